@@ -1,0 +1,182 @@
+// Package backend is the contract between the runner and an engine that turns tokens into the next token.
+//
+// It is a leaf: it imports nothing of this project, and everything above it (grammar, reasoning, runner) and below it
+// (llamacpp, mlx, fake) agrees only on what stands here. It speaks token ids, never text formats: chat templates,
+// channels and grammars live above it.
+//
+// # Rules
+//
+// Backends sample. A [Model.Step] returns token ids, because an engine in another process never ships logits; raw
+// logits and embeddings are optional (see [Capabilities]).
+//
+// Goroutines: [Model.Info], [Model.Vocab], [Model.Tokenize] and [Model.Capabilities] may be called from any goroutine
+// at any time. [Model.Step], [Model.NewSequence], [Model.Close] and every method of [Sequence] must not run at the same
+// time as one another on one model; the runner calls them from one goroutine.
+//
+// Cancellation: a Step whose context ends returns the context's error within one forward pass, and every sequence in
+// it is then as long as it was before the call.
+//
+// Errors: the sentinel errors below are matched with [errors.Is]; an error that concerns one input of a step is an
+// [*InputError]; a model that cannot be opened is a [*LoadError]. After any error from Step the sequences are as they
+// were before the call, unless the error is [ErrBroken].
+package backend
+
+import (
+	"context"
+)
+
+// Token is the id of a vocabulary entry, 0 to Vocab.Len()-1.
+type Token int32
+
+// NoToken stands for the absence of a token, for instance of a beginning-of-sequence token.
+const NoToken Token = -1
+
+// Model is a loaded model with its vocabulary and its cache of sequences.
+type Model interface {
+	// Info describes the model and how it was loaded.
+	Info() Info
+	// Vocab returns the vocabulary. It never changes and is safe to share.
+	Vocab() *Vocab
+	// Tokenize appends the tokens of plain text to dst. No text whatever becomes a control token, and no
+	// beginning-of-sequence token is added. Invalid UTF-8 is tokenized as bytes.
+	Tokenize(dst []Token, text string) ([]Token, error)
+	// Capabilities says which optional parts of the contract this model supports.
+	Capabilities() Capabilities
+	// NewSequence returns an empty sequence, or ErrNoSequence when Info().Sequences are in use.
+	NewSequence() (Sequence, error)
+	// Step runs one forward pass over all inputs together: prefill chunks and decode tokens mix freely, and a
+	// sequence appears at most once. It fills outputs[i] for inputs[i]; len(outputs) must be at least len(inputs).
+	// The sum of the inputs' tokens must not exceed Info().BatchSize (ErrBatchTooLarge).
+	Step(ctx context.Context, inputs []Input, outputs []Output) error
+	// Close frees the model. It waits for nothing: no other call may be in flight. Closing twice is harmless.
+	Close() error
+}
+
+// Sequence is one conversation's tokens in the model's cache.
+type Sequence interface {
+	// Tokens returns the tokens in the cache, oldest first. The slice is valid until the next call that changes
+	// the sequence and must not be modified.
+	Tokens() []Token
+	// Truncate shortens the sequence to at most n tokens and returns how many it kept. A backend that cannot
+	// rewind to n exactly (sliding-window layers that have forgotten, rotating caches) keeps the longest shorter
+	// prefix that it can continue from correctly, possibly none.
+	Truncate(n int) (kept int, err error)
+	// Fork returns an independent sequence with the same tokens, sharing the cache where the backend can.
+	Fork() (Sequence, error)
+	// Close frees the sequence's place in the cache. Closing twice is harmless.
+	Close()
+}
+
+// Input is one sequence's part of a step.
+type Input struct {
+	// Sequence belongs to the model whose Step is called and is not closed.
+	Sequence Sequence
+	// Tokens are appended to the sequence; at least one.
+	Tokens []Token
+	// Sampling asks for a token after the last of Tokens. Nil means prefill only: nothing is sampled.
+	Sampling *Sampling
+	// Constraint limits what may be sampled; nil is free. It is only read, during Step, on any goroutine.
+	Constraint Constraint
+	// Logits, when not nil, receives the raw logits after the last token: Vocab.Len() values, in token order,
+	// before any penalty. Only for models with Capabilities().Logits.
+	Logits []float32
+}
+
+// Output is what a step sampled for one input.
+type Output struct {
+	// Token is the sampled token, or NoToken when nothing was asked for. It is not yet part of the sequence:
+	// feed it (or another) in the next step.
+	Token Token
+	// Logprob is the natural logarithm of Token's probability under the model's own distribution: after
+	// Constraint and logit bias, before temperature and the truncating filters.
+	Logprob float32
+	// Top holds the Sampling.TopLogprobs most likely tokens under that distribution, best first. The slice is reused:
+	// it is valid until the next step that writes to this Output.
+	Top []TokenLogprob
+}
+
+// TokenLogprob is a token with its log probability.
+type TokenLogprob struct {
+	Token   Token
+	Logprob float32
+}
+
+// Capabilities lists the optional parts of the contract.
+type Capabilities struct {
+	// Logits: Input.Logits is honoured.
+	Logits bool
+	// Embeddings: the model implements Embedder.
+	Embeddings bool
+	// ExactTruncate: Truncate(n) always keeps exactly n tokens.
+	ExactTruncate bool
+}
+
+// Embedder is implemented by models with Capabilities().Embeddings.
+type Embedder interface {
+	// Embed returns the pooled, L2-normalised embedding of tokens, Info().EmbeddingLength values.
+	Embed(ctx context.Context, tokens []Token) ([]float32, error)
+}
+
+// Constraint says which tokens may be sampled next. Backends read it; its owner advances it between steps.
+type Constraint interface {
+	// Allows reports whether t may come next. It is the cheap test, tried first on the sampled token.
+	Allows(t Token) bool
+	// Fill sets the bit of every token that may come next and clears all others.
+	Fill(m Mask)
+}
+
+// Info describes a loaded model.
+type Info struct {
+	// Name is the model's own name from its metadata, or its file's base name.
+	Name string
+	// Architecture is the format's name of it, for instance "gpt-oss".
+	Architecture string
+	// Path is where the model was read from; empty for models that have no file.
+	Path string
+	// Backend names the implementation and Device what it computes on, for people.
+	Backend, Device string
+	// Parameters is the number of weights and Bytes what they take in memory or on disk.
+	Parameters, Bytes int64
+	// Quantization is the weights' format, for people, for instance "MXFP4".
+	Quantization string
+	// ContextSize is how many tokens each sequence can hold and TrainedContext what the model was made for.
+	ContextSize, TrainedContext int
+	// Sequences is how many sequences can live at once and BatchSize how many tokens one step can take.
+	Sequences, BatchSize int
+	// Threads and GPULayers are the values in effect.
+	Threads, GPULayers int
+	// EmbeddingLength is the width of the hidden state.
+	EmbeddingLength int
+	// ChatTemplate is the model's own Jinja template; empty when it has none.
+	ChatTemplate string
+	// Digest identifies the weights: hexadecimal SHA-256 of the file's header and size, cheap to compute.
+	Digest string
+}
+
+// Config says how to load a model. The zero value loads with the backend's defaults.
+type Config struct {
+	// ContextSize is the tokens each sequence can hold; 0 means the trained context, at most 8,192.
+	ContextSize int
+	// Sequences is how many sequences can live at once; 0 means 4.
+	Sequences int
+	// CacheTokens is the cache shared by all sequences, in tokens; 0 means ContextSize*Sequences.
+	// Forks share their common prefix.
+	CacheTokens int
+	// BatchSize is the most tokens in one step; 0 means 512.
+	BatchSize int
+	// Threads is the number of compute threads; 0 means one per physical core.
+	Threads int
+	// GPULayers is how many layers to offload; negative means all that fit, 0 none.
+	GPULayers int
+	// FlashAttention is "auto" (or empty), "on" or "off".
+	FlashAttention string
+	// CacheType is the KV cache's element type: "f16" (or empty), "f32", "bf16", "q8_0", "q4_0".
+	CacheType string
+	// FullWindow keeps the whole context for sliding-window layers too, which makes every prefix reusable at
+	// about twice the cache's memory for models that alternate. "auto" (or empty), "on" or "off".
+	FullWindow string
+	// NoMemoryMap reads the weights into memory instead of mapping the file.
+	NoMemoryMap bool
+	// Progress, when not nil, is called with 0 to 1 while loading. Returning false cancels the load.
+	Progress func(fraction float32) bool
+}

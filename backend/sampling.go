@@ -1,0 +1,93 @@
+package backend
+
+import (
+	"fmt"
+	"math"
+)
+
+// Sampling says how a token is chosen. The zero value is greedy: the most likely token, ties to the lower id.
+//
+// The filters apply in this order: penalties and bias on the logits, then temperature 0 ends it with the best token;
+// else top-k, typical, top-p, min-p on the distribution at temperature 1, then temperature, then the draw. This is the order of
+// llama.cpp's default chain.
+type Sampling struct {
+	// Temperature divides the logits; 0 is greedy. 0 to 100.
+	Temperature float32
+	// TopK keeps the k most likely tokens; 0 keeps all.
+	TopK int
+	// TopP keeps the smallest set whose probability reaches p (nucleus sampling, Holtzman et al. 2019); 0 or 1
+	// keeps all.
+	TopP float32
+	// MinP drops tokens less likely than MinP times the best one (Nguyen et al. 2024); 0 keeps all.
+	MinP float32
+	// TypicalP keeps the most locally typical tokens up to this mass (Meister et al. 2022); 0 or 1 keeps all.
+	TypicalP float32
+
+	// RepetitionPenalty divides positive and multiplies negative logits of tokens seen (Keskar et al. 2019);
+	// 0 or 1 is off.
+	RepetitionPenalty float32
+	// PresencePenalty is subtracted once from tokens seen, FrequencyPenalty once per occurrence. -2 to 2.
+	PresencePenalty, FrequencyPenalty float32
+	// PenaltyStart is the position in the sequence from which tokens count as seen: the prompt's length to
+	// penalise only what was generated.
+	PenaltyStart int
+	// PenaltyWindow is how many of the last tokens count; 0 means all from PenaltyStart.
+	PenaltyWindow int
+
+	// Bias is added to the logits of the tokens named. A bias of -100 or less forbids the token.
+	Bias []TokenBias
+
+	// Seed and the position of the token in its sequence determine every random draw, so that the same seed gives
+	// the same text on one machine whatever else runs beside it.
+	Seed uint64
+
+	// TopLogprobs asks for that many alternatives in Output.Top; 0 to MaxTopLogprobs. Negative asks not even for
+	// Output.Logprob, which saves a pass over the vocabulary for greedy decoding.
+	TopLogprobs int
+}
+
+// TokenBias is added to one token's logit.
+type TokenBias struct {
+	Token Token
+	Bias  float32
+}
+
+// MaxTopLogprobs is the largest Sampling.TopLogprobs.
+const MaxTopLogprobs = 20
+
+// Validate reports the first value that is out of range, by its name, for a vocabulary of n tokens.
+func (s *Sampling) Validate(n int) error {
+	switch {
+	case !in(s.Temperature, 0, 100):
+		return fmt.Errorf("temperature %v is not between 0 and 100", s.Temperature)
+	case s.TopK < 0:
+		return fmt.Errorf("top-k %d is negative", s.TopK)
+	case !in(s.TopP, 0, 1):
+		return fmt.Errorf("top-p %v is not between 0 and 1", s.TopP)
+	case !in(s.MinP, 0, 1):
+		return fmt.Errorf("min-p %v is not between 0 and 1", s.MinP)
+	case !in(s.TypicalP, 0, 1):
+		return fmt.Errorf("typical-p %v is not between 0 and 1", s.TypicalP)
+	case !in(s.RepetitionPenalty, 0, 10):
+		return fmt.Errorf("repetition penalty %v is not between 0 and 10", s.RepetitionPenalty)
+	case !in(s.PresencePenalty, -2, 2):
+		return fmt.Errorf("presence penalty %v is not between -2 and 2", s.PresencePenalty)
+	case !in(s.FrequencyPenalty, -2, 2):
+		return fmt.Errorf("frequency penalty %v is not between -2 and 2", s.FrequencyPenalty)
+	case s.PenaltyStart < 0 || s.PenaltyWindow < 0:
+		return fmt.Errorf("penalty window %d from %d is negative", s.PenaltyWindow, s.PenaltyStart)
+	case s.TopLogprobs > MaxTopLogprobs:
+		return fmt.Errorf("top logprobs %d is more than %d", s.TopLogprobs, MaxTopLogprobs)
+	}
+	for _, b := range s.Bias {
+		if b.Token < 0 || int(b.Token) >= n {
+			return fmt.Errorf("logit bias names token %d, which the vocabulary of %d does not have", b.Token, n)
+		}
+		if !in(b.Bias, -1000, 1000) {
+			return fmt.Errorf("logit bias %v of token %d is not between -1000 and 1000", b.Bias, b.Token)
+		}
+	}
+	return nil
+}
+
+func in(x, lo, hi float32) bool { return x >= lo && x <= hi && !math.IsNaN(float64(x)) }

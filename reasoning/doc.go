@@ -1,0 +1,11 @@
+// Package reasoning takes a model's output apart and decides what of it may be seen.
+//
+// It holds the one header machine: generated tokens go in, segments (reasoning, preamble, tool call, answer) and events come
+// out, for harmony by token id, for think tags and markers by text that may be split anywhere. It holds the visibility
+// policy, which filters events once before any encoder sees them, and the prompts of the summary pass and of the strategies.
+//
+// It does not render prompts, call a model or write wire formats.
+//
+// Rules: text is never lost, whatever a model writes; a delta never splits a rune; under visibility none no byte of
+// reasoning passes, under summary none but the summary's.
+package reasoning

@@ -1,0 +1,157 @@
+package reasoning
+
+import (
+	"runner/backend"
+	"runner/chattemplate"
+)
+
+// Segment is the role of a stretch of generated tokens.
+type Segment uint8
+
+// The segments.
+const (
+	// Header tokens steer the format and are nobody's text.
+	Header Segment = iota
+	// Reasoning is what the model thinks.
+	Reasoning
+	// Summary is the summary pass's account of the reasoning.
+	Summary
+	// Preamble is text for the user before a tool call.
+	Preamble
+	// ToolCall is a call's arguments.
+	ToolCall
+	// Answer is the final answer.
+	Answer
+)
+
+// Kind says what an event reports.
+type Kind uint8
+
+// The kinds of event.
+const (
+	// Started is the first event of a run and carries Info.
+	Started Kind = iota
+	// SegmentStart opens a segment; for ToolCall it carries Call.
+	SegmentStart
+	// SegmentDelta carries more Text of the segment.
+	SegmentDelta
+	// SegmentEnd closes the segment.
+	SegmentEnd
+	// Warning carries a Code and a message in Text. The run goes on.
+	Warning
+	// StrategySwitched reports that the reasoning now comes from Info.Strategy, with the reason in Text.
+	StrategySwitched
+	// Done is the last event of a run and carries Result.
+	Done
+)
+
+// Event is what the pipeline tells the world; every wire format is an encoding of events.
+//
+// Segments of different kinds may interleave (a summary and an answer are generated side by side), but two segments of the same
+// kind never overlap. The texts of a segment's deltas, concatenated, are its text; no delta splits a rune.
+// Strings may share memory with the vocabulary and stay valid.
+type Event struct {
+	Kind    Kind
+	Segment Segment
+	// Text is the delta's text or the warning's message.
+	Text string
+	// Code names a warning, for instance "malformed_header".
+	Code string
+	// Call identifies the tool call that a ToolCall segment belongs to.
+	Call Call
+	// Logprobs holds the tokens that make up an Answer delta, when they were asked for.
+	Logprobs []TokenLogprobs
+	// Info is set on Started and StrategySwitched, Result on Done.
+	Info   *Info
+	Result *Result
+}
+
+// Call identifies a tool call.
+type Call struct {
+	// Index counts the calls of a run from 0.
+	Index int
+	ID    string
+	Name  string
+}
+
+// TokenLogprobs is one answer token with its alternatives.
+type TokenLogprobs struct {
+	backend.TokenLogprob
+	Top []backend.TokenLogprob
+}
+
+// Visibility says how much reasoning leaves the process.
+type Visibility uint8
+
+// The visibilities, least first.
+const (
+	VisibilityNone Visibility = iota
+	VisibilitySummary
+	VisibilityFull
+)
+
+// Strategy says where reasoning comes from.
+type Strategy string
+
+// The strategies, in order of preference. StrategyAuto takes the first that the model supports.
+const (
+	StrategyAuto    Strategy = "auto"
+	StrategyNative  Strategy = "native"
+	StrategyJSON    Strategy = "json"
+	StrategyTool    Strategy = "tool"
+	StrategyMarkers Strategy = "markers"
+	StrategyPosthoc Strategy = "posthoc"
+)
+
+// Info is what is in effect for a run, so that nobody has to guess.
+type Info struct {
+	Model      string
+	Visibility Visibility
+	Effort     chattemplate.Effort
+	Strategy   Strategy
+	Seed       uint64
+	// Budget is the most reasoning tokens; 0 is unlimited.
+	Budget int
+}
+
+// FinishReason says why a run ended.
+type FinishReason string
+
+// The finish reasons.
+const (
+	FinishStop      FinishReason = "stop"
+	FinishLength    FinishReason = "length"
+	FinishToolCalls FinishReason = "tool_calls"
+)
+
+// Finish details, where they apply.
+const (
+	DetailReasoningBudget = "reasoning_budget"
+	DetailAnswerReserve   = "answer_reserve"
+	DetailContextFull     = "context_full"
+	DetailStopString      = "stop_string"
+)
+
+// Result is what a run amounts to.
+type Result struct {
+	Finish FinishReason
+	// Detail adds to Finish, for instance that the budget closed the reasoning.
+	Detail string
+	// StopString is the stop string that ended the answer.
+	StopString string
+	// ReasoningUnavailable says that reasoning was asked for and the model gave none.
+	ReasoningUnavailable bool
+	// SummarySource is "reasoning" or "posthoc" when there is a summary.
+	SummarySource string
+	Usage         Usage
+	Timing        Timing
+}
+
+// Usage counts tokens.
+type Usage struct {
+	// Prompt counts the prompt and Cached how much of it the cache held already.
+	Prompt, Cached int
+	// Completion counts all generated tokens of the main sequence, Reasoning those that were reasoning, Summary those of
+	// the summary pass, which are not part of Completion, and Answer those of the answer.
+	Completion, Reasoning, Summary, Answer int
+}
