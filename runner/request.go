@@ -1,0 +1,95 @@
+package runner
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+// Config says how a Runner works. The zero value is usable.
+type Config struct {
+	// ChatTemplate is a Jinja template that replaces the model's own; empty uses the model's, natively for harmony.
+	ChatTemplate string
+	// Clock gives the time shown to models and used for timings; nil means time.Now.
+	Clock func() time.Time
+	// Seed gives a seed for requests without one; nil draws from crypto/rand.
+	Seed func() uint64
+	// PrefillChunk is the most prefill tokens in a step that also decodes, so that long prompts do not stall other
+	// runs; 0 means 256. A step without decode tokens is filled to the batch size.
+	PrefillChunk int
+	// Queue is how many requests may wait for a free sequence; 0 means 64. More are refused with ErrQueueFull.
+	Queue int
+	// Logger receives positions, counts and timings, never text; nil is silent.
+	Logger *slog.Logger
+}
+
+// Request is one turn to generate. Only Messages is required.
+type Request struct {
+	Messages       []chattemplate.Message
+	Tools          []chattemplate.Tool
+	ResponseFormat *chattemplate.ResponseFormat
+
+	// Visibility says how much reasoning the events carry; the zero value is none.
+	Visibility reasoning.Visibility
+	// DetailedSummary asks for a paragraph instead of a sentence or two.
+	DetailedSummary bool
+	// SummaryTokens caps the summary pass; 0 means 160, or 400 when detailed.
+	SummaryTokens int
+	// Effort says how much the model reasons; none really skips it.
+	Effort chattemplate.Effort
+	// Budget is the most reasoning tokens; when they are spent the reasoning is closed and the answer starts.
+	// 0 is no limit of its own.
+	Budget int
+	// Strategy says where reasoning comes from; empty means auto.
+	Strategy reasoning.Strategy
+
+	// MaxTokens is the most tokens to generate, reasoning included, the summary pass excluded; 0 means what the context holds.
+	MaxTokens int
+	// AnswerReserve is how many of the last tokens are kept for the answer: reasoning that would eat into them is
+	// closed. 0 means a quarter of what can be generated, at most 1,024; negative reserves nothing.
+	AnswerReserve int
+	// Stop lists strings that end the answer; they are not part of it. At most 16 of at most 1,024 bytes.
+	Stop []string
+	// Sampling chooses the tokens; its Seed, PenaltyStart are set by the runner.
+	Sampling backend.Sampling
+	// Seed makes a run repeatable; nil draws one, which Started reports.
+	Seed *uint64
+
+	// TemplateArgs are extra variables for a Jinja template (chat_template_kwargs).
+	TemplateArgs map[string]any
+	// KeepReasoning keeps earlier turns' reasoning in the prompt where the format would drop it.
+	KeepReasoning bool
+}
+
+// RequestError says which field of a request is wrong.
+type RequestError struct {
+	// Field is the name as in Request, for instance "Budget".
+	Field string
+	Err   error
+	// Advice is one line that tells the user what to do; may be empty.
+	Advice string
+}
+
+func (e *RequestError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
+
+// Unwrap returns the cause.
+func (e *RequestError) Unwrap() error { return e.Err }
+
+// Hint tells the user what to do next.
+func (e *RequestError) Hint() string { return e.Advice }
+
+// PromptTooLongError says that the rendered messages do not fit into the context.
+type PromptTooLongError struct{ Tokens, Context int }
+
+func (e *PromptTooLongError) Error() string {
+	return fmt.Sprintf("the prompt has %d tokens and the context holds %d", e.Tokens, e.Context)
+}
+
+// Hint tells the user what to do next.
+func (e *PromptTooLongError) Hint() string {
+	return "shorten the prompt or the conversation, or load the model with a larger context"
+}
