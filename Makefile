@@ -1,0 +1,93 @@
+# runner: build, test and train. `make help` lists the targets.
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO      ?= go
+CC      ?= cc
+CXX     ?= c++
+TOOLS   := $(CURDIR)/.cache/tools
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+# The engine's kernels are chosen at compile time, so the default build is for this machine's processor.
+# PORTABLE=1 builds for any processor of this architecture; it is several times slower.
+ifeq ($(PORTABLE),1)
+  ARCH_FLAGS :=
+else ifeq ($(shell uname -s)-$(shell uname -m),Darwin-arm64)
+  ARCH_FLAGS := -mcpu=native
+else
+  ARCH_FLAGS := -march=native
+  # Processors with AMX would make the engine call code that its Go module does not compile.
+  ifeq ($(shell $(CC) -mno-amx-int8 -x c -c /dev/null -o /dev/null 2>/dev/null && echo yes),yes)
+    ARCH_FLAGS += -mno-amx-int8 -mno-amx-tile -mno-amx-bf16
+  endif
+endif
+export CGO_ENABLED := 1
+export CGO_CFLAGS   ?= -O3 -w $(ARCH_FLAGS)
+export CGO_CXXFLAGS ?= -O3 -w $(ARCH_FLAGS)
+
+# Lists packages that do (engine) or do not (pure) link the C++ engine, tests included.
+engine_pkgs = $(shell $(GO) list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... | grep 'runner/backend/llamacpp' | sed 's/[ ].*//; s/\.test$$//; s/_test$$//' | sort -u)
+pure_pkgs   = $(filter-out $(engine_pkgs),$(shell $(GO) list ./...))
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+.PHONY: toolchain
+toolchain:
+	@command -v $(GO) >/dev/null || { echo "runner: Go 1.26 or newer is needed and '$(GO)' is not on the PATH" >&2; exit 1; }
+	@for c in $(firstword $(CC)) $(firstword $(CXX)); do command -v $$c >/dev/null || \
+	  { echo "runner: a C and C++ compiler is needed and '$$c' is not on the PATH; install gcc and g++, or clang" >&2; exit 1; }; done
+
+.PHONY: build
+build: toolchain ## build bin/runner
+	@echo "building bin/runner; the first time the C++ engine is compiled as well, which takes about two minutes on two cores"
+	@$(GO) build -v -ldflags "-X main.version=$(VERSION)" -o bin/runner ./cmd/runner 2>&1 | \
+	  { grep --line-buffered -vE '^(internal/|vendor/|[a-z0-9]+(/[a-z0-9.]+)*$$)' | \
+	    sed -u -E 's|^github.com/ollama/ollama/(.*)$$|  compiling the engine: \1|' ; true; }
+	@echo "built bin/runner"
+
+.PHONY: run
+run: build ## build, then ask the bundled model a question and show its reasoning and the summary of it
+	@echo
+	bin/runner run --reasoning full "What is 17 + 25?"
+	@echo
+	bin/runner run --reasoning summary "What is 532 - 187?"
+
+.PHONY: test
+test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests on the bundled model
+	@echo "vet (compiles the engine the first time: about two minutes on two cores)"
+	@$(GO) vet ./...
+	@echo "import directions"
+	@$(GO) test .
+	@echo "packages without the engine, with the race detector"
+	@$(GO) test -race $(pure_pkgs)
+	@echo "packages that link the engine, and the end-to-end tests"
+	@$(GO) test $(engine_pkgs)
+	@scripts/fuzz.sh 3s
+
+.PHONY: test-long
+test-long: toolchain ## soaks and long fuzzing (about an hour; LONG=10m for each fuzz target)
+	RUNNER_LONG=1 $(GO) test -timeout 60m $(engine_pkgs)
+	RUNNER_LONG=1 $(GO) test -race -timeout 60m $(pure_pkgs)
+	scripts/fuzz.sh $(or $(LONG),2m)
+
+.PHONY: bench
+bench: toolchain ## the benchmarks that docs/benchmarks.md quotes
+	$(GO) test -run '^$$' -bench . -benchmem ./backend/sample ./backend/tokenizer ./reasoning ./chattemplate/... ./backend/llamacpp ./runner
+
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+$(GOLANGCI):
+	@echo "installing golangci-lint $(GOLANGCI_VERSION) (compiled once, about five minutes on two cores)"
+	@mkdir -p $(TOOLS)/bin && CGO_CFLAGS= CGO_CXXFLAGS= GOBIN=$(TOOLS)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv $(TOOLS)/bin/golangci-lint $@
+
+.PHONY: lint
+lint: toolchain $(GOLANGCI) ## golangci-lint, pinned
+	$(GOLANGCI) run ./...
+
+.PHONY: clean
+clean: ## remove what make built here
+	rm -rf bin .cache

@@ -1,0 +1,131 @@
+// Package rules_test holds the rules about the tree as a whole that a compiler does not check.
+package rules_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// rules says, per package prefix, which packages of this module its non-test files may import.
+// A package is governed by the longest prefix that matches it. Imports point down only.
+var rules = []struct {
+	prefix string
+	may    []string
+}{
+	{"runner/backend", nil},
+	{"runner/backend/gguf", nil},
+	{"runner/backend/sample", []string{"runner/backend"}},
+	{"runner/backend/tokenizer", []string{"runner/backend", "runner/backend/gguf"}},
+	{"runner/backend/backendtest", []string{"runner/backend", "runner/backend/gguf", "runner/backend/sample", "runner/backend/tokenizer"}},
+	{"runner/backend/", []string{"runner/backend", "runner/backend/gguf", "runner/backend/sample", "runner/backend/tokenizer"}},
+	{"runner/chattemplate", []string{"runner/backend", "runner/chattemplate/"}},
+	{"runner/chattemplate/jinja", nil},
+	{"runner/grammar", []string{"runner/backend", "runner/grammar/"}},
+	{"runner/models", []string{"runner/backend", "runner/backend/gguf", "runner/models/"}},
+	{"runner/reasoning", []string{"runner/backend", "runner/chattemplate", "runner/reasoning/"}},
+	{"runner/runner", []string{"runner/backend", "runner/chattemplate", "runner/grammar", "runner/reasoning", "runner/reasoning/", "runner/models", "runner/models/"}},
+	{"runner/server", []string{"runner/runner", "runner/reasoning", "runner/reasoning/", "runner/chattemplate", "runner/models", "runner/server/"}},
+	{"runner/cmd", []string{"runner/"}},
+	{"runner/scripts", []string{"runner/"}},
+}
+
+// engineOwner is the one package that may import the engine's C++ packages and use cgo.
+const engineOwner = "runner/backend/llamacpp"
+
+type pkg struct {
+	ImportPath string
+	Doc        string
+	Imports    []string
+	CgoFiles   []string
+	GoFiles    []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,CgoFiles,GoFiles", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var pkgs []pkg
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.GoFiles)+len(p.CgoFiles) > 0 {
+			pkgs = append(pkgs, p)
+		}
+	}
+	if len(pkgs) < 5 {
+		t.Fatalf("go list found %d packages", len(pkgs))
+	}
+	return pkgs
+}
+
+func matches(pattern, path string) bool {
+	if strings.HasSuffix(pattern, "/") {
+		return strings.HasPrefix(path, pattern)
+	}
+	return path == pattern || strings.HasPrefix(path, pattern+"/")
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, p := range packages(t) {
+		best := -1
+		for i, r := range rules {
+			if matches(r.prefix, p.ImportPath) && (best < 0 || len(r.prefix) > len(rules[best].prefix)) {
+				best = i
+			}
+		}
+		if best < 0 {
+			t.Errorf("%s: no rule covers this package", p.ImportPath)
+			continue
+		}
+		for _, imp := range p.Imports {
+			if !strings.HasPrefix(imp, "runner/") {
+				continue
+			}
+			allowed := false
+			for _, m := range rules[best].may {
+				allowed = allowed || imp == m || strings.HasSuffix(m, "/") && strings.HasPrefix(imp, m)
+			}
+			if !allowed {
+				t.Errorf("%s imports %s, which the rule for %s does not allow", p.ImportPath, imp, rules[best].prefix)
+			}
+		}
+	}
+}
+
+func TestEngineStaysInItsRoom(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.ImportPath == engineOwner {
+			continue
+		}
+		if len(p.CgoFiles) > 0 {
+			t.Errorf("%s uses cgo", p.ImportPath)
+		}
+		for _, imp := range p.Imports {
+			if strings.HasPrefix(imp, "github.com/ollama/") {
+				t.Errorf("%s imports %s", p.ImportPath, imp)
+			}
+			if imp == engineOwner && !strings.HasPrefix(p.ImportPath, "runner/cmd/") && !strings.HasPrefix(p.ImportPath, "runner/scripts/") {
+				t.Errorf("%s imports %s; only commands name a backend", p.ImportPath, imp)
+			}
+		}
+	}
+}
+
+func TestEveryPackageIsDocumented(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.Doc == "" {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
