@@ -1,0 +1,101 @@
+// Package grammar says which tokens may come next so that a text obeys a given form. Its constraints implement
+// [backend.Constraint].
+//
+// It works on tokens and bytes and knows nothing of chat formats, channels or reasoning: who uses it decides where in
+// the output a constraint starts.
+package grammar
+
+import (
+	"errors"
+
+	"runner/backend"
+)
+
+// Choice admits exactly one of a list of token sequences. It is not safe for concurrent use.
+//
+// When one choice is a prefix of another, the shorter one is complete first, and Done reports it while longer ones
+// may still go on.
+type Choice struct {
+	choices [][]backend.Token
+	live    []bool
+	pos     int
+}
+
+// NewChoice returns a constraint to one of choices, none of which may be empty.
+func NewChoice(choices ...[]backend.Token) (*Choice, error) {
+	if len(choices) == 0 {
+		return nil, errors.New("grammar: no choices")
+	}
+	for _, c := range choices {
+		if len(c) == 0 {
+			return nil, errors.New("grammar: empty choice")
+		}
+	}
+	c := &Choice{choices: choices, live: make([]bool, len(choices))}
+	c.Reset()
+	return c, nil
+}
+
+// Reset goes back to the start.
+func (c *Choice) Reset() {
+	c.pos = 0
+	for i := range c.live {
+		c.live[i] = true
+	}
+}
+
+// Allows reports whether t continues one of the choices.
+func (c *Choice) Allows(t backend.Token) bool {
+	for i, ch := range c.choices {
+		if c.live[i] && c.pos < len(ch) && ch[c.pos] == t {
+			return true
+		}
+	}
+	return false
+}
+
+// Fill sets the bits of the tokens that continue one of the choices.
+func (c *Choice) Fill(m backend.Mask) {
+	m.Clear()
+	for i, ch := range c.choices {
+		if c.live[i] && c.pos < len(ch) {
+			m.Set(ch[c.pos])
+		}
+	}
+}
+
+// Accept moves on by t and reports whether it was allowed; if not, nothing changes.
+func (c *Choice) Accept(t backend.Token) bool {
+	if !c.Allows(t) {
+		return false
+	}
+	for i, ch := range c.choices {
+		c.live[i] = c.live[i] && c.pos < len(ch) && ch[c.pos] == t
+	}
+	c.pos++
+	return true
+}
+
+// Forced returns the only token that may come next, if there is just one.
+func (c *Choice) Forced() (backend.Token, bool) {
+	only := backend.NoToken
+	for i, ch := range c.choices {
+		if c.live[i] && c.pos < len(ch) {
+			if only != backend.NoToken && only != ch[c.pos] {
+				return backend.NoToken, false
+			}
+			only = ch[c.pos]
+		}
+	}
+	return only, only != backend.NoToken
+}
+
+// Done reports whether one of the choices is complete.
+func (c *Choice) Done() bool {
+	for i, ch := range c.choices {
+		if c.live[i] && c.pos == len(ch) {
+			return true
+		}
+	}
+	return false
+}
