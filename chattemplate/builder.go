@@ -1,0 +1,51 @@
+package chattemplate
+
+import (
+	"fmt"
+	"strings"
+
+	"runner/backend"
+)
+
+// Tokenizer appends the tokens of plain text to dst. No text whatever may become a control token, as
+// backend.Model.Tokenize promises.
+type Tokenizer func(dst []backend.Token, text string) ([]backend.Token, error)
+
+// builder puts a prompt together. Adjacent texts are tokenized as one, so that the tokens are those that the whole text
+// would have, wherever its pieces come from. It is a harmony.Sink.
+type builder struct {
+	vocab    *backend.Vocab
+	tokenize Tokenizer
+
+	tokens  []backend.Token
+	text    strings.Builder
+	pending int // where in text the plain text begins that is not tokenized yet
+	err     error
+}
+
+// Text adds plain text.
+func (b *builder) Text(s string) { b.text.WriteString(s) }
+
+// Control adds a special token.
+func (b *builder) Control(t backend.Token) {
+	b.flush()
+	b.tokens = append(b.tokens, t)
+	b.text.WriteString(b.vocab.Piece(t))
+	b.pending = b.text.Len()
+}
+
+func (b *builder) flush() {
+	if s := b.text.String()[b.pending:]; s != "" && b.err == nil {
+		b.tokens, b.err = b.tokenize(b.tokens, s)
+	}
+	b.pending = b.text.Len()
+}
+
+// finish returns what was built.
+func (b *builder) finish() (Prompt, error) {
+	b.flush()
+	if b.err != nil {
+		return Prompt{}, fmt.Errorf("tokenize prompt: %w", b.err)
+	}
+	return Prompt{Tokens: b.tokens, Text: b.text.String()}, nil
+}

@@ -1,0 +1,81 @@
+package chattemplate
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNoTemplate: the model has no chat template and is not of a family that is rendered natively.
+var ErrNoTemplate = errors.New("model has no chat template")
+
+// TemplateError says that a chat template cannot be compiled or failed while it was rendered. It names places in the
+// template, never the text of a conversation.
+type TemplateError struct {
+	// Line is where in the template, from 1; 0 when it is not known.
+	Line int
+	// Rendering tells a failure while rendering from one while compiling.
+	Rendering bool
+	Err       error
+}
+
+func (e *TemplateError) Error() string {
+	what := "chat template does not compile"
+	if e.Rendering {
+		what = "chat template failed"
+	}
+	if e.Line > 0 {
+		what += fmt.Sprintf(" on line %d", e.Line)
+	}
+	return what + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *TemplateError) Unwrap() error { return e.Err }
+
+// Hint tells the user what to do next.
+func (e *TemplateError) Hint() string {
+	if e.Rendering {
+		return "The template refuses this conversation: check its roles, their order and its tools, or give another template with --chat-template."
+	}
+	return "Correct the template, or give another one with --chat-template."
+}
+
+// ConversationError says what in a conversation cannot be rendered. It holds positions, never text.
+type ConversationError struct {
+	// Message and Tool are the places of what is wrong, from 0; -1 where it is neither.
+	Message, Tool int
+	// Arg is the name of the template variable that is wrong; empty for none.
+	Arg    string
+	Err    error
+	advice string
+}
+
+func (e *ConversationError) Error() string {
+	switch {
+	case e.Arg != "":
+		return fmt.Sprintf("template variable %q: %v", e.Arg, e.Err)
+	case e.Message >= 0:
+		return fmt.Sprintf("message %d: %v", e.Message, e.Err)
+	case e.Tool >= 0:
+		return fmt.Sprintf("tool %d: %v", e.Tool, e.Err)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *ConversationError) Unwrap() error { return e.Err }
+
+// Hint tells the user what to do next.
+func (e *ConversationError) Hint() string { return e.advice }
+
+func messageError(i int, advice, format string, args ...any) error {
+	return &ConversationError{Message: i, Tool: -1, Err: fmt.Errorf(format, args...), advice: advice}
+}
+
+func toolError(i int, advice string, err error) error {
+	return &ConversationError{Message: -1, Tool: i, Err: err, advice: advice}
+}
+
+func argError(name, advice, format string, args ...any) error {
+	return &ConversationError{Message: -1, Tool: -1, Arg: name, Err: fmt.Errorf(format, args...), advice: advice}
+}

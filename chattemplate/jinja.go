@@ -1,0 +1,8 @@
+package chattemplate
+
+type jinjaTemplate struct {
+	renderer
+	format Format
+}
+
+func newJinja(Config) (*jinjaTemplate, error) { return nil, ErrNoTemplate }

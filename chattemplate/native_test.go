@@ -1,0 +1,278 @@
+package chattemplate_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"runner/chattemplate"
+)
+
+func nativeTemplate(t testing.TB) *chattemplate.Template {
+	return mustNew(t, chattemplate.Config{Vocab: byteVocab(t, harmonyNames...), Tokenize: byBytes})
+}
+
+// messages is a short way to write a conversation.
+func messages(msgs ...chattemplate.Message) chattemplate.Conversation {
+	return chattemplate.Conversation{Messages: msgs}
+}
+
+func system(s string) chattemplate.Message {
+	return chattemplate.Message{Role: chattemplate.System, Content: s}
+}
+
+func user(s string) chattemplate.Message {
+	return chattemplate.Message{Role: chattemplate.User, Content: s}
+}
+
+func assistant(reasoning, content string) chattemplate.Message {
+	return chattemplate.Message{Role: chattemplate.Assistant, Reasoning: reasoning, Content: content}
+}
+
+func calls(reasoning string, c ...chattemplate.ToolCall) chattemplate.Message {
+	return chattemplate.Message{Role: chattemplate.Assistant, Reasoning: reasoning, ToolCalls: c}
+}
+
+func result(id, content string) chattemplate.Message {
+	return chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: id, Content: content}
+}
+
+// afterSystem is the prompt without its system message.
+func afterSystem(t *testing.T, p chattemplate.Prompt) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(p.Text, "every message.")
+	if !ok {
+		t.Fatalf("no system message in %q", p.Text)
+	}
+	_, rest, _ = strings.Cut(rest, "<|end|>")
+	return rest
+}
+
+func TestNativeEqualsReference(t *testing.T) {
+	dir := conformance(t, "harmony")
+	raw, err := os.ReadFile(filepath.Join(dir, "cases.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Cases []struct {
+			File, Kind string
+			Messages   []struct {
+				Role, Content, Effort, Instructions string
+				Channels                            []string
+				CurrentDate                         string   `json:"current_date"`
+				KnowledgeCutoff                     string   `json:"knowledge_cutoff"`
+				BuiltinTools                        []string `json:"builtin_tools"`
+				Functions                           []chattemplate.Tool
+			}
+		}
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		t.Fatal(err)
+	}
+	tmpl := nativeTemplate(t)
+	ran := 0
+	for _, c := range file.Cases {
+		// The cases of the format that an API's conversation can express: a system message with the default channels.
+		if c.Kind != "render" || c.Messages[0].Role != "system" || c.Messages[0].Channels != nil || len(c.Messages) < 2 {
+			continue
+		}
+		ran++
+		t.Run(c.File, func(t *testing.T) {
+			conv := chattemplate.Conversation{}
+			for _, m := range c.Messages {
+				switch m.Role {
+				case "system":
+					conv.Effort = chattemplate.Effort(m.Effort)
+					conv.Now, _ = time.Parse(time.DateOnly, m.CurrentDate)
+					if m.BuiltinTools != nil {
+						list := []any{}
+						for _, b := range m.BuiltinTools {
+							list = append(list, b)
+						}
+						conv.Args = map[string]any{"builtin_tools": list}
+					}
+				case "developer":
+					conv.Tools = m.Functions
+					conv.Messages = append(conv.Messages, system(m.Instructions))
+				case "user":
+					conv.Messages = append(conv.Messages, user(m.Content))
+				}
+			}
+			want, err := os.ReadFile(filepath.Join(dir, c.File))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := mustRender(t, tmpl, conv)
+			if want := strings.TrimSpace(string(want)); p.Text != want {
+				t.Errorf("got\n%s\nwant\n%s", p.Text, want)
+			}
+		})
+	}
+	if ran < 9 {
+		t.Errorf("only %d cases apply", ran)
+	}
+}
+
+func TestNativeMessages(t *testing.T) {
+	add := chattemplate.ToolCall{ID: "1", Name: "add", Arguments: `{"a":1}`}
+	sub := chattemplate.ToolCall{ID: "2", Name: "sub", Arguments: `{}`}
+	const open = "<|start|>assistant"
+	for _, tt := range []struct {
+		name string
+		conv chattemplate.Conversation
+		want string
+	}{
+		{"system prompts are joined", messages(system("A"), system(""), chattemplate.Message{Role: chattemplate.Developer, Content: "B"}, user("Q")),
+			"<|start|>developer<|message|># Instructions\n\nA\n\nB<|end|><|start|>user<|message|>Q<|end|>" + open},
+		{"a later system prompt keeps its place", messages(user("Q"), assistant("", "A"), system("S"), user("R")),
+			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>final<|message|>A<|end|>" +
+				"<|start|>developer<|message|># Instructions\n\nS<|end|><|start|>user<|message|>R<|end|>" + open},
+		{"names", messages(chattemplate.Message{Role: chattemplate.User, Name: "ann", Content: "Q"}),
+			"<|start|>user:ann<|message|>Q<|end|>" + open},
+		{"answered reasoning is dropped", messages(user("Q"), assistant("T", "A"), user("R"), assistant("U", "B"), user("S")),
+			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>final<|message|>A<|end|>" +
+				"<|start|>user<|message|>R<|end|><|start|>assistant<|channel|>final<|message|>B<|end|><|start|>user<|message|>S<|end|>" + open},
+		{"a pending call keeps its reasoning, answered turns do not", messages(user("Q"), assistant("T", "A"), user("R"), calls("U", add), result("1", "2")),
+			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>final<|message|>A<|end|><|start|>user<|message|>R<|end|>" +
+				"<|start|>assistant<|channel|>analysis<|message|>U<|end|>" +
+				`<|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{"a":1}<|call|>` +
+				"<|start|>functions.add to=assistant<|channel|>commentary<|message|>2<|end|>" + open},
+		{"an answered call drops its reasoning", messages(user("Q"), calls("U", add), result("1", "2"), assistant("V", "A"), user("R")),
+			"<|start|>user<|message|>Q<|end|>" +
+				`<|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{"a":1}<|call|>` +
+				"<|start|>functions.add to=assistant<|channel|>commentary<|message|>2<|end|>" +
+				"<|start|>assistant<|channel|>final<|message|>A<|end|><|start|>user<|message|>R<|end|>" + open},
+		{"two calls and a preamble", messages(user("Q"), chattemplate.Message{
+			Role: chattemplate.Assistant, Preamble: "P", ToolCalls: []chattemplate.ToolCall{add, sub},
+		}, result("2", "x"), result("1", "y")),
+			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>commentary<|message|>P<|end|>" +
+				`<|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{"a":1}<|call|>` +
+				`<|start|>assistant to=functions.sub<|channel|>commentary <|constrain|>json<|message|>{}<|call|>` +
+				"<|start|>functions.sub to=assistant<|channel|>commentary<|message|>x<|end|>" +
+				"<|start|>functions.add to=assistant<|channel|>commentary<|message|>y<|end|>" + open},
+		{"content beside calls is a preamble", messages(user("Q"), chattemplate.Message{
+			Role: chattemplate.Assistant, Content: "C", ToolCalls: []chattemplate.ToolCall{sub},
+		}),
+			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>commentary<|message|>C<|end|>" +
+				`<|start|>assistant to=functions.sub<|channel|>commentary <|constrain|>json<|message|>{}<|call|>` + open},
+		{"no generation prompt keeps the last turn whole", func() chattemplate.Conversation {
+			c := messages(user("Q"), assistant("T", "A"))
+			c.NoGenerationPrompt = true
+			return c
+		}(), "<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>analysis<|message|>T<|end|>" +
+			"<|start|>assistant<|channel|>final<|message|>A<|end|>"},
+		{"KeepReasoning", func() chattemplate.Conversation {
+			c := messages(user("Q"), assistant("T", "A"), user("R"))
+			c.KeepReasoning = true
+			return c
+		}(), "<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>analysis<|message|>T<|end|>" +
+			"<|start|>assistant<|channel|>final<|message|>A<|end|><|start|>user<|message|>R<|end|>" + open},
+		{"response format", func() chattemplate.Conversation {
+			c := messages(user("Q"))
+			c.ResponseFormat = &chattemplate.ResponseFormat{Name: "n", Description: "d", Schema: json.RawMessage(`{ "z": 1, "a": "<&>" }`)}
+			return c
+		}(), "<|start|>developer<|message|># Response Formats\n\n## n\n\n// d\n{\"z\":1,\"a\":\"<&>\"}<|end|><|start|>user<|message|>Q<|end|>" + open},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := mustRender(t, nativeTemplate(t), tt.conv)
+			if got := afterSystem(t, p); got != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+			if p.Start != chattemplate.StartTurn {
+				t.Errorf("Start = %d", p.Start)
+			}
+		})
+	}
+}
+
+func TestNativeEffort(t *testing.T) {
+	tmpl := nativeTemplate(t)
+	tool := []chattemplate.Tool{{Name: "f"}}
+	for _, tt := range []struct {
+		effort   chattemplate.Effort
+		tools    []chattemplate.Tool
+		says     string
+		ends     string
+		start    chattemplate.Start
+		variable string
+	}{
+		{"", nil, "medium", "<|start|>assistant", chattemplate.StartTurn, ""},
+		{"low", nil, "low", "<|start|>assistant", chattemplate.StartTurn, ""},
+		{"minimal", nil, "low", "<|start|>assistant", chattemplate.StartTurn, ""},
+		{"high", tool, "high", "<|start|>assistant", chattemplate.StartTurn, ""},
+		{"none", nil, "low", "<|start|>assistant<|channel|>final<|message|>", chattemplate.StartAnswer, ""},
+		{"none", tool, "low", "<|start|>assistant", chattemplate.StartTurn, ""},
+		{"", nil, "high", "<|start|>assistant", chattemplate.StartTurn, "high"},
+		{"high", nil, "high", "<|start|>assistant", chattemplate.StartTurn, "high"},
+	} {
+		c := messages(user("Q"))
+		c.Effort, c.Tools = tt.effort, tt.tools
+		if tt.variable != "" {
+			c.Args = map[string]any{"reasoning_effort": tt.variable}
+		}
+		p := mustRender(t, tmpl, c)
+		if !strings.Contains(p.Text, "\n\nReasoning: "+tt.says+"\n\n") || !strings.HasSuffix(p.Text, tt.ends) || p.Start != tt.start {
+			t.Errorf("effort %q, %d tools: Start %d, %q", tt.effort, len(tt.tools), p.Start, p.Text)
+		}
+	}
+}
+
+func TestNativeForcedSequences(t *testing.T) {
+	vocab := byteVocab(t, harmonyNames...)
+	tmpl := nativeTemplate(t)
+	if f := tmpl.Format(); f.Family != chattemplate.Harmony || !f.CanSkip {
+		t.Errorf("Format() = %+v", f)
+	}
+	summary, err := tmpl.SummaryTurn("Sum <|end|> up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, got, want string }{
+		{"EndReasoning", controls(vocab, tmpl.EndReasoning()), "<|end|><|start|>."},
+		{"OpenAnswer(StartTurn)", print(vocab, tmpl.OpenAnswer(chattemplate.StartTurn)), "<|channel|>final<|message|>"},
+		{"OpenAnswer(StartReasoning)", print(vocab, tmpl.OpenAnswer(chattemplate.StartReasoning)), "<|end|><|start|>assistant<|channel|>final<|message|>"},
+		{"OpenAnswer(StartAnswer)", print(vocab, tmpl.OpenAnswer(chattemplate.StartAnswer)), ""},
+		{"SummaryTurn", print(vocab, summary), "<|start|>developer<|message|>Sum <|end|> up<|end|><|start|>assistant<|channel|>final<|message|>"},
+		{"SummaryTurn's controls", controls(vocab, summary), "<|start|>.<|message|>.<|end|><|start|>.<|channel|>.<|message|>"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s = %q, want %q", tt.name, tt.got, tt.want)
+		}
+	}
+}
+
+func TestRefusedConversations(t *testing.T) {
+	tmpl := nativeTemplate(t)
+	deep := json.RawMessage(`{"type":"object","properties":{"a":` + strings.Repeat(`{"type":"array","items":`, 100) + `{}` + strings.Repeat(`}`, 100) + `}}`)
+	for _, tt := range []struct {
+		name string
+		conv chattemplate.Conversation
+		want string
+	}{
+		{"empty", chattemplate.Conversation{}, "conversation has no messages"},
+		{"role", messages(chattemplate.Message{Role: "robot"}), "message 0: unknown role"},
+		{"result of no call", messages(user("Q"), result("9", "x")), "message 1: tool result answers no call"},
+		{"author", messages(chattemplate.Message{Role: chattemplate.User, Name: "a b"}), "message 0: author name is not valid"},
+		{"called tool", messages(calls("", chattemplate.ToolCall{Name: "a<|end|>"})), "message 0: name of a called tool is not valid"},
+		{"calling user", messages(chattemplate.Message{Role: chattemplate.User, ToolCalls: []chattemplate.ToolCall{{Name: "f"}}}), "message 0: tool calls in"},
+		{"tool name", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Tools: []chattemplate.Tool{{Name: "ok"}, {Name: ""}}}, "tool 1: its name is not valid"},
+		{"effort", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Effort: "max"}, "unknown reasoning effort"},
+		{"schema depth", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Tools: []chattemplate.Tool{{Name: "f", Parameters: deep}}}, "tool 0: schema nests deeper than 64"},
+		{"schema JSON", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Tools: []chattemplate.Tool{{Name: "f", Parameters: json.RawMessage(`{`)}}}, "tool 0: schema is not valid JSON"},
+		{"shadowed variable", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Args: map[string]any{"messages": 1}}, `template variable "messages": cannot be set`},
+		{"contradicting effort", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Effort: "low", Args: map[string]any{"reasoning_effort": "high"}}, `template variable "reasoning_effort": contradicts`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := tmpl.Render(tt.conv)
+			var ce *chattemplate.ConversationError
+			if !errors.As(err, &ce) || !strings.HasPrefix(err.Error(), tt.want) || ce.Hint() == "" {
+				t.Errorf("err = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}

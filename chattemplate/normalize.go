@@ -1,0 +1,118 @@
+package chattemplate
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxName is the most bytes of a tool's or an author's name.
+const maxName = 256
+
+// reserved are the template variables that callers cannot set: what the conversation and the model say, and the
+// functions that templates call.
+var reserved = map[string]bool{
+	"messages": true, "tools": true, "add_generation_prompt": true, "continue_final_message": true,
+	"bos_token": true, "eos_token": true, "pad_token": true, "unk_token": true,
+	"raise_exception": true, "strftime_now": true, "namespace": true, "range": true, "dict": true, "lipsum": true,
+	"cycler": true, "joiner": true, "loop": true, "self": true, "caller": true, "varargs": true, "kwargs": true,
+	"True": true, "False": true, "None": true, "true": true, "false": true, "none": true,
+}
+
+// normalize checks a conversation for what no format can render and completes what clients leave out. The caller's
+// conversation is not changed.
+func normalize(c Conversation) (*Conversation, error) {
+	if len(c.Messages) == 0 {
+		return nil, &ConversationError{Message: -1, Tool: -1, Err: errors.New("conversation has no messages"), advice: "Send at least one message."}
+	}
+	switch c.Effort {
+	case EffortDefault, EffortNone, EffortMinimal, EffortLow, EffortMedium, EffortHigh:
+	default:
+		return nil, &ConversationError{
+			Message: -1, Tool: -1, Err: errors.New("unknown reasoning effort"),
+			advice: "The efforts are none, minimal, low, medium and high.",
+		}
+	}
+	for name := range c.Args {
+		if reserved[name] {
+			return nil, argError(name, "Leave this variable out; the conversation sets it.", "cannot be set by the caller")
+		}
+	}
+	for i, t := range c.Tools {
+		if !validName(t.Name) {
+			return nil, toolError(i, nameAdvice, errors.New("its name is not valid"))
+		}
+	}
+	c.Messages = append([]Message(nil), c.Messages...)
+	for i := range c.Messages {
+		if err := normalizeMessage(c.Messages, i); err != nil {
+			return nil, err
+		}
+	}
+	return &c, nil
+}
+
+const nameAdvice = "Names have 1 to 256 bytes and no white space, control characters or angle brackets."
+
+// validName reports whether s can stand in a message's header, where white space and brackets have a meaning.
+func validName(s string) bool {
+	return s != "" && len(s) <= maxName && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '<' || r == '>'
+	})
+}
+
+func normalizeMessage(msgs []Message, i int) error {
+	m := &msgs[i]
+	switch m.Role {
+	case System, Developer, User, Assistant:
+	case ToolRole:
+		if m.ToolName == "" {
+			m.ToolName = calledTool(msgs[:i], m.ToolCallID)
+		}
+		if m.ToolName == "" {
+			m.ToolName = m.Name
+		}
+		if m.ToolName == "" {
+			return messageError(i, "Give the tool's name, or the id of a call that an assistant message before it makes.",
+				"tool result answers no call")
+		}
+		if !validName(m.ToolName) {
+			return messageError(i, nameAdvice, "tool name is not valid")
+		}
+	default:
+		return messageError(i, "The roles are system, developer, user, assistant and tool.", "unknown role")
+	}
+	if m.Name != "" && !validName(m.Name) {
+		return messageError(i, nameAdvice, "author name is not valid")
+	}
+	if len(m.ToolCalls) > 0 && m.Role != Assistant {
+		return messageError(i, "Only assistant messages call tools.", "tool calls in a message that is not an assistant's")
+	}
+	for _, call := range m.ToolCalls {
+		if !validName(call.Name) {
+			return messageError(i, nameAdvice, "name of a called tool is not valid")
+		}
+	}
+	return nil
+}
+
+// calledTool returns the name of the function that the latest call with this id is of. A result without an id answers
+// the latest message that calls, if that makes one call only.
+func calledTool(before []Message, id string) string {
+	for i := len(before) - 1; i >= 0; i-- {
+		calls := before[i].ToolCalls
+		if id == "" && len(calls) > 0 {
+			if len(calls) == 1 {
+				return calls[0].Name
+			}
+			return ""
+		}
+		for _, c := range calls {
+			if c.ID == id {
+				return c.Name
+			}
+		}
+	}
+	return ""
+}
