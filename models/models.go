@@ -1,0 +1,135 @@
+// Package models turns the names that people give models into files.
+//
+// A name is a path to a GGUF file or a name in the local Hugging Face cache. The package looks at directories and
+// names only: it opens no model, downloads nothing and writes nothing.
+//
+// Rules: a name resolves to exactly one model or to an error that says what was looked for, where, and what there was;
+// names can never reach outside the cache; a model split over several files is found by its first part, and all parts
+// must be there.
+package models
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Model is where a model's weights are.
+type Model struct {
+	// Name is what the user called it.
+	Name string
+	// Path is the file to open; for a split model its first part.
+	Path string
+	// Parts are all files of the model in order, Path first.
+	Parts []string
+}
+
+// Error says why a name did not resolve to a model.
+type Error struct {
+	Name string
+	// Detail is one line without the name.
+	Detail string
+	// Advice is one line that tells the user what to do.
+	Advice string
+	// Err is the cause, for instance fs.ErrNotExist; may be nil.
+	Err error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("model %q: %s", e.Name, e.Detail) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Hint tells the user what to do next.
+func (e *Error) Hint() string { return e.Advice }
+
+// Resolve finds the model called name, which is a path to a file, or ORG/REPO, ORG/REPO:FILE or ORG/REPO:QUANT in the
+// local Hugging Face cache (see [CacheDir]). A file of that name comes first. All errors are an [*Error].
+func Resolve(name string) (Model, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.Mode().IsRegular():
+		return file(name)
+	case err == nil && isGGUF(name):
+		return Model{}, &Error{Name: name, Detail: "is not a regular file", Advice: "name a .gguf file"}
+	}
+	if ref, ok := parseReference(name); ok && !isPathLike(name) {
+		return ref.resolve()
+	}
+	if err == nil {
+		return Model{}, &Error{Name: name, Detail: "is a directory", Advice: "name a .gguf file in it"}
+	}
+	e := &Error{Name: name, Detail: "no such file", Advice: "check the path, or name a model of the Hugging Face cache as ORG/REPO", Err: err}
+	if !errors.Is(err, fs.ErrNotExist) {
+		e.Detail, e.Advice = "cannot be looked at: "+cause(err), "check the path and its permissions"
+	}
+	return Model{}, e
+}
+
+// IsName reports whether text names a model rather than being a prompt: it is an existing regular file, or one word that
+// ends in .gguf, or a name that the Hugging Face cache knows. It is false for names that would be well formed but
+// resolve nowhere; see [LooksLikeName].
+func IsName(text string) bool {
+	if isGGUF(text) && !strings.ContainsAny(text, " \t\r\n") {
+		return true
+	}
+	if info, err := os.Stat(text); err == nil && info.Mode().IsRegular() {
+		return true
+	}
+	ref, ok := parseReference(text)
+	return ok && ref.cached()
+}
+
+// LooksLikeName reports whether text has the form of a model's name or path, whether or not there is such a model: no white
+// space, and a slash in it.
+func LooksLikeName(text string) bool {
+	return strings.Contains(text, "/") && !strings.ContainsAny(text, " \t\r\n")
+}
+
+// file resolves a path to an existing file.
+func file(path string) (Model, error) {
+	m := Model{Name: path, Path: path, Parts: []string{path}}
+	part, count, ok := splitPart(path)
+	if !ok {
+		return m, nil
+	}
+	parts := partNames(path, count)
+	if part != 1 {
+		return Model{}, &Error{Name: path, Detail: fmt.Sprintf("is part %d of %d of a split model", part, count),
+			Advice: "name the first part, " + filepath.Base(parts[0])}
+	}
+	if err := checkParts(path, parts); err != nil {
+		return Model{}, err
+	}
+	m.Parts = parts
+	return m, nil
+}
+
+// checkParts reports the first part that is not there.
+func checkParts(name string, parts []string) error {
+	for i, p := range parts {
+		if _, err := os.Stat(p); err != nil {
+			return &Error{Name: name, Detail: fmt.Sprintf("part %d of %d is missing (%s)", i+1, len(parts), filepath.Base(p)),
+				Advice: "download all parts into the same folder", Err: err}
+		}
+	}
+	return nil
+}
+
+func isGGUF(name string) bool { return strings.EqualFold(filepath.Ext(name), ".gguf") }
+
+// isPathLike reports whether name can only be meant as a path.
+func isPathLike(name string) bool {
+	return filepath.IsAbs(name) || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") || strings.HasPrefix(name, "~")
+}
+
+// cause returns the system's reason without the path, which the caller has named already.
+func cause(err error) string {
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}

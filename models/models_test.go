@@ -1,0 +1,195 @@
+package models_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"runner/models"
+)
+
+// cache builds a Hugging Face cache in a temporary folder, with blobs and links as the real one has, and returns it.
+func cache(t *testing.T, repo, rev string, files ...string) string {
+	t.Helper()
+	root := t.TempDir()
+	t.Setenv("HF_HUB_CACHE", root)
+	addRepo(t, root, repo, rev, files...)
+	return root
+}
+
+func addRepo(t *testing.T, root, repo, rev string, files ...string) {
+	t.Helper()
+	dir := filepath.Join(root, "models--"+strings.ReplaceAll(repo, "/", "--"))
+	write(t, filepath.Join(dir, "refs", "main"), rev)
+	for _, f := range files {
+		blob := filepath.Join(dir, "blobs", strings.ReplaceAll(f, "/", "_"))
+		write(t, blob, f)
+		link := filepath.Join(dir, "snapshots", rev, f)
+		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(blob, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestResolveInCache(t *testing.T) {
+	root := cache(t, "org/several", "abc123",
+		"model-Q4_K.gguf", "model-Q4_K_M.gguf", "UD/model-Q8_0-00001-of-00002.gguf", "UD/model-Q8_0-00002-of-00002.gguf",
+		"mmproj-model-f16.gguf", "README.md")
+	addRepo(t, root, "org/one", "def", "only.gguf", "imatrix.gguf")
+	addRepo(t, root, "org/none", "fff", "config.json")
+	addRepo(t, root, "org/broken", "eee", "big-00001-of-00002.gguf")
+
+	good := []struct{ name, file string }{
+		{"org/one", "only.gguf"},
+		{"org/one:only.gguf", "only.gguf"},
+		{"org/several:Q4_K", "model-Q4_K.gguf"},
+		{"org/several:q4_k_m", "model-Q4_K_M.gguf"},
+		{"org/several:model-Q4_K_M.gguf", "model-Q4_K_M.gguf"},
+		{"org/several:Q8_0", "UD/model-Q8_0-00001-of-00002.gguf"},
+		{"org/several:UD/model-Q8_0-00001-of-00002.gguf", "UD/model-Q8_0-00001-of-00002.gguf"},
+	}
+	for _, c := range good {
+		m, err := models.Resolve(c.name)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if got, err := os.ReadFile(m.Path); err != nil || string(got) != c.file {
+			t.Errorf("%s resolves to %s (%q, %v), want %s", c.name, m.Path, got, err, c.file)
+		}
+		if m.Name != c.name || m.Parts[0] != m.Path {
+			t.Errorf("%s: %+v", c.name, m)
+		}
+		if !models.IsName(c.name) {
+			t.Errorf("IsName(%q) is false", c.name)
+		}
+	}
+	if m, _ := models.Resolve("org/several:Q8_0"); len(m.Parts) != 2 {
+		t.Errorf("parts: %v", m.Parts)
+	}
+
+	bad := []struct{ name, want string }{
+		{"org/several", "3 GGUF files match: UD/model-Q8_0-00001-of-00002.gguf, model-Q4_K.gguf, model-Q4_K_M.gguf"},
+		{"org/several:Q2", `no GGUF file matches "Q2"`},
+		{"org/several:mmproj-model-f16.gguf", "no GGUF file matches"},
+		{"org/none", "no GGUF file of it"},
+		{"org/broken", "part 2 of 2 is missing"},
+		{"org/absent", "not in the Hugging Face cache at " + root},
+		{"org/../one", "no such file"},
+		{"../one", "no such file"},
+	}
+	for _, c := range bad {
+		_, err := models.Resolve(c.name)
+		var e *models.Error
+		if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) || e.Hint() == "" || strings.ContainsRune(err.Error(), '\n') {
+			t.Errorf("%s: %v, want an error with %q and a hint", c.name, err, c.want)
+		}
+	}
+	if models.IsName("org/absent") || !models.LooksLikeName("org/absent") {
+		t.Error("org/absent looks like a name and is none")
+	}
+	if got, want := models.Cached(), []string{"org/broken", "org/one", "org/several"}; !slices.Equal(got, want) {
+		t.Errorf("Cached() = %v, want %v", got, want)
+	}
+}
+
+func TestSnapshotOfTheMainRevision(t *testing.T) {
+	root := cache(t, "a/b", "new", "m.gguf")
+	dir := filepath.Join(root, "models--a--b")
+	write(t, filepath.Join(dir, "snapshots", "old", "m.gguf"), "old")
+	if m, err := models.Resolve("a/b"); err != nil || !strings.Contains(m.Path, "new") {
+		t.Errorf("with refs/main: %v, %v", m, err)
+	}
+	for _, ref := range []string{"gone", "../../../..", ""} {
+		write(t, filepath.Join(dir, "refs", "main"), ref)
+		if m, err := models.Resolve("a/b"); err == nil {
+			t.Errorf("refs/main %q with two snapshots resolves to %v", ref, m)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "snapshots", "new")); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := models.Resolve("a/b"); err != nil || !strings.Contains(m.Path, "old") {
+		t.Errorf("with one snapshot only: %v, %v", m, err)
+	}
+}
+
+func TestCacheDir(t *testing.T) {
+	for _, v := range []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"} {
+		t.Setenv(v, "")
+	}
+	t.Setenv("HOME", "/home/someone")
+	for _, c := range []struct{ variable, value, want string }{
+		{"HOME", "/home/someone", "/home/someone/.cache/huggingface/hub"},
+		{"XDG_CACHE_HOME", "/xdg", "/xdg/huggingface/hub"},
+		{"HF_HOME", "/hf", "/hf/hub"},
+		{"HF_HUB_CACHE", "/hub", "/hub"},
+	} {
+		t.Setenv(c.variable, c.value)
+		if got := models.CacheDir(); got != filepath.FromSlash(c.want) {
+			t.Errorf("with %s: %s, want %s", c.variable, got, c.want)
+		}
+	}
+}
+
+func TestResolveFile(t *testing.T) {
+	t.Setenv("HF_HUB_CACHE", t.TempDir())
+	dir := t.TempDir()
+	single, first, second := filepath.Join(dir, "m.gguf"), filepath.Join(dir, "s-00001-of-00002.gguf"), filepath.Join(dir, "s-00002-of-00002.gguf")
+	odd := filepath.Join(dir, "weights.bin")
+	for _, f := range []string{single, first, second, odd} {
+		write(t, f, "x")
+	}
+	for _, f := range []string{single, first, odd} {
+		if m, err := models.Resolve(f); err != nil || m.Path != f {
+			t.Errorf("%s: %v, %v", f, m, err)
+		}
+		if !models.IsName(f) {
+			t.Errorf("IsName(%q) is false", f)
+		}
+	}
+	fails := func(name, want string) {
+		t.Helper()
+		if _, err := models.Resolve(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	fails(second, "is part 2 of 2")
+	fails(dir, "is a directory")
+	fails(filepath.Join(dir, "absent.gguf"), "no such file")
+	if err := os.Remove(second); err != nil {
+		t.Fatal(err)
+	}
+	fails(first, "part 2 of 2 is missing")
+}
+
+func TestPromptsAreNotNames(t *testing.T) {
+	t.Setenv("HF_HUB_CACHE", t.TempDir())
+	for _, prompt := range []string{"What is 17 + 25?", "hello", "either/or, which is it?", "km/h", "", ".", "a\nb.gguf", "What is in model.gguf"} {
+		if models.IsName(prompt) {
+			t.Errorf("IsName(%q)", prompt)
+		}
+	}
+	if models.LooksLikeName("either/or, which is it?") || models.LooksLikeName("hello") || !models.LooksLikeName("org/repo:Q4") {
+		t.Error("LooksLikeName")
+	}
+	if !models.IsName("absent.gguf") {
+		t.Error("absent.gguf is not taken for a name")
+	}
+}

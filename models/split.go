@@ -1,0 +1,31 @@
+package models
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// A split model's files end in "-00001-of-00003.gguf", as llama.cpp's gguf-split writes them.
+var splitName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})\.gguf$`)
+
+// splitPart returns which part of how many the file is.
+func splitPart(path string) (part, count int, ok bool) {
+	m := splitName.FindStringSubmatch(path)
+	if m == nil {
+		return 0, 0, false
+	}
+	part, _ = strconv.Atoi(m[2])
+	count, _ = strconv.Atoi(m[3])
+	return part, count, part >= 1 && part <= count
+}
+
+// partNames returns the names of all parts of the split model that path belongs to.
+func partNames(path string, count int) []string {
+	prefix := splitName.FindStringSubmatch(path)[1]
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%05d-of-%05d.gguf", prefix, i+1, count)
+	}
+	return names
+}
