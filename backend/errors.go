@@ -15,6 +15,14 @@ var (
 	ErrNoSequence = errors.New("no free sequence")
 	// ErrBatchTooLarge: the inputs hold more tokens than Info().BatchSize.
 	ErrBatchTooLarge = errors.New("step has more tokens than the batch size")
+	// ErrNoTokens: an input feeds no token.
+	ErrNoTokens = errors.New("input has no tokens")
+	// ErrBadToken: a token id outside the vocabulary.
+	ErrBadToken = errors.New("token is outside the vocabulary")
+	// ErrRepeated: a sequence appears twice in one step.
+	ErrRepeated = errors.New("sequence appears twice in a step")
+	// ErrForeign: the sequence belongs to another model.
+	ErrForeign = errors.New("sequence belongs to another model")
 	// ErrNothingAllowed: the constraint allows no token at all.
 	ErrNothingAllowed = errors.New("constraint allows no token")
 	// ErrClosed: the model or sequence is closed.

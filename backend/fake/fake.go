@@ -1,0 +1,337 @@
+// Package fake is a backend without an engine, for the tests of everything above the contract.
+//
+// A [Model] keeps a real cache of cells with reference counts, honours every rule of package backend, and computes the
+// next token's logits from the tokens in a sequence's cells: noise that depends on the history alone, plus a strong vote for the
+// token that a [Script] names. It is deterministic, needs no file, and allocates little. [Replies] makes a script from
+// texts; [Harmony] and [Think] are small vocabularies of two model families.
+//
+// It is not a language model and not a stub: it passes the conformance suite in package backendtest.
+package fake
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"runner/backend"
+)
+
+// Script names the token that shall follow tokens, the whole sequence; backend.NoToken leaves it to the noise. It must
+// depend on its argument alone and not keep it.
+type Script func(tokens []backend.Token) backend.Token
+
+// Config says what the model is like. The zero value is usable: the Harmony vocabulary and noise for replies.
+type Config struct {
+	// Vocab is the vocabulary; nil means Harmony(). Text is tokenized by the longest piece of a normal token, so every byte
+	// needs a token of its own.
+	Vocab *backend.Vocab
+	// Script chooses the replies; nil leaves them to the noise.
+	Script Script
+	// ChatTemplate and Name are reported by Info.
+	ChatTemplate, Name string
+
+	// ContextSize, Sequences, CacheTokens and BatchSize are as in backend.Config; 0 means 8192, 8,
+	// ContextSize*Sequences and 512.
+	ContextSize, Sequences, CacheTokens, BatchSize int
+
+	// Delay, when not nil, is how long a step of that many tokens takes. A canceled step returns at once.
+	Delay func(tokens int) time.Duration
+	// Fail, when not nil, is called before each step, numbered from 0. Its error becomes the step's error and nothing
+	// changes; after an error that wraps backend.ErrBroken every further step fails with it.
+	Fail func(step int, inputs []backend.Input) error
+	// Record keeps the shape of every step for Steps.
+	Record bool
+}
+
+// Step is the shape of one step that succeeded.
+type Step struct {
+	Inputs []Fed
+}
+
+// Fed is the shape of one input.
+type Fed struct {
+	// ID tells sequences apart; every NewSequence and Fork gets the next number, from 1.
+	ID int
+	// Before is the sequence's length before the step and Tokens how many were fed.
+	Before, Tokens int
+	// Sampled says whether a token was asked for and Constrained whether a constraint was in force.
+	Sampled, Constrained bool
+}
+
+// Model implements backend.Model. The methods that the contract does not name may be called from any goroutine.
+type Model struct {
+	cfg   Config
+	info  backend.Info
+	vocab *backend.Vocab
+	trie  *trie
+	cells cells
+
+	logits  []float32
+	sampler sampler
+	steps   int
+	nextID  int
+	broken  error
+
+	mu     sync.Mutex // guards what tests read while steps run
+	open   int
+	record []Step
+	closed bool
+}
+
+// New returns a model. It panics when the configuration is impossible: a vocabulary without all 256 bytes or a negative
+// size.
+func New(cfg Config) *Model {
+	if cfg.Vocab == nil {
+		cfg.Vocab = Harmony()
+	}
+	def := func(n *int, d int) {
+		if *n < 0 {
+			panic(fmt.Sprintf("fake: negative size %d", *n))
+		}
+		if *n == 0 {
+			*n = d
+		}
+	}
+	def(&cfg.ContextSize, 8192)
+	def(&cfg.Sequences, 8)
+	def(&cfg.CacheTokens, cfg.ContextSize*cfg.Sequences)
+	def(&cfg.BatchSize, 512)
+	if cfg.Name == "" {
+		cfg.Name = "fake"
+	}
+	n := cfg.Vocab.Len()
+	return &Model{
+		cfg: cfg, vocab: cfg.Vocab, trie: newTrie(cfg.Vocab), cells: newCells(cfg.CacheTokens),
+		logits: make([]float32, n), sampler: newSampler(n),
+		info: backend.Info{
+			Name: cfg.Name, Architecture: "fake", Backend: "fake", Device: "none", Quantization: "none",
+			ContextSize: cfg.ContextSize, TrainedContext: cfg.ContextSize, Sequences: cfg.Sequences,
+			BatchSize: cfg.BatchSize, Threads: 1, EmbeddingLength: embeddingLength, ChatTemplate: cfg.ChatTemplate,
+			Digest: fmt.Sprintf("%064x", n),
+		},
+	}
+}
+
+// Info implements backend.Model.
+func (m *Model) Info() backend.Info { return m.info }
+
+// Vocab implements backend.Model.
+func (m *Model) Vocab() *backend.Vocab { return m.vocab }
+
+// Capabilities implements backend.Model.
+func (m *Model) Capabilities() backend.Capabilities {
+	return backend.Capabilities{Logits: true, Embeddings: true, ExactTruncate: true}
+}
+
+// Tokenize implements backend.Model.
+func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, error) {
+	return m.trie.tokenize(dst, text), nil
+}
+
+// NewSequence implements backend.Model.
+func (m *Model) NewSequence() (backend.Sequence, error) { return m.newSequence() }
+
+func (m *Model) newSequence() (*sequence, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed:
+		return nil, backend.ErrClosed
+	case m.open >= m.cfg.Sequences:
+		return nil, backend.ErrNoSequence
+	}
+	m.open++
+	m.nextID++
+	return &sequence{model: m, id: m.nextID, step: -1}, nil
+}
+
+// Step implements backend.Model.
+func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
+	if err := m.check(inputs, outputs); err != nil {
+		return err
+	}
+	step := m.steps
+	m.steps++
+	if m.broken != nil {
+		return m.broken
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if m.cfg.Fail != nil {
+		if err := m.cfg.Fail(step, inputs); err != nil {
+			m.noteBroken(err)
+			return err
+		}
+	}
+	if err := m.wait(ctx, inputs); err != nil {
+		return err
+	}
+	return m.run(inputs, outputs)
+}
+
+// check refuses a step before it changes anything.
+func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
+	if m.isClosed() {
+		return backend.ErrClosed
+	}
+	m.nextID++ // a number that no sequence has marks the ones seen in this step
+	for i := range inputs {
+		s, ok := inputs[i].Sequence.(*sequence)
+		var err error
+		switch {
+		case inputs[i].Sequence == nil:
+			continue // CheckInputs says so
+		case !ok || s.model != m:
+			err = backend.ErrForeign
+		case s.closed:
+			err = backend.ErrClosed
+		case s.step == m.nextID:
+			err = backend.ErrRepeated
+		default:
+			s.step = m.nextID
+			continue
+		}
+		return &backend.InputError{Index: i, Err: err}
+	}
+	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
+}
+
+// run feeds and samples; on an error every sequence is as it was.
+func (m *Model) run(inputs []backend.Input, outputs []backend.Output) error {
+	total := 0
+	for i := range inputs {
+		total += len(inputs[i].Tokens)
+	}
+	if total > m.cells.free() {
+		return backend.ErrCacheFull
+	}
+	fed := 0
+	var err error
+	for i := range inputs {
+		in := &inputs[i]
+		s := in.Sequence.(*sequence)
+		s.feed(in.Tokens)
+		fed++
+		outputs[i].Token, outputs[i].Logprob, outputs[i].Top = backend.NoToken, 0, outputs[i].Top[:0]
+		if in.Sampling == nil && in.Logits == nil {
+			continue
+		}
+		m.next(s)
+		copy(in.Logits, m.logits)
+		if in.Sampling == nil {
+			continue
+		}
+		if e := m.sampler.Sample(m.logits, in.Sampling, s.tokens, in.Constraint, &outputs[i]); e != nil {
+			err = &backend.InputError{Index: i, Err: e}
+			break
+		}
+	}
+	if err != nil {
+		for i := range inputs[:fed] {
+			s := inputs[i].Sequence.(*sequence)
+			s.shorten(len(s.tokens) - len(inputs[i].Tokens))
+		}
+		return err
+	}
+	m.note(inputs)
+	return nil
+}
+
+func (m *Model) wait(ctx context.Context, inputs []backend.Input) error {
+	if m.cfg.Delay == nil {
+		return nil
+	}
+	total := 0
+	for i := range inputs {
+		total += len(inputs[i].Tokens)
+	}
+	t := time.NewTimer(m.cfg.Delay(total))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// next computes the logits after a sequence's last token.
+func (m *Model) next(s *sequence) {
+	h := m.cells.hash(s.cells[len(s.cells)-1])
+	for i := range m.logits {
+		m.logits[i] = noise(h, uint64(i))
+	}
+	if m.cfg.Script != nil {
+		if t := m.cfg.Script(s.tokens); m.vocab.Valid(t) {
+			m.logits[t] += vote
+		}
+	}
+}
+
+// vote is what a script's token gets on top: more than any noise, penalty or usual bias.
+const vote = 50
+
+// noise returns a value between -4 and 4, denser around 0, from a history's hash and a token.
+func noise(h, token uint64) float32 {
+	x := mix(h ^ token*0x9e3779b97f4a7c15)
+	sum := uint32(x&0xffff) + uint32(x>>16&0xffff) + uint32(x>>32&0xffff) + uint32(x>>48)
+	return float32(sum)/(2*0xffff/4.0) - 4
+}
+
+// mix is the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// Close implements backend.Model.
+func (m *Model) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	return nil
+}
+
+func (m *Model) isClosed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed
+}
+
+// OpenSequences returns how many sequences are open.
+func (m *Model) OpenSequences() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.open
+}
+
+// UsedCells returns how many tokens the cache holds; a prefix that forks share counts once. Like Step it must not run
+// at the same time as methods of sequences.
+func (m *Model) UsedCells() int { return len(m.cells.all) - m.cells.free() }
+
+// Steps returns the shapes of the steps that succeeded so far, if Config.Record is set.
+func (m *Model) Steps() []Step {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]Step(nil), m.record...)
+}
+
+func (m *Model) note(inputs []backend.Input) {
+	if !m.cfg.Record {
+		return
+	}
+	var s Step
+	for i := range inputs {
+		q := inputs[i].Sequence.(*sequence)
+		s.Inputs = append(s.Inputs, Fed{
+			ID: q.id, Before: len(q.tokens) - len(inputs[i].Tokens), Tokens: len(inputs[i].Tokens),
+			Sampled: inputs[i].Sampling != nil, Constrained: inputs[i].Constraint != nil,
+		})
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.record = append(m.record, s)
+}

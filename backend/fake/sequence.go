@@ -1,0 +1,155 @@
+package fake
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"runner/backend"
+)
+
+// cell is one token in the cache. hash stands for the state that an engine keeps: it depends on the token and on
+// everything before it in the sequence that fed it.
+type cell struct {
+	hash uint64
+	refs int
+}
+
+// cells is the cache that all sequences share.
+type cells struct {
+	all    []cell
+	unused []int32
+}
+
+func newCells(n int) cells {
+	c := cells{all: make([]cell, n), unused: make([]int32, n)}
+	for i := range c.unused {
+		c.unused[i] = int32(n - 1 - i)
+	}
+	return c
+}
+
+func (c *cells) free() int           { return len(c.unused) }
+func (c *cells) hash(i int32) uint64 { return c.all[i].hash }
+
+func (c *cells) take(hash uint64) int32 {
+	i := c.unused[len(c.unused)-1]
+	c.unused = c.unused[:len(c.unused)-1]
+	c.all[i] = cell{hash, 1}
+	return i
+}
+
+func (c *cells) release(i int32) {
+	if c.all[i].refs--; c.all[i].refs == 0 {
+		c.unused = append(c.unused, i)
+	}
+}
+
+// sequence implements backend.Sequence.
+type sequence struct {
+	model  *Model
+	id     int
+	step   int // the last step that it appeared in
+	tokens []backend.Token
+	cells  []int32
+	closed bool
+}
+
+func (s *sequence) Tokens() []backend.Token { return s.tokens }
+
+func (s *sequence) feed(tokens []backend.Token) {
+	h := uint64(1)
+	if n := len(s.cells); n > 0 {
+		h = s.model.cells.hash(s.cells[n-1])
+	}
+	for _, t := range tokens {
+		h = mix(h*31 + uint64(t) + 1)
+		s.cells = append(s.cells, s.model.cells.take(h))
+	}
+	s.tokens = append(s.tokens, tokens...)
+}
+
+func (s *sequence) shorten(n int) {
+	for _, c := range s.cells[n:] {
+		s.model.cells.release(c)
+	}
+	s.cells, s.tokens = s.cells[:n], s.tokens[:n]
+}
+
+func (s *sequence) Truncate(n int) (int, error) {
+	if s.closed {
+		return 0, backend.ErrClosed
+	}
+	if n < 0 {
+		return len(s.tokens), errors.New("cannot truncate to a negative length")
+	}
+	if n < len(s.tokens) {
+		s.shorten(n)
+	}
+	return len(s.tokens), nil
+}
+
+func (s *sequence) Fork() (backend.Sequence, error) {
+	if s.closed {
+		return nil, backend.ErrClosed
+	}
+	f, err := s.model.newSequence()
+	if err != nil {
+		return nil, err
+	}
+	f.tokens = append(f.tokens, s.tokens...)
+	f.cells = append(f.cells, s.cells...)
+	for _, c := range s.cells {
+		s.model.cells.all[c].refs++
+	}
+	return f, nil
+}
+
+func (s *sequence) Close() {
+	if s.closed {
+		return
+	}
+	s.shorten(0)
+	s.closed = true
+	s.model.mu.Lock()
+	defer s.model.mu.Unlock()
+	s.model.open--
+}
+
+const embeddingLength = 16
+
+// Embed implements backend.Embedder: a bag of the tokens' noise, so that texts with common tokens are near each other.
+func (m *Model) Embed(ctx context.Context, tokens []backend.Token) ([]float32, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if m.isClosed() {
+		return nil, backend.ErrClosed
+	}
+	if len(tokens) == 0 {
+		return nil, backend.ErrNoTokens
+	}
+	e := make([]float32, embeddingLength)
+	for _, t := range tokens {
+		if !m.vocab.Valid(t) {
+			return nil, backend.ErrBadToken
+		}
+		for i := range e {
+			e[i] += noise(uint64(t), uint64(i))
+		}
+	}
+	sum := 0.0
+	for _, x := range e {
+		sum += float64(x) * float64(x)
+	}
+	for i := range e {
+		e[i] /= float32(math.Sqrt(sum))
+	}
+	return e, nil
+}
+
+func (m *Model) noteBroken(err error) {
+	if errors.Is(err, backend.ErrBroken) {
+		m.broken = err
+	}
+}
