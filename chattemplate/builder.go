@@ -34,6 +34,9 @@ func (b *builder) Control(t backend.Token) {
 	b.pending = b.text.Len()
 }
 
+// Break keeps the texts before and after it apart: no token will span both.
+func (b *builder) Break() { b.flush() }
+
 func (b *builder) flush() {
 	if s := b.text.String()[b.pending:]; s != "" && b.err == nil {
 		b.tokens, b.err = b.tokenize(b.tokens, s)

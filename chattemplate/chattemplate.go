@@ -137,8 +137,14 @@ const (
 // Format is what there is to know about a model's family.
 type Format struct {
 	Family Family
-	// Open and Close delimit the reasoning of ThinkTags models.
+	// Open and Close delimit the reasoning of ThinkTags models, without white space around them. Most are special tokens
+	// of the vocabulary, some are plain text.
 	Open, Close string
-	// CanSkip says that the model's format has a way to skip reasoning (effort none).
+	// AnswerOpen and AnswerClose delimit the answer where a ThinkTags family marks it too; empty where it does not.
+	AnswerOpen, AnswerClose string
+	// CanSkip says that the model's format has a way to skip reasoning (effort none). Without one, Render skips by
+	// closing the reasoning as soon as it opens.
 	CanSkip bool
+	// Tools says that the format can show tools to the model.
+	Tools bool
 }

@@ -1,12 +1,18 @@
 package chattemplate
 
 import (
-	"errors"
 	"fmt"
 )
 
-// ErrNoTemplate: the model has no chat template and is not of a family that is rendered natively.
-var ErrNoTemplate = errors.New("model has no chat template")
+// ErrNoTemplate: the model has no chat template and is not of a family that is rendered without one.
+var ErrNoTemplate error = noTemplate{}
+
+type noTemplate struct{}
+
+func (noTemplate) Error() string { return "model has no chat template" }
+
+// Hint tells the user what to do next.
+func (noTemplate) Hint() string { return "Give a template in the Jinja language with --chat-template." }
 
 // TemplateError says that a chat template cannot be compiled or failed while it was rendered. It names places in the
 // template, never the text of a conversation.
@@ -79,3 +85,5 @@ func toolError(i int, advice string, err error) error {
 func argError(name, advice, format string, args ...any) error {
 	return &ConversationError{Message: -1, Tool: -1, Arg: name, Err: fmt.Errorf(format, args...), advice: advice}
 }
+
+const definitionAdvice = "Give a JSON Schema of at most 1 MiB that nests at most 64 deep."

@@ -187,11 +187,10 @@ func toolChannel(name string, s *harmony.System) string {
 
 // definitionError names the tool or the response format that cannot be rendered.
 func definitionError(err error) error {
-	const advice = "Give a JSON Schema of at most 1 MiB that nests at most 64 deep."
 	if e := (*harmony.SchemaError)(nil); errors.As(err, &e) && e.What == "function" {
-		return toolError(e.Index, advice, e.Err)
+		return toolError(e.Index, definitionAdvice, e.Err)
 	}
-	return &ConversationError{Message: -1, Tool: -1, Err: err, advice: advice}
+	return &ConversationError{Message: -1, Tool: -1, Err: err, advice: definitionAdvice}
 }
 
 func (n native) endReasoning(b *builder) {

@@ -52,7 +52,7 @@ func New(c Config) (*Template, error) {
 	t := &Template{vocab: c.Vocab, tokenize: c.Tokenize}
 	if tokens, ok := harmony.Lookup(c.Vocab); ok && !c.ForceJinja {
 		t.renderer = native{tokens}
-		t.format = Format{Family: Harmony, CanSkip: true}
+		t.format = Format{Family: Harmony, CanSkip: true, Tools: true}
 	} else {
 		j, err := newJinja(c)
 		if err != nil {
