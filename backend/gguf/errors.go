@@ -1,0 +1,69 @@
+package gguf
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// Why a file is refused. Errors from [Open] and [Read] wrap one of these in a [*FormatError], unless the file could not
+// be read at all, in which case they wrap the error of the operating system.
+var (
+	// ErrNotGGUF: the file does not start like a GGUF file.
+	ErrNotGGUF = errors.New("not a GGUF file")
+	// ErrVersion: a version or byte order that this package does not read.
+	ErrVersion = errors.New("unsupported GGUF version")
+	// ErrTruncated: the file ends before its contents do.
+	ErrTruncated = errors.New("GGUF file is truncated")
+	// ErrCorrupt: the contents contradict one another or exceed the limits.
+	ErrCorrupt = errors.New("GGUF file is corrupt")
+)
+
+// FormatError says what is wrong with a file.
+type FormatError struct {
+	// Kind is one of the errors above.
+	Kind error
+	// Detail is one line, for instance "ends after 1,024 of 12,345 bytes". Names taken from the file are quoted
+	// and shortened.
+	Detail string
+}
+
+func (e *FormatError) Error() string { return e.Kind.Error() + ": " + e.Detail }
+
+// Unwrap returns Kind.
+func (e *FormatError) Unwrap() error { return e.Kind }
+
+// Hint tells the user what to do next.
+func (e *FormatError) Hint() string {
+	switch e.Kind {
+	case ErrNotGGUF:
+		return "name a .gguf file"
+	case ErrVersion:
+		return "convert the model to little-endian GGUF version 3"
+	case ErrTruncated:
+		return "download the file again; the transfer did not finish"
+	}
+	return "download the file again and compare its checksum"
+}
+
+func corrupt(format string, args ...any) error {
+	return &FormatError{ErrCorrupt, fmt.Sprintf(format, args...)}
+}
+
+// quote makes a name from the file fit for an error message.
+func quote(s string) string {
+	const most = 80
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return strconv.Quote(s)
+}
+
+// group writes n with a comma between every three digits.
+func group(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,87 @@
+package gguf
+
+import (
+	"fmt"
+	"math"
+)
+
+// TensorType is the format of a tensor's data, numbered as in ggml.
+type TensorType uint32
+
+// The formats that [Append] writes or that need a name here. The table below knows the others too.
+const (
+	F32   TensorType = 0
+	F16   TensorType = 1
+	Q8_0  TensorType = 8
+	BF16  TensorType = 30
+	MXFP4 TensorType = 39
+	// OllamaMXFP4 is what Ollama's own gpt-oss files call MXFP4, with the nibbles in another order. ggml once
+	// used the number for a format that it has since dropped.
+	OllamaMXFP4 TensorType = 4
+)
+
+type blockFormat struct {
+	name     string
+	elements int64 // values in a block
+	bytes    int64 // bytes of a block
+}
+
+// The formats of ggml, from ggml.h and the static assertions of ggml-common.h. Missing numbers are formats that ggml
+// has removed.
+var blockFormats = map[TensorType]blockFormat{
+	F32: {"F32", 1, 4}, F16: {"F16", 1, 2}, BF16: {"BF16", 1, 2}, 28: {"F64", 1, 8},
+	24: {"I8", 1, 1}, 25: {"I16", 1, 2}, 26: {"I32", 1, 4}, 27: {"I64", 1, 8},
+	2: {"Q4_0", 32, 18}, 3: {"Q4_1", 32, 20}, 6: {"Q5_0", 32, 22}, 7: {"Q5_1", 32, 24},
+	Q8_0: {"Q8_0", 32, 34}, 9: {"Q8_1", 32, 36},
+	10: {"Q2_K", 256, 84}, 11: {"Q3_K", 256, 110}, 12: {"Q4_K", 256, 144}, 13: {"Q5_K", 256, 176},
+	14: {"Q6_K", 256, 210}, 15: {"Q8_K", 256, 292},
+	16: {"IQ2_XXS", 256, 66}, 17: {"IQ2_XS", 256, 74}, 18: {"IQ3_XXS", 256, 98}, 19: {"IQ1_S", 256, 50},
+	20: {"IQ4_NL", 32, 18}, 21: {"IQ3_S", 256, 110}, 22: {"IQ2_S", 256, 82}, 23: {"IQ4_XS", 256, 136},
+	29: {"IQ1_M", 256, 56}, 34: {"TQ1_0", 256, 54}, 35: {"TQ2_0", 256, 66},
+	MXFP4: {"MXFP4", 32, 17}, OllamaMXFP4: {"MXFP4 (Ollama)", 32, 17},
+}
+
+// Known reports whether the format is in ggml's table.
+func (t TensorType) Known() bool { _, ok := blockFormats[t]; return ok }
+
+func (t TensorType) String() string {
+	if b, ok := blockFormats[t]; ok {
+		return b.name
+	}
+	return fmt.Sprintf("type %d", uint32(t))
+}
+
+// Block returns how many values a block holds and how many bytes it takes; 0, 0 for unknown formats.
+func (t TensorType) Block() (elements, bytes int64) {
+	b := blockFormats[t]
+	return b.elements, b.bytes
+}
+
+const maxDims = 4
+
+// byteSize returns how many bytes a tensor takes, or what is wrong with its shape.
+func byteSize(t TensorType, dims []int64) (int64, error) {
+	elements, bytes := t.Block()
+	switch {
+	case elements == 0:
+		return 0, fmt.Errorf("has the unknown format %d", uint32(t))
+	case len(dims) == 0 || len(dims) > maxDims:
+		return 0, fmt.Errorf("has %d dimensions, not 1 to %d", len(dims), maxDims)
+	case dims[0]%elements != 0:
+		return 0, fmt.Errorf("has rows of %d values, not a multiple of the %d that %v needs", dims[0], elements, t)
+	}
+	count := int64(1)
+	for _, d := range dims {
+		if d <= 0 {
+			return 0, fmt.Errorf("has a dimension of %d", d)
+		}
+		if count > math.MaxInt64/d {
+			return 0, fmt.Errorf("has too many values")
+		}
+		count *= d
+	}
+	if count/elements > math.MaxInt64/bytes {
+		return 0, fmt.Errorf("has too many bytes")
+	}
+	return count / elements * bytes, nil
+}
