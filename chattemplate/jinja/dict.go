@@ -1,0 +1,156 @@
+package jinja
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// dictValue is a dict that keeps the order in which its keys came. Nothing changes one after it is made, save the one
+// inside a namespace.
+type dictValue struct {
+	keys, vals []Value
+	// index finds a key; nil while the dict is small enough to search.
+	index map[hashKey]int
+}
+
+// hashKey is equal for keys that Python holds equal: 1, 1.0 and True; strings of any origin.
+type hashKey struct {
+	kind uint8
+	num  uint64
+	str  string
+}
+
+const smallDict = 8
+
+func newDict(n int) *dictValue {
+	d := &dictValue{keys: make([]Value, 0, n), vals: make([]Value, 0, n)}
+	if n > smallDict {
+		d.index = make(map[hashKey]int, n)
+	}
+	return d
+}
+
+// hash returns the key under which v is stored; false when v cannot be a key.
+func hash(v Value, depth int) (hashKey, bool) {
+	switch v := v.(type) {
+	case *strValue:
+		return hashKey{kind: 's', str: v.s}, true
+	case noneValue:
+		return hashKey{kind: 'n'}, true
+	case boolValue:
+		if v {
+			return hashKey{kind: 'i', num: 1}, true
+		}
+		return hashKey{kind: 'i'}, true
+	case intValue:
+		return hashKey{kind: 'i', num: uint64(v)}, true
+	case *bigValue:
+		return hashKey{kind: 'b', str: v.i.Text(62)}, true
+	case floatValue:
+		f := float64(v)
+		if f == math.Trunc(f) && math.Abs(f) < 1<<63 {
+			return hashKey{kind: 'i', num: uint64(int64(f))}, true
+		}
+		return hashKey{kind: 'f', num: math.Float64bits(f)}, true
+	case *undefined:
+		return hashKey{kind: 'u'}, true
+	case *tupleValue:
+		if depth > 32 {
+			return hashKey{}, false
+		}
+		var b strings.Builder
+		for _, it := range v.items {
+			k, ok := hash(it, depth+1)
+			if !ok {
+				return hashKey{}, false
+			}
+			b.WriteByte(k.kind)
+			b.WriteString(strconv.FormatUint(k.num, 36))
+			b.WriteByte(':')
+			b.WriteString(strconv.Itoa(len(k.str)))
+			b.WriteByte(':')
+			b.WriteString(k.str)
+		}
+		return hashKey{kind: 't', str: b.String()}, true
+	case *rangeValue:
+		return hashKey{kind: 'r', str: v.String()}, true
+	}
+	return hashKey{}, false
+}
+
+func (d *dictValue) len() int { return len(d.keys) }
+
+// find returns the place of a hashed key, or -1.
+func (d *dictValue) find(k hashKey) int {
+	if d.index != nil {
+		if i, ok := d.index[k]; ok {
+			return i
+		}
+		return -1
+	}
+	for i, key := range d.keys {
+		if s, ok := key.(*strValue); ok {
+			if k.kind == 's' && s.s == k.str {
+				return i
+			}
+			continue
+		}
+		if h, _ := hash(key, 0); h == k {
+			return i
+		}
+	}
+	return -1
+}
+
+// getStr returns the value at a string key, or nil.
+func (d *dictValue) getStr(key string) Value {
+	if i := d.find(hashKey{kind: 's', str: key}); i >= 0 {
+		return d.vals[i]
+	}
+	return nil
+}
+
+// get returns the value at key, or nil; ok is false when the key cannot be one.
+func (d *dictValue) get(key Value) (v Value, ok bool) {
+	h, ok := hash(key, 0)
+	if !ok {
+		return nil, false
+	}
+	if i := d.find(h); i >= 0 {
+		return d.vals[i], true
+	}
+	return nil, true
+}
+
+// set stores a value; false when the key cannot be one.
+func (d *dictValue) set(key, val Value) bool {
+	h, ok := hash(key, 0)
+	if !ok {
+		return false
+	}
+	if i := d.find(h); i >= 0 {
+		d.vals[i] = val
+		return true
+	}
+	d.keys = append(d.keys, key)
+	d.vals = append(d.vals, val)
+	if d.index != nil {
+		d.index[h] = len(d.keys) - 1
+	} else if len(d.keys) > smallDict {
+		d.index = make(map[hashKey]int, 2*len(d.keys))
+		for i, k := range d.keys {
+			kh, _ := hash(k, 0)
+			d.index[kh] = i
+		}
+	}
+	return true
+}
+
+func (d *dictValue) copy() *dictValue {
+	c := newDict(len(d.keys))
+	for i, k := range d.keys {
+		c.set(k, d.vals[i])
+	}
+	return c
+}

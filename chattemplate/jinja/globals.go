@@ -1,0 +1,106 @@
+package jinja
+
+// clockName is the global that tells the time, defined only in renders that have one.
+const clockName = "strftime_now"
+
+var clock = &native{signature: &signature{name: clockName, params: []string{"format"}, required: 1,
+	fn: func(r *render, _ Value, a []Value, _ *callArgs) Value {
+		return text(r.strftime(r.argStr("strftime_now()", a[0])))
+	}}}
+
+// globals are the functions that every template has.
+var globals map[string]*native
+
+func init() {
+	globals = map[string]*native{}
+	add := func(name string, params []string, required int, rest bool, fn func(r *render, a []Value, c *callArgs) Value) {
+		globals[name] = &native{signature: &signature{name: name, params: params, required: required, rest: rest,
+			fn: func(r *render, _ Value, a []Value, c *callArgs) Value { return fn(r, a, c) }}}
+	}
+	add("range", []string{"*start", "*stop", "*step"}, 1, false, func(r *render, a []Value, _ *callArgs) Value {
+		return r.rangeOf(a)
+	})
+	add("dict", nil, 0, true, func(r *render, _ []Value, c *callArgs) Value { return r.dictOf("dict", c) })
+	add("namespace", nil, 0, true, func(r *render, _ []Value, c *callArgs) Value {
+		return &namespace{r.dictOf("namespace", c)}
+	})
+	add("cycler", nil, 0, true, func(r *render, _ []Value, c *callArgs) Value {
+		if len(c.pos) == 0 {
+			r.typeError("at least one item has to be provided")
+		}
+		return &cycler{items: c.pos}
+	})
+	add("joiner", []string{"sep"}, 0, false, func(r *render, a []Value, _ *callArgs) Value {
+		if a[0] == nil {
+			a = []Value{str(", ", Trusted)}
+		}
+		return &joiner{sep: a[0]}
+	})
+	add("lipsum", nil, 0, true, func(r *render, _ []Value, _ *callArgs) Value {
+		r.typeError("lipsum is refused: prompts must not be random")
+		return nil
+	})
+	add("raise_exception", []string{"message"}, 1, false, func(r *render, a []Value, _ *callArgs) Value {
+		msg := r.str(a[0])
+		panic(&Error{Kind: KindRaised, Line: r.line, Message: msg.redacted(), Raised: msg})
+	})
+}
+
+func (r *render) rangeOf(a []Value) Value {
+	start, stop, step := int64(0), int64(r.argInt(a[0], 0)), int64(1)
+	if a[1] != nil {
+		start, stop = stop, int64(r.argInt(a[1], 0))
+	}
+	if a[2] != nil {
+		step = int64(r.argInt(a[2], 0))
+	}
+	n := int64(0)
+	switch {
+	case step == 0:
+		r.typeError("range() arg 3 must not be zero")
+	case step > 0 && stop > start:
+		n = (stop-start-1)/step + 1
+	case step < 0 && stop < start:
+		n = (start-stop-1)/-step + 1
+	}
+	if n > int64(r.lim.Range) {
+		r.fail(KindLimit, "Range too big. The sandbox blocks ranges larger than MAX_RANGE (%d).", r.lim.Range)
+	}
+	return &rangeValue{start, stop, step, n}
+}
+
+// dictOf is dict(mapping or pairs, name=value, ...).
+func (r *render) dictOf(fn string, c *callArgs) *dictValue {
+	if len(c.pos) > 1 {
+		r.typeError("%s expected at most 1 argument, got %d", fn, len(c.pos))
+	}
+	d := newDict(len(c.kw))
+	if len(c.pos) == 1 {
+		switch v := c.pos[0].(type) {
+		case *dictValue:
+			r.madeItems(2 * v.len())
+			d = v.copy()
+		default:
+			r.addPairs(d, v)
+		}
+	}
+	r.madeItems(2 * len(c.kw))
+	for _, k := range c.kw {
+		d.set(str(k.name, k.origin), k.v)
+	}
+	return d
+}
+
+func (r *render) addPairs(d *dictValue, v Value) {
+	for i, p := range r.items(v) {
+		if tryIter(p) == nil {
+			r.typeError("cannot convert dictionary update sequence element #%d to a sequence", i)
+		}
+		kv := r.items(p)
+		if len(kv) != 2 {
+			r.typeError("dictionary update sequence element #%d has length %d; 2 is required", i, len(kv))
+		}
+		r.madeItems(2)
+		r.setKey(d, kv[0], kv[1])
+	}
+}

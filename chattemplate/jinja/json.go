@@ -1,0 +1,210 @@
+package jinja
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// jsonWriter is json.dumps. The text of strings keeps its origins; all that is added is outside.
+type jsonWriter struct {
+	r *render
+	b builder
+	// indent is nil for one line.
+	indent             *Text
+	itemSep, keySep    Text
+	ascii, sorted, nan bool
+}
+
+// tojson is the filter as chat templates have it: json.dumps, with ensure_ascii False unless asked for.
+func (r *render) tojson(v Value, ascii, indent, separators, sortKeys Value) Value {
+	w := &jsonWriter{r: r, itemSep: NewText(", ", Outside), keySep: NewText(": ", Outside)}
+	w.ascii = ascii != nil && truth(ascii)
+	w.sorted = sortKeys != nil && truth(sortKeys)
+	if indent != nil && !isNone(indent) {
+		w.itemSep = NewText(",", Outside)
+		if s, ok := indent.(*strValue); ok {
+			w.indent = &s.Text
+		} else {
+			n := max(0, r.argInt(indent, 0))
+			r.made(n)
+			t := NewText(strings.Repeat(" ", n), Outside)
+			w.indent = &t
+		}
+	}
+	if separators != nil && !isNone(separators) {
+		seps := r.items(separators)
+		if len(seps) != 2 {
+			r.typeError("not enough or too many values to unpack (expected 2)")
+		}
+		w.itemSep, w.keySep = r.argStr("separators", seps[0]), r.argStr("separators", seps[1])
+	}
+	w.value(v, 0)
+	r.made(len(w.b.buf))
+	return text(w.b.text())
+}
+
+func (w *jsonWriter) add(s string) { w.b.add(s, Outside) }
+
+func (w *jsonWriter) value(v Value, depth int) {
+	w.r.tooDeep(depth)
+	w.r.step()
+	if len(w.b.buf) > w.r.lim.Output {
+		w.r.made(len(w.b.buf))
+	}
+	switch v := v.(type) {
+	case *strValue:
+		w.str(v.Text)
+	case noneValue:
+		w.add("null")
+	case boolValue:
+		w.add(strconv.FormatBool(bool(v)))
+	case intValue, *bigValue:
+		w.add(toBig(v).String())
+	case floatValue:
+		w.add(jsonFloat(float64(v)))
+	case *listValue:
+		w.list(v.items, depth)
+	case *tupleValue:
+		w.list(v.items, depth)
+	case *dictValue:
+		w.dict(v, depth)
+	default:
+		w.r.typeError("Object of type %s is not JSON serializable", v.typeName())
+	}
+}
+
+func jsonFloat(f float64) string {
+	switch {
+	case math.IsInf(f, 1):
+		return "Infinity"
+	case math.IsInf(f, -1):
+		return "-Infinity"
+	case math.IsNaN(f):
+		return "NaN"
+	}
+	return floatRepr(f)
+}
+
+func (w *jsonWriter) newline(depth int) {
+	if w.indent == nil {
+		return
+	}
+	w.r.made(1 + depth*w.indent.Len())
+	w.add("\n")
+	for ; depth > 0; depth-- {
+		w.b.addText(*w.indent)
+	}
+}
+
+func (w *jsonWriter) list(items []Value, depth int) {
+	if len(items) == 0 {
+		w.add("[]")
+		return
+	}
+	w.add("[")
+	for i, it := range items {
+		if i > 0 {
+			w.b.addText(w.itemSep)
+		}
+		w.newline(depth + 1)
+		w.value(it, depth+1)
+	}
+	w.newline(depth)
+	w.add("]")
+}
+
+func (w *jsonWriter) dict(d *dictValue, depth int) {
+	if d.len() == 0 {
+		w.add("{}")
+		return
+	}
+	order := make([]int, d.len())
+	for i := range order {
+		order[i] = i
+	}
+	if w.sorted {
+		w.r.sortBy(order, func(i int) Value { return d.keys[i] })
+	}
+	w.add("{")
+	for n, i := range order {
+		if n > 0 {
+			w.b.addText(w.itemSep)
+		}
+		w.newline(depth + 1)
+		w.key(d.keys[i])
+		w.b.addText(w.keySep)
+		w.value(d.vals[i], depth+1)
+	}
+	w.newline(depth)
+	w.add("}")
+}
+
+func (w *jsonWriter) key(k Value) {
+	switch k := k.(type) {
+	case *strValue:
+		w.str(k.Text)
+	case noneValue, boolValue, intValue, *bigValue, floatValue:
+		w.add(`"`)
+		w.value(k, 0)
+		w.add(`"`)
+	default:
+		w.r.typeError("keys must be str, int, float, bool or None, not %s", k.typeName())
+	}
+}
+
+func (w *jsonWriter) str(t Text) {
+	w.r.work(len(t.s))
+	w.add(`"`)
+	for s, o := range t.Runs() {
+		start := 0
+		for i := 0; i < len(s); {
+			c, n := rune(s[i]), 1
+			if c >= utf8.RuneSelf {
+				c, n = utf8.DecodeRuneInString(s[i:])
+			}
+			if esc := w.escape(c); esc != "" {
+				w.b.add(s[start:i], o)
+				w.b.add(esc, o)
+				start = i + n
+			}
+			i += n
+		}
+		w.b.add(s[start:], o)
+	}
+	w.add(`"`)
+}
+
+// escape returns how a character is written, or "" for itself.
+func (w *jsonWriter) escape(c rune) string {
+	switch c {
+	case '"':
+		return `\"`
+	case '\\':
+		return `\\`
+	case '\n':
+		return `\n`
+	case '\r':
+		return `\r`
+	case '\t':
+		return `\t`
+	case '\f':
+		return `\f`
+	case '\b':
+		return `\b`
+	}
+	switch {
+	case c < 0x20:
+		return fmt.Sprintf(`\u%04x`, c)
+	case !w.ascii || c < 0x7f:
+		return ""
+	case c == 0x7f:
+		return ""
+	case c > 0xffff:
+		c -= 0x10000
+		return fmt.Sprintf(`\u%04x\u%04x`, 0xd800+c>>10, 0xdc00+c&0x3ff)
+	}
+	return fmt.Sprintf(`\u%04x`, c)
+}

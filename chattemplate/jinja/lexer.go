@@ -1,0 +1,507 @@
+package jinja
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+type tokenKind uint8
+
+const (
+	tokEOF tokenKind = iota
+	tokData
+	tokVarBegin
+	tokVarEnd
+	tokBlockBegin
+	tokBlockEnd
+	tokName
+	tokString
+	tokInt
+	tokFloat
+	tokOp
+)
+
+// token is one token of a template. text is the data, the name, the string's value or the operator.
+type token struct {
+	kind tokenKind
+	line int
+	text string
+	num  Value
+}
+
+// lexer turns a template into tokens, with the whitespace rules of trim_blocks and lstrip_blocks applied.
+type lexer struct {
+	src    string
+	opts   Options
+	pos    int
+	line   int
+	tokens []token
+	// lineStart says that what came before ended with a line break.
+	lineStart bool
+}
+
+func syntaxError(line int, format string, args ...any) {
+	panic(&Error{Kind: KindSyntax, Line: line, Message: fmt.Sprintf(format, args...)})
+}
+
+// lex returns the tokens of a template; the last is tokEOF. It panics with *Error.
+func lex(source string, opts Options) []token {
+	source = strings.ReplaceAll(source, "\r\n", "\n")
+	source = strings.ReplaceAll(source, "\r", "\n")
+	if !opts.KeepTrailingNewline {
+		source = strings.TrimSuffix(source, "\n")
+	}
+	lx := &lexer{src: source, opts: opts, line: 1, lineStart: true}
+	for lx.pos < len(lx.src) {
+		lx.root()
+	}
+	lx.emit(token{kind: tokEOF, line: lx.line})
+	return lx.tokens
+}
+
+func (lx *lexer) emit(t token) { lx.tokens = append(lx.tokens, t) }
+
+// advance moves to pos, counting lines.
+func (lx *lexer) advance(pos int) {
+	if pos > lx.pos {
+		lx.line += strings.Count(lx.src[lx.pos:pos], "\n")
+		lx.lineStart = lx.src[pos-1] == '\n'
+		lx.pos = pos
+	}
+}
+
+// root reads data up to the next tag, and the tag.
+func (lx *lexer) root() {
+	begin := lx.pos
+	for {
+		i := strings.IndexByte(lx.src[begin:], '{')
+		if i < 0 || begin+i+1 >= len(lx.src) {
+			lx.data(lx.src[lx.pos:])
+			lx.advance(len(lx.src))
+			return
+		}
+		begin += i
+		if c := lx.src[begin+1]; c == '%' || c == '{' || c == '#' {
+			break
+		}
+		begin++
+	}
+	tag := lx.src[begin+1]
+	after := begin + 2
+	sign := lx.sign(after)
+	if sign != 0 {
+		after++
+	}
+	lx.data(lx.strip(lx.src[lx.pos:begin], sign, tag != '{'))
+	lx.advance(begin)
+	line := lx.line
+	switch tag {
+	case '#':
+		lx.comment(after)
+	case '{':
+		lx.advance(after)
+		lx.emit(token{kind: tokVarBegin, line: line})
+		lx.tag(tokVarEnd)
+	default:
+		if end, ok := lx.rawBegin(after); ok {
+			lx.advance(end)
+			lx.raw()
+			return
+		}
+		lx.advance(after)
+		lx.emit(token{kind: tokBlockBegin, line: line})
+		lx.tag(tokBlockEnd)
+	}
+}
+
+func (lx *lexer) data(s string) {
+	if s != "" {
+		lx.emit(token{kind: tokData, line: lx.line, text: s})
+	}
+}
+
+// sign returns the whitespace sign at pos, or 0.
+func (lx *lexer) sign(pos int) byte {
+	if pos < len(lx.src) && (lx.src[pos] == '-' || lx.src[pos] == '+') {
+		return lx.src[pos]
+	}
+	return 0
+}
+
+// strip takes away from the end of data what the sign of the tag after it, or lstrip_blocks, says.
+func (lx *lexer) strip(data string, sign byte, lstrip bool) string {
+	switch {
+	case sign == '-':
+		return strings.TrimRightFunc(data, isSpace)
+	case sign == '+' || !lstrip || lx.opts.NoLstripBlocks:
+		return data
+	}
+	nl := strings.LastIndexByte(data, '\n') + 1
+	if (nl > 0 || lx.lineStart) && strings.TrimLeftFunc(data[nl:], isSpace) == "" {
+		return data[:nl]
+	}
+	return data
+}
+
+func (lx *lexer) skipSpace(pos int) int {
+	for pos < len(lx.src) {
+		c, n := utf8.DecodeRuneInString(lx.src[pos:])
+		if !isSpace(c) {
+			break
+		}
+		pos += n
+	}
+	return pos
+}
+
+// tagEnd matches the end of a block, comment or variable tag at pos and returns the place after it and the whitespace
+// that it takes along.
+func (lx *lexer) tagEnd(pos int, closer string) (int, bool) {
+	rest := lx.src[pos:]
+	switch {
+	case strings.HasPrefix(rest, "-"+closer):
+		return lx.skipSpace(pos + 3), true
+	case closer != "}}" && strings.HasPrefix(rest, "+"+closer):
+		return pos + 3, true
+	case strings.HasPrefix(rest, closer):
+		pos += 2
+		if closer != "}}" && !lx.opts.NoTrimBlocks && strings.HasPrefix(lx.src[pos:], "\n") {
+			pos++
+		}
+		return pos, true
+	}
+	return 0, false
+}
+
+func (lx *lexer) comment(pos int) {
+	i := strings.Index(lx.src[pos:], "#}")
+	if i < 0 {
+		syntaxError(lx.line, "Missing end of comment tag")
+	}
+	if i > 0 && (lx.src[pos+i-1] == '-' || lx.src[pos+i-1] == '+') {
+		i--
+	}
+	end, _ := lx.tagEnd(pos+i, "#}")
+	lx.advance(end)
+}
+
+// rawBegin matches the rest of a raw tag after its sign.
+func (lx *lexer) rawBegin(pos int) (int, bool) {
+	pos = lx.skipSpace(pos)
+	if !strings.HasPrefix(lx.src[pos:], "raw") {
+		return 0, false
+	}
+	pos = lx.skipSpace(pos + 3)
+	switch {
+	case strings.HasPrefix(lx.src[pos:], "-%}"):
+		return lx.skipSpace(pos + 3), true
+	case strings.HasPrefix(lx.src[pos:], "%}"):
+		return pos + 2, true
+	}
+	return 0, false
+}
+
+// raw reads up to the end of a raw block.
+func (lx *lexer) raw() {
+	for at := lx.pos; ; at += 2 {
+		i := strings.Index(lx.src[at:], "{%")
+		if i < 0 {
+			syntaxError(lx.line, "Missing end of raw directive")
+		}
+		at += i
+		pos := at + 2
+		sign := lx.sign(pos)
+		if sign != 0 {
+			pos++
+		}
+		pos = lx.skipSpace(pos)
+		if !strings.HasPrefix(lx.src[pos:], "endraw") {
+			continue
+		}
+		end, ok := lx.tagEnd(lx.skipSpace(pos+6), "%}")
+		if !ok {
+			continue
+		}
+		lx.data(lx.strip(lx.src[lx.pos:at], sign, true))
+		lx.advance(end)
+		return
+	}
+}
+
+// tag reads the tokens of a block or variable tag up to its end.
+func (lx *lexer) tag(endKind tokenKind) {
+	closer := "}}"
+	if endKind == tokBlockEnd {
+		closer = "%}"
+	}
+	var open []byte
+	for lx.pos < len(lx.src) {
+		if len(open) == 0 {
+			if end, ok := lx.tagEnd(lx.pos, closer); ok {
+				lx.emit(token{kind: endKind, line: lx.line})
+				lx.advance(end)
+				return
+			}
+		}
+		if p := lx.skipSpace(lx.pos); p > lx.pos {
+			lx.advance(p)
+			continue
+		}
+		c, _ := utf8.DecodeRuneInString(lx.src[lx.pos:])
+		switch {
+		case c >= '0' && c <= '9':
+			lx.number()
+		case c == '\'' || c == '"':
+			lx.str(byte(c))
+		case c == '_' || unicode.IsLetter(c) || c >= utf8.RuneSelf && isWord(c):
+			lx.name()
+		default:
+			open = lx.operator(open)
+		}
+	}
+}
+
+func isWord(c rune) bool {
+	return c == '_' || unicode.IsLetter(c) || unicode.IsNumber(c)
+}
+
+func (lx *lexer) name() {
+	end := lx.pos
+	for end < len(lx.src) {
+		c, n := utf8.DecodeRuneInString(lx.src[end:])
+		if !isWord(c) && !(c >= utf8.RuneSelf && unicode.IsMark(c)) {
+			break
+		}
+		end += n
+	}
+	name := lx.src[lx.pos:end]
+	if c, _ := utf8.DecodeRuneInString(name); c != '_' && !unicode.IsLetter(c) {
+		syntaxError(lx.line, "Invalid character in identifier")
+	}
+	lx.emit(token{kind: tokName, line: lx.line, text: name})
+	lx.pos = end
+}
+
+// digits returns the end of a run of digits at pos that single underscores may divide.
+func (lx *lexer) digits(pos int, isDigit func(byte) bool) int {
+	for pos < len(lx.src) {
+		if isDigit(lx.src[pos]) {
+			pos++
+		} else if lx.src[pos] == '_' && pos+1 < len(lx.src) && isDigit(lx.src[pos+1]) {
+			pos += 2
+		} else {
+			break
+		}
+	}
+	return pos
+}
+
+func decimal(c byte) bool { return c >= '0' && c <= '9' }
+
+func (lx *lexer) number() {
+	start := lx.pos
+	if end := lx.floatEnd(start); end > 0 && (start == 0 || lx.src[start-1] != '.') {
+		f, err := strconv.ParseFloat(strings.ReplaceAll(lx.src[start:end], "_", ""), 64)
+		if err != nil && f == 0 {
+			syntaxError(lx.line, "not a number")
+		}
+		lx.emit(token{kind: tokFloat, line: lx.line, num: floatValue(f)})
+		lx.pos = end
+		return
+	}
+	end, base, skip := start, 10, 0
+	if lx.src[start] == '0' {
+		end = lx.digits(start, func(c byte) bool { return c == '0' })
+		if end == start+1 && end < len(lx.src) {
+			if e, b := lx.prefixed(end); e > 0 {
+				end, base, skip = e, b, 2
+			}
+		}
+	} else {
+		end = lx.digits(start, decimal)
+	}
+	if end-start > maxNumberLen {
+		syntaxError(lx.line, "an integer of more than %d digits", maxNumberLen)
+	}
+	i, _ := new(big.Int).SetString(strings.ReplaceAll(lx.src[start+skip:end], "_", ""), base)
+	lx.emit(token{kind: tokInt, line: lx.line, num: bigInt(i), text: lx.src[start:end]})
+	lx.pos = end
+}
+
+// prefixed matches the rest of a binary, octal or hexadecimal number after its 0.
+func (lx *lexer) prefixed(pos int) (end, base int) {
+	isDigit := decimal
+	switch lx.src[pos] | 0x20 {
+	case 'x':
+		base = 16
+		isDigit = func(c byte) bool { return decimal(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
+	case 'o':
+		base = 8
+		isDigit = func(c byte) bool { return c >= '0' && c <= '7' }
+	case 'b':
+		base = 2
+		isDigit = func(c byte) bool { return c == '0' || c == '1' }
+	default:
+		return 0, 0
+	}
+	if end = lx.digits(pos+1, isDigit); end == pos+1 {
+		return 0, 0
+	}
+	return end, base
+}
+
+// floatEnd returns the end of a float at pos, or 0 when there is none: it needs a fraction or an exponent.
+func (lx *lexer) floatEnd(pos int) int {
+	end := lx.digits(pos, decimal)
+	isFloat := false
+	if end+1 < len(lx.src) && lx.src[end] == '.' && decimal(lx.src[end+1]) {
+		end = lx.digits(end+1, decimal)
+		isFloat = true
+	}
+	if end < len(lx.src) && lx.src[end]|0x20 == 'e' {
+		p := end + 1
+		if p < len(lx.src) && (lx.src[p] == '+' || lx.src[p] == '-') {
+			p++
+		}
+		if p < len(lx.src) && decimal(lx.src[p]) {
+			return lx.digits(p, decimal)
+		}
+	}
+	if !isFloat {
+		return 0
+	}
+	return end
+}
+
+func (lx *lexer) str(quote byte) {
+	start := lx.pos + 1
+	end := start
+	for end < len(lx.src) && lx.src[end] != quote {
+		if lx.src[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	if end >= len(lx.src) {
+		syntaxError(lx.line, "unexpected char %q at %d", quote, lx.pos)
+	}
+	lx.emit(token{kind: tokString, line: lx.line, text: unescape(lx.src[start:end], lx.line)})
+	lx.advance(end + 1)
+}
+
+// operators, longest first.
+var operators = []string{
+	"//", "**", "==", "!=", ">=", "<=",
+	"+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";",
+}
+
+// operator reads one operator; open is the stack of the closing brackets still due.
+func (lx *lexer) operator(open []byte) []byte {
+	for _, op := range operators {
+		if !strings.HasPrefix(lx.src[lx.pos:], op) {
+			continue
+		}
+		switch op {
+		case "{":
+			open = append(open, '}')
+		case "(":
+			open = append(open, ')')
+		case "[":
+			open = append(open, ']')
+		case "}", ")", "]":
+			if len(open) == 0 {
+				syntaxError(lx.line, "unexpected '%s'", op)
+			}
+			if want := open[len(open)-1]; want != op[0] {
+				syntaxError(lx.line, "unexpected '%s', expected '%c'", op, want)
+			}
+			open = open[:len(open)-1]
+		}
+		lx.emit(token{kind: tokOp, line: lx.line, text: op})
+		lx.pos += len(op)
+		return open
+	}
+	c, _ := utf8.DecodeRuneInString(lx.src[lx.pos:])
+	syntaxError(lx.line, "unexpected char %q at %d", c, lx.pos)
+	return nil
+}
+
+// unescape returns the value of a string literal: Python's escapes, an unknown one standing for itself.
+func unescape(s string, line int) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	simple := map[byte]byte{
+		'\\': '\\', '\'': '\'', '"': '"', 'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v',
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c != '\\' {
+			b.WriteByte(c)
+			i++
+			continue
+		}
+		if i++; i >= len(s) {
+			syntaxError(line, `\ at end of string`)
+		}
+		c = s[i]
+		i++
+		if e, ok := simple[c]; ok {
+			b.WriteByte(e)
+			continue
+		}
+		digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
+		switch {
+		case digits > 0:
+			if i+digits > len(s) {
+				syntaxError(line, `truncated \%c escape`, c)
+			}
+			n, err := strconv.ParseUint(s[i:i+digits], 16, 32)
+			if err != nil {
+				syntaxError(line, `truncated \%c escape`, c)
+			}
+			i += digits
+			n, i = joinSurrogates(n, s, i)
+			if n > unicode.MaxRune || n >= 0xd800 && n < 0xe000 {
+				syntaxError(line, `\%c escape is not a character`, c)
+			}
+			b.WriteRune(rune(n))
+		case c >= '0' && c <= '7':
+			n := rune(c - '0')
+			for k := 0; k < 2 && i < len(s) && s[i] >= '0' && s[i] <= '7'; k++ {
+				n = n*8 + rune(s[i]-'0')
+				i++
+			}
+			b.WriteRune(n)
+		case c == '\n':
+		case c == 'N':
+			syntaxError(line, `\N escapes are not supported; write the character itself`)
+		default:
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// joinSurrogates joins a high surrogate with a low one that follows it as another \u escape.
+func joinSurrogates(n uint64, s string, i int) (uint64, int) {
+	if n < 0xd800 || n >= 0xdc00 || len(s) < i+6 || s[i] != '\\' || s[i+1] != 'u' {
+		return n, i
+	}
+	low, err := strconv.ParseUint(s[i+2:i+6], 16, 32)
+	if err != nil || low < 0xdc00 || low >= 0xe000 {
+		return n, i
+	}
+	return (n-0xd800)<<10 + (low - 0xdc00) + 0x10000, i + 6
+}
+
+// isSpace reports what str.isspace does.
+func isSpace(c rune) bool {
+	return unicode.IsSpace(c) || c >= 0x1c && c <= 0x1f
+}

@@ -1,0 +1,537 @@
+package jinja
+
+import (
+	"cmp"
+	"math"
+	"math/big"
+	"strings"
+	"unicode/utf8"
+)
+
+// iterator yields the items of a value one by one.
+type iterator interface {
+	next(r *render) (Value, bool)
+}
+
+type sliceIter struct {
+	items []Value
+	i     int
+}
+
+func (s *sliceIter) next(*render) (Value, bool) {
+	if s.i >= len(s.items) {
+		return nil, false
+	}
+	s.i++
+	return s.items[s.i-1], true
+}
+
+// iterFunc is an iterator made of a function.
+type iterFunc func(r *render) (Value, bool)
+
+func (f iterFunc) next(r *render) (Value, bool) { return f(r) }
+
+// charIter yields the characters of a string.
+type charIter struct {
+	t Text
+	i int
+}
+
+func (c *charIter) next(*render) (Value, bool) {
+	if c.i >= len(c.t.s) {
+		return nil, false
+	}
+	v, n := charAt(c.t, c.i)
+	c.i += n
+	return v, true
+}
+
+// charAt returns the character at byte i as a string, and its length in bytes.
+func charAt(t Text, i int) (Value, int) {
+	if b := t.s[i]; b < utf8.RuneSelf {
+		return asciiStr[t.originAt(i)][b], 1
+	}
+	_, n := utf8.DecodeRuneInString(t.s[i:])
+	return text(t.slice(i, i+n)), n
+}
+
+func (v *rangeValue) iter() iterator {
+	i := int64(0)
+	return iterFunc(func(*render) (Value, bool) {
+		if i >= v.n {
+			return nil, false
+		}
+		i++
+		return intValue(v.start + (i-1)*v.step), true
+	})
+}
+
+func (v *dictView) iter() iterator {
+	i := 0
+	return iterFunc(func(*render) (Value, bool) {
+		if i >= len(v.d.keys) {
+			return nil, false
+		}
+		i++
+		return v.at(i - 1), true
+	})
+}
+
+func (v *dictView) at(i int) Value {
+	switch v.kind {
+	case viewKeys:
+		return v.d.keys[i]
+	case viewValues:
+		return v.d.vals[i]
+	}
+	return &tupleValue{items: []Value{v.d.keys[i], v.d.vals[i]}}
+}
+
+// tryIter returns an iterator over v, or nil when v has none.
+func tryIter(v Value) iterator {
+	switch v := v.(type) {
+	case *listValue:
+		return &sliceIter{items: v.items}
+	case *tupleValue:
+		return &sliceIter{items: v.items}
+	case *strValue:
+		return &charIter{t: v.Text}
+	case *dictValue:
+		return &sliceIter{items: v.keys}
+	case *undefined:
+		return &sliceIter{}
+	case *generator:
+		return v.it
+	case *rangeValue:
+		return v.iter()
+	case *dictView:
+		return v.iter()
+	case *loopContext:
+		return iterFunc(func(r *render) (Value, bool) {
+			item, ok := v.advance(r)
+			if !ok {
+				return nil, false
+			}
+			return &tupleValue{items: []Value{item, v}}, true
+		})
+	}
+	return nil
+}
+
+func (r *render) iter(v Value) iterator {
+	it := tryIter(v)
+	if it == nil {
+		r.typeError("'%s' object is not iterable", v.typeName())
+	}
+	return it
+}
+
+// items returns all that an iteration over v yields. The slice may belong to v: it must not be changed.
+func (r *render) items(v Value) []Value {
+	switch v := v.(type) {
+	case *listValue:
+		return v.items
+	case *tupleValue:
+		return v.items
+	case *dictValue:
+		return v.keys
+	}
+	it := r.iter(v)
+	var out []Value
+	for {
+		e, ok := it.next(r)
+		if !ok {
+			return out
+		}
+		r.step()
+		r.made(itemBytes)
+		out = append(out, e)
+	}
+}
+
+// list makes a list of n new items.
+func (r *render) list(items []Value) *listValue {
+	r.madeItems(len(items))
+	return &listValue{items: items}
+}
+
+func truth(v Value) bool {
+	switch v := v.(type) {
+	case boolValue:
+		return bool(v)
+	case *strValue:
+		return v.s != ""
+	case noneValue, *undefined:
+		return false
+	case intValue:
+		return v != 0
+	case floatValue:
+		return v != 0
+	case *listValue:
+		return len(v.items) > 0
+	case *tupleValue:
+		return len(v.items) > 0
+	case *dictValue:
+		return len(v.keys) > 0
+	case *dictView:
+		return len(v.d.keys) > 0
+	case *rangeValue:
+		return v.n > 0
+	}
+	return true
+}
+
+// tryLen returns len(v), or -1 when v has none.
+func (r *render) tryLen(v Value) int {
+	switch v := v.(type) {
+	case *strValue:
+		r.work(len(v.s))
+		return runeCount(v.s)
+	case *listValue:
+		return len(v.items)
+	case *tupleValue:
+		return len(v.items)
+	case *dictValue:
+		return len(v.keys)
+	case *dictView:
+		return len(v.d.keys)
+	case *rangeValue:
+		return int(v.n)
+	case *undefined:
+		return 0
+	case *loopContext:
+		return v.len(r)
+	}
+	return -1
+}
+
+func (r *render) len(v Value) int {
+	n := r.tryLen(v)
+	if n < 0 {
+		r.typeError("object of type '%s' has no len()", v.typeName())
+	}
+	return n
+}
+
+// numberOf returns v as an int64 (i, kind 1), a big integer (kind 2) or a float (kind 3); kind 0 is no number.
+func numberOf(v Value) (kind int, i int64, b *big.Int, f float64) {
+	switch v := v.(type) {
+	case boolValue:
+		if v {
+			i = 1
+		}
+		return 1, i, nil, 0
+	case intValue:
+		return 1, int64(v), nil, 0
+	case *bigValue:
+		return 2, 0, v.i, 0
+	case floatValue:
+		return 3, 0, nil, float64(v)
+	}
+	return 0, 0, nil, 0
+}
+
+func isNumber(v Value) bool {
+	k, _, _, _ := numberOf(v)
+	return k != 0
+}
+
+// toBig returns an integer of either kind as a big one.
+func toBig(v Value) *big.Int {
+	k, i, b, _ := numberOf(v)
+	if k == 2 {
+		return b
+	}
+	return big.NewInt(i)
+}
+
+func toFloat(v Value) float64 {
+	k, i, b, f := numberOf(v)
+	switch k {
+	case 1:
+		return float64(i)
+	case 2:
+		x, _ := new(big.Float).SetInt(b).Float64()
+		return x
+	}
+	return f
+}
+
+// compareNumbers compares exactly, also an integer with a float; unordered is true with a NaN.
+func compareNumbers(a, b Value) (c int, unordered bool) {
+	ka, ia, _, fa := numberOf(a)
+	kb, ib, _, fb := numberOf(b)
+	switch {
+	case ka == 1 && kb == 1:
+		return cmp.Compare(ia, ib), false
+	case ka == 3 && math.IsNaN(fa) || kb == 3 && math.IsNaN(fb):
+		return 0, true
+	case ka == 3 && kb == 3:
+		return cmp.Compare(fa, fb), false
+	case ka == 3:
+		return -compareIntFloat(toBig(b), fa), false
+	case kb == 3:
+		return compareIntFloat(toBig(a), fb), false
+	}
+	return toBig(a).Cmp(toBig(b)), false
+}
+
+func compareIntFloat(i *big.Int, f float64) int {
+	if math.IsInf(f, 0) {
+		return cmp.Compare(0, f)
+	}
+	return new(big.Float).SetInt(i).Cmp(big.NewFloat(f))
+}
+
+// equal is Python's ==.
+func (r *render) equal(a, b Value) bool { return r.equalAt(a, b, 0) }
+
+func (r *render) equalAt(a, b Value, depth int) bool {
+	r.tooDeep(depth)
+	switch x := a.(type) {
+	case *strValue:
+		y, ok := b.(*strValue)
+		if !ok || len(x.s) != len(y.s) {
+			return false
+		}
+		r.work(len(x.s))
+		return x.s == y.s
+	case boolValue, intValue, *bigValue, floatValue:
+		if !isNumber(b) {
+			return false
+		}
+		c, un := compareNumbers(a, b)
+		return c == 0 && !un
+	case noneValue:
+		return isNone(b)
+	case *undefined:
+		return isUndefined(b)
+	case *listValue:
+		y, ok := b.(*listValue)
+		return ok && r.equalItems(x.items, y.items, depth)
+	case *tupleValue:
+		y, ok := b.(*tupleValue)
+		return ok && r.equalItems(x.items, y.items, depth)
+	case *dictValue:
+		y, ok := b.(*dictValue)
+		return ok && r.equalDicts(x, y, depth)
+	case *dictView:
+		y, ok := b.(*dictView)
+		if !ok || x.kind == viewValues || y.kind != x.kind {
+			return a == b
+		}
+		if x.kind == viewItems {
+			return r.equalDicts(x.d, y.d, depth)
+		}
+		return r.sameKeys(x.d, y.d)
+	case *rangeValue:
+		y, ok := b.(*rangeValue)
+		return ok && x.n == y.n && (x.n == 0 || x.start == y.start && (x.n == 1 || x.step == y.step))
+	case *native:
+		y, ok := b.(*native)
+		return ok && x.signature == y.signature && x.recv == y.recv
+	}
+	return a == b
+}
+
+func (r *render) equalItems(a, b []Value, depth int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		r.step()
+		if !r.equalAt(a[i], b[i], depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *render) sameKeys(a, b *dictValue) bool {
+	if a.len() != b.len() {
+		return false
+	}
+	for _, k := range a.keys {
+		r.step()
+		if v, _ := b.get(k); v == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *render) equalDicts(a, b *dictValue, depth int) bool {
+	if a.len() != b.len() {
+		return false
+	}
+	for i, k := range a.keys {
+		r.step()
+		v, _ := b.get(k)
+		if v == nil || !r.equalAt(a.vals[i], v, depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// order compares by a Python ordering operator (op is "<", "<=", ">" or ">=").
+func (r *render) order(op string, a, b Value) bool {
+	c, un := r.compareFor(op, a, b, 0)
+	if un {
+		return false
+	}
+	switch op {
+	case "<":
+		return c < 0
+	case "<=":
+		return c <= 0
+	case ">":
+		return c > 0
+	}
+	return c >= 0
+}
+
+func (r *render) less(a, b Value) bool { return r.order("<", a, b) }
+
+func (r *render) compareFor(op string, a, b Value, depth int) (c int, unordered bool) {
+	r.tooDeep(depth)
+	r.defined(a)
+	r.defined(b)
+	if isNumber(a) && isNumber(b) {
+		return compareNumbers(a, b)
+	}
+	switch x := a.(type) {
+	case *strValue:
+		if y, ok := b.(*strValue); ok {
+			r.work(min(len(x.s), len(y.s)))
+			return strings.Compare(x.s, y.s), false
+		}
+	case *listValue:
+		if y, ok := b.(*listValue); ok {
+			return r.compareItems(op, x.items, y.items, depth)
+		}
+	case *tupleValue:
+		if y, ok := b.(*tupleValue); ok {
+			return r.compareItems(op, x.items, y.items, depth)
+		}
+	}
+	r.typeError("'%s' not supported between instances of '%s' and '%s'", op, a.typeName(), b.typeName())
+	return 0, false
+}
+
+func (r *render) compareItems(op string, a, b []Value, depth int) (c int, unordered bool) {
+	for i := 0; i < len(a) && i < len(b); i++ {
+		r.step()
+		if !r.equalAt(a[i], b[i], depth+1) {
+			return r.compareFor(op, a[i], b[i], depth+1)
+		}
+	}
+	return cmp.Compare(len(a), len(b)), false
+}
+
+// contains is Python's "v in c".
+func (r *render) contains(c, v Value) bool {
+	switch c := c.(type) {
+	case *strValue:
+		s, ok := v.(*strValue)
+		if !ok {
+			r.typeError("'in <string>' requires string as left operand, not %s", v.typeName())
+		}
+		r.work(len(c.s))
+		return strings.Contains(c.s, s.s)
+	case *dictValue:
+		return r.hasKey(c, v)
+	case *dictView:
+		if c.kind == viewKeys {
+			return r.hasKey(c.d, v)
+		}
+	case *undefined:
+		return false
+	}
+	it := tryIter(c)
+	if it == nil {
+		r.typeError("argument of type '%s' is not iterable", c.typeName())
+	}
+	for {
+		e, ok := it.next(r)
+		if !ok {
+			return false
+		}
+		r.step()
+		if r.equal(e, v) {
+			return true
+		}
+	}
+}
+
+func (r *render) hasKey(d *dictValue, key Value) bool {
+	v, ok := d.get(key)
+	if !ok {
+		r.typeError("unhashable type: '%s'", key.typeName())
+	}
+	return v != nil
+}
+
+// defined fails when v is undefined.
+func (r *render) defined(v Value) {
+	if u, ok := v.(*undefined); ok {
+		r.failUndefined(u)
+	}
+}
+
+func (r *render) failUndefined(u *undefined) {
+	kind := u.kind
+	if kind == 0 {
+		kind = KindUndefined
+	}
+	r.fail(kind, "%s", r.undefinedMessage(u))
+}
+
+func (r *render) undefinedMessage(u *undefined) string {
+	if u.hint != "" {
+		return u.hint
+	}
+	if u.obj == nil {
+		return r.quote(u.name) + " is undefined"
+	}
+	owner := u.obj.typeName() + " object"
+	switch u.obj.(type) {
+	case noneValue:
+		owner = "None"
+	case *namespace, *cycler, *joiner:
+		owner = "jinja2.utils." + owner
+	case *macro, *loopContext:
+		owner = "jinja2.runtime." + owner
+	}
+	if _, ok := u.name.(*strValue); ok {
+		return "'" + owner + "' has no attribute " + r.quote(u.name)
+	}
+	return owner + " has no element " + r.quote(u.name)
+}
+
+// runeCount counts characters, each byte that is not UTF-8 as one.
+func runeCount(s string) int { return utf8.RuneCountInString(s) }
+
+// isASCII reports whether byte and character offsets are the same in s.
+func isASCII(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// runeOffset returns the byte offset of character n, which may be the number of characters.
+func runeOffset(s string, n int) int {
+	i := 0
+	for ; n > 0 && i < len(s); n-- {
+		if s[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		_, w := utf8.DecodeRuneInString(s[i:])
+		i += w
+	}
+	return i
+}

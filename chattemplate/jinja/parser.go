@@ -1,0 +1,442 @@
+package jinja
+
+import (
+	"slices"
+	"strings"
+)
+
+// parser turns tokens into statements. It panics with *Error.
+type parser struct {
+	tokens []token
+	pos    int
+	lim    Limits
+	depth  int
+	// ends is the stack of the tags that would close what is open.
+	ends [][]string
+	// open is the stack of the open tags.
+	open []string
+	// loops is how many loops of the current function are open, for break and continue.
+	loops int
+	// blocks are the names of the blocks so far.
+	blocks map[string]bool
+}
+
+func (p *parser) cur() *token { return &p.tokens[p.pos] }
+
+func (p *parser) peek() *token { return &p.tokens[min(p.pos+1, len(p.tokens)-1)] }
+
+func (p *parser) next() *token {
+	t := &p.tokens[p.pos]
+	if p.pos < len(p.tokens)-1 {
+		p.pos++
+	}
+	return t
+}
+
+func (p *parser) fail(format string, args ...any) { syntaxError(p.cur().line, format, args...) }
+
+// down counts a level of nesting, up takes back n of them.
+func (p *parser) down() {
+	p.depth++
+	if p.depth > p.lim.Nesting {
+		panic(&Error{Kind: KindLimit, Line: p.cur().line, Message: "the template nests too deep"})
+	}
+}
+
+func (p *parser) up(n int) { p.depth -= n }
+
+func (t *token) isOp(op string) bool     { return t.kind == tokOp && t.text == op }
+func (t *token) isName(name string) bool { return t.kind == tokName && t.text == name }
+
+func (p *parser) skipOp(op string) bool {
+	if p.cur().isOp(op) {
+		p.next()
+		return true
+	}
+	return false
+}
+
+func (p *parser) skipName(name string) bool {
+	if p.cur().isName(name) {
+		p.next()
+		return true
+	}
+	return false
+}
+
+func (p *parser) expectOp(op string) *token {
+	if !p.cur().isOp(op) {
+		p.fail("expected token '%s', got %s", op, p.cur().describe())
+	}
+	return p.next()
+}
+
+func (p *parser) expectName() *token {
+	if p.cur().kind != tokName {
+		p.fail("expected token 'name', got %s", p.cur().describe())
+	}
+	return p.next()
+}
+
+func (p *parser) expectWord(name string) *token {
+	if !p.cur().isName(name) {
+		p.fail("expected token '%s', got %s", name, p.cur().describe())
+	}
+	return p.next()
+}
+
+func (p *parser) expectKind(k tokenKind) {
+	if p.cur().kind != k {
+		if p.cur().kind == tokEOF {
+			p.fail("unexpected end of template, expected '%s'.", kindNames[k])
+		}
+		p.fail("expected token '%s', got %s", kindNames[k], p.cur().describe())
+	}
+	p.next()
+}
+
+var kindNames = map[tokenKind]string{
+	tokEOF: "end of template", tokData: "template data / text", tokVarBegin: "begin of print statement",
+	tokVarEnd: "end of print statement", tokBlockBegin: "begin of statement block",
+	tokBlockEnd: "end of statement block", tokString: "string", tokInt: "integer", tokFloat: "float",
+}
+
+func (t *token) describe() string {
+	if n := kindNames[t.kind]; n != "" {
+		return "'" + n + "'"
+	}
+	return "'" + t.text + "'"
+}
+
+// parse reads a whole template.
+func parse(tokens []token, lim Limits) []stmt {
+	p := &parser{tokens: tokens, lim: lim, blocks: map[string]bool{}}
+	return p.statements()
+}
+
+// statements reads up to one of the end tags, which becomes the current token, or to the end of the template.
+func (p *parser) statements(ends ...string) []stmt {
+	var body []stmt
+	p.down()
+	defer p.up(1)
+	if ends != nil {
+		p.ends = append(p.ends, ends)
+		defer func() { p.ends = p.ends[:len(p.ends)-1] }()
+	}
+	for {
+		t := p.cur()
+		switch t.kind {
+		case tokEOF:
+			if ends != nil {
+				p.failTag("", t.line)
+			}
+			return body
+		case tokData:
+			body = append(body, &dataStmt{NewText(t.text, Trusted)})
+			p.next()
+		case tokVarBegin:
+			p.next()
+			body = append(body, &outputStmt{x: p.tuple(tupleOpts{cond: true}), line: t.line})
+			p.expectKind(tokVarEnd)
+		case tokBlockBegin:
+			p.next()
+			if p.cur().kind == tokName && slices.Contains(ends, p.cur().text) {
+				return body
+			}
+			body = p.statement(body)
+			p.expectKind(tokBlockEnd)
+		default:
+			p.fail("unexpected %s", t.describe())
+		}
+	}
+}
+
+// body reads the statements of a tag, from the tag's end on. The current token is then one of the end tags.
+func (p *parser) body(ends ...string) []stmt {
+	p.skipOp(":")
+	p.expectKind(tokBlockEnd)
+	return p.statements(ends...)
+}
+
+// bodyTo is body with one end tag, which it takes.
+func (p *parser) bodyTo(end string) []stmt {
+	b := p.body(end)
+	p.next()
+	return b
+}
+
+// functionBody is bodyTo for a body that break and continue cannot leave.
+func (p *parser) functionBody(end string) []stmt {
+	loops := p.loops
+	p.loops = 0
+	defer func() { p.loops = loops }()
+	return p.bodyTo(end)
+}
+
+func (p *parser) failTag(name string, line int) {
+	var msg []string
+	if name == "" {
+		msg = append(msg, "Unexpected end of template.")
+	} else {
+		msg = append(msg, "Encountered unknown tag '"+name+"'.")
+	}
+	if len(p.ends) > 0 {
+		want := "'" + strings.Join(p.ends[len(p.ends)-1], "' or '") + "'"
+		nested := false
+		for _, e := range p.ends {
+			nested = nested || slices.Contains(e, name)
+		}
+		if nested {
+			msg = append(msg, "You probably made a nesting mistake. Jinja is expecting this tag, but currently looking for "+want+".")
+		} else {
+			msg = append(msg, "Jinja was looking for the following tags: "+want+".")
+		}
+	}
+	if len(p.open) > 0 {
+		msg = append(msg, "The innermost block that needs to be closed is '"+p.open[len(p.open)-1]+"'.")
+	}
+	syntaxError(line, "%s", strings.Join(msg, " "))
+}
+
+func (p *parser) statement(body []stmt) []stmt {
+	t := p.cur()
+	if t.kind != tokName {
+		p.fail("tag name expected")
+	}
+	p.open = append(p.open, t.text)
+	var s stmt
+	switch t.text {
+	case "for":
+		s = p.forTag()
+	case "if":
+		s = p.ifTag()
+	case "set":
+		s = p.setTag()
+	case "macro":
+		s = p.macroTag()
+	case "call":
+		s = p.callTag()
+	case "filter":
+		s = p.filterTag()
+	case "with":
+		s = p.withTag()
+	case "print":
+		p.next()
+		for first := true; p.cur().kind != tokBlockEnd; first = false {
+			if !first {
+				p.expectOp(",")
+			}
+			body = append(body, &outputStmt{x: p.expression(true), line: t.line})
+		}
+	case "break", "continue":
+		p.next()
+		if p.loops == 0 {
+			syntaxError(t.line, "'%s' outside loop", t.text)
+		}
+		if t.text == "break" {
+			s = &breakStmt{t.line}
+		} else {
+			s = &continueStmt{t.line}
+		}
+	case "generation":
+		p.next()
+		s = &generationStmt{body: p.functionBody("endgeneration")}
+	case "block":
+		s = p.blockTag()
+	case "autoescape":
+		s = p.autoescapeTag()
+	case "include", "import", "from", "extends":
+		syntaxError(t.line, "the %s tag is refused: a chat template must be a single template", t.text)
+	default:
+		p.open = p.open[:len(p.open)-1]
+		p.failTag(t.text, t.line)
+	}
+	p.open = p.open[:len(p.open)-1]
+	if s != nil {
+		body = append(body, s)
+	}
+	return body
+}
+
+func (p *parser) forTag() stmt {
+	f := &forStmt{line: p.next().line, loop: -1}
+	f.target = p.target(false, "in")
+	f.testVar = cloneTarget(f.target)
+	p.expectWord("in")
+	f.iter = p.tuple(tupleOpts{end: "recursive"})
+	if p.skipName("if") {
+		f.test = p.expression(true)
+	}
+	f.recursive = p.skipName("recursive")
+	p.loops++
+	f.body = p.body("endfor", "else")
+	p.loops--
+	if p.next().text == "else" {
+		f.elseBody = p.bodyTo("endfor")
+	}
+	return f
+}
+
+func (p *parser) ifTag() stmt {
+	s := &ifStmt{}
+	for {
+		s.lines = append(s.lines, p.next().line)
+		s.conds = append(s.conds, p.tuple(tupleOpts{}))
+		s.bodies = append(s.bodies, p.body("elif", "else", "endif"))
+		if p.cur().text == "elif" {
+			continue
+		}
+		if p.next().text == "else" {
+			s.bodies = append(s.bodies, p.bodyTo("endif"))
+		}
+		return s
+	}
+}
+
+func (p *parser) setTag() stmt {
+	line := p.next().line
+	t := p.target(true, "")
+	if p.skipOp("=") {
+		return &setStmt{target: t, x: p.tuple(tupleOpts{cond: true}), line: line}
+	}
+	s := &setBlockStmt{target: t, line: line}
+	s.filter = p.filters(nil, false)
+	s.body = p.bodyTo("endset")
+	return s
+}
+
+func (p *parser) signature(d *macroDef) {
+	p.expectOp("(")
+	for !p.cur().isOp(")") {
+		if len(d.params) > 0 {
+			p.expectOp(",")
+		}
+		t := p.expectName()
+		if slices.ContainsFunc(d.params, func(o *nameTarget) bool { return o.name == t.text }) {
+			syntaxError(t.line, "duplicate argument '%s' in function definition", t.text)
+		}
+		d.params = append(d.params, &nameTarget{name: t.text, line: t.line})
+		if p.skipOp("=") {
+			d.defaults = append(d.defaults, p.expression(true))
+		} else if len(d.defaults) > 0 {
+			p.fail("non-default argument follows default argument")
+		}
+	}
+	p.expectOp(")")
+}
+
+func (p *parser) macroTag() stmt {
+	m := &macroStmt{macroDef: macroDef{line: p.next().line}}
+	t := p.expectName()
+	m.name = t.text
+	m.target = &nameTarget{name: t.text, line: t.line}
+	p.signature(&m.macroDef)
+	m.body = p.functionBody("endmacro")
+	return m
+}
+
+func (p *parser) callTag() stmt {
+	c := &callStmt{line: p.next().line}
+	c.macroDef.line = c.line
+	c.name = "caller"
+	if p.cur().isOp("(") {
+		p.signature(&c.macroDef)
+	}
+	call, ok := p.expression(true).(*callExpr)
+	if !ok {
+		syntaxError(c.line, "expected call")
+	}
+	call.caller = true
+	c.call = call
+	c.body = p.functionBody("endcall")
+	return c
+}
+
+func (p *parser) filterTag() stmt {
+	s := &filterStmt{line: p.next().line}
+	s.filter = p.filters(nil, true)
+	s.body = p.bodyTo("endfilter")
+	return s
+}
+
+func (p *parser) withTag() stmt {
+	s := &withStmt{line: p.next().line}
+	for p.cur().kind != tokBlockEnd && p.cur().kind != tokEOF {
+		if len(s.targets) > 0 {
+			p.expectOp(",")
+		}
+		s.targets = append(s.targets, p.target(false, ""))
+		p.expectOp("=")
+		s.values = append(s.values, p.expression(true))
+	}
+	s.body = p.bodyTo("endwith")
+	return s
+}
+
+func (p *parser) blockTag() stmt {
+	b := &blockStmt{line: p.next().line}
+	b.name = p.expectName().text
+	if p.skipName("scoped") {
+		p.fail("scoped blocks are refused: a chat template must be a single template")
+	}
+	b.required = p.skipName("required")
+	if p.blocks[b.name] {
+		syntaxError(b.line, "block '%s' defined twice", b.name)
+	}
+	p.blocks[b.name] = true
+	b.body = p.functionBody("endblock")
+	p.skipName(b.name)
+	return b
+}
+
+func (p *parser) autoescapeTag() stmt {
+	line := p.next().line
+	if c, ok := p.expression(true).(*constExpr); !ok || truth(c.v) {
+		syntaxError(line, "autoescape is refused: prompts are not HTML")
+	}
+	return &scopeStmt{body: p.bodyTo("endautoescape")}
+}
+
+// target reads what is assigned to. Namespace attributes are allowed on request; end is the word after the target.
+func (p *parser) target(attrs bool, end string) target {
+	line := p.cur().line
+	t := p.tuple(tupleOpts{target: true, attrs: attrs, end: end})
+	return p.toTarget(t, line)
+}
+
+func (p *parser) toTarget(e expr, line int) target {
+	kind := "const"
+	switch e := e.(type) {
+	case *nameExpr:
+		return &nameTarget{name: e.name, line: e.line}
+	case *attrTargetExpr:
+		return &attrTarget{ns: e.ns, attr: e.attr, line: line}
+	case *tupleExpr:
+		t := &tupleTarget{line: line}
+		for _, it := range e.items {
+			t.items = append(t.items, p.toTarget(it, line))
+		}
+		return t
+	case *listExpr:
+		kind = "list"
+	case *dictExpr:
+		kind = "dict"
+	}
+	syntaxError(line, "can't assign to '%s'", kind)
+	return nil
+}
+
+func cloneTarget(t target) target {
+	switch t := t.(type) {
+	case *nameTarget:
+		c := *t
+		return &c
+	case *tupleTarget:
+		c := &tupleTarget{line: t.line}
+		for _, it := range t.items {
+			c.items = append(c.items, cloneTarget(it))
+		}
+		return c
+	}
+	return t
+}

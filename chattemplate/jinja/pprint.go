@@ -1,0 +1,3 @@
+package jinja
+
+func (r *render) pprint(v Value) Text { return r.repr(v) }

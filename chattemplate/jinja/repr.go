@@ -1,0 +1,215 @@
+package jinja
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// str returns str(v), as printing does. A string is itself.
+func (r *render) str(v Value) Text {
+	switch v := v.(type) {
+	case *strValue:
+		return v.Text
+	case noneValue:
+		return NewText("None", Outside)
+	case boolValue:
+		if v {
+			return NewText("True", Outside)
+		}
+		return NewText("False", Outside)
+	case intValue:
+		return NewText(strconv.FormatInt(int64(v), 10), Outside)
+	case floatValue:
+		return NewText(floatRepr(float64(v)), Outside)
+	case *undefined:
+		return Text{}
+	}
+	return r.repr(v)
+}
+
+// repr returns repr(v). The marks that it adds are outside; the text of strings keeps its origins.
+func (r *render) repr(v Value) Text {
+	var b builder
+	r.writeRepr(&b, v, 0)
+	r.made(len(b.buf))
+	return b.text()
+}
+
+func (r *render) writeRepr(b *builder, v Value, depth int) {
+	r.tooDeep(depth)
+	r.step()
+	if len(b.buf) > r.lim.Output {
+		r.made(len(b.buf))
+	}
+	switch v := v.(type) {
+	case *strValue:
+		if v.markup {
+			b.add("Markup(", Outside)
+		}
+		writeStrRepr(b, v.Text)
+		if v.markup {
+			b.add(")", Outside)
+		}
+	case *undefined:
+		b.add("Undefined", Outside)
+	case *bigValue:
+		b.add(v.i.String(), Outside)
+	case *listValue:
+		b.add("[", Outside)
+		r.writeReprs(b, v.items, depth)
+		b.add("]", Outside)
+	case *tupleValue:
+		b.add("(", Outside)
+		r.writeReprs(b, v.items, depth)
+		if len(v.items) == 1 {
+			b.add(",", Outside)
+		}
+		b.add(")", Outside)
+	case *dictValue:
+		r.writeDictRepr(b, v, depth)
+	case *dictView:
+		b.add(v.typeName()+"([", Outside)
+		it := v.iter()
+		for i := 0; ; i++ {
+			e, ok := it.next(r)
+			if !ok {
+				break
+			}
+			if i > 0 {
+				b.add(", ", Outside)
+			}
+			r.writeRepr(b, e, depth+1)
+		}
+		b.add("])", Outside)
+	case *namespace:
+		b.add("<Namespace ", Outside)
+		r.writeDictRepr(b, v.d, depth)
+		b.add(">", Outside)
+	case *rangeValue:
+		b.add(v.String(), Outside)
+	case *generator:
+		b.add("<generator object "+v.label+">", Outside)
+	case *macro:
+		b.add("<Macro '"+v.def.name+"'>", Outside)
+	case *loopContext:
+		b.add(fmt.Sprintf("<LoopContext %d/%d>", v.index0+1, v.len(r)), Outside)
+	case *native:
+		b.add("<function "+v.name+">", Outside)
+	case *cycler, *joiner:
+		b.add("<jinja2.utils."+v.typeName()+" object>", Outside)
+	default:
+		b.addText(r.str(v))
+	}
+}
+
+func (r *render) writeReprs(b *builder, items []Value, depth int) {
+	for i, it := range items {
+		if i > 0 {
+			b.add(", ", Outside)
+		}
+		r.writeRepr(b, it, depth+1)
+	}
+}
+
+func (r *render) writeDictRepr(b *builder, d *dictValue, depth int) {
+	b.add("{", Outside)
+	for i, k := range d.keys {
+		if i > 0 {
+			b.add(", ", Outside)
+		}
+		r.writeRepr(b, k, depth+1)
+		b.add(": ", Outside)
+		r.writeRepr(b, d.vals[i], depth+1)
+	}
+	b.add("}", Outside)
+}
+
+// writeStrRepr writes a string as Python's repr does: in single quotes unless it holds them and no double quotes.
+func writeStrRepr(b *builder, t Text) {
+	quote := '\''
+	if strings.Contains(t.s, "'") && !strings.Contains(t.s, `"`) {
+		quote = '"'
+	}
+	b.add(string(quote), Outside)
+	for s, o := range t.Runs() {
+		for i := 0; i < len(s); {
+			c, n := utf8.DecodeRuneInString(s[i:])
+			switch {
+			case c == quote || c == '\\':
+				b.add(`\`, o)
+				b.add(s[i:i+n], o)
+			case c == '\n':
+				b.add(`\n`, o)
+			case c == '\r':
+				b.add(`\r`, o)
+			case c == '\t':
+				b.add(`\t`, o)
+			case c == utf8.RuneError && n == 1:
+				b.add(fmt.Sprintf(`\x%02x`, s[i]), o)
+			case isPrintable(c):
+				b.add(s[i:i+n], o)
+			case c < 0x100:
+				b.add(fmt.Sprintf(`\x%02x`, c), o)
+			case c < 0x10000:
+				b.add(fmt.Sprintf(`\u%04x`, c), o)
+			default:
+				b.add(fmt.Sprintf(`\U%08x`, c), o)
+			}
+			i += n
+		}
+	}
+	b.add(string(quote), Outside)
+}
+
+// isPrintable reports what str.isprintable does: no control, format, surrogate, private, unassigned or separator
+// characters except the space.
+func isPrintable(c rune) bool {
+	return c == ' ' || c < 0x7f && c > 0x20 || c > 0x7f && unicode.IsPrint(c)
+}
+
+// floatRepr returns repr of a float: the shortest digits that read back the same.
+func floatRepr(f float64) string {
+	switch {
+	case math.IsInf(f, 1):
+		return "inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	case math.IsNaN(f):
+		return "nan"
+	}
+	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e16) {
+		return strconv.FormatFloat(f, 'e', -1, 64)
+	}
+	s := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
+}
+
+func (v *rangeValue) String() string {
+	if v.step != 1 {
+		return fmt.Sprintf("range(%d, %d, %d)", v.start, v.stop, v.step)
+	}
+	return fmt.Sprintf("range(%d, %d)", v.start, v.stop)
+}
+
+// quote returns repr(v) for an error message: only text of the template is shown.
+func (r *render) quote(v Value) string {
+	switch v := v.(type) {
+	case *strValue:
+		if !v.allTrusted() {
+			return "'…'"
+		}
+	case noneValue, boolValue, intValue:
+	default:
+		return "a " + v.typeName()
+	}
+	var b builder
+	r.writeRepr(&b, v, 0)
+	return string(b.buf)
+}

@@ -1,0 +1,202 @@
+package jinja
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// Options are the settings of a template. The zero value is what chat templates expect.
+type Options struct {
+	Limits Limits
+	// NoTrimBlocks keeps the line break after a block tag.
+	NoTrimBlocks bool
+	// NoLstripBlocks keeps the white space of a line before a block tag.
+	NoLstripBlocks bool
+	// KeepTrailingNewline keeps a line break at the end of the template.
+	KeepTrailingNewline bool
+}
+
+// Template is a template ready to be rendered, by any number of goroutines at a time.
+type Template struct {
+	body   []stmt
+	fn     *function
+	frame  frame
+	vars   []string
+	blocks bool
+	lim    Limits
+}
+
+// Parse reads a template. The error is an *Error.
+func Parse(source string, opts Options) (t *Template, err error) {
+	lim := opts.Limits.withDefaults()
+	if len(source) > lim.Source {
+		return nil, &Error{Kind: KindLimit, Line: 1, Message: fmt.Sprintf("the template is longer than %d bytes", lim.Source)}
+	}
+	if !utf8.ValidString(source) {
+		return nil, &Error{Kind: KindSyntax, Line: 1, Message: "the template is not valid UTF-8"}
+	}
+	line := 1
+	defer func() {
+		if e := recovered(recover(), line); e != nil {
+			t, err = nil, e
+		}
+	}()
+	p := &parser{tokens: lex(source, opts), lim: lim, blocks: map[string]bool{}}
+	t = &Template{body: p.statements(), blocks: len(p.blocks) > 0, lim: lim}
+	rs := &resolver{vars: map[string]bool{}}
+	t.fn, t.frame = rs.template(t.body)
+	for _, name := range sortedNames(rs.vars) {
+		if globals[name] == nil && name != clockName {
+			t.vars = append(t.vars, name)
+		}
+	}
+	return t, nil
+}
+
+// Variables returns the names of the variables that the template may read from the render, sorted: those that it does not
+// always set itself, globals of the language left out. It is jinja2's meta.find_undeclared_variables.
+func (t *Template) Variables() []string { return append([]string(nil), t.vars...) }
+
+// RenderOptions is what a render takes from the world besides its variables.
+type RenderOptions struct {
+	// Now is the time that strftime_now tells, in its own location. If it is zero, strftime_now is not defined, and
+	// templates that ask for it fall back to a date of their own or fail.
+	Now time.Time
+}
+
+// Render runs the template with the variables and returns its output. Variables shadow globals of the same name; a nil
+// value is None. The error is an *Error.
+func (t *Template) Render(ctx context.Context, vars map[string]Value, opts RenderOptions) (out Text, err error) {
+	r := &render{ctx: ctx, t: t, vars: vars, lim: &t.lim, now: opts.Now}
+	if t.blocks {
+		r.exports = map[string]Value{}
+	}
+	defer func() {
+		if e := recovered(recover(), r.line); e != nil {
+			out, err = Text{}, e
+		}
+	}()
+	r.line = 1
+	r.checkSteps()
+	r.act = &activation{slots: make([]Value, t.fn.slots)}
+	r.out = &builder{}
+	r.load(&t.frame)
+	r.run(t.body)
+	return r.out.text(), nil
+}
+
+// recovered turns what a panic carried into an error. Anything but an *Error is a fault of the engine; it must not take
+// the process down, since templates come from outside.
+func recovered(p any, line int) *Error {
+	switch p := p.(type) {
+	case nil:
+		return nil
+	case *Error:
+		return p
+	}
+	return &Error{Kind: KindInternal, Line: line, Message: fmt.Sprintf("the template engine failed: %T", p)}
+}
+
+// render is the state of one run of a template.
+type render struct {
+	ctx  context.Context
+	t    *Template
+	vars map[string]Value
+	// exports are the variables set at the top level, for blocks; nil when there are none.
+	exports map[string]Value
+	lim     *Limits
+	now     time.Time
+
+	act  *activation
+	out  *builder
+	line int
+	// free are builders for reuse.
+	free []*builder
+
+	steps, memory int64
+	depth         int
+}
+
+// activation holds the variables of one call of a function; a nil slot has no value.
+type activation struct {
+	slots  []Value
+	parent *activation
+}
+
+// slot returns where a variable lives.
+func (r *render) slot(v varRef) *Value {
+	a := r.act
+	for h := v.hops; h > 0; h-- {
+		a = a.parent
+	}
+	return &a.slots[v.slot]
+}
+
+// load enters a scope.
+func (r *render) load(f *frame) {
+	for i := range f.loads {
+		l := &f.loads[i]
+		var v Value
+		switch l.kind {
+		case loadVar:
+			v = r.lookup(l.name)
+		case loadAlias:
+			v = *r.slot(l.from)
+		}
+		r.act.slots[l.slot] = v
+	}
+}
+
+// lookup finds a variable of the render or a global; nil when there is none.
+func (r *render) lookup(name string) Value {
+	if v, ok := r.exports[name]; ok {
+		return v
+	}
+	if v, ok := r.vars[name]; ok {
+		if v == nil {
+			return noneValue{}
+		}
+		return v
+	}
+	if name == clockName {
+		if r.now.IsZero() {
+			return nil
+		}
+		return clock
+	}
+	if g := globals[name]; g != nil {
+		return g
+	}
+	return nil
+}
+
+// capture runs f with its output going to a text of its own.
+func (r *render) capture(f func()) Text {
+	outer := r.out
+	if n := len(r.free); n > 0 {
+		r.out = r.free[n-1]
+		r.free = r.free[:n-1]
+		r.out.reset()
+	} else {
+		r.out = &builder{}
+	}
+	f()
+	r.made(len(r.out.buf))
+	t := r.out.text()
+	if cap(r.out.buf) <= 1<<16 {
+		r.free = append(r.free, r.out)
+	}
+	r.out = outer
+	return t
+}
+
+// write appends to the output.
+func (r *render) write(t Text) {
+	r.made(len(t.s))
+	r.out.addText(t)
+	if len(r.out.buf) > r.lim.Output {
+		r.made(len(r.out.buf))
+	}
+}

@@ -1,0 +1,207 @@
+package jinja
+
+import (
+	"math/big"
+)
+
+// Value is a value of the language. Build one with None, Bool, Int, Float, String, List, Dict, FromGo or FromJSON.
+type Value interface {
+	// typeName is the name of the Python type.
+	typeName() string
+}
+
+type (
+	noneValue  struct{}
+	boolValue  bool
+	intValue   int64
+	floatValue float64
+)
+
+// bigValue is an integer beyond int64.
+type bigValue struct{ i *big.Int }
+
+// strValue is a string. markup is set on what the safe and escape filters return: Python's Markup.
+type strValue struct {
+	Text
+	markup bool
+}
+
+// listValue is a list; nothing changes one after it is made.
+type listValue struct{ items []Value }
+
+// tupleValue is a tuple; names, if any, are the names of its fields.
+type tupleValue struct {
+	items []Value
+	names []string
+}
+
+// undefined is the result of a lookup that found nothing.
+type undefined struct {
+	// hint is the message, if it is not made from obj and name.
+	hint string
+	kind Kind
+	// obj is what was looked into; nil for a variable.
+	obj  Value
+	name Value
+}
+
+// generator is a Python iterator: it can be gone through once.
+type generator struct {
+	it    iterator
+	label string
+}
+
+// rangeValue is range(start, stop, step) with n items.
+type rangeValue struct{ start, stop, step, n int64 }
+
+type viewKind uint8
+
+const (
+	viewKeys viewKind = iota
+	viewValues
+	viewItems
+)
+
+// dictView is what keys, values and items of a dict return.
+type dictView struct {
+	d    *dictValue
+	kind viewKind
+}
+
+// namespace is the one value that a template can change.
+type namespace struct{ d *dictValue }
+
+// native is a function of the engine, bound to its receiver if it is a method.
+type native struct {
+	*signature
+	recv Value
+}
+
+// cycler and joiner are the objects that the globals of those names make.
+type cycler struct {
+	items []Value
+	pos   int
+}
+
+type joiner struct {
+	sep  Value
+	used bool
+}
+
+func (noneValue) typeName() string   { return "NoneType" }
+func (boolValue) typeName() string   { return "bool" }
+func (intValue) typeName() string    { return "int" }
+func (*bigValue) typeName() string   { return "int" }
+func (floatValue) typeName() string  { return "float" }
+func (*listValue) typeName() string  { return "list" }
+func (*tupleValue) typeName() string { return "tuple" }
+func (*dictValue) typeName() string  { return "dict" }
+func (*undefined) typeName() string  { return "Undefined" }
+func (*generator) typeName() string  { return "generator" }
+func (*rangeValue) typeName() string { return "range" }
+func (*namespace) typeName() string  { return "Namespace" }
+func (*macro) typeName() string      { return "Macro" }
+func (*loopContext) typeName() string {
+	return "LoopContext"
+}
+func (*cycler) typeName() string { return "Cycler" }
+func (*joiner) typeName() string { return "Joiner" }
+
+func (s *strValue) typeName() string {
+	if s.markup {
+		return "Markup"
+	}
+	return "str"
+}
+
+func (v *dictView) typeName() string {
+	return [...]string{"dict_keys", "dict_values", "dict_items"}[v.kind]
+}
+
+func (n *native) typeName() string {
+	if n.recv != nil {
+		return "builtin_function_or_method"
+	}
+	return "function"
+}
+
+// None returns Python's None, JSON's null.
+func None() Value { return noneValue{} }
+
+// Bool returns a truth value.
+func Bool(b bool) Value { return boolValue(b) }
+
+// Int returns an integer.
+func Int(i int64) Value { return intValue(i) }
+
+// Float returns a floating-point number.
+func Float(f float64) Value { return floatValue(f) }
+
+// String returns a string with the origins of t.
+func String(t Text) Value { return &strValue{Text: t} }
+
+// List returns a list of the items. The caller must not change the slice afterwards.
+// A nil item stands for None.
+func List(items ...Value) Value {
+	for i, it := range items {
+		if it == nil {
+			items[i] = noneValue{}
+		}
+	}
+	return &listValue{items: items}
+}
+
+// Entry is a pair of a dict.
+type Entry struct {
+	Key   string
+	Value Value
+}
+
+// Dict returns a dict with string keys of origin o, in the order given. Of equal keys the last value holds, in the place
+// of the first. A nil value stands for None.
+func Dict(o Origin, entries ...Entry) Value {
+	d := newDict(len(entries))
+	for _, e := range entries {
+		if e.Value == nil {
+			e.Value = noneValue{}
+		}
+		d.set(str(e.Key, o), e.Value)
+	}
+	return d
+}
+
+// str returns a string of one origin.
+func str(s string, o Origin) *strValue { return &strValue{Text: Text{s: s, first: o}} }
+
+func text(t Text) *strValue { return &strValue{Text: t} }
+
+// emptyStr is the empty string, which has no origin to speak of.
+var emptyStr = str("", Trusted)
+
+// asciiStr holds the one-byte strings of each origin.
+var asciiStr = func() (t [2][128]*strValue) {
+	for o := range t {
+		for c := range t[o] {
+			t[o][c] = str(string(rune(c)), Origin(o))
+		}
+	}
+	return
+}()
+
+// bigInt returns i as the smallest kind of integer that holds it.
+func bigInt(i *big.Int) Value {
+	if i.IsInt64() {
+		return intValue(i.Int64())
+	}
+	return &bigValue{i}
+}
+
+func isUndefined(v Value) bool {
+	_, ok := v.(*undefined)
+	return ok
+}
+
+func isNone(v Value) bool {
+	_, ok := v.(noneValue)
+	return ok
+}
