@@ -1,7 +1,10 @@
 package chattemplate
 
 import (
+	"errors"
 	"fmt"
+
+	"runner/chattemplate/jinja"
 )
 
 // ErrNoTemplate: the model has no chat template and is not of a family that is rendered without one.
@@ -31,6 +34,9 @@ func (e *TemplateError) Error() string {
 	}
 	if e.Line > 0 {
 		what += fmt.Sprintf(" on line %d", e.Line)
+	}
+	if je := (*jinja.Error)(nil); errors.As(e.Err, &je) {
+		return what + ": " + je.Message
 	}
 	return what + ": " + e.Err.Error()
 }
@@ -86,4 +92,22 @@ func argError(name, advice, format string, args ...any) error {
 	return &ConversationError{Message: -1, Tool: -1, Arg: name, Err: fmt.Errorf(format, args...), advice: advice}
 }
 
+func templateError(err error, rendering bool) error {
+	e := &TemplateError{Rendering: rendering, Err: err}
+	if je := (*jinja.Error)(nil); errors.As(err, &je) {
+		e.Line = je.Line
+	}
+	return e
+}
+
+// maxToolSchema is the most bytes of one tool's parameters, as in package harmony.
+const maxToolSchema = 1 << 20
+
 const definitionAdvice = "Give a JSON Schema of at most 1 MiB that nests at most 64 deep."
+
+var (
+	errSchema     = errors.New("schema is not valid JSON or nests too deep")
+	errSchemaSize = fmt.Errorf("schema takes more than %d bytes", maxToolSchema)
+	errNoTools    = errors.New("the chat template does not show tools to the model")
+	errNoHistory  = errors.New("the template does not show an answer in the history")
+)

@@ -1,0 +1,102 @@
+package chattemplate
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"runner/backend"
+	"runner/chattemplate/jinja"
+)
+
+// scanner turns rendered text into tokens. A special token is made only where every byte of its name is trusted; of two
+// that begin at one place the longer wins. White space that some tokenizers strip beside a special token (lstrip and
+// rstrip in tokenizer.json) is kept: templates are written with the white space that the model saw.
+type scanner struct {
+	vocab *backend.Vocab
+	// lengths holds, for each first byte, the lengths of the special tokens that begin with it, longest first.
+	lengths [256][]int
+	// guarded are the user-defined tokens that the template writes itself, such as <think> or <tool_call>. Tokenizers
+	// match user-defined tokens in plain text too, so where outside text spells one of these, it is cut in two.
+	guarded []string
+}
+
+func newScanner(vocab *backend.Vocab, source string) *scanner {
+	s := &scanner{vocab: vocab}
+	for text, t := range vocab.Specials {
+		if vocab.Kind(t) == backend.UserDefined {
+			if !isMark(text) || !strings.Contains(source, text) {
+				continue
+			}
+			s.guarded = append(s.guarded, text)
+		}
+		if l := &s.lengths[text[0]]; !slices.Contains(*l, len(text)) {
+			*l = append(*l, len(text))
+		}
+	}
+	for i := range s.lengths {
+		slices.SortFunc(s.lengths[i], func(a, b int) int { return b - a })
+	}
+	slices.Sort(s.guarded)
+	return s
+}
+
+// isMark tells a user-defined token that marks structure from one that is ordinary text, such as a run of spaces.
+func isMark(text string) bool {
+	r, _ := utf8.DecodeRuneInString(text)
+	return len(text) > 2 && !unicode.IsSpace(r) && !unicode.IsLetter(r) && !unicode.IsDigit(r) &&
+		strings.ContainsFunc(text, unicode.IsLetter)
+}
+
+// write adds the tokens of a rendered text, from byte i on, to a prompt.
+func (s *scanner) write(b *builder, text jinja.Text, i int) {
+	whole, plain := text.String(), i
+	for i < len(whole) {
+		token, n := s.match(text, whole, i)
+		if n == 0 {
+			i++
+			continue
+		}
+		s.plain(b, text, plain, i)
+		b.Control(token)
+		i += n
+		plain = i
+	}
+	s.plain(b, text, plain, len(whole))
+}
+
+// match returns the special token that begins at byte i, and its length; 0 for none.
+func (s *scanner) match(text jinja.Text, whole string, i int) (backend.Token, int) {
+	for _, n := range s.lengths[whole[i]] {
+		if i+n > len(whole) {
+			continue
+		}
+		token, ok := s.vocab.Special(whole[i : i+n])
+		if ok && (s.vocab.Kind(token) == backend.Control || slices.Contains(s.guarded, whole[i:i+n])) && text.Trusted(i, i+n) {
+			return token, n
+		}
+	}
+	return backend.NoToken, 0
+}
+
+// plain adds text[from:to], in which no special token stands, as plain text.
+func (s *scanner) plain(b *builder, text jinja.Text, from, to int) {
+	run := text.String()[from:to]
+	for len(s.guarded) > 0 {
+		at := -1
+		for _, g := range s.guarded {
+			if i := strings.Index(run, g); i >= 0 && (at < 0 || i < at) {
+				at = i
+			}
+		}
+		if at < 0 {
+			break
+		}
+		_, n := utf8.DecodeRuneInString(run[at:])
+		b.Text(run[:at+n])
+		b.Break()
+		run = run[at+n:]
+	}
+	b.Text(run)
+}

@@ -1,0 +1,284 @@
+package chattemplate
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"runner/chattemplate/jinja"
+)
+
+// variables builds what the template sees.
+func (j *jinjaTemplate) variables(c *Conversation) (map[string]jinja.Value, error) {
+	msgs, err := j.messages(c)
+	if err != nil {
+		return nil, err
+	}
+	vars := j.baseVariables(msgs, !c.NoGenerationPrompt)
+	if len(c.Tools) > 0 {
+		tools, err := toolValues(c.Tools)
+		if err != nil {
+			return nil, err
+		}
+		vars["tools"] = tools
+	} else if j.traits.listedTools {
+		vars["tools"] = jinja.List()
+	}
+	if err := j.dated(vars, c); err != nil {
+		return nil, err
+	}
+	set := j.effortVariables(c.Effort)
+	if c.KeepReasoning {
+		set = append(set, keepVariables...)
+	}
+	for _, v := range set {
+		vars[v.name] = v.value()
+	}
+	for name, arg := range c.Args {
+		for _, v := range set {
+			if v.name == name && !reflect.DeepEqual(v.is, arg) {
+				return nil, argError(name, "Set this in one place: the request or its template variables.", "contradicts the request")
+			}
+		}
+		if vars[name], err = jinja.FromGo(arg, jinja.Outside); err != nil {
+			return nil, argError(name, "Give JSON values: strings, numbers, booleans, lists and objects.", "cannot be used in a template")
+		}
+	}
+	return vars, nil
+}
+
+// dated sets the variables in which older templates expect the date and the tools as text.
+func (j *jinjaTemplate) dated(vars map[string]jinja.Value, c *Conversation) error {
+	if slices.Contains(j.reads, "datetime") && !c.Now.IsZero() {
+		vars["datetime"] = trusted(c.Now.Format("Jan 02 2006 15:04:05 MST"))
+	}
+	if !slices.Contains(j.reads, "functions") {
+		return nil
+	}
+	functions := make([]json.RawMessage, len(c.Tools))
+	for i, t := range c.Tools {
+		text, err := json.Marshal(struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			Parameters  json.RawMessage `json:"parameters"`
+		}{t.Name, t.Description, schemaOf(t)})
+		if err != nil {
+			return toolError(i, definitionAdvice, errSchema)
+		}
+		functions[i] = text
+	}
+	text, err := json.MarshalIndent(functions, "", "  ")
+	if err != nil {
+		return err
+	}
+	vars["functions"] = outside(string(text))
+	return nil
+}
+
+// variable is a variable that the program itself sets.
+type variable struct {
+	name string
+	is   any // bool, float64 or string
+}
+
+func (v variable) value() jinja.Value {
+	switch is := v.is.(type) {
+	case bool:
+		return jinja.Bool(is)
+	case float64:
+		return jinja.Int(int64(is))
+	}
+	return trusted(v.is.(string))
+}
+
+// keepVariables are the names under which templates offer to keep the reasoning of earlier turns.
+var keepVariables = []variable{
+	{"clear_thinking", false}, {"drop_thinking", false}, {"keep_past_thinking", true}, {"preserve_thinking", true},
+}
+
+// baseVariables are the variables that every rendering has.
+func (j *jinjaTemplate) baseVariables(msgs jinja.Value, generate bool) map[string]jinja.Value {
+	return map[string]jinja.Value{
+		"messages":              msgs,
+		"tools":                 jinja.None(),
+		"documents":             jinja.None(),
+		"add_generation_prompt": jinja.Bool(generate),
+		"bos_token":             trusted(j.vocab.Piece(j.vocab.BOS())),
+		"eos_token":             trusted(j.vocab.Piece(j.vocab.EOS())),
+	}
+}
+
+func trusted(s string) jinja.Value { return jinja.String(jinja.NewText(s, jinja.Trusted)) }
+func outside(s string) jinja.Value { return jinja.String(jinja.NewText(s, jinja.Outside)) }
+
+// messages builds the list of messages. Leading system prompts are joined, since templates look at the first message
+// only; without a place for a system prompt they become the beginning of the first user message.
+func (j *jinjaTemplate) messages(c *Conversation) (jinja.Value, error) {
+	prompts := 0
+	for prompts < len(c.Messages) && isPrompt(c.Messages[prompts].Role) {
+		prompts++
+	}
+	msgs := c.Messages[prompts:]
+	if prompt := joinPrompts(c.Messages[:prompts]); prompt != "" {
+		msgs = withPrompt(msgs, prompt, j.traits.system)
+	}
+	ids := map[string]string{}
+	values := make([]jinja.Value, 0, len(msgs))
+	for i := range msgs {
+		values = append(values, j.message(&msgs[i], ids))
+	}
+	return jinja.List(values...), nil
+}
+
+// withPrompt returns the messages with a system prompt before them.
+func withPrompt(msgs []Message, prompt string, systemRole bool) []Message {
+	if systemRole {
+		return append([]Message{{Role: System, Content: prompt}}, msgs...)
+	}
+	if len(msgs) == 0 || msgs[0].Role != User {
+		return append([]Message{{Role: User, Content: prompt}}, msgs...)
+	}
+	merged := append([]Message(nil), msgs...)
+	merged[0].Content = prompt + "\n\n" + merged[0].Content
+	return merged
+}
+
+// message builds one message. Its keys and its role are the program's own; all else is outside text.
+func (j *jinjaTemplate) message(m *Message, ids map[string]string) jinja.Value {
+	role := m.Role
+	if role == Developer {
+		role = System
+	}
+	text := m.Content
+	if m.Preamble != "" {
+		text = strings.TrimSuffix(m.Preamble+"\n\n"+m.Content, "\n\n")
+	}
+	calls := m.ToolCalls
+	if len(calls) > 0 && !j.traits.calls {
+		text, calls = text+callsText(calls), nil
+	}
+	entries := []jinja.Entry{{Key: "role", Value: trusted(string(role))}}
+	add := func(key string, v jinja.Value) { entries = append(entries, jinja.Entry{Key: key, Value: v}) }
+	add("content", j.content(text, len(calls) > 0))
+	if m.Reasoning != "" && role == Assistant {
+		add("reasoning_content", outside(m.Reasoning))
+		add("thinking", outside(m.Reasoning))
+	}
+	if len(calls) > 0 {
+		list := make([]jinja.Value, len(calls))
+		for i, call := range calls {
+			list[i] = jinja.Dict(jinja.Trusted,
+				jinja.Entry{Key: "id", Value: outside(j.callID(call.ID, ids))},
+				jinja.Entry{Key: "type", Value: trusted("function")},
+				jinja.Entry{Key: "function", Value: jinja.Dict(jinja.Trusted,
+					jinja.Entry{Key: "name", Value: outside(call.Name)},
+					jinja.Entry{Key: "arguments", Value: j.arguments(call.Arguments)},
+				)},
+			)
+		}
+		add("tool_calls", jinja.List(list...))
+	}
+	if role == ToolRole {
+		add("tool_call_id", outside(j.callID(m.ToolCallID, ids)))
+		add("name", outside(m.ToolName))
+	} else if m.Name != "" {
+		add("name", outside(m.Name))
+	}
+	return jinja.Dict(jinja.Trusted, entries...)
+}
+
+// content is a message's text in the form that the template takes.
+func (j *jinjaTemplate) content(text string, calls bool) jinja.Value {
+	switch {
+	case text == "" && calls && j.traits.noneContent:
+		return jinja.None()
+	case j.traits.typedContent:
+		return jinja.List(jinja.Dict(jinja.Trusted,
+			jinja.Entry{Key: "type", Value: trusted("text")}, jinja.Entry{Key: "text", Value: outside(text)}))
+	}
+	return outside(text)
+}
+
+// arguments is a call's arguments as an object, where the template takes one and they are one, else as text.
+func (j *jinjaTemplate) arguments(text string) jinja.Value {
+	if j.traits.objectArguments && strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") {
+		if v, err := jinja.FromJSON([]byte(text), jinja.Outside); err == nil {
+			return v
+		}
+	}
+	return outside(text)
+}
+
+// callID returns the id that stands for id in this prompt: id itself, unless the template takes only ids of nine letters
+// and digits. Equal ids stay equal.
+func (j *jinjaTemplate) callID(id string, ids map[string]string) string {
+	if !j.traits.shortIDs {
+		return id
+	}
+	short, ok := ids[id]
+	if !ok {
+		short = "call" + fiveDigits(len(ids)+1)
+		ids[id] = short
+	}
+	return short
+}
+
+func fiveDigits(n int) string {
+	digits := []byte("00000")
+	for i := len(digits) - 1; i >= 0 && n > 0; i-- {
+		digits[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return string(digits)
+}
+
+// callsText is how calls stand in the text of templates that have no place for them.
+func callsText(calls []ToolCall) string {
+	type call struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	list := make([]call, len(calls))
+	for i, c := range calls {
+		args := json.RawMessage(c.Arguments)
+		if !json.Valid(args) {
+			args, _ = json.Marshal(c.Arguments) // a string always encodes
+		}
+		list[i] = call{c.Name, args}
+	}
+	text, _ := json.Marshal(list) // valid JSON always encodes
+	return string(text)
+}
+
+// schemaOf returns the schema of a tool's parameters; tools without parameters have one that says so.
+func schemaOf(t Tool) json.RawMessage {
+	if s := strings.TrimSpace(string(t.Parameters)); s == "" || s == "null" {
+		return json.RawMessage(`{"type": "object", "properties": {}}`)
+	}
+	return t.Parameters
+}
+
+// toolValues builds the tools in the form of OpenAI's API.
+func toolValues(tools []Tool) (jinja.Value, error) {
+	values := make([]jinja.Value, len(tools))
+	for i, t := range tools {
+		schema := schemaOf(t)
+		if len(schema) > maxToolSchema {
+			return nil, toolError(i, definitionAdvice, errSchemaSize)
+		}
+		parameters, err := jinja.FromJSON(schema, jinja.Outside)
+		if err != nil {
+			return nil, toolError(i, definitionAdvice, errSchema)
+		}
+		values[i] = jinja.Dict(jinja.Trusted,
+			jinja.Entry{Key: "type", Value: trusted("function")},
+			jinja.Entry{Key: "function", Value: jinja.Dict(jinja.Trusted,
+				jinja.Entry{Key: "name", Value: outside(t.Name)},
+				jinja.Entry{Key: "description", Value: outside(t.Description)},
+				jinja.Entry{Key: "parameters", Value: parameters},
+			)},
+		)
+	}
+	return jinja.List(values...), nil
+}
