@@ -74,10 +74,17 @@ type Call struct {
 	Name  string
 }
 
-// TokenLogprobs is one answer token with its alternatives.
+// TokenLogprobs is one answer token with its alternatives. Text is the token's exact bytes, which need not be whole runes.
 type TokenLogprobs struct {
 	backend.TokenLogprob
-	Top []backend.TokenLogprob
+	Text string
+	Top  []Alternative
+}
+
+// Alternative is a token that could have come instead, with its exact bytes.
+type Alternative struct {
+	backend.TokenLogprob
+	Text string
 }
 
 // Visibility says how much reasoning leaves the process.

@@ -1,0 +1,103 @@
+package reasoning
+
+import "slices"
+
+// matcher finds any of several patterns in a stream of bytes (Aho and Corasick 1975). It is immutable; the caller keeps
+// the state, which starts at 0.
+type matcher struct {
+	patterns []string
+	// first tells the bytes that begin a pattern: in state 0 all others can be skipped.
+	first [256]bool
+	nodes []matchNode
+}
+
+// matchNode is a state: the longest end of the stream so far that begins a pattern.
+type matchNode struct {
+	depth int32 // length of that end
+	fail  int32 // the next shorter one
+	found int32 // the longest pattern that ends here, or -1
+	edges []matchEdge
+}
+
+type matchEdge struct {
+	b  byte
+	to int32
+}
+
+// newMatcher builds a matcher. Empty patterns are ignored; of equal ones the first counts.
+func newMatcher(patterns ...string) *matcher {
+	m := &matcher{patterns: patterns, nodes: []matchNode{{found: -1}}}
+	for i, p := range patterns {
+		if p == "" {
+			continue
+		}
+		m.first[p[0]] = true
+		n := int32(0)
+		for j := range len(p) {
+			next, ok := m.edge(n, p[j])
+			if !ok {
+				next = int32(len(m.nodes))
+				m.nodes = append(m.nodes, matchNode{depth: m.nodes[n].depth + 1, found: -1})
+				m.nodes[n].edges = append(m.nodes[n].edges, matchEdge{p[j], next})
+			}
+			n = next
+		}
+		if m.nodes[n].found < 0 {
+			m.nodes[n].found = int32(i)
+		}
+	}
+	queue := []int32{0}
+	for len(queue) > 0 {
+		n := queue[0]
+		queue = queue[1:]
+		for _, e := range m.nodes[n].edges {
+			queue = append(queue, e.to)
+			if n == 0 {
+				continue
+			}
+			to := &m.nodes[e.to]
+			to.fail = m.step(m.nodes[n].fail, e.b)
+			if to.found < 0 {
+				to.found = m.nodes[to.fail].found
+			}
+		}
+	}
+	return m
+}
+
+func (m *matcher) edge(n int32, b byte) (int32, bool) {
+	edges := m.nodes[n].edges
+	if i := slices.IndexFunc(edges, func(e matchEdge) bool { return e.b == b }); i >= 0 {
+		return edges[i].to, true
+	}
+	return 0, false
+}
+
+// step returns the state after one more byte. Over a whole stream it costs constant time per byte and pattern.
+func (m *matcher) step(n int32, b byte) int32 {
+	for {
+		if next, ok := m.edge(n, b); ok {
+			return next
+		}
+		if n == 0 {
+			return 0
+		}
+		n = m.nodes[n].fail
+	}
+}
+
+// found returns the longest pattern that ends in state n, or -1.
+func (m *matcher) found(n int32) int { return int(m.nodes[n].found) }
+
+// held returns how many of the last bytes may still become part of a pattern.
+func (m *matcher) held(n int32) int { return int(m.nodes[n].depth) }
+
+// idle reports whether a text that arrives in state 0 leaves it there.
+func (m *matcher) idle(text string) bool {
+	for i := range len(text) {
+		if m.first[text[i]] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,160 @@
+package reasoning
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// sink turns a stretch of bytes with a segment into events whose text is whole runes.
+//
+// A text segment starts with its first text, so that there are no empty ones; a tool call starts with its header. Bytes that
+// cannot be part of a rune become U+FFFD, one each, as when a Go string is ranged over, at the latest at the segment's end.
+type sink struct {
+	emit      func(Event)
+	separator string
+	ledger    ledger
+
+	segment Segment
+	call    Call
+	open    bool // the event SegmentStart was sent
+	spoken  [Answer + 1]bool
+
+	held  [utf8.UTFMax]byte // an unfinished rune
+	nheld int
+	arena strings.Builder // memory of texts that no vocabulary piece holds
+	parse *parser
+}
+
+// begin opens a segment; the one before must be closed.
+func (k *sink) begin(s Segment, c Call) {
+	k.segment, k.call = s, c
+	if s == ToolCall {
+		k.start()
+	}
+}
+
+func (k *sink) start() {
+	k.open = true
+	k.emit(Event{Kind: SegmentStart, Segment: k.segment, Call: k.call})
+	if k.segment == ToolCall {
+		return
+	}
+	if k.spoken[k.segment] && k.separator != "" {
+		k.emit(Event{Kind: SegmentDelta, Segment: k.segment, Text: k.separator})
+	}
+	k.spoken[k.segment] = true
+}
+
+// flush sends the bytes of an unfinished rune, which nothing can complete any more.
+func (k *sink) flush() {
+	if k.nheld > 0 {
+		n := k.nheld
+		k.nheld = 0
+		k.delta(strings.Repeat("\uFFFD", n), n)
+	}
+}
+
+// end closes the segment.
+func (k *sink) end() {
+	k.flush()
+	if k.open {
+		k.open = false
+		k.emit(Event{Kind: SegmentEnd, Segment: k.segment, Call: k.call})
+	}
+}
+
+// text adds bytes to the segment.
+func (k *sink) text(s string) {
+	if k.nheld == 0 && wholeRunes(s) {
+		if s != "" {
+			k.delta(s, len(s))
+		}
+		return
+	}
+	k.repair(s)
+}
+
+// wholeRunes reports whether s is valid UTF-8.
+func wholeRunes(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return utf8.ValidString(s[i:])
+		}
+	}
+	return true
+}
+
+// repair sends what is whole of the held bytes and s and holds the rest.
+func (k *sink) repair(s string) {
+	size := k.nheld + len(s)
+	if k.arena.Cap()-k.arena.Len() < 3*size {
+		k.arena = strings.Builder{}
+		k.arena.Grow(max(512, 3*size))
+	}
+	from := k.arena.Len()
+	for k.nheld > 0 && len(s) > 0 {
+		k.held[k.nheld] = s[0]
+		k.nheld++
+		s = s[1:]
+		k.drain()
+	}
+	if k.nheld == 0 {
+		for len(s) > 0 && utf8.FullRuneInString(s) {
+			r, n := utf8.DecodeRuneInString(s)
+			k.arena.WriteRune(r)
+			s = s[n:]
+		}
+		k.nheld = copy(k.held[:], s)
+	}
+	if text := k.arena.String()[from:]; text != "" {
+		k.delta(text, size-k.nheld)
+	}
+}
+
+// drain writes the whole runes at the beginning of the held bytes.
+func (k *sink) drain() {
+	for k.nheld > 0 && utf8.FullRune(k.held[:k.nheld]) {
+		r, n := utf8.DecodeRune(k.held[:k.nheld])
+		k.arena.WriteRune(r)
+		k.nheld = copy(k.held[:], k.held[n:k.nheld])
+	}
+}
+
+// delta sends text that stands for n bytes of the model's.
+func (k *sink) delta(text string, n int) {
+	if !k.open {
+		k.start()
+	}
+	e := Event{Kind: SegmentDelta, Segment: k.segment, Text: text, Call: k.call}
+	if k.ledger.on {
+		if k.segment == Answer {
+			k.ledger.leave(n, useAnswer)
+			e.Logprobs = k.ledger.take()
+		} else {
+			k.ledger.leave(n, useForeign)
+		}
+	}
+	if k.parse != nil {
+		k.parse.content.WriteString(text)
+	}
+	k.emit(e)
+}
+
+// drop takes bytes out of the stream that are nobody's text. The segment before them must be closed or flushed.
+func (k *sink) drop(n int, u use) { k.ledger.leave(n, u) }
+
+// salvage sends text whose bytes have left the ledger before.
+func (k *sink) salvage(text string) {
+	on := k.ledger.on
+	k.ledger.on = false
+	k.text(text)
+	k.flush()
+	k.ledger.on = on
+}
+
+func (k *sink) cloneFrom(from *sink) {
+	k.arena = strings.Builder{}
+	k.ledger.entries = append([]ledgerEntry(nil), from.ledger.entries...)
+	k.ledger.out = append([]TokenLogprobs(nil), from.ledger.out...)
+	k.parse = nil
+}

@@ -1,0 +1,218 @@
+package reasoning
+
+import (
+	"fmt"
+	"slices"
+
+	"runner/backend"
+	"runner/chattemplate"
+)
+
+// MarkersFormat is the format of the markers strategy, for models that do not mark reasoning themselves.
+var MarkersFormat = chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<<REASONING>>", Close: "<</REASONING>>"}
+
+// SplitterConfig says how a model's output is taken apart. Vocab and Emit are required.
+type SplitterConfig struct {
+	// Format is the model's family and Vocab its vocabulary.
+	Format chattemplate.Format
+	Vocab  *backend.Vocab
+	// Start says where in the turn the prompt ends.
+	Start chattemplate.Start
+	// Emit receives the events. It is called during Push and Finish, on the caller's goroutine.
+	Emit func(Event)
+	// Strict makes a violation of the harmony format an error instead of a warning. Other families have no rules to break.
+	Strict bool
+	// Tools names the functions of the request. With any, families other than harmony have their tool calls taken
+	// out of the answer, and a call of another function is warned about. Nil warns about none.
+	Tools []string
+	// CallID gives the id of a run's call by its index; nil leaves ids empty.
+	CallID func(index int) string
+	// Markers looks for MarkersFormat's markers in the answer too.
+	Markers bool
+	// Separator is put before the text of every later segment of a kind that had one already in this turn, so that
+	// concatenated texts do not run into each other. It counts as the segment's text.
+	Separator string
+	// Logprobs attaches the tokens given to PushOutput to the answer's deltas.
+	Logprobs bool
+}
+
+// Splitter is the header machine: it takes generated tokens, one at a time, and sends the events SegmentStart,
+// SegmentDelta, SegmentEnd and Warning.
+//
+// Harmony is read by token id, never by text. In lenient mode every malformed header is read for what it most likely means, and no text is
+// lost: text without a header is the answer, text on an unknown or empty channel is reasoning. White space between messages and
+// newlines next to a reasoning marker belong to the format. Think tags and markers are found in the text, however it is
+// cut into tokens; what may still become one is held back.
+//
+// The text of a delta is a piece of the vocabulary wherever possible, so that pushing a token allocates nothing.
+// A Splitter is not safe for use by several goroutines at once.
+type Splitter struct {
+	cfg    SplitterConfig
+	out    sink
+	tags   tagMachine
+	h      harmony
+	pos    int // tokens pushed
+	calls  int
+	warned []string
+	err    error
+	ended  bool
+	done   bool
+}
+
+// State says where the next token stands.
+type State struct {
+	// Segment is the segment that the next token belongs to; Header inside a header and between messages.
+	Segment Segment
+	// Call is the call that the next token is part of.
+	Call Call
+	// Role, Channel, Recipient and ContentType are what the harmony message's header says, without "<|constrain|>".
+	Role, Channel, Recipient, ContentType string
+	// Ended says that the last token ended the turn.
+	Ended bool
+}
+
+// FormatError says how and where a strict splitter's input breaks the format.
+type FormatError struct {
+	// Code is one of the warnings' codes.
+	Code string
+	// Position counts the tokens before the one that broke it.
+	Position int
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("malformed output at token %d: %s", e.Position, messages[e.Code])
+}
+
+// Hint tells the user what to do next.
+func (e *FormatError) Hint() string { return "read the output leniently to keep its text" }
+
+// NewSplitter checks the configuration.
+func NewSplitter(cfg SplitterConfig) (*Splitter, error) {
+	if cfg.Vocab == nil || cfg.Emit == nil {
+		return nil, fmt.Errorf("splitter needs a vocabulary and a receiver of events")
+	}
+	s := &Splitter{cfg: cfg}
+	s.out = sink{emit: cfg.Emit, separator: cfg.Separator}
+	s.out.ledger.on = cfg.Logprobs
+	switch cfg.Format.Family {
+	case chattemplate.Harmony:
+		var err error
+		if s.h.ids, err = findControls(cfg.Vocab); err != nil {
+			return nil, err
+		}
+		if cfg.Markers {
+			s.tags.init(s, []chattemplate.Format{MarkersFormat}, false)
+		}
+		s.startHarmony()
+	case chattemplate.Plain, chattemplate.ThinkTags:
+		var formats []chattemplate.Format
+		if cfg.Format.Family == chattemplate.ThinkTags {
+			if cfg.Format.Open == "" || cfg.Format.Close == "" {
+				return nil, fmt.Errorf("format of think tags without an opening and a closing tag")
+			}
+			formats = append(formats, cfg.Format)
+		}
+		if cfg.Markers {
+			formats = append(formats, MarkersFormat)
+		}
+		s.tags.init(s, formats, len(cfg.Tools) > 0)
+		s.tags.start(cfg.Start)
+	default:
+		return nil, fmt.Errorf("unknown model family %d", cfg.Format.Family)
+	}
+	return s, nil
+}
+
+// Push takes the next token. It returns an error only in strict mode, always a *FormatError, and then always the same one.
+func (s *Splitter) Push(t backend.Token) error { return s.PushOutput(t, nil) }
+
+// PushOutput is Push for a token with the log probabilities of the step that sampled it; out may be nil and is not kept.
+func (s *Splitter) PushOutput(t backend.Token, out *backend.Output) error {
+	if s.err != nil || s.done {
+		return s.err
+	}
+	s.ended = false
+	if s.cfg.Format.Family == chattemplate.Harmony {
+		s.pushHarmony(t, out)
+	} else {
+		s.pushTags(t, out)
+	}
+	s.pos++
+	return s.err
+}
+
+// pushTags takes a token of a family that marks reasoning in the text, or not at all.
+func (s *Splitter) pushTags(t backend.Token, out *backend.Output) {
+	v := s.cfg.Vocab
+	if v.EndsGeneration(t) {
+		s.tags.finish()
+		s.ended = true
+		return
+	}
+	kind := v.Kind(t)
+	if kind == backend.Unused && !v.Valid(t) {
+		s.warn(CodeStrayControl)
+		return
+	}
+	s.out.ledger.add(v, t, out)
+	s.tags.push(v.Piece(t), kind == backend.Control || kind == backend.Unused, kind == backend.UserDefined)
+}
+
+// Finish ends the output: it sends what was held back and closes what is open. Tokens pushed later are ignored.
+func (s *Splitter) Finish() error {
+	if s.err != nil || s.done {
+		return s.err
+	}
+	if s.cfg.Format.Family == chattemplate.Harmony {
+		s.finishHarmony()
+	} else {
+		s.tags.finish()
+	}
+	s.done = true
+	return s.err
+}
+
+// State returns where the next token stands.
+func (s *Splitter) State() State {
+	if s.cfg.Format.Family == chattemplate.Harmony {
+		return s.stateHarmony()
+	}
+	st := State{Segment: s.tags.segment(), Ended: s.ended}
+	return st
+}
+
+// Clone returns an independent splitter in the same state that sends its events to emit.
+func (s *Splitter) Clone(emit func(Event)) *Splitter {
+	c := *s
+	c.cfg.Emit, c.out.emit = emit, emit
+	c.warned = slices.Clone(s.warned)
+	c.h.header.text, c.h.header.parts = slices.Clone(s.h.header.text), slices.Clone(s.h.header.parts)
+	c.out.cloneFrom(&s.out)
+	c.tags.cloneFrom(&c, &s.tags)
+	return &c
+}
+
+// warn reports a peculiarity once, or, in strict mode, ends everything if it breaks a rule.
+func (s *Splitter) warn(code string) {
+	if s.cfg.Strict && !harmless[code] {
+		if s.err == nil {
+			s.err = &FormatError{Code: code, Position: s.pos}
+		}
+		return
+	}
+	if slices.Contains(s.warned, code) {
+		return
+	}
+	s.warned = append(s.warned, code)
+	s.out.emit(Event{Kind: Warning, Code: code, Text: fmt.Sprintf("%s (token %d)", messages[code], s.pos)})
+}
+
+// call names the next call.
+func (s *Splitter) call(name string) Call {
+	c := Call{Index: s.calls, Name: name}
+	if s.cfg.CallID != nil {
+		c.ID = s.cfg.CallID(c.Index)
+	}
+	s.calls++
+	return c
+}

@@ -1,0 +1,258 @@
+package reasoning_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+var harmonySpecials = []string{
+	"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>", "<|endoftext|>",
+}
+
+var specialPattern = regexp.MustCompile(`<\|[a-z_]+\|>`)
+
+// lexicon gives ids to pieces as they are met, and a vocabulary at the end.
+type lexicon struct {
+	pieces []string
+	kinds  []backend.TokenKind
+	ids    map[string]backend.Token
+	eog    []backend.Token
+}
+
+// newLexicon has the given control tokens, of which those named in eog end generation.
+func newLexicon(control []string, eog ...string) *lexicon {
+	x := &lexicon{ids: map[string]backend.Token{}}
+	for _, c := range control {
+		x.ids[c] = x.add(c, backend.Control)
+	}
+	for _, e := range eog {
+		x.eog = append(x.eog, x.ids[e])
+	}
+	return x
+}
+
+func harmonyLexicon() *lexicon {
+	return newLexicon(harmonySpecials, "<|return|>", "<|call|>", "<|endoftext|>")
+}
+
+func (x *lexicon) add(piece string, k backend.TokenKind) backend.Token {
+	x.pieces = append(x.pieces, piece)
+	x.kinds = append(x.kinds, k)
+	return backend.Token(len(x.pieces) - 1)
+}
+
+// text returns the id of a piece of plain text.
+func (x *lexicon) text(piece string) backend.Token {
+	if id, ok := x.ids["text:"+piece]; ok {
+		return id
+	}
+	id := x.add(piece, backend.Normal)
+	x.ids["text:"+piece] = id
+	return id
+}
+
+// encode cuts text into tokens: control tokens by their printed names, and the rest as cut says.
+func (x *lexicon) encode(text string, cut func(string) []string) []backend.Token {
+	var tokens []backend.Token
+	plain := func(s string) {
+		for _, p := range cut(s) {
+			tokens = append(tokens, x.text(p))
+		}
+	}
+	for text != "" {
+		loc := specialPattern.FindStringIndex(text)
+		for loc != nil {
+			if _, ok := x.ids[text[loc[0]:loc[1]]]; ok {
+				break
+			}
+			next := specialPattern.FindStringIndex(text[loc[1]:])
+			if next == nil {
+				loc = nil
+				break
+			}
+			loc = []int{loc[1] + next[0], loc[1] + next[1]}
+		}
+		if loc == nil {
+			plain(text)
+			break
+		}
+		plain(text[:loc[0]])
+		tokens = append(tokens, x.ids[text[loc[0]:loc[1]]])
+		text = text[loc[1]:]
+	}
+	return tokens
+}
+
+func (x *lexicon) vocab(t testing.TB) *backend.Vocab {
+	t.Helper()
+	v, err := backend.NewVocab(backend.VocabConfig{
+		Pieces: x.pieces, Kinds: x.kinds, BOS: backend.NoToken, EOS: backend.NoToken, EOG: x.eog,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// byWords cuts as usual vocabularies do: a word with the space before it.
+func byWords(s string) []string {
+	return regexp.MustCompile(`(?s) ?[A-Za-z]+| ?[^A-Za-z\s]+|\s+`).FindAllString(s, -1)
+}
+
+// byBytes cuts between any two bytes.
+func byBytes(s string) []string {
+	var out []string
+	for i := range len(s) {
+		out = append(out, s[i:i+1])
+	}
+	return out
+}
+
+// whole does not cut.
+func whole(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// random cuts at random places, inside runes too.
+func random(r *rand.Rand) func(string) []string {
+	return func(s string) []string {
+		var out []string
+		for s != "" {
+			n := min(len(s), 1+r.IntN(6))
+			out = append(out, s[:n])
+			s = s[n:]
+		}
+		return out
+	}
+}
+
+// recorder keeps events.
+type recorder struct{ events []reasoning.Event }
+
+func (r *recorder) emit(e reasoning.Event) { r.events = append(r.events, e) }
+
+// split runs tokens through a splitter.
+func split(t testing.TB, cfg reasoning.SplitterConfig, tokens []backend.Token) []reasoning.Event {
+	t.Helper()
+	var r recorder
+	cfg.Emit = r.emit
+	s, err := reasoning.NewSplitter(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tok := range tokens {
+		if err := s.Push(tok); err != nil {
+			t.Fatalf("lenient splitter: %v", err)
+		}
+	}
+	if err := s.Finish(); err != nil {
+		t.Fatalf("lenient splitter: %v", err)
+	}
+	checkNesting(t, r.events)
+	return r.events
+}
+
+// checkNesting holds the rules for the order of events.
+func checkNesting(t testing.TB, events []reasoning.Event) {
+	t.Helper()
+	open := map[reasoning.Segment]bool{}
+	for i, e := range events {
+		switch e.Kind {
+		case reasoning.SegmentStart:
+			if open[e.Segment] {
+				t.Fatalf("event %d: %v starts twice", i, e.Segment)
+			}
+			open[e.Segment] = true
+		case reasoning.SegmentDelta:
+			if !open[e.Segment] {
+				t.Fatalf("event %d: text of %v before its start", i, e.Segment)
+			}
+			if e.Text == "" {
+				t.Fatalf("event %d: empty delta", i)
+			}
+			if strings.ToValidUTF8(e.Text, "") != e.Text {
+				t.Fatalf("event %d: delta %q splits a rune", i, e.Text)
+			}
+		case reasoning.SegmentEnd:
+			if !open[e.Segment] {
+				t.Fatalf("event %d: %v ends before its start", i, e.Segment)
+			}
+			open[e.Segment] = false
+		}
+	}
+	for s, o := range open {
+		if o {
+			t.Fatalf("%v is not closed", s)
+		}
+	}
+}
+
+// show writes events in one line: segments with their text, calls with their names, warnings by code.
+func show(events []reasoning.Event) string {
+	var parts []string
+	var text strings.Builder
+	for _, e := range events {
+		switch e.Kind {
+		case reasoning.SegmentDelta:
+			text.WriteString(e.Text)
+		case reasoning.SegmentEnd:
+			s := fmt.Sprintf("%v %q", e.Segment, text.String())
+			if e.Segment == reasoning.ToolCall {
+				s = fmt.Sprintf("call %s %q", e.Call.Name, text.String())
+			}
+			text.Reset()
+			parts = append(parts, s)
+		case reasoning.Warning:
+			parts = append(parts, "!"+e.Code)
+		}
+	}
+	return strings.Join(parts, " | ")
+}
+
+// texts joins the deltas of each segment.
+func texts(events []reasoning.Event) map[reasoning.Segment]string {
+	out := map[reasoning.Segment]string{}
+	for _, e := range events {
+		if e.Kind == reasoning.SegmentDelta {
+			out[e.Segment] += e.Text
+		}
+	}
+	return out
+}
+
+var harmonyFormat = chattemplate.Format{Family: chattemplate.Harmony, CanSkip: true, Tools: true}
+
+// conformance returns the folder of the shared reference data, or skips.
+func conformance(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("no go.mod above the test")
+		}
+		dir = filepath.Dir(dir)
+	}
+	dir = filepath.Join(dir, "..", "shared", "conformance")
+	if _, err := os.Stat(dir); err != nil {
+		t.Skip("the shared reference data is not beside this checkout")
+	}
+	return dir
+}

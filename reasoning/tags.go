@@ -1,0 +1,385 @@
+package reasoning
+
+import (
+	"strings"
+
+	"runner/chattemplate"
+)
+
+// tagMachine finds markers in text that arrives in pieces: those around the reasoning, around the answer where a family
+// marks it too, and those of tool calls. Text that may still become a marker is held back.
+//
+// A marker that the vocabulary has as one token always counts. Spelled as text, an opening marker counts only before any reasoning,
+// and a closing one only inside the reasoning or where no reasoning has been seen: later they are something that the
+// answer talks about. Newlines beside a marker belong to the marker.
+type tagMachine struct {
+	s     *Splitter
+	pairs []tagPair
+	// answer, reasoning and block find what may come in the answer, in the reasoning of each pair, and in a tool call.
+	answer    *matcher
+	actions   []tagAction // by pattern of answer
+	reasoning []*matcher
+	block     []*matcher
+
+	mode  tagMode
+	pair  int // of the reasoning, or the kind of tool call
+	state int32
+	held  []heldPiece
+	nheld int
+	// trim drops newlines until there is text; begun says that the segment has had text since the last marker.
+	trim, begun bool
+	// seen says that there has been reasoning or that the prompt skipped it.
+	seen bool
+	// wrapped says that the answer's own opening marker has come.
+	wrapped bool
+	call    strings.Builder
+	// bareCalls says that an answer that begins as JSON may be a call.
+	bareCalls bool
+}
+
+type tagPair struct{ open, close string }
+
+type heldPiece struct {
+	text    string
+	control bool
+	special bool // a control or user-defined token
+}
+
+type tagMode uint8
+
+const (
+	modeAnswer tagMode = iota
+	modeReasoning
+	modeCall
+)
+
+// tagAction is what a marker in the answer does.
+type tagAction struct {
+	kind tagKind
+	pair int
+}
+
+type tagKind uint8
+
+const (
+	tagOpen tagKind = iota
+	tagClose
+	tagAnswerOpen
+	tagAnswerClose
+	tagCall
+)
+
+// closePattern is the place of a pair's closing marker among the patterns of its reasoning.
+const closePattern = 0
+
+// maxHeldNewlines is how many newlines before a closing marker belong to it.
+const maxHeldNewlines = 8
+
+func (m *tagMachine) init(s *Splitter, formats []chattemplate.Format, tools bool) {
+	m.s = s
+	var patterns []string
+	add := func(text string, kind tagKind, pair int) {
+		if text != "" {
+			patterns = append(patterns, text)
+			m.actions = append(m.actions, tagAction{kind, pair})
+		}
+	}
+	for i, f := range formats {
+		m.pairs = append(m.pairs, tagPair{f.Open, f.Close})
+		add(f.Open, tagOpen, i)
+		add(f.Close, tagClose, i)
+		add(f.AnswerOpen, tagAnswerOpen, i)
+		add(f.AnswerClose, tagAnswerClose, i)
+		m.reasoning = append(m.reasoning, newMatcher(f.Close, f.Open))
+	}
+	if tools {
+		_, m.bareCalls = s.cfg.Vocab.Special(pythonTag)
+		for i, style := range callStyles {
+			m.block = append(m.block, newMatcher(style.close))
+			if _, ok := s.cfg.Vocab.Special(style.open); ok || !style.special {
+				add(style.open, tagCall, i)
+			}
+		}
+	}
+	m.answer = newMatcher(patterns...)
+}
+
+func (m *tagMachine) cloneFrom(s *Splitter, from *tagMachine) {
+	m.s = s
+	m.held = append([]heldPiece(nil), from.held...)
+	m.call = strings.Builder{}
+	m.call.WriteString(from.call.String())
+}
+
+// start begins a turn, or an answer message.
+func (m *tagMachine) start(at chattemplate.Start) {
+	m.state, m.held, m.nheld, m.begun, m.wrapped = 0, m.held[:0], 0, false, false
+	m.trim, m.seen = len(m.pairs) > 0, false
+	switch {
+	case len(m.pairs) == 0:
+		m.enter(modeAnswer)
+	case at == chattemplate.StartReasoning:
+		m.seen = true
+		m.enter(modeReasoning)
+	default:
+		m.seen = at == chattemplate.StartAnswer
+		m.enter(modeAnswer)
+	}
+}
+
+// enter opens the segment of a mode.
+func (m *tagMachine) enter(mode tagMode) {
+	m.mode = mode
+	switch mode {
+	case modeAnswer:
+		m.s.out.begin(Answer, Call{})
+	case modeReasoning:
+		m.s.out.begin(Reasoning, Call{})
+	}
+}
+
+// segment returns the segment that the next text belongs to, as far as is known.
+func (m *tagMachine) segment() Segment {
+	switch m.mode {
+	case modeReasoning:
+		return Reasoning
+	case modeCall:
+		return ToolCall
+	}
+	return Answer
+}
+
+func (m *tagMachine) matcher() *matcher {
+	switch m.mode {
+	case modeReasoning:
+		return m.reasoning[m.pair]
+	case modeCall:
+		return m.block[m.pair]
+	}
+	return m.answer
+}
+
+// push takes a token's text. control says that the token has no text of its own: it counts only as part of a marker.
+func (m *tagMachine) push(piece string, control, special bool) {
+	if piece == "" {
+		return
+	}
+	if m.mode == modeCall && m.call.Len() > maxCall {
+		m.release(m.nheld)
+		m.state = 0
+		m.rejectCall()
+	}
+	mt := m.matcher()
+	if m.nheld == 0 && !control && !m.trim && mt.idle(piece) && !(m.mode == modeReasoning && isNewline(piece[len(piece)-1])) {
+		m.body(piece)
+		return
+	}
+	base := m.nheld
+	m.held = append(m.held, heldPiece{piece, control, control || special})
+	m.nheld += len(piece)
+	for i := range len(piece) {
+		m.state = mt.step(m.state, piece[i])
+		if p := mt.found(m.state); p >= 0 {
+			size := len(mt.patterns[p])
+			before := base + i + 1 - size
+			newlines := 0
+			if m.mode == modeReasoning && p == closePattern {
+				newlines = m.newlinesBefore(m.nheld - before)
+			}
+			m.release(before - newlines)
+			if m.matcher() == mt { // else the text before made it the text of a call
+				m.marker(p, size, newlines)
+			}
+			mt, m.state = m.matcher(), 0
+			base = m.nheld - len(piece)
+		}
+	}
+	keep := mt.held(m.state)
+	if m.mode == modeReasoning {
+		keep += m.newlinesBefore(keep)
+	}
+	m.release(m.nheld - keep)
+}
+
+// newlinesBefore counts the newlines before the last n held bytes.
+func (m *tagMachine) newlinesBefore(n int) int {
+	count := 0
+	for i := len(m.held) - 1; i >= 0; i-- {
+		text := m.held[i].text
+		for j := len(text) - 1; j >= 0; j-- {
+			if n > 0 {
+				n--
+				continue
+			}
+			if !isNewline(text[j]) || count == maxHeldNewlines || m.held[i].control {
+				return count
+			}
+			count++
+		}
+	}
+	return count
+}
+
+// pop takes up to n bytes off the front of what is held.
+func (m *tagMachine) pop(n int) heldPiece {
+	h := &m.held[0]
+	p := *h
+	if len(h.text) > n {
+		p.text, h.text = h.text[:n], h.text[n:]
+	} else {
+		copy(m.held, m.held[1:])
+		m.held = m.held[:len(m.held)-1]
+	}
+	m.nheld -= len(p.text)
+	return p
+}
+
+// release lets n held bytes go as text.
+func (m *tagMachine) release(n int) {
+	for n > 0 {
+		p := m.pop(n)
+		n -= len(p.text)
+		if p.control && m.mode != modeCall {
+			m.s.warn(CodeStrayControl)
+			m.leave(len(p.text), useForeign)
+			continue
+		}
+		m.body(p.text)
+	}
+}
+
+// leave takes bytes out of the stream after everything before them has been sent.
+func (m *tagMachine) leave(n int, u use) {
+	m.s.out.flush()
+	m.s.out.drop(n, u)
+}
+
+// skip drops n held bytes of a marker. The text before them must have been sent.
+func (m *tagMachine) skip(n int) {
+	for n > 0 {
+		p := m.pop(n)
+		n -= len(p.text)
+		m.s.out.drop(len(p.text), useForeign)
+	}
+}
+
+// body takes text that is no marker.
+func (m *tagMachine) body(text string) {
+	if m.mode == modeCall {
+		m.s.out.drop(len(text), useForeign)
+		m.call.WriteString(text)
+		return
+	}
+	if m.trim {
+		i := 0
+		for i < len(text) && isNewline(text[i]) {
+			i++
+		}
+		m.s.out.drop(i, useTrimmed)
+		if text = text[i:]; text == "" {
+			return
+		}
+		m.trim = false
+	}
+	if m.bareCalls && !m.begun && m.mode == modeAnswer && text[0] == '{' {
+		m.enterCall(bareStyle)
+		m.body(text)
+		return
+	}
+	m.begun = true
+	m.s.out.text(text)
+}
+
+// marker takes the marker p of the current matcher: the held text's next n bytes, after some newlines that belong to it.
+func (m *tagMachine) marker(p, n, newlines int) {
+	byToken := m.held[0].special && len(m.held[0].text) == n
+	switch {
+	case m.mode == modeReasoning && p == closePattern:
+		m.closeReasoning(newlines + n)
+	case m.mode == modeReasoning:
+		m.openAgain(n, byToken)
+	case m.mode == modeCall:
+		m.skip(n)
+		m.endCall()
+	default:
+		m.markerInAnswer(m.actions[p], n, byToken)
+	}
+}
+
+func (m *tagMachine) closeReasoning(n int) {
+	m.s.out.end()
+	m.skip(n)
+	m.trim, m.begun = true, false
+	m.enter(modeAnswer)
+}
+
+// openAgain takes an opening marker inside the reasoning.
+func (m *tagMachine) openAgain(n int, byToken bool) {
+	switch {
+	case !m.begun:
+		m.skip(n)
+	case byToken:
+		m.s.warn(CodeStrayTag)
+		m.s.out.flush()
+		m.skip(n)
+	default:
+		m.release(n)
+	}
+}
+
+func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
+	literal := false
+	switch a.kind {
+	case tagOpen:
+		if literal = m.seen && m.begun && !byToken; !literal {
+			m.s.out.end()
+			m.skip(n)
+			m.seen, m.trim, m.begun, m.pair = true, true, false, a.pair
+			m.enter(modeReasoning)
+		}
+	case tagClose:
+		if literal = m.seen && m.begun && !byToken; !literal {
+			if m.begun {
+				m.s.warn(CodeStrayTag)
+			}
+			m.s.out.flush()
+			m.skip(n)
+			m.seen = true
+			m.trim = m.trim || !m.begun
+		}
+	case tagAnswerOpen:
+		if literal = m.begun || m.wrapped; !literal {
+			m.wrapped, m.trim = true, true
+			m.skip(n)
+		}
+	case tagAnswerClose:
+		if literal = !m.wrapped; !literal {
+			m.wrapped = false
+			m.s.out.flush()
+			m.skip(n)
+			m.trim = true
+		}
+	case tagCall:
+		m.s.out.end()
+		m.skip(n)
+		m.enterCall(a.pair)
+	}
+	if literal {
+		m.release(n)
+	}
+}
+
+// finish sends what is held and closes what is open.
+func (m *tagMachine) finish() {
+	m.release(m.nheld)
+	m.state = 0
+	switch m.mode {
+	case modeReasoning:
+		m.s.warn(CodeReasoningUnclosed)
+	case modeCall:
+		m.endCall()
+	}
+	m.s.out.end()
+}
+
+func isNewline(c byte) bool { return c == '\n' || c == '\r' }

@@ -1,0 +1,147 @@
+package reasoning
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"runner/chattemplate"
+)
+
+var segmentNames = []string{"header", "reasoning", "summary", "preamble", "tool_call", "answer"}
+
+var kindNames = []string{
+	"started", "segment_start", "segment_delta", "segment_end", "warning", "strategy_switched", "done",
+}
+
+var visibilityNames = []string{"none", "summary", "full"}
+
+// String returns the segment's name in snake case.
+func (s Segment) String() string { return nameOf(segmentNames, int(s)) }
+
+// MarshalText writes the segment's name.
+func (s Segment) MarshalText() ([]byte, error) { return marshalName(segmentNames, int(s), "segment") }
+
+// UnmarshalText reads a segment's name.
+func (s *Segment) UnmarshalText(b []byte) error {
+	i, err := parseName(segmentNames, string(b), "segment")
+	*s = Segment(i)
+	return err
+}
+
+// String returns the kind's name in snake case.
+func (k Kind) String() string { return nameOf(kindNames, int(k)) }
+
+// MarshalText writes the kind's name.
+func (k Kind) MarshalText() ([]byte, error) { return marshalName(kindNames, int(k), "kind of event") }
+
+// UnmarshalText reads a kind's name.
+func (k *Kind) UnmarshalText(b []byte) error {
+	i, err := parseName(kindNames, string(b), "kind of event")
+	*k = Kind(i)
+	return err
+}
+
+// String returns none, summary or full.
+func (v Visibility) String() string { return nameOf(visibilityNames, int(v)) }
+
+// MarshalText writes none, summary or full.
+func (v Visibility) MarshalText() ([]byte, error) {
+	return marshalName(visibilityNames, int(v), "visibility")
+}
+
+// UnmarshalText reads what ParseVisibility reads.
+func (v *Visibility) UnmarshalText(b []byte) error {
+	p, err := ParseVisibility(string(b))
+	if err == nil {
+		*v = p
+	}
+	return err
+}
+
+// ParseVisibility reads none, summary or full. The error names what is allowed.
+func ParseVisibility(s string) (Visibility, error) {
+	i, err := parseName(visibilityNames, s, "visibility")
+	return Visibility(i), err
+}
+
+var efforts = []string{
+	string(chattemplate.EffortNone), string(chattemplate.EffortMinimal), string(chattemplate.EffortLow),
+	string(chattemplate.EffortMedium), string(chattemplate.EffortHigh),
+}
+
+// ParseEffort reads none, minimal, low, medium or high; the empty string is the model's own default. The error names what is allowed.
+func ParseEffort(s string) (chattemplate.Effort, error) {
+	if s == "" {
+		return chattemplate.EffortDefault, nil
+	}
+	if _, err := parseName(efforts, s, "effort"); err != nil {
+		return "", err
+	}
+	return chattemplate.Effort(s), nil
+}
+
+var strategies = []string{
+	string(StrategyAuto), string(StrategyNative), string(StrategyJSON), string(StrategyTool), string(StrategyMarkers),
+	string(StrategyPosthoc),
+}
+
+// ParseStrategy reads a strategy's name; the empty string is auto. The error names what is allowed.
+func ParseStrategy(s string) (Strategy, error) {
+	if s == "" {
+		return StrategyAuto, nil
+	}
+	if _, err := parseName(strategies, s, "strategy"); err != nil {
+		return "", err
+	}
+	return Strategy(s), nil
+}
+
+// UnmarshalText reads what ParseStrategy reads.
+func (s *Strategy) UnmarshalText(b []byte) error {
+	p, err := ParseStrategy(string(b))
+	if err == nil {
+		*s = p
+	}
+	return err
+}
+
+// ValueError says that a text is none of the values of an enumeration.
+type ValueError struct {
+	// What is the enumeration's name, for instance "visibility", and Value the text, cut short if it is long.
+	What, Value string
+	Allowed     []string
+}
+
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("%s %q is not one of %s", e.What, e.Value, strings.Join(e.Allowed, ", "))
+}
+
+// Hint tells the user what to do next.
+func (e *ValueError) Hint() string { return "use one of " + strings.Join(e.Allowed, ", ") }
+
+func nameOf(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("%d", i)
+}
+
+func marshalName(names []string, i int, what string) ([]byte, error) {
+	if i >= len(names) {
+		return nil, &ValueError{What: what, Value: fmt.Sprint(i), Allowed: names}
+	}
+	return []byte(names[i]), nil
+}
+
+func parseName(names []string, s, what string) (int, error) {
+	i := slices.Index(names, s)
+	if i < 0 {
+		const most = 40
+		if len(s) > most {
+			s = strings.ToValidUTF8(s[:most], "") + "…"
+		}
+		return 0, &ValueError{What: what, Value: s, Allowed: slices.Clone(names)}
+	}
+	return i, nil
+}
