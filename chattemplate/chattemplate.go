@@ -1,8 +1,9 @@
 // Package chattemplate turns messages and tools into the tokens of a prompt, in the format that a model was trained on.
 //
-// Harmony models (gpt-oss) are rendered natively; every other family through its own Jinja template, with the engine in
-// the subpackage jinja. The package also tells which family a model belongs to, which is what the splitter in package
-// reasoning needs in order to take the output apart again.
+// Harmony models (gpt-oss) are rendered natively, by the subpackage harmony; every other family through its own Jinja
+// template, with the engine in the subpackage jinja. The package also tells which family a model belongs to, which is what
+// the splitter in package reasoning needs in order to take the output apart again, and it renders the sequences that the
+// runner forces in the middle of a turn: to close reasoning, to skip it, to ask for a summary.
 //
 // It does not generate, parse model output or know about visibility.
 //
@@ -64,7 +65,8 @@ type Tool struct {
 	Strict bool
 }
 
-// ResponseFormat is a schema that the final answer is to follow, as the prompt tells it to the model.
+// ResponseFormat is a schema that the final answer is to follow, as the prompt tells it to the model. Harmony has a place
+// for it; templates in the Jinja language have none, and leave it to the constraint on the answer.
 type ResponseFormat struct {
 	Name, Description string
 	Schema            json.RawMessage

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"runner/chattemplate/harmony"
 	"runner/chattemplate/jinja"
 )
 
@@ -100,14 +101,11 @@ func templateError(err error, rendering bool) error {
 	return e
 }
 
-// maxToolSchema is the most bytes of one tool's parameters, as in package harmony.
-const maxToolSchema = 1 << 20
-
 const definitionAdvice = "Give a JSON Schema of at most 1 MiB that nests at most 64 deep."
 
 var (
 	errSchema     = errors.New("schema is not valid JSON or nests too deep")
-	errSchemaSize = fmt.Errorf("schema takes more than %d bytes", maxToolSchema)
+	errSchemaSize = fmt.Errorf("schema takes more than %d bytes", harmony.MaxSchema)
 	errNoTools    = errors.New("the chat template does not show tools to the model")
 	errNoHistory  = errors.New("the template does not show an answer in the history")
 )

@@ -97,7 +97,7 @@ func (j *jinjaTemplate) render(b *builder, c *Conversation) (Start, error) {
 		return 0, err
 	}
 	if bos := j.vocab.BOS(); bos != backend.NoToken && j.vocab.AddBOS() && !startsWith(text, j.vocab.Piece(bos)) {
-		b.Control(bos)
+		b.Control(bos) // once, whoever writes it
 	}
 	j.scanner.write(b, text, 0)
 	if c.NoGenerationPrompt {
@@ -116,7 +116,7 @@ func (j *jinjaTemplate) render(b *builder, c *Conversation) (Start, error) {
 }
 
 func startsWith(text jinja.Text, prefix string) bool {
-	return strings.HasPrefix(text.String(), prefix) && text.Trusted(0, len(prefix))
+	return prefix != "" && strings.HasPrefix(text.String(), prefix) && text.Trusted(0, len(prefix))
 }
 
 // startOf finds out where the model begins to write after a rendered prompt, from the mark that stands at its end.

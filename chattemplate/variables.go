@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"runner/chattemplate/harmony"
 	"runner/chattemplate/jinja"
 )
 
@@ -151,8 +152,10 @@ func (j *jinjaTemplate) message(m *Message, ids map[string]string) jinja.Value {
 		role = System
 	}
 	text := m.Content
-	if m.Preamble != "" {
-		text = strings.TrimSuffix(m.Preamble+"\n\n"+m.Content, "\n\n")
+	if m.Preamble != "" && text != "" {
+		text = m.Preamble + "\n\n" + text
+	} else if m.Preamble != "" {
+		text = m.Preamble
 	}
 	calls := m.ToolCalls
 	if len(calls) > 0 && !j.traits.calls {
@@ -264,7 +267,7 @@ func toolValues(tools []Tool) (jinja.Value, error) {
 	values := make([]jinja.Value, len(tools))
 	for i, t := range tools {
 		schema := schemaOf(t)
-		if len(schema) > maxToolSchema {
+		if len(schema) > harmony.MaxSchema {
 			return nil, toolError(i, definitionAdvice, errSchemaSize)
 		}
 		parameters, err := jinja.FromJSON(schema, jinja.Outside)

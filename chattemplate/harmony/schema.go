@@ -9,12 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// The limits on what a client may define. Definitions nobody could mean are refused instead of filling the context.
+// MaxSchema is the most bytes of one schema. Definitions that nobody could mean are refused instead of filling the
+// context.
+const MaxSchema = 1 << 20
+
 const (
-	// maxSchema is the most bytes of one schema and maxDefinitions of all rendered functions.
-	maxSchema      = 1 << 20
+	// maxDefinitions is the most bytes of all rendered functions.
 	maxDefinitions = 4 << 20
-	// maxDepth is how deep values may nest.
+	// maxDepth is how deep the values of a schema may nest.
 	maxDepth = 64
 )
 
@@ -32,7 +34,7 @@ func (e *SchemaError) Error() string { return fmt.Sprintf("%s %d: %v", e.What, e
 func (e *SchemaError) Unwrap() error { return e.Err }
 
 var (
-	errTooLarge = fmt.Errorf("schema takes more than %d bytes", maxSchema)
+	errTooLarge = fmt.Errorf("schema takes more than %d bytes", MaxSchema)
 	errTooDeep  = fmt.Errorf("schema nests deeper than %d", maxDepth)
 	errNotJSON  = errors.New("schema is not valid JSON")
 	errNotUTF8  = errors.New("schema is not valid UTF-8")
@@ -62,7 +64,7 @@ func parseSchema(raw json.RawMessage) (*value, error) {
 
 func checkJSON(raw json.RawMessage) error {
 	switch {
-	case len(raw) > maxSchema:
+	case len(raw) > MaxSchema:
 		return errTooLarge
 	case !utf8.Valid(raw):
 		return errNotUTF8
