@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+
+	"runner/chattemplate"
+	"runner/cmd/runner/render"
+	"runner/reasoning"
+)
+
+// chat is a conversation on a terminal.
+type chat struct {
+	app     *app
+	gen     generator
+	options *runOptions
+	editor  lineEditor
+	spinner *render.Spinner
+	loaded  time.Duration
+
+	// messages is what the model is given, from the system prompt on; system counts the messages that /clear keeps.
+	messages []chattemplate.Message
+	system   int
+	// attached goes in front of the next message.
+	attached string
+	// shown is what was visible, for /save.
+	shown transcript
+	// interrupted says that the last thing the user did was Ctrl-C, so that another one leaves.
+	interrupted bool
+	// signals receives the terminal's interrupts while the editor does not read.
+	signals chan os.Signal
+}
+
+// chat talks with the user until they leave.
+func (a *app) chat(ctx context.Context, gen generator, o *runOptions, p prompt, spinner *render.Spinner, loaded time.Duration) error {
+	c := &chat{
+		app: a, gen: gen, options: o, spinner: spinner, loaded: loaded, attached: p.attached,
+		editor:   newTerminalEditor(openHistory(historyPath()), commandNames()),
+		messages: slices.Clone(o.request.Messages), system: len(o.request.Messages),
+	}
+	c.signals = make(chan os.Signal, 2)
+	signal.Notify(c.signals, os.Interrupt)
+	defer signal.Stop(c.signals)
+	return c.loop(ctx)
+}
+
+func (c *chat) loop(ctx context.Context) error {
+	info := c.gen.Info()
+	c.say("%s, context of %d tokens, reasoning %s. /help lists the commands; Ctrl-D leaves.",
+		info.Name, info.ContextSize, visibilityNames[c.options.request.Visibility])
+	for {
+		text, err := c.read()
+		switch {
+		case errors.Is(err, errInterrupted):
+			if c.interrupted {
+				return errInterrupted
+			}
+			// Ctrl-C on a line that has text only drops the line.
+			if c.interrupted = text == ""; c.interrupted {
+				c.say("Ctrl-C again leaves; so does Ctrl-D.")
+			}
+			continue
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		c.interrupted = false
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		if name, arguments, ok := parseCommand(text); ok {
+			if leave := c.command(name, arguments); leave {
+				return nil
+			}
+			continue
+		}
+		if err := c.turn(ctx, text); err != nil {
+			return err
+		}
+	}
+}
+
+// turn sends a message and shows what comes back, with as many rounds of tool calls as the model makes. It returns only errors
+// that end the chat.
+func (c *chat) turn(ctx context.Context, text string) error {
+	before := len(c.messages)
+	text = joined(c.attached, text)
+	c.messages = append(c.messages, chattemplate.Message{Role: chattemplate.User, Content: text})
+	c.shown.add("You", text)
+	for {
+		out, err := c.generate(ctx)
+		c.shown.turn(out)
+		if errors.Is(err, errInterrupted) {
+			c.stopped(before, out)
+			if c.interrupted {
+				return errInterrupted
+			}
+			c.interrupted = true
+			return nil
+		}
+		if isBrokenPipe(err) {
+			return err
+		}
+		if err != nil {
+			c.messages = c.messages[:before]
+			c.app.complain(errorLine(err))
+			return nil
+		}
+		c.attached = ""
+		message := out.Message()
+		c.messages = append(c.messages, message)
+		c.app.afterwords(out.Result)
+		if c.options.verbose {
+			writeTimings(c.app.stderr(), c.loaded, out.Info, out.Result)
+		}
+		fmt.Fprintln(c.app.out)
+		if len(message.ToolCalls) == 0 {
+			return nil
+		}
+		if !c.askResults(message.ToolCalls) {
+			c.messages = c.messages[:before]
+			c.say("The call was not answered, so the turn is forgotten.")
+			return nil
+		}
+	}
+}
+
+// stopped keeps what was answered before the user stopped a turn; without an answer the turn is forgotten.
+func (c *chat) stopped(before int, out *render.Collected) {
+	fmt.Fprintln(c.app.out) // ends the line in which the terminal shows ^C
+	if len(out.Answer) == 0 || len(out.Calls) > 0 {
+		c.messages = c.messages[:before]
+		c.say("Stopped; the turn is forgotten. Ctrl-C again leaves.")
+		return
+	}
+	c.attached = ""
+	c.messages = append(c.messages, chattemplate.Message{Role: chattemplate.Assistant, Content: string(out.Answer)})
+	c.say("Stopped. Ctrl-C again leaves.")
+}
+
+// generate runs one request. The first Ctrl-C stops it; a second one before it has stopped sets c.interrupted.
+func (c *chat) generate(ctx context.Context) (*render.Collected, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var presses int
+	watched := make(chan struct{})
+	turnOver := make(chan struct{})
+	go func() {
+		defer close(watched)
+		for {
+			select {
+			case <-c.signals:
+				presses++
+				cancel()
+			case <-turnOver:
+				return
+			}
+		}
+	}()
+	req := c.options.request
+	req.Messages = slices.Clone(c.messages)
+	out, err := generate(ctx, c.gen, req, c.app.renderer(c.options, c.spinner), c.spinner)
+	close(turnOver)
+	<-watched
+	cancel()
+	c.interrupted = presses > 1
+	return out, err
+}
+
+// read returns what the user types next. A Ctrl-C that fell between the editor's turns counts as one on an empty line.
+func (c *chat) read() (string, error) {
+	select {
+	case <-c.signals:
+		return "", errInterrupted
+	default:
+		return c.editor.read()
+	}
+}
+
+// askResults asks for the result of every call; false when the user declines.
+func (c *chat) askResults(calls []chattemplate.ToolCall) bool {
+	for _, call := range calls {
+		result, err := c.editor.ask(fmt.Sprintf("result of %s: ", render.CleanLine(call.Name)))
+		if err != nil {
+			return false
+		}
+		c.messages = append(c.messages, chattemplate.Message{
+			Role: chattemplate.ToolRole, Content: result, ToolCallID: call.ID, ToolName: call.Name,
+		})
+		c.shown.add("Result of "+call.Name, result)
+	}
+	return true
+}
+
+// say tells the user something about the chat itself, dimmed.
+func (c *chat) say(format string, args ...any) {
+	line := render.CleanLine(fmt.Sprintf(format, args...))
+	if c.app.color(c.options) {
+		line = "\x1b[2m" + line + "\x1b[0m"
+	}
+	fmt.Fprintln(c.app.out, line)
+}
+
+// transcript is what a chat has shown.
+type transcript []struct{ heading, text string }
+
+func (t *transcript) add(heading, text string) {
+	if text != "" {
+		*t = append(*t, struct{ heading, text string }{heading, text})
+	}
+}
+
+func (t *transcript) turn(c *render.Collected) {
+	t.add("Reasoning", string(c.Reasoning))
+	summary := "Summary of the reasoning"
+	if c.Result != nil && c.Result.SummarySource == string(reasoning.StrategyPosthoc) {
+		summary = "Explanation, made after the answer"
+	}
+	t.add(summary, string(c.Summary))
+	t.add("Before the call", string(c.Preamble))
+	for _, call := range c.Calls {
+		t.add("Call of "+call.Name, string(call.Arguments))
+	}
+	t.add("Answer", string(c.Answer))
+}

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) completionCommand() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	return &cobra.Command{
+		Use:   "completion " + "bash|zsh|fish|powershell",
+		Short: "Print a script that completes commands, flags and models in a shell",
+		Example: `  source <(runner completion bash)
+  runner completion zsh > "${fpath[1]}/_runner"
+  runner completion fish > ~/.config/fish/completions/runner.fish`,
+		ValidArgs: shells,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return &usageError{what: "name one shell", hint: "use " + alternatives(shells)}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(a.out, true)
+			case "zsh":
+				return root.GenZshCompletion(a.out)
+			case "fish":
+				return root.GenFishCompletion(a.out, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(a.out)
+			}
+			return &usageError{what: fmt.Sprintf("there is no completion for %q", args[0]), hint: "use " + alternatives(shells)}
+		},
+	}
+}

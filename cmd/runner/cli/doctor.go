@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/models"
+	"runner/reasoning"
+	"runner/runner"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var cfg backend.Config
+	cmd := &cobra.Command{
+		Use:   "doctor [MODEL]",
+		Short: "Check what the engine sees and whether a model loads and steps",
+		Long: `Print what the engine sees of this machine, then load MODEL (or the demo model) and generate a few tokens with it.
+The exit code is 1 when something would make a run fail.`,
+		Args: cobra.MatchAll(func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return &usageError{what: fmt.Sprintf("%d models are too many", len(args)), hint: "name one"}
+			}
+			return nil
+		}),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return append(models.Cached(), demoName), cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := demoName
+			if len(args) == 1 {
+				name = args[0]
+			}
+			return a.doctor(cmd.Context(), name, cfg)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	addModelFlags(cmd, &cfg)
+	return cmd
+}
+
+func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	v := a.versions()
+	r := &report{}
+	r.ok("runner", "%s, commit %s, %s %s/%s", v.runner, v.commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	r.ok("engine", "%s", v.engine)
+	for _, f := range a.engine.System() {
+		if f.Problem != "" {
+			r.fail(f.Name, "%s", f.Problem)
+			continue
+		}
+		r.ok(f.Name, "%s", f.Value)
+	}
+	r.ok("model cache", "%s, %d repositories with GGUF models", models.CacheDir(), len(models.Cached()))
+	a.checkModel(ctx, r, name, cfg)
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	if err := r.print(cleaned(a.out, a.outTerminal)); err != nil {
+		return err
+	}
+	if r.failed {
+		return errReported
+	}
+	return nil
+}
+
+// checkModel loads a model and lets it generate.
+func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backend.Config) {
+	var model models.Model
+	var err error
+	if name != demoName {
+		if model, err = models.Resolve(name); err != nil {
+			r.fail("model", "%s", errorLine(err))
+			return
+		}
+	}
+	spinner := a.spinner()
+	defer spinner.Stop()
+	gen, loaded, err := a.open(ctx, model, cfg, runner.Config{}, spinner)
+	if err != nil {
+		r.fail("model", "%s", errorLine(err))
+		return
+	}
+	defer gen.Close()
+	info := gen.Info()
+	r.ok("model", "%s, %s, %s parameters, %s, %s", info.Name, info.Architecture, amount(float64(info.Parameters)), info.Quantization, size(info.Bytes))
+	r.ok("model file", "%s", info.Path)
+	r.ok("loads", "in %s on %s with %d threads, %d layers on a GPU", seconds(loaded), info.Device, info.Threads, info.GPULayers)
+	r.ok("context", "%d tokens, trained for %d", info.ContextSize, info.TrainedContext)
+	r.ok("reasoning", "%s", formatName(gen.Format()))
+	a.checkSteps(ctx, r, gen)
+}
+
+// checkSteps generates a few tokens.
+func (a *app) checkSteps(ctx context.Context, r *report, gen generator) {
+	req := runner.Request{
+		Messages:  []chattemplate.Message{{Role: chattemplate.User, Content: "What is 1 + 1?"}},
+		MaxTokens: 32,
+	}
+	begin := time.Now()
+	var result *reasoning.Result
+	for e, err := range gen.Generate(ctx, req) {
+		if err != nil {
+			r.fail("steps", "%s", errorLine(err))
+			return
+		}
+		if e.Kind == reasoning.Done {
+			result = e.Result
+		}
+	}
+	if result == nil || result.Usage.Completion == 0 {
+		r.fail("steps", "the model generated nothing; try another model")
+		return
+	}
+	r.ok("steps", "%d prompt and %d generated tokens in %s, decode %s", result.Usage.Prompt, result.Usage.Completion,
+		seconds(time.Since(begin)), rate(result.Usage.Completion-1, result.Timing.Decode))
+}
+
+// report is doctor's table.
+type report struct {
+	rows   [][3]string
+	failed bool
+}
+
+func (r *report) ok(name, format string, args ...any) {
+	r.rows = append(r.rows, [3]string{"ok", name, fmt.Sprintf(format, args...)})
+}
+
+func (r *report) fail(name, format string, args ...any) {
+	r.failed = true
+	r.rows = append(r.rows, [3]string{"FAIL", name, fmt.Sprintf(format, args...)})
+}
+
+func (r *report) print(w io.Writer) error {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range r.rows {
+		fmt.Fprintf(tab, "%s\t%s\t%s\n", row[0], row[1], row[2])
+	}
+	return tab.Flush()
+}
+
+func formatName(f chattemplate.Format) string {
+	switch f.Family {
+	case chattemplate.Harmony:
+		return "harmony channels"
+	case chattemplate.ThinkTags:
+		return fmt.Sprintf("between %s and %s", f.Open, f.Close)
+	}
+	return "not marked by the model; strategies markers and posthoc"
+}
+
+// amount writes a number with a unit of thousands, for people.
+func amount(n float64) string {
+	for _, u := range []struct {
+		over float64
+		name string
+	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "K"}} {
+		if n >= u.over {
+			return fmt.Sprintf("%.1f%s", n/u.over, u.name)
+		}
+	}
+	return fmt.Sprintf("%.0f", n)
+}
+
+// size writes a number of bytes, for people.
+func size(bytes int64) string {
+	const gib, mib = 1 << 30, 1 << 20
+	if bytes >= gib {
+		return fmt.Sprintf("%.1f GiB", float64(bytes)/gib)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(bytes)/mib)
+}

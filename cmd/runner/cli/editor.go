@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/reeflective/readline"
+)
+
+// lineEditor reads what the user types. Interrupted reads give errInterrupted and what had been typed, an end of input
+// gives io.EOF.
+type lineEditor interface {
+	// read returns a message, which may have several lines.
+	read() (string, error)
+	// ask returns one answer, which is not remembered.
+	ask(prompt string) (string, error)
+}
+
+// blockMark opens and closes a block of several lines.
+const blockMark = `"""`
+
+// terminalEditor edits lines on the terminal with the user's own key bindings (inputrc).
+type terminalEditor struct {
+	shell   *readline.Shell
+	history *history
+	prompt  string
+	asking  bool
+}
+
+func newTerminalEditor(h *history, commands []string) *terminalEditor {
+	e := &terminalEditor{shell: readline.NewShell(), history: h}
+	s := e.shell
+	// Pasted text with new lines is one message, and the terminal is not asked for the cursor, which not all answer.
+	s.Config.Vars["enable-bracketed-paste"] = true
+	s.Config.Vars["cursor-position-probe"] = false
+	s.Config.Vars["multiline-column"] = false
+	s.Prompt.Primary(func() string { return e.prompt })
+	s.Prompt.Secondary(func() string { return "... " })
+	s.AcceptMultiline = func(line []rune) bool { return e.asking || complete(string(line)) }
+	s.Completer = func(line []rune, _ int) readline.Completions {
+		if e.asking || !strings.HasPrefix(string(line), "/") {
+			return readline.Completions{}
+		}
+		return readline.CompleteValues(commands...)
+	}
+	s.History.Delete()
+	s.History.Add("chat", h)
+	return e
+}
+
+func (e *terminalEditor) read() (string, error) {
+	line, err := e.readLine(">>> ", false)
+	return unblock(line), err
+}
+
+func (e *terminalEditor) ask(prompt string) (string, error) { return e.readLine(prompt, true) }
+
+func (e *terminalEditor) readLine(prompt string, asking bool) (string, error) {
+	e.prompt, e.asking, e.history.paused = prompt, asking, asking
+	line, err := e.shell.Readline()
+	if errors.Is(err, readline.ErrInterrupt) {
+		err = errInterrupted
+	}
+	return line, err
+}
+
+// complete reports whether a message may be sent: it does not end in a backslash, and a block that it opens is closed.
+func complete(text string) bool {
+	if rest, ok := strings.CutPrefix(text, blockMark); ok {
+		return strings.HasSuffix(strings.TrimRight(rest, " \n"), blockMark)
+	}
+	return !strings.HasSuffix(text, `\`)
+}
+
+// unblock takes the marks of several lines out of a complete message.
+func unblock(text string) string {
+	if rest, ok := strings.CutPrefix(text, blockMark); ok {
+		rest = strings.TrimRight(rest, " \n")
+		return strings.Trim(strings.TrimSuffix(rest, blockMark), "\n")
+	}
+	return strings.ReplaceAll(text, "\\\n", "\n")
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"runner/backend"
+)
+
+// choiceError says which values a flag allows.
+type choiceError struct{ names []string }
+
+func (e *choiceError) Error() string { return "use " + alternatives(e.names) }
+
+// alternatives lists names as "a, b or c".
+func alternatives(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// choice is a flag with a fixed set of values.
+type choice[T comparable] struct {
+	target *T
+	names  []string
+	values []T
+}
+
+func (c *choice[T]) Set(name string) error {
+	i := slices.Index(c.names, name)
+	if i < 0 {
+		return &choiceError{c.names}
+	}
+	*c.target = c.values[i]
+	return nil
+}
+
+func (c *choice[T]) String() string {
+	if i := slices.Index(c.values, *c.target); i >= 0 {
+		return c.names[i]
+	}
+	return ""
+}
+
+func (c *choice[T]) Type() string { return strings.Join(c.names, "|") }
+
+// addChoice adds a flag that sets target to the value at the place of the name given.
+func addChoice[T comparable](cmd *cobra.Command, target *T, flag, usage string, names []string, values []T) {
+	cmd.Flags().Var(&choice[T]{target, names, values}, flag, usage)
+	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// addNameChoice adds a flag whose values are their names.
+func addNameChoice[T ~string](cmd *cobra.Command, target *T, flag, usage string, values ...T) {
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = string(v)
+	}
+	addChoice(cmd, target, flag, usage, names, values)
+}
+
+// must reports a mistake in the command tree itself.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// biases is the flag --logit-bias TOKEN=BIAS.
+type biases struct{ target *[]backend.TokenBias }
+
+func (b biases) Set(text string) error {
+	id, bias, ok := strings.Cut(text, "=")
+	token, err1 := strconv.ParseInt(id, 10, 32)
+	value, err2 := strconv.ParseFloat(bias, 32)
+	if !ok || err1 != nil || err2 != nil || token < 0 {
+		return fmt.Errorf("use TOKEN=BIAS with a token's id and a number, for instance 42=-100")
+	}
+	*b.target = append(*b.target, backend.TokenBias{Token: backend.Token(token), Bias: float32(value)})
+	return nil
+}
+
+func (b biases) String() string { return "" }
+func (b biases) Type() string   { return "TOKEN=BIAS" }

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// history is what the user typed in chats, kept over sessions in a file that only the user can read: one JSON string a
+// line. It never holds what a model wrote. A message that begins with a space is not kept.
+//
+// It implements readline.History.
+type history struct {
+	path   string // empty keeps it in memory
+	lines  []string
+	paused bool
+}
+
+const (
+	historyLines = 1000
+	// historyLine bounds one entry, in bytes.
+	historyLine = 64 << 10
+)
+
+// historyPath returns where chats are remembered: XDG_STATE_HOME/runner/history, else ~/.local/state/runner/history, or
+// the system's folder for application data on macOS and Windows. Empty where there is no such place.
+func historyPath() string {
+	dir := os.Getenv("XDG_STATE_HOME")
+	if dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		switch runtime.GOOS {
+		case "darwin", "windows":
+			if dir, err = os.UserConfigDir(); err != nil {
+				return ""
+			}
+		default:
+			dir = filepath.Join(home, ".local", "state")
+		}
+	}
+	return filepath.Join(dir, "runner", "history")
+}
+
+// openHistory reads the history at path. A file that is not there or not readable gives an empty history.
+func openHistory(path string) *history {
+	h := &history{path: path}
+	f, err := os.Open(path)
+	if err != nil {
+		return h
+	}
+	defer f.Close()
+	total := 0
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 8*historyLine)
+	for lines.Scan() {
+		var line string
+		if json.Unmarshal(lines.Bytes(), &line) != nil || line == "" {
+			continue
+		}
+		total++
+		if h.lines = append(h.lines, line); len(h.lines) > historyLines {
+			h.lines = h.lines[1:]
+		}
+	}
+	if total > 2*historyLines {
+		h.rewrite()
+	}
+	return h
+}
+
+// Write remembers a line.
+func (h *history) Write(line string) (int, error) {
+	if h.paused || strings.HasPrefix(line, " ") || len(line) > historyLine {
+		return len(h.lines), nil
+	}
+	h.lines = append(h.lines, line)
+	if h.path == "" {
+		return len(h.lines), nil
+	}
+	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
+		return len(h.lines), err
+	}
+	f, err := os.OpenFile(h.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return len(h.lines), err
+	}
+	return len(h.lines), errors.Join(json.NewEncoder(f).Encode(line), f.Close())
+}
+
+// rewrite shortens the file to the lines that are kept; where that fails the long file stays.
+func (h *history) rewrite() {
+	f, err := os.CreateTemp(filepath.Dir(h.path), ".history-*") // created with mode 0600
+	if err != nil {
+		return
+	}
+	enc := json.NewEncoder(f)
+	for _, line := range h.lines {
+		if err = enc.Encode(line); err != nil {
+			break
+		}
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), h.path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+}
+
+// GetLine returns line i, the oldest first.
+func (h *history) GetLine(i int) (string, error) {
+	if i < 0 || i >= len(h.lines) {
+		return "", errors.New("no such line")
+	}
+	return h.lines[i], nil
+}
+
+// Len returns the number of lines.
+func (h *history) Len() int { return len(h.lines) }
+
+// Dump returns all lines.
+func (h *history) Dump() any { return h.lines }

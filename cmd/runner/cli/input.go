@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxInput bounds every text that is read from a file or from standard input, in bytes.
+const maxInput = 16 << 20
+
+// readFile reads the text of a file that a flag names; "-" is standard input.
+func (a *app) readFile(flag, path string) (string, error) {
+	if path == "-" {
+		return a.readStdin()
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", unreadable(flag, path, err)
+	}
+	defer f.Close()
+	return readText(flag+" "+path, f)
+}
+
+// readStdin reads standard input; where there is none, nothing.
+func (a *app) readStdin() (string, error) {
+	if _, err := a.in.Stat(); err != nil {
+		return "", nil
+	}
+	return readText("standard input", a.in)
+}
+
+func readText(what string, r io.Reader) (string, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxInput+1))
+	switch {
+	case err != nil:
+		return "", unreadable(what, "", err)
+	case len(b) > maxInput:
+		return "", &inputError{what: fmt.Sprintf("%s is larger than %d MiB", what, maxInput>>20), hint: "give a smaller part of it"}
+	case !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0:
+		return "", &inputError{what: what + " is not UTF-8 text", hint: "convert it to text first"}
+	}
+	return string(b), nil
+}
+
+func unreadable(flag, path string, err error) error {
+	cause := err
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+		cause = pe.Err
+	}
+	return &inputError{what: strings.TrimSpace(fmt.Sprintf("%s %s", flag, path)) + ": " + cause.Error(),
+		hint: "check the name and its permissions", err: err}
+}
+
+// prompt is what the first message of the user is made of.
+type prompt struct {
+	// attached holds the labelled files and what was piped in; typed is the argument.
+	attached, typed string
+	// given says that there was an argument, and piped that standard input was read.
+	given, piped bool
+}
+
+// text is the message: files first, then what was piped in, then the argument, with empty lines between.
+func (p prompt) text() string {
+	return joined(p.attached, p.typed)
+}
+
+func (p prompt) empty() bool { return strings.TrimSpace(p.text()) == "" }
+
+func joined(parts ...string) string {
+	var kept []string
+	for _, s := range parts {
+		if s = strings.TrimRight(s, "\n"); strings.TrimSpace(s) != "" {
+			kept = append(kept, s)
+		}
+	}
+	return strings.Join(kept, "\n\n")
+}
+
+// readPrompt gathers the prompt from the argument, --file and standard input, which is read unless it is a terminal.
+func (a *app) readPrompt(typed string, given bool, files []string) (prompt, error) {
+	p := prompt{typed: typed, given: given}
+	stdinUsed := a.inTerminal
+	var parts []string
+	for _, path := range files {
+		name := path
+		if path == "-" {
+			name, stdinUsed = "standard input", true
+		}
+		text, err := a.readFile("--file", path)
+		if err != nil {
+			return p, err
+		}
+		parts = append(parts, fmt.Sprintf("[file %s]\n%s\n[end of file %s]", name, strings.TrimRight(text, "\n"), name))
+	}
+	if !stdinUsed {
+		text, err := a.readStdin()
+		if err != nil {
+			return p, err
+		}
+		p.piped = true
+		parts = append(parts, text)
+	}
+	p.attached = joined(parts...)
+	return p, nil
+}
+
+// readSystem returns the system prompt: the text itself, or with @FILE that file's.
+func (a *app) readSystem(value string) (string, error) {
+	if path, ok := strings.CutPrefix(value, "@"); ok {
+		return a.readFile("--system", path)
+	}
+	return value, nil
+}

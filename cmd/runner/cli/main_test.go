@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/reasoning"
+	"runner/runner"
+)
+
+// noRaceDelay keeps the race detector from waiting a second at the end of every process.
+const noRaceDelay = "atexit_sleep_ms=0"
+
+// The scripts and the terminal tests run this test binary as "runner", with a generator that answers by what it is asked.
+func TestMain(m *testing.M) {
+	os.Setenv("GORACE", noRaceDelay)
+	testscript.Main(m, map[string]func(){"runner": func() { os.Exit(scripted().execute(os.Args[1:])) }})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("GORACE", noRaceDelay)
+			e.Setenv("HF_HUB_CACHE", e.WorkDir+"/hub")
+			e.Setenv("HOME", e.WorkDir+"/home")
+			return os.WriteFile(e.WorkDir+"/binary", []byte("text\x00"), 0o644)
+		},
+	})
+}
+
+// exits runs a command and checks its exit code: exits CODE COMMAND...
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if ee := (*exec.ExitError)(nil); errors.As(err, &ee) {
+		got = ee.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d; stderr: %s", got, want, ts.ReadFile("stderr"))
+	}
+}
+
+func scripted() *app {
+	a := newApp(Engine{
+		Demo: func(context.Context) (string, error) { return "demo.gguf", nil },
+		Name: "scripted", Module: "github.com/spf13/cobra",
+		System: func() []Fact {
+			return []Fact{{Name: "processor", Value: "scripted"}, {Name: "memory", Value: "1 GiB", Problem: os.Getenv("DOCTOR_PROBLEM")}}
+		},
+	}, "v1.2.3")
+	a.load = func(_ context.Context, path string, cfg backend.Config, rc runner.Config) (generator, error) {
+		switch {
+		case strings.Contains(path, "corrupt"):
+			return nil, &backend.LoadError{Path: path, Reason: backend.LoadNotModel, Detail: "not a GGUF file", Advice: "name a .gguf file"}
+		case strings.Contains(rc.ChatTemplate, "{%"):
+			return nil, errors.New("chat template: line 1: unexpected end")
+		}
+		return &script{path: path, cfg: cfg}, nil
+	}
+	return a
+}
+
+// script is a generator that answers by what it is asked.
+type script struct {
+	path string
+	cfg  backend.Config
+}
+
+func (s *script) Info() backend.Info {
+	return backend.Info{Name: "scripted model", Architecture: "none", Path: s.path, ContextSize: 4096, TrainedContext: 4096, Device: "paper", Threads: 1}
+}
+func (s *script) Format() chattemplate.Format {
+	return chattemplate.Format{Family: chattemplate.Harmony}
+}
+func (s *script) Close() error { return nil }
+
+// turn yields events under the request's visibility.
+type turn struct {
+	req   runner.Request
+	yield func(reasoning.Event, error) bool
+	ended bool
+}
+
+func (t *turn) emit(e reasoning.Event) {
+	t.ended = t.ended || !t.yield(e, nil)
+}
+
+func (t *turn) segment(seg reasoning.Segment, call reasoning.Call, deltas ...string) {
+	v := t.req.Visibility
+	if t.ended || seg == reasoning.Reasoning && v != reasoning.VisibilityFull || seg == reasoning.Summary && v != reasoning.VisibilitySummary {
+		return
+	}
+	t.emit(reasoning.Event{Kind: reasoning.SegmentStart, Segment: seg, Call: call})
+	for _, d := range deltas {
+		if !t.ended {
+			t.emit(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: seg, Call: call, Text: d})
+		}
+	}
+	if !t.ended {
+		t.emit(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: seg, Call: call})
+	}
+}
+
+func (s *script) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+	return func(yield func(reasoning.Event, error) bool) {
+		last := req.Messages[len(req.Messages)-1]
+		if strings.Contains(last.Content, "too long") {
+			yield(reasoning.Event{}, &runner.PromptTooLongError{Tokens: 5000, Context: 4096})
+			return
+		}
+		if req.Strategy == reasoning.StrategyMarkers {
+			yield(reasoning.Event{}, &runner.RequestError{Field: "Strategy", Err: errors.New("not this one"), Advice: "use auto"})
+			return
+		}
+		t := &turn{req: req, yield: yield}
+		seed := uint64(7)
+		if req.Seed != nil {
+			seed = *req.Seed
+		}
+		t.emit(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{Model: "scripted model", Visibility: req.Visibility,
+			Effort: req.Effort, Strategy: reasoning.StrategyNative, Seed: seed, Budget: req.Budget}})
+		result := &reasoning.Result{Finish: reasoning.FinishStop,
+			Usage:  reasoning.Usage{Prompt: 20, Cached: 4, Completion: 12, Reasoning: 8, Answer: 2},
+			Timing: reasoning.Timing{Prefill: 10 * time.Millisecond, FirstToken: 11 * time.Millisecond, FirstAnswer: 20 * time.Millisecond, Decode: 30 * time.Millisecond}}
+		if err := t.answer(ctx, last, result); err != nil {
+			if !t.ended {
+				yield(reasoning.Event{}, err)
+			}
+			return
+		}
+		if !t.ended {
+			yield(reasoning.Event{Kind: reasoning.Done, Result: result}, nil)
+		}
+	}
+}
+
+func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *reasoning.Result) error {
+	none := reasoning.Call{}
+	has := func(s string) bool { return strings.Contains(last.Content, s) }
+	switch {
+	case last.Role == chattemplate.ToolRole:
+		t.segment(reasoning.Answer, none, "It is ", last.Content, " in Paris.")
+	case has("echo"):
+		t.segment(reasoning.Answer, none, last.Content)
+	case has("request"):
+		b, err := json.Marshal(t.req)
+		if err != nil {
+			return err
+		}
+		t.segment(reasoning.Answer, none, string(b))
+	case has("how many messages"):
+		t.segment(reasoning.Answer, none, fmt.Sprintf("%d messages", len(t.req.Messages)))
+	case has("escape"):
+		t.segment(reasoning.Reasoning, none, "\x1b]0;title\x07think")
+		t.segment(reasoning.Answer, none, "\x1b[31mred\x1b[0m\ttab\rover \u202etxt")
+	case has("weather"):
+		t.segment(reasoning.Preamble, none, "Let me look.")
+		t.segment(reasoning.ToolCall, reasoning.Call{ID: "call_1", Name: "get_weather"}, `{"city":`, `"Paris"}`)
+		result.Finish = reasoning.FinishToolCalls
+	case has("malformed"):
+		t.emit(reasoning.Event{Kind: reasoning.Warning, Code: "malformed_header", Text: "a header was\nmalformed"})
+		t.segment(reasoning.Answer, none, "kept")
+	case has("cut"):
+		t.segment(reasoning.Answer, none, "half an ans")
+		result.Finish = reasoning.FinishLength
+	case has("fail at once"):
+		return backend.ErrBroken
+	case has("slow"):
+		t.segment(reasoning.Answer, none, "working")
+		<-ctx.Done()
+		return ctx.Err()
+	case has("count"):
+		for i := range 100_000 {
+			if t.segment(reasoning.Answer, none, strconv.Itoa(i)+"\n"); t.ended {
+				break
+			}
+		}
+	case has("summary after"):
+		t.segment(reasoning.Answer, none, "42")
+		t.segment(reasoning.Summary, none, "Adding gives 42.")
+	default:
+		t.segment(reasoning.Reasoning, none, "17 plus 25 ", "makes 42.")
+		t.segment(reasoning.Summary, none, "Adding gives 42.")
+		t.segment(reasoning.Answer, none, "4", "2")
+		if t.req.Visibility == reasoning.VisibilitySummary {
+			result.SummarySource, result.Usage.Summary = "reasoning", 5
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "runner",
+		Short: "Run reasoning models on your own machine, with the reasoning kept apart from the answer",
+		Long: "runner runs quantized reasoning models on your own machine and keeps a model's reasoning apart from its answer:\n" +
+			"hidden by default, summarised or shown in full on request.",
+		Example: `  runner run --reasoning full "What is 17 + 25?"
+  runner run path/to/model.gguf
+  runner doctor`,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(flagError)
+	root.SuggestionsMinimumDistance = 2
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(a.runCommand(), a.doctorCommand(), a.versionCommand(), a.completionCommand())
+	return root
+}
+
+// noArguments refuses arguments; on the root command an argument is a command that does not exist.
+func noArguments(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.HasParent():
+		return &usageError{what: fmt.Sprintf("%s takes no argument %q", cmd.CommandPath(), args[0]), hint: see(cmd)}
+	}
+	hint := see(cmd)
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return &usageError{what: fmt.Sprintf("there is no command %q", args[0]), hint: hint}
+}
+
+func see(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --help" }
+
+// flagError turns what the flag parser says into one line with a hint.
+func flagError(cmd *cobra.Command, err error) error {
+	u := &usageError{what: err.Error(), hint: see(cmd), err: err}
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return u
+	}
+	u.what = fmt.Sprintf("--%s cannot be %q", invalid.GetFlag().Name, invalid.GetValue())
+	var choice *choiceError
+	var number *strconv.NumError
+	switch {
+	case errors.As(err, &choice):
+		u.hint = choice.Error()
+	case errors.As(err, &number) && errors.Is(number.Err, strconv.ErrRange):
+		u.hint = "the number is out of range"
+	case errors.As(err, &number):
+		u.hint = "use a number"
+	default:
+		u.hint = invalid.Unwrap().Error()
+	}
+	return u
+}

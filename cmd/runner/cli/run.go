@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/cmd/runner/render"
+	"runner/models"
+	"runner/reasoning"
+	"runner/runner"
+)
+
+// demoName names the bundled model where a model is expected.
+const demoName = "demo"
+
+func (a *app) runCommand() *cobra.Command {
+	o := &runOptions{}
+	cmd := &cobra.Command{
+		Use:   "run [MODEL] [PROMPT]",
+		Short: "Ask a model, or chat with it",
+		Long: `Ask a model one question, or chat with it when there is no prompt and this is a terminal.
+
+MODEL is the path of a GGUF file, a name in the local Hugging Face cache (ORG/REPO, ORG/REPO:FILE or ORG/REPO:Q4_K_M), or
+"demo" or nothing for the bundled demo model, which adds and subtracts.
+
+A single argument is a MODEL when it is "demo", an existing file, one word that ends in .gguf, or a name that the Hugging
+Face cache knows. Anything else is a PROMPT for the demo model, except that one word with a slash in it is refused, because
+it is most likely a model that is not there. With two arguments the first is the MODEL.
+
+Standard input is read when it is not a terminal. The message is made of the files, then standard input, then PROMPT.
+
+On a terminal the reasoning that --reasoning asks for comes before the answer, dimmed; with summary, the answer waits for
+the summary. When standard output is not a terminal it receives the answer only, and the reasoning goes to standard error.`,
+		Example: `  runner run --reasoning full "What is 17 + 25?"
+  runner run ggml-org/gpt-oss-20b-GGUF
+  git diff | runner run model.gguf --reasoning-effort high "Review this change."
+  runner run --output json "What is 532 - 187?" | jq .answer`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 2 {
+				return &usageError{what: fmt.Sprintf("%d arguments are too many", len(args)), hint: "put the prompt in quotes"}
+			}
+			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return append(models.Cached(), demoName), cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, o, args) },
+	}
+	o.add(cmd)
+	return cmd
+}
+
+func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
+	if err := o.validate(cmd); err != nil {
+		return err
+	}
+	name, typed, given, err := splitArguments(args)
+	if err != nil {
+		return err
+	}
+	var model models.Model
+	if name != demoName {
+		if model, err = models.Resolve(name); err != nil {
+			return err
+		}
+	}
+	cfg, err := a.readRequestFiles(o)
+	if err != nil {
+		return err
+	}
+	p, err := a.readPrompt(typed, given, o.files)
+	if err != nil {
+		return err
+	}
+	chatting := !p.given && !p.piped && a.inTerminal && a.outTerminal
+	switch {
+	case chatting && o.output != outputText:
+		return &usageError{what: "a chat has no --output " + o.output, hint: "give a prompt"}
+	case !chatting && p.empty():
+		return &usageError{what: "the prompt is empty", hint: "give one as an argument or on standard input"}
+	}
+
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	spinner := a.spinner()
+	gen, loaded, err := a.open(ctx, model, o.model, cfg, spinner)
+	if err != nil {
+		return err
+	}
+	defer gen.Close()
+	if chatting {
+		stop() // the chat has its own way with Ctrl-C
+		return a.chat(cmd.Context(), gen, o, p, spinner, loaded)
+	}
+	req := o.request
+	req.Messages = append(req.Messages, chattemplate.Message{Role: chattemplate.User, Content: p.text()})
+	return a.once(ctx, gen, o, req, spinner, loaded)
+}
+
+// splitArguments says which of the arguments is the model and which the prompt.
+func splitArguments(args []string) (model, typed string, given bool, err error) {
+	switch {
+	case len(args) == 0:
+		return demoName, "", false, nil
+	case len(args) == 2:
+		return args[0], args[1], true, nil
+	case args[0] == demoName || models.IsName(args[0]):
+		return args[0], "", false, nil
+	case models.LooksLikeName(args[0]):
+		if _, err := models.Resolve(args[0]); err != nil {
+			return "", "", false, err
+		}
+		return args[0], "", false, nil
+	}
+	return demoName, args[0], true, nil
+}
+
+// readRequestFiles reads what --system, --tools and --chat-template name.
+func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
+	if o.system != "" {
+		system, err := a.readSystem(o.system)
+		if err != nil {
+			return cfg, err
+		}
+		o.request.Messages = []chattemplate.Message{{Role: chattemplate.System, Content: system}}
+	}
+	if o.tools != "" {
+		if o.request.Tools, err = a.readTools(o.tools); err != nil {
+			return cfg, err
+		}
+	}
+	if o.chatTemplate != "" {
+		if cfg.ChatTemplate, err = a.readFile("--chat-template", o.chatTemplate); err != nil {
+			return cfg, err
+		}
+		if cfg.ChatTemplate == "" {
+			return cfg, &inputError{what: "--chat-template " + o.chatTemplate + " is empty", hint: "leave the flag out for the model's own template"}
+		}
+	}
+	return cfg, nil
+}
+
+// open loads a model; the zero Model is the demo. It returns how long that took.
+func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc runner.Config, spinner *render.Spinner) (generator, time.Duration, error) {
+	defer spinner.Stop()
+	begin := time.Now()
+	if m.Path == "" {
+		path, err := a.engine.Demo(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		m = models.Model{Name: demoName, Path: path}
+	}
+	spinner.Set("loading " + render.CleanLine(m.Name))
+	if cfg.Sequences == 0 {
+		cfg.Sequences = 2 // one conversation and its summary pass
+	}
+	cfg.Progress = func(fraction float32) bool {
+		spinner.Set(fmt.Sprintf("loading %s %3.0f%%", render.CleanLine(m.Name), 100*fraction))
+		return ctx.Err() == nil
+	}
+	gen, err := a.load(ctx, m.Path, cfg, rc)
+	if err != nil && ctx.Err() != nil {
+		err = errInterrupted
+	}
+	return gen, time.Since(begin), err
+}
+
+// once generates one turn.
+func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner.Request, spinner *render.Spinner, loaded time.Duration) error {
+	out, err := generate(ctx, gen, req, a.renderer(o, spinner), spinner)
+	if err != nil {
+		return err
+	}
+	if o.output == outputText {
+		a.afterwords(out.Result)
+	}
+	if o.verbose {
+		writeTimings(a.stderr(), loaded, out.Info, out.Result)
+	}
+	return nil
+}
+
+// afterwords says what of a result needs a word of explanation.
+func (a *app) afterwords(r *reasoning.Result) {
+	if r == nil || r.Finish != reasoning.FinishLength {
+		return
+	}
+	reason := "--max-tokens was reached"
+	if r.Detail == reasoning.DetailContextFull {
+		reason = "the context is full; a larger --ctx-size holds more"
+	}
+	a.complain("warning: the answer is cut off: " + reason)
+}
+
+// renderer returns what --output and the terminal ask for.
+func (a *app) renderer(o *runOptions, spinner *render.Spinner) render.Renderer {
+	s := render.Streams{Out: a.out, Err: a.err, OutTerminal: a.outTerminal, ErrTerminal: a.errTerminal, Color: a.color(o), Spinner: spinner}
+	switch {
+	case o.output == outputJSON:
+		return render.NewJSON(s)
+	case o.output == outputEvents:
+		return render.NewEvents(s)
+	case a.outTerminal:
+		return render.NewTerminal(s)
+	}
+	return render.NewPipe(s)
+}
+
+// color reports whether terminals may be styled (see no-color.org).
+func (a *app) color(o *runOptions) bool {
+	return !o.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// spinner returns a spinner where standard error is a terminal that can show one, else nil.
+func (a *app) spinner() *render.Spinner {
+	if !a.errTerminal || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	return render.NewSpinner(a.err)
+}

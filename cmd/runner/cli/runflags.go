@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/reasoning"
+	"runner/runner"
+)
+
+// runOptions are the flags of run.
+type runOptions struct {
+	request runner.Request
+	model   backend.Config
+
+	system       string
+	files        []string
+	tools        string
+	chatTemplate string
+	seed         uint64
+	seeded       bool
+	output       string
+	verbose      bool
+	noColor      bool
+}
+
+// Values of --output.
+const (
+	outputText   = "text"
+	outputJSON   = "json"
+	outputEvents = "events"
+)
+
+var (
+	visibilityNames = []string{"none", "summary", "full"}
+	visibilities    = []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary, reasoning.VisibilityFull}
+	efforts         = []chattemplate.Effort{chattemplate.EffortNone, chattemplate.EffortMinimal, chattemplate.EffortLow,
+		chattemplate.EffortMedium, chattemplate.EffortHigh}
+	strategies = []reasoning.Strategy{reasoning.StrategyAuto, reasoning.StrategyNative, reasoning.StrategyMarkers, reasoning.StrategyPosthoc}
+)
+
+func (o *runOptions) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+
+	addChoice(cmd, &o.request.Visibility, "reasoning", "how much reasoning is shown", visibilityNames, visibilities)
+	addNameChoice(cmd, &o.request.Effort, "reasoning-effort", "how much the model reasons (default: the model's own)", efforts...)
+	f.IntVar(&o.request.Budget, "reasoning-budget", 0, "most reasoning `tokens`; when they are spent the answer starts (0: no limit)")
+	o.request.Strategy = reasoning.StrategyAuto
+	addNameChoice(cmd, &o.request.Strategy, "reasoning-strategy", "where the reasoning comes from", strategies...)
+	addChoice(cmd, &o.request.DetailedSummary, "summary", "length of the summary", []string{"concise", "detailed"}, []bool{false, true})
+
+	f.StringVar(&o.system, "system", "", "system prompt, `TEXT` or @FILE")
+	f.StringArrayVar(&o.files, "file", nil, "add the text of `FILE` to the prompt, - for standard input (repeatable)")
+	f.StringVar(&o.tools, "tools", "", "functions that the model may call, a JSON `FILE`")
+	f.StringVar(&o.chatTemplate, "chat-template", "", "Jinja chat template `FILE` instead of the model's own")
+
+	f.IntVar(&o.request.MaxTokens, "max-tokens", 0, "most `tokens` to generate, reasoning included (0: what the context holds)")
+	f.StringArrayVar(&o.request.Stop, "stop", nil, "`TEXT` that ends the answer (repeatable)")
+	s := &o.request.Sampling
+	f.Float32Var(&s.Temperature, "temperature", 0.8, "randomness; 0 is greedy")
+	f.IntVar(&s.TopK, "top-k", 40, "sample from the `K` most likely tokens (0: all)")
+	f.Float32Var(&s.TopP, "top-p", 0.95, "sample from the tokens that make up this probability (1: all)")
+	f.Float32Var(&s.MinP, "min-p", 0.05, "drop tokens less likely than this share of the best (0: none)")
+	f.Float32Var(&s.TypicalP, "typical", 1, "keep the most typical tokens up to this probability (1: all)")
+	f.Float32Var(&s.RepetitionPenalty, "repeat-penalty", 1, "penalty on tokens generated before (1: none)")
+	f.Float32Var(&s.PresencePenalty, "presence-penalty", 0, "subtracted once from tokens generated before")
+	f.Float32Var(&s.FrequencyPenalty, "frequency-penalty", 0, "subtracted for every time a token was generated before")
+	f.Var(biases{&s.Bias}, "logit-bias", "add to one token's logit; -100 forbids it (repeatable)")
+	f.Uint64Var(&o.seed, "seed", 0, "seed that makes a run repeatable (default: drawn)")
+
+	addModelFlags(cmd, &o.model)
+
+	o.output = outputText
+	addNameChoice(cmd, &o.output, "output", "text, one JSON object, or JSON lines of events", outputText, outputJSON, outputEvents)
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print timings and token counts to standard error")
+	f.BoolVar(&o.noColor, "no-color", false, "no styles on the terminal (also: NO_COLOR)")
+}
+
+// addModelFlags adds the flags that say how a model is loaded.
+func addModelFlags(cmd *cobra.Command, m *backend.Config) {
+	f := cmd.Flags()
+	f.IntVar(&m.ContextSize, "ctx-size", 0, "context in `tokens` (0: what the model was trained for, at most 8192)")
+	f.IntVar(&m.Threads, "threads", 0, "compute threads (0: one per physical core)")
+	f.IntVar(&m.GPULayers, "gpu-layers", -1, "`layers` on the GPU (-1: all that fit)")
+	m.FlashAttention, m.CacheType = "auto", "f16"
+	addNameChoice(cmd, &m.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")
+	addNameChoice(cmd, &m.CacheType, "cache-type", "element type of the KV cache", "f16", "f32", "bf16", "q8_0", "q4_0")
+}
+
+// validate refuses values that no model could honour.
+func (o *runOptions) validate(cmd *cobra.Command) error {
+	o.seeded = cmd.Flags().Changed("seed")
+	if o.seeded {
+		o.request.Seed = &o.seed
+	}
+	for _, n := range []struct {
+		flag  string
+		value int
+		least int
+	}{
+		{"reasoning-budget", o.request.Budget, 0}, {"max-tokens", o.request.MaxTokens, 0},
+		{"ctx-size", o.model.ContextSize, 0}, {"threads", o.model.Threads, 0}, {"gpu-layers", o.model.GPULayers, -1},
+	} {
+		if n.value < n.least {
+			return &usageError{what: fmt.Sprintf("--%s cannot be %d", n.flag, n.value), hint: fmt.Sprintf("use %d or more", n.least)}
+		}
+	}
+	if err := o.request.Sampling.Validate(math.MaxInt32); err != nil {
+		return &usageError{what: err.Error(), hint: see(cmd), err: err}
+	}
+	for _, s := range o.request.Stop {
+		if s == "" {
+			return &usageError{what: "--stop is empty", hint: "give the text that ends the answer"}
+		}
+	}
+	return nil
+}

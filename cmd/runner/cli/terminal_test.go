@@ -1,0 +1,342 @@
+//go:build unix
+
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// terminal is runner on a pseudo-terminal.
+type terminal struct {
+	t    *testing.T
+	file *os.File
+	cmd  *exec.Cmd
+	dir  string
+	done chan struct{}
+
+	mu   sync.Mutex
+	text string // what the terminal has received
+	seen int    // how much of it expect has passed
+}
+
+func start(t *testing.T, env []string, args ...string) *terminal {
+	t.Helper()
+	bin, err := exec.LookPath("runner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tt := &terminal{t: t, cmd: exec.Command(bin, args...), dir: t.TempDir(), done: make(chan struct{})}
+	tt.cmd.Dir = tt.dir
+	tt.cmd.Env = append(os.Environ(), "HOME="+tt.dir, "XDG_STATE_HOME="+tt.dir+"/state", "HF_HUB_CACHE="+tt.dir, "TERM=xterm-256color", "NO_COLOR=", "INPUTRC=/dev/null")
+	tt.cmd.Env = append(tt.cmd.Env, env...)
+	if tt.file, err = pty.StartWithSize(tt.cmd, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
+		t.Fatal(err)
+	}
+	go tt.receive()
+	t.Cleanup(func() {
+		tt.cmd.Process.Kill()
+		tt.file.Close()
+		<-tt.done
+	})
+	return tt
+}
+
+func (tt *terminal) receive() {
+	defer close(tt.done)
+	buf := make([]byte, 4096)
+	for {
+		n, err := tt.file.Read(buf)
+		tt.mu.Lock()
+		tt.text += string(buf[:n])
+		tt.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (tt *terminal) send(s string) {
+	tt.t.Helper()
+	if _, err := tt.file.WriteString(s); err != nil {
+		tt.t.Fatal(err)
+	}
+}
+
+// expect waits until text has come since the last expect and returns what came up to its end.
+func (tt *terminal) expect(text string) string {
+	tt.t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		tt.mu.Lock()
+		rest := tt.text[tt.seen:]
+		if i := strings.Index(rest, text); i >= 0 {
+			tt.seen += i + len(text)
+			tt.mu.Unlock()
+			return rest[:i+len(text)]
+		}
+		tt.mu.Unlock()
+		if time.Now().After(deadline) {
+			tt.t.Fatalf("no %q in %q", text, rest)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// exit waits for the end and checks the exit code.
+func (tt *terminal) exit(want int) {
+	tt.t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- tt.cmd.Wait() }()
+	select {
+	case err := <-done:
+		if ee := (*exec.ExitError)(nil); err != nil && !errors.As(err, &ee) {
+			tt.t.Fatal(err)
+		}
+	case <-time.After(10 * time.Second):
+		tt.t.Fatalf("still running after 10 s; %q", tt.text[tt.seen:])
+	}
+	if got := tt.cmd.ProcessState.ExitCode(); got != want {
+		tt.t.Fatalf("exit code %d, want %d; %q", got, want, tt.text)
+	}
+	<-tt.done
+}
+
+// emptyPrompt is the prompt with nothing typed yet, as the line editor draws it.
+const emptyPrompt = ">>> \x1b[0m\x1b[0K"
+
+func TestChat(t *testing.T) {
+	tt := start(t, nil, "run", "--reasoning", "full")
+	tt.expect("/help lists the commands")
+	tt.expect(emptyPrompt)
+	tt.send("What is 17 + 25?\r")
+	tt.expect("\x1b[2mReasoning:\r\n17 plus 25 makes 42.\x1b[0m\r\n\r\n42\r\n")
+	tt.expect(emptyPrompt)
+
+	// The conversation grows, commands change what follows.
+	tt.send("how many messages\r")
+	tt.expect("3 messages")
+	tt.send("/reasoning summary\r")
+	tt.expect("Reasoning shown: summary.")
+	tt.send("summary after the answer\r")
+	tt.expect("Summary of the reasoning:\r\nAdding gives 42.\x1b[0m\r\n\r\n42\r\n")
+	tt.send("/reasoning loud\r")
+	tt.expect(`Reasoning cannot be "loud"; use none, summary or full.`)
+	tt.send("/effort high\r")
+	tt.expect("Reasoning effort: high.")
+	tt.send("request\r")
+	tt.expect(`"Effort":"high"`)
+	tt.send("/frobnicate\r")
+	tt.expect("There is no command /frobnicate")
+	tt.send("/help\r")
+	tt.expect("/save")
+
+	// What was shown can be saved, once.
+	tt.send("/save talk.md\r")
+	tt.expect("Saved to talk.md.")
+	tt.send("/save talk.md\r")
+	tt.expect("Not saved to talk.md: the file exists already; choose another name")
+	tt.send("/clear\r")
+	tt.expect("The conversation is forgotten.")
+	tt.send("how many messages\r")
+	tt.expect("1 messages")
+	tt.send("/exit\r")
+	tt.exit(0)
+
+	saved, err := os.ReadFile(filepath.Join(tt.dir, "talk.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"# Conversation with scripted model\n", "## You\n\nWhat is 17 + 25?\n", "## Reasoning\n\n17 plus 25 makes 42.\n", "## Answer\n\n42\n", "## Summary of the reasoning\n\nAdding gives 42.\n"} {
+		if !strings.Contains(string(saved), want) {
+			t.Errorf("the saved conversation has no %q:\n%s", want, saved)
+		}
+	}
+	if strings.Count(string(saved), "\n17 plus") != 1 {
+		t.Errorf("reasoning that was not shown was saved:\n%s", saved)
+	}
+	checkPrivate(t, filepath.Join(tt.dir, "talk.md"))
+
+	// The history is private and holds no more than what was typed.
+	path := filepath.Join(tt.dir, "state", "runner", "history")
+	checkPrivate(t, path)
+	history, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(history), "What is 17 + 25?") || strings.Contains(string(history), "plus") {
+		t.Errorf("history:\n%s", history)
+	}
+}
+
+func checkPrivate(t *testing.T, path string) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("%s has mode %v", path, info.Mode())
+	}
+}
+
+func TestChatReasoningIsHiddenByDefault(t *testing.T) {
+	tt := start(t, nil, "run")
+	tt.expect(emptyPrompt)
+	tt.send("What is 17 + 25?\r")
+	tt.expect("42")
+	tt.expect(emptyPrompt)
+	tt.send("\x04")
+	tt.exit(0)
+	if strings.Contains(tt.text, "plus") {
+		t.Errorf("reasoning is shown: %q", tt.text)
+	}
+}
+
+func TestChatInterrupts(t *testing.T) {
+	tt := start(t, nil, "run")
+	tt.expect(emptyPrompt)
+	// Once stops the turn and keeps what was answered.
+	tt.send("slow\r")
+	tt.expect("working")
+	tt.send("\x03")
+	tt.expect("Stopped.")
+	tt.expect(emptyPrompt)
+	tt.send("how many messages\r")
+	tt.expect("3 messages")
+	tt.expect(emptyPrompt)
+	// With text in the line it only drops the line.
+	tt.send("half a message\x03")
+	tt.expect(emptyPrompt)
+	tt.send("\x03")
+	tt.expect("Ctrl-C again leaves")
+	tt.expect(emptyPrompt)
+	tt.send("how many messages\r")
+	tt.expect("5 messages")
+	tt.expect(emptyPrompt)
+	// Twice leaves, from within a turn too.
+	tt.send("slow\r")
+	tt.expect("working")
+	tt.send("\x03")
+	tt.expect("Stopped.")
+	tt.expect(emptyPrompt)
+	tt.send("\x03")
+	tt.exit(exitInterrupted)
+}
+
+func TestChatTools(t *testing.T) {
+	tt := start(t, nil, "run")
+	tt.expect(emptyPrompt)
+	tt.send("weather\r")
+	tt.expect("Before the call:\r\nLet me look.\r\n")
+	tt.expect("Tool call:\r\n  get_weather {\"city\":\"Paris\"}\r\n")
+	tt.expect("result of get_weather: ")
+	tt.send("sunny\r")
+	tt.expect("It is sunny in Paris.")
+	tt.expect(emptyPrompt)
+	tt.send("how many messages\r")
+	tt.expect("5 messages")
+	// A call that is not answered takes its turn with it.
+	tt.send("weather\r")
+	tt.expect("result of get_weather: ")
+	tt.send("\x03")
+	tt.expect("the turn is forgotten")
+	tt.expect(emptyPrompt)
+	tt.send("how many messages\r")
+	tt.expect("7 messages")
+	tt.send("/exit\r")
+	tt.exit(0)
+	history, err := os.ReadFile(filepath.Join(tt.dir, "state", "runner", "history"))
+	if err != nil || strings.Contains(string(history), "sunny") {
+		t.Errorf("history with a tool's result: %s, %v", history, err)
+	}
+}
+
+func TestChatLines(t *testing.T) {
+	tt := start(t, nil, "run")
+	tt.expect(emptyPrompt)
+	tt.send("request \\\rtwo\r")
+	tt.expect(`"Content":"request \ntwo"`)
+	tt.expect(emptyPrompt)
+	tt.send("\"\"\"\rrequest\r\rend\"\"\"\r")
+	tt.expect(`"Content":"request\n\nend"`)
+	tt.expect(emptyPrompt)
+	tt.send("\x1b[200~request\rpasted\r\x1b[201~more\r")
+	tt.expect(`"Content":"request\npasted\nmore"`)
+	tt.expect(emptyPrompt)
+	tt.send("/etc/passwd request\r")
+	tt.expect(`"Content":"/etc/passwd request"`)
+	tt.expect(emptyPrompt)
+	// The history goes back to the block as one entry.
+	tt.send("\x1b[A\x1b[A\r")
+	tt.expect(`"Content":"request\npasted\nmore"`)
+	tt.send("/exit\r")
+	tt.exit(0)
+}
+
+func TestTerminalOutputIsCleaned(t *testing.T) {
+	tt := start(t, nil, "run", "--reasoning", "full", "escape")
+	tt.exit(0)
+	want := "\x1b[2mReasoning:\r\n␛]0;title␇think\x1b[0m\r\n\r\n␛[31mred␛[0m\ttabover \uFFFDtxt\r\n"
+	if !strings.HasSuffix(tt.text, want) {
+		t.Errorf("the terminal received %q, want %q", tt.text, want)
+	}
+}
+
+func TestTerminalWithoutColor(t *testing.T) {
+	for _, c := range []struct {
+		env  []string
+		args []string
+	}{{[]string{"NO_COLOR=1"}, nil}, {nil, []string{"--no-color"}}, {[]string{"TERM=dumb"}, nil}} {
+		tt := start(t, c.env, append([]string{"run", "--reasoning", "full", "What is 17 + 25?"}, c.args...)...)
+		tt.exit(0)
+		if want := "Reasoning:\r\n17 plus 25 makes 42.\r\n\r\nAnswer:\r\n42\r\n"; !strings.HasSuffix(tt.text, want) || strings.Contains(tt.text, "\x1b[2m") {
+			t.Errorf("%v %v: the terminal received %q, want %q", c.env, c.args, tt.text, want)
+		}
+	}
+}
+
+func TestInterruptOfOneQuestion(t *testing.T) {
+	tt := start(t, nil, "run", "slow")
+	tt.expect("working")
+	tt.send("\x03")
+	tt.exit(exitInterrupted)
+}
+
+func TestChatNeedsText(t *testing.T) {
+	tt := start(t, nil, "run", "--output", "json")
+	tt.expect("runner: a chat has no --output json; give a prompt")
+	tt.exit(exitUsage)
+}
+
+func TestBrokenPipeIsQuiet(t *testing.T) {
+	for _, output := range []string{"text", "json", "events"} {
+		cmd := exec.Command("runner", "run", "--output", output, "count")
+		cmd.Env = append(os.Environ(), "HF_HUB_CACHE="+t.TempDir())
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stdout = w
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		r.Read(make([]byte, 10))
+		r.Close()
+		cmd.Wait()
+		if stderr.Len() > 0 || cmd.ProcessState.Success() && output != "json" {
+			t.Errorf("%s: %v, stderr %q", output, cmd.ProcessState, stderr.String())
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"runner/chattemplate"
+	"runner/cmd/runner/render"
+	"runner/reasoning"
+	"runner/runner"
+)
+
+// generate drives one request into a renderer and returns what came of it, also when the run ended early.
+func generate(ctx context.Context, gen generator, req runner.Request, to render.Renderer, spinner *render.Spinner) (*render.Collected, error) {
+	defer spinner.Stop()
+	out := &render.Collected{}
+	var failed error
+	spinner.Set("reading the prompt")
+	for e, err := range gen.Generate(ctx, req) {
+		if err == nil {
+			out.Add(e)
+			if e.Kind == reasoning.Started {
+				spinner.Set("thinking")
+			}
+			err = to.Render(e)
+		}
+		if err != nil {
+			failed = err
+			break
+		}
+	}
+	if err := to.Close(); failed == nil {
+		failed = err
+	}
+	if failed != nil && ctx.Err() != nil {
+		failed = errInterrupted
+	}
+	return out, failed
+}
+
+// writeTimings prints how long the parts of a run took.
+func writeTimings(w io.Writer, loaded time.Duration, info *reasoning.Info, r *reasoning.Result) {
+	if r == nil {
+		return
+	}
+	u, t := r.Usage, r.Timing
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(tab, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	line("load", "%s", seconds(loaded))
+	line("first token", "%s", seconds(t.FirstToken))
+	if t.FirstAnswer > 0 {
+		line("first answer", "%s", seconds(t.FirstAnswer))
+	}
+	line("prompt", "%d tokens, %d from the cache", u.Prompt, u.Cached)
+	line("prefill", "%s, %s", seconds(t.Prefill), rate(u.Prompt-u.Cached, t.Prefill))
+	line("decode", "%s, %s", seconds(t.Decode), rate(u.Completion-1, t.Decode))
+	line("generated", "%d tokens: %d reasoning, %d answer", u.Completion, u.Reasoning, u.Answer)
+	if u.Summary > 0 {
+		line("summary", "%d tokens", u.Summary)
+	}
+	finish := string(r.Finish)
+	if r.Detail != "" {
+		finish += ", " + r.Detail
+	}
+	line("finish", "%s", finish)
+	if info != nil {
+		line("in effect", "effort %s, strategy %s, seed %d", effortName(info.Effort), info.Strategy, info.Seed)
+	}
+	tab.Flush()
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }
+
+func rate(tokens int, d time.Duration) string {
+	if tokens <= 0 || d <= 0 {
+		return "too short to measure"
+	}
+	return fmt.Sprintf("%.1f tokens/s", float64(tokens)/d.Seconds())
+}
+
+func effortName(e chattemplate.Effort) string {
+	if e == chattemplate.EffortDefault {
+		return "default"
+	}
+	return string(e)
+}

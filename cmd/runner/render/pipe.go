@@ -1,0 +1,120 @@
+package render
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+
+	"runner/reasoning"
+)
+
+// Pipe writes a run for a program: the answer alone to Out, byte for byte, with a new line at its end, and everything
+// else to Err. The calls of a turn that calls tools are its result and go to Out, one JSON object a line.
+type Pipe struct {
+	streams  Streams
+	s        sections
+	posthoc  bool
+	midline  bool // the answer's last byte was not a new line
+	call     strings.Builder
+	warnings warnings
+	err      error
+}
+
+// NewPipe returns a renderer for streams of which s.Out is no terminal.
+func NewPipe(s Streams) *Pipe {
+	return &Pipe{streams: s, s: sections{w: s.Err, terminal: s.ErrTerminal, color: s.Color && s.ErrTerminal}}
+}
+
+// Render implements [Renderer].
+func (p *Pipe) Render(e reasoning.Event) error {
+	switch {
+	case e.Kind == reasoning.Started || e.Kind == reasoning.StrategySwitched:
+		p.posthoc = e.Info != nil && e.Info.Strategy == reasoning.StrategyPosthoc
+	case e.Kind == reasoning.Warning:
+		p.warnings.add(e)
+	case e.Kind == reasoning.Done || e.Segment == reasoning.Header:
+	case e.Segment == reasoning.Answer:
+		p.answer(e)
+	case e.Segment == reasoning.ToolCall:
+		p.toolCall(e)
+	default:
+		p.aside(e)
+	}
+	if p.err != nil {
+		return p.err
+	}
+	return p.s.err
+}
+
+// Close implements [Renderer].
+func (p *Pipe) Close() error {
+	p.streams.Spinner.Stop()
+	p.s.end()
+	if p.midline {
+		p.midline = false
+		p.write("\n")
+	}
+	if p.err != nil {
+		return p.err
+	}
+	if p.s.err != nil {
+		return p.s.err
+	}
+	return p.warnings.write(p.streams.Err, p.streams.ErrTerminal)
+}
+
+func (p *Pipe) answer(e reasoning.Event) {
+	if e.Kind == reasoning.SegmentDelta && e.Text != "" {
+		p.streams.Spinner.Stop()
+		p.write(e.Text)
+		p.midline = !strings.HasSuffix(e.Text, "\n")
+	}
+}
+
+func (p *Pipe) toolCall(e reasoning.Event) {
+	switch e.Kind {
+	case reasoning.SegmentStart:
+		p.call.Reset()
+	case reasoning.SegmentDelta:
+		p.call.WriteString(e.Text)
+	case reasoning.SegmentEnd:
+		p.streams.Spinner.Stop()
+		if p.midline {
+			p.midline = false
+			p.write("\n")
+		}
+		var line struct {
+			Call struct {
+				ID        string `json:"id"`
+				Name      string `json:"name"`
+				Arguments string `json:"arguments"`
+			} `json:"tool_call"`
+		}
+		line.Call.ID, line.Call.Name, line.Call.Arguments = e.Call.ID, e.Call.Name, p.call.String()
+		b, err := json.Marshal(line)
+		if err != nil {
+			p.err = err
+			return
+		}
+		p.write(string(b) + "\n")
+	}
+}
+
+// aside writes what is not the answer to standard error.
+func (p *Pipe) aside(e reasoning.Event) {
+	switch e.Kind {
+	case reasoning.SegmentStart:
+		p.streams.Spinner.Stop()
+		p.s.begin(label(e.Segment, p.posthoc), true)
+	case reasoning.SegmentDelta:
+		p.s.text(e.Text)
+	case reasoning.SegmentEnd:
+		p.s.end()
+	}
+}
+
+func (p *Pipe) write(s string) {
+	if p.err == nil {
+		_, p.err = io.WriteString(p.streams.Out, s)
+	}
+}

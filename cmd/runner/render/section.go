@@ -1,0 +1,109 @@
+package render
+
+import (
+	"io"
+	"strings"
+
+	"runner/reasoning"
+)
+
+// Select Graphic Rendition codes of ECMA-48.
+const (
+	dim   = "\x1b[2m"
+	plain = "\x1b[0m"
+)
+
+// sections writes labelled stretches of text, one after the other, with an empty line between them.
+type sections struct {
+	w io.Writer
+	// terminal says that w is one, so that text is cleaned, and color that it may be styled.
+	terminal, color bool
+
+	open    bool // a section is open
+	styled  bool // the dim style is on
+	any     bool // something was written
+	pending bool // the open section has no text yet, and leading new lines are dropped
+	midline bool // the last byte written was not a new line
+	err     error
+}
+
+// begin opens a section, closing the one before. An empty label writes none.
+func (s *sections) begin(label string, faint bool) {
+	s.end()
+	if s.any {
+		s.raw("\n")
+	}
+	s.open, s.pending = true, true
+	if faint && s.color {
+		s.style(dim)
+		s.styled = true
+	}
+	if label != "" {
+		s.raw(label + "\n")
+	}
+}
+
+// text adds to the open section.
+func (s *sections) text(t string) {
+	if s.terminal {
+		t = Clean(t)
+	}
+	if s.pending {
+		if t = strings.TrimLeft(t, "\n"); t == "" {
+			return
+		}
+		s.pending = false
+	}
+	s.raw(t)
+}
+
+// end closes the open section at the start of a line.
+func (s *sections) end() {
+	if !s.open {
+		return
+	}
+	s.open = false
+	if s.styled {
+		s.styled = false
+		s.style(plain)
+	}
+	if s.midline {
+		s.raw("\n")
+	}
+}
+
+func (s *sections) raw(t string) {
+	if s.err != nil || t == "" {
+		return
+	}
+	_, s.err = io.WriteString(s.w, t)
+	s.any = true
+	s.midline = !strings.HasSuffix(t, "\n")
+}
+
+// style writes a code that takes no room.
+func (s *sections) style(code string) {
+	if s.err == nil {
+		_, s.err = io.WriteString(s.w, code)
+	}
+}
+
+// label names a segment for people.
+func label(seg reasoning.Segment, posthoc bool) string {
+	switch seg {
+	case reasoning.Reasoning:
+		return "Reasoning:"
+	case reasoning.Summary:
+		if posthoc {
+			return "Explanation, made after the answer (the model gave no reasoning):"
+		}
+		return "Summary of the reasoning:"
+	case reasoning.Preamble:
+		return "Before the call:"
+	case reasoning.ToolCall:
+		return "Tool call:"
+	case reasoning.Answer:
+		return "Answer:"
+	}
+	return ""
+}

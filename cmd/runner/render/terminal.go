@@ -1,0 +1,128 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"runner/reasoning"
+)
+
+// Terminal shows a run to a person: reasoning dimmed and labelled, then the answer.
+//
+// Under visibility summary it holds the answer until the summary is complete, because the two are generated side by
+// side and a person reads one after the other.
+type Terminal struct {
+	streams  Streams
+	s        sections
+	posthoc  bool
+	labelled bool // something stands before the answer, so that without colour it needs a label
+	holding  bool
+	held     []reasoning.Event
+	warnings warnings
+}
+
+// NewTerminal returns a renderer for s.Out, a terminal; s.Err receives warnings, one line each, after the run. Without
+// colour the answer is labelled as well.
+func NewTerminal(s Streams) *Terminal {
+	return &Terminal{streams: s, s: sections{w: s.Out, terminal: true, color: s.Color}}
+}
+
+// Render implements [Renderer].
+func (t *Terminal) Render(e reasoning.Event) error {
+	switch e.Kind {
+	case reasoning.Started, reasoning.StrategySwitched:
+		if e.Info != nil {
+			t.holding = e.Kind == reasoning.Started && e.Info.Visibility == reasoning.VisibilitySummary || t.holding
+			t.posthoc = e.Info.Strategy == reasoning.StrategyPosthoc
+		}
+	case reasoning.Warning:
+		t.warnings.add(e)
+	case reasoning.Done:
+		t.release()
+	default:
+		if t.holding && e.Segment != reasoning.Summary && e.Segment != reasoning.Reasoning {
+			t.streams.Spinner.Set("summarising")
+			t.held = append(t.held, e)
+			break
+		}
+		t.segment(e)
+		if t.holding && e.Kind == reasoning.SegmentEnd && e.Segment == reasoning.Summary {
+			t.release()
+		}
+	}
+	return t.s.err
+}
+
+// Close implements [Renderer].
+func (t *Terminal) Close() error {
+	t.release()
+	t.streams.Spinner.Stop()
+	t.s.end()
+	if t.s.err != nil {
+		return t.s.err
+	}
+	return t.warnings.write(t.streams.Err, t.streams.ErrTerminal)
+}
+
+// release shows what was held.
+func (t *Terminal) release() {
+	t.holding = false
+	for _, e := range t.held {
+		t.segment(e)
+	}
+	t.held = nil
+}
+
+func (t *Terminal) segment(e reasoning.Event) {
+	if e.Segment == reasoning.Header {
+		return
+	}
+	switch e.Kind {
+	case reasoning.SegmentStart:
+		t.streams.Spinner.Stop()
+		switch e.Segment {
+		case reasoning.Answer:
+			name := ""
+			if t.labelled && !t.streams.Color {
+				name = label(reasoning.Answer, false)
+			}
+			t.s.begin(name, false)
+		case reasoning.ToolCall:
+			t.s.begin(label(e.Segment, false), false)
+			t.s.text(fmt.Sprintf("  %s ", e.Call.Name))
+			t.labelled = true
+		default:
+			t.s.begin(label(e.Segment, t.posthoc), e.Segment != reasoning.Preamble)
+			t.labelled = true
+		}
+	case reasoning.SegmentDelta:
+		t.s.text(e.Text)
+	case reasoning.SegmentEnd:
+		t.s.end()
+	}
+}
+
+// warnings collects warnings so that they do not break into the text.
+type warnings []reasoning.Event
+
+func (w *warnings) add(e reasoning.Event) { *w = append(*w, e) }
+
+func (w *warnings) write(to io.Writer, terminal bool) error {
+	for _, e := range *w {
+		if _, err := fmt.Fprintln(to, WarningLine(e.Code, e.Text, terminal)); err != nil {
+			return err
+		}
+	}
+	*w = nil
+	return nil
+}
+
+// WarningLine is a warning as one line for standard error.
+func WarningLine(code, text string, terminal bool) string {
+	line := fmt.Sprintf("runner: warning: %s (%s)", text, code)
+	if terminal {
+		return CleanLine(line)
+	}
+	return strings.ReplaceAll(line, "\n", " ")
+}
