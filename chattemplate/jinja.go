@@ -47,15 +47,20 @@ func newJinja(c Config) (*jinjaTemplate, error) {
 		}
 		source = chatML
 	}
-	program, err := parse(source)
+	probing, err := parse(source, probeLimits)
+	if err != nil {
+		return nil, err
+	}
+	program, err := parse(source, jinja.Limits{})
 	if err != nil {
 		return nil, err
 	}
 	j := &jinjaTemplate{
-		program: program, reads: program.Variables(), scanner: newScanner(c.Vocab, source), vocab: c.Vocab, source: source,
+		program: probing, reads: program.Variables(), scanner: newScanner(c.Vocab, source), vocab: c.Vocab, source: source,
 	}
 	j.traits = j.probeTraits()
 	j.format, j.tags = j.detect()
+	j.program = program
 	if j.format.Family == Harmony {
 		tokens, _ := harmony.Lookup(c.Vocab)
 		j.native = &native{tokens}
@@ -64,8 +69,8 @@ func newJinja(c Config) (*jinjaTemplate, error) {
 }
 
 // parse compiles a template.
-func parse(source string) (*jinja.Template, error) {
-	program, err := jinja.Parse(source, jinja.Options{})
+func parse(source string, limits jinja.Limits) (*jinja.Template, error) {
+	program, err := jinja.Parse(source, jinja.Options{Limits: limits})
 	if err != nil {
 		return nil, templateError(err, false)
 	}

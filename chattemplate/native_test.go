@@ -155,6 +155,12 @@ func TestNativeMessages(t *testing.T) {
 				`<|start|>assistant to=functions.sub<|channel|>commentary <|constrain|>json<|message|>{}<|call|>` +
 				"<|start|>functions.sub to=assistant<|channel|>commentary<|message|>x<|end|>" +
 				"<|start|>functions.add to=assistant<|channel|>commentary<|message|>y<|end|>" + open},
+		{"results without ids", messages(user("Q"), calls("", add, sub), result("", "x"), result("", "y")),
+			"<|start|>user<|message|>Q<|end|>" +
+				`<|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{"a":1}<|call|>` +
+				`<|start|>assistant to=functions.sub<|channel|>commentary <|constrain|>json<|message|>{}<|call|>` +
+				"<|start|>functions.add to=assistant<|channel|>commentary<|message|>x<|end|>" +
+				"<|start|>functions.sub to=assistant<|channel|>commentary<|message|>y<|end|>" + open},
 		{"content beside calls is a preamble", messages(user("Q"), chattemplate.Message{
 			Role: chattemplate.Assistant, Content: "C", ToolCalls: []chattemplate.ToolCall{sub},
 		}),
@@ -257,6 +263,7 @@ func TestRefusedConversations(t *testing.T) {
 		{"empty", chattemplate.Conversation{}, "conversation has no messages"},
 		{"role", messages(chattemplate.Message{Role: "robot"}), "message 0: unknown role"},
 		{"result of no call", messages(user("Q"), result("9", "x")), "message 1: tool result answers no call"},
+		{"more results than calls", messages(user("Q"), calls("", chattemplate.ToolCall{Name: "f"}), result("", "x"), result("", "y")), "message 3: tool result answers no call"},
 		{"author", messages(chattemplate.Message{Role: chattemplate.User, Name: "a b"}), "message 0: author name is not valid"},
 		{"called tool", messages(calls("", chattemplate.ToolCall{Name: "a<|end|>"})), "message 0: name of a called tool is not valid"},
 		{"calling user", messages(chattemplate.Message{Role: chattemplate.User, ToolCalls: []chattemplate.ToolCall{{Name: "f"}}}), "message 0: tool calls in"},

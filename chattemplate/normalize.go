@@ -97,19 +97,22 @@ func normalizeMessage(msgs []Message, i int) error {
 	return nil
 }
 
-// calledTool returns the name of the function that the latest call with this id is of. A result without an id answers
-// the latest message that calls, if that makes one call only.
+// calledTool returns the name of the function that the latest call with this id is of. Results without ids answer the
+// calls of the latest message that makes some, in order.
 func calledTool(before []Message, id string) string {
+	results := 0
 	for i := len(before) - 1; i >= 0; i-- {
 		calls := before[i].ToolCalls
-		if id == "" && len(calls) > 0 {
-			if len(calls) == 1 {
-				return calls[0].Name
-			}
+		switch {
+		case id == "" && results < len(calls):
+			return calls[results].Name
+		case id == "" && len(calls) > 0:
 			return ""
+		case before[i].Role == ToolRole:
+			results++
 		}
 		for _, c := range calls {
-			if c.ID == id {
+			if id != "" && c.ID == id {
 				return c.Name
 			}
 		}

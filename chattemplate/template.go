@@ -109,8 +109,9 @@ func (t *Template) Render(c Conversation) (Prompt, error) {
 }
 
 // EndReasoning returns the tokens that close reasoning in the middle of its text, as when its budget is spent. Harmony
-// models are then at StartTurn, in the header of a new message that may become an answer or a call; think-tag models are
-// at StartAnswer; models that do not mark reasoning have nothing to close. The slice must not be modified.
+// models are then at StartTurn: the first token is <|end|>, and the others open the header of a new message that may become
+// an answer or a call. Think-tag models are at StartAnswer. Models that do not mark reasoning have nothing to close. The
+// slice must not be modified.
 func (t *Template) EndReasoning() []backend.Token { return t.endReasoning }
 
 // OpenAnswer returns the tokens that lead from a place in the turn straight to the text of the answer: from StartTurn

@@ -3,6 +3,8 @@ package chattemplate
 import (
 	"strings"
 	"time"
+
+	"runner/chattemplate/jinja"
 )
 
 // The texts of probes: nothing that a template would change or write itself.
@@ -16,6 +18,9 @@ const (
 	probeValue     = "qzv8lc"
 	probeResult    = "qzd6gy"
 )
+
+// probeLimits keep a template that does much work from making New slow: probes are small conversations.
+var probeLimits = jinja.Limits{Steps: 500_000, Output: 4 << 20, Memory: 64 << 20}
 
 // probeTime is what time it is in probes.
 var probeTime = time.Date(2026, time.January, 2, 3, 4, 5, 0, time.UTC)

@@ -1,0 +1,43 @@
+package chattemplate_test
+
+import (
+	"errors"
+	"testing"
+
+	"runner/chattemplate"
+)
+
+// FuzzNew takes any text as a template: it is refused, or it renders or fails, without a panic and with tokens that
+// print as its text.
+func FuzzNew(f *testing.F) {
+	f.Add(chatMLSource)
+	f.Add(`{% for m in messages %}{% if m.thinking %}<r>{{ m.thinking }}</r>{% endif %}{{ m.content }}{% endfor %}<think>`)
+	vocab := byteVocab(f, "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<r>")
+	f.Fuzz(func(t *testing.T, source string) {
+		if len(source) > 4096 {
+			return
+		}
+		tmpl, err := chattemplate.New(chattemplate.Config{Vocab: vocab, Tokenize: byBytes, Source: source})
+		if err != nil {
+			return
+		}
+		if f := tmpl.Format(); f.Family == chattemplate.ThinkTags && (f.Open == "" || f.Close == "") {
+			t.Errorf("a family without marks: %+v", f)
+		}
+		p, err := tmpl.Render(messages(system("S"), user("Q"), assistant("T", "A"), user("R")))
+		if err == nil && print(vocab, p.Tokens) != p.Text {
+			t.Errorf("tokens print as %q, Text is %q", print(vocab, p.Tokens), p.Text)
+		}
+		_, _ = tmpl.SummaryTurn("S")
+	})
+}
+
+// TestEndlessTemplate holds that a template which would run for hours is stopped, in New's probes and in Render.
+func TestEndlessTemplate(t *testing.T) {
+	tmpl := jinjaTemplate(t, `{% for a in range(99999) %}{% for b in range(99999) %}{% set c = a * b %}{% endfor %}{% endfor %}`)
+	_, err := tmpl.Render(messages(user("Q")))
+	var te *chattemplate.TemplateError
+	if !errors.As(err, &te) {
+		t.Errorf("err = %v, want a *TemplateError", err)
+	}
+}
