@@ -1,0 +1,288 @@
+// The part of the engine's C interface that this package uses: llama.cpp at commit ec98e2002 with ollama's patches, as
+// in the Go module github.com/ollama/ollama v0.24.0. A cgo package cannot point the compiler at another module's folder,
+// so the declarations stand here. abi_test.go compiles them beside the real headers and compares every size, offset,
+// enum value and prototype; start-up checks the default parameters once more.
+//
+// With RUNNER_CAPI_PROTOTYPES_ONLY defined the types are left out, for that test.
+#ifndef RUNNER_CAPI_H
+#define RUNNER_CAPI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef RUNNER_CAPI_PROTOTYPES_ONLY
+
+struct llama_vocab;
+struct llama_model;
+struct llama_context;
+struct ggml_tensor;
+struct ggml_threadpool;
+
+typedef struct llama_memory_i * llama_memory_t;
+typedef int32_t llama_pos;
+typedef int32_t llama_token;
+typedef int32_t llama_seq_id;
+typedef uint32_t llama_state_seq_flags;
+
+typedef struct ggml_backend_buffer_type * ggml_backend_buffer_type_t;
+typedef struct ggml_backend_reg * ggml_backend_reg_t;
+typedef struct ggml_backend_device * ggml_backend_dev_t;
+typedef struct ggml_threadpool * ggml_threadpool_t;
+
+enum { GGML_MAX_N_THREADS = 512 };
+
+enum ggml_log_level {
+    GGML_LOG_LEVEL_NONE  = 0,
+    GGML_LOG_LEVEL_DEBUG = 1,
+    GGML_LOG_LEVEL_INFO  = 2,
+    GGML_LOG_LEVEL_WARN  = 3,
+    GGML_LOG_LEVEL_ERROR = 4,
+    GGML_LOG_LEVEL_CONT  = 5,
+};
+
+enum ggml_type {
+    GGML_TYPE_F32  = 0,
+    GGML_TYPE_F16  = 1,
+    GGML_TYPE_Q4_0 = 2,
+    GGML_TYPE_Q8_0 = 8,
+    GGML_TYPE_BF16 = 30,
+};
+
+enum ggml_sched_priority {
+    GGML_SCHED_PRIO_LOW = -1,
+    GGML_SCHED_PRIO_NORMAL,
+    GGML_SCHED_PRIO_MEDIUM,
+    GGML_SCHED_PRIO_HIGH,
+    GGML_SCHED_PRIO_REALTIME
+};
+
+enum ggml_backend_dev_type {
+    GGML_BACKEND_DEVICE_TYPE_CPU,
+    GGML_BACKEND_DEVICE_TYPE_GPU,
+    GGML_BACKEND_DEVICE_TYPE_IGPU,
+    GGML_BACKEND_DEVICE_TYPE_ACCEL
+};
+
+enum llama_vocab_type {
+    LLAMA_VOCAB_TYPE_NONE = 0,
+    LLAMA_VOCAB_TYPE_SPM  = 1,
+    LLAMA_VOCAB_TYPE_BPE  = 2,
+};
+
+enum llama_token_attr {
+    LLAMA_TOKEN_ATTR_UNDEFINED    = 0,
+    LLAMA_TOKEN_ATTR_UNKNOWN      = 1 << 0,
+    LLAMA_TOKEN_ATTR_UNUSED       = 1 << 1,
+    LLAMA_TOKEN_ATTR_NORMAL       = 1 << 2,
+    LLAMA_TOKEN_ATTR_CONTROL      = 1 << 3,
+    LLAMA_TOKEN_ATTR_USER_DEFINED = 1 << 4,
+    LLAMA_TOKEN_ATTR_BYTE         = 1 << 5,
+};
+
+enum llama_rope_scaling_type {
+    LLAMA_ROPE_SCALING_TYPE_UNSPECIFIED = -1,
+    LLAMA_ROPE_SCALING_TYPE_NONE        = 0,
+};
+
+enum llama_pooling_type {
+    LLAMA_POOLING_TYPE_UNSPECIFIED = -1,
+    LLAMA_POOLING_TYPE_NONE        = 0,
+    LLAMA_POOLING_TYPE_MEAN        = 1,
+};
+
+enum llama_attention_type {
+    LLAMA_ATTENTION_TYPE_UNSPECIFIED = -1,
+    LLAMA_ATTENTION_TYPE_CAUSAL      = 0,
+};
+
+enum llama_flash_attn_type {
+    LLAMA_FLASH_ATTN_TYPE_AUTO     = -1,
+    LLAMA_FLASH_ATTN_TYPE_DISABLED = 0,
+    LLAMA_FLASH_ATTN_TYPE_ENABLED  = 1,
+};
+
+enum llama_split_mode {
+    LLAMA_SPLIT_MODE_NONE  = 0,
+    LLAMA_SPLIT_MODE_LAYER = 1,
+};
+
+typedef void (*ggml_log_callback)(enum ggml_log_level level, const char * text, void * user_data);
+typedef bool (*ggml_abort_callback)(void * data);
+typedef void (*ggml_abort_callback_t)(const char * error_message);
+typedef bool (*ggml_backend_sched_eval_callback)(struct ggml_tensor * t, bool ask, void * user_data);
+typedef bool (*llama_progress_callback)(float progress, void * user_data);
+
+struct ggml_threadpool_params {
+    bool                     cpumask[GGML_MAX_N_THREADS];
+    int                      n_threads;
+    enum ggml_sched_priority prio;
+    uint32_t                 poll;
+    bool                     strict_cpu;
+    bool                     paused;
+};
+
+struct ggml_backend_feature {
+    const char * name;
+    const char * value;
+};
+typedef struct ggml_backend_feature * (*ggml_backend_get_features_t)(ggml_backend_reg_t reg);
+
+struct llama_model_tensor_buft_override {
+    const char *               pattern;
+    ggml_backend_buffer_type_t buft;
+};
+
+struct llama_model_kv_override;
+
+struct llama_model_params {
+    ggml_backend_dev_t *                            devices;
+    const struct llama_model_tensor_buft_override * tensor_buft_overrides;
+    int32_t                                         n_gpu_layers;
+    enum llama_split_mode                           split_mode;
+    int32_t                                         main_gpu;
+    const float *                                   tensor_split;
+    llama_progress_callback                         progress_callback;
+    void *                                          progress_callback_user_data;
+    const struct llama_model_kv_override *          kv_overrides;
+    bool                                            vocab_only;
+    bool                                            use_mmap;
+    bool                                            use_mlock;
+    bool                                            check_tensors;
+    bool                                            use_extra_bufts;
+    bool                                            no_host;
+    bool                                            no_alloc;
+};
+
+struct llama_context_params {
+    uint32_t                         n_ctx;
+    uint32_t                         n_batch;
+    uint32_t                         n_ubatch;
+    uint32_t                         n_seq_max;
+    int32_t                          n_threads;
+    int32_t                          n_threads_batch;
+    enum llama_rope_scaling_type     rope_scaling_type;
+    enum llama_pooling_type          pooling_type;
+    enum llama_attention_type        attention_type;
+    enum llama_flash_attn_type       flash_attn_type;
+    float                            rope_freq_base;
+    float                            rope_freq_scale;
+    float                            yarn_ext_factor;
+    float                            yarn_attn_factor;
+    float                            yarn_beta_fast;
+    float                            yarn_beta_slow;
+    uint32_t                         yarn_orig_ctx;
+    float                            defrag_thold;
+    ggml_backend_sched_eval_callback cb_eval;
+    void *                           cb_eval_user_data;
+    enum ggml_type                   type_k;
+    enum ggml_type                   type_v;
+    ggml_abort_callback              abort_callback;
+    void *                           abort_callback_data;
+    bool                             embeddings;
+    bool                             offload_kqv;
+    bool                             no_perf;
+    bool                             op_offload;
+    bool                             swa_full;
+    bool                             kv_unified;
+};
+
+typedef struct llama_batch {
+    int32_t         n_tokens;
+    llama_token *   token;
+    float *         embd;
+    llama_pos *     pos;
+    int32_t *       n_seq_id;
+    llama_seq_id ** seq_id;
+    int8_t *        logits;
+} llama_batch;
+
+enum { LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY = 1 };
+
+#endif // RUNNER_CAPI_PROTOTYPES_ONLY
+
+// Process.
+void llama_backend_init(void);
+void llama_log_set(ggml_log_callback log_callback, void * user_data);
+ggml_abort_callback_t ggml_set_abort_callback(ggml_abort_callback_t callback);
+
+// Devices.
+void ggml_backend_load_all_from_path(const char * dir_path);
+size_t ggml_backend_reg_count(void);
+ggml_backend_reg_t ggml_backend_reg_get(size_t index);
+const char * ggml_backend_reg_name(ggml_backend_reg_t reg);
+void * ggml_backend_reg_get_proc_address(ggml_backend_reg_t reg, const char * name);
+size_t ggml_backend_dev_count(void);
+ggml_backend_dev_t ggml_backend_dev_get(size_t index);
+const char * ggml_backend_dev_name(ggml_backend_dev_t device);
+const char * ggml_backend_dev_description(ggml_backend_dev_t device);
+enum ggml_backend_dev_type ggml_backend_dev_type(ggml_backend_dev_t device);
+void ggml_backend_dev_memory(ggml_backend_dev_t device, size_t * free, size_t * total);
+
+// Threads.
+void ggml_threadpool_params_init(struct ggml_threadpool_params * p, int n_threads);
+struct ggml_threadpool * ggml_threadpool_new(struct ggml_threadpool_params * params);
+void ggml_threadpool_free(struct ggml_threadpool * threadpool);
+void llama_attach_threadpool(struct llama_context * ctx, ggml_threadpool_t threadpool, ggml_threadpool_t threadpool_batch);
+
+// Models.
+struct llama_model_params llama_model_default_params(void);
+struct llama_model * llama_model_load_from_file(const char * path_model, struct llama_model_params params);
+struct llama_model * llama_model_load_from_splits(const char ** paths, size_t n_paths, struct llama_model_params params);
+void llama_model_free(struct llama_model * model);
+const struct llama_vocab * llama_model_get_vocab(const struct llama_model * model);
+int32_t llama_model_n_ctx_train(const struct llama_model * model);
+int32_t llama_model_n_embd(const struct llama_model * model);
+int32_t llama_model_n_layer(const struct llama_model * model);
+int32_t llama_model_n_swa(const struct llama_model * model);
+uint64_t llama_model_size(const struct llama_model * model);
+uint64_t llama_model_n_params(const struct llama_model * model);
+bool llama_model_has_encoder(const struct llama_model * model);
+bool llama_model_has_decoder(const struct llama_model * model);
+bool llama_model_is_recurrent(const struct llama_model * model);
+bool llama_model_is_hybrid(const struct llama_model * model);
+bool llama_model_is_diffusion(const struct llama_model * model);
+
+// Vocabularies.
+enum llama_vocab_type llama_vocab_type(const struct llama_vocab * vocab);
+int32_t llama_vocab_n_tokens(const struct llama_vocab * vocab);
+enum llama_token_attr llama_vocab_get_attr(const struct llama_vocab * vocab, llama_token token);
+bool llama_vocab_is_eog(const struct llama_vocab * vocab, llama_token token);
+llama_token llama_vocab_bos(const struct llama_vocab * vocab);
+llama_token llama_vocab_eos(const struct llama_vocab * vocab);
+bool llama_vocab_get_add_bos(const struct llama_vocab * vocab);
+int32_t llama_token_to_piece(const struct llama_vocab * vocab, llama_token token, char * buf, int32_t length, int32_t lstrip, bool special);
+int32_t llama_tokenize(const struct llama_vocab * vocab, const char * text, int32_t text_len, llama_token * tokens,
+                       int32_t n_tokens_max, bool add_special, bool parse_special);
+
+// Contexts.
+struct llama_context_params llama_context_default_params(void);
+struct llama_context * llama_init_from_model(struct llama_model * model, struct llama_context_params params);
+void llama_free(struct llama_context * ctx);
+uint32_t llama_n_ctx(const struct llama_context * ctx);
+uint32_t llama_n_batch(const struct llama_context * ctx);
+uint32_t llama_n_ubatch(const struct llama_context * ctx);
+int32_t llama_decode(struct llama_context * ctx, struct llama_batch batch);
+float * llama_get_logits_ith(struct llama_context * ctx, int32_t i);
+float * llama_get_embeddings_seq(struct llama_context * ctx, llama_seq_id seq_id);
+
+// The cache.
+llama_memory_t llama_get_memory(const struct llama_context * ctx);
+void llama_memory_clear(llama_memory_t mem, bool data);
+bool llama_memory_seq_rm(llama_memory_t mem, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
+void llama_memory_seq_cp(llama_memory_t mem, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0, llama_pos p1);
+llama_pos llama_memory_seq_pos_min(llama_memory_t mem, llama_seq_id seq_id);
+llama_pos llama_memory_seq_pos_max(llama_memory_t mem, llama_seq_id seq_id);
+size_t llama_state_seq_get_size_ext(struct llama_context * ctx, llama_seq_id seq_id, llama_state_seq_flags flags);
+size_t llama_state_seq_get_data_ext(struct llama_context * ctx, uint8_t * dst, size_t size, llama_seq_id seq_id, llama_state_seq_flags flags);
+size_t llama_state_seq_set_data_ext(struct llama_context * ctx, const uint8_t * src, size_t size, llama_seq_id dest_seq_id, llama_state_seq_flags flags);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,56 @@
+package llamacpp
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"runner/backend"
+	"runner/models/random"
+)
+
+// writeModel writes a random model and returns its path.
+func writeModel(t testing.TB, c random.Config) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	if err := random.WriteFile(path, c); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// openModel opens a model on one thread, which is fastest for tiny models, and closes it with the test.
+func openModel(t testing.TB, path string, cfg backend.Config) *Model {
+	t.Helper()
+	if cfg.Threads == 0 {
+		cfg.Threads = 1
+	}
+	m, err := open(context.Background(), path, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+func TestDecodes(t *testing.T) {
+	m := openModel(t, writeModel(t, random.Config{}), backend.Config{})
+	s, err := m.NewSequence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed, err := m.Tokenize(nil, "the rain in the plain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make([]backend.Output, 1)
+	for i := range 8 {
+		if err := m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: feed, Sampling: &backend.Sampling{}}}, out); err != nil {
+			t.Fatal(err)
+		}
+		if !m.Vocab().Valid(out[0].Token) {
+			t.Fatalf("step %d sampled %d", i, out[0].Token)
+		}
+		feed = []backend.Token{out[0].Token}
+	}
+}

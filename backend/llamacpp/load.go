@@ -1,0 +1,236 @@
+package llamacpp
+
+// #include <stdlib.h>
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"runtime/cgo"
+	"strings"
+	"unsafe"
+
+	"runner/backend"
+	"runner/backend/gguf"
+)
+
+// Open loads the GGUF file at path. A file in parts is named by its first. The error is a *backend.LoadError, the
+// context's error when it ended meanwhile, or ErrIncompatible. The context matters only while loading.
+func Open(ctx context.Context, path string, cfg backend.Config) (backend.Model, error) {
+	m, err := open(ctx, path, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func open(ctx context.Context, path string, cfg backend.Config) (*Model, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := start(); err != nil {
+		return nil, err
+	}
+	files, err := readParts(path)
+	if err != nil {
+		return nil, err
+	}
+	f := files[0]
+	if err := checkModel(path, files); err != nil {
+		return nil, err
+	}
+	p, err := newPlan(path, files, cfg, ThisMachine(), devices())
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{}
+	if err := m.load(ctx, path, f, p, cfg); err != nil {
+		m.free()
+		return nil, err
+	}
+	return m, nil
+}
+
+// readParts reads the header of the file and, for a model in parts, of the others, whose names follow from the first.
+func readParts(path string) ([]*gguf.File, error) {
+	f, err := readHeader(path)
+	if err != nil {
+		return nil, err
+	}
+	files := []*gguf.File{f}
+	n, _ := f.Int("split.count")
+	if n <= 1 {
+		return files, nil
+	}
+	suffix := fmt.Sprintf("-%05d-of-%05d.gguf", 1, n)
+	if no, _ := f.Int("split.no"); no != 0 || !strings.HasSuffix(path, suffix) || n > 1000 {
+		return nil, &backend.LoadError{Path: path, Reason: backend.LoadCorrupt,
+			Detail: fmt.Sprintf("is not the first of the %d parts of a model", n),
+			Advice: "name the part that ends in " + suffix}
+	}
+	for i := int64(2); i <= n; i++ {
+		part, err := readHeader(fmt.Sprintf("%s-%05d-of-%05d.gguf", strings.TrimSuffix(path, suffix), i, n))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, part)
+	}
+	return files, nil
+}
+
+func readHeader(path string) (*gguf.File, error) {
+	f, err := gguf.Open(path)
+	if err == nil {
+		return f, nil
+	}
+	e := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Err: err}
+	var format *gguf.FormatError
+	switch {
+	case errors.As(err, &format):
+		e.Detail, e.Advice = format.Error(), format.Hint()
+		switch format.Kind {
+		case gguf.ErrNotGGUF, gguf.ErrVersion:
+			e.Reason = backend.LoadNotModel
+		case gguf.ErrTruncated:
+			e.Reason = backend.LoadTruncated
+		default:
+			e.Reason = backend.LoadCorrupt
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		e.Reason, e.Detail, e.Advice = backend.LoadMissing, "no such file", "check the path"
+	case errors.Is(err, fs.ErrPermission):
+		e.Reason, e.Detail, e.Advice = backend.LoadMissing, "no permission to read it", "change the file's permissions"
+	default:
+		e.Reason, e.Advice = backend.LoadMissing, "check that the disk is readable"
+	}
+	return nil, e
+}
+
+// load makes the engine's objects. On an error the caller frees what there is.
+func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cfg backend.Config) error {
+	m.cancel = &cArray[int32](1)[0]
+	m.failure = &cArray[C.struct_shim_error](1)[0]
+	fail := func(what string) error {
+		return &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: what,
+			Err: engineError(errors.New(what), m.failure), Advice: "try the file with a newer version, or convert the model again"}
+	}
+	if err := m.loadWeights(ctx, path, p, cfg); err != nil {
+		return err
+	}
+	if m.model == nil {
+		return fail("the engine refused the model" + reason(m.failure))
+	}
+	if bool(C.llama_model_has_encoder(m.model)) || !bool(C.llama_model_has_decoder(m.model)) || bool(C.llama_model_is_diffusion(m.model)) {
+		return notGenerative(path, f.Architecture())
+	}
+	var params C.struct_ggml_threadpool_params
+	C.ggml_threadpool_params_init(&params, C.int(p.threads))
+	if m.pool = C.ggml_threadpool_new(&params); m.pool == nil {
+		return fail("no threads to compute with")
+	}
+	cp := p.contextParams()
+	if m.ctx = C.shim_context(m.model, cp, m.pool, (*C.int32_t)(unsafe.Pointer(m.cancel)), m.failure); m.ctx == nil {
+		return fail("the engine made no context" + reason(m.failure))
+	}
+	if m.mem = C.llama_get_memory(m.ctx); m.mem == nil {
+		return notGenerative(path, f.Architecture())
+	}
+	vocab := C.llama_model_get_vocab(m.model)
+	v, err := newVocab(vocab, f)
+	if err != nil {
+		return &backend.LoadError{Path: path, Reason: backend.LoadCorrupt, Detail: err.Error(), Err: err, Advice: "convert the model again"}
+	}
+	m.vocab = v
+	m.text = newTextTokenizer(vocab, v)
+	m.batch = newBatch(p.batch, p.sequences)
+	m.sampler = newSampler(v.Len())
+	m.watch = newWatcher(m.cancel)
+	for i := p.sequences - 1; i >= 0; i-- {
+		m.unused = append(m.unused, C.llama_seq_id(i))
+	}
+	rewinds := !bool(C.llama_model_is_recurrent(m.model)) && !bool(C.llama_model_is_hybrid(m.model))
+	if n := int(C.llama_model_n_swa(m.model)); n > 0 && !p.fullWindow {
+		m.window = n
+	}
+	m.caps = backend.Capabilities{Logits: true, Embeddings: true, ExactTruncate: rewinds && m.window == 0}
+	m.info = p.info(f, path)
+	m.info.TrainedContext = int(C.llama_model_n_ctx_train(m.model))
+	m.info.EmbeddingLength = int(C.llama_model_n_embd(m.model))
+	m.info.Parameters = int64(C.llama_model_n_params(m.model))
+	m.info.Bytes = int64(C.llama_model_size(m.model))
+	m.embeds = &embedder{}
+	return nil
+}
+
+func reason(e *C.struct_shim_error) string {
+	if s := strings.TrimSpace(C.GoString(&e.text[0])); s != "" {
+		return ": " + s
+	}
+	return ""
+}
+
+// loadWeights sets m.model, or leaves it nil when the engine refused the file.
+func (m *Model) loadWeights(ctx context.Context, path string, p *plan, cfg backend.Config) error {
+	mp := C.llama_model_default_params()
+	mp.n_gpu_layers = C.int32_t(p.gpuLayers)
+	mp.use_mmap = C.bool(!cfg.NoMemoryMap)
+	if p.gpuLayers == 0 {
+		none := cArray[C.ggml_backend_dev_t](1) // an empty list keeps the engine off every GPU
+		defer cFree(none)
+		mp.devices = &none[0]
+	}
+	target := &progress{ctx: ctx, call: cfg.Progress}
+	handle := cgo.NewHandle(target)
+	defer handle.Delete()
+	name := C.CString(path)
+	defer C.free(unsafe.Pointer(name))
+	m.model = C.shim_load(name, mp, C.uintptr_t(handle), m.failure)
+	if !target.stopped {
+		return nil
+	}
+	if m.model != nil {
+		C.llama_model_free(m.model)
+		m.model = nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return &backend.LoadError{Path: path, Reason: backend.LoadCanceled, Detail: "canceled"}
+}
+
+func notGenerative(path, arch string) error {
+	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
+		Detail: fmt.Sprintf("models of architecture %q do not generate text token by token", arch),
+		Advice: "choose a decoder-only language model"}
+}
+
+// info describes the model as far as the header and the plan tell.
+func (p *plan) info(f *gguf.File, path string) backend.Info {
+	info := backend.Info{
+		Architecture: f.Architecture(), Path: path, Backend: "llama.cpp", Device: p.device,
+		ContextSize: p.context, Sequences: p.sequences, BatchSize: p.batch, Threads: p.threads, GPULayers: p.gpuLayers,
+		Quantization: quantization(f), Digest: f.Digest,
+	}
+	if info.Name, _ = f.String("general.name"); info.Name == "" {
+		info.Name = strings.TrimSuffix(filepath.Base(path), ".gguf")
+	}
+	info.ChatTemplate, _ = f.String("tokenizer.chat_template")
+	return info
+}
+
+// quantization names the tensor format that most of the bytes are in.
+func quantization(f *gguf.File) string {
+	bytes := map[gguf.TensorType]int64{}
+	best := gguf.F32
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		if bytes[t.Type] += t.Size; bytes[t.Type] > bytes[best] || bytes[t.Type] == bytes[best] && t.Type < best {
+			best = t.Type
+		}
+	}
+	return best.String()
+}

@@ -1,0 +1,17 @@
+package llamacpp
+
+// Machine is what the computer offers to this process.
+type Machine struct {
+	// Cores is how many physical cores the process may use: distinct cores among the processors that it may run on, no
+	// more than the CPU time that its control group grants. At least 1.
+	Cores int
+	// MemoryTotal and MemoryAvailable are in bytes: what the process could ever get, and what it can get now without
+	// swapping; the smaller of the machine's and the control group's. 0 when unknown.
+	MemoryTotal, MemoryAvailable int64
+}
+
+// ThisMachine reports what is available now.
+func ThisMachine() Machine {
+	total, available := memory()
+	return Machine{Cores: max(cores(), 1), MemoryTotal: total, MemoryAvailable: available}
+}

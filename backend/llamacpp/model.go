@@ -1,0 +1,338 @@
+package llamacpp
+
+// #include <stdlib.h>
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"runner/backend"
+)
+
+// Model implements backend.Model and backend.Embedder.
+type Model struct {
+	info  backend.Info
+	caps  backend.Capabilities
+	vocab *backend.Vocab
+	text  *textTokenizer
+
+	model  *C.struct_llama_model
+	pool   *C.struct_ggml_threadpool
+	ctx    *C.struct_llama_context
+	mem    C.llama_memory_t
+	embeds *embedder
+	// window is the width of the sliding-window layers when the cache forgets what lies before it, else 0.
+	window int
+
+	batch   *batch
+	cancel  *int32 // in the engine's memory; nonzero stops a computation
+	failure *C.struct_shim_error
+	watch   *watcher
+	sampler sampler
+
+	unused []C.llama_seq_id
+	step   uint64
+	broken error
+	closed bool
+}
+
+// Info implements backend.Model.
+func (m *Model) Info() backend.Info { return m.info }
+
+// Vocab implements backend.Model.
+func (m *Model) Vocab() *backend.Vocab { return m.vocab }
+
+// Capabilities implements backend.Model.
+func (m *Model) Capabilities() backend.Capabilities { return m.caps }
+
+// Step implements backend.Model.
+func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
+	if err := m.check(inputs, outputs); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(inputs) == 0 {
+		return nil
+	}
+	m.watch.begin(ctx)
+	defer m.watch.end()
+	for i := range inputs {
+		if s := inputs[i].Sequence.(*sequence); s.held < len(s.tokens) {
+			if err := m.restore(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	m.batch.clear()
+	for i := range inputs {
+		in := &inputs[i]
+		s := in.Sequence.(*sequence)
+		m.batch.add(s.id, len(s.tokens), in.Tokens, in.Sampling != nil || in.Logits != nil)
+	}
+	if err := m.decode(ctx); err != nil {
+		return err
+	}
+	for i := range inputs {
+		s := inputs[i].Sequence.(*sequence)
+		s.tokens = append(s.tokens, inputs[i].Tokens...)
+		s.held = len(s.tokens)
+	}
+	if err := m.sample(inputs, outputs); err != nil {
+		m.rollBack(inputs)
+		return err
+	}
+	if err := ctx.Err(); err != nil { // devices other than the CPU do not stop early
+		m.rollBack(inputs)
+		return err
+	}
+	return nil
+}
+
+// check refuses a step before it changes anything.
+func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
+	if m.closed {
+		return backend.ErrClosed
+	}
+	if m.broken != nil {
+		return m.broken
+	}
+	m.step++
+	for i := range inputs {
+		if inputs[i].Sequence == nil {
+			continue // CheckInputs says so
+		}
+		s, ok := inputs[i].Sequence.(*sequence)
+		var err error
+		switch {
+		case !ok || s.model != m:
+			err = backend.ErrForeign
+		case s.closed:
+			err = backend.ErrClosed
+		case s.step == m.step:
+			err = backend.ErrRepeated
+		default:
+			s.step = m.step
+			continue
+		}
+		return &backend.InputError{Index: i, Err: err}
+	}
+	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
+}
+
+// decode runs the batch. Unless the error is ErrBroken the cache is as before.
+func (m *Model) decode(ctx context.Context) error {
+	switch rc := C.shim_decode(m.ctx, m.batch.c, m.failure); rc {
+	case 0:
+		return nil
+	case 1:
+		return backend.ErrCacheFull
+	case 2:
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return context.Canceled
+	case -1:
+		return engineError(errors.New("engine refused the batch"), m.failure)
+	default:
+		m.broken = engineError(fmt.Errorf("%w (status %d)", backend.ErrBroken, int(rc)), m.failure)
+		return m.broken
+	}
+}
+
+// sample fills the outputs from the logits of the last decode. The sequences already hold the tokens fed.
+func (m *Model) sample(inputs []backend.Input, outputs []backend.Output) error {
+	end := 0
+	for i := range inputs {
+		in, out := &inputs[i], &outputs[i]
+		end += len(in.Tokens)
+		out.Token, out.Logprob, out.Top = backend.NoToken, 0, out.Top[:0]
+		if in.Sampling == nil && in.Logits == nil {
+			continue
+		}
+		p := C.shim_logits(m.ctx, C.int32_t(end-1))
+		if p == nil {
+			m.broken = fmt.Errorf("%w: no logits for batch index %d", backend.ErrBroken, end-1)
+			return m.broken
+		}
+		logits := unsafe.Slice((*float32)(unsafe.Pointer(p)), m.vocab.Len())
+		copy(in.Logits, logits)
+		if in.Sampling == nil {
+			continue
+		}
+		s := in.Sequence.(*sequence)
+		if err := m.sampler.Sample(logits, in.Sampling, s.tokens, in.Constraint, out); err != nil {
+			return &backend.InputError{Index: i, Err: err}
+		}
+	}
+	return nil
+}
+
+// rollBack takes back the tokens that the inputs of this step fed.
+func (m *Model) rollBack(inputs []backend.Input) {
+	for i := range inputs {
+		s := inputs[i].Sequence.(*sequence)
+		n := len(s.tokens) - len(inputs[i].Tokens)
+		s.tokens = s.tokens[:n]
+		s.held = m.rewind(s.id, n)
+	}
+}
+
+// rewind removes what a sequence's cache holds from position n on and returns how much is left: n, or 0 where the engine
+// cannot rewind. It does not ask whether the sliding window is still covered: right after a step it is.
+func (m *Model) rewind(id C.llama_seq_id, n int) int {
+	if bool(C.llama_memory_seq_rm(m.mem, id, C.llama_pos(n), -1)) {
+		return n
+	}
+	C.llama_memory_seq_rm(m.mem, id, -1, -1)
+	return 0
+}
+
+// restore feeds again what a sequence has lost when a step was undone on a model that cannot rewind, such as one with
+// recurrent layers.
+func (m *Model) restore(ctx context.Context, s *sequence) error {
+	for s.held < len(s.tokens) {
+		n := min(len(s.tokens)-s.held, m.info.BatchSize)
+		m.batch.clear()
+		m.batch.add(s.id, s.held, s.tokens[s.held:s.held+n], false)
+		if err := m.decode(ctx); err != nil {
+			s.held = m.rewind(s.id, s.held)
+			return err
+		}
+		s.held += n
+	}
+	return nil
+}
+
+// NewSequence implements backend.Model.
+func (m *Model) NewSequence() (backend.Sequence, error) {
+	s, err := m.newSequence()
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (m *Model) newSequence() (*sequence, error) {
+	switch {
+	case m.closed:
+		return nil, backend.ErrClosed
+	case m.broken != nil:
+		return nil, m.broken
+	case len(m.unused) == 0:
+		return nil, backend.ErrNoSequence
+	}
+	id := m.unused[len(m.unused)-1]
+	m.unused = m.unused[:len(m.unused)-1]
+	return &sequence{model: m, id: id}, nil
+}
+
+// Close implements backend.Model.
+func (m *Model) Close() error {
+	if m.closed {
+		return nil
+	}
+	m.closed = true
+	m.free()
+	return nil
+}
+
+// free releases what the engine holds; fields may be unset.
+func (m *Model) free() {
+	if m.watch != nil {
+		m.watch.stop()
+	}
+	if m.embeds != nil {
+		m.embeds.free()
+	}
+	if m.ctx != nil {
+		C.llama_free(m.ctx)
+	}
+	if m.pool != nil {
+		C.ggml_threadpool_free(m.pool)
+	}
+	if m.model != nil {
+		C.llama_model_free(m.model)
+	}
+	m.batch.free()
+	C.free(unsafe.Pointer(m.cancel))
+	C.free(unsafe.Pointer(m.failure))
+	m.ctx, m.pool, m.model, m.batch, m.cancel, m.failure = nil, nil, nil, nil, nil, nil
+}
+
+// sequence implements backend.Sequence.
+type sequence struct {
+	model  *Model
+	id     C.llama_seq_id
+	tokens []backend.Token
+	// held is how many of tokens the engine's cache holds: all, except after a step was undone on a model that
+	// cannot rewind.
+	held   int
+	step   uint64 // the last step that it appeared in
+	closed bool
+}
+
+func (s *sequence) Tokens() []backend.Token { return s.tokens }
+
+func (s *sequence) Truncate(n int) (int, error) {
+	m := s.model
+	switch {
+	case s.closed || m.closed:
+		return 0, backend.ErrClosed
+	case n < 0:
+		return len(s.tokens), errors.New("cannot truncate to a negative length")
+	case n >= len(s.tokens):
+		return len(s.tokens), nil
+	}
+	if n < s.held {
+		if m.window > 0 && n > 0 {
+			// The next token looks back to n-window+1; the engine keeps every position from the lowest it has.
+			if low := int(C.llama_memory_seq_pos_min(m.mem, s.id)); low < 0 || low > max(n-m.window+1, 0) {
+				n = 0
+			}
+		}
+		n = m.rewind(s.id, n)
+		s.held = n
+	}
+	s.tokens = s.tokens[:n]
+	return n, nil
+}
+
+func (s *sequence) Fork() (backend.Sequence, error) {
+	m := s.model
+	if s.closed {
+		return nil, backend.ErrClosed
+	}
+	f, err := m.newSequence()
+	if err != nil {
+		return nil, err
+	}
+	if s.held > 0 {
+		from := -1
+		if m.window > 0 {
+			from = max(s.held-m.window+1, 0)
+		}
+		if !bool(C.shim_fork(m.ctx, s.id, f.id, C.llama_pos(from), m.failure)) {
+			f.Close()
+			return nil, engineError(backend.ErrCacheFull, m.failure)
+		}
+	}
+	f.tokens, f.held = append(f.tokens, s.tokens...), s.held
+	return f, nil
+}
+
+func (s *sequence) Close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
+	if m := s.model; !m.closed {
+		C.llama_memory_seq_rm(m.mem, s.id, -1, -1)
+		m.unused = append(m.unused, s.id)
+	}
+}

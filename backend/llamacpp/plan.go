@@ -1,0 +1,275 @@
+package llamacpp
+
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"runner/backend"
+	"runner/backend/gguf"
+)
+
+// Limits on a Config.
+const (
+	maxSequences = 256 // LLAMA_MAX_SEQ
+	maxContext   = 1 << 24
+	maxBatch     = 1 << 14
+	maxThreads   = 512 // GGML_MAX_N_THREADS
+)
+
+// plan is a Config with every default decided.
+type plan struct {
+	context, sequences, cells, batch, threads, gpuLayers int
+
+	fullWindow bool
+	flash      C.enum_llama_flash_attn_type
+	cacheType  C.enum_ggml_type
+	device     string
+}
+
+// cacheTypes are the cache's element types with their bytes per 32 values.
+var cacheTypes = map[string]struct {
+	id    C.enum_ggml_type
+	bytes int64
+}{
+	"f16": {C.GGML_TYPE_F16, 64}, "f32": {C.GGML_TYPE_F32, 128}, "bf16": {C.GGML_TYPE_BF16, 64},
+	"q8_0": {C.GGML_TYPE_Q8_0, 34}, "q4_0": {C.GGML_TYPE_Q4_0, 18},
+}
+
+// newPlan decides the sizes and refuses what does not fit into memory.
+func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machine, gpus []Device) (*plan, error) {
+	fail := func(detail, advice string) error {
+		return &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: detail, Advice: advice}
+	}
+	shape := newShape(files)
+	p := &plan{context: cfg.ContextSize, sequences: cfg.Sequences, cells: cfg.CacheTokens, batch: cfg.BatchSize, threads: cfg.Threads}
+	if p.context == 0 {
+		p.context = int(min(shape.trained, 8192))
+	}
+	if p.sequences == 0 {
+		p.sequences = 4
+	}
+	if p.cells == 0 {
+		p.cells = p.context * max(p.sequences, 1)
+	}
+	if p.batch == 0 {
+		p.batch = 512
+	}
+	if p.threads == 0 {
+		p.threads = machine.Cores
+	}
+	for _, c := range []struct {
+		name    string
+		v, most int
+	}{
+		{"context size", p.context, maxContext}, {"number of sequences", p.sequences, maxSequences},
+		{"cache size", p.cells, maxContext * maxSequences}, {"batch size", p.batch, maxBatch}, {"number of threads", p.threads, maxThreads},
+	} {
+		if c.v < 1 || c.v > c.most {
+			return nil, fail(fmt.Sprintf("the %s %d is not between 1 and %d", c.name, c.v, c.most), "choose another "+c.name)
+		}
+	}
+	p.cells = (p.cells + 255) / 256 * 256 // as the engine rounds it
+	p.batch = min(p.batch, p.cells)
+	name := cfg.CacheType
+	if name == "" {
+		name = "f16"
+	}
+	kind, ok := cacheTypes[name]
+	if !ok {
+		return nil, fail(fmt.Sprintf("the cache type %q is unknown", cfg.CacheType), "use f16, f32, bf16, q8_0 or q4_0")
+	}
+	p.cacheType = kind.id
+	switch cfg.FlashAttention {
+	case "", "auto":
+		p.flash = C.LLAMA_FLASH_ATTN_TYPE_AUTO
+	case "on":
+		p.flash = C.LLAMA_FLASH_ATTN_TYPE_ENABLED
+	case "off":
+		p.flash = C.LLAMA_FLASH_ATTN_TYPE_DISABLED
+	default:
+		return nil, fail(fmt.Sprintf("flash attention %q is unknown", cfg.FlashAttention), "use auto, on or off")
+	}
+	if p.flash == C.LLAMA_FLASH_ATTN_TYPE_DISABLED && (name == "q8_0" || name == "q4_0") {
+		return nil, fail("a quantized cache needs flash attention", "turn flash attention on or use the cache type f16")
+	}
+	p.offload(cfg, shape, kind.bytes, gpus)
+	return p, p.fit(path, cfg, shape, kind.bytes, machine, fail)
+}
+
+// fit decides FullWindow and checks memory. What a GPU holds is the GPU's business: its share of the layers is left out.
+func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, machine Machine, fail func(string, string) error) error {
+	onCPU := 1 - float64(min(p.gpuLayers, s.layers))/float64(max(s.layers, 1))
+	need := func(full bool) int64 {
+		n := float64(s.cacheBytes(p.cells, p.windowCells(s), full, bytes32)) * onCPU
+		n += float64(s.computeBytes(p.batch, p.sequences))
+		if cfg.NoMemoryMap {
+			n += float64(s.weights) * onCPU
+		} else {
+			n += float64(s.repacked) * onCPU
+		}
+		return int64(n)
+	}
+	fits := func(full bool) bool { return machine.MemoryAvailable == 0 || need(full) <= machine.MemoryAvailable }
+	switch cfg.FullWindow {
+	case "on":
+		p.fullWindow = true
+	case "off":
+		p.fullWindow = s.window == 0
+	case "", "auto":
+		p.fullWindow = s.window == 0 || fits(true)
+	default:
+		return fail(fmt.Sprintf("full window %q is unknown", cfg.FullWindow), "use auto, on or off")
+	}
+	if fits(p.fullWindow) {
+		return nil
+	}
+	advice := "choose a smaller context size or fewer sequences"
+	if cfg.NoMemoryMap {
+		advice = "keep memory mapping on, or choose a smaller model or context size"
+	}
+	return &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Advice: advice,
+		Detail: fmt.Sprintf("needs about %s of memory for %d cached tokens and %s is available",
+			mebibytes(need(p.fullWindow)), p.cells, mebibytes(machine.MemoryAvailable))}
+}
+
+// offload decides how many layers go to GPUs.
+func (p *plan) offload(cfg backend.Config, s *shape, bytes32 int64, gpus []Device) {
+	p.device = "CPU"
+	if len(gpus) == 0 || cfg.GPULayers == 0 {
+		return
+	}
+	var names []string
+	memory := int64(0)
+	for _, d := range gpus {
+		names = append(names, d.Description)
+		memory += d.MemoryFree
+	}
+	p.device = strings.Join(names, ", ")
+	if p.gpuLayers = cfg.GPULayers; p.gpuLayers > 0 {
+		return
+	}
+	// All that fit: a tenth of the memory, the buffers and the output layer stay free.
+	room := memory - memory/10 - s.computeBytes(p.batch, p.sequences) - s.output
+	perLayer := (s.weights-s.output+s.cacheBytes(p.cells, p.windowCells(s), true, bytes32))/int64(max(s.layers, 1)) + 1
+	p.gpuLayers = int(max(room, 0) / perLayer)
+	if p.gpuLayers >= s.layers {
+		p.gpuLayers = s.layers + 1 // the engine counts the output as a layer
+	}
+}
+
+// windowCells returns the size of the small cache of sliding-window layers, as the engine computes it.
+func (p *plan) windowCells(s *shape) int {
+	n := min(int64(p.cells), s.window*int64(p.sequences)+int64(p.batch))
+	return int((n + 255) / 256 * 256)
+}
+
+func (p *plan) contextParams() C.struct_llama_context_params {
+	c := C.llama_context_default_params()
+	c.n_ctx, c.n_batch, c.n_ubatch = C.uint32_t(p.cells), C.uint32_t(p.batch), C.uint32_t(p.batch)
+	c.n_seq_max = C.uint32_t(p.sequences)
+	c.n_threads, c.n_threads_batch = C.int32_t(p.threads), C.int32_t(p.threads)
+	c.flash_attn_type = p.flash
+	c.type_k, c.type_v = p.cacheType, p.cacheType
+	c.swa_full = C.bool(p.fullWindow)
+	c.kv_unified = true
+	c.offload_kqv = p.gpuLayers > 0
+	c.op_offload = p.gpuLayers > 0
+	return c
+}
+
+// shape is what memory depends on.
+type shape struct {
+	layers                    int
+	trained, window, vocab    int64
+	embedding                 int64
+	weights, output, repacked int64 // bytes; output is what lies outside the layers
+	perToken                  []int64
+	sliding                   []bool // which layers slide
+	ahead                     int64  // widest feed-forward times the experts used
+}
+
+// slidingPeriod says, per architecture, how many layers follow one another before one attends to everything; the others
+// slide. From llama.cpp's set_swa_pattern calls.
+var slidingPeriod = map[string]int{"gpt-oss": 2, "gemma2": 2, "gemma3": 6, "gemma3n": 5, "cohere2": 4, "exaone4": 4, "llama4": 4,
+	"olmo2": 4, "afmoe": 4, "smallthinker": 4}
+
+func newShape(files []*gguf.File) *shape {
+	f := files[0]
+	arch := f.Architecture()
+	key := func(name string, def int64) int64 {
+		if n, ok := f.Int(arch + "." + name); ok {
+			return n
+		}
+		return def
+	}
+	s := &shape{
+		layers: int(key("block_count", 0)), trained: key("context_length", 0), window: key("attention.sliding_window", 0),
+		embedding: key("embedding_length", 0),
+	}
+	if a, ok := f.Array("tokenizer.ggml.tokens"); ok {
+		s.vocab = int64(a.Len())
+	}
+	s.ahead = max(key("feed_forward_length", 0), key("expert_feed_forward_length", 0)*max(key("expert_used_count", 1), 1))
+	for _, part := range files {
+		for i := range part.Tensors {
+			t := &part.Tensors[i]
+			s.weights += t.Size
+			if !strings.HasPrefix(t.Name, "blk.") {
+				s.output += t.Size
+			}
+			switch t.Type.String() { // formats that the engine may rearrange in memory of its own
+			case "Q4_0", "Q4_K", "IQ4_NL", "Q2_K":
+				s.repacked += t.Size
+			}
+		}
+	}
+	heads := key("attention.head_count", 1)
+	keyLength := key("attention.key_length", s.embedding/max(heads, 1))
+	valueLength := key("attention.value_length", keyLength)
+	kv, isArray := f.Array(arch + ".attention.head_count_kv")
+	period := slidingPeriod[arch]
+	for i := range s.layers {
+		n := key("attention.head_count_kv", heads)
+		if isArray && i < kv.Len() {
+			n, _ = kv.Int(i)
+		}
+		s.perToken = append(s.perToken, n*(keyLength+valueLength))
+		s.sliding = append(s.sliding, s.window > 0 && period > 0 && i%period < period-1)
+	}
+	if s.window < 0 || s.window > maxContext {
+		s.window = 0
+	}
+	return s
+}
+
+// cacheBytes is the size of the cache, in which sliding layers have window cells unless full.
+func (s *shape) cacheBytes(cells, window int, full bool, bytes32 int64) int64 {
+	sum := 0.0
+	for i, values := range s.perToken {
+		n := cells
+		if s.sliding[i] && !full {
+			n = window
+		}
+		sum += float64(values) * float64(bytes32) / 32 * float64(n)
+	}
+	return clamp(sum)
+}
+
+// computeBytes is about what the engine's buffers take: logits, and a few activations for every token of a batch.
+func (s *shape) computeBytes(batch, sequences int) int64 {
+	return clamp(float64(s.vocab)*4*float64(sequences) + float64(batch)*4*(8*float64(s.embedding)+3*float64(s.ahead)) + 64<<20)
+}
+
+func clamp(x float64) int64 {
+	if x >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(x)
+}
+
+func mebibytes(n int64) string { return strconv.FormatInt((n+1<<20-1)>>20, 10) + " MiB" }

@@ -1,0 +1,184 @@
+// The engine reports failure in four ways: return values, C++ exceptions, assertions (ggml_abort) and log lines. This
+// file turns all of them into return values with a line of text.
+//
+// Assertions: ggml_abort calls a handler before it ends the process. On a thread that is inside a guarded call the handler
+// throws, which unwinds through the engine's frames (C included: unwind tables are the default on every supported
+// platform) to the engine's own handler for exceptions or to the guard. What the engine held may leak, and a context
+// that failed so must not be used again. Elsewhere, such as on a compute thread, the process ends as the engine means it to.
+
+#include "shim.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+// Implemented in Go.
+extern "C" void runnerLog(int level, char * text);
+extern "C" int runnerProgress(uintptr_t handle, float fraction);
+
+namespace {
+
+struct assertion : std::exception {
+    std::string text;
+    explicit assertion(const char * t) : text(t) {}
+    const char * what() const noexcept override { return text.c_str(); }
+};
+
+std::atomic<int> log_level{GGML_LOG_LEVEL_NONE};
+
+thread_local int         guards = 0;
+thread_local std::string last_error;
+
+void on_log(enum ggml_log_level level, const char * text, void *) {
+    if (guards > 0 && level == GGML_LOG_LEVEL_ERROR) {
+        last_error = text;
+    }
+    const int least = log_level.load(std::memory_order_relaxed);
+    if (least != GGML_LOG_LEVEL_NONE && (int) level >= least) {
+        runnerLog((int) level, const_cast<char *>(text));
+    }
+}
+
+void on_abort(const char * text) {
+    if (guards > 0) {
+        throw assertion(text);
+    }
+    std::fprintf(stderr, "%s\n", text);
+}
+
+void set(struct shim_error * err, const char * text) {
+    std::snprintf(err->text, sizeof err->text, "%s", text);
+    for (size_t n = std::strlen(err->text); n > 0 && err->text[n - 1] == '\n'; n--) {
+        err->text[n - 1] = 0;
+    }
+}
+
+// guarded runs f and returns what it returns, or failed when it threw or asserted.
+template <typename T, typename F> T guarded(struct shim_error * err, T failed, F f) {
+    struct scope {
+        scope() { guards++; }
+        ~scope() { guards--; }
+    } inside;
+    last_error.clear();
+    err->text[0] = 0;
+    try {
+        T result = f();
+        set(err, last_error.c_str());
+        return result;
+    } catch (const std::bad_alloc &) {
+        set(err, "out of memory");
+    } catch (const std::exception & e) {
+        set(err, e.what());
+    } catch (...) {
+        set(err, "unknown exception");
+    }
+    return failed;
+}
+
+bool on_progress(float fraction, void * data) {
+    return runnerProgress((uintptr_t) data, fraction) != 0;
+}
+
+bool is_set(void * data) {
+    return __atomic_load_n(static_cast<const int32_t *>(data), __ATOMIC_RELAXED) != 0;
+}
+
+} // namespace
+
+extern "C" void shim_start(void) {
+    ggml_set_abort_callback(on_abort);
+    llama_log_set(on_log, nullptr);
+    llama_backend_init();
+}
+
+extern "C" void shim_log_level(int level) {
+    log_level.store(level, std::memory_order_relaxed);
+}
+
+extern "C" struct llama_model * shim_load(const char * path, struct llama_model_params params, uintptr_t progress,
+                                          struct shim_error * err) {
+    return guarded<llama_model *>(err, nullptr, [&] {
+        // Without a callback of ours the engine would print dots to its log.
+        params.progress_callback = progress ? on_progress : [](float, void *) { return true; };
+        params.progress_callback_user_data = (void *) progress;
+        return llama_model_load_from_file(path, params);
+    });
+}
+
+extern "C" struct llama_context * shim_context(struct llama_model * model, struct llama_context_params params,
+                                               struct ggml_threadpool * pool, const int32_t * cancel,
+                                               struct shim_error * err) {
+    return guarded<llama_context *>(err, nullptr, [&] {
+        params.abort_callback = is_set;
+        params.abort_callback_data = const_cast<int32_t *>(cancel);
+        llama_context * ctx = llama_init_from_model(model, params);
+        if (ctx && pool) {
+            llama_attach_threadpool(ctx, pool, pool);
+        }
+        return ctx;
+    });
+}
+
+extern "C" int32_t shim_decode(struct llama_context * ctx, const struct llama_batch * batch, struct shim_error * err) {
+    return guarded<int32_t>(err, SHIM_FAILED, [&] { return llama_decode(ctx, *batch); });
+}
+
+extern "C" float * shim_logits(struct llama_context * ctx, int32_t index) {
+    struct shim_error ignored;
+    return guarded<float *>(&ignored, nullptr, [&] { return llama_get_logits_ith(ctx, index); });
+}
+
+extern "C" int32_t shim_tokenize(const struct llama_vocab * vocab, const char * text, int32_t length, llama_token * tokens,
+                                 int32_t room) {
+    struct shim_error ignored;
+    return guarded<int32_t>(&ignored, INT32_MIN, [&] {
+        return llama_tokenize(vocab, text, length, tokens, room, false, false);
+    });
+}
+
+extern "C" bool shim_fork(struct llama_context * ctx, llama_seq_id src, llama_seq_id dst, llama_pos window_start,
+                          struct shim_error * err) {
+    return guarded<bool>(err, false, [&] {
+        llama_memory_t mem = llama_get_memory(ctx);
+        llama_memory_seq_cp(mem, src, dst, -1, -1);
+        if (window_start < 0) {
+            return true;
+        }
+        // The interface cannot address the sliding-window cells alone, except by saving and restoring them. So src
+        // lets go of all that lies before the window, its window is saved and restored as dst's, which frees dst's share
+        // of the old cells, and src takes back from dst what is left before the window: the other layers' cells.
+        if (window_start > 0) {
+            llama_memory_seq_rm(mem, src, 0, window_start);
+        }
+        const llama_state_seq_flags partial = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
+        std::vector<uint8_t> state(llama_state_seq_get_size_ext(ctx, src, partial));
+        const size_t size = llama_state_seq_get_data_ext(ctx, state.data(), state.size(), src, partial);
+        const bool ok = size > 0 && llama_state_seq_set_data_ext(ctx, state.data(), size, dst, partial) > 0;
+        if (window_start > 0) {
+            llama_memory_seq_cp(mem, dst, src, 0, window_start);
+        }
+        if (!ok) {
+            llama_memory_seq_rm(mem, dst, -1, -1);
+        }
+        return ok;
+    });
+}
+
+extern "C" struct ggml_backend_feature shim_feature(ggml_backend_reg_t reg, size_t i) {
+    const auto features = (ggml_backend_get_features_t) ggml_backend_reg_get_proc_address(reg, "ggml_backend_get_features");
+    const struct ggml_backend_feature none = {nullptr, nullptr};
+    if (!features) {
+        return none;
+    }
+    for (const struct ggml_backend_feature * f = features(reg); f && f->name; f++) {
+        if (i-- == 0) {
+            return *f;
+        }
+    }
+    return none;
+}

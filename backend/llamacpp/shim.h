@@ -1,0 +1,54 @@
+// What stands between Go and the engine: every call that may throw or assert goes through here, so that a failure is a
+// return value. See shim.cpp.
+#ifndef RUNNER_SHIM_H
+#define RUNNER_SHIM_H
+
+#include "capi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// SHIM_FAILED is what guarded calls that return a count or a status give when the engine threw or asserted.
+enum { SHIM_FAILED = -1000 };
+
+// shim_error receives one line on failure, the engine's last error message or what it threw; never NULL in calls.
+struct shim_error {
+    char text[512];
+};
+
+// shim_start installs the log and assertion handlers and starts the engine; call it once, before all else.
+void shim_start(void);
+
+// shim_log_level sets the least severe ggml_log_level that reaches runnerLog; GGML_LOG_LEVEL_NONE passes nothing.
+void shim_log_level(int level);
+
+// shim_load opens a model; progress, when not zero, is a handle for runnerProgress. NULL on failure.
+struct llama_model * shim_load(const char * path, struct llama_model_params params, uintptr_t progress, struct shim_error * err);
+
+// shim_context makes a context whose computations stop soon after *cancel becomes nonzero. NULL on failure.
+struct llama_context * shim_context(struct llama_model * model, struct llama_context_params params,
+                                    struct ggml_threadpool * pool, const int32_t * cancel, struct shim_error * err);
+
+// shim_decode is llama_decode; SHIM_FAILED leaves the context unusable.
+int32_t shim_decode(struct llama_context * ctx, const struct llama_batch * batch, struct shim_error * err);
+
+// shim_logits returns the logits of a batch index that asked for them, or NULL.
+float * shim_logits(struct llama_context * ctx, int32_t index);
+
+// shim_tokenize is llama_tokenize without special tokens; it is safe to call from several threads.
+int32_t shim_tokenize(const struct llama_vocab * vocab, const char * text, int32_t length, llama_token * tokens, int32_t room);
+
+// shim_fork makes dst, which is empty, an equal of src. With window_start below zero they share every cell. Otherwise the
+// engine keeps sliding-window layers in a smaller cache, whose shared cells it could not reuse when the window moves
+// on; then each keeps its own cells there, from position window_start. False when there is no room; dst is then empty.
+bool shim_fork(struct llama_context * ctx, llama_seq_id src, llama_seq_id dst, llama_pos window_start, struct shim_error * err);
+
+// shim_feature returns the i-th feature of a device registry; its name is NULL when there are no more.
+struct ggml_backend_feature shim_feature(ggml_backend_reg_t reg, size_t i);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

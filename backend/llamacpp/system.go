@@ -1,0 +1,56 @@
+package llamacpp
+
+// #include "shim.h"
+import "C"
+
+// Device is something that the engine can compute on besides the CPU.
+type Device struct {
+	// Name is the engine's, for instance "CUDA0"; Description is for people.
+	Name, Description string
+	// MemoryFree and MemoryTotal are in bytes.
+	MemoryFree, MemoryTotal int64
+}
+
+// Feature is a processor feature that the engine was compiled to use, or a library that it was built with.
+type Feature struct{ Backend, Name, Value string }
+
+// System is what the engine sees.
+type System struct {
+	Machine  Machine
+	Devices  []Device
+	Features []Feature
+}
+
+// SystemInfo starts the engine, if need be, and reports what it can use. It may be called from any goroutine.
+func SystemInfo() (System, error) {
+	if err := start(); err != nil {
+		return System{}, err
+	}
+	s := System{Machine: ThisMachine(), Devices: devices()}
+	for i := range C.ggml_backend_reg_count() {
+		reg := C.ggml_backend_reg_get(i)
+		for j := C.size_t(0); ; j++ {
+			f := C.shim_feature(reg, j)
+			if f.name == nil {
+				break
+			}
+			s.Features = append(s.Features, Feature{C.GoString(C.ggml_backend_reg_name(reg)), C.GoString(f.name), C.GoString(f.value)})
+		}
+	}
+	return s, nil
+}
+
+// devices lists the GPUs. The engine has been started.
+func devices() []Device {
+	var list []Device
+	for i := range C.ggml_backend_dev_count() {
+		d := C.ggml_backend_dev_get(i)
+		if kind := C.ggml_backend_dev_type(d); kind != C.GGML_BACKEND_DEVICE_TYPE_GPU && kind != C.GGML_BACKEND_DEVICE_TYPE_IGPU {
+			continue
+		}
+		var free, total C.size_t
+		C.ggml_backend_dev_memory(d, &free, &total)
+		list = append(list, Device{C.GoString(C.ggml_backend_dev_name(d)), C.GoString(C.ggml_backend_dev_description(d)), int64(free), int64(total)})
+	}
+	return list
+}

@@ -1,0 +1,158 @@
+package llamacpp
+
+// #include "shim.h"
+import "C"
+
+import (
+	"errors"
+	"sort"
+	"strings"
+	"unicode/utf8"
+	"unsafe"
+
+	"runner/backend"
+)
+
+// Tokenize implements backend.Model.
+func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, error) {
+	if m.closed {
+		return dst, backend.ErrClosed
+	}
+	return m.text.append(dst, text)
+}
+
+// textTokenizer tokenizes plain text with the engine, in pieces that keep three promises the engine does not make: names of
+// control tokens stay text, invalid UTF-8 stays as it is, and long words do not exhaust the stack of its regular
+// expressions.
+type textTokenizer struct {
+	vocab *C.struct_llama_vocab
+	// names are the texts that must not become one token, by their first byte.
+	names [256][]string
+	bytes [256]backend.Token
+}
+
+func newTextTokenizer(c *C.struct_llama_vocab, v *backend.Vocab) *textTokenizer {
+	t := &textTokenizer{vocab: c}
+	for i := range t.bytes {
+		t.bytes[i] = backend.NoToken
+	}
+	for i := range v.Len() {
+		id := backend.Token(i)
+		p := v.Piece(id)
+		switch v.Kind(id) {
+		case backend.Control:
+			if len(p) > 1 {
+				t.names[p[0]] = append(t.names[p[0]], p)
+			}
+		case backend.UserDefined:
+			if isTag(p) {
+				t.names[p[0]] = append(t.names[p[0]], p)
+			}
+		case backend.Normal, backend.Byte:
+			if len(p) == 1 && (t.bytes[p[0]] == backend.NoToken || v.Kind(id) == backend.Byte) {
+				t.bytes[p[0]] = id
+			}
+		}
+	}
+	for _, list := range t.names {
+		sort.Slice(list, func(i, j int) bool { return len(list[i]) > len(list[j]) })
+	}
+	return t
+}
+
+// isTag reports whether a user-defined token marks structure, such as <think> or [TOOL_CALLS], rather than being text
+// that is matched whole, such as runs of spaces.
+func isTag(p string) bool {
+	if len(p) < 3 {
+		return false
+	}
+	a, b := p[0], p[len(p)-1]
+	return a == '<' && b == '>' || a == '[' && b == ']'
+}
+
+// maxRun is the longest text given to the engine at once, in bytes. Its regular expressions recurse per character.
+const maxRun = 4 << 10
+
+func (t *textTokenizer) append(dst []backend.Token, text string) ([]backend.Token, error) {
+	start := 0
+	var err error
+	for i := 0; i < len(text) && err == nil; {
+		if r, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
+			if dst, err = t.runs(dst, text[start:i]); err != nil {
+				break
+			}
+			id := t.bytes[text[i]]
+			if id == backend.NoToken {
+				return dst, errors.New("text is not valid UTF-8 and the vocabulary has no token for one of its bytes")
+			}
+			dst = append(dst, id)
+			i++
+			start = i
+			continue
+		} else if name := t.nameAt(text[i:]); name != "" {
+			// Cut inside the name, so that neither part is one.
+			dst, err = t.runs(dst, text[start:i+1])
+			i++
+			start = i
+		} else {
+			i += size
+		}
+	}
+	if err != nil {
+		return dst, err
+	}
+	return t.runs(dst, text[start:])
+}
+
+func (t *textTokenizer) nameAt(text string) string {
+	for _, name := range t.names[text[0]] {
+		if strings.HasPrefix(text, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// runs tokenizes text in stretches of at most maxRun bytes, cut before a space that follows another character where there
+// is one, since words do not reach across.
+func (t *textTokenizer) runs(dst []backend.Token, text string) ([]backend.Token, error) {
+	for len(text) > maxRun {
+		cut := 0
+		for i := maxRun; i > maxRun/2; i-- {
+			if text[i] == ' ' && isLetter(text[i-1]) && isLetter(text[i+1]) {
+				cut = i
+				break
+			}
+		}
+		for cut == 0 || !utf8.RuneStart(text[cut]) {
+			if cut == 0 {
+				cut = maxRun
+			} else {
+				cut--
+			}
+		}
+		var err error
+		if dst, err = t.run(dst, text[:cut]); err != nil {
+			return dst, err
+		}
+		text = text[cut:]
+	}
+	return t.run(dst, text)
+}
+
+func isLetter(b byte) bool { return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' }
+
+func (t *textTokenizer) run(dst []backend.Token, text string) ([]backend.Token, error) {
+	if text == "" {
+		return dst, nil
+	}
+	var room [maxRun + 16]C.llama_token
+	n := C.shim_tokenize(t.vocab, (*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.int32_t(len(text)), &room[0], C.int32_t(len(room)))
+	if n < 0 {
+		return dst, errors.New("the engine cannot tokenize the text")
+	}
+	for _, id := range room[:n] {
+		dst = append(dst, backend.Token(id))
+	}
+	return dst, nil
+}

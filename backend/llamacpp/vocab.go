@@ -1,0 +1,129 @@
+package llamacpp
+
+// #include "shim.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"runner/backend"
+	"runner/backend/gguf"
+)
+
+// newVocab builds the vocabulary. Bytes come from the engine. Kinds come from the file, since the engine turns some
+// control tokens of harmony into text; what it makes a control token beyond the file's is believed.
+func newVocab(v *C.struct_llama_vocab, f *gguf.File) (*backend.Vocab, error) {
+	n := int(C.llama_vocab_n_tokens(v))
+	if n <= 0 || C.llama_vocab_type(v) == C.LLAMA_VOCAB_TYPE_NONE {
+		return nil, errors.New("the model has no vocabulary")
+	}
+	c := backend.VocabConfig{
+		Pieces: make([]string, n), Kinds: make([]backend.TokenKind, n),
+		BOS: special(f, "bos", n), EOS: special(f, "eos", n), AddBOS: bool(C.llama_vocab_get_add_bos(v)),
+	}
+	types, _ := f.Array("tokenizer.ggml.token_type")
+	texts, _ := f.Array("tokenizer.ggml.tokens")
+	buf := make([]byte, 256)
+	harmony := map[string]bool{}
+	for i := range n {
+		t := C.llama_token(i)
+		kind := kindOf(C.llama_vocab_get_attr(v, t))
+		if types != nil && i < types.Len() && kind != backend.Control {
+			k, _ := types.Int(i)
+			kind = kindOfType(k, kind)
+		}
+		piece, err := pieceOf(v, t, &buf)
+		if err != nil {
+			return nil, err
+		}
+		if piece == "" && kind == backend.Byte && texts != nil && i < texts.Len() {
+			if b, ok := byteName(texts.String(i)); ok { // a byte-level vocabulary that has such tokens all the same
+				piece = string([]byte{b})
+			}
+		}
+		c.Pieces[i], c.Kinds[i] = piece, kind
+		if kind == backend.Control && (piece == "<|return|>" || piece == "<|channel|>") {
+			harmony[piece] = true
+		}
+		if bool(C.llama_vocab_is_eog(v, t)) && (kind == backend.Control || backend.Token(i) == c.EOS) {
+			c.EOG = append(c.EOG, backend.Token(i))
+		}
+	}
+	if len(harmony) == 2 {
+		kept := c.EOG[:0]
+		for _, t := range c.EOG {
+			if c.Pieces[t] != "<|end|>" { // ends a message, not the turn
+				kept = append(kept, t)
+			}
+		}
+		c.EOG = kept
+		if c.EOS != backend.NoToken && c.Pieces[c.EOS] == "<|end|>" {
+			c.EOS = backend.NoToken
+		}
+	}
+	return backend.NewVocab(c)
+}
+
+// special reads a token id from the metadata; the engine would make up defaults for what is not there.
+func special(f *gguf.File, name string, n int) backend.Token {
+	id, ok := f.Int("tokenizer.ggml." + name + "_token_id")
+	if !ok || id < 0 || id >= int64(n) {
+		return backend.NoToken
+	}
+	return backend.Token(id)
+}
+
+// pieceOf returns a token's bytes; buf grows as needed.
+func pieceOf(v *C.struct_llama_vocab, t C.llama_token, buf *[]byte) (string, error) {
+	for range 2 {
+		p := (*C.char)(unsafe.Pointer(&(*buf)[0]))
+		n := int(C.llama_token_to_piece(v, t, p, C.int32_t(len(*buf)), 0, true))
+		if n >= 0 {
+			return string((*buf)[:n]), nil
+		}
+		*buf = make([]byte, -n)
+	}
+	return "", fmt.Errorf("token %d has no text", int(t))
+}
+
+// byteName reads the name of a byte token, for instance "<0x0A>".
+func byteName(s string) (b byte, ok bool) {
+	if len(s) != 6 {
+		return 0, false
+	}
+	_, err := fmt.Sscanf(s, "<0x%02X>", &b)
+	return b, err == nil
+}
+
+func kindOf(attr C.enum_llama_token_attr) backend.TokenKind {
+	switch {
+	case attr&(C.LLAMA_TOKEN_ATTR_CONTROL|C.LLAMA_TOKEN_ATTR_UNKNOWN) != 0:
+		return backend.Control
+	case attr&C.LLAMA_TOKEN_ATTR_USER_DEFINED != 0:
+		return backend.UserDefined
+	case attr&C.LLAMA_TOKEN_ATTR_BYTE != 0:
+		return backend.Byte
+	case attr&C.LLAMA_TOKEN_ATTR_UNUSED != 0:
+		return backend.Unused
+	}
+	return backend.Normal
+}
+
+// kindOfType maps GGUF's token types, or returns def for numbers that it does not define.
+func kindOfType(t int64, def backend.TokenKind) backend.TokenKind {
+	switch t {
+	case 1:
+		return backend.Normal
+	case 2, 3: // unknown and control
+		return backend.Control
+	case 4:
+		return backend.UserDefined
+	case 5:
+		return backend.Unused
+	case 6:
+		return backend.Byte
+	}
+	return def
+}

@@ -1,0 +1,70 @@
+package random
+
+import (
+	"encoding/binary"
+	"io"
+	"math"
+	"math/rand/v2"
+
+	"runner/backend/gguf"
+)
+
+// fill writes the tensor's data. Blocks are drawn in their stored form, so that gigabytes take seconds.
+func (t *tensor) fill(w io.Writer, r *rand.Rand) error {
+	elements, _ := t.Type.Block()
+	var block []byte
+	for n := t.Elements() / elements; n > 0; n-- {
+		switch t.Type {
+		case gguf.Q8_0:
+			block = q8Block(block[:0], r, t.deviation)
+		case gguf.MXFP4:
+			block = fp4Block(block[:0], r, t.deviation)
+		default:
+			x := 1.0
+			if t.deviation > 0 {
+				x = r.NormFloat64() * t.deviation
+			}
+			block = binary.LittleEndian.AppendUint32(block[:0], math.Float32bits(float32(x)))
+		}
+		if _, err := w.Write(block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// q8Block draws 32 bytes evenly from -127 to 127 under a scale.
+func q8Block(b []byte, r *rand.Rand, deviation float64) []byte {
+	const even = 73.6 // deviation of the integers from -127 to 127
+	b = binary.LittleEndian.AppendUint16(b, half(deviation/even))
+	for range 4 {
+		x := r.Uint64()
+		for range 8 {
+			v := int8(x)
+			if v == -128 {
+				v = 127
+			}
+			b = append(b, byte(v))
+			x >>= 8
+		}
+	}
+	return b
+}
+
+// fp4Block draws 32 four-bit floats evenly from their 16 codes under a power-of-two scale.
+func fp4Block(b []byte, r *rand.Rand, deviation float64) []byte {
+	const even = 2.915 // deviation of 0, 0.5, 1, 1.5, 2, 3, 4, 6 with both signs
+	b = append(b, byte(127+int(math.Round(math.Log2(deviation/even)))))
+	b = binary.LittleEndian.AppendUint64(b, r.Uint64())
+	return binary.LittleEndian.AppendUint64(b, r.Uint64())
+}
+
+// half converts a positive number in the normal range of IEEE 754 binary16, truncating.
+func half(x float64) uint16 {
+	bits := math.Float32bits(float32(x))
+	exponent := int(bits>>23&0xff) - 127 + 15
+	if exponent <= 0 {
+		return 1 << 10 // the smallest normal number
+	}
+	return uint16(exponent)<<10 | uint16(bits>>13&0x3ff)
+}

@@ -1,0 +1,97 @@
+package random
+
+import "fmt"
+
+// vocabulary is a byte-level BPE vocabulary in the form of GGUF's tokenizer keys.
+type vocabulary struct {
+	tokens []string
+	types  []int32
+	merges []string
+	ids    map[string]uint32
+}
+
+// Token types of GGUF.
+const (
+	normalType  = 1
+	controlType = 3
+)
+
+// specials are harmony's control tokens by their distance from the first, as in o200k_harmony.
+var specials = map[int]string{0: "<|startoftext|>", 1: "<|endoftext|>", 4: "<|return|>", 5: "<|constrain|>", 7: "<|channel|>",
+	8: "<|start|>", 9: "<|end|>", 10: "<|message|>", 14: "<|call|>"}
+
+// newVocabulary makes n tokens: 256 bytes, pieces that merge, and 16 control tokens, or 1,090 in the real size.
+func newVocabulary(n int) (*vocabulary, error) {
+	control := 16
+	if n >= 201088 {
+		control = 1090
+	}
+	if n < 256+control {
+		return nil, fmt.Errorf("a vocabulary of %d tokens has no room for 256 bytes and %d control tokens", n, control)
+	}
+	v := &vocabulary{ids: map[string]uint32{}}
+	for b := range 256 {
+		v.add(string(printable(byte(b))), normalType)
+	}
+	v.pieces(n - control)
+	for i := range control {
+		name, ok := specials[i]
+		if !ok {
+			name = fmt.Sprintf("<|reserved_%d|>", len(v.tokens))
+		}
+		v.add(name, controlType)
+	}
+	return v, nil
+}
+
+func (v *vocabulary) id(token string) uint32 { return v.ids[token] }
+
+func (v *vocabulary) add(token string, kind int32) bool {
+	if _, dup := v.ids[token]; dup {
+		return false
+	}
+	v.ids[token] = uint32(len(v.tokens))
+	v.tokens = append(v.tokens, token)
+	v.types = append(v.types, kind)
+	return true
+}
+
+// pieces adds merges until there are n tokens: pairs of frequent letters, with and without a space before them, then these
+// with one more letter, and so on.
+func (v *vocabulary) pieces(n int) {
+	const letters = "etaoinshrdlcumwfgypbvkjxqz"
+	space := string(printable(' '))
+	last := []string{space}
+	for _, l := range letters {
+		last = append(last, string(l))
+	}
+	for len(v.tokens) < n {
+		var grown []string
+		for _, p := range last {
+			for _, l := range letters {
+				if len(v.tokens) == n {
+					return
+				}
+				if v.add(p+string(l), normalType) {
+					v.merges = append(v.merges, p+" "+string(l))
+					grown = append(grown, p+string(l))
+				}
+			}
+		}
+		last = grown
+	}
+}
+
+// printable maps a byte to the character that stands for it in byte-level vocabularies (GPT-2).
+func printable(b byte) rune {
+	if b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae {
+		return rune(b)
+	}
+	n := rune(0)
+	for c := byte(0); c < b; c++ {
+		if !(c >= '!' && c <= '~' || c >= 0xa1 && c <= 0xac || c >= 0xae) {
+			n++
+		}
+	}
+	return 256 + n
+}
