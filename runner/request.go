@@ -56,6 +56,8 @@ type Request struct {
 	Stop []string
 	// Sampling chooses the tokens; its Seed, PenaltyStart are set by the runner.
 	Sampling backend.Sampling
+	// Logprobs attaches log probabilities to the answer's deltas; Sampling.TopLogprobs says how many alternatives.
+	Logprobs bool
 	// Seed makes a run repeatable; nil draws one, which Started reports.
 	Seed *uint64
 

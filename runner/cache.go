@@ -1,0 +1,135 @@
+package runner
+
+import (
+	"errors"
+
+	"runner/backend"
+)
+
+// shareAtLeast is the common prefix from which forking a sequence that is in use beats prefilling anew.
+const shareAtLeast = 16
+
+// prefixCache keeps the sequences of finished runs, so that a request that begins like one of them continues from it.
+// Only the scheduler's goroutine uses it.
+type prefixCache struct {
+	model backend.Model
+	idle  []idleSequence
+	clock uint64
+}
+
+type idleSequence struct {
+	seq  backend.Sequence
+	used uint64
+}
+
+// acquire returns a sequence that holds the longest prefix of tokens to be had, never all of them, since at least one
+// token has to be fed to get logits. It returns backend.ErrNoSequence when every sequence is in use.
+func (c *prefixCache) acquire(tokens []backend.Token, active []*lane) (seq backend.Sequence, err error) {
+	limit := len(tokens) - 1
+	best, bestLen := -1, 0
+	for i, s := range c.idle {
+		if n := commonPrefix(s.seq.Tokens(), tokens, limit); n > bestLen {
+			best, bestLen = i, n
+		}
+	}
+	var source backend.Sequence
+	for _, l := range active {
+		if l.seq == nil {
+			continue
+		}
+		if n := commonPrefix(l.seq.Tokens(), tokens, limit); n > bestLen && n >= shareAtLeast {
+			source, bestLen = l.seq, n
+		}
+	}
+	switch {
+	case source != nil:
+		if seq, err = c.fork(source); err != nil {
+			return nil, err
+		}
+	case best >= 0:
+		seq = c.takeOrFork(best, bestLen)
+	default:
+		return c.fresh()
+	}
+	if _, err := seq.Truncate(bestLen); err != nil {
+		seq.Close()
+		return c.fresh()
+	}
+	return seq, nil
+}
+
+// takeOrFork takes idle sequence i, or a fork of it when more of it would be lost than reused and there is room.
+func (c *prefixCache) takeOrFork(i, keep int) backend.Sequence {
+	s := c.idle[i].seq
+	if len(s.Tokens()) > 2*keep {
+		if f, err := s.Fork(); err == nil {
+			return f
+		}
+	}
+	c.idle = append(c.idle[:i], c.idle[i+1:]...)
+	return s
+}
+
+func (c *prefixCache) fork(s backend.Sequence) (backend.Sequence, error) {
+	for {
+		f, err := s.Fork()
+		if err == nil || !errors.Is(err, backend.ErrNoSequence) && !errors.Is(err, backend.ErrCacheFull) || !c.evict() {
+			return f, err
+		}
+	}
+}
+
+func (c *prefixCache) fresh() (backend.Sequence, error) {
+	for {
+		s, err := c.model.NewSequence()
+		if err == nil || !errors.Is(err, backend.ErrNoSequence) || !c.evict() {
+			return s, err
+		}
+	}
+}
+
+// release keeps a sequence for later; nil is ignored.
+func (c *prefixCache) release(s backend.Sequence) {
+	if s == nil {
+		return
+	}
+	if len(s.Tokens()) == 0 {
+		s.Close()
+		return
+	}
+	c.clock++
+	c.idle = append(c.idle, idleSequence{s, c.clock})
+}
+
+// evict closes the idle sequence that was used least recently and reports whether there was one.
+func (c *prefixCache) evict() bool {
+	if len(c.idle) == 0 {
+		return false
+	}
+	oldest := 0
+	for i := range c.idle {
+		if c.idle[i].used < c.idle[oldest].used {
+			oldest = i
+		}
+	}
+	c.idle[oldest].seq.Close()
+	c.idle = append(c.idle[:oldest], c.idle[oldest+1:]...)
+	return true
+}
+
+func (c *prefixCache) close() {
+	for _, s := range c.idle {
+		s.seq.Close()
+	}
+	c.idle = nil
+}
+
+func commonPrefix(a, b []backend.Token, limit int) int {
+	n := min(len(a), len(b), limit)
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return max(n, 0)
+}

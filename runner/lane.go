@@ -1,0 +1,41 @@
+package runner
+
+import (
+	"context"
+
+	"runner/backend"
+)
+
+// lane is one sequence's way through the scheduler: tokens to feed, then a token sampled per step. A run's main
+// output is a lane, and so is its summary pass.
+type lane struct {
+	ctx   context.Context
+	owner laneOwner
+	// seq is nil while the lane waits for one.
+	seq backend.Sequence
+	// tokens is the whole sequence as it shall be: what the engine holds already, then what is to be fed.
+	tokens []backend.Token
+	fed    int
+
+	sampling   backend.Sampling
+	constraint backend.Constraint
+
+	// age orders lanes by admission; the youngest yields when the cache is full.
+	age uint64
+	// done lanes leave at the end of the step.
+	done bool
+}
+
+// laneOwner is told what happens to a lane, on the scheduler's goroutine.
+type laneOwner interface {
+	// started is called when the lane got its sequence, with the number of tokens that were cached.
+	started(l *lane, cached int)
+	// accept takes the sampled token: it appends what is to be fed next to l.tokens, or sets l.done.
+	accept(l *lane, out *backend.Output)
+	// full is called when the lane cannot go on because the context or the cache has no room; it sets l.done.
+	full(l *lane)
+	// failed is called when the lane ends early; the lane is done.
+	failed(l *lane, err error)
+}
+
+func (l *lane) pending() int { return len(l.tokens) - l.fed }

@@ -1,0 +1,88 @@
+package runner
+
+import (
+	"fmt"
+	"strings"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+// output takes a turn's tokens apart and sends what may be seen of them.
+type output struct {
+	stream *stream
+	split  *reasoning.Splitter
+	stop   *reasoning.StopFilter
+	policy reasoning.Visibility
+
+	// reasoned, answered and calls say what has come so far, seen or not.
+	reasoned, answered bool
+	calls              int
+	// thoughts is the reasoning as text, kept only for the summary's guard.
+	thoughts strings.Builder
+	keep     bool
+	onAnswer func()
+}
+
+func newOutput(t *turn, start chattemplate.Start) (*output, error) {
+	o := &output{
+		stream: t.out, policy: t.req.Visibility, keep: t.req.Visibility == reasoning.VisibilitySummary,
+		onAnswer: t.answerBegins,
+	}
+	var err error
+	o.stop = reasoning.NewStopFilter(t.req.Stop, o.take)
+	tools := make([]string, len(t.req.Tools))
+	for i, tool := range t.req.Tools {
+		tools[i] = tool.Name
+	}
+	o.split, err = reasoning.NewSplitter(reasoning.SplitterConfig{
+		Format: t.r.Format(), Vocab: t.r.model.Vocab(), Start: start, Emit: o.stop.Push,
+		Tools: tools, CallID: func(i int) string { return fmt.Sprintf("call_%016x%02d", t.seed, i) },
+		Markers: t.strategy == reasoning.StrategyMarkers, Separator: "\n\n", Logprobs: t.req.Logprobs,
+	})
+	return o, err
+}
+
+// push takes a token; sampled is nil for one that was forced.
+func (o *output) push(tok backend.Token, sampled *backend.Output) {
+	// A lenient splitter has no errors.
+	_ = o.split.PushOutput(tok, sampled)
+}
+
+func (o *output) finish() {
+	_ = o.split.Finish()
+	o.stop.Finish()
+}
+
+func (o *output) segment() reasoning.Segment { return o.split.State().Segment }
+
+// take notes what an event says and sends it on.
+func (o *output) take(e reasoning.Event) {
+	switch {
+	case e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Reasoning:
+		o.reasoned = true
+		if o.keep {
+			o.thoughts.WriteString(e.Text)
+		}
+	case e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer:
+		if !o.answered {
+			o.answered = true
+			o.onAnswer()
+		}
+	case e.Kind == reasoning.SegmentStart && e.Segment == reasoning.ToolCall:
+		o.calls++
+	}
+	o.send(e)
+}
+
+// send passes an event through the visibility policy to the reader.
+func (o *output) send(e reasoning.Event) {
+	if o.policy.Shows(&e) {
+		o.stream.send(e)
+	}
+}
+
+func (o *output) warn(code, text string) {
+	o.send(reasoning.Event{Kind: reasoning.Warning, Code: code, Text: text})
+}

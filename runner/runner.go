@@ -1,0 +1,218 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+// Errors that end a run, wrapped.
+var (
+	// ErrClosed: the runner was closed.
+	ErrClosed = errors.New("runner is closed")
+	// ErrQueueFull: as many requests as Config.Queue wait already; try again later.
+	ErrQueueFull = errors.New("too many requests are waiting")
+)
+
+// Runner generates with one model. Its methods may be called from any goroutine.
+type Runner struct {
+	model    backend.Model
+	info     backend.Info
+	cfg      Config
+	template *chattemplate.Template
+
+	sched   *scheduler
+	queued  atomic.Int64
+	cancel  context.CancelFunc
+	stopped chan struct{}
+	once    sync.Once
+	closed  error
+}
+
+// New takes ownership of a model and starts to serve it. On an error the model stays the caller's.
+func New(model backend.Model, cfg Config) (*Runner, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Seed == nil {
+		cfg.Seed = randomSeed
+	}
+	if cfg.PrefillChunk <= 0 {
+		cfg.PrefillChunk = 256
+	}
+	if cfg.Queue <= 0 {
+		cfg.Queue = 64
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	info := model.Info()
+	source := info.ChatTemplate
+	if cfg.ChatTemplate != "" {
+		source = cfg.ChatTemplate
+	}
+	template, err := chattemplate.New(chattemplate.Config{
+		Vocab: model.Vocab(), Tokenize: model.Tokenize, Source: source, ForceJinja: cfg.ChatTemplate != "",
+	})
+	if err != nil {
+		return nil, err
+	}
+	stop, cancel := context.WithCancel(context.Background())
+	r := &Runner{
+		model: model, info: info, cfg: cfg, template: template, cancel: cancel, stopped: make(chan struct{}),
+		sched: newScheduler(stop, model, cfg.PrefillChunk, cfg.Logger),
+	}
+	go func() {
+		defer close(r.stopped)
+		r.sched.loop()
+	}()
+	return r, nil
+}
+
+func randomSeed() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// Info describes the model.
+func (r *Runner) Info() backend.Info { return r.info }
+
+// Format describes how the model marks its reasoning.
+func (r *Runner) Format() chattemplate.Format { return r.template.Format() }
+
+// Close ends all runs with ErrClosed and frees the model. Closing twice is harmless.
+func (r *Runner) Close() error {
+	r.once.Do(func() {
+		r.cancel()
+		<-r.stopped
+		r.closed = r.model.Close()
+	})
+	return r.closed
+}
+
+// Generate runs one request and yields its events: Started first, Done last. An error ends the sequence in Done's
+// place: a *RequestError, a *PromptTooLongError, chattemplate's errors, ErrQueueFull, ErrClosed, the context's error or
+// the backend's. Leaving the loop early cancels the run.
+func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.Event, error] {
+	return func(yield func(reasoning.Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		t, err := r.newTurn(ctx, req)
+		if err != nil {
+			yield(reasoning.Event{}, err)
+			return
+		}
+		if r.queued.Add(1) > int64(r.cfg.Queue)+int64(r.info.Sequences) {
+			r.queued.Add(-1)
+			yield(reasoning.Event{}, ErrQueueFull)
+			return
+		}
+		defer r.queued.Add(-1)
+		if err := r.sched.do(ctx, t.begin); err != nil {
+			yield(reasoning.Event{}, err)
+			return
+		}
+		var events []reasoning.Event
+		for {
+			var end bool
+			events, end, err = t.out.next(events)
+			for i := range events {
+				if !yield(events[i], nil) {
+					cancel()
+					return
+				}
+			}
+			if end {
+				if err != nil {
+					yield(reasoning.Event{}, err)
+				}
+				return
+			}
+		}
+	}
+}
+
+// Validate reports what of a request this runner cannot honour, before anything is rendered or generated.
+func (r *Runner) Validate(req *Request) error {
+	bad := func(field, advice, format string, args ...any) error {
+		return &RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
+	}
+	if len(req.Messages) == 0 {
+		return bad("Messages", "give at least one message", "there are none")
+	}
+	if err := req.Sampling.Validate(r.model.Vocab().Len()); err != nil {
+		return bad("Sampling", "", "%w", err)
+	}
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"Budget", req.Budget}, {"MaxTokens", req.MaxTokens}, {"SummaryTokens", req.SummaryTokens}} {
+		if f.value < 0 {
+			return bad(f.name, "", "%d is negative", f.value)
+		}
+	}
+	if len(req.Stop) > 16 {
+		return bad("Stop", "give at most 16", "%d stop strings", len(req.Stop))
+	}
+	for i, s := range req.Stop {
+		if s == "" || len(s) > 1024 {
+			return bad("Stop", "", "string %d has %d bytes; 1 to 1,024 are allowed", i, len(s))
+		}
+	}
+	efforts := []chattemplate.Effort{chattemplate.EffortDefault, chattemplate.EffortNone, chattemplate.EffortMinimal,
+		chattemplate.EffortLow, chattemplate.EffortMedium, chattemplate.EffortHigh}
+	if !slices.Contains(efforts, req.Effort) {
+		return bad("Effort", "use none, minimal, low, medium or high", "%q is not an effort", req.Effort)
+	}
+	if req.Visibility > reasoning.VisibilityFull {
+		return bad("Visibility", "use none, summary or full", "%d is not a visibility", req.Visibility)
+	}
+	_, err := r.strategy(req)
+	return err
+}
+
+// strategy says where the reasoning of a request comes from.
+func (r *Runner) strategy(req *Request) (reasoning.Strategy, error) {
+	marks := r.template.Format().Family != chattemplate.Plain
+	wanted := req.Visibility != reasoning.VisibilityNone ||
+		req.Effort != chattemplate.EffortDefault && req.Effort != chattemplate.EffortNone
+	switch req.Strategy {
+	case "", reasoning.StrategyAuto:
+		switch {
+		case marks:
+			return reasoning.StrategyNative, nil
+		case wanted && req.Effort != chattemplate.EffortNone:
+			return reasoning.StrategyMarkers, nil
+		default:
+			return reasoning.StrategyPosthoc, nil
+		}
+	case reasoning.StrategyNative:
+		if !marks {
+			return "", &RequestError{Field: "Strategy", Err: errors.New("this model does not mark its reasoning"),
+				Advice: "use auto, markers or posthoc"}
+		}
+		return req.Strategy, nil
+	case reasoning.StrategyMarkers, reasoning.StrategyPosthoc:
+		return req.Strategy, nil
+	case reasoning.StrategyJSON, reasoning.StrategyTool:
+		return "", &RequestError{Field: "Strategy", Err: fmt.Errorf("%q needs constrained decoding, which this version does not have", req.Strategy),
+			Advice: "use auto, native, markers or posthoc"}
+	default:
+		return "", &RequestError{Field: "Strategy", Err: fmt.Errorf("%q is not a strategy", req.Strategy),
+			Advice: "use auto, native, markers or posthoc"}
+	}
+}

@@ -1,0 +1,281 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"runner/backend"
+)
+
+// smallRun is the most pending tokens that count as decoding: a sampled token with what a format forces after it.
+const smallRun = 16
+
+// scheduler steps the model for all lanes. Everything in it belongs to the goroutine that runs loop, except inbox.
+type scheduler struct {
+	model        backend.Model
+	info         backend.Info
+	prefillChunk int
+	log          *slog.Logger
+
+	// inbox hands over work: admissions and, from outside, anything that has to happen between two steps.
+	inbox chan func()
+	stop  context.Context
+
+	cache   prefixCache
+	active  []*lane
+	waiting []*lane
+	ages    uint64
+	turn    int
+	broken  error
+	// hold keeps waiting lanes waiting after one had to give its sequence back, until another lane ends.
+	hold bool
+
+	inputs  []backend.Input
+	outputs []backend.Output
+	inStep  []*lane
+}
+
+func newScheduler(stop context.Context, model backend.Model, prefillChunk int, log *slog.Logger) *scheduler {
+	info := model.Info()
+	return &scheduler{
+		model: model, info: info, prefillChunk: min(prefillChunk, info.BatchSize), log: log,
+		inbox: make(chan func()), stop: stop,
+		cache:   prefixCache{model: model},
+		inputs:  make([]backend.Input, 0, info.Sequences),
+		outputs: make([]backend.Output, info.Sequences),
+	}
+}
+
+// loop runs until stop ends, then fails what is left and frees all sequences.
+func (s *scheduler) loop() {
+	for {
+		if len(s.active) == 0 && len(s.waiting) == 0 {
+			select {
+			case f := <-s.inbox:
+				f()
+			case <-s.stop.Done():
+			}
+		}
+		for drained := false; !drained; {
+			select {
+			case f := <-s.inbox:
+				f()
+			default:
+				drained = true
+			}
+		}
+		if s.stop.Err() != nil {
+			s.failAll(ErrClosed)
+			s.cache.close()
+			return
+		}
+		s.dropCancelled()
+		s.admit()
+		s.step()
+	}
+}
+
+// do runs f between two steps and waits for it; it reports false when the scheduler has stopped.
+func (s *scheduler) do(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	select {
+	case s.inbox <- func() { f(); close(done) }:
+		<-done
+		return nil
+	case <-s.stop.Done():
+		return ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// add queues a lane, behind all others or, for a part of a run that is under way, before them. Only on the
+// scheduler's goroutine.
+func (s *scheduler) add(l *lane, first bool) {
+	s.ages++
+	l.age = s.ages
+	if first {
+		s.waiting = slices.Insert(s.waiting, 0, l)
+		return
+	}
+	s.waiting = append(s.waiting, l)
+}
+
+// remove takes a lane out; its sequence goes back to the cache.
+func (s *scheduler) remove(l *lane) {
+	l.done, s.hold = true, false
+	if i := slices.Index(s.active, l); i >= 0 {
+		s.active = slices.Delete(s.active, i, i+1)
+	}
+	if i := slices.Index(s.waiting, l); i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+	}
+	s.cache.release(l.seq)
+	l.seq = nil
+}
+
+func (s *scheduler) fail(l *lane, err error) {
+	s.remove(l)
+	l.owner.failed(l, err)
+}
+
+func (s *scheduler) failAll(err error) {
+	for len(s.active) > 0 {
+		s.fail(s.active[0], err)
+	}
+	for len(s.waiting) > 0 {
+		s.fail(s.waiting[0], err)
+	}
+}
+
+func (s *scheduler) dropCancelled() {
+	for _, list := range [2]*[]*lane{&s.active, &s.waiting} {
+		for i := 0; i < len(*list); {
+			l := (*list)[i]
+			if l.ctx.Err() == nil {
+				i++
+				continue
+			}
+			s.fail(l, context.Cause(l.ctx))
+			i = 0
+		}
+	}
+}
+
+// admit gives sequences to waiting lanes, first come first served.
+func (s *scheduler) admit() {
+	if s.hold && len(s.active) > 0 {
+		return
+	}
+	for len(s.waiting) > 0 {
+		l := s.waiting[0]
+		seq, err := s.cache.acquire(l.tokens, s.active)
+		switch {
+		case errors.Is(err, backend.ErrNoSequence) && len(s.active) > 0:
+			return
+		case err != nil:
+			s.fail(l, fmt.Errorf("starting a sequence: %w", err))
+			continue
+		}
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+		l.seq, l.fed = seq, len(seq.Tokens())
+		s.active = append(s.active, l)
+		l.owner.started(l, l.fed)
+	}
+}
+
+// fill builds the next step's inputs: first what decodes, then prefill chunks, in turns.
+func (s *scheduler) fill() {
+	s.inputs, s.inStep = s.inputs[:0], s.inStep[:0]
+	room := s.info.BatchSize
+	for _, l := range s.active {
+		if p := l.pending(); p > 0 && p <= min(smallRun, room) {
+			room -= s.put(l, room)
+		}
+	}
+	if len(s.inputs) > 0 {
+		room = min(room, s.prefillChunk)
+	}
+	s.turn++
+	for i := range s.active {
+		l := s.active[(i+s.turn)%len(s.active)]
+		if room > 0 && l.pending() > 0 && !slices.Contains(s.inStep, l) {
+			room -= s.put(l, room)
+		}
+	}
+}
+
+func (s *scheduler) put(l *lane, room int) int {
+	n := min(l.pending(), room)
+	in := backend.Input{Sequence: l.seq, Tokens: l.tokens[l.fed : l.fed+n]}
+	if l.fed+n == len(l.tokens) {
+		in.Sampling, in.Constraint = &l.sampling, l.constraint
+	}
+	s.inputs = append(s.inputs, in)
+	s.inStep = append(s.inStep, l)
+	return n
+}
+
+// step runs one forward pass over the active lanes and hands out what was sampled.
+func (s *scheduler) step() {
+	for i := 0; i < len(s.active); {
+		l := s.active[i]
+		if len(l.tokens) <= s.info.ContextSize {
+			i++
+			continue
+		}
+		l.owner.full(l)
+		s.remove(l)
+	}
+	s.fill()
+	if len(s.inputs) == 0 {
+		return
+	}
+	// A lane that is alone can be interrupted inside the step; others must not suffer for one that is cancelled.
+	ctx := s.stop
+	if len(s.inStep) == 1 {
+		ctx = s.inStep[0].ctx
+	}
+	if err := s.model.Step(ctx, s.inputs, s.outputs); err != nil {
+		s.stepFailed(err)
+		return
+	}
+	for i, l := range s.inStep {
+		l.fed += len(s.inputs[i].Tokens)
+		if l.fed == len(l.tokens) {
+			l.owner.accept(l, &s.outputs[i])
+		}
+	}
+	for _, l := range s.inStep {
+		if l.done {
+			s.remove(l)
+		}
+	}
+}
+
+func (s *scheduler) stepFailed(err error) {
+	var in *backend.InputError
+	switch {
+	case errors.Is(err, backend.ErrCacheFull):
+		s.makeRoom()
+	case errors.As(err, &in) && in.Index >= 0 && in.Index < len(s.inStep):
+		l := s.inStep[in.Index]
+		if errors.Is(err, backend.ErrContextFull) {
+			l.owner.full(l)
+			s.remove(l)
+			return
+		}
+		s.fail(l, in.Err)
+	case len(s.inStep) == 1 && s.inStep[0].ctx.Err() != nil:
+		s.fail(s.inStep[0], context.Cause(s.inStep[0].ctx))
+	case s.stop.Err() != nil:
+	default:
+		s.log.Error("step failed", "lanes", len(s.inStep), "error", err)
+		if errors.Is(err, backend.ErrBroken) || errors.Is(err, backend.ErrClosed) {
+			s.broken = err
+		}
+		s.failAll(err)
+	}
+}
+
+// makeRoom frees cache: an idle sequence if there is one, else the youngest lane gives its sequence back and prefills
+// again later. A lane that is alone and still does not fit has reached its end.
+func (s *scheduler) makeRoom() {
+	if s.cache.evict() {
+		return
+	}
+	youngest := slices.MaxFunc(s.active, func(a, b *lane) int { return int(a.age) - int(b.age) })
+	if len(s.active) == 1 {
+		youngest.owner.full(youngest)
+		s.remove(youngest)
+		return
+	}
+	s.active = slices.DeleteFunc(s.active, func(l *lane) bool { return l == youngest })
+	youngest.seq.Close()
+	youngest.seq, youngest.fed = nil, 0
+	s.waiting = slices.Insert(s.waiting, 0, youngest)
+	s.hold = true
+}

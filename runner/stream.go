@@ -1,0 +1,66 @@
+package runner
+
+import (
+	"sync"
+
+	"runner/reasoning"
+)
+
+// stream carries events from the scheduler to one reader. Writing never blocks, so that a slow reader delays nobody;
+// what waits is bounded by the run's token limit. Two buffers swap roles, so that a steady stream does not allocate.
+type stream struct {
+	mu     sync.Mutex
+	events []reasoning.Event
+	closed bool
+	err    error
+	// wake holds at most one signal that there is something to read.
+	wake chan struct{}
+}
+
+func newStream() *stream { return &stream{wake: make(chan struct{}, 1)} }
+
+// send appends an event. After close it does nothing.
+func (s *stream) send(e reasoning.Event) {
+	s.mu.Lock()
+	if !s.closed {
+		s.events = append(s.events, e)
+	}
+	s.mu.Unlock()
+	s.signal()
+}
+
+// close ends the stream; err is what the reader gets after the events that were sent before.
+func (s *stream) close(err error) {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed, s.err = true, err
+	}
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *stream) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next waits for events and returns those sent since the last call; free is the slice that the last call returned,
+// whose memory is used again. At the end it returns no events, end and close's error.
+func (s *stream) next(free []reasoning.Event) (events []reasoning.Event, end bool, err error) {
+	for {
+		s.mu.Lock()
+		if len(s.events) > 0 {
+			events, s.events = s.events, free[:0]
+			s.mu.Unlock()
+			return events, false, nil
+		}
+		end, err = s.closed, s.err
+		s.mu.Unlock()
+		if end {
+			return nil, true, err
+		}
+		<-s.wake
+	}
+}

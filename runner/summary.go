@@ -1,0 +1,153 @@
+package runner
+
+import (
+	"strings"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+// summaryPass is the second, short generation that condenses the reasoning, in the same batches as the answer. Its
+// sequence begins with the prompt and the reasoning, so the prefix cache gives it a fork of the turn's own.
+type summaryPass struct {
+	turn   *turn
+	lane   lane
+	limit  int
+	split  *reasoning.Splitter
+	guard  *reasoning.Guard
+	opened bool
+	done   bool
+}
+
+// beginSummary starts the summary of the reasoning so far, once, if one was asked for.
+func (t *turn) beginSummary() {
+	if t.summarized || t.req.Visibility != reasoning.VisibilitySummary || t.reasoned == 0 {
+		return
+	}
+	prompt := reasoning.SummaryConciseV1
+	if t.req.DetailedSummary {
+		prompt = reasoning.SummaryDetailedV1
+	}
+	t.result.SummarySource = "reasoning"
+	t.startPass(t.lane.tokens[:t.reasoned], prompt)
+}
+
+// beginPosthoc starts an explanation of an answer that came without reasoning.
+func (t *turn) beginPosthoc() {
+	tokens := t.lane.tokens
+	if last := tokens[len(tokens)-1]; t.r.model.Vocab().EndsGeneration(last) {
+		tokens = tokens[:len(tokens)-1]
+	}
+	if t.r.Format().Family == chattemplate.Harmony {
+		tokens = append(tokens[:len(tokens):len(tokens)], t.r.template.EndReasoning()[0])
+	}
+	t.result.SummarySource = "posthoc"
+	t.startPass(tokens, reasoning.PosthocV1)
+}
+
+func (t *turn) startPass(prefix []backend.Token, prompt string) {
+	t.summarized = true
+	ask, err := t.r.template.SummaryTurn(prompt)
+	if err != nil {
+		t.output.warn("summary_unavailable", "the model's format has no way to ask for a summary")
+		t.result.SummarySource = ""
+		return
+	}
+	p := &summaryPass{turn: t, limit: t.req.SummaryTokens}
+	if p.limit == 0 {
+		p.limit = 160
+		if t.req.DetailedSummary {
+			p.limit = 400
+		}
+	}
+	p.limit = min(p.limit, t.r.info.ContextSize-len(prefix)-len(ask))
+	if p.limit <= 0 {
+		t.output.warn("summary_unavailable", "the context has no room left for a summary")
+		t.result.SummarySource = ""
+		return
+	}
+	p.split, err = reasoning.NewSplitter(reasoning.SplitterConfig{
+		Format: t.r.Format(), Vocab: t.r.model.Vocab(), Start: chattemplate.StartAnswer, Emit: p.event,
+	})
+	if err != nil {
+		t.output.warn("summary_unavailable", "the summary could not be started")
+		t.result.SummarySource = ""
+		return
+	}
+	p.lane = lane{ctx: t.ctx, owner: p}
+	p.lane.tokens = make([]backend.Token, 0, len(prefix)+len(ask)+p.limit)
+	p.lane.tokens = append(append(p.lane.tokens, prefix...), ask...)
+	p.lane.sampling.TopLogprobs = -1
+	if text := strings.TrimSpace(t.output.thoughts.String()); text != "" {
+		p.guard = reasoning.NewGuard(t.r.model.Vocab(), text)
+		p.lane.constraint = p.guard
+	}
+	t.pass = p
+	t.r.sched.add(&p.lane, true)
+}
+
+func (p *summaryPass) started(*lane, int) {}
+
+func (p *summaryPass) accept(l *lane, out *backend.Output) {
+	p.turn.result.Usage.Summary++
+	p.limit--
+	l.tokens = append(l.tokens, out.Token)
+	if p.guard != nil {
+		p.guard.Accept(out.Token)
+	}
+	_ = p.split.Push(out.Token) // a lenient splitter has no errors
+	if p.limit <= 0 || p.split.State().Ended || len(l.tokens) >= p.turn.r.info.ContextSize ||
+		p.turn.r.model.Vocab().EndsGeneration(out.Token) {
+		p.finish(l)
+	}
+}
+
+// event passes the pass's answer on as the summary.
+func (p *summaryPass) event(e reasoning.Event) {
+	if e.Segment != reasoning.Answer || e.Kind != reasoning.SegmentDelta {
+		return
+	}
+	if !p.opened {
+		p.opened = true
+		p.turn.output.send(reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.Summary})
+	}
+	e.Segment = reasoning.Summary
+	p.turn.output.send(e)
+}
+
+func (p *summaryPass) finish(l *lane) {
+	if p.done {
+		return
+	}
+	l.done, p.done = true, true
+	_ = p.split.Finish()
+	if p.opened {
+		p.turn.output.send(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Summary})
+	} else {
+		p.turn.result.SummarySource = ""
+		p.turn.output.warn("summary_unavailable", "the model gave no summary")
+	}
+	if p.turn.mainDone {
+		p.turn.done()
+	}
+}
+
+func (p *summaryPass) full(l *lane) { p.finish(l) }
+
+func (p *summaryPass) failed(l *lane, err error) {
+	l.done = true
+	if p.done {
+		return
+	}
+	p.done = true
+	if p.turn.ctx.Err() != nil {
+		p.turn.failed(&p.turn.lane, err)
+		return
+	}
+	p.turn.result.SummarySource = ""
+	p.turn.output.warn("summary_unavailable", "the summary pass failed")
+	if p.turn.mainDone {
+		p.turn.done()
+	}
+}

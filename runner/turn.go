@@ -1,0 +1,408 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/grammar"
+	"runner/reasoning"
+)
+
+// turn is one request on its way from prompt to Done. After begin everything in it belongs to the scheduler's goroutine.
+type turn struct {
+	r        *Runner
+	ctx      context.Context
+	req      Request
+	conv     chattemplate.Conversation
+	strategy reasoning.Strategy
+	seed     uint64
+	out      *stream
+
+	lane    lane
+	prompt  int // tokens of the prompt
+	limit   int // most tokens to generate
+	reserve int // of these, kept for the answer
+	output  *output
+	// header keeps the next header to an answer or a call; nil when the model is free to reason.
+	header *header
+	// closed says why the reasoning was closed early.
+	closed string
+	// rescued says that an ending without an answer was prevented once.
+	rescued bool
+
+	// reasoned is the length of the sequence at the end of the last closed reasoning; 0 before.
+	reasoned int
+	pass     *summaryPass
+	// summarized says that a summary was started or found impossible; there is one per run.
+	summarized bool
+
+	result   reasoning.Result
+	mainDone bool
+	asked    time.Time
+	began    time.Time
+	first    time.Time
+	err      error
+}
+
+// newTurn checks and renders a request. It runs on the caller's goroutine.
+func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
+	if err := r.Validate(&req); err != nil {
+		return nil, err
+	}
+	t := &turn{r: r, ctx: ctx, req: req, out: newStream(), asked: r.cfg.Clock()}
+	t.strategy, _ = r.strategy(&req)
+	if req.Seed != nil {
+		t.seed = *req.Seed
+	} else {
+		t.seed = r.cfg.Seed()
+	}
+	t.conv = chattemplate.Conversation{
+		Messages: req.Messages, Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort,
+		Now: t.asked, KeepReasoning: req.KeepReasoning, Args: req.TemplateArgs,
+	}
+	if t.strategy == reasoning.StrategyMarkers || t.strategy == reasoning.StrategyPosthoc {
+		t.conv.Effort = chattemplate.EffortNone
+	}
+	if t.strategy == reasoning.StrategyMarkers {
+		t.conv.Messages = withInstruction(req.Messages, reasoning.MarkersV1)
+	}
+	p, err := r.template.Render(t.conv)
+	if err != nil {
+		return nil, err
+	}
+	if t.conv.Effort == chattemplate.EffortNone && p.Start != chattemplate.StartAnswer {
+		if err := t.skipReasoning(&p); err != nil {
+			return nil, err
+		}
+	}
+	if len(p.Tokens) >= r.info.ContextSize {
+		return nil, &PromptTooLongError{Tokens: len(p.Tokens), Context: r.info.ContextSize}
+	}
+	t.prompt = len(p.Tokens)
+	t.setLimits()
+	t.output, err = newOutput(t, p.Start)
+	if err != nil {
+		return nil, err
+	}
+	t.lane = lane{ctx: ctx, owner: t, sampling: req.Sampling}
+	t.lane.tokens = append(make([]backend.Token, 0, min(t.prompt+t.limit, t.prompt+4096)+smallRun), p.Tokens...)
+	if !req.Logprobs {
+		t.lane.sampling.TopLogprobs = -1
+	}
+	t.lane.sampling.Seed, t.lane.sampling.PenaltyStart = t.seed, t.prompt
+	if t.header != nil {
+		t.lane.constraint = t.header
+	}
+	return t, nil
+}
+
+// skipReasoning makes a prompt go straight to the answer. A harmony model with tools keeps the choice between an
+// answer and a call, so its headers are constrained instead.
+func (t *turn) skipReasoning(p *chattemplate.Prompt) error {
+	if t.r.Format().Family == chattemplate.Harmony && len(t.req.Tools) > 0 {
+		return t.constrainHeaders()
+	}
+	p.Tokens = append(p.Tokens, t.r.template.OpenAnswer(p.Start)...)
+	p.Start = chattemplate.StartAnswer
+	return nil
+}
+
+func (t *turn) setLimits() {
+	t.limit = t.r.info.ContextSize - t.prompt
+	if t.req.MaxTokens > 0 {
+		t.limit = min(t.limit, t.req.MaxTokens)
+	}
+	switch {
+	case t.req.AnswerReserve < 0:
+	case t.req.AnswerReserve > 0:
+		t.reserve = min(t.req.AnswerReserve, t.limit)
+	default:
+		t.reserve = min(t.limit/4, 1024)
+	}
+}
+
+// withInstruction returns messages with text at the end of the system prompt.
+func withInstruction(messages []chattemplate.Message, text string) []chattemplate.Message {
+	if first := messages[0]; first.Role == chattemplate.System || first.Role == chattemplate.Developer {
+		first.Content += "\n\n" + text
+		return append([]chattemplate.Message{first}, messages[1:]...)
+	}
+	return append([]chattemplate.Message{{Role: chattemplate.System, Content: text}}, messages...)
+}
+
+// begin queues the turn. From here on it belongs to the scheduler's goroutine.
+func (t *turn) begin() {
+	if t.r.sched.broken != nil {
+		t.out.close(t.r.sched.broken)
+		return
+	}
+	t.output.send(reasoning.Event{Kind: reasoning.Started, Info: t.infoNow()})
+	t.r.sched.add(&t.lane, false)
+}
+
+func (t *turn) infoNow() *reasoning.Info {
+	return &reasoning.Info{
+		Model: t.r.info.Name, Visibility: t.req.Visibility, Effort: t.req.Effort, Strategy: t.strategy, Seed: t.seed,
+		Budget: t.req.Budget,
+	}
+}
+
+func (t *turn) started(_ *lane, cached int) {
+	if !t.began.IsZero() {
+		return
+	}
+	t.began = t.r.cfg.Clock()
+	t.result.Timing.Queue = t.began.Sub(t.asked)
+	t.result.Usage.Prompt, t.result.Usage.Cached = t.prompt, cached
+}
+
+func (t *turn) accept(l *lane, out *backend.Output) {
+	if t.first.IsZero() {
+		t.first = t.r.cfg.Clock()
+		t.result.Timing.Prefill = t.first.Sub(t.began)
+		t.result.Timing.FirstToken = t.first.Sub(t.asked)
+	}
+	tok := out.Token
+	before := t.output.segment()
+	t.count(before)
+	if before == reasoning.Reasoning && t.r.model.Vocab().EndsGeneration(tok) && !t.rescued {
+		t.rescued = true
+		t.output.warn("answer_forced", "the model ended its turn inside its reasoning; it was taken on to an answer")
+		t.closeReasoning(l, "")
+		return
+	}
+	l.tokens = append(l.tokens, tok)
+	if t.header != nil {
+		t.header.accept(tok)
+	}
+	t.output.push(tok, out)
+	after := t.output.segment()
+	if t.finished(l, tok, before, after) {
+		return
+	}
+	if before == reasoning.Reasoning && after != reasoning.Reasoning {
+		t.reasoned = len(l.tokens)
+	}
+	if after == reasoning.Answer || after == reasoning.ToolCall {
+		t.beginSummary()
+	}
+	if after == reasoning.Reasoning {
+		t.limitReasoning(l)
+	}
+	t.steerHeader(l, before, after)
+}
+
+// count adds a sampled token to the usage.
+func (t *turn) count(s reasoning.Segment) {
+	u := &t.result.Usage
+	u.Completion++
+	switch s {
+	case reasoning.Reasoning:
+		u.Reasoning++
+	case reasoning.Answer:
+		u.Answer++
+	}
+}
+
+// finished ends the main sequence when its last token says so: a stop string, the end of the turn, the end of an answer
+// or a call even where the model does not end its turn with it, or a limit.
+func (t *turn) finished(l *lane, tok backend.Token, before, after reasoning.Segment) bool {
+	stop, stopped := t.output.stop.Matched()
+	over := after == reasoning.Header && (before == reasoning.Answer || before == reasoning.ToolCall)
+	switch {
+	case stopped:
+		t.result.Detail, t.result.StopString = reasoning.DetailStopString, stop
+		t.finish(l, reasoning.FinishStop)
+	case over || t.r.model.Vocab().EndsGeneration(tok):
+		if t.output.calls > 0 {
+			t.finish(l, reasoning.FinishToolCalls)
+		} else {
+			t.finish(l, reasoning.FinishStop)
+		}
+	case len(l.tokens) >= t.r.info.ContextSize:
+		t.full(l)
+	case t.result.Usage.Completion >= t.limit:
+		t.finish(l, reasoning.FinishLength)
+	default:
+		return false
+	}
+	return true
+}
+
+// limitReasoning closes the reasoning when its budget is spent or when it would eat the answer's reserve.
+func (t *turn) limitReasoning(l *lane) {
+	u := &t.result.Usage
+	switch {
+	case t.req.Budget > 0 && u.Reasoning >= t.req.Budget:
+		t.closeReasoning(l, reasoning.DetailReasoningBudget)
+	case t.reserve > 0 && u.Completion >= t.limit-t.reserve:
+		t.closeReasoning(l, reasoning.DetailAnswerReserve)
+	}
+}
+
+// closeReasoning ends the reasoning in the model's place and leads on to the answer; with tools, to a header that may
+// still become a call. detail, when not empty, is why, and the model is told.
+func (t *turn) closeReasoning(l *lane, detail string) {
+	if detail != "" {
+		t.closed = detail
+		if words, err := t.r.model.Tokenize(nil, reasoning.BudgetV1); err == nil {
+			l.tokens = append(l.tokens, words...)
+		}
+	}
+	t.force(l, t.r.template.EndReasoning())
+	t.reasoned = len(l.tokens)
+	if t.r.Format().Family != chattemplate.Harmony {
+		return
+	}
+	t.reasoned -= len(t.r.template.EndReasoning()) - 1
+	if len(t.req.Tools) == 0 {
+		t.force(l, t.r.template.OpenAnswer(chattemplate.StartTurn))
+		t.beginSummary()
+		return
+	}
+	if t.header == nil {
+		if err := t.constrainHeaders(); err != nil {
+			t.failed(l, err)
+			return
+		}
+	}
+	t.header.reset()
+	l.constraint = t.header
+}
+
+// force appends tokens that the model did not choose.
+func (t *turn) force(l *lane, tokens []backend.Token) {
+	for _, tok := range tokens {
+		l.tokens = append(l.tokens, tok)
+		t.output.push(tok, nil)
+	}
+}
+
+// steerHeader keeps every header to an answer or a call once the reasoning is over for good.
+func (t *turn) steerHeader(l *lane, before, after reasoning.Segment) {
+	if t.header == nil {
+		return
+	}
+	if before != reasoning.Header && after == reasoning.Header {
+		t.force(l, t.r.template.EndReasoning()[1:])
+		t.header.reset()
+	}
+	l.constraint = nil
+	if !t.header.done() {
+		l.constraint = t.header
+	}
+}
+
+func (t *turn) full(l *lane) {
+	t.result.Detail = reasoning.DetailContextFull
+	t.finish(l, reasoning.FinishLength)
+}
+
+// answerBegins notes when the first text of the answer came.
+func (t *turn) answerBegins() { t.result.Timing.FirstAnswer = t.r.cfg.Clock().Sub(t.asked) }
+
+func (t *turn) failed(l *lane, err error) {
+	l.done, t.mainDone = true, true
+	t.abort(err)
+}
+
+// abort ends the whole turn, its summary pass included, with an error.
+func (t *turn) abort(err error) {
+	if t.err == nil {
+		t.err = err
+	}
+	if t.pass != nil && !t.pass.done {
+		t.pass.done = true
+		t.r.sched.remove(&t.pass.lane)
+	}
+	t.out.close(err)
+}
+
+// finish ends the main sequence; the turn ends with it unless a summary is still to come.
+func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
+	if t.mainDone {
+		return
+	}
+	l.done, t.mainDone = true, true
+	t.result.Finish = reason
+	if t.result.Detail == "" {
+		t.result.Detail = t.closed
+	}
+	end := t.r.cfg.Clock()
+	if !t.first.IsZero() {
+		t.result.Timing.Decode = end.Sub(t.first)
+	}
+	t.output.finish()
+	t.fallBack()
+	if t.pass == nil || t.pass.done {
+		t.done()
+	}
+}
+
+// fallBack makes good, as far as can be, for reasoning that was asked for and did not come.
+func (t *turn) fallBack() {
+	if t.output.reasoned || t.req.Visibility == reasoning.VisibilityNone {
+		return
+	}
+	if t.strategy != reasoning.StrategyPosthoc {
+		t.strategy = reasoning.StrategyPosthoc
+		t.output.send(reasoning.Event{Kind: reasoning.StrategySwitched, Info: t.infoNow(), Text: "the model gave no reasoning"})
+	}
+	t.result.ReasoningUnavailable = true
+	t.output.warn("reasoning_unavailable", "reasoning was asked for and the model gave none")
+	if t.req.Visibility == reasoning.VisibilitySummary && t.output.answered && t.result.Finish == reasoning.FinishStop {
+		t.beginPosthoc()
+	}
+}
+
+func (t *turn) done() {
+	if t.err != nil {
+		return
+	}
+	result := t.result
+	t.output.send(reasoning.Event{Kind: reasoning.Done, Result: &result})
+	t.out.close(nil)
+}
+
+// header is the constraint on a harmony header once reasoning is closed: final, or commentary for a call.
+type header struct {
+	*grammar.Choice
+	over bool
+}
+
+func (t *turn) constrainHeaders() error {
+	vocab := t.r.model.Vocab()
+	channel, ok1 := vocab.Special("<|channel|>")
+	message, ok2 := vocab.Special("<|message|>")
+	if !ok1 || !ok2 {
+		return errors.New("vocabulary lacks harmony's channel tokens")
+	}
+	final, err := t.r.model.Tokenize([]backend.Token{channel}, "final")
+	if err != nil {
+		return err
+	}
+	commentary, err := t.r.model.Tokenize([]backend.Token{channel}, "commentary")
+	if err != nil {
+		return err
+	}
+	choice, err := grammar.NewChoice(append(final, message), commentary)
+	if err != nil {
+		return err
+	}
+	t.header = &header{Choice: choice}
+	return nil
+}
+
+func (h *header) accept(tok backend.Token) {
+	if !h.over {
+		h.Accept(tok)
+		h.over = h.Done()
+	}
+}
+
+func (h *header) reset() { h.Reset(); h.over = false }
+
+func (h *header) done() bool { return h.over }
