@@ -46,11 +46,12 @@ var (
 	markPattern = regexp.MustCompile(`^(?:<[^<>\s]{1,46}>|\[[^\[\]\n]{1,46}\]|◁[^◁▷\s]{1,46}▷)`)
 )
 
-// detect finds out the family. What the template renders comes first, then what stands in it, then the vocabulary.
+// detect finds out the family and the template's switch for reasoning. What the template renders comes first, then what stands in it, then the vocabulary.
 func (j *jinjaTemplate) detect() (Format, tags) {
 	ask := &Conversation{Messages: []Message{{Role: User, Content: probeUser}}}
 	base, _ := j.probe(j.traits, ask)
 	if _, ok := harmony.Lookup(j.vocab); ok && strings.HasSuffix(base, "<|start|>assistant") {
+		j.off = []variable{{"reasoning_effort", string(EffortLow)}}
 		return Format{Family: Harmony, CanSkip: true, Tools: j.traits.tools}, tags{}
 	}
 	d := &detection{j: j, source: commentPattern.ReplaceAllString(j.source, "")}

@@ -259,6 +259,40 @@ func TestThinkTagSequences(t *testing.T) {
 	}
 }
 
+func TestForcedHarmony(t *testing.T) {
+	dir := conformance(t, "chat_templates")
+	tmpl, _ := familyTemplate(t, readTemplate(t, dir, "openai-gpt-oss-120b"))
+	c := messages(user("Q"))
+	c.Effort, c.Now = chattemplate.EffortNone, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	p := mustRender(t, tmpl, c)
+	native := mustRender(t, nativeTemplate(t), c)
+	if p.Text != native.Text || p.Start != native.Start {
+		t.Errorf("the template gives\n%s\nnative is\n%s", p.Text, native.Text)
+	}
+	c.Tools = []chattemplate.Tool{{Name: "f", Description: "d"}}
+	if p := mustRender(t, tmpl, c); p.Start != chattemplate.StartTurn || !strings.HasSuffix(p.Text, "<|start|>assistant") {
+		t.Errorf("with tools the prompt starts at %d and ends %q", p.Start, p.Text[len(p.Text)-40:])
+	}
+}
+
+func TestToolsAsText(t *testing.T) {
+	tmpl := jinjaTemplate(t, `{{ datetime }}|{{ functions }}|{{ messages[0].content }}`)
+	c := messages(user("Q"))
+	c.Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c.Tools = []chattemplate.Tool{{Name: "f", Parameters: []byte(`{"b":1,"a":2}`)}}
+	want := "Jan 02 2026 03:04:05 UTC|[\n  {\n    \"name\": \"f\",\n    \"description\": \"\",\n    \"parameters\": {\n      \"b\": 1,\n      \"a\": 2\n    }\n  }\n]|Q"
+	if p := mustRender(t, tmpl, c); p.Text != want {
+		t.Errorf("Text = %q\nwant   %q", p.Text, want)
+	}
+	for _, schema := range []string{`{"a":`, `"` + strings.Repeat("x", 1<<20) + `"`, strings.Repeat("[", 200) + strings.Repeat("]", 200)} {
+		c.Tools[0].Parameters = []byte(schema)
+		var ce *chattemplate.ConversationError
+		if _, err := tmpl.Render(c); !errors.As(err, &ce) || ce.Tool != 0 {
+			t.Errorf("a bad schema gives %v", err)
+		}
+	}
+}
+
 func TestConcurrentRender(t *testing.T) {
 	dir := conformance(t, "chat_templates")
 	tmpl, _ := familyTemplate(t, readTemplate(t, dir, "Qwen-Qwen3-0.6B"))

@@ -228,6 +228,29 @@ func TestNativeEffort(t *testing.T) {
 	}
 }
 
+func TestNativeBuiltinTools(t *testing.T) {
+	c := messages(user("Q"), calls("T", chattemplate.ToolCall{ID: "1", Name: "browser.search", Arguments: `{"query":"x"}`}), result("1", "R"))
+	c.Args = map[string]any{"builtin_tools": []any{"browser"}, "model_identity": "You are M."}
+	p := mustRender(t, nativeTemplate(t), c)
+	if !strings.HasPrefix(p.Text, "<|start|>system<|message|>You are M.\nKnowledge cutoff: 2024-06\n\nReasoning: medium\n\n# Tools\n\n## browser\n\n") {
+		t.Errorf("system message %q", p.Text[:200])
+	}
+	const want = `<|start|>assistant to=browser.search<|channel|>analysis code<|message|>{"query":"x"}<|call|>` +
+		"<|start|>browser.search to=assistant<|channel|>analysis<|message|>R<|end|><|start|>assistant"
+	if !strings.HasSuffix(p.Text, want) {
+		t.Errorf("got\n%s\nwant the end\n%s", p.Text, want)
+	}
+	for _, bad := range []map[string]any{
+		{"builtin_tools": "browser"}, {"builtin_tools": []any{"shell"}}, {"model_identity": 1}, {"reasoning_effort": "max"}, {"reasoning_effort": 3},
+	} {
+		c.Args = bad
+		var ce *chattemplate.ConversationError
+		if _, err := nativeTemplate(t).Render(c); !errors.As(err, &ce) || bad[ce.Arg] == nil {
+			t.Errorf("variables %v give %v", bad, err)
+		}
+	}
+}
+
 func TestNativeForcedSequences(t *testing.T) {
 	vocab := byteVocab(t, harmonyNames...)
 	tmpl := nativeTemplate(t)

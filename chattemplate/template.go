@@ -50,7 +50,7 @@ func New(c Config) (*Template, error) {
 		return nil, errors.New("chat template needs a vocabulary and a tokenizer")
 	}
 	t := &Template{vocab: c.Vocab, tokenize: c.Tokenize}
-	if tokens, ok := harmony.Lookup(c.Vocab); ok && !c.ForceJinja {
+	if tokens, ok := harmony.Lookup(c.Vocab); ok && (!c.ForceJinja || c.Source == "") {
 		t.renderer = native{tokens}
 		t.format = Format{Family: Harmony, CanSkip: true, Tools: true}
 	} else {
