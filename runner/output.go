@@ -23,6 +23,8 @@ type output struct {
 	thoughts strings.Builder
 	keep     bool
 	onAnswer func()
+	// onMarkers is called when reasoning comes between markers inside a harmony answer; nil unless that is a fallback.
+	onMarkers func()
 }
 
 func newOutput(t *turn, start chattemplate.Start) (*output, error) {
@@ -32,6 +34,12 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	}
 	var err error
 	o.stop = reasoning.NewStopFilter(t.req.Stop, o.take)
+	auto := t.req.Strategy == "" || t.req.Strategy == reasoning.StrategyAuto
+	markers := t.strategy == reasoning.StrategyMarkers
+	if auto && t.strategy == reasoning.StrategyNative && t.req.Visibility != reasoning.VisibilityNone &&
+		t.r.Format().Family == chattemplate.Harmony {
+		markers, o.onMarkers = true, t.markersFound
+	}
 	tools := make([]string, len(t.req.Tools))
 	for i, tool := range t.req.Tools {
 		tools[i] = tool.Name
@@ -39,7 +47,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	o.split, err = reasoning.NewSplitter(reasoning.SplitterConfig{
 		Format: t.r.Format(), Vocab: t.r.model.Vocab(), Start: start, Emit: o.stop.Push,
 		Tools: tools, CallID: func(i int) string { return fmt.Sprintf("call_%016x%02d", t.seed, i) },
-		Markers: t.strategy == reasoning.StrategyMarkers, Separator: "\n\n", Logprobs: t.req.Logprobs,
+		Markers: markers, Separator: "\n\n", Logprobs: t.req.Logprobs,
 	})
 	return o, err
 }
@@ -60,6 +68,11 @@ func (o *output) segment() reasoning.Segment { return o.split.State().Segment }
 // take notes what an event says and sends it on.
 func (o *output) take(e reasoning.Event) {
 	switch {
+	case e.Kind == reasoning.SegmentStart && e.Segment == reasoning.Reasoning:
+		if o.onMarkers != nil && o.split.State().Channel == "final" {
+			o.onMarkers()
+			o.onMarkers = nil
+		}
 	case e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Reasoning:
 		o.reasoned = true
 		if o.keep {

@@ -109,8 +109,10 @@ func (r *Runner) Close() error {
 // the backend's. Leaving the loop early cancels the run.
 func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
+		ctx, end := context.WithCancelCause(ctx)
+		cancel := func() { end(context.Canceled) }
 		defer cancel()
+		defer context.AfterFunc(r.sched.stop, func() { end(ErrClosed) })()
 		t, err := r.newTurn(ctx, req)
 		if err != nil {
 			yield(reasoning.Event{}, err)

@@ -301,6 +301,15 @@ func (t *turn) full(l *lane) {
 	t.finish(l, reasoning.FinishLength)
 }
 
+// markersFound notes that the model put its reasoning between markers instead of on its own channel.
+func (t *turn) markersFound() {
+	if t.output.reasoned {
+		return
+	}
+	t.strategy = reasoning.StrategyMarkers
+	t.output.send(reasoning.Event{Kind: reasoning.StrategySwitched, Info: t.infoNow(), Text: "the reasoning came between markers"})
+}
+
 // answerBegins notes when the first text of the answer came.
 func (t *turn) answerBegins() { t.result.Timing.FirstAnswer = t.r.cfg.Clock().Sub(t.asked) }
 
