@@ -293,6 +293,21 @@ func TestToolsAsText(t *testing.T) {
 	}
 }
 
+func TestKeepReasoning(t *testing.T) {
+	dir := conformance(t, "chat_templates")
+	for _, name := range []string{"GLM-4.7-Flash", "deepseek-ai-DeepSeek-V4"} {
+		tmpl, _ := familyTemplate(t, readTemplate(t, dir, name))
+		c := messages(user("Q"), assistant("Thought", "A"), user("R"))
+		c.Effort = chattemplate.EffortHigh
+		for _, keep := range []bool{false, true} {
+			c.KeepReasoning = keep
+			if p := mustRender(t, tmpl, c); strings.Contains(p.Text, "Thought") != keep {
+				t.Errorf("%s, KeepReasoning %v: %q", name, keep, p.Text)
+			}
+		}
+	}
+}
+
 func TestConcurrentRender(t *testing.T) {
 	dir := conformance(t, "chat_templates")
 	tmpl, _ := familyTemplate(t, readTemplate(t, dir, "Qwen-Qwen3-0.6B"))
