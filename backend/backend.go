@@ -87,11 +87,11 @@ type Output struct {
 	// Token is the sampled token, or NoToken when nothing was asked for. It is not yet part of the sequence:
 	// feed it (or another) in the next step.
 	Token Token
-	// Logprob is the natural logarithm of Token's probability under the model's own distribution: after
-	// Constraint and logit bias, before temperature and the truncating filters.
+	// Logprob is the natural logarithm of Token's probability under the model's own distribution: the softmax of the raw
+	// logits, before penalties, bias, temperature, the filters and Constraint. Not set when Sampling.TopLogprobs is negative.
 	Logprob float32
-	// Top holds the Sampling.TopLogprobs most likely tokens under that distribution, best first. The slice is reused:
-	// it is valid until the next step that writes to this Output.
+	// Top holds the Sampling.TopLogprobs most likely tokens under that distribution, best first; Token need not be among
+	// them. The slice is reused: it is valid until the next step that writes to this Output.
 	Top []TokenLogprob
 }
 

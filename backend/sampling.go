@@ -7,9 +7,12 @@ import (
 
 // Sampling says how a token is chosen. The zero value is greedy: the most likely token, ties to the lower id.
 //
-// The filters apply in this order: penalties and bias on the logits, then temperature 0 ends it with the best token;
-// else top-k, typical, top-p, min-p on the distribution at temperature 1, then temperature, then the draw. This is the order of
-// llama.cpp's default chain.
+// The filters apply in this order: penalties and bias on the logits; then temperature 0 ends it with the best token; else
+// top-k, typical, top-p and min-p, each on what the one before left, renormalised, at temperature 1; then temperature; then
+// the draw. This is the order of llama.cpp's default chain. At least one token always stays.
+//
+// A [Constraint] comes last: the token is drawn from what the filters leave, given that it is allowed. Only where the
+// filters leave nothing that is allowed are they applied to the allowed tokens alone.
 type Sampling struct {
 	// Temperature divides the logits; 0 is greedy. 0 to 100.
 	Temperature float32
@@ -20,7 +23,8 @@ type Sampling struct {
 	TopP float32
 	// MinP drops tokens less likely than MinP times the best one (Nguyen et al. 2024); 0 keeps all.
 	MinP float32
-	// TypicalP keeps the most locally typical tokens up to this mass (Meister et al. 2022); 0 or 1 keeps all.
+	// TypicalP keeps the fewest of the most locally typical tokens whose probability reaches this (Meister et al. 2022); 0
+	// or 1 keeps all.
 	TypicalP float32
 
 	// RepetitionPenalty divides positive and multiplies negative logits of tokens seen (Keskar et al. 2019);
@@ -42,7 +46,7 @@ type Sampling struct {
 	Seed uint64
 
 	// TopLogprobs asks for that many alternatives in Output.Top; 0 to MaxTopLogprobs. Negative asks not even for
-	// Output.Logprob, which saves a pass over the vocabulary for greedy decoding.
+	// Output.Logprob, which saves a pass over the vocabulary: most of the time that sampling takes.
 	TopLogprobs int
 }
 

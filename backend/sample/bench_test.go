@@ -1,0 +1,69 @@
+package sample
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"runner/backend"
+)
+
+const o200k = 201088
+
+// modelLogits returns logits shaped like a language model's: most tokens around 18 below the best, a few close to it.
+func modelLogits(n int, seed uint64) []float32 {
+	r := rand.New(rand.NewPCG(seed, 1))
+	l := make([]float32, n)
+	for i := range l {
+		l[i] = float32(r.NormFloat64()*2.5 - 2)
+	}
+	for range 20 {
+		l[r.IntN(n)] = float32(10 + r.Float64()*6)
+	}
+	return l
+}
+
+var chains = []struct {
+	name string
+	p    backend.Sampling
+}{
+	{"greedy", backend.Sampling{TopLogprobs: -1}},
+	{"default", backend.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, TopLogprobs: -1}},
+	{"default+logprob", backend.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05}},
+	{"default+top20", backend.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, TopLogprobs: 20}},
+	{"gpt-oss", backend.Sampling{Temperature: 1, TopP: 1, TopLogprobs: -1}},
+	{"gpt-oss+logprob", backend.Sampling{Temperature: 1, TopP: 1}},
+	{"top-p", backend.Sampling{Temperature: 0.7, TopP: 0.9, TopLogprobs: -1}},
+	{"min-p", backend.Sampling{Temperature: 0.7, MinP: 0.05, TopLogprobs: -1}},
+	{"penalties", backend.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, TopLogprobs: -1, RepetitionPenalty: 1.1, PenaltyWindow: 256}},
+	{"typical", backend.Sampling{Temperature: 0.8, TypicalP: 0.95, TopLogprobs: -1}},
+}
+
+// BenchmarkSample has the vocabulary of o200k_harmony. The rotation of four vectors keeps them out of the first cache,
+// as the engine's are.
+func BenchmarkSample(b *testing.B) {
+	var logits [4][]float32
+	for i := range logits {
+		logits[i] = modelLogits(o200k, uint64(i))
+	}
+	seq := make([]backend.Token, 1000)
+	for i := range seq {
+		seq[i] = backend.Token(i * 7)
+	}
+	for _, chain := range chains {
+		b.Run(chain.name, func(b *testing.B) {
+			s, out, p := New(o200k), backend.Output{}, chain.p
+			b.ReportAllocs()
+			best := time.Hour
+			for i := 0; b.Loop(); i++ {
+				p.Seed = uint64(i)
+				start := time.Now()
+				if err := s.Sample(logits[i%4], &p, seq, nil, &out); err != nil {
+					b.Fatal(err)
+				}
+				best = min(best, time.Since(start))
+			}
+			b.ReportMetric(float64(best.Microseconds()), "best-us/op") // what a busy machine does not blur
+		})
+	}
+}

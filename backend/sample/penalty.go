@@ -1,0 +1,79 @@
+package sample
+
+import (
+	"math"
+
+	"runner/backend"
+)
+
+// forbid is the bias at and below which a token cannot be drawn at all.
+const forbid = -100
+
+// change is a logit as it was.
+type change struct {
+	id    backend.Token
+	logit float32
+}
+
+func penalises(p *backend.Sampling) bool {
+	return p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 || p.PresencePenalty != 0 || p.FrequencyPenalty != 0
+}
+
+// adjust applies penalties and bias to logits and remembers what it changed.
+func (s *Sampler) adjust(logits []float32, p *backend.Sampling, seq []backend.Token) {
+	s.undo = s.undo[:0]
+	if penalises(p) {
+		s.penalise(logits, p, seq)
+	}
+	for _, b := range p.Bias {
+		s.undo = append(s.undo, change{b.Token, logits[b.Token]})
+		if b.Bias <= forbid {
+			logits[b.Token] = float32(math.Inf(-1))
+		} else {
+			logits[b.Token] += b.Bias
+		}
+	}
+}
+
+func (s *Sampler) penalise(logits []float32, p *backend.Sampling, seq []backend.Token) {
+	start := min(p.PenaltyStart, len(seq))
+	if p.PenaltyWindow > 0 {
+		start = max(start, len(seq)-p.PenaltyWindow)
+	}
+	if s.counts == nil {
+		s.counts = make([]int32, s.n)
+	}
+	seen := seq[start:]
+	for _, t := range seen {
+		if uint(t) < uint(len(s.counts)) {
+			s.counts[t]++
+		}
+	}
+	repetition := p.RepetitionPenalty
+	if repetition == 0 {
+		repetition = 1
+	}
+	for _, t := range seen {
+		if uint(t) >= uint(len(s.counts)) || s.counts[t] == 0 {
+			continue
+		}
+		n := float32(s.counts[t])
+		s.counts[t] = 0
+		l := logits[t]
+		s.undo = append(s.undo, change{t, l})
+		if l > 0 {
+			l = min(l/repetition, math.MaxFloat32)
+		} else {
+			l *= repetition
+		}
+		logits[t] = l - n*p.FrequencyPenalty - p.PresencePenalty
+	}
+}
+
+// restore undoes adjust, the latest change first, because a token may have been changed twice.
+func (s *Sampler) restore(logits []float32) {
+	for i := len(s.undo) - 1; i >= 0; i-- {
+		logits[s.undo[i].id] = s.undo[i].logit
+	}
+	s.undo = s.undo[:0]
+}

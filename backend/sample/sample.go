@@ -1,0 +1,235 @@
+// Package sample chooses the next token from a model's logits. Backends that compute logits in this process share it.
+//
+// [Sampler.Sample] does what [backend.Sampling] says, in that order, and is the definition of it: a slow reference in
+// the tests agrees with it. It is not a chain of pluggable stages: knowing the whole request lets it touch the vocabulary
+// once or twice and sort only the few tokens that matter.
+//
+// # Method
+//
+// One pass finds the largest logit of every block of tokens. The top k, the tokens above a bound and the most likely
+// ones are then gathered by looking into the blocks that can hold them. A second pass, taken only when the whole
+// distribution is needed (log probabilities, no filter, top-p without top-k, typical), sums exponentials per block; a draw
+// then finds the block first and the token inside it after.
+//
+// # Constraints
+//
+// Let F be the distribution that filters and temperature leave without the constraint, and A the allowed tokens. The
+// token is distributed as F given A. The truncating filters thus judge plausibility on the model's own distribution;
+// only when F(A) = 0, so that nothing plausible is allowed, are they applied again to the allowed tokens alone.
+//
+// A mask is built only when it is needed: draw t from F; if t is allowed it is the result; else build the mask, remove from
+// F what is not allowed and draw again, independently. A token t of A then has the probability
+//
+//	F(t) + (1-F(A))·F(t)/F(A) = F(t)/F(A),
+//
+// which is F given A exactly: trying first does not bias the result.
+//
+// # Randomness
+//
+// There is no generator state. The draw for the token at position n of its sequence, and the second draw after a refusal,
+// are a hash of (seed, n, first or second), so the same seed gives the same text whatever ran before or runs beside it.
+// Arithmetic is in a fixed order; only another machine architecture, which may round differently, can give another text.
+package sample
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"runner/backend"
+)
+
+// ErrBadLogits: a logit is NaN or plus infinity, or all are minus infinity. It means that the model or its file is broken.
+var ErrBadLogits = errors.New("logits are not usable")
+
+// Sampler samples for one vocabulary. It holds scratch space only, nothing that one result passes on to the next. It is
+// not safe for concurrent use.
+type Sampler struct {
+	n     int
+	scan  scan
+	cands []candidate
+	mask  backend.Mask
+
+	counts []int32 // occurrences of each token, for penalties; all zero between calls
+	undo   []change
+}
+
+// New returns a sampler for vocabularies of n tokens.
+func New(n int) *Sampler { return &Sampler{n: n, scan: newScan(n)} }
+
+// Sample chooses a token and writes it to out, with its log probability and the alternatives that p asks for. p must be
+// valid for the vocabulary, see [backend.Sampling.Validate].
+//
+// seq is the sequence after which the token comes, the tokens just fed included; its length is the position that
+// determines the draw. c may be nil.
+//
+// logits has one value per token. Sample writes penalties and bias into it while it runs and puts the original values back
+// before it returns, so nobody else may read it meanwhile. Minus infinity forbids a token.
+//
+// Errors: [ErrBadLogits]; [backend.ErrNothingAllowed] when c, the bias and the logits together leave no token. After an
+// error out is unchanged but for the memory of out.Top. Sample does not allocate once its scratch space and out.Top have
+// grown.
+func (s *Sampler) Sample(logits []float32, p *backend.Sampling, seq []backend.Token, c backend.Constraint, out *backend.Output) error {
+	if len(logits) != s.n {
+		return fmt.Errorf("sample: %d logits for a vocabulary of %d", len(logits), s.n)
+	}
+	if err := s.scan.read(logits); err != nil {
+		return err
+	}
+	if math.IsInf(float64(s.scan.max), -1) {
+		return fmt.Errorf("sample: %w: all are minus infinity", ErrBadLogits)
+	}
+	var logZ float64
+	top := out.Top[:0]
+	if p.TopLogprobs >= 0 {
+		sum := s.scan.sum(logits, 1)
+		logZ = float64(s.scan.ref) + math.Log(sum)
+		if p.TopLogprobs > 0 {
+			top = s.top(top, logits, min(p.TopLogprobs, backend.MaxTopLogprobs), logZ)
+		}
+	}
+	t, err := s.choose(logits, p, seq, c)
+	if err != nil {
+		return err
+	}
+	*out = backend.Output{Token: t, Top: top}
+	if p.TopLogprobs >= 0 {
+		out.Logprob = float32(float64(logits[t]) - logZ)
+	}
+	return nil
+}
+
+// top appends the k most likely tokens, best first.
+func (s *Sampler) top(dst []backend.TokenLogprob, logits []float32, k int, logZ float64) []backend.TokenLogprob {
+	s.cands = s.scan.topK(s.cands[:0], logits, k)
+	slices.SortFunc(s.cands, func(a, b candidate) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1
+	})
+	for _, c := range s.cands {
+		dst = append(dst, backend.TokenLogprob{Token: c.id, Logprob: float32(float64(c.key) - logZ)})
+	}
+	return dst
+}
+
+// choose returns the token. The scan holds the raw logits.
+func (s *Sampler) choose(logits []float32, p *backend.Sampling, seq []backend.Token, c backend.Constraint) (backend.Token, error) {
+	if penalises(p) || len(p.Bias) > 0 {
+		defer s.restore(logits) // also when the constraint panics
+		s.adjust(logits, p, seq)
+		if err := s.scan.read(logits); err != nil {
+			return backend.NoToken, err
+		}
+		if math.IsInf(float64(s.scan.max), -1) {
+			return backend.NoToken, fmt.Errorf("sample: the bias forbids every token: %w", backend.ErrNothingAllowed)
+		}
+	}
+	if p.Temperature == 0 {
+		return s.greedy(logits, c)
+	}
+	t, everything := s.draw(logits, p, len(seq))
+	if c == nil || c.Allows(t) {
+		return t, nil
+	}
+	s.fill(c)
+	if !everything {
+		if t, ok := again(s.cands, s.mask, p.Seed, len(seq)); ok {
+			return t, nil
+		}
+	}
+	s.cands = s.scan.masked(s.cands[:0], logits, s.mask)
+	if len(s.cands) == 0 {
+		return backend.NoToken, fmt.Errorf("sample: %w", backend.ErrNothingAllowed)
+	}
+	if k := p.TopK; k > 0 && k < len(s.cands) {
+		selectCount(s.cands, k)
+		s.cands = s.cands[:k]
+	}
+	weigh(s.cands, 1)
+	s.filter(p, p.TopP, logits)
+	return pick(s.cands, p.Temperature, uniform(p.Seed, len(seq), 1)), nil
+}
+
+// greedy returns the most likely token that is allowed.
+func (s *Sampler) greedy(logits []float32, c backend.Constraint) (backend.Token, error) {
+	t := s.scan.best(logits)
+	if c == nil || c.Allows(t) {
+		return t, nil
+	}
+	s.fill(c)
+	if t = s.scan.bestMasked(logits, s.mask); t == backend.NoToken {
+		return t, fmt.Errorf("sample: %w", backend.ErrNothingAllowed)
+	}
+	return t, nil
+}
+
+// draw samples without a constraint. It leaves the candidates with their weights in s.cands, unless no filter is on:
+// then everything is a candidate, and draw says so.
+func (s *Sampler) draw(logits []float32, p *backend.Sampling, position int) (t backend.Token, everything bool) {
+	u := uniform(p.Seed, position, 0)
+	topP := p.TopP
+	switch {
+	case p.TopK > 0 && p.TopK < s.n:
+		s.cands = s.scan.topK(s.cands[:0], logits, p.TopK)
+		weigh(s.cands, 1)
+	case active(p.TypicalP):
+		s.cands = s.scan.above(s.cands[:0], logits, -math.MaxFloat32)
+		weigh(s.cands, 1)
+	case active(topP):
+		s.cands = s.nucleus(logits, topP)
+		topP = 1
+	case p.MinP > 0:
+		s.cands = s.scan.above(s.cands[:0], logits, s.scan.max+float32(math.Log(float64(p.MinP))))
+		return pick(s.cands, p.Temperature, u), false
+	default:
+		return s.scan.draw(logits, inverse(p.Temperature), u), true
+	}
+	s.filter(p, topP, logits)
+	return pick(s.cands, p.Temperature, u), false
+}
+
+// nucleus gathers the smallest set of tokens that has the probability p.
+func (s *Sampler) nucleus(logits []float32, p float32) []candidate {
+	target := float64(p) * s.scan.sum(logits, 1)
+	for depth := float32(2); ; depth *= 2 {
+		all := depth > 64
+		bound := s.scan.max - depth
+		if all {
+			bound = -math.MaxFloat32
+		}
+		c := s.scan.above(s.cands[:0], logits, bound)
+		if total := weigh(c, 1); total >= target || all {
+			return c[:selectWeight(c, target)]
+		}
+		s.cands = c
+	}
+}
+
+// filter applies typical, top-p and min-p to the weighted candidates, each to what the one before left. At least one
+// candidate stays.
+func (s *Sampler) filter(p *backend.Sampling, topP float32, logits []float32) {
+	c := s.cands
+	if active(p.TypicalP) {
+		c = typical(c, p.TypicalP, logits)
+	}
+	if active(topP) {
+		c = c[:selectWeight(c, float64(topP)*totalWeight(c))]
+	}
+	if p.MinP > 0 {
+		c = minP(c, p.MinP)
+	}
+	s.cands = c
+}
+
+// active reports whether a probability filter does anything.
+func active(p float32) bool { return p > 0 && p < 1 }
+
+func (s *Sampler) fill(c backend.Constraint) {
+	if s.mask == nil {
+		s.mask = backend.NewMask(s.n)
+	}
+	c.Fill(s.mask)
+}
