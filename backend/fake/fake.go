@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"runner/backend"
+	"runner/backend/sample"
 )
 
 // Script names the token that shall follow tokens, the whole sequence; backend.NoToken leaves it to the noise. It must
@@ -68,7 +69,7 @@ type Model struct {
 	cells cells
 
 	logits  []float32
-	sampler sampler
+	sampler *sample.Sampler
 	steps   int
 	nextID  int
 	broken  error
@@ -103,7 +104,7 @@ func New(cfg Config) *Model {
 	n := cfg.Vocab.Len()
 	return &Model{
 		cfg: cfg, vocab: cfg.Vocab, trie: newTrie(cfg.Vocab), cells: newCells(cfg.CacheTokens),
-		logits: make([]float32, n), sampler: newSampler(n),
+		logits: make([]float32, n), sampler: sample.New(n),
 		info: backend.Info{
 			Name: cfg.Name, Architecture: "fake", Backend: "fake", Device: "none", Quantization: "none",
 			ContextSize: cfg.ContextSize, TrainedContext: cfg.ContextSize, Sequences: cfg.Sequences,

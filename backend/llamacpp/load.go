@@ -16,6 +16,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/gguf"
+	"runner/backend/sample"
 )
 
 // Open loads the GGUF file at path. A file in parts is named by its first. The error is a *backend.LoadError, the
@@ -147,7 +148,7 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	m.vocab = v
 	m.text = newTextTokenizer(vocab, v)
 	m.batch = newBatch(p.batch, p.sequences)
-	m.sampler = newSampler(v.Len())
+	m.sampler = sample.New(v.Len())
 	m.watch = newWatcher(m.cancel)
 	for i := p.sequences - 1; i >= 0; i-- {
 		m.unused = append(m.unused, C.llama_seq_id(i))

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"runner/backend"
+	"runner/backend/sample"
 )
 
 // Model implements backend.Model and backend.Embedder.
@@ -32,7 +33,7 @@ type Model struct {
 	cancel  *int32 // in the engine's memory; nonzero stops a computation
 	failure *C.struct_shim_error
 	watch   *watcher
-	sampler sampler
+	sampler *sample.Sampler
 
 	unused []C.llama_seq_id
 	step   uint64

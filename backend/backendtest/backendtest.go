@@ -1,0 +1,261 @@
+// Package backendtest is the conformance suite that every backend passes. It knows package backend and nothing of any
+// implementation.
+//
+// The heart of it: the logits after a sequence depend on the sequence's tokens alone. Not on the chunks in which they
+// were fed, on what shared the steps, on forks, truncations or cancelled steps before. Backends that return logits are compared on
+// all of them, others on the most likely tokens' log probabilities.
+//
+// Equality is within a tolerance. An engine's kernels sum in an order that depends on the shape of a batch, round activations and keys
+// to few bits, and a router near a tie can choose another expert; none of that is wrong, and all of it is far smaller
+// than the effect of one token more, less or misplaced, which the suite measures on the same model and demands to be at
+// least ten times the tolerance. So a tolerance that would hide an error fails by itself.
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"runner/backend"
+)
+
+// Opener opens a fresh model for one test with at least what cfg asks for in ContextSize, Sequences, CacheTokens and BatchSize,
+// which are small. The suite closes it. The trained context must reach 2,048 tokens.
+type Opener func(t *testing.T, cfg backend.Config) backend.Model
+
+// Options adapt the suite to a backend.
+type Options struct {
+	// Tolerance is the largest difference of a logit that counts as equal, as a multiple of the logits' standard
+	// deviation; 0 demands bit-equal logits.
+	Tolerance float64
+}
+
+// Run runs the suite.
+func Run(t *testing.T, open Opener, o Options) {
+	for _, c := range []struct {
+		name string
+		test func(h *harness)
+		cfg  backend.Config
+	}{
+		{"Info", testInfo, backend.Config{ContextSize: 256, Sequences: 3, BatchSize: 64}},
+		{"Vocabulary", testVocabulary, backend.Config{ContextSize: 256, Sequences: 1}},
+		{"TokenizeRoundTrip", testRoundTrip, backend.Config{ContextSize: 256, Sequences: 1}},
+		{"TokenizeNeverControl", testNeverControl, backend.Config{ContextSize: 256, Sequences: 1}},
+		{"ToleranceIsSharp", testTolerance, backend.Config{ContextSize: 1024, Sequences: 4}},
+		{"Chunks", testChunks, backend.Config{ContextSize: 1024, Sequences: 2, BatchSize: 512}},
+		{"Batched", testBatched, backend.Config{ContextSize: 512, Sequences: 5, BatchSize: 256}},
+		{"Decoding", testDecoding, backend.Config{ContextSize: 1024, Sequences: 2}},
+		{"Truncate", testTruncate, backend.Config{ContextSize: 1024, Sequences: 2}},
+		{"Fork", testFork, backend.Config{ContextSize: 1024, Sequences: 4}},
+		{"ForkOfForks", testForkOfForks, backend.Config{ContextSize: 1024, Sequences: 6, BatchSize: 128}},
+		{"RandomOperations", testRandomOperations, backend.Config{ContextSize: 600, Sequences: 4, BatchSize: 128}},
+		{"Canceled", testCanceled, backend.Config{ContextSize: 1024, Sequences: 4}},
+		{"CanceledInFlight", testCanceledInFlight, backend.Config{ContextSize: 2048, Sequences: 2, BatchSize: 2048}},
+		{"Errors", testErrors, backend.Config{ContextSize: 128, Sequences: 3, BatchSize: 32}},
+		{"ContextFull", testContextFull, backend.Config{ContextSize: 256, Sequences: 2}},
+		{"CacheFull", testCacheFull, backend.Config{ContextSize: 512, Sequences: 4, CacheTokens: 512}},
+		{"NoSequence", testNoSequence, backend.Config{ContextSize: 128, Sequences: 3}},
+		{"Closed", testClosed, backend.Config{ContextSize: 128, Sequences: 2}},
+		{"Leaks", testLeaks, backend.Config{ContextSize: 256, Sequences: 8, BatchSize: 64}},
+		{"Greedy", testGreedy, backend.Config{ContextSize: 256, Sequences: 2}},
+		{"TopLogprobs", testTopLogprobs, backend.Config{ContextSize: 256, Sequences: 2}},
+		{"Seeds", testSeeds, backend.Config{ContextSize: 256, Sequences: 4}},
+		{"Constraint", testConstraint, backend.Config{ContextSize: 256, Sequences: 2}},
+		{"NothingAllowed", testNothingAllowed, backend.Config{ContextSize: 256, Sequences: 3}},
+		{"Embeddings", testEmbeddings, backend.Config{ContextSize: 256, Sequences: 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := open(t, c.cfg)
+			defer m.Close()
+			c.test(&harness{T: t, m: m, v: m.Vocab(), info: m.Info(), caps: m.Capabilities(), tolerance: o.Tolerance})
+		})
+	}
+}
+
+// harness drives one model.
+type harness struct {
+	*testing.T
+	m         backend.Model
+	v         *backend.Vocab
+	info      backend.Info
+	caps      backend.Capabilities
+	tolerance float64
+}
+
+// tokens draws n ordinary tokens.
+func (h *harness) tokens(seed uint64, n int) []backend.Token {
+	r := rand.New(rand.NewPCG(seed, 1))
+	out := make([]backend.Token, n)
+	for i := range out {
+		for {
+			out[i] = backend.Token(r.IntN(h.v.Len()))
+			if h.v.Kind(out[i]) == backend.Normal && !h.v.EndsGeneration(out[i]) {
+				break
+			}
+		}
+	}
+	return out
+}
+
+func (h *harness) sequence() backend.Sequence {
+	h.Helper()
+	s, err := h.m.NewSequence()
+	if err != nil {
+		h.Fatalf("NewSequence: %v", err)
+	}
+	return s
+}
+
+func (h *harness) fork(s backend.Sequence) backend.Sequence {
+	h.Helper()
+	f, err := s.Fork()
+	if err != nil {
+		h.Fatalf("Fork of %d tokens: %v", len(s.Tokens()), err)
+	}
+	return f
+}
+
+// truncate shortens s and checks what the contract says of the result.
+func (h *harness) truncate(s backend.Sequence, n int) int {
+	h.Helper()
+	before := len(s.Tokens())
+	kept, err := s.Truncate(n)
+	if err != nil {
+		h.Fatalf("Truncate(%d) of %d tokens: %v", n, before, err)
+	}
+	if kept > n && kept > before || kept > min(n, before) || len(s.Tokens()) != kept {
+		h.Fatalf("Truncate(%d) of %d tokens kept %d and the sequence has %d", n, before, kept, len(s.Tokens()))
+	}
+	if want := min(n, before); h.caps.ExactTruncate && kept != want {
+		h.Fatalf("Truncate(%d) of %d tokens kept %d though the model says ExactTruncate", n, before, kept)
+	}
+	return kept
+}
+
+// result is what a model says after a sequence.
+type result struct {
+	logits []float32
+	top    []backend.TokenLogprob
+	token  backend.Token
+}
+
+// input asks for everything that can be compared.
+func (h *harness) input(s backend.Sequence, tokens []backend.Token) backend.Input {
+	in := backend.Input{Sequence: s, Tokens: tokens, Sampling: &backend.Sampling{TopLogprobs: backend.MaxTopLogprobs}}
+	if h.caps.Logits {
+		in.Logits = make([]float32, h.v.Len())
+	}
+	return in
+}
+
+func resultOf(in *backend.Input, out *backend.Output) result {
+	return result{in.Logits, append([]backend.TokenLogprob(nil), out.Top...), out.Token}
+}
+
+// feed appends tokens in chunks of at most size, or the batch size, and returns what the model says after the last.
+func (h *harness) feed(s backend.Sequence, tokens []backend.Token, size int) result {
+	h.Helper()
+	if size <= 0 || size > h.info.BatchSize {
+		size = h.info.BatchSize
+	}
+	out := make([]backend.Output, 1)
+	for len(tokens) > size {
+		h.step([]backend.Input{{Sequence: s, Tokens: tokens[:size]}}, out)
+		tokens = tokens[size:]
+	}
+	in := []backend.Input{h.input(s, tokens)}
+	h.step(in, out)
+	return resultOf(&in[0], &out[0])
+}
+
+// fresh returns what the model says after tokens in a new sequence.
+func (h *harness) fresh(tokens []backend.Token) result {
+	h.Helper()
+	s := h.sequence()
+	defer s.Close()
+	return h.feed(s, tokens, 0)
+}
+
+func (h *harness) step(in []backend.Input, out []backend.Output) {
+	h.Helper()
+	before := make([]int, len(in))
+	for i := range in {
+		before[i] = len(in[i].Sequence.Tokens())
+	}
+	if err := h.m.Step(context.Background(), in, out); err != nil {
+		h.Fatalf("Step: %v", err)
+	}
+	for i := range in {
+		got := in[i].Sequence.Tokens()
+		if len(got) != before[i]+len(in[i].Tokens) {
+			h.Fatalf("after feeding %d tokens to %d the sequence has %d", len(in[i].Tokens), before[i], len(got))
+		}
+		if in[i].Sampling == nil && out[i].Token != backend.NoToken {
+			h.Fatalf("input %d asked for no token and got %d", i, out[i].Token)
+		}
+	}
+}
+
+// difference is how far two results are apart, as a multiple of the logits' standard deviation.
+func difference(a, b result) float64 {
+	if a.logits != nil && b.logits != nil {
+		most, sum, squares := 0.0, 0.0, 0.0
+		for i := range a.logits {
+			x, y := float64(a.logits[i]), float64(b.logits[i])
+			if math.IsNaN(x) || math.IsNaN(y) {
+				return math.NaN()
+			}
+			most = max(most, math.Abs(x-y))
+			sum += y
+			squares += y * y
+		}
+		n := float64(len(b.logits))
+		return most / math.Sqrt(max(squares/n-sum/n*sum/n, 1e-12))
+	}
+	// The deviation of all logits is unknown; that of the best twenty is smaller, so this is the stricter measure.
+	at := map[backend.Token]float64{}
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, p := range b.top {
+		at[p.Token] = float64(p.Logprob)
+		low, high = min(low, float64(p.Logprob)), max(high, float64(p.Logprob))
+	}
+	most, common := 0.0, 0
+	for _, p := range a.top {
+		if y, ok := at[p.Token]; ok {
+			most = max(most, math.Abs(float64(p.Logprob)-y))
+			common++
+		}
+	}
+	if common*2 < len(b.top) {
+		return math.Inf(1)
+	}
+	return most / max(high-low, 1e-6)
+}
+
+// same fails the test when two results differ by more than the tolerance.
+func (h *harness) same(got, want result, format string, args ...any) {
+	h.Helper()
+	if d := difference(got, want); !(d <= h.tolerance) {
+		h.Errorf(format+": logits differ by %.4g standard deviations, more than %g", append(args, d, h.tolerance)...)
+	}
+}
+
+// wantError fails the test unless err wraps want.
+func (h *harness) wantError(err, want error, what string) {
+	h.Helper()
+	if !errors.Is(err, want) {
+		h.Errorf("%s: error %v, want %v", what, err, want)
+	}
+}
+
+// wantInput fails the test unless err wraps want in an InputError for that input.
+func (h *harness) wantInput(err, want error, index int, what string) {
+	h.Helper()
+	h.wantError(err, want, what)
+	var e *backend.InputError
+	if !errors.As(err, &e) || e.Index != index {
+		h.Errorf("%s: error %v, want an InputError for input %d", what, err, index)
+	}
+}

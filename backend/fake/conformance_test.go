@@ -1,0 +1,23 @@
+package fake_test
+
+import (
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/backend/backendtest"
+	"runner/backend/fake"
+)
+
+func TestConformance(t *testing.T) {
+	for name, v := range map[string]*backend.Vocab{"Harmony": fake.Harmony(), "Think": fake.Think()} {
+		t.Run(name, func(t *testing.T) {
+			backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
+				return fake.New(fake.Config{
+					Vocab: v, ContextSize: cfg.ContextSize, Sequences: cfg.Sequences, CacheTokens: cfg.CacheTokens, BatchSize: cfg.BatchSize,
+					Delay: func(tokens int) time.Duration { return time.Duration(tokens) * 5 * time.Microsecond },
+				})
+			}, backendtest.Options{})
+		})
+	}
+}
