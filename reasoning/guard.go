@@ -1,0 +1,286 @@
+package reasoning
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	"runner/backend"
+)
+
+// MaxQuote is the most consecutive words of the reasoning that a summary may hold.
+const MaxQuote = 12
+
+// Guard keeps a summary from quoting the reasoning: it is the constraint of the summary pass. It lets no token pass that
+// would make the text, as it then stands, hold a run of more than MaxQuote consecutive words of the reasoning. A word at
+// the end of the text counts as it stands, because the text may end there; so the rule holds for every text that was
+// accepted token by token, wherever it ends. Tokens without text, and those that end generation, are always allowed.
+//
+// A word is a run of letters, digits and marks, without regard to case, or a stretch of other characters that
+// stands alone between white space. Punctuation at a word is not part of it. In scripts that do not put spaces between words
+// every letter is a word.
+//
+// Runs are compared by 64-bit hashes, so that a token may be refused without need, about once in 10^14, but never
+// accepted wrongly. A Guard must not be used by several goroutines at once, except for Allows and Fill.
+type Guard struct {
+	vocab *backend.Vocab
+	// long holds the hashes of all runs of MaxQuote+1 words of the reasoning, full those of MaxQuote words and near those
+	// of nearWords words.
+	long, full, near map[uint64]struct{}
+	cutter           wordCutter
+	words            wordRing // the text's finished words
+	// closeBy says that they end in nearWords words of the reasoning, or that the text ends inside a rune.
+	closeBy bool
+	// last is the hash of the last MaxQuote finished words; atLimit says that they are a run of the reasoning.
+	last    uint64
+	atLimit bool
+}
+
+// nearWords is the length of the runs that show that a quotation may be under way. Unless the text ends in one, a token
+// would have to add MaxQuote+1-(nearWords-1) words to complete a run, for which it needs at least farPiece bytes.
+const (
+	nearWords = 6
+	farPiece  = 2*(MaxQuote+1-nearWords) - 1
+)
+
+// NewGuard returns a guard over the words of reasoning. It takes time and memory in proportion to them.
+func NewGuard(v *backend.Vocab, reasoning string) *Guard {
+	g := &Guard{vocab: v, long: map[uint64]struct{}{}, full: map[uint64]struct{}{}, near: map[uint64]struct{}{}}
+	sets := [...]struct {
+		size int
+		set  map[uint64]struct{}
+	}{{MaxQuote + 1, g.long}, {MaxQuote, g.full}, {nearWords, g.near}}
+	var (
+		words wordRing
+		c     wordCutter
+	)
+	index := func(w uint64) bool {
+		words.push(w)
+		for _, of := range sets {
+			if h, ok := words.last(of.size); ok {
+				of.set[h] = struct{}{}
+			}
+		}
+		return true
+	}
+	c.feed(reasoning, index)
+	c.finish(index)
+	return g
+}
+
+// Allows reports whether t may come next.
+func (g *Guard) Allows(t backend.Token) bool {
+	piece := g.vocab.Piece(t)
+	if !g.closeBy && len(piece) < farPiece || piece == "" || g.silent(t) {
+		return true
+	}
+	return g.clean(piece)
+}
+
+// Fill sets the bits of the tokens that may come next.
+func (g *Guard) Fill(m backend.Mask) {
+	m.Clear()
+	for t := range backend.Token(g.vocab.Len()) {
+		if g.Allows(t) {
+			m.Set(t)
+		}
+	}
+}
+
+// Accept adds t's text. It need not be allowed.
+func (g *Guard) Accept(t backend.Token) {
+	if g.silent(t) {
+		return
+	}
+	g.cutter.feed(g.vocab.Piece(t), func(w uint64) bool { g.words.push(w); return true })
+	h, ok := g.words.last(nearWords)
+	if ok {
+		_, ok = g.near[h]
+	}
+	g.closeBy = ok || g.cutter.nPart > 0
+	if g.last, g.atLimit = g.words.last(MaxQuote); g.atLimit {
+		_, g.atLimit = g.full[g.last]
+	}
+}
+
+// silent reports whether t has no text of its own.
+func (g *Guard) silent(t backend.Token) bool {
+	return g.vocab.Kind(t) == backend.Control || g.vocab.EndsGeneration(t)
+}
+
+// clean reports whether the text can go on with more without a run of the reasoning that is too long.
+func (g *Guard) clean(more string) bool {
+	var words wordRing
+	added := 0
+	short := func(w uint64) bool {
+		if added++; added == 1 { // the usual case, without the words before
+			words.words[0] = w
+			if !g.atLimit {
+				return true
+			}
+			_, quoted := g.long[mix(g.last, w)]
+			return !quoted
+		}
+		if added == 2 {
+			first := words.words[0]
+			words = g.words
+			words.push(first)
+		}
+		words.push(w)
+		h, ok := words.last(MaxQuote + 1)
+		if ok {
+			_, ok = g.long[h]
+		}
+		return !ok
+	}
+	c := g.cutter
+	return c.feed(more, short) && c.finish(short)
+}
+
+// Quotes reports whether text holds more than MaxQuote consecutive words of reasoning.
+func Quotes(reasoning, text string) bool { return !NewGuard(nil, reasoning).clean(text) }
+
+// wordRing remembers the hashes of the last words.
+type wordRing struct {
+	words [MaxQuote + 1]uint64 // word i at i%len(words)
+	n     int
+}
+
+func (r *wordRing) push(w uint64) {
+	r.words[r.n%len(r.words)] = w
+	r.n++
+}
+
+// last returns the hash of the last k words, if there are so many. That of k+1 is that of the first k mixed with the last.
+func (r *wordRing) last(k int) (uint64, bool) {
+	if r.n < k {
+		return 0, false
+	}
+	h := uint64(0)
+	for i := r.n - k; i < r.n; i++ {
+		h = mix(h, r.words[i%len(r.words)])
+	}
+	return h, true
+}
+
+// wordCutter cuts text that comes in pieces into words. It is a value: a copy goes its own way.
+type wordCutter struct {
+	// word is the hash of the unfinished word, and symbols of the characters since the last white space if there has been
+	// no word since; 0 when there is none.
+	word, symbols uint64
+	// single says that the unfinished word takes no more letters.
+	single bool
+	// attached says that there has been a word since the last white space, so that symbols do not stand alone.
+	attached bool
+	// part holds the bytes of an unfinished rune.
+	part  [utf8.UTFMax]byte
+	nPart int
+}
+
+// feed reads text and gives the hash of each finished word to done, until that returns false; then feed does too.
+func (c *wordCutter) feed(text string, done func(uint64) bool) bool {
+	for c.nPart > 0 && text != "" {
+		c.part[c.nPart] = text[0]
+		c.nPart++
+		text = text[1:]
+		for c.nPart > 0 && utf8.FullRune(c.part[:c.nPart]) {
+			r, n := utf8.DecodeRune(c.part[:c.nPart])
+			c.nPart = copy(c.part[:], c.part[n:c.nPart])
+			if w := c.rune(r); w != 0 && !done(w) {
+				return false
+			}
+		}
+	}
+	for len(text) > 0 {
+		r, n := rune(text[0]), 1
+		if r >= utf8.RuneSelf {
+			if !utf8.FullRuneInString(text) {
+				c.nPart = copy(c.part[:], text)
+				return true
+			}
+			r, n = utf8.DecodeRuneInString(text)
+		}
+		text = text[n:]
+		if w := c.rune(r); w != 0 && !done(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// finish takes the end of the text like white space, and calls done as feed does.
+func (c *wordCutter) finish(done func(uint64) bool) bool {
+	for ; c.nPart > 0; c.nPart-- {
+		if w := c.rune(utf8.RuneError); w != 0 && !done(w) {
+			return false
+		}
+	}
+	w := c.end()
+	return w == 0 || done(w)
+}
+
+// rune takes the next character and returns the hash of the word that it finished, or 0. No character finishes two.
+func (c *wordCutter) rune(r rune) uint64 {
+	if r < utf8.RuneSelf {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			return c.letter(r, false)
+		case r >= 'A' && r <= 'Z':
+			return c.letter(r+'a'-'A', false)
+		}
+	} else if unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) {
+		return c.letter(unicode.ToLower(r), unspaced(r))
+	}
+	if unicode.IsSpace(r) {
+		c.attached = false
+		return c.end()
+	}
+	finished := uint64(0)
+	if c.word != 0 {
+		finished = c.end()
+	}
+	if !c.attached {
+		c.symbols = mix(c.symbols, uint64(r))
+	}
+	return finished
+}
+
+// unspaced reports whether a letter is of a script that puts no spaces between words: Thai to Burmese, Khmer, Japanese, Chinese.
+func unspaced(r rune) bool {
+	switch {
+	case r < 0x0E00:
+		return false
+	case r <= 0x109F, r >= 0x1780 && r <= 0x17FF, r >= 0x3005 && r <= 0x30FF, r >= 0x31F0 && r <= 0x31FF,
+		r >= 0x3400 && r <= 0x9FFF, r >= 0xF900 && r <= 0xFAFF, r >= 0x20000 && r <= 0x3FFFF:
+		return true
+	}
+	return false
+}
+
+// letter takes a character of a word; single says that it is a word by itself.
+func (c *wordCutter) letter(r rune, single bool) uint64 {
+	finished := uint64(0)
+	if c.word != 0 && (single || c.single) {
+		finished = c.end()
+	}
+	c.symbols, c.attached, c.single = 0, true, single
+	c.word = mix(c.word, uint64(r))
+	return finished
+}
+
+// end finishes the word that is under way, if there is one.
+func (c *wordCutter) end() uint64 {
+	w := c.word
+	if w == 0 {
+		w = c.symbols
+	}
+	c.word, c.symbols, c.single = 0, 0, false
+	return w
+}
+
+// mix adds x to the hash h, with the finaliser of splitmix64 (Steele, Lea and Flood 2014). It is never 0.
+func mix(h, x uint64) uint64 {
+	h = h*0x9e3779b97f4a7c15 + x + 1
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return (h ^ h>>31) | 1
+}

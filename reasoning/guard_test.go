@@ -1,0 +1,237 @@
+package reasoning_test
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"runner/backend"
+	"runner/reasoning"
+)
+
+// longestQuote is the plain definition that the guard is held to: the most consecutive words of text that are
+// consecutive words of reasoning.
+func longestQuote(words func(string) []string, reasoning, text string) int {
+	a, b := words(reasoning), words(text)
+	most := 0
+	for i := range a {
+		for j := range b {
+			n := 0
+			for i+n < len(a) && j+n < len(b) && a[i+n] == b[j+n] {
+				n++
+			}
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+var (
+	lettersPattern  = regexp.MustCompile(`[\p{L}\p{N}\p{M}]+`)
+	unspacedPattern = regexp.MustCompile(`[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]`)
+)
+
+// guardWords is the guard's idea of words, written another way.
+func guardWords(s string) []string {
+	var out []string
+	for _, f := range strings.FieldsFunc(s, unicode.IsSpace) {
+		var words []string
+		for _, run := range lettersPattern.FindAllString(f, -1) {
+			for run != "" {
+				loc := unspacedPattern.FindStringIndex(run)
+				if loc == nil {
+					words = append(words, strings.ToLower(run))
+					break
+				}
+				if loc[0] > 0 {
+					words = append(words, strings.ToLower(run[:loc[0]]))
+				}
+				words = append(words, run[loc[0]:loc[1]])
+				run = run[loc[1]:]
+			}
+		}
+		if words == nil {
+			words = []string{f}
+		}
+		out = append(out, words...)
+	}
+	return out
+}
+
+// quoteVocab has few words, in many spellings and cut in many ways, so that quotations come up all the time.
+func quoteVocab(t testing.TB) (*backend.Vocab, []backend.Token) {
+	x := newLexicon([]string{"<|end|>"}, "<|end|>")
+	var tokens []backend.Token
+	for _, p := range []string{
+		"a", "b", "ab", " a", " b", " A", "B", " ", "  ", "\n", ",", ", ", ".", " a b", "b a b a b a b a b a b a b a", " a b a b a b a b",
+		"+", " + ", "-", "中", "中中", "\xe4", "\xb8", "\xad", "中中中中中中", "a中b", "é", "É", "(", ") ", "1", "\xff",
+	} {
+		tokens = append(tokens, x.text(p))
+	}
+	return x.vocab(t), append(tokens, 0)
+}
+
+// TestGuard writes texts at random, held by the guard, and looks whether they quote the reasoning.
+func TestGuard(t *testing.T) {
+	v, tokens := quoteVocab(t)
+	r := rand.New(rand.NewPCG(7, 7))
+	refused := 0
+	for range 40 {
+		var think strings.Builder
+		for range 20 + r.IntN(100) {
+			think.WriteString(v.Piece(tokens[r.IntN(len(tokens)-1)]))
+		}
+		thoughts := strings.ToValidUTF8(think.String(), "\uFFFD")
+		g := reasoning.NewGuard(v, thoughts)
+		mask := backend.NewMask(v.Len())
+		var text []byte
+		pos := r.IntN(len(thoughts))
+		for step := range 100 {
+			// Half of the time go on as the reasoning does.
+			var tok backend.Token
+			if r.IntN(4) > 0 {
+				tok = tokens[r.IntN(len(tokens))]
+				for try := 0; try < 50 && !strings.HasPrefix(thoughts[pos:], v.Piece(tok)); try++ {
+					tok = tokens[r.IntN(len(tokens))]
+				}
+			} else {
+				tok = tokens[r.IntN(len(tokens))]
+			}
+			g.Fill(mask)
+			for _, a := range tokens {
+				if mask.Has(a) != g.Allows(a) {
+					t.Fatalf("mask and Allows disagree on %q", v.Piece(a))
+				}
+			}
+			if !mask.Has(0) {
+				t.Fatal("the end is not allowed")
+			}
+			if !g.Allows(tok) {
+				refused++
+				if longestQuote(guardWords, thoughts, valid(append(slices.Clone(text), v.Piece(tok)...))) <= reasoning.MaxQuote {
+					t.Fatalf("refused without need: %q after %q", v.Piece(tok), text)
+				}
+				continue
+			}
+			if v.Kind(tok) == backend.Control {
+				continue
+			}
+			g.Accept(tok)
+			text = append(text, v.Piece(tok)...)
+			if strings.HasPrefix(thoughts[pos:], v.Piece(tok)) && len(thoughts) > pos+len(v.Piece(tok)) {
+				pos += len(v.Piece(tok))
+			} else {
+				pos = r.IntN(len(thoughts))
+			}
+			if step%8 != 0 {
+				continue
+			}
+			if n := longestQuote(guardWords, thoughts, valid(text)); n > reasoning.MaxQuote {
+				t.Fatalf("%d words in a row of the reasoning:\n%q\n%q", n, thoughts, text)
+			}
+		}
+		final := valid(text)
+		// Fields are an idea of words that needs no guard of its own.
+		if n := longestQuote(strings.Fields, thoughts, final); n > reasoning.MaxQuote {
+			t.Fatalf("%d fields in a row of the reasoning:\n%q\n%q", n, thoughts, final)
+		}
+		if reasoning.Quotes(thoughts, final) {
+			t.Fatal("Quotes disagrees")
+		}
+	}
+	if refused < 20 {
+		t.Fatalf("only %d tokens were refused: the test does not test", refused)
+	}
+}
+
+func valid(b []byte) string { return string([]rune(string(b))) }
+
+func TestQuotes(t *testing.T) {
+	const thoughts = "First add the units: 7 + 5 = 12, write 2 and carry 1. Then add the tens and the carry."
+	for text, want := range map[string]bool{
+		"":                                       false,
+		thoughts:                                 true,
+		"first ADD the units 7 + 5 = 12 write 2": false, // 12 words
+		"first ADD the units 7 + 5 = 12 (write) 2, and":           false, // 12
+		"first ADD the units 7 + 5 = 12 (write) 2, and Carry":     true,
+		"Add the units, 7 and 5; the result is 12, so write 2.":   false,
+		"xfirst add the units: 7 + 5 = 12, write 2 and":           false,
+		"the units: 7 + 5 = 12, write 2 and carry 1. Then":        true,
+		"the units: 7 + 5 = 12, write 2 and carry 10. Then":       false,
+		"the units:\n7\n+\n5\n=\n12,\nwrite\n2\nand\ncarry\n1...": false,
+	} {
+		if got := reasoning.Quotes(thoughts, text); got != want {
+			t.Errorf("Quotes(%q) = %v (%d words)", text, got, longestQuote(guardWords, thoughts, text))
+		}
+		if n := longestQuote(guardWords, thoughts, text); (n > reasoning.MaxQuote) != want {
+			t.Errorf("%q: the plain definition says %d words", text, n)
+		}
+	}
+}
+
+// BenchmarkGuardAllows is the usual cost per sampled token, BenchmarkGuardFill the cost after a refusal at worst.
+func BenchmarkGuardAllows(b *testing.B) {
+	g, quote := benchGuard(b)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := 0; b.Loop(); i++ {
+		t := quote[i%len(quote)]
+		if g.Allows(t) {
+			g.Accept(t)
+		}
+	}
+}
+
+func BenchmarkGuardFill(b *testing.B) {
+	g, quote := benchGuard(b)
+	for _, t := range quote {
+		if !g.Allows(t) {
+			break
+		}
+		g.Accept(t)
+	}
+	m := backend.NewMask(o200k().Len())
+	b.ReportAllocs()
+	b.ResetTimer()
+	for b.Loop() {
+		g.Fill(m)
+	}
+}
+
+func BenchmarkNewGuard(b *testing.B) {
+	text := strings.Join(benchWords(30000), " ")
+	b.ResetTimer()
+	for b.Loop() {
+		reasoning.NewGuard(o200k(), text)
+	}
+}
+
+// benchWords are n words of o200k.
+func benchWords(n int) []string {
+	v, r := o200k(), rand.New(rand.NewPCG(3, 4))
+	var words []string
+	for len(words) < n {
+		if p := v.Piece(backend.Token(r.IntN(50000))); len(p) > 1 && p[0] == ' ' && unicode.IsLetter(rune(p[1])) {
+			words = append(words, p[1:])
+		}
+	}
+	return words
+}
+
+// benchGuard has 30,000 words of reasoning and the tokens of a quotation from it.
+func benchGuard(b *testing.B) (*reasoning.Guard, []backend.Token) {
+	v := o200k()
+	words := benchWords(30000)
+	ids := map[string]backend.Token{}
+	for t := range backend.Token(v.Len()) {
+		ids[v.Piece(t)] = t
+	}
+	var quote []backend.Token
+	for _, w := range words[1000:1400] {
+		quote = append(quote, ids[" "+w])
+	}
+	return reasoning.NewGuard(v, strings.Join(words, " ")), quote
+}

@@ -1,0 +1,60 @@
+package reasoning
+
+import "fmt"
+
+// Shows reports whether an event may leave the process under v. It is asked once for every event, before any encoder.
+//
+// Under none neither the reasoning nor its summary passes, under summary only the summary, under full everything. Answers,
+// preambles and tool calls always pass: the splitter puts no text of an unknown kind into them. So do warnings, which hold positions and
+// counts only, and the count of reasoning tokens in the result, which is the one thing about hidden reasoning that shows.
+func (v Visibility) Shows(e *Event) bool {
+	switch e.Kind {
+	case SegmentStart, SegmentDelta, SegmentEnd:
+	default:
+		return true
+	}
+	if e.Logprobs != nil && e.Segment != Answer {
+		return false
+	}
+	switch e.Segment {
+	case Answer, Preamble, ToolCall:
+		return true
+	case Summary:
+		return v == VisibilitySummary || v == VisibilityFull
+	case Reasoning:
+		return v == VisibilityFull
+	}
+	return false
+}
+
+// Filter returns a receiver that passes on what v shows.
+func (v Visibility) Filter(emit func(Event)) func(Event) {
+	return func(e Event) {
+		if v.Shows(&e) {
+			emit(e)
+		}
+	}
+}
+
+// Cap returns a *VisibilityError if v shows more than most does. What is asked for is refused or given, never cut.
+func (v Visibility) Cap(most Visibility) error {
+	if v <= most {
+		return nil
+	}
+	return &VisibilityError{Asked: v, Allowed: most}
+}
+
+// VisibilityError says that more reasoning was asked for than is allowed.
+type VisibilityError struct{ Asked, Allowed Visibility }
+
+// Permission names what is missing, for instance "reasoning:full".
+func (e *VisibilityError) Permission() string { return "reasoning:" + e.Asked.String() }
+
+func (e *VisibilityError) Error() string {
+	return fmt.Sprintf("visibility %s needs the permission %s; allowed is %s", e.Asked, e.Permission(), e.Allowed)
+}
+
+// Hint tells the user what to do next.
+func (e *VisibilityError) Hint() string {
+	return fmt.Sprintf("ask for visibility %s, or use a key with the permission %s", e.Allowed, e.Permission())
+}
