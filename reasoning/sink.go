@@ -125,19 +125,21 @@ func (k *sink) delta(text string, n int) {
 	if !k.open {
 		k.start()
 	}
-	e := Event{Kind: SegmentDelta, Segment: k.segment, Text: text, Call: k.call}
-	if k.ledger.on {
-		if k.segment == Answer {
-			k.ledger.leave(n, useAnswer)
-			e.Logprobs = k.ledger.take()
-		} else {
-			k.ledger.leave(n, useForeign)
-		}
-	}
 	if k.parse != nil {
 		k.parse.content.WriteString(text)
 	}
-	k.emit(e)
+	if !k.ledger.on {
+		k.emit(Event{Kind: SegmentDelta, Segment: k.segment, Text: text, Call: k.call})
+		return
+	}
+	var tokens []TokenLogprobs
+	if k.segment == Answer {
+		k.ledger.leave(n, useAnswer)
+		tokens = k.ledger.take()
+	} else {
+		k.ledger.leave(n, useForeign)
+	}
+	k.emit(Event{Kind: SegmentDelta, Segment: k.segment, Text: text, Call: k.call, Logprobs: tokens})
 }
 
 // drop takes bytes out of the stream that are nobody's text. The segment before them must be closed or flushed.

@@ -146,6 +146,7 @@ func (s *Splitter) pushTags(t backend.Token, out *backend.Output) {
 	v := s.cfg.Vocab
 	if v.EndsGeneration(t) {
 		s.tags.finish()
+		s.tags.start(chattemplate.StartTurn) // whatever follows is another turn
 		s.ended = true
 		return
 	}

@@ -32,13 +32,13 @@ func (f *StopFilter) Matched() (stop string, ok bool) {
 
 // Push takes the next event.
 func (f *StopFilter) Push(e Event) {
-	if e.Segment != Answer {
+	if e.Segment != Answer || e.Kind == SegmentDelta && f.matched < 0 && f.nheld == 0 && f.m.idle(e.Text) {
 		f.emit(e)
 		return
 	}
 	switch e.Kind {
 	case SegmentDelta:
-		f.text(e)
+		f.text(&e)
 	case SegmentStart:
 		if f.matched < 0 {
 			f.emit(e)
@@ -60,16 +60,13 @@ func (f *StopFilter) Finish() {
 	f.state = 0
 }
 
-func (f *StopFilter) text(e Event) {
+// text takes answer text that may hold a stop string.
+func (f *StopFilter) text(e *Event) {
 	if f.matched >= 0 {
 		return
 	}
-	if f.nheld == 0 && f.m.idle(e.Text) {
-		f.emit(e)
-		return
-	}
 	base := f.nheld
-	f.held = append(f.held, e)
+	f.held = append(f.held, *e)
 	f.nheld += len(e.Text)
 	for i := range len(e.Text) {
 		f.state = f.m.step(f.state, e.Text[i])

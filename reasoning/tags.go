@@ -373,13 +373,13 @@ func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
 func (m *tagMachine) finish() {
 	m.release(m.nheld)
 	m.state = 0
-	switch m.mode {
-	case modeReasoning:
-		m.s.warn(CodeReasoningUnclosed)
-	case modeCall:
+	if m.mode == modeCall {
 		m.endCall()
 	}
 	m.s.out.end()
+	if m.mode == modeReasoning {
+		m.s.warn(CodeReasoningUnclosed)
+	}
 }
 
 func isNewline(c byte) bool { return c == '\n' || c == '\r' }

@@ -1,0 +1,156 @@
+package reasoning_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+// benchTurn is a long harmony turn of o200k tokens: reasoning and an answer, with one token in forty that holds part of
+// a rune, one in ten of other scripts, one in eight a comma, and frequencies that fall with the rank as they do in text (Zipf).
+func benchTurn(b testing.TB) ([]backend.Token, int) {
+	v, r := o200k(), rand.New(rand.NewPCG(1, 2))
+	var ascii, other, partial []backend.Token
+	for t := range backend.Token(199998) {
+		p := v.Piece(t)
+		switch {
+		case string([]rune(p)) != p:
+			partial = append(partial, t)
+		case len(p) == len([]rune(p)):
+			if len(p) > 1 && p[0] == ' ' && p[1] >= 'a' {
+				ascii = append(ascii, t)
+			}
+		default:
+			other = append(other, t)
+		}
+	}
+	pick := func(from []backend.Token) func() backend.Token {
+		z := rand.NewZipf(r, 1.05, 8, uint64(len(from)-1))
+		return func() backend.Token { return from[z.Uint64()] }
+	}
+	nextASCII, nextOther, nextPartial := pick(ascii), pick(other), pick(partial)
+	special := func(name string) backend.Token {
+		t, ok := v.Special(name)
+		if !ok {
+			b.Fatal(name)
+		}
+		return t
+	}
+	var turn []backend.Token
+	text := func(s string) backend.Token {
+		for t := range backend.Token(199998) {
+			if v.Piece(t) == s {
+				return t
+			}
+		}
+		b.Fatal(s)
+		return 0
+	}
+	comma := text(",")
+	words := func(n int) {
+		for i := range n {
+			switch {
+			case i%40 == 7:
+				turn = append(turn, nextPartial())
+			case i%8 == 1:
+				turn = append(turn, comma)
+			case i%10 == 0:
+				turn = append(turn, nextOther())
+			default:
+				turn = append(turn, nextASCII())
+			}
+		}
+	}
+	turn = append(turn, special("<|channel|>"), text("analysis"), special("<|message|>"))
+	words(20000)
+	turn = append(turn, special("<|end|>"), special("<|start|>"), text("assistant"), special("<|channel|>"), text("final"), special("<|message|>"))
+	words(20000)
+	turn = append(turn, special("<|return|>"))
+	size := 0
+	for _, t := range turn {
+		size += len(v.Piece(t))
+	}
+	return turn, size
+}
+
+func benchSplitter(b *testing.B, cfg reasoning.SplitterConfig, stops ...string) {
+	turn, size := benchTurn(b)
+	if cfg.Format.Family != chattemplate.Harmony {
+		var plain []backend.Token
+		size = 0
+		for _, t := range turn {
+			if o200k().Kind(t) == backend.Normal {
+				plain = append(plain, t)
+				size += len(o200k().Piece(t))
+			}
+		}
+		turn = plain
+	}
+	n := 0
+	cfg.Vocab, cfg.Emit = o200k(), func(e reasoning.Event) { n += len(e.Text) }
+	if stops != nil {
+		cfg.Emit = reasoning.NewStopFilter(stops, reasoning.VisibilitySummary.Filter(cfg.Emit)).Push
+	}
+	s, err := reasoning.NewSplitter(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	pushed := 0
+	for b.Loop() {
+		for _, t := range turn {
+			_ = s.Push(t)
+		}
+		pushed++
+	}
+	b.SetBytes(int64(size))
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(pushed*len(turn)), "ns/token")
+	b.ReportMetric(0, "ns/op")
+	if n == 0 {
+		b.Fatal("nothing came out")
+	}
+}
+
+// BenchmarkSplitter pushes tokens through the splitter, and in one case through the stop filter and the policy after it. One operation
+// is a turn of 40,000 tokens.
+func BenchmarkSplitter(b *testing.B) {
+	b.Run("harmony", func(b *testing.B) { benchSplitter(b, reasoning.SplitterConfig{Format: harmonyFormat}) })
+	b.Run("harmony_stops_policy", func(b *testing.B) {
+		benchSplitter(b, reasoning.SplitterConfig{Format: harmonyFormat}, "\n\nUser:", "</answer>", "STOP HERE")
+	})
+	b.Run("think", func(b *testing.B) {
+		benchSplitter(b, reasoning.SplitterConfig{Format: think, Start: chattemplate.StartAnswer})
+	})
+	b.Run("plain_tools", func(b *testing.B) { benchSplitter(b, reasoning.SplitterConfig{Tools: []string{"f"}}) })
+}
+
+// TestAllocations holds that a token of plain text costs no allocation, in any family, with stop strings and policy.
+func TestAllocations(t *testing.T) {
+	turn, _ := benchTurn(t)
+	for name, cfg := range map[string]reasoning.SplitterConfig{
+		"harmony": {Format: harmonyFormat}, "think": {Format: think}, "plain": {},
+	} {
+		stop := reasoning.NewStopFilter([]string{"STOP"}, reasoning.VisibilityFull.Filter(func(reasoning.Event) {}))
+		cfg.Vocab, cfg.Emit = o200k(), stop.Push
+		s, err := reasoning.NewSplitter(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tok := range turn { // the buffers grow once
+			_ = s.Push(tok)
+		}
+		perTurn := testing.AllocsPerRun(3, func() {
+			for _, tok := range turn {
+				_ = s.Push(tok)
+			}
+		})
+		// Runes that were cut between tokens share blocks of memory, and headers are few.
+		if perToken := perTurn / float64(len(turn)); perToken > 0.005 {
+			t.Errorf("%s: %.4f allocations per token", name, perToken)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package reasoning
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+	"unicode/utf8"
+
+	"runner/backend"
+	"runner/chattemplate"
+)
+
+// The JSON form of an event is one object, written on one line; a stream of them is JSON lines. Fields without a value are
+// left out:
+//
+//	type      started, segment_start, segment_delta, segment_end, warning, strategy_switched, done
+//	segment   reasoning, summary, preamble, tool_call, answer; with the segment types
+//	text      a delta's text, a warning's message, the reason of a switch
+//	code      a warning's code
+//	call      {index, id, name}; with segment tool_call
+//	logprobs  [{token, text, bytes, logprob, top}], top without top; bytes only where text is not valid UTF-8
+//	info      {model, visibility, effort, strategy, seed, budget}
+//	result    {finish, detail, stop_string, reasoning_unavailable, summary_source, usage, timing}
+//	usage     {prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, summary_tokens, answer_tokens}
+//	timing    {queue_ms, prefill_ms, first_token_ms, first_answer_ms, decode_ms}
+//
+// A log probability of minus infinity is null. New fields may be added; these keep their names and meaning.
+type wireEvent struct {
+	Type     Kind           `json:"type"`
+	Segment  *Segment       `json:"segment,omitempty"`
+	Text     string         `json:"text,omitempty"`
+	Code     string         `json:"code,omitempty"`
+	Call     *wireCall      `json:"call,omitempty"`
+	Logprobs []wireLogprobs `json:"logprobs,omitempty"`
+	Info     *wireInfo      `json:"info,omitempty"`
+	Result   *wireResult    `json:"result,omitempty"`
+}
+
+type wireCall struct {
+	Index int    `json:"index"`
+	ID    string `json:"id,omitempty"`
+	Name  string `json:"name,omitempty"`
+}
+
+type wireLogprobs struct {
+	Token   backend.Token  `json:"token"`
+	Text    string         `json:"text"`
+	Bytes   []int          `json:"bytes,omitempty"`
+	Logprob *float32       `json:"logprob"`
+	Top     []wireLogprobs `json:"top,omitempty"`
+}
+
+type wireInfo struct {
+	Model      string              `json:"model,omitempty"`
+	Visibility Visibility          `json:"visibility"`
+	Effort     chattemplate.Effort `json:"effort,omitempty"`
+	Strategy   Strategy            `json:"strategy,omitempty"`
+	Seed       uint64              `json:"seed"`
+	Budget     int                 `json:"budget,omitempty"`
+}
+
+type wireResult struct {
+	Finish               FinishReason `json:"finish"`
+	Detail               string       `json:"detail,omitempty"`
+	StopString           string       `json:"stop_string,omitempty"`
+	ReasoningUnavailable bool         `json:"reasoning_unavailable,omitempty"`
+	SummarySource        string       `json:"summary_source,omitempty"`
+	Usage                wireUsage    `json:"usage"`
+	Timing               wireTiming   `json:"timing"`
+}
+
+type wireUsage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Cached     int `json:"cached_tokens"`
+	Completion int `json:"completion_tokens"`
+	Reasoning  int `json:"reasoning_tokens"`
+	Summary    int `json:"summary_tokens"`
+	Answer     int `json:"answer_tokens"`
+}
+
+type wireTiming struct {
+	Queue       millis `json:"queue_ms"`
+	Prefill     millis `json:"prefill_ms"`
+	FirstToken  millis `json:"first_token_ms"`
+	FirstAnswer millis `json:"first_answer_ms"`
+	Decode      millis `json:"decode_ms"`
+}
+
+// millis is a duration in milliseconds with their fraction.
+type millis time.Duration
+
+func (m millis) MarshalJSON() ([]byte, error) {
+	return json.Marshal(float64(m) / float64(time.Millisecond))
+}
+
+func (m *millis) UnmarshalJSON(b []byte) error {
+	var f float64
+	if err := json.Unmarshal(b, &f); err != nil {
+		return err
+	}
+	f = math.Round(f * float64(time.Millisecond))
+	if math.Abs(f) >= math.MaxInt64 {
+		return fmt.Errorf("duration of %g ns is out of range", f)
+	}
+	*m = millis(f)
+	return nil
+}
+
+// MarshalJSON writes the event as one JSON object with the fields type, segment, text, code, call, logprobs, info and result.
+func (e Event) MarshalJSON() ([]byte, error) {
+	w := wireEvent{Type: e.Kind, Text: e.Text, Code: e.Code}
+	switch e.Kind {
+	case SegmentStart, SegmentDelta, SegmentEnd:
+		w.Segment = &e.Segment
+	}
+	if e.Call != (Call{}) || w.Segment != nil && e.Segment == ToolCall {
+		w.Call = &wireCall{e.Call.Index, e.Call.ID, e.Call.Name}
+	}
+	for _, l := range e.Logprobs {
+		x := toWire(l.TokenLogprob, l.Text)
+		for _, a := range l.Top {
+			x.Top = append(x.Top, toWire(a.TokenLogprob, a.Text))
+		}
+		w.Logprobs = append(w.Logprobs, x)
+	}
+	if i := e.Info; i != nil {
+		w.Info = &wireInfo{i.Model, i.Visibility, i.Effort, i.Strategy, i.Seed, i.Budget}
+	}
+	if r := e.Result; r != nil {
+		u, t := r.Usage, r.Timing
+		w.Result = &wireResult{
+			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
+			ReasoningUnavailable: r.ReasoningUnavailable, SummarySource: r.SummarySource,
+			Usage: wireUsage{u.Prompt, u.Cached, u.Completion, u.Reasoning, u.Summary, u.Answer},
+			Timing: wireTiming{
+				millis(t.Queue), millis(t.Prefill), millis(t.FirstToken), millis(t.FirstAnswer), millis(t.Decode),
+			},
+		}
+	}
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Unknown fields are ignored.
+func (e *Event) UnmarshalJSON(b []byte) error {
+	var w wireEvent
+	if err := json.Unmarshal(b, &w); err != nil {
+		return err
+	}
+	*e = Event{Kind: w.Type, Text: w.Text, Code: w.Code}
+	if w.Segment != nil {
+		e.Segment = *w.Segment
+	}
+	if c := w.Call; c != nil {
+		e.Call = Call{c.Index, c.ID, c.Name}
+	}
+	for i := range w.Logprobs {
+		l := &w.Logprobs[i]
+		x := TokenLogprobs{TokenLogprob: l.value(), Text: l.text()}
+		for j := range l.Top {
+			x.Top = append(x.Top, Alternative{TokenLogprob: l.Top[j].value(), Text: l.Top[j].text()})
+		}
+		e.Logprobs = append(e.Logprobs, x)
+	}
+	if i := w.Info; i != nil {
+		e.Info = &Info{i.Model, i.Visibility, i.Effort, i.Strategy, i.Seed, i.Budget}
+	}
+	if r := w.Result; r != nil {
+		u, t := r.Usage, r.Timing
+		e.Result = &Result{
+			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
+			ReasoningUnavailable: r.ReasoningUnavailable, SummarySource: r.SummarySource,
+			Usage: Usage{
+				Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion, Reasoning: u.Reasoning, Summary: u.Summary,
+				Answer: u.Answer,
+			},
+			Timing: Timing{
+				Queue: time.Duration(t.Queue), Prefill: time.Duration(t.Prefill), FirstToken: time.Duration(t.FirstToken),
+				FirstAnswer: time.Duration(t.FirstAnswer), Decode: time.Duration(t.Decode),
+			},
+		}
+	}
+	return nil
+}
+
+func toWire(p backend.TokenLogprob, text string) wireLogprobs {
+	w := wireLogprobs{Token: p.Token, Text: text}
+	if !math.IsInf(float64(p.Logprob), 0) && !math.IsNaN(float64(p.Logprob)) {
+		w.Logprob = &p.Logprob
+	}
+	if !utf8.ValidString(text) {
+		for _, b := range []byte(text) {
+			w.Bytes = append(w.Bytes, int(b))
+		}
+	}
+	return w
+}
+
+func (w *wireLogprobs) value() backend.TokenLogprob {
+	p := backend.TokenLogprob{Token: w.Token, Logprob: float32(math.Inf(-1))}
+	if w.Logprob != nil {
+		p.Logprob = *w.Logprob
+	}
+	return p
+}
+
+func (w *wireLogprobs) text() string {
+	if w.Bytes == nil {
+		return w.Text
+	}
+	b := make([]byte, len(w.Bytes))
+	for i, x := range w.Bytes {
+		b[i] = byte(x)
+	}
+	return string(b)
+}

@@ -1,0 +1,353 @@
+package reasoning_test
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+// The tests here write random outputs. Text that must not be lost is made of characters that no header can hold, each
+// piece numbered, so that it can be told where it went.
+
+const foreign = "⟦⟧€√"
+
+// soup is a vocabulary of everything that a harmony model can write out of place.
+func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
+	x := harmonyLexicon()
+	for i, p := range []string{
+		"assistant", "user", "commentary", "analysis", "final", " to=", "functions.f", "to=", "json", " json", " ", "\n", "{", "}",
+		"com", "mentary", "fin", "al", "t", "o", "=", "ass", "istant", "I", " think", "\xe2", "\x9f", "\xa6", "\xff", "é", ":", "<",
+		"<<REASONING>>", "<</REASONING>>", "code", "[", "constrain", "tool", "system", ".",
+	} {
+		if x.text(p) != backend.Token(len(harmonySpecials)+i) {
+			t.Fatal("pieces must differ")
+		}
+	}
+	x.add("<|reserved|>", backend.Control)
+	x.add("", backend.Unused)
+	v := x.vocab(t)
+	var all []backend.Token
+	for tok := range backend.Token(v.Len()) {
+		all = append(all, tok)
+	}
+	return v, append(all, -5, backend.Token(v.Len()), 1<<30)
+}
+
+// run pushes tokens and returns the events, and the error of strict mode.
+func run(t testing.TB, cfg reasoning.SplitterConfig, tokens []backend.Token) ([]reasoning.Event, error) {
+	t.Helper()
+	var r recorder
+	cfg.Emit = r.emit
+	s, err := reasoning.NewSplitter(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tok := range tokens {
+		if err := s.Push(tok); err != nil {
+			return r.events, err
+		}
+		s.State()
+	}
+	err = s.Finish()
+	if err == nil {
+		checkNesting(t, r.events)
+	}
+	return r.events, err
+}
+
+// TestTextIsNeverLost pushes random tokens through harmony in lenient mode: every piece of text that no header can hold is in
+// exactly one segment, in order.
+func TestTextIsNeverLost(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for range 3000 {
+		x := harmonyLexicon()
+		var in strings.Builder
+		var want []string
+		for i := range r.IntN(40) {
+			if r.IntN(2) == 0 {
+				in.WriteString(harmonySpecials[r.IntN(len(harmonySpecials))])
+			} else if r.IntN(3) == 0 {
+				in.WriteString([]string{"assistant", "analysis", "final", "commentary", " to=functions.f", " json", " "}[r.IntN(7)])
+			} else {
+				runes := []rune(foreign)
+				p := string(runes[i%4]) + string(rune(0x4E00+i)) + string(runes[r.IntN(4)])
+				want = append(want, p)
+				in.WriteString(p)
+			}
+		}
+		tokens := x.encode(in.String(), random(r))
+		cfg := reasoning.SplitterConfig{
+			Format: harmonyFormat, Vocab: x.vocab(t), Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(4) == 0,
+		}
+		events, err := run(t, cfg, tokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got strings.Builder
+		for _, e := range events {
+			got.WriteString(onlyForeign(e.Text, e.Kind == reasoning.SegmentDelta))
+		}
+		if got.String() != strings.Join(want, "") {
+			t.Fatalf("text was lost or moved in %q:\n got %q\nwant %q", in.String(), got.String(), want)
+		}
+	}
+}
+
+func onlyForeign(s string, ok bool) string {
+	if !ok {
+		return ""
+	}
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(foreign, r) || r >= 0x4E00 && r < 0x4F00 {
+			return r
+		}
+		return -1
+	}, s)
+}
+
+// TestAnyChunking holds that the same text cut into other tokens, streamed, collected or parsed whole, gives the same.
+func TestAnyChunking(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	words := []string{
+		"assistant", "analysis", "final", "commentary", " to=functions.f", " json", " ", "\n", "{", "é", "中", "\xe4\xb8", "\xff", "I", " think",
+		"<think>", "</think>", "<", "/", "<tool_call>", "</tool_call>", `{"name":"f"}`, "<<REASONING>>", "<</REASONING>>", "\n\n",
+	}
+	formats := []chattemplate.Format{harmonyFormat, think, granite, {}, reasoning.MarkersFormat}
+	for range 2000 {
+		var in strings.Builder
+		for range r.IntN(30) {
+			if r.IntN(3) == 0 {
+				in.WriteString(harmonySpecials[r.IntN(len(harmonySpecials))])
+			} else {
+				in.WriteString(words[r.IntN(len(words))])
+			}
+		}
+		cfg := reasoning.SplitterConfig{
+			Format: formats[r.IntN(len(formats))], Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(3) == 0,
+			Tools: [][]string{nil, {"f"}}[r.IntN(2)], Separator: []string{"", "\n\n"}[r.IntN(2)],
+		}
+		var first reasoning.Reply
+		var firstMessages []reasoning.Message
+		for i, cut := range []func(string) []string{whole, byBytes, random(r), random(r)} {
+			x := harmonyLexicon()
+			tokens := x.encode(in.String(), cut)
+			cfg.Vocab = x.vocab(t)
+			events, _ := run(t, cfg, tokens)
+			var c reasoning.Collector
+			for _, e := range events {
+				if e.Kind != reasoning.Warning {
+					c.Push(e)
+				}
+			}
+			got := c.Reply()
+			messages, err := reasoning.Parse(cfg, tokens)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				first, firstMessages = got, messages
+				continue
+			}
+			if !reflect.DeepEqual(got, first) {
+				t.Fatalf("%q in family %v cut another way:\n got %+v\nwant %+v", in.String(), cfg.Format.Family, got, first)
+			}
+			if !reflect.DeepEqual(messages, firstMessages) {
+				t.Fatalf("%q cut another way parses as\n%+v\n%+v", in.String(), messages, firstMessages)
+			}
+			if cfg.Format.Family == chattemplate.Harmony && !cfg.Markers && cfg.Separator == "" && cfg.Start != chattemplate.StartTurn {
+				checkParsed(t, got, messages)
+			}
+		}
+	}
+}
+
+// checkParsed compares streamed deltas with messages parsed whole.
+func checkParsed(t *testing.T, got reasoning.Reply, messages []reasoning.Message) {
+	t.Helper()
+	var answer, thoughts, preamble string
+	var args []string
+	for _, m := range messages {
+		switch m.Segment {
+		case reasoning.Answer:
+			answer += m.Content
+		case reasoning.Reasoning:
+			thoughts += m.Content
+		case reasoning.Preamble:
+			preamble += m.Content
+		case reasoning.ToolCall:
+			args = append(args, m.Content)
+		}
+	}
+	if got.Answer != answer || got.Reasoning != thoughts || got.Preamble != preamble || len(got.Calls) != len(args) {
+		t.Fatalf("deltas and parse differ:\n%+v\n%+v", got, messages)
+	}
+	for i, c := range got.Calls {
+		if c.Arguments != args[i] {
+			t.Fatalf("call %d: %q and %q", i, c.Arguments, args[i])
+		}
+	}
+}
+
+// TestVisibility holds that no byte of hidden reasoning passes the policy, in any field of any event.
+func TestVisibility(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 9))
+	const secret, told = "κρυφό", "σύνοψη"
+	for range 500 {
+		x := harmonyLexicon()
+		var in strings.Builder
+		for range 1 + r.IntN(6) {
+			switch r.IntN(6) {
+			case 0:
+				in.WriteString("<|start|>assistant<|channel|>final<|message|>Hello <|end|>")
+			case 1:
+				in.WriteString("<|start|>assistant<|channel|>commentary<|message|>Look <|end|>")
+			case 2:
+				in.WriteString("<|start|>assistant<|channel|>unknown<|message|>" + secret + "<|end|>")
+			case 3:
+				in.WriteString("<|start|>user<|message|>" + secret + "<|end|>")
+			case 4:
+				in.WriteString("<|start|>assistant<|channel|>" + secret + " x <|end|>")
+			default:
+				in.WriteString("<|start|>assistant<|channel|>analysis<|message|>" + secret + "<|end|>")
+			}
+		}
+		tokens := x.encode(in.String(), random(r))
+		v := x.vocab(t)
+		for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
+			var seen recorder
+			emit := vis.Filter(seen.emit)
+			s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: harmonyFormat, Vocab: v, Emit: emit, Logprobs: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tok := range tokens {
+				_ = s.PushOutput(tok, &backend.Output{Token: tok, Top: []backend.TokenLogprob{{Token: tok}}})
+			}
+			_ = s.Finish()
+			emit(reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.Summary})
+			emit(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Summary, Text: told})
+			emit(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Summary})
+			var all strings.Builder
+			for _, e := range seen.events {
+				b, err := e.MarshalJSON()
+				if err != nil {
+					t.Fatal(err)
+				}
+				all.Write(b)
+				if vis != reasoning.VisibilityFull && e.Segment == reasoning.Reasoning {
+					t.Fatalf("%v shows the event %s", vis, b)
+				}
+			}
+			if strings.ContainsAny(all.String(), "κρφ") != (vis == reasoning.VisibilityFull && strings.Contains(in.String(), secret)) {
+				t.Fatalf("%v and the reasoning: %s", vis, all.String())
+			}
+			if strings.Contains(all.String(), told) != (vis != reasoning.VisibilityNone) {
+				t.Fatalf("%v and the summary: %s", vis, all.String())
+			}
+		}
+	}
+}
+
+func TestCap(t *testing.T) {
+	if err := reasoning.VisibilitySummary.Cap(reasoning.VisibilityFull); err != nil {
+		t.Error(err)
+	}
+	err := reasoning.VisibilityFull.Cap(reasoning.VisibilitySummary)
+	if err == nil || !strings.Contains(err.Error(), "reasoning:full") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzHarmony(f *testing.F) {
+	v, all := soup(f)
+	f.Add([]byte{0, 8, 3, 11, 2, 40, 1}, uint8(0))
+	f.Add([]byte{3, 11, 13, 14, 4, 16, 2, 20, 21, 6}, uint8(1))
+	f.Fuzz(func(t *testing.T, data []byte, mode uint8) {
+		tokens := make([]backend.Token, len(data))
+		for i, b := range data {
+			tokens[i] = all[int(b)%len(all)]
+		}
+		cfg := reasoning.SplitterConfig{
+			Format: harmonyFormat, Vocab: v, Start: chattemplate.Start(mode % 3), Markers: mode&4 != 0, Tools: []string{"f"},
+		}
+		lenient, err := run(t, cfg, tokens)
+		if err != nil {
+			t.Fatalf("lenient: %v", err)
+		}
+		checkBytes(t, cfg, tokens, lenient)
+		cfg.Strict = true
+		if strict, err := run(t, cfg, tokens); err == nil && !reflect.DeepEqual(texts(strict), texts(lenient)) {
+			t.Fatal("strict and lenient disagree")
+		}
+	})
+}
+
+// checkBytes holds that the segments' text is a part of the tokens' text in order, and that all of it that no header can hold
+// is there. Markers and newlines beside them may be missing too.
+func checkBytes(t *testing.T, cfg reasoning.SplitterConfig, tokens []backend.Token, events []reasoning.Event) {
+	var in, out strings.Builder
+	for _, tok := range tokens {
+		if k := cfg.Vocab.Kind(tok); k != backend.Control && k != backend.Unused {
+			in.WriteString(cfg.Vocab.Piece(tok))
+		}
+	}
+	for _, e := range events {
+		if e.Kind == reasoning.SegmentDelta {
+			out.WriteString(e.Text)
+		}
+	}
+	if strings.Count(in.String(), "é") != strings.Count(out.String(), "é") {
+		t.Fatalf("lost text: %q of %q", out.String(), in.String())
+	}
+	rest := in.String()
+	for _, r := range out.String() {
+		if r == '\uFFFD' {
+			continue
+		}
+		i := strings.IndexRune(rest, r)
+		if i < 0 {
+			t.Fatalf("invented text: %q of %q", out.String(), in.String())
+		}
+		rest = rest[i+len(string(r)):]
+	}
+}
+
+func FuzzTags(f *testing.F) {
+	f.Add("<think>a</think>b<tool_call>{\"name\":\"f\"}</tool_call>", uint64(1), uint8(0))
+	f.Add("<<REASONING>>\n\n\xe4\xb8<</REASONING>>{", uint64(2), uint8(9))
+	f.Fuzz(func(t *testing.T, text string, seed uint64, mode uint8) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		formats := []chattemplate.Format{think, granite, {}, reasoning.MarkersFormat}
+		var first reasoning.Reply
+		for i, cut := range []func(string) []string{whole, random(r), byBytes} {
+			x := newLexicon([]string{"<eos>", "<|python_tag|>"}, "<eos>")
+			tokens := x.encode(text, cut)
+			cfg := reasoning.SplitterConfig{
+				Format: formats[mode%4], Start: chattemplate.Start(mode / 4 % 3), Vocab: x.vocab(t), Markers: mode&32 != 0,
+			}
+			if mode&64 != 0 {
+				cfg.Tools = []string{"f"}
+			}
+			events, err := run(t, cfg, tokens)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var c reasoning.Collector
+			for _, e := range events {
+				if e.Kind != reasoning.Warning {
+					c.Push(e)
+				}
+			}
+			if got := c.Reply(); i == 0 {
+				first = got
+			} else if !reflect.DeepEqual(got, first) {
+				t.Fatalf("cut another way:\n%+v\n%+v", got, first)
+			}
+		}
+	})
+}

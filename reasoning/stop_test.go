@@ -1,0 +1,152 @@
+package reasoning_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+// plainStop is the definition: the stop string that is complete first, of two at the same place the longer.
+func plainStop(text string, stops []string) (kept, stop string) {
+	end := len(text) + 1
+	for _, s := range stops {
+		i := strings.Index(text, s)
+		if s == "" || i < 0 {
+			continue
+		}
+		if e := i + len(s); e < end || e == end && len(s) > len(stop) {
+			end, stop = e, s
+		}
+	}
+	if stop == "" {
+		return text, ""
+	}
+	return text[:end-len(stop)], stop
+}
+
+func TestStopFilter(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 9))
+	letters := []string{"a", "b", "ab", "中", "\n"}
+	word := func(n int) string {
+		var b strings.Builder
+		for range r.IntN(n) {
+			b.WriteString(letters[r.IntN(len(letters))])
+		}
+		return b.String()
+	}
+	stopped := 0
+	for range 20000 {
+		text := word(30)
+		var stops []string
+		for range r.IntN(4) {
+			stops = append(stops, word(6))
+		}
+		var got recorder
+		f := reasoning.NewStopFilter(stops, got.emit)
+		f.Push(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Reasoning, Text: text})
+		f.Push(reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.Answer})
+		rest := []rune(text)
+		for len(rest) > 0 {
+			n := 1 + r.IntN(min(4, len(rest)))
+			e := reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: string(rest[:n])}
+			for _, c := range rest[:n] {
+				e.Logprobs = append(e.Logprobs, reasoning.TokenLogprobs{Text: string(c)})
+			}
+			rest = rest[n:]
+			f.Push(e)
+			sent := texts(got.events)[reasoning.Answer]
+			if want, stop := plainStop(text[:len(text)-len(string(rest))], stops); stop != "" && sent != want {
+				t.Fatalf("%q with stops %q: sent %q, want %q", text, stops, sent, want)
+			}
+		}
+		f.Push(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Answer})
+		want, stop := plainStop(text, stops)
+		if stop != "" {
+			stopped++
+			f.Push(reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.Answer})
+			f.Push(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: "more"})
+			f.Push(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Answer})
+		}
+		f.Finish()
+		checkNesting(t, got.events[1:])
+		if gotStop, ok := f.Matched(); gotStop != stop || ok != (stop != "") {
+			t.Fatalf("%q with stops %q: matched %q, want %q", text, stops, gotStop, stop)
+		}
+		all := texts(got.events)
+		if all[reasoning.Answer] != want || all[reasoning.Reasoning] != text {
+			t.Fatalf("%q with stops %q: kept %q, want %q", text, stops, all[reasoning.Answer], want)
+		}
+		var tokens strings.Builder
+		for _, e := range got.events {
+			for _, l := range e.Logprobs {
+				tokens.WriteString(l.Text)
+			}
+		}
+		if tokens.String() != want {
+			t.Fatalf("%q with stops %q: tokens of %q, want %q", text, stops, tokens.String(), want)
+		}
+	}
+	if stopped < 1000 {
+		t.Fatalf("only %d texts were stopped: the test does not test", stopped)
+	}
+}
+
+// TestLogprobs holds that the tokens of an answer's deltas are the answer's tokens, all of them, and nothing else.
+func TestLogprobs(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	for range 500 {
+		for _, c := range []struct {
+			format chattemplate.Format
+			in     string
+			answer string
+		}{
+			{harmonyFormat, "<|channel|>analysis<|message|>κρυφό<|end|><|start|>assistant<|channel|>final<|message|>Grüße, 中!\n<|return|>", "Grüße, 中!\n"},
+			{harmonyFormat, "Grüße, 中!<|return|>", "Grüße, 中!"},
+			{think, "<think>\nκρυφό\n</think>\n\nGrüße <b>, 中!\n", "Grüße <b>, 中!\n"},
+			{chattemplate.Format{}, "\nGrüße", "\nGrüße"},
+		} {
+			x := harmonyLexicon()
+			tokens := x.encode(c.in, random(r))
+			v := x.vocab(t)
+			var got recorder
+			s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: c.format, Vocab: v, Emit: got.emit, Logprobs: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, tok := range tokens {
+				out := &backend.Output{Token: tok, Logprob: -float32(i), Top: []backend.TokenLogprob{{Token: tok}}}
+				if err := s.PushOutput(tok, out); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.Finish(); err != nil {
+				t.Fatal(err)
+			}
+			var told, answer strings.Builder
+			for _, e := range got.events {
+				for _, l := range e.Logprobs {
+					told.WriteString(l.Text)
+					if v.Piece(l.Token) != l.Text || tokens[int(-l.Logprob)] != l.Token || len(l.Top) != 1 || l.Top[0].Text != l.Text {
+						t.Fatalf("wrong token %+v", l)
+					}
+				}
+				if e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer {
+					answer.WriteString(e.Text)
+				}
+			}
+			if answer.String() != c.answer {
+				t.Fatalf("answer %q, want %q", answer.String(), c.answer)
+			}
+			// A token that reaches over the answer's beginning is left out if it has anything but newlines there.
+			if got := strings.TrimLeft(told.String(), "\n"); !strings.HasSuffix(c.answer, got) && strings.TrimLeft(c.answer, "\n") != got {
+				t.Fatalf("tokens %q of the answer %q", got, c.answer)
+			} else if len(got) < len(strings.TrimLeft(c.answer, "\n"))-6 {
+				t.Fatalf("tokens %q of the answer %q are missing", got, c.answer)
+			}
+		}
+	}
+}
