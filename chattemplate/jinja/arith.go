@@ -157,7 +157,7 @@ func (r *render) arithFloat(op string, a, b Value, ints bool) Value {
 			}
 			r.typeError("float division by zero")
 		}
-		if ints {
+		if ints && math.Max(math.Abs(x), math.Abs(y)) >= 1<<53 {
 			q, _ := new(big.Rat).SetFrac(toBig(a), toBig(b)).Float64()
 			return floatValue(q)
 		}

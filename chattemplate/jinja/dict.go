@@ -19,6 +19,8 @@ type hashKey struct {
 	kind uint8
 	num  uint64
 	str  string
+	// obj is what is equal to nothing but itself.
+	obj Value
 }
 
 const smallDict = 8
@@ -62,7 +64,7 @@ func hash(v Value, depth int) (hashKey, bool) {
 		var b strings.Builder
 		for _, it := range v.items {
 			k, ok := hash(it, depth+1)
-			if !ok {
+			if !ok || k.obj != nil {
 				return hashKey{}, false
 			}
 			b.WriteByte(k.kind)
@@ -75,6 +77,8 @@ func hash(v Value, depth int) (hashKey, bool) {
 		return hashKey{kind: 't', str: b.String()}, true
 	case *rangeValue:
 		return hashKey{kind: 'r', str: v.String()}, true
+	case *generator, *native, *macro, *namespace, *loopContext, *cycler, *joiner:
+		return hashKey{kind: 'o', obj: v}, true
 	}
 	return hashKey{}, false
 }

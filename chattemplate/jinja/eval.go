@@ -500,6 +500,9 @@ func (r *render) item(obj, key Value) Value {
 		r.work(len(v.s))
 		if i, ok := r.index(key, runeCount(v.s)); ok {
 			c, _ := charAt(v.Text, runeOffset(v.s, i))
+			if v.markup {
+				return asMarkup(c)
+			}
 			return c
 		}
 	}

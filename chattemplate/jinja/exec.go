@@ -99,7 +99,7 @@ func (s *filterStmt) exec(r *render) control {
 		return ctl
 	}
 	r.line = s.line
-	r.write(r.str(r.filterText(s.filter.(*filterExpr), t)))
+	r.writeStr(r.filterText(s.filter.(*filterExpr), t))
 	return ctlNext
 }
 
@@ -193,7 +193,6 @@ func checkNamespaces(r *render, t target) {
 }
 
 func (t *tupleTarget) assign(r *render, v Value) {
-	r.defined(v)
 	it := tryIter(v)
 	if it == nil {
 		r.typeError("cannot unpack non-iterable %s object", v.typeName())
@@ -393,8 +392,17 @@ func (s *callStmt) exec(r *render) control {
 	r.line = s.line
 	v := s.call.evalWith(r, &macro{def: &s.macroDef, act: r.act})
 	r.line = s.line
-	r.write(r.str(v))
+	r.writeStr(v)
 	return ctlNext
+}
+
+// writeStr writes what a filter or call block gave, which is not turned into a string.
+func (r *render) writeStr(v Value) {
+	s, ok := v.(*strValue)
+	if !ok {
+		r.typeError("expected str instance, %s found", v.typeName())
+	}
+	r.write(s.Text)
 }
 
 // call runs a macro and returns its text.

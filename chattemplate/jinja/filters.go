@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // filters are the filters by name, in this file those on any value, in filters_str.go those on text.
@@ -76,6 +78,9 @@ func addSequenceFilters() {
 		if s, ok := v.(*strValue); ok {
 			r.made(len(s.s))
 			return &strValue{Text: reverseText(s.Text), markup: s.markup}
+		}
+		if tryIter(v) == nil {
+			r.typeError("argument must be iterable")
 		}
 		items := slices.Clone(r.items(v))
 		r.madeItems(len(items))
@@ -215,7 +220,17 @@ func addSequenceFilters() {
 // given reports whether an optional argument is there and true.
 func given(v Value) bool { return v != nil && truth(v) }
 
-func lazy(label string, next iterFunc) Value { return &generator{it: next, label: label} }
+// lazy returns a generator. Generators can be stacked without end, so each counts as a level of nesting while it runs.
+func lazy(label string, next iterFunc) Value { return &generator{it: nested(next), label: label} }
+
+func nested(next iterFunc) iterFunc {
+	return func(r *render) (Value, bool) {
+		r.enter()
+		v, ok := next(r)
+		r.leave()
+		return v, ok
+	}
+}
 
 // reversible returns the items of what Python's reversed takes.
 func (r *render) reversible(v Value) []Value {
@@ -400,7 +415,7 @@ func (r *render) mapFilter(v Value, c *callArgs) Value {
 
 func (r *render) mapFunc(c *callArgs) func(r *render, v Value) Value {
 	if len(c.pos) == 0 {
-		var attr, def Value
+		var attr, def, odd Value
 		for _, k := range c.kw {
 			switch k.name {
 			case "attribute":
@@ -408,11 +423,14 @@ func (r *render) mapFunc(c *callArgs) func(r *render, v Value) Value {
 			case "default":
 				def = k.v
 			default:
-				r.typeError("Unexpected keyword argument %s", r.quote(str(k.name, k.origin)))
+				odd = str(k.name, k.origin)
 			}
 		}
-		if attr == nil {
+		switch {
+		case attr == nil:
 			r.typeError("map requires a filter argument")
+		case odd != nil:
+			r.typeError("Unexpected keyword argument %s", r.quote(odd))
 		}
 		get := r.getter(attr, def, false)
 		return func(_ *render, v Value) Value { return get(v) }
@@ -428,6 +446,9 @@ func (r *render) named(table map[string]*signature, what string, name Value) *si
 	if ok && table[s.s] != nil {
 		return table[s.s]
 	}
+	if u, isUndef := name.(*undefined); isUndef {
+		r.typeError("No %s named Undefined. (%s; did you forget to quote the callable name?)", what, r.undefinedMessage(u))
+	}
 	r.typeError("No %s named %s.", what, r.quote(name))
 	return nil
 }
@@ -435,11 +456,11 @@ func (r *render) named(table map[string]*signature, what string, name Value) *si
 // selectFilter is select, reject, selectattr and rejectattr.
 func (r *render) selectFilter(v Value, c *callArgs, want, byAttr bool) Value {
 	if !truth(v) {
-		return lazy("sync_do_select", func(*render) (Value, bool) { return nil, false })
+		return lazy("select_or_reject", func(*render) (Value, bool) { return nil, false })
 	}
 	var test func(r *render, v Value) bool
 	var src iterator
-	return lazy("sync_do_select", func(r *render) (Value, bool) {
+	return lazy("select_or_reject", func(r *render) (Value, bool) {
 		if test == nil {
 			test = r.selectFunc(c, byAttr)
 			src = r.iter(v)
@@ -545,7 +566,6 @@ func addNumberFilters() {
 		return floatValue(0)
 	})
 	addFilter("abs", nil, 0, func(r *render, v Value, _ []Value) Value {
-		r.defined(v)
 		switch v.(type) {
 		case floatValue:
 			return floatValue(math.Abs(toFloat(v)))
@@ -589,9 +609,33 @@ func (r *render) toInt(v, def Value, base int) Value {
 	return bigInt(i)
 }
 
+// asciiDigits replaces decimal digits of all scripts by those of ASCII.
+func asciiDigits(s string) string {
+	if isASCII(s) {
+		return s
+	}
+	return strings.Map(func(c rune) rune {
+		if c < utf8.RuneSelf || !unicode.Is(unicode.Nd, c) {
+			return c
+		}
+		// The digits of a script stand together, from zero on, in ranges of a multiple of ten.
+		for _, x := range unicode.Nd.R16 {
+			if rune(x.Lo) <= c && c <= rune(x.Hi) {
+				return '0' + (c-rune(x.Lo))%10
+			}
+		}
+		for _, x := range unicode.Nd.R32 {
+			if rune(x.Lo) <= c && c <= rune(x.Hi) {
+				return '0' + (c-rune(x.Lo))%10
+			}
+		}
+		return c
+	}, s)
+}
+
 // parseInt reads an integer as Python's int(s, base).
 func parseInt(s string, base int) (*big.Int, bool) {
-	s = strings.ToLower(strings.TrimFunc(s, isSpace))
+	s = strings.ToLower(asciiDigits(strings.TrimFunc(s, isSpace)))
 	sign := ""
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		sign, s = s[:1], s[1:]
@@ -623,7 +667,7 @@ func parseFloatValue(v Value) (float64, bool) {
 	if !ok || len(s.s) > maxNumberLen {
 		return 0, false
 	}
-	t := strings.ToLower(strings.TrimFunc(s.s, isSpace))
+	t := strings.ToLower(asciiDigits(strings.TrimFunc(s.s, isSpace)))
 	digits := strings.TrimLeft(t, "+-")
 	switch {
 	case len(t)-len(digits) > 1, digits == "", strings.HasPrefix(digits, "0x"):
@@ -642,11 +686,13 @@ func parseFloatValue(v Value) (float64, bool) {
 
 // round is the round filter: common rounds half to even as Python's round does.
 func (r *render) round(v Value, precision int, method string) Value {
-	r.defined(v)
 	if method != "common" && method != "ceil" && method != "floor" {
 		r.typeError("method must be common, ceil or floor")
 	}
 	if !isNumber(v) {
+		if method != "common" {
+			r.defined(v)
+		}
 		r.typeError("type %s doesn't define __round__ method", v.typeName())
 	}
 	if method != "common" {

@@ -32,7 +32,7 @@ func (r *render) percent(s *strValue, args Value) Value {
 	}
 	p.run()
 	switch args.(type) {
-	case *dictValue, *listValue, *undefined:
+	case *dictValue, *listValue, *rangeValue, *undefined:
 	default:
 		if p.isTuple && p.used < len(p.args) || !p.isTuple && p.used == 0 {
 			r.typeError("not all arguments converted during string formatting")
@@ -147,14 +147,13 @@ func (p *percentFormat) conversion(i int) int {
 		i++
 	}
 	verb := at()
-	_, w := utf8.DecodeRuneInString(s[i:])
-	i += w
+	i++
 	if verb == '%' {
 		p.b.add("%", p.s.originAt(start))
 		return i
 	}
 	if strings.IndexByte("diuoxXeEfFgGcrsa", verb) < 0 {
-		r.typeError("unsupported format character at index %d", i-w)
+		r.typeError("unsupported format character at index %d", runeCount(s[:i-1]))
 	}
 	v := keyed
 	if v == nil {
@@ -181,10 +180,10 @@ func (p *percentFormat) convert(v Value, verb byte, f spec) Text {
 		return r.formatStr(NewText(string(rune(n)), Outside), f)
 	}
 	if !isNumber(v) {
-		r.defined(v)
 		if strings.IndexByte("oxX", verb) >= 0 {
 			r.typeError("%%%c format: an integer is required, not %s", verb, v.typeName())
 		}
+		r.defined(v)
 		if strings.IndexByte("diu", verb) >= 0 {
 			r.typeError("%%%c format: a real number is required, not %s", verb, v.typeName())
 		}

@@ -59,7 +59,11 @@ func lex(source string, opts Options) []token {
 	for lx.pos < len(lx.src) {
 		lx.root()
 	}
-	lx.emit(token{kind: tokEOF, line: lx.line})
+	end := token{kind: tokEOF, line: 1}
+	if n := len(lx.tokens); n > 0 {
+		end.line = lx.tokens[n-1].line
+	}
+	lx.emit(end)
 	return lx.tokens
 }
 
@@ -387,7 +391,7 @@ func (lx *lexer) str(quote byte) {
 		end++
 	}
 	if end >= len(lx.src) {
-		syntaxError(lx.line, "unexpected char %q at %d", quote, lx.pos)
+		lx.unexpected()
 	}
 	lx.emit(token{kind: tokString, line: lx.line, text: unescape(lx.src[start:end], lx.line)})
 	lx.advance(end + 1)
@@ -425,9 +429,16 @@ func (lx *lexer) operator(open []byte) []byte {
 		lx.pos += len(op)
 		return open
 	}
-	c, _ := utf8.DecodeRuneInString(lx.src[lx.pos:])
-	syntaxError(lx.line, "unexpected char %q at %d", c, lx.pos)
+	lx.unexpected()
 	return nil
+}
+
+// unexpected fails at the current character.
+func (lx *lexer) unexpected() {
+	var b builder
+	_, n := utf8.DecodeRuneInString(lx.src[lx.pos:])
+	writeStrRepr(&b, NewText(lx.src[lx.pos:lx.pos+n], Trusted))
+	syntaxError(lx.line, "unexpected char %s at %d", b.buf, runeCount(lx.src[:lx.pos]))
 }
 
 // unescape returns the value of a string literal: Python's escapes, an unknown one standing for itself.

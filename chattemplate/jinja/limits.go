@@ -7,7 +7,7 @@ type Limits struct {
 	// Nesting is how deep statements and expressions may nest in the source. Default 1000.
 	Nesting int
 	// Steps is how many expressions and statements one render may evaluate; each loop turn, list item and 256 bytes of
-	// text that an operation reads or makes count as one more. Default 20 million.
+	// text that an operation reads or makes count as one more. Default 10 million.
 	Steps int64
 	// Output is the longest text that a render may make, as its output or as any one value, in bytes. Default 64 MiB.
 	Output int
@@ -32,7 +32,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.Depth, 200)
 	def(&l.Range, 100_000)
 	if l.Steps <= 0 {
-		l.Steps = 20_000_000
+		l.Steps = 10_000_000
 	}
 	if l.Memory <= 0 {
 		l.Memory = 512 << 20

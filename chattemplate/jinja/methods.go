@@ -13,8 +13,12 @@ func methodOf(v Value, name string) *signature {
 		return strMethods[name]
 	case *dictValue:
 		return dictMethods[name]
-	case *listValue, *tupleValue, *rangeValue:
+	case *listValue:
 		return listMethods[name]
+	case *tupleValue, *rangeValue:
+		if name != "copy" {
+			return listMethods[name]
+		}
 	case *loopContext:
 		return loopMethods[name]
 	case *cycler:

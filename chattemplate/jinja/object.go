@@ -107,7 +107,7 @@ func tryIter(v Value) iterator {
 	case *dictView:
 		return v.iter()
 	case *loopContext:
-		return iterFunc(func(r *render) (Value, bool) {
+		return nested(func(r *render) (Value, bool) {
 			item, ok := v.advance(r)
 			if !ok {
 				return nil, false

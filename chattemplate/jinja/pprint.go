@@ -1,3 +1,200 @@
 package jinja
 
-func (r *render) pprint(v Value) Text { return r.repr(v) }
+import (
+	"sort"
+	"strings"
+)
+
+// pprintWidth is the line width of the pprint filter.
+const pprintWidth = 80
+
+// pretty lays a value out as Python's pprint.pformat does: on one line if it fits, else one item a line, with the keys of
+// dicts sorted and long strings cut between words.
+type pretty struct {
+	r *render
+	b builder
+}
+
+func (r *render) pprint(v Value) Text {
+	p := &pretty{r: r}
+	p.value(p.sorted(v, 0), 0, 0, 0)
+	r.made(len(p.b.buf))
+	return p.b.text()
+}
+
+// sorted returns the value with all dicts in the order of their keys.
+func (p *pretty) sorted(v Value, depth int) Value {
+	p.r.tooDeep(depth)
+	p.r.step()
+	all := func(items []Value) []Value {
+		p.r.madeItems(len(items))
+		out := make([]Value, len(items))
+		for i, it := range items {
+			out[i] = p.sorted(it, depth+1)
+		}
+		return out
+	}
+	switch v := v.(type) {
+	case *listValue:
+		return &listValue{items: all(v.items)}
+	case *tupleValue:
+		return &tupleValue{items: all(v.items)}
+	case *dictValue:
+		order := make([]int, v.len())
+		for i := range order {
+			order[i] = i
+		}
+		sort.SliceStable(order, func(i, j int) bool { return p.before(v.keys[order[i]], v.keys[order[j]]) })
+		p.r.madeItems(2 * v.len())
+		d := newDict(v.len())
+		for _, i := range order {
+			d.set(v.keys[i], p.sorted(v.vals[i], depth+1))
+		}
+		return d
+	}
+	return v
+}
+
+// before orders keys; those of types that do not compare are ordered by the names of their types.
+func (p *pretty) before(a, b Value) bool {
+	p.r.step()
+	_, sa := a.(*strValue)
+	_, sb := b.(*strValue)
+	if sa && sb || isNumber(a) && isNumber(b) {
+		return p.r.less(a, b)
+	}
+	return a.typeName() < b.typeName()
+}
+
+func (p *pretty) add(s string) { p.b.add(s, Outside) }
+
+// value writes a value that starts at column indent and is followed by room characters on its last line.
+func (p *pretty) value(v Value, indent, room, level int) {
+	rep := p.r.repr(v)
+	if runeCount(rep.s) <= pprintWidth-indent-room {
+		p.b.addText(rep)
+		return
+	}
+	p.r.made(indent)
+	switch v := v.(type) {
+	case *dictValue:
+		p.add("{")
+		for i, k := range v.keys {
+			last := i == v.len()-1
+			key := p.r.repr(k)
+			p.b.addText(key)
+			p.add(": ")
+			after := 1
+			if last {
+				after = room + 1
+			}
+			p.value(v.vals[i], indent+1+runeCount(key.s)+2, after, level+1)
+			if !last {
+				p.breakLine(",", indent+1)
+			}
+		}
+		p.add("}")
+	case *listValue:
+		p.items("[", "]", v.items, indent, room, level)
+	case *tupleValue:
+		end := ")"
+		if len(v.items) == 1 {
+			end = ",)"
+		}
+		p.items("(", end, v.items, indent, room, level)
+	case *strValue:
+		if v.markup {
+			p.b.addText(rep)
+			return
+		}
+		p.str(v.Text, indent, room, level)
+	default:
+		p.b.addText(rep)
+	}
+}
+
+func (p *pretty) breakLine(before string, indent int) {
+	p.r.made(indent + 1)
+	p.add(before + "\n" + strings.Repeat(" ", indent))
+}
+
+func (p *pretty) items(open, end string, items []Value, indent, room, level int) {
+	p.add(open)
+	for i, it := range items {
+		after := 1
+		if i == len(items)-1 {
+			after = room + len(end)
+		}
+		p.value(it, indent+1, after, level+1)
+		if i < len(items)-1 {
+			p.breakLine(",", indent+1)
+		}
+	}
+	p.add(end)
+}
+
+// str writes a long string as literals one below the other, in parentheses if it stands alone.
+func (p *pretty) str(t Text, indent, room, level int) {
+	if level == 0 {
+		indent++
+		room++
+	}
+	var chunks []Text
+	width := func(t Text) int { return runeCount(p.r.repr(text(t)).s) }
+	lines := splitLines(t, true)
+	for i, line := range lines {
+		last := i == len(lines)-1
+		limit := pprintWidth - indent
+		if last {
+			limit -= room
+		}
+		if width(line) <= limit {
+			chunks = append(chunks, line)
+			continue
+		}
+		chunks = append(chunks, p.words(line, indent, room, last)...)
+	}
+	if len(chunks) == 1 {
+		p.b.addText(p.r.repr(text(chunks[0])))
+		return
+	}
+	if level == 0 {
+		p.add("(")
+	}
+	for i, c := range chunks {
+		if i > 0 {
+			p.breakLine("", indent)
+		}
+		p.b.addText(p.r.repr(text(c)))
+	}
+	if level == 0 {
+		p.add(")")
+	}
+}
+
+// words fills lines with the words of a text; last says that room must be left after the last one.
+func (p *pretty) words(t Text, indent, room int, last bool) []Text {
+	var out []Text
+	limit := pprintWidth - indent
+	start := 0
+	for i := 0; i < len(t.s); {
+		end := i
+		for _, inSpace := range []bool{false, true} {
+			if k := strings.IndexFunc(t.s[end:], func(c rune) bool { return isSpace(c) != inSpace }); k >= 0 {
+				end += k
+			} else {
+				end = len(t.s)
+			}
+		}
+		if end == len(t.s) && last {
+			limit -= room
+		}
+		p.r.work(end - start)
+		if runeCount(p.r.repr(text(t.slice(start, end))).s) > limit && i > start {
+			out = append(out, t.slice(start, i))
+			start = i
+		}
+		i = end
+	}
+	return append(out, t.slice(start, len(t.s)))
+}

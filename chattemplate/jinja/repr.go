@@ -98,7 +98,11 @@ func (r *render) writeRepr(b *builder, v Value, depth int) {
 	case *loopContext:
 		b.add(fmt.Sprintf("<LoopContext %d/%d>", v.index0+1, v.len(r)), Outside)
 	case *native:
-		b.add("<function "+v.name+">", Outside)
+		if v.recv == nil {
+			b.add("<function "+v.name+">", Outside)
+		} else {
+			b.add("<built-in method "+v.name+" of "+v.recv.typeName()+" object>", Outside)
+		}
 	case *cycler, *joiner:
 		b.add("<jinja2.utils."+v.typeName()+" object>", Outside)
 	default:

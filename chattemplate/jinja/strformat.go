@@ -176,7 +176,7 @@ func (f *braceFormat) first(t Text) Value {
 				return k.v
 			}
 		}
-		r.typeError("format has no argument named %s", r.quote(text(t)))
+		r.typeError("the format has no argument named %s", r.quote(text(t)))
 	}
 	n := 0
 	switch {
@@ -187,7 +187,7 @@ func (f *braceFormat) first(t Text) Value {
 		n = f.next
 		f.next++
 	case f.next > 0:
-		r.typeError("cannot switch from automatic field numbering to manual field specification")
+		r.typeError("cannot switch from manual field specification to automatic field numbering")
 	case len(t.s) > 9:
 		r.typeError("Too many decimal digits in format string")
 	default:
@@ -211,7 +211,7 @@ func (r *render) format(v Value, t Text) Text {
 	switch v := v.(type) {
 	case *strValue:
 		if f.verb != 0 && f.verb != 's' {
-			r.typeError("Unknown format code '%c' for object of type 'str'", f.verb)
+			r.typeError("Unknown format code for object of type 'str'")
 		}
 		if f.zero {
 			f.align = '<'
@@ -227,14 +227,13 @@ func (r *render) format(v Value, t Text) Text {
 		return r.formatInt(v, f)
 	case floatValue:
 		if strings.IndexByte("\x00eEfFgGn%", f.verb) < 0 {
-			r.typeError("Unknown format code '%c' for object of type 'float'", f.verb)
+			r.typeError("Unknown format code for object of type 'float'")
 		}
 		if f.align == 0 {
 			f.align = '>'
 		}
 		return r.formatFloat(float64(v), f)
 	}
-	r.defined(v)
 	r.typeError("unsupported format string passed to %s.__format__", v.typeName())
 	return Text{}
 }
@@ -258,7 +257,7 @@ func (r *render) formatInt(v Value, f spec) Text {
 		}
 		return r.pad(NewText(string(rune(n)), Outside), f)
 	default:
-		r.typeError("Unknown format code '%c' for object of type 'int'", f.verb)
+		r.typeError("Unknown format code for object of type 'int'")
 	}
 	i := toBig(v)
 	return r.number(i.Sign() < 0, intDigits(i, f), f)

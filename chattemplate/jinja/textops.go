@@ -208,9 +208,6 @@ func splitSpace(t Text, n int, fromRight bool) []Text {
 		for t.s != "" {
 			k := strings.IndexFunc(t.s, isSpace)
 			if n == 0 || k < 0 {
-				if n == 0 {
-					t = strip(t, nil, false, true)
-				}
 				return append(out, t)
 			}
 			out = append(out, t.slice(0, k))
@@ -223,9 +220,6 @@ func splitSpace(t Text, n int, fromRight bool) []Text {
 	for t.s != "" {
 		k := strings.LastIndexFunc(t.s, isSpace)
 		if n == 0 || k < 0 {
-			if n == 0 {
-				t = strip(t, nil, true, false)
-			}
 			out = append(out, t)
 			break
 		}

@@ -1,0 +1,66 @@
+package jinja
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// fuzzLimits keep one fuzzing input cheap.
+var fuzzLimits = Limits{Steps: 20_000, Output: 1 << 18, Memory: 1 << 20, Depth: 60, Range: 1000}
+
+// FuzzTemplate parses and renders any template: it must not panic, must stay within its limits, and the runs of its output
+// must cover it exactly. Failures are *Error, and never the engine's own.
+func FuzzTemplate(f *testing.F) {
+	g, vars, now := loadGolden(f)
+	for _, c := range g.Cases {
+		f.Add(c.Template)
+	}
+	f.Fuzz(func(t *testing.T, src string) {
+		if len(src) > 1<<14 {
+			return
+		}
+		start := time.Now()
+		tmpl, err := Parse(src, Options{Limits: fuzzLimits})
+		var out Text
+		if err == nil {
+			out, err = tmpl.Render(context.Background(), vars, RenderOptions{Now: now})
+		}
+		if err != nil {
+			var e *Error
+			if !errors.As(err, &e) || e.Kind == KindInternal || e.Line < 1 {
+				t.Fatalf("%v", err)
+			}
+		}
+		checkRuns(t, out)
+		if out.Len() > fuzzLimits.Output {
+			t.Fatalf("%d bytes of output", out.Len())
+		}
+		if d := time.Since(start); d > 10*time.Second {
+			t.Fatalf("took %v", d)
+		}
+	})
+}
+
+// FuzzFromJSON reads any text as JSON; what can be read must print and be written without a fault.
+func FuzzFromJSON(f *testing.F) {
+	for _, s := range []string{`{"a":[1,2.5,null,true,"x"],"b":{}}`, `[`, `1e999`, `123456789012345678901234567890`, `"\ud83d"`, `{"a":1,"a":2}`, "[[[[[", `-0`} {
+		f.Add(s)
+	}
+	tmpl, err := Parse("{{ v }}{{ v|tojson }}{{ v|pprint }}{{ v|string|upper }}", Options{Limits: fuzzLimits})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		v, err := FromJSON([]byte(s), Outside)
+		if err != nil {
+			return
+		}
+		out, err := tmpl.Render(context.Background(), map[string]Value{"v": v}, RenderOptions{})
+		if k := kindOf(err); err != nil && k != KindLimit {
+			t.Fatal(err)
+		}
+		checkRuns(t, out)
+	})
+}

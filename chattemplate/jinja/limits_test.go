@@ -1,0 +1,195 @@
+package jinja
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func kindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return 0
+}
+
+// TestLimits runs templates that would not end, or would take all memory, and expects a clear error soon.
+func TestLimits(t *testing.T) {
+	deep := strings.Repeat("(", 5000) + "1" + strings.Repeat(")", 5000)
+	loops := strings.Repeat("{% for a in range(100000) %}", 4) + strings.Repeat("{% endfor %}", 4)
+	grow := func(body string) string {
+		return "{% set ns = namespace(x='abcdefgh', l=[1, 2]) %}{% for i in range(1000) %}" + body + "{% endfor %}"
+	}
+	for name, src := range map[string]string{
+		"loops":         loops,
+		"recursion":     "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+		"mutual":        "{% macro f() %}{% call g() %}{% endcall %}{% endmacro %}{% macro g() %}{{ caller() }}{{ f() }}{% endmacro %}{{ f() }}",
+		"loop":          "{% set ns = namespace() %}{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+		"times":         "{{ 'abc' * 1000000000 }}",
+		"times list":    "{{ [1] * 1000000000000 }}",
+		"double text":   grow("{% set ns.x = ns.x + ns.x %}"),
+		"double tilde":  grow("{% set ns.x = ns.x ~ ns.x %}"),
+		"double list":   grow("{% set ns.l = ns.l + ns.l %}"),
+		"double block":  grow("{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = y %}"),
+		"join":          grow("{% set ns.x = [ns.x, ns.x]|join(ns.x) %}"),
+		"replace":       grow("{% set ns.x = ns.x|replace('', ns.x) %}"),
+		"format":        grow("{% set ns.x = '%s%s%s' % (ns.x, ns.x, ns.x) %}"),
+		"brace format":  grow("{% set ns.x = '{0}{0}{0}'.format(ns.x) %}"),
+		"json":          grow("{% set ns.x = [ns.x, ns.x]|tojson %}"),
+		"repr":          grow("{% set ns.x = [ns.x, ns.x]|string %}"),
+		"width":         "{{ '%999999999999d' % 1 }}",
+		"brace width":   "{{ '{:999999999999}'.format(1) }}",
+		"precision":     "{{ '%.999999999f' % 1.5 }}",
+		"digits":        "{{ '%.999999999d' % 1 }}",
+		"center":        "{{ 'a'|center(99999999999) }}",
+		"ljust":         "{{ 'a'.ljust(99999999999) }}",
+		"zfill":         "{{ 'a'.zfill(99999999999) }}",
+		"indent":        "{{ 'a\nb'|indent(99999999999) }}",
+		"json indent":   "{{ [[1]]|tojson(indent=99999999999) }}",
+		"expandtabs":    "{{ '\t'.expandtabs(99999999999) }}",
+		"batch":         "{{ [1]|batch(99999999999, 'x')|list }}",
+		"slice":         "{{ [1]|slice(99999999999, 'x')|list }}",
+		"power":         "{{ 10 ** (10 ** 10) }}",
+		"square":        "{% set ns = namespace(x=3) %}{% for i in range(100) %}{% set ns.x = ns.x * ns.x %}{% endfor %}",
+		"range":         "{{ range(10 ** 9)|list }}",
+		"nested value":  "{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
+		"nested equal":  "{% set ns = namespace(x=[], y=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% set ns.y = [ns.y] %}{% endfor %}{{ ns.x == ns.y }}",
+		"cycle":         "{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}",
+		"output":        "{% for i in range(100000) %}{% for j in range(100) %}{{ 'x' * 1000 }}{% endfor %}{% endfor %}",
+		"deep brackets": "{{ " + deep + " }}",
+		"deep not":      "{{ " + strings.Repeat("not ", 5000) + "1 }}",
+		"deep minus":    "{{ " + strings.Repeat("- ", 5000) + "1 }}",
+		"deep if":       strings.Repeat("{% if 1 %}", 5000) + strings.Repeat("{% endif %}", 5000),
+		"long sum":      "{{ 1" + strings.Repeat(" + 1", 50000) + " }}",
+		"long filters":  "{{ 1" + strings.Repeat("|abs", 50000) + " }}",
+		"long dots":     "{{ a" + strings.Repeat(".a", 50000) + " }}",
+		"long cond":     "{{ 1" + strings.Repeat(" if 1 else 1", 5000) + " }}",
+		"long cond 2":   "{{ 1" + strings.Repeat(" if 1", 5000) + " }}",
+		"long block":    "{% filter upper" + strings.Repeat("|upper", 5000) + " %}{% endfilter %}",
+		"deep dict":     "{{ " + strings.Repeat("{1:", 5000) + "1" + strings.Repeat("}", 5000) + " }}",
+		"nested calls":  "{{ " + strings.Repeat("range(", 5000) + "1" + strings.Repeat(")", 5000) + " }}",
+		"nested format": "{{ '{:{:{:{}}}}'.format(1, 2, 3, 4) }}",
+		"lazy chain":    "{% set ns = namespace(x=[1]) %}{% for i in range(100000) %}{% set ns.x = ns.x|map('string') %}{% endfor %}{{ ns.x|list }}",
+		"loop chain": "{% set ns = namespace(l=range(100000)) %}{% for i in range(100000) %}{% for x in ns.l %}{% set ns.l = loop %}" +
+			"{{ loop.last }}{% break %}{% endfor %}{% endfor %}{% for x in ns.l %}{% endfor %}",
+		"source": strings.Repeat("x", 2<<20),
+	} {
+		start := time.Now()
+		tmpl, err := Parse(src, Options{Limits: Limits{Steps: 500_000, Memory: 64 << 20, Output: 8 << 20}})
+		if err == nil {
+			_, err = tmpl.Render(context.Background(), nil, RenderOptions{})
+		}
+		if k := kindOf(err); k != KindLimit && !(name == "nested format" && k == KindRuntime) {
+			t.Errorf("%s: %v; want a limit", name, err)
+		}
+		if d := time.Since(start); d > 5*time.Second {
+			t.Errorf("%s: took %v", name, d)
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	tmpl, err := Parse("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", Options{Limits: Limits{Steps: 1 << 60}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err = tmpl.Render(ctx, nil, RenderOptions{})
+	if !errors.Is(err, context.DeadlineExceeded) || kindOf(err) != KindCanceled {
+		t.Fatalf("error %v", err)
+	}
+}
+
+// TestErrorsAreDiscreet checks that no outside text gets into an error's text, and that the template's own does.
+func TestErrorsAreDiscreet(t *testing.T) {
+	const secret = "SECRET"
+	vars := map[string]Value{
+		"u": String(NewText(secret, Outside)),
+		"d": Dict(Outside, Entry{secret, Int(1)}),
+	}
+	for _, src := range []string{
+		"{{ {}[u].x }}", "{{ d|attr(u) + 1 }}", "{{ raise_exception('bad role: ' + u) }}", "{{ 1|map(u)|list }}", "{{ [1]|select(u)|list }}",
+		"{{ u % 1 }}", "{{ ('%(' ~ u ~ ')s') % {} }}", "{{ ('{' ~ u ~ '}').format() }}", "{{ ('{:' ~ u ~ '}').format(1) }}",
+		"{{ dict(**d)[u].y.z }}", "{{ 'a'.upper(**d) }}", "{% macro f() %}{% endmacro %}{{ f(**d) }}", "{{ u|int + u }}", "{{ [u].index('x') }}",
+		"{{ {u: 1}|xmlattr ~ {u ~ ' ': 1}|xmlattr }}", "{{ u.nope.x }}", "{{ (u ~ '}').format() }}", "{{ u() }}", "{{ [1]|map(**d)|list }}",
+		"{{ [1]|map('string', **d)|list }}", "{{ u|round }}", "{{ u|abs }}", "{{ u is divisibleby u }}", "{{ u.index('x') }}", "{{ u < 1 }}",
+	} {
+		tmpl, err := Parse(src, Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", src, err)
+		}
+		_, err = tmpl.Render(context.Background(), vars, RenderOptions{})
+		if err == nil {
+			t.Errorf("%s: no error", src)
+		} else if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the error tells outside text: %v", src, err)
+		}
+	}
+	tmpl, _ := Parse("\n\n{{ raise_exception('bad role: ' + u) }}", Options{})
+	_, err := tmpl.Render(context.Background(), vars, RenderOptions{})
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != KindRaised || e.Line != 3 || e.Message != "bad role: …" || e.Raised.String() != "bad role: "+secret {
+		t.Errorf("raised: %#v", err)
+	}
+}
+
+// TestErrorLines checks the line of errors deep in a template.
+func TestErrorLines(t *testing.T) {
+	for src, line := range map[string]int{
+		"a\nb\n{{ nope.x }}": 3,
+		"{% macro f() %}\n\n{{ 1 + 'a' }}{% endmacro %}\n{{ f() }}":  3,
+		"{% macro f(x) %}\n{{ x }}{% endmacro %}\n\n{{ f(1) + 1 }}":  4,
+		"{% for x in [1]\n%}\n{% if x.y.z %}{% endif %}{% endfor %}": 3,
+		"{#\n\n#}{{ [1\n,\n2] + 1 }}":                                5,
+		"{{ 'a\nb' }}{{\n nope.x }}":                                 3,
+		"{% set x = 1 %}\n\n{% set x = x / 0 %}":                     3,
+		"\n\n{{ 1 +* 2 }}":                                           3,
+		"\n{% if x %}\n\n":                                           2,
+		"{% raw %}\n\n{% endraw %}\n{% foo %}":                       4,
+	} {
+		tmpl, err := Parse(src, Options{})
+		if err == nil {
+			_, err = tmpl.Render(context.Background(), nil, RenderOptions{})
+		}
+		var e *Error
+		if !errors.As(err, &e) || e.Line != line {
+			t.Errorf("%q: %v; want line %d", src, err, line)
+		}
+	}
+}
+
+// TestConcurrent renders one template with one set of values many times at once.
+func TestConcurrent(t *testing.T) {
+	g, vars, now := loadGolden(t)
+	var templates []*Template
+	var want []string
+	for _, c := range g.Cases {
+		if c.Output == nil {
+			continue
+		}
+		tmpl, err := Parse(c.Template, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		templates, want = append(templates, tmpl), append(want, *c.Output)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i, tmpl := range templates {
+				out, err := tmpl.Render(context.Background(), vars, RenderOptions{Now: now})
+				if err != nil || out.String() != want[i] {
+					t.Errorf("a render at the same time as others differs: %v", err)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+}
