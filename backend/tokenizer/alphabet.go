@@ -1,0 +1,50 @@
+package tokenizer
+
+import "unicode/utf8"
+
+// GPT-2's vocabulary files write every byte as a printable character: those that print stand for themselves, and the others
+// are the characters from U+0100 on, in order.
+
+var (
+	byteOf [0x144]int16 // by character; -1 for those that stand for no byte
+	runeOf [256]rune
+)
+
+func init() {
+	for i := range byteOf {
+		byteOf[i] = -1
+	}
+	next := rune(0x100)
+	for b := range 256 {
+		r := rune(b)
+		if !(b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae) {
+			r = next
+			next++
+		}
+		runeOf[b], byteOf[r] = r, int16(b)
+	}
+}
+
+// fromAlphabet returns the bytes that s stands for. Characters outside the alphabet stay as they are.
+func fromAlphabet(s string) string {
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if int(r) < len(byteOf) && byteOf[r] >= 0 {
+			b = append(b, byte(byteOf[r]))
+		} else {
+			b = append(b, s[i:i+n]...)
+		}
+		i += n
+	}
+	return string(b)
+}
+
+// Alphabet returns s as vocabulary files write it, one printable character for each byte. It is for programs that write them.
+func Alphabet(s string) string {
+	r := make([]rune, len(s))
+	for i := range len(s) {
+		r[i] = runeOf[s[i]]
+	}
+	return string(r)
+}

@@ -1,0 +1,130 @@
+package tokenizer
+
+import (
+	"fmt"
+	"strings"
+
+	"runner/backend"
+	"runner/backend/gguf"
+)
+
+// FromGGUF builds the tokenizer that a GGUF file's metadata describes.
+func FromGGUF(f *gguf.File) (*Tokenizer, error) {
+	if model, ok := f.String("tokenizer.ggml.model"); !ok || model != "gpt2" {
+		return nil, &Error{ErrModel, fmt.Sprintf("tokenizer.ggml.model is %q, not \"gpt2\"", model)}
+	}
+	pre, _ := f.String("tokenizer.ggml.pre")
+	p, ok := ggufPatterns[pre]
+	if !ok {
+		return nil, patternError(pre)
+	}
+	tokens, ok := f.Array("tokenizer.ggml.tokens")
+	if !ok || tokens.Type() != gguf.String {
+		return nil, vocabularyError("tokenizer.ggml.tokens is missing")
+	}
+	merges, ok := f.Array("tokenizer.ggml.merges")
+	if !ok || merges.Type() != gguf.String {
+		return nil, vocabularyError("tokenizer.ggml.merges is missing")
+	}
+	v := backend.VocabConfig{Pieces: make([]string, tokens.Len()), Kinds: make([]backend.TokenKind, tokens.Len())}
+	types, hasTypes := f.Array("tokenizer.ggml.token_type")
+	if hasTypes && types.Len() != tokens.Len() {
+		return nil, vocabularyError("%d tokens have %d types", tokens.Len(), types.Len())
+	}
+	for i := range v.Pieces {
+		v.Pieces[i] = tokens.String(i)
+		if hasTypes {
+			n, _ := types.Int(i)
+			v.Kinds[i] = kindOf(n)
+		}
+		switch v.Kinds[i] {
+		case backend.Normal:
+			v.Pieces[i] = fromAlphabet(v.Pieces[i])
+		case backend.Byte:
+			var b byte
+			if _, err := fmt.Sscanf(v.Pieces[i], "<0x%02X>", &b); err == nil {
+				v.Pieces[i] = string([]byte{b})
+			}
+		}
+	}
+	v.BOS, v.EOS = idAt(f, "bos", tokens.Len()), idAt(f, "eos", tokens.Len())
+	v.AddBOS, ok = f.Bool("tokenizer.ggml.add_bos_token")
+	v.AddBOS = v.BOS != backend.NoToken && (v.AddBOS || !ok && wholeWords[pre]) // these patterns' models want it unless they say no
+	v.EOG = ends(&v)
+	for _, name := range []string{"eot", "eom"} {
+		if id := idAt(f, name, tokens.Len()); id != backend.NoToken {
+			v.EOG = append(v.EOG, id)
+		}
+	}
+	return build(parts{vocab: v, pattern: p, whole: wholeWords[pre], eachMerge: func(yield func(left, right string) error) error {
+		for i := range merges.Len() {
+			left, right, ok := cutMerge(merges.String(i))
+			if !ok {
+				return vocabularyError("merge %d is not two tokens", i)
+			}
+			if err := yield(fromAlphabet(left), fromAlphabet(right)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+}
+
+// cutMerge splits "left right". Neither holds a space in the alphabet.
+func cutMerge(s string) (left, right string, ok bool) {
+	left, right, ok = strings.Cut(s, " ")
+	return left, right, ok && left != "" && right != ""
+}
+
+// kindOf maps tokenizer.ggml.token_type.
+func kindOf(n int64) backend.TokenKind {
+	switch n {
+	case 2, 3: // unknown and control
+		return backend.Control
+	case 4:
+		return backend.UserDefined
+	case 5:
+		return backend.Unused
+	case 6:
+		return backend.Byte
+	}
+	return backend.Normal
+}
+
+func idAt(f *gguf.File, name string, n int) backend.Token {
+	id, ok := f.Int("tokenizer.ggml." + name + "_token_id")
+	if !ok || id < 0 || id >= int64(n) {
+		return backend.NoToken
+	}
+	return backend.Token(id)
+}
+
+// endNames are the control tokens that end generation by their name, in the model families in use.
+var endNames = map[string]bool{
+	"<|eot_id|>": true, "<|im_end|>": true, "<|end|>": true, "<|return|>": true, "<|call|>": true, "<end_of_turn>": true,
+	"<|endoftext|>": true, "<|eom_id|>": true, "<EOT>": true, "_<EOT>": true, "<|end_of_text|>": true, "<end_of_utterance>": true,
+}
+
+// ends finds the control tokens that end generation. In harmony <|end|> ends a message, not the turn.
+func ends(v *backend.VocabConfig) []backend.Token {
+	var found []backend.Token
+	harmony := 0
+	end := backend.NoToken
+	for i, piece := range v.Pieces {
+		if v.Kinds[i] != backend.Control {
+			continue
+		}
+		if piece == "<|return|>" || piece == "<|channel|>" {
+			harmony++
+		}
+		if piece == "<|end|>" {
+			end = backend.Token(i)
+		} else if endNames[piece] {
+			found = append(found, backend.Token(i))
+		}
+	}
+	if end != backend.NoToken && harmony < 2 {
+		found = append(found, end)
+	}
+	return found
+}
