@@ -115,7 +115,8 @@ func (c *chat) turn(ctx context.Context, text string) error {
 			return nil
 		}
 		c.attached = ""
-		message := out.Message()
+		message := chattemplate.Message{Role: chattemplate.Assistant, Content: out.Answer, Preamble: out.Preamble,
+			Reasoning: out.Reasoning, ToolCalls: out.Calls}
 		c.messages = append(c.messages, message)
 		c.app.afterwords(out.Result)
 		if c.options.verbose {
@@ -134,20 +135,20 @@ func (c *chat) turn(ctx context.Context, text string) error {
 }
 
 // stopped keeps what was answered before the user stopped a turn; without an answer the turn is forgotten.
-func (c *chat) stopped(before int, out *render.Collected) {
+func (c *chat) stopped(before int, out reasoning.Reply) {
 	fmt.Fprintln(c.app.out) // ends the line in which the terminal shows ^C
-	if len(out.Answer) == 0 || len(out.Calls) > 0 {
+	if out.Answer == "" || len(out.Calls) > 0 {
 		c.messages = c.messages[:before]
 		c.say("Stopped; the turn is forgotten. Ctrl-C again leaves.")
 		return
 	}
 	c.attached = ""
-	c.messages = append(c.messages, chattemplate.Message{Role: chattemplate.Assistant, Content: string(out.Answer)})
+	c.messages = append(c.messages, chattemplate.Message{Role: chattemplate.Assistant, Content: out.Answer})
 	c.say("Stopped. Ctrl-C again leaves.")
 }
 
 // generate runs one request. The first Ctrl-C stops it; a second one before it has stopped sets c.interrupted.
-func (c *chat) generate(ctx context.Context) (*render.Collected, error) {
+func (c *chat) generate(ctx context.Context) (reasoning.Reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var presses int
 	watched := make(chan struct{})
@@ -217,16 +218,16 @@ func (t *transcript) add(heading, text string) {
 	}
 }
 
-func (t *transcript) turn(c *render.Collected) {
-	t.add("Reasoning", string(c.Reasoning))
+func (t *transcript) turn(r reasoning.Reply) {
+	t.add("Reasoning", r.Reasoning)
 	summary := "Summary of the reasoning"
-	if c.Result != nil && c.Result.SummarySource == string(reasoning.StrategyPosthoc) {
+	if r.Result != nil && r.Result.SummarySource == string(reasoning.StrategyPosthoc) {
 		summary = "Explanation, made after the answer"
 	}
-	t.add(summary, string(c.Summary))
-	t.add("Before the call", string(c.Preamble))
-	for _, call := range c.Calls {
-		t.add("Call of "+call.Name, string(call.Arguments))
+	t.add(summary, r.Summary)
+	t.add("Before the call", r.Preamble)
+	for _, call := range r.Calls {
+		t.add("Call of "+call.Name, call.Arguments)
 	}
-	t.add("Answer", string(c.Answer))
+	t.add("Answer", r.Answer)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"os"
 	"strings"
 
 	"github.com/reeflective/readline"
@@ -30,9 +31,9 @@ type terminalEditor struct {
 func newTerminalEditor(h *history, commands []string) *terminalEditor {
 	e := &terminalEditor{shell: readline.NewShell(), history: h}
 	s := e.shell
-	// Pasted text with new lines is one message, and the terminal is not asked for the cursor, which not all answer.
-	s.Config.Vars["enable-bracketed-paste"] = true
-	s.Config.Vars["cursor-position-probe"] = false
+	s.Config.Vars["enable-bracketed-paste"] = true // pasted lines are one message
+	// The editor asks the terminal for the cursor's place, without which it goes wrong in the last row.
+	s.Config.Vars["cursor-position-probe"] = os.Getenv("TERM") != "dumb"
 	s.Config.Vars["multiline-column"] = false
 	s.Prompt.Primary(func() string { return e.prompt })
 	s.Prompt.Secondary(func() string { return "... " })

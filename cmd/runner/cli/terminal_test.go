@@ -61,6 +61,10 @@ func (tt *terminal) receive() {
 		if err != nil {
 			return
 		}
+		// Terminals answer the editor's question for the cursor.
+		for range strings.Count(string(buf[:n]), "\x1b[6n") {
+			tt.file.WriteString("\x1b[5;5R")
+		}
 	}
 }
 
@@ -69,6 +73,13 @@ func (tt *terminal) send(s string) {
 	if _, err := tt.file.WriteString(s); err != nil {
 		tt.t.Fatal(err)
 	}
+}
+
+// enter waits for the prompt and types a line.
+func (tt *terminal) enter(line string) {
+	tt.t.Helper()
+	tt.expect(emptyPrompt)
+	tt.send(line + "\r")
 }
 
 // expect waits until text has come since the last expect and returns what came up to its end.
@@ -110,45 +121,43 @@ func (tt *terminal) exit(want int) {
 	<-tt.done
 }
 
-// emptyPrompt is the prompt with nothing typed yet, as the line editor draws it.
-const emptyPrompt = ">>> \x1b[0m\x1b[0K"
+// emptyPrompt is the prompt with nothing typed yet, as the line editor draws it, with its question for the cursor.
+const emptyPrompt = ">>> \x1b[6n\x1b[0m\x1b[0K"
 
 func TestChat(t *testing.T) {
 	tt := start(t, nil, "run", "--reasoning", "full")
 	tt.expect("/help lists the commands")
-	tt.expect(emptyPrompt)
-	tt.send("What is 17 + 25?\r")
+	tt.enter("What is 17 + 25?")
 	tt.expect("\x1b[2mReasoning:\r\n17 plus 25 makes 42.\x1b[0m\r\n\r\n42\r\n")
-	tt.expect(emptyPrompt)
 
 	// The conversation grows, commands change what follows.
-	tt.send("how many messages\r")
+	tt.enter("how many messages")
 	tt.expect("3 messages")
-	tt.send("/reasoning summary\r")
+	tt.enter("/reasoning summary")
 	tt.expect("Reasoning shown: summary.")
-	tt.send("summary after the answer\r")
+	tt.enter("summary after the answer")
 	tt.expect("Summary of the reasoning:\r\nAdding gives 42.\x1b[0m\r\n\r\n42\r\n")
-	tt.send("/reasoning loud\r")
+	tt.enter("/reasoning loud")
 	tt.expect(`Reasoning cannot be "loud"; use none, summary or full.`)
-	tt.send("/effort high\r")
+	tt.enter("/effort high")
 	tt.expect("Reasoning effort: high.")
-	tt.send("request\r")
+	tt.enter("request")
 	tt.expect(`"Effort":"high"`)
-	tt.send("/frobnicate\r")
+	tt.enter("/frobnicate")
 	tt.expect("There is no command /frobnicate")
-	tt.send("/help\r")
+	tt.enter("/help")
 	tt.expect("/save")
 
 	// What was shown can be saved, once.
-	tt.send("/save talk.md\r")
+	tt.enter("/save talk.md")
 	tt.expect("Saved to talk.md.")
-	tt.send("/save talk.md\r")
+	tt.enter("/save talk.md")
 	tt.expect("Not saved to talk.md: the file exists already; choose another name")
-	tt.send("/clear\r")
+	tt.enter("/clear")
 	tt.expect("The conversation is forgotten.")
-	tt.send("how many messages\r")
+	tt.enter("how many messages")
 	tt.expect("1 messages")
-	tt.send("/exit\r")
+	tt.enter("/exit")
 	tt.exit(0)
 
 	saved, err := os.ReadFile(filepath.Join(tt.dir, "talk.md"))
@@ -190,8 +199,7 @@ func checkPrivate(t *testing.T, path string) {
 
 func TestChatReasoningIsHiddenByDefault(t *testing.T) {
 	tt := start(t, nil, "run")
-	tt.expect(emptyPrompt)
-	tt.send("What is 17 + 25?\r")
+	tt.enter("What is 17 + 25?")
 	tt.expect("42")
 	tt.expect(emptyPrompt)
 	tt.send("\x04")
@@ -203,14 +211,12 @@ func TestChatReasoningIsHiddenByDefault(t *testing.T) {
 
 func TestChatInterrupts(t *testing.T) {
 	tt := start(t, nil, "run")
-	tt.expect(emptyPrompt)
 	// Once stops the turn and keeps what was answered.
-	tt.send("slow\r")
+	tt.enter("slow")
 	tt.expect("working")
 	tt.send("\x03")
 	tt.expect("Stopped.")
-	tt.expect(emptyPrompt)
-	tt.send("how many messages\r")
+	tt.enter("how many messages")
 	tt.expect("3 messages")
 	tt.expect(emptyPrompt)
 	// With text in the line it only drops the line.
@@ -218,12 +224,10 @@ func TestChatInterrupts(t *testing.T) {
 	tt.expect(emptyPrompt)
 	tt.send("\x03")
 	tt.expect("Ctrl-C again leaves")
-	tt.expect(emptyPrompt)
-	tt.send("how many messages\r")
+	tt.enter("how many messages")
 	tt.expect("5 messages")
-	tt.expect(emptyPrompt)
 	// Twice leaves, from within a turn too.
-	tt.send("slow\r")
+	tt.enter("slow")
 	tt.expect("working")
 	tt.send("\x03")
 	tt.expect("Stopped.")
@@ -234,25 +238,22 @@ func TestChatInterrupts(t *testing.T) {
 
 func TestChatTools(t *testing.T) {
 	tt := start(t, nil, "run")
-	tt.expect(emptyPrompt)
-	tt.send("weather\r")
+	tt.enter("weather")
 	tt.expect("Before the call:\r\nLet me look.\r\n")
 	tt.expect("Tool call:\r\n  get_weather {\"city\":\"Paris\"}\r\n")
-	tt.expect("result of get_weather: ")
+	tt.expect("result of get_weather: \x1b[6n")
 	tt.send("sunny\r")
 	tt.expect("It is sunny in Paris.")
-	tt.expect(emptyPrompt)
-	tt.send("how many messages\r")
+	tt.enter("how many messages")
 	tt.expect("5 messages")
 	// A call that is not answered takes its turn with it.
-	tt.send("weather\r")
-	tt.expect("result of get_weather: ")
+	tt.enter("weather")
+	tt.expect("result of get_weather: \x1b[6n")
 	tt.send("\x03")
 	tt.expect("the turn is forgotten")
-	tt.expect(emptyPrompt)
-	tt.send("how many messages\r")
+	tt.enter("how many messages")
 	tt.expect("7 messages")
-	tt.send("/exit\r")
+	tt.enter("/exit")
 	tt.exit(0)
 	history, err := os.ReadFile(filepath.Join(tt.dir, "state", "runner", "history"))
 	if err != nil || strings.Contains(string(history), "sunny") {
@@ -262,23 +263,18 @@ func TestChatTools(t *testing.T) {
 
 func TestChatLines(t *testing.T) {
 	tt := start(t, nil, "run")
-	tt.expect(emptyPrompt)
-	tt.send("request \\\rtwo\r")
+	tt.enter("request \\\rtwo")
 	tt.expect(`"Content":"request \ntwo"`)
-	tt.expect(emptyPrompt)
-	tt.send("\"\"\"\rrequest\r\rend\"\"\"\r")
+	tt.enter("\"\"\"\rrequest\r\rend\"\"\"")
 	tt.expect(`"Content":"request\n\nend"`)
-	tt.expect(emptyPrompt)
-	tt.send("\x1b[200~request\rpasted\r\x1b[201~more\r")
+	tt.enter("\x1b[200~request\rpasted\r\x1b[201~more")
 	tt.expect(`"Content":"request\npasted\nmore"`)
-	tt.expect(emptyPrompt)
-	tt.send("/etc/passwd request\r")
+	tt.enter("/etc/passwd request")
 	tt.expect(`"Content":"/etc/passwd request"`)
-	tt.expect(emptyPrompt)
 	// The history goes back to the block as one entry.
-	tt.send("\x1b[A\x1b[A\r")
+	tt.enter("\x1b[A\x1b[A")
 	tt.expect(`"Content":"request\npasted\nmore"`)
-	tt.send("/exit\r")
+	tt.enter("/exit")
 	tt.exit(0)
 }
 

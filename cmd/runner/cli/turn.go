@@ -14,14 +14,14 @@ import (
 )
 
 // generate drives one request into a renderer and returns what came of it, also when the run ended early.
-func generate(ctx context.Context, gen generator, req runner.Request, to render.Renderer, spinner *render.Spinner) (*render.Collected, error) {
+func generate(ctx context.Context, gen generator, req runner.Request, to render.Renderer, spinner *render.Spinner) (reasoning.Reply, error) {
 	defer spinner.Stop()
-	out := &render.Collected{}
+	var run reasoning.Collector
 	var failed error
 	spinner.Set("reading the prompt")
 	for e, err := range gen.Generate(ctx, req) {
 		if err == nil {
-			out.Add(e)
+			run.Push(e)
 			if e.Kind == reasoning.Started {
 				spinner.Set("thinking")
 			}
@@ -38,11 +38,11 @@ func generate(ctx context.Context, gen generator, req runner.Request, to render.
 	if failed != nil && ctx.Err() != nil {
 		failed = errInterrupted
 	}
-	return out, failed
+	return run.Reply(), failed
 }
 
 // writeTimings prints how long the parts of a run took.
-func writeTimings(w io.Writer, loaded time.Duration, info *reasoning.Info, r *reasoning.Result) {
+func writeTimings(w io.Writer, loaded time.Duration, info reasoning.Info, r *reasoning.Result) {
 	if r == nil {
 		return
 	}
@@ -68,9 +68,7 @@ func writeTimings(w io.Writer, loaded time.Duration, info *reasoning.Info, r *re
 		finish += ", " + r.Detail
 	}
 	line("finish", "%s", finish)
-	if info != nil {
-		line("in effect", "effort %s, strategy %s, seed %d", effortName(info.Effort), info.Strategy, info.Seed)
-	}
+	line("in effect", "effort %s, strategy %s, seed %d", effortName(info.Effort), info.Strategy, info.Seed)
 	tab.Flush()
 }
 

@@ -13,7 +13,11 @@ type Events struct {
 }
 
 // NewEvents returns a renderer that writes to s.Out.
-func NewEvents(s Streams) *Events { return &Events{streams: s, enc: json.NewEncoder(s.Out)} }
+func NewEvents(s Streams) *Events {
+	enc := json.NewEncoder(s.Out)
+	enc.SetEscapeHTML(false)
+	return &Events{streams: s, enc: enc}
+}
 
 // Render implements [Renderer].
 func (r *Events) Render(e reasoning.Event) error {

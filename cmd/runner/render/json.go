@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"time"
 
 	"runner/reasoning"
 )
@@ -10,7 +11,7 @@ import (
 // answer, and as far as they are visible reasoning and reasoning_summary.
 type JSON struct {
 	streams Streams
-	run     Collected
+	run     reasoning.Collector
 }
 
 // NewJSON returns a renderer that writes to s.Out.
@@ -55,13 +56,13 @@ type usage struct {
 	} `json:"prompt_tokens_details"`
 }
 
-// timing is in seconds.
+// timing is in milliseconds.
 type timing struct {
-	Queue       float64  `json:"queue"`
-	Prefill     float64  `json:"prefill"`
-	FirstToken  float64  `json:"first_token"`
-	FirstAnswer *float64 `json:"first_answer"`
-	Decode      float64  `json:"decode"`
+	Queue       float64  `json:"queue_ms"`
+	Prefill     float64  `json:"prefill_ms"`
+	FirstToken  float64  `json:"first_token_ms"`
+	FirstAnswer *float64 `json:"first_answer_ms"`
+	Decode      float64  `json:"decode_ms"`
 }
 
 type info struct {
@@ -77,12 +78,9 @@ type warning struct {
 	Message string `json:"message"`
 }
 
-// visibilityNames are indexed by visibility.
-var visibilityNames = [...]string{"none", "summary", "full"}
-
 // Render implements [Renderer].
 func (j *JSON) Render(e reasoning.Event) error {
-	j.run.Add(e)
+	j.run.Push(e)
 	if e.Kind != reasoning.Done {
 		return nil
 	}
@@ -90,36 +88,32 @@ func (j *JSON) Render(e reasoning.Event) error {
 	enc := json.NewEncoder(j.streams.Out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(newObject(&j.run))
+	return enc.Encode(newObject(j.run.Reply()))
 }
 
 // Close implements [Renderer].
 func (j *JSON) Close() error { return nil }
 
-func newObject(c *Collected) object {
-	o := object{Answer: string(c.Answer), Preamble: string(c.Preamble), ToolCalls: []toolCall{}, Warnings: []warning{}}
-	if c.HasReasoning {
-		text := string(c.Reasoning)
-		o.Reasoning = &text
-	}
-	if c.HasSummary {
-		text := string(c.Summary)
-		o.ReasoningSummary = &text
-	}
-	for _, call := range c.Calls {
+func newObject(r reasoning.Reply) object {
+	o := object{Answer: r.Answer, Preamble: r.Preamble, ToolCalls: []toolCall{}, Model: r.Info.Model, Warnings: []warning{}}
+	o.ReasoningInfo = info{Visibility: r.Info.Visibility.String(), Effort: string(r.Info.Effort),
+		Strategy: string(r.Info.Strategy), Seed: r.Info.Seed, Budget: r.Info.Budget}
+	for _, call := range r.Calls {
 		t := toolCall{ID: call.ID, Type: "function"}
-		t.Function.Name, t.Function.Arguments = call.Name, string(call.Arguments)
+		t.Function.Name, t.Function.Arguments = call.Name, call.Arguments
 		o.ToolCalls = append(o.ToolCalls, t)
 	}
-	for _, w := range c.Warnings {
+	for _, w := range r.Warnings {
 		o.Warnings = append(o.Warnings, warning{w.Code, w.Text})
 	}
-	if i := c.Info; i != nil {
-		o.Model = i.Model
-		o.ReasoningInfo = info{Visibility: visibilityNames[i.Visibility], Effort: string(i.Effort), Strategy: string(i.Strategy), Seed: i.Seed, Budget: i.Budget}
+	if r.Result != nil {
+		o.result(r.Result)
 	}
-	if r := c.Result; r != nil {
-		o.result(r)
+	if r.Info.Visibility == reasoning.VisibilityFull && !o.Unavailable {
+		o.Reasoning = &r.Reasoning
+	}
+	if o.SummarySource != "" || r.Summary != "" {
+		o.ReasoningSummary = &r.Summary
 	}
 	return o
 }
@@ -131,9 +125,11 @@ func (o *object) result(r *reasoning.Result) {
 	o.Usage.Details.Reasoning, o.Usage.Details.Summary = r.Usage.Reasoning, r.Usage.Summary
 	o.Usage.PromptDetails.Cached = r.Usage.Cached
 	t := r.Timing
-	o.Timing = timing{Queue: t.Queue.Seconds(), Prefill: t.Prefill.Seconds(), FirstToken: t.FirstToken.Seconds(), Decode: t.Decode.Seconds()}
+	o.Timing = timing{Queue: millis(t.Queue), Prefill: millis(t.Prefill), FirstToken: millis(t.FirstToken), Decode: millis(t.Decode)}
 	if t.FirstAnswer > 0 {
-		s := t.FirstAnswer.Seconds()
-		o.Timing.FirstAnswer = &s
+		ms := millis(t.FirstAnswer)
+		o.Timing.FirstAnswer = &ms
 	}
 }
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"runner/backend/llamacpp"
+	"runner/cmd/runner/cli"
+)
+
+// facts says what the engine sees of the machine.
+func facts() []cli.Fact {
+	s, err := llamacpp.SystemInfo()
+	if err != nil {
+		return []cli.Fact{{Name: "engine start", Problem: err.Error()}}
+	}
+	list := []cli.Fact{
+		{Name: "processor", Value: fmt.Sprintf("%s, %d physical cores to use, %d logical", runtime.GOARCH, s.Machine.Cores, runtime.NumCPU())},
+		{Name: "compiled for", Value: features(s.Features)},
+		{Name: "memory", Value: memory(s.Machine)},
+	}
+	if len(s.Devices) == 0 {
+		list = append(list, cli.Fact{Name: "GPU", Value: "none that this build can use; the processor computes"})
+	}
+	for _, d := range s.Devices {
+		list = append(list, cli.Fact{Name: "GPU", Value: fmt.Sprintf("%s, %s, %s of %s free", d.Name, d.Description, gib(d.MemoryFree), gib(d.MemoryTotal))})
+	}
+	return list
+}
+
+func features(all []llamacpp.Feature) string {
+	var names []string
+	for _, f := range all {
+		if f.Value == "1" {
+			names = append(names, f.Name)
+		} else {
+			names = append(names, f.Name+"="+f.Value)
+		}
+	}
+	if len(names) == 0 {
+		return "any processor of this kind; make build compiles for this one, which is faster"
+	}
+	return strings.Join(names, " ")
+}
+
+func memory(m llamacpp.Machine) string {
+	if m.MemoryTotal == 0 {
+		return "unknown"
+	}
+	return fmt.Sprintf("%s, %s available", gib(m.MemoryTotal), gib(m.MemoryAvailable))
+}
+
+func gib(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }

@@ -1,0 +1,28 @@
+// Command runner runs quantized reasoning models on the user's own machine and keeps their reasoning apart from their
+// answers.
+//
+// It only joins the parts: the command tree is package cli, which names no engine, so that this is the one package of the
+// command that links one.
+package main
+
+import (
+	"os"
+
+	"runner/backend/llamacpp"
+	"runner/cmd/runner/cli"
+	"runner/models/demo"
+)
+
+// version is set by the linker.
+var version string
+
+func main() {
+	engine := cli.Engine{
+		Open:   llamacpp.Open,
+		Demo:   demo.Path,
+		Name:   "llama.cpp",
+		Module: "github.com/ollama/ollama",
+		System: facts,
+	}
+	os.Exit(cli.Main(engine, version, os.Args[1:]))
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"runner/models/random"
+)
+
+// The scripts run the whole program, engine included: "engine" on a model with random weights, "demo" on the bundled one.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"runner": main})
+}
+
+func TestScripts(t *testing.T) {
+	cache := t.TempDir() // shared, so that the bundled model is unpacked once
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HF_HUB_CACHE", filepath.Join(e.WorkDir, "hub"))
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("XDG_CACHE_HOME", cache)
+			return writeModels(e.WorkDir)
+		},
+	})
+}
+
+// writeModels writes a model with random weights and what can go wrong with one.
+func writeModels(dir string) error {
+	whole := filepath.Join(dir, "random.gguf")
+	if err := random.WriteFile(whole, random.Config{Layers: 2, Seed: 1}); err != nil {
+		return err
+	}
+	b, err := os.ReadFile(whole)
+	if err != nil {
+		return err
+	}
+	truncated := os.WriteFile(filepath.Join(dir, "truncated.gguf"), b[:len(b)/2], 0o644)
+	b[4] = 99 // the version
+	return errors.Join(truncated, os.WriteFile(filepath.Join(dir, "future.gguf"), b, 0o644))
+}
+
+// exits runs a command and checks its exit code: exits CODE COMMAND...
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if ee := (*exec.ExitError)(nil); errors.As(err, &ee) {
+		got = ee.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d; stderr: %s", got, want, ts.ReadFile("stderr"))
+	}
+}
