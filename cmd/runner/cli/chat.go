@@ -53,8 +53,8 @@ func (a *app) chat(ctx context.Context, gen generator, o *runOptions, p prompt, 
 
 func (c *chat) loop(ctx context.Context) error {
 	info := c.gen.Info()
-	c.say("%s, context of %d tokens, reasoning %s. /help lists the commands; Ctrl-D leaves.",
-		info.Name, info.ContextSize, visibilityNames[c.options.request.Visibility])
+	c.say("%s, context of %d tokens, reasoning shown: %s", info.Name, info.ContextSize, c.options.request.Visibility)
+	c.say("/help lists the commands; Ctrl-D leaves.")
 	for {
 		text, err := c.read()
 		switch {

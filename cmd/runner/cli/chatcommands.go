@@ -75,8 +75,9 @@ func (c *chat) help(string) bool {
 		}
 	}
 	fmt.Fprintf(c.app.out, `
-  A line that ends in \ goes on in the next one; %s opens and closes a block of lines; pasted lines stay together.
-  Ctrl-C stops an answer, and twice leaves. Ctrl-D leaves. What begins with a space is not kept in the history.
+  A line that ends in \ goes on in the next one; %s opens and closes a block.
+  Pasted lines stay together. Ctrl-C stops an answer, and twice leaves.
+  What begins with a space is not kept in the history.
 `, blockMark)
 	return false
 }
@@ -90,7 +91,7 @@ func (c *chat) setReasoning(value string) bool {
 		}
 		c.options.request.Visibility = visibilities[i]
 	}
-	c.say("Reasoning shown: %s.", visibilityNames[c.options.request.Visibility])
+	c.say("Reasoning shown: %s.", c.options.request.Visibility)
 	return false
 }
 

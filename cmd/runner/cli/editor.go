@@ -35,6 +35,7 @@ func newTerminalEditor(h *history, commands []string) *terminalEditor {
 	// The editor asks the terminal for the cursor's place, without which it goes wrong in the last row.
 	s.Config.Vars["cursor-position-probe"] = os.Getenv("TERM") != "dumb"
 	s.Config.Vars["multiline-column"] = false
+	s.Config.Vars["echo-control-characters"] = false // they would cover what was typed
 	s.Prompt.Primary(func() string { return e.prompt })
 	s.Prompt.Secondary(func() string { return "... " })
 	s.AcceptMultiline = func(line []rune) bool { return e.asking || complete(string(line)) }

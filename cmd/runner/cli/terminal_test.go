@@ -121,8 +121,11 @@ func (tt *terminal) exit(want int) {
 	<-tt.done
 }
 
-// emptyPrompt is the prompt with nothing typed yet, as the line editor draws it, with its question for the cursor.
-const emptyPrompt = ">>> \x1b[6n\x1b[0m\x1b[0K"
+// ready is how the line editor draws an empty line: its question for the cursor, and what it does after the answer.
+const ready = "\x1b[6n\x1b[0m\x1b[0K"
+
+// emptyPrompt is the prompt with nothing typed yet.
+const emptyPrompt = ">>> " + ready
 
 func TestChat(t *testing.T) {
 	tt := start(t, nil, "run", "--reasoning", "full")
@@ -241,14 +244,14 @@ func TestChatTools(t *testing.T) {
 	tt.enter("weather")
 	tt.expect("Before the call:\r\nLet me look.\r\n")
 	tt.expect("Tool call:\r\n  get_weather {\"city\":\"Paris\"}\r\n")
-	tt.expect("result of get_weather: \x1b[6n")
+	tt.expect("result of get_weather: "+ready)
 	tt.send("sunny\r")
 	tt.expect("It is sunny in Paris.")
 	tt.enter("how many messages")
 	tt.expect("5 messages")
 	// A call that is not answered takes its turn with it.
 	tt.enter("weather")
-	tt.expect("result of get_weather: \x1b[6n")
+	tt.expect("result of get_weather: "+ready)
 	tt.send("\x03")
 	tt.expect("the turn is forgotten")
 	tt.enter("how many messages")
