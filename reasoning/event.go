@@ -48,18 +48,20 @@ const (
 // Event is what the pipeline tells the world; every wire format is an encoding of events.
 //
 // Segments of different kinds may interleave (a summary and an answer are generated side by side), but two segments of the same
-// kind never overlap. The texts of a segment's deltas, concatenated, are its text; no delta splits a rune.
+// kind never overlap. A text segment starts with its first text, so that none is empty; a tool call starts with its header, and may
+// have no text. The texts of a segment's deltas, concatenated, are its text; no delta is empty or splits a rune.
 // Strings may share memory with the vocabulary and stay valid.
 type Event struct {
 	Kind    Kind
 	Segment Segment
-	// Text is the delta's text or the warning's message.
+	// Text is the delta's text or the warning's message, which holds nothing of the model's text.
 	Text string
 	// Code names a warning, for instance "malformed_header".
 	Code string
 	// Call identifies the tool call that a ToolCall segment belongs to.
 	Call Call
-	// Logprobs holds the tokens that make up an Answer delta, when they were asked for.
+	// Logprobs holds the tokens that make up an Answer delta, when they were asked for. A token that is not the answer's
+	// alone, such as one with part of a marker, is left out.
 	Logprobs []TokenLogprobs
 	// Info is set on Started and StrategySwitched, Result on Done.
 	Info   *Info

@@ -29,7 +29,7 @@ const maxCall = 1 << 20
 
 // enterCall begins to collect a call.
 func (m *tagMachine) enterCall(style int) {
-	m.pair = style
+	m.pair, m.state = style, 0
 	m.call.Reset()
 	m.enter(modeCall)
 }

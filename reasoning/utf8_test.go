@@ -1,0 +1,106 @@
+package reasoning_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+// TestRunes pushes random bytes, valid and not, in random pieces: the answer is what ranging over the whole gives, and a rune
+// is sent with the token that completes it.
+func TestRunes(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 3))
+	parts := []string{"a", "é", "中", "🙂", "\xf0", "\x9f\x99", "\xff", "\xc3", "\xe4\xb8", "\xed\xa0\x80", "\uFFFD", "\xf4\x90\x80\x80", "\x00"}
+	for range 5000 {
+		var in strings.Builder
+		for range r.IntN(12) {
+			in.WriteString(parts[r.IntN(len(parts))])
+		}
+		x := harmonyLexicon()
+		tokens := x.encode(in.String(), random(r))
+		events, _ := run(t, reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t), Start: chattemplate.StartAnswer}, tokens)
+		if got, want := texts(events)[reasoning.Answer], string([]rune(in.String())); got != want {
+			t.Fatalf("%q gives %q, want %q", in.String(), got, want)
+		}
+	}
+	x := harmonyLexicon()
+	tokens := x.encode("🙂b", byBytes)
+	var got recorder
+	s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t), Start: chattemplate.StartAnswer, Emit: got.emit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, tok := range tokens {
+		if err := s.Push(tok); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"", "", "", "🙂", "🙂b"}[i]; texts(got.events)[reasoning.Answer] != want {
+			t.Errorf("after %d bytes: %q, want %q", i+1, texts(got.events)[reasoning.Answer], want)
+		}
+	}
+}
+
+// TestClone holds that a clone goes on like the original and that neither disturbs the other.
+func TestClone(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 6))
+	for _, c := range []struct {
+		format chattemplate.Format
+		in     string
+	}{
+		{harmonyFormat, "<|channel|>analysis to=python code<|message|>x🙂<|end|><|start|>assistant<|channel|>final<|message|>中é!<|return|>"},
+		{think, "<think>\nHm🙂.\n\n</think>\n<tool_call>{\"name\":\"f\"}</tool_call> é"},
+	} {
+		for range 200 {
+			x := harmonyLexicon()
+			tokens := x.encode(c.in, random(r))
+			cfg := reasoning.SplitterConfig{Format: c.format, Vocab: x.vocab(t), Tools: []string{"f"}, Logprobs: true}
+			want, _ := run(t, cfg, tokens)
+			var a recorder
+			cfg.Emit = a.emit
+			s, err := reasoning.NewSplitter(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := r.IntN(len(tokens))
+			for _, tok := range tokens[:at] {
+				_ = s.Push(tok)
+			}
+			b := recorder{append([]reasoning.Event(nil), a.events...)}
+			clone := s.Clone(b.emit)
+			for i, tok := range tokens[at:] {
+				_ = clone.Push(tok)
+				_ = s.Push(tokens[at+i])
+			}
+			_ = s.Finish()
+			_ = clone.Finish()
+			if show(a.events) != show(want) || show(b.events) != show(want) {
+				t.Fatalf("original %s\nclone    %s\nwant     %s", show(a.events), show(b.events), show(want))
+			}
+		}
+	}
+}
+
+// TestLongCall holds that a call without end does not swallow the answer.
+func TestLongCall(t *testing.T) {
+	x := newLexicon([]string{"<eos>"}, "<eos>")
+	open, filler := x.text("<tool_call>"), x.text(strings.Repeat("x", 1000))
+	v := x.vocab(t)
+	tokens := []backend.Token{open}
+	for range 1100 {
+		tokens = append(tokens, filler)
+	}
+	events := split(t, reasoning.SplitterConfig{Vocab: v, Tools: []string{"f"}}, tokens)
+	if got := len(texts(events)[reasoning.Answer]); got != 1100*1000 {
+		t.Errorf("%d bytes of answer", got)
+	}
+	for _, e := range events[:len(events)-2] {
+		if e.Kind == reasoning.Warning && e.Code == reasoning.CodeMalformedToolCall {
+			return
+		}
+	}
+	t.Error("no warning before the end")
+}
