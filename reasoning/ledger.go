@@ -76,6 +76,3 @@ func (l *ledger) take() []TokenLogprobs {
 	l.out = nil
 	return out
 }
-
-// clear drops everything.
-func (l *ledger) clear() { l.entries, l.out = nil, nil }
