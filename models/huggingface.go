@@ -1,6 +1,7 @@
 package models
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -111,11 +112,11 @@ func (r reference) resolve() (Model, error) {
 		return Model{}, err
 	}
 	m, err := file(filepath.Join(snapshot, filepath.FromSlash(chosen[0])))
-	if err != nil {
-		return Model{}, &Error{Name: r.name, Detail: err.(*Error).Detail, Advice: "download the repository again", Err: err}
+	if part := (*Error)(nil); errors.As(err, &part) {
+		return Model{}, &Error{Name: r.name, Detail: part.Detail, Advice: "download the repository again", Err: err}
 	}
 	m.Name = r.name
-	return m, nil
+	return m, err
 }
 
 // choose returns the files that the selector means: the file of that path or base name, else those with the

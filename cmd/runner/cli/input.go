@@ -29,10 +29,15 @@ func (a *app) readFile(flag, path string) (string, error) {
 
 // readStdin reads standard input; where there is none, nothing.
 func (a *app) readStdin() (string, error) {
-	if _, err := a.in.Stat(); err != nil {
+	if !isOpen(a.in) {
 		return "", nil
 	}
 	return readText("standard input", a.in)
+}
+
+func isOpen(f *os.File) bool {
+	_, err := f.Stat()
+	return err == nil
 }
 
 func readText(what string, r io.Reader) (string, error) {

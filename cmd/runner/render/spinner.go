@@ -35,9 +35,7 @@ func (s *Spinner) Set(text string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.text != text {
-		s.text = text
-	}
+	s.text = text
 	if s.stop == nil {
 		s.since = time.Now()
 		s.stop, s.done = make(chan struct{}), make(chan struct{})
@@ -69,7 +67,7 @@ func (s *Spinner) run(stop, done chan struct{}) {
 		select {
 		case <-stop:
 			if drawn {
-				io.WriteString(s.w, "\r\x1b[K")
+				fmt.Fprint(s.w, "\r\x1b[K")
 			}
 			return
 		case <-tick.C:
@@ -85,6 +83,6 @@ func (s *Spinner) run(stop, done chan struct{}) {
 		if waited >= 3*time.Second {
 			line += fmt.Sprintf(" (%d s)", int(waited.Seconds()))
 		}
-		io.WriteString(s.w, line+"\x1b[K")
+		fmt.Fprint(s.w, line+"\x1b[K")
 	}
 }
