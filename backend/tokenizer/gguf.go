@@ -40,6 +40,8 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 		switch v.Kinds[i] {
 		case backend.Normal:
 			v.Pieces[i] = fromAlphabet(v.Pieces[i])
+		case backend.Unused:
+			v.Pieces[i] = ""
 		case backend.Byte:
 			var b byte
 			if _, err := fmt.Sscanf(v.Pieces[i], "<0x%02X>", &b); err == nil {

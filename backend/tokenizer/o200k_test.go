@@ -164,12 +164,12 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// FuzzRoundTrip: the pieces of the tokens are the text, whatever bytes it holds, and cutting the work differently changes nothing.
+// FuzzRoundTrip: the pieces of the tokens are the text, whatever bytes it holds, and do not depend on what they are appended to.
 func FuzzRoundTrip(f *testing.F) {
-	f.Add("hello world", 3)
-	f.Add("a\xffb\xc3\x28 '\u017f <|end|> \u0301\r\n 123456", 7)
-	f.Add(strings.Repeat("ab", 60), 1)
-	f.Fuzz(func(t *testing.T, text string, prefix int) {
+	f.Add("hello world")
+	f.Add("a\xffb\xc3\x28 '\u017f <|end|> \u0301\r\n 123456")
+	f.Add(strings.Repeat("ab", 60))
+	f.Fuzz(func(t *testing.T, text string) {
 		k := o200ktest.Tokenizer(t)
 		tokens := k.Encode(nil, text)
 		if got := decode(k.Vocab(), tokens); got != text {

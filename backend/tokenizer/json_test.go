@@ -1,0 +1,108 @@
+package tokenizer_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/backend/tokenizer"
+)
+
+func readFile(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestJSONGolden compares with what Hugging Face's own library made of the texts; see testdata/generate.py.
+func TestJSONGolden(t *testing.T) {
+	for _, name := range []string{"gpt-4o", "llama3", "qwen2", "gpt2", "starcoder"} {
+		k, err := tokenizer.FromJSON(readFile(t, name+".json"), tokenizer.Ends{EOS: "<|endoftext|>"})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var cases [][2]json.RawMessage
+		if err := json.Unmarshal(readFile(t, name+".golden.json"), &cases); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cases {
+			var text string
+			var want []backend.Token
+			if err := errors.Join(json.Unmarshal(c[0], &text), json.Unmarshal(c[1], &want)); err != nil {
+				t.Fatal(err)
+			}
+			got := k.Encode(nil, text)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %q: got %v, want %v", name, text, got, want)
+			}
+			if decode(k.Vocab(), got) != text {
+				t.Errorf("%s: %q changed", name, text)
+			}
+		}
+		end, ok := k.Vocab().Special("<|endoftext|>")
+		if !ok || k.Vocab().EOS() != end || !k.Vocab().EndsGeneration(end) || k.Vocab().BOS() != backend.NoToken {
+			t.Errorf("%s: EOS is %d, not %d", name, k.Vocab().EOS(), end)
+		}
+		if got := k.Encode(nil, "<|endoftext|>"); slices.Contains(got, end) {
+			t.Errorf("%s: plain text became a control token", name)
+		}
+	}
+}
+
+func TestJSONErrors(t *testing.T) {
+	good := string(readFile(t, "gpt-4o.json"))
+	for name, test := range map[string]struct {
+		data string
+		ends tokenizer.Ends
+		want error
+	}{
+		"not JSON":          {data: "{", want: tokenizer.ErrVocabulary},
+		"empty":             {data: "{}", want: tokenizer.ErrModel},
+		"unigram":           {data: `{"model":{"type":"Unigram","vocab":[]}}`, want: tokenizer.ErrVocabulary},
+		"WordPiece":         {data: strings.Replace(good, `"type":"BPE"`, `"type":"WordPiece"`, 1), want: tokenizer.ErrModel},
+		"byte fallback":     {data: strings.Replace(good, `"byte_fallback":false`, `"byte_fallback":true`, 1), want: tokenizer.ErrModel},
+		"normalizer":        {data: strings.Replace(good, `"normalizer":null`, `"normalizer":{"type":"Lowercase"}`, 1), want: tokenizer.ErrModel},
+		"no pre-tokenizer":  {data: strings.Replace(good, `"pre_tokenizer":`, `"other":`, 1), want: tokenizer.ErrModel},
+		"unknown pattern":   {data: strings.Replace(good, `\\p{N}{1,3}`, `\\p{N}{1,4}`, 1), want: tokenizer.ErrPattern},
+		"removed, not kept": {data: strings.Replace(good, `"Isolated"`, `"Removed"`, 1), want: tokenizer.ErrPattern},
+		"prefix space":      {data: strings.Replace(good, `"add_prefix_space":false`, `"add_prefix_space":true`, 1), want: tokenizer.ErrModel},
+		"unknown merge":     {data: strings.Replace(good, `"merges":[`, `"merges":[["x","nothing"],`, 1), want: tokenizer.ErrVocabulary},
+		"odd merge":         {data: strings.Replace(good, `"merges":[`, `"merges":["one",`, 1), want: tokenizer.ErrVocabulary},
+		"huge id":           {data: strings.Replace(good, `"vocab":{`, `"vocab":{"zzz":1000000000,`, 1), want: tokenizer.ErrVocabulary},
+		"negative id":       {data: strings.Replace(good, `"vocab":{`, `"vocab":{"zzz":-1,`, 1), want: tokenizer.ErrVocabulary},
+		"missing byte":      {data: strings.Replace(good, `"!":`, `"zzz":`, 1), want: tokenizer.ErrVocabulary},
+		"unknown EOS":       {data: good, ends: tokenizer.Ends{EOS: "<|nothing|>"}, want: tokenizer.ErrVocabulary},
+	} {
+		if _, err := tokenizer.FromJSON([]byte(test.data), test.ends); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v, want %v", name, err, test.want)
+		}
+	}
+}
+
+// FuzzJSON: no file panics, and what is accepted round-trips.
+func FuzzJSON(f *testing.F) {
+	f.Add(readFile(f, "gpt2.json"), "hello\xff  world")
+	f.Add([]byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]},"pre_tokenizer":{"type":"ByteLevel"}}`), "aa")
+	f.Fuzz(func(t *testing.T, data []byte, text string) {
+		k, err := tokenizer.FromJSON(data, tokenizer.Ends{})
+		if err != nil {
+			var e *tokenizer.Error
+			if !errors.As(err, &e) || e.Hint() == "" {
+				t.Fatalf("untyped error %v", err)
+			}
+			return
+		}
+		if got := decode(k.Vocab(), k.Encode(nil, text)); got != text {
+			t.Fatalf("%q became %q", text, got)
+		}
+	})
+}
