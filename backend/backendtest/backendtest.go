@@ -22,7 +22,7 @@ import (
 )
 
 // Opener opens a fresh model for one test with at least what cfg asks for in ContextSize, Sequences, CacheTokens and BatchSize,
-// which are small. The suite closes it. The trained context must reach 2,048 tokens.
+// which are small. The suite closes it. The trained context must reach 1,024 tokens.
 type Opener func(t *testing.T, cfg backend.Config) backend.Model
 
 // Options adapt the suite to a backend.
@@ -30,6 +30,9 @@ type Options struct {
 	// Tolerance is the largest difference of a logit that counts as equal, as a multiple of the logits' standard
 	// deviation; 0 demands bit-equal logits.
 	Tolerance float64
+	// Coarse leaves out the test that the tolerance is far below the effect of an error, for kernels that round too
+	// much for that. Run the suite with finer kernels as well.
+	Coarse bool
 }
 
 // Run runs the suite.
@@ -52,7 +55,7 @@ func Run(t *testing.T, open Opener, o Options) {
 		{"ForkOfForks", testForkOfForks, backend.Config{ContextSize: 1024, Sequences: 6, BatchSize: 128}},
 		{"RandomOperations", testRandomOperations, backend.Config{ContextSize: 600, Sequences: 4, BatchSize: 128}},
 		{"Canceled", testCanceled, backend.Config{ContextSize: 1024, Sequences: 4}},
-		{"CanceledInFlight", testCanceledInFlight, backend.Config{ContextSize: 2048, Sequences: 2, BatchSize: 2048}},
+		{"CanceledInFlight", testCanceledInFlight, backend.Config{ContextSize: 1024, Sequences: 2, BatchSize: 1024}},
 		{"Errors", testErrors, backend.Config{ContextSize: 128, Sequences: 3, BatchSize: 32}},
 		{"ContextFull", testContextFull, backend.Config{ContextSize: 256, Sequences: 2}},
 		{"CacheFull", testCacheFull, backend.Config{ContextSize: 512, Sequences: 4, CacheTokens: 512}},
@@ -67,6 +70,9 @@ func Run(t *testing.T, open Opener, o Options) {
 		{"Embeddings", testEmbeddings, backend.Config{ContextSize: 256, Sequences: 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if o.Coarse && c.name == "ToleranceIsSharp" {
+				t.Skip("the tolerance is coarse")
+			}
 			m := open(t, c.cfg)
 			defer m.Close()
 			c.test(&harness{T: t, m: m, v: m.Vocab(), info: m.Info(), caps: m.Capabilities(), tolerance: o.Tolerance})

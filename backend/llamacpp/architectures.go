@@ -12,12 +12,11 @@ var architectures = func() map[string]bool {
 }()
 
 const generative = `
-llama llama4 deci falcon grok gpt2 gptneox mpt baichuan starcoder refact bloom stablelm qwen qwen2 qwen2moe 
-qwen2vl qwen3 qwen3moe qwen3next qwen3vl qwen3vlmoe phi2 phi3 phimoe plamo plamo2 codeshell orion internlm2 
-minicpm minicpm3 gemma gemma2 gemma3 gemma3n starcoder2 mamba mamba2 jamba falcon-h1 xverse command-r cohere2 
-dbrx olmo olmo2 olmoe openelm arctic deepseek deepseek2 chatglm glm4 glm4moe bitnet jais nemotron nemotron_h 
-nemotron_h_moe exaone exaone4 rwkv6 rwkv6qwen2 rwkv7 arwkv7 granite granitemoe granitehybrid chameleon solar 
-plm bailingmoe bailingmoe2 dots1 arcee afmoe ernie4_5 ernie4_5-moe hunyuan-moe hunyuan-dense smollm3 gpt-oss 
-lfm2 lfm2moe smallthinker seed_oss grovemoe apertus minimax-m2 cogvlm pangu-embedded mistral3 general.type 
-general.architecture 
+llama llama4 deci falcon grok gpt2 gptneox mpt baichuan starcoder refact bloom stablelm qwen qwen2 qwen2moe
+qwen2vl qwen3 qwen3moe qwen3next qwen3vl qwen3vlmoe phi2 phi3 phimoe plamo plamo2 codeshell orion internlm2
+minicpm minicpm3 gemma gemma2 gemma3 gemma3n starcoder2 mamba mamba2 jamba falcon-h1 xverse command-r cohere2
+dbrx olmo olmo2 olmoe openelm arctic deepseek deepseek2 chatglm glm4 glm4moe bitnet jais nemotron nemotron_h
+nemotron_h_moe exaone exaone4 rwkv6 rwkv6qwen2 rwkv7 arwkv7 granite granitemoe granitehybrid chameleon solar
+plm bailingmoe bailingmoe2 dots1 arcee afmoe ernie4_5 ernie4_5-moe hunyuan-moe hunyuan-dense smollm3 gpt-oss
+lfm2 lfm2moe smallthinker seed_oss grovemoe apertus minimax-m2 cogvlm pangu-embedded mistral3
 `

@@ -3,29 +3,53 @@ package llamacpp
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"runner/backend"
 	"runner/backend/gguf"
 )
 
-// checkModel checks what the engine would trust or assert, so that no file can end the process.
+// checkModel checks what the engine would trust or assert, so that no file can end the process. Each rule stands for a
+// file that did; see TestMutatedFiles.
 func checkModel(path string, files []*gguf.File) error {
 	f := files[0]
 	arch := f.Architecture()
-	if arch == "" {
+	switch {
+	case arch == "":
 		return &backend.LoadError{Path: path, Reason: backend.LoadCorrupt, Detail: "does not name its architecture",
 			Advice: "convert the model again"}
-	}
-	if !architectures[arch] {
+	case arch == "gptoss":
+		return ollamaFile(path)
+	case arch == "clip" || arch == "mmproj":
+		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture, Detail: "holds an image or audio encoder, not a language model",
+			Advice: "name the language model that it belongs to"}
+	case !architectures[arch]:
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
-			Detail: fmt.Sprintf("the architecture %q is unknown", arch),
+			Detail: fmt.Sprintf("the architecture %.40q is unknown", arch),
 			Advice: "this engine is llama.cpp of December 2025; look for a model of an architecture that it runs"}
 	}
-	if err := checkNumbers(f, arch); err != nil {
+	err := checkNumbers(f, arch)
+	if err == nil {
+		err = checkVocabulary(f)
+	}
+	for _, part := range files {
+		if err == nil {
+			err = checkTensors(part)
+		}
+	}
+	if err != nil {
 		return &backend.LoadError{Path: path, Reason: backend.LoadCorrupt, Detail: err.Error(), Err: err,
 			Advice: "download or convert the model again"}
 	}
 	return nil
+}
+
+// ollamaFile refuses the files of Ollama's own store. They hold the weights of gpt-oss under other names and, in part, in
+// another order inside each block, which would have to be rewritten.
+func ollamaFile(path string) error {
+	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
+		Detail: `is a gpt-oss model in Ollama's own layout (architecture "gptoss")`,
+		Advice: "use the GGUF file of gpt-oss that llama.cpp reads (architecture \"gpt-oss\"), for instance from ggml-org on Hugging Face"}
 }
 
 func checkNumbers(f *gguf.File, arch string) error {
@@ -45,6 +69,66 @@ func checkNumbers(f *gguf.File, arch string) error {
 		}
 		if n < c.lo || n > c.hi {
 			return fmt.Errorf("%s.%s is %d, not between %d and %d", arch, c.name, n, c.lo, c.hi)
+		}
+	}
+	return nil
+}
+
+// checkVocabulary checks the arrays that the engine reads without looking at their length or type, and that the vocabulary
+// is large enough for the ids that it assumes where the file names none.
+func checkVocabulary(f *gguf.File) error {
+	const prefix = "tokenizer.ggml."
+	tokens, ok := f.Array(prefix + "tokens")
+	if !ok || tokens.Type() != gguf.String {
+		return fmt.Errorf("has no list of tokens")
+	}
+	if n := tokens.Len(); n < 256 {
+		return fmt.Errorf("has a vocabulary of %d tokens, fewer than there are bytes", n)
+	}
+	for _, c := range []struct {
+		name  string
+		types []gguf.Type
+		long  bool
+	}{
+		{"token_type", []gguf.Type{gguf.Int32, gguf.Uint32}, true}, {"scores", []gguf.Type{gguf.Float32}, true}, {"merges", []gguf.Type{gguf.String}, false},
+	} {
+		v, ok := f.Lookup(prefix + c.name)
+		if !ok {
+			continue
+		}
+		a, ok := v.Array()
+		typed := false
+		for _, t := range c.types {
+			typed = typed || ok && a.Type() == t
+		}
+		if !typed {
+			return fmt.Errorf("%s%s is not a list of the right type", prefix, c.name)
+		}
+		if c.long && a.Len() != tokens.Len() {
+			return fmt.Errorf("has %d tokens and %d entries in %s%s", tokens.Len(), a.Len(), prefix, c.name)
+		}
+	}
+	return nil
+}
+
+// computable are the formats that the engine multiplies by. The others are for intermediate results or gone.
+var computable = map[string]bool{}
+
+func init() {
+	for _, name := range strings.Fields(`F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K
+		IQ2_XXS IQ2_XS IQ3_XXS IQ1_S IQ4_NL IQ3_S IQ2_S IQ4_XS IQ1_M TQ1_0 TQ2_0 MXFP4`) {
+		computable[name] = true
+	}
+}
+
+func checkTensors(f *gguf.File) error {
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		if !computable[t.Type.String()] {
+			return fmt.Errorf("tensor %.64q has the format %v, which cannot be computed with", t.Name, t.Type)
+		}
+		if t.Type != gguf.F32 && (len(t.Dims) == 1 || strings.HasSuffix(t.Name, ".bias")) {
+			return fmt.Errorf("tensor %.64q has the format %v where F32 is needed", t.Name, t.Type)
 		}
 	}
 	return nil

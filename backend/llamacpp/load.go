@@ -154,10 +154,9 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 		m.unused = append(m.unused, C.llama_seq_id(i))
 	}
 	rewinds := !bool(C.llama_model_is_recurrent(m.model)) && !bool(C.llama_model_is_hybrid(m.model))
-	if n := int(C.llama_model_n_swa(m.model)); n > 0 && !p.fullWindow {
-		m.window = n
-	}
-	m.caps = backend.Capabilities{Logits: true, Embeddings: true, ExactTruncate: rewinds && m.window == 0}
+	m.window = int(C.llama_model_n_swa(m.model))
+	m.small = m.window > 0 && !p.fullWindow
+	m.caps = backend.Capabilities{Logits: true, Embeddings: true, ExactTruncate: rewinds && !m.small}
 	m.info = p.info(f, path)
 	m.info.TrainedContext = int(C.llama_model_n_ctx_train(m.model))
 	m.info.EmbeddingLength = int(C.llama_model_n_embd(m.model))

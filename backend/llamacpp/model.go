@@ -26,8 +26,10 @@ type Model struct {
 	ctx    *C.struct_llama_context
 	mem    C.llama_memory_t
 	embeds *embedder
-	// window is the width of the sliding-window layers when the cache forgets what lies before it, else 0.
+	// window is the width of the sliding-window layers, or 0. In a small cache, which small says, they forget what lies
+	// before it; in a full one the engine may still overwrite it, which sequence.protect prevents.
 	window int
+	small  bool
 
 	batch   *batch
 	cancel  *int32 // in the engine's memory; nonzero stops a computation
@@ -83,6 +85,7 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 		s := inputs[i].Sequence.(*sequence)
 		s.tokens = append(s.tokens, inputs[i].Tokens...)
 		s.held = len(s.tokens)
+		s.protect()
 	}
 	if err := m.sample(inputs, outputs); err != nil {
 		m.rollBack(inputs)
@@ -180,18 +183,22 @@ func (m *Model) rollBack(inputs []backend.Input) {
 		s := inputs[i].Sequence.(*sequence)
 		n := len(s.tokens) - len(inputs[i].Tokens)
 		s.tokens = s.tokens[:n]
-		s.held = m.rewind(s.id, n)
+		s.held = m.rewind(s, n)
 	}
 }
 
 // rewind removes what a sequence's cache holds from position n on and returns how much is left: n, or 0 where the engine
 // cannot rewind. It does not ask whether the sliding window is still covered: right after a step it is.
-func (m *Model) rewind(id C.llama_seq_id, n int) int {
-	if bool(C.llama_memory_seq_rm(m.mem, id, C.llama_pos(n), -1)) {
-		return n
+func (m *Model) rewind(s *sequence, n int) int {
+	if !bool(C.llama_memory_seq_rm(m.mem, s.id, C.llama_pos(n), -1)) {
+		C.llama_memory_seq_rm(m.mem, s.id, -1, -1)
+		n = 0
 	}
-	C.llama_memory_seq_rm(m.mem, id, -1, -1)
-	return 0
+	if s.protected > n {
+		C.llama_memory_seq_rm(m.mem, s.guard(), C.llama_pos(n), -1)
+		s.protected = n
+	}
+	return n
 }
 
 // restore feeds again what a sequence has lost when a step was undone on a model that cannot rewind, such as one with
@@ -202,10 +209,11 @@ func (m *Model) restore(ctx context.Context, s *sequence) error {
 		m.batch.clear()
 		m.batch.add(s.id, s.held, s.tokens[s.held:s.held+n], false)
 		if err := m.decode(ctx); err != nil {
-			s.held = m.rewind(s.id, s.held)
+			s.held = m.rewind(s, s.held)
 			return err
 		}
 		s.held += n
+		s.protect()
 	}
 	return nil
 }
@@ -273,10 +281,27 @@ type sequence struct {
 	tokens []backend.Token
 	// held is how many of tokens the engine's cache holds: all, except after a step was undone on a model that
 	// cannot rewind.
-	held   int
-	step   uint64 // the last step that it appeared in
-	closed bool
+	held int
+	// protected is how many of them, from the first, a second sequence id of the engine holds as well.
+	protected int
+	step      uint64 // the last step that it appeared in
+	closed    bool
 }
+
+// protect keeps the engine from overwriting cells of sliding-window layers that have left the window, which it does
+// even where the cache is full-size and has free cells, but only to cells of one sequence: a second id, used for
+// nothing else, holds them too. It costs one call per window.
+func (s *sequence) protect() {
+	m := s.model
+	if m.window == 0 || m.small || s.held-s.protected < m.window {
+		return
+	}
+	C.llama_memory_seq_cp(m.mem, s.id, s.guard(), C.llama_pos(s.protected), C.llama_pos(s.held))
+	s.protected = s.held
+}
+
+// guard is the second id.
+func (s *sequence) guard() C.llama_seq_id { return s.id + C.llama_seq_id(s.model.info.Sequences) }
 
 func (s *sequence) Tokens() []backend.Token { return s.tokens }
 
@@ -297,7 +322,7 @@ func (s *sequence) Truncate(n int) (int, error) {
 				n = 0
 			}
 		}
-		n = m.rewind(s.id, n)
+		n = m.rewind(s, n)
 		s.held = n
 	}
 	s.tokens = s.tokens[:n]
@@ -315,7 +340,7 @@ func (s *sequence) Fork() (backend.Sequence, error) {
 	}
 	if s.held > 0 {
 		from := -1
-		if m.window > 0 {
+		if m.small {
 			from = max(s.held-m.window+1, 0)
 		}
 		if !bool(C.shim_fork(m.ctx, s.id, f.id, C.llama_pos(from), m.failure)) {
@@ -324,6 +349,7 @@ func (s *sequence) Fork() (backend.Sequence, error) {
 		}
 	}
 	f.tokens, f.held = append(f.tokens, s.tokens...), s.held
+	f.protect()
 	return f, nil
 }
 
@@ -333,7 +359,7 @@ func (s *sequence) Close() {
 	}
 	s.closed = true
 	if m := s.model; !m.closed {
-		C.llama_memory_seq_rm(m.mem, s.id, -1, -1)
+		m.rewind(s, 0)
 		m.unused = append(m.unused, s.id)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // Limits on a Config.
 const (
-	maxSequences = 256 // LLAMA_MAX_SEQ
+	maxSequences = 128 // half of LLAMA_MAX_SEQ, see sequence.protect
 	maxContext   = 1 << 24
 	maxBatch     = 1 << 14
 	maxThreads   = 512 // GGML_MAX_N_THREADS
@@ -172,6 +172,9 @@ func (p *plan) contextParams() C.struct_llama_context_params {
 	c := C.llama_context_default_params()
 	c.n_ctx, c.n_batch, c.n_ubatch = C.uint32_t(p.cells), C.uint32_t(p.batch), C.uint32_t(p.batch)
 	c.n_seq_max = C.uint32_t(p.sequences)
+	if p.fullWindow {
+		c.n_seq_max *= 2 // for sequence.guard
+	}
 	c.n_threads, c.n_threads_batch = C.int32_t(p.threads), C.int32_t(p.threads)
 	c.flash_attn_type = p.flash
 	c.type_k, c.type_v = p.cacheType, p.cacheType

@@ -31,6 +31,9 @@ type Config struct {
 	Window int
 	// Context is the trained context that the file states; 0 means 4096.
 	Context int
+	// Precise stores every weight as F32, so that an engine rounds nothing on the way and two orders of the same sum
+	// differ in their last bits only. Otherwise experts are MXFP4 and the other matrices Q8_0, as usual.
+	Precise bool
 	// Seed chooses the weights.
 	Seed uint64
 }
@@ -147,6 +150,9 @@ func (c Config) tensors() []tensor {
 		d := make([]int64, len(dims))
 		for i, n := range dims {
 			d[i] = int64(n)
+		}
+		if c.Precise {
+			t = gguf.F32
 		}
 		list = append(list, tensor{gguf.Tensor{Name: name, Type: t, Dims: d}, deviation})
 	}

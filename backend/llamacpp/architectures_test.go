@@ -1,0 +1,51 @@
+package llamacpp
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// notGenerativeArchitectures are in the engine's table and do not generate text token by token.
+var notGenerativeArchitectures = []string{"(unknown)", "clip", "bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2", "jina-bert-v3",
+	"t5", "t5encoder", "wavtokenizer-dec", "gemma-embedding", "dream", "llada", "llada-moe", "rnd1", "gptj"}
+
+// TestArchitectures compares the list with the engine's source.
+func TestArchitectures(t *testing.T) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/ollama/ollama").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "llama", "llama.cpp", "src", "llama-arch.cpp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(src), "LLM_ARCH_NAMES = {")
+	table, _, _ = strings.Cut(table, "};")
+	engine := map[string]bool{}
+	for _, m := range regexp.MustCompile(`\{ LLM_ARCH_\w+,\s*"([^"]+)"`).FindAllStringSubmatch(table, -1) {
+		engine[m[1]] = true
+	}
+	if len(engine) < 80 {
+		t.Fatalf("found %d architectures in the engine's source", len(engine))
+	}
+	for _, name := range notGenerativeArchitectures {
+		if !engine[name] {
+			t.Errorf("%q is not in the engine's table", name)
+		}
+		delete(engine, name)
+	}
+	for name := range engine {
+		if !architectures[name] {
+			t.Errorf("%q is missing here", name)
+		}
+	}
+	for name := range architectures {
+		if !engine[name] {
+			t.Errorf("%q is not in the engine's table", name)
+		}
+	}
+}
