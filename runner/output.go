@@ -16,10 +16,10 @@ type output struct {
 	stop   *reasoning.StopFilter
 	policy reasoning.Visibility
 
-	// reasoned, answered and calls say what has come so far, seen or not.
+	// reasoned and answered say what has come so far, seen or not, and calls holds the ids of the tool calls.
 	reasoned, answered bool
-	calls              int
-	// thoughts is the reasoning as text, kept only for the summary's guard.
+	calls              []string
+	// thoughts is the reasoning as text, kept only for the summary's guard and for calls that are pending.
 	thoughts strings.Builder
 	keep     bool
 	onAnswer func()
@@ -29,9 +29,11 @@ type output struct {
 
 func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	o := &output{
-		stream: t.out, policy: t.req.Visibility, keep: t.req.Visibility == reasoning.VisibilitySummary,
+		stream: t.out, policy: t.req.Visibility,
+		keep:     t.req.Visibility == reasoning.VisibilitySummary || t.r.cfg.CallMemory > 0 && len(t.req.Tools) > 0,
 		onAnswer: t.answerBegins,
 	}
+	random := t.r.cfg.Seed()
 	var err error
 	o.stop = reasoning.NewStopFilter(t.req.Stop, o.take)
 	auto := t.req.Strategy == "" || t.req.Strategy == reasoning.StrategyAuto
@@ -46,7 +48,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	}
 	o.split, err = reasoning.NewSplitter(reasoning.SplitterConfig{
 		Format: t.r.Format(), Vocab: t.r.model.Vocab(), Start: start, Emit: o.stop.Push,
-		Tools: tools, CallID: func(i int) string { return fmt.Sprintf("call_%016x%02d", t.seed, i) },
+		Tools: tools, CallID: func(i int) string { return fmt.Sprintf("call_%016x%02d", random, i) },
 		Markers: markers, Separator: "\n\n", Logprobs: t.req.Logprobs,
 	})
 	return o, err
@@ -84,7 +86,7 @@ func (o *output) take(e reasoning.Event) {
 			o.onAnswer()
 		}
 	case e.Kind == reasoning.SegmentStart && e.Segment == reasoning.ToolCall:
-		o.calls++
+		o.calls = append(o.calls, e.Call.ID)
 	}
 	o.send(e)
 }

@@ -23,6 +23,10 @@ type Config struct {
 	PrefillChunk int
 	// Queue is how many requests may wait for a free sequence; 0 means 64. More are refused with ErrQueueFull.
 	Queue int
+	// CallMemory is for how many of the last tool calls the runner remembers the reasoning, so that formats that keep
+	// it while calls are pending get it back even where visibility hid it from the caller; 0 means none. It is kept in memory
+	// and found by the call's id, so it is for a runner that serves one principal.
+	CallMemory int
 	// Logger receives positions, counts and timings, never text; nil is silent.
 	Logger *slog.Logger
 }

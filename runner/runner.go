@@ -34,6 +34,7 @@ type Runner struct {
 	cfg      Config
 	template *chattemplate.Template
 
+	memory  *callMemory
 	sched   *scheduler
 	queued  atomic.Int64
 	cancel  context.CancelFunc
@@ -72,7 +73,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 	}
 	stop, cancel := context.WithCancel(context.Background())
 	r := &Runner{
-		model: model, info: info, cfg: cfg, template: template, cancel: cancel, stopped: make(chan struct{}),
+		model: model, info: info, cfg: cfg, memory: newCallMemory(cfg.CallMemory), template: template, cancel: cancel, stopped: make(chan struct{}),
 		sched: newScheduler(stop, model, cfg.PrefillChunk, cfg.Logger),
 	}
 	go func() {

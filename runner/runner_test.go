@@ -248,6 +248,26 @@ func TestToolCall(t *testing.T) {
 	}
 }
 
+func TestHiddenReasoningOfPendingCallsComesBack(t *testing.T) {
+	call := "<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\":2}<|call|>"
+	f := start(t, fake.Config{}, Config{CallMemory: 2},
+		fake.Reply{After: ask("2+2?"), Say: "<|channel|>analysis<|message|>use it<|end|><|start|>assistant" + call},
+		fake.Reply{Prompt: "use it", After: "tool says 4<|end|>" + again, Say: think("", "It is 4.")},
+		fake.Reply{After: "tool says 4<|end|>" + again, Say: think("", "I forgot why.")})
+	req := user("2+2?")
+	req.Tools = addTool
+	g := f.must(t, req)
+	g.want(t, reasoning.Reasoning, "")
+	req.Messages = append(req.Messages,
+		chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: g.calls[0].ID, Name: "add", Arguments: g.text[reasoning.ToolCall]}}},
+		chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: g.calls[0].ID, ToolName: "add", Content: "tool says 4"})
+	g = f.must(t, req)
+	g.want(t, reasoning.Answer, "It is 4.")
+	if req.Messages[1].Reasoning != "" {
+		t.Error("the caller's message was changed")
+	}
+}
+
 func TestBudgetClosesReasoning(t *testing.T) {
 	closing := reasoning.BudgetV1 + "<|end|>" + again + finalTag
 	f := start(t, fake.Config{}, Config{},

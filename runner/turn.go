@@ -54,6 +54,7 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 	}
 	t := &turn{r: r, ctx: ctx, req: req, out: newStream(), asked: r.cfg.Clock()}
 	t.strategy, _ = r.strategy(&req)
+	req.Messages = r.memory.restore(req.Messages)
 	if req.Seed != nil {
 		t.seed = *req.Seed
 	} else {
@@ -143,9 +144,14 @@ func (t *turn) begin() {
 	t.r.sched.add(&t.lane, false)
 }
 
+// infoNow says what is in effect. Harmony's own default effort is medium; other formats do not name theirs.
 func (t *turn) infoNow() *reasoning.Info {
+	effort := t.req.Effort
+	if effort == chattemplate.EffortDefault && t.r.Format().Family == chattemplate.Harmony {
+		effort = chattemplate.EffortMedium
+	}
 	return &reasoning.Info{
-		Model: t.r.info.Name, Visibility: t.req.Visibility, Effort: t.req.Effort, Strategy: t.strategy, Seed: t.seed,
+		Model: t.r.info.Name, Visibility: t.req.Visibility, Effort: effort, Strategy: t.strategy, Seed: t.seed,
 		Budget: t.req.Budget,
 	}
 }
@@ -217,7 +223,7 @@ func (t *turn) finished(l *lane, tok backend.Token, before, after reasoning.Segm
 		t.result.Detail, t.result.StopString = reasoning.DetailStopString, stop
 		t.finish(l, reasoning.FinishStop)
 	case over || t.r.model.Vocab().EndsGeneration(tok):
-		if t.output.calls > 0 {
+		if len(t.output.calls) > 0 {
 			t.finish(l, reasoning.FinishToolCalls)
 		} else {
 			t.finish(l, reasoning.FinishStop)
@@ -339,6 +345,9 @@ func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 	t.result.Finish = reason
 	if t.result.Detail == "" {
 		t.result.Detail = t.closed
+	}
+	for _, id := range t.output.calls {
+		t.r.memory.keep(id, t.output.thoughts.String())
 	}
 	end := t.r.cfg.Clock()
 	if !t.first.IsZero() {
