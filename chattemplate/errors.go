@@ -8,7 +8,7 @@ import (
 	"runner/chattemplate/jinja"
 )
 
-// ErrNoTemplate: the model has no chat template and is not of a family that is rendered without one.
+// ErrNoTemplate says that the model has no chat template and is not of a family that is rendered without one.
 var ErrNoTemplate error = noTemplate{}
 
 type noTemplate struct{}

@@ -132,7 +132,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		w.Result = &wireResult{
 			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
 			ReasoningUnavailable: r.ReasoningUnavailable, SummarySource: r.SummarySource,
-			Usage: wireUsage{u.Prompt, u.Cached, u.Completion, u.Reasoning, u.Summary, u.Answer},
+			Usage: wireUsage(u),
 			Timing: wireTiming{
 				millis(t.Queue), millis(t.Prefill), millis(t.FirstToken), millis(t.FirstAnswer), millis(t.Decode),
 			},
@@ -170,10 +170,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		e.Result = &Result{
 			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
 			ReasoningUnavailable: r.ReasoningUnavailable, SummarySource: r.SummarySource,
-			Usage: Usage{
-				Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion, Reasoning: u.Reasoning, Summary: u.Summary,
-				Answer: u.Answer,
-			},
+			Usage: Usage(u),
 			Timing: Timing{
 				Queue: time.Duration(t.Queue), Prefill: time.Duration(t.Prefill), FirstToken: time.Duration(t.FirstToken),
 				FirstAnswer: time.Duration(t.FirstAnswer), Decode: time.Duration(t.Decode),

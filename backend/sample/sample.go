@@ -40,7 +40,7 @@ import (
 	"runner/backend"
 )
 
-// ErrBadLogits: a logit is NaN or plus infinity, or all are minus infinity. It means that the model or its file is broken.
+// ErrBadLogits says that a logit is NaN or plus infinity, or all are minus infinity. It means that the model or its file is broken.
 var ErrBadLogits = errors.New("logits are not usable")
 
 // Sampler samples for one vocabulary. It holds scratch space only, nothing that one result passes on to the next. It is
