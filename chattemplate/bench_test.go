@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"runner/chattemplate"
+	"runner/chattemplate/conformance"
 )
 
 // twenty is a conversation of 20 messages, about 10 kB of text, with two tools.
@@ -43,7 +44,7 @@ func benchmarkRender(b *testing.B, tmpl *chattemplate.Template) {
 func BenchmarkRenderNative(b *testing.B) { benchmarkRender(b, nativeTemplate(b)) }
 
 func BenchmarkRenderJinja(b *testing.B) {
-	dir := conformance(b, "chat_templates")
+	dir := conformance.Dir(b, "chat_templates")
 	for _, name := range []string{"Qwen-Qwen3-0.6B", "openai-gpt-oss-120b", "meta-llama-Llama-3.1-8B-Instruct"} {
 		b.Run(name, func(b *testing.B) {
 			tmpl, _ := familyTemplate(b, readTemplate(b, dir, name))
@@ -53,7 +54,7 @@ func BenchmarkRenderJinja(b *testing.B) {
 }
 
 func BenchmarkNewJinja(b *testing.B) {
-	dir := conformance(b, "chat_templates")
+	dir := conformance.Dir(b, "chat_templates")
 	source := readTemplate(b, dir, "Qwen-Qwen3-0.6B")
 	for b.Loop() {
 		familyTemplate(b, source)

@@ -12,12 +12,13 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/conformance"
 )
 
 // templateNames lists the reference templates.
 func templateNames(t testing.TB) (dir string, names []string) {
 	t.Helper()
-	dir = conformance(t, "chat_templates")
+	dir = conformance.Dir(t, "chat_templates")
 	files, err := filepath.Glob(filepath.Join(dir, "*.jinja"))
 	if err != nil {
 		t.Fatal(err)

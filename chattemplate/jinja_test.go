@@ -10,6 +10,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/conformance"
 )
 
 const chatMLSource = `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}` +
@@ -226,7 +227,7 @@ func TestCallerVariables(t *testing.T) {
 }
 
 func TestThinkTagSequences(t *testing.T) {
-	dir := conformance(t, "chat_templates")
+	dir := conformance.Dir(t, "chat_templates")
 	for _, tt := range []struct{ name, end, skip, summary string }{
 		{"Qwen-Qwen3-0.6B", "\n</think>\n\n", "<think>\n\n</think>\n\n", "<|im_end|>\n<|im_start|>user\nSum</s> up<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"},
 		{"deepseek-ai-DeepSeek-V3.1", "</think>", "<think></think>", "<｜end▁of▁sentence｜><｜User｜>Sum</s> up<｜Assistant｜><think></think>"},
@@ -260,7 +261,7 @@ func TestThinkTagSequences(t *testing.T) {
 }
 
 func TestForcedHarmony(t *testing.T) {
-	dir := conformance(t, "chat_templates")
+	dir := conformance.Dir(t, "chat_templates")
 	tmpl, _ := familyTemplate(t, readTemplate(t, dir, "openai-gpt-oss-120b"))
 	c := messages(user("Q"))
 	c.Effort, c.Now = chattemplate.EffortNone, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -294,7 +295,7 @@ func TestToolsAsText(t *testing.T) {
 }
 
 func TestKeepReasoning(t *testing.T) {
-	dir := conformance(t, "chat_templates")
+	dir := conformance.Dir(t, "chat_templates")
 	for _, name := range []string{"GLM-4.7-Flash", "deepseek-ai-DeepSeek-V4"} {
 		tmpl, _ := familyTemplate(t, readTemplate(t, dir, name))
 		c := messages(user("Q"), assistant("Thought", "A"), user("R"))
@@ -309,7 +310,7 @@ func TestKeepReasoning(t *testing.T) {
 }
 
 func TestConcurrentRender(t *testing.T) {
-	dir := conformance(t, "chat_templates")
+	dir := conformance.Dir(t, "chat_templates")
 	tmpl, _ := familyTemplate(t, readTemplate(t, dir, "Qwen-Qwen3-0.6B"))
 	c := messages(user("Q"), assistant("T", "A"), user("R"))
 	c.Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

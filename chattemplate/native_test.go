@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"runner/chattemplate"
+	"runner/chattemplate/conformance"
 )
 
 func nativeTemplate(t testing.TB) *chattemplate.Template {
@@ -53,7 +54,7 @@ func afterSystem(t *testing.T, p chattemplate.Prompt) string {
 }
 
 func TestNativeEqualsReference(t *testing.T) {
-	dir := conformance(t, "harmony")
+	dir := conformance.Dir(t, "harmony")
 	raw, err := os.ReadFile(filepath.Join(dir, "cases.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,8 +1,6 @@
 package chattemplate_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -87,27 +85,4 @@ func mustRender(t testing.TB, tmpl *chattemplate.Template, c chattemplate.Conver
 		t.Fatal(err)
 	}
 	return p
-}
-
-// conformance returns the folder of the field's reference data, which lies beside the repository.
-func conformance(t testing.TB, name string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir = filepath.Join(dir, "..", "shared", "conformance", name)
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("the reference data is not beside the repository")
-	}
-	return dir
 }

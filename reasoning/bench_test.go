@@ -12,7 +12,7 @@ import (
 // benchTurn is a long harmony turn of o200k tokens: reasoning and an answer, with one token in forty that holds part of
 // a rune, one in ten of other scripts, one in eight a comma, and frequencies that fall with the rank as they do in text (Zipf).
 func benchTurn(b testing.TB) ([]backend.Token, int) {
-	v, r := o200k(), rand.New(rand.NewPCG(1, 2))
+	v, r := o200k(b), rand.New(rand.NewPCG(1, 2))
 	var ascii, other, partial []backend.Token
 	for t := range backend.Token(199998) {
 		p := v.Piece(t)
@@ -82,15 +82,15 @@ func benchSplitter(b *testing.B, cfg reasoning.SplitterConfig, stops ...string) 
 		var plain []backend.Token
 		size = 0
 		for _, t := range turn {
-			if o200k().Kind(t) == backend.Normal {
+			if o200k(b).Kind(t) == backend.Normal {
 				plain = append(plain, t)
-				size += len(o200k().Piece(t))
+				size += len(o200k(b).Piece(t))
 			}
 		}
 		turn = plain
 	}
 	n := 0
-	cfg.Vocab, cfg.Emit = o200k(), func(e reasoning.Event) { n += len(e.Text) }
+	cfg.Vocab, cfg.Emit = o200k(b), func(e reasoning.Event) { n += len(e.Text) }
 	if stops != nil {
 		cfg.Emit = reasoning.NewStopFilter(stops, reasoning.VisibilitySummary.Filter(cfg.Emit)).Push
 	}
@@ -135,7 +135,7 @@ func TestAllocations(t *testing.T) {
 		"harmony": {Format: harmonyFormat}, "think": {Format: think}, "plain": {},
 	} {
 		stop := reasoning.NewStopFilter([]string{"STOP"}, reasoning.VisibilityFull.Filter(func(reasoning.Event) {}))
-		cfg.Vocab, cfg.Emit = o200k(), stop.Push
+		cfg.Vocab, cfg.Emit = o200k(t), stop.Push
 		s, err := reasoning.NewSplitter(cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -1,62 +1,26 @@
 package reasoning_test
 
 import (
-	"bytes"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/pkoukk/tiktoken-go-loader/assets"
-
 	"runner/backend"
+	"runner/backend/tokenizer/o200ktest"
 	"runner/chattemplate"
+	"runner/chattemplate/conformance"
 	"runner/reasoning"
 )
 
-// o200k returns the vocabulary of o200k_harmony, from the published ranks.
-var o200k = sync.OnceValue(func() *backend.Vocab {
-	ranks, err := assets.Assets.ReadFile("o200k_base.tiktoken")
-	if err != nil {
-		panic(err)
-	}
-	const size = 201088
-	c := backend.VocabConfig{
-		Pieces: make([]string, size), Kinds: slices.Repeat([]backend.TokenKind{backend.Unused}, size),
-		BOS: 199998, EOS: 200002, EOG: []backend.Token{199999, 200002, 200012},
-	}
-	for line := range bytes.Lines(ranks) {
-		text, rank, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
-		piece, err := base64.StdEncoding.DecodeString(text)
-		id, err2 := strconv.Atoi(rank)
-		if err != nil || err2 != nil {
-			panic("malformed ranks")
-		}
-		c.Pieces[id], c.Kinds[id] = string(piece), backend.Normal
-	}
-	for text, id := range map[string]int{
-		"<|startoftext|>": 199998, "<|endoftext|>": 199999, "<|return|>": 200002, "<|constrain|>": 200003,
-		"<|channel|>": 200005, "<|start|>": 200006, "<|end|>": 200007, "<|message|>": 200008, "<|call|>": 200012,
-	} {
-		c.Pieces[id], c.Kinds[id] = text, backend.Control
-	}
-	for id, p := range c.Pieces {
-		if p == "" {
-			c.Pieces[id], c.Kinds[id] = fmt.Sprintf("<|reserved_%d|>", id), backend.Control
-		}
-	}
-	v, err := backend.NewVocab(c)
-	if err != nil {
-		panic(err)
-	}
-	return v
-})
+// o200k returns the vocabulary of o200k_harmony.
+func o200k(t testing.TB) *backend.Vocab {
+	t.Helper()
+	return o200ktest.Tokenizer(t).Vocab()
+}
 
 type conformanceCase struct {
 	File, Kind, Text, Strict string
@@ -68,7 +32,7 @@ type conformanceCase struct {
 
 // TestConformance parses the format's reference outputs, by their own ids where they have them.
 func TestConformance(t *testing.T) {
-	dir := filepath.Join(conformance(t), "harmony")
+	dir := conformance.Dir(t, "harmony")
 	data, err := os.ReadFile(filepath.Join(dir, "cases.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +69,7 @@ func TestConformance(t *testing.T) {
 					}
 					tokens = append(tokens, backend.Token(id))
 				}
-				c.check(t, o200k(), tokens)
+				c.check(t, o200k(t), tokens)
 				return
 			}
 			for _, cut := range []func(string) []string{byWords, byBytes, whole} {

@@ -193,7 +193,7 @@ func BenchmarkGuardFill(b *testing.B) {
 		}
 		g.Accept(t)
 	}
-	m := backend.NewMask(o200k().Len())
+	m := backend.NewMask(o200k(b).Len())
 	b.ReportAllocs()
 	b.ResetTimer()
 	for b.Loop() {
@@ -202,16 +202,16 @@ func BenchmarkGuardFill(b *testing.B) {
 }
 
 func BenchmarkNewGuard(b *testing.B) {
-	text := strings.Join(benchWords(30000), " ")
+	text := strings.Join(benchWords(b, 30000), " ")
 	b.ResetTimer()
 	for b.Loop() {
-		reasoning.NewGuard(o200k(), text)
+		reasoning.NewGuard(o200k(b), text)
 	}
 }
 
 // benchWords are n words of o200k.
-func benchWords(n int) []string {
-	v, r := o200k(), rand.New(rand.NewPCG(3, 4))
+func benchWords(b testing.TB, n int) []string {
+	v, r := o200k(b), rand.New(rand.NewPCG(3, 4))
 	var words []string
 	for len(words) < n {
 		if p := v.Piece(backend.Token(r.IntN(50000))); len(p) > 1 && p[0] == ' ' && unicode.IsLetter(rune(p[1])) {
@@ -223,8 +223,8 @@ func benchWords(n int) []string {
 
 // benchGuard has 30,000 words of reasoning and the tokens of a quotation from it.
 func benchGuard(b *testing.B) (*reasoning.Guard, []backend.Token) {
-	v := o200k()
-	words := benchWords(30000)
+	v := o200k(b)
+	words := benchWords(b, 30000)
 	ids := map[string]backend.Token{}
 	for t := range backend.Token(v.Len()) {
 		ids[v.Piece(t)] = t

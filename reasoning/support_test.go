@@ -3,8 +3,6 @@ package reasoning_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -233,26 +231,3 @@ func texts(events []reasoning.Event) map[reasoning.Segment]string {
 }
 
 var harmonyFormat = chattemplate.Format{Family: chattemplate.Harmony, CanSkip: true, Tools: true}
-
-// conformance returns the folder of the shared reference data, or skips.
-func conformance(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir = filepath.Join(dir, "..", "shared", "conformance")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("the shared reference data is not beside this checkout")
-	}
-	return dir
-}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"runner/backend"
+	"runner/chattemplate/conformance"
 	"runner/chattemplate/harmony"
 )
 
@@ -42,29 +43,6 @@ type printer struct {
 
 func (p *printer) Text(s string)           { p.WriteString(s) }
 func (p *printer) Control(t backend.Token) { p.WriteString(p.vocab.Piece(t)) }
-
-// conformance returns the folder of the field's reference data, which lies beside the repository.
-func conformance(t testing.TB, name string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir = filepath.Join(dir, "..", "shared", "conformance", name)
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("the reference data is not beside the repository")
-	}
-	return dir
-}
 
 type caseMessage struct {
 	Role, Content, Channel, Recipient, Name string
@@ -143,7 +121,7 @@ func (c *renderCase) render(t testing.TB, tokens harmony.Tokens, sink harmony.Si
 }
 
 func TestReferenceFiles(t *testing.T) {
-	dir := conformance(t, "harmony")
+	dir := conformance.Dir(t, "harmony")
 	vocab := testVocab(t, names)
 	tokens, ok := harmony.Lookup(vocab)
 	if !ok {
