@@ -2,14 +2,22 @@ package llamacpp
 
 import "strings"
 
-// architectures are those of LLM_ARCH_NAMES in this version of llama.cpp that generate text; a test compares.
-var architectures = func() map[string]bool {
+// architectures are those of LLM_ARCH_NAMES in this version of llama.cpp that generate text token by token, and others
+// the rest; a test compares.
+var architectures, others = set(generative), set(notTokenByToken)
+
+func set(names string) map[string]bool {
 	m := map[string]bool{}
-	for _, name := range strings.Fields(generative) {
+	for _, name := range strings.Fields(names) {
 		m[name] = true
 	}
 	return m
-}()
+}
+
+const notTokenByToken = `
+clip bert nomic-bert nomic-bert-moe neo-bert jina-bert-v2 jina-bert-v3 t5 t5encoder wavtokenizer-dec gemma-embedding dream
+llada llada-moe rnd1 gptj (unknown)
+`
 
 const generative = `
 llama llama4 deci falcon grok gpt2 gptneox mpt baichuan starcoder refact bloom stablelm qwen qwen2 qwen2moe

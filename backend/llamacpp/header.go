@@ -23,6 +23,8 @@ func checkModel(path string, files []*gguf.File) error {
 	case arch == "clip" || arch == "mmproj":
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture, Detail: "holds an image or audio encoder, not a language model",
 			Advice: "name the language model that it belongs to"}
+	case others[arch]:
+		return notGenerative(path, arch)
 	case !architectures[arch]:
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
 			Detail: fmt.Sprintf("the architecture %.40q is unknown", arch),

@@ -17,6 +17,7 @@ import (
 	"runner/backend"
 	"runner/backend/gguf"
 	"runner/backend/sample"
+	"runner/backend/tokenizer"
 )
 
 // Open loads the GGUF file at path. A file in parts is named by its first. The error is a *backend.LoadError, the
@@ -147,6 +148,9 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	}
 	m.vocab = v
 	m.text = newTextTokenizer(vocab, v)
+	if t, err := tokenizer.FromGGUF(f); err == nil && t.Vocab().Len() == v.Len() {
+		m.pure = t
+	}
 	m.batch = newBatch(p.batch, p.sequences)
 	m.sampler = sample.New(v.Len())
 	m.watch = newWatcher(m.cancel)

@@ -12,6 +12,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/sample"
+	"runner/backend/tokenizer"
 )
 
 // Model implements backend.Model and backend.Embedder.
@@ -19,7 +20,9 @@ type Model struct {
 	info  backend.Info
 	caps  backend.Capabilities
 	vocab *backend.Vocab
-	text  *textTokenizer
+	// pure tokenizes where package tokenizer knows the vocabulary, else it is nil and text does.
+	pure *tokenizer.Tokenizer
+	text *textTokenizer
 
 	model  *C.struct_llama_model
 	pool   *C.struct_ggml_threadpool

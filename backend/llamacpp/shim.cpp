@@ -32,11 +32,11 @@ struct assertion : std::exception {
 std::atomic<int> log_level{GGML_LOG_LEVEL_NONE};
 
 thread_local int         guards = 0;
-thread_local std::string last_error;
+thread_local std::string first_error;
 
 void on_log(enum ggml_log_level level, const char * text, void *) {
-    if (guards > 0 && level == GGML_LOG_LEVEL_ERROR) {
-        last_error = text;
+    if (guards > 0 && level == GGML_LOG_LEVEL_ERROR && first_error.empty()) {
+        first_error = text; // those that follow say less and less
     }
     const int least = log_level.load(std::memory_order_relaxed);
     if (least != GGML_LOG_LEVEL_NONE && (int) level >= least) {
@@ -64,11 +64,11 @@ template <typename T, typename F> T guarded(struct shim_error * err, T failed, F
         scope() { guards++; }
         ~scope() { guards--; }
     } inside;
-    last_error.clear();
+    first_error.clear();
     err->text[0] = 0;
     try {
         T result = f();
-        set(err, last_error.c_str());
+        set(err, first_error.c_str());
         return result;
     } catch (const std::bad_alloc &) {
         set(err, "out of memory");

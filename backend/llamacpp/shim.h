@@ -12,7 +12,7 @@ extern "C" {
 // SHIM_FAILED is what guarded calls that return a count or a status give when the engine threw or asserted.
 enum { SHIM_FAILED = -1000 };
 
-// shim_error receives one line on failure, the engine's last error message or what it threw; never NULL in calls.
+// shim_error receives one line on failure, the engine's first error message or what it threw; never NULL in calls.
 struct shim_error {
     char text[512];
 };

@@ -18,12 +18,15 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 	if m.closed {
 		return dst, backend.ErrClosed
 	}
+	if m.pure != nil {
+		return m.pure.Encode(dst, text), nil
+	}
 	return m.text.append(dst, text)
 }
 
-// textTokenizer tokenizes plain text with the engine, in pieces that keep three promises the engine does not make: names of
-// control tokens stay text, invalid UTF-8 stays as it is, and long words do not exhaust the stack of its regular
-// expressions.
+// textTokenizer serves vocabularies that package tokenizer does not read. It tokenizes plain text with the engine, in
+// pieces that keep three promises the engine does not make: names of control tokens stay text, invalid UTF-8 stays as it is, and
+// long words do not exhaust the stack of its regular expressions.
 type textTokenizer struct {
 	vocab *C.struct_llama_vocab
 	// names are the texts that must not become one token, by their first byte.

@@ -1,0 +1,132 @@
+package llamacpp
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/models/random"
+)
+
+// stepper returns a model and a function that runs steps of one sequence.
+func stepper(b *testing.B, c random.Config, cfg backend.Config) (m *Model, step func(tokens []backend.Token, p *backend.Sampling) backend.Token) {
+	b.Helper()
+	m = openModel(b, writeModel(b, c), cfg)
+	s, err := m.NewSequence()
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // one that can end, as in use
+	b.Cleanup(cancel)
+	in, out := make([]backend.Input, 1), make([]backend.Output, 1)
+	return m, func(tokens []backend.Token, p *backend.Sampling) backend.Token {
+		if len(s.Tokens())+len(tokens) > m.info.ContextSize {
+			if _, err := s.Truncate(0); err != nil {
+				b.Fatal(err)
+			}
+		}
+		in[0] = backend.Input{Sequence: s, Tokens: tokens, Sampling: p}
+		if err := m.Step(ctx, in, out); err != nil {
+			b.Fatal(err)
+		}
+		return out[0].Token
+	}
+}
+
+// BenchmarkDecode measures steps of one token: what a tiny model leaves is the cost of the binding, the engine's graph
+// and the sampler.
+func BenchmarkDecode(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		shape random.Config
+	}{
+		{"tiny", random.Config{Layers: 2}},
+		{"tiny, 201088 tokens", random.Config{Layers: 2, Vocabulary: 201088}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			_, step := stepper(b, c.shape, backend.Config{ContextSize: 512, Sequences: 1})
+			p := &backend.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, Seed: 1}
+			feed := []backend.Token{70}
+			for range 256 {
+				feed[0] = step(feed, p)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for range b.N {
+				feed[0] = step(feed, p)
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+		})
+	}
+}
+
+// BenchmarkPrefill measures steps of 128 tokens that sample nothing.
+func BenchmarkPrefill(b *testing.B) {
+	_, step := stepper(b, random.Config{Layers: 2}, backend.Config{ContextSize: 512, Sequences: 1, BatchSize: 128})
+	feed := make([]backend.Token, 128)
+	for i := range feed {
+		feed[i] = backend.Token(i)
+	}
+	step(feed, nil)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		step(feed, nil)
+	}
+	b.ReportMetric(128*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+// BenchmarkFork measures a fork of 300 tokens and its end.
+func BenchmarkFork(b *testing.B) {
+	for _, window := range []string{"on", "off"} {
+		b.Run("full window "+window, func(b *testing.B) {
+			m := openModel(b, writeModel(b, random.Config{Layers: 2}), backend.Config{ContextSize: 512, FullWindow: window})
+			s, err := m.NewSequence()
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: make([]backend.Token, 300)}}, make([]backend.Output, 1)); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				f, err := s.Fork()
+				if err != nil {
+					b.Fatal(err)
+				}
+				f.Close()
+			}
+		})
+	}
+}
+
+// TestStepDoesNotAllocate holds Step to no allocation per token, with sampling and with a context that can end.
+func TestStepDoesNotAllocate(t *testing.T) {
+	m := openModel(t, writeModel(t, random.Config{Layers: 2}), backend.Config{ContextSize: 2048, Sequences: 2})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	in, out := make([]backend.Input, 2), make([]backend.Output, 2)
+	p := &backend.Sampling{Temperature: 1, TopK: 20, TopP: 0.9, Seed: 9, TopLogprobs: 5}
+	feed := [2][]backend.Token{{70}, {71}}
+	for i := range in {
+		s, err := m.NewSequence()
+		if err != nil {
+			t.Fatal(err)
+		}
+		in[i] = backend.Input{Sequence: s, Tokens: feed[i], Sampling: p}
+	}
+	step := func() {
+		if err := m.Step(ctx, in, out); err != nil {
+			t.Fatal(err)
+		}
+		feed[0][0], feed[1][0] = out[0].Token, out[1].Token
+	}
+	for range 600 {
+		step()
+	}
+	// The tokens' slices grow now and then, by doubling.
+	if n := testing.AllocsPerRun(200, step); n > 0 {
+		t.Errorf("a step allocates %v times", n)
+	}
+}

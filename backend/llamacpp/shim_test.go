@@ -1,0 +1,32 @@
+package llamacpp
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestShimSanitized compiles shim.cpp with the address and undefined-behaviour sanitizers against a stub of the engine that
+// throws, asserts and fails in every way that the shim guards against; testdata/stub.cpp holds it and its assertions.
+func TestShimSanitized(t *testing.T) {
+	cxx := compiler(t, "CXX")
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(t.TempDir(), "shim")
+	args := append(append([]string{}, cxx[1:]...), "-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-omit-frame-pointer",
+		"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I", here, "-o", binary, "shim.cpp", filepath.Join("testdata", "stub.cpp"))
+	if out, err := exec.Command(cxx[0], args...).CombinedOutput(); err != nil {
+		if strings.Contains(string(out), "cannot find") && strings.Contains(string(out), "san") {
+			t.Skip("the compiler has no sanitizers")
+		}
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := exec.Command(binary).CombinedOutput()
+	if err != nil || strings.TrimSpace(string(out)) != "ok" {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
