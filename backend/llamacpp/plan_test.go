@@ -1,0 +1,138 @@
+package llamacpp
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"runner/backend"
+	"runner/backend/gguf"
+	"runner/models/random"
+)
+
+// shape20B is the shape of gpt-oss-20b as its header states it.
+func shape20B() *shape {
+	s := &shape{layers: 24, trained: 131072, window: 128, vocab: 201088, embedding: 2880, weights: 12_100_000_000, output: 1_230_000_000, ahead: 2880 * 4}
+	for i := range 24 {
+		s.perToken = append(s.perToken, 8*(64+64))
+		s.sliding = append(s.sliding, i%2 == 0)
+	}
+	return s
+}
+
+func TestCacheBytes(t *testing.T) {
+	s := shape20B()
+	// 48 KiB per token with every layer full, 24 where the sliding ones keep a window; f16.
+	if got := s.cacheBytes(1000, 0, true, 64); got != 1000*48<<10 {
+		t.Errorf("full cache of 1,000 tokens: %d bytes", got)
+	}
+	if got := s.cacheBytes(1000, 0, false, 64); got != 1000*24<<10 {
+		t.Errorf("cache of 1,000 tokens with empty windows: %d bytes", got)
+	}
+	p := &plan{cells: 32768, sequences: 4, batch: 512}
+	if got := p.windowCells(s); got != 1024 { // 4*128+512
+		t.Errorf("window cache of %d cells", got)
+	}
+	if got := s.cacheBytes(1<<24*128, 0, true, 128); got <= 0 {
+		t.Errorf("a huge cache overflows to %d", got)
+	}
+}
+
+func TestHeaderShape(t *testing.T) {
+	f, err := gguf.Open(writeModel(t, random.Config{Layers: 3, KVHeads: 2, HeadSize: 32}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newShape([]*gguf.File{f})
+	if s.layers != 3 || s.window != 128 || s.vocab != 512 || s.perToken[0] != 2*64 || !s.sliding[0] || s.sliding[1] || !s.sliding[2] {
+		t.Errorf("shape %+v", s)
+	}
+	m := openModel(t, writeModel(t, random.Config{Layers: 3}), backend.Config{})
+	if int64(s.weights) != m.Info().Bytes {
+		t.Errorf("the header says %d bytes of weights, the engine %d", s.weights, m.Info().Bytes)
+	}
+}
+
+// TestFit decides the window and refuses by the memory that there is.
+func TestFit(t *testing.T) {
+	s := shape20B()
+	fail := func(detail, advice string) error { return errors.New(detail) }
+	for _, c := range []struct {
+		name      string
+		available int64 // MiB
+		cfg       backend.Config
+		full      bool
+		tooBig    bool
+	}{
+		{"plenty", 8 << 10, backend.Config{}, true, false},
+		{"unknown", 0, backend.Config{}, true, false},
+		{"room for windows only", 1200, backend.Config{}, false, false},
+		{"no room", 300, backend.Config{}, false, true},
+		{"full window does not fit", 1200, backend.Config{FullWindow: "on"}, true, true},
+		{"weights do not fit", 8 << 10, backend.Config{NoMemoryMap: true}, false, true},
+		{"weights fit", 16 << 10, backend.Config{NoMemoryMap: true}, true, false},
+		{"asked for windows", 8 << 10, backend.Config{FullWindow: "off"}, false, false},
+	} {
+		p := &plan{cells: 32768, sequences: 4, batch: 512}
+		err := p.fit("x", c.cfg, s, 64, Machine{MemoryAvailable: c.available << 20}, fail)
+		var e *backend.LoadError
+		if (err != nil) != c.tooBig || c.tooBig && (!errors.As(err, &e) || e.Reason != backend.LoadTooBig) || p.fullWindow != c.full {
+			t.Errorf("%s: full window %t, %v", c.name, p.fullWindow, err)
+		}
+	}
+}
+
+func TestOffload(t *testing.T) {
+	s := shape20B()
+	for _, c := range []struct {
+		layers int
+		gib    int64
+		want   int
+	}{{0, 80, 0}, {-1, 80, 25}, {-1, 0, 0}, {7, 1, 7}} {
+		var gpus []Device
+		if c.gib > 0 {
+			gpus = []Device{{Name: "GPU0", Description: "a GPU", MemoryFree: c.gib << 30}}
+		}
+		p := &plan{cells: 8192, sequences: 4, batch: 512}
+		p.offload(backend.Config{GPULayers: c.layers}, s, 64, gpus)
+		if p.gpuLayers != c.want {
+			t.Errorf("%d layers asked, %d GiB: %d layers", c.layers, c.gib, p.gpuLayers)
+		}
+	}
+	p := &plan{cells: 8192, sequences: 4, batch: 512}
+	p.offload(backend.Config{GPULayers: -1}, s, 64, []Device{{MemoryFree: 8 << 30}})
+	if p.gpuLayers < 8 || p.gpuLayers > 18 {
+		t.Errorf("on 8 GiB: %d layers", p.gpuLayers)
+	}
+}
+
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestThisMachine(t *testing.T) {
+	m := ThisMachine()
+	if m.Cores < 1 {
+		t.Errorf("%d cores", m.Cores)
+	}
+	if m.MemoryTotal > 0 && (m.MemoryAvailable <= 0 || m.MemoryAvailable > m.MemoryTotal) {
+		t.Errorf("%d of %d bytes available", m.MemoryAvailable, m.MemoryTotal)
+	}
+	s, err := SystemInfo()
+	if err != nil || len(s.Features) == 0 {
+		t.Errorf("system %+v, %v", s, err)
+	}
+	t.Logf("%+v", s)
+}
