@@ -1,0 +1,183 @@
+"""Many ways to ask for a sum or a difference. Addition keeps the order of appearance; `{a}` minus `{b}` is a subtraction."""
+
+from .words import NAMES, OBJECTS
+
+ADD_TERMS = """{a}+{b}|{a} + {b}|{a} plus {b}|{a}+{b}|{a} + {b}|{a} plus {b}|the sum of {a} and {b}|the total of {a} and {b}
+{a} and {b} together|{a} added to {b}|{a} and {b} added together|{a} increased by {b}|{a} more than {b}|{a} and {b} combined
+the result of {a} + {b}|the result of adding {a} and {b}|the result of {a} plus {b}|the answer to {a} + {b}|the value of {a} + {b}
+the sum {a} + {b}|adding {a} to {b}|adding {a} and {b}|{a} with {b} added|the sum of the numbers {a} and {b}|{a} plus another {b}
+the addition of {a} and {b}|{a} together with {b}|{a} and {b} in total|the combined value of {a} and {b}|({a} + {b})|({a}+{b})
+the outcome of {a} plus {b}|the solution to {a} + {b}|{a} and {b} summed up|a total of {a} and {b}|{a} and another {b}""".replace("\n", "|").split("|")
+
+SUB_TERMS = """{a}-{b}|{a} - {b}|{a} minus {b}|{a}-{b}|{a} - {b}|{a} minus {b}|the difference between {a} and {b}
+the difference of {a} and {b}|{a} take away {b}|{a} less {b}|{b} less than {a}|{b} subtracted from {a}|{b} taken from {a}
+{b} taken away from {a}|{a} reduced by {b}|{a} decreased by {b}|{a} with {b} taken away|the result of {a} - {b}
+the result of {a} minus {b}|the answer to {a} - {b}|the value of {a} - {b}|the difference {a} - {b}|subtracting {b} from {a}
+taking {b} from {a}|taking {b} away from {a}|{b} deducted from {a}|({a} - {b})|({a}-{b})|{a} − {b}|{a} – {b}|{b} fewer than {a}
+the result of subtracting {b} from {a}|the result of taking {b} from {a}|the outcome of {a} minus {b}|{a} without {b}
+the solution to {a} - {b}|{a} diminished by {b}|{a} lowered by {b}|what remains of {a} after removing {b}""".replace("\n", "|").split("|")
+
+WRAPS = """{x}|{x}|{x}=|{x} =|{x}?|{x} = ?|{x}=?|What is {x}?|What is {x}?|What is {x}?|What's {x}?|What's {x}?|what is {x}|whats {x}|what {x}
+How much is {x}?|How much is {x}?|how much does {x} make|How much would {x} be?|Calculate {x}.|Calculate {x}|Compute {x}.
+Compute {x}|Work out {x}.|Work out {x}|Figure out {x}.|Evaluate {x}.|Solve {x}.|Solve: {x}|Solve {x} for me|Find {x}.|Determine {x}.
+Tell me {x}.|Tell me what {x} is.|Give me {x}.|Show me {x}|I need {x}.|I need to know {x}.|I want to know what {x} is.
+Can you tell me {x}?|Can you tell me what {x} is?|Can you calculate {x}?|Can you work out {x}?|Could you compute {x}?
+Could you tell me what {x} is?|Could you work out {x} for me?|Would you calculate {x}?|Do you know what {x} is?|Do you know {x}?
+Can you do {x}?|Can you solve {x}?|Let me know what {x} is.|I wonder what {x} is.|I'd like to know {x}.|What does {x} equal?
+What does {x} come to?|What does {x} make?|What do you get for {x}?|What would {x} be?|What will {x} be?|{x} equals what?
+{x} is what?|{x} is?|{x} equals|{x} gives what?|{x} makes?|Answer this: {x}|Question: {x}|Q: {x}|Problem: {x}|Math: {x}|Task: {x}
+Quick question: {x}?|Quick math: what is {x}?|Here is a sum for you: {x}|My homework says {x}.|My homework: what is {x}?
+How do I calculate {x}?|Help me with {x}.|Help me find {x}|Say what {x} is.|Do the math: {x}|Just tell me {x}|Result of {x}?
+The answer to {x}, please.|What's the answer to {x}?|What is the result of {x}?|What is the value of {x}?|Find the value of {x}.
+Guess what {x} is.|Tell me the result of {x}|calc {x}|compute: {x}|solve this: {x}|Explain what {x} is.|{x} makes how much?
+What number is {x}?|Which number is {x}?|Which number do you get from {x}?|How many is {x}?|Write down {x}.|State {x}.""".replace("\n", "|").split("|")
+
+ADD_ORDERS = """Add {a} and {b}.|Add {a} to {b}.|Add {a} and {b}|Add {a} to {b}|Sum {a} and {b}.|Sum up {a} and {b}.|Sum: {a}, {b}|Total {a} and {b}.
+Put {a} and {b} together.|Combine {a} and {b}.|Increase {a} by {b}.|Take {a} and add {b}.|Start with {a} and add {b}.
+Start at {a} and go up by {b}.|Add up {a} and {b}.|Add the numbers {a} and {b}.|Add {a} plus {b}|Add together {a} and {b}.
+If I add {a} and {b}, what do I get?|If you add {a} to {b}, what is the result?|What do you get when you add {a} and {b}?
+What do you get if you add {a} to {b}?|What happens if I add {a} to {b}?|What do {a} and {b} make?|What do {a} and {b} add up to?
+How much do {a} and {b} make?|How much are {a} and {b} together?|How much are {a} and {b}?|How many are {a} and {b}?
+What number is {a} more than {b}?|Which number is {a} more than {b}?|What is {a} when you add {b}?|I have {a} and add {b}. What is it now?
+{a} and {b} make what?|{a}, then add {b}. What is it?|Please sum these two numbers: {a} and {b}|Sum of {a} and {b}|Sum of {a} and {b}?
+sum({a}, {b})|add({a}, {b})|add {a} {b}|sum {a} {b}|plus: {a} {b}|{a} add {b}|Give me the sum of {a} and {b}.|Join {a} and {b}.
+What is the sum when {a} is added to {b}?|Count {b} up from {a}. Where do you land?|When {a} is added to {b}, what is the sum?
+Let a = {a} and b = {b}. What is a + b?|x is {a} and y is {b}. What is x + y?|The first number is {a}, the second is {b}. Add them.
+Here are two numbers: {a} and {b}. What is their sum?|Two numbers are {a} and {b}. Find their total.""".replace("\n", "|").split("|")
+
+SUB_ORDERS = """Subtract {b} from {a}.|Subtract {b} from {a}|Take {b} from {a}.|Take {b} from {a}|Take {b} away from {a}.|Take away {b} from {a}.
+Deduct {b} from {a}.|Remove {b} from {a}.|Reduce {a} by {b}.|Decrease {a} by {b}.|Lower {a} by {b}.|Start with {a} and take away {b}.
+Start with {a} and subtract {b}.|Start at {a} and go down by {b}.|Take {a} and subtract {b}.|From {a} take {b}.|From {a} subtract {b}.
+If I subtract {b} from {a}, what do I get?|If you take {b} from {a}, what is left?|What do you get when you subtract {b} from {a}?
+What do you get if you take {b} away from {a}?|What happens if I take {b} from {a}?|What is left if you take {b} from {a}?
+What is left when {b} is taken from {a}?|What remains when {b} is subtracted from {a}?|How much is left if I take {b} from {a}?
+How much remains of {a} if {b} is removed?|What number is {b} less than {a}?|Which number is {b} less than {a}?
+What is {a} when you subtract {b}?|I have {a} and take away {b}. What is it now?|{a}, then subtract {b}. What is it?|{a} subtract {b}
+Difference of {a} and {b}|Difference between {a} and {b}?|sub({a}, {b})|subtract({a}, {b})|minus: {a} {b}|{b} from {a}|{b} from {a}?
+{b} from {a} leaves what?|Give me the difference between {a} and {b}.|Find the difference between {a} and {b}.|Cut {a} by {b}.
+When {b} is subtracted from {a}, what is the difference?|Count {b} down from {a}. Where do you land?
+Let a = {a} and b = {b}. What is a - b?|x is {a} and y is {b}. What is x - y?|The first number is {a}, the second is {b}. Subtract the second from the first.
+Here are two numbers: {a} and {b}. What is the first minus the second?""".replace("\n", "|").split("|")
+
+ADD_STORIES = """{n} has {a} {o} and gets {b} more. How many {o} does {n} have now?|{n} has {a} {o} and buys {b} more. How many {o} are there?
+{n} had {a} {o}. Then {m} gave {n} {b} more. How many {o} does {n} have?|There are {a} {o} in a box and {b} in another. How many {o} are there in total?
+I have {a} {o} and get {b} more. How many do I have?|I had {a} {o} and found {b} more. How many {o} do I have now?
+{n} has {a} {o}. {m} has {b} {o}. How many {o} do they have together?|{n} has {a} {o} and {m} has {b}. How many in total?
+{n} picked {a} {o} and {m} picked {b}. How many {o} did they pick altogether?|We saw {a} {o} on Monday and {b} on Tuesday. How many {o} did we see?
+A shop sold {a} {o} in the morning and {b} in the afternoon. How many {o} did it sell?|If I have {a} {o} and you give me {b}, how many {o} do I have?
+There were {a} {o} and {b} more arrived. How many are there now?|{n} read {a} pages yesterday and {b} today. How many pages is that?
+{a} {o} are on the table and {b} more are added. How many {o} are on the table?|A bag holds {a} {o}. I put in {b} more. How many {o} are in it?
+{n} scored {a} points and then {b} points. What is the total?|If {n} has {a} {o} and wins {b}, how many {o} does {n} have?
+I bought {a} {o} and {b} {p}. How many things did I buy?|There are {a} {o} and {b} {p}. How many are there in all?
+{n} walked {a} steps and then {b} more. How many steps in all?|{n} saved {a} dollars and earned {b} dollars. How much money does {n} have?
+{n} collects {o}. {n} has {a} and gets {b} as a gift. How many {o} now?|Yesterday I counted {a} {o}, today {b} more. How many altogether?
+One room has {a} {o}, the other has {b}. How many {o} in both?|A train has {a} people and {b} get on. How many people are on it?""".replace("\n", "|").split("|")
+
+SUB_STORIES = """{n} has {a} {o} and gives away {b}. How many {o} are left?|{n} has {a} {o} and loses {b}. How many {o} does {n} have now?
+{n} had {a} {o} and sold {b}. How many {o} remain?|There are {a} {o} in a box. {n} takes {b}. How many {o} are left in the box?
+I have {a} {o} and eat {b}. How many do I have left?|I had {a} {o} and gave {b} to {m}. How many {o} do I have now?
+{n} has {a} {o}. {m} takes {b} of them. How many {o} does {n} still have?|If I have {a} {o} and lose {b}, how many {o} are left?
+There were {a} {o} and {b} left. How many are there now?|A shop had {a} {o} and sold {b}. How many {o} are left?
+{a} {o} are on the table and {b} are taken away. How many {o} remain?|A bag holds {a} {o}. I take out {b}. How many {o} are in it?
+{n} had {a} dollars and spent {b}. How much money is left?|A book has {a} pages and {n} has read {b}. How many pages are left?
+{n} bakes {a} {o} and {b} get eaten. How many {o} remain?|A train has {a} people and {b} get off. How many people are on it?
+{n} had {a} {o}, but {b} broke. How many {o} are whole?|From {a} {o}, {b} are removed. How many are left?
+If {n} has {a} {o} and uses {b}, how many {o} are left?|{n} has {a} {o} and {m} has {b} fewer. How many {o} does {m} have?
+{n} needs {a} {o} and has {b}. How many more does {n} need?|Of {a} {o}, {b} were sold. How many {o} are left?
+{n} has {a} {o} and {m} has {b}. How many more {o} does {n} have than {m}?|We had {a} {o} and lost {b} of them. How many do we still have?""".replace("\n", "|").split("|")
+
+BEFORE = """Please |please |Hi, |Hello, |Hey, |Hello! |Hi! |Hi. |OK, |So, |Now |Quick: |Hey there, |Good morning. |Excuse me, |Could you help? |Dear model, |Well, |Alright, |Next: |Hello there. |Listen: |I am stuck: |I have a question. |One more: |Then """.replace("\n", "|").split("|")
+AFTER = """ please| Please.| Thanks.| Thank you!| thanks|, please| Thanks!| Please show your work.| Think step by step.| I am not sure.| Be quick.| Answer with a number.| Just the number.| in your head| right now| exactly| for me| Show the steps.| It is for school.""".split("|")
+
+UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+
+
+def in_words(rng, n):
+    if n < 20:
+        return UNITS[n]
+    if n < 100:
+        return TENS[n // 10 - 2] + (rng.choice("- ") + UNITS[n % 10] if n % 10 else "")
+    rest = n % 100
+    return UNITS[n // 100] + " hundred" + (rng.choice((" ", " and ")) + in_words(rng, rest) if rest else "")
+
+
+def name(rng):
+    if rng.random() < 0.25:
+        return "".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(rng.choice((2, 2, 3)))).capitalize()
+    return rng.choice(NAMES)
+
+
+def thing(rng):
+    if rng.random() < 0.15:
+        return "".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(rng.choice((1, 2, 2)))) + rng.choice(("s", "ts", "ns"))
+    return rng.choice(OBJECTS)
+
+
+def lower_first(s):
+    return s[:1].lower() + s[1:]
+
+
+def spaced(rng, s):
+    """Small slips of spacing and typing."""
+    roll = rng.random()
+    if roll < 0.35:
+        return s.replace(" ", "  ", rng.choice((1, 1, 2)))
+    if roll < 0.5:
+        return " " * rng.choice((1, 2)) + s
+    if roll < 0.65:
+        return s + rng.choice((" ", "  ", "\n"))
+    if roll < 0.8:
+        return s[:-1] + " " + s[-1] if s[-1] in "?.!" else s.replace(" ", "", 1) if not any(c.isalpha() for c in s) else s
+    if roll < 0.9:
+        return s + rng.choice(("??", "!", "?!", "..", "...", " ?"))
+    i = rng.randrange(len(s))
+    return s[:i] + s[i + 1:] if s[i].isalpha() else s
+
+
+def dress(rng, s):
+    roll = rng.random()
+    if roll < 0.16:
+        s = rng.choice(BEFORE) + (s if rng.random() < 0.4 or s[:2] in ("I ", "I'") else lower_first(s))
+    elif roll < 0.26:
+        s = s + rng.choice(AFTER)
+    elif roll < 0.29:
+        s = rng.choice(BEFORE) + lower_first(s) + rng.choice(AFTER)
+    roll = rng.random()
+    if roll < 0.14:
+        s = s.lower()
+    elif roll < 0.18:
+        s = s.upper()
+    elif roll < 0.20:
+        s = s.title()
+    if rng.random() < 0.12:
+        s = s.rstrip(".?!") or s
+    if rng.random() < 0.10:
+        s = spaced(rng, s)
+    return s
+
+
+def question(rng, terms, orders, stories, a, b):
+    roll = rng.random()
+    sa, sb = str(a), str(b)
+    if rng.random() < 0.05:
+        sa, sb = in_words(rng, a), in_words(rng, b)
+    if roll < 0.56:
+        template = rng.choice(WRAPS).replace("{x}", rng.choice(terms))
+    elif roll < 0.80:
+        template = rng.choice(orders)
+    else:
+        o, p = thing(rng), thing(rng)
+        template = rng.choice(stories).replace("{n}", name(rng)).replace("{m}", name(rng)).replace("{o}", o).replace("{p}", p)
+    text = template.replace("{a}", sa).replace("{b}", sb)
+    if text[0].islower() and rng.random() < 0.5:
+        text = text[0].upper() + text[1:]
+    return dress(rng, text)
+
+
+def add_question(rng, a, b):
+    return question(rng, ADD_TERMS, ADD_ORDERS, ADD_STORIES, a, b)
+
+
+def subtract_question(rng, a, b):
+    return question(rng, SUB_TERMS, SUB_ORDERS, SUB_STORIES, a, b)
