@@ -162,9 +162,9 @@ func (c Config) tensors() []tensor {
 	for l := range c.Layers {
 		b := fmt.Sprintf("blk.%d.", l)
 		add(b+"attn_norm.weight", gguf.F32, 0, c.Width)
-		add(b+"attn_q.weight", gguf.Q8_0, 2*in(c.Width), c.Width, q) // sharper than uniform attention
+		add(b+"attn_q.weight", gguf.Q8_0, in(c.Width), c.Width, q)
 		add(b+"attn_q.bias", gguf.F32, 0.1, q)
-		add(b+"attn_k.weight", gguf.Q8_0, 2*in(c.Width), c.Width, kv)
+		add(b+"attn_k.weight", gguf.Q8_0, in(c.Width), c.Width, kv)
 		add(b+"attn_k.bias", gguf.F32, 0.1, kv)
 		add(b+"attn_v.weight", gguf.Q8_0, in(c.Width), c.Width, kv)
 		add(b+"attn_v.bias", gguf.F32, 0.1, kv)
