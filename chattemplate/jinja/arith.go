@@ -263,7 +263,7 @@ func (r *render) repeat(a, b Value) Value {
 	k, n, _, _ := numberOf(b)
 	if k != 1 {
 		if k == 2 {
-			r.fail(KindLimit, "cannot fit 'int' into an index-sized integer")
+			r.typeError("cannot fit 'int' into an index-sized integer")
 		}
 		r.typeError("can't multiply sequence by non-int of type '%s'", b.typeName())
 	}

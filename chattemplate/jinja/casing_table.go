@@ -1,6 +1,7 @@
 package jinja
 
-// Characters whose upper case or title case has more than one character, from Unicode's SpecialCasing.txt.
+// Characters whose upper case or title case has more than one character, from Unicode's SpecialCasing.txt
+// (scripts/jinja_golden/casing.py prints this file).
 
 var upperSpecial = map[rune]string{
 	0x00df: "\u0053\u0053",

@@ -33,8 +33,17 @@ func newDict(n int) *dictValue {
 	return d
 }
 
+// maxTupleKey bounds a tuple that is a key: the items in it, those of inner tuples too, and in 64ths the bytes of text.
+const maxTupleKey = 10_000
+
 // hash returns the key under which v is stored; false when v cannot be a key.
-func hash(v Value, depth int) (hashKey, bool) {
+func hash(v Value) (hashKey, bool) {
+	room := maxTupleKey
+	return hashIn(v, &room)
+}
+
+// hashIn is hash for a value in a tuple, with room for so many more items.
+func hashIn(v Value, room *int) (hashKey, bool) {
 	switch v := v.(type) {
 	case *strValue:
 		return hashKey{kind: 's', str: v.s}, true
@@ -58,29 +67,31 @@ func hash(v Value, depth int) (hashKey, bool) {
 	case *undefined:
 		return hashKey{kind: 'u'}, true
 	case *tupleValue:
-		if depth > 32 {
-			return hashKey{}, false
-		}
-		var b strings.Builder
-		for _, it := range v.items {
-			k, ok := hash(it, depth+1)
-			if !ok || k.obj != nil {
-				return hashKey{}, false
-			}
-			b.WriteByte(k.kind)
-			b.WriteString(strconv.FormatUint(k.num, 36))
-			b.WriteByte(':')
-			b.WriteString(strconv.Itoa(len(k.str)))
-			b.WriteByte(':')
-			b.WriteString(k.str)
-		}
-		return hashKey{kind: 't', str: b.String()}, true
+		return hashTuple(v, room)
 	case *rangeValue:
 		return hashKey{kind: 'r', str: v.String()}, true
 	case *generator, *native, *macro, *namespace, *loopContext, *cycler, *joiner:
 		return hashKey{kind: 'o', obj: v}, true
 	}
 	return hashKey{}, false
+}
+
+func hashTuple(v *tupleValue, room *int) (hashKey, bool) {
+	var b strings.Builder
+	for _, it := range v.items {
+		k, ok := hashIn(it, room)
+		*room -= 1 + len(k.str)/64
+		if !ok || k.obj != nil || *room < 0 {
+			return hashKey{}, false
+		}
+		b.WriteByte(k.kind)
+		b.WriteString(strconv.FormatUint(k.num, 36))
+		b.WriteByte(':')
+		b.WriteString(strconv.Itoa(len(k.str)))
+		b.WriteByte(':')
+		b.WriteString(k.str)
+	}
+	return hashKey{kind: 't', str: b.String()}, true
 }
 
 func (d *dictValue) len() int { return len(d.keys) }
@@ -100,7 +111,7 @@ func (d *dictValue) find(k hashKey) int {
 			}
 			continue
 		}
-		if h, _ := hash(key, 0); h == k {
+		if h, _ := hash(key); h == k {
 			return i
 		}
 	}
@@ -117,7 +128,7 @@ func (d *dictValue) getStr(key string) Value {
 
 // get returns the value at key, or nil; ok is false when the key cannot be one.
 func (d *dictValue) get(key Value) (v Value, ok bool) {
-	h, ok := hash(key, 0)
+	h, ok := hash(key)
 	if !ok {
 		return nil, false
 	}
@@ -129,7 +140,7 @@ func (d *dictValue) get(key Value) (v Value, ok bool) {
 
 // set stores a value; false when the key cannot be one.
 func (d *dictValue) set(key, val Value) bool {
-	h, ok := hash(key, 0)
+	h, ok := hash(key)
 	if !ok {
 		return false
 	}
@@ -144,7 +155,7 @@ func (d *dictValue) set(key, val Value) bool {
 	} else if len(d.keys) > smallDict {
 		d.index = make(map[hashKey]int, 2*len(d.keys))
 		for i, k := range d.keys {
-			kh, _ := hash(k, 0)
+			kh, _ := hash(k)
 			d.index[kh] = i
 		}
 	}

@@ -67,6 +67,10 @@ func addStringFilters() {
 	addFilter("truncate", []string{"length", "killwords", "end", "leeway"}, 0, func(r *render, v Value, a []Value) Value {
 		return r.truncate(v, a)
 	})
+}
+
+// addMarkupFilters adds the filters for HTML and URLs, and those that count and measure.
+func addMarkupFilters() {
 	addFilter("wordcount", nil, 0, func(r *render, v Value, _ []Value) Value {
 		n, in := 0, false
 		t := r.str(v)
@@ -159,9 +163,7 @@ func (r *render) indent(v, width Value, first, blank bool) Value {
 		}
 		b.addText(line)
 		r.made(len(line.s) + 1)
-		if len(b.buf) > r.lim.Output {
-			r.made(len(b.buf))
-		}
+		r.fits(len(b.buf))
 	}
 	return &strValue{Text: b.text(), markup: s.markup}
 }
@@ -204,19 +206,16 @@ func (r *render) truncate(v Value, a []Value) Value {
 // striptags takes away tags and comments, joins white space and resolves character references.
 func striptags(t Text) Text {
 	var b builder
+	lastComment, lastTag := strings.LastIndex(t.s, "-->"), strings.LastIndexByte(t.s, '>')
 	for i := 0; i < len(t.s); {
 		rest := t.s[i:]
-		if strings.HasPrefix(rest, "<!--") {
-			if k := strings.Index(rest, "-->"); k >= 0 {
-				i += k + 3
-				continue
-			}
+		if i < lastComment && strings.HasPrefix(rest, "<!--") {
+			i += strings.Index(rest, "-->") + 3
+			continue
 		}
-		if rest[0] == '<' {
-			if k := strings.IndexByte(rest, '>'); k >= 0 {
-				i += k + 1
-				continue
-			}
+		if i < lastTag && rest[0] == '<' {
+			i += strings.IndexByte(rest, '>') + 1
+			continue
 		}
 		b.addText(t.slice(i, i+1))
 		i++
@@ -322,7 +321,7 @@ func (r *render) xmlattr(v Value, space bool) Value {
 		b.add(`="`, Outside)
 		b.addText(r.escaped(r.soft(d.vals[i])).Text)
 		b.add(`"`, Outside)
-		r.made(len(b.buf))
+		r.made(len(key.s))
 	}
 	return text(b.text())
 }

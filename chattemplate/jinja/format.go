@@ -73,9 +73,7 @@ func (p *percentFormat) run() {
 		}
 		p.b.addText(p.s.slice(i, i+k))
 		i = p.conversion(i + k)
-		if len(p.b.buf) > p.r.lim.Output {
-			p.r.made(len(p.b.buf))
-		}
+		p.r.fits(len(p.b.buf))
 	}
 }
 

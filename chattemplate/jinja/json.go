@@ -51,9 +51,7 @@ func (w *jsonWriter) add(s string) { w.b.add(s, Outside) }
 func (w *jsonWriter) value(v Value, depth int) {
 	w.r.tooDeep(depth)
 	w.r.step()
-	if len(w.b.buf) > w.r.lim.Output {
-		w.r.made(len(w.b.buf))
-	}
+	w.r.fits(len(w.b.buf))
 	switch v := v.(type) {
 	case *strValue:
 		w.str(v.Text)

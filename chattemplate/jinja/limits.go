@@ -4,14 +4,14 @@ package jinja
 type Limits struct {
 	// Source is the largest template, in bytes. Default 1 MiB.
 	Source int
-	// Nesting is how deep statements and expressions may nest in the source. Default 1000.
+	// Nesting is how deep expressions and tags may nest in the source; a tag counts as ten. Default 1000.
 	Nesting int
 	// Steps is how many expressions and statements one render may evaluate; each loop turn, list item and 256 bytes of
 	// text that an operation reads or makes count as one more. Default 10 million.
 	Steps int64
 	// Output is the longest text that a render may make, as its output or as any one value, in bytes. Default 64 MiB.
 	Output int
-	// Memory bounds all text and items that one render makes, used or not, in bytes. Default 512 MiB.
+	// Memory bounds all text and items that one render makes, still used or not, in bytes. Default 1 GiB.
 	Memory int64
 	// Depth is how deep macro calls and recursive loops may nest at run time, and how deep values may nest when they
 	// are printed or compared. Default 200.
@@ -35,7 +35,7 @@ func (l Limits) withDefaults() Limits {
 		l.Steps = 10_000_000
 	}
 	if l.Memory <= 0 {
-		l.Memory = 512 << 20
+		l.Memory = 1 << 30
 	}
 	return l
 }
@@ -81,6 +81,13 @@ func (r *render) made(n int) {
 	r.memory += int64(n)
 	if r.memory > r.lim.Memory {
 		r.fail(KindLimit, "the template uses more than %d bytes of memory", r.lim.Memory)
+	}
+}
+
+// fits fails when a text being made is longer than allowed.
+func (r *render) fits(n int) {
+	if n > r.lim.Output {
+		r.made(n)
 	}
 }
 

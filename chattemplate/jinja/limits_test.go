@@ -3,6 +3,7 @@ package jinja
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -88,6 +89,42 @@ func TestLimits(t *testing.T) {
 		}
 		if d := time.Since(start); d > 5*time.Second {
 			t.Errorf("%s: took %v", name, d)
+		}
+	}
+}
+
+// TestParseTime parses large templates of shapes that could take more than linear time.
+func TestParseTime(t *testing.T) {
+	many := func(n int, f string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(strings.ReplaceAll(f, "#", strconv.Itoa(i)))
+		}
+		return b.String()
+	}
+	deep := func(n int, open, inner, end string) string {
+		return strings.Repeat(open, n) + inner + strings.Repeat(end, n)
+	}
+	body := many(30000, "{{ a + b + c# }}")
+	for name, src := range map[string]string{
+		"ifs":     many(20000, "{{ a# }}") + many(20000, "{% if a %}{% set x = 1 %}{% endif %}"),
+		"elifs":   "{% if a %}" + many(25000, "{% elif a %}{% set x# = 1 %}") + "{% endif %}",
+		"fors":    deep(95, "{% for a in b %}", body, "{% endfor %}"),
+		"macros":  deep(95, "{% macro a() %}", body, "{% endmacro %}"),
+		"conds":   "{{ " + deep(200, "1 if (", "["+many(200000, "1,")+"]", ") else 1") + " }}",
+		"raw":     many(150000, "{% raw"),
+		"endraw":  "{% raw %}" + many(100000, "{% endraw"),
+		"comment": many(500000, "{#"),
+		"brace":   many(1000000, "{"),
+		"strings": "{{ " + many(200000, "'a' ") + "}}",
+		"params":  "{% macro f(" + many(90000, "a#, ") + "b) %}{% endmacro %}",
+		"keyword": "{{ f(" + many(80000, "a#=1, ") + ") }}",
+		"space":   strings.Repeat("{%"+strings.Repeat(" ", 100), 9000),
+	} {
+		start := time.Now()
+		_, err := Parse(src, Options{})
+		if d := time.Since(start); d > 5*time.Second {
+			t.Errorf("%s: took %v for %d bytes (%v)", name, d, len(src), err)
 		}
 	}
 }

@@ -96,6 +96,7 @@ func init() {
 		"values": view("values", viewValues),
 		"items":  view("items", viewItems),
 		"get": method("get", []string{"*key", "*default"}, 1, func(r *render, v Value, a []Value) Value {
+			r.keyWork(a[0])
 			it, ok := v.(*dictValue).get(a[0])
 			if !ok {
 				r.typeError("unhashable type: '%s'", a[0].typeName())
@@ -123,6 +124,9 @@ func init() {
 			return d
 		}),
 	}
+}
+
+func init() {
 	listMethods = map[string]*signature{
 		"count": method("count", []string{"*value"}, 1, func(r *render, v Value, a []Value) Value {
 			n := 0
@@ -148,6 +152,9 @@ func init() {
 		}),
 		"copy": method("copy", nil, 0, func(r *render, v Value, _ []Value) Value { return v }),
 	}
+}
+
+func init() {
 	loopMethods = map[string]*signature{
 		"cycle": {name: "cycle", rest: true, fn: func(r *render, v Value, _ []Value, c *callArgs) Value {
 			if len(c.pos) == 0 {

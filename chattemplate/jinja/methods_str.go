@@ -11,7 +11,7 @@ func strMethod(name string, params []string, required int, fn func(r *render, s 
 	return &signature{name: name, params: params, required: required,
 		fn: func(r *render, recv Value, a []Value, _ *callArgs) Value {
 			s := recv.(*strValue)
-			r.made(len(s.s))
+			r.work(len(s.s))
 			if !s.markup {
 				return fn(r, s, a)
 			}
@@ -77,7 +77,10 @@ func (r *render) argInt(v Value, def int) int {
 }
 
 func addMap(name string, f func(Text) Text) {
-	addStr(name, nil, 0, func(r *render, s *strValue, _ []Value) Value { return text(f(s.Text)) })
+	addStr(name, nil, 0, func(r *render, s *strValue, _ []Value) Value {
+		r.made(len(s.s))
+		return text(f(s.Text))
+	})
 }
 
 func addTest(name string, f func(string) bool) {
@@ -250,6 +253,8 @@ func addSearches() {
 					r.defined(o)
 					r.typeError("%s first arg must be str or a tuple of str, not %s", name, o.typeName())
 				}
+				r.step()
+				r.work(len(x.s))
 				if ok && has(part, x.s) {
 					return boolValue(true)
 				}
@@ -419,6 +424,7 @@ func (r *render) replace(t, old, repl Text, n int) Text {
 }
 
 func (r *render) expandTabs(t Text, size int) Text {
+	r.made(len(t.s))
 	var b builder
 	col := 0
 	for i := 0; i < len(t.s); {
@@ -427,7 +433,7 @@ func (r *render) expandTabs(t Text, size int) Text {
 		case '\t':
 			if size > 0 {
 				k := size - col%size
-				r.made(len(b.buf) + k)
+				r.made(k)
 				b.add(strings.Repeat(" ", k), t.originAt(i))
 				col += k
 			}
@@ -473,9 +479,7 @@ func (r *render) joinMethod(sep *strValue, v Value) Value {
 		}
 		r.made(len(s.s))
 		b.addText(s.Text)
-		if len(b.buf) > r.lim.Output {
-			r.made(len(b.buf))
-		}
+		r.fits(len(b.buf))
 	}
 	return &strValue{Text: b.text(), markup: sep.markup}
 }

@@ -464,7 +464,18 @@ func (r *render) contains(c, v Value) bool {
 	}
 }
 
+// keyWork counts the search for a key.
+func (r *render) keyWork(key Value) {
+	if s, ok := key.(*strValue); ok {
+		r.work(len(s.s))
+	}
+	if _, ok := key.(*tupleValue); ok {
+		r.work(maxTupleKey)
+	}
+}
+
 func (r *render) hasKey(d *dictValue, key Value) bool {
+	r.keyWork(key)
 	v, ok := d.get(key)
 	if !ok {
 		r.typeError("unhashable type: '%s'", key.typeName())

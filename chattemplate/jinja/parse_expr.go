@@ -1,5 +1,10 @@
 package jinja
 
+import (
+	"fmt"
+	"strings"
+)
+
 // tupleOpts says how a possible tuple is read.
 type tupleOpts struct {
 	// cond allows a conditional expression.
@@ -225,9 +230,14 @@ func (p *parser) primary(attrs bool) expr {
 		}
 		return n
 	case tokString:
-		s := ""
-		for p.cur().kind == tokString {
-			s += p.next().text
+		s := p.next().text
+		if p.cur().kind == tokString {
+			var b strings.Builder
+			b.WriteString(s)
+			for p.cur().kind == tokString {
+				b.WriteString(p.next().text)
+			}
+			s = b.String()
 		}
 		return &constExpr{str(s, Trusted)}
 	case tokInt, tokFloat:
@@ -371,6 +381,15 @@ func (p *parser) call(fn expr) expr {
 	return &callExpr{fn: fn, args: p.arguments(), line: line}
 }
 
+// maxNames bounds the parameters of a macro and the keyword arguments of a call.
+const maxNames = 1000
+
+func (p *parser) fewNames(n int) {
+	if n >= maxNames {
+		panic(&Error{Kind: KindLimit, Line: p.cur().line, Message: fmt.Sprintf("more than %d parameters or keyword arguments", maxNames)})
+	}
+}
+
 func (p *parser) arguments() arguments {
 	var a arguments
 	line := p.expectOp("(").line
@@ -397,6 +416,7 @@ func (p *parser) arguments() arguments {
 			a.kwstar = p.expression(true)
 		case t.kind == tokName && p.peek().isOp("="):
 			ensure(a.kwstar == nil)
+			p.fewNames(len(a.names))
 			for _, n := range a.names {
 				if n == t.text {
 					syntaxError(t.line, "keyword argument repeated: %s", n)

@@ -35,9 +35,14 @@ func (p *parser) next() *token {
 
 func (p *parser) fail(format string, args ...any) { syntaxError(p.cur().line, format, args...) }
 
+// tagNesting is what a tag inside a tag counts as, in levels of nesting.
+const tagNesting = 10
+
 // down counts a level of nesting, up takes back n of them.
-func (p *parser) down() {
-	p.depth++
+func (p *parser) down() { p.deeper(1) }
+
+func (p *parser) deeper(n int) {
+	p.depth += n
 	if p.depth > p.lim.Nesting {
 		panic(&Error{Kind: KindLimit, Line: p.cur().line, Message: "the template nests too deep"})
 	}
@@ -117,8 +122,8 @@ func parse(tokens []token, lim Limits) []stmt {
 // statements reads up to one of the end tags, which becomes the current token, or to the end of the template.
 func (p *parser) statements(ends ...string) []stmt {
 	var body []stmt
-	p.down()
-	defer p.up(1)
+	p.deeper(tagNesting)
+	defer p.up(tagNesting)
 	if ends != nil {
 		p.ends = append(p.ends, ends)
 		defer func() { p.ends = p.ends[:len(p.ends)-1] }()
@@ -311,6 +316,7 @@ func (p *parser) signature(d *macroDef) {
 		if len(d.params) > 0 {
 			p.expectOp(",")
 		}
+		p.fewNames(len(d.params))
 		t := p.expectName()
 		if slices.ContainsFunc(d.params, func(o *nameTarget) bool { return o.name == t.text }) {
 			syntaxError(t.line, "duplicate argument '%s' in function definition", t.text)

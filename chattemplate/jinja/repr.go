@@ -42,9 +42,7 @@ func (r *render) repr(v Value) Text {
 func (r *render) writeRepr(b *builder, v Value, depth int) {
 	r.tooDeep(depth)
 	r.step()
-	if len(b.buf) > r.lim.Output {
-		r.made(len(b.buf))
-	}
+	r.fits(len(b.buf))
 	switch v := v.(type) {
 	case *strValue:
 		if v.markup {

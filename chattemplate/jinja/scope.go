@@ -1,9 +1,5 @@
 package jinja
 
-import (
-	"slices"
-)
-
 // Names are bound to slots when a template is parsed, by the rules of jinja2's compiler: each scope first collects the
 // names that it reads and writes, in the order of the source. A name that a scope writes is its own there, and starts as
 // the name of the outer scope, if the outer scope has one; a name that is only read and that no outer scope knows is
@@ -15,9 +11,11 @@ type variable struct {
 	slot int
 }
 
-// symbols are the names of a scope. Branches of an if work on copies, which share own.
+// symbols are the names of a scope. Each branch of an if has symbols over those of the scope, its base, which merge takes
+// over; they share own and order.
 type symbols struct {
 	parent *symbols
+	base   *symbols
 	fn     *function
 	refs   map[string]*variable
 	loads  map[*variable]symbolLoad
@@ -40,13 +38,33 @@ func newSymbols(parent *symbols, fn *function) *symbols {
 	}
 }
 
-func (s *symbols) find(name string) *variable {
-	for ; s != nil; s = s.parent {
+// local finds a name of the scope itself.
+func (s *symbols) local(name string) *variable {
+	for ; s != nil; s = s.base {
 		if v := s.refs[name]; v != nil {
 			return v
 		}
 	}
 	return nil
+}
+
+func (s *symbols) find(name string) *variable {
+	for ; s != nil; s = s.parent {
+		if v := s.local(name); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// stored reports whether the scope writes a name.
+func (s *symbols) stored(name string) bool {
+	for ; s != nil; s = s.base {
+		if s.stores[name] {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *symbols) define(name string, l symbolLoad) *variable {
@@ -64,7 +82,7 @@ func (s *symbols) define(name string, l symbolLoad) *variable {
 
 func (s *symbols) store(name string) {
 	s.stores[name] = true
-	if s.refs[name] != nil {
+	if s.local(name) != nil {
 		return
 	}
 	if outer := s.parent.find(name); outer != nil {
@@ -85,18 +103,12 @@ func (s *symbols) load(name string) {
 	}
 }
 
-func (s *symbols) copy() *symbols {
-	c := *s
-	c.refs, c.loads, c.stores = cloneMap(s.refs), cloneMap(s.loads), cloneMap(s.stores)
-	return &c
-}
-
-func cloneMap[K comparable, V any](m map[K]V) map[K]V {
-	c := make(map[K]V, len(m))
-	for k, v := range m {
-		c[k] = v
+// branch returns symbols over s.
+func (s *symbols) branch() *symbols {
+	return &symbols{
+		parent: s.parent, base: s, fn: s.fn, refs: map[string]*variable{}, loads: map[*variable]symbolLoad{},
+		order: s.order, stores: map[string]bool{}, own: s.own,
 	}
-	return c
 }
 
 // merge takes over what the branches of an if found. What only some of them wrote starts as the outer scope's or the
@@ -105,7 +117,7 @@ func (s *symbols) merge(branches ...*symbols) {
 	written := map[string]bool{}
 	for _, b := range branches {
 		for n := range b.stores {
-			if !s.stores[n] {
+			if !s.stored(n) {
 				written[n] = true
 			}
 		}
@@ -144,9 +156,9 @@ func (s *symbols) collectStmt(st stmt) {
 		s.collectExpr(st.x)
 	case *ifStmt:
 		s.collectExpr(st.conds[0])
-		first := s.copy()
+		first := s.branch()
 		first.collect(st.bodies[0])
-		elifs, other := s.copy(), s.copy()
+		elifs, other := s.branch(), s.branch()
 		for i := 1; i < len(st.conds); i++ {
 			elifs.collectStmt(&ifStmt{conds: st.conds[i : i+1], bodies: st.bodies[i : i+1]})
 		}
@@ -259,334 +271,4 @@ func walk(e expr, f func(expr)) {
 			all(e.keys[i], e.vals[i])
 		}
 	}
-}
-
-// scope is a place in the template while names are bound.
-type scope struct {
-	syms *symbols
-	fn   *function
-	// top: a write here is seen by blocks. soft: unknown filters and tests are errors only when reached.
-	top, soft bool
-}
-
-func (sc scope) inner(fn *function) scope {
-	return scope{syms: newSymbols(sc.syms, fn), fn: fn}
-}
-
-// resolver binds the names of a template.
-type resolver struct {
-	// vars are the variables that the template reads from the render.
-	vars map[string]bool
-}
-
-func (rs *resolver) ref(sc scope, name string) varRef {
-	v := sc.syms.find(name)
-	return varRef{hops: sc.fn.depth - v.fn.depth, slot: v.slot}
-}
-
-// frame returns what a scope does when it is entered.
-func (rs *resolver) frame(sc scope) frame {
-	var f frame
-	for _, v := range *sc.syms.order {
-		l, ok := sc.syms.loads[v]
-		if !ok || l.param {
-			continue
-		}
-		out := load{kind: l.kind, slot: v.slot, name: l.name}
-		switch l.kind {
-		case loadVar:
-			rs.vars[l.name] = true
-		case loadAlias:
-			out.from = varRef{hops: sc.fn.depth - l.from.fn.depth, slot: l.from.slot}
-		}
-		f.loads = append(f.loads, out)
-	}
-	return f
-}
-
-// template binds a whole template and returns its function and the frame to enter it with.
-func (rs *resolver) template(body []stmt) (*function, frame) {
-	fn := &function{}
-	sc := scope{syms: newSymbols(nil, fn), fn: fn, top: true}
-	sc.syms.collect(body)
-	rs.stmts(sc, body)
-	return fn, rs.frame(sc)
-}
-
-func (rs *resolver) stmts(sc scope, body []stmt) {
-	for _, st := range body {
-		rs.stmt(sc, st)
-	}
-}
-
-func (rs *resolver) stmt(sc scope, st stmt) {
-	switch st := st.(type) {
-	case *outputStmt:
-		rs.expr(sc, st.x)
-	case *ifStmt:
-		sc.soft = true
-		for _, c := range st.conds {
-			rs.expr(sc, c)
-		}
-		for _, b := range st.bodies {
-			rs.stmts(sc, b)
-		}
-	case *forStmt:
-		rs.forStmt(sc, st)
-	case *setStmt:
-		rs.expr(sc, st.x)
-		rs.target(sc, st.target)
-	case *setBlockStmt:
-		in := sc.inner(sc.fn)
-		in.syms.collect(st.body)
-		in.syms.collectExpr(st.filter)
-		rs.stmts(in, st.body)
-		rs.expr(in, st.filter)
-		rs.target(sc, st.target)
-		st.frame = rs.frame(in)
-	case *macroStmt:
-		rs.macro(sc, &st.macroDef)
-		rs.target(sc, st.target)
-	case *callStmt:
-		rs.macro(sc, &st.macroDef)
-		rs.expr(sc, st.call)
-	case *filterStmt:
-		in := sc.inner(sc.fn)
-		in.syms.collect(st.body)
-		in.syms.collectExpr(st.filter)
-		rs.stmts(in, st.body)
-		rs.expr(in, st.filter)
-		st.frame = rs.frame(in)
-	case *withStmt:
-		in := sc.inner(sc.fn)
-		for _, t := range st.targets {
-			in.syms.collectTarget(t, true)
-		}
-		in.syms.collect(st.body)
-		for i, t := range st.targets {
-			rs.target(in, t)
-			rs.expr(sc, st.values[i])
-		}
-		rs.stmts(in, st.body)
-		st.frame = rs.frame(in)
-	case *scopeStmt:
-		in := sc.inner(sc.fn)
-		in.syms.collect(st.body)
-		rs.stmts(in, st.body)
-		st.frame = rs.frame(in)
-	case *generationStmt:
-		st.fn = &function{depth: sc.fn.depth + 1}
-		in := sc.inner(st.fn)
-		in.syms.collect(st.body)
-		rs.stmts(in, st.body)
-		st.frame = rs.frame(in)
-	case *blockStmt:
-		st.fn = &function{}
-		in := scope{syms: newSymbols(nil, st.fn), fn: st.fn}
-		in.syms.collect(st.body)
-		rs.stmts(in, st.body)
-		st.frame = rs.frame(in)
-	}
-}
-
-func (rs *resolver) forStmt(sc scope, st *forStmt) {
-	rs.expr(sc, st.iter)
-	fn := sc.fn
-	if st.recursive {
-		fn = &function{depth: sc.fn.depth + 1}
-	}
-	st.fn = fn
-	in, test, other := sc.inner(fn), sc.inner(fn), sc.inner(fn)
-	if st.recursive || usesName(st.body, "loop") {
-		st.loop = in.syms.param("loop").slot
-	}
-	forbidLoop(st)
-	in.syms.collectTarget(st.target, true)
-	in.syms.collect(st.body)
-	if st.test != nil {
-		test.syms.collectTarget(st.testVar, true)
-		test.syms.collectExpr(st.test)
-		rs.target(test, st.testVar)
-		rs.expr(test, st.test)
-		st.testFrame = rs.frame(test)
-	}
-	rs.target(in, st.target)
-	rs.stmts(in, st.body)
-	st.frame = rs.frame(in)
-	other.syms.collect(st.elseBody)
-	rs.stmts(other, st.elseBody)
-	st.otherFrame = rs.frame(other)
-}
-
-// macro binds a macro's parameters, defaults and body, and finds out which special parameters the body uses.
-func (rs *resolver) macro(sc scope, d *macroDef) {
-	d.fn = &function{depth: sc.fn.depth + 1}
-	in := sc.inner(d.fn)
-	d.caller, d.varargs, d.kwargs = -1, -1, -1
-	explicit := map[string]int{}
-	for i, p := range d.params {
-		in.syms.param(p.name)
-		explicit[p.name] = i
-	}
-	special := func(name string, slot *int) {
-		if _, ok := explicit[name]; !ok && usesName(d.body, name) {
-			*slot = in.syms.param(name).slot
-		}
-	}
-	if i, ok := explicit["caller"]; ok && usesName(d.body, "caller") && i < len(d.params)-len(d.defaults) {
-		syntaxError(d.line, `When defining macros or call blocks the special "caller" argument must be omitted or be given a default.`)
-	}
-	special("caller", &d.caller)
-	special("kwargs", &d.kwargs)
-	special("varargs", &d.varargs)
-	for _, e := range d.defaults {
-		in.syms.collectExpr(e)
-	}
-	in.syms.collect(d.body)
-	for _, p := range d.params {
-		rs.target(in, p)
-	}
-	for _, e := range d.defaults {
-		rs.expr(in, e)
-	}
-	rs.stmts(in, d.body)
-	d.frame = rs.frame(in)
-}
-
-func (rs *resolver) target(sc scope, t target) {
-	switch t := t.(type) {
-	case *nameTarget:
-		t.ref = rs.ref(sc, t.name)
-		t.export = sc.top
-	case *attrTarget:
-		t.ns.ref = rs.ref(sc, t.ns.name)
-	case *tupleTarget:
-		for _, it := range t.items {
-			rs.target(sc, it)
-		}
-	}
-}
-
-// expr binds the names of an expression, and its filters and tests.
-func (rs *resolver) expr(sc scope, e expr) {
-	soft := map[expr]bool{}
-	walk(e, func(e expr) {
-		switch e := e.(type) {
-		case *nameExpr:
-			e.ref = rs.ref(sc, e.name)
-		case *condExpr:
-			for _, x := range []expr{e.cond, e.yes, e.no} {
-				walk(x, func(x expr) { soft[x] = true })
-			}
-		case *filterExpr:
-			e.sig = filters[e.name]
-			if e.sig == nil && !sc.soft && !soft[e] {
-				syntaxError(e.line, "No filter named '%s'.", e.name)
-			}
-		case *testExpr:
-			e.sig = tests[e.name]
-			if e.sig == nil && !sc.soft && !soft[e] {
-				syntaxError(e.line, "No test named '%s'.", e.name)
-			}
-		}
-	})
-}
-
-// usesName reports whether statements, at any depth, read a name before they write it.
-func usesName(body []stmt, name string) bool {
-	found, written := false, false
-	visit(body, func(e expr) {
-		if n, ok := e.(*nameExpr); ok && n.name == name && !written {
-			found = true
-		}
-	}, func(t *nameTarget) {
-		written = written || t.name == name
-	})
-	return found
-}
-
-// forbidLoop fails when a loop or anything in it writes to the name loop.
-func forbidLoop(st *forStmt) {
-	visit([]stmt{st}, func(expr) {}, func(t *nameTarget) {
-		if t.name == "loop" {
-			syntaxError(t.line, "Can't assign to special loop variable in for-loop target")
-		}
-	})
-}
-
-// visit calls onExpr for every expression and onTarget for every name written in statements at any depth, blocks and the
-// names of macros and of their parameters left out.
-func visit(body []stmt, onExpr func(expr), onTarget func(*nameTarget)) {
-	exprs := func(es ...expr) {
-		for _, e := range es {
-			walk(e, onExpr)
-		}
-	}
-	var targets func(t target)
-	targets = func(t target) {
-		switch t := t.(type) {
-		case *nameTarget:
-			onTarget(t)
-		case *attrTarget:
-			onExpr(t.ns)
-		case *tupleTarget:
-			for _, it := range t.items {
-				targets(it)
-			}
-		}
-	}
-	in := func(body []stmt) { visit(body, onExpr, onTarget) }
-	for _, st := range body {
-		switch st := st.(type) {
-		case *outputStmt:
-			exprs(st.x)
-		case *ifStmt:
-			for i, b := range st.bodies {
-				if i < len(st.conds) {
-					exprs(st.conds[i])
-				}
-				in(b)
-			}
-		case *forStmt:
-			targets(st.target)
-			exprs(st.iter)
-			in(st.body)
-			in(st.elseBody)
-			exprs(st.test)
-		case *setStmt:
-			targets(st.target)
-			exprs(st.x)
-		case *setBlockStmt:
-			targets(st.target)
-			exprs(st.filter)
-			in(st.body)
-		case *macroStmt:
-			exprs(st.defaults...)
-			in(st.body)
-		case *callStmt:
-			exprs(st.call)
-			exprs(st.defaults...)
-			in(st.body)
-		case *filterStmt:
-			in(st.body)
-			exprs(st.filter)
-		case *withStmt:
-			exprs(st.values...)
-			in(st.body)
-		case *scopeStmt:
-			in(st.body)
-		case *generationStmt:
-			in(st.body)
-		}
-	}
-}
-
-// sortedNames returns the keys of a set in order.
-func sortedNames(set map[string]bool) []string {
-	out := make([]string, 0, len(set))
-	for n := range set {
-		out = append(out, n)
-	}
-	slices.Sort(out)
-	return out
 }

@@ -61,9 +61,7 @@ func (f *braceFormat) expand(t Text, level int) Text {
 		}
 		b.addText(f.field(t.slice(i+1, end-1), level))
 		i = end
-		if len(b.buf) > r.lim.Output {
-			r.made(len(b.buf))
-		}
+		r.fits(len(b.buf))
 	}
 	r.made(len(b.buf))
 	return b.text()

@@ -45,7 +45,7 @@ func Parse(source string, opts Options) (t *Template, err error) {
 	}()
 	p := &parser{tokens: lex(source, opts), lim: lim, blocks: map[string]bool{}}
 	t = &Template{body: p.statements(), blocks: len(p.blocks) > 0, lim: lim}
-	rs := &resolver{vars: map[string]bool{}}
+	rs := &resolver{vars: map[string]bool{}, uses: map[stmt]uses{}}
 	t.fn, t.frame = rs.template(t.body)
 	for _, name := range sortedNames(rs.vars) {
 		if globals[name] == nil && name != clockName {
@@ -66,8 +66,8 @@ type RenderOptions struct {
 	Now time.Time
 }
 
-// Render runs the template with the variables and returns its output. Variables shadow globals of the same name; a nil
-// value is None. The error is an *Error.
+// Render runs the template with the variables and returns its output. Variables shadow globals of the same name, so names
+// that a client chose must be checked by the caller; a nil value is None. The error is an *Error.
 func (t *Template) Render(ctx context.Context, vars map[string]Value, opts RenderOptions) (out Text, err error) {
 	r := &render{ctx: ctx, t: t, vars: vars, lim: &t.lim, now: opts.Now}
 	if t.blocks {
@@ -196,7 +196,5 @@ func (r *render) capture(f func()) Text {
 func (r *render) write(t Text) {
 	r.made(len(t.s))
 	r.out.addText(t)
-	if len(r.out.buf) > r.lim.Output {
-		r.made(len(r.out.buf))
-	}
+	r.fits(len(r.out.buf))
 }

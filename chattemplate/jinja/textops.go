@@ -153,6 +153,13 @@ func strip(t Text, chars *string, left, right bool) Text {
 	drop := isSpace
 	if chars != nil {
 		drop = func(c rune) bool { return strings.ContainsRune(*chars, c) }
+		if len(*chars) > 64 {
+			set := map[rune]bool{}
+			for _, c := range *chars {
+				set[c] = true
+			}
+			drop = func(c rune) bool { return set[c] }
+		}
 	}
 	i, j := 0, len(t.s)
 	if left {

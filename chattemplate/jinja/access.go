@@ -1,0 +1,290 @@
+package jinja
+
+import (
+	"math"
+	"math/big"
+)
+
+// attr is obj.name: an attribute of the object, else its item.
+func (r *render) attr(obj Value, name *strValue) Value {
+	if v := r.attribute(obj, name); v != nil {
+		return v
+	}
+	if d, ok := obj.(*dictValue); ok {
+		if v := d.getStr(name.s); v != nil {
+			return v
+		}
+	}
+	return &undefined{obj: obj, name: name}
+}
+
+// item is obj[key]: an item, else an attribute of that name.
+func (r *render) item(obj, key Value) Value {
+	r.defined(obj)
+	switch v := obj.(type) {
+	case *dictValue:
+		r.keyWork(key)
+		if it, _ := v.get(key); it != nil {
+			return it
+		}
+	case *listValue:
+		if i, ok := r.index(key, len(v.items)); ok {
+			return v.items[i]
+		}
+	case *tupleValue:
+		if i, ok := r.index(key, len(v.items)); ok {
+			return v.items[i]
+		}
+	case *rangeValue:
+		if i, ok := r.index(key, int(v.n)); ok {
+			return intValue(v.start + int64(i)*v.step)
+		}
+	case *strValue:
+		r.work(len(v.s))
+		if i, ok := r.index(key, runeCount(v.s)); ok {
+			c, _ := charAt(v.Text, runeOffset(v.s, i))
+			if v.markup {
+				return asMarkup(c)
+			}
+			return c
+		}
+	}
+	if s, ok := key.(*strValue); ok {
+		if v := r.attribute(obj, s); v != nil {
+			return v
+		}
+	}
+	return &undefined{obj: obj, name: key}
+}
+
+// index returns the place that key means in a sequence of n items; false when it is out of range or no integer.
+func (r *render) index(key Value, n int) (int, bool) {
+	kind, i, _, _ := numberOf(key)
+	if kind != 1 {
+		return 0, false
+	}
+	if i < 0 {
+		i += int64(n)
+	}
+	return int(i), i >= 0 && i < int64(n)
+}
+
+// attribute returns what Python's getattr finds, seen through the sandbox; nil when there is nothing.
+func (r *render) attribute(obj Value, name *strValue) Value {
+	if u, ok := obj.(*undefined); ok {
+		r.failUndefined(u)
+	}
+	if v := r.field(obj, name.s); v != nil {
+		return v
+	}
+	if sig := methodOf(obj, name.s); sig != nil {
+		return &native{signature: sig, recv: obj}
+	}
+	if isUnsafe(obj, name.s) {
+		return &undefined{
+			hint: "access to attribute '" + name.s + "' of '" + obj.typeName() + "' object is unsafe.",
+			kind: KindSecurity, name: name,
+		}
+	}
+	return nil
+}
+
+// field returns a field of an object, or nil.
+func (r *render) field(obj Value, name string) Value {
+	switch v := obj.(type) {
+	case *namespace:
+		return v.d.getStr(name)
+	case *loopContext:
+		return v.field(r, name)
+	case *tupleValue:
+		for i, n := range v.names {
+			if n == name {
+				return v.items[i]
+			}
+		}
+	case *cycler:
+		if name == "current" {
+			return v.items[v.pos]
+		}
+	case *macro:
+		switch name {
+		case "name":
+			return str(v.def.name, Trusted)
+		case "arguments":
+			t := &tupleValue{}
+			for _, p := range v.def.params {
+				t.items = append(t.items, str(p.name, Trusted))
+			}
+			return t
+		case "caller":
+			return boolValue(v.def.caller >= 0)
+		case "catch_kwargs":
+			return boolValue(v.def.kwargs >= 0)
+		case "catch_varargs":
+			return boolValue(v.def.varargs >= 0)
+		}
+	case *rangeValue:
+		switch name {
+		case "start":
+			return intValue(v.start)
+		case "stop":
+			return intValue(v.stop)
+		case "step":
+			return intValue(v.step)
+		}
+	case boolValue, intValue, *bigValue:
+		switch name {
+		case "real", "numerator":
+			return bigInt(toBig(obj))
+		case "imag":
+			return intValue(0)
+		case "denominator":
+			return bigInt(big.NewInt(1))
+		}
+	case floatValue:
+		switch name {
+		case "real":
+			return v
+		case "imag":
+			return floatValue(0)
+		}
+	}
+	return nil
+}
+
+func (l *loopContext) field(r *render, name string) Value {
+	switch name {
+	case "index":
+		return intValue(l.index0 + 1)
+	case "index0":
+		return intValue(l.index0)
+	case "first":
+		return boolValue(l.index0 == 0)
+	case "last":
+		return boolValue(l.peek(r) == nil)
+	case "length":
+		return intValue(l.len(r))
+	case "revindex":
+		return intValue(l.len(r) - l.index0)
+	case "revindex0":
+		return intValue(l.len(r) - l.index0 - 1)
+	case "depth":
+		return intValue(l.depth0 + 1)
+	case "depth0":
+		return intValue(l.depth0)
+	case "previtem":
+		if l.index0 == 0 {
+			return &undefined{hint: "there is no previous item"}
+		}
+		return l.before
+	case "nextitem":
+		if v := l.peek(r); v != nil {
+			return v
+		}
+		return &undefined{hint: "there is no next item"}
+	}
+	return nil
+}
+
+// slice is obj[start:stop:step]; nil stands for a part left out.
+func (r *render) slice(obj, start, stop, step Value) Value {
+	r.defined(obj)
+	switch v := obj.(type) {
+	case *strValue:
+		n := runeCount(v.s)
+		lo, k, st := r.sliceBounds(start, stop, step, n)
+		return &strValue{Text: r.sliceText(v.Text, n, lo, k, st), markup: v.markup}
+	case *listValue:
+		return r.list(r.sliceItems(v.items, start, stop, step))
+	case *tupleValue:
+		return &tupleValue{items: r.sliceItems(v.items, start, stop, step)}
+	case *rangeValue:
+		lo, k, st := r.sliceBounds(start, stop, step, int(v.n))
+		return &rangeValue{start: v.start + int64(lo)*v.step, stop: v.start + int64(lo+k*st)*v.step, step: v.step * int64(st), n: int64(k)}
+	case *dictValue:
+		r.typeError("unhashable type: 'slice'")
+	}
+	r.typeError("'%s' object is not subscriptable", obj.typeName())
+	return nil
+}
+
+func (r *render) sliceItems(items []Value, start, stop, step Value) []Value {
+	lo, k, st := r.sliceBounds(start, stop, step, len(items))
+	if st == 1 {
+		return items[lo : lo+k : lo+k]
+	}
+	r.madeItems(k)
+	out := make([]Value, k)
+	for i := range out {
+		out[i] = items[lo+i*st]
+	}
+	return out
+}
+
+// sliceText takes k characters of a text of n, every st-th from character lo.
+func (r *render) sliceText(t Text, n, lo, k, st int) Text {
+	r.work(len(t.s))
+	if st == 1 {
+		i := runeOffset(t.s, lo)
+		return t.slice(i, i+runeOffset(t.s[i:], k))
+	}
+	r.made(len(t.s))
+	r.madeItems(n / 4)
+	offsets := make([]int, 0, n+1)
+	for i := range t.s {
+		offsets = append(offsets, i)
+	}
+	offsets = append(offsets, len(t.s))
+	var b builder
+	for i := 0; i < k; i++ {
+		c := lo + i*st
+		b.addText(t.slice(offsets[c], offsets[c+1]))
+	}
+	return b.text()
+}
+
+// sliceBounds returns where a slice of a sequence of n starts, how many items it has, and its step.
+func (r *render) sliceBounds(start, stop, step Value, n int) (lo, k, st int) {
+	st = r.sliceIndex(step, 1)
+	if st == 0 {
+		r.typeError("slice step cannot be zero")
+	}
+	clamp := func(v Value, def, low, high int) int {
+		i := r.sliceIndex(v, def)
+		if v != nil && !isNone(v) && i < 0 {
+			i += n
+		}
+		return max(low, min(i, high))
+	}
+	if st > 0 {
+		lo = clamp(start, 0, 0, n)
+		hi := clamp(stop, n, 0, n)
+		if hi > lo {
+			k = (hi-lo-1)/st + 1
+		}
+		return lo, k, st
+	}
+	lo = clamp(start, n-1, -1, n-1)
+	hi := clamp(stop, -1, -1, n-1)
+	if hi < lo {
+		k = (lo-hi-1)/-st + 1
+	}
+	return lo, k, st
+}
+
+// sliceIndex returns a part of a slice, kept within what a sequence can have.
+func (r *render) sliceIndex(v Value, def int) int {
+	const bound = math.MaxInt32
+	if v == nil || isNone(v) {
+		return def
+	}
+	kind, i, b, _ := numberOf(v)
+	switch kind {
+	case 1:
+		return int(max(-bound, min(i, bound)))
+	case 2:
+		return b.Sign() * bound
+	}
+	r.typeError("slice indices must be integers or None or have an __index__ method")
+	return 0
+}

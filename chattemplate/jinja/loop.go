@@ -1,0 +1,158 @@
+package jinja
+
+// loopContext is the loop variable, and drives the loop.
+type loopContext struct {
+	stmt *forStmt
+	// src is what is looped over, for its length.
+	src Value
+	it  iterator
+	// index0 is -1 before the first item.
+	index0, length int
+	// after is the next item if it was looked at; ended says that there is none.
+	after           Value
+	ended           bool
+	current, before Value
+	changed         []Value
+	depth0          int
+	// act is where a recursive loop was started.
+	act *activation
+}
+
+// advance moves to the next item.
+func (l *loopContext) advance(r *render) (Value, bool) {
+	v := l.peek(r)
+	if v == nil {
+		return nil, false
+	}
+	l.after = nil
+	l.index0++
+	l.before, l.current = l.current, v
+	return v, true
+}
+
+// peek returns the next item without moving on, or nil.
+func (l *loopContext) peek(r *render) Value {
+	if l.after == nil && !l.ended {
+		v, ok := l.it.next(r)
+		if !ok {
+			l.ended = true
+			return nil
+		}
+		l.after = v
+	}
+	return l.after
+}
+
+// len returns the number of items; it reads all of them if what is looped over does not tell.
+func (l *loopContext) len(r *render) int {
+	if l.length >= 0 {
+		return l.length
+	}
+	if l.stmt.test == nil {
+		if n := r.tryLen(l.src); n >= 0 {
+			l.length = n
+			return n
+		}
+	}
+	rest := r.items(&generator{it: l.it})
+	l.it = &sliceIter{items: rest}
+	l.length = len(rest) + l.index0 + 1
+	if l.after != nil {
+		l.length++
+	}
+	return l.length
+}
+
+func (s *forStmt) exec(r *render) control {
+	r.step()
+	r.line = s.line
+	src := s.iter.eval(r)
+	r.line = s.line
+	if !s.recursive {
+		s.loopOver(r, src, 0, r.act)
+		return ctlNext
+	}
+	r.write(s.recurse(r, src, 0, r.act))
+	return ctlNext
+}
+
+// recurse runs a recursive loop at a depth; act is where the loop stands.
+func (s *forStmt) recurse(r *render, src Value, depth int, act *activation) Text {
+	line, outer := r.line, r.act
+	var t Text
+	r.inFunction(s.fn, act, func() {
+		t = r.capture(func() { s.loopOver(r, src, depth, act) })
+	})
+	r.act, r.line = outer, line
+	return t
+}
+
+func (s *forStmt) loopOver(r *render, src Value, depth int, act *activation) {
+	it := r.iter(src)
+	if s.test != nil {
+		it = s.filtered(r, it)
+	}
+	var lc *loopContext
+	if s.loop >= 0 {
+		lc = &loopContext{stmt: s, src: src, it: it, index0: -1, length: -1, depth0: depth, act: act}
+	}
+	some := false
+	for {
+		r.line = s.line
+		var v Value
+		var ok bool
+		if lc != nil {
+			v, ok = lc.advance(r)
+		} else {
+			v, ok = it.next(r)
+		}
+		if !ok {
+			break
+		}
+		r.step()
+		// A loop that is left by break has run, as jinja2 has it, only if it came to the end of its body once.
+		s.target.assign(r, v)
+		if lc != nil {
+			r.act.slots[s.loop] = lc
+		}
+		r.load(&s.frame)
+		c := r.run(s.body)
+		if c == ctlBreak {
+			break
+		}
+		if c == ctlContinue {
+			continue
+		}
+		some = true
+	}
+	if len(s.elseBody) > 0 && !some {
+		r.load(&s.otherFrame)
+		r.run(s.elseBody)
+	}
+}
+
+// filtered yields the items for which the loop's test holds.
+func (s *forStmt) filtered(r *render, it iterator) iterator {
+	act := r.act
+	first := true
+	return iterFunc(func(r *render) (Value, bool) {
+		outer := r.act
+		r.act = act
+		defer func() { r.act = outer }()
+		if first {
+			first = false
+			r.load(&s.testFrame)
+		}
+		for {
+			v, ok := it.next(r)
+			if !ok {
+				return nil, false
+			}
+			r.step()
+			s.testVar.assign(r, v)
+			if truth(s.test.eval(r)) {
+				return v, true
+			}
+		}
+	})
+}

@@ -1,0 +1,268 @@
+package jinja
+
+import (
+	"slices"
+)
+
+// scope is a place in the template while names are bound.
+type scope struct {
+	syms *symbols
+	fn   *function
+	// top: a write here is seen by blocks. soft: unknown filters and tests are errors only when reached. inLoop: the place
+	// is inside a loop, where nothing may be called loop.
+	top, soft, inLoop bool
+}
+
+func (sc scope) inner(fn *function) scope {
+	return scope{syms: newSymbols(sc.syms, fn), fn: fn, inLoop: sc.inLoop}
+}
+
+// resolver binds the names of a template.
+type resolver struct {
+	// vars are the variables that the template reads from the render.
+	vars map[string]bool
+	// uses holds what was found out about statements.
+	uses map[stmt]uses
+}
+
+func (rs *resolver) ref(sc scope, name string) varRef {
+	v := sc.syms.find(name)
+	return varRef{hops: sc.fn.depth - v.fn.depth, slot: v.slot}
+}
+
+// frame returns what a scope does when it is entered.
+func (rs *resolver) frame(sc scope) frame {
+	var f frame
+	for _, v := range *sc.syms.order {
+		l, ok := sc.syms.loads[v]
+		if !ok || l.param {
+			continue
+		}
+		out := load{kind: l.kind, slot: v.slot, name: l.name}
+		switch l.kind {
+		case loadVar:
+			rs.vars[l.name] = true
+		case loadAlias:
+			out.from = varRef{hops: sc.fn.depth - l.from.fn.depth, slot: l.from.slot}
+		}
+		f.loads = append(f.loads, out)
+	}
+	return f
+}
+
+// template binds a whole template and returns its function and the frame to enter it with.
+func (rs *resolver) template(body []stmt) (*function, frame) {
+	fn := &function{}
+	sc := scope{syms: newSymbols(nil, fn), fn: fn, top: true}
+	sc.syms.collect(body)
+	rs.stmts(sc, body)
+	return fn, rs.frame(sc)
+}
+
+func (rs *resolver) stmts(sc scope, body []stmt) {
+	for _, st := range body {
+		rs.stmt(sc, st)
+	}
+}
+
+func (rs *resolver) stmt(sc scope, st stmt) {
+	switch st := st.(type) {
+	case *outputStmt:
+		rs.expr(sc, st.x)
+	case *ifStmt:
+		sc.soft = true
+		for _, c := range st.conds {
+			rs.expr(sc, c)
+		}
+		for _, b := range st.bodies {
+			rs.stmts(sc, b)
+		}
+	case *forStmt:
+		rs.forStmt(sc, st)
+	case *setStmt:
+		rs.expr(sc, st.x)
+		rs.written(sc, st.target)
+	case *setBlockStmt:
+		in := sc.inner(sc.fn)
+		in.syms.collect(st.body)
+		in.syms.collectExpr(st.filter)
+		rs.stmts(in, st.body)
+		rs.expr(in, st.filter)
+		rs.written(sc, st.target)
+		st.frame = rs.frame(in)
+	case *macroStmt:
+		rs.macro(sc, &st.macroDef)
+		rs.target(sc, st.target)
+	case *callStmt:
+		rs.macro(sc, &st.macroDef)
+		rs.expr(sc, st.call)
+	case *filterStmt:
+		in := sc.inner(sc.fn)
+		in.syms.collect(st.body)
+		in.syms.collectExpr(st.filter)
+		rs.stmts(in, st.body)
+		rs.expr(in, st.filter)
+		st.frame = rs.frame(in)
+	case *withStmt:
+		in := sc.inner(sc.fn)
+		for _, t := range st.targets {
+			in.syms.collectTarget(t, true)
+		}
+		in.syms.collect(st.body)
+		for i, t := range st.targets {
+			rs.target(in, t)
+			rs.expr(sc, st.values[i])
+		}
+		rs.stmts(in, st.body)
+		st.frame = rs.frame(in)
+	case *scopeStmt:
+		in := sc.inner(sc.fn)
+		in.syms.collect(st.body)
+		rs.stmts(in, st.body)
+		st.frame = rs.frame(in)
+	case *generationStmt:
+		st.fn = &function{depth: sc.fn.depth + 1}
+		in := sc.inner(st.fn)
+		in.syms.collect(st.body)
+		rs.stmts(in, st.body)
+		st.frame = rs.frame(in)
+	case *blockStmt:
+		st.fn = &function{}
+		in := scope{syms: newSymbols(nil, st.fn), fn: st.fn}
+		in.syms.collect(st.body)
+		rs.stmts(in, st.body)
+		st.frame = rs.frame(in)
+	}
+}
+
+func (rs *resolver) forStmt(sc scope, st *forStmt) {
+	rs.expr(sc, st.iter)
+	fn := sc.fn
+	if st.recursive {
+		fn = &function{depth: sc.fn.depth + 1}
+	}
+	st.fn = fn
+	sc.inLoop = true
+	in, test, other := sc.inner(fn), sc.inner(fn), sc.inner(fn)
+	if st.recursive || rs.reads(st.body, "loop") {
+		st.loop = in.syms.param("loop").slot
+	}
+	in.syms.collectTarget(st.target, true)
+	in.syms.collect(st.body)
+	if st.test != nil {
+		test.syms.collectTarget(st.testVar, true)
+		test.syms.collectExpr(st.test)
+		rs.target(test, st.testVar)
+		rs.expr(test, st.test)
+		st.testFrame = rs.frame(test)
+	}
+	rs.written(in, st.target)
+	rs.stmts(in, st.body)
+	st.frame = rs.frame(in)
+	other.syms.collect(st.elseBody)
+	rs.stmts(other, st.elseBody)
+	st.otherFrame = rs.frame(other)
+}
+
+// macro binds a macro's parameters, defaults and body, and finds out which special parameters the body uses.
+func (rs *resolver) macro(sc scope, d *macroDef) {
+	d.fn = &function{depth: sc.fn.depth + 1}
+	in := sc.inner(d.fn)
+	d.caller, d.varargs, d.kwargs = -1, -1, -1
+	explicit := map[string]int{}
+	for i, p := range d.params {
+		in.syms.param(p.name)
+		explicit[p.name] = i
+	}
+	special := func(name string, slot *int) {
+		if _, ok := explicit[name]; !ok && rs.reads(d.body, name) {
+			*slot = in.syms.param(name).slot
+		}
+	}
+	if i, ok := explicit["caller"]; ok && rs.reads(d.body, "caller") && i < len(d.params)-len(d.defaults) {
+		syntaxError(d.line, `When defining macros or call blocks the special "caller" argument must be omitted or be given a default.`)
+	}
+	special("caller", &d.caller)
+	special("kwargs", &d.kwargs)
+	special("varargs", &d.varargs)
+	for _, e := range d.defaults {
+		in.syms.collectExpr(e)
+	}
+	in.syms.collect(d.body)
+	for _, p := range d.params {
+		rs.target(in, p)
+	}
+	for _, e := range d.defaults {
+		rs.expr(in, e)
+	}
+	rs.stmts(in, d.body)
+	d.frame = rs.frame(in)
+}
+
+// written binds the target of a set tag or a loop.
+func (rs *resolver) written(sc scope, t target) {
+	forbidLoop(sc, t)
+	rs.target(sc, t)
+}
+
+func forbidLoop(sc scope, t target) {
+	switch t := t.(type) {
+	case *nameTarget:
+		if t.name == "loop" && sc.inLoop {
+			syntaxError(t.line, "Can't assign to special loop variable in for-loop target")
+		}
+	case *tupleTarget:
+		for _, it := range t.items {
+			forbidLoop(sc, it)
+		}
+	}
+}
+
+func (rs *resolver) target(sc scope, t target) {
+	switch t := t.(type) {
+	case *nameTarget:
+		t.ref = rs.ref(sc, t.name)
+		t.export = sc.top
+	case *attrTarget:
+		t.ns.ref = rs.ref(sc, t.ns.name)
+	case *tupleTarget:
+		for _, it := range t.items {
+			rs.target(sc, it)
+		}
+	}
+}
+
+// expr binds the names of an expression, and its filters and tests.
+func (rs *resolver) expr(sc scope, e expr) {
+	soft := map[expr]bool{}
+	walk(e, func(e expr) {
+		switch e := e.(type) {
+		case *nameExpr:
+			e.ref = rs.ref(sc, e.name)
+		case *condExpr:
+			if !soft[e] {
+				walk(e, func(x expr) { soft[x] = true })
+			}
+		case *filterExpr:
+			e.sig = filters[e.name]
+			if e.sig == nil && !sc.soft && !soft[e] {
+				syntaxError(e.line, "No filter named '%s'.", e.name)
+			}
+		case *testExpr:
+			e.sig = tests[e.name]
+			if e.sig == nil && !sc.soft && !soft[e] {
+				syntaxError(e.line, "No test named '%s'.", e.name)
+			}
+		}
+	})
+}
+
+// sortedNames returns the keys of a set in order.
+func sortedNames(set map[string]bool) []string {
+	out := make([]string, 0, len(set))
+	for n := range set {
+		out = append(out, n)
+	}
+	slices.Sort(out)
+	return out
+}
