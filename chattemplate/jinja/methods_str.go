@@ -324,10 +324,10 @@ func isNumeric(c rune) bool {
 func isUpper(s string) bool {
 	cased := false
 	for _, c := range s {
-		if unicode.IsLower(c) || unicode.IsTitle(c) {
+		if isLowerRune(c) || unicode.IsTitle(c) {
 			return false
 		}
-		cased = cased || unicode.IsUpper(c)
+		cased = cased || isUpperRune(c)
 	}
 	return cased
 }
@@ -335,10 +335,10 @@ func isUpper(s string) bool {
 func isLower(s string) bool {
 	cased := false
 	for _, c := range s {
-		if unicode.IsUpper(c) || unicode.IsTitle(c) {
+		if isUpperRune(c) || unicode.IsTitle(c) {
 			return false
 		}
-		cased = cased || unicode.IsLower(c)
+		cased = cased || isLowerRune(c)
 	}
 	return cased
 }
@@ -347,12 +347,12 @@ func isTitle(s string) bool {
 	prev, some := false, false
 	for _, c := range s {
 		switch {
-		case unicode.IsUpper(c) || unicode.IsTitle(c):
+		case isUpperRune(c) || unicode.IsTitle(c):
 			if prev {
 				return false
 			}
 			prev, some = true, true
-		case unicode.IsLower(c):
+		case isLowerRune(c):
 			if !prev {
 				return false
 			}

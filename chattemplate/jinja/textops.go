@@ -61,7 +61,7 @@ func titleRune(c rune) string {
 	if s, ok := titleSpecial[c]; ok {
 		return s
 	}
-	if s, ok := upperSpecial[c]; ok && unicode.ToTitle(c) == c {
+	if s, ok := upperSpecial[c]; ok && unicode.ToTitle(c) == c && !unicode.IsTitle(c) {
 		return s
 	}
 	return string(unicode.ToTitle(c))
@@ -83,10 +83,11 @@ func lowerRune(s string, c rune, i int) string {
 	return string(unicode.ToLower(c))
 }
 
-func isCased(c rune) bool {
-	return unicode.IsUpper(c) || unicode.IsLower(c) || unicode.IsTitle(c) || unicode.Is(unicode.Other_Lowercase, c) ||
-		unicode.Is(unicode.Other_Uppercase, c)
-}
+func isUpperRune(c rune) bool { return unicode.IsUpper(c) || unicode.Is(unicode.Other_Uppercase, c) }
+
+func isLowerRune(c rune) bool { return unicode.IsLower(c) || unicode.Is(unicode.Other_Lowercase, c) }
+
+func isCased(c rune) bool { return isUpperRune(c) || isLowerRune(c) || unicode.IsTitle(c) }
 
 // caseIgnorable reports characters that do not end a word for the final sigma.
 func caseIgnorable(c rune) bool {
@@ -139,9 +140,9 @@ func title(t Text) Text {
 func swapcase(t Text) Text {
 	return mapRunes(t, func(c rune, i int) string {
 		switch {
-		case unicode.IsUpper(c):
+		case isUpperRune(c):
 			return lowerRune(t.s, c, i)
-		case unicode.IsLower(c):
+		case isLowerRune(c):
 			return upperRune(c)
 		}
 		return string(c)
