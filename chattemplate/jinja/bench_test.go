@@ -4,13 +4,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runner/chattemplate/conformance"
 	"testing"
 )
 
 var benchTemplates = map[string]string{"gpt-oss": "openai-gpt-oss-120b", "qwen3": "Qwen-Qwen3-0.6B"}
 
 func BenchmarkParse(b *testing.B) {
-	dir := sharedDir(b, "chat_templates")
+	dir := conformance.Dir(b, "chat_templates")
 	for name, file := range benchTemplates {
 		src, err := os.ReadFile(filepath.Join(dir, file+".jinja"))
 		if err != nil {
@@ -31,7 +32,7 @@ func BenchmarkParse(b *testing.B) {
 // BenchmarkRender renders the shared conversations "multi_turn" (four messages) and "tool_pending" (two tools, a call and
 // its result).
 func BenchmarkRender(b *testing.B) {
-	dir := sharedDir(b, "chat_templates")
+	dir := conformance.Dir(b, "chat_templates")
 	convs, now := loadConversations(b, dir)
 	for name, file := range benchTemplates {
 		src, err := os.ReadFile(filepath.Join(dir, file+".jinja"))

@@ -6,33 +6,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runner/chattemplate/conformance"
 	"strings"
 	"testing"
 	"time"
 )
-
-// sharedDir returns a folder of reference data beside the repository, or skips the test where it is absent.
-func sharedDir(t testing.TB, name string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if filepath.Dir(dir) == dir {
-			t.Fatal("no go.mod above the package")
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir = filepath.Join(dir, "..", "shared", "conformance", name)
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("reference data %s is not there", filepath.Join("..", "shared", "conformance", name))
-	}
-	return dir
-}
 
 type conversations struct {
 	BOS           string `json:"bos_token"`
@@ -102,7 +80,7 @@ func (c conversations) variables(t testing.TB, name string) map[string]Value {
 
 // TestConformance renders 36 chat templates of real models with ten conversations each and compares with what jinja2 gives.
 func TestConformance(t *testing.T) {
-	dir := sharedDir(t, "chat_templates")
+	dir := conformance.Dir(t, "chat_templates")
 	convs, now := loadConversations(t, dir)
 	files, err := filepath.Glob(filepath.Join(dir, "*.jinja"))
 	if err != nil || len(files) == 0 {

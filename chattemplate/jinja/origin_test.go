@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runner/chattemplate/conformance"
 	"strings"
 	"testing"
 	"time"
@@ -128,7 +129,7 @@ func private(s string) string {
 // TestUserTextIsOutside renders all the shared templates with user, tool and client text made of characters that occur in
 // no template, and checks that none of them is ever trusted.
 func TestUserTextIsOutside(t *testing.T) {
-	dir := sharedDir(t, "chat_templates")
+	dir := conformance.Dir(t, "chat_templates")
 	convs, now := loadConversations(t, dir)
 	files, _ := filepath.Glob(filepath.Join(dir, "*.jinja"))
 	seen := 0
