@@ -13,9 +13,9 @@ type jsonWriter struct {
 	r *render
 	b builder
 	// indent is nil for one line.
-	indent             *Text
-	itemSep, keySep    Text
-	ascii, sorted, nan bool
+	indent          *Text
+	itemSep, keySep Text
+	ascii, sorted   bool
 }
 
 // tojson is the filter as chat templates have it: json.dumps, with ensure_ascii False unless asked for.

@@ -317,7 +317,8 @@ func (lx *lexer) number() {
 		lx.pos = end
 		return
 	}
-	end, base, skip := start, 10, 0
+	var end int
+	base, skip := 10, 0
 	if lx.src[start] == '0' {
 		end = lx.digits(start, func(c byte) bool { return c == '0' })
 		if end == start+1 && end < len(lx.src) {
@@ -338,7 +339,7 @@ func (lx *lexer) number() {
 
 // prefixed matches the rest of a binary, octal or hexadecimal number after its 0.
 func (lx *lexer) prefixed(pos int) (end, base int) {
-	isDigit := decimal
+	var isDigit func(c byte) bool
 	switch lx.src[pos] | 0x20 {
 	case 'x':
 		base = 16

@@ -113,12 +113,6 @@ func (t *token) describe() string {
 	return "'" + t.text + "'"
 }
 
-// parse reads a whole template.
-func parse(tokens []token, lim Limits) []stmt {
-	p := &parser{tokens: tokens, lim: lim, blocks: map[string]bool{}}
-	return p.statements()
-}
-
 // statements reads up to one of the end tags, which becomes the current token, or to the end of the template.
 func (p *parser) statements(ends ...string) []stmt {
 	var body []stmt

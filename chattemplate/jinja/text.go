@@ -3,7 +3,6 @@ package jinja
 import (
 	"iter"
 	"strings"
-	"unicode/utf8"
 )
 
 // Origin says where a byte of text came from.
@@ -155,11 +154,6 @@ func (b *builder) add(s string, o Origin) {
 		b.mark(o)
 		b.buf = append(b.buf, s...)
 	}
-}
-
-func (b *builder) addRune(c rune, o Origin) {
-	b.mark(o)
-	b.buf = utf8.AppendRune(b.buf, c)
 }
 
 func (b *builder) addText(t Text) {
