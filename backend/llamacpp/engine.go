@@ -55,7 +55,7 @@ func libraryFolders() []string {
 	return []string{filepath.Join(dir, "..", "lib", "runner"), filepath.Join(dir, "lib", "runner")}
 }
 
-// ErrIncompatible: the engine linked in is not the one that this package was written for.
+// ErrIncompatible says that the engine linked in is not the one that this package was written for.
 var ErrIncompatible = errors.New("llama.cpp does not match its declarations; build with the module versions in go.mod")
 
 // checkDefaults compares the engine's default parameters with what this version is known to use. A struct that changed

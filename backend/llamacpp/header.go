@@ -30,6 +30,11 @@ func checkModel(path string, files []*gguf.File) error {
 			Detail: fmt.Sprintf("the architecture %.40q is unknown", arch),
 			Advice: "this engine is llama.cpp of December 2025; look for a model of an architecture that it runs"}
 	}
+	if kind, ok := f.String("tokenizer.ggml.model"); ok && kind != "gpt2" && kind != "llama" {
+		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
+			Detail: fmt.Sprintf("the kind of tokenizer %.40q is not supported", kind),
+			Advice: "choose a model with a byte-level (gpt2) or sentence-piece (llama) vocabulary"}
+	}
 	err := checkNumbers(f, arch)
 	if err == nil {
 		err = checkVocabulary(f)

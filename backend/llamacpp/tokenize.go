@@ -29,30 +29,28 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 // long words do not exhaust the stack of its regular expressions.
 type textTokenizer struct {
 	vocab *C.struct_llama_vocab
-	// names are the texts that must not become one token, by their first byte.
+	// names are the texts that the engine would match whole and must not, by their first byte.
 	names [256][]string
 	bytes [256]backend.Token
+	// prefixes says that the engine puts a space before every text it is given.
+	prefixes bool
 }
 
 func newTextTokenizer(c *C.struct_llama_vocab, v *backend.Vocab) *textTokenizer {
-	t := &textTokenizer{vocab: c}
+	t := &textTokenizer{vocab: c, prefixes: C.llama_vocab_type(c) == C.LLAMA_VOCAB_TYPE_SPM}
 	for i := range t.bytes {
 		t.bytes[i] = backend.NoToken
 	}
 	for i := range v.Len() {
 		id := backend.Token(i)
-		p := v.Piece(id)
-		switch v.Kind(id) {
-		case backend.Control:
-			if len(p) > 1 {
+		p, kind := v.Piece(id), v.Kind(id)
+		switch {
+		case C.llama_vocab_get_attr(c, C.llama_token(i))&C.LLAMA_TOKEN_ATTR_USER_DEFINED != 0:
+			if len(p) > 1 && (kind == backend.Control || isTag(p)) {
 				t.names[p[0]] = append(t.names[p[0]], p)
 			}
-		case backend.UserDefined:
-			if isTag(p) {
-				t.names[p[0]] = append(t.names[p[0]], p)
-			}
-		case backend.Normal, backend.Byte:
-			if len(p) == 1 && (t.bytes[p[0]] == backend.NoToken || v.Kind(id) == backend.Byte) {
+		case kind == backend.Normal || kind == backend.Byte:
+			if len(p) == 1 && (t.bytes[p[0]] == backend.NoToken || kind == backend.Byte) {
 				t.bytes[p[0]] = id
 			}
 		}
@@ -77,11 +75,11 @@ func isTag(p string) bool {
 const maxRun = 4 << 10
 
 func (t *textTokenizer) append(dst []backend.Token, text string) ([]backend.Token, error) {
-	start := 0
+	start := 0 // of the stretch at hand; the one at 0 is the beginning of the text
 	var err error
 	for i := 0; i < len(text) && err == nil; {
 		if r, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
-			if dst, err = t.runs(dst, text[start:i]); err != nil {
+			if dst, err = t.runs(dst, text[start:i], start > 0); err != nil {
 				break
 			}
 			id := t.bytes[text[i]]
@@ -94,7 +92,7 @@ func (t *textTokenizer) append(dst []backend.Token, text string) ([]backend.Toke
 			continue
 		} else if name := t.nameAt(text[i:]); name != "" {
 			// Cut inside the name, so that neither part is one.
-			dst, err = t.runs(dst, text[start:i+1])
+			dst, err = t.runs(dst, text[start:i+1], start > 0)
 			i++
 			start = i
 		} else {
@@ -104,7 +102,7 @@ func (t *textTokenizer) append(dst []backend.Token, text string) ([]backend.Toke
 	if err != nil {
 		return dst, err
 	}
-	return t.runs(dst, text[start:])
+	return t.runs(dst, text[start:], start > 0)
 }
 
 func (t *textTokenizer) nameAt(text string) string {
@@ -118,7 +116,7 @@ func (t *textTokenizer) nameAt(text string) string {
 
 // runs tokenizes text in stretches of at most maxRun bytes, cut before a space that follows another character where there
 // is one, since words do not reach across.
-func (t *textTokenizer) runs(dst []backend.Token, text string) ([]backend.Token, error) {
+func (t *textTokenizer) runs(dst []backend.Token, text string, inside bool) ([]backend.Token, error) {
 	for len(text) > maxRun {
 		cut := 0
 		for i := maxRun; i > maxRun/2; i-- {
@@ -135,26 +133,41 @@ func (t *textTokenizer) runs(dst []backend.Token, text string) ([]backend.Token,
 			}
 		}
 		var err error
-		if dst, err = t.run(dst, text[:cut]); err != nil {
+		if dst, err = t.run(dst, text[:cut], inside); err != nil {
 			return dst, err
 		}
-		text = text[cut:]
+		text, inside = text[cut:], true
 	}
-	return t.run(dst, text)
+	return t.run(dst, text, inside)
 }
 
 func isLetter(b byte) bool { return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' }
 
-func (t *textTokenizer) run(dst []backend.Token, text string) ([]backend.Token, error) {
+// mark stands before a run inside a text, to be taken off again with the space that the engine puts before it. It merges
+// with nothing.
+const mark = "\x01"
+
+func (t *textTokenizer) run(dst []backend.Token, text string, inside bool) ([]backend.Token, error) {
 	if text == "" {
 		return dst, nil
+	}
+	marked := inside && t.prefixes && t.bytes[mark[0]] != backend.NoToken
+	if marked {
+		text = mark + text
 	}
 	var room [maxRun + 16]C.llama_token
 	n := C.shim_tokenize(t.vocab, (*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.int32_t(len(text)), &room[0], C.int32_t(len(room)))
 	if n < 0 {
 		return dst, errors.New("the engine cannot tokenize the text")
 	}
-	for _, id := range room[:n] {
+	tokens := room[:n]
+	for i, id := range tokens {
+		if marked && backend.Token(id) == t.bytes[mark[0]] {
+			tokens = tokens[i+1:]
+			break
+		}
+	}
+	for _, id := range tokens {
 		dst = append(dst, backend.Token(id))
 	}
 	return dst, nil
