@@ -37,8 +37,9 @@ type Model interface {
 	Info() Info
 	// Vocab returns the vocabulary. It never changes and is safe to share.
 	Vocab() *Vocab
-	// Tokenize appends the tokens of plain text to dst. No text whatever becomes a control token, and no
-	// beginning-of-sequence token is added. Invalid UTF-8 is tokenized as bytes.
+	// Tokenize appends the tokens of plain text to dst. No text whatever becomes a control token, nor a user-defined token
+	// that looks like a tag (<think>, [TOOL_CALLS]), and no beginning-of-sequence token is added. Invalid UTF-8 is
+	// tokenized as bytes.
 	Tokenize(dst []Token, text string) ([]Token, error)
 	// Capabilities says which optional parts of the contract this model supports.
 	Capabilities() Capabilities
@@ -46,7 +47,7 @@ type Model interface {
 	NewSequence() (Sequence, error)
 	// Step runs one forward pass over all inputs together: prefill chunks and decode tokens mix freely, and a
 	// sequence appears at most once. It fills outputs[i] for inputs[i]; len(outputs) must be at least len(inputs).
-	// The sum of the inputs' tokens must not exceed Info().BatchSize (ErrBatchTooLarge).
+	// The sum of the inputs' tokens must not exceed Info().BatchSize (ErrBatchTooLarge). No inputs is no work.
 	Step(ctx context.Context, inputs []Input, outputs []Output) error
 	// Close frees the model. It waits for nothing: no other call may be in flight. Closing twice is harmless.
 	Close() error
@@ -61,7 +62,8 @@ type Sequence interface {
 	// rewind to n exactly (sliding-window layers that have forgotten, rotating caches) keeps the longest shorter
 	// prefix that it can continue from correctly, possibly none.
 	Truncate(n int) (kept int, err error)
-	// Fork returns an independent sequence with the same tokens, sharing the cache where the backend can.
+	// Fork returns an independent sequence with the same tokens, sharing the cache where the backend can. Errors:
+	// ErrNoSequence, ErrCacheFull where it cannot share, ErrClosed.
 	Fork() (Sequence, error)
 	// Close frees the sequence's place in the cache. Closing twice is harmless.
 	Close()
@@ -107,13 +109,14 @@ type Capabilities struct {
 	Logits bool
 	// Embeddings: the model implements Embedder.
 	Embeddings bool
-	// ExactTruncate: Truncate(n) always keeps exactly n tokens.
+	// ExactTruncate: Truncate(n) always keeps exactly n tokens, if there are as many.
 	ExactTruncate bool
 }
 
 // Embedder is implemented by models with Capabilities().Embeddings.
 type Embedder interface {
-	// Embed returns the pooled, L2-normalised embedding of tokens, Info().EmbeddingLength values.
+	// Embed returns the pooled, L2-normalised embedding of tokens, Info().EmbeddingLength values. It leaves every sequence as
+	// it is. Errors: ErrNoTokens, ErrBadToken, ErrContextFull, the context's. Goroutines: as Step.
 	Embed(ctx context.Context, tokens []Token) ([]float32, error)
 }
 
