@@ -198,7 +198,7 @@ class Stream(torch.utils.data.IterableDataset):
 
     def __init__(self, tok_path, rows, length, seed, kept=None, long=False):
         self.tok_path, self.rows, self.length, self.seed, self.long = tok_path, rows, length, seed, long
-        self.kept = kept or int(rows * length * 0.5)
+        self.kept = kept or int(rows * length * 0.6)
 
     def __iter__(self):
         from tokenizer import Tokenizer

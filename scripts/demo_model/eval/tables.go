@@ -133,7 +133,9 @@ func (e *evaluation) wrong(table string, q question, r reply) {
 	}
 }
 
-func percent(n, of int) string { return fmt.Sprintf("%.1f%% (%d of %d)", 100*float64(n)/float64(max(of, 1)), n, of) }
+func percent(n, of int) string {
+	return fmt.Sprintf("%.1f%% (%d of %d)", 100*float64(n)/float64(max(of, 1)), n, of)
+}
 
 func median(x []int) int {
 	if len(x) == 0 {

@@ -1,0 +1,69 @@
+package demo
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"runner/backend/gguf"
+)
+
+// TestFile holds the embedded file to what the model card says of it.
+func TestFile(t *testing.T) {
+	if Size() > 12<<20 {
+		t.Errorf("the model has %d bytes, more than 12 MiB", Size())
+	}
+	f, err := gguf.Read(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Architecture() != "gpt-oss" {
+		t.Errorf("architecture %q", f.Architecture())
+	}
+	for key, want := range map[string]string{
+		"general.name": "runner demo", "general.license": "mit", "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-4o",
+		"gpt-oss.rope.scaling.type": "yarn",
+	} {
+		if got, _ := f.String(key); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+	for key, want := range map[string]int64{"gpt-oss.context_length": 4096, "gpt-oss.attention.sliding_window": 128} {
+		if got, _ := f.Int(key); got != want {
+			t.Errorf("%s is %d, want %d", key, got, want)
+		}
+	}
+	tokens, ok := f.Array("tokenizer.ggml.tokens")
+	if !ok {
+		t.Fatal("the file has no tokens")
+	}
+	names := tokens.Strings()
+	for _, special := range []string{"<|startoftext|>", "<|endoftext|>", "<|return|>", "<|constrain|>", "<|channel|>", "<|start|>",
+		"<|end|>", "<|message|>", "<|call|>"} {
+		if !slices.Contains(names, special) {
+			t.Errorf("the vocabulary lacks %s", special)
+		}
+	}
+	if eos, _ := f.Int("tokenizer.ggml.eos_token_id"); eos < 0 || int(eos) >= len(names) || names[eos] != "<|return|>" {
+		t.Errorf("the end-of-sequence token is %d, want <|return|>", eos)
+	}
+	for _, n := range names {
+		if len(n) > 1 && strings.ContainsAny(n, "0123456789") {
+			t.Errorf("token %q holds more than one digit", n)
+		}
+	}
+	if template, _ := f.String("tokenizer.chat_template"); !strings.Contains(template, "<|start|>assistant") {
+		t.Error("the file has no chat template")
+	}
+	for i := range f.Tensors {
+		x := &f.Tensors[i]
+		experts := strings.HasSuffix(x.Name, "_exps.weight")
+		if experts != (x.Type == gguf.MXFP4) {
+			t.Errorf("%s has type %v", x.Name, x.Type)
+		}
+		if strings.HasSuffix(x.Name, ".weight") && x.Dims[0]%32 != 0 && !strings.Contains(x.Name, "sinks") {
+			t.Errorf("%s has rows of %d, not a multiple of 32", x.Name, x.Dims[0])
+		}
+	}
+}
