@@ -9,10 +9,12 @@ import (
 )
 
 // Pipe writes a run for a program: the answer alone to Out, byte for byte, with a new line at its end, and everything
-// else to Err. The calls of a turn that calls tools are its result and go to Out, one JSON object a line.
+// else to Err. The calls of a turn that calls tools are its result and go to Out, one JSON object a line. The summary comes
+// before the answer, because both streams may end in one file.
 type Pipe struct {
 	streams  Streams
 	s        sections
+	order    summaryFirst
 	posthoc  bool
 	midline  bool // the answer's last byte was not a new line
 	call     strings.Builder
@@ -27,18 +29,18 @@ func NewPipe(s Streams) *Pipe {
 
 // Render implements [Renderer].
 func (p *Pipe) Render(e reasoning.Event) error {
-	switch {
-	case e.Kind == reasoning.Started || e.Kind == reasoning.StrategySwitched:
+	switch e.Kind {
+	case reasoning.Started, reasoning.StrategySwitched:
+		if e.Kind == reasoning.Started {
+			p.order.start(e.Info)
+		}
 		p.posthoc = e.Info != nil && e.Info.Strategy == reasoning.StrategyPosthoc
-	case e.Kind == reasoning.Warning:
+	case reasoning.Warning:
 		p.warnings.add(e)
-	case e.Kind == reasoning.Done || e.Segment == reasoning.Header:
-	case e.Segment == reasoning.Answer:
-		p.answer(e)
-	case e.Segment == reasoning.ToolCall:
-		p.toolCall(e)
+	case reasoning.Done:
+		p.order.release(p.segment)
 	default:
-		p.aside(e)
+		p.order.pass(e, p.segment)
 	}
 	if p.err != nil {
 		return p.err
@@ -46,8 +48,21 @@ func (p *Pipe) Render(e reasoning.Event) error {
 	return p.s.err
 }
 
+func (p *Pipe) segment(e reasoning.Event) {
+	switch e.Segment {
+	case reasoning.Header:
+	case reasoning.Answer:
+		p.answer(e)
+	case reasoning.ToolCall:
+		p.toolCall(e)
+	default:
+		p.aside(e)
+	}
+}
+
 // Close implements [Renderer].
 func (p *Pipe) Close() error {
+	p.order.release(p.segment)
 	p.streams.Spinner.Stop()
 	p.s.end()
 	if p.midline {

@@ -72,6 +72,17 @@ func TestTerminalHoldsTheAnswerForTheSummary(t *testing.T) {
 	}
 }
 
+func TestPipeKeepsSummaryAndAnswerApartInOneFile(t *testing.T) {
+	var out bytes.Buffer
+	r := render.NewPipe(render.Streams{Out: &out, Err: &out})
+	play(t, r, start(reasoning.VisibilitySummary, reasoning.StrategyNative),
+		open(reasoning.Answer), text(reasoning.Answer, "4"), open(reasoning.Summary), text(reasoning.Summary, "Adding "),
+		text(reasoning.Answer, "2"), end(reasoning.Answer), text(reasoning.Summary, "gives 42."), end(reasoning.Summary), done)
+	if want := "Summary of the reasoning:\nAdding gives 42.\n42\n"; out.String() != want {
+		t.Fatalf("got %q, want %q", out.String(), want)
+	}
+}
+
 func TestTerminalWithoutTheSummaryAskedFor(t *testing.T) {
 	for _, ended := range []bool{true, false} {
 		var out, errs bytes.Buffer

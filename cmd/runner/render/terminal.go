@@ -17,8 +17,7 @@ type Terminal struct {
 	s        sections
 	posthoc  bool
 	labelled bool // something stands before the answer, so that without colour it needs a label
-	holding  bool
-	held     []reasoning.Event
+	order    summaryFirst
 	warnings warnings
 }
 
@@ -32,23 +31,19 @@ func NewTerminal(s Streams) *Terminal {
 func (t *Terminal) Render(e reasoning.Event) error {
 	switch e.Kind {
 	case reasoning.Started, reasoning.StrategySwitched:
+		if e.Kind == reasoning.Started {
+			t.order.start(e.Info)
+		}
 		if e.Info != nil {
-			t.holding = e.Kind == reasoning.Started && e.Info.Visibility == reasoning.VisibilitySummary || t.holding
 			t.posthoc = e.Info.Strategy == reasoning.StrategyPosthoc
 		}
 	case reasoning.Warning:
 		t.warnings.add(e)
 	case reasoning.Done:
-		t.release()
+		t.order.release(t.segment)
 	default:
-		if t.holding && e.Segment != reasoning.Summary && e.Segment != reasoning.Reasoning {
+		if t.order.pass(e, t.segment) {
 			t.streams.Spinner.Set("summarising")
-			t.held = append(t.held, e)
-			break
-		}
-		t.segment(e)
-		if t.holding && e.Kind == reasoning.SegmentEnd && e.Segment == reasoning.Summary {
-			t.release()
 		}
 	}
 	return t.s.err
@@ -56,22 +51,13 @@ func (t *Terminal) Render(e reasoning.Event) error {
 
 // Close implements [Renderer].
 func (t *Terminal) Close() error {
-	t.release()
+	t.order.release(t.segment)
 	t.streams.Spinner.Stop()
 	t.s.end()
 	if t.s.err != nil {
 		return t.s.err
 	}
 	return t.warnings.write(t.streams.Err, t.streams.ErrTerminal)
-}
-
-// release shows what was held.
-func (t *Terminal) release() {
-	t.holding = false
-	for _, e := range t.held {
-		t.segment(e)
-	}
-	t.held = nil
 }
 
 func (t *Terminal) segment(e reasoning.Event) {
