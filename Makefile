@@ -8,6 +8,7 @@ CC      ?= cc
 CXX     ?= c++
 TOOLS   := $(CURDIR)/.cache/tools
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 
 # The engine's kernels are chosen at compile time, so the default build is for this machine's processor.
 # PORTABLE=1 builds for any processor of this architecture; it is several times slower.
@@ -43,7 +44,7 @@ toolchain:
 .PHONY: build
 build: toolchain ## build bin/runner
 	@echo "building bin/runner; the first time the C++ engine is compiled as well, which takes about two minutes on two cores"
-	@$(GO) build -v -ldflags "-X main.version=$(VERSION)" -o bin/runner ./cmd/runner 2>&1 | \
+	@$(GO) build -v -ldflags "-X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o bin/runner ./cmd/runner 2>&1 | \
 	  { grep --line-buffered -vE '^(internal/|vendor/|[a-z0-9]+(/[a-z0-9.]+)*$$)' | \
 	    sed -u -E 's|^github.com/ollama/ollama/(.*)$$|  compiling the engine: \1|' ; true; }
 	@echo "built bin/runner"
@@ -57,6 +58,7 @@ run: build ## build, then ask the bundled model a question and show its reasonin
 
 .PHONY: test
 test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests on the bundled model
+	@[ -d ../shared/conformance ] || echo "note: without ../shared/conformance the tests against the field's reference data skip"
 	@echo "vet (compiles the engine the first time: about two minutes on two cores)"
 	@$(GO) vet ./...
 	@echo "import directions"
@@ -71,7 +73,7 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 test-long: toolchain ## soaks and long fuzzing (about an hour; LONG=10m for each fuzz target)
 	RUNNER_LONG=1 $(GO) test -timeout 60m $(engine_pkgs)
 	RUNNER_LONG=1 $(GO) test -race -timeout 60m $(pure_pkgs)
-	scripts/fuzz.sh $(or $(LONG),2m)
+	ENGINE=1 scripts/fuzz.sh $(or $(LONG),2m)
 
 .PHONY: bench
 bench: toolchain ## the benchmarks that docs/benchmarks.md quotes
@@ -87,6 +89,17 @@ $(GOLANGCI):
 .PHONY: lint
 lint: toolchain $(GOLANGCI) ## golangci-lint, pinned
 	$(GOLANGCI) run ./...
+
+.PHONY: demo-model
+demo-model: ## train the bundled model anew (MINUTES=60; needs python3 with torch and numpy; writes .cache/demo-model)
+	@python3 -c 'import torch, numpy' 2>/dev/null || { echo "runner: python3 with torch and numpy is needed: pip install -r scripts/demo_model/requirements.txt" >&2; exit 1; }
+	python3 scripts/demo_model/train.py --minutes $(or $(MINUTES),60) --out .cache/demo-model $(if $(wildcard .cache/demo-model/checkpoint.pt),--resume)
+	python3 scripts/demo_model/export.py .cache/demo-model/checkpoint.pt .cache/demo-model/demo.gguf
+	$(GO) run ./scripts/demo_model/eval -model .cache/demo-model/demo.gguf
+
+.PHONY: demo-eval
+demo-eval: toolchain ## measure the bundled model: the tables of models/demo/README.md
+	$(GO) run ./scripts/demo_model/eval
 
 .PHONY: clean
 clean: ## remove what make built here

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,8 @@ var rules = []struct {
 	{"runner/runner", []string{"runner/backend", "runner/chattemplate", "runner/grammar", "runner/reasoning", "runner/reasoning/", "runner/models", "runner/models/"}},
 	{"runner/server", []string{"runner/runner", "runner/reasoning", "runner/reasoning/", "runner/chattemplate", "runner/models", "runner/server/"}},
 	{"runner/cmd", []string{"runner/"}},
+	{"runner/cmd/runner/cli", []string{"runner/backend", "runner/backend/gguf", "runner/chattemplate", "runner/reasoning", "runner/runner", "runner/models", "runner/cmd/runner/render"}},
+	{"runner/cmd/runner/render", []string{"runner/reasoning"}},
 	{"runner/scripts", []string{"runner/"}},
 }
 
@@ -117,6 +120,25 @@ func TestEngineStaysInItsRoom(t *testing.T) {
 			}
 			if imp == engineOwner && !strings.HasPrefix(p.ImportPath, "runner/cmd/") && !strings.HasPrefix(p.ImportPath, "runner/scripts/") {
 				t.Errorf("%s imports %s; only commands name a backend", p.ImportPath, imp)
+			}
+		}
+	}
+}
+
+// forTests are packages that only tests, and one another, may import.
+var forTests = []string{
+	"runner/backend/backendtest", "runner/backend/fake", "runner/backend/tokenizer/o200ktest", "runner/backend/tokenizer/texttest",
+	"runner/chattemplate/conformance",
+}
+
+func TestTestPackagesStayInTests(t *testing.T) {
+	for _, p := range packages(t) {
+		if slices.Contains(forTests, p.ImportPath) {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if slices.Contains(forTests, imp) || imp == "testing" {
+				t.Errorf("%s imports %s, which is for tests", p.ImportPath, imp)
 			}
 		}
 	}

@@ -123,8 +123,8 @@ func TestConformance(t *testing.T) {
 			}
 		})
 	}
-	if cases != 360 {
-		t.Logf("%d cases", cases)
+	if cases < 360 {
+		t.Errorf("%d cases; the reference data has at least 360", cases)
 	}
 }
 
