@@ -136,7 +136,12 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	}
 	cp := p.contextParams()
 	if m.ctx = C.shim_context(m.model, cp, m.pool, (*C.int32_t)(unsafe.Pointer(m.cancel)), m.failure); m.ctx == nil {
-		return fail("the engine made no context" + reason(m.failure))
+		e := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: "the engine made no context" + reason(m.failure),
+			Err: engineError(errors.New("no context"), m.failure), Advice: "choose a smaller context size or fewer sequences"}
+		if strings.Contains(e.Detail, "alloc") {
+			e.Reason = backend.LoadTooBig
+		}
+		return e
 	}
 	if m.mem = C.llama_get_memory(m.ctx); m.mem == nil {
 		return notGenerative(path, f.Architecture())

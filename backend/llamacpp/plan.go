@@ -106,7 +106,7 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 	onCPU := 1 - float64(min(p.gpuLayers, s.layers))/float64(max(s.layers, 1))
 	need := func(full bool) int64 {
 		n := float64(s.cacheBytes(p.cells, p.windowCells(s), full, bytes32)) * onCPU
-		n += float64(s.computeBytes(p.batch, p.sequences))
+		n += float64(p.computeBytes(s))
 		if cfg.NoMemoryMap {
 			n += float64(s.weights) * onCPU
 		} else {
@@ -124,6 +124,14 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 		p.fullWindow = s.window == 0 || fits(true)
 	default:
 		return fail(fmt.Sprintf("full window %q is unknown", cfg.FullWindow), "use auto, on or off")
+	}
+	// Mapped weights need not be free memory, but a model that is larger than all memory would be read from the disk for
+	// every token.
+	if all := float64(s.weights)*onCPU + float64(need(p.fullWindow)); !cfg.NoMemoryMap && machine.MemoryTotal > 0 && all > float64(machine.MemoryTotal) {
+		return &backend.LoadError{Path: path, Reason: backend.LoadTooBig,
+			Advice: "choose a smaller model, a stronger quantization or a smaller context size",
+			Detail: fmt.Sprintf("weights and cache take about %s and this machine has %s of memory",
+				mebibytes(clamp(all)), mebibytes(machine.MemoryTotal))}
 	}
 	if fits(p.fullWindow) {
 		return nil
@@ -154,7 +162,7 @@ func (p *plan) offload(cfg backend.Config, s *shape, bytes32 int64, gpus []Devic
 		return
 	}
 	// All that fit: a tenth of the memory, the buffers and the output layer stay free.
-	room := memory - memory/10 - s.computeBytes(p.batch, p.sequences) - s.output
+	room := memory - memory/10 - p.computeBytes(s) - s.output
 	perLayer := (s.weights-s.output+s.cacheBytes(p.cells, p.windowCells(s), true, bytes32))/int64(max(s.layers, 1)) + 1
 	p.gpuLayers = int(max(room, 0) / perLayer)
 	if p.gpuLayers >= s.layers {
@@ -189,7 +197,7 @@ func (p *plan) contextParams() C.struct_llama_context_params {
 type shape struct {
 	layers                    int
 	trained, window, vocab    int64
-	embedding                 int64
+	embedding, heads          int64
 	weights, output, repacked int64 // bytes; output is what lies outside the layers
 	perToken                  []int64
 	sliding                   []bool // which layers slide
@@ -232,6 +240,7 @@ func newShape(files []*gguf.File) *shape {
 		}
 	}
 	heads := key("attention.head_count", 1)
+	s.heads = heads
 	keyLength := key("attention.key_length", s.embedding/max(heads, 1))
 	valueLength := key("attention.value_length", keyLength)
 	kv, isArray := f.Array(arch + ".attention.head_count_kv")
@@ -263,9 +272,15 @@ func (s *shape) cacheBytes(cells, window int, full bool, bytes32 int64) int64 {
 	return clamp(sum)
 }
 
-// computeBytes is about what the engine's buffers take: logits, and a few activations for every token of a batch.
-func (s *shape) computeBytes(batch, sequences int) int64 {
-	return clamp(float64(s.vocab)*4*float64(sequences) + float64(batch)*4*(8*float64(s.embedding)+3*float64(s.ahead)) + 64<<20)
+// computeBytes is about what the engine's buffers take: logits, a few activations for every token of a batch, the attention
+// mask in two precisions and, without flash attention, the scores of every head.
+func (p *plan) computeBytes(s *shape) int64 {
+	batch, pairs := float64(p.batch), float64(p.batch)*float64(p.cells)
+	n := float64(s.vocab)*4*float64(p.sequences) + batch*4*(8*float64(s.embedding)+3*float64(s.ahead)) + pairs*6 + 64<<20
+	if p.flash == C.LLAMA_FLASH_ATTN_TYPE_DISABLED {
+		n += pairs * 4 * float64(s.heads)
+	}
+	return clamp(n)
 }
 
 func clamp(x float64) int64 {

@@ -61,21 +61,23 @@ func TestFit(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		available int64 // MiB
+		total     int64 // MiB
 		cfg       backend.Config
 		full      bool
 		tooBig    bool
 	}{
-		{"plenty", 8 << 10, backend.Config{}, true, false},
-		{"unknown", 0, backend.Config{}, true, false},
-		{"room for windows only", 1200, backend.Config{}, false, false},
-		{"no room", 300, backend.Config{}, false, true},
-		{"full window does not fit", 1200, backend.Config{FullWindow: "on"}, true, true},
-		{"weights do not fit", 8 << 10, backend.Config{NoMemoryMap: true}, false, true},
-		{"weights fit", 16 << 10, backend.Config{NoMemoryMap: true}, true, false},
-		{"asked for windows", 8 << 10, backend.Config{FullWindow: "off"}, false, false},
+		{"plenty", 8 << 10, 64 << 10, backend.Config{}, true, false},
+		{"unknown", 0, 0, backend.Config{}, true, false},
+		{"room for windows only", 1200, 64 << 10, backend.Config{}, false, false},
+		{"no room", 300, 64 << 10, backend.Config{}, false, true},
+		{"full window does not fit", 1200, 64 << 10, backend.Config{FullWindow: "on"}, true, true},
+		{"weights do not fit", 8 << 10, 64 << 10, backend.Config{NoMemoryMap: true}, false, true},
+		{"weights fit", 16 << 10, 64 << 10, backend.Config{NoMemoryMap: true}, true, false},
+		{"asked for windows", 8 << 10, 64 << 10, backend.Config{FullWindow: "off"}, false, false},
+		{"mapped weights exceed all memory", 8 << 10, 10 << 10, backend.Config{}, true, true},
 	} {
 		p := &plan{cells: 32768, sequences: 4, batch: 512}
-		err := p.fit("x", c.cfg, s, 64, Machine{MemoryAvailable: c.available << 20}, fail)
+		err := p.fit("x", c.cfg, s, 64, Machine{MemoryAvailable: c.available << 20, MemoryTotal: c.total << 20}, fail)
 		var e *backend.LoadError
 		if (err != nil) != c.tooBig || c.tooBig && (!errors.As(err, &e) || e.Reason != backend.LoadTooBig) || p.fullWindow != c.full {
 			t.Errorf("%s: full window %t, %v", c.name, p.fullWindow, err)
