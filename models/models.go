@@ -53,7 +53,7 @@ func Resolve(name string) (Model, error) {
 	switch {
 	case err == nil && info.Mode().IsRegular():
 		return file(name)
-	case err == nil && isGGUF(name):
+	case err == nil && (isGGUF(name) || !info.IsDir()):
 		return Model{}, &Error{Name: name, Detail: "is not a regular file", Advice: "name a .gguf file"}
 	}
 	if ref, ok := parseReference(name); ok && !isPathLike(name) {

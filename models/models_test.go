@@ -172,6 +172,7 @@ func TestResolveFile(t *testing.T) {
 	}
 	fails(second, "is part 2 of 2")
 	fails(dir, "is a directory")
+	fails(os.DevNull, "is not a regular file")
 	fails(filepath.Join(dir, "absent.gguf"), "no such file")
 	if err := os.Remove(second); err != nil {
 		t.Fatal(err)
