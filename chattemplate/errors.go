@@ -16,7 +16,7 @@ type noTemplate struct{}
 func (noTemplate) Error() string { return "model has no chat template" }
 
 // Hint tells the user what to do next.
-func (noTemplate) Hint() string { return "Give a template in the Jinja language with --chat-template." }
+func (noTemplate) Hint() string { return "give a template in the Jinja language with --chat-template" }
 
 // TemplateError says that a chat template cannot be compiled or failed while it was rendered. It names places in the
 // template, never the text of a conversation.
@@ -47,10 +47,10 @@ func (e *TemplateError) Unwrap() error { return e.Err }
 
 // Hint tells the user what to do next.
 func (e *TemplateError) Hint() string {
-	if e.Rendering {
-		return "The template refuses this conversation: check its roles, their order and its tools, or give another template with --chat-template."
+	if je := (*jinja.Error)(nil); errors.As(e.Err, &je) && je.Kind == jinja.KindRaised {
+		return "the template refuses this conversation: check its roles, their order and its tools, or give another template with --chat-template"
 	}
-	return "Correct the template, or give another one with --chat-template."
+	return "correct the template, or give another one with --chat-template"
 }
 
 // ConversationError says what in a conversation cannot be rendered. It holds positions, never text.
@@ -101,7 +101,7 @@ func templateError(err error, rendering bool) error {
 	return e
 }
 
-const definitionAdvice = "Give a JSON Schema of at most 1 MiB that nests at most 64 deep."
+const definitionAdvice = "give a JSON Schema of at most 1 MiB that nests at most 64 deep"
 
 var (
 	errSchema     = errors.New("schema is not valid JSON or nests too deep")
