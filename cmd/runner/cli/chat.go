@@ -120,7 +120,7 @@ func (c *chat) turn(ctx context.Context, text string) error {
 		c.messages = append(c.messages, message)
 		c.app.afterwords(out.Result)
 		if c.options.verbose {
-			writeTimings(c.app.stderr(), c.loaded, out.Info, out.Result)
+			writeTimings(c.app.stderr(), c.loaded, c.gen.Info(), out.Info, out.Result)
 		}
 		fmt.Fprintln(c.app.out)
 		if len(message.ToolCalls) == 0 {

@@ -37,6 +37,9 @@ The exit code is 1 when something would make a run fail.`,
 			return append(models.Cached(), demoName), cobra.ShellCompDirectiveDefault
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkModelFlags(&cfg); err != nil {
+				return err
+			}
 			name := demoName
 			if len(args) == 1 {
 				name = args[0]
@@ -97,6 +100,7 @@ func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backen
 	}
 	defer gen.Close()
 	info := gen.Info()
+	a.warnLoaded(&cfg, info)
 	r.ok("model", "%s, %s, %s parameters, %s, %s", info.Name, info.Architecture, amount(float64(info.Parameters)), info.Quantization, size(info.Bytes))
 	r.ok("model file", "%s", info.Path)
 	r.ok("loads", "in %s on %s with %d threads, %d layers on a GPU", seconds(loaded), info.Device, info.Threads, info.GPULayers)

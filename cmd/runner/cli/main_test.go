@@ -87,7 +87,12 @@ type script struct {
 }
 
 func (s *script) Info() backend.Info {
-	return backend.Info{Name: "scripted model", Architecture: "none", Path: s.path, ContextSize: 4096, TrainedContext: 4096, Device: "paper", Threads: 1}
+	info := backend.Info{Name: "scripted model", Architecture: "none", Path: s.path, ContextSize: 4096, TrainedContext: 4096, Device: "paper", Threads: 1}
+	if s.cfg.ContextSize > 0 {
+		info.ContextSize = s.cfg.ContextSize
+	}
+	info.GPULayers = min(max(s.cfg.GPULayers, 0), 3) // there is room for three layers
+	return info
 }
 func (s *script) Format() chattemplate.Format {
 	return chattemplate.Format{Family: chattemplate.Harmony}

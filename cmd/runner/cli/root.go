@@ -63,9 +63,20 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &number) && errors.Is(number.Err, strconv.ErrRange):
 		u.hint = "the number is out of range"
 	case errors.As(err, &number):
-		u.hint = "use a number"
+		u.hint = numberHint(invalid.GetFlag())
 	default:
 		u.hint = invalid.Unwrap().Error()
 	}
 	return u
+}
+
+// numberHint says what kind of number a flag takes.
+func numberHint(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int":
+		return "use a whole number"
+	case "uint64":
+		return "use a whole number, 0 or more"
+	}
+	return "use a number"
 }

@@ -100,6 +100,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 		return err
 	}
 	defer gen.Close()
+	a.warnLoaded(&o.model, gen.Info())
 	if chatting {
 		stop() // the chat has its own way with Ctrl-C
 		return a.chat(cmd.Context(), gen, o, p, spinner, loaded)
@@ -189,7 +190,7 @@ func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner
 		a.afterwords(out.Result)
 	}
 	if o.verbose {
-		writeTimings(a.stderr(), loaded, out.Info, out.Result)
+		writeTimings(a.stderr(), loaded, gen.Info(), out.Info, out.Result)
 	}
 	return nil
 }

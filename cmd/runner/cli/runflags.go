@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/spf13/cobra"
@@ -81,34 +80,19 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	f.BoolVar(&o.noColor, "no-color", false, "no styles on the terminal (also: NO_COLOR)")
 }
 
-// addModelFlags adds the flags that say how a model is loaded.
-func addModelFlags(cmd *cobra.Command, m *backend.Config) {
-	f := cmd.Flags()
-	f.IntVar(&m.ContextSize, "ctx-size", 0, "context in `tokens` (0: what the model was trained for, at most 8192)")
-	f.IntVar(&m.Threads, "threads", 0, "compute threads (0: one per physical core)")
-	f.IntVar(&m.GPULayers, "gpu-layers", -1, "`layers` on the GPU (-1: all that fit)")
-	m.FlashAttention, m.CacheType = "auto", "f16"
-	addNameChoice(cmd, &m.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")
-	addNameChoice(cmd, &m.CacheType, "cache-type", "element type of the KV cache", "f16", "f32", "bf16", "q8_0", "q4_0")
-}
-
 // validate refuses values that no model could honour.
 func (o *runOptions) validate(cmd *cobra.Command) error {
 	o.seeded = cmd.Flags().Changed("seed")
 	if o.seeded {
 		o.request.Seed = &o.seed
 	}
-	for _, n := range []struct {
-		flag  string
-		value int
-		least int
-	}{
-		{"reasoning-budget", o.request.Budget, 0}, {"max-tokens", o.request.MaxTokens, 0},
-		{"ctx-size", o.model.ContextSize, 0}, {"threads", o.model.Threads, 0}, {"gpu-layers", o.model.GPULayers, -1},
-	} {
-		if n.value < n.least {
-			return &usageError{what: fmt.Sprintf("--%s cannot be %d", n.flag, n.value), hint: fmt.Sprintf("use %d or more", n.least)}
+	for _, n := range []number{{"reasoning-budget", o.request.Budget, 0, math.MaxInt}, {"max-tokens", o.request.MaxTokens, 0, math.MaxInt}} {
+		if err := n.check(); err != nil {
+			return err
 		}
+	}
+	if err := checkModelFlags(&o.model); err != nil {
+		return err
 	}
 	if err := o.request.Sampling.Validate(math.MaxInt32); err != nil {
 		return &usageError{what: err.Error(), hint: see(cmd), err: err}

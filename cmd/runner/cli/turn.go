@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"runner/backend"
 	"runner/chattemplate"
 	"runner/cmd/runner/render"
 	"runner/reasoning"
@@ -41,8 +42,8 @@ func generate(ctx context.Context, gen generator, req runner.Request, to render.
 	return run.Reply(), failed
 }
 
-// writeTimings prints how long the parts of a run took.
-func writeTimings(w io.Writer, loaded time.Duration, info reasoning.Info, r *reasoning.Result) {
+// writeTimings prints how long the parts of a run took and what was in effect.
+func writeTimings(w io.Writer, loaded time.Duration, model backend.Info, info reasoning.Info, r *reasoning.Result) {
 	if r == nil {
 		return
 	}
@@ -69,6 +70,7 @@ func writeTimings(w io.Writer, loaded time.Duration, info reasoning.Info, r *rea
 	}
 	line("finish", "%s", finish)
 	line("in effect", "effort %s, strategy %s, seed %d", effortName(info.Effort), info.Strategy, info.Seed)
+	line("engine", "%s, %d threads, %d layers on a GPU, context of %d tokens", model.Device, model.Threads, model.GPULayers, model.ContextSize)
 	tab.Flush()
 }
 

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"runner/backend"
+)
+
+// What the engine takes at most.
+const (
+	maxContext = 1 << 24
+	maxThreads = 512
+)
+
+// addModelFlags adds the flags that say how a model is loaded.
+func addModelFlags(cmd *cobra.Command, m *backend.Config) {
+	f := cmd.Flags()
+	f.IntVar(&m.ContextSize, "ctx-size", 0, "context in `tokens` (0: what the model was trained for, at most 8192)")
+	f.IntVar(&m.Threads, "threads", 0, "compute threads (0: one per physical core)")
+	f.IntVar(&m.GPULayers, "gpu-layers", -1, "`layers` on the GPU (-1: all that fit)")
+	m.FlashAttention, m.CacheType = "auto", "f16"
+	addNameChoice(cmd, &m.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")
+	addNameChoice(cmd, &m.CacheType, "cache-type", "element type of the KV cache", "f16", "f32", "bf16", "q8_0", "q4_0")
+}
+
+// checkModelFlags refuses what no model can be loaded with.
+func checkModelFlags(m *backend.Config) error {
+	for _, n := range []number{
+		{"ctx-size", m.ContextSize, 0, maxContext}, {"threads", m.Threads, 0, maxThreads}, {"gpu-layers", m.GPULayers, -1, math.MaxInt32},
+	} {
+		if err := n.check(); err != nil {
+			return err
+		}
+	}
+	if m.FlashAttention == "off" && (m.CacheType == "q8_0" || m.CacheType == "q4_0") {
+		return &usageError{what: fmt.Sprintf("--cache-type cannot be %q with --flash-attn off", m.CacheType),
+			hint: "use --cache-type f16, f32 or bf16, or --flash-attn auto or on"}
+	}
+	return nil
+}
+
+// number is the value of a flag and what is allowed.
+type number struct {
+	flag               string
+	value, least, most int
+}
+
+func (n number) check() error {
+	if n.value >= n.least && n.value <= n.most {
+		return nil
+	}
+	hint := fmt.Sprintf("use %d to %d", n.least, n.most)
+	if n.value < n.least && n.most >= math.MaxInt32 {
+		hint = fmt.Sprintf("use %d or more", n.least)
+	}
+	return &usageError{what: fmt.Sprintf("--%s cannot be %d", n.flag, n.value), hint: hint}
+}
+
+// warnLoaded says where a loaded model differs from what its flags asked for, or makes little of it.
+func (a *app) warnLoaded(asked *backend.Config, info backend.Info) {
+	if asked.GPULayers > 0 && info.GPULayers < asked.GPULayers {
+		a.complain(fmt.Sprintf("warning: --gpu-layers asks for %d layers and %d are on a GPU; runner doctor lists the GPUs that this build can use",
+			asked.GPULayers, info.GPULayers))
+	}
+	if info.TrainedContext > 0 && info.ContextSize > info.TrainedContext {
+		a.complain(fmt.Sprintf("warning: the context of %d tokens is longer than the %d that the model was trained for, and answers get worse beyond those; use --ctx-size %d or less",
+			info.ContextSize, info.TrainedContext, info.TrainedContext))
+	}
+}
