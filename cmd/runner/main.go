@@ -13,8 +13,8 @@ import (
 	"runner/models/demo"
 )
 
-// version is set by the linker.
-var version string
+// version and commit are set by the linker.
+var version, commit string
 
 func main() {
 	engine := cli.Engine{
@@ -24,5 +24,5 @@ func main() {
 		Module: "github.com/ollama/ollama",
 		System: facts,
 	}
-	os.Exit(cli.Main(engine, version, os.Args[1:]))
+	os.Exit(cli.Main(engine, cli.Build{Version: version, Commit: commit}, os.Args[1:]))
 }

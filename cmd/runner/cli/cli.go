@@ -41,6 +41,10 @@ type Fact struct {
 	Problem string
 }
 
+// Build is what the linker was told of the program. Both may be empty; the commit is then read from the build info, where
+// Go noted one.
+type Build struct{ Version, Commit string }
+
 // generator is the part of a [runner.Runner] that the commands use.
 type generator interface {
 	Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error]
@@ -51,8 +55,8 @@ type generator interface {
 
 // app is one invocation.
 type app struct {
-	engine  Engine
-	version string
+	engine Engine
+	build  Build
 	// load opens the model at path and makes it generate.
 	load func(ctx context.Context, path string, model backend.Config, cfg runner.Config) (generator, error)
 
@@ -63,13 +67,13 @@ type app struct {
 }
 
 // Main runs the command line args and returns the exit code.
-func Main(engine Engine, version string, args []string) int {
-	a := newApp(engine, version)
+func Main(engine Engine, build Build, args []string) int {
+	a := newApp(engine, build)
 	return a.execute(args)
 }
 
-func newApp(engine Engine, version string) *app {
-	a := &app{engine: engine, version: version, in: os.Stdin, out: os.Stdout, err: os.Stderr}
+func newApp(engine Engine, build Build) *app {
+	a := &app{engine: engine, build: build, in: os.Stdin, out: os.Stdout, err: os.Stderr}
 	a.load = a.loadModel
 	a.inTerminal = term.IsTerminal(int(a.in.Fd()))
 	a.outTerminal = term.IsTerminal(int(a.out.Fd()))

@@ -58,7 +58,10 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 	context.AfterFunc(ctx, stop)
 	v := a.versions()
 	r := &report{}
-	r.ok("runner", "%s, commit %s, %s %s/%s", v.runner, v.commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if v.commit != "" {
+		v.runner += ", commit " + v.commit
+	}
+	r.ok("runner", "%s, %s %s/%s", v.runner, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	r.ok("engine", "%s", v.engine)
 	for _, f := range a.engine.System() {
 		if f.Problem != "" {

@@ -67,7 +67,7 @@ func scripted() *app {
 		System: func() []Fact {
 			return []Fact{{Name: "processor", Value: "scripted"}, {Name: "memory", Value: "1 GiB", Problem: os.Getenv("DOCTOR_PROBLEM")}}
 		},
-	}, "v1.2.3")
+	}, Build{Version: "v1.2.3"})
 	a.load = func(_ context.Context, path string, cfg backend.Config, rc runner.Config) (generator, error) {
 		switch {
 		case strings.Contains(path, "corrupt"):
@@ -185,6 +185,9 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 	case has("malformed"):
 		t.emit(reasoning.Event{Kind: reasoning.Warning, Code: "malformed_header", Text: "a header was\nmalformed"})
 		t.segment(reasoning.Answer, none, "kept")
+	case has("ponder"):
+		t.segment(reasoning.Reasoning, none, "On the one hand")
+		result.Finish = reasoning.FinishLength
 	case has("cut"):
 		t.segment(reasoning.Answer, none, "half an ans")
 		result.Finish = reasoning.FinishLength

@@ -18,7 +18,9 @@ func (a *app) versionCommand() *cobra.Command {
 			v := a.versions()
 			tab := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintf(tab, "runner\t%s\n", v.runner)
-			fmt.Fprintf(tab, "commit\t%s\n", v.commit)
+			if v.commit != "" {
+				fmt.Fprintf(tab, "commit\t%s\n", v.commit)
+			}
 			fmt.Fprintf(tab, "engine\t%s\n", v.engine)
 			fmt.Fprintf(tab, "go\t%s %s/%s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return tab.Flush()
@@ -26,32 +28,47 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
+// versions are what a build is made of; commit is empty when it is not known.
 type versions struct{ runner, commit, engine string }
 
 // versions reads what the binary knows about its build.
 func (a *app) versions() versions {
-	v := versions{runner: a.version, commit: "unknown", engine: a.engine.Name + " unknown"}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return newVersions(a.build, a.engine, info)
+}
+
+func newVersions(build Build, engine Engine, info *debug.BuildInfo) versions {
+	v := versions{runner: build.Version, commit: build.Commit, engine: engine.Name + " unknown"}
 	if v.runner == "" {
 		v.runner = "unknown"
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v
+	if v.commit == "" {
+		v.commit = stamp(info.Settings)
 	}
-	modified := ""
-	for _, s := range info.Settings {
+	for _, d := range info.Deps {
+		if d.Path == engine.Module {
+			v.engine = fmt.Sprintf("%s (%s %s)", engine.Name, d.Path, d.Version)
+		}
+	}
+	return v
+}
+
+// stamp returns the commit that Go noted in the build; empty when it did not.
+func stamp(settings []debug.BuildSetting) string {
+	var commit, modified string
+	for _, s := range settings {
 		switch {
 		case s.Key == "vcs.revision":
-			v.commit = s.Value
+			commit = s.Value
 		case s.Key == "vcs.modified" && s.Value == "true":
 			modified = " with changes"
 		}
 	}
-	v.commit += modified
-	for _, d := range info.Deps {
-		if d.Path == a.engine.Module {
-			v.engine = fmt.Sprintf("%s (%s %s)", a.engine.Name, d.Path, d.Version)
-		}
+	if commit == "" {
+		return ""
 	}
-	return v
+	return commit + modified
 }
