@@ -67,10 +67,25 @@ func errorLine(err error) string {
 			line = flag + ": " + line
 		}
 	}
-	if hinted := interface{ Hint() string }(nil); errors.As(err, &hinted) && hinted.Hint() != "" {
-		line += "; " + hinted.Hint()
+	if h := hint(err); h != "" {
+		line += "; " + h
 	}
 	return strings.Join(strings.Fields(line), " ")
+}
+
+// hint is what an error advises, with the flag that does it where the error cannot know its name.
+func hint(err error) string {
+	var hinted interface{ Hint() string }
+	if !errors.As(err, &hinted) || hinted.Hint() == "" {
+		if errors.Is(err, syscall.ENOSPC) {
+			return "free some space, or write elsewhere"
+		}
+		return ""
+	}
+	if long := (*runner.PromptTooLongError)(nil); errors.As(err, &long) {
+		return hinted.Hint() + " (--ctx-size)"
+	}
+	return hinted.Hint()
 }
 
 func exitCode(err error) int {

@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func TestFullDevice(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no device that is always full")
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"run", "hello"}, {"run", "--output", "json", "hello"}, {"run", "--output", "events", "hello"}, {"version"}, {"doctor"}} {
+		var errs bytes.Buffer
+		cmd := exec.Command("runner", args...)
+		cmd.Stdout, cmd.Stderr = full, &errs
+		err := cmd.Run()
+		if cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		if got := cmd.ProcessState.ExitCode(); got != exitFailed || !strings.HasSuffix(errs.String(), "; free some space, or write elsewhere\n") {
+			t.Errorf("%v: exit code %d, %q", args, got, errs.String())
+		}
+	}
+}
