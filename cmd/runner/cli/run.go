@@ -91,6 +91,9 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 		return &usageError{what: "the prompt is empty", hint: "give one as an argument or on standard input"}
 	}
 
+	if !chatting && o.request.Visibility != reasoning.VisibilitySummary {
+		o.model.Sequences = 1 // each one takes a context's worth of cache, and there is no summary pass
+	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
