@@ -118,7 +118,7 @@ func (c *chat) turn(ctx context.Context, text string) error {
 		message := chattemplate.Message{Role: chattemplate.Assistant, Content: out.Answer, Preamble: out.Preamble,
 			Reasoning: out.Reasoning, ToolCalls: out.Calls}
 		c.messages = append(c.messages, message)
-		c.app.afterwords(out.Result)
+		c.app.afterwords(out)
 		if c.options.verbose {
 			writeTimings(c.app.stderr(), c.loaded, c.gen.Info(), out.Info, out.Result)
 		}

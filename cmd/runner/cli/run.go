@@ -190,7 +190,7 @@ func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner
 		return err
 	}
 	if o.output == outputText {
-		a.afterwords(out.Result)
+		a.afterwords(out)
 	}
 	if o.verbose {
 		writeTimings(a.stderr(), loaded, gen.Info(), out.Info, out.Result)
@@ -198,16 +198,11 @@ func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner
 	return nil
 }
 
-// afterwords says what of a result needs a word of explanation.
-func (a *app) afterwords(r *reasoning.Result) {
-	if r == nil || r.Finish != reasoning.FinishLength {
-		return
+// afterwords says what of a reply needs a word of explanation.
+func (a *app) afterwords(r reasoning.Reply) {
+	if _, text, ok := render.Shortfall(r); ok {
+		a.complain("warning: " + text)
 	}
-	reason := "--max-tokens was reached"
-	if r.Detail == reasoning.DetailContextFull {
-		reason = "the context is full; a larger --ctx-size holds more"
-	}
-	a.complain("warning: the answer is cut off: " + reason)
 }
 
 // renderer returns what --output and the terminal ask for.

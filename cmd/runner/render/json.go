@@ -106,6 +106,9 @@ func newObject(r reasoning.Reply) object {
 	for _, w := range r.Warnings {
 		o.Warnings = append(o.Warnings, warning{w.Code, w.Text})
 	}
+	if code, text, ok := Shortfall(r); ok {
+		o.Warnings = append(o.Warnings, warning{code, text})
+	}
 	if r.Result != nil {
 		o.result(r.Result)
 	}

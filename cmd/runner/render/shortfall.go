@@ -1,0 +1,23 @@
+package render
+
+import "runner/reasoning"
+
+// Shortfall says why a reply that met a limit is not whole, and which flag helps; ok is false for one that met none. The
+// codes are "no_answer" and "answer_cut_off".
+func Shortfall(r reasoning.Reply) (code, text string, ok bool) {
+	if r.Result == nil || r.Result.Finish != reasoning.FinishLength {
+		return "", "", false
+	}
+	reached, reasoned, flag := "--max-tokens was reached", "the reasoning used up --max-tokens", "--max-tokens"
+	if r.Result.Detail == reasoning.DetailContextFull {
+		reached, reasoned, flag = "the context was full", "the reasoning filled the context", "--ctx-size"
+	}
+	advice := "; use a larger " + flag
+	switch {
+	case r.Answer != "" || len(r.Calls) > 0:
+		return "answer_cut_off", "the answer is cut off: " + reached + advice, true
+	case r.Result.Usage.Reasoning > 0:
+		return "no_answer", "no answer was given: " + reasoned + advice + " or --reasoning-effort low", true
+	}
+	return "no_answer", "no answer was given: " + reached + " before it" + advice, true
+}
