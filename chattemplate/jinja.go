@@ -90,7 +90,7 @@ func (j *jinjaTemplate) execute(vars map[string]jinja.Value, now time.Time) (jin
 func (j *jinjaTemplate) render(b *builder, c *Conversation) (Start, error) {
 	if len(c.Tools) > 0 && !j.traits.tools {
 		return 0, &ConversationError{
-			Message: -1, Tool: 0, Err: errNoTools, advice: "Leave the tools out, or give a template that renders them with --chat-template.",
+			Message: -1, Tool: 0, Err: errNoTools, advice: "leave the tools out, or give a template that renders them with --chat-template",
 		}
 	}
 	vars, err := j.variables(c)

@@ -72,10 +72,10 @@ func nativeSystem(c *Conversation) (harmony.System, Effort, error) {
 	if arg, ok := c.Args["reasoning_effort"]; ok {
 		text, ok := arg.(string)
 		if !ok || text == "" {
-			return s, "", argError("reasoning_effort", "Give a string.", "is not a string")
+			return s, "", argError("reasoning_effort", "give a string", "is not a string")
 		}
 		if effort != EffortDefault && effort != Effort(text) {
-			return s, "", argError("reasoning_effort", "Set the effort in one place.", "contradicts the request's effort")
+			return s, "", argError("reasoning_effort", "set the effort in one place", "contradicts the request's effort")
 		}
 		effort = Effort(text)
 	}
@@ -86,11 +86,11 @@ func nativeSystem(c *Conversation) (harmony.System, Effort, error) {
 	case EffortMedium, EffortHigh:
 		s.Effort = string(effort)
 	default:
-		return s, "", argError("reasoning_effort", "The efforts are none, minimal, low, medium and high.", "unknown effort")
+		return s, "", argError("reasoning_effort", "the efforts are none, minimal, low, medium and high", "unknown effort")
 	}
 	if arg, ok := c.Args["model_identity"]; ok {
 		if s.Identity, ok = arg.(string); !ok {
-			return s, "", argError("model_identity", "Give a string.", "is not a string")
+			return s, "", argError("model_identity", "give a string", "is not a string")
 		}
 	}
 	if arg, ok := c.Args["builtin_tools"]; ok {

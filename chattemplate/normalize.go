@@ -24,19 +24,19 @@ var reserved = map[string]bool{
 // conversation is not changed.
 func normalize(c Conversation) (*Conversation, error) {
 	if len(c.Messages) == 0 {
-		return nil, &ConversationError{Message: -1, Tool: -1, Err: errors.New("conversation has no messages"), advice: "Send at least one message."}
+		return nil, &ConversationError{Message: -1, Tool: -1, Err: errors.New("conversation has no messages"), advice: "send at least one message"}
 	}
 	switch c.Effort {
 	case EffortDefault, EffortNone, EffortMinimal, EffortLow, EffortMedium, EffortHigh:
 	default:
 		return nil, &ConversationError{
 			Message: -1, Tool: -1, Err: errors.New("unknown reasoning effort"),
-			advice: "The efforts are none, minimal, low, medium and high.",
+			advice: "the efforts are none, minimal, low, medium and high",
 		}
 	}
 	for name := range c.Args {
 		if reserved[name] {
-			return nil, argError(name, "Leave this variable out; the conversation sets it.", "cannot be set by the caller")
+			return nil, argError(name, "leave this variable out; the conversation sets it", "cannot be set by the caller")
 		}
 	}
 	for i, t := range c.Tools {
@@ -53,7 +53,7 @@ func normalize(c Conversation) (*Conversation, error) {
 	return &c, nil
 }
 
-const nameAdvice = "Names have 1 to 256 bytes and no white space, control characters or angle brackets."
+const nameAdvice = "names have 1 to 256 bytes and no white space, control characters or angle brackets"
 
 // validName reports whether s can stand in a message's header, where white space and brackets have a meaning.
 func validName(s string) bool {
@@ -74,20 +74,20 @@ func normalizeMessage(msgs []Message, i int) error {
 			m.ToolName = m.Name
 		}
 		if m.ToolName == "" {
-			return messageError(i, "Give the tool's name, or the id of a call that an assistant message before it makes.",
+			return messageError(i, "give the tool's name, or the id of a call that an assistant message before it makes",
 				"tool result answers no call")
 		}
 		if !validName(m.ToolName) {
 			return messageError(i, nameAdvice, "tool name is not valid")
 		}
 	default:
-		return messageError(i, "The roles are system, developer, user, assistant and tool.", "unknown role")
+		return messageError(i, "the roles are system, developer, user, assistant and tool", "unknown role")
 	}
 	if m.Name != "" && !validName(m.Name) {
 		return messageError(i, nameAdvice, "author name is not valid")
 	}
 	if len(m.ToolCalls) > 0 && m.Role != Assistant {
-		return messageError(i, "Only assistant messages call tools.", "tool calls in a message that is not an assistant's")
+		return messageError(i, "only assistant messages call tools", "tool calls in a message that is not an assistant's")
 	}
 	for _, call := range m.ToolCalls {
 		if !validName(call.Name) {
