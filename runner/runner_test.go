@@ -298,6 +298,27 @@ func TestReserveIsKeptForTheAnswer(t *testing.T) {
 	}
 }
 
+func TestReserveHoldsInASmallContext(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 400}, Config{},
+		fake.Reply{After: ask("2+2?"), Say: think(strings.Repeat("hm ", 500), "late")},
+		fake.Reply{After: reasoning.BudgetV1 + "<|end|>" + again + finalTag, Say: "4<|return|>"})
+	g := f.must(t, user("2+2?"))
+	g.want(t, reasoning.Answer, "4")
+	if g.result.Detail != reasoning.DetailAnswerReserve {
+		t.Errorf("%+v", g.result)
+	}
+}
+
+func TestEmptyPromptIsRefused(t *testing.T) {
+	for _, template := range []string{`{{ "" }}`, `{{ messages[messages[0].content] }}`} {
+		f := start(t, thinkModel(), Config{ChatTemplate: template})
+		var re *RequestError
+		if g := collect(t.Context(), f.Runner, user("a")); !errors.As(g.err, &re) || re.Hint() == "" {
+			t.Errorf("%s: %v", template, g.err)
+		}
+	}
+}
+
 func TestEndingInsideReasoningIsTakenToAnAnswer(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("2+2?"), Say: "<|channel|>analysis<|message|>" + thought + "<|return|>"},

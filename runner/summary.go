@@ -97,8 +97,12 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 		p.guard.Accept(out.Token)
 	}
 	_ = p.split.Push(out.Token) // a lenient splitter has no errors
-	if p.limit <= 0 || p.split.State().Ended || len(l.tokens) >= p.turn.r.info.ContextSize ||
-		p.turn.r.model.Vocab().EndsGeneration(out.Token) {
+	over := p.split.State().Ended || p.turn.r.model.Vocab().EndsGeneration(out.Token)
+	if !over && (p.limit <= 0 || len(l.tokens) >= p.turn.r.info.ContextSize) {
+		p.turn.output.warn("summary_cut", "the summary reached its token limit and is cut off")
+		over = true
+	}
+	if over {
 		p.finish(l)
 	}
 }

@@ -25,6 +25,7 @@ type turn struct {
 	prompt  int // tokens of the prompt
 	limit   int // most tokens to generate
 	reserve int // of these, kept for the answer
+	closing int // tokens that closing the reasoning takes, which count against the context alone
 	output  *output
 	// header keeps the next header to an answer or a call; nil when the model is free to reason.
 	header *header
@@ -79,11 +80,17 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 			return nil, err
 		}
 	}
+	if len(p.Tokens) == 0 {
+		return nil, &RequestError{Field: "Messages", Err: errors.New("the chat template renders them to nothing"),
+			Advice: "correct the template, or give another one"}
+	}
 	if len(p.Tokens) >= r.info.ContextSize {
 		return nil, &PromptTooLongError{Tokens: len(p.Tokens), Context: r.info.ContextSize}
 	}
 	t.prompt = len(p.Tokens)
-	t.setLimits()
+	if err := t.setLimits(); err != nil {
+		return nil, err
+	}
 	t.output, err = newOutput(t, p.Start)
 	if err != nil {
 		return nil, err
@@ -111,7 +118,12 @@ func (t *turn) skipReasoning(p *chattemplate.Prompt) error {
 	return nil
 }
 
-func (t *turn) setLimits() {
+func (t *turn) setLimits() error {
+	words, err := t.r.model.Tokenize(nil, reasoning.BudgetV1)
+	if err != nil {
+		return err
+	}
+	t.closing = len(words) + len(t.r.template.EndReasoning()) + len(t.r.template.OpenAnswer(chattemplate.StartTurn))
 	t.limit = t.r.info.ContextSize - t.prompt
 	if t.req.MaxTokens > 0 {
 		t.limit = min(t.limit, t.req.MaxTokens)
@@ -123,6 +135,7 @@ func (t *turn) setLimits() {
 	default:
 		t.reserve = min(t.limit/4, 1024)
 	}
+	return nil
 }
 
 // withInstruction returns messages with text at the end of the system prompt.
@@ -244,7 +257,7 @@ func (t *turn) limitReasoning(l *lane) {
 	switch {
 	case t.req.Budget > 0 && u.Reasoning >= t.req.Budget:
 		t.closeReasoning(l, reasoning.DetailReasoningBudget)
-	case t.reserve > 0 && u.Completion >= t.limit-t.reserve:
+	case t.reserve > 0 && (u.Completion >= t.limit-t.reserve || len(l.tokens)+t.closing+t.reserve >= t.r.info.ContextSize):
 		t.closeReasoning(l, reasoning.DetailAnswerReserve)
 	}
 }
