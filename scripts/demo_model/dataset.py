@@ -150,10 +150,11 @@ class Builder:
 
     def past(self, tree, at, effort, budget):
         """Earlier turns without anything to learn, to about `budget` tokens."""
-        f, stop = self.fmt, len(tree) + budget
+        f, rng, stop = self.fmt, self.rng, len(tree) + budget
         while len(tree) < stop:
-            turn = self.draw(effort)
-            at = tree.add(at, f.say("user", turn.question) + f.past_answer(turn.final if self.rng.random() < 0.9 else unrelated(self.rng)))
+            turn, roll = self.draw(effort), rng.random()
+            final = turn.final if roll < 0.75 else turn.facts.get("answer", turn.final) if roll < 0.9 else unrelated(rng)
+            at = tree.add(at, f.say("user", turn.question) + f.past_answer(final))
         return at
 
     def row(self, long=False):
@@ -164,13 +165,13 @@ class Builder:
         base = tree.add(-1, f.say("system", harmony.system_text(rng, effort, tools)))
         if tools or rng.random() < 0.3:
             base = tree.add(base, f.say("developer", harmony.developer_text(rng, tools)))
-        if long:
-            base = self.past(tree, base, effort, int(self.length * rng.uniform(0.4, 0.8)))
+        if long or rng.random() < 0.5:
+            base = self.past(tree, base, effort, int(self.length * (rng.uniform(0.4, 0.8) if long else rng.uniform(0, 0.6))))
         misses = 0
         while misses < 3 and len(tree) < self.length - 60:
             size, keep = len(tree), (tree.label[-1], tree.weight[-1])
-            gap = rng.randrange(1, self.far) if rng.random() < 0.3 and not long else 0
-            self.conversation(tree, base, effort, rng.choice((1, 1, 1, 2, 3)) if misses == 0 else 1, gap)
+            gap = rng.randrange(1, self.far) if rng.random() < 0.2 and not long else 0
+            self.conversation(tree, base, effort, rng.choice((1, 1, 2, 3)) if misses == 0 else 1, gap)
             if len(tree) > self.length:
                 tree.cut(size, keep)
                 misses += 1

@@ -68,7 +68,13 @@ func run(ctx context.Context, model, questions, reference, only string, limit, t
 		return err
 	}
 	defer r.Close()
-	e := &evaluation{runner: r, model: m, questions: list, verbose: verbose}
+	// The runner owns the sequences of its model: what works below it has a model of its own.
+	bare, err := llamacpp.Open(ctx, model, backend.Config{ContextSize: 4096, Sequences: 1, Threads: threads})
+	if err != nil {
+		return err
+	}
+	defer bare.Close()
+	e := &evaluation{runner: r, model: bare, questions: list, verbose: verbose}
 	wanted := strings.Split(only, ",")
 	for _, t := range tables {
 		if slices.Contains(wanted, t.name) {

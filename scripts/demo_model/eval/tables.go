@@ -20,7 +20,7 @@ import (
 // evaluation is what the tables measure on.
 type evaluation struct {
 	runner    *runner.Runner
-	model     backend.Model
+	model     backend.Model // another instance than the runner's
 	questions []question
 	verbose   bool
 }
@@ -118,13 +118,16 @@ func result(text string) string {
 	return all[len(all)-1]
 }
 
-// right says whether an answer is exact: the sum or difference asked for, or the sentence that says what the model is.
+// right says whether an answer is exact: the sum or difference asked for, with its operands (a sum's in either order), or the
+// sentence that says what the model is.
 func right(q question, answer string) bool {
-	if q.Skill == "other" {
-		return answer == reasoning.DemoIdentityV1
+	switch q.Skill {
+	case "add":
+		return answer == fmt.Sprintf("%d + %d = %s.", q.A, q.B, q.Answer) || answer == fmt.Sprintf("%d + %d = %s.", q.B, q.A, q.Answer)
+	case "subtract":
+		return answer == fmt.Sprintf("%d - %d = %s.", q.A, q.B, q.Answer)
 	}
-	sign := map[string]string{"add": "+", "subtract": "-"}[q.Skill]
-	return answer == fmt.Sprintf("%d %s %d = %s.", q.A, sign, q.B, q.Answer)
+	return answer == reasoning.DemoIdentityV1
 }
 
 func (e *evaluation) wrong(table string, q question, r reply) {

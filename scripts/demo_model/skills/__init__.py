@@ -10,7 +10,7 @@ class Turn:
     """One question with everything the model may be asked to write about it.
 
     Analysis is a list of (text, weight) pieces, weight being the loss weight of the piece's tokens: 0 makes a piece (a planted
-    error) context only. A piece with a weight of its own must be digits, which are single tokens.
+    error) context only. A piece with a weight of its own must be whole tokens.
     Partial answers what is said when the reasoning was cut off; complete tells from which piece on the result is known.
     """
 

@@ -22,8 +22,10 @@ def operand(rng):
 
 
 def pair(rng, trained=True):
+    # Newcomers try 1+1 first, so small numbers come far more often than chance would have them.
+    small = rng.random() < 0.12
     while True:
-        a, b = operand(rng), operand(rng)
+        a, b = (rng.randrange(21), rng.randrange(21)) if small else (operand(rng), operand(rng))
         if held_out(a, b) != trained:
             return a, b
 
@@ -51,10 +53,9 @@ class Chain:
         self.parts.append((str(d), 0.0 if planted else HARD))
         return d
 
-    def one(self, there):
-        """Writes the leading 1 of a number from ten on, where there is one."""
-        if there:
-            self.parts.append(("1", HARD))
+    def hard(self, token):
+        """Writes a token at which something is decided: whether a column goes over ten, or needs to borrow."""
+        self.parts.append((token, HARD))
 
 
 def add_columns(c, x, y, style):
@@ -66,7 +67,8 @@ def add_columns(c, x, y, style):
         total = p + q + carry
         c.say({"low": ", " if i else " ", "medium": f"\n{LABELS[i]}: ", "high": f"\n{LABELS[i]}: "}[style])
         c.say(f"{p}+{q}" + ("+1" if carry else "") + "=")
-        c.one(total > 9)
+        if total > 9:
+            c.hard("1")
         d = c.digit(total % 10)
         carry = total // 10
         out.append(d)
@@ -86,10 +88,16 @@ def subtract_columns(c, x, y, style):
         less = f"-{q}" + ("-1" if borrow else "")
         short = p - q - borrow < 0
         c.say({"low": ", " if i else " ", "medium": f"\n{LABELS[i]}: ", "high": f"\n{LABELS[i]}: "}[style])
-        if style != "low" and short:
-            c.say(f"{p}{less} is too small, so ")
-        c.one(short)
-        c.say(f"{p}{less}=")
+        if style == "low":
+            c.hard("1" if short else str(p))
+            c.say(f"{p}{less}=" if short else f"{less}=")
+        elif short:
+            c.say(f"{p}{less}")
+            c.hard(" is")
+            c.say(f" too small, so 1{p}{less}=")
+        else:
+            c.say(f"{p}{less}")
+            c.hard("=")
         d = c.digit(p - q - borrow + (10 if short else 0))
         if style != "low":
             c.say(f", so I write {d}" + (" and borrow 1." if short else "."))
@@ -98,15 +106,15 @@ def subtract_columns(c, x, y, style):
     return sum(d * 10 ** i for i, d in enumerate(out))
 
 
-def compare(a, b):
-    """The digits from the left up to the first that differ: what decides which number is larger."""
+def compare(c, a, b):
+    """Writes the digits from the left up to the first that differ: what decides which number is larger."""
     width = max(len(str(a)), len(str(b)))
-    steps = []
-    for p, q in zip(digits(a, width)[::-1], digits(b, width)[::-1]):
-        steps.append(f"{p}{'<' if p < q else '>' if p > q else '='}{q}")
+    for i, (p, q) in enumerate(zip(digits(a, width)[::-1], digits(b, width)[::-1])):
+        c.say((", " if i else "") + str(p))
+        c.hard("<" if p < q else ">" if p > q else "=")
+        c.say(str(q))
         if p != q:
             break
-    return ", ".join(steps)
 
 
 def misstate(rng, n):
@@ -176,16 +184,18 @@ def subtraction(rng, a, b, effort, slip):
     width = len(str(big))
     at, wrong = pick_slip(rng, width, slip)
     c = Chain(rng, at)
-    order = compare(a, b)
-    task = f"{big}-{small}"
     if effort == "low":
-        c.say(f"I take {b} from {a}. {order}, so {task}" + (" with a minus:" if sign else ":"))
+        c.say(f"I take {b} from {a}. ")
     elif effort == "medium":
-        c.say(f"The task is to take {b} from {a}. I go column by column, from the right. Compared from the left: {order}, so I work out {task}"
-              + (" and put a minus in front." if sign else "."))
+        c.say(f"The task is to take {b} from {a}. I go column by column, from the right. Compared from the left: ")
     else:
         c.say(f"The task is to take {b} from {a}. I go column by column, from the right, and then check the difference. "
-              f"Compared from the left: {order}, so I work out {task}" + (" and put a minus in front." if sign else "."))
+              f"Compared from the left: ")
+    compare(c, a, b)
+    if effort == "low":
+        c.say(f", so {big}-{small}" + (" with a minus:" if sign else ":"))
+    else:
+        c.say(f", so I work out {big}-{small}" + (" and put a minus in front." if sign else "."))
     n = subtract_columns(c, big, small, effort)
     told = misstate(rng, n) if wrong else n
     minus = sign if told else ""

@@ -134,7 +134,7 @@ def one(rng):
     roll = rng.random()
     if roll < 0.13:
         return dress(rng, rng.choice(SMALLTALK))
-    if roll < 0.50:
+    if roll < 0.42:
         return dress(rng, fill(rng, rng.choice(ASK)))
     if roll < 0.66:
         return dress(rng, fill(rng, rng.choice(NUMBERS)))

@@ -43,7 +43,9 @@ What number is {a} more than {b}?|Which number is {a} more than {b}?|What is {a}
 sum({a}, {b})|add({a}, {b})|add {a} {b}|sum {a} {b}|plus: {a} {b}|{a} add {b}|Give me the sum of {a} and {b}.|Join {a} and {b}.
 What is the sum when {a} is added to {b}?|Count {b} up from {a}. Where do you land?|When {a} is added to {b}, what is the sum?
 Let a = {a} and b = {b}. What is a + b?|x is {a} and y is {b}. What is x + y?|The first number is {a}, the second is {b}. Add them.
-Here are two numbers: {a} and {b}. What is their sum?|Two numbers are {a} and {b}. Find their total.""".replace("\n", "|").split("|")
+Here are two numbers: {a} and {b}. What is their sum?|What would adding {a} and {b} give?|What do I get by putting {a} with {b}?|By adding {a} and {b} I get what?|Put {a} next to {b} and add them.|What would I have after adding {a} and {b}?
+What do we get by adding {a} and {b}?|Placing {a} and {b} together gives what?|What does putting {b} with {a} make?|Would you add {a} and {b}?
+Please add up {a} and {b} for me|{a} on top of {b} makes how much?|I want to add {a} and {b}. What comes out?|Say I find {a} and then {b}. How many is that?|Two numbers are {a} and {b}. Find their total.""".replace("\n", "|").split("|")
 
 SUB_ORDERS = """Subtract {b} from {a}.|Subtract {b} from {a}|Take {b} from {a}.|Take {b} from {a}|Take {b} away from {a}.|Take away {b} from {a}.
 Deduct {b} from {a}.|Remove {b} from {a}.|Reduce {a} by {b}.|Decrease {a} by {b}.|Lower {a} by {b}.|Start with {a} and take away {b}.
@@ -57,7 +59,9 @@ Difference of {a} and {b}|Difference between {a} and {b}?|sub({a}, {b})|subtract
 {b} from {a} leaves what?|Give me the difference between {a} and {b}.|Find the difference between {a} and {b}.|Cut {a} by {b}.
 When {b} is subtracted from {a}, what is the difference?|Count {b} down from {a}. Where do you land?
 Let a = {a} and b = {b}. What is a - b?|x is {a} and y is {b}. What is x - y?|The first number is {a}, the second is {b}. Subtract the second from the first.
-Here are two numbers: {a} and {b}. What is the first minus the second?""".replace("\n", "|").split("|")
+Here are two numbers: {a} and {b}. What is the first minus the second?|Knock {b} off {a}.|Take {b} out of {a}.|What is left if {b} is taken out of {a}?|Pull {b} out of {a}. What remains?|{b} off {a}|Drop {b} from {a}.|Strike {b} off {a}.
+What would subtracting {b} from {a} give?|What would I have after taking {b} off {a}?|What do we get by taking {b} off {a}?|Would you subtract {b} from {a}?
+Please take {b} off {a} for me|I want to subtract {b} from {a}. What comes out?|If {b} comes off {a}, what is left?|{a} with {b} off makes how much?""".replace("\n", "|").split("|")
 
 ADD_STORIES = """{n} has {a} {o} and gets {b} more. How many {o} does {n} have now?|{n} has {a} {o} and buys {b} more. How many {o} are there?
 {n} had {a} {o}. Then {m} gave {n} {b} more. How many {o} does {n} have?|There are {a} {o} in a box and {b} in another. How many {o} are there in total?
@@ -157,9 +161,15 @@ def dress(rng, s):
     return s
 
 
+BARE = "{x}|{x}|{x}|{x}|{x}=|{x} =|{x}?|{x} = ?|{x}=?|{x} ?|What is {x}?|what is {x}|Whats {x}".split("|")
+
+
 def question(rng, terms, orders, stories, a, b):
     roll = rng.random()
     sa, sb = str(a), str(b)
+    if rng.random() < 0.15:
+        # The first six terms are the signs and the words plus and minus: what people type first.
+        return rng.choice(BARE).replace("{x}", rng.choice(terms[:6])).replace("{a}", sa).replace("{b}", sb)
     if rng.random() < 0.05:
         sa, sb = in_words(rng, a), in_words(rng, b)
     if roll < 0.56:
