@@ -10,6 +10,10 @@ import (
 	"time"
 )
 
+// tooLong tells what was meant to end at once from what grows faster than its input, which takes many minutes, also on a busy
+// machine with the race detector.
+const tooLong = time.Minute
+
 func kindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -87,7 +91,7 @@ func TestLimits(t *testing.T) {
 		if k := kindOf(err); k != KindLimit && !(name == "nested format" && k == KindRuntime) {
 			t.Errorf("%s: %v; want a limit", name, err)
 		}
-		if d := time.Since(start); d > 5*time.Second {
+		if d := time.Since(start); d > tooLong {
 			t.Errorf("%s: took %v", name, d)
 		}
 	}
@@ -123,7 +127,7 @@ func TestParseTime(t *testing.T) {
 	} {
 		start := time.Now()
 		_, err := Parse(src, Options{})
-		if d := time.Since(start); d > 5*time.Second {
+		if d := time.Since(start); d > tooLong {
 			t.Errorf("%s: took %v for %d bytes (%v)", name, d, len(src), err)
 		}
 	}
