@@ -43,7 +43,10 @@ func (c *prefixCache) acquire(tokens []backend.Token, active []*lane) (seq backe
 	}
 	switch {
 	case source != nil:
-		if seq, err = c.fork(source); err != nil {
+		switch seq, err = c.fork(source); {
+		case errors.Is(err, backend.ErrCacheFull):
+			return c.acquire(tokens, nil) // the prefix is fed again
+		case err != nil:
 			return nil, err
 		}
 	case best >= 0:
@@ -73,7 +76,7 @@ func (c *prefixCache) takeOrFork(i, keep int) backend.Sequence {
 func (c *prefixCache) fork(s backend.Sequence) (backend.Sequence, error) {
 	for {
 		f, err := s.Fork()
-		if err == nil || !errors.Is(err, backend.ErrNoSequence) && !errors.Is(err, backend.ErrCacheFull) || !c.evict() {
+		if err == nil || !errors.Is(err, backend.ErrNoSequence) || !c.evict() {
 			return f, err
 		}
 	}

@@ -15,6 +15,9 @@ type output struct {
 	split  *reasoning.Splitter
 	stop   *reasoning.StopFilter
 	policy reasoning.Visibility
+	format chattemplate.Format
+	// markers says that the splitter looks for the markers strategy's markers.
+	markers bool
 
 	// reasoned and answered say what has come so far, seen or not, and calls holds the ids of the tool calls.
 	reasoned, answered bool
@@ -29,7 +32,7 @@ type output struct {
 
 func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	o := &output{
-		stream: t.out, policy: t.req.Visibility,
+		stream: t.out, policy: t.req.Visibility, format: t.r.Format(), markers: t.strategy == reasoning.StrategyMarkers,
 		keep:     t.req.Visibility == reasoning.VisibilitySummary || t.r.cfg.CallMemory > 0 && len(t.req.Tools) > 0,
 		onAnswer: t.answerBegins,
 	}
@@ -37,21 +40,37 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	var err error
 	o.stop = reasoning.NewStopFilter(t.req.Stop, o.take)
 	auto := t.req.Strategy == "" || t.req.Strategy == reasoning.StrategyAuto
-	markers := t.strategy == reasoning.StrategyMarkers
 	if auto && t.strategy == reasoning.StrategyNative && t.req.Visibility != reasoning.VisibilityNone &&
-		t.r.Format().Family == chattemplate.Harmony {
-		markers, o.onMarkers = true, t.markersFound
+		o.format.Family == chattemplate.Harmony {
+		o.markers, o.onMarkers = true, t.markersFound
 	}
 	tools := make([]string, len(t.req.Tools))
 	for i, tool := range t.req.Tools {
 		tools[i] = tool.Name
 	}
 	o.split, err = reasoning.NewSplitter(reasoning.SplitterConfig{
-		Format: t.r.Format(), Vocab: t.r.model.Vocab(), Start: start, Emit: o.stop.Push,
+		Format: o.format, Vocab: t.r.model.Vocab(), Start: o.start(start), Emit: o.stop.Push,
 		Tools: tools, CallID: func(i int) string { return fmt.Sprintf("call_%016x%02d", random, i) },
-		Markers: markers, Separator: "\n\n", Logprobs: t.req.Logprobs,
+		Markers: o.markers, Separator: "\n\n", Logprobs: t.req.Logprobs,
 	})
 	return o, err
+}
+
+// start says where a splitter starts: where the reasoning is to come between markers, a prompt that skips the model's own
+// has not skipped that.
+func (o *output) start(at chattemplate.Start) chattemplate.Start {
+	if o.markers && o.format.Family != chattemplate.Harmony {
+		return chattemplate.StartTurn
+	}
+	return at
+}
+
+// marked reports whether the text is between markers, not in reasoning of the format's own.
+func (o *output) marked() bool {
+	if !o.markers || o.segment() != reasoning.Reasoning {
+		return false
+	}
+	return o.format.Family != chattemplate.Harmony || o.split.State().Channel == "final"
 }
 
 // push takes a token; sampled is nil for one that was forced.

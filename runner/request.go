@@ -14,7 +14,8 @@ import (
 type Config struct {
 	// ChatTemplate is a Jinja template that replaces the model's own; empty uses the model's, natively for harmony.
 	ChatTemplate string
-	// Clock gives the time shown to models and used for timings; nil means time.Now.
+	// Clock gives the time shown to models and used for timings; nil means time.Now. Clock and Seed are called from
+	// several goroutines at once.
 	Clock func() time.Time
 	// Seed gives a seed for requests without one; nil draws from crypto/rand.
 	Seed func() uint64

@@ -33,7 +33,10 @@ type Runner struct {
 	info     backend.Info
 	cfg      Config
 	template *chattemplate.Template
+	closing  closing
 
+	// using is held for reading while a prompt is made, which needs the model's tokenizer, and for writing by Close.
+	using   sync.RWMutex
 	memory  *callMemory
 	sched   *scheduler
 	queued  atomic.Int64
@@ -71,10 +74,14 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	closing, err := newClosing(model, template)
+	if err != nil {
+		return nil, err
+	}
 	stop, cancel := context.WithCancel(context.Background())
 	r := &Runner{
-		model: model, info: info, cfg: cfg, memory: newCallMemory(cfg.CallMemory), template: template, cancel: cancel, stopped: make(chan struct{}),
-		sched: newScheduler(stop, model, cfg.PrefillChunk, cfg.Logger),
+		model: model, info: info, cfg: cfg, template: template, closing: closing, memory: newCallMemory(cfg.CallMemory),
+		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, cfg.PrefillChunk, cfg.Logger),
 	}
 	go func() {
 		defer close(r.stopped)
@@ -100,6 +107,8 @@ func (r *Runner) Close() error {
 	r.once.Do(func() {
 		r.cancel()
 		<-r.stopped
+		r.using.Lock()
+		defer r.using.Unlock()
 		r.closed = r.model.Close()
 	})
 	return r.closed
@@ -114,7 +123,7 @@ func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.
 		cancel := func() { end(context.Canceled) }
 		defer cancel()
 		defer context.AfterFunc(r.sched.stop, func() { end(ErrClosed) })()
-		t, err := r.newTurn(ctx, req)
+		t, err := r.prepare(ctx, req)
 		if err != nil {
 			yield(reasoning.Event{}, err)
 			return
@@ -147,6 +156,16 @@ func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.
 			}
 		}
 	}
+}
+
+// prepare makes a turn unless the runner is closed.
+func (r *Runner) prepare(ctx context.Context, req Request) (*turn, error) {
+	r.using.RLock()
+	defer r.using.RUnlock()
+	if r.sched.stop.Err() != nil {
+		return nil, ErrClosed
+	}
+	return r.newTurn(ctx, req)
 }
 
 // Validate reports what of a request this runner cannot honour, before anything is rendered or generated.

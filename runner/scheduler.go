@@ -78,7 +78,8 @@ func (s *scheduler) loop() {
 	}
 }
 
-// do runs f between two steps and waits for it; it reports false when the scheduler has stopped.
+// do runs f between two steps and waits for it. It returns ErrClosed when the scheduler has stopped, or the context's
+// cause when that ends first; then f does not run.
 func (s *scheduler) do(ctx context.Context, f func()) error {
 	done := make(chan struct{})
 	select {
@@ -145,12 +146,13 @@ func (s *scheduler) dropCancelled() {
 	}
 }
 
-// admit gives sequences to waiting lanes, first come first served.
+// admit gives sequences to waiting lanes, first come first served. There are never more lanes than a step has tokens, so
+// that each can decode in every step.
 func (s *scheduler) admit() {
 	if s.hold && len(s.active) > 0 {
 		return
 	}
-	for len(s.waiting) > 0 {
+	for len(s.waiting) > 0 && len(s.active) < s.info.BatchSize {
 		l := s.waiting[0]
 		seq, err := s.cache.acquire(l.tokens, s.active)
 		switch {

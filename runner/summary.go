@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"strings"
 
 	"runner/backend"
@@ -33,6 +34,16 @@ func (t *turn) beginSummary() {
 	t.startPass(t.lane.tokens[:t.reasoned], prompt)
 }
 
+// summarizeLate makes good for a summary that no answer or call has started, or says that there is none.
+func (t *turn) summarizeLate() {
+	if t.summarized || !t.output.reasoned || t.req.Visibility != reasoning.VisibilitySummary {
+		return
+	}
+	if t.beginSummary(); !t.summarized {
+		t.output.warn("summary_unavailable", "the reasoning did not come to its end")
+	}
+}
+
 // beginPosthoc starts an explanation of an answer that came without reasoning.
 func (t *turn) beginPosthoc() {
 	tokens := t.lane.tokens
@@ -40,7 +51,9 @@ func (t *turn) beginPosthoc() {
 		tokens = tokens[:len(tokens)-1]
 	}
 	if t.r.Format().Family == chattemplate.Harmony {
-		tokens = append(tokens[:len(tokens):len(tokens)], t.r.template.EndReasoning()[0])
+		if end := t.r.template.EndReasoning()[0]; tokens[len(tokens)-1] != end {
+			tokens = append(tokens[:len(tokens):len(tokens)], end)
+		}
 	}
 	t.result.SummarySource = "posthoc"
 	t.startPass(tokens, reasoning.PosthocV1)
@@ -68,7 +81,8 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 		return
 	}
 	p.split, err = reasoning.NewSplitter(reasoning.SplitterConfig{
-		Format: t.r.Format(), Vocab: t.r.model.Vocab(), Start: chattemplate.StartAnswer, Emit: p.event,
+		Format: t.r.Format(), Vocab: t.r.model.Vocab(), Start: t.output.start(chattemplate.StartAnswer), Emit: p.event,
+		Markers: t.output.markers,
 	})
 	if err != nil {
 		t.output.warn("summary_unavailable", "the summary could not be started")
@@ -90,6 +104,9 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 func (p *summaryPass) started(*lane, int) {}
 
 func (p *summaryPass) accept(l *lane, out *backend.Output) {
+	if p.done {
+		return
+	}
 	p.turn.result.Usage.Summary++
 	p.limit--
 	l.tokens = append(l.tokens, out.Token)
@@ -97,7 +114,8 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 		p.guard.Accept(out.Token)
 	}
 	_ = p.split.Push(out.Token) // a lenient splitter has no errors
-	over := p.split.State().Ended || p.turn.r.model.Vocab().EndsGeneration(out.Token)
+	state := p.split.State()
+	over := state.Ended || state.Segment == reasoning.Header || p.turn.r.model.Vocab().EndsGeneration(out.Token)
 	if !over && (p.limit <= 0 || len(l.tokens) >= p.turn.r.info.ContextSize) {
 		p.turn.output.warn("summary_cut", "the summary reached its token limit and is cut off")
 		over = true
@@ -124,13 +142,22 @@ func (p *summaryPass) finish(l *lane) {
 	if p.done {
 		return
 	}
-	l.done, p.done = true, true
+	l.done = true
+	p.end("the model gave no summary", false)
+}
+
+// end closes the summary, and the turn if only the summary was left. why is the warning where there is no summary, or where
+// what there is broke off.
+func (p *summaryPass) end(why string, broke bool) {
+	p.done = true
 	_ = p.split.Finish()
 	if p.opened {
 		p.turn.output.send(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Summary})
 	} else {
 		p.turn.result.SummarySource = ""
-		p.turn.output.warn("summary_unavailable", "the model gave no summary")
+	}
+	if !p.opened || broke {
+		p.turn.output.warn("summary_unavailable", why)
 	}
 	if p.turn.mainDone {
 		p.turn.done()
@@ -144,14 +171,10 @@ func (p *summaryPass) failed(l *lane, err error) {
 	if p.done {
 		return
 	}
-	p.done = true
-	if p.turn.ctx.Err() != nil {
+	if p.turn.ctx.Err() != nil || errors.Is(err, ErrClosed) {
+		p.done = true
 		p.turn.failed(&p.turn.lane, err)
 		return
 	}
-	p.turn.result.SummarySource = ""
-	p.turn.output.warn("summary_unavailable", "the summary pass failed")
-	if p.turn.mainDone {
-		p.turn.done()
-	}
+	p.end("the summary pass failed", true)
 }

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"runner/backend"
@@ -25,7 +26,6 @@ type turn struct {
 	prompt  int // tokens of the prompt
 	limit   int // most tokens to generate
 	reserve int // of these, kept for the answer
-	closing int // tokens that closing the reasoning takes, which count against the context alone
 	output  *output
 	// header keeps the next header to an answer or a call; nil when the model is free to reason.
 	header *header
@@ -55,6 +55,8 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 	}
 	t := &turn{r: r, ctx: ctx, req: req, out: newStream(), asked: r.cfg.Clock()}
 	t.strategy, _ = r.strategy(&req)
+	// The run may outlive its reader by a step, and with it what the caller may change again.
+	t.req.Stop, t.req.Sampling.Bias = slices.Clone(req.Stop), slices.Clone(req.Sampling.Bias)
 	req.Messages = r.memory.restore(req.Messages)
 	if req.Seed != nil {
 		t.seed = *req.Seed
@@ -88,14 +90,12 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 		return nil, &PromptTooLongError{Tokens: len(p.Tokens), Context: r.info.ContextSize}
 	}
 	t.prompt = len(p.Tokens)
-	if err := t.setLimits(); err != nil {
-		return nil, err
-	}
+	t.setLimits()
 	t.output, err = newOutput(t, p.Start)
 	if err != nil {
 		return nil, err
 	}
-	t.lane = lane{ctx: ctx, owner: t, sampling: req.Sampling}
+	t.lane = lane{ctx: ctx, owner: t, sampling: t.req.Sampling}
 	t.lane.tokens = append(make([]backend.Token, 0, min(t.prompt+t.limit, t.prompt+4096)+smallRun), p.Tokens...)
 	if !req.Logprobs {
 		t.lane.sampling.TopLogprobs = -1
@@ -118,12 +118,7 @@ func (t *turn) skipReasoning(p *chattemplate.Prompt) error {
 	return nil
 }
 
-func (t *turn) setLimits() error {
-	words, err := t.r.model.Tokenize(nil, reasoning.BudgetV1)
-	if err != nil {
-		return err
-	}
-	t.closing = len(words) + len(t.r.template.EndReasoning()) + len(t.r.template.OpenAnswer(chattemplate.StartTurn))
+func (t *turn) setLimits() {
 	t.limit = t.r.info.ContextSize - t.prompt
 	if t.req.MaxTokens > 0 {
 		t.limit = min(t.limit, t.req.MaxTokens)
@@ -135,7 +130,6 @@ func (t *turn) setLimits() error {
 	default:
 		t.reserve = min(t.limit/4, 1024)
 	}
-	return nil
 }
 
 // withInstruction returns messages with text at the end of the system prompt.
@@ -187,7 +181,8 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 	tok := out.Token
 	before := t.output.segment()
 	t.count(before)
-	if before == reasoning.Reasoning && t.r.model.Vocab().EndsGeneration(tok) && !t.rescued {
+	if before == reasoning.Reasoning && t.r.model.Vocab().EndsGeneration(tok) && !t.rescued &&
+		t.result.Usage.Completion < t.limit {
 		t.rescued = true
 		t.output.warn("answer_forced", "the model ended its turn inside its reasoning; it was taken on to an answer")
 		t.closeReasoning(l, "")
@@ -229,11 +224,10 @@ func (t *turn) count(s reasoning.Segment) {
 // finished ends the main sequence when its last token says so: a stop string, the end of the turn, the end of an answer
 // or a call even where the model does not end its turn with it, or a limit.
 func (t *turn) finished(l *lane, tok backend.Token, before, after reasoning.Segment) bool {
-	stop, stopped := t.output.stop.Matched()
+	_, stopped := t.output.stop.Matched()
 	over := after == reasoning.Header && (before == reasoning.Answer || before == reasoning.ToolCall)
 	switch {
 	case stopped:
-		t.result.Detail, t.result.StopString = reasoning.DetailStopString, stop
 		t.finish(l, reasoning.FinishStop)
 	case over || t.r.model.Vocab().EndsGeneration(tok):
 		if len(t.output.calls) > 0 {
@@ -257,7 +251,7 @@ func (t *turn) limitReasoning(l *lane) {
 	switch {
 	case t.req.Budget > 0 && u.Reasoning >= t.req.Budget:
 		t.closeReasoning(l, reasoning.DetailReasoningBudget)
-	case t.reserve > 0 && (u.Completion >= t.limit-t.reserve || len(l.tokens)+t.closing+t.reserve >= t.r.info.ContextSize):
+	case t.reserve > 0 && (u.Completion >= t.limit-t.reserve || len(l.tokens)+t.r.closing.cost+t.reserve >= t.r.info.ContextSize):
 		t.closeReasoning(l, reasoning.DetailAnswerReserve)
 	}
 }
@@ -267,9 +261,14 @@ func (t *turn) limitReasoning(l *lane) {
 func (t *turn) closeReasoning(l *lane, detail string) {
 	if detail != "" {
 		t.closed = detail
-		if words, err := t.r.model.Tokenize(nil, reasoning.BudgetV1); err == nil {
-			l.tokens = append(l.tokens, words...)
-		}
+		l.tokens = append(l.tokens, t.r.closing.words...)
+	}
+	if t.output.marked() {
+		t.force(l, t.r.closing.marker)
+	}
+	if t.output.segment() != reasoning.Reasoning {
+		t.reasoned = len(l.tokens)
+		return
 	}
 	t.force(l, t.r.template.EndReasoning())
 	t.reasoned = len(l.tokens)
@@ -355,6 +354,11 @@ func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 		return
 	}
 	l.done, t.mainDone = true, true
+	t.output.finish()
+	if stop, ok := t.output.stop.Matched(); ok {
+		reason = reasoning.FinishStop
+		t.result.Detail, t.result.StopString = reasoning.DetailStopString, stop
+	}
 	t.result.Finish = reason
 	if t.result.Detail == "" {
 		t.result.Detail = t.closed
@@ -366,7 +370,7 @@ func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 	if !t.first.IsZero() {
 		t.result.Timing.Decode = end.Sub(t.first)
 	}
-	t.output.finish()
+	t.summarizeLate()
 	t.fallBack()
 	if t.pass == nil || t.pass.done {
 		t.done()
