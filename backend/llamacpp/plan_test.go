@@ -49,7 +49,7 @@ func TestHeaderShape(t *testing.T) {
 		t.Errorf("shape %+v", s)
 	}
 	m := openModel(t, writeModel(t, random.Config{Layers: 3}), backend.Config{})
-	if int64(s.weights) != m.Info().Bytes {
+	if s.weights != m.Info().Bytes {
 		t.Errorf("the header says %d bytes of weights, the engine %d", s.weights, m.Info().Bytes)
 	}
 }
