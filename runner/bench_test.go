@@ -1,0 +1,117 @@
+package runner
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+
+	"runner/backend"
+	"runner/backend/fake"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+// endless is a script that opens channel and then says words until a limit ends it. It allocates nothing.
+func endless(v *backend.Vocab, channel string) fake.Script {
+	ids := fake.Encode(v, "<|start|>assistant<|channel|>"+channel+"<|message|>")
+	words := fake.Encode(v, " and that was it\n so the answer is 12 🙂 é")
+	return func(tokens []backend.Token) backend.Token {
+		last := tokens[len(tokens)-1]
+		for i := 1; i+1 < len(ids); i++ {
+			if last == ids[i] {
+				return ids[i+1]
+			}
+		}
+		return words[len(tokens)%len(words)]
+	}
+}
+
+// decodeCases are ways to decode that must not cost memory per token; only log probabilities, which are handed out, may.
+var decodeCases = []struct {
+	name, channel string
+	change        func(*Request)
+}{
+	{"answer", "final", func(*Request) {}},
+	{"hidden", "analysis", func(*Request) {}},
+	{"full", "analysis", func(r *Request) { r.Visibility = reasoning.VisibilityFull }},
+	{"summary", "final", func(r *Request) { r.Visibility = reasoning.VisibilitySummary }},
+	{"stop", "final", func(r *Request) { r.Stop = []string{" and then", "the answer was"} }},
+	{"tools", "final", func(r *Request) { r.Tools, r.Effort = addTool, chattemplate.EffortNone }},
+	{"sampled", "final", func(r *Request) { r.Sampling = backend.Sampling{Temperature: 1, TopP: 0.9} }},
+}
+
+func decodeRunner(tb testing.TB, channel string) *Runner {
+	tb.Helper()
+	v := fake.Harmony()
+	r, err := New(fake.New(fake.Config{Vocab: v, Script: endless(v, channel), ContextSize: 16384}), Config{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { r.Close() })
+	return r
+}
+
+// decode generates n tokens and reads all events.
+func decode(tb testing.TB, r *Runner, change func(*Request), n int) {
+	req := user("go on")
+	change(&req)
+	req.MaxTokens, req.AnswerReserve = n, -1
+	for e, err := range r.Generate(tb.Context(), req) {
+		if err != nil {
+			tb.Error(err)
+		}
+		if e.Kind == reasoning.Done && e.Result.Usage.Completion != n {
+			tb.Errorf("%d tokens, want %d", e.Result.Usage.Completion, n)
+		}
+	}
+}
+
+// BenchmarkDecode measures one token, from the scheduler to the reader, with the fake model's own time in it.
+func BenchmarkDecode(b *testing.B) {
+	logprobs := decodeCases[0]
+	logprobs.name, logprobs.change = "logprobs", func(r *Request) { r.Logprobs, r.Sampling.TopLogprobs = true, 5 }
+	for _, c := range append(decodeCases[:len(decodeCases):len(decodeCases)], logprobs) {
+		b.Run(c.name, func(b *testing.B) {
+			r := decodeRunner(b, c.channel)
+			b.ReportAllocs()
+			for n := b.N; n > 0; n -= 8192 {
+				decode(b, r, c.change, min(n, 8192))
+			}
+		})
+	}
+	b.Run("together", func(b *testing.B) {
+		r := decodeRunner(b, "final")
+		b.ReportAllocs()
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() {
+				for n := (b.N + i) / 4; n > 0; n -= 8192 {
+					decode(b, r, func(*Request) {}, min(n, 8192))
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// TestDecodingAllocatesNothingPerToken compares a long run with a short one, so that what a request costs once does not count.
+func TestDecodingAllocatesNothingPerToken(t *testing.T) {
+	const short, long = 512, 8192
+	for _, c := range decodeCases {
+		r := decodeRunner(t, c.channel)
+		mallocs := func(n int) float64 {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			decode(t, r, c.change, n)
+			runtime.ReadMemStats(&after)
+			return float64(after.Mallocs - before.Mallocs)
+		}
+		mallocs(long) // grows what is kept
+		// Slices that double and text between tokens' pieces cost a little; one allocation per token would be 1.
+		if per := (mallocs(long) - mallocs(short)) / (long - short); per > 0.05 {
+			t.Errorf("%s: %.3f allocations per token", c.name, per)
+		} else {
+			t.Logf("%s: %.4f allocations per token", c.name, per)
+		}
+	}
+}
