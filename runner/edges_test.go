@@ -380,3 +380,17 @@ func TestNobodyStarvesInSmallBatches(t *testing.T) {
 		}
 	}
 }
+
+func TestEmptyReasoningIsNotSummarized(t *testing.T) {
+	f := start(t, fake.Config{}, Config{},
+		fake.Reply{After: ask("2+2?"), Say: think("", "four")},
+		summaryReply(reasoning.SummaryConciseV1, strings.Repeat("I thought nothing. ", 5)),
+		summaryReply(reasoning.PosthocV1, "It follows by adding."))
+	req := user("2+2?")
+	req.Visibility = reasoning.VisibilitySummary
+	g := f.must(t, req)
+	g.want(t, reasoning.Summary, "It follows by adding.")
+	if g.result.SummarySource != "posthoc" || !g.result.ReasoningUnavailable {
+		t.Errorf("%+v", g.result)
+	}
+}

@@ -21,9 +21,9 @@ type summaryPass struct {
 	done   bool
 }
 
-// beginSummary starts the summary of the reasoning so far, once, if one was asked for.
+// beginSummary starts the summary of the reasoning so far, once, if one was asked for and there is something to summarize.
 func (t *turn) beginSummary() {
-	if t.summarized || t.req.Visibility != reasoning.VisibilitySummary || t.reasoned == 0 {
+	if t.summarized || t.req.Visibility != reasoning.VisibilitySummary || t.reasoned == 0 || !t.output.reasoned {
 		return
 	}
 	prompt := reasoning.SummaryConciseV1
