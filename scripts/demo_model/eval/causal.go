@@ -20,7 +20,7 @@ func causal(ctx context.Context, e *evaluation) error {
 		return err
 	}
 	fmt.Println("\n| effort | stated result changed: answer follows | every mention changed: answer follows | ones digit changed mid-way: answer follows |\n|---|---|---|---|")
-	for _, effort := range efforts {
+	for _, effort := range e.efforts {
 		list := spread(e.skill("add", "subtract"), 200)
 		replies, err := e.each(ctx, list, func(q question) runner.Request {
 			return runner.Request{Messages: one(q.Question), Visibility: reasoning.VisibilityFull, Effort: effort}

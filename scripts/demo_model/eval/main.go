@@ -21,6 +21,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/llamacpp"
+	"runner/chattemplate"
 	"runner/runner"
 )
 
@@ -36,6 +37,7 @@ func main() {
 	limit := flag.Int("limit", 0, "use only the first `n` questions of each skill")
 	threads := flag.Int("threads", 0, "compute threads; 0 is one per physical core")
 	only := flag.String("tables", strings.Join(tableNames(), ","), "comma-separated `tables` to measure")
+	levels := flag.String("efforts", "low,medium,high", "comma-separated `efforts` to measure at")
 	reference := flag.String("probe", "", "compare with this reference `file` instead")
 	verbose := flag.Bool("verbose", false, "print every wrong answer")
 	flag.Parse()
@@ -44,14 +46,14 @@ func main() {
 	if *model == "" {
 		*model = filepath.Join(filepath.Dir(filepath.Dir(*questions)), "demo.gguf")
 	}
-	if err := run(ctx, *model, *questions, *reference, *only, *limit, *threads, *verbose); err != nil {
+	if err := run(ctx, *model, *questions, *reference, *only, *levels, *limit, *threads, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "eval:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, model, questions, reference, only string, limit, threads int, verbose bool) error {
-	m, err := llamacpp.Open(ctx, model, backend.Config{ContextSize: 4096, Sequences: 8, Threads: threads})
+func run(ctx context.Context, model, questions, reference, only, levels string, limit, threads int, verbose bool) error {
+	m, err := llamacpp.Open(ctx, model, backend.Config{ContextSize: 4096, Sequences: 16, CacheTokens: 16384, Threads: threads})
 	if err != nil {
 		return err
 	}
@@ -75,6 +77,9 @@ func run(ctx context.Context, model, questions, reference, only string, limit, t
 	}
 	defer bare.Close()
 	e := &evaluation{runner: r, model: bare, questions: list, verbose: verbose}
+	for name := range strings.SplitSeq(levels, ",") {
+		e.efforts = append(e.efforts, chattemplate.Effort(name))
+	}
 	wanted := strings.Split(only, ",")
 	for _, t := range tables {
 		if slices.Contains(wanted, t.name) {

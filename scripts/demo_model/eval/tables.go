@@ -22,6 +22,7 @@ type evaluation struct {
 	runner    *runner.Runner
 	model     backend.Model // another instance than the runner's
 	questions []question
+	efforts   []chattemplate.Effort
 	verbose   bool
 }
 
@@ -64,7 +65,7 @@ func (e *evaluation) each(ctx context.Context, list []question, request func(que
 	replies, errs := make([]reply, len(list)), make([]error, len(list))
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range 4 {
+	for range 8 {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(list); i = int(next.Add(1)) - 1 {
 				replies[i], errs[i] = e.ask(ctx, request(list[i]))
@@ -151,7 +152,7 @@ func median(x []int) int {
 // accuracy asks every question at every effort and compares answers and lengths.
 func accuracy(ctx context.Context, e *evaluation) error {
 	fmt.Println("\n| effort | addition | subtraction | anything else | median reasoning tokens: all, addition, subtraction, else |\n|---|---|---|---|---|")
-	for _, effort := range efforts {
+	for _, effort := range e.efforts {
 		var cells []string
 		var lengths []int
 		medians := ""
@@ -186,7 +187,7 @@ func accuracy(ctx context.Context, e *evaluation) error {
 func summaries(ctx context.Context, e *evaluation) error {
 	fmt.Println("\n| effort | form | holds the result | at most 40% of the reasoning (characters) | no run of more than 12 words | median share |\n|---|---|---|---|---|---|")
 	list := append(first(e.skill("add"), 100), append(first(e.skill("subtract"), 100), first(e.skill("other"), 50)...)...)
-	for _, effort := range efforts {
+	for _, effort := range e.efforts {
 		full, err := e.each(ctx, list, func(q question) runner.Request {
 			return runner.Request{Messages: one(q.Question), Visibility: reasoning.VisibilityFull, Effort: effort}
 		})

@@ -5,8 +5,9 @@ from .phrasing import add_question, subtract_question
 
 LABELS = ("Ones", "Tens", "Hundreds", "Thousands")
 
-# The few digits that take arithmetic weigh more in the loss than the words and copies around them.
+# The few tokens that take arithmetic, and the operands' digits, weigh more in the loss than the words around them.
 HARD = 5.0
+COPY = 3.0
 
 
 def held_out(a, b):
@@ -52,6 +53,12 @@ class Chain:
             d = (d + self.rng.randrange(1, 10)) % 10
         self.parts.append((str(d), 0.0 if planted else HARD))
         return d
+
+    def task(self, before, x, between, y, after):
+        """Writes the two operands as they were read from the question."""
+        for text, digits_of in ((before, x), (between, y), (after, "")):
+            self.say(text)
+            self.parts += [(d, COPY) for d in str(digits_of)]
 
     def hard(self, token):
         """Writes a token at which something is decided: whether a column goes over ten, or needs to borrow."""
@@ -147,11 +154,11 @@ def addition(rng, a, b, effort, slip):
     at, wrong = pick_slip(rng, width, slip)
     c = Chain(rng, at)
     if effort == "low":
-        c.say(f"I add {a} and {b} column by column:")
+        c.task("I add ", a, " and ", b, " column by column:")
     elif effort == "medium":
-        c.say(f"The task is to add {a} and {b}. I go column by column, from the right.")
+        c.task("The task is to add ", a, " and ", b, ". I go column by column, from the right.")
     else:
-        c.say(f"The task is to add {a} and {b}. I go column by column, from the right, and then check the sum.")
+        c.task("The task is to add ", a, " and ", b, ". I go column by column, from the right, and then check the sum.")
     n = add_columns(c, a, b, effort)
     told = misstate(rng, n) if wrong else n
     if effort == "low":
@@ -185,12 +192,12 @@ def subtraction(rng, a, b, effort, slip):
     at, wrong = pick_slip(rng, width, slip)
     c = Chain(rng, at)
     if effort == "low":
-        c.say(f"I take {b} from {a}. ")
+        c.task("I take ", b, " from ", a, ". ")
     elif effort == "medium":
-        c.say(f"The task is to take {b} from {a}. I go column by column, from the right. Compared from the left: ")
+        c.task("The task is to take ", b, " from ", a, ". I go column by column, from the right. Compared from the left: ")
     else:
-        c.say(f"The task is to take {b} from {a}. I go column by column, from the right, and then check the difference. "
-              f"Compared from the left: ")
+        c.task("The task is to take ", b, " from ", a, ". I go column by column, from the right, and then check the difference. "
+               "Compared from the left: ")
     compare(c, a, b)
     if effort == "low":
         c.say(f", so {big}-{small}" + (" with a minus:" if sign else ":"))
