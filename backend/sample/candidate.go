@@ -8,7 +8,7 @@ import (
 
 // candidate is a token that may be drawn.
 type candidate struct {
-	key    float32 // what candidates are ordered by: the logit, but for a moment inside typical
+	key    float32 // what candidates are ordered by: the logit, but for a moment inside selectTypical
 	weight float32 // proportional to the probability
 	id     backend.Token
 }
@@ -98,31 +98,32 @@ func weigh(c []candidate, scale float32) float64 {
 	return total
 }
 
-// typical keeps the candidates whose information content is closest to the distribution's entropy, as many as it takes
-// to reach the mass p (Meister et al. 2022).
-func typical(c []candidate, p float32, logits []float32) []candidate {
-	total := totalWeight(c)
-	most := float32(math.Inf(-1))
+// mean returns the candidates' mean logit under their weights, and the sum of the weights.
+func mean(c []candidate) (mean, total float64) {
+	sum := 0.0
 	for i := range c {
-		most = max(most, logits[c[i].id])
+		w := float64(c[i].weight)
+		total += w
+		sum += w * float64(c[i].key)
 	}
-	logZ := math.Log(total)
-	entropy := 0.0
+	return sum / total, total
+}
+
+// selectTypical keeps the candidates whose information content is closest to the distribution's entropy, as many as it takes
+// to reach the mass target (Meister et al. 2022). A token's information is logZ less its logit and the entropy is the mean of
+// that, so the two are as far apart as the logit is from the mean logit.
+func selectTypical(c []candidate, mean, target float64, logits []float32) []candidate {
 	for i := range c {
-		if w := float64(c[i].weight); w > 0 {
-			entropy += w / total * (logZ - float64(logits[c[i].id]-most))
-		}
+		c[i].key = -distance(c[i].key, mean)
 	}
-	for i := range c {
-		information := logZ - float64(logits[c[i].id]-most)
-		c[i].key = -float32(math.Abs(information - entropy))
-	}
-	c = c[:selectWeight(c, float64(p)*total)]
+	c = c[:selectWeight(c, target)]
 	for i := range c {
 		c[i].key = logits[c[i].id]
 	}
 	return c
 }
+
+func distance(logit float32, mean float64) float32 { return float32(math.Abs(float64(logit) - mean)) }
 
 // minP keeps the candidates that have at least the part p of the largest weight.
 func minP(c []candidate, p float32) []candidate {

@@ -149,7 +149,7 @@ func (s *Sampler) choose(logits []float32, p *backend.Sampling, seq []backend.To
 		s.cands = s.cands[:k]
 	}
 	weigh(s.cands, 1)
-	s.filter(p, p.TopP, logits)
+	s.filter(p, logits)
 	return pick(s.cands, p.Temperature, uniform(p.Seed, len(seq), 1)), nil
 }
 
@@ -170,24 +170,24 @@ func (s *Sampler) greedy(logits []float32, c backend.Constraint) (backend.Token,
 // then everything is a candidate, and draw says so.
 func (s *Sampler) draw(logits []float32, p *backend.Sampling, position int) (t backend.Token, everything bool) {
 	u := uniform(p.Seed, position, 0)
-	topP := p.TopP
+	left := *p // the filters still to be applied
 	switch {
 	case p.TopK > 0 && p.TopK < s.n:
 		s.cands = s.scan.topK(s.cands[:0], logits, p.TopK)
 		weigh(s.cands, 1)
 	case active(p.TypicalP):
-		s.cands = s.scan.above(s.cands[:0], logits, -math.MaxFloat32)
-		weigh(s.cands, 1)
-	case active(topP):
-		s.cands = s.nucleus(logits, topP)
-		topP = 1
+		s.cands = s.typical(logits, p.TypicalP)
+		left.TypicalP = 1
+	case active(p.TopP):
+		s.cands = s.nucleus(logits, p.TopP)
+		left.TopP = 1
 	case p.MinP > 0:
 		s.cands = s.scan.above(s.cands[:0], logits, s.scan.max+float32(math.Log(float64(p.MinP))))
 		return pick(s.cands, p.Temperature, u), false
 	default:
 		return s.scan.draw(logits, inverse(p.Temperature), u), true
 	}
-	s.filter(p, topP, logits)
+	s.filter(&left, logits)
 	return pick(s.cands, p.Temperature, u), false
 }
 
@@ -195,28 +195,53 @@ func (s *Sampler) draw(logits []float32, p *backend.Sampling, position int) (t b
 func (s *Sampler) nucleus(logits []float32, p float32) []candidate {
 	target := float64(p) * s.scan.sum(logits, 1)
 	for depth := float32(2); ; depth *= 2 {
-		all := depth > 64
-		bound := s.scan.max - depth
-		if all {
-			bound = -math.MaxFloat32
-		}
-		c := s.scan.above(s.cands[:0], logits, bound)
+		c, all := s.gather(logits, s.scan.max, depth)
 		if total := weigh(c, 1); total >= target || all {
 			return c[:selectWeight(c, target)]
 		}
-		s.cands = c
 	}
+}
+
+// typical gathers the tokens that are the most typical of the whole distribution and together have the probability p.
+func (s *Sampler) typical(logits []float32, p float32) []candidate {
+	mean, total := s.scan.mean(logits)
+	target := float64(p) * total
+	for depth := float32(2); ; depth *= 2 {
+		c, all := s.gather(logits, float32(mean), depth)
+		weigh(c, 1)
+		near := 0.0 // the mass within depth of the mean, all of which is gathered
+		for i := range c {
+			if distance(c[i].key, mean) < depth {
+				near += float64(c[i].weight)
+			}
+		}
+		if near >= target || all {
+			return selectTypical(c, mean, target, logits)
+		}
+	}
+}
+
+// gather returns the tokens whose logit is at most depth below from, or everything above minus infinity for a depth beyond
+// which nothing has weight, and says that it did.
+func (s *Sampler) gather(logits []float32, from, depth float32) (c []candidate, all bool) {
+	bound := from - depth
+	if all = depth > 64; all {
+		bound = -math.MaxFloat32
+	}
+	s.cands = s.scan.above(s.cands[:0], logits, bound)
+	return s.cands, all
 }
 
 // filter applies typical, top-p and min-p to the weighted candidates, each to what the one before left. At least one
 // candidate stays.
-func (s *Sampler) filter(p *backend.Sampling, topP float32, logits []float32) {
+func (s *Sampler) filter(p *backend.Sampling, logits []float32) {
 	c := s.cands
 	if active(p.TypicalP) {
-		c = typical(c, p.TypicalP, logits)
+		m, total := mean(c)
+		c = selectTypical(c, m, float64(p.TypicalP)*total, logits)
 	}
-	if active(topP) {
-		c = c[:selectWeight(c, float64(topP)*totalWeight(c))]
+	if active(p.TopP) {
+		c = c[:selectWeight(c, float64(p.TopP)*totalWeight(c))]
 	}
 	if p.MinP > 0 {
 		c = minP(c, p.MinP)

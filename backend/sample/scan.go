@@ -82,6 +82,23 @@ func (s *scan) sum(logits []float32, scale float32) float64 {
 	return s.total
 }
 
+// mean is the mean logit of the whole distribution, and total the sum of exp(logit-max).
+func (s *scan) mean(logits []float32) (mean, total float64) {
+	sum := 0.0
+	for i, m := range s.maxs {
+		if exp(m-s.max, 1) == 0 {
+			continue
+		}
+		for _, v := range s.block(logits, i) {
+			if w := exp(v-s.max, 1); w > 0 { // no product of 0 and minus infinity
+				total += float64(w)
+				sum += float64(w) * float64(v)
+			}
+		}
+	}
+	return sum / total, total
+}
+
 func (s *scan) block(logits []float32, i int) []float32 {
 	return logits[i*blockSize : min((i+1)*blockSize, len(logits))]
 }
