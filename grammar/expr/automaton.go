@@ -1,0 +1,377 @@
+package expr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+)
+
+// ErrTooComplex is returned where a language would take more states than allowed.
+var ErrTooComplex = errors.New("too many states")
+
+// MaxCounted is the largest lower bound that [Set.Counted] takes, in characters.
+const MaxCounted = 4096
+
+// Automaton is a deterministic automaton over bytes without dead states: every state leads to an accepting one. It is
+// immutable and may be shared by any number of sets.
+type Automaton struct {
+	class   [256]uint8
+	classes int
+	next    []int32 // state*classes + class; -1 where there is none
+	accept  []bool
+	end     []bool // a character ends on entering the state
+	loose   []bool // an edge leaves the state
+	start   int32
+	// lengths is worked out when it is first needed, and again when more is needed.
+	lengths atomic.Pointer[lengths]
+}
+
+// lengths tells how many characters can complete a text: row q has bit k set if k can from state q, for k up to limit.
+type lengths struct {
+	limit int
+	rows  [][]uint64
+}
+
+// IsEmpty reports whether no text is accepted.
+func (a *Automaton) IsEmpty() bool { return len(a.accept) == 0 }
+
+// States returns the number of states.
+func (a *Automaton) States() int { return len(a.accept) }
+
+func (a *Automaton) step(q int32, b byte) int32 {
+	return a.next[int(q)*a.classes+int(a.class[b])]
+}
+
+func (a *Automaton) accepts(q int32) bool { return a.accept[q] }
+
+func (a *Automaton) ends(q int32) bool { return a.end != nil && a.end[q] }
+
+// final reports whether q accepts and nothing can follow.
+func (a *Automaton) final(q int32) bool { return a.accept[q] && !a.loose[q] }
+
+// reaches reports whether lo to hi more characters can complete a text from q; hi < 0 is no bound. measure must have been
+// called for lo or more.
+func (a *Automaton) reaches(q, lo, hi int32) bool {
+	// A text of more than lo+States() characters goes through a cycle that can be left out, so none needs to be looked for.
+	if far := lo + int32(a.States()); hi < 0 || hi > far {
+		hi = far
+	}
+	row := a.lengths.Load().rows[q]
+	for w := lo / 64; w <= hi/64 && int(w) < len(row); w++ {
+		bits := row[w]
+		if w == lo/64 {
+			bits &= ^uint64(0) << (lo % 64)
+		}
+		if w == hi/64 && hi%64 != 63 {
+			bits &= 1<<(hi%64+1) - 1
+		}
+		if bits != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// LengthRange returns the least number of characters of a text, and the largest or -1 where there is no bound. Without
+// characters, or for the empty language, both are 0.
+func (a *Automaton) LengthRange() (least, most int) {
+	n := a.States()
+	if n == 0 || a.end == nil {
+		return 0, 0
+	}
+	a.measure(n)
+	least = -1
+	row := a.lengths.Load().rows[a.start]
+	for k := range min(64*len(row), 2*n+1) {
+		if row[k/64]>>(k%64)&1 == 0 {
+			continue
+		}
+		if least < 0 {
+			least = k
+		}
+		if k >= n {
+			return least, -1
+		}
+		most = k
+	}
+	return least, most
+}
+
+// Determinize explores the expression that build returns, which may hold And and Not, and returns the automaton of its
+// language without dead states. It fails with [ErrTooComplex] when there are more than maxStates states before trimming.
+func Determinize(ctx context.Context, build func(*Set) ID, maxStates int) (*Automaton, error) {
+	return determinize(ctx, build, nil, maxStates)
+}
+
+// DeterminizeText is Determinize for texts that are made of characters: char is the expression of one, and no character is
+// the beginning of another. Texts that are not made of them are not in the language. The automaton can be used with [Set.Counted].
+func DeterminizeText(ctx context.Context, build, char func(*Set) ID, maxStates int) (*Automaton, error) {
+	return determinize(ctx, build, char, maxStates)
+}
+
+// pair is a state while exploring: what is left of the text and of the characters.
+type pair struct{ text, chars ID }
+
+func determinize(ctx context.Context, build, char func(*Set) ID, maxStates int) (*Automaton, error) {
+	s := NewSet()
+	root := pair{text: build(s), chars: Epsilon}
+	if char != nil {
+		root.chars = s.Star(char(s))
+	}
+	a := &Automaton{}
+	classes := s.byteClasses(a, root)
+	index := map[pair]int32{root: 0}
+	states := []pair{root}
+	if root.text == Empty {
+		return a, nil
+	}
+	for i := 0; i < len(states); i++ {
+		if i%64 == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
+		from := states[i]
+		for _, b := range classes {
+			to := pair{text: s.Derive(from.text, b), chars: Epsilon}
+			if char != nil {
+				to.chars = s.Derive(from.chars, b)
+			}
+			if to.text == Empty || to.chars == Empty {
+				a.next = append(a.next, -1)
+				continue
+			}
+			j, ok := index[to]
+			if !ok {
+				if len(states) >= maxStates {
+					return nil, fmt.Errorf("%w: more than %d", ErrTooComplex, maxStates)
+				}
+				j = int32(len(states))
+				index[to] = j
+				states = append(states, to)
+			}
+			a.next = append(a.next, j)
+		}
+	}
+	for _, p := range states {
+		whole := char == nil || p.chars == root.chars
+		a.accept = append(a.accept, whole && s.Nullable(p.text))
+		if char != nil {
+			a.end = append(a.end, whole)
+		}
+	}
+	a.trim()
+	return a, nil
+}
+
+// byteClasses puts bytes that no expression reachable from root tells apart into one class, and returns a byte of each.
+func (s *Set) byteClasses(a *Automaton, root pair) []byte {
+	seen := map[ID]bool{}
+	var walk func(ID)
+	split := map[uint8]uint8{}
+	a.classes = 1
+	cut := func(b *ByteSet) {
+		clear(split)
+		for i := range 256 {
+			if !b.Has(byte(i)) {
+				continue
+			}
+			c := a.class[i]
+			to, ok := split[c]
+			if !ok {
+				to = uint8(a.classes)
+				a.classes++
+				split[c] = to
+			}
+			a.class[i] = to
+		}
+		// A class all of whose bytes moved leaves its number unused; renumber.
+		var number [256]int
+		a.classes = 0
+		for i := range 256 {
+			if c := a.class[i]; number[c] == 0 {
+				a.classes++
+				number[c] = a.classes
+			}
+		}
+		for i := range 256 {
+			a.class[i] = uint8(number[a.class[i]] - 1)
+		}
+	}
+	var single ByteSet
+	walk = func(id ID) {
+		if seen[id] {
+			return
+		}
+		seen[id] = true
+		n := s.nodes[id]
+		switch n.kind {
+		case byteKind:
+			cut(&s.sets[n.a])
+		case concatKind:
+			walk(ID(n.a))
+			walk(ID(n.b))
+		case unionKind, andKind:
+			for i := n.a; i < n.a+n.b; i++ {
+				walk(s.lists[i])
+			}
+		case repeatKind, notKind:
+			walk(ID(n.a))
+		case wordsKind:
+			for _, w := range s.words[n.a].list[n.lo:n.hi] {
+				for i := range len(w) {
+					single.Add(w[i])
+				}
+			}
+		case ruleKind:
+			walk(s.body(n.a))
+		case dfaKind, countedKind:
+			b := s.automata[n.a]
+			for c := range b.classes {
+				var set ByteSet
+				for i := range 256 {
+					if b.class[i] == uint8(c) {
+						set.Add(byte(i))
+					}
+				}
+				cut(&set)
+			}
+		}
+	}
+	walk(root.text)
+	walk(root.chars)
+	for i := range 256 {
+		if single.Has(byte(i)) {
+			one := ByteRange(byte(i), byte(i))
+			cut(&one)
+		}
+	}
+	first := make([]byte, a.classes)
+	for i := 255; i >= 0; i-- {
+		first[a.class[i]] = byte(i)
+	}
+	return first
+}
+
+// trim drops the states from which no accepting one is reached.
+func (a *Automaton) trim() {
+	n := len(a.accept)
+	back := make([][]int32, n)
+	for q := range n {
+		for _, to := range a.next[q*a.classes : (q+1)*a.classes] {
+			if to >= 0 {
+				back[to] = append(back[to], int32(q))
+			}
+		}
+	}
+	number := make([]int32, n)
+	var queue []int32
+	for q := range n {
+		number[q] = -1
+		if a.accept[q] {
+			number[q] = 0
+			queue = append(queue, int32(q))
+		}
+	}
+	for len(queue) > 0 {
+		q := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		for _, p := range back[q] {
+			if number[p] < 0 {
+				number[p] = 0
+				queue = append(queue, p)
+			}
+		}
+	}
+	kept := int32(0)
+	for q := range n {
+		if number[q] >= 0 {
+			number[q] = kept
+			kept++
+		}
+	}
+	if n == 0 || number[0] < 0 {
+		a.next, a.accept, a.end, a.loose = nil, nil, nil, nil
+		return
+	}
+	next := make([]int32, 0, int(kept)*a.classes)
+	var accept, end, loose []bool
+	for q := range n {
+		if number[q] < 0 {
+			continue
+		}
+		open := false
+		for _, to := range a.next[q*a.classes : (q+1)*a.classes] {
+			if to >= 0 {
+				to = number[to]
+			}
+			open = open || to >= 0
+			next = append(next, to)
+		}
+		accept = append(accept, a.accept[q])
+		loose = append(loose, open)
+		if a.end != nil {
+			end = append(end, a.end[q])
+		}
+	}
+	a.next, a.accept, a.end, a.loose, a.start = next, accept, end, loose, 0
+}
+
+type edge struct {
+	from  int32
+	count bool // a character ends
+}
+
+// measure works lengths out as far as bounds of at least lo characters need them.
+func (a *Automaton) measure(lo int) {
+	n := len(a.accept)
+	limit := lo + n
+	if l := a.lengths.Load(); l != nil && l.limit >= limit {
+		return
+	}
+	back := make([][]edge, n)
+	for q := range n {
+		for _, to := range a.next[q*a.classes : (q+1)*a.classes] {
+			if e := (edge{int32(q), to >= 0 && a.end[to]}); to >= 0 && !slices.Contains(back[to], e) {
+				back[to] = append(back[to], e)
+			}
+		}
+	}
+	rows := make([][]uint64, n)
+	reached := make([]int, n) // the last length noted, plus 1
+	var now, later []int32
+	for q := range n {
+		if a.accept[q] {
+			now = append(now, int32(q))
+			reached[q] = 1
+		}
+	}
+	for k := 0; k <= limit && len(now) > 0; k++ {
+		later = later[:0]
+		for i := 0; i < len(now); i++ {
+			q := now[i]
+			for len(rows[q]) <= k/64 {
+				rows[q] = append(rows[q], 0)
+			}
+			rows[q][k/64] |= 1 << (k % 64)
+			for _, e := range back[q] {
+				if e.count {
+					later = append(later, e.from)
+				} else if reached[e.from] != k+1 {
+					reached[e.from] = k + 1
+					now = append(now, e.from)
+				}
+			}
+		}
+		now = now[:0]
+		for _, q := range later {
+			if reached[q] != k+2 {
+				reached[q] = k + 2
+				now = append(now, q)
+			}
+		}
+	}
+	a.lengths.Store(&lengths{limit: limit, rows: rows})
+}

@@ -1,0 +1,105 @@
+package expr
+
+// SetHorizon says how many bytes ahead the users of Clamp look. It must not change later; the default is 256.
+func (s *Set) SetHorizon(n int) { s.longest = int32(max(n, 1)) }
+
+// Clamp returns an expression that agrees with a on all texts of at most the horizon's length and on which of their
+// prefixes are complete, but does not tell apart repetition counts that are larger. So states that differ only in
+// how far a large bound still is away share what is worked out for one of them.
+func (s *Set) Clamp(a ID) ID {
+	if a <= Epsilon {
+		return a
+	}
+	if c := s.nodes[a].clamped; c != 0 {
+		return c
+	}
+	c := s.clamp(a)
+	s.nodes[a].clamped = c
+	s.nodes[c].clamped = c
+	return c
+}
+
+func (s *Set) clamp(a ID) ID {
+	n := s.nodes[a]
+	switch n.kind {
+	case repeatKind:
+		if n.lo > s.longest || n.hi > s.longest {
+			return s.Repeat(ID(n.a), int(min(n.lo, s.longest)), int(min(n.hi, s.longest)))
+		}
+	case concatKind:
+		return s.concat(s.Clamp(ID(n.a)), s.Clamp(ID(n.b)))
+	case unionKind:
+		base := len(s.work)
+		for i := n.a; i < n.a+n.b; i++ {
+			c := s.Clamp(s.lists[i])
+			s.pushUnion(c)
+		}
+		return s.popUnion(base)
+	}
+	return a
+}
+
+// Import returns the expression of this set that equals a of another.
+func (s *Set) Import(from *Set, a ID) ID { return s.copy(from, a, map[ID]ID{}) }
+
+func (s *Set) copy(from *Set, a ID, done map[ID]ID) ID {
+	if a <= Epsilon {
+		return a
+	}
+	if id, ok := done[a]; ok {
+		return id
+	}
+	n := &from.nodes[a]
+	part := func(i int32) ID { return s.copy(from, ID(i), done) }
+	parts := func() []ID {
+		var out []ID
+		for _, p := range from.list(n) {
+			out = append(out, s.copy(from, p, done))
+		}
+		return out
+	}
+	var id ID
+	switch n.kind {
+	case byteKind:
+		id = s.Byte(from.sets[n.a])
+	case concatKind:
+		id = s.copyConcat(from, a, done)
+	case unionKind:
+		id = s.Union(parts()...)
+	case andKind:
+		id = s.And(parts()...)
+	case notKind:
+		id = s.Not(part(n.a))
+	case repeatKind:
+		id = s.Repeat(part(n.a), int(n.lo), int(n.hi))
+	case wordsKind:
+		w := from.words[n.a]
+		if s.Words(w); w.Len() == 1 {
+			id = s.wordsAt(s.literalIndex[w.list[0]], n.lo, n.hi, n.b)
+		} else {
+			id = s.wordsAt(s.wordsIndex[w], n.lo, n.hi, n.b)
+		}
+	case ruleKind:
+		id = s.Rule(from.rules[n.a].def)
+	case dfaKind:
+		id = s.dfaAt(s.automaton(from.automata[n.a]), n.b)
+	case countedKind:
+		id = s.countedAt(s.automaton(from.automata[n.a]), n.b, n.lo, n.hi)
+	}
+	done[a] = id
+	return id
+}
+
+// copyConcat goes along a stack without recursion, for stacks may be deep.
+func (s *Set) copyConcat(from *Set, a ID, done map[ID]ID) ID {
+	var heads []ID
+	for from.nodes[a].kind == concatKind {
+		heads = append(heads, ID(from.nodes[a].a))
+		a = ID(from.nodes[a].b)
+	}
+	id := s.copy(from, a, done)
+	for i := len(heads) - 1; i >= 0; i-- {
+		id = s.concat(s.copy(from, heads[i], done), id)
+	}
+	return id
+}

@@ -1,0 +1,222 @@
+package expr
+
+// Nullable reports whether a matches the empty text: whether a match that has come to a is complete.
+func (s *Set) Nullable(a ID) bool {
+	switch s.nodes[a].nullable {
+	case yes:
+		return true
+	case no, asking:
+		return false
+	}
+	s.nodes[a].nullable = asking
+	t := no
+	if s.nullable(a) {
+		t = yes
+	}
+	s.nodes[a].nullable = t
+	return t == yes
+}
+
+func (s *Set) nullable(a ID) bool {
+	n := s.nodes[a]
+	switch n.kind {
+	case concatKind:
+		return s.Nullable(ID(n.a)) && s.Nullable(ID(n.b))
+	case unionKind:
+		for i := n.a; i < n.a+n.b; i++ {
+			if s.Nullable(s.lists[i]) {
+				return true
+			}
+		}
+		return false
+	case andKind:
+		for i := n.a; i < n.a+n.b; i++ {
+			if !s.Nullable(s.lists[i]) {
+				return false
+			}
+		}
+		return true
+	case notKind:
+		return !s.Nullable(ID(n.a))
+	case repeatKind:
+		return n.lo == 0 || s.Nullable(ID(n.a))
+	case wordsKind:
+		return len(s.words[n.a].list[n.lo]) == int(n.b)
+	case ruleKind:
+		return s.Nullable(s.body(n.a))
+	case dfaKind:
+		return s.automata[n.a].accepts(n.b)
+	case countedKind:
+		return n.lo <= 0 && s.automata[n.a].accepts(n.b)
+	}
+	return false
+}
+
+// Derive returns the expression of what may follow b in a.
+func (s *Set) Derive(a ID, b byte) ID {
+	if r := s.nodes[a].row; r > 0 {
+		if d := s.rows[int(r)<<8|int(b)]; d != unset {
+			return d
+		}
+	}
+	return s.deriveNew(a, b)
+}
+
+// deriveNew works a derivative out and keeps it, if a is asked often enough.
+func (s *Set) deriveNew(a ID, b byte) ID {
+	if a <= Epsilon {
+		return Empty
+	}
+	d := s.derivative(a, b)
+	switch r := s.nodes[a].row; {
+	case r > 0:
+		s.rows[int(r)<<8|int(b)] = d
+	case r > -rowAfter:
+		s.nodes[a].row = r - 1
+	default:
+		s.addRow(a)
+		s.rows[int(s.nodes[a].row)<<8|int(b)] = d
+	}
+	return d
+}
+
+func (s *Set) addRow(a ID) {
+	r := len(s.rows) >> 8
+	if r >= maxRows {
+		for i := range s.nodes {
+			s.nodes[i].row = min(s.nodes[i].row, 0)
+		}
+		s.rows = s.rows[:256]
+		r = 1
+	}
+	if cap(s.rows) < (r+1)<<8 {
+		rows := make([]ID, len(s.rows), 2*cap(s.rows))
+		copy(rows, s.rows)
+		s.rows = rows
+	}
+	s.rows = s.rows[:(r+1)<<8]
+	row := s.rows[r<<8:]
+	for i := range row {
+		row[i] = unset
+	}
+	s.nodes[a].row = int32(r)
+}
+
+func (s *Set) derivative(a ID, b byte) ID {
+	n := s.nodes[a]
+	switch n.kind {
+	case byteKind:
+		if s.sets[n.a].Has(b) {
+			return Epsilon
+		}
+	case concatKind:
+		d := s.concat(s.Derive(ID(n.a), b), ID(n.b))
+		if s.Nullable(ID(n.a)) {
+			if e := s.Derive(ID(n.b), b); e != Empty {
+				return s.either(d, e)
+			}
+		}
+		return d
+	case unionKind:
+		base := len(s.work)
+		for i := n.a; i < n.a+n.b; i++ {
+			d := s.Derive(s.lists[i], b)
+			s.pushUnion(d)
+		}
+		return s.popUnion(base)
+	case repeatKind:
+		d := s.Derive(ID(n.a), b)
+		if d == Empty {
+			return Empty
+		}
+		return s.concat(d, s.Repeat(ID(n.a), int(n.lo)-1, max(int(n.hi)-1, -1)))
+	case wordsKind:
+		lo, hi := s.words[n.a].narrow(n.lo, n.hi, n.b, b)
+		return s.wordsAt(n.a, lo, hi, n.b+1)
+	case ruleKind:
+		return s.Derive(s.body(n.a), b)
+	case dfaKind:
+		return s.dfaAt(n.a, s.automata[n.a].step(n.b, b))
+	case countedKind:
+		return s.deriveCounted(&n, b)
+	case andKind:
+		base := len(s.work)
+		for i := n.a; i < n.a+n.b; i++ {
+			d := s.Derive(s.lists[i], b)
+			if d == Empty {
+				s.work = s.work[:base]
+				return Empty
+			}
+			s.pushAnd(d)
+		}
+		return s.popAnd(base)
+	case notKind:
+		return s.Not(s.Derive(ID(n.a), b))
+	}
+	return Empty
+}
+
+func (s *Set) either(a, b ID) ID {
+	base := len(s.work)
+	s.pushUnion(a)
+	s.pushUnion(b)
+	return s.popUnion(base)
+}
+
+func (s *Set) deriveCounted(n *node, b byte) ID {
+	a := s.automata[n.a]
+	q := a.step(n.b, b)
+	if q < 0 {
+		return Empty
+	}
+	lo, hi := n.lo, n.hi
+	if a.ends(q) {
+		lo--
+		if hi == 0 {
+			return Empty
+		}
+		if hi > 0 {
+			hi--
+		}
+	}
+	return s.countedAt(n.a, q, lo, hi)
+}
+
+// Match reports whether a matches text as a whole.
+func (s *Set) Match(a ID, text string) bool {
+	for i := range len(text) {
+		if a = s.Derive(a, text[i]); a == Empty {
+			return false
+		}
+	}
+	return s.Nullable(a)
+}
+
+// Forced returns the only byte that can come next in a, if a is not complete and there is just one.
+func (s *Set) Forced(a ID) (byte, bool) {
+	if s.Nullable(a) {
+		return 0, false
+	}
+	n := s.nodes[a]
+	switch n.kind {
+	case concatKind:
+		if s.nodes[n.a].kind == wordsKind && !s.Nullable(ID(n.a)) {
+			return s.Forced(ID(n.a))
+		}
+	case wordsKind:
+		w := s.words[n.a].list
+		first := w[n.lo][n.b]
+		return first, w[n.hi-1][n.b] == first
+	}
+	found, only := false, byte(0)
+	for b := range 256 {
+		if s.Derive(a, byte(b)) == Empty {
+			continue
+		}
+		if found {
+			return 0, false
+		}
+		found, only = true, byte(b)
+	}
+	return only, found
+}

@@ -1,0 +1,498 @@
+package expr
+
+import (
+	"slices"
+)
+
+// ID is an expression of one Set.
+type ID int32
+
+const (
+	// Empty matches no text: a match that comes to it has failed.
+	Empty ID = 0
+	// Epsilon matches the empty text only.
+	Epsilon ID = 1
+)
+
+// Rule is a nonterminal. It is identified by its address: a front end makes one for every nonterminal and keeps it.
+// Expand builds its body in the given set and is called at most once for every set, when the rule is first reached.
+// A rule must not come to itself before a byte is consumed.
+type Rule struct {
+	// Name is for people.
+	Name string
+	// Expand returns the body.
+	Expand func(*Set) ID
+}
+
+type kind uint8
+
+const (
+	emptyKind   kind = iota
+	epsilonKind      // the empty text
+	byteKind         // a: index of the byte set
+	concatKind       // a, then b; a is no concatenation
+	unionKind        // lists[a:a+b], ascending
+	repeatKind       // a, lo to hi times; hi < 0 is no bound
+	wordsKind        // words[a][lo:hi], of whose bytes b are consumed
+	ruleKind         // rules[a]
+	dfaKind          // automata[a] from state b
+	countedKind      // automata[a] from state b with lo to hi characters to come
+	andKind          // lists[a:a+b], ascending
+	notKind          // all texts but those of a
+)
+
+// node is an expression. row is the index of its derivatives, or the negative count of how often they were asked for.
+type node struct {
+	kind     kind
+	nullable truth
+	a, b     int32
+	lo, hi   int32
+	row      int32
+	clamped  ID
+}
+
+type truth uint8
+
+const (
+	unknown truth = iota
+	yes
+	no
+	asking // being worked out
+)
+
+// unset marks a derivative that is not known yet, and rowAfter is how often a node is asked before it gets a row.
+const (
+	unset    = -1
+	rowAfter = 2
+	// maxRows bounds the kept derivatives: 1 KiB each.
+	maxRows = 2048
+)
+
+type rule struct {
+	def  *Rule
+	body ID // unset until it is expanded
+}
+
+// Set holds expressions. It is not safe for use by several goroutines at once.
+type Set struct {
+	nodes []node
+	table []ID // open addressing; 0 is free, for Empty is never looked up
+	lists []ID
+	rows  []ID
+	work  []ID // a stack of lists being built
+
+	sets     []ByteSet
+	words    []*Words
+	automata []*Automaton
+	rules    []rule
+
+	setIndex     map[ByteSet]int32
+	literalIndex map[string]int32
+	wordsIndex   map[*Words]int32
+	dfaIndex     map[*Automaton]int32
+	ruleIndex    map[*Rule]int32
+
+	longest  int32 // counters above it need not be told apart by Clamp
+	inserted int
+}
+
+// NewSet returns a set that holds Empty and Epsilon.
+func NewSet() *Set {
+	s := &Set{
+		table: make([]ID, 256), longest: 256,
+		setIndex: map[ByteSet]int32{}, literalIndex: map[string]int32{}, wordsIndex: map[*Words]int32{},
+		dfaIndex: map[*Automaton]int32{}, ruleIndex: map[*Rule]int32{},
+	}
+	s.nodes = append(s.nodes, node{kind: emptyKind, nullable: no}, node{kind: epsilonKind, nullable: yes, clamped: Epsilon})
+	s.rows = make([]ID, 256, 4*256) // row 0 stands for none
+	return s
+}
+
+// Len returns the number of expressions, and Bytes about how much memory they take.
+func (s *Set) Len() int { return len(s.nodes) }
+
+// Bytes returns about how much memory the set takes, in bytes.
+func (s *Set) Bytes() int {
+	return len(s.nodes)*36 + len(s.table)*4 + len(s.lists)*4 + cap(s.rows)*4 + len(s.sets)*40
+}
+
+// intern returns the id of a node, which is new if no equal one exists. list is the content of a union or an And.
+func (s *Set) intern(n node, list []ID) ID {
+	if s.inserted*4 >= len(s.table)*3 {
+		s.grow()
+	}
+	h := s.hash(&n, list)
+	mask := uint64(len(s.table) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		id := s.table[i]
+		if id == 0 {
+			if list != nil {
+				n.a, n.b = int32(len(s.lists)), int32(len(list))
+				s.lists = append(s.lists, list...)
+			}
+			id = ID(len(s.nodes))
+			s.nodes = append(s.nodes, n)
+			s.table[i] = id
+			s.inserted++
+			return id
+		}
+		if s.same(&s.nodes[id], &n, list) {
+			return id
+		}
+	}
+}
+
+func (s *Set) same(m, n *node, list []ID) bool {
+	if m.kind != n.kind || m.lo != n.lo || m.hi != n.hi {
+		return false
+	}
+	if list != nil {
+		return slices.Equal(s.list(m), list)
+	}
+	return m.a == n.a && m.b == n.b
+}
+
+func (s *Set) list(n *node) []ID { return s.lists[n.a : n.a+n.b] }
+
+func (s *Set) hash(n *node, list []ID) uint64 {
+	h := uint64(n.kind)*0x9e3779b97f4a7c15 ^ uint64(uint32(n.lo))<<32 ^ uint64(uint32(n.hi))
+	mix := func(v uint64) {
+		h ^= v
+		h *= 0xff51afd7ed558ccd
+		h ^= h >> 32
+	}
+	if list == nil {
+		mix(uint64(uint32(n.a))<<32 | uint64(uint32(n.b)))
+	}
+	for _, id := range list {
+		mix(uint64(id) + 0x632be59bd9b4e019)
+	}
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>29
+}
+
+func (s *Set) grow() {
+	old := s.table
+	s.table = make([]ID, 2*len(old))
+	mask := uint64(len(s.table) - 1)
+	for _, id := range old {
+		if id == 0 {
+			continue
+		}
+		n := &s.nodes[id]
+		var list []ID
+		if n.kind == unionKind || n.kind == andKind {
+			list = s.list(n)
+		}
+		i := s.hash(n, list) & mask
+		for s.table[i] != 0 {
+			i = (i + 1) & mask
+		}
+		s.table[i] = id
+	}
+}
+
+// Byte returns the expression of one byte out of b.
+func (s *Set) Byte(b ByteSet) ID {
+	if b.IsEmpty() {
+		return Empty
+	}
+	i, ok := s.setIndex[b]
+	if !ok {
+		i = int32(len(s.sets))
+		s.sets = append(s.sets, b)
+		s.setIndex[b] = i
+	}
+	return s.intern(node{kind: byteKind, nullable: no, a: i}, nil)
+}
+
+// Literal returns the expression of exactly text.
+func (s *Set) Literal(text string) ID {
+	if text == "" {
+		return Epsilon
+	}
+	i, ok := s.literalIndex[text]
+	if !ok {
+		i = s.addWords(&Words{list: []string{text}})
+		s.literalIndex[text] = i
+	}
+	return s.intern(node{kind: wordsKind, a: i, lo: 0, hi: 1}, nil)
+}
+
+// Words returns the expression of any one of w.
+func (s *Set) Words(w *Words) ID {
+	if w.Len() == 0 {
+		return Empty
+	}
+	i, ok := s.wordsIndex[w]
+	if w.Len() == 1 {
+		return s.Literal(w.list[0])
+	}
+	if !ok {
+		i = s.addWords(w)
+		s.wordsIndex[w] = i
+	}
+	return s.wordsAt(i, 0, int32(w.Len()), 0)
+}
+
+func (s *Set) addWords(w *Words) int32 {
+	s.words = append(s.words, w)
+	return int32(len(s.words) - 1)
+}
+
+// wordsAt returns what is left of the words [lo, hi) after depth bytes.
+func (s *Set) wordsAt(words, lo, hi, depth int32) ID {
+	if lo >= hi {
+		return Empty
+	}
+	if hi-lo == 1 && int(depth) == len(s.words[words].list[lo]) {
+		return Epsilon
+	}
+	return s.intern(node{kind: wordsKind, a: words, b: depth, lo: lo, hi: hi}, nil)
+}
+
+// Rule returns the expression of r, which is not expanded yet.
+func (s *Set) Rule(r *Rule) ID {
+	i, ok := s.ruleIndex[r]
+	if !ok {
+		i = int32(len(s.rules))
+		s.rules = append(s.rules, rule{def: r, body: unset})
+		s.ruleIndex[r] = i
+	}
+	return s.intern(node{kind: ruleKind, a: i}, nil)
+}
+
+func (s *Set) body(i int32) ID {
+	if s.rules[i].body == unset {
+		body := s.rules[i].def.Expand(s) // may add rules
+		s.rules[i].body = body
+	}
+	return s.rules[i].body
+}
+
+// Concat returns the expression of the parts one after the other.
+func (s *Set) Concat(parts ...ID) ID {
+	id := Epsilon
+	for i := len(parts) - 1; i >= 0; i-- {
+		id = s.concat(parts[i], id)
+	}
+	return id
+}
+
+func (s *Set) concat(a, b ID) ID {
+	switch {
+	case a == Empty || b == Empty:
+		return Empty
+	case a == Epsilon:
+		return b
+	case b == Epsilon:
+		return a
+	}
+	if n := s.nodes[a]; n.kind == concatKind {
+		return s.concat(ID(n.a), s.concat(ID(n.b), b))
+	}
+	return s.intern(node{kind: concatKind, a: int32(a), b: int32(b)}, nil)
+}
+
+// Union returns the expression of any one of the parts.
+func (s *Set) Union(parts ...ID) ID {
+	base := len(s.work)
+	for _, id := range parts {
+		s.pushUnion(id)
+	}
+	return s.popUnion(base)
+}
+
+// pushUnion puts the alternatives of id on the stack of lists being built.
+func (s *Set) pushUnion(id ID) {
+	if id == Empty {
+		return
+	}
+	if n := &s.nodes[id]; n.kind == unionKind {
+		s.work = append(s.work, s.list(n)...)
+		return
+	}
+	s.work = append(s.work, id)
+}
+
+// popUnion makes a union of what lies on the stack from base on.
+func (s *Set) popUnion(base int) ID {
+	list := normal(s.work[base:])
+	s.work = s.work[:base]
+	switch len(list) {
+	case 0:
+		return Empty
+	case 1:
+		return list[0]
+	}
+	return s.intern(node{kind: unionKind}, list)
+}
+
+// normal sorts a list in place and drops repetitions.
+func normal(list []ID) []ID {
+	if len(list) < 2 {
+		return list
+	}
+	if len(list) == 2 {
+		if list[0] > list[1] {
+			list[0], list[1] = list[1], list[0]
+		}
+		if list[0] == list[1] {
+			return list[:1]
+		}
+		return list
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Repeat returns the expression of min to max times a. A negative max is no bound.
+func (s *Set) Repeat(a ID, lo, hi int) ID {
+	const most = 1 << 30
+	lo = min(max(lo, 0), most)
+	hi = min(hi, most)
+	switch {
+	case hi >= 0 && hi < lo:
+		return Empty
+	case hi == 0 || a == Epsilon:
+		return Epsilon
+	case a == Empty && lo == 0:
+		return Epsilon
+	case a == Empty:
+		return Empty
+	case lo == 1 && hi == 1:
+		return a
+	}
+	if hi < 0 {
+		hi = -1
+	}
+	t := unknown
+	if lo == 0 {
+		t = yes
+	}
+	return s.intern(node{kind: repeatKind, nullable: t, a: int32(a), lo: int32(lo), hi: int32(hi)}, nil)
+}
+
+// Star returns the expression of any number of a.
+func (s *Set) Star(a ID) ID { return s.Repeat(a, 0, -1) }
+
+// Optional returns the expression of a or nothing.
+func (s *Set) Optional(a ID) ID { return s.Repeat(a, 0, 1) }
+
+// Automaton returns the expression of a's language.
+func (s *Set) Automaton(a *Automaton) ID {
+	if a.IsEmpty() {
+		return Empty
+	}
+	return s.dfaAt(s.automaton(a), a.start)
+}
+
+func (s *Set) automaton(a *Automaton) int32 {
+	i, ok := s.dfaIndex[a]
+	if !ok {
+		i = int32(len(s.automata))
+		s.automata = append(s.automata, a)
+		s.dfaIndex[a] = i
+	}
+	return i
+}
+
+func (s *Set) dfaAt(i, state int32) ID {
+	if state < 0 {
+		return Empty
+	}
+	if s.automata[i].final(state) {
+		return Epsilon
+	}
+	return s.intern(node{kind: dfaKind, a: i, b: state}, nil)
+}
+
+// Counted returns the expression of those texts of a that have lo to hi characters, as [DeterminizeText] counts them. A
+// negative hi is no bound. lo must be at most [MaxCounted].
+func (s *Set) Counted(a *Automaton, lo, hi int) ID {
+	if lo > MaxCounted || a.IsEmpty() {
+		return Empty
+	}
+	if a.end == nil {
+		panic("expr: Counted of an automaton without characters")
+	}
+	a.measure(max(lo, 0))
+	hi = min(hi, 1<<30)
+	return s.countedAt(s.automaton(a), a.start, int32(lo), int32(hi))
+}
+
+func (s *Set) countedAt(i, state, lo, hi int32) ID {
+	if lo <= 0 && hi < 0 {
+		return s.dfaAt(i, state)
+	}
+	lo = max(lo, 0)
+	if state < 0 || !s.automata[i].reaches(state, lo, hi) {
+		return Empty
+	}
+	if s.automata[i].final(state) {
+		return Epsilon
+	}
+	return s.intern(node{kind: countedKind, a: i, b: state, lo: lo, hi: hi}, nil)
+}
+
+// And returns the expression of the texts that match all of parts, which must be regular. See the package's rule about dead
+// ends. No parts is any text.
+func (s *Set) And(parts ...ID) ID {
+	base := len(s.work)
+	for _, id := range parts {
+		s.pushAnd(id)
+	}
+	return s.popAnd(base)
+}
+
+func (s *Set) pushAnd(id ID) {
+	switch n := &s.nodes[id]; n.kind {
+	case andKind:
+		s.work = append(s.work, s.list(n)...)
+	case notKind:
+		if ID(n.a) == Empty {
+			return
+		}
+		fallthrough
+	default:
+		s.work = append(s.work, id)
+	}
+}
+
+func (s *Set) popAnd(base int) ID {
+	list := normal(s.work[base:])
+	s.work = s.work[:base]
+	if len(list) == 0 {
+		return s.Not(Empty)
+	}
+	if len(list) == 1 {
+		return list[0]
+	}
+	if list[0] == Empty {
+		return Empty
+	}
+	if list[0] == Epsilon {
+		for _, id := range list {
+			if !s.Nullable(id) {
+				return Empty
+			}
+		}
+		return Epsilon
+	}
+	for _, id := range list {
+		if n := &s.nodes[id]; n.kind == notKind {
+			if _, found := slices.BinarySearch(list, ID(n.a)); found {
+				return Empty
+			}
+		}
+	}
+	return s.intern(node{kind: andKind}, list)
+}
+
+// Not returns the expression of all texts that do not match a, which must be regular. See the package's rule about dead ends.
+func (s *Set) Not(a ID) ID {
+	if n := &s.nodes[a]; n.kind == notKind {
+		return ID(n.a)
+	}
+	return s.intern(node{kind: notKind, a: int32(a)}, nil)
+}
