@@ -103,3 +103,28 @@ func (s *Set) copyConcat(from *Set, a ID, done map[ID]ID) ID {
 	}
 	return id
 }
+
+// Run returns how many times in a row, at the start of a text, anything that an expression covers may be repeated in a for
+// certain: covers says which expressions are covered. It looks at repetitions at the start of a and of its alternatives only.
+func (s *Set) Run(a ID, covers func(ID) bool) int {
+	n := s.nodes[a]
+	switch n.kind {
+	case concatKind:
+		return s.Run(ID(n.a), covers)
+	case repeatKind:
+		if !covers(ID(n.a)) {
+			return 0
+		}
+		if n.hi < 0 {
+			return 1 << 30
+		}
+		return int(n.hi)
+	case unionKind:
+		most := 0
+		for i := n.a; i < n.a+n.b; i++ {
+			most = max(most, s.Run(s.lists[i], covers))
+		}
+		return most
+	}
+	return 0
+}
