@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"slices"
 	"sync"
 
 	"runner/backend"
@@ -10,18 +11,36 @@ import (
 // arena holds what has been worked out about a grammar: its expressions and what its states admit. When it has grown too
 // large the grammar starts another, and the matchers move to it one by one.
 type arena struct {
-	mu      sync.Mutex
-	set     *expr.Set
-	root    expr.ID
-	masks   map[expr.ID]*allowed
-	bytes   int // of masks
-	base    int // size when it was new
-	walker  walker
-	covered map[expr.ID]bool
+	mu     sync.Mutex
+	set    *expr.Set
+	root   expr.ID
+	base   int // size when it was new
+	walker walker
+
+	// masks holds what states admit, and plain the part of it that depends on the head of a state only. bytes is their size.
+	masks map[expr.ID]*allowed
+	plain map[expr.ID]*plain
+	bytes int
+
+	// covered says how an expression takes characters of plain text, and opaque whether none can begin it.
+	covered map[expr.ID]cover
+	opaque  map[expr.ID]bool
 }
 
+// cover says how an expression takes characters of plain text, see slice.
+type cover uint8
+
+const (
+	someChars   cover = 1 + iota
+	everyChar         // every one of them is a text of it
+	exactlyChar       // and nothing can follow it
+)
+
 func newArena(build func(*expr.Set) expr.ID, horizon int) *arena {
-	a := &arena{set: expr.NewSet(), masks: map[expr.ID]*allowed{}, covered: map[expr.ID]bool{}}
+	a := &arena{
+		set: expr.NewSet(), masks: map[expr.ID]*allowed{}, plain: map[expr.ID]*plain{},
+		covered: map[expr.ID]cover{}, opaque: map[expr.ID]bool{},
+	}
 	a.set.SetHorizon(horizon)
 	a.root = build(a.set)
 	a.walker = walker{arena: a, set: a.set}
@@ -43,12 +62,52 @@ func (a *arena) admits(v *Vocabulary, id expr.ID) *allowed {
 	}
 	if a.bytes > maxMaskBytes {
 		clear(a.masks)
+		clear(a.plain)
 		a.bytes = 0
 	}
-	m := a.walker.admit(v, id)
+	m := &allowed{plain: a.admitsPlain(v, id), others: a.walker.others(v, id)}
 	a.masks[id] = m
 	a.bytes += m.bytes()
 	return m
+}
+
+// admitsPlain returns which plain tokens may follow in state id. Where what stands after the head of the state does not begin
+// with plain text, as the quote that ends a string, they depend on the head only, and all strings of a form share them.
+func (a *arena) admitsPlain(v *Vocabulary, id expr.ID) *plain {
+	if head, tail := a.set.Split(id); a.isOpaque(tail) {
+		id = head
+	}
+	p, ok := a.plain[id]
+	if !ok {
+		p = a.walker.plain(v, id)
+		a.plain[id] = p
+		a.bytes += p.bytes()
+	}
+	return p
+}
+
+// isOpaque reports whether no plain text begins id.
+func (a *arena) isOpaque(id expr.ID) bool {
+	opaque, ok := a.opaque[id]
+	if !ok {
+		opaque = true
+		for b := 0x20; b < 0x100 && opaque; b++ {
+			opaque = b == '"' || b == '\\' || a.set.Derive(id, byte(b)) == expr.Empty
+		}
+		a.opaque[id] = opaque
+	}
+	return opaque
+}
+
+// run returns how many characters of plain text, whatever they are, may follow in state id for certain, and whether no plain
+// text that is longer may.
+func (a *arena) run(id expr.ID) (n int, exact bool) {
+	part, n, alone := a.set.Run(id, a.covers)
+	if !alone {
+		return n, false
+	}
+	_, tail := a.set.Split(id)
+	return n, a.cover(part) == exactlyChar && a.isOpaque(tail)
 }
 
 // feed returns the state after t, or Empty if t is not allowed.
@@ -66,14 +125,16 @@ func (a *arena) feedText(id expr.ID, text string) expr.ID {
 	return id
 }
 
-// plain reports whether x matches every character of plain text as a whole, see slice.
-func (a *arena) plain(x expr.ID) bool {
-	covers, ok := a.covered[x]
+// covers reports whether x takes every character of plain text.
+func (a *arena) covers(x expr.ID) bool { return a.cover(x) >= everyChar }
+
+func (a *arena) cover(x expr.ID) cover {
+	c, ok := a.covered[x]
 	if !ok {
-		covers = a.covers(x)
-		a.covered[x] = covers
+		c = a.findCover(x)
+		a.covered[x] = c
 	}
-	return covers
+	return c
 }
 
 // utf8Ranges are the well-formed byte sequences of characters beyond ASCII (Unicode Standard, table 3-7).
@@ -88,28 +149,37 @@ var utf8Ranges = [][][2]byte{
 	{{0xF4, 0xF4}, {0x80, 0x8F}, {0x80, 0xBF}, {0x80, 0xBF}},
 }
 
-func (a *arena) covers(x expr.ID) bool {
+func (a *arena) findCover(x expr.ID) cover {
+	found := exactlyChar
+	note := func(after expr.ID) {
+		switch {
+		case !a.set.Nullable(after):
+			found = someChars
+		case after != expr.Epsilon:
+			found = min(found, everyChar)
+		}
+	}
 	for b := byte(0x20); b < 0x80; b++ {
-		if b != '"' && b != '\\' && !a.set.Nullable(a.set.Derive(x, b)) {
-			return false
+		if b != '"' && b != '\\' {
+			note(a.set.Derive(x, b))
 		}
 	}
 	for _, ranges := range utf8Ranges {
-		now := map[expr.ID]bool{x: true}
+		now := []expr.ID{x}
 		for _, r := range ranges {
-			later := map[expr.ID]bool{}
-			for id := range now {
+			var later []expr.ID
+			for _, id := range now {
 				for b := int(r[0]); b <= int(r[1]); b++ {
-					later[a.set.Derive(id, byte(b))] = true
+					if d := a.set.Derive(id, byte(b)); !slices.Contains(later, d) {
+						later = append(later, d)
+					}
 				}
 			}
 			now = later
 		}
-		for id := range now {
-			if !a.set.Nullable(id) {
-				return false
-			}
+		for _, id := range now {
+			note(id)
 		}
 	}
-	return true
+	return found
 }

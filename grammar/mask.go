@@ -1,43 +1,48 @@
 package grammar
 
 import (
+	"slices"
+
 	"runner/backend"
 	"runner/grammar/expr"
 )
 
-// allowed is what a state admits: whole slices, and beyond them tokens more and tokens fewer.
+// allowed is what a state admits: plain tokens and others.
 type allowed struct {
-	whole [rest]bool
-	more  []backend.Token
-	fewer []backend.Token
-	// mask replaces more and fewer where they would take more room.
+	plain  *plain
+	others []backend.Token
+}
+
+// plain is a set of plain tokens: those of at most upTo characters, beyond them tokens more, and tokens fewer.
+type plain struct {
+	upTo        int
+	more, fewer []backend.Token
+	// mask replaces the rest where it takes less room.
 	mask backend.Mask
 }
 
-func (a *allowed) bytes() int { return 64 + 4*cap(a.more) + 4*cap(a.fewer) + 8*len(a.mask) }
+// bytes is about how much memory the parts take.
+func (a *allowed) bytes() int { return 128 + 4*cap(a.others) }
+func (p *plain) bytes() int   { return 128 + 4*cap(p.more) + 4*cap(p.fewer) + 8*len(p.mask) }
 
 // fill writes the set into m.
 func (v *Vocabulary) fill(m backend.Mask, a *allowed) {
-	if a.mask != nil {
-		copy(m, a.mask)
+	v.fillPlain(m, a.plain)
+	for _, t := range a.others {
+		m.Set(t)
+	}
+}
+
+func (v *Vocabulary) fillPlain(m backend.Mask, p *plain) {
+	if p.mask != nil {
+		copy(m, p.mask)
 		return
 	}
-	if a.whole == [rest]bool{true, true, true} {
-		copy(m, v.dense)
-	} else {
-		m.Clear()
-		for i, whole := range a.whole {
-			if whole {
-				for w, bits := range v.slices[i].tokens {
-					m[w] |= bits
-				}
-			}
-		}
-	}
-	for _, t := range a.fewer {
+	copy(m, v.upTo[p.upTo])
+	for _, t := range p.fewer {
 		m.Unset(t)
 	}
-	for _, t := range a.more {
+	for _, t := range p.more {
 		m.Set(t)
 	}
 }
@@ -54,36 +59,44 @@ type walker struct {
 	more, fewer []backend.Token
 }
 
-// admit works out what may follow in state id.
-func (w *walker) admit(v *Vocabulary, id expr.ID) *allowed {
+// others works out which tokens that are not plain may follow in state id.
+func (w *walker) others(v *Vocabulary, id expr.ID) []backend.Token {
+	w.more = w.more[:0]
+	s := &v.slices[rest]
+	w.walk(s, 0, len(s.nodes), id, false)
+	return slices.Clone(w.more)
+}
+
+// plain works out which plain tokens may follow in state id.
+func (w *walker) plain(v *Vocabulary, id expr.ID) *plain {
+	longest := len(v.upTo) - 1
+	if n, exact := w.arena.run(id); exact || n >= longest {
+		return &plain{upTo: min(n, longest)}
+	}
 	w.more, w.fewer = w.more[:0], w.fewer[:0]
-	out := &allowed{}
-	for i := range v.slices {
+	p := &plain{}
+	for i := range v.slices[:rest] {
 		s := &v.slices[i]
-		if i == rest {
-			w.walk(s, 0, len(s.nodes), id, false)
+		if len(s.nodes) == 0 {
 			continue
 		}
-		if s.count == 0 {
-			continue
+		// The slices before this one are whole, or nothing of them is.
+		whole := (i == 0 || p.upTo == v.slices[i-1].chars) && (w.free(id) >= s.chars || w.mostly(s, id))
+		if whole {
+			p.upTo = s.chars
 		}
-		if w.free(id) >= s.chars {
-			out.whole[i] = true
-			continue
+		if w.free(id) < s.chars {
+			w.walk(s, 0, len(s.nodes), id, whole)
 		}
-		out.whole[i] = w.mostly(s, id)
-		w.walk(s, 0, len(s.nodes), id, out.whole[i])
 	}
-	if len(w.more)+len(w.fewer) > v.Len()/16 {
-		list := *out
-		list.more, list.fewer = w.more, w.fewer
+	if len(w.more)+len(w.fewer) > v.Len()/32 {
+		p.more, p.fewer = w.more, w.fewer
 		mask := backend.NewMask(v.Len())
-		v.fill(mask, &list)
-		return &allowed{mask: mask}
+		v.fillPlain(mask, p)
+		return &plain{mask: mask}
 	}
-	out.more = append([]backend.Token(nil), w.more...)
-	out.fewer = append([]backend.Token(nil), w.fewer...)
-	return out
+	p.more, p.fewer = slices.Clone(w.more), slices.Clone(w.fewer)
+	return p
 }
 
 // mostly reports whether more tokens of a slice of plain text are known at once to be allowed than not.
@@ -103,7 +116,8 @@ func (w *walker) mostly(s *slice, id expr.ID) bool {
 // free returns how many characters of plain text, whatever they are, may follow in state id for certain.
 func (w *walker) free(id expr.ID) int {
 	if id != w.last {
-		w.last, w.lastFree = id, w.set.Run(id, w.arena.plain)
+		w.last = id
+		w.lastFree, _ = w.arena.run(id)
 	}
 	return w.lastFree
 }
@@ -122,14 +136,14 @@ func (w *walker) walk(s *slice, from, to int, id expr.ID, whole bool) {
 		next := w.set.Derive(w.stack[n.depth], n.b)
 		if next == expr.Empty {
 			if whole {
-				w.fewer = below(w.fewer, nodes[i:i+int(n.size)])
+				w.fewer = tokens(w.fewer, nodes[i:i+int(n.size)])
 			}
 			i += int(n.size)
 			continue
 		}
 		if n.size > 1 && s.chars > 0 && next != w.stack[n.depth] && w.free(next) >= s.chars {
 			if !whole {
-				w.more = below(w.more, nodes[i:i+int(n.size)])
+				w.more = tokens(w.more, nodes[i:i+int(n.size)])
 			}
 			i += int(n.size)
 			continue
@@ -142,8 +156,8 @@ func (w *walker) walk(s *slice, from, to int, id expr.ID, whole bool) {
 	}
 }
 
-// below appends the tokens of the nodes to list.
-func below(list []backend.Token, nodes []trieNode) []backend.Token {
+// tokens appends the tokens of the nodes to list.
+func tokens(list []backend.Token, nodes []trieNode) []backend.Token {
 	for i := range nodes {
 		if t := nodes[i].token; t != backend.NoToken {
 			list = append(list, t)

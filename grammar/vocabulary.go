@@ -1,7 +1,9 @@
 package grammar
 
 import (
-	"sort"
+	"cmp"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"runner/backend"
@@ -16,8 +18,9 @@ type Vocabulary struct {
 	vocab    *backend.Vocab
 	tokenize func(dst []backend.Token, text string) ([]backend.Token, error)
 	slices   [4]slice
-	dense    backend.Mask // all tokens of the slices of plain text
-	longest  int          // bytes of the longest token
+	// upTo[n] has the plain tokens of at most n characters, up to the longest.
+	upTo    []backend.Mask
+	longest int // bytes of the longest token
 }
 
 // slice is a part of the vocabulary with a trie of its own.
@@ -26,11 +29,15 @@ type Vocabulary struct {
 // Most tokens are plain, and inside a string all of them are allowed at once, whatever they say, as long as the string
 // may still be longer than they are. So they are kept apart, by length.
 type slice struct {
-	nodes  []trieNode
-	tokens backend.Mask
-	count  int
+	nodes []trieNode
 	// chars is the most characters of a token; 0 for the slice of tokens that are not plain text.
 	chars int
+}
+
+// text is a token with its bytes.
+type text struct {
+	piece string
+	token backend.Token
 }
 
 // trieNode is a byte of one or several tokens. The nodes of a trie stand in preorder; below a node come size-1 others.
@@ -50,21 +57,35 @@ const rest = 3
 // NewVocabulary arranges v. tokenize gives the usual tokens of a text, as the model was trained with; nil where forced text is
 // not asked for.
 func NewVocabulary(v *backend.Vocab, tokenize func(dst []backend.Token, text string) ([]backend.Token, error)) *Vocabulary {
-	out := &Vocabulary{vocab: v, tokenize: tokenize, dense: backend.NewMask(v.Len())}
-	var parts [len(out.slices)][]backend.Token
+	out := &Vocabulary{vocab: v, tokenize: tokenize}
+	var parts [len(out.slices)][]text
+	byChars := map[int][]backend.Token{}
 	for t := range backend.Token(v.Len()) {
 		if p := v.Piece(t); isText(v, t) {
 			i := sliceOf(p)
-			parts[i] = append(parts[i], t)
+			parts[i] = append(parts[i], text{p, t})
 			out.longest = max(out.longest, len(p))
-			if i < rest {
-				out.dense.Set(t)
-				out.slices[i].chars = max(out.slices[i].chars, utf8.RuneCountInString(p))
+			if n := utf8.RuneCountInString(p); i < rest {
+				byChars[n] = append(byChars[n], t)
+				out.slices[i].chars = max(out.slices[i].chars, n)
 			}
 		}
 	}
-	for i, tokens := range parts {
-		out.slices[i].build(v, tokens)
+	most := 0
+	for i, texts := range parts {
+		out.slices[i].build(texts)
+		most = max(most, out.slices[i].chars)
+	}
+	out.upTo = []backend.Mask{backend.NewMask(v.Len())}
+	for n := 1; n <= most; n++ {
+		m := out.upTo[n-1]
+		if len(byChars[n]) > 0 {
+			m = slices.Clone(m)
+			for _, t := range byChars[n] {
+				m.Set(t)
+			}
+		}
+		out.upTo = append(out.upTo, m)
 	}
 	return out
 }
@@ -95,56 +116,48 @@ func sliceOf(p string) int {
 	return len(plainChars)
 }
 
-func (s *slice) build(v *backend.Vocab, tokens []backend.Token) {
-	s.tokens, s.count = backend.NewMask(v.Len()), len(tokens)
-	sort.Slice(tokens, func(i, j int) bool {
-		a, b := v.Piece(tokens[i]), v.Piece(tokens[j])
-		return a < b || a == b && tokens[i] < tokens[j]
+func (s *slice) build(texts []text) {
+	slices.SortFunc(texts, func(a, b text) int {
+		return cmp.Or(strings.Compare(a.piece, b.piece), cmp.Compare(a.token, b.token))
 	})
-	size := 0
-	for i, t := range tokens {
-		p := v.Piece(t)
-		size += max(len(p)-shared(v, tokens, i), 1)
+	size, last := 0, ""
+	for _, t := range texts {
+		size += max(len(t.piece)-shared(last, t.piece), 1)
+		last = t.piece
 	}
 	s.nodes = make([]trieNode, 0, size)
 	open := make([]int, 0, 64) // the nodes from the root to the last token
-	last := ""
-	for i, t := range tokens {
-		p := v.Piece(t)
-		s.tokens.Set(t)
-		if i > 0 && p == last {
+	last = ""
+	for _, t := range texts {
+		p := t.piece
+		if p == last {
 			s.nodes[len(s.nodes)-1].size = 1
-			s.nodes = append(s.nodes, trieNode{token: t, depth: uint16(len(p) - 1), b: p[len(p)-1]})
-			open[len(open)-1] = len(s.nodes) - 1
+			open[len(open)-1] = len(s.nodes)
+			s.nodes = append(s.nodes, trieNode{token: t.token, depth: uint16(len(p) - 1), b: p[len(p)-1]})
 			continue
 		}
-		keep := shared(v, tokens, i)
-		s.close(&open, keep)
+		keep := shared(last, p)
+		open = s.close(open, keep)
 		for d := keep; d < len(p); d++ {
 			open = append(open, len(s.nodes))
 			s.nodes = append(s.nodes, trieNode{token: backend.NoToken, depth: uint16(d), b: p[d]})
 		}
-		s.nodes[len(s.nodes)-1].token = t
+		s.nodes[len(s.nodes)-1].token = t.token
 		last = p
 	}
-	s.close(&open, 0)
+	s.close(open, 0)
 }
 
-// close ends the open nodes deeper than keep.
-func (s *slice) close(open *[]int, keep int) {
-	for i := len(*open) - 1; i >= keep; i-- {
-		at := (*open)[i]
+// close ends the open nodes deeper than keep and returns the others.
+func (s *slice) close(open []int, keep int) []int {
+	for _, at := range open[min(keep, len(open)):] {
 		s.nodes[at].size = int32(len(s.nodes) - at)
 	}
-	*open = (*open)[:min(keep, len(*open))]
+	return open[:min(keep, len(open))]
 }
 
-// shared returns how many bytes token i of the sorted list shares with the one before.
-func shared(v *backend.Vocab, tokens []backend.Token, i int) int {
-	if i == 0 {
-		return 0
-	}
-	a, b := v.Piece(tokens[i-1]), v.Piece(tokens[i])
+// shared returns how many bytes a and b begin with in common.
+func shared(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
@@ -157,9 +170,14 @@ func (v *Vocabulary) Len() int { return v.vocab.Len() }
 
 // Bytes returns about how much memory the tables take, in bytes.
 func (v *Vocabulary) Bytes() int {
-	n := len(v.dense) * 8
+	n := 0
 	for i := range v.slices {
-		n += cap(v.slices[i].nodes)*12 + len(v.slices[i].tokens)*8
+		n += cap(v.slices[i].nodes) * 12
+	}
+	for i, m := range v.upTo {
+		if i == 0 || &m[0] != &v.upTo[i-1][0] {
+			n += len(m) * 8
+		}
 	}
 	return n
 }

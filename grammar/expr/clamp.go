@@ -104,27 +104,36 @@ func (s *Set) copyConcat(from *Set, a ID, done map[ID]ID) ID {
 	return id
 }
 
-// Run returns how many times in a row, at the start of a text, anything that an expression covers may be repeated in a for
-// certain: covers says which expressions are covered. It looks at repetitions at the start of a and of its alternatives only.
-func (s *Set) Run(a ID, covers func(ID) bool) int {
+// Split returns the first part of a concatenation and what stands after it. The parts of anything else are itself and Epsilon.
+func (s *Set) Split(a ID) (head, tail ID) {
+	if n := s.nodes[a]; n.kind == concatKind {
+		return ID(n.a), ID(n.b)
+	}
+	return a, Epsilon
+}
+
+// Run looks at the repetition at the start of a, or the largest of its alternatives', whose repeated part is covered, as covers
+// says, and returns the part and how many times it may be repeated for certain: 0 where there is none. It says too
+// whether the repetition has no alternatives but what stands after it.
+func (s *Set) Run(a ID, covers func(ID) bool) (part ID, times int, alone bool) {
 	n := s.nodes[a]
 	switch n.kind {
 	case concatKind:
 		return s.Run(ID(n.a), covers)
 	case repeatKind:
 		if !covers(ID(n.a)) {
-			return 0
+			return Empty, 0, false
 		}
 		if n.hi < 0 {
-			return 1 << 30
+			return ID(n.a), 1 << 30, true
 		}
-		return int(n.hi)
+		return ID(n.a), int(n.hi), true
 	case unionKind:
-		most := 0
 		for i := n.a; i < n.a+n.b; i++ {
-			most = max(most, s.Run(s.lists[i], covers))
+			if p, m, _ := s.Run(s.lists[i], covers); m > times {
+				part, times = p, m
+			}
 		}
-		return most
 	}
-	return 0
+	return part, times, false
 }

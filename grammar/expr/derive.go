@@ -54,12 +54,11 @@ func (s *Set) nullable(a ID) bool {
 
 // Derive returns the expression of what may follow b in a.
 func (s *Set) Derive(a ID, b byte) ID {
-	if r := s.nodes[a].row; r > 0 {
-		if d := s.rows[int(r)<<8|int(b)]; d != unset {
-			return d
-		}
+	d := s.rows[s.row[a]|int32(b)]
+	if d < 0 {
+		d = s.deriveNew(a, b)
 	}
-	return s.deriveNew(a, b)
+	return d
 }
 
 // deriveNew works a derivative out and keeps it, if a is asked often enough.
@@ -68,38 +67,33 @@ func (s *Set) deriveNew(a ID, b byte) ID {
 		return Empty
 	}
 	d := s.derivative(a, b)
-	switch r := s.nodes[a].row; {
-	case r > 0:
-		s.rows[int(r)<<8|int(b)] = d
-	case r > -rowAfter:
-		s.nodes[a].row = r - 1
-	default:
+	if s.row[a] == 0 {
+		if s.nodes[a].asked++; s.nodes[a].asked < rowAfter {
+			return d
+		}
 		s.addRow(a)
-		s.rows[int(s.nodes[a].row)<<8|int(b)] = d
 	}
+	s.rows[s.row[a]+int32(b)] = d
 	return d
 }
 
 func (s *Set) addRow(a ID) {
-	r := len(s.rows) >> 8
-	if r >= maxRows {
-		for i := range s.nodes {
-			s.nodes[i].row = min(s.nodes[i].row, 0)
-		}
+	s.nodes[a].asked = 0
+	if len(s.rows) >= maxRows<<8 {
+		clear(s.row)
 		s.rows = s.rows[:256]
-		r = 1
 	}
-	if cap(s.rows) < (r+1)<<8 {
-		rows := make([]ID, len(s.rows), 2*cap(s.rows))
+	at := len(s.rows)
+	if cap(s.rows) < at+256 {
+		rows := make([]ID, at, 2*cap(s.rows))
 		copy(rows, s.rows)
 		s.rows = rows
 	}
-	s.rows = s.rows[:(r+1)<<8]
-	row := s.rows[r<<8:]
-	for i := range row {
-		row[i] = unset
+	s.rows = s.rows[:at+256]
+	for i := range s.rows[at:] {
+		s.rows[at+i] = unset
 	}
-	s.nodes[a].row = int32(r)
+	s.row[a] = int32(at)
 }
 
 func (s *Set) derivative(a ID, b byte) ID {

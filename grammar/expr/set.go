@@ -41,14 +41,14 @@ const (
 	notKind          // all texts but those of a
 )
 
-// node is an expression. row is the index of its derivatives, or the negative count of how often they were asked for.
+// node is an expression.
 type node struct {
 	kind     kind
 	nullable truth
+	asked    uint8 // how often derivatives were asked for, until they are kept
 	a, b     int32
 	lo, hi   int32
-	row      int32
-	clamped  ID
+	clamped  ID // 0 until it is asked for
 }
 
 type truth uint8
@@ -63,7 +63,7 @@ const (
 // unset marks a derivative that is not known yet, and rowAfter is how often a node is asked before it gets a row.
 const (
 	unset    = -1
-	rowAfter = 2
+	rowAfter = 3
 	// maxRows bounds the kept derivatives: 1 KiB each.
 	maxRows = 2048
 )
@@ -78,6 +78,7 @@ type Set struct {
 	nodes []node
 	table []ID // open addressing; 0 is free, for Empty is never looked up
 	lists []ID
+	row   []int32 // of each node: where its derivatives stand in rows, by byte; 0, where none do, is an empty row
 	rows  []ID
 	work  []ID // a stack of lists being built
 
@@ -104,7 +105,11 @@ func NewSet() *Set {
 		dfaIndex: map[*Automaton]int32{}, ruleIndex: map[*Rule]int32{},
 	}
 	s.nodes = append(s.nodes, node{kind: emptyKind, nullable: no}, node{kind: epsilonKind, nullable: yes, clamped: Epsilon})
-	s.rows = make([]ID, 256, 4*256) // row 0 stands for none
+	s.row = make([]int32, len(s.nodes))
+	s.rows = make([]ID, 256, 4*256)
+	for i := range s.rows {
+		s.rows[i] = unset
+	}
 	return s
 }
 
@@ -113,7 +118,7 @@ func (s *Set) Len() int { return len(s.nodes) }
 
 // Bytes returns about how much memory the set takes, in bytes.
 func (s *Set) Bytes() int {
-	return len(s.nodes)*36 + len(s.table)*4 + len(s.lists)*4 + cap(s.rows)*4 + len(s.sets)*40
+	return len(s.nodes)*(28+4) + len(s.table)*4 + len(s.lists)*4 + cap(s.rows)*4 + len(s.sets)*40
 }
 
 // intern returns the id of a node, which is new if no equal one exists. list is the content of a union or an And.
@@ -132,6 +137,7 @@ func (s *Set) intern(n node, list []ID) ID {
 			}
 			id = ID(len(s.nodes))
 			s.nodes = append(s.nodes, n)
+			s.row = append(s.row, 0)
 			s.table[i] = id
 			s.inserted++
 			return id
