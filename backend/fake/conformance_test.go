@@ -15,9 +15,17 @@ func TestConformance(t *testing.T) {
 			backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
 				return fake.New(fake.Config{
 					Vocab: v, ContextSize: cfg.ContextSize, Sequences: cfg.Sequences, CacheTokens: cfg.CacheTokens, BatchSize: cfg.BatchSize,
-					Delay: func(tokens int) time.Duration { return time.Duration(tokens) * 5 * time.Microsecond },
+					Delay: longSteps,
 				})
 			}, backendtest.Options{})
 		})
 	}
+}
+
+// longSteps makes steps of many tokens slow enough to be cancelled while they run.
+func longSteps(tokens int) time.Duration {
+	if tokens < 500 {
+		return 0
+	}
+	return 40 * time.Millisecond
 }
