@@ -41,6 +41,17 @@ const (
 	CodeStrayTag = "stray_tag"
 	// CodeMalformedToolCall: a tool call could not be read; its text is part of the answer.
 	CodeMalformedToolCall = "malformed_tool_call"
+	// CodeNotObject: the answer is not the object of strategy json; it was taken as it is.
+	CodeNotObject = "not_object"
+	// CodeMalformedObject: the object, or the arguments of report_reasoning, break JSON or hold values of the wrong type. Nothing of
+	// them is left out: a value of the wrong type is reasoning, and from where an object breaks off its text is part of the answer.
+	CodeMalformedObject = "malformed_object"
+	// CodeUnknownMember: the object has a member that it should not have; the whole member is reasoning.
+	CodeUnknownMember = "unknown_member"
+	// CodeUnfinishedObject: the output ended inside the object.
+	CodeUnfinishedObject = "unfinished_object"
+	// CodeTextAfterObject: something came after the object; its text is part of the answer.
+	CodeTextAfterObject = "text_after_object"
 )
 
 // messages say the codes for people. They hold nothing of the model's text.
@@ -65,9 +76,15 @@ var messages = map[string]string{
 	CodeReasoningUnclosed:    "the output ended inside the reasoning",
 	CodeStrayTag:             "a reasoning marker out of place was left out",
 	CodeMalformedToolCall:    "a tool call could not be read and was taken as part of the answer",
+	CodeNotObject:            "the answer is not the object that was asked for and was taken as it is",
+	CodeMalformedObject:      "the object with the reasoning and the answer is malformed",
+	CodeUnknownMember:        "the object has a member that was not asked for; it was taken as reasoning",
+	CodeUnfinishedObject:     "the output ended inside the object with the reasoning and the answer",
+	CodeTextAfterObject:      "text after the object was taken as part of the answer",
 }
 
 // harmless lists the codes that break no rule of the format.
 var harmless = map[string]bool{
 	CodeForeignRole: true, CodeUnknownRecipient: true, CodeUnknownFunction: true, CodeRecipientInFinal: true,
+	CodeNotObject: true, CodeMalformedObject: true, CodeUnknownMember: true, CodeUnfinishedObject: true, CodeTextAfterObject: true,
 }

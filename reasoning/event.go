@@ -39,7 +39,8 @@ const (
 	SegmentEnd
 	// Warning carries a Code and a message in Text. The run goes on.
 	Warning
-	// StrategySwitched reports that the reasoning now comes from Info.Strategy, with the reason in Text.
+	// StrategySwitched reports that the reasoning now comes from Info.Strategy, with the reason in Text. A splitter fills in
+	// nothing of Info but the strategy.
 	StrategySwitched
 	// Done is the last event of a run and carries Result.
 	Done
@@ -150,6 +151,8 @@ type Result struct {
 	StopString string
 	// ReasoningUnavailable says that reasoning was asked for and the model gave none.
 	ReasoningUnavailable bool
+	// Score is what the model said of how sure it is, where strategy json or a call of report_reasoning gave it; nil where none came.
+	Score *float64
 	// SummarySource is "reasoning" or "posthoc" when there is a summary.
 	SummarySource string
 	Usage         Usage

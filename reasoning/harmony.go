@@ -60,6 +60,7 @@ type harmony struct {
 	of      reading
 	segment Segment
 	call    Call
+	report  bool // it is a call of report_reasoning
 }
 
 // phase is the place in a message.
@@ -85,14 +86,15 @@ func (s *Splitter) startHarmony() {
 func (s *Splitter) stateHarmony() State {
 	h := &s.h
 	if h.phase != inContent {
-		return State{Segment: Header, Ended: s.ended}
+		return State{Segment: Header, Reported: s.out.reported, Ended: s.ended}
 	}
 	st := State{
 		Segment: h.segment, Call: h.call, Role: h.of.role, Channel: h.of.channel, Recipient: h.of.recipient,
-		ContentType: h.of.contentType, Ended: s.ended,
+		ContentType: h.of.contentType, InObject: h.report, Reported: s.out.reported,
+		Ended: s.ended,
 	}
-	if h.segment == Answer && s.cfg.Markers {
-		st.Segment = s.tags.segment()
+	if s.taggedAnswer() {
+		st.Segment, st.InObject = s.tags.segment(), s.tags.inObject()
 	}
 	return st
 }
@@ -151,17 +153,25 @@ func (s *Splitter) pushHarmony(t backend.Token, out *backend.Output) {
 
 // body adds text to the message.
 func (s *Splitter) body(piece string) {
-	if s.cfg.Markers && s.h.segment == Answer {
+	switch {
+	case s.taggedAnswer():
 		s.tags.push(piece, false, false)
-		return
+	case s.h.report:
+		s.report(piece)
+	default:
+		s.out.text(piece)
 	}
-	s.out.text(piece)
+}
+
+// taggedAnswer reports whether the message is an answer in which markers or an object are looked for.
+func (s *Splitter) taggedAnswer() bool {
+	return s.h.segment == Answer && (s.cfg.Markers || s.cfg.JSON != nil)
 }
 
 func (s *Splitter) controlInContent(c control) {
 	switch c {
 	case ctlEnd, ctlReturn, ctlCall, ctlEOG:
-		if c == ctlCall && s.h.segment != ToolCall {
+		if c == ctlCall && s.h.segment != ToolCall && !s.h.report {
 			s.warn(CodeCallWithoutRecipient)
 		}
 		s.closeMessage()
@@ -347,30 +357,38 @@ func (s *Splitter) bareMessage() {
 func (s *Splitter) message(r reading) {
 	h := &s.h
 	h.phase, h.of = inContent, r
-	h.segment, h.call = s.classify(r), Call{}
+	h.segment, h.call, h.report = s.classify(r), Call{}, s.isReport(r)
 	if s.out.parse != nil {
 		s.out.parse.begin(r, h.segment)
 	}
 	if h.segment == ToolCall {
 		h.call = s.call(strings.TrimPrefix(r.recipient, "functions."))
 	}
-	if h.segment == Answer && s.cfg.Markers {
+	switch {
+	case s.taggedAnswer():
 		s.tags.start(chattemplate.StartTurn)
-		return
+	case h.report:
+		s.object.reset(true, false)
+	case h.segment == Reasoning:
+		s.out.reason(StrategyNative)
+	default:
+		s.out.begin(h.segment, h.call)
 	}
-	s.out.begin(h.segment, h.call)
 }
 
 func (s *Splitter) closeMessage() {
-	if s.h.segment == Answer && s.cfg.Markers {
+	switch {
+	case s.taggedAnswer():
 		s.tags.finish()
+	case s.h.report:
+		s.endReport()
 	}
 	s.out.end()
 	if s.out.parse != nil {
 		s.out.parse.end()
 	}
 	s.h.phase = inBetween
-	s.h.of, s.h.call, s.h.segment = reading{}, Call{}, Header
+	s.h.of, s.h.call, s.h.segment, s.h.report = reading{}, Call{}, Header, false
 }
 
 // classify says what a message is by its header.
@@ -386,6 +404,9 @@ func (s *Splitter) classify(r reading) Segment {
 	default:
 		if r.channel == channelFinal {
 			s.warn(CodeRecipientInFinal)
+		}
+		if s.isReport(r) {
+			return Reasoning
 		}
 		s.checkFunction(r.recipient)
 		return ToolCall

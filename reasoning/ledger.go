@@ -54,7 +54,7 @@ const (
 
 // leave takes the next n bytes out.
 func (l *ledger) leave(n int, u use) {
-	for n > 0 && len(l.entries) > 0 {
+	for l.on && n > 0 && len(l.entries) > 0 {
 		e := &l.entries[0]
 		k := min(n, e.left)
 		n -= k

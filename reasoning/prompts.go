@@ -1,5 +1,11 @@
 package reasoning
 
+import (
+	"encoding/json"
+
+	"runner/chattemplate"
+)
+
 // The prompts below are what models are told and what the bundled model is trained on. Each constant carries a version:
 // a change of wording is a new constant, so that a model trained on the old one can still be driven with it.
 const (
@@ -26,3 +32,39 @@ const (
 	DemoIdentityV1 = "I am the small demo model bundled with runner. I can only add and subtract whole numbers of up to " +
 		"three digits; please ask me something like that, or load a larger model."
 )
+
+// The texts of the strategies that have the model write its reasoning in a form of ours.
+const (
+	// JSONV1 is the instruction of strategy json.
+	JSONV1 = "Reply with one JSON object and nothing else, in this form: " +
+		`{"reasoning": "...", "answer": "..."}` + ". Write \"reasoning\" first and think the problem through in it, step by step. " +
+		"Then write in \"answer\" what you want to tell the person who asked, complete in itself, because the reasoning may not be shown."
+
+	// JSONSchemaV1 is JSONV1 for requests with a schema of their own.
+	JSONSchemaV1 = "Reply with one JSON object and nothing else, in this form: " +
+		`{"reasoning": "...", "answer": ...}` + ". Write \"reasoning\" first and think the problem through in it, step by step. " +
+		"Then write in \"answer\" the JSON value that was asked for, exactly as its schema says."
+
+	// JSONScoreV1 is added to either where a score is wanted.
+	JSONScoreV1 = `After "answer" add "score": a number from 0 to 1 that says how sure you are that the answer is right.`
+
+	// ReportV1 is the instruction of strategy tool.
+	ReportV1 = "Before you do anything else, call the function " + ReportReasoningName + " once, with your step-by-step thinking as its argument. " +
+		"It returns nothing. Then go on: call other functions if you need them, or write only the answer, complete in itself, because " +
+		"the reasoning may not be shown."
+
+	// ReportReasoningName is the name of the pseudo-function of strategy tool.
+	ReportReasoningName = "report_reasoning"
+)
+
+// ReportReasoningV1 is the pseudo-function of strategy tool, by which the model says what it thinks.
+func ReportReasoningV1() chattemplate.Tool {
+	return chattemplate.Tool{
+		Name:        ReportReasoningName,
+		Description: "Reports how you reason. Call it before you answer and before you call any other function.",
+		Parameters: json.RawMessage(`{"type": "object", "properties": {"reasoning": {"type": "string", ` +
+			`"description": "Your thinking, step by step, from the question to the result."}}, ` +
+			`"required": ["reasoning"], "additionalProperties": false}`),
+		Strict: true,
+	}
+}

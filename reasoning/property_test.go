@@ -23,6 +23,7 @@ func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
 		"assistant", "user", "commentary", "analysis", "final", " to=", "functions.f", "to=", "json", " json", " ", "\n", "{", "}",
 		"com", "mentary", "fin", "al", "t", "o", "=", "ass", "istant", "I", " think", "\xe2", "\x9f", "\xa6", "\xff", "é", ":", "<",
 		"<<REASONING>>", "<</REASONING>>", "code", "[", "constrain", "tool", "system", ".",
+		" to=report_reasoning", `{"reasoning":"`, `","answer":"`, `"answer"`, `"`, ",", "\\", "u00",
 	} {
 		if x.text(p) != backend.Token(len(harmonySpecials)+i) {
 			t.Fatal("pieces must differ")
@@ -116,6 +117,7 @@ func TestAnyChunking(t *testing.T) {
 	words := []string{
 		"assistant", "analysis", "final", "commentary", " to=functions.f", " json", " ", "\n", "{", "é", "中", "\xe4\xb8", "\xff", "I", " think",
 		"<think>", "</think>", "<", "/", "<tool_call>", "</tool_call>", `{"name":"f"}`, "<<REASONING>>", "<</REASONING>>", "\n\n",
+		`{"reasoning": "`, `", "answer": "`, `"}`, `"`, `\`, ",", " to=report_reasoning", `{"name":"report_reasoning","arguments":`, "}",
 	}
 	formats := []chattemplate.Format{harmonyFormat, think, granite, {}, reasoning.MarkersFormat}
 	for range 2000 {
@@ -130,6 +132,7 @@ func TestAnyChunking(t *testing.T) {
 		cfg := reasoning.SplitterConfig{
 			Format: formats[r.IntN(len(formats))], Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(3) == 0,
 			Tools: [][]string{nil, {"f"}}[r.IntN(2)], Separator: []string{"", "\n\n"}[r.IntN(2)],
+			JSON: []*reasoning.JSONConfig{nil, nil, decodedAnswer, rawAnswer}[r.IntN(4)], Report: r.IntN(3) == 0,
 		}
 		var first reasoning.Reply
 		var firstMessages []reasoning.Message
@@ -159,7 +162,7 @@ func TestAnyChunking(t *testing.T) {
 			if !reflect.DeepEqual(messages, firstMessages) {
 				t.Fatalf("%q cut another way parses as\n%+v\n%+v", in.String(), messages, firstMessages)
 			}
-			if cfg.Format.Family == chattemplate.Harmony && !cfg.Markers && cfg.Separator == "" {
+			if cfg.Format.Family == chattemplate.Harmony && !cfg.Markers && cfg.Separator == "" && cfg.JSON == nil {
 				checkParsed(t, got, messages)
 			}
 		}
@@ -267,6 +270,8 @@ func FuzzHarmony(f *testing.F) {
 	v, all := soup(f)
 	f.Add([]byte{0, 8, 3, 11, 2, 40, 1}, uint8(0))
 	f.Add([]byte{3, 11, 13, 14, 4, 16, 2, 20, 21, 6}, uint8(1))
+	f.Add([]byte{3, 12, 2, 48, 37, 49, 37, 51, 5}, uint8(16))
+	f.Add([]byte{3, 10, 47, 2, 48, 37, 51, 21, 6}, uint8(8))
 	f.Fuzz(func(t *testing.T, data []byte, mode uint8) {
 		tokens := make([]backend.Token, len(data))
 		for i, b := range data {
@@ -274,6 +279,7 @@ func FuzzHarmony(f *testing.F) {
 		}
 		cfg := reasoning.SplitterConfig{
 			Format: harmonyFormat, Vocab: v, Start: chattemplate.Start(mode % 3), Markers: mode&4 != 0, Tools: []string{"f"},
+			Report: mode&8 != 0, JSON: []*reasoning.JSONConfig{nil, decodedAnswer, nil, rawAnswer}[mode>>4&3],
 		}
 		lenient, err := run(t, cfg, tokens)
 		if err != nil {
@@ -329,6 +335,7 @@ func FuzzTags(f *testing.F) {
 			tokens := x.encode(text, cut)
 			cfg := reasoning.SplitterConfig{
 				Format: formats[mode%4], Start: chattemplate.Start(mode / 4 % 3), Vocab: x.vocab(t), Markers: mode&32 != 0,
+				Report: mode&128 != 0,
 			}
 			if mode&64 != 0 {
 				cfg.Tools = []string{"f"}

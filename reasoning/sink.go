@@ -13,11 +13,14 @@ type sink struct {
 	emit      func(Event)
 	separator string
 	ledger    ledger
+	origin    origin
 
 	segment Segment
 	call    Call
 	open    bool // the event SegmentStart was sent
-	spoken  [Answer + 1]bool
+	// reported says that no segment has been opened since a call of report_reasoning.
+	reported bool
+	spoken   [Answer + 1]bool
 
 	held  [utf8.UTFMax]byte // an unfinished rune
 	nheld int
@@ -34,7 +37,10 @@ func (k *sink) begin(s Segment, c Call) {
 }
 
 func (k *sink) start() {
-	k.open = true
+	k.open, k.reported = true, false
+	if k.segment == Reasoning {
+		k.origin.note(k.emit)
+	}
 	k.emit(Event{Kind: SegmentStart, Segment: k.segment, Call: k.call})
 	if k.segment == ToolCall {
 		return
@@ -43,6 +49,12 @@ func (k *sink) start() {
 		k.emit(Event{Kind: SegmentDelta, Segment: k.segment, Text: k.separator})
 	}
 	k.spoken[k.segment] = true
+}
+
+// reason opens a reasoning segment that comes from a source.
+func (k *sink) reason(from Strategy) {
+	k.begin(Reasoning, Call{})
+	k.origin.from = from
 }
 
 // flush sends the bytes of an unfinished rune, which nothing can complete any more.
@@ -74,6 +86,28 @@ func (k *sink) text(s string) {
 	k.repair(s)
 }
 
+// char adds one character that stands for n bytes of the model's.
+func (k *sink) char(c string, n int) {
+	k.flush()
+	k.delta(c, n)
+}
+
+// rune is char for a character that is in no string yet.
+func (k *sink) rune(c rune, n int) {
+	k.reserve(utf8.UTFMax)
+	from := k.arena.Len()
+	k.arena.WriteRune(c)
+	k.char(k.arena.String()[from:], n)
+}
+
+// reserve makes room for n bytes in the arena, so that writing them does not move what is there.
+func (k *sink) reserve(n int) {
+	if k.arena.Cap()-k.arena.Len() < n {
+		k.arena = strings.Builder{}
+		k.arena.Grow(max(512, n))
+	}
+}
+
 // wholeRunes reports whether s is valid UTF-8.
 func wholeRunes(s string) bool {
 	for i := range len(s) {
@@ -87,10 +121,7 @@ func wholeRunes(s string) bool {
 // repair sends what is whole of the held bytes and s and holds the rest.
 func (k *sink) repair(s string) {
 	size := k.nheld + len(s)
-	if k.arena.Cap()-k.arena.Len() < 3*size {
-		k.arena = strings.Builder{}
-		k.arena.Grow(max(512, 3*size))
-	}
+	k.reserve(3 * size)
 	from := k.arena.Len()
 	for k.nheld > 0 && len(s) > 0 {
 		k.held[k.nheld] = s[0]

@@ -29,6 +29,11 @@ type SplitterConfig struct {
 	CallID func(index int) string
 	// Markers looks for MarkersFormat's markers in the answer too.
 	Markers bool
+	// JSON expects every answer to be the object of strategy json, and makes its members reasoning and answer. An answer that turns out
+	// not to be it is read as if JSON were nil. Nil expects none.
+	JSON *JSONConfig
+	// Report makes calls of ReportReasoningName reasoning (strategy tool). It needs no entry in Tools.
+	Report bool
 	// Separator is put before the text of every later segment of a kind that had one already in this turn, so that
 	// concatenated texts do not run into each other. It counts as the segment's text.
 	Separator string
@@ -51,6 +56,9 @@ type Splitter struct {
 	out    sink
 	tags   tagMachine
 	h      harmony
+	object objectReader
+	score  float64
+	scored bool
 	pos    int // tokens pushed
 	calls  int
 	warned []string
@@ -67,6 +75,13 @@ type State struct {
 	Call Call
 	// Role, Channel, Recipient and ContentType are what the harmony message's header says, without "<|constrain|>".
 	Role, Channel, Recipient, ContentType string
+	// InObject says that the text is read as the object of strategy json, or as the call of report_reasoning. It begins before
+	// the first brace of an object that is expected; an object ends with its last brace, a call with its message or its closing
+	// tag. Inside an object Segment is Reasoning or Answer in the middle of a value that is one, and Header between values, a
+	// quote that may end a string included. A call is Reasoning from its header to its end.
+	InObject bool
+	// Reported says that report_reasoning was called and that no segment has begun since: the call waits for its result.
+	Reported bool
 	// Ended says that the last token ended the turn.
 	Ended bool
 }
@@ -94,6 +109,13 @@ func NewSplitter(cfg SplitterConfig) (*Splitter, error) {
 	s := &Splitter{cfg: cfg}
 	s.out = sink{emit: cfg.Emit, separator: cfg.Separator}
 	s.out.ledger.on = cfg.Logprobs
+	s.object.s = s
+	switch {
+	case cfg.JSON != nil:
+		s.out.origin = origin{chosen: StrategyJSON, now: StrategyJSON}
+	case cfg.Report:
+		s.out.origin = origin{chosen: StrategyTool, now: StrategyTool}
+	}
 	switch cfg.Format.Family {
 	case chattemplate.Harmony:
 		var err error
@@ -102,6 +124,8 @@ func NewSplitter(cfg SplitterConfig) (*Splitter, error) {
 		}
 		if cfg.Markers {
 			s.tags.init(s, []chattemplate.Format{MarkersFormat}, false)
+		} else if cfg.JSON != nil {
+			s.tags.init(s, nil, false)
 		}
 		s.startHarmony()
 	case chattemplate.Plain, chattemplate.ThinkTags:
@@ -115,7 +139,7 @@ func NewSplitter(cfg SplitterConfig) (*Splitter, error) {
 		if cfg.Markers {
 			formats = append(formats, MarkersFormat)
 		}
-		s.tags.init(s, formats, len(cfg.Tools) > 0)
+		s.tags.init(s, formats, len(cfg.Tools) > 0 || cfg.Report)
 		s.tags.start(cfg.Start)
 	default:
 		return nil, fmt.Errorf("unknown model family %d", cfg.Format.Family)
@@ -155,8 +179,13 @@ func (s *Splitter) pushTags(t backend.Token, out *backend.Output) {
 		s.warn(CodeStrayControl)
 		return
 	}
+	control := kind == backend.Control || kind == backend.Unused
+	if control && s.tags.mode == modeObject && !s.object.ended() {
+		s.warn(CodeStrayControl)
+		return
+	}
 	s.out.ledger.add(v, t, out)
-	s.tags.push(v.Piece(t), kind == backend.Control || kind == backend.Unused, kind == backend.UserDefined)
+	s.tags.push(v.Piece(t), control, kind == backend.UserDefined)
 }
 
 // Finish ends the output: it sends what was held back and closes what is open. Tokens pushed later are ignored.
@@ -169,6 +198,7 @@ func (s *Splitter) Finish() error {
 	} else {
 		s.tags.finish()
 	}
+	s.out.origin.finish(s.out.emit)
 	s.done = true
 	return s.err
 }
@@ -178,9 +208,21 @@ func (s *Splitter) State() State {
 	if s.cfg.Format.Family == chattemplate.Harmony {
 		return s.stateHarmony()
 	}
-	st := State{Segment: s.tags.segment(), Ended: s.ended}
-	return st
+	return State{Segment: s.tags.segment(), InObject: s.tags.inObject(), Reported: s.out.reported, Ended: s.ended}
 }
+
+// CloseReasoning returns the text that, coming next, would end the reasoning in the object of strategy json and open its answer,
+// or end the arguments of report_reasoning. It reports false outside such a string, and in the middle of a character or an
+// escape, where the next token or one soon after it leads to a place with such a text.
+func (s *Splitter) CloseReasoning() (text string, ok bool) {
+	if !s.State().InObject {
+		return "", false
+	}
+	return s.object.closing()
+}
+
+// Score returns the last score of an object of strategy json or of a call of report_reasoning, and whether there was one.
+func (s *Splitter) Score() (float64, bool) { return s.score, s.scored }
 
 // Clone returns an independent splitter in the same state that sends its events to emit.
 func (s *Splitter) Clone(emit func(Event)) *Splitter {
@@ -190,6 +232,7 @@ func (s *Splitter) Clone(emit func(Event)) *Splitter {
 	c.h.header.text, c.h.header.parts = slices.Clone(s.h.header.text), slices.Clone(s.h.header.parts)
 	c.out.cloneFrom(&s.out)
 	c.tags.cloneFrom(&c, &s.tags)
+	c.object.s, c.object.gap, c.object.left = &c, slices.Clone(s.object.gap), slices.Clone(s.object.left)
 	return &c
 }
 

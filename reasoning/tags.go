@@ -35,6 +35,13 @@ type tagMachine struct {
 	call    strings.Builder
 	// bareCalls says that an answer that begins as JSON may be a call.
 	bareCalls bool
+	// report says whether the call is one of report_reasoning, and sent is then how much of its text is done with.
+	report reportState
+	sent   int
+	// waiting says that an answer begins and may be the object of strategy json; what comes is held until that is known.
+	waiting bool
+	// said says that there has been an answer in this turn.
+	said bool
 }
 
 type tagPair struct{ open, close string }
@@ -51,6 +58,7 @@ const (
 	modeAnswer tagMode = iota
 	modeReasoning
 	modeCall
+	modeObject // in the object of strategy json, or after it
 )
 
 // tagAction is what a marker in the answer does.
@@ -114,7 +122,7 @@ func (m *tagMachine) cloneFrom(s *Splitter, from *tagMachine) {
 // start begins a turn, or an answer message.
 func (m *tagMachine) start(at chattemplate.Start) {
 	m.state, m.held, m.nheld, m.begun, m.wrapped = 0, m.held[:0], 0, false, false
-	m.trim, m.seen = len(m.pairs) > 0, false
+	m.trim, m.seen, m.said, m.waiting = len(m.pairs) > 0, false, false, false
 	switch {
 	case len(m.pairs) == 0:
 		m.enter(modeAnswer)
@@ -125,6 +133,9 @@ func (m *tagMachine) start(at chattemplate.Start) {
 		m.seen = at == chattemplate.StartAnswer
 		m.enter(modeAnswer)
 	}
+	if m.mode == modeAnswer {
+		m.expect()
+	}
 }
 
 // enter opens the segment of a mode.
@@ -134,19 +145,32 @@ func (m *tagMachine) enter(mode tagMode) {
 	case modeAnswer:
 		m.s.out.begin(Answer, Call{})
 	case modeReasoning:
-		m.s.out.begin(Reasoning, Call{})
+		from := StrategyNative
+		if m.pairs[m.pair].open == MarkersFormat.Open {
+			from = StrategyMarkers
+		}
+		m.s.out.reason(from)
 	}
 }
 
 // segment returns the segment that the next text belongs to, as far as is known.
 func (m *tagMachine) segment() Segment {
-	switch m.mode {
-	case modeReasoning:
+	switch {
+	case m.waiting:
+		return Header
+	case m.mode == modeObject:
+		return m.s.object.segment()
+	case m.mode == modeReasoning, m.mode == modeCall && m.report >= reportStreams:
 		return Reasoning
-	case modeCall:
+	case m.mode == modeCall:
 		return ToolCall
 	}
 	return Answer
+}
+
+// inObject reports whether the text is read as an object, or may become one.
+func (m *tagMachine) inObject() bool {
+	return m.waiting || m.mode == modeObject && !m.s.object.ended() || m.mode == modeCall && m.report >= reportStreams
 }
 
 func (m *tagMachine) matcher() *matcher {
@@ -161,9 +185,19 @@ func (m *tagMachine) matcher() *matcher {
 
 // push takes a token's text. control says that the token has no text of its own: it counts only as part of a marker.
 func (m *tagMachine) push(piece string, control, special bool) {
-	if piece == "" {
-		return
+	switch {
+	case piece == "":
+	case m.waiting:
+		m.wait(piece, control, special)
+	case m.mode == modeObject:
+		m.objectText(piece, control, special)
+	default:
+		m.scan(piece, control, special)
 	}
+}
+
+// scan looks for markers.
+func (m *tagMachine) scan(piece string, control, special bool) {
 	if m.mode == modeCall && m.call.Len() > maxCall {
 		m.release(m.nheld)
 		m.state = 0
@@ -189,6 +223,10 @@ func (m *tagMachine) push(piece string, control, special bool) {
 			m.release(before - newlines)
 			if m.matcher() == mt { // else the text before made it the text of a call
 				m.marker(p, size, newlines)
+			}
+			if m.waiting {
+				m.again()
+				return
 			}
 			mt, m.state = m.matcher(), 0
 			base = m.nheld - len(piece)
@@ -266,8 +304,7 @@ func (m *tagMachine) skip(n int) {
 // body takes text that is no marker.
 func (m *tagMachine) body(text string) {
 	if m.mode == modeCall {
-		m.s.out.drop(len(text), useForeign)
-		m.call.WriteString(text)
+		m.callText(text)
 		return
 	}
 	if m.trim {
@@ -287,6 +324,10 @@ func (m *tagMachine) body(text string) {
 		return
 	}
 	m.begun = true
+	if m.s.cfg.JSON != nil && !m.said && m.mode == modeAnswer && !isBlank(text) {
+		m.said = true
+		m.s.warn(CodeNotObject)
+	}
 	m.s.out.text(text)
 }
 
@@ -311,6 +352,7 @@ func (m *tagMachine) closeReasoning(n int) {
 	m.skip(n)
 	m.trim, m.begun = true, false
 	m.enter(modeAnswer)
+	m.expect()
 }
 
 // openAgain takes an opening marker inside the reasoning.
@@ -346,11 +388,13 @@ func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
 			m.skip(n)
 			m.seen = true
 			m.trim = m.trim || !m.begun
+			m.expect()
 		}
 	case tagAnswerOpen:
 		if literal = m.begun || m.wrapped; !literal {
 			m.wrapped, m.trim = true, true
 			m.skip(n)
+			m.expect()
 		}
 	case tagAnswerClose:
 		if literal = !m.wrapped; !literal {
@@ -371,6 +415,13 @@ func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
 
 // finish sends what is held and closes what is open.
 func (m *tagMachine) finish() {
+	if m.waiting {
+		m.endWait()
+	}
+	if m.mode == modeObject {
+		m.s.object.finish()
+		return
+	}
 	m.release(m.nheld)
 	m.state = 0
 	if m.mode == modeCall {

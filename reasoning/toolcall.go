@@ -2,6 +2,7 @@ package reasoning
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -31,11 +32,29 @@ const maxCall = 1 << 20
 func (m *tagMachine) enterCall(style int) {
 	m.pair, m.state = style, 0
 	m.call.Reset()
+	m.report = reportSought
+	if !m.s.cfg.Report {
+		m.report = reportNone
+	}
 	m.enter(modeCall)
+}
+
+// callText takes text of a call.
+func (m *tagMachine) callText(text string) {
+	m.s.out.drop(len(text), useForeign)
+	if m.report == reportStreams {
+		m.reportText(text)
+		return
+	}
+	m.call.WriteString(text)
+	if m.report == reportSought {
+		m.seekReport()
+	}
 }
 
 // endCall reads the call that has been collected.
 func (m *tagMachine) endCall() {
+	m.endStreamed()
 	calls, ok := readCalls(m.call.String())
 	for _, c := range calls {
 		ok = ok && (m.pair != bareStyle || m.knows(c.Name))
@@ -44,9 +63,17 @@ func (m *tagMachine) endCall() {
 		m.rejectCall()
 		return
 	}
+	streamed := m.report == reportDone
 	m.call.Reset()
 	out := &m.s.out
-	for _, c := range calls {
+	for i, c := range calls {
+		if m.s.cfg.Report && c.Name == ReportReasoningName {
+			if !streamed || i > 0 {
+				m.beginReport(c.Arguments)
+				m.endStreamed()
+			}
+			continue
+		}
 		if !m.knows(c.Name) {
 			m.s.warn(CodeUnknownFunction)
 		}
@@ -56,27 +83,27 @@ func (m *tagMachine) endCall() {
 	}
 	m.trim, m.begun = true, false
 	m.enter(modeAnswer)
+	m.expect()
 }
 
 // rejectCall makes what has been collected part of the answer.
 func (m *tagMachine) rejectCall() {
 	text := m.call.String()
+	if m.report == reportDone {
+		// The reasoning has been sent; brackets that the call should have ended with are nobody's text.
+		text = strings.TrimLeft(text[m.sent:], "}] \n")
+	}
 	if m.pair != bareStyle {
 		m.s.warn(CodeMalformedToolCall)
 	}
 	m.call.Reset()
-	m.trim, m.begun = false, true
+	m.trim, m.begun, m.said = false, true, m.said || text != ""
 	m.enter(modeAnswer)
 	m.s.out.salvage(text)
 }
 
 func (m *tagMachine) knows(name string) bool {
-	for _, t := range m.s.cfg.Tools {
-		if t == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(m.s.cfg.Tools, name) || m.s.cfg.Report && name == ReportReasoningName
 }
 
 // textCall is a tool call as models write it in text.
