@@ -1,0 +1,86 @@
+package grammar
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestValidator(t *testing.T) {
+	for _, c := range []struct {
+		schema     string
+		valid, bad []string
+	}{
+		{`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`, []string{`{"a":1}`, `{"a": 1.0}`}, []string{`{}`, `{"a":"x"}`, `[`, `{"a":1} 2`}},
+		{`{"items":[{"type":"string"}],"additionalItems":false}`, []string{`["a"]`}, []string{`["a",1]`, `[1]`}},
+		{`{"minimum":0,"exclusiveMinimum":true}`, []string{`1`}, []string{`0`}},
+		{`{"format":"date"}`, []string{`"2024-02-29"`}, []string{`"2023-02-29"`}},
+		{`{"$ref":"#/definitions/x","definitions":{"x":{"const":1}}}`, []string{`1`, `1.0`}, []string{`2`}},
+	} {
+		v, err := NewValidator([]byte(c.schema))
+		if err != nil {
+			t.Errorf("%s: %v", c.schema, err)
+			continue
+		}
+		for _, text := range c.valid {
+			if err := v.Validate([]byte(text)); err != nil {
+				t.Errorf("%s refuses %s: %v", c.schema, text, err)
+			}
+		}
+		for _, text := range c.bad {
+			if v.Validate([]byte(text)) == nil {
+				t.Errorf("%s takes %s", c.schema, text)
+			}
+		}
+	}
+}
+
+func TestValidatorLoadsNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.json")
+	if err := os.WriteFile(file, []byte(`{"type":"string"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range []string{"file://" + file, file, "http://127.0.0.1:1/x.json", "x.json", "other.json#/a"} {
+		_, err := NewValidator([]byte(`{"$ref":"` + ref + `"}`))
+		if !errors.Is(err, errRemote) && err == nil {
+			t.Errorf("a reference to %s was followed", ref)
+		}
+	}
+}
+
+func TestValidatorSaysNothingOfValues(t *testing.T) {
+	v, err := NewValidator([]byte(`{"type":"object","properties":{"name":{"type":"integer"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = v.Validate([]byte(`{"name":"secret canary"}`))
+	if err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "/name") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestValidatorRefusesHugeNumbers(t *testing.T) {
+	if _, err := NewValidator([]byte(`{"minimum":1e999999999}`)); err == nil {
+		t.Error("a schema with a huge number was taken")
+	}
+	v, err := NewValidator([]byte(`{"minimum":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Validate([]byte(`1E+0999999999`)) == nil {
+		t.Error("a huge number was taken")
+	}
+}
+
+// FuzzValidator looks for schemas and texts that crash or hang the validator.
+func FuzzValidator(f *testing.F) {
+	f.Add([]byte(`{"type":"object"}`), []byte(`{}`))
+	f.Add([]byte(`{"$ref":"#"}`), []byte(`1`))
+	f.Fuzz(func(_ *testing.T, schema, text []byte) {
+		if v, err := NewValidator(schema); err == nil {
+			_ = v.Validate(text)
+		}
+	})
+}
