@@ -1,8 +1,9 @@
 """Trains the demo model: python train.py --minutes 40 [--device cuda|cpu] [--out DIR] [--resume]
 
 Writes DIR/checkpoint.pt (model, optimizer, step, averaged weights) every few minutes and at the end; --resume goes on
-from it. The learning rate warms up, stays, and falls over the last part of the time; from --quantize-from (a share of
-the time) on, the experts' weights are rounded to MXFP4 in the forward pass, so that the exported model is the trained one.
+from it, and --init starts from the weights of an exported model. The learning rate warms up, stays, and falls over the
+last part of the time; from --quantize-from (a share of the time) on, the experts' weights are rounded to MXFP4 in the
+forward pass, so that the exported model is the trained one.
 Everything is seeded, but a run stops by the clock, so two runs agree only as far as they took the same steps.
 """
 
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import torch
 
+import load
 from dataset import Stream
 from model import Config, Model
 from tokenizer import Tokenizer
@@ -45,6 +47,7 @@ def main():
     p.add_argument("--tokenizer", default=str(HERE / "tokenizer.json"))
     p.add_argument("--out", default=str(HERE / "out"))
     p.add_argument("--resume", action="store_true")
+    p.add_argument("--init", help="start from this GGUF file's weights, as export.py wrote them")
     a = p.parse_args()
 
     gpu = a.device.startswith("cuda")
@@ -57,7 +60,10 @@ def main():
     torch.set_float32_matmul_precision("high")
 
     cfg = Config(vocab=len(Tokenizer.load(a.tokenizer).tokens))
-    model = Model(cfg).to(a.device)
+    model = Model(cfg)
+    if a.init:
+        model.load_state_dict(load.read(a.init, model.state_dict(keep_vars=True), cfg))
+    model.to(a.device)
     decay = [q for n, q in model.named_parameters() if q.dim() >= 2 and "_b" not in n and n != "embed"]
     kept = {id(q) for q in decay}
     rest = [q for q in model.parameters() if id(q) not in kept]

@@ -249,8 +249,11 @@ def build(rng, op, a, b, question, effort, slip=None):
     """The Turn for one question; slip is None, "during" or "after"."""
     work = addition if op == "+" else subtraction
     made = work(rng, a, b, effort, slip == "during")
-    while made is None:
-        made = work(rng, a, b, effort, True)
+    for tries in range(20):
+        if made is not None:
+            break
+        # Some sums, as 0 + 999, have no slip that the check could go on from.
+        made = work(rng, a, b, effort, tries < 19)
     parts, done, told, concise, detailed, sound = made
     if slip == "after":
         parts, told = edited(rng, parts, done, told, effort)

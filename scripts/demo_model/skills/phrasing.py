@@ -30,7 +30,11 @@ Quick question: {x}?|Quick math: what is {x}?|Here is a sum for you: {x}|My home
 How do I calculate {x}?|Help me with {x}.|Help me find {x}|Say what {x} is.|Do the math: {x}|Just tell me {x}|Result of {x}?
 The answer to {x}, please.|What's the answer to {x}?|What is the result of {x}?|What is the value of {x}?|Find the value of {x}.
 Guess what {x} is.|Tell me the result of {x}|calc {x}|compute: {x}|solve this: {x}|Explain what {x} is.|{x} makes how much?
-What number is {x}?|Which number is {x}?|Which number do you get from {x}?|How many is {x}?|Write down {x}.|State {x}.""".replace("\n", "|").split("|")
+What number is {x}?|Which number is {x}?|Which number do you get from {x}?|How many is {x}?|Write down {x}.|State {x}.
+Mind telling me {x}?|Care to work out {x}?|Any clue what {x} is?|Any idea about {x}?|Fancy doing {x}?|I am looking for {x}.|I was asked for {x}.|I can't figure out {x}.|I keep forgetting {x}.|Remind me, what is {x}?
+Fast: {x}|A quick one, {x}|Here we go: {x}|Try this one: {x}|Work it out: {x}|Do {x}|Do {x} please|Run {x}|Check {x}|Enter: {x}|Input: {x}|{x} -> ?|{x} => ?|{x} :|= {x}|{x} = ...|{x} is equal to?|{x}, how much is that?
+{x}, what is it?|{x}, what does it make?|What might {x} be?|What exactly is {x}?|What is, in your opinion, {x}?|So what is {x}?|And what is {x}?|But what is {x}?|Now what is {x}?|How does {x} come out?|What comes out of {x}?|Please give {x}.
+Return {x}.|Print {x}|Output {x}|Name {x}.|Deliver {x}.|The task: {x}|The question is {x}.|I want {x}.|Would you tell me {x}?|Would you know {x}?|May I ask what {x} is?|How would you solve {x}?|Please compute: {x}|Please solve {x}.""".replace("\n", "|").split("|")
 
 ADD_ORDERS = """Add {a} and {b}.|Add {a} to {b}.|Add {a} and {b}|Add {a} to {b}|Sum {a} and {b}.|Sum up {a} and {b}.|Sum: {a}, {b}|Total {a} and {b}.
 Put {a} and {b} together.|Combine {a} and {b}.|Increase {a} by {b}.|Take {a} and add {b}.|Start with {a} and add {b}.
@@ -45,7 +49,17 @@ What is the sum when {a} is added to {b}?|Count {b} up from {a}. Where do you la
 Let a = {a} and b = {b}. What is a + b?|x is {a} and y is {b}. What is x + y?|The first number is {a}, the second is {b}. Add them.
 Here are two numbers: {a} and {b}. What is their sum?|What would adding {a} and {b} give?|What do I get by putting {a} with {b}?|By adding {a} and {b} I get what?|Put {a} next to {b} and add them.|What would I have after adding {a} and {b}?
 What do we get by adding {a} and {b}?|Placing {a} and {b} together gives what?|What does putting {b} with {a} make?|Would you add {a} and {b}?
-Please add up {a} and {b} for me|{a} on top of {b} makes how much?|I want to add {a} and {b}. What comes out?|Say I find {a} and then {b}. How many is that?|Two numbers are {a} and {b}. Find their total.""".replace("\n", "|").split("|")
+Please add up {a} and {b} for me|{a} on top of {b} makes how much?|I want to add {a} and {b}. What comes out?|Say I find {a} and then {b}. How many is that?|Two numbers are {a} and {b}. Find their total.
+I take {a} and then {b} on top. What is that?|Pile {b} onto {a}.|Lay {b} on {a}. What number is that?|On top of {a} comes {b}. How much is it?|Throw in {b} with {a}.
+Merge {a} with {b}.|Pool {a} and {b}.|Attach {b} to {a}.|Raise {a} by {b}.|Grow {a} by {b}.|Bump {a} up by {b}.|Go {b} further than {a}.|Step {b} beyond {a}.
+Tack {b} onto {a}.|Give {a} another {b}.|Top {a} up with {b}.|Extend {a} by {b}.|Boost {a} by {b}.|Move up {b} from {a}.|{a} up by {b} is what?|{a} grows by {b}. What does it become?
+total({a}, {b})|plus({a}, {b})|sum of ({a}, {b})|sum: {a} {b}|sum({a},{b})|add({a},{b})|SUM({a}; {b})|sum [{a}, {b}]|sum {a}, {b}|add: {a}, {b}|total: {a} and {b}|Addition: {a}, {b}
+Can I have the sum of {a} and {b}?|Could I get {a} and {b} as one number?|How large is {a} together with {b}?|How big is the sum of {a} and {b}?|How high do I get with {a} and {b}?
+Try adding {a} and {b}.|Would you mind to sum {a} and {b}?|Do add {a} and {b}.|Go ahead and add {a} and {b}.|Let us add {a} and {b}.|Now add {b} to {a}.|First {a}, then plus {b}.
+Both {a} and {b}, how much in all?|All in all, {a} and {b}?|{a} and also {b}, what does that give?|{a} as well as {b}, in total?|Altogether {a} and {b} is?|{a} once and {b} once, in sum?
+My first number is {a} and my second is {b}; add them up.|Given {a} and {b}, add.|With {a} and {b} given, what is the total?|For {a} and {b} I need the sum.|Numbers: {a}, {b}. Operation: addition.
+I know that it is {a} and {b}, but what is the sum?|Someone asked me to add {a} and {b}.|The teacher wants us to add {a} to {b}.|If one is {a} and the other {b}, how much are both?|Where do I end when I go {b} up from {a}?
+Adding {a} with {b} equals?|Summing {a} and {b} makes?|Combining {a} with {b} yields?|Plus {b}, starting from {a}.|{a} and then some more, namely {b}. How much?|What does {a} become with {b} more?|{b} more than {a} is?|{b} onto {a}""".replace("\n", "|").split("|")
 
 SUB_ORDERS = """Subtract {b} from {a}.|Subtract {b} from {a}|Take {b} from {a}.|Take {b} from {a}|Take {b} away from {a}.|Take away {b} from {a}.
 Deduct {b} from {a}.|Remove {b} from {a}.|Reduce {a} by {b}.|Decrease {a} by {b}.|Lower {a} by {b}.|Start with {a} and take away {b}.
@@ -61,7 +75,16 @@ When {b} is subtracted from {a}, what is the difference?|Count {b} down from {a}
 Let a = {a} and b = {b}. What is a - b?|x is {a} and y is {b}. What is x - y?|The first number is {a}, the second is {b}. Subtract the second from the first.
 Here are two numbers: {a} and {b}. What is the first minus the second?|Knock {b} off {a}.|Take {b} out of {a}.|What is left if {b} is taken out of {a}?|Pull {b} out of {a}. What remains?|{b} off {a}|Drop {b} from {a}.|Strike {b} off {a}.
 What would subtracting {b} from {a} give?|What would I have after taking {b} off {a}?|What do we get by taking {b} off {a}?|Would you subtract {b} from {a}?
-Please take {b} off {a} for me|I want to subtract {b} from {a}. What comes out?|If {b} comes off {a}, what is left?|{a} with {b} off makes how much?""".replace("\n", "|").split("|")
+Please take {b} off {a} for me|I want to subtract {b} from {a}. What comes out?|If {b} comes off {a}, what is left?|{a} with {b} off makes how much?
+Strip {b} from {a}.|Trim {a} by {b}.|Shrink {a} by {b}.|Peel {b} off {a}.|Go {b} back from {a}.|Step back {b} from {a}.|Move down {b} from {a}.|Discount {a} by {b}.|Shorten {a} by {b}.
+Withdraw {b} from {a}.|Discard {b} of {a}.|Throw {b} out of {a}. What is left?|Bring {a} down by {b}.|{a} down by {b} is what?|{a} shrinks by {b}. What does it become?|{a} falls by {b}. Where is it now?
+minus({a}, {b})|difference({a}, {b})|sub({a},{b})|subtract({a},{b})|diff({a}, {b})|difference: {a}, {b}|subtract: {a}, {b}|Subtraction: {a}, {b}|subtract {a} {b}|sub {a} {b}
+Can I have the difference of {a} and {b}?|How big is the difference between {a} and {b}?|How large is {a} without {b}?|How much more is {a} than {b}?|How much larger than {b} is {a}?|By how much does {a} exceed {b}?
+Try subtracting {b} from {a}.|Would you mind to subtract {b} from {a}?|Do subtract {b} from {a}.|Go ahead and take {b} from {a}.|Let us take {b} from {a}.|Now take {b} from {a}.|First {a}, then minus {b}.
+{a} but {b} less, what is that?|{a} except {b}, how much?|All of {a} but {b}, how much is it?|{a} with {b} gone, what is left?|{a} once {b} are gone?|Without {b}, what is {a}?|{b} short of {a} is?|{b} below {a} is?
+My first number is {a} and my second is {b}; take the second from the first.|Given {a} and {b}, subtract.|From {a} I need to take {b}.|For {a} and {b} I need the difference.|Numbers: {a}, {b}. Operation: subtraction.
+Someone asked me to take {b} from {a}.|The teacher wants us to subtract {b} from {a}.|Where do I end when I go {b} down from {a}?|How far is it from {b} up to {a}?|What must I add to {b} to get {a}?
+Subtracting {b} from {a} equals?|Removing {b} from {a} leaves?|Taking {b} off {a} yields?|Minus {b}, starting from {a}.|What does {a} become with {b} fewer?|{b} less than {a} is?|{b} out of {a}|Off {a} goes {b}. How much is it?""".replace("\n", "|").split("|")
 
 ADD_STORIES = """{n} has {a} {o} and gets {b} more. How many {o} does {n} have now?|{n} has {a} {o} and buys {b} more. How many {o} are there?
 {n} had {a} {o}. Then {m} gave {n} {b} more. How many {o} does {n} have?|There are {a} {o} in a box and {b} in another. How many {o} are there in total?
@@ -75,7 +98,16 @@ There were {a} {o} and {b} more arrived. How many are there now?|{n} read {a} pa
 I bought {a} {o} and {b} {p}. How many things did I buy?|There are {a} {o} and {b} {p}. How many are there in all?
 {n} walked {a} steps and then {b} more. How many steps in all?|{n} saved {a} dollars and earned {b} dollars. How much money does {n} have?
 {n} collects {o}. {n} has {a} and gets {b} as a gift. How many {o} now?|Yesterday I counted {a} {o}, today {b} more. How many altogether?
-One room has {a} {o}, the other has {b}. How many {o} in both?|A train has {a} people and {b} get on. How many people are on it?""".replace("\n", "|").split("|")
+One room has {a} {o}, the other has {b}. How many {o} in both?|A train has {a} people and {b} get on. How many people are on it?
+My shelf holds {a} {o} and the cupboard holds {b}. How many {o} do I have?|{n} owns {a} {o} and inherits {b}. How many {o} does {n} own?|The museum shows {a} {o} and adds {b}. How many {o} does it show now?
+A school has {a} {o} and orders {b} more. How many {o} will it have?|{n} drove {a} miles, then {b} miles. How far did {n} drive?|{n} swam {a} metres before lunch and {b} metres after. How many metres did {n} swim?
+The first bus carries {a} people and the second {b}. How many people ride?|There were {a} {o} and {b} came along. How many are there?|{n} wrote {a} words and then another {b} words. How many words did {n} write?
+Suppose {n} has {a} {o} and {m} brings {b} others. How many {o} is that?|Imagine I own {a} {o} and win {b} {o}. How many do I own then?|Say a garden has {a} {o} and we plant {b} more. How many {o} grow there?
+A farmer keeps {a} {o} and buys {b} {o}. How many {o} does the farmer keep?|The shop got {a} {o} on Friday and {b} on Saturday. How many {o} did it get?|{n} paid {a} euros and later {b} euros. How much did {n} pay altogether?
+{n} baked {a} {o} and {m} baked another {b}. How many were baked?|In spring {a} {o} were sold and in autumn {b}. How many {o} were sold in the year?|The hall seats {a} people, the balcony {b}. How many people fit?
+{n} is {a} years old. How old will {n} be in {b} years?|The tower is {a} feet high and gets {b} feet taller. How high is it then?|A jar weighs {a} grams and the honey {b} grams. How much do they weigh together?
+It was {a} degrees and got {b} degrees warmer. How warm is it?|My phone has {a} {o} and your phone has {b}. How many do both have?|{n} found {a} {o}, {m} found another {b}. How many {o} were found?
+At first {a} {o}, later {b} more {o}. How many in the end?|{a} {o} came by train, {b} by ship. How many {o} came?|Our club has {a} members and {b} join. How many members has it?|{n} has {a} {o} left and receives {b} from {m}. How many {o} are that?""".replace("\n", "|").split("|")
 
 SUB_STORIES = """{n} has {a} {o} and gives away {b}. How many {o} are left?|{n} has {a} {o} and loses {b}. How many {o} does {n} have now?
 {n} had {a} {o} and sold {b}. How many {o} remain?|There are {a} {o} in a box. {n} takes {b}. How many {o} are left in the box?
@@ -88,7 +120,16 @@ There were {a} {o} and {b} left. How many are there now?|A shop had {a} {o} and 
 {n} had {a} {o}, but {b} broke. How many {o} are whole?|From {a} {o}, {b} are removed. How many are left?
 If {n} has {a} {o} and uses {b}, how many {o} are left?|{n} has {a} {o} and {m} has {b} fewer. How many {o} does {m} have?
 {n} needs {a} {o} and has {b}. How many more does {n} need?|Of {a} {o}, {b} were sold. How many {o} are left?
-{n} has {a} {o} and {m} has {b}. How many more {o} does {n} have than {m}?|We had {a} {o} and lost {b} of them. How many do we still have?""".replace("\n", "|").split("|")
+{n} has {a} {o} and {m} has {b}. How many more {o} does {n} have than {m}?|We had {a} {o} and lost {b} of them. How many do we still have?
+My shelf holds {a} {o} and I throw out {b}. How many {o} stay?|{n} owns {a} {o} and donates {b}. How many {o} does {n} keep?|The museum shows {a} {o} and puts {b} away. How many {o} does it still show?
+A school has {a} {o} and gives back {b}. How many {o} will it have?|The trip is {a} miles and {n} has done {b}. How many miles are left?|{n} has to swim {a} metres and has swum {b}. How many metres remain?
+The bus carries {a} people and {b} leave. How many people stay on it?|There were {a} {o} and {b} went away. How many are still here?|{n} has to write {a} words and wrote {b}. How many words are missing?
+Suppose {n} has {a} {o} and {m} steals {b}. How many {o} does {n} still have?|Imagine I own {a} {o} and drop {b}. How many do I own then?|Say a garden has {a} {o} and we pick {b}. How many {o} are left there?
+A farmer keeps {a} {o} and sells {b}. How many {o} does the farmer keep?|The shop got {a} {o} and {b} were bad. How many {o} were good?|{n} had {a} euros and spent {b} euros. How much has {n} now?
+{n} baked {a} {o} and {m} ate {b}. How many are there still?|The hall seats {a} people and {b} came. How many seats are free?|A library has {a} {o} and {b} are missing. How many {o} has it?|{n} lent {b} of {a} {o} to {m}. How many {o} are at home?
+{n} is {a} years old. How old was {n} {b} years ago?|The rope is {a} feet long and {n} cuts {b} feet off. How long is it then?|A full jar weighs {a} grams, the honey in it {b}. How much does the jar weigh?
+It was {a} degrees and got {b} degrees colder. How warm is it?|{n} paid {b} dollars with a note of {a} dollars. How much comes back?|Of {a} {o} {b} went missing. How many {o} are still there?
+At first {a} {o}, later {b} fewer. How many in the end?|{a} {o} came and {b} left again. How many {o} are here?|Our club has {a} members and {b} quit. How many members has it?|{n} has {a} {o} and hands {b} to {m}. How many {o} does {n} hold?""".replace("\n", "|").split("|")
 
 BEFORE = """Please |please |Hi, |Hello, |Hey, |Hello! |Hi! |Hi. |OK, |So, |Now |Quick: |Hey there, |Good morning. |Excuse me, |Could you help? |Dear model, |Well, |Alright, |Next: |Hello there. |Listen: |I am stuck: |I have a question. |One more: |Then """.replace("\n", "|").split("|")
 AFTER = """ please| Please.| Thanks.| Thank you!| thanks|, please| Thanks!| Please show your work.| Think step by step.| I am not sure.| Be quick.| Answer with a number.| Just the number.| in your head| right now| exactly| for me| Show the steps.| It is for school.""".split("|")
@@ -139,7 +180,22 @@ def spaced(rng, s):
     return s[:i] + s[i + 1:] if s[i].isalpha() else s
 
 
+FILLERS = """just really actually exactly quickly maybe perhaps now then again simply only also so very today here there kindly possibly
+right again once more finally honestly well okay sir dear friend already still even though indeed""".split()
+
+
+def padded(rng, s):
+    """The text with a word or two put in that change nothing, so that the wording around numbers matters less."""
+    words = s.split(" ")
+    for _ in range(rng.choice((1, 1, 2))):
+        word = rng.choice(FILLERS) if rng.random() < 0.7 else thing(rng)
+        words.insert(rng.randrange(len(words) + 1), word)
+    return " ".join(words)
+
+
 def dress(rng, s):
+    if " " in s and rng.random() < 0.06:
+        s = padded(rng, s)
     roll = rng.random()
     if roll < 0.16:
         s = rng.choice(BEFORE) + (s if rng.random() < 0.4 or s[:2] in ("I ", "I'") else lower_first(s))
@@ -170,8 +226,11 @@ def question(rng, terms, orders, stories, a, b):
     if rng.random() < 0.15:
         # The first six terms are the signs and the words plus and minus: what people type first.
         return rng.choice(BARE).replace("{x}", rng.choice(terms[:6])).replace("{a}", sa).replace("{b}", sb)
-    if rng.random() < 0.05:
+    roll_words = rng.random()
+    if roll_words < 0.10:
         sa, sb = in_words(rng, a), in_words(rng, b)
+    elif roll_words < 0.12:
+        sa, sb = (in_words(rng, a), sb) if rng.random() < 0.5 else (sa, in_words(rng, b))
     if roll < 0.56:
         template = rng.choice(WRAPS).replace("{x}", rng.choice(terms))
     elif roll < 0.80:
