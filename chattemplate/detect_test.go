@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"runner/chattemplate"
+	"runner/chattemplate/vocabtest"
 )
 
 // TestDetection states the family of styles that the reference templates do not show.
@@ -85,8 +86,8 @@ func TestEffortVariables(t *testing.T) {
 
 func TestNewNeedsVocabulary(t *testing.T) {
 	for _, c := range []chattemplate.Config{
-		{Tokenize: byBytes, Source: "x"},
-		{Vocab: byteVocab(t), Source: "x"},
+		{Tokenize: vocabtest.Tokenize, Source: "x"},
+		{Vocab: vocabtest.New(t), Source: "x"},
 	} {
 		if _, err := chattemplate.New(c); err == nil {
 			t.Error("New takes a config without a vocabulary or a tokenizer")

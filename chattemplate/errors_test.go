@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"runner/chattemplate"
+	"runner/chattemplate/vocabtest"
 )
 
 // Hints stand after "; " in a line, and only a template that refuses a conversation says anything about its roles.
@@ -15,7 +16,7 @@ func TestTemplateHints(t *testing.T) {
 		_, err := jinjaTemplate(t, source).Render(messages(user("Q")))
 		return err
 	}
-	_, syntax := chattemplate.New(chattemplate.Config{Vocab: byteVocab(t), Tokenize: byBytes, Source: "{{ b"})
+	_, syntax := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize, Source: "{{ b"})
 	for _, tt := range []struct {
 		name string
 		err  error

@@ -13,6 +13,7 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/conformance"
+	"runner/chattemplate/vocabtest"
 )
 
 // templateNames lists the reference templates.
@@ -47,7 +48,7 @@ var specialPattern = regexp.MustCompile(`<\|[^<>|{}\s]{1,30}\|>|</?[a-z_:|]{2,24
 func specialsOf(source string) []string {
 	found := []string{"<s>", "</s>", "<unk>"}
 	if strings.Contains(source, "<|channel|>") {
-		found = append(found, harmonyNames...)
+		found = append(found, vocabtest.Harmony()...)
 	}
 	for _, s := range specialPattern.FindAllString(source, -1) {
 		if !slices.Contains(found, s) {
@@ -62,8 +63,8 @@ func familyTemplate(t testing.TB, source string) (*chattemplate.Template, *backe
 	t.Helper()
 	specials := specialsOf(source)
 	c := backend.VocabConfig{BOS: 256, EOS: 257, EOG: []backend.Token{257}}
-	vocab := newVocab(t, c, specials...)
-	return mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: byBytes, Source: source, ForceJinja: true}), vocab
+	vocab := vocabtest.With(t, c, specials...)
+	return mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: source, ForceJinja: true}), vocab
 }
 
 // TestFamilies states the family of every reference template, as reading it shows.

@@ -11,17 +11,18 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/conformance"
+	"runner/chattemplate/vocabtest"
 )
 
 const chatMLSource = `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}` +
 	`{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
 
 func jinjaTemplate(t testing.TB, source string, control ...string) *chattemplate.Template {
-	return mustNew(t, chattemplate.Config{Vocab: byteVocab(t, control...), Tokenize: byBytes, Source: source})
+	return mustNew(t, chattemplate.Config{Vocab: vocabtest.New(t, control...), Tokenize: vocabtest.Tokenize, Source: source})
 }
 
 func TestWithoutTemplate(t *testing.T) {
-	_, err := chattemplate.New(chattemplate.Config{Vocab: byteVocab(t, "<s>"), Tokenize: byBytes})
+	_, err := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t, "<s>"), Tokenize: vocabtest.Tokenize})
 	if !errors.Is(err, chattemplate.ErrNoTemplate) {
 		t.Errorf("err = %v, want ErrNoTemplate", err)
 	}
@@ -39,9 +40,9 @@ func TestWithoutTemplate(t *testing.T) {
 }
 
 func TestHarmonyVocabulary(t *testing.T) {
-	vocab := byteVocab(t, append(slices.Clone(harmonyNames), "<|im_start|>", "<|im_end|>")...)
+	vocab := vocabtest.New(t, append(vocabtest.Harmony(), "<|im_start|>", "<|im_end|>")...)
 	for _, force := range []bool{false, true} {
-		tmpl := mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: byBytes, Source: chatMLSource, ForceJinja: force})
+		tmpl := mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: chatMLSource, ForceJinja: force})
 		if native := tmpl.Format().Family == chattemplate.Harmony; native == force {
 			t.Errorf("ForceJinja %v: Format() = %+v", force, tmpl.Format())
 		}
@@ -49,7 +50,7 @@ func TestHarmonyVocabulary(t *testing.T) {
 }
 
 func TestTemplateErrors(t *testing.T) {
-	_, err := chattemplate.New(chattemplate.Config{Vocab: byteVocab(t), Tokenize: byBytes, Source: "a\n{{ b"})
+	_, err := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize, Source: "a\n{{ b"})
 	var te *chattemplate.TemplateError
 	if !errors.As(err, &te) || te.Line != 2 || te.Rendering || te.Hint() == "" {
 		t.Errorf("syntax: err = %#v", err)
@@ -68,10 +69,10 @@ func TestTemplateErrors(t *testing.T) {
 func TestTokensAcrossPieces(t *testing.T) {
 	var texts []string
 	tmpl := mustNew(t, chattemplate.Config{
-		Vocab: byteVocab(t, "<|im_start|>", "<|im_end|>"),
+		Vocab: vocabtest.New(t, "<|im_start|>", "<|im_end|>"),
 		Tokenize: func(dst []backend.Token, text string) ([]backend.Token, error) {
 			texts = append(texts, text)
-			return byBytes(dst, text)
+			return vocabtest.Tokenize(dst, text)
 		},
 		Source: chatMLSource,
 	})
@@ -145,8 +146,8 @@ func TestBOS(t *testing.T) {
 		{"the user does", `{{ messages[0].content }}`, true, "<s><s>Q"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			vocab := newVocab(t, backend.VocabConfig{BOS: 256, EOS: 257, AddBOS: tt.add}, "<s>", "</s>")
-			tmpl := mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: byBytes, Source: tt.source})
+			vocab := vocabtest.With(t, backend.VocabConfig{BOS: 256, EOS: 257, AddBOS: tt.add}, "<s>", "</s>")
+			tmpl := mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: tt.source})
 			text := "Q"
 			if tt.name == "the user does" {
 				text = "<s>Q"
@@ -208,7 +209,7 @@ func TestCallerVariables(t *testing.T) {
 	c := messages(user("Q"))
 	c.Args = map[string]any{"style": "<think>", "enable_thinking": false}
 	p := mustRender(t, tmpl, c)
-	vocab := byteVocab(t, "<think>", "</think>")
+	vocab := vocabtest.New(t, "<think>", "</think>")
 	if got := controls(vocab, p.Tokens); got != ".<think></think>" || p.Start != chattemplate.StartAnswer {
 		t.Errorf("control tokens %s, Start %d", got, p.Start)
 	}

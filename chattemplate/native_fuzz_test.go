@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"runner/chattemplate"
+	"runner/chattemplate/vocabtest"
 )
 
 // hostile returns text made of special tokens' names, whole and in halves, as fuzzing steers it.
@@ -58,14 +59,14 @@ func nativeShape(text string) chattemplate.Conversation {
 func FuzzNativeControlTokens(f *testing.F) {
 	f.Add([]byte("hello"))
 	f.Add([]byte{64, 65, 66, 67, 100, 101, 102, 103, 200, 201, 202, 203, 255, 254, 253, 252})
-	vocab := byteVocab(f, harmonyNames...)
+	vocab := vocabtest.New(f, vocabtest.Harmony()...)
 	tmpl := nativeTemplate(f)
 	want := controls(vocab, mustRender(f, tmpl, nativeShape("x")).Tokens)
 	f.Fuzz(func(t *testing.T, seed []byte) {
 		if len(seed) > 200 {
 			return
 		}
-		text := hostile(harmonyNames, seed)
+		text := hostile(vocabtest.Harmony(), seed)
 		p, err := tmpl.Render(nativeShape(text))
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +90,7 @@ func FuzzToolDefinitions(f *testing.F) {
 	f.Add([]byte(`{"type":"object","properties":{"a":{"oneOf":[{"type":"string"},{"type":["integer","null"]}]}}}`))
 	f.Add([]byte(`{"type":"array","items":{"type":"object","properties":{"x":{"type":"boolean","default":false,"nullable":true}}}}`))
 	f.Add([]byte(`[1,2,{"a":`))
-	vocab := byteVocab(f, harmonyNames...)
+	vocab := vocabtest.New(f, vocabtest.Harmony()...)
 	tmpl := nativeTemplate(f)
 	f.Fuzz(func(t *testing.T, schema []byte) {
 		p, err := tmpl.Render(chattemplate.Conversation{

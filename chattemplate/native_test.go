@@ -11,10 +11,11 @@ import (
 
 	"runner/chattemplate"
 	"runner/chattemplate/conformance"
+	"runner/chattemplate/vocabtest"
 )
 
 func nativeTemplate(t testing.TB) *chattemplate.Template {
-	return mustNew(t, chattemplate.Config{Vocab: byteVocab(t, harmonyNames...), Tokenize: byBytes})
+	return mustNew(t, chattemplate.Config{Vocab: vocabtest.New(t, vocabtest.Harmony()...), Tokenize: vocabtest.Tokenize})
 }
 
 // messages is a short way to write a conversation.
@@ -253,7 +254,7 @@ func TestNativeBuiltinTools(t *testing.T) {
 }
 
 func TestNativeForcedSequences(t *testing.T) {
-	vocab := byteVocab(t, harmonyNames...)
+	vocab := vocabtest.New(t, vocabtest.Harmony()...)
 	tmpl := nativeTemplate(t)
 	if f := tmpl.Format(); f.Family != chattemplate.Harmony || !f.CanSkip {
 		t.Errorf("Format() = %+v", f)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"runner/chattemplate"
+	"runner/chattemplate/vocabtest"
 )
 
 // FuzzNew takes any text as a template: it is refused, or it renders or fails, without a panic and with tokens that
@@ -12,12 +13,12 @@ import (
 func FuzzNew(f *testing.F) {
 	f.Add(chatMLSource)
 	f.Add(`{% for m in messages %}{% if m.thinking %}<r>{{ m.thinking }}</r>{% endif %}{{ m.content }}{% endfor %}<think>`)
-	vocab := byteVocab(f, "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<r>")
+	vocab := vocabtest.New(f, "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<r>")
 	f.Fuzz(func(t *testing.T, source string) {
 		if len(source) > 4096 {
 			return
 		}
-		tmpl, err := chattemplate.New(chattemplate.Config{Vocab: vocab, Tokenize: byBytes, Source: source})
+		tmpl, err := chattemplate.New(chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: source})
 		if err != nil {
 			return
 		}

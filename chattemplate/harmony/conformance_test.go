@@ -10,30 +10,8 @@ import (
 	"runner/backend"
 	"runner/chattemplate/conformance"
 	"runner/chattemplate/harmony"
+	"runner/chattemplate/vocabtest"
 )
-
-// names are the special tokens of the test vocabulary; everything else is its 256 bytes.
-var names = []string{
-	"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>",
-}
-
-func testVocab(t testing.TB, names []string) *backend.Vocab {
-	t.Helper()
-	c := backend.VocabConfig{BOS: backend.NoToken, EOS: backend.NoToken}
-	for i := range 256 {
-		c.Pieces = append(c.Pieces, string([]byte{byte(i)}))
-		c.Kinds = append(c.Kinds, backend.Normal)
-	}
-	for _, n := range names {
-		c.Pieces = append(c.Pieces, n)
-		c.Kinds = append(c.Kinds, backend.Control)
-	}
-	v, err := backend.NewVocab(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
 
 // printer writes a rendering as text.
 type printer struct {
@@ -122,7 +100,7 @@ func (c *renderCase) render(t testing.TB, tokens harmony.Tokens, sink harmony.Si
 
 func TestReferenceFiles(t *testing.T) {
 	dir := conformance.Dir(t, "harmony")
-	vocab := testVocab(t, names)
+	vocab := vocabtest.New(t, vocabtest.Harmony()...)
 	tokens, ok := harmony.Lookup(vocab)
 	if !ok {
 		t.Fatal("vocabulary is not harmony's")

@@ -3,10 +3,12 @@ package harmony_test
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"runner/chattemplate/harmony"
+	"runner/chattemplate/vocabtest"
 )
 
 // TestTypes states how schemas render that the reference files do not cover. The expected texts follow the rules of the
@@ -82,10 +84,10 @@ func TestDefinitionLimits(t *testing.T) {
 }
 
 func TestLookup(t *testing.T) {
-	for i := range names {
-		lacking := append(append([]string(nil), names[:i]...), names[i+1:]...)
-		if _, ok := harmony.Lookup(testVocab(t, lacking)); ok {
-			t.Errorf("a vocabulary without %s passes for harmony's", names[i])
+	for _, name := range vocabtest.Harmony() {
+		lacking := slices.DeleteFunc(vocabtest.Harmony(), func(n string) bool { return n == name })
+		if _, ok := harmony.Lookup(vocabtest.New(t, lacking...)); ok {
+			t.Errorf("a vocabulary without %s passes for harmony's", name)
 		}
 	}
 }
