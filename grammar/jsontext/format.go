@@ -1,0 +1,208 @@
+package jsontext
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"runner/grammar/expr"
+	"runner/grammar/regex"
+)
+
+// format is a named format: the strings that every pattern matches as a whole and that have at most most characters; 0 is no bound.
+type format struct {
+	patterns []string
+	most     int
+
+	once      sync.Once
+	list      []condition
+	automaton *expr.Automaton // only where there is a bound or more than one pattern
+	err       error
+}
+
+func (f *format) conditions() []condition {
+	f.once.Do(f.read)
+	return f.list
+}
+
+func (f *format) read() {
+	for _, p := range f.patterns {
+		f.list = append(f.list, condition{regex.MustParse(p), true})
+	}
+	if f.most == 0 && len(f.list) == 1 {
+		return
+	}
+	build := func(s *expr.Set) expr.ID {
+		var ids []expr.ID
+		for _, c := range f.list {
+			ids = append(ids, c.build(s, regex.JSONString))
+		}
+		return s.And(ids...)
+	}
+	char := func(s *expr.Set) expr.ID { return regex.Any(s, regex.JSONString) }
+	f.automaton, f.err = expr.DeterminizeText(context.Background(), build, char, maxStates)
+}
+
+// SupportedFormat reports whether a format is enforced. Others are annotations.
+func SupportedFormat(name string) bool { return formats[name] != nil }
+
+// The patterns follow the definitions of the formats, narrowed to what validators agree on: dates and times are those of RFC 3339, section
+// 5.6, durations those of its appendix A, e-mail addresses the dot-atoms and quoted strings of RFC 5322 with the lengths of RFC 5321,
+// host names those of RFC 1123, addresses those of RFC 3986, section 3.2.2, UUIDs those of RFC 4122, pointers those of RFC 6901.
+const (
+	year      = `\d{4}`
+	leapYear  = `(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)`
+	date      = `(?:` + year + `-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))|` + leapYear + `-02-29)`
+	hourMin   = `(?:[01]\d|2[0-3]):[0-5]\d`
+	plainTime = hourMin + `:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-]` + hourMin + `)`
+
+	days     = `(?:\d+Y(?:\d+M(?:\d+D)?)?|\d+M(?:\d+D)?|\d+D)`
+	clock    = `T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S)`
+	duration = `P(?:\d+W|` + days + `(?:` + clock + `)?|` + clock + `)`
+
+	hex   = `[0-9A-Fa-f]`
+	octet = `(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
+	ipv4  = octet + `(?:\.` + octet + `){3}`
+	group = hex + `{1,4}`
+
+	label    = `[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?`
+	hostname = label + `(?:\.` + label + `)*`
+
+	atom  = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+	local = `(?:` + atom + `(?:\.` + atom + `)*|"(?:[ !#-\[\]-~]|\\[ -~])+")`
+
+	pointer = `(?:/(?:[^/~]|~[01])*)*`
+)
+
+// ipv6 has an alternative for every number of groups after the double colon.
+var ipv6 = func() string {
+	last := `(?:` + group + `:` + group + `|` + ipv4 + `)`
+	return `(?:` + strings.Join([]string{
+		`(?:` + group + `:){6}` + last,
+		`::(?:` + group + `:){5}` + last,
+		`(?:` + group + `)?::(?:` + group + `:){4}` + last,
+		`(?:(?:` + group + `:){0,1}` + group + `)?::(?:` + group + `:){3}` + last,
+		`(?:(?:` + group + `:){0,2}` + group + `)?::(?:` + group + `:){2}` + last,
+		`(?:(?:` + group + `:){0,3}` + group + `)?::` + group + `:` + last,
+		`(?:(?:` + group + `:){0,4}` + group + `)?::` + last,
+		`(?:(?:` + group + `:){0,5}` + group + `)?::` + group,
+		`(?:(?:` + group + `:){0,6}` + group + `)?::`,
+	}, `|`) + `)`
+}()
+
+// leapTime is the times with second 60: at the end of a day of UTC, at offsets of whole and half hours.
+var leapTime = func() string {
+	var hours []string
+	for h := range 24 {
+		whole := fmt.Sprintf(`59:60(?:\.\d+)?(?:\+%02d:00|-%02d:00`, (h+1)%24, 23-h)
+		if h == 23 {
+			whole += `|[Zz]`
+		}
+		hours = append(hours, fmt.Sprintf(`%02d:(?:29:60(?:\.\d+)?(?:\+%02d:30|-%02d:30)|%s))`, h, h, 23-h, whole))
+	}
+	return `(?:` + strings.Join(hours, `|`) + `)`
+}()
+
+var (
+	dayTime  = `(?:` + plainTime + `|` + leapTime + `)`
+	dateTime = date + `[Tt]` + dayTime
+)
+
+// reference holds the parts of a URI (RFC 3986) or IRI (RFC 3987). wide is what its characters have beyond ASCII.
+type reference struct{ wide string }
+
+const escaped = `%` + hex + hex
+
+func (r reference) char(more string) string {
+	return `(?:[A-Za-z0-9._~!$&'()*+,;=` + r.wide + more + `-]|` + escaped + `)`
+}
+
+func (r reference) authority() string {
+	user := `(?:` + reference{}.char(":") + `*@)?`
+	// In a host, Go's parser takes no escapes of ASCII characters.
+	name := `(?:[A-Za-z0-9._~!$&'()*+,;=` + r.wide + `-]|%[89A-Fa-f]` + hex + `)*`
+	return `//` + user + `(?:\[` + ipv6 + `\]|` + name + `)(?::\d*)?`
+}
+
+func (r reference) after() string {
+	more := r.char(`:@/?`) + `*`
+	return `(?:\?` + more + `)?(?:#` + more + `)?`
+}
+
+func (r reference) absolute() string {
+	c := r.char(`:@`)
+	rest := `(?:/` + c + `*)*`
+	return `[A-Za-z][A-Za-z0-9+.-]*:(?:` + r.authority() + rest + `|/(?:` + c + `+` + rest + `)?|(?:` + c + `+` + rest + `)?)` + r.after()
+}
+
+func (r reference) relative() string {
+	c := r.char(`:@`)
+	rest := `(?:/` + c + `*)*`
+	return `(?:` + r.authority() + rest + `|/(?:` + c + `+` + rest + `)?|(?:` + r.char(`@`) + `+` + rest + `)?)` + r.after()
+}
+
+var (
+	uri = reference{}
+	iri = reference{wide: func() string {
+		wide := `\u{a0}-\u{d7ff}\u{f900}-\u{fdcf}\u{fdf0}-\u{ffef}`
+		for plane := 1; plane <= 13; plane++ {
+			wide += fmt.Sprintf(`\u{%x0000}-\u{%xfffd}`, plane, plane)
+		}
+		return wide + `\u{e1000}-\u{efffd}`
+	}()}
+)
+
+// uriTemplate is a URI template (RFC 6570) whose expressions are in the path and do not expand to slashes, queries or fragments.
+var uriTemplate = func() string {
+	variable := `(?:[A-Za-z0-9_]|` + escaped + `)+(?:\.(?:[A-Za-z0-9_]|` + escaped + `)+)*`
+	list := func(variable string) string { return `\{[+.;&]?` + variable + `(?:,` + variable + `)*\}` }
+	first := `(?:` + uri.char(`@`) + `|` + list(variable+`\*?`) + `)`
+	c := `(?:` + uri.char(`:@`) + `|` + list(variable+`(?:\*|:[1-9]\d{0,3})?`) + `)`
+	rest := `(?:/` + c + `*)*`
+	return `(?:(?:[A-Za-z][A-Za-z0-9+.-]*:)?` + uri.authority() + rest + `|[A-Za-z][A-Za-z0-9+.-]*:/` + c + `+` + rest +
+		`|/(?:` + c + `+` + rest + `)?|(?:` + first + `+` + rest + `)?)` + uri.after()
+}()
+
+// pattern is the patterns that ECMA-262 and RE2 read alike, with groups inside each other up to three deep and counts of single atoms only.
+var pattern = func() string {
+	var ranges []string
+	for _, of := range []string{"az", "AZ", "09"} {
+		for b := of[0]; b <= of[1]; b++ {
+			ranges = append(ranges, fmt.Sprintf(`%c-[%c-%c]`, b, b, of[1]))
+		}
+	}
+	const escape = `\\(?:[dDwWsSnrtfv^$\\.*+?()\[\]{}|/-]|x` + hex + hex + `)`
+	member := `(?:` + strings.Join(ranges, `|`) + `|[^\\\[\]^\n\r\u2028\u2029-]|` + escape + `)`
+	class := `\[\^?` + member + `+-?\]`
+	counts := `\{(?:\d{1,2},?|0,\d{1,2}|1,[1-9]\d?|\d,[1-9]\d)\}`
+	single := `(?:[^\\^$.*+?()\[\]{}|\n\r\u2028\u2029]|\.|` + escape + `|` + class + `)(?:(?:[*+?]|` + counts + `)\??)?|[$^]|\\[bB]`
+	p := `(?:` + single + `|\|)*`
+	for range 3 {
+		p = `(?:` + single + `|\||\((?:\?:)?` + p + `\)(?:[*+?]\??)?)*`
+	}
+	return p
+}()
+
+var formats = map[string]*format{
+	"date":                  {patterns: []string{date}},
+	"time":                  {patterns: []string{dayTime}},
+	"date-time":             {patterns: []string{dateTime}},
+	"duration":              {patterns: []string{duration}},
+	"period":                {patterns: []string{dateTime + `/(?:` + dateTime + `|` + duration + `)|` + duration + `/` + dateTime}},
+	"uuid":                  {patterns: []string{hex + `{8}-` + hex + `{4}-` + hex + `{4}-` + hex + `{4}-` + hex + `{12}`}},
+	"email":                 {patterns: []string{local + `@(?:` + hostname + `|\[(?:` + ipv4 + `|IPv6:` + ipv6 + `)\])`, `.{1,64}@[^@]*`}, most: 254},
+	"hostname":              {patterns: []string{hostname}, most: 253},
+	"ipv4":                  {patterns: []string{ipv4}},
+	"ip-address":            {patterns: []string{ipv4}},
+	"ipv6":                  {patterns: []string{ipv6}},
+	"uri":                   {patterns: []string{uri.absolute()}},
+	"uri-reference":         {patterns: []string{uri.absolute() + `|` + uri.relative()}},
+	"uriref":                {patterns: []string{uri.absolute() + `|` + uri.relative()}},
+	"iri":                   {patterns: []string{iri.absolute()}},
+	"iri-reference":         {patterns: []string{iri.absolute() + `|` + iri.relative()}},
+	"uri-template":          {patterns: []string{uriTemplate}},
+	"json-pointer":          {patterns: []string{pointer}},
+	"relative-json-pointer": {patterns: []string{`(?:0|[1-9]\d*)(?:#|` + pointer + `)`}},
+	"regex":                 {patterns: []string{pattern}},
+}

@@ -1,0 +1,530 @@
+package jsontext
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"runner/grammar/expr"
+)
+
+// NumberConstraint is what is asked of a number. All of its numbers are exact decimals.
+type NumberConstraint struct {
+	// Integer asks for an integral value; 1.0 is one.
+	Integer bool
+	// NotInteger asks for a value that is not integral.
+	NotInteger bool
+	// Minimum and Maximum may be nil.
+	Minimum, Maximum                   *big.Rat
+	ExclusiveMinimum, ExclusiveMaximum bool
+	// MultipleOf are positive numbers of each of which the value must be a multiple, NotMultipleOf of none.
+	MultipleOf, NotMultipleOf []*big.Rat
+	// NotIn are the values that are excluded.
+	NotIn []*big.Rat
+}
+
+// Limits of what a number's automaton takes on.
+const (
+	maxDigits       = 1000 // of a bound or an excluded value
+	maxModulus      = 10000
+	maxNumberStates = 5000
+)
+
+// Number returns the form of the numbers that satisfy c. It fails with [ErrUnsatisfiable] or an [*UnsupportedError].
+//
+// A value at an inclusive bound, or at the last place that a multiple can have, takes no more zeros than one after the point.
+// The negative zero is admitted where zero is, if there are negative numbers at all.
+func Number(ctx context.Context, c NumberConstraint) (Form, error) {
+	if c.Integer && c.NotInteger {
+		return nil, ErrUnsatisfiable
+	}
+	free := c.Minimum == nil && c.Maximum == nil && len(c.MultipleOf) == 0 && len(c.NotMultipleOf) == 0 && len(c.NotIn) == 0
+	switch {
+	case free && c.Integer:
+		return freeInteger, nil
+	case free && !c.NotInteger:
+		return freeNumber, nil
+	}
+	m := &machine{integer: c.Integer, fractional: c.NotInteger, rules: map[string]*expr.Rule{}}
+	positive, negative, err := m.sides(&c)
+	if err != nil {
+		return nil, err
+	}
+	a, err := expr.Determinize(ctx, func(s *expr.Set) expr.ID {
+		return s.Union(s.Rule(m.rule(positive.start())), s.Concat(s.Literal("-"), s.Rule(m.rule(negative.start()))))
+	}, maxNumberStates)
+	if m.overflow || errors.Is(err, expr.ErrTooComplex) {
+		return nil, &UnsupportedError{What: "the conditions on a number are too complex together", Err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a.IsEmpty() {
+		return nil, ErrUnsatisfiable
+	}
+	return func(s *expr.Set) expr.ID { return s.Automaton(a) }, nil
+}
+
+// side is what is asked of the digits of the numbers of one sign.
+type side struct {
+	id    byte
+	parts []part
+}
+
+// part is one condition, as an automaton over the digits of a number without its sign: first those before the point, then, after
+// point, those behind it. States are numbers; dead means that the condition can no longer be met.
+type part interface {
+	start() int32
+	digit(q int32, d int32) int32
+	point(q int32) int32
+	accepts(q int32) bool
+	// zeros reports whether only zeros can follow.
+	zeros(q int32) bool
+}
+
+const dead = -1
+
+// sides sets up the conditions for the numbers from zero up and from zero down.
+func (m *machine) sides(c *NumberConstraint) (positive, negative *side, err error) {
+	multiples, err := m.multiples(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	positive, negative = &side{id: 0, parts: slices.Clip(multiples)}, &side{id: 1, parts: slices.Clip(multiples)}
+	bound := func(limit *big.Rat, exclusive, lower bool) error {
+		// Mirrored for the negative numbers, a lower bound is an upper one.
+		for _, s := range []*side{positive, negative} {
+			v, isLower := limit, lower
+			if s == negative {
+				v, isLower = new(big.Rat).Neg(limit), !lower
+			}
+			switch {
+			case isLower && (v.Sign() < 0 || v.Sign() == 0 && !exclusive):
+				continue
+			case !isLower && v.Sign() < 0, s == negative && !isLower && v.Sign() == 0:
+				s.parts = append(s.parts, never{})
+				continue
+			}
+			d, err := newDecimal(v)
+			if err != nil {
+				return err
+			}
+			s.parts = append(s.parts, comparison{decimal: d, less: !isLower, equal: !exclusive, more: isLower})
+		}
+		return nil
+	}
+	if c.Minimum != nil {
+		if err := bound(c.Minimum, c.ExclusiveMinimum, true); err != nil {
+			return nil, nil, err
+		}
+	}
+	if c.Maximum != nil {
+		if err := bound(c.Maximum, c.ExclusiveMaximum, false); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, v := range c.NotIn {
+		d, err := newDecimal(new(big.Rat).Abs(v))
+		if err != nil {
+			return nil, nil, err
+		}
+		other := comparison{decimal: d, less: true, more: true}
+		if v.Sign() >= 0 {
+			positive.parts = append(positive.parts, other)
+		}
+		if v.Sign() <= 0 {
+			negative.parts = append(negative.parts, other)
+		}
+	}
+	if len(positive.parts) == len(multiples) && len(negative.parts) == len(multiples) {
+		negative = positive
+	}
+	return positive, negative, nil
+}
+
+func (m *machine) multiples(c *NumberConstraint) ([]part, error) {
+	var parts []part
+	add := func(v *big.Rat, not bool) error {
+		places, exact := v.FloatPrec()
+		scaled := new(big.Rat).Mul(v, new(big.Rat).SetInt(power10(min(places, maxDigits))))
+		if v.Sign() <= 0 || !exact || !scaled.IsInt() || !scaled.Num().IsInt64() || scaled.Num().Int64() > maxModulus || places > 100 {
+			return &UnsupportedError{What: fmt.Sprintf("multiples of a number with so many digits; %d is the most, without its point", maxModulus)}
+		}
+		parts = append(parts, newRemainder(int32(scaled.Num().Int64()), int32(places), not))
+		return nil
+	}
+	for _, v := range c.MultipleOf {
+		if v.IsInt() {
+			m.integer = true
+		}
+		if v.IsInt() && v.Num().IsInt64() && v.Num().Int64() == 1 {
+			continue
+		}
+		if err := add(v, false); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range c.NotMultipleOf {
+		if err := add(v, true); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+func power10(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
+
+// decimal is a number that is not negative: digits before the point without leading zeros, but "0", and digits behind it
+// without trailing zeros.
+type decimal struct{ whole, fraction string }
+
+func newDecimal(v *big.Rat) (decimal, error) {
+	places, exact := v.FloatPrec()
+	if !exact || places > maxDigits || v.Num().BitLen() > 4*maxDigits {
+		return decimal{}, &UnsupportedError{What: fmt.Sprintf("a number of more than %d digits", maxDigits)}
+	}
+	whole, fraction, _ := strings.Cut(v.FloatString(places), ".")
+	return decimal{whole, fraction}, nil
+}
+
+// comparison compares with a number. A state is the number of digits read, those behind the point after fractionAt, and how they compare
+// with as many of the number; settled ones have read none.
+type comparison struct {
+	decimal
+	less, equal, more bool // which outcomes are accepted
+}
+
+const (
+	isLess = iota
+	isEqual
+	isMore
+	fractionAt = 1 << 20
+)
+
+func (c comparison) start() int32 { return isEqual }
+
+func (c comparison) digit(q, d int32) int32 {
+	read, order := q/4, q%4
+	if read >= fractionAt {
+		i := int(read - fractionAt)
+		if order != isEqual {
+			return q
+		}
+		next := int32(0)
+		if i < len(c.fraction) {
+			next = int32(c.fraction[i] - '0')
+			i++
+		}
+		return c.settle(int32(fractionAt+i)*4 + compare(d, next))
+	}
+	i := int(read)
+	if i >= len(c.whole) {
+		return c.settle(int32(len(c.whole)+1)*4 + isMore)
+	}
+	if order == isEqual {
+		order = compare(d, int32(c.whole[i]-'0'))
+	}
+	return c.settle(int32(i+1)*4 + order)
+}
+
+func compare(a, b int32) int32 {
+	switch {
+	case a < b:
+		return isLess
+	case a > b:
+		return isMore
+	}
+	return isEqual
+}
+
+// settle gives states that cannot be told apart one number, and ends those that cannot be accepted.
+func (c comparison) settle(q int32) int32 {
+	read, order := q/4, q%4
+	inFraction := read >= fractionAt
+	certain := order == isMore && (inFraction || int(read) >= len(c.whole)) || order == isLess && inFraction
+	switch {
+	case certain && (order == isMore && !c.more || order == isLess && !c.less):
+		return dead
+	case certain && inFraction:
+		return fractionAt*4 + order
+	case certain:
+		return int32(len(c.whole)+1)*4 + order
+	}
+	return q
+}
+
+func (c comparison) point(q int32) int32 {
+	read, order := q/4, q%4
+	if int(read) < len(c.whole) {
+		order = isLess
+	}
+	return c.settle(fractionAt*4 + order)
+}
+
+func (c comparison) accepts(q int32) bool {
+	if q/4 < fractionAt {
+		q = c.point(q)
+		if q == dead {
+			return false
+		}
+	}
+	switch read, order := q/4, q%4; {
+	case order == isLess, order == isEqual && int(read-fractionAt) < len(c.fraction):
+		return c.less
+	case order == isEqual:
+		return c.equal
+	}
+	return c.more
+}
+
+func (c comparison) zeros(q int32) bool {
+	return !c.more && q%4 == isEqual && int(q/4-fractionAt) == len(c.fraction)
+}
+
+// remainder asks for a multiple of a modulus divided by 10^places, or for none. A state holds the class of the remainder of the
+// digits and how many of them are behind the point; past all that count, only zeros leave a multiple.
+type remainder struct {
+	modulus, places int32
+	not             bool
+	class           []int32 // of a remainder; those of a class cannot be told apart by what follows
+	member          []int32 // a remainder of a class
+}
+
+func newRemainder(modulus, places int32, not bool) remainder {
+	r := remainder{modulus: modulus, places: places, not: not, class: make([]int32, modulus)}
+	// Moore's partition refinement: split by acceptance after the point, then by where the digits lead, until nothing changes.
+	split := func(key func(rest int32) [11]int32) {
+		known := map[[11]int32]int32{}
+		next := make([]int32, modulus)
+		r.member = r.member[:0]
+		for rest := range modulus {
+			k := key(rest)
+			c, ok := known[k]
+			if !ok {
+				c = int32(len(known))
+				known[k] = c
+				r.member = append(r.member, rest)
+			}
+			next[rest] = c
+		}
+		r.class = next
+	}
+	split(func(rest int32) (k [11]int32) {
+		for missing := int32(0); missing <= places && rest != 0; missing++ {
+			rest = rest * 10 % modulus
+			k[0]++
+		}
+		return k
+	})
+	for n := 0; n < len(r.member); {
+		n = len(r.member)
+		split(func(rest int32) (k [11]int32) {
+			for d := range int32(10) {
+				k[d] = r.class[(rest*10+d)%modulus]
+			}
+			k[10] = r.class[rest]
+			return k
+		})
+	}
+	return r
+}
+
+func (r remainder) state(class, behind int32) int32 { return class*(r.places+3) + behind }
+
+// behind is 0 before the point and then one more than the number of digits; places+2 says that it is no multiple.
+func (r remainder) split(q int32) (class, behind int32) {
+	return q / (r.places + 3), q % (r.places + 3)
+}
+
+func (r remainder) start() int32 { return r.state(r.class[0], 0) }
+
+func (r remainder) digit(q, d int32) int32 {
+	class, behind := r.split(q)
+	switch {
+	case behind == r.places+2:
+		return q
+	case behind == r.places+1:
+		if d == 0 {
+			return q
+		}
+		if !r.not {
+			return dead
+		}
+		return r.state(0, r.places+2)
+	case behind > 0:
+		behind++
+	}
+	return r.state(r.class[(r.member[class]*10+d)%r.modulus], behind)
+}
+
+func (r remainder) point(q int32) int32 { return q + 1 }
+
+func (r remainder) accepts(q int32) bool {
+	class, behind := r.split(q)
+	if behind == r.places+2 {
+		return r.not
+	}
+	rest := r.member[class]
+	for range r.places - max(behind-1, 0) {
+		rest = rest * 10 % r.modulus
+	}
+	return (rest == 0) != r.not
+}
+
+func (r remainder) zeros(q int32) bool {
+	_, behind := r.split(q)
+	return !r.not && behind == r.places+1
+}
+
+// never is a condition that nothing meets.
+type never struct{}
+
+func (never) start() int32             { return dead }
+func (never) digit(int32, int32) int32 { return dead }
+func (never) point(int32) int32        { return dead }
+func (never) accepts(int32) bool       { return false }
+func (never) zeros(int32) bool         { return false }
+
+// machine makes the rules of the states of an automaton over the text of a number: JSON's syntax and all conditions side by side.
+type machine struct {
+	integer, fractional bool
+	rules               map[string]*expr.Rule
+	overflow            bool
+}
+
+// phase is where in the syntax of a number the text is.
+type phase byte
+
+const (
+	atStart    phase = iota // before the first digit
+	afterZero               // a zero that begins the number
+	inWhole                 // digits before the point
+	afterPoint              // no digit behind the point yet
+	inZeros                 // zeros behind the point
+	inFraction              // digits behind the point that are not all zeros
+)
+
+type numberState struct {
+	side  *side
+	phase phase
+	parts []int32
+}
+
+func (s *side) start() *numberState {
+	q := &numberState{side: s, phase: atStart}
+	for _, p := range s.parts {
+		q.parts = append(q.parts, p.start())
+	}
+	return q
+}
+
+// move returns the state after each part has moved, or nil if one is dead.
+func (q *numberState) move(to phase, step func(p part, q int32) int32) *numberState {
+	next := &numberState{side: q.side, phase: to, parts: make([]int32, len(q.parts))}
+	for i, p := range q.side.parts {
+		if next.parts[i] = step(p, q.parts[i]); next.parts[i] == dead {
+			return nil
+		}
+	}
+	return next
+}
+
+func (m *machine) digit(q *numberState, d int32) *numberState {
+	to := q.phase
+	switch q.phase {
+	case atStart:
+		if to = inWhole; d == 0 {
+			to = afterZero
+		}
+	case afterZero:
+		return nil
+	case afterPoint, inZeros, inFraction:
+		if m.integer && (d != 0 || q.phase != afterPoint) {
+			return nil
+		}
+		if q.phase != afterPoint {
+			for i, p := range q.side.parts {
+				if p.zeros(q.parts[i]) {
+					return nil
+				}
+			}
+		}
+		switch {
+		case d != 0:
+			to = inFraction
+		case q.phase == afterPoint:
+			to = inZeros
+		}
+	}
+	return q.move(to, func(p part, q int32) int32 { return p.digit(q, d) })
+}
+
+func (m *machine) accepts(q *numberState) bool {
+	switch q.phase {
+	case atStart, afterPoint:
+		return false
+	case inFraction:
+	default:
+		if m.fractional {
+			return false
+		}
+	}
+	for i, p := range q.side.parts {
+		if !p.accepts(q.parts[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// rule returns the rule of what may follow in a state.
+func (m *machine) rule(q *numberState) *expr.Rule {
+	key := []byte{q.side.id, byte(q.phase)}
+	for _, p := range q.parts {
+		key = binary.LittleEndian.AppendUint32(key, uint32(p))
+	}
+	r, ok := m.rules[string(key)]
+	if !ok {
+		r = &expr.Rule{Name: "number", Expand: func(s *expr.Set) expr.ID { return m.expand(s, q) }}
+		m.rules[string(key)] = r
+	}
+	return r
+}
+
+func (m *machine) expand(s *expr.Set, q *numberState) expr.ID {
+	if len(m.rules) > maxNumberStates {
+		m.overflow = true
+		return expr.Empty
+	}
+	ids := make([]expr.ID, 0, 12)
+	if m.accepts(q) {
+		ids = append(ids, expr.Epsilon)
+	}
+	var sets []expr.ByteSet
+	var rules []*expr.Rule
+	for d := range int32(10) {
+		next := m.digit(q, d)
+		if next == nil {
+			continue
+		}
+		r, b := m.rule(next), byte('0'+d)
+		if n := len(rules); n > 0 && rules[n-1] == r {
+			sets[n-1].Add(b)
+			continue
+		}
+		sets, rules = append(sets, expr.ByteRange(b, b)), append(rules, r)
+	}
+	for i, r := range rules {
+		ids = append(ids, s.Concat(s.Byte(sets[i]), s.Rule(r)))
+	}
+	if q.phase == afterZero || q.phase == inWhole {
+		if next := q.move(afterPoint, part.point); next != nil {
+			ids = append(ids, s.Concat(s.Literal("."), s.Rule(m.rule(next))))
+		}
+	}
+	return s.Union(ids...)
+}
