@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"runner/backend"
+	"runner/backend/tokenizer"
 )
 
 // Tokenize implements backend.Model.
@@ -46,7 +47,7 @@ func newTextTokenizer(c *C.struct_llama_vocab, v *backend.Vocab) *textTokenizer 
 		p, kind := v.Piece(id), v.Kind(id)
 		switch {
 		case C.llama_vocab_get_attr(c, C.llama_token(i))&C.LLAMA_TOKEN_ATTR_USER_DEFINED != 0:
-			if len(p) > 1 && (kind == backend.Control || isTag(p)) {
+			if len(p) > 1 && (kind == backend.Control || tokenizer.IsTag(p)) {
 				t.names[p[0]] = append(t.names[p[0]], p)
 			}
 		case kind == backend.Normal || kind == backend.Byte:
@@ -59,16 +60,6 @@ func newTextTokenizer(c *C.struct_llama_vocab, v *backend.Vocab) *textTokenizer 
 		sort.Slice(list, func(i, j int) bool { return len(list[i]) > len(list[j]) })
 	}
 	return t
-}
-
-// isTag reports whether a user-defined token marks structure, such as <think> or [TOOL_CALLS], rather than being text
-// that is matched whole, such as runs of spaces.
-func isTag(p string) bool {
-	if len(p) < 3 {
-		return false
-	}
-	a, b := p[0], p[len(p)-1]
-	return a == '<' && b == '>' || a == '[' && b == ']'
 }
 
 // maxRun is the longest text given to the engine at once, in bytes. Its regular expressions recurse per character.

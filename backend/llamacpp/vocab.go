@@ -10,6 +10,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/gguf"
+	"runner/backend/tokenizer"
 )
 
 // newVocab builds the vocabulary. Bytes come from the engine. Kinds come from the file, since the engine turns some
@@ -32,14 +33,16 @@ func newVocab(v *C.struct_llama_vocab, f *gguf.File) (*backend.Vocab, error) {
 		kind := kindOf(C.llama_vocab_get_attr(v, t))
 		if types != nil && i < types.Len() && kind != backend.Control {
 			k, _ := types.Int(i)
-			kind = kindOfType(k, kind)
+			if known, ok := tokenizer.KindOf(k); ok {
+				kind = known
+			}
 		}
 		piece, err := pieceOf(v, t, &buf)
 		if err != nil {
 			return nil, err
 		}
 		if piece == "" && kind == backend.Byte && texts != nil && i < texts.Len() {
-			if b, ok := byteName(texts.String(i)); ok { // a byte-level vocabulary that has such tokens all the same
+			if b, ok := tokenizer.ByteOf(texts.String(i)); ok { // a byte-level vocabulary that has such tokens all the same
 				piece = string([]byte{b})
 			}
 		}
@@ -88,15 +91,6 @@ func pieceOf(v *C.struct_llama_vocab, t C.llama_token, buf *[]byte) (string, err
 	return "", fmt.Errorf("token %d has no text", int(t))
 }
 
-// byteName reads the name of a byte token, for instance "<0x0A>".
-func byteName(s string) (b byte, ok bool) {
-	if len(s) != 6 {
-		return 0, false
-	}
-	_, err := fmt.Sscanf(s, "<0x%02X>", &b)
-	return b, err == nil
-}
-
 func kindOf(attr C.enum_llama_token_attr) backend.TokenKind {
 	switch {
 	case attr&(C.LLAMA_TOKEN_ATTR_CONTROL|C.LLAMA_TOKEN_ATTR_UNKNOWN) != 0:
@@ -109,21 +103,4 @@ func kindOf(attr C.enum_llama_token_attr) backend.TokenKind {
 		return backend.Unused
 	}
 	return backend.Normal
-}
-
-// kindOfType maps GGUF's token types, or returns def for numbers that it does not define.
-func kindOfType(t int64, def backend.TokenKind) backend.TokenKind {
-	switch t {
-	case 1:
-		return backend.Normal
-	case 2, 3: // unknown and control
-		return backend.Control
-	case 4:
-		return backend.UserDefined
-	case 5:
-		return backend.Unused
-	case 6:
-		return backend.Byte
-	}
-	return def
 }

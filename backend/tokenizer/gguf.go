@@ -35,7 +35,7 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 		v.Pieces[i] = tokens.String(i)
 		if hasTypes {
 			n, _ := types.Int(i)
-			v.Kinds[i] = kindOf(n)
+			v.Kinds[i], _ = KindOf(n)
 		}
 		switch v.Kinds[i] {
 		case backend.Normal:
@@ -43,8 +43,7 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 		case backend.Unused:
 			v.Pieces[i] = ""
 		case backend.Byte:
-			var b byte
-			if _, err := fmt.Sscanf(v.Pieces[i], "<0x%02X>", &b); err == nil {
+			if b, ok := ByteOf(v.Pieces[i]); ok {
 				v.Pieces[i] = string([]byte{b})
 			}
 		}
@@ -78,19 +77,30 @@ func cutMerge(s string) (left, right string, ok bool) {
 	return left, right, ok && left != "" && right != ""
 }
 
-// kindOf maps tokenizer.ggml.token_type.
-func kindOf(n int64) backend.TokenKind {
+// KindOf maps a number of tokenizer.ggml.token_type; Normal and false for one that GGUF does not define.
+func KindOf(n int64) (kind backend.TokenKind, ok bool) {
 	switch n {
+	case 1:
+		return backend.Normal, true
 	case 2, 3: // unknown and control
-		return backend.Control
+		return backend.Control, true
 	case 4:
-		return backend.UserDefined
+		return backend.UserDefined, true
 	case 5:
-		return backend.Unused
+		return backend.Unused, true
 	case 6:
-		return backend.Byte
+		return backend.Byte, true
 	}
-	return backend.Normal
+	return backend.Normal, false
+}
+
+// ByteOf reads the name that GGUF gives the token of a byte, for instance "<0x0A>".
+func ByteOf(name string) (b byte, ok bool) {
+	if len(name) != len("<0x0A>") {
+		return 0, false
+	}
+	_, err := fmt.Sscanf(name, "<0x%02X>", &b)
+	return b, err == nil
 }
 
 func idAt(f *gguf.File, name string, n int) backend.Token {

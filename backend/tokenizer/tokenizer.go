@@ -168,7 +168,7 @@ func build(p parts) (*Tokenizer, error) {
 				t.ids[piece] = id
 			}
 		case backend.UserDefined:
-			if piece != "" && !isTag(piece) {
+			if piece != "" && !IsTag(piece) {
 				list := &t.userDefined[piece[0]]
 				*list = append(*list, piece)
 			}
@@ -206,11 +206,12 @@ func (t *Tokenizer) readMerges(p parts) error {
 	})
 }
 
-// isTag reports whether a user-defined token marks structure, such as <think> or [TOOL_CALLS], rather than being text.
-func isTag(s string) bool {
-	if len(s) < 3 {
+// IsTag reports whether a user-defined token marks structure, such as <think> or [TOOL_CALLS], rather than being text
+// that is matched whole, such as runs of spaces.
+func IsTag(piece string) bool {
+	if len(piece) < 3 {
 		return false
 	}
-	first, last := s[0], s[len(s)-1]
+	first, last := piece[0], piece[len(piece)-1]
 	return first == '<' && last == '>' || first == '[' && last == ']'
 }
