@@ -1,0 +1,68 @@
+package jsonschema
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The classes of [Error]; errors.Is tells them apart.
+var (
+	// ErrInvalid says that the text is no JSON or no schema.
+	ErrInvalid = errors.New("invalid schema")
+	// ErrUnsupported says that a keyword cannot be honoured exactly.
+	ErrUnsupported = errors.New("unsupported keyword")
+	// ErrUnsatisfiable says that no instance is valid.
+	ErrUnsatisfiable = errors.New("unsatisfiable schema")
+	// ErrLimit says that the schema is larger or needs more work than the options allow.
+	ErrLimit = errors.New("schema over a limit")
+)
+
+// Error says why a schema is refused. It holds text of the schema but never of an instance.
+type Error struct {
+	// Class is one of ErrInvalid, ErrUnsupported, ErrUnsatisfiable and ErrLimit.
+	Class error
+	// Keyword is the keyword at fault; empty if it is not one alone.
+	Keyword string
+	// Pointer is the JSON pointer (RFC 6901) of the schema that holds the keyword; empty for the whole document.
+	Pointer string
+	// Reason is why, in words.
+	Reason string
+}
+
+func (e *Error) Error() string {
+	text := e.Class.Error()
+	if e.Keyword != "" {
+		text += " " + e.Keyword
+	}
+	at := e.Pointer
+	if at == "" {
+		at = "the root"
+	}
+	text += " at " + at
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	return text
+}
+
+// Unwrap returns the class.
+func (e *Error) Unwrap() error { return e.Class }
+
+// Hint says what the user can do about it.
+func (e *Error) Hint() string {
+	switch e.Class {
+	case ErrUnsupported:
+		return fmt.Sprintf("remove %q or write the schema without it; answers are only generated for schemas that can be kept exactly", e.Keyword)
+	case ErrUnsatisfiable:
+		return "no value can be valid; look for contradicting keywords, such as a required property whose schema is false"
+	case ErrLimit:
+		return "make the schema smaller: fewer alternatives that overlap, fewer subschemas"
+	}
+	return "check the schema against the JSON Schema specification (draft 2020-12)"
+}
+
+// bailout carries an error out of the depth of a compilation.
+type bailout struct{ err error }
+
+// fail ends the compilation.
+func fail(err error) { panic(bailout{err}) }

@@ -1,0 +1,684 @@
+package jsonschema
+
+import (
+	"encoding/binary"
+	"math/big"
+	"math/bits"
+	"slices"
+)
+
+var free = func() (list [6][]*alt) {
+	for i := range list {
+		list[i] = []*alt{{kind: 1 << i}}
+	}
+	return list
+}()
+
+func slot(k kinds) int { return bits.TrailingZeros8(uint8(k)) }
+
+// top returns the alternative of kind k that asks nothing.
+func top(k kinds) []*alt { return free[slot(k)] }
+
+// product returns the alternatives of "a and b".
+func (c *compiler) product(a, b []*alt) []*alt {
+	if len(a) == 1 && a[0].free() {
+		return b
+	}
+	if len(b) == 1 && b[0].free() {
+		return a
+	}
+	var out []*alt
+	many := len(a)*len(b) > few
+	for _, x := range a {
+		for _, y := range b {
+			m := c.merge(x, y)
+			switch {
+			case m == nil:
+			case !many:
+				out = append(out, m)
+			case !c.emptyHere(m):
+				out = c.absorb(out, m)
+			}
+		}
+	}
+	c.bound(len(out))
+	return out
+}
+
+// few is the number of alternatives up to which it does not pay to look whether they are needed.
+const few = 4
+
+// absorb adds m to a list, unless it lies within one of the others, and drops those that lie within it.
+func (c *compiler) absorb(list []*alt, m *alt) []*alt {
+	c.step(1 + len(list)/8)
+	for _, a := range list {
+		if m.within(a) {
+			return list
+		}
+	}
+	return append(slices.DeleteFunc(list, func(a *alt) bool { return a.within(m) }), m)
+}
+
+// emptyHere reports whether a plainly has no instance among the values being looked at.
+func (c *compiler) emptyHere(a *alt) bool {
+	if c.given != nil {
+		if a = c.merge(c.given, a); a == nil {
+			return true
+		}
+	}
+	return c.plainlyEmpty(a)
+}
+
+// plain returns what l asks of values of kind k without any branch, which is part of every alternative of it.
+func (c *compiler) plain(l literal, k kinds, levels int) *alt {
+	n := c.of(l)
+	if l.negated() || n.always != 0 || n.types&k == 0 || levels == 0 {
+		return top(k)[0]
+	}
+	a := c.own(n, k)
+	if n.logic == nil {
+		return a
+	}
+	inner := n.logic.all
+	if n.logic.ref != nil {
+		inner = append(slices.Clone(inner), n.logic.ref)
+	}
+	for _, s := range inner {
+		if b := c.merge(a, c.plain(holds(s), k, levels-1)); b != nil {
+			a = b
+		}
+	}
+	return a
+}
+
+// expand returns the alternatives of kind k in which l holds.
+func (c *compiler) expand(l literal, k kinds) []*alt {
+	n := c.of(l)
+	if n.always != 0 {
+		if (n.always > 0) != l.negated() {
+			return top(k)
+		}
+		return nil
+	}
+	c.step(1)
+	if n.busy == c.generation || c.inPlace > maxInPlace {
+		fail(c.errorAt(ErrUnsupported, n, "$ref", "the schema refers to itself without going down into the instance"))
+	}
+	defer func(before int) { n.busy = before; c.inPlace-- }(n.busy)
+	n.busy = c.generation
+	c.inPlace++
+	if l.negated() {
+		return c.expandNegated(n, k)
+	}
+	return c.expandHeld(n, k)
+}
+
+// maxInPlace bounds how many schemas may apply to one value by way of one another.
+const maxInPlace = 500
+
+func (c *compiler) expandHeld(n *node, k kinds) []*alt {
+	if n.types&k == 0 {
+		return nil
+	}
+	scope := n.unevaluated(k)
+	if scope != nil {
+		c.scopes++
+	}
+	alts := top(k)
+	if n.logic == nil {
+		alts = []*alt{c.own(n, k)}
+	} else {
+		for _, f := range n.logic.order {
+			if alts = c.product(alts, c.factor(n, f, k)); len(alts) == 0 {
+				break
+			}
+		}
+	}
+	if scope != nil {
+		c.scopes--
+		alts = c.closeOff(n, scope, alts, k)
+	}
+	return alts
+}
+
+func (c *compiler) factor(n *node, f factor, k kinds) []*alt {
+	l := n.logic
+	switch f {
+	case ownFactor:
+		return []*alt{c.own(n, k)}
+	case refFactor:
+		return c.expand(holds(l.ref), k)
+	case allFactor:
+		alts := top(k)
+		for _, s := range l.all {
+			alts = c.product(alts, c.expand(holds(s), k))
+		}
+		return alts
+	case anyFactor:
+		return c.anyOf(n, l.any, k)
+	case oneFactor:
+		return c.oneOf(l.one, k)
+	case notFactor:
+		return c.expand(violates(l.not), k)
+	case ifFactor:
+		return c.conditional(l, k)
+	}
+	return c.dependencies(n, k)
+}
+
+// own returns what the keywords of n itself ask of values of kind k.
+func (c *compiler) own(n *node, k kinds) *alt {
+	if a := n.top[slot(k)]; a != nil && c.scopes == 0 {
+		return a
+	}
+	a := &alt{kind: k}
+	if n.enum != nil {
+		a.finite = true
+		for _, v := range n.enum.list {
+			if v.kinds() == k {
+				a.values = append(a.values, v)
+			}
+		}
+	}
+	switch k {
+	case numberKind:
+		a.num = n.num
+		if n.integer {
+			part := numberPart{}
+			if n.num != nil {
+				part = *n.num
+			}
+			part.integer = true
+			a.num = &part
+		}
+	case stringKind:
+		a.str = n.str
+	case arrayKind:
+		if n.arr != nil {
+			a.arr = n.arr.part(n)
+		}
+	case objectKind:
+		if n.obj != nil {
+			a.obj = n.obj.part(n)
+		}
+	}
+	if c.scopes > 0 && (k == arrayKind && n.arr != nil || k == objectKind && n.obj != nil) {
+		a.held = []*node{n}
+	} else {
+		n.top[slot(k)] = a
+	}
+	return a
+}
+
+func (w *arrayWords) part(n *node) *arrayPart {
+	p := &arrayPart{min: w.min, max: w.max}
+	if w.unique {
+		p.unique = n
+	}
+	if len(w.prefix) > 0 || w.items != nil {
+		s := itemSource{rest: anything}
+		for _, item := range w.prefix {
+			s.prefix = append(s.prefix, holds(item))
+		}
+		if w.items != nil {
+			s.rest = holds(w.items)
+		}
+		p.sources = []itemSource{s}
+	}
+	if w.contains != nil && (w.minContains > 0 || w.maxContains >= 0) {
+		p.counts = []counting{{item: holds(w.contains), min: w.minContains, max: w.maxContains}}
+	}
+	return p
+}
+
+func (w *objectWords) part(n *node) *objectPart {
+	p := &objectPart{required: w.required, min: w.min, max: w.max}
+	if len(w.props) > 0 || len(w.patterns) > 0 || w.additional != nil {
+		s := &keySource{nodes: []*node{n}, own: true, others: anything}
+		if w.additional != nil {
+			s.others = holds(w.additional)
+		}
+		p.sources = []*keySource{s}
+	}
+	if w.names != nil {
+		p.names = []literal{holds(w.names)}
+	}
+	return p
+}
+
+// anyOf returns the alternatives in which one of the branches holds. Where somebody asks which ones do, every combination
+// is an alternative of its own.
+func (c *compiler) anyOf(n *node, branches []*node, k kinds) []*alt {
+	var out []*alt
+	if c.scopes == 0 {
+		for _, s := range branches {
+			alts := c.expand(holds(s), k)
+			if len(alts) == 1 && alts[0].free() {
+				return alts
+			}
+			out = append(out, alts...)
+		}
+		c.bound(len(out))
+		return out
+	}
+	if len(branches) > maxCombined {
+		return []*alt{{kind: k, poison: &poison{n, "anyOf", "too many branches under a keyword that asks which of them hold"}}}
+	}
+	for set := 1; set < 1<<len(branches); set++ {
+		alts := top(k)
+		for i, s := range branches {
+			l := holds(s)
+			if set>>i&1 == 0 {
+				l = violates(s)
+			}
+			alts = c.product(alts, c.expand(l, k))
+		}
+		out = append(out, alts...)
+	}
+	return c.tidy(out)
+}
+
+// tidy returns the same alternatives, as few as can be seen at once.
+func (c *compiler) tidy(alts []*alt) []*alt {
+	for _, a := range alts {
+		if a.free() {
+			return []*alt{a}
+		}
+	}
+	c.bound(len(alts))
+	return alts
+}
+
+const maxCombined = 4
+
+// oneOf returns the alternatives in which exactly one branch holds. The negation of another branch is left out where the two
+// have nothing in common anyway.
+func (c *compiler) oneOf(branches []*node, k kinds) []*alt {
+	lists := make([][]*alt, len(branches))
+	for i, s := range branches {
+		lists[i] = c.expand(holds(s), k)
+	}
+	var out []*alt
+	for i, list := range lists {
+		for _, a := range list {
+			alts := []*alt{a}
+			for j, others := range lists {
+				if i == j || len(others) == 0 || a.finite || c.disjoint(a, branches[i], others) {
+					continue // values are checked against the whole schema in the end
+				}
+				alts = c.product(alts, c.expand(violates(branches[j]), k))
+			}
+			out = append(out, alts...)
+		}
+		c.bound(len(out))
+	}
+	return out
+}
+
+// disjoint reports whether a, an alternative of branch, plainly has nothing in common with any of others.
+func (c *compiler) disjoint(a *alt, branch *node, others []*alt) bool {
+	for _, b := range others {
+		if b.finite {
+			for _, v := range b.values {
+				if c.valid(holds(branch), v) {
+					return false
+				}
+			}
+			continue
+		}
+		if m := c.merge(a, b); m != nil && !c.emptyHere(m) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *compiler) conditional(l *logicWords, k kinds) []*alt {
+	if l.then == nil && l.other == nil && c.scopes == 0 {
+		return top(k)
+	}
+	branch := func(cond literal, then *node) []*alt {
+		alts := c.expand(cond, k)
+		if then != nil && len(alts) > 0 {
+			alts = c.product(alts, c.expand(holds(then), k))
+		}
+		return alts
+	}
+	yes, no := branch(holds(l.cond), l.then), branch(violates(l.cond), l.other)
+	return join(yes, no)
+}
+
+func (c *compiler) dependencies(n *node, k kinds) []*alt {
+	if k != objectKind {
+		return top(k)
+	}
+	alts := top(k)
+	for _, d := range n.obj.needs {
+		absent := &alt{kind: k, obj: &objectPart{forbidden: []string{d.key}, max: -1}}
+		present := []*alt{{kind: k, obj: &objectPart{required: union([]string{d.key}, d.required), max: -1}}}
+		if d.node != nil {
+			present = c.product(present, c.expand(holds(d.node), k))
+		}
+		alts = c.product(alts, append([]*alt{absent}, present...))
+	}
+	return alts
+}
+
+// expandNegated returns the alternatives of kind k that violate n: one of its keywords is violated.
+func (c *compiler) expandNegated(n *node, k kinds) []*alt {
+	if n.types&k == 0 {
+		return top(k)
+	}
+	defer func(scopes int) { c.scopes = scopes }(c.scopes)
+	c.scopes = 0 // what is under a negation does not count as evaluated
+	var out []*alt
+	if n.enum != nil {
+		out = c.violateEnum(n, k)
+	}
+	switch k {
+	case numberKind:
+		out = append(out, violateNumber(n)...)
+	case stringKind:
+		out = append(out, violateString(n)...)
+	case arrayKind:
+		out = append(out, c.violateArray(n)...)
+	case objectKind:
+		out = append(out, c.violateObject(n)...)
+	}
+	if l := n.logic; l != nil {
+		out = append(out, c.violateLogic(n, l, k)...)
+	}
+	return c.tidy(out)
+}
+
+// violateEnum returns the alternatives that are none of the values. Arrays and objects are taken apart into schemas.
+func (c *compiler) violateEnum(n *node, k kinds) []*alt {
+	var except []*value
+	alts := top(k)
+	for _, v := range n.enum.list {
+		if v.kinds() != k {
+			continue
+		}
+		switch k {
+		case numberKind, stringKind:
+			except = append(except, v)
+		case arrayKind, objectKind:
+			alts = c.product(alts, c.expand(violates(c.exactly(v)), k))
+		}
+	}
+	if except != nil {
+		return []*alt{{kind: k, except: except}}
+	}
+	return alts
+}
+
+// exactly returns a schema for one value without enum, if it is an array or object.
+func (c *compiler) exactly(v *value) *node {
+	if s, ok := c.exact[v]; ok {
+		return s
+	}
+	n := &node{types: v.kinds()}
+	switch v.kind {
+	case arrayValue:
+		n.arr = &arrayWords{min: len(v.items), max: len(v.items), maxContains: -1}
+		for _, item := range v.items {
+			n.arr.prefix = append(n.arr.prefix, c.exactly(item))
+		}
+	case objectValue:
+		n.obj = &objectWords{max: -1, additional: c.never}
+		for _, m := range v.members {
+			n.obj.props = append(n.obj.props, property{m.key, c.exactly(m.value)})
+			n.obj.required = append(n.obj.required, m.key)
+		}
+	default:
+		n.enum = newValueSet([]*value{v})
+	}
+	c.exact[v] = c.synthetic(n)
+	return n
+}
+
+func violateNumber(n *node) []*alt {
+	var out []*alt
+	add := func(p numberPart) { out = append(out, &alt{kind: numberKind, num: &p}) }
+	if n.integer {
+		add(numberPart{fractional: true})
+	}
+	if p := n.num; p != nil {
+		if p.min != nil {
+			add(numberPart{max: p.min, exclMax: !p.exclMin})
+		}
+		if p.max != nil {
+			add(numberPart{min: p.max, exclMin: !p.exclMax})
+		}
+		for _, m := range p.multiple {
+			add(numberPart{notMultiple: []*big.Rat{m}})
+		}
+	}
+	return out
+}
+
+func violateString(n *node) []*alt {
+	var out []*alt
+	add := func(p stringPart) { out = append(out, &alt{kind: stringKind, str: &p}) }
+	if p := n.str; p != nil {
+		if p.min > 0 {
+			add(stringPart{max: p.min - 1})
+		}
+		if p.max >= 0 {
+			add(stringPart{min: p.max + 1, max: -1})
+		}
+		for _, pattern := range p.patterns {
+			add(stringPart{max: -1, notPatterns: []string{pattern}})
+		}
+		for _, format := range p.formats {
+			add(stringPart{max: -1, notFormats: []string{format}})
+		}
+	}
+	return out
+}
+
+func (c *compiler) violateArray(n *node) []*alt {
+	w := n.arr
+	if w == nil {
+		return nil
+	}
+	var out []*alt
+	add := func(p arrayPart) { out = append(out, &alt{kind: arrayKind, arr: &p}) }
+	if w.min > 0 {
+		add(arrayPart{max: w.min - 1})
+	}
+	if w.max >= 0 {
+		add(arrayPart{min: w.max + 1, max: -1})
+	}
+	for i, item := range w.prefix {
+		if c.load(item).always <= 0 {
+			s := itemSource{rest: anything}
+			for range i {
+				s.prefix = append(s.prefix, anything)
+			}
+			s.prefix = append(s.prefix, violates(item))
+			add(arrayPart{sources: []itemSource{s}, min: i + 1, max: -1})
+		}
+	}
+	if w.items != nil && c.load(w.items).always <= 0 {
+		add(arrayPart{counts: []counting{{item: violates(w.items), from: len(w.prefix), min: 1, max: -1}}, max: -1})
+	}
+	if w.contains != nil {
+		if w.minContains > 0 {
+			add(arrayPart{counts: []counting{{item: holds(w.contains), max: w.minContains - 1}}, max: -1})
+		}
+		if w.maxContains >= 0 {
+			add(arrayPart{counts: []counting{{item: holds(w.contains), min: w.maxContains + 1, max: -1}}, max: -1})
+		}
+	}
+	if w.unique {
+		out = append(out, &alt{kind: arrayKind, poison: &poison{n, "uniqueItems", "its negation cannot be kept"}})
+	}
+	if w.unevaluated != nil {
+		out = append(out, &alt{kind: arrayKind, poison: &poison{n, "unevaluatedItems", "its negation cannot be kept"}})
+	}
+	return out
+}
+
+func (c *compiler) violateObject(n *node) []*alt {
+	w := n.obj
+	if w == nil {
+		return nil
+	}
+	var out []*alt
+	add := func(p objectPart) { out = append(out, &alt{kind: objectKind, obj: &p}) }
+	for _, key := range w.required {
+		add(objectPart{forbidden: []string{key}, max: -1})
+	}
+	for _, p := range w.props {
+		if c.load(p.node).always <= 0 {
+			add(objectPart{required: []string{p.key}, extra: []keyed{{p.key, violates(p.node)}}, max: -1})
+		}
+	}
+	for _, p := range w.patterns {
+		if c.load(p.node).always <= 0 {
+			add(objectPart{exists: []existence{{node: n, class: byPattern, pattern: p.key, item: violates(p.node)}}, max: -1})
+		}
+	}
+	if w.additional != nil && c.load(w.additional).always <= 0 {
+		add(objectPart{exists: []existence{{node: n, class: byRest, item: violates(w.additional)}}, max: -1})
+	}
+	if w.names != nil && c.load(w.names).always <= 0 {
+		add(objectPart{exists: []existence{{node: n, class: byName, item: violates(w.names)}}, max: -1})
+	}
+	if w.min > 0 {
+		add(objectPart{max: w.min - 1})
+	}
+	if w.max >= 0 {
+		add(objectPart{min: w.max + 1, max: -1})
+	}
+	for _, d := range w.needs {
+		for _, key := range d.required {
+			if key != d.key {
+				add(objectPart{required: []string{d.key}, forbidden: []string{key}, max: -1})
+			}
+		}
+		if d.node != nil {
+			present := []*alt{{kind: objectKind, obj: &objectPart{required: []string{d.key}, max: -1}}}
+			out = append(out, c.product(present, c.expand(violates(d.node), objectKind))...)
+		}
+	}
+	if w.unevaluated != nil {
+		out = append(out, &alt{kind: objectKind, poison: &poison{n, "unevaluatedProperties", "its negation cannot be kept"}})
+	}
+	return out
+}
+
+func (c *compiler) violateLogic(n *node, l *logicWords, k kinds) []*alt {
+	var out []*alt
+	none := func(list []*node) []*alt {
+		alts := top(k)
+		for _, s := range list {
+			alts = c.product(alts, c.expand(violates(s), k))
+		}
+		return alts
+	}
+	if l.ref != nil {
+		out = append(out, c.expand(violates(l.ref), k)...)
+	}
+	for _, s := range l.all {
+		out = append(out, c.expand(violates(s), k)...)
+	}
+	if l.any != nil {
+		out = append(out, none(l.any)...)
+	}
+	if l.one != nil {
+		out = append(out, none(l.one)...)
+		for i, s := range l.one {
+			first := c.expand(holds(s), k)
+			for _, t := range l.one[i+1:] {
+				out = append(out, c.product(first, c.expand(holds(t), k))...)
+			}
+		}
+	}
+	if l.not != nil {
+		out = append(out, c.expand(holds(l.not), k)...)
+	}
+	if l.cond != nil {
+		if l.then != nil {
+			out = append(out, c.product(c.expand(holds(l.cond), k), c.expand(violates(l.then), k))...)
+		}
+		if l.other != nil {
+			out = append(out, c.product(c.expand(violates(l.cond), k), c.expand(violates(l.other), k))...)
+		}
+	}
+	return out
+}
+
+// unevaluated returns the schema for what no other keyword of n has evaluated, if it has one for values of kind k.
+func (n *node) unevaluated(k kinds) *node {
+	switch {
+	case k == objectKind && n.obj != nil:
+		return n.obj.unevaluated
+	case k == arrayKind && n.arr != nil:
+		return n.arr.unevaluated
+	}
+	return nil
+}
+
+// closeOff adds to each alternative of n that what its schemas do not evaluate satisfies rest.
+func (c *compiler) closeOff(n, rest *node, alts []*alt, k kinds) []*alt {
+	out := make([]*alt, 0, len(alts))
+	for _, a := range alts {
+		closing := &alt{kind: k, held: []*node{n}}
+		if k == objectKind {
+			s := &keySource{nodes: a.held, others: holds(rest)}
+			for _, h := range a.held {
+				if h.obj.additional != nil || h.obj.unevaluated != nil && h != n {
+					s = nil
+					break
+				}
+			}
+			if s != nil {
+				closing.obj = &objectPart{sources: []*keySource{s}, max: -1}
+			}
+		} else if s, ok := c.unevaluatedItems(n, rest, a.held); ok {
+			closing.arr = &arrayPart{sources: []itemSource{s}, max: -1}
+		}
+		if m := c.merge(a, closing); m != nil {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func (c *compiler) unevaluatedItems(n, rest *node, held []*node) (itemSource, bool) {
+	s := itemSource{rest: holds(rest)}
+	found := []*node{rest}
+	known := 0
+	for _, h := range held {
+		if h.arr.items != nil || h.arr.unevaluated != nil && h != n {
+			return s, false
+		}
+		known = max(known, len(h.arr.prefix))
+		if h.arr.contains != nil && c.dialect >= draft2020 {
+			found = append(found, h.arr.contains)
+		}
+	}
+	if len(found) > 1 {
+		s.rest = holds(c.either(found))
+	}
+	for range known {
+		s.prefix = append(s.prefix, anything)
+	}
+	return s, true
+}
+
+// either returns the schema "any of list", the same for the same list.
+func (c *compiler) either(list []*node) *node {
+	var key []byte
+	for _, n := range list {
+		key = binary.LittleEndian.AppendUint32(key, uint32(n.id))
+	}
+	n, ok := c.eithers[string(key)]
+	if !ok {
+		n = c.synthetic(&node{logic: &logicWords{order: []factor{anyFactor}, any: list}})
+		c.eithers[string(key)] = n
+	}
+	return n
+}

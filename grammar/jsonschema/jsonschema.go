@@ -1,0 +1,247 @@
+// Package jsonschema turns a JSON Schema into an expression of its valid instances, so that a model can be held to it.
+//
+// The language is draft 2020-12 (https://json-schema.org/draft/2020-12/json-schema-core and -validation), and where $schema
+// names an older draft, from 4 on, that one. A document without $schema is read as 2020-12 with the older spellings beside the
+// new ones: definitions, lists under items with additionalItems, dependencies, exclusiveMinimum as a boolean.
+// Keywords that put no constraint on instances are ignored, as are unknown ones. format is enforced where the package jsontext
+// knows it, which is stricter than the draft asks for.
+//
+// # What is kept
+//
+// A text that the expression matches is valid. A keyword that cannot be honoured exactly is refused by [Compile] with the
+// keyword and its place, never left out, and so is a schema without instances. In the other direction, a valid
+// instance is matched if it is written as jsontext says and its keys come in the order in which the schema names them: as in
+// the text of properties, then the other required ones, then all others.
+//
+// # How
+//
+// All "and", "or" and "not" is done on schemas, never on expressions. A [state] is a conjunction of schemas and negated schemas
+// that a value must satisfy. Its normal form is a list of alternatives, each for one type and without "or", whose children are states
+// again. As there are finitely many conjunctions the states close up, even for recursive schemas. Which
+// states have instances is a least fixpoint; the others are left out, so no text runs into a dead end.
+//
+// References are resolved in the document only. Nothing is loaded from elsewhere.
+package jsonschema
+
+import (
+	"context"
+	"fmt"
+
+	"runner/grammar/expr"
+)
+
+// Options bound the work of [Compile]. A field that is zero stands for its default.
+type Options struct {
+	// MaxBytes is the largest size of the schema's text; 512 KiB by default.
+	MaxBytes int
+	// MaxDepth is how deep the text may nest; 200 by default.
+	MaxDepth int
+	// MaxSubschemas is how many schemas may be reached; 100,000 by default.
+	MaxSubschemas int
+	// MaxAlternatives is how many alternatives a value may have at one place; 2,000 by default.
+	MaxAlternatives int
+	// MaxWork is how many elementary steps may be taken; 2,000,000 by default, which is about a second.
+	MaxWork int
+}
+
+func (o Options) withDefaults() Options {
+	set := func(field *int, value int) {
+		if *field <= 0 {
+			*field = value
+		}
+	}
+	set(&o.MaxBytes, 512<<10)
+	set(&o.MaxDepth, 200)
+	set(&o.MaxSubschemas, 100_000)
+	set(&o.MaxAlternatives, 2_000)
+	set(&o.MaxWork, 2_000_000)
+	return o
+}
+
+// Schema is a compiled schema. It is immutable and may be used by several goroutines at once, each with its own set.
+type Schema struct {
+	root *state
+}
+
+// Expr returns the expression of the valid instances.
+func (s *Schema) Expr(set *expr.Set) expr.ID { return s.root.expr(set) }
+
+// Compile reads a schema. It fails with an [*Error], or with the context's error when that ends first.
+func Compile(ctx context.Context, schema []byte, opt Options) (s *Schema, err error) {
+	opt = opt.withDefaults()
+	if len(schema) > opt.MaxBytes {
+		return nil, &Error{Class: ErrLimit, Reason: fmt.Sprintf("the text has %d bytes, and %d are allowed", len(schema), opt.MaxBytes)}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	root, p, err := parseValue(schema, opt.MaxDepth)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			b, ok := r.(bailout)
+			if !ok {
+				panic(r)
+			}
+			s, err = nil, b.err
+		}
+	}()
+	c := newCompiler(ctx, root, opt)
+	c.marks = p.marks
+	return &Schema{root: c.compile()}, nil
+}
+
+// compiler is the state of one compilation.
+type compiler struct {
+	ctx     context.Context
+	opt     Options
+	root    *value
+	home    *resource
+	dialect dialect
+	marks   bool
+	places
+
+	nodes   []*node
+	exact   map[*value]*node
+	eithers map[string]*node
+	never   *node
+
+	states       map[string]*state
+	any, nothing *state
+	key          []byte // scratch of intern
+
+	work                    int
+	scopes                  int  // how many schemas around ask what is evaluated
+	inPlace                 int  // how many schemas around apply to the same value
+	generation, generations int  // of the state being opened
+	given                   *alt // what every alternative of that state and kind asks
+	depth                   int  // how far plainlyEmpty looks ahead
+
+	texts lexicon
+}
+
+func newCompiler(ctx context.Context, root *value, opt Options) *compiler {
+	c := &compiler{
+		ctx: ctx, opt: opt, root: root, home: &resource{root: root}, dialect: open,
+		places: places{resources: map[string]place{}, anchors: map[string]place{}, dynamic: map[string]int{}, loose: map[string]place{}},
+		exact:  map[*value]*node{}, eithers: map[string]*node{}, states: map[string]*state{},
+		texts: newLexicon(),
+	}
+	c.never = c.synthetic(&node{always: -1})
+	c.nothing = &state{phase: reached}
+	c.any = &state{phase: reached, live: true, forms: []form{anyValue}}
+	return c
+}
+
+// step counts n steps of work.
+func (c *compiler) step(n int) {
+	before := c.work
+	if c.work += n; c.work > c.opt.MaxWork {
+		fail(&Error{Class: ErrLimit, Reason: "it takes too many steps to tell its alternatives apart"})
+	}
+	if c.work>>8 != before>>8 {
+		if err := c.ctx.Err(); err != nil {
+			fail(err)
+		}
+	}
+}
+
+// bound refuses a number of alternatives that is too large.
+func (c *compiler) bound(alternatives int) {
+	if alternatives > c.opt.MaxAlternatives {
+		fail(&Error{Class: ErrLimit, Reason: fmt.Sprintf("more than %d alternatives for one value", c.opt.MaxAlternatives)})
+	}
+}
+
+func (c *compiler) compile() *state {
+	if v := c.root.get("$schema"); v != nil && v.kind == stringValue {
+		if d, ok := dialects[trimFragment(v.text)]; ok {
+			c.dialect = d
+		}
+	}
+	if c.marks {
+		c.index(c.root, c.home)
+	}
+	root := c.stateOf(holds(c.nodeOf(c.root, c.home)))
+	all := c.reach(root)
+	settleLive(all)
+	if !root.live {
+		fail(c.unsatisfiable(root))
+	}
+	for _, st := range all {
+		for _, f := range st.forms {
+			if f.hasInstance() {
+				f.settle(c)
+			}
+		}
+	}
+	return root
+}
+
+// reach finishes root and all states that can be reached from it, and returns them.
+func (c *compiler) reach(root *state) []*state {
+	all := []*state{root}
+	seen := map[*state]bool{root: true, c.any: true, c.nothing: true}
+	visit := func(st *state) {
+		if !seen[st] {
+			seen[st] = true
+			all = append(all, st)
+		}
+	}
+	for i := 0; i < len(all); i++ {
+		c.step(16)
+		if all[i].phase != reached {
+			c.finish(all[i])
+		}
+		for _, f := range all[i].forms {
+			f.reach(visit)
+		}
+	}
+	return all
+}
+
+// settleLive finds out which states have instances: a least fixpoint. States come before those that they refer to, mostly, so
+// going backwards is quick.
+func settleLive(all []*state) {
+	for changed := true; changed; {
+		changed = false
+		for i := len(all) - 1; i >= 0; i-- {
+			st := all[i]
+			if st.live {
+				continue
+			}
+			for _, f := range st.forms {
+				if f.hasInstance() {
+					st.live, changed = true, true
+					break
+				}
+			}
+		}
+	}
+}
+
+// unsatisfiable returns the error for a schema without instances, as near to the cause as can be told.
+func (c *compiler) unsatisfiable(st *state) *Error {
+	e := &Error{Class: ErrUnsatisfiable, Reason: "no value is valid"}
+	for seen := map[*state]bool{}; st != nil && !seen[st]; {
+		seen[st] = true
+		if len(st.lits) > 0 {
+			e.Pointer = c.pointer(c.of(st.lits[0]).raw)
+		}
+		var next *state
+		if len(st.forms) == 1 {
+			if f, ok := st.forms[0].(*objectForm); ok {
+				for _, p := range f.props {
+					if p.required && !p.state.live {
+						next = p.state
+						break
+					}
+				}
+			}
+		}
+		st = next
+	}
+	return e
+}

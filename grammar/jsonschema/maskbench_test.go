@@ -1,0 +1,124 @@
+package jsonschema
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"runner/chattemplate/conformance"
+)
+
+// real is a schema from the field with instances.
+type real struct {
+	Name   string
+	Schema json.RawMessage
+	Tests  []struct {
+		Valid bool
+		Data  json.RawMessage
+	}
+}
+
+func maskbench(t testing.TB) []real {
+	file, err := os.Open(filepath.Join(conformance.Dir(t, "maskbench"), "sample.jsonl.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	z, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []real
+	lines := bufio.NewScanner(z)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var r real
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, r)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestMaskbench compiles schemas from the field. A schema passes when it compiles and all instances are told right.
+func TestMaskbench(t *testing.T) {
+	list := maskbench(t)
+	var lines []string
+	passed, instances, moved := 0, 0, 0
+	refused := map[string]int{}
+	for _, r := range list {
+		s, err := compileForTest(t, r.Schema)
+		if err != nil {
+			e := new(Error)
+			errors.As(err, &e)
+			refused[fmt.Sprintf("%s %s", e.Class, e.Keyword)]++
+			lines = append(lines, fmt.Sprintf("%s: %s %s", r.Name, e.Class, e.Keyword))
+			t.Logf("%s: %v", r.Name, err)
+			continue
+		}
+		right := true
+		for i, test := range r.Tests {
+			instances++
+			j := newJudge(s)
+			v := instance(t, test.Data)
+			arranged, accepted := j.arrange(v)
+			if accepted && arranged != v {
+				moved++
+			}
+			switch {
+			case accepted && !test.Valid:
+				t.Errorf("%s: instance %d is invalid but accepted", r.Name, i)
+				right = false
+			case !accepted && test.Valid:
+				lines = append(lines, fmt.Sprintf("%s: instance %d is valid but not accepted", r.Name, i))
+				right = false
+			}
+		}
+		if right {
+			passed++
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(refused)) {
+		t.Logf("%4d %s", refused[key], key)
+	}
+	t.Logf("%d of %d schemas pass (%.1f%%); %d instances, %d of them with keys moved", passed, len(list), 100*float64(passed)/float64(len(list)), instances, moved)
+	if passed*10 < len(list)*9 {
+		t.Errorf("fewer than 90%% pass")
+	}
+	ratchet(t, "maskbench.txt", lines)
+}
+
+// BenchmarkCompile compiles all schemas of the sample and builds the root expression.
+func BenchmarkCompile(b *testing.B) {
+	list := maskbench(b)
+	var times []time.Duration
+	for b.Loop() {
+		times = times[:0]
+		for _, r := range list {
+			start := time.Now()
+			s, err := Compile(b.Context(), r.Schema, Options{})
+			if err == nil {
+				newJudge(s)
+				s.Expr(newJudge(s).set)
+			}
+			times = append(times, time.Since(start))
+		}
+	}
+	slices.Sort(times)
+	at := func(q float64) float64 { return float64(times[int(q*float64(len(times)-1))].Microseconds()) }
+	b.ReportMetric(at(0.5), "p50-us")
+	b.ReportMetric(at(0.99), "p99-us")
+	b.ReportMetric(at(1), "max-us")
+}

@@ -1,0 +1,572 @@
+package jsonschema
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"runner/grammar/expr"
+	"runner/grammar/jsontext"
+)
+
+// keyLits returns what p asks of the value of a key, apart from whether the key is admitted at all.
+func (c *compiler) keyLits(p *objectPart, key string) []literal {
+	var list []literal
+	for _, s := range p.sources {
+		list = c.keyed(s, key, list)
+	}
+	for _, e := range p.extra {
+		if e.key == key {
+			list = append(list, e.item)
+		}
+	}
+	return list
+}
+
+// admitsKey reports whether a key may be there as far as its name goes.
+func (c *compiler) admitsKey(p *objectPart, key string) bool {
+	return len(p.names) == 0 || c.allValid(p.names, &value{kind: stringValue, text: key})
+}
+
+// namedKeys returns the keys that p names, in the order in which they are written.
+func (p *objectPart) namedKeys() []string {
+	var keys []string
+	seen := map[string]bool{}
+	add := func(key string) {
+		if !seen[key] {
+			seen[key] = true
+			keys = append(keys, key)
+		}
+	}
+	for _, s := range p.sources {
+		for _, n := range s.nodes {
+			for _, prop := range n.obj.props {
+				add(prop.key)
+			}
+		}
+	}
+	for _, key := range p.required {
+		add(key)
+	}
+	for _, e := range p.extra {
+		add(e.key)
+	}
+	for _, key := range p.forbidden {
+		add(key)
+	}
+	return keys
+}
+
+// objectForm is the objects of one alternative: named members in their order, then free ones.
+type objectForm struct {
+	props    []objectProp
+	free     []freeMember
+	last     []freeMember // if mustLast, the last member is one of these
+	mustLast bool
+	min, max int // max < 0: none
+	state    *state
+	keyword  *node // whose minProperties it is
+
+	// Set by settle.
+	atLeast, atMost []int // how many of the props from i on are there
+
+	mu    sync.Mutex
+	rules map[objectPlace]*expr.Rule
+}
+
+type objectProp struct {
+	key      string
+	name     jsontext.Form
+	state    *state
+	required bool
+}
+
+// freeMember is a class of keys and what their values are. Classes with different values have no key in common, so
+// that a repeated key cannot bring an invalid value in.
+type freeMember struct {
+	name  jsontext.Form
+	state *state
+}
+
+// objectPlace is how far an object is written: the next prop, how many members there are (if that matters), and whether a comma is due.
+type objectPlace struct {
+	prop, count int
+	comma       bool
+}
+
+func (c *compiler) finishObject(st *state, a *alt) {
+	if a.obj == nil {
+		st.forms = append(st.forms, anyObject)
+		return
+	}
+	c.finishExisting(st, a.obj, nil)
+}
+
+// finishExisting gives every property that must exist somewhere a place, first among the named keys and then among the free ones.
+func (c *compiler) finishExisting(st *state, p *objectPart, last []existence) {
+	c.step(4)
+	if len(p.exists) == 0 {
+		c.finishKeys(st, p, last)
+		return
+	}
+	e := p.exists[0]
+	with := func(more *objectPart) *objectPart {
+		more.max = -1
+		q, ok := p.merge(more)
+		if !ok {
+			return nil
+		}
+		q.exists = p.exists[1:]
+		return q
+	}
+	candidates, closed := p.namedKeys(), false
+	for _, names := range [][]literal{p.names, e.names()} {
+		if list, finite := c.finiteNames(names); finite {
+			candidates, closed = union(candidates, list), true
+		}
+	}
+	for _, key := range candidates {
+		more := &objectPart{required: []string{key}}
+		switch {
+		case slices.Contains(p.forbidden, key):
+			continue
+		case e.class == byName:
+			if !c.valid(e.item, &value{kind: stringValue, text: key}) {
+				continue
+			}
+		case c.concerns(e, key):
+			more.extra = []keyed{{key, e.item}}
+		default:
+			continue
+		}
+		if q := with(more); q != nil {
+			c.finishExisting(st, q, last)
+		}
+	}
+	if !closed {
+		c.finishExisting(st, with(&objectPart{}), append(slices.Clone(last), e))
+	}
+}
+
+// names returns what e asks of the key.
+func (e existence) names() []literal {
+	if e.class == byName {
+		return []literal{e.item}
+	}
+	return nil
+}
+
+// concerns reports whether e asks about the value of a key.
+func (c *compiler) concerns(e existence, key string) bool {
+	if e.class == byPattern {
+		return c.finds(e.node, e.pattern, key)
+	}
+	return e.node.obj.prop(key) == nil && !slices.ContainsFunc(e.node.obj.patterns, func(p property) bool { return c.finds(e.node, p.key, key) })
+}
+
+func (c *compiler) finishKeys(st *state, p *objectPart, last []existence) {
+	f := &objectForm{min: p.min, max: p.max, state: st, mustLast: len(last) > 0}
+	keys := p.namedKeys()
+	names, finite := c.finiteNames(p.names)
+	if finite {
+		keys = union(keys, names)
+	}
+	for _, key := range keys {
+		required := slices.Contains(p.required, key)
+		child := c.nothing
+		if !slices.Contains(p.forbidden, key) && c.admitsKey(p, key) {
+			child = c.stateOf(c.keyLits(p, key)...)
+		}
+		if child == c.nothing {
+			if required {
+				return
+			}
+			continue
+		}
+		f.props = append(f.props, objectProp{key, jsontext.LiteralString(key), child, required})
+	}
+	if !finite && f.max != 0 {
+		f.free = c.freeMembers(st, p, keys, existence{node: nil})
+		if len(last) > 0 {
+			f.last = c.freeMembers(st, p, keys, last[0])
+		}
+	}
+	if len(last) > 1 {
+		if len(f.free) == 0 {
+			return
+		}
+		fail(c.errorAt(ErrUnsupported, last[1].node, last[1].keyword(), "more than one negated keyword asks for a property of any name"))
+	}
+	st.forms = append(st.forms, f)
+}
+
+func (e existence) keyword() string {
+	return [...]string{byPattern: "patternProperties", byRest: "additionalProperties", byName: "propertyNames"}[e.class]
+}
+
+// finiteNames returns the keys that satisfy names, if they are finitely many.
+func (c *compiler) finiteNames(names []literal) ([]string, bool) {
+	if len(names) == 0 {
+		return nil, false
+	}
+	st := c.stateOf(names...)
+	c.open(st)
+	if st == c.any || slices.ContainsFunc(st.alts, func(a *alt) bool { return a.kind == stringKind }) {
+		return nil, false
+	}
+	var keys []string
+	for _, v := range st.values.list {
+		if v.kind == stringValue {
+			keys = append(keys, v.text)
+		}
+	}
+	return keys, true
+}
+
+// pattern is one of patternProperties in force.
+type pattern struct {
+	text   string
+	node   *node // for errors
+	source int
+	item   literal
+}
+
+// freeMembers returns the members whose keys are none of named. They are grouped by which patterns find the key, and only so many
+// groups are made as have keys. If must is about something, only members that satisfy it are returned.
+func (c *compiler) freeMembers(st *state, p *objectPart, named []string, must existence) []freeMember {
+	g := grouping{c: c, state: st, p: p, named: named, must: must}
+	for i, s := range p.sources {
+		for _, n := range s.nodes {
+			for _, prop := range n.obj.patterns {
+				item := anything
+				if s.own {
+					item = holds(prop.node)
+				}
+				g.patterns = append(g.patterns, pattern{prop.key, n, i, item})
+			}
+		}
+	}
+	if must.node != nil {
+		g.addMust()
+	}
+	g.keys = []stringPart{{max: -1}}
+	g.except = [][]*value{nil}
+	if names := p.names; len(names) > 0 || must.node != nil && must.class == byName {
+		if must.node != nil && must.class == byName {
+			names = append(slices.Clone(names), must.item)
+		}
+		g.constrainNames(names)
+	}
+	g.split(0, nil)
+	return g.out
+}
+
+// grouping splits the free keys of an object by the patterns that find them.
+type grouping struct {
+	c        *compiler
+	state    *state
+	p        *objectPart
+	named    []string
+	must     existence
+	patterns []pattern
+	keys     []stringPart // what propertyNames asks: any one of these
+	except   [][]*value   // and which names it does not want, for each
+	out      []freeMember
+}
+
+func (g *grouping) addMust() {
+	switch g.must.class {
+	case byPattern:
+		g.patterns = append(g.patterns, pattern{g.must.pattern, g.must.node, mustSource, anything})
+	case byRest:
+		for _, p := range g.must.node.obj.props {
+			g.named = union(g.named, []string{p.key})
+		}
+		for _, p := range g.must.node.obj.patterns {
+			g.patterns = append(g.patterns, pattern{p.key, g.must.node, mustSource, anything})
+		}
+	}
+}
+
+// mustSource marks the patterns that come from the negated schema.
+const mustSource = -1
+
+func (g *grouping) constrainNames(names []literal) {
+	c := g.c
+	st := c.stateOf(names...)
+	if st == c.any {
+		return
+	}
+	c.open(st)
+	g.keys, g.except = nil, nil
+	for _, v := range st.values.list {
+		if v.kind == stringValue { // names that are free of an object but finitely many among others
+			g.keys = append(g.keys, stringPart{max: -1, only: v})
+			g.except = append(g.except, nil)
+		}
+	}
+	for _, a := range st.alts {
+		if a.kind != stringKind {
+			continue
+		}
+		if a.poison != nil {
+			fail(c.errorAt(ErrUnsupported, a.poison.node, a.poison.keyword, a.poison.reason))
+		}
+		part := stringPart{max: -1}
+		if a.str != nil {
+			part = *a.str
+		}
+		g.keys = append(g.keys, part)
+		g.except = append(g.except, a.except)
+	}
+}
+
+// split decides for pattern i whether it finds the key; in holds the decisions before.
+func (g *grouping) split(i int, in []bool) {
+	c := g.c
+	c.step(4)
+	if i < len(g.patterns) {
+		if same := slices.IndexFunc(g.patterns[:i], func(p pattern) bool { return p.text == g.patterns[i].text }); same >= 0 {
+			g.split(i+1, append(in, in[same]))
+			return
+		}
+		g.split(i+1, append(slices.Clone(in), false))
+		in = append(slices.Clone(in), true)
+		if slices.Contains(in[:i], true) { // many patterns have nothing in common
+			part := g.narrow(stringPart{max: -1}, in)
+			part.notPatterns = nil
+			if _, ok := c.stringForm(g.state, part, nil); !ok {
+				return
+			}
+		}
+		g.split(i+1, in)
+		return
+	}
+	if child, ok := g.child(in); ok && child != c.nothing {
+		g.add(in, child)
+	}
+}
+
+// child returns the state of the values of the keys that the patterns chosen by in find and the others do not.
+func (g *grouping) child(in []bool) (*state, bool) {
+	var lits []literal
+	mustFound := false
+	for s, source := range g.p.sources {
+		known := false
+		for i, p := range g.patterns {
+			if p.source == s && in[i] {
+				known = true
+				lits = append(lits, p.item)
+			}
+		}
+		if !known {
+			lits = append(lits, source.others)
+		}
+	}
+	for i, p := range g.patterns {
+		mustFound = mustFound || p.source == mustSource && in[i]
+	}
+	if g.must.node != nil && g.must.class != byName {
+		if mustFound != (g.must.class == byPattern) {
+			return nil, false
+		}
+		lits = append(lits, g.must.item)
+	}
+	return g.c.stateOf(lits...), true
+}
+
+// add makes members of the keys that are found as in says.
+func (g *grouping) add(in []bool, child *state) {
+	for k, part := range g.keys {
+		part = g.narrow(part, in)
+		if part.only != nil {
+			if !slices.Contains(g.named, part.only.text) && g.has(in, part.only.text) {
+				g.out = append(g.out, freeMember{jsontext.LiteralString(part.only.text), child})
+			}
+			continue
+		}
+		var except []string
+		for _, name := range g.named {
+			if g.has(in, name) {
+				except = append(except, name)
+			}
+		}
+		for _, v := range g.except[k] {
+			except = append(except, v.text)
+		}
+		if name, ok := g.c.stringForm(g.state, part, except); ok {
+			g.out = append(g.out, freeMember{name, child})
+		}
+	}
+}
+
+// narrow adds to part the patterns that find the key and those that do not.
+func (g *grouping) narrow(part stringPart, in []bool) stringPart {
+	var yes, no []string
+	for i := range in {
+		if in[i] {
+			yes = append(yes, g.patterns[i].text)
+		} else {
+			no = append(no, g.patterns[i].text)
+		}
+	}
+	part.patterns, part.notPatterns = union(part.patterns, yes), union(part.notPatterns, no)
+	return part
+}
+
+// has reports whether a key is one that is found as in says.
+func (g *grouping) has(in []bool, key string) bool {
+	for i := range in {
+		if g.c.finds(g.patterns[i].node, g.patterns[i].text, key) != in[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *objectForm) reach(visit func(*state)) {
+	for _, p := range f.props {
+		visit(p.state)
+	}
+	for _, m := range f.free {
+		visit(m.state)
+	}
+	for _, m := range f.last {
+		visit(m.state)
+	}
+}
+
+func anyLive(list []freeMember) bool {
+	return slices.ContainsFunc(list, func(m freeMember) bool { return m.state.live })
+}
+
+func (f *objectForm) hasInstance() bool {
+	if f.mustLast && !anyLive(f.last) {
+		return false
+	}
+	needed, possible := 0, 0
+	for _, p := range f.props {
+		switch {
+		case p.state.live && p.required:
+			needed++
+			possible++
+		case p.state.live:
+			possible++
+		case p.required:
+			return false
+		}
+	}
+	if f.mustLast {
+		needed++
+	}
+	if anyLive(f.free) || f.mustLast {
+		possible = max(possible+1, f.min)
+	}
+	return possible >= f.min && (f.max < 0 || needed <= f.max)
+}
+
+func (f *objectForm) settle(c *compiler) {
+	f.props = slices.DeleteFunc(f.props, func(p objectProp) bool { return !p.state.live })
+	dead := func(m freeMember) bool { return !m.state.live }
+	f.free, f.last = slices.DeleteFunc(f.free, dead), slices.DeleteFunc(f.last, dead)
+	n := len(f.props)
+	f.atLeast, f.atMost = make([]int, n+1), make([]int, n+1)
+	if f.mustLast {
+		f.atLeast[n] = 1
+	}
+	if len(f.free) > 0 || f.mustLast {
+		f.atMost[n] = 1 // as two free keys may be the same
+	}
+	for i := n - 1; i >= 0; i-- {
+		f.atLeast[i], f.atMost[i] = f.atLeast[i+1], f.atMost[i+1]+1
+		if f.props[i].required {
+			f.atLeast[i]++
+		}
+	}
+	if distinct := f.atLeast[0] + 1 - f.atLeast[n]; f.atMost[n] > 0 && f.min > distinct {
+		fail(c.errorAt(ErrUnsupported, c.holder(f.state, "minProperties"), "minProperties", "two keys that the schema does not name cannot be kept from being the same"))
+	}
+	if f.min <= f.atLeast[0] {
+		f.min = 0
+	}
+	if len(f.free) == 0 && f.max >= f.atMost[0] {
+		f.max = -1
+	}
+	f.rules = map[objectPlace]*expr.Rule{}
+}
+
+func (f *objectForm) expr(s *expr.Set) expr.ID {
+	return s.Concat(s.Literal("{"), s.Rule(f.rule(objectPlace{})))
+}
+
+func (f *objectForm) rule(at objectPlace) *expr.Rule {
+	if f.min == 0 && f.max < 0 {
+		at.count = 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, ok := f.rules[at]
+	if !ok {
+		r = &expr.Rule{Name: fmt.Sprintf("object %d", at.prop), Expand: func(s *expr.Set) expr.ID { return f.members(s, at) }}
+		f.rules[at] = r
+	}
+	return r
+}
+
+// possible reports whether the object can be completed with props from i on and count members so far.
+func (f *objectForm) possible(i, count int) bool {
+	return count+f.atMost[i] >= f.min && (f.max < 0 || count+f.atLeast[i] <= f.max)
+}
+
+// members is the rest of the object.
+func (f *objectForm) members(s *expr.Set, at objectPlace) expr.ID {
+	var next []expr.ID
+	i := at.prop
+	for ; i < len(f.props); i++ {
+		p := &f.props[i]
+		if f.possible(i+1, at.count+1) {
+			rest := f.rule(objectPlace{i + 1, at.count + 1, true})
+			next = append(next, s.Concat(p.name(s), colon(s), p.state.expr(s), s.Rule(rest)))
+		}
+		if p.required || !f.possible(i+1, at.count) {
+			break
+		}
+	}
+	end := expr.Empty
+	if i == len(f.props) {
+		if end = s.Literal("}"); at.count < f.min || f.mustLast {
+			end = expr.Empty
+		}
+		if f.max < 0 || at.count < f.max {
+			next = append(next, f.freeRest(s, at.count))
+		}
+	}
+	if all := s.Union(next...); at.comma {
+		return s.Union(s.Concat(comma(s), all), end)
+	} else {
+		return s.Union(all, end)
+	}
+}
+
+// freeRest is one or more free members and the end of the object.
+func (f *objectForm) freeRest(s *expr.Set, count int) expr.ID {
+	member := func(list []freeMember) expr.ID {
+		var any []expr.ID
+		for _, m := range list {
+			any = append(any, s.Concat(m.name(s), colon(s), m.state.expr(s)))
+		}
+		return s.Union(any...)
+	}
+	most := -1
+	if f.max >= 0 {
+		most = f.max - count - 1
+	}
+	one := member(f.free)
+	if f.mustLast {
+		return s.Concat(s.Repeat(s.Concat(one, comma(s)), 0, most), member(f.last), s.Literal("}"))
+	}
+	return s.Concat(one, s.Repeat(s.Concat(comma(s), one), 0, most), s.Literal("}"))
+}
+
+func colon(s *expr.Set) expr.ID { return s.Concat(s.Literal(":"), s.Optional(s.Literal(" "))) }
+func comma(s *expr.Set) expr.ID { return s.Concat(s.Literal(","), s.Optional(s.Literal(" "))) }
