@@ -164,7 +164,8 @@ var uriTemplate = func() string {
 		`|/(?:` + c + `+` + rest + `)?|(?:` + first + `+` + rest + `)?)` + uri.after()
 }()
 
-// pattern is the patterns that ECMA-262 and RE2 read alike, with groups inside each other up to three deep and counts of single atoms only.
+// pattern is the patterns that ECMA-262 and RE2 read alike, with groups inside each other up to three deep and
+// counts of single atoms only.
 var pattern = func() string {
 	var ranges []string
 	for _, of := range []string{"az", "AZ", "09"} {
@@ -175,7 +176,15 @@ var pattern = func() string {
 	const escape = `\\(?:[dDwWsSnrtfv^$\\.*+?()\[\]{}|/-]|x` + hex + hex + `)`
 	member := `(?:` + strings.Join(ranges, `|`) + `|[^\\\[\]^\n\r\u2028\u2029-]|` + escape + `)`
 	class := `\[\^?` + member + `+-?\]`
-	counts := `\{(?:\d{1,2},?|0,\d{1,2}|1,[1-9]\d?|\d,[1-9]\d)\}`
+	// Of two counts, the second is larger in its first digit that differs, or has more digits.
+	pairs := []string{`\d{1,3},?`, `\d,[1-9]\d{1,2}`, `[1-9]\d,[1-9]\d\d`}
+	for d := range 10 {
+		pairs = append(pairs, fmt.Sprintf(`%d,[%d-9]`, d, d))
+		if d > 0 && d < 9 {
+			pairs = append(pairs, fmt.Sprintf(`%d\d,[%d-9]\d`, d, d+1))
+		}
+	}
+	counts := `\{(?:` + strings.Join(pairs, `|`) + `)\}`
 	single := `(?:[^\\^$.*+?()\[\]{}|\n\r\u2028\u2029]|\.|` + escape + `|` + class + `)(?:(?:[*+?]|` + counts + `)\??)?|[$^]|\\[bB]`
 	p := `(?:` + single + `|\|)*`
 	for range 3 {
