@@ -156,6 +156,12 @@ type Info struct {
 	Digest string
 }
 
+// The most that a Config may ask for; a model or a machine may take less.
+const (
+	MaxContextSize = 1 << 24
+	MaxThreads     = 512
+)
+
 // Config says how to load a model. The zero value loads with the backend's defaults.
 type Config struct {
 	// ContextSize is the tokens each sequence can hold; 0 means the trained context, at most 8,192.

@@ -13,13 +13,14 @@ import (
 	"runner/backend/gguf"
 )
 
-// Limits on a Config.
+// Limits on a Config besides the contract's.
 const (
 	maxSequences = 128 // half of LLAMA_MAX_SEQ, see sequence.protect
-	maxContext   = 1 << 24
 	maxBatch     = 1 << 14
-	maxThreads   = 512 // GGML_MAX_N_THREADS
 )
+
+// The engine has arrays of this length; the constant does not compile where the contract allows more.
+const _ = uint(C.GGML_MAX_N_THREADS - backend.MaxThreads)
 
 // plan is a Config with every default decided.
 type plan struct {
@@ -66,8 +67,8 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 		name    string
 		v, most int
 	}{
-		{"context size", p.context, maxContext}, {"number of sequences", p.sequences, maxSequences},
-		{"cache size", p.cells, maxContext * maxSequences}, {"batch size", p.batch, maxBatch}, {"number of threads", p.threads, maxThreads},
+		{"context size", p.context, backend.MaxContextSize}, {"number of sequences", p.sequences, maxSequences},
+		{"cache size", p.cells, backend.MaxContextSize * maxSequences}, {"batch size", p.batch, maxBatch}, {"number of threads", p.threads, backend.MaxThreads},
 	} {
 		if c.v < 1 || c.v > c.most {
 			return nil, fail(fmt.Sprintf("the %s %d is not between 1 and %d", c.name, c.v, c.most), "choose another "+c.name)
@@ -253,7 +254,7 @@ func newShape(files []*gguf.File) *shape {
 		s.perToken = append(s.perToken, n*(keyLength+valueLength))
 		s.sliding = append(s.sliding, s.window > 0 && period > 0 && i%period < period-1)
 	}
-	if s.window < 0 || s.window > maxContext {
+	if s.window < 0 || s.window > backend.MaxContextSize {
 		s.window = 0
 	}
 	return s

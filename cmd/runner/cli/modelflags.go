@@ -9,12 +9,6 @@ import (
 	"runner/backend"
 )
 
-// What the engine takes at most.
-const (
-	maxContext = 1 << 24
-	maxThreads = 512
-)
-
 // addModelFlags adds the flags that say how a model is loaded.
 func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 	f := cmd.Flags()
@@ -29,7 +23,7 @@ func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 // checkModelFlags refuses what no model can be loaded with.
 func checkModelFlags(m *backend.Config) error {
 	for _, n := range []number{
-		{"ctx-size", m.ContextSize, 0, maxContext}, {"threads", m.Threads, 0, maxThreads}, {"gpu-layers", m.GPULayers, -1, math.MaxInt32},
+		{"ctx-size", m.ContextSize, 0, backend.MaxContextSize}, {"threads", m.Threads, 0, backend.MaxThreads}, {"gpu-layers", m.GPULayers, -1, math.MaxInt32},
 	} {
 		if err := n.check(); err != nil {
 			return err
