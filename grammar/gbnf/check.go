@@ -13,7 +13,9 @@ func (p *parser) check() (*rule, error) {
 	if !ok {
 		return nil, &Error{Problem: "there is no rule named root", Advice: "the text starts at the rule root: root ::= ..."}
 	}
-	p.spread(func(n *node) bool { return n.op == literal && n.text == "" || n.op == repeat && (n.min == 0 || n.max == 0) },
+	p.spread(func(n *node) bool {
+		return n.op == literal && n.text == "" || n.op == repeat && (n.min == 0 || n.max == 0)
+	},
 		func(n *node) *bool { return &n.nullable })
 	p.spread(func(n *node) bool {
 		return n.op == literal || n.op == class || n.op == repeat && (n.min == 0 || n.max == 0)
@@ -123,7 +125,7 @@ func path(cycle []*rule) string {
 			b.WriteString("... → ")
 			break
 		}
-		b.WriteString(r.name + " → ")
+		b.WriteString(clipped(r.name) + " → ")
 	}
-	return b.String() + cycle[0].name
+	return b.String() + clipped(cycle[0].name)
 }

@@ -40,11 +40,14 @@ func position(text string, offset int) (line, column int) {
 	return line, 1 + utf8.RuneCountInString(before[start:])
 }
 
-// quoted is a name as it stands in an error: cut if it is long.
-func quoted(name string) string {
+// quoted is a name as it stands in an error.
+func quoted(name string) string { return fmt.Sprintf("%q", clipped(name)) }
+
+// clipped cuts a long name.
+func clipped(name string) string {
 	const most = 60
 	if len(name) > most {
-		name = name[:most] + "..."
+		return name[:most] + "..."
 	}
-	return fmt.Sprintf("%q", name)
+	return name
 }
