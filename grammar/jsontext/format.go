@@ -15,34 +15,37 @@ type format struct {
 	patterns []string
 	most     int
 
-	once      sync.Once
-	list      []condition
-	automaton *expr.Automaton // only where there is a bound or more than one pattern
-	err       error
+	read, count sync.Once
+	list        []condition
+	automaton   *expr.Automaton
+	err         error
 }
 
 func (f *format) conditions() []condition {
-	f.once.Do(f.read)
+	f.read.Do(func() {
+		for _, p := range f.patterns {
+			f.list = append(f.list, condition{regex.MustParse(p), true})
+		}
+	})
 	return f.list
 }
 
-func (f *format) read() {
-	for _, p := range f.patterns {
-		f.list = append(f.list, condition{regex.MustParse(p), true})
-	}
-	if f.most == 0 && len(f.list) == 1 {
-		return
-	}
-	build := func(s *expr.Set) expr.ID {
-		var ids []expr.ID
-		for _, c := range f.list {
-			ids = append(ids, c.build(s, regex.JSONString))
+// counted returns the automaton of the patterns, which is kept because it may take some milliseconds to make.
+func (f *format) counted() (*expr.Automaton, error) {
+	f.count.Do(func() {
+		build := func(s *expr.Set) expr.ID {
+			var ids []expr.ID
+			for _, c := range f.conditions() {
+				ids = append(ids, c.build(s, regex.JSONString))
+			}
+			return s.And(ids...)
 		}
-		return s.And(ids...)
-	}
-	char := func(s *expr.Set) expr.ID { return regex.Any(s, regex.JSONString) }
-	f.automaton, f.err = expr.DeterminizeText(context.Background(), build, char, maxStates)
+		f.automaton, f.err = expr.DeterminizeText(context.Background(), build, anyChar, maxStates)
+	})
+	return f.automaton, f.err
 }
+
+func anyChar(s *expr.Set) expr.ID { return regex.Any(s, regex.JSONString) }
 
 // SupportedFormat reports whether a format is enforced. Others are annotations.
 func SupportedFormat(name string) bool { return formats[name] != nil }

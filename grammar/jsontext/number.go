@@ -361,7 +361,12 @@ func (r remainder) digit(q, d int32) int32 {
 	return r.state(r.class[(r.member[class]*10+d)%r.modulus], behind)
 }
 
-func (r remainder) point(q int32) int32 { return q + 1 }
+func (r remainder) point(q int32) int32 {
+	if r.places == 0 && !r.not && !r.accepts(q) {
+		return dead
+	}
+	return q + 1
+}
 
 func (r remainder) accepts(q int32) bool {
 	class, behind := r.split(q)

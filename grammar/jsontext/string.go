@@ -70,9 +70,6 @@ func String(ctx context.Context, c StringConstraint) (Form, error) {
 		return nil, ErrUnsatisfiable
 	}
 	p.dropWords()
-	if f := p.onlyFormat(&c); f != nil {
-		return counted(f.automaton, p.least, p.most)
-	}
 	switch {
 	case len(p.must) == 0 && len(p.mustNot) == 0:
 		if form, ok := p.withoutConditions(); ok {
@@ -82,6 +79,13 @@ func String(ctx context.Context, c StringConstraint) (Form, error) {
 		if form, ok, err := p.oneCondition(); ok || err != nil {
 			return form, err
 		}
+	}
+	if f := p.onlyFormat(&c); f != nil {
+		a, err := f.counted()
+		if err != nil {
+			return nil, tooComplex(err)
+		}
+		return counted(a, p.least, p.most)
 	}
 	return p.determinize(ctx)
 }
@@ -150,15 +154,12 @@ func (p *stringPlan) dropWords() {
 	p.words = kept
 }
 
-// onlyFormat returns the format of which an automaton is kept, if nothing but the length is asked beside it.
+// onlyFormat returns the format of a plan that asks for nothing but one format and a length.
 func (p *stringPlan) onlyFormat(c *StringConstraint) *format {
-	if len(c.Formats) != 1 || len(c.Patterns) > 0 || len(p.mustNot) > 0 || len(p.words) > 0 {
+	if len(c.Formats) != 1 || len(c.Patterns) > 0 || len(p.mustNot) > 0 || len(p.words) > 0 || p.least > expr.MaxCounted {
 		return nil
 	}
-	if f := formats[c.Formats[0]]; f != nil && f.automaton != nil {
-		return f
-	}
-	return nil
+	return formats[c.Formats[0]]
 }
 
 // withoutConditions returns the form of the strings with a length that are none of the words. It has nothing for
@@ -231,15 +232,19 @@ func (p *stringPlan) determinize(ctx context.Context) (Form, error) {
 		}
 		return s.And(all...)
 	}
-	char := func(s *expr.Set) expr.ID { return regex.Any(s, regex.JSONString) }
-	a, err := expr.DeterminizeText(ctx, build, char, maxStates)
-	if errors.Is(err, expr.ErrTooComplex) {
-		return nil, &UnsupportedError{What: "the conditions on a string are too complex together", Err: err}
-	}
+	a, err := expr.DeterminizeText(ctx, build, anyChar, maxStates)
 	if err != nil {
-		return nil, err
+		return nil, tooComplex(err)
 	}
 	return counted(a, p.least, p.most)
+}
+
+// tooComplex turns the error of an automaton's size into one of this package.
+func tooComplex(err error) error {
+	if errors.Is(err, expr.ErrTooComplex) {
+		return &UnsupportedError{What: "the conditions on a string are too complex together", Err: err}
+	}
+	return err
 }
 
 // counted returns the form of the texts of a with a length.
