@@ -70,7 +70,7 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 		}
 		r.ok(f.Name, "%s", f.Value)
 	}
-	r.ok("model cache", "%s, %d repositories with GGUF models", models.CacheDir(), len(models.Cached()))
+	r.ok("model cache", "%s, %s with GGUF models", models.CacheDir(), count(len(models.Cached()), "repository", "repositories"))
 	a.checkModel(ctx, r, name, cfg)
 	if ctx.Err() != nil {
 		return errInterrupted
@@ -106,7 +106,7 @@ func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backen
 	a.warnLoaded(&cfg, info)
 	r.ok("model", "%s, %s, %s parameters, %s, %s", info.Name, info.Architecture, amount(float64(info.Parameters)), info.Quantization, size(info.Bytes))
 	r.ok("model file", "%s", info.Path)
-	r.ok("loads", "in %s on %s with %d threads, %d layers on a GPU", seconds(loaded), info.Device, info.Threads, info.GPULayers)
+	r.ok("loads", "in %s on %s with %s, %s on a GPU", seconds(loaded), info.Device, count(info.Threads, "thread", "threads"), count(info.GPULayers, "layer", "layers"))
 	r.ok("context", "%d tokens, trained for %d", info.ContextSize, info.TrainedContext)
 	r.ok("reasoning", "%s", formatName(gen.Format()))
 	a.checkSteps(ctx, r, gen)
@@ -168,6 +168,14 @@ func formatName(f chattemplate.Format) string {
 		return fmt.Sprintf("between %s and %s", f.Open, f.Close)
 	}
 	return "not marked by the model; strategies markers and posthoc"
+}
+
+// count writes a number of things.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // amount writes a number with a unit of thousands, for people.
