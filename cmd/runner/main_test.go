@@ -3,13 +3,12 @@ package main
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"runner/cmd/runner/scripttest"
 	"runner/models/random"
 )
 
@@ -23,7 +22,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": scripttest.Exits},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HF_HUB_CACHE", filepath.Join(e.WorkDir, "hub"))
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
@@ -46,20 +45,4 @@ func writeModels(dir string) error {
 	truncated := os.WriteFile(filepath.Join(dir, "truncated.gguf"), b[:len(b)/2], 0o644)
 	b[4] = 99 // the version
 	return errors.Join(truncated, os.WriteFile(filepath.Join(dir, "future.gguf"), b, 0o644))
-}
-
-// exits runs a command and checks its exit code: exits CODE COMMAND...
-func exits(ts *testscript.TestScript, _ bool, args []string) {
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	err = ts.Exec(args[1], args[2:]...)
-	got := 0
-	if ee := (*exec.ExitError)(nil); errors.As(err, &ee) {
-		got = ee.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if got != want {
-		ts.Fatalf("exit code %d, want %d; stderr: %s", got, want, ts.ReadFile("stderr"))
-	}
 }

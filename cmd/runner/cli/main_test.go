@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/cmd/runner/scripttest"
 	"runner/reasoning"
 	"runner/runner"
 )
@@ -34,7 +34,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": scripttest.Exits},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("GORACE", noRaceDelay)
 			e.Setenv("HF_HUB_CACHE", e.WorkDir+"/hub")
@@ -42,22 +42,6 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(e.WorkDir+"/binary", []byte("text\x00"), 0o644)
 		},
 	})
-}
-
-// exits runs a command and checks its exit code: exits CODE COMMAND...
-func exits(ts *testscript.TestScript, _ bool, args []string) {
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	err = ts.Exec(args[1], args[2:]...)
-	got := 0
-	if ee := (*exec.ExitError)(nil); errors.As(err, &ee) {
-		got = ee.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if got != want {
-		ts.Fatalf("exit code %d, want %d; stderr: %s", got, want, ts.ReadFile("stderr"))
-	}
 }
 
 func scripted() *app {
