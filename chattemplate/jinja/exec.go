@@ -58,21 +58,26 @@ func (s *setStmt) exec(r *render) control {
 }
 
 func (s *setBlockStmt) exec(r *render) control {
-	r.step()
-	r.line = s.line
-	r.load(&s.frame)
-	var ctl control
-	t := r.capture(func() { ctl = r.run(s.body) })
+	t, ctl := r.block(s.line, &s.frame, s.body)
 	if ctl != ctlNext {
 		return ctl
 	}
-	r.line = s.line
 	v := Value(text(t))
 	if s.filter != nil {
 		v = r.filterText(s.filter.(*filterExpr), t)
 	}
 	s.target.assign(r, v)
 	return ctlNext
+}
+
+// block runs the body of a statement and returns the text that it writes.
+func (r *render) block(line int, f *frame, body []stmt) (t Text, ctl control) {
+	r.step()
+	r.line = line
+	r.load(f)
+	t = r.capture(func() { ctl = r.run(body) })
+	r.line = line
+	return t, ctl
 }
 
 // filterText applies the filters of a block to its text.
@@ -85,15 +90,10 @@ func (r *render) filterText(f *filterExpr, t Text) Value {
 }
 
 func (s *filterStmt) exec(r *render) control {
-	r.step()
-	r.line = s.line
-	r.load(&s.frame)
-	var ctl control
-	t := r.capture(func() { ctl = r.run(s.body) })
+	t, ctl := r.block(s.line, &s.frame, s.body)
 	if ctl != ctlNext {
 		return ctl
 	}
-	r.line = s.line
 	r.writeStr(r.filterText(s.filter.(*filterExpr), t))
 	return ctlNext
 }
