@@ -10,36 +10,34 @@ import (
 	"runner/grammar/regex"
 )
 
-// format is a named format: the strings that every pattern matches as a whole and that have at most most characters; 0 is no bound.
+// format is a named format: the strings that a pattern matches as a whole and that have at most most characters; 0 is no bound. With a
+// head, a text that head matches, of at most headMost characters, comes before.
 type format struct {
-	patterns []string
+	pattern  string
 	most     int
+	head     string
+	headMost int
 
 	read, count sync.Once
-	list        []condition
+	is          condition
 	automaton   *expr.Automaton
 	err         error
 }
 
-func (f *format) conditions() []condition {
+func (f *format) condition() condition {
 	f.read.Do(func() {
-		for _, p := range f.patterns {
-			f.list = append(f.list, condition{regex.MustParse(p), true})
+		f.is = condition{r: regex.MustParse(f.pattern), full: true, most: f.headMost}
+		if f.head != "" {
+			f.is.head = regex.MustParse(f.head)
 		}
 	})
-	return f.list
+	return f.is
 }
 
-// counted returns the automaton of the patterns, which is kept because it may take some milliseconds to make.
+// counted returns the automaton of the format but for its bound. It is kept because it may take some milliseconds to make.
 func (f *format) counted() (*expr.Automaton, error) {
 	f.count.Do(func() {
-		build := func(s *expr.Set) expr.ID {
-			var ids []expr.ID
-			for _, c := range f.conditions() {
-				ids = append(ids, c.build(s, regex.JSONString))
-			}
-			return s.And(ids...)
-		}
+		build := func(s *expr.Set) expr.ID { return f.condition().build(s, regex.JSONString) }
 		f.automaton, f.err = expr.DeterminizeText(context.Background(), build, anyChar, maxStates)
 	})
 	return f.automaton, f.err
@@ -167,9 +165,9 @@ var uriTemplate = func() string {
 		`|/(?:` + c + `+` + rest + `)?|(?:` + first + `+` + rest + `)?)` + uri.after()
 }()
 
-// pattern is the patterns that ECMA-262 and RE2 read alike, with groups inside each other up to three deep and
+// safePattern is the patterns that ECMA-262 and RE2 read alike, with groups inside each other up to three deep and
 // counts of single atoms only.
-var pattern = func() string {
+var safePattern = func() string {
 	var ranges []string
 	for _, of := range []string{"az", "AZ", "09"} {
 		for b := of[0]; b <= of[1]; b++ {
@@ -197,24 +195,24 @@ var pattern = func() string {
 }()
 
 var formats = map[string]*format{
-	"date":                  {patterns: []string{date}},
-	"time":                  {patterns: []string{dayTime}},
-	"date-time":             {patterns: []string{dateTime}},
-	"duration":              {patterns: []string{duration}},
-	"period":                {patterns: []string{dateTime + `/(?:` + dateTime + `|` + duration + `)|` + duration + `/` + dateTime}},
-	"uuid":                  {patterns: []string{hex + `{8}-` + hex + `{4}-` + hex + `{4}-` + hex + `{4}-` + hex + `{12}`}},
-	"email":                 {patterns: []string{local + `@(?:` + hostname + `|\[(?:` + ipv4 + `|IPv6:` + ipv6 + `)\])`, `.{1,64}@[^@]*`}, most: 254},
-	"hostname":              {patterns: []string{hostname}, most: 253},
-	"ipv4":                  {patterns: []string{ipv4}},
-	"ip-address":            {patterns: []string{ipv4}},
-	"ipv6":                  {patterns: []string{ipv6}},
-	"uri":                   {patterns: []string{uri.absolute()}},
-	"uri-reference":         {patterns: []string{uri.absolute() + `|` + uri.relative()}},
-	"uriref":                {patterns: []string{uri.absolute() + `|` + uri.relative()}},
-	"iri":                   {patterns: []string{iri.absolute()}},
-	"iri-reference":         {patterns: []string{iri.absolute() + `|` + iri.relative()}},
-	"uri-template":          {patterns: []string{uriTemplate}},
-	"json-pointer":          {patterns: []string{pointer}},
-	"relative-json-pointer": {patterns: []string{`(?:0|[1-9]\d*)(?:#|` + pointer + `)`}},
-	"regex":                 {patterns: []string{pattern}},
+	"date":                  {pattern: date},
+	"time":                  {pattern: dayTime},
+	"date-time":             {pattern: dateTime},
+	"duration":              {pattern: duration},
+	"period":                {pattern: dateTime + `/(?:` + dateTime + `|` + duration + `)|` + duration + `/` + dateTime},
+	"uuid":                  {pattern: hex + `{8}-` + hex + `{4}-` + hex + `{4}-` + hex + `{4}-` + hex + `{12}`},
+	"email":                 {head: local, headMost: 64, pattern: `@(?:` + hostname + `|\[(?:` + ipv4 + `|IPv6:` + ipv6 + `)\])`, most: 254},
+	"hostname":              {pattern: hostname, most: 253},
+	"ipv4":                  {pattern: ipv4},
+	"ip-address":            {pattern: ipv4},
+	"ipv6":                  {pattern: ipv6},
+	"uri":                   {pattern: uri.absolute()},
+	"uri-reference":         {pattern: uri.absolute() + `|` + uri.relative()},
+	"uriref":                {pattern: uri.absolute() + `|` + uri.relative()},
+	"iri":                   {pattern: iri.absolute()},
+	"iri-reference":         {pattern: iri.absolute() + `|` + iri.relative()},
+	"uri-template":          {pattern: uriTemplate},
+	"json-pointer":          {pattern: pointer},
+	"relative-json-pointer": {pattern: `(?:0|[1-9]\d*)(?:#|` + pointer + `)`},
+	"regex":                 {pattern: safePattern},
 }

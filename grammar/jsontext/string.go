@@ -34,10 +34,18 @@ type StringConstraint struct {
 type condition struct {
 	r    *regex.Regex
 	full bool // as a whole; else it is searched for
+	// head comes before what r matches, and has at most most characters. It is nil if there is no such part. With it, the expression may
+	// have dead ends.
+	head *regex.Regex
+	most int
 }
 
 func (c condition) build(s *expr.Set, enc regex.Encoding) expr.ID {
-	if c.full {
+	switch {
+	case c.head != nil:
+		head := s.And(c.head.Full(s, enc), s.Repeat(regex.Any(s, enc), 0, c.most))
+		return s.Concat(head, c.r.Full(s, enc))
+	case c.full:
 		return c.r.Full(s, enc)
 	}
 	return c.r.Search(s, enc)
@@ -50,11 +58,11 @@ func (c condition) lengths() (least, most int) {
 	return c.r.SearchLengths()
 }
 
-// stringPlan is a constraint that was read. A string satisfies it if all of must hold, for each of mustNot not all hold, its length is
+// stringPlan is a constraint that was read. A string satisfies it if all of must hold, none of mustNot does, its length is
 // within bounds and it is none of words.
 type stringPlan struct {
 	must        []condition
-	mustNot     [][]condition
+	mustNot     []condition
 	least, most int
 	words       []string
 }
@@ -106,11 +114,11 @@ func (c *StringConstraint) plan() (*stringPlan, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.mustNot = append(p.mustNot, []condition{{r: r}})
+		p.mustNot = append(p.mustNot, condition{r: r})
 	}
 	for _, name := range c.Formats {
 		if f := formats[name]; f != nil {
-			p.must = append(p.must, f.conditions()...)
+			p.must = append(p.must, f.condition())
 			p.atMost(f.most)
 		}
 	}
@@ -119,7 +127,7 @@ func (c *StringConstraint) plan() (*stringPlan, error) {
 		if f == nil || f.most > 0 {
 			return nil, &UnsupportedError{What: fmt.Sprintf("a string that is not in the format %q", name)}
 		}
-		p.mustNot = append(p.mustNot, f.conditions())
+		p.mustNot = append(p.mustNot, f.condition())
 	}
 	return p, nil
 }
@@ -184,6 +192,9 @@ func (p *stringPlan) withoutConditions() (Form, bool) {
 // oneCondition returns the form of the strings with a length and one condition, if it needs no automaton.
 func (p *stringPlan) oneCondition() (Form, bool, error) {
 	c := p.must[0]
+	if c.head != nil {
+		return nil, false, nil
+	}
 	least, most := c.lengths()
 	if most >= 0 && (least > most || p.least > most) || p.most >= 0 && p.most < least {
 		return nil, false, ErrUnsatisfiable
@@ -219,12 +230,8 @@ func (p *stringPlan) determinize(ctx context.Context) (Form, error) {
 		for _, c := range p.must {
 			all = append(all, c.build(s, regex.JSONString))
 		}
-		for _, conditions := range p.mustNot {
-			var each []expr.ID
-			for _, c := range conditions {
-				each = append(each, c.build(s, regex.JSONString))
-			}
-			all = append(all, s.Not(s.And(each...)))
+		for _, c := range p.mustNot {
+			all = append(all, s.Not(c.build(s, regex.JSONString)))
 		}
 		all = append(all, s.Not(words.build(s)))
 		if len(p.must) == 0 {
