@@ -36,12 +36,11 @@ const (
 	exactlyChar       // and nothing can follow it
 )
 
-func newArena(build func(*expr.Set) expr.ID, horizon int) *arena {
+func newArena(build func(*expr.Set) expr.ID) *arena {
 	a := &arena{
 		set: expr.NewSet(), masks: map[expr.ID]*allowed{}, plain: map[expr.ID]*plain{},
 		covered: map[expr.ID]cover{}, opaque: map[expr.ID]bool{},
 	}
-	a.set.SetHorizon(horizon)
 	a.root = build(a.set)
 	a.walker = walker{arena: a, set: a.set}
 	a.base = a.size()

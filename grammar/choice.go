@@ -54,9 +54,14 @@ func (c *Choice) Allows(t backend.Token) bool {
 	return false
 }
 
-// Fill sets the bits of the tokens that continue one of the choices.
+// Fill sets the bits of the tokens that continue one of the choices and clears all others.
 func (c *Choice) Fill(m backend.Mask) {
 	m.Clear()
+	c.Add(m)
+}
+
+// Add sets the bits of the tokens that continue one of the choices.
+func (c *Choice) Add(m backend.Mask) {
 	for i, ch := range c.choices {
 		if c.live[i] && c.pos < len(ch) {
 			m.Set(ch[c.pos])

@@ -38,12 +38,6 @@ type Grammar struct {
 	current *arena
 }
 
-func newGrammar(v *Vocabulary, build func(*expr.Set) expr.ID, static int) *Grammar {
-	g := &Grammar{vocab: v, build: build, static: static}
-	g.current = newArena(build, v.longest)
-	return g
-}
-
 // arena returns the arena to use now.
 func (g *Grammar) arena() *arena {
 	g.mu.Lock()
@@ -56,7 +50,8 @@ func (g *Grammar) renew(old *arena) *arena {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.current == old {
-		g.current = newArena(g.build, g.vocab.longest)
+		g.current = newArena(g.build)
+		g.current.set.SetHorizon(g.vocab.longest)
 	}
 	return g.current
 }

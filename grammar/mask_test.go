@@ -112,6 +112,12 @@ func randomForm(rng *rand.Rand, depth int) func(*expr.Set) expr.ID {
 	return str()
 }
 
+func newGrammar(v *Vocabulary, build func(*expr.Set) expr.ID, static int) *Grammar {
+	g := &Grammar{vocab: v, build: build, static: static, current: newArena(build)}
+	g.current.set.SetHorizon(v.longest)
+	return g
+}
+
 // checkMasks walks random texts of a random form in a random vocabulary and compares every mask, bit for bit, with feeding
 // each token's bytes to an expression in a set of its own.
 func checkMasks(t *testing.T, seed uint64) {

@@ -1,0 +1,151 @@
+package grammar
+
+import (
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"runner/grammar/expr"
+)
+
+// CompileTimeout is the most time that Compile takes.
+const CompileTimeout = 5 * time.Second
+
+// ErrUnsatisfiable: no text has the form.
+var ErrUnsatisfiable = errors.New("no text has this form")
+
+// CompileError says that a source cannot be honoured. It wraps the front end's own error, which says where and why.
+type CompileError struct {
+	// Form names the kind of source.
+	Form string
+	Err  error
+}
+
+func (e *CompileError) Error() string { return fmt.Sprintf("%s: %v", e.Form, e.Err) }
+
+// Unwrap returns the cause.
+func (e *CompileError) Unwrap() error { return e.Err }
+
+// Hint tells the user what to do next.
+func (e *CompileError) Hint() string {
+	var h interface{ Hint() string }
+	switch {
+	case errors.As(e.Err, &h):
+		return h.Hint()
+	case errors.Is(e.Err, context.DeadlineExceeded):
+		return "simplify it: compiling it took too long"
+	}
+	return "correct it and try again"
+}
+
+// Compile checks a source and makes it ready for generation with a vocabulary. The errors are *CompileError and, when it ends
+// first, the context's.
+func Compile(ctx context.Context, src Source, v *Vocabulary) (*Grammar, error) {
+	f, a, err := src.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.set.SetHorizon(v.longest)
+	return &Grammar{vocab: v, build: f.build, static: f.bytes, current: a}, nil
+}
+
+// prepare compiles a source within the time that it may take, and sees whether any text has its form.
+func (s Source) prepare(ctx context.Context) (front, *arena, error) {
+	limited, cancel := context.WithTimeout(ctx, CompileTimeout)
+	defer cancel()
+	f, err := s.compile(limited)
+	if err != nil {
+		if ctx.Err() != nil {
+			return f, nil, ctx.Err()
+		}
+		return f, nil, &CompileError{Form: s.String(), Err: err}
+	}
+	a := newArena(f.build)
+	if a.root == expr.Empty {
+		return f, nil, &CompileError{Form: s.String(), Err: ErrUnsatisfiable}
+	}
+	return f, a, nil
+}
+
+// Cache keeps compiled grammars of one vocabulary, by content. The zero value is not usable. It may be used by several
+// goroutines at once.
+type Cache struct {
+	vocab *Vocabulary
+	limit int
+
+	mu      sync.Mutex
+	entries map[[sha256.Size]byte]*list.Element
+	order   *list.List // of *entry, the last used first
+}
+
+type entry struct {
+	key  [sha256.Size]byte
+	once sync.Once
+	done bool // guarded by Cache.mu
+	g    *Grammar
+	err  error
+}
+
+// NewCache returns a cache that keeps about limit bytes of grammars; 0 means 64 MiB.
+func NewCache(v *Vocabulary, limit int) *Cache {
+	if limit <= 0 {
+		limit = 64 << 20
+	}
+	return &Cache{vocab: v, limit: limit, entries: map[[sha256.Size]byte]*list.Element{}, order: list.New()}
+}
+
+// Compile returns the grammar of src, compiled now or before. A source that is asked for by several callers at once is compiled
+// once, under the context of the first; errors are not kept.
+func (c *Cache) Compile(ctx context.Context, src Source) (*Grammar, error) {
+	key := src.digest()
+	c.mu.Lock()
+	el, ok := c.entries[key]
+	if !ok {
+		el = c.order.PushFront(&entry{key: key})
+		c.entries[key] = el
+	}
+	c.order.MoveToFront(el)
+	e := el.Value.(*entry)
+	c.mu.Unlock()
+	e.once.Do(func() { e.g, e.err = Compile(ctx, src, c.vocab) })
+	c.mu.Lock()
+	e.done = true
+	if e.err != nil && c.entries[key] == el {
+		delete(c.entries, key)
+		c.order.Remove(el)
+	}
+	c.mu.Unlock()
+	if errors.Is(e.err, context.Canceled) && ctx.Err() == nil {
+		return c.Compile(ctx, src) // the caller that compiled it went away
+	}
+	c.shrink()
+	return e.g, e.err
+}
+
+// shrink drops what was not used for longest until the rest is small enough. The newest stays.
+func (c *Cache) shrink() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	total := 0
+	for el := c.order.Front(); el != nil; {
+		next := el.Next()
+		if e := el.Value.(*entry); e.done {
+			if total += e.g.Bytes(); total > c.limit && el != c.order.Front() {
+				c.order.Remove(el)
+				delete(c.entries, e.key)
+			}
+		}
+		el = next
+	}
+}
+
+// Len returns the number of grammars kept.
+func (c *Cache) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.order.Len()
+}

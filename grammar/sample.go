@@ -1,0 +1,117 @@
+package grammar
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"runner/grammar/expr"
+)
+
+// Check reports why a source cannot be honoured, whatever the vocabulary. The errors are those of Compile.
+func Check(ctx context.Context, src Source) error {
+	_, _, err := src.prepare(ctx)
+	return err
+}
+
+// Samples returns up to n different texts that a source admits, for people to look at. They are random, by seed, and short where
+// the source allows.
+func Samples(ctx context.Context, src Source, n int, seed uint64) ([]string, error) {
+	f, _, err := src.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var out []string
+	seen := map[string]bool{}
+	for tries := 0; len(out) < n && tries < 8*n; tries++ {
+		set := expr.NewSet()
+		text, ok := sampleText(rng, set, f.build(set), 20+40*(tries%8))
+		if ok && !seen[text] {
+			seen[text] = true
+			out = append(out, text)
+		}
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// sampleText walks at random for about soft bytes and then takes the shortest way to an end.
+func sampleText(rng *rand.Rand, set *expr.Set, id expr.ID, soft int) (string, bool) {
+	var text []byte
+	for len(text) < soft {
+		if set.Nullable(id) && rng.IntN(2) == 0 {
+			return string(text), true
+		}
+		b, ok := sampleByte(rng, set, id)
+		if !ok {
+			return string(text), set.Nullable(id)
+		}
+		text = append(text, b)
+		id = set.Derive(id, b)
+	}
+	end, ok := shortest(set, id)
+	return string(text) + end, ok
+}
+
+// sampleByte chooses one of the bytes that may come next; of many it takes letters before others, and ends before letters
+// now and then, so that texts look natural and come to an end.
+func sampleByte(rng *rand.Rand, set *expr.Set, id expr.ID) (byte, bool) {
+	var all, letters, ends []byte
+	for i := range 256 {
+		b := byte(i)
+		if set.Derive(id, b) == expr.Empty {
+			continue
+		}
+		all = append(all, b)
+		switch {
+		case b >= 'a' && b <= 'z':
+			letters = append(letters, b)
+		case b == '"' || b == '}' || b == ']' || b == ',':
+			ends = append(ends, b)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return 0, false
+	case len(ends) > 0 && rng.IntN(4) == 0:
+		return ends[rng.IntN(len(ends))], true
+	case len(letters) > 20:
+		return letters[rng.IntN(len(letters))], true
+	}
+	return all[rng.IntN(len(all))], true
+}
+
+// maxSearch bounds the states that shortest looks at.
+const maxSearch = 20_000
+
+// shortest returns a shortest text that completes id.
+func shortest(set *expr.Set, id expr.ID) (string, bool) {
+	type step struct {
+		from int
+		b    byte
+		id   expr.ID
+	}
+	steps := []step{{from: -1, id: id}}
+	seen := map[expr.ID]bool{id: true}
+	for i := 0; i < len(steps) && len(steps) < maxSearch; i++ {
+		if set.Nullable(steps[i].id) {
+			var text []byte
+			for at := i; steps[at].from >= 0; at = steps[at].from {
+				text = append(text, steps[at].b)
+			}
+			for l, r := 0, len(text)-1; l < r; l, r = l+1, r-1 {
+				text[l], text[r] = text[r], text[l]
+			}
+			return string(text), true
+		}
+		for b := range 256 {
+			if d := set.Derive(steps[i].id, byte(b)); d != expr.Empty && !seen[d] {
+				seen[d] = true
+				steps = append(steps, step{i, byte(b), d})
+			}
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,237 @@
+package grammar
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"runner/grammar/expr"
+	"runner/grammar/gbnf"
+	"runner/grammar/jsonschema"
+	"runner/grammar/jsontext"
+	"runner/grammar/regex"
+)
+
+// Source is a form that a text shall have. The zero value admits any text and cannot be compiled.
+type Source struct {
+	kind   sourceKind
+	text   string
+	list   []string
+	fields []Field
+}
+
+type sourceKind uint8
+
+const (
+	noSource sourceKind = iota
+	schemaSource
+	objectSource
+	regexSource
+	choicesSource
+	gbnfSource
+	fieldsSource
+)
+
+// Field is a key of an object made with [Fields].
+type Field struct {
+	Name string
+	// Value is a JSON form: JSONSchema, AnyObject, Fields, or Choices of JSON texts.
+	Value Source
+	// Optional says that the field may be left out.
+	Optional bool
+}
+
+// JSONSchema is the form of the JSON texts that a schema admits, as package grammar/jsonschema reads it.
+func JSONSchema(schema []byte) Source { return Source{kind: schemaSource, text: string(schema)} }
+
+// AnyObject is the form of any JSON object.
+func AnyObject() Source { return Source{kind: objectSource} }
+
+// Regex is the form of the texts that a pattern matches as a whole, as package grammar/regex reads it.
+func Regex(pattern string) Source { return Source{kind: regexSource, text: pattern} }
+
+// Choices is the form of exactly one of a list of texts.
+func Choices(list ...string) Source { return Source{kind: choicesSource, list: list} }
+
+// GBNF is the form of the texts that a grammar in llama.cpp's notation derives, as package grammar/gbnf reads it.
+func GBNF(text string) Source { return Source{kind: gbnfSource, text: text} }
+
+// Fields is the form of a JSON object with these fields, in their order and no others. The first must not be optional.
+func Fields(fields ...Field) Source { return Source{kind: fieldsSource, fields: fields} }
+
+// IsZero reports whether s is no form at all.
+func (s Source) IsZero() bool { return s.kind == noSource }
+
+// IsJSON reports whether every text of the form is JSON.
+func (s Source) IsJSON() bool {
+	return s.kind == schemaSource || s.kind == objectSource || s.kind == fieldsSource
+}
+
+// Schema returns the JSON Schema that s was made from, or nil.
+func (s Source) Schema() []byte {
+	if s.kind != schemaSource {
+		return nil
+	}
+	return []byte(s.text)
+}
+
+// Pattern returns the regular expression that s was made from, or "".
+func (s Source) Pattern() string {
+	if s.kind != regexSource {
+		return ""
+	}
+	return s.text
+}
+
+// List returns the choices that s was made from, or nil. It must not be changed.
+func (s Source) List() []string {
+	if s.kind != choicesSource {
+		return nil
+	}
+	return s.list
+}
+
+// String names the kind of form, not its content, which may be a user's.
+func (s Source) String() string {
+	return [...]string{"none", "json schema", "json object", "regular expression", "choices", "gbnf", "json fields"}[s.kind]
+}
+
+// digest identifies a source by content.
+func (s Source) digest() (sum [sha256.Size]byte) {
+	h := sha256.New()
+	part := func(text string) {
+		var n [8]byte
+		binary.LittleEndian.PutUint64(n[:], uint64(len(text)))
+		h.Write(n[:])
+		h.Write([]byte(text))
+	}
+	part(strconv.Itoa(int(s.kind)))
+	part(s.text)
+	for _, c := range s.list {
+		part(c)
+	}
+	for _, f := range s.fields {
+		d := f.Value.digest()
+		part(f.Name)
+		part(strconv.FormatBool(f.Optional))
+		part(string(d[:]))
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+// front is a compiled source: what makes its expression, and about how many bytes that keeps.
+type front struct {
+	build func(*expr.Set) expr.ID
+	bytes int
+}
+
+// maxChoices and maxChoiceBytes bound a list of choices.
+const (
+	maxChoices     = 100_000
+	maxChoiceBytes = 4 << 20
+)
+
+// compile checks a source and prepares its expression.
+func (s Source) compile(ctx context.Context) (front, error) {
+	switch s.kind {
+	case schemaSource:
+		c, err := jsonschema.Compile(ctx, []byte(s.text), jsonschema.Options{})
+		if err != nil {
+			return front{}, err
+		}
+		return front{c.Expr, 4 * len(s.text)}, nil
+	case objectSource:
+		return front{jsontext.AnyObject, 0}, nil
+	case regexSource:
+		r, err := regex.Parse(s.text)
+		if err != nil {
+			return front{}, err
+		}
+		return front{func(set *expr.Set) expr.ID { return r.Full(set, regex.UTF8) }, 64 * len(s.text)}, nil
+	case choicesSource:
+		return s.compileChoices()
+	case gbnfSource:
+		g, err := gbnf.Parse(s.text)
+		if err != nil {
+			return front{}, err
+		}
+		return front{g.Expr, 32 * len(s.text)}, nil
+	case fieldsSource:
+		return s.compileFields(ctx)
+	}
+	return front{}, errors.New("no form is given")
+}
+
+func (s Source) compileChoices() (front, error) {
+	size := 0
+	for _, c := range s.list {
+		if c == "" {
+			return front{}, errors.New("a choice is empty")
+		}
+		size += len(c) + 16
+	}
+	switch {
+	case len(s.list) == 0:
+		return front{}, errors.New("there are no choices")
+	case len(s.list) > maxChoices || size > maxChoiceBytes:
+		return front{}, fmt.Errorf("the choices are too many or too long: at most %d, and %d bytes together", maxChoices, maxChoiceBytes)
+	}
+	words := expr.NewWords(s.list)
+	return front{func(set *expr.Set) expr.ID { return set.Words(words) }, size}, nil
+}
+
+func (s Source) compileFields(ctx context.Context) (front, error) {
+	if len(s.fields) == 0 || s.fields[0].Optional {
+		return front{}, errors.New("an object of fields needs a first one that is not optional")
+	}
+	values, total := make([]front, len(s.fields)), 0
+	for i, f := range s.fields {
+		if !f.Value.IsJSON() && f.Value.kind != choicesSource {
+			return front{}, fmt.Errorf("field %s: a %s is not JSON", f.Name, f.Value)
+		}
+		var err error
+		if values[i], err = f.Value.compile(ctx); err != nil {
+			return front{}, err
+		}
+		total += values[i].bytes
+	}
+	return front{func(set *expr.Set) expr.ID {
+		space := set.Optional(set.Literal(" "))
+		parts := []expr.ID{set.Literal("{")}
+		for i, f := range s.fields {
+			key := set.Concat(set.Literal(strconv.Quote(f.Name)+":"), space, values[i].build(set))
+			if i > 0 {
+				key = set.Concat(set.Literal(","), space, key)
+			}
+			if f.Optional {
+				key = set.Optional(key)
+			}
+			parts = append(parts, key)
+		}
+		return set.Concat(append(parts, set.Literal("}"))...)
+	}, total}, nil
+}
+
+// ParseChoices splits a comma-separated list; a backslash before a comma or a backslash takes it as it is.
+func ParseChoices(text string) []string {
+	var out []string
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && i+1 < len(text) && (text[i+1] == ',' || text[i+1] == '\\'):
+			i++
+			b.WriteByte(text[i])
+		case c == ',':
+			out = append(out, b.String())
+			b.Reset()
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return append(out, b.String())
+}
