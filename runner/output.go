@@ -26,6 +26,10 @@ type output struct {
 	thoughts strings.Builder
 	keep     bool
 	onAnswer func()
+	// onSwitch is told where the reasoning comes from now, and says what is in effect then.
+	onSwitch func(reasoning.Strategy) *reasoning.Info
+	// check gets the answer's text; nil where it is not checked.
+	check *check
 	// onMarkers is called when reasoning comes between markers inside a harmony answer; nil unless that is a fallback.
 	onMarkers func()
 }
@@ -33,8 +37,13 @@ type output struct {
 func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	o := &output{
 		stream: t.out, policy: t.req.Visibility, format: t.r.Format(), markers: t.strategy == reasoning.StrategyMarkers,
-		keep:     t.req.Visibility == reasoning.VisibilitySummary || t.r.cfg.CallMemory > 0 && len(t.req.Tools) > 0,
-		onAnswer: t.answerBegins,
+		keep: t.req.Visibility == reasoning.VisibilitySummary || t.r.cfg.CallMemory > 0 && len(t.req.Tools) > 0 ||
+			t.strategy == reasoning.StrategyTool,
+		onAnswer: t.answerBegins, check: t.check,
+	}
+	o.onSwitch = func(to reasoning.Strategy) *reasoning.Info {
+		t.strategy = to
+		return t.infoNow()
 	}
 	random := t.r.cfg.Seed()
 	var err error
@@ -48,11 +57,17 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	for i, tool := range t.req.Tools {
 		tools[i] = tool.Name
 	}
-	o.split, err = reasoning.NewSplitter(reasoning.SplitterConfig{
+	cfg := reasoning.SplitterConfig{
 		Format: o.format, Vocab: t.r.model.Vocab(), Start: o.start(start), Emit: o.stop.Push,
 		Tools: tools, CallID: func(i int) string { return fmt.Sprintf("call_%016x%02d", random, i) },
 		Markers: o.markers, Separator: "\n\n", Logprobs: t.req.Logprobs,
-	})
+		Report: t.strategy == reasoning.StrategyTool,
+	}
+	if t.strategy == reasoning.StrategyJSON {
+		cfg.JSON = &reasoning.JSONConfig{RawAnswer: t.req.Form.IsJSON()}
+		cfg.Markers = true // what the model falls back to
+	}
+	o.split, err = reasoning.NewSplitter(cfg)
 	return o, err
 }
 
@@ -104,6 +119,11 @@ func (o *output) take(e reasoning.Event) {
 			o.answered = true
 			o.onAnswer()
 		}
+		if o.check != nil {
+			o.check.answer.WriteString(e.Text)
+		}
+	case e.Kind == reasoning.StrategySwitched && e.Info != nil:
+		e.Info = o.onSwitch(e.Info.Strategy)
 	case e.Kind == reasoning.SegmentStart && e.Segment == reasoning.ToolCall:
 		o.calls = append(o.calls, e.Call.ID)
 	}

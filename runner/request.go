@@ -7,6 +7,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/grammar"
 	"runner/reasoning"
 )
 
@@ -34,9 +35,16 @@ type Config struct {
 
 // Request is one turn to generate. Only Messages is required.
 type Request struct {
-	Messages       []chattemplate.Message
-	Tools          []chattemplate.Tool
+	Messages []chattemplate.Message
+	Tools    []chattemplate.Tool
+	// ToolChoice says whether the model may or must call; the zero value is auto. ToolName is the function of ToolChoiceFunction.
+	ToolChoice ToolChoice
+	ToolName   string
+	// ResponseFormat tells the model about the form of the answer, where its format has a place for that. Nil tells harmony
+	// models about Form, if it is a schema.
 	ResponseFormat *chattemplate.ResponseFormat
+	// Form is what the answer's text has to obey; the zero value is anything. Only a run that ends by its limits gives less.
+	Form grammar.Source
 
 	// Visibility says how much reasoning the events carry; the zero value is none.
 	Visibility reasoning.Visibility
@@ -51,6 +59,8 @@ type Request struct {
 	Budget int
 	// Strategy says where reasoning comes from; empty means auto.
 	Strategy reasoning.Strategy
+	// Score asks for how sure the model is, from 0 to 1, where the strategy is json.
+	Score bool
 
 	// MaxTokens is the most tokens to generate, reasoning included, the summary pass excluded; 0 means what the context holds.
 	MaxTokens int
@@ -71,6 +81,17 @@ type Request struct {
 	// KeepReasoning keeps earlier turns' reasoning in the prompt where the format would drop it.
 	KeepReasoning bool
 }
+
+// ToolChoice says whether a model may or must call a tool.
+type ToolChoice string
+
+// The tool choices. Only harmony models can be held to a call.
+const (
+	ToolChoiceAuto     ToolChoice = "auto"
+	ToolChoiceNone     ToolChoice = "none"
+	ToolChoiceRequired ToolChoice = "required"
+	ToolChoiceFunction ToolChoice = "function"
+)
 
 // RequestError says which field of a request is wrong.
 type RequestError struct {

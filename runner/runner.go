@@ -16,6 +16,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/grammar"
 	"runner/reasoning"
 )
 
@@ -34,16 +35,20 @@ type Runner struct {
 	cfg      Config
 	template *chattemplate.Template
 	closing  closing
+	// grammars keeps what requests asked for in forms. Its tables are made when they are first needed.
+	grammars func() *grammar.Cache
 
 	// using is held for reading while a prompt is made, which needs the model's tokenizer, and for writing by Close.
-	using   sync.RWMutex
-	memory  *callMemory
-	sched   *scheduler
-	queued  atomic.Int64
-	cancel  context.CancelFunc
-	stopped chan struct{}
-	once    sync.Once
-	closed  error
+	using  sync.RWMutex
+	memory *callMemory
+	sched  *scheduler
+	queued atomic.Int64
+	// violations counts answers that broke the form that they were held to.
+	violations atomic.Int64
+	cancel     context.CancelFunc
+	stopped    chan struct{}
+	once       sync.Once
+	closed     error
 }
 
 // New takes ownership of a model and starts to serve it. On an error the model stays the caller's.
@@ -83,6 +88,9 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 		model: model, info: info, cfg: cfg, template: template, closing: closing, memory: newCallMemory(cfg.CallMemory),
 		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, cfg.PrefillChunk, cfg.Logger),
 	}
+	r.grammars = sync.OnceValue(func() *grammar.Cache {
+		return grammar.NewCache(grammar.NewVocabulary(model.Vocab(), model.Tokenize), 0)
+	})
 	go func() {
 		defer close(r.stopped)
 		r.sched.loop()
@@ -203,8 +211,32 @@ func (r *Runner) Validate(req *Request) error {
 	if req.Visibility > reasoning.VisibilityFull {
 		return bad("Visibility", "use none, summary or full", "%d is not a visibility", req.Visibility)
 	}
+	if err := r.validateTools(req); err != nil {
+		return err
+	}
 	_, err := r.strategy(req)
 	return err
+}
+
+// validateTools reports a choice of tools that cannot be honoured.
+func (r *Runner) validateTools(req *Request) error {
+	bad := func(field, advice, format string, args ...any) error {
+		return &RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
+	}
+	switch req.ToolChoice {
+	case "", ToolChoiceAuto, ToolChoiceNone:
+	case ToolChoiceRequired, ToolChoiceFunction:
+		if len(req.Tools) == 0 {
+			return bad("ToolChoice", "give the tools, or use auto", "a call is asked for, but there are no tools")
+		}
+	default:
+		return bad("ToolChoice", "use auto, none, required or function", "%q is not a tool choice", req.ToolChoice)
+	}
+	named := func(t chattemplate.Tool) bool { return t.Name == req.ToolName }
+	if req.ToolChoice == ToolChoiceFunction && !slices.ContainsFunc(req.Tools, named) {
+		return bad("ToolName", "name one of the tools", "%q is none of the tools", req.ToolName)
+	}
+	return nil
 }
 
 // strategy says where the reasoning of a request comes from.
@@ -218,23 +250,35 @@ func (r *Runner) strategy(req *Request) (reasoning.Strategy, error) {
 		case marks:
 			return reasoning.StrategyNative, nil
 		case wanted && req.Effort != chattemplate.EffortNone:
-			return reasoning.StrategyMarkers, nil
+			if _, ok := jsonForm(req.Form); !ok || len(req.Tools) > 0 {
+				return reasoning.StrategyMarkers, nil // an object leaves no room for them
+			}
+			return reasoning.StrategyJSON, nil
 		default:
 			return reasoning.StrategyPosthoc, nil
 		}
 	case reasoning.StrategyNative:
 		if !marks {
 			return "", &RequestError{Field: "Strategy", Err: errors.New("this model does not mark its reasoning"),
-				Advice: "use auto, markers or posthoc"}
+				Advice: "use auto, json, tool, markers or posthoc"}
 		}
 		return req.Strategy, nil
 	case reasoning.StrategyMarkers, reasoning.StrategyPosthoc:
 		return req.Strategy, nil
-	case reasoning.StrategyJSON, reasoning.StrategyTool:
-		return "", &RequestError{Field: "Strategy", Err: fmt.Errorf("%q needs constrained decoding, which this version does not have", req.Strategy),
-			Advice: "use auto, native, markers or posthoc"}
+	case reasoning.StrategyJSON:
+		if len(req.Tools) > 0 {
+			return "", &RequestError{Field: "Strategy", Err: errors.New("strategy json leaves no room for tools"),
+				Advice: "use auto, tool or markers"}
+		}
+		return req.Strategy, nil
+	case reasoning.StrategyTool:
+		if !r.template.Format().Tools {
+			return "", &RequestError{Field: "Strategy", Err: errors.New("this model's format does not know tools"),
+				Advice: "use auto, json or markers"}
+		}
+		return req.Strategy, nil
 	default:
 		return "", &RequestError{Field: "Strategy", Err: fmt.Errorf("%q is not a strategy", req.Strategy),
-			Advice: "use auto, native, markers or posthoc"}
+			Advice: "use auto, native, json, tool, markers or posthoc"}
 	}
 }

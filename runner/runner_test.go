@@ -513,12 +513,14 @@ func TestBreakingOffCancels(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 300}, Config{})
 	for name, req := range map[string]Request{
-		"Messages": {},
-		"Budget":   {Messages: user("a").Messages, Budget: -1},
-		"Stop":     {Messages: user("a").Messages, Stop: []string{""}},
-		"Effort":   {Messages: user("a").Messages, Effort: "extreme"},
-		"Strategy": {Messages: user("a").Messages, Strategy: reasoning.StrategyJSON},
-		"Sampling": {Messages: user("a").Messages, Sampling: backend.Sampling{Temperature: -1}},
+		"Messages":   {},
+		"Budget":     {Messages: user("a").Messages, Budget: -1},
+		"Stop":       {Messages: user("a").Messages, Stop: []string{""}},
+		"Effort":     {Messages: user("a").Messages, Effort: "extreme"},
+		"Strategy":   {Messages: user("a").Messages, Strategy: reasoning.StrategyJSON, Tools: []chattemplate.Tool{{Name: "f"}}},
+		"ToolChoice": {Messages: user("a").Messages, ToolChoice: ToolChoiceRequired},
+		"ToolName":   {Messages: user("a").Messages, Tools: []chattemplate.Tool{{Name: "f"}}, ToolChoice: ToolChoiceFunction, ToolName: "g"},
+		"Sampling":   {Messages: user("a").Messages, Sampling: backend.Sampling{Temperature: -1}},
 	} {
 		var re *RequestError
 		if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &re) || re.Field != name {

@@ -31,7 +31,18 @@ func (t *turn) beginSummary() {
 		prompt = reasoning.SummaryDetailedV1
 	}
 	t.result.SummarySource = "reasoning"
-	t.startPass(t.lane.tokens[:t.reasoned], prompt)
+	t.startPass(t.closedMessage(t.lane.tokens[:t.reasoned]), prompt)
+}
+
+// closedMessage returns tokens with the end of a harmony message after them, if they do not end with it.
+func (t *turn) closedMessage(tokens []backend.Token) []backend.Token {
+	if t.r.Format().Family != chattemplate.Harmony {
+		return tokens
+	}
+	if end := t.r.template.EndReasoning()[0]; tokens[len(tokens)-1] != end {
+		tokens = append(tokens[:len(tokens):len(tokens)], end)
+	}
+	return tokens
 }
 
 // summarizeLate makes good for a summary that no answer or call has started, or says that there is none.
@@ -50,13 +61,8 @@ func (t *turn) beginPosthoc() {
 	if last := tokens[len(tokens)-1]; t.r.model.Vocab().EndsGeneration(last) {
 		tokens = tokens[:len(tokens)-1]
 	}
-	if t.r.Format().Family == chattemplate.Harmony {
-		if end := t.r.template.EndReasoning()[0]; tokens[len(tokens)-1] != end {
-			tokens = append(tokens[:len(tokens):len(tokens)], end)
-		}
-	}
 	t.result.SummarySource = "posthoc"
-	t.startPass(tokens, reasoning.PosthocV1)
+	t.startPass(t.closedMessage(tokens), reasoning.PosthocV1)
 }
 
 func (t *turn) startPass(prefix []backend.Token, prompt string) {
@@ -173,7 +179,7 @@ func (p *summaryPass) failed(l *lane, err error) {
 	}
 	if p.turn.ctx.Err() != nil || errors.Is(err, ErrClosed) {
 		p.done = true
-		p.turn.failed(&p.turn.lane, err)
+		p.turn.failed(p.turn.lane, err)
 		return
 	}
 	p.end("the summary pass failed", true)

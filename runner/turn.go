@@ -8,7 +8,6 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/grammar"
 	"runner/reasoning"
 )
 
@@ -22,13 +21,16 @@ type turn struct {
 	seed     uint64
 	out      *stream
 
-	lane    lane
+	lane    *lane
 	prompt  int // tokens of the prompt
 	limit   int // most tokens to generate
 	reserve int // of these, kept for the answer
 	output  *output
-	// header keeps the next header to an answer or a call; nil when the model is free to reason.
-	header *header
+	// steer keeps the model to the forms that were asked for, and check looks at the answer afterwards; nil where nothing can.
+	steer *steering
+	check *check
+	// reports counts the calls of report_reasoning.
+	reports int
 	// closed says why the reasoning was closed early.
 	closed string
 	// rescued says that an ending without an answer was prevented once.
@@ -67,11 +69,9 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 		Messages: req.Messages, Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort,
 		Now: t.asked, KeepReasoning: req.KeepReasoning, Args: req.TemplateArgs,
 	}
-	if t.strategy == reasoning.StrategyMarkers || t.strategy == reasoning.StrategyPosthoc {
-		t.conv.Effort = chattemplate.EffortNone
-	}
-	if t.strategy == reasoning.StrategyMarkers {
-		t.conv.Messages = withInstruction(req.Messages, reasoning.MarkersV1)
+	t.instruct()
+	if err := t.holdToForms(); err != nil {
+		return nil, err
 	}
 	p, err := r.template.Render(t.conv)
 	if err != nil {
@@ -95,23 +95,37 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.lane = lane{ctx: ctx, owner: t, sampling: t.req.Sampling}
+	t.lane = &lane{ctx: ctx, owner: t, sampling: t.req.Sampling}
 	t.lane.tokens = append(make([]backend.Token, 0, min(t.prompt+t.limit, t.prompt+4096)+smallRun), p.Tokens...)
 	if !req.Logprobs {
 		t.lane.sampling.TopLogprobs = -1
 	}
 	t.lane.sampling.Seed, t.lane.sampling.PenaltyStart = t.seed, t.prompt
-	if t.header != nil {
-		t.lane.constraint = t.header
-	}
+	t.follow(t.lane)
 	return t, nil
 }
 
+// holdToForms prepares what keeps the model to the forms that were asked for.
+func (t *turn) holdToForms() error {
+	form, err := t.form()
+	if err != nil {
+		return err
+	}
+	if t.steer, err = t.r.newSteering(t.ctx, t, form); err != nil {
+		return err
+	}
+	t.check, err = newCheck(t.req.Form)
+	return err
+}
+
 // skipReasoning makes a prompt go straight to the answer. A harmony model with tools keeps the choice between an
-// answer and a call, so its headers are constrained instead.
+// answer and a call, so its headers are held to these instead.
 func (t *turn) skipReasoning(p *chattemplate.Prompt) error {
-	if t.r.Format().Family == chattemplate.Harmony && len(t.req.Tools) > 0 {
-		return t.constrainHeaders()
+	switch {
+	case t.steer.report && t.r.Format().Family == chattemplate.Harmony:
+		return nil
+	case t.mayCall():
+		return t.steer.holdHeaders(t.r, &t.req, false)
 	}
 	p.Tokens = append(p.Tokens, t.r.template.OpenAnswer(p.Start)...)
 	p.Start = chattemplate.StartAnswer
@@ -148,7 +162,7 @@ func (t *turn) begin() {
 		return
 	}
 	t.output.send(reasoning.Event{Kind: reasoning.Started, Info: t.infoNow()})
-	t.r.sched.add(&t.lane, false)
+	t.r.sched.add(t.lane, false)
 }
 
 // infoNow says what is in effect. Harmony's own default effort is medium; other formats do not name theirs.
@@ -182,31 +196,76 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 	before := t.output.segment()
 	t.count(before)
 	if before == reasoning.Reasoning && t.r.model.Vocab().EndsGeneration(tok) && !t.rescued &&
-		t.result.Usage.Completion < t.limit {
+		!t.output.split.State().InObject && t.result.Usage.Completion < t.limit {
 		t.rescued = true
 		t.output.warn("answer_forced", "the model ended its turn inside its reasoning; it was taken on to an answer")
 		t.closeReasoning(l, "")
+		t.follow(l)
 		return
 	}
+	if t.take(l, tok, out) {
+		return
+	}
+	if !t.req.Logprobs {
+		for forced := t.steer.next(); len(forced) > 0; forced = t.steer.next() {
+			for _, tok := range forced {
+				t.count(t.output.segment())
+				if t.take(l, tok, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// take appends a token of the model, or one that it could not but choose, and reports whether the turn is finished.
+func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
+	before := t.output.split.State()
 	l.tokens = append(l.tokens, tok)
-	if t.header != nil {
-		t.header.accept(tok)
-	}
+	t.steer.accept(tok)
 	t.output.push(tok, out)
-	after := t.output.segment()
-	if t.finished(l, tok, before, after) {
-		return
+	after := t.output.split.State()
+	from, to := t.steer.placeOf(&before), t.steer.placeOf(&after)
+	if t.finished(l, tok, from, to) {
+		return true
 	}
-	if before == reasoning.Reasoning && after != reasoning.Reasoning {
+	if before.Segment == reasoning.Reasoning && after.Segment != reasoning.Reasoning {
 		t.reasoned = len(l.tokens)
 	}
-	if after == reasoning.Answer || after == reasoning.ToolCall {
+	if after.Segment == reasoning.Answer || after.Segment == reasoning.ToolCall {
 		t.beginSummary()
 	}
-	if after == reasoning.Reasoning {
+	if after.Segment == reasoning.Reasoning {
 		t.limitReasoning(l)
 	}
-	t.steerHeader(l, before, after)
+	if t.steer.headers != nil && from != placeHeader && to == placeHeader {
+		t.force(l, t.nextHeader(tok))
+	}
+	t.follow(l)
+	return false
+}
+
+// nextHeader returns what leads from the end of a harmony message, which was tok, to the header of the next.
+func (t *turn) nextHeader(tok backend.Token) []backend.Token {
+	open := t.r.template.EndReasoning()[1:]
+	if len(open) > 0 && tok == open[0] {
+		open = open[1:]
+	}
+	return open
+}
+
+// follow brings the constraint up to where the output stands.
+func (t *turn) follow(l *lane) {
+	t.steer.follow(t.output.split.State())
+	l.constraint = nil
+	if t.steer.steers() {
+		l.constraint = t.steer
+	}
+}
+
+// mayCall reports whether a harmony model may still call a tool when its reasoning is over.
+func (t *turn) mayCall() bool {
+	return t.r.Format().Family == chattemplate.Harmony && len(t.req.Tools) > 0 && t.req.ToolChoice != ToolChoiceNone
 }
 
 // count adds a sampled token to the usage.
@@ -223,12 +282,13 @@ func (t *turn) count(s reasoning.Segment) {
 
 // finished ends the main sequence when its last token says so: a stop string, the end of the turn, the end of an answer
 // or a call even where the model does not end its turn with it, or a limit.
-func (t *turn) finished(l *lane, tok backend.Token, before, after reasoning.Segment) bool {
+func (t *turn) finished(l *lane, tok backend.Token, from, to place) bool {
 	_, stopped := t.output.stop.Matched()
-	over := after == reasoning.Header && (before == reasoning.Answer || before == reasoning.ToolCall)
+	over := to == placeHeader && (from == placeText || from == placeCall)
 	switch {
 	case stopped:
 		t.finish(l, reasoning.FinishStop)
+	case t.output.split.State().Reported && t.r.model.Vocab().EndsGeneration(tok) && t.reported(l):
 	case over || t.r.model.Vocab().EndsGeneration(tok):
 		if len(t.output.calls) > 0 {
 			t.finish(l, reasoning.FinishToolCalls)
@@ -259,6 +319,10 @@ func (t *turn) limitReasoning(l *lane) {
 // closeReasoning ends the reasoning in the model's place and leads on to the answer; with tools, to a header that may
 // still become a call. detail, when not empty, is why, and the model is told.
 func (t *turn) closeReasoning(l *lane, detail string) {
+	if st := t.output.split.State(); st.InObject {
+		t.closeObject(l, detail, &st)
+		return
+	}
 	if detail != "" {
 		t.closed = detail
 		l.tokens = append(l.tokens, t.r.closing.words...)
@@ -276,19 +340,33 @@ func (t *turn) closeReasoning(l *lane, detail string) {
 		return
 	}
 	t.reasoned -= len(t.r.template.EndReasoning()) - 1
-	if len(t.req.Tools) == 0 {
+	if !t.mayCall() {
 		t.force(l, t.r.template.OpenAnswer(chattemplate.StartTurn))
 		t.beginSummary()
 		return
 	}
-	if t.header == nil {
-		if err := t.constrainHeaders(); err != nil {
-			t.failed(l, err)
-			return
-		}
+	if err := t.steer.holdHeaders(t.r, &t.req, false); err != nil {
+		t.failed(l, err)
 	}
-	t.header.reset()
-	l.constraint = t.header
+}
+
+// closeObject ends the reasoning of an object and leads on to its answer, or ends the call of report_reasoning. In the
+// middle of an escape or a character it waits for a later token.
+func (t *turn) closeObject(l *lane, detail string, st *reasoning.State) {
+	end := `","answer":`
+	if t.steer.placeOf(st) == placeCall {
+		end = `"}`
+	}
+	tokens, err := t.r.model.Tokenize(nil, end)
+	if err != nil || !t.steer.takes(tokens) {
+		return
+	}
+	t.closed = detail
+	for _, tok := range tokens {
+		t.steer.accept(tok)
+	}
+	t.force(l, tokens)
+	t.reasoned = len(l.tokens)
 }
 
 // force appends tokens that the model did not choose.
@@ -296,21 +374,6 @@ func (t *turn) force(l *lane, tokens []backend.Token) {
 	for _, tok := range tokens {
 		l.tokens = append(l.tokens, tok)
 		t.output.push(tok, nil)
-	}
-}
-
-// steerHeader keeps every header to an answer or a call once the reasoning is over for good.
-func (t *turn) steerHeader(l *lane, before, after reasoning.Segment) {
-	if t.header == nil {
-		return
-	}
-	if before != reasoning.Header && after == reasoning.Header {
-		t.force(l, t.r.template.EndReasoning()[1:])
-		t.header.reset()
-	}
-	l.constraint = nil
-	if !t.header.done() {
-		l.constraint = t.header
 	}
 }
 
@@ -360,6 +423,10 @@ func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 		t.result.Detail, t.result.StopString = reasoning.DetailStopString, stop
 	}
 	t.result.Finish = reason
+	if score, ok := t.output.split.Score(); ok {
+		t.result.Score = &score
+	}
+	t.verify(reason)
 	if t.result.Detail == "" {
 		t.result.Detail = t.closed
 	}
@@ -401,43 +468,3 @@ func (t *turn) done() {
 	t.output.send(reasoning.Event{Kind: reasoning.Done, Result: &result})
 	t.out.close(nil)
 }
-
-// header is the constraint on a harmony header once reasoning is closed: final, or commentary for a call.
-type header struct {
-	*grammar.Choice
-	over bool
-}
-
-func (t *turn) constrainHeaders() error {
-	vocab := t.r.model.Vocab()
-	channel, ok1 := vocab.Special("<|channel|>")
-	message, ok2 := vocab.Special("<|message|>")
-	if !ok1 || !ok2 {
-		return errors.New("vocabulary lacks harmony's channel tokens")
-	}
-	final, err := t.r.model.Tokenize([]backend.Token{channel}, "final")
-	if err != nil {
-		return err
-	}
-	commentary, err := t.r.model.Tokenize([]backend.Token{channel}, "commentary")
-	if err != nil {
-		return err
-	}
-	choice, err := grammar.NewChoice(append(final, message), commentary)
-	if err != nil {
-		return err
-	}
-	t.header = &header{Choice: choice}
-	return nil
-}
-
-func (h *header) accept(tok backend.Token) {
-	if !h.over {
-		h.Accept(tok)
-		h.over = h.Done()
-	}
-}
-
-func (h *header) reset() { h.Reset(); h.over = false }
-
-func (h *header) done() bool { return h.over }

@@ -1,0 +1,174 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+
+	"runner/chattemplate"
+	"runner/grammar"
+	"runner/reasoning"
+)
+
+// instruct adds to the conversation what the strategy and the form have to tell the model.
+func (t *turn) instruct() {
+	switch t.strategy {
+	case reasoning.StrategyMarkers:
+		t.conv.Effort = chattemplate.EffortNone
+		t.conv.Messages = withInstruction(t.conv.Messages, reasoning.MarkersV1)
+	case reasoning.StrategyPosthoc:
+		t.conv.Effort = chattemplate.EffortNone
+	case reasoning.StrategyJSON:
+		t.conv.Effort = chattemplate.EffortNone
+		text := reasoning.JSONV1
+		if t.req.Form.IsJSON() {
+			text = reasoning.JSONSchemaV1
+		}
+		if t.req.Score {
+			text += " " + reasoning.JSONScoreV1
+		}
+		t.conv.Messages = withInstruction(t.conv.Messages, text)
+	case reasoning.StrategyTool:
+		t.conv.Effort = chattemplate.EffortNone
+		t.conv.Tools = append(t.conv.Tools[:len(t.conv.Tools):len(t.conv.Tools)], reasoning.ReportReasoningV1())
+		t.conv.Messages = withInstruction(t.conv.Messages, reasoning.ReportV1)
+	}
+	if s := t.req.Form.Schema(); s != nil && t.conv.ResponseFormat == nil {
+		t.conv.ResponseFormat = &chattemplate.ResponseFormat{Name: "answer", Schema: s}
+	}
+}
+
+// form returns what the text of the answer has to obey, the object of strategy json around it included.
+func (t *turn) form() (grammar.Source, error) {
+	if t.strategy != reasoning.StrategyJSON {
+		return t.req.Form, nil
+	}
+	answer, ok := jsonForm(t.req.Form)
+	if !ok {
+		return answer, &RequestError{Field: "Strategy", Err: errors.New("an answer in GBNF cannot stand in the object of strategy json"),
+			Advice: "use another strategy, or a schema"}
+	}
+	thoughts := grammar.JSONSchema([]byte(`{"type":"string"}`))
+	if t.skipsThoughts() {
+		thoughts = grammar.Choices(`""`)
+	}
+	fields := []grammar.Field{{Name: "reasoning", Value: thoughts}, {Name: "answer", Value: answer}}
+	if t.req.Score {
+		score := grammar.JSONSchema([]byte(`{"type":"number","minimum":0,"maximum":1}`))
+		fields = append(fields, grammar.Field{Name: "score", Value: score})
+	}
+	return grammar.Fields(fields...), nil
+}
+
+// skipsThoughts reports whether nobody asked for the reasoning of strategy json, so that it is left empty.
+func (t *turn) skipsThoughts() bool {
+	return t.req.Visibility == reasoning.VisibilityNone &&
+		(t.req.Effort == chattemplate.EffortDefault || t.req.Effort == chattemplate.EffortNone)
+}
+
+// jsonForm returns the form as a JSON value: a text form becomes that of a string with such a text. GBNF has none.
+func jsonForm(form grammar.Source) (grammar.Source, bool) {
+	if form.IsZero() {
+		return grammar.JSONSchema([]byte(`{"type":"string"}`)), true
+	}
+	if form.IsJSON() {
+		return form, true
+	}
+	if list := form.List(); list != nil {
+		texts := make([]string, len(list))
+		for i, s := range list {
+			texts[i] = quote(s)
+		}
+		return grammar.Choices(texts...), true
+	}
+	if p := form.Pattern(); p != "" {
+		return grammar.JSONSchema([]byte(`{"type":"string","pattern":` + quote("^(?:"+p+")$") + `}`)), true
+	}
+	return form, false
+}
+
+// quote returns the JSON text of a string, without escapes that JSON does not need.
+func quote(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string can always be encoded
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// check looks at a finished answer once more, with a program of its own: an answer that breaks its form although it was held to
+// it is a mistake of ours.
+type check struct {
+	answer    strings.Builder
+	validator *grammar.Validator
+	pattern   *regexp.Regexp
+	list      []string
+}
+
+// newCheck returns what checks a form, or nil if nothing can.
+func newCheck(form grammar.Source) (*check, error) {
+	c := &check{list: form.List()}
+	var err error
+	switch schema := form.Schema(); {
+	case schema != nil:
+		if c.validator, err = grammar.NewValidator(schema); err != nil {
+			return nil, &RequestError{Field: "Form", Err: err, Advice: "correct the schema"}
+		}
+	case form.Pattern() != "":
+		// A pattern that regexp reads otherwise is checked by nothing.
+		c.pattern, _ = regexp.Compile("^(?:" + form.Pattern() + ")$")
+	case form.IsJSON():
+		c.validator, err = grammar.NewValidator([]byte(`{"type":"object"}`))
+	case c.list == nil:
+		return nil, nil
+	}
+	return c, err
+}
+
+// holds reports whether the answer obeys its form, and if not, how it breaks it.
+func (c *check) holds() error {
+	text := c.answer.String()
+	switch {
+	case c.validator != nil:
+		return c.validator.Validate([]byte(text))
+	case c.pattern != nil && !c.pattern.MatchString(text):
+		return errors.New("the pattern does not match")
+	case c.list != nil:
+		for _, s := range c.list {
+			if s == text {
+				return nil
+			}
+		}
+		return errors.New("it is none of the choices")
+	}
+	return nil
+}
+
+// verify checks the answer of a run that came to its own end.
+func (t *turn) verify(finish reasoning.FinishReason) {
+	if t.check == nil || finish != reasoning.FinishStop || t.result.StopString != "" || !t.output.answered {
+		return
+	}
+	if err := t.check.holds(); err != nil {
+		t.r.violations.Add(1)
+		t.r.cfg.Logger.Error("a constrained answer broke its form", "form", t.req.Form.String(), "error", err)
+		t.output.warn(CodeFormViolated, "the answer does not have the form that was asked for: "+err.Error())
+	}
+}
+
+// CodeFormViolated warns that an answer came that breaks its form although it was held to it.
+const CodeFormViolated = "form_violated"
+
+// Violations returns how many answers broke their form although they were held to it. Any is a mistake of the program.
+func (r *Runner) Violations() int64 { return r.violations.Load() }
+
+// CheckForm reports why a form cannot be honoured by this model, or nil.
+func (r *Runner) CheckForm(ctx context.Context, form grammar.Source) error {
+	if _, err := r.grammars().Compile(ctx, form); err != nil {
+		return err
+	}
+	_, err := newCheck(form)
+	return err
+}

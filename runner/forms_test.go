@@ -1,0 +1,385 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/backend/fake"
+	"runner/chattemplate"
+	"runner/grammar"
+	"runner/reasoning"
+)
+
+const person = `{"type":"object","properties":{"name":{"type":"string","maxLength":8},"age":{"type":"integer","minimum":0,"maximum":150}},` +
+	`"required":["name","age"],"additionalProperties":false}`
+
+func adder(strict bool) chattemplate.Tool {
+	return chattemplate.Tool{Name: "add", Strict: strict, Parameters: json.RawMessage(
+		`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"],"additionalProperties":false}`)}
+}
+
+// obeys fails the test unless a JSON text obeys a schema.
+func obeys(t *testing.T, schema, text string) {
+	t.Helper()
+	v, err := grammar.NewValidator([]byte(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Validate([]byte(text)); err != nil {
+		t.Errorf("%q breaks its schema: %v", text, err)
+	}
+}
+
+func TestFormHoldsTheAnswerAndFreesTheReasoning(t *testing.T) {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("who?"), Say: think(`{"no": this is free}`, "It is Bob, 42.")})
+	req := user("who?")
+	req.Form, req.Visibility = grammar.JSONSchema([]byte(person)), reasoning.VisibilityFull
+	g := f.must(t, req)
+	g.want(t, reasoning.Reasoning, `{"no": this is free}`)
+	obeys(t, person, g.text[reasoning.Answer])
+	if g.result.Finish != reasoning.FinishStop || len(g.codes) > 0 || f.Violations() != 0 {
+		t.Errorf("%+v, warnings %v, %d violations", g.result, g.codes, f.Violations())
+	}
+}
+
+func TestFormLeavesARightAnswerAlone(t *testing.T) {
+	right := `{"name": "Bob", "age": 42}`
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("who?"), Say: think(thought, right)})
+	req := user("who?")
+	req.Form = grammar.JSONSchema([]byte(person))
+	f.must(t, req).want(t, reasoning.Answer, right)
+}
+
+func TestForcedTokensSaveSteps(t *testing.T) {
+	right := `{"first_long_property_name":1,"second_long_property_name":2}`
+	schema := `{"type":"object","properties":{"first_long_property_name":{"enum":[1]},"second_long_property_name":{"enum":[2]}},` +
+		`"required":["first_long_property_name","second_long_property_name"],"additionalProperties":false}`
+	steps := func(logprobs bool) (int, int) {
+		f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think("", right)})
+		req := user("q")
+		req.Form, req.Logprobs = grammar.JSONSchema([]byte(schema)), logprobs
+		g := f.must(t, req)
+		obeys(t, schema, g.text[reasoning.Answer])
+		return len(f.model.Steps()), g.result.Usage.Answer
+	}
+	few, tokens := steps(false)
+	many, _ := steps(true)
+	if few*2 > many || tokens == 0 {
+		t.Errorf("%d steps with forced tokens, %d without", few, many)
+	}
+}
+
+func TestTheTurnCannotEndBeforeItsAnswer(t *testing.T) {
+	for name, say := range map[string]string{
+		"in its reasoning": "<|channel|>analysis<|message|>enough<|return|>",
+		"as a call":        "<|channel|>analysis<|message|>enough<|call|>",
+		"after it":         "<|channel|>analysis<|message|>enough<|end|><|return|>",
+		"in a preamble":    "<|channel|>commentary<|message|>wait<|return|>",
+		"at once":          "<|return|>",
+		"without a header": "Bob is 42<|return|>",
+		"in the answer":    finalTag + `{"name":"Bob",` + "<|return|>",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("who?"), Say: say})
+			req := user("who?")
+			req.Form, req.MaxTokens = grammar.JSONSchema([]byte(person)), 1000
+			g := f.must(t, req)
+			obeys(t, person, g.text[reasoning.Answer])
+			if g.result.Finish != reasoning.FinishStop || f.Violations() != 0 {
+				t.Errorf("%+v", g.result)
+			}
+		})
+	}
+}
+
+func TestFormWithBudget(t *testing.T) {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("who?"), Say: think(strings.Repeat("on and on ", 50), "Bob")})
+	for _, tools := range [][]chattemplate.Tool{nil, {adder(false)}} {
+		req := user("who?")
+		req.Form, req.Budget, req.Tools, req.MaxTokens = grammar.JSONSchema([]byte(person)), 10, tools, 600
+		g := f.must(t, req)
+		if g.result.Detail != reasoning.DetailReasoningBudget || g.result.Usage.Reasoning > 10 {
+			t.Errorf("%+v", g.result)
+		}
+		if len(g.calls) == 0 {
+			obeys(t, person, g.text[reasoning.Answer])
+		}
+	}
+}
+
+func TestStrictTools(t *testing.T) {
+	call := "<|channel|>commentary to=functions.add <|constrain|>json<|message|>"
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: call + `{"a": "one", b}<|call|>`})
+	for _, strict := range []bool{true, false} {
+		req := user("q")
+		req.Tools = []chattemplate.Tool{adder(strict)}
+		g := f.must(t, req)
+		if len(g.calls) != 1 || g.result.Finish != reasoning.FinishToolCalls {
+			t.Fatalf("strict %v: %+v", strict, g)
+		}
+		if strict {
+			obeys(t, string(adder(true).Parameters), g.text[reasoning.ToolCall])
+		} else {
+			g.want(t, reasoning.ToolCall, `{"a": "one", b}`)
+		}
+	}
+}
+
+func TestToolChoice(t *testing.T) {
+	call := "<|channel|>commentary to=functions.add<|message|>{}<|call|>"
+	f := start(t, fake.Config{}, Config{},
+		fake.Reply{After: ask("answer"), Say: think(thought, "42")}, fake.Reply{After: ask("call"), Say: call})
+	other := chattemplate.Tool{Name: "other", Parameters: json.RawMessage(`{"type":"object"}`)}
+	for _, c := range []struct {
+		ask    string
+		choice ToolChoice
+		name   string
+		want   string
+	}{
+		{"answer", ToolChoiceAuto, "", ""}, {"call", ToolChoiceAuto, "", "add"}, {"call", ToolChoiceNone, "", ""},
+		{"answer", ToolChoiceRequired, "", "any"}, {"call", ToolChoiceRequired, "", "add"},
+		{"call", ToolChoiceFunction, "other", "other"}, {"answer", ToolChoiceFunction, "add", "add"},
+	} {
+		req := user(c.ask)
+		req.Tools, req.ToolChoice, req.ToolName, req.MaxTokens = []chattemplate.Tool{adder(true), other}, c.choice, c.name, 400
+		g := f.must(t, req)
+		got := ""
+		if len(g.calls) > 0 {
+			got = g.calls[0].Name
+		}
+		if got != c.want && !(c.want == "any" && got != "") {
+			t.Errorf("%s with %s %s: called %q, want %q", c.ask, c.choice, c.name, got, c.want)
+		}
+	}
+}
+
+func TestFormsOfText(t *testing.T) {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "well, maybe")})
+	for name, c := range map[string]struct {
+		form  grammar.Source
+		match string
+	}{
+		"regex":   {grammar.Regex(`[a-c]{3}-\d{2}`), `^[a-c]{3}-\d{2}$`},
+		"choices": {grammar.Choices("yes", "no", "not sure"), `^(yes|no|not sure)$`},
+		"object":  {grammar.AnyObject(), `^\{.*\}$`},
+		"gbnf":    {grammar.GBNF(`root ::= "<" [0-9]+ ">"`), `^<\d+>$`},
+	} {
+		req := user("q")
+		req.Form, req.MaxTokens = c.form, 2000
+		g := f.must(t, req)
+		if text := g.text[reasoning.Answer]; g.result.Finish == reasoning.FinishStop && !regexp.MustCompile(c.match).MatchString(text) {
+			t.Errorf("%s: %q", name, text)
+		}
+		if len(g.codes) > 0 {
+			t.Errorf("%s: warnings %v", name, g.codes)
+		}
+	}
+}
+
+func TestFormsWithThinkTags(t *testing.T) {
+	chatml := func(q string) string { return q + "<|im_end|>\n<|im_start|>assistant\n" }
+	f := start(t, fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, Config{},
+		fake.Reply{After: chatml("open"), Say: "<think>hm {</think>\n\nBob<|im_end|>"},
+		fake.Reply{After: chatml("stop"), Say: "<think>hm<|im_end|>"},
+		fake.Reply{After: chatml("none"), Say: "Bob<|im_end|>"})
+	for _, q := range []string{"open", "stop", "none"} {
+		req := user(q)
+		req.Form, req.Visibility, req.MaxTokens = grammar.JSONSchema([]byte(person)), reasoning.VisibilityFull, 1000
+		g := f.must(t, req)
+		obeys(t, person, g.text[reasoning.Answer])
+		if q == "open" && g.text[reasoning.Reasoning] != "hm {" {
+			t.Errorf("reasoning %q", g.text[reasoning.Reasoning])
+		}
+		if g.result.Finish != reasoning.FinishStop {
+			t.Errorf("%s: %+v", q, g.result)
+		}
+	}
+	req := user("none")
+	req.Form, req.Effort = grammar.JSONSchema([]byte(person)), chattemplate.EffortNone
+	g := f.must(t, req)
+	obeys(t, person, g.text[reasoning.Answer])
+}
+
+func TestStrategyJSON(t *testing.T) {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: finalTag +
+		`{"reasoning": "two \ud83d\ude42 \"and\" two", "answer": "it is 4", "score": 0.5}<|return|>`})
+	req := user("q")
+	req.Strategy, req.Visibility, req.Score, req.MaxTokens = reasoning.StrategyJSON, reasoning.VisibilityFull, true, 400
+	g := f.must(t, req)
+	g.want(t, reasoning.Reasoning, `two 🙂 "and" two`)
+	g.want(t, reasoning.Answer, "it is 4")
+	if g.result.Score == nil || *g.result.Score != 0.5 || g.info.Strategy != reasoning.StrategyJSON || len(g.codes) > 0 {
+		t.Errorf("%+v, warnings %v", g.result, g.codes)
+	}
+
+	req.Visibility, req.Score = reasoning.VisibilityNone, false
+	g = f.must(t, req)
+	if g.result.Usage.Reasoning > 3 || g.text[reasoning.Answer] == "" {
+		t.Errorf("reasoning that nobody asked for: %+v", g.result.Usage)
+	}
+
+	req.Form, req.Visibility = grammar.JSONSchema([]byte(person)), reasoning.VisibilityFull
+	g = f.must(t, req)
+	g.want(t, reasoning.Reasoning, `two 🙂 "and" two`)
+	obeys(t, person, g.text[reasoning.Answer])
+	if f.Violations() != 0 {
+		t.Error("violations")
+	}
+}
+
+func TestStrategyJSONSummarizes(t *testing.T) {
+	f := start(t, fake.Config{}, Config{},
+		fake.Reply{After: ask("q"), Say: finalTag + `{"reasoning": "two and two", "answer": "it is 4"}<|return|>`},
+		summaryReply(reasoning.SummaryConciseV1, "I added."))
+	req := user("q")
+	req.Strategy, req.Visibility = reasoning.StrategyJSON, reasoning.VisibilitySummary
+	g := f.must(t, req)
+	g.want(t, reasoning.Summary, "I added.")
+	g.want(t, reasoning.Answer, "it is 4")
+	g.want(t, reasoning.Reasoning, "")
+}
+
+func TestBudgetInTheObject(t *testing.T) {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: finalTag +
+		`{"reasoning": "on \ud83d\ude42 and` + strings.Repeat(" on and", 100) + `", "answer": "it is 4"}<|return|>`})
+	for budget := 1; budget < 12; budget++ {
+		req := user("q")
+		req.Strategy, req.Visibility, req.Budget, req.MaxTokens = reasoning.StrategyJSON, reasoning.VisibilityFull, budget, 300
+		req.Form = grammar.JSONSchema([]byte(person))
+		g := f.must(t, req)
+		if g.result.Detail != reasoning.DetailReasoningBudget || len(g.text[reasoning.Reasoning]) > 200 || g.result.Finish != reasoning.FinishStop {
+			t.Errorf("budget %d: %+v after %q", budget, g.result, g.text[reasoning.Reasoning])
+		}
+		obeys(t, person, g.text[reasoning.Answer])
+	}
+}
+
+func TestStrategyTool(t *testing.T) {
+	report := `{"reasoning":"two and two"}`
+	f := start(t, fake.Config{}, Config{},
+		fake.Reply{After: ask("q"), Say: "<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>" + report + "<|call|>"},
+		fake.Reply{Prompt: "functions.report_reasoning to=assistant", After: "{}<|end|>" + again, Say: finalTag + "it is 4<|return|>"},
+		summaryReply(reasoning.SummaryConciseV1, "I added."))
+	for _, v := range []reasoning.Visibility{reasoning.VisibilityFull, reasoning.VisibilitySummary, reasoning.VisibilityNone} {
+		req := user("q")
+		req.Strategy, req.Visibility = reasoning.StrategyTool, v
+		g := f.must(t, req)
+		g.want(t, reasoning.Answer, "it is 4")
+		want := map[reasoning.Visibility]string{reasoning.VisibilityFull: "two and two"}[v]
+		g.want(t, reasoning.Reasoning, want)
+		if (g.text[reasoning.Summary] == "I added.") != (v == reasoning.VisibilitySummary) {
+			t.Errorf("%v: summary %q", v, g.text[reasoning.Summary])
+		}
+		if len(g.calls) != 0 || g.result.Finish != reasoning.FinishStop || len(g.codes) > 0 {
+			t.Errorf("%v: %+v, calls %v, warnings %v", v, g.result, g.calls, g.codes)
+		}
+	}
+}
+
+func TestFallbackFromJSONIsAnEvent(t *testing.T) {
+	f := start(t, fake.Config{Vocab: fake.Think(), ChatTemplate: strings.ReplaceAll(fake.ThinkTemplate, "think", "thank")}, Config{})
+	if f.Format().Family != chattemplate.Plain {
+		t.Skip("the template is recognised as one with tags")
+	}
+	req := user("q")
+	req.Visibility = reasoning.VisibilityFull
+	g := f.must(t, req)
+	if g.info.Strategy != reasoning.StrategyJSON {
+		t.Errorf("auto chose %s", g.info.Strategy)
+	}
+}
+
+func TestFormsThatCannotBe(t *testing.T) {
+	f := start(t, fake.Config{}, Config{})
+	for name, form := range map[string]grammar.Source{
+		"unsatisfiable": grammar.JSONSchema([]byte(`{"type":"integer","minimum":3,"maximum":2}`)),
+		"unsupported":   grammar.JSONSchema([]byte(`{"$ref":"https://example.com/x"}`)),
+		"no JSON":       grammar.JSONSchema([]byte(`{`)),
+		"pattern":       grammar.Regex(`(`),
+		"choices":       grammar.Choices(),
+		"gbnf":          grammar.GBNF(`root ::= root "a"`),
+	} {
+		req := user("q")
+		req.Form = form
+		var re *RequestError
+		if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &re) || re.Field != "Form" || len(g.order) > 0 {
+			t.Errorf("%s: %v after %v", name, g.err, g.order)
+		}
+	}
+	req := user("q")
+	tool := adder(true)
+	tool.Parameters = json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`)
+	req.Tools = []chattemplate.Tool{tool}
+	var re *RequestError
+	if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &re) || re.Field != "Tools" || !strings.Contains(g.err.Error(), "add") {
+		t.Errorf("tools: %v", g.err)
+	}
+}
+
+// TestWildModelsObeyForms has models that write anything whatever, harmony's tokens in any order included, and checks that what ends
+// by itself obeys its form.
+func TestWildModelsObeyForms(t *testing.T) {
+	forms := []struct {
+		form   grammar.Source
+		schema string
+	}{
+		{grammar.JSONSchema([]byte(person)), person},
+		{grammar.JSONSchema([]byte(`{"type":"array","items":{"enum":["a","b",1,null]},"maxItems":3}`)), `{"type":"array","items":{"enum":["a","b",1,null]},"maxItems":3}`},
+		{grammar.JSONSchema([]byte(`{"type":"boolean"}`)), `{"type":"boolean"}`},
+	}
+	runs := 120
+	if testing.Short() {
+		runs = 30
+	}
+	ended := 0
+	for seed := range uint64(runs) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		vocab := fake.Harmony()
+		special := []string{"<|channel|>", "<|message|>", "<|end|>", "<|start|>", "<|return|>", "<|call|>", "analysis", "final", "commentary", "{", "}", `"`, ","}
+		script := func(tokens []backend.Token) backend.Token {
+			r := rand.New(rand.NewPCG(seed, uint64(len(tokens))))
+			if r.IntN(3) > 0 {
+				text := special[r.IntN(len(special))]
+				if t, ok := vocab.Special(text); ok {
+					return t
+				}
+				return backend.Token(text[0])
+			}
+			return backend.Token(r.IntN(vocab.Len()))
+		}
+		f := start(t, fake.Config{Vocab: vocab, Script: script, ContextSize: 2048}, Config{})
+		c := forms[rng.IntN(len(forms))]
+		req := user("q")
+		req.Form, req.MaxTokens = c.form, 700
+		req.Budget = []int{0, 5, 50}[rng.IntN(3)]
+		req.Effort = []chattemplate.Effort{"", chattemplate.EffortNone}[rng.IntN(2)]
+		if rng.IntN(3) == 0 {
+			req.Tools = []chattemplate.Tool{adder(true)}
+		}
+		req.Strategy = []reasoning.Strategy{"", "", reasoning.StrategyMarkers, reasoning.StrategyPosthoc}[rng.IntN(4)]
+		req.Visibility = reasoning.Visibility(rng.IntN(3))
+		g := f.must(t, req)
+		switch {
+		case len(g.calls) > 0 && g.result.Finish != reasoning.FinishLength:
+			obeys(t, string(adder(true).Parameters), g.text[reasoning.ToolCall])
+			ended++
+		case g.result.Finish == reasoning.FinishStop:
+			obeys(t, c.schema, g.text[reasoning.Answer])
+			ended++
+		case g.result.Finish != reasoning.FinishLength:
+			t.Errorf("finish %v", g.result.Finish)
+		}
+		if f.Violations() != 0 || slices.Contains(g.codes, CodeFormViolated) || t.Failed() {
+			t.Fatalf("seed %d: %+v, answer %q, calls %q, warnings %v", seed, g.result, g.text[reasoning.Answer], g.text[reasoning.ToolCall], g.codes)
+		}
+	}
+	if ended < runs/3 {
+		t.Errorf("only %d of %d runs came to an end", ended, runs)
+	}
+}
