@@ -2,6 +2,7 @@ package reasoning_test
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"runner/backend"
@@ -89,6 +90,9 @@ func benchSplitter(b *testing.B, cfg reasoning.SplitterConfig, stops ...string) 
 		}
 		turn = plain
 	}
+	if cfg.JSON != nil {
+		turn, size = inObject(b, turn)
+	}
 	n := 0
 	cfg.Vocab, cfg.Emit = o200k(b), func(e reasoning.Event) { n += len(e.Text) }
 	if stops != nil {
@@ -115,6 +119,33 @@ func benchSplitter(b *testing.B, cfg reasoning.SplitterConfig, stops ...string) 
 	}
 }
 
+// inObject puts a turn's text into the object of strategy json: the first half is the reasoning, with one token in thirty a newline.
+func inObject(b testing.TB, text []backend.Token) (turn []backend.Token, size int) {
+	v := o200k(b)
+	x := map[string]backend.Token{}
+	for t := range backend.Token(199998) {
+		x[v.Piece(t)] = t
+	}
+	half := len(text) / 2
+	turn = append(turn, x["{\""], x["reason"], x["ing"], x["\":"], x[" \""])
+	for i, t := range text {
+		switch p := v.Piece(t); {
+		case i == half:
+			turn = append(turn, x["\","], x[" \""], x["answer"], x["\":"], x[" \""])
+		case i%30 == 0:
+			turn = append(turn, x["\\n"])
+		case strings.ContainsAny(p, "\"\\"):
+		default:
+			turn = append(turn, t)
+		}
+	}
+	turn = append(turn, x["\"}"], v.EOS())
+	for _, t := range turn {
+		size += len(v.Piece(t))
+	}
+	return turn, size
+}
+
 // BenchmarkSplitter pushes tokens through the splitter, and in one case through the stop filter and the policy after it. One operation
 // is a turn of 40,000 tokens.
 func BenchmarkSplitter(b *testing.B) {
@@ -125,6 +156,7 @@ func BenchmarkSplitter(b *testing.B) {
 	b.Run("think", func(b *testing.B) {
 		benchSplitter(b, reasoning.SplitterConfig{Format: think, Start: chattemplate.StartAnswer})
 	})
+	b.Run("json", func(b *testing.B) { benchSplitter(b, reasoning.SplitterConfig{JSON: decodedAnswer, Markers: true}) })
 	b.Run("plain_tools", func(b *testing.B) { benchSplitter(b, reasoning.SplitterConfig{Tools: []string{"f"}}) })
 }
 
@@ -132,8 +164,12 @@ func BenchmarkSplitter(b *testing.B) {
 func TestAllocations(t *testing.T) {
 	turn, _ := benchTurn(t)
 	for name, cfg := range map[string]reasoning.SplitterConfig{
-		"harmony": {Format: harmonyFormat}, "think": {Format: think}, "plain": {},
+		"harmony": {Format: harmonyFormat}, "think": {Format: think}, "plain": {}, "json": {JSON: decodedAnswer},
 	} {
+		turn := turn
+		if cfg.JSON != nil {
+			turn, _ = inObject(t, turn[3:])
+		}
 		stop := reasoning.NewStopFilter([]string{"STOP"}, reasoning.VisibilityFull.Filter(func(reasoning.Event) {}))
 		cfg.Vocab, cfg.Emit = o200k(t), stop.Push
 		s, err := reasoning.NewSplitter(cfg)

@@ -102,6 +102,10 @@ func (s *Splitter) stateHarmony() State {
 // control says what t means.
 func (s *Splitter) control(t backend.Token) control {
 	ids, v := &s.h.ids, s.cfg.Vocab
+	kind := v.Kind(t)
+	if kind == backend.Normal && !v.EndsGeneration(t) {
+		return noControl
+	}
 	switch t {
 	case ids.start:
 		return ctlStart
@@ -123,7 +127,7 @@ func (s *Splitter) control(t backend.Token) control {
 	if v.EndsGeneration(t) {
 		return ctlEOG
 	}
-	if k := v.Kind(t); k == backend.Control || k == backend.Unused && (!v.Valid(t) || v.Piece(t) == "") {
+	if kind == backend.Control || kind == backend.Unused && (!v.Valid(t) || v.Piece(t) == "") {
 		return ctlOther
 	}
 	return noControl

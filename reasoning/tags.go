@@ -187,17 +187,14 @@ func (m *tagMachine) matcher() *matcher {
 func (m *tagMachine) push(piece string, control, special bool) {
 	switch {
 	case piece == "":
+		return
 	case m.waiting:
 		m.wait(piece, control, special)
+		return
 	case m.mode == modeObject:
 		m.objectText(piece, control, special)
-	default:
-		m.scan(piece, control, special)
+		return
 	}
-}
-
-// scan looks for markers.
-func (m *tagMachine) scan(piece string, control, special bool) {
 	if m.mode == modeCall && m.call.Len() > maxCall {
 		m.release(m.nheld)
 		m.state = 0
