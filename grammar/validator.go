@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"runner/grammar/regex"
 )
 
 // Validator checks finished answers against a JSON Schema, independently of the grammar that they were generated with. It may
@@ -23,10 +25,14 @@ const maxExponent = 4096
 // errRemote is why a schema with a reference outside of itself is refused.
 var errRemote = errors.New("references to other documents are not followed")
 
-// NewValidator prepares a schema. Without $schema it is draft 2020-12, or else whichever of drafts 7 and 4 it is well-formed in.
+// NewValidator prepares a schema. Its patterns are read as package grammar/regex reads them. Without $schema it is draft 2020-12, or else whichever of drafts 7 and 4 it is well-formed in.
 // Nothing is ever loaded from elsewhere.
 func NewValidator(schema []byte) (*Validator, error) {
 	if err := checkNumbers(schema); err != nil {
+		return nil, err
+	}
+	schema, err := withPatterns(schema)
+	if err != nil {
 		return nil, err
 	}
 	drafts := []*jsonschema.Draft{jsonschema.Draft2020, jsonschema.Draft7, jsonschema.Draft4}
@@ -44,6 +50,84 @@ func NewValidator(schema []byte) (*Validator, error) {
 		}
 	}
 	return nil, first
+}
+
+// withPatterns returns the schema with its patterns in the notation of Go's regexp, which reads some of ECMA-262's otherwise.
+func withPatterns(schema []byte) ([]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(schema))
+	d.UseNumber()
+	var value any
+	if err := d.Decode(&value); err != nil {
+		return nil, err
+	}
+	if err := rewritePatterns(value); err != nil {
+		return nil, err
+	}
+	return json.Marshal(value)
+}
+
+// rewritePatterns changes the patterns of a schema, or of a list of schemas, in place.
+func rewritePatterns(value any) error {
+	if list, ok := value.([]any); ok {
+		for _, item := range list {
+			if err := rewritePatterns(item); err != nil {
+				return err
+			}
+		}
+	}
+	schema, _ := value.(map[string]any)
+	for key, v := range schema {
+		switch key {
+		case "const", "enum", "default", "examples":
+			continue // no schemas
+		case "pattern":
+			if p, ok := v.(string); ok {
+				r, err := regex.Parse(p)
+				if err != nil {
+					return err
+				}
+				schema[key] = r.RE2()
+			}
+		case "patternProperties":
+			if err := rewriteKeys(schema, key); err != nil {
+				return err
+			}
+			fallthrough
+		case "properties", "$defs", "definitions", "dependentSchemas", "dependencies":
+			named, _ := schema[key].(map[string]any)
+			for _, sub := range named {
+				if err := rewritePatterns(sub); err != nil {
+					return err
+				}
+			}
+		default:
+			if err := rewritePatterns(v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rewriteKeys changes the patterns that are keys of the object at schema[key].
+func rewriteKeys(schema map[string]any, key string) error {
+	named, ok := schema[key].(map[string]any)
+	if !ok {
+		return nil
+	}
+	out := make(map[string]any, len(named))
+	for p, sub := range named {
+		r, err := regex.Parse(p)
+		if err != nil {
+			return err
+		}
+		if _, twice := out[r.RE2()]; twice {
+			return errors.New("two patterns say the same")
+		}
+		out[r.RE2()] = sub
+	}
+	schema[key] = out
+	return nil
 }
 
 func compileSchema(schema []byte, draft *jsonschema.Draft) (s *jsonschema.Schema, err error) {

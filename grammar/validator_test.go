@@ -17,6 +17,9 @@ func TestValidator(t *testing.T) {
 		{`{"items":[{"type":"string"}],"additionalItems":false}`, []string{`["a"]`}, []string{`["a",1]`, `[1]`}},
 		{`{"minimum":0,"exclusiveMinimum":true}`, []string{`1`}, []string{`0`}},
 		{`{"format":"date"}`, []string{`"2024-02-29"`}, []string{`"2023-02-29"`}},
+		{`{"pattern":"^\\u0041\\s.$","const":{"pattern":"("}}`, nil, []string{`"A b"`}},
+		{`{"properties":{"pattern":{"pattern":"^\\u0041$"}},"patternProperties":{"^\\cJ":{"type":"null"}}}`,
+			[]string{`{"pattern":"A"}`, `{"\n":null}`}, []string{`{"pattern":"B"}`, `{"\n":1}`}},
 		{`{"$ref":"#/definitions/x","definitions":{"x":{"const":1}}}`, []string{`1`, `1.0`}, []string{`2`}},
 	} {
 		v, err := NewValidator([]byte(c.schema))
