@@ -31,7 +31,7 @@ var rules = []struct {
 	{"runner/runner", []string{"runner/backend", "runner/chattemplate", "runner/grammar", "runner/reasoning", "runner/reasoning/", "runner/models", "runner/models/"}},
 	{"runner/server", []string{"runner/runner", "runner/reasoning", "runner/reasoning/", "runner/chattemplate", "runner/models", "runner/server/"}},
 	{"runner/cmd", []string{"runner/"}},
-	{"runner/cmd/runner/cli", []string{"runner/backend", "runner/backend/gguf", "runner/chattemplate", "runner/reasoning", "runner/runner", "runner/models", "runner/cmd/runner/render"}},
+	{"runner/cmd/runner/cli", []string{"runner/backend", "runner/backend/gguf", "runner/chattemplate", "runner/grammar", "runner/reasoning", "runner/runner", "runner/models", "runner/cmd/runner/render"}},
 	{"runner/cmd/runner/render", []string{"runner/reasoning"}},
 	{"runner/scripts", []string{"runner/"}},
 }

@@ -26,7 +26,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(a.runCommand(), a.doctorCommand(), a.versionCommand(), a.completionCommand())
+	root.AddCommand(a.runCommand(), a.schemaCommand(), a.doctorCommand(), a.versionCommand(), a.completionCommand())
 	return root
 }
 

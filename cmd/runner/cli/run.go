@@ -79,6 +79,9 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 	if err != nil {
 		return err
 	}
+	if o.request.Form, err = a.source(cmd.Context(), cmd, &o.form); err != nil {
+		return err
+	}
 	p, err := a.readPrompt(typed, given, o.files)
 	if err != nil {
 		return err

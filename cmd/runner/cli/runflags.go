@@ -15,6 +15,7 @@ import (
 type runOptions struct {
 	request runner.Request
 	model   backend.Config
+	form    formOptions
 
 	system       string
 	files        []string
@@ -39,7 +40,8 @@ var (
 	visibilities    = []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary, reasoning.VisibilityFull}
 	efforts         = []chattemplate.Effort{chattemplate.EffortNone, chattemplate.EffortMinimal, chattemplate.EffortLow,
 		chattemplate.EffortMedium, chattemplate.EffortHigh}
-	strategies = []reasoning.Strategy{reasoning.StrategyAuto, reasoning.StrategyNative, reasoning.StrategyMarkers, reasoning.StrategyPosthoc}
+	strategies = []reasoning.Strategy{reasoning.StrategyAuto, reasoning.StrategyNative, reasoning.StrategyJSON, reasoning.StrategyTool,
+		reasoning.StrategyMarkers, reasoning.StrategyPosthoc}
 )
 
 func (o *runOptions) add(cmd *cobra.Command) {
@@ -56,6 +58,9 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.system, "system", "", "system prompt, `TEXT` or @FILE")
 	f.StringArrayVar(&o.files, "file", nil, "add the text of `FILE` to the prompt, - for standard input (repeatable)")
 	f.StringVar(&o.tools, "tools", "", "functions that the model may call, a JSON `FILE`")
+	addNameChoice(cmd, &o.request.ToolChoice, "tool-choice", "whether the model may or must call", runner.ToolChoiceAuto, runner.ToolChoiceNone,
+		runner.ToolChoiceRequired)
+	o.form.add(cmd)
 	f.StringVar(&o.chatTemplate, "chat-template", "", "Jinja chat template `FILE` instead of the model's own")
 
 	f.IntVar(&o.request.MaxTokens, "max-tokens", 0, "most `tokens` to generate, reasoning included (0: what the context holds)")
