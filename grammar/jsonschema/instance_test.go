@@ -1,6 +1,7 @@
 package jsonschema
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,29 +92,38 @@ func (j *judge) arrangeIn(st *state, v *value) (*value, bool) {
 		if !f.hasInstance() {
 			continue
 		}
-		var w *value
+		var list []*value
 		switch f := f.(type) {
 		case *objectForm:
 			if v.kind == objectValue {
-				w = j.arrangeObject(f, v)
+				list = append(list, j.arrangeObject(f, v))
 			}
-		default:
+		case *arrayForm:
 			if v.kind == arrayValue {
-				w = j.arrangeArray(f, v)
+				list = append(list, j.arrangeArray(v, func(i int) []*state {
+					if i < len(f.prefix) {
+						return []*state{f.prefix[i]}
+					}
+					return []*state{f.rest}
+				}))
+			}
+		case *countedForm:
+			if v.kind == arrayValue { // an item's order may depend on whether it is counted
+				var states []*state
+				f.reach(func(st *state) { states = append(states, st) })
+				list = append(list, j.arrangeArray(v, func(int) []*state { return states }))
+				slices.Reverse(states)
+				list = append(list, j.arrangeArray(v, func(int) []*state { return states }))
 			}
 		}
-		if w != nil && ok(w) {
-			return w, true
+		for _, w := range list {
+			if ok(w) {
+				return w, true
+			}
 		}
-	}
-	if w := v.sorted(); ok(w) { // as in a literal
-		return w, true
 	}
 	return v, false
 }
-
-// sorted is for literal objects, which are matched in the order of the schema's text; tests spell them in sorted order.
-func (v *value) sorted() *value { return v }
 
 func (j *judge) arrangeObject(f *objectForm, v *value) *value {
 	w := &value{kind: objectValue}
@@ -151,22 +161,11 @@ func (j *judge) arrangeFree(list []freeMember, m member) (member, bool) {
 	return m, false
 }
 
-func (j *judge) arrangeArray(f form, v *value) *value {
+// arrangeArray arranges each item for the first of the states for its position that has it.
+func (j *judge) arrangeArray(v *value, states func(int) []*state) *value {
 	w := &value{kind: arrayValue}
 	for i, item := range v.items {
-		var states []*state
-		switch f := f.(type) {
-		case *arrayForm:
-			states = []*state{f.rest}
-			if i < len(f.prefix) {
-				states = []*state{f.prefix[i]}
-			}
-		case *countedForm:
-			f.reach(func(st *state) { states = append(states, st) })
-		default:
-			return nil
-		}
-		for _, st := range states {
+		for _, st := range states(i) {
 			if a, ok := j.arrangeIn(st, item); ok {
 				item = a
 				break

@@ -48,7 +48,7 @@ func ratchet(t *testing.T, name string, lines []string) {
 }
 
 func compileForTest(t testing.TB, schema []byte) (*Schema, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	s, err := Compile(ctx, schema, Options{})
 	if e := new(Error); err != nil && (!errors.As(err, &e) || e.Hint() == "") {
