@@ -153,7 +153,6 @@ type countedForm struct {
 	counts  []counting
 	last    int // positions from here on are alike
 	choices map[countedChoice]*state
-	keyword *node
 
 	mu    sync.Mutex
 	ready map[countedPlace]bool // whether the array can be completed

@@ -47,7 +47,7 @@ func (r *resource) under(ref string) (*url.URL, bool) {
 	return u, true
 }
 
-// idKeyword returns the address that a schema gives itself.
+// id returns the address that a schema gives itself.
 func (c *compiler) id(raw *value) (string, bool) {
 	key := "$id"
 	if c.dialect == draft4 {
