@@ -22,9 +22,12 @@ type ledgerEntry struct {
 
 // add enters a token's bytes. out is nil for a token that was not sampled.
 func (l *ledger) add(v *backend.Vocab, t backend.Token, out *backend.Output) {
-	if !l.on {
-		return
+	if l.on {
+		l.enter(v, t, out)
 	}
+}
+
+func (l *ledger) enter(v *backend.Vocab, t backend.Token, out *backend.Output) {
 	piece := v.Piece(t)
 	if piece == "" {
 		return

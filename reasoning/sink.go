@@ -15,9 +15,9 @@ type sink struct {
 	ledger    ledger
 	origin    origin
 
-	segment Segment
-	call    Call
-	open    bool // the event SegmentStart was sent
+	// next is the segment's next delta, without its text: it is filled in, not built anew, for every token.
+	next Event
+	open bool // the event SegmentStart was sent
 	// reported says that no segment has been opened since a call of report_reasoning.
 	reported bool
 	spoken   [Answer + 1]bool
@@ -30,7 +30,7 @@ type sink struct {
 
 // begin opens a segment; the one before must be closed.
 func (k *sink) begin(s Segment, c Call) {
-	k.segment, k.call = s, c
+	k.next = Event{Kind: SegmentDelta, Segment: s, Call: c}
 	if s == ToolCall {
 		k.start()
 	}
@@ -38,17 +38,17 @@ func (k *sink) begin(s Segment, c Call) {
 
 func (k *sink) start() {
 	k.open, k.reported = true, false
-	if k.segment == Reasoning {
+	if k.next.Segment == Reasoning {
 		k.origin.note(k.emit)
 	}
-	k.emit(Event{Kind: SegmentStart, Segment: k.segment, Call: k.call})
-	if k.segment == ToolCall {
+	k.emit(Event{Kind: SegmentStart, Segment: k.next.Segment, Call: k.next.Call})
+	if k.next.Segment == ToolCall {
 		return
 	}
-	if k.spoken[k.segment] && k.separator != "" {
-		k.emit(Event{Kind: SegmentDelta, Segment: k.segment, Text: k.separator})
+	if k.spoken[k.next.Segment] && k.separator != "" {
+		k.emit(Event{Kind: SegmentDelta, Segment: k.next.Segment, Text: k.separator})
 	}
-	k.spoken[k.segment] = true
+	k.spoken[k.next.Segment] = true
 }
 
 // reason opens a reasoning segment that comes from a source.
@@ -71,7 +71,7 @@ func (k *sink) end() {
 	k.flush()
 	if k.open {
 		k.open = false
-		k.emit(Event{Kind: SegmentEnd, Segment: k.segment, Call: k.call})
+		k.emit(Event{Kind: SegmentEnd, Segment: k.next.Segment, Call: k.next.Call})
 	}
 }
 
@@ -159,18 +159,16 @@ func (k *sink) delta(text string, n int) {
 	if k.parse != nil {
 		k.parse.content.WriteString(text)
 	}
-	if !k.ledger.on {
-		k.emit(Event{Kind: SegmentDelta, Segment: k.segment, Text: text, Call: k.call})
-		return
+	k.next.Text, k.next.Logprobs = text, nil
+	if k.ledger.on {
+		if k.next.Segment == Answer {
+			k.ledger.leave(n, useAnswer)
+			k.next.Logprobs = k.ledger.take()
+		} else {
+			k.ledger.leave(n, useForeign)
+		}
 	}
-	var tokens []TokenLogprobs
-	if k.segment == Answer {
-		k.ledger.leave(n, useAnswer)
-		tokens = k.ledger.take()
-	} else {
-		k.ledger.leave(n, useForeign)
-	}
-	k.emit(Event{Kind: SegmentDelta, Segment: k.segment, Text: text, Call: k.call, Logprobs: tokens})
+	k.emit(k.next)
 }
 
 // drop takes bytes out of the stream that are nobody's text. The segment before them must be closed or flushed.
