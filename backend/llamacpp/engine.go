@@ -3,7 +3,6 @@ package llamacpp
 // #cgo CXXFLAGS: -std=c++17
 // #cgo linux LDFLAGS: -lstdc++ -lm
 // #cgo darwin LDFLAGS: -lc++
-// #include <stdlib.h>
 // #include "shim.h"
 import "C"
 
@@ -12,13 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"runtime/cgo"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	_ "github.com/ollama/ollama/llama/llama.cpp/src"      // llama.cpp
 	_ "github.com/ollama/ollama/ml/backend/ggml/ggml/src" // ggml and its CPU backend, on macOS Metal as well
@@ -30,30 +26,9 @@ var start = sync.OnceValue(func() error {
 	if err := checkDefaults(); err != nil {
 		return err
 	}
-	for _, dir := range libraryFolders() {
-		if st, err := os.Stat(dir); err == nil && st.IsDir() {
-			c := C.CString(dir)
-			C.ggml_backend_load_all_from_path(c)
-			C.free(unsafe.Pointer(c))
-			break
-		}
-	}
+	libraries = loadLibraries(libraryFolders())
 	return nil
 })
-
-// libraryFolders lists where GPU backends built for this very engine may lie: lib/runner beside the program's folder, as
-// in an installation, or inside it.
-func libraryFolders() []string {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil
-	}
-	if real, err := filepath.EvalSymlinks(exe); err == nil {
-		exe = real
-	}
-	dir := filepath.Dir(exe)
-	return []string{filepath.Join(dir, "..", "lib", "runner"), filepath.Join(dir, "lib", "runner")}
-}
 
 // ErrIncompatible says that the engine linked in is not the one that this package was written for.
 var ErrIncompatible = errors.New("llama.cpp does not match its declarations; build with the module versions in go.mod")

@@ -16,9 +16,11 @@ type Feature struct{ Backend, Name, Value string }
 
 // System is what the engine sees.
 type System struct {
-	Machine  Machine
-	Devices  []Device
-	Features []Feature
+	Machine Machine
+	Devices []Device
+	// Libraries are those for GPUs that lie beside the program.
+	Libraries []Library
+	Features  []Feature
 }
 
 // SystemInfo starts the engine, if need be, and reports what it can use. It may be called from any goroutine.
@@ -26,7 +28,7 @@ func SystemInfo() (System, error) {
 	if err := start(); err != nil {
 		return System{}, err
 	}
-	s := System{Machine: ThisMachine(), Devices: devices()}
+	s := System{Machine: ThisMachine(), Devices: devices(), Libraries: libraries}
 	for i := range C.ggml_backend_reg_count() {
 		reg := C.ggml_backend_reg_get(i)
 		for j := C.size_t(0); ; j++ {

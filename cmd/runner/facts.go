@@ -21,12 +21,25 @@ func facts() []cli.Fact {
 		{Name: "memory", Value: memory(s.Machine)},
 	}
 	if len(s.Devices) == 0 {
-		list = append(list, cli.Fact{Name: "GPU", Value: "none that this build can use; the processor computes"})
+		list = append(list, cli.Fact{Name: "GPU", Value: noGPU(s.Libraries)})
 	}
 	for _, d := range s.Devices {
 		list = append(list, cli.Fact{Name: "GPU", Value: fmt.Sprintf("%s, %s, %s of %s free", d.Name, d.Description, gib(d.MemoryFree), gib(d.MemoryTotal))})
 	}
 	return list
+}
+
+// noGPU says why the processor computes.
+func noGPU(libraries []llamacpp.Library) string {
+	why := "none that this build can use"
+	for _, l := range libraries {
+		if l.Err != nil {
+			why += fmt.Sprintf("; %s does not load: %v", l.Path, l.Err)
+		} else {
+			why += fmt.Sprintf("; %s finds none", l.Path)
+		}
+	}
+	return why + "; the processor computes"
 }
 
 func features(all []llamacpp.Feature) string {

@@ -1,0 +1,69 @@
+package llamacpp
+
+// #include <stdlib.h>
+// #include "libraries.h"
+import "C"
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"unsafe"
+)
+
+// Library is a library for GPUs that was built for this very engine.
+type Library struct {
+	Path string
+	// Err says why it was not loaded. One that was loaded may still find no device.
+	Err error
+}
+
+// libraries are those that start found.
+var libraries []Library
+
+// libraryFolders lists where they may lie: lib/runner beside the program's folder, as in an installation, or inside it.
+func libraryFolders() []string {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	if real, err := filepath.EvalSymlinks(exe); err == nil {
+		exe = real
+	}
+	dir := filepath.Dir(exe)
+	return []string{filepath.Join(dir, "..", "lib", "runner"), filepath.Join(dir, "lib", "runner")}
+}
+
+// baseLibrary is what the others in its folder stand on.
+const baseLibrary = "libggml-base.so.0"
+
+// loadLibraries loads what the first folder that exists holds.
+func loadLibraries(folders []string) []Library {
+	for _, dir := range folders {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		var list []Library
+		for _, e := range entries {
+			if name := e.Name(); strings.HasPrefix(name, "libggml-") && strings.HasSuffix(name, ".so") && !strings.HasPrefix(baseLibrary, name) {
+				path := filepath.Join(dir, name)
+				list = append(list, Library{path, loadLibrary(filepath.Join(dir, baseLibrary), path)})
+			}
+		}
+		return list
+	}
+	return nil
+}
+
+func loadLibrary(base, path string) error {
+	b, p := C.CString(base), C.CString(path)
+	defer C.free(unsafe.Pointer(b))
+	defer C.free(unsafe.Pointer(p))
+	var why [512]C.char
+	if C.runner_load_library(b, p, &why[0], C.size_t(len(why))) == nil {
+		return errors.New(C.GoString(&why[0]))
+	}
+	return nil
+}
