@@ -49,6 +49,19 @@ build: toolchain ## build bin/runner
 	    sed -u -E 's|^github.com/ollama/ollama/(.*)$$|  compiling the engine: \1|' ; true; }
 	@echo "built bin/runner"
 
+# Built from the very module that the engine comes from, since no other fits it. The engine looks for it at run time.
+.PHONY: cuda
+cuda: toolchain ## build the engine's CUDA library, lib/runner (needs nvcc and cmake; CUDA_ARCH=86 when the GPU is not in this machine)
+	@for c in nvcc cmake; do command -v $$c >/dev/null || \
+	  { echo "runner: the CUDA library needs NVIDIA's CUDA toolkit and CMake, and '$$c' is not on the PATH" >&2; exit 1; }; done
+	@$(GO) mod download github.com/ollama/ollama
+	@echo "building lib/runner/libggml-cuda.so; this takes a core about half an hour"
+	@cmake -S "$$($(GO) list -m -f '{{.Dir}}' github.com/ollama/ollama)" -B .cache/cuda -DCMAKE_BUILD_RPATH="\$$ORIGIN;$$(dirname "$$(command -v nvcc)")/../lib64" \
+	  $(if $(CUDA_ARCH),-DCMAKE_CUDA_ARCHITECTURES="$(CUDA_ARCH)")
+	@cmake --build .cache/cuda --target ggml-cuda --parallel "$$(getconf _NPROCESSORS_ONLN)"
+	@mkdir -p lib/runner && cp -L .cache/cuda/lib/ollama/libggml-cuda.so .cache/cuda/lib/ollama/libggml-base.so.0 lib/runner/
+	@echo "built lib/runner; bin/runner doctor shows the GPU"
+
 .PHONY: run
 run: build ## build, then ask the bundled model a question and show its reasoning and the summary of it
 	@echo
@@ -103,4 +116,4 @@ demo-eval: toolchain ## measure the bundled model: the tables of models/demo/REA
 
 .PHONY: clean
 clean: ## remove what make built here
-	rm -rf bin .cache
+	rm -rf bin lib .cache
