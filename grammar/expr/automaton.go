@@ -24,9 +24,14 @@ type Automaton struct {
 	end     []bool // a character ends on entering the state
 	loose   []bool // an edge leaves the state
 	start   int32
+	// longest[q] is the most characters that can complete a text from q, or endless. Nil without characters.
+	longest []int32
 	// lengths is worked out when it is first needed, and again when more is needed.
 	lengths atomic.Pointer[lengths]
 }
+
+// endless stands for no largest number of characters.
+const endless = 1 << 30
 
 // lengths tells how many characters can complete a text: row q has bit k set if k can from state q, for k up to limit.
 type lengths struct {
@@ -52,12 +57,15 @@ func (a *Automaton) ends(q int32) bool { return a.end != nil && a.end[q] }
 func (a *Automaton) final(q int32) bool { return a.accept[q] && !a.loose[q] }
 
 // reaches reports whether lo to hi more characters can complete a text from q; hi < 0 is no bound. measure must have been
-// called for lo or more.
+// called for these bounds or wider ones.
 func (a *Automaton) reaches(q, lo, hi int32) bool {
-	// A text of more than lo+States() characters goes through a cycle that can be left out, so none needs to be looked for.
-	if far := lo + int32(a.States()); hi < 0 || hi > far {
-		hi = far
+	if a.longest[q] < lo {
+		return false
 	}
+	if hi < 0 {
+		return true
+	}
+	hi = min(hi, a.far(lo))
 	row := a.lengths.Load().rows[q]
 	for w := lo / 64; w <= hi/64 && int(w) < len(row); w++ {
 		bits := row[w]
@@ -74,29 +82,43 @@ func (a *Automaton) reaches(q, lo, hi int32) bool {
 	return false
 }
 
+// far is how far to look for a number of at least lo characters: a text with more goes through a cycle that can be left out.
+func (a *Automaton) far(lo int32) int32 { return lo + int32(a.States()) }
+
 // LengthRange returns the least number of characters of a text, and the largest or -1 where there is no bound. Without
 // characters, or for the empty language, both are 0.
 func (a *Automaton) LengthRange() (least, most int) {
-	n := a.States()
-	if n == 0 || a.end == nil {
+	if a.IsEmpty() || a.end == nil {
 		return 0, 0
 	}
-	a.measure(n)
-	least = -1
-	row := a.lengths.Load().rows[a.start]
-	for k := range min(64*len(row), 2*n+1) {
-		if row[k/64]>>(k%64)&1 == 0 {
-			continue
-		}
-		if least < 0 {
-			least = k
-		}
-		if k >= n {
-			return least, -1
-		}
-		most = k
+	if most = int(a.longest[a.start]); most >= endless {
+		most = -1
 	}
-	return least, most
+	// Breadth first, a character at a time.
+	seen := make([]bool, a.States())
+	now, later := []int32{a.start}, []int32(nil)
+	for ; ; least++ {
+		for i := 0; i < len(now); i++ {
+			q := now[i]
+			if seen[q] {
+				continue
+			}
+			seen[q] = true
+			if a.accept[q] {
+				return least, most
+			}
+			for _, to := range a.next[int(q)*a.classes : (int(q)+1)*a.classes] {
+				switch {
+				case to < 0 || seen[to]:
+				case a.end[to]:
+					later = append(later, to)
+				default:
+					now = append(now, to)
+				}
+			}
+		}
+		now, later = later, now[:0]
+	}
 }
 
 // Determinize explores the expression that build returns, which may hold And and Not, and returns the automaton of its
@@ -163,6 +185,7 @@ func determinize(ctx context.Context, build, char func(*Set) ID, maxStates int) 
 		}
 	}
 	a.trim()
+	a.findLongest()
 	return a, nil
 }
 
@@ -324,21 +347,68 @@ type edge struct {
 	count bool // a character ends
 }
 
-// measure works lengths out as far as bounds of at least lo characters need them.
-func (a *Automaton) measure(lo int) {
-	n := len(a.accept)
-	limit := lo + n
-	if l := a.lengths.Load(); l != nil && l.limit >= limit {
-		return
-	}
-	back := make([][]edge, n)
-	for q := range n {
+// edgesInto returns the edges that lead into each state, each once.
+func (a *Automaton) edgesInto() [][]edge {
+	back := make([][]edge, a.States())
+	for q := range back {
 		for _, to := range a.next[q*a.classes : (q+1)*a.classes] {
 			if e := (edge{int32(q), to >= 0 && a.end[to]}); to >= 0 && !slices.Contains(back[to], e) {
 				back[to] = append(back[to], e)
 			}
 		}
 	}
+	return back
+}
+
+// findLongest works longest out: states from which no cycle is reached are taken in the order of what they lead to.
+func (a *Automaton) findLongest() {
+	if a.end == nil || a.IsEmpty() {
+		return
+	}
+	n := a.States()
+	back := a.edgesInto()
+	a.longest = make([]int32, n)
+	open := make([]int, n) // edges to states that are not done
+	for q := range n {
+		a.longest[q] = endless
+		for _, e := range back[q] {
+			open[e.from]++
+		}
+	}
+	var done []int32
+	for q := range n {
+		if open[q] == 0 {
+			a.longest[q] = 0
+			done = append(done, int32(q))
+		}
+	}
+	best := make([]int32, n)
+	for i := 0; i < len(done); i++ {
+		q := done[i]
+		for _, e := range back[q] {
+			length := a.longest[q]
+			if e.count {
+				length++
+			}
+			best[e.from] = max(best[e.from], length)
+			if open[e.from]--; open[e.from] == 0 {
+				a.longest[e.from] = best[e.from]
+				done = append(done, e.from)
+			}
+		}
+	}
+}
+
+// measure works lengths out as far as the bounds need them.
+func (a *Automaton) measure(lo, hi int32) {
+	if hi < 0 {
+		return // longest says enough
+	}
+	n, limit := a.States(), int(min(hi, a.far(lo)))
+	if l := a.lengths.Load(); l != nil && l.limit >= limit {
+		return
+	}
+	back := a.edgesInto()
 	rows := make([][]uint64, n)
 	reached := make([]int, n) // the last length noted, plus 1
 	var now, later []int32

@@ -422,8 +422,8 @@ func (s *Set) Counted(a *Automaton, lo, hi int) ID {
 	if a.end == nil {
 		panic("expr: Counted of an automaton without characters")
 	}
-	a.measure(max(lo, 0))
-	hi = min(hi, 1<<30)
+	lo, hi = max(lo, 0), min(hi, 1<<30)
+	a.measure(int32(lo), int32(hi))
 	return s.countedAt(s.automaton(a), a.start, int32(lo), int32(hi))
 }
 
