@@ -319,8 +319,8 @@ func (t *turn) limitReasoning(l *lane) {
 // closeReasoning ends the reasoning in the model's place and leads on to the answer; with tools, to a header that may
 // still become a call. detail, when not empty, is why, and the model is told.
 func (t *turn) closeReasoning(l *lane, detail string) {
-	if st := t.output.split.State(); st.InObject {
-		t.closeObject(l, detail, &st)
+	if t.output.split.State().InObject {
+		t.closeObject(l, detail)
 		return
 	}
 	if detail != "" {
@@ -352,10 +352,10 @@ func (t *turn) closeReasoning(l *lane, detail string) {
 
 // closeObject ends the reasoning of an object and leads on to its answer, or ends the call of report_reasoning. In the
 // middle of an escape or a character it waits for a later token.
-func (t *turn) closeObject(l *lane, detail string, st *reasoning.State) {
-	end := `","answer":`
-	if t.steer.placeOf(st) == placeCall {
-		end = `"}`
+func (t *turn) closeObject(l *lane, detail string) {
+	end, ok := t.output.split.CloseReasoning()
+	if !ok {
+		return
 	}
 	tokens, err := t.r.model.Tokenize(nil, end)
 	if err != nil || !t.steer.takes(tokens) {
