@@ -203,6 +203,21 @@ typedef struct llama_batch {
 
 enum { LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY = 1 };
 
+struct llama_sampler;
+
+typedef struct llama_token_data {
+    llama_token id;
+    float       logit;
+    float       p;
+} llama_token_data;
+
+typedef struct llama_token_data_array {
+    llama_token_data * data;
+    size_t             size;
+    int64_t            selected;
+    bool               sorted;
+} llama_token_data_array;
+
 #endif // RUNNER_CAPI_PROTOTYPES_ONLY
 
 // Process.
@@ -280,6 +295,12 @@ llama_pos llama_memory_seq_pos_max(llama_memory_t mem, llama_seq_id seq_id);
 size_t llama_state_seq_get_size_ext(struct llama_context * ctx, llama_seq_id seq_id, llama_state_seq_flags flags);
 size_t llama_state_seq_get_data_ext(struct llama_context * ctx, uint8_t * dst, size_t size, llama_seq_id seq_id, llama_state_seq_flags flags);
 size_t llama_state_seq_set_data_ext(struct llama_context * ctx, const uint8_t * src, size_t size, llama_seq_id dest_seq_id, llama_state_seq_flags flags);
+
+// Grammars.
+struct llama_sampler * llama_sampler_init_grammar(const struct llama_vocab * vocab, const char * grammar_str, const char * grammar_root);
+void llama_sampler_apply(struct llama_sampler * smpl, llama_token_data_array * cur_p);
+void llama_sampler_accept(struct llama_sampler * smpl, llama_token token);
+void llama_sampler_free(struct llama_sampler * smpl);
 
 #ifdef __cplusplus
 }

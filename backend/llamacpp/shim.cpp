@@ -182,3 +182,30 @@ extern "C" struct ggml_backend_feature shim_feature(ggml_backend_reg_t reg, size
     }
     return none;
 }
+
+extern "C" struct llama_sampler * shim_grammar(const struct llama_vocab * vocab, const char * text, struct shim_error * err) {
+    return guarded<llama_sampler *>(err, nullptr, [&] { return llama_sampler_init_grammar(vocab, text, "root"); });
+}
+
+extern "C" bool shim_grammar_fill(struct llama_sampler * grammar, const llama_token * tokens, size_t n, llama_token_data * room,
+                                  uint64_t * bits, struct shim_error * err) {
+    return guarded<bool>(err, false, [&] {
+        for (size_t i = 0; i < n; i++) {
+            room[i] = {tokens ? tokens[i] : (llama_token) i, 0.0f, 0.0f};
+        }
+        llama_token_data_array list = {room, n, -1, false};
+        llama_sampler_apply(grammar, &list);
+        std::memset(bits, 0, (n + 63) / 64 * sizeof *bits);
+        for (size_t i = 0; i < n; i++) {
+            bits[i / 64] |= (uint64_t) (list.data[i].logit == 0.0f) << (i % 64); // what is refused has -INFINITY
+        }
+        return true;
+    });
+}
+
+extern "C" bool shim_grammar_accept(struct llama_sampler * grammar, llama_token token, struct shim_error * err) {
+    return guarded<bool>(err, false, [&] {
+        llama_sampler_accept(grammar, token);
+        return true;
+    });
+}

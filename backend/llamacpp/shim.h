@@ -47,6 +47,17 @@ bool shim_fork(struct llama_context * ctx, llama_seq_id src, llama_seq_id dst, l
 // shim_feature returns the i-th feature of a device registry; its name is NULL when there are no more.
 struct ggml_backend_feature shim_feature(ggml_backend_reg_t reg, size_t i);
 
+// shim_grammar reads a grammar, whose root rule is root. NULL on failure; the engine prints its reason to the standard error.
+struct llama_sampler * shim_grammar(const struct llama_vocab * vocab, const char * text, struct shim_error * err);
+
+// shim_grammar_fill asks the grammar about n tokens, the ids of tokens or 0 to n-1 if that is NULL, and sets bit i of the
+// packed bits for the i-th if it may come next. room has n elements that the call may overwrite. False on failure.
+bool shim_grammar_fill(struct llama_sampler * grammar, const llama_token * tokens, size_t n, llama_token_data * room,
+                       uint64_t * bits, struct shim_error * err);
+
+// shim_grammar_accept moves on by a token; if it was not allowed, it fails and the grammar must not be used again.
+bool shim_grammar_accept(struct llama_sampler * grammar, llama_token token, struct shim_error * err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -21,7 +21,7 @@ import (
 )
 
 // writeO200k writes a tiny model with the real vocabulary of gpt-oss, split by the pattern that pre names.
-func writeO200k(t *testing.T, pre string) string {
+func writeO200k(t testing.TB, pre string) string {
 	t.Helper()
 	var small bytes.Buffer
 	if err := random.Write(&small, random.Config{Layers: 1, Width: 32, Heads: 1, KVHeads: 1, Vocabulary: o200ktest.Size}); err != nil {

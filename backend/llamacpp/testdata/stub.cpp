@@ -2,6 +2,7 @@
 
 #include "shim.h"
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -139,6 +140,22 @@ size_t llama_state_seq_set_data_ext(struct llama_context * c, const uint8_t * sr
     return size;
 }
 
+// The stub's grammar allows the even tokens.
+struct llama_sampler * llama_sampler_init_grammar(const struct llama_vocab *, const char *, const char * root) {
+    act();
+    CHECK(std::strcmp(root, "root") == 0);
+    return reinterpret_cast<struct llama_sampler *>(&context);
+}
+
+void llama_sampler_apply(struct llama_sampler *, llama_token_data_array * list) {
+    act();
+    for (size_t i = 0; i < list->size; i++) {
+        if (list->data[i].id % 2) list->data[i].logit = -INFINITY;
+    }
+}
+
+void llama_sampler_accept(struct llama_sampler *, llama_token) { act(); }
+
 void * ggml_backend_reg_get_proc_address(ggml_backend_reg_t reg, const char *) {
     static struct ggml_backend_feature list[] = {{"A", "1"}, {"B", "2"}, {nullptr, nullptr}};
     static const auto give = +[](ggml_backend_reg_t) -> struct ggml_backend_feature * { return list; };
@@ -168,6 +185,11 @@ static void test_failures() {
             CHECK(shim_decode(&context, &batch, &err) == SHIM_FAILED);
             CHECK(shim_logits(&context, 0) == nullptr);
             CHECK(shim_tokenize(nullptr, "a", 1, nullptr, 0) == INT32_MIN);
+            llama_token_data data[1];
+            uint64_t         bits[1];
+            CHECK(shim_grammar(nullptr, "", &err) == nullptr);
+            CHECK(!shim_grammar_fill(nullptr, nullptr, 1, data, bits, &err));
+            CHECK(!shim_grammar_accept(nullptr, 0, &err));
         }
     }
     behave.clear();
@@ -187,6 +209,18 @@ static void test_success() {
     ggml_backend_reg_t reg = reinterpret_cast<ggml_backend_reg_t>(1);
     CHECK(std::strcmp(shim_feature(reg, 1).value, "2") == 0 && shim_feature(reg, 2).name == nullptr);
     CHECK(shim_feature(nullptr, 0).name == nullptr);
+}
+
+static void test_grammar() {
+    struct shim_error err;
+    llama_token_data  data[70];
+    uint64_t          bits[2];
+    const llama_token tokens[3] = {3, 4, 6};
+    struct llama_sampler * g = shim_grammar(nullptr, "", &err);
+    CHECK(g && shim_grammar_fill(g, nullptr, 70, data, bits, &err));
+    CHECK(bits[0] == 0x5555555555555555u && bits[1] == 0x15);
+    CHECK(shim_grammar_fill(g, tokens, 3, data, bits, &err) && bits[0] == 6);
+    CHECK(shim_grammar_accept(g, 4, &err) && err.text[0] == 0);
 }
 
 static void test_log_levels() {
@@ -234,6 +268,7 @@ int main() {
     shim_start();
     test_failures();
     test_success();
+    test_grammar();
     test_log_levels();
     test_fork();
     std::puts("ok");
