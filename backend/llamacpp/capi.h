@@ -223,10 +223,11 @@ typedef struct llama_token_data_array {
 // Process.
 void llama_backend_init(void);
 void llama_log_set(ggml_log_callback log_callback, void * user_data);
+void ggml_log_get(ggml_log_callback * log_callback, void ** user_data);
 ggml_abort_callback_t ggml_set_abort_callback(ggml_abort_callback_t callback);
 
 // Devices.
-void ggml_backend_load_all_from_path(const char * dir_path);
+ggml_backend_reg_t ggml_backend_load(const char * path);
 size_t ggml_backend_reg_count(void);
 ggml_backend_reg_t ggml_backend_reg_get(size_t index);
 const char * ggml_backend_reg_name(ggml_backend_reg_t reg);

@@ -7,9 +7,6 @@
 
 #include <cstdio>
 
-extern "C" void ggml_log_get(ggml_log_callback * callback, void ** user_data);
-extern "C" ggml_backend_reg_t ggml_backend_load(const char * path);
-
 namespace {
 
 void share_handlers(void * base) {
