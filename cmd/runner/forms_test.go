@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"runner/backend"
+	"runner/backend/llamacpp"
+	"runner/chattemplate"
+	"runner/grammar"
+	"runner/models/demo"
+	"runner/reasoning"
+	"runner/runner"
+)
+
+// formSeeds is how often each schema is tried.
+const formSeeds = 5
+
+// TestHotAnswersObeyTheirSchemas runs the bundled model so hot that it rambles, against forty schemas: every answer that comes to its end
+// obeys its schema, and every other says that it was cut by length.
+func TestHotAnswersObeyTheirSchemas(t *testing.T) {
+	schemas := readSchemas(t)
+	seeds := formSeeds
+	if testing.Short() {
+		seeds = 1
+	}
+	r := openDemo(t)
+	type job struct {
+		schema string
+		seed   uint64
+	}
+	jobs := make(chan job)
+	var mu sync.Mutex
+	complete, cut := 0, 0
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for j := range jobs {
+				ended, err := hotRun(t.Context(), r, j.schema, j.seed)
+				mu.Lock()
+				switch {
+				case err != nil:
+					t.Errorf("%s, seed %d: %v", j.schema, j.seed, err)
+				case ended:
+					complete++
+				default:
+					cut++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, s := range schemas {
+		for seed := range uint64(seeds) {
+			jobs <- job{s, seed}
+		}
+	}
+	close(jobs)
+	wg.Wait()
+	t.Logf("%d runs against %d schemas: %d complete, %d cut by length", complete+cut, len(schemas), complete, cut)
+	if n := r.Violations(); n != 0 {
+		t.Errorf("the runner counted %d violations", n)
+	}
+	if complete < cut {
+		t.Errorf("only %d of %d runs came to their end", complete, complete+cut)
+	}
+}
+
+// hotRun generates one answer and reports whether it came to its end.
+func hotRun(ctx context.Context, r *runner.Runner, schema string, seed uint64) (ended bool, err error) {
+	req := runner.Request{
+		Messages:  []chattemplate.Message{{Role: chattemplate.User, Content: fmt.Sprintf("What is %d + 25?", 17+seed)}},
+		Form:      grammar.JSONSchema([]byte(schema)),
+		Effort:    []chattemplate.Effort{chattemplate.EffortLow, chattemplate.EffortNone, chattemplate.EffortMedium}[seed%3],
+		Budget:    60,
+		MaxTokens: 300, Seed: &seed,
+		Sampling: backend.Sampling{Temperature: 1.5},
+	}
+	answer := ""
+	var result *reasoning.Result
+	for e, err := range r.Generate(ctx, req) {
+		switch {
+		case err != nil:
+			return false, err
+		case e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer:
+			answer += e.Text
+		case e.Kind == reasoning.Done:
+			result = e.Result
+		}
+	}
+	if result.Finish == reasoning.FinishLength {
+		return false, nil
+	}
+	if result.Finish != reasoning.FinishStop {
+		return false, fmt.Errorf("finish reason %v", result.Finish)
+	}
+	v, err := grammar.NewValidator([]byte(schema))
+	if err != nil {
+		return false, err
+	}
+	if err := v.Validate([]byte(answer)); err != nil {
+		return false, fmt.Errorf("%q: %w", answer, err)
+	}
+	return true, nil
+}
+
+func readSchemas(t *testing.T) (out []string) {
+	t.Helper()
+	f, err := os.Open("testdata/schemas.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		out = append(out, lines.Text())
+	}
+	if len(out) < 40 {
+		t.Fatalf("%d schemas", len(out))
+	}
+	return out
+}
+
+func openDemo(t *testing.T) *runner.Runner {
+	t.Helper()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	path, err := demo.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := llamacpp.Open(t.Context(), path, backend.Config{Threads: 1, Sequences: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := runner.New(m, runner.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
