@@ -35,11 +35,11 @@ var (
 	table  *Vocabulary
 )
 
-// sample is a schema of MaskBench with the instances that it admits, as compact JSON.
+// sample is a schema of MaskBench with the instances that it admits and those that it does not.
 type sample struct {
-	name   string
-	schema json.RawMessage
-	valid  []string
+	name           string
+	schema         json.RawMessage
+	valid, invalid []string
 }
 
 // maskbench reads the sample of MaskBench (guidance-ai/jsonschemabench), or skips the test where it is absent.
@@ -73,6 +73,8 @@ func maskbench(tb testing.TB) []sample {
 		for _, c := range line.Tests {
 			if c.Valid {
 				s.valid = append(s.valid, spaced(c.Data))
+			} else {
+				s.invalid = append(s.invalid, spaced(c.Data))
 			}
 		}
 		out = append(out, s)

@@ -34,7 +34,7 @@ func (e *CompileError) Unwrap() error { return e.Err }
 func (e *CompileError) Hint() string {
 	var h interface{ Hint() string }
 	switch {
-	case errors.As(e.Err, &h):
+	case errors.As(e.Err, &h) && h.Hint() != "":
 		return h.Hint()
 	case errors.Is(e.Err, context.DeadlineExceeded):
 		return "simplify it: compiling it took too long"

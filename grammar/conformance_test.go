@@ -1,0 +1,145 @@
+package grammar
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/grammar/expr"
+)
+
+// inTokens walks a text as tokens and reports whether it is accepted to its end. Now and then it looks whether the mask agrees.
+func inTokens(t *testing.T, g *Grammar, text string, mask backend.Mask) bool {
+	t.Helper()
+	tokens, err := g.vocab.tokenize(nil, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := g.Matcher()
+	for i, tok := range tokens {
+		if i%5 == 0 {
+			m.Fill(mask)
+			if mask.Has(tok) != m.Allows(tok) {
+				t.Errorf("%q, token %d: the mask says %v", text, i, mask.Has(tok))
+			}
+		}
+		if !m.Accept(tok) {
+			return false
+		}
+	}
+	if !m.Done() {
+		return false
+	}
+	m.Rollback(len(tokens))
+	return m.Accepted() == 0
+}
+
+// inBytes reports whether a text is accepted byte by byte.
+func inBytes(g *Grammar, text string) bool {
+	a := g.arena()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	id := a.feedText(a.root, text)
+	return id != expr.Empty && a.set.Nullable(id)
+}
+
+// TestSuiteInTokens runs the official suite over gpt-oss's vocabulary: what is valid is accepted as tokens where it is as bytes, and
+// nothing invalid is. Which valid instances are refused, and why, is kept by the tests of package jsonschema.
+func TestSuiteInTokens(t *testing.T) {
+	files, _ := filepath.Glob(filepath.Join("..", "..", "shared", "conformance", "json_schema_test_suite", "draft2020-12", "*.json"))
+	if len(files) == 0 {
+		t.Skip("the JSON Schema test suite is not there")
+	}
+	v := o200k(t)
+	mask := backend.NewMask(v.Len())
+	schemas, accepted, invalid := 0, 0, 0
+	for _, file := range files {
+		var groups []struct {
+			Description string
+			Schema      json.RawMessage
+			Tests       []struct {
+				Description string
+				Data        json.RawMessage
+				Valid       bool
+			}
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &groups); err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range groups {
+			g, err := Compile(context.Background(), JSONSchema(group.Schema), v)
+			if err != nil {
+				continue
+			}
+			schemas++
+			for _, c := range group.Tests {
+				for _, text := range []string{spaced(c.Data), strings.TrimSpace(string(c.Data))} {
+					got := inTokens(t, g, text, mask)
+					if got != inBytes(g, text) {
+						t.Errorf("%s | %s: tokens and bytes differ on %s", group.Description, c.Description, text)
+					}
+					if got && !c.Valid {
+						t.Errorf("%s | %s: %s is invalid and accepted", group.Description, c.Description, text)
+					}
+					if got {
+						accepted++
+					} else if !c.Valid {
+						invalid++
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d schemas: %d texts accepted, %d invalid ones refused", schemas, accepted, invalid)
+	if schemas < 300 || accepted < 900 || invalid < 800 {
+		t.Error("fewer than there should be")
+	}
+}
+
+// TestMaskbenchInTokens walks the instances of real schemas over gpt-oss's vocabulary.
+func TestMaskbenchInTokens(t *testing.T) {
+	samples := maskbench(t)
+	v := o200k(t)
+	mask := backend.NewMask(v.Len())
+	step := 1
+	if testing.Short() {
+		step = 8
+	}
+	schemas, accepted, differ := 0, 0, 0
+	for i := 0; i < len(samples); i += step {
+		s := samples[i]
+		g, err := Compile(context.Background(), JSONSchema(s.schema), v)
+		if err != nil {
+			continue
+		}
+		schemas++
+		for _, text := range s.valid {
+			got := inTokens(t, g, text, mask)
+			if got != inBytes(g, text) {
+				t.Errorf("%s: tokens and bytes differ", s.name)
+			}
+			if got {
+				accepted++
+			} else {
+				differ++ // its keys are in another order than the schema's
+			}
+		}
+		for _, text := range s.invalid {
+			if inTokens(t, g, text, mask) {
+				t.Errorf("%s: an invalid instance is accepted", s.name)
+			}
+		}
+	}
+	t.Logf("%d of %d schemas compile; %d valid instances accepted as they are, %d have their keys in another order", schemas, (len(samples)+step-1)/step, accepted, differ)
+	if schemas*step < len(samples)*9/10 || differ*20 > accepted {
+		t.Error("too few")
+	}
+}

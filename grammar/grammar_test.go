@@ -1,0 +1,293 @@
+package grammar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/grammar/expr"
+)
+
+func compile(t testing.TB, v *Vocabulary, src Source) *Grammar {
+	t.Helper()
+	g, err := Compile(context.Background(), src, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// small is a vocabulary of bytes and a few words.
+func small(t testing.TB) *Vocabulary {
+	t.Helper()
+	vocab := randomVocab(rand.New(rand.NewPCG(1, 1)))
+	return NewVocabulary(vocab, greedy(vocab))
+}
+
+// feed accepts a text byte by byte.
+func feed(m *Matcher, text string) bool {
+	for i := range len(text) {
+		if !m.Accept(backend.Token(text[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+const maxGrammarBytes = 8 << 20
+
+func TestMemoryStaysBounded(t *testing.T) {
+	v := small(t)
+	var words []string
+	for i := range 10000 {
+		words = append(words, fmt.Sprintf(`"value number %d"`, i*37))
+	}
+	for name, c := range map[string]struct{ schema, text string }{
+		"long string":    {`{"type":"string","minLength":10,"maxLength":200000}`, `"` + strings.Repeat("lorem ipsum ", 8000) + `"`},
+		"large maxItems": {`{"type":"array","items":{"type":"string","maxLength":9},"maxItems":50000}`, "[" + strings.Repeat(`"abc",`, 20000) + `"x"]`},
+		"deep":           {`{"$ref":"#/$defs/n","$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"}}}}`, strings.Repeat("[", 20000) + strings.Repeat("]", 20000)},
+		"many values":    {`{"type":"array","items":{"enum":[` + strings.Join(words, ",") + `]}}`, "[" + strings.Join(words, ",") + "]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := compile(t, v, JSONSchema([]byte(c.schema)))
+			m := g.Matcher()
+			mask := backend.NewMask(v.Len())
+			largest := 0
+			for i := range len(c.text) {
+				if i%97 == 0 {
+					m.Fill(mask)
+					if !mask.Has(backend.Token(c.text[i])) {
+						t.Fatalf("byte %d is masked", i)
+					}
+					largest = max(largest, g.Bytes())
+				}
+				if !m.Accept(backend.Token(c.text[i])) {
+					t.Fatalf("byte %d of %d is refused", i, len(c.text))
+				}
+			}
+			if !m.Done() {
+				t.Error("not done")
+			}
+			if largest > maxGrammarBytes {
+				t.Errorf("%d bytes", largest)
+			}
+		})
+	}
+}
+
+func TestLargeSchemasAreRefusedByLimit(t *testing.T) {
+	v := small(t)
+	large := `{"enum":["` + strings.Repeat("x", 1<<20) + `"]}`
+	nested := strings.Repeat(`{"not":`, 100_000) + "true" + strings.Repeat("}", 100_000)
+	for name, src := range map[string]Source{
+		"schema": JSONSchema([]byte(large)), "nesting": JSONSchema([]byte(nested)), "choices": Choices(strings.Repeat("y", 5<<20)),
+		"pattern": Regex(strings.Repeat("(a{1000}){1000}", 10)), "gbnf": GBNF("root ::= " + strings.Repeat("(", 100_000)),
+	} {
+		begin := time.Now()
+		_, err := Compile(context.Background(), src, v)
+		var c *CompileError
+		if !errors.As(err, &c) || c.Hint() == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("%s: refused after %v", name, took)
+		}
+	}
+}
+
+func TestCompileStopsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Compile(ctx, JSONSchema([]byte(`{"allOf":[{"pattern":"a.*b"},{"pattern":"c.*d"}]}`)), small(t)); !errors.Is(err, context.Canceled) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestSourcesThatAreEmptyOrNot(t *testing.T) {
+	v := small(t)
+	for _, src := range []Source{{}, Choices(), Choices(""), Fields(), Fields(Field{Name: "a", Value: Regex("x")}),
+		Fields(Field{Name: "a", Value: AnyObject(), Optional: true}), JSONSchema(nil), JSONSchema([]byte("false")), Regex("a(?=b)"), GBNF("")} {
+		if _, err := Compile(context.Background(), src, v); err == nil {
+			t.Errorf("%s was compiled", src)
+		}
+	}
+	g := compile(t, v, Fields(Field{Name: "reasoning", Value: JSONSchema([]byte(`{"type":"string"}`))}, Field{Name: "a", Value: Choices("1", "2")},
+		Field{Name: "b", Value: AnyObject(), Optional: true}))
+	for text, want := range map[string]bool{
+		`{"reasoning":"x","a":1}`: true, `{"reasoning": "x", "a": 2, "b": {"c": [1]}}`: true, `{"a":1}`: false, `{"reasoning":"x","a":3}`: false,
+		`{"reasoning":"x","a":1,"b":1}`: false,
+	} {
+		if got := inBytes(g, text); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+func TestSteadyStateDoesNotAllocate(t *testing.T) {
+	v := small(t)
+	m := compile(t, v, JSONSchema([]byte(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`))).Matcher()
+	if !feed(m, `{"a":"some text`) {
+		t.Fatal("refused")
+	}
+	mask := backend.NewMask(v.Len())
+	round := func() {
+		m.Fill(mask)
+		if !m.Allows('x') || !m.Accept('x') || m.Done() || m.Over() {
+			t.Fatal("wrong")
+		}
+		m.Rollback(1)
+	}
+	for range 10 {
+		round()
+	}
+	if n := testing.AllocsPerRun(100, round); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestCacheKeepsByContent(t *testing.T) {
+	v := small(t)
+	c := NewCache(v, 0)
+	src := func(i int) Source { return JSONSchema([]byte(fmt.Sprintf(`{"const":%d}`, i))) }
+	a, err := c.Compile(context.Background(), src(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := c.Compile(context.Background(), src(1)); a != b {
+		t.Error("compiled twice")
+	}
+	if b, _ := c.Compile(context.Background(), Regex(`{"const":1}`)); a == b {
+		t.Error("two forms with one text are taken for the same")
+	}
+	if _, err := c.Compile(context.Background(), JSONSchema([]byte("false"))); err == nil || c.Len() != 2 {
+		t.Errorf("an error is kept: %v, %d grammars", err, c.Len())
+	}
+	var wg sync.WaitGroup
+	got := make([]*Grammar, 16)
+	for i := range got {
+		wg.Go(func() { got[i], _ = c.Compile(context.Background(), src(2)) })
+	}
+	wg.Wait()
+	for _, g := range got {
+		if g == nil || g != got[0] {
+			t.Fatal("callers at once got different grammars")
+		}
+	}
+	tiny := NewCache(v, 1)
+	for i := range 10 {
+		if _, err := tiny.Compile(context.Background(), src(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tiny.Len() != 1 {
+		t.Errorf("%d grammars kept in a byte", tiny.Len())
+	}
+}
+
+// TestMatchersShareAGrammar runs many matchers of one grammar at once, while its arena is renewed under them.
+func TestMatchersShareAGrammar(t *testing.T) {
+	v := small(t)
+	g := compile(t, v, JSONSchema([]byte(`{"type":"object","properties":{"a":{"type":"string","maxLength":30},"b":{"type":"array","items":{"type":"integer"}}}}`)))
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			mask := backend.NewMask(v.Len())
+			rng := rand.New(rand.NewPCG(uint64(w), 0))
+			for range 30 {
+				m := g.Matcher()
+				for i, b := range []byte(`{"a": "some text", "b": [1, 22, 333]}`) {
+					if rng.IntN(40) == 0 {
+						g.renew(g.arena())
+					}
+					if rng.IntN(4) == 0 {
+						m.Fill(mask)
+					}
+					if !m.Accept(backend.Token(b)) {
+						t.Errorf("byte %d refused", i)
+						return
+					}
+				}
+				if !m.Done() {
+					t.Error("not done")
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestSamplesAreAdmitted(t *testing.T) {
+	v := small(t)
+	for _, src := range []Source{
+		JSONSchema([]byte(`{"type":"object","properties":{"n":{"type":"integer","minimum":5},"s":{"type":"string","format":"date"}},"required":["n","s"]}`)),
+		JSONSchema([]byte(`{"$ref":"#/$defs/n","$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"},"minItems":1,"maxItems":2},"m":{}}}`)),
+		AnyObject(), Regex(`[a-z]+-\d{2,}`), Choices("a", "b"), GBNF(`root ::= "(" root ")" | "x"`),
+	} {
+		texts, err := Samples(context.Background(), src, 5, 1)
+		if err != nil {
+			var c *CompileError
+			if errors.As(err, &c) {
+				continue // the second has no finite text
+			}
+			t.Fatal(err)
+		}
+		if len(texts) == 0 {
+			t.Errorf("%s: no samples", src)
+		}
+		g := compile(t, v, src)
+		for _, text := range texts {
+			if !inBytes(g, text) {
+				t.Errorf("%s: %q is not admitted", src, text)
+			}
+		}
+	}
+}
+
+// FuzzSources compiles what it is given, as every kind of source, and sees that what is compiled has no dead end along a random walk.
+func FuzzSources(f *testing.F) {
+	f.Add([]byte(`{"type":"object"}`), uint64(1))
+	f.Add([]byte(`root ::= [a-z]+`), uint64(2))
+	f.Fuzz(func(t *testing.T, text []byte, seed uint64) {
+		if len(text) > 2000 {
+			return
+		}
+		for _, src := range []Source{JSONSchema(text), Regex(string(text)), GBNF(string(text)), Choices(ParseChoices(string(text))...)} {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			fr, a, err := src.prepare(ctx)
+			cancel()
+			if err != nil {
+				continue
+			}
+			_ = fr
+			rng := rand.New(rand.NewPCG(seed, 0))
+			id := a.root
+			for range 60 {
+				b, ok := sampleByte(rng, a.set, id)
+				if !ok {
+					if !a.set.Nullable(id) {
+						t.Fatalf("%s %q: a dead end", src, text)
+					}
+					break
+				}
+				id = a.set.Derive(id, b)
+			}
+			if id == expr.Empty {
+				t.Fatal("walked off")
+			}
+		}
+	})
+}
+
+func TestParseChoices(t *testing.T) {
+	for text, want := range map[string]string{"a,b": "a|b", `a\,b,c`: "a,b|c", `\\,x`: `\|x`, "": "", "a,": "a|"} {
+		if got := strings.Join(ParseChoices(text), "|"); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
