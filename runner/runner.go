@@ -35,6 +35,7 @@ type Runner struct {
 	cfg      Config
 	template *chattemplate.Template
 	closing  closing
+	ends     []backend.Token // they end generation, the usual one first
 	// grammars keeps what requests asked for in forms. Its tables are made when they are first needed.
 	grammars func() *grammar.Cache
 
@@ -85,7 +86,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 	}
 	stop, cancel := context.WithCancel(context.Background())
 	r := &Runner{
-		model: model, info: info, cfg: cfg, template: template, closing: closing, memory: newCallMemory(cfg.CallMemory),
+		model: model, info: info, cfg: cfg, template: template, closing: closing, ends: endTokens(model.Vocab()), memory: newCallMemory(cfg.CallMemory),
 		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, cfg.PrefillChunk, cfg.Logger),
 	}
 	r.grammars = sync.OnceValue(func() *grammar.Cache {

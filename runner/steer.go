@@ -41,6 +41,8 @@ type steering struct {
 	begun  bool
 	tag    *grammar.Choice
 	padded bool
+	// lines are the tokens of one and of two line breaks, which models like to write after a tag.
+	lines []backend.Token
 	// text is what may stand in text that goes on to something else, made when it is first needed, and outside the control
 	// tokens that it leaves out.
 	text    backend.Mask
@@ -96,10 +98,8 @@ func (s *steering) Fill(m backend.Mask) {
 			s.tag.Add(m)
 		}
 		if !s.begun && s.padded {
-			for t := range backend.Token(s.vocab.Len()) {
-				if s.isBreak(t) {
-					m.Set(t)
-				}
+			for _, t := range s.lines {
+				m.Set(t)
 			}
 		}
 	default:
@@ -117,13 +117,7 @@ func (s *steering) Fill(m backend.Mask) {
 
 // mayEscape reports whether t may come before the form: a tag that opens reasoning, or the line break after one that closed it.
 func (s *steering) mayEscape(t backend.Token) bool {
-	return s.tag != nil && s.tag.Allows(t) || s.padded && s.isBreak(t)
-}
-
-// isBreak reports whether t is one or two line breaks, which models like to write after a tag.
-func (s *steering) isBreak(t backend.Token) bool {
-	p := s.vocab.Piece(t)
-	return (p == "\n" || p == "\n\n") && s.vocab.Kind(t) == backend.Normal
+	return s.tag != nil && s.tag.Allows(t) || s.padded && slices.Contains(s.lines, t)
 }
 
 // isText reports whether t may stand in text that goes on to something else.
@@ -290,7 +284,12 @@ func (s *steering) initTags(r *Runner, t *turn) error {
 		return &RequestError{Field: "ToolChoice", Err: errors.New("this model's format has no header that could hold it to a call"),
 			Advice: "use auto, or a harmony model"}
 	}
-	s.breaks = endTokens(s.vocab)
+	s.breaks = r.ends
+	for _, text := range []string{"\n", "\n\n"} {
+		if tokens, err := r.model.Tokenize(nil, text); err == nil && len(tokens) == 1 {
+			s.lines = append(s.lines, tokens[0])
+		}
+	}
 	switch {
 	case s.answer == nil:
 		return nil
