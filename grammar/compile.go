@@ -15,7 +15,7 @@ import (
 // CompileTimeout is the most time that Compile takes.
 const CompileTimeout = 5 * time.Second
 
-// ErrUnsatisfiable: no text has the form.
+// ErrUnsatisfiable says that no text has the form.
 var ErrUnsatisfiable = errors.New("no text has this form")
 
 // CompileError says that a source cannot be honoured. It wraps the front end's own error, which says where and why.

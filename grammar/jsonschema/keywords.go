@@ -12,7 +12,6 @@ type reader struct {
 	n                   *node
 	exclMin, exclMax    bool // draft 4: as booleans
 	itemsList, listRest *value
-	own                 bool
 }
 
 func (r *reader) bad(key, reason string) { fail(r.c.errorAt(ErrInvalid, r.n, key, reason)) }

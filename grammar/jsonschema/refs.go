@@ -21,11 +21,10 @@ type place struct {
 
 // places are what references can name other than by a JSON pointer.
 type places struct {
-	resources map[string]place  // by absolute address
-	anchors   map[string]place  // by address of the resource, "#" and name
-	dynamic   map[string]int    // how many anchors of this name are dynamic
-	loose     map[string]place  // by a word "id" that the dialect does not know
-	inner     map[*value]string // why a schema is a resource: its id
+	resources map[string]place // by absolute address
+	anchors   map[string]place // by address of the resource, "#" and name
+	dynamic   map[string]int   // how many anchors of this name are dynamic
+	loose     map[string]place // by a word "id" that the dialect does not know
 }
 
 func (r *resource) address() string {
