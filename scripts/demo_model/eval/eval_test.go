@@ -15,12 +15,12 @@ import (
 )
 
 // TestBundledModelHoldsItsBars asks the bundled model a sample of the fresh questions, all of them with RUNNER_LONG=1, and
-// holds accuracy, lengths, summaries and the reasoning's say in the answer against floors. The promise is 95% of the answers; the
-// model's card says where this edition is below it, and the floors here see to it that no later one is worse.
+// holds accuracy, lengths, summaries and the reasoning's say in the answer against the bars: 95% of the answers over all questions, and a
+// little less over a sample, where one answer is a percent or more.
 func TestBundledModelHoldsItsBars(t *testing.T) {
-	sample := 40
+	sample, floor := 40, 0.90
 	if os.Getenv("RUNNER_LONG") != "" {
-		sample = 0
+		sample, floor = 0, 0.95
 	}
 	dir := filepath.Join("..", "..", "..", "models", "demo")
 	list, err := read(filepath.Join(dir, "testdata", "questions.jsonl"), sample)
@@ -63,7 +63,7 @@ func TestBundledModelHoldsItsBars(t *testing.T) {
 				good++
 			}
 		}
-		bar(skill, good, len(asked), 0.88)
+		bar(skill, good, len(asked), floor)
 		if skill == "add" {
 			replies = got
 		}

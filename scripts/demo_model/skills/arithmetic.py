@@ -267,7 +267,7 @@ def build(rng, op, a, b, question, effort, slip=None):
 
 
 def turn(rng, effort, slips=True):
-    op = rng.choice("+--")
+    op = rng.choice("++-")
     a, b = pair(rng)
     if op == "-" and a < b and rng.random() < 0.3 and not held_out(b, a):
         a, b = b, a

@@ -220,7 +220,69 @@ def dress(rng, s):
 BARE = "{x}|{x}|{x}|{x}|{x}=|{x} =|{x}?|{x} = ?|{x}=?|{x} ?|What is {x}?|what is {x}|Whats {x}".split("|")
 
 
-def question(rng, terms, orders, stories, a, b):
+# Clauses that ask for a sum or a difference, as a command and as a gerund, and the sentences that they are put into.
+ADD_CLAUSES = """add {a} to {b}|add {a} and {b}|sum {a} and {b}|sum up {a} and {b}|put {b} on {a}|put {a} and {b} together|join {a} with {b}|combine {a} and {b}
+total {a} and {b}|count {a} and {b} together|increase {a} by {b}|raise {a} by {b}|add {b} onto {a}|bring {a} and {b} together|take {a} and {b} together""".replace("\n", "|").split("|")
+SUB_CLAUSES = """subtract {b} from {a}|take {b} from {a}|take {b} off {a}|take {b} away from {a}|remove {b} from {a}|deduct {b} from {a}|reduce {a} by {b}
+lower {a} by {b}|cut {b} from {a}|take away {b} from {a}|drop {b} from {a}|draw {b} from {a}|decrease {a} by {b}|pull {b} from {a}""".replace("\n", "|").split("|")
+COMMANDS = """I am trying to {c}.|I'm trying to {c}. What do I get?|I try to {c}, what is that?|I'm about to {c}. How much is it?|I want to {c}|I have to {c}, what comes out?|I need to {c}.
+Help me {c}.|Help me to {c}|Could you {c}?|Can you {c} for me?|Would you please {c}?|Please {c}.|Let us {c}.|Let's {c}|Now {c}|Just {c}.|Try to {c}.|Go and {c}.
+If I {c}, what is it?|If we {c}, how much is it?|If you {c}, what do you have?|When I {c}, what do I get?|Suppose I {c}. What is it then?|Say we {c}. How much is that?
+What do I get if I {c}?|What is it when we {c}?|How much is it if you {c}?|What comes out when I {c}?|What number do I get when I {c}?|Which number is it if I {c}?
+My task is to {c}.|The job: {c}|The exercise says to {c}.|I was told to {c}.|We should {c}. What is it?|Someone wants to {c}. What does it make?|How would you {c}?|{c}, what is it?|{c}, please|{c}!""".replace("\n", "|").split("|")
+GERUNDS = """What do I get by {g}?|What would you have by {g}?|What does one get from {g}?|What is the outcome of {g}?|What comes from {g}?|How much do I have after {g}?|{g} makes what?|{g} gives?
+What number results from {g}?|By {g} we have how much?|I am {g}. What is it?|I'm {g}, what do I have?|After {g}, what is there?|Tell me what {g} gives.|How about {g}?|What about {g}?|Result of {g}?""".replace("\n", "|").split("|")
+
+
+def gerund(clause):
+    verb, rest = clause.split(" ", 1)
+    doubled = {"put": "putting", "sum": "summing", "total": "totalling", "cut": "cutting", "drop": "dropping", "subtract": "subtracting"}
+    if verb in doubled:
+        return doubled[verb] + " " + rest
+    return (verb[:-1] if verb.endswith("e") else verb) + "ing " + rest
+
+
+def clause_question(rng, clauses):
+    """A clause in a sentence."""
+    clause = rng.choice(clauses)
+    if rng.random() < 0.65:
+        return rng.choice(COMMANDS).replace("{c}", clause)
+    return rng.choice(GERUNDS).replace("{g}", gerund(clause))
+
+
+GAINS = "finds|gets|buys|receives|wins|picks up|collects|earns|gains|is given|discovers|makes|brings|takes in|is sent|adds".split("|")
+LOSSES = "loses|sells|gives away|eats|drops|throws away|uses up|lends out|breaks|hands over|hides|leaves behind|forgets|donates|returns|misses".split("|")
+OWNS = {"has": "have", "owns": "own", "keeps": "keep", "holds": "hold", "counts": "count"}
+
+
+def story_question(rng, verbs, gain):
+    """A small story put together from parts: somebody has some things, and then more of them or fewer."""
+    who = rng.choice(("I", "We", "{n}", "{n}", "{n}"))
+    third = who == "{n}"
+    plain = lambda v: v if third else v.replace("is ", "am " if who == "I" else "are ", 1) if v.startswith("is ") else " ".join([base(v.split()[0])] + v.split()[1:])
+    own, verb = rng.choice(list(OWNS)), rng.choice(verbs)
+    extra = rng.choice((" more", " others", " further {o}", " {o}", "", " more {o}", " other {o}") if gain else ("", " of them", " {o}", " of the {o}"))
+    lead = rng.choice(("", "", "", "Suppose ", "Say ", "Imagine ", "Let's say ", "Assume "))
+    join = rng.choice((" and ", " and then ", ", then ", " and later ", ". Then "))
+    again = who if join.startswith(".") or rng.random() < 0.2 else ""
+    subject = "{n}" if third else who.lower() if who == "We" else "I"
+    do = "does" if third else "do"
+    left = "" if gain else rng.choice((" left", " still", " then", ""))
+    end = rng.choice((f"How many {{o}} {do} {subject} {base(own)}{left or ' now'}?", f"How many {{o}} {do} {subject} {base(rng.choice(list(OWNS)))}{left}?",
+                      "How many are there" + (" in all" if gain else " left") + "?", f"How many is that?", f"How many {do} {subject} have" + left + "?",
+                      "How many {o} are that" + (" together" if gain else " then") + "?"))
+    start = (who.lower() if who == "We" and lead else who)
+    return f"{lead}{start} {plain(own)} {{a}} {{o}}{join}{again + ' ' if again else ''}{plain(verb)} {{b}}{extra}. {end}"
+
+
+def base(verb):
+    """The plain form of a verb in the third person."""
+    known = {"has": "have", "loses": "lose", "uses": "use", "misses": "miss", "discovers": "discover", "takes": "take", "makes": "make", "gives": "give",
+             "receives": "receive", "leaves": "leave", "donates": "donate", "hides": "hide"}
+    return known.get(verb, verb[:-1] if verb.endswith("s") else verb)
+
+
+def question(rng, terms, orders, stories, clauses, verbs, a, b):
     roll = rng.random()
     sa, sb = str(a), str(b)
     if rng.random() < 0.15:
@@ -231,13 +293,15 @@ def question(rng, terms, orders, stories, a, b):
         sa, sb = in_words(rng, a), in_words(rng, b)
     elif roll_words < 0.12:
         sa, sb = (in_words(rng, a), sb) if rng.random() < 0.5 else (sa, in_words(rng, b))
-    if roll < 0.56:
+    if roll < 0.42:
         template = rng.choice(WRAPS).replace("{x}", rng.choice(terms))
-    elif roll < 0.80:
+    elif roll < 0.60:
         template = rng.choice(orders)
+    elif roll < 0.76:
+        template = clause_question(rng, clauses)
     else:
-        o, p = thing(rng), thing(rng)
-        template = rng.choice(stories).replace("{n}", name(rng)).replace("{m}", name(rng)).replace("{o}", o).replace("{p}", p)
+        template = rng.choice(stories) if roll < 0.88 else story_question(rng, verbs, verbs is GAINS)
+        template = template.replace("{n}", name(rng)).replace("{m}", name(rng)).replace("{o}", thing(rng)).replace("{p}", thing(rng))
     text = template.replace("{a}", sa).replace("{b}", sb)
     if text[0].islower() and rng.random() < 0.5:
         text = text[0].upper() + text[1:]
@@ -245,8 +309,8 @@ def question(rng, terms, orders, stories, a, b):
 
 
 def add_question(rng, a, b):
-    return question(rng, ADD_TERMS, ADD_ORDERS, ADD_STORIES, a, b)
+    return question(rng, ADD_TERMS, ADD_ORDERS, ADD_STORIES, ADD_CLAUSES, GAINS, a, b)
 
 
 def subtract_question(rng, a, b):
-    return question(rng, SUB_TERMS, SUB_ORDERS, SUB_STORIES, a, b)
+    return question(rng, SUB_TERMS, SUB_ORDERS, SUB_STORIES, SUB_CLAUSES, LOSSES, a, b)
