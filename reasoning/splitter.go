@@ -34,6 +34,8 @@ type SplitterConfig struct {
 	JSON *JSONConfig
 	// Report makes calls of ReportReasoningName reasoning (strategy tool). It needs no entry in Tools.
 	Report bool
+	// Formed says that the answer is held to a form: once it has begun, a marker in it is text, and it holds no calls.
+	Formed bool
 	// Separator is put before the text of every later segment of a kind that had one already in this turn, so that
 	// concatenated texts do not run into each other. It counts as the segment's text.
 	Separator string

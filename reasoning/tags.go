@@ -100,7 +100,7 @@ func (m *tagMachine) init(s *Splitter, formats []chattemplate.Format, tools bool
 		add(f.AnswerClose, tagAnswerClose, i)
 		m.reasoning = append(m.reasoning, newMatcher(f.Close, f.Open))
 	}
-	if tools {
+	if tools && !s.cfg.Formed {
 		_, m.bareCalls = s.cfg.Vocab.Special(pythonTag)
 		for i, style := range callStyles {
 			m.block = append(m.block, newMatcher(style.close))
@@ -366,18 +366,23 @@ func (m *tagMachine) openAgain(n int, byToken bool) {
 	}
 }
 
+// literal reports whether a marker of the reasoning in the answer is text of it.
+func (m *tagMachine) literal(byToken bool) bool {
+	return (m.seen || m.s.cfg.Formed) && m.begun && !byToken
+}
+
 func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
 	literal := false
 	switch a.kind {
 	case tagOpen:
-		if literal = m.seen && m.begun && !byToken; !literal {
+		if literal = m.literal(byToken); !literal {
 			m.s.out.end()
 			m.skip(n)
 			m.seen, m.trim, m.begun, m.pair = true, true, false, a.pair
 			m.enter(modeReasoning)
 		}
 	case tagClose:
-		if literal = m.seen && m.begun && !byToken; !literal {
+		if literal = m.literal(byToken); !literal {
 			if m.begun {
 				m.s.warn(CodeStrayTag)
 			}
@@ -394,7 +399,7 @@ func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
 			m.expect()
 		}
 	case tagAnswerClose:
-		if literal = !m.wrapped; !literal {
+		if literal = !m.wrapped || m.s.cfg.Formed; !literal {
 			m.wrapped = false
 			m.s.out.flush()
 			m.skip(n)

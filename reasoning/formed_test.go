@@ -1,0 +1,40 @@
+package reasoning
+
+import (
+	"testing"
+
+	"runner/backend/fake"
+	"runner/chattemplate"
+)
+
+// TestFormedAnswerHoldsNoMarkers has the markers of reasoning and of calls inside an answer that is held to a form.
+func TestFormedAnswerHoldsNoMarkers(t *testing.T) {
+	v := fake.Think()
+	for _, text := range []string{
+		`{"a":"<<REASONING>>b<</REASONING>>c"}`, `{"a":"[TOOL_CALLS][{}]"}`, `{"a":"<response>x</response>"}`, `{"name": "f", "parameters": {}}`,
+	} {
+		for _, start := range []chattemplate.Start{chattemplate.StartTurn, chattemplate.StartAnswer} {
+			answer := ""
+			s, err := NewSplitter(SplitterConfig{
+				Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>", Close: "</think>", AnswerOpen: "<response>", AnswerClose: "</response>"},
+				Vocab:  v, Start: start, Tools: []string{"f"}, Markers: true, Formed: true,
+				Emit: func(e Event) {
+					if e.Kind == SegmentDelta && e.Segment == Answer {
+						answer += e.Text
+					} else if e.Kind == SegmentDelta || e.Kind == Warning {
+						t.Errorf("%q: %v %v %q", text, e.Kind, e.Segment, e.Text)
+					}
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range len(text) {
+				_ = s.Push(fake.Encode(v, text[i:i+1])[0])
+			}
+			if err := s.Finish(); err != nil || answer != text {
+				t.Errorf("%q became %q: %v", text, answer, err)
+			}
+		}
+	}
+}
