@@ -25,7 +25,11 @@ type arena struct {
 	// covered says how an expression takes characters of plain text, and opaque whether none can begin it.
 	covered map[expr.ID]cover
 	opaque  map[expr.ID]bool
+	runs    map[expr.ID]expr.Run
 }
+
+// maxRuns bounds how many runs are kept.
+const maxRuns = 1 << 15
 
 // cover says how an expression takes characters of plain text, see slice.
 type cover uint8
@@ -39,7 +43,7 @@ const (
 func newArena(build func(*expr.Set) expr.ID) *arena {
 	a := &arena{
 		set: expr.NewSet(), masks: map[expr.ID]*allowed{}, plain: map[expr.ID]*plain{},
-		covered: map[expr.ID]cover{}, opaque: map[expr.ID]bool{},
+		covered: map[expr.ID]cover{}, opaque: map[expr.ID]bool{}, runs: map[expr.ID]expr.Run{},
 	}
 	a.root = build(a.set)
 	a.walker = walker{arena: a, set: a.set}
@@ -101,12 +105,15 @@ func (a *arena) isOpaque(id expr.ID) bool {
 // run returns how many characters of plain text, whatever they are, may follow in state id for certain, and whether no plain
 // text that is longer may.
 func (a *arena) run(id expr.ID) (n int, exact bool) {
-	part, n, alone := a.set.Run(id, a.covers)
-	if !alone {
-		return n, false
+	if len(a.runs) > maxRuns {
+		clear(a.runs)
+	}
+	r := a.set.Run(id, a.covers, a.runs)
+	if !r.Alone {
+		return r.Times, false
 	}
 	_, tail := a.set.Split(id)
-	return n, a.cover(part) == exactlyChar && a.isOpaque(tail)
+	return r.Times, a.cover(r.Part) == exactlyChar && a.isOpaque(tail)
 }
 
 // feed returns the state after t, or Empty if t is not allowed.

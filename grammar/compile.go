@@ -119,7 +119,8 @@ func (c *Cache) Compile(ctx context.Context, src Source) (*Grammar, error) {
 		c.order.Remove(el)
 	}
 	c.mu.Unlock()
-	if errors.Is(e.err, context.Canceled) && ctx.Err() == nil {
+	var own *CompileError
+	if e.err != nil && !errors.As(e.err, &own) && ctx.Err() == nil {
 		return c.Compile(ctx, src) // the caller that compiled it went away
 	}
 	c.shrink()

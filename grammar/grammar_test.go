@@ -81,6 +81,55 @@ func TestMemoryStaysBounded(t *testing.T) {
 	}
 }
 
+// TestAmbiguityStaysCheap walks down forms whose beginnings leave open which of several alternatives they are, level by level.
+func TestAmbiguityStaysCheap(t *testing.T) {
+	v := small(t)
+	pair := `{"anyOf":[{"type":"object","properties":{"left":{"$ref":"#"},"op":{"type":"string"}},"required":["left","op"],"additionalProperties":false},` +
+		`{"type":"object","properties":{"left":{"$ref":"#"},"neg":{"type":"boolean"}},"required":["left","neg"],"additionalProperties":false},{"type":"string"}]}`
+	var ladder strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&ladder, "r%d ::= \"(\" r%d \")\" | \"(\" r%d \"]\"\n", i, i+1, i+1)
+	}
+	for name, c := range map[string]struct {
+		src        Source
+		step, rest string
+	}{
+		"schema": {JSONSchema([]byte(pair)), `{"left":`, `"x"`},
+		"arrays": {JSONSchema([]byte(`{"anyOf":[{"type":"array","items":{"$ref":"#"},"maxItems":3},{"type":"array","items":{"$ref":"#"},"minItems":5},{"type":"string"}]}`)), "[", `"x"`},
+		"gbnf":   {GBNF(`root ::= "a" root "b" | "a" root "c" | "x"`), "a", "x"},
+		"ladder": {GBNF("root ::= r0\n" + ladder.String() + "r60 ::= [0-9]+"), "(", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := compile(t, v, c.src).Matcher()
+			mask := backend.NewMask(v.Len())
+			begin := time.Now()
+			for range 50 {
+				m.Fill(mask)
+				m.Forced(nil)
+				if !feed(m, c.step) {
+					t.Fatal("refused")
+				}
+			}
+			if !feed(m, c.rest) {
+				t.Fatal("refused")
+			}
+			if took := time.Since(begin); took > 20*time.Second {
+				t.Errorf("50 levels took %v", took)
+			}
+		})
+	}
+}
+
+func TestRollbackRemembersTheLastTokens(t *testing.T) {
+	m := compile(t, small(t), Regex("[a-z]*")).Matcher()
+	for range 5 * MaxRollback {
+		m.Accept('x')
+	}
+	if n := m.Rollback(5 * MaxRollback); n < MaxRollback || n > 2*MaxRollback || m.Accepted() != 5*MaxRollback-n {
+		t.Errorf("took back %d, %d left", n, m.Accepted())
+	}
+}
+
 func TestLargeSchemasAreRefusedByLimit(t *testing.T) {
 	v := small(t)
 	large := `{"enum":["` + strings.Repeat("x", 1<<20) + `"]}`

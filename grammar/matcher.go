@@ -9,8 +9,9 @@ import (
 type Matcher struct {
 	grammar *Grammar
 	at      place
-	// past holds the places before each accepted token.
-	past []place
+	// past holds the places before the last accepted tokens.
+	past     []place
+	accepted int
 }
 
 // place is a state of an arena.
@@ -58,7 +59,14 @@ func (m *Matcher) Accept(t backend.Token) bool {
 	if next == expr.Empty {
 		return false
 	}
+	if len(m.past) == 2*MaxRollback {
+		// What lies further back would keep old arenas alive.
+		n := copy(m.past, m.past[MaxRollback:])
+		clear(m.past[n:])
+		m.past = m.past[:n]
+	}
 	m.past = append(m.past, m.at)
+	m.accepted++
 	m.at.id = next
 	if full {
 		m.grammar.renew(a)
@@ -77,15 +85,21 @@ func (m *Matcher) Done() bool {
 func (m *Matcher) Over() bool { return m.at.id == expr.Epsilon }
 
 // Accepted returns the number of tokens accepted so far.
-func (m *Matcher) Accepted() int { return len(m.past) }
+func (m *Matcher) Accepted() int { return m.accepted }
 
-// Rollback takes the last n accepted tokens back; more than there are take back all.
-func (m *Matcher) Rollback(n int) {
-	if n = min(n, len(m.past)); n > 0 {
+// MaxRollback is how many tokens can be taken back at least.
+const MaxRollback = 256
+
+// Rollback takes the last n accepted tokens back, at most as many as are remembered: all, or the last MaxRollback or more. It returns
+// how many it took back.
+func (m *Matcher) Rollback(n int) int {
+	if n = max(0, min(n, len(m.past))); n > 0 {
 		m.at = m.past[len(m.past)-n]
 		clear(m.past[len(m.past)-n:])
 		m.past = m.past[:len(m.past)-n]
+		m.accepted -= n
 	}
+	return n
 }
 
 // Clone returns a matcher at the same place that goes its own way.

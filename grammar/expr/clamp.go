@@ -112,28 +112,48 @@ func (s *Set) Split(a ID) (head, tail ID) {
 	return a, Epsilon
 }
 
+// Run is a repetition at the start of an expression.
+type Run struct {
+	// Part is what is repeated, and Times how many times it may be for certain: 0 where there is no repetition.
+	Part  ID
+	Times int
+	// Alone says that the repetition has no alternatives but what stands after it.
+	Alone bool
+}
+
 // Run looks at the repetition at the start of a, or the largest of its alternatives', whose repeated part is covered, as covers
-// says, and returns the part and how many times it may be repeated for certain: 0 where there is none. It says too
-// whether the repetition has no alternatives but what stands after it.
-func (s *Set) Run(a ID, covers func(ID) bool) (part ID, times int, alone bool) {
+// says. known keeps what was found, for alternatives may share much of what they begin with; covers must always say the same.
+func (s *Set) Run(a ID, covers func(ID) bool, known map[ID]Run) Run {
 	n := s.nodes[a]
 	switch n.kind {
-	case concatKind:
-		return s.Run(ID(n.a), covers)
 	case repeatKind:
-		if !covers(ID(n.a)) {
-			return Empty, 0, false
+		switch {
+		case !covers(ID(n.a)):
+			return Run{}
+		case n.hi < 0:
+			return Run{ID(n.a), 1 << 30, true}
 		}
-		if n.hi < 0 {
-			return ID(n.a), 1 << 30, true
+		return Run{ID(n.a), int(n.hi), true}
+	case concatKind, unionKind:
+		r, ok := known[a]
+		if !ok {
+			r = s.findRun(n, covers, known)
+			known[a] = r
 		}
-		return ID(n.a), int(n.hi), true
-	case unionKind:
-		for i := n.a; i < n.a+n.b; i++ {
-			if p, m, _ := s.Run(s.lists[i], covers); m > times {
-				part, times = p, m
-			}
+		return r
+	}
+	return Run{}
+}
+
+func (s *Set) findRun(n node, covers func(ID) bool, known map[ID]Run) (most Run) {
+	if n.kind == concatKind {
+		return s.Run(ID(n.a), covers, known)
+	}
+	for i := n.a; i < n.a+n.b; i++ {
+		if r := s.Run(s.lists[i], covers, known); r.Times > most.Times {
+			most = r
 		}
 	}
-	return part, times, false
+	most.Alone = false
+	return most
 }
