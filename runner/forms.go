@@ -9,6 +9,7 @@ import (
 
 	"runner/chattemplate"
 	"runner/grammar"
+	"runner/grammar/regex"
 	"runner/reasoning"
 )
 
@@ -117,8 +118,13 @@ func newCheck(form grammar.Source) (*check, error) {
 			return nil, &RequestError{Field: "Form", Err: err, Advice: "correct the schema"}
 		}
 	case form.Pattern() != "":
-		// A pattern that regexp reads otherwise is checked by nothing.
-		c.pattern, _ = regexp.Compile("^(?:" + form.Pattern() + ")$")
+		r, err := regex.Parse(form.Pattern())
+		if err != nil {
+			return nil, &RequestError{Field: "Form", Err: err, Advice: hint(err)}
+		}
+		if c.pattern, err = regexp.Compile("^(?:" + r.RE2() + ")$"); err != nil {
+			return nil, &RequestError{Field: "Form", Err: err, Advice: "simplify the pattern"}
+		}
 	case form.IsJSON():
 		c.validator, err = grammar.NewValidator([]byte(`{"type":"object"}`))
 	case c.list == nil:
@@ -160,6 +166,9 @@ func (t *turn) verify(finish reasoning.FinishReason) {
 
 // CodeFormViolated warns that an answer came that breaks its form although it was held to it.
 const CodeFormViolated = "form_violated"
+
+// CodeStrictIgnored warns that strict tools are not held to their parameters by this model's format.
+const CodeStrictIgnored = "strict_ignored"
 
 // Violations returns how many answers broke their form although they were held to it. Any is a mistake of the program.
 func (r *Runner) Violations() int64 { return r.violations.Load() }

@@ -282,16 +282,110 @@ func TestStrategyTool(t *testing.T) {
 	}
 }
 
-func TestFallbackFromJSONIsAnEvent(t *testing.T) {
-	f := start(t, fake.Config{Vocab: fake.Think(), ChatTemplate: strings.ReplaceAll(fake.ThinkTemplate, "think", "thank")}, Config{})
-	if f.Format().Family != chattemplate.Plain {
-		t.Skip("the template is recognised as one with tags")
+// TestMarkersInAnAnswerAreText has models write the markers of reasoning and of calls inside an answer that is held to a form.
+func TestMarkersInAnAnswerAreText(t *testing.T) {
+	schema := `{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`
+	chatml := "q<|im_end|>\n<|im_start|>assistant\n"
+	for name, c := range map[string]struct {
+		cfg  fake.Config
+		text string
+		ask  func(*Request)
+	}{
+		"harmony":       {fake.Config{}, "<<REASONING>>a<</REASONING>>b", func(r *Request) { r.Visibility = reasoning.VisibilityFull }},
+		"think":         {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "a< think>b<</REASONING>>", func(*Request) {}},
+		"think, effort": {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "<<REASONING>>", func(r *Request) { r.Effort = chattemplate.EffortNone }},
+		"markers": {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "<<REASONING>>a<</REASONING>>b",
+			func(r *Request) { r.Strategy = reasoning.StrategyMarkers; r.Visibility = reasoning.VisibilityFull }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := `{"name": "` + c.text + `"}`
+			say, after := finalTag+answer+"<|return|>", ask("q")
+			if c.cfg.Vocab != nil {
+				say, after = answer+"<|im_end|>", chatml
+			}
+			if name == "think, effort" || name == "markers" {
+				after += "<think>\n\n</think>\n\n"
+			}
+			f := start(t, c.cfg, Config{}, fake.Reply{After: after, Say: say})
+			req := user("q")
+			req.Form, req.MaxTokens = grammar.JSONSchema([]byte(schema)), 300
+			c.ask(&req)
+			g := f.must(t, req)
+			g.want(t, reasoning.Answer, answer)
+			if f.Violations() != 0 || len(g.calls) > 0 {
+				t.Errorf("%+v, calls %v, warnings %v", g.result, g.calls, g.codes)
+			}
+		})
 	}
+}
+
+// TestReasoningEndsBeforeTheForm has tokens at hand that end the reasoning's marker and begin the answer.
+func TestReasoningEndsBeforeTheForm(t *testing.T) {
+	f := start(t, fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, Config{},
+		fake.Reply{After: "q<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", Say: "<<REASONING>>so<</REASONING>>\n" + `{"name":"x","age":3}<|im_end|>`})
 	req := user("q")
-	req.Visibility = reasoning.VisibilityFull
+	req.Form, req.Strategy, req.Visibility, req.MaxTokens = grammar.JSONSchema([]byte(person)), reasoning.StrategyMarkers, reasoning.VisibilityFull, 300
 	g := f.must(t, req)
-	if g.info.Strategy != reasoning.StrategyJSON {
-		t.Errorf("auto chose %s", g.info.Strategy)
+	g.want(t, reasoning.Reasoning, "so")
+	obeys(t, person, g.text[reasoning.Answer])
+	s := &steering{vocab: f.model.Vocab(), format: f.Format(), closing: "<</REASONING>>", at: placeReasoning, tail: []byte("so<</REASONING")}
+	for tok := range backend.Token(s.vocab.Len()) {
+		p := s.vocab.Piece(tok)
+		if want := strings.HasPrefix(p, ">>") && strings.Trim(p[2:], "\n") != ""; s.spans(tok) != want {
+			t.Errorf("%q: spans %v", p, s.spans(tok))
+		}
+	}
+}
+
+func TestStrategyToolWithAForm(t *testing.T) {
+	f := start(t, fake.Config{}, Config{},
+		fake.Reply{After: ask("q"), Say: `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>not {"reasoning"`},
+		fake.Reply{Prompt: "functions.report_reasoning to=assistant", After: "{}<|end|>" + again, Say: finalTag + "Bob<|return|>"})
+	for _, budget := range []int{0, 4} {
+		req := user("q")
+		req.Form, req.Strategy, req.Visibility = grammar.JSONSchema([]byte(person)), reasoning.StrategyTool, reasoning.VisibilityFull
+		req.MaxTokens, req.Budget = 1500, budget
+		g := f.must(t, req)
+		if slices.Contains(g.codes, reasoning.CodeMalformedObject) || slices.Contains(g.codes, reasoning.CodeUnknownMember) {
+			t.Errorf("the report broke its form: %v", g.codes)
+		}
+		if g.result.Finish == reasoning.FinishStop {
+			obeys(t, person, g.text[reasoning.Answer])
+		}
+		if budget > 0 && (g.result.Detail != reasoning.DetailReasoningBudget || g.result.Finish != reasoning.FinishStop) {
+			t.Errorf("%+v", g.result)
+		}
+	}
+	think := start(t, fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, Config{})
+	req := user("q")
+	req.Form, req.Strategy = grammar.JSONSchema([]byte(person)), reasoning.StrategyTool
+	var re *RequestError
+	if g := collect(t.Context(), think.Runner, req); !errors.As(g.err, &re) || re.Field != "Strategy" {
+		t.Errorf("err = %v", g.err)
+	}
+}
+
+func TestFallbackFromJSONIsAnEvent(t *testing.T) {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: finalTag + `<<REASONING>>two<</REASONING>>4<|return|>`})
+	req := user("q")
+	req.Strategy, req.Visibility, req.MaxTokens = reasoning.StrategyJSON, reasoning.VisibilityFull, 60
+	// The form keeps a model from this, so the fallback is looked at where the output is taken apart.
+	turn, err := f.newTurn(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := fake.Encode(f.model.Vocab(), "<<REASONING>>two<</REASONING>>4")
+	for _, tok := range tokens {
+		turn.output.push(tok, nil)
+	}
+	turn.output.finish()
+	events, _, _ := turn.out.next(nil)
+	switched := false
+	for _, e := range events {
+		switched = switched || e.Kind == reasoning.StrategySwitched && e.Info.Strategy == reasoning.StrategyMarkers && e.Info.Model != ""
+	}
+	if !switched || turn.strategy != reasoning.StrategyMarkers {
+		t.Errorf("no switch among %d events", len(events))
 	}
 }
 

@@ -49,7 +49,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	var err error
 	o.stop = reasoning.NewStopFilter(t.req.Stop, o.take)
 	auto := t.req.Strategy == "" || t.req.Strategy == reasoning.StrategyAuto
-	if auto && t.strategy == reasoning.StrategyNative && t.req.Visibility != reasoning.VisibilityNone &&
+	if auto && t.req.Form.IsZero() && t.strategy == reasoning.StrategyNative && t.req.Visibility != reasoning.VisibilityNone &&
 		o.format.Family == chattemplate.Harmony {
 		o.markers, o.onMarkers = true, t.markersFound
 	}
@@ -61,7 +61,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		Format: o.format, Vocab: t.r.model.Vocab(), Start: o.start(start), Emit: o.stop.Push,
 		Tools: tools, CallID: func(i int) string { return fmt.Sprintf("call_%016x%02d", random, i) },
 		Markers: o.markers, Separator: "\n\n", Logprobs: t.req.Logprobs,
-		Report: t.strategy == reasoning.StrategyTool,
+		Report: t.strategy == reasoning.StrategyTool, Formed: !t.req.Form.IsZero() && t.strategy != reasoning.StrategyJSON,
 	}
 	if t.strategy == reasoning.StrategyJSON {
 		cfg.JSON = &reasoning.JSONConfig{RawAnswer: t.req.Form.IsJSON()}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"runner/backend"
 	"runner/chattemplate"
@@ -47,6 +48,11 @@ type steering struct {
 	// tokens that it leaves out.
 	text    backend.Mask
 	outside []backend.Token
+	// closing is the marker that ends reasoning in text, where that is no token of its own; tail is the end of the reasoning so far, and
+	// spanning are the tokens that may run over the marker.
+	closing  string
+	tail     []byte
+	spanning []backend.Token
 	// breaks are the ends of the open segment, the usual one first.
 	breaks []backend.Token
 	forced []backend.Token
@@ -73,7 +79,7 @@ func (s *steering) Allows(t backend.Token) bool {
 	case steerTag:
 		return s.tag.Allows(t)
 	case steerText:
-		return s.isText(t)
+		return s.isText(t) && !s.spans(t)
 	case steerForm:
 		return s.matcher.Allows(t) || s.matcher.Done() && slices.Contains(s.breaks, t) || !s.begun && s.mayEscape(t)
 	}
@@ -112,7 +118,26 @@ func (s *steering) Fill(m backend.Mask) {
 			}
 		}
 		copy(m, s.text)
+		for _, t := range s.spanning {
+			if s.spans(t) {
+				m.Unset(t)
+			}
+		}
 	}
+}
+
+// spans reports whether t would end the reasoning and go on with text of the answer, which the form would not see.
+func (s *steering) spans(t backend.Token) bool {
+	if s.closing == "" || s.at != placeReasoning {
+		return false
+	}
+	p := s.vocab.Piece(t)
+	if strings.IndexByte(p, s.closing[len(s.closing)-1]) < 0 {
+		return false
+	}
+	text := string(s.tail) + p
+	i := strings.Index(text, s.closing)
+	return i >= 0 && strings.Trim(text[i+len(s.closing):], "\n") != ""
 }
 
 // mayEscape reports whether t may come before the form: a tag that opens reasoning, or the line break after one that closed it.
@@ -130,6 +155,10 @@ func (s *steering) isText(t backend.Token) bool {
 
 // accept moves on by a token, sampled or forced.
 func (s *steering) accept(t backend.Token) {
+	if s.at == placeReasoning && s.closing != "" {
+		s.tail = append(s.tail, s.vocab.Piece(t)...)
+		s.tail = s.tail[max(0, len(s.tail)-len(s.closing)+1):]
+	}
 	switch s.mode {
 	case steerHeader:
 		s.headers.Accept(t)
@@ -188,7 +217,7 @@ const (
 
 func (s *steering) placeOf(st *reasoning.State) place {
 	switch {
-	case st.Segment == reasoning.ToolCall || st.Call.Name != "":
+	case st.Segment == reasoning.ToolCall || st.Call.Name != "" || st.InObject && st.Recipient != "":
 		return placeCall
 	case st.InObject:
 		return placeText
@@ -210,6 +239,7 @@ func (s *steering) follow(st reasoning.State) {
 	}
 	var form *grammar.Grammar
 	s.mode, s.begun, s.tag, s.padded = steerFree, false, nil, false
+	s.tail = s.tail[:0]
 	switch to {
 	case placeHeader:
 		if s.headers != nil {
@@ -223,11 +253,15 @@ func (s *steering) follow(st reasoning.State) {
 		}
 		return
 	case placeCall:
-		form = s.calls[st.Call.Name]
+		name := st.Call.Name
+		if st.InObject {
+			name = reasoning.ReportReasoningName
+		}
+		form = s.calls[name]
 	case placeText:
 		form = s.answer
 		s.padded = from == placeReasoning && s.format.Family != chattemplate.Harmony
-		if from == placeNone || from == placeHeader {
+		if from != placeReasoning {
 			if s.tag = s.opening; s.tag != nil {
 				s.tag.Reset()
 			}
@@ -273,9 +307,17 @@ func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) 
 	}
 	s.owed = s.answer != nil || req.ToolChoice == ToolChoiceRequired || req.ToolChoice == ToolChoiceFunction
 	if r.Format().Family == chattemplate.Harmony {
-		return s, s.initHarmony(r, req)
+		if err := s.initHarmony(r, req); err != nil {
+			return nil, err
+		}
+	} else if err := s.initTags(r, t); err != nil {
+		return nil, err
 	}
-	return s, s.initTags(r, t)
+	if s.answer != nil && t.strategy == reasoning.StrategyMarkers {
+		s.closes(reasoning.MarkersFormat.Close)
+		return s, s.opens(r, reasoning.MarkersFormat.Open)
+	}
+	return s, nil
 }
 
 // initTags prepares for formats whose text is held together by tags, or by nothing.
@@ -284,21 +326,24 @@ func (s *steering) initTags(r *Runner, t *turn) error {
 		return &RequestError{Field: "ToolChoice", Err: errors.New("this model's format has no header that could hold it to a call"),
 			Advice: "use auto, or a harmony model"}
 	}
+	if s.report && s.answer != nil {
+		return &RequestError{Field: "Strategy", Err: errors.New("only harmony models can report their reasoning by a call and be held to a form"),
+			Advice: "use auto, json or markers"}
+	}
 	s.breaks = r.ends
 	for _, text := range []string{"\n", "\n\n"} {
 		if tokens, err := r.model.Tokenize(nil, text); err == nil && len(tokens) == 1 {
 			s.lines = append(s.lines, tokens[0])
 		}
 	}
-	switch {
-	case s.answer == nil:
+	if s.answer == nil || t.strategy != reasoning.StrategyNative || s.format.Family != chattemplate.ThinkTags {
 		return nil
-	case t.strategy == reasoning.StrategyMarkers:
-		return s.opens(r, reasoning.MarkersFormat.Open)
-	case t.strategy == reasoning.StrategyNative && s.format.Family == chattemplate.ThinkTags && t.conv.Effort != chattemplate.EffortNone:
-		return s.opens(r, s.format.Open)
 	}
-	return nil
+	s.closes(s.format.Close)
+	if t.conv.Effort == chattemplate.EffortNone {
+		return nil
+	}
+	return s.opens(r, s.format.Open)
 }
 
 // opens lets the model begin to reason before its answer, with a tag.
@@ -314,6 +359,20 @@ func (s *steering) opens(r *Runner, tag string) error {
 	var err error
 	s.opening, err = grammar.NewChoice(open)
 	return err
+}
+
+// closes notes the marker that ends reasoning, if it is text.
+func (s *steering) closes(tag string) {
+	if _, ok := s.vocab.Special(tag); ok {
+		return
+	}
+	s.closing = tag
+	last := tag[len(tag)-1]
+	for t := range backend.Token(s.vocab.Len()) {
+		if p := s.vocab.Piece(t); strings.IndexByte(p[:max(0, len(p)-1)], last) >= 0 && s.isText(t) {
+			s.spanning = append(s.spanning, t)
+		}
+	}
 }
 
 // hint is the advice of an error, if it has one.

@@ -114,6 +114,9 @@ func (t *turn) holdToForms() error {
 	if t.steer, err = t.r.newSteering(t.ctx, t, form); err != nil {
 		return err
 	}
+	if t.req.ToolChoice == ToolChoiceNone && t.r.Format().Family != chattemplate.Harmony {
+		t.conv.Tools, t.req.Tools = nil, nil // what is not shown is not called
+	}
 	t.check, err = newCheck(t.req.Form)
 	return err
 }
@@ -162,6 +165,9 @@ func (t *turn) begin() {
 		return
 	}
 	t.output.send(reasoning.Event{Kind: reasoning.Started, Info: t.infoNow()})
+	if len(t.steer.calls) > 0 && t.r.Format().Family != chattemplate.Harmony {
+		t.output.warn(CodeStrictIgnored, "this model's format has no place where a call could be held to its parameters")
+	}
 	t.r.sched.add(t.lane, false)
 }
 
@@ -209,6 +215,9 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 	if !t.req.Logprobs {
 		for forced := t.steer.next(); len(forced) > 0; forced = t.steer.next() {
 			for _, tok := range forced {
+				if !t.steer.Allows(tok) {
+					return // closing the reasoning has led elsewhere
+				}
 				t.count(t.output.segment())
 				if t.take(l, tok, nil) {
 					return
