@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -52,6 +53,9 @@ func (a *app) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (f
 		}
 		form = grammar.AnyObject()
 	case "--regex":
+		if o.regex == "" {
+			return form, &usageError{what: "--regex is empty", hint: "give the pattern that the whole answer has to match"}
+		}
 		form = grammar.Regex(o.regex)
 	case "--grammar":
 		text, err := a.readFile(flag, o.grammar)
@@ -70,8 +74,11 @@ func (a *app) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (f
 
 // readSchema reads a schema that was given as a file, - for standard input, or as JSON.
 func (a *app) readSchema(value string) (string, error) {
-	if text := strings.TrimSpace(value); strings.HasPrefix(text, "{") || text == "true" || text == "false" {
+	if text := strings.TrimSpace(value); strings.HasPrefix(text, "{") || json.Valid([]byte(text)) {
 		return text, nil
+	}
+	if value == "" {
+		return "", &usageError{what: "the schema is empty", hint: "give a file, or the schema itself"}
 	}
 	return a.readFile("--schema", value)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 
@@ -43,7 +44,7 @@ func parseTools(data []byte) (tools []chattemplate.Tool, skipped []string, err e
 			toolDefinition
 		}
 		if err := json.Unmarshal(item, &wrapper); err != nil {
-			return nil, nil, fmt.Errorf("entry %d is not a function: %w", i+1, err)
+			return nil, nil, fmt.Errorf("entry %d is not a function: %s", i+1, jsonProblem(err))
 		}
 		if wrapper.Type != "" && wrapper.Type != "function" {
 			skipped = append(skipped, wrapper.Type)
@@ -99,4 +100,16 @@ func (a *app) readTools(path string) ([]chattemplate.Tool, error) {
 		a.complain(fmt.Sprintf("warning: --tools %s: a tool of type %q was skipped; only functions can be called", path, clip(kind)))
 	}
 	return tools, nil
+}
+
+// jsonProblem says what is wrong with JSON that does not fit, without the names of Go's types.
+func jsonProblem(err error) string {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return fmt.Sprintf("a %s stands at %q", wrong.Value, wrong.Field)
+	case errors.As(err, &wrong):
+		return "it is a " + wrong.Value
+	}
+	return err.Error()
 }
