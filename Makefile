@@ -4,8 +4,13 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 GO      ?= go
-CC      ?= cc
-CXX     ?= c++
+# The compilers are Go's, unless the environment names others; make has names of its own for both.
+ifeq ($(origin CC),default)
+CC      := $(or $(shell $(GO) env CC 2>/dev/null),gcc)
+endif
+ifeq ($(origin CXX),default)
+CXX     := $(or $(shell $(GO) env CXX 2>/dev/null),g++)
+endif
 TOOLS   := $(CURDIR)/.cache/tools
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
@@ -39,7 +44,7 @@ help: ## list the targets
 toolchain:
 	@command -v $(GO) >/dev/null || { echo "runner: Go 1.26 or newer is needed and '$(GO)' is not on the PATH" >&2; exit 1; }
 	@for c in $(firstword $(CC)) $(firstword $(CXX)); do command -v $$c >/dev/null || \
-	  { echo "runner: a C and C++ compiler is needed and '$$c' is not on the PATH; install gcc and g++, or clang" >&2; exit 1; }; done
+	  { echo "runner: a C and C++ compiler is needed and '$$c' is not on the PATH; install gcc and g++, or name others in CC and CXX" >&2; exit 1; }; done
 
 .PHONY: build
 build: toolchain ## build bin/runner
