@@ -95,7 +95,7 @@ func (a *arena) isOpaque(id expr.ID) bool {
 	if !ok {
 		opaque = true
 		for b := 0x20; b < 0x100 && opaque; b++ {
-			opaque = b == '"' || b == '\\' || a.set.Derive(id, byte(b)) == expr.Empty
+			opaque = !isPlain(byte(b)) || a.set.Derive(id, byte(b)) == expr.Empty
 		}
 		a.opaque[id] = opaque
 	}
@@ -166,7 +166,7 @@ func (a *arena) findCover(x expr.ID) cover {
 		}
 	}
 	for b := byte(0x20); b < 0x80; b++ {
-		if b != '"' && b != '\\' {
+		if isPlain(b) {
 			note(a.set.Derive(x, b))
 		}
 	}

@@ -25,7 +25,7 @@ type Vocabulary struct {
 
 // slice is a part of the vocabulary with a trie of its own.
 //
-// Plain text is what stands for itself in a JSON string: characters but the quote, the backslash and the controls.
+// Plain text is what stands for itself in a JSON string: characters but the quote, the backslash and the controls, DEL included.
 // Most tokens are plain, and inside a string all of them are allowed at once, whatever they say, as long as the string
 // may still be longer than they are. So they are kept apart, by length.
 type slice struct {
@@ -98,12 +98,15 @@ func isText(v *backend.Vocab, t backend.Token) bool {
 
 const maxDepth = 1024
 
+// isPlain reports whether a byte can be part of plain text. Forms differ on whether DEL may stand for itself, so it is left out.
+func isPlain(c byte) bool { return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F }
+
 func sliceOf(p string) int {
 	if !utf8.ValidString(p) {
 		return rest
 	}
 	for i := range len(p) {
-		if c := p[i]; c < 0x20 || c == '"' || c == '\\' {
+		if !isPlain(p[i]) {
 			return rest
 		}
 	}
