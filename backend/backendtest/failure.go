@@ -252,5 +252,6 @@ func testCanceledInFlight(h *harness) {
 	case stopped > whole*3/4:
 		h.Error("no cancelled step stopped early")
 	}
-	h.same(h.feed(s, p[len(s.Tokens()):], 0), want, "the prompt after cancelled steps")
+	back(shared) // the last step may have come to its end
+	h.same(h.feed(s, p[shared:], 0), want, "the prompt after cancelled steps")
 }
