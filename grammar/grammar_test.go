@@ -94,10 +94,12 @@ func TestAmbiguityStaysCheap(t *testing.T) {
 		src        Source
 		step, rest string
 	}{
-		"schema": {JSONSchema([]byte(pair)), `{"left":`, `"x"`},
-		"arrays": {JSONSchema([]byte(`{"anyOf":[{"type":"array","items":{"$ref":"#"},"maxItems":3},{"type":"array","items":{"$ref":"#"},"minItems":5},{"type":"string"}]}`)), "[", `"x"`},
-		"gbnf":   {GBNF(`root ::= "a" root "b" | "a" root "c" | "x"`), "a", "x"},
-		"ladder": {GBNF("root ::= r0\n" + ladder.String() + "r60 ::= [0-9]+"), "(", ""},
+		"schema":    {JSONSchema([]byte(pair)), `{"left":`, `"x"`},
+		"arrays":    {JSONSchema([]byte(`{"anyOf":[{"type":"array","items":{"$ref":"#"},"maxItems":3},{"type":"array","items":{"$ref":"#"},"minItems":5},{"type":"string"}]}`)), "[", `"x"`},
+		"gbnf":      {GBNF(`root ::= "a" root "b" | "a" root "c" | "x"`), "a", "x"},
+		"growing":   {GBNF(`root ::= "b" | "b" root{1,3}`), "b", "b"},
+		"optionals": {GBNF("root ::= " + strings.Repeat(`"a"? `, 150)), "a", "a"},
+		"ladder":    {GBNF("root ::= r0\n" + ladder.String() + "r60 ::= [0-9]+"), "(", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := compile(t, v, c.src).Matcher()

@@ -66,7 +66,12 @@ func (s *Set) deriveNew(a ID, b byte) ID {
 	if a <= Epsilon {
 		return Empty
 	}
+	// Within one call a node may be reached on many ways.
+	if n := &s.nodes[a]; n.lastD != unset && n.lastB == b {
+		return n.lastD
+	}
 	d := s.derivative(a, b)
+	s.nodes[a].lastB, s.nodes[a].lastD = b, d
 	if s.row[a] == 0 {
 		if s.nodes[a].asked++; s.nodes[a].asked < rowAfter {
 			return d

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"slices"
 )
 
@@ -27,18 +28,20 @@ type Rule struct {
 type kind uint8
 
 const (
-	emptyKind   kind = iota
-	epsilonKind      // the empty text
-	byteKind         // a: index of the byte set
-	concatKind       // a, then b; a is no concatenation
-	unionKind        // lists[a:a+b], ascending
-	repeatKind       // a, lo to hi times; hi < 0 is no bound
-	wordsKind        // words[a][lo:hi], of whose bytes b are consumed
-	ruleKind         // rules[a]
-	dfaKind          // automata[a] from state b
-	countedKind      // automata[a] from state b with lo to hi characters to come
-	andKind          // lists[a:a+b], ascending
-	notKind          // all texts but those of a
+	emptyKind    kind = iota
+	epsilonKind       // the empty text
+	byteKind          // a: index of the byte set
+	concatKind        // a, then b; a is no concatenation
+	unionKind         // lists[a:a+b], ascending
+	repeatKind        // a, lo to hi times; hi < 0 is no bound
+	wordsKind         // words[a][lo:hi], of whose bytes b are consumed
+	ruleKind          // rules[a]
+	dfaKind           // automata[a] from state b
+	countedKind       // automata[a] from state b with lo to hi characters to come
+	andKind           // lists[a:a+b], ascending
+	notKind           // all texts but those of a
+	unplacedKind      // a, then b, where a is a concatenation or a union; clamped is the concatenation
+	unmergedKind      // lists[a:a+b]: a union before alternatives were merged; clamped is the union
 )
 
 // node is an expression.
@@ -46,9 +49,12 @@ type node struct {
 	kind     kind
 	nullable truth
 	asked    uint8 // how often derivatives were asked for, until they are kept
+	calls    bool  // a rule is part of it
 	a, b     int32
 	lo, hi   int32
 	clamped  ID // 0 until it is asked for
+	lastB    byte
+	lastD    ID
 }
 
 type truth uint8
@@ -118,7 +124,7 @@ func (s *Set) Len() int { return len(s.nodes) }
 
 // Bytes returns about how much memory the set takes, in bytes.
 func (s *Set) Bytes() int {
-	return len(s.nodes)*(28+4) + len(s.table)*4 + len(s.lists)*4 + cap(s.rows)*4 + len(s.sets)*40
+	return len(s.nodes)*(32+4) + len(s.table)*4 + len(s.lists)*4 + cap(s.rows)*4 + len(s.sets)*40
 }
 
 // intern returns the id of a node, which is new if no equal one exists. list is the content of a union or an And.
@@ -136,6 +142,7 @@ func (s *Set) intern(n node, list []ID) ID {
 				s.lists = append(s.lists, list...)
 			}
 			id = ID(len(s.nodes))
+			n.lastD, n.calls = unset, s.callsRule(&n, list)
 			s.nodes = append(s.nodes, n)
 			s.row = append(s.row, 0)
 			s.table[i] = id
@@ -146,6 +153,21 @@ func (s *Set) intern(n node, list []ID) ID {
 			return id
 		}
 	}
+}
+
+// callsRule reports whether a rule is a part of n.
+func (s *Set) callsRule(n *node, list []ID) bool {
+	switch n.kind {
+	case ruleKind:
+		return true
+	case concatKind:
+		return s.nodes[n.a].calls || s.nodes[n.b].calls
+	case repeatKind:
+		return s.nodes[n.a].calls
+	case unionKind:
+		return slices.ContainsFunc(list, func(id ID) bool { return s.nodes[id].calls })
+	}
+	return false
 }
 
 func (s *Set) same(m, n *node, list []ID) bool {
@@ -187,7 +209,7 @@ func (s *Set) grow() {
 		}
 		n := &s.nodes[id]
 		var list []ID
-		if n.kind == unionKind || n.kind == andKind {
+		if n.kind == unionKind || n.kind == andKind || n.kind == unmergedKind {
 			list = s.list(n)
 		}
 		i := s.hash(n, list) & mask
@@ -294,10 +316,26 @@ func (s *Set) concat(a, b ID) ID {
 	case b == Epsilon:
 		return a
 	}
-	if n := s.nodes[a]; n.kind == concatKind {
-		return s.concat(ID(n.a), s.concat(ID(n.b), b))
+	n := s.nodes[a]
+	if n.kind != concatKind && (n.kind != unionKind || !n.calls) {
+		return s.intern(node{kind: concatKind, a: int32(a), b: int32(b)}, nil)
 	}
-	return s.intern(node{kind: concatKind, a: int32(a), b: int32(b)}, nil)
+	raw := s.intern(node{kind: unplacedKind, a: int32(a), b: int32(b)}, nil)
+	id := s.nodes[raw].clamped
+	if id != 0 {
+		return id
+	}
+	if n.kind == concatKind {
+		id = s.concat(ID(n.a), s.concat(ID(n.b), b))
+	} else {
+		base := len(s.work)
+		for i := n.a; i < n.a+n.b; i++ {
+			s.pushUnion(s.concat(s.lists[i], b))
+		}
+		id = s.popUnion(base)
+	}
+	s.nodes[raw].clamped = id
+	return id
 }
 
 // Union returns the expression of any one of the parts.
@@ -321,9 +359,27 @@ func (s *Set) pushUnion(id ID) {
 	s.work = append(s.work, id)
 }
 
-// popUnion makes a union of what lies on the stack from base on.
+// popUnion makes a union of what lies on the stack from base on. Alternatives that begin with the same expression are
+// merged, x·y | x·z into x·(y|z), so that a union is a set of stacks that share their tops (Tomita's graph-structured
+// stack): without it an ambiguous grammar would have exponentially many.
 func (s *Set) popUnion(base int) ID {
 	list := normal(s.work[base:])
+	if len(list) > 1 && s.sharesHead(list) {
+		slices.Sort(list)
+		raw := s.intern(node{kind: unmergedKind}, list)
+		if m := s.nodes[raw].clamped; m != 0 {
+			s.work = s.work[:base]
+			return m
+		}
+		merged := s.mergeHeads(base, len(list))
+		s.work = s.work[:base]
+		id := merged[0]
+		if len(merged) > 1 {
+			id = s.intern(node{kind: unionKind}, merged)
+		}
+		s.nodes[raw].clamped = id
+		return id
+	}
 	s.work = s.work[:base]
 	switch len(list) {
 	case 0:
@@ -332,6 +388,77 @@ func (s *Set) popUnion(base int) ID {
 		return list[0]
 	}
 	return s.intern(node{kind: unionKind}, list)
+}
+
+// split returns the first part of a concatenation and the rest.
+func (s *Set) split(id ID) (head, tail ID) {
+	if n := &s.nodes[id]; n.kind == concatKind {
+		return ID(n.a), ID(n.b)
+	}
+	return id, Epsilon
+}
+
+// sharesHead reports whether two of list begin with the same expression.
+func (s *Set) sharesHead(list []ID) bool {
+	if len(list) <= 8 {
+		for i, a := range list {
+			h, _ := s.split(a)
+			for _, b := range list[:i] {
+				if g, _ := s.split(b); g == h {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	s.sortByHead(list)
+	shared := false
+	for i := 1; i < len(list); i++ {
+		g, _ := s.split(list[i-1])
+		h, _ := s.split(list[i])
+		shared = shared || g == h
+	}
+	if !shared {
+		slices.Sort(list)
+	}
+	return shared
+}
+
+func (s *Set) sortByHead(list []ID) {
+	slices.SortFunc(list, func(a, b ID) int {
+		g, _ := s.split(a)
+		h, _ := s.split(b)
+		return cmp.Compare(g, h)
+	})
+}
+
+// mergeHeads merges those of the n alternatives from base on that begin with the same expression.
+func (s *Set) mergeHeads(base, n int) []ID {
+	s.work = s.work[:base+n]
+	s.sortByHead(s.work[base:])
+	out := base
+	for i := base; i < base+n; {
+		head, tail := s.split(s.work[i])
+		id, rest := s.work[i], len(s.work)
+		for i++; i < base+n; i++ {
+			h, t := s.split(s.work[i])
+			if h != head {
+				break
+			}
+			if len(s.work) == rest {
+				s.pushUnion(tail)
+			}
+			s.pushUnion(t)
+		}
+		if len(s.work) > rest {
+			id = s.concat(head, s.popUnion(rest))
+		}
+		s.work[out] = id
+		out++
+	}
+	s.work = s.work[:out]
+	slices.Sort(s.work[base:])
+	return s.work[base:]
 }
 
 // normal sorts a list in place and drops repetitions.

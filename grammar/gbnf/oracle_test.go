@@ -461,7 +461,7 @@ func TestOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 11))
 	var tally struct{ grammars, noClass, leftRecursive, endless, matches, failures, finished, unfinished int }
 	rounds := 1500
-	const longest = 16 // bytes of a text
+	const longest = 64 // bytes of a text
 	if testing.Short() {
 		rounds = 300
 	}
