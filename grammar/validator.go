@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
@@ -175,6 +176,15 @@ func (v *Validator) Validate(text []byte) (err error) {
 		return fmt.Errorf("the value at %q breaks %q", "#"+bad.InstanceLocation, strings.TrimPrefix(bad.KeywordLocation, "/"))
 	}
 	return err
+}
+
+// NewPatternCheck returns a pattern, as package grammar/regex reads it, in Go's regexp: a second program that matches whole texts.
+func NewPatternCheck(pattern string) (*regexp.Regexp, error) {
+	r, err := regex.Parse(pattern)
+	if err != nil {
+		return nil, err
+	}
+	return regexp.Compile("^(?:" + r.RE2() + ")$")
 }
 
 // checkNumbers reads a JSON text and refuses numbers whose exact value would be huge.

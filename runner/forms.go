@@ -9,7 +9,6 @@ import (
 
 	"runner/chattemplate"
 	"runner/grammar"
-	"runner/grammar/regex"
 	"runner/reasoning"
 )
 
@@ -118,12 +117,8 @@ func newCheck(form grammar.Source) (*check, error) {
 			return nil, &RequestError{Field: "Form", Err: err, Advice: "correct the schema"}
 		}
 	case form.Pattern() != "":
-		r, err := regex.Parse(form.Pattern())
-		if err != nil {
+		if c.pattern, err = grammar.NewPatternCheck(form.Pattern()); err != nil {
 			return nil, &RequestError{Field: "Form", Err: err, Advice: hint(err)}
-		}
-		if c.pattern, err = regexp.Compile("^(?:" + r.RE2() + ")$"); err != nil {
-			return nil, &RequestError{Field: "Form", Err: err, Advice: "simplify the pattern"}
 		}
 	case form.IsJSON():
 		c.validator, err = grammar.NewValidator([]byte(`{"type":"object"}`))
