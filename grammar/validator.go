@@ -26,6 +26,9 @@ const maxExponent = 4096
 // errRemote is why a schema with a reference outside of itself is refused.
 var errRemote = errors.New("references to other documents are not followed")
 
+// errExponent is why a schema or a text with a number whose exact value would be huge is refused.
+var errExponent = errors.New("a number's exponent is too large")
+
 // NewValidator prepares a schema. Its patterns are read as package grammar/regex reads them. Without $schema it is draft 2020-12, or else whichever of drafts 7 and 4 it is well-formed in.
 // Nothing is ever loaded from elsewhere.
 func NewValidator(schema []byte) (*Validator, error) {
@@ -147,11 +150,13 @@ func compileSchema(schema []byte, draft *jsonschema.Draft) (s *jsonschema.Schema
 	return c.Compile(url)
 }
 
-// Validate reports how a JSON text breaks the schema: nil if it does not. The error names places in the text and the
-// schema, no values.
+// Validate reports how a JSON text breaks the schema: nil if it does not. The error names the place in the schema and holds
+// nothing of the text, not even a key or the place of a value, which is made of keys: it may be logged.
 func (v *Validator) Validate(text []byte) (err error) {
-	if err := checkNumbers(text); err != nil {
+	if err := checkNumbers(text); errors.Is(err, errExponent) {
 		return err
+	} else if err != nil {
+		return errors.New("it is not JSON")
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -173,9 +178,12 @@ func (v *Validator) Validate(text []byte) (err error) {
 		for len(bad.Causes) > 0 {
 			bad = bad.Causes[0]
 		}
-		return fmt.Errorf("the value at %q breaks %q", "#"+bad.InstanceLocation, strings.TrimPrefix(bad.KeywordLocation, "/"))
+		return fmt.Errorf("it breaks %q of the schema", "#"+bad.KeywordLocation)
 	}
-	return err
+	if err != nil {
+		return errors.New("the validator failed")
+	}
+	return nil
 }
 
 // NewPatternCheck returns a pattern, as package grammar/regex reads it, in Go's regexp: a second program that matches whole texts.
@@ -206,7 +214,7 @@ func checkNumbers(text []byte) error {
 		if i := strings.IndexAny(string(n), "eE"); i >= 0 {
 			exponent := strings.TrimLeft(string(n)[i+1:], "+-0")
 			if len(exponent) > 4 || len(exponent) == 4 && exponent > fmt.Sprint(maxExponent) {
-				return errors.New("a number's exponent is too large")
+				return errExponent
 			}
 		}
 	}

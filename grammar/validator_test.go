@@ -53,14 +53,23 @@ func TestValidatorLoadsNothing(t *testing.T) {
 	}
 }
 
-func TestValidatorSaysNothingOfValues(t *testing.T) {
-	v, err := NewValidator([]byte(`{"type":"object","properties":{"name":{"type":"integer"}}}`))
+// TestValidatorSaysNothingOfTheText has texts that break a schema in every way that an error could quote.
+func TestValidatorSaysNothingOfTheText(t *testing.T) {
+	v, err := NewValidator([]byte(`{"type":"object","properties":{"name":{"type":"integer"},"odd":{"pattern":"^x"},"list":{"items":{"enum":[1]}},` +
+		`"date":{"format":"date"}},"patternProperties":{"^c[a-z]+$":{"const":1}},"additionalProperties":false,"propertyNames":{"maxLength":9}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = v.Validate([]byte(`{"name":"secret canary"}`))
-	if err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "/name") {
-		t.Errorf("err = %v", err)
+	for text, place := range map[string]string{
+		`{"name":"canary"}`: `"#/properties/name/type"`, `{"odd":"canary"}`: `"#/properties/odd/pattern"`, `{"list":["canary"]}`: "/items/enum",
+		`{"date":"canary"}`: "/format", `{"canary":2}`: "patternProperties", `{"Canary":2}`: "additionalProperties",
+		`{"canarycanary":1}`: "propertyNames", `["canary"]`: `"#/type"`, `canary`: "not JSON", `{"name":canary}`: "not JSON",
+		`{"name":1} canary`: "not JSON", `{"name":1} "canary"`: "more follows", `{"name":1e99999999}`: "exponent",
+	} {
+		err := v.Validate([]byte(text))
+		if err == nil || strings.Contains(strings.ToLower(err.Error()), "canary") || strings.Contains(err.Error(), "'c'") || !strings.Contains(err.Error(), place) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 
