@@ -147,8 +147,12 @@ func (c *check) holds() error {
 	return nil
 }
 
-// verify checks the answer of a run that came to its own end.
+// verify checks the answer of a run that came to its own end. A stop string cuts an answer as was asked, but says so where the
+// form is lost with it.
 func (t *turn) verify(finish reasoning.FinishReason) {
+	if t.result.StopString != "" && !t.req.Form.IsZero() && (t.check == nil || t.check.holds() != nil) {
+		t.output.warn(CodeFormCut, "a stop string cut the answer, which may not have the form that was asked for")
+	}
 	if t.check == nil || finish != reasoning.FinishStop || t.result.StopString != "" || !t.output.answered {
 		return
 	}
@@ -161,6 +165,9 @@ func (t *turn) verify(finish reasoning.FinishReason) {
 
 // CodeFormViolated warns that an answer came that breaks its form although it was held to it.
 const CodeFormViolated = "form_violated"
+
+// CodeFormCut warns that a stop string ended an answer before it had its form, or, for GBNF, perhaps before.
+const CodeFormCut = "form_cut"
 
 // CodeStrictIgnored warns that strict tools are not held to their parameters by this model's format.
 const CodeStrictIgnored = "strict_ignored"

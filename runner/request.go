@@ -43,7 +43,8 @@ type Request struct {
 	// ResponseFormat tells the model about the form of the answer, where its format has a place for that. Nil tells harmony
 	// models about Form, if it is a schema.
 	ResponseFormat *chattemplate.ResponseFormat
-	// Form is what the answer's text has to obey; the zero value is anything. Only a run that ends by its limits gives less.
+	// Form is what the answer's text has to obey; the zero value is anything. Only a run that ends by its limits gives less, and
+	// one that ends at a stop string, which the warning CodeFormCut tells.
 	Form grammar.Source
 
 	// Visibility says how much reasoning the events carry; the zero value is none.
