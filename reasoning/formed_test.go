@@ -3,6 +3,7 @@ package reasoning
 import (
 	"testing"
 
+	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
 )
@@ -35,6 +36,43 @@ func TestFormedAnswerHoldsNoMarkers(t *testing.T) {
 			if err := s.Finish(); err != nil || answer != text {
 				t.Errorf("%q became %q: %v", text, answer, err)
 			}
+		}
+	}
+}
+
+// TestBeginMakesNewlinesTheAnswersOwn has an answer begin with what is beside a marker otherwise.
+func TestBeginMakesNewlinesTheAnswersOwn(t *testing.T) {
+	v := fake.Think()
+	for _, c := range []struct {
+		formed, begin bool
+		want          string
+	}{{true, true, "\n\r\nx<think>\n"}, {true, false, "x<think>\n"}, {false, true, "x<think>\n"}} {
+		answer := ""
+		s, err := NewSplitter(SplitterConfig{
+			Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>", Close: "</think>"},
+			Vocab:  v, Start: chattemplate.StartReasoning, Formed: c.formed,
+			Emit: func(e Event) {
+				if e.Kind == SegmentDelta && e.Segment == Answer {
+					answer += e.Text
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		push := func(text string) {
+			for i := range len(text) {
+				_ = s.Push(backend.Token(text[i]))
+			}
+		}
+		s.Begin() // in the reasoning it means nothing
+		push("\nhm\n</think>\n\n")
+		if c.begin {
+			s.Begin()
+		}
+		push("\n\r\nx<think>\n")
+		if err := s.Finish(); err != nil || answer != c.want {
+			t.Errorf("%+v: answer %q, %v", c, answer, err)
 		}
 	}
 }

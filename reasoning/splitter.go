@@ -34,7 +34,8 @@ type SplitterConfig struct {
 	JSON *JSONConfig
 	// Report makes calls of ReportReasoningName reasoning (strategy tool). It needs no entry in Tools.
 	Report bool
-	// Formed says that the answer is held to a form: once it has begun, a marker in it is text, and it holds no calls.
+	// Formed says that the answer is held to a form: once it has begun, a marker in it is text, and it holds no calls. With its first
+	// text it begins, or before, with Begin.
 	Formed bool
 	// Separator is put before the text of every later segment of a kind that had one already in this turn, so that
 	// concatenated texts do not run into each other. It counts as the segment's text.
@@ -188,6 +189,14 @@ func (s *Splitter) pushTags(t backend.Token, out *backend.Output) {
 	}
 	s.out.ledger.add(v, t, out)
 	s.tags.push(v.Piece(t), control, kind == backend.UserDefined)
+}
+
+// Begin says that the next token belongs to the answer that is held to a form: newlines and markers in its text are the answer's own
+// and not beside a marker of the format. Elsewhere, and without Formed, it does nothing.
+func (s *Splitter) Begin() {
+	if s.cfg.Formed && s.tags.mode == modeAnswer {
+		s.tags.trim, s.tags.begun = false, true
+	}
 }
 
 // Finish ends the output: it sends what was held back and closes what is open. Tokens pushed later are ignored.

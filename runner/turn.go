@@ -232,6 +232,9 @@ func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 	before := t.output.split.State()
 	l.tokens = append(l.tokens, tok)
 	t.steer.accept(tok)
+	if t.steer.at == placeText && t.steer.mode == steerForm && t.steer.begun {
+		t.output.split.Begin()
+	}
 	t.output.push(tok, out)
 	after := t.output.split.State()
 	from, to := t.steer.placeOf(&before), t.steer.placeOf(&after)

@@ -10,6 +10,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
+	"runner/chattemplate"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -104,5 +105,53 @@ func TestStopStringsCutForms(t *testing.T) {
 				t.Errorf("%+v", g.result)
 			}
 		})
+	}
+}
+
+// TestFormsKeepTheirNewlines has forms with newlines at their ends, where formats and models put some of their own.
+func TestFormsKeepTheirNewlines(t *testing.T) {
+	const after, skipped = "q<|im_end|>\n<|im_start|>assistant\n", "<think>\n\n</think>\n\n"
+	full := func(r *Request) { r.Visibility = reasoning.VisibilityFull }
+	models := map[string]struct {
+		cfg                fake.Config
+		after, before, end string
+		ask                func(*Request)
+	}{
+		"harmony":          {fake.Config{}, ask("q"), finalTag, "<|return|>", full},
+		"harmony, markers": {fake.Config{}, ask("q") + finalTag, "<<REASONING>>so<</REASONING>>", "<|return|>", func(r *Request) { full(r); r.Strategy = reasoning.StrategyMarkers }},
+		"think":            {thinkModel(), after, "<think>\nso\n</think>\n\n", "<|im_end|>", full},
+		"think, tight":     {thinkModel(), after, "<think>so</think>", "<|im_end|>", full},
+		"think, skipped":   {thinkModel(), after + skipped, "", "<|im_end|>", func(r *Request) { r.Effort = chattemplate.EffortNone }},
+		"think, markers":   {thinkModel(), after + skipped, "<<REASONING>>\nso\n<</REASONING>>", "<|im_end|>", func(r *Request) { full(r); r.Strategy = reasoning.StrategyMarkers }},
+	}
+	forms := map[string]struct {
+		form grammar.Source
+		text string
+	}{
+		"newlines before":    {grammar.Regex(`\n+x`), "\n\n\nx"},
+		"one newline before": {grammar.Choices("\nyes", "\nno"), "\nno"},
+		"return before":      {grammar.Choices("\r\nyes"), "\r\nyes"},
+		"newlines after":     {grammar.Regex(`x\n+y?`), "x\n\n"},
+		"only newlines":      {grammar.Regex(`\n{2,3}`), "\n\n\n"},
+		"no newlines":        {grammar.Regex(`x+`), "xx"},
+		"gbnf":               {grammar.GBNF("root ::= [\\n]* \"{\" [\\n]*"), "\n{\n"},
+	}
+	for name, m := range models {
+		for form, c := range forms {
+			t.Run(name+"/"+form, func(t *testing.T) {
+				f := start(t, m.cfg, Config{}, fake.Reply{After: m.after, Say: m.before + c.text + m.end})
+				req := user("q")
+				req.Form = c.form
+				m.ask(&req)
+				g := f.must(t, req)
+				// Nothing tells line breaks that the model puts after its tag from the form's: those that the form admits are the form's.
+				if !strings.HasSuffix(m.before, "\n") || !strings.HasPrefix(c.text, "\n") {
+					g.want(t, reasoning.Answer, c.text)
+				}
+				if f.Violations() != 0 || g.result.Finish != reasoning.FinishStop {
+					t.Errorf("%+v, %d violations, answer %q", g.result, f.Violations(), g.text[reasoning.Answer])
+				}
+			})
+		}
 	}
 }
