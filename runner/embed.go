@@ -1,0 +1,47 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"runner/backend"
+)
+
+// ErrNoEmbeddings: the model cannot embed.
+var ErrNoEmbeddings = errors.New("this model does not give embeddings")
+
+type tokenError struct {
+	index int
+	token Token
+	size  int
+}
+
+func (e tokenError) Error() string {
+	return fmt.Sprintf("number %d is %d, and the vocabulary has the tokens 0 to %d", e.index, e.token, e.size-1)
+}
+
+// Embed returns the pooled, L2-normalised embedding of tokens, Info().EmbeddingLength values. It takes a turn between two steps, so that
+// nobody else waits for more than one text. The errors are ErrNoEmbeddings, ErrClosed, a *RequestError, a *PromptTooLongError, the
+// context's and the backend's.
+func (r *Runner) Embed(ctx context.Context, tokens []Token) (vector []float32, err error) {
+	embedder, ok := r.model.(backend.Embedder)
+	if !ok || !r.model.Capabilities().Embeddings {
+		return nil, ErrNoEmbeddings
+	}
+	if len(tokens) == 0 {
+		return nil, &RequestError{Field: "Tokens", Err: errors.New("there are none"), Advice: "give some text"}
+	}
+	for i, t := range tokens {
+		if !r.model.Vocab().Valid(t) {
+			return nil, &RequestError{Field: "Tokens", Err: tokenError{i, t, r.model.Vocab().Len()}, Advice: "use tokens of this model"}
+		}
+	}
+	if len(tokens) > r.info.ContextSize {
+		return nil, &PromptTooLongError{Tokens: len(tokens), Context: r.info.ContextSize}
+	}
+	if doErr := r.sched.do(ctx, func() { vector, err = embedder.Embed(ctx, tokens) }); doErr != nil {
+		return nil, doErr
+	}
+	return vector, err
+}

@@ -1,0 +1,53 @@
+package runner
+
+import (
+	"context"
+
+	"runner/backend"
+)
+
+// probe is a lane that samples one token and keeps nothing.
+type probe struct {
+	done chan error
+}
+
+func (p *probe) started(*lane, int) {}
+
+func (p *probe) accept(l *lane, _ *backend.Output) {
+	l.done = true
+	// Its place stays free for the next probe, so that probing an idle model costs no more than one conversation in the cache.
+	l.seq.Close()
+	l.seq = nil
+	p.done <- nil
+}
+
+func (p *probe) full(l *lane) {
+	l.done = true
+	p.done <- nil // the model answers; it only has no room now
+}
+
+func (p *probe) failed(_ *lane, err error) { p.done <- err }
+
+// Probe steps the model by one token, to see whether it still can. It waits its turn like any request, without a place in the queue. The
+// error is nil, the backend's, ErrClosed or the context's.
+func (r *Runner) Probe(ctx context.Context) error {
+	p := &probe{done: make(chan error, 1)}
+	first := Token(0)
+	if bos := r.model.Vocab().BOS(); bos != backend.NoToken {
+		first = bos
+	}
+	l := &lane{ctx: ctx, owner: p, tokens: []Token{first}}
+	l.sampling.TopLogprobs = -1
+	var broken error
+	if err := r.sched.do(ctx, func() {
+		if broken = r.sched.broken; broken == nil {
+			r.sched.add(l, false)
+		}
+	}); err != nil {
+		return err
+	}
+	if broken != nil {
+		return broken
+	}
+	return <-p.done
+}

@@ -1,0 +1,101 @@
+package runner
+
+import (
+	"strings"
+
+	"runner/backend"
+	"runner/chattemplate"
+)
+
+// Token is the id of an entry of a model's vocabulary.
+type Token = backend.Token
+
+// Tokenize returns the tokens of a text, without a token for its beginning. With special, the names of control tokens become these
+// tokens; otherwise no text does.
+func (r *Runner) Tokenize(text string, special bool) ([]Token, error) {
+	r.using.RLock()
+	defer r.using.RUnlock()
+	if r.sched.stop.Err() != nil {
+		return nil, ErrClosed
+	}
+	if !special {
+		return r.model.Tokenize(nil, text)
+	}
+	var tokens []Token
+	var err error
+	specials := specialsOf(r.model.Vocab())
+	for plain := 0; plain <= len(text); {
+		at, token, length := len(text), backend.NoToken, 0
+		for i := plain; i < len(text); i++ {
+			if token, length = match(specials, text[i:]); length > 0 {
+				at = i
+				break
+			}
+		}
+		if at > plain {
+			if tokens, err = r.model.Tokenize(tokens, text[plain:at]); err != nil {
+				return nil, err
+			}
+		}
+		if length == 0 {
+			break
+		}
+		tokens = append(tokens, token)
+		plain = at + length
+	}
+	return tokens, nil
+}
+
+// special is a token with a name that text can spell.
+type special struct {
+	name  string
+	token Token
+}
+
+// specialsOf lists a vocabulary's special tokens by the first byte of their names.
+func specialsOf(v *backend.Vocab) *[256][]special {
+	var lists [256][]special
+	for name, t := range v.Specials {
+		if name != "" {
+			lists[name[0]] = append(lists[name[0]], special{name, t})
+		}
+	}
+	return &lists
+}
+
+// match returns the longest special token with which text begins, and its length; 0 without one.
+func match(specials *[256][]special, text string) (t Token, length int) {
+	for _, s := range specials[text[0]] {
+		if len(s.name) > length && strings.HasPrefix(text, s.name) {
+			t, length = s.token, len(s.name)
+		}
+	}
+	return t, length
+}
+
+// Detokenize returns the text of tokens, the names of control tokens included. It need not be valid UTF-8. A token that the vocabulary
+// does not have is a *RequestError.
+func (r *Runner) Detokenize(tokens []Token) (string, error) {
+	var b strings.Builder
+	v := r.model.Vocab()
+	for i, t := range tokens {
+		if !v.Valid(t) {
+			return "", &RequestError{Field: "Tokens", Err: tokenError{i, t, v.Len()}, Advice: "use tokens of this model"}
+		}
+		b.WriteString(v.Piece(t))
+	}
+	return b.String(), nil
+}
+
+// Prompt renders a request's messages as [Runner.Generate] would, for people who want to see what a model gets.
+func (r *Runner) Prompt(req Request) (chattemplate.Prompt, error) {
+	r.using.RLock()
+	defer r.using.RUnlock()
+	if r.sched.stop.Err() != nil {
+		return chattemplate.Prompt{}, ErrClosed
+	}
+	return r.template.Render(chattemplate.Conversation{
+		Messages: req.Messages, Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort,
+		Now: r.cfg.Clock(), KeepReasoning: req.KeepReasoning, Args: req.TemplateArgs,
+	})
+}

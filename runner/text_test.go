@@ -1,0 +1,102 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/backend/fake"
+)
+
+func TestTextComesBackFromItsTokens(t *testing.T) {
+	r := start(t, fake.Config{}, Config{})
+	parts := []string{"<|start|>", "<|end|>", "<|", "|>", "hello ", "ä", "\xff", "<", "<|message|>", "\n\n", ""}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		var text string
+		for range rng.IntN(6) {
+			text += parts[rng.IntN(len(parts))]
+		}
+		for _, special := range []bool{false, true} {
+			tokens, err := r.Tokenize(text, special)
+			if err != nil {
+				t.Fatal(err)
+			}
+			back, err := r.Detokenize(tokens)
+			if err != nil || back != text {
+				t.Fatalf("special %v: %q came back as %q, %v", special, text, back, err)
+			}
+			controls := 0
+			for _, tok := range tokens {
+				if r.model.Vocab().Kind(tok) == backend.Control {
+					controls++
+				}
+			}
+			want := 0
+			if special {
+				want = strings.Count(text, "<|start|>") + strings.Count(text, "<|end|>") + strings.Count(text, "<|message|>")
+			}
+			if controls != want {
+				t.Fatalf("special %v: %q has %d control tokens, want %d", special, text, controls, want)
+			}
+		}
+	}
+	var bad *RequestError
+	if _, err := r.Detokenize([]Token{-1}); !errors.As(err, &bad) {
+		t.Errorf("token -1: %v", err)
+	}
+}
+
+func TestEmbed(t *testing.T) {
+	r := start(t, fake.Config{ContextSize: 64}, Config{})
+	tokens, err := r.Tokenize("two and two", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := r.Embed(t.Context(), tokens)
+	if err != nil || len(v) != r.Info().EmbeddingLength {
+		t.Fatalf("%d values, %v", len(v), err)
+	}
+	var bad *RequestError
+	if _, err := r.Embed(t.Context(), nil); !errors.As(err, &bad) {
+		t.Errorf("no tokens: %v", err)
+	}
+	if _, err := r.Embed(t.Context(), []Token{1 << 20}); !errors.As(err, &bad) {
+		t.Errorf("a foreign token: %v", err)
+	}
+	var long *PromptTooLongError
+	if _, err := r.Embed(t.Context(), make([]Token, 65)); !errors.As(err, &long) {
+		t.Errorf("65 tokens: %v", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Embed(t.Context(), tokens); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+func TestProbeSeesABrokenModelAndKeepsTheCache(t *testing.T) {
+	r := start(t, fake.Config{Sequences: 2}, Config{}, fake.Reply{After: ask("a"), Say: think("x", "y")}, fake.Reply{After: ask("b"), Say: think("x", "y")})
+	for _, q := range []string{"a", "b"} {
+		if g := collect(t.Context(), r.Runner, user(q)); g.err != nil {
+			t.Fatal(g.err)
+		}
+	}
+	for range 5 {
+		if err := r.Probe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := r.model.OpenSequences(); n != 1 {
+		t.Errorf("%d sequences are kept after five probes, want all but one", n)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Probe(cancelled); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
