@@ -64,6 +64,8 @@ type app struct {
 	out, err *os.File
 	// inTerminal, outTerminal and errTerminal say which of them are terminals.
 	inTerminal, outTerminal, errTerminal bool
+	// inTaken says that standard input was read: it is read once.
+	inTaken bool
 }
 
 // Main runs the command line args and returns the exit code.

@@ -14,9 +14,12 @@ import (
 // maxInput bounds every text that is read from a file or from standard input, in bytes.
 const maxInput = 16 << 20
 
-// readFile reads the text of a file that a flag names; "-" is standard input.
+// readFile reads the text of a file that a flag names; "-" is standard input, once.
 func (a *app) readFile(flag, path string) (string, error) {
 	if path == "-" {
+		if a.inTaken {
+			return "", &usageError{what: strings.TrimSpace(flag + " -: standard input was read already"), hint: "give a file instead"}
+		}
 		return a.readStdin()
 	}
 	f, err := os.Open(path)
@@ -29,9 +32,10 @@ func (a *app) readFile(flag, path string) (string, error) {
 
 // readStdin reads standard input; where there is none, nothing.
 func (a *app) readStdin() (string, error) {
-	if !isOpen(a.in) {
+	if a.inTaken || !isOpen(a.in) {
 		return "", nil
 	}
+	a.inTaken = true
 	return readText("standard input", a.in)
 }
 
