@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -27,67 +29,94 @@ func (o *formOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.regex, "regex", "", "hold the answer to a regular expression, `PATTERN`")
 	f.StringVar(&o.grammar, "grammar", "", "hold the answer to a grammar in GBNF, `FILE`")
 	f.StringVar(&o.choice, "choice", "", "hold the answer to one of `A,B,C`; a backslash keeps a comma")
-	cmd.MarkFlagsMutuallyExclusive(formFlags...)
+}
+
+// flag returns the one flag that asks for a form, or "" where none does. --json=false asks for none.
+func (o *formOptions) flag(cmd *cobra.Command) (flag string, err error) {
+	for _, name := range formFlags {
+		switch {
+		case !cmd.Flags().Changed(name) || name == "json" && !o.json:
+		case flag != "":
+			return "", &usageError{what: fmt.Sprintf("%s and --%s exclude each other", flag, name), hint: "an answer has one form; give one of them"}
+		default:
+			flag = "--" + name
+		}
+	}
+	return flag, nil
 }
 
 // source reads the form that was asked for; zero where none was. It refuses what cannot be honoured before a model is loaded.
 func (a *app) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (form grammar.Source, err error) {
-	flag := ""
-	for _, name := range formFlags {
-		if cmd.Flags().Changed(name) {
-			flag = "--" + name
-		}
+	flag, err := o.flag(cmd)
+	if err != nil {
+		return form, err
 	}
+	where := flag
 	switch flag {
 	case "":
 		return form, nil
 	case "--schema":
-		text, err := a.readSchema(o.schema)
-		if err != nil {
+		if form, where, err = a.readSchema(flag, o.schema); err != nil {
 			return form, err
 		}
-		form = grammar.JSONSchema([]byte(text))
 	case "--json":
-		if !o.json {
-			return form, nil
-		}
 		form = grammar.AnyObject()
 	case "--regex":
 		if o.regex == "" {
-			return form, &usageError{what: "--regex is empty", hint: "give the pattern that the whole answer has to match"}
+			return form, empty(flag, "give the pattern that the whole answer has to match")
 		}
 		form = grammar.Regex(o.regex)
 	case "--grammar":
+		if o.grammar == "" {
+			return form, empty(flag, "give a file")
+		}
 		text, err := a.readFile(flag, o.grammar)
 		if err != nil {
 			return form, err
 		}
-		form = grammar.GBNF(text)
+		form, where = grammar.GBNF(text), flag+" "+o.grammar
 	case "--choice":
+		if o.choice == "" {
+			return form, empty(flag, "give the texts that may be answered, with commas between them")
+		}
 		form = grammar.Choices(grammar.ParseChoices(o.choice)...)
 	}
 	if err := grammar.Check(ctx, form); err != nil {
-		return form, formError(flag, err)
+		return form, formError(where, err)
 	}
 	return form, nil
 }
 
-// readSchema reads a schema that was given as a file, - for standard input, or as JSON.
-func (a *app) readSchema(value string) (string, error) {
-	if text := strings.TrimSpace(value); strings.HasPrefix(text, "{") || json.Valid([]byte(text)) {
-		return text, nil
-	}
-	if value == "" {
-		return "", &usageError{what: "the schema is empty", hint: "give a file, or the schema itself"}
-	}
-	return a.readFile("--schema", value)
+// empty is the mistake of a flag or an argument with an empty value.
+func empty(name, hint string) error {
+	return &usageError{what: name + " is empty", hint: hint}
 }
 
-// formError is what a user is told about a form that cannot be honoured.
-func formError(where string, err error) error {
-	hint := ""
-	if h, ok := err.(interface{ Hint() string }); ok {
-		hint = h.Hint()
+// theSchema is the name of a schema that stands in an argument without a flag.
+const theSchema = "the schema"
+
+// readSchema reads a schema that was given as a file, - for standard input, or as JSON. where names it for messages: by the flag that
+// gave it, empty for an argument, and by its file.
+func (a *app) readSchema(flag, value string) (form grammar.Source, where string, err error) {
+	where = cmp.Or(flag, theSchema)
+	text := strings.TrimSpace(value)
+	if text == "" {
+		return form, where, empty(where, "give a file, or the schema itself")
 	}
-	return &inputError{what: fmt.Sprintf("%s: %v", where, err), hint: hint, err: err}
+	if !strings.HasPrefix(text, "{") && !json.Valid([]byte(text)) {
+		where = strings.TrimSpace(flag + " " + value)
+		if text, err = a.readFile(flag, value); err != nil {
+			return form, where, err
+		}
+	}
+	return grammar.JSONSchema([]byte(text)), where, nil
+}
+
+// formError is what a user is told about a form that cannot be honoured. where says which form it is.
+func formError(where string, err error) error {
+	e := &inputError{what: fmt.Sprintf("%s: %v", where, err), hint: hint(err), err: err}
+	if c := (*grammar.CompileError)(nil); errors.As(err, &c) {
+		e.what = fmt.Sprintf("%s: %v", where, c.Err)
+	}
+	return e
 }

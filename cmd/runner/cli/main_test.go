@@ -39,6 +39,13 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GORACE", noRaceDelay)
 			e.Setenv("HF_HUB_CACHE", e.WorkDir+"/hub")
 			e.Setenv("HOME", e.WorkDir+"/home")
+			huge, err := os.Create(e.WorkDir + "/huge") // and sparse
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(huge.Truncate(maxInput+1), huge.Close()); err != nil {
+				return err
+			}
 			return os.WriteFile(e.WorkDir+"/binary", []byte("text\x00"), 0o644)
 		},
 	})
@@ -172,6 +179,10 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 	case has("ponder"):
 		t.segment(reasoning.Reasoning, none, "On the one hand")
 		result.Finish = reasoning.FinishLength
+	case has("form cut"):
+		t.segment(reasoning.Answer, none, `{"name":"`)
+		t.emit(reasoning.Event{Kind: reasoning.Warning, Code: runner.CodeFormCut, Text: "a stop string cut the answer"})
+		result.Detail, result.StopString = reasoning.DetailStopString, t.req.Stop[0]
 	case has("cut"):
 		t.segment(reasoning.Answer, none, "half an ans")
 		result.Finish = reasoning.FinishLength

@@ -24,25 +24,26 @@ func (a *app) rootCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(a.runCommand(), a.schemaCommand(), a.doctorCommand(), a.versionCommand(), a.completionCommand())
 	return root
 }
 
-// noArguments refuses arguments; on the root command an argument is a command that does not exist.
+// noArguments refuses arguments; where there are commands below, an argument is one that does not exist.
 func noArguments(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return nil
-	case cmd.HasParent():
+	case !cmd.HasSubCommands():
 		return &usageError{what: fmt.Sprintf("%s takes no argument %q", cmd.CommandPath(), args[0]), hint: see(cmd)}
 	}
 	hint := see(cmd)
+	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return &usageError{what: fmt.Sprintf("there is no command %q", args[0]), hint: hint}
+	_, name, _ := strings.Cut(cmd.CommandPath()+" "+args[0], " ")
+	return &usageError{what: fmt.Sprintf("there is no command %q", name), hint: hint}
 }
 
 func see(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --help" }
@@ -63,16 +64,18 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &number) && errors.Is(number.Err, strconv.ErrRange):
 		u.hint = "the number is out of range"
 	case errors.As(err, &number):
-		u.hint = numberHint(invalid.GetFlag())
+		u.hint = valueHint(invalid.GetFlag())
 	default:
 		u.hint = invalid.Unwrap().Error()
 	}
 	return u
 }
 
-// numberHint says what kind of number a flag takes.
-func numberHint(f *pflag.Flag) string {
+// valueHint says what kind of value a flag takes.
+func valueHint(f *pflag.Flag) string {
 	switch f.Value.Type() {
+	case "bool":
+		return "use true or false"
 	case "int":
 		return "use a whole number"
 	case "uint64":

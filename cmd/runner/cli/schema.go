@@ -12,7 +12,7 @@ func (a *app) schemaCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema",
 		Short: "Work with JSON Schemas for answers",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.schemaCheckCommand())
@@ -30,26 +30,31 @@ FILE is a file, - for standard input, or the schema itself. A schema that cannot
 the place that stand in the way, and the exit code is 1.`,
 		Example: `  runner schema check person.json
   runner schema check '{"type": "array", "items": {"type": "integer"}}'`,
-		Args: cobra.ExactArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return &usageError{what: "name one schema", hint: see(cmd)}
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if samples < 0 || samples > 100 {
 				return &usageError{what: fmt.Sprintf("--samples %d is out of range", samples), hint: "use 0 to 100"}
 			}
-			text, err := a.readSchema(args[0])
+			form, where, err := a.readSchema("", args[0])
 			if err != nil {
 				return err
 			}
-			form := grammar.JSONSchema([]byte(text))
 			if err := grammar.Check(cmd.Context(), form); err != nil {
-				return formError(args[0], err)
+				return formError(where, err)
 			}
 			texts, err := grammar.Samples(cmd.Context(), form, samples, seed)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(a.out, "supported")
+			out := cleaned(a.out, a.outTerminal)
+			fmt.Fprintln(out, "supported")
 			for _, text := range texts {
-				fmt.Fprintln(a.out, text)
+				fmt.Fprintln(out, text)
 			}
 			return nil
 		},
