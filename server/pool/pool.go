@@ -1,0 +1,327 @@
+// Package pool keeps the models that a server has: loaded when they are first asked for, shared by all requests, and unloaded when they
+// have been idle for long or when another needs their memory.
+//
+// It knows names, runners and time, nothing of HTTP, and opens no model itself: it is given a function that does. A model is never
+// unloaded while somebody holds it.
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"runner/runner"
+)
+
+// Errors, wrapped.
+var (
+	// ErrUnknown: there is no model of that name.
+	ErrUnknown = errors.New("there is no such model")
+	// ErrNoMemory: the models in use leave no room for another; try again later.
+	ErrNoMemory = errors.New("the models in use leave no room for another")
+	// ErrClosed: the pool was closed.
+	ErrClosed = errors.New("the models are being unloaded")
+)
+
+// Config says which models there are. Open and Models are required.
+type Config struct {
+	// Open loads a model. It is called for one model at a time.
+	Open func(ctx context.Context, name string) (*runner.Runner, error)
+	// Models lists the models, the default first.
+	Models []Entry
+	// KeepAlive is how long an idle model stays loaded; 0 means 5 minutes, negative for ever.
+	KeepAlive time.Duration
+	// Memory is the most bytes of weights that are loaded at once, by Entry.Size; 0 is no limit. One model alone may exceed it.
+	Memory int64
+	// Clock gives the time; nil means time.Now.
+	Clock func() time.Time
+	// Logger receives names, sizes and times; nil is silent.
+	Logger *slog.Logger
+}
+
+// Entry is a model that can be loaded.
+type Entry struct {
+	// Name is what requests call it.
+	Name string
+	// Size is what its weights take in bytes.
+	Size int64
+	// Pinned models are never unloaded.
+	Pinned bool
+}
+
+// Pool is a set of models. Its methods may be called by several goroutines at once.
+type Pool struct {
+	cfg Config
+	// stop ends loading.
+	stop   context.Context
+	cancel context.CancelFunc
+
+	mu     sync.Mutex
+	closed bool
+	models map[string]*model
+	// loading is held by who loads or unloads, so that memory is not promised twice.
+	loading chan struct{}
+	// freed is closed and made anew whenever a model is given back.
+	freed chan struct{}
+	timer *time.Timer
+}
+
+type model struct {
+	entry  Entry
+	runner *runner.Runner // nil while it is not loaded
+	users  int
+	used   time.Time
+}
+
+// New returns a pool in which nothing is loaded.
+func New(cfg Config) *Pool {
+	if cfg.KeepAlive == 0 {
+		cfg.KeepAlive = 5 * time.Minute
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	p := &Pool{cfg: cfg, models: map[string]*model{}, loading: make(chan struct{}, 1), freed: make(chan struct{})}
+	p.stop, p.cancel = context.WithCancel(context.Background())
+	for _, e := range cfg.Models {
+		p.models[e.Name] = &model{entry: e}
+	}
+	if cfg.KeepAlive > 0 {
+		p.timer = time.AfterFunc(cfg.KeepAlive, p.expire)
+	}
+	return p
+}
+
+// Names lists the models, the default first.
+func (p *Pool) Names() []string {
+	names := make([]string, len(p.cfg.Models))
+	for i, e := range p.cfg.Models {
+		names[i] = e.Name
+	}
+	return names
+}
+
+// Loaded returns the runner of a model that is in memory, or nil, without holding it: it may be closed at any time.
+func (p *Pool) Loaded(name string) *runner.Runner {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m := p.models[name]; m != nil {
+		return m.runner
+	}
+	return nil
+}
+
+// Use returns a model's runner, loading it where that is needed, and what gives it back; calling that twice is harmless. The errors are
+// ErrUnknown, ErrNoMemory, ErrClosed, the context's and what Open returns.
+func (p *Pool) Use(ctx context.Context, name string) (*runner.Runner, func(), error) {
+	if r, release, err := p.take(name); r != nil || err != nil {
+		return r, release, err
+	}
+	// Who comes first loads, and goes on when its caller has left, because others wait for the same model.
+	done := make(chan error, 1)
+	go func() { done <- p.load(name) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return nil, nil, err
+		}
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+	r, release, err := p.take(name)
+	if r == nil && err == nil {
+		return p.Use(ctx, name) // another model took its place again
+	}
+	return r, release, err
+}
+
+// take holds a model if it is loaded.
+func (p *Pool) take(name string) (*runner.Runner, func(), error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.models[name]
+	switch {
+	case p.closed:
+		return nil, nil, ErrClosed
+	case m == nil:
+		return nil, nil, fmt.Errorf("%q: %w", name, ErrUnknown)
+	case m.runner == nil:
+		return nil, nil, nil
+	}
+	m.users++
+	return m.runner, sync.OnceFunc(func() { p.release(m) }), nil
+}
+
+func (p *Pool) release(m *model) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.users--
+	m.used = p.cfg.Clock()
+	close(p.freed)
+	p.freed = make(chan struct{})
+}
+
+// load brings a model into memory. It waits its turn.
+func (p *Pool) load(name string) error {
+	select {
+	case p.loading <- struct{}{}:
+	case <-p.stop.Done():
+		return ErrClosed
+	}
+	defer func() { <-p.loading }()
+	p.mu.Lock()
+	m := p.models[name]
+	there, closed := m.runner != nil, p.closed
+	p.mu.Unlock()
+	switch {
+	case closed:
+		return ErrClosed
+	case there:
+		return nil
+	}
+	if err := p.makeRoom(m.entry.Size); err != nil {
+		return err
+	}
+	begin := p.cfg.Clock()
+	r, err := p.cfg.Open(p.stop, name)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return errors.Join(ErrClosed, r.Close())
+	}
+	m.runner, m.used = r, p.cfg.Clock()
+	p.cfg.Logger.Info("model loaded", "model", name, "bytes", m.entry.Size, "seconds", m.used.Sub(begin).Seconds())
+	return nil
+}
+
+// patience is how long loading waits for a model in use to become idle.
+const patience = 10 * time.Second
+
+// makeRoom unloads idle models, the one used least recently first, until size more bytes fit.
+func (p *Pool) makeRoom(size int64) error {
+	if p.cfg.Memory <= 0 {
+		return nil
+	}
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		p.mu.Lock()
+		total := int64(0)
+		var oldest *model
+		for _, m := range p.models {
+			if m.runner == nil {
+				continue
+			}
+			total += m.entry.Size
+			if m.users == 0 && !m.entry.Pinned && (oldest == nil || m.used.Before(oldest.used)) {
+				oldest = m
+			}
+		}
+		freed := p.freed
+		if total == 0 || total+size <= p.cfg.Memory {
+			p.mu.Unlock()
+			return nil
+		}
+		if oldest != nil {
+			r := oldest.runner
+			oldest.runner = nil
+			p.mu.Unlock()
+			p.unload(oldest.entry.Name, r, "another model needs the memory")
+			continue
+		}
+		p.mu.Unlock()
+		select {
+		case <-freed:
+		case <-timeout.C:
+			return ErrNoMemory
+		case <-p.stop.Done():
+			return ErrClosed
+		}
+	}
+}
+
+func (p *Pool) unload(name string, r *runner.Runner, why string) {
+	if err := r.Close(); err != nil {
+		p.cfg.Logger.Error("unloading a model failed", "model", name, "error", err)
+		return
+	}
+	p.cfg.Logger.Info("model unloaded", "model", name, "why", why)
+}
+
+// expire unloads what has been idle for too long, and comes again when the next could be.
+func (p *Pool) expire() {
+	select {
+	case p.loading <- struct{}{}:
+	case <-p.stop.Done():
+		return
+	}
+	defer func() { <-p.loading }()
+	now := p.cfg.Clock()
+	next := p.cfg.KeepAlive
+	idle := map[string]*runner.Runner{}
+	p.mu.Lock()
+	for name, m := range p.models {
+		if m.runner == nil || m.users > 0 || m.entry.Pinned {
+			continue
+		}
+		if left := p.cfg.KeepAlive - now.Sub(m.used); left > 0 {
+			next = min(next, left)
+			continue
+		}
+		idle[name] = m.runner
+		m.runner = nil
+	}
+	if !p.closed {
+		p.timer.Reset(max(next, time.Millisecond))
+	}
+	p.mu.Unlock()
+	for name, r := range idle {
+		p.unload(name, r, "idle")
+	}
+}
+
+// Close unloads everything. Requests that are under way end with [runner.ErrClosed].
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	p.closed = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.mu.Unlock()
+	p.cancel()
+	p.loading <- struct{}{} // what is being loaded sees that it is too late
+	defer func() { <-p.loading }()
+	p.mu.Lock()
+	names := make([]string, 0, len(p.models))
+	for name, m := range p.models {
+		if m.runner != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	runners := make([]*runner.Runner, len(names))
+	for i, name := range names {
+		runners[i], p.models[name].runner = p.models[name].runner, nil
+	}
+	p.mu.Unlock()
+	var errs []error
+	for _, r := range runners {
+		errs = append(errs, r.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,241 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"runner/backend/fake"
+	"runner/runner"
+)
+
+// opener opens fake models and keeps count.
+type opener struct {
+	t  *testing.T
+	mu sync.Mutex
+	// opened lists the names in order; open holds what is not closed yet.
+	opened []string
+	open   map[string]*fake.Model
+	fail   error
+	// slow delays opening.
+	slow time.Duration
+}
+
+func (o *opener) Open(ctx context.Context, name string) (*runner.Runner, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case <-time.After(o.slow):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if o.fail != nil {
+		return nil, o.fail
+	}
+	m := fake.New(fake.Config{Name: name})
+	r, err := runner.New(m, runner.Config{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.opened = append(o.opened, name)
+	o.open[name] = m
+	return r, nil
+}
+
+func newPool(t *testing.T, cfg Config, names ...string) (*Pool, *opener) {
+	o := &opener{t: t, open: map[string]*fake.Model{}}
+	cfg.Open = o.Open
+	for _, n := range names {
+		cfg.Models = append(cfg.Models, Entry{Name: n, Size: 10})
+	}
+	p := New(cfg)
+	t.Cleanup(func() { p.Close() })
+	return p, o
+}
+
+func use(t *testing.T, p *Pool, name string) func() {
+	t.Helper()
+	r, release, err := p.Use(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return release
+}
+
+func loaded(p *Pool) (names []string) {
+	for _, n := range p.Names() {
+		if p.Loaded(n) != nil {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+func TestAModelIsLoadedOnceForAll(t *testing.T) {
+	p, o := newPool(t, Config{}, "a", "b")
+	o.slow = 20 * time.Millisecond
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() { use(t, p, "a")() })
+	}
+	wg.Wait()
+	if !slices.Equal(o.opened, []string{"a"}) {
+		t.Errorf("opened %v", o.opened)
+	}
+	if _, _, err := p.Use(t.Context(), "c"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("unknown: %v", err)
+	}
+}
+
+func TestMemoryIsGivenToWhoNeedsIt(t *testing.T) {
+	p, _ := newPool(t, Config{Memory: 20}, "a", "b", "c")
+	use(t, p, "a")()
+	use(t, p, "b")()
+	use(t, p, "a")()
+	use(t, p, "c")() // b was used least recently
+	if got := loaded(p); !slices.Equal(got, []string{"a", "c"}) {
+		t.Errorf("loaded %v", got)
+	}
+}
+
+func TestAModelInUseIsNeverUnloaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := newPool(t, Config{Memory: 10, KeepAlive: time.Minute}, "a", "b")
+		release := use(t, p, "a")
+		if _, _, err := p.Use(t.Context(), "b"); !errors.Is(err, ErrNoMemory) {
+			t.Fatalf("no room: %v", err)
+		}
+		time.Sleep(time.Hour)
+		if got := loaded(p); !slices.Equal(got, []string{"a"}) {
+			t.Fatalf("loaded %v", got)
+		}
+		go func() {
+			time.Sleep(patience / 2)
+			release()
+			release() // twice is harmless
+		}()
+		use(t, p, "b")()
+		if got := loaded(p); !slices.Equal(got, []string{"b"}) {
+			t.Errorf("loaded %v", got)
+		}
+		p.Close()
+	})
+}
+
+func TestIdleModelsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, o := newPool(t, Config{KeepAlive: time.Minute}, "a", "b")
+		release := use(t, p, "a")
+		use(t, p, "b")()
+		time.Sleep(59 * time.Second)
+		if got := loaded(p); len(got) != 2 {
+			t.Errorf("loaded %v", got)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := loaded(p); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("loaded %v", got)
+		}
+		release()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if got := loaded(p); len(got) != 0 {
+			t.Errorf("loaded %v", got)
+		}
+		for name, m := range o.open {
+			if n := m.OpenSequences(); n != 0 {
+				t.Errorf("%s: %d sequences leaked", name, n)
+			}
+		}
+		p.Close()
+	})
+}
+
+func TestAFailedLoadIsTriedAgain(t *testing.T) {
+	p, o := newPool(t, Config{}, "a")
+	o.fail = errors.New("broken file")
+	if _, _, err := p.Use(t.Context(), "a"); !errors.Is(err, o.fail) {
+		t.Fatal(err)
+	}
+	o.fail = nil
+	use(t, p, "a")()
+}
+
+func TestLoadingOutlivesTheFirstCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, o := newPool(t, Config{}, "a")
+		o.slow = time.Minute
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, _, err := p.Use(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		use(t, p, "a")()
+		if len(o.opened) != 1 {
+			t.Errorf("opened %v", o.opened)
+		}
+		p.Close()
+	})
+}
+
+func TestCloseEndsWhatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, o := newPool(t, Config{}, "a", "b")
+		r, release, err := p.Use(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.slow = time.Hour
+		go func() {
+			if _, _, err := p.Use(t.Context(), "b"); err == nil {
+				t.Error("b was loaded after Close")
+			}
+		}()
+		synctest.Wait()
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Probe(t.Context()); !errors.Is(err, runner.ErrClosed) {
+			t.Errorf("probe: %v", err)
+		}
+		release()
+		if _, _, err := p.Use(t.Context(), "a"); !errors.Is(err, ErrClosed) {
+			t.Errorf("use: %v", err)
+		}
+		if err := p.Close(); err != nil {
+			t.Errorf("twice: %v", err)
+		}
+	})
+}
+
+func TestManyUsersOfFewPlaces(t *testing.T) {
+	p, o := newPool(t, Config{Memory: 20, KeepAlive: 5 * time.Millisecond}, "a", "b", "c", "d")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(i), 1))
+			for range 30 {
+				use(t, p, p.Names()[rng.IntN(4)])()
+			}
+		})
+	}
+	wg.Wait()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range o.open {
+		if n := m.OpenSequences(); n != 0 {
+			t.Errorf("%s: %d sequences leaked", name, n)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// ReadJSON reads the body of a request, one JSON value, into v. Fields that v does not have are ignored. The errors are an *Error with
+// the field's name. How long a body may be is the server's to say, with [http.MaxBytesReader].
+func ReadJSON(r *http.Request, v any) error {
+	body, err := io.ReadAll(r.Body)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		e := Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the body is longer than the %d bytes that are allowed (--max-body)", large.Limit)
+		e.Err = err
+		return e
+	case err != nil:
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body broke off", Err: err}
+	}
+	return Unmarshal(body, v)
+}
+
+// Unmarshal reads JSON as ReadJSON does.
+func Unmarshal(body []byte, v any) error {
+	err := json.Unmarshal(body, v)
+	var own *Error
+	var wrong *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: wrong.Field, Err: err,
+			Message: "a " + wrong.Value + " cannot stand here; it takes " + jsonName(wrong.Type.Kind().String())}
+	case errors.As(err, &wrong):
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body has to be a JSON object", Err: err}
+	case errors.As(err, &syntax) && len(body) > 0:
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Err: err,
+			Message: "the body is not valid JSON at byte " + strconv.FormatInt(syntax.Offset, 10)}
+	}
+	return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body is not valid JSON", Err: err}
+}
+
+// jsonName names a Go kind as JSON does.
+func jsonName(kind string) string {
+	switch {
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		return "a whole number"
+	case strings.HasPrefix(kind, "float"):
+		return "a number"
+	case kind == "bool":
+		return "true or false"
+	case kind == "slice", kind == "array":
+		return "a list"
+	case kind == "struct", kind == "map":
+		return "an object"
+	}
+	return "a " + kind
+}
+
+// WriteJSON answers with a JSON value.
+func WriteJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer cannot be written as JSON","code":"internal_error"}}`)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // whether the client is still there shows in the request's context
+}
+
+// SetRetryAfter sets the header of an error that says when to try again, in whole seconds.
+func SetRetryAfter(w http.ResponseWriter, e *Error) {
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((e.RetryAfter+999_999_999)/1_000_000_000)))
+	}
+}

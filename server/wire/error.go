@@ -1,0 +1,132 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"runner/chattemplate"
+	"runner/reasoning"
+	"runner/runner"
+)
+
+// Error is an answer that is not what was asked for. Formats give it their own shape.
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	// Code names the kind for programs, one of the constants below.
+	Code string
+	// Param is the field of the request that is wrong, as the format calls it; may be empty.
+	Param string
+	// Message is for people. It may quote the request, so it does not go into a log.
+	Message string
+	// RetryAfter says when to try again; 0 says nothing.
+	RetryAfter time.Duration
+	// Err is the cause; may be nil.
+	Err error
+}
+
+// The codes of errors. Those of sealed values are package seal's.
+const (
+	CodeInvalid         = "invalid_value"
+	CodeInvalidJSON     = "invalid_json"
+	CodeUnsupported     = "unsupported_value"
+	CodeTooLarge        = "request_too_large"
+	CodeContextLength   = "context_length_exceeded"
+	CodeNoKey           = "missing_api_key"
+	CodeBadKey          = "invalid_api_key"
+	CodeForbidden       = "permission_denied"
+	CodeOrigin          = "origin_not_allowed"
+	CodeHost            = "host_not_allowed"
+	CodeModel           = "model_not_found"
+	CodeNotFound        = "not_found"
+	CodeMethod          = "method_not_allowed"
+	CodeRate            = "rate_limit_exceeded"
+	CodeQueue           = "queue_full"
+	CodeTimeout         = "request_timeout"
+	CodeDraining        = "server_stopping"
+	CodeModelUnusable   = "model_unusable"
+	CodeInternal        = "internal_error"
+	CodeClientCancelled = "client_cancelled"
+)
+
+// StatusClientClosed is what a request counts as whose client went away; nobody sees it. nginx uses the number so.
+const StatusClientClosed = 499
+
+func (e *Error) Error() string {
+	if e.Param != "" {
+		return e.Param + ": " + e.Message
+	}
+	return e.Message
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an error of a status and a code.
+func Errorf(status int, code, format string, args ...any) *Error {
+	return &Error{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid makes an error about a field of the request.
+func Invalid(param, format string, args ...any) *Error {
+	return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: param, Message: fmt.Sprintf(format, args...)}
+}
+
+// Unsupported makes an error about a field of the request that is well formed but cannot be honoured.
+func Unsupported(param, format string, args ...any) *Error {
+	return &Error{Status: http.StatusBadRequest, Code: CodeUnsupported, Param: param, Message: fmt.Sprintf(format, args...)}
+}
+
+// Causes with which the server ends the context of a request.
+var (
+	// ErrTimeout: the request took longer than it may.
+	ErrTimeout = errors.New("the request took longer than the server allows")
+	// ErrDraining: the server is stopping.
+	ErrDraining = errors.New("the server is stopping")
+)
+
+// FromError says what a request is answered with when it failed with err. params names the fields of [runner.Request] as the format
+// calls them.
+func FromError(err error, params map[string]string) *Error {
+	var own *Error
+	var request *runner.RequestError
+	var long *runner.PromptTooLongError
+	var visibility *reasoning.VisibilityError
+	var conversation *chattemplate.ConversationError
+	var template *chattemplate.TemplateError
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &request):
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params[request.Field], Message: advised(request.Err, request.Hint()), Err: err}
+	case errors.As(err, &long):
+		return &Error{Status: http.StatusBadRequest, Code: CodeContextLength, Param: params["Messages"], Message: advised(err, long.Hint()), Err: err}
+	case errors.As(err, &visibility):
+		return &Error{Status: http.StatusForbidden, Code: CodeForbidden, Param: params["Visibility"], Message: advised(err, visibility.Hint()), Err: err}
+	case errors.Is(err, runner.ErrQueueFull):
+		return &Error{Status: http.StatusTooManyRequests, Code: CodeQueue, Message: "too many requests are waiting; try again soon", RetryAfter: time.Second, Err: err}
+	case errors.Is(err, ErrTimeout):
+		return &Error{Status: http.StatusServiceUnavailable, Code: CodeTimeout, Message: ErrTimeout.Error(), Err: err}
+	case errors.Is(err, ErrDraining), errors.Is(err, runner.ErrClosed):
+		return &Error{Status: http.StatusServiceUnavailable, Code: CodeDraining, Message: ErrDraining.Error(), RetryAfter: 5 * time.Second, Err: err}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &Error{Status: StatusClientClosed, Code: CodeClientCancelled, Message: "the request was cancelled", Err: err}
+	case errors.As(err, &conversation):
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params["Messages"], Message: advised(err, conversation.Hint()), Err: err}
+	case errors.As(err, &template) && template.Rendering:
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params["Messages"], Message: advised(err, template.Hint()), Err: err}
+	}
+	return &Error{Status: http.StatusInternalServerError, Code: CodeInternal, Message: "the model failed; the server's log says more", Err: err}
+}
+
+// advised is an error with what to do about it.
+func advised(err error, hint string) string {
+	if hint == "" {
+		return err.Error()
+	}
+	return strings.TrimSuffix(err.Error(), ".") + "; " + hint
+}

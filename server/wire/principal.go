@@ -1,0 +1,48 @@
+package wire
+
+import (
+	"context"
+	"slices"
+
+	"runner/reasoning"
+)
+
+// Local is the principal's id where the server asks for no keys.
+const Local = "local"
+
+// Principal is who makes a request, and what it may do.
+type Principal struct {
+	// ID names the API key, never the key itself; Local without keys.
+	ID string
+	// Scopes are the endpoints that it may use.
+	Scopes []Scope
+	// Reasoning is the most of the reasoning that it may see.
+	Reasoning reasoning.Visibility
+	// Models names the models that it may use; nil is all.
+	Models []string
+}
+
+// May reports whether the principal has a scope.
+func (p *Principal) May(s Scope) bool { return s == ScopeNone || slices.Contains(p.Scopes, s) }
+
+// MayUse reports whether the principal may use a model.
+func (p *Principal) MayUse(model string) bool {
+	return p.Models == nil || slices.Contains(p.Models, model)
+}
+
+type principalKey struct{}
+
+// WithPrincipal returns a context that carries p.
+func WithPrincipal(ctx context.Context, p *Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+var nobody = &Principal{Models: []string{}}
+
+// PrincipalOf returns who makes the request of ctx. Without one it is a principal that may do nothing.
+func PrincipalOf(ctx context.Context) *Principal {
+	if p, ok := ctx.Value(principalKey{}).(*Principal); ok {
+		return p
+	}
+	return nobody
+}

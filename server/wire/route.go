@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"time"
+
+	"runner/reasoning"
+	"runner/runner"
+)
+
+// Scope is the permission that a key needs for a route.
+type Scope string
+
+// The scopes of the server's endpoints.
+const (
+	// ScopeNone: no key is needed, for instance to ask for the server's health.
+	ScopeNone Scope = ""
+	// ScopeGenerate: everything that generates text.
+	ScopeGenerate Scope = "generate"
+	// ScopeEmbed: embeddings.
+	ScopeEmbed Scope = "embed"
+	// ScopeModels: what models there are, and their tokenizers and templates.
+	ScopeModels Scope = "models"
+	// ScopeMetrics: the server's figures.
+	ScopeMetrics Scope = "metrics"
+)
+
+// Scopes lists the scopes that a key can have.
+var Scopes = []Scope{ScopeGenerate, ScopeEmbed, ScopeModels, ScopeMetrics}
+
+// Route is one endpoint of a format.
+type Route struct {
+	// Method and Path are as in [http.ServeMux]: "POST", "/v1/models/{id}".
+	Method, Path string
+	Scope        Scope
+	Handle       http.HandlerFunc
+}
+
+// Format is a wire format: routes, and the shape of its errors.
+type Format interface {
+	Routes() []Route
+	// WriteError answers a request with an error, before anything else was written. The server uses it for what it refuses
+	// itself on the format's routes.
+	WriteError(w http.ResponseWriter, r *http.Request, e *Error)
+}
+
+// Models gives formats the models that the server has. It may be used by several goroutines at once.
+type Models interface {
+	// Use returns the model called name for the principal of ctx, loading it where that is needed; "" is the first that the principal may
+	// use. The caller calls Release when it is done. The errors are an [*Error].
+	Use(ctx context.Context, name string) (Model, error)
+	// List describes the models that the principal of ctx may use, the default first.
+	List(ctx context.Context) []Card
+}
+
+// Model is a loaded model that a request holds.
+type Model interface {
+	// Card describes it.
+	Card() Card
+	// Generate is [runner.Runner.Generate] within what the principal of ctx may see and use and within the server's time
+	// limits, counted in its metrics.
+	Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error]
+	// Runner is for everything but generating: tokens, templates, embeddings, checks.
+	Runner() *runner.Runner
+	// Release gives the model back. Calling it twice is harmless.
+	Release()
+}
+
+// Card describes a model that can be used. What is only known of a loaded model is zero before that.
+type Card struct {
+	// Name is what requests call it.
+	Name string
+	// Added is when the server came to know it.
+	Added time.Time
+	// Loaded says whether it is in memory.
+	Loaded bool
+	// Size is the length of its files in bytes, and Modified when they were last changed.
+	Size     int64
+	Modified time.Time
+	// Context is how many tokens a sequence can hold.
+	Context int
+	// Digest identifies the weights.
+	Digest string
+	// Family and Parameters are the architecture's name and the number of weights; Quantization is their format.
+	Family       string
+	Parameters   int64
+	Quantization string
+}

@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// The times of a stream.
+const (
+	// keepAlive is the longest that a stream of server-sent events is silent, so that nothing on the way takes it for dead.
+	keepAlive = 15 * time.Second
+	// writeTimeout is how long a client may take to receive one frame.
+	writeTimeout = 2 * time.Minute
+)
+
+// Stream writes frames to a client, each whole and at once. Nothing but a frame is ever written, so what the client has received is
+// well formed wherever the stream ends. A client that does not read holds up its own stream alone.
+//
+// Its methods may be called by one goroutine at a time.
+type Stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	lines   bool
+
+	mu    sync.Mutex
+	buf   []byte
+	err   error
+	idle  *time.Timer
+	ended bool
+}
+
+// NewEvents begins a stream of server-sent events (WHATWG HTML, section 9.2).
+func NewEvents(w http.ResponseWriter) *Stream {
+	s := newStream(w, "text/event-stream; charset=utf-8")
+	s.idle = time.AfterFunc(keepAlive, s.comment)
+	return s
+}
+
+// NewLines begins a stream of JSON values, one on each line (application/x-ndjson).
+func NewLines(w http.ResponseWriter) *Stream {
+	s := newStream(w, "application/x-ndjson")
+	s.lines = true
+	return s
+}
+
+func newStream(w http.ResponseWriter, kind string) *Stream {
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	s := &Stream{w: w, control: http.NewResponseController(w)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flush()
+	return s
+}
+
+// Send writes one frame. data is one line; event is its name, empty for none. The error is that of the connection, and is the same from
+// then on.
+func (s *Stream) Send(event string, data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buf = s.buf[:0]
+	if s.lines {
+		s.buf = append(append(s.buf, data...), '\n')
+	} else {
+		if event != "" {
+			s.buf = append(append(append(s.buf, "event: "...), event...), '\n')
+		}
+		s.buf = append(append(append(s.buf, "data: "...), data...), "\n\n"...)
+	}
+	s.write()
+	return s.err
+}
+
+// End ends the stream. Nothing is sent after it.
+func (s *Stream) End() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+}
+
+// comment keeps a silent stream alive.
+func (s *Stream) comment() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.buf = append(s.buf[:0], ": still here\n\n"...)
+	s.write()
+}
+
+// write sends the frame in buf.
+func (s *Stream) write() {
+	if s.err != nil || s.ended {
+		return
+	}
+	// Not every writer can have deadlines, those of tests for instance.
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if _, err := s.w.Write(s.buf); err != nil {
+		s.err = err
+		return
+	}
+	s.flush()
+	if s.idle != nil {
+		s.idle.Reset(keepAlive)
+	}
+}
+
+func (s *Stream) flush() {
+	if err := s.control.Flush(); err != nil && s.err == nil {
+		s.err = err
+	}
+}

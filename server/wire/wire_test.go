@@ -1,0 +1,222 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"runner/reasoning"
+	"runner/runner"
+)
+
+func FuzzAppendString(f *testing.F) {
+	for _, s := range []string{"", "plain", "\"\\\n\r\t\x00\x1f\x7f", "ä€𐍈\u2028\u2029", "a\xffb\xc3", "</script>"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		out := AppendString([]byte("x"), s)[1:]
+		var back string
+		if err := json.Unmarshal(out, &back); err != nil {
+			t.Fatalf("%q: %v", out, err)
+		}
+		if want := strings.ToValidUTF8(s, "\ufffd"); utf8.ValidString(s) && back != want {
+			t.Fatalf("%q became %q", s, back)
+		}
+		if !utf8.Valid(out) || strings.ContainsAny(string(out), "\n\r\u2028\u2029") {
+			t.Fatalf("%q is not one line of UTF-8", out)
+		}
+	})
+}
+
+func TestAppendStringTakesNoMemory(t *testing.T) {
+	buf := make([]byte, 0, 256)
+	if n := testing.AllocsPerRun(100, func() { buf = AppendString(buf[:0], "two\n\"and\" two ä") }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// frames is a writer that keeps what every flush finds.
+type frames struct {
+	httptest.ResponseRecorder
+	flushed []string
+	fail    error
+}
+
+func (f *frames) Write(b []byte) (int, error) {
+	if f.fail != nil {
+		return 0, f.fail
+	}
+	return f.ResponseRecorder.Write(b)
+}
+
+func (f *frames) Flush() {
+	f.flushed = append(f.flushed, f.Body.String())
+	f.Body.Reset()
+}
+
+func newFrames() *frames { return &frames{ResponseRecorder: *httptest.NewRecorder()} }
+
+func TestEveryFrameLeavesAtOnce(t *testing.T) {
+	f := newFrames()
+	s := NewEvents(f)
+	_ = s.Send("", []byte(`{"a":1}`))
+	_ = s.Send("done", []byte(`{}`))
+	s.End()
+	if s.Send("", []byte("late")); len(f.flushed) != 3 {
+		t.Fatalf("%d flushes: %q", len(f.flushed), f.flushed)
+	}
+	if got := strings.Join(f.flushed, "|"); got != "|data: {\"a\":1}\n\n|event: done\ndata: {}\n\n" {
+		t.Errorf("%q", got)
+	}
+	f = newFrames()
+	lines := NewLines(f)
+	_ = lines.Send("ignored", []byte(`{"a":1}`))
+	if got := f.flushed[1]; got != "{\"a\":1}\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestASilentStreamIsKeptAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFrames()
+		s := NewEvents(f)
+		time.Sleep(keepAlive / 2)
+		_ = s.Send("", []byte("1"))
+		time.Sleep(keepAlive - time.Second)
+		synctest.Wait()
+		if len(f.flushed) != 2 {
+			t.Fatalf("a comment too early: %q", f.flushed)
+		}
+		time.Sleep(keepAlive + 2*time.Second)
+		synctest.Wait()
+		s.End()
+		time.Sleep(10 * keepAlive)
+		if len(f.flushed) != 4 || !strings.HasPrefix(f.flushed[3], ": ") {
+			t.Errorf("%q", f.flushed)
+		}
+	})
+}
+
+func TestAStreamThatFailedStaysSo(t *testing.T) {
+	f := newFrames()
+	s := NewEvents(f)
+	f.fail = io.ErrClosedPipe
+	if err := s.Send("", []byte("1")); !errors.Is(err, io.ErrClosedPipe) {
+		t.Fatal(err)
+	}
+	f.fail = nil
+	if err := s.Send("", []byte("2")); !errors.Is(err, io.ErrClosedPipe) || len(f.flushed) != 1 {
+		t.Errorf("%v, %q", err, f.flushed)
+	}
+}
+
+func TestAClientReceivesFramesAsTheyAreSent(t *testing.T) {
+	next := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s := NewEvents(w)
+		defer s.End()
+		for i := range 3 {
+			_ = s.Send("", fmt.Appendf(nil, "%d", i))
+			<-next
+		}
+	}))
+	defer srv.Close()
+	res, err := http.Get(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	for i := range 3 {
+		if !lines.Scan() || lines.Text() != fmt.Sprintf("data: %d", i) || !lines.Scan() {
+			t.Fatalf("%d: %q", i, lines.Text())
+		}
+		next <- struct{}{} // the server goes on only now
+	}
+}
+
+func TestReadJSON(t *testing.T) {
+	var v struct {
+		N    int `json:"n"`
+		List []struct {
+			S string `json:"s"`
+		} `json:"list"`
+	}
+	for body, want := range map[string]string{
+		`{"n":1,"unknown":{}}`:   "",
+		`{"n":"x"}`:              "n: a string cannot stand here; it takes a whole number",
+		`{"n":1.5}`:              "n: a number 1.5 cannot stand here; it takes a whole number",
+		`{"list":[{"s":false}]}`: "list.s: a bool cannot stand here; it takes a string",
+		`{"n":1`:                 "the body is not valid JSON at byte 6",
+		``:                       "the body is not valid JSON",
+		`[]`:                     "the body has to be a JSON object",
+		`{"n":1} {}`:             "the body is not valid JSON at byte 9",
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+		err := ReadJSON(r, &v)
+		if (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%s: %v, want %q", body, err, want)
+		}
+	}
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"n":1234567890}`))
+	r.Body = http.MaxBytesReader(nil, r.Body, 8)
+	var e *Error
+	if err := ReadJSON(r, &v); !errors.As(err, &e) || e.Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("too long: %v", err)
+	}
+}
+
+func TestErrorsHaveTheirStatus(t *testing.T) {
+	params := map[string]string{"Budget": "reasoning_budget", "Visibility": "reasoning"}
+	for _, c := range []struct {
+		err    error
+		status int
+		code   string
+		param  string
+	}{
+		{&runner.RequestError{Field: "Budget", Err: errors.New("-1 is negative")}, 400, CodeInvalid, "reasoning_budget"},
+		{fmt.Errorf("wrapped: %w", &runner.PromptTooLongError{Tokens: 9, Context: 8}), 400, CodeContextLength, ""},
+		{reasoning.VisibilityFull.Cap(reasoning.VisibilitySummary), 403, CodeForbidden, "reasoning"},
+		{runner.ErrQueueFull, 429, CodeQueue, ""},
+		{fmt.Errorf("%w", ErrTimeout), 503, CodeTimeout, ""},
+		{ErrDraining, 503, CodeDraining, ""},
+		{runner.ErrClosed, 503, CodeDraining, ""},
+		{context.Canceled, StatusClientClosed, CodeClientCancelled, ""},
+		{errors.New("secret detail"), 500, CodeInternal, ""},
+		{Invalid("n", "too many"), 400, CodeInvalid, "n"},
+	} {
+		e := FromError(c.err, params)
+		if e.Status != c.status || e.Code != c.code || e.Param != c.param || e.Message == "" || strings.Contains(e.Message, "secret") {
+			t.Errorf("%v: %+v", c.err, e)
+		}
+		if !errors.Is(e, c.err) && !errors.Is(c.err, e) {
+			t.Errorf("%v: the cause is lost", c.err)
+		}
+	}
+}
+
+func TestNobodyMayDoNothing(t *testing.T) {
+	p := PrincipalOf(t.Context())
+	for _, s := range Scopes {
+		if p.May(s) {
+			t.Errorf("nobody may %s", s)
+		}
+	}
+	if p.MayUse("demo") || p.Reasoning != reasoning.VisibilityNone {
+		t.Error("nobody may use a model or see reasoning")
+	}
+	q := &Principal{ID: "k", Scopes: []Scope{ScopeGenerate}}
+	if got := PrincipalOf(WithPrincipal(t.Context(), q)); got != q || !got.MayUse("any") || got.May(ScopeEmbed) {
+		t.Errorf("%+v", got)
+	}
+}
