@@ -26,6 +26,7 @@ var rules = []struct {
 	{"runner/chattemplate", []string{"runner/backend", "runner/chattemplate/"}},
 	{"runner/chattemplate/jinja", nil},
 	{"runner/grammar", []string{"runner/backend", "runner/grammar/"}},
+	{"runner/grammar/suitetest", []string{"runner/chattemplate/conformance"}},
 	{"runner/models", []string{"runner/backend", "runner/backend/gguf", "runner/models", "runner/models/"}},
 	{"runner/reasoning", []string{"runner/backend", "runner/chattemplate", "runner/reasoning/"}},
 	{"runner/runner", []string{"runner/backend", "runner/chattemplate", "runner/grammar", "runner/reasoning", "runner/reasoning/", "runner/models", "runner/models/"}},
@@ -131,7 +132,7 @@ func TestEngineStaysInItsRoom(t *testing.T) {
 // forTests are packages that only tests, and one another, may import.
 var forTests = []string{
 	"runner/backend/backendtest", "runner/backend/fake", "runner/backend/tokenizer/o200ktest", "runner/backend/tokenizer/texttest",
-	"runner/chattemplate/conformance", "runner/chattemplate/vocabtest", "runner/cmd/runner/scripttest",
+	"runner/chattemplate/conformance", "runner/chattemplate/vocabtest", "runner/grammar/suitetest", "runner/cmd/runner/scripttest",
 }
 
 func TestTestPackagesStayInTests(t *testing.T) {

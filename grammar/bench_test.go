@@ -1,12 +1,9 @@
 package grammar
 
 import (
-	"bufio"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,6 +14,7 @@ import (
 	"runner/backend"
 	"runner/backend/tokenizer"
 	"runner/backend/tokenizer/o200ktest"
+	"runner/grammar/suitetest"
 )
 
 func o200k(tb testing.TB) *Vocabulary {
@@ -42,35 +40,12 @@ type sample struct {
 	valid, invalid []string
 }
 
-// maskbench reads the sample of MaskBench (guidance-ai/jsonschemabench), or skips the test where it is absent.
-func maskbench(tb testing.TB) []sample {
+// maskbench reads the sample of MaskBench, or skips the test where it is absent.
+func maskbench(tb testing.TB) (out []sample) {
 	tb.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "shared", "conformance", "maskbench", "sample.jsonl.gz"))
-	if err != nil {
-		tb.Skipf("no MaskBench sample: %v", err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var out []sample
-	lines := bufio.NewScanner(z)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var line struct {
-			Name   string          `json:"name"`
-			Schema json.RawMessage `json:"schema"`
-			Tests  []struct {
-				Valid bool            `json:"valid"`
-				Data  json.RawMessage `json:"data"`
-			} `json:"tests"`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			tb.Fatal(err)
-		}
-		s := sample{name: line.Name, schema: line.Schema}
-		for _, c := range line.Tests {
+	for _, schema := range suitetest.MaskBench(tb) {
+		s := sample{name: schema.Name, schema: schema.Schema}
+		for _, c := range schema.Instances {
 			if c.Valid {
 				s.valid = append(s.valid, spaced(c.Data))
 			} else {
@@ -78,9 +53,6 @@ func maskbench(tb testing.TB) []sample {
 			}
 		}
 		out = append(out, s)
-	}
-	if err := lines.Err(); err != nil || len(out) == 0 {
-		tb.Fatalf("%d schemas: %v", len(out), err)
 	}
 	return out
 }

@@ -2,14 +2,13 @@ package grammar
 
 import (
 	"context"
-	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"runner/backend"
 	"runner/grammar/expr"
+	"runner/grammar/suitetest"
 )
 
 // inTokens walks a text as tokens and reports whether it is accepted to its end. Now and then it looks whether the mask agrees.
@@ -49,50 +48,29 @@ func inBytes(g *Grammar, text string) bool {
 // TestSuiteInTokens runs the official suite over gpt-oss's vocabulary: what is valid is accepted as tokens where it is as bytes, and
 // nothing invalid is. Which valid instances are refused, and why, is kept by the tests of package jsonschema.
 func TestSuiteInTokens(t *testing.T) {
-	files, _ := filepath.Glob(filepath.Join("..", "..", "shared", "conformance", "json_schema_test_suite", "draft2020-12", "*.json"))
-	if len(files) == 0 {
-		t.Skip("the JSON Schema test suite is not there")
-	}
+	list := suitetest.Official(t)
 	v := o200k(t)
 	mask := backend.NewMask(v.Len())
 	schemas, accepted, invalid := 0, 0, 0
-	for _, file := range files {
-		var groups []struct {
-			Description string
-			Schema      json.RawMessage
-			Tests       []struct {
-				Description string
-				Data        json.RawMessage
-				Valid       bool
-			}
-		}
-		text, err := os.ReadFile(file)
+	for _, group := range list {
+		g, err := Compile(context.Background(), JSONSchema(group.Schema), v)
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
-		if err := json.Unmarshal(text, &groups); err != nil {
-			t.Fatal(err)
-		}
-		for _, group := range groups {
-			g, err := Compile(context.Background(), JSONSchema(group.Schema), v)
-			if err != nil {
-				continue
-			}
-			schemas++
-			for _, c := range group.Tests {
-				for _, text := range []string{spaced(c.Data), strings.TrimSpace(string(c.Data))} {
-					got := inTokens(t, g, text, mask)
-					if got != inBytes(g, text) {
-						t.Errorf("%s | %s: tokens and bytes differ on %s", group.Description, c.Description, text)
-					}
-					if got && !c.Valid {
-						t.Errorf("%s | %s: %s is invalid and accepted", group.Description, c.Description, text)
-					}
-					if got {
-						accepted++
-					} else if !c.Valid {
-						invalid++
-					}
+		schemas++
+		for _, c := range group.Instances {
+			for _, text := range []string{spaced(c.Data), strings.TrimSpace(string(c.Data))} {
+				got := inTokens(t, g, text, mask)
+				if got != inBytes(g, text) {
+					t.Errorf("%s | %s: tokens and bytes differ on %s", group.Name, c.Name, text)
+				}
+				if got && !c.Valid {
+					t.Errorf("%s | %s: %s is invalid and accepted", group.Name, c.Name, text)
+				}
+				if got {
+					accepted++
+				} else if !c.Valid {
+					invalid++
 				}
 			}
 		}

@@ -1,60 +1,19 @@
 package jsonschema
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	"runner/chattemplate/conformance"
+	"runner/grammar/suitetest"
 )
-
-// real is a schema from the field with instances.
-type real struct {
-	Name   string
-	Schema json.RawMessage
-	Tests  []struct {
-		Valid bool
-		Data  json.RawMessage
-	}
-}
-
-func maskbench(t testing.TB) []real {
-	file, err := os.Open(filepath.Join(conformance.Dir(t, "maskbench"), "sample.jsonl.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []real
-	lines := bufio.NewScanner(z)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var r real
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, r)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
 
 // TestMaskbench compiles schemas from the field. A schema passes when it compiles and all instances are told right.
 func TestMaskbench(t *testing.T) {
-	list := maskbench(t)
+	list := suitetest.MaskBench(t)
 	var lines []string
 	passed, instances, moved := 0, 0, 0
 	refused := map[string]int{}
@@ -69,7 +28,7 @@ func TestMaskbench(t *testing.T) {
 			continue
 		}
 		right := true
-		for i, test := range r.Tests {
+		for i, test := range r.Instances {
 			instances++
 			j := newJudge(s)
 			v := instance(t, test.Data)
@@ -102,7 +61,7 @@ func TestMaskbench(t *testing.T) {
 
 // BenchmarkCompile compiles all schemas of the sample and builds the root expression.
 func BenchmarkCompile(b *testing.B) {
-	list := maskbench(b)
+	list := suitetest.MaskBench(b)
 	var times []time.Duration
 	for b.Loop() {
 		times = times[:0]

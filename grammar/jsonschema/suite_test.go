@@ -2,7 +2,6 @@ package jsonschema
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"runner/chattemplate/conformance"
+	"runner/grammar/suitetest"
 )
 
 var update = flag.Bool("update", false, "write the lists of what is refused anew")
@@ -58,67 +57,40 @@ func compileForTest(t testing.TB, schema []byte) (*Schema, error) {
 	return s, err
 }
 
-// TestSuite runs the required part of the official test suite, https://github.com/json-schema-org/JSON-Schema-Test-Suite.
+// TestSuite runs the official test suite.
 func TestSuite(t *testing.T) {
-	dir := conformance.Dir(t, "json_schema_test_suite")
-	files, err := filepath.Glob(filepath.Join(dir, "draft2020-12", "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatal(err, len(files))
-	}
 	var lines []string
-	groups, refused, tests := 0, 0, 0
-	for _, file := range files {
-		var list []struct {
-			Description string
-			Schema      json.RawMessage
-			Tests       []struct {
-				Description string
-				Data        json.RawMessage
-				Valid       bool
-			}
-		}
-		text, err := os.ReadFile(file)
+	list := suitetest.Official(t)
+	refused, tests := 0, 0
+	for _, group := range list {
+		s, err := compileForTest(t, group.Schema)
 		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(text, &list); err != nil {
-			t.Fatal(err)
-		}
-		for _, group := range list {
-			name := strings.TrimSuffix(filepath.Base(file), ".json") + " | " + group.Description
-			groups++
-			s, err := compileForTest(t, group.Schema)
-			if err != nil {
-				valid := false
-				for _, test := range group.Tests {
-					valid = valid || test.Valid
-				}
-				e := new(Error)
-				errors.As(err, &e)
-				if e.Class == ErrUnsatisfiable && !valid {
-					continue
-				}
-				refused++
-				lines = append(lines, fmt.Sprintf("refused %s %s | %s", e.Class, e.Keyword, name))
+			valid := slices.ContainsFunc(group.Instances, func(i suitetest.Instance) bool { return i.Valid })
+			e := new(Error)
+			errors.As(err, &e)
+			if e.Class == ErrUnsatisfiable && !valid {
 				continue
 			}
-			for _, test := range group.Tests {
-				tests++
-				j := newJudge(s)
-				v := instance(t, test.Data)
-				arranged, accepted := j.arrange(v)
-				if accepted != j.accepts(arranged) {
-					t.Errorf("%s | %s: compact and spaced differ", name, test.Description)
-				}
-				switch {
-				case accepted && !test.Valid:
-					t.Errorf("invalid but accepted: %s | %s", name, test.Description)
-				case !accepted && test.Valid:
-					lines = append(lines, fmt.Sprintf("stricter %s | %s", name, test.Description))
-				}
+			refused++
+			lines = append(lines, fmt.Sprintf("refused %s %s | %s", e.Class, e.Keyword, group.Name))
+			continue
+		}
+		for _, test := range group.Instances {
+			tests++
+			j := newJudge(s)
+			v := instance(t, test.Data)
+			arranged, accepted := j.arrange(v)
+			if accepted != j.accepts(arranged) {
+				t.Errorf("%s | %s: compact and spaced differ", group.Name, test.Name)
+			}
+			switch {
+			case accepted && !test.Valid:
+				t.Errorf("invalid but accepted: %s | %s", group.Name, test.Name)
+			case !accepted && test.Valid:
+				lines = append(lines, fmt.Sprintf("stricter %s | %s", group.Name, test.Name))
 			}
 		}
 	}
-	t.Logf("%d schemas, %d refused, %d instances of the others", groups, refused, tests)
+	t.Logf("%d schemas, %d refused, %d instances of the others", len(list), refused, tests)
 	ratchet(t, "suite.txt", lines)
 }
