@@ -56,6 +56,11 @@ func (m *Matcher) Accept(t backend.Token) bool {
 	next := a.feed(m.grammar.vocab, m.at.id, t)
 	full := a.full()
 	a.mu.Unlock()
+	return m.move(a, next, full)
+}
+
+// move goes on to a state of arena a, unless it is empty. full says that the arena has grown too large.
+func (m *Matcher) move(a *arena, next expr.ID, full bool) bool {
 	if next == expr.Empty {
 		return false
 	}

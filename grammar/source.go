@@ -97,6 +97,9 @@ func (s Source) List() []string {
 
 // String names the kind of form, not its content, which may be a user's.
 func (s Source) String() string {
+	if s.kind.isComposed() {
+		return s.kind.composedName()
+	}
 	return [...]string{"none", "json schema", "json object", "regular expression", "choices", "gbnf", "json fields"}[s.kind]
 }
 
@@ -163,6 +166,9 @@ func (s Source) compile(ctx context.Context) (front, error) {
 		return front{g.Expr, 32 * len(s.text)}, nil
 	case fieldsSource:
 		return s.compileFields(ctx)
+	}
+	if s.kind.isComposed() {
+		return s.compileComposed(ctx)
 	}
 	return front{}, errors.New("no form is given")
 }

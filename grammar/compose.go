@@ -1,0 +1,130 @@
+package grammar
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"runner/grammar/expr"
+	"runner/grammar/regex"
+)
+
+// The kinds of forms that are made of others.
+const (
+	sequenceSource sourceKind = fieldsSource + 1 + iota
+	anySource
+	repeatSource
+	withoutSource
+)
+
+// Sequence is the form of a text of each part, one after the other.
+func Sequence(parts ...Source) Source { return composed(sequenceSource, parts) }
+
+// AnyOf is the form of the texts of one of its parts.
+func AnyOf(parts ...Source) Source { return composed(anySource, parts) }
+
+// Repeat is the form of any number of texts of a part, none included, one after the other.
+func Repeat(part Source) Source { return composed(repeatSource, []Source{part}) }
+
+// Optional is the form of the texts of a part, or nothing.
+func Optional(part Source) Source {
+	s := composed(repeatSource, []Source{part})
+	s.text = "?"
+	return s
+}
+
+// Without is the form of any text in UTF-8 that does not contain stop.
+func Without(stop string) Source { return Source{kind: withoutSource, text: stop} }
+
+func composed(kind sourceKind, parts []Source) Source {
+	s := Source{kind: kind}
+	for _, p := range parts {
+		s.fields = append(s.fields, Field{Value: p})
+	}
+	return s
+}
+
+// compileComposed checks a form that is made of others.
+func (s Source) compileComposed(ctx context.Context) (front, error) {
+	if s.kind == withoutSource {
+		return s.compileWithout(ctx)
+	}
+	if len(s.fields) == 0 {
+		return front{}, errors.New("a form that is made of others needs one")
+	}
+	parts, total := make([]front, len(s.fields)), 0
+	for i, f := range s.fields {
+		var err error
+		if parts[i], err = f.Value.compile(ctx); err != nil {
+			return front{}, err
+		}
+		total += parts[i].bytes
+	}
+	return front{func(set *expr.Set) expr.ID {
+		ids := make([]expr.ID, len(parts))
+		for i, p := range parts {
+			ids[i] = p.build(set)
+		}
+		switch {
+		case s.kind == sequenceSource:
+			return set.Concat(ids...)
+		case s.kind == anySource:
+			return set.Union(ids...)
+		case s.text == "?":
+			return set.Optional(ids[0])
+		}
+		return set.Star(ids[0])
+	}, total}, nil
+}
+
+// maxStopStates bounds the automaton of texts without a stop.
+const maxStopStates = 4096
+
+func (s Source) compileWithout(ctx context.Context) (front, error) {
+	if s.text == "" {
+		return front{}, errors.New("every text contains the empty one")
+	}
+	text, err := regex.Parse(`[\s\S]*`)
+	if err != nil {
+		return front{}, err
+	}
+	a, err := expr.Determinize(ctx, func(set *expr.Set) expr.ID {
+		all := text.Full(set, regex.UTF8)
+		return set.And(all, set.Not(set.Concat(all, set.Literal(s.text), all)))
+	}, maxStopStates)
+	if err != nil {
+		return front{}, err
+	}
+	return front{func(set *expr.Set) expr.ID { return set.Automaton(a) }, 64 * a.States()}, nil
+}
+
+// AllowsText reports whether bytes may come next, whatever tokens they would be cut into.
+func (m *Matcher) AllowsText(text string) bool {
+	a := m.lock()
+	defer a.mu.Unlock()
+	return a.feedText(m.at.id, text) != expr.Empty
+}
+
+// AcceptText moves on by bytes, as by one token, and reports whether they were allowed; if not, nothing changes.
+func (m *Matcher) AcceptText(text string) bool {
+	a := m.lock()
+	next := a.feedText(m.at.id, text)
+	full := a.full()
+	a.mu.Unlock()
+	return m.move(a, next, full)
+}
+
+// ForcedByte returns the only byte that may come next, if there is just one.
+func (m *Matcher) ForcedByte() (byte, bool) {
+	a := m.lock()
+	defer a.mu.Unlock()
+	return a.set.Forced(m.at.id)
+}
+
+// isComposed reports whether a form is made of others.
+func (k sourceKind) isComposed() bool { return k >= sequenceSource }
+
+// composedName names such a form.
+func (k sourceKind) composedName() string {
+	return strings.Fields("sequence alternatives repetition text")[k-sequenceSource]
+}
