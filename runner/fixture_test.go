@@ -1,0 +1,144 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"runner/backend/fake"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+const (
+	thought  = "two and two are four"
+	finalTag = "<|channel|>final<|message|>"
+	again    = "<|start|>assistant"
+)
+
+// ask is the marker after which a scripted reply to a user's text starts.
+func ask(text string) string { return text + "<|end|><|start|>assistant" }
+
+// think is a reply with reasoning and an answer.
+func think(reasoning, answer string) string {
+	return "<|channel|>analysis<|message|>" + reasoning + "<|end|>" + again + finalTag + answer + "<|return|>"
+}
+
+// summaryReply answers the summary pass.
+func summaryReply(prompt, say string) fake.Reply {
+	return fake.Reply{After: prompt + "<|end|>" + again + finalTag, Say: say + "<|return|>"}
+}
+
+type fixture struct {
+	*Runner
+	model *fake.Model
+}
+
+func start(t *testing.T, cfg fake.Config, rc Config, replies ...fake.Reply) fixture {
+	t.Helper()
+	if cfg.Vocab == nil {
+		cfg.Vocab = fake.Harmony()
+	}
+	if cfg.Script == nil {
+		cfg.Script = fake.Replies(cfg.Vocab, replies...)
+	}
+	cfg.Record = true
+	m := fake.New(cfg)
+	r, err := New(m, rc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if n := m.OpenSequences(); n != 0 {
+			t.Errorf("%d sequences leaked", n)
+		}
+	})
+	return fixture{r, m}
+}
+
+// got is a run folded together.
+type got struct {
+	text     map[reasoning.Segment]string
+	order    []reasoning.Kind
+	calls    []reasoning.Call
+	codes    []string
+	switched []reasoning.Strategy
+	info     *reasoning.Info
+	result   reasoning.Result
+	err      error
+}
+
+func collect(ctx context.Context, r *Runner, req Request) got {
+	g := got{text: map[reasoning.Segment]string{}}
+	open := map[reasoning.Segment]bool{}
+	for e, err := range r.Generate(ctx, req) {
+		if err != nil {
+			g.err = err
+			return g
+		}
+		g.order = append(g.order, e.Kind)
+		switch e.Kind {
+		case reasoning.Started:
+			g.info = e.Info
+		case reasoning.SegmentStart:
+			if open[e.Segment] {
+				g.err = fmt.Errorf("segment %v opened twice", e.Segment)
+			}
+			open[e.Segment] = true
+			if e.Segment == reasoning.ToolCall {
+				g.calls = append(g.calls, e.Call)
+			}
+		case reasoning.SegmentDelta:
+			if !open[e.Segment] {
+				g.err = fmt.Errorf("delta outside segment %v", e.Segment)
+			}
+			g.text[e.Segment] += e.Text
+		case reasoning.SegmentEnd:
+			open[e.Segment] = false
+		case reasoning.Warning:
+			g.codes = append(g.codes, e.Code)
+		case reasoning.StrategySwitched:
+			g.switched = append(g.switched, e.Info.Strategy)
+		case reasoning.Done:
+			g.result = *e.Result
+		}
+	}
+	for s, o := range open {
+		if o && g.err == nil {
+			g.err = fmt.Errorf("segment %v never closed", s)
+		}
+	}
+	return g
+}
+
+func user(text string) Request {
+	return Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}}
+}
+
+func (f fixture) must(t *testing.T, req Request) got {
+	t.Helper()
+	g := collect(t.Context(), f.Runner, req)
+	if g.err != nil {
+		t.Fatalf("generate: %v", g.err)
+	}
+	if len(g.order) < 2 || g.order[0] != reasoning.Started || g.order[len(g.order)-1] != reasoning.Done {
+		t.Fatalf("events %v do not run from Started to Done", g.order)
+	}
+	return g
+}
+
+func (g got) want(t *testing.T, s reasoning.Segment, text string) {
+	t.Helper()
+	if g.text[s] != text {
+		t.Errorf("%v is %q, want %q", s, g.text[s], text)
+	}
+}
+
+var addTool = []chattemplate.Tool{{Name: "add", Parameters: []byte(`{"type":"object","properties":{"a":{"type":"number"}}}`)}}
+
+func thinkModel() fake.Config {
+	return fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}
+}
