@@ -149,4 +149,6 @@ type Format struct {
 	CanSkip bool
 	// Tools says that the format can show tools to the model.
 	Tools bool
+	// Calls is how the model writes calls in its text; nil in harmony and where it is not known.
+	Calls *CallStyle
 }

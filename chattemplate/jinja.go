@@ -60,6 +60,9 @@ func newJinja(c Config) (*jinjaTemplate, error) {
 	}
 	j.traits = j.probeTraits()
 	j.format, j.tags = j.detect()
+	if j.format.Family != Harmony {
+		j.format.Calls = j.detectCalls()
+	}
 	j.program = program
 	if j.format.Family == Harmony {
 		tokens, _ := harmony.Lookup(c.Vocab)
