@@ -112,6 +112,9 @@ func (t *turn) holdToForms() error {
 		return err
 	}
 	if t.steer, err = t.r.newSteering(t.ctx, t, form); err != nil {
+		if t.ctx.Err() != nil {
+			return context.Cause(t.ctx) // the form is not to blame
+		}
 		return err
 	}
 	if t.req.ToolChoice == ToolChoiceNone && t.r.Format().Family != chattemplate.Harmony {

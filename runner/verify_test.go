@@ -3,6 +3,7 @@ package runner
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -153,5 +154,17 @@ func TestFormsKeepTheirNewlines(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestCompilingEndsWithTheRun has runs end while their form is compiled: with what ended them, not with a mistake in the request.
+func TestCompilingEndsWithTheRun(t *testing.T) {
+	f := start(t, fake.Config{}, Config{})
+	ctx, end := context.WithCancelCause(t.Context())
+	end(errInjected)
+	req := user("q")
+	req.Form = grammar.JSONSchema([]byte(`{"type":"array","items":{"enum":["` + strings.Repeat(`a","`, 5000) + `b"]}}`))
+	if g := collect(ctx, f.Runner, req); !errors.Is(g.err, errInjected) {
+		t.Errorf("ended with %v", g.err)
 	}
 }
