@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"runner/backend/fake"
 	"runner/chattemplate"
@@ -29,6 +30,11 @@ func summaryReply(prompt, say string) fake.Reply {
 	return fake.Reply{After: prompt + "<|end|>" + again + finalTag, Say: say + "<|return|>"}
 }
 
+var began = time.Now()
+
+// clock starts at the same date in every run: models are told the date, and what the fake one makes up hangs on all that it is told.
+func clock() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC).Add(time.Since(began)) }
+
 type fixture struct {
 	*Runner
 	model *fake.Model
@@ -41,6 +47,9 @@ func start(t *testing.T, cfg fake.Config, rc Config, replies ...fake.Reply) fixt
 	}
 	if cfg.Script == nil {
 		cfg.Script = fake.Replies(cfg.Vocab, replies...)
+	}
+	if rc.Clock == nil {
+		rc.Clock = clock
 	}
 	cfg.Record = true
 	m := fake.New(cfg)
