@@ -21,12 +21,16 @@ type terminal struct {
 	file *os.File
 	cmd  *exec.Cmd
 	dir  string
-	done chan struct{}
+	// more has an element when text came since expect looked, and done is closed when no more can come.
+	more, done chan struct{}
 
 	mu   sync.Mutex
 	text string // what the terminal has received
 	seen int    // how much of it expect has passed
 }
+
+// hang is how long a test waits for what it waits for: on any machine that works, at any load, it comes sooner.
+const hang = 2 * time.Minute
 
 func start(t *testing.T, env []string, args ...string) *terminal {
 	t.Helper()
@@ -34,7 +38,7 @@ func start(t *testing.T, env []string, args ...string) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tt := &terminal{t: t, cmd: exec.Command(bin, args...), dir: t.TempDir(), done: make(chan struct{})}
+	tt := &terminal{t: t, cmd: exec.Command(bin, args...), dir: t.TempDir(), more: make(chan struct{}, 1), done: make(chan struct{})}
 	tt.cmd.Dir = tt.dir
 	tt.cmd.Env = append(os.Environ(), "HOME="+tt.dir, "XDG_STATE_HOME="+tt.dir+"/state", "HF_HUB_CACHE="+tt.dir, "TERM=xterm-256color", "NO_COLOR=", "INPUTRC=/dev/null")
 	tt.cmd.Env = append(tt.cmd.Env, env...)
@@ -53,16 +57,22 @@ func start(t *testing.T, env []string, args ...string) *terminal {
 func (tt *terminal) receive() {
 	defer close(tt.done)
 	buf := make([]byte, 4096)
+	answered := 0
 	for {
 		n, err := tt.file.Read(buf)
 		tt.mu.Lock()
 		tt.text += string(buf[:n])
+		// Terminals answer the editor's question for the cursor, also where it comes in two pieces.
+		asked := strings.Count(tt.text, "\x1b[6n")
 		tt.mu.Unlock()
+		select {
+		case tt.more <- struct{}{}:
+		default:
+		}
 		if err != nil {
 			return
 		}
-		// Terminals answer the editor's question for the cursor.
-		for range strings.Count(string(buf[:n]), "\x1b[6n") {
+		for ; answered < asked; answered++ {
 			tt.file.WriteString("\x1b[5;5R")
 		}
 	}
@@ -85,8 +95,8 @@ func (tt *terminal) enter(line string) {
 // expect waits until text has come since the last expect and returns what came up to its end.
 func (tt *terminal) expect(text string) string {
 	tt.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for {
+	timeout := time.After(hang)
+	for over := false; ; {
 		tt.mu.Lock()
 		rest := tt.text[tt.seen:]
 		if i := strings.Index(rest, text); i >= 0 {
@@ -95,10 +105,16 @@ func (tt *terminal) expect(text string) string {
 			return rest[:i+len(text)]
 		}
 		tt.mu.Unlock()
-		if time.Now().After(deadline) {
+		if over {
 			tt.t.Fatalf("no %q in %q", text, rest)
 		}
-		time.Sleep(5 * time.Millisecond)
+		select {
+		case <-tt.more:
+		case <-tt.done:
+			over = true
+		case <-timeout:
+			over = true
+		}
 	}
 }
 
@@ -112,8 +128,10 @@ func (tt *terminal) exit(want int) {
 		if ee := (*exec.ExitError)(nil); err != nil && !errors.As(err, &ee) {
 			tt.t.Fatal(err)
 		}
-	case <-time.After(10 * time.Second):
-		tt.t.Fatalf("still running after 10 s; %q", tt.text[tt.seen:])
+	case <-time.After(hang):
+		tt.mu.Lock()
+		defer tt.mu.Unlock()
+		tt.t.Fatalf("still running after %v; %q", hang, tt.text[tt.seen:])
 	}
 	if got := tt.cmd.ProcessState.ExitCode(); got != want {
 		tt.t.Fatalf("exit code %d, want %d; %q", got, want, tt.text)
