@@ -1,0 +1,172 @@
+// Package wiretest gives the tests of wire formats a server to stand in: models with scripted replies, and a format's routes on
+// loopback for one principal.
+//
+// It is for tests only, needs no engine and no files, and stands for package server with the least that formats rely on: names of
+// models, the cap on visibility, and who makes a request. It has no keys, limits or metrics.
+package wiretest
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"runner/backend/fake"
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// Today is the date that models are shown, and the time at which they were added.
+var Today = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+
+// Name is what the model of [New] is called.
+const Name = "test/model:Q4"
+
+// Models is a [wire.Models] with one model. It may be used by several goroutines at once.
+type Models struct {
+	// Fake is the engine, and Engine what was loaded from it.
+	Fake   *fake.Model
+	Engine *runner.Runner
+	held   atomic.Int64
+}
+
+// New makes a harmony model that gives these replies, unless cfg says otherwise. The test fails if a request still holds it at the end.
+func New(t testing.TB, cfg fake.Config, replies ...fake.Reply) *Models {
+	t.Helper()
+	return NewRunner(t, cfg, runner.Config{}, replies...)
+}
+
+// NewRunner is New for a runner with a configuration of its own. Without a clock in it models see [Today].
+func NewRunner(t testing.TB, cfg fake.Config, engine runner.Config, replies ...fake.Reply) *Models {
+	t.Helper()
+	if cfg.Vocab == nil {
+		cfg.Vocab = fake.Harmony()
+	}
+	if cfg.Script == nil && len(replies) > 0 {
+		cfg.Script = fake.Replies(cfg.Vocab, replies...)
+	}
+	if engine.Clock == nil {
+		engine.Clock = func() time.Time { return Today }
+	}
+	m := &Models{Fake: fake.New(cfg)}
+	var err error
+	if m.Engine, err = runner.New(m.Fake, engine); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if n := m.held.Load(); n != 0 {
+			t.Errorf("%d requests did not give the model back", n)
+		}
+		if err := m.Engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// Use implements [wire.Models].
+func (m *Models) Use(ctx context.Context, name string) (wire.Model, error) {
+	p := wire.PrincipalOf(ctx)
+	if name != "" && name != Name || !p.MayUse(Name) {
+		return nil, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model", Message: "there is no such model"}
+	}
+	m.held.Add(1)
+	return &model{Models: m}, nil
+}
+
+// List implements [wire.Models].
+func (m *Models) List(ctx context.Context) []wire.Card {
+	if !wire.PrincipalOf(ctx).MayUse(Name) {
+		return nil
+	}
+	return []wire.Card{m.card()}
+}
+
+func (m *Models) card() wire.Card {
+	info := m.Engine.Info()
+	return wire.Card{
+		Name: Name, Added: Today, Loaded: true, Size: 1 << 20, Modified: Today, Context: info.ContextSize, Digest: info.Digest,
+		Family: info.Architecture, Parameters: 1 << 10, Quantization: info.Quantization,
+	}
+}
+
+type model struct {
+	*Models
+	released atomic.Bool
+}
+
+func (m *model) Card() wire.Card        { return m.card() }
+func (m *model) Runner() *runner.Runner { return m.Engine }
+
+func (m *model) Release() {
+	if !m.released.Swap(true) {
+		m.held.Add(-1)
+	}
+}
+
+func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+	if err := req.Visibility.Cap(wire.PrincipalOf(ctx).Reasoning); err != nil {
+		return func(yield func(reasoning.Event, error) bool) { yield(reasoning.Event{}, err) }
+	}
+	return m.Engine.Generate(ctx, req)
+}
+
+// Anyone returns a principal that may do everything.
+func Anyone() *wire.Principal {
+	return &wire.Principal{ID: wire.Local, Scopes: slices.Clone(wire.Scopes), Reasoning: reasoning.VisibilityFull}
+}
+
+// Handler serves a format's routes to a principal.
+func Handler(f wire.Format, p *wire.Principal) http.Handler {
+	mux := http.NewServeMux()
+	for _, route := range f.Routes() {
+		mux.HandleFunc(route.Method+" "+route.Path, func(w http.ResponseWriter, r *http.Request) {
+			if !p.May(route.Scope) {
+				f.WriteError(w, r, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "permission %s is missing", route.Scope))
+				return
+			}
+			r.Body = http.MaxBytesReader(w, r.Body, 32<<20)
+			route.Handle(w, r.WithContext(wire.WithPrincipal(r.Context(), p)))
+		})
+	}
+	return mux
+}
+
+// Serve serves a format on loopback until the test ends.
+func Serve(t testing.TB, f wire.Format, p *wire.Principal) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(Handler(f, p))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Ask is the marker after which a scripted reply of a harmony model starts when its prompt ends with a user's message.
+func Ask(question string) string {
+	return question + "<|end|><|start|>assistant"
+}
+
+// Think is a scripted harmony reply with reasoning, which may be empty, and an answer.
+func Think(thoughts, answer string) string {
+	say := ""
+	if thoughts != "" {
+		say = "<|channel|>analysis<|message|>" + thoughts + "<|end|><|start|>assistant"
+	}
+	return say + "<|channel|>final<|message|>" + answer + "<|return|>"
+}
+
+// Call is a scripted harmony reply that calls a function, after reasoning and a word to the user, which may both be empty.
+func Call(thoughts, preamble, name, arguments string) string {
+	say := ""
+	if thoughts != "" {
+		say += "<|channel|>analysis<|message|>" + thoughts + "<|end|><|start|>assistant"
+	}
+	if preamble != "" {
+		say += "<|channel|>commentary<|message|>" + preamble + "<|end|><|start|>assistant"
+	}
+	return say + "<|channel|>commentary to=functions." + name + " <|constrain|>json<|message|>" + arguments + "<|call|>"
+}
