@@ -1,0 +1,58 @@
+package contract
+
+import (
+	"net/http"
+
+	"runner/server/wire"
+)
+
+// Error is the body of an answer that is an error.
+type Error struct {
+	Error Detail `json:"error"`
+}
+
+// Detail says what is wrong.
+type Detail struct {
+	// Message is for people.
+	Message string `json:"message"`
+	// Type is the class that clients make their exceptions from, for instance invalid_request_error.
+	Type string `json:"type"`
+	// Param is the field of the request that is wrong; null when it is none.
+	Param *string `json:"param"`
+	// Code names the error for programs.
+	Code string `json:"code"`
+}
+
+// NewError gives an error OpenAI's shape.
+func NewError(e *wire.Error) Error {
+	d := Detail{Message: e.Message, Type: TypeOf(e.Status), Code: e.Code}
+	if e.Param != "" {
+		d.Param = &e.Param
+	}
+	return Error{d}
+}
+
+// TypeOf returns the class of errors with a status.
+func TypeOf(status int) string {
+	switch {
+	case status == http.StatusUnauthorized:
+		return "authentication_error"
+	case status == http.StatusForbidden:
+		return "permission_error"
+	case status == http.StatusNotFound:
+		return "not_found_error"
+	case status == http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case status == http.StatusServiceUnavailable:
+		return "service_unavailable_error"
+	case status >= http.StatusInternalServerError:
+		return "server_error"
+	}
+	return "invalid_request_error"
+}
+
+// WriteError answers a request with an error, before anything else was written.
+func WriteError(w http.ResponseWriter, e *wire.Error) {
+	wire.SetRetryAfter(w, e)
+	wire.WriteJSON(w, e.Status, NewError(e))
+}

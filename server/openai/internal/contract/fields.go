@@ -1,0 +1,284 @@
+package contract
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"runner/chattemplate"
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// Values of include that concern the reasoning.
+const (
+	// IncludeSealed asks for the reasoning as a sealed value.
+	IncludeSealed = "reasoning.encrypted_content"
+	// IncludeContent asks for visibility full. It is the Responses API's; it means nothing elsewhere.
+	IncludeContent = "reasoning.content"
+)
+
+// maxBudget is the largest reasoning budget, in tokens.
+const maxBudget = 1 << 24
+
+// Fields are the fields of a request that concern its reasoning. All may be left out or null.
+type Fields struct {
+	// Reasoning is the visibility (none, summary, full), or an object with effort, summary (auto, concise, detailed; also called
+	// generate_summary), exclude (true is none), max_tokens (the budget) and context (all_turns is keep_reasoning).
+	Reasoning json.RawMessage `json:"reasoning,omitempty"`
+	// ReasoningEffort is none, minimal, low, medium or high.
+	ReasoningEffort *string `json:"reasoning_effort,omitempty"`
+	// IncludeReasoning is another name of the visibility: none, summary, full, true (full) or false (none).
+	IncludeReasoning json.RawMessage `json:"include_reasoning,omitempty"`
+	// ReasoningBudget is the most reasoning tokens, from 1; then the answer starts.
+	ReasoningBudget *int `json:"reasoning_budget,omitempty"`
+	// ReasoningStrategy is where reasoning comes from: auto, native, json, tool, markers or posthoc.
+	ReasoningStrategy *string `json:"reasoning_strategy,omitempty"`
+	// ReasoningSeal asks for the reasoning as a sealed value, which the client carries to the next turn.
+	ReasoningSeal *bool `json:"reasoning_seal,omitempty"`
+	// ReasoningEncrypt asks the server to store the full trace, sealed.
+	ReasoningEncrypt *bool `json:"reasoning_encrypt,omitempty"`
+	// KeepReasoning keeps the reasoning of earlier turns in the prompt where the format would drop it.
+	KeepReasoning *bool `json:"keep_reasoning,omitempty"`
+	// Include names what the answer is to hold beside the usual; this package looks at reasoning.encrypted_content only.
+	Include []string `json:"include,omitempty"`
+	// TemplateArgs are variables for a Jinja template.
+	TemplateArgs map[string]any `json:"chat_template_kwargs,omitempty"`
+}
+
+// object is the object form of Fields.Reasoning.
+type object struct {
+	Effort          *string `json:"effort"`
+	Summary         *string `json:"summary"`
+	GenerateSummary *string `json:"generate_summary"`
+	Exclude         *bool   `json:"exclude"`
+	MaxTokens       *int    `json:"max_tokens"`
+	Context         *string `json:"context"`
+}
+
+// Asked is what a request asks for.
+type Asked struct {
+	Visibility reasoning.Visibility
+	// Summary is the length that was asked for, as it was said: auto, concise or detailed; empty for none.
+	Summary  string
+	Effort   chattemplate.Effort
+	Budget   int
+	Strategy reasoning.Strategy
+	// Seal says that the answer is to carry the reasoning as a sealed value.
+	Seal bool
+	// Keep says that earlier turns keep their reasoning.
+	Keep bool
+	Args map[string]any
+}
+
+// Apply writes what was asked for into a request. What was not keeps the request's values.
+func (a *Asked) Apply(req *runner.Request) {
+	req.Visibility = a.Visibility
+	req.DetailedSummary = a.Summary == "detailed" || a.Summary != "concise" && req.DetailedSummary
+	if a.Effort != chattemplate.EffortDefault {
+		req.Effort = a.Effort
+	}
+	if a.Budget > 0 {
+		req.Budget = a.Budget
+	}
+	if a.Strategy != "" {
+		req.Strategy = a.Strategy
+	}
+	req.KeepReasoning = req.KeepReasoning || a.Keep
+	if a.Args != nil {
+		req.TemplateArgs = a.Args
+	}
+}
+
+// choice is one value that fields of a request agree on.
+type choice[T comparable] struct {
+	value T
+	from  string
+}
+
+// say notes that a field asks for a value, or returns an error that names both fields when another has asked for something else.
+func (c *choice[T]) say(param string, value T) error {
+	if c.from == "" {
+		c.value, c.from = value, param
+		return nil
+	}
+	if c.value != value {
+		return wire.Invalid(param, "it asks for %v and %s for %v; say it in one place", value, c.from, c.value)
+	}
+	return nil
+}
+
+// parser collects what the fields say.
+type parser struct {
+	visibility choice[reasoning.Visibility]
+	summary    choice[string]
+	effort     choice[chattemplate.Effort]
+	budget     choice[int]
+	keep       choice[bool]
+}
+
+// Parse reads the fields. content says that include may ask for reasoning.content. The errors are a *wire.Error with the field's name.
+func (f *Fields) Parse(content bool) (Asked, error) {
+	var p parser
+	if err := p.reasoning(f.Reasoning); err != nil {
+		return Asked{}, err
+	}
+	if err := p.include(f.IncludeReasoning); err != nil {
+		return Asked{}, err
+	}
+	if content && slices.Contains(f.Include, IncludeContent) {
+		if err := p.visibility.say("include", reasoning.VisibilityFull); err != nil {
+			return Asked{}, err
+		}
+	}
+	if err := p.effortOf("reasoning_effort", f.ReasoningEffort); err != nil {
+		return Asked{}, err
+	}
+	if err := p.budgetOf("reasoning_budget", f.ReasoningBudget); err != nil {
+		return Asked{}, err
+	}
+	if f.KeepReasoning != nil {
+		if err := p.keep.say("keep_reasoning", *f.KeepReasoning); err != nil {
+			return Asked{}, err
+		}
+	}
+	a := Asked{
+		Visibility: p.visibility.value, Summary: p.summary.value, Effort: p.effort.value, Budget: p.budget.value, Keep: p.keep.value,
+		Seal: f.ReasoningSeal != nil && *f.ReasoningSeal || slices.Contains(f.Include, IncludeSealed), Args: f.TemplateArgs,
+	}
+	if f.ReasoningStrategy != nil {
+		s, err := reasoning.ParseStrategy(*f.ReasoningStrategy)
+		if err != nil {
+			return Asked{}, wire.Invalid("reasoning_strategy", "%v", err)
+		}
+		a.Strategy = s
+	}
+	if f.ReasoningEncrypt != nil && *f.ReasoningEncrypt {
+		return Asked{}, wire.Unsupported("reasoning_encrypt", "this server keeps no traces; reasoning_seal returns the reasoning as a sealed value")
+	}
+	return a, nil
+}
+
+// absent reports whether a field is not there.
+func absent(raw json.RawMessage) bool { return len(raw) == 0 || bytes.Equal(raw, []byte("null")) }
+
+// reasoning reads the field reasoning.
+func (p *parser) reasoning(raw json.RawMessage) error {
+	switch {
+	case absent(raw):
+		return nil
+	case raw[0] == '"':
+		return p.named("reasoning", raw)
+	case raw[0] != '{':
+		return wire.Invalid("reasoning", "it takes none, summary, full or an object")
+	}
+	var o object
+	if err := wire.Unmarshal(raw, &o); err != nil {
+		return Under("reasoning", err)
+	}
+	for _, s := range []struct {
+		param string
+		value *string
+	}{{"reasoning.summary", o.Summary}, {"reasoning.generate_summary", o.GenerateSummary}} {
+		if err := p.summaryOf(s.param, s.value); err != nil {
+			return err
+		}
+	}
+	if o.Exclude != nil && *o.Exclude {
+		if err := p.visibility.say("reasoning.exclude", reasoning.VisibilityNone); err != nil {
+			return err
+		}
+	}
+	if o.Context != nil {
+		switch *o.Context {
+		case "auto":
+		case "all_turns", "current_turn":
+			if err := p.keep.say("reasoning.context", *o.Context == "all_turns"); err != nil {
+				return err
+			}
+		default:
+			return wire.Invalid("reasoning.context", "it takes auto, current_turn or all_turns")
+		}
+	}
+	if err := p.effortOf("reasoning.effort", o.Effort); err != nil {
+		return err
+	}
+	return p.budgetOf("reasoning.max_tokens", o.MaxTokens)
+}
+
+// include reads the field include_reasoning.
+func (p *parser) include(raw json.RawMessage) error {
+	switch {
+	case absent(raw):
+		return nil
+	case string(raw) == "true":
+		return p.visibility.say("include_reasoning", reasoning.VisibilityFull)
+	case string(raw) == "false":
+		return p.visibility.say("include_reasoning", reasoning.VisibilityNone)
+	case raw[0] == '"':
+		return p.named("include_reasoning", raw)
+	}
+	return wire.Invalid("include_reasoning", "it takes true, false, none, summary or full")
+}
+
+// named reads a visibility by its name.
+func (p *parser) named(param string, raw json.RawMessage) error {
+	var name string
+	if err := wire.Unmarshal(raw, &name); err != nil {
+		return Under(param, err)
+	}
+	v, err := reasoning.ParseVisibility(name)
+	if err != nil {
+		return wire.Invalid(param, "%v", err)
+	}
+	return p.visibility.say(param, v)
+}
+
+func (p *parser) summaryOf(param string, length *string) error {
+	if length == nil {
+		return nil
+	}
+	switch *length {
+	case "auto", "concise", "detailed":
+	default:
+		return wire.Invalid(param, "it takes auto, concise or detailed")
+	}
+	if err := p.summary.say(param, *length); err != nil {
+		return err
+	}
+	return p.visibility.say(param, reasoning.VisibilitySummary)
+}
+
+func (p *parser) effortOf(param string, effort *string) error {
+	if effort == nil {
+		return nil
+	}
+	e, err := reasoning.ParseEffort(*effort)
+	if err != nil || e == chattemplate.EffortDefault {
+		return wire.Invalid(param, "it takes none, minimal, low, medium or high")
+	}
+	return p.effort.say(param, e)
+}
+
+func (p *parser) budgetOf(param string, budget *int) error {
+	switch {
+	case budget == nil:
+		return nil
+	case *budget < 1 || *budget > maxBudget:
+		return wire.Invalid(param, "a budget is 1 to %d tokens; effort none skips the reasoning", maxBudget)
+	}
+	return p.budget.say(param, *budget)
+}
+
+// Under puts the name of the object that a field belongs to before the field's name in an error.
+func Under(param string, err error) error {
+	if e, ok := err.(*wire.Error); ok { //nolint:errorlint // wire hands out this type, unwrapped
+		c := *e
+		if c.Param = param; e.Param != "" {
+			c.Param += "." + e.Param
+		}
+		return &c
+	}
+	return err
+}

@@ -1,0 +1,149 @@
+package contract
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"runner/chattemplate"
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+func parse(t testing.TB, body string) (Asked, error) {
+	t.Helper()
+	var f Fields
+	if err := json.Unmarshal([]byte(body), &f); err != nil {
+		t.Fatal(err)
+	}
+	return f.Parse(true)
+}
+
+func TestFields(t *testing.T) {
+	full, summary, none := reasoning.VisibilityFull, reasoning.VisibilitySummary, reasoning.VisibilityNone
+	for _, c := range []struct {
+		body string
+		want Asked
+	}{
+		{`{}`, Asked{}},
+		{`{"reasoning":null,"include_reasoning":null,"reasoning_effort":null,"include":null}`, Asked{}},
+		{`{"reasoning":"none"}`, Asked{Visibility: none}},
+		{`{"reasoning":"summary"}`, Asked{Visibility: summary}},
+		{`{"reasoning":"full","include_reasoning":true}`, Asked{Visibility: full}},
+		{`{"reasoning":{"effort":"high"}}`, Asked{Effort: chattemplate.EffortHigh}},
+		{`{"reasoning":{"effort":"none"},"reasoning_effort":"none"}`, Asked{Effort: chattemplate.EffortNone}},
+		{`{"reasoning":{"summary":"detailed"}}`, Asked{Visibility: summary, Summary: "detailed"}},
+		{`{"reasoning":{"generate_summary":"concise","summary":null}}`, Asked{Visibility: summary, Summary: "concise"}},
+		{`{"reasoning":{"exclude":true},"include_reasoning":false}`, Asked{Visibility: none}},
+		{`{"reasoning":{"exclude":false,"summary":"auto"}}`, Asked{Visibility: summary, Summary: "auto"}},
+		{`{"reasoning":{"max_tokens":7},"reasoning_budget":7}`, Asked{Budget: 7}},
+		{`{"reasoning":{"context":"all_turns"}}`, Asked{Keep: true}},
+		{`{"keep_reasoning":true}`, Asked{Keep: true}},
+		{`{"reasoning_seal":true}`, Asked{Seal: true}},
+		{`{"include":["reasoning.encrypted_content"]}`, Asked{Seal: true}},
+		{`{"include":["reasoning.content","x"]}`, Asked{Visibility: full}},
+		{`{"reasoning_strategy":"markers","reasoning_encrypt":false}`, Asked{Strategy: reasoning.StrategyMarkers}},
+	} {
+		got, err := parse(t, c.body)
+		if err != nil {
+			t.Errorf("%s: %v", c.body, err)
+			continue
+		}
+		if got.Args == nil && got.Visibility == c.want.Visibility && got.Summary == c.want.Summary && got.Effort == c.want.Effort &&
+			got.Budget == c.want.Budget && got.Strategy == c.want.Strategy && got.Seal == c.want.Seal && got.Keep == c.want.Keep {
+			continue
+		}
+		t.Errorf("%s: %+v, want %+v", c.body, got, c.want)
+	}
+}
+
+func TestFieldsThatAreRefused(t *testing.T) {
+	for body, param := range map[string]string{
+		`{"reasoning":"all"}`:                                              "reasoning",
+		`{"reasoning":3}`:                                                  "reasoning",
+		`{"reasoning":{"effort":3}}`:                                       "reasoning.effort",
+		`{"reasoning":{"effort":"xhigh"}}`:                                 "reasoning.effort",
+		`{"reasoning_effort":""}`:                                          "reasoning_effort",
+		`{"reasoning":{"summary":"none"}}`:                                 "reasoning.summary",
+		`{"reasoning":{"context":"none"}}`:                                 "reasoning.context",
+		`{"reasoning":{"max_tokens":0}}`:                                   "reasoning.max_tokens",
+		`{"reasoning_budget":-1}`:                                          "reasoning_budget",
+		`{"reasoning_strategy":"guess"}`:                                   "reasoning_strategy",
+		`{"include_reasoning":"some"}`:                                     "include_reasoning",
+		`{"include_reasoning":[]}`:                                         "include_reasoning",
+		`{"reasoning_encrypt":true}`:                                       "reasoning_encrypt",
+		`{"reasoning":"full","include_reasoning":"none"}`:                  "include_reasoning",
+		`{"reasoning":{"exclude":true,"summary":"auto"}}`:                  "reasoning.exclude",
+		`{"reasoning":{"summary":"auto"},"include":["reasoning.content"]}`: "include",
+		`{"reasoning":{"summary":"auto","generate_summary":"detailed"}}`:   "reasoning.generate_summary",
+		`{"reasoning":{"effort":"low"},"reasoning_effort":"high"}`:         "reasoning_effort",
+		`{"reasoning":{"max_tokens":1},"reasoning_budget":2}`:              "reasoning_budget",
+		`{"reasoning":{"context":"current_turn"},"keep_reasoning":true}`:   "keep_reasoning",
+	} {
+		_, err := parse(t, body)
+		var e *wire.Error
+		if !errors.As(err, &e) || e.Status != 400 || e.Param != param {
+			t.Errorf("%s: %v with param %q, want %q", body, err, e.Param, param)
+		}
+	}
+}
+
+// Effort and visibility never change each other.
+func TestEffortAndVisibilityAreIndependent(t *testing.T) {
+	for _, effort := range []string{"none", "minimal", "low", "medium", "high"} {
+		got, err := parse(t, `{"reasoning":{"effort":"`+effort+`"}}`)
+		if err != nil || got.Visibility != reasoning.VisibilityNone || string(got.Effort) != effort {
+			t.Errorf("effort %s: %+v, %v", effort, got, err)
+		}
+	}
+	for _, v := range []string{"none", "summary", "full"} {
+		if got, err := parse(t, `{"reasoning":"`+v+`"}`); err != nil || got.Effort != chattemplate.EffortDefault {
+			t.Errorf("visibility %s: %+v, %v", v, got, err)
+		}
+	}
+}
+
+func TestApplyKeepsDefaults(t *testing.T) {
+	req := runner.Request{Budget: 9, Effort: chattemplate.EffortLow, Strategy: reasoning.StrategyMarkers, DetailedSummary: true}
+	(&Asked{Summary: "auto"}).Apply(&req)
+	if req.Budget != 9 || req.Effort != chattemplate.EffortLow || req.Strategy != reasoning.StrategyMarkers || !req.DetailedSummary {
+		t.Errorf("defaults are gone: %+v", req)
+	}
+	(&Asked{Summary: "concise", Budget: 3}).Apply(&req)
+	if req.DetailedSummary || req.Budget != 3 {
+		t.Errorf("what was asked for is not in effect: %+v", req)
+	}
+}
+
+func TestErrorShape(t *testing.T) {
+	body, err := json.Marshal(NewError(wire.Invalid("input[0].type", "no")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"error":{"message":"no","type":"invalid_request_error","param":"input[0].type","code":"invalid_value"}}`
+	if string(body) != want {
+		t.Errorf("%s, want %s", body, want)
+	}
+	body, _ = json.Marshal(NewError(&wire.Error{Status: 429, Code: wire.CodeQueue, Message: "m"}))
+	const full = `{"error":{"message":"m","type":"rate_limit_error","param":null,"code":"queue_full"}}`
+	if string(body) != full {
+		t.Errorf("%s, want %s", body, full)
+	}
+}
+
+func FuzzFields(f *testing.F) {
+	f.Add(`{"reasoning":{"effort":"high","summary":"auto"},"include_reasoning":true}`)
+	f.Add(`{"reasoning":"full"}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		var fields Fields
+		if json.Unmarshal([]byte(body), &fields) != nil {
+			return
+		}
+		_, err := fields.Parse(true)
+		var e *wire.Error
+		if err != nil && (!errors.As(err, &e) || e.Param == "" || e.Status != 400) {
+			t.Fatalf("%q: %v", body, err)
+		}
+	})
+}
