@@ -11,20 +11,23 @@ import (
 // arena holds what has been worked out about a grammar: its expressions and what its states admit. When it has grown too
 // large the grammar starts another, and the matchers move to it one by one.
 type arena struct {
-	mu     sync.Mutex
-	set    *expr.Set
-	root   expr.ID
-	base   int // size when it was new
+	mu   sync.Mutex
+	set  *expr.Set
+	root expr.ID
+	base int // size when it was new
+	// walker works at one task at a time; what is open is finished before another is begun, whoever asks.
 	walker walker
+	// probe walks for others than tasks.
+	probe walker
 
 	// masks holds what states admit, and plain the part of it that depends on the head of a state only. bytes is their size.
 	masks map[expr.ID]*allowed
 	plain map[expr.ID]*plain
 	bytes int
 
-	// covered says how an expression takes characters of plain text, and opaque whether none can begin it.
+	// covered says how an expression takes characters of plain text, and opaque before which byte no plain text begins it.
 	covered map[expr.ID]cover
-	opaque  map[expr.ID]bool
+	opaque  map[expr.ID]uint16
 	runs    map[expr.ID]expr.Run
 }
 
@@ -43,10 +46,10 @@ const (
 func newArena(build func(*expr.Set) expr.ID) *arena {
 	a := &arena{
 		set: expr.NewSet(), masks: map[expr.ID]*allowed{}, plain: map[expr.ID]*plain{},
-		covered: map[expr.ID]cover{}, opaque: map[expr.ID]bool{}, runs: map[expr.ID]expr.Run{},
+		covered: map[expr.ID]cover{}, opaque: map[expr.ID]uint16{}, runs: map[expr.ID]expr.Run{},
 	}
 	a.root = build(a.set)
-	a.walker = walker{arena: a, set: a.set}
+	a.walker, a.probe = walker{arena: a, set: a.set}, walker{arena: a, set: a.set}
 	a.base = a.size()
 	return a
 }
@@ -54,52 +57,51 @@ func newArena(build func(*expr.Set) expr.ID) *arena {
 // full reports whether it is time for another arena.
 func (a *arena) full() bool { return a.size()-a.base > maxArena }
 
+// room returns how many bytes the expressions may take.
+func (a *arena) room() int { return a.base + maxArena - a.bytes }
+
 // size returns about how many bytes the arena takes.
 func (a *arena) size() int { return a.set.Bytes() + a.bytes }
 
-// admits returns what may follow in state id.
+// admits returns what may follow in state id. It finishes the open task first.
 func (a *arena) admits(v *Vocabulary, id expr.ID) *allowed {
 	id = a.set.Clamp(id)
-	if m, ok := a.masks[id]; ok {
-		return m
+	for {
+		if m, ok := a.masks[id]; ok {
+			return m
+		}
+		if a.walker.id == expr.Empty {
+			a.walker.task = task{id: id}
+			a.walker.at, a.walker.more, a.walker.fewer = 0, a.walker.more[:0], a.walker.fewer[:0]
+		}
+		m := a.walker.take(v)
+		if a.bytes > maxMaskBytes {
+			clear(a.masks)
+			clear(a.plain)
+			a.bytes = 0
+		}
+		a.masks[a.walker.id] = m
+		a.bytes += m.bytes()
+		a.walker.task = task{}
 	}
-	if a.bytes > maxMaskBytes {
-		clear(a.masks)
-		clear(a.plain)
-		a.bytes = 0
-	}
-	m := &allowed{plain: a.admitsPlain(v, id), others: a.walker.others(v, id)}
-	a.masks[id] = m
-	a.bytes += m.bytes()
-	return m
-}
-
-// admitsPlain returns which plain tokens may follow in state id. Where what stands after the head of the state does not begin
-// with plain text, as the quote that ends a string, they depend on the head only, and all strings of a form share them.
-func (a *arena) admitsPlain(v *Vocabulary, id expr.ID) *plain {
-	if head, tail := a.set.Split(id); a.isOpaque(tail) {
-		id = head
-	}
-	p, ok := a.plain[id]
-	if !ok {
-		p = a.walker.plain(v, id)
-		a.plain[id] = p
-		a.bytes += p.bytes()
-	}
-	return p
 }
 
 // isOpaque reports whether no plain text begins id.
 func (a *arena) isOpaque(id expr.ID) bool {
-	opaque, ok := a.opaque[id]
-	if !ok {
-		opaque = true
-		for b := 0x20; b < 0x100 && opaque; b++ {
-			opaque = !isPlain(byte(b)) || a.set.Derive(id, byte(b)) == expr.Empty
+	from := a.opaque[id]
+	b := from
+	for ; b < 0x100; b++ {
+		if b&15 == 0 {
+			a.opaque[id] = b // the next derivative may be the last for now
 		}
-		a.opaque[id] = opaque
+		if isPlain(byte(b)) && a.set.Derive(id, byte(b)) != expr.Empty {
+			break
+		}
 	}
-	return opaque
+	if b != from {
+		a.opaque[id] = b
+	}
+	return b == 0x100
 }
 
 // run returns how many characters of plain text, whatever they are, may follow in state id for certain, and whether no plain

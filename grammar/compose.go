@@ -100,25 +100,20 @@ func (s Source) compileWithout(ctx context.Context) (front, error) {
 
 // AllowsText reports whether bytes may come next, whatever tokens they would be cut into.
 func (m *Matcher) AllowsText(text string) bool {
-	a := m.lock()
+	a := m.settled()
 	defer a.mu.Unlock()
-	return a.feedText(m.at.id, text) != expr.Empty
+	return a.feedText(m.at, text) != expr.Empty
 }
 
-// AcceptText moves on by bytes, as by one token, and reports whether they were allowed; if not, nothing changes.
-func (m *Matcher) AcceptText(text string) bool {
-	a := m.lock()
-	next := a.feedText(m.at.id, text)
-	full := a.full()
-	a.mu.Unlock()
-	return m.move(a, next, full)
-}
-
-// ForcedByte returns the only byte that may come next, if there is just one.
-func (m *Matcher) ForcedByte() (byte, bool) {
+// ForcedByte returns the only byte that may come next, if there is just one and finding out does not take too long.
+func (m *Matcher) ForcedByte() (b byte, ok bool) {
+	if m.todo != "" {
+		return 0, false
+	}
 	a := m.lock()
 	defer a.mu.Unlock()
-	return a.set.Forced(m.at.id)
+	a.set.Within(forcedWork, a.room(), func() { b, ok = a.set.Forced(m.at) })
+	return b, ok
 }
 
 // isComposed reports whether a form is made of others.

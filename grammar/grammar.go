@@ -16,6 +16,8 @@
 package grammar
 
 import (
+	"context"
+	"runtime"
 	"sync"
 
 	"runner/grammar/expr"
@@ -67,16 +69,23 @@ func (g *Grammar) Bytes() int {
 // Vocabulary returns the vocabulary that the grammar was compiled for.
 func (g *Grammar) Vocabulary() *Vocabulary { return g.vocab }
 
-// Warm works out what the first state admits, which takes the longest, so that the first mask is ready when it is needed.
-func (g *Grammar) Warm() {
-	a := g.arena()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.admits(g.vocab, a.root)
+// warmWork is the work of Warm for which a matcher has to wait at most, about 0.2 ms.
+const warmWork = 2_000
+
+// Warm works out what the first state admits, which takes the longest, so that the first mask is ready when it is needed. It
+// stops when ctx ends, and does not keep matchers waiting.
+func (g *Grammar) Warm(ctx context.Context) {
+	m := g.Matcher()
+	for ctx.Err() == nil {
+		if _, ready, err := m.Prepare(warmWork); ready || err != nil {
+			return
+		}
+		runtime.Gosched()
+	}
 }
 
 // Matcher returns a matcher at the start of the text.
 func (g *Grammar) Matcher() *Matcher {
 	a := g.arena()
-	return &Matcher{grammar: g, at: place{a, a.root}}
+	return &Matcher{grammar: g, arena: a, at: a.root, base: a.root, stuck: -1}
 }

@@ -47,48 +47,122 @@ func (v *Vocabulary) fillPlain(m backend.Mask, p *plain) {
 	}
 }
 
-// walker finds out what a state admits. It holds the arena's lock.
+// has reports whether t is in the set.
+func (v *Vocabulary) has(a *allowed, t backend.Token) bool {
+	p := a.plain
+	switch {
+	case !v.upTo[len(v.upTo)-1].Has(t):
+		return slices.Contains(a.others, t)
+	case p.mask != nil:
+		return p.mask.Has(t)
+	case v.upTo[p.upTo].Has(t):
+		return !slices.Contains(p.fewer, t)
+	}
+	return slices.Contains(p.more, t)
+}
+
+// task is the work of finding out what a state admits. It can be cut off at any derivative and taken up again, see
+// [expr.Set.Within].
+type task struct {
+	id expr.ID
+	// head is the part of id that its plain tokens depend on, Empty until that is known, and plain is what they are.
+	head  expr.ID
+	plain *plain
+	// slice is the slice under way. mostly has looked at the nodes before seen and counted; then walking is set.
+	slice       int
+	walking     bool
+	seen        int
+	free, other int
+	// upTo says that the slices up to one are whole, and whole that the one under way is.
+	upTo  int
+	whole bool
+	// spent is the work so far.
+	spent int
+	// moves counts how often the task filled an arena, and moved is where it stood when it last did.
+	moves int
+	moved progress
+}
+
+// progress is how far a task has come.
+type progress struct{ slice, seen, at int }
+
+// walker works at an arena's task. It holds the arena's lock.
 type walker struct {
 	arena *arena
 	set   *expr.Set
-	stack [maxDepth + 1]expr.ID
-	// lastFree is what free said of last.
+	task
+	// at is the node that comes next, stack holds the states before the nodes on the way to it, and more and fewer what was found.
+	at          int
+	stack       [maxDepth + 1]expr.ID
+	more, fewer []backend.Token
+	// lastFree is what run said of last.
 	last     expr.ID
 	lastFree int
-	// more and fewer collect tokens; they are reused.
-	more, fewer []backend.Token
 }
 
-// others works out which tokens that are not plain may follow in state id.
-func (w *walker) others(v *Vocabulary, id expr.ID) []backend.Token {
-	w.more = w.more[:0]
+// progress returns how far the task has come.
+func (w *walker) progress() progress { return progress{w.slice, w.seen, w.at} }
+
+// take goes on with the task and finishes it.
+func (w *walker) take(v *Vocabulary) *allowed {
+	if w.plain == nil {
+		w.plain = w.findPlain(v)
+		w.slice, w.walking = rest, false
+	}
 	s := &v.slices[rest]
-	w.walk(s, 0, len(s.nodes), id, false)
-	return slices.Clone(w.more)
+	if !w.walking {
+		w.more = w.more[:0]
+		w.begin(s, 0, w.id)
+	}
+	w.walk(s, len(s.nodes), false)
+	return &allowed{plain: w.plain, others: slices.Clone(w.more)}
 }
 
-// plain works out which plain tokens may follow in state id.
-func (w *walker) plain(v *Vocabulary, id expr.ID) *plain {
+// findPlain works out which plain tokens may follow. Where what stands after the head of the state does not begin with plain
+// text, as the quote that ends a string, they depend on the head only, and all strings of a form share them.
+func (w *walker) findPlain(v *Vocabulary) *plain {
+	if w.head == expr.Empty {
+		head, tail := w.set.Split(w.id)
+		if !w.arena.isOpaque(tail) {
+			head = w.id
+		}
+		w.head = head
+	}
+	if p, ok := w.arena.plain[w.head]; ok {
+		return p
+	}
+	p := w.walkPlain(v)
+	w.arena.plain[w.head] = p
+	w.arena.bytes += p.bytes()
+	return p
+}
+
+func (w *walker) walkPlain(v *Vocabulary) *plain {
 	longest := len(v.upTo) - 1
-	if n, exact := w.arena.run(id); exact || n >= longest {
+	if n, exact := w.arena.run(w.head); exact || n >= longest {
 		return &plain{upTo: min(n, longest)}
 	}
-	w.more, w.fewer = w.more[:0], w.fewer[:0]
-	p := &plain{}
-	for i := range v.slices[:rest] {
-		s := &v.slices[i]
+	for ; w.slice < rest; w.slice++ {
+		s := &v.slices[w.slice]
 		if len(s.nodes) == 0 {
 			continue
 		}
-		// The slices before this one are whole, or nothing of them is.
-		whole := (i == 0 || p.upTo == v.slices[i-1].chars) && (w.free(id) >= s.chars || w.mostly(s, id))
-		if whole {
-			p.upTo = s.chars
+		if !w.walking {
+			free := w.freeOf(w.head)
+			// The slices before this one are whole, or nothing of them is.
+			whole := (w.slice == 0 || w.upTo == v.slices[w.slice-1].chars) && (free >= s.chars || w.mostly(s))
+			if w.seen, w.free, w.other = 0, 0, 0; whole {
+				w.upTo = s.chars
+			}
+			if w.whole = whole; free >= s.chars {
+				continue
+			}
+			w.begin(s, 0, w.head)
 		}
-		if w.free(id) < s.chars {
-			w.walk(s, 0, len(s.nodes), id, whole)
-		}
+		w.walk(s, len(s.nodes), w.whole)
+		w.walking = false
 	}
+	p := &plain{upTo: w.upTo}
 	if len(w.more)+len(w.fewer) > v.Len()/32 {
 		p.more, p.fewer = w.more, w.fewer
 		mask := backend.NewMask(v.Len())
@@ -100,38 +174,46 @@ func (w *walker) plain(v *Vocabulary, id expr.ID) *plain {
 }
 
 // mostly reports whether more tokens of a slice of plain text are known at once to be allowed than not.
-func (w *walker) mostly(s *slice, id expr.ID) bool {
-	free, other := 0, 0
-	for at := 0; at < len(s.nodes); at += int(s.nodes[at].size) {
-		n := &s.nodes[at]
-		if d := w.set.Derive(id, n.b); d != expr.Empty && w.free(d) >= s.chars {
-			free += int(n.size)
+func (w *walker) mostly(s *slice) bool {
+	for w.seen < len(s.nodes) {
+		n := &s.nodes[w.seen]
+		if d := w.set.Derive(w.head, n.b); d != expr.Empty && w.freeOf(d) >= s.chars {
+			w.free += int(n.size)
 		} else {
-			other += int(n.size)
+			w.other += int(n.size)
 		}
+		w.seen += int(n.size)
 	}
-	return free > other
+	return w.free > w.other
 }
 
-// free returns how many characters of plain text, whatever they are, may follow in state id for certain.
-func (w *walker) free(id expr.ID) int {
+// freeOf returns how many characters of plain text, whatever they are, may follow in state id for certain.
+func (w *walker) freeOf(id expr.ID) int {
 	if id != w.last {
-		w.last = id
 		w.lastFree, _ = w.arena.run(id)
+		w.last = id
 	}
 	return w.lastFree
 }
 
-// walk goes through the nodes [from, to) of a trie, the first of which follows state id. Where whole is false it notes the
-// tokens that are allowed, otherwise those that are not.
-func (w *walker) walk(s *slice, from, to int, id expr.ID, whole bool) {
-	if from >= to {
-		return
-	}
+// begin prepares to walk from a node on, which follows state id.
+func (w *walker) begin(s *slice, from int, id expr.ID) {
+	w.at, w.walking = from, true
+	w.stack[s.nodes[from].depth] = id
+}
+
+// nodesPerWork is how many nodes of a trie are looked at for one unit of work, when their derivatives are known.
+const nodesPerWork = 32
+
+// walk goes on through the nodes of a trie up to a node. Where whole is false it notes the tokens that are allowed, otherwise
+// those that are not.
+func (w *walker) walk(s *slice, to int, whole bool) {
 	nodes := s.nodes[:to]
-	base := nodes[from].depth
-	w.stack[base] = id
-	for i := from; i < len(nodes); {
+	looked := 0
+	for i := w.at; i < len(nodes); w.at = i {
+		if looked++; looked%nodesPerWork == 0 {
+			w.set.Spend(1)
+		}
 		n := &nodes[i]
 		next := w.set.Derive(w.stack[n.depth], n.b)
 		if next == expr.Empty {
@@ -141,7 +223,7 @@ func (w *walker) walk(s *slice, from, to int, id expr.ID, whole bool) {
 			i += int(n.size)
 			continue
 		}
-		if n.size > 1 && s.chars > 0 && next != w.stack[n.depth] && w.free(next) >= s.chars {
+		if n.size > 1 && s.chars > 0 && next != w.stack[n.depth] && w.freeOf(next) >= s.chars {
 			if !whole {
 				w.more = tokens(w.more, nodes[i:i+int(n.size)])
 			}
@@ -169,6 +251,21 @@ func tokens(list []backend.Token, nodes []trieNode) []backend.Token {
 // any reports whether a token in the range of nodes can follow state id.
 func (w *walker) any(s *slice, from, to int, id expr.ID) bool {
 	w.more = w.more[:0]
-	w.walk(s, from, to, id, false)
+	w.begin(s, from, id)
+	w.walk(s, to, false)
 	return len(w.more) > 0
+}
+
+// adopt takes a task over from a walker of another arena.
+func (w *walker) adopt(old *walker, v *Vocabulary) {
+	w.task, w.at = old.task, old.at
+	w.more, w.fewer = append(w.more[:0], old.more...), append(w.fewer[:0], old.fewer...)
+	ids := []*expr.ID{&w.id, &w.head}
+	if w.walking {
+		for d := range v.slices[w.slice].nodes[w.at].depth + 1 {
+			w.stack[d] = old.stack[d]
+			ids = append(ids, &w.stack[d])
+		}
+	}
+	w.set.Import(old.set, ids...)
 }

@@ -1,93 +1,243 @@
 package grammar
 
 import (
+	"errors"
+	"fmt"
+
 	"runner/backend"
 	"runner/grammar/expr"
 )
 
 // Matcher follows one text. It implements [backend.Constraint].
+//
+// What a state admits can take long to find out. Whoever cannot wait calls [Matcher.Prepare] before Allows, Fill and Accept, as
+// often as it takes; then these are look-ups and the other methods do little, too. Without it they do the work themselves, all of it.
 type Matcher struct {
 	grammar *Grammar
-	at      place
-	// past holds the places before the last accepted tokens.
-	past     []place
-	accepted int
-}
-
-// place is a state of an arena.
-type place struct {
-	arena *arena
-	id    expr.ID
+	arena   *arena
+	at      expr.ID
+	// todo is the end of the accepted text, which at has not been fed yet.
+	todo string
+	// mask is what may come next, once it is prepared, and spent the work that was done for it.
+	mask  *allowed
+	spent int
+	// stuck is how long todo was when feeding it last filled an arena, or -1.
+	stuck int
+	// past holds the last accepted tokens' bytes; base is the state before them and mid that before number MaxRollback.
+	past      []string
+	base, mid expr.ID
+	accepted  int
 }
 
 // lock returns the arena that m is in, locked. It moves m first if the grammar has another by now.
 func (m *Matcher) lock() *arena {
 	now := m.grammar.arena()
-	if m.at.arena != now {
-		old := m.at
-		old.arena.mu.Lock()
+	if old := m.arena; old != now {
+		old.mu.Lock()
 		now.mu.Lock()
-		m.at = place{now, now.set.Import(old.arena.set, old.id)}
-		old.arena.mu.Unlock()
+		now.set.Import(old.set, &m.at, &m.base, &m.mid)
+		if old.walker.id != expr.Empty && now.walker.id == expr.Empty {
+			now.walker.adopt(&old.walker, m.grammar.vocab)
+			old.walker.task = task{}
+		}
+		old.mu.Unlock()
+		m.arena = now
 		return now
 	}
 	now.mu.Lock()
 	return now
 }
 
+// settle feeds what is left of the accepted text.
+func (m *Matcher) settle(a *arena) {
+	for m.todo != "" {
+		m.at = a.set.Derive(m.at, m.todo[0])
+		m.todo = m.todo[1:]
+	}
+}
+
+// settled is lock and settle.
+func (m *Matcher) settled() *arena {
+	a := m.lock()
+	m.settle(a)
+	return a
+}
+
+// The work that a matcher may do in one call of Accept or Forced, and for one mask. The units are those of [expr.Set.Within].
+const (
+	acceptWork = 10_000
+	forcedWork = 10_000
+	maxWork    = 20_000_000
+)
+
+// ErrTooCostly says that finding out what a text may go on with takes more work or memory than it may.
+var ErrTooCostly = errors.New("the form is too costly to follow")
+
+// CostError is an [ErrTooCostly] with its place.
+type CostError struct {
+	// Accepted is how many tokens were accepted before.
+	Accepted int
+}
+
+func (e *CostError) Error() string {
+	return fmt.Sprintf("%v, after %d tokens", ErrTooCostly, e.Accepted)
+}
+
+// Unwrap returns ErrTooCostly.
+func (e *CostError) Unwrap() error { return ErrTooCostly }
+
+// Hint tells the user what to do next.
+func (e *CostError) Hint() string {
+	return "make it less ambiguous: avoid counted repetitions and many alternatives after parts that can match the same text"
+}
+
+// Prepare works out what may come next, within a budget, which must be positive; a unit is about a tenth of a microsecond. It
+// returns the work that it did, which can be a little more, and whether all is known. If not, the next call goes on where this one
+// stopped. The only error is a [*CostError].
+func (m *Matcher) Prepare(work int) (used int, ready bool, err error) {
+	for m.mask == nil {
+		if used >= work {
+			return used, false, nil
+		}
+		n, err := m.prepare(work - used)
+		if used += n; err != nil {
+			return used, false, err
+		}
+	}
+	return used, true, nil
+}
+
+// prepare is one attempt of Prepare, in one arena.
+func (m *Matcher) prepare(work int) (used int, err error) {
+	a := m.lock()
+	used, end := a.set.Within(work, a.room(), func() {
+		m.settle(a)
+		m.mask = a.admits(m.grammar.vocab, m.at)
+	})
+	open := a.walker.id != expr.Empty
+	own := !open || m.todo == "" && a.walker.id == a.set.Clamp(m.at)
+	costly := false
+	if own {
+		m.spent += used
+		costly = m.spent > maxWork
+	}
+	if end == expr.OutOfRoom && !open {
+		// Feeding the text has filled the arena. If it fills the next without coming further, none is large enough.
+		costly = costly || m.stuck == len(m.todo)
+		m.stuck = len(m.todo)
+	}
+	if open {
+		t := &a.walker.task
+		t.spent += used
+		drop := t.spent > maxWork
+		if end == expr.OutOfRoom {
+			drop = drop || t.moves > 0 && t.moved == a.walker.progress()
+			t.moved = a.walker.progress()
+			t.moves++
+		}
+		if drop {
+			costly = costly || own
+			*t = task{}
+		}
+	}
+	a.mu.Unlock()
+	if costly {
+		return used, &CostError{Accepted: m.accepted}
+	}
+	if end == expr.OutOfRoom {
+		used += m.grammar.renew(a).base / bytesPerWork
+	}
+	return used, nil
+}
+
+// bytesPerWork is about how many bytes of an arena one unit of work fills.
+const bytesPerWork = 64
+
 // Allows reports whether t may come next.
 func (m *Matcher) Allows(t backend.Token) bool {
-	a := m.lock()
+	if m.mask != nil {
+		return m.grammar.vocab.has(m.mask, t)
+	}
+	a := m.settled()
 	defer a.mu.Unlock()
-	return a.feed(m.grammar.vocab, m.at.id, t) != expr.Empty
+	return a.feed(m.grammar.vocab, m.at, t) != expr.Empty
 }
 
 // Fill sets the bit of every token that may come next and clears all others. It sets none when the text is complete
 // and nothing can follow.
 func (m *Matcher) Fill(mask backend.Mask) {
-	a := m.lock()
+	if m.mask != nil {
+		m.grammar.vocab.fill(mask, m.mask)
+		return
+	}
+	a := m.settled()
 	defer a.mu.Unlock()
-	m.grammar.vocab.fill(mask, a.admits(m.grammar.vocab, m.at.id))
+	m.grammar.vocab.fill(mask, a.admits(m.grammar.vocab, m.at))
 }
 
 // Accept moves on by t and reports whether it was allowed; if not, nothing changes.
 func (m *Matcher) Accept(t backend.Token) bool {
-	a := m.lock()
-	next := a.feed(m.grammar.vocab, m.at.id, t)
-	full := a.full()
-	a.mu.Unlock()
-	return m.move(a, next, full)
-}
-
-// move goes on to a state of arena a, unless it is empty. full says that the arena has grown too large.
-func (m *Matcher) move(a *arena, next expr.ID, full bool) bool {
-	if next == expr.Empty {
+	v := m.grammar.vocab
+	if m.mask == nil {
+		return v.vocab.Valid(t) && isText(v.vocab, t) && m.AcceptText(v.vocab.Piece(t))
+	}
+	if !v.has(m.mask, t) {
 		return false
 	}
-	if len(m.past) == 2*MaxRollback {
-		// What lies further back would keep old arenas alive.
-		n := copy(m.past, m.past[MaxRollback:])
-		clear(m.past[n:])
-		m.past = m.past[:n]
+	m.todo = v.vocab.Piece(t)
+	m.remember(m.todo)
+	a := m.lock()
+	a.set.Within(acceptWork, a.room(), func() { m.settle(a) })
+	m.moveOn(a)
+	return true
+}
+
+// AcceptText moves on by bytes, as by one token, and reports whether they were allowed; if not, nothing changes.
+func (m *Matcher) AcceptText(text string) bool {
+	a := m.settled()
+	next := a.feedText(m.at, text)
+	if next == expr.Empty {
+		a.mu.Unlock()
+		return false
 	}
-	m.past = append(m.past, m.at)
+	m.remember(text)
+	m.at = next
+	m.moveOn(a)
+	return true
+}
+
+// remember notes for Rollback what comes next.
+func (m *Matcher) remember(text string) {
+	if len(m.past) == 2*MaxRollback {
+		m.base = m.mid
+		m.past = m.past[:copy(m.past, m.past[MaxRollback:])]
+	}
+	if len(m.past) == MaxRollback {
+		m.mid = m.at
+	}
+	m.past = append(m.past, text)
 	m.accepted++
-	m.at.id = next
+}
+
+// moveOn leaves behind what was known about the last state, and unlocks the arena or, if it is full, has it renewed.
+func (m *Matcher) moveOn(a *arena) {
+	m.mask, m.spent, m.stuck = nil, 0, -1
+	full := a.full()
+	a.mu.Unlock()
 	if full {
 		m.grammar.renew(a)
 	}
-	return true
 }
 
 // Done reports whether the text may end here.
 func (m *Matcher) Done() bool {
-	a := m.lock()
+	a := m.settled()
 	defer a.mu.Unlock()
-	return a.set.Nullable(m.at.id)
+	return a.set.Nullable(m.at)
 }
 
-// Over reports whether the text must end here: it is complete and nothing can follow.
-func (m *Matcher) Over() bool { return m.at.id == expr.Epsilon }
+// Over reports whether the text must end here: it is complete and nothing can follow. It may say so only after Prepare.
+func (m *Matcher) Over() bool { return m.at == expr.Epsilon && m.todo == "" }
 
 // Accepted returns the number of tokens accepted so far.
 func (m *Matcher) Accepted() int { return m.accepted }
@@ -96,13 +246,22 @@ func (m *Matcher) Accepted() int { return m.accepted }
 const MaxRollback = 256
 
 // Rollback takes the last n accepted tokens back, at most as many as are remembered: all, or the last MaxRollback or more. It returns
-// how many it took back.
+// how many it took back. It feeds up to MaxRollback tokens again, so that a matcher need not keep old states and their memory.
 func (m *Matcher) Rollback(n int) int {
-	if n = max(0, min(n, len(m.past))); n > 0 {
-		m.at = m.past[len(m.past)-n]
-		clear(m.past[len(m.past)-n:])
-		m.past = m.past[:len(m.past)-n]
-		m.accepted -= n
+	if n = max(0, min(n, len(m.past))); n == 0 {
+		return 0
+	}
+	m.past = m.past[:len(m.past)-n]
+	m.accepted -= n
+	m.todo, m.mask, m.spent, m.stuck = "", nil, 0, -1
+	a := m.lock()
+	defer a.mu.Unlock()
+	again := m.past
+	if m.at = m.base; len(m.past) >= MaxRollback {
+		m.at, again = m.mid, m.past[MaxRollback:]
+	}
+	for _, text := range again {
+		m.at = a.feedText(m.at, text)
 	}
 	return n
 }
@@ -110,7 +269,7 @@ func (m *Matcher) Rollback(n int) int {
 // Clone returns a matcher at the same place that goes its own way.
 func (m *Matcher) Clone() *Matcher {
 	c := *m
-	c.past = append([]place(nil), m.past...)
+	c.past = append([]string(nil), m.past...)
 	return &c
 }
 
@@ -119,16 +278,24 @@ const maxForced = 256
 
 // Forced appends to dst the tokens that must come next, because no other text can, cut as the model's tokenizer would cut
 // them. The last of them are left out where the text that follows could lengthen them to other tokens.
-// It returns dst unchanged when there are none.
+// It returns dst unchanged when there are none, and when finding out would take too long.
 func (m *Matcher) Forced(dst []backend.Token) []backend.Token {
-	v := m.grammar.vocab
-	if v.tokenize == nil {
+	if m.grammar.vocab.tokenize == nil || m.todo != "" {
 		return dst
 	}
 	a := m.lock()
 	defer a.mu.Unlock()
+	out := dst
+	if _, end := a.set.Within(forcedWork, a.room(), func() { out = a.forced(m.grammar.vocab, m.at, dst) }); end != expr.Finished {
+		return dst
+	}
+	return out
+}
+
+// forced appends the tokens that must follow state from to dst.
+func (a *arena) forced(v *Vocabulary, from expr.ID, dst []backend.Token) []backend.Token {
 	var buf [maxForced]byte
-	id, n := m.at.id, 0
+	id, n := from, 0
 	for n < len(buf) {
 		b, ok := a.set.Forced(id)
 		if !ok {
@@ -150,10 +317,10 @@ func (m *Matcher) Forced(dst []backend.Token) []backend.Token {
 	keep, at := len(out), n
 	for i := len(out) - 1; i >= old; i-- {
 		at -= len(v.vocab.Piece(out[i]))
-		if at < 0 || a.feed(v, m.at.id, out[i]) == expr.Empty && i == old {
+		if at < 0 || a.feed(v, from, out[i]) == expr.Empty && i == old {
 			return dst[:old]
 		}
-		if a.walker.lengthens(v, text[at:], id) {
+		if a.probe.lengthens(v, text[at:], id) {
 			keep = i
 		}
 	}

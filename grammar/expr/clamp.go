@@ -29,7 +29,7 @@ func (s *Set) clamp(a ID) ID {
 	case concatKind:
 		return s.concat(s.Clamp(ID(n.a)), s.Clamp(ID(n.b)))
 	case unionKind:
-		base := len(s.work)
+		base := len(s.stack)
 		for i := n.a; i < n.a+n.b; i++ {
 			c := s.Clamp(s.lists[i])
 			s.pushUnion(c)
@@ -39,8 +39,13 @@ func (s *Set) clamp(a ID) ID {
 	return a
 }
 
-// Import returns the expression of this set that equals a of another.
-func (s *Set) Import(from *Set, a ID) ID { return s.copy(from, a, map[ID]ID{}) }
+// Import replaces expressions of another set by those of this one that equal them.
+func (s *Set) Import(from *Set, list ...*ID) {
+	done := map[ID]ID{}
+	for _, a := range list {
+		*a = s.copy(from, *a, done)
+	}
+}
 
 func (s *Set) copy(from *Set, a ID, done map[ID]ID) ID {
 	if a <= Epsilon {

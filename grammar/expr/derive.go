@@ -70,7 +70,11 @@ func (s *Set) deriveNew(a ID, b byte) ID {
 	if n := &s.nodes[a]; n.lastD != unset && n.lastB == b {
 		return n.lastD
 	}
+	if s.work <= 0 || s.Bytes() > s.room {
+		panic(interrupted{})
+	}
 	d := s.derivative(a, b)
+	s.work--
 	s.nodes[a].lastB, s.nodes[a].lastD = b, d
 	if s.row[a] == 0 {
 		if s.nodes[a].asked++; s.nodes[a].asked < rowAfter {
@@ -109,15 +113,9 @@ func (s *Set) derivative(a ID, b byte) ID {
 			return Epsilon
 		}
 	case concatKind:
-		d := s.concat(s.Derive(ID(n.a), b), ID(n.b))
-		if s.Nullable(ID(n.a)) {
-			if e := s.Derive(ID(n.b), b); e != Empty {
-				return s.either(d, e)
-			}
-		}
-		return d
+		return s.deriveConcat(a, b)
 	case unionKind:
-		base := len(s.work)
+		base := len(s.stack)
 		for i := n.a; i < n.a+n.b; i++ {
 			d := s.Derive(s.lists[i], b)
 			s.pushUnion(d)
@@ -139,11 +137,11 @@ func (s *Set) derivative(a ID, b byte) ID {
 	case countedKind:
 		return s.deriveCounted(&n, b)
 	case andKind:
-		base := len(s.work)
+		base := len(s.stack)
 		for i := n.a; i < n.a+n.b; i++ {
 			d := s.Derive(s.lists[i], b)
 			if d == Empty {
-				s.work = s.work[:base]
+				s.stack = s.stack[:base]
 				return Empty
 			}
 			s.pushAnd(d)
@@ -155,10 +153,23 @@ func (s *Set) derivative(a ID, b byte) ID {
 	return Empty
 }
 
-func (s *Set) either(a, b ID) ID {
-	base := len(s.work)
-	s.pushUnion(a)
-	s.pushUnion(b)
+// deriveConcat goes along the parts that can be empty, all at once: one after the other, each would copy the alternatives of
+// those behind it.
+func (s *Set) deriveConcat(a ID, b byte) ID {
+	base := len(s.stack)
+	for {
+		n := s.nodes[a]
+		if n.kind != concatKind {
+			s.pushUnion(s.Derive(a, b))
+			break
+		}
+		s.pushUnion(s.concat(s.Derive(ID(n.a), b), ID(n.b)))
+		if !s.Nullable(ID(n.a)) {
+			break
+		}
+		a = ID(n.b)
+		s.work--
+	}
 	return s.popUnion(base)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -282,7 +283,8 @@ func checkAgainst(t *testing.T, g *generator, p pattern) {
 			at = s.Derive(at, text[i])
 			rest := text[i+1:]
 			if i == len(text)/2 {
-				at2 := other.Import(s, at)
+				at2 := at
+				other.Import(s, &at2)
 				if other.Match(at2, rest) != s.Match(at, rest) {
 					t.Fatalf("%v after %q: the imported expression differs on %q", p, text[:i+1], rest)
 				}
@@ -304,10 +306,41 @@ func checkAgainst(t *testing.T, g *generator, p pattern) {
 	}
 }
 
+// checkInPieces derives with hardly any work at a time and sees that it comes to the same.
+func checkInPieces(t *testing.T, g *generator, p pattern) {
+	s := NewSet()
+	id := p.build(s)
+	for range 10 {
+		text := g.text()
+		at, done := id, 0
+		for {
+			used, end := s.Within(1+g.rng.IntN(3), math.MaxInt, func() {
+				for ; done < len(text); done++ {
+					at = s.Derive(at, text[done])
+				}
+			})
+			if end == Finished {
+				break
+			}
+			if end != OutOfWork || used < 1 {
+				t.Fatalf("%v on %q: stopped by %d after %d units", p, text, end, used)
+			}
+			if g.rng.IntN(4) == 0 {
+				s.Match(id, g.text()) // overwrites some of what was kept last
+			}
+		}
+		if got, want := s.Nullable(at), p.ends(text, 0)[len(text)]; got != want {
+			t.Fatalf("%v on %q in pieces: %v, want %v", p, text, got, want)
+		}
+	}
+}
+
 func check(t *testing.T, seed uint64) {
 	g := &generator{rng: rand.New(rand.NewPCG(seed, 1))}
 	checkAgainst(t, g, g.regular(3, true))
 	checkAgainst(t, g, g.withRules())
+	checkInPieces(t, g, g.regular(3, true))
+	checkInPieces(t, g, g.withRules())
 
 	p := g.regular(3, true)
 	a, err := Determinize(context.Background(), p.build, 2000)
@@ -467,4 +500,24 @@ func BenchmarkDerive(b *testing.B) {
 	for b.Loop() {
 		id = s.Derive(id, 'x')
 	}
+}
+
+func TestWithinStopsForRoomAndPassesPanicsOn(t *testing.T) {
+	s := NewSet()
+	id := s.Literal("abcdef")
+	if _, end := s.Within(100, s.Bytes()-1, func() { s.Match(id, "abcdef") }); end != OutOfRoom {
+		t.Errorf("end = %d without room", end)
+	}
+	if used, end := s.Within(100, math.MaxInt, func() { s.Spend(100); s.Spend(1) }); end != OutOfWork || used != 100 {
+		t.Errorf("end = %d after %d units", end, used)
+	}
+	defer func() {
+		if r := recover(); r != "mine" {
+			t.Errorf("recovered %v", r)
+		}
+		if !s.Match(id, "abcdef") {
+			t.Error("the limits stayed")
+		}
+	}()
+	s.Within(1, math.MaxInt, func() { panic("mine") })
 }

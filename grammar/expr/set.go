@@ -2,6 +2,7 @@ package expr
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -86,7 +87,7 @@ type Set struct {
 	lists []ID
 	row   []int32 // of each node: where its derivatives stand in rows, by byte; 0, where none do, is an empty row
 	rows  []ID
-	work  []ID // a stack of lists being built
+	stack []ID // of lists being built
 
 	sets     []ByteSet
 	words    []*Words
@@ -101,12 +102,19 @@ type Set struct {
 
 	longest  int32 // counters above it need not be told apart by Clamp
 	inserted int
+
+	// work is how much may still be done and room how many bytes the set may take, see Within.
+	work int
+	room int
+	// mark and marked are of use to subsume: an expression was seen in this round if it holds the round's number.
+	mark   []int32
+	marked int32
 }
 
 // NewSet returns a set that holds Empty and Epsilon.
 func NewSet() *Set {
 	s := &Set{
-		table: make([]ID, 256), longest: 256,
+		table: make([]ID, 256), longest: 256, work: math.MaxInt, room: math.MaxInt,
 		setIndex: map[ByteSet]int32{}, literalIndex: map[string]int32{}, wordsIndex: map[*Words]int32{},
 		dfaIndex: map[*Automaton]int32{}, ruleIndex: map[*Rule]int32{},
 	}
@@ -164,7 +172,9 @@ func (s *Set) callsRule(n *node, list []ID) bool {
 		return s.nodes[n.a].calls || s.nodes[n.b].calls
 	case repeatKind:
 		return s.nodes[n.a].calls
-	case unionKind:
+	case notKind:
+		return s.nodes[n.a].calls
+	case unionKind, andKind:
 		return slices.ContainsFunc(list, func(id ID) bool { return s.nodes[id].calls })
 	}
 	return false
@@ -292,8 +302,11 @@ func (s *Set) Rule(r *Rule) ID {
 
 func (s *Set) body(i int32) ID {
 	if s.rules[i].body == unset {
-		body := s.rules[i].def.Expand(s) // may add rules
+		work, room, before := s.work, s.room, len(s.nodes)
+		s.work, s.room = math.MaxInt, math.MaxInt // it is not to be cut off
+		body := s.rules[i].def.Expand(s)          // may add rules
 		s.rules[i].body = body
+		s.work, s.room = work-(len(s.nodes)-before), room
 	}
 	return s.rules[i].body
 }
@@ -328,7 +341,7 @@ func (s *Set) concat(a, b ID) ID {
 	if n.kind == concatKind {
 		id = s.concat(ID(n.a), s.concat(ID(n.b), b))
 	} else {
-		base := len(s.work)
+		base := len(s.stack)
 		for i := n.a; i < n.a+n.b; i++ {
 			s.pushUnion(s.concat(s.lists[i], b))
 		}
@@ -340,7 +353,7 @@ func (s *Set) concat(a, b ID) ID {
 
 // Union returns the expression of any one of the parts.
 func (s *Set) Union(parts ...ID) ID {
-	base := len(s.work)
+	base := len(s.stack)
 	for _, id := range parts {
 		s.pushUnion(id)
 	}
@@ -353,26 +366,27 @@ func (s *Set) pushUnion(id ID) {
 		return
 	}
 	if n := &s.nodes[id]; n.kind == unionKind {
-		s.work = append(s.work, s.list(n)...)
+		s.stack = append(s.stack, s.list(n)...)
 		return
 	}
-	s.work = append(s.work, id)
+	s.stack = append(s.stack, id)
 }
 
 // popUnion makes a union of what lies on the stack from base on. Alternatives that begin with the same expression are
 // merged, x·y | x·z into x·(y|z), so that a union is a set of stacks that share their tops (Tomita's graph-structured
 // stack): without it an ambiguous grammar would have exponentially many.
 func (s *Set) popUnion(base int) ID {
-	list := normal(s.work[base:])
+	s.work -= (len(s.stack) - base) / 2
+	list := s.subsume(normal(s.stack[base:]))
 	if len(list) > 1 && s.sharesHead(list) {
 		slices.Sort(list)
 		raw := s.intern(node{kind: unmergedKind}, list)
 		if m := s.nodes[raw].clamped; m != 0 {
-			s.work = s.work[:base]
+			s.stack = s.stack[:base]
 			return m
 		}
 		merged := s.mergeHeads(base, len(list))
-		s.work = s.work[:base]
+		s.stack = s.stack[:base]
 		id := merged[0]
 		if len(merged) > 1 {
 			id = s.intern(node{kind: unionKind}, merged)
@@ -380,7 +394,7 @@ func (s *Set) popUnion(base int) ID {
 		s.nodes[raw].clamped = id
 		return id
 	}
-	s.work = s.work[:base]
+	s.stack = s.stack[:base]
 	switch len(list) {
 	case 0:
 		return Empty
@@ -388,6 +402,40 @@ func (s *Set) popUnion(base int) ID {
 		return list[0]
 	}
 	return s.intern(node{kind: unionKind}, list)
+}
+
+// subsume drops from a sorted list what another alternative includes because it can begin with nothing: y of x·y | y where x
+// can be empty. So a state in a row of optional parts is one stack, not one for each part that may come next.
+func (s *Set) subsume(list []ID) []ID {
+	if len(list) < 2 {
+		return list
+	}
+	found := false
+	for _, id := range list {
+		n := &s.nodes[id]
+		if n.kind != concatKind || !s.canBeEmpty(ID(n.a)) {
+			continue
+		}
+		if !found {
+			found = true
+			s.marked++
+			s.mark = append(s.mark, make([]int32, len(s.nodes)-len(s.mark))...)
+		}
+		for n.kind == concatKind && s.canBeEmpty(ID(n.a)) && s.mark[n.b] != s.marked {
+			s.mark[n.b] = s.marked
+			n = &s.nodes[n.b]
+		}
+	}
+	if !found {
+		return list
+	}
+	return slices.DeleteFunc(list, func(id ID) bool { return s.mark[id] == s.marked })
+}
+
+// canBeEmpty reports whether a is known to match the empty text, without expanding rules, which are perhaps being built.
+func (s *Set) canBeEmpty(a ID) bool {
+	n := &s.nodes[a]
+	return n.nullable == yes || n.nullable == unknown && !n.calls && s.Nullable(a)
 }
 
 // split returns the first part of a concatenation and the rest.
@@ -434,31 +482,31 @@ func (s *Set) sortByHead(list []ID) {
 
 // mergeHeads merges those of the n alternatives from base on that begin with the same expression.
 func (s *Set) mergeHeads(base, n int) []ID {
-	s.work = s.work[:base+n]
-	s.sortByHead(s.work[base:])
+	s.stack = s.stack[:base+n]
+	s.sortByHead(s.stack[base:])
 	out := base
 	for i := base; i < base+n; {
-		head, tail := s.split(s.work[i])
-		id, rest := s.work[i], len(s.work)
+		head, tail := s.split(s.stack[i])
+		id, rest := s.stack[i], len(s.stack)
 		for i++; i < base+n; i++ {
-			h, t := s.split(s.work[i])
+			h, t := s.split(s.stack[i])
 			if h != head {
 				break
 			}
-			if len(s.work) == rest {
+			if len(s.stack) == rest {
 				s.pushUnion(tail)
 			}
 			s.pushUnion(t)
 		}
-		if len(s.work) > rest {
+		if len(s.stack) > rest {
 			id = s.concat(head, s.popUnion(rest))
 		}
-		s.work[out] = id
+		s.stack[out] = id
 		out++
 	}
-	s.work = s.work[:out]
-	slices.Sort(s.work[base:])
-	return s.work[base:]
+	s.stack = s.stack[:out]
+	slices.Sort(s.stack[base:])
+	return s.stack[base:]
 }
 
 // normal sorts a list in place and drops repetitions.
@@ -571,7 +619,7 @@ func (s *Set) countedAt(i, state, lo, hi int32) ID {
 // And returns the expression of the texts that match all of parts, which must be regular. See the package's rule about dead
 // ends. No parts is any text.
 func (s *Set) And(parts ...ID) ID {
-	base := len(s.work)
+	base := len(s.stack)
 	for _, id := range parts {
 		s.pushAnd(id)
 	}
@@ -581,20 +629,20 @@ func (s *Set) And(parts ...ID) ID {
 func (s *Set) pushAnd(id ID) {
 	switch n := &s.nodes[id]; n.kind {
 	case andKind:
-		s.work = append(s.work, s.list(n)...)
+		s.stack = append(s.stack, s.list(n)...)
 	case notKind:
 		if ID(n.a) == Empty {
 			return
 		}
 		fallthrough
 	default:
-		s.work = append(s.work, id)
+		s.stack = append(s.stack, id)
 	}
 }
 
 func (s *Set) popAnd(base int) ID {
-	list := normal(s.work[base:])
-	s.work = s.work[:base]
+	list := normal(s.stack[base:])
+	s.stack = s.stack[:base]
 	if len(list) == 0 {
 		return s.Not(Empty)
 	}
