@@ -21,7 +21,7 @@ import (
 //	call      {index, id, name}; with segment tool_call
 //	logprobs  [{token, text, bytes, logprob, top}], top without top; bytes only where text is not valid UTF-8
 //	info      {model, visibility, effort, strategy, seed, budget}
-//	result    {finish, detail, stop_string, reasoning_unavailable, score, summary_source, usage, timing}
+//	result    {finish, detail, stop_string, reasoning_unavailable, score, sealed, summary_source, usage, timing}
 //	usage     {prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, summary_tokens, answer_tokens}
 //	timing    {queue_ms, prefill_ms, first_token_ms, first_answer_ms, decode_ms}
 //
@@ -66,6 +66,7 @@ type wireResult struct {
 	StopString           string       `json:"stop_string,omitempty"`
 	ReasoningUnavailable bool         `json:"reasoning_unavailable,omitempty"`
 	Score                *float64     `json:"score,omitempty"`
+	Sealed               string       `json:"sealed,omitempty"`
 	SummarySource        string       `json:"summary_source,omitempty"`
 	Usage                wireUsage    `json:"usage"`
 	Timing               wireTiming   `json:"timing"`
@@ -132,7 +133,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		u, t := r.Usage, r.Timing
 		w.Result = &wireResult{
 			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
-			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, SummarySource: r.SummarySource,
+			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Sealed: r.Sealed, SummarySource: r.SummarySource,
 			Usage: wireUsage(u),
 			Timing: wireTiming{
 				millis(t.Queue), millis(t.Prefill), millis(t.FirstToken), millis(t.FirstAnswer), millis(t.Decode),
@@ -170,7 +171,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		u, t := r.Usage, r.Timing
 		e.Result = &Result{
 			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
-			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, SummarySource: r.SummarySource,
+			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Sealed: r.Sealed, SummarySource: r.SummarySource,
 			Usage: Usage(u),
 			Timing: Timing{
 				Queue: time.Duration(t.Queue), Prefill: time.Duration(t.Prefill), FirstToken: time.Duration(t.FirstToken),

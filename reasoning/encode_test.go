@@ -16,7 +16,7 @@ import (
 func TestEventJSON(t *testing.T) {
 	score := 0.0
 	result := &reasoning.Result{
-		Finish: reasoning.FinishStop, Detail: reasoning.DetailStopString, StopString: "END", ReasoningUnavailable: true, Score: &score, SummarySource: "posthoc",
+		Finish: reasoning.FinishStop, Detail: reasoning.DetailStopString, StopString: "END", ReasoningUnavailable: true, Score: &score, Sealed: "c2VhbGVk", SummarySource: "posthoc",
 		Usage:  reasoning.Usage{Prompt: 1, Cached: 2, Completion: 3, Reasoning: 4, Summary: 5, Answer: 6},
 		Timing: reasoning.Timing{Queue: 1, Prefill: 2 * time.Second, FirstToken: 1234567, FirstAnswer: time.Hour, Decode: math.MaxInt32},
 	}

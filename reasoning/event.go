@@ -153,6 +153,8 @@ type Result struct {
 	ReasoningUnavailable bool
 	// Score is what the model said of how sure it is, where strategy json or a call of report_reasoning gave it; nil where none came.
 	Score *float64
+	// Sealed is the reasoning as a value that the caller can carry to the next turn, where it was asked for.
+	Sealed string
 	// SummarySource is "reasoning" or "posthoc" when there is a summary.
 	SummarySource string
 	Usage         Usage

@@ -36,9 +36,9 @@ type output struct {
 
 func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	o := &output{
-		stream: t.out, policy: t.req.Visibility, format: t.r.Format(), markers: t.strategy == reasoning.StrategyMarkers,
+		stream: t.out, policy: t.req.Visibility, format: t.format(), markers: t.strategy == reasoning.StrategyMarkers,
 		keep: t.req.Visibility == reasoning.VisibilitySummary || t.r.cfg.CallMemory > 0 && len(t.req.Tools) > 0 ||
-			t.strategy == reasoning.StrategyTool,
+			t.strategy == reasoning.StrategyTool || t.req.Seal != nil,
 		onAnswer: t.answerBegins, check: t.check,
 	}
 	o.onSwitch = func(to reasoning.Strategy) *reasoning.Info {

@@ -33,10 +33,16 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Request is one turn to generate. Only Messages is required.
+// Request is one turn to generate. Only Messages or Prompt is required.
 type Request struct {
 	Messages []chattemplate.Message
-	Tools    []chattemplate.Tool
+	// Prompt is a raw prompt in place of Messages: no template is applied, and what the model writes is the answer as it stands, with its
+	// reasoning if it writes any. PromptSpecial makes names of control tokens in it these tokens. Nothing that needs a template can be asked for.
+	Prompt        string
+	PromptSpecial bool
+	// PromptTokens is a raw prompt as tokens, in place of Prompt.
+	PromptTokens []Token
+	Tools        []chattemplate.Tool
 	// ToolChoice says whether the model may or must call; the zero value is auto. ToolName is the function of ToolChoiceFunction.
 	ToolChoice ToolChoice
 	ToolName   string
@@ -81,7 +87,17 @@ type Request struct {
 	TemplateArgs map[string]any
 	// KeepReasoning keeps earlier turns' reasoning in the prompt where the format would drop it.
 	KeepReasoning bool
+
+	// Seal, when not nil, gets the run's whole reasoning when it ends, whatever the visibility, if there was any; Result.Sealed holds what it
+	// returns. It must not keep the text. It is called on another goroutine.
+	Seal func(thoughts string) (string, error)
+	// Account, when not nil, is told once what a run that was begun has used, however it ended. It is called on another goroutine, perhaps after
+	// Generate has returned, and must not block.
+	Account func(reasoning.Usage)
 }
+
+// isRaw reports whether the request has a raw prompt.
+func (q *Request) isRaw() bool { return q.Prompt != "" || q.PromptTokens != nil }
 
 // ToolChoice says whether a model may or must call a tool.
 type ToolChoice string

@@ -182,7 +182,12 @@ func (r *Runner) Validate(req *Request) error {
 	bad := func(field, advice, format string, args ...any) error {
 		return &RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
 	}
-	if len(req.Messages) == 0 {
+	switch {
+	case req.isRaw():
+		if err := r.validateRaw(req); err != nil {
+			return err
+		}
+	case len(req.Messages) == 0:
 		return bad("Messages", "give at least one message", "there are none")
 	}
 	if err := req.Sampling.Validate(r.model.Vocab().Len()); err != nil {
@@ -219,6 +224,29 @@ func (r *Runner) Validate(req *Request) error {
 	return err
 }
 
+// validateRaw reports what a raw prompt cannot be combined with.
+func (r *Runner) validateRaw(req *Request) error {
+	for _, f := range []struct {
+		field string
+		set   bool
+	}{
+		{"Messages", len(req.Messages) > 0}, {"Tools", len(req.Tools) > 0}, {"ResponseFormat", req.ResponseFormat != nil},
+		{"Visibility", req.Visibility != reasoning.VisibilityNone}, {"Effort", req.Effort != chattemplate.EffortDefault}, {"Budget", req.Budget != 0},
+		{"Strategy", req.Strategy != "" && req.Strategy != reasoning.StrategyAuto}, {"Score", req.Score}, {"Seal", req.Seal != nil},
+		{"TemplateArgs", len(req.TemplateArgs) > 0}, {"PromptTokens", req.Prompt != "" && req.PromptTokens != nil},
+	} {
+		if f.set {
+			return &RequestError{Field: f.field, Err: errors.New("a raw prompt leaves no place for it"), Advice: "give messages instead of a prompt"}
+		}
+	}
+	for i, t := range req.PromptTokens {
+		if !r.model.Vocab().Valid(t) {
+			return &RequestError{Field: "PromptTokens", Err: tokenError{i, t, r.model.Vocab().Len()}, Advice: "use tokens of this model"}
+		}
+	}
+	return nil
+}
+
 // validateTools reports a choice of tools that cannot be honoured.
 func (r *Runner) validateTools(req *Request) error {
 	bad := func(field, advice, format string, args ...any) error {
@@ -242,6 +270,9 @@ func (r *Runner) validateTools(req *Request) error {
 
 // strategy says where the reasoning of a request comes from.
 func (r *Runner) strategy(req *Request) (reasoning.Strategy, error) {
+	if req.isRaw() {
+		return reasoning.StrategyPosthoc, nil
+	}
 	marks := r.template.Format().Family != chattemplate.Plain
 	wanted := req.Visibility != reasoning.VisibilityNone ||
 		req.Effort != chattemplate.EffortDefault && req.Effort != chattemplate.EffortNone

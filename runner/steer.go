@@ -281,7 +281,7 @@ func (s *steering) follow(st reasoning.State) {
 
 // newSteering compiles what a request asks for.
 func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) (*steering, error) {
-	s, req := &steering{vocab: r.model.Vocab(), format: r.Format()}, &t.req
+	s, req := &steering{vocab: r.model.Vocab(), format: t.format()}, &t.req
 	var err error
 	if !form.IsZero() {
 		if s.answer, err = r.grammars().Compile(ctx, form); err != nil {
@@ -306,7 +306,7 @@ func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) 
 		s.calls[tool.Name] = g
 	}
 	s.owed = s.answer != nil || req.ToolChoice == ToolChoiceRequired || req.ToolChoice == ToolChoiceFunction
-	if r.Format().Family == chattemplate.Harmony {
+	if s.format.Family == chattemplate.Harmony {
 		if err := s.initHarmony(r, req); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,9 @@
 package runner
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"strings"
 
 	"runner/backend"
@@ -18,6 +21,11 @@ func (r *Runner) Tokenize(text string, special bool) ([]Token, error) {
 	if r.sched.stop.Err() != nil {
 		return nil, ErrClosed
 	}
+	return r.tokenize(text, special)
+}
+
+// tokenize is Tokenize for who holds r.using.
+func (r *Runner) tokenize(text string, special bool) ([]Token, error) {
 	if !special {
 		return r.model.Tokenize(nil, text)
 	}
@@ -87,15 +95,43 @@ func (r *Runner) Detokenize(tokens []Token) (string, error) {
 	return b.String(), nil
 }
 
-// Prompt renders a request's messages as [Runner.Generate] would, for people who want to see what a model gets.
-func (r *Runner) Prompt(req Request) (chattemplate.Prompt, error) {
+// Prompt renders a request as [Runner.Generate] would, for who wants to see what a model gets or how long it is. The errors are those of
+// Generate.
+func (r *Runner) Prompt(ctx context.Context, req Request) (chattemplate.Prompt, error) {
 	r.using.RLock()
 	defer r.using.RUnlock()
 	if r.sched.stop.Err() != nil {
 		return chattemplate.Prompt{}, ErrClosed
 	}
-	return r.template.Render(chattemplate.Conversation{
-		Messages: req.Messages, Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort,
-		Now: r.cfg.Clock(), KeepReasoning: req.KeepReasoning, Args: req.TemplateArgs,
-	})
+	t, err := r.plan(ctx, req)
+	if err != nil {
+		return chattemplate.Prompt{}, err
+	}
+	return t.render()
+}
+
+// rawPrompt is the prompt of a request that has a raw one.
+func (r *Runner) rawPrompt(req *Request) (chattemplate.Prompt, error) {
+	p := chattemplate.Prompt{Text: req.Prompt, Start: chattemplate.StartAnswer}
+	if req.PromptTokens != nil {
+		p.Tokens = slices.Clone(req.PromptTokens)
+	} else {
+		tokens, err := r.tokenize(req.Prompt, req.PromptSpecial)
+		if err != nil {
+			return p, err
+		}
+		p.Tokens = r.WithBOS(tokens)
+	}
+	if len(p.Tokens) == 0 {
+		return p, &RequestError{Field: "Prompt", Err: errors.New("it is empty"), Advice: "give some text"}
+	}
+	return p, nil
+}
+
+// WithBOS returns tokens with the model's token for the beginning of a text in front, where its prompts start with one.
+func (r *Runner) WithBOS(tokens []Token) []Token {
+	if v := r.model.Vocab(); v.AddBOS() && v.BOS() != backend.NoToken {
+		return append([]Token{v.BOS()}, tokens...)
+	}
+	return tokens
 }

@@ -52,39 +52,13 @@ type turn struct {
 
 // newTurn checks and renders a request. It runs on the caller's goroutine.
 func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
-	if err := r.Validate(&req); err != nil {
-		return nil, err
-	}
-	t := &turn{r: r, ctx: ctx, req: req, out: newStream(), asked: r.cfg.Clock()}
-	t.strategy, _ = r.strategy(&req)
-	// The run may outlive its reader by a step, and with it what the caller may change again.
-	t.req.Stop, t.req.Sampling.Bias = slices.Clone(req.Stop), slices.Clone(req.Sampling.Bias)
-	req.Messages = r.memory.restore(req.Messages)
-	if req.Seed != nil {
-		t.seed = *req.Seed
-	} else {
-		t.seed = r.cfg.Seed()
-	}
-	t.conv = chattemplate.Conversation{
-		Messages: req.Messages, Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort,
-		Now: t.asked, KeepReasoning: req.KeepReasoning, Args: req.TemplateArgs,
-	}
-	t.instruct()
-	if err := t.holdToForms(); err != nil {
-		return nil, err
-	}
-	p, err := r.template.Render(t.conv)
+	t, err := r.plan(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	if t.conv.Effort == chattemplate.EffortNone && p.Start != chattemplate.StartAnswer {
-		if err := t.skipReasoning(&p); err != nil {
-			return nil, err
-		}
-	}
-	if len(p.Tokens) == 0 {
-		return nil, &RequestError{Field: "Messages", Err: errors.New("the chat template renders them to nothing"),
-			Advice: "correct the template, or give another one"}
+	p, err := t.render()
+	if err != nil {
+		return nil, err
 	}
 	if len(p.Tokens) >= r.info.ContextSize {
 		return nil, &PromptTooLongError{Tokens: len(p.Tokens), Context: r.info.ContextSize}
@@ -105,6 +79,60 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 	return t, nil
 }
 
+// plan checks a request and settles what it is to come to.
+func (r *Runner) plan(ctx context.Context, req Request) (*turn, error) {
+	if err := r.Validate(&req); err != nil {
+		return nil, err
+	}
+	t := &turn{r: r, ctx: ctx, req: req, out: newStream(), asked: r.cfg.Clock()}
+	t.strategy, _ = r.strategy(&req)
+	// The run may outlive its reader by a step, and with it what the caller may change again.
+	t.req.Stop, t.req.Sampling.Bias = slices.Clone(req.Stop), slices.Clone(req.Sampling.Bias)
+	req.Messages = r.memory.restore(req.Messages)
+	if req.Seed != nil {
+		t.seed = *req.Seed
+	} else {
+		t.seed = r.cfg.Seed()
+	}
+	t.conv = chattemplate.Conversation{
+		Messages: req.Messages, Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort,
+		Now: t.asked, KeepReasoning: req.KeepReasoning, Args: req.TemplateArgs,
+	}
+	if !req.isRaw() {
+		t.instruct()
+	}
+	return t, t.holdToForms()
+}
+
+// render makes the prompt.
+func (t *turn) render() (chattemplate.Prompt, error) {
+	if t.req.isRaw() {
+		return t.r.rawPrompt(&t.req)
+	}
+	p, err := t.r.template.Render(t.conv)
+	if err != nil {
+		return p, err
+	}
+	if t.conv.Effort == chattemplate.EffortNone && p.Start != chattemplate.StartAnswer {
+		if err := t.skipReasoning(&p); err != nil {
+			return p, err
+		}
+	}
+	if len(p.Tokens) == 0 {
+		return p, &RequestError{Field: "Messages", Err: errors.New("the chat template renders them to nothing"),
+			Advice: "correct the template, or give another one"}
+	}
+	return p, nil
+}
+
+// format is how the model marks its reasoning in this turn; after a raw prompt nothing is marked.
+func (t *turn) format() chattemplate.Format {
+	if t.req.isRaw() {
+		return chattemplate.Format{}
+	}
+	return t.r.Format()
+}
+
 // holdToForms prepares what keeps the model to the forms that were asked for.
 func (t *turn) holdToForms() error {
 	form, err := t.form()
@@ -117,7 +145,7 @@ func (t *turn) holdToForms() error {
 		}
 		return err
 	}
-	if t.req.ToolChoice == ToolChoiceNone && t.r.Format().Family != chattemplate.Harmony {
+	if t.req.ToolChoice == ToolChoiceNone && t.format().Family != chattemplate.Harmony {
 		t.conv.Tools, t.req.Tools = nil, nil // what is not shown is not called
 	}
 	t.check, err = newCheck(t.req.Form)
@@ -177,7 +205,7 @@ func (t *turn) begin() {
 // infoNow says what is in effect. Harmony's own default effort is medium; other formats do not name theirs.
 func (t *turn) infoNow() *reasoning.Info {
 	effort := t.req.Effort
-	if effort == chattemplate.EffortDefault && t.r.Format().Family == chattemplate.Harmony {
+	if effort == chattemplate.EffortDefault && t.format().Family == chattemplate.Harmony {
 		effort = chattemplate.EffortMedium
 	}
 	return &reasoning.Info{
@@ -280,7 +308,7 @@ func (t *turn) follow(l *lane) {
 
 // mayCall reports whether a harmony model may still call a tool when its reasoning is over.
 func (t *turn) mayCall() bool {
-	return t.r.Format().Family == chattemplate.Harmony && len(t.req.Tools) > 0 && t.req.ToolChoice != ToolChoiceNone
+	return t.format().Family == chattemplate.Harmony && len(t.req.Tools) > 0 && t.req.ToolChoice != ToolChoiceNone
 }
 
 // count adds a sampled token to the usage.
@@ -423,8 +451,33 @@ func (t *turn) abort(err error) {
 		t.pass.done = true
 		t.r.sched.remove(&t.pass.lane)
 	}
+	t.account()
 	t.out.close(err)
 }
+
+// account says once what the run has used.
+func (t *turn) account() {
+	if account := t.req.Account; account != nil {
+		t.req.Account = nil
+		account(t.result.Usage)
+	}
+}
+
+// seal hands the reasoning to who may seal it.
+func (t *turn) seal() {
+	if t.req.Seal == nil || t.output.thoughts.Len() == 0 {
+		return
+	}
+	sealed, err := t.req.Seal(t.output.thoughts.String())
+	if err != nil {
+		t.output.warn(CodeNotSealed, "the reasoning could not be sealed")
+		return
+	}
+	t.result.Sealed = sealed
+}
+
+// CodeNotSealed warns that the reasoning could not be sealed, so that the next turn goes on without it.
+const CodeNotSealed = "not_sealed"
 
 // finish ends the main sequence; the turn ends with it unless a summary is still to come.
 func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
@@ -442,6 +495,7 @@ func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 		t.result.Score = &score
 	}
 	t.verify(reason)
+	t.seal()
 	if t.result.Detail == "" {
 		t.result.Detail = t.closed
 	}
@@ -480,6 +534,7 @@ func (t *turn) done() {
 		return
 	}
 	result := t.result
+	t.account()
 	t.output.send(reasoning.Event{Kind: reasoning.Done, Result: &result})
 	t.out.close(nil)
 }

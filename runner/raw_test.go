@@ -1,0 +1,117 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"runner/backend/fake"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+func TestARawPromptIsContinuedAsItStands(t *testing.T) {
+	r := start(t, fake.Config{}, Config{}, fake.Reply{After: "Once upon", Say: "\n\n a time <think>\n<<REASONING>>x\n\n<|return|>"})
+	for _, special := range []bool{false, true} {
+		req := Request{Prompt: "<|start|>Once upon", PromptSpecial: special}
+		g := collect(t.Context(), r.Runner, req)
+		if g.err != nil {
+			t.Fatal(g.err)
+		}
+		if got := g.text[reasoning.Answer]; got != "\n\n a time <think>\n<<REASONING>>x\n\n" {
+			t.Errorf("special %v: %q", special, got)
+		}
+		want, err := r.Tokenize(req.Prompt, special)
+		if err != nil || g.result.Usage.Prompt != len(want) {
+			t.Errorf("special %v: %d prompt tokens, want %d, %v", special, g.result.Usage.Prompt, len(want), err)
+		}
+		tokens := collect(t.Context(), r.Runner, Request{PromptTokens: want})
+		if tokens.text[reasoning.Answer] != g.text[reasoning.Answer] {
+			t.Errorf("as tokens: %q", tokens.text[reasoning.Answer])
+		}
+	}
+}
+
+func TestARawPromptLeavesNoPlaceForMore(t *testing.T) {
+	r := start(t, fake.Config{}, Config{})
+	for field, change := range map[string]func(*Request){
+		"Messages":     func(q *Request) { q.Messages = user("a").Messages },
+		"Tools":        func(q *Request) { q.Tools = []chattemplate.Tool{{Name: "f"}} },
+		"Visibility":   func(q *Request) { q.Visibility = reasoning.VisibilityFull },
+		"Effort":       func(q *Request) { q.Effort = chattemplate.EffortLow },
+		"Budget":       func(q *Request) { q.Budget = 1 },
+		"Strategy":     func(q *Request) { q.Strategy = reasoning.StrategyJSON },
+		"PromptTokens": func(q *Request) { q.PromptTokens = []Token{1} },
+	} {
+		req := Request{Prompt: "x"}
+		change(&req)
+		var bad *RequestError
+		if g := collect(t.Context(), r.Runner, req); !errors.As(g.err, &bad) || bad.Field != field {
+			t.Errorf("%s: %v", field, g.err)
+		}
+	}
+	var bad *RequestError
+	if g := collect(t.Context(), r.Runner, Request{PromptTokens: []Token{1 << 20}}); !errors.As(g.err, &bad) || bad.Field != "PromptTokens" {
+		t.Errorf("a foreign token: %v", g.err)
+	}
+	if g := collect(t.Context(), r.Runner, Request{PromptTokens: []Token{}}); !errors.As(g.err, &bad) || bad.Field != "Prompt" {
+		t.Errorf("no tokens: %v", g.err)
+	}
+}
+
+func TestTheReasoningIsSealedWhateverIsSeen(t *testing.T) {
+	r := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("a"), Say: think(thought, "four")}, fake.Reply{After: ask("b"), Say: finalTag + "x<|return|>"})
+	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilityFull} {
+		req := user("a")
+		req.Visibility = v
+		req.Seal = func(thoughts string) (string, error) { return "sealed " + strings.ToUpper(thoughts), nil }
+		g := collect(t.Context(), r.Runner, req)
+		if g.err != nil || g.result.Sealed != "sealed "+strings.ToUpper(thought) {
+			t.Errorf("%v: %q, %v", v, g.result.Sealed, g.err)
+		}
+		if v == reasoning.VisibilityNone && g.text[reasoning.Reasoning] != "" {
+			t.Errorf("the reasoning shows: %q", g.text[reasoning.Reasoning])
+		}
+	}
+	req := user("b")
+	req.Seal = func(string) (string, error) { return "something", nil }
+	if g := collect(t.Context(), r.Runner, req); g.result.Sealed != "" {
+		t.Errorf("no reasoning was sealed as %q", g.result.Sealed)
+	}
+	req = user("a")
+	req.Seal = func(string) (string, error) { return "", errors.New("no key") }
+	if g := collect(t.Context(), r.Runner, req); g.result.Sealed != "" || len(g.codes) != 1 || g.codes[0] != CodeNotSealed {
+		t.Errorf("%q, %v", g.result.Sealed, g.codes)
+	}
+}
+
+func TestUsageIsTold(t *testing.T) {
+	r := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("a"), Say: think(thought, "four")})
+	told := make(chan reasoning.Usage, 8)
+	req := user("a")
+	req.Account = func(u reasoning.Usage) { told <- u }
+	g := collect(t.Context(), r.Runner, req)
+	if u := <-told; g.err != nil || u != g.result.Usage {
+		t.Errorf("%+v, want %+v, %v", u, g.result.Usage, g.err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for e, err := range r.Generate(ctx, req) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == reasoning.SegmentStart {
+			break // the reader goes away
+		}
+	}
+	if u := <-told; u.Prompt == 0 || u.Completion == 0 {
+		t.Errorf("a run that was cut used %+v", u)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 0 {
+		t.Errorf("usage was told %d more times", len(told))
+	}
+}
