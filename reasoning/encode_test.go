@@ -38,7 +38,7 @@ func TestEventJSON(t *testing.T) {
 		{reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Reasoning}, `{"type":"segment_end","segment":"reasoning"}`},
 		{reasoning.Event{Kind: reasoning.Warning, Code: "c", Text: "t"}, `{"type":"warning","text":"t","code":"c"}`},
 		{reasoning.Event{Kind: reasoning.StrategySwitched, Text: "t", Info: &reasoning.Info{}}, `{"type":"strategy_switched","text":"t","info":{"visibility":"none","seed":0}}`},
-		{reasoning.Event{Kind: reasoning.Done, Result: result}, `{"type":"done","result":{"finish":"stop","detail":"stop_string","stop_string":"END","reasoning_unavailable":true,"score":0,"summary_source":"posthoc",` +
+		{reasoning.Event{Kind: reasoning.Done, Result: result}, `{"type":"done","result":{"finish":"stop","detail":"stop_string","stop_string":"END","reasoning_unavailable":true,"score":0,"sealed":"c2VhbGVk","summary_source":"posthoc",` +
 			`"usage":{"prompt_tokens":1,"cached_tokens":2,"completion_tokens":3,"reasoning_tokens":4,"summary_tokens":5,"answer_tokens":6},` +
 			`"timing":{"queue_ms":0.000001,"prefill_ms":2000,"first_token_ms":1.234567,"first_answer_ms":3600000,"decode_ms":2147.483647}}}`},
 	} {
