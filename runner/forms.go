@@ -150,10 +150,15 @@ func (c *check) holds() error {
 // verify checks the answer of a run that came to its own end. A stop string cuts an answer as was asked, but says so where the
 // form is lost with it.
 func (t *turn) verify(finish reasoning.FinishReason) {
-	if t.result.StopString != "" && !t.req.Form.IsZero() && (t.check == nil || t.check.holds() != nil) {
-		t.output.warn(CodeFormCut, "a stop string cut the answer, which may not have the form that was asked for")
-	}
-	if t.check == nil || finish != reasoning.FinishStop || t.result.StopString != "" || !t.output.answered {
+	switch {
+	case finish != reasoning.FinishStop || t.req.Form.IsZero():
+		return
+	case t.result.StopString != "":
+		if t.check == nil || t.check.holds() != nil {
+			t.output.warn(CodeFormCut, "a stop string cut the answer, which may not have the form that was asked for")
+		}
+		return
+	case t.check == nil:
 		return
 	}
 	if err := t.check.holds(); err != nil {

@@ -39,6 +39,7 @@ func TestBrokenFormsAreFoundAndTellNothing(t *testing.T) {
 		{"object", `["canary"]`, grammar.AnyObject()},
 		{"pattern", `canary`, grammar.Regex(`[0-9]+`)},
 		{"choices", `canary`, grammar.Choices("yes", "no")},
+		{"no answer", ``, grammar.JSONSchema([]byte(person))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var log bytes.Buffer
