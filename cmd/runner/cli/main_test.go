@@ -159,7 +159,10 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 	case has("echo"):
 		t.segment(reasoning.Answer, none, last.Content)
 	case has("request"):
-		b, err := json.Marshal(t.req)
+		b, err := json.Marshal(struct {
+			runner.Request
+			Seal, Account any `json:",omitempty"` // in place of functions
+		}{Request: t.req})
 		if err != nil {
 			return err
 		}
