@@ -8,7 +8,7 @@ import (
 	"runner/backend"
 )
 
-// ErrNoEmbeddings: the model cannot embed.
+// ErrNoEmbeddings says that the model cannot embed.
 var ErrNoEmbeddings = errors.New("this model does not give embeddings")
 
 type tokenError struct {

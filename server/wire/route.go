@@ -41,8 +41,8 @@ type Route struct {
 // Format is a wire format: routes, and the shape of its errors.
 type Format interface {
 	Routes() []Route
-	// WriteError answers a request with an error, before anything else was written. The server uses it for what it refuses
-	// itself on the format's routes.
+	// WriteError answers a request with an error, before anything else was written, and says when to try again (SetRetryAfter). The
+	// server uses it for what it refuses itself on the format's routes.
 	WriteError(w http.ResponseWriter, r *http.Request, e *Error)
 }
 

@@ -1,0 +1,64 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"runner/reasoning"
+	"runner/server/keys"
+	"runner/server/wire"
+)
+
+// local is who makes requests where no keys are asked for: the machine's own user, who may do everything.
+var local = &wire.Principal{ID: wire.Local, Scopes: wire.Scopes, Reasoning: reasoning.VisibilityFull}
+
+// keyOf returns the API key that a request brings: as OpenAI's clients do, as Anthropic's do, or as Azure's do.
+func keyOf(r *http.Request) string {
+	if scheme, key, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(key)
+	}
+	if key := r.Header.Get("X-Api-Key"); key != "" {
+		return key
+	}
+	return r.Header.Get("Api-Key")
+}
+
+// authenticate says who makes a request, or why it is refused.
+func (s *Server) authenticate(r *http.Request, scope wire.Scope) (*wire.Principal, *wire.Error) {
+	if s.cfg.Keys == nil {
+		return local, nil
+	}
+	text := keyOf(r)
+	if text == "" {
+		if scope == wire.ScopeNone {
+			return wire.PrincipalOf(context.Background()), nil
+		}
+		return nil, wire.Errorf(http.StatusUnauthorized, wire.CodeNoKey, "this server asks for an API key; send it as Authorization: Bearer KEY")
+	}
+	k := s.cfg.Keys.Find(text)
+	if k == nil {
+		return nil, wire.Errorf(http.StatusUnauthorized, wire.CodeBadKey, "the API key is not one of this server's")
+	}
+	if !k.May(scope) {
+		return nil, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "this API key lacks the permission %s", scope)
+	}
+	if scope == wire.ScopeGenerate || scope == wire.ScopeEmbed {
+		if err := s.limit(k); err != nil {
+			return &k.Principal, err
+		}
+	}
+	return &k.Principal, nil
+}
+
+// limit counts a request of a key and refuses it when the key has had its share.
+func (s *Server) limit(k *keys.Key) *wire.Error {
+	wait, what := s.limits.admit(k)
+	if wait == 0 {
+		return nil
+	}
+	e := wire.Errorf(http.StatusTooManyRequests, wire.CodeRate, "this API key has used its %s for now; try again in %s", what, wait.Round(time.Second/10))
+	e.RetryAfter = wait
+	return e
+}

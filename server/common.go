@@ -1,0 +1,210 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"runner/chattemplate"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// common are the routes that belong to no format: health, figures, and what a model's tokenizer and template do. Requests and answers
+// have the fields that llama.cpp's server gives them.
+type common struct{ *Server }
+
+// Routes implements [wire.Format].
+func (c *common) Routes() []wire.Route {
+	return []wire.Route{
+		{Method: http.MethodGet, Path: "/health", Handle: c.getHealth},
+		{Method: http.MethodGet, Path: "/metrics", Scope: wire.ScopeMetrics, Handle: c.Server.metrics.handler().ServeHTTP},
+		{Method: http.MethodGet, Path: "/props", Scope: wire.ScopeModels, Handle: c.getProps},
+		{Method: http.MethodPost, Path: "/tokenize", Scope: wire.ScopeModels, Handle: c.tokenize},
+		{Method: http.MethodPost, Path: "/detokenize", Scope: wire.ScopeModels, Handle: c.detokenize},
+		{Method: http.MethodPost, Path: "/apply-template", Scope: wire.ScopeModels, Handle: c.applyTemplate},
+	}
+}
+
+// WriteError implements [wire.Format], in the shape that OpenAI's clients know.
+func (c *common) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
+	type inner struct {
+		Message string `json:"message"`
+		Type    string `json:"type"`
+		Param   any    `json:"param"`
+		Code    string `json:"code"`
+	}
+	body := inner{Message: e.Message, Type: "invalid_request_error", Code: e.Code}
+	if e.Param != "" {
+		body.Param = e.Param
+	}
+	if e.Status >= http.StatusInternalServerError {
+		body.Type = "server_error"
+	}
+	wire.SetRetryAfter(w, e)
+	wire.WriteJSON(w, e.Status, map[string]inner{"error": body})
+}
+
+func (c *common) getHealth(w http.ResponseWriter, _ *http.Request) {
+	code, status := http.StatusOK, c.health.get()
+	if status != healthOK {
+		code = http.StatusServiceUnavailable
+	}
+	wire.WriteJSON(w, code, map[string]string{"status": status})
+}
+
+// with runs f with the model of a request.
+func (c *common) with(w http.ResponseWriter, r *http.Request, name string, f func(*runner.Runner) (any, error)) {
+	m, err := c.Use(r.Context(), name)
+	if err == nil {
+		defer m.Release()
+		var answer any
+		if answer, err = f(m.Runner()); err == nil {
+			wire.WriteJSON(w, http.StatusOK, answer)
+			return
+		}
+	}
+	c.WriteError(w, r, wire.FromError(err, map[string]string{"Tokens": "tokens", "Messages": "messages", "Tools": "tools"}))
+}
+
+func (c *common) getProps(w http.ResponseWriter, r *http.Request) {
+	c.with(w, r, r.URL.Query().Get("model"), func(run *runner.Runner) (any, error) {
+		info := run.Info()
+		return map[string]any{
+			"model": info.Name, "model_path": info.Path, "architecture": info.Architecture, "digest": info.Digest,
+			"n_ctx": info.ContextSize, "n_ctx_train": info.TrainedContext, "total_slots": info.Sequences, "n_batch": info.BatchSize,
+			"n_params": info.Parameters, "size": info.Bytes, "quantization": info.Quantization, "n_embd": info.EmbeddingLength,
+			"backend": info.Backend, "device": info.Device, "threads": info.Threads, "gpu_layers": info.GPULayers,
+			"chat_template": info.ChatTemplate, "build_info": c.cfg.Version,
+		}, nil
+	})
+}
+
+// tokenizeRequest is the body of /tokenize.
+type tokenizeRequest struct {
+	// Model is the model's name; empty is the default.
+	Model string `json:"model"`
+	// Content is the text.
+	Content string `json:"content"`
+	// AddSpecial puts the token for the beginning of a text in front, where the model has one.
+	AddSpecial bool `json:"add_special"`
+	// ParseSpecial makes names of control tokens these tokens; true unless it is said. llama.cpp's server does so too.
+	ParseSpecial *bool `json:"parse_special"`
+	// WithPieces adds the text of each token: a string, or a list of bytes where it is not UTF-8.
+	WithPieces bool `json:"with_pieces"`
+}
+
+func (c *common) tokenize(w http.ResponseWriter, r *http.Request) {
+	var in tokenizeRequest
+	if err := wire.ReadJSON(r, &in); err != nil {
+		c.WriteError(w, r, wire.FromError(err, nil))
+		return
+	}
+	c.with(w, r, in.Model, func(run *runner.Runner) (any, error) {
+		tokens, err := run.Tokenize(in.Content, in.ParseSpecial == nil || *in.ParseSpecial)
+		if err != nil {
+			return nil, err
+		}
+		if in.AddSpecial {
+			tokens = run.WithBOS(tokens)
+		}
+		if !in.WithPieces {
+			if tokens == nil {
+				tokens = []runner.Token{}
+			}
+			return map[string]any{"tokens": tokens}, nil
+		}
+		type piece struct {
+			ID    runner.Token `json:"id"`
+			Piece any          `json:"piece"`
+		}
+		pieces := make([]piece, len(tokens))
+		for i, t := range tokens {
+			text, err := run.Detokenize(tokens[i : i+1])
+			if err != nil {
+				return nil, err
+			}
+			pieces[i] = piece{t, pieceValue(text)}
+		}
+		return map[string]any{"tokens": pieces}, nil
+	})
+}
+
+// detokenizeRequest is the body of /detokenize.
+type detokenizeRequest struct {
+	// Model is the model's name; empty is the default.
+	Model string `json:"model"`
+	// Tokens are ids of the model's vocabulary.
+	Tokens []runner.Token `json:"tokens"`
+}
+
+func (c *common) detokenize(w http.ResponseWriter, r *http.Request) {
+	var in detokenizeRequest
+	if err := wire.ReadJSON(r, &in); err != nil {
+		c.WriteError(w, r, wire.FromError(err, nil))
+		return
+	}
+	c.with(w, r, in.Model, func(run *runner.Runner) (any, error) {
+		text, err := run.Detokenize(in.Tokens)
+		return map[string]string{"content": text}, err
+	})
+}
+
+// applyTemplateRequest is the body of /apply-template.
+type applyTemplateRequest struct {
+	// Model is the model's name; empty is the default.
+	Model string `json:"model"`
+	// Messages are the conversation; contents are strings.
+	Messages []struct {
+		Role    chattemplate.Role `json:"role"`
+		Content string            `json:"content"`
+		Name    string            `json:"name"`
+	} `json:"messages"`
+	// ReasoningEffort is none, minimal, low, medium or high; empty is the model's own.
+	ReasoningEffort chattemplate.Effort `json:"reasoning_effort"`
+	// TemplateArgs are extra variables of the template.
+	TemplateArgs map[string]any `json:"chat_template_kwargs"`
+	// Tools are functions, as in chat completions.
+	Tools []struct {
+		Function struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			Parameters  json.RawMessage `json:"parameters"`
+		} `json:"function"`
+	} `json:"tools"`
+}
+
+func (c *common) applyTemplate(w http.ResponseWriter, r *http.Request) {
+	var in applyTemplateRequest
+	if err := wire.ReadJSON(r, &in); err != nil {
+		c.WriteError(w, r, wire.FromError(err, nil))
+		return
+	}
+	c.with(w, r, in.Model, func(run *runner.Runner) (any, error) {
+		req := runner.Request{Effort: in.ReasoningEffort, TemplateArgs: in.TemplateArgs}
+		for _, m := range in.Messages {
+			req.Messages = append(req.Messages, chattemplate.Message{Role: m.Role, Name: m.Name, Content: m.Content})
+		}
+		for _, t := range in.Tools {
+			req.Tools = append(req.Tools, chattemplate.Tool{Name: t.Function.Name, Description: t.Function.Description, Parameters: t.Function.Parameters})
+		}
+		p, err := run.Prompt(r.Context(), req)
+		if err != nil {
+			return nil, err
+		}
+		return map[string]any{"prompt": p.Text, "tokens": len(p.Tokens)}, nil
+	})
+}
+
+// pieceValue is a token's text as JSON: a string, or its bytes where it is not UTF-8.
+func pieceValue(text string) any {
+	for _, r := range text {
+		if r == '\uFFFD' {
+			bytes := make([]int, len(text))
+			for i := range len(text) {
+				bytes[i] = int(text[i])
+			}
+			return bytes
+		}
+	}
+	return text
+}

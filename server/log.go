@@ -1,0 +1,41 @@
+package server
+
+import (
+	"context"
+
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// contentLog records what is said, for servers whose operator has asked for it (--log-content). The zero value records nothing.
+type contentLog struct {
+	server *Server
+	ctx    context.Context
+	reply  reasoning.Collector
+}
+
+// contentLog begins the record of a run.
+func (s *Server) contentLog(ctx context.Context, req *runner.Request) *contentLog {
+	if !s.cfg.LogContent {
+		return &contentLog{}
+	}
+	for _, m := range req.Messages {
+		s.log.InfoContext(ctx, "message", "key", wire.PrincipalOf(ctx).ID, "role", string(m.Role), "content", m.Content)
+	}
+	if req.Prompt != "" {
+		s.log.InfoContext(ctx, "prompt", "key", wire.PrincipalOf(ctx).ID, "content", req.Prompt)
+	}
+	return &contentLog{server: s, ctx: ctx}
+}
+
+func (c *contentLog) push(e reasoning.Event) {
+	if c.server == nil {
+		return
+	}
+	c.reply.Push(e)
+	if e.Kind == reasoning.Done {
+		r := c.reply.Reply()
+		c.server.log.InfoContext(c.ctx, "reply", "key", wire.PrincipalOf(c.ctx).ID, "answer", r.Answer, "reasoning", r.Reasoning, "summary", r.Summary)
+	}
+}

@@ -1,0 +1,164 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"sync"
+	"time"
+
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/pool"
+	"runner/server/wire"
+)
+
+// Use implements [wire.Models].
+func (s *Server) Use(ctx context.Context, name string) (wire.Model, error) {
+	p := wire.PrincipalOf(ctx)
+	card, ok := s.find(p, name)
+	if !ok {
+		return nil, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model", Message: fmt.Sprintf("there is no model %.100q that you may use; GET /v1/models lists those that there are", name)}
+	}
+	r, release, err := s.cfg.Pool.Use(ctx, card.Name)
+	switch {
+	case err == nil:
+		return &model{server: s, card: s.describe(card, r), runner: r, release: release}, nil
+	case errors.Is(err, pool.ErrNoMemory):
+		return nil, &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeQueue, Param: "model", Message: pool.ErrNoMemory.Error() + "; try again soon", RetryAfter: 5 * time.Second, Err: err}
+	case errors.Is(err, pool.ErrClosed):
+		return nil, wire.FromError(wire.ErrDraining, nil)
+	case ctx.Err() != nil:
+		return nil, wire.FromError(context.Cause(ctx), nil)
+	}
+	s.log.Error("a model could not be loaded", "model", card.Name, "error", err)
+	return nil, &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model", Message: "the model could not be loaded; the server's log says why", Err: err}
+}
+
+// List implements [wire.Models].
+func (s *Server) List(ctx context.Context) []wire.Card {
+	p := wire.PrincipalOf(ctx)
+	var cards []wire.Card
+	for _, c := range s.cards {
+		if p.MayUse(c.Name) {
+			cards = append(cards, s.describe(c, s.cfg.Pool.Loaded(c.Name)))
+		}
+	}
+	return cards
+}
+
+// find returns the model that a request calls name.
+func (s *Server) find(p *wire.Principal, name string) (wire.Card, bool) {
+	for _, c := range s.cards {
+		if p.MayUse(c.Name) && (name == "" || name == c.Name) {
+			return c, true
+		}
+	}
+	return wire.Card{}, false
+}
+
+// describe adds what is known of a loaded model.
+func (s *Server) describe(c wire.Card, r *runner.Runner) wire.Card {
+	if r == nil {
+		return c
+	}
+	info := r.Info()
+	c.Loaded, c.Context, c.Digest, c.Family, c.Parameters, c.Quantization = true, info.ContextSize, info.Digest, info.Architecture, info.Parameters, info.Quantization
+	if c.Size == 0 {
+		c.Size = info.Bytes
+	}
+	return c
+}
+
+// model is a loaded model in use by one request.
+type model struct {
+	server  *Server
+	card    wire.Card
+	runner  *runner.Runner
+	release func()
+}
+
+func (m *model) Card() wire.Card        { return m.card }
+func (m *model) Runner() *runner.Runner { return m.runner }
+func (m *model) Release()               { m.release() }
+
+// Generate implements [wire.Model].
+func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+	return func(yield func(reasoning.Event, error) bool) {
+		s := m.server
+		p := wire.PrincipalOf(ctx)
+		shown := req.Visibility
+		if req.Prompt != "" || req.PromptTokens != nil {
+			shown = reasoning.VisibilityFull // what the model writes is not taken apart
+		}
+		if err := shown.Cap(p.Reasoning); err != nil {
+			yield(reasoning.Event{}, err)
+			return
+		}
+		said := noteOf(ctx)
+		req.Account = func(u reasoning.Usage) {
+			s.limits.spend(p.ID, u.Prompt+u.Completion+u.Summary)
+			s.metrics.used(m.card.Name, u)
+			said.count(u)
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(s.cut, func() { cancel(wire.ErrDraining) })()
+		if s.cfg.RequestTimeout > 0 {
+			defer time.AfterFunc(s.cfg.RequestTimeout, func() { cancel(wire.ErrTimeout) }).Stop()
+		}
+		content := s.contentLog(ctx, &req)
+		for e, err := range m.runner.Generate(ctx, req) {
+			switch {
+			case err != nil:
+				s.metrics.runs.WithLabelValues(m.card.Name, outcome(err)).Inc()
+			case e.Kind == reasoning.Warning:
+				s.metrics.warnings.WithLabelValues(m.card.Name, e.Code).Inc()
+			case e.Kind == reasoning.Done:
+				s.metrics.finished(m.card.Name, e.Result)
+			}
+			content.push(e)
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// outcome names how a run that failed ended, for the metrics.
+func outcome(err error) string {
+	switch e := wire.FromError(err, nil); {
+	case e.Code == wire.CodeClientCancelled:
+		return "cancelled"
+	case e.Status >= http.StatusInternalServerError:
+		return "failed"
+	}
+	return "refused"
+}
+
+// note is what the log says of a request beside its route and status.
+type note struct {
+	mu                 sync.Mutex
+	runs               int
+	prompt, completion int
+}
+
+type noteKey struct{}
+
+// noteOf returns the note of the request of ctx; where there is none it goes nowhere.
+func noteOf(ctx context.Context) *note {
+	if n, ok := ctx.Value(noteKey{}).(*note); ok {
+		return n
+	}
+	return new(note)
+}
+
+func (n *note) count(u reasoning.Usage) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.runs++
+	n.prompt += u.Prompt
+	n.completion += u.Completion
+}

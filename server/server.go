@@ -1,0 +1,305 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"runner/server/keys"
+	"runner/server/pool"
+	"runner/server/wire"
+)
+
+// Config says how a server works. Pool and Cards are required; the zero value of the rest is usable.
+type Config struct {
+	// Pool holds the models, and Cards describe them in its order.
+	Pool  *pool.Pool
+	Cards []wire.Card
+	// Keys are the API keys; nil asks for none, and then the server is for the machine's own user.
+	Keys *keys.Set
+	// Public allows a server without keys to listen on addresses that others can reach.
+	Public bool
+	// Hosts are names by which the server may be called, beside addresses and localhost. With keys, none means any.
+	Hosts []string
+	// Origins are the pages that may use the server, as in "https://example.org", beside those of this machine; "*" is every one.
+	Origins []string
+	// TLS, when not nil, is what connections are secured with.
+	TLS *tls.Config
+	// MaxBody is the longest body of a request in bytes; 0 means 32 MiB.
+	MaxBody int64
+	// RequestTimeout is the longest that one run may take; 0 is no limit.
+	RequestTimeout time.Duration
+	// DrainTimeout is how long requests may go on once the server stops; 0 means 30 seconds.
+	DrainTimeout time.Duration
+	// Version is the program's, for people.
+	Version string
+	// Clock gives the time; nil means time.Now.
+	Clock func() time.Time
+	// Logger receives a line for every request, without what it says; nil is silent.
+	Logger *slog.Logger
+	// LogContent logs prompts, answers and reasoning as well. For debugging only.
+	LogContent bool
+}
+
+// The times and sizes of connections.
+const (
+	headerTimeout = 10 * time.Second
+	bodyTimeout   = 60 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 64 << 10
+	// cutTimeout is how long handlers may take to end once their runs were cut.
+	cutTimeout = 5 * time.Second
+)
+
+// Server answers HTTP requests. Its methods may be called by several goroutines at once.
+type Server struct {
+	cfg     Config
+	log     *slog.Logger
+	cards   []wire.Card
+	limits  *limits
+	metrics *metrics
+	health  *health
+	mux     *http.ServeMux
+	// cut ends when runs have to end because the server stops.
+	cut    context.Context
+	cutNow context.CancelFunc
+}
+
+// New returns a server that knows the routes common to all formats. Mount adds formats. It does not listen yet.
+func New(cfg Config) *Server {
+	if cfg.MaxBody <= 0 {
+		cfg.MaxBody = 32 << 20
+	}
+	if cfg.DrainTimeout <= 0 {
+		cfg.DrainTimeout = 30 * time.Second
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	s := &Server{cfg: cfg, log: cfg.Logger, cards: cfg.Cards, limits: newLimits(cfg.Clock), metrics: newMetrics(), mux: http.NewServeMux()}
+	s.cut, s.cutNow = context.WithCancel(context.Background())
+	s.health = newHealth(s)
+	common := &common{s}
+	s.Mount(common)
+	s.mux.Handle("/", s.wrap("unknown", wire.ScopeNone, common, func(w http.ResponseWriter, r *http.Request) {
+		common.WriteError(w, r, s.noRoute(r))
+	}))
+	return s
+}
+
+// Mount adds a format's routes.
+func (s *Server) Mount(f wire.Format) {
+	for _, route := range f.Routes() {
+		s.mux.Handle(route.Method+" "+route.Path, s.wrap(route.Method+" "+route.Path, route.Scope, f, route.Handle))
+	}
+}
+
+// noRoute says why a request has no route: there is no such path, or not for this method.
+func (s *Server) noRoute(r *http.Request) *wire.Error {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		probe := r.Clone(r.Context())
+		probe.Method = method
+		if _, pattern := s.mux.Handler(probe); pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) > 0 {
+		return wire.Errorf(http.StatusMethodNotAllowed, wire.CodeMethod, "this path takes %s", strings.Join(allowed, ", "))
+	}
+	return wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "there is nothing at this path; /openapi.json lists what there is")
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// wrap puts everything around a handler that all routes have in common.
+func (s *Server) wrap(name string, scope wire.Scope, f wire.Format, handle http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
+		began := s.cfg.Clock()
+		w := &recorder{ResponseWriter: plain}
+		id := requestID()
+		w.Header().Set("X-Request-Id", id)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		said := &note{}
+		s.metrics.inFlight.Inc()
+		var principal *wire.Principal
+		defer func() {
+			s.metrics.inFlight.Dec()
+			if p := recover(); p != nil {
+				s.recovered(w, r, f, name, p)
+			}
+			took := s.cfg.Clock().Sub(began)
+			s.metrics.answered(name, w.statusOf(r), took)
+			s.logRequest(r, name, id, principal, w.statusOf(r), took, said)
+		}()
+		refuse := func(e *wire.Error) {
+			s.metrics.refusedBy.WithLabelValues(e.Code).Inc()
+			f.WriteError(w, r, e)
+		}
+		if e := s.guard(w, r); e != nil {
+			refuse(e)
+			return
+		}
+		if isPreflight(r) {
+			preflight(w, r)
+			return
+		}
+		var e *wire.Error
+		if principal, e = s.authenticate(r, scope); e != nil {
+			refuse(e)
+			return
+		}
+		r.Body = &body{ReadCloser: http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), control: http.NewResponseController(plain)}
+		ctx := context.WithValue(wire.WithPrincipal(r.Context(), principal), noteKey{}, said)
+		handle(w, r.WithContext(ctx))
+	})
+}
+
+// logRequest writes the one line that the log has of a request.
+func (s *Server) logRequest(r *http.Request, name, id string, p *wire.Principal, status int, took time.Duration, said *note) {
+	key := "none"
+	if p != nil {
+		key = p.ID
+	}
+	said.mu.Lock()
+	defer said.mu.Unlock()
+	s.log.InfoContext(r.Context(), "request", "route", name, "status", status, "ms", float64(took.Microseconds())/1000, "key", key, "id", id,
+		"runs", said.runs, "prompt_tokens", said.prompt, "completion_tokens", said.completion)
+}
+
+// recovered answers a request whose handler panicked. The panic's value may hold what the request said, so only where it happened is logged.
+func (s *Server) recovered(w *recorder, r *http.Request, f wire.Format, name string, p any) {
+	if p == http.ErrAbortHandler {
+		panic(p)
+	}
+	s.log.Error("a handler panicked", "route", name, "kind", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+	if w.status == 0 {
+		f.WriteError(w, r, wire.Errorf(http.StatusInternalServerError, wire.CodeInternal, "the server failed; its log says where"))
+	}
+}
+
+func requestID() string {
+	var b [12]byte
+	rand.Read(b[:])
+	return "req_" + hex.EncodeToString(b[:])
+}
+
+// recorder notes the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets [http.ResponseController] reach what is underneath.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// statusOf is the status of the answer to r.
+func (w *recorder) statusOf(r *http.Request) int {
+	if w.status == 0 && r.Context().Err() != nil {
+		return wire.StatusClientClosed
+	}
+	return w.status
+}
+
+// body reads a request's body within a time, and lifts the limit once it is read: answering may take longer.
+type body struct {
+	io.ReadCloser
+	control *http.ResponseController
+	begun   bool
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if !b.begun {
+		b.begun = true
+		// Writers without deadlines are those of tests.
+		_ = b.control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	}
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// ErrPublic says that a server without keys would be reached by others.
+var ErrPublic = errors.New("this address can be reached by others, and the server asks for no API key")
+
+// Serve answers requests that come to l until ctx ends; then it drains: it accepts no more, lets requests go on for DrainTimeout, cuts what is
+// left, so that every stream ends with a whole frame, and returns. It closes l and the pool.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	if s.cfg.Keys == nil && !s.cfg.Public && !isLoopback(l.Addr()) {
+		return errors.Join(ErrPublic, l.Close())
+	}
+	hs := &http.Server{
+		Handler: s, TLSConfig: s.cfg.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	stopped := make(chan error, 1)
+	go func() {
+		if s.cfg.TLS != nil {
+			stopped <- hs.ServeTLS(l, "", "")
+		} else {
+			stopped <- hs.Serve(l)
+		}
+	}()
+	go s.health.watch(ctx)
+	select {
+	case err := <-stopped:
+		s.cutNow()
+		return errors.Join(err, s.cfg.Pool.Close())
+	case <-ctx.Done():
+	}
+	s.log.Info("stopping", "drain_seconds", s.cfg.DrainTimeout.Seconds())
+	s.health.stop()
+	drained, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
+	defer cancel()
+	err := hs.Shutdown(drained)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.cutNow()
+		cut, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutTimeout)
+		defer cancel()
+		if err = hs.Shutdown(cut); err != nil {
+			err = hs.Close()
+		}
+	}
+	s.cutNow()
+	return errors.Join(err, s.cfg.Pool.Close())
+}
+
+// isLoopback reports whether only this machine can reach an address.
+func isLoopback(a net.Addr) bool {
+	if a.Network() == "unix" {
+		return true
+	}
+	addr, err := netip.ParseAddrPort(a.String())
+	return err == nil && addr.Addr().Unmap().IsLoopback()
+}
