@@ -132,7 +132,7 @@ func TestEngineStaysInItsRoom(t *testing.T) {
 // forTests are packages that only tests, and one another, may import.
 var forTests = []string{
 	"runner/backend/backendtest", "runner/backend/fake", "runner/backend/tokenizer/o200ktest", "runner/backend/tokenizer/texttest",
-	"runner/chattemplate/conformance", "runner/chattemplate/vocabtest", "runner/grammar/suitetest", "runner/cmd/runner/scripttest",
+	"runner/chattemplate/conformance", "runner/chattemplate/vocabtest", "runner/grammar/suitetest", "runner/cmd/runner/scripttest", "runner/server/wiretest",
 }
 
 func TestTestPackagesStayInTests(t *testing.T) {
