@@ -1,0 +1,134 @@
+package seal
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// MaxKeys is the most keys that a keyring holds.
+const MaxKeys = 64
+
+// Keyring seals under its current key and opens under that and older ones. Keys are named by ids of 16 hexadecimal digits, which are
+// public and follow from the key. A Keyring never prints its keys. It may be used by several goroutines at once; it must not be
+// copied, and the zero Keyring holds no key.
+//
+// To rotate the keys of a file that is in use, Load it, Rotate what was loaded, Save that, and only then Replace the keys in use: then no
+// value is out under a key that a crash could lose.
+type Keyring struct {
+	// keys is never changed in place, the current key is the first. It is read without the lock, which keeps writers apart.
+	keys    atomic.Pointer[[]key]
+	writers sync.Mutex
+}
+
+// A key must not be printed.
+type key struct {
+	id     [keyIDSize]byte
+	secret [keySize]byte
+}
+
+func newKey(secret [keySize]byte) key {
+	sum := digest("key id", string(secret[:]))
+	return key{id: [keyIDSize]byte(sum[:keyIDSize]), secret: secret}
+}
+
+func randomKey() key {
+	var secret [keySize]byte
+	_, _ = rand.Read(secret[:]) // never fails, by its contract
+	return newKey(secret)
+}
+
+// NewKeyring returns a keyring with one new random key.
+func NewKeyring() *Keyring {
+	r := &Keyring{}
+	r.keys.Store(&[]key{randomKey()})
+	return r
+}
+
+func (r *Keyring) held() []key {
+	if keys := r.keys.Load(); keys != nil {
+		return *keys
+	}
+	return nil
+}
+
+// find returns the key with an id, or nil.
+func (r *Keyring) find(id []byte) *key {
+	keys := r.held()
+	for i := range keys {
+		if bytes.Equal(keys[i].id[:], id) {
+			return &keys[i]
+		}
+	}
+	return nil
+}
+
+// IDs returns the ids of all keys, the current one first, then from newer to older.
+func (r *Keyring) IDs() []string {
+	keys := r.held()
+	ids := make([]string, len(keys))
+	for i := range keys {
+		ids[i] = hex.EncodeToString(keys[i].id[:])
+	}
+	return ids
+}
+
+// Rotate makes a new random key the current one and returns its id. The newest keep of the keys before, at most MaxKeys-1, go on
+// opening; the others are dropped.
+func (r *Keyring) Rotate(keep int) string {
+	fresh := randomKey()
+	r.writers.Lock()
+	defer r.writers.Unlock()
+	before := r.held()
+	keep = max(0, min(keep, len(before), MaxKeys-1))
+	keys := append([]key{fresh}, before[:keep]...)
+	r.keys.Store(&keys)
+	return hex.EncodeToString(fresh.id[:])
+}
+
+// Drop removes an older key; its values are then refused with ErrUnknownKey. The current key is not dropped but rotated away.
+func (r *Keyring) Drop(id string) error {
+	r.writers.Lock()
+	defer r.writers.Unlock()
+	switch i := slices.Index(r.IDs(), id); i {
+	case -1:
+		return fmt.Errorf("sealing keys: there is no key %q", id)
+	case 0:
+		return fmt.Errorf("sealing keys: %s is the current key; rotate first", id)
+	default:
+		keys := slices.Delete(slices.Clone(r.held()), i, i+1)
+		r.keys.Store(&keys)
+		return nil
+	}
+}
+
+// Replace makes r hold the keys of from and no others.
+func (r *Keyring) Replace(from *Keyring) {
+	keys := from.keys.Load()
+	r.writers.Lock()
+	defer r.writers.Unlock()
+	r.keys.Store(keys)
+}
+
+// String says how many keys there are and which is current.
+func (r *Keyring) String() string {
+	ids := r.IDs()
+	if len(ids) == 0 {
+		return "sealing keys: none"
+	}
+	return fmt.Sprintf("sealing keys: %d, current %s", len(ids), ids[0])
+}
+
+// GoString is String.
+func (r *Keyring) GoString() string { return r.String() }
+
+// Format writes String whatever the verb.
+func (r *Keyring) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
+
+// MarshalText is String, so that logs show it. It cannot be read back; Save writes keys.
+func (r *Keyring) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

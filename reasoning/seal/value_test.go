@@ -1,0 +1,429 @@
+package seal
+
+import (
+	"encoding/base64"
+	"errors"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/nacl/secretbox"
+)
+
+var home = Binding{Principal: "ab", Conversation: ConversationID("c"), Entity: EntityID("d"), Model: "sha256:e"}
+
+func mustSeal(t testing.TB, r *Keyring, b Binding, text string) string {
+	t.Helper()
+	v, err := r.Seal(b, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func mustOpen(t testing.TB, r *Keyring, b Binding, value, want string) {
+	t.Helper()
+	if text, err := r.Open(b, value); err != nil || text != want {
+		t.Fatalf("opened as %d bytes, %v; want %d bytes", len(text), err, len(want))
+	}
+}
+
+func mustRefuse(t testing.TB, r *Keyring, b Binding, value string, want error) {
+	t.Helper()
+	if text, err := r.Open(b, value); !errors.Is(err, want) || text != "" {
+		t.Fatalf("opened as %d bytes, %v; want %v", len(text), err, want)
+	}
+}
+
+func TestTextsComeBack(t *testing.T) {
+	r := NewKeyring()
+	for _, text := range []string{"", "a", "größer", "\xff\x00\xfe", "\x00\x00", strings.Repeat("x", 123), strings.Repeat("x", 124), strings.Repeat("long ", 1<<18), strings.Repeat("y", MaxText)} {
+		v := mustSeal(t, r, home, text)
+		mustOpen(t, r, home, v, text)
+		if strings.ContainsAny(v, "+/=\r\n ") || len(v) > MaxValue {
+			t.Errorf("%d bytes are sealed as %d", len(text), len(v))
+		}
+		if again := mustSeal(t, r, home, text); again[:12] != v[:12] || again[12:44] == v[12:44] {
+			t.Error("key id and version differ, or the nonce does not")
+		}
+	}
+	if _, err := r.Seal(home, strings.Repeat("y", MaxText+1)); !errors.Is(err, ErrTooLong) {
+		t.Errorf("a text that is too long: %v", err)
+	}
+	if v := mustSeal(t, r, home, strings.Repeat("y", MaxText)); len(v) != MaxValue {
+		t.Errorf("the longest value has %d bytes, not %d", len(v), MaxValue)
+	}
+}
+
+func TestLengthIsHidden(t *testing.T) {
+	r := NewKeyring()
+	sizes := map[int][2]int{} // length of the value: first and last length of text
+	last := 0
+	for n := range 5120 - textOffset + 1 {
+		size := len(mustSeal(t, r, home, strings.Repeat("x", n)))
+		span, seen := sizes[size]
+		if !seen {
+			if size < last {
+				t.Fatalf("%d bytes take less than %d", n, n-1)
+			}
+			span[0] = n
+		}
+		span[1] = n
+		sizes[size], last = span, size
+	}
+	// The classes up to 5120: 256, and four for each doubling to 4096, and 5120.
+	if len(sizes) != 1+4*4+1 {
+		t.Errorf("%d sizes: %v", len(sizes), sizes)
+	}
+	for size, span := range sizes {
+		plain := base64.RawURLEncoding.DecodedLen(size) - headerSize - secretbox.Overhead
+		if span[1]+textOffset != plain {
+			t.Errorf("a class of %d bytes ends at a text of %d", plain, span[1])
+		}
+	}
+	long := Binding{Principal: strings.Repeat("p", 10000), Conversation: ConversationOf(strings.Repeat("c", 10000)), Entity: EntityOf("e", "f"), Model: "m"}
+	if len(mustSeal(t, r, long, "x")) != len(mustSeal(t, r, home, "x")) {
+		t.Error("the binding shows in the length")
+	}
+}
+
+func TestClasses(t *testing.T) {
+	want := []int{256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280}
+	for i, size := range want {
+		if classOf(size) != size {
+			t.Errorf("%d is no class", size)
+		}
+		if i+1 < len(want) && classOf(size+1) != want[i+1] {
+			t.Errorf("the class after %d is %d", size, classOf(size+1))
+		}
+	}
+	if classOf(1) != minClass || classOf(MaxText+textOffset) != maxClass || classOf(maxClass) != maxClass {
+		t.Error("the first or the last class is wrong")
+	}
+	for n := minClass + 1; n <= maxClass; n += 1 + n/1000 {
+		if c := classOf(n); c < n || 5*(c-n) >= c {
+			t.Errorf("%d bytes are padded to %d", n, c)
+		}
+	}
+}
+
+func TestMovedIsForeign(t *testing.T) {
+	r := NewKeyring()
+	v := mustSeal(t, r, home, "text")
+	for name, change := range map[string]func(*Binding){
+		"principal":           func(b *Binding) { b.Principal = "other" },
+		"conversation":        func(b *Binding) { b.Conversation = ConversationID("other") },
+		"conversation's kind": func(b *Binding) { b.Conversation = ConversationOf("c") },
+		"entity":              func(b *Binding) { b.Entity = EntityID("other") },
+		"entity's kind":       func(b *Binding) { b.Entity = EntityOf("d") },
+		"model":               func(b *Binding) { b.Model = "other" },
+		"case":                func(b *Binding) { b.Principal = "AB" },
+		"boundary":            func(b *Binding) { b.Principal, b.Conversation = "a", ConversationID("bc") },
+		"boundary, last":      func(b *Binding) { b.Entity, b.Model = EntityID("ds"), "ha256:e" },
+		"exchange":            func(b *Binding) { b.Conversation, b.Entity = ConversationID("d"), EntityID("c") },
+		"exchange, outer":     func(b *Binding) { b.Principal, b.Model = b.Model, b.Principal },
+	} {
+		b := home
+		change(&b)
+		if _, err := r.Open(b, v); !errors.Is(err, ErrForeign) {
+			t.Errorf("another %s: %v", name, err)
+		}
+		mustOpen(t, r, b, mustSeal(t, r, b, "text"), "text")
+	}
+	mustOpen(t, r, home, v, "text")
+}
+
+func TestPlaces(t *testing.T) {
+	conversations := map[Conversation]string{}
+	for _, s := range []string{"", "a", "b", "ab", "message\x00a"} {
+		for kind, c := range map[string]Conversation{"id": ConversationID(s), "message": ConversationOf(s)} {
+			if other, ok := conversations[c]; ok {
+				t.Errorf("%s %q is %s", kind, s, other)
+			}
+			conversations[c] = kind + " " + s
+		}
+	}
+	entities := map[Entity]bool{}
+	lists := [][]string{{}, {""}, {"", ""}, {"a"}, {"a", ""}, {"", "a"}, {"ab"}, {"a", "b"}, {"b", "a"}, {"a", "b", ""}, {"\x00\x00\x00\x00\x00\x00\x00\x01b"}}
+	for _, l := range lists {
+		entities[EntityOf(l...)] = true
+	}
+	entities[EntityID("a")] = true
+	if len(entities) != len(lists)+1 {
+		t.Errorf("%d entities of %d", len(entities), len(lists)+1)
+	}
+	if entities[Entity{}] || (ConversationID("") != Conversation{}) || (EntityID("") != Entity{}) {
+		t.Error("an empty id is a place, or messages are none")
+	}
+}
+
+func TestIncompleteBindingIsTheCallersMistake(t *testing.T) {
+	r := NewKeyring()
+	v := mustSeal(t, r, home, "text")
+	for _, clear := range []func(*Binding){
+		func(b *Binding) { b.Principal = "" },
+		func(b *Binding) { b.Conversation = ConversationID("") },
+		func(b *Binding) { b.Entity = EntityID("") },
+		func(b *Binding) { b.Model = "" },
+	} {
+		b := home
+		clear(&b)
+		if _, err := r.Seal(b, "text"); !errors.Is(err, ErrBinding) {
+			t.Errorf("%+v is sealed for: %v", b, err)
+		}
+		mustRefuse(t, r, b, v, ErrBinding)
+		mustRefuse(t, r, b, "", ErrBinding)
+	}
+}
+
+// refusal returns what Open says of an altered value, which must be one of the two errors that need no key.
+func refusal(t *testing.T, r *Keyring, altered string) error {
+	t.Helper()
+	text, err := r.Open(home, altered)
+	if text != "" || !errors.Is(err, ErrTampered) && !errors.Is(err, ErrUnknownKey) {
+		t.Fatalf("an altered value is opened as %d bytes, %v", len(text), err)
+	}
+	return err
+}
+
+func TestEveryFlippedBitIsRefused(t *testing.T) {
+	r := NewKeyring()
+	r.Rotate(1) // so that there are two keys to confuse
+	for _, text := range []string{"", "some reasoning", strings.Repeat("x", 200)} {
+		v := mustSeal(t, r, home, text)
+		raw, err := encoding.DecodeString(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range raw {
+			for bit := range 8 {
+				raw[i] ^= 1 << bit
+				want := ErrTampered
+				if 1 <= i && i < 1+keyIDSize {
+					want = ErrUnknownKey
+				}
+				if got := refusal(t, r, encoding.EncodeToString(raw)); !errors.Is(got, want) {
+					t.Errorf("bit %d of byte %d: %v", bit, i, got)
+				}
+				raw[i] ^= 1 << bit
+			}
+		}
+		spelled := []byte(v)
+		for i := range spelled {
+			for bit := range 8 {
+				spelled[i] ^= 1 << bit
+				refusal(t, r, string(spelled))
+				spelled[i] ^= 1 << bit
+			}
+		}
+	}
+}
+
+func TestCutOrLengthenedIsTampered(t *testing.T) {
+	r := NewKeyring()
+	v := mustSeal(t, r, home, strings.Repeat("x", 600))
+	for n := range len(v) {
+		mustRefuse(t, r, home, v[:n], ErrTampered)
+		if n > 0 {
+			refusal(t, r, v[n:])
+		}
+		refusal(t, r, v[:n]+v[n+1:])
+		for _, more := range []string{"A", "\n", "\r", "=", " ", "\r\n", "AA", "AAA", "AAAA", "\x00"} {
+			refusal(t, r, v[:n]+more+v[n:])
+			if altered := v[:n] + more + v[n+1:]; altered != v {
+				refusal(t, r, altered)
+			}
+		}
+	}
+	raw, _ := encoding.DecodeString(v)
+	for n := range len(raw) { // some of these have the length of a smaller class
+		mustRefuse(t, r, home, encoding.EncodeToString(raw[:n]), ErrTampered)
+	}
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_+/=\n") {
+		if last := v[:len(v)-1] + string(c); last != v {
+			mustRefuse(t, r, home, last, ErrTampered)
+		}
+	}
+	mustRefuse(t, r, home, v+v, ErrTampered)
+	mustRefuse(t, r, home, strings.Repeat("A", MaxValue), ErrTampered)
+	mustRefuse(t, r, home, strings.Repeat("A", MaxValue+4), ErrTampered)
+	mustOpen(t, r, home, v, strings.Repeat("x", 600))
+}
+
+func TestLineBreaksAreTampered(t *testing.T) {
+	r := NewKeyring()
+	for n := range 2000 / 60 {
+		v := mustSeal(t, r, home, strings.Repeat("x", n*60))
+		mustRefuse(t, r, home, v+"\n", ErrTampered)
+		mustRefuse(t, r, home, "\r"+v, ErrTampered)
+		// As many as make the length that of a larger class.
+		for size := minClass; size <= 4096; size = classOf(size + 1) {
+			if more := encoding.EncodedLen(headerSize+secretbox.Overhead+size) - len(v); more > 0 {
+				mustRefuse(t, r, home, v+strings.Repeat("\n", more), ErrTampered)
+			}
+		}
+	}
+}
+
+func TestAuthenticTextOverTheLimitIsTampered(t *testing.T) {
+	r := NewKeyring()
+	k := &r.held()[0]
+	var nonce [nonceSize]byte
+	mustOpen(t, r, home, sealWith(k, &nonce, &home, strings.Repeat("x", MaxText)), strings.Repeat("x", MaxText))
+	mustRefuse(t, r, home, sealWith(k, &nonce, &home, strings.Repeat("x", MaxText+1)), ErrTampered)
+	mustRefuse(t, r, home, sealWith(k, &nonce, &home, strings.Repeat("x", maxClass)), ErrTampered)
+}
+
+func TestPartsOfTwoValuesAreTampered(t *testing.T) {
+	r := NewKeyring()
+	older := mustSeal(t, r, home, "one")
+	r.Rotate(1)
+	one, two := mustSeal(t, r, home, "one"), mustSeal(t, r, home, "two")
+	const headerChars, nonceChars = headerSize * 4 / 3, (1 + keyIDSize) * 4 / 3
+	mustRefuse(t, r, home, one[:headerChars]+two[headerChars:], ErrTampered)
+	mustRefuse(t, r, home, older[:nonceChars]+two[nonceChars:], ErrTampered)
+	mustOpen(t, r, home, one[:nonceChars]+two[nonceChars:], "two") // the same key
+}
+
+func TestHostileValuesCostNothing(t *testing.T) {
+	r := NewKeyring()
+	for name, value := range map[string]string{
+		"too long":       strings.Repeat("A", 64<<20),
+		"a class more":   strings.Repeat("A", encoding.EncodedLen(headerSize+secretbox.Overhead+maxClass+1<<20)),
+		"between sizes":  strings.Repeat("A", MaxValue-4),
+		"wrong length":   "A",
+		"nothing at all": "",
+	} {
+		if allocs := testing.AllocsPerRun(10, func() {
+			if _, err := r.Open(home, value); !errors.Is(err, ErrTampered) {
+				t.Error(err)
+			}
+		}); allocs != 0 {
+			t.Errorf("%s: %v allocations", name, allocs)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for err, code := range map[error]string{ErrForeign: "sealed_foreign", ErrTampered: "sealed_tampered", ErrUnknownKey: "sealed_unknown_key"} {
+		var e *Error
+		if !errors.As(err, &e) || e.Code() != code || e.Hint() == "" || e.Error() == "" {
+			t.Errorf("%v is not %s", err, code)
+		}
+	}
+	for _, err := range []error{ErrBinding, ErrTooLong, ErrNoKey, ErrExposed} {
+		var e *Error
+		if errors.As(err, &e) {
+			t.Errorf("%v is a client's error", err)
+		}
+	}
+}
+
+// Whatever Open accepts is the one spelling of what it says.
+func FuzzOpen(f *testing.F) {
+	v := readVectors(f)
+	place := v.Values[0].Binding.binding()
+	r := ringOf(f, v.Values[0].Key, v.Values[2].Key)
+	for _, s := range v.Values {
+		f.Add(s.Value)
+	}
+	for _, s := range v.Refused {
+		f.Add(s.Value)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		text, err := r.Open(place, value)
+		if err != nil {
+			var e *Error
+			if !errors.As(err, &e) || text != "" {
+				t.Fatalf("%d bytes, %v", len(text), err)
+			}
+			return
+		}
+		raw, err := encoding.DecodeString(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := r.find(raw[1 : 1+keyIDSize])
+		nonce := [nonceSize]byte(raw[headerSize-nonceSize : headerSize])
+		if sealWith(k, &nonce, &place, text) != value {
+			t.Fatal("two values say the same")
+		}
+	})
+}
+
+// What is inside an authentic box may be anything once a key is known to another; it is still refused or well formed.
+func FuzzPlaintext(f *testing.F) {
+	r := ringOf(f, strings.Repeat("5a", keySize))
+	k := &r.held()[0]
+	var nonce [nonceSize]byte
+	for _, text := range []string{"", "text", strings.Repeat("x", 300)} {
+		raw, _ := encoding.DecodeString(sealWith(k, &nonce, &home, text))
+		plain, _ := secretbox.Open(nil, raw[headerSize:], &nonce, &k.secret)
+		f.Add(plain)
+	}
+	f.Fuzz(func(t *testing.T, plain []byte) {
+		raw := append(append([]byte{version}, k.id[:]...), nonce[:]...)
+		value := encoding.EncodeToString(secretbox.Seal(raw, plain, &nonce, &k.secret))
+		text, err := r.Open(home, value)
+		switch {
+		case err == nil && sealWith(k, &nonce, &home, text) != value:
+			t.Fatal("two values say the same")
+		case err != nil && !errors.Is(err, ErrTampered) && !errors.Is(err, ErrForeign):
+			t.Fatal(err)
+		}
+	})
+}
+
+func FuzzRoundTrip(f *testing.F) {
+	f.Add("local", "c", "e", "m", "text", byte(1))
+	f.Add("k", "", "größer", "\x00", "", byte(2))
+	r := NewKeyring()
+	f.Fuzz(func(t *testing.T, principal, conversation, entity, model, text string, flip byte) {
+		b := Binding{Principal: principal, Conversation: ConversationOf(conversation), Entity: EntityOf(entity), Model: model}
+		value, err := r.Seal(b, text)
+		var want error
+		switch {
+		case principal == "" || model == "":
+			want = ErrBinding
+		case len(text) > MaxText:
+			want = ErrTooLong
+		}
+		if !errors.Is(err, want) {
+			t.Fatalf("%v, want %v", err, want)
+		}
+		if err != nil {
+			return
+		}
+		mustOpen(t, r, b, value, text)
+		other := b
+		other.Conversation = ConversationOf(conversation + string(flip))
+		mustRefuse(t, r, other, value, ErrForeign)
+		at := (int(flip) + len(text)) % len(value)
+		altered := value[:at] + string(value[at]^(flip|1)) + value[at+1:]
+		if text, err := r.Open(b, altered); err == nil || errors.Is(err, ErrForeign) {
+			t.Fatalf("altered at %d: %d bytes, %v", at, len(text), err)
+		}
+	})
+}
+
+func BenchmarkSeal(b *testing.B) {
+	r, text := NewKeyring(), strings.Repeat("reasons ", 512)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Seal(home, text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	r, text := NewKeyring(), strings.Repeat("reasons ", 512)
+	v := mustSeal(b, r, home, text)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Open(home, v); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
