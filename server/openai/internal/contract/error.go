@@ -13,7 +13,7 @@ type Error struct {
 
 // Detail says what is wrong.
 type Detail struct {
-	// Message is for people.
+	// Message is for people, and begins with Param where there is one: many clients show nothing else.
 	Message string `json:"message"`
 	// Type is the class that clients make their exceptions from, for instance invalid_request_error.
 	Type string `json:"type"`
@@ -25,7 +25,7 @@ type Detail struct {
 
 // NewError gives an error OpenAI's shape.
 func NewError(e *wire.Error) Error {
-	d := Detail{Message: e.Message, Type: TypeOf(e.Status), Code: e.Code}
+	d := Detail{Message: e.Error(), Type: TypeOf(e.Status), Code: e.Code}
 	if e.Param != "" {
 		d.Param = &e.Param
 	}

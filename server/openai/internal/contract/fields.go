@@ -43,7 +43,8 @@ type Fields struct {
 	KeepReasoning *bool `json:"keep_reasoning,omitempty"`
 	// Include names what the answer is to hold beside the usual; this package looks at reasoning.encrypted_content only.
 	Include []string `json:"include,omitempty"`
-	// TemplateArgs are variables for a Jinja template.
+	// TemplateArgs are variables for a Jinja template, at most 256, nested at most 32 deep. What they say of the effort (enable_thinking or
+	// thinking false, reasoning_effort) counts like a field of the request, so that every model heeds it and nothing contradicts it.
 	TemplateArgs map[string]any `json:"chat_template_kwargs,omitempty"`
 }
 
@@ -136,6 +137,9 @@ func (f *Fields) Parse(content bool) (Asked, error) {
 		return Asked{}, err
 	}
 	if err := p.budgetOf("reasoning_budget", f.ReasoningBudget); err != nil {
+		return Asked{}, err
+	}
+	if err := p.args(f.TemplateArgs); err != nil {
 		return Asked{}, err
 	}
 	if f.KeepReasoning != nil {
@@ -269,6 +273,52 @@ func (p *parser) budgetOf(param string, budget *int) error {
 		return wire.Invalid(param, "a budget is 1 to %d tokens; effort none skips the reasoning", maxBudget)
 	}
 	return p.budget.say(param, *budget)
+}
+
+// Limits of TemplateArgs.
+const (
+	maxArgs  = 256
+	maxDepth = 32
+)
+
+// args reads what variables of a template say of the effort.
+func (p *parser) args(args map[string]any) error {
+	const param = "chat_template_kwargs"
+	if len(args) > maxArgs {
+		return wire.Invalid(param, "%d variables are given and at most %d are taken", len(args), maxArgs)
+	}
+	for _, v := range args {
+		if deeper(v, maxDepth-1) {
+			return wire.Invalid(param, "it nests more than %d deep", maxDepth)
+		}
+	}
+	for _, name := range []string{"enable_thinking", "thinking"} {
+		if args[name] == false {
+			if err := p.effort.say(param+"."+name, chattemplate.EffortNone); err != nil {
+				return err
+			}
+		}
+	}
+	if effort, ok := args["reasoning_effort"].(string); ok {
+		return p.effortOf(param+".reasoning_effort", &effort)
+	}
+	return nil
+}
+
+// deeper reports whether a JSON value nests more than n deep.
+func deeper(v any, n int) bool {
+	switch v := v.(type) {
+	case []any:
+		return n == 0 || slices.ContainsFunc(v, func(e any) bool { return deeper(e, n-1) })
+	case map[string]any:
+		for _, e := range v {
+			if n == 0 || deeper(e, n-1) {
+				return true
+			}
+		}
+		return n == 0
+	}
+	return false
 }
 
 // Under puts the name of the object that a field belongs to before the field's name in an error.

@@ -3,6 +3,7 @@ package contract
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"runner/chattemplate"
@@ -40,6 +41,10 @@ func TestFields(t *testing.T) {
 		{`{"reasoning":{"max_tokens":7},"reasoning_budget":7}`, Asked{Budget: 7}},
 		{`{"reasoning":{"context":"all_turns"}}`, Asked{Keep: true}},
 		{`{"keep_reasoning":true}`, Asked{Keep: true}},
+		{`{"chat_template_kwargs":{"enable_thinking":false}}`, Asked{Effort: chattemplate.EffortNone}},
+		{`{"chat_template_kwargs":{"thinking":false},"reasoning_effort":"none"}`, Asked{Effort: chattemplate.EffortNone}},
+		{`{"chat_template_kwargs":{"enable_thinking":true,"thinking":0}}`, Asked{}},
+		{`{"chat_template_kwargs":{"reasoning_effort":"low"},"reasoning":{"effort":"low"}}`, Asked{Effort: chattemplate.EffortLow}},
 		{`{"reasoning_seal":true}`, Asked{Seal: true}},
 		{`{"include":["reasoning.encrypted_content"]}`, Asked{Seal: true}},
 		{`{"include":["reasoning.content","x"]}`, Asked{Visibility: full}},
@@ -50,7 +55,7 @@ func TestFields(t *testing.T) {
 			t.Errorf("%s: %v", c.body, err)
 			continue
 		}
-		if got.Args == nil && got.Visibility == c.want.Visibility && got.Summary == c.want.Summary && got.Effort == c.want.Effort &&
+		if got.Visibility == c.want.Visibility && got.Summary == c.want.Summary && got.Effort == c.want.Effort &&
 			got.Budget == c.want.Budget && got.Strategy == c.want.Strategy && got.Seal == c.want.Seal && got.Keep == c.want.Keep {
 			continue
 		}
@@ -60,26 +65,30 @@ func TestFields(t *testing.T) {
 
 func TestFieldsThatAreRefused(t *testing.T) {
 	for body, param := range map[string]string{
-		`{"reasoning":"all"}`:                                              "reasoning",
-		`{"reasoning":3}`:                                                  "reasoning",
-		`{"reasoning":{"effort":3}}`:                                       "reasoning.effort",
-		`{"reasoning":{"effort":"xhigh"}}`:                                 "reasoning.effort",
-		`{"reasoning_effort":""}`:                                          "reasoning_effort",
-		`{"reasoning":{"summary":"none"}}`:                                 "reasoning.summary",
-		`{"reasoning":{"context":"none"}}`:                                 "reasoning.context",
-		`{"reasoning":{"max_tokens":0}}`:                                   "reasoning.max_tokens",
-		`{"reasoning_budget":-1}`:                                          "reasoning_budget",
-		`{"reasoning_strategy":"guess"}`:                                   "reasoning_strategy",
-		`{"include_reasoning":"some"}`:                                     "include_reasoning",
-		`{"include_reasoning":[]}`:                                         "include_reasoning",
-		`{"reasoning_encrypt":true}`:                                       "reasoning_encrypt",
-		`{"reasoning":"full","include_reasoning":"none"}`:                  "include_reasoning",
-		`{"reasoning":{"exclude":true,"summary":"auto"}}`:                  "reasoning.exclude",
-		`{"reasoning":{"summary":"auto"},"include":["reasoning.content"]}`: "include",
-		`{"reasoning":{"summary":"auto","generate_summary":"detailed"}}`:   "reasoning.generate_summary",
-		`{"reasoning":{"effort":"low"},"reasoning_effort":"high"}`:         "reasoning_effort",
-		`{"reasoning":{"max_tokens":1},"reasoning_budget":2}`:              "reasoning_budget",
-		`{"reasoning":{"context":"current_turn"},"keep_reasoning":true}`:   "keep_reasoning",
+		`{"reasoning":"all"}`:                                                                      "reasoning",
+		`{"reasoning":3}`:                                                                          "reasoning",
+		`{"reasoning":{"effort":3}}`:                                                               "reasoning.effort",
+		`{"reasoning":{"effort":"xhigh"}}`:                                                         "reasoning.effort",
+		`{"reasoning_effort":""}`:                                                                  "reasoning_effort",
+		`{"reasoning":{"summary":"none"}}`:                                                         "reasoning.summary",
+		`{"reasoning":{"context":"none"}}`:                                                         "reasoning.context",
+		`{"reasoning":{"max_tokens":0}}`:                                                           "reasoning.max_tokens",
+		`{"reasoning_budget":-1}`:                                                                  "reasoning_budget",
+		`{"reasoning_strategy":"guess"}`:                                                           "reasoning_strategy",
+		`{"include_reasoning":"some"}`:                                                             "include_reasoning",
+		`{"include_reasoning":[]}`:                                                                 "include_reasoning",
+		`{"reasoning_encrypt":true}`:                                                               "reasoning_encrypt",
+		`{"reasoning":"full","include_reasoning":"none"}`:                                          "include_reasoning",
+		`{"reasoning":{"exclude":true,"summary":"auto"}}`:                                          "reasoning.exclude",
+		`{"reasoning":{"summary":"auto"},"include":["reasoning.content"]}`:                         "include",
+		`{"reasoning":{"summary":"auto","generate_summary":"detailed"}}`:                           "reasoning.generate_summary",
+		`{"reasoning":{"effort":"low"},"reasoning_effort":"high"}`:                                 "reasoning_effort",
+		`{"reasoning":{"max_tokens":1},"reasoning_budget":2}`:                                      "reasoning_budget",
+		`{"reasoning":{"context":"current_turn"},"keep_reasoning":true}`:                           "keep_reasoning",
+		`{"chat_template_kwargs":{"thinking":false},"reasoning_effort":"low"}`:                     "chat_template_kwargs.thinking",
+		`{"chat_template_kwargs":{"reasoning_effort":"much"}}`:                                     "chat_template_kwargs.reasoning_effort",
+		`{"chat_template_kwargs":{"reasoning_effort":"low"},"reasoning_effort":"high"}`:            "chat_template_kwargs.reasoning_effort",
+		`{"chat_template_kwargs":{"a":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}}`: "chat_template_kwargs",
 	} {
 		_, err := parse(t, body)
 		var e *wire.Error
@@ -121,7 +130,7 @@ func TestErrorShape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"error":{"message":"no","type":"invalid_request_error","param":"input[0].type","code":"invalid_value"}}`
+	const want = `{"error":{"message":"input[0].type: no","type":"invalid_request_error","param":"input[0].type","code":"invalid_value"}}`
 	if string(body) != want {
 		t.Errorf("%s, want %s", body, want)
 	}
