@@ -65,16 +65,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 
 	f.IntVar(&o.request.MaxTokens, "max-tokens", 0, "most `tokens` to generate, reasoning included (0: what the context holds)")
 	f.StringArrayVar(&o.request.Stop, "stop", nil, "`TEXT` that ends the answer (repeatable)")
-	s := &o.request.Sampling
-	f.Float32Var(&s.Temperature, "temperature", 0.8, "randomness `T`; 0 is greedy")
-	f.IntVar(&s.TopK, "top-k", 40, "sample from the `K` most likely tokens (0: all)")
-	f.Float32Var(&s.TopP, "top-p", 0.95, "sample from the tokens that make up the probability `P` (1: all)")
-	f.Float32Var(&s.MinP, "min-p", 0.05, "drop tokens less likely than the share `P` of the best (0: none)")
-	f.Float32Var(&s.TypicalP, "typical", 1, "keep the most typical tokens up to the probability `P` (1: all)")
-	f.Float32Var(&s.RepetitionPenalty, "repeat-penalty", 1, "penalty `R` on tokens generated before (1: none)")
-	f.Float32Var(&s.PresencePenalty, "presence-penalty", 0, "`X` subtracted once from tokens generated before")
-	f.Float32Var(&s.FrequencyPenalty, "frequency-penalty", 0, "`X` subtracted for every time a token was generated before")
-	f.Var(biases{&s.Bias}, "logit-bias", "add to one token's logit; -100 forbids it (repeatable)")
+	addSamplingFlags(cmd, &o.request.Sampling)
 	f.Uint64Var(&o.seed, "seed", 0, "seed `N` that makes a run repeatable (default: drawn)")
 
 	addModelFlags(cmd, &o.model)

@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"runner/models"
+	"runner/runner"
+	"runner/server"
+	"runner/server/keys"
+	"runner/server/pool"
+	"runner/server/wire"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	o := &serveOptions{}
+	cmd := &cobra.Command{
+		Use:   "serve [MODEL...]",
+		Short: "Serve models over HTTP, to OpenAI's, Anthropic's and Ollama's clients",
+		Long: `Serve models over HTTP until interrupted. OpenAI's, Anthropic's and Ollama's clients can use them; /openapi.json describes all routes.
+
+MODEL is as for run; NAME=MODEL serves it under a name of your own. Without one the bundled demo model is served. The first is loaded at
+once, the others when they are asked for.
+
+Without API keys only this machine is served. A second interrupt ends the server at once.`,
+		Example: `  runner serve
+  runner serve ggml-org/gpt-oss-20b-GGUF --parallel 8
+  runner serve big=model.gguf small=other.gguf --memory 24GB --api-keys keys.json --host 0.0.0.0`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return append(models.Cached(), demoName), cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.serve(cmd, o, args) },
+	}
+	o.add(cmd)
+	return cmd
+}
+
+// served is a model that the server offers.
+type served struct {
+	name  string
+	model models.Model // the zero value is the demo
+}
+
+func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) error {
+	if err := o.validate(cmd); err != nil {
+		return err
+	}
+	list, err := resolveServed(args)
+	if err != nil {
+		return err
+	}
+	cfg, err := a.serverConfig(o)
+	if err != nil {
+		return err
+	}
+	rc, err := a.runnerConfig(o)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	rc.Logger = cfg.Logger
+	if cfg.Pool, cfg.Cards, err = a.newPool(ctx, o, list, rc); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(o.host, strconv.Itoa(o.port)))
+	if err != nil {
+		return errors.Join(listenError(o, err), cfg.Pool.Close())
+	}
+	s := server.New(cfg)
+	if err := mountFormats(s, o); err != nil {
+		return errors.Join(err, l.Close(), cfg.Pool.Close())
+	}
+	names := make([]string, len(list))
+	for i, m := range list {
+		names[i] = m.name
+	}
+	scheme := "http"
+	if cfg.TLS != nil {
+		scheme = "https"
+	}
+	a.note(fmt.Sprintf("serving %s at %s://%s", strings.Join(names, ", "), scheme, l.Addr()))
+	err = s.Serve(ctx, l)
+	if errors.Is(err, server.ErrPublic) {
+		return &usageError{what: err.Error(), hint: "use --api-key or --api-keys, or --insecure-public if everybody who can reach it may use it", err: err}
+	}
+	return err
+}
+
+// resolveServed finds the models that the command line names. No two have one name.
+func resolveServed(args []string) ([]served, error) {
+	if len(args) == 0 {
+		args = []string{demoName}
+	}
+	var list []served
+	for _, arg := range args {
+		name, model, ok := strings.Cut(arg, "=")
+		if !ok {
+			name, model = "", arg
+		} else if name == "" || model == "" {
+			return nil, &usageError{what: fmt.Sprintf("%q names no model", arg), hint: "use NAME=MODEL"}
+		}
+		s := served{name: name}
+		if model != demoName {
+			m, err := models.Resolve(model)
+			if err != nil {
+				return nil, err
+			}
+			s.model = m
+		}
+		if s.name == "" {
+			s.name = servedName(model)
+		}
+		if slices.ContainsFunc(list, func(other served) bool { return other.name == s.name }) {
+			return nil, &usageError{what: fmt.Sprintf("two models are called %q", s.name), hint: "give one another name: NAME=MODEL"}
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// servedName is what requests call a model: a file by its name, a model of the cache by its reference.
+func servedName(model string) string {
+	if base := filepath.Base(model); strings.EqualFold(filepath.Ext(base), ".gguf") {
+		return base[:len(base)-len(".gguf")]
+	}
+	return model
+}
+
+// newPool makes the pool of the models and describes them.
+func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc runner.Config) (*pool.Pool, []wire.Card, error) {
+	cfg := pool.Config{KeepAlive: o.keepAlive, Memory: int64(o.memory), Logger: rc.Logger}
+	byName := map[string]served{}
+	var cards []wire.Card
+	for i, s := range list {
+		card := wire.Card{Name: s.name}
+		paths := s.model.Parts
+		if s.model.Path == "" {
+			path, err := a.engine.Demo(ctx)
+			if err != nil {
+				return nil, nil, err
+			}
+			paths = []string{path}
+		}
+		for _, p := range paths {
+			info, err := os.Stat(p)
+			if err != nil {
+				return nil, nil, &inputError{what: fmt.Sprintf("model %q cannot be looked at", s.name), hint: "check the file and its permissions", err: err}
+			}
+			card.Size += info.Size()
+			card.Modified = info.ModTime()
+		}
+		byName[s.name] = s
+		cards = append(cards, card)
+		cfg.Models = append(cfg.Models, pool.Entry{Name: s.name, Size: card.Size, Pinned: i == 0 && len(list) == 1})
+	}
+	cfg.Open = func(ctx context.Context, name string) (*runner.Runner, error) {
+		return a.openServed(ctx, o, byName[name], rc)
+	}
+	return pool.New(cfg), cards, nil
+}
+
+// openServed loads a model for the server.
+func (a *app) openServed(ctx context.Context, o *serveOptions, s served, rc runner.Config) (*runner.Runner, error) {
+	cfg, path := o.model, s.model.Path
+	if path == "" {
+		var err error
+		if path, err = a.engine.Demo(ctx); err != nil {
+			return nil, err
+		}
+		if cfg.Threads == 0 {
+			cfg.Threads = 1 // as for run
+		}
+	}
+	// Every run takes a sequence, and so does every summary; what is left keeps the beginnings of earlier conversations.
+	cfg.Sequences = 2 * o.parallel
+	cfg.Progress = func(float32) bool { return ctx.Err() == nil }
+	m, err := a.engine.Open(ctx, path, cfg)
+	if err != nil {
+		return nil, err
+	}
+	r, err := runner.New(m, rc)
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	a.warnLoaded(&o.model, r.Info())
+	return r, nil
+}
+
+// serverConfig is what the flags say of the server itself.
+func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
+	cfg := server.Config{
+		Public: o.public, Hosts: o.hosts, Origins: o.origins, MaxBody: int64(o.maxBody), RequestTimeout: o.requestTimeout, DrainTimeout: o.drainTimeout,
+		Version: a.versions().runner, LogContent: o.logContent,
+	}
+	handler := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if o.verbose {
+		handler.Level = slog.LevelDebug
+	}
+	if cfg.Logger = slog.New(slog.NewTextHandler(a.stderr(), handler)); o.logFormat == logJSON {
+		cfg.Logger = slog.New(slog.NewJSONHandler(a.stderr(), handler))
+	}
+	var err error
+	switch {
+	case o.keyFile != "":
+		cfg.Keys, err = keys.Load(o.keyFile)
+	case o.key != "":
+		cfg.Keys, err = keys.One(o.key)
+	}
+	if err != nil {
+		return cfg, err
+	}
+	if o.cert != "" {
+		pair, err := tls.LoadX509KeyPair(o.cert, o.certKey)
+		if err != nil {
+			return cfg, &inputError{what: "the certificate and its key cannot be used: " + err.Error(), hint: "give a PEM certificate chain and its key", err: err}
+		}
+		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	return cfg, nil
+}
+
+// runnerConfig is what the flags say of each model's runner.
+func (a *app) runnerConfig(o *serveOptions) (rc runner.Config, err error) {
+	rc.Queue = o.queue
+	if o.chatTemplate != "" {
+		rc.ChatTemplate, err = a.readFile("--chat-template", o.chatTemplate)
+	}
+	return rc, err
+}
+
+// listenError says why the address cannot be listened to.
+func listenError(o *serveOptions, err error) error {
+	e := &inputError{what: fmt.Sprintf("cannot listen on %s: %v", net.JoinHostPort(o.host, strconv.Itoa(o.port)), errors.Unwrap(err)), err: err}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		e.hint = "another program uses the port; choose one with --port, 0 for any that is free"
+	case errors.Is(err, syscall.EACCES):
+		e.hint = "ports under 1024 are for the system; choose another with --port"
+	default:
+		e.hint = "check --host and --port"
+	}
+	return e
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"runner/backend"
+	"runner/runner"
+)
+
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	host string
+	port int
+
+	parallel, queue              int
+	keepAlive                    time.Duration
+	memory, maxBody              byteSize
+	requestTimeout, drainTimeout time.Duration
+
+	key, keyFile   string
+	public         bool
+	hosts, origins []string
+	cert, certKey  string
+	sealKeys       string
+
+	logContent, verbose bool
+	logFormat           string
+
+	model        backend.Config
+	defaults     runner.Request
+	chatTemplate string
+}
+
+// keyVariable is the environment variable that holds the API key, so that it need not stand on the command line.
+const keyVariable = "RUNNER_API_KEY"
+
+// Values of --log-format.
+const (
+	logText = "text"
+	logJSON = "json"
+)
+
+func (o *serveOptions) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+
+	f.StringVar(&o.host, "host", "127.0.0.1", "`ADDRESS` to listen on; other machines can reach 0.0.0.0")
+	f.IntVar(&o.port, "port", 8080, "`PORT` to listen on (0: any that is free)")
+	f.IntVar(&o.parallel, "parallel", 4, "`N` runs decode at once; each takes a context's worth of cache")
+	f.IntVar(&o.queue, "queue", 64, "`N` requests may wait; more are answered with 429")
+	f.DurationVar(&o.requestTimeout, "request-timeout", 30*time.Minute, "longest `TIME` of one run (0: no limit)")
+	f.DurationVar(&o.drainTimeout, "drain-timeout", 30*time.Second, "`TIME` that runs may go on when the server is told to stop")
+	f.DurationVar(&o.keepAlive, "keep-alive", 5*time.Minute, "`TIME` that an idle model stays loaded, if there are several (negative: for ever)")
+	f.Var(&o.memory, "memory", "most `BYTES` of weights loaded at once, as in 24GB (0: no limit)")
+
+	f.StringVar(&o.key, "api-key", "", "`KEY` that requests must bring (also: "+keyVariable+")")
+	f.StringVar(&o.keyFile, "api-keys", "", "`FILE` of keys with their permissions; see runner apikey")
+	f.BoolVar(&o.public, "insecure-public", false, "serve others without asking for a key")
+	f.StringArrayVar(&o.hosts, "allow-host", nil, "`NAME` by which the server may be called, beside addresses and localhost (repeatable)")
+	f.StringArrayVar(&o.origins, "cors-origin", nil, "`ORIGIN` whose pages may use the server, as in https://example.org; * is every one (repeatable)")
+	f.StringVar(&o.cert, "tls-cert", "", "certificate chain `FILE`, PEM")
+	f.StringVar(&o.certKey, "tls-key", "", "the certificate's key `FILE`, PEM")
+	f.StringVar(&o.sealKeys, "seal-keys", "", "`FILE` of the keys that seal reasoning for clients (default: in the data folder)")
+	o.maxBody = 32 << 20
+	f.Var(&o.maxBody, "max-body", "longest body of a request in `BYTES`")
+
+	addSamplingFlags(cmd, &o.defaults.Sampling)
+	f.StringVar(&o.chatTemplate, "chat-template", "", "Jinja chat template `FILE` instead of the models' own")
+	addModelFlags(cmd, &o.model)
+
+	o.logFormat = logText
+	addNameChoice(cmd, &o.logFormat, "log-format", "form of the log on standard error", logText, logJSON)
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
+	f.BoolVar(&o.logContent, "log-content", false, "log prompts, answers and reasoning too; for debugging only")
+}
+
+// validate refuses values that no server could honour.
+func (o *serveOptions) validate(cmd *cobra.Command) error {
+	for _, n := range []number{
+		{"port", o.port, 0, math.MaxUint16}, {"parallel", o.parallel, 1, 64}, {"queue", o.queue, 1, 100_000},
+	} {
+		if err := n.check(); err != nil {
+			return err
+		}
+	}
+	if err := checkModelFlags(&o.model); err != nil {
+		return err
+	}
+	if err := o.defaults.Sampling.Validate(math.MaxInt32); err != nil {
+		return &usageError{what: err.Error(), hint: see(cmd), err: err}
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{{"request-timeout", o.requestTimeout}, {"drain-timeout", o.drainTimeout}} {
+		if d.value < 0 {
+			return &usageError{what: fmt.Sprintf("--%s cannot be %s", d.flag, d.value), hint: "use 0 or more, as in 30s"}
+		}
+	}
+	if o.key == "" && o.keyFile == "" {
+		o.key = os.Getenv(keyVariable)
+	}
+	switch {
+	case o.key != "" && o.keyFile != "":
+		return &usageError{what: "--api-key and --api-keys exclude each other", hint: "put the key into the file"}
+	case (o.cert == "") != (o.certKey == ""):
+		return &usageError{what: "--tls-cert and --tls-key belong together", hint: "give both"}
+	case o.maxBody < 1:
+		return &usageError{what: "--max-body cannot be 0", hint: "use 1 or more"}
+	}
+	for _, origin := range o.origins {
+		if origin != "*" && !strings.Contains(origin, "://") {
+			return &usageError{what: fmt.Sprintf("--cors-origin cannot be %q", origin), hint: "use a scheme and a host, as in https://example.org"}
+		}
+	}
+	return nil
+}
+
+// byteSize is a number of bytes on the command line: 512, 64MB, 1.5GiB.
+type byteSize int64
+
+// units are the names of sizes, longer ones first.
+var units = []struct {
+	name string
+	size float64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}}
+
+func (b *byteSize) Set(text string) error {
+	number, unit := strings.TrimSpace(text), 1.0
+	for _, u := range units {
+		if len(number) > len(u.name) && strings.EqualFold(number[len(number)-len(u.name):], u.name) {
+			number, unit = strings.TrimSpace(number[:len(number)-len(u.name)]), u.size
+			break
+		}
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || n < 0 || n*unit >= math.MaxInt64 || math.IsNaN(n) {
+		return fmt.Errorf("use a number of bytes, as in 64MB or 1.5GiB")
+	}
+	*b = byteSize(n * unit)
+	return nil
+}
+
+func (b *byteSize) String() string { return strconv.FormatInt(int64(*b), 10) }
+func (b *byteSize) Type() string   { return "BYTES" }
