@@ -1,0 +1,174 @@
+package anthropic
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"io"
+	"net/http"
+
+	"runner/reasoning/seal"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// Config says how the format works. The zero value is usable.
+type Config struct {
+	// Defaults is what a request starts from: sampling, strategy and the like.
+	Defaults runner.Request
+	// Seal holds the keys of signatures; nil makes a key that lives as long as the API.
+	Seal *seal.Keyring
+	// Random gives the ids of messages; nil means crypto/rand.
+	Random io.Reader
+}
+
+// API is the format. Its methods may be called by several goroutines at once.
+type API struct {
+	models wire.Models
+	cfg    Config
+}
+
+var _ wire.Format = (*API)(nil)
+
+// New returns the format over models.
+func New(models wire.Models, cfg Config) *API {
+	if cfg.Seal == nil {
+		cfg.Seal = seal.NewKeyring()
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Reader
+	}
+	return &API{models: models, cfg: cfg}
+}
+
+// Routes lists the endpoints. Those of the models are OpenAI's too, so they are not among them: see [Asks].
+func (a *API) Routes() []wire.Route {
+	return []wire.Route{
+		{Method: http.MethodPost, Path: "/v1/messages", Scope: wire.ScopeGenerate, Handle: a.createMessage},
+		{Method: http.MethodPost, Path: "/v1/messages/count_tokens", Scope: wire.ScopeGenerate, Handle: a.countTokens},
+	}
+}
+
+// Asks reports whether a request is one of this format, for paths that other formats have too.
+func Asks(r *http.Request) bool { return r.Header.Get("Anthropic-Version") != "" }
+
+// newID returns a random id with a prefix.
+func (a *API) newID(prefix string) string {
+	var b [12]byte
+	if _, err := io.ReadFull(a.cfg.Random, b[:]); err != nil {
+		_, _ = rand.Read(b[:]) // never fails, by its contract
+	}
+	return prefix + hex.EncodeToString(b[:])
+}
+
+// createMessage answers POST /v1/messages.
+func (a *API) createMessage(w http.ResponseWriter, r *http.Request) {
+	var body MessagesRequest
+	if err := wire.ReadJSON(r, &body); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	p, err := a.decode(&body, true)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	m, err := a.models.Use(r.Context(), body.Model)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	defer m.Release()
+	binding := seal.Binding{Principal: wire.PrincipalOf(r.Context()).ID, Model: m.Runner().Info().Digest}
+	if err := p.restore(a.cfg.Seal, binding); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	binding.Conversation, binding.Entity = p.conversation, p.entity
+	sign := func(thoughts string) (string, error) { return a.cfg.Seal.Seal(binding, thoughts) }
+	if p.display == displaySummary || p.display == displaySealed {
+		p.req.Seal = sign
+	}
+	reply := reply{id: a.newID("msg_"), model: body.Model, warnings: p.warnings}
+	if reply.model == "" {
+		reply.model = m.Card().Name
+	}
+	if body.Stream {
+		a.stream(w, r, m, p, reply, sign)
+		return
+	}
+	c := collector{reply: reply}
+	blocks := newBlocks(&c, p, sign)
+	for e, err := range m.Generate(r.Context(), p.req) {
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		blocks.push(&e)
+	}
+	a.writeJSON(w, c.message())
+}
+
+// stream answers with server-sent events. Until the run has started nothing is written, so that what is wrong with the request gets its
+// status.
+func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt, reply reply, sign func(string) (string, error)) {
+	var out *wire.Stream
+	var enc *encoder
+	var blocks *blocks
+	for e, err := range m.Generate(r.Context(), p.req) {
+		switch {
+		case err != nil && out == nil:
+			a.fail(w, r, err)
+			return
+		case err != nil:
+			_ = out.Send("error", errorBody(wire.FromError(err, fields), a.requestID(w)))
+			out.End()
+			return
+		case out == nil:
+			a.requestID(w)
+			out = wire.NewEvents(w)
+			defer out.End()
+			enc = newEncoder(out, reply)
+			blocks = newBlocks(enc, p, sign)
+			enc.start()
+		}
+		if blocks.push(&e); enc.err != nil {
+			return // nobody reads it any more
+		}
+	}
+}
+
+// countTokens answers POST /v1/messages/count_tokens.
+func (a *API) countTokens(w http.ResponseWriter, r *http.Request) {
+	var body MessagesRequest
+	if err := wire.ReadJSON(r, &body); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	p, err := a.decode(&body, false)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	m, err := a.models.Use(r.Context(), body.Model)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	defer m.Release()
+	binding := seal.Binding{Principal: wire.PrincipalOf(r.Context()).ID, Model: m.Runner().Info().Digest}
+	if err := p.restore(a.cfg.Seal, binding); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	rendered, err := m.Runner().Prompt(r.Context(), p.req)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	a.writeJSON(w, TokenCount{InputTokens: len(rendered.Tokens)})
+}
+
+func (a *API) writeJSON(w http.ResponseWriter, v any) {
+	a.requestID(w)
+	wire.WriteJSON(w, http.StatusOK, v)
+}

@@ -1,0 +1,336 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"runner/reasoning"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// frames keeps what a stream sends.
+type frames struct {
+	events []string
+	data   [][]byte
+}
+
+func (f *frames) Send(event string, data []byte) error {
+	f.events = append(f.events, event)
+	f.data = append(f.data, bytes.Clone(data))
+	return nil
+}
+
+func (f *frames) String() string {
+	var b strings.Builder
+	for i := range f.events {
+		fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", f.events[i], f.data[i])
+	}
+	return b.String()
+}
+
+// fakeSeal stands for a keyring, so that files can be compared.
+func fakeSeal(thoughts string) (string, error) { return fmt.Sprintf("sealed(%q)", thoughts), nil }
+
+// bothWays encodes events as a stream and as one message.
+func bothWays(events []reasoning.Event, p *prompt) (*frames, Message) {
+	r := reply{id: "msg_1", model: "demo"}
+	f := &frames{}
+	enc := newEncoder(f, r)
+	enc.start()
+	b := newBlocks(enc, p, fakeSeal)
+	c := &collector{reply: r}
+	whole := newBlocks(c, p, fakeSeal)
+	for i := range events {
+		b.push(&events[i])
+		whole.push(&events[i])
+	}
+	return f, c.message()
+}
+
+// reassemble does what a client does with a stream.
+func reassemble(f *frames) (map[string]any, error) {
+	var m map[string]any
+	var blocks []map[string]any
+	open := -1
+	for i, data := range f.data {
+		var e map[string]any
+		if err := json.Unmarshal(data, &e); err != nil {
+			return nil, fmt.Errorf("frame %d: %w", i, err)
+		}
+		if e["type"] != f.events[i] {
+			return nil, fmt.Errorf("frame %d is %v and is called %s", i, e["type"], f.events[i])
+		}
+		switch f.events[i] {
+		case "message_start":
+			m = e["message"].(map[string]any)
+		case "content_block_start":
+			if open >= 0 || int(e["index"].(float64)) != len(blocks) {
+				return nil, fmt.Errorf("frame %d opens a block out of turn", i)
+			}
+			open = len(blocks)
+			blocks = append(blocks, e["content_block"].(map[string]any))
+		case "content_block_delta":
+			if int(e["index"].(float64)) != open {
+				return nil, fmt.Errorf("frame %d is a delta of a block that is not open", i)
+			}
+			delta := e["delta"].(map[string]any)
+			for key, v := range delta {
+				switch key {
+				case "type":
+				case "partial_json":
+					input, _ := blocks[open]["partial"].(string)
+					blocks[open]["partial"] = input + v.(string)
+				default:
+					blocks[open][key] = blocks[open][key].(string) + v.(string)
+				}
+			}
+		case "content_block_stop":
+			if input, ok := blocks[open]["partial"].(string); ok {
+				var v any
+				if err := json.Unmarshal([]byte(input), &v); err != nil {
+					return nil, fmt.Errorf("input of block %d: %w", open, err)
+				}
+				blocks[open]["input"] = v
+				delete(blocks[open], "partial")
+			}
+			open = -1
+		case "message_delta":
+			for key, v := range e["delta"].(map[string]any) {
+				m[key] = v
+			}
+			m["usage"] = e["usage"]
+			if w, ok := e["warnings"]; ok {
+				m["warnings"] = w
+			}
+		}
+	}
+	if n := len(f.events); n == 0 || f.events[n-1] != "message_stop" || open >= 0 {
+		return nil, errors.New("the stream does not end as it should")
+	}
+	content := []any{}
+	for _, b := range blocks {
+		content = append(content, b)
+	}
+	m["content"] = content
+	return m, nil
+}
+
+func generic(t *testing.T, v any) map[string]any {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(b, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func segment(s reasoning.Segment, texts ...string) []reasoning.Event {
+	events := []reasoning.Event{{Kind: reasoning.SegmentStart, Segment: s}}
+	for _, text := range texts {
+		events = append(events, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Text: text})
+	}
+	return append(events, reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s})
+}
+
+func call(index int, name string, texts ...string) []reasoning.Event {
+	events := segment(reasoning.ToolCall, texts...)
+	for i := range events {
+		events[i].Call = reasoning.Call{Index: index, ID: fmt.Sprintf("call_%d", index), Name: name}
+	}
+	return events
+}
+
+func run(result reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event {
+	events := []reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{Model: "demo"}}}
+	for _, p := range parts {
+		events = append(events, p...)
+	}
+	return append(events, reasoning.Event{Kind: reasoning.Done, Result: &result})
+}
+
+var usage = reasoning.Usage{Prompt: 30, Cached: 20, Completion: 12, Reasoning: 5, Answer: 4}
+
+func TestGolden(t *testing.T) {
+	stop := reasoning.Result{Finish: reasoning.FinishStop, Usage: usage}
+	tools := reasoning.Result{Finish: reasoning.FinishToolCalls, Usage: usage}
+	withSeal := func(r reasoning.Result) reasoning.Result { r.Sealed = "sealed-run"; return r }
+	answer := segment(reasoning.Answer, "It is ", "\"4\".\n")
+	thoughts := segment(reasoning.Reasoning, "two and ", "two")
+	beside := append(segment(reasoning.Summary, "It was ")[:2:2], segment(reasoning.Answer, "It ")[:2:2]...)
+	beside = append(beside, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Summary, Text: "added."},
+		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Summary},
+		reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: "is 4."},
+		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Answer})
+	for name, g := range map[string]struct {
+		p      prompt
+		events []reasoning.Event
+	}{
+		"answer":       {prompt{}, run(stop, answer)},
+		"empty":        {prompt{}, run(reasoning.Result{Finish: reasoning.FinishLength, Usage: usage})},
+		"thinking":     {prompt{display: displayFull}, run(stop, thoughts, answer)},
+		"interleave":   {prompt{display: displayFull}, run(tools, thoughts, segment(reasoning.Preamble, "I look."), thoughts, call(0, "get", `{"a"`, `:1}`), call(1, "now"))},
+		"summary":      {prompt{display: displaySummary}, run(withSeal(stop), beside)},
+		"summary_call": {prompt{display: displaySummary}, run(withSeal(tools), call(0, "get", "{}"), segment(reasoning.Summary, "Why."))},
+		"posthoc":      {prompt{display: displaySummary}, run(stop, answer, segment(reasoning.Summary, "Explained."))},
+		"no_summary":   {prompt{display: displaySummary}, run(withSeal(stop), answer)},
+		"omitted":      {prompt{display: displaySealed}, run(withSeal(tools), segment(reasoning.Preamble, "I look."), call(0, "get", `{"a":1}`))},
+		"stop":         {prompt{}, run(reasoning.Result{Finish: reasoning.FinishStop, Detail: reasoning.DetailStopString, StopString: "END"}, answer)},
+		"context":      {prompt{}, run(reasoning.Result{Finish: reasoning.FinishLength, Detail: reasoning.DetailContextFull}, answer)},
+		"broken_call":  {prompt{}, run(tools, call(0, "get", `{"a": <b>`))},
+		"eager_call":   {prompt{eager: map[string]bool{"get": true}}, run(tools, call(0, "get", `{"a"`, `:1}`))},
+		"warnings": {prompt{warnings: []Warning{{"unknown_tool_type", "left out"}}}, run(stop, answer,
+			[]reasoning.Event{{Kind: reasoning.Warning, Code: "malformed_header", Text: "a header is in an unusual form"}})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, m := bothWays(g.events, &g.p)
+			whole, err := json.MarshalIndent(m, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for ext, got := range map[string]string{".sse": f.String(), ".json": string(whole) + "\n"} {
+				path := filepath.Join("testdata", name+ext)
+				if *update {
+					if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got != string(want) {
+					t.Errorf("%s differs:\n%s", path, got)
+				}
+			}
+		})
+	}
+}
+
+// randomRun is a run as the pipeline could give it, summaries beside anything.
+func randomRun(rnd *rand.Rand, display display) []reasoning.Event {
+	texts := func() []string {
+		list := make([]string, 1+rnd.IntN(3))
+		for i := range list {
+			list[i] = []string{"a", "é\n", `"\`, "<b>\u2028", " 🙂 ", "\x00\x7f", "{}", "\xff"}[rnd.IntN(8)]
+		}
+		return list
+	}
+	var parts [][]reasoning.Event
+	calls := 0
+	for range rnd.IntN(6) {
+		switch rnd.IntN(5) {
+		case 0:
+			if display == displayFull {
+				parts = append(parts, segment(reasoning.Reasoning, texts()...))
+			}
+		case 1:
+			parts = append(parts, segment(reasoning.Preamble, texts()...))
+		case 2:
+			parts = append(parts, segment(reasoning.Answer, texts()...))
+		case 3:
+			arguments := [][]string{{`{"a":`, `"` + "é" + `"}`}, {"{}"}, {}, {`{"broken`}, {"[1]"}, {`{"x": {"y": [1, 2.50]}}`}}
+			parts = append(parts, call(calls, "f", arguments[rnd.IntN(len(arguments))]...))
+			calls++
+		case 4:
+			parts = append(parts, []reasoning.Event{{Kind: reasoning.Warning, Code: "c", Text: "w"}})
+		}
+	}
+	r := reasoning.Result{Finish: reasoning.FinishStop, Usage: usage}
+	if rnd.IntN(2) == 0 {
+		r.Sealed = "sealed"
+	}
+	events := run(r, parts...)
+	if display != displaySummary || rnd.IntN(4) == 0 {
+		return events
+	}
+	// The summary's events come anywhere, in their order.
+	at := 1
+	for _, e := range segment(reasoning.Summary, texts()...) {
+		at += rnd.IntN(len(events) - at)
+		events = append(events[:at:at], append([]reasoning.Event{e}, events[at:]...)...)
+		at++
+	}
+	return events
+}
+
+// A stream and a whole message say the same, block by block.
+func TestStreamIsTheMessage(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range 3000 {
+		display := display(rnd.IntN(4))
+		events := randomRun(rnd, display)
+		f, m := bothWays(events, &prompt{display: display})
+		got, err := reassemble(f)
+		if err != nil {
+			t.Fatalf("run %d: %v\n%s", i, err, f)
+		}
+		if want := generic(t, m); !reflect.DeepEqual(got, want) {
+			t.Fatalf("run %d: stream gives\n%v\nand the message is\n%v", i, got, want)
+		}
+		checkTexts(t, events, m)
+	}
+}
+
+// checkTexts holds the texts of a message against those that the events add up to.
+func checkTexts(t *testing.T, events []reasoning.Event, m Message) {
+	t.Helper()
+	var all reasoning.Collector
+	for _, e := range events {
+		all.Push(e)
+	}
+	reply := all.Reply()
+	var text, thinking strings.Builder
+	calls := 0
+	for _, b := range m.Content {
+		switch b := b.(type) {
+		case TextBlock:
+			text.WriteString(b.Text)
+		case ThinkingBlock:
+			thinking.WriteString(b.Thinking)
+		case ToolUseBlock:
+			calls++
+		}
+	}
+	if text.Len() != len(reply.Answer)+len(reply.Preamble) || thinking.String() != reply.Reasoning+reply.Summary || calls != len(reply.Calls) {
+		t.Fatalf("the blocks hold %q, %q and %d calls of %+v", text.String(), thinking.String(), calls, reply)
+	}
+}
+
+type nowhere struct{}
+
+func (nowhere) Send(string, []byte) error { return nil }
+
+func TestDeltasTakeNoMemory(t *testing.T) {
+	for _, s := range []reasoning.Segment{reasoning.Answer, reasoning.Reasoning, reasoning.ToolCall} {
+		b := newBlocks(newEncoder(nowhere{}, reply{}), &prompt{display: displayFull, eager: map[string]bool{"f": true}}, fakeSeal)
+		b.thoughts = make([]byte, 0, 1<<20)
+		e := reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Text: " a token\n", Call: reasoning.Call{Name: "f"}}
+		b.push(&e)
+		if n := testing.AllocsPerRun(1000, func() { b.push(&e) }); n != 0 {
+			t.Errorf("%v: %v allocations for a delta", s, n)
+		}
+	}
+}
+
+func BenchmarkDelta(b *testing.B) {
+	blocks := newBlocks(newEncoder(nowhere{}, reply{}), &prompt{}, fakeSeal)
+	e := reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: " token"}
+	b.ReportAllocs()
+	for b.Loop() {
+		blocks.push(&e)
+	}
+}

@@ -1,0 +1,98 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"runner/server/wire"
+)
+
+// requestID names a request, for people who report a problem: as the server does already, in the header where Anthropic's clients look.
+func (a *API) requestID(w http.ResponseWriter) string {
+	h := w.Header()
+	id := h.Get("Request-Id")
+	if id == "" {
+		if id = h.Get("X-Request-Id"); id == "" {
+			id = a.newID("req_")
+		}
+		h.Set("Request-Id", id)
+	}
+	return id
+}
+
+// ErrorResponse is the body of an answer that failed, and the data of an error event.
+type ErrorResponse struct {
+	// Type is "error".
+	Type  string      `json:"type"`
+	Error ErrorDetail `json:"error"`
+	// RequestID is that of the header request-id.
+	RequestID string `json:"request_id"`
+}
+
+// ErrorDetail says what is wrong.
+type ErrorDetail struct {
+	// Type is Anthropic's kind: invalid_request_error, authentication_error, permission_error, not_found_error, request_too_large,
+	// rate_limit_error, timeout_error, overloaded_error or api_error.
+	Type string `json:"type"`
+	// Message is for people; it begins with the field that is wrong.
+	Message string `json:"message"`
+	// Code is this server's kind, finer than Type, for instance sealed_foreign.
+	Code string `json:"code,omitempty"`
+	// Param is the place in the request, for instance messages.0.content.1.
+	Param string `json:"param,omitempty"`
+}
+
+// fields are the fields of [runner.Request] as this format calls them.
+var fields = map[string]string{
+	"Messages": "messages", "Tools": "tools", "ToolChoice": "tool_choice", "ToolName": "tool_choice.name",
+	"Form": "output_config.format", "ResponseFormat": "output_config.format", "Visibility": "thinking", "Effort": "output_config.effort",
+	"Budget": "thinking.budget_tokens", "MaxTokens": "max_tokens", "Stop": "stop_sequences",
+}
+
+// fail answers with an error of any kind.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	a.WriteError(w, r, wire.FromError(err, fields))
+}
+
+// WriteError answers with an error in Anthropic's shape.
+func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
+	wire.SetRetryAfter(w, e)
+	wire.WriteJSON(w, e.Status, errorResponse(e, a.requestID(w)))
+}
+
+func errorResponse(e *wire.Error, id string) ErrorResponse {
+	return ErrorResponse{
+		Type: "error", RequestID: id,
+		Error: ErrorDetail{Type: errorType(e.Status), Message: e.Error(), Code: e.Code, Param: e.Param},
+	}
+}
+
+// errorBody is an error as the data of an event.
+func errorBody(e *wire.Error, id string) []byte {
+	b, _ := json.Marshal(errorResponse(e, id)) // strings can always be written
+	return b
+}
+
+// errorType returns Anthropic's kind of an error with a status.
+func errorType(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return "authentication_error"
+	case http.StatusForbidden:
+		return "permission_error"
+	case http.StatusNotFound:
+		return "not_found_error"
+	case http.StatusRequestEntityTooLarge:
+		return "request_too_large"
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		return "timeout_error"
+	case http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case http.StatusServiceUnavailable:
+		return "overloaded_error"
+	}
+	if status >= http.StatusInternalServerError {
+		return "api_error"
+	}
+	return "invalid_request_error"
+}

@@ -1,0 +1,72 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+
+	"runner/backend/fake"
+	"runner/reasoning/seal"
+	"runner/server/wire"
+	"runner/server/wiretest"
+)
+
+// FuzzDecode: whatever a request says, it is decoded or refused with a status of the client's, and what is decoded can be checked and
+// rendered without harm.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(body("a", tool+`,"thinking":{"type":"adaptive"},"system":"b","stop_sequences":["c"],"tool_choice":{"type":"any"}`)))
+	f.Add([]byte(history("a", []any{map[string]any{"type": "thinking", "thinking": "b", "signature": "AQ"}}, `"c"`)))
+	f.Add([]byte(history("a", []any{map[string]any{"type": "tool_use", "id": "i", "name": "n", "input": "x"}}, `[{"type":"tool_result","tool_use_id":"i","content":[{"type":"text","text":"d"}]}]`)))
+	f.Add([]byte(`{"max_tokens":1,"messages":[{"role":"system","content":"a"},{"role":"user","content":[{"type":"text","text":null}]}],"output_format":{"type":"json_schema","schema":{}}}`))
+	models := wiretest.New(f, fake.Config{})
+	a := New(models, Config{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var body MessagesRequest
+		err := wire.Unmarshal(data, &body)
+		var p *prompt
+		if err == nil {
+			p, err = a.decode(&body, true)
+		}
+		if err == nil {
+			err = p.restore(a.cfg.Seal, seal.Binding{Principal: wire.Local, Model: "digest"})
+		}
+		if err != nil {
+			var e *wire.Error
+			if !errors.As(err, &e) || e.Status != http.StatusBadRequest || e.Message == "" {
+				t.Fatalf("refused with %v", err)
+			}
+			if _, err := json.Marshal(errorResponse(e, "")); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if err := models.Engine.Validate(&p.req); err != nil {
+			if e := wire.FromError(err, fields); e.Status != http.StatusBadRequest {
+				t.Fatalf("refused with %v", err)
+			}
+			return
+		}
+		if _, err := models.Engine.Prompt(t.Context(), p.req); err != nil {
+			if e := wire.FromError(err, fields); e.Status != http.StatusBadRequest {
+				t.Fatalf("not rendered: %v", err)
+			}
+		}
+	})
+}
+
+// FuzzInput: the input of a call is always JSON, and what was an object stays as it was.
+func FuzzInput(f *testing.F) {
+	for _, s := range []string{"", " ", "{}", `{"a":1}`, `{"a":`, "[]", "\xff", `"a"`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, arguments []byte) {
+		input := inputOf(arguments)
+		if !json.Valid([]byte(input)) {
+			t.Fatalf("%q becomes %q", arguments, input)
+		}
+		if input[0] == '{' && input != "{}" && argumentsOf(json.RawMessage(input)) != input {
+			t.Fatalf("%q comes back as %q", input, argumentsOf(json.RawMessage(input)))
+		}
+	})
+}

@@ -1,0 +1,359 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"runner/chattemplate"
+	"runner/reasoning/seal"
+	"runner/server/wire"
+)
+
+// MessageParam is a message of the conversation.
+type MessageParam struct {
+	// Role is user, assistant or system.
+	Role string `json:"role"`
+	// Content is a string or a list of Block values.
+	Content json.RawMessage `json:"content"`
+}
+
+// Block is a content block of a message in a request.
+type Block struct {
+	// Type is text, tool_use, tool_result, thinking or redacted_thinking.
+	Type string `json:"type"`
+	// Text is that of a text block.
+	Text *string `json:"text"`
+	// ID, Name and Input are a tool_use block's: the call's id, its tool, and the arguments as JSON.
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+	// ToolUseID, Content and IsError are a tool_result block's: the id of the call, a string or a list of text blocks, and whether
+	// the tool failed.
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+	// Thinking and Signature are a thinking block's, Data a redacted_thinking block's.
+	Thinking  string `json:"thinking"`
+	Signature string `json:"signature"`
+	Data      string `json:"data"`
+}
+
+// turn is what one side says: the blocks of neighbouring messages of one role.
+type turn struct {
+	role   string
+	blocks []placed
+}
+
+// placed is a block with its place in the request.
+type placed struct {
+	Block
+	path string
+}
+
+// sealed is a value that came back, with the message that it belongs to.
+type sealed struct {
+	message      int
+	conversation seal.Conversation
+	entity       seal.Entity
+	value, path  string
+}
+
+// history turns the system prompt and the messages into a conversation.
+func (p *prompt) history(body *MessagesRequest) error {
+	if given(body.System) {
+		blocks, err := readBlocks("system", body.System)
+		if err != nil {
+			return err
+		}
+		text, err := textOf(blocks)
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			p.req.Messages = append(p.req.Messages, chattemplate.Message{Role: chattemplate.System, Content: text})
+		}
+	}
+	turns, err := readTurns(body.Messages)
+	if err != nil {
+		return err
+	}
+	p.conversation, p.entity = conversationOf(turns), entityOf(turns, len(turns))
+	for i, t := range turns {
+		switch t.role {
+		case "user":
+			err = p.user(t)
+		case "assistant":
+			err = p.assistant(t, entityOf(turns, i))
+		case "system":
+			var text string
+			if text, err = textOf(t.blocks); err == nil {
+				p.req.Messages = append(p.req.Messages, chattemplate.Message{Role: chattemplate.System, Content: text})
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	p.dropUnsigned()
+	return nil
+}
+
+func readTurns(messages []json.RawMessage) ([]turn, error) {
+	if len(messages) == 0 {
+		return nil, wire.Invalid("messages", "at least one message is required")
+	}
+	if len(messages) > maxMessages {
+		return nil, wire.Invalid("messages", "there are %d; at most %d are allowed", len(messages), maxMessages)
+	}
+	var turns []turn
+	for i, raw := range messages {
+		path := fmt.Sprintf("messages.%d", i)
+		var m MessageParam
+		if err := at(path, raw, &m); err != nil {
+			return nil, err
+		}
+		switch m.Role {
+		case "user", "assistant", "system":
+		default:
+			return nil, wire.Invalid(path+".role", "it takes user, assistant or system")
+		}
+		blocks, err := readBlocks(path+".content", m.Content)
+		if err != nil {
+			return nil, err
+		}
+		if len(blocks) == 0 && m.Role != "assistant" {
+			return nil, wire.Invalid(path+".content", "it is empty")
+		}
+		if last := len(turns) - 1; last >= 0 && turns[last].role == m.Role {
+			turns[last].blocks = append(turns[last].blocks, blocks...)
+			continue
+		}
+		turns = append(turns, turn{m.Role, blocks})
+	}
+	if turns[len(turns)-1].role == "assistant" {
+		return nil, wire.Unsupported(fmt.Sprintf("messages.%d", len(messages)-1),
+			"a reply cannot go on from a beginning that is given (prefill); end with a message of the user")
+	}
+	return turns, nil
+}
+
+// readBlocks reads content: a string, which is one text block, or a list of blocks.
+func readBlocks(path string, raw json.RawMessage) ([]placed, error) {
+	switch text := bytes.TrimSpace(raw); {
+	case len(text) > 0 && text[0] == '"':
+		var s string
+		if err := at(path, raw, &s); err != nil {
+			return nil, err
+		}
+		return []placed{{Block{Type: "text", Text: &s}, path}}, nil
+	case len(text) == 0 || text[0] != '[':
+		return nil, wire.Invalid(path, "it takes a string or a list of content blocks")
+	}
+	var list []json.RawMessage
+	if err := at(path, raw, &list); err != nil {
+		return nil, err
+	}
+	blocks := make([]placed, len(list))
+	for i := range list {
+		blocks[i].path = fmt.Sprintf("%s.%d", path, i)
+		if err := at(blocks[i].path, list[i], &blocks[i].Block); err != nil {
+			return nil, err
+		}
+		if blocks[i].Type == "text" && blocks[i].Text == nil {
+			return nil, wire.Invalid(blocks[i].path+".text", "it is required")
+		}
+	}
+	return blocks, nil
+}
+
+// refused is the error of a block that cannot stand where it does.
+func (b *placed) refused(where string) error {
+	switch b.Type {
+	case "image", "document", "search_result", "container_upload":
+		return wire.Unsupported(b.path, "a block of type %s cannot be read here; local models take text", b.Type)
+	case "text", "tool_use", "tool_result", "thinking", "redacted_thinking":
+		return wire.Invalid(b.path, "a block of type %s cannot stand in %s", b.Type, where)
+	}
+	return wire.Unsupported(b.path+".type", "blocks of this type are not known here")
+}
+
+// paragraphs joins what stands in blocks of its own.
+func paragraphs(texts []string) string { return strings.Join(texts, "\n\n") }
+
+// textOf returns the text of blocks that have to be text blocks.
+func textOf(blocks []placed) (string, error) {
+	var texts []string
+	for _, b := range blocks {
+		if b.Type != "text" {
+			return "", b.refused("a place for text")
+		}
+		texts = append(texts, *b.Text)
+	}
+	return paragraphs(texts), nil
+}
+
+// user adds what the user says and what tools answered, in their order.
+func (p *prompt) user(t turn) error {
+	var texts []string
+	flush := func() {
+		if texts != nil {
+			p.req.Messages = append(p.req.Messages, chattemplate.Message{Role: chattemplate.User, Content: paragraphs(texts)})
+			texts = nil
+		}
+	}
+	for _, b := range t.blocks {
+		switch b.Type {
+		case "text":
+			texts = append(texts, *b.Text)
+		case "tool_result":
+			flush()
+			if b.ToolUseID == "" {
+				return wire.Invalid(b.path+".tool_use_id", "it is required")
+			}
+			var content string
+			if given(b.Content) {
+				blocks, err := readBlocks(b.path+".content", b.Content)
+				if err != nil {
+					return err
+				}
+				if content, err = textOf(blocks); err != nil {
+					return err
+				}
+			}
+			if b.IsError {
+				content = "Error: " + content
+			}
+			p.req.Messages = append(p.req.Messages, chattemplate.Message{
+				Role: chattemplate.ToolRole, ToolCallID: b.ToolUseID, Content: content,
+			})
+		default:
+			return b.refused("a message of the user")
+		}
+	}
+	flush()
+	return nil
+}
+
+// assistant adds a reply of the model.
+func (p *prompt) assistant(t turn, entity seal.Entity) error {
+	m := chattemplate.Message{Role: chattemplate.Assistant}
+	var texts, unsigned []string
+	for _, b := range t.blocks {
+		switch b.Type {
+		case "text":
+			texts = append(texts, *b.Text)
+		case "tool_use":
+			if b.ID == "" || b.Name == "" {
+				return wire.Invalid(b.path, "a call needs an id and a name")
+			}
+			m.ToolCalls = append(m.ToolCalls, chattemplate.ToolCall{ID: b.ID, Name: b.Name, Arguments: argumentsOf(b.Input)})
+		case "thinking":
+			if b.Signature == "" {
+				unsigned = append(unsigned, b.Thinking)
+				continue
+			}
+			p.values = append(p.values, sealed{len(p.req.Messages), p.conversation, entity, b.Signature, b.path + ".signature"})
+		case "redacted_thinking":
+			p.values = append(p.values, sealed{len(p.req.Messages), p.conversation, entity, b.Data, b.path + ".data"})
+		default:
+			return b.refused("a message of the assistant")
+		}
+	}
+	if len(m.ToolCalls) > 0 {
+		m.Preamble = paragraphs(texts)
+	} else {
+		m.Content = paragraphs(texts)
+	}
+	if n := len(p.values); n == 0 || p.values[n-1].message != len(p.req.Messages) {
+		m.Reasoning = paragraphs(unsigned)
+	}
+	p.req.Messages = append(p.req.Messages, m)
+	return nil
+}
+
+// argumentsOf returns the arguments of a call as the model wrote them: a string holds what was no JSON.
+func argumentsOf(input json.RawMessage) string {
+	var text string
+	if json.Unmarshal(input, &text) == nil && given(input) {
+		return text
+	}
+	if !given(input) {
+		return "{}"
+	}
+	return string(input)
+}
+
+// dropUnsigned leaves the client's own reasoning only where calls are pending: after the last that the user said.
+func (p *prompt) dropUnsigned() {
+	pending := true
+	for i := len(p.req.Messages) - 1; i >= 0; i-- {
+		m := &p.req.Messages[i]
+		pending = pending && m.Role != chattemplate.User
+		if !pending || len(m.ToolCalls) == 0 {
+			m.Reasoning = ""
+		}
+	}
+}
+
+// conversationOf identifies a conversation by what the user says first.
+func conversationOf(turns []turn) seal.Conversation {
+	for _, t := range turns {
+		if t.role == "user" {
+			return seal.ConversationOf(t.said())
+		}
+	}
+	return seal.ConversationOf("")
+}
+
+// entityOf identifies the reply at a place by the message of the user before it.
+func entityOf(turns []turn, place int) seal.Entity {
+	for place--; place >= 0; place-- {
+		if t := turns[place]; t.role == "user" {
+			answered := []string{"tool_result"}
+			for _, b := range t.blocks {
+				if b.Type == "tool_result" {
+					answered = append(answered, b.ToolUseID)
+				}
+			}
+			if len(answered) > 1 {
+				return seal.EntityOf(answered...)
+			}
+			return seal.EntityOf(t.said())
+		}
+	}
+	return seal.EntityOf()
+}
+
+// said returns the text of a turn.
+func (t turn) said() string {
+	var texts []string
+	for _, b := range t.blocks {
+		if b.Type == "text" {
+			texts = append(texts, *b.Text)
+		}
+	}
+	return paragraphs(texts)
+}
+
+// restore opens the values that came back and puts their reasoning in its place. binding gives principal and model.
+func (p *prompt) restore(keys *seal.Keyring, binding seal.Binding) error {
+	for _, v := range p.values {
+		binding.Conversation, binding.Entity = v.conversation, v.entity
+		text, err := keys.Open(binding, v.value)
+		var refused *seal.Error
+		switch {
+		case errors.As(err, &refused):
+			return &wire.Error{
+				Status: http.StatusBadRequest, Code: refused.Code(), Param: v.path, Message: refused.Error() + "; " + refused.Hint(), Err: err,
+			}
+		case err != nil:
+			return err
+		}
+		p.req.Messages[v.message].Reasoning += text
+	}
+	return nil
+}

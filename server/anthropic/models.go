@@ -1,0 +1,107 @@
+package anthropic
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"runner/server/wire"
+)
+
+// ModelList is a page of models.
+type ModelList struct {
+	Data []ModelInfo `json:"data"`
+	// HasMore says that there are models after LastID.
+	HasMore bool `json:"has_more"`
+	// FirstID and LastID are those of the page; null when it is empty.
+	FirstID *string `json:"first_id"`
+	LastID  *string `json:"last_id"`
+}
+
+// ModelInfo describes a model.
+type ModelInfo struct {
+	// Type is "model".
+	Type string `json:"type"`
+	// ID is what requests call it; DisplayName is the same.
+	ID          string `json:"id"`
+	DisplayName string `json:"display_name"`
+	// CreatedAt is when the server came to know it.
+	CreatedAt time.Time `json:"created_at"`
+	// MaxInputTokens and MaxTokens are how many tokens prompt and reply may have together; null while the model has not been loaded.
+	MaxInputTokens *int `json:"max_input_tokens"`
+	MaxTokens      *int `json:"max_tokens"`
+}
+
+// The most models on a page, and how many there are on one by default.
+const (
+	maxPage     = 1000
+	defaultPage = 20
+)
+
+// ListModels answers GET /v1/models, with the parameters limit, after_id and before_id.
+func (a *API) ListModels(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	limit := defaultPage
+	if s := query.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > maxPage {
+			a.fail(w, r, wire.Invalid("limit", "it takes a whole number from 1 to %d", maxPage))
+			return
+		}
+		limit = n
+	}
+	cards := a.models.List(r.Context())
+	from, to := 0, len(cards)
+	for _, bound := range []struct {
+		name string
+		set  func(i int)
+	}{{"after_id", func(i int) { from = i + 1 }}, {"before_id", func(i int) { to = i }}} {
+		id := query.Get(bound.name)
+		if id == "" {
+			continue
+		}
+		i := slices.IndexFunc(cards, func(c wire.Card) bool { return c.Name == id })
+		if i < 0 {
+			a.fail(w, r, wire.Invalid(bound.name, "there is no model %q", id))
+			return
+		}
+		bound.set(i)
+	}
+	list := ModelList{Data: []ModelInfo{}}
+	if from < to {
+		page := cards[from:to]
+		if list.HasMore = len(page) > limit; list.HasMore {
+			if query.Get("before_id") != "" {
+				page = page[len(page)-limit:]
+			} else {
+				page = page[:limit]
+			}
+		}
+		for _, c := range page {
+			list.Data = append(list.Data, modelInfo(c))
+		}
+		list.FirstID, list.LastID = &list.Data[0].ID, &list.Data[len(list.Data)-1].ID
+	}
+	a.writeJSON(w, list)
+}
+
+// GetModel answers GET /v1/models/{id}.
+func (a *API) GetModel(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	for _, c := range a.models.List(r.Context()) {
+		if c.Name == id {
+			a.writeJSON(w, modelInfo(c))
+			return
+		}
+	}
+	a.fail(w, r, wire.Errorf(http.StatusNotFound, wire.CodeModel, "there is no model %q", id))
+}
+
+func modelInfo(c wire.Card) ModelInfo {
+	m := ModelInfo{Type: "model", ID: c.Name, DisplayName: c.Name, CreatedAt: c.Added.UTC()}
+	if c.Context > 0 {
+		m.MaxInputTokens, m.MaxTokens = &c.Context, &c.Context
+	}
+	return m
+}

@@ -1,0 +1,328 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"runner/chattemplate"
+	"runner/grammar"
+	"runner/reasoning"
+	"runner/reasoning/seal"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// MessagesRequest is the body of POST /v1/messages, and without MaxTokens that of POST /v1/messages/count_tokens. Fields that are not here
+// are ignored.
+type MessagesRequest struct {
+	// Model is a name as GET /v1/models lists it; empty is the default model.
+	Model string `json:"model"`
+	// MaxTokens is the most tokens to generate, reasoning included: at least 1. More than the context holds is what it holds.
+	MaxTokens *int64 `json:"max_tokens"`
+	// Messages are MessageParam values, 1 to 100,000, the last one the user's.
+	Messages []json.RawMessage `json:"messages"`
+	// System is the system prompt: a string or a list of text blocks.
+	System json.RawMessage `json:"system"`
+	// Stream asks for server-sent events.
+	Stream bool `json:"stream"`
+	// Temperature is 0 to 2; TopP is 0 to 1; TopK keeps the k likeliest tokens, 0 all.
+	Temperature *float64 `json:"temperature"`
+	TopP        *float64 `json:"top_p"`
+	TopK        *int64   `json:"top_k"`
+	// StopSequences end the answer: at most 16, of 1 to 1,024 bytes each.
+	StopSequences []string `json:"stop_sequences"`
+	// Tools are Tool values, at most 1,024.
+	Tools      []json.RawMessage `json:"tools"`
+	ToolChoice *ToolChoice       `json:"tool_choice"`
+	Thinking   *Thinking         `json:"thinking"`
+	// OutputConfig is about the answer. OutputFormat is an older place of its format.
+	OutputConfig OutputConfig  `json:"output_config"`
+	OutputFormat *OutputFormat `json:"output_format"`
+	// Container and MCPServers are for Anthropic's own servers, and are refused.
+	Container  json.RawMessage   `json:"container"`
+	MCPServers []json.RawMessage `json:"mcp_servers"`
+}
+
+// ToolChoice says whether the model may or must call a tool.
+type ToolChoice struct {
+	// Type is auto, any, tool or none.
+	Type string `json:"type"`
+	// Name is the tool of type tool.
+	Name string `json:"name"`
+	// DisableParallelToolUse allows one call at most.
+	DisableParallelToolUse bool `json:"disable_parallel_tool_use"`
+}
+
+// Thinking asks for the model's reasoning.
+type Thinking struct {
+	// Type is enabled, adaptive or disabled.
+	Type string `json:"type"`
+	// BudgetTokens is the most tokens of reasoning, with type enabled: at least 1.
+	BudgetTokens *int64 `json:"budget_tokens"`
+	// Display is summarized for a summary in the reasoning's place, omitted for a sealed value alone; empty is the reasoning itself.
+	Display string `json:"display"`
+}
+
+// OutputConfig is about the answer.
+type OutputConfig struct {
+	// Effort is low, medium, high, xhigh or max; the last two are high.
+	Effort string        `json:"effort"`
+	Format *OutputFormat `json:"format"`
+}
+
+// OutputFormat is the form that the answer has to have.
+type OutputFormat struct {
+	// Type is json_schema.
+	Type string `json:"type"`
+	// Schema is a JSON Schema.
+	Schema json.RawMessage `json:"schema"`
+}
+
+// Tool is a function that the model may call.
+type Tool struct {
+	// Type is custom or empty. Other types are tools that Anthropic's servers or clients know by name, and are left out with a warning.
+	Type string `json:"type"`
+	// Name has 1 to 256 bytes without white space or angle brackets.
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	// InputSchema is a JSON Schema object.
+	InputSchema json.RawMessage `json:"input_schema"`
+	// Strict holds calls to InputSchema, where the model's format can.
+	Strict bool `json:"strict"`
+	// EagerInputStreaming sends a call's input as the model writes it, valid or not.
+	EagerInputStreaming bool `json:"eager_input_streaming"`
+}
+
+// The limits of a request, beside that of its length.
+const (
+	maxMessages = 100_000
+	maxTools    = 1024
+	maxStops    = 16
+	maxStop     = 1024
+)
+
+// display is what is shown of the reasoning.
+type display uint8
+
+const (
+	displayNothing display = iota
+	displayFull
+	displaySummary
+	displaySealed
+)
+
+// prompt is a decoded request.
+type prompt struct {
+	req      runner.Request
+	display  display
+	warnings []Warning
+	// eager names the tools whose input is streamed as it comes.
+	eager map[string]bool
+	// conversation and entity are where the reply's reasoning belongs.
+	conversation seal.Conversation
+	entity       seal.Entity
+	values       []sealed
+}
+
+// decode reads a request, all but what needs the model. complete says that it is to be generated from, not only counted.
+func (a *API) decode(body *MessagesRequest, complete bool) (*prompt, error) {
+	p := &prompt{req: a.cfg.Defaults}
+	if complete {
+		if err := body.limit(&p.req); err != nil {
+			return nil, err
+		}
+	}
+	for _, step := range []func(*MessagesRequest) error{p.sampling, p.thinking, p.output, p.tools, p.choice, p.history} {
+		if err := step(body); err != nil {
+			return nil, err
+		}
+	}
+	if given(body.Container) {
+		return nil, wire.Unsupported("container", "this server has no containers")
+	}
+	if len(body.MCPServers) > 0 {
+		return nil, wire.Unsupported("mcp_servers", "this server calls no MCP servers; give their tools in tools")
+	}
+	return p, nil
+}
+
+func (body *MessagesRequest) limit(req *runner.Request) error {
+	switch {
+	case body.MaxTokens == nil:
+		return wire.Invalid("max_tokens", "it is required")
+	case *body.MaxTokens < 1:
+		return wire.Invalid("max_tokens", "it takes a whole number of at least 1")
+	}
+	req.MaxTokens = int(min(*body.MaxTokens, 1<<31-1))
+	return nil
+}
+
+func (p *prompt) sampling(body *MessagesRequest) error {
+	s := &p.req.Sampling
+	if t := body.Temperature; t != nil {
+		if !(*t >= 0 && *t <= 2) {
+			return wire.Invalid("temperature", "it takes a number from 0 to 2")
+		}
+		s.Temperature = float32(*t)
+	}
+	if t := body.TopP; t != nil {
+		if !(*t >= 0 && *t <= 1) {
+			return wire.Invalid("top_p", "it takes a number from 0 to 1")
+		}
+		s.TopP = float32(*t)
+	}
+	if k := body.TopK; k != nil {
+		if *k < 0 || *k > 1<<31-1 {
+			return wire.Invalid("top_k", "it takes a whole number from 0")
+		}
+		s.TopK = int(*k)
+	}
+	if len(body.StopSequences) == 0 {
+		return nil
+	}
+	if len(body.StopSequences) > maxStops {
+		return wire.Invalid("stop_sequences", "there are %d; at most %d are allowed", len(body.StopSequences), maxStops)
+	}
+	for i, stop := range body.StopSequences {
+		if stop == "" || len(stop) > maxStop {
+			return wire.Invalid(fmt.Sprintf("stop_sequences.%d", i), "it has %d bytes; 1 to %d are allowed", len(stop), maxStop)
+		}
+	}
+	p.req.Stop = body.StopSequences
+	return nil
+}
+
+// thinking says how much the model reasons and what of it is shown.
+func (p *prompt) thinking(body *MessagesRequest) error {
+	p.req.Visibility = reasoning.VisibilityNone
+	switch effort := body.OutputConfig.Effort; effort {
+	case "":
+	case "low", "medium", "high":
+		p.req.Effort = chattemplate.Effort(effort)
+	case "xhigh", "max":
+		p.req.Effort = chattemplate.EffortHigh
+	default:
+		return wire.Invalid("output_config.effort", "it takes low, medium, high, xhigh or max")
+	}
+	t := body.Thinking
+	if t == nil {
+		return nil
+	}
+	switch t.Type {
+	case "disabled":
+		p.req.Effort = chattemplate.EffortNone
+		return nil
+	case "adaptive":
+	case "enabled":
+		if t.BudgetTokens == nil || *t.BudgetTokens < 1 {
+			return wire.Invalid("thinking.budget_tokens", "type enabled needs a whole number of at least 1")
+		}
+		p.req.Budget = int(min(*t.BudgetTokens, 1<<31-1))
+	case "between_tools":
+		return wire.Unsupported("thinking.type", "local models cannot be held to think between tools alone; use enabled, adaptive or disabled")
+	default:
+		return wire.Invalid("thinking.type", "it takes enabled, adaptive or disabled")
+	}
+	switch t.Display {
+	case "":
+		p.display, p.req.Visibility = displayFull, reasoning.VisibilityFull
+	case "summarized":
+		p.display, p.req.Visibility = displaySummary, reasoning.VisibilitySummary
+	case "omitted":
+		p.display = displaySealed
+	default:
+		return wire.Invalid("thinking.display", "it takes summarized or omitted, or nothing for the reasoning itself")
+	}
+	return nil
+}
+
+// output says what form the answer has.
+func (p *prompt) output(body *MessagesRequest) error {
+	format, path := body.OutputConfig.Format, "output_config.format"
+	if format == nil {
+		format, path = body.OutputFormat, "output_format"
+	}
+	switch {
+	case format == nil:
+		return nil
+	case format.Type != "json_schema":
+		return wire.Unsupported(path+".type", "it takes json_schema")
+	case !given(format.Schema):
+		return wire.Invalid(path+".schema", "it is required")
+	}
+	p.req.Form = grammar.JSONSchema(format.Schema)
+	return nil
+}
+
+func (p *prompt) tools(body *MessagesRequest) error {
+	if len(body.Tools) > maxTools {
+		return wire.Invalid("tools", "there are %d; at most %d are allowed", len(body.Tools), maxTools)
+	}
+	for i, raw := range body.Tools {
+		path := fmt.Sprintf("tools.%d", i)
+		var t Tool
+		if err := at(path, raw, &t); err != nil {
+			return err
+		}
+		if t.Type != "" && t.Type != "custom" {
+			p.warnings = append(p.warnings, Warning{
+				Code: "unknown_tool_type", Message: path + " was left out: only tools of type custom are known here",
+			})
+			continue
+		}
+		if schema := bytes.TrimSpace(t.InputSchema); len(schema) == 0 || schema[0] != '{' {
+			return wire.Invalid(path+".input_schema", "it takes a JSON Schema object")
+		}
+		p.req.Tools = append(p.req.Tools, chattemplate.Tool{
+			Name: t.Name, Description: t.Description, Parameters: t.InputSchema, Strict: t.Strict,
+		})
+		if t.EagerInputStreaming {
+			if p.eager == nil {
+				p.eager = map[string]bool{}
+			}
+			p.eager[t.Name] = true
+		}
+	}
+	return nil
+}
+
+func (p *prompt) choice(body *MessagesRequest) error {
+	c := body.ToolChoice
+	if c == nil {
+		return nil
+	}
+	switch c.Type {
+	case "auto":
+		p.req.ToolChoice = runner.ToolChoiceAuto
+	case "any":
+		p.req.ToolChoice = runner.ToolChoiceRequired
+	case "none":
+		p.req.ToolChoice = runner.ToolChoiceNone
+	case "tool":
+		p.req.ToolChoice, p.req.ToolName = runner.ToolChoiceFunction, c.Name
+	default:
+		return wire.Invalid("tool_choice.type", "it takes auto, any, tool or none")
+	}
+	return nil
+}
+
+// given reports whether an optional value is there.
+func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// at reads the part of a body that stands at path.
+func at(path string, raw json.RawMessage, v any) error {
+	err := wire.Unmarshal(raw, v)
+	var e *wire.Error
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && wrong.Field == "":
+		return wire.Invalid(path, "a %s cannot stand here", wrong.Value)
+	case errors.As(err, &e) && e.Param != "":
+		e.Param = path + "." + e.Param
+	}
+	return err
+}

@@ -1,0 +1,129 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"runner/reasoning"
+	"runner/server/wire"
+)
+
+// sender takes the frames of a stream.
+type sender interface {
+	Send(event string, data []byte) error
+}
+
+// encoder is the sink of a reply that streams. A delta takes no memory of its own.
+type encoder struct {
+	to    sender
+	reply reply
+	buf   []byte
+	index int
+	kind  blockKind
+	err   error
+}
+
+func newEncoder(to sender, r reply) *encoder { return &encoder{to: to, reply: r} }
+
+// MessageDelta is the data of the event message_delta, the last but one of a stream. The other events are written by hand: message_start
+// with the Message as far as it is known, content_block_start, content_block_delta and content_block_stop with the index of a block and
+// a part of it, ping and message_stop.
+type MessageDelta struct {
+	// Type is "message_delta".
+	Type  string `json:"type"`
+	Delta struct {
+		StopReason   string  `json:"stop_reason"`
+		StopSequence *string `json:"stop_sequence"`
+	} `json:"delta"`
+	Usage    Usage     `json:"usage"`
+	Warnings []Warning `json:"warnings,omitempty"`
+}
+
+// send sends a frame whose data is in buf.
+func (e *encoder) send(event string) {
+	if e.err == nil {
+		e.err = e.to.Send(event, e.buf)
+	}
+}
+
+// start sends what comes before the first block.
+func (e *encoder) start() {
+	b := append(e.buf[:0], `{"type":"message_start","message":{"id":`...)
+	b = wire.AppendString(b, e.reply.id)
+	b = append(b, `,"type":"message","role":"assistant","model":`...)
+	b = wire.AppendString(b, e.reply.model)
+	e.buf = append(b, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}}}`...)
+	e.send("message_start")
+	e.buf = append(e.buf[:0], `{"type":"ping"}`...)
+	e.send("ping")
+}
+
+func (e *encoder) open(kind blockKind, call reasoning.Call) {
+	e.kind = kind
+	if kind == redactedBlock {
+		return // it comes whole when it is closed
+	}
+	b := e.begin("content_block_start")
+	b = append(b, `,"content_block":`...)
+	switch kind {
+	case textBlock:
+		b = append(b, `{"type":"text","text":""}}`...)
+	case thinkingBlock:
+		b = append(b, `{"type":"thinking","thinking":"","signature":""}}`...)
+	case toolBlock:
+		b = wire.AppendString(append(b, `{"type":"tool_use","id":`...), call.ID)
+		b = wire.AppendString(append(b, `,"name":`...), call.Name)
+		b = append(b, `,"input":{}}}`...)
+	}
+	e.buf = b
+	e.send("content_block_start")
+}
+
+// begin begins the data of a frame about the block that is open.
+func (e *encoder) begin(event string) []byte {
+	b := append(append(append(e.buf[:0], `{"type":"`...), event...), `","index":`...)
+	return strconv.AppendInt(b, int64(e.index), 10)
+}
+
+func (e *encoder) text(s string) {
+	switch e.kind {
+	case thinkingBlock:
+		e.delta(`{"type":"thinking_delta","thinking":`, s)
+	case toolBlock:
+		e.delta(`{"type":"input_json_delta","partial_json":`, s)
+	default:
+		e.delta(`{"type":"text_delta","text":`, s)
+	}
+}
+
+func (e *encoder) delta(head, s string) {
+	b := append(append(e.begin("content_block_delta"), `,"delta":`...), head...)
+	e.buf = append(wire.AppendString(b, s), "}}"...)
+	e.send("content_block_delta")
+}
+
+func (e *encoder) close(signature string) {
+	switch e.kind {
+	case redactedBlock:
+		b := append(e.begin("content_block_start"), `,"content_block":{"type":"redacted_thinking","data":`...)
+		e.buf = append(wire.AppendString(b, signature), "}}"...)
+		e.send("content_block_start")
+	case thinkingBlock:
+		e.delta(`{"type":"signature_delta","signature":`, signature)
+	}
+	e.buf = append(e.begin("content_block_stop"), '}')
+	e.send("content_block_stop")
+	e.index++
+}
+
+func (e *encoder) finish(r *reasoning.Result, warnings []Warning) {
+	d := MessageDelta{Type: "message_delta", Usage: usageOf(r.Usage), Warnings: warnings}
+	d.Delta.StopReason = stopReason(r)
+	if r.StopString != "" {
+		d.Delta.StopSequence = &r.StopString
+	}
+	e.buf, _ = json.Marshal(d) // strings and numbers can always be written
+	e.send("message_delta")
+	e.buf = append(e.buf[:0], `{"type":"message_stop"}`...)
+	e.send("message_stop")
+}
