@@ -93,6 +93,9 @@ func benchSplitter(b *testing.B, cfg reasoning.SplitterConfig, stops ...string) 
 	if cfg.JSON != nil {
 		turn, size = inObject(b, turn)
 	}
+	if cfg.Format.Calls != nil {
+		turn = inCall(b, turn)
+	}
 	n := 0
 	cfg.Vocab, cfg.Emit = o200k(b), func(e reasoning.Event) { n += len(e.Text) }
 	if stops != nil {
@@ -146,6 +149,28 @@ func inObject(b testing.TB, text []backend.Token) (turn []backend.Token, size in
 	return turn, size
 }
 
+// inCall puts a turn's text into the arguments of a call.
+func inCall(b testing.TB, text []backend.Token) (turn []backend.Token) {
+	v := o200k(b)
+	x := map[string]backend.Token{}
+	for t := range backend.Token(199998) {
+		x[v.Piece(t)] = t
+	}
+	spell := func(s string) {
+		for i := range len(s) {
+			turn = append(turn, x[s[i:i+1]])
+		}
+	}
+	spell(`<tool_call>{"name": "f", "arguments": {"a": "`)
+	for _, t := range text {
+		if !strings.ContainsAny(v.Piece(t), "\"\\\n\r\t") && v.Kind(t) == backend.Normal {
+			turn = append(turn, t)
+		}
+	}
+	spell(`"}}</tool_call>`)
+	return turn
+}
+
 // BenchmarkSplitter pushes tokens through the splitter, and in one case through the stop filter and the policy after it. One operation
 // is a turn of 40,000 tokens.
 func BenchmarkSplitter(b *testing.B) {
@@ -157,6 +182,9 @@ func BenchmarkSplitter(b *testing.B) {
 		benchSplitter(b, reasoning.SplitterConfig{Format: think, Start: chattemplate.StartAnswer})
 	})
 	b.Run("json", func(b *testing.B) { benchSplitter(b, reasoning.SplitterConfig{JSON: decodedAnswer, Markers: true}) })
+	b.Run("call", func(b *testing.B) {
+		benchSplitter(b, reasoning.SplitterConfig{Format: chattemplate.Format{Calls: chattemplate.CallStyleNamed("hermes")}, Tools: []string{"f"}})
+	})
 	b.Run("plain_tools", func(b *testing.B) { benchSplitter(b, reasoning.SplitterConfig{Tools: []string{"f"}}) })
 }
 
@@ -164,11 +192,14 @@ func BenchmarkSplitter(b *testing.B) {
 func TestAllocations(t *testing.T) {
 	turn, _ := benchTurn(t)
 	for name, cfg := range map[string]reasoning.SplitterConfig{
-		"harmony": {Format: harmonyFormat}, "think": {Format: think}, "plain": {}, "json": {JSON: decodedAnswer},
+		"harmony": {Format: harmonyFormat}, "think": {Format: think}, "plain": {}, "json": {JSON: decodedAnswer}, "call": {Tools: []string{"f"}},
 	} {
 		turn := turn
 		if cfg.JSON != nil {
 			turn, _ = inObject(t, turn[3:])
+		}
+		if cfg.Tools != nil {
+			turn = inCall(t, turn)
 		}
 		stop := reasoning.NewStopFilter([]string{"STOP"}, reasoning.VisibilityFull.Filter(func(reasoning.Event) {}))
 		cfg.Vocab, cfg.Emit = o200k(t), stop.Push

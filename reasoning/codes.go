@@ -41,6 +41,8 @@ const (
 	CodeStrayTag = "stray_tag"
 	// CodeMalformedToolCall: a tool call could not be read; its text is part of the answer.
 	CodeMalformedToolCall = "malformed_tool_call"
+	// CodeMalformedArguments: the arguments of a tool call are no JSON, or broke off; they are the call's as they are.
+	CodeMalformedArguments = "malformed_arguments"
 	// CodeNotObject: the answer is not the object of strategy json; it was taken as it is.
 	CodeNotObject = "not_object"
 	// CodeMalformedObject: the object, or the arguments of report_reasoning, break JSON or hold values of the wrong type. Nothing of
@@ -76,6 +78,7 @@ var messages = map[string]string{
 	CodeReasoningUnclosed:    "the output ended inside the reasoning",
 	CodeStrayTag:             "a reasoning marker out of place was left out",
 	CodeMalformedToolCall:    "a tool call could not be read and was taken as part of the answer",
+	CodeMalformedArguments:   "the arguments of a tool call are no whole JSON",
 	CodeNotObject:            "the answer is not the object that was asked for and was taken as it is",
 	CodeMalformedObject:      "the object with the reasoning and the answer is malformed",
 	CodeUnknownMember:        "the object has a member that was not asked for; it was taken as reasoning",

@@ -326,6 +326,7 @@ func checkBytes(t *testing.T, cfg reasoning.SplitterConfig, tokens []backend.Tok
 func FuzzTags(f *testing.F) {
 	f.Add("<think>a</think>b<tool_call>{\"name\":\"f\"}</tool_call>", uint64(1), uint8(0))
 	f.Add("<<REASONING>>\n\n\xe4\xb8<</REASONING>>{", uint64(2), uint8(9))
+	f.Add("\r{", uint64(104), uint8('U'))
 	f.Fuzz(func(t *testing.T, text string, seed uint64, mode uint8) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		formats := []chattemplate.Format{think, granite, {}, reasoning.MarkersFormat}

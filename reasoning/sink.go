@@ -100,6 +100,14 @@ func (k *sink) rune(c rune, n int) {
 	k.char(k.arena.String()[from:], n)
 }
 
+// keep returns a string of b.
+func (k *sink) keep(b []byte) string {
+	k.reserve(len(b))
+	from := k.arena.Len()
+	k.arena.Write(b)
+	return k.arena.String()[from:]
+}
+
 // reserve makes room for n bytes in the arena, so that writing them does not move what is there.
 func (k *sink) reserve(n int) {
 	if k.arena.Cap()-k.arena.Len() < n {

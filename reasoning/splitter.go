@@ -25,6 +25,13 @@ type SplitterConfig struct {
 	// Tools names the functions of the request. With any, families other than harmony have their tool calls taken
 	// out of the answer, and a call of another function is warned about. Nil warns about none.
 	Tools []string
+	// StringParam reports whether a function's parameter is a string. Some families write arguments one by one, without a sign of
+	// whether "5" is a string or a number. With nil, what is JSON is taken as JSON.
+	StringParam func(function, parameter string) bool
+	// Opens is asked when a call begins in the text of an answer, with what follows its opening mark as far as it has come, or with all
+	// of the call's text where there is no mark; if it says no, the text is the answer's. With it calls are read only as the model's family
+	// writes them. Nil stands for yes.
+	Opens func(text string) bool
 	// CallID gives the id of a run's call by its index; nil leaves ids empty.
 	CallID func(index int) string
 	// Markers looks for MarkersFormat's markers in the answer too.
@@ -34,8 +41,8 @@ type SplitterConfig struct {
 	JSON *JSONConfig
 	// Report makes calls of ReportReasoningName reasoning (strategy tool). It needs no entry in Tools.
 	Report bool
-	// Formed says that the answer is held to a form: once it has begun, a marker in it is text, and it holds no calls. With its first
-	// text it begins, or before, with Begin.
+	// Formed says that the answer is held to a form: once it has begun, a marker in it is text and calls do not begin. With its first
+	// text it begins, or before, with Begin. Without Opens there are no calls at all.
 	Formed bool
 	// Separator is put before the text of every later segment of a kind that had one already in this turn, so that
 	// concatenated texts do not run into each other. It counts as the segment's text.
@@ -219,7 +226,7 @@ func (s *Splitter) State() State {
 	if s.cfg.Format.Family == chattemplate.Harmony {
 		return s.stateHarmony()
 	}
-	return State{Segment: s.tags.segment(), InObject: s.tags.inObject(), Reported: s.out.reported, Ended: s.ended}
+	return State{Segment: s.tags.segment(), Call: s.tags.current(), InObject: s.tags.inObject(), Reported: s.out.reported, Ended: s.ended}
 }
 
 // CloseReasoning returns the text that, coming next, would end the reasoning in the object of strategy json and open its answer,

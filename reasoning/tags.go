@@ -15,14 +15,16 @@ import (
 type tagMachine struct {
 	s     *Splitter
 	pairs []tagPair
-	// answer, reasoning and block find what may come in the answer, in the reasoning of each pair, and in a tool call.
+	// answer and reasoning find what may come in the answer and in the reasoning of each pair.
 	answer    *matcher
 	actions   []tagAction // by pattern of answer
 	reasoning []*matcher
-	block     []*matcher
+	// groups are the ways in which calls begin, and bare the one without a mark: an answer that begins as a call.
+	groups []callGroup
+	bare   *callGroup
 
 	mode  tagMode
-	pair  int // of the reasoning, or the kind of tool call
+	pair  int // of the reasoning
 	state int32
 	held  []heldPiece
 	nheld int
@@ -32,12 +34,9 @@ type tagMachine struct {
 	seen bool
 	// wrapped says that the answer's own opening marker has come.
 	wrapped bool
-	call    strings.Builder
-	// bareCalls says that an answer that begins as JSON may be a call.
-	bareCalls bool
-	// report says whether the call is one of report_reasoning, and sent is then how much of its text is done with.
-	report reportState
-	sent   int
+	call    callReader
+	// report says that the open call is one of report_reasoning.
+	report bool
 	// waiting says that an answer begins and may be the object of strategy json; what comes is held until that is known.
 	waiting bool
 	// said says that there has been an answer in this turn.
@@ -100,12 +99,12 @@ func (m *tagMachine) init(s *Splitter, formats []chattemplate.Format, tools bool
 		add(f.AnswerClose, tagAnswerClose, i)
 		m.reasoning = append(m.reasoning, newMatcher(f.Close, f.Open))
 	}
-	if tools && !s.cfg.Formed {
-		_, m.bareCalls = s.cfg.Vocab.Special(pythonTag)
-		for i, style := range callStyles {
-			m.block = append(m.block, newMatcher(style.close))
-			if _, ok := s.cfg.Vocab.Special(style.open); ok || !style.special {
-				add(style.open, tagCall, i)
+	if tools && (!s.cfg.Formed || s.cfg.Opens != nil) {
+		m.groups = callGroups(&s.cfg)
+		for i, g := range m.groups {
+			add(g.open, tagCall, i)
+			if g.open == "" {
+				m.bare = &m.groups[i]
 			}
 		}
 	}
@@ -115,8 +114,8 @@ func (m *tagMachine) init(s *Splitter, formats []chattemplate.Format, tools bool
 func (m *tagMachine) cloneFrom(s *Splitter, from *tagMachine) {
 	m.s = s
 	m.held = append([]heldPiece(nil), from.held...)
-	m.call = strings.Builder{}
-	m.call.WriteString(from.call.String())
+	m.call.buf = append([]byte(nil), from.call.buf...)
+	m.call.styles = append([]*chattemplate.CallStyle(nil), from.call.styles...)
 }
 
 // start begins a turn, or an answer message.
@@ -160,9 +159,9 @@ func (m *tagMachine) segment() Segment {
 		return Header
 	case m.mode == modeObject:
 		return m.s.object.segment()
-	case m.mode == modeReasoning, m.mode == modeCall && m.report >= reportStreams:
+	case m.mode == modeReasoning, m.mode == modeCall && m.report:
 		return Reasoning
-	case m.mode == modeCall:
+	case m.mode == modeCall && m.opened():
 		return ToolCall
 	}
 	return Answer
@@ -170,15 +169,23 @@ func (m *tagMachine) segment() Segment {
 
 // inObject reports whether the text is read as an object, or may become one.
 func (m *tagMachine) inObject() bool {
-	return m.waiting || m.mode == modeObject && !m.s.object.ended() || m.mode == modeCall && m.report >= reportStreams
+	return m.waiting || m.mode == modeObject && !m.s.object.ended() || m.mode == modeCall && m.report
+}
+
+// current returns the call that the next text belongs to.
+func (m *tagMachine) current() Call {
+	switch {
+	case m.mode != modeCall:
+		return Call{}
+	case m.report:
+		return Call{Name: ReportReasoningName}
+	}
+	return m.s.out.next.Call
 }
 
 func (m *tagMachine) matcher() *matcher {
-	switch m.mode {
-	case modeReasoning:
+	if m.mode == modeReasoning {
 		return m.reasoning[m.pair]
-	case modeCall:
-		return m.block[m.pair]
 	}
 	return m.answer
 }
@@ -194,11 +201,12 @@ func (m *tagMachine) push(piece string, control, special bool) {
 	case m.mode == modeObject:
 		m.objectText(piece, control, special)
 		return
-	}
-	if m.mode == modeCall && m.call.Len() > maxCall {
-		m.release(m.nheld)
-		m.state = 0
-		m.rejectCall()
+	case m.mode == modeCall:
+		m.pushCall(piece, control, special)
+		return
+	case m.bare != nil && m.beginsBare(&piece):
+		m.pushCall(piece, control, special)
+		return
 	}
 	mt := m.matcher()
 	if m.nheld == 0 && !control && !m.trim && mt.idle(piece) && !(m.mode == modeReasoning && isNewline(piece[len(piece)-1])) {
@@ -218,10 +226,8 @@ func (m *tagMachine) push(piece string, control, special bool) {
 				newlines = m.newlinesBefore(m.nheld - before)
 			}
 			m.release(before - newlines)
-			if m.matcher() == mt { // else the text before made it the text of a call
-				m.marker(p, size, newlines)
-			}
-			if m.waiting {
+			m.marker(p, size, newlines)
+			if m.waiting || m.mode == modeCall || m.bare != nil {
 				m.again()
 				return
 			}
@@ -234,6 +240,25 @@ func (m *tagMachine) push(piece string, control, special bool) {
 		keep += m.newlinesBefore(keep)
 	}
 	m.release(m.nheld - keep)
+}
+
+// beginsBare reports whether an answer begins as a call without a mark, and if so begins to read it as one. It takes newlines that belong
+// to the marker before off the text.
+func (m *tagMachine) beginsBare(text *string) bool {
+	if m.mode != modeAnswer || m.begun || m.nheld > 0 {
+		return false
+	}
+	rest := *text
+	if m.trim {
+		rest = strings.TrimLeft(rest, "\r\n")
+	}
+	if rest == "" || rest[0] != '{' {
+		return false
+	}
+	m.s.out.drop(len(*text)-len(rest), useTrimmed)
+	*text = rest
+	m.enterCall(m.bare, "")
+	return true
 }
 
 // newlinesBefore counts the newlines before the last n held bytes.
@@ -274,7 +299,7 @@ func (m *tagMachine) release(n int) {
 	for n > 0 {
 		p := m.pop(n)
 		n -= len(p.text)
-		if p.control && m.mode != modeCall {
+		if p.control {
 			m.s.warn(CodeStrayControl)
 			m.leave(len(p.text), useForeign)
 			continue
@@ -300,10 +325,6 @@ func (m *tagMachine) skip(n int) {
 
 // body takes text that is no marker.
 func (m *tagMachine) body(text string) {
-	if m.mode == modeCall {
-		m.callText(text)
-		return
-	}
 	if m.trim {
 		i := 0
 		for i < len(text) && isNewline(text[i]) {
@@ -314,11 +335,6 @@ func (m *tagMachine) body(text string) {
 			return
 		}
 		m.trim = false
-	}
-	if m.bareCalls && !m.begun && m.mode == modeAnswer && text[0] == '{' {
-		m.enterCall(bareStyle)
-		m.body(text)
-		return
 	}
 	m.begun = true
 	if m.s.cfg.JSON != nil && !m.said && m.mode == modeAnswer && !isBlank(text) {
@@ -336,9 +352,6 @@ func (m *tagMachine) marker(p, n, newlines int) {
 		m.closeReasoning(newlines + n)
 	case m.mode == modeReasoning:
 		m.openAgain(n, byToken)
-	case m.mode == modeCall:
-		m.skip(n)
-		m.endCall()
 	default:
 		m.markerInAnswer(m.actions[p], n, byToken)
 	}
@@ -406,13 +419,36 @@ func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
 			m.trim = true
 		}
 	case tagCall:
-		m.s.out.end()
-		m.skip(n)
-		m.enterCall(a.pair)
+		if literal = m.s.cfg.Formed && m.begun || m.s.cfg.Opens != nil && !m.s.cfg.Opens(m.heldFrom(n)); !literal {
+			m.s.out.flush()
+			m.openCall(&m.groups[a.pair], n, byToken)
+		}
 	}
 	if literal {
 		m.release(n)
 	}
+}
+
+// openCall takes a mark of n bytes that begins calls. One that is spelled is kept, in case that what follows is no call.
+func (m *tagMachine) openCall(g *callGroup, n int, byToken bool) {
+	if byToken {
+		m.skip(n)
+		m.enterCall(g, "")
+		return
+	}
+	for n > 0 {
+		n -= len(m.pop(n).text)
+	}
+	m.enterCall(g, g.open)
+}
+
+// heldFrom returns the held text after its first n bytes.
+func (m *tagMachine) heldFrom(n int) string {
+	var b strings.Builder
+	for _, h := range m.held {
+		b.WriteString(h.text)
+	}
+	return b.String()[n:]
 }
 
 // finish sends what is held and closes what is open.
@@ -427,7 +463,7 @@ func (m *tagMachine) finish() {
 	m.release(m.nheld)
 	m.state = 0
 	if m.mode == modeCall {
-		m.endCall()
+		m.finishCall()
 	}
 	m.s.out.end()
 	if m.mode == modeReasoning {

@@ -4,74 +4,65 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-)
 
-// callStyle is a way in which models without channels write tool calls: a JSON object or a list of them, with the keys name
-// and arguments (or parameters), after open and up to close or the end of the turn.
-type callStyle struct {
-	open, close string
-	// special says that the style exists only where the vocabulary has open as a token.
-	special bool
-}
+	"runner/chattemplate"
+)
 
 const pythonTag = "<|python_tag|>"
 
-var callStyles = [...]callStyle{
-	{open: "<tool_call>", close: "</tool_call>"}, // Hermes, Qwen
-	{open: "[TOOL_CALLS]", special: true},        // Mistral
-	{open: pythonTag, special: true},             // Llama 3
-	bareStyle:                                    {}, // Llama 3: the whole answer
-}
-
-const bareStyle = 3
-
-// maxCall is about the most bytes of a tool call in text. A longer one is text of the answer.
+// maxCall is about the most bytes of a call that has to be read whole. A longer one is text of the answer.
 const maxCall = 1 << 20
 
-// enterCall begins to collect a call.
-func (m *tagMachine) enterCall(style int) {
-	m.pair, m.state = style, 0
-	m.call.Reset()
-	m.report = reportSought
-	if !m.s.cfg.Report {
-		m.report = reportNone
-	}
-	m.enter(modeCall)
+// callGroup is the styles that begin with one mark.
+type callGroup struct {
+	open   string
+	styles []*chattemplate.CallStyle
 }
 
-// callText takes text of a call.
-func (m *tagMachine) callText(text string) {
-	m.s.out.drop(len(text), useForeign)
-	if m.report == reportStreams {
-		m.reportText(text)
-		return
+// callGroups lists the styles that a splitter reads: the model's own, or where that is not known those whose marks cannot be
+// anything else: tokens of the vocabulary, and <tool_call>.
+func callGroups(cfg *SplitterConfig) []callGroup {
+	var groups []callGroup
+	own := cfg.Format.Calls
+	_, llama := cfg.Vocab.Special(pythonTag)
+	for _, s := range chattemplate.CallStyles() {
+		_, token := cfg.Vocab.Special(s.Open)
+		read := token || s.Open == "<tool_call>" || s.Open == "" && llama
+		if own != nil {
+			read = s.Open == own.Open || own.Open == "" && s.Open == pythonTag && token
+		}
+		if !read {
+			continue
+		}
+		i := slices.IndexFunc(groups, func(g callGroup) bool { return g.open == s.Open })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, callGroup{open: s.Open})
+		}
+		groups[i].styles = append(groups[i].styles, s)
 	}
-	m.call.WriteString(text)
-	if m.report == reportSought {
-		m.seekReport()
-	}
+	return groups
 }
 
-// endCall reads the call that has been collected.
-func (m *tagMachine) endCall() {
-	m.endStreamed()
-	calls, ok := readCalls(m.call.String())
+// wholeCalls reads a block that is in none of the known forms but still JSON: members in another order, other names of members,
+// arguments in a string. It reports false if it is not.
+func (m *tagMachine) wholeCalls(text string) bool {
+	calls, ok := readCalls(text)
 	for _, c := range calls {
-		ok = ok && (m.pair != bareStyle || m.knows(c.Name))
+		ok = ok && (m.opened() || m.knows(c.Name))
 	}
 	if !ok {
-		m.rejectCall()
-		return
+		return false
 	}
-	streamed := m.report == reportDone
-	m.call.Reset()
 	out := &m.s.out
-	for i, c := range calls {
+	out.end()
+	m.takeCall(len(m.call.buf))
+	for _, c := range calls {
 		if m.s.cfg.Report && c.Name == ReportReasoningName {
-			if !streamed || i > 0 {
-				m.beginReport(c.Arguments)
-				m.endStreamed()
-			}
+			m.report = true
+			m.s.object.reset(true, false)
+			m.argument(c.Arguments)
+			m.endReport()
 			continue
 		}
 		if !m.knows(c.Name) {
@@ -81,25 +72,7 @@ func (m *tagMachine) endCall() {
 		out.salvage(c.Arguments)
 		out.end()
 	}
-	m.trim, m.begun = true, false
-	m.enter(modeAnswer)
-	m.expect()
-}
-
-// rejectCall makes what has been collected part of the answer.
-func (m *tagMachine) rejectCall() {
-	text := m.call.String()
-	if m.report == reportDone {
-		// The reasoning has been sent; brackets that the call should have ended with are nobody's text.
-		text = strings.TrimLeft(text[m.sent:], "}] \n")
-	}
-	if m.pair != bareStyle {
-		m.s.warn(CodeMalformedToolCall)
-	}
-	m.call.Reset()
-	m.trim, m.begun, m.said = false, true, m.said || text != ""
-	m.enter(modeAnswer)
-	m.s.out.salvage(text)
+	return true
 }
 
 func (m *tagMachine) knows(name string) bool {
@@ -112,13 +85,9 @@ type textCall struct {
 	Arguments string
 }
 
-// readCalls reads one call, a list of calls, or several after each other. Mistral's newer spelling has the name before the
-// arguments, with [ARGS] between.
+// readCalls reads one call, a list of calls, or several after each other.
 func readCalls(text string) ([]textCall, bool) {
 	text = strings.TrimSpace(text)
-	if name, args, ok := strings.Cut(text, "[ARGS]"); ok && isWord(name) && json.Valid([]byte(args)) {
-		return []textCall{{name, strings.TrimSpace(args)}}, true
-	}
 	var raw []json.RawMessage
 	if strings.HasPrefix(text, "[") {
 		if json.Unmarshal([]byte(text), &raw) != nil {

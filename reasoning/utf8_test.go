@@ -87,14 +87,14 @@ func TestClone(t *testing.T) {
 // TestLongCall holds that a call without end does not swallow the answer.
 func TestLongCall(t *testing.T) {
 	x := newLexicon([]string{"<eos>"}, "<eos>")
-	open, filler := x.text("<tool_call>"), x.text(strings.Repeat("x", 1000))
+	open, filler := x.text(`<tool_call>{"`), x.text(strings.Repeat("x", 1000))
 	v := x.vocab(t)
 	tokens := []backend.Token{open}
 	for range 1100 {
 		tokens = append(tokens, filler)
 	}
 	events := split(t, reasoning.SplitterConfig{Vocab: v, Tools: []string{"f"}}, tokens)
-	if got := len(texts(events)[reasoning.Answer]); got != 1100*1000 {
+	if got := len(texts(events)[reasoning.Answer]); got != len(`<tool_call>{"`)+1100*1000 {
 		t.Errorf("%d bytes of answer", got)
 	}
 	for _, e := range events[:len(events)-2] {
