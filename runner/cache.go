@@ -18,23 +18,28 @@ type prefixCache struct {
 }
 
 type idleSequence struct {
-	seq  backend.Sequence
-	used uint64
+	seq       backend.Sequence
+	principal string
+	used      uint64
 }
 
-// acquire returns a sequence that holds the longest prefix of tokens to be had, never all of them, since at least one
-// token has to be fed to get logits. It returns backend.ErrNoSequence when every sequence is in use.
-func (c *prefixCache) acquire(tokens []backend.Token, active []*lane) (seq backend.Sequence, err error) {
-	limit := len(tokens) - 1
+// acquire returns a sequence that holds the longest prefix of the lane's tokens to be had from its principal's sequences, never all of
+// them, since at least one token has to be fed to get logits. How much was cached shows, so it must not tell what others have asked. It
+// returns backend.ErrNoSequence when every sequence is in use.
+func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, err error) {
+	tokens, limit := to.tokens, len(to.tokens)-1
 	best, bestLen := -1, 0
 	for i, s := range c.idle {
+		if s.principal != to.principal {
+			continue
+		}
 		if n := commonPrefix(s.seq.Tokens(), tokens, limit); n > bestLen {
 			best, bestLen = i, n
 		}
 	}
 	var source backend.Sequence
 	for _, l := range active {
-		if l.seq == nil {
+		if l.seq == nil || l.principal != to.principal {
 			continue
 		}
 		if n := commonPrefix(l.seq.Tokens(), tokens, limit); n > bestLen && n >= shareAtLeast {
@@ -45,7 +50,7 @@ func (c *prefixCache) acquire(tokens []backend.Token, active []*lane) (seq backe
 	case source != nil:
 		switch seq, err = c.fork(source); {
 		case errors.Is(err, backend.ErrCacheFull):
-			return c.acquire(tokens, nil) // the prefix is fed again
+			return c.acquire(to, nil) // the prefix is fed again
 		case err != nil:
 			return nil, err
 		}
@@ -91,8 +96,8 @@ func (c *prefixCache) fresh() (backend.Sequence, error) {
 	}
 }
 
-// release keeps a sequence for later; nil is ignored.
-func (c *prefixCache) release(s backend.Sequence) {
+// release keeps a principal's sequence for later; nil is ignored.
+func (c *prefixCache) release(s backend.Sequence, principal string) {
 	if s == nil {
 		return
 	}
@@ -101,7 +106,7 @@ func (c *prefixCache) release(s backend.Sequence) {
 		return
 	}
 	c.clock++
-	c.idle = append(c.idle, idleSequence{s, c.clock})
+	c.idle = append(c.idle, idleSequence{s, principal, c.clock})
 }
 
 // evict closes the idle sequence that was used least recently and reports whether there was one.

@@ -20,6 +20,13 @@ type lane struct {
 	sampling   backend.Sampling
 	constraint backend.Constraint
 
+	// principal is who asked for it. Prefixes are not shared between principals.
+	principal string
+	// aside lanes belong to a run that has another: they do not count as one, and wait for nobody.
+	aside bool
+	// begun lanes go on with a run that is under way.
+	begun bool
+
 	// age orders lanes by admission; the youngest yields when the cache is full.
 	age uint64
 	// done lanes leave at the end of the step.

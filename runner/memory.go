@@ -11,14 +11,17 @@ import (
 type callMemory struct {
 	mu    sync.Mutex
 	max   int
-	byID  map[string]string
-	order []string
+	byID  map[callKey]string
+	order []callKey
 }
 
-func newCallMemory(n int) *callMemory { return &callMemory{max: n, byID: map[string]string{}} }
+// callKey is a principal's call.
+type callKey struct{ principal, id string }
+
+func newCallMemory(n int) *callMemory { return &callMemory{max: n, byID: map[callKey]string{}} }
 
 // keep remembers the reasoning before a call.
-func (m *callMemory) keep(id, reasoning string) {
+func (m *callMemory) keep(id callKey, reasoning string) {
 	if m.max <= 0 || reasoning == "" {
 		return
 	}
@@ -34,8 +37,8 @@ func (m *callMemory) keep(id, reasoning string) {
 	}
 }
 
-// restore returns messages with the remembered reasoning of calls that come without any. messages is not changed.
-func (m *callMemory) restore(messages []chattemplate.Message) []chattemplate.Message {
+// restore returns messages with the remembered reasoning of a principal's calls that come without any. messages is not changed.
+func (m *callMemory) restore(principal string, messages []chattemplate.Message) []chattemplate.Message {
 	if m.max <= 0 {
 		return messages
 	}
@@ -46,7 +49,7 @@ func (m *callMemory) restore(messages []chattemplate.Message) []chattemplate.Mes
 		if msg.Reasoning != "" || len(msg.ToolCalls) == 0 {
 			continue
 		}
-		text, ok := m.byID[msg.ToolCalls[0].ID]
+		text, ok := m.byID[callKey{principal, msg.ToolCalls[0].ID}]
 		if !ok {
 			continue
 		}

@@ -36,7 +36,7 @@ func (r *Runner) Probe(ctx context.Context) error {
 	if bos := r.model.Vocab().BOS(); bos != backend.NoToken {
 		first = bos
 	}
-	l := &lane{ctx: ctx, owner: p, tokens: []Token{first}}
+	l := &lane{ctx: ctx, owner: p, tokens: []Token{first}, aside: true}
 	l.sampling.TopLogprobs = -1
 	var broken error
 	if err := r.sched.do(ctx, func() {

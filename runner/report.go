@@ -40,7 +40,7 @@ func (t *turn) reported(l *lane) bool {
 		return true
 	}
 	l.done = true
-	next := &lane{ctx: l.ctx, owner: t, sampling: l.sampling, tokens: p.Tokens}
+	next := &lane{ctx: l.ctx, owner: t, principal: l.principal, sampling: l.sampling, tokens: p.Tokens}
 	next.sampling.PenaltyStart = len(p.Tokens)
 	t.lane = next
 	if t.r.Format().Family == chattemplate.Harmony {

@@ -25,9 +25,12 @@ type Config struct {
 	PrefillChunk int
 	// Queue is how many requests may wait for a free sequence; 0 means 64. More are refused with ErrQueueFull.
 	Queue int
+	// Parallel is the most runs under way at once, of the sequences that the model has; 0 means all of them. What is left serves
+	// summaries and keeps the prefixes of earlier runs.
+	Parallel int
 	// CallMemory is for how many of the last tool calls the runner remembers the reasoning, so that formats that keep
-	// it while calls are pending get it back even where visibility hid it from the caller; 0 means none. It is kept in memory
-	// and found by the call's id, so it is for a runner that serves one principal.
+	// it while calls are pending get it back even where visibility hid it from the caller; 0 means none. It is kept in memory and
+	// found by the call's id and the principal's.
 	CallMemory int
 	// Logger receives positions, counts and timings, never text; nil is silent.
 	Logger *slog.Logger
@@ -35,7 +38,10 @@ type Config struct {
 
 // Request is one turn to generate. Only Messages or Prompt is required.
 type Request struct {
-	Messages []chattemplate.Message
+	// Principal is whose request it is; empty where there is only one. Principals share sequences fairly, and nothing else: neither
+	// cached prefixes nor remembered calls.
+	Principal string
+	Messages  []chattemplate.Message
 	// Prompt is a raw prompt in place of Messages: no template is applied, and what the model writes is the answer as it stands, with its
 	// reasoning if it writes any. PromptSpecial makes names of control tokens in it these tokens. Nothing that needs a template can be asked for.
 	Prompt        string

@@ -87,7 +87,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 	stop, cancel := context.WithCancel(context.Background())
 	r := &Runner{
 		model: model, info: info, cfg: cfg, template: template, closing: closing, ends: endTokens(model.Vocab()), memory: newCallMemory(cfg.CallMemory),
-		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, cfg.PrefillChunk, cfg.Logger),
+		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg),
 	}
 	r.grammars = sync.OnceValue(func() *grammar.Cache {
 		return grammar.NewCache(grammar.NewVocabulary(model.Vocab(), model.Tokenize), 0)

@@ -18,7 +18,10 @@ type scheduler struct {
 	model        backend.Model
 	info         backend.Info
 	prefillChunk int
-	log          *slog.Logger
+	// parallel is the most runs that are under way at once.
+	parallel int
+	log      *slog.Logger
+	counts   counts
 
 	// inbox hands over work: admissions and, from outside, anything that has to happen between two steps.
 	inbox chan func()
@@ -38,10 +41,14 @@ type scheduler struct {
 	inStep  []*lane
 }
 
-func newScheduler(stop context.Context, model backend.Model, prefillChunk int, log *slog.Logger) *scheduler {
+func newScheduler(stop context.Context, model backend.Model, cfg *Config) *scheduler {
 	info := model.Info()
+	parallel := cfg.Parallel
+	if parallel <= 0 {
+		parallel = info.Sequences
+	}
 	return &scheduler{
-		model: model, info: info, prefillChunk: min(prefillChunk, info.BatchSize), log: log,
+		model: model, info: info, prefillChunk: min(cfg.PrefillChunk, info.BatchSize), parallel: parallel, log: cfg.Logger,
 		inbox: make(chan func()), stop: stop,
 		cache:   prefixCache{model: model},
 		inputs:  make([]backend.Input, 0, info.Sequences),
@@ -75,6 +82,7 @@ func (s *scheduler) loop() {
 		s.dropCancelled()
 		s.admit()
 		s.step()
+		s.counts.note(s)
 	}
 }
 
@@ -97,7 +105,7 @@ func (s *scheduler) do(ctx context.Context, f func()) error {
 // scheduler's goroutine.
 func (s *scheduler) add(l *lane, first bool) {
 	s.ages++
-	l.age = s.ages
+	l.age, l.begun = s.ages, first
 	if first {
 		s.waiting = slices.Insert(s.waiting, 0, l)
 		return
@@ -114,7 +122,7 @@ func (s *scheduler) remove(l *lane) {
 	if i := slices.Index(s.waiting, l); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
-	s.cache.release(l.seq)
+	s.cache.release(l.seq, l.principal)
 	l.seq = nil
 }
 
@@ -146,15 +154,18 @@ func (s *scheduler) dropCancelled() {
 	}
 }
 
-// admit gives sequences to waiting lanes, first come first served. There are never more lanes than a step has tokens, so
-// that each can decode in every step.
+// admit gives sequences to waiting lanes. There are never more lanes than a step has tokens, so that each can decode in every step.
 func (s *scheduler) admit() {
 	if s.hold && len(s.active) > 0 {
 		return
 	}
-	for len(s.waiting) > 0 && len(s.active) < s.info.BatchSize {
-		l := s.waiting[0]
-		seq, err := s.cache.acquire(l.tokens, s.active)
+	for len(s.active) < s.info.BatchSize {
+		i := s.next()
+		if i < 0 {
+			return
+		}
+		l := s.waiting[i]
+		seq, err := s.cache.acquire(l, s.active)
 		switch {
 		case errors.Is(err, backend.ErrNoSequence) && len(s.active) > 0:
 			return
@@ -162,11 +173,41 @@ func (s *scheduler) admit() {
 			s.fail(l, fmt.Errorf("starting a sequence: %w", err))
 			continue
 		}
-		s.waiting = slices.Delete(s.waiting, 0, 1)
+		s.waiting = slices.Delete(s.waiting, i, i+1)
 		l.seq, l.fed = seq, len(seq.Tokens())
 		s.active = append(s.active, l)
 		l.owner.started(l, l.fed)
 	}
+}
+
+// next says which waiting lane is served next: first what belongs to runs that are under way, then the run whose principal has the fewest
+// under way, so that nobody's many requests keep another's one waiting; among these the one that has waited longest. It is -1 when none may be.
+func (s *scheduler) next() int {
+	runs := 0
+	for _, l := range s.active {
+		if !l.aside {
+			runs++
+		}
+	}
+	best, fewest := -1, 0
+	for i, l := range s.waiting {
+		if l.aside || l.begun {
+			return i
+		}
+		if runs >= s.parallel {
+			continue
+		}
+		of := 0
+		for _, other := range s.active {
+			if !other.aside && other.principal == l.principal {
+				of++
+			}
+		}
+		if best < 0 || of < fewest {
+			best, fewest = i, of
+		}
+	}
+	return best
 }
 
 // fill builds the next step's inputs: first what decodes, then prefill chunks, in turns.
@@ -225,6 +266,7 @@ func (s *scheduler) step() {
 		s.stepFailed(err)
 		return
 	}
+	s.counts.stepped(s)
 	for i, l := range s.inStep {
 		l.fed += len(s.inputs[i].Tokens)
 		if l.fed == len(l.tokens) {
@@ -277,7 +319,7 @@ func (s *scheduler) makeRoom() {
 	}
 	s.active = slices.DeleteFunc(s.active, func(l *lane) bool { return l == youngest })
 	youngest.seq.Close()
-	youngest.seq, youngest.fed = nil, 0
+	youngest.seq, youngest.fed, youngest.begun = nil, 0, true
 	s.waiting = slices.Insert(s.waiting, 0, youngest)
 	s.hold = true
 }

@@ -95,7 +95,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 		t.result.SummarySource = ""
 		return
 	}
-	p.lane = lane{ctx: t.ctx, owner: p}
+	p.lane = lane{ctx: t.ctx, owner: p, principal: t.req.Principal, aside: true}
 	p.lane.tokens = make([]backend.Token, 0, len(prefix)+len(ask)+p.limit)
 	p.lane.tokens = append(append(p.lane.tokens, prefix...), ask...)
 	p.lane.sampling.TopLogprobs = -1

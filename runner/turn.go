@@ -69,7 +69,7 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.lane = &lane{ctx: ctx, owner: t, sampling: t.req.Sampling}
+	t.lane = &lane{ctx: ctx, owner: t, principal: req.Principal, sampling: t.req.Sampling}
 	t.lane.tokens = append(make([]backend.Token, 0, min(t.prompt+t.limit, t.prompt+4096)+smallRun), p.Tokens...)
 	if !req.Logprobs {
 		t.lane.sampling.TopLogprobs = -1
@@ -88,7 +88,7 @@ func (r *Runner) plan(ctx context.Context, req Request) (*turn, error) {
 	t.strategy, _ = r.strategy(&req)
 	// The run may outlive its reader by a step, and with it what the caller may change again.
 	t.req.Stop, t.req.Sampling.Bias = slices.Clone(req.Stop), slices.Clone(req.Sampling.Bias)
-	req.Messages = r.memory.restore(req.Messages)
+	req.Messages = r.memory.restore(req.Principal, req.Messages)
 	if req.Seed != nil {
 		t.seed = *req.Seed
 	} else {
@@ -500,7 +500,7 @@ func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 		t.result.Detail = t.closed
 	}
 	for _, id := range t.output.calls {
-		t.r.memory.keep(id, t.output.thoughts.String())
+		t.r.memory.keep(callKey{t.req.Principal, id}, t.output.thoughts.String())
 	}
 	end := t.r.cfg.Clock()
 	if !t.first.IsZero() {

@@ -1,0 +1,149 @@
+package runner
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"runner/backend/fake"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+func TestPrefixesAreNotSharedBetweenPrincipals(t *testing.T) {
+	r := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("a question that is long enough to share"), Say: think("x", "y")})
+	cached := func(principal string) int {
+		req := user("a question that is long enough to share")
+		req.Principal = principal
+		g := collect(t.Context(), r.Runner, req)
+		if g.err != nil {
+			t.Fatal(g.err)
+		}
+		return g.result.Usage.Cached
+	}
+	if n := cached("a"); n != 0 {
+		t.Errorf("the first run found %d tokens", n)
+	}
+	if n := cached("b"); n != 0 {
+		t.Errorf("another principal's %d tokens show", n)
+	}
+	if n := cached("a"); n == 0 {
+		t.Error("its own prefix is lost")
+	}
+}
+
+func TestPrefixesInUseAreNotSharedBetweenPrincipals(t *testing.T) {
+	text := "a question that is long enough to share"
+	r := start(t, fake.Config{Delay: func(int) time.Duration { return time.Millisecond }}, Config{}, fake.Reply{After: ask(text), Say: think("x y z", "a b c d e f g h i j k l")})
+	began := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		req := user(text)
+		req.Principal = "a"
+		for e, err := range r.Generate(t.Context(), req) {
+			if err != nil {
+				t.Error(err)
+			}
+			if e.Kind == reasoning.SegmentStart {
+				close(began)
+			}
+		}
+	})
+	<-began
+	for principal, want := range map[string]bool{"a": true, "b": false} {
+		req := user(text)
+		req.Principal = principal
+		if g := collect(t.Context(), r.Runner, req); g.err != nil || (g.result.Usage.Cached > 0) != want {
+			t.Errorf("%s: %d cached, %v", principal, g.result.Usage.Cached, g.err)
+		}
+	}
+	wg.Wait()
+}
+
+func TestRememberedCallsBelongToTheirPrincipal(t *testing.T) {
+	m := newCallMemory(2)
+	m.keep(callKey{"a", "call_1"}, "secret")
+	messages := []chattemplate.Message{{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "call_1"}}}}
+	if got := m.restore("b", messages)[0].Reasoning; got != "" {
+		t.Errorf("b gets %q", got)
+	}
+	if got := m.restore("a", messages)[0].Reasoning; got != "secret" {
+		t.Errorf("a gets %q", got)
+	}
+}
+
+// TestNobodyWaitsForAnothersMany: one who asks once is served next, however many requests of another came before.
+func TestNobodyWaitsForAnothersMany(t *testing.T) {
+	r := start(t, fake.Config{Sequences: 4, Delay: func(int) time.Duration { return time.Millisecond }}, Config{Parallel: 2, Queue: 100},
+		fake.Reply{After: ask("q"), Say: think("x", "a b c d e f g h")})
+	var mu sync.Mutex
+	var ended []string
+	run := func(principal string, started func()) {
+		req := user("q")
+		req.Principal = principal
+		for e, err := range r.Generate(t.Context(), req) {
+			if err != nil {
+				t.Error(err)
+			}
+			switch e.Kind {
+			case reasoning.Started:
+				started()
+			case reasoning.Done:
+				mu.Lock()
+				ended = append(ended, principal)
+				mu.Unlock()
+			}
+		}
+	}
+	var wg, queued sync.WaitGroup
+	queued.Add(20)
+	for range 20 {
+		wg.Go(func() { run("many", queued.Done) })
+	}
+	queued.Wait()
+	if s := r.Stats(); s.Active > 2 {
+		t.Errorf("%d runs are active, 2 may be", s.Active)
+	}
+	wg.Go(func() { run("one", func() {}) })
+	wg.Wait()
+	for i, p := range ended {
+		if p == "one" {
+			if i > 6 {
+				t.Errorf("it came %dth of %d", i+1, len(ended))
+			}
+			return
+		}
+	}
+	t.Error("it never ended")
+}
+
+func TestNoMoreRunsThanAllowed(t *testing.T) {
+	model := fake.Config{Sequences: 8, Record: true, Delay: func(int) time.Duration { return 100 * time.Microsecond }}
+	r := start(t, model, Config{Parallel: 3, Queue: 100}, fake.Reply{After: ask("q"), Say: think("one two three", "a b c")},
+		summaryReply(reasoning.SummaryConciseV1, "short"))
+	var wg sync.WaitGroup
+	for range 24 {
+		wg.Go(func() {
+			req := user("q")
+			req.Visibility = reasoning.VisibilitySummary
+			if g := collect(context.Background(), r.Runner, req); g.err != nil || g.text[reasoning.Summary] == "" {
+				t.Errorf("summary %q, %v", g.text[reasoning.Summary], g.err)
+			}
+		})
+	}
+	wg.Wait()
+	most := 0
+	for _, s := range r.model.Steps() {
+		most = max(most, len(s.Inputs))
+	}
+	if most > 6 {
+		t.Errorf("%d sequences in one step; three runs and their summaries are six", most)
+	}
+	if err := r.sched.do(t.Context(), func() { r.sched.counts.note(r.sched) }); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Stats(); s.Steps == 0 || s.Tokens == 0 || s.Active != 0 || s.Waiting != 0 || s.Idle == 0 {
+		t.Errorf("%+v", s)
+	}
+}

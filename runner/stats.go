@@ -1,0 +1,45 @@
+package runner
+
+import "sync/atomic"
+
+// Stats is what a runner is doing and has done.
+type Stats struct {
+	// Waiting counts runs and summaries that wait for a sequence, Active those that have one, and Idle the sequences that are kept for
+	// the beginnings that they hold.
+	Waiting, Active, Idle int
+	// Steps counts forward passes, and Tokens what was fed to them.
+	Steps, Tokens int64
+	// Violations counts answers that broke the form that they were held to. Any is a mistake of the program.
+	Violations int64
+}
+
+// Stats returns the figures of now. They are of one moment each, not of the same.
+func (r *Runner) Stats() Stats {
+	c := &r.sched.counts
+	return Stats{
+		Waiting: int(c.waiting.Load()), Active: int(c.active.Load()), Idle: int(c.idle.Load()),
+		Steps: c.steps.Load(), Tokens: c.tokens.Load(), Violations: r.violations.Load(),
+	}
+}
+
+// counts are the scheduler's figures, for others to read.
+type counts struct {
+	waiting, active, idle, steps, tokens atomic.Int64
+}
+
+// note takes down how things stand between two steps.
+func (c *counts) note(s *scheduler) {
+	c.waiting.Store(int64(len(s.waiting)))
+	c.active.Store(int64(len(s.active)))
+	c.idle.Store(int64(len(s.cache.idle)))
+}
+
+// stepped counts a step that succeeded.
+func (c *counts) stepped(s *scheduler) {
+	c.steps.Add(1)
+	n := 0
+	for i := range s.inputs {
+		n += len(s.inputs[i].Tokens)
+	}
+	c.tokens.Add(int64(n))
+}
