@@ -97,6 +97,7 @@ func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reas
 			yield(reasoning.Event{}, err)
 			return
 		}
+		req.Principal = p.ID
 		said := noteOf(ctx)
 		req.Account = func(u reasoning.Usage) {
 			s.limits.spend(p.ID, u.Prompt+u.Completion+u.Summary)

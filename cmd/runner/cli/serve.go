@@ -234,9 +234,12 @@ func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
 	return cfg, nil
 }
 
+// servedCalls is for how many tool calls the server remembers the reasoning, so that a client's loop of calls goes on where it was.
+const servedCalls = 256
+
 // runnerConfig is what the flags say of each model's runner.
 func (a *app) runnerConfig(o *serveOptions) (rc runner.Config, err error) {
-	rc.Queue = o.queue
+	rc.Queue, rc.Parallel, rc.CallMemory = o.queue, o.parallel, servedCalls
 	if o.chatTemplate != "" {
 		rc.ChatTemplate, err = a.readFile("--chat-template", o.chatTemplate)
 	}
