@@ -46,10 +46,12 @@ type Runner struct {
 	queued atomic.Int64
 	// violations counts answers that broke the form that they were held to.
 	violations atomic.Int64
-	cancel     context.CancelFunc
-	stopped    chan struct{}
-	once       sync.Once
-	closed     error
+	// maskTime is how long was spent on masks, in nanoseconds.
+	maskTime atomic.Int64
+	cancel   context.CancelFunc
+	stopped  chan struct{}
+	once     sync.Once
+	closed   error
 }
 
 // New takes ownership of a model and starts to serve it. On an error the model stays the caller's.

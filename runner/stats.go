@@ -1,6 +1,9 @@
 package runner
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Stats is what a runner is doing and has done.
 type Stats struct {
@@ -9,6 +12,8 @@ type Stats struct {
 	Waiting, Active, Idle int
 	// Steps counts forward passes, and Tokens what was fed to them.
 	Steps, Tokens int64
+	// MaskTime is how long was spent on finding out what may come next.
+	MaskTime time.Duration
 	// Violations counts answers that broke the form that they were held to. Any is a mistake of the program.
 	Violations int64
 }
@@ -18,7 +23,7 @@ func (r *Runner) Stats() Stats {
 	c := &r.sched.counts
 	return Stats{
 		Waiting: int(c.waiting.Load()), Active: int(c.active.Load()), Idle: int(c.idle.Load()),
-		Steps: c.steps.Load(), Tokens: c.tokens.Load(), Violations: r.violations.Load(),
+		MaskTime: time.Duration(r.maskTime.Load()), Steps: c.steps.Load(), Tokens: c.tokens.Load(), Violations: r.violations.Load(),
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"runner/backend"
 	"runner/chattemplate"
@@ -19,7 +21,9 @@ import (
 //
 // It is the lane's constraint. Everything in it belongs to the scheduler's goroutine, or to the backend during a step.
 type steering struct {
-	vocab  *backend.Vocab
+	vocab *backend.Vocab
+	// spent adds up the time that masks take, in nanoseconds.
+	spent  *atomic.Int64
 	format chattemplate.Format
 	// answer is the answer's form and calls the form of each strict tool's arguments; nil and absent are free.
 	answer *grammar.Grammar
@@ -88,6 +92,12 @@ func (s *steering) Allows(t backend.Token) bool {
 
 // Fill implements backend.Constraint.
 func (s *steering) Fill(m backend.Mask) {
+	began := time.Now()
+	s.fill(m)
+	s.spent.Add(int64(time.Since(began)))
+}
+
+func (s *steering) fill(m backend.Mask) {
 	switch s.mode {
 	case steerHeader:
 		s.headers.Fill(m)
@@ -281,7 +291,7 @@ func (s *steering) follow(st reasoning.State) {
 
 // newSteering compiles what a request asks for.
 func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) (*steering, error) {
-	s, req := &steering{vocab: r.model.Vocab(), format: t.format()}, &t.req
+	s, req := &steering{vocab: r.model.Vocab(), spent: &r.maskTime, format: t.format()}, &t.req
 	var err error
 	if !form.IsZero() {
 		if s.answer, err = r.grammars().Compile(ctx, form); err != nil {

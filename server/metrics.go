@@ -31,7 +31,7 @@ type metrics struct {
 	refusedBy *prometheus.CounterVec
 }
 
-func newMetrics() *metrics {
+func newMetrics(models prometheus.Collector) *metrics {
 	seconds := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runner_" + name, Help: help}, labels)
@@ -56,7 +56,7 @@ func newMetrics() *metrics {
 		refusedBy: counter("refused_total", "Requests that were refused, by code.", "code"),
 	}
 	m.registry.MustRegister(m.requests, m.inFlight, m.duration, m.runs, m.tokens, m.queue, m.firstTok, m.firstAns, m.speed, m.prefill, m.decode,
-		m.warnings, m.refusedBy, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.warnings, m.refusedBy, models, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

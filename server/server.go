@@ -90,7 +90,7 @@ func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, cards: cfg.Cards, limits: newLimits(cfg.Clock), metrics: newMetrics(), mux: http.NewServeMux()}
+	s := &Server{cfg: cfg, log: cfg.Logger, cards: cfg.Cards, limits: newLimits(cfg.Clock), metrics: newMetrics(newModelFigures(cfg.Pool)), mux: http.NewServeMux()}
 	s.cut, s.cutNow = context.WithCancel(context.Background())
 	s.health = newHealth(s)
 	common := &common{s}

@@ -202,7 +202,7 @@ func TestARequestIsAnsweredAndLoggedWithoutItsContent(t *testing.T) {
 	}
 	metrics := s.do(t, http.MethodGet, "/metrics", "").body
 	for _, want := range []string{`runner_runs_total{finish="stop",model="a"} 1`, `runner_tokens_total{kind="reasoning",model="a"}`,
-		`runner_requests_total{route="POST /say",status="200"} 1`, "runner_time_to_first_token_seconds_count"} {
+		`runner_requests_total{route="POST /say",status="200"} 1`, "runner_time_to_first_token_seconds_count", `runner_model_loaded{model="a"} 1`, "runner_steps_total"} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("no %s in the metrics", want)
 		}
