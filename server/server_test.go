@@ -52,6 +52,7 @@ func (e *echo) say(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Text, Model string
 		Visibility  reasoning.Visibility
+		Pad         int
 	}
 	err := wire.ReadJSON(r, &in)
 	var m wire.Model
@@ -79,7 +80,7 @@ func (e *echo) say(w http.ResponseWriter, r *http.Request) {
 			defer s.End()
 		}
 		if ev.Kind == reasoning.SegmentDelta {
-			if s.Send("", wire.AppendString(nil, ev.Text)) != nil {
+			if s.Send("", wire.AppendString(nil, strings.Repeat(ev.Text, 1+in.Pad))) != nil {
 				break
 			}
 		}
@@ -497,6 +498,33 @@ func TestAClientThatLeavesEndsItsRun(t *testing.T) {
 	for !strings.Contains(s.do(t, http.MethodGet, "/metrics", "").body, `runner_runs_total{finish="cancelled",model="a"} 1`) {
 		if time.Now().After(deadline) {
 			t.Fatal("the run goes on")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestASlowReaderHoldsUpNobody: clients that ask and do not read what they get keep nobody else waiting, and their runs end all the same.
+func TestASlowReaderHoldsUpNobody(t *testing.T) {
+	c := scripted(said("slow", strings.Repeat("a b ", 500)), said("q", "four"))
+	c.Sequences = 4
+	s := host(t, Config{}, c)
+	for range 3 {
+		// Some 200 MB each, which no buffer on the way holds.
+		res, err := http.Post(s.url+"/say", "application/json", strings.NewReader(`{"text":"slow","pad":100000}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+	}
+	for range 20 {
+		if r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`); !strings.Contains(r.body, "four") {
+			t.Fatalf("%d %s", r.StatusCode, r.body)
+		}
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for !strings.Contains(s.do(t, http.MethodGet, "/metrics", "").body, `runner_runs_active{model="a"} 0`) {
+		if time.Now().After(deadline) {
+			t.Fatal("the slow readers hold their sequences")
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
