@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,8 +38,8 @@ func Unmarshal(body []byte, v any) error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &wrong) && wrong.Field != "":
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: wrong.Field, Err: err,
-			Message: "a " + wrong.Value + " cannot stand here; it takes " + jsonName(wrong.Type.Kind().String())}
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: fieldPath(wrong.Field), Err: err,
+			Message: valueName(wrong.Value) + " cannot stand here; it takes " + jsonName(wrong.Type.Kind().String())}
 	case errors.As(err, &wrong):
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body has to be a JSON object", Err: err}
 	case errors.As(err, &syntax) && len(body) > 0:
@@ -46,6 +47,27 @@ func Unmarshal(body []byte, v any) error {
 			Message: "the body is not valid JSON at byte " + strconv.FormatInt(syntax.Offset, 10)}
 	}
 	return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body is not valid JSON", Err: err}
+}
+
+// fieldPath is a field's path without the names of embedded structs, which package json puts into it. Fields of requests begin with a small
+// letter.
+func fieldPath(path string) string {
+	names := strings.Split(path, ".")
+	names = slices.DeleteFunc(names, func(name string) bool { return name != "" && name[0] >= 'A' && name[0] <= 'Z' })
+	return strings.Join(names, ".")
+}
+
+// valueName is a value in the words of package json with its article.
+func valueName(value string) string {
+	switch value {
+	case "bool":
+		return "true or false"
+	case "array":
+		return "a list"
+	case "object":
+		return "an object"
+	}
+	return "a " + value
 }
 
 // jsonName names a Go kind as JSON does.

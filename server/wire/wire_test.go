@@ -220,3 +220,26 @@ func TestNobodyMayDoNothing(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestWrongTypesAreNamed(t *testing.T) {
+	type Shared struct {
+		N    *int  `json:"n"`
+		Nest []int `json:"nest"`
+	}
+	var v struct {
+		Shared
+		Inner struct{ Shared } `json:"inner"`
+	}
+	for body, want := range map[string]string{
+		`{"n":1.5}`:            "n: a number 1.5 cannot stand here; it takes a whole number",
+		`{"n":true}`:           "n: true or false cannot stand here; it takes a whole number",
+		`{"nest":{}}`:          "nest: an object cannot stand here; it takes a list",
+		`{"inner":{"n":[]}}`:   "inner.n: a list cannot stand here; it takes a whole number",
+		`{"inner":{"nest":3}}`: "inner.nest: a number cannot stand here; it takes a list",
+		`[]`:                   "the body has to be a JSON object",
+	} {
+		if err := Unmarshal([]byte(body), &v); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", body, err, want)
+		}
+	}
+}
