@@ -156,7 +156,7 @@ func TestReadJSON(t *testing.T) {
 		`{"n":1,"unknown":{}}`:   "",
 		`{"n":"x"}`:              "n: a string cannot stand here; it takes a whole number",
 		`{"n":1.5}`:              "n: a number 1.5 cannot stand here; it takes a whole number",
-		`{"list":[{"s":false}]}`: "list.s: a bool cannot stand here; it takes a string",
+		`{"list":[{"s":false}]}`: "list.s: true or false cannot stand here; it takes a string",
 		`{"n":1`:                 "the body is not valid JSON at byte 6",
 		``:                       "the body is not valid JSON",
 		`[]`:                     "the body has to be a JSON object",
