@@ -153,6 +153,9 @@ func (m *Matcher) prepare(work int) (used int, err error) {
 // bytesPerWork is about how many bytes of an arena one unit of work fills.
 const bytesPerWork = 64
 
+// Grammar returns the grammar that m follows.
+func (m *Matcher) Grammar() *Grammar { return m.grammar }
+
 // Allows reports whether t may come next.
 func (m *Matcher) Allows(t backend.Token) bool {
 	if m.mask != nil {

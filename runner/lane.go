@@ -19,6 +19,8 @@ type lane struct {
 
 	sampling   backend.Sampling
 	constraint backend.Constraint
+	// unready says that the constraint does not know yet what may come next, so that nothing can be sampled.
+	unready bool
 
 	// principal is who asked for it. Prefixes are not shared between principals.
 	principal string

@@ -233,6 +233,12 @@ func (s *scheduler) fill() {
 
 func (s *scheduler) put(l *lane, room int) int {
 	n := min(l.pending(), room)
+	if l.unready && n == l.pending() {
+		n-- // the last token is fed when the next can be sampled
+	}
+	if n == 0 {
+		return 0
+	}
 	in := backend.Input{Sequence: l.seq, Tokens: l.tokens[l.fed : l.fed+n]}
 	if l.fed+n == len(l.tokens) {
 		in.Sampling, in.Constraint = &l.sampling, l.constraint
@@ -253,6 +259,7 @@ func (s *scheduler) step() {
 		l.owner.full(l)
 		s.remove(l)
 	}
+	s.prepare()
 	s.fill()
 	if len(s.inputs) == 0 {
 		return

@@ -136,6 +136,43 @@ func (s *steering) fill(m backend.Mask) {
 	}
 }
 
+// Prepare implements preparer.
+func (s *steering) Prepare(work int) (used int, ready bool, err error) {
+	if s.mode != steerForm {
+		return 0, true, nil
+	}
+	if used, ready, err = s.matcher.Prepare(work); err != nil {
+		err = s.blame(err)
+	}
+	return used, ready, err
+}
+
+// blame says which form an error of the matcher is about.
+func (s *steering) blame(err error) error {
+	e := &RequestError{Field: "Form", Err: err, Advice: hint(err)}
+	for name, form := range s.calls {
+		if s.at == placeCall && form == s.matcher.Grammar() {
+			e.Field, e.Err = "Tools", fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return e
+}
+
+// warm works out the first masks of the forms, while the prompt is read.
+func (s *steering) warm(ctx context.Context) {
+	if s.answer == nil && len(s.calls) == 0 {
+		return
+	}
+	go func() {
+		if s.answer != nil {
+			s.answer.Warm(ctx)
+		}
+		for _, form := range s.calls {
+			form.Warm(ctx)
+		}
+	}()
+}
+
 // spans reports whether t would end the reasoning and go on with text of the answer, which the form would not see.
 func (s *steering) spans(t backend.Token) bool {
 	if s.closing == "" || s.at != placeReasoning {

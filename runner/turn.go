@@ -76,6 +76,7 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 	}
 	t.lane.sampling.Seed, t.lane.sampling.PenaltyStart = t.seed, t.prompt
 	t.follow(t.lane)
+	t.steer.warm(ctx)
 	return t, nil
 }
 
