@@ -1,0 +1,179 @@
+package ollama
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// EmbedRequest is the body of POST /api/embed.
+type EmbedRequest struct {
+	Model string `json:"model"`
+	// Input is a string or a list of at most 2,048.
+	Input json.RawMessage `json:"input"`
+	// Truncate cuts texts that are longer than the context, as is done where it is left out; false refuses them.
+	Truncate *bool `json:"truncate"`
+	// Dimensions keeps that many values of each vector; 0 keeps all.
+	Dimensions int64 `json:"dimensions"`
+}
+
+// EmbedResponse is the answer to POST /api/embed. Durations are in nanoseconds.
+type EmbedResponse struct {
+	Model string `json:"model"`
+	// Embeddings has a vector of length 1 for each text.
+	Embeddings      [][]float32   `json:"embeddings"`
+	TotalDuration   time.Duration `json:"total_duration"`
+	LoadDuration    time.Duration `json:"load_duration"`
+	PromptEvalCount int           `json:"prompt_eval_count"`
+}
+
+// EmbeddingsRequest is the body of POST /api/embeddings, an older form of POST /api/embed.
+type EmbeddingsRequest struct {
+	Model  string `json:"model"`
+	Prompt string `json:"prompt"`
+}
+
+// EmbeddingsResponse is the answer to POST /api/embeddings.
+type EmbeddingsResponse struct {
+	Embedding []float32 `json:"embedding"`
+}
+
+// maxInputs is the most texts of a request.
+const maxInputs = 2048
+
+func (a *API) embed(w http.ResponseWriter, r *http.Request) {
+	began := a.cfg.Clock()
+	var body EmbedRequest
+	err := wire.ReadJSON(r, &body)
+	var texts []string
+	if err == nil {
+		texts, err = readInput(body.Input)
+	}
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	m, err := a.use(r.Context(), body.Model)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	defer m.Release()
+	answer := EmbedResponse{Model: body.Model, Embeddings: [][]float32{}, LoadDuration: a.cfg.Clock().Sub(began)}
+	for i, text := range texts {
+		vector, n, err := vectorOf(r, m, text, body.Truncate == nil || *body.Truncate)
+		if err == nil {
+			vector, err = shorten(vector, body.Dimensions)
+		}
+		if err != nil {
+			a.fail(w, r, placed(err, fmt.Sprintf("input[%d]", i)))
+			return
+		}
+		answer.PromptEvalCount += n
+		answer.Embeddings = append(answer.Embeddings, vector)
+	}
+	answer.TotalDuration = a.cfg.Clock().Sub(began)
+	wire.WriteJSON(w, http.StatusOK, answer)
+}
+
+func (a *API) embeddings(w http.ResponseWriter, r *http.Request) {
+	var body EmbeddingsRequest
+	if err := wire.ReadJSON(r, &body); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	m, err := a.use(r.Context(), body.Model)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	defer m.Release()
+	answer := EmbeddingsResponse{Embedding: []float32{}}
+	if body.Prompt != "" {
+		if answer.Embedding, _, err = vectorOf(r, m, body.Prompt, true); err != nil {
+			a.fail(w, r, placed(err, "prompt"))
+			return
+		}
+	}
+	wire.WriteJSON(w, http.StatusOK, answer)
+}
+
+// readInput reads a string or a list of strings. An empty string is no text, with which clients only load the model.
+func readInput(raw json.RawMessage) ([]string, error) {
+	if !given(raw) {
+		return nil, nil
+	}
+	var texts []string
+	if one := bytes.TrimSpace(raw); one[0] == '"' {
+		var text string
+		if err := at("input", raw, &text); err != nil || text == "" {
+			return nil, err
+		}
+		return []string{text}, nil
+	}
+	if err := at("input", raw, &texts); err != nil {
+		return nil, err
+	}
+	if len(texts) > maxInputs {
+		return nil, wire.Invalid("input", "there are %d texts; at most %d are allowed", len(texts), maxInputs)
+	}
+	for i, text := range texts {
+		if text == "" {
+			return nil, wire.Invalid(fmt.Sprintf("input[%d]", i), "it is empty")
+		}
+	}
+	return texts, nil
+}
+
+// vectorOf embeds a text, and says how many tokens it has.
+func vectorOf(r *http.Request, m wire.Model, text string, truncate bool) ([]float32, int, error) {
+	tokens, err := m.Runner().Tokenize(text, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	if most := m.Runner().Info().ContextSize; truncate && len(tokens) > most {
+		tokens = tokens[:most]
+	}
+	vector, err := m.Runner().Embed(r.Context(), tokens)
+	return vector, len(tokens), err
+}
+
+// shorten keeps the first n values of a vector, with length 1 again; 0 keeps all.
+func shorten(vector []float32, n int64) ([]float32, error) {
+	if n == 0 {
+		return vector, nil
+	}
+	if n < 0 || n > int64(len(vector)) {
+		return nil, wire.Invalid("dimensions", "it takes a whole number from 0 to %d", len(vector))
+	}
+	vector = vector[:n]
+	sum := 0.0
+	for _, x := range vector {
+		sum += float64(x) * float64(x)
+	}
+	if length := math.Sqrt(sum); length > 0 {
+		for i := range vector {
+			vector[i] = float32(float64(vector[i]) / length)
+		}
+	}
+	return vector, nil
+}
+
+// placed says of an error which text it is about.
+func placed(err error, param string) error {
+	var long *runner.PromptTooLongError
+	switch {
+	case errors.Is(err, runner.ErrNoEmbeddings):
+		return wire.Unsupported("model", "%s", err.Error())
+	case errors.As(err, &long):
+		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeContextLength, Param: param, Message: "it is longer than the context", Err: err}
+	}
+	return err
+}

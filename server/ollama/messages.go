@@ -1,0 +1,162 @@
+package ollama
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"runner/chattemplate"
+	"runner/server/wire"
+)
+
+// Message is a message of a conversation, as it comes and as it goes.
+type Message struct {
+	// Role is system, user, assistant or tool.
+	Role    string `json:"role"`
+	Content string `json:"content"`
+	// Thinking is an assistant's reasoning.
+	Thinking string `json:"thinking,omitempty"`
+	// ToolCalls are an assistant's calls.
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+	// ToolName and ToolCallID say what a tool's message answers: its function, or one call of it. Without both it answers the calls before
+	// it in their order.
+	ToolName   string `json:"tool_name,omitempty"`
+	ToolCallID string `json:"tool_call_id,omitempty"`
+	// Images are refused.
+	Images []json.RawMessage `json:"images,omitempty"`
+}
+
+// ToolCall is a call of a function.
+type ToolCall struct {
+	ID       string           `json:"id,omitempty"`
+	Function ToolCallFunction `json:"function"`
+}
+
+// ToolCallFunction is the function that is called.
+type ToolCallFunction struct {
+	// Index counts the calls of a message from 0.
+	Index int    `json:"index"`
+	Name  string `json:"name"`
+	// Arguments is an object.
+	Arguments json.RawMessage `json:"arguments"`
+	// RawArguments is what the model wrote where that is no object; Arguments is then empty.
+	RawArguments string `json:"raw_arguments,omitempty"`
+}
+
+// Tool is a function that the model may call.
+type Tool struct {
+	// Type is function or empty. Tools of other types are left out with a warning.
+	Type     string `json:"type"`
+	Function struct {
+		// Name has 1 to 256 bytes without white space or angle brackets.
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		// Parameters is a JSON Schema object.
+		Parameters json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+func (p *prompt) tools(list []json.RawMessage) error {
+	if len(list) > maxTools {
+		return wire.Invalid("tools", "there are %d; at most %d are allowed", len(list), maxTools)
+	}
+	for i, raw := range list {
+		path := fmt.Sprintf("tools[%d]", i)
+		var t Tool
+		if err := at(path, raw, &t); err != nil {
+			return err
+		}
+		if t.Type != "" && t.Type != "function" {
+			p.head.warnings = append(p.head.warnings, Warning{
+				Code: "unknown_tool_type", Message: path + " was left out: only tools of type function are known here",
+			})
+			continue
+		}
+		parameters := t.Function.Parameters
+		if !given(parameters) {
+			parameters = nil
+		} else if bytes.TrimSpace(parameters)[0] != '{' {
+			return wire.Invalid(path+".function.parameters", "it takes a JSON Schema object")
+		}
+		p.req.Tools = append(p.req.Tools, chattemplate.Tool{
+			Name: t.Function.Name, Description: t.Function.Description, Parameters: parameters,
+		})
+	}
+	return nil
+}
+
+// history turns messages into a conversation.
+func (p *prompt) history(list []json.RawMessage) error {
+	if len(list) > maxMessages {
+		return wire.Invalid("messages", "there are %d; at most %d are allowed", len(list), maxMessages)
+	}
+	for i, raw := range list {
+		path := fmt.Sprintf("messages[%d]", i)
+		var in Message
+		if err := at(path, raw, &in); err != nil {
+			return err
+		}
+		if len(in.Images) > 0 {
+			return wire.Unsupported(path+".images", "local models take text")
+		}
+		m := chattemplate.Message{Role: chattemplate.Role(strings.ToLower(in.Role)), Content: in.Content}
+		switch m.Role {
+		case chattemplate.System, chattemplate.Developer, chattemplate.User:
+		case chattemplate.ToolRole:
+			m.ToolName, m.ToolCallID = in.ToolName, in.ToolCallID
+		case chattemplate.Assistant:
+			m.Reasoning = in.Thinking
+			for _, c := range in.ToolCalls {
+				m.ToolCalls = append(m.ToolCalls, chattemplate.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: argumentsOf(&c.Function)})
+			}
+			if len(m.ToolCalls) > 0 {
+				m.Preamble, m.Content = m.Content, ""
+			}
+		default:
+			return wire.Invalid(path+".role", "it takes system, user, assistant or tool")
+		}
+		p.req.Messages = append(p.req.Messages, m)
+	}
+	p.dropThinking()
+	return nil
+}
+
+// dropThinking leaves reasoning only where calls are pending: after the last that the user said.
+func (p *prompt) dropThinking() {
+	pending := true
+	for i := len(p.req.Messages) - 1; i >= 0; i-- {
+		m := &p.req.Messages[i]
+		pending = pending && m.Role != chattemplate.User
+		if !pending || len(m.ToolCalls) == 0 {
+			m.Reasoning = ""
+		}
+	}
+}
+
+// argumentsOf returns the arguments of a call that comes back as the model wrote them.
+func argumentsOf(f *ToolCallFunction) string {
+	var text string
+	switch {
+	case f.RawArguments != "":
+		return f.RawArguments
+	case !given(f.Arguments):
+		return "{}"
+	case json.Unmarshal(f.Arguments, &text) == nil:
+		return text // as OpenAI's clients send them
+	}
+	return string(f.Arguments)
+}
+
+// callOf returns a call as it goes out.
+func callOf(index int, id, name, arguments string) ToolCall {
+	c := ToolCall{ID: id, Function: ToolCallFunction{Index: index, Name: name, Arguments: json.RawMessage("{}")}}
+	switch text := strings.TrimSpace(arguments); {
+	case text == "":
+	case text[0] == '{' && json.Valid([]byte(text)):
+		c.Function.Arguments = json.RawMessage(text)
+	default:
+		c.Function.RawArguments = arguments
+	}
+	return c
+}

@@ -1,0 +1,179 @@
+package ollama
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"runner/chattemplate"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// VersionResponse is the answer to GET /api/version.
+type VersionResponse struct {
+	// Version is the version of Ollama whose API this is.
+	Version string `json:"version"`
+}
+
+// ListResponse is the answer to GET /api/tags, and with loaded models alone to GET /api/ps.
+type ListResponse struct {
+	Models []ListedModel `json:"models"`
+}
+
+// ListedModel is a model in a list.
+type ListedModel struct {
+	// Name is what requests call it, and Model the same.
+	Name       string    `json:"name"`
+	Model      string    `json:"model"`
+	ModifiedAt time.Time `json:"modified_at"`
+	// Size is the length of its files in bytes.
+	Size int64 `json:"size"`
+	// Digest identifies the weights; empty while it is not known.
+	Digest  string       `json:"digest"`
+	Details ModelDetails `json:"details"`
+	// ContextLength is how many tokens the context of a loaded model holds.
+	ContextLength int `json:"context_length,omitempty"`
+}
+
+// ModelDetails says what a model is. What is not known of a model that is not loaded is empty.
+type ModelDetails struct {
+	ParentModel string   `json:"parent_model"`
+	Format      string   `json:"format"`
+	Family      string   `json:"family"`
+	Families    []string `json:"families"`
+	// ParameterSize is the number of weights, for instance 20.9B.
+	ParameterSize     string `json:"parameter_size"`
+	QuantizationLevel string `json:"quantization_level"`
+}
+
+// ShowRequest is the body of POST /api/show.
+type ShowRequest struct {
+	Model string `json:"model"`
+	// Name is an older name of Model.
+	Name string `json:"name"`
+}
+
+// ShowResponse is the answer to POST /api/show.
+type ShowResponse struct {
+	// Modelfile names the model; there is no more to it here.
+	Modelfile string `json:"modelfile"`
+	// Parameters are what a request starts from, a line for each.
+	Parameters string `json:"parameters"`
+	// Template is the model's chat template in the Jinja language; empty where it needs none.
+	Template string       `json:"template"`
+	Details  ModelDetails `json:"details"`
+	// ModelInfo has general.architecture, general.parameter_count, and under the architecture's name context_length, the context that the
+	// model was loaded with, and embedding_length.
+	ModelInfo map[string]any `json:"model_info"`
+	// Capabilities are completion, and where the model has them tools, thinking and embedding.
+	Capabilities []string  `json:"capabilities"`
+	ModifiedAt   time.Time `json:"modified_at"`
+}
+
+func (a *API) tags(w http.ResponseWriter, r *http.Request) {
+	list := ListResponse{Models: []ListedModel{}}
+	for _, c := range a.models.List(r.Context()) {
+		list.Models = append(list.Models, listed(c))
+	}
+	wire.WriteJSON(w, http.StatusOK, list)
+}
+
+func (a *API) loaded(w http.ResponseWriter, r *http.Request) {
+	list := ListResponse{Models: []ListedModel{}}
+	for _, c := range a.models.List(r.Context()) {
+		if c.Loaded {
+			m := listed(c)
+			m.ContextLength = c.Context
+			list.Models = append(list.Models, m)
+		}
+	}
+	wire.WriteJSON(w, http.StatusOK, list)
+}
+
+func listed(c wire.Card) ListedModel {
+	return ListedModel{Name: c.Name, Model: c.Name, ModifiedAt: c.Modified.UTC(), Size: c.Size, Digest: c.Digest, Details: details(c)}
+}
+
+func details(c wire.Card) ModelDetails {
+	d := ModelDetails{Format: "gguf", Family: c.Family, Families: []string{}, QuantizationLevel: c.Quantization, ParameterSize: human(c.Parameters)}
+	if c.Family != "" {
+		d.Families = append(d.Families, c.Family)
+	}
+	return d
+}
+
+// human writes a number of weights as Ollama does, for instance 20.9B.
+func human(n int64) string {
+	switch {
+	case n <= 0:
+		return ""
+	case n >= 1e9:
+		return short(float64(n)/1e9) + "B"
+	case n >= 1e6:
+		return short(float64(n)/1e6) + "M"
+	case n >= 1e3:
+		return short(float64(n)/1e3) + "K"
+	}
+	return fmt.Sprint(n)
+}
+
+func short(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0") }
+
+// show answers POST /api/show. What a model can do is only known once it is loaded, so it is.
+func (a *API) show(w http.ResponseWriter, r *http.Request) {
+	var body ShowRequest
+	if err := wire.ReadJSON(r, &body); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	if body.Model == "" {
+		body.Model = body.Name
+	}
+	m, err := a.use(r.Context(), body.Model)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	defer m.Release()
+	card, info, format := m.Card(), m.Runner().Info(), m.Runner().Format()
+	answer := ShowResponse{
+		Modelfile: "FROM " + card.Name + "\n", Parameters: a.parameters(), Template: info.ChatTemplate, Details: details(card), ModifiedAt: card.Modified.UTC(),
+		Capabilities: []string{"completion"},
+		ModelInfo: map[string]any{
+			"general.architecture": info.Architecture, "general.basename": card.Name, "general.parameter_count": info.Parameters,
+			info.Architecture + ".context_length": info.ContextSize, info.Architecture + ".embedding_length": info.EmbeddingLength,
+		},
+	}
+	if format.Tools {
+		answer.Capabilities = append(answer.Capabilities, "tools")
+	}
+	if format.Family != chattemplate.Plain {
+		answer.Capabilities = append(answer.Capabilities, "thinking")
+	}
+	// Embedding nothing fails at once, and says first whether the model could.
+	if _, err := m.Runner().Embed(r.Context(), nil); !errors.Is(err, runner.ErrNoEmbeddings) {
+		answer.Capabilities = append(answer.Capabilities, "embedding")
+	}
+	wire.WriteJSON(w, http.StatusOK, answer)
+}
+
+// parameters lists what requests start from.
+func (a *API) parameters() string {
+	s := a.cfg.Defaults.Sampling
+	var lines []string
+	for _, p := range []struct {
+		name  string
+		value float64
+	}{
+		{"temperature", float64(s.Temperature)}, {"top_k", float64(s.TopK)}, {"top_p", float64(s.TopP)}, {"min_p", float64(s.MinP)},
+		{"repeat_penalty", float64(s.RepetitionPenalty)}, {"num_predict", float64(a.cfg.Defaults.MaxTokens)},
+	} {
+		if p.value != 0 {
+			lines = append(lines, fmt.Sprintf("%-30s %.6g", p.name, p.value))
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,241 @@
+package ollama
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// Version is what GET /api/version says: the version of Ollama whose API this is. Clients ask for a least one.
+const Version = "0.24.0"
+
+// Config says how the format works. The zero value is usable.
+type Config struct {
+	// Defaults is what a request starts from: sampling, strategy and the like.
+	Defaults runner.Request
+	// Clock gives the time of answers; nil means time.Now.
+	Clock func() time.Time
+}
+
+// API is the format. Its methods may be called by several goroutines at once.
+type API struct {
+	models wire.Models
+	cfg    Config
+}
+
+var _ wire.Format = (*API)(nil)
+
+// New returns the format over models.
+func New(models wire.Models, cfg Config) *API {
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	return &API{models: models, cfg: cfg}
+}
+
+// Routes lists the endpoints. A server that has nothing else at its root can serve [Running] there.
+func (a *API) Routes() []wire.Route {
+	routes := []wire.Route{
+		{Method: http.MethodPost, Path: "/api/chat", Scope: wire.ScopeGenerate, Handle: a.chat},
+		{Method: http.MethodPost, Path: "/api/generate", Scope: wire.ScopeGenerate, Handle: a.generate},
+		{Method: http.MethodPost, Path: "/api/embed", Scope: wire.ScopeEmbed, Handle: a.embed},
+		{Method: http.MethodPost, Path: "/api/embeddings", Scope: wire.ScopeEmbed, Handle: a.embeddings},
+		{Method: http.MethodGet, Path: "/api/tags", Scope: wire.ScopeModels, Handle: a.tags},
+		{Method: http.MethodGet, Path: "/api/ps", Scope: wire.ScopeModels, Handle: a.loaded},
+		{Method: http.MethodPost, Path: "/api/show", Scope: wire.ScopeModels, Handle: a.show},
+		{Method: http.MethodGet, Path: "/api/version", Handle: version},
+	}
+	for _, o := range []struct{ method, path, instead string }{
+		{http.MethodPost, "/api/pull", "get models with `runner pull`, and start the server with them"},
+		{http.MethodPost, "/api/push", "this server publishes no models"},
+		{http.MethodPost, "/api/create", "start the server with the model's file"},
+		{http.MethodPost, "/api/copy", "models have the names that the server was started with"},
+		{http.MethodDelete, "/api/delete", "remove models with `runner rm`"},
+		{http.MethodPost, "/api/blobs/{digest}", "start the server with the model's file"},
+	} {
+		routes = append(routes, wire.Route{Method: o.method, Path: o.path, Scope: wire.ScopeModels, Handle: func(w http.ResponseWriter, r *http.Request) {
+			a.WriteError(w, r, wire.Errorf(http.StatusNotImplemented, wire.CodeUnsupported, "this server does not manage models: %s", o.instead))
+		}})
+	}
+	return routes
+}
+
+// Running answers GET and HEAD / as Ollama does, which is how clients look for it.
+func Running(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("Ollama is running"))
+}
+
+func version(w http.ResponseWriter, _ *http.Request) {
+	wire.WriteJSON(w, http.StatusOK, VersionResponse{Version})
+}
+
+// ErrorResponse is the body of an answer that failed, and the last line of a stream that did.
+type ErrorResponse struct {
+	// Error is for people; it begins with the field that is wrong.
+	Error string `json:"error"`
+	// Code is this server's name of the kind, for programs, and Param the field that is wrong.
+	Code  string `json:"code,omitempty"`
+	Param string `json:"param,omitempty"`
+}
+
+// fields are the fields of [runner.Request] as requests call them.
+var fields = map[string]string{
+	"Messages": "messages", "Prompt": "prompt", "Tools": "tools", "Form": "format", "ResponseFormat": "format", "Visibility": "think",
+	"Effort": "think", "MaxTokens": "options.num_predict", "Stop": "options.stop", "Sampling": "options",
+}
+
+// fail answers with an error of any kind.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	a.WriteError(w, r, wire.FromError(err, fields))
+}
+
+// WriteError answers with an error in Ollama's shape.
+func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
+	wire.SetRetryAfter(w, e)
+	wire.WriteJSON(w, e.Status, errorResponse(e))
+}
+
+func errorResponse(e *wire.Error) ErrorResponse {
+	return ErrorResponse{Error: e.Error(), Code: e.Code, Param: e.Param}
+}
+
+// latest is the tag of a name without one.
+const latest = ":latest"
+
+// use returns the model that a request calls name.
+func (a *API) use(ctx context.Context, name string) (wire.Model, error) {
+	if name == "" {
+		return nil, wire.Invalid("model", "it is required")
+	}
+	m, err := a.models.Use(ctx, a.listed(ctx, name))
+	if err == nil {
+		return m, nil
+	}
+	e := wire.FromError(err, fields)
+	if e.Code == wire.CodeModel {
+		e = &wire.Error{Status: e.Status, Code: e.Code, Err: err, Message: fmt.Sprintf("model '%.100s' not found; GET /api/tags lists those that there are", name)}
+	}
+	return nil, e
+}
+
+// listed returns a model's name as the server lists it.
+func (a *API) listed(ctx context.Context, name string) string {
+	bare := strings.TrimSuffix(name, latest)
+	found := name
+	for _, c := range a.models.List(ctx) {
+		switch c.Name {
+		case name:
+			return name
+		case bare, bare + latest:
+			found = c.Name
+		}
+	}
+	return found
+}
+
+// run generates and answers, as a stream or as one message.
+func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt) {
+	if !p.stream {
+		c := &collector{head: p.head}
+		t := turn{out: c}
+		for e, err := range m.Generate(r.Context(), p.req) {
+			if err != nil {
+				a.fail(w, r, err)
+				return
+			}
+			t.push(&e)
+		}
+		wire.WriteJSON(w, http.StatusOK, c.response())
+		return
+	}
+	var out *wire.Stream
+	var enc *encoder
+	var t turn
+	for e, err := range m.Generate(r.Context(), p.req) {
+		switch {
+		case err != nil && out == nil:
+			a.fail(w, r, err)
+			return
+		case err != nil:
+			enc.fail(wire.FromError(err, fields))
+			return
+		case out == nil: // the run has started, so nothing is wrong with the request
+			out = wire.NewLines(w)
+			defer out.End()
+			enc = newEncoder(out, p.head)
+			t.out = enc
+		}
+		if t.push(&e); enc.err != nil {
+			return // nobody reads it any more
+		}
+	}
+}
+
+// chat answers POST /api/chat.
+func (a *API) chat(w http.ResponseWriter, r *http.Request) {
+	began := a.cfg.Clock()
+	var body ChatRequest
+	err := wire.ReadJSON(r, &body)
+	var p *prompt
+	if err == nil {
+		p, err = a.decodeChat(&body)
+	}
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	a.answer(w, r, body.Model, p, began)
+}
+
+// generate answers POST /api/generate.
+func (a *API) generate(w http.ResponseWriter, r *http.Request) {
+	began := a.cfg.Clock()
+	var body GenerateRequest
+	err := wire.ReadJSON(r, &body)
+	var p *prompt
+	if err == nil {
+		p, err = a.decodeGenerate(&body)
+	}
+	if err == nil && body.Raw {
+		err = reasoning.VisibilityFull.Cap(wire.PrincipalOf(r.Context()).Reasoning)
+	}
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	a.answer(w, r, body.Model, p, began)
+}
+
+// answer runs a prompt. An empty one only loads its model, which unloads by the server's own rules alone.
+func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *prompt, began time.Time) {
+	if p.empty && p.unload {
+		a.WriteError(w, r, &wire.Error{Status: http.StatusNotImplemented, Code: wire.CodeUnsupported, Param: "keep_alive",
+			Message: "this server unloads models itself, by its option --keep-alive and when their memory is needed"})
+		return
+	}
+	m, err := a.use(r.Context(), model)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	defer m.Release()
+	p.head.model, p.head.clock, p.head.began = model, a.cfg.Clock, began
+	p.head.load = a.cfg.Clock().Sub(began)
+	if p.empty {
+		c := &collector{head: p.head}
+		c.finish(&reasoning.Result{Finish: "load"}, nil)
+		wire.WriteJSON(w, http.StatusOK, c.response())
+		return
+	}
+	if size := m.Runner().Info().ContextSize; p.context > size {
+		p.head.warnings = append(p.head.warnings, Warning{Code: "num_ctx", Message: fmt.Sprintf("options.num_ctx asks for %d tokens, and the model was loaded with a context of %d", p.context, size)})
+	}
+	a.run(w, r, m, p)
+}

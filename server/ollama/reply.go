@@ -1,0 +1,216 @@
+package ollama
+
+import (
+	"strings"
+	"time"
+
+	"runner/reasoning"
+)
+
+// ChatResponse is the answer to POST /api/chat: one line of a stream, or the whole.
+type ChatResponse struct {
+	// Model is the model as the request named it.
+	Model     string    `json:"model"`
+	CreatedAt time.Time `json:"created_at"`
+	// Message is the next part of the reply, or the whole.
+	Message Message `json:"message"`
+	Ending
+}
+
+// GenerateResponse is the answer to POST /api/generate.
+type GenerateResponse struct {
+	Model     string    `json:"model"`
+	CreatedAt time.Time `json:"created_at"`
+	// Response is the next part of the answer, or the whole, and Thinking of the reasoning.
+	Response string `json:"response"`
+	Thinking string `json:"thinking,omitempty"`
+	Ending
+}
+
+// Ending is what only the last line of a stream has, but for Done and Logprobs. Durations are in nanoseconds.
+type Ending struct {
+	Done bool `json:"done"`
+	// DoneReason is stop, length or load.
+	DoneReason string `json:"done_reason,omitempty"`
+	// Logprobs are the tokens of this part of the answer.
+	Logprobs []Logprob `json:"logprobs,omitempty"`
+	// TotalDuration is the time from the request to here, LoadDuration the part of it that the model was waited for.
+	TotalDuration time.Duration `json:"total_duration,omitempty"`
+	LoadDuration  time.Duration `json:"load_duration,omitempty"`
+	// PromptEvalCount is the length of the prompt in tokens, cached ones included.
+	PromptEvalCount    int           `json:"prompt_eval_count,omitempty"`
+	PromptEvalDuration time.Duration `json:"prompt_eval_duration,omitempty"`
+	// EvalCount is how many tokens were generated, reasoning included.
+	EvalCount    int           `json:"eval_count,omitempty"`
+	EvalDuration time.Duration `json:"eval_duration,omitempty"`
+	// Warnings say what was not as asked for.
+	Warnings []Warning `json:"warnings,omitempty"`
+}
+
+// Logprob is a token of the answer with its log probability.
+type Logprob struct {
+	TokenLogprob
+	// TopLogprobs are what could have come instead, the likeliest first.
+	TopLogprobs []TokenLogprob `json:"top_logprobs,omitempty"`
+}
+
+// TokenLogprob is a token and its log probability.
+type TokenLogprob struct {
+	Token string `json:"token"`
+	// Logprob is the natural logarithm, at least -9999.
+	Logprob float64 `json:"logprob"`
+	// Bytes are the token's, which need not be whole characters.
+	Bytes []int `json:"bytes,omitempty"`
+}
+
+// Warning tells what was not as asked for.
+type Warning struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// head is what every line of an answer has.
+type head struct {
+	// chat tells a ChatResponse from a GenerateResponse.
+	chat     bool
+	model    string
+	clock    func() time.Time
+	began    time.Time
+	load     time.Duration
+	warnings []Warning
+}
+
+// response makes an answer of its parts.
+func (h *head) response(m Message, e Ending) any {
+	now := h.clock().UTC()
+	if h.chat {
+		m.Role = "assistant"
+		return ChatResponse{Model: h.model, CreatedAt: now, Message: m, Ending: e}
+	}
+	return GenerateResponse{Model: h.model, CreatedAt: now, Response: m.Content, Thinking: m.Thinking, Ending: e}
+}
+
+// ending says how a run ended.
+func (h *head) ending(r *reasoning.Result, warnings []Warning) Ending {
+	e := Ending{
+		Done: true, DoneReason: "stop", Warnings: append(h.warnings[:len(h.warnings):len(h.warnings)], warnings...),
+		TotalDuration: h.clock().Sub(h.began), LoadDuration: h.load,
+		PromptEvalCount: r.Usage.Prompt, PromptEvalDuration: r.Timing.Prefill, EvalCount: r.Usage.Completion, EvalDuration: r.Timing.Decode,
+	}
+	if r.Finish == reasoning.FinishLength || r.Finish == "load" {
+		e.DoneReason = string(r.Finish)
+	}
+	return e
+}
+
+// sink takes the parts of a reply in their order. Both encodings of a reply are sinks, so that they say the same.
+type sink interface {
+	content(text string, logprobs []reasoning.TokenLogprobs)
+	thinking(text string)
+	call(c ToolCall)
+	finish(r *reasoning.Result, warnings []Warning)
+}
+
+// turn makes the parts of a reply from the events of a run.
+type turn struct {
+	out sink
+	// spoken is the segment that the content so far ends with; Header before any.
+	spoken    reasoning.Segment
+	call      reasoning.Call
+	arguments strings.Builder
+	warnings  []Warning
+}
+
+// push takes the next event.
+func (t *turn) push(e *reasoning.Event) {
+	switch e.Kind {
+	case reasoning.SegmentStart:
+		if e.Segment == reasoning.ToolCall {
+			t.call = e.Call
+			t.arguments.Reset()
+		}
+	case reasoning.SegmentDelta:
+		t.delta(e)
+	case reasoning.SegmentEnd:
+		if e.Segment == reasoning.ToolCall {
+			t.out.call(callOf(t.call.Index, t.call.ID, t.call.Name, t.arguments.String()))
+		}
+	case reasoning.Warning:
+		t.warnings = append(t.warnings, Warning{e.Code, e.Text})
+	case reasoning.Done:
+		t.out.finish(e.Result, t.warnings)
+	}
+}
+
+func (t *turn) delta(e *reasoning.Event) {
+	switch e.Segment {
+	case reasoning.Reasoning:
+		t.out.thinking(e.Text)
+	case reasoning.ToolCall:
+		t.arguments.WriteString(e.Text)
+	case reasoning.Preamble, reasoning.Answer:
+		if t.spoken != e.Segment && t.spoken != reasoning.Header {
+			t.out.content("\n\n", nil) // a word before a call and the answer are paragraphs
+		}
+		t.spoken = e.Segment
+		t.out.content(e.Text, e.Logprobs)
+	}
+}
+
+// collector is the sink of an answer that does not stream.
+type collector struct {
+	head     head
+	text     strings.Builder
+	thoughts strings.Builder
+	calls    []ToolCall
+	logprobs []Logprob
+	end      Ending
+}
+
+func (c *collector) content(text string, logprobs []reasoning.TokenLogprobs) {
+	c.text.WriteString(text)
+	for i := range logprobs {
+		c.logprobs = append(c.logprobs, logprobOf(&logprobs[i]))
+	}
+}
+
+func (c *collector) thinking(text string) { c.thoughts.WriteString(text) }
+
+func (c *collector) call(call ToolCall) { c.calls = append(c.calls, call) }
+
+func (c *collector) finish(r *reasoning.Result, warnings []Warning) {
+	c.end = c.head.ending(r, warnings)
+}
+
+// response returns the answer, once the run is over.
+func (c *collector) response() any {
+	c.end.Logprobs = c.logprobs
+	return c.head.response(Message{Content: c.text.String(), Thinking: c.thoughts.String(), ToolCalls: c.calls}, c.end)
+}
+
+// leastLogprob stands for a token that cannot come, whose logarithm JSON has no number for.
+const leastLogprob = -9999
+
+// finite returns a log probability as a number that JSON has, without the rounding that takes one over 0.
+func finite(logprob float32) float64 {
+	if !(logprob >= leastLogprob) {
+		return leastLogprob
+	}
+	return min(float64(logprob), 0)
+}
+
+func tokenLogprob(text string, logprob float32) TokenLogprob {
+	l := TokenLogprob{Token: text, Logprob: finite(logprob)}
+	for i := range len(text) {
+		l.Bytes = append(l.Bytes, int(text[i]))
+	}
+	return l
+}
+
+func logprobOf(t *reasoning.TokenLogprobs) Logprob {
+	l := Logprob{TokenLogprob: tokenLogprob(t.Text, t.Logprob)}
+	for _, a := range t.Top {
+		l.TopLogprobs = append(l.TopLogprobs, tokenLogprob(a.Text, a.Logprob))
+	}
+	return l
+}

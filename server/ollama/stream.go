@@ -1,0 +1,115 @@
+package ollama
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"runner/reasoning"
+	"runner/server/wire"
+)
+
+// sender takes the lines of a stream.
+type sender interface {
+	Send(event string, data []byte) error
+}
+
+// encoder is the sink of an answer that streams. A delta takes no memory of its own.
+type encoder struct {
+	to   sender
+	head head
+	// lead is how every line begins, up to its time, and the others are what surrounds its text.
+	lead                      []byte
+	beforeText, beforeThought string
+	after                     string
+	buf                       []byte
+	err                       error
+}
+
+func newEncoder(to sender, h head) *encoder {
+	e := &encoder{to: to, head: h}
+	e.lead = append(wire.AppendString(append(e.lead, `{"model":`...), h.model), `,"created_at":"`...)
+	e.beforeText, e.beforeThought, e.after = `","response":`, `","response":"","thinking":`, `,"done":false`
+	if h.chat {
+		e.beforeText = `","message":{"role":"assistant","content":`
+		e.beforeThought = `","message":{"role":"assistant","content":"","thinking":`
+		e.after = `},"done":false`
+	}
+	return e
+}
+
+// send sends the line in buf.
+func (e *encoder) send() {
+	if e.err == nil {
+		e.err = e.to.Send("", e.buf)
+	}
+}
+
+// part makes a line with a piece of text.
+func (e *encoder) part(before, text string) {
+	b := e.head.clock().UTC().AppendFormat(append(e.buf[:0], e.lead...), time.RFC3339Nano)
+	e.buf = append(wire.AppendString(append(b, before...), text), e.after...)
+}
+
+func (e *encoder) content(text string, logprobs []reasoning.TokenLogprobs) {
+	e.part(e.beforeText, text)
+	if len(logprobs) > 0 {
+		e.buf = appendLogprobs(append(e.buf, `,"logprobs":`...), logprobs)
+	}
+	e.buf = append(e.buf, '}')
+	e.send()
+}
+
+// appendLogprobs appends tokens as a list of Logprob values.
+func appendLogprobs(b []byte, list []reasoning.TokenLogprobs) []byte {
+	for i := range list {
+		b = appendToken(append(b, "[,"[min(i, 1)]), list[i].Text, list[i].Logprob)
+		for j, a := range list[i].Top {
+			if j == 0 {
+				b = append(b, `,"top_logprobs":`...)
+			}
+			b = append(appendToken(append(b, "[,"[min(j, 1)]), a.Text, a.Logprob), '}')
+		}
+		if len(list[i].Top) > 0 {
+			b = append(b, ']')
+		}
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+// appendToken appends a token as a TokenLogprob without the brace at its end.
+func appendToken(b []byte, text string, logprob float32) []byte {
+	b = wire.AppendString(append(b, `{"token":`...), text)
+	b = strconv.AppendFloat(append(b, `,"logprob":`...), finite(logprob), 'f', -1, 64)
+	if text == "" {
+		return b
+	}
+	b = append(b, `,"bytes":`...)
+	for i := range len(text) {
+		b = strconv.AppendUint(append(b, "[,"[min(i, 1)]), uint64(text[i]), 10)
+	}
+	return append(b, ']')
+}
+
+func (e *encoder) thinking(text string) {
+	e.part(e.beforeThought, text)
+	e.buf = append(e.buf, '}')
+	e.send()
+}
+
+func (e *encoder) call(c ToolCall) {
+	e.whole(e.head.response(Message{ToolCalls: []ToolCall{c}}, Ending{}))
+}
+
+func (e *encoder) finish(r *reasoning.Result, warnings []Warning) {
+	e.whole(e.head.response(Message{}, e.head.ending(r, warnings)))
+}
+
+// fail ends the stream with an error.
+func (e *encoder) fail(err *wire.Error) { e.whole(errorResponse(err)) }
+
+func (e *encoder) whole(v any) {
+	e.buf, _ = json.Marshal(v) // no value of these types cannot be written
+	e.send()
+}
