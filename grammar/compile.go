@@ -71,7 +71,8 @@ func (s Source) prepare(ctx context.Context) (front, *arena, error) {
 	return f, a, nil
 }
 
-// Cache keeps compiled grammars of one vocabulary, by content. The zero value is not usable. It may be used by several
+// Cache keeps compiled grammars of one vocabulary, by content. They are for generation: their integers are plain, see
+// [Source.PlainIntegers]. The zero value is not usable. It may be used by several
 // goroutines at once.
 type Cache struct {
 	vocab *Vocabulary
@@ -101,6 +102,10 @@ func NewCache(v *Vocabulary, limit int) *Cache {
 // Compile returns the grammar of src, compiled now or before. A source that is asked for by several callers at once is compiled
 // once, under the context of the first; errors are not kept.
 func (c *Cache) Compile(ctx context.Context, src Source) (*Grammar, error) {
+	return c.compile(ctx, src.PlainIntegers())
+}
+
+func (c *Cache) compile(ctx context.Context, src Source) (*Grammar, error) {
 	key := src.digest()
 	c.mu.Lock()
 	el, ok := c.entries[key]
@@ -121,7 +126,7 @@ func (c *Cache) Compile(ctx context.Context, src Source) (*Grammar, error) {
 	c.mu.Unlock()
 	var own *CompileError
 	if e.err != nil && !errors.As(e.err, &own) && ctx.Err() == nil {
-		return c.Compile(ctx, src) // the caller that compiled it went away
+		return c.compile(ctx, src) // the caller that compiled it went away
 	}
 	c.shrink()
 	return e.g, e.err

@@ -342,3 +342,27 @@ func TestParseChoices(t *testing.T) {
 		}
 	}
 }
+
+func TestCachedFormsHavePlainIntegers(t *testing.T) {
+	v := small(t)
+	src := Fields(Field{Name: "n", Value: JSONSchema([]byte(`{"type":"integer"}`))})
+	plain, err := NewCache(v, 0).Compile(t.Context(), src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !inBytes(plain, `{"n":7}`) || inBytes(plain, `{"n":7.0}`) || !inBytes(compile(t, v, src), `{"n":7.0}`) {
+		t.Error("an integer has a fraction, or not where it may")
+	}
+	if src.digest() == src.PlainIntegers().digest() {
+		t.Error("the two are taken for the same")
+	}
+	texts, err := Samples(t.Context(), src, 20, 1)
+	if err != nil || len(texts) == 0 {
+		t.Fatal(err)
+	}
+	for _, text := range texts {
+		if strings.Contains(text, ".") {
+			t.Errorf("sample %s", text)
+		}
+	}
+}

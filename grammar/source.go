@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,8 @@ type Source struct {
 	text   string
 	list   []string
 	fields []Field
+	// plain says that integers have no fraction and no exponent.
+	plain bool
 }
 
 type sourceKind uint8
@@ -62,6 +65,17 @@ func GBNF(text string) Source { return Source{kind: gbnfSource, text: text} }
 
 // Fields is the form of a JSON object with these fields, in their order and no others. The first must not be optional.
 func Fields(fields ...Field) Source { return Source{kind: fieldsSource, fields: fields} }
+
+// PlainIntegers returns the form with its integers written without fraction and exponent, as 7 and not as 7.0, which JSON Schema takes for the
+// same and many readers do not. The values are the same.
+func (s Source) PlainIntegers() Source {
+	s.plain = true
+	s.fields = slices.Clone(s.fields)
+	for i, f := range s.fields {
+		s.fields[i].Value = f.Value.PlainIntegers()
+	}
+	return s
+}
 
 // IsZero reports whether s is no form at all.
 func (s Source) IsZero() bool { return s.kind == noSource }
@@ -113,6 +127,7 @@ func (s Source) digest() (sum [sha256.Size]byte) {
 		h.Write([]byte(text))
 	}
 	part(strconv.Itoa(int(s.kind)))
+	part(strconv.FormatBool(s.plain))
 	part(s.text)
 	for _, c := range s.list {
 		part(c)
@@ -143,7 +158,7 @@ const (
 func (s Source) compile(ctx context.Context) (front, error) {
 	switch s.kind {
 	case schemaSource:
-		c, err := jsonschema.Compile(ctx, []byte(s.text), jsonschema.Options{})
+		c, err := jsonschema.Compile(ctx, []byte(s.text), jsonschema.Options{PlainIntegers: s.plain})
 		if err != nil {
 			return front{}, err
 		}

@@ -343,6 +343,7 @@ func (g *countedForm) items(s *expr.Set, at countedPlace, due bool) expr.ID {
 type uniqueForm struct {
 	values   []*value
 	min, max int
+	plain    bool // integers have no fraction
 
 	mu    sync.Mutex
 	rules map[uint64]*expr.Rule
@@ -363,7 +364,7 @@ func (c *compiler) finishUnique(st *state, p *arrayPart, f arrayForm) {
 	}
 	most := least(f.max, len(values))
 	if f.min <= most {
-		st.forms = append(st.forms, &uniqueForm{values: values, min: f.min, max: most, rules: map[uint64]*expr.Rule{}})
+		st.forms = append(st.forms, &uniqueForm{values: values, min: f.min, max: most, plain: c.opt.PlainIntegers, rules: map[uint64]*expr.Rule{}})
 	}
 }
 
@@ -391,7 +392,7 @@ func (f *uniqueForm) items(s *expr.Set, used uint64) expr.ID {
 		var list []expr.ID
 		for i, v := range f.values {
 			if used>>i&1 == 0 {
-				list = append(list, s.Concat(literal1(v)(s), s.Rule(f.rule(used|1<<i))))
+				list = append(list, s.Concat(literal1(v, f.plain)(s), s.Rule(f.rule(used|1<<i))))
 			}
 		}
 		if body = s.Union(list...); count > 0 {

@@ -45,7 +45,7 @@ func (v *value) write(spaced bool) string {
 		case numberValue:
 			b.WriteString(v.number())
 		default:
-			b.WriteString(v.spellings()[0])
+			b.WriteString(v.spellings(false)[0])
 		}
 	}
 	write(v)

@@ -42,6 +42,9 @@ type Options struct {
 	MaxAlternatives int
 	// MaxWork is how many elementary steps may be taken; 2,000,000 by default, which is about a second.
 	MaxWork int
+	// PlainIntegers leaves integers no fraction and no exponent, which JSON Schema allows them (1.0) and readers choke on. It changes how
+	// values are written, not which there are.
+	PlainIntegers bool
 }
 
 func (o Options) withDefaults() Options {

@@ -248,3 +248,37 @@ func FuzzCompile(f *testing.F) {
 		t.Fatal("no text begins")
 	})
 }
+
+func TestPlainIntegers(t *testing.T) {
+	for _, c := range []struct{ schema, yes, not string }{ // texts are separated by spaces
+		{`{"type":"integer"}`, "0 7 -12 100", "7.0 0.0 -12.0 7.00 7e1 1.5"},
+		{`{"const":7.0}`, "7", "7.0"},
+		{`{"enum":[1.0,2,2.5,"1.0",[3.0],{"a":4e1}]}`, `1 2 2.5 "1.0" [3] {"a":40}`, `1.0 2.0 .5 [3.0] {"a":4e1}`},
+		{`{"type":"integer","multipleOf":2.5}`, "0 5 -10", "5.0 2.5 2"},
+		{`{"type":"number","multipleOf":5}`, "5 10", "5.0 1"},
+		{`{"type":"integer","minimum":1e3,"maximum":1001.5}`, "1000 1001", "1000.0 999 1002"},
+		{`{"type":"integer","exclusiveMinimum":6.5,"not":{"const":8}}`, "7 9 100", "7.0 8 6"},
+		{`{"type":"number","minimum":0,"maximum":1}`, "0 1 0.5 0.0 1.0", "1.5"},
+		{`{"type":["integer","null"],"enum":[1e2,null]}`, "100 null", "1e2 100.0"},
+		{`{"type":"array","items":{"enum":[1.0,2.0]},"uniqueItems":true,"minItems":2}`, "[1,2] [2,1]", "[1.0,2] [1,1]"},
+		{`{"type":"object","properties":{"n":{"$ref":"#/$defs/i"}},"required":["n"],"$defs":{"i":{"type":"integer"}}}`, `{"n":1}`, `{"n":1.0}`},
+	} {
+		s, err := Compile(t.Context(), []byte(c.schema), Options{PlainIntegers: true})
+		if err != nil {
+			t.Errorf("%s: %v", c.schema, err)
+			continue
+		}
+		set := expr.NewSet()
+		root := s.Expr(set)
+		for _, text := range strings.Fields(c.yes) {
+			if !set.Match(root, text) || !accepts(t, c.schema, text) {
+				t.Errorf("%s refuses %s", c.schema, text)
+			}
+		}
+		for _, text := range strings.Fields(c.not) {
+			if set.Match(root, text) {
+				t.Errorf("%s takes %s", c.schema, text)
+			}
+		}
+	}
+}

@@ -274,7 +274,7 @@ func (c *compiler) finish(st *state) {
 	c.open(st)
 	st.phase = reached
 	if len(st.values.list) > 0 {
-		st.forms = append(st.forms, literals(st.values.list))
+		st.forms = append(st.forms, c.literals(st.values.list))
 	}
 	for _, a := range st.alts {
 		if p := a.poison; p != nil {

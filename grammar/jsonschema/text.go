@@ -103,7 +103,7 @@ func (c *compiler) finishNumber(st *state, a *alt) {
 	var k jsontext.NumberConstraint
 	if p := a.num; p != nil {
 		k = jsontext.NumberConstraint{
-			Integer: p.integer, NotInteger: p.fractional,
+			Integer: p.integer, NotInteger: p.fractional, Plain: c.opt.PlainIntegers,
 			Minimum: p.min, Maximum: p.max, ExclusiveMinimum: p.exclMin, ExclusiveMaximum: p.exclMax,
 			MultipleOf: p.multiple, NotMultipleOf: p.notMultiple,
 		}
@@ -187,17 +187,18 @@ func (c *compiler) holder(st *state, keyword string) *node {
 }
 
 // literals returns the form of any one of a list of values.
-func literals(list []*value) form {
+func (c *compiler) literals(list []*value) form {
+	plain := c.opt.PlainIntegers
 	var texts []string
 	var others []jsontext.Form
 	for _, v := range list {
 		switch v.kind {
 		case arrayValue, objectValue:
-			others = append(others, literal1(v))
+			others = append(others, literal1(v, plain))
 		case stringValue:
 			texts = append(texts, quote(v.text))
 		default:
-			texts = append(texts, v.spellings()...)
+			texts = append(texts, v.spellings(plain)...)
 		}
 	}
 	words := jsontext.Literals(texts)
@@ -213,8 +214,8 @@ func literals(list []*value) form {
 	})
 }
 
-// literal1 returns the form of one value.
-func literal1(v *value) jsontext.Form {
+// literal1 returns the form of one value, with integers plain or not.
+func literal1(v *value, plain bool) jsontext.Form {
 	switch v.kind {
 	case stringValue:
 		return jsontext.LiteralString(v.text)
@@ -225,7 +226,7 @@ func literal1(v *value) jsontext.Form {
 				if i > 0 {
 					parts = append(parts, comma(s))
 				}
-				parts = append(parts, literal1(item)(s))
+				parts = append(parts, literal1(item, plain)(s))
 			}
 			return s.Concat(append(parts, s.Literal("]"))...)
 		}
@@ -236,16 +237,16 @@ func literal1(v *value) jsontext.Form {
 				if i > 0 {
 					parts = append(parts, comma(s))
 				}
-				parts = append(parts, jsontext.LiteralString(m.key)(s), colon(s), literal1(m.value)(s))
+				parts = append(parts, jsontext.LiteralString(m.key)(s), colon(s), literal1(m.value, plain)(s))
 			}
 			return s.Concat(append(parts, s.Literal("}"))...)
 		}
 	}
-	return jsontext.Literals(v.spellings())
+	return jsontext.Literals(v.spellings(plain))
 }
 
-// spellings returns how a value other than a string, array or object may be written.
-func (v *value) spellings() []string {
+// spellings returns how a value other than a string, array or object may be written; plain integers in one way only.
+func (v *value) spellings(plain bool) []string {
 	switch v.kind {
 	case nullValue:
 		return []string{"null"}
@@ -257,6 +258,9 @@ func (v *value) spellings() []string {
 	list := []string{v.text}
 	if v.num.IsInt() {
 		if text := v.num.Num().String(); len(text) <= longNumber {
+			if plain {
+				return []string{text}
+			}
 			list = append(list, text, text+".0")
 		}
 	} else if places, exact := v.num.FloatPrec(); exact && places <= longNumber {

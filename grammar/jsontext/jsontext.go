@@ -115,6 +115,7 @@ func Literals(texts []string) Form {
 const (
 	anyNumber  = `-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?(?:\d{1,2}|[0-2]\d\d|30[0-8]))?`
 	anyInteger = `-?(?:0|[1-9]\d*)(?:\.0)?`
+	anyPlain   = `-?(?:0|[1-9]\d*)`
 )
 
 // fullForm returns the form of what pattern matches as a whole, outside strings.
@@ -124,8 +125,9 @@ func fullForm(pattern string) Form {
 }
 
 var (
-	freeNumber  = fullForm(anyNumber)
-	freeInteger = fullForm(anyInteger)
+	freeNumber   = fullForm(anyNumber)
+	freeInteger  = fullForm(anyInteger)
+	plainInteger = fullForm(anyPlain)
 )
 
 func freeString(s *expr.Set) expr.ID { return quoted(s, s.Star(regex.Any(s, regex.JSONFree))) }

@@ -15,6 +15,8 @@ import (
 type NumberConstraint struct {
 	// Integer asks for an integral value; 1.0 is one.
 	Integer bool
+	// Plain asks for integers to be written without a point, where all values are integers.
+	Plain bool
 	// NotInteger asks for a value that is not integral.
 	NotInteger bool
 	// Minimum and Maximum may be nil.
@@ -43,12 +45,14 @@ func Number(ctx context.Context, c NumberConstraint) (Form, error) {
 	}
 	free := c.Minimum == nil && c.Maximum == nil && len(c.MultipleOf) == 0 && len(c.NotMultipleOf) == 0 && len(c.NotIn) == 0
 	switch {
+	case free && c.Integer && c.Plain:
+		return plainInteger, nil
 	case free && c.Integer:
 		return freeInteger, nil
 	case free && !c.NotInteger:
 		return freeNumber, nil
 	}
-	m := &machine{integer: c.Integer, fractional: c.NotInteger, rules: map[string]*expr.Rule{}}
+	m := &machine{plain: c.Plain, integer: c.Integer, fractional: c.NotInteger, rules: map[string]*expr.Rule{}}
 	positive, negative, err := m.sides(&c)
 	if err != nil {
 		return nil, err
@@ -166,9 +170,9 @@ func power10(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewIn
 
 // machine makes the rules of the states of an automaton over the text of a number: JSON's syntax and all conditions side by side.
 type machine struct {
-	integer, fractional bool
-	rules               map[string]*expr.Rule
-	overflow            bool
+	plain, integer, fractional bool
+	rules                      map[string]*expr.Rule
+	overflow                   bool
 }
 
 // phase is where in the syntax of a number the text is.
@@ -296,7 +300,7 @@ func (m *machine) expand(s *expr.Set, q *numberState) expr.ID {
 	for i, r := range rules {
 		ids = append(ids, s.Concat(s.Byte(sets[i]), s.Rule(r)))
 	}
-	if q.phase == afterZero || q.phase == inWhole {
+	if (q.phase == afterZero || q.phase == inWhole) && !(m.plain && m.integer) {
 		if next := q.move(afterPoint, part.point); next != nil {
 			ids = append(ids, s.Concat(s.Literal("."), s.Rule(m.rule(next))))
 		}
