@@ -10,14 +10,17 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,9 +118,13 @@ func (l *lockedBuffer) String() string {
 // frameEnds are what stands between the texts of two frames.
 var frameEnds = regexp.MustCompile(`"\n\ndata: "`)
 
-// host serves fake models called a and b until the test ends.
-func host(t *testing.T, cfg Config, model fake.Config) *site {
+// host serves fake models called a and b until the test ends. queue is how many requests may wait, 100 if it is not given.
+func host(t *testing.T, cfg Config, model fake.Config, queue ...int) *site {
 	t.Helper()
+	rc := runner.Config{Queue: 100}
+	if len(queue) > 0 {
+		rc.Queue = queue[0]
+	}
 	s := &site{log: &lockedBuffer{}, fakes: make(chan *fake.Model, 16)}
 	cfg.Pool = pool.New(pool.Config{
 		Models: []pool.Entry{{Name: "a"}, {Name: "b"}},
@@ -126,7 +133,7 @@ func host(t *testing.T, cfg Config, model fake.Config) *site {
 			c.Name = name
 			m := fake.New(c)
 			s.fakes <- m
-			return runner.New(m, runner.Config{Queue: 2})
+			return runner.New(m, rc)
 		},
 	})
 	cfg.Cards = []wire.Card{{Name: "a"}, {Name: "b"}}
@@ -530,10 +537,102 @@ func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	}
 }
 
+// TestManyAtOnce: 64 clients ask at once, some leave early, and everybody gets the answer to their own question. Nothing is left behind.
+func TestManyAtOnce(t *testing.T) {
+	soak := 3 * time.Second
+	if os.Getenv("RUNNER_LONG") != "" {
+		soak = 2 * time.Minute
+	}
+	var replies []fake.Reply
+	for i := range 50 {
+		replies = append(replies, said(fmt.Sprintf("question %d.", i), fmt.Sprintf("answer %d of many words that take a while", i)))
+	}
+	c := scripted(replies...)
+	c.Sequences = 16
+	s := host(t, Config{}, c)
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	ask := func(i int, leave time.Duration) (string, error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if leave > 0 {
+			defer time.AfterFunc(leave, cancel).Stop()
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/say", strings.NewReader(fmt.Sprintf(`{"text":"question %d."}`, i)))
+		if err != nil {
+			return "", err
+		}
+		res, err := client.Do(req)
+		if err != nil {
+			return "", err
+		}
+		defer res.Body.Close()
+		content, err := io.ReadAll(res.Body)
+		return frameEnds.ReplaceAllString(string(content), ""), err
+	}
+	idle := func() int {
+		client.CloseIdleConnections()
+		deadline := time.Now().Add(20 * time.Second)
+		for {
+			r, ok := s.cfg.Pool.Loaded("a"), false
+			if r != nil {
+				stats := r.Stats()
+				ok = stats.Active == 0 && stats.Waiting == 0
+			}
+			if ok {
+				time.Sleep(50 * time.Millisecond) // connections take a moment to close
+				return runtime.NumGoroutine()
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("runs are left behind")
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	if _, err := ask(0, 0); err != nil {
+		t.Fatal(err)
+	}
+	before := idle()
+	var whole, left atomic.Int64
+	end := time.Now().Add(soak)
+	var wg sync.WaitGroup
+	for n := range 64 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(5, uint64(n)))
+			for time.Now().Before(end) {
+				i, leave := rng.IntN(50), time.Duration(0)
+				if rng.IntN(3) == 0 {
+					leave = time.Duration(1+rng.IntN(3000)) * time.Microsecond
+				}
+				got, err := ask(i, leave)
+				want := fmt.Sprintf("data: \"answer %d of many words that take a while\"\n\n", i)
+				switch {
+				case errors.Is(err, context.Canceled):
+					left.Add(1)
+				case err != nil:
+					t.Error(err)
+				case got != want:
+					t.Errorf("%q, want %q", got, want)
+				default:
+					whole.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	after := idle()
+	t.Logf("%d answers, %d clients left early; %d goroutines, then %d", whole.Load(), left.Load(), before, after)
+	if whole.Load() == 0 || left.Load() == 0 {
+		t.Error("the test tests nothing")
+	}
+	if after > before+5 {
+		t.Errorf("%d goroutines are left behind", after-before)
+	}
+}
+
 func TestAFullQueueIsToldSo(t *testing.T) {
 	c := slowly(2*time.Millisecond, said("q", strings.Repeat("a b ", 20)))
 	c.Sequences = 1
-	s := host(t, Config{}, c)
+	s := host(t, Config{}, c, 2)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	count := map[int]int{}
