@@ -45,6 +45,7 @@ func (a *API) Routes() []wire.Route {
 	return []wire.Route{
 		{Method: http.MethodPost, Path: "/v1/messages", Scope: wire.ScopeGenerate, Handle: a.createMessage},
 		{Method: http.MethodPost, Path: "/v1/messages/count_tokens", Scope: wire.ScopeGenerate, Handle: a.countTokens},
+		{Method: http.MethodGet, Path: "/v1/models", Scope: wire.ScopeModels, Handle: a.ListModels, When: isOwn},
 	}
 }
 
@@ -172,3 +173,6 @@ func (a *API) writeJSON(w http.ResponseWriter, v any) {
 	a.requestID(w)
 	wire.WriteJSON(w, http.StatusOK, v)
 }
+
+// isOwn reports whether a request to a path that other formats have too comes from a client of this one: they all name their version.
+func isOwn(r *http.Request) bool { return r.Header.Get("Anthropic-Version") != "" }

@@ -376,8 +376,8 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 				continue
 			}
 			var e ErrorResponse
-			if err := json.Unmarshal([]byte(answer), &e); err != nil || status != http.StatusBadRequest || e.Error.Code != c.code ||
-				e.Error.Type != "invalid_request_error" || !strings.HasPrefix(e.Error.Param, "messages.1.content.0.") {
+			if err := json.Unmarshal([]byte(answer), &e); err != nil || status != http.StatusBadRequest || e.Error.Details.ErrorCode != c.code ||
+				e.Error.Type != "invalid_request_error" || !strings.HasPrefix(e.Error.Details.Param, "messages.1.content.0.") {
 				t.Errorf("%s: status %d: %s", name, status, answer)
 			}
 		}
@@ -467,6 +467,7 @@ func TestErrors(t *testing.T) {
 		{body("a", `,"tool_choice":{"type":"any"}`), "tool_choice"},
 		{body("a", tool+`,"tool_choice":{"type":"tool","name":"b"}`), "tool_choice.name"},
 		{body("a", `,"container":"c"`), "container"},
+		{body("a", `,"thread":{"type":"create"}`), "thread"},
 		{body("a", `,"mcp_servers":[{}]`), "mcp_servers"},
 		{body(strings.Repeat("a ", 600), ""), "messages"},
 		{`{"max_tokens":`, ""},
@@ -475,7 +476,7 @@ func TestErrors(t *testing.T) {
 		status, answer := s.post(t, "/v1/messages", c.body)
 		var e ErrorResponse
 		if err := json.Unmarshal([]byte(answer), &e); err != nil || status != http.StatusBadRequest || e.Type != "error" ||
-			e.Error.Type != "invalid_request_error" || e.Error.Param != c.param || e.RequestID == "" || !strings.HasPrefix(e.Error.Message, c.param) {
+			e.Error.Type != "invalid_request_error" || e.Error.Details.Param != c.param || e.RequestID == "" || !strings.HasPrefix(e.Error.Message, c.param) {
 			t.Errorf("%.150s:\nstatus %d: %s", c.body, status, answer)
 		}
 	}
@@ -496,6 +497,10 @@ func TestErrorTypes(t *testing.T) {
 		if w.Code != status || !strings.Contains(w.Body.String(), `"type":"`+want+`"`) || w.Header().Get("Retry-After") != "1" {
 			t.Errorf("%d: %s", status, w.Body)
 		}
+	}
+	w := httptest.NewRecorder()
+	if a.WriteError(w, nil, wire.FromError(wire.ErrTimeout, fields)); !strings.Contains(w.Body.String(), `"timeout_error"`) {
+		t.Errorf("%s", w.Body)
 	}
 }
 

@@ -35,12 +35,20 @@ type ErrorDetail struct {
 	// rate_limit_error, timeout_error, overloaded_error or api_error.
 	Type string `json:"type"`
 	// Message is for people; it begins with the field that is wrong.
-	Message string `json:"message"`
-	// Code is this server's kind, finer than Type, for instance sealed_foreign.
-	Code string `json:"code,omitempty"`
+	Message string       `json:"message"`
+	Details ErrorDetails `json:"details"`
+}
+
+// ErrorDetails is for programs.
+type ErrorDetails struct {
+	// ErrorCode is the kind, finer than the error's type, for instance sealed_foreign.
+	ErrorCode string `json:"error_code"`
 	// Param is the place in the request, for instance messages.0.content.1.
 	Param string `json:"param,omitempty"`
 }
+
+// codeThread is Anthropic's code of a request that cannot go on from what the server keeps. Clients that see it send the whole conversation.
+const codeThread = "thread_unsupported_request"
 
 // fields are the fields of [runner.Request] as this format calls them.
 var fields = map[string]string{
@@ -63,7 +71,7 @@ func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) 
 func errorResponse(e *wire.Error, id string) ErrorResponse {
 	return ErrorResponse{
 		Type: "error", RequestID: id,
-		Error: ErrorDetail{Type: errorType(e.Status), Message: e.Error(), Code: e.Code, Param: e.Param},
+		Error: ErrorDetail{Type: errorType(e), Message: e.Error(), Details: ErrorDetails{ErrorCode: e.Code, Param: e.Param}},
 	}
 }
 
@@ -73,9 +81,9 @@ func errorBody(e *wire.Error, id string) []byte {
 	return b
 }
 
-// errorType returns Anthropic's kind of an error with a status.
-func errorType(status int) string {
-	switch status {
+// errorType returns Anthropic's kind of an error.
+func errorType(e *wire.Error) string {
+	switch e.Status {
 	case http.StatusUnauthorized:
 		return "authentication_error"
 	case http.StatusForbidden:
@@ -89,9 +97,12 @@ func errorType(status int) string {
 	case http.StatusTooManyRequests:
 		return "rate_limit_error"
 	case http.StatusServiceUnavailable:
+		if e.Code == wire.CodeTimeout {
+			return "timeout_error"
+		}
 		return "overloaded_error"
 	}
-	if status >= http.StatusInternalServerError {
+	if e.Status >= http.StatusInternalServerError {
 		return "api_error"
 	}
 	return "invalid_request_error"

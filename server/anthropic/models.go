@@ -28,6 +28,8 @@ type ModelInfo struct {
 	DisplayName string `json:"display_name"`
 	// CreatedAt is when the server came to know it.
 	CreatedAt time.Time `json:"created_at"`
+	// Lifecycle is "active".
+	Lifecycle string `json:"lifecycle"`
 	// MaxInputTokens and MaxTokens are how many tokens prompt and reply may have together; null while the model has not been loaded.
 	MaxInputTokens *int `json:"max_input_tokens"`
 	MaxTokens      *int `json:"max_tokens"`
@@ -99,7 +101,7 @@ func (a *API) GetModel(w http.ResponseWriter, r *http.Request) {
 }
 
 func modelInfo(c wire.Card) ModelInfo {
-	m := ModelInfo{Type: "model", ID: c.Name, DisplayName: c.Name, CreatedAt: c.Added.UTC()}
+	m := ModelInfo{Type: "model", ID: c.Name, DisplayName: c.Name, Lifecycle: "active", CreatedAt: c.Added.UTC()}
 	if c.Context > 0 {
 		m.MaxInputTokens, m.MaxTokens = &c.Context, &c.Context
 	}

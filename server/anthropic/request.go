@@ -40,7 +40,8 @@ type MessagesRequest struct {
 	// OutputConfig is about the answer. OutputFormat is an older place of its format.
 	OutputConfig OutputConfig  `json:"output_config"`
 	OutputFormat *OutputFormat `json:"output_format"`
-	// Container and MCPServers are for Anthropic's own servers, and are refused.
+	// Thread, Container and MCPServers are for Anthropic's own servers, and are refused.
+	Thread     json.RawMessage   `json:"thread"`
 	Container  json.RawMessage   `json:"container"`
 	MCPServers []json.RawMessage `json:"mcp_servers"`
 }
@@ -129,6 +130,9 @@ type prompt struct {
 // decode reads a request, all but what needs the model. complete says that it is to be generated from, not only counted.
 func (a *API) decode(body *MessagesRequest, complete bool) (*prompt, error) {
 	p := &prompt{req: a.cfg.Defaults}
+	if err := body.elsewhere(); err != nil {
+		return nil, err
+	}
 	if complete {
 		if err := body.limit(&p.req); err != nil {
 			return nil, err
@@ -139,13 +143,22 @@ func (a *API) decode(body *MessagesRequest, complete bool) (*prompt, error) {
 			return nil, err
 		}
 	}
-	if given(body.Container) {
-		return nil, wire.Unsupported("container", "this server has no containers")
-	}
-	if len(body.MCPServers) > 0 {
-		return nil, wire.Unsupported("mcp_servers", "this server calls no MCP servers; give their tools in tools")
-	}
 	return p, nil
+}
+
+// elsewhere refuses what only Anthropic's own servers can do.
+func (body *MessagesRequest) elsewhere() error {
+	switch {
+	case given(body.Thread):
+		err := wire.Unsupported("thread", "this server keeps no conversations; send the whole conversation, without this field")
+		err.Code = codeThread
+		return err
+	case given(body.Container):
+		return wire.Unsupported("container", "this server has no containers")
+	case len(body.MCPServers) > 0:
+		return wire.Unsupported("mcp_servers", "this server calls no MCP servers; give their tools in tools")
+	}
+	return nil
 }
 
 func (body *MessagesRequest) limit(req *runner.Request) error {
