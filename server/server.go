@@ -62,6 +62,12 @@ const (
 	cutTimeout = 5 * time.Second
 )
 
+// route is a format's handler for some of a pattern's requests; a nil when takes what is left.
+type route struct {
+	when    func(*http.Request) bool
+	handler http.Handler
+}
+
 // Server answers HTTP requests. Its methods may be called by several goroutines at once.
 type Server struct {
 	cfg     Config
@@ -71,6 +77,10 @@ type Server struct {
 	metrics *metrics
 	health  *health
 	mux     *http.ServeMux
+	// routes are the routes of each pattern of mux.
+	routes map[string][]route
+	// unknown answers what has no route.
+	unknown http.Handler
 	// cut ends when runs have to end because the server stops.
 	cut    context.Context
 	cutNow context.CancelFunc
@@ -90,22 +100,43 @@ func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, cards: cfg.Cards, limits: newLimits(cfg.Clock), metrics: newMetrics(newModelFigures(cfg.Pool)), mux: http.NewServeMux()}
+	s := &Server{cfg: cfg, log: cfg.Logger, cards: cfg.Cards, limits: newLimits(cfg.Clock), metrics: newMetrics(newModelFigures(cfg.Pool)), mux: http.NewServeMux(), routes: map[string][]route{}}
 	s.cut, s.cutNow = context.WithCancel(context.Background())
 	s.health = newHealth(s)
 	common := &common{s}
 	s.Mount(common)
-	s.mux.Handle("/", s.wrap("unknown", wire.ScopeNone, common, func(w http.ResponseWriter, r *http.Request) {
+	s.unknown = s.wrap("unknown", wire.ScopeNone, common, func(w http.ResponseWriter, r *http.Request) {
 		common.WriteError(w, r, s.noRoute(r))
-	}))
+	})
+	s.mux.Handle("/", s.unknown)
 	return s
 }
 
-// Mount adds a format's routes.
+// Mount adds a format's routes. It comes before Serve.
 func (s *Server) Mount(f wire.Format) {
-	for _, route := range f.Routes() {
-		s.mux.Handle(route.Method+" "+route.Path, s.wrap(route.Method+" "+route.Path, route.Scope, f, route.Handle))
+	for _, r := range f.Routes() {
+		pattern := r.Method + " " + r.Path
+		if s.routes[pattern] == nil {
+			s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.choose(pattern, r).ServeHTTP(w, r) })
+		}
+		s.routes[pattern] = append(s.routes[pattern], route{r.When, s.wrap(pattern, r.Scope, f, r.Handle)})
 	}
+}
+
+// choose returns the handler of a pattern that a request is for.
+func (s *Server) choose(pattern string, r *http.Request) (h http.Handler) {
+	for _, route := range s.routes[pattern] {
+		switch {
+		case route.when == nil:
+			h = route.handler
+		case route.when(r):
+			return route.handler
+		}
+	}
+	if h == nil {
+		return s.unknown
+	}
+	return h
 }
 
 // noRoute says why a request has no route: there is no such path, or not for this method.
@@ -114,7 +145,7 @@ func (s *Server) noRoute(r *http.Request) *wire.Error {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		probe := r.Clone(r.Context())
 		probe.Method = method
-		if _, pattern := s.mux.Handler(probe); pattern != "/" {
+		if _, pattern := s.mux.Handler(probe); pattern != "/" && method != r.Method {
 			allowed = append(allowed, method)
 		}
 	}

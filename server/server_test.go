@@ -384,6 +384,41 @@ func TestPathsThatAreNotThere(t *testing.T) {
 	}
 }
 
+// half is a format that takes a path only with its header.
+type half struct{ echo }
+
+func (*half) Routes() []wire.Route {
+	answer := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
+	}
+	own := func(r *http.Request) bool { return r.Header.Get("X-Half") != "" }
+	return []wire.Route{
+		{Method: http.MethodGet, Path: "/shared", Handle: answer("half"), When: own}, {Method: http.MethodGet, Path: "/shared", Handle: answer("rest")},
+		{Method: http.MethodGet, Path: "/only", Handle: answer("half"), When: own},
+	}
+}
+
+func TestFormatsShareAPath(t *testing.T) {
+	p := pool.New(pool.Config{})
+	defer p.Close()
+	s := New(Config{Pool: p})
+	s.Mount(&half{})
+	get := func(path, header string) string {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)
+		if header != "" {
+			r.Header.Set(header, "1")
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	for _, c := range [][3]string{{"/shared", "X-Half", "half"}, {"/shared", "", "rest"}, {"/only", "X-Half", "half"}, {"/only", "", "not_found"}} {
+		if got := get(c[0], c[1]); !strings.Contains(got, c[2]) {
+			t.Errorf("%s with %q: %s", c[0], c[1], got)
+		}
+	}
+}
+
 func TestTokensAndTemplates(t *testing.T) {
 	s := host(t, Config{}, scripted(said("q", "four")))
 	var tokens struct{ Tokens []runner.Token }

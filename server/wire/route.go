@@ -36,6 +36,8 @@ type Route struct {
 	Method, Path string
 	Scope        Scope
 	Handle       http.HandlerFunc
+	// When, if not nil, says whether a request is for this route, where formats have a path in common. One of them has none, and gets the rest.
+	When func(*http.Request) bool
 }
 
 // Format is a wire format: routes, and the shape of its errors.
