@@ -78,13 +78,34 @@ type task struct {
 	whole bool
 	// spent is the work so far.
 	spent int
-	// moves counts how often the task filled an arena, and moved is where it stood when it last did.
-	moves int
-	moved progress
+	// filled says where the task stood when it last filled an arena.
+	filled filled[progress]
 }
 
 // progress is how far a task has come.
 type progress struct{ slice, seen, at int }
+
+// filled notes where work stood when it filled an arena, to tell whether it comes further in the next.
+type filled[P comparable] struct {
+	// moves counts the arenas that the work was moved to, and last is what it was at the last stop.
+	moves, last int
+	stopped     bool
+	at          P
+	// idle counts the arenas that were filled without coming further.
+	idle int
+}
+
+// stop notes that an arena is full and reports whether none will be large enough. One alone proves nothing: others fill it, too.
+func (f *filled[P]) stop(at P) (hopeless bool) {
+	switch {
+	case !f.stopped || f.at != at:
+		f.idle = 0
+	case f.moves > f.last:
+		f.idle++
+	}
+	f.stopped, f.at, f.last = true, at, f.moves
+	return f.idle >= 2
+}
 
 // walker works at an arena's task. It holds the arena's lock.
 type walker struct {
@@ -259,6 +280,7 @@ func (w *walker) any(s *slice, from, to int, id expr.ID) bool {
 // adopt takes a task over from a walker of another arena.
 func (w *walker) adopt(old *walker, v *Vocabulary) {
 	w.task, w.at = old.task, old.at
+	w.filled.moves++
 	w.more, w.fewer = append(w.more[:0], old.more...), append(w.fewer[:0], old.fewer...)
 	ids := []*expr.ID{&w.id, &w.head}
 	if w.walking {

@@ -21,8 +21,8 @@ type Matcher struct {
 	// mask is what may come next, once it is prepared, and spent the work that was done for it.
 	mask  *allowed
 	spent int
-	// stuck is how long todo was when feeding it last filled an arena, or -1.
-	stuck int
+	// filled says how long todo was when feeding it last filled an arena.
+	filled filled[int]
 	// past holds the last accepted tokens' bytes; base is the state before them and mid that before number MaxRollback.
 	past      []string
 	base, mid expr.ID
@@ -36,6 +36,7 @@ func (m *Matcher) lock() *arena {
 		old.mu.Lock()
 		now.mu.Lock()
 		now.set.Import(old.set, &m.at, &m.base, &m.mid)
+		m.filled.moves++
 		if old.walker.id != expr.Empty && now.walker.id == expr.Empty {
 			now.walker.adopt(&old.walker, m.grammar.vocab)
 			old.walker.task = task{}
@@ -122,18 +123,14 @@ func (m *Matcher) prepare(work int) (used int, err error) {
 		costly = m.spent > maxWork
 	}
 	if end == expr.OutOfRoom && !open {
-		// Feeding the text has filled the arena. If it fills the next without coming further, none is large enough.
-		costly = costly || m.stuck == len(m.todo)
-		m.stuck = len(m.todo)
+		costly = m.filled.stop(len(m.todo)) || costly
 	}
 	if open {
 		t := &a.walker.task
 		t.spent += used
 		drop := t.spent > maxWork
 		if end == expr.OutOfRoom {
-			drop = drop || t.moves > 0 && t.moved == a.walker.progress()
-			t.moved = a.walker.progress()
-			t.moves++
+			drop = t.filled.stop(a.walker.progress()) || drop
 		}
 		if drop {
 			costly = costly || own
@@ -224,7 +221,7 @@ func (m *Matcher) remember(text string) {
 
 // moveOn leaves behind what was known about the last state, and unlocks the arena or, if it is full, has it renewed.
 func (m *Matcher) moveOn(a *arena) {
-	m.mask, m.spent, m.stuck = nil, 0, -1
+	m.mask, m.spent, m.filled = nil, 0, filled[int]{}
 	full := a.full()
 	a.mu.Unlock()
 	if full {
@@ -256,7 +253,7 @@ func (m *Matcher) Rollback(n int) int {
 	}
 	m.past = m.past[:len(m.past)-n]
 	m.accepted -= n
-	m.todo, m.mask, m.spent, m.stuck = "", nil, 0, -1
+	m.todo, m.mask, m.spent, m.filled = "", nil, 0, filled[int]{}
 	a := m.lock()
 	defer a.mu.Unlock()
 	again := m.past

@@ -54,11 +54,10 @@ func TestCostlyFormsDoNotStallOthers(t *testing.T) {
 	began, done := make(chan struct{}), make(chan time.Time)
 	go func() {
 		for e, err := range f.Generate(t.Context(), req) {
-			if e.Kind == reasoning.Started {
-				close(began)
-			}
 			if err != nil {
 				t.Error(err)
+			} else if e.Kind == reasoning.Started {
+				close(began)
 			}
 		}
 		done <- time.Now()
