@@ -81,7 +81,21 @@ type Cache struct {
 	mu      sync.Mutex
 	entries map[[sha256.Size]byte]*list.Element
 	order   *list.List // of *entry, the last used first
+
+	// validators holds the last used ones, by schema; text is how many bytes their schemas have.
+	validators map[string]*list.Element
+	checked    *list.List // of *validated, the last used first
+	text       int
 }
+
+// validated is a schema with its validator.
+type validated struct {
+	schema    string
+	validator *Validator
+}
+
+// maxValidated bounds the schemas whose validators are kept, in bytes. A validator takes some 50 times as much.
+const maxValidated = 1 << 20
 
 type entry struct {
 	key  [sha256.Size]byte
@@ -96,7 +110,10 @@ func NewCache(v *Vocabulary, limit int) *Cache {
 	if limit <= 0 {
 		limit = 64 << 20
 	}
-	return &Cache{vocab: v, limit: limit, entries: map[[sha256.Size]byte]*list.Element{}, order: list.New()}
+	return &Cache{
+		vocab: v, limit: limit, entries: map[[sha256.Size]byte]*list.Element{}, order: list.New(),
+		validators: map[string]*list.Element{}, checked: list.New(),
+	}
 }
 
 // Compile returns the grammar of src, compiled now or before. A source that is asked for by several callers at once is compiled
@@ -147,6 +164,35 @@ func (c *Cache) shrink() {
 		}
 		el = next
 	}
+}
+
+// Validator returns what NewValidator makes of a schema, made now or before. Errors are not kept.
+func (c *Cache) Validator(schema []byte) (*Validator, error) {
+	c.mu.Lock()
+	el, ok := c.validators[string(schema)]
+	if ok {
+		c.checked.MoveToFront(el)
+	}
+	c.mu.Unlock()
+	if ok {
+		return el.Value.(*validated).validator, nil
+	}
+	v, err := NewValidator(schema)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if el, ok := c.validators[string(schema)]; ok {
+		return el.Value.(*validated).validator, nil // another was faster
+	}
+	c.validators[string(schema)] = c.checked.PushFront(&validated{string(schema), v})
+	for c.text += len(schema); c.text > maxValidated && c.checked.Len() > 1; {
+		last := c.checked.Remove(c.checked.Back()).(*validated)
+		delete(c.validators, last.schema)
+		c.text -= len(last.schema)
+	}
+	return v, nil
 }
 
 // Len returns the number of grammars kept.

@@ -96,3 +96,36 @@ func FuzzValidator(f *testing.F) {
 		}
 	})
 }
+
+func TestCacheKeepsValidators(t *testing.T) {
+	c := NewCache(small(t), 0)
+	schema := []byte(`{"type":"object","properties":{"a":{"type":"integer"}}}`)
+	get := func(schema []byte) *Validator {
+		v, err := c.Validator(schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	first := get(schema)
+	if get(schema) != first {
+		t.Error("made twice")
+	}
+	if n := testing.AllocsPerRun(10, func() { get(schema) }); n != 0 {
+		t.Errorf("%v allocations for one that is kept", n)
+	}
+	if other := get([]byte(`{"type":"string"}`)); other == first || other.Validate([]byte(`"x"`)) != nil || first.Validate([]byte(`{"a":"x"}`)) == nil {
+		t.Error("two schemas share a validator")
+	}
+	for range 2 {
+		if _, err := c.Validator([]byte(`{"pattern":"("}`)); err == nil {
+			t.Error("a pattern that cannot be compiled is let through")
+		}
+	}
+	for i := range 20 {
+		get([]byte(`{"const":"` + strings.Repeat("x", maxValidated/8+i) + `"}`))
+	}
+	if c.text > maxValidated || c.checked.Len() != len(c.validators) || len(c.validators) < 5 || get(schema) == first {
+		t.Errorf("%d validators of %d bytes are kept", len(c.validators), c.text)
+	}
+}

@@ -108,12 +108,12 @@ type check struct {
 }
 
 // newCheck returns what checks a form, or nil if nothing can.
-func newCheck(form grammar.Source) (*check, error) {
+func (r *Runner) newCheck(form grammar.Source) (*check, error) {
 	c := &check{list: form.List()}
 	var err error
 	switch schema := form.Schema(); {
 	case schema != nil:
-		if c.validator, err = grammar.NewValidator(schema); err != nil {
+		if c.validator, err = r.grammars().Validator(schema); err != nil {
 			return nil, &RequestError{Field: "Form", Err: err, Advice: "correct the schema"}
 		}
 	case form.Pattern() != "":
@@ -121,7 +121,7 @@ func newCheck(form grammar.Source) (*check, error) {
 			return nil, &RequestError{Field: "Form", Err: err, Advice: hint(err)}
 		}
 	case form.IsJSON():
-		c.validator, err = grammar.NewValidator([]byte(`{"type":"object"}`))
+		c.validator, err = r.grammars().Validator([]byte(`{"type":"object"}`))
 	case c.list == nil:
 		return nil, nil
 	}
@@ -185,6 +185,6 @@ func (r *Runner) CheckForm(ctx context.Context, form grammar.Source) error {
 	if _, err := r.grammars().Compile(ctx, form); err != nil {
 		return err
 	}
-	_, err := newCheck(form)
+	_, err := r.newCheck(form)
 	return err
 }

@@ -149,7 +149,7 @@ func (t *turn) holdToForms() error {
 	if t.req.ToolChoice == ToolChoiceNone && t.format().Family != chattemplate.Harmony {
 		t.conv.Tools, t.req.Tools = nil, nil // what is not shown is not called
 	}
-	t.check, err = newCheck(t.req.Form)
+	t.check, err = t.r.newCheck(t.req.Form)
 	return err
 }
 
