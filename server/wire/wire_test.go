@@ -243,3 +243,17 @@ func TestWrongTypesAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// An error names a field as the client knows it, even one of an embedded struct.
+func TestErrorsNameFieldsOfEmbeddedStructs(t *testing.T) {
+	type Embedded struct {
+		Effort *string `json:"effort"`
+	}
+	var v struct {
+		Outer struct{ Embedded } `json:"outer"`
+	}
+	var e *Error
+	if err := Unmarshal([]byte(`{"outer":{"effort":3}}`), &v); !errors.As(err, &e) || e.Param != "outer.effort" {
+		t.Errorf("%v names %q", err, e.Param)
+	}
+}
