@@ -58,6 +58,9 @@ func (s Source) prepare(ctx context.Context) (front, *arena, error) {
 	limited, cancel := context.WithTimeout(ctx, CompileTimeout)
 	defer cancel()
 	f, err := s.compile(limited)
+	if err == nil {
+		err = limited.Err()
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return f, nil, ctx.Err()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -152,9 +153,36 @@ func TestLargeSchemasAreRefusedByLimit(t *testing.T) {
 	}
 }
 
+// TestStaticSizesAreNotTooLow measures what is kept of large sources.
+func TestStaticSizesAreNotTooLow(t *testing.T) {
+	for name, src := range map[string]Source{
+		"groups": GBNF("root ::= " + strings.Repeat(`("a"|"b")* `, 45_000)), "literals": GBNF("root ::= " + strings.Repeat(`"a" | `, 150_000) + `"b"`),
+		"optional": Regex(strings.Repeat("a?", 20_000)), "classes": Regex(strings.Repeat("(a|[b-d]*)", 6000)),
+	} {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		f, err := src.compile(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if took := int(after.HeapAlloc) - int(before.HeapAlloc); took > f.bytes*5/4 {
+			t.Errorf("%s: %d bytes are kept, %d are counted", name, took, f.bytes)
+		}
+		runtime.KeepAlive(f)
+	}
+}
+
 func TestCompileStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
+	for _, src := range []Source{Regex("a"), GBNF(`root ::= "a"`), Choices("a"), AnyObject()} {
+		if _, err := Compile(ctx, src, small(t)); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", src, err)
+		}
+	}
 	if _, err := Compile(ctx, JSONSchema([]byte(`{"allOf":[{"pattern":"a.*b"},{"pattern":"c.*d"}]}`)), small(t)); !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v", err)
 	}

@@ -148,6 +148,13 @@ type front struct {
 	bytes int
 }
 
+// About how many bytes a byte of a pattern and of a grammar in GBNF takes when it is read, at most. Reading one as long as may be takes a
+// tenth of a second.
+const (
+	regexBytes = 112
+	gbnfBytes  = 100
+)
+
 // maxChoices and maxChoiceBytes bound a list of choices.
 const (
 	maxChoices     = 100_000
@@ -170,7 +177,7 @@ func (s Source) compile(ctx context.Context) (front, error) {
 		if err != nil {
 			return front{}, err
 		}
-		return front{func(set *expr.Set) expr.ID { return r.Full(set, regex.UTF8) }, 64 * len(s.text)}, nil
+		return front{func(set *expr.Set) expr.ID { return r.Full(set, regex.UTF8) }, regexBytes * len(s.text)}, nil
 	case choicesSource:
 		return s.compileChoices()
 	case gbnfSource:
@@ -178,7 +185,7 @@ func (s Source) compile(ctx context.Context) (front, error) {
 		if err != nil {
 			return front{}, err
 		}
-		return front{g.Expr, 32 * len(s.text)}, nil
+		return front{g.Expr, gbnfBytes * len(s.text)}, nil
 	case fieldsSource:
 		return s.compileFields(ctx)
 	}
