@@ -15,6 +15,7 @@ const (
 	anySource
 	repeatSource
 	withoutSource
+	exceptSource
 )
 
 // Sequence is the form of a text of each part, one after the other.
@@ -35,6 +36,14 @@ func Optional(part Source) Source {
 
 // Without is the form of any text in UTF-8 that does not contain stop.
 func Without(stop string) Source { return Source{kind: withoutSource, text: stop} }
+
+// Except is the form of the texts of a part that do not contain stop. There must be a way around it everywhere: what a text of the part
+// begins with must not force it to contain stop.
+func Except(part Source, stop string) Source {
+	s := composed(exceptSource, []Source{part})
+	s.text = stop
+	return s
+}
 
 func composed(kind sourceKind, parts []Source) Source {
 	s := Source{kind: kind}
@@ -60,12 +69,22 @@ func (s Source) compileComposed(ctx context.Context) (front, error) {
 		}
 		total += parts[i].bytes
 	}
+	var without front
+	if s.kind == exceptSource {
+		var err error
+		if without, err = Without(s.text).compile(ctx); err != nil {
+			return front{}, err
+		}
+		total += without.bytes
+	}
 	return front{func(set *expr.Set) expr.ID {
 		ids := make([]expr.ID, len(parts))
 		for i, p := range parts {
 			ids[i] = p.build(set)
 		}
 		switch {
+		case s.kind == exceptSource:
+			return set.And(ids[0], without.build(set))
 		case s.kind == sequenceSource:
 			return set.Concat(ids...)
 		case s.kind == anySource:
@@ -121,5 +140,5 @@ func (k sourceKind) isComposed() bool { return k >= sequenceSource }
 
 // composedName names such a form.
 func (k sourceKind) composedName() string {
-	return strings.Fields("sequence alternatives repetition text")[k-sequenceSource]
+	return strings.Fields("sequence alternatives repetition text exception")[k-sequenceSource]
 }

@@ -242,7 +242,7 @@ func (m *tagMachine) beginCall(s *chattemplate.CallStyle, name string, n int) {
 	case s.Param != nil:
 		m.argument("{")
 		c.place = callParams
-	case m.report:
+	case m.report && m.s.cfg.Opens == nil:
 		c.place = callReport
 	default:
 		c.place = callObject

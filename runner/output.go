@@ -63,6 +63,13 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		Markers: o.markers, Separator: "\n\n", Logprobs: t.req.Logprobs,
 		Report: t.strategy == reasoning.StrategyTool, Formed: !t.req.Form.IsZero() && t.strategy != reasoning.StrategyJSON,
 	}
+	if t.steer.text != nil {
+		cfg.Opens = t.steer.opens
+	}
+	if o.format.Calls != nil {
+		functions := t.req.Tools
+		cfg.StringParam = func(function, parameter string) bool { return stringParam(functions, function, parameter) }
+	}
 	if t.strategy == reasoning.StrategyJSON {
 		cfg.JSON = &reasoning.JSONConfig{RawAnswer: t.req.Form.IsJSON()}
 		cfg.Markers = true // what the model falls back to

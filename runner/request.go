@@ -52,6 +52,8 @@ type Request struct {
 	// ToolChoice says whether the model may or must call; the zero value is auto. ToolName is the function of ToolChoiceFunction.
 	ToolChoice ToolChoice
 	ToolName   string
+	// SingleCall allows one call in a turn at most. Harmony models never make more.
+	SingleCall bool
 	// ResponseFormat tells the model about the form of the answer, where its format has a place for that. Nil tells harmony
 	// models about Form, if it is a schema.
 	ResponseFormat *chattemplate.ResponseFormat

@@ -30,6 +30,10 @@ type steering struct {
 	calls  map[string]*grammar.Grammar
 	// headers are the messages that a harmony model may open; nil where it is free.
 	headers *grammar.Choice
+	// text holds calls in the text of families without channels; nil where they are free. later takes its place when report_reasoning
+	// has been called. ignored says that strict tools are not held to anything.
+	text, later *textCalls
+	ignored     bool
 	// answerEnds and callEnds are harmony's ends of an answer and of a call.
 	answerEnds, callEnds []backend.Token
 	// owed says that the turn may not end outside of an answer or a call, and report that report_reasoning is to be called first.
@@ -38,9 +42,13 @@ type steering struct {
 	// opening is the tag with which the model may begin to reason before its answer; nil where it cannot.
 	opening *grammar.Choice
 
-	at      place
-	mode    steerMode
-	matcher *grammar.Matcher
+	at   place
+	mode steerMode
+	// matcher follows the answer, or a harmony call, and call a call in text; in an answer that may turn out to be a call both do, until
+	// one of them cannot go on.
+	matcher, call *grammar.Matcher
+	// mayEnd says that the turn may end here whatever the matchers say.
+	mayEnd bool
 	// begun says that the open matcher has taken a token. Until then tag is the way into reasoning, and padded says that a
 	// line break may come.
 	begun  bool
@@ -48,11 +56,11 @@ type steering struct {
 	padded bool
 	// lines are the tokens of one and of two line breaks, which models like to write after a tag.
 	lines []backend.Token
-	// text is what may stand in text that goes on to something else, made when it is first needed, and outside the control
+	// free is what may stand in text that goes on to something else, made when it is first needed, and outside the control
 	// tokens that it leaves out.
-	text    backend.Mask
+	free    backend.Mask
 	outside []backend.Token
-	// closing is the marker that ends reasoning in text, where that is no token of its own; tail is the end of the reasoning so far, and
+	// closing is the marker that ends reasoning in text; tail is the end of the reasoning so far, and
 	// spanning are the tokens that may run over the marker.
 	closing  string
 	tail     []byte
@@ -85,9 +93,15 @@ func (s *steering) Allows(t backend.Token) bool {
 	case steerText:
 		return s.isText(t) && !s.spans(t)
 	case steerForm:
-		return s.matcher.Allows(t) || s.matcher.Done() && slices.Contains(s.breaks, t) || !s.begun && s.mayEscape(t)
+		return s.matcher != nil && s.matcher.Allows(t) || s.call != nil && s.text.allows(s.call, t) ||
+			s.complete() && slices.Contains(s.breaks, t) || !s.begun && s.mayEscape(t)
 	}
 	return true
+}
+
+// complete reports whether the segment may end here.
+func (s *steering) complete() bool {
+	return s.mayEnd && !s.begun || s.matcher != nil && s.matcher.Done()
 }
 
 // Fill implements backend.Constraint.
@@ -104,8 +118,13 @@ func (s *steering) fill(m backend.Mask) {
 	case steerTag:
 		s.tag.Fill(m)
 	case steerForm:
-		s.matcher.Fill(m)
-		if s.matcher.Done() {
+		if m.Clear(); s.matcher != nil {
+			s.matcher.Fill(m)
+		}
+		if s.call != nil {
+			s.text.add(s.call, m)
+		}
+		if s.complete() {
 			for _, t := range s.breaks {
 				m.Set(t)
 			}
@@ -119,15 +138,15 @@ func (s *steering) fill(m backend.Mask) {
 			}
 		}
 	default:
-		if s.text == nil {
-			s.text = backend.NewMask(s.vocab.Len())
+		if s.free == nil {
+			s.free = backend.NewMask(s.vocab.Len())
 			for t := range backend.Token(s.vocab.Len()) {
 				if s.isText(t) {
-					s.text.Set(t)
+					s.free.Set(t)
 				}
 			}
 		}
-		copy(m, s.text)
+		copy(m, s.free)
 		for _, t := range s.spanning {
 			if s.spans(t) {
 				m.Unset(t)
@@ -138,20 +157,30 @@ func (s *steering) fill(m backend.Mask) {
 
 // Prepare implements preparer.
 func (s *steering) Prepare(work int) (used int, ready bool, err error) {
-	if s.mode != steerForm {
+	if ready = true; s.mode != steerForm {
 		return 0, true, nil
 	}
-	if used, ready, err = s.matcher.Prepare(work); err != nil {
-		err = s.blame(err)
+	for _, m := range []*grammar.Matcher{s.matcher, s.call} {
+		if m == nil {
+			continue
+		}
+		n, known, err := m.Prepare(max(1, work-used))
+		if used += n; err != nil {
+			return used, false, s.blame(m, err)
+		}
+		ready = ready && known
 	}
-	return used, ready, err
+	return used, ready, nil
 }
 
-// blame says which form an error of the matcher is about.
-func (s *steering) blame(err error) error {
+// blame says which form an error of a matcher is about.
+func (s *steering) blame(m *grammar.Matcher, err error) error {
 	e := &RequestError{Field: "Form", Err: err, Advice: hint(err)}
+	if m == s.call {
+		e.Field = "Tools"
+	}
 	for name, form := range s.calls {
-		if s.at == placeCall && form == s.matcher.Grammar() {
+		if s.at == placeCall && form == m.Grammar() {
 			e.Field, e.Err = "Tools", fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -160,14 +189,21 @@ func (s *steering) blame(err error) error {
 
 // warm works out the first masks of the forms, while the prompt is read.
 func (s *steering) warm(ctx context.Context) {
-	if s.answer == nil && len(s.calls) == 0 {
+	var forms []*grammar.Grammar
+	if s.answer != nil {
+		forms = append(forms, s.answer)
+	}
+	for _, form := range s.calls {
+		forms = append(forms, form)
+	}
+	if s.text != nil {
+		forms = append(forms, s.text.whole, s.text.after)
+	}
+	if len(forms) == 0 {
 		return
 	}
 	go func() {
-		if s.answer != nil {
-			s.answer.Warm(ctx)
-		}
-		for _, form := range s.calls {
+		for _, form := range forms {
 			form.Warm(ctx)
 		}
 	}()
@@ -213,7 +249,7 @@ func (s *steering) accept(t backend.Token) {
 		s.tag.Accept(t)
 	case steerForm:
 		switch {
-		case s.matcher.Accept(t):
+		case s.advance(t):
 			s.begun = true
 		case s.begun:
 		case s.tag != nil && s.tag.Accept(t):
@@ -224,12 +260,40 @@ func (s *steering) accept(t backend.Token) {
 	}
 }
 
+// advance moves the matchers on by a token and drops the one that cannot go on. It reports false, and changes nothing, if neither can.
+func (s *steering) advance(t backend.Token) bool {
+	answer := s.matcher != nil && s.matcher.Accept(t)
+	call := s.call != nil && s.text.accept(s.call, t)
+	if !answer && !call {
+		return false
+	}
+	if !answer {
+		s.matcher = nil
+	}
+	if !call {
+		s.call = nil
+	}
+	return true
+}
+
+// answers reports whether the text is certain to be the answer's, by its form.
+func (s *steering) answers() bool {
+	return s.at == placeText && s.mode == steerForm && s.begun && s.matcher != nil && s.call == nil
+}
+
 // takes reports whether tokens can all come next, one after the other, as the open form demands.
 func (s *steering) takes(tokens []backend.Token) bool {
 	if s.mode != steerForm {
 		return false
 	}
-	m := s.matcher.Clone()
+	m := s.matcher
+	if m == nil {
+		m = s.call
+	}
+	if m == nil {
+		return false
+	}
+	m = m.Clone()
 	for _, t := range tokens {
 		if !m.Accept(t) {
 			return false
@@ -240,12 +304,21 @@ func (s *steering) takes(tokens []backend.Token) bool {
 
 // next returns the tokens that must come next because nothing else can. The slice is valid until the next call.
 func (s *steering) next() []backend.Token {
-	if s.mode != steerForm || !s.begun {
-		return nil
-	}
-	s.forced = s.matcher.Forced(s.forced[:0])
-	if len(s.forced) == 0 && s.matcher.Over() && len(s.breaks) > 0 {
-		s.forced = append(s.forced, s.breaks[0])
+	s.forced = s.forced[:0]
+	switch {
+	case s.mode != steerForm, s.matcher != nil && s.call != nil:
+	case s.matcher == nil && s.call == nil:
+		if s.mayEnd {
+			s.forced = append(s.forced, s.breaks[:min(1, len(s.breaks))]...)
+		}
+	case !s.begun:
+	case s.call != nil:
+		s.forced = s.text.next(s.call, s.vocab, s.forced)
+	default:
+		s.forced = s.matcher.Forced(s.forced)
+		if len(s.forced) == 0 && s.matcher.Over() && len(s.breaks) > 0 {
+			s.forced = append(s.forced, s.breaks[0])
+		}
 	}
 	return s.forced
 }
@@ -285,7 +358,7 @@ func (s *steering) follow(st reasoning.State) {
 		return
 	}
 	var form *grammar.Grammar
-	s.mode, s.begun, s.tag, s.padded = steerFree, false, nil, false
+	s.mode, s.begun, s.tag, s.padded, s.mayEnd = steerFree, false, nil, false, false
 	s.tail = s.tail[:0]
 	switch to {
 	case placeHeader:
@@ -300,6 +373,12 @@ func (s *steering) follow(st reasoning.State) {
 		}
 		return
 	case placeCall:
+		if s.format.Family != chattemplate.Harmony {
+			if s.call != nil {
+				s.mode, s.matcher, s.begun, s.text.made = steerForm, nil, true, true
+			}
+			return
+		}
 		name := st.Call.Name
 		if st.InObject {
 			name = reasoning.ReportReasoningName
@@ -307,22 +386,22 @@ func (s *steering) follow(st reasoning.State) {
 		form = s.calls[name]
 	case placeText:
 		form = s.answer
-		s.padded = from == placeReasoning && s.format.Family != chattemplate.Harmony
-		if from != placeReasoning {
+		if s.format.Family != chattemplate.Harmony {
+			s.followText()
+		}
+		s.padded = (from == placeReasoning || from == placeCall) && s.format.Family != chattemplate.Harmony
+		if from != placeReasoning && from != placeCall {
 			if s.tag = s.opening; s.tag != nil {
 				s.tag.Reset()
 			}
 		}
 	}
-	if form == nil {
+	if form == nil || s.format.Family != chattemplate.Harmony {
 		return
 	}
 	s.mode, s.matcher = steerForm, form.Matcher()
-	if s.format.Family == chattemplate.Harmony {
-		s.breaks = s.answerEnds
-		if to == placeCall {
-			s.breaks = s.callEnds
-		}
+	if s.breaks = s.answerEnds; to == placeCall {
+		s.breaks = s.callEnds
 	}
 }
 
@@ -340,7 +419,7 @@ func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) 
 		tools = append(tools[:len(tools):len(tools)], reasoning.ReportReasoningV1())
 	}
 	for _, tool := range tools {
-		if !tool.Strict || len(tool.Parameters) == 0 {
+		if !tool.Strict || len(tool.Parameters) == 0 || s.format.Family != chattemplate.Harmony {
 			continue
 		}
 		g, err := r.grammars().Compile(ctx, grammar.JSONSchema(tool.Parameters))
@@ -357,44 +436,18 @@ func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) 
 		if err := s.initHarmony(r, req); err != nil {
 			return nil, err
 		}
-	} else if err := s.initTags(r, t); err != nil {
+	} else if err := s.initTags(ctx, r, t); err != nil {
 		return nil, err
 	}
-	if s.answer != nil && t.strategy == reasoning.StrategyMarkers {
+	if t.strategy == reasoning.StrategyMarkers && (s.answer != nil || s.owed && s.format.Family != chattemplate.Harmony) {
 		s.closes(reasoning.MarkersFormat.Close)
-		return s, s.opens(r, reasoning.MarkersFormat.Open)
+		return s, s.opensWith(r, reasoning.MarkersFormat.Open)
 	}
 	return s, nil
 }
 
-// initTags prepares for formats whose text is held together by tags, or by nothing.
-func (s *steering) initTags(r *Runner, t *turn) error {
-	if req := &t.req; req.ToolChoice == ToolChoiceRequired || req.ToolChoice == ToolChoiceFunction {
-		return &RequestError{Field: "ToolChoice", Err: errors.New("this model's format has no header that could hold it to a call"),
-			Advice: "use auto, or a harmony model"}
-	}
-	if s.report && s.answer != nil {
-		return &RequestError{Field: "Strategy", Err: errors.New("only harmony models can report their reasoning by a call and be held to a form"),
-			Advice: "use auto, json or markers"}
-	}
-	s.breaks = r.ends
-	for _, text := range []string{"\n", "\n\n"} {
-		if tokens, err := r.model.Tokenize(nil, text); err == nil && len(tokens) == 1 {
-			s.lines = append(s.lines, tokens[0])
-		}
-	}
-	if s.answer == nil || t.strategy != reasoning.StrategyNative || s.format.Family != chattemplate.ThinkTags {
-		return nil
-	}
-	s.closes(s.format.Close)
-	if t.conv.Effort == chattemplate.EffortNone {
-		return nil
-	}
-	return s.opens(r, s.format.Open)
-}
-
-// opens lets the model begin to reason before its answer, with a tag.
-func (s *steering) opens(r *Runner, tag string) error {
+// opensWith lets the model begin to reason before its answer, with a tag.
+func (s *steering) opensWith(r *Runner, tag string) error {
 	open := []backend.Token{backend.NoToken}
 	var ok bool
 	if open[0], ok = s.vocab.Special(tag); !ok {
@@ -408,11 +461,8 @@ func (s *steering) opens(r *Runner, tag string) error {
 	return err
 }
 
-// closes notes the marker that ends reasoning, if it is text.
+// closes notes the marker that ends reasoning. A model may spell it even where it is a token of its own.
 func (s *steering) closes(tag string) {
-	if _, ok := s.vocab.Special(tag); ok {
-		return
-	}
 	s.closing = tag
 	last := tag[len(tag)-1]
 	for t := range backend.Token(s.vocab.Len()) {

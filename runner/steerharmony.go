@@ -43,7 +43,7 @@ func (s *steering) endReport(r *Runner, req *Request) error {
 	}
 	s.report = false
 	if s.format.Family != chattemplate.Harmony {
-		s.at = placeNone
+		s.at, s.text, s.later = placeNone, s.later, nil
 		return nil
 	}
 	return s.holdHeaders(r, req, false)

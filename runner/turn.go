@@ -197,7 +197,7 @@ func (t *turn) begin() {
 		return
 	}
 	t.output.send(reasoning.Event{Kind: reasoning.Started, Info: t.infoNow()})
-	if len(t.steer.calls) > 0 && t.r.Format().Family != chattemplate.Harmony {
+	if t.steer.ignored {
 		t.output.warn(CodeStrictIgnored, "this model's format has no place where a call could be held to its parameters")
 	}
 	t.r.sched.add(t.lane, false)
@@ -264,7 +264,7 @@ func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 	before := t.output.split.State()
 	l.tokens = append(l.tokens, tok)
 	t.steer.accept(tok)
-	if t.steer.at == placeText && t.steer.mode == steerForm && t.steer.begun {
+	if t.steer.answers() {
 		t.output.split.Begin()
 	}
 	t.output.push(tok, out)
