@@ -40,17 +40,15 @@ func New(models wire.Models, cfg Config) *API {
 	return &API{models: models, cfg: cfg}
 }
 
-// Routes lists the endpoints. Those of the models are OpenAI's too, so they are not among them: see [Asks].
+// Routes lists the endpoints. Those of the models are OpenAI's too, and here for this format's clients alone.
 func (a *API) Routes() []wire.Route {
 	return []wire.Route{
 		{Method: http.MethodPost, Path: "/v1/messages", Scope: wire.ScopeGenerate, Handle: a.createMessage},
 		{Method: http.MethodPost, Path: "/v1/messages/count_tokens", Scope: wire.ScopeGenerate, Handle: a.countTokens},
-		{Method: http.MethodGet, Path: "/v1/models", Scope: wire.ScopeModels, Handle: a.ListModels, When: isOwn},
+		{Method: http.MethodGet, Path: "/v1/models", Scope: wire.ScopeModels, Handle: a.listModels, When: isOwn},
+		{Method: http.MethodGet, Path: "/v1/models/{id...}", Scope: wire.ScopeModels, Handle: a.getModel, When: isOwn},
 	}
 }
-
-// Asks reports whether a request is one of this format, for paths that other formats have too.
-func Asks(r *http.Request) bool { return r.Header.Get("Anthropic-Version") != "" }
 
 // newID returns a random id with a prefix.
 func (a *API) newID(prefix string) string {

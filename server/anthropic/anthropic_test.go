@@ -537,7 +537,7 @@ func TestModels(t *testing.T) {
 	a := New(cards{"a", "b", "c"}, Config{})
 	get := func(query string) (ModelList, string) {
 		w := httptest.NewRecorder()
-		a.ListModels(w, httptest.NewRequest(http.MethodGet, "/v1/models"+query, nil))
+		a.listModels(w, httptest.NewRequest(http.MethodGet, "/v1/models"+query, nil))
 		var l ModelList
 		if err := json.Unmarshal(w.Body.Bytes(), &l); err != nil {
 			t.Fatal(err)
@@ -563,16 +563,16 @@ func TestModels(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/v1/models/"+id, nil)
 		r.SetPathValue("id", id)
 		w := httptest.NewRecorder()
-		if a.GetModel(w, r); w.Code != want {
+		if a.getModel(w, r); w.Code != want {
 			t.Errorf("%s: %d", id, w.Code)
 		}
 	}
 	r := httptest.NewRequest(http.MethodGet, "/v1/models", nil)
-	if Asks(r) {
-		t.Error("a request without the header asks for this format")
+	if isOwn(r) {
+		t.Error("a request without the header is of this format")
 	}
-	if r.Header.Set("anthropic-version", "2023-06-01"); !Asks(r) {
-		t.Error("a request with the header does not ask for this format")
+	if r.Header.Set("anthropic-version", "2023-06-01"); !isOwn(r) {
+		t.Error("a request with the header is not of this format")
 	}
 }
 

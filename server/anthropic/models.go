@@ -41,8 +41,8 @@ const (
 	defaultPage = 20
 )
 
-// ListModels answers GET /v1/models, with the parameters limit, after_id and before_id.
-func (a *API) ListModels(w http.ResponseWriter, r *http.Request) {
+// listModels answers GET /v1/models, with the parameters limit, after_id and before_id.
+func (a *API) listModels(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	limit := defaultPage
 	if s := query.Get("limit"); s != "" {
@@ -88,8 +88,8 @@ func (a *API) ListModels(w http.ResponseWriter, r *http.Request) {
 	a.writeJSON(w, list)
 }
 
-// GetModel answers GET /v1/models/{id}.
-func (a *API) GetModel(w http.ResponseWriter, r *http.Request) {
+// getModel answers GET /v1/models/{id}.
+func (a *API) getModel(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	for _, c := range a.models.List(r.Context()) {
 		if c.Name == id {
