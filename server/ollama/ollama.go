@@ -39,7 +39,7 @@ func New(models wire.Models, cfg Config) *API {
 	return &API{models: models, cfg: cfg}
 }
 
-// Routes lists the endpoints. A server that has nothing else at its root can serve [Running] there.
+// Routes lists the endpoints. At the root are those requests that are not a browser's.
 func (a *API) Routes() []wire.Route {
 	routes := []wire.Route{
 		{Method: http.MethodPost, Path: "/api/chat", Scope: wire.ScopeGenerate, Handle: a.chat},
@@ -50,6 +50,9 @@ func (a *API) Routes() []wire.Route {
 		{Method: http.MethodGet, Path: "/api/ps", Scope: wire.ScopeModels, Handle: a.loaded},
 		{Method: http.MethodPost, Path: "/api/show", Scope: wire.ScopeModels, Handle: a.show},
 		{Method: http.MethodGet, Path: "/api/version", Handle: version},
+		{Method: http.MethodGet, Path: "/{$}", Handle: running, When: func(r *http.Request) bool {
+			return !strings.Contains(r.Header.Get("Accept"), "text/html")
+		}},
 	}
 	for _, o := range []struct{ method, path, instead string }{
 		{http.MethodPost, "/api/pull", "get models with `runner pull`, and start the server with them"},
@@ -66,8 +69,8 @@ func (a *API) Routes() []wire.Route {
 	return routes
 }
 
-// Running answers GET and HEAD / as Ollama does, which is how clients look for it.
-func Running(w http.ResponseWriter, _ *http.Request) {
+// running answers GET and HEAD / as Ollama does, which is how clients look for it.
+func running(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = w.Write([]byte("Ollama is running"))
 }

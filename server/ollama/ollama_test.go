@@ -10,7 +10,6 @@ import (
 	"iter"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"strings"
 	"sync"
@@ -338,6 +337,8 @@ func TestErrors(t *testing.T) {
 		{"chat", chat("a", `,"format":7`), "format"},
 		{"chat", chat("a", `,"format":{"type":"thing"}`), "format"},
 		{"chat", chat("a", `,"top_logprobs":21`), "top_logprobs"},
+		{"chat", chat("a", `,"top_logprobs":"many"`), "top_logprobs"},
+		{"generate", generate("a", `,"stream":"yes"`), "stream"},
 		{"chat", chat("a", `,"keep_alive":"soon"`), "keep_alive"},
 		{"chat", chat("a", `,"keep_alive":{}`), "keep_alive"},
 		{"chat", chat("a", `,"options":7`), "options"},
@@ -425,9 +426,11 @@ func TestModels(t *testing.T) {
 	if m := s.get(t, http.MethodGet, "/api/version", ""); m["version"] != Version {
 		t.Errorf("%v", m)
 	}
-	w := httptest.NewRecorder()
-	if Running(w, nil); w.Body.String() != "Ollama is running" {
-		t.Errorf("%s", w.Body)
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		want := map[string]string{http.MethodGet: "Ollama is running"}[method]
+		if status, answer := s.ask(t, method, "/", ""); status != http.StatusOK || answer != want {
+			t.Errorf("%s: status %d: %s", method, status, answer)
+		}
 	}
 }
 
