@@ -110,7 +110,7 @@ func (q *Request) isRaw() bool { return q.Prompt != "" || q.PromptTokens != nil 
 // ToolChoice says whether a model may or must call a tool.
 type ToolChoice string
 
-// The tool choices. Only harmony models can be held to a call.
+// The tool choices. Models whose way of writing calls is not known cannot be held to one.
 const (
 	ToolChoiceAuto     ToolChoice = "auto"
 	ToolChoiceNone     ToolChoice = "none"
