@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"runner/backend"
 	"runner/backend/fake"
@@ -236,7 +237,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 		t.Errorf("messages %+v", r.Messages)
 	}
 	if r.MaxTokens != 50 || r.Sampling.Temperature != 0.5 || r.Sampling.TopP != 0.9 || r.Sampling.TopK != 7 || r.Stop[0] != "x" ||
-		r.Budget != 64 || r.Visibility != reasoning.VisibilityFull || r.ToolChoice != runner.ToolChoiceFunction || r.ToolName != "get" || len(r.Tools) != 1 {
+		r.Budget != 64 || r.Visibility != reasoning.VisibilityFull || r.ToolChoice != runner.ToolChoiceFunction || r.ToolName != "get" || !r.SingleCall || len(r.Tools) != 1 {
 		t.Errorf("request %+v", r)
 	}
 }
@@ -521,6 +522,34 @@ func TestBrokenModel(t *testing.T) {
 	}
 	if status, answer := s.post(t, "/v1/messages", body("sum", "")); status != http.StatusInternalServerError || !strings.Contains(answer, `"api_error"`) {
 		t.Errorf("status %d: %s", status, answer)
+	}
+}
+
+// A client that leaves in the middle of a stream does not keep the model.
+func TestClientLeaves(t *testing.T) {
+	models := wiretest.New(t, fake.Config{Delay: func(int) time.Duration { return time.Millisecond }},
+		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think("", strings.Repeat("on and on ", 500))})
+	server := httptest.NewServer(wiretest.Handler(New(models, Config{}), wiretest.Anyone()))
+	defer server.Close()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/v1/messages", strings.NewReader(body("sum", `,"stream":true,"max_tokens":6000`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	for n := 0; n < 20 && lines.Scan(); n++ {
+		continue
+	}
+	leave()
+	begin := time.Now()
+	if server.Close(); time.Since(begin) > 3*time.Second { // the whole answer takes longer
+		t.Errorf("the handler went on for %v", time.Since(begin))
 	}
 }
 

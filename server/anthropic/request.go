@@ -318,6 +318,7 @@ func (p *prompt) choice(body *MessagesRequest) error {
 	default:
 		return wire.Invalid("tool_choice.type", "it takes auto, any, tool or none")
 	}
+	p.req.SingleCall = c.DisableParallelToolUse
 	return nil
 }
 
