@@ -70,13 +70,6 @@ func valueName(value string) string {
 	return "a " + value
 }
 
-// fieldOf returns a field's path without the names of embedded Go structs, which package json puts into it. Fields of formats begin with
-// small letters.
-func fieldOf(path string) string {
-	embedded := func(name string) bool { return name != "" && name[0] >= 'A' && name[0] <= 'Z' }
-	return strings.Join(slices.DeleteFunc(strings.Split(path, "."), embedded), ".")
-}
-
 // jsonName names a Go kind as JSON does.
 func jsonName(kind string) string {
 	switch {
