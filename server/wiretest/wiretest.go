@@ -87,6 +87,9 @@ func (m *Models) List(ctx context.Context) []wire.Card {
 	return []wire.Card{m.card()}
 }
 
+// Idle reports whether no request holds the model.
+func (m *Models) Idle() bool { return m.held.Load() == 0 }
+
 func (m *Models) card() wire.Card {
 	info := m.Engine.Info()
 	return wire.Card{

@@ -1,0 +1,76 @@
+package openai
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"runner/reasoning/seal"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// Config says how the API works. The zero value is usable.
+type Config struct {
+	// Defaults is what a request starts from: sampling, effort, budget, strategy and visibility where it says nothing. Messages,
+	// tools and forms in it are not used.
+	Defaults runner.Request
+	// Seal seals the reasoning that clients carry; nil refuses to.
+	Seal *seal.Keyring
+	// Clock gives the time of answers; nil means time.Now.
+	Clock func() time.Time
+	// Logger receives positions and counts, never text; nil is silent.
+	Logger *slog.Logger
+	// Random is where ids, and the seeds of requests without one, come from; nil means crypto/rand. It may be read by several
+	// goroutines at once, and its errors are not looked at.
+	Random io.Reader
+}
+
+// API serves the routes. It may be used by several goroutines at once.
+type API struct {
+	models wire.Models
+	cfg    Config
+}
+
+// New returns the API over models.
+func New(models wire.Models, cfg Config) *API {
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Reader
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &API{models: models, cfg: cfg}
+}
+
+// Routes implements [wire.Format].
+func (a *API) Routes() []wire.Route {
+	return []wire.Route{
+		{Method: http.MethodPost, Path: "/v1/chat/completions", Scope: wire.ScopeGenerate, Handle: a.chat},
+		{Method: http.MethodPost, Path: "/v1/completions", Scope: wire.ScopeGenerate, Handle: a.complete},
+		{Method: http.MethodPost, Path: "/v1/embeddings", Scope: wire.ScopeEmbed, Handle: a.embed},
+		{Method: http.MethodGet, Path: "/v1/models", Scope: wire.ScopeModels, Handle: a.listModels},
+		{Method: http.MethodGet, Path: "/v1/models/{id...}", Scope: wire.ScopeModels, Handle: a.getModel},
+	}
+}
+
+// newID returns an id that nobody can guess.
+func (a *API) newID(prefix string) string {
+	var b [18]byte
+	_, _ = io.ReadFull(a.cfg.Random, b[:])
+	return prefix + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// newSeed draws a seed that JavaScript's numbers hold exactly, so that a client can send back the one that it was told.
+func (a *API) newSeed() uint64 {
+	var b [8]byte
+	_, _ = io.ReadFull(a.cfg.Random, b[:])
+	return binary.LittleEndian.Uint64(b[:]) >> 11
+}

@@ -1,0 +1,269 @@
+package openai
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/openai/internal/contract"
+	"runner/server/wire"
+)
+
+// ChatRequest is the body of POST /v1/chat/completions. Fields that it does not have are ignored.
+type ChatRequest struct {
+	Options
+	contract.Fields
+	ToolOptions
+
+	// Messages is the conversation, 1 to 10,000 messages of the shape of [Message].
+	Messages []json.RawMessage `json:"messages"`
+	// MaxCompletionTokens is the most tokens to generate, reasoning included, at least 1; -1 and left out are as many as the context
+	// holds. MaxTokens is another name for it.
+	MaxCompletionTokens *int64 `json:"max_completion_tokens"`
+	MaxTokens           *int64 `json:"max_tokens"`
+	// Logprobs returns the log probabilities of the answer's tokens, and TopLogprobs as many of the most likely tokens in each place, 0
+	// to 20.
+	Logprobs    *bool  `json:"logprobs"`
+	TopLogprobs *int64 `json:"top_logprobs"`
+
+	// Verbosity is a hint that models here do not know; other than medium it is answered with a warning.
+	Verbosity *string `json:"verbosity"`
+
+	// What follows is refused where it asks for what models here cannot do.
+
+	// Modalities may hold text only.
+	Modalities []string `json:"modalities"`
+	// Audio and WebSearchOptions are refused.
+	Audio            json.RawMessage `json:"audio"`
+	WebSearchOptions json.RawMessage `json:"web_search_options"`
+	// AddGenerationPrompt cannot be false and ContinueFinalMessage cannot be true: an answer is always a message of its own.
+	AddGenerationPrompt  *bool `json:"add_generation_prompt"`
+	ContinueFinalMessage *bool `json:"continue_final_message"`
+}
+
+// ChatCompletion is the answer.
+type ChatCompletion struct {
+	ID string `json:"id"`
+	// Object is chat.completion.
+	Object string `json:"object"`
+	// Created is when the request was taken, in seconds since 1970.
+	Created int64  `json:"created"`
+	Model   string `json:"model"`
+	// SystemFingerprint names the weights: an answer can be repeated with its seed while this is the same.
+	SystemFingerprint string   `json:"system_fingerprint"`
+	Choices           []Choice `json:"choices"`
+	Usage             Usage    `json:"usage"`
+	Extras
+}
+
+// Choice is one of the answers.
+type Choice struct {
+	Index    int           `json:"index"`
+	Message  AnswerMessage `json:"message"`
+	Logprobs *Logprobs     `json:"logprobs"`
+	// FinishReason is stop, length, tool_calls or function_call.
+	FinishReason string `json:"finish_reason"`
+	// FinishDetail says more: reasoning_budget, answer_reserve, context_full or stop_string.
+	FinishDetail string `json:"finish_detail,omitempty"`
+}
+
+// AnswerMessage is the message that answers.
+type AnswerMessage struct {
+	// Role is assistant.
+	Role string `json:"role"`
+	// Content is null where there are calls and no text.
+	Content *string `json:"content"`
+	// Refusal is always null.
+	Refusal *string `json:"refusal"`
+	// Reasoning and ReasoningContent are the same text, with visibility full.
+	Reasoning        string `json:"reasoning,omitempty"`
+	ReasoningContent string `json:"reasoning_content,omitempty"`
+	// ReasoningSummary comes with visibility summary.
+	ReasoningSummary string `json:"reasoning_summary,omitempty"`
+	// Preamble is what the model says before a call, where the answer has a form; without one it is content.
+	Preamble     string        `json:"preamble,omitempty"`
+	ToolCalls    []AnswerCall  `json:"tool_calls,omitempty"`
+	FunctionCall *FunctionCall `json:"function_call,omitempty"`
+	MessageEnd
+}
+
+// AnswerCall is a call that the model makes.
+type AnswerCall struct {
+	ID string `json:"id"`
+	// Type is function.
+	Type     string       `json:"type"`
+	Function FunctionCall `json:"function"`
+}
+
+// chatOrder is a chat completion as it is carried out.
+type chatOrder struct {
+	order
+	talk   *conversation
+	legacy bool
+	seal   bool
+}
+
+// readChat reads a request as far as that can be done without its model.
+func (a *API) readChat(b *ChatRequest) (*chatOrder, error) {
+	d, err := a.order(&b.Options)
+	if err != nil {
+		return nil, err
+	}
+	c := &chatOrder{order: *d}
+	if c.talk, err = readMessages(b.Messages); err != nil {
+		return nil, err
+	}
+	if b.MaxTokens != nil && b.MaxCompletionTokens != nil && *b.MaxTokens != *b.MaxCompletionTokens {
+		return nil, conflict("max_completion_tokens", "max_tokens")
+	}
+	if err := tokens("max_tokens", b.MaxTokens, &c.req.MaxTokens); err != nil {
+		return nil, err
+	}
+	if err := tokens("max_completion_tokens", b.MaxCompletionTokens, &c.req.MaxTokens); err != nil {
+		return nil, err
+	}
+	if err := b.logprobs(&c.req); err != nil {
+		return nil, err
+	}
+	if c.legacy, err = b.tools(&c.order); err != nil {
+		return nil, err
+	}
+	if err := b.refused(); err != nil {
+		return nil, err
+	}
+	if b.Verbosity != nil && *b.Verbosity != "medium" && *b.Verbosity != "" {
+		c.warn("field_ignored", "verbosity: models here do not know it; say it in a message")
+	}
+	return c, a.readReasoning(&b.Fields, c)
+}
+
+// logprobs reads which log probabilities are asked for.
+func (b *ChatRequest) logprobs(req *runner.Request) error {
+	if err := within("top_logprobs", b.TopLogprobs, 0, 20); err != nil {
+		return err
+	}
+	req.Logprobs, req.Sampling.TopLogprobs = b.Logprobs != nil && *b.Logprobs, 0
+	if b.TopLogprobs == nil {
+		return nil
+	}
+	if !req.Logprobs && *b.TopLogprobs > 0 {
+		return wire.Invalid("top_logprobs", "it goes with logprobs only")
+	}
+	req.Sampling.TopLogprobs = int(*b.TopLogprobs)
+	return nil
+}
+
+// refused refuses what models here cannot do.
+func (b *ChatRequest) refused() error {
+	for i, m := range b.Modalities {
+		if m != "text" {
+			return wire.Unsupported(index("modalities", i), "models here write text only")
+		}
+	}
+	switch {
+	case given(b.Audio):
+		return wire.Unsupported("audio", "models here write text only")
+	case given(b.WebSearchOptions):
+		return wire.Unsupported("web_search_options", "the server does not search the web")
+	case b.AddGenerationPrompt != nil && !*b.AddGenerationPrompt:
+		return wire.Unsupported("add_generation_prompt", "an answer is always a message of its own")
+	case b.ContinueFinalMessage != nil && *b.ContinueFinalMessage:
+		return wire.Unsupported("continue_final_message", "an answer is always a message of its own")
+	}
+	return nil
+}
+
+// readReasoning reads the reasoning contract's fields.
+func (a *API) readReasoning(f *contract.Fields, c *chatOrder) error {
+	asked, err := f.Parse(false)
+	if err != nil {
+		return err
+	}
+	for i, name := range f.Include {
+		if name != contract.IncludeSealed {
+			return wire.Unsupported(index("include", i), "%q is not known here; %s is", clip(name), contract.IncludeSealed)
+		}
+	}
+	if asked.Seal && a.cfg.Seal == nil {
+		return wire.Unsupported("reasoning_seal", "the server has no keys to seal with")
+	}
+	c.seal = asked.Seal
+	asked.Apply(&c.req)
+	c.req.Score = asked.Strategy == reasoning.StrategyJSON
+	return nil
+}
+
+// bind does what takes the model: it opens the values that came with the conversation and prepares to seal another.
+func (c *chatOrder) bind(a *API, p *wire.Principal, m wire.Model) error {
+	if err := c.talk.restore(a.cfg.Seal, p, m); err != nil {
+		return err
+	}
+	c.req.Messages = c.talk.messages
+	if c.seal {
+		binding := c.talk.binding(p, m, len(c.talk.messages))
+		c.req.Seal = func(thoughts string) (string, error) { return a.cfg.Seal.Seal(binding, thoughts) }
+	}
+	return nil
+}
+
+// head returns what the answers to a request to a model begin with.
+func (a *API) head(prefix, object string, m wire.Model) head {
+	const digits = 12
+	card := m.Card()
+	return head{
+		id: a.newID(prefix), object: object, model: card.Name, created: a.cfg.Clock().Unix(),
+		fingerprint: "fp_" + card.Digest[:min(digits, len(card.Digest))],
+	}
+}
+
+// chat handles POST /v1/chat/completions.
+func (a *API) chat(w http.ResponseWriter, r *http.Request) {
+	var body ChatRequest
+	if err := wire.ReadJSON(r, &body); err != nil {
+		a.fail(w, err, "")
+		return
+	}
+	c, err := a.readChat(&body)
+	if err != nil {
+		a.fail(w, err, "")
+		return
+	}
+	m, err := a.models.Use(r.Context(), body.Model)
+	if err != nil {
+		a.fail(w, err, "")
+		return
+	}
+	defer m.Release()
+	if err := c.bind(a, wire.PrincipalOf(r.Context()), m); err != nil {
+		a.fail(w, err, "")
+		return
+	}
+	if c.stream {
+		a.serve(w, r, m, c.chunks(a.head("chatcmpl-", "chat.completion.chunk", m)))
+		return
+	}
+	h := a.head("chatcmpl-", "chat.completion", m)
+	replies := make([]chatReply, c.choices)
+	err = generate(r.Context(), m, c.requests(), func() {}, func(choice int, e reasoning.Event) error {
+		replies[choice].push(e)
+		return nil
+	})
+	if err != nil {
+		a.fail(w, err, c.form)
+		return
+	}
+	wire.WriteJSON(w, http.StatusOK, c.completion(h, replies))
+}
+
+// chunks is the answer as a stream.
+func (c *chatOrder) chunks(h head) *stream {
+	cfg := chunkConfig{head: h, usage: c.usage, formed: c.form != "", legacy: c.legacy, about: c.warnings}
+	s := &stream{reqs: c.requests(), form: c.form, encoder: func(choice int, send func([]byte) error) encoder {
+		return newChunkEncoder(cfg, choice, send)
+	}}
+	if c.usage {
+		s.last = func(results []*reasoning.Result) []byte { return h.usageChunk(usageOf(results)) }
+	}
+	return s
+}

@@ -1,0 +1,73 @@
+package openai
+
+import (
+	"strings"
+
+	"runner/reasoning"
+)
+
+// chatReply folds the events of a choice into its message.
+type chatReply struct {
+	events  reasoning.Collector
+	speech  speech
+	content strings.Builder
+}
+
+func (r *chatReply) push(e reasoning.Event) {
+	r.events.Push(e)
+	if e.Kind == reasoning.SegmentDelta && (e.Segment == reasoning.Answer || e.Segment == reasoning.Preamble) {
+		if r.speech.joins(e.Segment) {
+			r.content.WriteString(gap)
+		}
+		r.content.WriteString(e.Text)
+	}
+}
+
+// completion is the answer with all choices.
+func (c *chatOrder) completion(h head, replies []chatReply) *ChatCompletion {
+	out := &ChatCompletion{
+		ID: h.id, Object: h.object, Created: h.created, Model: h.model, SystemFingerprint: h.fingerprint,
+		Choices: make([]Choice, len(replies)),
+	}
+	results := make([]*reasoning.Result, len(replies))
+	for i := range replies {
+		r := replies[i].events.Reply()
+		results[i] = r.Result
+		out.Choices[i] = Choice{
+			Index: i, Message: c.message(&r, replies[i].content.String()), FinishReason: finishOf(r.Result, c.legacy), FinishDetail: r.Result.Detail,
+		}
+		if len(r.Logprobs) > 0 {
+			out.Choices[i].Logprobs = logprobsOf(r.Logprobs)
+		}
+		x := extrasOf(i, &r.Info, r.Result, c.warnings, r.Warnings)
+		if i == 0 {
+			out.Extras = x
+		} else {
+			out.merge(x)
+		}
+	}
+	out.Usage = usageOf(results)
+	return out
+}
+
+// message is the message of a choice. spoken is its answer and its preamble in the order in which they came.
+func (c *chatOrder) message(r *reasoning.Reply, spoken string) AnswerMessage {
+	m := AnswerMessage{
+		Role: "assistant", Reasoning: r.Reasoning, ReasoningContent: r.Reasoning, ReasoningSummary: r.Summary, MessageEnd: endOf(r.Result),
+	}
+	if c.form != "" {
+		spoken, m.Preamble = r.Answer, r.Preamble
+	}
+	if spoken != "" || len(r.Calls) == 0 {
+		m.Content = &spoken
+	}
+	for _, call := range r.Calls {
+		f := FunctionCall{Name: call.Name, Arguments: call.Arguments}
+		if c.legacy {
+			m.FunctionCall = &f
+			continue
+		}
+		m.ToolCalls = append(m.ToolCalls, AnswerCall{ID: call.ID, Type: "function", Function: f})
+	}
+	return m
+}

@@ -1,0 +1,333 @@
+package openai
+
+import (
+	"strconv"
+
+	"runner/reasoning"
+	"runner/server/wire"
+)
+
+// Chunk is one frame of a stream of chat completions, as [ChunkEncoder] writes it.
+type Chunk struct {
+	ID string `json:"id"`
+	// Object is chat.completion.chunk.
+	Object string `json:"object"`
+	// Created is when the request was taken, in seconds since 1970.
+	Created int64  `json:"created"`
+	Model   string `json:"model"`
+	// SystemFingerprint names the weights: an answer can be repeated with its seed while this is the same.
+	SystemFingerprint string        `json:"system_fingerprint"`
+	Choices           []ChunkChoice `json:"choices"`
+	// Usage stands in the last chunk, which has no choices, where stream_options.include_usage asked for it; it is null in the others then.
+	Usage *Usage `json:"usage,omitempty"`
+	Extras
+}
+
+// ChunkChoice is what a chunk adds to a choice.
+type ChunkChoice struct {
+	Index    int       `json:"index"`
+	Delta    Delta     `json:"delta"`
+	Logprobs *Logprobs `json:"logprobs"`
+	// FinishReason stands in the choice's last chunk: stop, length, tool_calls or function_call.
+	FinishReason *string `json:"finish_reason"`
+	// FinishDetail says more: reasoning_budget, answer_reserve, context_full or stop_string.
+	FinishDetail string `json:"finish_detail,omitempty"`
+}
+
+// Delta is what is new of a message. Texts are to be appended to those before.
+type Delta struct {
+	// Role is assistant, in the choice's first chunk, where Content is null.
+	Role    string  `json:"role,omitempty"`
+	Content *string `json:"content,omitempty"`
+	// Reasoning and ReasoningContent are the same text, with visibility full.
+	Reasoning        string `json:"reasoning,omitempty"`
+	ReasoningContent string `json:"reasoning_content,omitempty"`
+	// ReasoningSummary comes with visibility summary.
+	ReasoningSummary string `json:"reasoning_summary,omitempty"`
+	// Preamble is what the model says before a call, where the answer has a form; without one it is content.
+	Preamble     string             `json:"preamble,omitempty"`
+	ToolCalls    []DeltaCall        `json:"tool_calls,omitempty"`
+	FunctionCall *DeltaFunctionCall `json:"function_call,omitempty"`
+	MessageEnd
+}
+
+// MessageEnd are the fields of a message that are known at its end.
+type MessageEnd struct {
+	// ReasoningEncryptedContent is the sealed reasoning, to be sent back with the message.
+	ReasoningEncryptedContent string `json:"reasoning_encrypted_content,omitempty"`
+	// ReasoningSummarySource is reasoning, or posthoc for an explanation of an answer that came without.
+	ReasoningSummarySource string `json:"reasoning_summary_source,omitempty"`
+	// Score is how sure the model says it is, 0 to 1, with strategy json.
+	Score *float64 `json:"score,omitempty"`
+}
+
+func endOf(r *reasoning.Result) MessageEnd {
+	return MessageEnd{r.Sealed, r.SummarySource, scoreOf(r)}
+}
+
+// DeltaCall is what is new of a call. ID, Type and the function's name come in its first chunk.
+type DeltaCall struct {
+	Index    int               `json:"index"`
+	ID       string            `json:"id,omitempty"`
+	Type     string            `json:"type,omitempty"`
+	Function DeltaFunctionCall `json:"function"`
+}
+
+// DeltaFunctionCall is a piece of a function's call. The arguments are to be appended.
+type DeltaFunctionCall struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
+}
+
+// head is what all chunks and answers of a request have in common.
+type head struct {
+	id, object, model, fingerprint string
+	created                        int64
+}
+
+// append appends the head up to the choices.
+func (h *head) append(dst []byte) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = wire.AppendString(dst, h.id)
+	dst = append(dst, `,"object":`...)
+	dst = wire.AppendString(dst, h.object)
+	dst = append(dst, `,"created":`...)
+	dst = strconv.AppendInt(dst, h.created, 10)
+	dst = append(dst, `,"model":`...)
+	dst = wire.AppendString(dst, h.model)
+	dst = append(dst, `,"system_fingerprint":`...)
+	dst = wire.AppendString(dst, h.fingerprint)
+	return append(dst, `,"choices":[`...)
+}
+
+// usageChunk is the last chunk of a stream that ends with the usage.
+func (h *head) usageChunk(u Usage) []byte {
+	b := append(h.append(nil), `],"usage":`...)
+	return append(appendJSON(b, u), '}')
+}
+
+// frames is what the encoders of streams share: a buffer that begins with what all frames of a choice have in common.
+type frames struct {
+	send  func(frame []byte) error
+	usage bool
+	buf   []byte
+	fixed int
+
+	info    reasoning.Info
+	notices []reasoning.Notice
+	result  *reasoning.Result
+}
+
+// note keeps what the last chunk tells.
+func (f *frames) note(e *reasoning.Event) {
+	switch e.Kind {
+	case reasoning.Started, reasoning.StrategySwitched:
+		if e.Info != nil {
+			f.info = *e.Info
+		}
+	case reasoning.Warning:
+		f.notices = append(f.notices, reasoning.Notice{Code: e.Code, Text: e.Text})
+	case reasoning.Done:
+		f.result = e.Result
+	}
+}
+
+func (f *frames) outcome() *reasoning.Result { return f.result }
+
+// open begins a frame.
+func (f *frames) open(rest string) { f.buf = append(f.buf[:f.fixed], rest...) }
+
+// close ends a frame after its choice and sends it.
+func (f *frames) close() error {
+	f.buf = append(f.buf, ']')
+	if f.usage {
+		f.buf = append(f.buf, `,"usage":null`...)
+	}
+	f.buf = append(f.buf, '}')
+	return f.send(f.buf)
+}
+
+// closeWith is close for the last chunk of a choice, with its extras.
+func (f *frames) closeWith(x Extras) error {
+	f.buf = append(f.buf, ']')
+	if f.usage {
+		f.buf = append(f.buf, `,"usage":null`...)
+	}
+	if extras := appendJSON(nil, x); len(extras) > len("{}") {
+		f.buf = append(append(f.buf, ','), extras[1:len(extras)-1]...)
+	}
+	f.buf = append(f.buf, '}')
+	return f.send(f.buf)
+}
+
+// chunkConfig says what the chunks of a request are like.
+type chunkConfig struct {
+	head head
+	// usage says that a chunk with the usage will come, so that all others say they have none.
+	usage bool
+	// formed says that the answer has a form, so that nothing else is content.
+	formed bool
+	// legacy says that a call comes as function_call.
+	legacy bool
+	// about are warnings of the request.
+	about []Warning
+}
+
+// ChunkEncoder turns the events of one choice into chunks of a chat completion. It neither waits nor writes: each chunk goes to a
+// function, in a buffer that is used again. An event with text takes no memory.
+type ChunkEncoder struct {
+	frames
+	cfg    chunkConfig
+	choice int
+	speech speech
+	// calls counts the calls, and last is the run's index of the last.
+	calls, last int
+}
+
+func newChunkEncoder(cfg chunkConfig, choice int, send func(frame []byte) error) *ChunkEncoder {
+	e := &ChunkEncoder{cfg: cfg, choice: choice}
+	e.send, e.usage = send, cfg.usage
+	e.buf = append(cfg.head.append(nil), `{"index":`...)
+	e.buf = append(strconv.AppendInt(e.buf, int64(choice), 10), `,"delta":{`...)
+	e.fixed = len(e.buf)
+	return e
+}
+
+// Push takes the next event. The error is send's.
+func (c *ChunkEncoder) Push(e reasoning.Event) error {
+	switch e.Kind {
+	case reasoning.SegmentDelta:
+		return c.delta(&e)
+	case reasoning.Started:
+		c.note(&e)
+		c.open(`"role":"assistant","content":null`)
+		return c.end(nil)
+	case reasoning.SegmentStart:
+		if e.Segment == reasoning.ToolCall {
+			return c.call(&e)
+		}
+	case reasoning.Done:
+		c.note(&e)
+		return c.finish()
+	default:
+		c.note(&e)
+	}
+	return nil
+}
+
+// end ends a chunk in the middle of its delta.
+func (c *ChunkEncoder) end(logprobs []reasoning.TokenLogprobs) error {
+	c.buf = append(c.buf, `},"logprobs":`...)
+	if len(logprobs) > 0 {
+		c.buf = appendLogprobs(c.buf, logprobs)
+	} else {
+		c.buf = append(c.buf, "null"...)
+	}
+	c.buf = append(c.buf, `,"finish_reason":null}`...)
+	return c.close()
+}
+
+func (c *ChunkEncoder) delta(e *reasoning.Event) error {
+	switch e.Segment {
+	case reasoning.Answer:
+		return c.content(e)
+	case reasoning.Preamble:
+		if !c.cfg.formed {
+			return c.content(e)
+		}
+		c.open(`"preamble":`)
+		c.buf = wire.AppendString(c.buf, e.Text)
+	case reasoning.Reasoning:
+		c.open(`"reasoning":`)
+		from := len(c.buf)
+		c.buf = wire.AppendString(c.buf, e.Text)
+		to := len(c.buf)
+		c.buf = append(c.buf, `,"reasoning_content":`...)
+		c.buf = append(c.buf, c.buf[from:to]...)
+	case reasoning.Summary:
+		c.open(`"reasoning_summary":`)
+		c.buf = wire.AppendString(c.buf, e.Text)
+	case reasoning.ToolCall:
+		return c.arguments(e)
+	default:
+		return nil
+	}
+	return c.end(nil)
+}
+
+// content sends what the user is told.
+func (c *ChunkEncoder) content(e *reasoning.Event) error {
+	if c.speech.joins(e.Segment) {
+		c.open(`"content":"\n\n"`)
+		if err := c.end(nil); err != nil {
+			return err
+		}
+	}
+	c.open(`"content":`)
+	c.buf = wire.AppendString(c.buf, e.Text)
+	return c.end(e.Logprobs)
+}
+
+// call begins a call unless it has begun.
+func (c *ChunkEncoder) call(e *reasoning.Event) error {
+	if c.calls > 0 && c.last == e.Call.Index {
+		return nil
+	}
+	c.calls, c.last = c.calls+1, e.Call.Index
+	if c.cfg.legacy {
+		c.open(`"function_call":{"name":`)
+		c.buf = wire.AppendString(c.buf, e.Call.Name)
+		c.buf = append(c.buf, `,"arguments":""}`...)
+		return c.end(nil)
+	}
+	c.openCall()
+	c.buf = append(c.buf, `,"id":`...)
+	c.buf = wire.AppendString(c.buf, e.Call.ID)
+	c.buf = append(c.buf, `,"type":"function","function":{"name":`...)
+	c.buf = wire.AppendString(c.buf, e.Call.Name)
+	c.buf = append(c.buf, `,"arguments":""}}]`...)
+	return c.end(nil)
+}
+
+func (c *ChunkEncoder) openCall() {
+	c.open(`"tool_calls":[{"index":`)
+	c.buf = strconv.AppendInt(c.buf, int64(c.calls-1), 10)
+}
+
+// arguments sends a piece of a call's arguments.
+func (c *ChunkEncoder) arguments(e *reasoning.Event) error {
+	if err := c.call(e); err != nil {
+		return err
+	}
+	if c.cfg.legacy {
+		c.open(`"function_call":{"arguments":`)
+		c.buf = wire.AppendString(c.buf, e.Text)
+		c.buf = append(c.buf, '}')
+		return c.end(nil)
+	}
+	c.openCall()
+	c.buf = append(c.buf, `,"function":{"arguments":`...)
+	c.buf = wire.AppendString(c.buf, e.Text)
+	c.buf = append(c.buf, "}}]"...)
+	return c.end(nil)
+}
+
+// finish sends the choice's last chunk.
+func (c *ChunkEncoder) finish() error {
+	if !c.speech.any && c.calls == 0 {
+		c.open(`"content":""`)
+		if err := c.end(nil); err != nil {
+			return err
+		}
+	}
+	end := appendJSON(nil, endOf(c.result))
+	c.open(string(end[1 : len(end)-1]))
+	c.buf = append(c.buf, `},"logprobs":null,"finish_reason":`...)
+	c.buf = wire.AppendString(c.buf, finishOf(c.result, c.cfg.legacy))
+	if c.result.Detail != "" {
+		c.buf = append(c.buf, `,"finish_detail":`...)
+		c.buf = wire.AppendString(c.buf, c.result.Detail)
+	}
+	c.buf = append(c.buf, '}')
+	return c.closeWith(extrasOf(c.choice, &c.info, c.result, c.cfg.about, c.notices))
+}

@@ -1,0 +1,384 @@
+package openai
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"runner/backend/fake"
+	"runner/reasoning"
+	"runner/server/wiretest"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+var testHead = head{id: "chatcmpl-1", object: "chat.completion.chunk", model: "m", fingerprint: "fp_1", created: 1}
+
+// encode runs events of choices, one after the other as order says, through encoders.
+func encode(t testing.TB, cfg chunkConfig, streams [][]reasoning.Event, order func(alive []int) int) []string {
+	t.Helper()
+	var frames []string
+	encoders := make([]*ChunkEncoder, len(streams))
+	left := make([][]reasoning.Event, len(streams))
+	var alive []int
+	for i, s := range streams {
+		encoders[i] = newChunkEncoder(cfg, i, func(frame []byte) error {
+			frames = append(frames, string(frame))
+			return nil
+		})
+		left[i] = s
+		alive = append(alive, i)
+	}
+	for len(alive) > 0 {
+		at := order(alive)
+		i := alive[at]
+		if err := encoders[i].Push(left[i][0]); err != nil {
+			t.Fatal(err)
+		}
+		if left[i] = left[i][1:]; len(left[i]) == 0 {
+			alive = append(alive[:at:at], alive[at+1:]...)
+		}
+	}
+	if cfg.usage {
+		results := make([]*reasoning.Result, len(encoders))
+		for i, e := range encoders {
+			results[i] = e.outcome()
+		}
+		frames = append(frames, string(cfg.head.usageChunk(usageOf(results))))
+	}
+	return frames
+}
+
+// inTurn takes the events of the first choice, then those of the next.
+func inTurn([]int) int { return 0 }
+
+// whole is the answer in one piece.
+func whole(cfg chunkConfig, streams [][]reasoning.Event) *ChatCompletion {
+	c := &chatOrder{legacy: cfg.legacy}
+	c.warnings = cfg.about
+	if cfg.formed {
+		c.form = "response_format"
+	}
+	replies := make([]chatReply, len(streams))
+	for i, s := range streams {
+		for _, e := range s {
+			replies[i].push(e)
+		}
+	}
+	h := cfg.head
+	h.object = "chat.completion"
+	return c.completion(h, replies)
+}
+
+// Recorded runs give the frames that they have always given.
+func TestRecordedStreams(t *testing.T) {
+	files, err := filepath.Glob("testdata/streams/*.jsonl")
+	if err != nil || len(files) < 8 {
+		t.Fatalf("%d recorded streams, %v", len(files), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".jsonl")
+		t.Run(name, func(t *testing.T) {
+			recorded, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg := chunkConfig{head: testHead, usage: true, formed: strings.HasPrefix(name, "formed"), legacy: strings.HasPrefix(name, "legacy")}
+			streams := [][]reasoning.Event{events(t, recorded)}
+			frames := encode(t, cfg, streams, inTurn)
+			got := strings.Join(frames, "\n") + "\n\n" + pretty(t, whole(cfg, streams)) + "\n"
+			golden := strings.TrimSuffix(file, ".jsonl") + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(want, []byte(got)) {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+			if a, b := pretty(t, assemble(t, frames)), pretty(t, whole(cfg, streams)); a != b {
+				t.Errorf("the stream adds up to\n%s\nand the answer is\n%s", a, b)
+			}
+		})
+	}
+}
+
+// generator makes streams of events that keep the rules of package reasoning.
+type generator struct{ *rand.Rand }
+
+var pieces = []string{
+	"a", "word ", "\n", "\"", "\\", "é", "中文", "🙂", "\u2028", "\u2029", "\x00", "\x1b[0m", "</script>", "{\"k\":", "data: x\n\n", "\ufffd", "\t", "null", "\x7f",
+}
+
+func (g generator) text() string {
+	var b strings.Builder
+	for range 1 + g.IntN(3) {
+		b.WriteString(pieces[g.IntN(len(pieces))])
+	}
+	return b.String()
+}
+
+// bytes need not be UTF-8.
+func (g generator) bytes() string { return g.text() + string([]byte{byte(g.IntN(256))}) }
+
+func (g generator) logprob() float32 {
+	switch g.IntN(8) {
+	case 0:
+		return float32(math.Inf(-1))
+	case 1:
+		return 0
+	case 2:
+		return -1e-9
+	}
+	return -g.Float32() * 30
+}
+
+func (g generator) logprobs() []reasoning.TokenLogprobs {
+	list := make([]reasoning.TokenLogprobs, 1+g.IntN(2))
+	for i := range list {
+		list[i].Text, list[i].Logprob = g.bytes(), g.logprob()
+		for range g.IntN(3) {
+			var a reasoning.Alternative
+			a.Text, a.Logprob = g.bytes(), g.logprob()
+			list[i].Top = append(list[i].Top, a)
+		}
+	}
+	return list
+}
+
+// stream makes one run. Segments of different kinds interleave.
+func (g generator) stream(logprobs bool) []reasoning.Event {
+	info := func() *reasoning.Info {
+		return &reasoning.Info{
+			Model: "m", Visibility: reasoning.Visibility(g.IntN(3)), Effort: "low", Strategy: reasoning.StrategyNative, Seed: g.Uint64(), Budget: g.IntN(2) * 7,
+		}
+	}
+	list := []reasoning.Event{{Kind: reasoning.Started, Info: info()}}
+	open := map[reasoning.Segment]reasoning.Call{}
+	calls := 0
+	segments := []reasoning.Segment{reasoning.Reasoning, reasoning.Summary, reasoning.Preamble, reasoning.ToolCall, reasoning.Answer}
+	end := func(s reasoning.Segment) {
+		list = append(list, reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s, Call: open[s]})
+		delete(open, s)
+	}
+	for range g.IntN(40) {
+		s := segments[g.IntN(len(segments))]
+		call, isOpen := open[s]
+		switch {
+		case !isOpen:
+			if s == reasoning.ToolCall {
+				call = reasoning.Call{Index: calls, ID: fmt.Sprintf("call_%d", calls), Name: g.text()}
+				calls++
+			}
+			open[s] = call
+			list = append(list, reasoning.Event{Kind: reasoning.SegmentStart, Segment: s, Call: call})
+		case g.IntN(4) == 0:
+			end(s)
+		default:
+			e := reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Call: call, Text: g.text()}
+			if s == reasoning.Answer && logprobs {
+				e.Logprobs = g.logprobs()
+			}
+			list = append(list, e)
+		}
+		switch g.IntN(20) {
+		case 0:
+			list = append(list, reasoning.Event{Kind: reasoning.Warning, Code: "stray_control", Text: g.text()})
+		case 1:
+			list = append(list, reasoning.Event{Kind: reasoning.StrategySwitched, Info: info(), Text: "why"})
+		}
+	}
+	for _, s := range segments {
+		if _, isOpen := open[s]; isOpen {
+			end(s)
+		}
+	}
+	r := &reasoning.Result{
+		Finish:               []reasoning.FinishReason{reasoning.FinishStop, reasoning.FinishLength, reasoning.FinishToolCalls, ""}[g.IntN(4)],
+		Detail:               []string{"", reasoning.DetailReasoningBudget, reasoning.DetailContextFull}[g.IntN(3)],
+		ReasoningUnavailable: g.IntN(2) == 0, SummarySource: []string{"", "posthoc"}[g.IntN(2)], Sealed: []string{"", "c2Vh"}[g.IntN(2)],
+		Usage: reasoning.Usage{Prompt: 9, Cached: g.IntN(9), Completion: g.IntN(99), Reasoning: g.IntN(9), Summary: g.IntN(9), Answer: 3},
+	}
+	if score := []float64{0, 0.25, math.NaN(), math.Inf(1)}[g.IntN(4)]; g.IntN(2) == 0 {
+		r.Score = &score
+	}
+	return append(list, reasoning.Event{Kind: reasoning.Done, Result: r})
+}
+
+// Streaming and not streaming are two encodings of the same events, whatever these are.
+func TestStreamsAddUpToTheAnswer(t *testing.T) {
+	for seed := range uint64(3000) {
+		g := generator{rand.New(rand.NewPCG(seed, 1))}
+		cfg := chunkConfig{head: testHead, usage: true, formed: g.IntN(2) == 0, about: []Warning{{Code: "w", Message: "m"}}[:g.IntN(2)]}
+		streams := make([][]reasoning.Event, 1+g.IntN(3))
+		logprobs := g.IntN(2) == 0
+		for i := range streams {
+			streams[i] = g.stream(logprobs)
+		}
+		frames := encode(t, cfg, streams, func(alive []int) int { return g.IntN(len(alive)) })
+		got, want := assemble(t, frames), whole(cfg, streams)
+		// Warnings of later choices come when these end.
+		byChoice(got.Warnings)
+		byChoice(want.Warnings)
+		if a, b := pretty(t, got), pretty(t, want); a != b {
+			t.Fatalf("seed %d: the stream adds up to\n%s\nand the answer is\n%s", seed, a, b)
+		}
+		for _, f := range frames {
+			if strings.ContainsAny(f, "\n\r\u2028\u2029") {
+				t.Fatalf("seed %d: a frame of more than one line: %q", seed, f)
+			}
+		}
+	}
+}
+
+func byChoice(list []Warning) {
+	for i := range list {
+		for j := i; j > 0 && list[j].Choice < list[j-1].Choice; j-- {
+			list[j], list[j-1] = list[j-1], list[j]
+		}
+	}
+}
+
+// An older client's calls are told in the older way, and add up too.
+func TestOlderCallsAddUp(t *testing.T) {
+	call := reasoning.Call{ID: "call_1", Name: "f"}
+	info := &reasoning.Info{}
+	streams := [][]reasoning.Event{{
+		{Kind: reasoning.Started, Info: info}, {Kind: reasoning.SegmentStart, Segment: reasoning.ToolCall, Call: call},
+		{Kind: reasoning.SegmentDelta, Segment: reasoning.ToolCall, Call: call, Text: `{"a":`},
+		{Kind: reasoning.SegmentDelta, Segment: reasoning.ToolCall, Call: call, Text: `1}`},
+		{Kind: reasoning.SegmentEnd, Segment: reasoning.ToolCall, Call: call},
+		{Kind: reasoning.Done, Result: &reasoning.Result{Finish: reasoning.FinishToolCalls}},
+	}}
+	cfg := chunkConfig{head: testHead, legacy: true}
+	got := assemble(t, encode(t, cfg, streams, inTurn))
+	if a, b := pretty(t, got), pretty(t, whole(cfg, streams)); a != b {
+		t.Errorf("the stream adds up to\n%s\nand the answer is\n%s", a, b)
+	}
+	if f := got.Choices[0].Message.FunctionCall; f == nil || f.Name != "f" || f.Arguments != `{"a":1}` || got.Choices[0].FinishReason != "function_call" {
+		t.Errorf("the call is %+v", got.Choices[0])
+	}
+}
+
+// deltas are the events that come by the thousand.
+func deltas() map[string]reasoning.Event {
+	g := generator{rand.New(rand.NewPCG(1, 1))}
+	call := reasoning.Call{ID: "call_1", Name: "f"}
+	return map[string]reasoning.Event{
+		"answer":    {Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: "word \"é"},
+		"logprobs":  {Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: "word", Logprobs: g.logprobs()},
+		"reasoning": {Kind: reasoning.SegmentDelta, Segment: reasoning.Reasoning, Text: "word\n"},
+		"summary":   {Kind: reasoning.SegmentDelta, Segment: reasoning.Summary, Text: "word"},
+		"preamble":  {Kind: reasoning.SegmentDelta, Segment: reasoning.Preamble, Text: "word"},
+		"call":      {Kind: reasoning.SegmentDelta, Segment: reasoning.ToolCall, Call: call, Text: `{"a":`},
+	}
+}
+
+func TestDeltasTakeNoMemory(t *testing.T) {
+	for name, e := range deltas() {
+		for kind, encoder := range map[string]encoder{
+			"chat":       newChunkEncoder(chunkConfig{head: testHead, usage: true}, 0, func([]byte) error { return nil }),
+			"completion": newCompletionEncoder(testHead, &completionOrder{}, 0, func([]byte) error { return nil }),
+		} {
+			_ = encoder.Push(e) // the buffer grows once
+			if n := testing.AllocsPerRun(100, func() { _ = encoder.Push(e) }); n != 0 {
+				t.Errorf("%s: a delta of %s takes memory %v times", kind, name, n)
+			}
+		}
+	}
+}
+
+func BenchmarkDelta(b *testing.B) {
+	for name, e := range deltas() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			c := newChunkEncoder(chunkConfig{head: testHead}, 0, func([]byte) error { return nil })
+			for b.Loop() {
+				_ = c.Push(e)
+			}
+		})
+	}
+}
+
+// TestRecord shows how the recorded streams were made: it writes them with -update.
+func TestRecord(t *testing.T) {
+	if !*update {
+		t.Skip("only with -update")
+	}
+	for name, r := range recordings {
+		f := start(t, Config{}, nil, r.replies...)
+		var body ChatRequest
+		decode(t, r.body, &body)
+		c, err := f.api.readChat(&body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.req.Messages = c.talk.messages
+		var out bytes.Buffer
+		for e, err := range f.models.Engine.Generate(t.Context(), c.requests()[0]) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == reasoning.Started {
+				e.Info.Seed = 7
+			}
+			if e.Result != nil {
+				e.Result.Timing = reasoning.Timing{}
+			}
+			line, err := e.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.Write(append(line, '\n'))
+		}
+		if err := os.WriteFile("testdata/streams/"+name+".jsonl", out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const addTool = `"tools":[{"type":"function","function":{"name":"add","parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}}]`
+
+var recordings = map[string]struct {
+	body    string
+	replies []fake.Reply
+}{
+	"none": {body("hi", `"reasoning":"none"`), []fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("a secret thought", "Hello you.")}}},
+	"full": {body("hi", `"reasoning":"full"`), []fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("greet \"them\"\nin \u4e2d\u6587", "\u4f60\u597d \U0001F642")}}},
+	"summary": {body("hi", `"reasoning":"summary"`), []fake.Reply{
+		{After: wiretest.Ask("hi"), Say: wiretest.Think("a secret thought", "Hello you.")}, summaryReply("It greets."),
+	}},
+	"call": {body("hi", `"reasoning":"full",`+addTool), []fake.Reply{
+		{After: wiretest.Ask("hi"), Say: wiretest.Call("add it", "Let me add.", "add", `{"a": 1}`)},
+	}},
+	"formed_call": {body("hi", `"response_format":{"type":"json_object"},`+addTool), []fake.Reply{
+		{After: wiretest.Ask("hi"), Say: wiretest.Call("add it", "Let me add.", "add", `{"a": 1}`)},
+	}},
+	"formed": {body("hi", `"response_format":{"type":"json_object"}`), []fake.Reply{
+		{After: wiretest.Ask("hi"), Say: wiretest.Think("an object", `{"a": 1}`)},
+	}},
+	"legacy_call": {body("hi", `"functions":[{"name":"add"}]`), []fake.Reply{
+		{After: wiretest.Ask("hi"), Say: wiretest.Call("add it", "", "add", `{}`)},
+	}},
+	"logprobs": {body("hi", `"logprobs":true,"top_logprobs":2`), []fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("hm", "so \u00e9\u4e2d")}}},
+	"length":   {body("hi", `"max_tokens":12`), []fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("hm", strings.Repeat("on ", 50))}}},
+	"nothing":  {body("hi", `"max_tokens":2`), []fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think(strings.Repeat("hm ", 50), "")}}},
+	"stop":     {body("hi", `"stop":"END"`), []fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("hm END", "so END more")}}},
+	"malformed": {body("hi", `"reasoning":"full"`), []fake.Reply{{After: wiretest.Ask("hi"), Say: "<|channel|>thoughts<|message|>hm<|end|><|start|>assistant" +
+		"<|channel|>final<|message|>so<|return|>"}}},
+	"unavailable": {body("hi", `"reasoning":"full"`), []fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("", "so")}}},
+	"budget": {body("hi", `"reasoning":"full","reasoning_budget":4`), []fake.Reply{
+		{After: wiretest.Ask("hi"), Say: wiretest.Think(strings.Repeat("hm ", 50), "so")},
+		{Prompt: "hi", After: "<|end|><|start|>assistant", Say: "<|channel|>final<|message|>so<|return|>"},
+	}},
+}

@@ -1,0 +1,193 @@
+package openai
+
+import (
+	"strconv"
+	"unicode/utf8"
+
+	"runner/reasoning"
+	"runner/server/wire"
+)
+
+// tokenName is a token as the keys and lists of completions write it: its text, or its bytes where they are no text.
+func tokenName(token string) string {
+	if utf8.ValidString(token) {
+		return token
+	}
+	return string(appendTokenBytes([]byte("bytes:"), token))
+}
+
+const hexDigits = "0123456789abcdef"
+
+func appendTokenBytes(dst []byte, token string) []byte {
+	for i := range len(token) {
+		dst = append(dst, '\\', 'x', hexDigits[token[i]>>4], hexDigits[token[i]&15])
+	}
+	return dst
+}
+
+// completionLogprobs returns the log probabilities of a whole choice.
+func completionLogprobs(list []reasoning.TokenLogprobs) *CompletionLogprobs {
+	l := &CompletionLogprobs{Tokens: []string{}, TokenLogprobs: []float32{}, TopLogprobs: []map[string]float32{}, TextOffset: []int{}}
+	var at offset
+	for i := range list {
+		t := &list[i]
+		top := make(map[string]float32, len(t.Top))
+		for _, a := range t.Top {
+			if name := tokenName(a.Text); !has(top, name) {
+				top[name] = finite(a.Logprob)
+			}
+		}
+		l.Tokens = append(l.Tokens, tokenName(t.Text))
+		l.TokenLogprobs = append(l.TokenLogprobs, finite(t.Logprob))
+		l.TopLogprobs = append(l.TopLogprobs, top)
+		l.TextOffset = append(l.TextOffset, at.next(t.Text))
+	}
+	return l
+}
+
+func has(m map[string]float32, name string) bool {
+	_, ok := m[name]
+	return ok
+}
+
+// offset counts the characters of a text whose tokens may end in the middle of one.
+type offset struct{ chars int }
+
+// next returns where a token begins and goes on behind it. A character counts with its first byte.
+func (o *offset) next(token string) int {
+	at := o.chars
+	for i := range len(token) {
+		if utf8.RuneStart(token[i]) {
+			o.chars++
+		}
+	}
+	return at
+}
+
+// completionEncoder turns the events of one choice into frames of a completion. What holds for [ChunkEncoder] holds for it.
+type completionEncoder struct {
+	frames
+	choice int
+	prefix string
+	about  []Warning
+	at     offset
+}
+
+func newCompletionEncoder(h head, c *completionOrder, choice int, send func(frame []byte) error) *completionEncoder {
+	e := &completionEncoder{choice: choice, prefix: c.prefix(choice)}
+	if choice == 0 {
+		e.about = c.warnings
+	}
+	e.send, e.usage = send, c.usage
+	e.buf = append(h.append(nil), `{"index":`...)
+	e.buf = append(strconv.AppendInt(e.buf, int64(choice), 10), `,"text":`...)
+	e.fixed = len(e.buf)
+	return e
+}
+
+// Push takes the next event. The error is send's.
+func (c *completionEncoder) Push(e reasoning.Event) error {
+	switch {
+	case e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer:
+		return c.text(e.Text, e.Logprobs)
+	case e.Kind == reasoning.Started && c.prefix != "":
+		return c.text(c.prefix, nil)
+	case e.Kind == reasoning.Done:
+		c.note(&e)
+		return c.finish()
+	}
+	c.note(&e)
+	return nil
+}
+
+// text sends a piece of the text.
+func (c *completionEncoder) text(text string, list []reasoning.TokenLogprobs) error {
+	c.open("")
+	c.buf = wire.AppendString(c.buf, text)
+	c.buf = append(c.buf, `,"logprobs":`...)
+	if len(list) > 0 {
+		c.appendLogprobs(list)
+	} else {
+		c.buf = append(c.buf, "null"...)
+	}
+	c.buf = append(c.buf, `,"finish_reason":null}`...)
+	return c.close()
+}
+
+// appendLogprobs appends what completionLogprobs returns, as JSON.
+func (c *completionEncoder) appendLogprobs(list []reasoning.TokenLogprobs) {
+	b := append(c.buf, `{"tokens":[`...)
+	for i := range list {
+		b = appendName(comma(b, i), list[i].Text)
+	}
+	b = append(b, `],"token_logprobs":[`...)
+	for i := range list {
+		b = appendProb(comma(b, i), list[i].Logprob)
+	}
+	b = append(b, `],"top_logprobs":[`...)
+	for i := range list {
+		b = append(comma(b, i), '{')
+		n := 0
+		for j, a := range list[i].Top {
+			if named(list[i].Top[:j], a.Text) {
+				continue
+			}
+			b = append(appendName(comma(b, n), a.Text), ':')
+			b = appendProb(b, a.Logprob)
+			n++
+		}
+		b = append(b, '}')
+	}
+	b = append(b, `],"text_offset":[`...)
+	for i := range list {
+		b = strconv.AppendInt(comma(b, i), int64(c.at.next(list[i].Text)), 10)
+	}
+	c.buf = append(b, "]}"...)
+}
+
+// named reports whether a token of the same text is in a list.
+func named(list []reasoning.Alternative, text string) bool {
+	for i := range list {
+		if list[i].Text == text {
+			return true
+		}
+	}
+	return false
+}
+
+func comma(dst []byte, i int) []byte {
+	if i > 0 {
+		dst = append(dst, ',')
+	}
+	return dst
+}
+
+func appendProb(dst []byte, p float32) []byte {
+	return strconv.AppendFloat(dst, float64(finite(p)), 'g', -1, 32)
+}
+
+// appendName appends tokenName as a JSON string.
+func appendName(dst []byte, token string) []byte {
+	if utf8.ValidString(token) {
+		return wire.AppendString(dst, token)
+	}
+	dst = append(dst, `"bytes:`...)
+	for i := range len(token) {
+		dst = append(dst, '\\', '\\', 'x', hexDigits[token[i]>>4], hexDigits[token[i]&15])
+	}
+	return append(dst, '"')
+}
+
+// finish sends the choice's last frame.
+func (c *completionEncoder) finish() error {
+	c.open(`"","logprobs":null,"finish_reason":`)
+	c.buf = wire.AppendString(c.buf, finishOf(c.result, false))
+	if c.result.Detail != "" {
+		c.buf = append(c.buf, `,"finish_detail":`...)
+		c.buf = wire.AppendString(c.buf, c.result.Detail)
+	}
+	c.buf = append(c.buf, '}')
+	x := extrasOf(c.choice, &c.info, c.result, c.about, c.notices)
+	x.ReasoningInfo, x.ReasoningUnavailable = nil, false
+	return c.closeWith(x)
+}

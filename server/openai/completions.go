@@ -1,0 +1,267 @@
+package openai
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// CompletionRequest is the body of POST /v1/completions. A raw prompt shows what a model thinks, so it takes the permission
+// reasoning:full, and fields about reasoning are refused. Fields that it does not have are ignored.
+type CompletionRequest struct {
+	Options
+	// Prompt is a text, a list of tokens, or a list of at most 32 of either.
+	Prompt json.RawMessage `json:"prompt"`
+	// ParseSpecial makes the names of control tokens in a text these tokens; otherwise they are plain text.
+	ParseSpecial bool `json:"parse_special"`
+	// MaxTokens is the most tokens to generate, at least 1; -1 is as many as the context holds. Left out, it is 16.
+	MaxTokens *int64 `json:"max_tokens"`
+	// Echo puts the prompt before the text.
+	Echo bool `json:"echo"`
+	// Logprobs returns the log probabilities of the generated tokens with as many of the most likely ones in each place, 0 to 20. It does
+	// not go with Echo, because those of the prompt are not known.
+	Logprobs *int64 `json:"logprobs"`
+	// BestOf can only be n.
+	BestOf *int64 `json:"best_of"`
+	// Suffix can only be empty.
+	Suffix *string `json:"suffix"`
+
+	// These fields of chat completions are refused.
+	Reasoning         json.RawMessage `json:"reasoning"`
+	ReasoningEffort   json.RawMessage `json:"reasoning_effort"`
+	IncludeReasoning  json.RawMessage `json:"include_reasoning"`
+	ReasoningBudget   json.RawMessage `json:"reasoning_budget"`
+	ReasoningStrategy json.RawMessage `json:"reasoning_strategy"`
+	ReasoningSeal     json.RawMessage `json:"reasoning_seal"`
+	ReasoningEncrypt  json.RawMessage `json:"reasoning_encrypt"`
+}
+
+// Completion is the answer, and each frame of a stream of it, where usage stands in a last frame without choices, if it was asked for.
+type Completion struct {
+	ID string `json:"id"`
+	// Object is text_completion.
+	Object string `json:"object"`
+	// Created is when the request was taken, in seconds since 1970.
+	Created           int64              `json:"created"`
+	Model             string             `json:"model"`
+	SystemFingerprint string             `json:"system_fingerprint"`
+	Choices           []CompletionChoice `json:"choices"`
+	Usage             *Usage             `json:"usage,omitempty"`
+	Warnings          []Warning          `json:"warnings,omitempty"`
+	Timings           *Timings           `json:"timings,omitempty"`
+}
+
+// CompletionChoice is one continuation. The n choices of prompt p have the indexes from p*n on.
+type CompletionChoice struct {
+	Text     string              `json:"text"`
+	Index    int                 `json:"index"`
+	Logprobs *CompletionLogprobs `json:"logprobs"`
+	// FinishReason is stop or length; null in a stream before its end.
+	FinishReason *string `json:"finish_reason"`
+	// FinishDetail says more: context_full or stop_string.
+	FinishDetail string `json:"finish_detail,omitempty"`
+}
+
+// CompletionLogprobs are the log probabilities of generated tokens. A token that is not UTF-8 is written bytes:\xe2\x80.
+type CompletionLogprobs struct {
+	Tokens        []string  `json:"tokens"`
+	TokenLogprobs []float32 `json:"token_logprobs"`
+	// TopLogprobs are the most likely tokens in each place.
+	TopLogprobs []map[string]float32 `json:"top_logprobs"`
+	// TextOffset is where each token begins in the text, in characters.
+	TextOffset []int `json:"text_offset"`
+}
+
+// completionOrder is a completion as it is carried out.
+type completionOrder struct {
+	order
+	prompts []input
+	special bool
+	echo    bool
+	// texts are the prompts as text, where they are echoed.
+	texts []string
+}
+
+// readCompletion reads a request as far as that can be done without its model.
+func (a *API) readCompletion(b *CompletionRequest) (*completionOrder, error) {
+	for _, f := range []struct {
+		name string
+		raw  json.RawMessage
+	}{
+		{"reasoning", b.Reasoning}, {"reasoning_effort", b.ReasoningEffort}, {"include_reasoning", b.IncludeReasoning},
+		{"reasoning_budget", b.ReasoningBudget}, {"reasoning_strategy", b.ReasoningStrategy}, {"reasoning_seal", b.ReasoningSeal},
+		{"reasoning_encrypt", b.ReasoningEncrypt},
+	} {
+		if given(f.raw) && string(f.raw) != "false" {
+			return nil, wire.Unsupported(f.name, "a raw prompt has no reasoning apart from its answer; use /v1/chat/completions")
+		}
+	}
+	d, err := a.order(&b.Options)
+	if err != nil {
+		return nil, err
+	}
+	c := &completionOrder{order: *d, special: b.ParseSpecial, echo: b.Echo}
+	if c.prompts, err = readInputs(b.Prompt, "prompt", maxPrompts); err != nil {
+		return nil, err
+	}
+	if len(c.prompts)*c.choices > maxPrompts {
+		return nil, wire.Invalid("n", "%d prompts with %d choices each are more than %d", len(c.prompts), c.choices, maxPrompts)
+	}
+	c.req.MaxTokens = 16
+	if err := tokens("max_tokens", b.MaxTokens, &c.req.MaxTokens); err != nil {
+		return nil, err
+	}
+	if err := within("logprobs", b.Logprobs, 0, 20); err != nil {
+		return nil, err
+	}
+	c.req.Logprobs = b.Logprobs != nil
+	switch {
+	case b.Suffix != nil && *b.Suffix != "":
+		return nil, wire.Unsupported("suffix", "models here do not fill gaps")
+	case b.BestOf != nil && *b.BestOf != int64(c.choices):
+		return nil, wire.Unsupported("best_of", "only the %d choices that n asks for are made", c.choices)
+	case b.Echo && c.req.Logprobs:
+		return nil, wire.Unsupported("echo", "it does not go with logprobs, because those of the prompt are not known")
+	}
+	if c.req.Logprobs {
+		c.req.Sampling.TopLogprobs = int(*b.Logprobs)
+	}
+	// A raw prompt leaves no place for what the defaults say about reasoning.
+	plain := &c.req
+	plain.ResponseFormat, plain.TemplateArgs, plain.Visibility, plain.Effort, plain.Budget, plain.Strategy = nil, nil, reasoning.VisibilityNone, "", 0, ""
+	return c, nil
+}
+
+// bind does what takes the model: it finds the texts to echo.
+func (c *completionOrder) bind(r *runner.Runner) error {
+	if !c.echo {
+		return nil
+	}
+	c.texts = make([]string, len(c.prompts))
+	for i := range c.prompts {
+		p := &c.prompts[i]
+		if c.texts[i] = p.text; p.tokens == nil {
+			continue
+		}
+		var err error
+		if c.texts[i], err = r.Detokenize(p.tokens); err != nil {
+			return wire.FromError(err, map[string]string{"Tokens": p.path})
+		}
+	}
+	return nil
+}
+
+// requests returns a request for each choice of each prompt.
+func (c *completionOrder) requests() []runner.Request {
+	var all []runner.Request
+	for i := range c.prompts {
+		for _, req := range c.order.requests() {
+			if c.prompts[i].tokens != nil {
+				req.PromptTokens = c.prompts[i].tokens
+			} else {
+				req.Prompt, req.PromptSpecial = c.prompts[i].text, c.special
+			}
+			all = append(all, req)
+		}
+	}
+	return all
+}
+
+// prefix is the text that stands before a choice.
+func (c *completionOrder) prefix(choice int) string {
+	if !c.echo {
+		return ""
+	}
+	return c.texts[choice/c.choices]
+}
+
+// usageOf adds up the usage of all choices. Each prompt counts once.
+func (c *completionOrder) usageOf(results []*reasoning.Result) Usage {
+	var total Usage
+	for from := 0; from < len(results); from += c.choices {
+		u := usageOf(results[from : from+c.choices])
+		total.PromptTokens += u.PromptTokens
+		total.CompletionTokens += u.CompletionTokens
+		total.TotalTokens += u.TotalTokens
+		total.PromptTokensDetails.CachedTokens += u.PromptTokensDetails.CachedTokens
+	}
+	return total
+}
+
+// complete handles POST /v1/completions.
+func (a *API) complete(w http.ResponseWriter, r *http.Request) {
+	var body CompletionRequest
+	err := wire.ReadJSON(r, &body)
+	if err == nil {
+		err = reasoning.VisibilityFull.Cap(wire.PrincipalOf(r.Context()).Reasoning)
+	}
+	if err != nil {
+		a.fail(w, err, "")
+		return
+	}
+	c, err := a.readCompletion(&body)
+	if err != nil {
+		a.fail(w, err, "")
+		return
+	}
+	m, err := a.models.Use(r.Context(), body.Model)
+	if err != nil {
+		a.fail(w, err, "")
+		return
+	}
+	defer m.Release()
+	if err := c.bind(m.Runner()); err != nil {
+		a.fail(w, err, "")
+		return
+	}
+	h := a.head("cmpl-", "text_completion", m)
+	reqs := c.requests()
+	if c.stream {
+		s := stream{reqs: reqs, form: c.form, encoder: func(choice int, send func([]byte) error) encoder {
+			return newCompletionEncoder(h, c, choice, send)
+		}}
+		if c.usage {
+			s.last = func(results []*reasoning.Result) []byte { return h.usageChunk(c.usageOf(results)) }
+		}
+		a.serve(w, r, m, &s)
+		return
+	}
+	replies := make([]reasoning.Collector, len(reqs))
+	err = generate(r.Context(), m, reqs, func() {}, func(choice int, e reasoning.Event) error {
+		replies[choice].Push(e)
+		return nil
+	})
+	if err != nil {
+		a.fail(w, err, c.form)
+		return
+	}
+	wire.WriteJSON(w, http.StatusOK, c.completion(h, replies))
+}
+
+// completion is the answer with all choices.
+func (c *completionOrder) completion(h head, replies []reasoning.Collector) *Completion {
+	out := &Completion{
+		ID: h.id, Object: h.object, Created: h.created, Model: h.model, SystemFingerprint: h.fingerprint,
+		Choices: make([]CompletionChoice, len(replies)), Warnings: c.warnings,
+	}
+	results := make([]*reasoning.Result, len(replies))
+	for i := range replies {
+		r := replies[i].Reply()
+		results[i] = r.Result
+		prefix := c.prefix(i)
+		finish := finishOf(r.Result, false)
+		out.Choices[i] = CompletionChoice{Index: i, Text: prefix + r.Answer, FinishReason: &finish, FinishDetail: r.Result.Detail}
+		if len(r.Logprobs) > 0 {
+			out.Choices[i].Logprobs = completionLogprobs(r.Logprobs)
+		}
+		for _, n := range r.Warnings {
+			out.Warnings = append(out.Warnings, Warning{n.Code, n.Text, i})
+		}
+	}
+	usage, timings := c.usageOf(results), timingsOf(results[0])
+	out.Usage, out.Timings = &usage, &timings
+	return out
+}

@@ -1,0 +1,187 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// Limits of what a request may hold. How long a body may be is the server's to say.
+const (
+	maxChoices  = 16
+	maxMessages = 10_000
+	maxParts    = 1_000
+	maxCalls    = 128
+	maxTools    = 128
+	maxBias     = 1_024
+	maxStops    = 16
+	maxPrompts  = 32
+	maxInputs   = 2_048
+	maxName     = 256
+	maxIDLength = 512
+)
+
+// is reports whether a value begins like one of a kind: '{', '[', '"'. Values from a decoder have no space before them.
+func is(raw json.RawMessage, first byte) bool { return len(raw) > 0 && raw[0] == first }
+
+// given reports whether a field is there and not null.
+func given(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] != 'n' }
+
+// read reads the value of a field into v.
+func read(raw json.RawMessage, path string, v any) error {
+	err := wire.Unmarshal(raw, v)
+	var e *wire.Error
+	if err == nil || !errors.As(err, &e) {
+		return err
+	}
+	named := *e
+	if named.Param == "" {
+		named.Param, named.Code, named.Message = path, wire.CodeInvalid, "the value is not of the type that this field takes"
+		return &named
+	}
+	named.Param = path + "." + named.Param
+	return &named
+}
+
+// readObject is read for a field that takes an object.
+func readObject(raw json.RawMessage, path string, v any) error {
+	if !is(raw, '{') {
+		return wire.Invalid(path, "it has to be an object")
+	}
+	return read(raw, path, v)
+}
+
+// readString reads a string.
+func readString(raw json.RawMessage, path string) (s string, err error) {
+	if !is(raw, '"') {
+		return "", wire.Invalid(path, "it has to be a string")
+	}
+	return s, read(raw, path, &s)
+}
+
+// index is the path of an entry of a list.
+func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+// readSeed reads a whole number of up to 64 bits, with or without a sign.
+func readSeed(raw json.RawMessage) (*uint64, error) {
+	if !given(raw) {
+		return nil, nil
+	}
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		seed := uint64(n)
+		return &seed, nil
+	}
+	if n, err := strconv.ParseUint(string(raw), 10, 64); err == nil {
+		return &n, nil
+	}
+	return nil, wire.Invalid("seed", "it has to be a whole number from -2^63 to 2^64-1")
+}
+
+// readStops reads one stop string or a list of them.
+func readStops(raw json.RawMessage) (stops []string, err error) {
+	switch {
+	case !given(raw):
+		return nil, nil
+	case is(raw, '"'):
+		s, err := readString(raw, "stop")
+		if err != nil {
+			return nil, err
+		}
+		stops = []string{s}
+	case is(raw, '['):
+		var list []json.RawMessage
+		if err := read(raw, "stop", &list); err != nil {
+			return nil, err
+		}
+		if len(list) > maxStops {
+			return nil, wire.Invalid("stop", "%d stop strings are given and at most %d are taken", len(list), maxStops)
+		}
+		for i, entry := range list {
+			s, err := readString(entry, index("stop", i))
+			if err != nil {
+				return nil, err
+			}
+			stops = append(stops, s)
+		}
+	default:
+		return nil, wire.Invalid("stop", "it has to be a string or a list of strings")
+	}
+	if slices.Contains(stops, "") {
+		return nil, wire.Invalid("stop", "a stop string is empty")
+	}
+	return stops, nil
+}
+
+// readBias adds logit_bias to a request.
+func readBias(raw json.RawMessage, req *runner.Request) error {
+	if !given(raw) {
+		return nil
+	}
+	var entries map[string]*float64
+	if !is(raw, '{') {
+		return wire.Invalid("logit_bias", "it has to be an object with token ids as keys")
+	}
+	if err := read(raw, "logit_bias", &entries); err != nil {
+		return err
+	}
+	if len(entries) > maxBias {
+		return wire.Invalid("logit_bias", "%d tokens are given and at most %d are taken", len(entries), maxBias)
+	}
+	bias := slices.Grow(req.Sampling.Bias[:0:0], len(entries))[:len(entries)]
+	n := 0
+	for key, value := range entries {
+		path := "logit_bias." + clip(key)
+		id, err := strconv.ParseInt(key, 10, 32)
+		if err != nil || strconv.FormatInt(id, 10) != key || id < 0 {
+			return wire.Invalid(path, "the key is not the id of a token")
+		}
+		if value == nil {
+			return wire.Invalid(path, "it has to be a number")
+		}
+		if err := between(path, value, -100, 100); err != nil {
+			return err
+		}
+		bias[n].Token, bias[n].Bias = runner.Token(id), float32(*value)
+		n++
+	}
+	sort.Slice(bias, func(i, j int) bool { return bias[i].Token < bias[j].Token })
+	req.Sampling.Bias = bias
+	return nil
+}
+
+// between refuses a number that is out of range. Nothing is said about one that is not given.
+func between(path string, v *float64, low, high float64) error {
+	if v != nil && (*v < low || *v > high || math.IsNaN(*v)) {
+		return wire.Invalid(path, "%v is not between %v and %v", *v, low, high)
+	}
+	return nil
+}
+
+// within is between for whole numbers.
+func within(path string, v *int64, low, high int64) error {
+	if v != nil && (*v < low || *v > high) {
+		return wire.Invalid(path, "%d is not between %d and %d", *v, low, high)
+	}
+	return nil
+}
+
+// conflict refuses two fields that ask for different things.
+func conflict(a, b string) error {
+	return wire.Invalid(a, "%s and %s contradict each other; give one of them", a, b)
+}
+
+// clip shortens what a client wrote so that it can stand in a message.
+func clip(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}

@@ -1,0 +1,200 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// EmbeddingRequest is the body of POST /v1/embeddings.
+type EmbeddingRequest struct {
+	// Model names the model; left out, it is the first that the key may use.
+	Model string `json:"model"`
+	// Input is a string, a list of tokens, or a list of at most 2,048 of either.
+	Input json.RawMessage `json:"input"`
+	// EncodingFormat is float, which it is when left out, or base64: 32-bit floats, little-endian.
+	EncodingFormat *string `json:"encoding_format"`
+	// Dimensions can only be what the model has: cutting an embedding is only meaningful for models that were trained for it.
+	Dimensions *int64 `json:"dimensions"`
+}
+
+// EmbeddingList is the answer.
+type EmbeddingList struct {
+	// Object is list.
+	Object string         `json:"object"`
+	Data   []Embedding    `json:"data"`
+	Model  string         `json:"model"`
+	Usage  EmbeddingUsage `json:"usage"`
+}
+
+// Embedding is the embedding of one input, of length 1.
+type Embedding struct {
+	// Object is embedding.
+	Object string `json:"object"`
+	Index  int    `json:"index"`
+	// Embedding is a list of numbers, or base64.
+	Embedding any `json:"embedding"`
+}
+
+// EmbeddingUsage counts the tokens of all inputs.
+type EmbeddingUsage struct {
+	PromptTokens int `json:"prompt_tokens"`
+	TotalTokens  int `json:"total_tokens"`
+}
+
+// embed handles POST /v1/embeddings.
+func (a *API) embed(w http.ResponseWriter, r *http.Request) {
+	var body EmbeddingRequest
+	err := wire.ReadJSON(r, &body)
+	if err == nil {
+		err = a.answerEmbed(w, r, &body)
+	}
+	if err != nil {
+		a.fail(w, err, "")
+	}
+}
+
+func (a *API) answerEmbed(w http.ResponseWriter, r *http.Request, body *EmbeddingRequest) error {
+	inputs, err := readInputs(body.Input, "input", maxInputs)
+	if err != nil {
+		return err
+	}
+	packed := false
+	if f := body.EncodingFormat; f != nil {
+		if packed = *f == "base64"; !packed && *f != "float" {
+			return wire.Invalid("encoding_format", "%q is not known; float and base64 are", clip(*f))
+		}
+	}
+	m, err := a.models.Use(r.Context(), body.Model)
+	if err != nil {
+		return err
+	}
+	defer m.Release()
+	engine := m.Runner()
+	if size := engine.Info().EmbeddingLength; body.Dimensions != nil && *body.Dimensions != int64(size) {
+		return wire.Unsupported("dimensions", "this model's embeddings have %d dimensions and cannot be cut", size)
+	}
+	list := EmbeddingList{Object: "list", Data: make([]Embedding, len(inputs)), Model: m.Card().Name}
+	for i := range inputs {
+		tokens, err := inputs[i].tokenized(engine)
+		if err != nil {
+			return err
+		}
+		vector, err := engine.Embed(r.Context(), tokens)
+		if err != nil {
+			return embedError(err, inputs[i].path)
+		}
+		list.Data[i] = Embedding{Object: "embedding", Index: i, Embedding: vector}
+		if packed {
+			list.Data[i].Embedding = pack(vector)
+		}
+		list.Usage.PromptTokens += len(tokens)
+	}
+	list.Usage.TotalTokens = list.Usage.PromptTokens
+	wire.WriteJSON(w, http.StatusOK, list)
+	return nil
+}
+
+// embedError names the input that an error is about.
+func embedError(err error, path string) error {
+	if errors.Is(err, runner.ErrNoEmbeddings) {
+		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeUnsupported, Param: "model", Message: err.Error(), Err: err}
+	}
+	return wire.FromError(err, map[string]string{"Tokens": path, "Messages": path})
+}
+
+// pack is the form of a vector as base64.
+func pack(vector []float32) string {
+	b := make([]byte, 0, 4*len(vector))
+	for _, x := range vector {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+// input is a text, or its tokens.
+type input struct {
+	path   string
+	text   string
+	tokens []runner.Token
+}
+
+// tokenized returns the tokens of an input; names of control tokens in a text are text.
+func (p *input) tokenized(r *runner.Runner) ([]runner.Token, error) {
+	if p.tokens != nil {
+		return p.tokens, nil
+	}
+	tokens, err := r.Tokenize(p.text, false)
+	if err == nil && len(tokens) == 0 {
+		err = wire.Invalid(p.path, "it is empty")
+	}
+	return r.WithBOS(tokens), err
+}
+
+// readInputs reads a string, a list of tokens, or a list of either.
+func readInputs(raw json.RawMessage, path string, most int) ([]input, error) {
+	const takes = "it has to be a string, a list of tokens or a list of either"
+	switch {
+	case !given(raw):
+		return nil, wire.Invalid(path, "it is missing")
+	case is(raw, '"'):
+		s, err := readString(raw, path)
+		return []input{{path: path, text: s}}, err
+	case !is(raw, '['):
+		return nil, wire.Invalid(path, takes)
+	}
+	var list []json.RawMessage
+	if err := read(raw, path, &list); err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, wire.Invalid(path, "the list is empty")
+	}
+	if !is(list[0], '"') && !is(list[0], '[') {
+		tokens, err := readTokens(raw, path)
+		return []input{{path: path, tokens: tokens}}, err
+	}
+	if len(list) > most {
+		return nil, wire.Invalid(path, "there are %d and at most %d are taken", len(list), most)
+	}
+	inputs := make([]input, len(list))
+	for i, entry := range list {
+		in := input{path: index(path, i)}
+		var err error
+		switch {
+		case is(entry, '"'):
+			in.text, err = readString(entry, in.path)
+		case is(entry, '['):
+			in.tokens, err = readTokens(entry, in.path)
+		default:
+			err = wire.Invalid(in.path, takes)
+		}
+		if err != nil {
+			return nil, err
+		}
+		inputs[i] = in
+	}
+	return inputs, nil
+}
+
+// readTokens reads a list of the ids of tokens, which is not empty.
+func readTokens(raw json.RawMessage, path string) ([]runner.Token, error) {
+	var tokens []runner.Token
+	if err := read(raw, path, &tokens); err != nil {
+		return nil, err
+	}
+	switch {
+	case len(tokens) == 0:
+		return nil, wire.Invalid(path, "the list is empty")
+	case bytes.Contains(raw, []byte("null")): // which would read as token 0
+		return nil, wire.Invalid(path, "a token is null")
+	}
+	return tokens, nil
+}

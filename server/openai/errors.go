@@ -1,0 +1,48 @@
+package openai
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+
+	"runner/reasoning/seal"
+	"runner/server/openai/internal/contract"
+	"runner/server/wire"
+)
+
+// WriteError implements [wire.Format].
+func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
+	contract.WriteError(w, e)
+}
+
+// fail answers with what a request failed with. form is the field that its form came from.
+func (a *API) fail(w http.ResponseWriter, err error, form string) {
+	contract.WriteError(w, wireError(err, form))
+}
+
+// wireError says what an error amounts to, with the names of this API's fields.
+func wireError(err error, form string) *wire.Error {
+	params := fieldNames
+	if form != "" {
+		params = maps.Clone(fieldNames)
+		params["Form"] = form
+	}
+	return wire.FromError(err, params)
+}
+
+// fieldNames are the fields of [runner.Request] as requests call them. What else is wrong about Sampling was refused before.
+var fieldNames = map[string]string{
+	"Messages": "messages", "Prompt": "prompt", "PromptTokens": "prompt", "Tools": "tools", "ToolChoice": "tool_choice",
+	"ToolName": "tool_choice", "ResponseFormat": "response_format", "Form": "response_format", "Visibility": "reasoning",
+	"Effort": "reasoning_effort", "Budget": "reasoning_budget", "Strategy": "reasoning_strategy", "MaxTokens": "max_completion_tokens",
+	"Stop": "stop", "Sampling": "logit_bias", "TemplateArgs": "chat_template_kwargs", "Seal": "reasoning_seal", "Tokens": "input",
+}
+
+// sealError says why a value that a client carried was not accepted.
+func sealError(param string, err error) error {
+	var refused *seal.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	return &wire.Error{Status: http.StatusBadRequest, Code: refused.Code(), Param: param, Message: refused.Error() + "; " + refused.Hint(), Err: err}
+}

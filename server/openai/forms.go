@@ -1,0 +1,198 @@
+package openai
+
+import (
+	"encoding/json"
+
+	"runner/chattemplate"
+	"runner/grammar"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// Forms are the fields that say what form the answer's text has. At most one can. Forms that cannot be honoured exactly are refused
+// before anything is generated, whatever strict says.
+type Forms struct {
+	// ResponseFormat is {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "json_schema": {...}}.
+	ResponseFormat json.RawMessage `json:"response_format"`
+	// ResponseSchema is {"type": "json", "schema": {...}}.
+	ResponseSchema json.RawMessage `json:"response_schema"`
+	// JSONSchema is a schema, as llama.cpp's server takes it.
+	JSONSchema json.RawMessage `json:"json_schema"`
+	// Grammar is a grammar in llama.cpp's notation (GBNF).
+	Grammar json.RawMessage `json:"grammar"`
+	// Regex is a pattern (ECMA-262) that matches the whole answer, and Choice a list of texts of which the answer is one.
+	Regex  json.RawMessage `json:"regex"`
+	Choice json.RawMessage `json:"choice"`
+	// The same as vLLM calls them. GuidedGrammar and StructuredOutputs.Grammar are GBNF here.
+	GuidedJSON    json.RawMessage `json:"guided_json"`
+	GuidedRegex   json.RawMessage `json:"guided_regex"`
+	GuidedChoice  json.RawMessage `json:"guided_choice"`
+	GuidedGrammar json.RawMessage `json:"guided_grammar"`
+	// StructuredOutputs holds one of json, json_object, regex, choice and grammar.
+	StructuredOutputs json.RawMessage `json:"structured_outputs"`
+}
+
+// source returns the form that is asked for and the field that asks for it, and tells the request what the model is to know of it.
+func (f *Forms) source(req *runner.Request) (grammar.Source, string, error) {
+	type field struct {
+		name string
+		raw  json.RawMessage
+		read func(raw json.RawMessage, path string, req *runner.Request) (grammar.Source, error)
+	}
+	fields := []field{
+		{"response_format", f.ResponseFormat, responseFormat}, {"response_schema", f.ResponseSchema, responseSchema},
+		{"json_schema", f.JSONSchema, schemaForm}, {"grammar", f.Grammar, grammarForm}, {"regex", f.Regex, regexForm},
+		{"choice", f.Choice, choiceForm}, {"guided_json", f.GuidedJSON, schemaForm}, {"guided_regex", f.GuidedRegex, regexForm},
+		{"guided_choice", f.GuidedChoice, choiceForm}, {"guided_grammar", f.GuidedGrammar, grammarForm},
+	}
+	if given(f.StructuredOutputs) {
+		var s struct {
+			JSON       json.RawMessage `json:"json"`
+			JSONObject bool            `json:"json_object"`
+			Regex      json.RawMessage `json:"regex"`
+			Choice     json.RawMessage `json:"choice"`
+			Grammar    json.RawMessage `json:"grammar"`
+			Structural json.RawMessage `json:"structural_tag"`
+		}
+		const at = "structured_outputs"
+		if err := readObject(f.StructuredOutputs, at, &s); err != nil {
+			return grammar.Source{}, "", err
+		}
+		if given(s.Structural) {
+			return grammar.Source{}, "", wire.Unsupported(at+".structural_tag", "structural tags are not known here")
+		}
+		fields = append(fields, field{at + ".json", s.JSON, schemaForm}, field{at + ".regex", s.Regex, regexForm},
+			field{at + ".choice", s.Choice, choiceForm}, field{at + ".grammar", s.Grammar, grammarForm})
+		if s.JSONObject {
+			fields = append(fields, field{at + ".json_object", f.StructuredOutputs, func(json.RawMessage, string, *runner.Request) (grammar.Source, error) {
+				return grammar.AnyObject(), nil
+			}})
+		}
+	}
+	var form grammar.Source
+	name := ""
+	req.ResponseFormat = nil
+	for _, field := range fields {
+		if !given(field.raw) {
+			continue
+		}
+		next, err := field.read(field.raw, field.name, req)
+		switch {
+		case err != nil:
+			return form, "", err
+		case next.IsZero():
+		case name != "":
+			return form, "", conflict(name, field.name)
+		default:
+			form, name = next, field.name
+		}
+	}
+	return form, name, nil
+}
+
+func responseFormat(raw json.RawMessage, path string, req *runner.Request) (form grammar.Source, err error) {
+	var f struct {
+		Type string `json:"type"`
+		// JSONSchema is OpenAI's way to give a schema, Schema llama.cpp's.
+		JSONSchema json.RawMessage `json:"json_schema"`
+		Schema     json.RawMessage `json:"schema"`
+	}
+	if err := readObject(raw, path, &f); err != nil {
+		return form, err
+	}
+	switch f.Type {
+	case "text":
+		return form, nil
+	case "json_object":
+		if given(f.Schema) {
+			return schemaForm(f.Schema, path+".schema", req)
+		}
+		return grammar.AnyObject(), nil
+	case "json_schema":
+		if !given(f.JSONSchema) && given(f.Schema) {
+			return schemaForm(f.Schema, path+".schema", req)
+		}
+		path += ".json_schema"
+		var s struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			Schema      json.RawMessage `json:"schema"`
+		}
+		if err := readObject(f.JSONSchema, path, &s); err != nil {
+			return form, err
+		}
+		if s.Name == "" {
+			s.Name = "answer"
+		}
+		if !validName(s.Name) {
+			return form, wire.Invalid(path+".name", nameAdvice)
+		}
+		form, err := schemaForm(s.Schema, path+".schema", req)
+		if err == nil && is(s.Schema, '{') {
+			req.ResponseFormat = &chattemplate.ResponseFormat{Name: s.Name, Description: s.Description, Schema: s.Schema}
+		}
+		return form, err
+	case "":
+		return form, wire.Invalid(path+".type", "it is missing; text, json_object and json_schema are known")
+	}
+	return form, wire.Unsupported(path+".type", "%q is not known here; text, json_object and json_schema are", clip(f.Type))
+}
+
+func responseSchema(raw json.RawMessage, path string, req *runner.Request) (form grammar.Source, err error) {
+	var f struct {
+		Type   string          `json:"type"`
+		Schema json.RawMessage `json:"schema"`
+	}
+	if err := readObject(raw, path, &f); err != nil {
+		return form, err
+	}
+	if f.Type != "json" {
+		return form, wire.Unsupported(path+".type", "%q is not known here; json is", clip(f.Type))
+	}
+	return schemaForm(f.Schema, path+".schema", req)
+}
+
+func schemaForm(raw json.RawMessage, path string, _ *runner.Request) (form grammar.Source, err error) {
+	if is(raw, '"') { // vLLM takes a schema's text too
+		text, err := readString(raw, path)
+		if err != nil {
+			return form, err
+		}
+		raw = json.RawMessage(text)
+		if !json.Valid(raw) {
+			return form, wire.Invalid(path, "the text is not JSON")
+		}
+		return grammar.JSONSchema(raw), nil
+	}
+	if !is(raw, '{') && !is(raw, 't') && !is(raw, 'f') {
+		return form, wire.Invalid(path, "it has to be a JSON Schema")
+	}
+	return grammar.JSONSchema(raw), nil
+}
+
+func grammarForm(raw json.RawMessage, path string, _ *runner.Request) (grammar.Source, error) {
+	text, err := readString(raw, path)
+	if err != nil || text == "" {
+		return grammar.Source{}, err // llama.cpp's web page sends an empty one for none
+	}
+	return grammar.GBNF(text), nil
+}
+
+func regexForm(raw json.RawMessage, path string, _ *runner.Request) (grammar.Source, error) {
+	text, err := readString(raw, path)
+	if err == nil && text == "" {
+		err = wire.Invalid(path, "the pattern is empty")
+	}
+	return grammar.Regex(text), err
+}
+
+func choiceForm(raw json.RawMessage, path string, _ *runner.Request) (grammar.Source, error) {
+	if !is(raw, '[') {
+		return grammar.Source{}, wire.Invalid(path, "it has to be a list of strings")
+	}
+	var list []string
+	if err := read(raw, path, &list); err != nil {
+		return grammar.Source{}, err
+	}
+	return grammar.Choices(list...), nil
+}

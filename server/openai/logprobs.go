@@ -1,0 +1,105 @@
+package openai
+
+import (
+	"strconv"
+
+	"runner/reasoning"
+	"runner/server/wire"
+)
+
+// Logprobs are the log probabilities of a choice's answer.
+type Logprobs struct {
+	// Content has an entry for each token of the answer; tokens of preambles have none.
+	Content []TokenLogprob `json:"content"`
+	// Refusal is always null.
+	Refusal []TokenLogprob `json:"refusal"`
+}
+
+// TokenLogprob is a token of the answer.
+type TokenLogprob struct {
+	// Token is the token's text; bytes that are not UTF-8 are U+FFFD in it.
+	Token string `json:"token"`
+	// Logprob is the natural logarithm of its probability before any filter; -9999 stands for less than that.
+	Logprob float32 `json:"logprob"`
+	// Bytes are the token's exact bytes.
+	Bytes []int `json:"bytes"`
+	// TopLogprobs are as many of the most likely tokens as top_logprobs asked for.
+	TopLogprobs []TopLogprob `json:"top_logprobs"`
+}
+
+// TopLogprob is a token that could have stood in a place, with the meanings of [TokenLogprob].
+type TopLogprob struct {
+	Token   string  `json:"token"`
+	Logprob float32 `json:"logprob"`
+	Bytes   []int   `json:"bytes"`
+}
+
+// lowest stands for log probabilities that JSON cannot hold, as in OpenAI's API.
+const lowest = -9999
+
+// finite is a logarithm as it can be told. Rounding takes those of near certainty above 0.
+func finite(p float32) float32 {
+	if p >= lowest {
+		return min(p, 0)
+	}
+	return lowest // minus infinity, and what is no number
+}
+
+// logprobsOf returns the log probabilities of an answer.
+func logprobsOf(list []reasoning.TokenLogprobs) *Logprobs {
+	l := &Logprobs{Content: make([]TokenLogprob, len(list))}
+	for i := range list {
+		t := &list[i]
+		e := TokenLogprob{Token: t.Text, Logprob: finite(t.Logprob), Bytes: numbers(t.Text), TopLogprobs: make([]TopLogprob, len(t.Top))}
+		for j := range t.Top {
+			e.TopLogprobs[j] = TopLogprob{Token: t.Top[j].Text, Logprob: finite(t.Top[j].Logprob), Bytes: numbers(t.Top[j].Text)}
+		}
+		l.Content[i] = e
+	}
+	return l
+}
+
+func numbers(s string) []int {
+	list := make([]int, len(s))
+	for i := range len(s) {
+		list[i] = int(s[i])
+	}
+	return list
+}
+
+// appendLogprobs appends what logprobsOf returns, as JSON.
+func appendLogprobs(dst []byte, list []reasoning.TokenLogprobs) []byte {
+	dst = append(dst, `{"content":[`...)
+	for i := range list {
+		t := &list[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendToken(dst, t.Text, t.Logprob)
+		dst = append(dst, `,"top_logprobs":[`...)
+		for j := range t.Top {
+			if j > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(appendToken(dst, t.Top[j].Text, t.Top[j].Logprob), '}')
+		}
+		dst = append(dst, "]}"...)
+	}
+	return append(dst, `],"refusal":null}`...)
+}
+
+// appendToken appends a token without the end of its object.
+func appendToken(dst []byte, text string, p float32) []byte {
+	dst = append(dst, `{"token":`...)
+	dst = wire.AppendString(dst, text)
+	dst = append(dst, `,"logprob":`...)
+	dst = appendProb(dst, p)
+	dst = append(dst, `,"bytes":[`...)
+	for i := range len(text) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendUint(dst, uint64(text[i]), 10)
+	}
+	return append(dst, ']')
+}

@@ -1,0 +1,295 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"runner/chattemplate"
+	"runner/server/wire"
+)
+
+// Message is one message of a conversation.
+type Message struct {
+	// Role is developer, system, user, assistant, tool or function.
+	Role string `json:"role"`
+	// Content is a string or a list of parts; an assistant's may be null.
+	Content json.RawMessage `json:"content"`
+	// Refusal is an assistant's, where it has no content.
+	Refusal *string `json:"refusal"`
+	// Name is the author's, or the called function's where the role is function.
+	Name *string `json:"name"`
+	// ToolCalls are an assistant's calls, at most 128. FunctionCall is the older form of one call.
+	ToolCalls    []json.RawMessage `json:"tool_calls"`
+	FunctionCall json.RawMessage   `json:"function_call"`
+	// ToolCallID says which call a tool message answers.
+	ToolCallID *string `json:"tool_call_id"`
+
+	// ReasoningEncryptedContent is the value that came with an assistant's message. It restores what the model thought.
+	ReasoningEncryptedContent *string `json:"reasoning_encrypted_content"`
+	// Reasoning and ReasoningContent, two names of one field, are what an assistant thought, as plain text. It counts only while the
+	// message's calls are pending and nothing is sealed.
+	Reasoning        *string `json:"reasoning"`
+	ReasoningContent *string `json:"reasoning_content"`
+}
+
+// Part is a part of a message's content.
+type Part struct {
+	// Type is text, or refusal in an assistant's message. Images, audio and files are refused.
+	Type    string  `json:"type"`
+	Text    *string `json:"text"`
+	Refusal *string `json:"refusal"`
+}
+
+// MessageToolCall is an assistant's call.
+type MessageToolCall struct {
+	// ID names the call.
+	ID string `json:"id"`
+	// Type is function, which is also meant when it is left out, or custom.
+	Type     string        `json:"type"`
+	Function *FunctionCall `json:"function"`
+	// Custom is a call of a custom tool, whose input is free text.
+	Custom *struct {
+		Name  string `json:"name"`
+		Input string `json:"input"`
+	} `json:"custom"`
+}
+
+// FunctionCall is the function that is called, with its arguments as the model wrote them.
+type FunctionCall struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// sealedValue is a carried value and the message that it came with.
+type sealedValue struct {
+	message int
+	value   string
+}
+
+// conversation is the messages of a request.
+type conversation struct {
+	messages []chattemplate.Message
+	sealed   []sealedValue
+}
+
+const nameAdvice = "names have 1 to 256 bytes and no white space, control characters or angle brackets"
+
+// validName reports whether s can be a name in a prompt.
+func validName(s string) bool {
+	return s != "" && len(s) <= maxName && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '<' || r == '>'
+	})
+}
+
+// readMessages reads the messages of a conversation.
+func readMessages(raw []json.RawMessage) (*conversation, error) {
+	if len(raw) == 0 {
+		return nil, wire.Invalid("messages", "there are none; give at least one")
+	}
+	if len(raw) > maxMessages {
+		return nil, wire.Invalid("messages", "there are %d and at most %d are taken", len(raw), maxMessages)
+	}
+	c := &conversation{messages: make([]chattemplate.Message, len(raw))}
+	called := map[string]bool{}
+	for i, r := range raw {
+		path := index("messages", i)
+		var m Message
+		if err := readObject(r, path, &m); err != nil {
+			return nil, err
+		}
+		if err := c.read(i, path, &m, called); err != nil {
+			return nil, err
+		}
+	}
+	c.dropThoughts()
+	return c, nil
+}
+
+// read reads message i. called holds the ids of the calls so far.
+func (c *conversation) read(i int, path string, m *Message, called map[string]bool) error {
+	to := &c.messages[i]
+	switch m.Role {
+	case "developer":
+		to.Role = chattemplate.Developer
+	case "system":
+		to.Role = chattemplate.System
+	case "user":
+		to.Role = chattemplate.User
+	case "assistant":
+		to.Role = chattemplate.Assistant
+	case "tool", "function":
+		to.Role = chattemplate.ToolRole
+	case "":
+		return wire.Invalid(path+".role", "it is missing; developer, system, user, assistant and tool are known")
+	default:
+		return wire.Invalid(path+".role", "%q is not a role; developer, system, user, assistant and tool are known", clip(m.Role))
+	}
+	var err error
+	if to.Content, err = readContent(m.Content, path+".content", to.Role == chattemplate.Assistant); err != nil {
+		return err
+	}
+	if m.Name != nil && *m.Name != "" {
+		if to.Name = *m.Name; !validName(to.Name) {
+			return wire.Invalid(path+".name", nameAdvice)
+		}
+	}
+	switch {
+	case to.Role == chattemplate.Assistant:
+		return c.readAssistant(i, path, m, called)
+	case m.Role == "function":
+		if to.ToolName = to.Name; to.ToolName == "" {
+			return wire.Invalid(path+".name", "it is missing; it names the function that was called")
+		}
+		to.Name = ""
+	case to.Role == chattemplate.ToolRole:
+		if m.ToolCallID == nil || *m.ToolCallID == "" {
+			return wire.Invalid(path+".tool_call_id", "it is missing; it says which call this message answers")
+		}
+		if to.ToolCallID = *m.ToolCallID; !called[to.ToolCallID] && to.Name == "" {
+			return wire.Invalid(path+".tool_call_id", "no message before this one makes a call with this id")
+		}
+	}
+	return nil
+}
+
+// readAssistant reads what only an assistant's message has.
+func (c *conversation) readAssistant(i int, path string, m *Message, called map[string]bool) error {
+	to := &c.messages[i]
+	if to.Content == "" && m.Refusal != nil {
+		to.Content = *m.Refusal
+	}
+	if len(m.ToolCalls) > maxCalls {
+		return wire.Invalid(path+".tool_calls", "there are %d and at most %d are taken", len(m.ToolCalls), maxCalls)
+	}
+	own := map[string]bool{}
+	for j, raw := range m.ToolCalls {
+		call, err := readCall(raw, index(path+".tool_calls", j))
+		if err != nil {
+			return err
+		}
+		if own[call.ID] {
+			return wire.Invalid(index(path+".tool_calls", j)+".id", "another call of this message has the same id")
+		}
+		own[call.ID], called[call.ID] = true, true
+		to.ToolCalls = append(to.ToolCalls, call)
+	}
+	if given(m.FunctionCall) {
+		path += ".function_call"
+		if len(to.ToolCalls) > 0 {
+			return conflict(path, "tool_calls")
+		}
+		var f FunctionCall
+		if err := readObject(m.FunctionCall, path, &f); err != nil {
+			return err
+		}
+		if !validName(f.Name) {
+			return wire.Invalid(path+".name", nameAdvice)
+		}
+		to.ToolCalls = []chattemplate.ToolCall{{Name: f.Name, Arguments: f.Arguments}}
+	}
+	for _, text := range []*string{m.Reasoning, m.ReasoningContent} {
+		if text != nil && to.Reasoning == "" {
+			to.Reasoning = *text
+		}
+	}
+	if m.ReasoningEncryptedContent != nil && *m.ReasoningEncryptedContent != "" {
+		c.sealed = append(c.sealed, sealedValue{i, *m.ReasoningEncryptedContent})
+	}
+	return nil
+}
+
+func readCall(raw json.RawMessage, path string) (call chattemplate.ToolCall, err error) {
+	var m MessageToolCall
+	if err := readObject(raw, path, &m); err != nil {
+		return call, err
+	}
+	switch {
+	case m.ID == "" || len(m.ID) > maxIDLength:
+		return call, wire.Invalid(path+".id", "it has to have 1 to %d bytes", maxIDLength)
+	case m.Type == "custom" && m.Custom != nil:
+		call = chattemplate.ToolCall{ID: m.ID, Name: m.Custom.Name, Arguments: m.Custom.Input}
+		path += ".custom"
+	case m.Type != "" && m.Type != "function":
+		return call, wire.Unsupported(path+".type", "%q is not known here; function is", clip(m.Type))
+	case m.Function == nil:
+		return call, wire.Invalid(path+".function", "it is missing")
+	default:
+		call = chattemplate.ToolCall{ID: m.ID, Name: m.Function.Name, Arguments: m.Function.Arguments}
+		path += ".function"
+	}
+	if !validName(call.Name) {
+		return call, wire.Invalid(path+".name", nameAdvice)
+	}
+	return call, nil
+}
+
+// readContent reads a message's text. The texts of parts are joined by line breaks, as other servers do.
+func readContent(raw json.RawMessage, path string, assistant bool) (string, error) {
+	switch {
+	case is(raw, '"'):
+		return readString(raw, path)
+	case !given(raw) && assistant:
+		return "", nil
+	case !given(raw):
+		return "", wire.Invalid(path, "it is missing")
+	case !is(raw, '['):
+		return "", wire.Invalid(path, "it has to be a string or a list of parts")
+	}
+	var parts []json.RawMessage
+	if err := read(raw, path, &parts); err != nil {
+		return "", err
+	}
+	if len(parts) == 0 && !assistant || len(parts) > maxParts {
+		return "", wire.Invalid(path, "it has %d parts; 1 to %d are taken", len(parts), maxParts)
+	}
+	texts := make([]string, len(parts))
+	for i, part := range parts {
+		var err error
+		if texts[i], err = readPart(part, index(path, i), assistant); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(texts, "\n"), nil
+}
+
+func readPart(raw json.RawMessage, path string, assistant bool) (string, error) {
+	var p Part
+	if err := readObject(raw, path, &p); err != nil {
+		return "", err
+	}
+	text := p.Text
+	switch p.Type {
+	case "text":
+	case "refusal":
+		if !assistant {
+			return "", wire.Invalid(path+".type", "only an assistant's message has refusals")
+		}
+		text = p.Refusal
+	case "image_url", "input_audio", "file", "video_url", "audio_url":
+		return "", wire.Unsupported(path+"."+p.Type, "models here read text only")
+	case "":
+		return "", wire.Invalid(path+".type", "it is missing; text is known")
+	default:
+		return "", wire.Unsupported(path+".type", "%q is not known here; text is", clip(p.Type))
+	}
+	if text == nil {
+		return "", wire.Invalid(path+"."+p.Type, "it is missing")
+	}
+	return *text, nil
+}
+
+// dropThoughts leaves out the reasoning that clients sent as plain text, except that of pending calls: no answer has come since.
+func (c *conversation) dropThoughts() {
+	pending := true
+	for i := len(c.messages) - 1; i >= 0; i-- {
+		m := &c.messages[i]
+		if m.Role != chattemplate.Assistant {
+			continue
+		}
+		if pending = pending && len(m.ToolCalls) > 0; !pending {
+			m.Reasoning = ""
+		}
+	}
+}

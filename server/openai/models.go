@@ -1,0 +1,78 @@
+package openai
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"runner/server/wire"
+)
+
+// Model describes a model. Fields that are not known, because the model is not loaded, are left out.
+type Model struct {
+	// ID is the name under which it is used.
+	ID string `json:"id"`
+	// Object is model.
+	Object string `json:"object"`
+	// Created is when the server came to know it, in seconds since 1970.
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+
+	// Loaded says whether it is in memory.
+	Loaded bool `json:"loaded"`
+	// ContextLength and MaxModelLen, two names of one field, are how many tokens a conversation can have.
+	ContextLength int `json:"context_length,omitempty"`
+	MaxModelLen   int `json:"max_model_len,omitempty"`
+	// Size is the length of its files in bytes, and Modified when they were last changed.
+	Size     int64      `json:"size,omitempty"`
+	Modified *time.Time `json:"modified,omitempty"`
+	// Digest identifies the weights.
+	Digest string `json:"digest,omitempty"`
+	// Family is the architecture, Parameters the number of weights, Quantization their format.
+	Family       string `json:"family,omitempty"`
+	Parameters   int64  `json:"parameters,omitempty"`
+	Quantization string `json:"quantization,omitempty"`
+}
+
+// ModelList is the answer of GET /v1/models.
+type ModelList struct {
+	// Object is list.
+	Object string `json:"object"`
+	// Data lists the models that the key may use, the default first.
+	Data []Model `json:"data"`
+}
+
+func modelOf(c *wire.Card) Model {
+	m := Model{
+		ID: c.Name, Object: "model", OwnedBy: "runner", Loaded: c.Loaded, ContextLength: c.Context, MaxModelLen: c.Context,
+		Size: c.Size, Digest: c.Digest, Family: c.Family, Parameters: c.Parameters, Quantization: c.Quantization,
+	}
+	if !c.Added.IsZero() {
+		m.Created = c.Added.Unix()
+	}
+	if !c.Modified.IsZero() {
+		m.Modified = &c.Modified
+	}
+	return m
+}
+
+// listModels handles GET /v1/models.
+func (a *API) listModels(w http.ResponseWriter, r *http.Request) {
+	list := ModelList{Object: "list", Data: []Model{}}
+	for _, c := range a.models.List(r.Context()) {
+		list.Data = append(list.Data, modelOf(&c))
+	}
+	wire.WriteJSON(w, http.StatusOK, list)
+}
+
+// getModel handles GET /v1/models/{id}. An id may hold slashes.
+func (a *API) getModel(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	for _, c := range a.models.List(r.Context()) {
+		if c.Name == id {
+			wire.WriteJSON(w, http.StatusOK, modelOf(&c))
+			return
+		}
+	}
+	a.fail(w, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model", Message: fmt.Sprintf("there is no model %q that you may use", clip(id))}, "")
+}

@@ -1,0 +1,158 @@
+package openai
+
+import (
+	"encoding/json"
+	"math"
+
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// Options are the fields that chat completions and completions have in common. Null is as good as left out.
+type Options struct {
+	// Model names the model; left out, it is the first that the key may use.
+	Model string `json:"model"`
+	// N is how many choices to make, 1 to 16.
+	N *int64 `json:"n"`
+	// Seed makes an answer repeatable, -2^63 to 2^64-1; choice i has the seed plus i. Left out, one is drawn.
+	Seed json.RawMessage `json:"seed"`
+	// Stop is a string or a list of at most 16 strings of 1 to 1,024 bytes that end the answer and are not part of it.
+	Stop json.RawMessage `json:"stop"`
+
+	// Stream sends the answer in server-sent events as it comes.
+	Stream bool `json:"stream"`
+	// StreamOptions goes with Stream.
+	StreamOptions *StreamOptions `json:"stream_options"`
+
+	// Temperature divides the logits, 0 to 100; 0 takes the most likely token.
+	Temperature *float64 `json:"temperature"`
+	// TopP keeps the most likely tokens that together reach this probability, 0 to 1.
+	TopP *float64 `json:"top_p"`
+	// TopK keeps that many tokens; 0 and -1 keep all.
+	TopK *int64 `json:"top_k"`
+	// MinP drops tokens less likely than this share of the best one, 0 to 1.
+	MinP *float64 `json:"min_p"`
+	// TypicalP keeps the most typical tokens that together reach this probability, 0 to 1; 0 and 1 keep all.
+	TypicalP *float64 `json:"typical_p"`
+	// PresencePenalty and FrequencyPenalty are subtracted from the logits of tokens that have been generated, once or for each time, -2 to 2.
+	PresencePenalty  *float64 `json:"presence_penalty"`
+	FrequencyPenalty *float64 `json:"frequency_penalty"`
+	// RepetitionPenalty divides the logits of tokens that have been generated, more than 0 to 10; 1 is off. RepeatPenalty is another
+	// name for it.
+	RepetitionPenalty *float64 `json:"repetition_penalty"`
+	RepeatPenalty     *float64 `json:"repeat_penalty"`
+	// LogitBias adds to the logits of tokens: an object of at most 1,024 token ids with -100 to 100 each; -100 forbids.
+	LogitBias json.RawMessage `json:"logit_bias"`
+
+	Forms
+}
+
+// StreamOptions are the options of a stream.
+type StreamOptions struct {
+	// IncludeUsage sends the usage in a chunk of its own before the end.
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// order is a request as it is carried out.
+type order struct {
+	// req is what every choice has in common.
+	req     runner.Request
+	choices int
+	stream  bool
+	usage   bool
+	// form is the field that the answer's form came from; empty for none.
+	form     string
+	warnings []Warning
+}
+
+// order reads the shared fields.
+func (a *API) order(o *Options) (*order, error) {
+	d := &order{req: a.cfg.Defaults, choices: 1, stream: o.Stream, usage: o.StreamOptions != nil && o.StreamOptions.IncludeUsage}
+	if o.StreamOptions != nil && !o.Stream {
+		return nil, wire.Invalid("stream_options", "it goes with stream only")
+	}
+	if err := within("n", o.N, 1, maxChoices); err != nil {
+		return nil, err
+	}
+	if o.N != nil {
+		d.choices = int(*o.N)
+	}
+	d.req.Messages, d.req.Tools = nil, nil
+	seed, err := readSeed(o.Seed)
+	switch {
+	case err != nil:
+		return nil, err
+	case seed != nil:
+		d.req.Seed = seed
+	case d.req.Seed == nil:
+		drawn := a.newSeed()
+		d.req.Seed = &drawn
+	}
+	if given(o.Stop) {
+		if d.req.Stop, err = readStops(o.Stop); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.sampling(&d.req); err != nil {
+		return nil, err
+	}
+	d.req.Form, d.form, err = o.source(&d.req)
+	return d, err
+}
+
+// sampling reads how tokens are chosen.
+func (o *Options) sampling(req *runner.Request) error {
+	penalty, name := o.RepetitionPenalty, "repetition_penalty"
+	if penalty == nil {
+		penalty, name = o.RepeatPenalty, "repeat_penalty"
+	} else if o.RepeatPenalty != nil && *o.RepeatPenalty != *penalty {
+		return conflict("repetition_penalty", "repeat_penalty")
+	}
+	s := &req.Sampling
+	for _, f := range []struct {
+		name      string
+		value     *float64
+		low, high float64
+		to        *float32
+	}{
+		{"temperature", o.Temperature, 0, 100, &s.Temperature},
+		{"top_p", o.TopP, 0, 1, &s.TopP},
+		{"min_p", o.MinP, 0, 1, &s.MinP},
+		{"typical_p", o.TypicalP, 0, 1, &s.TypicalP},
+		{"presence_penalty", o.PresencePenalty, -2, 2, &s.PresencePenalty},
+		{"frequency_penalty", o.FrequencyPenalty, -2, 2, &s.FrequencyPenalty},
+		{name, penalty, 0.01, 10, &s.RepetitionPenalty},
+	} {
+		if err := between(f.name, f.value, f.low, f.high); err != nil {
+			return err
+		}
+		if f.value != nil {
+			*f.to = float32(*f.value)
+		}
+	}
+	if o.TopP != nil && s.TopP == 0 {
+		s.TopP = math.SmallestNonzeroFloat32 // 0 means off to the sampler, and to a client the best token alone
+	}
+	if err := within("top_k", o.TopK, -1, math.MaxInt32); err != nil {
+		return err
+	}
+	if o.TopK != nil {
+		s.TopK = int(max(*o.TopK, 0))
+	}
+	return readBias(o.LogitBias, req)
+}
+
+// tokens reads the most tokens to generate: at least 1, or -1 for as many as fit.
+func tokens(path string, v *int64, to *int) error {
+	switch {
+	case v == nil:
+		return nil
+	case *v == -1:
+		*to = 0
+		return nil
+	case *v < 1:
+		return wire.Invalid(path, "%d is less than 1; -1 is as many as fit", *v)
+	}
+	*to = int(min(*v, math.MaxInt32))
+	return nil
+}

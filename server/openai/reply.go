@@ -1,0 +1,190 @@
+package openai
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"time"
+
+	"runner/reasoning"
+)
+
+// Warning says what is not as it was asked for, or what was odd about the model's output. It holds nothing of the model's text.
+type Warning struct {
+	// Code names the kind for programs.
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Choice is the index of the choice that it is about; left out for the first.
+	Choice int `json:"choice,omitempty"`
+}
+
+// warn adds a warning about the request.
+func (d *order) warn(code, message string) {
+	d.warnings = append(d.warnings, Warning{Code: code, Message: message})
+}
+
+// Usage counts tokens.
+type Usage struct {
+	// PromptTokens counts the prompt, once for all choices.
+	PromptTokens int `json:"prompt_tokens"`
+	// CompletionTokens counts what was generated, reasoning included, summaries excluded, for all choices.
+	CompletionTokens int `json:"completion_tokens"`
+	// TotalTokens is the sum of both.
+	TotalTokens             int               `json:"total_tokens"`
+	PromptTokensDetails     PromptDetails     `json:"prompt_tokens_details"`
+	CompletionTokensDetails CompletionDetails `json:"completion_tokens_details"`
+}
+
+// PromptDetails says more of the prompt's tokens.
+type PromptDetails struct {
+	// CachedTokens is how much of the prompt was in the cache before the request.
+	CachedTokens int `json:"cached_tokens"`
+}
+
+// CompletionDetails says more of the generated tokens.
+type CompletionDetails struct {
+	// ReasoningTokens are those of CompletionTokens that were reasoning. They are counted whatever is shown.
+	ReasoningTokens int `json:"reasoning_tokens"`
+	// SummaryTokens are those of the summary pass, which come on top of CompletionTokens.
+	SummaryTokens int `json:"summary_tokens"`
+}
+
+// usageOf adds up the usage of choices that share a prompt.
+func usageOf(results []*reasoning.Result) Usage {
+	var u Usage
+	for i, r := range results {
+		if i == 0 {
+			u.PromptTokens, u.PromptTokensDetails.CachedTokens = r.Usage.Prompt, r.Usage.Cached
+		}
+		// Later choices find what the first has put into the cache.
+		u.PromptTokensDetails.CachedTokens = min(u.PromptTokensDetails.CachedTokens, r.Usage.Cached)
+		u.CompletionTokens += r.Usage.Completion
+		u.CompletionTokensDetails.ReasoningTokens += r.Usage.Reasoning
+		u.CompletionTokensDetails.SummaryTokens += r.Usage.Summary
+	}
+	u.TotalTokens = u.PromptTokens + u.CompletionTokens
+	return u
+}
+
+// ReasoningInfo is what was in effect.
+type ReasoningInfo struct {
+	// Visibility is none, summary or full.
+	Visibility string `json:"visibility"`
+	// Effort is left out where it is the model's own default and that has no name.
+	Effort   string `json:"effort,omitempty"`
+	Strategy string `json:"strategy"`
+	Seed     uint64 `json:"seed"`
+	// Budget is the most reasoning tokens; left out for no limit.
+	Budget int `json:"budget,omitempty"`
+}
+
+func infoOf(i *reasoning.Info) ReasoningInfo {
+	return ReasoningInfo{Visibility: i.Visibility.String(), Effort: string(i.Effort), Strategy: string(i.Strategy), Seed: i.Seed, Budget: i.Budget}
+}
+
+// Timings says how long a choice took, with the names of llama.cpp's server. Times are in milliseconds.
+type Timings struct {
+	// CacheN, PromptN and PredictedN are the tokens that were in the cache, that were read, and that were generated.
+	CacheN             int     `json:"cache_n"`
+	PromptN            int     `json:"prompt_n"`
+	PromptMS           float64 `json:"prompt_ms"`
+	PromptPerSecond    float64 `json:"prompt_per_second"`
+	PredictedN         int     `json:"predicted_n"`
+	PredictedMS        float64 `json:"predicted_ms"`
+	PredictedPerSecond float64 `json:"predicted_per_second"`
+	// QueueMS is the time before the prompt was begun, FirstTokenMS that until the first token and FirstAnswerMS that until the first
+	// of the answer.
+	QueueMS       float64 `json:"queue_ms"`
+	FirstTokenMS  float64 `json:"first_token_ms"`
+	FirstAnswerMS float64 `json:"first_answer_ms"`
+}
+
+func timingsOf(r *reasoning.Result) Timings {
+	ms := func(d time.Duration) float64 { return float64(d.Round(time.Microsecond)) / float64(time.Millisecond) }
+	rate := func(n int, d time.Duration) float64 {
+		if d <= 0 {
+			return 0
+		}
+		return float64(int(float64(n)/d.Seconds()*100)) / 100
+	}
+	u, t := r.Usage, r.Timing
+	read := u.Prompt - u.Cached
+	return Timings{
+		CacheN: u.Cached, PromptN: read, PromptMS: ms(t.Prefill), PromptPerSecond: rate(read, t.Prefill),
+		PredictedN: u.Completion, PredictedMS: ms(t.Decode), PredictedPerSecond: rate(u.Completion, t.Decode),
+		QueueMS: ms(t.Queue), FirstTokenMS: ms(t.FirstToken), FirstAnswerMS: ms(t.FirstAnswer),
+	}
+}
+
+// Extras are the fields that answers, and the last chunk of each choice, have beside OpenAI's.
+type Extras struct {
+	ReasoningInfo *ReasoningInfo `json:"reasoning_info,omitempty"`
+	// ReasoningUnavailable says that reasoning was asked for and the model gave none.
+	ReasoningUnavailable bool      `json:"reasoning_unavailable,omitempty"`
+	Warnings             []Warning `json:"warnings,omitempty"`
+	Timings              *Timings  `json:"timings,omitempty"`
+}
+
+// extrasOf returns the extras of one choice. about are the warnings of the request, which stand with the first.
+func extrasOf(choice int, info *reasoning.Info, r *reasoning.Result, about []Warning, notices []reasoning.Notice) Extras {
+	i, t := infoOf(info), timingsOf(r)
+	x := Extras{ReasoningInfo: &i, ReasoningUnavailable: r.ReasoningUnavailable, Timings: &t}
+	if choice == 0 {
+		x.Warnings = slices.Clone(about)
+	}
+	for _, n := range notices {
+		x.Warnings = append(x.Warnings, Warning{n.Code, n.Text, choice})
+	}
+	return x
+}
+
+// merge adds the extras of a later choice.
+func (x *Extras) merge(later Extras) {
+	x.ReasoningUnavailable = x.ReasoningUnavailable || later.ReasoningUnavailable
+	x.Warnings = append(x.Warnings, later.Warnings...)
+}
+
+// finishOf names why a choice ended.
+func finishOf(r *reasoning.Result, legacy bool) string {
+	switch {
+	case r.Finish == reasoning.FinishToolCalls && legacy:
+		return "function_call"
+	case r.Finish == "":
+		return string(reasoning.FinishStop)
+	}
+	return string(r.Finish)
+}
+
+// speech puts together what the user is told: the answer, and before it what the model says before it calls.
+type speech struct {
+	// spoken says which of both has come.
+	spoken [reasoning.Answer + 1]bool
+	any    bool
+}
+
+// gap stands between texts of different kinds. Those of one kind come with one.
+const gap = "\n\n"
+
+// joins reports whether a gap goes before the next text of a segment.
+func (s *speech) joins(segment reasoning.Segment) bool {
+	join := s.any && !s.spoken[segment]
+	s.spoken[segment], s.any = true, true
+	return join
+}
+
+// scoreOf is how sure the model said it was, if JSON can hold that.
+func scoreOf(r *reasoning.Result) *float64 {
+	if r.Score == nil || math.IsNaN(*r.Score) || math.IsInf(*r.Score, 0) {
+		return nil
+	}
+	return r.Score
+}
+
+// appendJSON appends the JSON of a value that always has one.
+func appendJSON(dst []byte, v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return append(dst, "null"...)
+	}
+	return append(dst, text...)
+}

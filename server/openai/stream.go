@@ -1,0 +1,61 @@
+package openai
+
+import (
+	"net/http"
+
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/openai/internal/contract"
+	"runner/server/wire"
+)
+
+// stream is an answer in server-sent events.
+type stream struct {
+	reqs []runner.Request
+	// form is the field that the answer's form came from.
+	form string
+	// encoder makes the encoder of a choice.
+	encoder func(choice int, send func(frame []byte) error) encoder
+	// last makes the frame that follows all choices; nil for none.
+	last func([]*reasoning.Result) []byte
+}
+
+// encoder turns the events of a choice into frames.
+type encoder interface {
+	Push(e reasoning.Event) error
+	// outcome is the choice's result once it is done.
+	outcome() *reasoning.Result
+}
+
+// streamEnd is the last frame of every stream.
+var streamEnd = []byte("[DONE]")
+
+// serve generates and streams. Nothing is written before all choices have started, so that what is refused is answered with a status of
+// its own; what fails later is told in a frame.
+func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *stream) {
+	var out *wire.Stream
+	send := func(frame []byte) error { return out.Send("", frame) }
+	encoders := make([]encoder, len(s.reqs))
+	for i := range encoders {
+		encoders[i] = s.encoder(i, send)
+	}
+	err := generate(r.Context(), m, s.reqs, func() { out = wire.NewEvents(w) }, func(choice int, e reasoning.Event) error {
+		return encoders[choice].Push(e)
+	})
+	if out == nil {
+		a.fail(w, err, s.form)
+		return
+	}
+	defer out.End()
+	switch {
+	case err != nil:
+		_ = send(appendJSON(nil, contract.NewError(wireError(err, s.form)))) // a client that is gone needs no error
+	case s.last != nil:
+		results := make([]*reasoning.Result, len(encoders))
+		for i, e := range encoders {
+			results[i] = e.outcome()
+		}
+		_ = send(s.last(results))
+	}
+	_ = send(streamEnd)
+}

@@ -1,0 +1,214 @@
+package openai
+
+import (
+	"encoding/json"
+	"slices"
+
+	"runner/chattemplate"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// ToolOptions are the fields about tools.
+type ToolOptions struct {
+	// Tools are what the model may call, at most 128. Only those of type function are offered to it; others are left out with a
+	// warning.
+	Tools []json.RawMessage `json:"tools"`
+	// ToolChoice is none, auto, required, {"type": "function", "function": {"name": ...}} or {"type": "allowed_tools", ...}.
+	ToolChoice json.RawMessage `json:"tool_choice"`
+	// ParallelToolCalls is false for at most one call.
+	ParallelToolCalls *bool `json:"parallel_tool_calls"`
+	// Functions and FunctionCall are the older form of tools; the answer then has function_call.
+	Functions    []json.RawMessage `json:"functions"`
+	FunctionCall json.RawMessage   `json:"function_call"`
+}
+
+// Function is a function that the model may call.
+type Function struct {
+	// Name has 1 to 256 bytes and no white space.
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	// Parameters is a JSON Schema of an object; left out, the function takes none.
+	Parameters json.RawMessage `json:"parameters"`
+	// Strict holds the arguments to Parameters.
+	Strict *bool `json:"strict"`
+}
+
+// tools reads the tools into an order and reports whether they came in the older form.
+func (o *ToolOptions) tools(d *order) (legacy bool, err error) {
+	path, list := "tools", o.Tools
+	if len(o.Functions) > 0 {
+		if len(list) > 0 {
+			return false, conflict("tools", "functions")
+		}
+		path, list, legacy = "functions", o.Functions, true
+	}
+	if len(list) > maxTools {
+		return legacy, wire.Invalid(path, "there are %d and at most %d are taken", len(list), maxTools)
+	}
+	for i, raw := range list {
+		if err := d.addTool(raw, index(path, i), legacy); err != nil {
+			return legacy, err
+		}
+	}
+	d.req.SingleCall = legacy || o.ParallelToolCalls != nil && !*o.ParallelToolCalls
+	if legacy {
+		return legacy, d.functionCall(o.FunctionCall)
+	}
+	return legacy, d.toolChoice(o.ToolChoice)
+}
+
+// addTool adds one tool.
+func (d *order) addTool(raw json.RawMessage, path string, legacy bool) error {
+	if !legacy {
+		var t struct {
+			Type     string          `json:"type"`
+			Function json.RawMessage `json:"function"`
+		}
+		if err := readObject(raw, path, &t); err != nil {
+			return err
+		}
+		if t.Type == "" && !given(t.Function) {
+			return wire.Invalid(path+".type", "it is missing; function is known")
+		}
+		if t.Type != "" && t.Type != "function" {
+			d.warn("tool_skipped", path+": tools of this type are not known here and were left out")
+			return nil
+		}
+		raw, path = t.Function, path+".function"
+	}
+	var f Function
+	if err := readObject(raw, path, &f); err != nil {
+		return err
+	}
+	if !validName(f.Name) {
+		return wire.Invalid(path+".name", nameAdvice)
+	}
+	if slices.ContainsFunc(d.req.Tools, func(t chattemplate.Tool) bool { return t.Name == f.Name }) {
+		return wire.Invalid(path+".name", "another tool has the same name")
+	}
+	if !given(f.Parameters) {
+		f.Parameters = nil
+	} else if !is(f.Parameters, '{') {
+		return wire.Invalid(path+".parameters", "it has to be a JSON Schema of an object")
+	}
+	d.req.Tools = append(d.req.Tools, chattemplate.Tool{
+		Name: f.Name, Description: f.Description, Parameters: f.Parameters, Strict: f.Strict != nil && *f.Strict,
+	})
+	return nil
+}
+
+// choose sets a choice that is a word.
+func (d *order) choose(word, path string) error {
+	switch word {
+	case "auto":
+		d.req.ToolChoice = runner.ToolChoiceAuto
+	case "none":
+		d.req.ToolChoice = runner.ToolChoiceNone
+	case "required":
+		d.req.ToolChoice = runner.ToolChoiceRequired
+	default:
+		return wire.Invalid(path, "%q is not known; none, auto and required are", clip(word))
+	}
+	return nil
+}
+
+func (d *order) toolChoice(raw json.RawMessage) error {
+	const path = "tool_choice"
+	d.req.ToolChoice, d.req.ToolName = "", ""
+	switch {
+	case !given(raw):
+		return nil
+	case is(raw, '"'):
+		word, err := readString(raw, path)
+		if err != nil {
+			return err
+		}
+		return d.choose(word, path)
+	}
+	type named struct {
+		Type     string `json:"type"`
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	}
+	var choice struct {
+		named
+		AllowedTools struct {
+			Mode  string  `json:"mode"`
+			Tools []named `json:"tools"`
+		} `json:"allowed_tools"`
+	}
+	if !is(raw, '{') {
+		return wire.Invalid(path, "it has to be none, auto, required or an object")
+	}
+	if err := read(raw, path, &choice); err != nil {
+		return err
+	}
+	switch choice.Type {
+	case "function":
+		d.req.ToolChoice, d.req.ToolName = runner.ToolChoiceFunction, choice.Function.Name
+		return d.mustHave(choice.Function.Name, path+".function.name")
+	case "allowed_tools":
+		if len(choice.AllowedTools.Tools) > maxTools {
+			return wire.Invalid(path+".allowed_tools.tools", "there are more than %d", maxTools)
+		}
+		var allowed []chattemplate.Tool
+		for i, t := range choice.AllowedTools.Tools {
+			at := index(path+".allowed_tools.tools", i)
+			if t.Type != "function" {
+				d.warn("tool_skipped", at+": tools of this type are not known here and were left out")
+				continue
+			}
+			if err := d.mustHave(t.Function.Name, at+".function.name"); err != nil {
+				return err
+			}
+		}
+		// The model is shown only these, since nothing else keeps it from calling the others.
+		for _, t := range d.req.Tools {
+			if slices.ContainsFunc(choice.AllowedTools.Tools, func(n named) bool { return n.Function.Name == t.Name }) {
+				allowed = append(allowed, t)
+			}
+		}
+		d.req.Tools = allowed
+		if choice.AllowedTools.Mode == "none" {
+			return wire.Invalid(path+".allowed_tools.mode", "auto and required are known")
+		}
+		return d.choose(choice.AllowedTools.Mode, path+".allowed_tools.mode")
+	}
+	return wire.Unsupported(path+".type", "%q is not known here; function and allowed_tools are", clip(choice.Type))
+}
+
+func (d *order) functionCall(raw json.RawMessage) error {
+	const path = "function_call"
+	d.req.ToolChoice, d.req.ToolName = "", ""
+	switch {
+	case !given(raw):
+		return nil
+	case is(raw, '"'):
+		word, err := readString(raw, path)
+		if err == nil && word != "auto" && word != "none" {
+			err = wire.Invalid(path, "%q is not known; none, auto and a function's name are", clip(word))
+		}
+		if err != nil {
+			return err
+		}
+		return d.choose(word, path)
+	}
+	var f struct {
+		Name string `json:"name"`
+	}
+	if err := readObject(raw, path, &f); err != nil {
+		return err
+	}
+	d.req.ToolChoice, d.req.ToolName = runner.ToolChoiceFunction, f.Name
+	return d.mustHave(f.Name, path+".name")
+}
+
+// mustHave refuses a name that no function has.
+func (d *order) mustHave(name, path string) error {
+	if slices.ContainsFunc(d.req.Tools, func(t chattemplate.Tool) bool { return t.Name == name }) {
+		return nil
+	}
+	return wire.Invalid(path, "%q is none of the functions", clip(name))
+}
