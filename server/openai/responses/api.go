@@ -1,0 +1,112 @@
+package responses
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"runner/reasoning/seal"
+	"runner/runner"
+	"runner/server/openai/internal/contract"
+	"runner/server/wire"
+)
+
+// Config says how the API works. The zero value is usable.
+type Config struct {
+	// Defaults is what a request starts from; Messages, Tools, Form and what a request always says are ignored.
+	Defaults runner.Request
+	// Seal seals reasoning for clients and for the store; nil makes a keyring that lasts as long as the API.
+	Seal *seal.Keyring
+	// Store bounds what is kept of past responses.
+	Store StoreLimits
+	// Background is how many responses may be made in the background at once; 0 means 16. More are refused with 429.
+	Background int
+	// Clock gives the time; nil means time.Now.
+	Clock func() time.Time
+	// Logger receives ids, counts and codes, never text; nil is silent.
+	Logger *slog.Logger
+	// Random is where ids come from; nil means crypto/rand. It is read by several goroutines at once.
+	Random io.Reader
+}
+
+// API is the Responses API over a server's models. It implements [wire.Format]; its methods may be called by several goroutines at once.
+type API struct {
+	models wire.Models
+	cfg    Config
+	store  *store
+
+	mu     sync.Mutex
+	active map[*run]struct{}
+	closed bool
+}
+
+// New makes the API. The caller closes it.
+func New(models wire.Models, cfg Config) *API {
+	if cfg.Seal == nil {
+		cfg.Seal = seal.NewKeyring()
+	}
+	if cfg.Background <= 0 {
+		cfg.Background = 16
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Reader
+	}
+	return &API{models: models, cfg: cfg, store: newStore(cfg.Store, cfg.Clock), active: map[*run]struct{}{}}
+}
+
+// Close waits for the responses in the background until ctx ends, then ends them as the server stopping. New ones are refused from the
+// start.
+func (a *API) Close(ctx context.Context) {
+	a.mu.Lock()
+	a.closed = true
+	runs := make([]*run, 0, len(a.active))
+	for r := range a.active {
+		runs = append(runs, r)
+	}
+	a.mu.Unlock()
+	for _, r := range runs {
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			r.cancel(wire.ErrDraining)
+			<-r.done
+		}
+	}
+}
+
+// Routes implements [wire.Format].
+func (a *API) Routes() []wire.Route {
+	return []wire.Route{
+		{Method: "POST", Path: "/v1/responses", Scope: wire.ScopeGenerate, Handle: a.create},
+		{Method: "POST", Path: "/v1/responses/input_tokens", Scope: wire.ScopeGenerate, Handle: a.countTokens},
+		{Method: "GET", Path: "/v1/responses/{id}", Scope: wire.ScopeGenerate, Handle: a.retrieve},
+		{Method: "DELETE", Path: "/v1/responses/{id}", Scope: wire.ScopeGenerate, Handle: a.remove},
+		{Method: "POST", Path: "/v1/responses/{id}/cancel", Scope: wire.ScopeGenerate, Handle: a.cancel},
+		{Method: "GET", Path: "/v1/responses/{id}/input_items", Scope: wire.ScopeGenerate, Handle: a.listInput},
+	}
+}
+
+// WriteError implements [wire.Format].
+func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
+	contract.WriteError(w, e)
+}
+
+// newID returns a fresh id that begins with prefix.
+func (a *API) newID(prefix string) string {
+	var b [24]byte
+	if _, err := io.ReadFull(a.cfg.Random, b[:]); err != nil {
+		panic("responses: no randomness: " + err.Error())
+	}
+	return prefix + hex.EncodeToString(b[:])
+}

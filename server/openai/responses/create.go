@@ -1,0 +1,178 @@
+package responses
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"runner/server/wire"
+)
+
+// create serves POST /v1/responses.
+func (a *API) create(w http.ResponseWriter, r *http.Request) {
+	var req CreateRequest
+	if err := wire.ReadJSON(r, &req); err != nil {
+		a.WriteError(w, r, wire.FromError(err, nil))
+		return
+	}
+	t, err := a.prepare(r.Context(), &req)
+	if err != nil {
+		a.WriteError(w, r, wire.FromError(err, params))
+		return
+	}
+	if is(req.Background, false) {
+		a.detach(w, r, t, is(req.Stream, false))
+		return
+	}
+	defer t.model.Release()
+	if is(req.Stream, false) {
+		a.stream(w, r, t)
+		return
+	}
+	_, failure := t.run(r.Context(), t.encoder(), func() {}, func() bool { return false })
+	if failure != nil {
+		a.WriteError(w, r, failure)
+		return
+	}
+	wire.WriteJSON(w, http.StatusOK, t.response)
+}
+
+// stream answers with events as they come.
+func (a *API) stream(w http.ResponseWriter, r *http.Request, t *turn) {
+	var stream *wire.Stream
+	var lost error
+	enc := t.encoder()
+	begun := func() {
+		stream = wire.NewEvents(w)
+		enc.emit = func(name string, data []byte) { lost = stream.Send(name, data) }
+	}
+	started, failure := t.run(r.Context(), enc, begun, func() bool { return lost != nil })
+	if !started {
+		a.WriteError(w, r, failure)
+		return
+	}
+	stream.End()
+}
+
+// detach answers with a response that is made in the background.
+func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed bool) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	job := &run{cancel: cancel, done: make(chan struct{})}
+	if refusal := a.admit(job); refusal != nil {
+		cancel(nil)
+		t.model.Release()
+		a.WriteError(w, r, refusal)
+		return
+	}
+	if streamed {
+		job.log = &eventLog{keys: a.cfg.Seal, binding: storedBinding(t.principal.ID, t.home.Model, t.response.ID),
+			secret: t.request.Visibility == visibilityFull, limit: a.store.limits.Events}
+	}
+	t.background = job
+	first := make(chan Response, 1)
+	refused := make(chan *wire.Error, 1)
+	go func() {
+		defer cancel(nil)
+		defer a.dismiss(job)
+		defer t.model.Release()
+		enc := t.encoder()
+		enc.emit = func(name string, data []byte) {
+			if job.log != nil {
+				job.log.append(name, data)
+			}
+		}
+		enc.changed = func() {
+			old := t.kept
+			t.kept, _ = t.record("")
+			if old == nil {
+				a.store.put(t.kept)
+				first <- *t.kept.response
+				return
+			}
+			a.store.replace(old, t.kept)
+		}
+		started, failure := t.run(ctx, enc, func() {}, func() bool { return false })
+		if !started {
+			refused <- failure
+		} else if failure != nil {
+			a.cfg.Logger.Info("a response in the background did not complete", "response", t.response.ID, "code", failure.Code)
+		}
+	}()
+	select {
+	case failure := <-refused:
+		a.WriteError(w, r, failure)
+	case <-r.Context().Done():
+		// Nobody knows its id.
+		cancel(errCancelled)
+	case response := <-first:
+		if !streamed {
+			wire.WriteJSON(w, http.StatusOK, &response)
+			return
+		}
+		a.follow(w, r, job.log, 0)
+	}
+}
+
+// follow streams the events of a run in the background, from number n on.
+func (a *API) follow(w http.ResponseWriter, r *http.Request, log *eventLog, n int) {
+	stream := wire.NewEvents(w)
+	defer stream.End()
+	log.follow(r.Context(), n, stream.Send)
+}
+
+// admit counts a run in the background, or says why there cannot be another.
+func (a *API) admit(job *run) *wire.Error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.closed:
+		return wire.FromError(wire.ErrDraining, nil)
+	case len(a.active) >= a.cfg.Background:
+		e := wire.Errorf(http.StatusTooManyRequests, wire.CodeQueue, "%d responses are being made in the background; try again later", len(a.active))
+		e.Param, e.RetryAfter = "background", 5*time.Second
+		return e
+	}
+	a.active[job] = struct{}{}
+	return nil
+}
+
+// dismiss marks a run in the background as over.
+func (a *API) dismiss(job *run) {
+	job.over.Store(true)
+	if job.log != nil {
+		job.log.close()
+	}
+	a.mu.Lock()
+	delete(a.active, job)
+	a.mu.Unlock()
+	close(job.done)
+}
+
+// InputTokens is the answer of POST /v1/responses/input_tokens.
+type InputTokens struct {
+	// Object is response.input_tokens.
+	Object string `json:"object"`
+	// InputTokens is how many tokens the prompt of the request has, before anything that a strategy adds to it.
+	InputTokens int `json:"input_tokens"`
+}
+
+// countTokens serves POST /v1/responses/input_tokens. It takes what POST /v1/responses takes.
+func (a *API) countTokens(w http.ResponseWriter, r *http.Request) {
+	var req CreateRequest
+	if err := wire.ReadJSON(r, &req); err != nil {
+		a.WriteError(w, r, wire.FromError(err, nil))
+		return
+	}
+	t, err := a.prepare(r.Context(), &req)
+	if err != nil {
+		a.WriteError(w, r, wire.FromError(err, params))
+		return
+	}
+	defer t.model.Release()
+	prompt, err := t.model.Runner().Prompt(r.Context(), t.request)
+	if err != nil {
+		a.WriteError(w, r, wire.FromError(err, params))
+		return
+	}
+	wire.WriteJSON(w, http.StatusOK, InputTokens{Object: "response.input_tokens", InputTokens: len(prompt.Tokens)})
+}

@@ -1,0 +1,252 @@
+package responses
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/reasoning"
+	"runner/server/wire"
+)
+
+// newTestEncoder returns an encoder whose ids count.
+func newTestEncoder(carries, background bool) *encoder {
+	n := 0
+	return &encoder{
+		resp: &Response{ID: "resp_1", Object: "response", Status: statusInProgress, Output: []Item{}, Background: background,
+			ToolChoice: json.RawMessage(`"auto"`), Text: TextEcho{Format: json.RawMessage(`{"type":"text"}`)}},
+		newID:  func(prefix string) string { n++; return fmt.Sprintf("%s%d", prefix, n) },
+		homeID: "rs_home", carries: carries, clock: func() int64 { return 7 },
+	}
+}
+
+var texts = []string{"a", " the", "\n\n", `"quoted"`, "<b>&", "é", "\u2028", "日本", "🙂", "\\", "\x00", "\x7f", strings.Repeat("long ", 40)}
+
+func someText(r *rand.Rand) string { return texts[r.IntN(len(texts))] }
+
+// someRun makes up the events of a run: segments of the main sequence in any order, beside them a summary at any time, warnings and a switch of
+// strategy anywhere. It keeps what package reasoning promises of events.
+func someRun(r *rand.Rand) []reasoning.Event {
+	info := &reasoning.Info{
+		Visibility: reasoning.Visibility(r.IntN(3)), Effort: []chattemplate.Effort{"", "none", "low"}[r.IntN(3)],
+		Strategy: []reasoning.Strategy{reasoning.StrategyNative, reasoning.StrategyPosthoc}[r.IntN(2)], Seed: r.Uint64(),
+	}
+	events := []reasoning.Event{{Kind: reasoning.Started, Info: info}}
+	logged := r.IntN(3) == 0
+	var main, side []reasoning.Event
+	segment := func(to *[]reasoning.Event, s reasoning.Segment, call reasoning.Call, least int) {
+		*to = append(*to, reasoning.Event{Kind: reasoning.SegmentStart, Segment: s, Call: call})
+		for range least + r.IntN(4) {
+			e := reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Call: call, Text: someText(r)}
+			if s == reasoning.Answer && logged {
+				e.Logprobs = someLogprobs(r, e.Text)
+			}
+			*to = append(*to, e)
+		}
+		*to = append(*to, reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s, Call: call})
+	}
+	calls := 0
+	for range r.IntN(6) {
+		s := []reasoning.Segment{reasoning.Reasoning, reasoning.Preamble, reasoning.Answer, reasoning.ToolCall}[r.IntN(4)]
+		var call reasoning.Call
+		if s == reasoning.ToolCall {
+			call = reasoning.Call{Index: calls, ID: fmt.Sprintf("call_%d", calls), Name: "f"}
+			calls++
+			segment(&main, s, call, 0)
+			continue
+		}
+		segment(&main, s, call, 1)
+	}
+	if r.IntN(2) == 0 {
+		segment(&side, reasoning.Summary, reasoning.Call{}, 1)
+	}
+	for len(main)+len(side) > 0 {
+		switch from := r.IntN(8); {
+		case from == 0:
+			events = append(events, reasoning.Event{Kind: reasoning.Warning, Code: "w", Text: "a warning"})
+		case from == 1 && r.IntN(4) == 0:
+			switched := *info
+			switched.Strategy = reasoning.StrategyMarkers
+			events = append(events, reasoning.Event{Kind: reasoning.StrategySwitched, Info: &switched})
+		case len(side) > 0 && (from < 5 || len(main) == 0):
+			events, side = append(events, side[0]), side[1:]
+		case len(main) > 0:
+			events, main = append(events, main[0]), main[1:]
+		}
+	}
+	result := &reasoning.Result{
+		Finish: []reasoning.FinishReason{reasoning.FinishStop, reasoning.FinishLength, reasoning.FinishToolCalls}[r.IntN(3)],
+		Sealed: []string{"", "sealedvalue"}[r.IntN(2)], Usage: reasoning.Usage{Prompt: 3, Cached: 1, Completion: 9, Reasoning: 2, Summary: 4},
+	}
+	events = append(events, reasoning.Event{Kind: reasoning.Done, Result: result})
+	seen := events[:0:0]
+	for i := range events {
+		if info.Visibility.Shows(&events[i]) {
+			seen = append(seen, events[i])
+		}
+	}
+	return seen
+}
+
+func someLogprobs(r *rand.Rand, text string) []reasoning.TokenLogprobs {
+	token := func(text string) backend.TokenLogprob {
+		p := float32(-r.Float64() * 10)
+		if text == "" {
+			p = float32(math.Inf(-1))
+		}
+		return backend.TokenLogprob{Logprob: p}
+	}
+	l := reasoning.TokenLogprobs{TokenLogprob: token(text), Text: text}
+	for range r.IntN(3) {
+		other := []string{"", "\xff", "x"}[r.IntN(3)]
+		l.Top = append(l.Top, reasoning.Alternative{TokenLogprob: token(other), Text: other})
+	}
+	return []reasoning.TokenLogprobs{l}[:r.IntN(2)]
+}
+
+// A stream folds, by the official client's rules, to what is answered without streaming; both hold what the run's events say.
+func TestStreamsFoldToTheResponse(t *testing.T) {
+	for seed := range uint64(4000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		run := someRun(r)
+		carries, background, breaks := r.IntN(2) == 0, r.IntN(3) == 0, r.IntN(5) == 0
+		if breaks {
+			run = run[:1+r.IntN(len(run)-1)]
+		}
+		failure := []*wire.Error{wire.Errorf(500, wire.CodeInternal, "m"), wire.Errorf(499, wire.CodeClientCancelled, "c")}[r.IntN(2)]
+		var events []object
+		streamed, whole := newTestEncoder(carries, background), newTestEncoder(carries, background)
+		streamed.emit = func(_ string, data []byte) { events = append(events, decode(t, string(data))) }
+		var collected reasoning.Collector
+		for _, e := range [](*encoder){streamed, whole} {
+			for i := range run {
+				e.push(&run[i])
+			}
+			if breaks {
+				e.fail(failure)
+			}
+		}
+		for _, e := range run {
+			collected.Push(e)
+		}
+		output, last := fold(t, events)
+		if got, want := encode(t, last), encode(t, clone(t, whole.resp)); got != want {
+			t.Fatalf("seed %d: streamed\n%s\nat once\n%s", seed, got, want)
+		}
+		if got, want := encode(t, output), encode(t, last["output"]); len(output) > 0 && got != want {
+			t.Fatalf("seed %d: folded\n%s\nfinal\n%s", seed, got, want)
+		}
+		checkTexts(t, seed, last, collected.Reply())
+		if carries && !breaks && len(output) > 0 {
+			checkSealed(t, seed, last, run[len(run)-1].Result.Sealed)
+		}
+	}
+}
+
+// checkTexts compares the texts of a response with those that the collector for replies makes of the same events.
+func checkTexts(t *testing.T, seed uint64, response object, want reasoning.Reply) {
+	t.Helper()
+	var answer, preamble, thoughts, summary strings.Builder
+	calls := 0
+	for _, x := range response["output"].([]any) {
+		item := x.(object)
+		switch item["type"] {
+		case typeMessage:
+			to := &answer
+			if item["phase"] == phaseCommentary {
+				to = &preamble
+			}
+			to.WriteString(partText(item, "content", 0))
+		case typeReasoning:
+			if _, ok := item["content"]; ok {
+				thoughts.WriteString(partText(item, "content", 0))
+			}
+			for i := range item["summary"].([]any) {
+				summary.WriteString(partText(item, "summary", i))
+			}
+		case typeCall:
+			if c := want.Calls[calls]; item["arguments"] != clean(c.Arguments) || item["call_id"] != c.ID || item["name"] != c.Name {
+				t.Fatalf("seed %d: call %v, want %v", seed, item, c)
+			}
+			calls++
+		}
+	}
+	got := [...]string{answer.String(), preamble.String(), thoughts.String(), summary.String()}
+	if all := [...]string{clean(want.Answer), clean(want.Preamble), clean(want.Reasoning), clean(want.Summary)}; got != all || calls != len(want.Calls) {
+		t.Fatalf("seed %d: texts %q, want %q", seed, got, all)
+	}
+}
+
+// clean is a text as it comes out of JSON.
+func clean(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
+
+// checkSealed checks that a sealed value stands on the first reasoning item and nowhere else, and that there is one whenever there is a value.
+func checkSealed(t *testing.T, seed uint64, response object, want string) {
+	t.Helper()
+	found := ""
+	for _, x := range response["output"].([]any) {
+		if sealed, ok := x.(object)["encrypted_content"].(string); ok {
+			if found != "" || x.(object)["id"] != "rs_home" {
+				t.Fatalf("seed %d: a sealed value on %v", seed, x)
+			}
+			found = sealed
+		}
+	}
+	if found != want {
+		t.Fatalf("seed %d: sealed value %q, want %q", seed, found, want)
+	}
+}
+
+func BenchmarkDelta(b *testing.B) {
+	e := newTestEncoder(false, false)
+	bytes := 0
+	e.emit = func(_ string, data []byte) { bytes += len(data) }
+	e.push(&reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}})
+	e.push(&reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.Answer})
+	delta := &reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: " word"}
+	b.ReportAllocs()
+	for b.Loop() {
+		e.push(delta)
+		if p := e.main.text; len(p.text) > 1<<20 {
+			p.text = p.text[:0]
+		}
+	}
+}
+
+// A delta takes no memory but what its text needs to grow.
+func TestDeltasTakeNoMemory(t *testing.T) {
+	logprobs := []reasoning.TokenLogprobs{{Text: " word", Top: []reasoning.Alternative{{Text: " w"}, {Text: "\xff"}}}}
+	for name, delta := range map[string]reasoning.Event{
+		"answer":    {Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: " word"},
+		"logprobs":  {Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: " word", Logprobs: logprobs},
+		"reasoning": {Kind: reasoning.SegmentDelta, Segment: reasoning.Reasoning, Text: "\"é\n"},
+		"summary":   {Kind: reasoning.SegmentDelta, Segment: reasoning.Summary, Text: " word"},
+		"call":      {Kind: reasoning.SegmentDelta, Segment: reasoning.ToolCall, Text: `{"`},
+	} {
+		e := newTestEncoder(false, false)
+		e.emit = func(string, []byte) {}
+		e.push(&reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{Visibility: reasoning.VisibilityFull}})
+		e.push(&reasoning.Event{Kind: reasoning.SegmentStart, Segment: delta.Segment})
+		p := e.partOf(delta.Segment)
+		p.text, p.logprobs = make([]byte, 0, 1<<20), make([]byte, 0, 4<<20)
+		if n := testing.AllocsPerRun(1000, func() { e.push(&delta) }); n != 0 {
+			t.Errorf("%s: %v allocations a delta", name, n)
+		}
+	}
+}
+
+func TestLogprobsAreJSON(t *testing.T) {
+	l := reasoning.TokenLogprobs{TokenLogprob: backend.TokenLogprob{Logprob: -0.25}, Text: "a\xff\"", Top: []reasoning.Alternative{
+		{TokenLogprob: backend.TokenLogprob{Logprob: float32(math.Inf(-1))}, Text: "b"}, {TokenLogprob: backend.TokenLogprob{Logprob: -1e-9}},
+	}}
+	const want = `{"token":"a�\"","bytes":[97,255,34],"logprob":-0.25,"top_logprobs":[{"token":"b","bytes":[98],"logprob":-9999},` +
+		`{"token":"","bytes":[],"logprob":-1e-09}]}`
+	if got := string(appendLogprobs(nil, &l)); got != want || !json.Valid([]byte(got)) {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -1,0 +1,307 @@
+package responses
+
+import (
+	"encoding/json"
+	"strings"
+
+	"runner/chattemplate"
+	"runner/reasoning/seal"
+	"runner/server/openai/internal/contract"
+	"runner/server/wire"
+)
+
+const maxID = 256
+
+// entry is an item of a conversation with where it comes from.
+type entry struct {
+	item Item
+	// path is its place in the request; empty where it comes from the store.
+	path string
+	// place is the conversation that its sealed value belongs to; nil for that of the request.
+	place *seal.Binding
+	// sealed is the value that the store holds for it and that belongs to home; empty where the item brings its own or none.
+	sealed string
+	home   *seal.Binding
+}
+
+// rawItem is an item of an input before its type is known.
+type rawItem struct {
+	Type             *string         `json:"type"`
+	ID               *string         `json:"id"`
+	Role             *string         `json:"role"`
+	Phase            *string         `json:"phase"`
+	Content          json.RawMessage `json:"content"`
+	Summary          json.RawMessage `json:"summary"`
+	EncryptedContent *string         `json:"encrypted_content"`
+	CallID           *string         `json:"call_id"`
+	Name             *string         `json:"name"`
+	Arguments        *string         `json:"arguments"`
+	Output           json.RawMessage `json:"output"`
+}
+
+// reference stands for an item of the store until it is looked up.
+type reference struct{ id string }
+
+func (r *reference) ItemID() string { return r.id }
+func (r *reference) setID(string)   {}
+
+// hosted are the types of items that record what a hosted tool did. What came of it stands in the messages after them.
+var hosted = map[string]bool{
+	"web_search_call": true, "file_search_call": true, "code_interpreter_call": true, "image_generation_call": true,
+	"mcp_list_tools": true, "mcp_call": true,
+}
+
+// input reads the items of a request.
+func (q *asked) input() error {
+	raw := q.wire.Input
+	switch {
+	case absent(raw):
+		if q.wire.PreviousResponseID == nil && q.wire.Instructions == nil {
+			return wire.Invalid("input", "give a text or a list of items")
+		}
+		return nil
+	case raw[0] == '"':
+		said, err := text("input", raw)
+		if err != nil {
+			return err
+		}
+		m := &Message{Type: typeMessage, Status: statusCompleted, Role: string(chattemplate.User), Content: []Part{{Type: partInput, Text: said}}}
+		q.items = []entry{{item: m, path: "input"}}
+		return nil
+	case raw[0] != '[':
+		return wire.Invalid("input", "it takes a text or a list of items")
+	}
+	var list []json.RawMessage
+	if err := wire.Unmarshal(raw, &list); err != nil {
+		return wire.Invalid("input", "it takes a text or a list of items")
+	}
+	if len(list) > maxItems {
+		return wire.Invalid("input", "it has %d items and may have %d", len(list), maxItems)
+	}
+	skipped := 0
+	for i, raw := range list {
+		path := index("input", i)
+		item, err := readItem(path, raw)
+		switch {
+		case err != nil:
+			return err
+		case item == nil:
+			skipped++
+		default:
+			q.items = append(q.items, entry{item: item, path: path})
+		}
+	}
+	if skipped > 0 {
+		q.warn(CodeItemSkipped, "items that record the work of hosted tools were left out")
+	}
+	return nil
+}
+
+// readItem reads one item; nil is one that can be left out.
+func readItem(path string, raw json.RawMessage) (Item, error) {
+	var r rawItem
+	if err := readObject(path, raw, &r); err != nil {
+		return nil, err
+	}
+	id := ""
+	if r.ID != nil {
+		id = *r.ID
+	}
+	if len(id) > maxID {
+		return nil, wire.Invalid(path+".id", "it has more than %d bytes", maxID)
+	}
+	kind := typeMessage
+	switch {
+	case r.Type != nil:
+		kind = *r.Type
+	case r.Role == nil && id != "":
+		kind = typeItemReference
+	}
+	switch kind {
+	case typeMessage:
+		return readMessage(path, id, &r)
+	case typeReasoning:
+		return readReasoning(path, id, &r)
+	case typeCall:
+		return readCall(path, id, &r)
+	case typeCallOutput:
+		return readCallOutput(path, id, &r)
+	case typeItemReference:
+		if id == "" {
+			return nil, wire.Invalid(path+".id", "it names the item; it is missing")
+		}
+		return &reference{id}, nil
+	}
+	if hosted[kind] {
+		return nil, nil
+	}
+	return nil, wire.Unsupported(path+".type", "items are message, function_call, function_call_output, reasoning and item_reference here")
+}
+
+func readMessage(path, id string, r *rawItem) (Item, error) {
+	m := &Message{ID: id, Type: typeMessage, Status: statusCompleted}
+	if r.Role != nil {
+		m.Role = *r.Role
+	}
+	plain := partInput
+	switch chattemplate.Role(m.Role) {
+	case chattemplate.User, chattemplate.System, chattemplate.Developer:
+	case chattemplate.Assistant:
+		plain = partOutput
+		if r.Phase != nil {
+			if *r.Phase != phaseCommentary && *r.Phase != phaseFinal {
+				return nil, wire.Invalid(path+".phase", "it takes commentary or final_answer")
+			}
+			m.Phase = *r.Phase
+		}
+	default:
+		return nil, wire.Invalid(path+".role", "it takes user, assistant, system or developer")
+	}
+	var err error
+	m.Content, err = readParts(path+".content", r.Content, plain)
+	return m, err
+}
+
+// readParts reads a content that is a string or a list of parts; plain is what a string, and every text that stands for one, becomes.
+func readParts(path string, raw json.RawMessage, plain string) ([]Part, error) {
+	switch {
+	case absent(raw):
+		return nil, wire.Invalid(path, "it takes a string or a list of parts; it is missing")
+	case raw[0] == '"':
+		said, err := text(path, raw)
+		return []Part{{Type: plain, Text: said}}, err
+	}
+	list, err := readList(path, raw)
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]Part, 0, len(list))
+	for i, raw := range list {
+		p, err := readPart(index(path, i), raw, plain)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+func readList(path string, raw json.RawMessage) ([]json.RawMessage, error) {
+	var list []json.RawMessage
+	if raw[0] != '[' || wire.Unmarshal(raw, &list) != nil {
+		return nil, wire.Invalid(path, "it takes a string or a list of parts")
+	}
+	if len(list) > maxParts {
+		return nil, wire.Invalid(path, "it has %d parts and may have %d", len(list), maxParts)
+	}
+	return list, nil
+}
+
+func readPart(path string, raw json.RawMessage, plain string) (Part, error) {
+	var p struct {
+		Type    string          `json:"type"`
+		Text    json.RawMessage `json:"text"`
+		Refusal json.RawMessage `json:"refusal"`
+	}
+	if err := readObject(path, raw, &p); err != nil {
+		return Part{}, err
+	}
+	switch p.Type {
+	case partInput, partOutput, "text":
+		said, err := text(path+".text", p.Text)
+		return Part{Type: plain, Text: said}, err
+	case partRefusal:
+		if plain != partOutput {
+			return Part{}, wire.Invalid(path+".type", "only an assistant refuses")
+		}
+		said, err := text(path+".refusal", p.Refusal)
+		return Part{Type: partRefusal, Text: said}, err
+	}
+	return Part{}, wire.Unsupported(path+".type", "the models here read text only; use input_text or output_text")
+}
+
+func readReasoning(path, id string, r *rawItem) (Item, error) {
+	item := &Reasoning{ID: id, Type: typeReasoning, Status: statusCompleted, Summary: []Part{}}
+	if r.EncryptedContent != nil {
+		if item.EncryptedContent = *r.EncryptedContent; len(item.EncryptedContent) > seal.MaxValue {
+			return nil, sealedError(path+".encrypted_content", seal.ErrTampered)
+		}
+	}
+	for _, f := range []struct {
+		name, kind string
+		raw        json.RawMessage
+		to         *[]Part
+	}{{".summary", partSummary, r.Summary, &item.Summary}, {".content", partReasoning, r.Content, &item.Content}} {
+		if absent(f.raw) {
+			continue
+		}
+		list, err := readList(path+f.name, f.raw)
+		if err != nil {
+			return nil, err
+		}
+		for i, raw := range list {
+			at := index(path+f.name, i)
+			var p struct {
+				Type string          `json:"type"`
+				Text json.RawMessage `json:"text"`
+			}
+			if err := readObject(at, raw, &p); err != nil {
+				return nil, err
+			}
+			if p.Type != f.kind && p.Type != "text" {
+				return nil, wire.Invalid(at+".type", "it takes %s", f.kind)
+			}
+			said, err := text(at+".text", p.Text)
+			if err != nil {
+				return nil, err
+			}
+			*f.to = append(*f.to, Part{Type: f.kind, Text: said})
+		}
+	}
+	return item, nil
+}
+
+func readCall(path, id string, r *rawItem) (Item, error) {
+	c := &FunctionCall{ID: id, Type: typeCall, Status: statusCompleted}
+	for _, f := range []struct {
+		name  string
+		value *string
+		to    *string
+		limit int
+	}{{".call_id", r.CallID, &c.CallID, maxID}, {".name", r.Name, &c.Name, maxID}, {".arguments", r.Arguments, &c.Arguments, 0}} {
+		switch {
+		case f.value == nil || f.limit > 0 && *f.value == "":
+			return nil, wire.Invalid(path+f.name, "it is missing")
+		case f.limit > 0 && len(*f.value) > f.limit:
+			return nil, wire.Invalid(path+f.name, "it has more than %d bytes", f.limit)
+		}
+		*f.to = *f.value
+	}
+	if !contract.ValidName(c.Name) {
+		return nil, wire.Invalid(path+".name", contract.NameAdvice)
+	}
+	return c, nil
+}
+
+func readCallOutput(path, id string, r *rawItem) (Item, error) {
+	o := &FunctionCallOutput{ID: id, Type: typeCallOutput, Status: statusCompleted, Output: r.Output}
+	if r.CallID == nil || *r.CallID == "" || len(*r.CallID) > maxID {
+		return nil, wire.Invalid(path+".call_id", "it names the call, in 1 to %d bytes", maxID)
+	}
+	o.CallID = *r.CallID
+	parts, err := readParts(path+".output", r.Output, partInput)
+	if err != nil {
+		return nil, err
+	}
+	o.text = joined(parts)
+	return o, nil
+}
+
+// joined joins the texts of parts by line breaks, as other servers do.
+func joined(parts []Part) string {
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		texts[i] = p.Text
+	}
+	return strings.Join(texts, "\n")
+}

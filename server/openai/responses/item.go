@@ -1,0 +1,181 @@
+package responses
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// The types of items.
+const (
+	typeMessage       = "message"
+	typeReasoning     = "reasoning"
+	typeCall          = "function_call"
+	typeCallOutput    = "function_call_output"
+	typeItemReference = "item_reference"
+)
+
+// The types of parts.
+const (
+	partInput     = "input_text"
+	partOutput    = "output_text"
+	partRefusal   = "refusal"
+	partReasoning = "reasoning_text"
+	partSummary   = "summary_text"
+)
+
+// The statuses of responses; those of items are the first three.
+const (
+	statusInProgress = "in_progress"
+	statusCompleted  = "completed"
+	statusIncomplete = "incomplete"
+	statusQueued     = "queued"
+	statusFailed     = "failed"
+	statusCancelled  = "cancelled"
+)
+
+// Phases of an assistant's messages.
+const (
+	phaseCommentary = "commentary"
+	phaseFinal      = "final_answer"
+)
+
+// Item is one item of a conversation: a *[Message], *[Reasoning], *[FunctionCall] or *[FunctionCallOutput].
+type Item interface {
+	// ItemID returns the item's id, for instance msg_….
+	ItemID() string
+	setID(id string)
+}
+
+// Message is what somebody said.
+type Message struct {
+	// ID begins with msg_.
+	ID string `json:"id"`
+	// Type is message.
+	Type string `json:"type"`
+	// Status is in_progress, completed or incomplete.
+	Status string `json:"status"`
+	// Role is user, assistant, system or developer.
+	Role string `json:"role"`
+	// Phase tells what an assistant says before its calls (commentary) from its answer (final_answer).
+	Phase string `json:"phase,omitempty"`
+	// Content is the text, in parts.
+	Content []Part `json:"content"`
+}
+
+// Reasoning is what the model thought, as far as it is shown.
+type Reasoning struct {
+	// ID begins with rs_.
+	ID string `json:"id"`
+	// Type is reasoning.
+	Type string `json:"type"`
+	// Status is in_progress, completed or incomplete.
+	Status string `json:"status,omitempty"`
+	// Summary holds the summary, with visibility summary; else it is empty.
+	Summary []Part `json:"summary"`
+	// Content holds the reasoning itself, with visibility full; else it is not there.
+	Content []Part `json:"content,omitempty"`
+	// EncryptedContent is the sealed value of the turn's reasoning, where it was asked for.
+	EncryptedContent string `json:"encrypted_content,omitempty"`
+
+	// sealed is Content as the store keeps it.
+	sealed string
+}
+
+// FunctionCall is a call that the model makes.
+type FunctionCall struct {
+	// ID begins with fc_.
+	ID string `json:"id"`
+	// Type is function_call.
+	Type string `json:"type"`
+	// Status is in_progress, completed or incomplete.
+	Status string `json:"status"`
+	// CallID is what the call's output refers to.
+	CallID string `json:"call_id"`
+	// Name is the function's name.
+	Name string `json:"name"`
+	// Arguments is the text as the model wrote it, JSON as a rule.
+	Arguments string `json:"arguments"`
+}
+
+// FunctionCallOutput is what a call came to.
+type FunctionCallOutput struct {
+	// ID begins with fco_.
+	ID string `json:"id"`
+	// Type is function_call_output.
+	Type string `json:"type"`
+	// Status is completed.
+	Status string `json:"status"`
+	// CallID names the call.
+	CallID string `json:"call_id"`
+	// Output is a string or a list of parts, as it came.
+	Output json.RawMessage `json:"output"`
+
+	text string
+}
+
+// ItemID implements [Item].
+func (m *Message) ItemID() string { return m.ID }
+
+// ItemID implements [Item].
+func (r *Reasoning) ItemID() string { return r.ID }
+
+// ItemID implements [Item].
+func (c *FunctionCall) ItemID() string { return c.ID }
+
+// ItemID implements [Item].
+func (o *FunctionCallOutput) ItemID() string { return o.ID }
+
+func (m *Message) setID(id string)            { m.ID = id }
+func (r *Reasoning) setID(id string)          { r.ID = id }
+func (c *FunctionCall) setID(id string)       { c.ID = id }
+func (o *FunctionCallOutput) setID(id string) { o.ID = id }
+
+// Part is a piece of text.
+type Part struct {
+	// Type is input_text, output_text, refusal, reasoning_text or summary_text.
+	Type string
+	// Text is the text; of a refusal it stands in the field refusal.
+	Text string
+	// Logprobs is the list of an output_text's tokens, as JSON; nil is an empty one.
+	Logprobs json.RawMessage
+}
+
+var emptyList = json.RawMessage("[]")
+
+// MarshalJSON writes the fields that a part of its type has.
+func (p Part) MarshalJSON() ([]byte, error) {
+	switch p.Type {
+	case partOutput:
+		logprobs := p.Logprobs
+		if logprobs == nil {
+			logprobs = emptyList
+		}
+		return json.Marshal(struct {
+			Type        string          `json:"type"`
+			Text        string          `json:"text"`
+			Annotations json.RawMessage `json:"annotations"`
+			Logprobs    json.RawMessage `json:"logprobs"`
+		}{p.Type, p.Text, emptyList, logprobs})
+	case partRefusal:
+		return json.Marshal(struct {
+			Type    string `json:"type"`
+			Refusal string `json:"refusal"`
+		}{p.Type, p.Text})
+	}
+	return json.Marshal(struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}{p.Type, p.Text})
+}
+
+// textOf joins the texts of parts.
+func textOf(parts []Part) string {
+	if len(parts) == 1 {
+		return parts[0].Text
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}

@@ -1,0 +1,477 @@
+package responses
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+
+	"runner/chattemplate"
+	"runner/grammar"
+	"runner/runner"
+	"runner/server/openai/internal/contract"
+	"runner/server/wire"
+)
+
+// The limits of a request, beside that of its body. Lengths are in bytes.
+const (
+	maxItems       = 8192
+	maxParts       = 4096
+	maxTools       = 128
+	maxInclude     = 64
+	maxMetadata    = 16
+	maxMetaKey     = 64
+	maxMetaValue   = 512
+	maxLabel       = 512
+	maxTokens      = 1 << 24
+	maxTopLogprobs = 20
+)
+
+// Values of include that this package gives; those of the reasoning are package contract's.
+const includeLogprobs = "message.output_text.logprobs"
+
+// CreateRequest asks for a response. Only input is required, or a previous response. Fields that are not listed are ignored.
+type CreateRequest struct {
+	// Model is the model's name; the server's first model where it is left out.
+	Model string `json:"model"`
+	// Input is a user's text, or a list of at most 8,192 items: messages (with type message or without a type), function_call,
+	// function_call_output, reasoning and item_reference.
+	Input json.RawMessage `json:"input"`
+	// Instructions is a system prompt before everything else. It is not carried over by previous_response_id.
+	Instructions *string `json:"instructions"`
+	// PreviousResponseID names the response that this one goes on from; it has to be stored.
+	PreviousResponseID *string `json:"previous_response_id"`
+	// Store keeps the response for previous_response_id, item_reference and GET; true where it is left out.
+	Store *bool `json:"store"`
+	// Background runs on without the client; it needs store.
+	Background *bool `json:"background"`
+	// Stream answers with server-sent events.
+	Stream *bool `json:"stream"`
+	// Truncation is disabled, where a prompt that is too long is refused, or auto, where the oldest part of the conversation is left out.
+	Truncation *string `json:"truncation"`
+
+	// MaxOutputTokens is the most tokens to generate, reasoning included, from 1.
+	MaxOutputTokens *int `json:"max_output_tokens"`
+	// MaxToolCalls bounds calls of hosted tools, of which there are none, so it has no effect.
+	MaxToolCalls *int `json:"max_tool_calls"`
+	// Temperature is 0 to 2 and TopP 0 to 1.
+	Temperature *float64 `json:"temperature"`
+	TopP        *float64 `json:"top_p"`
+	// TopLogprobs is how many alternatives each token of the answer comes with, 0 to 20.
+	TopLogprobs *int `json:"top_logprobs"`
+	// Seed makes a run repeatable: a whole number of 64 bits, with or without a sign.
+	Seed json.RawMessage `json:"seed"`
+
+	// Tools are at most 128 functions. Tools of other types are left out with a warning.
+	Tools []json.RawMessage `json:"tools"`
+	// ToolChoice is none, auto, required, a function {"type": "function", "name": ...} or {"type": "allowed_tools", "mode": auto or
+	// required, "tools": [functions]}.
+	ToolChoice json.RawMessage `json:"tool_choice"`
+	// ParallelToolCalls false allows at most one call; true where it is left out.
+	ParallelToolCalls *bool `json:"parallel_tool_calls"`
+
+	// Text says what form the answer has.
+	Text *TextRequest `json:"text"`
+	// ResponseSchema is {"type": "json", "schema": ...}, the same as a text.format of type json_schema.
+	ResponseSchema json.RawMessage `json:"response_schema"`
+
+	// Fields say how much of the reasoning is wanted. Include also takes message.output_text.logprobs and reasoning.content.
+	contract.Fields
+
+	// Metadata holds at most 16 texts of at most 512 bytes under keys of at most 64, which the response repeats.
+	Metadata map[string]string `json:"metadata"`
+	// User, SafetyIdentifier and PromptCacheKey are repeated and have no effect; at most 512 bytes each.
+	User             *string `json:"user"`
+	SafetyIdentifier *string `json:"safety_identifier"`
+	PromptCacheKey   *string `json:"prompt_cache_key"`
+
+	// Conversation, Prompt, ContextManagement and Moderation cannot be honoured; anything but null in them is refused.
+	Conversation      json.RawMessage `json:"conversation"`
+	Prompt            json.RawMessage `json:"prompt"`
+	ContextManagement json.RawMessage `json:"context_management"`
+	Moderation        json.RawMessage `json:"moderation"`
+}
+
+// TextRequest is the field text of a request.
+type TextRequest struct {
+	// Format is {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "name", "schema", "description", "strict"}. The answer
+	// is held to a schema whatever strict says.
+	Format json.RawMessage `json:"format"`
+	// Verbosity is low, medium or high and has no effect.
+	Verbosity *string `json:"verbosity"`
+}
+
+// FunctionTool is a function that the model may call.
+type FunctionTool struct {
+	// Type is function.
+	Type string `json:"type"`
+	// Name has no white space; at most 256 bytes.
+	Name string `json:"name"`
+	// Description tells the model what the function does.
+	Description *string `json:"description"`
+	// Parameters is a JSON Schema of an object; null for a function without parameters.
+	Parameters json.RawMessage `json:"parameters"`
+	// Strict holds arguments to Parameters; true where it is left out and Parameters can be honoured.
+	Strict *bool `json:"strict"`
+}
+
+// asked is a request that has been read, before its conversation and model are looked up.
+type asked struct {
+	wire      *CreateRequest
+	contract  contract.Asked
+	request   runner.Request
+	items     []entry
+	warnings  []Warning
+	tools     []FunctionTool
+	store     bool
+	truncates bool
+	// loose lists the tools that are strict only because nothing was said, by their place in the request.
+	loose []int
+	// text is the form as the response repeats it.
+	text TextEcho
+}
+
+func (q *asked) warn(code, message string) { q.warnings = append(q.warnings, Warning{code, message}) }
+
+// absent reports whether a field is not there.
+func absent(raw json.RawMessage) bool { return len(raw) == 0 || bytes.Equal(raw, []byte("null")) }
+
+func is(flag *bool, otherwise bool) bool {
+	if flag == nil {
+		return otherwise
+	}
+	return *flag
+}
+
+// read makes of a request what there is to know without a store or a model. The errors are a *wire.Error.
+func read(w *CreateRequest, defaults runner.Request) (*asked, error) {
+	q := &asked{wire: w, request: defaults, store: is(w.Store, true)}
+	steps := []func() error{q.refuse, q.labels, q.sampling, q.reasoning, q.readTools, q.toolChoice, q.form, q.input}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+// refuse names what cannot be honoured.
+func (q *asked) refuse() error {
+	w := q.wire
+	for _, f := range []struct {
+		name, why string
+		raw       json.RawMessage
+	}{
+		{"conversation", "this server keeps no conversations; previous_response_id goes on from a response", w.Conversation},
+		{"prompt", "this server keeps no prompt templates; send instructions and input", w.Prompt},
+		{"context_management", "this server does not compact conversations; truncation auto leaves out their oldest part", w.ContextManagement},
+		{"moderation", "this server does not moderate", w.Moderation},
+	} {
+		if !absent(f.raw) && !(f.name == "context_management" && bytes.Equal(f.raw, emptyList)) {
+			return wire.Unsupported(f.name, "%s", f.why)
+		}
+	}
+	if is(w.Background, false) && !q.store {
+		return wire.Invalid("background", "a response in the background has to be stored; leave store out or set it to true")
+	}
+	switch {
+	case w.Truncation == nil || *w.Truncation == "disabled":
+	case *w.Truncation == "auto":
+		q.truncates = true
+	default:
+		return wire.Invalid("truncation", "it takes auto or disabled")
+	}
+	return nil
+}
+
+// labels checks what is only repeated.
+func (q *asked) labels() error {
+	w := q.wire
+	if len(w.Metadata) > maxMetadata {
+		return wire.Invalid("metadata", "it has %d keys and may have %d", len(w.Metadata), maxMetadata)
+	}
+	for k, v := range w.Metadata {
+		if len(k) > maxMetaKey || len(v) > maxMetaValue {
+			return wire.Invalid("metadata", "keys have at most %d bytes and values at most %d", maxMetaKey, maxMetaValue)
+		}
+	}
+	for _, l := range []struct {
+		name  string
+		value *string
+	}{{"user", w.User}, {"safety_identifier", w.SafetyIdentifier}, {"prompt_cache_key", w.PromptCacheKey}} {
+		if l.value != nil && len(*l.value) > maxLabel {
+			return wire.Invalid(l.name, "it has more than %d bytes", maxLabel)
+		}
+	}
+	return nil
+}
+
+// sampling reads what chooses and bounds the tokens.
+func (q *asked) sampling() error {
+	w, r := q.wire, &q.request
+	for _, f := range []struct {
+		name  string
+		value *int
+		low   int
+		to    *int
+	}{
+		{"max_output_tokens", w.MaxOutputTokens, 1, &r.MaxTokens}, {"max_tool_calls", w.MaxToolCalls, 0, new(int)},
+	} {
+		switch {
+		case f.value == nil:
+		case *f.value < f.low || *f.value > maxTokens:
+			return wire.Invalid(f.name, "it takes %d to %d", f.low, maxTokens)
+		default:
+			*f.to = *f.value
+		}
+	}
+	if t := w.Temperature; t != nil {
+		if !(*t >= 0 && *t <= 2) {
+			return wire.Invalid("temperature", "it takes 0 to 2")
+		}
+		r.Sampling.Temperature = float32(*t)
+	}
+	if p := w.TopP; p != nil {
+		if !(*p >= 0 && *p <= 1) {
+			return wire.Invalid("top_p", "it takes 0 to 1")
+		}
+		// To the sampler 0 is no limit; to clients it is the best token alone.
+		r.Sampling.TopP = max(float32(*p), math.SmallestNonzeroFloat32)
+	}
+	r.Logprobs = slices.Contains(w.Include, includeLogprobs)
+	if n := w.TopLogprobs; n != nil {
+		if *n < 0 || *n > maxTopLogprobs {
+			return wire.Invalid("top_logprobs", "it takes 0 to %d", maxTopLogprobs)
+		}
+		r.Sampling.TopLogprobs = *n
+		r.Logprobs = r.Logprobs || *n > 0
+	}
+	if !absent(w.Seed) {
+		seed, err := strconv.ParseUint(string(w.Seed), 10, 64)
+		if err != nil {
+			signed, err := strconv.ParseInt(string(w.Seed), 10, 64)
+			if err != nil {
+				return wire.Invalid("seed", "it takes a whole number of 64 bits")
+			}
+			seed = uint64(signed)
+		}
+		r.Seed = &seed
+	}
+	return nil
+}
+
+// reasoning reads how much of the reasoning is wanted.
+func (q *asked) reasoning() error {
+	w := q.wire
+	if len(w.Include) > maxInclude {
+		return wire.Invalid("include", "it has %d names and may have %d", len(w.Include), maxInclude)
+	}
+	ignored := false
+	for _, name := range w.Include {
+		ignored = ignored || name != includeLogprobs && name != contract.IncludeSealed && name != contract.IncludeContent
+	}
+	if ignored {
+		q.warn(CodeIncludeIgnored, "include names what there is not in this response")
+	}
+	var err error
+	if q.contract, err = w.Parse(true); err != nil {
+		return err
+	}
+	q.contract.Apply(&q.request)
+	return nil
+}
+
+// readTools reads the functions.
+func (q *asked) readTools() error {
+	if len(q.wire.Tools) > maxTools {
+		return wire.Invalid("tools", "there are %d and may be %d", len(q.wire.Tools), maxTools)
+	}
+	q.request.Tools, q.tools = nil, []FunctionTool{}
+	skipped := 0
+	for i, raw := range q.wire.Tools {
+		path := index("tools", i)
+		var t FunctionTool
+		if err := readObject(path, raw, &t); err != nil {
+			return err
+		}
+		if t.Type != "function" {
+			skipped++
+			continue
+		}
+		switch {
+		case !contract.ValidName(t.Name):
+			return wire.Invalid(path+".name", contract.NameAdvice)
+		case slices.ContainsFunc(q.tools, func(o FunctionTool) bool { return o.Name == t.Name }):
+			return wire.Invalid(path+".name", "another tool has the same name")
+		case absent(t.Parameters):
+			t.Parameters = nil
+		case t.Parameters[0] != '{':
+			return wire.Invalid(path+".parameters", "it takes a JSON Schema, which is an object")
+		}
+		if t.Strict == nil {
+			q.loose = append(q.loose, len(q.tools))
+			strict := true
+			t.Strict = &strict
+		}
+		tool := chattemplate.Tool{Name: t.Name, Parameters: t.Parameters, Strict: *t.Strict && t.Parameters != nil}
+		if t.Description != nil {
+			tool.Description = *t.Description
+		}
+		q.tools = append(q.tools, t)
+		q.request.Tools = append(q.request.Tools, tool)
+	}
+	if skipped > 0 {
+		q.warn(CodeToolSkipped, strconv.Itoa(skipped)+" tools are of a type that this server does not run and were left out")
+	}
+	q.request.SingleCall = !is(q.wire.ParallelToolCalls, true)
+	return nil
+}
+
+// choice is the object form of tool_choice.
+type choice struct {
+	Type  string            `json:"type"`
+	Name  string            `json:"name"`
+	Mode  string            `json:"mode"`
+	Tools []json.RawMessage `json:"tools"`
+}
+
+// toolChoice reads whether and what the model may or must call.
+func (q *asked) toolChoice() error {
+	raw, r := q.wire.ToolChoice, &q.request
+	r.ToolChoice, r.ToolName = runner.ToolChoiceAuto, ""
+	if absent(raw) {
+		q.wire.ToolChoice = json.RawMessage(`"auto"`)
+		return nil
+	}
+	if raw[0] == '"' {
+		switch string(raw) {
+		case `"none"`, `"auto"`, `"required"`:
+			r.ToolChoice = runner.ToolChoice(raw[1 : len(raw)-1])
+			return nil
+		}
+		return wire.Invalid("tool_choice", "it takes none, auto, required or an object")
+	}
+	var c choice
+	if err := readObject("tool_choice", raw, &c); err != nil {
+		return err
+	}
+	switch c.Type {
+	case "function":
+		r.ToolChoice, r.ToolName = runner.ToolChoiceFunction, c.Name
+		return nil
+	case "allowed_tools":
+		return q.allowTools(&c)
+	}
+	return wire.Unsupported("tool_choice.type", "this server runs functions only; use function or allowed_tools")
+}
+
+// allowTools leaves only the tools that are allowed.
+func (q *asked) allowTools(c *choice) error {
+	if c.Mode != "auto" && c.Mode != "required" {
+		return wire.Invalid("tool_choice.mode", "it takes auto or required")
+	}
+	if len(c.Tools) > maxTools {
+		return wire.Invalid("tool_choice.tools", "there are %d and may be %d", len(c.Tools), maxTools)
+	}
+	allowed := map[string]bool{}
+	for i, raw := range c.Tools {
+		path := index("tool_choice.tools", i)
+		var t choice
+		if err := readObject(path, raw, &t); err != nil {
+			return err
+		}
+		if t.Type != "function" {
+			continue // as in tools, where they were left out with a warning
+		}
+		if !slices.ContainsFunc(q.tools, func(o FunctionTool) bool { return o.Name == t.Name }) {
+			return wire.Invalid(path+".name", "it is none of the tools")
+		}
+		allowed[t.Name] = true
+	}
+	q.request.ToolChoice = runner.ToolChoice(c.Mode)
+	q.request.Tools = slices.DeleteFunc(q.request.Tools, func(t chattemplate.Tool) bool { return !allowed[t.Name] })
+	return nil
+}
+
+// format is an object of text.format.
+type format struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema"`
+}
+
+// form reads what form the answer has.
+func (q *asked) form() error {
+	r := &q.request
+	r.Form, r.ResponseFormat = grammar.Source{}, nil
+	q.text.Format = json.RawMessage(`{"type":"text"}`)
+	var raw json.RawMessage
+	if t := q.wire.Text; t != nil {
+		raw = t.Format
+		if v := t.Verbosity; v != nil {
+			if *v != "low" && *v != "medium" && *v != "high" {
+				return wire.Invalid("text.verbosity", "it takes low, medium or high")
+			}
+			q.text.Verbosity = v
+		}
+	}
+	path := "text.format"
+	if schema := q.wire.ResponseSchema; !absent(schema) {
+		if !absent(raw) {
+			return wire.Invalid("response_schema", "text.format is there too; say it in one place")
+		}
+		path, raw = "response_schema", schema
+	}
+	if absent(raw) {
+		return nil
+	}
+	var f format
+	if err := readObject(path, raw, &f); err != nil {
+		return err
+	}
+	switch {
+	case f.Type == "text" && path == "text.format":
+	case f.Type == "json_object" && path == "text.format":
+		r.Form = grammar.AnyObject()
+	case f.Type == "json_schema" && path == "text.format", f.Type == "json" && path == "response_schema":
+		if absent(f.Schema) {
+			return wire.Invalid(path+".schema", "it is missing")
+		}
+		if f.Name == "" {
+			f.Name = "answer"
+		}
+		if !contract.ValidName(f.Name) {
+			return wire.Invalid(path+".name", contract.NameAdvice)
+		}
+		r.Form = grammar.JSONSchema(f.Schema)
+		r.ResponseFormat = &chattemplate.ResponseFormat{Name: f.Name, Description: f.Description, Schema: f.Schema}
+	default:
+		return wire.Unsupported(path+".type", "text.format takes text, json_object or json_schema, and response_schema json")
+	}
+	if path == "text.format" {
+		q.text.Format = raw
+	}
+	return nil
+}
+
+// index names an element of a list.
+func index(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
+
+// readObject reads an object that stands at a path.
+func readObject(path string, raw json.RawMessage, v any) error {
+	if len(raw) == 0 || raw[0] != '{' {
+		return wire.Invalid(path, "it takes an object")
+	}
+	return contract.Under(path, wire.Unmarshal(raw, v))
+}
+
+// text reads a string that stands at a path.
+func text(path string, raw json.RawMessage) (string, error) {
+	var s string
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", wire.Invalid(path, "it takes a string")
+	}
+	return s, nil
+}

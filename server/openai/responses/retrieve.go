@@ -1,0 +1,182 @@
+package responses
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"runner/reasoning"
+	"runner/server/wire"
+)
+
+const visibilityFull = reasoning.VisibilityFull
+
+// stored returns the response that a request names, or answers that there is none for its principal.
+func (a *API) stored(w http.ResponseWriter, r *http.Request) *record {
+	rec := a.store.get(wire.PrincipalOf(r.Context()).ID, r.PathValue("id"))
+	if rec == nil {
+		a.WriteError(w, r, notFound())
+	}
+	return rec
+}
+
+func notFound() *wire.Error {
+	return wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "there is no stored response with this id, or no longer")
+}
+
+// show returns a stored response as its principal sees it.
+func (a *API) show(rec *record) *Response {
+	response := *rec.response
+	response.Output = make([]Item, len(rec.response.Output))
+	for i, item := range rec.response.Output {
+		response.Output[i] = a.reveal(item, rec)
+	}
+	return &response
+}
+
+// retrieve serves GET /v1/responses/{id}.
+func (a *API) retrieve(w http.ResponseWriter, r *http.Request) {
+	rec := a.stored(w, r)
+	if rec == nil {
+		return
+	}
+	if wantsStream(r) {
+		a.replay(w, r, rec, r.URL.Query().Get("starting_after"))
+		return
+	}
+	wire.WriteJSON(w, http.StatusOK, a.show(rec))
+}
+
+// wantsStream reports whether a GET asks for events. OpenAI's client for Go says so in a body.
+func wantsStream(r *http.Request) bool {
+	if q := r.URL.Query(); q.Has("stream") {
+		return q.Get("stream") == "true"
+	}
+	var body struct {
+		Stream bool `json:"stream"`
+	}
+	_ = json.NewDecoder(io.LimitReader(r.Body, 1<<10)).Decode(&body) // there is none as a rule
+	return body.Stream
+}
+
+// replay streams what is kept of a response's events, and those to come.
+func (a *API) replay(w http.ResponseWriter, r *http.Request, rec *record, after string) {
+	if rec.run == nil || rec.run.log == nil {
+		a.WriteError(w, r, wire.Unsupported("stream", "only responses that were created with background and stream keep their events"))
+		return
+	}
+	n := 0
+	if after != "" {
+		last, err := strconv.Atoi(after)
+		if err != nil || last < 0 {
+			a.WriteError(w, r, wire.Invalid("starting_after", "it takes the sequence number of an event"))
+			return
+		}
+		n = last + 1
+	}
+	a.follow(w, r, rec.run.log, n)
+}
+
+// Deleted is the answer of DELETE /v1/responses/{id}.
+type Deleted struct {
+	ID string `json:"id"`
+	// Object is response.
+	Object string `json:"object"`
+	// Deleted is true.
+	Deleted bool `json:"deleted"`
+}
+
+// remove serves DELETE /v1/responses/{id}. A response that is being made is cancelled.
+func (a *API) remove(w http.ResponseWriter, r *http.Request) {
+	rec := a.store.remove(wire.PrincipalOf(r.Context()).ID, r.PathValue("id"))
+	if rec == nil {
+		a.WriteError(w, r, notFound())
+		return
+	}
+	if rec.run.busy() {
+		rec.run.cancel(errCancelled)
+	}
+	wire.WriteJSON(w, http.StatusOK, Deleted{ID: rec.id, Object: "response", Deleted: true})
+}
+
+// cancel serves POST /v1/responses/{id}/cancel. Cancelling again is harmless.
+func (a *API) cancel(w http.ResponseWriter, r *http.Request) {
+	rec := a.stored(w, r)
+	if rec == nil {
+		return
+	}
+	if rec.run == nil {
+		a.WriteError(w, r, wire.Invalid("", "only responses in the background can be cancelled; to end another, close its connection"))
+		return
+	}
+	rec.run.cancel(errCancelled)
+	select {
+	case <-rec.run.done:
+	case <-r.Context().Done():
+		return
+	}
+	if rec = a.stored(w, r); rec != nil {
+		wire.WriteJSON(w, http.StatusOK, a.show(rec))
+	}
+}
+
+// ItemList is the answer of GET /v1/responses/{id}/input_items.
+type ItemList struct {
+	// Object is list.
+	Object string `json:"object"`
+	Data   []Item `json:"data"`
+	// FirstID and LastID are the ids of the first and the last item of Data; null when it is empty.
+	FirstID *string `json:"first_id"`
+	LastID  *string `json:"last_id"`
+	// HasMore says that there are more items after the last.
+	HasMore bool `json:"has_more"`
+}
+
+// listInput serves GET /v1/responses/{id}/input_items: what the request brought, without what it went on from.
+func (a *API) listInput(w http.ResponseWriter, r *http.Request) {
+	rec := a.stored(w, r)
+	if rec == nil {
+		return
+	}
+	query := r.URL.Query()
+	limit := 20
+	if l := query.Get("limit"); l != "" {
+		n, err := strconv.Atoi(l)
+		if err != nil || n < 1 || n > 100 {
+			a.WriteError(w, r, wire.Invalid("limit", "it takes 1 to 100"))
+			return
+		}
+		limit = n
+	}
+	items := make([]Item, len(rec.input))
+	for i, e := range rec.input {
+		items[i] = a.reveal(e.item, rec)
+	}
+	switch query.Get("order") {
+	case "", "desc":
+		slices.Reverse(items)
+	case "asc":
+	default:
+		a.WriteError(w, r, wire.Invalid("order", "it takes asc or desc"))
+		return
+	}
+	if after := query.Get("after"); after != "" {
+		at := slices.IndexFunc(items, func(i Item) bool { return i.ItemID() == after })
+		if at < 0 {
+			a.WriteError(w, r, wire.Invalid("after", "the response has no input item with this id"))
+			return
+		}
+		items = items[at+1:]
+	}
+	page := ItemList{Object: "list", Data: items, HasMore: len(items) > limit}
+	if page.HasMore {
+		page.Data = items[:limit]
+	}
+	if n := len(page.Data); n > 0 {
+		first, last := page.Data[0].ItemID(), page.Data[n-1].ItemID()
+		page.FirstID, page.LastID = &first, &last
+	}
+	wire.WriteJSON(w, http.StatusOK, page)
+}

@@ -1,0 +1,178 @@
+package responses
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"runner/reasoning/seal"
+)
+
+// Why a run in the background ends early.
+var errCancelled = errors.New("the response was cancelled")
+
+// run is a run in the background, which needs no client.
+type run struct {
+	cancel context.CancelCauseFunc
+	// done is closed when the run is over and the store holds what came of it.
+	done chan struct{}
+	over atomic.Bool
+	// log holds the events, when somebody asked for them; else it is nil.
+	log *eventLog
+}
+
+// busy reports whether the run still goes on. A run that is not there does not.
+func (r *run) busy() bool { return r != nil && !r.over.Load() }
+
+// eventLog keeps the newest events of a run, the nth under number n, for readers that come and go. Where they may hold reasoning it keeps
+// them sealed.
+type eventLog struct {
+	keys    *seal.Keyring
+	binding seal.Binding // without the entity
+	secret  bool
+	limit   int
+
+	mu     sync.Mutex
+	frames []frame
+	// first is the number of the first frame that is kept, and bytes what all take.
+	first, bytes int
+	closed       bool
+	// changed is closed when there is more to read; nil while nobody waits.
+	changed chan struct{}
+}
+
+// frame is one event.
+type frame struct {
+	name string
+	data []byte
+	// lost says that it could not be sealed.
+	lost bool
+}
+
+// frameCost is about what a frame takes beside its data.
+const frameCost = 64
+
+func (l *eventLog) entity(n int) seal.Binding {
+	b := l.binding
+	b.Entity = seal.EntityID("event " + strconv.Itoa(n))
+	return b
+}
+
+// append adds an event. It is called by one goroutine.
+func (l *eventLog) append(name string, data []byte) {
+	l.mu.Lock()
+	n := l.first + len(l.frames)
+	l.mu.Unlock()
+	f := frame{name: name}
+	if l.secret {
+		sealed, err := l.keys.Seal(l.entity(n), string(data))
+		f.data, f.lost = []byte(sealed), err != nil
+	} else {
+		f.data = append([]byte(nil), data...)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.frames = append(l.frames, f)
+	l.bytes += len(f.data) + frameCost
+	for l.bytes > l.limit && len(l.frames) > 1 {
+		l.bytes -= len(l.frames[0].data) + frameCost
+		l.frames[0] = frame{}
+		l.frames = l.frames[1:]
+		l.first++
+	}
+	l.wake()
+}
+
+// close says that no event will come.
+func (l *eventLog) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.wake()
+}
+
+func (l *eventLog) wake() {
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+}
+
+// size returns about how many bytes the log takes.
+func (l *eventLog) size() int {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bytes
+}
+
+// errGone says that a reader is behind what is kept.
+var errGone = errors.New("the events before these are no longer kept")
+
+// next waits for event n. At the end of the events it returns an empty name.
+func (l *eventLog) next(ctx context.Context, n int) (name string, data []byte, err error) {
+	for {
+		l.mu.Lock()
+		switch at := n - l.first; {
+		case at < 0:
+			l.mu.Unlock()
+			return "", nil, errGone
+		case at < len(l.frames):
+			f := l.frames[at]
+			l.mu.Unlock()
+			return l.open(n, f)
+		case l.closed:
+			l.mu.Unlock()
+			return "", nil, nil
+		}
+		if l.changed == nil {
+			l.changed = make(chan struct{})
+		}
+		changed := l.changed
+		l.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return "", nil, ctx.Err()
+		}
+	}
+}
+
+func (l *eventLog) open(n int, f frame) (name string, data []byte, err error) {
+	if f.lost {
+		return "", nil, errGone
+	}
+	if !l.secret {
+		return f.name, f.data, nil
+	}
+	text, err := l.keys.Open(l.entity(n), string(f.data))
+	if err != nil {
+		return "", nil, errGone
+	}
+	return f.name, []byte(text), nil
+}
+
+// follow sends the events from number n on until there are no more, the reader goes away or send fails.
+func (l *eventLog) follow(ctx context.Context, n int, send func(name string, data []byte) error) {
+	for ; ; n++ {
+		name, data, err := l.next(ctx, n)
+		switch {
+		case errors.Is(err, errGone):
+			e := &ErrorEvent{Code: "events_gone", Message: errGone.Error() + "; GET the response for what came of it"}
+			e.is("error", n)
+			body, _ := json.Marshal(e) // texts and numbers can always be written
+			_ = send("error", body)
+			return
+		case err != nil || name == "":
+			return
+		}
+		if send(name, data) != nil {
+			return
+		}
+	}
+}

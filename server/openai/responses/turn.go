@@ -1,0 +1,483 @@
+package responses
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"runner/chattemplate"
+	"runner/grammar"
+	"runner/reasoning"
+	"runner/reasoning/seal"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// turn is a request with its conversation and its model.
+type turn struct {
+	api       *API
+	asked     *asked
+	principal *wire.Principal
+	model     wire.Model
+	// chain are the responses before this one, the first one first.
+	chain []*record
+	// request is what the model gets.
+	request  runner.Request
+	response *Response
+	// homeID is the id of the first reasoning item, and home where the run's sealed reasoning belongs.
+	homeID string
+	home   seal.Binding
+	// root is the first response of the chain.
+	root string
+	// background is the run where no client is needed, and kept what the store holds of it so far; nil otherwise.
+	background *run
+	kept       *record
+}
+
+// params names the fields of [runner.Request] as this format does.
+var params = map[string]string{
+	"Messages": "input", "Tools": "tools", "ToolChoice": "tool_choice", "ToolName": "tool_choice.name", "Form": "text.format",
+	"ResponseFormat": "text.format", "Visibility": "reasoning", "Effort": "reasoning.effort", "Budget": "reasoning.max_tokens",
+	"Strategy": "reasoning_strategy", "MaxTokens": "max_output_tokens", "Sampling": "temperature", "TemplateArgs": "chat_template_kwargs",
+}
+
+// prepare looks up what a request needs. The caller releases the turn's model. The errors are a *wire.Error.
+func (a *API) prepare(ctx context.Context, w *CreateRequest) (*turn, error) {
+	q, err := read(w, a.cfg.Defaults)
+	if err != nil {
+		return nil, err
+	}
+	t := &turn{api: a, asked: q, principal: wire.PrincipalOf(ctx), homeID: a.newID("rs_")}
+	if err := t.lookUp(); err != nil {
+		return nil, err
+	}
+	if t.model, err = a.models.Use(ctx, w.Model); err != nil {
+		return nil, wire.FromError(err, params)
+	}
+	if err := t.assemble(ctx); err != nil {
+		t.model.Release()
+		return nil, err
+	}
+	return t, nil
+}
+
+// lookUp finds the responses and items that the request names.
+func (t *turn) lookUp() error {
+	a, q := t.api, t.asked
+	t.root = a.newID("resp_")
+	t.response = &Response{ID: t.root}
+	if id := q.wire.PreviousResponseID; id != nil && *id != "" {
+		chain, missing := a.store.chain(t.principal.ID, *id)
+		if missing != "" {
+			return &wire.Error{Status: http.StatusBadRequest, Code: "previous_response_not_found", Param: "previous_response_id",
+				Message: "it, or a response that it goes on from, is not stored here, or no longer; send the whole conversation as input"}
+		}
+		last := chain[len(chain)-1]
+		if s := last.response.Status; s != statusCompleted && s != statusIncomplete {
+			return wire.Invalid("previous_response_id", "the response is %s; one can go on from a completed or incomplete one only", s)
+		}
+		t.chain, t.root = chain, last.root
+	}
+	for i := range q.items {
+		if err := t.dereference(&q.items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dereference puts the stored item in the place of one that only names it: a reference, or a reasoning item that holds nothing.
+func (t *turn) dereference(e *entry) error {
+	ref, isRef := e.item.(*reference)
+	r, isReasoning := e.item.(*Reasoning)
+	if !isRef && (!isReasoning || r.ID == "" || r.EncryptedContent != "" || len(r.Content) > 0) {
+		return nil
+	}
+	item, rec := t.api.store.item(t.principal.ID, e.item.ItemID())
+	if item == nil {
+		if isRef {
+			return &wire.Error{Status: http.StatusBadRequest, Code: "item_not_found", Param: e.path + ".id",
+				Message: "there is no stored item " + strconv.Quote(clip(ref.id)) + ", or no longer; send the item itself"}
+		}
+		return nil // an empty item means nothing
+	}
+	e.item = item
+	if item.ItemID() == rec.homeID && rec.thoughts != "" {
+		e.sealed, e.home = rec.thoughts, &rec.home
+	}
+	if r, ok := item.(*Reasoning); ok && r.sealed != "" {
+		e.item = t.api.reveal(r, rec)
+	}
+	return nil
+}
+
+// history returns the entries of the responses before this one. What a run thought comes from what it sealed, whatever of it was shown.
+func (t *turn) history() []entry {
+	var entries []entry
+	for _, r := range t.chain {
+		for _, e := range r.input {
+			e.place, e.item = &r.home, t.api.reveal(e.item, r)
+			entries = append(entries, e)
+		}
+		if r.thoughts != "" {
+			entries = append(entries, entry{item: &Reasoning{Type: typeReasoning}, sealed: r.thoughts, home: &r.home})
+		}
+		for _, item := range r.response.Output {
+			if _, ok := item.(*Reasoning); !ok {
+				entries = append(entries, entry{item: item})
+			}
+		}
+	}
+	return entries
+}
+
+// digest identifies the model that sealed values belong to.
+func (t *turn) digest() string {
+	if d := t.model.Card().Digest; d != "" {
+		return d
+	}
+	return t.model.Runner().Info().Digest
+}
+
+// assemble makes the model's request of the conversation.
+func (t *turn) assemble(ctx context.Context) error {
+	q := t.asked
+	entries := append(t.history(), q.items...)
+	conversation := seal.ConversationOf(firstQuestion(entries))
+	if len(t.chain) > 0 {
+		conversation = seal.ConversationID(t.root)
+	}
+	place := seal.Binding{Principal: t.principal.ID, Conversation: conversation, Model: t.digest()}
+	said, err := messages(entries, &opener{keys: t.api.cfg.Seal, binding: place})
+	if err != nil {
+		return err
+	}
+	t.request = q.request
+	if i := q.wire.Instructions; i != nil && *i != "" {
+		said = append([]chattemplate.Message{{Role: chattemplate.System, Content: *i}}, said...)
+	}
+	t.request.Messages = said
+	t.home = place
+	if t.home.Entity = seal.EntityID(t.homeID); !q.store {
+		// Clients without a store here may drop ids.
+		t.home.Entity = seal.EntityOf(preceding(entries)...)
+	}
+	if q.store || q.contract.Seal {
+		home, keys := t.home, t.api.cfg.Seal
+		t.request.Seal = func(thoughts string) (string, error) { return keys.Seal(home, thoughts) }
+	}
+	t.loosen(ctx)
+	if q.truncates {
+		if err := t.shorten(ctx); err != nil {
+			return err
+		}
+	}
+	if err := t.model.Runner().Validate(&t.request); err != nil {
+		return wire.FromError(err, params)
+	}
+	t.describe()
+	return nil
+}
+
+// loosen takes strictness from functions that did not ask for it and cannot be held to their parameters.
+func (t *turn) loosen(ctx context.Context) {
+	q := t.asked
+	for _, i := range q.loose {
+		tool := &q.tools[i]
+		if tool.Parameters == nil || t.model.Runner().CheckForm(ctx, grammar.JSONSchema(tool.Parameters)) == nil {
+			continue
+		}
+		no := false
+		tool.Strict = &no
+		for j := range t.request.Tools {
+			if t.request.Tools[j].Name == tool.Name {
+				t.request.Tools[j].Strict = false
+			}
+		}
+		q.warn(CodeStrictUnavailable, "the parameters of "+index("tools", i)+" cannot be held to; say strict to be told why")
+	}
+}
+
+// answerRoom is how many tokens truncation leaves for the answer where the request does not say.
+const answerRoom = 1024
+
+// shorten leaves out the oldest part of the conversation until the prompt leaves room for an answer. What cannot be shortened stays as it is.
+func (t *turn) shorten(ctx context.Context) error {
+	size := t.model.Runner().Info().ContextSize
+	room := min(answerRoom, size/4)
+	if t.request.MaxTokens > 0 {
+		room = min(t.request.MaxTokens, size/2)
+	}
+	whole := t.request.Messages
+	fits := func(messages []chattemplate.Message) (bool, error) {
+		req := t.request
+		req.Messages = messages
+		p, err := t.model.Runner().Prompt(ctx, req)
+		var long *runner.PromptTooLongError
+		if err != nil && !errors.As(err, &long) {
+			return false, wire.FromError(err, params)
+		}
+		return err == nil && len(p.Tokens)+room <= size, nil
+	}
+	if ok, err := fits(whole); ok || err != nil {
+		return err
+	}
+	shorter := cuts(whole)
+	if len(shorter) == 0 {
+		return nil
+	}
+	low, high := 0, len(shorter)-1 // the shortest is taken even if it does not fit: then the model says so
+	for low < high {
+		middle := (low + high) / 2
+		ok, err := fits(shorter[middle])
+		if err != nil {
+			return err
+		}
+		if ok {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	t.request.Messages = shorter[low]
+	t.asked.warn(CodeTruncated, strconv.Itoa(len(whole)-len(shorter[low]))+" messages were left out so that the rest fits into the context")
+	return nil
+}
+
+// describe fills in what the response says of its request.
+func (t *turn) describe() {
+	q, w, r := t.asked, t.asked.wire, t.response
+	r.Object, r.Status, r.Output = "response", statusInProgress, []Item{}
+	r.CreatedAt = t.api.cfg.Clock().Unix()
+	r.Background, r.Store, r.Model = is(w.Background, false), q.store, t.model.Card().Name
+	r.Instructions, r.MaxOutputTokens, r.MaxToolCalls = w.Instructions, w.MaxOutputTokens, w.MaxToolCalls
+	if r.Metadata = w.Metadata; r.Metadata == nil {
+		r.Metadata = map[string]string{}
+	}
+	if len(t.chain) > 0 {
+		r.PreviousResponseID = w.PreviousResponseID
+	}
+	r.User, r.SafetyIdentifier, r.PromptCacheKey, r.ServiceTier = w.User, w.SafetyIdentifier, w.PromptCacheKey, "default"
+	r.ParallelToolCalls, r.Tools, r.ToolChoice, r.Text = is(w.ParallelToolCalls, true), q.tools, w.ToolChoice, q.text
+	r.Temperature, r.TopP = plain(t.request.Sampling.Temperature), plain(t.request.Sampling.TopP)
+	if w.TopP != nil {
+		r.TopP = *w.TopP
+	} else if r.TopP == 0 {
+		r.TopP = 1
+	}
+	r.TopLogprobs = t.request.Sampling.TopLogprobs
+	if r.Truncation = "disabled"; q.truncates {
+		r.Truncation = "auto"
+	}
+	if e := string(q.contract.Effort); e != "" {
+		r.Reasoning.Effort = &e
+	}
+	if s := q.contract.Summary; s != "" {
+		r.Reasoning.Summary = &s
+	}
+	r.Warnings = q.warnings
+}
+
+// plain returns the number that a short one was written as.
+func plain(f float32) float64 {
+	v, _ := strconv.ParseFloat(strconv.FormatFloat(float64(f), 'g', -1, 32), 64)
+	return v
+}
+
+// clip shortens a text that an error quotes.
+func clip(s string) string {
+	if len(s) > 64 {
+		return s[:64]
+	}
+	return s
+}
+
+// encoder returns what folds the turn's events; the response is its own.
+func (t *turn) encoder() *encoder {
+	return &encoder{
+		resp: t.response, newID: t.api.newID, homeID: t.homeID, carries: t.asked.contract.Seal,
+		clock: func() int64 { return t.api.cfg.Clock().Unix() },
+	}
+}
+
+// run generates and folds what comes into enc. begun is called with the first event, before enc gets it. A failure before that is for the
+// caller to tell; one after it is told by the response too. gone reports whether nobody listens any more, which ends the run.
+func (t *turn) run(ctx context.Context, enc *encoder, begun func(), gone func() bool) (started bool, failure *wire.Error) {
+	for e, err := range t.model.Generate(ctx, t.request) {
+		if err != nil {
+			failure = t.failure(ctx, err)
+			if started {
+				t.end(enc, nil, failure)
+			}
+			return started, failure
+		}
+		if !started {
+			started = true
+			begun()
+		}
+		if e.Kind == reasoning.Done {
+			t.end(enc, &e, nil)
+			return true, nil
+		}
+		if enc.push(&e); gone() {
+			break
+		}
+	}
+	failure = t.failure(ctx, errCancelled)
+	t.end(enc, nil, failure)
+	return true, failure
+}
+
+// failure says what a run failed of.
+func (t *turn) failure(ctx context.Context, err error) *wire.Error {
+	failure := wire.FromError(err, params)
+	if cause := context.Cause(ctx); failure.Code == wire.CodeClientCancelled && cause != nil {
+		err, failure = cause, wire.FromError(cause, params)
+	}
+	if errors.Is(err, errCancelled) {
+		return wire.Errorf(wire.StatusClientClosed, wire.CodeClientCancelled, "%s", errCancelled)
+	}
+	return failure
+}
+
+// end folds the last event or the failure. The response is stored before anybody is told that it is there.
+func (t *turn) end(enc *encoder, done *reasoning.Event, failure *wire.Error) {
+	enc.atEnd = func() {
+		if t.asked.store && !t.keep(enc.sealed) {
+			t.response.Warnings = append(t.response.Warnings, Warning{CodeNotStored, "the response is too large to be stored; its id cannot be used"})
+		}
+	}
+	if failure != nil {
+		enc.fail(failure)
+		return
+	}
+	enc.push(done)
+}
+
+// keep stores the response as it stands, and reports whether there was room.
+func (t *turn) keep(thoughts string) bool {
+	r, ok := t.record(thoughts)
+	if !ok {
+		return false
+	}
+	if t.kept != nil {
+		return t.api.store.replace(t.kept, r)
+	}
+	return t.api.store.put(r)
+}
+
+// recordCost is about what a record takes beside its texts.
+const recordCost = 2048
+
+// record returns what is to be stored: the response without any reasoning in the clear.
+func (t *turn) record(thoughts string) (*record, bool) {
+	copied := *t.response
+	r := &record{
+		id: copied.ID, principal: t.principal.ID, root: t.root, made: time.Unix(copied.CreatedAt, 0), response: &copied,
+		thoughts: thoughts, home: t.home, homeID: t.homeID, run: t.background,
+	}
+	if copied.PreviousResponseID != nil {
+		r.previous = *copied.PreviousResponseID
+	}
+	ok := true
+	copied.Output = make([]Item, len(t.response.Output))
+	for i, item := range t.response.Output {
+		copied.Output[i] = t.conceal(item, &ok)
+	}
+	inputs := make([]Item, len(t.asked.items))
+	for i, e := range t.asked.items {
+		if e.item.ItemID() == "" {
+			e.item = named(e.item, t.api.newID)
+		}
+		e.path, e.item = "", t.conceal(e.item, &ok)
+		r.input = append(r.input, e)
+		inputs[i] = e.item
+		r.size += len(e.sealed)
+	}
+	size := func(v any) int {
+		data, err := json.Marshal(v)
+		ok = ok && err == nil
+		return len(data)
+	}
+	r.size += recordCost + size(&copied) + size(inputs) + len(thoughts)
+	for item := range r.items() {
+		if item, isReasoning := item.(*Reasoning); isReasoning {
+			r.size += len(item.sealed)
+		}
+	}
+	if t.background != nil {
+		r.size += t.background.log.size()
+	}
+	return r, ok
+}
+
+// storedBinding is where the text of a reasoning item belongs while it is stored.
+func storedBinding(principal, digest, id string) seal.Binding {
+	return seal.Binding{
+		Principal: principal, Conversation: seal.ConversationID("stored"), Entity: seal.EntityID("text of " + id), Model: digest,
+	}
+}
+
+// conceal returns an item as it is stored. ok becomes false when that cannot be done.
+func (t *turn) conceal(item Item, ok *bool) Item {
+	r, isReasoning := item.(*Reasoning)
+	if !isReasoning || len(r.Content) == 0 {
+		return item
+	}
+	copied := *r
+	texts := make([]string, len(r.Content))
+	for i, p := range r.Content {
+		texts[i] = p.Text
+	}
+	data, err := json.Marshal(texts)
+	if err == nil {
+		copied.sealed, err = t.api.cfg.Seal.Seal(storedBinding(t.principal.ID, t.home.Model, r.ID), string(data))
+	}
+	*ok = *ok && err == nil
+	copied.Content = nil
+	return &copied
+}
+
+// reveal returns a stored item as its principal sees it.
+func (a *API) reveal(item Item, r *record) Item {
+	stored, isReasoning := item.(*Reasoning)
+	if !isReasoning || stored.sealed == "" {
+		return item
+	}
+	copied := *stored
+	var texts []string
+	data, err := a.cfg.Seal.Open(storedBinding(r.principal, r.home.Model, stored.ID), stored.sealed)
+	if err != nil || json.Unmarshal([]byte(data), &texts) != nil {
+		return item // its key is gone, and with it the text
+	}
+	for _, text := range texts {
+		copied.Content = append(copied.Content, Part{Type: partReasoning, Text: text})
+	}
+	return &copied
+}
+
+// named returns a copy of an item with an id.
+func named(item Item, newID func(string) string) Item {
+	switch item := item.(type) {
+	case *Message:
+		c := *item
+		c.ID = newID("msg_")
+		return &c
+	case *Reasoning:
+		c := *item
+		c.ID = newID("rs_")
+		return &c
+	case *FunctionCall:
+		c := *item
+		c.ID = newID("fc_")
+		return &c
+	case *FunctionCallOutput:
+		c := *item
+		c.ID = newID("fco_")
+		return &c
+	}
+	return item
+}
