@@ -1,10 +1,65 @@
 package cli
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"runner/reasoning/seal"
 	"runner/server"
+	"runner/server/anthropic"
+	"runner/server/ollama"
+	"runner/server/openai"
 )
 
 // mountFormats adds the wire formats to a server.
-func mountFormats(_ *server.Server, _ *serveOptions) error {
+func mountFormats(s *server.Server, o *serveOptions) error {
+	keyring, err := sealKeys(o.sealKeys)
+	if err != nil {
+		return err
+	}
+	s.Mount(openai.New(s, openai.Config{Defaults: o.defaults, Seal: keyring}))
+	s.Mount(anthropic.New(s, anthropic.Config{Defaults: o.defaults, Seal: keyring}))
+	s.Mount(ollama.New(s, ollama.Config{Defaults: o.defaults}))
 	return nil
+}
+
+// sealKeys reads the keys that seal reasoning for clients, and makes some where there are none yet.
+func sealKeys(path string) (*seal.Keyring, error) {
+	if path == "" {
+		dir, err := dataFolder()
+		if err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, &inputError{what: "the data folder cannot be made: " + err.Error(), hint: "give a file with --seal-keys", err: err}
+		}
+		path = filepath.Join(dir, "seal.keys")
+	}
+	keyring, err := seal.LoadOrCreate(path)
+	if err != nil {
+		return nil, &inputError{what: "the keys that seal reasoning cannot be used: " + err.Error(), hint: "give another file with --seal-keys", err: err}
+	}
+	return keyring, nil
+}
+
+// dataFolder is where the user's data of this program is: $XDG_DATA_HOME/runner, or what stands for it on the system.
+func dataFolder() (string, error) {
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "runner"), nil
+	}
+	home, err := os.UserHomeDir()
+	switch {
+	case err != nil:
+		return "", &inputError{what: "the home folder is unknown", hint: "set HOME", err: err}
+	case runtime.GOOS == "darwin":
+		return filepath.Join(home, "Library", "Application Support", "runner"), nil
+	case runtime.GOOS == "windows":
+		if dir := os.Getenv("LOCALAPPDATA"); dir != "" {
+			return filepath.Join(dir, "runner"), nil
+		}
+		return "", &inputError{what: "the data folder is unknown", hint: "set LOCALAPPDATA", err: errors.ErrUnsupported}
+	}
+	return filepath.Join(home, ".local", "share", "runner"), nil
 }

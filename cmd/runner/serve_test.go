@@ -1,0 +1,329 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// serving is a running "runner serve" of the program that is tested.
+type serving struct {
+	t   *testing.T
+	url string
+	cmd *exec.Cmd
+
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+var address = regexp.MustCompile(`^serving .* at (http\S+)`)
+
+// serve starts the program as a server, which ends with the test. It must then end well and have reported no race.
+func serve(t *testing.T, args ...string) *serving {
+	t.Helper()
+	s := &serving{t: t, cmd: exec.Command("runner", append([]string{"serve", "--port", "0"}, args...)...)}
+	s.cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+filepath.Join(t.TempDir(), "data"))
+	stderr, err := s.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	found := make(chan string, 1)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		lines := bufio.NewScanner(stderr)
+		for lines.Scan() {
+			if m := address.FindStringSubmatch(lines.Text()); m != nil {
+				found <- m[1]
+			}
+			s.mu.Lock()
+			s.log.WriteString(lines.Text() + "\n")
+			s.mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() {
+		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Errorf("stopping the server: %v", err)
+		}
+		<-read
+		if err := s.cmd.Wait(); err != nil {
+			t.Errorf("the server ended with %v:\n%s", err, s.logged())
+		}
+		if strings.Contains(s.logged(), "DATA RACE") {
+			t.Errorf("a race:\n%s", s.logged())
+		}
+	})
+	select {
+	case s.url = <-found:
+	case <-read:
+		t.Fatalf("the server did not start:\n%s", s.logged())
+	}
+	return s
+}
+
+func (s *serving) logged() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.String()
+}
+
+// answer is what came of one streamed question.
+type answer struct {
+	text, finish string
+	frames       int
+	err          error
+}
+
+// ask streams an answer to a question; leave ends it after so many frames, 0 never.
+func (s *serving) ask(ctx context.Context, client *http.Client, question string, leave int) answer {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	body, _ := json.Marshal(map[string]any{
+		"model": "demo", "stream": true, "temperature": 0, "reasoning_effort": "low", "messages": []map[string]string{{"role": "user", "content": question}},
+	})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		return answer{err: err}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := client.Do(req)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(res.Body)
+		return answer{err: fmt.Errorf("status %d: %s", res.StatusCode, text)}
+	}
+	var a answer
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		if data == "[DONE]" {
+			return a
+		}
+		var chunk struct {
+			Choices []struct {
+				Delta        struct{ Content string }
+				FinishReason string `json:"finish_reason"`
+			}
+			Error *struct{ Message string }
+		}
+		if err := json.Unmarshal([]byte(data), &chunk); err != nil {
+			a.err = fmt.Errorf("a torn frame %q: %w", data, err)
+			return a
+		}
+		if chunk.Error != nil {
+			a.err = errors.New(chunk.Error.Message)
+			return a
+		}
+		for _, c := range chunk.Choices {
+			a.text += c.Delta.Content
+			a.finish += c.FinishReason
+		}
+		if a.frames++; a.frames == leave {
+			return a
+		}
+	}
+	if a.err = lines.Err(); a.err == nil {
+		a.err = io.ErrUnexpectedEOF
+	}
+	return a
+}
+
+// metric reads one of the server's figures.
+func (s *serving) metric(name string) float64 {
+	s.t.Helper()
+	res, err := http.Get(s.url + "/metrics")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			x, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return x
+		}
+	}
+	s.t.Fatalf("there is no metric %s", name)
+	return 0
+}
+
+// settled waits until a figure is at most so much.
+func (s *serving) settled(name string, most float64) {
+	s.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for s.metric(name) > most {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%s is still %v, want at most %v", name, s.metric(name), most)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// TestServeManyAtOnce: 64 clients ask at once, some leave early, and everybody gets the answer to their own question. Nothing is left behind.
+func TestServeManyAtOnce(t *testing.T) {
+	soak := 10 * time.Second
+	switch {
+	case os.Getenv("RUNNER_LONG") != "":
+		soak = 2 * time.Minute
+	case testing.Short():
+		soak = 2 * time.Second
+	}
+	s := serve(t, "--parallel", "8", "--queue", "100")
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	questions := map[string]string{} // what the model answers to each when it is asked alone
+	rng := rand.New(rand.NewPCG(7, 11))
+	for len(questions) < 24 {
+		a, b := 100+rng.IntN(400), 100+rng.IntN(400)
+		q := fmt.Sprintf("What is %d + %d?", a, b)
+		got := s.ask(t.Context(), client, q, 0)
+		if got.err != nil {
+			t.Fatal(got.err)
+		}
+		if got.text == fmt.Sprintf("%d + %d = %d.", a, b, a+b) {
+			questions[q] = got.text
+		}
+	}
+	var list []string
+	for q := range questions {
+		list = append(list, q)
+	}
+	rest := func() (goroutines, memory float64) {
+		client.CloseIdleConnections()
+		s.settled("runner_requests_in_flight", 1) // the question itself
+		s.settled(`runner_runs_active{model="demo"}`, 0)
+		s.settled(`runner_runs_waiting{model="demo"}`, 0)
+		return s.metric("go_goroutines"), s.metric("process_resident_memory_bytes")
+	}
+	load := func(d time.Duration) (whole, left, other int64) {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		var nWhole, nLeft, nOther atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 64 {
+			wg.Go(func() {
+				rng := rand.New(rand.NewPCG(3, uint64(i)))
+				for ctx.Err() == nil {
+					q, leave := list[rng.IntN(len(list))], 0
+					if rng.IntN(4) == 0 {
+						leave = 1 + rng.IntN(12)
+					}
+					got := s.ask(context.WithoutCancel(ctx), client, q, leave)
+					switch {
+					case got.err != nil:
+						t.Errorf("%s: %v", q, got.err)
+					case got.finish == "":
+						nLeft.Add(1)
+					case got.text == questions[q]:
+						nWhole.Add(1)
+					default:
+						nOther.Add(1)
+						for _, another := range list {
+							if another != q && strings.Contains(got.text, strings.TrimSuffix(strings.TrimPrefix(another, "What is "), "?")) {
+								t.Errorf("%s was answered with %q, which belongs to %s", q, got.text, another)
+							}
+						}
+					}
+				}
+			})
+		}
+		wg.Wait()
+		return nWhole.Load(), nLeft.Load(), nOther.Load()
+	}
+	load(soak / 5) // the first requests make what is kept
+	goroutines, memory := rest()
+	whole, left, other := load(soak)
+	after, grown := rest()
+	t.Logf("%d answers, %d of them other than alone, %d clients left early; %.0f goroutines, then %.0f; %.1f MiB, then %.1f", whole+other, other, left,
+		goroutines, after, memory/(1<<20), grown/(1<<20))
+	if whole == 0 || left == 0 {
+		t.Errorf("%d answers, %d left early", whole, left)
+	}
+	// The order of floating-point sums depends on who shares a step, so that now and then another digit is chosen.
+	if other*50 > whole {
+		t.Errorf("%d of %d answers are other than alone", other, whole+other)
+	}
+	if after > goroutines+5 {
+		t.Errorf("%.0f goroutines, and %.0f before", after, goroutines)
+	}
+	if grown > memory+64<<20 {
+		t.Errorf("%.1f MiB more memory", (grown-memory)/(1<<20))
+	}
+}
+
+// TestServeKeepsThePrefixOfAConversation: a second turn prefills what is new, not what it has in common with the first.
+func TestServeKeepsThePrefixOfAConversation(t *testing.T) {
+	s := serve(t, "--ctx-size", "8192")
+	type message struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	turn := func(messages []message) (text string, prompt, cached int) {
+		t.Helper()
+		body, err := json.Marshal(map[string]any{"temperature": 0, "max_tokens": 200, "messages": messages})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.Post(s.url+"/v1/chat/completions", "application/json", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var reply struct {
+			Choices []struct{ Message message }
+			Usage   struct {
+				Prompt  int `json:"prompt_tokens"`
+				Details struct {
+					Cached int `json:"cached_tokens"`
+				} `json:"prompt_tokens_details"`
+			}
+		}
+		if err := json.NewDecoder(res.Body).Decode(&reply); err != nil || len(reply.Choices) != 1 {
+			t.Fatalf("%d, %v", res.StatusCode, err)
+		}
+		return reply.Choices[0].Message.Content, reply.Usage.Prompt, reply.Usage.Details.Cached
+	}
+	var long strings.Builder
+	for i := 0; long.Len() < 7_200; i++ {
+		fmt.Fprintf(&long, "Entry %d of the list is %d. ", i, i*i%997)
+	}
+	messages := []message{{"user", long.String() + "What is 17 + 25?"}}
+	text, first, _ := turn(messages)
+	messages = append(messages, message{"assistant", text}, message{"user", "What is 532 - 187?"})
+	_, second, cached := turn(messages)
+	t.Logf("the first prompt has %d tokens, the second %d, of which %d were cached", first, second, cached)
+	if first < 4000 {
+		t.Fatalf("the conversation has only %d tokens", first)
+	}
+	if cached*100 < first*95 {
+		t.Errorf("%d of %d tokens were reused", cached, first)
+	}
+}
