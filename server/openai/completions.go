@@ -132,6 +132,7 @@ func (a *API) readCompletion(b *CompletionRequest) (*completionOrder, error) {
 	// A raw prompt leaves no place for what the defaults say about reasoning.
 	plain := &c.req
 	plain.ResponseFormat, plain.TemplateArgs, plain.Visibility, plain.Effort, plain.Budget, plain.Strategy = nil, nil, reasoning.VisibilityNone, "", 0, ""
+	plain.Score = false
 	return c, nil
 }
 

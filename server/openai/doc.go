@@ -6,9 +6,11 @@
 //
 // # Fields
 //
-// Every field of a request is either honoured, or ignored because it asks for nothing that would show in the answer (user, metadata,
-// store, service_tier, prompt_cache_key, ...), or refused with its path. Fields that no API has are ignored. Tools that are not
-// functions, and a verbosity, are left out with a warning in the answer.
+// The request types say which fields are honoured. Ignored is what asks for nothing that would show in the answer: user, metadata, store,
+// service_tier, prompt_cache_key, prompt_cache_retention, safety_identifier, prediction, cache_prompt, and what no API has. Refused
+// with its path is what cannot be honoured: images, audio and files in messages, modalities and audio, web_search_options,
+// reasoning_encrypt, continue_final_message, suffix, best_of other than n, echo with logprobs, dimensions other than the model's. Tools that
+// are not functions, and a verbosity, are left out with a warning in the answer.
 //
 // # Reasoning
 //

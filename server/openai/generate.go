@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"runner/reasoning"
@@ -34,6 +35,7 @@ func generate(ctx context.Context, m wire.Model, reqs []runner.Request, begin fu
 	var group sync.WaitGroup
 	for i := range reqs {
 		group.Go(func() {
+			defer s.rescue()
 			for e, err := range m.Generate(ctx, reqs[i]) {
 				if !s.push(i, e, err) {
 					return
@@ -42,6 +44,9 @@ func generate(ctx context.Context, m wire.Model, reqs []runner.Request, begin fu
 		})
 	}
 	group.Wait()
+	if s.panicked != nil {
+		panic(s.panicked) // in the handler's goroutine, where the server deals with it
+	}
 	return s.err
 }
 
@@ -54,10 +59,23 @@ type side struct {
 	mu sync.Mutex
 	// early holds the events of each run while not all have started. A run that has started does not wait for the others, which may
 	// need its place.
-	early   [][]reasoning.Event
-	waiting int
-	err     error
+	early    [][]reasoning.Event
+	waiting  int
+	err      error
+	panicked any
 }
+
+// rescue keeps a panic of a run from ending the whole program.
+func (s *side) rescue() {
+	if p := recover(); p != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.panicked, s.err = p, errPanic
+		s.cancel(errPanic)
+	}
+}
+
+var errPanic = errors.New("a run panicked")
 
 // push takes an event or the error of a run and reports whether the run goes on.
 func (s *side) push(choice int, e reasoning.Event, err error) bool {

@@ -1,0 +1,176 @@
+package openai
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// runs is a model whose runs are functions. It is everybody's.
+type runs func(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error]
+
+func (r runs) Use(context.Context, string) (wire.Model, error) { return r, nil }
+func (r runs) List(context.Context) []wire.Card                { return nil }
+func (r runs) Card() wire.Card                                 { return wire.Card{Name: "m", Digest: "0123456789abcdef"} }
+func (r runs) Runner() *runner.Runner                          { return nil }
+func (r runs) Release()                                        {}
+
+func (r runs) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+	return r(ctx, req)
+}
+
+// short yields a run of n answer deltas.
+func short(n int) iter.Seq2[reasoning.Event, error] {
+	return func(yield func(reasoning.Event, error) bool) {
+		if !yield(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}}, nil) {
+			return
+		}
+		for range n {
+			if !yield(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: " word"}, nil) {
+				return
+			}
+		}
+		yield(reasoning.Event{Kind: reasoning.Done, Result: &reasoning.Result{Finish: reasoning.FinishStop}}, nil)
+	}
+}
+
+// post sends a chat completion to a model.
+func (r runs) post(fields string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	req := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body("q", fields)))
+	New(r, Config{}).chat(w, req)
+	return w
+}
+
+// Choices that have to wait for each other's place come to their end.
+func TestChoicesDoNotWaitForEachOther(t *testing.T) {
+	var place sync.Mutex
+	m := runs(func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error] {
+		return func(yield func(reasoning.Event, error) bool) {
+			place.Lock()
+			defer place.Unlock()
+			short(3)(yield)
+		}
+	})
+	for _, stream := range []string{`"n":4`, `"n":4,"stream":true`} {
+		w := m.post(stream)
+		if n := strings.Count(w.Body.String(), `"finish_reason":"stop"`); w.Code != http.StatusOK || n != 4 {
+			t.Errorf("%s: %d, %d choices are finished", stream, w.Code, n)
+		}
+	}
+}
+
+// A choice that fails before all have started is an error with a status of its own, and ends the others.
+func TestOneChoiceFails(t *testing.T) {
+	full := &wire.Error{Status: http.StatusTooManyRequests, Code: wire.CodeQueue, Message: "later"}
+	for _, c := range []struct {
+		late   bool
+		status int
+	}{{false, http.StatusTooManyRequests}, {true, http.StatusOK}} {
+		var mu sync.Mutex
+		begun, ended := 0, 0
+		m := runs(func(ctx context.Context, _ runner.Request) iter.Seq2[reasoning.Event, error] {
+			return func(yield func(reasoning.Event, error) bool) {
+				mu.Lock()
+				begun++
+				last := begun == 3
+				mu.Unlock()
+				defer func() {
+					mu.Lock()
+					ended++
+					mu.Unlock()
+				}()
+				if last && !c.late {
+					yield(reasoning.Event{}, full)
+					return
+				}
+				if !yield(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}}, nil) {
+					return
+				}
+				if last {
+					yield(reasoning.Event{}, full)
+					return
+				}
+				<-ctx.Done()
+				yield(reasoning.Event{}, context.Cause(ctx))
+			}
+		})
+		w := m.post(`"n":3,"stream":true`)
+		if w.Code != c.status || ended != 3 || !strings.Contains(w.Body.String(), `"code":"queue_full"`) {
+			t.Errorf("late %v: %d after %d runs ended: %s", c.late, w.Code, ended, w.Body)
+		}
+		if c.late && !strings.HasSuffix(w.Body.String(), "data: [DONE]\n\n") {
+			t.Errorf("the stream ends with %q", w.Body)
+		}
+	}
+}
+
+// A panic of a run comes up in the handler's goroutine, where a server can deal with it.
+func TestPanics(t *testing.T) {
+	m := runs(func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error] { panic("mistake") })
+	for _, fields := range []string{`"n":1`, `"n":3`} {
+		func() {
+			defer func() {
+				if p := recover(); p != "mistake" {
+					t.Errorf("%s: recovered %v", fields, p)
+				}
+			}()
+			m.post(fields)
+		}()
+	}
+}
+
+// A client that is gone ends the run whose frames nobody takes.
+func TestGoneClientEndsTheRun(t *testing.T) {
+	pushed := 0
+	m := runs(func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error] {
+		return func(yield func(reasoning.Event, error) bool) {
+			short(1000)(func(e reasoning.Event, err error) bool {
+				pushed++
+				return yield(e, err)
+			})
+		}
+	})
+	req := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body("q", `"stream":true`)))
+	New(m, Config{}).chat(&gone{header: http.Header{}}, req)
+	if pushed > 2 {
+		t.Errorf("%d events were made for nobody", pushed)
+	}
+}
+
+// gone is a connection that is closed.
+type gone struct{ header http.Header }
+
+func (g *gone) Header() http.Header       { return g.header }
+func (g *gone) WriteHeader(int)           {}
+func (g *gone) Write([]byte) (int, error) { return 0, errors.New("connection reset") }
+func (g *gone) Flush()                    {}
+
+// BenchmarkStream is what one streamed token costs, from the event to the client's socket, the client's reading included.
+func BenchmarkStream(b *testing.B) {
+	n := 0
+	m := runs(func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error] { return short(n) })
+	s := httptest.NewServer(http.HandlerFunc(New(m, Config{}).chat))
+	defer s.Close()
+	n = b.N
+	b.ReportAllocs()
+	resp, err := http.Post(s.URL, "application/json", strings.NewReader(body("q", `"stream":true`)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, bufio.NewReader(resp.Body)); err != nil {
+		b.Fatal(err)
+	}
+}
