@@ -257,6 +257,9 @@ func TestErrorsOfRequests(t *testing.T) {
 		{body("q", `"model":"other"`), 404, "not_found_error", wire.CodeModel, "model"},
 		{body(strings.Repeat("long ", 400), ""), 400, "invalid_request_error", wire.CodeContextLength, "messages"},
 		{body("q", `"logit_bias":{"99999999":1}`), 400, "invalid_request_error", wire.CodeInvalid, "logit_bias"},
+		{body("q", `"chat_template_kwargs":{"messages":[]}`), 400, "invalid_request_error", wire.CodeInvalid, "chat_template_kwargs.messages"},
+		{body("q", `"tools":[{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"b","parameters":{"a":`+
+			strings.Repeat("[", 90)+strings.Repeat("]", 90)+`}}}]`), 400, "invalid_request_error", wire.CodeInvalid, "tools[1]"},
 		{body("q", `"tool_choice":"required"`), 400, "invalid_request_error", wire.CodeInvalid, "tool_choice"},
 		{body("q", `"reasoning_strategy":"json",`+addTool), 400, "invalid_request_error", wire.CodeInvalid, "reasoning_strategy"},
 	} {

@@ -78,6 +78,9 @@ func whole(cfg chunkConfig, streams [][]reasoning.Event) *ChatCompletion {
 
 // Recorded runs give the frames that they have always given.
 func TestRecordedStreams(t *testing.T) {
+	if *update {
+		record(t)
+	}
 	files, err := filepath.Glob("testdata/streams/*.jsonl")
 	if err != nil || len(files) < 8 {
 		t.Fatalf("%d recorded streams, %v", len(files), err)
@@ -217,7 +220,7 @@ func (g generator) stream(logprobs bool) []reasoning.Event {
 
 // Streaming and not streaming are two encodings of the same events, whatever these are.
 func TestStreamsAddUpToTheAnswer(t *testing.T) {
-	for seed := range uint64(3000) {
+	for seed := range uint64(1500) {
 		g := generator{rand.New(rand.NewPCG(seed, 1))}
 		cfg := chunkConfig{head: testHead, usage: true, formed: g.IntN(2) == 0, about: []Warning{{Code: "w", Message: "m"}}[:g.IntN(2)]}
 		streams := make([][]reasoning.Event, 1+g.IntN(3))
@@ -310,11 +313,8 @@ func BenchmarkDelta(b *testing.B) {
 	}
 }
 
-// TestRecord shows how the recorded streams were made: it writes them with -update.
-func TestRecord(t *testing.T) {
-	if !*update {
-		t.Skip("only with -update")
-	}
+// record makes the recorded streams.
+func record(t *testing.T) {
 	for name, r := range recordings {
 		f := start(t, Config{}, nil, r.replies...)
 		var body ChatRequest

@@ -37,6 +37,9 @@ func completionLogprobs(list []reasoning.TokenLogprobs) *CompletionLogprobs {
 				top[name] = finite(a.Logprob)
 			}
 		}
+		if name := tokenName(t.Text); !has(top, name) {
+			top[name] = finite(t.Logprob)
+		}
 		l.Tokens = append(l.Tokens, tokenName(t.Text))
 		l.TokenLogprobs = append(l.TokenLogprobs, finite(t.Logprob))
 		l.TopLogprobs = append(l.TopLogprobs, top)
@@ -135,6 +138,10 @@ func (c *completionEncoder) appendLogprobs(list []reasoning.TokenLogprobs) {
 			b = append(appendName(comma(b, n), a.Text), ':')
 			b = appendProb(b, a.Logprob)
 			n++
+		}
+		if t := &list[i]; !named(t.Top, t.Text) {
+			b = append(appendName(comma(b, n), t.Text), ':')
+			b = appendProb(b, t.Logprob)
 		}
 		b = append(b, '}')
 	}

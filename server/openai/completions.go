@@ -69,7 +69,7 @@ type CompletionChoice struct {
 type CompletionLogprobs struct {
 	Tokens        []string  `json:"tokens"`
 	TokenLogprobs []float32 `json:"token_logprobs"`
-	// TopLogprobs are the most likely tokens in each place.
+	// TopLogprobs are the most likely tokens in each place, and the token that came if it is none of them.
 	TopLogprobs []map[string]float32 `json:"top_logprobs"`
 	// TextOffset is where each token begins in the text, in characters.
 	TextOffset []int `json:"text_offset"`

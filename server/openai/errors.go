@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 
+	"runner/chattemplate"
 	"runner/reasoning/seal"
 	"runner/server/openai/internal/contract"
 	"runner/server/wire"
@@ -27,7 +28,16 @@ func wireError(err error, form string) *wire.Error {
 		params = maps.Clone(fieldNames)
 		params["Form"] = form
 	}
-	return wire.FromError(err, params)
+	e := wire.FromError(err, params)
+	var c *chattemplate.ConversationError
+	switch {
+	case !errors.As(err, &c) || e.Param != params["Messages"]:
+	case c.Arg != "":
+		e.Param = params["TemplateArgs"] + "." + clip(c.Arg)
+	case c.Tool >= 0:
+		e.Param = index(params["Tools"], c.Tool)
+	}
+	return e
 }
 
 // fieldNames are the fields of [runner.Request] as requests call them. What else is wrong about Sampling was refused before.

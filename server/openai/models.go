@@ -14,7 +14,7 @@ type Model struct {
 	ID string `json:"id"`
 	// Object is model.
 	Object string `json:"object"`
-	// Created is when the server came to know it, in seconds since 1970.
+	// Created is when the server came to know it, or when its files were last changed, in seconds since 1970.
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
 
@@ -52,6 +52,9 @@ func modelOf(c *wire.Card) Model {
 	}
 	if !c.Modified.IsZero() {
 		m.Modified = &c.Modified
+		if m.Created == 0 {
+			m.Created = c.Modified.Unix()
+		}
 	}
 	return m
 }

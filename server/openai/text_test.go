@@ -5,12 +5,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
 	"runner/backend/fake"
+	"runner/reasoning"
 	"runner/runner"
 	"runner/server/wire"
 	"runner/server/wiretest"
@@ -63,7 +65,7 @@ func TestCompletions(t *testing.T) {
 func TestCompletionStreams(t *testing.T) {
 	scripted := start(t, Config{}, nil, fake.Reply{After: "once upon", Say: " a time é中🙂 there<|return|>"})
 	noisy := startModel(t, Config{}, nil, fake.Config{})
-	for _, fields := range []string{`"prompt":"once upon","seed":1`, `"prompt":"once upon","logprobs":3,"seed":1`, `"prompt":["once upon","noise"],"n":2,"echo":true,"seed":1,"temperature":1`, `"prompt":"noise","logprobs":5,"seed":2,"temperature":2,"max_tokens":60`} {
+	for _, fields := range []string{`"prompt":"once upon","seed":1`, `"prompt":"once upon","logprobs":3,"seed":1`, `"prompt":["once upon","noise"],"n":2,"echo":true,"seed":1,"temperature":1`, `"prompt":"noise","logprobs":1,"seed":2,"temperature":3,"max_tokens":60`} {
 		f := scripted
 		if strings.Contains(fields, "noise") {
 			f = noisy
@@ -78,27 +80,57 @@ func TestCompletionStreams(t *testing.T) {
 				got.Usage = c.Usage
 				break
 			}
-			d := c.Choices[0]
-			to := &got.Choices[d.Index]
-			to.Index = d.Index
-			to.Text += d.Text
-			if d.Logprobs != nil {
-				if to.Logprobs == nil {
-					to.Logprobs = &CompletionLogprobs{}
-				}
-				to.Logprobs.Tokens = append(to.Logprobs.Tokens, d.Logprobs.Tokens...)
-				to.Logprobs.TokenLogprobs = append(to.Logprobs.TokenLogprobs, d.Logprobs.TokenLogprobs...)
-				to.Logprobs.TopLogprobs = append(to.Logprobs.TopLogprobs, d.Logprobs.TopLogprobs...)
-				to.Logprobs.TextOffset = append(to.Logprobs.TextOffset, d.Logprobs.TextOffset...)
-			}
-			if d.FinishReason != nil {
-				to.FinishReason, to.FinishDetail = d.FinishReason, d.FinishDetail
-			}
+			got.Choices[c.Choices[0].Index].add(&c.Choices[0])
 		}
 		got.Usage.PromptTokensDetails, want.Usage.PromptTokensDetails = PromptDetails{}, PromptDetails{}
 		if a, b := pretty(t, got.Choices)+pretty(t, got.Usage), pretty(t, want.Choices)+pretty(t, want.Usage); a != b {
 			t.Errorf("%s: the stream adds up to\n%s\nand the answer is\n%s", fields, a, b)
 		}
+	}
+}
+
+// The same holds whatever the events are.
+func TestCompletionStreamsAddUp(t *testing.T) {
+	for seed := range uint64(1000) {
+		g := generator{rand.New(rand.NewPCG(seed, 2))}
+		c := &completionOrder{texts: []string{g.text()}, echo: g.IntN(2) == 0, order: order{choices: 1}}
+		list := g.stream(g.IntN(2) == 0)
+		var collected reasoning.Collector
+		got := CompletionChoice{}
+		encoder := newCompletionEncoder(testHead, c, 0, func(frame []byte) error {
+			var f Completion
+			decode(t, string(frame), &f)
+			got.add(&f.Choices[0])
+			return nil
+		})
+		for _, e := range list {
+			collected.Push(e)
+			if err := encoder.Push(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := c.completion(testHead, []reasoning.Collector{collected}).Choices[0]
+		if a, b := pretty(t, got), pretty(t, want); a != b {
+			t.Fatalf("seed %d: the stream adds up to\n%s\nand the answer is\n%s", seed, a, b)
+		}
+	}
+}
+
+// add puts a frame's choice to those before it.
+func (to *CompletionChoice) add(d *CompletionChoice) {
+	to.Index = d.Index
+	to.Text += d.Text
+	if d.Logprobs != nil {
+		if to.Logprobs == nil {
+			to.Logprobs = &CompletionLogprobs{}
+		}
+		to.Logprobs.Tokens = append(to.Logprobs.Tokens, d.Logprobs.Tokens...)
+		to.Logprobs.TokenLogprobs = append(to.Logprobs.TokenLogprobs, d.Logprobs.TokenLogprobs...)
+		to.Logprobs.TopLogprobs = append(to.Logprobs.TopLogprobs, d.Logprobs.TopLogprobs...)
+		to.Logprobs.TextOffset = append(to.Logprobs.TextOffset, d.Logprobs.TextOffset...)
+	}
+	if d.FinishReason != nil {
+		to.FinishReason, to.FinishDetail = d.FinishReason, d.FinishDetail
 	}
 }
 
@@ -115,6 +147,20 @@ func TestCompletionLogprobs(t *testing.T) {
 	}
 	if last := len(l.TextOffset) - 1; l.TextOffset[0] != 0 || l.TextOffset[last] > 3 {
 		t.Errorf("offsets are %v of %q", l.TextOffset, l.Tokens)
+	}
+	noisy := startModel(t, Config{}, nil, fake.Config{})
+	likely := noisy.complete(`{"prompt":"x","logprobs":1,"temperature":3,"seed":4,"max_tokens":30}`).Choices[0].Logprobs
+	added := 0
+	for i, name := range likely.Tokens {
+		if p, ok := likely.TopLogprobs[i][name]; !ok || p != likely.TokenLogprobs[i] {
+			t.Errorf("%q with %v is told as %v", name, likely.TokenLogprobs[i], likely.TopLogprobs[i])
+		}
+		if len(likely.TopLogprobs[i]) == 2 {
+			added++
+		}
+	}
+	if added == 0 {
+		t.Error("every token was the most likely one: the test does not test")
 	}
 	for token, want := range map[string]string{"a": "a", "é": "é", "\xe2\x80": `bytes:\xe2\x80`} {
 		if got := tokenName(token); got != want {
@@ -213,6 +259,9 @@ func TestModels(t *testing.T) {
 	}
 	if a := f.get("/v1/models/none"); a.status != http.StatusNotFound || a.failing(t).Code != wire.CodeModel {
 		t.Errorf("a model that is not there: %d %s", a.status, a.body)
+	}
+	if m := modelOf(&wire.Card{Name: "a", Modified: wiretest.Today}); m.Created != wiretest.Today.Unix() || m.Loaded || m.ContextLength != 0 {
+		t.Errorf("a model that is not loaded is %s", pretty(t, m))
 	}
 	p := wiretest.Anyone()
 	p.Models = []string{}
