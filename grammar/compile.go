@@ -75,7 +75,7 @@ func (s Source) prepare(ctx context.Context) (front, *arena, error) {
 }
 
 // Cache keeps compiled grammars of one vocabulary, by content. They are for generation: their integers are plain, see
-// [Source.PlainIntegers]. The zero value is not usable. It may be used by several
+// [Source.PlainNumbers]. The zero value is not usable. It may be used by several
 // goroutines at once.
 type Cache struct {
 	vocab *Vocabulary
@@ -122,7 +122,7 @@ func NewCache(v *Vocabulary, limit int) *Cache {
 // Compile returns the grammar of src, compiled now or before. A source that is asked for by several callers at once is compiled
 // once, under the context of the first; errors are not kept.
 func (c *Cache) Compile(ctx context.Context, src Source) (*Grammar, error) {
-	return c.compile(ctx, src.PlainIntegers())
+	return c.compile(ctx, src.PlainNumbers())
 }
 
 func (c *Cache) compile(ctx context.Context, src Source) (*Grammar, error) {

@@ -371,7 +371,7 @@ func TestParseChoices(t *testing.T) {
 	}
 }
 
-func TestCachedFormsHavePlainIntegers(t *testing.T) {
+func TestCachedFormsHavePlainNumbers(t *testing.T) {
 	v := small(t)
 	src := Fields(Field{Name: "n", Value: JSONSchema([]byte(`{"type":"integer"}`))})
 	plain, err := NewCache(v, 0).Compile(t.Context(), src)
@@ -381,7 +381,7 @@ func TestCachedFormsHavePlainIntegers(t *testing.T) {
 	if !inBytes(plain, `{"n":7}`) || inBytes(plain, `{"n":7.0}`) || !inBytes(compile(t, v, src), `{"n":7.0}`) {
 		t.Error("an integer has a fraction, or not where it may")
 	}
-	if src.digest() == src.PlainIntegers().digest() {
+	if src.digest() == src.PlainNumbers().digest() {
 		t.Error("the two are taken for the same")
 	}
 	texts, err := Samples(t.Context(), src, 20, 1)

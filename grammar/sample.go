@@ -16,7 +16,7 @@ func Check(ctx context.Context, src Source) error {
 // Samples returns up to n different texts that a source admits, for people to look at. They are random, by seed, and short where
 // the source allows. Their integers are plain, as those of generated answers.
 func Samples(ctx context.Context, src Source, n int, seed uint64) ([]string, error) {
-	f, _, err := src.PlainIntegers().prepare(ctx)
+	f, _, err := src.PlainNumbers().prepare(ctx)
 	if err != nil {
 		return nil, err
 	}

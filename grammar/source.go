@@ -66,13 +66,14 @@ func GBNF(text string) Source { return Source{kind: gbnfSource, text: text} }
 // Fields is the form of a JSON object with these fields, in their order and no others. The first must not be optional.
 func Fields(fields ...Field) Source { return Source{kind: fieldsSource, fields: fields} }
 
-// PlainIntegers returns the form with its integers written without fraction and exponent, as 7 and not as 7.0, which JSON Schema takes for the
-// same and many readers do not. The values are the same.
-func (s Source) PlainIntegers() Source {
+// PlainNumbers returns the form with numbers as programs hold them: integers without fraction and exponent, as 7 and not as 7.0, which
+// JSON Schema takes for the same and many readers do not; and no more digits than 64 bits hold where nothing asks for more, so that a model that has
+// lost its way does not write digits for ever.
+func (s Source) PlainNumbers() Source {
 	s.plain = true
 	s.fields = slices.Clone(s.fields)
 	for i, f := range s.fields {
-		s.fields[i].Value = f.Value.PlainIntegers()
+		s.fields[i].Value = f.Value.PlainNumbers()
 	}
 	return s
 }
@@ -165,13 +166,16 @@ const (
 func (s Source) compile(ctx context.Context) (front, error) {
 	switch s.kind {
 	case schemaSource:
-		c, err := jsonschema.Compile(ctx, []byte(s.text), jsonschema.Options{PlainIntegers: s.plain})
+		c, err := jsonschema.Compile(ctx, []byte(s.text), jsonschema.Options{PlainNumbers: s.plain})
 		if err != nil {
 			return front{}, err
 		}
 		return front{c.Expr, 4 * len(s.text)}, nil
 	case objectSource:
-		return front{jsontext.AnyObject, 0}, nil
+		if s.plain {
+			return front{jsontext.Plain.Object, 0}, nil
+		}
+		return front{jsontext.Free.Object, 0}, nil
 	case regexSource:
 		r, err := regex.Parse(s.text)
 		if err != nil {

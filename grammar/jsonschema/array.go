@@ -32,7 +32,7 @@ func (p *arrayPart) prefix() int {
 func (c *compiler) finishArray(st *state, a *alt) {
 	p := a.arr
 	if p == nil {
-		st.forms = append(st.forms, anyArray)
+		st.forms = append(st.forms, scalar(c.values().Array))
 		return
 	}
 	p = p.settleCounts()
@@ -364,7 +364,7 @@ func (c *compiler) finishUnique(st *state, p *arrayPart, f arrayForm) {
 	}
 	most := least(f.max, len(values))
 	if f.min <= most {
-		st.forms = append(st.forms, &uniqueForm{values: values, min: f.min, max: most, plain: c.opt.PlainIntegers, rules: map[uint64]*expr.Rule{}})
+		st.forms = append(st.forms, &uniqueForm{values: values, min: f.min, max: most, plain: c.opt.PlainNumbers, rules: map[uint64]*expr.Rule{}})
 	}
 }
 

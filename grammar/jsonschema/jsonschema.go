@@ -42,9 +42,9 @@ type Options struct {
 	MaxAlternatives int
 	// MaxWork is how many elementary steps may be taken; 2,000,000 by default, which is about a second.
 	MaxWork int
-	// PlainIntegers leaves integers no fraction and no exponent, which JSON Schema allows them (1.0) and readers choke on. It changes how
-	// values are written, not which there are.
-	PlainIntegers bool
+	// PlainNumbers leaves integers no fraction and no exponent, which JSON Schema allows them (1.0) and readers choke on, and numbers no more
+	// digits than 64 bits hold where the schema does not ask for them, see [jsontext.NumberConstraint].
+	PlainNumbers bool
 }
 
 func (o Options) withDefaults() Options {
@@ -134,7 +134,7 @@ func newCompiler(ctx context.Context, root *value, opt Options) *compiler {
 	}
 	c.never = c.synthetic(&node{always: -1})
 	c.nothing = &state{phase: reached}
-	c.any = &state{phase: reached, live: true, forms: []form{anyValue}}
+	c.any = &state{phase: reached, live: true, forms: []form{scalar(c.values().Any)}}
 	return c
 }
 

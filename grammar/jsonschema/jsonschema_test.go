@@ -249,7 +249,7 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-func TestPlainIntegers(t *testing.T) {
+func TestPlainNumbers(t *testing.T) {
 	for _, c := range []struct{ schema, yes, not string }{ // texts are separated by spaces
 		{`{"type":"integer"}`, "0 7 -12 100", "7.0 0.0 -12.0 7.00 7e1 1.5"},
 		{`{"const":7.0}`, "7", "7.0"},
@@ -262,8 +262,19 @@ func TestPlainIntegers(t *testing.T) {
 		{`{"type":["integer","null"],"enum":[1e2,null]}`, "100 null", "1e2 100.0"},
 		{`{"type":"array","items":{"enum":[1.0,2.0]},"uniqueItems":true,"minItems":2}`, "[1,2] [2,1]", "[1.0,2] [1,1]"},
 		{`{"type":"object","properties":{"n":{"$ref":"#/$defs/i"}},"required":["n"],"$defs":{"i":{"type":"integer"}}}`, `{"n":1}`, `{"n":1.0}`},
+		{`{"type":"integer"}`, "999999999999999999 -999999999999999999", "1000000000000000000 -1000000000000000000"},
+		{`{"type":"integer","minimum":0}`, "0 999999999999999999", "1000000000000000000 -1"},
+		{`{"type":"integer","maximum":3}`, "3 -999999999999999999", "4 -1000000000000000000"},
+		{`{"type":"integer","minimum":1e20}`, "100000000000000000000 1000000000000000000000", "99999999999999999999"},
+		{`{"type":"integer","maximum":1e30}`, "1000000000000000000000000000000 0", "-1000000000000000000"},
+		{`{"type":"integer","multipleOf":7}`, "7 999999999999999999", "7777777777777777777"},
+		{`{"const":123456789012345678901234567890}`, "123456789012345678901234567890", "1"},
+		{`{"type":"number"}`, "1.5 -0.25 1e9 123456789012345678.12345678901234567 1.0", "1234567890123456789 0.123456789012345678 1e100"},
+		{`{}`, `1.5 [1] {"a":1e9}`, `1234567890123456789 [1234567890123456789] {"a":0.123456789012345678}`},
+		{`{"type":"array"}`, `[1]`, `[1234567890123456789]`},
+		{`{"type":"object"}`, `{"a":1}`, `{"a":1234567890123456789}`},
 	} {
-		s, err := Compile(t.Context(), []byte(c.schema), Options{PlainIntegers: true})
+		s, err := Compile(t.Context(), []byte(c.schema), Options{PlainNumbers: true})
 		if err != nil {
 			t.Errorf("%s: %v", c.schema, err)
 			continue

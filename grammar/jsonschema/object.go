@@ -95,7 +95,7 @@ type objectPlace struct {
 
 func (c *compiler) finishObject(st *state, a *alt) {
 	if a.obj == nil {
-		st.forms = append(st.forms, anyObject)
+		st.forms = append(st.forms, scalar(c.values().Object))
 		return
 	}
 	c.finishExisting(st, a.obj, nil)

@@ -11,12 +11,6 @@ import (
 	"runner/grammar/regex"
 )
 
-var (
-	anyValue  = scalar(jsontext.AnyValue)
-	anyObject = scalar(jsontext.AnyObject)
-	anyArray  = scalar(jsontext.AnyArray)
-)
-
 func formatIsEnforced(name string) bool { return jsontext.SupportedFormat(name) }
 
 // lexicon keeps what was made of patterns and constraints on texts, as schemas repeat themselves.
@@ -99,11 +93,19 @@ func (c *compiler) lexeme(key string, make func() (jsontext.Form, error)) lexeme
 	return l
 }
 
+// values are the forms of values that nothing is asked of.
+func (c *compiler) values() jsontext.Values {
+	if c.opt.PlainNumbers {
+		return jsontext.Plain
+	}
+	return jsontext.Free
+}
+
 func (c *compiler) finishNumber(st *state, a *alt) {
-	var k jsontext.NumberConstraint
+	k := jsontext.NumberConstraint{Plain: c.opt.PlainNumbers}
 	if p := a.num; p != nil {
 		k = jsontext.NumberConstraint{
-			Integer: p.integer, NotInteger: p.fractional, Plain: c.opt.PlainIntegers,
+			Integer: p.integer, NotInteger: p.fractional, Plain: c.opt.PlainNumbers,
 			Minimum: p.min, Maximum: p.max, ExclusiveMinimum: p.exclMin, ExclusiveMaximum: p.exclMax,
 			MultipleOf: p.multiple, NotMultipleOf: p.notMultiple,
 		}
@@ -188,7 +190,7 @@ func (c *compiler) holder(st *state, keyword string) *node {
 
 // literals returns the form of any one of a list of values.
 func (c *compiler) literals(list []*value) form {
-	plain := c.opt.PlainIntegers
+	plain := c.opt.PlainNumbers
 	var texts []string
 	var others []jsontext.Form
 	for _, v := range list {

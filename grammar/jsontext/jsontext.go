@@ -115,7 +115,10 @@ func Literals(texts []string) Form {
 const (
 	anyNumber  = `-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?(?:\d{1,2}|[0-2]\d\d|30[0-8]))?`
 	anyInteger = `-?(?:0|[1-9]\d*)(?:\.0)?`
-	anyPlain   = `-?(?:0|[1-9]\d*)`
+
+	// A model that has lost its way writes digits for ever. These are as many as 64 bits hold, as an integer and as a double.
+	aPlainNumber  = `-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?(?:[eE][+-]?\d{1,2})?`
+	aPlainInteger = `-?(?:0|[1-9]\d{0,17})`
 )
 
 // fullForm returns the form of what pattern matches as a whole, outside strings.
@@ -127,29 +130,40 @@ func fullForm(pattern string) Form {
 var (
 	freeNumber   = fullForm(anyNumber)
 	freeInteger  = fullForm(anyInteger)
-	plainInteger = fullForm(anyPlain)
+	plainNumber  = fullForm(aPlainNumber)
+	plainInteger = fullForm(aPlainInteger)
 )
 
 func freeString(s *expr.Set) expr.ID { return quoted(s, s.Star(regex.Any(s, regex.JSONFree))) }
 
-var value = &expr.Rule{Name: "value"}
+// Values are the forms of values that nothing is asked of.
+type Values struct{ value *expr.Rule }
 
-func init() {
-	value.Expand = func(s *expr.Set) expr.ID {
-		return s.Union(freeString(s), freeNumber(s), s.Literal("true"), s.Literal("false"), s.Literal("null"), AnyObject(s), AnyArray(s))
+// Free are all JSON values; exponents have at most three digits and are at most 308. Plain are those whose numbers are plain, see
+// [NumberConstraint].
+var (
+	Free  = newValues(freeNumber)
+	Plain = newValues(plainNumber)
+)
+
+func newValues(number Form) Values {
+	v := Values{&expr.Rule{Name: "value"}}
+	v.value.Expand = func(s *expr.Set) expr.ID {
+		return s.Union(freeString(s), number(s), s.Literal("true"), s.Literal("false"), s.Literal("null"), v.Object(s), v.Array(s))
 	}
+	return v
 }
 
-// AnyValue is the form of any JSON value. Exponents have at most three digits and are at most 308.
-func AnyValue(s *expr.Set) expr.ID { return s.Rule(value) }
+// Any is the form of any value.
+func (v Values) Any(s *expr.Set) expr.ID { return s.Rule(v.value) }
 
-// AnyObject is the form of any JSON object.
-func AnyObject(s *expr.Set) expr.ID {
-	return list(s, "{", s.Concat(freeString(s), s.Literal(":"), s.Optional(s.Literal(" ")), s.Rule(value)), "}")
+// Object is the form of any object.
+func (v Values) Object(s *expr.Set) expr.ID {
+	return list(s, "{", s.Concat(freeString(s), s.Literal(":"), s.Optional(s.Literal(" ")), s.Rule(v.value)), "}")
 }
 
-// AnyArray is the form of any JSON array.
-func AnyArray(s *expr.Set) expr.ID { return list(s, "[", s.Rule(value), "]") }
+// Array is the form of any array.
+func (v Values) Array(s *expr.Set) expr.ID { return list(s, "[", s.Rule(v.value), "]") }
 
 // list returns the expression of any number of items with commas between them.
 func list(s *expr.Set, open string, item expr.ID, shut string) expr.ID {

@@ -15,7 +15,8 @@ import (
 type NumberConstraint struct {
 	// Integer asks for an integral value; 1.0 is one.
 	Integer bool
-	// Plain asks for integers to be written without a point, where all values are integers.
+	// Plain asks for numbers as programs hold them: integers, where all values are, without a point and, unless the bounds ask for more, with
+	// at most 18 digits; numbers that nothing else is asked of with at most 18 digits before the point and 17 after it.
 	Plain bool
 	// NotInteger asks for a value that is not integral.
 	NotInteger bool
@@ -49,9 +50,12 @@ func Number(ctx context.Context, c NumberConstraint) (Form, error) {
 		return plainInteger, nil
 	case free && c.Integer:
 		return freeInteger, nil
+	case free && c.Plain && !c.NotInteger:
+		return plainNumber, nil
 	case free && !c.NotInteger:
 		return freeNumber, nil
 	}
+	c.limit()
 	m := &machine{plain: c.Plain, integer: c.Integer, fractional: c.NotInteger, rules: map[string]*expr.Rule{}}
 	positive, negative, err := m.sides(&c)
 	if err != nil {
@@ -70,6 +74,28 @@ func Number(ctx context.Context, c NumberConstraint) (Form, error) {
 		return nil, ErrUnsatisfiable
 	}
 	return func(s *expr.Set) expr.ID { return s.Automaton(a) }, nil
+}
+
+// most is the largest integer of 18 digits.
+var most = big.NewRat(999_999_999_999_999_999, 1)
+
+// limit bounds plain integers where the schema does not, if what it asks for leaves room for many below the bound.
+func (c *NumberConstraint) limit() {
+	if !c.Plain || !c.Integer {
+		return
+	}
+	room := big.NewRat(100_000_000_000_000_000, 1)
+	for _, v := range c.MultipleOf {
+		if v.Cmp(big.NewRat(maxModulus, 1)) > 0 {
+			return
+		}
+	}
+	if c.Maximum == nil && (c.Minimum == nil || c.Minimum.Cmp(room) < 0) {
+		c.Maximum, c.ExclusiveMaximum = most, false
+	}
+	if c.Minimum == nil && (c.Maximum == nil || c.Maximum.Cmp(new(big.Rat).Neg(room)) > 0) {
+		c.Minimum, c.ExclusiveMinimum = new(big.Rat).Neg(most), false
+	}
 }
 
 // side is what is asked of the digits of the numbers of one sign.

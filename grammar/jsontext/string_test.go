@@ -256,11 +256,11 @@ func TestLiterals(t *testing.T) {
 func TestAnyValue(t *testing.T) {
 	for seed := range uint64(200) {
 		w := newSampler(t, seed)
-		text := w.draw(AnyValue(w.s), w.rng.IntN(60))
+		text := w.draw(Free.Any(w.s), w.rng.IntN(60))
 		if !json.Valid([]byte(text)) || strings.ContainsAny(text[:1], " \n") {
 			t.Fatalf("admits %s", text)
 		}
-		if !w.s.Match(AnyObject(w.s), `{"a": `+text+`}`) || !w.s.Match(AnyArray(w.s), `[`+text+`,`+text+`, 1]`) {
+		if !w.s.Match(Free.Object(w.s), `{"a": `+text+`}`) || !w.s.Match(Free.Array(w.s), `[`+text+`,`+text+`, 1]`) {
 			t.Fatalf("%s cannot stand inside others", text)
 		}
 	}
@@ -269,7 +269,7 @@ func TestAnyValue(t *testing.T) {
 		`{}`: true, `[]`: true, `[1,2, 3]`: true, `{"a":{"b": [null,true]},"\u0063": -1e5}`: true, `"\ud83d\ude00"`: true, `""`: true,
 		`[1,]`: false, `{"a" :1}`: false, `[ 1]`: false, `[1,  2]`: false, ` 1`: false, "\"\n\"": false, `"\ud83d"`: false, `tru`: false, `{"a":1`: false,
 	} {
-		if s.Match(AnyValue(s), text) != want {
+		if s.Match(Free.Any(s), text) != want {
 			t.Errorf("%s: %v", text, !want)
 		}
 	}
