@@ -152,7 +152,7 @@ func TestBackgroundLimits(t *testing.T) {
 func TestBackgroundOutlivesItsClient(t *testing.T) {
 	f := start(t, Config{}, slowly(5*time.Millisecond))
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, "POST", f.server.URL+"/v1/responses", strings.NewReader(body(t, object{"background": true, "stream": true})))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.server.URL+"/v1/responses", strings.NewReader(body(t, object{"background": true, "stream": true})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestBackgroundOutlivesItsClient(t *testing.T) {
 func TestForegroundEndsWithItsClient(t *testing.T) {
 	f := start(t, Config{}, slowly(20*time.Millisecond))
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, "POST", f.server.URL+"/v1/responses", strings.NewReader(body(t, object{"stream": true, "reasoning": "full"})))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.server.URL+"/v1/responses", strings.NewReader(body(t, object{"stream": true, "reasoning": "full"})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestNothingLeaks(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*4*time.Millisecond)
 				defer cancel()
 				more := object{"stream": i%2 == 0, "background": i%3 == 0, "reasoning": []string{"none", "full", "summary"}[i%3]}
-				req, err := http.NewRequestWithContext(ctx, "POST", f.server.URL+"/v1/responses", strings.NewReader(body(t, more)))
+				req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.server.URL+"/v1/responses", strings.NewReader(body(t, more)))
 				if err != nil {
 					t.Error(err)
 					return

@@ -3,6 +3,7 @@ package responses
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -59,11 +60,11 @@ func TestClient(t *testing.T) {
 	}
 	_, err = f.client.Responses.Get(t.Context(), got.ID, responses.ResponseGetParams{})
 	var e *openai.Error
-	if !errors.As(err, &e) || e.StatusCode != 404 || e.Code != "not_found" {
+	if !errors.As(err, &e) || e.StatusCode != http.StatusNotFound || e.Code != "not_found" {
 		t.Errorf("error %v", err)
 	}
 	request.Temperature = openai.Float(7)
-	if _, err = f.client.Responses.New(t.Context(), request); !errors.As(err, &e) || e.StatusCode != 400 || e.Param != "temperature" {
+	if _, err = f.client.Responses.New(t.Context(), request); !errors.As(err, &e) || e.StatusCode != http.StatusBadRequest || e.Param != "temperature" {
 		t.Errorf("error %v", err)
 	}
 }

@@ -57,7 +57,6 @@ type openPart struct {
 	// event is the name of its deltas, and head what they begin with, up to the text.
 	event string
 	head  []byte
-	tail  string
 	// logged says that its deltas have a field logprobs.
 	logged   bool
 	text     []byte
