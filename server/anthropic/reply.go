@@ -21,7 +21,9 @@ type Message struct {
 	StopReason string `json:"stop_reason"`
 	// StopSequence is the one that ended the answer, else null.
 	StopSequence *string `json:"stop_sequence"`
-	Usage        Usage   `json:"usage"`
+	// StopDetails is null: it says why Anthropic refused to answer.
+	StopDetails *struct{} `json:"stop_details"`
+	Usage       Usage     `json:"usage"`
 	// Warnings say what was not as asked for; left out when there are none. In a stream they are in message_delta.
 	Warnings []Warning `json:"warnings,omitempty"`
 }

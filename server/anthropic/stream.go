@@ -32,8 +32,9 @@ type MessageDelta struct {
 	// Type is "message_delta".
 	Type  string `json:"type"`
 	Delta struct {
-		StopReason   string  `json:"stop_reason"`
-		StopSequence *string `json:"stop_sequence"`
+		StopReason   string    `json:"stop_reason"`
+		StopSequence *string   `json:"stop_sequence"`
+		StopDetails  *struct{} `json:"stop_details"`
 	} `json:"delta"`
 	Usage    Usage     `json:"usage"`
 	Warnings []Warning `json:"warnings,omitempty"`
@@ -52,7 +53,7 @@ func (e *encoder) start() {
 	b = wire.AppendString(b, e.reply.id)
 	b = append(b, `,"type":"message","role":"assistant","model":`...)
 	b = wire.AppendString(b, e.reply.model)
-	e.buf = append(b, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}}}`...)
+	e.buf = append(b, `,"content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":{"input_tokens":0,"output_tokens":0}}}`...)
 	e.send("message_start")
 	e.buf = append(e.buf[:0], `{"type":"ping"}`...)
 	e.send("ping")
