@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"runner/reasoning"
 	"runner/runner"
@@ -239,11 +240,11 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, err, "")
 		return
 	}
+	h := a.head("chatcmpl-", "chat.completion", m)
 	if c.stream {
-		a.serve(w, r, m, c.chunks(a.head("chatcmpl-", "chat.completion.chunk", m)))
+		a.serve(w, r, m, c.chunks(h))
 		return
 	}
-	h := a.head("chatcmpl-", "chat.completion", m)
 	replies := make([]chatReply, c.choices)
 	err = generate(r.Context(), m, c.requests(), func() {}, func(choice int, e reasoning.Event) error {
 		replies[choice].push(e)
@@ -258,12 +259,15 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) {
 
 // chunks is the answer as a stream.
 func (c *chatOrder) chunks(h head) *stream {
-	cfg := chunkConfig{head: h, usage: c.usage, formed: c.form != "", legacy: c.legacy, about: c.warnings}
+	cfg := ChunkConfig{
+		ID: h.id, Model: h.model, Fingerprint: h.fingerprint, Created: time.Unix(h.created, 0),
+		Usage: c.usage, Formed: c.form != "", Legacy: c.legacy, Warnings: c.warnings,
+	}
 	s := &stream{reqs: c.requests(), form: c.form, encoder: func(choice int, send func([]byte) error) encoder {
-		return newChunkEncoder(cfg, choice, send)
+		return NewChunkEncoder(cfg, choice, send)
 	}}
 	if c.usage {
-		s.last = func(results []*reasoning.Result) []byte { return h.usageChunk(usageOf(results)) }
+		s.last = func(results []*reasoning.Result) []byte { return cfg.head().usageChunk(usageOf(results)) }
 	}
 	return s
 }

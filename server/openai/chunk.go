@@ -2,6 +2,7 @@ package openai
 
 import (
 	"strconv"
+	"time"
 
 	"runner/reasoning"
 	"runner/server/wire"
@@ -160,40 +161,47 @@ func (f *frames) closeWith(x Extras) error {
 	return f.send(f.buf)
 }
 
-// chunkConfig says what the chunks of a request are like.
-type chunkConfig struct {
-	head head
-	// usage says that a chunk with the usage will come, so that all others say they have none.
-	usage bool
-	// formed says that the answer has a form, so that nothing else is content.
-	formed bool
-	// legacy says that a call comes as function_call.
-	legacy bool
-	// about are warnings of the request.
-	about []Warning
+// ChunkConfig says what the chunks of a request are like.
+type ChunkConfig struct {
+	// ID, Model, Fingerprint and Created stand in every chunk.
+	ID, Model, Fingerprint string
+	Created                time.Time
+	// Usage says that a chunk with the usage will come, so that all others say they have none.
+	Usage bool
+	// Formed says that the answer has a form, so that nothing else is content.
+	Formed bool
+	// Legacy says that a call comes as function_call.
+	Legacy bool
+	// Warnings are about the request. They come in the last chunk of the first choice.
+	Warnings []Warning
+}
+
+func (c *ChunkConfig) head() *head {
+	return &head{id: c.ID, object: "chat.completion.chunk", model: c.Model, fingerprint: c.Fingerprint, created: c.Created.Unix()}
 }
 
 // ChunkEncoder turns the events of one choice into chunks of a chat completion. It neither waits nor writes: each chunk goes to a
-// function, in a buffer that is used again. An event with text takes no memory.
+// function, in a buffer that is used again. An event with text takes no memory. It may be used by one goroutine at a time.
 type ChunkEncoder struct {
 	frames
-	cfg    chunkConfig
+	cfg    ChunkConfig
 	choice int
 	speech speech
 	// calls counts the calls, and last is the run's index of the last.
 	calls, last int
 }
 
-func newChunkEncoder(cfg chunkConfig, choice int, send func(frame []byte) error) *ChunkEncoder {
+// NewChunkEncoder returns an encoder for a choice, counted from 0. send gets each chunk, one line of JSON, which is valid until it returns.
+func NewChunkEncoder(cfg ChunkConfig, choice int, send func(chunk []byte) error) *ChunkEncoder {
 	e := &ChunkEncoder{cfg: cfg, choice: choice}
-	e.send, e.usage = send, cfg.usage
-	e.buf = append(cfg.head.append(nil), `{"index":`...)
+	e.send, e.usage = send, cfg.Usage
+	e.buf = append(cfg.head().append(nil), `{"index":`...)
 	e.buf = append(strconv.AppendInt(e.buf, int64(choice), 10), `,"delta":{`...)
 	e.fixed = len(e.buf)
 	return e
 }
 
-// Push takes the next event. The error is send's.
+// Push takes the next event; Done is the last. The error is send's.
 func (c *ChunkEncoder) Push(e reasoning.Event) error {
 	switch e.Kind {
 	case reasoning.SegmentDelta:
@@ -232,7 +240,7 @@ func (c *ChunkEncoder) delta(e *reasoning.Event) error {
 	case reasoning.Answer:
 		return c.content(e)
 	case reasoning.Preamble:
-		if !c.cfg.formed {
+		if !c.cfg.Formed {
 			return c.content(e)
 		}
 		c.open(`"preamble":`)
@@ -274,7 +282,7 @@ func (c *ChunkEncoder) call(e *reasoning.Event) error {
 		return nil
 	}
 	c.calls, c.last = c.calls+1, e.Call.Index
-	if c.cfg.legacy {
+	if c.cfg.Legacy {
 		c.open(`"function_call":{"name":`)
 		c.buf = wire.AppendString(c.buf, e.Call.Name)
 		c.buf = append(c.buf, `,"arguments":""}`...)
@@ -299,7 +307,7 @@ func (c *ChunkEncoder) arguments(e *reasoning.Event) error {
 	if err := c.call(e); err != nil {
 		return err
 	}
-	if c.cfg.legacy {
+	if c.cfg.Legacy {
 		c.open(`"function_call":{"arguments":`)
 		c.buf = wire.AppendString(c.buf, e.Text)
 		c.buf = append(c.buf, '}')
@@ -323,11 +331,11 @@ func (c *ChunkEncoder) finish() error {
 	end := appendJSON(nil, endOf(c.result))
 	c.open(string(end[1 : len(end)-1]))
 	c.buf = append(c.buf, `},"logprobs":null,"finish_reason":`...)
-	c.buf = wire.AppendString(c.buf, finishOf(c.result, c.cfg.legacy))
+	c.buf = wire.AppendString(c.buf, finishOf(c.result, c.cfg.Legacy))
 	if c.result.Detail != "" {
 		c.buf = append(c.buf, `,"finish_detail":`...)
 		c.buf = wire.AppendString(c.buf, c.result.Detail)
 	}
 	c.buf = append(c.buf, '}')
-	return c.closeWith(extrasOf(c.choice, &c.info, c.result, c.cfg.about, c.notices))
+	return c.closeWith(extrasOf(c.choice, &c.info, c.result, c.cfg.Warnings, c.notices))
 }

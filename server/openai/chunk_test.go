@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"runner/backend/fake"
 	"runner/reasoning"
@@ -18,17 +19,17 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-var testHead = head{id: "chatcmpl-1", object: "chat.completion.chunk", model: "m", fingerprint: "fp_1", created: 1}
+var testConfig = ChunkConfig{ID: "chatcmpl-1", Model: "m", Fingerprint: "fp_1", Created: time.Unix(1, 0)}
 
 // encode runs events of choices, one after the other as order says, through encoders.
-func encode(t testing.TB, cfg chunkConfig, streams [][]reasoning.Event, order func(alive []int) int) []string {
+func encode(t testing.TB, cfg ChunkConfig, streams [][]reasoning.Event, order func(alive []int) int) []string {
 	t.Helper()
 	var frames []string
 	encoders := make([]*ChunkEncoder, len(streams))
 	left := make([][]reasoning.Event, len(streams))
 	var alive []int
 	for i, s := range streams {
-		encoders[i] = newChunkEncoder(cfg, i, func(frame []byte) error {
+		encoders[i] = NewChunkEncoder(cfg, i, func(frame []byte) error {
 			frames = append(frames, string(frame))
 			return nil
 		})
@@ -45,12 +46,12 @@ func encode(t testing.TB, cfg chunkConfig, streams [][]reasoning.Event, order fu
 			alive = append(alive[:at:at], alive[at+1:]...)
 		}
 	}
-	if cfg.usage {
+	if cfg.Usage {
 		results := make([]*reasoning.Result, len(encoders))
 		for i, e := range encoders {
 			results[i] = e.outcome()
 		}
-		frames = append(frames, string(cfg.head.usageChunk(usageOf(results))))
+		frames = append(frames, string(cfg.head().usageChunk(usageOf(results))))
 	}
 	return frames
 }
@@ -59,10 +60,10 @@ func encode(t testing.TB, cfg chunkConfig, streams [][]reasoning.Event, order fu
 func inTurn([]int) int { return 0 }
 
 // whole is the answer in one piece.
-func whole(cfg chunkConfig, streams [][]reasoning.Event) *ChatCompletion {
-	c := &chatOrder{legacy: cfg.legacy}
-	c.warnings = cfg.about
-	if cfg.formed {
+func whole(cfg ChunkConfig, streams [][]reasoning.Event) *ChatCompletion {
+	c := &chatOrder{legacy: cfg.Legacy}
+	c.warnings = cfg.Warnings
+	if cfg.Formed {
 		c.form = "response_format"
 	}
 	replies := make([]chatReply, len(streams))
@@ -71,9 +72,9 @@ func whole(cfg chunkConfig, streams [][]reasoning.Event) *ChatCompletion {
 			replies[i].push(e)
 		}
 	}
-	h := cfg.head
+	h := cfg.head()
 	h.object = "chat.completion"
-	return c.completion(h, replies)
+	return c.completion(*h, replies)
 }
 
 // Recorded runs give the frames that they have always given.
@@ -92,7 +93,8 @@ func TestRecordedStreams(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cfg := chunkConfig{head: testHead, usage: true, formed: strings.HasPrefix(name, "formed"), legacy: strings.HasPrefix(name, "legacy")}
+			cfg := testConfig
+			cfg.Usage, cfg.Formed, cfg.Legacy = true, strings.HasPrefix(name, "formed"), strings.HasPrefix(name, "legacy")
 			streams := [][]reasoning.Event{events(t, recorded)}
 			frames := encode(t, cfg, streams, inTurn)
 			got := strings.Join(frames, "\n") + "\n\n" + pretty(t, whole(cfg, streams)) + "\n"
@@ -222,7 +224,8 @@ func (g generator) stream(logprobs bool) []reasoning.Event {
 func TestStreamsAddUpToTheAnswer(t *testing.T) {
 	for seed := range uint64(1500) {
 		g := generator{rand.New(rand.NewPCG(seed, 1))}
-		cfg := chunkConfig{head: testHead, usage: true, formed: g.IntN(2) == 0, about: []Warning{{Code: "w", Message: "m"}}[:g.IntN(2)]}
+		cfg := testConfig
+		cfg.Usage, cfg.Formed, cfg.Warnings = true, g.IntN(2) == 0, []Warning{{Code: "w", Message: "m"}}[:g.IntN(2)]
 		streams := make([][]reasoning.Event, 1+g.IntN(3))
 		logprobs := g.IntN(2) == 0
 		for i := range streams {
@@ -263,7 +266,8 @@ func TestOlderCallsAddUp(t *testing.T) {
 		{Kind: reasoning.SegmentEnd, Segment: reasoning.ToolCall, Call: call},
 		{Kind: reasoning.Done, Result: &reasoning.Result{Finish: reasoning.FinishToolCalls}},
 	}}
-	cfg := chunkConfig{head: testHead, legacy: true}
+	cfg := testConfig
+	cfg.Legacy = true
 	got := assemble(t, encode(t, cfg, streams, inTurn))
 	if a, b := pretty(t, got), pretty(t, whole(cfg, streams)); a != b {
 		t.Errorf("the stream adds up to\n%s\nand the answer is\n%s", a, b)
@@ -290,8 +294,8 @@ func deltas() map[string]reasoning.Event {
 func TestDeltasTakeNoMemory(t *testing.T) {
 	for name, e := range deltas() {
 		for kind, encoder := range map[string]encoder{
-			"chat":       newChunkEncoder(chunkConfig{head: testHead, usage: true}, 0, func([]byte) error { return nil }),
-			"completion": newCompletionEncoder(testHead, &completionOrder{}, 0, func([]byte) error { return nil }),
+			"chat":       NewChunkEncoder(testConfig, 0, func([]byte) error { return nil }),
+			"completion": newCompletionEncoder(*testConfig.head(), &completionOrder{}, 0, func([]byte) error { return nil }),
 		} {
 			_ = encoder.Push(e) // the buffer grows once
 			if n := testing.AllocsPerRun(100, func() { _ = encoder.Push(e) }); n != 0 {
@@ -305,7 +309,7 @@ func BenchmarkDelta(b *testing.B) {
 	for name, e := range deltas() {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			c := newChunkEncoder(chunkConfig{head: testHead}, 0, func([]byte) error { return nil })
+			c := NewChunkEncoder(testConfig, 0, func([]byte) error { return nil })
 			for b.Loop() {
 				_ = c.Push(e)
 			}

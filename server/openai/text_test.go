@@ -97,7 +97,7 @@ func TestCompletionStreamsAddUp(t *testing.T) {
 		list := g.stream(g.IntN(2) == 0)
 		var collected reasoning.Collector
 		got := CompletionChoice{}
-		encoder := newCompletionEncoder(testHead, c, 0, func(frame []byte) error {
+		encoder := newCompletionEncoder(*testConfig.head(), c, 0, func(frame []byte) error {
 			var f Completion
 			decode(t, string(frame), &f)
 			got.add(&f.Choices[0])
@@ -109,7 +109,7 @@ func TestCompletionStreamsAddUp(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want := c.completion(testHead, []reasoning.Collector{collected}).Choices[0]
+		want := c.completion(*testConfig.head(), []reasoning.Collector{collected}).Choices[0]
 		if a, b := pretty(t, got), pretty(t, want); a != b {
 			t.Fatalf("seed %d: the stream adds up to\n%s\nand the answer is\n%s", seed, a, b)
 		}
