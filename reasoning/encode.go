@@ -20,7 +20,7 @@ import (
 //	code      a warning's code
 //	call      {index, id, name}; with segment tool_call
 //	logprobs  [{token, text, bytes, logprob, top}], top without top; bytes only where text is not valid UTF-8
-//	info      {model, visibility, effort, strategy, seed, budget}
+//	info      {model, visibility, effort, strategy, seed, budget, prompt_tokens}
 //	result    {finish, detail, stop_string, reasoning_unavailable, score, sealed, summary_source, usage, timing}
 //	usage     {prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, summary_tokens, answer_tokens}
 //	timing    {queue_ms, prefill_ms, first_token_ms, first_answer_ms, decode_ms}
@@ -58,6 +58,7 @@ type wireInfo struct {
 	Strategy   Strategy            `json:"strategy,omitempty"`
 	Seed       uint64              `json:"seed"`
 	Budget     int                 `json:"budget,omitempty"`
+	Prompt     int                 `json:"prompt_tokens,omitempty"`
 }
 
 type wireResult struct {
@@ -127,7 +128,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		w.Logprobs = append(w.Logprobs, x)
 	}
 	if i := e.Info; i != nil {
-		w.Info = &wireInfo{i.Model, i.Visibility, i.Effort, i.Strategy, i.Seed, i.Budget}
+		w.Info = &wireInfo{i.Model, i.Visibility, i.Effort, i.Strategy, i.Seed, i.Budget, i.Prompt}
 	}
 	if r := e.Result; r != nil {
 		u, t := r.Usage, r.Timing
@@ -165,7 +166,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		e.Logprobs = append(e.Logprobs, x)
 	}
 	if i := w.Info; i != nil {
-		e.Info = &Info{i.Model, i.Visibility, i.Effort, i.Strategy, i.Seed, i.Budget}
+		e.Info = &Info{i.Model, i.Visibility, i.Effort, i.Strategy, i.Seed, i.Budget, i.Prompt}
 	}
 	if r := w.Result; r != nil {
 		u, t := r.Usage, r.Timing

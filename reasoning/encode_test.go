@@ -28,8 +28,8 @@ func TestEventJSON(t *testing.T) {
 		want  string
 	}{
 		{reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{Model: "m", Visibility: reasoning.VisibilitySummary, Effort: chattemplate.EffortLow,
-			Strategy: reasoning.StrategyNative, Seed: math.MaxUint64, Budget: 7}},
-			`{"type":"started","info":{"model":"m","visibility":"summary","effort":"low","strategy":"native","seed":18446744073709551615,"budget":7}}`},
+			Strategy: reasoning.StrategyNative, Seed: math.MaxUint64, Budget: 7, Prompt: 9}},
+			`{"type":"started","info":{"model":"m","visibility":"summary","effort":"low","strategy":"native","seed":18446744073709551615,"budget":7,"prompt_tokens":9}}`},
 		{reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.ToolCall, Call: reasoning.Call{Name: "f"}},
 			`{"type":"segment_start","segment":"tool_call","call":{"index":0,"name":"f"}}`},
 		{reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: "hi\n", Logprobs: []reasoning.TokenLogprobs{{

@@ -122,6 +122,8 @@ type Info struct {
 	Seed       uint64
 	// Budget is the most reasoning tokens; 0 is unlimited.
 	Budget int
+	// Prompt is the length of the prompt in tokens.
+	Prompt int
 }
 
 // FinishReason says why a run ended.

@@ -211,7 +211,7 @@ func (t *turn) infoNow() *reasoning.Info {
 	}
 	return &reasoning.Info{
 		Model: t.r.info.Name, Visibility: t.req.Visibility, Effort: effort, Strategy: t.strategy, Seed: t.seed,
-		Budget: t.req.Budget,
+		Budget: t.req.Budget, Prompt: t.prompt,
 	}
 }
 

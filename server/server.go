@@ -13,7 +13,9 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"runner/server/keys"
@@ -62,6 +64,9 @@ const (
 	cutTimeout = 5 * time.Second
 )
 
+// closer is a format with work of its own. Close lets it go on until ctx ends, then ends it.
+type closer interface{ Close(ctx context.Context) }
+
 // route is a format's handler for some of a pattern's requests; a nil when takes what is left.
 type route struct {
 	when    func(*http.Request) bool
@@ -77,10 +82,13 @@ type Server struct {
 	metrics *metrics
 	health  *health
 	mux     *http.ServeMux
-	// routes are the routes of each pattern of mux.
-	routes map[string][]route
+	// routes are the routes of each pattern of mux, and mounted all of them in their order.
+	routes  map[string][]route
+	mounted []wire.Route
 	// unknown answers what has no route.
 	unknown http.Handler
+	// closers are the formats that go on with something when their requests have been answered.
+	closers []closer
 	// cut ends when runs have to end because the server stops.
 	cut    context.Context
 	cutNow context.CancelFunc
@@ -112,16 +120,23 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Mount adds a format's routes. It comes before Serve.
+// Mount adds a format's routes. It comes before Serve, which closes the format at its end if it has a method Close(context.Context).
 func (s *Server) Mount(f wire.Format) {
+	if c, ok := f.(closer); ok {
+		s.closers = append(s.closers, c)
+	}
 	for _, r := range f.Routes() {
 		pattern := r.Method + " " + r.Path
 		if s.routes[pattern] == nil {
 			s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.choose(pattern, r).ServeHTTP(w, r) })
 		}
 		s.routes[pattern] = append(s.routes[pattern], route{r.When, s.wrap(pattern, r.Scope, f, r.Handle)})
+		s.mounted = append(s.mounted, r)
 	}
 }
+
+// Routes lists the routes of all formats that are mounted, and of the server itself.
+func (s *Server) Routes() []wire.Route { return slices.Clone(s.mounted) }
 
 // choose returns the handler of a pattern that a request is for.
 func (s *Server) choose(pattern string, r *http.Request) (h http.Handler) {
@@ -313,7 +328,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.health.stop()
 	drained, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
 	defer cancel()
+	var closing sync.WaitGroup
+	for _, c := range s.closers {
+		closing.Go(func() { c.Close(drained) })
+	}
 	err := hs.Shutdown(drained)
+	closing.Wait()
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.cutNow()
 		cut, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutTimeout)

@@ -519,6 +519,43 @@ func TestAStoppingServerFinishesWhatItCanAndCutsTheRest(t *testing.T) {
 	}
 }
 
+// working is a format that goes on with something until it is closed.
+type working struct {
+	echo
+	closed chan error
+}
+
+func (*working) Routes() []wire.Route { return nil }
+
+func (f *working) Close(ctx context.Context) {
+	<-ctx.Done()
+	f.closed <- ctx.Err()
+}
+
+func TestAStoppingServerWaitsForFormats(t *testing.T) {
+	p := pool.New(pool.Config{})
+	s := New(Config{Pool: p, DrainTimeout: 20 * time.Millisecond})
+	f := &working{closed: make(chan error, 1)}
+	s.Mount(f)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := s.Serve(ctx, l); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-f.closed:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+	default:
+		t.Error("the server ended before the format")
+	}
+}
+
 func TestRunsThatTakeTooLongAreCut(t *testing.T) {
 	s := host(t, Config{RequestTimeout: 30 * time.Millisecond}, slowly(2*time.Millisecond, said("q", strings.Repeat("a b ", 200))))
 	if r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`); !strings.Contains(r.body, wire.CodeTimeout) || !strings.HasSuffix(r.body, "\n\n") {

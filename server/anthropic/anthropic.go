@@ -128,7 +128,11 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *pr
 			defer out.End()
 			enc = newEncoder(out, reply)
 			blocks = newBlocks(enc, p, sign)
-			enc.start()
+			prompt := 0
+			if e.Info != nil {
+				prompt = e.Info.Prompt
+			}
+			enc.start(prompt)
 		}
 		if blocks.push(&e); enc.err != nil {
 			return // nobody reads it any more

@@ -46,7 +46,7 @@ func bothWays(events []reasoning.Event, p *prompt) (*frames, Message) {
 	r := reply{id: "msg_1", model: "demo"}
 	f := &frames{}
 	enc := newEncoder(f, r)
-	enc.start()
+	enc.start(0)
 	b := newBlocks(enc, p, fakeSeal)
 	c := &collector{reply: r}
 	whole := newBlocks(c, p, fakeSeal)

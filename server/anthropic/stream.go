@@ -47,13 +47,14 @@ func (e *encoder) send(event string) {
 	}
 }
 
-// start sends what comes before the first block.
-func (e *encoder) start() {
+// start sends what comes before the first block. How much of the prompt was cached is known at the end only.
+func (e *encoder) start(prompt int) {
 	b := append(e.buf[:0], `{"type":"message_start","message":{"id":`...)
 	b = wire.AppendString(b, e.reply.id)
 	b = append(b, `,"type":"message","role":"assistant","model":`...)
 	b = wire.AppendString(b, e.reply.model)
-	e.buf = append(b, `,"content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":{"input_tokens":0,"output_tokens":0}}}`...)
+	e.buf = append(b, `,"content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":{"input_tokens":`...)
+	e.buf = append(strconv.AppendInt(e.buf, int64(prompt), 10), `,"output_tokens":0}}}`...)
 	e.send("message_start")
 	e.buf = append(e.buf[:0], `{"type":"ping"}`...)
 	e.send("ping")

@@ -11,6 +11,7 @@ import (
 	"runner/server/anthropic"
 	"runner/server/ollama"
 	"runner/server/openai"
+	"runner/server/openai/responses"
 )
 
 // mountFormats adds the wire formats to a server.
@@ -20,6 +21,7 @@ func mountFormats(s *server.Server, o *serveOptions) error {
 		return err
 	}
 	s.Mount(openai.New(s, openai.Config{Defaults: o.defaults, Seal: keyring}))
+	s.Mount(responses.New(s, responses.Config{Defaults: o.defaults, Seal: keyring}))
 	s.Mount(anthropic.New(s, anthropic.Config{Defaults: o.defaults, Seal: keyring}))
 	s.Mount(ollama.New(s, ollama.Config{Defaults: o.defaults}))
 	return nil
