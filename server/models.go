@@ -104,12 +104,8 @@ func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reas
 			s.metrics.used(m.card.Name, u)
 			said.count(u)
 		}
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		defer context.AfterFunc(s.cut, func() { cancel(wire.ErrDraining) })()
-		if s.cfg.RequestTimeout > 0 {
-			defer time.AfterFunc(s.cfg.RequestTimeout, func() { cancel(wire.ErrTimeout) }).Stop()
-		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
 		content := s.contentLog(ctx, &req)
 		for e, err := range m.runner.Generate(ctx, req) {
 			switch {
@@ -125,6 +121,36 @@ func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reas
 				return
 			}
 		}
+	}
+}
+
+// Embed implements [wire.Model].
+func (m *model) Embed(ctx context.Context, tokens []runner.Token) ([]float32, error) {
+	ctx, cancel := m.server.limited(ctx)
+	defer cancel()
+	vector, err := m.runner.Embed(ctx, tokens)
+	if err != nil {
+		return nil, err
+	}
+	used := reasoning.Usage{Prompt: len(tokens)}
+	m.server.limits.spend(wire.PrincipalOf(ctx).ID, used.Prompt)
+	m.server.metrics.used(m.card.Name, used)
+	noteOf(ctx).count(used)
+	return vector, nil
+}
+
+// limited returns a context that ends with the time that a run may take and with the server.
+func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stops := []func() bool{context.AfterFunc(s.cut, func() { cancel(wire.ErrDraining) })}
+	if s.cfg.RequestTimeout > 0 {
+		stops = append(stops, time.AfterFunc(s.cfg.RequestTimeout, func() { cancel(wire.ErrTimeout) }).Stop)
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel(nil)
 	}
 }
 

@@ -141,7 +141,7 @@ func vectorOf(r *http.Request, m wire.Model, text string, truncate bool) ([]floa
 	if most := m.Runner().Info().ContextSize; truncate && len(tokens) > most {
 		tokens = tokens[:most]
 	}
-	vector, err := m.Runner().Embed(r.Context(), tokens)
+	vector, err := m.Embed(r.Context(), tokens)
 	return vector, len(tokens), err
 }
 

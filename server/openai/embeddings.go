@@ -87,7 +87,7 @@ func (a *API) answerEmbed(w http.ResponseWriter, r *http.Request, body *Embeddin
 		if err != nil {
 			return err
 		}
-		vector, err := engine.Embed(r.Context(), tokens)
+		vector, err := m.Embed(r.Context(), tokens)
 		if err != nil {
 			return embedError(err, inputs[i].path)
 		}

@@ -24,7 +24,10 @@ func (r runs) Use(context.Context, string) (wire.Model, error) { return r, nil }
 func (r runs) List(context.Context) []wire.Card                { return nil }
 func (r runs) Card() wire.Card                                 { return wire.Card{Name: "m", Digest: "0123456789abcdef"} }
 func (r runs) Runner() *runner.Runner                          { return nil }
-func (r runs) Release()                                        {}
+func (r runs) Embed(context.Context, []runner.Token) ([]float32, error) {
+	return nil, runner.ErrNoEmbeddings
+}
+func (r runs) Release() {}
 
 func (r runs) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
 	return r(ctx, req)

@@ -64,7 +64,9 @@ type Model interface {
 	// Generate is [runner.Runner.Generate] within what the principal of ctx may see and use and within the server's time
 	// limits, counted in its metrics.
 	Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error]
-	// Runner is for everything but generating: tokens, templates, embeddings, checks.
+	// Embed is [runner.Runner.Embed], counted as Generate is.
+	Embed(ctx context.Context, tokens []runner.Token) ([]float32, error)
+	// Runner is for everything but generating: tokens, templates, checks.
 	Runner() *runner.Runner
 	// Release gives the model back. Calling it twice is harmless.
 	Release()

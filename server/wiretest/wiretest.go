@@ -106,6 +106,10 @@ type model struct {
 func (m *model) Card() wire.Card        { return m.card() }
 func (m *model) Runner() *runner.Runner { return m.Engine }
 
+func (m *model) Embed(ctx context.Context, tokens []runner.Token) ([]float32, error) {
+	return m.Engine.Embed(ctx, tokens)
+}
+
 func (m *model) Release() {
 	if !m.released.Swap(true) {
 		m.held.Add(-1)

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -147,7 +148,7 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 	byName := map[string]served{}
 	var cards []wire.Card
 	for i, s := range list {
-		card := wire.Card{Name: s.name}
+		card := wire.Card{Name: s.name, Added: time.Now()}
 		paths := s.model.Parts
 		if s.model.Path == "" {
 			path, err := a.engine.Demo(ctx)
