@@ -78,6 +78,9 @@ func (o *opener) open(entries []entry, i int, item *Reasoning) (string, error) {
 	if e.path != "" {
 		param = e.path + ".encrypted_content"
 	}
+	if from := e.home; from == nil && e.place != nil && e.place.Model != o.binding.Model || from != nil && from.Model != o.binding.Model {
+		return "", nil // a conversation may go on with another model, which has no use for these thoughts
+	}
 	if e.sealed != "" {
 		thoughts, err := o.keys.Open(*e.home, e.sealed)
 		return thoughts, sealedError(param, err)

@@ -1,12 +1,15 @@
 package responses
 
 import (
+	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
 
 	"runner/backend/fake"
 	"runner/reasoning"
+	"runner/runner"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -423,5 +426,33 @@ func TestReasoningStaysHidden(t *testing.T) {
 		if e := capped.refused(t, "POST", "/v1/responses", body(t, more), http.StatusForbidden); e["code"] != wire.CodeForbidden || !strings.Contains(e["message"].(string), "reasoning:full") {
 			t.Errorf("%v: %v", more, e)
 		}
+	}
+}
+
+func TestSampling(t *testing.T) {
+	defaults := runner.Request{Budget: 7}
+	defaults.Sampling.Temperature, defaults.Sampling.TopP, defaults.Sampling.TopK = 0.8, 0.95, 40
+	f := start(t, Config{Defaults: defaults}, fake.Config{})
+	for body, want := range map[string]string{
+		`{"input":"x"}`:                 "0.8 0.95 40 7",
+		`{"input":"x","temperature":0}`: "0 0.95 40 7",
+		`{"input":"x","top_p":0.5,"reasoning":{"max_tokens":9}}`: "0.8 0.5 40 9",
+		`{"input":"x","top_p":0}`:                                "0.8 1e-45 40 7", // the best token alone
+	} {
+		var w CreateRequest
+		if err := wire.Unmarshal([]byte(body), &w); err != nil {
+			t.Fatal(err)
+		}
+		q, err := read(&w, f.cfg.Defaults)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := q.request.Sampling
+		if got := fmt.Sprint(s.Temperature, s.TopP, s.TopK, q.request.Budget); got != want {
+			t.Errorf("%s: %s, want %s", body, got, want)
+		}
+	}
+	if got := f.post(t, `{"input":"`+question+`","top_p":0,"seed":-1}`); got["temperature"] != 0.8 || got["top_p"] != 0.0 || got["reasoning_info"].(object)["seed"] != float64(math.MaxUint64) {
+		t.Errorf("response %v", got)
 	}
 }

@@ -33,6 +33,6 @@
 // previous_response_id, and otherwise the first user message; and to the reasoning item's id, or, with store false, when clients may drop ids, to
 // the user's messages or outputs of calls that the reply follows. A value that does not open is refused, never skipped. What it restores
 // becomes the reasoning of that turn, which enters the prompt where the model's format keeps it, while calls are pending, or where
-// keep_reasoning says so. Reasoning in plain text counts while calls are pending only, and only where nothing sealed is there. Summaries never
+// keep_reasoning says so. What the store holds of another model's reasoning stays out when a conversation goes on with a new one. Reasoning in plain text counts while calls are pending only, and only where nothing sealed is there. Summaries never
 // become reasoning.
 package responses

@@ -250,3 +250,28 @@ func TestLogprobsAreJSON(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// An item is done as soon as it can be: a summary's when it ends, unless the item waits for a sealed value, and any other when the next begins.
+func TestItemsAreDoneEarly(t *testing.T) {
+	for _, carries := range []bool{false, true} {
+		e := newTestEncoder(carries, false)
+		told := ""
+		e.emit = func(name string, _ []byte) { told = name }
+		push := func(k reasoning.Kind, s reasoning.Segment) {
+			e.push(&reasoning.Event{Kind: k, Segment: s, Text: "x", Info: &reasoning.Info{Visibility: reasoning.VisibilitySummary}})
+		}
+		push(reasoning.Started, 0)
+		for _, s := range []reasoning.Segment{reasoning.Answer, reasoning.Summary} {
+			push(reasoning.SegmentStart, s)
+			push(reasoning.SegmentDelta, s)
+		}
+		push(reasoning.SegmentEnd, reasoning.Summary)
+		if done := told == "response.output_item.done"; done == carries {
+			t.Errorf("carries %v: the last event after the summary is %s", carries, told)
+		}
+		push(reasoning.SegmentEnd, reasoning.Answer)
+		if told != "response.content_part.done" {
+			t.Errorf("the last event after the answer's text is %s", told)
+		}
+	}
+}

@@ -1,11 +1,13 @@
 package responses
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"runner/backend/fake"
 	"runner/reasoning/seal"
+	"runner/server/wire"
 	"runner/server/wiretest"
 )
 
@@ -199,5 +201,31 @@ func TestSealedValuesBelongToTheirChain(t *testing.T) {
 		if e := f.refused(t, "POST", "/v1/responses", body(t, object{"input": next, "previous_response_id": previous, "tools": look}), 400); e["code"] != "sealed_foreign" {
 			t.Errorf("error %v", e)
 		}
+	}
+}
+
+// A conversation goes on with another model, but the thoughts of the first stay out.
+func TestThoughtsOfAnotherModelStayOut(t *testing.T) {
+	keys := seal.NewKeyring()
+	home := seal.Binding{Principal: "p", Conversation: seal.ConversationID("c"), Entity: seal.EntityID("rs_1"), Model: "one"}
+	value, err := keys.Seal(home, thoughts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := []entry{
+		{item: &Reasoning{}, sealed: value, home: &home}, {item: &Message{Role: "assistant", Content: []Part{{Text: "a"}}}},
+		{item: &Reasoning{ID: "rs_1", EncryptedContent: value}, place: &home}, {item: &Message{Role: "assistant", Content: []Part{{Text: "b"}}}},
+	}
+	for model, want := range map[string]string{"one": thoughts, "two": ""} {
+		got, err := messages(entries, &opener{keys: keys, binding: seal.Binding{Principal: "p", Conversation: home.Conversation, Model: model}})
+		if err != nil || len(got) != 2 || got[0].Reasoning != want || got[1].Reasoning != want {
+			t.Errorf("model %s: %+v, %v", model, got, err)
+		}
+	}
+	carried := []entry{{item: &Reasoning{ID: "rs_1", EncryptedContent: value}, path: "input[0]"}}
+	var e *wire.Error
+	if _, err := messages(carried, &opener{keys: keys, binding: seal.Binding{Principal: "p", Conversation: home.Conversation, Model: "two"}}); !errors.As(err, &e) ||
+		e.Code != "sealed_foreign" {
+		t.Errorf("carried to another model: %v", err)
 	}
 }
