@@ -6,6 +6,7 @@ import (
 
 	"runner/chattemplate"
 	"runner/runner"
+	"runner/server/openapi"
 	"runner/server/wire"
 )
 
@@ -18,6 +19,7 @@ func (c *common) Routes() []wire.Route {
 	return []wire.Route{
 		{Method: http.MethodGet, Path: "/health", Handle: c.getHealth},
 		{Method: http.MethodGet, Path: "/metrics", Scope: wire.ScopeMetrics, Handle: c.Server.metrics.handler().ServeHTTP},
+		{Method: http.MethodGet, Path: "/openapi.json", Handle: openapi.Handler(c.cfg.Version)},
 		{Method: http.MethodGet, Path: "/props", Scope: wire.ScopeModels, Handle: c.getProps},
 		{Method: http.MethodPost, Path: "/tokenize", Scope: wire.ScopeModels, Handle: c.tokenize},
 		{Method: http.MethodPost, Path: "/detokenize", Scope: wire.ScopeModels, Handle: c.detokenize},

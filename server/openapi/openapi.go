@@ -1,0 +1,190 @@
+package openapi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+//go:embed spec/*.json
+var spec embed.FS
+
+// formats are the files with routes.
+var formats = []string{"common", "openai", "responses", "anthropic", "ollama"}
+
+// raw is an object whose values are not looked at.
+type raw = map[string]json.RawMessage
+
+// format is a file with routes.
+type format struct {
+	// Errors names the schema of its errors.
+	Errors string `json:"errors"`
+	// Paths are OpenAPI's, by path and method.
+	Paths map[string]map[string]raw `json:"paths"`
+	// Schemas and Parameters are components.
+	Schemas    raw `json:"schemas"`
+	Parameters raw `json:"parameters"`
+}
+
+// failures says what the statuses of errors mean, and whether they may tell when to try again.
+var failures = map[int]struct {
+	text  string
+	later bool
+}{
+	http.StatusBadRequest:            {"The request is wrong or asks for what cannot be honoured; the error names the field.", false},
+	http.StatusUnauthorized:          {"No API key, or none of this server's.", false},
+	http.StatusForbidden:             {"The API key may not do this, or the request comes from a web page or to a name that is not allowed.", false},
+	http.StatusNotFound:              {"There is no such thing that the API key may use.", false},
+	http.StatusRequestEntityTooLarge: {"The body is longer than the server allows.", false},
+	http.StatusTooManyRequests:       {"Too many requests are waiting, or the API key has used its share.", true},
+	http.StatusInternalServerError:   {"The server failed; its log says where.", false},
+	http.StatusNotImplemented:        {"This server does not do that.", false},
+	http.StatusServiceUnavailable:    {"The server is stopping, the model cannot be loaded, or the run took too long.", true},
+}
+
+// Document returns the description of a server of a version.
+func Document(version string) ([]byte, error) {
+	var doc raw
+	if err := read("base", &doc); err != nil {
+		return nil, err
+	}
+	var info raw
+	var components map[string]raw
+	if err := json.Unmarshal(doc["info"], &info); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(doc["components"], &components); err != nil {
+		return nil, err
+	}
+	if version == "" {
+		version = "unknown"
+	}
+	info["version"] = value(version)
+	paths := map[string]map[string]raw{}
+	responses := raw{}
+	components["schemas"], components["parameters"], components["responses"] = raw{}, raw{}, responses
+	for _, name := range formats {
+		var f format
+		if err := read(name, &f); err != nil {
+			return nil, err
+		}
+		maps.Copy(components["schemas"], f.Schemas)
+		maps.Copy(components["parameters"], f.Parameters)
+		maps.Copy(paths, f.Paths)
+		for path, operations := range f.Paths {
+			for method, o := range operations {
+				if err := f.complete(o, responses); err != nil {
+					return nil, fmt.Errorf("%s: %s %s: %w", name, method, path, err)
+				}
+			}
+		}
+	}
+	doc["info"], doc["components"], doc["paths"] = value(info), value(components), value(paths)
+	return json.Marshal(doc)
+}
+
+// read reads a file.
+func read(name string, v any) error {
+	text, err := spec.ReadFile("spec/" + name + ".json")
+	if err == nil {
+		err = json.Unmarshal(text, v)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// value is the JSON of what always has one.
+func value(v any) json.RawMessage {
+	text, _ := json.Marshal(v)
+	return text
+}
+
+// reference points to a component.
+func reference(kind, name string) raw {
+	return raw{"$ref": value("#/components/" + kind + "/" + name)}
+}
+
+// complete adds to an operation what all of them have: what permission it takes and how it can fail. shared are the answers that operations
+// have in common.
+func (f *format) complete(o, shared raw) error {
+	var permission string
+	var statuses []int
+	var responses map[string]raw
+	for name, to := range map[string]any{"x-permission": &permission, "x-errors": &statuses, "responses": &responses} {
+		if o[name] == nil {
+			continue
+		}
+		if err := json.Unmarshal(o[name], to); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		delete(o, name)
+	}
+	security := []map[string][]string{}
+	if permission != "" {
+		for _, scheme := range []string{"Bearer", "XApiKey", "ApiKey"} {
+			security = append(security, map[string][]string{scheme: {permission}})
+		}
+	}
+	if permission == "generate" || permission == "embed" {
+		statuses = append(statuses, http.StatusTooManyRequests)
+	}
+	for status, response := range responses {
+		headers := raw{}
+		if given := response["headers"]; given != nil {
+			if err := json.Unmarshal(given, &headers); err != nil {
+				return fmt.Errorf("%s: %w", status, err)
+			}
+		}
+		headers["X-Request-Id"] = value(reference("headers", "RequestId"))
+		response["headers"] = value(headers)
+	}
+	for _, status := range append(statuses, http.StatusUnauthorized, http.StatusForbidden, http.StatusInternalServerError) {
+		name := f.Errors + strconv.Itoa(status)
+		shared[name] = f.failure(status)
+		responses[strconv.Itoa(status)] = reference("responses", name)
+	}
+	o["security"], o["responses"] = value(security), value(responses)
+	return nil
+}
+
+// failure is the answer with a status of a request that failed.
+func (f *format) failure(status int) json.RawMessage {
+	headers := map[string]raw{"X-Request-Id": reference("headers", "RequestId")}
+	if failures[status].later {
+		headers["Retry-After"] = reference("headers", "RetryAfter")
+	}
+	return value(map[string]any{
+		"description": failures[status].text, "headers": headers,
+		"content": map[string]any{"application/json": map[string]any{"schema": reference("schemas", f.Errors)}},
+	})
+}
+
+// Handler serves the description of a server of a version. Its files are part of the program, so it panics if they are wrong.
+func Handler(version string) http.HandlerFunc {
+	document := sync.OnceValue(func() []byte {
+		text, err := Document(version)
+		if err != nil {
+			panic("openapi: " + err.Error())
+		}
+		return text
+	})
+	return func(w http.ResponseWriter, r *http.Request) {
+		text := document()
+		sum := sha256.Sum256(text)
+		h := w.Header()
+		h.Set("Content-Type", "application/json")
+		h.Set("ETag", `"`+hex.EncodeToString(sum[:12])+`"`)
+		h.Set("Cache-Control", "no-cache") // that is: ask each time whether it is the same
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
+	}
+}
