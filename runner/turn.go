@@ -93,7 +93,7 @@ func (r *Runner) plan(ctx context.Context, req Request) (*turn, error) {
 	if req.Seed != nil {
 		t.seed = *req.Seed
 	} else {
-		t.seed = r.cfg.Seed()
+		t.seed = r.cfg.Seed() >> 11 // JavaScript's numbers hold 53 bits, so a client can send back the seed that it was told
 	}
 	t.conv = chattemplate.Conversation{
 		Messages: req.Messages, Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort,
