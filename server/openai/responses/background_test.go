@@ -3,6 +3,7 @@ package responses
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"runtime"
 	"strings"
@@ -11,6 +12,9 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/wire"
 )
 
 // until asks for a response until it has a status.
@@ -311,4 +315,52 @@ func TestNothingLeaks(t *testing.T) {
 	if n := f.store.shelves["local"].order.Len(); n > 8 {
 		t.Errorf("%d responses are stored", n)
 	}
+}
+
+// fragile are models whose runs panic, at once or after their first events.
+type fragile struct {
+	wire.Models
+	after int
+}
+
+type fragileModel struct {
+	wire.Model
+	after int
+}
+
+func (f fragile) Use(ctx context.Context, name string) (wire.Model, error) {
+	m, err := f.Models.Use(ctx, name)
+	return fragileModel{m, f.after}, err
+}
+
+func (m fragileModel) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+	return func(yield func(reasoning.Event, error) bool) {
+		n := 0
+		for e, err := range m.Model.Generate(ctx, req) {
+			if n++; n > m.after {
+				panic("a test wants it so")
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// A panic in the background fails its response and nothing else.
+func TestPanicInTheBackground(t *testing.T) {
+	f := start(t, Config{}, fake.Config{})
+	f.API.models = fragile{f.models, 0}
+	f.refused(t, "POST", "/v1/responses", body(t, object{"background": true}), http.StatusInternalServerError)
+	f.API.models = fragile{f.models, 3}
+	made := f.post(t, body(t, object{"background": true}))
+	if got := f.until(t, made["id"], statusFailed); got["error"].(object)["code"] != "server_error" {
+		t.Errorf("response %v", got)
+	}
+	events := f.stream(t, "POST", "/v1/responses", body(t, object{"background": true, "stream": true}))
+	if last := events[len(events)-1]; last["type"] != "error" || last["sequence_number"] != float64(len(events)-1) {
+		t.Errorf("the last event is %v", last)
+	}
+	f.API.models = f.models
+	f.post(t, body(t, object{"background": true}))
 }

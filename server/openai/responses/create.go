@@ -3,6 +3,7 @@ package responses
 import (
 	"context"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"runner/server/wire"
@@ -75,6 +76,13 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed b
 		defer cancel(nil)
 		defer a.dismiss(job)
 		defer t.model.Release()
+		defer func() {
+			// net/http does as much for requests that have a client.
+			if p := recover(); p != nil {
+				a.cfg.Logger.Error("a response in the background panicked", "response", t.response.ID, "stack", string(debug.Stack()))
+				t.breakOff(refused)
+			}
+		}()
 		enc := t.encoder()
 		enc.emit = func(name string, data []byte) {
 			if job.log != nil {
@@ -110,6 +118,22 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed b
 			return
 		}
 		a.follow(w, r, job.log, 0)
+	}
+}
+
+// breakOff marks a response as failed whose run can say nothing more.
+func (t *turn) breakOff(refused chan<- *wire.Error) {
+	failure := wire.Errorf(http.StatusInternalServerError, wire.CodeInternal, "the server failed; its log says more")
+	if t.kept == nil {
+		refused <- failure
+		return
+	}
+	broken, response := *t.kept, *t.kept.response
+	response.Status, response.Error = statusFailed, &Failure{Code: "server_error", Message: failure.Message}
+	broken.response = &response
+	t.api.store.replace(t.kept, &broken)
+	if log := t.background.log; log != nil {
+		log.append("error", errorFrame(log.count(), "server_error", failure.Message))
 	}
 }
 

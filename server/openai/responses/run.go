@@ -61,11 +61,24 @@ func (l *eventLog) entity(n int) seal.Binding {
 	return b
 }
 
+// errorFrame returns the data of an error event with a number.
+func errorFrame(n int, code, message string) []byte {
+	e := &ErrorEvent{Code: code, Message: message}
+	e.is("error", n)
+	data, _ := json.Marshal(e) // texts and numbers can always be written
+	return data
+}
+
+// count returns how many events there have been.
+func (l *eventLog) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first + len(l.frames)
+}
+
 // append adds an event. It is called by one goroutine.
 func (l *eventLog) append(name string, data []byte) {
-	l.mu.Lock()
-	n := l.first + len(l.frames)
-	l.mu.Unlock()
+	n := l.count()
 	f := frame{name: name}
 	if l.secret {
 		sealed, err := l.keys.Seal(l.entity(n), string(data))
@@ -163,10 +176,7 @@ func (l *eventLog) follow(ctx context.Context, n int, send func(name string, dat
 		name, data, err := l.next(ctx, n)
 		switch {
 		case errors.Is(err, errGone):
-			e := &ErrorEvent{Code: "events_gone", Message: errGone.Error() + "; GET the response for what came of it"}
-			e.is("error", n)
-			body, _ := json.Marshal(e) // texts and numbers can always be written
-			_ = send("error", body)
+			_ = send("error", errorFrame(n, "events_gone", errGone.Error()+"; GET the response for what came of it"))
 			return
 		case err != nil || name == "":
 			return
