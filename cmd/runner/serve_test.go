@@ -4,11 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	crand "crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +29,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"runner/models/random"
 )
 
 // serving is a running "runner serve" of the program that is tested.
@@ -325,5 +335,138 @@ func TestServeKeepsThePrefixOfAConversation(t *testing.T) {
 	}
 	if cached*100 < first*95 {
 		t.Errorf("%d of %d tokens were reused", cached, first)
+	}
+}
+
+// TestServeWithKeysOverTLS: what the commands make is what the server takes.
+func TestServeWithKeysOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "keys.json")
+	newKey := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command("runner", append([]string{"apikey", "new", file}, args...)...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	full, none := newKey("full", "--reasoning", "full"), newKey("none", "--scope", "generate")
+	cert, key, roots := certificate(t, dir)
+	s := serve(t, "--host", "0.0.0.0", "--api-keys", file, "--tls-cert", cert, "--tls-key", key)
+	s.url = regexp.MustCompile(`//[^/]*:`).ReplaceAllString(s.url, "//127.0.0.1:")
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}}
+	defer client.CloseIdleConnections()
+	post := func(path, key, body string) (status, major int, text string) {
+		t.Helper()
+		req, err := http.NewRequest(http.MethodPost, s.url+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+key)
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		content, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, res.ProtoMajor, string(content)
+	}
+	question := `{"messages":[{"role":"user","content":"What is 17 + 25?"}],"temperature":0,"reasoning":%q}`
+	for _, c := range []struct {
+		path, key, body string
+		status          int
+		contains        string
+	}{
+		{"/v1/chat/completions", full, fmt.Sprintf(question, "full"), http.StatusOK, "17 + 25 = 42."},
+		{"/v1/chat/completions", none, fmt.Sprintf(question, "none"), http.StatusOK, "17 + 25 = 42."},
+		{"/v1/chat/completions", none, fmt.Sprintf(question, "summary"), http.StatusForbidden, "reasoning:summary"},
+		{"/v1/completions", none, `{"prompt":"What"}`, http.StatusForbidden, "reasoning:full"},
+		{"/v1/embeddings", none, `{"input":"x"}`, http.StatusForbidden, "embed"},
+		{"/v1/chat/completions", "rk-wrong", fmt.Sprintf(question, "none"), http.StatusUnauthorized, "invalid_api_key"},
+		{"/tokenize", full, `{"content":"What is 17 + 25?"}`, http.StatusOK, "tokens"},
+	} {
+		status, major, text := post(c.path, c.key, c.body)
+		if status != c.status || !strings.Contains(text, c.contains) {
+			t.Errorf("%s: %d %s", c.path, status, text)
+		}
+		if major != 2 {
+			t.Errorf("%s: HTTP/%d", c.path, major)
+		}
+	}
+	if log := s.logged(); strings.Contains(log, full) || strings.Contains(log, none) || strings.Contains(log, "17 + 25") || !strings.Contains(log, "key=none") {
+		t.Errorf("the log:\n%s", log)
+	}
+}
+
+// certificate makes a certificate for this machine that signs itself, and returns its files and what trusts it.
+func certificate(t *testing.T, dir string) (cert, key string, roots *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(crand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	if err := os.WriteFile(cert, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	roots = x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	return cert, key, roots
+}
+
+// TestServeSeveralModels: a model is loaded when it is asked for, and makes room for another.
+func TestServeSeveralModels(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "random.gguf")
+	if err := random.WriteFile(path, random.Config{Layers: 2, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, "demo", "other="+path, "--memory", "1MB", "--keep-alive", "-1s")
+	loaded := func() (names []string) {
+		t.Helper()
+		res, err := http.Get(s.url + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`runner_model_loaded\{model="(\w+)"\} 1`).FindAllStringSubmatch(string(text), -1) {
+			names = append(names, m[1])
+		}
+		return names
+	}
+	for _, model := range []string{"demo", "other", "demo"} {
+		body := fmt.Sprintf(`{"model":%q,"max_tokens":4,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, model)
+		res, err := http.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if res.StatusCode != http.StatusOK || !strings.Contains(string(text), fmt.Sprintf(`"model":%q`, model)) {
+			t.Fatalf("%s: %d %s", model, res.StatusCode, text)
+		}
+		if names := loaded(); len(names) != 1 || names[0] != model {
+			t.Errorf("after %s there are %v in memory", model, names)
+		}
 	}
 }
