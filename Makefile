@@ -93,6 +93,10 @@ test-long: toolchain ## soaks and long fuzzing (about an hour; LONG=10m for each
 	RUNNER_LONG=1 $(GO) test -race -timeout 60m $(pure_pkgs)
 	ENGINE=1 scripts/fuzz.sh $(or $(LONG),2m)
 
+.PHONY: test-clients
+test-clients: build ## bin/runner serve with the official clients for Node and Python, from lock files (skips what the machine lacks)
+	@cmd/runner/clients/test.sh
+
 .PHONY: bench
 bench: toolchain ## the benchmarks that docs/benchmarks.md quotes
 	$(GO) test -run '^$$' -bench . -benchmem ./backend/sample ./backend/tokenizer ./reasoning ./chattemplate/... ./backend/llamacpp ./runner
@@ -121,4 +125,4 @@ demo-eval: toolchain ## measure the bundled model: the tables of models/demo/REA
 
 .PHONY: clean
 clean: ## remove what make built here
-	rm -rf bin lib .cache
+	rm -rf bin lib .cache cmd/runner/clients/node/node_modules

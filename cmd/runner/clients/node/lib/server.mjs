@@ -1,0 +1,87 @@
+// The program's server, as the tests of one file have it for themselves.
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import assert from 'node:assert/strict';
+
+const program = process.env.RUNNER ?? new URL('../../../../../bin/runner', import.meta.url).pathname;
+
+// Server is a running "runner serve" with the bundled model.
+export class Server {
+  static async start(...flags) {
+    const s = new Server();
+    s.folder = mkdtempSync(join(tmpdir(), 'runner-clients-'));
+    s.process = spawn(program, ['serve', '--port', '0', ...flags], {
+      env: { ...process.env, XDG_DATA_HOME: join(s.folder, 'data') },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    s.ended = new Promise((resolve) => s.process.once('exit', (code, signal) => resolve(code ?? signal)));
+    s.log = '';
+    s.url = await new Promise((resolve, reject) => {
+      s.process.once('error', reject);
+      s.ended.then((status) => reject(new Error(`the server ended with ${status}:\n${s.log}`)));
+      createInterface(s.process.stderr).on('line', (line) => {
+        s.log += line + '\n';
+        const address = /^serving .* at (http\S+)/.exec(line);
+        if (address) resolve(address[1]);
+      });
+    });
+    return s;
+  }
+
+  // withKeys starts a server that asks for API keys; entries say what each may do, and key holds their text by id.
+  static async withKeys(...entries) {
+    const folder = mkdtempSync(join(tmpdir(), 'runner-clients-keys-'));
+    try {
+      const file = join(folder, 'keys.json');
+      const keys = entries.map((entry) => ({ ...entry, sha256: createHash('sha256').update(keyOf(entry.id)).digest('hex') }));
+      writeFileSync(file, JSON.stringify({ keys }), { mode: 0o600 });
+      return await Server.start('--api-keys', file);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }
+
+  // stop ends the server, which has to end well.
+  async stop() {
+    this.process.kill('SIGTERM');
+    const status = await this.ended;
+    rmSync(this.folder, { recursive: true });
+    assert.equal(status, 0, `the server ended with ${status}:\n${this.log}`);
+  }
+
+  // metric reads one of the server's figures.
+  async metric(name) {
+    const text = await (await fetch(this.url + '/metrics')).text();
+    const line = text.split('\n').find((line) => line.startsWith(name + ' '));
+    assert.ok(line, `there is no metric ${name}`);
+    return Number(line.slice(name.length + 1));
+  }
+
+  // running waits until the number of runs is as given; it is given ten seconds.
+  async running(count) {
+    const name = 'runner_runs_active{model="demo"}';
+    for (let tries = 0; (await this.metric(name)) !== count; tries++) {
+      assert.ok(tries < 500, `${await this.metric(name)} runs are active, want ${count}`);
+      await sleep(20);
+    }
+  }
+
+  // cut has a run left and sees that it ends there: the server generates less than the tokens that the run has when nobody leaves.
+  async cut(tokens, leave) {
+    const name = 'runner_tokens_total{kind="completion",model="demo"}';
+    const before = await this.metric(name);
+    await leave();
+    await this.running(0);
+    await sleep(50); // what a run used is counted when it is over
+    const spent = (await this.metric(name)) - before;
+    assert.ok(spent < tokens, `the server went on to the end: ${spent} of ${tokens} tokens`);
+  }
+}
+
+// keyOf is the text of the API key with an id.
+export const keyOf = (id) => `test-key-of-${id}-0123456789`;

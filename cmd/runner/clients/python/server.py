@@ -1,0 +1,98 @@
+"""The program's server, as the tests of one file have it for themselves."""
+
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.request
+
+PROGRAM = os.environ.get("RUNNER", str(pathlib.Path(__file__).resolve().parents[4] / "bin" / "runner"))
+
+
+def key_of(id):
+    """The text of the API key with an id."""
+    return f"test-key-of-{id}-0123456789"
+
+
+class Server:
+    """A running "runner serve" with the bundled model."""
+
+    def __init__(self, *flags):
+        self.folder = tempfile.TemporaryDirectory(prefix="runner-clients-")
+        self.process = subprocess.Popen(
+            [PROGRAM, "serve", "--port", "0", *flags],
+            env={**os.environ, "XDG_DATA_HOME": self.folder.name},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.log = []
+        for line in self.process.stderr:
+            self.log.append(line)
+            if address := re.match(r"serving .* at (http\S+)", line):
+                self.url = address[1]
+                break
+        else:
+            raise RuntimeError("the server did not start:\n" + "".join(self.log))
+        self.reader = threading.Thread(target=lambda: self.log.extend(self.process.stderr))
+        self.reader.start()
+
+    @classmethod
+    def with_keys(cls, *entries):
+        """A server that asks for API keys; entries say what each may do."""
+        keys = [{**e, "sha256": hashlib.sha256(key_of(e["id"]).encode()).hexdigest()} for e in entries]
+        with tempfile.TemporaryDirectory(prefix="runner-clients-") as folder:
+            file = pathlib.Path(folder) / "keys.json"
+            file.touch(mode=0o600)
+            file.write_text(json.dumps({"keys": keys}))
+            return cls("--api-keys", str(file))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def stop(self):
+        """Ends the server, which has to end well."""
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait()
+        self.reader.join()
+        self.process.stderr.close()
+        self.folder.cleanup()
+        assert status == 0, f"the server ended with {status}:\n" + "".join(self.log)
+
+    def metric(self, name):
+        """One of the server's figures."""
+        with urllib.request.urlopen(self.url + "/metrics") as answer:
+            for line in answer.read().decode().splitlines():
+                if line.startswith(name + " "):
+                    return float(line.removeprefix(name + " "))
+        raise AssertionError(f"there is no metric {name}")
+
+    def running(self, count):
+        """Waits until so many runs are active, for ten seconds at most."""
+        name = 'runner_runs_active{model="demo"}'
+        for _ in range(500):
+            if self.metric(name) == count:
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"{self.metric(name)} runs are active, want {count}")
+
+    @contextlib.contextmanager
+    def cut(self, tokens):
+        """Sees that a run which is left in the block ends there, with fewer tokens than it has when nobody leaves."""
+        name = 'runner_tokens_total{kind="completion",model="demo"}'
+        before = self.metric(name)
+        yield
+        self.running(0)
+        time.sleep(0.05)  # what a run used is counted when it is over
+        spent = self.metric(name) - before
+        assert spent < tokens, f"the server went on to the end: {spent} of {tokens} tokens"

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Tests bin/runner with the official clients for Node and Python, in the versions that the lock files name. They are installed into
+# .cache/clients, anew when a lock file changes. A machine without Node or Python skips that part and says so.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+cache=$here/../../../.cache/clients
+status=0
+
+# fresh STAMP LOCK... tells whether what the lock files name is installed.
+fresh() { [ -f "$1" ] && cat "${@:2}" | cmp -s - "$1"; }
+
+test_node() {
+  if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    echo "SKIPPED: the clients for Node, because node and npm are not both on the PATH"
+    return
+  fi
+  local version
+  version=$(node --print 'parseInt(process.versions.node)')
+  if [ "$version" -lt 20 ]; then
+    echo "SKIPPED: the clients for Node, because they need Node 20 and this is Node $version"
+    return
+  fi
+  local at=$cache/node
+  if ! fresh "$at/installed" "$here/node/package.json" "$here/node/package-lock.json"; then
+    echo "installing the clients for Node"
+    rm -rf "$at" && mkdir -p "$at"
+    cp "$here/node/package.json" "$here/node/package-lock.json" "$at"
+    npm ci --prefix "$at" --ignore-scripts --no-audit --no-fund --loglevel=error
+    cat "$here/node/package.json" "$here/node/package-lock.json" >"$at/installed"
+  fi
+  ln -sfn ../../../../.cache/clients/node/node_modules "$here/node/node_modules"
+  echo "clients for Node"
+  (cd "$here/node" && node --test --test-reporter=spec) || status=1
+}
+
+test_python() {
+  if ! command -v python3 >/dev/null; then
+    echo "SKIPPED: the client for Python, because python3 is not on the PATH"
+    return
+  fi
+  local version
+  version=$(python3 -c 'import sys; print(sys.version_info[0] * 100 + sys.version_info[1])')
+  if [ "$version" -lt 310 ]; then
+    echo "SKIPPED: the client for Python, because it needs Python 3.10 and this is $(python3 --version)"
+    return
+  fi
+  local at=$cache/python
+  if ! fresh "$at/installed" "$here/python/requirements.txt"; then
+    echo "installing the client for Python"
+    rm -rf "$at"
+    python3 -m venv "$at"
+    "$at/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement "$here/python/requirements.txt"
+    cp "$here/python/requirements.txt" "$at/installed"
+  fi
+  echo "client for Python"
+  (cd "$here/python" && PYTHONDONTWRITEBYTECODE=1 "$at/bin/python" -W error::ResourceWarning -m unittest --verbose) || status=1
+}
+
+test_node
+test_python
+exit "$status"
