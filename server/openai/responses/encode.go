@@ -2,7 +2,6 @@ package responses
 
 import (
 	"encoding/json"
-	"math"
 	"strconv"
 
 	"runner/chattemplate"
@@ -468,7 +467,7 @@ func appendLogprobs(b []byte, l *reasoning.TokenLogprobs) []byte {
 	return append(b, `]}`...)
 }
 
-// impossible stands for a log probability of minus infinity, which JSON does not have. It is what OpenAI writes.
+// impossible stands for what is less, and for minus infinity, which JSON does not have. It is what OpenAI writes.
 const impossible = -9999
 
 func appendToken(b []byte, text string, logprob float32) []byte {
@@ -482,8 +481,8 @@ func appendToken(b []byte, text string, logprob float32) []byte {
 		b = strconv.AppendUint(b, uint64(text[i]), 10)
 	}
 	b = append(b, `],"logprob":`...)
-	p := float64(logprob)
-	if math.IsInf(p, 0) || math.IsNaN(p) {
+	p := min(float64(logprob), 0) // rounding takes those of near certainty above it
+	if !(p >= impossible) {
 		p = impossible
 	}
 	return strconv.AppendFloat(b, p, 'g', -1, 32)

@@ -9,6 +9,7 @@ import (
 
 	"runner/chattemplate"
 	"runner/grammar"
+	"runner/reasoning"
 	"runner/runner"
 	"runner/server/openai/internal/contract"
 	"runner/server/wire"
@@ -279,6 +280,7 @@ func (q *asked) reasoning() error {
 		return err
 	}
 	q.contract.Apply(&q.request)
+	q.request.Score = q.contract.Strategy == reasoning.StrategyJSON
 	return nil
 }
 
