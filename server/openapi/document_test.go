@@ -1,4 +1,4 @@
-package openapi
+package openapi_test
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"runner/server/openapi"
 )
 
 // object is a JSON object.
@@ -26,7 +28,7 @@ type document struct {
 
 func load(t *testing.T) *document {
 	t.Helper()
-	text, err := Document("1.2.3")
+	text, err := openapi.Document("1.2.3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +302,7 @@ func TestOperationsAreWhole(t *testing.T) {
 }
 
 func TestDocumentIsServed(t *testing.T) {
-	h := Handler("1.2.3")
+	h := openapi.Handler("1.2.3")
 	get := func(method, tag string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, "/openapi.json", nil)
 		if tag != "" {
@@ -330,7 +332,7 @@ func TestDocumentIsServed(t *testing.T) {
 		t.Errorf("HEAD: %d with %d bytes, %v", w.Code, w.Body.Len(), w.Header())
 	}
 	other := httptest.NewRecorder()
-	Handler("")(other, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
+	openapi.Handler("")(other, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
 	if other.Header().Get("ETag") == tag || !bytes.Contains(other.Body.Bytes(), []byte(`"version":"unknown"`)) {
 		t.Error("another version has the same document")
 	}

@@ -120,7 +120,8 @@ func (f *format) complete(o, shared raw) error {
 	var permission string
 	var statuses []int
 	var responses map[string]raw
-	for name, to := range map[string]any{"x-permission": &permission, "x-errors": &statuses, "responses": &responses} {
+	schema := f.Errors
+	for name, to := range map[string]any{"x-permission": &permission, "x-errors": &statuses, "x-error": &schema, "responses": &responses} {
 		if o[name] == nil {
 			continue
 		}
@@ -149,23 +150,23 @@ func (f *format) complete(o, shared raw) error {
 		response["headers"] = value(headers)
 	}
 	for _, status := range append(statuses, http.StatusUnauthorized, http.StatusForbidden, http.StatusInternalServerError) {
-		name := f.Errors + strconv.Itoa(status)
-		shared[name] = f.failure(status)
+		name := schema + strconv.Itoa(status)
+		shared[name] = failure(schema, status)
 		responses[strconv.Itoa(status)] = reference("responses", name)
 	}
 	o["security"], o["responses"] = value(security), value(responses)
 	return nil
 }
 
-// failure is the answer with a status of a request that failed.
-func (f *format) failure(status int) json.RawMessage {
+// failure is the answer with a status of a request that failed. schema is that of the error.
+func failure(schema string, status int) json.RawMessage {
 	headers := map[string]raw{"X-Request-Id": reference("headers", "RequestId")}
 	if failures[status].later {
 		headers["Retry-After"] = reference("headers", "RetryAfter")
 	}
 	return value(map[string]any{
 		"description": failures[status].text, "headers": headers,
-		"content": map[string]any{"application/json": map[string]any{"schema": reference("schemas", f.Errors)}},
+		"content": map[string]any{"application/json": map[string]any{"schema": reference("schemas", schema)}},
 	})
 }
 

@@ -1,0 +1,240 @@
+package openapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// says is a conversation of one question in a body's fields.
+func says(question, rest string) string {
+	return fmt.Sprintf(`{"model":"demo","messages":[{"role":"user","content":%q}]%s}`, question, rest)
+}
+
+// The tools of requests, in each format.
+const (
+	chatTool      = `,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}},{"type":"web_search"}]`
+	responseTool  = `,"tools":[{"type":"function","name":"look","description":"Looks.","parameters":{"type":"object"},"strict":false},{"type":"web_search"}]`
+	anthropicTool = `,"max_tokens":200,"tools":[{"name":"look","input_schema":{"type":"object"}},{"type":"bash_20250124","name":"bash"}]`
+	sealIt        = `,"reasoning_seal":true`
+)
+
+// exchanges are requests that are answered with 200, and together with all that answers can have.
+var exchanges = []struct{ method, path, body, header string }{
+	{"GET", "/health", "", ""}, {"GET", "/metrics", "", ""}, {"GET", "/openapi.json", "", ""}, {"GET", "/props", "", ""}, {"GET", "/", "", ""},
+	{"POST", "/tokenize", `{"content":"a","with_pieces":true}`, ""}, {"POST", "/tokenize", `{"content":"𐍈","with_pieces":true}`, ""}, {"POST", "/tokenize", `{"content":"a"}`, ""},
+	{"POST", "/detokenize", `{"tokens":[49,50]}`, ""}, {"POST", "/apply-template", says(question, `,"tools":[{"function":{"name":"f"}}]`), ""},
+
+	{"POST", "/v1/chat/completions", says(question, ""), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"reasoning":"full","reasoning_budget":3,"reasoning_effort":"low"`+sealIt), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"logprobs":true,"top_logprobs":2,"n":2`), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"reasoning":"full","logprobs":true,"top_logprobs":2,"stream":true,"stream_options":{"include_usage":true},"reasoning_effort":"low"`+sealIt), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"reasoning":{"summary":"auto"}`), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"reasoning":{"summary":"detailed","max_tokens":3},"stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"reasoning":"summary","reasoning_effort":"none"`), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"reasoning":"full","reasoning_strategy":"markers","stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"reasoning":"full","reasoning_strategy":"markers"`), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"max_tokens":2,"stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"reasoning_strategy":"json","reasoning":"full"`), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"reasoning_strategy":"json","reasoning":"full","stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(lookUp, chatTool), ""}, {"POST", "/v1/chat/completions", says(lookUp, chatTool+`,"stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(lookUp, `,"functions":[{"name":"look"}]`), ""}, {"POST", "/v1/chat/completions", says(lookUp, `,"functions":[{"name":"look"}],"stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(lookUp, chatTool+`,"response_format":{"type":"json_object"}`), ""},
+	{"POST", "/v1/chat/completions", says(lookUp, chatTool+`,"response_format":{"type":"json_object"},"stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(garble, chatTool+`,"n":2`), ""}, {"POST", "/v1/chat/completions", says(garble, chatTool+`,"n":2,"stream":true`), ""},
+	{"POST", "/v1/chat/completions", `{"model":"broken","stream":true,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
+	{"POST", "/v1/completions", `{"prompt":"Once upon a time","logprobs":2,"n":2}`, ""}, {"POST", "/v1/completions", `{"prompt":["Once upon a time"],"echo":true,"max_tokens":2}`, ""},
+	{"POST", "/v1/completions", `{"prompt":"Once upon a time","logprobs":2,"stream":true,"stream_options":{"include_usage":true}}`, ""},
+	{"POST", "/v1/completions", `{"prompt":"Once upon a time","stop":"was","stream":true}`, ""},
+	{"POST", "/v1/completions", `{"prompt":"Once upon a time","stop":"was","regex":" there was[.]","n":2}`, ""}, {"POST", "/v1/completions", `{"prompt":"Once upon a time","stop":"was","regex":" there was[.]","stream":true}`, ""},
+	{"POST", "/v1/completions", `{"model":"broken","stream":true,"prompt":"Once upon a time"}`, ""},
+	{"POST", "/v1/embeddings", `{"input":["a","b"]}`, ""}, {"POST", "/v1/embeddings", `{"input":[1,2],"encoding_format":"base64"}`, ""},
+	{"GET", "/v1/models", "", ""}, {"GET", "/v1/models/demo", "", ""}, {"GET", "/v1/models", "", "Anthropic-Version: 2023-06-01"}, {"GET", "/v1/models/demo", "", "Anthropic-Version: 2023-06-01"},
+
+	{"POST", "/v1/messages", says(question, `,"max_tokens":200`), ""}, {"POST", "/v1/messages", says(question, `,"max_tokens":200,"thinking":{"type":"adaptive"},"stream":true`), ""},
+	{"POST", "/v1/messages", says(question, `,"max_tokens":200,"thinking":{"type":"adaptive","display":"summarized"}`), ""},
+	{"POST", "/v1/messages", says(question, `,"max_tokens":200,"thinking":{"type":"adaptive","display":"omitted"}`), ""},
+	{"POST", "/v1/messages", says(question, `,"max_tokens":200,"thinking":{"type":"adaptive","display":"omitted"},"stream":true,"stop_sequences":["42"]`), ""},
+	{"POST", "/v1/messages", says(lookUp, anthropicTool), ""}, {"POST", "/v1/messages", says(garble, anthropicTool+`,"stream":true`), ""}, {"POST", "/v1/messages", says(garble, anthropicTool), ""},
+	{"POST", "/v1/messages", `{"model":"broken","stream":true,"max_tokens":200,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
+	{"POST", "/v1/messages/count_tokens", says(question, ""), ""},
+
+	{"POST", "/api/chat", says(question, `,"stream":false,"think":true,"logprobs":true,"top_logprobs":2,"options":{"num_ctx":100000}`), ""}, {"POST", "/api/chat", says(question, `,"think":true,"logprobs":true`), ""},
+	{"POST", "/api/chat", says(lookUp, chatTool), ""}, {"POST", "/api/chat", says(garble, chatTool+`,"stream":false`), ""}, {"POST", "/api/chat", `{"model":"demo"}`, ""},
+	{"POST", "/api/chat", `{"model":"broken","messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
+	{"POST", "/api/generate", `{"model":"demo","prompt":"What is 17 + 25?","stream":false,"think":true,"logprobs":true,"options":{"num_ctx":100000}}`, ""},
+	{"POST", "/api/generate", `{"model":"demo","prompt":"What is 17 + 25?","think":true,"logprobs":true}`, ""}, {"POST", "/api/generate", `{"model":"broken","prompt":"What is 17 + 25?"}`, ""},
+	{"POST", "/api/embed", `{"model":"demo","input":"a"}`, ""}, {"POST", "/api/embeddings", `{"model":"demo","prompt":"a"}`, ""},
+	{"GET", "/api/tags", "", ""}, {"GET", "/api/ps", "", ""}, {"POST", "/api/show", `{"model":"demo"}`, ""}, {"GET", "/api/version", "", ""},
+
+	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content","message.output_text.logprobs","elsewhere"],"top_logprobs":2}`, ""},
+	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content","message.output_text.logprobs","elsewhere"],"top_logprobs":2,"stream":true}`, ""},
+	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_budget":3,"text":{"verbosity":"low"},"metadata":{"a":"b"}}`, ""},
+	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_budget":3,"text":{"verbosity":"low"},"metadata":{"a":"b"},"stream":true}`, ""},
+	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_strategy":"json"}`, ""}, {"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"summary","reasoning_effort":"none"}`, ""},
+	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_strategy":"markers"}`, ""}, {"POST", "/v1/responses", `{"input":"What is 17 + 25?","max_output_tokens":2,"stream":true}`, ""},
+	{"POST", "/v1/responses", `{"input":"Look it up."` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"input":"Look it up.","stream":true` + responseTool + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"look"}]}}`, ""},
+	{"POST", "/v1/responses", `{"input":"Garble it."` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?","stream":true}`, ""},
+	{"POST", "/v1/responses/input_tokens", `{"input":"What is 17 + 25?"}`, ""},
+}
+
+// unseen are parts of answers that do not come, because a schema describes something else as well.
+var unseen = []string{
+	// What fails in a stream is no field's fault.
+	"#/components/schemas/OllamaError/properties/param", "#/components/schemas/AnthropicErrorDetail/properties/details/properties/param",
+	// Requests may have these.
+	"#/components/schemas/OllamaToolCall/properties/function/properties/arguments/oneOf/1", "#/components/schemas/ResponseInputPart/properties/refusal",
+}
+
+func TestAnswersAreAsDescribed(t *testing.T) {
+	s := start(t, options{})
+	s.ready(t)
+	for _, e := range exchanges {
+		a := s.ask(t, e.method, e.path, e.body, e.header)
+		if a.status != 200 {
+			t.Errorf("%s %s: %d: %s", a.op, e.body, a.status, a.body)
+			continue
+		}
+		s.check(t, a)
+	}
+	s.keeping(t)
+	forgetful := start(t, options{events: 1})
+	forgetful.check(t, forgetful.ask(t, "POST", "/v1/responses", `{"input":"What is 17 + 25?","background":true,"stream":true}`))
+	for pointer := range s.answerParts() {
+		if known := slices.Contains(unseen, pointer); (s.seen[pointer] || forgetful.seen[pointer]) == known {
+			t.Errorf("something has %s: %v", pointer, known)
+		}
+	}
+}
+
+// keeping goes through what stored responses can be asked for.
+func (s *site) keeping(t *testing.T) {
+	t.Helper()
+	var made struct{ ID string }
+	create := func(body string) {
+		a := s.ask(t, "POST", "/v1/responses", body)
+		s.check(t, a)
+		for _, text := range frames(t, a) {
+			var event struct{ Response *struct{ ID string } }
+			if err := json.Unmarshal(text, &event); err != nil {
+				t.Fatal(err)
+			}
+			if event.Response != nil {
+				made.ID = event.Response.ID
+			} else if made.ID == "" {
+				_ = json.Unmarshal(text, &made)
+			}
+		}
+	}
+	create(`{"input":[{"role":"user","content":"Look it up."},{"type":"function_call","call_id":"c","name":"look","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"x"}]},` +
+		`{"type":"function_call","call_id":"d","name":"look","arguments":"{}"},{"type":"function_call_output","call_id":"d","output":"x"},` +
+		`{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]},{"role":"user","content":"What is 17 + 25?"}],"background":true,"stream":true,"instructions":"Be brief.","reasoning":"full"}`)
+	for _, request := range [][2]string{
+		{"GET", ""}, {"GET", "?stream=true&starting_after=1"}, {"POST", "/cancel"}, {"GET", "/input_items"}, {"GET", "/input_items?limit=1&order=asc"}, {"DELETE", ""},
+	} {
+		a := s.ask(t, request[0], "/v1/responses/"+made.ID+request[1], "")
+		if s.check(t, a); a.status != 200 {
+			t.Errorf("%s %s: %d: %s", request[0], request[1], a.status, a.body)
+		}
+	}
+}
+
+func TestExamplesAreAnswered(t *testing.T) {
+	s := start(t, options{})
+	for _, o := range s.doc.operations() {
+		content := asObject(asObject(asObject(o.object["requestBody"])["content"])["application/json"])
+		if o.object["requestBody"] == nil {
+			continue
+		}
+		var examples []any
+		if content["example"] != nil {
+			examples = append(examples, content["example"])
+		}
+		for _, e := range asObject(content["examples"]) {
+			examples = append(examples, asObject(e)["value"])
+		}
+		if len(examples) == 0 {
+			t.Errorf("%s has no example", o)
+		}
+		pointer := "#/paths/" + strings.ReplaceAll(o.path, "/", "~1") + "/post/requestBody/content/application~1json/schema"
+		for _, e := range examples {
+			if err := s.open.at(t, pointer).Validate(e); err != nil {
+				t.Errorf("%s: %v: %#v", o, e, err)
+			}
+			body, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := s.ask(t, o.method, o.path, string(body))
+			if s.check(t, a); a.status != 200 {
+				t.Errorf("%s: %s: %d %s", o, body, a.status, a.body)
+			}
+		}
+	}
+}
+
+func TestErrorsAreAsDescribed(t *testing.T) {
+	keys := makeKeys(t)
+	s := start(t, options{keys: keys.set, maxBody: 4096})
+	seen := map[string]bool{}
+	see := func(a *answer, status int) {
+		t.Helper()
+		if s.check(t, a); a.status != status {
+			t.Errorf("%s: %d and not %d: %s", a.op, a.status, status, a.body)
+		}
+		seen[fmt.Sprint(a.op, a.status)] = true
+		if status == 429 && a.header.Get("Retry-After") == "" {
+			t.Errorf("%s: 429 does not say when to try again", a.op)
+		}
+	}
+	for _, o := range s.doc.operations() {
+		path := strings.NewReplacer("{id}", "nothing", "{digest}", "x").Replace(o.path)
+		s.key = keys.all
+		responses := asObject(o.object["responses"])
+		see(s.ask(t, o.method, path, "{}", "Authorization: Bearer wrong-wrong-wrong-wrong"), 401)
+		see(s.ask(t, o.method, path, "{}", "Origin: https://elsewhere.example"), 403)
+		if o.scope() != "" {
+			if s.key = keys.figures; o.scope() == "metrics" {
+				s.key = keys.vectors
+			}
+			see(s.ask(t, o.method, path, "{}"), 403)
+			s.key = ""
+			see(s.ask(t, o.method, path, "{}"), 401)
+			s.key = keys.all
+		}
+		if responses["413"] != nil {
+			see(s.ask(t, o.method, path, `{"model":"`+strings.Repeat("a", 5000)+`"}`), 413)
+			see(s.ask(t, o.method, path, `{"model":`), 400)
+		}
+		if responses["501"] != nil && responses["200"] == nil {
+			see(s.ask(t, o.method, path, `{}`), 501)
+		}
+		if responses["429"] != nil {
+			s.key = keys.once
+			a := s.ask(t, o.method, path, `{}`)
+			for a.status != 429 {
+				a = s.ask(t, o.method, path, `{}`)
+			}
+			see(a, 429)
+		}
+	}
+	s.key = keys.all
+	for _, c := range []struct {
+		method, path, body, header string
+		status                     int
+	}{
+		{"GET", "/v1/models?limit=0", "", "Anthropic-Version: 1", 400}, {"GET", "/v1/models/nothing", "", "Anthropic-Version: 1", 404}, {"GET", "/v1/models/nothing", "", "", 404},
+		{"GET", "/props?model=nothing", "", "", 404}, {"POST", "/tokenize", `{"model":"nothing"}`, "", 404},
+		{"POST", "/v1/chat/completions", says(question, `,"n":17`), "", 400}, {"POST", "/v1/chat/completions", strings.Replace(says(question, ""), "demo", "nothing", 1), "", 404},
+		{"POST", "/v1/messages", says(question, `,"max_tokens":0`), "", 400}, {"POST", "/v1/messages", strings.Replace(says(question, `,"max_tokens":1`), "demo", "nothing", 1), "", 404},
+		{"POST", "/api/chat", says(question, `,"options":{"seed":0.5}`), "", 400}, {"POST", "/api/chat", strings.Replace(says(question, ""), "demo", "nothing", 1), "", 404},
+		{"POST", "/api/chat", `{"model":"demo","keep_alive":0}`, "", 501}, {"GET", "/v1/responses/nothing", "", "", 404}, {"DELETE", "/v1/responses/nothing", "", "", 404},
+		{"POST", "/v1/responses", `{"input":5}`, "", 400}, {"POST", "/v1/chat/completions", strings.Replace(says(question, ""), "demo", "broken", 1), "", 500},
+		{"POST", "/v1/messages", strings.Replace(says(question, `,"max_tokens":100`), "demo", "broken", 1), "", 500},
+		{"POST", "/api/chat", strings.Replace(says(question, `,"stream":false`), "demo", "broken", 1), "", 500}, {"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?"}`, "", 500},
+	} {
+		see(s.ask(t, c.method, c.path, c.body, c.header), c.status)
+	}
+}

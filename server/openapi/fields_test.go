@@ -1,0 +1,337 @@
+package openapi_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// kind says how a struct's fields and a schema's properties belong together.
+type kind int
+
+const (
+	// asked is what a decoder reads: the same fields.
+	asked kind = iota
+	// answered is what encoders write: the same fields, and those that are never left out are required.
+	answered
+	// partial is a part of a schema that other structs make up as well.
+	partial
+	// elsewhere is not described, for the reason in place of the schema.
+	elsewhere
+)
+
+// described says which schema describes a struct.
+type described struct {
+	kind   kind
+	schema string
+}
+
+// types are all structs with JSON fields in the packages of the server, by their name or by that of their function and their variable.
+var types = map[string]map[string]described{
+	"..": {
+		"common.WriteError.inner": {answered, "ErrorDetail"},
+		"tokenizeRequest":         {asked, "TokenizeRequest"}, "common.tokenize.piece": {answered, "TokenPiece"},
+		"detokenizeRequest": {asked, "DetokenizeRequest"}, "applyTemplateRequest": {asked, "ApplyTemplateRequest"},
+	},
+	"../openai": {
+		"ChatRequest": {asked, "ChatCompletionRequest"}, "CompletionRequest": {asked, "CompletionRequest"},
+		"StreamOptions": {asked, "SamplingOptions/properties/stream_options"}, "EmbeddingRequest": {asked, "EmbeddingRequest"},
+		"Message": {asked, "ChatMessage"}, "Part": {asked, "ContentPart"}, "MessageToolCall": {asked, "MessageToolCall"}, "FunctionCall": {asked, "FunctionCall"},
+		"Function": {asked, "Function"}, "order.addTool.t": {asked, "Tool"}, "order.functionCall.f": {asked, "FunctionName"},
+		"order.toolChoice.choice": {elsewhere, "its two kinds are ToolChoiceFunction and ToolChoiceAllowed"}, "order.toolChoice.named": {asked, "ToolChoiceFunction"},
+		"Forms.source.s": {asked, "SamplingOptions/properties/structured_outputs"}, "responseFormat.f": {asked, "ResponseFormat"},
+		"responseFormat.s": {asked, "ResponseFormat/properties/json_schema"}, "responseSchema.f": {asked, "SamplingOptions/properties/response_schema"},
+		"ChatCompletion": {answered, "ChatCompletion"}, "Choice": {answered, "ChatChoice"}, "AnswerMessage": {answered, "ChatAnswer"}, "AnswerCall": {answered, "AnswerCall"},
+		"Chunk": {answered, "ChatCompletionChunk"}, "ChunkChoice": {answered, "ChunkChoice"}, "Delta": {answered, "Delta"}, "DeltaCall": {answered, "DeltaCall"},
+		"DeltaFunctionCall": {answered, "DeltaFunctionCall"}, "Usage": {answered, "Usage"}, "PromptDetails": {answered, "Usage/properties/prompt_tokens_details"},
+		"CompletionDetails": {answered, "Usage/properties/completion_tokens_details"}, "ReasoningInfo": {answered, "ReasoningInfo"}, "Timings": {answered, "Timings"},
+		"Warning": {answered, "ChoiceWarning"}, "Logprobs": {answered, "Logprobs"}, "TokenLogprob": {answered, "TokenLogprob"}, "TopLogprob": {answered, "TopLogprob"},
+		"Completion": {answered, "CompletionChunk"}, "CompletionChoice": {answered, "CompletionChoice"}, "CompletionLogprobs": {answered, "CompletionLogprobs"},
+		"EmbeddingList": {answered, "EmbeddingList"}, "Embedding": {answered, "Embedding"}, "EmbeddingUsage": {answered, "EmbeddingList/properties/usage"},
+		"ModelList": {answered, "ModelList"}, "Model": {answered, "Model"},
+	},
+	"../openai/internal/contract": {
+		"Fields": {asked, "ReasoningOptions"}, "object": {asked, "ReasoningObject"}, "Error": {answered, "Error"}, "Detail": {answered, "ErrorDetail"},
+	},
+	"../openai/responses": {
+		"CreateRequest": {asked, "ResponsesRequest"}, "TextRequest": {asked, "ResponsesRequest/allOf/1/properties/text"}, "format": {asked, "ResponseTextFormat"},
+		"FunctionTool": {asked, "ResponseTool"}, "choice": {asked, "ResponseToolChoice"}, "rawItem": {asked, "ResponseInputItem"}, "readPart.p": {asked, "ResponseInputPart"},
+		"readReasoning.p":  {partial, "ResponseInputPart"},
+		"wantsStream.body": {elsewhere, "a body of GET, for one client, beside the parameter stream"},
+		"Response":         {answered, "Response"}, "Failure": {answered, "ResponseFailure"}, "IncompleteDetails": {answered, "ResponseIncomplete"}, "Usage": {answered, "ResponseUsage"},
+		"ReasoningEcho": {answered, "Response/properties/reasoning"}, "TextEcho": {answered, "Response/properties/text"}, "ReasoningInfo": {answered, "ResponseReasoningInfo"},
+		"Warning": {answered, "Warning"}, "Message": {answered, "ResponseMessage"}, "Reasoning": {answered, "ResponseReasoning"}, "FunctionCall": {answered, "ResponseCall"},
+		"FunctionCallOutput": {answered, "ResponseCallOutput"}, "Part.MarshalJSON.1": {answered, "ResponseOutputText"}, "Part.MarshalJSON.2": {answered, "ResponseRefusal"},
+		"Part.MarshalJSON.3": {answered, "ResponseTextPart"}, "InputTokens": {answered, "ResponseInputTokens"}, "Deleted": {answered, "ResponseDeleted"}, "ItemList": {answered, "ResponseItemList"},
+		"ResponseEvent": {answered, "ResponseLifecycleEvent"}, "ItemEvent": {answered, "ResponseItemEvent"}, "PartEvent": {answered, "ResponsePartEvent"},
+		"SummaryPartEvent": {answered, "ResponseSummaryPartEvent"}, "TextEvent": {answered, "ResponseTextDoneEvent"}, "ReasoningTextEvent": {answered, "ResponseReasoningDoneEvent"},
+		"SummaryTextEvent": {answered, "ResponseSummaryDoneEvent"}, "ArgumentsEvent": {answered, "ResponseArgumentsDoneEvent"}, "ErrorEvent": {answered, "ResponseErrorEvent"},
+	},
+	"../anthropic": {
+		"MessagesRequest": {asked, "MessagesRequest"}, "ToolChoice": {asked, "MessagesToolChoice"}, "Thinking": {asked, "Thinking"}, "OutputConfig": {asked, "OutputConfig"},
+		"OutputFormat": {asked, "OutputFormat"}, "Tool": {asked, "MessagesTool"}, "MessageParam": {asked, "MessageParam"}, "Block": {asked, "ContentBlockParam"},
+		"Message": {answered, "Message"}, "TextBlock": {answered, "TextBlock"}, "ThinkingBlock": {answered, "ThinkingBlock"}, "RedactedThinkingBlock": {answered, "RedactedThinkingBlock"},
+		"ToolUseBlock": {answered, "ToolUseBlock"}, "Usage": {answered, "MessagesUsage"}, "OutputTokensDetails": {answered, "MessagesUsage/properties/output_tokens_details"},
+		"TokenCount": {answered, "TokenCount"}, "Warning": {answered, "Warning"}, "MessageDelta": {answered, "MessageDelta"}, "ErrorResponse": {answered, "AnthropicError"},
+		"ErrorDetail": {answered, "AnthropicErrorDetail"}, "ErrorDetails": {answered, "AnthropicErrorDetail/properties/details"},
+		"ModelList": {answered, "AnthropicModelList"}, "ModelInfo": {answered, "AnthropicModel"},
+	},
+	"../ollama": {
+		"ChatRequest": {asked, "OllamaChatRequest"}, "GenerateRequest": {asked, "OllamaGenerateRequest"}, "Options": {asked, "OllamaOptions"}, "Message": {asked, "OllamaMessage"},
+		"ToolCall": {asked, "OllamaToolCall"}, "ToolCallFunction": {asked, "OllamaToolCall/properties/function"}, "Tool": {asked, "OllamaTool"},
+		"EmbedRequest": {asked, "OllamaEmbedRequest"}, "EmbeddingsRequest": {asked, "OllamaEmbeddingsRequest"}, "ShowRequest": {asked, "OllamaShowRequest"},
+		"ChatResponse": {answered, "OllamaChatResponse"}, "GenerateResponse": {answered, "OllamaGenerateResponse"}, "Logprob": {answered, "OllamaLogprob"},
+		"TokenLogprob": {answered, "OllamaTokenLogprob"}, "Warning": {answered, "Warning"}, "EmbedResponse": {answered, "OllamaEmbedResponse"},
+		"EmbeddingsResponse": {answered, "OllamaEmbeddingsResponse"}, "VersionResponse": {answered, "OllamaVersion"}, "ListResponse": {answered, "OllamaModelList"},
+		"ListedModel": {answered, "OllamaModel"}, "ModelDetails": {answered, "OllamaModelDetails"}, "ShowResponse": {answered, "OllamaShowResponse"},
+		"ErrorResponse": {answered, "OllamaError"},
+	},
+}
+
+// field is a JSON field of a struct.
+type field struct {
+	typ       ast.Expr
+	omitEmpty bool
+}
+
+// source is the structs of a package.
+type source struct {
+	structs map[string]*ast.StructType
+	// embedded are those that only stand in others.
+	embedded map[string]bool
+}
+
+// parse reads a package's files.
+func parse(t *testing.T, folder string) *source {
+	t.Helper()
+	s := &source{structs: map[string]*ast.StructType{}, embedded: map[string]bool{}}
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %v, %d files", folder, err, len(files))
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			s.read(decl)
+		}
+	}
+	return s
+}
+
+// read notes the structs of a declaration.
+func (s *source) read(decl ast.Decl) {
+	prefix := ""
+	if f, ok := decl.(*ast.FuncDecl); ok {
+		prefix = f.Name.Name + "."
+		if f.Recv != nil {
+			prefix = strings.TrimPrefix(name(f.Recv.List[0].Type), "*") + "." + prefix
+		}
+	}
+	literals := 0
+	ast.Inspect(decl, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.TypeSpec:
+			s.note(prefix+n.Name.Name, n.Type)
+		case *ast.ValueSpec:
+			for _, v := range n.Names {
+				s.note(prefix+v.Name, n.Type)
+			}
+		case *ast.CompositeLit:
+			if literals++; !s.note(fmt.Sprint(prefix, literals), n.Type) {
+				literals--
+			}
+		}
+		return true
+	})
+}
+
+// note notes a struct if it has JSON fields, its own or embedded ones, and reports whether it is one.
+func (s *source) note(key string, e ast.Expr) bool {
+	st, ok := e.(*ast.StructType)
+	if !ok {
+		return false
+	}
+	has := false
+	for _, f := range st.Fields.List {
+		has = has || f.Tag != nil && tag(f) != ""
+		if len(f.Names) == 0 && f.Tag == nil {
+			s.embedded[name(f.Type)] = true
+		}
+	}
+	if has {
+		s.structs[key] = st
+	}
+	return has
+}
+
+func tag(f *ast.Field) string { return reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("json") }
+
+// name writes a type.
+func name(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.StarExpr:
+		return "*" + name(e.X)
+	case *ast.SelectorExpr:
+		return name(e.X) + "." + e.Sel.Name
+	case *ast.ArrayType:
+		return "[]" + name(e.Elt)
+	case *ast.MapType:
+		return "map"
+	}
+	return "?"
+}
+
+// fields returns the fields of a struct, with those of embedded ones. packages are all that were read, and key is the struct's name.
+func fields(packages map[string]*source, folder, key string, st *ast.StructType) map[string]field {
+	all := tagged(st)
+	for _, f := range st.Fields.List {
+		if len(f.Names) == 0 && f.Tag == nil {
+			of, embedded := folder, name(f.Type)
+			if pkg, rest, ok := strings.Cut(embedded, "."); ok {
+				of, embedded = map[string]string{"contract": "../openai/internal/contract"}[pkg], rest
+			}
+			local := key[:strings.LastIndexByte(key, '.')+1] + embedded
+			inner := packages[of].structs[embedded]
+			if packages[of].structs[local] != nil {
+				inner = packages[of].structs[local]
+			}
+			for n, f := range fields(packages, of, embedded, inner) {
+				all[n] = f
+			}
+		}
+	}
+	return all
+}
+
+// tagged returns the fields of a struct that have names in JSON.
+func tagged(st *ast.StructType) map[string]field {
+	all := map[string]field{}
+	for _, f := range st.Fields.List {
+		if f.Tag != nil {
+			n, options, _ := strings.Cut(tag(f), ",")
+			all[n] = field{f.Type, strings.Contains(options, "omitempty")}
+		}
+	}
+	return all
+}
+
+// kinds are the JSON types of Go's.
+var kinds = map[string]string{"string": "string", "bool": "boolean", "int": "integer", "int64": "integer", "uint64": "integer", "float32": "number", "float64": "number",
+	"time.Duration": "integer", "time.Time": "string"}
+
+// jsonType is the JSON type of a Go type; empty where that does not say.
+func jsonType(e ast.Expr) string {
+	switch text := strings.TrimPrefix(name(e), "*"); {
+	case strings.HasPrefix(text, "[]"):
+		return "array"
+	case text == "map":
+		return "object"
+	default:
+		return kinds[text]
+	}
+}
+
+// typesOf returns the JSON types of a schema's values.
+func (d *document) typesOf(v any) []string {
+	s := d.resolve(v)
+	switch t := s["type"].(type) {
+	case string:
+		return []string{t}
+	case []any:
+		var all []string
+		for _, t := range t {
+			all = append(all, t.(string))
+		}
+		return all
+	}
+	var all []string
+	for _, part := range asList(s["oneOf"]) {
+		all = append(all, d.typesOf(part)...)
+	}
+	return all
+}
+
+func TestFieldsAreThoseOfTheTypes(t *testing.T) {
+	d := load(t)
+	packages := map[string]*source{}
+	embedded := map[string]bool{}
+	for folder := range types {
+		packages[folder] = parse(t, folder)
+		maps.Copy(embedded, packages[folder].embedded)
+	}
+	for _, folder := range slices.Sorted(maps.Keys(types)) {
+		for key, st := range packages[folder].structs {
+			is, ok := types[folder][key]
+			base := key[strings.LastIndexByte(key, '.')+1:]
+			switch {
+			case !ok && !embedded[base] && !embedded["contract."+base]:
+				t.Errorf("%s: nothing is known of %s; say which schema describes it", folder, key)
+			case ok && is.kind != elsewhere:
+				schema := d.at("#/components/schemas/" + is.schema)
+				if schema == nil {
+					t.Errorf("there is no schema %s", is.schema)
+				}
+				d.compare(t, folder+" "+key, is.kind, schema, fields(packages, folder, key, st))
+			}
+		}
+		for key := range types[folder] {
+			if packages[folder].structs[key] == nil {
+				t.Errorf("%s has no %s any more", folder, key)
+			}
+		}
+	}
+}
+
+// compare compares the fields of a struct with a schema.
+func (d *document) compare(t *testing.T, what string, k kind, schema any, of map[string]field) {
+	t.Helper()
+	properties := d.fields(schema)
+	for n := range properties {
+		if _, ok := of[n]; !ok && k != partial {
+			t.Errorf("%s: the schema has %s, which is not a field", what, n)
+		}
+	}
+	required := asList(d.resolve(schema)["required"])
+	for n, f := range of {
+		p, ok := properties[n]
+		if !ok {
+			t.Errorf("%s: the schema lacks %s", what, n)
+			continue
+		}
+		types := d.typesOf(p)
+		if want := jsonType(f.typ); want != "" {
+			for _, is := range types {
+				if is != want && is != "null" && !(want == "number" && is == "integer") {
+					t.Errorf("%s: %s is of type %s and not %s", what, n, want, is)
+				}
+			}
+		}
+		if k == answered {
+			if slices.Contains(required, any(n)) == f.omitEmpty {
+				t.Errorf("%s: %s is left out where it is empty: %v; and required: %v", what, n, f.omitEmpty, !f.omitEmpty)
+			}
+			// What is a reference alone is always there; a null in its place would not pass the validation of answers.
+			if _, pointer := f.typ.(*ast.StarExpr); pointer && !f.omitEmpty && asObject(p)["$ref"] == nil && !slices.Contains(types, "null") {
+				t.Errorf("%s: %s can be null", what, n)
+			}
+		}
+		if inner, ok := f.typ.(*ast.StructType); ok {
+			d.compare(t, what+"."+n, k, p, tagged(inner))
+		}
+	}
+}

@@ -1,0 +1,419 @@
+package openapi_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"runner/backend"
+	"runner/backend/fake"
+	"runner/reasoning"
+	"runner/reasoning/seal"
+	"runner/runner"
+	"runner/server"
+	"runner/server/anthropic"
+	"runner/server/keys"
+	"runner/server/ollama"
+	"runner/server/openai"
+	"runner/server/openai/responses"
+	"runner/server/pool"
+	"runner/server/wire"
+	"runner/server/wiretest"
+)
+
+// The questions that the models of the tests have answers to.
+const (
+	question = "What is 17 + 25?"
+	lookUp   = "Look it up."
+	garble   = "Garble it."
+)
+
+// site is a server with all formats: the model demo answers, the model broken fails while it does, and idle is never loaded.
+type site struct {
+	*server.Server
+	url string
+	doc *document
+	// open are the schemas as they stand; closed take no field that is not described.
+	open, closed *schemas
+	// seen are the properties of answers and the contents of operations that have come.
+	seen map[string]bool
+	key  string
+}
+
+func script() fake.Config {
+	summary := "<|end|><|start|>assistant<|channel|>final<|message|>"
+	said := "Adding gives 42.<|return|>"
+	return fake.Config{Script: fake.Replies(fake.Harmony(),
+		fake.Reply{After: wiretest.Ask(question), Say: wiretest.Think("Seventeen and 25 make 42.", "It is 42.")},
+		fake.Reply{After: wiretest.Ask(lookUp), Say: wiretest.Call("I look.", "One moment.", "look", `{"q":"a"}`)},
+		fake.Reply{After: wiretest.Ask(garble), Say: wiretest.Call("", "", "look", `{"q":`)},
+		fake.Reply{After: "Once upon a time", Say: " there was.<|return|>"},
+		fake.Reply{After: reasoning.SummaryConciseV1 + summary, Say: said}, fake.Reply{After: reasoning.SummaryDetailedV1 + summary, Say: said},
+	)}
+}
+
+// options say what is special about a server; the zero value is nothing.
+type options struct {
+	keys    *keys.Set
+	maxBody int64
+	// events is how many bytes of events are kept of a response.
+	events int
+}
+
+func start(t *testing.T, o options) *site {
+	t.Helper()
+	names := []string{"demo", "broken", "idle"}
+	cfg := server.Config{Keys: o.keys, MaxBody: o.maxBody, Version: "1.2.3"}
+	var entries []pool.Entry
+	for _, name := range names {
+		entries = append(entries, pool.Entry{Name: name})
+		cfg.Cards = append(cfg.Cards, wire.Card{Name: name, Added: wiretest.Today})
+	}
+	cfg.Cards[0].Size, cfg.Cards[0].Modified = 1<<20, wiretest.Today
+	cfg.Cards[2].Parameters = 1000
+	cfg.Pool = pool.New(pool.Config{Models: entries, Open: func(_ context.Context, name string) (*runner.Runner, error) {
+		c := script()
+		c.Name = name
+		if name == "broken" {
+			c.Fail = func(step int, _ []backend.Input) error {
+				if step > 2 {
+					return errors.New("it broke")
+				}
+				return nil
+			}
+		}
+		return runner.New(fake.New(c), runner.Config{})
+	}})
+	s := &site{Server: server.New(cfg), doc: load(t), seen: map[string]bool{}}
+	keyring := seal.NewKeyring()
+	for _, f := range []wire.Format{
+		openai.New(s, openai.Config{Seal: keyring}), responses.New(s, responses.Config{Seal: keyring, Store: responses.StoreLimits{Events: o.events}}), anthropic.New(s, anthropic.Config{Seal: keyring}), ollama.New(s, ollama.Config{}),
+	} {
+		s.Mount(f)
+	}
+	s.open, s.closed = newSchemas(t, s.doc.root), newSchemas(t, shut(load(t).root))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.url = "http://" + l.Addr().String()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// shut closes the schemas of a document to what they do not describe.
+func shut(v any) any {
+	walk(v, "#", func(_ string, v any) {
+		if o, ok := v.(object); ok && asObject(o["properties"]) != nil && o["additionalProperties"] == nil && o["type"] == "object" {
+			o["additionalProperties"] = false
+		}
+	})
+	return v
+}
+
+// answer is what came of a request.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	op     operation
+	// kind is the media type.
+	kind string
+}
+
+// ask sends a request; header is lines of its header.
+func (s *site) ask(t *testing.T, method, path, body string, header ...string) *answer {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range header {
+		if line == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(line, ": ")
+		r.Header.Set(name, value)
+	}
+	if s.key != "" && r.Header.Get("Authorization") == "" {
+		r.Header.Set("Authorization", "Bearer "+s.key)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	a := &answer{status: res.StatusCode, header: res.Header, op: s.operation(t, method, path)}
+	if a.body, err = io.ReadAll(res.Body); err != nil {
+		t.Fatal(err)
+	}
+	a.kind, _, _ = mime.ParseMediaType(res.Header.Get("Content-Type"))
+	return a
+}
+
+// operation finds the operation of a request.
+func (s *site) operation(t *testing.T, method, path string) operation {
+	t.Helper()
+	path, _, _ = strings.Cut(path, "?")
+	var found operation
+	for _, o := range s.doc.operations() {
+		if o.method != method || !fits(strings.Split(o.path, "/"), strings.Split(path, "/")) {
+			continue
+		}
+		if found.object == nil || o.path == path {
+			found = o
+		}
+	}
+	if found.object == nil {
+		t.Fatalf("%s %s is not described", method, path)
+	}
+	return found
+}
+
+func fits(pattern, path []string) bool {
+	return len(pattern) == len(path) && !slices.ContainsFunc(pattern, func(string) bool {
+		for i := range pattern {
+			if pattern[i] != path[i] && !strings.HasPrefix(pattern[i], "{") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// check validates an answer, frame by frame where it is a stream.
+func (s *site) check(t *testing.T, a *answer) {
+	t.Helper()
+	what := fmt.Sprintf("%s: %d %s", a.op, a.status, a.kind)
+	pointer := fmt.Sprintf("#/paths/%s/%s/responses/%d", strings.ReplaceAll(a.op.path, "/", "~1"), strings.ToLower(a.op.method), a.status)
+	response := asObject(s.doc.at(pointer))
+	if ref, ok := response["$ref"].(string); ok {
+		pointer, response = ref, s.doc.resolve(response)
+	}
+	if response == nil {
+		t.Errorf("%s is not described: %s", what, a.body)
+		return
+	}
+	for name := range asObject(response["headers"]) {
+		if a.header.Get(name) == "" && name != "Retry-After" {
+			t.Errorf("%s has no %s", what, name)
+		}
+	}
+	if asObject(asObject(response["content"])[a.kind]) == nil {
+		if len(a.body) > 0 {
+			t.Errorf("%s is not described: %s", what, a.body)
+		}
+		return
+	}
+	pointer += "/content/" + strings.ReplaceAll(a.kind, "/", "~1") + "/schema"
+	for _, text := range frames(t, a) {
+		var v any
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		if a.kind == "text/plain" {
+			v = string(text)
+		} else if err := d.Decode(&v); err != nil {
+			t.Errorf("%s: %v: %s", what, err, text)
+			continue
+		}
+		if err := s.closed.at(t, pointer).Validate(v); err != nil {
+			t.Errorf("%s: %s\n%s", what, deepest(err), text)
+			continue
+		}
+		s.note(t, pointer, v)
+	}
+}
+
+// deepest tells what is wrong the furthest inside a value: of several kinds that it could be, that is about the one which it is.
+func deepest(err error) string {
+	var told string
+	depth := -1
+	var visit func(e *jsonschema.ValidationError)
+	visit = func(e *jsonschema.ValidationError) {
+		if n := strings.Count(e.InstanceLocation, "/"); len(e.Causes) == 0 && n > depth {
+			depth, told = n, e.InstanceLocation+": "+e.Message+" ("+e.AbsoluteKeywordLocation[strings.IndexByte(e.AbsoluteKeywordLocation, '#'):]+")"
+		}
+		for _, cause := range e.Causes {
+			visit(cause)
+		}
+	}
+	var e *jsonschema.ValidationError
+	if errors.As(err, &e) {
+		visit(e)
+	}
+	return told
+}
+
+// frames returns what an answer consists of: the data of its events, its lines, or itself.
+func frames(t *testing.T, a *answer) [][]byte {
+	t.Helper()
+	switch a.kind {
+	case "text/event-stream":
+		var list [][]byte
+		name := ""
+		for lines := bufio.NewScanner(bytes.NewReader(a.body)); lines.Scan(); {
+			line := slices.Clone(lines.Bytes())
+			if event, ok := bytes.CutPrefix(line, []byte("event: ")); ok {
+				name = string(event)
+			}
+			data, ok := bytes.CutPrefix(line, []byte("data: "))
+			if !ok || string(data) == "[DONE]" {
+				continue
+			}
+			list = append(list, data)
+			var typed struct{ Type string }
+			if err := json.Unmarshal(data, &typed); err != nil || name != "" && typed.Type != name {
+				t.Errorf("%s: the event %s has the data %s", a.op, name, data)
+			}
+		}
+		return list
+	case "application/x-ndjson":
+		return bytes.Split(bytes.TrimSpace(a.body), []byte("\n"))
+	}
+	return [][]byte{a.body}
+}
+
+// note notes what a valid value has of its schema.
+func (s *site) note(t *testing.T, pointer string, v any) {
+	t.Helper()
+	schema := asObject(s.doc.at(pointer))
+	if s.seen[pointer] = true; schema["$ref"] != nil {
+		s.note(t, schema["$ref"].(string), v)
+	}
+	for i := range asList(schema["oneOf"]) {
+		if part := fmt.Sprint(pointer, "/oneOf/", i); s.closed.at(t, part).Validate(v) == nil {
+			s.note(t, part, v)
+		}
+	}
+	for _, item := range asList(v) {
+		if schema["items"] != nil {
+			s.note(t, pointer+"/items", item)
+		}
+	}
+	for name, v := range asObject(v) {
+		if asObject(schema["properties"])[name] != nil {
+			s.note(t, pointer+"/properties/"+name, v)
+		}
+	}
+}
+
+// answerParts lists the pointers of everything that an answer can have.
+func (s *site) answerParts() map[string]bool {
+	all := map[string]bool{}
+	var visit func(pointer string)
+	visit = func(pointer string) {
+		if all[pointer] {
+			return
+		}
+		all[pointer] = true
+		schema := asObject(s.doc.at(pointer))
+		if ref, ok := schema["$ref"].(string); ok {
+			visit(ref)
+		}
+		for i := range asList(schema["oneOf"]) {
+			visit(fmt.Sprint(pointer, "/oneOf/", i))
+		}
+		if schema["items"] != nil {
+			visit(pointer + "/items")
+		}
+		for name := range asObject(schema["properties"]) {
+			visit(pointer + "/properties/" + name)
+		}
+	}
+	walk(s.doc.root, "#", func(pointer string, _ any) {
+		if strings.Contains(pointer, "/responses/2") && strings.HasSuffix(pointer, "/schema") {
+			visit(pointer)
+		}
+	})
+	return all
+}
+
+// once waits until the server is ready.
+func (s *site) ready(t *testing.T) {
+	t.Helper()
+	for range 500 {
+		a := s.ask(t, "GET", "/health", "")
+		if s.check(t, a); a.status == 200 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the server does not get ready")
+}
+
+func TestRoutesAreThoseOfTheServer(t *testing.T) {
+	s := start(t, options{})
+	mounted := map[string]string{}
+	for _, r := range s.Routes() {
+		path := strings.NewReplacer("...}", "}", "{$}", "").Replace(r.Path)
+		mounted[r.Method+" "+path] = string(r.Scope)
+	}
+	for _, o := range s.doc.operations() {
+		scope, ok := mounted[o.String()]
+		if delete(mounted, o.String()); !ok {
+			t.Errorf("the server has no %s", o)
+		} else if scope != o.scope() {
+			t.Errorf("%s takes the permission %q and not %q", o, scope, o.scope())
+		}
+	}
+	for route := range mounted {
+		t.Errorf("%s is not described", route)
+	}
+}
+
+// given are the API keys of a test's server.
+type given struct {
+	set *keys.Set
+	// all may do everything, figures and vectors one thing each, and once may ask once in a minute.
+	all, figures, vectors, once string
+}
+
+func makeKeys(t *testing.T) given {
+	t.Helper()
+	var g given
+	var entries []keys.Entry
+	add := func(to *string, e keys.Entry) {
+		*to, e.SHA256 = keys.New()
+		entries = append(entries, e)
+	}
+	add(&g.all, keys.Entry{ID: "all", Reasoning: "full"})
+	add(&g.figures, keys.Entry{ID: "figures", Scopes: []wire.Scope{wire.ScopeMetrics}})
+	add(&g.vectors, keys.Entry{ID: "vectors", Scopes: []wire.Scope{wire.ScopeEmbed}})
+	add(&g.once, keys.Entry{ID: "once", RequestsPerMinute: 1})
+	text, err := json.Marshal(map[string]any{"keys": entries})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "keys.json")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if g.set, err = keys.Load(path); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
