@@ -64,7 +64,7 @@ type sealed struct {
 
 // history turns the system prompt and the messages into a conversation.
 func (p *prompt) history(body *MessagesRequest) error {
-	if given(body.System) {
+	if wire.Given(body.System) {
 		blocks, err := readBlocks("system", body.System)
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (p *prompt) history(body *MessagesRequest) error {
 			return err
 		}
 	}
-	p.dropUnsigned()
+	wire.DropPlain(p.req.Messages, nil)
 	return nil
 }
 
@@ -113,7 +113,7 @@ func readTurns(messages []json.RawMessage) ([]turn, error) {
 	for i, raw := range messages {
 		path := fmt.Sprintf("messages.%d", i)
 		var m MessageParam
-		if err := at(path, raw, &m); err != nil {
+		if err := wire.UnmarshalAt(path, raw, &m); err != nil {
 			return nil, err
 		}
 		switch m.Role {
@@ -146,7 +146,7 @@ func readBlocks(path string, raw json.RawMessage) ([]placed, error) {
 	switch text := bytes.TrimSpace(raw); {
 	case len(text) > 0 && text[0] == '"':
 		var s string
-		if err := at(path, raw, &s); err != nil {
+		if err := wire.UnmarshalAt(path, raw, &s); err != nil {
 			return nil, err
 		}
 		return []placed{{Block{Type: "text", Text: &s}, path}}, nil
@@ -154,13 +154,13 @@ func readBlocks(path string, raw json.RawMessage) ([]placed, error) {
 		return nil, wire.Invalid(path, "it takes a string or a list of content blocks")
 	}
 	var list []json.RawMessage
-	if err := at(path, raw, &list); err != nil {
+	if err := wire.UnmarshalAt(path, raw, &list); err != nil {
 		return nil, err
 	}
 	blocks := make([]placed, len(list))
 	for i := range list {
 		blocks[i].path = fmt.Sprintf("%s.%d", path, i)
-		if err := at(blocks[i].path, list[i], &blocks[i].Block); err != nil {
+		if err := wire.UnmarshalAt(blocks[i].path, list[i], &blocks[i].Block); err != nil {
 			return nil, err
 		}
 		if blocks[i].Type == "text" && blocks[i].Text == nil {
@@ -215,7 +215,7 @@ func (p *prompt) user(t turn) error {
 				return wire.Invalid(b.path+".tool_use_id", "it is required")
 			}
 			var content string
-			if given(b.Content) {
+			if wire.Given(b.Content) {
 				blocks, err := readBlocks(b.path+".content", b.Content)
 				if err != nil {
 					return err
@@ -278,25 +278,13 @@ func (p *prompt) assistant(t turn, entity seal.Entity) error {
 // argumentsOf returns the arguments of a call as the model wrote them: a string holds what was no JSON.
 func argumentsOf(input json.RawMessage) string {
 	var text string
-	if json.Unmarshal(input, &text) == nil && given(input) {
+	if json.Unmarshal(input, &text) == nil && wire.Given(input) {
 		return text
 	}
-	if !given(input) {
+	if !wire.Given(input) {
 		return "{}"
 	}
 	return string(input)
-}
-
-// dropUnsigned leaves the client's own reasoning only where calls are pending: after the last that the user said.
-func (p *prompt) dropUnsigned() {
-	pending := true
-	for i := len(p.req.Messages) - 1; i >= 0; i-- {
-		m := &p.req.Messages[i]
-		pending = pending && m.Role != chattemplate.User
-		if !pending || len(m.ToolCalls) == 0 {
-			m.Reasoning = ""
-		}
-	}
 }
 
 // conversationOf identifies a conversation by what the user says first.

@@ -3,7 +3,6 @@ package anthropic
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"runner/chattemplate"
@@ -149,11 +148,11 @@ func (a *API) decode(body *MessagesRequest, complete bool) (*prompt, error) {
 // elsewhere refuses what only Anthropic's own servers can do.
 func (body *MessagesRequest) elsewhere() error {
 	switch {
-	case given(body.Thread):
+	case wire.Given(body.Thread):
 		err := wire.Unsupported("thread", "this server keeps no conversations; send the whole conversation, without this field")
 		err.Code = codeThread
 		return err
-	case given(body.Container):
+	case wire.Given(body.Container):
 		return wire.Unsupported("container", "this server has no containers")
 	case len(body.MCPServers) > 0:
 		return wire.Unsupported("mcp_servers", "this server calls no MCP servers; give their tools in tools")
@@ -262,7 +261,7 @@ func (p *prompt) output(body *MessagesRequest) error {
 		return nil
 	case format.Type != "json_schema":
 		return wire.Unsupported(path+".type", "it takes json_schema")
-	case !given(format.Schema):
+	case !wire.Given(format.Schema):
 		return wire.Invalid(path+".schema", "it is required")
 	}
 	p.req.Form = grammar.JSONSchema(format.Schema)
@@ -276,7 +275,7 @@ func (p *prompt) tools(body *MessagesRequest) error {
 	for i, raw := range body.Tools {
 		path := fmt.Sprintf("tools.%d", i)
 		var t Tool
-		if err := at(path, raw, &t); err != nil {
+		if err := wire.UnmarshalAt(path, raw, &t); err != nil {
 			return err
 		}
 		if t.Type != "" && t.Type != "custom" {
@@ -320,23 +319,4 @@ func (p *prompt) choice(body *MessagesRequest) error {
 	}
 	p.req.SingleCall = c.DisableParallelToolUse
 	return nil
-}
-
-// given reports whether an optional value is there.
-func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
-
-// at reads the part of a body that stands at path.
-func at(path string, raw json.RawMessage, v any) error {
-	err := wire.Unmarshal(raw, v)
-	var e *wire.Error
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &wrong) && wrong.Field == "":
-		return wire.Invalid(path, "a %s cannot stand here", wrong.Value)
-	case errors.As(err, &e) && e.Param != "":
-		e.Param = path + "." + e.Param
-	}
-	return err
 }

@@ -107,18 +107,18 @@ func (a *API) embeddings(w http.ResponseWriter, r *http.Request) {
 
 // readInput reads a string or a list of strings. An empty string is no text, with which clients only load the model.
 func readInput(raw json.RawMessage) ([]string, error) {
-	if !given(raw) {
+	if !wire.Given(raw) {
 		return nil, nil
 	}
 	var texts []string
 	if one := bytes.TrimSpace(raw); one[0] == '"' {
 		var text string
-		if err := at("input", raw, &text); err != nil || text == "" {
+		if err := wire.UnmarshalAt("input", raw, &text); err != nil || text == "" {
 			return nil, err
 		}
 		return []string{text}, nil
 	}
-	if err := at("input", raw, &texts); err != nil {
+	if err := wire.UnmarshalAt("input", raw, &texts); err != nil {
 		return nil, err
 	}
 	if len(texts) > maxInputs {

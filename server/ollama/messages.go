@@ -64,7 +64,7 @@ func (p *prompt) tools(list []json.RawMessage) error {
 	for i, raw := range list {
 		path := fmt.Sprintf("tools[%d]", i)
 		var t Tool
-		if err := at(path, raw, &t); err != nil {
+		if err := wire.UnmarshalAt(path, raw, &t); err != nil {
 			return err
 		}
 		if t.Type != "" && t.Type != "function" {
@@ -74,7 +74,7 @@ func (p *prompt) tools(list []json.RawMessage) error {
 			continue
 		}
 		parameters := t.Function.Parameters
-		if !given(parameters) {
+		if !wire.Given(parameters) {
 			parameters = nil
 		} else if bytes.TrimSpace(parameters)[0] != '{' {
 			return wire.Invalid(path+".function.parameters", "it takes a JSON Schema object")
@@ -94,7 +94,7 @@ func (p *prompt) history(list []json.RawMessage) error {
 	for i, raw := range list {
 		path := fmt.Sprintf("messages[%d]", i)
 		var in Message
-		if err := at(path, raw, &in); err != nil {
+		if err := wire.UnmarshalAt(path, raw, &in); err != nil {
 			return err
 		}
 		if len(in.Images) > 0 {
@@ -118,20 +118,8 @@ func (p *prompt) history(list []json.RawMessage) error {
 		}
 		p.req.Messages = append(p.req.Messages, m)
 	}
-	p.dropThinking()
+	wire.DropPlain(p.req.Messages, nil)
 	return nil
-}
-
-// dropThinking leaves reasoning only where calls are pending: after the last that the user said.
-func (p *prompt) dropThinking() {
-	pending := true
-	for i := len(p.req.Messages) - 1; i >= 0; i-- {
-		m := &p.req.Messages[i]
-		pending = pending && m.Role != chattemplate.User
-		if !pending || len(m.ToolCalls) == 0 {
-			m.Reasoning = ""
-		}
-	}
 }
 
 // argumentsOf returns the arguments of a call that comes back as the model wrote them.
@@ -140,7 +128,7 @@ func argumentsOf(f *ToolCallFunction) string {
 	switch {
 	case f.RawArguments != "":
 		return f.RawArguments
-	case !given(f.Arguments):
+	case !wire.Given(f.Arguments):
 		return "{}"
 	case json.Unmarshal(f.Arguments, &text) == nil:
 		return text // as OpenAI's clients send them

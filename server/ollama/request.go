@@ -136,7 +136,7 @@ func (a *API) decodeGenerate(body *GenerateRequest) (*prompt, error) {
 		switch {
 		case body.System != "":
 			return nil, wire.Invalid("system", "a raw prompt leaves no place for it")
-		case given(body.Think):
+		case wire.Given(body.Think):
 			return nil, wire.Invalid("think", "a raw prompt leaves no place for it: what the model writes comes as it is")
 		}
 		p.req.Prompt, p.req.PromptSpecial = body.Prompt, true
@@ -168,15 +168,15 @@ func (p *prompt) common(body *Common) error {
 	if err != nil {
 		return err
 	}
-	p.unload = given(body.KeepAlive) && keep == 0
+	p.unload = wire.Given(body.KeepAlive) && keep == 0
 	if p.unload && !p.empty {
 		p.head.warnings = append(p.head.warnings, Warning{Code: "keep_alive", Message: "keep_alive was ignored: this server unloads models by its own rules"})
 	}
-	if !given(body.Options) {
+	if !wire.Given(body.Options) {
 		return nil
 	}
 	var o Options
-	if err := at("options", body.Options, &o); err != nil {
+	if err := wire.UnmarshalAt("options", body.Options, &o); err != nil {
 		return err
 	}
 	return p.options(&o)
@@ -203,7 +203,7 @@ func (p *prompt) think(raw json.RawMessage) error {
 
 func (p *prompt) format(raw json.RawMessage) error {
 	switch text := bytes.TrimSpace(raw); {
-	case !given(raw), string(text) == `""`:
+	case !wire.Given(raw), string(text) == `""`:
 	case string(text) == `"json"`:
 		p.req.Form = grammar.AnyObject()
 	case text[0] == '{':
@@ -216,7 +216,7 @@ func (p *prompt) format(raw json.RawMessage) error {
 
 // readKeepAlive reads a duration, or a number of seconds. Negative is for ever.
 func readKeepAlive(raw json.RawMessage) (time.Duration, error) {
-	if !given(raw) {
+	if !wire.Given(raw) {
 		return 0, nil
 	}
 	var seconds float64
@@ -288,16 +288,16 @@ func whole(to *int64, v *float64, name string) error {
 }
 
 func (p *prompt) stop(raw json.RawMessage) error {
-	if !given(raw) {
+	if !wire.Given(raw) {
 		return nil
 	}
 	var list []string
 	if one := bytes.TrimSpace(raw); one[0] == '"' {
 		list = make([]string, 1)
-		if err := at("options.stop", raw, &list[0]); err != nil {
+		if err := wire.UnmarshalAt("options.stop", raw, &list[0]); err != nil {
 			return err
 		}
-	} else if err := at("options.stop", raw, &list); err != nil {
+	} else if err := wire.UnmarshalAt("options.stop", raw, &list); err != nil {
 		return err
 	}
 	if len(list) > maxStops {
@@ -312,23 +312,4 @@ func (p *prompt) stop(raw json.RawMessage) error {
 		p.req.Stop = list
 	}
 	return nil
-}
-
-// given reports whether an optional value is there.
-func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
-
-// at reads the part of a body that stands at path.
-func at(path string, raw json.RawMessage, v any) error {
-	err := wire.Unmarshal(raw, v)
-	var e *wire.Error
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &wrong) && wrong.Field == "":
-		return wire.Invalid(path, "a %s cannot stand here", wrong.Value)
-	case errors.As(err, &e) && e.Param != "":
-		e.Param = path + "." + e.Param
-	}
-	return err
 }

@@ -163,9 +163,9 @@ func (b *ChatRequest) refused() error {
 		}
 	}
 	switch {
-	case given(b.Audio):
+	case wire.Given(b.Audio):
 		return wire.Unsupported("audio", "models here write text only")
-	case given(b.WebSearchOptions):
+	case wire.Given(b.WebSearchOptions):
 		return wire.Unsupported("web_search_options", "the server does not search the web")
 	case b.AddGenerationPrompt != nil && !*b.AddGenerationPrompt:
 		return wire.Unsupported("add_generation_prompt", "an answer is always a message of its own")

@@ -95,7 +95,7 @@ func (a *API) readCompletion(b *CompletionRequest) (*completionOrder, error) {
 		{"reasoning_budget", b.ReasoningBudget}, {"reasoning_strategy", b.ReasoningStrategy}, {"reasoning_seal", b.ReasoningSeal},
 		{"reasoning_encrypt", b.ReasoningEncrypt},
 	} {
-		if given(f.raw) && string(f.raw) != "false" {
+		if wire.Given(f.raw) && string(f.raw) != "false" {
 			return nil, wire.Unsupported(f.name, "a raw prompt has no reasoning apart from its answer; use /v1/chat/completions")
 		}
 	}

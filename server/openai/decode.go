@@ -31,9 +31,6 @@ const (
 // is reports whether a value begins like one of a kind: '{', '[', '"'. Values from a decoder have no space before them.
 func is(raw json.RawMessage, first byte) bool { return len(raw) > 0 && raw[0] == first }
 
-// given reports whether a field is there and not null.
-func given(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] != 'n' }
-
 // read reads the value of a field into v.
 func read(raw json.RawMessage, path string, v any) error {
 	err := wire.Unmarshal(raw, v)
@@ -71,7 +68,7 @@ func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]
 
 // readSeed reads a whole number of up to 64 bits, with or without a sign.
 func readSeed(raw json.RawMessage) (*uint64, error) {
-	if !given(raw) {
+	if !wire.Given(raw) {
 		return nil, nil
 	}
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
@@ -87,7 +84,7 @@ func readSeed(raw json.RawMessage) (*uint64, error) {
 // readStops reads one stop string or a list of them.
 func readStops(raw json.RawMessage) (stops []string, err error) {
 	switch {
-	case !given(raw):
+	case !wire.Given(raw):
 		return nil, nil
 	case is(raw, '"'):
 		s, err := readString(raw, "stop")
@@ -121,7 +118,7 @@ func readStops(raw json.RawMessage) (stops []string, err error) {
 
 // readBias adds logit_bias to a request.
 func readBias(raw json.RawMessage, req *runner.Request) error {
-	if !given(raw) {
+	if !wire.Given(raw) {
 		return nil
 	}
 	var entries map[string]*float64

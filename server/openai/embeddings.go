@@ -142,7 +142,7 @@ func (p *input) tokenized(r *runner.Runner) ([]runner.Token, error) {
 func readInputs(raw json.RawMessage, path string, most int) ([]input, error) {
 	const takes = "it has to be a string, a list of tokens or a list of either"
 	switch {
-	case !given(raw):
+	case !wire.Given(raw):
 		return nil, wire.Invalid(path, "it is missing")
 	case is(raw, '"'):
 		s, err := readString(raw, path)

@@ -6,6 +6,7 @@ import (
 	"runner/chattemplate"
 	"runner/grammar"
 	"runner/runner"
+	"runner/server/openai/internal/contract"
 	"runner/server/wire"
 )
 
@@ -45,7 +46,7 @@ func (f *Forms) source(req *runner.Request) (grammar.Source, string, error) {
 		{"choice", f.Choice, choiceForm}, {"guided_json", f.GuidedJSON, schemaForm}, {"guided_regex", f.GuidedRegex, regexForm},
 		{"guided_choice", f.GuidedChoice, choiceForm}, {"guided_grammar", f.GuidedGrammar, grammarForm},
 	}
-	if given(f.StructuredOutputs) {
+	if wire.Given(f.StructuredOutputs) {
 		var s struct {
 			JSON       json.RawMessage `json:"json"`
 			JSONObject bool            `json:"json_object"`
@@ -58,7 +59,7 @@ func (f *Forms) source(req *runner.Request) (grammar.Source, string, error) {
 		if err := readObject(f.StructuredOutputs, at, &s); err != nil {
 			return grammar.Source{}, "", err
 		}
-		if given(s.Structural) {
+		if wire.Given(s.Structural) {
 			return grammar.Source{}, "", wire.Unsupported(at+".structural_tag", "structural tags are not known here")
 		}
 		fields = append(fields, field{at + ".json", s.JSON, schemaForm}, field{at + ".regex", s.Regex, regexForm},
@@ -73,7 +74,7 @@ func (f *Forms) source(req *runner.Request) (grammar.Source, string, error) {
 	name := ""
 	req.ResponseFormat = nil
 	for _, field := range fields {
-		if !given(field.raw) {
+		if !wire.Given(field.raw) {
 			continue
 		}
 		next, err := field.read(field.raw, field.name, req)
@@ -104,12 +105,12 @@ func responseFormat(raw json.RawMessage, path string, req *runner.Request) (form
 	case "text":
 		return form, nil
 	case "json_object":
-		if given(f.Schema) {
+		if wire.Given(f.Schema) {
 			return schemaForm(f.Schema, path+".schema", req)
 		}
 		return grammar.AnyObject(), nil
 	case "json_schema":
-		if !given(f.JSONSchema) && given(f.Schema) {
+		if !wire.Given(f.JSONSchema) && wire.Given(f.Schema) {
 			return schemaForm(f.Schema, path+".schema", req)
 		}
 		path += ".json_schema"
@@ -124,8 +125,8 @@ func responseFormat(raw json.RawMessage, path string, req *runner.Request) (form
 		if s.Name == "" {
 			s.Name = "answer"
 		}
-		if !validName(s.Name) {
-			return form, wire.Invalid(path+".name", nameAdvice)
+		if !contract.ValidName(s.Name) {
+			return form, wire.Invalid(path+".name", contract.NameAdvice)
 		}
 		form, err := schemaForm(s.Schema, path+".schema", req)
 		if err == nil && is(s.Schema, '{') {

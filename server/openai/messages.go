@@ -3,10 +3,9 @@ package openai
 import (
 	"encoding/json"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"runner/chattemplate"
+	"runner/server/openai/internal/contract"
 	"runner/server/wire"
 )
 
@@ -74,15 +73,6 @@ type conversation struct {
 	sealed   []sealedValue
 }
 
-const nameAdvice = "names have 1 to 256 bytes and no white space, control characters or angle brackets"
-
-// validName reports whether s can be a name in a prompt.
-func validName(s string) bool {
-	return s != "" && len(s) <= maxName && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '<' || r == '>'
-	})
-}
-
 // readMessages reads the messages of a conversation.
 func readMessages(raw []json.RawMessage) (*conversation, error) {
 	if len(raw) == 0 {
@@ -103,7 +93,7 @@ func readMessages(raw []json.RawMessage) (*conversation, error) {
 			return nil, err
 		}
 	}
-	c.dropThoughts()
+	wire.DropPlain(c.messages, nil)
 	return c, nil
 }
 
@@ -131,8 +121,8 @@ func (c *conversation) read(i int, path string, m *Message, called map[string]bo
 		return err
 	}
 	if m.Name != nil && *m.Name != "" {
-		if to.Name = *m.Name; !validName(to.Name) {
-			return wire.Invalid(path+".name", nameAdvice)
+		if to.Name = *m.Name; !contract.ValidName(to.Name) {
+			return wire.Invalid(path+".name", contract.NameAdvice)
 		}
 	}
 	switch {
@@ -175,7 +165,7 @@ func (c *conversation) readAssistant(i int, path string, m *Message, called map[
 		own[call.ID], called[call.ID] = true, true
 		to.ToolCalls = append(to.ToolCalls, call)
 	}
-	if given(m.FunctionCall) {
+	if wire.Given(m.FunctionCall) {
 		path += ".function_call"
 		if len(to.ToolCalls) > 0 {
 			return conflict(path, "tool_calls")
@@ -184,8 +174,8 @@ func (c *conversation) readAssistant(i int, path string, m *Message, called map[
 		if err := readObject(m.FunctionCall, path, &f); err != nil {
 			return err
 		}
-		if !validName(f.Name) {
-			return wire.Invalid(path+".name", nameAdvice)
+		if !contract.ValidName(f.Name) {
+			return wire.Invalid(path+".name", contract.NameAdvice)
 		}
 		to.ToolCalls = []chattemplate.ToolCall{{Name: f.Name, Arguments: f.Arguments}}
 	}
@@ -219,8 +209,8 @@ func readCall(raw json.RawMessage, path string) (call chattemplate.ToolCall, err
 		call = chattemplate.ToolCall{ID: m.ID, Name: m.Function.Name, Arguments: m.Function.Arguments}
 		path += ".function"
 	}
-	if !validName(call.Name) {
-		return call, wire.Invalid(path+".name", nameAdvice)
+	if !contract.ValidName(call.Name) {
+		return call, wire.Invalid(path+".name", contract.NameAdvice)
 	}
 	return call, nil
 }
@@ -230,9 +220,9 @@ func readContent(raw json.RawMessage, path string, assistant bool) (string, erro
 	switch {
 	case is(raw, '"'):
 		return readString(raw, path)
-	case !given(raw) && assistant:
+	case !wire.Given(raw) && assistant:
 		return "", nil
-	case !given(raw):
+	case !wire.Given(raw):
 		return "", wire.Invalid(path, "it is missing")
 	case !is(raw, '['):
 		return "", wire.Invalid(path, "it has to be a string or a list of parts")
@@ -278,18 +268,4 @@ func readPart(raw json.RawMessage, path string, assistant bool) (string, error) 
 		return "", wire.Invalid(path+"."+p.Type, "it is missing")
 	}
 	return *text, nil
-}
-
-// dropThoughts leaves out the reasoning that clients sent as plain text, except that of pending calls: no answer has come since.
-func (c *conversation) dropThoughts() {
-	pending := true
-	for i := len(c.messages) - 1; i >= 0; i-- {
-		m := &c.messages[i]
-		if m.Role != chattemplate.Assistant {
-			continue
-		}
-		if pending = pending && len(m.ToolCalls) > 0; !pending {
-			m.Reasoning = ""
-		}
-	}
 }

@@ -88,7 +88,7 @@ func (a *API) order(o *Options) (*order, error) {
 		drawn := a.newSeed()
 		d.req.Seed = &drawn
 	}
-	if given(o.Stop) {
+	if wire.Given(o.Stop) {
 		if d.req.Stop, err = readStops(o.Stop); err != nil {
 			return nil, err
 		}

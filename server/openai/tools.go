@@ -6,6 +6,7 @@ import (
 
 	"runner/chattemplate"
 	"runner/runner"
+	"runner/server/openai/internal/contract"
 	"runner/server/wire"
 )
 
@@ -68,7 +69,7 @@ func (d *order) addTool(raw json.RawMessage, path string, legacy bool) error {
 		if err := readObject(raw, path, &t); err != nil {
 			return err
 		}
-		if t.Type == "" && !given(t.Function) {
+		if t.Type == "" && !wire.Given(t.Function) {
 			return wire.Invalid(path+".type", "it is missing; function is known")
 		}
 		if t.Type != "" && t.Type != "function" {
@@ -81,13 +82,13 @@ func (d *order) addTool(raw json.RawMessage, path string, legacy bool) error {
 	if err := readObject(raw, path, &f); err != nil {
 		return err
 	}
-	if !validName(f.Name) {
-		return wire.Invalid(path+".name", nameAdvice)
+	if !contract.ValidName(f.Name) {
+		return wire.Invalid(path+".name", contract.NameAdvice)
 	}
 	if slices.ContainsFunc(d.req.Tools, func(t chattemplate.Tool) bool { return t.Name == f.Name }) {
 		return wire.Invalid(path+".name", "another tool has the same name")
 	}
-	if !given(f.Parameters) {
+	if !wire.Given(f.Parameters) {
 		f.Parameters = nil
 	} else if !is(f.Parameters, '{') {
 		return wire.Invalid(path+".parameters", "it has to be a JSON Schema of an object")
@@ -117,7 +118,7 @@ func (d *order) toolChoice(raw json.RawMessage) error {
 	const path = "tool_choice"
 	d.req.ToolChoice, d.req.ToolName = "", ""
 	switch {
-	case !given(raw):
+	case !wire.Given(raw):
 		return nil
 	case is(raw, '"'):
 		word, err := readString(raw, path)
@@ -183,7 +184,7 @@ func (d *order) functionCall(raw json.RawMessage) error {
 	const path = "function_call"
 	d.req.ToolChoice, d.req.ToolName = "", ""
 	switch {
-	case !given(raw):
+	case !wire.Given(raw):
 		return nil
 	case is(raw, '"'):
 		word, err := readString(raw, path)

@@ -70,6 +70,25 @@ func valueName(value string) string {
 	return "a " + value
 }
 
+// Given reports whether an optional value of a body is there; null is not.
+func Given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// UnmarshalAt reads the part of a body that stands at path, as Unmarshal does.
+func UnmarshalAt(path string, raw json.RawMessage, v any) error {
+	err := Unmarshal(raw, v)
+	var own *Error
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && wrong.Field == "":
+		return Invalid(path, "a %s cannot stand here", wrong.Value)
+	case errors.As(err, &own) && own.Param != "":
+		own.Param = path + "." + own.Param
+	}
+	return err
+}
+
 // jsonName names a Go kind as JSON does.
 func jsonName(kind string) string {
 	switch {

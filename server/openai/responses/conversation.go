@@ -3,6 +3,7 @@ package responses
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"runner/chattemplate"
 	"runner/reasoning/seal"
@@ -132,7 +133,7 @@ func messages(entries []entry, o *opener) ([]chattemplate.Message, error) {
 		}
 	}
 	a.flush()
-	a.dropPlain()
+	wire.DropPlain(a.messages, func(i int) bool { return slices.Contains(a.plain, i) })
 	return a.messages, nil
 }
 
@@ -222,23 +223,6 @@ func (a *assembler) output(o *FunctionCallOutput, path string) error {
 	a.flush()
 	a.messages = append(a.messages, chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: o.CallID, Content: o.text})
 	return nil
-}
-
-// dropPlain takes back the reasoning that a client sent as plain text, except where calls are pending: no answer and no user has come since.
-func (a *assembler) dropPlain() {
-	pending := len(a.messages)
-	for pending > 0 {
-		m := &a.messages[pending-1]
-		if m.Role != chattemplate.ToolRole && (m.Role != chattemplate.Assistant || len(m.ToolCalls) == 0) {
-			break
-		}
-		pending--
-	}
-	for _, i := range a.plain {
-		if i < pending {
-			a.messages[i].Reasoning = ""
-		}
-	}
 }
 
 // cuts returns what a conversation can be shortened to, longest first, without the whole. Its prompts at the front always stay. First the
