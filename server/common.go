@@ -54,6 +54,11 @@ func (c *common) getHealth(w http.ResponseWriter, _ *http.Request) {
 	wire.WriteJSON(w, code, map[string]string{"status": status})
 }
 
+// commonFields are the fields of [runner.Request] as requests call them.
+var commonFields = map[string]string{
+	"Tokens": "tokens", "Messages": "messages", "Tools": "tools", "Effort": "reasoning_effort", "TemplateArgs": "chat_template_kwargs",
+}
+
 // with runs f with the model of a request.
 func (c *common) with(w http.ResponseWriter, r *http.Request, name string, f func(*runner.Runner) (any, error)) {
 	m, err := c.Use(r.Context(), name)
@@ -65,7 +70,7 @@ func (c *common) with(w http.ResponseWriter, r *http.Request, name string, f fun
 			return
 		}
 	}
-	c.WriteError(w, r, wire.FromError(err, map[string]string{"Tokens": "tokens", "Messages": "messages", "Tools": "tools"}))
+	c.WriteError(w, r, wire.FromError(err, commonFields))
 }
 
 func (c *common) getProps(w http.ResponseWriter, r *http.Request) {
