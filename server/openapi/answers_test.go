@@ -220,6 +220,8 @@ func TestErrorsAreAsDescribed(t *testing.T) {
 			see(a, 429)
 		}
 	}
+	s.key = ""
+	see(s.ask(t, "GET", "/openapi.json", ""), 200)
 	s.key = keys.all
 	for _, c := range []struct {
 		method, path, body, header string

@@ -58,7 +58,7 @@ var types = map[string]map[string]described{
 		"ModelList": {answered, "ModelList"}, "Model": {answered, "Model"},
 	},
 	"../openai/internal/contract": {
-		"Fields": {asked, "ReasoningOptions"}, "object": {asked, "ReasoningObject"}, "Error": {answered, "Error"}, "Detail": {answered, "ErrorDetail"},
+		"object": {asked, "ReasoningObject"}, "Error": {answered, "Error"}, "Detail": {answered, "ErrorDetail"},
 	},
 	"../openai/responses": {
 		"CreateRequest": {asked, "ResponsesRequest"}, "TextRequest": {asked, "ResponsesRequest/allOf/1/properties/text"}, "format": {asked, "ResponseTextFormat"},

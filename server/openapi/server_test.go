@@ -352,7 +352,7 @@ func (s *site) answerParts() map[string]bool {
 	return all
 }
 
-// once waits until the server is ready.
+// ready waits until the server is ready.
 func (s *site) ready(t *testing.T) {
 	t.Helper()
 	for range 500 {
