@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,7 +57,8 @@ func (t *turn) form() (grammar.Source, error) {
 	}
 	fields := []grammar.Field{{Name: "reasoning", Value: thoughts}, {Name: "answer", Value: answer}}
 	if t.req.Score {
-		score := grammar.JSONSchema([]byte(`{"type":"number","minimum":0,"maximum":1}`))
+		// With its digits bounded, it is no longer than what is read as a score.
+		score := grammar.JSONSchema([]byte(`{"type":"number","minimum":0,"maximum":1,"multipleOf":0.000001}`))
 		fields = append(fields, grammar.Field{Name: "score", Value: score})
 	}
 	return grammar.Fields(fields...), nil
@@ -114,7 +116,7 @@ func (r *Runner) newCheck(form grammar.Source) (*check, error) {
 	switch schema := form.Schema(); {
 	case schema != nil:
 		if c.validator, err = r.grammars().Validator(schema); err != nil {
-			return nil, &RequestError{Field: "Form", Err: err, Advice: "correct the schema"}
+			return nil, &RequestError{Field: "Form", Err: err, Advice: cmp.Or(hint(err), "correct the schema")}
 		}
 	case form.Pattern() != "":
 		if c.pattern, err = grammar.NewPatternCheck(form.Pattern()); err != nil {

@@ -233,6 +233,19 @@ func TestStrategyJSON(t *testing.T) {
 	}
 }
 
+// TestScoresAreRead has a model whose score has more digits than are read as one.
+func TestScoresAreRead(t *testing.T) {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: finalTag +
+		`{"reasoning": "two", "answer": "4", "score": 0.` + strings.Repeat("3", 200) + `}<|return|>`})
+	req := user("q")
+	req.Strategy, req.Visibility, req.Score, req.MaxTokens = reasoning.StrategyJSON, reasoning.VisibilityFull, true, 300
+	g := f.must(t, req)
+	if g.result.Score == nil || *g.result.Score < 0.3 || *g.result.Score > 0.4 || len(g.codes) > 0 || g.result.Finish != reasoning.FinishStop {
+		t.Errorf("%+v, warnings %v", g.result, g.codes)
+	}
+	g.want(t, reasoning.Reasoning, "two")
+}
+
 func TestStrategyJSONSummarizes(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("q"), Say: finalTag + `{"reasoning": "two and two", "answer": "it is 4"}<|return|>`},
