@@ -7,10 +7,20 @@ import (
 	"runner/grammar/expr"
 )
 
-// Check reports why a source cannot be honoured, whatever the vocabulary. The errors are those of Compile.
+// Check reports why a source cannot be honoured, whatever the vocabulary, or why answers could not be checked against it, see
+// [NewValidator]. The errors are those of Compile.
 func Check(ctx context.Context, src Source) error {
-	_, _, err := src.prepare(ctx)
-	return err
+	if _, _, err := src.prepare(ctx); err != nil {
+		return err
+	}
+	schema := src.Schema()
+	if schema == nil {
+		return nil
+	}
+	if _, err := NewValidator(schema); err != nil {
+		return &CompileError{Form: src.String(), Err: err}
+	}
+	return nil
 }
 
 // Samples returns up to n different texts that a source admits, for people to look at. They are random, by seed, and short where

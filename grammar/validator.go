@@ -9,15 +9,16 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v5"
+	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 
+	"runner/grammar/jsonschema"
 	"runner/grammar/regex"
 )
 
 // Validator checks finished answers against a JSON Schema, independently of the grammar that they were generated with. It may
 // be used by several goroutines at once.
 type Validator struct {
-	schema *jsonschema.Schema
+	schema *v5.Schema
 }
 
 // maxExponent bounds the exponents of numbers, because an exact value is worked out for each.
@@ -30,7 +31,7 @@ var errRemote = errors.New("references to other documents are not followed")
 var errExponent = errors.New("a number's exponent is too large")
 
 // NewValidator prepares a schema. Its patterns are read as package grammar/regex reads them. Without $schema it is draft 2020-12, or else whichever of drafts 7 and 4 it is well-formed in.
-// Nothing is ever loaded from elsewhere.
+// A $schema that names no draft is ignored. Nothing is ever loaded from elsewhere.
 func NewValidator(schema []byte) (*Validator, error) {
 	if err := checkNumbers(schema); err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func NewValidator(schema []byte) (*Validator, error) {
 	if err != nil {
 		return nil, err
 	}
-	drafts := []*jsonschema.Draft{jsonschema.Draft2020, jsonschema.Draft7, jsonschema.Draft4}
+	drafts := []*v5.Draft{v5.Draft2020, v5.Draft7, v5.Draft4}
 	var first error
 	for _, draft := range drafts {
 		s, err := compileSchema(schema, draft)
@@ -47,14 +48,36 @@ func NewValidator(schema []byte) (*Validator, error) {
 			return &Validator{schema: s}, nil
 		}
 		if errors.Is(err, errRemote) {
-			return nil, err
+			return nil, errRemote
 		}
 		if first == nil {
 			first = err
 		}
 	}
-	return nil, first
+	return nil, asSchemaError(first)
 }
+
+// asSchemaError says what the validator has against a schema in the words of package grammar/jsonschema.
+func asSchemaError(err error) error {
+	var bad *v5.ValidationError
+	if !errors.As(err, &bad) {
+		if outer := (*v5.SchemaError)(nil); errors.As(err, &outer) {
+			return outer.Err
+		}
+		return err
+	}
+	for len(bad.Causes) > 0 {
+		bad = bad.Causes[0]
+	}
+	e := &jsonschema.Error{Class: jsonschema.ErrInvalid, Pointer: bad.InstanceLocation, Reason: bad.Message}
+	if i := strings.LastIndexByte(e.Pointer, '/'); i >= 0 && strings.Trim(e.Pointer[i+1:], "0123456789") != "" {
+		e.Pointer, e.Keyword = e.Pointer[:i], e.Pointer[i+1:]
+	}
+	return e
+}
+
+// maxSchemas bounds the schemas in a document. The validator looks at all of them for each, which takes some seconds for so many.
+const maxSchemas = 8_000
 
 // withPatterns returns the schema with its patterns in the notation of Go's regexp, which reads some of ECMA-262's otherwise.
 func withPatterns(schema []byte) ([]byte, error) {
@@ -64,33 +87,48 @@ func withPatterns(schema []byte) ([]byte, error) {
 	if err := d.Decode(&value); err != nil {
 		return nil, err
 	}
-	if err := rewritePatterns(value); err != nil {
+	if top, ok := value.(map[string]any); ok {
+		if name, _ := top["$schema"].(string); !jsonschema.IsDraft(name) {
+			delete(top, "$schema")
+		}
+	}
+	var r rewriter
+	if err := r.rewrite(value); err != nil {
 		return nil, err
 	}
 	return json.Marshal(value)
 }
 
-// rewritePatterns changes the patterns of a schema, or of a list of schemas, in place.
-func rewritePatterns(value any) error {
+// rewriter changes the patterns of schemas and counts these.
+type rewriter struct{ schemas int }
+
+// rewrite changes the patterns of a schema, or of a list of schemas, in place.
+func (r *rewriter) rewrite(value any) error {
 	if list, ok := value.([]any); ok {
 		for _, item := range list {
-			if err := rewritePatterns(item); err != nil {
+			if err := r.rewrite(item); err != nil {
 				return err
 			}
 		}
 	}
-	schema, _ := value.(map[string]any)
+	schema, ok := value.(map[string]any)
+	if !ok {
+		return nil
+	}
+	if r.schemas++; r.schemas > maxSchemas {
+		return &jsonschema.Error{Class: jsonschema.ErrLimit, Reason: fmt.Sprintf("more than %d schemas", maxSchemas)}
+	}
 	for key, v := range schema {
 		switch key {
 		case "const", "enum", "default", "examples":
 			continue // no schemas
 		case "pattern":
 			if p, ok := v.(string); ok {
-				r, err := regex.Parse(p)
+				read, err := regex.Parse(p)
 				if err != nil {
 					return err
 				}
-				schema[key] = r.RE2()
+				schema[key] = read.RE2()
 			}
 		case "patternProperties":
 			if err := rewriteKeys(schema, key); err != nil {
@@ -100,12 +138,12 @@ func rewritePatterns(value any) error {
 		case "properties", "$defs", "definitions", "dependentSchemas", "dependencies":
 			named, _ := schema[key].(map[string]any)
 			for _, sub := range named {
-				if err := rewritePatterns(sub); err != nil {
+				if err := r.rewrite(sub); err != nil {
 					return err
 				}
 			}
 		default:
-			if err := rewritePatterns(v); err != nil {
+			if err := r.rewrite(v); err != nil {
 				return err
 			}
 		}
@@ -134,9 +172,9 @@ func rewriteKeys(schema map[string]any, key string) error {
 	return nil
 }
 
-func compileSchema(schema []byte, draft *jsonschema.Draft) (s *jsonschema.Schema, err error) {
-	const url = "schema.json"
-	c := jsonschema.NewCompiler()
+func compileSchema(schema []byte, draft *v5.Draft) (s *v5.Schema, err error) {
+	const url = "mem:///schema.json" // without a scheme it would become the path of a file, and show in errors
+	c := v5.NewCompiler()
 	c.Draft, c.AssertFormat = draft, true
 	c.LoadURL = func(string) (io.ReadCloser, error) { return nil, errRemote }
 	defer func() {
@@ -173,7 +211,7 @@ func (v *Validator) Validate(text []byte) (err error) {
 		}
 	}()
 	err = v.schema.Validate(value)
-	var bad *jsonschema.ValidationError
+	var bad *v5.ValidationError
 	if errors.As(err, &bad) {
 		for len(bad.Causes) > 0 {
 			bad = bad.Causes[0]

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"runner/grammar/jsonschema"
 )
 
 func TestValidator(t *testing.T) {
@@ -83,6 +85,68 @@ func TestValidatorRefusesHugeNumbers(t *testing.T) {
 	}
 	if v.Validate([]byte(`1E+0999999999`)) == nil {
 		t.Error("a huge number was taken")
+	}
+}
+
+// TestValidatorSaysWhatIsWrong has schemas that the validator does not take, which is told as [Check] tells it.
+func TestValidatorSaysWhatIsWrong(t *testing.T) {
+	for _, c := range []struct{ schema, keyword, pointer string }{
+		{`{"type":"string","title":5}`, "title", ""},
+		{`{"properties":{"a":{"description":null}}}`, "description", "/properties/a"},
+		{`{"required":["a","a"]}`, "required", ""},
+		{`{"definitions":{"a/b":5}}`, "a~1b", "/definitions"},
+		{`{"anyOf":[{"items":[]},{"type":"null"}]}`, "items", "/anyOf/0"},
+	} {
+		for _, err := range []error{Check(t.Context(), JSONSchema([]byte(c.schema))), second(NewValidator([]byte(c.schema)))} {
+			var e *jsonschema.Error
+			if !errors.As(err, &e) || e.Class != jsonschema.ErrInvalid || e.Keyword != c.keyword || e.Pointer != c.pointer || e.Reason == "" {
+				t.Errorf("%s: %v", c.schema, err)
+			}
+		}
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range []string{"x.json", "#/a", "#nowhere", "%zz"} {
+		if _, err := NewValidator([]byte(`{"$ref":"` + ref + `"}`)); err == nil || strings.Contains(err.Error(), wd) || strings.Contains(err.Error(), "mem:///schema.json compilation") {
+			t.Errorf("a reference to %s: %v", ref, err)
+		}
+	}
+}
+
+func second[A, B any](_ A, b B) B { return b }
+
+// TestValidatorTakesUnknownDrafts has schemas under names that are no draft's, which are read as if they had none.
+func TestValidatorTakesUnknownDrafts(t *testing.T) {
+	for _, name := range []string{`"https://example.com/own"`, `"http://json-schema.org/draft-03/schema#"`, `"http://json-schema.org/schema"`, `""`, `5`} {
+		schema := []byte(`{"$schema":` + name + `,"prefixItems":[{"const":1}],"dependencies":{"a":["b"]}}`)
+		if err := Check(t.Context(), JSONSchema(schema)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		v, err := NewValidator(schema)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if v.Validate([]byte(`[2]`)) == nil || v.Validate([]byte(`[1]`)) != nil {
+			t.Errorf("%s: prefixItems is not looked at", name)
+		}
+	}
+}
+
+// TestValidatorIsBounded has a schema that would take the validator half a minute.
+func TestValidatorIsBounded(t *testing.T) {
+	schema := `{"type":"integer"}`
+	for range 12 {
+		schema = `{"anyOf":[` + schema + `,{"type":"array","items":` + schema + `}]}`
+	}
+	var e *jsonschema.Error
+	if err := Check(t.Context(), JSONSchema([]byte(schema))); !errors.As(err, &e) || e.Class != jsonschema.ErrLimit {
+		t.Errorf("%v", err)
+	}
+	if err := Check(t.Context(), JSONSchema([]byte(`{"enum":[`+strings.Repeat(`{"a":1},`, maxSchemas)+`{}]}`))); err != nil {
+		t.Errorf("values are counted as schemas: %v", err)
 	}
 }
 

@@ -54,6 +54,12 @@ var dialects = map[string]dialect{
 	"https://json-schema.org/draft/2020-12/schema": draft2020,
 }
 
+// IsDraft reports whether $schema names a draft that Compile tells from the others.
+func IsDraft(name string) bool {
+	_, ok := dialects[trimFragment(name)]
+	return ok
+}
+
 // since says which draft brought a keyword that draft 4 does not have. Older documents may use the word for anything.
 var since = map[string]dialect{
 	"const": draft6, "contains": draft6, "propertyNames": draft6,
