@@ -30,7 +30,7 @@ test_node() {
   fi
   ln -sfn ../../../../.cache/clients/node/node_modules "$here/node/node_modules"
   echo "clients for Node"
-  (cd "$here/node" && node --test --test-reporter=spec) || status=1
+  (cd "$here/node" && node --test --test-timeout=60000 --test-reporter=spec) || status=1
 }
 
 test_python() {

@@ -2,6 +2,7 @@
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import Anthropic from '@anthropic-ai/sdk';
+import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod';
 import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod';
 import { z } from 'zod';
 import { Server, keyOf } from './lib/server.mjs';
@@ -10,17 +11,8 @@ import { Wire, assertHidden, longestShared } from './lib/wire.mjs';
 const question = { role: 'user', content: 'What is 17 + 25?' };
 const plain = { model: 'demo', max_tokens: 400, temperature: 0, messages: [question] };
 const thinking = { type: 'enabled', budget_tokens: 300 };
-const add = {
-  name: 'add',
-  description: 'Adds two numbers',
-  strict: true,
-  input_schema: {
-    type: 'object',
-    properties: { a: { type: 'integer', minimum: 0, maximum: 999 }, b: { type: 'integer', minimum: 0, maximum: 999 } },
-    required: ['a', 'b'],
-    additionalProperties: false,
-  },
-};
+const Operands = z.object({ a: z.number().int().min(0).max(999), b: z.number().int().min(0).max(999) });
+const add = { name: 'add', description: 'Adds two numbers', strict: true, input_schema: z.toJSONSchema(Operands) };
 // Without reasoning the model comes to its call at once.
 const calling = { ...plain, thinking: { type: 'disabled' }, tools: [add], tool_choice: { type: 'tool', name: 'add' } };
 
@@ -93,6 +85,7 @@ test('the events of a stream come in order', async () => {
   for await (const event of await client.messages.create({ ...plain, thinking, stream: true })) events.push(event);
   assert.equal(events[0].type, 'message_start');
   assert.deepEqual(events[0].message.content, []);
+  assert.ok(events[0].message.usage.input_tokens > 0);
   assert.equal(events.at(-2).type, 'message_delta');
   assert.equal(events.at(-2).delta.stop_reason, 'end_turn');
   assert.ok(events.at(-2).usage.output_tokens > 0);
@@ -186,7 +179,7 @@ test('a call, its result, and the turn after it', async () => {
   const call = first.content.find((b) => b.type === 'tool_use');
   assert.equal(call.name, 'add');
   assert.ok(call.id);
-  for (const operand of [call.input.a, call.input.b]) assert.ok(Number.isInteger(operand) && operand >= 0 && operand <= 999);
+  Operands.parse(call.input);
   const second = await client.messages.create({
     ...calling, tool_choice: { type: 'none' },
     messages: [question, { role: 'assistant', content: first.content }, { role: 'user', content: [{ type: 'tool_result', tool_use_id: call.id, content: '42' }] }],
@@ -211,6 +204,27 @@ test('any tool, and one call at most', async () => {
   const m = await client.messages.create({ ...calling, tool_choice: { type: 'any', disable_parallel_tool_use: true } });
   assert.equal(m.stop_reason, 'tool_use');
   assert.equal(m.content.filter((b) => b.type === 'tool_use').length, 1);
+});
+
+test('the client runs a tool', async () => {
+  const heard = [];
+  const tool = betaZodTool({ name: 'add', description: 'Adds two numbers', inputSchema: Operands, run: (args) => (heard.push(args), '42') });
+  const runner = client.beta.messages.toolRunner({ ...calling, tools: [{ ...tool, strict: true }], max_iterations: 1 });
+  const last = await runner.runUntilDone();
+  assert.equal(last.stop_reason, 'tool_use');
+  const { content } = await runner.generateToolResponse();
+  assert.equal(content[0].tool_use_id, last.content.find((b) => b.type === 'tool_use').id);
+  assert.equal(content[0].content, '42');
+  assert.deepEqual(heard[0], last.content.find((b) => b.type === 'tool_use').input);
+});
+
+test('a thread of the client goes on with whole conversations', async () => {
+  const thread = client.beta.messages.thread({ model: 'demo', max_tokens: 400, temperature: 0, thinking, unsupportedRequestBehavior: 'continue_unthreaded' });
+  const user = (content) => ({ role: 'user', content });
+  assert.equal(text(await thread.send(question)), '17 + 25 = 42.');
+  assert.equal(text(await thread.send(user('What is 532 - 187?'))), '532 - 187 = 345.');
+  assert.equal(text(await thread.stream(user('What is 17 + 25?')).finalMessage()), '17 + 25 = 42.');
+  assert.equal(thread.messages.length, 6);
 });
 
 test('tools of Anthropic\'s own are left out with a warning', async () => {

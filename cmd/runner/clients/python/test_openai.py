@@ -49,7 +49,7 @@ class OpenAITest(unittest.TestCase):
     def setUpClass(cls):
         cls.server = Server()
         cls.addClassCleanup(cls.server.stop)
-        cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0)
+        cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0, timeout=60)
         cls.addClassCleanup(cls.client.close)
 
     def create(self, **params):
@@ -196,7 +196,7 @@ class OpenAITest(unittest.TestCase):
         with Server.with_keys({"id": "full", "reasoning": "full"}, {"id": "hidden"}, {"id": "rare", "requests_per_minute": 1}) as server:
 
             def ask(key, **params):
-                with openai.OpenAI(base_url=server.url + "/v1", api_key=key, max_retries=0) as client:
+                with openai.OpenAI(base_url=server.url + "/v1", api_key=key, max_retries=0, timeout=60) as client:
                     return client.chat.completions.create(**PLAIN, **params)
 
             with self.assertRaises(openai.AuthenticationError):
@@ -221,7 +221,7 @@ class OpenAITest(unittest.TestCase):
         long = {**PLAIN, "messages": [LONG], "reasoning_effort": "high"}
 
         async def run():
-            async with openai.AsyncOpenAI(base_url=self.server.url + "/v1", api_key="none", max_retries=0) as client:
+            async with openai.AsyncOpenAI(base_url=self.server.url + "/v1", api_key="none", max_retries=0, timeout=60) as client:
                 for answer in await asyncio.gather(*(client.chat.completions.create(**PLAIN) for _ in range(3))):
                     self.assertEqual(answer.choices[0].message.content, "17 + 25 = 42.")
                 tokens = (await client.chat.completions.create(**long)).usage.completion_tokens

@@ -57,7 +57,7 @@ class ResponsesTest(unittest.TestCase):
     def setUpClass(cls):
         cls.server = Server()
         cls.addClassCleanup(cls.server.stop)
-        cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0)
+        cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0, timeout=60)
         cls.addClassCleanup(cls.client.close)
         cls.responses = cls.client.responses
 
