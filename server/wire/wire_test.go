@@ -9,7 +9,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,8 +51,10 @@ func TestAppendStringTakesNoMemory(t *testing.T) {
 // frames is a writer that keeps what every flush finds.
 type frames struct {
 	httptest.ResponseRecorder
+	fail error
+
+	mu      sync.Mutex
 	flushed []string
-	fail    error
 }
 
 func (f *frames) Write(b []byte) (int, error) {
@@ -61,8 +65,17 @@ func (f *frames) Write(b []byte) (int, error) {
 }
 
 func (f *frames) Flush() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.flushed = append(f.flushed, f.Body.String())
 	f.Body.Reset()
+}
+
+// seen returns what the flushes have found so far.
+func (f *frames) seen() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.flushed)
 }
 
 func newFrames() *frames { return &frames{ResponseRecorder: *httptest.NewRecorder()} }
@@ -95,15 +108,15 @@ func TestASilentStreamIsKeptAlive(t *testing.T) {
 		_ = s.Send("", []byte("1"))
 		time.Sleep(keepAlive - time.Second)
 		synctest.Wait()
-		if len(f.flushed) != 2 {
-			t.Fatalf("a comment too early: %q", f.flushed)
+		if len(f.seen()) != 2 {
+			t.Fatalf("a comment too early: %q", f.seen())
 		}
 		time.Sleep(keepAlive + 2*time.Second)
 		synctest.Wait()
 		s.End()
 		time.Sleep(10 * keepAlive)
-		if len(f.flushed) != 4 || !strings.HasPrefix(f.flushed[3], ": ") {
-			t.Errorf("%q", f.flushed)
+		if len(f.seen()) != 4 || !strings.HasPrefix(f.seen()[3], ": ") {
+			t.Errorf("%q", f.seen())
 		}
 	})
 }

@@ -97,6 +97,7 @@ func TestReplayIsBounded(t *testing.T) {
 		t.Errorf("events %v", gone)
 	}
 	rec := f.store.get("local", id)
+	<-rec.run.done
 	log := rec.run.log
 	if log.bytes > 4000 || log.first == 0 {
 		t.Errorf("%d bytes are kept from %d on", log.bytes, log.first)
