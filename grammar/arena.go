@@ -28,11 +28,7 @@ type arena struct {
 	// covered says how an expression takes characters of plain text, and opaque before which byte no plain text begins it.
 	covered map[expr.ID]cover
 	opaque  map[expr.ID]uint16
-	runs    map[expr.ID]expr.Run
 }
-
-// maxRuns bounds how many runs are kept.
-const maxRuns = 1 << 15
 
 // cover says how an expression takes characters of plain text, see slice.
 type cover uint8
@@ -46,7 +42,7 @@ const (
 func newArena(build func(*expr.Set) expr.ID) *arena {
 	a := &arena{
 		set: expr.NewSet(), masks: map[expr.ID]*allowed{}, plain: map[expr.ID]*plain{},
-		covered: map[expr.ID]cover{}, opaque: map[expr.ID]uint16{}, runs: map[expr.ID]expr.Run{},
+		covered: map[expr.ID]cover{}, opaque: map[expr.ID]uint16{},
 	}
 	a.root = build(a.set)
 	a.walker, a.probe = walker{arena: a, set: a.set}, walker{arena: a, set: a.set}
@@ -107,15 +103,12 @@ func (a *arena) isOpaque(id expr.ID) bool {
 // run returns how many characters of plain text, whatever they are, may follow in state id for certain, and whether no plain
 // text that is longer may.
 func (a *arena) run(id expr.ID) (n int, exact bool) {
-	if len(a.runs) > maxRuns {
-		clear(a.runs)
-	}
-	r := a.set.Run(id, a.covers, a.runs)
+	r := a.set.Run(id, a.covers)
 	if !r.Alone {
-		return r.Times, false
+		return int(r.Times), false
 	}
 	_, tail := a.set.Split(id)
-	return r.Times, a.cover(r.Part) == exactlyChar && a.isOpaque(tail)
+	return int(r.Times), a.cover(r.Part) == exactlyChar && a.isOpaque(tail)
 }
 
 // feed returns the state after t, or Empty if t is not allowed.

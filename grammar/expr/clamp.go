@@ -121,14 +121,14 @@ func (s *Set) Split(a ID) (head, tail ID) {
 type Run struct {
 	// Part is what is repeated, and Times how many times it may be for certain: 0 where there is no repetition.
 	Part  ID
-	Times int
+	Times int32
 	// Alone says that the repetition has no alternatives but what stands after it.
 	Alone bool
 }
 
 // Run looks at the repetition at the start of a, or the largest of its alternatives', whose repeated part is covered, as covers
-// says. known keeps what was found, for alternatives may share much of what they begin with; covers must always say the same.
-func (s *Set) Run(a ID, covers func(ID) bool, known map[ID]Run) Run {
+// says. What was found is kept, for alternatives may share much of what they begin with; covers must always say the same.
+func (s *Set) Run(a ID, covers func(ID) bool) Run {
 	n := s.nodes[a]
 	switch n.kind {
 	case repeatKind:
@@ -138,24 +138,27 @@ func (s *Set) Run(a ID, covers func(ID) bool, known map[ID]Run) Run {
 		case n.hi < 0:
 			return Run{ID(n.a), 1 << 30, true}
 		}
-		return Run{ID(n.a), int(n.hi), true}
+		return Run{ID(n.a), n.hi, true}
 	case concatKind, unionKind:
-		r, ok := known[a]
-		if !ok {
-			r = s.findRun(n, covers, known)
-			known[a] = r
+		if int(a) < len(s.runs) && s.runs[a].Times != unset {
+			return s.runs[a]
 		}
+		r := s.findRun(n, covers)
+		for len(s.runs) <= int(a) {
+			s.runs = append(s.runs, Run{Times: unset})
+		}
+		s.runs[a] = r
 		return r
 	}
 	return Run{}
 }
 
-func (s *Set) findRun(n node, covers func(ID) bool, known map[ID]Run) (most Run) {
+func (s *Set) findRun(n node, covers func(ID) bool) (most Run) {
 	if n.kind == concatKind {
-		return s.Run(ID(n.a), covers, known)
+		return s.Run(ID(n.a), covers)
 	}
 	for i := n.a; i < n.a+n.b; i++ {
-		if r := s.Run(s.lists[i], covers, known); r.Times > most.Times {
+		if r := s.Run(s.lists[i], covers); r.Times > most.Times {
 			most = r
 		}
 	}

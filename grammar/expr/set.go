@@ -87,7 +87,8 @@ type Set struct {
 	lists []ID
 	row   []int32 // of each node: where its derivatives stand in rows, by byte; 0, where none do, is an empty row
 	rows  []ID
-	stack []ID // of lists being built
+	stack []ID  // of lists being built
+	runs  []Run // of each node as far as they were asked for; Times is unset where it was not
 
 	sets     []ByteSet
 	words    []*Words
@@ -132,7 +133,7 @@ func (s *Set) Len() int { return len(s.nodes) }
 
 // Bytes returns about how much memory the set takes, in bytes.
 func (s *Set) Bytes() int {
-	return len(s.nodes)*(32+4) + len(s.table)*4 + len(s.lists)*4 + cap(s.rows)*4 + len(s.sets)*40
+	return len(s.nodes)*(32+4) + len(s.table)*4 + len(s.lists)*4 + len(s.runs)*12 + cap(s.rows)*4 + len(s.sets)*40
 }
 
 // intern returns the id of a node, which is new if no equal one exists. list is the content of a union or an And.
