@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"encoding/json"
 	"testing"
 
 	"runner/backend/fake"
@@ -58,5 +59,41 @@ func TestHiddenReasoningOfPendingCallsComesBack(t *testing.T) {
 	g.want(t, reasoning.Answer, "It is 4.")
 	if req.Messages[1].Reasoning != "" {
 		t.Error("the caller's message was changed")
+	}
+}
+
+// TestADemandedCallIsACall: a model that writes at random and has to call does so at once, and with an object for arguments, although nothing is
+// asked of them.
+func TestADemandedCallIsACall(t *testing.T) {
+	r := start(t, fake.Config{ContextSize: 1024}, Config{})
+	whole := 0
+	for seed := range uint64(24) {
+		req := user("a")
+		req.Tools = []chattemplate.Tool{{Name: "f"}, {Name: "g"}}
+		req.ToolChoice, req.Seed, req.MaxTokens, req.Budget = ToolChoiceRequired, &seed, 600, 20
+		if seed%2 == 0 {
+			req.ToolChoice, req.ToolName = ToolChoiceFunction, "g"
+		}
+		req.Sampling.Temperature = 1
+		g := collect(t.Context(), r.Runner, req)
+		if g.err != nil {
+			t.Fatal(g.err)
+		}
+		if g.text[reasoning.Preamble] != "" || g.text[reasoning.Answer] != "" {
+			t.Errorf("seed %d: preamble %q, answer %q", seed, g.text[reasoning.Preamble], g.text[reasoning.Answer])
+		}
+		if g.result.Finish == reasoning.FinishLength {
+			continue
+		}
+		whole++
+		var arguments map[string]any
+		if len(g.calls) != 1 || seed%2 == 0 && g.calls[0].Name != "g" {
+			t.Errorf("seed %d: calls %v", seed, g.calls)
+		} else if err := json.Unmarshal([]byte(g.text[reasoning.ToolCall]), &arguments); err != nil {
+			t.Errorf("seed %d: arguments %q: %v", seed, g.text[reasoning.ToolCall], err)
+		}
+	}
+	if whole < 4 {
+		t.Errorf("only %d calls came to their end", whole)
 	}
 }

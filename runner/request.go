@@ -107,6 +107,11 @@ type Request struct {
 // isRaw reports whether the request has a raw prompt.
 func (q *Request) isRaw() bool { return q.Prompt != "" || q.PromptTokens != nil }
 
+// mustCall reports whether the turn has to come to a call.
+func (q *Request) mustCall() bool {
+	return q.ToolChoice == ToolChoiceRequired || q.ToolChoice == ToolChoiceFunction
+}
+
 // ToolChoice says whether a model may or must call a tool.
 type ToolChoice string
 

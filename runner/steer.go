@@ -418,11 +418,20 @@ func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) 
 	if s.report = t.strategy == reasoning.StrategyTool; s.report {
 		tools = append(tools[:len(tools):len(tools)], reasoning.ReportReasoningV1())
 	}
+	s.owed = s.answer != nil || req.mustCall()
 	for _, tool := range tools {
-		if !tool.Strict || len(tool.Parameters) == 0 || s.format.Family != chattemplate.Harmony {
+		if s.format.Family != chattemplate.Harmony {
+			break
+		}
+		// A model that has to call, wanted or not, writes what it likes if nothing is asked of the arguments.
+		arguments := grammar.AnyObject()
+		switch {
+		case tool.Strict && len(tool.Parameters) > 0:
+			arguments = grammar.JSONSchema(tool.Parameters)
+		case !req.mustCall():
 			continue
 		}
-		g, err := r.grammars().Compile(ctx, grammar.JSONSchema(tool.Parameters))
+		g, err := r.grammars().Compile(ctx, arguments)
 		if err != nil {
 			return nil, &RequestError{Field: "Tools", Err: fmt.Errorf("%s: %w", tool.Name, err), Advice: hint(err)}
 		}
@@ -431,7 +440,6 @@ func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) 
 		}
 		s.calls[tool.Name] = g
 	}
-	s.owed = s.answer != nil || req.ToolChoice == ToolChoiceRequired || req.ToolChoice == ToolChoiceFunction
 	if s.format.Family == chattemplate.Harmony {
 		if err := s.initHarmony(r, req); err != nil {
 			return nil, err

@@ -56,10 +56,11 @@ func (s *steering) holdHeaders(r *Runner, req *Request, mayReason bool) error {
 		w.message("analysis")
 	}
 	calls := req.ToolChoice != ToolChoiceNone
-	if calls && len(req.Tools) > 0 {
+	// Where a call is demanded no words go before it: they have no end of their own that the limits would leave room after.
+	if calls && len(req.Tools) > 0 && !req.mustCall() {
 		w.message("commentary")
 	}
-	if req.ToolChoice != ToolChoiceRequired && req.ToolChoice != ToolChoiceFunction {
+	if !req.mustCall() {
 		w.message("final")
 		w.typed("final")
 	}
