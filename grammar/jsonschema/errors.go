@@ -54,7 +54,7 @@ func (e *Error) Hint() string {
 	case ErrUnsupported:
 		return fmt.Sprintf("remove %q or write the schema without it; answers are only generated for schemas that can be kept exactly", e.Keyword)
 	case ErrUnsatisfiable:
-		return "no value can be valid; look for contradicting keywords, such as a required property whose schema is false"
+		return "look for keywords that contradict one another, such as a required property whose schema is false"
 	case ErrLimit:
 		return "make the schema smaller: fewer alternatives that overlap, fewer subschemas"
 	}

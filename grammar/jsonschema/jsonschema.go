@@ -25,6 +25,7 @@ package jsonschema
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"runner/grammar/expr"
@@ -82,6 +83,15 @@ func Compile(ctx context.Context, schema []byte, opt Options) (s *Schema, err er
 	if err != nil {
 		return nil, err
 	}
+	s, err = compileValue(ctx, root, p, opt)
+	if e := (*Error)(nil); errors.As(err, &e) && e.Class == ErrUnsatisfiable {
+		blame(ctx, schema, opt, e)
+	}
+	return s, err
+}
+
+// compileValue compiles a schema that p has read.
+func compileValue(ctx context.Context, root *value, p *parser, opt Options) (s *Schema, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			b, ok := r.(bailout)
@@ -227,7 +237,7 @@ func settleLive(all []*state) {
 
 // unsatisfiable returns the error for a schema without instances, as near to the cause as can be told.
 func (c *compiler) unsatisfiable(st *state) *Error {
-	e := &Error{Class: ErrUnsatisfiable, Reason: "no value is valid"}
+	e := &Error{Class: ErrUnsatisfiable, Reason: "no value can be valid"}
 	for seen := map[*state]bool{}; st != nil && !seen[st]; {
 		seen[st] = true
 		if len(st.lits) > 0 {

@@ -1,0 +1,89 @@
+package jsonschema
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxBlamed is how many keywords are tried in order to find the one at fault.
+const maxBlamed = 24
+
+// silent are members of a schema without which nothing is different.
+var silent = []string{"$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "title", "description", "default", "examples", "deprecated",
+	"readOnly", "writeOnly"}
+
+// blame names the keyword at fault of a schema without instances: the last one without which there are some. The type is named only when it is
+// the one: nearly every contradiction goes away with it.
+func blame(ctx context.Context, schema []byte, opt Options, e *Error) {
+	root, _, err := parseValue(schema, opt.MaxDepth)
+	if err != nil {
+		return
+	}
+	at := root.find(e.Pointer)
+	if at == nil || !at.isObject() {
+		return
+	}
+	var keys []string
+	for _, m := range at.members {
+		if !slices.Contains(silent, m.key) {
+			keys = append(keys, m.key)
+		}
+	}
+	keys = keys[:min(len(keys), maxBlamed)]
+	slices.SortStableFunc(keys, func(a, b string) int { return strings.Compare(first(a), first(b)) })
+	for i := len(keys) - 1; i >= 0; i-- {
+		root, p, err := parseValue(schema, opt.MaxDepth)
+		if err != nil {
+			return
+		}
+		root.find(e.Pointer).remove(keys[i])
+		var still *Error
+		if _, err = compileValue(ctx, root, p, opt); errors.As(err, &still) && still.Class == ErrUnsatisfiable && still.Pointer == e.Pointer {
+			continue
+		}
+		if ctx.Err() == nil {
+			e.Keyword = keys[i]
+		}
+		return
+	}
+}
+
+// first orders type before all other keywords.
+func first(key string) string {
+	if key == "type" {
+		return "a"
+	}
+	return "b"
+}
+
+// find returns the value at a JSON pointer, or nil.
+func (v *value) find(pointer string) *value {
+	if pointer == "" {
+		return v
+	}
+	for _, token := range strings.Split(pointer, "/")[1:] {
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		switch {
+		case v == nil:
+			return nil
+		case v.isObject():
+			v = v.get(token)
+		default:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(v.items) {
+				return nil
+			}
+			v = v.items[i]
+		}
+	}
+	return v
+}
+
+// remove takes a member out.
+func (v *value) remove(key string) {
+	v.members = slices.DeleteFunc(v.members, func(m member) bool { return m.key == key })
+	delete(v.index, key)
+}
