@@ -31,7 +31,11 @@ type Error struct {
 
 func (e *Error) Error() string {
 	text := e.Class.Error()
-	if e.Keyword != "" {
+	switch {
+	case e.Keyword == "":
+	case e.Class == ErrUnsatisfiable:
+		text += ", keyword " + e.Keyword
+	default:
 		text += " " + e.Keyword
 	}
 	at := e.Pointer
