@@ -1,0 +1,122 @@
+package trace
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"io"
+
+	"golang.org/x/crypto/nacl/box"
+)
+
+// Writer seals records as they come. What was appended is sealed when a chunk is full, and at Flush and Close; until then it is in memory
+// only. It is for one goroutine at a time. After an error of what is under it, it goes on answering that error.
+type Writer struct {
+	w      io.Writer
+	key    *[keySize]byte
+	number uint64
+	// plain is the chunk under way, after room for its length, and sealed the buffer for its box.
+	plain, sealed []byte
+	err           error
+}
+
+// NewWriter writes the header of a trace to w and returns a Writer for its records. Errors: ErrRecipients, those of w.
+func NewWriter(w io.Writer, id ID, to []Recipient) (*Writer, error) {
+	return newWriter(w, id, to, rand.Reader)
+}
+
+// newWriter draws from random the trace's key and then the key of each recipient's box.
+func newWriter(w io.Writer, id ID, to []Recipient, random io.Reader) (*Writer, error) {
+	if len(to) == 0 || len(to) > MaxRecipients {
+		return nil, ErrRecipients
+	}
+	var key [keySize]byte
+	defer clear(key[:])
+	if _, err := io.ReadFull(random, key[:]); err != nil {
+		return nil, err
+	}
+	header := append([]byte(magic), version, byte(len(to)))
+	header = append(header, id[:]...)
+	seen := map[Recipient]bool{{}: true}
+	for _, r := range to {
+		if seen[r] {
+			return nil, ErrRecipients
+		}
+		seen[r] = true
+		header = append(header, r.public[:]...)
+		var err error
+		if header, err = box.SealAnonymous(header, key[:], &r.public, random); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := w.Write(header); err != nil {
+		return nil, fmt.Errorf("sealed trace: %w", err)
+	}
+	return &Writer{w: w, key: chunkKey(&key, header), plain: make([]byte, lengthSize, maxClass)}, nil
+}
+
+// Append adds a record, which is copied. Errors: ErrRecord, after which the Writer can be used as before; ErrClosed; those of what is under it.
+func (w *Writer) Append(record []byte) error {
+	if w.err != nil {
+		return w.err
+	}
+	if len(record) == 0 || len(record) > MaxRecord || bytes.IndexByte(record, '\n') >= 0 {
+		return ErrRecord
+	}
+	if err := w.add(record); err != nil {
+		return err
+	}
+	return w.add([]byte{'\n'})
+}
+
+func (w *Writer) add(b []byte) error {
+	for len(b) > 0 {
+		if len(w.plain) == maxClass {
+			if err := w.seal(0); err != nil {
+				return err
+			}
+		}
+		n := min(len(b), maxClass-len(w.plain))
+		w.plain = append(w.plain, b[:n]...)
+		b = b[n:]
+	}
+	return nil
+}
+
+// Flush seals what was appended, in a chunk of its own, whose size class then shows. It does nothing where there is nothing.
+func (w *Writer) Flush() error {
+	if w.err != nil || len(w.plain) == lengthSize {
+		return w.err
+	}
+	return w.seal(0)
+}
+
+// Close seals the last chunk and forgets the key. Only a closed trace is complete.
+func (w *Writer) Close() error {
+	if w.err != nil {
+		return w.err
+	}
+	err := w.seal(1)
+	w.Abandon()
+	return err
+}
+
+// Abandon forgets the key and what was not sealed. The trace stays without an end. After Close it does nothing.
+func (w *Writer) Abandon() {
+	clear(w.key[:])
+	clear(w.plain[:cap(w.plain)])
+	if w.err == nil {
+		w.err = ErrClosed
+	}
+}
+
+func (w *Writer) seal(last byte) error {
+	w.sealed = appendChunk(w.sealed[:0], w.plain, w.number, last, w.key)
+	w.number++
+	clear(w.plain)
+	w.plain = w.plain[:lengthSize]
+	if _, err := w.w.Write(w.sealed); err != nil {
+		w.err = fmt.Errorf("sealed trace: %w", err)
+	}
+	return w.err
+}
