@@ -301,15 +301,19 @@ func (m *tagMachine) tailByte() {
 	}
 }
 
-// objectTail looks whether a call that is an object is complete. Members after the arguments are left out; what is no member is part
-// of the answer.
+// objectTail looks whether a call that is an object is complete. Of the members after the arguments only a
+// rationale counts; what is no member is part of the answer.
 func (m *tagMachine) objectTail() {
 	c := &m.call
 	if !c.args.over && c.args.restOfObject(c.buf[len(c.buf)-1]) == matchYes {
 		c.args.over = true
-		if json.Valid(append([]byte(`{"":0`), c.buf...)) {
+		if object := append([]byte(`{"":0`), c.buf...); json.Valid(object) {
+			reported := m.report
 			m.takeCall(len(c.buf))
 			m.endCall()
+			if !reported {
+				m.s.rationale(object)
+			}
 			return
 		}
 	}

@@ -17,6 +17,9 @@ type Reply struct {
 	// Logprobs are the answer's tokens, when they were asked for.
 	Logprobs []TokenLogprobs
 	Warnings []Notice
+	// Decisions are those of a run whose decisions are traced, and Assumptions what the model said to assume. Both need visibility full.
+	Decisions   []Decision
+	Assumptions []Assumption
 	// Result is nil while Done has not come.
 	Result *Result
 }
@@ -36,6 +39,11 @@ type Collector struct {
 
 // Push takes the next event.
 func (c *Collector) Push(e Event) {
+	if info := &c.reply.Info; info.Iteration > 0 && info.Visibility == VisibilityFull {
+		if decision, why, ok := decisionOf(&e, info.Strategy); ok {
+			c.reply.Decisions = append(c.reply.Decisions, Decision{Iteration: info.Iteration, Decision: decision, Rationale: Rationale{Why: why}})
+		}
+	}
 	switch e.Kind {
 	case Started, StrategySwitched:
 		if e.Info != nil {
@@ -54,6 +62,14 @@ func (c *Collector) Push(e Event) {
 		c.reply.Logprobs = append(c.reply.Logprobs, e.Logprobs...)
 	case Warning:
 		c.reply.Warnings = append(c.reply.Warnings, Notice{e.Code, e.Text})
+	case Decided:
+		if e.Decision != nil {
+			c.reply.Decisions = append(c.reply.Decisions, *e.Decision)
+		}
+	case Assumed:
+		if e.Assumption != nil {
+			c.reply.Assumptions = append(c.reply.Assumptions, *e.Assumption)
+		}
 	case Done:
 		c.reply.Result = e.Result
 	}

@@ -5,7 +5,8 @@
 // the object of strategy json and the calls of strategy tool as they arrive, and takes calls that families without channels write in their text out of it; where the model wrote neither it falls back to
 // markers and plain text. The package also holds the visibility policy, [Visibility.Shows], which filters events once before any encoder sees
 // them, and the prompts of the summary pass and of the strategies. Beside them stand [StopFilter] for stop strings, [Guard]
-// against summaries that quote the reasoning, and [Collector] for replies that do not stream.
+// against summaries that quote the reasoning, [RationaleFilter] for the reasons that a model gives for its calls, and [Collector] for replies
+// that do not stream.
 //
 // It does not render prompts, call a model or write wire formats.
 //

@@ -14,14 +14,17 @@ import (
 // The JSON form of an event is one object, written on one line; a stream of them is JSON lines. Fields without a value are
 // left out:
 //
-//	type      started, segment_start, segment_delta, segment_end, warning, strategy_switched, done
+//	type      started, segment_start, segment_delta, segment_end, warning, strategy_switched, decision, assumption, curated, done
 //	segment   reasoning, summary, preamble, tool_call, answer; with the segment types
-//	text      a delta's text, a warning's message, the reason of a switch
-//	code      a warning's code
-//	call      {index, id, name}; with segment tool_call
+//	text      a delta's text, a warning's message, the reason of a switch, what was kept from the model
+//	code      a warning's code, what was done to the prompt
+//	call      {index, id, name}; with segment tool_call and with a decision
 //	logprobs  [{token, text, bytes, logprob, top}], top without top; bytes only where text is not valid UTF-8
-//	info      {model, visibility, effort, strategy, seed, budget, prompt_tokens}
-//	result    {finish, detail, stop_string, reasoning_unavailable, score, sealed, summary_source, usage, timing}
+//	info      {model, visibility, effort, strategy, seed, budget, prompt_tokens, iteration}
+//	result    {finish, detail, stop_string, reasoning_unavailable, score, sealed, rationale, summary_source, usage, timing}
+//	rationale {stated, missing}
+//	decision  {iteration, decision, toolName, rationale: {why, refs, alternatives: [{option, rejectedBecause}], confidence}}
+//	assumption {assumption, because}
 //	usage     {prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, summary_tokens, answer_tokens}
 //	timing    {queue_ms, prefill_ms, first_token_ms, first_answer_ms, decode_ms}
 //
@@ -35,6 +38,9 @@ type wireEvent struct {
 	Logprobs []wireLogprobs `json:"logprobs,omitempty"`
 	Info     *wireInfo      `json:"info,omitempty"`
 	Result   *wireResult    `json:"result,omitempty"`
+
+	Decision   *Decision   `json:"decision,omitempty"`
+	Assumption *Assumption `json:"assumption,omitempty"`
 }
 
 type wireCall struct {
@@ -59,6 +65,7 @@ type wireInfo struct {
 	Seed       uint64              `json:"seed"`
 	Budget     int                 `json:"budget,omitempty"`
 	Prompt     int                 `json:"prompt_tokens,omitempty"`
+	Iteration  int                 `json:"iteration,omitempty"`
 }
 
 type wireResult struct {
@@ -68,9 +75,15 @@ type wireResult struct {
 	ReasoningUnavailable bool         `json:"reasoning_unavailable,omitempty"`
 	Score                *float64     `json:"score,omitempty"`
 	Sealed               string       `json:"sealed,omitempty"`
+	Rationale            *wireCount   `json:"rationale,omitempty"`
 	SummarySource        string       `json:"summary_source,omitempty"`
 	Usage                wireUsage    `json:"usage"`
 	Timing               wireTiming   `json:"timing"`
+}
+
+type wireCount struct {
+	Stated  int `json:"stated"`
+	Missing int `json:"missing"`
 }
 
 type wireUsage struct {
@@ -112,12 +125,12 @@ func (m *millis) UnmarshalJSON(b []byte) error {
 
 // MarshalJSON writes the event as one JSON object with the fields type, segment, text, code, call, logprobs, info and result.
 func (e Event) MarshalJSON() ([]byte, error) {
-	w := wireEvent{Type: e.Kind, Text: e.Text, Code: e.Code}
+	w := wireEvent{Type: e.Kind, Text: e.Text, Code: e.Code, Decision: e.Decision, Assumption: e.Assumption}
 	switch e.Kind {
 	case SegmentStart, SegmentDelta, SegmentEnd:
 		w.Segment = &e.Segment
 	}
-	if e.Call != (Call{}) || w.Segment != nil && e.Segment == ToolCall {
+	if e.Call != (Call{}) || e.Kind == Decided || w.Segment != nil && e.Segment == ToolCall {
 		w.Call = &wireCall{e.Call.Index, e.Call.ID, e.Call.Name}
 	}
 	for _, l := range e.Logprobs {
@@ -128,13 +141,13 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		w.Logprobs = append(w.Logprobs, x)
 	}
 	if i := e.Info; i != nil {
-		w.Info = &wireInfo{i.Model, i.Visibility, i.Effort, i.Strategy, i.Seed, i.Budget, i.Prompt}
+		w.Info = &wireInfo{i.Model, i.Visibility, i.Effort, i.Strategy, i.Seed, i.Budget, i.Prompt, i.Iteration}
 	}
 	if r := e.Result; r != nil {
 		u, t := r.Usage, r.Timing
 		w.Result = &wireResult{
 			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
-			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Sealed: r.Sealed, SummarySource: r.SummarySource,
+			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Sealed: r.Sealed, Rationale: (*wireCount)(r.Rationale), SummarySource: r.SummarySource,
 			Usage: wireUsage(u),
 			Timing: wireTiming{
 				millis(t.Queue), millis(t.Prefill), millis(t.FirstToken), millis(t.FirstAnswer), millis(t.Decode),
@@ -150,7 +163,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &w); err != nil {
 		return err
 	}
-	*e = Event{Kind: w.Type, Text: w.Text, Code: w.Code}
+	*e = Event{Kind: w.Type, Text: w.Text, Code: w.Code, Decision: w.Decision, Assumption: w.Assumption}
 	if w.Segment != nil {
 		e.Segment = *w.Segment
 	}
@@ -166,13 +179,13 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		e.Logprobs = append(e.Logprobs, x)
 	}
 	if i := w.Info; i != nil {
-		e.Info = &Info{i.Model, i.Visibility, i.Effort, i.Strategy, i.Seed, i.Budget, i.Prompt}
+		e.Info = &Info{i.Model, i.Visibility, i.Effort, i.Strategy, i.Seed, i.Budget, i.Prompt, i.Iteration}
 	}
 	if r := w.Result; r != nil {
 		u, t := r.Usage, r.Timing
 		e.Result = &Result{
 			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
-			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Sealed: r.Sealed, SummarySource: r.SummarySource,
+			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Sealed: r.Sealed, Rationale: (*RationaleCount)(r.Rationale), SummarySource: r.SummarySource,
 			Usage: Usage(u),
 			Timing: Timing{
 				Queue: time.Duration(t.Queue), Prefill: time.Duration(t.Prefill), FirstToken: time.Duration(t.FirstToken),

@@ -16,7 +16,7 @@ import (
 func TestEventJSON(t *testing.T) {
 	score := 0.0
 	result := &reasoning.Result{
-		Finish: reasoning.FinishStop, Detail: reasoning.DetailStopString, StopString: "END", ReasoningUnavailable: true, Score: &score, Sealed: "c2VhbGVk", SummarySource: "posthoc",
+		Finish: reasoning.FinishStop, Detail: reasoning.DetailStopString, StopString: "END", ReasoningUnavailable: true, Score: &score, Sealed: "c2VhbGVk", Rationale: &reasoning.RationaleCount{Stated: 1, Missing: 2}, SummarySource: "posthoc",
 		Usage:  reasoning.Usage{Prompt: 1, Cached: 2, Completion: 3, Reasoning: 4, Summary: 5, Answer: 6},
 		Timing: reasoning.Timing{Queue: 1, Prefill: 2 * time.Second, FirstToken: 1234567, FirstAnswer: time.Hour, Decode: math.MaxInt32},
 	}
@@ -38,7 +38,13 @@ func TestEventJSON(t *testing.T) {
 		{reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Reasoning}, `{"type":"segment_end","segment":"reasoning"}`},
 		{reasoning.Event{Kind: reasoning.Warning, Code: "c", Text: "t"}, `{"type":"warning","text":"t","code":"c"}`},
 		{reasoning.Event{Kind: reasoning.StrategySwitched, Text: "t", Info: &reasoning.Info{}}, `{"type":"strategy_switched","text":"t","info":{"visibility":"none","seed":0}}`},
-		{reasoning.Event{Kind: reasoning.Done, Result: result}, `{"type":"done","result":{"finish":"stop","detail":"stop_string","stop_string":"END","reasoning_unavailable":true,"score":0,"sealed":"c2VhbGVk","summary_source":"posthoc",` +
+		{reasoning.Event{Kind: reasoning.Decided, Call: reasoning.Call{Index: 1, ID: "c", Name: "f"}, Decision: &reasoning.Decision{Iteration: 2, Decision: "tool-selection",
+			ToolName: "f", Rationale: reasoning.Rationale{Why: "w", Refs: []string{"r"}, Alternatives: []reasoning.Rejected{{Option: "o", Because: "b"}}, Confidence: &score}}},
+			`{"type":"decision","call":{"index":1,"id":"c","name":"f"},"decision":{"iteration":2,"decision":"tool-selection","toolName":"f",` +
+				`"rationale":{"why":"w","refs":["r"],"alternatives":[{"option":"o","rejectedBecause":"b"}],"confidence":0}}}`},
+		{reasoning.Event{Kind: reasoning.Assumed, Assumption: &reasoning.Assumption{Text: "x", Because: "y"}}, `{"type":"assumption","assumption":{"assumption":"x","because":"y"}}`},
+		{reasoning.Event{Kind: reasoning.Curated, Code: "dropped", Text: "t"}, `{"type":"curated","text":"t","code":"dropped"}`},
+		{reasoning.Event{Kind: reasoning.Done, Result: result}, `{"type":"done","result":{"finish":"stop","detail":"stop_string","stop_string":"END","reasoning_unavailable":true,"score":0,"sealed":"c2VhbGVk","rationale":{"stated":1,"missing":2},"summary_source":"posthoc",` +
 			`"usage":{"prompt_tokens":1,"cached_tokens":2,"completion_tokens":3,"reasoning_tokens":4,"summary_tokens":5,"answer_tokens":6},` +
 			`"timing":{"queue_ms":0.000001,"prefill_ms":2000,"first_token_ms":1.234567,"first_answer_ms":3600000,"decode_ms":2147.483647}}}`},
 	} {

@@ -44,6 +44,12 @@ const (
 	StrategySwitched
 	// Done is the last event of a run and carries Result.
 	Done
+	// Decided carries a Decision that the model gave a reason for, and the Call that it is about.
+	Decided
+	// Assumed carries an Assumption.
+	Assumed
+	// Curated reports that the runner kept something from the model: what was done in Code, and what to in Text, which holds nothing of it.
+	Curated
 )
 
 // Event is what the pipeline tells the world; every wire format is an encoding of events.
@@ -57,16 +63,18 @@ type Event struct {
 	Segment Segment
 	// Text is the delta's text or the warning's message, which holds nothing of the model's text.
 	Text string
-	// Code names a warning, for instance "malformed_header".
+	// Code names a warning, for instance "malformed_header", or what was done to the prompt.
 	Code string
-	// Call identifies the tool call that a ToolCall segment belongs to.
+	// Call identifies the tool call that a ToolCall segment or a decision belongs to.
 	Call Call
 	// Logprobs holds the tokens that make up an Answer delta, when they were asked for. A token that is not the answer's
 	// alone, such as one with part of a marker, is left out.
 	Logprobs []TokenLogprobs
-	// Info is set on Started and StrategySwitched, Result on Done.
-	Info   *Info
-	Result *Result
+	// Info is set on Started and StrategySwitched, Result on Done, Decision on Decided, Assumption on Assumed.
+	Info       *Info
+	Result     *Result
+	Decision   *Decision
+	Assumption *Assumption
 }
 
 // Call identifies a tool call.
@@ -124,6 +132,8 @@ type Info struct {
 	Budget int
 	// Prompt is the length of the prompt in tokens.
 	Prompt int
+	// Iteration counts the turns since the last message of the user, from 1, where decisions are traced; else it is 0.
+	Iteration int
 }
 
 // FinishReason says why a run ended.
@@ -157,6 +167,8 @@ type Result struct {
 	Score *float64
 	// Sealed is the reasoning as a value that the caller can carry to the next turn, where it was asked for.
 	Sealed string
+	// Rationale counts the calls with and without a reason where decisions are traced; else it is nil.
+	Rationale *RationaleCount
 	// SummarySource is "reasoning" or "posthoc" when there is a summary.
 	SummarySource string
 	Usage         Usage

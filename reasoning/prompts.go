@@ -28,6 +28,12 @@ const (
 	MarkersV1 = "First think step by step between the lines <<REASONING>> and <</REASONING>>. " +
 		"After <</REASONING>> write only the answer."
 
+	// RationaleV1 asks for the reason of each call.
+	RationaleV1 = `Give the reason for each function call, before you make it, in one block: <rationale call="N">{"why": "..."}</rationale>. ` +
+		`N counts your calls in this turn from 1. "why" says in at most 280 characters why you make this call. Where they apply, add "refs": the list of ` +
+		`facts that it rests on; "alternatives": a list of {"option": "...", "rejectedBecause": "..."}; "confidence": a number from 0 to 1. ` +
+		`The blocks are not shown to the person who asked. If you take something for granted, say so as "I assume ... because ...".`
+
 	// DemoIdentityV1 is what the bundled model says it is, whenever it is asked something that it cannot do.
 	DemoIdentityV1 = "I am the small demo model bundled with runner. I can only add and subtract whole numbers of up to " +
 		"three digits; please ask me something like that, or load a larger model."

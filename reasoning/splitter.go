@@ -1,6 +1,7 @@
 package reasoning
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -44,6 +45,9 @@ type SplitterConfig struct {
 	// Formed says that the answer is held to a form: once it has begun, a marker in it is text and calls do not begin. With its first
 	// text it begins, or before, with Begin. Without Opens there are no calls at all.
 	Formed bool
+	// Rationales sends an event Decided, with no more than Call and the rationale, for each call with a member "rationale" beside its
+	// arguments; Decision is nil if it cannot be read. It follows the call's end.
+	Rationales bool
 	// Separator is put before the text of every later segment of a kind that had one already in this turn, so that
 	// concatenated texts do not run into each other. It counts as the segment's text.
 	Separator string
@@ -267,6 +271,21 @@ func (s *Splitter) warn(code string) {
 	}
 	s.warned = append(s.warned, code)
 	s.out.emit(Event{Kind: Warning, Code: code, Text: fmt.Sprintf("%s (token %d)", messages[code], s.pos)})
+}
+
+// rationale tells the reason for the last call, if it is a member of an object.
+func (s *Splitter) rationale(object []byte) {
+	var of struct {
+		Rationale json.RawMessage `json:"rationale"`
+	}
+	if !s.cfg.Rationales || json.Unmarshal(object, &of) != nil || of.Rationale == nil {
+		return
+	}
+	e := Event{Kind: Decided, Call: Call{Index: s.calls - 1}}
+	if r, ok := ParseRationale(of.Rationale); ok {
+		e.Decision = &Decision{Rationale: r}
+	}
+	s.out.emit(e)
 }
 
 // call names the next call.

@@ -10,8 +10,7 @@ type StopFilter struct {
 	emit    func(Event)
 	m       *matcher
 	state   int32
-	held    []Event
-	nheld   int
+	held    heldText
 	matched int
 	cut     bool // the answer segment that is open was cut
 }
@@ -19,7 +18,7 @@ type StopFilter struct {
 // NewStopFilter returns a filter for stops that sends its events to emit. Empty stops are ignored; without any, all
 // events pass at once.
 func NewStopFilter(stops []string, emit func(Event)) *StopFilter {
-	return &StopFilter{emit: emit, m: newMatcher(stops...), matched: -1}
+	return &StopFilter{emit: emit, m: newMatcher(stops...), held: heldText{emit: emit}, matched: -1}
 }
 
 // Matched returns the stop string that ended the answer, and whether one has.
@@ -32,7 +31,7 @@ func (f *StopFilter) Matched() (stop string, ok bool) {
 
 // Push takes the next event.
 func (f *StopFilter) Push(e Event) {
-	if e.Segment != Answer || e.Kind == SegmentDelta && f.matched < 0 && f.nheld == 0 && f.m.idle(e.Text) {
+	if e.Segment != Answer || e.Kind == SegmentDelta && f.matched < 0 && f.held.size == 0 && f.m.idle(e.Text) {
 		f.emit(e)
 		return
 	}
@@ -56,7 +55,7 @@ func (f *StopFilter) Push(e Event) {
 
 // Finish sends what is held back, because nothing more can come.
 func (f *StopFilter) Finish() {
-	f.release(f.nheld)
+	f.held.release(f.held.size)
 	f.state = 0
 }
 
@@ -65,58 +64,16 @@ func (f *StopFilter) text(e *Event) {
 	if f.matched >= 0 {
 		return
 	}
-	base := f.nheld
-	f.held = append(f.held, *e)
-	f.nheld += len(e.Text)
+	base := f.held.size
+	f.held.add(e)
 	for i := range len(e.Text) {
 		f.state = f.m.step(f.state, e.Text[i])
 		if p := f.m.found(f.state); p >= 0 {
-			f.release(base + i + 1 - len(f.m.patterns[p]))
-			clear(f.held)
-			f.held, f.nheld, f.state = f.held[:0], 0, 0
-			f.matched, f.cut = p, true
+			f.held.release(base + i + 1 - len(f.m.patterns[p]))
+			f.held.drop(f.held.size)
+			f.state, f.matched, f.cut = 0, p, true
 			return
 		}
 	}
-	f.release(f.nheld - f.m.held(f.state))
-}
-
-// release sends the first n held bytes.
-func (f *StopFilter) release(n int) {
-	for n > 0 {
-		e := &f.held[0]
-		if len(e.Text) > n {
-			first := *e
-			first.Text, e.Text = e.Text[:n], e.Text[n:]
-			first.Logprobs, e.Logprobs = cutLogprobs(e.Logprobs, first.Text, e.Text)
-			f.nheld -= n
-			f.emit(first)
-			return
-		}
-		n -= len(e.Text)
-		f.nheld -= len(e.Text)
-		f.emit(*e)
-		copy(f.held, f.held[1:])
-		f.held[len(f.held)-1] = Event{}
-		f.held = f.held[:len(f.held)-1]
-	}
-}
-
-// cutLogprobs divides the tokens of a text that is cut in two. A token goes with its last byte; where the tokens do not
-// cover the text exactly, all go with the second part.
-func cutLogprobs(lps []TokenLogprobs, first, second string) (a, b []TokenLogprobs) {
-	size := 0
-	for i := range lps {
-		size += len(lps[i].Text)
-	}
-	if size != len(first)+len(second) {
-		return nil, lps
-	}
-	n := 0
-	for i := range lps {
-		if n += len(lps[i].Text); n > len(first) {
-			return lps[:i:i], lps[i:]
-		}
-	}
-	return lps, nil
+	f.held.release(f.held.size - f.m.held(f.state))
 }

@@ -11,7 +11,7 @@ import (
 var segmentNames = []string{"header", "reasoning", "summary", "preamble", "tool_call", "answer"}
 
 var kindNames = []string{
-	"started", "segment_start", "segment_delta", "segment_end", "warning", "strategy_switched", "done",
+	"started", "segment_start", "segment_delta", "segment_end", "warning", "strategy_switched", "done", "decision", "assumption", "curated",
 }
 
 var visibilityNames = []string{"none", "summary", "full"}

@@ -71,6 +71,7 @@ func (m *tagMachine) wholeCalls(text string) bool {
 		out.begin(ToolCall, m.s.call(c.Name))
 		out.salvage(c.Arguments)
 		out.end()
+		m.s.rationale(c.object)
 	}
 	return true
 }
@@ -83,6 +84,8 @@ func (m *tagMachine) knows(name string) bool {
 type textCall struct {
 	Name      string
 	Arguments string
+	// object is what the call was read from.
+	object []byte
 }
 
 // readCalls reads one call, a list of calls, or several after each other.
@@ -127,7 +130,9 @@ func readCall(raw json.RawMessage) (textCall, bool) {
 		return textCall{}, false
 	}
 	if c.Name == "" && len(c.Function) > 0 && c.Function[0] == '{' {
-		return readCall(c.Function)
+		inner, ok := readCall(c.Function)
+		inner.object = raw
+		return inner, ok
 	}
 	args := c.Arguments
 	if args == nil {
@@ -138,9 +143,9 @@ func readCall(raw json.RawMessage) (textCall, bool) {
 	case c.Name == "":
 		return textCall{}, false
 	case args == nil || string(args) == "null":
-		return textCall{c.Name, "{}"}, true
+		return textCall{c.Name, "{}", raw}, true
 	case json.Unmarshal(args, &quoted) == nil:
-		return textCall{c.Name, quoted}, true
+		return textCall{c.Name, quoted, raw}, true
 	}
-	return textCall{c.Name, string(args)}, true
+	return textCall{c.Name, string(args), raw}, true
 }

@@ -1,0 +1,162 @@
+package reasoning
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxWhy is the most characters of a reason.
+const maxWhy = 280
+
+// Rationale is why a decision was taken, as the one who took it says. Its JSON form is {why, refs, alternatives, confidence}, without
+// what is empty.
+type Rationale struct {
+	// Why has 1 to 280 characters.
+	Why string `json:"why"`
+	// Refs name what the decision rests on.
+	Refs         []string   `json:"refs,omitempty"`
+	Alternatives []Rejected `json:"alternatives,omitempty"`
+	// Confidence is from 0 to 1; nil where none was given.
+	Confidence *float64 `json:"confidence,omitempty"`
+}
+
+// Rejected is an option that was not taken.
+type Rejected struct {
+	Option  string `json:"option"`
+	Because string `json:"rejectedBecause"`
+}
+
+// Validate reports the first field that is out of its range.
+func (r *Rationale) Validate() error {
+	switch n := utf8.RuneCountInString(r.Why); {
+	case strings.TrimSpace(r.Why) == "":
+		return errors.New("why is empty")
+	case n > maxWhy:
+		return fmt.Errorf("why has %d characters; 1 to %d are allowed", n, maxWhy)
+	}
+	for i, ref := range r.Refs {
+		if strings.TrimSpace(ref) == "" {
+			return fmt.Errorf("refs[%d] is empty", i)
+		}
+	}
+	for i, a := range r.Alternatives {
+		if strings.TrimSpace(a.Option) == "" || strings.TrimSpace(a.Because) == "" {
+			return fmt.Errorf("alternatives[%d] lacks its option or why that was rejected", i)
+		}
+	}
+	if c := r.Confidence; c != nil && !(*c >= 0 && *c <= 1) {
+		return fmt.Errorf("confidence %g is not from 0 to 1", *c)
+	}
+	return nil
+}
+
+// ParseRationale reads what a model wrote as a rationale, and reports false where that is no object with a reason in it. A reason that is
+// too long is cut; of what is optional only what is valid is kept.
+func ParseRationale(text []byte) (Rationale, bool) {
+	var fields map[string]json.RawMessage
+	var r Rationale
+	if json.Unmarshal(text, &fields) != nil || json.Unmarshal(fields["why"], &r.Why) != nil {
+		return Rationale{}, false
+	}
+	if r.Why = strings.TrimSpace(r.Why); r.Why == "" {
+		return Rationale{}, false
+	}
+	r.Why = strings.TrimSpace(firstRunes(r.Why, maxWhy))
+	for _, item := range items(fields["refs"]) {
+		var ref string
+		if json.Unmarshal(item, &ref) == nil && strings.TrimSpace(ref) != "" {
+			r.Refs = append(r.Refs, ref)
+		}
+	}
+	for _, item := range items(fields["alternatives"]) {
+		var a Rejected
+		if json.Unmarshal(item, &a) == nil && strings.TrimSpace(a.Option) != "" && strings.TrimSpace(a.Because) != "" {
+			r.Alternatives = append(r.Alternatives, a)
+		}
+	}
+	var confidence *float64
+	if json.Unmarshal(fields["confidence"], &confidence) == nil && confidence != nil && *confidence >= 0 && *confidence <= 1 {
+		r.Confidence = confidence
+	}
+	return r, true
+}
+
+// items are the members of a JSON array; none where it is something else.
+func items(array json.RawMessage) []json.RawMessage {
+	var list []json.RawMessage
+	if json.Unmarshal(array, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// firstRunes returns the first n characters of a text.
+func firstRunes(text string, n int) string {
+	for i := range text {
+		if n == 0 {
+			return text[:i]
+		}
+		n--
+	}
+	return text
+}
+
+// DecisionToolSelection is the decision to call a tool.
+const DecisionToolSelection = "tool-selection"
+
+// endings say why a run ended, by its detail or its finish reason.
+var endings = map[string]string{
+	string(FinishStop):      "the model came to the end of its answer",
+	string(FinishLength):    "the limit on generated tokens was reached",
+	string(FinishToolCalls): "the model called tools and waits for their results",
+	DetailReasoningBudget:   "the reasoning budget was spent, and the model answered with what it had",
+	DetailAnswerReserve:     "the reasoning was closed to leave room for the answer",
+	DetailContextFull:       "the context was full",
+	DetailStopString:        "a stop string came in the answer",
+}
+
+// Ending says by what a run ended, its detail if it has one, and what that means.
+func (r *Result) Ending() (reason, why string) {
+	if reason = r.Detail; reason == "" {
+		reason = string(r.Finish)
+	}
+	return reason, endings[reason]
+}
+
+// decisionOf returns the decision of the runner that an event reports, if it does. from is the strategy so far.
+func decisionOf(e *Event, from Strategy) (decision, why string, ok bool) {
+	switch {
+	case e.Kind == StrategySwitched && e.Info != nil:
+		return "strategy-switch:" + string(from) + "->" + string(e.Info.Strategy), e.Text, true
+	case e.Kind == Curated:
+		return "curator-" + e.Code, e.Text, true
+	case e.Kind == Done && e.Result != nil:
+		reason, why := e.Result.Ending()
+		return "termination:" + reason, why, true
+	}
+	return "", "", false
+}
+
+// Decision is a decision of a run and why it was taken: the model's own reasons for its calls, and the runner's for what it does itself.
+type Decision struct {
+	// Iteration counts the turns since the last message of the user, from 1.
+	Iteration int `json:"iteration"`
+	// Decision is "tool-selection", "curator-<action>", "strategy-switch:<from>-><to>" or "termination:<reason>".
+	Decision string `json:"decision"`
+	// ToolName is the function that was called, for a tool selection.
+	ToolName  string    `json:"toolName,omitempty"`
+	Rationale Rationale `json:"rationale"`
+}
+
+// Assumption is what the model says that it takes for granted.
+type Assumption struct {
+	Text string `json:"assumption"`
+	// Because is empty where the model gives no reason.
+	Because string `json:"because,omitempty"`
+}
+
+// RationaleCount says of how many calls the model gave a reason.
+type RationaleCount struct{ Stated, Missing int }
