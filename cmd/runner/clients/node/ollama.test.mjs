@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { Ollama } from 'ollama';
 import { z } from 'zod';
 import { Server, keyOf } from './lib/server.mjs';
-import { Wire, assertHidden } from './lib/wire.mjs';
+import { Wire, assertHidden, likely } from './lib/wire.mjs';
 
 const question = { role: 'user', content: 'What is 17 + 25?' };
 const chat = { model: 'demo', messages: [question], options: { temperature: 0 } };
@@ -29,7 +29,7 @@ async function join(parts) {
     assert.equal(whole.reason, undefined, 'something came after the end');
     whole.text += part.message?.content ?? part.response;
     whole.thinking += part.message?.thinking ?? part.thinking ?? '';
-    whole.logprobs.push(...(part.logprobs ?? []));
+    whole.logprobs.push(...likely(part.logprobs));
     if (part.done) {
       whole.reason = part.done_reason;
       whole.tokens = [part.prompt_eval_count, part.eval_count];

@@ -5,7 +5,7 @@ import OpenAI from 'openai';
 import { zodFunction, zodResponseFormat } from 'openai/helpers/zod';
 import { z } from 'zod';
 import { Server, keyOf } from './lib/server.mjs';
-import { Wire, assertHidden, longestShared, texts } from './lib/wire.mjs';
+import { Wire, assertHidden, longestShared, texts, likely } from './lib/wire.mjs';
 
 const question = { role: 'user', content: 'What is 17 + 25?' };
 const plain = { model: 'demo', temperature: 0, messages: [question] };
@@ -40,7 +40,7 @@ async function collect(params) {
       c.reasoning += delta.reasoning ?? '';
       c.reasoning_content += delta.reasoning_content ?? '';
       c.summary += delta.reasoning_summary ?? '';
-      c.logprobs.push(...(logprobs?.content ?? []));
+      c.logprobs.push(...likely(logprobs?.content));
       for (const { index, function: f } of delta.tool_calls ?? []) {
         const call = (c.calls[index] ??= { name: '', arguments: '' });
         call.name += f.name ?? '';
@@ -59,7 +59,7 @@ async function whole(params) {
   return {
     choices: choices.map(({ message: m, finish_reason, logprobs }) => ({
       text: m.content ?? '', reasoning: m.reasoning ?? '', reasoning_content: m.reasoning_content ?? '', summary: m.reasoning_summary ?? '',
-      calls: (m.tool_calls ?? []).map(({ function: f }) => ({ name: f.name, arguments: f.arguments })), logprobs: logprobs?.content ?? [], finish: finish_reason,
+      calls: (m.tool_calls ?? []).map(({ function: f }) => ({ name: f.name, arguments: f.arguments })), logprobs: likely(logprobs?.content), finish: finish_reason,
     })),
     usage: counts(usage),
   };

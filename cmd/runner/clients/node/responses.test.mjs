@@ -6,7 +6,7 @@ import OpenAI from 'openai';
 import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod';
 import { z } from 'zod';
 import { Server, keyOf } from './lib/server.mjs';
-import { Wire, assertHidden, longestShared } from './lib/wire.mjs';
+import { Wire, assertHidden, longestShared, likely } from './lib/wire.mjs';
 
 const plain = { model: 'demo', temperature: 0, input: 'What is 17 + 25?' };
 const long = { ...plain, input: 'What is 517 + 386?', reasoning: { effort: 'high' } };
@@ -31,7 +31,10 @@ const summaryOf = (response) => response.output.filter((item) => item.type === '
 
 // comparable is a response without what differs between equal ones.
 const comparable = ({ output, usage, error, status, incomplete_details, model, text, tools, tool_choice, reasoning }) => ({
-  output: output.map(({ id, call_id, encrypted_content, ...item }) => ({ ...item, id: id.split('_')[0], sealed: Boolean(encrypted_content) })),
+  output: output.map(({ id, call_id, encrypted_content, ...item }) => ({
+    ...item, id: id.split('_')[0], sealed: Boolean(encrypted_content),
+    ...(item.type === 'message' && { content: item.content.map((part) => ({ ...part, logprobs: likely(part.logprobs) })) }),
+  })),
   usage: { ...usage, input_tokens_details: undefined },
   error, status, incomplete_details, model, text, tools, tool_choice, reasoning,
 });

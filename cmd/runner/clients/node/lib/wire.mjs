@@ -70,3 +70,8 @@ export function longestShared(a, b) {
   }
   return most;
 }
+
+// likely is what two runs have in common of their log probabilities. The rest is rounding: how sums are grouped depends on what a sequence shares its
+// step and its cache with.
+export const likely = (list) =>
+  (list ?? []).map(({ token, logprob, top_logprobs }) => ({ token, logprob: Math.round(logprob * 10) / 10, alternatives: top_logprobs?.length ?? 0 }));
