@@ -1,0 +1,174 @@
+package agui
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"time"
+
+	"runner/reasoning/seal"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// Config says how the format works. The zero value is usable.
+type Config struct {
+	// Defaults is what a request starts from: sampling, strategy and the like.
+	Defaults runner.Request
+	// Seal holds the keys of sealed values; nil makes a key that lives as long as the API.
+	Seal *seal.Keyring
+	// Clock gives the timestamps of events; nil means time.Now. It may be called by several goroutines at once.
+	Clock func() time.Time
+	// Random gives the ids of messages; nil means crypto/rand. It may be read by several goroutines at once.
+	Random io.Reader
+}
+
+// API is the format. Its methods may be called by several goroutines at once.
+type API struct {
+	models wire.Models
+	cfg    Config
+}
+
+var _ wire.Format = (*API)(nil)
+
+// New returns the format over models.
+func New(models wire.Models, cfg Config) *API {
+	if cfg.Seal == nil {
+		cfg.Seal = seal.NewKeyring()
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Reader
+	}
+	return &API{models: models, cfg: cfg}
+}
+
+// Routes lists the endpoint.
+func (a *API) Routes() []wire.Route {
+	return []wire.Route{{Method: http.MethodPost, Path: "/agui", Scope: wire.ScopeGenerate, Handle: a.run}}
+}
+
+// newID returns a random id with a prefix.
+func (a *API) newID(prefix string) string {
+	var b [12]byte
+	if _, err := io.ReadFull(a.cfg.Random, b[:]); err != nil {
+		_, _ = rand.Read(b[:]) // never fails, by its contract
+	}
+	return prefix + hex.EncodeToString(b[:])
+}
+
+// run answers POST /agui. Until the run has started nothing is written, so that what is wrong with the request gets its status.
+func (a *API) run(w http.ResponseWriter, r *http.Request) {
+	var input RunAgentInput
+	if err := wire.ReadJSON(r, &input); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	p, err := a.decode(&input)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	m, err := a.models.Use(r.Context(), input.ForwardedProps.Model)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	defer m.Release()
+	place := seal.Binding{
+		Principal: wire.PrincipalOf(r.Context()).ID, Conversation: seal.ConversationID(input.ThreadID), Model: m.Runner().Info().Digest,
+	}
+	if err := p.restore(a.cfg.Seal, place); err != nil {
+		a.refuse(w, wire.FromError(err, fields))
+		return
+	}
+	enc := &encoder{form: p.form, clock: a.cfg.Clock, newID: a.newID, input: &input, model: m.Card().Name}
+	if p.seal {
+		s := newSealer(a.cfg.Seal, place, a.newID("run_"))
+		p.req.Seal, enc.bind = s.hold, s.bind
+	}
+	var out *wire.Stream
+	for e, err := range m.Generate(r.Context(), p.req) {
+		switch {
+		case err != nil && out == nil:
+			a.fail(w, r, err)
+			return
+		case err != nil:
+			enc.fail(wire.FromError(err, fields))
+			return
+		case out == nil:
+			out = wire.NewEvents(w)
+			defer out.End()
+			enc.to = out
+		}
+		if enc.push(&e); enc.err != nil {
+			return // nobody reads it any more
+		}
+	}
+}
+
+// refuse answers with a run that consists of its error.
+func (a *API) refuse(w http.ResponseWriter, e *wire.Error) {
+	out := wire.NewEvents(w)
+	defer out.End()
+	enc := &encoder{to: out, clock: a.cfg.Clock}
+	enc.fail(e)
+}
+
+// ErrorResponse is the body of an answer to a request that was refused before it ran. It has the fields of RUN_ERROR, and the field at fault.
+type ErrorResponse struct {
+	// Message is for people; it begins with the field that is wrong.
+	Message string `json:"message"`
+	// Code names the kind for programs.
+	Code string `json:"code"`
+	// Param is the place in the request, for instance messages.0.content.
+	Param string `json:"param,omitempty"`
+}
+
+// fields are the fields of [runner.Request] as this format calls them.
+var fields = map[string]string{
+	"Messages": "messages", "Tools": "tools", "ToolChoice": "forwardedProps.tool_choice", "Visibility": "forwardedProps.reasoning",
+	"Effort": "forwardedProps.reasoning_effort", "Budget": "forwardedProps.reasoning_budget", "Strategy": "forwardedProps.reasoning_strategy",
+	"MaxTokens": "forwardedProps.max_tokens", "Stop": "forwardedProps.stop", "Sampling": "forwardedProps.temperature",
+}
+
+// fail answers with an error of any kind.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	a.WriteError(w, r, wire.FromError(err, fields))
+}
+
+// WriteError answers with an error, as an [ErrorResponse].
+func (*API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
+	wire.SetRetryAfter(w, e)
+	wire.WriteJSON(w, e.Status, ErrorResponse{Message: e.Error(), Code: e.Code, Param: e.Param})
+}
+
+// sealer makes the sealed values of a run. The messages and calls that they belong to are known only when the run is over, and the reasoning
+// is not to be kept until then, so it is sealed for a place that nobody can name and bound to the others from there.
+type sealer struct {
+	keys  *seal.Keyring
+	place seal.Binding
+}
+
+// newSealer returns a sealer for the conversation in place; secret names the place that nobody can name.
+func newSealer(keys *seal.Keyring, place seal.Binding, secret string) *sealer {
+	place.Entity = seal.EntityID(secret)
+	return &sealer{keys, place}
+}
+
+// hold seals the reasoning until bind is called.
+func (s *sealer) hold(thoughts string) (string, error) { return s.keys.Seal(s.place, thoughts) }
+
+// bind makes of what hold returned the value of the message or call with an id.
+func (s *sealer) bind(held, id string) (string, error) {
+	thoughts, err := s.keys.Open(s.place, held)
+	if err != nil {
+		return "", err
+	}
+	to := s.place
+	to.Entity = seal.EntityID(id)
+	return s.keys.Seal(to, thoughts)
+}

@@ -1,0 +1,541 @@
+package agui
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/backend/fake"
+	"runner/chattemplate"
+	"runner/reasoning"
+	"runner/reasoning/seal"
+	"runner/runner"
+	"runner/server/wire"
+	"runner/server/wiretest"
+)
+
+const canary = "zebras gallop in pairs"
+
+// watched notes the requests that reach a model.
+type watched struct {
+	*wiretest.Models
+	mu   sync.Mutex
+	last runner.Request
+}
+
+func (w *watched) Use(ctx context.Context, name string) (wire.Model, error) {
+	m, err := w.Models.Use(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &watchedModel{m, w}, nil
+}
+
+type watchedModel struct {
+	wire.Model
+	w *watched
+}
+
+func (m *watchedModel) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+	m.w.mu.Lock()
+	m.w.last = req
+	m.w.mu.Unlock()
+	return m.Model.Generate(ctx, req)
+}
+
+func (w *watched) request() runner.Request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
+
+// prompt renders the last request.
+func (w *watched) prompt(t *testing.T) string {
+	t.Helper()
+	p, err := w.Engine.Prompt(t.Context(), w.request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Text
+}
+
+type served struct {
+	*watched
+	url  string
+	keys *seal.Keyring
+}
+
+func serve(t *testing.T, cfg fake.Config, principal *wire.Principal, replies ...fake.Reply) served {
+	t.Helper()
+	s := served{watched: &watched{Models: wiretest.New(t, cfg, replies...)}, keys: seal.NewKeyring()}
+	s.url = wiretest.Serve(t, New(s.watched, Config{Seal: s.keys}), principal).URL
+	return s
+}
+
+// post sends a request and returns status and body.
+func (s served) post(t *testing.T, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/agui", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind := res.Header.Get("Content-Type"); (res.StatusCode == http.StatusOK) != strings.HasPrefix(kind, "text/event-stream") {
+		t.Errorf("status %d comes as %s", res.StatusCode, kind)
+	}
+	return res.StatusCode, string(answer)
+}
+
+// run sends a request that is run and returns what a client has then, and what came.
+func (s served) run(t *testing.T, body string) (*conversation, string) {
+	t.Helper()
+	status, answer := s.post(t, body)
+	if status != http.StatusOK {
+		t.Fatalf("status %d: %s", status, answer)
+	}
+	var f frames
+	for lines := bufio.NewScanner(strings.NewReader(answer)); lines.Scan(); {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			f = append(f, []byte(data))
+		} else if lines.Text() != "" {
+			t.Errorf("a line is %q", lines.Text())
+		}
+	}
+	c, err := fold(f)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, answer)
+	}
+	return c, answer
+}
+
+// input makes a request of messages, which are JSON, and more fields.
+func input(more string, messages ...string) string {
+	return fmt.Sprintf(`{"threadId":"thread","runId":"run","state":{},"protocolVersion":"1.0","messages":[%s]%s}`, strings.Join(messages, ","), more)
+}
+
+func user(text string) string {
+	return fmt.Sprintf(`{"id":"u-%s","role":"user","content":%q}`, text, text)
+}
+
+func props(fields string) string { return `,"forwardedProps":{` + fields + `}` }
+
+const tool = `,"tools":[{"name":"get","description":"gets","parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}]`
+
+// history is the conversation after a run, as a client sends it back.
+func (c *conversation) history() []string {
+	var list []string
+	for _, m := range c.messages {
+		object := map[string]any{"role": m.role, "content": m.content}
+		for id, of := range c.byID {
+			if of == m {
+				object["id"] = id
+			}
+		}
+		if m.value != "" {
+			object["encryptedValue"] = m.value
+		}
+		var calls []any
+		for _, id := range m.calls {
+			call := map[string]any{"id": id, "type": "function", "function": map[string]any{"name": "get", "arguments": c.arguments[id]}}
+			if v := c.callValues[id]; v != "" {
+				call["encryptedValue"] = v
+			}
+			calls = append(calls, call)
+		}
+		if calls != nil {
+			object["toolCalls"] = calls
+		}
+		text, _ := json.Marshal(object)
+		list = append(list, string(text))
+	}
+	return list
+}
+
+const summaryTurn = reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>"
+
+func TestRuns(t *testing.T) {
+	s := serve(t, fake.Config{}, wiretest.Anyone(),
+		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")},
+		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "I look.", "get", `{"a": 1}`)},
+		fake.Reply{After: summaryTurn, Say: "It was counted.<|return|>"},
+	)
+	for name, c := range map[string]struct{ question, more, thoughts, says, finish string }{
+		"hidden":  {"sum", "", "", "four", "stop"},
+		"none":    {"sum", props(`"reasoning":"none"`), "", "four", "stop"},
+		"full":    {"sum", props(`"reasoning":"full"`), canary, "four", "stop"},
+		"chunks":  {"sum", props(`"reasoning":"full","chunks":true`), canary, "four", "stop"},
+		"legacy":  {"sum", props(`"reasoning":"full","legacy_thinking":true`), canary, "four", "stop"},
+		"summary": {"sum", props(`"reasoning":{"summary":"auto"}`), "It was counted.", "four", "stop"},
+		"call":    {"look", tool + props(`"reasoning":"full"`), canary, "I look.", "tool_calls"},
+		"stopped": {"sum", props(`"stop":["ur"]`), "", "fo", "stop"},
+		"cut":     {"sum", props(`"max_tokens":1`), "", "", "length"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, body := s.run(t, input(c.more, user(c.question)))
+			if got.texts("reasoning") != c.thoughts || got.texts("assistant") != c.says || string(got.last.Result.FinishReason) != c.finish {
+				t.Errorf("%s", body)
+			}
+			if u := got.last.Usage[0]; u.Model != wiretest.Name || *u.InputTokens == 0 || u.TotalTokens != *u.InputTokens+u.OutputTokens || (*u.ReasoningTokens == 0) != (name == "cut") {
+				t.Errorf("usage %+v", u)
+			}
+			if got.last.ThreadID != "thread" || got.last.RunID != "run" || strings.Contains(body, "encryptedValue") {
+				t.Errorf("%s", body)
+			}
+			if c.thoughts != canary && strings.Contains(body, "zebras") {
+				t.Errorf("the reasoning shows: %s", body)
+			}
+		})
+	}
+}
+
+// Reasoning that was not asked for stands nowhere: not in events, not in pieces of them, not in sealed values, headers or errors.
+func TestReasoningStaysHidden(t *testing.T) {
+	s := serve(t, fake.Config{}, wiretest.Anyone(),
+		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")},
+		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)},
+		fake.Reply{After: summaryTurn, Say: "It was counted.<|return|>"})
+	for _, question := range []string{"sum", "look"} {
+		for _, visibility := range []string{`"none"`, `"summary"`} {
+			for _, more := range []string{"", `,"reasoning_seal":true`, `,"chunks":true`, `,"legacy_thinking":true`, `,"reasoning_seal":true,"chunks":true`} {
+				c, body := s.run(t, input(tool+props(`"reasoning":`+visibility+more), user(question)))
+				var all strings.Builder
+				for _, m := range c.messages {
+					all.WriteString(m.content)
+				}
+				for _, word := range strings.Fields(canary)[:2] {
+					if strings.Contains(body, word) || strings.Contains(all.String(), word) {
+						t.Errorf("%s with %s%s: %s", question, visibility, more, body)
+					}
+				}
+				if want := map[string]string{`"none"`: "", `"summary"`: "It was counted."}[visibility]; c.texts("reasoning") != want {
+					t.Errorf("%s with %s%s: the reasoning message says %q", question, visibility, more, c.texts("reasoning"))
+				}
+			}
+		}
+	}
+}
+
+func TestRequestReachesTheRunner(t *testing.T) {
+	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
+	s.run(t, input(`,"parentRunId":"before","unknown":{"a":[1]},"resume":[],
+		"tools":[{"name":"get","description":"gets","parameters":{"type":"object"},"metadata":{}},{"name":"now","description":""}],
+		"context":[{"description":"The user's name","value":"Ada"},{"description":"Today","value":"Monday"}],
+		"forwardedProps":{"model":"`+wiretest.Name+`","reasoning":{"effort":"low","summary":"detailed","max_tokens":64,"exclude":false},"reasoning_effort":"low",
+			"reasoning_budget":64,"reasoning_strategy":"native","keep_reasoning":true,"max_tokens":50,"temperature":0.5,"top_p":0.9,"seed":7,"stop":["x"],
+			"tool_choice":"none","parallel_tool_calls":false,"unknown":1}`,
+		`{"id":"1","role":"system","content":"Be kind."}`, `{"id":"2","role":"developer","content":"Be short.","name":"dev"}`,
+		`{"id":"3","role":"activity","activityType":"PLAN","content":{"a":1}}`,
+		`{"id":"4","role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two","id":"p"}]}`,
+		`{"id":"5","role":"reasoning","content":"hm"}`,
+		`{"id":"6","role":"assistant","content":"I look.","toolCalls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{\"b\": 1}"}}]}`,
+		`{"id":"7","role":"tool","toolCallId":"c1","content":"","error":"no"}`,
+		`{"id":"8","role":"assistant","content":"Done."}`, `{"id":"9","role":"user","content":"again"}`))
+	r := s.request()
+	want := []chattemplate.Message{
+		{Role: chattemplate.System, Content: "Be kind.\n\nContext from the application:\n\nThe user's name:\nAda\n\nToday:\nMonday"},
+		{Role: chattemplate.Developer, Content: "Be short."},
+		{Role: chattemplate.User, Content: "one\n\ntwo"},
+		{Role: chattemplate.Assistant, Preamble: "I look.", ToolCalls: []chattemplate.ToolCall{{ID: "c1", Name: "get", Arguments: `{"b": 1}`}}},
+		{Role: chattemplate.ToolRole, ToolCallID: "c1", Content: "Error: no"},
+		{Role: chattemplate.Assistant, Content: "Done."},
+		{Role: chattemplate.User, Content: "again"},
+	}
+	if !reflect.DeepEqual(r.Messages, want) {
+		t.Errorf("messages %+v", r.Messages)
+	}
+	if r.MaxTokens != 50 || r.Sampling.Temperature != 0.5 || r.Sampling.TopP != 0.9 || *r.Seed != 7 || r.Stop[0] != "x" || r.Budget != 64 ||
+		r.Visibility != reasoning.VisibilitySummary || !r.DetailedSummary || r.Effort != chattemplate.EffortLow || r.Strategy != reasoning.StrategyNative ||
+		!r.KeepReasoning || r.ToolChoice != runner.ToolChoiceNone || !r.SingleCall || len(r.Tools) != 2 || r.Seal != nil {
+		t.Errorf("request %+v", r)
+	}
+}
+
+// sealedRun is the first turn of a conversation that ends with a call, and the messages that a client holds after it.
+func sealedRun(t *testing.T, s served, fields string) (history []string, call string) {
+	t.Helper()
+	c, body := s.run(t, input(tool+props(`"reasoning_seal":true`+fields), user("look")))
+	if len(c.last.Outcome.PendingToolCallIDs) != 1 {
+		t.Fatalf("%s", body)
+	}
+	return append([]string{user("look")}, c.history()...), c.last.Outcome.PendingToolCallIDs[0]
+}
+
+func result(call string) string {
+	return fmt.Sprintf(`{"id":"t","role":"tool","toolCallId":%q,"content":"7"}`, call)
+}
+
+// What a value holds enters the prompt while its call is pending, once, whatever the text beside it says and whichever message carries it.
+func TestReasoningComesBack(t *testing.T) {
+	for _, preamble := range []string{"", "I look."} {
+		s := serve(t, fake.Config{}, wiretest.Anyone(),
+			fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, preamble, "get", `{"a": 1}`)},
+			fake.Reply{After: summaryTurn, Say: "Sheep were counted.<|return|>"})
+		for _, fields := range []string{``, `,"reasoning":"full"`, `,"reasoning":"summary"`, `,"reasoning":"full","chunks":true`} {
+			history, call := sealedRun(t, s, fields)
+			history = append(history, result(call))
+			for i := range history {
+				history[i] = strings.Replace(history[i], `"content":"`+canary, `"content":"somebody else`, 1)
+			}
+			s.run(t, input(tool, history...))
+			if prompt := s.prompt(t); strings.Count(prompt, canary) != 1 || strings.Contains(prompt, "somebody else") || strings.Contains(prompt, "Sheep") {
+				t.Errorf("%q: the prompt of a pending call is %q", fields, prompt)
+			}
+			// A client that keeps no reasoning messages still has the call's value.
+			bare := slices.DeleteFunc(slices.Clone(history), func(m string) bool { return strings.Contains(m, `"role":"reasoning"`) })
+			if s.run(t, input(tool, bare...)); strings.Count(s.prompt(t), canary) != 1 {
+				t.Errorf("%q: the prompt without reasoning messages is %q", fields, s.prompt(t))
+			}
+			// Once the turn has its answer nothing of it is left.
+			over := append(slices.Clone(history), `{"id":"a","role":"assistant","content":"seven"}`, user("and now?"))
+			if s.run(t, input(tool, over...)); strings.Contains(s.prompt(t), canary) {
+				t.Errorf("%q: the prompt of a finished call is %q", fields, s.prompt(t))
+			}
+		}
+	}
+}
+
+func TestReasoningWithoutAValueIsTheClients(t *testing.T) {
+	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
+	thought := `{"id":"r","role":"reasoning","content":"` + canary + `"}`
+	call := `{"id":"m","role":"assistant","toolCalls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{}"}}]}`
+	for name, c := range map[string]struct {
+		want     string
+		more     string
+		messages []string
+	}{
+		"pending":      {canary, "", []string{user("a"), thought, call, result("c1")}},
+		"after it":     {canary, "", []string{user("a"), call, thought, result("c1")}},
+		"answered":     {"", "", []string{user("a"), thought, call, result("c1"), `{"id":"b","role":"assistant","content":"c"}`, user("d")}},
+		"a summary":    {"", "", []string{user("a"), strings.Replace(thought, `"r"`, `"summary_1"`, 1), call, result("c1")}},
+		"legacy":       {"", props(`"legacy_thinking":true`), []string{user("a"), thought, call, result("c1")}},
+		"nobody's":     {"", "", []string{thought, user("a"), call, result("c1")}},
+		"with context": {canary, `,"context":[{"description":"b","value":"c"}]`, []string{user("a"), thought, call, result("c1")}},
+	} {
+		s.run(t, input(tool+c.more, c.messages...))
+		got := ""
+		for _, m := range s.request().Messages {
+			got += m.Reasoning
+		}
+		if got != c.want {
+			t.Errorf("%s: the reasoning is %q", name, got)
+		}
+	}
+}
+
+// A value that is not in its place ends the run before it begins, and says why.
+func TestValuesOutOfPlace(t *testing.T) {
+	reply := fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)}
+	s := serve(t, fake.Config{}, wiretest.Anyone(), reply)
+	history, call := sealedRun(t, s, `,"reasoning":"full"`)
+	history = append(history, result(call))
+	var thought struct{ ID, EncryptedValue string }
+	if err := json.Unmarshal([]byte(history[1]), &thought); err != nil || thought.EncryptedValue == "" {
+		t.Fatalf("%s: %v", history[1], err)
+	}
+	whole := input(tool, history...)
+	swap := func(from, to string) string { return strings.Replace(whole, from, to, 1) }
+	altered := []byte(thought.EncryptedValue)
+	altered[100] ^= 1
+	if altered[100] == '`' || altered[100] == '@' {
+		altered[100] = 'x'
+	}
+	another := &wire.Principal{ID: "another", Scopes: wire.Scopes, Reasoning: reasoning.VisibilityFull}
+	other := wiretest.Serve(t, New(s.watched, Config{Seal: s.keys}), another).URL
+	unknown := wiretest.Serve(t, New(s.watched, Config{}), wiretest.Anyone()).URL
+	for name, c := range map[string]struct{ url, body, code, param string }{
+		"thread":     {s.url, swap(`"threadId":"thread"`, `"threadId":"other"`), "sealed_foreign", "messages.1.encryptedValue"},
+		"message":    {s.url, swap(thought.ID, "elsewhere"), "sealed_foreign", "messages.1.encryptedValue"},
+		"call":       {s.url, strings.ReplaceAll(whole, call, "elsewhere"), "sealed_foreign", "messages.2.toolCalls.0.encryptedValue"},
+		"user":       {s.url, swap(`"role":"user"`, `"encryptedValue":"`+thought.EncryptedValue+`","role":"user"`), "sealed_foreign", "messages.0.encryptedValue"},
+		"principal":  {other, whole, "sealed_foreign", "messages.1.encryptedValue"},
+		"altered":    {s.url, swap(thought.EncryptedValue, string(altered)), "sealed_tampered", "messages.1.encryptedValue"},
+		"cut":        {s.url, swap(thought.EncryptedValue, thought.EncryptedValue[:200]), "sealed_tampered", "messages.1.encryptedValue"},
+		"no value":   {s.url, swap(thought.EncryptedValue, "x"), "sealed_tampered", "messages.1.encryptedValue"},
+		"other keys": {unknown, whole, "sealed_unknown_key", "messages.1.encryptedValue"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := s
+			at.url = c.url
+			got, body := at.run(t, c.body)
+			if got.last.Type != "RUN_ERROR" || got.last.Code != c.code || !strings.HasPrefix(got.last.Message, c.param+": ") || strings.Count(body, "data: ") != 1 {
+				t.Errorf("%s", body)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	modest := &wire.Principal{ID: "modest", Scopes: wire.Scopes, Reasoning: reasoning.VisibilitySummary}
+	s := serve(t, fake.Config{}, modest, fake.Reply{Say: ""})
+	ask := user("a")
+	long := strings.Repeat("x", 1025)
+	for _, c := range []struct {
+		body   string
+		status int
+		param  string
+	}{
+		{`{`, 400, ""}, {`[]`, 400, ""}, {`{"runId":"r","messages":[]}`, 400, "threadId"}, {`{"threadId":"t","messages":[]}`, 400, "runId"},
+		{`{"threadId":"t","runId":"r"}`, 400, "messages"}, {input(""), 400, "messages"}, {`{"threadId":7}`, 400, "threadId"},
+		{strings.Replace(input("", ask), `"thread"`, `"`+long+`"`, 1), 400, "threadId"}, {input(`,"parentRunId":"`+long+`"`, ask), 400, "parentRunId"},
+		{input(`,"resume":[{"interruptId":"i","status":"resolved"}]`, ask), 400, "resume"},
+		{input("", `{"role":"user","content":"a"}`), 400, "messages.0.id"}, {input("", `{"id":"1","role":"robot","content":"a"}`), 400, "messages.0.role"},
+		{input("", `{"id":"1","role":"user"}`), 400, "messages.0.content"}, {input("", `{"id":"1","role":"user","content":7}`), 400, "messages.0.content"},
+		{input("", `{"id":"1","role":"user","content":[{"type":"image","source":{}}]}`), 400, "messages.0.content.0.type"},
+		{input("", `{"id":"1","role":"user","content":[{"type":"text"}]}`), 400, "messages.0.content.0.text"},
+		{input("", ask, `{"id":"1","role":"tool","content":"a"}`), 400, "messages.1.toolCallId"},
+		{input("", ask, `{"id":"1","role":"assistant","toolCalls":[{"id":"c","function":{"arguments":"{}"}}]}`), 400, "messages.1.toolCalls.0.function.name"},
+		{input("", ask, `{"id":"1","role":"assistant","toolCalls":[{"function":{"name":"f"}}]}`), 400, "messages.1.toolCalls.0.id"},
+		{input("", `{"id":"1","role":"activity","content":{}}`), 400, "messages"}, {input("", `{"id":"1","role":"reasoning","content":"a"}`), 400, "messages"},
+		{input(`,"tools":[{"name":"f","parameters":[]}]`, ask), 400, "tools.0.parameters"}, {input(`,"tools":[{"name":"","description":""}]`, ask), 400, "tools.0.name"},
+		{input(`,"context":"x"`, ask), 400, "context"}, {input(`,"forwardedProps":"x"`, ask), 400, "forwardedProps"},
+		{input(props(`"model":"nothing"`), ask), 404, "model"}, {input(props(`"reasoning":"full"`), ask), 403, "forwardedProps.reasoning"},
+		{input(props(`"reasoning":"all"`), ask), 400, "forwardedProps.reasoning"}, {input(props(`"reasoning":7`), ask), 400, "forwardedProps.reasoning"},
+		{input(props(`"reasoning":{"effort":7}`), ask), 400, "forwardedProps.reasoning.effort"},
+		{input(props(`"reasoning":{"summary":"long"}`), ask), 400, "forwardedProps.reasoning.summary"},
+		{input(props(`"reasoning":{"summary":"auto","exclude":true}`), ask), 400, "forwardedProps.reasoning.summary"},
+		{input(props(`"reasoning":{"effort":"low"},"reasoning_effort":"high"`), ask), 400, "forwardedProps.reasoning_effort"},
+		{input(props(`"reasoning":{"max_tokens":1},"reasoning_budget":2`), ask), 400, "forwardedProps.reasoning_budget"},
+		{input(props(`"reasoning_effort":"much"`), ask), 400, "forwardedProps.reasoning_effort"}, {input(props(`"reasoning_budget":0`), ask), 400, "forwardedProps.reasoning_budget"},
+		{input(props(`"reasoning_strategy":"guess"`), ask), 400, "forwardedProps.reasoning_strategy"},
+		{input(props(`"reasoning_encrypt":true`), ask), 400, "forwardedProps.reasoning_encrypt"},
+		{input(props(`"chunks":true,"legacy_thinking":true`), ask), 400, "forwardedProps.chunks"},
+		{input(props(`"reasoning_seal":true,"legacy_thinking":true`), ask), 400, "forwardedProps.reasoning_seal"},
+		{input(props(`"max_tokens":0`), ask), 400, "forwardedProps.max_tokens"}, {input(props(`"temperature":3`), ask), 400, "forwardedProps.temperature"},
+		{input(props(`"top_p":-1`), ask), 400, "forwardedProps.top_p"}, {input(props(`"seed":9007199254740992`), ask), 400, "forwardedProps.seed"},
+		{input(props(`"stop":[""]`), ask), 400, "forwardedProps.stop.0"}, {input(props(`"tool_choice":"get"`), ask), 400, "forwardedProps.tool_choice"},
+		{input(props(`"tool_choice":"required"`), ask), 400, "forwardedProps.tool_choice"},
+	} {
+		status, answer := s.post(t, c.body)
+		var e ErrorResponse
+		if err := json.Unmarshal([]byte(answer), &e); err != nil || status != c.status || e.Param != c.param || e.Code == "" || !strings.HasPrefix(e.Message, c.param) {
+			t.Errorf("%.200s: %d %s, want %d about %s", c.body, status, answer, c.status, c.param)
+		}
+	}
+	if _, answer := s.post(t, input(props(`"reasoning":"full"`), ask)); !strings.Contains(answer, "reasoning:full") {
+		t.Errorf("the permission is not named: %s", answer)
+	}
+}
+
+func TestErrorsDuringARun(t *testing.T) {
+	s := serve(t, fake.Config{Fail: func(step int, _ []backend.Input) error {
+		if step > 4 {
+			return errors.New("the engine broke at " + canary)
+		}
+		return nil
+	}}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")})
+	c, body := s.run(t, input("", user("sum")))
+	if c.last.Type != "RUN_ERROR" || c.last.Code != wire.CodeInternal || !strings.HasPrefix(body, `data: {"type":"RUN_STARTED"`) || strings.Contains(body, "zebras") {
+		t.Errorf("%s", body)
+	}
+}
+
+// A client that goes away ends its run.
+func TestCancel(t *testing.T) {
+	stepped := make(chan struct{}, 1)
+	s := serve(t, fake.Config{Fail: func(int, []backend.Input) error {
+		select {
+		case stepped <- struct{}{}:
+		default:
+		}
+		time.Sleep(time.Millisecond)
+		return nil
+	}}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("count"), Say: wiretest.Think("", strings.Repeat("one ", 5000))})
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/agui", strings.NewReader(input("", user("count"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if _, err := bufio.NewReader(res.Body).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	<-stepped
+	cancel()
+	for range 500 {
+		if s.Idle() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("the run goes on")
+}
+
+// FuzzDecode: whatever a request says, it is decoded or refused with a status of the client's, and what is decoded can be checked and rendered
+// without harm.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(input(tool+props(`"reasoning":{"effort":"low","summary":"auto"},"reasoning_seal":true,"stop":["a"]`), user("a"))))
+	f.Add([]byte(input(`,"context":[{"description":"a","value":"b"}]`, user("a"), `{"id":"r","role":"reasoning","content":"b","encryptedValue":"AQ"}`,
+		`{"id":"m","role":"assistant","toolCalls":[{"id":"c","function":{"name":"f","arguments":"x"},"encryptedValue":"AQ"}]}`, result("c"))))
+	f.Add([]byte(input("", `{"id":"1","role":"system","content":"a"}`, `{"id":"2","role":"activity"}`, `{"id":"3","role":"user","content":[{"type":"text","text":null}]}`)))
+	models := wiretest.New(f, fake.Config{})
+	a := New(models, Config{})
+	refused := func(t *testing.T, err error) {
+		e := wire.FromError(err, fields)
+		if e.Status != http.StatusBadRequest || e.Message == "" {
+			t.Fatalf("refused with %v", err)
+		}
+		var out frames
+		newEncoder(&out, standard, false).fail(e)
+		if _, err := fold(out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var body RunAgentInput
+		err := wire.Unmarshal(data, &body)
+		var p *prompt
+		if err == nil {
+			p, err = a.decode(&body)
+		}
+		if err == nil {
+			err = p.restore(a.cfg.Seal, seal.Binding{Principal: wire.Local, Conversation: seal.ConversationID(body.ThreadID), Model: "digest"})
+		}
+		if err == nil {
+			err = models.Engine.Validate(&p.req)
+		}
+		if err == nil {
+			_, err = models.Engine.Prompt(t.Context(), p.req)
+		}
+		if err != nil {
+			refused(t, err)
+			return
+		}
+		var out frames
+		enc := newEncoder(&out, p.form, false)
+		enc.input = &body
+		for _, e := range run(reasoning.Result{Finish: reasoning.FinishStop}) {
+			enc.push(&e)
+		}
+		if _, err := fold(out); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.ContainsRune(out[0], '\n') {
+			t.Fatalf("%q", out[0])
+		}
+	})
+}

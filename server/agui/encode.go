@@ -1,0 +1,397 @@
+package agui
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// protocolVersion is the version of AG-UI that is spoken.
+const protocolVersion = "1.0"
+
+// form is how the events of reasoning messages look.
+type form uint8
+
+const (
+	// standard: REASONING_MESSAGE_START, _CONTENT and _END.
+	standard form = iota
+	// chunked: REASONING_MESSAGE_CHUNK. Each names its message, because any other event closes it and the next chunk opens it again.
+	chunked
+	// legacy: THINKING_*, which name no message.
+	legacy
+)
+
+// sender takes the frames of a stream.
+type sender interface {
+	Send(event string, data []byte) error
+}
+
+// encoder writes the events of a run as AG-UI's. A delta takes no memory of its own.
+//
+// The events, beside those of [RunFinished]: RUN_STARTED (threadId, runId, parentRunId, protocolVersion); REASONING_START and REASONING_END
+// (messageId) around REASONING_MESSAGE_START (messageId, role), _CONTENT (messageId, delta) and _END (messageId); TEXT_MESSAGE_START,
+// _CONTENT and _END likewise; TOOL_CALL_START (toolCallId, toolCallName, parentMessageId), _ARGS (toolCallId, delta) and _END (toolCallId);
+// REASONING_ENCRYPTED_VALUE (subtype message or tool-call, entityId, encryptedValue); CUSTOM (name "warning", value with code and message);
+// and RUN_ERROR (message, code). All have a timestamp, in milliseconds since 1970.
+type encoder struct {
+	to    sender
+	form  form
+	clock func() time.Time
+	newID func(prefix string) string
+	// bind makes the sealed value of a message or call of what the run returned; nil where none was asked for.
+	bind  func(held, id string) (string, error)
+	input *RunAgentInput
+	// model is the model's name.
+	model string
+
+	buf  []byte
+	err  error
+	info reasoning.Info
+	// ids are the messages of each kind of segment. assistant is the first that the assistant has.
+	ids       [reasoning.Answer + 1]string
+	assistant string
+	calls     []string
+	// parent is the message that the calls belong to, and bare says that the open call has no arguments yet.
+	parent string
+	bare   bool
+}
+
+// RunFinished is the event of a run that came to its end.
+type RunFinished struct {
+	// Type is RUN_FINISHED.
+	Type     string  `json:"type"`
+	ThreadID string  `json:"threadId"`
+	RunID    string  `json:"runId"`
+	Outcome  Outcome `json:"outcome"`
+	// Usage is the run's, and where a summary was made, that of the summary as a second entry.
+	Usage  []TokenUsage `json:"usage"`
+	Result RunResult    `json:"result"`
+	// Timestamp is in milliseconds since 1970.
+	Timestamp int64 `json:"timestamp"`
+}
+
+// Outcome says how a run ended.
+type Outcome struct {
+	// Type is success.
+	Type string `json:"type"`
+	// PendingToolCallIDs are the calls that wait for the client.
+	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
+}
+
+// TokenUsage counts tokens.
+type TokenUsage struct {
+	// Model is its name.
+	Model string `json:"model"`
+	// InputTokens counts the prompt, CachedInputTokens included, which the cache held. Both are left out for a summary.
+	InputTokens       *int `json:"inputTokens,omitempty"`
+	CachedInputTokens *int `json:"cachedInputTokens,omitempty"`
+	// OutputTokens counts what was generated, ReasoningTokens included, which are left out for a summary.
+	OutputTokens    int  `json:"outputTokens"`
+	ReasoningTokens *int `json:"reasoningTokens,omitempty"`
+	// TotalTokens is input and output together.
+	TotalTokens int `json:"totalTokens"`
+}
+
+// RunResult is what HttpAgent returns of a run beside its messages.
+type RunResult struct {
+	// FinishReason is stop, length or tool_calls, and FinishDetail adds to it.
+	FinishReason reasoning.FinishReason `json:"finish_reason"`
+	FinishDetail string                 `json:"finish_detail,omitempty"`
+	// ReasoningUnavailable says that reasoning was asked for and the model gave none.
+	ReasoningUnavailable bool `json:"reasoning_unavailable,omitempty"`
+	// SummarySource is reasoning or posthoc, where there is a summary.
+	SummarySource string `json:"reasoning_summary_source,omitempty"`
+	// Score is how sure the model says it is, 0 to 1.
+	Score *float64      `json:"score,omitempty"`
+	Info  ReasoningInfo `json:"reasoning_info"`
+}
+
+// ReasoningInfo is what was in effect.
+type ReasoningInfo struct {
+	Visibility string `json:"visibility"`
+	Effort     string `json:"effort,omitempty"`
+	Strategy   string `json:"strategy"`
+	Seed       uint64 `json:"seed"`
+	// Budget is the most reasoning tokens; left out where there is no limit.
+	Budget int `json:"budget,omitempty"`
+}
+
+// push takes the next event.
+func (e *encoder) push(ev *reasoning.Event) {
+	switch ev.Kind {
+	case reasoning.Started:
+		e.start(ev.Info)
+	case reasoning.StrategySwitched:
+		e.note(ev.Info)
+	case reasoning.SegmentStart:
+		e.open(ev)
+	case reasoning.SegmentDelta:
+		e.delta(ev)
+	case reasoning.SegmentEnd:
+		e.close(ev)
+	case reasoning.Warning:
+		e.warn(ev.Code, ev.Text)
+	case reasoning.Done:
+		e.finish(ev.Result)
+	}
+}
+
+// note notes what is in effect.
+func (e *encoder) note(info *reasoning.Info) {
+	if info != nil {
+		e.info = *info
+	}
+}
+
+func (e *encoder) start(info *reasoning.Info) {
+	e.note(info)
+	e.begin("RUN_STARTED")
+	e.field("threadId", e.input.ThreadID)
+	e.field("runId", e.input.RunID)
+	if e.input.ParentRunID != "" {
+		e.field("parentRunId", e.input.ParentRunID)
+	}
+	e.field("protocolVersion", protocolVersion)
+	e.send()
+}
+
+// message returns the id of the run's message for a kind of segment.
+func (e *encoder) message(s reasoning.Segment) string {
+	if e.ids[s] == "" {
+		switch s {
+		case reasoning.Reasoning:
+			e.ids[s] = e.newID("reasoning_")
+		case reasoning.Summary:
+			e.ids[s] = e.newID(summaryPrefix)
+		default:
+			e.ids[s] = e.newID("msg_")
+			e.says(e.ids[s])
+		}
+	}
+	return e.ids[s]
+}
+
+// says notes a message of the assistant.
+func (e *encoder) says(id string) {
+	if e.assistant == "" {
+		e.assistant = id
+	}
+}
+
+func (e *encoder) open(ev *reasoning.Event) {
+	switch ev.Segment {
+	case reasoning.Reasoning, reasoning.Summary:
+		e.openThoughts(e.message(ev.Segment))
+	case reasoning.Preamble, reasoning.Answer:
+		e.begin("TEXT_MESSAGE_START")
+		e.field("messageId", e.message(ev.Segment))
+		e.field("role", "assistant")
+		e.send()
+	case reasoning.ToolCall:
+		if e.parent == "" {
+			if e.parent = e.assistant; e.parent == "" {
+				e.parent = e.newID("msg_")
+				e.says(e.parent)
+			}
+		}
+		e.calls, e.bare = append(e.calls, ev.Call.ID), true
+		e.begin("TOOL_CALL_START")
+		e.field("toolCallId", ev.Call.ID)
+		e.field("toolCallName", ev.Call.Name)
+		e.field("parentMessageId", e.parent)
+		e.send()
+	}
+}
+
+func (e *encoder) delta(ev *reasoning.Event) {
+	switch ev.Segment {
+	case reasoning.Reasoning, reasoning.Summary:
+		switch e.form {
+		case standard:
+			e.text("REASONING_MESSAGE_CONTENT", "messageId", e.message(ev.Segment), ev.Text)
+		case chunked:
+			e.text("REASONING_MESSAGE_CHUNK", "messageId", e.message(ev.Segment), ev.Text)
+		case legacy:
+			e.begin("THINKING_TEXT_MESSAGE_CONTENT")
+			e.field("delta", ev.Text)
+			e.send()
+		}
+	case reasoning.Preamble, reasoning.Answer:
+		e.text("TEXT_MESSAGE_CONTENT", "messageId", e.message(ev.Segment), ev.Text)
+	case reasoning.ToolCall:
+		e.bare = false
+		e.text("TOOL_CALL_ARGS", "toolCallId", ev.Call.ID, ev.Text)
+	}
+}
+
+func (e *encoder) close(ev *reasoning.Event) {
+	switch ev.Segment {
+	case reasoning.Reasoning, reasoning.Summary:
+		e.closeThoughts(e.message(ev.Segment))
+	case reasoning.Preamble, reasoning.Answer:
+		e.mark("TEXT_MESSAGE_END", "messageId", e.message(ev.Segment))
+	case reasoning.ToolCall:
+		if e.bare { // clients read arguments as JSON
+			e.text("TOOL_CALL_ARGS", "toolCallId", ev.Call.ID, "{}")
+		}
+		e.mark("TOOL_CALL_END", "toolCallId", ev.Call.ID)
+	}
+}
+
+// openThoughts begins a reasoning message.
+func (e *encoder) openThoughts(id string) {
+	if e.form == legacy {
+		e.begin("THINKING_START")
+		e.send()
+		e.begin("THINKING_TEXT_MESSAGE_START")
+		e.send()
+		return
+	}
+	e.mark("REASONING_START", "messageId", id)
+	if e.form == standard {
+		e.begin("REASONING_MESSAGE_START")
+		e.field("messageId", id)
+		e.field("role", "reasoning")
+		e.send()
+	}
+}
+
+// closeThoughts ends a reasoning message.
+func (e *encoder) closeThoughts(id string) {
+	if e.form == legacy {
+		e.begin("THINKING_TEXT_MESSAGE_END")
+		e.send()
+		e.begin("THINKING_END")
+		e.send()
+		return
+	}
+	if e.form == standard {
+		e.mark("REASONING_MESSAGE_END", "messageId", id)
+	}
+	e.mark("REASONING_END", "messageId", id)
+}
+
+func (e *encoder) warn(code, message string) {
+	e.begin("CUSTOM")
+	e.field("name", "warning")
+	e.buf = wire.AppendString(append(e.buf, `,"value":{"code":`...), code)
+	e.buf = wire.AppendString(append(e.buf, `,"message":`...), message)
+	e.buf = append(e.buf, '}')
+	e.send()
+}
+
+// finish ends a run that came to its end.
+func (e *encoder) finish(r *reasoning.Result) {
+	if r.Sealed != "" && e.bind != nil {
+		e.sealed("message", e.carrier(), r.Sealed)
+		for _, id := range e.calls {
+			e.sealed("tool-call", id, r.Sealed)
+		}
+	}
+	u := &r.Usage
+	f := RunFinished{
+		Type: "RUN_FINISHED", ThreadID: e.input.ThreadID, RunID: e.input.RunID, Timestamp: e.clock().UnixMilli(),
+		Outcome: Outcome{Type: "success", PendingToolCallIDs: e.calls},
+		Usage: []TokenUsage{{
+			Model: e.model, InputTokens: &u.Prompt, CachedInputTokens: &u.Cached, OutputTokens: u.Completion, ReasoningTokens: &u.Reasoning,
+			TotalTokens: u.Prompt + u.Completion,
+		}},
+		Result: RunResult{
+			FinishReason: r.Finish, FinishDetail: r.Detail, ReasoningUnavailable: r.ReasoningUnavailable, SummarySource: r.SummarySource, Score: r.Score,
+			Info: ReasoningInfo{
+				Visibility: e.info.Visibility.String(), Effort: string(e.info.Effort), Strategy: string(e.info.Strategy), Seed: e.info.Seed, Budget: e.info.Budget,
+			},
+		},
+	}
+	if u.Summary > 0 {
+		f.Usage = append(f.Usage, TokenUsage{Model: e.model, OutputTokens: u.Summary, TotalTokens: u.Summary})
+	}
+	body, err := json.Marshal(f)
+	if err != nil {
+		e.fail(wire.FromError(err, nil))
+		return
+	}
+	if e.err == nil {
+		e.err = e.to.Send("", body)
+	}
+}
+
+// carrier returns the message that carries the run's sealed value. Where the run has none, an empty reasoning message comes for it.
+func (e *encoder) carrier() string {
+	for _, s := range []reasoning.Segment{reasoning.Reasoning, reasoning.Summary} {
+		if e.ids[s] != "" {
+			return e.ids[s]
+		}
+	}
+	if e.assistant != "" {
+		return e.assistant
+	}
+	id := e.message(reasoning.Reasoning)
+	e.openThoughts(id)
+	if e.form == chunked {
+		e.text("REASONING_MESSAGE_CHUNK", "messageId", id, "")
+	}
+	e.closeThoughts(id)
+	return id
+}
+
+// sealed sends the sealed value of a message or call.
+func (e *encoder) sealed(subtype, id, held string) {
+	value, err := e.bind(held, id)
+	if err != nil {
+		e.warn(runner.CodeNotSealed, "the reasoning could not be sealed")
+		return
+	}
+	e.begin("REASONING_ENCRYPTED_VALUE")
+	e.field("subtype", subtype)
+	e.field("entityId", id)
+	e.field("encryptedValue", value)
+	e.send()
+}
+
+// fail ends a run with an error.
+func (e *encoder) fail(err *wire.Error) {
+	e.begin("RUN_ERROR")
+	e.field("message", err.Error())
+	e.field("code", err.Code)
+	e.send()
+}
+
+// text sends an event with a delta.
+func (e *encoder) text(event, of, id, delta string) {
+	e.begin(event)
+	e.field(of, id)
+	e.field("delta", delta)
+	e.send()
+}
+
+// mark sends an event that says no more than which message or call it is about.
+func (e *encoder) mark(event, of, id string) {
+	e.begin(event)
+	e.field(of, id)
+	e.send()
+}
+
+// begin begins an event.
+func (e *encoder) begin(event string) {
+	e.buf = append(append(append(e.buf[:0], `{"type":"`...), event...), '"')
+}
+
+// field adds a string to the event.
+func (e *encoder) field(name, value string) {
+	e.buf = append(append(append(e.buf, `,"`...), name...), `":`...)
+	e.buf = wire.AppendString(e.buf, value)
+}
+
+// send ends the event and sends it.
+func (e *encoder) send() {
+	e.buf = strconv.AppendInt(append(e.buf, `,"timestamp":`...), e.clock().UnixMilli(), 10)
+	e.buf = append(e.buf, '}')
+	if e.err == nil {
+		e.err = e.to.Send("", e.buf)
+	}
+}

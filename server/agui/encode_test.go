@@ -1,0 +1,477 @@
+package agui
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"runner/chattemplate"
+	"runner/reasoning"
+	"runner/server/wire"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// frames keeps what a stream sends.
+type frames [][]byte
+
+func (f *frames) Send(event string, data []byte) error {
+	if event != "" || bytes.ContainsAny(data, "\r\n") {
+		return fmt.Errorf("event %q with the data %q", event, data)
+	}
+	*f = append(*f, bytes.Clone(data))
+	return nil
+}
+
+func (f frames) String() string {
+	var b strings.Builder
+	for _, data := range f {
+		fmt.Fprintf(&b, "data: %s\n\n", data)
+	}
+	return b.String()
+}
+
+// newEncoder returns an encoder whose clock ticks each time it is looked at and whose ids count.
+func newEncoder(to sender, form form, sealing bool) *encoder {
+	tick, count := int64(1_750_000_000_000), 0
+	e := &encoder{
+		to: to, form: form, model: "demo", input: &RunAgentInput{ThreadID: "thread \"1\"", RunID: "run"},
+		clock: func() time.Time { tick++; return time.UnixMilli(tick) },
+		newID: func(prefix string) string { count++; return fmt.Sprint(prefix, count) },
+	}
+	if sealing {
+		e.bind = func(held, id string) (string, error) { return held + "@" + id, nil }
+	}
+	return e
+}
+
+func encode(events []reasoning.Event, form form, sealing bool) frames {
+	var f frames
+	e := newEncoder(&f, form, sealing)
+	for i := range events {
+		e.push(&events[i])
+	}
+	return f
+}
+
+func segment(s reasoning.Segment, texts ...string) []reasoning.Event {
+	events := []reasoning.Event{{Kind: reasoning.SegmentStart, Segment: s}}
+	for _, text := range texts {
+		events = append(events, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Text: text})
+	}
+	return append(events, reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s})
+}
+
+func call(index int, name string, texts ...string) []reasoning.Event {
+	events := segment(reasoning.ToolCall, texts...)
+	for i := range events {
+		events[i].Call = reasoning.Call{Index: index, ID: fmt.Sprintf("call_%d", index), Name: name}
+	}
+	return events
+}
+
+func run(result reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event {
+	events := []reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{
+		Model: "demo", Visibility: reasoning.VisibilityFull, Effort: chattemplate.EffortLow, Strategy: reasoning.StrategyNative, Seed: 7,
+	}}}
+	for _, p := range parts {
+		events = append(events, p...)
+	}
+	return append(events, reasoning.Event{Kind: reasoning.Done, Result: &result})
+}
+
+var usage = reasoning.Usage{Prompt: 30, Cached: 20, Completion: 12, Reasoning: 5, Answer: 4}
+
+func TestGolden(t *testing.T) {
+	stop := reasoning.Result{Finish: reasoning.FinishStop, Usage: usage}
+	tools := reasoning.Result{Finish: reasoning.FinishToolCalls, Usage: usage}
+	withSeal := func(r reasoning.Result) reasoning.Result { r.Sealed = "sealed"; return r }
+	summarized := func(r reasoning.Result) reasoning.Result {
+		r.SummarySource, r.Usage.Summary = "reasoning", 9
+		return r
+	}
+	score := 0.75
+	answer := segment(reasoning.Answer, "It is ", "\"4\".\n")
+	thoughts := segment(reasoning.Reasoning, "two and ", "two")
+	calls := append(call(0, "get", `{"a"`, `:1}`), call(1, "now")...)
+	beside := append(segment(reasoning.Summary, "It was ")[:2:2], segment(reasoning.Answer, "It ")[:2:2]...)
+	beside = append(beside, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Summary, Text: "added."},
+		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Summary},
+		reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: "is 4."},
+		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Answer})
+	for name, g := range map[string]struct {
+		form   form
+		seal   bool
+		events []reasoning.Event
+	}{
+		"hidden":          {standard, false, run(stop, answer)},
+		"hidden_sealed":   {standard, true, run(withSeal(stop), answer)},
+		"full":            {standard, false, run(stop, thoughts, answer)},
+		"full_sealed":     {standard, true, run(withSeal(stop), thoughts, answer)},
+		"summary":         {standard, true, run(summarized(withSeal(stop)), beside)},
+		"calls":           {standard, false, run(tools, calls)},
+		"calls_sealed":    {standard, true, run(withSeal(tools), thoughts, segment(reasoning.Preamble, "I look."), thoughts, calls)},
+		"nothing_visible": {standard, true, run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Detail: reasoning.DetailContextFull, Usage: usage}))},
+		"nothing_chunked": {chunked, true, run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Usage: usage}))},
+		"chunked":         {chunked, true, run(withSeal(stop), thoughts, answer)},
+		"chunked_summary": {chunked, false, run(summarized(stop), beside)},
+		"legacy":          {legacy, false, run(stop, thoughts, answer)},
+		"empty":           {standard, true, run(reasoning.Result{Finish: reasoning.FinishLength, ReasoningUnavailable: true, Score: &score})},
+		"warning": {standard, false, run(stop, answer, []reasoning.Event{
+			{Kind: reasoning.Warning, Code: "malformed_header", Text: "a header is in an unusual form"},
+			{Kind: reasoning.StrategySwitched, Info: &reasoning.Info{Strategy: reasoning.StrategyMarkers, Budget: 9}},
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := encode(g.events, g.form, g.seal)
+			if _, err := fold(f); err != nil {
+				t.Error(err)
+			}
+			golden(t, name, f)
+		})
+	}
+	var f frames
+	e := newEncoder(&f, standard, false)
+	events := run(stop, answer)
+	for i := range events[:3] {
+		e.push(&events[i])
+	}
+	e.fail(&wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeTimeout, Message: wire.ErrTimeout.Error()})
+	golden(t, "error", f)
+	if _, err := fold(f); err != nil {
+		t.Error(err)
+	}
+}
+
+func golden(t *testing.T, name string, f frames) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".sse")
+	if *update {
+		if err := os.WriteFile(path, []byte(f.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.String() != string(want) {
+		t.Errorf("%s differs:\n%s", path, f)
+	}
+}
+
+// event is an event as a client reads it.
+type event struct {
+	Type, ThreadID, RunID, ParentRunID, ProtocolVersion, MessageID, Role, Delta, Code, Message, Name string
+	ToolCallID, ToolCallName, ParentMessageID, Subtype, EntityID, EncryptedValue                     string
+	Timestamp                                                                                        int64
+	Outcome                                                                                          *Outcome
+	Usage                                                                                            []TokenUsage
+	Result                                                                                           *RunResult
+	Value                                                                                            struct{ Code, Message string }
+}
+
+// said is a message that events build.
+type said struct {
+	role, content, value string
+	calls                []string
+}
+
+// conversation is what a client holds after a run.
+type conversation struct {
+	messages []*said
+	byID     map[string]*said
+	// arguments and callValues are those of calls.
+	arguments, callValues map[string]string
+	open                  map[string]bool
+	last                  event
+}
+
+// fold does with a stream what the protocol's clients do, and checks the order and the pairing of its events as they do.
+func fold(f frames) (*conversation, error) {
+	c := &conversation{byID: map[string]*said{}, arguments: map[string]string{}, callValues: map[string]string{}, open: map[string]bool{}}
+	for i, data := range f {
+		if bytes.Contains(data, []byte(":null")) {
+			return nil, fmt.Errorf("frame %d has a null: %s", i, data)
+		}
+		var e event
+		if err := json.Unmarshal(data, &e); err != nil {
+			return nil, fmt.Errorf("frame %d: %w", i, err)
+		}
+		switch {
+		case e.Timestamp == 0:
+			return nil, fmt.Errorf("frame %d has no time: %s", i, data)
+		case i == 0 && e.Type != "RUN_STARTED" && e.Type != "RUN_ERROR", i > 0 && e.Type == "RUN_STARTED":
+			return nil, fmt.Errorf("frame %d is %s", i, e.Type)
+		case c.last.Type == "RUN_FINISHED", c.last.Type == "RUN_ERROR":
+			return nil, fmt.Errorf("frame %d comes after the end: %s", i, data)
+		}
+		if err := c.take(&e); err != nil {
+			return nil, fmt.Errorf("frame %d: %w: %s", i, err, data)
+		}
+		c.last = e
+	}
+	if c.last.Type != "RUN_FINISHED" && c.last.Type != "RUN_ERROR" {
+		return nil, fmt.Errorf("the last event is %s", c.last.Type)
+	}
+	return c, nil
+}
+
+// begin opens something, end closes it; both are in the wrong place otherwise.
+func (c *conversation) begin(key string) error {
+	if c.open[key] {
+		return errors.New("it is open")
+	}
+	c.open[key] = true
+	return nil
+}
+
+func (c *conversation) end(key string) error {
+	if !c.open[key] {
+		return errors.New("it is not open")
+	}
+	delete(c.open, key)
+	return nil
+}
+
+// message returns the message with an id, which is made if it is new.
+func (c *conversation) message(id, role string) (*said, error) {
+	m := c.byID[id]
+	if m == nil {
+		m = &said{role: role}
+		c.byID[id] = m
+		c.messages = append(c.messages, m)
+	}
+	if id == "" || m.role != role {
+		return m, fmt.Errorf("a message of %s has the id of one of %s", role, m.role)
+	}
+	return m, nil
+}
+
+func (c *conversation) take(e *event) error {
+	switch e.Type {
+	case "RUN_STARTED", "RUN_ERROR", "CUSTOM":
+	case "REASONING_START":
+		return c.begin("span " + e.MessageID)
+	case "REASONING_END":
+		delete(c.open, "chunk "+e.MessageID)
+		return c.end("span " + e.MessageID)
+	case "REASONING_MESSAGE_START", "TEXT_MESSAGE_START":
+		want := map[string]string{"REASONING_MESSAGE_START": "reasoning", "TEXT_MESSAGE_START": "assistant"}[e.Type]
+		if e.Role != want {
+			return errors.New("the role is wrong")
+		}
+		if _, err := c.message(e.MessageID, want); err != nil {
+			return err
+		}
+		return c.begin("message " + e.MessageID)
+	case "REASONING_MESSAGE_CHUNK":
+		m, err := c.message(e.MessageID, "reasoning")
+		m.content += e.Delta
+		return err
+	case "REASONING_MESSAGE_CONTENT", "TEXT_MESSAGE_CONTENT":
+		if !c.open["message "+e.MessageID] || e.Delta == "" {
+			return errors.New("it is out of place or empty")
+		}
+		c.byID[e.MessageID].content += e.Delta
+	case "REASONING_MESSAGE_END", "TEXT_MESSAGE_END":
+		return c.end("message " + e.MessageID)
+	case "THINKING_START", "THINKING_TEXT_MESSAGE_START":
+		return c.begin(e.Type)
+	case "THINKING_TEXT_MESSAGE_CONTENT":
+		m, err := c.message("(thinking)", "reasoning")
+		m.content += e.Delta
+		return err
+	case "THINKING_END", "THINKING_TEXT_MESSAGE_END":
+		return c.end(strings.TrimSuffix(e.Type, "END") + "START")
+	case "TOOL_CALL_START":
+		m, err := c.message(e.ParentMessageID, "assistant")
+		if err != nil {
+			return err
+		}
+		m.calls = append(m.calls, e.ToolCallID)
+		return c.begin("call " + e.ToolCallID)
+	case "TOOL_CALL_ARGS":
+		if !c.open["call "+e.ToolCallID] {
+			return errors.New("the call is not open")
+		}
+		c.arguments[e.ToolCallID] += e.Delta
+	case "TOOL_CALL_END":
+		return c.end("call " + e.ToolCallID)
+	case "REASONING_ENCRYPTED_VALUE":
+		return c.seal(e)
+	case "RUN_FINISHED":
+		if len(c.open) > 0 {
+			return fmt.Errorf("it leaves %v open", c.open)
+		}
+	default:
+		return errors.New("the event is not known")
+	}
+	return nil
+}
+
+func (c *conversation) seal(e *event) error {
+	switch _, called := c.arguments[e.EntityID]; {
+	case e.Subtype == "message" && c.byID[e.EntityID] != nil:
+		c.byID[e.EntityID].value = e.EncryptedValue
+	case e.Subtype == "tool-call" && called && !c.open["call "+e.EntityID]:
+		c.callValues[e.EntityID] = e.EncryptedValue
+	default:
+		return errors.New("the value names nothing that there is")
+	}
+	return nil
+}
+
+// texts joins the contents of the messages of a role.
+func (c *conversation) texts(role string) string {
+	var b strings.Builder
+	for _, m := range c.messages {
+		if m.role == role {
+			b.WriteString(m.content)
+		}
+	}
+	return b.String()
+}
+
+// randomRun is a run as the pipeline could give it, summaries beside anything.
+func randomRun(rnd *rand.Rand, v reasoning.Visibility) []reasoning.Event {
+	texts := func() []string {
+		list := make([]string, 1+rnd.IntN(3))
+		for i := range list {
+			list[i] = []string{"a", "é\n", `"\`, "<b>\u2028", " 🙂 ", "\x00\x7f", "{}", "\r\n"}[rnd.IntN(8)]
+		}
+		return list
+	}
+	var parts [][]reasoning.Event
+	calls := 0
+	for range rnd.IntN(6) {
+		switch rnd.IntN(5) {
+		case 0:
+			if v == reasoning.VisibilityFull {
+				parts = append(parts, segment(reasoning.Reasoning, texts()...))
+			}
+		case 1:
+			parts = append(parts, segment(reasoning.Preamble, texts()...))
+		case 2:
+			parts = append(parts, segment(reasoning.Answer, texts()...))
+		case 3:
+			arguments := [][]string{{`{"a":`, `"` + "é" + `"}`}, {"{}"}, {}, {`{"broken`}, {"[1]"}}
+			parts = append(parts, call(calls, "f", arguments[rnd.IntN(len(arguments))]...))
+			calls++
+		case 4:
+			parts = append(parts, []reasoning.Event{{Kind: reasoning.Warning, Code: "c", Text: "w"}})
+		}
+	}
+	r := reasoning.Result{Finish: reasoning.FinishStop, Usage: usage}
+	if rnd.IntN(2) == 0 {
+		r.Sealed = "sealed"
+	}
+	events := run(r, parts...)
+	if v != reasoning.VisibilitySummary || rnd.IntN(4) == 0 {
+		return events
+	}
+	at := 1
+	for _, e := range segment(reasoning.Summary, texts()...) { // anywhere, in their order
+		at += rnd.IntN(len(events) - at)
+		events = append(events[:at:at], append([]reasoning.Event{e}, events[at:]...)...)
+		at++
+	}
+	return events
+}
+
+// Whatever comes, the events are in order and in pairs, and a client has the texts that the events of the run add up to.
+func TestStreamsAreWhatRunsAddUpTo(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range 5000 {
+		events := randomRun(rnd, reasoning.Visibility(rnd.IntN(3)))
+		form := form(rnd.IntN(3))
+		sealing := form != legacy && rnd.IntN(2) == 0
+		f := encode(events, form, sealing)
+		c, err := fold(f)
+		if err != nil {
+			t.Fatalf("run %d: %v\n%s", i, err, f)
+		}
+		var all reasoning.Collector
+		for _, e := range events {
+			all.Push(e)
+		}
+		if err := c.holds(all.Reply(), sealing); err != nil {
+			t.Fatalf("run %d: %v\n%s", i, err, f)
+		}
+	}
+}
+
+// holds compares what a client has with what a run adds up to.
+func (c *conversation) holds(reply reasoning.Reply, sealing bool) error {
+	if got := c.texts("reasoning"); got != reply.Reasoning+reply.Summary {
+		return fmt.Errorf("the reasoning is %q", got)
+	}
+	said := c.texts("assistant")
+	if said != reply.Answer+reply.Preamble && said != reply.Preamble+reply.Answer {
+		return fmt.Errorf("the assistant says %q", said)
+	}
+	var ids []string
+	for _, call := range reply.Calls {
+		ids = append(ids, call.ID)
+		if got := c.arguments[call.ID]; got != call.Arguments && (got != "{}" || call.Arguments != "") {
+			return fmt.Errorf("call %s has the arguments %q", call.ID, got)
+		}
+	}
+	if !reflect.DeepEqual(c.last.Outcome.PendingToolCallIDs, ids) {
+		return fmt.Errorf("pending are %v", c.last.Outcome.PendingToolCallIDs)
+	}
+	values := 0
+	for id, m := range c.byID {
+		if m.value != "" {
+			if values++; m.value != "sealed@"+id {
+				return fmt.Errorf("message %s has the value %q", id, m.value)
+			}
+		}
+	}
+	want := 0
+	if sealing && reply.Result.Sealed != "" {
+		want = 1
+	}
+	if values != want || len(c.callValues) != want*len(ids) {
+		return fmt.Errorf("%d messages and %d calls have values", values, len(c.callValues))
+	}
+	return nil
+}
+
+type nowhere struct{}
+
+func (nowhere) Send(string, []byte) error { return nil }
+
+func TestDeltasTakeNoMemory(t *testing.T) {
+	for _, form := range []form{standard, chunked, legacy} {
+		for _, s := range []reasoning.Segment{reasoning.Answer, reasoning.Reasoning, reasoning.Summary, reasoning.ToolCall} {
+			e := newEncoder(nowhere{}, form, true)
+			events := segment(s, " a token\n")
+			events[1].Call = reasoning.Call{ID: "call_1", Name: "f"}
+			e.push(&events[0])
+			if n := testing.AllocsPerRun(1000, func() { e.push(&events[1]) }); n != 0 {
+				t.Errorf("form %v, segment %v: %v allocations for a delta", form, s, n)
+			}
+		}
+	}
+}
+
+func BenchmarkDelta(b *testing.B) {
+	e := newEncoder(nowhere{}, standard, false)
+	events := segment(reasoning.Answer, " token")
+	e.push(&events[0])
+	b.ReportAllocs()
+	for b.Loop() {
+		e.push(&events[1])
+	}
+}

@@ -1,0 +1,278 @@
+package agui
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"runner/chattemplate"
+	"runner/reasoning/seal"
+	"runner/server/wire"
+)
+
+// Message is a message of the conversation.
+type Message struct {
+	// ID names it within the conversation: 1 to 1,024 bytes.
+	ID string `json:"id"`
+	// Role is developer, system, user, assistant, tool, reasoning or activity. Messages of role activity are the client's own, and are left out.
+	Role string `json:"role"`
+	// Content is a string; for user and tool also a list of Part values. An assistant's message may go without.
+	Content json.RawMessage `json:"content"`
+	// ToolCalls are an assistant's, at most 1,024.
+	ToolCalls []ToolCall `json:"toolCalls"`
+	// ToolCallID is the call that a tool message answers, and Error what went wrong with it.
+	ToolCallID string `json:"toolCallId"`
+	Error      string `json:"error"`
+	// EncryptedValue is the sealed value that came with the message.
+	EncryptedValue string `json:"encryptedValue"`
+}
+
+// ToolCall is a call of a tool by the model.
+type ToolCall struct {
+	// ID names the call: 1 to 1,024 bytes.
+	ID       string       `json:"id"`
+	Function FunctionCall `json:"function"`
+	// EncryptedValue is the sealed value that came with the call.
+	EncryptedValue string `json:"encryptedValue"`
+}
+
+// FunctionCall is the tool that is called.
+type FunctionCall struct {
+	Name string `json:"name"`
+	// Arguments is the JSON as the model wrote it.
+	Arguments string `json:"arguments"`
+}
+
+// Part is a part of a message's content.
+type Part struct {
+	// Type is text; image, audio, video and document are refused.
+	Type string `json:"type"`
+	// Text is required.
+	Text *string `json:"text"`
+}
+
+// sealed is a value that came back: whose it is, and which message of the conversation it belongs to, -1 for none.
+type sealed struct {
+	message     int
+	id          string
+	value, path string
+	// thoughts says that it came with a reasoning message, which goes before what came with the others.
+	thoughts bool
+}
+
+// thoughts are reasoning messages that wait for the message of the assistant that they belong to.
+type thoughts struct {
+	text   string
+	values []int
+}
+
+// summaryPrefix begins the ids of messages that hold a summary, so that those that come back are not taken for reasoning.
+const summaryPrefix = "summary_"
+
+// history turns the messages into a conversation. Reasoning belongs to the assistant's message after it; where there is none before someone else
+// speaks, to the one before it.
+func (p *prompt) history(input *RunAgentInput) error {
+	if len(input.Messages) == 0 {
+		return wire.Invalid("messages", "at least one message is required")
+	}
+	if len(input.Messages) > maxMessages {
+		return wire.Invalid("messages", "there are %d; at most %d are allowed", len(input.Messages), maxMessages)
+	}
+	var waiting thoughts
+	last := -1
+	for i, raw := range input.Messages {
+		path := fmt.Sprintf("messages.%d", i)
+		var m Message
+		if err := wire.UnmarshalAt(path, raw, &m); err != nil {
+			return err
+		}
+		if err := checkID(path+".id", m.ID); err != nil {
+			return err
+		}
+		var err error
+		switch m.Role {
+		case "activity":
+		case "reasoning":
+			err = p.thinks(&waiting, &m, path)
+		case "assistant":
+			last = len(p.req.Messages)
+			if err = p.says(&m, path); err == nil {
+				p.attach(&waiting, last)
+			}
+		case "developer", "system", "user", "tool":
+			p.attach(&waiting, last)
+			last = -1
+			err = p.hears(&m, path)
+		default:
+			err = wire.Invalid(path+".role", "it takes developer, system, user, assistant, tool, reasoning or activity")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	p.attach(&waiting, last)
+	if len(p.req.Messages) == 0 {
+		return wire.Invalid("messages", "none of them is for the model; at least one has to be")
+	}
+	wire.DropPlain(p.req.Messages, nil)
+	return nil
+}
+
+// attach gives reasoning that waits to a message, -1 for none.
+func (p *prompt) attach(waiting *thoughts, message int) {
+	for _, i := range waiting.values {
+		p.values[i].message = message
+	}
+	if message >= 0 {
+		m := &p.req.Messages[message]
+		m.Reasoning = paragraphs(m.Reasoning, waiting.text)
+	}
+	*waiting = thoughts{}
+}
+
+// sealed notes a value that came back.
+func (p *prompt) sealed(message int, id, value, path string) {
+	if value != "" {
+		p.values = append(p.values, sealed{message: message, id: id, value: value, path: path + ".encryptedValue"})
+	}
+}
+
+// thinks takes a reasoning message.
+func (p *prompt) thinks(waiting *thoughts, m *Message, path string) error {
+	text, err := stringOf(m, path)
+	switch {
+	case err != nil:
+		return err
+	case m.EncryptedValue != "":
+		waiting.values = append(waiting.values, len(p.values))
+		p.sealed(-1, m.ID, m.EncryptedValue, path)
+		p.values[len(p.values)-1].thoughts = true
+	case p.form != legacy && !strings.HasPrefix(m.ID, summaryPrefix):
+		waiting.text = paragraphs(waiting.text, text)
+	}
+	return nil
+}
+
+// says adds a message of the assistant.
+func (p *prompt) says(m *Message, path string) error {
+	text, err := stringOf(m, path)
+	if err != nil {
+		return err
+	}
+	place := len(p.req.Messages)
+	p.sealed(place, m.ID, m.EncryptedValue, path)
+	if len(m.ToolCalls) > maxTools {
+		return wire.Invalid(path+".toolCalls", "there are %d; at most %d are allowed", len(m.ToolCalls), maxTools)
+	}
+	to := chattemplate.Message{Role: chattemplate.Assistant}
+	for i, c := range m.ToolCalls {
+		path := fmt.Sprintf("%s.toolCalls.%d", path, i)
+		if err := checkID(path+".id", c.ID); err != nil {
+			return err
+		}
+		if c.Function.Name == "" {
+			return wire.Invalid(path+".function.name", "it is required")
+		}
+		to.ToolCalls = append(to.ToolCalls, chattemplate.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+		p.sealed(place, c.ID, c.EncryptedValue, path)
+	}
+	if len(to.ToolCalls) > 0 {
+		to.Preamble = text
+	} else {
+		to.Content = text
+	}
+	p.req.Messages = append(p.req.Messages, to)
+	return nil
+}
+
+// hears adds a message that is not the model's. No value was ever handed out for one, so what stands there has been moved.
+func (p *prompt) hears(m *Message, path string) error {
+	p.sealed(-1, m.ID, m.EncryptedValue, path)
+	to := chattemplate.Message{Role: chattemplate.Role(m.Role)}
+	var err error
+	switch m.Role {
+	case "user":
+		to.Content, err = partsOf(m, path)
+	case "tool":
+		if err := checkID(path+".toolCallId", m.ToolCallID); err != nil {
+			return err
+		}
+		to.Role, to.ToolCallID = chattemplate.ToolRole, m.ToolCallID
+		if to.Content, err = partsOf(m, path); m.Error != "" {
+			to.Content = paragraphs("Error: "+m.Error, to.Content)
+		}
+	default:
+		to.Content, err = stringOf(m, path)
+	}
+	p.req.Messages = append(p.req.Messages, to)
+	return err
+}
+
+// stringOf returns content that has to be a string.
+func stringOf(m *Message, path string) (text string, err error) {
+	switch {
+	case wire.Given(m.Content):
+		err = wire.UnmarshalAt(path+".content", m.Content, &text)
+	case m.Role != "assistant":
+		err = wire.Invalid(path+".content", "it is required")
+	}
+	return text, err
+}
+
+// partsOf returns the text of content that is a string or a list of parts.
+func partsOf(m *Message, path string) (string, error) {
+	if !wire.Given(m.Content) || m.Content[0] != '[' {
+		return stringOf(m, path)
+	}
+	var parts []json.RawMessage
+	if err := wire.UnmarshalAt(path+".content", m.Content, &parts); err != nil {
+		return "", err
+	}
+	texts := make([]string, len(parts))
+	for i, raw := range parts {
+		path := fmt.Sprintf("%s.content.%d", path, i)
+		var part Part
+		if err := wire.UnmarshalAt(path, raw, &part); err != nil {
+			return "", err
+		}
+		switch {
+		case part.Type != "text":
+			return "", wire.Unsupported(path+".type", "only text can be read here")
+		case part.Text == nil:
+			return "", wire.Invalid(path+".text", "it is required")
+		}
+		texts[i] = *part.Text
+	}
+	return paragraphs(texts...), nil
+}
+
+// restore opens the values that came back and puts their reasoning in its place. place is the conversation. Of several for one message the
+// nearest reasoning message's counts, then the first of the others.
+func (p *prompt) restore(keys *seal.Keyring, place seal.Binding) error {
+	restored := map[int]bool{}
+	for _, thoughts := range []bool{true, false} {
+		for _, v := range p.values {
+			if v.thoughts != thoughts {
+				continue
+			}
+			place.Entity = seal.EntityID(v.id)
+			text, err := keys.Open(place, v.value)
+			var refused *seal.Error
+			switch {
+			case errors.As(err, &refused):
+				return &wire.Error{
+					Status: http.StatusBadRequest, Code: refused.Code(), Param: v.path, Message: refused.Error() + "; " + refused.Hint(), Err: err,
+				}
+			case err != nil:
+				return err
+			}
+			if v.message >= 0 && (thoughts || !restored[v.message]) {
+				p.req.Messages[v.message].Reasoning = text
+				restored[v.message] = true
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package agui
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"runner/chattemplate"
+	"runner/runner"
+	"runner/server/wire"
+)
+
+// RunAgentInput is the body of POST /agui. Fields that are not here are ignored: protocolVersion and state among them.
+type RunAgentInput struct {
+	// ThreadID names the conversation and RunID the run: 1 to 1,024 bytes. ParentRunID is the run that this one goes on from; it is only told back.
+	ThreadID    string `json:"threadId"`
+	RunID       string `json:"runId"`
+	ParentRunID string `json:"parentRunId"`
+	// Messages are Message values, 1 to 100,000.
+	Messages []json.RawMessage `json:"messages"`
+	// Tools are the client's, at most 1,024.
+	Tools []Tool `json:"tools"`
+	// Context is what the application wants the model to know, at most 1,024 pieces. It stands in the system prompt.
+	Context        []Context      `json:"context"`
+	ForwardedProps ForwardedProps `json:"forwardedProps"`
+	// Resume answers interrupts. This server makes none, so it has to be empty.
+	Resume []json.RawMessage `json:"resume"`
+}
+
+// Tool is a function of the client that the model may call.
+type Tool struct {
+	// Name has 1 to 256 bytes without white space or angle brackets.
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	// Parameters is a JSON Schema object; left out for a function without parameters.
+	Parameters json.RawMessage `json:"parameters"`
+}
+
+// Context is a piece of context.
+type Context struct {
+	Description string `json:"description"`
+	Value       string `json:"value"`
+}
+
+// The limits of a request, beside that of its length.
+const (
+	maxID       = 1024
+	maxMessages = 100_000
+	maxTools    = 1024
+	maxContext  = 1024
+)
+
+// prompt is a decoded request.
+type prompt struct {
+	req  runner.Request
+	form form
+	// seal says that the reasoning is to come as sealed values.
+	seal   bool
+	values []sealed
+}
+
+// decode reads a request, all but what needs the model.
+func (a *API) decode(input *RunAgentInput) (*prompt, error) {
+	for _, id := range []struct{ name, value string }{{"threadId", input.ThreadID}, {"runId", input.RunID}} {
+		if err := checkID(id.name, id.value); err != nil {
+			return nil, err
+		}
+	}
+	if len(input.ParentRunID) > maxID {
+		return nil, wire.Invalid("parentRunId", "it has %d bytes; at most %d are allowed", len(input.ParentRunID), maxID)
+	}
+	if len(input.Resume) > 0 {
+		return nil, wire.Unsupported("resume", "no run of this server is interrupted, so there is nothing to resume; answer calls with tool messages")
+	}
+	p := &prompt{req: a.cfg.Defaults}
+	for _, step := range []func(*RunAgentInput) error{p.props, p.tools, p.history, p.context} {
+		if err := step(input); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func checkID(path, id string) error {
+	if id == "" {
+		return wire.Invalid(path, "it is required")
+	}
+	if len(id) > maxID {
+		return wire.Invalid(path, "it has %d bytes; at most %d are allowed", len(id), maxID)
+	}
+	return nil
+}
+
+func (p *prompt) tools(input *RunAgentInput) error {
+	if len(input.Tools) > maxTools {
+		return wire.Invalid("tools", "there are %d; at most %d are allowed", len(input.Tools), maxTools)
+	}
+	for i, t := range input.Tools {
+		if t.Name == "" {
+			return wire.Invalid(fmt.Sprintf("tools.%d.name", i), "it is required")
+		}
+		tool := chattemplate.Tool{Name: t.Name, Description: t.Description}
+		if wire.Given(t.Parameters) {
+			if t.Parameters[0] != '{' {
+				return wire.Invalid(fmt.Sprintf("tools.%d.parameters", i), "it takes a JSON Schema object")
+			}
+			tool.Parameters = t.Parameters
+		}
+		p.req.Tools = append(p.req.Tools, tool)
+	}
+	return nil
+}
+
+// context puts the application's context into the system prompt: at the end of the one that there is, because many templates take one only.
+func (p *prompt) context(input *RunAgentInput) error {
+	if len(input.Context) > maxContext {
+		return wire.Invalid("context", "there are %d; at most %d are allowed", len(input.Context), maxContext)
+	}
+	if len(input.Context) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString("Context from the application:")
+	for _, c := range input.Context {
+		fmt.Fprintf(&b, "\n\n%s:\n%s", c.Description, c.Value)
+	}
+	if first := &p.req.Messages[0]; first.Role == chattemplate.System || first.Role == chattemplate.Developer {
+		first.Content = paragraphs(first.Content, b.String())
+		return nil
+	}
+	p.req.Messages = append([]chattemplate.Message{{Role: chattemplate.System, Content: b.String()}}, p.req.Messages...)
+	for i := range p.values {
+		if p.values[i].message >= 0 {
+			p.values[i].message++
+		}
+	}
+	return nil
+}
+
+// paragraphs joins texts that are not empty.
+func paragraphs(texts ...string) string {
+	var b strings.Builder
+	for _, t := range texts {
+		if t != "" && b.Len() > 0 {
+			b.WriteString("\n\n")
+		}
+		b.WriteString(t)
+	}
+	return b.String()
+}
