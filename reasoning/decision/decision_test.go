@@ -1,0 +1,240 @@
+package decision_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"runner/reasoning"
+	"runner/reasoning/decision"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+// run is a run with two calls, of which one has no reason, as a model's text makes it.
+func run(t *testing.T, visibility reasoning.Visibility) []reasoning.Event {
+	t.Helper()
+	var events []reasoning.Event
+	show := visibility.Filter(func(e reasoning.Event) { events = append(events, e) })
+	info := &reasoning.Info{Model: "m", Visibility: visibility, Effort: "medium", Strategy: reasoning.StrategyNative, Seed: 7, Iteration: 2}
+	show(reasoning.Event{Kind: reasoning.Started, Info: info})
+	show(reasoning.Event{Kind: reasoning.Curated, Code: "history-analysis-dropped", Text: "the reasoning of 1 earlier turn was left out of the prompt"})
+	f := reasoning.NewRationaleFilter(reasoning.RationaleConfig{Iteration: 2}, show)
+	segment := func(s reasoning.Segment, text string, call reasoning.Call) {
+		f.Push(reasoning.Event{Kind: reasoning.SegmentStart, Segment: s, Call: call})
+		f.Push(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Call: call, Text: text})
+		f.Push(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s, Call: call})
+	}
+	segment(reasoning.Reasoning, "I assume the sum is wanted because it says plus.\n"+
+		`<rationale call="1">{"why":"The numbers are *long*.","refs":["17","25"],"alternatives":[{"option":"the head","rejectedBecause":"it errs"}],"confidence":0.9}</rationale>`,
+		reasoning.Call{})
+	segment(reasoning.ToolCall, `{"a":17}`, reasoning.Call{ID: "c1", Name: "add"})
+	segment(reasoning.ToolCall, `{}`, reasoning.Call{Index: 1, ID: "c2", Name: "look_up"})
+	segment(reasoning.Answer, `<rationale call="3">{"why":"`+strings.Repeat("long ", 50)+`"}</rationale>1. Adding.`, reasoning.Call{})
+	segment(reasoning.ToolCall, `{}`, reasoning.Call{Index: 2, ID: "c3", Name: "mul"})
+	f.Finish()
+	switched := *info
+	switched.Strategy = reasoning.StrategyMarkers
+	show(reasoning.Event{Kind: reasoning.StrategySwitched, Info: &switched, Text: "the reasoning came between markers"})
+	count := f.Count()
+	show(reasoning.Event{Kind: reasoning.Done, Result: &reasoning.Result{Finish: reasoning.FinishToolCalls, Rationale: &count,
+		Usage:  reasoning.Usage{Prompt: 20, Completion: 50},
+		Timing: reasoning.Timing{FirstToken: 100 * time.Millisecond, Decode: 1134 * time.Millisecond}}})
+	return events
+}
+
+func clock() time.Time { return time.UnixMilli(1_700_000_000_123) }
+
+func trace(events []reasoning.Event) []decision.Event {
+	var out []decision.Event
+	tracer := decision.NewTracer(decision.Config{RunID: "run_1", Goal: "What is\n17 + 25?", Clock: clock}, func(e decision.Event) { out = append(out, e) })
+	for _, e := range events {
+		tracer.Push(e)
+	}
+	tracer.End(false)
+	return out
+}
+
+func lines(t *testing.T, events []decision.Event) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	for i := range events {
+		if err := e.Encode(&events[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Bytes()
+}
+
+func TestGolden(t *testing.T) {
+	for _, v := range []reasoning.Visibility{reasoning.VisibilityFull, reasoning.VisibilityNone} {
+		text := lines(t, trace(run(t, v)))
+		golden(t, v.String()+".jsonl", text)
+		debriefs, err := decision.Read(bytes.NewReader(text))
+		if err != nil || len(debriefs) != 1 {
+			t.Fatal(err)
+		}
+		var tree, markdown bytes.Buffer
+		if err := debriefs[0].WriteText(&tree); err != nil {
+			t.Fatal(err)
+		}
+		if err := debriefs[0].WriteMarkdown(&markdown); err != nil {
+			t.Fatal(err)
+		}
+		object, err := json.MarshalIndent(debriefs[0], "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, v.String()+".txt", tree.Bytes())
+		golden(t, v.String()+".md", markdown.Bytes())
+		golden(t, v.String()+".json", append(object, '\n'))
+	}
+}
+
+// TestReplay: a run that was stored as events renders the same debrief as when it ran.
+func TestReplay(t *testing.T) {
+	live := run(t, reasoning.VisibilityFull)
+	var replayed []reasoning.Event
+	for _, e := range live {
+		b, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back reasoning.Event
+		if err := json.Unmarshal(b, &back); err != nil {
+			t.Fatal(err)
+		}
+		replayed = append(replayed, back)
+	}
+	if a, b := decision.New(trace(live)), decision.New(trace(replayed)); !reflect.DeepEqual(a, b) {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+}
+
+// TestHiddenReasons: a trace under a visibility that hides reasoning says nothing of it but counts.
+func TestHiddenReasons(t *testing.T) {
+	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary} {
+		text := string(lines(t, trace(run(t, v))))
+		for _, secret := range []string{"long", "errs", "wanted", "rationale\":{", "head"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%v shows %q:\n%s", v, secret, text)
+			}
+		}
+		if !strings.Contains(text, `"rationaleMissing":1`) || !strings.Contains(text, `"toolName":"look_up"`) {
+			t.Errorf("%v:\n%s", v, text)
+		}
+	}
+}
+
+func TestOrderAndBase(t *testing.T) {
+	events := trace(run(t, reasoning.VisibilityFull))
+	if events[0].Type != decision.RunStarted || events[len(events)-1].Type != decision.RunCompleted || events[len(events)-2].Type != decision.KernelStateSnapshot {
+		t.Errorf("%+v", events)
+	}
+	for i, e := range events {
+		if e.Seq != i || e.RunID != "run_1" || e.Iter != 2 || e.Timestamp != 1_700_000_000_123 {
+			t.Errorf("event %d: %+v", i, e)
+		}
+	}
+}
+
+func TestBrokenOffRuns(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		var events []decision.Event
+		tracer := decision.NewTracer(decision.Config{RunID: "r"}, func(e decision.Event) { events = append(events, e) })
+		tracer.Push(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}})
+		tracer.End(cancelled)
+		tracer.End(!cancelled)
+		last := events[len(events)-1]
+		want := map[bool]string{false: decision.StatusFailed, true: decision.StatusCancelled}[cancelled]
+		if len(events) != 3 || last.Totals == nil || last.Status != want || events[1].TerminatedBy != want {
+			t.Errorf("%+v", events)
+		}
+	}
+}
+
+func TestReadManyRuns(t *testing.T) {
+	debriefs, err := decision.Read(strings.NewReader(`{"type":"run-started","runId":"a","goal":"x"}
+
+{"type":"run-started","runId":"b","goal":"y"}
+{"type":"something-new","runId":"b","more":1}
+{"type":"tool-call-start","runId":"a","iter":1,"callIndex":0,"toolName":"f","rationale":{"why":""}}
+{"type":"alternatives-considered","runId":"a","iter":1,"callIndex":3,"alternatives":[{"option":"o","rejectedBecause":"r"}]}
+{"type":"run-completed","runId":"a","status":"completed","totalTokens":1,"rationaleMissing":1}
+{"type":"run-completed","runId":"a","status":"failed","totalTokens":2,"rationaleMissing":1}
+`))
+	if err != nil || len(debriefs) != 2 || debriefs[0].RunID != "a" || debriefs[1].Goal != "y" || debriefs[1].Verdict != nil {
+		t.Fatalf("%+v %v", debriefs, err)
+	}
+	a := debriefs[0]
+	if len(a.Path) != 1 || len(a.Why) != 0 || len(a.Alternatives) != 1 || a.Verdict.TotalTokens != 3 || *a.Verdict.RationaleMissing != 2 || a.Verdict.Status != "failed" {
+		t.Errorf("%+v %+v", a, a.Verdict)
+	}
+}
+
+func TestReadErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                             "line 1",
+		"{}":                           "line 1",
+		"\n{\"type\":1}":               "line 2",
+		`{"type":"run-started"}`:       "runId",
+		strings.Repeat("x", 1<<20+1):   "bytes",
+		`{"type":"started","info":{}}`: "runId",
+	} {
+		if _, err := decision.Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: %v", text, err)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(`{"type":"tool-call-start","runId":"a","callIndex":0,"toolName":"f","rationale":{"why":"x"}}`))
+	f.Add([]byte("{\"type\":\"run-completed\",\"runId\":\"a\",\"status\":\"x\"}\n{\"type\":\"strategy-switched\",\"runId\":\"a\",\"from\":\"a\",\"reason\":\"b\"}"))
+	f.Add([]byte(`{"type":"alternatives-considered","runId":"a","alternatives":[{}],"callIndex":-1}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		debriefs, err := decision.Read(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		for _, d := range debriefs {
+			var tree, markdown bytes.Buffer
+			if err := d.WriteText(&tree); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.WriteMarkdown(&markdown); err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range strings.Split(strings.TrimSuffix(tree.String(), "\n"), "\n") {
+				if i > 0 && !strings.HasPrefix(line, "├─ ") && !strings.HasPrefix(line, "│   • ") && !strings.HasPrefix(line, "└─ Verdict: ") {
+					t.Fatalf("line %q", line)
+				}
+			}
+		}
+	})
+}
