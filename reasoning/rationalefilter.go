@@ -95,6 +95,9 @@ const (
 	CodeStrayRationale = "stray_rationale"
 )
 
+// CuratedHistory is the code of Curated events: reasoning of earlier turns was left out of the prompt.
+const CuratedHistory = "history-analysis-dropped"
+
 var rationaleMessages = map[string]string{
 	CodeMalformedRationale:  "the reason for a call could not be read and was left out",
 	CodeUnfinishedRationale: "the reason for a call was not closed",

@@ -36,6 +36,9 @@ func (t *turn) instruct() {
 		t.conv.Tools = append(t.conv.Tools[:len(t.conv.Tools):len(t.conv.Tools)], reasoning.ReportReasoningV1())
 		t.conv.Messages = withInstruction(t.conv.Messages, reasoning.ReportV1)
 	}
+	if t.req.Rationale && len(t.req.Tools) > 0 && t.req.ToolChoice != ToolChoiceNone {
+		t.conv.Messages = withInstruction(t.conv.Messages, reasoning.RationaleV1)
+	}
 	if s := t.req.Form.Schema(); s != nil && t.conv.ResponseFormat == nil {
 		t.conv.ResponseFormat = &chattemplate.ResponseFormat{Name: "answer", Schema: s}
 	}

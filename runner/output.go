@@ -14,8 +14,10 @@ type output struct {
 	stream *stream
 	split  *reasoning.Splitter
 	stop   *reasoning.StopFilter
-	policy reasoning.Visibility
-	format chattemplate.Format
+	// rationale takes the model's reasons for its calls out of the text; nil where decisions are not traced.
+	rationale *reasoning.RationaleFilter
+	policy    reasoning.Visibility
+	format    chattemplate.Format
 	// markers says that the splitter looks for the markers strategy's markers.
 	markers bool
 
@@ -63,6 +65,12 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		Markers: o.markers, Separator: "\n\n", Logprobs: t.req.Logprobs,
 		Report: t.strategy == reasoning.StrategyTool, Formed: !t.req.Form.IsZero() && t.strategy != reasoning.StrategyJSON,
 	}
+	if t.req.Rationale {
+		o.rationale = reasoning.NewRationaleFilter(reasoning.RationaleConfig{
+			Iteration: t.iteration(), Separator: cfg.Separator, Formed: !t.req.Form.IsZero(),
+		}, o.stop.Push)
+		cfg.Emit, cfg.Separator, cfg.Rationales = o.rationale.Push, "", true
+	}
 	if t.steer.text != nil {
 		cfg.Opens = t.steer.opens
 	}
@@ -103,6 +111,9 @@ func (o *output) push(tok backend.Token, sampled *backend.Output) {
 
 func (o *output) finish() {
 	_ = o.split.Finish()
+	if o.rationale != nil {
+		o.rationale.Finish()
+	}
 	o.stop.Finish()
 }
 

@@ -74,6 +74,10 @@ type Request struct {
 	Budget int
 	// Strategy says where reasoning comes from; empty means auto.
 	Strategy reasoning.Strategy
+	// Rationale traces decisions: the model is asked for its reason for each call, which costs tokens, and the reasons that it gives and what it
+	// says to assume are taken out of its text. They are reasoning, so that events carry them under visibility full only. Without tools it is
+	// asked for nothing. An answer that is held to a form is left as it is.
+	Rationale bool
 	// Score asks for how sure the model is, from 0 to 1, where the strategy is json.
 	Score bool
 

@@ -234,7 +234,7 @@ func (r *Runner) validateRaw(req *Request) error {
 	}{
 		{"Messages", len(req.Messages) > 0}, {"Tools", len(req.Tools) > 0}, {"ResponseFormat", req.ResponseFormat != nil},
 		{"Visibility", req.Visibility != reasoning.VisibilityNone}, {"Effort", req.Effort != chattemplate.EffortDefault}, {"Budget", req.Budget != 0},
-		{"Strategy", req.Strategy != "" && req.Strategy != reasoning.StrategyAuto}, {"Score", req.Score}, {"Seal", req.Seal != nil},
+		{"Strategy", req.Strategy != "" && req.Strategy != reasoning.StrategyAuto}, {"Score", req.Score}, {"Rationale", req.Rationale}, {"Seal", req.Seal != nil},
 		{"TemplateArgs", len(req.TemplateArgs) > 0}, {"PromptTokens", req.Prompt != "" && req.PromptTokens != nil},
 	} {
 		if f.set {

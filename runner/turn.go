@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,6 +24,7 @@ type turn struct {
 
 	lane    *lane
 	prompt  int // tokens of the prompt
+	dropped int // tokens of earlier reasoning that the format leaves out of it, where decisions are traced
 	limit   int // most tokens to generate
 	reserve int // of these, kept for the answer
 	output  *output
@@ -64,6 +66,7 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 		return nil, &PromptTooLongError{Tokens: len(p.Tokens), Context: r.info.ContextSize}
 	}
 	t.prompt = len(p.Tokens)
+	t.dropped = t.droppedTokens()
 	t.setLimits()
 	t.output, err = newOutput(t, p.Start)
 	if err != nil {
@@ -197,6 +200,10 @@ func (t *turn) begin() {
 		return
 	}
 	t.output.send(reasoning.Event{Kind: reasoning.Started, Info: t.infoNow()})
+	if t.dropped > 0 {
+		t.output.send(reasoning.Event{Kind: reasoning.Curated, Code: reasoning.CuratedHistory,
+			Text: fmt.Sprintf("reasoning of earlier turns, %d tokens of the prompt, was left out as the format wants it", t.dropped)})
+	}
 	if t.steer.ignored {
 		t.output.warn(CodeStrictIgnored, "this model's format has no place where a call could be held to its parameters")
 	}
@@ -211,7 +218,7 @@ func (t *turn) infoNow() *reasoning.Info {
 	}
 	return &reasoning.Info{
 		Model: t.r.info.Name, Visibility: t.req.Visibility, Effort: effort, Strategy: t.strategy, Seed: t.seed,
-		Budget: t.req.Budget, Prompt: t.prompt,
+		Budget: t.req.Budget, Prompt: t.prompt, Iteration: t.iteration(),
 	}
 }
 
@@ -492,6 +499,10 @@ func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 		t.result.Detail, t.result.StopString = reasoning.DetailStopString, stop
 	}
 	t.result.Finish = reason
+	if t.output.rationale != nil {
+		count := t.output.rationale.Count()
+		t.result.Rationale = &count
+	}
 	if score, ok := t.output.split.Score(); ok {
 		t.result.Score = &score
 	}
