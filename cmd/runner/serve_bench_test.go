@@ -68,7 +68,7 @@ func BenchmarkServeToken(b *testing.B) {
 func BenchmarkServeEndToEnd(b *testing.B) {
 	const tokens = 40
 	path := filepath.Join(b.TempDir(), "random.gguf")
-	if err := random.WriteFile(path, random.Config{Layers: 6, Width: 1024, Heads: 16, HeadSize: 64, Experts: 4, FeedForward: 1024,
+	if err := random.WriteFile(path, random.Config{Layers: 14, Width: 1024, Heads: 16, HeadSize: 64, Experts: 4, FeedForward: 1024,
 		Vocabulary: o200ktest.Size, Seed: 1}); err != nil {
 		b.Fatal(err)
 	}
