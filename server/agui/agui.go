@@ -2,6 +2,7 @@ package agui
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"io"
 	"net/http"
@@ -20,7 +21,7 @@ type Config struct {
 	Seal *seal.Keyring
 	// Clock gives the timestamps of events; nil means time.Now. It may be called by several goroutines at once.
 	Clock func() time.Time
-	// Random gives the ids of messages; nil means crypto/rand. It may be read by several goroutines at once.
+	// Random gives the ids of messages, and the seeds of requests without one; nil means crypto/rand. It may be read by several goroutines at once.
 	Random io.Reader
 }
 
@@ -60,6 +61,16 @@ func (a *API) newID(prefix string) string {
 	return prefix + hex.EncodeToString(b[:])
 }
 
+// newSeed draws a seed that JavaScript's numbers hold exactly, so that a client can send back the one that it was told.
+func (a *API) newSeed() *uint64 {
+	var b [8]byte
+	if _, err := io.ReadFull(a.cfg.Random, b[:]); err != nil {
+		_, _ = rand.Read(b[:]) // never fails, by its contract
+	}
+	seed := binary.BigEndian.Uint64(b[:]) & maxSeed
+	return &seed
+}
+
 // run answers POST /agui. Until the run has started nothing is written, so that what is wrong with the request gets its status.
 func (a *API) run(w http.ResponseWriter, r *http.Request) {
 	var input RunAgentInput
@@ -84,6 +95,9 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 	if err := p.restore(a.cfg.Seal, place); err != nil {
 		a.refuse(w, wire.FromError(err, fields))
 		return
+	}
+	if p.req.Seed == nil {
+		p.req.Seed = a.newSeed()
 	}
 	enc := &encoder{form: p.form, clock: a.cfg.Clock, newID: a.newID, input: &input, model: m.Card().Name}
 	if p.seal {

@@ -138,7 +138,7 @@ func (p *prompt) reasoning(props *ForwardedProps) error {
 		if err != nil {
 			return wire.Invalid(at("reasoning_strategy"), "%v", err)
 		}
-		p.req.Strategy = s
+		p.req.Strategy, p.req.Score = s, s == reasoning.StrategyJSON
 	}
 	p.req.KeepReasoning = p.req.KeepReasoning || props.KeepReasoning
 	return nil

@@ -13,11 +13,17 @@ func says(question, rest string) string {
 	return fmt.Sprintf(`{"model":"demo","messages":[{"role":"user","content":%q}]%s}`, question, rest)
 }
 
+// agent is a turn of AG-UI with a question, props and more fields.
+func agent(question, props, rest string) string {
+	return fmt.Sprintf(`{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":%q}],"forwardedProps":{%s}%s}`, question, props, rest)
+}
+
 // The tools of requests, in each format.
 const (
 	chatTool      = `,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}},{"type":"web_search"}]`
 	responseTool  = `,"tools":[{"type":"function","name":"look","description":"Looks.","parameters":{"type":"object"},"strict":false},{"type":"web_search"}]`
 	anthropicTool = `,"max_tokens":200,"tools":[{"name":"look","input_schema":{"type":"object"}},{"type":"bash_20250124","name":"bash"}]`
+	aguiTool      = `,"tools":[{"name":"look","description":"Looks.","parameters":{"type":"object"}}]`
 	sealIt        = `,"reasoning_seal":true`
 )
 
@@ -78,6 +84,12 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/v1/responses", `{"input":"Look it up."` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"input":"Look it up.","stream":true` + responseTool + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"look"}]}}`, ""},
 	{"POST", "/v1/responses", `{"input":"Garble it."` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?","stream":true}`, ""},
 	{"POST", "/v1/responses/input_tokens", `{"input":"What is 17 + 25?"}`, ""},
+
+	{"POST", "/agui", agent(question, "", `,"parentRunId":"p"`), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","reasoning_seal":true,"reasoning_budget":3,"reasoning_effort":"low"`, ""), ""},
+	{"POST", "/agui", agent(question, `"reasoning":"summary","chunks":true`, ""), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","legacy_thinking":true`, ""), ""},
+	{"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"markers"`, ""), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"json"`, ""), ""},
+	{"POST", "/agui", agent(lookUp, `"reasoning_seal":true`, aguiTool), ""}, {"POST", "/agui", agent(garble, "", aguiTool), ""}, {"POST", "/agui", agent(question, `"model":"broken"`, ""), ""},
+	{"POST", "/agui", `{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"a","encryptedValue":"x"}]}`, ""},
 }
 
 // unseen are parts of answers that do not come, because a schema describes something else as well.
@@ -236,6 +248,7 @@ func TestErrorsAreAsDescribed(t *testing.T) {
 		{"POST", "/v1/responses", `{"input":5}`, "", 400}, {"POST", "/v1/chat/completions", strings.Replace(says(question, ""), "demo", "broken", 1), "", 500},
 		{"POST", "/v1/messages", strings.Replace(says(question, `,"max_tokens":100`), "demo", "broken", 1), "", 500},
 		{"POST", "/api/chat", strings.Replace(says(question, `,"stream":false`), "demo", "broken", 1), "", 500}, {"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?"}`, "", 500},
+		{"POST", "/agui", agent(question, `"seed":-1`, ""), "", 400}, {"POST", "/agui", agent(question, `"model":"nothing"`, ""), "", 404},
 	} {
 		see(s.ask(t, c.method, c.path, c.body, c.header), c.status)
 	}

@@ -83,6 +83,12 @@ var types = map[string]map[string]described{
 		"ErrorDetail": {answered, "AnthropicErrorDetail"}, "ErrorDetails": {answered, "AnthropicErrorDetail/properties/details"},
 		"ModelList": {answered, "AnthropicModelList"}, "ModelInfo": {answered, "AnthropicModel"},
 	},
+	"../agui": {
+		"RunAgentInput": {asked, "RunAgentInput"}, "Tool": {asked, "AguiTool"}, "Context": {asked, "AguiContext"}, "ForwardedProps": {asked, "AguiProps"},
+		"ReasoningObject": {asked, "AguiReasoning"}, "Message": {asked, "AguiMessage"}, "ToolCall": {asked, "AguiToolCall"}, "FunctionCall": {asked, "AguiFunctionCall"},
+		"Part": {asked, "AguiPart"}, "ErrorResponse": {answered, "AguiError"}, "RunFinished": {answered, "AguiRunFinished"}, "Outcome": {answered, "AguiOutcome"},
+		"TokenUsage": {answered, "AguiUsage"}, "RunResult": {answered, "AguiResult"}, "ReasoningInfo": {answered, "ReasoningInfo"},
+	},
 	"../ollama": {
 		"ChatRequest": {asked, "OllamaChatRequest"}, "GenerateRequest": {asked, "OllamaGenerateRequest"}, "Options": {asked, "OllamaOptions"}, "Message": {asked, "OllamaMessage"},
 		"ToolCall": {asked, "OllamaToolCall"}, "ToolCallFunction": {asked, "OllamaToolCall/properties/function"}, "Tool": {asked, "OllamaTool"},

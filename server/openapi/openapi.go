@@ -18,7 +18,7 @@ import (
 var spec embed.FS
 
 // formats are the files with routes.
-var formats = []string{"common", "openai", "responses", "anthropic", "ollama"}
+var formats = []string{"common", "openai", "responses", "anthropic", "ollama", "agui"}
 
 // raw is an object whose values are not looked at.
 type raw = map[string]json.RawMessage

@@ -36,6 +36,8 @@ var forms = map[string]string{
 	"logit_bias": "which tokens there are", "best_of": aboutOthers, "structured_outputs": aboutFormats, "text": aboutFormats, "echo": aboutOthers,
 }
 
+const aguiTurn = `{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"What is 17 + 25?"}]}`
+
 var probes = []probe{
 	{path: "/v1/chat/completions", base: `{"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, schema: "ChatCompletionRequest", beyond: forms,
 		more: map[string]string{"top_logprobs": `"logprobs":true`, "stream_options": `"stream":true`, "function_call": `"functions":[{"name":"look"}]`}},
@@ -52,6 +54,8 @@ var probes = []probe{
 	{path: "/api/chat", base: `{"model":"demo","messages":[{"role":"user","content":"What is 17 + 25?"}]}`, within: "options", schema: "OllamaOptions"},
 	{path: "/api/embed", base: `{"model":"demo","input":"a"}`, schema: "OllamaEmbedRequest", beyond: map[string]string{"model": aboutModels}},
 	{path: "/api/embeddings", base: `{"model":"demo","prompt":"a"}`, schema: "OllamaEmbeddingsRequest", beyond: map[string]string{"model": aboutModels}},
+	{path: "/agui", base: aguiTurn, schema: "RunAgentInput"},
+	{path: "/agui", base: aguiTurn, within: "forwardedProps", schema: "AguiProps", beyond: map[string]string{"model": aboutModels, "tool_choice": aboutOthers}},
 	{path: "/tokenize", base: `{"content":"a"}`, schema: "TokenizeRequest", beyond: map[string]string{"model": aboutModels}},
 	{path: "/detokenize", base: `{"tokens":[49]}`, schema: "DetokenizeRequest", beyond: map[string]string{"model": aboutModels, "tokens": "which tokens there are"}},
 	{path: "/apply-template", base: `{"messages":[{"role":"user","content":"a"}]}`, schema: "ApplyTemplateRequest", beyond: map[string]string{"model": aboutModels}},

@@ -26,6 +26,7 @@ import (
 	"runner/reasoning/seal"
 	"runner/runner"
 	"runner/server"
+	"runner/server/agui"
 	"runner/server/anthropic"
 	"runner/server/keys"
 	"runner/server/ollama"
@@ -103,6 +104,7 @@ func start(t *testing.T, o options) *site {
 	keyring := seal.NewKeyring()
 	for _, f := range []wire.Format{
 		openai.New(s, openai.Config{Seal: keyring}), responses.New(s, responses.Config{Seal: keyring, Store: responses.StoreLimits{Events: o.events}}), anthropic.New(s, anthropic.Config{Seal: keyring}), ollama.New(s, ollama.Config{}),
+		agui.New(s, agui.Config{Seal: keyring}),
 	} {
 		s.Mount(f)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"runner/reasoning/seal"
 	"runner/server"
+	"runner/server/agui"
 	"runner/server/anthropic"
 	"runner/server/ollama"
 	"runner/server/openai"
@@ -24,6 +25,7 @@ func mountFormats(s *server.Server, o *serveOptions) error {
 	s.Mount(responses.New(s, responses.Config{Defaults: o.defaults, Seal: keyring}))
 	s.Mount(anthropic.New(s, anthropic.Config{Defaults: o.defaults, Seal: keyring}))
 	s.Mount(ollama.New(s, ollama.Config{Defaults: o.defaults}))
+	s.Mount(agui.New(s, agui.Config{Defaults: o.defaults, Seal: keyring}))
 	return nil
 }
 
