@@ -38,7 +38,7 @@ var rules = []struct {
 	{"runner/server/wiretest", []string{"runner/backend/", "runner/runner", "runner/reasoning", "runner/reasoning/", "runner/server/wire"}},
 	{"runner/cmd", []string{"runner/"}},
 	{"runner/cmd/runner/cli", []string{"runner/backend", "runner/backend/gguf", "runner/chattemplate", "runner/grammar", "runner/reasoning", "runner/reasoning/", "runner/runner", "runner/models", "runner/server", "runner/server/", "runner/cmd/runner/render"}},
-	{"runner/cmd/runner/render", []string{"runner/reasoning"}},
+	{"runner/cmd/runner/render", []string{"runner/reasoning", "runner/reasoning/decision"}},
 	{"runner/scripts", []string{"runner/"}},
 }
 

@@ -168,6 +168,9 @@ func TestBrokenOffRuns(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		var events []decision.Event
 		tracer := decision.NewTracer(decision.Config{RunID: "r"}, func(e decision.Event) { events = append(events, e) })
+		if tracer.End(cancelled); events != nil {
+			t.Errorf("%+v for a run that did not begin", events)
+		}
 		tracer.Push(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}})
 		tracer.End(cancelled)
 		tracer.End(!cancelled)

@@ -25,6 +25,7 @@ type Tracer struct {
 	// early are reasons that came before their calls.
 	early map[int]*reasoning.Rationale
 	calls int
+	begun bool
 	over  bool
 }
 
@@ -70,7 +71,7 @@ func (t *Tracer) Push(e reasoning.Event) {
 	}
 }
 
-// End ends the trace of a run that broke off; after Done it does nothing.
+// End ends the trace of a run that broke off. After Done, and where no run began, it does nothing.
 func (t *Tracer) End(cancelled bool) {
 	status, why := StatusFailed, "an error ended the run"
 	if cancelled {
@@ -80,6 +81,7 @@ func (t *Tracer) End(cancelled bool) {
 }
 
 func (t *Tracer) started(info *reasoning.Info) {
+	t.begun = true
 	out := Event{Type: RunStarted, Goal: t.cfg.Goal}
 	if info != nil {
 		t.base.Iter, t.strategy = max(1, info.Iteration), info.Strategy
@@ -119,7 +121,7 @@ func (t *Tracer) done(r *reasoning.Result) {
 
 // end tells once how the run ended.
 func (t *Tracer) end(by, why string, totals Totals) {
-	if t.over {
+	if t.over || !t.begun {
 		return
 	}
 	t.over = true

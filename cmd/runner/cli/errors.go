@@ -52,7 +52,7 @@ func (e *inputError) Hint() string  { return e.hint }
 var requestFlags = map[string]string{
 	"Budget": "--reasoning-budget", "Effort": "--reasoning-effort", "Strategy": "--reasoning-strategy",
 	"Visibility": "--reasoning", "MaxTokens": "--max-tokens", "Stop": "--stop", "Tools": "--tools", "Messages": "the prompt",
-	"Form": "the form of the answer", "ToolChoice": "--tool-choice",
+	"Form": "the form of the answer", "Rationale": "--rationale", "ToolChoice": "--tool-choice",
 }
 
 // errorLine is the error as one line, "what was wrong; what to do"; empty when there is nothing to say: what the user

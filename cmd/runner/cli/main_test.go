@@ -174,6 +174,10 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 		t.segment(reasoning.Answer, none, "\x1b[31mred\x1b[0m\ttab\rover \u202etxt")
 	case has("weather"):
 		t.segment(reasoning.Preamble, none, "Let me look.")
+		if t.req.Rationale && t.req.Visibility == reasoning.VisibilityFull {
+			t.emit(reasoning.Event{Kind: reasoning.Decided, Call: reasoning.Call{ID: "call_1", Name: "get_weather"}, Decision: &reasoning.Decision{
+				Iteration: 1, Decision: reasoning.DecisionToolSelection, ToolName: "get_weather", Rationale: reasoning.Rationale{Why: "it knows"}}})
+		}
 		t.segment(reasoning.ToolCall, reasoning.Call{ID: "call_1", Name: "get_weather"}, `{"city":`, `"Paris"}`)
 		result.Finish = reasoning.FinishToolCalls
 	case has("malformed"):

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/signal"
@@ -15,6 +17,7 @@ import (
 	"runner/cmd/runner/render"
 	"runner/models"
 	"runner/reasoning"
+	"runner/reasoning/decision"
 	"runner/runner"
 )
 
@@ -192,7 +195,15 @@ func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 
 // once generates one turn.
 func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner.Request, spinner *render.Spinner, loaded time.Duration) error {
-	out, err := generate(ctx, gen, req, a.renderer(o, spinner), spinner)
+	if req.Rationale && (req.Visibility != reasoning.VisibilityFull || o.output == outputText) {
+		a.complain("warning: --rationale shows reasons only with --reasoning full and --output json, events or trace")
+	}
+	to := a.renderer(o, spinner)
+	if o.output == outputTrace {
+		cfg := decision.Config{RunID: newRunID(), Goal: req.Messages[len(req.Messages)-1].Content}
+		to = render.NewTrace(a.streams(o, spinner), cfg, func() bool { return ctx.Err() != nil })
+	}
+	out, err := generate(ctx, gen, req, to, spinner)
 	if err != nil {
 		return err
 	}
@@ -212,9 +223,9 @@ func (a *app) afterwords(r reasoning.Reply) {
 	}
 }
 
-// renderer returns what --output and the terminal ask for.
+// renderer returns what --output and the terminal ask for, text and events.
 func (a *app) renderer(o *runOptions, spinner *render.Spinner) render.Renderer {
-	s := render.Streams{Out: a.out, Err: a.err, OutTerminal: a.outTerminal, ErrTerminal: a.errTerminal, Color: a.color(o), Spinner: spinner}
+	s := a.streams(o, spinner)
 	switch {
 	case o.output == outputJSON:
 		return render.NewJSON(s)
@@ -224,6 +235,18 @@ func (a *app) renderer(o *runOptions, spinner *render.Spinner) render.Renderer {
 		return render.NewTerminal(s)
 	}
 	return render.NewPipe(s)
+}
+
+// streams is where a renderer writes.
+func (a *app) streams(o *runOptions, spinner *render.Spinner) render.Streams {
+	return render.Streams{Out: a.out, Err: a.err, OutTerminal: a.outTerminal, ErrTerminal: a.errTerminal, Color: a.color(o), Spinner: spinner}
+}
+
+// newRunID names a run in traces.
+func newRunID() string {
+	var b [8]byte
+	rand.Read(b[:])
+	return "run_" + hex.EncodeToString(b[:])
 }
 
 // color reports whether terminals may be styled (see no-color.org).

@@ -33,6 +33,7 @@ const (
 	outputText   = "text"
 	outputJSON   = "json"
 	outputEvents = "events"
+	outputTrace  = "trace"
 )
 
 var (
@@ -55,6 +56,8 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	addNameChoice(cmd, &o.request.Strategy, "reasoning-strategy", "where the reasoning comes from", strategies...)
 	addChoice(cmd, &o.request.DetailedSummary, "summary", "length of the summary", []string{"concise", "detailed"}, []bool{false, true})
 
+	f.BoolVar(&o.request.Rationale, "rationale", false, "have the model give its reason for each call, which costs tokens")
+
 	f.StringVar(&o.system, "system", "", "system prompt, `TEXT` or @FILE")
 	f.StringArrayVar(&o.files, "file", nil, "add the text of `FILE` to the prompt, - for standard input (repeatable)")
 	f.StringVar(&o.tools, "tools", "", "functions that the model may call, a JSON `FILE`")
@@ -71,7 +74,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	addModelFlags(cmd, &o.model)
 
 	o.output = outputText
-	addNameChoice(cmd, &o.output, "output", "text, one JSON object, or JSON lines of events", outputText, outputJSON, outputEvents)
+	addNameChoice(cmd, &o.output, "output", "text, one JSON object, or JSON lines of events or of decisions", outputText, outputJSON, outputEvents, outputTrace)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print timings and token counts to standard error")
 	f.BoolVar(&o.noColor, "no-color", false, "no styles on the terminal (also: NO_COLOR)")
 }

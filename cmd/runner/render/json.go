@@ -32,6 +32,10 @@ type object struct {
 	Timing           timing     `json:"timing"`
 	ReasoningInfo    info       `json:"reasoning_info"`
 	Warnings         []warning  `json:"warnings"`
+
+	Rationale        []reasoning.Decision   `json:"rationale,omitempty"`
+	RationaleMissing *int                   `json:"rationale_missing,omitempty"`
+	Assumptions      []reasoning.Assumption `json:"assumptions,omitempty"`
 }
 
 type toolCall struct {
@@ -96,6 +100,7 @@ func (j *JSON) Close() error { return nil }
 
 func newObject(r reasoning.Reply) object {
 	o := object{Answer: r.Answer, Preamble: r.Preamble, ToolCalls: []toolCall{}, Model: r.Info.Model, Warnings: []warning{}}
+	o.Rationale, o.Assumptions = r.Decisions, r.Assumptions
 	o.ReasoningInfo = info{Visibility: r.Info.Visibility.String(), Effort: string(r.Info.Effort),
 		Strategy: string(r.Info.Strategy), Seed: r.Info.Seed, Budget: r.Info.Budget}
 	for _, call := range r.Calls {
@@ -127,6 +132,9 @@ func (o *object) result(r *reasoning.Result) {
 	o.Usage = usage{Prompt: r.Usage.Prompt, Completion: r.Usage.Completion, Total: r.Usage.Prompt + r.Usage.Completion}
 	o.Usage.Details.Reasoning, o.Usage.Details.Summary = r.Usage.Reasoning, r.Usage.Summary
 	o.Usage.PromptDetails.Cached = r.Usage.Cached
+	if r.Rationale != nil {
+		o.RationaleMissing = &r.Rationale.Missing
+	}
 	t := r.Timing
 	o.Timing = timing{Queue: millis(t.Queue), Prefill: millis(t.Prefill), FirstToken: millis(t.FirstToken), Decode: millis(t.Decode)}
 	if t.FirstAnswer > 0 {
