@@ -101,7 +101,8 @@ func FuzzItems(f *testing.F) {
 				t.Fatalf("%q: message %d is %+v", list, i, m)
 			}
 		}
-		for _, c := range cuts(got) {
+		for _, shorter := range cuts(got) {
+			c := shorter.messages()
 			if len(c) >= len(got) {
 				t.Fatalf("%q: a cut of %d messages has %d", list, len(got), len(c))
 			}

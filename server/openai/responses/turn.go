@@ -232,7 +232,7 @@ func (t *turn) shorten(ctx context.Context) error {
 	low, high := 0, len(shorter)-1 // the shortest is taken even if it does not fit: then the model says so
 	for low < high {
 		middle := (low + high) / 2
-		ok, err := fits(shorter[middle])
+		ok, err := fits(shorter[middle].messages())
 		if err != nil {
 			return err
 		}
@@ -242,8 +242,8 @@ func (t *turn) shorten(ctx context.Context) error {
 			low = middle + 1
 		}
 	}
-	t.request.Messages = shorter[low]
-	t.asked.warn(CodeTruncated, strconv.Itoa(len(whole)-len(shorter[low]))+" messages were left out so that the rest fits into the context")
+	t.request.Messages = shorter[low].messages()
+	t.asked.warn(CodeTruncated, strconv.Itoa(len(whole)-len(t.request.Messages))+" messages were left out so that the rest fits into the context")
 	return nil
 }
 
