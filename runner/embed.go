@@ -40,7 +40,7 @@ func (r *Runner) Embed(ctx context.Context, tokens []Token) (vector []float32, e
 	if len(tokens) > r.info.ContextSize {
 		return nil, &PromptTooLongError{Tokens: len(tokens), Context: r.info.ContextSize}
 	}
-	if doErr := r.sched.do(ctx, func() { vector, err = embedder.Embed(ctx, tokens) }); doErr != nil {
+	if doErr := r.sched.doBetween(ctx, func() { vector, err = embedder.Embed(ctx, tokens) }); doErr != nil {
 		return nil, doErr
 	}
 	return vector, err

@@ -2,6 +2,8 @@ package runner
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -75,7 +77,13 @@ func TestRememberedCallsBelongToTheirPrincipal(t *testing.T) {
 
 // TestNobodyWaitsForAnothersMany: one who asks once is served next, however many requests of another came before.
 func TestNobodyWaitsForAnothersMany(t *testing.T) {
-	r := start(t, fake.Config{Sequences: 4, Delay: func(int) time.Duration { return time.Millisecond }}, Config{Parallel: 2, Queue: 100},
+	for _, parallel := range []int{1, 2} {
+		t.Run(fmt.Sprint(parallel), func(t *testing.T) { testNobodyWaitsForAnothersMany(t, parallel) })
+	}
+}
+
+func testNobodyWaitsForAnothersMany(t *testing.T, parallel int) {
+	r := start(t, fake.Config{Sequences: 4, Delay: func(int) time.Duration { return time.Millisecond }}, Config{Parallel: parallel, Queue: 100},
 		fake.Reply{After: ask("q"), Say: think("x", "a b c d e f g h")})
 	var mu sync.Mutex
 	var ended []string
@@ -102,8 +110,8 @@ func TestNobodyWaitsForAnothersMany(t *testing.T) {
 		wg.Go(func() { run("many", queued.Done) })
 	}
 	queued.Wait()
-	if s := r.Stats(); s.Active > 2 {
-		t.Errorf("%d runs are active, 2 may be", s.Active)
+	if s := r.Stats(); s.Active > parallel {
+		t.Errorf("%d runs are active, %d may be", s.Active, parallel)
 	}
 	wg.Go(func() { run("one", func() {}) })
 	wg.Wait()
@@ -116,6 +124,48 @@ func TestNobodyWaitsForAnothersMany(t *testing.T) {
 		}
 	}
 	t.Error("it never ended")
+}
+
+// TestAFullQueueShutsNobodyOut: what one has filled up refuses that one, not another who comes with one request.
+func TestAFullQueueShutsNobodyOut(t *testing.T) {
+	r := start(t, fake.Config{Sequences: 4, Delay: func(int) time.Duration { return time.Millisecond }}, Config{Parallel: 1, Queue: 3},
+		fake.Reply{After: ask("q"), Say: think("x", "a b c d e f g h i j k l m n o p")})
+	run := func(ctx context.Context, principal string) error {
+		req := user("q")
+		req.Principal = principal
+		return collect(ctx, r.Runner, req).err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { _ = run(ctx, "many") })
+	}
+	for s := r.Stats(); s.Waiting+s.Active < 4; s = r.Stats() {
+		time.Sleep(time.Millisecond)
+	}
+	if err := run(t.Context(), "many"); !errors.Is(err, ErrQueueFull) {
+		t.Errorf("a fifth request: %v", err)
+	}
+	if err := run(t.Context(), "one"); err != nil {
+		t.Errorf("another's first request: %v", err)
+	}
+	cancel()
+	wg.Wait()
+}
+
+func TestQueueHasAnEnd(t *testing.T) {
+	q := newQueue(2)
+	for i, enters := range []bool{true, true, true, true, false} {
+		if q.enter(fmt.Sprint(i)) != enters {
+			t.Errorf("request %d: %v", i, !enters)
+		}
+	}
+	for i := range 4 {
+		q.leave(fmt.Sprint(i))
+	}
+	if q.total != 0 || len(q.of) != 0 {
+		t.Errorf("%d are left: %v", q.total, q.of)
+	}
 }
 
 func TestNoMoreRunsThanAllowed(t *testing.T) {

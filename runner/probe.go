@@ -49,5 +49,10 @@ func (r *Runner) Probe(ctx context.Context) error {
 	if broken != nil {
 		return broken
 	}
-	return <-p.done
+	select {
+	case err := <-p.done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx) // a step that hangs
+	}
 }

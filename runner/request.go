@@ -23,7 +23,8 @@ type Config struct {
 	// PrefillChunk is the most prefill tokens in a step that also decodes, so that long prompts do not stall other
 	// runs; 0 means 256. A step without decode tokens is filled to the batch size.
 	PrefillChunk int
-	// Queue is how many requests may wait for a free sequence; 0 means 64. More are refused with ErrQueueFull.
+	// Queue is how many requests may wait for their turn; 0 means 64. More are refused with ErrQueueFull, but for one of each principal that
+	// has none, as long as there are not twice as many.
 	Queue int
 	// Parallel is the most runs under way at once, of the sequences that the model has; 0 means all of them. What is left serves
 	// summaries and keeps the prefixes of earlier runs.

@@ -43,7 +43,7 @@ type Runner struct {
 	using  sync.RWMutex
 	memory *callMemory
 	sched  *scheduler
-	queued atomic.Int64
+	queue  *queue
 	// violations counts answers that broke the form that they were held to.
 	violations atomic.Int64
 	// maskTime is how long was spent on masks, in nanoseconds.
@@ -91,6 +91,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 		model: model, info: info, cfg: cfg, template: template, closing: closing, ends: endTokens(model.Vocab()), memory: newCallMemory(cfg.CallMemory),
 		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg),
 	}
+	r.queue = newQueue(cfg.Queue + r.sched.parallel)
 	r.grammars = sync.OnceValue(func() *grammar.Cache {
 		return grammar.NewCache(grammar.NewVocabulary(model.Vocab(), model.Tokenize), 0)
 	})
@@ -139,12 +140,11 @@ func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.
 			yield(reasoning.Event{}, err)
 			return
 		}
-		if r.queued.Add(1) > int64(r.cfg.Queue)+int64(r.info.Sequences) {
-			r.queued.Add(-1)
+		if !r.queue.enter(req.Principal) {
 			yield(reasoning.Event{}, ErrQueueFull)
 			return
 		}
-		defer r.queued.Add(-1)
+		defer r.queue.leave(req.Principal)
 		if err := r.sched.do(ctx, t.begin); err != nil {
 			yield(reasoning.Event{}, err)
 			return

@@ -25,14 +25,18 @@ type scheduler struct {
 
 	// inbox hands over work: admissions and, from outside, anything that has to happen between two steps.
 	inbox chan func()
-	stop  context.Context
+	// between hands over work that takes as long as a step, of which one at most is done between two steps.
+	between chan func()
+	stop    context.Context
 
 	cache   prefixCache
 	active  []*lane
 	waiting []*lane
 	ages    uint64
-	turn    int
-	broken  error
+	// served says of each principal when a run of its was last admitted, as a number that grows.
+	served map[string]uint64
+	turn   int
+	broken error
 	// hold keeps waiting lanes waiting after one had to give its sequence back, until another lane ends.
 	hold bool
 
@@ -49,8 +53,9 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 	}
 	return &scheduler{
 		model: model, info: info, prefillChunk: min(cfg.PrefillChunk, info.BatchSize), parallel: parallel, log: cfg.Logger,
-		inbox: make(chan func()), stop: stop,
+		inbox: make(chan func()), between: make(chan func()), stop: stop,
 		cache:   prefixCache{model: model},
+		served:  map[string]uint64{},
 		inputs:  make([]backend.Input, 0, info.Sequences),
 		outputs: make([]backend.Output, info.Sequences),
 	}
@@ -63,7 +68,15 @@ func (s *scheduler) loop() {
 			select {
 			case f := <-s.inbox:
 				f()
+			case f := <-s.between:
+				f()
 			case <-s.stop.Done():
+			}
+		} else {
+			select {
+			case f := <-s.between:
+				f()
+			default:
 			}
 		}
 		for drained := false; !drained; {
@@ -88,10 +101,15 @@ func (s *scheduler) loop() {
 
 // do runs f between two steps and waits for it. It returns ErrClosed when the scheduler has stopped, or the context's
 // cause when that ends first; then f does not run.
-func (s *scheduler) do(ctx context.Context, f func()) error {
+func (s *scheduler) do(ctx context.Context, f func()) error { return s.hand(ctx, s.inbox, f) }
+
+// doBetween is do for what takes long: however much of it there is, a step is made after each.
+func (s *scheduler) doBetween(ctx context.Context, f func()) error { return s.hand(ctx, s.between, f) }
+
+func (s *scheduler) hand(ctx context.Context, to chan<- func(), f func()) error {
 	done := make(chan struct{})
 	select {
-	case s.inbox <- func() { f(); close(done) }:
+	case to <- func() { f(); close(done) }:
 		<-done
 		return nil
 	case <-s.stop.Done():
@@ -176,12 +194,17 @@ func (s *scheduler) admit() {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 		l.seq, l.fed = seq, len(seq.Tokens())
 		s.active = append(s.active, l)
+		if !l.aside {
+			s.ages++
+			s.served[l.principal] = s.ages
+		}
 		l.owner.started(l, l.fed)
 	}
 }
 
 // next says which waiting lane is served next: first what belongs to runs that are under way, then the run whose principal has the fewest
-// under way, so that nobody's many requests keep another's one waiting; among these the one that has waited longest. It is -1 when none may be.
+// under way, so that nobody's many requests keep another's one waiting; among these that whose principal was served longest ago, and of one
+// principal's the one that has waited longest. It is -1 when none may be.
 func (s *scheduler) next() int {
 	runs := 0
 	for _, l := range s.active {
@@ -203,7 +226,7 @@ func (s *scheduler) next() int {
 				of++
 			}
 		}
-		if best < 0 || of < fewest {
+		if best < 0 || of < fewest || of == fewest && s.served[l.principal] < s.served[s.waiting[best].principal] {
 			best, fewest = i, of
 		}
 	}
@@ -299,7 +322,7 @@ func (s *scheduler) stepFailed(err error) {
 			s.remove(l)
 			return
 		}
-		s.fail(l, in.Err)
+		s.fail(l, nothingLeft(l, in.Err))
 	case len(s.inStep) == 1 && s.inStep[0].ctx.Err() != nil:
 		s.fail(s.inStep[0], context.Cause(s.inStep[0].ctx))
 	case s.stop.Err() != nil:
@@ -310,6 +333,14 @@ func (s *scheduler) stepFailed(err error) {
 		}
 		s.failAll(err)
 	}
+}
+
+// nothingLeft says that it was the request that forbade all tokens, where it could.
+func nothingLeft(l *lane, err error) error {
+	if !errors.Is(err, backend.ErrNothingAllowed) || len(l.sampling.Bias) == 0 {
+		return err
+	}
+	return &RequestError{Field: "Sampling", Err: errors.New("its bias forbids every token that can come next"), Advice: "forbid fewer tokens"}
 }
 
 // makeRoom frees cache: an idle sequence if there is one, else the youngest lane gives its sequence back and prefills

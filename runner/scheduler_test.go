@@ -143,6 +143,43 @@ func TestCancelEndsWithinOneStepAndKeepsThePrefix(t *testing.T) {
 	}
 }
 
+// slowEmbedder takes its time for each text.
+type slowEmbedder struct{ *fake.Model }
+
+func (m slowEmbedder) Embed(ctx context.Context, tokens []backend.Token) ([]float32, error) {
+	time.Sleep(time.Millisecond)
+	return m.Model.Embed(ctx, tokens)
+}
+
+// TestEmbeddingsDoNotStallDecoding: however many texts wait for their embeddings, runs go on.
+func TestEmbeddingsDoNotStallDecoding(t *testing.T) {
+	vocab := fake.Harmony()
+	reply := fake.Reply{After: ask("q"), Say: think("x", "a b c d e f g h")}
+	r, err := New(slowEmbedder{fake.New(fake.Config{Vocab: vocab, Script: fake.Replies(vocab, reply)})}, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	tokens, err := r.Tokenize("some text", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = r.Embed(ctx, tokens)
+			}
+		})
+	}
+	defer wg.Wait()
+	defer cancel()
+	if g := collect(ctx, r, user("q")); g.err != nil {
+		t.Fatal(g.err)
+	}
+}
+
 func TestASlowReaderDelaysNobody(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("a"), Say: think("", strings.Repeat("la ", 200))})
 	release := make(chan struct{})

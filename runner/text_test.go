@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"runner/backend"
 	"runner/backend/fake"
@@ -76,6 +77,20 @@ func TestEmbed(t *testing.T) {
 	}
 	if _, err := r.Embed(t.Context(), tokens); !errors.Is(err, ErrClosed) {
 		t.Errorf("closed: %v", err)
+	}
+}
+
+// A step that hangs is no reason to hang with it.
+func TestProbeOfAModelThatHangs(t *testing.T) {
+	release := make(chan struct{})
+	r := start(t, fake.Config{Fail: func(int, []backend.Input) error { <-release; return nil }}, Config{})
+	defer close(release)
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if err := r.Probe(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		cancel()
 	}
 }
 
