@@ -169,12 +169,35 @@ func (p *Pool) release(m *model) {
 	p.freed = make(chan struct{})
 }
 
-// load brings a model into memory. It waits its turn.
+// patience is how long a request waits for models in use to become idle.
+const patience = 10 * time.Second
+
+// load brings a model into memory. While it waits for room, others may load and unload.
 func (p *Pool) load(name string) error {
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		freed, err := p.tryLoad(name)
+		if !errors.Is(err, ErrNoMemory) {
+			return err
+		}
+		select {
+		case <-freed:
+		case <-timeout.C:
+			return err
+		case <-p.stop.Done():
+			return ErrClosed
+		}
+	}
+}
+
+// tryLoad brings a model into memory if there is room, once it is its turn. With ErrNoMemory it returns what is closed when there may be
+// room.
+func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	select {
 	case p.loading <- struct{}{}:
 	case <-p.stop.Done():
-		return ErrClosed
+		return nil, ErrClosed
 	}
 	defer func() { <-p.loading }()
 	p.mu.Lock()
@@ -183,38 +206,34 @@ func (p *Pool) load(name string) error {
 	p.mu.Unlock()
 	switch {
 	case closed:
-		return ErrClosed
+		return nil, ErrClosed
 	case there:
-		return nil
+		return nil, nil
 	}
-	if err := p.makeRoom(m.entry.Size); err != nil {
-		return err
+	if freed, err := p.makeRoom(m.entry.Size); err != nil {
+		return freed, err
 	}
 	begin := p.cfg.Clock()
 	r, err := p.cfg.Open(p.stop, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return errors.Join(ErrClosed, r.Close())
+		return nil, errors.Join(ErrClosed, r.Close())
 	}
 	m.runner, m.used = r, p.cfg.Clock()
 	p.cfg.Logger.Info("model loaded", "model", name, "bytes", m.entry.Size, "seconds", m.used.Sub(begin).Seconds())
-	return nil
+	return nil, nil
 }
 
-// patience is how long loading waits for a model in use to become idle.
-const patience = 10 * time.Second
-
-// makeRoom unloads idle models, the one used least recently first, until size more bytes fit.
-func (p *Pool) makeRoom(size int64) error {
+// makeRoom unloads idle models, the one used least recently first, until size more bytes fit, or returns ErrNoMemory and what is closed when
+// a model is given back.
+func (p *Pool) makeRoom(size int64) (freed <-chan struct{}, err error) {
 	if p.cfg.Memory <= 0 {
-		return nil
+		return nil, nil
 	}
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
 	for {
 		p.mu.Lock()
 		total := int64(0)
@@ -228,26 +247,19 @@ func (p *Pool) makeRoom(size int64) error {
 				oldest = m
 			}
 		}
-		freed := p.freed
 		if total == 0 || total+size <= p.cfg.Memory {
 			p.mu.Unlock()
-			return nil
+			return nil, nil
 		}
-		if oldest != nil {
-			r := oldest.runner
-			oldest.runner = nil
+		if oldest == nil {
+			freed := p.freed
 			p.mu.Unlock()
-			p.unload(oldest.entry.Name, r, "another model needs the memory")
-			continue
+			return freed, ErrNoMemory
 		}
+		r := oldest.runner
+		oldest.runner = nil
 		p.mu.Unlock()
-		select {
-		case <-freed:
-		case <-timeout.C:
-			return ErrNoMemory
-		case <-p.stop.Done():
-			return ErrClosed
-		}
+		p.unload(oldest.entry.Name, r, "another model needs the memory")
 	}
 }
 

@@ -130,6 +130,33 @@ func TestAModelInUseIsNeverUnloaded(t *testing.T) {
 	})
 }
 
+// Who waits for room keeps nobody else waiting, and waits no longer for the company.
+func TestManyWaitForRoomAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := newPool(t, Config{Memory: 20, KeepAlive: -1}, "a", "b", "c")
+		release := use(t, p, "a")
+		releaseC := use(t, p, "c")
+		defer release()
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				if _, _, err := p.Use(t.Context(), "b"); !errors.Is(err, ErrNoMemory) || time.Since(began) != patience {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+			})
+		}
+		wg.Wait()
+		wg.Go(func() { use(t, p, "b")() })
+		time.Sleep(time.Second)
+		releaseC()
+		wg.Wait()
+		if waited := time.Since(began) - patience; waited != time.Second {
+			t.Errorf("the room was taken after %v", waited)
+		}
+	})
+}
+
 func TestIdleModelsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, o := newPool(t, Config{KeepAlive: time.Minute}, "a", "b")
