@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"runner/runner"
 	"runner/server/wire"
 )
 
@@ -18,6 +20,8 @@ const (
 // health says whether the server can answer: its first model was loaded, and stepped when it was last tried.
 type health struct {
 	server *Server
+	// ready says that the first model has stepped. It belongs to watch.
+	ready bool
 
 	mu     sync.Mutex
 	status string
@@ -56,28 +60,28 @@ func (h *health) watch(ctx context.Context) {
 	ctx = wire.WithPrincipal(ctx, local)
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
-	h.check(ctx, true)
+	h.check(ctx)
 	for {
 		select {
 		case <-tick.C:
-			h.check(ctx, false)
+			h.check(ctx)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// check steps every loaded model; first loads the default one before.
-func (h *health) check(ctx context.Context, first bool) {
+// check steps every model that is in memory, and until the first has stepped once, that one in any case.
+func (h *health) check(ctx context.Context) {
 	status := healthOK
 	for i, c := range h.server.cards {
-		if !(first && i == 0) && h.server.cfg.Pool.Loaded(c.Name) == nil {
-			continue
-		}
-		if err := h.probe(ctx, c.Name); err != nil {
-			if ctx.Err() != nil {
-				return
-			}
+		err := h.probe(ctx, c.Name, i == 0 && !h.ready)
+		switch {
+		case err == nil:
+			h.ready = h.ready || i == 0
+		case ctx.Err() != nil:
+			return
+		default:
 			h.server.log.Error("a model cannot step", "model", c.Name, "error", err)
 			status = healthFailing
 		}
@@ -85,13 +89,23 @@ func (h *health) check(ctx context.Context, first bool) {
 	h.set(status)
 }
 
-func (h *health) probe(ctx context.Context, name string) error {
-	m, err := h.server.Use(ctx, name)
-	if err != nil {
-		return err
+// probe steps a model that is in memory, or that is to be loaded. To be probed is not to be used: a model that nobody needs is unloaded.
+func (h *health) probe(ctx context.Context, name string, load bool) error {
+	if load {
+		m, err := h.server.Use(ctx, name)
+		if err != nil {
+			return err
+		}
+		defer m.Release()
 	}
-	defer m.Release()
+	r := h.server.cfg.Pool.Loaded(name)
+	if r == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	return m.Runner().Probe(ctx)
+	if err := r.Probe(ctx); !errors.Is(err, runner.ErrClosed) {
+		return err
+	}
+	return nil // it has been unloaded meanwhile
 }

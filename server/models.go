@@ -111,6 +111,7 @@ func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reas
 			switch {
 			case err != nil:
 				s.metrics.runs.WithLabelValues(m.card.Name, outcome(err)).Inc()
+				s.explain("a run failed", m.card.Name, err)
 			case e.Kind == reasoning.Warning:
 				s.metrics.warnings.WithLabelValues(m.card.Name, e.Code).Inc()
 			case e.Kind == reasoning.Done:
@@ -130,6 +131,7 @@ func (m *model) Embed(ctx context.Context, tokens []runner.Token) ([]float32, er
 	defer cancel()
 	vector, err := m.runner.Embed(ctx, tokens)
 	if err != nil {
+		m.server.explain("an embedding failed", m.card.Name, err)
 		return nil, err
 	}
 	used := reasoning.Usage{Prompt: len(tokens)}
@@ -151,6 +153,13 @@ func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFu
 			stop()
 		}
 		cancel(nil)
+	}
+}
+
+// explain logs what a client is only told to look up here. Such errors have nothing of the request in them.
+func (s *Server) explain(what, model string, err error) {
+	if wire.FromError(err, nil).Code == wire.CodeInternal {
+		s.log.Error(what, "model", model, "error", err)
 	}
 }
 

@@ -178,6 +178,11 @@ func (s *Server) wrap(name string, scope wire.Scope, f wire.Format, handle http.
 	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
 		began := s.cfg.Clock()
 		w := &recorder{ResponseWriter: plain}
+		control := http.NewResponseController(plain)
+		if r.ContentLength != 0 {
+			// Also for what is refused, because package http reads the rest of a body before it answers. Writers without deadlines are those of tests.
+			_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+		}
 		id := requestID()
 		w.Header().Set("X-Request-Id", id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -210,7 +215,7 @@ func (s *Server) wrap(name string, scope wire.Scope, f wire.Format, handle http.
 			refuse(e)
 			return
 		}
-		r.Body = &body{ReadCloser: http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), control: http.NewResponseController(plain)}
+		r.Body = &body{http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), control}
 		ctx := context.WithValue(wire.WithPrincipal(r.Context(), principal), noteKey{}, said)
 		handle(w, r.WithContext(ctx))
 	})
@@ -276,19 +281,13 @@ func (w *recorder) statusOf(r *http.Request) int {
 	return w.status
 }
 
-// body reads a request's body within a time, and lifts the limit once it is read: answering may take longer.
+// body lifts the limit of the time for a request's body once it is read: answering may take longer.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController
-	begun   bool
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	if !b.begun {
-		b.begun = true
-		// Writers without deadlines are those of tests.
-		_ = b.control.SetReadDeadline(time.Now().Add(bodyTimeout))
-	}
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
 		_ = b.control.SetReadDeadline(time.Time{})

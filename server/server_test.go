@@ -720,7 +720,7 @@ func TestAFullQueueIsToldSo(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if count[200] != 3 || count[429] != 5 {
+	if count[200] != 3 || count[429] != 5 { // one runs and two wait
 		t.Errorf("%v", count)
 	}
 }
@@ -741,9 +741,93 @@ func TestHealthFollowsTheModel(t *testing.T) {
 		}
 	}
 	broken.Store("yes", true)
-	s.health.check(t.Context(), false)
+	s.health.check(t.Context())
 	if r := s.do(t, http.MethodGet, "/health", ""); r.StatusCode != http.StatusServiceUnavailable || !strings.Contains(r.body, healthFailing) {
 		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+}
+
+// A server whose first model cannot be loaded is not well, however often it is asked.
+func TestAModelThatCannotBeLoadedIsNoHealth(t *testing.T) {
+	cannot := errors.New("cannot")
+	var fail atomic.Bool
+	fail.Store(true)
+	p := pool.New(pool.Config{Models: []pool.Entry{{Name: "a"}}, Open: func(context.Context, string) (*runner.Runner, error) {
+		if fail.Load() {
+			return nil, cannot
+		}
+		return runner.New(fake.New(fake.Config{}), runner.Config{})
+	}})
+	defer p.Close()
+	s := New(Config{Pool: p, Cards: []wire.Card{{Name: "a"}}})
+	ctx := wire.WithPrincipal(t.Context(), local)
+	for range 3 {
+		if s.health.check(ctx); s.health.get() != healthFailing {
+			t.Fatalf("it is %s", s.health.get())
+		}
+	}
+	fail.Store(false)
+	if s.health.check(ctx); s.health.get() != healthOK {
+		t.Errorf("it is %s once the model can be loaded", s.health.get())
+	}
+}
+
+// Looking at a model's health is no use of it.
+func TestHealthKeepsNoModelLoaded(t *testing.T) {
+	p := pool.New(pool.Config{KeepAlive: 50 * time.Millisecond, Models: []pool.Entry{{Name: "a"}}, Open: func(context.Context, string) (*runner.Runner, error) {
+		return runner.New(fake.New(fake.Config{}), runner.Config{})
+	}})
+	defer p.Close()
+	s := New(Config{Pool: p, Cards: []wire.Card{{Name: "a"}}})
+	ctx := wire.WithPrincipal(t.Context(), local)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		s.health.check(ctx)
+		switch {
+		case s.health.get() != healthOK:
+			t.Fatalf("it is %s", s.health.get())
+		case p.Loaded("a") == nil:
+			return
+		case time.Now().After(deadline):
+			t.Fatal("the model is never unloaded")
+		}
+	}
+}
+
+// timed notes until when a body can be read.
+type timed struct {
+	httptest.ResponseRecorder
+	until time.Time
+}
+
+func (w *timed) SetReadDeadline(t time.Time) error {
+	w.until = t
+	return nil
+}
+
+// A body has its time also where the request is refused, since package http waits for it before it answers. Who has been read has no more.
+func TestABodyHasItsTime(t *testing.T) {
+	s := host(t, Config{Keys: keyFile(t, entry("k", "key-k", ""))}, fake.Config{}, 1)
+	for _, c := range []struct {
+		name, key, body string
+		limited         bool
+	}{{"refused", "", "{}", true}, {"read", "key-k", `{"text":3}`, false}, {"none", "", "", false}} {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/say", strings.NewReader(c.body))
+		r.Header.Set("X-Api-Key", c.key)
+		w := &timed{ResponseRecorder: *httptest.NewRecorder()}
+		if s.ServeHTTP(w, r); w.until.IsZero() == c.limited {
+			t.Errorf("%s: %d, until %v", c.name, w.Code, w.until)
+		}
+	}
+}
+
+// A client that is sent to the log finds something there.
+func TestWhatFailsIsInTheLog(t *testing.T) {
+	s := host(t, Config{}, fake.Config{Fail: func(int, []backend.Input) error { return errors.New("the engine gave up") }})
+	if r := s.do(t, http.MethodPost, "/say", `{"text":"`+canary+`"}`); !strings.Contains(r.body, wire.CodeInternal) {
+		t.Errorf("%s", r.body)
+	}
+	if log := s.log.String(); !strings.Contains(log, "a run failed") || !strings.Contains(log, "the engine gave up") || strings.Contains(log, canary) {
+		t.Errorf("%s", log)
 	}
 }
 
