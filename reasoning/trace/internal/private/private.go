@@ -1,0 +1,68 @@
+// Package private reads and writes small files of keys: mode 0600, the user's own, replaced at once and durably.
+//
+// It knows nothing of what is in them, and no error of it quotes them.
+package private
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// ErrExposed says that a file can be read by others, or that this cannot be ruled out.
+var ErrExposed = errors.New("the file could be read by others; make it your own (chown) and private (chmod 600), and replace its keys if anyone may have read it")
+
+// ErrTooLarge says that a file is larger than it may be.
+var ErrTooLarge = errors.New("the file is too large for a file of keys")
+
+// Read reads a file of at most limit bytes. A file that is not regular, belongs to another user or gives any permission to group or others
+// is refused with ErrExposed; a missing one is fs.ErrNotExist.
+func Read(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat() // of the open file, which no one can exchange any more
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || !ours(info) {
+		return nil, ErrExposed
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, ErrTooLarge
+	}
+	return data, err
+}
+
+// Replace writes a file in place of what was there. Whatever happens, the file holds the old data or the new. The folder must exist.
+func Replace(path string, data []byte) error { return write(path, data, os.Rename) }
+
+// Create writes a file that is not there yet; one that is stays as it is, and the error is fs.ErrExist.
+func Create(path string, data []byte) error {
+	return write(path, data, os.Link) // unlike renaming, linking does not replace
+}
+
+func write(path string, data []byte, put func(from, to string) error) error {
+	folder := filepath.Dir(path)
+	f, err := os.CreateTemp(folder, ".keys-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // fails after a rename, as it should
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := put(f.Name(), path); err != nil {
+		return err
+	}
+	d, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
