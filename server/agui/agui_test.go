@@ -209,6 +209,18 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// Clients before 1.0 do not say which version they speak, and take no list of calls.
+func TestPendingCallsAreNamedToWhomTakesThem(t *testing.T) {
+	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call("", "", "get", `{"a": 1}`)})
+	body := input(tool, user("look"))
+	if c, _ := s.run(t, body); len(c.last.Outcome.PendingToolCallIDs) != 1 {
+		t.Errorf("outcome %+v", c.last.Outcome)
+	}
+	if c, got := s.run(t, strings.Replace(body, `"protocolVersion":"1.0",`, "", 1)); len(c.arguments) != 1 || strings.Contains(got, "pending") {
+		t.Errorf("%s", got)
+	}
+}
+
 // Reasoning that was not asked for stands nowhere: not in events, not in pieces of them, not in sealed values, headers or errors.
 func TestReasoningStaysHidden(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
@@ -243,7 +255,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 		"context":[{"description":"The user's name","value":"Ada"},{"description":"Today","value":"Monday"}],
 		"forwardedProps":{"model":"`+wiretest.Name+`","reasoning":{"effort":"low","summary":"detailed","max_tokens":64,"exclude":false},"reasoning_effort":"low",
 			"reasoning_budget":64,"reasoning_strategy":"native","keep_reasoning":true,"max_tokens":50,"temperature":0.5,"top_p":0.9,"seed":7,"stop":["x"],
-			"tool_choice":"none","parallel_tool_calls":false,"unknown":1}`,
+			"tool_choice":"none","strict_tools":true,"parallel_tool_calls":false,"unknown":1}`,
 		`{"id":"1","role":"system","content":"Be kind."}`, `{"id":"2","role":"developer","content":"Be short.","name":"dev"}`,
 		`{"id":"3","role":"activity","activityType":"PLAN","content":{"a":1}}`,
 		`{"id":"4","role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two","id":"p"}]}`,
@@ -266,7 +278,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 	}
 	if r.MaxTokens != 50 || r.Sampling.Temperature != 0.5 || r.Sampling.TopP != 0.9 || *r.Seed != 7 || r.Stop[0] != "x" || r.Budget != 64 ||
 		r.Visibility != reasoning.VisibilitySummary || !r.DetailedSummary || r.Effort != chattemplate.EffortLow || r.Strategy != reasoning.StrategyNative ||
-		!r.KeepReasoning || r.ToolChoice != runner.ToolChoiceNone || !r.SingleCall || len(r.Tools) != 2 || r.Seal != nil {
+		!r.KeepReasoning || r.ToolChoice != runner.ToolChoiceNone || !r.SingleCall || len(r.Tools) != 2 || !r.Tools[0].Strict || r.Seal != nil {
 		t.Errorf("request %+v", r)
 	}
 }

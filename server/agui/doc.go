@@ -18,7 +18,8 @@
 //
 // A run has one message of each kind: reasoning, what the model says before its calls, and the answer. A message that goes on after
 // something else is opened again under its id; no two kinds share one. chunks sends REASONING_MESSAGE_CHUNK in place of the three
-// events of a reasoning message. legacy_thinking sends the events THINKING_* of clients before 0.0.45, which name no message.
+// events of a reasoning message. legacy_thinking sends the events THINKING_* of clients up to 0.0.45, which name no message. What clients before 1.0 refuse, the list
+// of calls that wait, goes only to clients that say which version they speak.
 //
 // # Sealed values
 //

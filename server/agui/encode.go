@@ -78,7 +78,8 @@ type RunFinished struct {
 type Outcome struct {
 	// Type is success.
 	Type string `json:"type"`
-	// PendingToolCallIDs are the calls that wait for the client.
+	// PendingToolCallIDs are the calls that wait for the client: all of the run's. Clients before 1.0 do not take the field, and find them by
+	// themselves.
 	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
 }
 
@@ -295,7 +296,7 @@ func (e *encoder) finish(r *reasoning.Result) {
 	u := &r.Usage
 	f := RunFinished{
 		Type: "RUN_FINISHED", ThreadID: e.input.ThreadID, RunID: e.input.RunID, Timestamp: e.clock().UnixMilli(),
-		Outcome: Outcome{Type: "success", PendingToolCallIDs: e.calls},
+		Outcome: Outcome{Type: "success"},
 		Usage: []TokenUsage{{
 			Model: e.model, InputTokens: &u.Prompt, CachedInputTokens: &u.Cached, OutputTokens: u.Completion, ReasoningTokens: &u.Reasoning,
 			TotalTokens: u.Prompt + u.Completion,
@@ -306,6 +307,9 @@ func (e *encoder) finish(r *reasoning.Result) {
 				Visibility: e.info.Visibility.String(), Effort: string(e.info.Effort), Strategy: string(e.info.Strategy), Seed: e.info.Seed, Budget: e.info.Budget,
 			},
 		},
+	}
+	if e.input.ProtocolVersion != "" {
+		f.Outcome.PendingToolCallIDs = e.calls
 	}
 	if u.Summary > 0 {
 		f.Usage = append(f.Usage, TokenUsage{Model: e.model, OutputTokens: u.Summary, TotalTokens: u.Summary})

@@ -45,7 +45,7 @@ func (f frames) String() string {
 func newEncoder(to sender, form form, sealing bool) *encoder {
 	tick, count := int64(1_750_000_000_000), 0
 	e := &encoder{
-		to: to, form: form, model: "demo", input: &RunAgentInput{ThreadID: "thread \"1\"", RunID: "run"},
+		to: to, form: form, model: "demo", input: &RunAgentInput{ProtocolVersion: "1.0", ThreadID: "thread \"1\"", RunID: "run"},
 		clock: func() time.Time { tick++; return time.UnixMilli(tick) },
 		newID: func(prefix string) string { count++; return fmt.Sprint(prefix, count) },
 	}

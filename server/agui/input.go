@@ -10,8 +10,10 @@ import (
 	"runner/server/wire"
 )
 
-// RunAgentInput is the body of POST /agui. Fields that are not here are ignored: protocolVersion and state among them.
+// RunAgentInput is the body of POST /agui. Fields that are not here are ignored, state among them.
 type RunAgentInput struct {
+	// ProtocolVersion is the version that the client speaks. Clients that do not say are older than 1.0, and refuse some of what it has.
+	ProtocolVersion string `json:"protocolVersion"`
 	// ThreadID names the conversation and RunID the run: 1 to 1,024 bytes. ParentRunID is the run that this one goes on from; it is only told back.
 	ThreadID    string `json:"threadId"`
 	RunID       string `json:"runId"`
@@ -99,7 +101,7 @@ func (p *prompt) tools(input *RunAgentInput) error {
 		if t.Name == "" {
 			return wire.Invalid(fmt.Sprintf("tools.%d.name", i), "it is required")
 		}
-		tool := chattemplate.Tool{Name: t.Name, Description: t.Description}
+		tool := chattemplate.Tool{Name: t.Name, Description: t.Description, Strict: input.ForwardedProps.StrictTools}
 		if wire.Given(t.Parameters) {
 			if t.Parameters[0] != '{' {
 				return wire.Invalid(fmt.Sprintf("tools.%d.parameters", i), "it takes a JSON Schema object")

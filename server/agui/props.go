@@ -43,6 +43,8 @@ type ForwardedProps struct {
 	Stop []string `json:"stop"`
 	// ToolChoice is auto, none or required.
 	ToolChoice *string `json:"tool_choice"`
+	// StrictTools holds calls to the parameters of their tools, where the model's format can.
+	StrictTools bool `json:"strict_tools"`
 	// ParallelToolCalls false allows one call at most.
 	ParallelToolCalls *bool `json:"parallel_tool_calls"`
 }

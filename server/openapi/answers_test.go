@@ -88,7 +88,7 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/agui", agent(question, "", `,"parentRunId":"p"`), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","reasoning_seal":true,"reasoning_budget":3,"reasoning_effort":"low"`, ""), ""},
 	{"POST", "/agui", agent(question, `"reasoning":"summary","chunks":true`, ""), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","legacy_thinking":true`, ""), ""},
 	{"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"markers"`, ""), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"json"`, ""), ""},
-	{"POST", "/agui", agent(lookUp, `"reasoning_seal":true`, aguiTool), ""}, {"POST", "/agui", agent(garble, "", aguiTool), ""}, {"POST", "/agui", agent(question, `"model":"broken"`, ""), ""},
+	{"POST", "/agui", agent(lookUp, `"reasoning_seal":true`, aguiTool+`,"protocolVersion":"1.0"`), ""}, {"POST", "/agui", agent(garble, "", aguiTool), ""}, {"POST", "/agui", agent(question, `"model":"broken"`, ""), ""},
 	{"POST", "/agui", `{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"a","encryptedValue":"x"}]}`, ""},
 }
 
