@@ -34,6 +34,15 @@ const (
 		`facts that it rests on; "alternatives": a list of {"option": "...", "rejectedBecause": "..."}; "confidence": a number from 0 to 1. ` +
 		`The blocks are not shown to the person who asked. If you take something for granted, say so as "I assume ... because ...".`
 
+	// PlanV1 asks for a plan. The functions follow it, as JSON.
+	PlanV1 = `Do not do what you are asked, and call nothing. Write a plan for it: one JSON object {"steps": [...]} and nothing else. ` +
+		`A step that calls a function is {"tool": "its name", "purpose": "what for", "rationale": {"why": "why this function, in at most 280 characters"}}; ` +
+		`its rationale may also have "refs", a list of facts that it rests on, "alternatives", a list of {"option": "...", "rejectedBecause": "..."}, and "confidence", ` +
+		`from 0 to 1. Any other step is {"purpose": "..."}. The functions are:`
+
+	// PlanStrictV1 is added where a plan came without its reasons.
+	PlanStrictV1 = `Each step that calls a function must say why in its rationale. A plan without that is of no use.`
+
 	// DemoIdentityV1 is what the bundled model says it is, whenever it is asked something that it cannot do.
 	DemoIdentityV1 = "I am the small demo model bundled with runner. I can only add and subtract whole numbers of up to " +
 		"three digits; please ask me something like that, or load a larger model."

@@ -150,6 +150,26 @@ func (s *script) Generate(ctx context.Context, req runner.Request) iter.Seq2[rea
 	}
 }
 
+// plan is a plan with as many reasons as the message says, for the first and the second time that it is asked for.
+func (t *turn) plan(message string) string {
+	var first, second int
+	if n, _ := fmt.Sscanf(message, "plan %d %d", &first, &second); n < 2 {
+		return `{"steps":[{"to`
+	}
+	if strings.Contains(t.req.Messages[0].Content, reasoning.PlanStrictV1) {
+		first = second
+	}
+	var steps []string
+	for i := range 2 {
+		why := " "
+		if i < first {
+			why = "it knows"
+		}
+		steps = append(steps, fmt.Sprintf(`{"tool":"get_weather","purpose":"ask %d","rationale":{"why":%q}}`, second, why))
+	}
+	return `{"steps":[` + strings.Join(steps, ",") + `,{"purpose":"tell"}]}`
+}
+
 func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *reasoning.Result) error {
 	none := reasoning.Call{}
 	has := func(s string) bool { return strings.Contains(last.Content, s) }
@@ -172,6 +192,8 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 	case has("escape"):
 		t.segment(reasoning.Reasoning, none, "\x1b]0;title\x07think")
 		t.segment(reasoning.Answer, none, "\x1b[31mred\x1b[0m\ttab\rover \u202etxt")
+	case has("plan"):
+		t.segment(reasoning.Answer, none, t.plan(last.Content))
 	case has("weather"):
 		t.segment(reasoning.Preamble, none, "Let me look.")
 		if t.req.Rationale && t.req.Visibility == reasoning.VisibilityFull {

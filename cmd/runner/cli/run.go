@@ -85,12 +85,19 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 	if o.request.Form, err = a.source(cmd.Context(), cmd, &o.form); err != nil {
 		return err
 	}
+	if o.plan {
+		if err := o.validatePlan(cmd); err != nil {
+			return err
+		}
+	}
 	p, err := a.readPrompt(typed, given, o.files)
 	if err != nil {
 		return err
 	}
 	chatting := !p.given && !p.piped && a.inTerminal && a.outTerminal
 	switch {
+	case chatting && o.plan:
+		return &usageError{what: "a chat has no --plan", hint: "give a prompt"}
 	case chatting && o.output != outputText:
 		return &usageError{what: "a chat has no --output " + o.output, hint: "give a prompt"}
 	case !chatting && p.empty():
@@ -116,6 +123,9 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 	}
 	req := o.request
 	req.Messages = append(req.Messages, chattemplate.Message{Role: chattemplate.User, Content: p.text()})
+	if o.plan {
+		return a.plan(ctx, gen, o, req, spinner)
+	}
 	return a.once(ctx, gen, o, req, spinner, loaded)
 }
 

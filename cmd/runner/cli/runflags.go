@@ -24,6 +24,7 @@ type runOptions struct {
 	seed         uint64
 	seeded       bool
 	output       string
+	plan         bool
 	verbose      bool
 	noColor      bool
 }
@@ -56,6 +57,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	addNameChoice(cmd, &o.request.Strategy, "reasoning-strategy", "where the reasoning comes from", strategies...)
 	addChoice(cmd, &o.request.DetailedSummary, "summary", "length of the summary", []string{"concise", "detailed"}, []bool{false, true})
 
+	f.BoolVar(&o.plan, "plan", false, "write a plan with the functions of --tools as JSON, with the reason for each; nothing is called")
 	f.BoolVar(&o.request.Rationale, "rationale", false, "have the model give its reason for each call, which costs tokens")
 
 	f.StringVar(&o.system, "system", "", "system prompt, `TEXT` or @FILE")

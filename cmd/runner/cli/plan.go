@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"runner/chattemplate"
+	"runner/cmd/runner/render"
+	"runner/grammar"
+	"runner/reasoning"
+	"runner/reasoning/decision"
+	"runner/runner"
+)
+
+// validatePlan refuses what --plan cannot be combined with.
+func (o *runOptions) validatePlan(cmd *cobra.Command) error {
+	if o.tools == "" {
+		return &usageError{what: "--plan needs functions to plan with", hint: "give them with --tools"}
+	}
+	for _, name := range append([]string{"output", "tool-choice", "rationale", "verbose"}, formFlags...) {
+		if cmd.Flags().Changed(name) {
+			return &usageError{what: fmt.Sprintf("--plan and --%s exclude each other", name), hint: "leave one of them out"}
+		}
+	}
+	return nil
+}
+
+// plan asks for a plan and writes it. A plan in which reasons are missing is asked for once more, and the one with fewer missing is taken.
+func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req runner.Request, spinner *render.Spinner) error {
+	tools := make([]string, len(req.Tools))
+	for i, t := range req.Tools {
+		tools[i] = t.Name
+	}
+	schema, err := decision.PlanSchema(tools)
+	if err != nil {
+		return err
+	}
+	functions, err := describeTools(req.Tools)
+	if err != nil {
+		return err
+	}
+	req.Tools, req.Form = nil, grammar.JSONSchema(schema)
+	ask := func(strict string) (decision.Plan, error) {
+		req := req
+		req.Messages = instructed(req.Messages, reasoning.PlanV1+"\n"+functions+strict)
+		s := a.streams(o, spinner)
+		s.Out, s.OutTerminal = io.Discard, false // the plan is written when it is known to be the last
+		reply, err := generate(ctx, gen, req, render.NewPipe(s), spinner)
+		if err != nil {
+			return decision.Plan{}, err
+		}
+		p, err := decision.ParsePlan(reply.Answer, tools)
+		if err != nil {
+			return p, &planError{err}
+		}
+		return p, nil
+	}
+	best, err := ask("")
+	if err == nil && best.Missing > 0 {
+		again, err := ask("\n" + reasoning.PlanStrictV1)
+		unusable := (*planError)(nil)
+		switch {
+		case errors.As(err, &unusable): // the first plan is better than none
+		case err != nil:
+			return err
+		case again.Missing < best.Missing:
+			best = again
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if best.Missing > 0 {
+		a.complain(fmt.Sprintf("warning: plan_rationale_missing: %s of the plan without a reason", count(best.Missing, "step", "steps")))
+	}
+	enc := json.NewEncoder(cleaned(a.out, a.outTerminal))
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(best)
+}
+
+// planError says that a model's answer is no plan.
+type planError struct{ error }
+
+func (e *planError) Unwrap() error { return e.error }
+
+// Hint tells the user what to do next.
+func (e *planError) Hint() string { return "allow more with --max-tokens, or ask another model" }
+
+// describeTools writes functions for the model, one a line.
+func describeTools(tools []chattemplate.Tool) (string, error) {
+	var text string
+	for _, t := range tools {
+		b, err := json.Marshal(struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description,omitempty"`
+			Parameters  json.RawMessage `json:"parameters,omitempty"`
+		}{t.Name, t.Description, t.Parameters})
+		if err != nil {
+			return "", err
+		}
+		text += string(b) + "\n"
+	}
+	return text, nil
+}
+
+// instructed returns messages with text at the end of the system prompt.
+func instructed(messages []chattemplate.Message, text string) []chattemplate.Message {
+	if first := messages[0]; first.Role == chattemplate.System {
+		first.Content += "\n\n" + text
+		return append([]chattemplate.Message{first}, messages[1:]...)
+	}
+	return append([]chattemplate.Message{{Role: chattemplate.System, Content: text}}, messages...)
+}

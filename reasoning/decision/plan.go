@@ -1,0 +1,82 @@
+package decision
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"runner/reasoning"
+)
+
+// maxSteps is the most steps of a plan.
+const maxSteps = 16
+
+// Plan is what a model would do, in order. Nothing of it has been done.
+type Plan struct {
+	Steps []PlanStep `json:"steps"`
+	// Missing counts the steps with a tool for which the model gave no reason.
+	Missing int `json:"plan_rationale_missing"`
+}
+
+// PlanStep is a step of a plan.
+type PlanStep struct {
+	// Tool is the function that the step calls; empty for a step without one.
+	Tool    string `json:"tool,omitempty"`
+	Purpose string `json:"purpose"`
+	// Rationale is why this tool; nil where the model gave no reason.
+	Rationale *reasoning.Rationale `json:"rationale,omitempty"`
+}
+
+type object map[string]any
+
+// PlanSchema is the JSON Schema of plans with some tools. It wants a rationale of each step with a tool.
+func PlanSchema(tools []string) ([]byte, error) {
+	text := object{"type": "string", "minLength": 1, "maxLength": 280}
+	closed := func(required []string, properties object) object {
+		return object{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+	}
+	rationale := closed([]string{"why"}, object{
+		"why": text, "refs": object{"type": "array", "items": text, "maxItems": 8}, "confidence": object{"type": "number", "minimum": 0, "maximum": 1},
+		"alternatives": object{"type": "array", "maxItems": 8, "items": closed([]string{"option", "rejectedBecause"}, object{"option": text, "rejectedBecause": text})},
+	})
+	step := object{"anyOf": []object{
+		closed([]string{"tool", "purpose", "rationale"}, object{"tool": object{"enum": tools}, "purpose": text, "rationale": rationale}),
+		closed([]string{"purpose"}, object{"purpose": text}),
+	}}
+	return json.Marshal(closed([]string{"steps"}, object{"steps": object{"type": "array", "items": step, "minItems": 1, "maxItems": maxSteps}}))
+}
+
+// ParsePlan reads a plan with some tools. A rationale that cannot be read counts as missing; what else breaks the schema is an error.
+func ParsePlan(text string, tools []string) (Plan, error) {
+	var raw struct {
+		Steps []struct {
+			Tool      string          `json:"tool"`
+			Purpose   string          `json:"purpose"`
+			Rationale json.RawMessage `json:"rationale"`
+		} `json:"steps"`
+	}
+	if err := json.Unmarshal([]byte(text), &raw); err != nil {
+		return Plan{}, errors.New("the plan is not a whole JSON object")
+	}
+	if n := len(raw.Steps); n < 1 || n > maxSteps {
+		return Plan{}, fmt.Errorf("the plan has %d steps; 1 to %d are allowed", n, maxSteps)
+	}
+	var p Plan
+	for i, s := range raw.Steps {
+		switch {
+		case s.Tool != "" && !slices.Contains(tools, s.Tool):
+			return Plan{}, fmt.Errorf("step %d names a tool that there is not", i+1)
+		case s.Purpose == "" && s.Tool == "":
+			return Plan{}, fmt.Errorf("step %d is empty", i+1)
+		}
+		step := PlanStep{Tool: s.Tool, Purpose: s.Purpose}
+		if r, ok := reasoning.ParseRationale(s.Rationale); s.Tool != "" && ok {
+			step.Rationale = &r
+		} else if s.Tool != "" {
+			p.Missing++
+		}
+		p.Steps = append(p.Steps, step)
+	}
+	return p, nil
+}

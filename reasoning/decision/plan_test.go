@@ -1,0 +1,71 @@
+package decision_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"runner/grammar"
+	"runner/reasoning/decision"
+)
+
+func TestParsePlan(t *testing.T) {
+	tools := []string{"f", "g"}
+	for _, c := range []struct {
+		text    string
+		ok      bool
+		missing int
+	}{
+		{`{"steps":[{"tool":"f","purpose":"p","rationale":{"why":"w"}},{"purpose":"q"}]}`, true, 0},
+		{`{"steps":[{"tool":"f","purpose":"p","rationale":{"why":" "}},{"tool":"g","purpose":"p"},{"tool":"g","purpose":"p","rationale":"w"}]}`, true, 3},
+		{`{"steps":[{"tool":"h","purpose":"p"}]}`, false, 0},
+		{`{"steps":[{"purpose":""}]}`, false, 0},
+		{`{"steps":[]}`, false, 0},
+		{`{}`, false, 0},
+		{`{"steps":[{"tool":"f"`, false, 0},
+	} {
+		p, err := decision.ParsePlan(c.text, tools)
+		if (err == nil) != c.ok || p.Missing != c.missing {
+			t.Errorf("%s: %+v %v", c.text, p, err)
+		}
+	}
+}
+
+// TestPlanSchema: answers can be held to the schema, and what it admits reads as a plan.
+func TestPlanSchema(t *testing.T) {
+	tools := []string{"f", "g"}
+	schema, err := decision.PlanSchema(tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := grammar.JSONSchema(schema)
+	if err := grammar.Check(t.Context(), form); err != nil {
+		t.Fatal(err)
+	}
+	texts, err := grammar.Samples(t.Context(), form, 40, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range texts {
+		if p, err := decision.ParsePlan(text, tools); err != nil || len(p.Steps) == 0 {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func FuzzParsePlan(f *testing.F) {
+	f.Add(`{"steps":[{"tool":"f","purpose":"p","rationale":{"why":"w"}},{"purpose":"q"}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := decision.ParsePlan(text, []string{"f"})
+		if err != nil {
+			return
+		}
+		b, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := decision.ParsePlan(string(b), []string{"f"})
+		if err != nil || again.Missing != p.Missing || len(again.Steps) != len(p.Steps) {
+			t.Fatalf("%s: %+v %v", b, again, err)
+		}
+	})
+}
