@@ -25,7 +25,7 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(a.runCommand(), a.serveCommand(), a.apikeyCommand(), a.schemaCommand(), a.debriefCommand(), a.doctorCommand(), a.versionCommand(), a.completionCommand())
+	root.AddCommand(a.runCommand(), a.serveCommand(), a.apikeyCommand(), a.keysCommand(), a.traceCommand(), a.schemaCommand(), a.debriefCommand(), a.doctorCommand(), a.versionCommand(), a.completionCommand())
 	return root
 }
 

@@ -70,7 +70,10 @@ PRAGMA user_version = 1`
 func Open(dir string, cfg Config) (s *Store, err error) {
 	defer func() {
 		if err != nil {
-			s, err = nil, errors.Join(fmt.Errorf("traces: %w", err), s.Close())
+			if known := (*Error)(nil); !errors.As(err, &known) {
+				err = fmt.Errorf("traces: %w", err)
+			}
+			s, err = nil, errors.Join(err, s.Close())
 		}
 	}()
 	s = &Store{cfg: cfg}

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"runner/reasoning/trace/keys"
+)
+
+// passphraseVariable holds the passphrase of the keyring where no file is named.
+const passphraseVariable = "RUNNER_PASSPHRASE"
+
+// keyringFlags are the flags of commands that need a keyring.
+type keyringFlags struct{ file, passphraseFile string }
+
+func (k *keyringFlags) add(cmd *cobra.Command) {
+	k.addFile(cmd)
+	cmd.Flags().StringVar(&k.passphraseFile, "passphrase-file", "", "`FILE` whose first line is the passphrase (default: "+passphraseVariable+", or asked for)")
+}
+
+func (k *keyringFlags) addFile(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVar(&k.file, "keyring", "", "`FILE` of the keys (default: in the data folder)")
+}
+
+// path is where the keyring is; its folder is made where that is the default.
+func (k *keyringFlags) path() (string, error) {
+	if k.file != "" {
+		return k.file, nil
+	}
+	dir, err := dataFolder()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", &inputError{what: "the data folder cannot be made: " + err.Error(), hint: "give a file with --keyring", err: err}
+	}
+	return filepath.Join(dir, "trace.keys"), nil
+}
+
+func (k *keyringFlags) load() (*keys.Keyring, error) {
+	path, err := k.path()
+	if err != nil {
+		return nil, err
+	}
+	ring, err := keys.Load(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &inputError{what: fmt.Sprintf("there is no keyring %s", path), hint: "make one with runner keys new", err: err}
+	}
+	return ring, err
+}
+
+// passphrase returns the keyring's passphrase, which is never an argument: others can see those. twice asks for a new one.
+func (a *app) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
+	if k.passphraseFile != "" {
+		text, err := a.readFile("--passphrase-file", k.passphraseFile)
+		line, _, _ := bytes.Cut([]byte(text), []byte("\n"))
+		return bytes.TrimSuffix(line, []byte("\r")), err
+	}
+	if text, ok := os.LookupEnv(passphraseVariable); ok {
+		return []byte(text), nil
+	}
+	if !a.inTerminal || !a.errTerminal {
+		return nil, &usageError{what: "a passphrase is needed, and this is no terminal to ask at", hint: "use --passphrase-file or " + passphraseVariable}
+	}
+	phrase, err := a.ask("Passphrase: ")
+	if err != nil || !twice {
+		return phrase, err
+	}
+	again, err := a.ask("Once more: ")
+	if err == nil && !bytes.Equal(phrase, again) {
+		err = &inputError{what: "the passphrases differ", hint: "type the same twice"}
+	}
+	return phrase, err
+}
+
+// ask reads a line from the terminal without showing it.
+func (a *app) ask(question string) ([]byte, error) {
+	fmt.Fprint(a.err, question)
+	line, err := term.ReadPassword(int(a.in.Fd()))
+	fmt.Fprintln(a.err)
+	if err != nil {
+		return nil, &inputError{what: "no passphrase was typed", hint: "use --passphrase-file or " + passphraseVariable, err: err}
+	}
+	return line, nil
+}
+
+func (a *app) keysCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "Keep the keys that sealed traces are read with",
+		Long: `Keep the keys that sealed traces are read with. Traces are sealed to the public key, which needs no passphrase; the private key opens
+them and is kept under one. The passphrase is asked for, or comes from --passphrase-file or ` + passphraseVariable + `.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.keysNewCommand(), a.keysListCommand(), a.keysExportCommand(), a.keysRotateCommand())
+	return cmd
+}
+
+func (a *app) keysNewCommand() *cobra.Command {
+	k := &keyringFlags{}
+	cmd := &cobra.Command{
+		Use:   "new",
+		Short: "Make a keyring with one key and print its public key",
+		Long:  "Make a keyring with one key and print its public key. Nobody can read traces without the passphrase: it cannot be recovered.",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			path, err := k.path()
+			if err != nil {
+				return err
+			}
+			if _, err := os.Lstat(path); err == nil {
+				return keyringThere(path)
+			}
+			phrase, err := a.passphrase(k, true)
+			if err != nil {
+				return err
+			}
+			ring, err := keys.New(phrase, time.Now())
+			if err == nil {
+				err = ring.Create(path)
+			}
+			switch {
+			case errors.Is(err, fs.ErrExist):
+				return keyringThere(path)
+			case err != nil:
+				return err
+			}
+			a.note("made " + path)
+			fmt.Fprintln(a.out, ring.Current())
+			return nil
+		},
+	}
+	k.add(cmd)
+	return cmd
+}
+
+func keyringThere(path string) error {
+	return &inputError{what: path + " is there already", hint: "use runner keys rotate for a new key, or name another file with --keyring", err: fs.ErrExist}
+}
+
+func (a *app) keysListCommand() *cobra.Command {
+	k := &keyringFlags{}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the keys, the current one first",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			ring, err := k.load()
+			if err != nil {
+				return err
+			}
+			for i, key := range ring.Keys() {
+				use := "opens"
+				if i == 0 {
+					use = "current"
+				}
+				fmt.Fprintf(a.out, "%s  %s  %s\n", key.Recipient.ID(), key.Created.Format(time.RFC3339), use)
+			}
+			return nil
+		},
+	}
+	k.addFile(cmd)
+	return cmd
+}
+
+func (a *app) keysExportCommand() *cobra.Command {
+	k := &keyringFlags{}
+	cmd := &cobra.Command{
+		Use:   "export [ID]",
+		Short: "Print a public key, the current one without ID",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			ring, err := k.load()
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				fmt.Fprintln(a.out, ring.Current())
+				return nil
+			}
+			for _, key := range ring.Keys() {
+				if key.Recipient.ID() == args[0] {
+					fmt.Fprintln(a.out, key.Recipient)
+					return nil
+				}
+			}
+			return &inputError{what: fmt.Sprintf("there is no key %q", args[0]), hint: "see runner keys list"}
+		},
+	}
+	k.addFile(cmd)
+	return cmd
+}
+
+func (a *app) keysRotateCommand() *cobra.Command {
+	k := &keyringFlags{}
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Make a new key the current one and print its public key",
+		Long:  "Make a new key the current one and print its public key. Older keys go on opening what was sealed to them.",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			ring, err := k.load()
+			if err != nil {
+				return err
+			}
+			phrase, err := a.passphrase(k, false)
+			if err != nil {
+				return err
+			}
+			if err := ring.Rotate(phrase, time.Now()); err != nil {
+				return err
+			}
+			path, err := k.path()
+			if err != nil {
+				return err
+			}
+			if err := ring.Save(path); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.out, ring.Current())
+			return nil
+		},
+	}
+	k.add(cmd)
+	return cmd
+}

@@ -1,0 +1,320 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"runner/reasoning/trace"
+	"runner/reasoning/trace/store"
+)
+
+// traceOptions are the flags of the trace commands.
+type traceOptions struct {
+	dir  string
+	keys keyringFlags
+}
+
+func (o *traceOptions) add(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVar(&o.dir, "store", "", "`FOLDER` of the traces (default: in the data folder)")
+}
+
+// with opens the store for f.
+func (o *traceOptions) with(f func(s *store.Store) error) error {
+	dir := o.dir
+	if dir == "" {
+		data, err := dataFolder()
+		if err != nil {
+			return err
+		}
+		dir = filepath.Join(data, "traces")
+	}
+	s, err := store.Open(dir, store.Config{})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &inputError{what: "there are no traces in " + dir, hint: "name their folder with --store", err: err}
+	case err != nil:
+		return err
+	}
+	return errors.Join(f(s), s.Close())
+}
+
+func (a *app) traceCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "trace",
+		Short: "List, read, check and erase sealed traces",
+		Args:  noArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.traceListCommand(), a.traceShowCommand(), a.traceExportCommand(), a.traceVerifyCommand(), a.traceEraseCommand())
+	return cmd
+}
+
+func (a *app) traceListCommand() *cobra.Command {
+	o := &traceOptions{}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the traces, the oldest first, and what may be known of them without a key",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.with(func(s *store.Store) error {
+				list, err := s.List(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					enc := json.NewEncoder(a.out)
+					for _, e := range list {
+						if err := enc.Encode(e); err != nil {
+							return err
+						}
+					}
+					return nil
+				}
+				w := tabwriter.NewWriter(cleaned(a.out, a.outTerminal), 0, 0, 2, ' ', 0)
+				for _, e := range list {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%d bytes\t%s\n", e.ID, e.Began.Format(time.RFC3339), e.State, e.Size, e.Principal)
+				}
+				return w.Flush()
+			})
+		},
+	}
+	o.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+// oneTrace is the argument of commands that take an id.
+func oneTrace(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return &usageError{what: "one id is needed", hint: see(cmd)}
+	}
+	_, err := parseTraceIDs(args)
+	return err
+}
+
+func parseTraceIDs(args []string) (ids []trace.ID, err error) {
+	for _, arg := range args {
+		id, err := trace.ParseID(arg)
+		if err != nil {
+			return nil, &usageError{what: fmt.Sprintf("%q is no trace's id", arg), hint: "see runner trace list", err: err}
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func (a *app) traceShowCommand() *cobra.Command {
+	o := &traceOptions{}
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Open a trace and print its records, one JSON object a line",
+		Long:  "Open a trace and print its records, one JSON object a line. What was cut off or altered is told after the records before it, with exit code 1.",
+		Args:  oneTrace,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.openTrace(cmd, o, args[0], cleaned(a.out, a.outTerminal))
+		},
+	}
+	o.add(cmd)
+	o.keys.add(cmd)
+	return cmd
+}
+
+// openTrace writes the records of a trace to w.
+func (a *app) openTrace(cmd *cobra.Command, o *traceOptions, arg string, w io.Writer) error {
+	id, err := trace.ParseID(arg)
+	if err != nil {
+		return err
+	}
+	ring, err := o.keys.load()
+	if err != nil {
+		return err
+	}
+	return o.with(func(s *store.Store) error {
+		blob, err := s.Blob(cmd.Context(), id)
+		if err != nil {
+			return err
+		}
+		phrase, err := a.passphrase(&o.keys, false)
+		if err != nil {
+			return err
+		}
+		identities, err := ring.Unlock(phrase)
+		if err != nil {
+			return err
+		}
+		r, err := trace.NewReader(blob, identities...)
+		if err != nil {
+			return err
+		}
+		if r.Header().ID != id {
+			return trace.ErrTampered // authentic perhaps, but another trace
+		}
+		for {
+			record, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			if _, err := w.Write(append(record, '\n')); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+func (a *app) traceExportCommand() *cobra.Command {
+	o := &traceOptions{}
+	var plaintext bool
+	cmd := &cobra.Command{
+		Use:   "export ID FILE",
+		Short: "Write a trace to a new file, sealed as it is or, with --plaintext, readable by everyone who gets the file",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return &usageError{what: "an id and a file are needed", hint: see(cmd)}
+			}
+			return oneTrace(cmd, args[:1])
+		},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				return &inputError{what: "the file cannot be made: " + err.Error(), hint: "name a file that is not there yet", err: err}
+			}
+			defer func() {
+				if err = errors.Join(err, f.Close()); err != nil && !errors.Is(err, trace.ErrTruncated) {
+					err = errors.Join(err, os.Remove(args[1]))
+				}
+			}()
+			if plaintext {
+				return a.openTrace(cmd, o, args[0], f)
+			}
+			ids, err := parseTraceIDs(args[:1])
+			if err != nil {
+				return err
+			}
+			return o.with(func(s *store.Store) error {
+				blob, err := s.Blob(cmd.Context(), ids[0])
+				if err == nil {
+					_, err = io.Copy(f, blob)
+				}
+				return err
+			})
+		},
+	}
+	o.add(cmd)
+	o.keys.add(cmd)
+	cmd.Flags().BoolVar(&plaintext, "plaintext", false, "write it unsealed, as JSON lines")
+	return cmd
+}
+
+func (a *app) traceVerifyCommand() *cobra.Command {
+	o := &traceOptions{}
+	var text string
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Check all traces against their chain and print its head; exit code 1 when something was altered",
+		Long: `Check all traces against their chain, without a key, and print the chain's head. Keep the head elsewhere: given with --head later, it
+shows when the newest traces were cut off or the chain was made anew, which nothing in the store itself can show.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var kept *store.Head
+			if text != "" {
+				head, err := store.ParseHead(text)
+				if err != nil {
+					return err
+				}
+				kept = &head
+			}
+			return o.with(func(s *store.Store) error {
+				r, err := s.Verify(cmd.Context(), kept)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(a.out, "%d entries, %d traces of %d bytes, %d erased, %d open\n", r.Entries, r.Traces, r.Bytes, r.Erased, r.Open)
+				for _, p := range r.Problems {
+					fmt.Fprintf(a.out, "problem: %s\n", p)
+				}
+				if len(r.Problems) > 0 {
+					return errReported
+				}
+				if r.Head.Number > 0 {
+					fmt.Fprintf(a.out, "head %s\n", r.Head)
+				}
+				return nil
+			})
+		},
+	}
+	o.add(cmd)
+	cmd.Flags().StringVar(&text, "head", "", "a `HEAD` that was kept elsewhere, which the chain has to hold")
+	return cmd
+}
+
+func (a *app) traceEraseCommand() *cobra.Command {
+	o := &traceOptions{}
+	var age string
+	cmd := &cobra.Command{
+		Use:   "erase ID... | --older-than AGE",
+		Short: "Erase traces for good; their entries in the chain stay",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 0) == (age == "") {
+				return &usageError{what: "ids or --older-than are needed, and not both", hint: see(cmd)}
+			}
+			_, err := parseTraceIDs(args)
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := parseTraceIDs(args)
+			if err != nil {
+				return err
+			}
+			var older time.Duration
+			if age != "" {
+				if older, err = parseAge(age); err != nil {
+					return err
+				}
+			}
+			return o.with(func(s *store.Store) (err error) {
+				n := len(ids)
+				if age != "" {
+					n, err = s.EraseBefore(cmd.Context(), time.Now().Add(-older))
+				} else {
+					err = s.Erase(cmd.Context(), ids...)
+				}
+				if err == nil {
+					a.note(fmt.Sprintf("erased %d", n))
+				}
+				return err
+			})
+		},
+	}
+	o.add(cmd)
+	cmd.Flags().StringVar(&age, "older-than", "", "erase all that ended before this `AGE`: 30d, 12h")
+	return cmd
+}
+
+// parseAge reads a duration, or a whole number of days.
+func parseAge(text string) (time.Duration, error) {
+	age, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		age = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || age < 0 {
+		return 0, &usageError{what: fmt.Sprintf("--older-than cannot be %q", text), hint: "use an age, as in 30d or 12h", err: err}
+	}
+	return age, nil
+}

@@ -1,0 +1,104 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"runner/cmd/runner/scripttest"
+	"runner/reasoning/trace"
+	"runner/reasoning/trace/store"
+)
+
+func TestTraceScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/trace",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("GORACE", noRaceDelay)
+			e.Setenv("HOME", e.WorkDir+"/home")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": scripttest.Exits, "storetrace": storeTrace, "keephead": keepHead, "cuttail": cutTail,
+		},
+	})
+}
+
+// storeTrace stores a trace: storetrace FOLDER PUBLICKEYFILE whole|cut VARIABLE RECORD...; its id is then in the variable.
+func storeTrace(ts *testscript.TestScript, _ bool, args []string) {
+	to, err := trace.ParseRecipient(strings.TrimSpace(ts.ReadFile(args[1])))
+	ts.Check(err)
+	s, err := store.Open(ts.MkAbs(args[0]), store.Config{Recipients: []trace.Recipient{to}})
+	ts.Check(err)
+	defer func() { ts.Check(s.Close()) }()
+	w, err := s.Create(context.Background(), store.Info{Principal: "local"})
+	ts.Check(err)
+	for _, record := range args[4:] {
+		ts.Check(w.Append([]byte(record)))
+	}
+	if args[2] == "cut" {
+		ts.Check(w.Flush())
+		ts.Check(w.Abandon())
+	} else {
+		_, err = w.Close()
+		ts.Check(err)
+	}
+	list, err := s.List(context.Background())
+	ts.Check(err)
+	known := ts.Getenv("KNOWN")
+	for _, e := range list {
+		if !strings.Contains(known, e.ID.String()) {
+			ts.Setenv(args[3], e.ID.String())
+			ts.Setenv("KNOWN", known+" "+e.ID.String())
+		}
+	}
+}
+
+// keepHead puts the head that verify printed into a variable.
+func keepHead(ts *testscript.TestScript, _ bool, args []string) {
+	_, head, ok := strings.Cut(ts.ReadFile("stdout"), "head ")
+	if !ok {
+		ts.Fatalf("no head was printed")
+	}
+	ts.Setenv(args[0], strings.TrimSpace(head))
+}
+
+// cutTail removes all entries of a store but the first, with all that belongs to them, as who can write the file may.
+func cutTail(ts *testscript.TestScript, _ bool, args []string) {
+	db, err := sql.Open("sqlite", filepath.Join(ts.MkAbs(args[0]), "traces.db"))
+	ts.Check(err)
+	defer func() { ts.Check(db.Close()) }()
+	_, err = db.Exec("DELETE FROM pieces WHERE trace IN (SELECT trace FROM chain WHERE number > 1); DELETE FROM chain WHERE number > 1")
+	ts.Check(err)
+}
+
+// TestPassphraseIsNotShown types passphrases at a terminal.
+func TestPassphraseIsNotShown(t *testing.T) {
+	const phrase = "correct horse battery"
+	tt := start(t, []string{"XDG_DATA_HOME=" + t.TempDir()}, "keys", "new")
+	tt.expect("Passphrase: ")
+	tt.send(phrase + "\r")
+	tt.expect("Once more: ")
+	tt.send(phrase + "\r")
+	tt.expect("rtrace1-")
+	if err := tt.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	<-tt.done
+	if strings.Contains(tt.text, phrase[:4]) {
+		t.Errorf("the passphrase was shown: %q", tt.text)
+	}
+	tt = start(t, []string{"XDG_DATA_HOME=" + t.TempDir()}, "keys", "new")
+	tt.expect("Passphrase: ")
+	tt.send(phrase + "\r")
+	tt.expect("Once more: ")
+	tt.send("another\r")
+	tt.expect("the passphrases differ; type the same twice")
+}
