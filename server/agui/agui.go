@@ -99,26 +99,34 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 	if p.req.Seed == nil {
 		p.req.Seed = a.newSeed()
 	}
-	enc := &encoder{form: p.form, clock: a.cfg.Clock, newID: a.newID, input: &input, model: m.Card().Name}
+	cfg := EncoderConfig{
+		ThreadID: input.ThreadID, RunID: input.RunID, ParentRunID: input.ParentRunID, ProtocolVersion: input.ProtocolVersion,
+		Model: m.Card().Name, Form: p.form, Clock: a.cfg.Clock, NewID: a.newID,
+	}
 	if p.seal {
 		s := newSealer(a.cfg.Seal, place, a.newID("run_"))
-		p.req.Seal, enc.bind = s.hold, s.bind
+		p.req.Seal, cfg.Bind = s.hold, s.bind
 	}
-	var out *wire.Stream
+	a.stream(w, r, m, p, cfg)
+}
+
+// stream answers with the events of a run.
+func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt, cfg EncoderConfig) {
+	var enc *Encoder
 	for e, err := range m.Generate(r.Context(), p.req) {
 		switch {
-		case err != nil && out == nil:
+		case err != nil && enc == nil:
 			a.fail(w, r, err)
 			return
 		case err != nil:
-			enc.fail(wire.FromError(err, fields))
+			_ = enc.Fail(wire.FromError(err, fields)) // whether the client is still there makes no difference now
 			return
-		case out == nil:
-			out = wire.NewEvents(w)
+		case enc == nil:
+			out := wire.NewEvents(w)
 			defer out.End()
-			enc.to = out
+			enc = NewEncoder(cfg, func(event []byte) error { return out.Send("", event) })
 		}
-		if enc.push(&e); enc.err != nil {
+		if err := enc.Push(&e); err != nil {
 			return // nobody reads it any more
 		}
 	}
@@ -128,8 +136,8 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 func (a *API) refuse(w http.ResponseWriter, e *wire.Error) {
 	out := wire.NewEvents(w)
 	defer out.End()
-	enc := &encoder{to: out, clock: a.cfg.Clock}
-	enc.fail(e)
+	enc := NewEncoder(EncoderConfig{Clock: a.cfg.Clock}, func(event []byte) error { return out.Send("", event) })
+	_ = enc.Fail(e) // whether the client is still there makes no difference now
 }
 
 // ErrorResponse is the body of an answer to a request that was refused before it ran. It has the fields of RUN_ERROR, and the field at fault.

@@ -2,7 +2,6 @@ package agui
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -512,7 +511,9 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("refused with %v", err)
 		}
 		var out frames
-		newEncoder(&out, standard, false).fail(e)
+		if err := NewEncoder(config(FormStandard, false), out.send).Fail(e); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := fold(out); err != nil {
 			t.Fatal(err)
 		}
@@ -538,16 +539,16 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		var out frames
-		enc := newEncoder(&out, p.form, false)
-		enc.input = &body
+		cfg := config(p.form, false)
+		cfg.ThreadID, cfg.RunID, cfg.ParentRunID = body.ThreadID, body.RunID, body.ParentRunID
+		enc := NewEncoder(cfg, out.send)
 		for _, e := range run(reasoning.Result{Finish: reasoning.FinishStop}) {
-			enc.push(&e)
+			if err := enc.Push(&e); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if _, err := fold(out); err != nil {
 			t.Fatal(err)
-		}
-		if bytes.ContainsRune(out[0], '\n') {
-			t.Fatalf("%q", out[0])
 		}
 	})
 }

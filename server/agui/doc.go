@@ -1,5 +1,5 @@
-// Package agui serves AG-UI, the Agent-User Interaction Protocol, in version 1.0 (https://ag-ui.com/spec/1.0/schema.json): POST /agui runs one turn of a
-// local model for the protocol's HttpAgent.
+// Package agui serves AG-UI, the Agent-User Interaction Protocol, in version 1.0 (https://ag-ui.com/spec/1.0/schema.json): POST /agui
+// runs one turn of a local model for the protocol's HttpAgent.
 //
 // It decodes RunAgentInput into [runner.Request] and encodes events as server-sent events; it generates nothing, keeps nothing between requests
 // and asks no one for keys. Tools are the client's: a turn that calls some ends, and names the calls that wait for the client. Delegation to
@@ -17,25 +17,25 @@
 //	none        nothing
 //
 // A run has one message of each kind: reasoning, what the model says before its calls, and the answer. A message that goes on after
-// something else is opened again under its id; no two kinds share one. chunks sends REASONING_MESSAGE_CHUNK in place of the three
-// events of a reasoning message. legacy_thinking sends the events THINKING_* of clients up to 0.0.45, which name no message. What clients before 1.0 refuse, the list
-// of calls that wait, goes only to clients that say which version they speak.
+// something else is opened again under its id; no two kinds share one. chunks sends REASONING_MESSAGE_CHUNK in place of the three events
+// of a reasoning message. legacy_thinking sends the events THINKING_* of clients up to 0.0.45, which name no message. The list of the calls
+// that wait goes only to clients that say which version they speak: those before 1.0 refuse it.
 //
 // # Sealed values
 //
-// With reasoning_seal the reasoning comes as a sealed value too (package seal), in REASONING_ENCRYPTED_VALUE when the run is over: on the reasoning
-// message, or on the assistant's where there is none, or on an empty reasoning message where there is neither; and on each
-// call, for clients that keep only those. Each is bound to the thread and to the id of the message or call that it names.
+// With reasoning_seal the reasoning comes as a sealed value too (package seal), in REASONING_ENCRYPTED_VALUE when the run is over: on the
+// reasoning message, or on the assistant's where there is none, or on an empty reasoning message where there is neither; and on each call,
+// for clients that keep only those. Each is bound to the thread and to the id of the message or call that it names.
 //
-// A client sends messages back as they came. Each value has to open in its place, also where it is not needed: what was moved or altered ends the run with RUN_ERROR and
-// the code of package seal. The reasoning of a turn is the one of the reasoning message next to it, else of the message
-// or of its first call that has one. A reasoning message without a value is the client's own text and counts for pending calls only,
-// a summary never. What clients with legacy_thinking send back may be either, and does not count.
+// A client sends messages back as they came. Each value has to open in its place, also where it is not needed: what was moved or altered
+// ends the run with RUN_ERROR and the code of package seal. The reasoning of a turn is that of the reasoning message next to it, else of the
+// message or of its first call that has one. A reasoning message without a value is the client's own text and counts for pending calls
+// only, a summary never. What clients with legacy_thinking send back may be either, and does not count.
 //
 // # Errors
 //
 // A request that is refused before it runs is answered with its HTTP status and an [ErrorResponse], for which HttpAgent rejects the run with
-// the status and the body: RUN_ERROR lets runAgent resolve, and who does not listen for the event takes the run for a success. Two
-// things are RUN_ERROR: a refused sealed value, as the first event, because a client gets on by leaving the value out; and whatever ends a run that has started. A stream ends with
-// RUN_FINISHED or RUN_ERROR, once, and nothing after it.
+// the status and the body. For RUN_ERROR its runAgent resolves, and who does not listen for the event takes the run for a success. Two
+// things are RUN_ERROR: a refused sealed value, as the only event, because a client gets on by leaving the value out; and whatever ends a
+// run that has started. A stream ends with RUN_FINISHED or RUN_ERROR, once, and nothing after it.
 package agui

@@ -13,43 +13,50 @@ import (
 // protocolVersion is the version of AG-UI that is spoken.
 const protocolVersion = "1.0"
 
-// form is how the events of reasoning messages look.
-type form uint8
+// Form is how the events of reasoning messages look.
+type Form uint8
 
+// The forms.
 const (
-	// standard: REASONING_MESSAGE_START, _CONTENT and _END.
-	standard form = iota
-	// chunked: REASONING_MESSAGE_CHUNK. Each names its message, because any other event closes it and the next chunk opens it again.
-	chunked
-	// legacy: THINKING_*, which name no message.
-	legacy
+	// FormStandard: REASONING_MESSAGE_START, _CONTENT and _END.
+	FormStandard Form = iota
+	// FormChunked: REASONING_MESSAGE_CHUNK. Each names its message, because any other event closes it and the next chunk opens it again.
+	FormChunked
+	// FormLegacy: THINKING_*, which name no message.
+	FormLegacy
 )
 
-// sender takes the frames of a stream.
-type sender interface {
-	Send(event string, data []byte) error
+// EncoderConfig says what an [Encoder] cannot learn from the events of a run.
+type EncoderConfig struct {
+	// ThreadID and RunID name the conversation and the run, ParentRunID the run that it goes on from; the last may be empty.
+	ThreadID, RunID, ParentRunID string
+	// ProtocolVersion is what the client says that it speaks; empty for clients before 1.0, which refuse some of what it has.
+	ProtocolVersion string
+	// Model is the model's name.
+	Model string
+	Form  Form
+	// Clock gives the timestamps.
+	Clock func() time.Time
+	// NewID returns an id that no other message of the conversation has, with a prefix.
+	NewID func(prefix string) string
+	// Bind makes of a result's sealed value the one of the message or call with an id. Nil sends none.
+	Bind func(held, id string) (string, error)
 }
 
-// encoder writes the events of a run as AG-UI's. A delta takes no memory of its own.
+// Encoder writes the events of a run as AG-UI's. It neither waits nor writes: each event goes to a function. A delta takes no memory.
+// It may be used by one goroutine at a time.
 //
 // The events, beside those of [RunFinished]: RUN_STARTED (threadId, runId, parentRunId, protocolVersion); REASONING_START and REASONING_END
 // (messageId) around REASONING_MESSAGE_START (messageId, role), _CONTENT (messageId, delta) and _END (messageId); TEXT_MESSAGE_START,
 // _CONTENT and _END likewise; TOOL_CALL_START (toolCallId, toolCallName, parentMessageId), _ARGS (toolCallId, delta) and _END (toolCallId);
 // REASONING_ENCRYPTED_VALUE (subtype message or tool-call, entityId, encryptedValue); CUSTOM (name "warning", value with code and message);
 // and RUN_ERROR (message, code). All have a timestamp, in milliseconds since 1970.
-type encoder struct {
-	to    sender
-	form  form
-	clock func() time.Time
-	newID func(prefix string) string
-	// bind makes the sealed value of a message or call of what the run returned; nil where none was asked for.
-	bind  func(held, id string) (string, error)
-	input *RunAgentInput
-	// model is the model's name.
-	model string
+type Encoder struct {
+	cfg EncoderConfig
+	out func(event []byte) error
+	buf []byte
+	err error
 
-	buf  []byte
-	err  error
 	info reasoning.Info
 	// ids are the messages of each kind of segment. assistant is the first that the assistant has.
 	ids       [reasoning.Answer + 1]string
@@ -58,6 +65,11 @@ type encoder struct {
 	// parent is the message that the calls belong to, and bare says that the open call has no arguments yet.
 	parent string
 	bare   bool
+}
+
+// NewEncoder returns an encoder. send gets each event, one line of JSON, which is valid until it returns; after its first error it gets no more.
+func NewEncoder(cfg EncoderConfig, send func(event []byte) error) *Encoder {
+	return &Encoder{cfg: cfg, out: send}
 }
 
 // RunFinished is the event of a run that came to its end.
@@ -121,8 +133,8 @@ type ReasoningInfo struct {
 	Budget int `json:"budget,omitempty"`
 }
 
-// push takes the next event.
-func (e *encoder) push(ev *reasoning.Event) {
+// Push takes the next event of the run. The error is that of sending, and is the same from then on.
+func (e *Encoder) Push(ev *reasoning.Event) error {
 	switch ev.Kind {
 	case reasoning.Started:
 		e.start(ev.Info)
@@ -139,37 +151,38 @@ func (e *encoder) push(ev *reasoning.Event) {
 	case reasoning.Done:
 		e.finish(ev.Result)
 	}
+	return e.err
 }
 
 // note notes what is in effect.
-func (e *encoder) note(info *reasoning.Info) {
+func (e *Encoder) note(info *reasoning.Info) {
 	if info != nil {
 		e.info = *info
 	}
 }
 
-func (e *encoder) start(info *reasoning.Info) {
+func (e *Encoder) start(info *reasoning.Info) {
 	e.note(info)
 	e.begin("RUN_STARTED")
-	e.field("threadId", e.input.ThreadID)
-	e.field("runId", e.input.RunID)
-	if e.input.ParentRunID != "" {
-		e.field("parentRunId", e.input.ParentRunID)
+	e.field("threadId", e.cfg.ThreadID)
+	e.field("runId", e.cfg.RunID)
+	if e.cfg.ParentRunID != "" {
+		e.field("parentRunId", e.cfg.ParentRunID)
 	}
 	e.field("protocolVersion", protocolVersion)
 	e.send()
 }
 
 // message returns the id of the run's message for a kind of segment.
-func (e *encoder) message(s reasoning.Segment) string {
+func (e *Encoder) message(s reasoning.Segment) string {
 	if e.ids[s] == "" {
 		switch s {
 		case reasoning.Reasoning:
-			e.ids[s] = e.newID("reasoning_")
+			e.ids[s] = e.cfg.NewID("reasoning_")
 		case reasoning.Summary:
-			e.ids[s] = e.newID(summaryPrefix)
+			e.ids[s] = e.cfg.NewID(summaryPrefix)
 		default:
-			e.ids[s] = e.newID("msg_")
+			e.ids[s] = e.cfg.NewID("msg_")
 			e.says(e.ids[s])
 		}
 	}
@@ -177,13 +190,13 @@ func (e *encoder) message(s reasoning.Segment) string {
 }
 
 // says notes a message of the assistant.
-func (e *encoder) says(id string) {
+func (e *Encoder) says(id string) {
 	if e.assistant == "" {
 		e.assistant = id
 	}
 }
 
-func (e *encoder) open(ev *reasoning.Event) {
+func (e *Encoder) open(ev *reasoning.Event) {
 	switch ev.Segment {
 	case reasoning.Reasoning, reasoning.Summary:
 		e.openThoughts(e.message(ev.Segment))
@@ -195,7 +208,7 @@ func (e *encoder) open(ev *reasoning.Event) {
 	case reasoning.ToolCall:
 		if e.parent == "" {
 			if e.parent = e.assistant; e.parent == "" {
-				e.parent = e.newID("msg_")
+				e.parent = e.cfg.NewID("msg_")
 				e.says(e.parent)
 			}
 		}
@@ -208,15 +221,15 @@ func (e *encoder) open(ev *reasoning.Event) {
 	}
 }
 
-func (e *encoder) delta(ev *reasoning.Event) {
+func (e *Encoder) delta(ev *reasoning.Event) {
 	switch ev.Segment {
 	case reasoning.Reasoning, reasoning.Summary:
-		switch e.form {
-		case standard:
+		switch e.cfg.Form {
+		case FormStandard:
 			e.text("REASONING_MESSAGE_CONTENT", "messageId", e.message(ev.Segment), ev.Text)
-		case chunked:
+		case FormChunked:
 			e.text("REASONING_MESSAGE_CHUNK", "messageId", e.message(ev.Segment), ev.Text)
-		case legacy:
+		case FormLegacy:
 			e.begin("THINKING_TEXT_MESSAGE_CONTENT")
 			e.field("delta", ev.Text)
 			e.send()
@@ -229,7 +242,7 @@ func (e *encoder) delta(ev *reasoning.Event) {
 	}
 }
 
-func (e *encoder) close(ev *reasoning.Event) {
+func (e *Encoder) close(ev *reasoning.Event) {
 	switch ev.Segment {
 	case reasoning.Reasoning, reasoning.Summary:
 		e.closeThoughts(e.message(ev.Segment))
@@ -244,8 +257,8 @@ func (e *encoder) close(ev *reasoning.Event) {
 }
 
 // openThoughts begins a reasoning message.
-func (e *encoder) openThoughts(id string) {
-	if e.form == legacy {
+func (e *Encoder) openThoughts(id string) {
+	if e.cfg.Form == FormLegacy {
 		e.begin("THINKING_START")
 		e.send()
 		e.begin("THINKING_TEXT_MESSAGE_START")
@@ -253,7 +266,7 @@ func (e *encoder) openThoughts(id string) {
 		return
 	}
 	e.mark("REASONING_START", "messageId", id)
-	if e.form == standard {
+	if e.cfg.Form == FormStandard {
 		e.begin("REASONING_MESSAGE_START")
 		e.field("messageId", id)
 		e.field("role", "reasoning")
@@ -262,21 +275,21 @@ func (e *encoder) openThoughts(id string) {
 }
 
 // closeThoughts ends a reasoning message.
-func (e *encoder) closeThoughts(id string) {
-	if e.form == legacy {
+func (e *Encoder) closeThoughts(id string) {
+	if e.cfg.Form == FormLegacy {
 		e.begin("THINKING_TEXT_MESSAGE_END")
 		e.send()
 		e.begin("THINKING_END")
 		e.send()
 		return
 	}
-	if e.form == standard {
+	if e.cfg.Form == FormStandard {
 		e.mark("REASONING_MESSAGE_END", "messageId", id)
 	}
 	e.mark("REASONING_END", "messageId", id)
 }
 
-func (e *encoder) warn(code, message string) {
+func (e *Encoder) warn(code, message string) {
 	e.begin("CUSTOM")
 	e.field("name", "warning")
 	e.buf = wire.AppendString(append(e.buf, `,"value":{"code":`...), code)
@@ -286,8 +299,8 @@ func (e *encoder) warn(code, message string) {
 }
 
 // finish ends a run that came to its end.
-func (e *encoder) finish(r *reasoning.Result) {
-	if r.Sealed != "" && e.bind != nil {
+func (e *Encoder) finish(r *reasoning.Result) {
+	if r.Sealed != "" && e.cfg.Bind != nil {
 		e.sealed("message", e.carrier(), r.Sealed)
 		for _, id := range e.calls {
 			e.sealed("tool-call", id, r.Sealed)
@@ -295,10 +308,10 @@ func (e *encoder) finish(r *reasoning.Result) {
 	}
 	u := &r.Usage
 	f := RunFinished{
-		Type: "RUN_FINISHED", ThreadID: e.input.ThreadID, RunID: e.input.RunID, Timestamp: e.clock().UnixMilli(),
+		Type: "RUN_FINISHED", ThreadID: e.cfg.ThreadID, RunID: e.cfg.RunID, Timestamp: e.cfg.Clock().UnixMilli(),
 		Outcome: Outcome{Type: "success"},
 		Usage: []TokenUsage{{
-			Model: e.model, InputTokens: &u.Prompt, CachedInputTokens: &u.Cached, OutputTokens: u.Completion, ReasoningTokens: &u.Reasoning,
+			Model: e.cfg.Model, InputTokens: &u.Prompt, CachedInputTokens: &u.Cached, OutputTokens: u.Completion, ReasoningTokens: &u.Reasoning,
 			TotalTokens: u.Prompt + u.Completion,
 		}},
 		Result: RunResult{
@@ -308,24 +321,24 @@ func (e *encoder) finish(r *reasoning.Result) {
 			},
 		},
 	}
-	if e.input.ProtocolVersion != "" {
+	if e.cfg.ProtocolVersion != "" {
 		f.Outcome.PendingToolCallIDs = e.calls
 	}
 	if u.Summary > 0 {
-		f.Usage = append(f.Usage, TokenUsage{Model: e.model, OutputTokens: u.Summary, TotalTokens: u.Summary})
+		f.Usage = append(f.Usage, TokenUsage{Model: e.cfg.Model, OutputTokens: u.Summary, TotalTokens: u.Summary})
 	}
 	body, err := json.Marshal(f)
 	if err != nil {
-		e.fail(wire.FromError(err, nil))
+		_ = e.Fail(wire.FromError(err, nil)) // Push returns it
 		return
 	}
 	if e.err == nil {
-		e.err = e.to.Send("", body)
+		e.err = e.out(body)
 	}
 }
 
 // carrier returns the message that carries the run's sealed value. Where the run has none, an empty reasoning message comes for it.
-func (e *encoder) carrier() string {
+func (e *Encoder) carrier() string {
 	for _, s := range []reasoning.Segment{reasoning.Reasoning, reasoning.Summary} {
 		if e.ids[s] != "" {
 			return e.ids[s]
@@ -336,7 +349,7 @@ func (e *encoder) carrier() string {
 	}
 	id := e.message(reasoning.Reasoning)
 	e.openThoughts(id)
-	if e.form == chunked {
+	if e.cfg.Form == FormChunked {
 		e.text("REASONING_MESSAGE_CHUNK", "messageId", id, "")
 	}
 	e.closeThoughts(id)
@@ -344,8 +357,8 @@ func (e *encoder) carrier() string {
 }
 
 // sealed sends the sealed value of a message or call.
-func (e *encoder) sealed(subtype, id, held string) {
-	value, err := e.bind(held, id)
+func (e *Encoder) sealed(subtype, id, held string) {
+	value, err := e.cfg.Bind(held, id)
 	if err != nil {
 		e.warn(runner.CodeNotSealed, "the reasoning could not be sealed")
 		return
@@ -357,16 +370,17 @@ func (e *encoder) sealed(subtype, id, held string) {
 	e.send()
 }
 
-// fail ends a run with an error.
-func (e *encoder) fail(err *wire.Error) {
+// Fail ends the run with an error, also one that has not started. The error is that of sending.
+func (e *Encoder) Fail(err *wire.Error) error {
 	e.begin("RUN_ERROR")
 	e.field("message", err.Error())
 	e.field("code", err.Code)
 	e.send()
+	return e.err
 }
 
 // text sends an event with a delta.
-func (e *encoder) text(event, of, id, delta string) {
+func (e *Encoder) text(event, of, id, delta string) {
 	e.begin(event)
 	e.field(of, id)
 	e.field("delta", delta)
@@ -374,28 +388,28 @@ func (e *encoder) text(event, of, id, delta string) {
 }
 
 // mark sends an event that says no more than which message or call it is about.
-func (e *encoder) mark(event, of, id string) {
+func (e *Encoder) mark(event, of, id string) {
 	e.begin(event)
 	e.field(of, id)
 	e.send()
 }
 
 // begin begins an event.
-func (e *encoder) begin(event string) {
+func (e *Encoder) begin(event string) {
 	e.buf = append(append(append(e.buf[:0], `{"type":"`...), event...), '"')
 }
 
 // field adds a string to the event.
-func (e *encoder) field(name, value string) {
+func (e *Encoder) field(name, value string) {
 	e.buf = append(append(append(e.buf, `,"`...), name...), `":`...)
 	e.buf = wire.AppendString(e.buf, value)
 }
 
 // send ends the event and sends it.
-func (e *encoder) send() {
-	e.buf = strconv.AppendInt(append(e.buf, `,"timestamp":`...), e.clock().UnixMilli(), 10)
+func (e *Encoder) send() {
+	e.buf = strconv.AppendInt(append(e.buf, `,"timestamp":`...), e.cfg.Clock().UnixMilli(), 10)
 	e.buf = append(e.buf, '}')
 	if e.err == nil {
-		e.err = e.to.Send("", e.buf)
+		e.err = e.out(e.buf)
 	}
 }

@@ -25,9 +25,9 @@ var update = flag.Bool("update", false, "write the golden files")
 // frames keeps what a stream sends.
 type frames [][]byte
 
-func (f *frames) Send(event string, data []byte) error {
-	if event != "" || bytes.ContainsAny(data, "\r\n") {
-		return fmt.Errorf("event %q with the data %q", event, data)
+func (f *frames) send(data []byte) error {
+	if bytes.ContainsAny(data, "\r\n") {
+		return fmt.Errorf("an event of several lines: %q", data)
 	}
 	*f = append(*f, bytes.Clone(data))
 	return nil
@@ -41,25 +41,28 @@ func (f frames) String() string {
 	return b.String()
 }
 
-// newEncoder returns an encoder whose clock ticks each time it is looked at and whose ids count.
-func newEncoder(to sender, form form, sealing bool) *encoder {
+// config has a clock that ticks each time it is looked at, and ids that count.
+func config(form Form, sealing bool) EncoderConfig {
 	tick, count := int64(1_750_000_000_000), 0
-	e := &encoder{
-		to: to, form: form, model: "demo", input: &RunAgentInput{ProtocolVersion: "1.0", ThreadID: "thread \"1\"", RunID: "run"},
-		clock: func() time.Time { tick++; return time.UnixMilli(tick) },
-		newID: func(prefix string) string { count++; return fmt.Sprint(prefix, count) },
+	cfg := EncoderConfig{
+		ThreadID: "thread \"1\"", RunID: "run", ProtocolVersion: "1.0", Model: "demo", Form: form,
+		Clock: func() time.Time { tick++; return time.UnixMilli(tick) },
+		NewID: func(prefix string) string { count++; return fmt.Sprint(prefix, count) },
 	}
 	if sealing {
-		e.bind = func(held, id string) (string, error) { return held + "@" + id, nil }
+		cfg.Bind = func(held, id string) (string, error) { return held + "@" + id, nil }
 	}
-	return e
+	return cfg
 }
 
-func encode(events []reasoning.Event, form form, sealing bool) frames {
+func encode(t *testing.T, events []reasoning.Event, form Form, sealing bool) frames {
+	t.Helper()
 	var f frames
-	e := newEncoder(&f, form, sealing)
+	e := NewEncoder(config(form, sealing), f.send)
 	for i := range events {
-		e.push(&events[i])
+		if err := e.Push(&events[i]); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return f
 }
@@ -110,30 +113,30 @@ func TestGolden(t *testing.T) {
 		reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: "is 4."},
 		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Answer})
 	for name, g := range map[string]struct {
-		form   form
+		form   Form
 		seal   bool
 		events []reasoning.Event
 	}{
-		"hidden":          {standard, false, run(stop, answer)},
-		"hidden_sealed":   {standard, true, run(withSeal(stop), answer)},
-		"full":            {standard, false, run(stop, thoughts, answer)},
-		"full_sealed":     {standard, true, run(withSeal(stop), thoughts, answer)},
-		"summary":         {standard, true, run(summarized(withSeal(stop)), beside)},
-		"calls":           {standard, false, run(tools, calls)},
-		"calls_sealed":    {standard, true, run(withSeal(tools), thoughts, segment(reasoning.Preamble, "I look."), thoughts, calls)},
-		"nothing_visible": {standard, true, run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Detail: reasoning.DetailContextFull, Usage: usage}))},
-		"nothing_chunked": {chunked, true, run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Usage: usage}))},
-		"chunked":         {chunked, true, run(withSeal(stop), thoughts, answer)},
-		"chunked_summary": {chunked, false, run(summarized(stop), beside)},
-		"legacy":          {legacy, false, run(stop, thoughts, answer)},
-		"empty":           {standard, true, run(reasoning.Result{Finish: reasoning.FinishLength, ReasoningUnavailable: true, Score: &score})},
-		"warning": {standard, false, run(stop, answer, []reasoning.Event{
+		"hidden":          {FormStandard, false, run(stop, answer)},
+		"hidden_sealed":   {FormStandard, true, run(withSeal(stop), answer)},
+		"full":            {FormStandard, false, run(stop, thoughts, answer)},
+		"full_sealed":     {FormStandard, true, run(withSeal(stop), thoughts, answer)},
+		"summary":         {FormStandard, true, run(summarized(withSeal(stop)), beside)},
+		"calls":           {FormStandard, false, run(tools, calls)},
+		"calls_sealed":    {FormStandard, true, run(withSeal(tools), thoughts, segment(reasoning.Preamble, "I look."), thoughts, calls)},
+		"nothing_visible": {FormStandard, true, run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Detail: reasoning.DetailContextFull, Usage: usage}))},
+		"nothing_chunked": {FormChunked, true, run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Usage: usage}))},
+		"chunked":         {FormChunked, true, run(withSeal(stop), thoughts, answer)},
+		"chunked_summary": {FormChunked, false, run(summarized(stop), beside)},
+		"legacy":          {FormLegacy, false, run(stop, thoughts, answer)},
+		"empty":           {FormStandard, true, run(reasoning.Result{Finish: reasoning.FinishLength, ReasoningUnavailable: true, Score: &score})},
+		"warning": {FormStandard, false, run(stop, answer, []reasoning.Event{
 			{Kind: reasoning.Warning, Code: "malformed_header", Text: "a header is in an unusual form"},
 			{Kind: reasoning.StrategySwitched, Info: &reasoning.Info{Strategy: reasoning.StrategyMarkers, Budget: 9}},
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := encode(g.events, g.form, g.seal)
+			f := encode(t, g.events, g.form, g.seal)
 			if _, err := fold(f); err != nil {
 				t.Error(err)
 			}
@@ -141,12 +144,16 @@ func TestGolden(t *testing.T) {
 		})
 	}
 	var f frames
-	e := newEncoder(&f, standard, false)
+	e := NewEncoder(config(FormStandard, false), f.send)
 	events := run(stop, answer)
 	for i := range events[:3] {
-		e.push(&events[i])
+		if err := e.Push(&events[i]); err != nil {
+			t.Fatal(err)
+		}
 	}
-	e.fail(&wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeTimeout, Message: wire.ErrTimeout.Error()})
+	if err := e.Fail(&wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeTimeout, Message: wire.ErrTimeout.Error()}); err != nil {
+		t.Fatal(err)
+	}
 	golden(t, "error", f)
 	if _, err := fold(f); err != nil {
 		t.Error(err)
@@ -394,9 +401,9 @@ func TestStreamsAreWhatRunsAddUpTo(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range 5000 {
 		events := randomRun(rnd, reasoning.Visibility(rnd.IntN(3)))
-		form := form(rnd.IntN(3))
-		sealing := form != legacy && rnd.IntN(2) == 0
-		f := encode(events, form, sealing)
+		form := Form(rnd.IntN(3))
+		sealing := form != FormLegacy && rnd.IntN(2) == 0
+		f := encode(t, events, form, sealing)
 		c, err := fold(f)
 		if err != nil {
 			t.Fatalf("run %d: %v\n%s", i, err, f)
@@ -448,30 +455,42 @@ func (c *conversation) holds(reply reasoning.Reply, sealing bool) error {
 	return nil
 }
 
-type nowhere struct{}
-
-func (nowhere) Send(string, []byte) error { return nil }
+func nowhere([]byte) error { return nil }
 
 func TestDeltasTakeNoMemory(t *testing.T) {
-	for _, form := range []form{standard, chunked, legacy} {
+	for _, form := range []Form{FormStandard, FormChunked, FormLegacy} {
 		for _, s := range []reasoning.Segment{reasoning.Answer, reasoning.Reasoning, reasoning.Summary, reasoning.ToolCall} {
-			e := newEncoder(nowhere{}, form, true)
+			e := NewEncoder(config(form, true), nowhere)
 			events := segment(s, " a token\n")
 			events[1].Call = reasoning.Call{ID: "call_1", Name: "f"}
-			e.push(&events[0])
-			if n := testing.AllocsPerRun(1000, func() { e.push(&events[1]) }); n != 0 {
+			_ = e.Push(&events[0])
+			if n := testing.AllocsPerRun(1000, func() { _ = e.Push(&events[1]) }); n != 0 {
 				t.Errorf("form %v, segment %v: %v allocations for a delta", form, s, n)
 			}
 		}
 	}
 }
 
+// A client that is gone is told nothing more, and whoever encodes hears of it.
+func TestSendingFails(t *testing.T) {
+	gone, calls := errors.New("gone"), 0
+	e := NewEncoder(config(FormStandard, true), func([]byte) error { calls++; return gone })
+	for _, ev := range run(reasoning.Result{Sealed: "sealed"}, segment(reasoning.Answer, "a")) {
+		if err := e.Push(&ev); !errors.Is(err, gone) {
+			t.Fatal(err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("%d events were sent", calls)
+	}
+}
+
 func BenchmarkDelta(b *testing.B) {
-	e := newEncoder(nowhere{}, standard, false)
+	e := NewEncoder(config(FormStandard, false), nowhere)
 	events := segment(reasoning.Answer, " token")
-	e.push(&events[0])
+	_ = e.Push(&events[0])
 	b.ReportAllocs()
 	for b.Loop() {
-		e.push(&events[1])
+		_ = e.Push(&events[1])
 	}
 }

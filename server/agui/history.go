@@ -64,7 +64,7 @@ type sealed struct {
 
 // thoughts are reasoning messages that wait for the message of the assistant that they belong to.
 type thoughts struct {
-	text   string
+	texts  []string
 	values []int
 }
 
@@ -127,7 +127,7 @@ func (p *prompt) attach(waiting *thoughts, message int) {
 	}
 	if message >= 0 {
 		m := &p.req.Messages[message]
-		m.Reasoning = paragraphs(m.Reasoning, waiting.text)
+		m.Reasoning = paragraphs(append([]string{m.Reasoning}, waiting.texts...)...)
 	}
 	*waiting = thoughts{}
 }
@@ -149,8 +149,8 @@ func (p *prompt) thinks(waiting *thoughts, m *Message, path string) error {
 		waiting.values = append(waiting.values, len(p.values))
 		p.sealed(-1, m.ID, m.EncryptedValue, path)
 		p.values[len(p.values)-1].thoughts = true
-	case p.form != legacy && !strings.HasPrefix(m.ID, summaryPrefix):
-		waiting.text = paragraphs(waiting.text, text)
+	case p.form != FormLegacy && !strings.HasPrefix(m.ID, summaryPrefix):
+		waiting.texts = append(waiting.texts, text)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ const (
 // prompt is a decoded request.
 type prompt struct {
 	req  runner.Request
-	form form
+	form Form
 	// seal says that the reasoning is to come as sealed values.
 	seal   bool
 	values []sealed

@@ -95,9 +95,9 @@ func (p *prompt) delivery(props *ForwardedProps) error {
 	case props.ReasoningSeal && props.LegacyThinking:
 		return wire.Unsupported(at("reasoning_seal"), "the events of legacy_thinking have no place for sealed values; leave one of them out")
 	case props.Chunks:
-		p.form = chunked
+		p.form = FormChunked
 	case props.LegacyThinking:
-		p.form = legacy
+		p.form = FormLegacy
 	}
 	p.seal = props.ReasoningSeal
 	return nil
