@@ -33,17 +33,15 @@ type Collector struct {
 	reply Reply
 	texts [Answer + 1]strings.Builder
 	args  []*strings.Builder
+
+	decisions DecisionLog
 	// last is the index of the last call.
 	last int
 }
 
 // Push takes the next event.
 func (c *Collector) Push(e Event) {
-	if info := &c.reply.Info; info.Iteration > 0 && info.Visibility == VisibilityFull {
-		if decision, why, ok := decisionOf(&e, info.Strategy); ok {
-			c.reply.Decisions = append(c.reply.Decisions, Decision{Iteration: info.Iteration, Decision: decision, Rationale: Rationale{Why: why}})
-		}
-	}
+	c.decisions.Push(&e)
 	switch e.Kind {
 	case Started, StrategySwitched:
 		if e.Info != nil {
@@ -62,10 +60,6 @@ func (c *Collector) Push(e Event) {
 		c.reply.Logprobs = append(c.reply.Logprobs, e.Logprobs...)
 	case Warning:
 		c.reply.Warnings = append(c.reply.Warnings, Notice{e.Code, e.Text})
-	case Decided:
-		if e.Decision != nil {
-			c.reply.Decisions = append(c.reply.Decisions, *e.Decision)
-		}
 	case Assumed:
 		if e.Assumption != nil {
 			c.reply.Assumptions = append(c.reply.Assumptions, *e.Assumption)
@@ -90,6 +84,7 @@ func (c *Collector) call(call Call) *strings.Builder {
 // Reply returns what the events so far add up to.
 func (c *Collector) Reply() Reply {
 	r := c.reply
+	r.Decisions = c.decisions.Decisions()
 	r.Answer, r.Reasoning = c.texts[Answer].String(), c.texts[Reasoning].String()
 	r.Summary, r.Preamble = c.texts[Summary].String(), c.texts[Preamble].String()
 	r.Calls = append([]chattemplate.ToolCall(nil), r.Calls...)

@@ -126,6 +126,29 @@ func (r *Result) Ending() (reason, why string) {
 	return reason, endings[reason]
 }
 
+// DecisionLog keeps the decisions of a run that is traced under visibility full: the model's reasons and the runner's. The zero value is ready.
+type DecisionLog struct {
+	info      Info
+	decisions []Decision
+}
+
+// Push takes the next event.
+func (l *DecisionLog) Push(e *Event) {
+	if l.info.Iteration > 0 && l.info.Visibility == VisibilityFull {
+		if e.Kind == Decided && e.Decision != nil {
+			l.decisions = append(l.decisions, *e.Decision)
+		} else if decision, why, ok := decisionOf(e, l.info.Strategy); ok {
+			l.decisions = append(l.decisions, Decision{Iteration: l.info.Iteration, Decision: decision, Rationale: Rationale{Why: why}})
+		}
+	}
+	if e.Info != nil {
+		l.info = *e.Info
+	}
+}
+
+// Decisions returns the decisions so far; nil where there are none.
+func (l *DecisionLog) Decisions() []Decision { return l.decisions }
+
 // decisionOf returns the decision of the runner that an event reports, if it does. from is the strategy so far.
 func decisionOf(e *Event, from Strategy) (decision, why string, ok bool) {
 	switch {

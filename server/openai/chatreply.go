@@ -53,7 +53,7 @@ func (c *chatOrder) completion(h head, replies []chatReply) *ChatCompletion {
 // message is the message of a choice. spoken is its answer and its preamble in the order in which they came.
 func (c *chatOrder) message(r *reasoning.Reply, spoken string) AnswerMessage {
 	m := AnswerMessage{
-		Role: "assistant", Reasoning: r.Reasoning, ReasoningContent: r.Reasoning, ReasoningSummary: r.Summary, MessageEnd: endOf(r.Result),
+		Role: "assistant", Reasoning: r.Reasoning, ReasoningContent: r.Reasoning, ReasoningSummary: r.Summary, MessageEnd: endOf(r.Result, r.Decisions),
 	}
 	if c.form != "" {
 		spoken, m.Preamble = r.Answer, r.Preamble

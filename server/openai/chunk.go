@@ -60,10 +60,12 @@ type MessageEnd struct {
 	ReasoningSummarySource string `json:"reasoning_summary_source,omitempty"`
 	// Score is how sure the model says it is, 0 to 1, with strategy json.
 	Score *float64 `json:"score,omitempty"`
+	// Rationale are the decisions of the run with their reasons, where they were asked for, with visibility full.
+	Rationale []reasoning.Decision `json:"rationale,omitempty"`
 }
 
-func endOf(r *reasoning.Result) MessageEnd {
-	return MessageEnd{r.Sealed, r.SummarySource, scoreOf(r)}
+func endOf(r *reasoning.Result, decisions []reasoning.Decision) MessageEnd {
+	return MessageEnd{r.Sealed, r.SummarySource, scoreOf(r), decisions}
 }
 
 // DeltaCall is what is new of a call. ID, Type and the function's name come in its first chunk.
@@ -117,10 +119,13 @@ type frames struct {
 	info    reasoning.Info
 	notices []reasoning.Notice
 	result  *reasoning.Result
+
+	decisions reasoning.DecisionLog
 }
 
 // note keeps what the last chunk tells.
 func (f *frames) note(e *reasoning.Event) {
+	f.decisions.Push(e)
 	switch e.Kind {
 	case reasoning.Started, reasoning.StrategySwitched:
 		if e.Info != nil {
@@ -328,7 +333,7 @@ func (c *ChunkEncoder) finish() error {
 			return err
 		}
 	}
-	end := appendJSON(nil, endOf(c.result))
+	end := appendJSON(nil, endOf(c.result, c.decisions.Decisions()))
 	c.open(string(end[1 : len(end)-1]))
 	c.buf = append(c.buf, `},"logprobs":null,"finish_reason":`...)
 	c.buf = wire.AppendString(c.buf, finishOf(c.result, c.cfg.Legacy))

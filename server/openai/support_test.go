@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -229,7 +230,7 @@ func merge(m *AnswerMessage, d *Delta) {
 		}
 		m.FunctionCall.Arguments += d.FunctionCall.Arguments
 	}
-	if d.MessageEnd != (MessageEnd{}) {
+	if !reflect.DeepEqual(d.MessageEnd, MessageEnd{}) {
 		m.MessageEnd = d.MessageEnd
 	}
 }

@@ -49,6 +49,8 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/v1/chat/completions", says(lookUp, `,"functions":[{"name":"look"}]`), ""}, {"POST", "/v1/chat/completions", says(lookUp, `,"functions":[{"name":"look"}],"stream":true`), ""},
 	{"POST", "/v1/chat/completions", says(lookUp, chatTool+`,"response_format":{"type":"json_object"}`), ""},
 	{"POST", "/v1/chat/completions", says(lookUp, chatTool+`,"response_format":{"type":"json_object"},"stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(explain, chatTool+`,"rationale":true,"reasoning":"full"`), ""},
+	{"POST", "/v1/chat/completions", says(explain, chatTool+`,"rationale":true,"reasoning":"full","stream":true`), ""},
 	{"POST", "/v1/chat/completions", says(garble, chatTool+`,"n":2`), ""}, {"POST", "/v1/chat/completions", says(garble, chatTool+`,"n":2,"stream":true`), ""},
 	{"POST", "/v1/chat/completions", `{"model":"broken","stream":true,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
 	{"POST", "/v1/completions", `{"prompt":"Once upon a time","logprobs":2,"n":2}`, ""}, {"POST", "/v1/completions", `{"prompt":["Once upon a time"],"echo":true,"max_tokens":2}`, ""},
@@ -82,6 +84,7 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_strategy":"json"}`, ""}, {"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"summary","reasoning_effort":"none"}`, ""},
 	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_strategy":"markers"}`, ""}, {"POST", "/v1/responses", `{"input":"What is 17 + 25?","max_output_tokens":2,"stream":true}`, ""},
 	{"POST", "/v1/responses", `{"input":"Look it up."` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"input":"Look it up.","stream":true` + responseTool + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"look"}]}}`, ""},
+	{"POST", "/v1/responses", `{"input":"Say why.","rationale":true,"reasoning":"full"` + responseTool + `}`, ""},
 	{"POST", "/v1/responses", `{"input":"Garble it."` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?","stream":true}`, ""},
 	{"POST", "/v1/responses/input_tokens", `{"input":"What is 17 + 25?"}`, ""},
 

@@ -42,6 +42,7 @@ const (
 	question = "What is 17 + 25?"
 	lookUp   = "Look it up."
 	garble   = "Garble it."
+	explain  = "Say why."
 )
 
 // site is a server with all formats: the model demo answers, the model broken fails while it does, and idle is never loaded.
@@ -62,6 +63,8 @@ func script() fake.Config {
 	return fake.Config{Script: fake.Replies(fake.Harmony(),
 		fake.Reply{After: wiretest.Ask(question), Say: wiretest.Think("Seventeen and 25 make 42.", "It is 42.")},
 		fake.Reply{After: wiretest.Ask(lookUp), Say: wiretest.Call("I look.", "One moment.", "look", `{"q":"a"}`)},
+		fake.Reply{After: wiretest.Ask(explain), Say: wiretest.Call(`<rationale call="1">{"why":"It knows.","refs":["r"],"alternatives":[{"option":"o","rejectedBecause":"b"}],"confidence":0.5}</rationale>`,
+			"", "look", `{"q":"a"}`)},
 		fake.Reply{After: wiretest.Ask(garble), Say: wiretest.Call("", "", "look", `{"q":`)},
 		fake.Reply{After: "Once upon a time", Say: " there was.<|return|>"},
 		fake.Reply{After: reasoning.SummaryConciseV1 + summary, Say: said}, fake.Reply{After: reasoning.SummaryDetailedV1 + summary, Say: said},

@@ -27,6 +27,8 @@ type encoder struct {
 	carries bool
 	clock   func() int64
 
+	decisions reasoning.DecisionLog
+
 	seq   int
 	buf   []byte
 	items []*openItem
@@ -94,6 +96,7 @@ func (e *encoder) push(ev *reasoning.Event) {
 	if ev.Kind != reasoning.Started && ev.Kind != reasoning.Warning {
 		e.wake()
 	}
+	e.decisions.Push(ev)
 	switch ev.Kind {
 	case reasoning.Started:
 		e.begin(ev.Info)
@@ -365,7 +368,7 @@ func (e *encoder) finish(r *reasoning.Result) {
 	resp := e.resp
 	resp.Usage = newUsage(r.Usage)
 	resp.FinishDetail, resp.ReasoningUnavailable = r.Detail, r.ReasoningUnavailable
-	resp.SummarySource, resp.Score = r.SummarySource, r.Score
+	resp.SummarySource, resp.Score, resp.Rationale = r.SummarySource, r.Score, e.decisions.Decisions()
 	if e.sealed = r.Sealed; e.carries && e.sealed != "" {
 		e.openHome() // a run that was cut while it reasoned has none yet
 	}

@@ -63,6 +63,8 @@ type Response struct {
 	SummarySource string `json:"reasoning_summary_source,omitempty"`
 	// Score is how sure the model says it is, 0 to 1, with strategy json.
 	Score *float64 `json:"score,omitempty"`
+	// Rationale are the decisions of the run with their reasons, where they were asked for, with visibility full.
+	Rationale []reasoning.Decision `json:"rationale,omitempty"`
 	// Warnings say what was left out or came out of form.
 	Warnings []Warning `json:"warnings,omitempty"`
 }

@@ -41,6 +41,8 @@ type Fields struct {
 	ReasoningEncrypt *bool `json:"reasoning_encrypt,omitempty"`
 	// KeepReasoning keeps the reasoning of earlier turns in the prompt where the format would drop it.
 	KeepReasoning *bool `json:"keep_reasoning,omitempty"`
+	// Rationale asks for the model's reason for each call, which shows with visibility full.
+	Rationale *bool `json:"rationale,omitempty"`
 	// Include names what the answer is to hold beside the usual; this package looks at reasoning.encrypted_content only.
 	Include []string `json:"include,omitempty"`
 	// TemplateArgs are variables for a Jinja template, at most 256, nested at most 32 deep. What they say of the effort (enable_thinking or
@@ -70,7 +72,9 @@ type Asked struct {
 	Seal bool
 	// Keep says that earlier turns keep their reasoning.
 	Keep bool
-	Args map[string]any
+	// Rationale says that the model is to give its reason for each call.
+	Rationale bool
+	Args      map[string]any
 }
 
 // Apply writes what was asked for into a request. What was not keeps the request's values.
@@ -87,6 +91,7 @@ func (a *Asked) Apply(req *runner.Request) {
 		req.Strategy = a.Strategy
 	}
 	req.KeepReasoning = req.KeepReasoning || a.Keep
+	req.Rationale = req.Rationale || a.Rationale
 	if a.Args != nil {
 		req.TemplateArgs = a.Args
 	}
@@ -150,6 +155,7 @@ func (f *Fields) Parse(content bool) (Asked, error) {
 	a := Asked{
 		Visibility: p.visibility.value, Summary: p.summary.value, Effort: p.effort.value, Budget: p.budget.value, Keep: p.keep.value,
 		Seal: f.ReasoningSeal != nil && *f.ReasoningSeal || slices.Contains(f.Include, IncludeSealed), Args: f.TemplateArgs,
+		Rationale: f.Rationale != nil && *f.Rationale,
 	}
 	if f.ReasoningStrategy != nil {
 		s, err := reasoning.ParseStrategy(*f.ReasoningStrategy)

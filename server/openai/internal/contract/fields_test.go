@@ -41,6 +41,7 @@ func TestFields(t *testing.T) {
 		{`{"reasoning":{"max_tokens":7},"reasoning_budget":7}`, Asked{Budget: 7}},
 		{`{"reasoning":{"context":"all_turns"}}`, Asked{Keep: true}},
 		{`{"keep_reasoning":true}`, Asked{Keep: true}},
+		{`{"rationale":true}`, Asked{Rationale: true}},
 		{`{"chat_template_kwargs":{"enable_thinking":false}}`, Asked{Effort: chattemplate.EffortNone}},
 		{`{"chat_template_kwargs":{"thinking":false},"reasoning_effort":"none"}`, Asked{Effort: chattemplate.EffortNone}},
 		{`{"chat_template_kwargs":{"enable_thinking":true,"thinking":0}}`, Asked{}},
