@@ -247,6 +247,21 @@ func TestReasoningStaysHidden(t *testing.T) {
 	}
 }
 
+// Reasons are reasoning: they show with visibility full alone.
+func TestRationale(t *testing.T) {
+	say := wiretest.Call(`<rationale call="1">{"why":"`+canary+`"}</rationale>I assume that it is there.`, "", "get", `{"a": 1}`)
+	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("look"), Say: say}, fake.Reply{After: summaryTurn, Say: "Counted.<|return|>"})
+	_, body := s.run(t, input(tool+props(`"rationale":true,"reasoning":"full"`), user("look")))
+	if !strings.Contains(body, `"name":"rationale","value":{"toolCallId":"call_`) || !strings.Contains(body, `"why":"`+canary) || !strings.Contains(body, `"name":"assumption"`) {
+		t.Errorf("%s", body)
+	}
+	for _, visibility := range []string{"none", "summary"} {
+		if _, body := s.run(t, input(tool+props(`"rationale":true,"reasoning":"`+visibility+`"`), user("look"))); strings.Contains(body, "zebras") || strings.Contains(body, "CUSTOM") {
+			t.Errorf("%s: %s", visibility, body)
+		}
+	}
+}
+
 func TestRequestReachesTheRunner(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
 	s.run(t, input(`,"parentRunId":"before","unknown":{"a":[1]},"resume":[],

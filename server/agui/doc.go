@@ -9,7 +9,7 @@
 // # Reasoning
 //
 // forwardedProps says what is asked of the reasoning, with the names of the other formats: reasoning (none, summary, full or an object),
-// reasoning_effort, reasoning_budget, reasoning_strategy, keep_reasoning and reasoning_seal.
+// reasoning_effort, reasoning_budget, reasoning_strategy, keep_reasoning, rationale and reasoning_seal.
 //
 //	visibility  what comes
 //	full        a reasoning message with the reasoning, before the answer
@@ -20,6 +20,8 @@
 // something else is opened again under its id; no two kinds share one. chunks sends REASONING_MESSAGE_CHUNK in place of the three events
 // of a reasoning message. legacy_thinking sends the events THINKING_* of clients up to 0.0.45, which name no message. The list of the calls
 // that wait goes only to clients that say which version they speak: those before 1.0 refuse it.
+//
+// With rationale the model's reasons for its calls and what it assumes come as CUSTOM events, with visibility full.
 //
 // # Sealed values
 //

@@ -49,8 +49,8 @@ type EncoderConfig struct {
 // The events, beside those of [RunFinished]: RUN_STARTED (threadId, runId, parentRunId, protocolVersion); REASONING_START and REASONING_END
 // (messageId) around REASONING_MESSAGE_START (messageId, role), _CONTENT (messageId, delta) and _END (messageId); TEXT_MESSAGE_START,
 // _CONTENT and _END likewise; TOOL_CALL_START (toolCallId, toolCallName, parentMessageId), _ARGS (toolCallId, delta) and _END (toolCallId);
-// REASONING_ENCRYPTED_VALUE (subtype message or tool-call, entityId, encryptedValue); CUSTOM (name "warning", value with code and message);
-// and RUN_ERROR (message, code). All have a timestamp, in milliseconds since 1970.
+// REASONING_ENCRYPTED_VALUE (subtype message or tool-call, entityId, encryptedValue); CUSTOM (name and value: "warning" with code and message,
+// "rationale" with toolCallId and the decision, "assumption" with assumption and because); and RUN_ERROR (message, code). All have a timestamp, in milliseconds since 1970.
 type Encoder struct {
 	cfg EncoderConfig
 	out func(event []byte) error
@@ -148,6 +148,10 @@ func (e *Encoder) Push(ev *reasoning.Event) error {
 		e.close(ev)
 	case reasoning.Warning:
 		e.warn(ev.Code, ev.Text)
+	case reasoning.Decided:
+		e.decided(ev.Call, ev.Decision)
+	case reasoning.Assumed:
+		e.assumed(ev.Assumption)
 	case reasoning.Done:
 		e.finish(ev.Result)
 	}
@@ -295,6 +299,37 @@ func (e *Encoder) warn(code, message string) {
 	e.buf = wire.AppendString(append(e.buf, `,"value":{"code":`...), code)
 	e.buf = wire.AppendString(append(e.buf, `,"message":`...), message)
 	e.buf = append(e.buf, '}')
+	e.send()
+}
+
+// decided tells a decision, with the call that it is about.
+func (e *Encoder) decided(call reasoning.Call, d *reasoning.Decision) {
+	if d == nil {
+		return
+	}
+	body, err := json.Marshal(d)
+	if err != nil {
+		return // a decision can always be written
+	}
+	e.begin("CUSTOM")
+	e.field("name", "rationale")
+	e.buf = wire.AppendString(append(e.buf, `,"value":{"toolCallId":`...), call.ID)
+	e.buf = append(append(e.buf, ','), body[1:]...)
+	e.send()
+}
+
+// assumed tells what the model takes for granted.
+func (e *Encoder) assumed(a *reasoning.Assumption) {
+	if a == nil {
+		return
+	}
+	body, err := json.Marshal(a)
+	if err != nil {
+		return // an assumption can always be written
+	}
+	e.begin("CUSTOM")
+	e.field("name", "assumption")
+	e.buf = append(append(e.buf, `,"value":`...), body...)
 	e.send()
 }
 

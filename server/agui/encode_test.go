@@ -130,6 +130,13 @@ func TestGolden(t *testing.T) {
 		"chunked_summary": {FormChunked, false, run(summarized(stop), beside)},
 		"legacy":          {FormLegacy, false, run(stop, thoughts, answer)},
 		"empty":           {FormStandard, true, run(reasoning.Result{Finish: reasoning.FinishLength, ReasoningUnavailable: true, Score: &score})},
+		"rationale": {FormStandard, false, run(tools, call(0, "get", "{}"), []reasoning.Event{
+			{Kind: reasoning.Decided, Call: reasoning.Call{ID: "call_0", Name: "get"}, Decision: &reasoning.Decision{
+				Iteration: 1, Decision: "tool-selection", ToolName: "get", Rationale: reasoning.Rationale{Why: "It \"knows\"."},
+			}},
+			{Kind: reasoning.Assumed, Assumption: &reasoning.Assumption{Text: "it is there", Because: "it was"}},
+			{Kind: reasoning.Curated, Code: "dropped", Text: "history"},
+		})},
 		"warning": {FormStandard, false, run(stop, answer, []reasoning.Event{
 			{Kind: reasoning.Warning, Code: "malformed_header", Text: "a header is in an unusual form"},
 			{Kind: reasoning.StrategySwitched, Info: &reasoning.Info{Strategy: reasoning.StrategyMarkers, Budget: 9}},

@@ -29,6 +29,8 @@ type ForwardedProps struct {
 	ReasoningEncrypt bool `json:"reasoning_encrypt"`
 	// KeepReasoning keeps the reasoning of earlier turns in the prompt where the format would drop it.
 	KeepReasoning bool `json:"keep_reasoning"`
+	// Rationale asks for the model's reason for each call and for what it assumes, which show with visibility full.
+	Rationale bool `json:"rationale"`
 	// Chunks asks for REASONING_MESSAGE_CHUNK, and LegacyThinking for THINKING_* events; not both.
 	Chunks         bool `json:"chunks"`
 	LegacyThinking bool `json:"legacy_thinking"`
@@ -143,6 +145,7 @@ func (p *prompt) reasoning(props *ForwardedProps) error {
 		p.req.Strategy, p.req.Score = s, s == reasoning.StrategyJSON
 	}
 	p.req.KeepReasoning = p.req.KeepReasoning || props.KeepReasoning
+	p.req.Rationale = p.req.Rationale || props.Rationale
 	return nil
 }
 
