@@ -16,6 +16,8 @@ type RationaleConfig struct {
 	Separator string
 	// Formed says that the answer is held to a form; no blocks are looked for in it.
 	Formed bool
+	// Taken, when not nil, gets what was in a block when it ends, read or not, up to about 16 KiB of it.
+	Taken func(text string)
 }
 
 // RationaleFilter finds the reasons that a model gives for its calls and what it says to assume, and takes the former out of the text. It
@@ -312,6 +314,7 @@ var (
 // endBlock reads a block that is complete.
 func (f *RationaleFilter) endBlock() {
 	f.dropSuspect()
+	f.taken()
 	f.blocks++
 	place := f.blocks
 	attribute := strings.TrimSpace(strings.TrimSuffix(string(f.tag[len(blockOpen):]), ">"))
@@ -335,6 +338,13 @@ func (f *RationaleFilter) endBlock() {
 	}
 }
 
+// taken hands on what was in a block.
+func (f *RationaleFilter) taken() {
+	if f.cfg.Taken != nil {
+		f.cfg.Taken(string(f.body))
+	}
+}
+
 // endText ends a segment of text.
 func (f *RationaleFilter) endText() {
 	if !f.inText {
@@ -344,6 +354,9 @@ func (f *RationaleFilter) endText() {
 	case f.place == inBlock, f.place == inBlockTag && len(f.tag) > len(blockOpen):
 		f.warn(CodeUnfinishedRationale)
 		f.dropSuspect()
+		if f.place == inBlock {
+			f.taken()
+		}
 		f.blocks++
 	case f.place == afterObject:
 		if f.closing == 0 {

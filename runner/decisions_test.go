@@ -130,3 +130,17 @@ func TestRationaleBesideArguments(t *testing.T) {
 		t.Errorf("%+v", reply)
 	}
 }
+
+// TestSummariesDoNotQuoteReasons: the summary pass reads the reasons with the rest of the reasoning, and may quote them no more than that.
+func TestSummariesDoNotQuoteReasons(t *testing.T) {
+	secret := strings.Repeat("one two three four five ", 5) + "six"
+	block := `<rationale call="1">{"why":"` + secret + `"}</rationale>`
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+2?"), Say: think("I think. "+block, "four")},
+		summaryReply(reasoning.SummaryConciseV1, secret))
+	req := user("2+2?")
+	req.Rationale, req.Visibility = true, reasoning.VisibilitySummary
+	reply, all := traced(t, f, req)
+	if reply.Answer != "four" || strings.Contains(all, secret) || strings.Contains(reply.Summary, strings.Join(strings.Fields(secret)[:reasoning.MaxQuote+1], " ")) {
+		t.Errorf("%q %s", reply.Summary, all)
+	}
+}

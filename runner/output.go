@@ -26,6 +26,8 @@ type output struct {
 	calls              []string
 	// thoughts is the reasoning as text, kept only for the summary's guard and for calls that are pending.
 	thoughts strings.Builder
+	// reasons is what was taken out of the text as reasons for calls, kept only for the summary's guard.
+	reasons  strings.Builder
 	keep     bool
 	onAnswer func()
 	// onSwitch is told where the reasoning comes from now, and says what is in effect then.
@@ -67,7 +69,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	}
 	if t.req.Rationale {
 		o.rationale = reasoning.NewRationaleFilter(reasoning.RationaleConfig{
-			Iteration: t.iteration(), Separator: cfg.Separator, Formed: !t.req.Form.IsZero(),
+			Iteration: t.iteration(), Separator: cfg.Separator, Formed: !t.req.Form.IsZero(), Taken: o.keepReason,
 		}, o.stop.Push)
 		cfg.Emit, cfg.Separator, cfg.Rationales = o.rationale.Push, "", true
 	}
@@ -146,6 +148,14 @@ func (o *output) take(e reasoning.Event) {
 		o.calls = append(o.calls, e.Call.ID)
 	}
 	o.send(e)
+}
+
+// keepReason keeps what was in a block for the summary's guard, which must not quote it either.
+func (o *output) keepReason(text string) {
+	if o.policy == reasoning.VisibilitySummary {
+		o.reasons.WriteString(text)
+		o.reasons.WriteByte('\n')
+	}
 }
 
 // send passes an event through the visibility policy to the reader.

@@ -99,7 +99,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	p.lane.tokens = make([]backend.Token, 0, len(prefix)+len(ask)+p.limit)
 	p.lane.tokens = append(append(p.lane.tokens, prefix...), ask...)
 	p.lane.sampling.TopLogprobs = -1
-	if text := strings.TrimSpace(t.output.thoughts.String()); text != "" {
+	if text := strings.TrimSpace(t.output.thoughts.String() + "\n" + t.output.reasons.String()); text != "" {
 		p.guard = reasoning.NewGuard(t.r.model.Vocab(), text)
 		p.lane.constraint = p.guard
 	}
