@@ -84,6 +84,8 @@ func (s *Store) checkpoint(ctx context.Context) error {
 		var busy, frames, moved int
 		err := s.db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
 		switch {
+		case err != nil && ctx.Err() != nil:
+			return errors.Join(ErrInLog, ctx.Err())
 		case err != nil:
 			return fmt.Errorf("traces: %w", err)
 		case busy == 0:

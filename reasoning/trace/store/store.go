@@ -282,20 +282,24 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
+// pieceData is a piece, or null for what is longer than any that is written: a database that was altered must not take the memory.
+const pieceData = "CASE WHEN length(data) <= 32768 THEN data END"
+
 // digest returns size and SHA-256 of the blob that a trace has now.
 func digest(ctx context.Context, q querier, id trace.ID) (size int64, sum [sha256.Size]byte, err error) {
-	rows, err := q.QueryContext(ctx, "SELECT data FROM pieces WHERE trace = ? ORDER BY number", id[:])
+	rows, err := q.QueryContext(ctx, "SELECT length(data), "+pieceData+" FROM pieces WHERE trace = ? ORDER BY number", id[:])
 	if err != nil {
 		return 0, sum, err
 	}
 	defer rows.Close()
 	h := sha256.New()
 	for rows.Next() {
+		var length int64
 		var piece sql.RawBytes
-		if err := rows.Scan(&piece); err != nil {
+		if err := rows.Scan(&length, &piece); err != nil {
 			return 0, sum, err
 		}
-		size += int64(len(piece))
+		size += length
 		h.Write(piece)
 	}
 	h.Sum(sum[:0])
@@ -331,7 +335,7 @@ func (b *blob) Read(p []byte) (int, error) {
 		if b.left == 0 {
 			return 0, io.EOF
 		}
-		err := b.store.db.QueryRowContext(b.ctx, "SELECT data FROM pieces WHERE trace = ? AND number = ?", b.id[:], b.next).Scan(&b.piece)
+		err := b.store.db.QueryRowContext(b.ctx, "SELECT "+pieceData+" FROM pieces WHERE trace = ? AND number = ?", b.id[:], b.next).Scan(&b.piece)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			if e, err := b.store.Get(b.ctx, b.id); err == nil && e.State == StateErased {
@@ -340,7 +344,7 @@ func (b *blob) Read(p []byte) (int, error) {
 			return 0, io.ErrUnexpectedEOF
 		case err != nil:
 			return 0, fmt.Errorf("traces: %w", err)
-		case int64(len(b.piece)) > b.left:
+		case len(b.piece) == 0 || int64(len(b.piece)) > b.left:
 			return 0, trace.ErrTampered
 		}
 		b.next++

@@ -5,6 +5,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -383,6 +384,36 @@ func TestErasedKeysAreGone(t *testing.T) {
 	}
 }
 
+// TestEraseBesideAReader erases while another process reads what the store held before.
+func TestEraseBesideAReader(t *testing.T) {
+	s, dir, _ := fresh(t)
+	id := stored(t, s, "one")
+	other := open(t, dir, Config{})
+	tx, err := other.db.BeginTx(background, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := tx.QueryRow("SELECT count(*) FROM pieces").Scan(&n); err != nil || n == 0 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
+	defer cancel()
+	if err := s.Erase(ctx, id); !errors.Is(err, ErrInLog) {
+		t.Errorf("%v, want ErrInLog", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Erase(background, id); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "traces.db-wal")); err != nil || info.Size() != 0 {
+		t.Errorf("the log has %d bytes, %v", info.Size(), err)
+	}
+	sound(t, s)
+}
+
 func TestEraseIsAllOrNothing(t *testing.T) {
 	s, _, _ := fresh(t)
 	id := stored(t, s, "one")
@@ -465,6 +496,7 @@ func TestVerifyFinds(t *testing.T) {
 		{"a piece more", "INSERT INTO pieces (trace, number, padding, data) SELECT trace, 99, x'', x'00' FROM chain WHERE number = 4", "entry 4: trace ID: its bytes were changed"},
 		{"bytes of an erased trace", "INSERT INTO pieces (trace, number, padding, data) SELECT trace, 0, x'', x'00' FROM chain WHERE number = 2", "entry 2: trace ID: it was erased, and bytes of it are there"},
 		{"bytes of no trace", "INSERT INTO pieces (trace, number, padding, data) VALUES (x'0102', 0, x'', x'00')", "there are bytes that no entry knows, of 0102"},
+		{"a piece of no possible length", "UPDATE pieces SET data = zeroblob(40000) WHERE piece = (SELECT min(piece) FROM pieces)", "entry 1: trace ID: its bytes were changed"},
 		{"an entry removed", "DELETE FROM chain WHERE number = 3", "entry 4: trace ID: entries 3 to 3 are missing"},
 		{"an entry and its place", "DELETE FROM chain WHERE number = 3; UPDATE chain SET number = number - 1 WHERE number > 3", "entry 3: trace ID: it does not follow the entry before it"},
 		{"an erasure removed", "DELETE FROM chain WHERE number = 7", "entry 2: trace ID: its bytes were removed"},
@@ -576,6 +608,18 @@ func TestMissingFolder(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v: the folder was made", err)
+	}
+}
+
+// TestHugePiece reads a trace whose piece was made larger than any that is written.
+func TestHugePiece(t *testing.T) {
+	s, _, reader := fresh(t)
+	id := stored(t, s, "one")
+	if _, err := s.db.Exec("UPDATE pieces SET data = zeroblob(100000000) WHERE number = 1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read(t, s, id, reader); !errors.Is(err, trace.ErrTampered) {
+		t.Errorf("%v, want ErrTampered", err)
 	}
 }
 
