@@ -133,8 +133,11 @@ func (s *script) Generate(ctx context.Context, req runner.Request) iter.Seq2[rea
 		if req.Seed != nil {
 			seed = *req.Seed
 		}
-		t.emit(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{Model: "scripted model", Visibility: req.Visibility,
-			Effort: req.Effort, Strategy: reasoning.StrategyNative, Seed: seed, Budget: req.Budget}})
+		info := &reasoning.Info{Model: "scripted model", Visibility: req.Visibility, Effort: req.Effort, Strategy: reasoning.StrategyNative, Seed: seed, Budget: req.Budget}
+		if req.Rationale {
+			info.Iteration = 1
+		}
+		t.emit(reasoning.Event{Kind: reasoning.Started, Info: info})
 		result := &reasoning.Result{Finish: reasoning.FinishStop,
 			Usage:  reasoning.Usage{Prompt: 20, Cached: 4, Completion: 12, Reasoning: 8, Answer: 2},
 			Timing: reasoning.Timing{Prefill: 10 * time.Millisecond, FirstToken: 11 * time.Millisecond, FirstAnswer: 20 * time.Millisecond, Decode: 30 * time.Millisecond}}

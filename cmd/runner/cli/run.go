@@ -98,6 +98,8 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 	switch {
 	case chatting && o.plan:
 		return &usageError{what: "a chat has no --plan", hint: "give a prompt"}
+	case chatting && o.request.Rationale:
+		return &usageError{what: "a chat does not show the reasons of --rationale", hint: "give a prompt, with --output json, events or trace"}
 	case chatting && o.output != outputText:
 		return &usageError{what: "a chat has no --output " + o.output, hint: "give a prompt"}
 	case !chatting && p.empty():

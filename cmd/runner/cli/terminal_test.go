@@ -332,6 +332,9 @@ func TestChatNeedsText(t *testing.T) {
 	tt := start(t, nil, "run", "--output", "json")
 	tt.expect("runner: a chat has no --output json; give a prompt")
 	tt.exit(exitUsage)
+	tt = start(t, nil, "run", "--rationale")
+	tt.expect("runner: a chat does not show the reasons of --rationale; give a prompt")
+	tt.exit(exitUsage)
 }
 
 func TestBrokenPipeIsQuiet(t *testing.T) {
