@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ReadJSON reads the body of a request, one JSON value, into v. Fields that v does not have are ignored. The errors are an *Error with
@@ -116,8 +117,19 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // whether the client is still there shows in the request's context
+	// A client that does not read is given up, so that it holds no model. Writers without deadlines are those of tests, and whether the client
+	// is still there shows in the request's context.
+	control := http.NewResponseController(w)
+	for part := range slices.Chunk(body, writePart) {
+		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if _, err := w.Write(part); err != nil {
+			return
+		}
+	}
 }
+
+// writePart is how many bytes of an answer a client has writeTimeout for.
+const writePart = 1 << 20
 
 // SetRetryAfter sets the header of an error that says when to try again, in whole seconds.
 func SetRetryAfter(w http.ResponseWriter, e *Error) {

@@ -10,7 +10,7 @@ import (
 const (
 	// keepAlive is the longest that a stream of server-sent events is silent, so that nothing on the way takes it for dead.
 	keepAlive = 15 * time.Second
-	// writeTimeout is how long a client may take to receive one frame.
+	// writeTimeout is how long a client may take to receive one frame, or a part of an answer.
 	writeTimeout = 2 * time.Minute
 )
 

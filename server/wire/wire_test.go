@@ -301,3 +301,34 @@ func TestPlainReasoningCountsWhileCallsArePending(t *testing.T) {
 		t.Error("what is not plain was dropped")
 	}
 }
+
+// timedWriter notes how much is written at once, and whether a time was set for it.
+type timedWriter struct {
+	httptest.ResponseRecorder
+	limited bool
+	parts   []int
+}
+
+func (w *timedWriter) SetWriteDeadline(t time.Time) error {
+	w.limited = time.Until(t) > 0 && time.Until(t) <= writeTimeout
+	return nil
+}
+
+func (w *timedWriter) Write(b []byte) (int, error) {
+	if !w.limited {
+		return 0, errors.New("no time was set")
+	}
+	w.limited = false
+	w.parts = append(w.parts, len(b))
+	return w.ResponseRecorder.Write(b)
+}
+
+func TestEveryPartOfAnAnswerHasItsTime(t *testing.T) {
+	w := &timedWriter{ResponseRecorder: *httptest.NewRecorder()}
+	long := strings.Repeat("x", 5*writePart/2)
+	WriteJSON(w, http.StatusOK, long)
+	var got string
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got != long || len(w.parts) != 3 {
+		t.Errorf("%d bytes in %v, %v", w.Body.Len(), w.parts, err)
+	}
+}
