@@ -55,11 +55,11 @@ func (a *API) Routes() []wire.Route {
 		}},
 	}
 	for _, o := range []struct{ method, path, instead string }{
-		{http.MethodPost, "/api/pull", "get models with `runner pull`, and start the server with them"},
+		{http.MethodPost, "/api/pull", "start the server with the model's file, or with a model of the Hugging Face cache as ORG/REPO"},
 		{http.MethodPost, "/api/push", "this server publishes no models"},
 		{http.MethodPost, "/api/create", "start the server with the model's file"},
 		{http.MethodPost, "/api/copy", "models have the names that the server was started with"},
-		{http.MethodDelete, "/api/delete", "remove models with `runner rm`"},
+		{http.MethodDelete, "/api/delete", "remove the file yourself, and start the server without it"},
 		{http.MethodPost, "/api/blobs/{digest}", "start the server with the model's file"},
 	} {
 		routes = append(routes, wire.Route{Method: o.method, Path: o.path, Scope: wire.ScopeModels, Handle: func(w http.ResponseWriter, r *http.Request) {
