@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -71,26 +72,43 @@ func (a *app) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
 	if !a.inTerminal || !a.errTerminal {
 		return nil, &usageError{what: "a passphrase is needed, and this is no terminal to ask at", hint: "use --passphrase-file or " + passphraseVariable}
 	}
-	phrase, err := a.ask("Passphrase: ")
-	if err != nil || !twice {
-		return phrase, err
+	questions := []string{"Passphrase: ", "Once more: "}
+	if !twice {
+		questions = questions[:1]
 	}
-	again, err := a.ask("Once more: ")
-	if err == nil && !bytes.Equal(phrase, again) {
-		err = &inputError{what: "the passphrases differ", hint: "type the same twice"}
+	lines, err := a.ask(questions)
+	if err != nil {
+		return nil, err
 	}
-	return phrase, err
+	if twice && lines[0] != lines[1] {
+		return nil, &inputError{what: "the passphrases differ", hint: "type the same twice"}
+	}
+	return []byte(lines[0]), nil
 }
 
-// ask reads a line from the terminal without showing it.
-func (a *app) ask(question string) ([]byte, error) {
-	fmt.Fprint(a.err, question)
-	line, err := term.ReadPassword(int(a.in.Fd()))
-	fmt.Fprintln(a.err)
+// ask reads lines from the terminal without showing them. The terminal stops showing what is typed before it asks, so that nobody types too
+// early.
+func (a *app) ask(questions []string) (lines []string, err error) {
+	fd := int(a.in.Fd())
+	state, err := term.MakeRaw(fd)
+	if err == nil {
+		defer func() { err = errors.Join(err, term.Restore(fd, state)) }()
+		t := term.NewTerminal(struct {
+			io.Reader
+			io.Writer
+		}{a.in, a.err}, "")
+		for _, q := range questions {
+			var line string
+			if line, err = t.ReadPassword(q); err != nil {
+				break
+			}
+			lines = append(lines, line)
+		}
+	}
 	if err != nil {
 		return nil, &inputError{what: "no passphrase was typed", hint: "use --passphrase-file or " + passphraseVariable, err: err}
 	}
-	return line, nil
+	return lines, nil
 }
 
 func (a *app) keysCommand() *cobra.Command {
