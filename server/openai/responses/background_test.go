@@ -149,6 +149,7 @@ func TestBackgroundLimits(t *testing.T) {
 	}
 	for _, id := range ids {
 		f.until(t, id, statusCompleted)
+		<-f.store.get("local", id.(string)).run.done
 	}
 	f.post(t, body(t, object{"background": true}))
 }
