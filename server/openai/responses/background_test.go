@@ -30,6 +30,21 @@ func (f *fixture) until(t testing.TB, id any, status string) object {
 	return nil
 }
 
+// idle waits until nothing is made in the background.
+func (f *fixture) idle(t testing.TB) {
+	t.Helper()
+	for range 2000 {
+		f.mu.Lock()
+		n := len(f.active)
+		f.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	t.Fatal("something is still made in the background")
+}
+
 func TestBackground(t *testing.T) {
 	f := start(t, Config{}, slowly(time.Millisecond))
 	made := f.post(t, body(t, object{"background": true, "reasoning": "full", "seed": 1}))
@@ -140,6 +155,7 @@ func TestCancel(t *testing.T) {
 func TestBackgroundLimits(t *testing.T) {
 	f := start(t, Config{Background: 2}, slowly(5*time.Millisecond))
 	f.refused(t, "POST", "/v1/responses", body(t, object{"background": true, "input": strings.Repeat("word ", 9000)}), 400)
+	f.idle(t) // what was refused gives its place back only after its answer
 	var ids []any
 	for range 2 {
 		ids = append(ids, f.post(t, body(t, object{"background": true}))["id"])
