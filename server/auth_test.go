@@ -1,0 +1,45 @@
+package server
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"runner/server/wire"
+)
+
+func TestKeysDecideWhoMayDoWhat(t *testing.T) {
+	set := keyFile(t, entry("full", "key-full", `,"reasoning":"full"`)+","+entry("small", "key-small", `,"reasoning":"summary","scopes":["generate"],"models":["b"]`))
+	s := host(t, Config{Keys: set}, scripted(said("q", "four")))
+	for _, c := range []struct {
+		method, path, body string
+		header             []string
+		status             int
+		contains           string
+	}{
+		{"POST", "/say", `{"text":"q"}`, nil, 401, wire.CodeNoKey},
+		{"POST", "/say", `{"text":"q"}`, []string{"Authorization", "Bearer wrong"}, 401, wire.CodeBadKey},
+		{"POST", "/say", `{"text":"q"}`, []string{"Authorization", "Bearer key-full"}, 200, "four"},
+		{"POST", "/say", `{"text":"q"}`, []string{"Authorization", "bearer key-full"}, 200, "four"},
+		{"POST", "/say", `{"text":"q"}`, []string{"X-Api-Key", "key-full"}, 200, "four"},
+		{"POST", "/say", `{"text":"q","visibility":"full"}`, []string{"Authorization", "Bearer key-full"}, 200, canary},
+		{"POST", "/say", `{"text":"q","visibility":"full"}`, []string{"Authorization", "Bearer key-small"}, 403, "reasoning:full"},
+		{"POST", "/say", `{"text":"q"}`, []string{"Authorization", "Bearer key-small"}, 200, "four"},
+		{"POST", "/say", `{"text":"q","model":"a"}`, []string{"Authorization", "Bearer key-small"}, 404, wire.CodeModel},
+		{"POST", "/say", `{"text":"q","model":"c"}`, []string{"Authorization", "Bearer key-full"}, 404, wire.CodeModel},
+		{"GET", "/metrics", "", []string{"Authorization", "Bearer key-small"}, 403, "metrics"},
+		{"GET", "/metrics", "", nil, 401, wire.CodeNoKey},
+		{"GET", "/health", "", nil, 200, "ok"},
+	} {
+		for s.health.get() == healthLoading {
+			time.Sleep(time.Millisecond)
+		}
+		r := s.do(t, c.method, c.path, c.body, c.header...)
+		if r.StatusCode != c.status || !strings.Contains(r.body, c.contains) {
+			t.Errorf("%s %s %v: %d %s", c.path, c.body, c.header, r.StatusCode, r.body)
+		}
+	}
+	if log := s.log.String(); strings.Contains(log, "key-full") || strings.Contains(log, "key-small") || !strings.Contains(log, "key=small") {
+		t.Errorf("log: %s", log)
+	}
+}

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/backend/fake"
+	"runner/runner"
+	"runner/server/pool"
+	"runner/server/wire"
+)
+
+func TestHealthFollowsTheModel(t *testing.T) {
+	var broken sync.Map
+	c := fake.Config{Fail: func(int, []backend.Input) error {
+		if _, yes := broken.Load("yes"); yes {
+			return backend.ErrBroken
+		}
+		return nil
+	}}
+	s := host(t, Config{}, c)
+	deadline := time.Now().Add(10 * time.Second)
+	for s.do(t, http.MethodGet, "/health", "").StatusCode != http.StatusOK {
+		if time.Now().After(deadline) {
+			t.Fatal("never ready")
+		}
+	}
+	broken.Store("yes", true)
+	s.health.check(t.Context())
+	if r := s.do(t, http.MethodGet, "/health", ""); r.StatusCode != http.StatusServiceUnavailable || !strings.Contains(r.body, healthFailing) {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+}
+
+// A server whose first model cannot be loaded is not well, however often it is asked.
+func TestAModelThatCannotBeLoadedIsNoHealth(t *testing.T) {
+	cannot := errors.New("cannot")
+	var fail atomic.Bool
+	fail.Store(true)
+	p := pool.New(pool.Config{Models: []pool.Entry{{Name: "a"}}, Open: func(context.Context, string) (*runner.Runner, error) {
+		if fail.Load() {
+			return nil, cannot
+		}
+		return runner.New(fake.New(fake.Config{}), runner.Config{})
+	}})
+	defer p.Close()
+	s := New(Config{Pool: p, Cards: []wire.Card{{Name: "a"}}})
+	ctx := wire.WithPrincipal(t.Context(), local)
+	for range 3 {
+		if s.health.check(ctx); s.health.get() != healthFailing {
+			t.Fatalf("it is %s", s.health.get())
+		}
+	}
+	fail.Store(false)
+	if s.health.check(ctx); s.health.get() != healthOK {
+		t.Errorf("it is %s once the model can be loaded", s.health.get())
+	}
+}
+
+// Looking at a model's health is no use of it.
+func TestHealthKeepsNoModelLoaded(t *testing.T) {
+	p := pool.New(pool.Config{KeepAlive: 50 * time.Millisecond, Models: []pool.Entry{{Name: "a"}}, Open: func(context.Context, string) (*runner.Runner, error) {
+		return runner.New(fake.New(fake.Config{}), runner.Config{})
+	}})
+	defer p.Close()
+	s := New(Config{Pool: p, Cards: []wire.Card{{Name: "a"}}})
+	ctx := wire.WithPrincipal(t.Context(), local)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		s.health.check(ctx)
+		switch {
+		case s.health.get() != healthOK:
+			t.Fatalf("it is %s", s.health.get())
+		case p.Loaded("a") == nil:
+			return
+		case time.Now().After(deadline):
+			t.Fatal("the model is never unloaded")
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/backend/fake"
+	"runner/server/wire"
+)
+
+func TestARequestIsAnsweredAndLoggedWithoutItsContent(t *testing.T) {
+	s := host(t, Config{}, scripted(said("my secret question", "four")))
+	r := s.do(t, http.MethodPost, "/say", `{"text":"my secret question"}`, "Authorization", "Bearer top-secret-key")
+	if r.StatusCode != http.StatusOK || !strings.Contains(r.body, "four") || r.Header.Get("X-Request-Id") == "" {
+		t.Fatalf("%d %s", r.StatusCode, r.body)
+	}
+	metrics := s.do(t, http.MethodGet, "/metrics", "").body
+	for _, want := range []string{`runner_runs_total{finish="stop",model="a"} 1`, `runner_tokens_total{kind="reasoning",model="a"}`,
+		`runner_requests_total{route="POST /say",status="200"} 1`, "runner_time_to_first_token_seconds_count", `runner_model_loaded{model="a"} 1`, "runner_steps_total"} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no %s in the metrics", want)
+		}
+	}
+	log := s.log.String()
+	if !strings.Contains(log, `route="POST /say"`) || !strings.Contains(log, "completion_tokens=") {
+		t.Errorf("log: %s", log)
+	}
+	for _, secret := range []string{"secret question", "four", canary, "top-secret-key"} {
+		if strings.Contains(log, secret) || strings.Contains(metrics, secret) {
+			t.Errorf("%q shows in the log or the metrics", secret)
+		}
+	}
+}
+
+func TestContentIsLoggedOnlyWhereItIsAskedFor(t *testing.T) {
+	s := host(t, Config{LogContent: true}, scripted(said("question", "four")))
+	s.do(t, http.MethodPost, "/say", `{"text":"question"}`)
+	if log := s.log.String(); !strings.Contains(log, "question") || !strings.Contains(log, "four") {
+		t.Errorf("log: %s", log)
+	}
+}
+
+func TestAPanicIsAnErrorAndItsValueIsNotLogged(t *testing.T) {
+	s := host(t, Config{}, fake.Config{})
+	r := s.do(t, http.MethodGet, "/panic", "")
+	if r.StatusCode != http.StatusInternalServerError || !strings.Contains(r.body, "echo_error") {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+	if log := s.log.String(); strings.Contains(log, canary) || !strings.Contains(log, "support_test.go") {
+		t.Errorf("log: %s", log)
+	}
+}
+
+// A client that is sent to the log finds something there.
+func TestWhatFailsIsInTheLog(t *testing.T) {
+	s := host(t, Config{}, fake.Config{Fail: func(int, []backend.Input) error { return errors.New("the engine gave up") }})
+	if r := s.do(t, http.MethodPost, "/say", `{"text":"`+canary+`"}`); !strings.Contains(r.body, wire.CodeInternal) {
+		t.Errorf("%s", r.body)
+	}
+	if log := s.log.String(); !strings.Contains(log, "a run failed") || !strings.Contains(log, "the engine gave up") || strings.Contains(log, canary) {
+		t.Errorf("%s", log)
+	}
+}

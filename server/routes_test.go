@@ -1,0 +1,78 @@
+package server
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"runner/backend/fake"
+	"runner/server/pool"
+	"runner/server/wire"
+)
+
+func TestPathsThatAreNotThere(t *testing.T) {
+	s := host(t, Config{MaxBody: 64}, fake.Config{})
+	if r := s.do(t, http.MethodGet, "/nothing", ""); r.StatusCode != http.StatusNotFound || !strings.Contains(r.body, wire.CodeNotFound) {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+	if r := s.do(t, http.MethodGet, "/say", ""); r.StatusCode != http.StatusMethodNotAllowed || !strings.Contains(r.body, "POST") {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+	if r := s.do(t, http.MethodPost, "/say", `{"text":"`+strings.Repeat("x", 100)+`"}`); r.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+}
+
+// half is a format that takes a path only with its header.
+type half struct{ echo }
+
+func (*half) Routes() []wire.Route {
+	answer := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
+	}
+	own := func(r *http.Request) bool { return r.Header.Get("X-Half") != "" }
+	return []wire.Route{
+		{Method: http.MethodGet, Path: "/shared", Handle: answer("half"), When: own}, {Method: http.MethodGet, Path: "/shared", Handle: answer("rest")},
+		{Method: http.MethodGet, Path: "/only", Handle: answer("half"), When: own},
+	}
+}
+
+func TestFormatsShareAPath(t *testing.T) {
+	p := pool.New(pool.Config{})
+	defer p.Close()
+	s := New(Config{Pool: p})
+	s.Mount(&half{})
+	get := func(path, header string) string {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)
+		if header != "" {
+			r.Header.Set(header, "1")
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	for _, c := range [][3]string{{"/shared", "X-Half", "half"}, {"/shared", "", "rest"}, {"/only", "X-Half", "half"}, {"/only", "", "not_found"}} {
+		if got := get(c[0], c[1]); !strings.Contains(got, c[2]) {
+			t.Errorf("%s with %q: %s", c[0], c[1], got)
+		}
+	}
+}
+
+func TestAllRoutesAnswerErrorsInTheirOwnShape(t *testing.T) {
+	set := keyFile(t, entry("k", "key-k", ""))
+	s := host(t, Config{Keys: set}, fake.Config{})
+	if r := s.do(t, http.MethodPost, "/say", "{}"); !strings.Contains(r.body, "echo_error") {
+		t.Errorf("%s", r.body)
+	}
+	rec := httptest.NewRecorder()
+	s.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "http://localhost/tokenize", nil))
+	var e struct {
+		Error struct{ Message, Type, Code string }
+	}
+	if err := json.Unmarshal(rec.Body.Bytes(), &e); err != nil || e.Error.Code != wire.CodeNoKey || e.Error.Message == "" {
+		t.Errorf("%s: %v", rec.Body, err)
+	}
+}

@@ -1,0 +1,221 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"runner/backend/fake"
+	"runner/chattemplate"
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/keys"
+	"runner/server/pool"
+	"runner/server/wire"
+)
+
+const canary = "XYZZY-secret"
+
+// echo is a format with one route that generates and streams the answer.
+type echo struct{ models wire.Models }
+
+func (e *echo) Routes() []wire.Route {
+	return []wire.Route{
+		{Method: http.MethodPost, Path: "/say", Scope: wire.ScopeGenerate, Handle: e.say},
+		{Method: http.MethodGet, Path: "/panic", Handle: func(http.ResponseWriter, *http.Request) { panic(canary) }},
+	}
+}
+
+func (e *echo) WriteError(w http.ResponseWriter, _ *http.Request, err *wire.Error) {
+	wire.SetRetryAfter(w, err)
+	wire.WriteJSON(w, err.Status, map[string]string{"echo_error": err.Code, "message": err.Message})
+}
+
+func (e *echo) say(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Text, Model string
+		Visibility  reasoning.Visibility
+		Pad         int
+	}
+	err := wire.ReadJSON(r, &in)
+	var m wire.Model
+	if err == nil {
+		m, err = e.models.Use(r.Context(), in.Model)
+	}
+	if err != nil {
+		e.WriteError(w, r, wire.FromError(err, nil))
+		return
+	}
+	defer m.Release()
+	req := runner.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: in.Text}}, Visibility: in.Visibility}
+	var s *wire.Stream
+	for ev, err := range m.Generate(r.Context(), req) {
+		if err != nil {
+			if s == nil {
+				e.WriteError(w, r, wire.FromError(err, nil))
+			} else {
+				_ = s.Send("error", []byte(`"`+wire.FromError(err, nil).Code+`"`))
+			}
+			break
+		}
+		if s == nil {
+			s = wire.NewEvents(w)
+			defer s.End()
+		}
+		if ev.Kind == reasoning.SegmentDelta {
+			if s.Send("", wire.AppendString(nil, strings.Repeat(ev.Text, 1+in.Pad))) != nil {
+				break
+			}
+		}
+	}
+}
+
+type site struct {
+	*Server
+	url string
+	log *lockedBuffer
+	// fakes are the models that were opened.
+	fakes chan *fake.Model
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// frameEnds are what stands between the texts of two frames.
+var frameEnds = regexp.MustCompile(`"\n\ndata: "`)
+
+// host serves fake models called a and b until the test ends. queue is how many requests may wait, 100 if it is not given.
+func host(t *testing.T, cfg Config, model fake.Config, queue ...int) *site {
+	t.Helper()
+	rc := runner.Config{Queue: 100}
+	if len(queue) > 0 {
+		rc.Queue = queue[0]
+	}
+	s := &site{log: &lockedBuffer{}, fakes: make(chan *fake.Model, 16)}
+	cfg.Pool = pool.New(pool.Config{
+		Models: []pool.Entry{{Name: "a"}, {Name: "b"}},
+		Open: func(_ context.Context, name string) (*runner.Runner, error) {
+			c := model
+			c.Name = name
+			m := fake.New(c)
+			s.fakes <- m
+			return runner.New(m, rc)
+		},
+	})
+	cfg.Cards = []wire.Card{{Name: "a"}, {Name: "b"}}
+	cfg.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s.Server = New(cfg)
+	s.Mount(&echo{s.Server})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.url = "http://" + l.Addr().String()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		close(s.fakes)
+		for m := range s.fakes {
+			if n := m.OpenSequences(); n != 0 {
+				t.Errorf("%d sequences leaked", n)
+			}
+		}
+	})
+	return s
+}
+
+type reply struct {
+	*http.Response
+	body string
+}
+
+func (s *site) do(t *testing.T, method, path, body string, header ...string) reply {
+	t.Helper()
+	req, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+		}
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	content, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{res, frameEnds.ReplaceAllString(string(content), "")}
+}
+
+func scripted(replies ...fake.Reply) fake.Config {
+	v := fake.Harmony()
+	return fake.Config{Vocab: v, Script: fake.Replies(v, replies...)}
+}
+
+func said(text, answer string) fake.Reply {
+	return fake.Reply{After: text + "<|end|><|start|>assistant",
+		Say: "<|channel|>analysis<|message|>" + canary + "<|end|><|start|>assistant<|channel|>final<|message|>" + answer + "<|return|>"}
+}
+
+func keyFile(t *testing.T, entries string) *keys.Set {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "keys.json")
+	if err := os.WriteFile(path, []byte(`{"keys":[`+entries+`]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, err := keys.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func entry(id, key, more string) string {
+	sum := sha256.Sum256([]byte(key))
+	return fmt.Sprintf(`{"id":%q,"sha256":%q%s}`, id, hex.EncodeToString(sum[:]), more)
+}
+
+// slowly makes a model that takes its time for every step.
+func slowly(d time.Duration, replies ...fake.Reply) fake.Config {
+	c := scripted(replies...)
+	c.Delay = func(int) time.Duration { return d }
+	return c
+}
