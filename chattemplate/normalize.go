@@ -40,8 +40,8 @@ func normalize(c Conversation) (*Conversation, error) {
 		}
 	}
 	for i, t := range c.Tools {
-		if !validName(t.Name) {
-			return nil, toolError(i, nameAdvice, errors.New("its name is not valid"))
+		if !ValidName(t.Name) {
+			return nil, toolError(i, NameAdvice, errors.New("its name is not valid"))
 		}
 	}
 	c.Messages = append([]Message(nil), c.Messages...)
@@ -53,10 +53,11 @@ func normalize(c Conversation) (*Conversation, error) {
 	return &c, nil
 }
 
-const nameAdvice = "names have 1 to 256 bytes and no white space, control characters or angle brackets"
+// NameAdvice says what [ValidName] takes.
+const NameAdvice = "names have 1 to 256 bytes and no white space, control characters or angle brackets"
 
-// validName reports whether s can stand in a message's header, where white space and brackets have a meaning.
-func validName(s string) bool {
+// ValidName reports whether s can be the name of a tool or an author: whether it can stand in a message's header, where white space and brackets have a meaning.
+func ValidName(s string) bool {
 	return s != "" && len(s) <= maxName && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '<' || r == '>'
 	})
@@ -77,21 +78,21 @@ func normalizeMessage(msgs []Message, i int) error {
 			return messageError(i, "give the tool's name, or the id of a call that an assistant message before it makes",
 				"tool result answers no call")
 		}
-		if !validName(m.ToolName) {
-			return messageError(i, nameAdvice, "tool name is not valid")
+		if !ValidName(m.ToolName) {
+			return messageError(i, NameAdvice, "tool name is not valid")
 		}
 	default:
 		return messageError(i, "the roles are system, developer, user, assistant and tool", "unknown role")
 	}
-	if m.Name != "" && !validName(m.Name) {
-		return messageError(i, nameAdvice, "author name is not valid")
+	if m.Name != "" && !ValidName(m.Name) {
+		return messageError(i, NameAdvice, "author name is not valid")
 	}
 	if len(m.ToolCalls) > 0 && m.Role != Assistant {
 		return messageError(i, "only assistant messages call tools", "tool calls in a message that is not an assistant's")
 	}
 	for _, call := range m.ToolCalls {
-		if !validName(call.Name) {
-			return messageError(i, nameAdvice, "name of a called tool is not valid")
+		if !ValidName(call.Name) {
+			return messageError(i, NameAdvice, "name of a called tool is not valid")
 		}
 	}
 	return nil

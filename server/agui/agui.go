@@ -155,6 +155,7 @@ var fields = map[string]string{
 	"Messages": "messages", "Tools": "tools", "ToolChoice": "forwardedProps.tool_choice", "Visibility": "forwardedProps.reasoning",
 	"Effort": "forwardedProps.reasoning_effort", "Budget": "forwardedProps.reasoning_budget", "Strategy": "forwardedProps.reasoning_strategy",
 	"MaxTokens": "forwardedProps.max_tokens", "Stop": "forwardedProps.stop", "Sampling": "forwardedProps.temperature",
+	"TemplateArgs": "forwardedProps.chat_template_kwargs",
 }
 
 // fail answers with an error of any kind.

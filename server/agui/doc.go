@@ -8,8 +8,8 @@
 //
 // # Reasoning
 //
-// forwardedProps says what is asked of the reasoning, with the names of the other formats: reasoning (none, summary, full or an object),
-// reasoning_effort, reasoning_budget, reasoning_strategy, keep_reasoning, rationale and reasoning_seal.
+// forwardedProps says what is asked of the reasoning, with the fields of OpenAI's formats: reasoning (none, summary, full or an object),
+// reasoning_effort, reasoning_budget, reasoning_strategy, keep_reasoning, rationale, reasoning_seal and their other names.
 //
 //	visibility  what comes
 //	full        a reasoning message with the reasoning, before the answer

@@ -7,7 +7,7 @@ import (
 
 	"runner/reasoning"
 	"runner/runner"
-	"runner/server/openai/internal/contract"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -17,6 +17,8 @@ type ChatRequest struct {
 	contract.Fields
 	ToolOptions
 
+	// Include may hold reasoning.encrypted_content, another name of reasoning_seal.
+	Include []string `json:"include"`
 	// Messages is the conversation, 1 to 10,000 messages of the shape of [Message].
 	Messages []json.RawMessage `json:"messages"`
 	// MaxCompletionTokens is the most tokens to generate, reasoning included, at least 1; -1 and left out are as many as the context
@@ -136,7 +138,7 @@ func (a *API) readChat(b *ChatRequest) (*chatOrder, error) {
 	if b.Verbosity != nil && *b.Verbosity != "medium" && *b.Verbosity != "" {
 		c.warn("field_ignored", "verbosity: models here do not know it; say it in a message")
 	}
-	return c, a.readReasoning(&b.Fields, c)
+	return c, a.readReasoning(b, c)
 }
 
 // logprobs reads which log probabilities are asked for.
@@ -176,22 +178,21 @@ func (b *ChatRequest) refused() error {
 }
 
 // readReasoning reads the reasoning contract's fields.
-func (a *API) readReasoning(f *contract.Fields, c *chatOrder) error {
-	asked, err := f.Parse(false)
-	if err != nil {
-		return err
-	}
-	for i, name := range f.Include {
+func (a *API) readReasoning(b *ChatRequest, c *chatOrder) error {
+	for i, name := range b.Include {
 		if name != contract.IncludeSealed {
 			return wire.Unsupported(index("include", i), "%q is not known here; %s is", clip(name), contract.IncludeSealed)
 		}
+	}
+	asked, err := b.Parse(b.Include)
+	if err != nil {
+		return err
 	}
 	if asked.Seal && a.cfg.Seal == nil {
 		return wire.Unsupported("reasoning_seal", "the server has no keys to seal with")
 	}
 	c.seal = asked.Seal
 	asked.Apply(&c.req)
-	c.req.Score = asked.Strategy == reasoning.StrategyJSON
 	return nil
 }
 

@@ -7,18 +7,18 @@ import (
 
 	"runner/chattemplate"
 	"runner/reasoning/seal"
-	"runner/server/openai/internal/contract"
+	"runner/server/openai/internal/apierror"
 	"runner/server/wire"
 )
 
 // WriteError implements [wire.Format].
 func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	contract.WriteError(w, e)
+	apierror.Write(w, e)
 }
 
 // fail answers with what a request failed with. form is the field that its form came from.
 func (a *API) fail(w http.ResponseWriter, err error, form string) {
-	contract.WriteError(w, wireError(err, form))
+	apierror.Write(w, wireError(err, form))
 }
 
 // wireError says what an error amounts to, with the names of this API's fields.

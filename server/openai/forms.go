@@ -6,7 +6,6 @@ import (
 	"runner/chattemplate"
 	"runner/grammar"
 	"runner/runner"
-	"runner/server/openai/internal/contract"
 	"runner/server/wire"
 )
 
@@ -125,8 +124,8 @@ func responseFormat(raw json.RawMessage, path string, req *runner.Request) (form
 		if s.Name == "" {
 			s.Name = "answer"
 		}
-		if !contract.ValidName(s.Name) {
-			return form, wire.Invalid(path+".name", contract.NameAdvice)
+		if !chattemplate.ValidName(s.Name) {
+			return form, wire.Invalid(path+".name", chattemplate.NameAdvice)
 		}
 		form, err := schemaForm(s.Schema, path+".schema", req)
 		if err == nil && is(s.Schema, '{') {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"runner/chattemplate"
-	"runner/server/openai/internal/contract"
 	"runner/server/wire"
 )
 
@@ -121,8 +120,8 @@ func (c *conversation) read(i int, path string, m *Message, called map[string]bo
 		return err
 	}
 	if m.Name != nil && *m.Name != "" {
-		if to.Name = *m.Name; !contract.ValidName(to.Name) {
-			return wire.Invalid(path+".name", contract.NameAdvice)
+		if to.Name = *m.Name; !chattemplate.ValidName(to.Name) {
+			return wire.Invalid(path+".name", chattemplate.NameAdvice)
 		}
 	}
 	switch {
@@ -174,8 +173,8 @@ func (c *conversation) readAssistant(i int, path string, m *Message, called map[
 		if err := readObject(m.FunctionCall, path, &f); err != nil {
 			return err
 		}
-		if !contract.ValidName(f.Name) {
-			return wire.Invalid(path+".name", contract.NameAdvice)
+		if !chattemplate.ValidName(f.Name) {
+			return wire.Invalid(path+".name", chattemplate.NameAdvice)
 		}
 		to.ToolCalls = []chattemplate.ToolCall{{Name: f.Name, Arguments: f.Arguments}}
 	}
@@ -209,8 +208,8 @@ func readCall(raw json.RawMessage, path string) (call chattemplate.ToolCall, err
 		call = chattemplate.ToolCall{ID: m.ID, Name: m.Function.Name, Arguments: m.Function.Arguments}
 		path += ".function"
 	}
-	if !contract.ValidName(call.Name) {
-		return call, wire.Invalid(path+".name", contract.NameAdvice)
+	if !chattemplate.ValidName(call.Name) {
+		return call, wire.Invalid(path+".name", chattemplate.NameAdvice)
 	}
 	return call, nil
 }

@@ -5,7 +5,7 @@ import (
 
 	"runner/reasoning"
 	"runner/runner"
-	"runner/server/openai/internal/contract"
+	"runner/server/openai/internal/apierror"
 	"runner/server/wire"
 )
 
@@ -49,7 +49,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *str
 	defer out.End()
 	switch {
 	case err != nil:
-		_ = send(appendJSON(nil, contract.NewError(wireError(err, s.form)))) // a client that is gone needs no error
+		_ = send(appendJSON(nil, apierror.New(wireError(err, s.form)))) // a client that is gone needs no error
 	case s.last != nil:
 		results := make([]*reasoning.Result, len(encoders))
 		for i, e := range encoders {

@@ -13,7 +13,7 @@ import (
 	"runner/backend/fake"
 	"runner/reasoning"
 	"runner/reasoning/seal"
-	"runner/server/openai/internal/contract"
+	"runner/server/openai/internal/apierror"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -119,12 +119,12 @@ func body(question, fields string) string {
 }
 
 // failing returns the error that a request is answered with.
-func (a answer) failing(t testing.TB) contract.Detail {
+func (a answer) failing(t testing.TB) apierror.Detail {
 	t.Helper()
 	if a.status < 400 {
 		t.Fatalf("status %d: %s", a.status, a.body)
 	}
-	var e contract.Error
+	var e apierror.Body
 	decode(t, a.body, &e)
 	return e.Error
 }

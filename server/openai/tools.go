@@ -6,7 +6,6 @@ import (
 
 	"runner/chattemplate"
 	"runner/runner"
-	"runner/server/openai/internal/contract"
 	"runner/server/wire"
 )
 
@@ -82,8 +81,8 @@ func (d *order) addTool(raw json.RawMessage, path string, legacy bool) error {
 	if err := readObject(raw, path, &f); err != nil {
 		return err
 	}
-	if !contract.ValidName(f.Name) {
-		return wire.Invalid(path+".name", contract.NameAdvice)
+	if !chattemplate.ValidName(f.Name) {
+		return wire.Invalid(path+".name", chattemplate.NameAdvice)
 	}
 	if slices.ContainsFunc(d.req.Tools, func(t chattemplate.Tool) bool { return t.Name == f.Name }) {
 		return wire.Invalid(path+".name", "another tool has the same name")

@@ -57,9 +57,8 @@ var types = map[string]map[string]described{
 		"EmbeddingList": {answered, "EmbeddingList"}, "Embedding": {answered, "Embedding"}, "EmbeddingUsage": {answered, "EmbeddingList/properties/usage"},
 		"ModelList": {answered, "ModelList"}, "Model": {answered, "Model"},
 	},
-	"../openai/internal/contract": {
-		"object": {asked, "ReasoningObject"}, "Error": {answered, "Error"}, "Detail": {answered, "ErrorDetail"},
-	},
+	"../internal/contract":        {"object": {asked, "ReasoningObject"}},
+	"../openai/internal/apierror": {"Body": {answered, "Error"}, "Detail": {answered, "ErrorDetail"}},
 	"../openai/responses": {
 		"CreateRequest": {asked, "ResponsesRequest"}, "TextRequest": {asked, "ResponsesRequest/allOf/1/properties/text"}, "format": {asked, "ResponseTextFormat"},
 		"FunctionTool": {asked, "ResponseTool"}, "choice": {asked, "ResponseToolChoice"}, "rawItem": {asked, "ResponseInputItem"}, "readPart.p": {asked, "ResponseInputPart"},
@@ -85,7 +84,7 @@ var types = map[string]map[string]described{
 	},
 	"../agui": {
 		"RunAgentInput": {asked, "RunAgentInput"}, "Tool": {asked, "AguiTool"}, "Context": {asked, "AguiContext"}, "ForwardedProps": {asked, "AguiProps"},
-		"ReasoningObject": {asked, "AguiReasoning"}, "Message": {asked, "AguiMessage"}, "ToolCall": {asked, "AguiToolCall"}, "FunctionCall": {asked, "AguiFunctionCall"},
+		"Message": {asked, "AguiMessage"}, "ToolCall": {asked, "AguiToolCall"}, "FunctionCall": {asked, "AguiFunctionCall"},
 		"Part": {asked, "AguiPart"}, "ErrorResponse": {answered, "AguiError"}, "RunFinished": {answered, "AguiRunFinished"}, "Outcome": {answered, "AguiOutcome"},
 		"TokenUsage": {answered, "AguiUsage"}, "RunResult": {answered, "AguiResult"}, "ReasoningInfo": {answered, "ReasoningInfo"},
 	},
@@ -209,7 +208,7 @@ func fields(packages map[string]*source, folder, key string, st *ast.StructType)
 		if len(f.Names) == 0 && f.Tag == nil {
 			of, embedded := folder, name(f.Type)
 			if pkg, rest, ok := strings.Cut(embedded, "."); ok {
-				of, embedded = map[string]string{"contract": "../openai/internal/contract"}[pkg], rest
+				of, embedded = map[string]string{"contract": "../internal/contract"}[pkg], rest
 			}
 			local := key[:strings.LastIndexByte(key, '.')+1] + embedded
 			inner := packages[of].structs[embedded]

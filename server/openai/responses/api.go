@@ -12,7 +12,7 @@ import (
 
 	"runner/reasoning/seal"
 	"runner/runner"
-	"runner/server/openai/internal/contract"
+	"runner/server/openai/internal/apierror"
 	"runner/server/wire"
 )
 
@@ -99,7 +99,7 @@ func (a *API) Routes() []wire.Route {
 
 // WriteError implements [wire.Format].
 func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	contract.WriteError(w, e)
+	apierror.Write(w, e)
 }
 
 // newID returns a fresh id that begins with prefix.

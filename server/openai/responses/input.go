@@ -6,7 +6,6 @@ import (
 
 	"runner/chattemplate"
 	"runner/reasoning/seal"
-	"runner/server/openai/internal/contract"
 	"runner/server/wire"
 )
 
@@ -277,8 +276,8 @@ func readCall(path, id string, r *rawItem) (Item, error) {
 		}
 		*f.to = *f.value
 	}
-	if !contract.ValidName(c.Name) {
-		return nil, wire.Invalid(path+".name", contract.NameAdvice)
+	if !chattemplate.ValidName(c.Name) {
+		return nil, wire.Invalid(path+".name", chattemplate.NameAdvice)
 	}
 	return c, nil
 }

@@ -9,9 +9,8 @@ import (
 
 	"runner/chattemplate"
 	"runner/grammar"
-	"runner/reasoning"
 	"runner/runner"
-	"runner/server/openai/internal/contract"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -77,8 +76,10 @@ type CreateRequest struct {
 	// ResponseSchema is {"type": "json", "schema": ...}, the same as a text.format of type json_schema.
 	ResponseSchema json.RawMessage `json:"response_schema"`
 
-	// Fields say how much of the reasoning is wanted. Include also takes message.output_text.logprobs and reasoning.content.
+	// Fields say how much of the reasoning is wanted.
 	contract.Fields
+	// Include names what the response is to hold beside the usual: reasoning.encrypted_content, reasoning.content, message.output_text.logprobs.
+	Include []string `json:"include"`
 
 	// Metadata holds at most 16 texts of at most 512 bytes under keys of at most 64, which the response repeats.
 	Metadata map[string]string `json:"metadata"`
@@ -276,11 +277,10 @@ func (q *asked) reasoning() error {
 		q.warn(CodeIncludeIgnored, "include names what there is not in this response")
 	}
 	var err error
-	if q.contract, err = w.Parse(true); err != nil {
+	if q.contract, err = w.Parse(w.Include); err != nil {
 		return err
 	}
 	q.contract.Apply(&q.request)
-	q.request.Score = q.contract.Strategy == reasoning.StrategyJSON
 	return nil
 }
 
@@ -302,8 +302,8 @@ func (q *asked) readTools() error {
 			continue
 		}
 		switch {
-		case !contract.ValidName(t.Name):
-			return wire.Invalid(path+".name", contract.NameAdvice)
+		case !chattemplate.ValidName(t.Name):
+			return wire.Invalid(path+".name", chattemplate.NameAdvice)
 		case slices.ContainsFunc(q.tools, func(o FunctionTool) bool { return o.Name == t.Name }):
 			return wire.Invalid(path+".name", "another tool has the same name")
 		case absent(t.Parameters):
@@ -444,8 +444,8 @@ func (q *asked) form() error {
 		if f.Name == "" {
 			f.Name = "answer"
 		}
-		if !contract.ValidName(f.Name) {
-			return wire.Invalid(path+".name", contract.NameAdvice)
+		if !chattemplate.ValidName(f.Name) {
+			return wire.Invalid(path+".name", chattemplate.NameAdvice)
 		}
 		r.Form = grammar.JSONSchema(f.Schema)
 		r.ResponseFormat = &chattemplate.ResponseFormat{Name: f.Name, Description: f.Description, Schema: f.Schema}

@@ -11,11 +11,11 @@ import (
 	"runner/server/wire"
 )
 
-// Values of include that concern the reasoning.
+// Values of the field include, where a format has one, that concern the reasoning.
 const (
 	// IncludeSealed asks for the reasoning as a sealed value.
 	IncludeSealed = "reasoning.encrypted_content"
-	// IncludeContent asks for visibility full. It is the Responses API's; it means nothing elsewhere.
+	// IncludeContent asks for visibility full.
 	IncludeContent = "reasoning.content"
 )
 
@@ -43,8 +43,6 @@ type Fields struct {
 	KeepReasoning *bool `json:"keep_reasoning,omitempty"`
 	// Rationale asks for the model's reason for each call, which shows with visibility full.
 	Rationale *bool `json:"rationale,omitempty"`
-	// Include names what the answer is to hold beside the usual; this package looks at reasoning.encrypted_content only.
-	Include []string `json:"include,omitempty"`
 	// TemplateArgs are variables for a Jinja template, at most 256, nested at most 32 deep. What they say of the effort (enable_thinking or
 	// thinking false, reasoning_effort) counts like a field of the request, so that every model heeds it and nothing contradicts it.
 	TemplateArgs map[string]any `json:"chat_template_kwargs,omitempty"`
@@ -88,7 +86,7 @@ func (a *Asked) Apply(req *runner.Request) {
 		req.Budget = a.Budget
 	}
 	if a.Strategy != "" {
-		req.Strategy = a.Strategy
+		req.Strategy, req.Score = a.Strategy, a.Strategy == reasoning.StrategyJSON
 	}
 	req.KeepReasoning = req.KeepReasoning || a.Keep
 	req.Rationale = req.Rationale || a.Rationale
@@ -124,16 +122,16 @@ type parser struct {
 	keep       choice[bool]
 }
 
-// Parse reads the fields. content says that include may ask for reasoning.content. The errors are a *wire.Error with the field's name.
-func (f *Fields) Parse(content bool) (Asked, error) {
+// Parse reads the fields, and what include, which not every format has, says beside them. The errors are a *wire.Error with the field's name.
+func (f *Fields) Parse(include []string) (Asked, error) {
 	var p parser
 	if err := p.reasoning(f.Reasoning); err != nil {
 		return Asked{}, err
 	}
-	if err := p.include(f.IncludeReasoning); err != nil {
+	if err := p.includeReasoning(f.IncludeReasoning); err != nil {
 		return Asked{}, err
 	}
-	if content && slices.Contains(f.Include, IncludeContent) {
+	if slices.Contains(include, IncludeContent) {
 		if err := p.visibility.say("include", reasoning.VisibilityFull); err != nil {
 			return Asked{}, err
 		}
@@ -154,7 +152,7 @@ func (f *Fields) Parse(content bool) (Asked, error) {
 	}
 	a := Asked{
 		Visibility: p.visibility.value, Summary: p.summary.value, Effort: p.effort.value, Budget: p.budget.value, Keep: p.keep.value,
-		Seal: f.ReasoningSeal != nil && *f.ReasoningSeal || slices.Contains(f.Include, IncludeSealed), Args: f.TemplateArgs,
+		Seal: f.ReasoningSeal != nil && *f.ReasoningSeal || slices.Contains(include, IncludeSealed), Args: f.TemplateArgs,
 		Rationale: f.Rationale != nil && *f.Rationale,
 	}
 	if f.ReasoningStrategy != nil {
@@ -217,8 +215,8 @@ func (p *parser) reasoning(raw json.RawMessage) error {
 	return p.budgetOf("reasoning.max_tokens", o.MaxTokens)
 }
 
-// include reads the field include_reasoning.
-func (p *parser) include(raw json.RawMessage) error {
+// includeReasoning reads the field include_reasoning.
+func (p *parser) includeReasoning(raw json.RawMessage) error {
 	switch {
 	case absent(raw):
 		return nil

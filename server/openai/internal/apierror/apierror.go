@@ -1,4 +1,7 @@
-package contract
+// Package apierror is the shape of an error in all of the OpenAI formats.
+//
+// It decides nothing: which status and code a failure has is package wire's to say.
+package apierror
 
 import (
 	"net/http"
@@ -6,8 +9,8 @@ import (
 	"runner/server/wire"
 )
 
-// Error is the body of an answer that is an error.
-type Error struct {
+// Body is the body of an answer that is an error.
+type Body struct {
 	Error Detail `json:"error"`
 }
 
@@ -23,13 +26,13 @@ type Detail struct {
 	Code string `json:"code"`
 }
 
-// NewError gives an error OpenAI's shape.
-func NewError(e *wire.Error) Error {
+// New gives an error OpenAI's shape.
+func New(e *wire.Error) Body {
 	d := Detail{Message: e.Error(), Type: TypeOf(e.Status), Code: e.Code}
 	if e.Param != "" {
 		d.Param = &e.Param
 	}
-	return Error{d}
+	return Body{d}
 }
 
 // TypeOf returns the class of errors with a status.
@@ -51,8 +54,8 @@ func TypeOf(status int) string {
 	return "invalid_request_error"
 }
 
-// WriteError answers a request with an error, before anything else was written.
-func WriteError(w http.ResponseWriter, e *wire.Error) {
+// Write answers a request with an error, before anything else was written.
+func Write(w http.ResponseWriter, e *wire.Error) {
 	wire.SetRetryAfter(w, e)
-	wire.WriteJSON(w, e.Status, NewError(e))
+	wire.WriteJSON(w, e.Status, New(e))
 }
