@@ -6,13 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,82 +25,27 @@ import (
 
 const canary = "zebras gallop in pairs"
 
-// watched notes the requests that reach a model.
-type watched struct {
-	*wiretest.Models
-	mu   sync.Mutex
-	last runner.Request
-}
-
-func (w *watched) Use(ctx context.Context, name string) (wire.Model, error) {
-	m, err := w.Models.Use(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return &watchedModel{m, w}, nil
-}
-
-type watchedModel struct {
-	wire.Model
-	w *watched
-}
-
-func (m *watchedModel) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
-	m.w.mu.Lock()
-	m.w.last = req
-	m.w.mu.Unlock()
-	return m.Model.Generate(ctx, req)
-}
-
-func (w *watched) request() runner.Request {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.last
-}
-
-// prompt renders the last request.
-func (w *watched) prompt(t *testing.T) string {
-	t.Helper()
-	p, err := w.Engine.Prompt(t.Context(), w.request())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p.Text
-}
-
 type served struct {
-	*watched
+	*wiretest.Models
 	url  string
 	keys *seal.Keyring
 }
 
 func serve(t *testing.T, cfg fake.Config, principal *wire.Principal, replies ...fake.Reply) served {
 	t.Helper()
-	s := served{watched: &watched{Models: wiretest.New(t, cfg, replies...)}, keys: seal.NewKeyring()}
-	s.url = wiretest.Serve(t, New(s.watched, Config{Seal: s.keys}), principal).URL
+	s := served{Models: wiretest.New(t, cfg, replies...), keys: seal.NewKeyring()}
+	s.url = wiretest.Serve(t, New(s.Models, Config{Seal: s.keys}), principal).URL
 	return s
 }
 
 // post sends a request and returns status and body.
 func (s served) post(t *testing.T, body string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/agui", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
+	status, header, answer := wiretest.Send(t, http.MethodPost, s.url+"/agui", body, nil)
+	if kind := header.Get("Content-Type"); (status == http.StatusOK) != strings.HasPrefix(kind, "text/event-stream") {
+		t.Errorf("status %d comes as %s", status, kind)
 	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if kind := res.Header.Get("Content-Type"); (res.StatusCode == http.StatusOK) != strings.HasPrefix(kind, "text/event-stream") {
-		t.Errorf("status %d comes as %s", res.StatusCode, kind)
-	}
-	return res.StatusCode, string(answer)
+	return status, answer
 }
 
 // run sends a request that is run and returns what a client has then, and what came.
@@ -277,7 +219,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 		`{"id":"6","role":"assistant","content":"I look.","toolCalls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{\"b\": 1}"}}]}`,
 		`{"id":"7","role":"tool","toolCallId":"c1","content":"","error":"no"}`,
 		`{"id":"8","role":"assistant","content":"Done."}`, `{"id":"9","role":"user","content":"again"}`))
-	r := s.request()
+	r := s.Last()
 	want := []chattemplate.Message{
 		{Role: chattemplate.System, Content: "Be kind.\n\nContext from the application:\n\nThe user's name:\nAda\n\nToday:\nMonday"},
 		{Role: chattemplate.Developer, Content: "Be short."},
@@ -324,18 +266,18 @@ func TestReasoningComesBack(t *testing.T) {
 				history[i] = strings.Replace(history[i], `"content":"`+canary, `"content":"somebody else`, 1)
 			}
 			s.run(t, input(tool, history...))
-			if prompt := s.prompt(t); strings.Count(prompt, canary) != 1 || strings.Contains(prompt, "somebody else") || strings.Contains(prompt, "Sheep") {
+			if prompt := s.Prompt(t); strings.Count(prompt, canary) != 1 || strings.Contains(prompt, "somebody else") || strings.Contains(prompt, "Sheep") {
 				t.Errorf("%q: the prompt of a pending call is %q", fields, prompt)
 			}
 			// A client that keeps no reasoning messages still has the call's value.
 			bare := slices.DeleteFunc(slices.Clone(history), func(m string) bool { return strings.Contains(m, `"role":"reasoning"`) })
-			if s.run(t, input(tool, bare...)); strings.Count(s.prompt(t), canary) != 1 {
-				t.Errorf("%q: the prompt without reasoning messages is %q", fields, s.prompt(t))
+			if s.run(t, input(tool, bare...)); strings.Count(s.Prompt(t), canary) != 1 {
+				t.Errorf("%q: the prompt without reasoning messages is %q", fields, s.Prompt(t))
 			}
 			// Once the turn has its answer nothing of it is left.
 			over := append(slices.Clone(history), `{"id":"a","role":"assistant","content":"seven"}`, user("and now?"))
-			if s.run(t, input(tool, over...)); strings.Contains(s.prompt(t), canary) {
-				t.Errorf("%q: the prompt of a finished call is %q", fields, s.prompt(t))
+			if s.run(t, input(tool, over...)); strings.Contains(s.Prompt(t), canary) {
+				t.Errorf("%q: the prompt of a finished call is %q", fields, s.Prompt(t))
 			}
 		}
 	}
@@ -360,7 +302,7 @@ func TestReasoningWithoutAValueIsTheClients(t *testing.T) {
 	} {
 		s.run(t, input(tool+c.more, c.messages...))
 		got := ""
-		for _, m := range s.request().Messages {
+		for _, m := range s.Last().Messages {
 			got += m.Reasoning
 		}
 		if got != c.want {
@@ -387,8 +329,8 @@ func TestValuesOutOfPlace(t *testing.T) {
 		altered[100] = 'x'
 	}
 	another := &wire.Principal{ID: "another", Scopes: wire.Scopes, Reasoning: reasoning.VisibilityFull}
-	other := wiretest.Serve(t, New(s.watched, Config{Seal: s.keys}), another).URL
-	unknown := wiretest.Serve(t, New(s.watched, Config{}), wiretest.Anyone()).URL
+	other := wiretest.Serve(t, New(s.Models, Config{Seal: s.keys}), another).URL
+	unknown := wiretest.Serve(t, New(s.Models, Config{}), wiretest.Anyone()).URL
 	for name, c := range map[string]struct{ url, body, code, param string }{
 		"thread":     {s.url, swap(`"threadId":"thread"`, `"threadId":"other"`), "sealed_foreign", "messages.1.encryptedValue"},
 		"message":    {s.url, swap(thought.ID, "elsewhere"), "sealed_foreign", "messages.1.encryptedValue"},
@@ -558,7 +500,7 @@ func FuzzDecode(f *testing.F) {
 		cfg := config(p.form, false)
 		cfg.ThreadID, cfg.RunID, cfg.ParentRunID = body.ThreadID, body.RunID, body.ParentRunID
 		enc := NewEncoder(cfg, out.send)
-		for _, e := range run(reasoning.Result{Finish: reasoning.FinishStop}) {
+		for _, e := range wiretest.Run(reasoning.Result{Finish: reasoning.FinishStop}) {
 			if err := enc.Push(&e); err != nil {
 				t.Fatal(err)
 			}

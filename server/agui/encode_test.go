@@ -4,23 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"runner/chattemplate"
 	"runner/reasoning"
 	"runner/server/wire"
+	"runner/server/wiretest"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // frames keeps what a stream sends.
 type frames [][]byte
@@ -67,47 +63,19 @@ func encode(t *testing.T, events []reasoning.Event, form Form, sealing bool) fra
 	return f
 }
 
-func segment(s reasoning.Segment, texts ...string) []reasoning.Event {
-	events := []reasoning.Event{{Kind: reasoning.SegmentStart, Segment: s}}
-	for _, text := range texts {
-		events = append(events, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Text: text})
-	}
-	return append(events, reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s})
-}
-
-func call(index int, name string, texts ...string) []reasoning.Event {
-	events := segment(reasoning.ToolCall, texts...)
-	for i := range events {
-		events[i].Call = reasoning.Call{Index: index, ID: fmt.Sprintf("call_%d", index), Name: name}
-	}
-	return events
-}
-
-func run(result reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event {
-	events := []reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{
-		Model: "demo", Visibility: reasoning.VisibilityFull, Effort: chattemplate.EffortLow, Strategy: reasoning.StrategyNative, Seed: 7,
-	}}}
-	for _, p := range parts {
-		events = append(events, p...)
-	}
-	return append(events, reasoning.Event{Kind: reasoning.Done, Result: &result})
-}
-
-var usage = reasoning.Usage{Prompt: 30, Cached: 20, Completion: 12, Reasoning: 5, Answer: 4}
-
 func TestGolden(t *testing.T) {
-	stop := reasoning.Result{Finish: reasoning.FinishStop, Usage: usage}
-	tools := reasoning.Result{Finish: reasoning.FinishToolCalls, Usage: usage}
+	stop := reasoning.Result{Finish: reasoning.FinishStop, Usage: wiretest.Usage}
+	tools := reasoning.Result{Finish: reasoning.FinishToolCalls, Usage: wiretest.Usage}
 	withSeal := func(r reasoning.Result) reasoning.Result { r.Sealed = "sealed"; return r }
 	summarized := func(r reasoning.Result) reasoning.Result {
 		r.SummarySource, r.Usage.Summary = "reasoning", 9
 		return r
 	}
 	score := 0.75
-	answer := segment(reasoning.Answer, "It is ", "\"4\".\n")
-	thoughts := segment(reasoning.Reasoning, "two and ", "two")
-	calls := append(call(0, "get", `{"a"`, `:1}`), call(1, "now")...)
-	beside := append(segment(reasoning.Summary, "It was ")[:2:2], segment(reasoning.Answer, "It ")[:2:2]...)
+	answer := wiretest.Segment(reasoning.Answer, "It is ", "\"4\".\n")
+	thoughts := wiretest.Segment(reasoning.Reasoning, "two and ", "two")
+	calls := append(wiretest.CallSegment(0, "get", `{"a"`, `:1}`), wiretest.CallSegment(1, "now")...)
+	beside := append(wiretest.Segment(reasoning.Summary, "It was ")[:2:2], wiretest.Segment(reasoning.Answer, "It ")[:2:2]...)
 	beside = append(beside, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Summary, Text: "added."},
 		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Summary},
 		reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: "is 4."},
@@ -117,27 +85,27 @@ func TestGolden(t *testing.T) {
 		seal   bool
 		events []reasoning.Event
 	}{
-		"hidden":          {FormStandard, false, run(stop, answer)},
-		"hidden_sealed":   {FormStandard, true, run(withSeal(stop), answer)},
-		"full":            {FormStandard, false, run(stop, thoughts, answer)},
-		"full_sealed":     {FormStandard, true, run(withSeal(stop), thoughts, answer)},
-		"summary":         {FormStandard, true, run(summarized(withSeal(stop)), beside)},
-		"calls":           {FormStandard, false, run(tools, calls)},
-		"calls_sealed":    {FormStandard, true, run(withSeal(tools), thoughts, segment(reasoning.Preamble, "I look."), thoughts, calls)},
-		"nothing_visible": {FormStandard, true, run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Detail: reasoning.DetailContextFull, Usage: usage}))},
-		"nothing_chunked": {FormChunked, true, run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Usage: usage}))},
-		"chunked":         {FormChunked, true, run(withSeal(stop), thoughts, answer)},
-		"chunked_summary": {FormChunked, false, run(summarized(stop), beside)},
-		"legacy":          {FormLegacy, false, run(stop, thoughts, answer)},
-		"empty":           {FormStandard, true, run(reasoning.Result{Finish: reasoning.FinishLength, ReasoningUnavailable: true, Score: &score})},
-		"rationale": {FormStandard, false, run(tools, call(0, "get", "{}"), []reasoning.Event{
+		"hidden":          {FormStandard, false, wiretest.Run(stop, answer)},
+		"hidden_sealed":   {FormStandard, true, wiretest.Run(withSeal(stop), answer)},
+		"full":            {FormStandard, false, wiretest.Run(stop, thoughts, answer)},
+		"full_sealed":     {FormStandard, true, wiretest.Run(withSeal(stop), thoughts, answer)},
+		"summary":         {FormStandard, true, wiretest.Run(summarized(withSeal(stop)), beside)},
+		"calls":           {FormStandard, false, wiretest.Run(tools, calls)},
+		"calls_sealed":    {FormStandard, true, wiretest.Run(withSeal(tools), thoughts, wiretest.Segment(reasoning.Preamble, "I look."), thoughts, calls)},
+		"nothing_visible": {FormStandard, true, wiretest.Run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Detail: reasoning.DetailContextFull, Usage: wiretest.Usage}))},
+		"nothing_chunked": {FormChunked, true, wiretest.Run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Usage: wiretest.Usage}))},
+		"chunked":         {FormChunked, true, wiretest.Run(withSeal(stop), thoughts, answer)},
+		"chunked_summary": {FormChunked, false, wiretest.Run(summarized(stop), beside)},
+		"legacy":          {FormLegacy, false, wiretest.Run(stop, thoughts, answer)},
+		"empty":           {FormStandard, true, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength, ReasoningUnavailable: true, Score: &score})},
+		"rationale": {FormStandard, false, wiretest.Run(tools, wiretest.CallSegment(0, "get", "{}"), []reasoning.Event{
 			{Kind: reasoning.Decided, Call: reasoning.Call{ID: "call_0", Name: "get"}, Decision: &reasoning.Decision{
 				Iteration: 1, Decision: "tool-selection", ToolName: "get", Rationale: reasoning.Rationale{Why: "It \"knows\"."},
 			}},
 			{Kind: reasoning.Assumed, Assumption: &reasoning.Assumption{Text: "it is there", Because: "it was"}},
 			{Kind: reasoning.Curated, Code: "dropped", Text: "history"},
 		})},
-		"warning": {FormStandard, false, run(stop, answer, []reasoning.Event{
+		"warning": {FormStandard, false, wiretest.Run(stop, answer, []reasoning.Event{
 			{Kind: reasoning.Warning, Code: "malformed_header", Text: "a header is in an unusual form"},
 			{Kind: reasoning.StrategySwitched, Info: &reasoning.Info{Strategy: reasoning.StrategyMarkers, Budget: 9}},
 		})},
@@ -147,12 +115,12 @@ func TestGolden(t *testing.T) {
 			if _, err := fold(f); err != nil {
 				t.Error(err)
 			}
-			golden(t, name, f)
+			wiretest.Golden(t, filepath.Join("testdata", name+".sse"), f.String())
 		})
 	}
 	var f frames
 	e := NewEncoder(config(FormStandard, false), f.send)
-	events := run(stop, answer)
+	events := wiretest.Run(stop, answer)
 	for i := range events[:3] {
 		if err := e.Push(&events[i]); err != nil {
 			t.Fatal(err)
@@ -161,26 +129,9 @@ func TestGolden(t *testing.T) {
 	if err := e.Fail(&wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeTimeout, Message: wire.ErrTimeout.Error()}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "error", f)
+	wiretest.Golden(t, filepath.Join("testdata", "error.sse"), f.String())
 	if _, err := fold(f); err != nil {
 		t.Error(err)
-	}
-}
-
-func golden(t *testing.T, name string, f frames) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".sse")
-	if *update {
-		if err := os.WriteFile(path, []byte(f.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f.String() != string(want) {
-		t.Errorf("%s differs:\n%s", path, f)
 	}
 }
 
@@ -357,57 +308,11 @@ func (c *conversation) texts(role string) string {
 	return b.String()
 }
 
-// randomRun is a run as the pipeline could give it, summaries beside anything.
-func randomRun(rnd *rand.Rand, v reasoning.Visibility) []reasoning.Event {
-	texts := func() []string {
-		list := make([]string, 1+rnd.IntN(3))
-		for i := range list {
-			list[i] = []string{"a", "é\n", `"\`, "<b>\u2028", " 🙂 ", "\x00\x7f", "{}", "\r\n"}[rnd.IntN(8)]
-		}
-		return list
-	}
-	var parts [][]reasoning.Event
-	calls := 0
-	for range rnd.IntN(6) {
-		switch rnd.IntN(5) {
-		case 0:
-			if v == reasoning.VisibilityFull {
-				parts = append(parts, segment(reasoning.Reasoning, texts()...))
-			}
-		case 1:
-			parts = append(parts, segment(reasoning.Preamble, texts()...))
-		case 2:
-			parts = append(parts, segment(reasoning.Answer, texts()...))
-		case 3:
-			arguments := [][]string{{`{"a":`, `"` + "é" + `"}`}, {"{}"}, {}, {`{"broken`}, {"[1]"}}
-			parts = append(parts, call(calls, "f", arguments[rnd.IntN(len(arguments))]...))
-			calls++
-		case 4:
-			parts = append(parts, []reasoning.Event{{Kind: reasoning.Warning, Code: "c", Text: "w"}})
-		}
-	}
-	r := reasoning.Result{Finish: reasoning.FinishStop, Usage: usage}
-	if rnd.IntN(2) == 0 {
-		r.Sealed = "sealed"
-	}
-	events := run(r, parts...)
-	if v != reasoning.VisibilitySummary || rnd.IntN(4) == 0 {
-		return events
-	}
-	at := 1
-	for _, e := range segment(reasoning.Summary, texts()...) { // anywhere, in their order
-		at += rnd.IntN(len(events) - at)
-		events = append(events[:at:at], append([]reasoning.Event{e}, events[at:]...)...)
-		at++
-	}
-	return events
-}
-
 // Whatever comes, the events are in order and in pairs, and a client has the texts that the events of the run add up to.
 func TestStreamsAreWhatRunsAddUpTo(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range 5000 {
-		events := randomRun(rnd, reasoning.Visibility(rnd.IntN(3)))
+		events := wiretest.RandomRun(rnd, reasoning.Visibility(rnd.IntN(3)))
 		form := Form(rnd.IntN(3))
 		sealing := form != FormLegacy && rnd.IntN(2) == 0
 		f := encode(t, events, form, sealing)
@@ -427,11 +332,12 @@ func TestStreamsAreWhatRunsAddUpTo(t *testing.T) {
 
 // holds compares what a client has with what a run adds up to.
 func (c *conversation) holds(reply reasoning.Reply, sealing bool) error {
-	if got := c.texts("reasoning"); got != reply.Reasoning+reply.Summary {
+	valid := strings.NewReplacer("\xff", "\ufffd").Replace
+	if got := c.texts("reasoning"); got != valid(reply.Reasoning+reply.Summary) {
 		return fmt.Errorf("the reasoning is %q", got)
 	}
 	said := c.texts("assistant")
-	if said != reply.Answer+reply.Preamble && said != reply.Preamble+reply.Answer {
+	if said != valid(reply.Answer+reply.Preamble) && said != valid(reply.Preamble+reply.Answer) {
 		return fmt.Errorf("the assistant says %q", said)
 	}
 	var ids []string
@@ -468,7 +374,7 @@ func TestDeltasTakeNoMemory(t *testing.T) {
 	for _, form := range []Form{FormStandard, FormChunked, FormLegacy} {
 		for _, s := range []reasoning.Segment{reasoning.Answer, reasoning.Reasoning, reasoning.Summary, reasoning.ToolCall} {
 			e := NewEncoder(config(form, true), nowhere)
-			events := segment(s, " a token\n")
+			events := wiretest.Segment(s, " a token\n")
 			events[1].Call = reasoning.Call{ID: "call_1", Name: "f"}
 			_ = e.Push(&events[0])
 			if n := testing.AllocsPerRun(1000, func() { _ = e.Push(&events[1]) }); n != 0 {
@@ -482,7 +388,7 @@ func TestDeltasTakeNoMemory(t *testing.T) {
 func TestSendingFails(t *testing.T) {
 	gone, calls := errors.New("gone"), 0
 	e := NewEncoder(config(FormStandard, true), func([]byte) error { calls++; return gone })
-	for _, ev := range run(reasoning.Result{Sealed: "sealed"}, segment(reasoning.Answer, "a")) {
+	for _, ev := range wiretest.Run(reasoning.Result{Sealed: "sealed"}, wiretest.Segment(reasoning.Answer, "a")) {
 		if err := e.Push(&ev); !errors.Is(err, gone) {
 			t.Fatal(err)
 		}
@@ -494,7 +400,7 @@ func TestSendingFails(t *testing.T) {
 
 func BenchmarkDelta(b *testing.B) {
 	e := NewEncoder(config(FormStandard, false), nowhere)
-	events := segment(reasoning.Answer, " token")
+	events := wiretest.Segment(reasoning.Answer, " token")
 	_ = e.Push(&events[0])
 	b.ReportAllocs()
 	for b.Loop() {

@@ -7,13 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,79 +26,27 @@ import (
 
 const canary = "zebras gallop in pairs"
 
-// watched notes the requests that reach a model.
-type watched struct {
-	*wiretest.Models
-	mu   sync.Mutex
-	last runner.Request
-}
-
-func (w *watched) Use(ctx context.Context, name string) (wire.Model, error) {
-	m, err := w.Models.Use(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return &watchedModel{m, w}, nil
-}
-
-type watchedModel struct {
-	wire.Model
-	w *watched
-}
-
-func (m *watchedModel) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
-	m.w.mu.Lock()
-	m.w.last = req
-	m.w.mu.Unlock()
-	return m.Model.Generate(ctx, req)
-}
-
-// prompt renders the last request.
-func (w *watched) prompt(t *testing.T) string {
-	t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p, err := w.Engine.Prompt(t.Context(), w.last)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p.Text
-}
-
 type served struct {
-	*watched
+	*wiretest.Models
 	url  string
 	keys *seal.Keyring
 }
 
 func serve(t *testing.T, cfg fake.Config, principal *wire.Principal, replies ...fake.Reply) served {
 	t.Helper()
-	s := served{watched: &watched{Models: wiretest.New(t, cfg, replies...)}, keys: seal.NewKeyring()}
-	s.url = wiretest.Serve(t, New(s.watched, Config{Seal: s.keys}), principal).URL
+	s := served{Models: wiretest.New(t, cfg, replies...), keys: seal.NewKeyring()}
+	s.url = wiretest.Serve(t, New(s.Models, Config{Seal: s.keys}), principal).URL
 	return s
 }
 
 // post sends a request and returns status and body.
 func (s served) post(t *testing.T, path, body string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Anthropic-Version", "2023-06-01")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if res.Header.Get("Request-Id") == "" {
+	status, header, answer := wiretest.Send(t, http.MethodPost, s.url+path, body, http.Header{"Anthropic-Version": {"2023-06-01"}})
+	if header.Get("Request-Id") == "" {
 		t.Error("the answer has no request id")
 	}
-	return res.StatusCode, string(answer)
+	return status, answer
 }
 
 // message sends a request that has to succeed.
@@ -223,7 +168,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","is_error":true,"content":[{"type":"text","text":"no"}]},{"type":"text","text":"go on"}]},
 			{"role":"assistant","content":"Done."},
 			{"role":"user","content":"again"}]}`)
-	r := s.last
+	r := s.Last()
 	want := []chattemplate.Message{
 		{Role: chattemplate.System, Content: "Be kind.\n\nBe short."},
 		{Role: chattemplate.User, Content: "one\n\ntwo"},
@@ -285,21 +230,21 @@ func TestThinkingComesBack(t *testing.T) {
 		}
 		result := fmt.Sprintf(`[{"type":"tool_result","tool_use_id":%q,"content":"7"}]`, id)
 		s.message(t, history("look", blocks, result))
-		prompt := s.prompt(t)
+		prompt := s.Prompt(t)
 		if strings.Count(prompt, canary) != 1 || strings.Contains(prompt, "somebody else") {
 			t.Errorf("display %q: the prompt of a pending call is %q", display, prompt)
 		}
 		without := history("look", blocks[len(blocks)-1:], result)
 		s.message(t, without)
-		if bare := s.prompt(t); strings.Contains(bare, canary) {
+		if bare := s.Prompt(t); strings.Contains(bare, canary) {
 			t.Errorf("the prompt without thinking is %q", bare)
 		}
 		// Once the turn has its answer nothing of it is left.
 		over := result + `},{"role":"assistant","content":"seven"},{"role":"user","content":"and now?"`
 		s.message(t, history("look", blocks, over))
-		with := s.prompt(t)
+		with := s.Prompt(t)
 		s.message(t, history("look", blocks[len(blocks)-1:], over))
-		if with != s.prompt(t) {
+		if with != s.Prompt(t) {
 			t.Errorf("the prompt of a finished call is %q", with)
 		}
 	}
@@ -310,11 +255,11 @@ func TestUnsignedThinkingIsTheClients(t *testing.T) {
 	thinking := map[string]any{"type": "thinking", "thinking": canary, "signature": ""}
 	call := map[string]any{"type": "tool_use", "id": "c1", "name": "get", "input": map[string]any{}}
 	s.message(t, history("look", []any{thinking, call}, `[{"type":"tool_result","tool_use_id":"c1","content":"7"}]`))
-	if r := s.last.Messages[1].Reasoning; r != canary {
+	if r := s.Last().Messages[1].Reasoning; r != canary {
 		t.Errorf("the reasoning of a pending call is %q", r)
 	}
 	s.message(t, history("look", []any{thinking, map[string]any{"type": "text", "text": "seven"}}, `"and now?"`))
-	if r := s.last.Messages[1].Reasoning; r != "" {
+	if r := s.Last().Messages[1].Reasoning; r != "" {
 		t.Errorf("the reasoning of a finished turn is %q", r)
 	}
 }
@@ -331,11 +276,11 @@ func TestSummaryComesBackAsNothing(t *testing.T) {
 	blocks := m["content"].([]any)
 	result := fmt.Sprintf(`[{"type":"tool_result","tool_use_id":%q,"content":"7"}]`, block(t, m, 2)["id"])
 	s.message(t, history("look", []any{blocks[0], blocks[2]}, result))
-	if prompt := s.prompt(t); strings.Contains(prompt, "counted") {
+	if prompt := s.Prompt(t); strings.Contains(prompt, "counted") {
 		t.Errorf("the prompt is %q", prompt)
 	}
 	s.message(t, history("look", blocks, result))
-	if prompt := s.prompt(t); !strings.Contains(prompt, canary) || strings.Contains(prompt, "counted") {
+	if prompt := s.Prompt(t); !strings.Contains(prompt, canary) || strings.Contains(prompt, "counted") {
 		t.Errorf("the prompt is %q", prompt)
 	}
 }
@@ -345,11 +290,11 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")}, fake.Reply{After: wiretest.Ask("more"), Say: wiretest.Think("", "five")})
 	first := block(t, s.message(t, body("sum", `,"thinking":{"type":"adaptive"}`)), 0)
 	signature := first["signature"].(string)
-	other := New(s.watched, Config{})
+	other := New(s.Models, Config{})
 	stranger := wiretest.Anyone()
 	stranger.ID = "key-2"
-	otherKey := served{s.watched, wiretest.Serve(t, New(s.watched, Config{Seal: s.keys}), stranger).URL, s.keys}
-	otherServer := served{s.watched, wiretest.Serve(t, other, wiretest.Anyone()).URL, nil}
+	otherKey := served{s.Models, wiretest.Serve(t, New(s.Models, Config{Seal: s.keys}), stranger).URL, s.keys}
+	otherServer := served{s.Models, wiretest.Serve(t, other, wiretest.Anyone()).URL, nil}
 	answered := func(question, signature string) string {
 		return fmt.Sprintf(`{"max_tokens":50,"messages":[{"role":"user","content":%q},{"role":"assistant","content":[
 			{"type":"thinking","thinking":"x","signature":%q},{"type":"text","text":"four"}]},{"role":"user","content":"more"}]}`, question, signature)

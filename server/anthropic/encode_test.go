@@ -4,19 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"runner/reasoning"
+	"runner/server/wiretest"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // frames keeps what a stream sends.
 type frames struct {
@@ -138,39 +135,13 @@ func generic(t *testing.T, v any) map[string]any {
 	return m
 }
 
-func segment(s reasoning.Segment, texts ...string) []reasoning.Event {
-	events := []reasoning.Event{{Kind: reasoning.SegmentStart, Segment: s}}
-	for _, text := range texts {
-		events = append(events, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Text: text})
-	}
-	return append(events, reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s})
-}
-
-func call(index int, name string, texts ...string) []reasoning.Event {
-	events := segment(reasoning.ToolCall, texts...)
-	for i := range events {
-		events[i].Call = reasoning.Call{Index: index, ID: fmt.Sprintf("call_%d", index), Name: name}
-	}
-	return events
-}
-
-func run(result reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event {
-	events := []reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{Model: "demo"}}}
-	for _, p := range parts {
-		events = append(events, p...)
-	}
-	return append(events, reasoning.Event{Kind: reasoning.Done, Result: &result})
-}
-
-var usage = reasoning.Usage{Prompt: 30, Cached: 20, Completion: 12, Reasoning: 5, Answer: 4}
-
 func TestGolden(t *testing.T) {
-	stop := reasoning.Result{Finish: reasoning.FinishStop, Usage: usage}
-	tools := reasoning.Result{Finish: reasoning.FinishToolCalls, Usage: usage}
+	stop := reasoning.Result{Finish: reasoning.FinishStop, Usage: wiretest.Usage}
+	tools := reasoning.Result{Finish: reasoning.FinishToolCalls, Usage: wiretest.Usage}
 	withSeal := func(r reasoning.Result) reasoning.Result { r.Sealed = "sealed-run"; return r }
-	answer := segment(reasoning.Answer, "It is ", "\"4\".\n")
-	thoughts := segment(reasoning.Reasoning, "two and ", "two")
-	beside := append(segment(reasoning.Summary, "It was ")[:2:2], segment(reasoning.Answer, "It ")[:2:2]...)
+	answer := wiretest.Segment(reasoning.Answer, "It is ", "\"4\".\n")
+	thoughts := wiretest.Segment(reasoning.Reasoning, "two and ", "two")
+	beside := append(wiretest.Segment(reasoning.Summary, "It was ")[:2:2], wiretest.Segment(reasoning.Answer, "It ")[:2:2]...)
 	beside = append(beside, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Summary, Text: "added."},
 		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Summary},
 		reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: "is 4."},
@@ -179,20 +150,20 @@ func TestGolden(t *testing.T) {
 		p      prompt
 		events []reasoning.Event
 	}{
-		"answer":       {prompt{}, run(stop, answer)},
-		"empty":        {prompt{}, run(reasoning.Result{Finish: reasoning.FinishLength, Usage: usage})},
-		"thinking":     {prompt{display: displayFull}, run(stop, thoughts, answer)},
-		"interleave":   {prompt{display: displayFull}, run(tools, thoughts, segment(reasoning.Preamble, "I look."), thoughts, call(0, "get", `{"a"`, `:1}`), call(1, "now"))},
-		"summary":      {prompt{display: displaySummary}, run(withSeal(stop), beside)},
-		"summary_call": {prompt{display: displaySummary}, run(withSeal(tools), call(0, "get", "{}"), segment(reasoning.Summary, "Why."))},
-		"posthoc":      {prompt{display: displaySummary}, run(stop, answer, segment(reasoning.Summary, "Explained."))},
-		"no_summary":   {prompt{display: displaySummary}, run(withSeal(stop), answer)},
-		"omitted":      {prompt{display: displaySealed}, run(withSeal(tools), segment(reasoning.Preamble, "I look."), call(0, "get", `{"a":1}`))},
-		"stop":         {prompt{}, run(reasoning.Result{Finish: reasoning.FinishStop, Detail: reasoning.DetailStopString, StopString: "END"}, answer)},
-		"context":      {prompt{}, run(reasoning.Result{Finish: reasoning.FinishLength, Detail: reasoning.DetailContextFull}, answer)},
-		"broken_call":  {prompt{}, run(tools, call(0, "get", `{"a": <b>`))},
-		"eager_call":   {prompt{eager: map[string]bool{"get": true}}, run(tools, call(0, "get", `{"a"`, `:1}`))},
-		"warnings": {prompt{warnings: []Warning{{"unknown_tool_type", "left out"}}}, run(stop, answer,
+		"answer":       {prompt{}, wiretest.Run(stop, answer)},
+		"empty":        {prompt{}, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength, Usage: wiretest.Usage})},
+		"thinking":     {prompt{display: displayFull}, wiretest.Run(stop, thoughts, answer)},
+		"interleave":   {prompt{display: displayFull}, wiretest.Run(tools, thoughts, wiretest.Segment(reasoning.Preamble, "I look."), thoughts, wiretest.CallSegment(0, "get", `{"a"`, `:1}`), wiretest.CallSegment(1, "now"))},
+		"summary":      {prompt{display: displaySummary}, wiretest.Run(withSeal(stop), beside)},
+		"summary_call": {prompt{display: displaySummary}, wiretest.Run(withSeal(tools), wiretest.CallSegment(0, "get", "{}"), wiretest.Segment(reasoning.Summary, "Why."))},
+		"posthoc":      {prompt{display: displaySummary}, wiretest.Run(stop, answer, wiretest.Segment(reasoning.Summary, "Explained."))},
+		"no_summary":   {prompt{display: displaySummary}, wiretest.Run(withSeal(stop), answer)},
+		"omitted":      {prompt{display: displaySealed}, wiretest.Run(withSeal(tools), wiretest.Segment(reasoning.Preamble, "I look."), wiretest.CallSegment(0, "get", `{"a":1}`))},
+		"stop":         {prompt{}, wiretest.Run(reasoning.Result{Finish: reasoning.FinishStop, Detail: reasoning.DetailStopString, StopString: "END"}, answer)},
+		"context":      {prompt{}, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength, Detail: reasoning.DetailContextFull}, answer)},
+		"broken_call":  {prompt{}, wiretest.Run(tools, wiretest.CallSegment(0, "get", `{"a": <b>`))},
+		"eager_call":   {prompt{eager: map[string]bool{"get": true}}, wiretest.Run(tools, wiretest.CallSegment(0, "get", `{"a"`, `:1}`))},
+		"warnings": {prompt{warnings: []Warning{{"unknown_tool_type", "left out"}}}, wiretest.Run(stop, answer,
 			[]reasoning.Event{{Kind: reasoning.Warning, Code: "malformed_header", Text: "a header is in an unusual form"}})},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -202,77 +173,19 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			for ext, got := range map[string]string{".sse": f.String(), ".json": string(whole) + "\n"} {
-				path := filepath.Join("testdata", name+ext)
-				if *update {
-					if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got != string(want) {
-					t.Errorf("%s differs:\n%s", path, got)
-				}
+				wiretest.Golden(t, filepath.Join("testdata", name+ext), got)
 			}
 		})
 	}
 }
 
-// randomRun is a run as the pipeline could give it, summaries beside anything.
-func randomRun(rnd *rand.Rand, display display) []reasoning.Event {
-	texts := func() []string {
-		list := make([]string, 1+rnd.IntN(3))
-		for i := range list {
-			list[i] = []string{"a", "é\n", `"\`, "<b>\u2028", " 🙂 ", "\x00\x7f", "{}", "\xff"}[rnd.IntN(8)]
-		}
-		return list
-	}
-	var parts [][]reasoning.Event
-	calls := 0
-	for range rnd.IntN(6) {
-		switch rnd.IntN(5) {
-		case 0:
-			if display == displayFull {
-				parts = append(parts, segment(reasoning.Reasoning, texts()...))
-			}
-		case 1:
-			parts = append(parts, segment(reasoning.Preamble, texts()...))
-		case 2:
-			parts = append(parts, segment(reasoning.Answer, texts()...))
-		case 3:
-			arguments := [][]string{{`{"a":`, `"` + "é" + `"}`}, {"{}"}, {}, {`{"broken`}, {"[1]"}, {`{"x": {"y": [1, 2.50]}}`}}
-			parts = append(parts, call(calls, "f", arguments[rnd.IntN(len(arguments))]...))
-			calls++
-		case 4:
-			parts = append(parts, []reasoning.Event{{Kind: reasoning.Warning, Code: "c", Text: "w"}})
-		}
-	}
-	r := reasoning.Result{Finish: reasoning.FinishStop, Usage: usage}
-	if rnd.IntN(2) == 0 {
-		r.Sealed = "sealed"
-	}
-	events := run(r, parts...)
-	if display != displaySummary || rnd.IntN(4) == 0 {
-		return events
-	}
-	// The summary's events come anywhere, in their order.
-	at := 1
-	for _, e := range segment(reasoning.Summary, texts()...) {
-		at += rnd.IntN(len(events) - at)
-		events = append(events[:at:at], append([]reasoning.Event{e}, events[at:]...)...)
-		at++
-	}
-	return events
-}
-
 // A stream and a whole message say the same, block by block.
 func TestStreamIsTheMessage(t *testing.T) {
+	shown := map[display]reasoning.Visibility{displayFull: reasoning.VisibilityFull, displaySummary: reasoning.VisibilitySummary}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range 3000 {
 		display := display(rnd.IntN(4))
-		events := randomRun(rnd, display)
+		events := wiretest.RandomRun(rnd, shown[display])
 		f, m := bothWays(events, &prompt{display: display})
 		got, err := reassemble(f)
 		if err != nil {

@@ -3,11 +3,9 @@ package ollama
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -17,8 +15,6 @@ import (
 	"runner/reasoning"
 	"runner/server/wiretest"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // lines keeps what a stream sends.
 type lines [][]byte
@@ -106,37 +102,13 @@ func reassemble(l [][]byte) (map[string]any, error) {
 	return m, nil
 }
 
-func segment(s reasoning.Segment, texts ...string) []reasoning.Event {
-	events := []reasoning.Event{{Kind: reasoning.SegmentStart, Segment: s}}
-	for _, text := range texts {
-		events = append(events, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Text: text})
-	}
-	return append(events, reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s})
-}
-
-func call(index int, name string, texts ...string) []reasoning.Event {
-	events := segment(reasoning.ToolCall, texts...)
-	for i := range events {
-		events[i].Call = reasoning.Call{Index: index, ID: fmt.Sprintf("call_%d", index), Name: name}
-	}
-	return events
-}
-
-func run(result reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event {
-	events := []reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{Model: "demo"}}}
-	for _, p := range parts {
-		events = append(events, p...)
-	}
-	return append(events, reasoning.Event{Kind: reasoning.Done, Result: &result})
-}
-
 var stopped = reasoning.Result{
-	Finish: reasoning.FinishStop, Usage: reasoning.Usage{Prompt: 30, Cached: 20, Completion: 12, Reasoning: 5, Answer: 4},
+	Finish: reasoning.FinishStop, Usage: wiretest.Usage,
 	Timing: reasoning.Timing{Prefill: 40, Decode: 60},
 }
 
 func withLogprobs() []reasoning.Event {
-	events := segment(reasoning.Answer, "é", ".")
+	events := wiretest.Segment(reasoning.Answer, "é", ".")
 	for i, text := range []string{"\xc3", "\xa9", "."} {
 		l := reasoning.TokenLogprobs{Text: text}
 		l.Logprob = -0.5
@@ -155,33 +127,21 @@ func TestGolden(t *testing.T) {
 	tools.Finish = reasoning.FinishToolCalls
 	long := stopped
 	long.Finish = reasoning.FinishLength
-	answer := segment(reasoning.Answer, "It is ", "\"4\".\n")
+	answer := wiretest.Segment(reasoning.Answer, "It is ", "\"4\".\n")
 	for name, events := range map[string][]reasoning.Event{
-		"answer":   run(stopped, answer),
-		"empty":    run(long),
-		"thinking": run(stopped, segment(reasoning.Reasoning, "two and ", "two"), answer),
-		"calls":    run(tools, segment(reasoning.Preamble, "I look."), call(0, "get", `{"b": 1`, `, "a": 2}`), call(1, "now"), call(2, "bad", `{"a": <`)),
-		"preamble": run(stopped, segment(reasoning.Preamble, "First."), answer),
-		"logprobs": run(stopped, withLogprobs()),
-		"warning":  run(stopped, []reasoning.Event{{Kind: reasoning.Warning, Code: "c", Text: "w"}}, answer),
+		"answer":   wiretest.Run(stopped, answer),
+		"empty":    wiretest.Run(long),
+		"thinking": wiretest.Run(stopped, wiretest.Segment(reasoning.Reasoning, "two and ", "two"), answer),
+		"calls":    wiretest.Run(tools, wiretest.Segment(reasoning.Preamble, "I look."), wiretest.CallSegment(0, "get", `{"b": 1`, `, "a": 2}`), wiretest.CallSegment(1, "now"), wiretest.CallSegment(2, "bad", `{"a": <`)),
+		"preamble": wiretest.Run(stopped, wiretest.Segment(reasoning.Preamble, "First."), answer),
+		"logprobs": wiretest.Run(stopped, withLogprobs()),
+		"warning":  wiretest.Run(stopped, []reasoning.Event{{Kind: reasoning.Warning, Code: "c", Text: "w"}}, answer),
 	} {
 		for kind, h := range map[string]head{"chat": testHead(true), "generate": testHead(false)} {
 			t.Run(name+"_"+kind, func(t *testing.T) {
 				l, whole := bothWays(t, events, h)
 				for ext, got := range map[string]string{".jsonl": string(bytes.Join(l, []byte("\n"))) + "\n", ".json": string(whole) + "\n"} {
-					path := filepath.Join("testdata", name+"_"+kind+ext)
-					if *update {
-						if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-							t.Fatal(err)
-						}
-					}
-					want, err := os.ReadFile(path)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if got != string(want) {
-						t.Errorf("%s differs:\n%s", path, got)
-					}
+					wiretest.Golden(t, filepath.Join("testdata", name+"_"+kind+ext), got)
 				}
 			})
 		}
@@ -191,33 +151,8 @@ func TestGolden(t *testing.T) {
 // A stream and a whole answer say the same.
 func TestStreamIsTheAnswer(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
-	texts := func() []string {
-		list := make([]string, 1+rnd.IntN(3))
-		for i := range list {
-			list[i] = []string{"a", "é\n", `"\`, "<b>\u2028", " 🙂 ", "\x00\x7f", "{}", "\xff"}[rnd.IntN(8)]
-		}
-		return list
-	}
 	for i := range 3000 {
-		var parts [][]reasoning.Event
-		for n := range rnd.IntN(6) {
-			switch rnd.IntN(6) {
-			case 0:
-				parts = append(parts, segment(reasoning.Reasoning, texts()...))
-			case 1:
-				parts = append(parts, segment(reasoning.Preamble, texts()...))
-			case 2:
-				parts = append(parts, segment(reasoning.Answer, texts()...))
-			case 3:
-				arguments := [][]string{{`{"a":`, `"` + "é" + `"}`}, {"{}"}, {}, {`{"broken`}, {"[1]"}, {`{"x": {"y": [1, 2.50]}}`}}
-				parts = append(parts, call(n, "f", arguments[rnd.IntN(len(arguments))]...))
-			case 4:
-				parts = append(parts, []reasoning.Event{{Kind: reasoning.Warning, Code: "c", Text: "w"}})
-			case 5:
-				parts = append(parts, withLogprobs())
-			}
-		}
-		events := run(stopped, parts...)
+		events := wiretest.RandomRun(rnd, reasoning.VisibilityFull, withLogprobs())
 		l, whole := bothWays(t, events, testHead(rnd.IntN(2) == 0))
 		got, err := reassemble(l)
 		if err != nil {

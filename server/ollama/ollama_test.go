@@ -6,13 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"math"
 	"net/http"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,64 +24,25 @@ import (
 
 const canary = "zebras gallop in pairs"
 
-// watched notes the requests that reach a model.
-type watched struct {
-	*wiretest.Models
-	mu   sync.Mutex
-	last runner.Request
-}
-
-func (w *watched) Use(ctx context.Context, name string) (wire.Model, error) {
-	m, err := w.Models.Use(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return &watchedModel{m, w}, nil
-}
-
-type watchedModel struct {
-	wire.Model
-	w *watched
-}
-
-func (m *watchedModel) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
-	m.w.mu.Lock()
-	m.w.last = req
-	m.w.mu.Unlock()
-	return m.Model.Generate(ctx, req)
-}
-
 type served struct {
-	*watched
+	*wiretest.Models
 	url string
 }
 
 func serve(t *testing.T, cfg fake.Config, principal *wire.Principal, replies ...fake.Reply) served {
 	t.Helper()
-	s := served{watched: &watched{Models: wiretest.New(t, cfg, replies...)}}
+	s := served{Models: wiretest.New(t, cfg, replies...)}
 	defaults := runner.Request{}
 	defaults.Sampling.Temperature, defaults.Sampling.TopK = 0, 0
-	s.url = wiretest.Serve(t, New(s.watched, Config{Defaults: defaults}), principal).URL
+	s.url = wiretest.Serve(t, New(s.Models, Config{Defaults: defaults}), principal).URL
 	return s
 }
 
 // ask sends a request and returns status and body.
 func (s served) ask(t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(answer)
+	status, _, answer := wiretest.Send(t, method, s.url+path, body, nil)
+	return status, answer
 }
 
 // get sends a request that has to succeed, and reads the answer.
@@ -197,7 +155,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 			{"role":"assistant","content":"I look.","thinking":"new","tool_calls":[{"function":{"name":"get","arguments":{"b":1,"a":2}}},
 				{"id":"c2","function":{"name":"get","arguments":{},"raw_arguments":"{\"a\": "}}]},
 			{"role":"tool","content":"7","tool_name":"get"},{"role":"tool","content":"8","tool_call_id":"c2"}]}`)
-	r := s.last
+	r := s.Last()
 	want := []chattemplate.Message{
 		{Role: chattemplate.System, Content: "Be kind."},
 		{Role: chattemplate.User, Content: "one"},
@@ -218,7 +176,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 		t.Errorf("request %+v", r)
 	}
 	s.get(t, http.MethodPost, "/api/chat", unstreamed(chat("a", `,"options":{"num_predict":-1,"top_k":-1,"seed":-1,"repeat_last_n":0,"repeat_penalty":1.5,"stop":[]}`)))
-	if r := s.last; r.MaxTokens != 0 || r.Seed != nil || r.Sampling.TopK != 0 || r.Sampling.RepetitionPenalty != 0 || r.Stop != nil {
+	if r := s.Last(); r.MaxTokens != 0 || r.Seed != nil || r.Sampling.TopK != 0 || r.Sampling.RepetitionPenalty != 0 || r.Stop != nil {
 		t.Errorf("request %+v", r)
 	}
 }

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -16,8 +15,6 @@ import (
 	"runner/reasoning"
 	"runner/server/wiretest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 var testConfig = ChunkConfig{ID: "chatcmpl-1", Model: "m", Fingerprint: "fp_1", Created: time.Unix(1, 0)}
 
@@ -79,7 +76,7 @@ func whole(cfg ChunkConfig, streams [][]reasoning.Event) *ChatCompletion {
 
 // Recorded runs give the frames that they have always given.
 func TestRecordedStreams(t *testing.T) {
-	if *update {
+	if *wiretest.Update {
 		record(t)
 	}
 	files, err := filepath.Glob("testdata/streams/*.jsonl")
@@ -98,19 +95,7 @@ func TestRecordedStreams(t *testing.T) {
 			streams := [][]reasoning.Event{events(t, recorded)}
 			frames := encode(t, cfg, streams, inTurn)
 			got := strings.Join(frames, "\n") + "\n\n" + pretty(t, whole(cfg, streams)) + "\n"
-			golden := strings.TrimSuffix(file, ".jsonl") + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(want, []byte(got)) {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
-			}
+			wiretest.Golden(t, strings.TrimSuffix(file, ".jsonl")+".golden", got)
 			if a, b := pretty(t, assemble(t, frames)), pretty(t, whole(cfg, streams)); a != b {
 				t.Errorf("the stream adds up to\n%s\nand the answer is\n%s", a, b)
 			}

@@ -1,5 +1,5 @@
 // Package wiretest gives the tests of wire formats a server to stand in: models with scripted replies, and a format's routes on
-// loopback for one principal.
+// loopback for one principal. For encoders it has the events of made-up runs, and files to compare with what comes of them.
 //
 // It is for tests only, needs no engine and no files, and stands for package server with the least that formats rely on: names of
 // models, the cap on visibility, and who makes a request. It has no keys, limits or metrics.
@@ -7,10 +7,13 @@ package wiretest
 
 import (
 	"context"
+	"io"
 	"iter"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,6 +36,8 @@ type Models struct {
 	Fake   *fake.Model
 	Engine *runner.Runner
 	held   atomic.Int64
+	mu     sync.Mutex
+	last   runner.Request
 }
 
 // New makes a harmony model that gives these replies, unless cfg says otherwise. The test fails if a request still holds it at the end.
@@ -87,6 +92,23 @@ func (m *Models) List(ctx context.Context) []wire.Card {
 	return []wire.Card{m.card()}
 }
 
+// Last returns the request that the model was asked last.
+func (m *Models) Last() runner.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last
+}
+
+// Prompt renders the request that the model was asked last.
+func (m *Models) Prompt(t testing.TB) string {
+	t.Helper()
+	p, err := m.Engine.Prompt(t.Context(), m.Last())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Text
+}
+
 // Idle reports whether no request holds the model.
 func (m *Models) Idle() bool { return m.held.Load() == 0 }
 
@@ -117,6 +139,9 @@ func (m *model) Release() {
 }
 
 func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+	m.mu.Lock()
+	m.last = req
+	m.mu.Unlock()
 	if err := req.Visibility.Cap(wire.PrincipalOf(ctx).Reasoning); err != nil {
 		return func(yield func(reasoning.Event, error) bool) { yield(reasoning.Event{}, err) }
 	}
@@ -150,6 +175,28 @@ func Serve(t testing.TB, f wire.Format, p *wire.Principal) *httptest.Server {
 	s := httptest.NewServer(Handler(f, p))
 	t.Cleanup(s.Close)
 	return s
+}
+
+// Send sends a request and returns status, header and body of the answer.
+func Send(t testing.TB, method, url, body string, header http.Header) (int, http.Header, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if header != nil {
+		req.Header = header
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, res.Header, string(answer)
 }
 
 // Ask is the marker after which a scripted reply of a harmony model starts when its prompt ends with a user's message.

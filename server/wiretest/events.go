@@ -1,0 +1,91 @@
+package wiretest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"runner/reasoning"
+)
+
+// Usage is a run's use of tokens.
+var Usage = reasoning.Usage{Prompt: 30, Cached: 20, Completion: 12, Reasoning: 5, Answer: 4}
+
+// Segment is the events of a segment, with a delta for each text.
+func Segment(s reasoning.Segment, texts ...string) []reasoning.Event {
+	events := []reasoning.Event{{Kind: reasoning.SegmentStart, Segment: s}}
+	for _, text := range texts {
+		events = append(events, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Text: text})
+	}
+	return append(events, reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s})
+}
+
+// CallSegment is the events of a call, which has the id call_ and its index, with a delta for each part of its arguments.
+func CallSegment(index int, name string, arguments ...string) []reasoning.Event {
+	events := Segment(reasoning.ToolCall, arguments...)
+	for i := range events {
+		events[i].Call = reasoning.Call{Index: index, ID: fmt.Sprintf("call_%d", index), Name: name}
+	}
+	return events
+}
+
+// Run is the events of a run of the model demo: its start, parts and its end with a result.
+func Run(result reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event {
+	events := []reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{
+		Model: "demo", Visibility: reasoning.VisibilityFull, Effort: "low", Strategy: reasoning.StrategyNative, Seed: 7,
+	}}}
+	for _, p := range parts {
+		events = append(events, p...)
+	}
+	return append(events, reasoning.Event{Kind: reasoning.Done, Result: &result})
+}
+
+// RandomRun is a run as the pipeline could give it with a visibility, a summary beside anything. Its texts are hard to encode, and need not be
+// UTF-8. extra are parts that it may have too.
+func RandomRun(rnd *rand.Rand, v reasoning.Visibility, extra ...[]reasoning.Event) []reasoning.Event {
+	var parts [][]reasoning.Event
+	calls := 0
+	for range rnd.IntN(6) {
+		switch kind := rnd.IntN(5 + len(extra)); kind {
+		case 0:
+			if v == reasoning.VisibilityFull {
+				parts = append(parts, Segment(reasoning.Reasoning, randomTexts(rnd)...))
+			}
+		case 1:
+			parts = append(parts, Segment(reasoning.Preamble, randomTexts(rnd)...))
+		case 2:
+			parts = append(parts, Segment(reasoning.Answer, randomTexts(rnd)...))
+		case 3:
+			arguments := [][]string{{`{"a":`, `"` + "é" + `"}`}, {"{}"}, {}, {`{"broken`}, {"[1]"}, {`{"x": {"y": [1, 2.50]}}`}}
+			parts = append(parts, CallSegment(calls, "f", arguments[rnd.IntN(len(arguments))]...))
+			calls++
+		case 4:
+			parts = append(parts, []reasoning.Event{{Kind: reasoning.Warning, Code: "c", Text: "w"}})
+		default:
+			parts = append(parts, extra[kind-5])
+		}
+	}
+	r := reasoning.Result{Finish: reasoning.FinishStop, Usage: Usage, Timing: reasoning.Timing{Prefill: 40 * time.Nanosecond, Decode: 60 * time.Nanosecond}}
+	if rnd.IntN(2) == 0 {
+		r.Sealed = "sealed"
+	}
+	events := Run(r, parts...)
+	if v != reasoning.VisibilitySummary || rnd.IntN(4) == 0 {
+		return events
+	}
+	at := 1
+	for _, e := range Segment(reasoning.Summary, randomTexts(rnd)...) { // anywhere, in their order
+		at += rnd.IntN(len(events) - at)
+		events = append(events[:at:at], append([]reasoning.Event{e}, events[at:]...)...)
+		at++
+	}
+	return events
+}
+
+func randomTexts(rnd *rand.Rand) []string {
+	list := make([]string, 1+rnd.IntN(3))
+	for i := range list {
+		list[i] = []string{"a", "é\n", `"\`, "<b>\u2028", " 🙂 ", "\x00\x7f", "{}", "\r\n", "\xff"}[rnd.IntN(9)]
+	}
+	return list
+}
