@@ -38,8 +38,8 @@ import (
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/nacl/secretbox"
 
+	"runner/reasoning/internal/private"
 	"runner/reasoning/trace"
-	"runner/reasoning/trace/internal/private"
 )
 
 // The limits.

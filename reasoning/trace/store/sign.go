@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/crypto/nacl/sign"
 
-	"runner/reasoning/trace/internal/private"
+	"runner/reasoning/internal/private"
 )
 
 const (

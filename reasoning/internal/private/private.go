@@ -6,6 +6,7 @@ package private
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -17,7 +18,7 @@ var ErrExposed = errors.New("the file could be read by others; make it your own 
 var ErrTooLarge = errors.New("the file is too large for a file of keys")
 
 // Read reads a file of at most limit bytes. A file that is not regular, belongs to another user or gives any permission to group or others
-// is refused with ErrExposed; a missing one is fs.ErrNotExist.
+// is refused with ErrExposed; a missing one is fs.ErrNotExist. Errors name the file.
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -29,11 +30,11 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || !ours(info) {
-		return nil, ErrExposed
+		return nil, &fs.PathError{Op: "read", Path: path, Err: ErrExposed}
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		return nil, ErrTooLarge
+		return nil, &fs.PathError{Op: "read", Path: path, Err: ErrTooLarge}
 	}
 	return data, err
 }
