@@ -126,7 +126,7 @@ func (m *Matcher) AllowsText(text string) bool {
 
 // ForcedByte returns the only byte that may come next, if there is just one and finding out does not take too long.
 func (m *Matcher) ForcedByte() (b byte, ok bool) {
-	if m.todo != "" {
+	if m.unfed != "" {
 		return 0, false
 	}
 	a := m.lock()

@@ -154,7 +154,7 @@ func checkMasks(t *testing.T, seed uint64) {
 				allowed = append(allowed, tok)
 			}
 		}
-		if m.Done() != slow.Nullable(at) || m.todo == "" && m.Over() != (len(allowed) == 0) {
+		if m.Done() != slow.Nullable(at) || m.unfed == "" && m.Over() != (len(allowed) == 0) {
 			t.Fatalf("step %d: Done %v, Over %v, %d allowed", step, m.Done(), m.Over(), len(allowed))
 		}
 		if len(allowed) == 0 {

@@ -16,12 +16,12 @@ type Matcher struct {
 	grammar *Grammar
 	arena   *arena
 	at      expr.ID
-	// todo is the end of the accepted text, which at has not been fed yet.
-	todo string
+	// unfed is the end of the accepted text, which at has not been fed yet.
+	unfed string
 	// mask is what may come next, once it is prepared, and spent the work that was done for it.
 	mask  *allowed
 	spent int
-	// filled says how long todo was when feeding it last filled an arena.
+	// filled says how long unfed was when feeding it last filled an arena.
 	filled filled[int]
 	// past holds the last accepted tokens' bytes; base is the state before them and mid that before number MaxRollback.
 	past      []string
@@ -51,9 +51,9 @@ func (m *Matcher) lock() *arena {
 
 // settle feeds what is left of the accepted text.
 func (m *Matcher) settle(a *arena) {
-	for m.todo != "" {
-		m.at = a.set.Derive(m.at, m.todo[0])
-		m.todo = m.todo[1:]
+	for m.unfed != "" {
+		m.at = a.set.Derive(m.at, m.unfed[0])
+		m.unfed = m.unfed[1:]
 	}
 }
 
@@ -116,14 +116,14 @@ func (m *Matcher) prepare(work int) (used int, err error) {
 		m.mask = a.admits(m.grammar.vocab, m.at)
 	})
 	open := a.walker.id != expr.Empty
-	own := !open || m.todo == "" && a.walker.id == a.set.Clamp(m.at)
+	own := !open || m.unfed == "" && a.walker.id == a.set.Clamp(m.at)
 	costly := false
 	if own {
 		m.spent += used
 		costly = m.spent > maxWork
 	}
 	if end == expr.OutOfRoom && !open {
-		costly = m.filled.stop(len(m.todo)) || costly
+		costly = m.filled.stop(len(m.unfed)) || costly
 	}
 	if open {
 		t := &a.walker.task
@@ -184,8 +184,8 @@ func (m *Matcher) Accept(t backend.Token) bool {
 	if !v.has(m.mask, t) {
 		return false
 	}
-	m.todo = v.vocab.Piece(t)
-	m.remember(m.todo)
+	m.unfed = v.vocab.Piece(t)
+	m.remember(m.unfed)
 	a := m.lock()
 	a.set.Within(acceptWork, a.room(), func() { m.settle(a) })
 	m.moveOn(a)
@@ -237,7 +237,7 @@ func (m *Matcher) Done() bool {
 }
 
 // Over reports whether the text must end here: it is complete and nothing can follow. It may say so only after Prepare.
-func (m *Matcher) Over() bool { return m.at == expr.Epsilon && m.todo == "" }
+func (m *Matcher) Over() bool { return m.at == expr.Epsilon && m.unfed == "" }
 
 // Accepted returns the number of tokens accepted so far.
 func (m *Matcher) Accepted() int { return m.accepted }
@@ -253,7 +253,7 @@ func (m *Matcher) Rollback(n int) int {
 	}
 	m.past = m.past[:len(m.past)-n]
 	m.accepted -= n
-	m.todo, m.mask, m.spent, m.filled = "", nil, 0, filled[int]{}
+	m.unfed, m.mask, m.spent, m.filled = "", nil, 0, filled[int]{}
 	a := m.lock()
 	defer a.mu.Unlock()
 	again := m.past
@@ -280,7 +280,7 @@ const maxForced = 256
 // them. The last of them are left out where the text that follows could lengthen them to other tokens.
 // It returns dst unchanged when there are none, and when finding out would take too long.
 func (m *Matcher) Forced(dst []backend.Token) []backend.Token {
-	if m.grammar.vocab.tokenize == nil || m.todo != "" {
+	if m.grammar.vocab.tokenize == nil || m.unfed != "" {
 		return dst
 	}
 	a := m.lock()
