@@ -21,7 +21,7 @@ import (
 //	call      {index, id, name}; with segment tool_call and with a decision
 //	logprobs  [{token, text, bytes, logprob, top}], top without top; bytes only where text is not valid UTF-8
 //	info      {model, visibility, effort, strategy, seed, budget, prompt_tokens, iteration}
-//	result    {finish, detail, stop_string, reasoning_unavailable, score, sealed, rationale, summary_source, usage, timing}
+//	result    {finish, detail, stop_string, reasoning_unavailable, score, sealed, trace, rationale, summary_source, usage, timing}
 //	rationale {stated, missing}
 //	decision  {iteration, decision, toolName, rationale: {why, refs, alternatives: [{option, rejectedBecause}], confidence}}
 //	assumption {assumption, because}
@@ -75,6 +75,7 @@ type wireResult struct {
 	ReasoningUnavailable bool         `json:"reasoning_unavailable,omitempty"`
 	Score                *float64     `json:"score,omitempty"`
 	Sealed               string       `json:"sealed,omitempty"`
+	Trace                string       `json:"trace,omitempty"`
 	Rationale            *wireCount   `json:"rationale,omitempty"`
 	SummarySource        string       `json:"summary_source,omitempty"`
 	Usage                wireUsage    `json:"usage"`
@@ -147,7 +148,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		u, t := r.Usage, r.Timing
 		w.Result = &wireResult{
 			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
-			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Sealed: r.Sealed, Rationale: (*wireCount)(r.Rationale), SummarySource: r.SummarySource,
+			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Sealed: r.Sealed, Trace: r.Trace, Rationale: (*wireCount)(r.Rationale), SummarySource: r.SummarySource,
 			Usage: wireUsage(u),
 			Timing: wireTiming{
 				millis(t.Queue), millis(t.Prefill), millis(t.FirstToken), millis(t.FirstAnswer), millis(t.Decode),
@@ -185,7 +186,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		u, t := r.Usage, r.Timing
 		e.Result = &Result{
 			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
-			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Sealed: r.Sealed, Rationale: (*RationaleCount)(r.Rationale), SummarySource: r.SummarySource,
+			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Sealed: r.Sealed, Trace: r.Trace, Rationale: (*RationaleCount)(r.Rationale), SummarySource: r.SummarySource,
 			Usage: Usage(u),
 			Timing: Timing{
 				Queue: time.Duration(t.Queue), Prefill: time.Duration(t.Prefill), FirstToken: time.Duration(t.FirstToken),

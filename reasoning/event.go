@@ -167,6 +167,8 @@ type Result struct {
 	Score *float64
 	// Sealed is the reasoning as a value that the caller can carry to the next turn, where it was asked for.
 	Sealed string
+	// Trace is the id of the run's sealed trace, where one was asked for and is stored.
+	Trace string
 	// Rationale counts the calls with and without a reason where decisions are traced; else it is nil.
 	Rationale *RationaleCount
 	// SummarySource is "reasoning" or "posthoc" when there is a summary.

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"testing"
@@ -37,8 +38,17 @@ var decodeCases = []struct {
 	{"summary", "final", func(r *Request) { r.Visibility = reasoning.VisibilitySummary }},
 	{"stop", "final", func(r *Request) { r.Stop = []string{" and then", "the answer was"} }},
 	{"tools", "final", func(r *Request) { r.Tools, r.Effort = addTool, chattemplate.EffortNone }},
+	{"traced", "analysis", func(r *Request) { r.Trace = forgetful{} }},
 	{"sampled", "final", func(r *Request) { r.Sampling = backend.Sampling{Temperature: 1, TopP: 0.9} }},
 }
+
+// forgetful is a Tracer whose recorder keeps nothing.
+type forgetful struct{}
+
+func (forgetful) Begin(context.Context, *TracedRun) (Recorder, error) { return forgetful{}, nil }
+func (forgetful) Record(reasoning.Event)                              {}
+func (forgetful) Flush()                                              {}
+func (forgetful) End(error) (string, error)                           { return "", nil }
 
 func decodeRunner(tb testing.TB, channel string) *Runner {
 	tb.Helper()

@@ -69,7 +69,7 @@ func (t *turn) form() (grammar.Source, error) {
 
 // skipsThoughts reports whether nobody asked for the reasoning of strategy json, so that it is left empty.
 func (t *turn) skipsThoughts() bool {
-	return t.req.Visibility == reasoning.VisibilityNone &&
+	return t.req.Visibility == reasoning.VisibilityNone && t.req.Trace == nil &&
 		(t.req.Effort == chattemplate.EffortDefault || t.req.Effort == chattemplate.EffortNone)
 }
 

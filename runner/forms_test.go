@@ -392,7 +392,7 @@ func TestFallbackFromJSONIsAnEvent(t *testing.T) {
 		turn.output.push(tok, nil)
 	}
 	turn.output.finish()
-	events, _, _ := turn.out.next(nil)
+	events, _, _ := turn.out.next(nil, nil)
 	switched := false
 	for _, e := range events {
 		switched = switched || e.Kind == reasoning.StrategySwitched && e.Info.Strategy == reasoning.StrategyMarkers && e.Info.Model != ""

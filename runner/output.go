@@ -12,8 +12,10 @@ import (
 // output takes a turn's tokens apart and sends what may be seen of them.
 type output struct {
 	stream *stream
-	split  *reasoning.Splitter
-	stop   *reasoning.StopFilter
+	// tape gets all events, seen or not; nil where the run is not traced.
+	tape  *stream
+	split *reasoning.Splitter
+	stop  *reasoning.StopFilter
 	// rationale takes the model's reasons for its calls out of the text; nil where decisions are not traced.
 	rationale *reasoning.RationaleFilter
 	policy    reasoning.Visibility
@@ -158,8 +160,11 @@ func (o *output) keepReason(text string) {
 	}
 }
 
-// send passes an event through the visibility policy to the reader.
+// send passes an event to the run's trace, and through the visibility policy to the reader.
 func (o *output) send(e reasoning.Event) {
+	if o.tape != nil {
+		o.tape.send(e)
+	}
 	if o.policy.Shows(&e) {
 		o.stream.send(e)
 	}

@@ -104,6 +104,9 @@ type Request struct {
 	// Seal, when not nil, gets the run's whole reasoning when it ends, whatever the visibility, if there was any; Result.Sealed holds what it
 	// returns. It must not keep the text. It is called on another goroutine.
 	Seal func(thoughts string) (string, error)
+	// Trace, when not nil, keeps all of the run, whatever the visibility and however it ends; Result.Trace holds the trace's id. Where there is none
+	// in the end, the warning CodeNotTraced says so.
+	Trace Tracer
 	// Account, when not nil, is told once what a run that was begun has used, however it ended. It is called on another goroutine, perhaps after
 	// Generate has returned, and must not block.
 	Account func(reasoning.Usage)

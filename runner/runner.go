@@ -128,7 +128,7 @@ func (r *Runner) Close() error {
 
 // Generate runs one request and yields its events: Started first, Done last. An error ends the sequence in Done's
 // place: a *RequestError, a *PromptTooLongError, chattemplate's errors, ErrQueueFull, ErrClosed, the context's error or
-// the backend's. Leaving the loop early cancels the run.
+// the backend's. Leaving the loop early cancels the run. A run that is traced returns when its trace has ended, and Done comes when it is durable.
 func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		ctx, end := context.WithCancelCause(ctx)
@@ -145,15 +145,27 @@ func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.
 			return
 		}
 		defer r.queue.leave(req.Principal)
+		if t.record(ctx); t.tape != nil {
+			defer func() {
+				cancel()
+				<-t.tape.ended
+			}()
+		}
 		if err := r.sched.do(ctx, t.begin); err != nil {
+			t.close(err)
 			yield(reasoning.Event{}, err)
 			return
 		}
 		var events []reasoning.Event
 		for {
 			var end bool
-			events, end, err = t.out.next(events)
+			events, end, err = t.out.next(events, nil)
 			for i := range events {
+				if events[i].Kind == reasoning.Done && t.tape != nil {
+					if warning := t.tape.outcome(&events[i]); warning != nil && !yield(*warning, nil) {
+						return
+					}
+				}
 				if !yield(events[i], nil) {
 					cancel()
 					return

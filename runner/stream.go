@@ -2,6 +2,7 @@ package runner
 
 import (
 	"sync"
+	"time"
 
 	"runner/reasoning"
 )
@@ -47,8 +48,8 @@ func (s *stream) signal() {
 }
 
 // next waits for events and returns those sent since the last call; free is the slice that the last call returned,
-// whose memory is used again. At the end it returns no events, end and close's error.
-func (s *stream) next(free []reasoning.Event) (events []reasoning.Event, end bool, err error) {
+// whose memory is used again. At the end it returns no events, end and close's error. When tick comes first, nil never does, it returns none.
+func (s *stream) next(free []reasoning.Event, tick <-chan time.Time) (events []reasoning.Event, end bool, err error) {
 	for {
 		s.mu.Lock()
 		if len(s.events) > 0 {
@@ -61,6 +62,10 @@ func (s *stream) next(free []reasoning.Event) (events []reasoning.Event, end boo
 		if end {
 			return nil, true, err
 		}
-		<-s.wake
+		select {
+		case <-s.wake:
+		case <-tick:
+			return free[:0], false, nil
+		}
 	}
 }

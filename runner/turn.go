@@ -21,6 +21,7 @@ type turn struct {
 	strategy reasoning.Strategy
 	seed     uint64
 	out      *stream
+	tape     *tape // nil where the run is not traced
 
 	lane    *lane
 	prompt  int // tokens of the prompt
@@ -196,7 +197,7 @@ func withInstruction(messages []chattemplate.Message, text string) []chattemplat
 // begin queues the turn. From here on it belongs to the scheduler's goroutine.
 func (t *turn) begin() {
 	if t.r.sched.broken != nil {
-		t.out.close(t.r.sched.broken)
+		t.close(t.r.sched.broken)
 		return
 	}
 	t.output.send(reasoning.Event{Kind: reasoning.Started, Info: t.infoNow()})
@@ -460,6 +461,14 @@ func (t *turn) abort(err error) {
 		t.r.sched.remove(&t.pass.lane)
 	}
 	t.account()
+	t.close(err)
+}
+
+// close ends the run's events, and those of its trace. Only the first time counts.
+func (t *turn) close(err error) {
+	if t.output.tape != nil {
+		t.output.tape.close(err)
+	}
 	t.out.close(err)
 }
 
@@ -548,5 +557,5 @@ func (t *turn) done() {
 	result := t.result
 	t.account()
 	t.output.send(reasoning.Event{Kind: reasoning.Done, Result: &result})
-	t.out.close(nil)
+	t.close(nil)
 }

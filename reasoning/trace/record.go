@@ -25,6 +25,8 @@ type Record struct {
 type Begin struct {
 	Time    time.Time `json:"time"`
 	Consent Consent   `json:"consent"`
+	// Run names the run elsewhere: in its decision trace, or as the id of the answer that it came to.
+	Run string `json:"run,omitempty"`
 	// Principal is whose run it is: the API key's id, or "local".
 	Principal string `json:"principal,omitempty"`
 	// Model is the model's name and ModelDigest the digest of its files.
@@ -44,7 +46,7 @@ type Consent struct {
 	How string `json:"how"`
 }
 
-// End is how the run ended: with its Done event, cancelled, or with an error, of which Error is the code or the kind.
+// End is how the run ended: with its Done event, cancelled, or with an error, of which Error is the text.
 type End struct {
 	Status string `json:"status"`
 	Error  string `json:"error,omitempty"`

@@ -1,0 +1,231 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/backend/fake"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+// notebook is a Tracer, and the Recorder of one run.
+type notebook struct {
+	run *TracedRun
+	// refuse is Begin's error, and lose End's.
+	refuse, lose error
+	// wait, when not nil, holds up every event until it is closed.
+	wait    chan struct{}
+	events  []reasoning.Event
+	flushes int
+	ends    []error
+}
+
+func (n *notebook) Begin(_ context.Context, run *TracedRun) (Recorder, error) {
+	n.run = run
+	return n, n.refuse
+}
+
+func (n *notebook) Record(e reasoning.Event) {
+	if n.wait != nil {
+		<-n.wait
+	}
+	n.events = append(n.events, e)
+}
+
+func (n *notebook) Flush() { n.flushes++ }
+
+func (n *notebook) End(why error) (string, error) {
+	n.ends = append(n.ends, why)
+	return "the id", n.lose
+}
+
+func (n *notebook) text(s reasoning.Segment) (text string) {
+	for _, e := range n.events {
+		if e.Kind == reasoning.SegmentDelta && e.Segment == s {
+			text += e.Text
+		}
+	}
+	return text
+}
+
+func TestTraceHoldsWhatIsHidden(t *testing.T) {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")}, summaryReply(reasoning.SummaryConciseV1, "I added."))
+	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary, reasoning.VisibilityFull} {
+		n := &notebook{}
+		req := user("q")
+		req.Visibility, req.Trace = v, n
+		g := f.must(t, req)
+		if g.result.Trace != "the id" || len(g.codes) > 0 {
+			t.Errorf("%v: trace %q with warnings %q", v, g.result.Trace, g.codes)
+		}
+		if got := n.text(reasoning.Reasoning); got != thought {
+			t.Errorf("%v: the reasoning is %q", v, got)
+		}
+		if got := n.text(reasoning.Answer); got != "four" {
+			t.Errorf("%v: the answer is %q", v, got)
+		}
+		if (g.text[reasoning.Reasoning] != "") != (v == reasoning.VisibilityFull) {
+			t.Errorf("%v: the reader saw %q", v, g.text[reasoning.Reasoning])
+		}
+		first, last := n.events[0], n.events[len(n.events)-1]
+		if first.Kind != reasoning.Started || last.Kind != reasoning.Done || last.Result.Usage != g.result.Usage || last.Result.Trace != "" {
+			t.Errorf("%v: the trace goes from %+v to %+v", v, first, last.Result)
+		}
+		if len(n.ends) != 1 || n.ends[0] != nil {
+			t.Errorf("%v: it ended with %v", v, n.ends)
+		}
+		if n.run.Request.Seed == nil || *n.run.Request.Seed != g.info.Seed || n.run.Model != g.info.Model || n.run.Digest != f.Info().Digest {
+			t.Errorf("%v: it began with %+v", v, n.run)
+		}
+	}
+}
+
+// A trace has the conversation as the model got it.
+func TestTraceHasInstructions(t *testing.T) {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")})
+	n := &notebook{}
+	req := user("q")
+	req.Trace, req.Rationale, req.Tools = n, true, addTool
+	f.must(t, req)
+	messages := n.run.Request.Messages
+	if len(messages) != 2 || messages[0].Role != chattemplate.System || !strings.Contains(messages[0].Content, reasoning.RationaleV1) {
+		t.Errorf("%+v", messages)
+	}
+}
+
+func TestRunsGoOnWithoutTheirTrace(t *testing.T) {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")})
+	for name, n := range map[string]*notebook{"refused": {refuse: errors.New("the disk is full")}, "lost": {lose: errors.New("the disk is full")}} {
+		req := user("q")
+		req.Trace = n
+		g := f.must(t, req)
+		g.want(t, reasoning.Answer, "four")
+		if g.result.Trace != "" || !slices.Equal(g.codes, []string{CodeNotTraced}) {
+			t.Errorf("%s: trace %q, warnings %q", name, g.result.Trace, g.codes)
+		}
+		if k := len(g.order); g.order[k-2] != reasoning.Warning || g.order[k-1] != reasoning.Done {
+			t.Errorf("%s: %v", name, g.order)
+		}
+		if refused := n.refuse != nil; refused != (len(n.ends) == 0) {
+			t.Errorf("%s: it ended with %v", name, n.ends)
+		}
+	}
+}
+
+// Whatever ends a run, its trace has ended before Generate returns.
+func TestTraceEndsWithItsRun(t *testing.T) {
+	broken := errors.New("it broke")
+	for _, c := range []struct {
+		name string
+		cfg  fake.Config
+		run  func(f fixture, req Request)
+		why  error
+	}{
+		{"the reader leaves", fake.Config{}, func(f fixture, req Request) {
+			for range f.Generate(t.Context(), req) {
+				break
+			}
+		}, context.Canceled},
+		{"the context ends", fake.Config{}, func(f fixture, req Request) {
+			ctx, cancel := context.WithCancel(t.Context())
+			for e := range f.Generate(ctx, req) {
+				if e.Kind == reasoning.SegmentDelta {
+					cancel()
+				}
+			}
+			cancel()
+		}, context.Canceled},
+		{"the context has ended", fake.Config{}, func(f fixture, req Request) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			collect(ctx, f.Runner, req)
+		}, context.Canceled},
+		{"the engine fails", fake.Config{Fail: failAfter(3, broken)}, func(f fixture, req Request) {
+			collect(t.Context(), f.Runner, req)
+		}, broken},
+		{"the runner closes", fake.Config{}, func(f fixture, req Request) {
+			closed := make(chan error, 1)
+			for e := range f.Generate(t.Context(), req) {
+				if e.Kind == reasoning.Started {
+					go func() { closed <- f.Close() }()
+				}
+			}
+			if err := <-closed; err != nil {
+				t.Error(err)
+			}
+		}, ErrClosed},
+	} {
+		c.cfg.Vocab, c.cfg.ContextSize = fake.Harmony(), 16384
+		c.cfg.Script = endless(c.cfg.Vocab, "analysis")
+		n := &notebook{}
+		req := user("go on")
+		req.Trace, req.Visibility = n, reasoning.VisibilityFull
+		c.run(start(t, c.cfg, Config{}), req)
+		if len(n.ends) != 1 || !errors.Is(n.ends[0], c.why) {
+			t.Errorf("%s: it ended with %v", c.name, n.ends)
+		}
+	}
+}
+
+// A recorder that waits holds up its own run's end, and nothing else.
+func TestSlowRecorderDelaysNobody(t *testing.T) {
+	f := start(t, fake.Config{Sequences: 4}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")})
+	slow := &notebook{wait: make(chan struct{})}
+	req := user("q")
+	req.Trace = slow
+	answered, done := make(chan struct{}), make(chan string)
+	go func() {
+		text := ""
+		for e, err := range f.Generate(context.WithoutCancel(t.Context()), req) {
+			switch {
+			case err != nil:
+				text = err.Error()
+			case e.Kind == reasoning.SegmentEnd && e.Segment == reasoning.Answer:
+				close(answered)
+			case e.Kind == reasoning.Done:
+				text = e.Result.Trace
+			}
+		}
+		done <- text
+	}()
+	<-answered // although not one event is recorded
+	f.must(t, user("q"))
+	select {
+	case <-done:
+		t.Error("the run was over before its trace")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(slow.wait)
+	if id := <-done; id != "the id" || slow.text(reasoning.Reasoning) != thought {
+		t.Errorf("trace %q with %q", id, slow.text(reasoning.Reasoning))
+	}
+}
+
+// What is traced is not left out because nobody sees it.
+func TestTracedThoughtsAreNotSkipped(t *testing.T) {
+	for _, traced := range []bool{false, true} {
+		req := user("q")
+		if traced {
+			req.Trace = &notebook{}
+		}
+		if got := (&turn{req: req}).skipsThoughts(); got == traced {
+			t.Errorf("traced %v: skipped %v", traced, got)
+		}
+	}
+}
+
+// failAfter fails every step after the nth.
+func failAfter(n int, err error) func(int, []backend.Input) error {
+	return func(step int, _ []backend.Input) error {
+		if step > n {
+			return err
+		}
+		return nil
+	}
+}
