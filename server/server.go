@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -183,7 +181,7 @@ func (s *Server) wrap(name string, scope wire.Scope, f wire.Format, handle http.
 			// Also for what is refused, because package http reads the rest of a body before it answers. Writers without deadlines are those of tests.
 			_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 		}
-		id := requestID()
+		id := wire.NewID(nil, "req_")
 		w.Header().Set("X-Request-Id", id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		said := &note{}
@@ -242,12 +240,6 @@ func (s *Server) recovered(w *recorder, r *http.Request, f wire.Format, name str
 	if w.status == 0 {
 		f.WriteError(w, r, wire.Errorf(http.StatusInternalServerError, wire.CodeInternal, "the server failed; its log says where"))
 	}
-}
-
-func requestID() string {
-	var b [12]byte
-	rand.Read(b[:])
-	return "req_" + hex.EncodeToString(b[:])
 }
 
 // recorder notes the status of an answer.

@@ -1,9 +1,6 @@
 package agui
 
 import (
-	"crypto/rand"
-	"encoding/binary"
-	"encoding/hex"
 	"io"
 	"net/http"
 	"time"
@@ -41,34 +38,15 @@ func New(models wire.Models, cfg Config) *API {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	if cfg.Random == nil {
-		cfg.Random = rand.Reader
-	}
 	return &API{models: models, cfg: cfg}
 }
+
+// newID returns a random id with a prefix.
+func (a *API) newID(prefix string) string { return wire.NewID(a.cfg.Random, prefix) }
 
 // Routes lists the endpoint.
 func (a *API) Routes() []wire.Route {
 	return []wire.Route{{Method: http.MethodPost, Path: "/agui", Scope: wire.ScopeGenerate, Handle: a.run}}
-}
-
-// newID returns a random id with a prefix.
-func (a *API) newID(prefix string) string {
-	var b [12]byte
-	if _, err := io.ReadFull(a.cfg.Random, b[:]); err != nil {
-		_, _ = rand.Read(b[:]) // never fails, by its contract
-	}
-	return prefix + hex.EncodeToString(b[:])
-}
-
-// newSeed draws a seed that JavaScript's numbers hold exactly, so that a client can send back the one that it was told.
-func (a *API) newSeed() *uint64 {
-	var b [8]byte
-	if _, err := io.ReadFull(a.cfg.Random, b[:]); err != nil {
-		_, _ = rand.Read(b[:]) // never fails, by its contract
-	}
-	seed := binary.BigEndian.Uint64(b[:]) & maxSeed
-	return &seed
 }
 
 // run answers POST /agui. Until the run has started nothing is written, so that what is wrong with the request gets its status.
@@ -97,7 +75,8 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p.req.Seed == nil {
-		p.req.Seed = a.newSeed()
+		seed := wire.NewSeed(a.cfg.Random)
+		p.req.Seed = &seed
 	}
 	cfg := EncoderConfig{
 		ThreadID: input.ThreadID, RunID: input.RunID, ParentRunID: input.ParentRunID, ProtocolVersion: input.ProtocolVersion,

@@ -2,13 +2,12 @@ package agui
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"runner/chattemplate"
 	"runner/reasoning/seal"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -259,14 +258,8 @@ func (p *prompt) restore(keys *seal.Keyring, place seal.Binding) error {
 			}
 			place.Entity = seal.EntityID(v.id)
 			text, err := keys.Open(place, v.value)
-			var refused *seal.Error
-			switch {
-			case errors.As(err, &refused):
-				return &wire.Error{
-					Status: http.StatusBadRequest, Code: refused.Code(), Param: v.path, Message: refused.Error() + "; " + refused.Hint(), Err: err,
-				}
-			case err != nil:
-				return err
+			if err != nil {
+				return contract.SealedError(v.path, err)
 			}
 			if v.message >= 0 && (thoughts || !restored[v.message]) {
 				p.req.Messages[v.message].Reasoning = text

@@ -39,7 +39,6 @@ type ForwardedProps struct {
 const (
 	maxStops  = 16
 	maxStop   = 1024
-	maxSeed   = 1<<53 - 1
 	maxTokens = 1<<31 - 1
 )
 
@@ -100,8 +99,8 @@ func (p *prompt) sampling(props *ForwardedProps) error {
 		p.req.Sampling.TopP = float32(*t)
 	}
 	if props.Seed != nil {
-		if *props.Seed > maxSeed {
-			return wire.Invalid(at("seed"), "it takes a whole number from 0 to %d", maxSeed)
+		if *props.Seed > wire.MaxSeed {
+			return wire.Invalid(at("seed"), "it takes a whole number from 0 to %d", wire.MaxSeed)
 		}
 		p.req.Seed = props.Seed
 	}

@@ -1,8 +1,6 @@
 package anthropic
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"io"
 	"net/http"
 
@@ -34,9 +32,6 @@ func New(models wire.Models, cfg Config) *API {
 	if cfg.Seal == nil {
 		cfg.Seal = seal.NewKeyring()
 	}
-	if cfg.Random == nil {
-		cfg.Random = rand.Reader
-	}
 	return &API{models: models, cfg: cfg}
 }
 
@@ -50,44 +45,42 @@ func (a *API) Routes() []wire.Route {
 	}
 }
 
-// newID returns a random id with a prefix.
-func (a *API) newID(prefix string) string {
-	var b [12]byte
-	if _, err := io.ReadFull(a.cfg.Random, b[:]); err != nil {
-		_, _ = rand.Read(b[:]) // never fails, by its contract
+// take reads a request, with the model that it is for and the reasoning that its conversation carries. complete says that it is to be
+// generated from. The caller releases the model.
+func (a *API) take(r *http.Request, body *MessagesRequest, complete bool) (*prompt, wire.Model, error) {
+	if err := wire.ReadJSON(r, body); err != nil {
+		return nil, nil, err
 	}
-	return prefix + hex.EncodeToString(b[:])
+	p, err := a.decode(body, complete)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := a.models.Use(r.Context(), body.Model)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.place.Principal, p.place.Model = wire.PrincipalOf(r.Context()).ID, m.Runner().Info().Digest
+	if err := p.restore(a.cfg.Seal); err != nil {
+		m.Release()
+		return nil, nil, err
+	}
+	return p, m, nil
 }
 
 // createMessage answers POST /v1/messages.
 func (a *API) createMessage(w http.ResponseWriter, r *http.Request) {
 	var body MessagesRequest
-	if err := wire.ReadJSON(r, &body); err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	p, err := a.decode(&body, true)
-	if err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	m, err := a.models.Use(r.Context(), body.Model)
+	p, m, err := a.take(r, &body, true)
 	if err != nil {
 		a.fail(w, r, err)
 		return
 	}
 	defer m.Release()
-	binding := seal.Binding{Principal: wire.PrincipalOf(r.Context()).ID, Model: m.Runner().Info().Digest}
-	if err := p.restore(a.cfg.Seal, binding); err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	binding.Conversation, binding.Entity = p.conversation, p.entity
-	sign := func(thoughts string) (string, error) { return a.cfg.Seal.Seal(binding, thoughts) }
+	sign := func(thoughts string) (string, error) { return a.cfg.Seal.Seal(p.place, thoughts) }
 	if p.display == displaySummary || p.display == displaySealed {
 		p.req.Seal = sign
 	}
-	reply := reply{id: a.newID("msg_"), model: body.Model, warnings: p.warnings}
+	reply := reply{id: wire.NewID(a.cfg.Random, "msg_"), model: body.Model, warnings: p.warnings}
 	if reply.model == "" {
 		reply.model = m.Card().Name
 	}
@@ -143,26 +136,12 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *pr
 // countTokens answers POST /v1/messages/count_tokens.
 func (a *API) countTokens(w http.ResponseWriter, r *http.Request) {
 	var body MessagesRequest
-	if err := wire.ReadJSON(r, &body); err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	p, err := a.decode(&body, false)
-	if err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	m, err := a.models.Use(r.Context(), body.Model)
+	p, m, err := a.take(r, &body, false)
 	if err != nil {
 		a.fail(w, r, err)
 		return
 	}
 	defer m.Release()
-	binding := seal.Binding{Principal: wire.PrincipalOf(r.Context()).ID, Model: m.Runner().Info().Digest}
-	if err := p.restore(a.cfg.Seal, binding); err != nil {
-		a.fail(w, r, err)
-		return
-	}
 	rendered, err := m.Runner().Prompt(r.Context(), p.req)
 	if err != nil {
 		a.fail(w, r, err)

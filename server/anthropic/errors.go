@@ -13,7 +13,7 @@ func (a *API) requestID(w http.ResponseWriter) string {
 	id := h.Get("Request-Id")
 	if id == "" {
 		if id = h.Get("X-Request-Id"); id == "" {
-			id = a.newID("req_")
+			id = wire.NewID(a.cfg.Random, "req_")
 		}
 		h.Set("Request-Id", id)
 	}

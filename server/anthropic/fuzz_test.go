@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"runner/backend/fake"
-	"runner/reasoning/seal"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -29,7 +28,8 @@ func FuzzDecode(f *testing.F) {
 			p, err = a.decode(&body, true)
 		}
 		if err == nil {
-			err = p.restore(a.cfg.Seal, seal.Binding{Principal: wire.Local, Model: "digest"})
+			p.place.Principal, p.place.Model = wire.Local, "digest"
+			err = p.restore(a.cfg.Seal)
 		}
 		if err != nil {
 			var e *wire.Error

@@ -3,13 +3,12 @@ package anthropic
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"runner/chattemplate"
 	"runner/reasoning/seal"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -56,10 +55,9 @@ type placed struct {
 
 // sealed is a value that came back, with the message that it belongs to.
 type sealed struct {
-	message      int
-	conversation seal.Conversation
-	entity       seal.Entity
-	value, path  string
+	message     int
+	entity      seal.Entity
+	value, path string
 }
 
 // history turns the system prompt and the messages into a conversation.
@@ -81,7 +79,7 @@ func (p *prompt) history(body *MessagesRequest) error {
 	if err != nil {
 		return err
 	}
-	p.conversation, p.entity = conversationOf(turns), entityOf(turns, len(turns))
+	p.place.Conversation, p.place.Entity = conversationOf(turns), entityOf(turns, len(turns))
 	for i, t := range turns {
 		switch t.role {
 		case "user":
@@ -256,9 +254,9 @@ func (p *prompt) assistant(t turn, entity seal.Entity) error {
 				unsigned = append(unsigned, b.Thinking)
 				continue
 			}
-			p.values = append(p.values, sealed{len(p.req.Messages), p.conversation, entity, b.Signature, b.path + ".signature"})
+			p.values = append(p.values, sealed{len(p.req.Messages), entity, b.Signature, b.path + ".signature"})
 		case "redacted_thinking":
-			p.values = append(p.values, sealed{len(p.req.Messages), p.conversation, entity, b.Data, b.path + ".data"})
+			p.values = append(p.values, sealed{len(p.req.Messages), entity, b.Data, b.path + ".data"})
 		default:
 			return b.refused("a message of the assistant")
 		}
@@ -327,19 +325,14 @@ func (t turn) said() string {
 	return paragraphs(texts)
 }
 
-// restore opens the values that came back and puts their reasoning in its place. binding gives principal and model.
-func (p *prompt) restore(keys *seal.Keyring, binding seal.Binding) error {
+// restore opens the values that came back and puts their reasoning in its place. The prompt's place has to be complete.
+func (p *prompt) restore(keys *seal.Keyring) error {
 	for _, v := range p.values {
-		binding.Conversation, binding.Entity = v.conversation, v.entity
-		text, err := keys.Open(binding, v.value)
-		var refused *seal.Error
-		switch {
-		case errors.As(err, &refused):
-			return &wire.Error{
-				Status: http.StatusBadRequest, Code: refused.Code(), Param: v.path, Message: refused.Error() + "; " + refused.Hint(), Err: err,
-			}
-		case err != nil:
-			return err
+		place := p.place
+		place.Entity = v.entity
+		text, err := keys.Open(place, v.value)
+		if err != nil {
+			return contract.SealedError(v.path, err)
 		}
 		p.req.Messages[v.message].Reasoning += text
 	}

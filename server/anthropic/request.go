@@ -120,10 +120,9 @@ type prompt struct {
 	warnings []Warning
 	// eager names the tools whose input is streamed as it comes.
 	eager map[string]bool
-	// conversation and entity are where the reply's reasoning belongs.
-	conversation seal.Conversation
-	entity       seal.Entity
-	values       []sealed
+	// place is where the reply's reasoning belongs. Principal and model are not known before the request has its model.
+	place  seal.Binding
+	values []sealed
 }
 
 // decode reads a request, all but what needs the model. complete says that it is to be generated from, not only counted.

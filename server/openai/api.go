@@ -1,9 +1,6 @@
 package openai
 
 import (
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/binary"
 	"io"
 	"log/slog"
 	"net/http"
@@ -26,7 +23,7 @@ type Config struct {
 	// Logger receives positions and counts, never text; nil is silent.
 	Logger *slog.Logger
 	// Random is where ids, and the seeds of requests without one, come from; nil means crypto/rand. It may be read by several
-	// goroutines at once, and its errors are not looked at.
+	// goroutines at once.
 	Random io.Reader
 }
 
@@ -40,9 +37,6 @@ type API struct {
 func New(models wire.Models, cfg Config) *API {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
-	}
-	if cfg.Random == nil {
-		cfg.Random = rand.Reader
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -59,18 +53,4 @@ func (a *API) Routes() []wire.Route {
 		{Method: http.MethodGet, Path: "/v1/models", Scope: wire.ScopeModels, Handle: a.listModels},
 		{Method: http.MethodGet, Path: "/v1/models/{id...}", Scope: wire.ScopeModels, Handle: a.getModel},
 	}
-}
-
-// newID returns an id that nobody can guess.
-func (a *API) newID(prefix string) string {
-	var b [18]byte
-	_, _ = io.ReadFull(a.cfg.Random, b[:])
-	return prefix + base64.RawURLEncoding.EncodeToString(b[:])
-}
-
-// newSeed draws a seed that JavaScript's numbers hold exactly, so that a client can send back the one that it was told.
-func (a *API) newSeed() uint64 {
-	var b [8]byte
-	_, _ = io.ReadFull(a.cfg.Random, b[:])
-	return binary.LittleEndian.Uint64(b[:]) >> 11
 }

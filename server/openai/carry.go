@@ -3,6 +3,7 @@ package openai
 import (
 	"runner/chattemplate"
 	"runner/reasoning/seal"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -44,11 +45,11 @@ func (c *conversation) restore(keys *seal.Keyring, p *wire.Principal, m wire.Mod
 	for _, s := range c.sealed {
 		param := index("messages", s.message) + ".reasoning_encrypted_content"
 		if keys == nil {
-			return sealError(param, seal.ErrUnknownKey)
+			return contract.SealedError(param, seal.ErrUnknownKey)
 		}
 		text, err := keys.Open(c.binding(p, m, s.message), s.value)
 		if err != nil {
-			return sealError(param, err)
+			return contract.SealedError(param, err)
 		}
 		c.messages[s.message].Reasoning = text
 	}

@@ -214,7 +214,7 @@ func (a *API) head(prefix, object string, m wire.Model) head {
 	const digits = 12
 	card := m.Card()
 	return head{
-		id: a.newID(prefix), object: object, model: card.Name, created: a.cfg.Clock().Unix(),
+		id: wire.NewID(a.cfg.Random, prefix), object: object, model: card.Name, created: a.cfg.Clock().Unix(),
 		fingerprint: "fp_" + card.Digest[:min(digits, len(card.Digest))],
 	}
 }

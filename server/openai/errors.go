@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"runner/chattemplate"
-	"runner/reasoning/seal"
 	"runner/server/openai/internal/apierror"
 	"runner/server/wire"
 )
@@ -46,13 +45,4 @@ var fieldNames = map[string]string{
 	"ToolName": "tool_choice", "ResponseFormat": "response_format", "Form": "response_format", "Visibility": "reasoning",
 	"Effort": "reasoning_effort", "Budget": "reasoning_budget", "Strategy": "reasoning_strategy", "MaxTokens": "max_completion_tokens",
 	"Stop": "stop", "Sampling": "logit_bias", "TemplateArgs": "chat_template_kwargs", "Seal": "reasoning_seal", "Tokens": "input",
-}
-
-// sealError says why a value that a client carried was not accepted.
-func sealError(param string, err error) error {
-	var refused *seal.Error
-	if !errors.As(err, &refused) {
-		return err
-	}
-	return &wire.Error{Status: http.StatusBadRequest, Code: refused.Code(), Param: param, Message: refused.Error() + "; " + refused.Hint(), Err: err}
 }

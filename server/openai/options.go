@@ -85,7 +85,7 @@ func (a *API) order(o *Options) (*order, error) {
 	case seed != nil:
 		d.req.Seed = seed
 	case d.req.Seed == nil:
-		drawn := a.newSeed()
+		drawn := wire.NewSeed(a.cfg.Random)
 		d.req.Seed = &drawn
 	}
 	if wire.Given(o.Stop) {

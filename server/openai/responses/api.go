@@ -2,8 +2,6 @@ package responses
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"io"
 	"log/slog"
 	"net/http"
@@ -59,9 +57,6 @@ func New(models wire.Models, cfg Config) *API {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Random == nil {
-		cfg.Random = rand.Reader
-	}
 	return &API{models: models, cfg: cfg, store: newStore(cfg.Store, cfg.Clock), active: map[*run]struct{}{}}
 }
 
@@ -103,10 +98,4 @@ func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) 
 }
 
 // newID returns a fresh id that begins with prefix.
-func (a *API) newID(prefix string) string {
-	var b [24]byte
-	if _, err := io.ReadFull(a.cfg.Random, b[:]); err != nil {
-		panic("responses: no randomness: " + err.Error())
-	}
-	return prefix + hex.EncodeToString(b[:])
-}
+func (a *API) newID(prefix string) string { return wire.NewID(a.cfg.Random, prefix) }

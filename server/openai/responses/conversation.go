@@ -2,22 +2,13 @@ package responses
 
 import (
 	"errors"
-	"net/http"
 	"slices"
 
 	"runner/chattemplate"
 	"runner/reasoning/seal"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
-
-// sealedError is the answer to a sealed value that cannot be opened.
-func sealedError(param string, err error) error {
-	var e *seal.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	return &wire.Error{Status: http.StatusBadRequest, Code: e.Code(), Param: param, Message: e.Error() + "; " + e.Hint(), Err: err}
-}
 
 // asks returns the text of an item that a reply follows: a user's message or the output of a call.
 func asks(item Item) (string, bool) {
@@ -84,7 +75,7 @@ func (o *opener) open(entries []entry, i int, item *Reasoning) (string, error) {
 	}
 	if e.sealed != "" {
 		thoughts, err := o.keys.Open(*e.home, e.sealed)
-		return thoughts, sealedError(param, err)
+		return thoughts, contract.SealedError(param, err)
 	}
 	b := o.binding
 	if e.place != nil {
@@ -93,12 +84,12 @@ func (o *opener) open(entries []entry, i int, item *Reasoning) (string, error) {
 	if item.ID != "" {
 		b.Entity = seal.EntityID(item.ID)
 		if thoughts, err := o.keys.Open(b, item.EncryptedContent); !errors.Is(err, seal.ErrForeign) {
-			return thoughts, sealedError(param, err)
+			return thoughts, contract.SealedError(param, err)
 		}
 	}
 	b.Entity = seal.EntityOf(preceding(entries[:i])...)
 	thoughts, err := o.keys.Open(b, item.EncryptedContent)
-	return thoughts, sealedError(param, err)
+	return thoughts, contract.SealedError(param, err)
 }
 
 // assembler makes messages of items. What an assistant thinks, says and calls in one go becomes one message.

@@ -6,6 +6,7 @@ import (
 
 	"runner/chattemplate"
 	"runner/reasoning/seal"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -223,7 +224,7 @@ func readReasoning(path, id string, r *rawItem) (Item, error) {
 	item := &Reasoning{ID: id, Type: typeReasoning, Status: statusCompleted, Summary: []Part{}}
 	if r.EncryptedContent != nil {
 		if item.EncryptedContent = *r.EncryptedContent; len(item.EncryptedContent) > seal.MaxValue {
-			return nil, sealedError(path+".encrypted_content", seal.ErrTampered)
+			return nil, contract.SealedError(path+".encrypted_content", seal.ErrTampered)
 		}
 	}
 	for _, f := range []struct {
