@@ -33,6 +33,8 @@ type Config struct {
 	Clock func() time.Time
 	// Report is told, by any goroutine, why a trace is not stored as it was asked for; nil is silent. It holds nothing of the run.
 	Report func(error)
+	// Stored is told, by any goroutine, each trace that is durable now, before anybody else; may be nil.
+	Stored func(trace.ID)
 }
 
 // Traces records runs into a store. It may be used by several goroutines at once.
@@ -110,6 +112,9 @@ func (r *recorder) End(why error) (string, error) {
 	}
 	if r.err != nil {
 		return "", r.traces.report(errors.Join(r.err, r.writer.Abandon()))
+	}
+	if stored := r.traces.cfg.Stored; stored != nil {
+		stored(id)
 	}
 	return id.String(), nil
 }

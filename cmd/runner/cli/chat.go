@@ -166,12 +166,13 @@ func (c *chat) generate(ctx context.Context) (reasoning.Reply, error) {
 		}
 	}()
 	req := c.options.request
-	req.Messages = slices.Clone(c.messages)
+	req.Messages, req.Trace = slices.Clone(c.messages), c.options.records.tracer(newRunID())
 	out, err := generate(ctx, c.gen, req, c.app.renderer(c.options, c.spinner), c.spinner)
 	close(turnOver)
 	<-watched
 	cancel()
 	c.interrupted = presses > 1
+	c.options.records.tell(out.Result, func(line string) { c.say("%s", line) })
 	return out, err
 }
 

@@ -1,26 +1,38 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"runner/reasoning/decision"
+	"runner/reasoning/trace"
+	"runner/reasoning/trace/store"
+	"runner/runner/tracing"
 )
 
 func (a *app) debriefCommand() *cobra.Command {
 	var asJSON, markdown bool
+	o := &traceOptions{}
 	cmd := &cobra.Command{
-		Use:   "debrief FILE",
+		Use:   "debrief RUN|FILE|latest",
 		Short: "Tell from a run's trace why it went as it did",
 		Long: `Tell from a run's trace what it did, why, what it assumed and what ended it.
 
-FILE is a trace that run --output trace has written, - for standard input. Reasons are in it only where the run was asked for
-them (--rationale) and showed its reasoning (--reasoning full); what the model did not state is counted and left open.`,
-		Example: `  runner run --tools tools.json --rationale --reasoning full --output trace "What is 17 + 25?" > trace.jsonl
+RUN is the id of a sealed trace, as run --trace tells it, and latest the newest one that has ended; the keyring's passphrase is needed. FILE is a
+trace that run --output trace has written, - for standard input.
+
+Reasons are in it only where the run was asked for them (--rationale), and in a FILE only where it showed its reasoning (--reasoning full).
+What the model did not state is counted and left open.`,
+		Example: `  runner run --trace --tools tools.json --rationale "What is 17 + 25?"
+  runner debrief latest
+  runner run --tools tools.json --rationale --reasoning full --output trace "What is 17 + 25?" > trace.jsonl
   runner debrief trace.jsonl`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -32,6 +44,19 @@ them (--rationale) and showed its reasoning (--reasoning full); what the model d
 			if asJSON && markdown {
 				return &usageError{what: "--json and --markdown exclude each other", hint: "give one of them"}
 			}
+			write := func(debriefs ...*decision.Debrief) error {
+				return writeDebriefs(cleaned(a.out, a.outTerminal), debriefs, asJSON, markdown)
+			}
+			if pick := storedRun(cmd.Context(), args[0]); pick != nil {
+				return a.openTrace(cmd, o, pick, func(r *trace.Reader) error {
+					var events []decision.Event
+					err := tracing.Replay(r, func(e decision.Event) { events = append(events, e) })
+					if len(events) > 0 {
+						err = errors.Join(write(decision.New(events)), err)
+					}
+					return err
+				})
+			}
 			text, err := a.readFile("", args[0])
 			if err != nil {
 				return err
@@ -40,12 +65,36 @@ them (--rationale) and showed its reasoning (--reasoning full); what the model d
 			if err != nil {
 				return err
 			}
-			return writeDebriefs(cleaned(a.out, a.outTerminal), debriefs, asJSON, markdown)
+			return write(debriefs...)
 		},
 	}
+	o.add(cmd)
+	o.keys.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON object for each run")
 	cmd.Flags().BoolVar(&markdown, "markdown", false, "write Markdown")
 	return cmd
+}
+
+// storedRun returns what picks the stored run that an argument names; nil where it names a file.
+func storedRun(ctx context.Context, arg string) func(*store.Store) (trace.ID, error) {
+	if id, err := trace.ParseID(arg); err == nil {
+		return func(*store.Store) (trace.ID, error) { return id, nil }
+	}
+	if arg != "latest" {
+		return nil
+	}
+	return func(s *store.Store) (id trace.ID, err error) {
+		list, err := s.List(ctx)
+		if err != nil {
+			return id, err
+		}
+		for _, e := range slices.Backward(list) {
+			if e.State == store.StateComplete || e.State == store.StateCut {
+				return e.ID, nil
+			}
+		}
+		return id, store.ErrNotFound
+	}
 }
 
 func writeDebriefs(to io.Writer, debriefs []*decision.Debrief, asJSON, markdown bool) error {

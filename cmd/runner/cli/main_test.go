@@ -128,6 +128,21 @@ func (s *script) Generate(ctx context.Context, req runner.Request) iter.Seq2[rea
 			yield(reasoning.Event{}, &runner.RequestError{Field: "Strategy", Err: errors.New("not this one"), Advice: "use auto"})
 			return
 		}
+		var recorder runner.Recorder
+		if req.Trace != nil {
+			var err error
+			if recorder, err = req.Trace.Begin(ctx, &runner.TracedRun{Request: &req}); err != nil {
+				yield(reasoning.Event{}, err)
+				return
+			}
+			seen := yield
+			yield = func(e reasoning.Event, err error) bool {
+				if err == nil {
+					recorder.Record(e)
+				}
+				return seen(e, err)
+			}
+		}
 		t := &turn{req: req, yield: yield}
 		seed := uint64(7)
 		if req.Seed != nil {
@@ -141,7 +156,13 @@ func (s *script) Generate(ctx context.Context, req runner.Request) iter.Seq2[rea
 		result := &reasoning.Result{Finish: reasoning.FinishStop,
 			Usage:  reasoning.Usage{Prompt: 20, Cached: 4, Completion: 12, Reasoning: 8, Answer: 2},
 			Timing: reasoning.Timing{Prefill: 10 * time.Millisecond, FirstToken: 11 * time.Millisecond, FirstAnswer: 20 * time.Millisecond, Decode: 30 * time.Millisecond}}
-		if err := t.answer(ctx, last, result); err != nil {
+		err := t.answer(ctx, last, result)
+		if recorder != nil {
+			var lost error
+			result.Trace, lost = recorder.End(err)
+			err = errors.Join(err, lost)
+		}
+		if err != nil {
 			if !t.ended {
 				yield(reasoning.Event{}, err)
 			}

@@ -50,7 +50,9 @@ func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req runner
 		req.Messages = instructed(req.Messages, reasoning.PlanV1+"\n"+functions+strict)
 		s := a.streams(o, spinner)
 		s.Out, s.OutTerminal = io.Discard, false // the plan is written when it is known to be the last
+		req.Trace = o.records.tracer(newRunID())
 		reply, err := generate(ctx, gen, req, render.NewPipe(s), spinner)
+		o.records.tell(reply.Result, a.note)
 		if err != nil {
 			return decision.Plan{}, err
 		}

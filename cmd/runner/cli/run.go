@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -18,6 +19,7 @@ import (
 	"runner/models"
 	"runner/reasoning"
 	"runner/reasoning/decision"
+	"runner/reasoning/trace/store"
 	"runner/runner"
 )
 
@@ -64,7 +66,7 @@ the summary. When standard output is not a terminal it receives the answer only,
 	return cmd
 }
 
-func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
+func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) {
 	if err := o.validate(cmd); err != nil {
 		return err
 	}
@@ -98,14 +100,21 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 	switch {
 	case chatting && o.plan:
 		return &usageError{what: "a chat has no --plan", hint: "give a prompt"}
-	case chatting && o.request.Rationale:
-		return &usageError{what: "a chat does not show the reasons of --rationale", hint: "give a prompt, with --output json, events or trace"}
+	case chatting && o.request.Rationale && !o.record.on:
+		return &usageError{what: "a chat does not show the reasons of --rationale", hint: "give a prompt, with --output json, events or trace, or --trace to keep them"}
 	case chatting && o.output != outputText:
 		return &usageError{what: "a chat has no --output " + o.output, hint: "give a prompt"}
 	case !chatting && p.empty():
 		return &usageError{what: "the prompt is empty", hint: "give one as an argument or on standard input"}
 	}
 
+	if o.record.on {
+		var kept *store.Store
+		if o.records, kept, err = a.record(&o.record); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, kept.Close()) }()
+	}
 	if !chatting && o.request.Visibility != reasoning.VisibilitySummary {
 		o.model.Sequences = 1 // each one takes a context's worth of cache, and there is no summary pass
 	}
@@ -207,15 +216,17 @@ func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 
 // once generates one turn.
 func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner.Request, spinner *render.Spinner, loaded time.Duration) error {
-	if req.Rationale && (req.Visibility != reasoning.VisibilityFull || o.output == outputText) {
+	if req.Rationale && !o.record.on && (req.Visibility != reasoning.VisibilityFull || o.output == outputText) {
 		a.complain("warning: --rationale shows reasons only with --reasoning full and --output json, events or trace")
 	}
-	to := a.renderer(o, spinner)
+	to, run := a.renderer(o, spinner), newRunID()
 	if o.output == outputTrace {
-		cfg := decision.Config{RunID: newRunID(), Goal: req.Messages[len(req.Messages)-1].Content}
+		cfg := decision.Config{RunID: run, Goal: req.Messages[len(req.Messages)-1].Content}
 		to = render.NewTrace(a.streams(o, spinner), cfg, func() bool { return ctx.Err() != nil })
 	}
+	req.Trace = o.records.tracer(run)
 	out, err := generate(ctx, gen, req, to, spinner)
+	o.records.tell(out.Result, a.note)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,8 @@ type runOptions struct {
 	seeded       bool
 	output       string
 	plan         bool
+	record       recordOptions
+	records      *records
 	verbose      bool
 	noColor      bool
 }
@@ -77,6 +79,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 
 	o.output = outputText
 	addNameChoice(cmd, &o.output, "output", "text, one JSON object, or JSON lines of events or of decisions", outputText, outputJSON, outputEvents, outputTrace)
+	o.record.add(cmd, "trace", "keep all of the run, sealed to who may read it; see runner keys and runner trace")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print timings and token counts to standard error")
 	f.BoolVar(&o.noColor, "no-color", false, "no styles on the terminal (also: NO_COLOR)")
 }
@@ -93,6 +96,9 @@ func (o *runOptions) validate(cmd *cobra.Command) error {
 		}
 	}
 	if err := checkModelFlags(&o.model); err != nil {
+		return err
+	}
+	if err := o.record.validate(cmd); err != nil {
 		return err
 	}
 	if err := o.request.Sampling.Validate(math.MaxInt32); err != nil {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -32,13 +31,9 @@ func (o *traceOptions) add(cmd *cobra.Command) {
 
 // with opens the store for f.
 func (o *traceOptions) with(f func(s *store.Store) error) error {
-	dir := o.dir
-	if dir == "" {
-		data, err := dataFolder()
-		if err != nil {
-			return err
-		}
-		dir = filepath.Join(data, "traces")
+	dir, err := tracesFolder(o.dir)
+	if err != nil {
+		return err
 	}
 	s, err := store.Open(dir, store.Config{})
 	switch {
@@ -124,7 +119,7 @@ func (a *app) traceShowCommand() *cobra.Command {
 		Long:  "Open a trace and print its records, one JSON object a line. What was cut off or altered is told after the records before it, with exit code 1.",
 		Args:  oneTrace,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.openTrace(cmd, o, args[0], cleaned(a.out, a.outTerminal))
+			return a.writeRecords(cmd, o, args[0], cleaned(a.out, a.outTerminal))
 		},
 	}
 	o.add(cmd)
@@ -132,17 +127,39 @@ func (a *app) traceShowCommand() *cobra.Command {
 	return cmd
 }
 
-// openTrace writes the records of a trace to w.
-func (a *app) openTrace(cmd *cobra.Command, o *traceOptions, arg string, w io.Writer) error {
+// writeRecords writes the records of a trace to w.
+func (a *app) writeRecords(cmd *cobra.Command, o *traceOptions, arg string, w io.Writer) error {
 	id, err := trace.ParseID(arg)
 	if err != nil {
 		return err
 	}
+	pick := func(*store.Store) (trace.ID, error) { return id, nil }
+	return a.openTrace(cmd, o, pick, func(r *trace.Reader) error {
+		for {
+			record, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			if _, err := w.Write(append(record, '\n')); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// openTrace opens the trace that pick names.
+func (a *app) openTrace(cmd *cobra.Command, o *traceOptions, pick func(*store.Store) (trace.ID, error), read func(*trace.Reader) error) error {
 	ring, err := o.keys.load()
 	if err != nil {
 		return err
 	}
 	return o.with(func(s *store.Store) error {
+		id, err := pick(s)
+		if err != nil {
+			return err
+		}
 		blob, err := s.Blob(cmd.Context(), id)
 		if err != nil {
 			return err
@@ -162,17 +179,7 @@ func (a *app) openTrace(cmd *cobra.Command, o *traceOptions, arg string, w io.Wr
 		if r.Header().ID != id {
 			return trace.ErrTampered // authentic perhaps, but another trace
 		}
-		for {
-			record, err := r.Next()
-			if errors.Is(err, io.EOF) {
-				return nil
-			} else if err != nil {
-				return err
-			}
-			if _, err := w.Write(append(record, '\n')); err != nil {
-				return err
-			}
-		}
+		return read(r)
 	})
 }
 
@@ -199,7 +206,7 @@ func (a *app) traceExportCommand() *cobra.Command {
 				}
 			}()
 			if plaintext {
-				return a.openTrace(cmd, o, args[0], f)
+				return a.writeRecords(cmd, o, args[0], f)
 			}
 			ids, err := parseTraceIDs(args[:1])
 			if err != nil {
@@ -264,12 +271,12 @@ shows when the newest traces were cut off or the chain was made anew, which noth
 
 func (a *app) traceEraseCommand() *cobra.Command {
 	o := &traceOptions{}
-	var age string
+	var older age
 	cmd := &cobra.Command{
 		Use:   "erase ID... | --older-than AGE",
 		Short: "Erase traces for good; their entries in the chain stay",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if (len(args) == 0) == (age == "") {
+			if (len(args) == 0) != older.given {
 				return &usageError{what: "ids or --older-than are needed, and not both", hint: see(cmd)}
 			}
 			_, err := parseTraceIDs(args)
@@ -280,16 +287,10 @@ func (a *app) traceEraseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var older time.Duration
-			if age != "" {
-				if older, err = parseAge(age); err != nil {
-					return err
-				}
-			}
 			return o.with(func(s *store.Store) (err error) {
 				n := len(ids)
-				if age != "" {
-					n, err = s.EraseBefore(cmd.Context(), time.Now().Add(-older))
+				if older.given {
+					n, err = s.EraseBefore(cmd.Context(), time.Now().Add(-older.Duration))
 				} else {
 					err = s.Erase(cmd.Context(), ids...)
 				}
@@ -301,20 +302,35 @@ func (a *app) traceEraseCommand() *cobra.Command {
 		},
 	}
 	o.add(cmd)
-	cmd.Flags().StringVar(&age, "older-than", "", "erase all that ended before this `AGE`: 30d, 12h")
+	cmd.Flags().Var(&older, "older-than", "erase all that ended before this `AGE`: 30d, 12h")
 	return cmd
 }
 
-// parseAge reads a duration, or a whole number of days.
-func parseAge(text string) (time.Duration, error) {
-	age, err := time.ParseDuration(text)
+// age is a duration on the command line that may be a whole number of days: 30d, 12h.
+type age struct {
+	time.Duration
+	given bool
+}
+
+func (a *age) Set(text string) (err error) {
+	a.given = true
+	a.Duration, err = time.ParseDuration(text)
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		var n uint64
 		n, err = strconv.ParseUint(days, 10, 16)
-		age = time.Duration(n) * 24 * time.Hour
+		a.Duration = time.Duration(n) * 24 * time.Hour
 	}
-	if err != nil || age < 0 {
-		return 0, &usageError{what: fmt.Sprintf("--older-than cannot be %q", text), hint: "use an age, as in 30d or 12h", err: err}
+	if err != nil || a.Duration < 0 {
+		return errors.New("use an age, as in 30d or 12h")
 	}
-	return age, nil
+	return nil
 }
+
+func (a *age) String() string {
+	if !a.given {
+		return ""
+	}
+	return a.Duration.String()
+}
+
+func (a *age) Type() string { return "AGE" }

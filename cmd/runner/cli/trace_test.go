@@ -79,6 +79,43 @@ func cutTail(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 }
 
+// TestChatIsTraced chats, with an answer that is stopped, and tells the trace of each turn.
+func TestChatIsTraced(t *testing.T) {
+	data := t.TempDir()
+	env := []string{"XDG_DATA_HOME=" + data, passphraseVariable + "=correct horse"}
+	tt := start(t, env, "keys", "new")
+	tt.expect("rtrace1-")
+	<-tt.done
+	tt = start(t, env, "run", "--trace")
+	var ids []string
+	for _, text := range []string{"echo one", "slow"} {
+		tt.enter(text)
+		if text != "echo one" {
+			tt.expect("working")
+			tt.send("\x03")
+		}
+		tt.expect("trace ")
+		ids = append(ids, strings.TrimRight(tt.expect("\x1b"), "\x1b"))
+	}
+	tt.expect(emptyPrompt)
+	tt.send("\x04")
+	<-tt.done
+	s, err := store.Open(filepath.Join(data, "runner", "traces"), store.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	list, err := s.List(t.Context())
+	if err != nil || len(list) != len(ids) {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for i, e := range list {
+		if e.ID.String() != ids[i] || e.State != store.StateComplete {
+			t.Errorf("turn %d: %s told, stored %+v", i, ids[i], e)
+		}
+	}
+}
+
 // TestPassphraseIsNotShown types passphrases at a terminal.
 func TestPassphraseIsNotShown(t *testing.T) {
 	const phrase = "correct horse battery"

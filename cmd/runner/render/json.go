@@ -27,6 +27,7 @@ type object struct {
 	ToolCalls        []toolCall `json:"tool_calls"`
 	FinishReason     string     `json:"finish_reason"`
 	FinishDetail     string     `json:"finish_detail,omitempty"`
+	TraceID          string     `json:"trace_id,omitempty"`
 	Model            string     `json:"model"`
 	Usage            usage      `json:"usage"`
 	Timing           timing     `json:"timing"`
@@ -127,7 +128,7 @@ func newObject(r reasoning.Reply) object {
 }
 
 func (o *object) result(r *reasoning.Result) {
-	o.FinishReason, o.FinishDetail = string(r.Finish), r.Detail
+	o.FinishReason, o.FinishDetail, o.TraceID = string(r.Finish), r.Detail, r.Trace
 	o.SummarySource, o.Unavailable = r.SummarySource, r.ReasoningUnavailable
 	o.Usage = usage{Prompt: r.Usage.Prompt, Completion: r.Usage.Completion, Total: r.Usage.Prompt + r.Usage.Completion}
 	o.Usage.Details.Reasoning, o.Usage.Details.Summary = r.Usage.Reasoning, r.Usage.Summary

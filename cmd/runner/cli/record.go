@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"runner/reasoning"
+	"runner/reasoning/trace"
+	"runner/reasoning/trace/store"
+	"runner/runner"
+	"runner/runner/tracing"
+	"runner/server/wire"
+)
+
+// recordOptions are the flags of commands that record traces. They have an effect only with the one that turns recording on.
+type recordOptions struct {
+	on   bool
+	flag string
+
+	to              []string
+	dir             string
+	keys            keyringFlags
+	maxTrace, total byteSize
+	age             age
+}
+
+// add adds the flags; flag turns recording on, and does what usage says.
+func (o *recordOptions) add(cmd *cobra.Command, flag, usage string) {
+	f := cmd.Flags()
+	o.flag, o.maxTrace, o.total = flag, store.DefaultMaxTrace, store.DefaultMaxTotal
+	f.BoolVar(&o.on, flag, false, usage)
+	f.StringArrayVar(&o.to, "trace-to", nil, "public `KEY` that traces are sealed to, its id in the keyring, or a file of keys (repeatable; default: the keyring's current key)")
+	f.StringVar(&o.dir, "trace-store", "", "`FOLDER` of the traces (default: in the data folder)")
+	o.keys.addFile(cmd)
+	f.Var(&o.maxTrace, "trace-max", "longest trace in `BYTES`; a longer one is kept as cut")
+	f.Var(&o.total, "trace-total", "most `BYTES` of all traces; then no more are stored until some are erased")
+	f.Var(&o.age, "trace-age", "`AGE` at which traces are erased, as in 30d (default: never)")
+}
+
+// validate refuses flags that would have no effect.
+func (o *recordOptions) validate(cmd *cobra.Command) error {
+	for _, name := range []string{"trace-to", "trace-store", "keyring", "trace-max", "trace-total", "trace-age"} {
+		if !o.on && cmd.Flags().Changed(name) {
+			return &usageError{what: fmt.Sprintf("--%s has no effect without --%s", name, o.flag), hint: "give both, or neither"}
+		}
+	}
+	if o.age.given && o.age.Duration == 0 {
+		return &usageError{what: "--trace-age cannot be 0", hint: "leave --" + o.flag + " out to record nothing"}
+	}
+	if o.maxTrace < 1 || o.total < 1 {
+		return &usageError{what: "--trace-max and --trace-total cannot be 0", hint: "leave --" + o.flag + " out to record nothing"}
+	}
+	return nil
+}
+
+// openRecords opens the store that traces are recorded into.
+func (a *app) openRecords(o *recordOptions) (*store.Store, error) {
+	to, err := a.recipients(o)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := tracesFolder(o.dir)
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(dir, store.Config{Recipients: to, MaxTrace: int64(o.maxTrace), MaxTotal: int64(o.total), MaxAge: o.age.Duration})
+}
+
+// tracesFolder is where the traces are.
+func tracesFolder(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	data, err := dataFolder()
+	return filepath.Join(data, "traces"), err
+}
+
+// recipients are whom traces are sealed to.
+func (a *app) recipients(o *recordOptions) (list []trace.Recipient, err error) {
+	if len(o.to) == 0 {
+		ring, err := o.keys.load()
+		if err != nil {
+			return nil, err
+		}
+		return []trace.Recipient{ring.Current()}, nil
+	}
+	seen := map[trace.Recipient]bool{}
+	for _, text := range o.to {
+		more, err := a.recipientsOf(o, text)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range more {
+			if !seen[r] {
+				list = append(list, r)
+			}
+			seen[r] = true
+		}
+	}
+	if len(list) > trace.MaxRecipients {
+		return nil, &usageError{what: fmt.Sprintf("--trace-to names %d keys, and %d are possible", len(list), trace.MaxRecipients), hint: "name fewer"}
+	}
+	return list, nil
+}
+
+// keyIDSize is the length of a key's id in lists.
+const keyIDSize = 16
+
+// recipientsOf reads one value of --trace-to.
+func (a *app) recipientsOf(o *recordOptions, text string) (list []trace.Recipient, err error) {
+	if r, err := trace.ParseRecipient(text); err == nil {
+		return []trace.Recipient{r}, nil
+	}
+	if len(text) == keyIDSize && strings.Trim(text, "0123456789abcdef") == "" {
+		ring, err := o.keys.load()
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range ring.Keys() {
+			if key.Recipient.ID() == text {
+				return []trace.Recipient{key.Recipient}, nil
+			}
+		}
+		return nil, &inputError{what: fmt.Sprintf("there is no key %q", text), hint: "see runner keys list"}
+	}
+	content, err := a.readFile("--trace-to", text)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(content) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		r, err := trace.ParseRecipient(line)
+		if err != nil {
+			return nil, &inputError{what: fmt.Sprintf("--trace-to %s: it holds what is no public key", text), hint: "give what runner keys export prints, one a line", err: err}
+		}
+		list = append(list, r)
+	}
+	if len(list) == 0 {
+		return nil, &inputError{what: fmt.Sprintf("--trace-to %s: it holds no key", text), hint: "give what runner keys export prints"}
+	}
+	return list, nil
+}
+
+// records records the runs of one command. The zero value records none.
+type records struct {
+	app    *app
+	traces *tracing.Traces
+
+	mu     sync.Mutex
+	stored string
+	failed error
+}
+
+// record opens what runs are recorded into. The caller closes the store when all runs have ended.
+func (a *app) record(o *recordOptions) (*records, *store.Store, error) {
+	s, err := a.openRecords(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &records{app: a}
+	r.traces = tracing.New(s, tracing.Config{
+		Stored: func(id trace.ID) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.stored = id.String()
+		},
+		Report: func(err error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.failed = errors.Join(r.failed, err)
+		},
+	})
+	return r, s, nil
+}
+
+// tracer records a run that the user asks for now.
+func (r *records) tracer(run string) runner.Tracer {
+	if r == nil {
+		return nil
+	}
+	return r.traces.Tracer(wire.Local, "--trace", run)
+}
+
+// tell says with say what became of the trace of the run that has ended. Where the run has a result, a warning has told why there is none, but
+// for what only the program's user may know.
+func (r *records) tell(result *reasoning.Result, say func(line string)) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stored != "" {
+		say("trace " + r.stored)
+	}
+	if known := (*store.Error)(nil); r.failed != nil && (result == nil || !errors.As(r.failed, &known)) {
+		r.app.complain("warning: " + strings.Join(strings.Fields(r.failed.Error()), " "))
+	}
+	r.stored, r.failed = "", nil
+}
