@@ -302,33 +302,34 @@ func (e *Encoder) warn(code, message string) {
 	e.send()
 }
 
+// decided is a decision as a client reads it.
+type decided struct {
+	ToolCallID string `json:"toolCallId"`
+	*reasoning.Decision
+}
+
 // decided tells a decision, with the call that it is about.
 func (e *Encoder) decided(call reasoning.Call, d *reasoning.Decision) {
-	if d == nil {
-		return
+	if d != nil {
+		e.custom("rationale", decided{call.ID, d})
 	}
-	body, err := json.Marshal(d)
-	if err != nil {
-		return // a decision can always be written
-	}
-	e.begin("CUSTOM")
-	e.field("name", "rationale")
-	e.buf = wire.AppendString(append(e.buf, `,"value":{"toolCallId":`...), call.ID)
-	e.buf = append(append(e.buf, ','), body[1:]...)
-	e.send()
 }
 
 // assumed tells what the model takes for granted.
 func (e *Encoder) assumed(a *reasoning.Assumption) {
-	if a == nil {
-		return
+	if a != nil {
+		e.custom("assumption", a)
 	}
-	body, err := json.Marshal(a)
+}
+
+// custom sends what the protocol has no event for.
+func (e *Encoder) custom(name string, value any) {
+	body, err := json.Marshal(value)
 	if err != nil {
-		return // an assumption can always be written
+		return // values here can always be written
 	}
 	e.begin("CUSTOM")
-	e.field("name", "assumption")
+	e.field("name", name)
 	e.buf = append(append(e.buf, `,"value":`...), body...)
 	e.send()
 }

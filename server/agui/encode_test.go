@@ -75,11 +75,7 @@ func TestGolden(t *testing.T) {
 	answer := wiretest.Segment(reasoning.Answer, "It is ", "\"4\".\n")
 	thoughts := wiretest.Segment(reasoning.Reasoning, "two and ", "two")
 	calls := append(wiretest.CallSegment(0, "get", `{"a"`, `:1}`), wiretest.CallSegment(1, "now")...)
-	beside := append(wiretest.Segment(reasoning.Summary, "It was ")[:2:2], wiretest.Segment(reasoning.Answer, "It ")[:2:2]...)
-	beside = append(beside, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Summary, Text: "added."},
-		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Summary},
-		reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: "is 4."},
-		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Answer})
+	beside := wiretest.SummaryBeside()
 	for name, g := range map[string]struct {
 		form   Form
 		seal   bool

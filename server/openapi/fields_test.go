@@ -86,7 +86,7 @@ var types = map[string]map[string]described{
 		"RunAgentInput": {asked, "RunAgentInput"}, "Tool": {asked, "AguiTool"}, "Context": {asked, "AguiContext"}, "ForwardedProps": {asked, "AguiProps"},
 		"Message": {asked, "AguiMessage"}, "ToolCall": {asked, "AguiToolCall"}, "FunctionCall": {asked, "AguiFunctionCall"},
 		"Part": {asked, "AguiPart"}, "ErrorResponse": {answered, "AguiError"}, "RunFinished": {answered, "AguiRunFinished"}, "Outcome": {answered, "AguiOutcome"},
-		"TokenUsage": {answered, "AguiUsage"}, "RunResult": {answered, "AguiResult"}, "ReasoningInfo": {answered, "ReasoningInfo"},
+		"TokenUsage": {answered, "AguiUsage"}, "RunResult": {answered, "AguiResult"}, "decided": {elsewhere, "the value of an event CUSTOM, described in its words"}, "ReasoningInfo": {answered, "ReasoningInfo"},
 	},
 	"../ollama": {
 		"ChatRequest": {asked, "OllamaChatRequest"}, "GenerateRequest": {asked, "OllamaGenerateRequest"}, "Options": {asked, "OllamaOptions"}, "Message": {asked, "OllamaMessage"},

@@ -40,6 +40,15 @@ func Run(result reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event 
 	return append(events, reasoning.Event{Kind: reasoning.Done, Result: &result})
 }
 
+// SummaryBeside is an answer, "It is 4.", with a summary that begins before it and ends within it.
+func SummaryBeside() []reasoning.Event {
+	events := append(Segment(reasoning.Summary, "It was ")[:2:2], Segment(reasoning.Answer, "It ")[:2:2]...)
+	return append(events, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Summary, Text: "added."},
+		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Summary},
+		reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: "is 4."},
+		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Answer})
+}
+
 // RandomRun is a run as the pipeline could give it with a visibility, a summary beside anything. Its texts are hard to encode, and need not be
 // UTF-8. extra are parts that it may have too.
 func RandomRun(rnd *rand.Rand, v reasoning.Visibility, extra ...[]reasoning.Event) []reasoning.Event {

@@ -298,15 +298,7 @@ func TestNothingLeaks(t *testing.T) {
 		}
 	}
 	settle := func() (goroutines int, memory uint64) {
-		for range 500 {
-			f.mu.Lock()
-			active := len(f.active)
-			f.mu.Unlock()
-			if active == 0 {
-				break
-			}
-			time.Sleep(2 * time.Millisecond)
-		}
+		f.idle(t)
 		f.server.Client().CloseIdleConnections()
 		time.Sleep(50 * time.Millisecond)
 		runtime.GC()

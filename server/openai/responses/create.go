@@ -9,16 +9,25 @@ import (
 	"runner/server/wire"
 )
 
+// take reads a request and looks up what it needs. The caller releases the turn's model.
+func (a *API) take(r *http.Request, req *CreateRequest) (*turn, error) {
+	if err := wire.ReadJSON(r, req); err != nil {
+		return nil, err
+	}
+	return a.prepare(r.Context(), req)
+}
+
+// fail answers with an error of any kind.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	a.WriteError(w, r, wire.FromError(err, params))
+}
+
 // create serves POST /v1/responses.
 func (a *API) create(w http.ResponseWriter, r *http.Request) {
 	var req CreateRequest
-	if err := wire.ReadJSON(r, &req); err != nil {
-		a.WriteError(w, r, wire.FromError(err, nil))
-		return
-	}
-	t, err := a.prepare(r.Context(), &req)
+	t, err := a.take(r, &req)
 	if err != nil {
-		a.WriteError(w, r, wire.FromError(err, params))
+		a.fail(w, r, err)
 		return
 	}
 	if is(req.Background, false) {
@@ -183,19 +192,15 @@ type InputTokens struct {
 // countTokens serves POST /v1/responses/input_tokens. It takes what POST /v1/responses takes.
 func (a *API) countTokens(w http.ResponseWriter, r *http.Request) {
 	var req CreateRequest
-	if err := wire.ReadJSON(r, &req); err != nil {
-		a.WriteError(w, r, wire.FromError(err, nil))
-		return
-	}
-	t, err := a.prepare(r.Context(), &req)
+	t, err := a.take(r, &req)
 	if err != nil {
-		a.WriteError(w, r, wire.FromError(err, params))
+		a.fail(w, r, err)
 		return
 	}
 	defer t.model.Release()
 	prompt, err := t.model.Runner().Prompt(r.Context(), t.request)
 	if err != nil {
-		a.WriteError(w, r, wire.FromError(err, params))
+		a.fail(w, r, err)
 		return
 	}
 	wire.WriteJSON(w, http.StatusOK, InputTokens{Object: "response.input_tokens", InputTokens: len(prompt.Tokens)})

@@ -96,8 +96,7 @@ func (s *store) put(r *record) bool {
 func (s *store) replace(old, r *record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sh := s.shelves[old.principal]
-	if sh == nil || sh.records[old.id] == nil || sh.records[old.id].Value != any(old) {
+	if _, el := s.lookup(old.principal, old.id); el == nil || el.Value != any(old) {
 		return true
 	}
 	s.drop(old.principal, old.id)
@@ -147,12 +146,16 @@ func (s *store) get(principal, id string) *record {
 	return s.find(principal, id)
 }
 
-func (s *store) find(principal, id string) *record {
-	sh := s.shelves[principal]
-	if sh == nil {
-		return nil
+// lookup returns a response and its shelf; el is nil when there is none.
+func (s *store) lookup(principal, id string) (sh *shelf, el *list.Element) {
+	if sh = s.shelves[principal]; sh != nil {
+		el = sh.records[id]
 	}
-	el := sh.records[id]
+	return sh, el
+}
+
+func (s *store) find(principal, id string) *record {
+	sh, el := s.lookup(principal, id)
 	if el == nil {
 		return nil
 	}
@@ -212,11 +215,7 @@ func (s *store) remove(principal, id string) *record {
 }
 
 func (s *store) drop(principal, id string) *record {
-	sh := s.shelves[principal]
-	if sh == nil {
-		return nil
-	}
-	el := sh.records[id]
+	sh, el := s.lookup(principal, id)
 	if el == nil {
 		return nil
 	}
