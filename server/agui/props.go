@@ -1,8 +1,6 @@
 package agui
 
 import (
-	"fmt"
-
 	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
@@ -37,8 +35,6 @@ type ForwardedProps struct {
 
 // The limits of what ForwardedProps says.
 const (
-	maxStops  = 16
-	maxStop   = 1024
 	maxTokens = 1<<31 - 1
 )
 
@@ -86,17 +82,11 @@ func (p *prompt) sampling(props *ForwardedProps) error {
 		}
 		p.req.MaxTokens = *n
 	}
-	if t := props.Temperature; t != nil {
-		if !(*t >= 0 && *t <= 2) {
-			return wire.Invalid(at("temperature"), "it takes a number from 0 to 2")
-		}
-		p.req.Sampling.Temperature = float32(*t)
+	if err := wire.ReadNumber(at("temperature"), props.Temperature, 0, 2, &p.req.Sampling.Temperature); err != nil {
+		return err
 	}
-	if t := props.TopP; t != nil {
-		if !(*t >= 0 && *t <= 1) {
-			return wire.Invalid(at("top_p"), "it takes a number from 0 to 1")
-		}
-		p.req.Sampling.TopP = float32(*t)
+	if err := wire.ReadTopP(at("top_p"), props.TopP, &p.req.Sampling.TopP); err != nil {
+		return err
 	}
 	if props.Seed != nil {
 		if *props.Seed > wire.MaxSeed {
@@ -115,21 +105,8 @@ func (p *prompt) sampling(props *ForwardedProps) error {
 	if props.ParallelToolCalls != nil {
 		p.req.SingleCall = !*props.ParallelToolCalls
 	}
-	return p.stop(props.Stop)
-}
-
-func (p *prompt) stop(stop []string) error {
-	if len(stop) == 0 {
-		return nil
+	if len(props.Stop) > 0 {
+		p.req.Stop = props.Stop
 	}
-	if len(stop) > maxStops {
-		return wire.Invalid(at("stop"), "there are %d; at most %d are allowed", len(stop), maxStops)
-	}
-	for i, s := range stop {
-		if s == "" || len(s) > maxStop {
-			return wire.Invalid(at(fmt.Sprintf("stop.%d", i)), "it has %d bytes; 1 to %d are allowed", len(s), maxStop)
-		}
-	}
-	p.req.Stop = stop
-	return nil
+	return wire.CheckStops(at("stop"), ".%d", props.Stop)
 }

@@ -99,8 +99,6 @@ type Tool struct {
 const (
 	maxMessages = 100_000
 	maxTools    = 1024
-	maxStops    = 16
-	maxStop     = 1024
 )
 
 // display is what is shown of the reasoning.
@@ -172,17 +170,11 @@ func (body *MessagesRequest) limit(req *runner.Request) error {
 
 func (p *prompt) sampling(body *MessagesRequest) error {
 	s := &p.req.Sampling
-	if t := body.Temperature; t != nil {
-		if !(*t >= 0 && *t <= 2) {
-			return wire.Invalid("temperature", "it takes a number from 0 to 2")
-		}
-		s.Temperature = float32(*t)
+	if err := wire.ReadNumber("temperature", body.Temperature, 0, 2, &s.Temperature); err != nil {
+		return err
 	}
-	if t := body.TopP; t != nil {
-		if !(*t >= 0 && *t <= 1) {
-			return wire.Invalid("top_p", "it takes a number from 0 to 1")
-		}
-		s.TopP = float32(*t)
+	if err := wire.ReadTopP("top_p", body.TopP, &s.TopP); err != nil {
+		return err
 	}
 	if k := body.TopK; k != nil {
 		if *k < 0 || *k > 1<<31-1 {
@@ -190,19 +182,10 @@ func (p *prompt) sampling(body *MessagesRequest) error {
 		}
 		s.TopK = int(*k)
 	}
-	if len(body.StopSequences) == 0 {
-		return nil
+	if len(body.StopSequences) > 0 {
+		p.req.Stop = body.StopSequences
 	}
-	if len(body.StopSequences) > maxStops {
-		return wire.Invalid("stop_sequences", "there are %d; at most %d are allowed", len(body.StopSequences), maxStops)
-	}
-	for i, stop := range body.StopSequences {
-		if stop == "" || len(stop) > maxStop {
-			return wire.Invalid(fmt.Sprintf("stop_sequences.%d", i), "it has %d bytes; 1 to %d are allowed", len(stop), maxStop)
-		}
-	}
-	p.req.Stop = body.StopSequences
-	return nil
+	return wire.CheckStops("stop_sequences", ".%d", body.StopSequences)
 }
 
 // thinking says how much the model reasons and what of it is shown.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -91,8 +90,6 @@ type Options struct {
 const (
 	maxMessages = 100_000
 	maxTools    = 1024
-	maxStops    = 16
-	maxStop     = 1024
 	maxTop      = 20
 )
 
@@ -235,20 +232,13 @@ func readKeepAlive(raw json.RawMessage) (time.Duration, error) {
 func (p *prompt) options(o *Options) error {
 	s := &p.req.Sampling
 	set := func(to *float32, v *float64, name string, low, high float64) error {
-		if v == nil {
-			return nil
-		}
-		if !(*v >= low && *v <= high) {
-			return wire.Invalid("options."+name, "it takes a number from %v to %v", low, high)
-		}
-		*to = float32(*v)
-		return nil
+		return wire.ReadNumber("options."+name, v, low, high, to)
 	}
 	var predict, topK, last, seed int64 = 0, int64(s.TopK), int64(s.PenaltyWindow), -1
 	var context int64
 	if err := errors.Join(
 		set(&s.Temperature, o.Temperature, "temperature", 0, 100),
-		set(&s.TopP, o.TopP, "top_p", 0, 1), set(&s.MinP, o.MinP, "min_p", 0, 1), set(&s.TypicalP, o.TypicalP, "typical_p", 0, 1),
+		wire.ReadTopP("options.top_p", o.TopP, &s.TopP), set(&s.MinP, o.MinP, "min_p", 0, 1), set(&s.TypicalP, o.TypicalP, "typical_p", 0, 1),
 		set(&s.RepetitionPenalty, o.RepeatPenalty, "repeat_penalty", 0, 10),
 		set(&s.PresencePenalty, o.PresencePenalty, "presence_penalty", -2, 2),
 		set(&s.FrequencyPenalty, o.FrequencyPenalty, "frequency_penalty", -2, 2),
@@ -300,16 +290,8 @@ func (p *prompt) stop(raw json.RawMessage) error {
 	} else if err := wire.UnmarshalAt("options.stop", raw, &list); err != nil {
 		return err
 	}
-	if len(list) > maxStops {
-		return wire.Invalid("options.stop", "there are %d; at most %d are allowed", len(list), maxStops)
-	}
-	for i, stop := range list {
-		if stop == "" || len(stop) > maxStop {
-			return wire.Invalid(fmt.Sprintf("options.stop[%d]", i), "it has %d bytes; 1 to %d are allowed", len(stop), maxStop)
-		}
-	}
 	if len(list) > 0 {
 		p.req.Stop = list
 	}
-	return nil
+	return wire.CheckStops("options.stop", "[%d]", list)
 }

@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"errors"
-	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -21,7 +20,6 @@ const (
 	maxCalls    = 128
 	maxTools    = 128
 	maxBias     = 1_024
-	maxStops    = 16
 	maxPrompts  = 32
 	maxInputs   = 2_048
 	maxName     = 256
@@ -66,21 +64,6 @@ func readString(raw json.RawMessage, path string) (s string, err error) {
 // index is the path of an entry of a list.
 func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// readSeed reads a whole number of up to 64 bits, with or without a sign.
-func readSeed(raw json.RawMessage) (*uint64, error) {
-	if !wire.Given(raw) {
-		return nil, nil
-	}
-	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
-		seed := uint64(n)
-		return &seed, nil
-	}
-	if n, err := strconv.ParseUint(string(raw), 10, 64); err == nil {
-		return &n, nil
-	}
-	return nil, wire.Invalid("seed", "it has to be a whole number from -2^63 to 2^64-1")
-}
-
 // readStops reads one stop string or a list of them.
 func readStops(raw json.RawMessage) (stops []string, err error) {
 	switch {
@@ -97,9 +80,6 @@ func readStops(raw json.RawMessage) (stops []string, err error) {
 		if err := read(raw, "stop", &list); err != nil {
 			return nil, err
 		}
-		if len(list) > maxStops {
-			return nil, wire.Invalid("stop", "%d stop strings are given and at most %d are taken", len(list), maxStops)
-		}
 		for i, entry := range list {
 			s, err := readString(entry, index("stop", i))
 			if err != nil {
@@ -110,10 +90,7 @@ func readStops(raw json.RawMessage) (stops []string, err error) {
 	default:
 		return nil, wire.Invalid("stop", "it has to be a string or a list of strings")
 	}
-	if slices.Contains(stops, "") {
-		return nil, wire.Invalid("stop", "a stop string is empty")
-	}
-	return stops, nil
+	return stops, wire.CheckStops("stop", "[%d]", stops)
 }
 
 // readBias adds logit_bias to a request.
@@ -142,10 +119,10 @@ func readBias(raw json.RawMessage, req *runner.Request) error {
 		if value == nil {
 			return wire.Invalid(path, "it has to be a number")
 		}
-		if err := between(path, value, -100, 100); err != nil {
+		if err := wire.ReadNumber(path, value, -100, 100, &bias[n].Bias); err != nil {
 			return err
 		}
-		bias[n].Token, bias[n].Bias = runner.Token(id), float32(*value)
+		bias[n].Token = runner.Token(id)
 		n++
 	}
 	sort.Slice(bias, func(i, j int) bool { return bias[i].Token < bias[j].Token })
@@ -153,15 +130,7 @@ func readBias(raw json.RawMessage, req *runner.Request) error {
 	return nil
 }
 
-// between refuses a number that is out of range. Nothing is said about one that is not given.
-func between(path string, v *float64, low, high float64) error {
-	if v != nil && (*v < low || *v > high || math.IsNaN(*v)) {
-		return wire.Invalid(path, "%v is not between %v and %v", *v, low, high)
-	}
-	return nil
-}
-
-// within is between for whole numbers.
+// within refuses a whole number that is out of range. Nothing is said about one that is not given.
 func within(path string, v *int64, low, high int64) error {
 	if v != nil && (*v < low || *v > high) {
 		return wire.Invalid(path, "%d is not between %d and %d", *v, low, high)

@@ -78,7 +78,7 @@ func (a *API) order(o *Options) (*order, error) {
 		d.choices = int(*o.N)
 	}
 	d.req.Messages, d.req.Tools = nil, nil
-	seed, err := readSeed(o.Seed)
+	seed, err := wire.ReadSeed("seed", o.Seed)
 	switch {
 	case err != nil:
 		return nil, err
@@ -116,22 +116,18 @@ func (o *Options) sampling(req *runner.Request) error {
 		to        *float32
 	}{
 		{"temperature", o.Temperature, 0, 100, &s.Temperature},
-		{"top_p", o.TopP, 0, 1, &s.TopP},
 		{"min_p", o.MinP, 0, 1, &s.MinP},
 		{"typical_p", o.TypicalP, 0, 1, &s.TypicalP},
 		{"presence_penalty", o.PresencePenalty, -2, 2, &s.PresencePenalty},
 		{"frequency_penalty", o.FrequencyPenalty, -2, 2, &s.FrequencyPenalty},
 		{name, penalty, 0.01, 10, &s.RepetitionPenalty},
 	} {
-		if err := between(f.name, f.value, f.low, f.high); err != nil {
+		if err := wire.ReadNumber(f.name, f.value, f.low, f.high, f.to); err != nil {
 			return err
 		}
-		if f.value != nil {
-			*f.to = float32(*f.value)
-		}
 	}
-	if o.TopP != nil && s.TopP == 0 {
-		s.TopP = math.SmallestNonzeroFloat32 // 0 means off to the sampler, and to a client the best token alone
+	if err := wire.ReadTopP("top_p", o.TopP, &s.TopP); err != nil {
+		return err
 	}
 	if err := within("top_k", o.TopK, -1, math.MaxInt32); err != nil {
 		return err

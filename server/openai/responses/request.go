@@ -3,7 +3,6 @@ package responses
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"slices"
 	"strconv"
 
@@ -228,18 +227,11 @@ func (q *asked) sampling() error {
 			*f.to = *f.value
 		}
 	}
-	if t := w.Temperature; t != nil {
-		if !(*t >= 0 && *t <= 2) {
-			return wire.Invalid("temperature", "it takes 0 to 2")
-		}
-		r.Sampling.Temperature = float32(*t)
+	if err := wire.ReadNumber("temperature", w.Temperature, 0, 2, &r.Sampling.Temperature); err != nil {
+		return err
 	}
-	if p := w.TopP; p != nil {
-		if !(*p >= 0 && *p <= 1) {
-			return wire.Invalid("top_p", "it takes 0 to 1")
-		}
-		// To the sampler 0 is no limit; to clients it is the best token alone.
-		r.Sampling.TopP = max(float32(*p), math.SmallestNonzeroFloat32)
+	if err := wire.ReadTopP("top_p", w.TopP, &r.Sampling.TopP); err != nil {
+		return err
 	}
 	r.Logprobs = slices.Contains(w.Include, includeLogprobs)
 	if n := w.TopLogprobs; n != nil {
@@ -249,18 +241,11 @@ func (q *asked) sampling() error {
 		r.Sampling.TopLogprobs = *n
 		r.Logprobs = r.Logprobs || *n > 0
 	}
-	if !absent(w.Seed) {
-		seed, err := strconv.ParseUint(string(w.Seed), 10, 64)
-		if err != nil {
-			signed, err := strconv.ParseInt(string(w.Seed), 10, 64)
-			if err != nil {
-				return wire.Invalid("seed", "it takes a whole number of 64 bits")
-			}
-			seed = uint64(signed)
-		}
-		r.Seed = &seed
+	seed, err := wire.ReadSeed("seed", w.Seed)
+	if seed != nil {
+		r.Seed = seed
 	}
-	return nil
+	return err
 }
 
 // reasoning reads how much of the reasoning is wanted.

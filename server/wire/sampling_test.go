@@ -1,0 +1,87 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+)
+
+// paramOf is the field that an error names; empty for no error.
+func paramOf(t *testing.T, err error) string {
+	t.Helper()
+	var e *Error
+	if err != nil && (!errors.As(err, &e) || e.Status != 400 || e.Param == "") {
+		t.Errorf("%v", err)
+	}
+	if e == nil {
+		return ""
+	}
+	return e.Param
+}
+
+func TestReadNumber(t *testing.T) {
+	for _, c := range []struct {
+		v    float64
+		want float32
+		bad  bool
+	}{{v: 0}, {v: 2, want: 2}, {v: 0.5, want: 0.5}, {v: -0.1, bad: true}, {v: 2.1, bad: true}, {v: math.NaN(), bad: true}, {v: math.Inf(1), bad: true}} {
+		got := float32(0)
+		if param := paramOf(t, ReadNumber("x", &c.v, 0, 2, &got)); (param == "x") != c.bad || got != c.want {
+			t.Errorf("%v gives %v, error about %q", c.v, got, param)
+		}
+	}
+	kept := float32(7)
+	if err := ReadNumber("x", nil, 0, 2, &kept); err != nil || kept != 7 {
+		t.Errorf("%v, %v", kept, err)
+	}
+}
+
+func TestReadTopP(t *testing.T) {
+	for _, v := range []float64{0, 1e-300, math.Copysign(0, -1), 0.5, 1} {
+		got := float32(0)
+		if err := ReadTopP("top_p", &v, &got); err != nil || !(got > 0 && got <= 1) {
+			t.Errorf("%v gives %v, %v", v, got, err)
+		}
+	}
+	off, high := float32(0), 1.5
+	if err := ReadTopP("top_p", nil, &off); err != nil || off != 0 {
+		t.Errorf("%v, %v", off, err)
+	}
+	if param := paramOf(t, ReadTopP("top_p", &high, &off)); param != "top_p" {
+		t.Errorf("an error about %q", param)
+	}
+}
+
+func TestReadSeed(t *testing.T) {
+	for text, want := range map[string]uint64{"0": 0, "7": 7, "-1": math.MaxUint64, "18446744073709551615": math.MaxUint64, "-9223372036854775808": 1 << 63} {
+		if got, err := ReadSeed("seed", json.RawMessage(text)); err != nil || got == nil || *got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "null"} {
+		if got, err := ReadSeed("seed", json.RawMessage(text)); err != nil || got != nil {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"1.5", "1e3", `"1"`, "true", "18446744073709551616", "-9223372036854775809"} {
+		if _, err := ReadSeed("seed", json.RawMessage(text)); paramOf(t, err) != "seed" {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestCheckStops(t *testing.T) {
+	long := strings.Repeat("x", maxStop)
+	for _, c := range []struct {
+		stops []string
+		param string
+	}{
+		{nil, ""}, {[]string{"a", long}, ""}, {make([]string, maxStops+1), "stop"}, {[]string{"a", ""}, "stop[1]"}, {[]string{long + "x"}, "stop[0]"},
+	} {
+		if param := paramOf(t, CheckStops("stop", "[%d]", c.stops)); param != c.param {
+			t.Errorf("%d stops: an error about %q, want %q", len(c.stops), param, c.param)
+		}
+	}
+}
