@@ -7,6 +7,7 @@ import (
 
 	"runner/reasoning/seal"
 	"runner/runner"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -16,6 +17,8 @@ type Config struct {
 	Defaults runner.Request
 	// Seal holds the keys of sealed values; nil makes a key that lives as long as the API.
 	Seal *seal.Keyring
+	// Traces keeps the traces that clients ask for; nil refuses to.
+	Traces wire.Traces
 	// Clock gives the timestamps of events; nil means time.Now. It may be called by several goroutines at once.
 	Clock func() time.Time
 	// Random gives the ids of messages, and the seeds of requests without one; nil means crypto/rand. It may be read by several goroutines at once.
@@ -60,6 +63,9 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		a.fail(w, r, err)
 		return
+	}
+	if p.trace {
+		p.req.Trace = a.cfg.Traces.Tracer(wire.PrincipalOf(r.Context()).ID, contract.FieldTrace, input.RunID)
 	}
 	m, err := a.models.Use(r.Context(), input.ForwardedProps.Model)
 	if err != nil {

@@ -114,6 +114,8 @@ type RunResult struct {
 	// FinishReason is stop, length or tool_calls, and FinishDetail adds to it.
 	FinishReason reasoning.FinishReason `json:"finish_reason"`
 	FinishDetail string                 `json:"finish_detail,omitempty"`
+	// TraceID names the run's trace, where one was asked for and is stored.
+	TraceID string `json:"trace_id,omitempty"`
 	// ReasoningUnavailable says that reasoning was asked for and the model gave none.
 	ReasoningUnavailable bool `json:"reasoning_unavailable,omitempty"`
 	// SummarySource is reasoning or posthoc, where there is a summary.
@@ -351,7 +353,7 @@ func (e *Encoder) finish(r *reasoning.Result) {
 			TotalTokens: u.Prompt + u.Completion,
 		}},
 		Result: RunResult{
-			FinishReason: r.Finish, FinishDetail: r.Detail, ReasoningUnavailable: r.ReasoningUnavailable, SummarySource: r.SummarySource, Score: r.Score,
+			FinishReason: r.Finish, FinishDetail: r.Detail, TraceID: r.Trace, ReasoningUnavailable: r.ReasoningUnavailable, SummarySource: r.SummarySource, Score: r.Score,
 			Info: ReasoningInfo{
 				Visibility: e.info.Visibility.String(), Effort: string(e.info.Effort), Strategy: string(e.info.Strategy), Seed: e.info.Seed, Budget: e.info.Budget,
 			},

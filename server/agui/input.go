@@ -54,11 +54,12 @@ const (
 
 // prompt is a decoded request.
 type prompt struct {
-	req  runner.Request
-	form Form
-	// seal says that the reasoning is to come as sealed values.
-	seal   bool
-	values []sealed
+	req    runner.Request
+	traces wire.Traces
+	form   Form
+	// seal says that the reasoning is to come as sealed values, and trace that the run is to leave a trace.
+	seal, trace bool
+	values      []sealed
 }
 
 // decode reads a request, all but what needs the model.
@@ -74,7 +75,7 @@ func (a *API) decode(input *RunAgentInput) (*prompt, error) {
 	if len(input.Resume) > 0 {
 		return nil, wire.Unsupported("resume", "no run of this server is interrupted, so there is nothing to resume; answer calls with tool messages")
 	}
-	p := &prompt{req: a.cfg.Defaults}
+	p := &prompt{req: a.cfg.Defaults, traces: a.cfg.Traces}
 	for _, step := range []func(*RunAgentInput) error{p.props, p.tools, p.history, p.context} {
 		if err := step(input); err != nil {
 			return nil, err

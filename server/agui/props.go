@@ -52,7 +52,10 @@ func (p *prompt) props(input *RunAgentInput) error {
 		return contract.Under(path, err)
 	}
 	asked.Apply(&p.req)
-	p.seal = asked.Seal
+	if err := asked.CanTrace(p.traces); err != nil {
+		return contract.Under(path, err)
+	}
+	p.seal, p.trace = asked.Seal, asked.Encrypt
 	if err := p.delivery(props); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@
 //
 //	id                   names the key in logs, limits and sealed values; letters, digits and . _ -, at most 64; "local" is taken
 //	sha256               hexadecimal, of the key's bytes
-//	scopes               endpoints: generate, embed, models, metrics; absent is all of them
+//	scopes               endpoints: generate, embed, models, metrics, trace:read, trace:erase, trace:all; absent is all but trace:all
 //	reasoning            none, summary or full: the most of the reasoning that it may see; absent is none
 //	models               names; absent is all
 //	requests_per_minute  0 or absent is no limit
@@ -221,11 +221,11 @@ func (e *Entry) key() (*Key, error) {
 		return bad("make the key with runner apikey new", "sha256 is not the hexadecimal SHA-256 of a key")
 	}
 	if e.Scopes == nil {
-		k.Scopes = slices.Clone(wire.Scopes)
+		k.Scopes = slices.DeleteFunc(slices.Clone(wire.Scopes), func(s wire.Scope) bool { return s == wire.ScopeTraceAll })
 	}
 	for _, s := range k.Scopes {
 		if !slices.Contains(wire.Scopes, s) {
-			return bad("use generate, embed, models or metrics", "there is no scope %q", s)
+			return bad("use generate, embed, models, metrics, trace:read, trace:erase or trace:all", "there is no scope %q", s)
 		}
 	}
 	if e.Reasoning != "" {

@@ -18,6 +18,8 @@ type Config struct {
 	Defaults runner.Request
 	// Seal seals the reasoning that clients carry; nil refuses to.
 	Seal *seal.Keyring
+	// Traces keeps the traces that clients ask for; nil refuses to.
+	Traces wire.Traces
 	// Clock gives the time of answers; nil means time.Now.
 	Clock func() time.Time
 	// Logger receives positions and counts, never text; nil is silent.

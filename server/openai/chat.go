@@ -69,6 +69,8 @@ type Choice struct {
 	FinishReason string `json:"finish_reason"`
 	// FinishDetail says more: reasoning_budget, answer_reserve, context_full or stop_string.
 	FinishDetail string `json:"finish_detail,omitempty"`
+	// TraceID names the choice's trace, where one was asked for and is stored.
+	TraceID string `json:"trace_id,omitempty"`
 }
 
 // AnswerMessage is the message that answers.
@@ -104,7 +106,8 @@ type chatOrder struct {
 	order
 	talk   *conversation
 	legacy bool
-	seal   bool
+	// seal asks for the reasoning as a sealed value, and trace for a trace of each choice.
+	seal, trace bool
 }
 
 // readChat reads a request as far as that can be done without its model.
@@ -191,7 +194,10 @@ func (a *API) readReasoning(b *ChatRequest, c *chatOrder) error {
 	if asked.Seal && a.cfg.Seal == nil {
 		return wire.Unsupported("reasoning_seal", "the server has no keys to seal with")
 	}
-	c.seal = asked.Seal
+	if err := asked.CanTrace(a.cfg.Traces); err != nil {
+		return err
+	}
+	c.seal, c.trace = asked.Seal, asked.Encrypt
 	asked.Apply(&c.req)
 	return nil
 }
@@ -242,6 +248,9 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h := a.head("chatcmpl-", "chat.completion", m)
+	if c.trace {
+		c.req.Trace = a.cfg.Traces.Tracer(wire.PrincipalOf(r.Context()).ID, contract.FieldTrace, h.id)
+	}
 	if c.stream {
 		a.serve(w, r, m, c.chunks(h))
 		return

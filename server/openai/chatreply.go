@@ -35,6 +35,7 @@ func (c *chatOrder) completion(h head, replies []chatReply) *ChatCompletion {
 		results[i] = r.Result
 		out.Choices[i] = Choice{
 			Index: i, Message: c.message(&r, replies[i].content.String()), FinishReason: finishOf(r.Result, c.legacy), FinishDetail: r.Result.Detail,
+			TraceID: r.Result.Trace,
 		}
 		if len(r.Logprobs) > 0 {
 			out.Choices[i].Logprobs = logprobsOf(r.Logprobs)

@@ -33,6 +33,8 @@ type ChunkChoice struct {
 	FinishReason *string `json:"finish_reason"`
 	// FinishDetail says more: reasoning_budget, answer_reserve, context_full or stop_string.
 	FinishDetail string `json:"finish_detail,omitempty"`
+	// TraceID names the choice's trace in its last chunk, where one was asked for and is stored.
+	TraceID string `json:"trace_id,omitempty"`
 }
 
 // Delta is what is new of a message. Texts are to be appended to those before.
@@ -340,6 +342,10 @@ func (c *ChunkEncoder) finish() error {
 	if c.result.Detail != "" {
 		c.buf = append(c.buf, `,"finish_detail":`...)
 		c.buf = wire.AppendString(c.buf, c.result.Detail)
+	}
+	if c.result.Trace != "" {
+		c.buf = append(c.buf, `,"trace_id":`...)
+		c.buf = wire.AppendString(c.buf, c.result.Trace)
 	}
 	c.buf = append(c.buf, '}')
 	return c.closeWith(extrasOf(c.choice, &c.info, c.result, c.cfg.Warnings, c.notices))

@@ -25,6 +25,7 @@ const (
 	anthropicTool = `,"max_tokens":200,"tools":[{"name":"look","input_schema":{"type":"object"}},{"type":"bash_20250124","name":"bash"}]`
 	aguiTool      = `,"tools":[{"name":"look","description":"Looks.","parameters":{"type":"object"}}]`
 	sealIt        = `,"reasoning_seal":true`
+	traceIt       = `,"reasoning_encrypt":true`
 )
 
 // exchanges are requests that are answered with 200, and together with all that answers can have.
@@ -33,6 +34,7 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/tokenize", `{"content":"a","with_pieces":true}`, ""}, {"POST", "/tokenize", `{"content":"𐍈","with_pieces":true}`, ""}, {"POST", "/tokenize", `{"content":"a"}`, ""},
 	{"POST", "/detokenize", `{"tokens":[49,50]}`, ""}, {"POST", "/apply-template", says(question, `,"tools":[{"function":{"name":"f"}}]`), ""},
 
+	{"POST", "/v1/chat/completions", says(question, traceIt), ""}, {"POST", "/v1/chat/completions", says(question, traceIt+`,"stream":true`), ""},
 	{"POST", "/v1/chat/completions", says(question, ""), ""},
 	{"POST", "/v1/chat/completions", says(question, `,"reasoning":"full","reasoning_budget":3,"reasoning_effort":"low"`+sealIt), ""},
 	{"POST", "/v1/chat/completions", says(question, `,"logprobs":true,"top_logprobs":2,"n":2`), ""},
@@ -86,9 +88,9 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/v1/responses", `{"input":"Look it up."` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"input":"Look it up.","stream":true` + responseTool + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"look"}]}}`, ""},
 	{"POST", "/v1/responses", `{"input":"Say why.","rationale":true,"reasoning":"full"` + responseTool + `}`, ""},
 	{"POST", "/v1/responses", `{"input":"Garble it."` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?","stream":true}`, ""},
-	{"POST", "/v1/responses/input_tokens", `{"input":"What is 17 + 25?"}`, ""},
+	{"POST", "/v1/responses", `{"input":"What is 17 + 25?"` + traceIt + `}`, ""}, {"POST", "/v1/responses/input_tokens", `{"input":"What is 17 + 25?"}`, ""},
 
-	{"POST", "/agui", agent(question, "", `,"parentRunId":"p"`), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","reasoning_seal":true,"reasoning_budget":3,"reasoning_effort":"low"`, ""), ""},
+	{"POST", "/agui", agent(question, traceIt[1:], `,"parentRunId":"p"`), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","reasoning_seal":true,"reasoning_budget":3,"reasoning_effort":"low"`, ""), ""},
 	{"POST", "/agui", agent(question, `"reasoning":"summary","chunks":true`, ""), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","legacy_thinking":true`, ""), ""},
 	{"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"markers"`, ""), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"json"`, ""), ""},
 	{"POST", "/agui", agent(lookUp, `"reasoning_seal":true`, aguiTool+`,"protocolVersion":"1.0"`), ""}, {"POST", "/agui", agent(garble, "", aguiTool), ""}, {"POST", "/agui", agent(question, `"model":"broken"`, ""), ""},
@@ -115,6 +117,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		s.check(t, a)
 	}
 	s.keeping(t)
+	s.tracing(t)
 	forgetful := start(t, options{events: 1})
 	forgetful.check(t, forgetful.ask(t, "POST", "/v1/responses", `{"input":"What is 17 + 25?","background":true,"stream":true}`))
 	for pointer := range s.answerParts() {
@@ -153,6 +156,43 @@ func (s *site) keeping(t *testing.T) {
 		if s.check(t, a); a.status != 200 {
 			t.Errorf("%s %s: %d: %s", request[0], request[1], a.status, a.body)
 		}
+	}
+}
+
+// tracing goes through what traces can be asked for.
+func (s *site) tracing(t *testing.T) {
+	t.Helper()
+	see := func(method, path string, status int) *answer {
+		a := s.ask(t, method, path, "")
+		if s.check(t, a); a.status != status {
+			t.Errorf("%s %s: %d: %s", method, path, a.status, a.body)
+		}
+		return a
+	}
+	var list struct {
+		Data []struct {
+			ID    string
+			Bytes int
+		}
+	}
+	if err := json.Unmarshal(see("GET", "/v1/traces?order=asc", 200).body, &list); err != nil || len(list.Data) < 4 {
+		t.Fatalf("%d traces, %v", len(list.Data), err)
+	}
+	first := "/v1/traces/" + list.Data[0].ID
+	see("GET", first, 200)
+	if a := see("GET", first+"/content", 200); a.kind != "application/octet-stream" || len(a.body) != list.Data[0].Bytes {
+		t.Errorf("%d bytes of %s, want %d", len(a.body), a.kind, list.Data[0].Bytes)
+	}
+	see("DELETE", first, 200)
+	see("GET", first, 200)
+	see("GET", first+"/content", 410)
+	see("GET", "/v1/traces?after="+list.Data[len(list.Data)-1].ID+"&order=asc", 200)
+	for _, query := range []string{"limit=0", "order=up", "after=x", "after=00000000000000000000000000000000"} {
+		see("GET", "/v1/traces?"+query, 400)
+	}
+	for _, request := range [][2]string{{"GET", ""}, {"GET", "/content"}, {"DELETE", ""}} {
+		see(request[0], "/v1/traces/00000000000000000000000000000000"+request[1], 404)
+		see(request[0], "/v1/traces/latest"+request[1], 404)
 	}
 }
 

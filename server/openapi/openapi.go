@@ -18,7 +18,7 @@ import (
 var spec embed.FS
 
 // formats are the files with routes.
-var formats = []string{"common", "openai", "responses", "anthropic", "ollama", "agui"}
+var formats = []string{"common", "openai", "responses", "anthropic", "traces", "ollama", "agui"}
 
 // raw is an object whose values are not looked at.
 type raw = map[string]json.RawMessage
@@ -43,6 +43,8 @@ var failures = map[int]struct {
 	http.StatusUnauthorized:          {"No API key, or none of this server's.", false},
 	http.StatusForbidden:             {"The API key may not do this, or the request comes from a web page or to a name that is not allowed.", false},
 	http.StatusNotFound:              {"There is no such thing that the API key may use.", false},
+	http.StatusConflict:              {"It is not in a state for that yet.", false},
+	http.StatusGone:                  {"It was there, and is erased.", false},
 	http.StatusRequestEntityTooLarge: {"The body is longer than the server allows.", false},
 	http.StatusTooManyRequests:       {"Too many requests are waiting, or the API key has used its share.", true},
 	http.StatusInternalServerError:   {"The server failed; its log says where.", false},

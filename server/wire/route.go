@@ -25,10 +25,15 @@ const (
 	ScopeModels Scope = "models"
 	// ScopeMetrics: the server's figures.
 	ScopeMetrics Scope = "metrics"
+	// ScopeTraceRead: the sealed traces of the key's own runs, and what is known of them without opening one. ScopeTraceErase: to erase them.
+	ScopeTraceRead  Scope = "trace:read"
+	ScopeTraceErase Scope = "trace:erase"
+	// ScopeTraceAll makes the two above hold for everybody's traces. A key has it only where it is named.
+	ScopeTraceAll Scope = "trace:all"
 )
 
 // Scopes lists the scopes that a key can have.
-var Scopes = []Scope{ScopeGenerate, ScopeEmbed, ScopeModels, ScopeMetrics}
+var Scopes = []Scope{ScopeGenerate, ScopeEmbed, ScopeModels, ScopeMetrics, ScopeTraceRead, ScopeTraceErase, ScopeTraceAll}
 
 // Route is one endpoint of a format.
 type Route struct {
@@ -55,6 +60,12 @@ type Models interface {
 	Use(ctx context.Context, name string) (Model, error)
 	// List describes the models that the principal of ctx may use, the default first.
 	List(ctx context.Context) []Card
+}
+
+// Traces keeps sealed traces of runs whose clients ask for them. It may be used by several goroutines at once.
+type Traces interface {
+	// Tracer returns what records a run that a principal asks for now; how names the field that asks, and run the answer.
+	Tracer(principal, how, run string) runner.Tracer
 }
 
 // Model is a loaded model that a request holds.

@@ -54,7 +54,7 @@ only. Give FILE to runner serve --api-keys.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringSliceVar(&scopes, "scope", nil, "`SCOPES` that it may use: generate, embed, models, metrics (default: all)")
+	f.StringSliceVar(&scopes, "scope", nil, "`SCOPES` that it may use: generate, embed, models, metrics, trace:read, trace:erase, trace:all (default: all but trace:all)")
 	addNameChoice(cmd, &e.Reasoning, "reasoning", "the most reasoning that it may see", visibilityNames...)
 	f.StringSliceVar(&e.Models, "models", nil, "`MODELS` that it may use (default: all)")
 	f.IntVar(&e.RequestsPerMinute, "requests-per-minute", 0, "`N` requests a minute (0: no limit)")

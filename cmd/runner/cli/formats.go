@@ -13,19 +13,27 @@ import (
 	"runner/server/ollama"
 	"runner/server/openai"
 	"runner/server/openai/responses"
+	"runner/server/openai/traces"
+	"runner/server/wire"
 )
 
-// mountFormats adds the wire formats to a server.
-func mountFormats(s *server.Server, o *serveOptions) error {
+// mountFormats adds the wire formats to a server, which keeps traces where kept is not nil.
+func mountFormats(s *server.Server, o *serveOptions, kept *keptTraces) error {
 	keyring, err := sealKeys(o.sealKeys)
 	if err != nil {
 		return err
 	}
-	s.Mount(openai.New(s, openai.Config{Defaults: o.defaults, Seal: keyring}))
-	s.Mount(responses.New(s, responses.Config{Defaults: o.defaults, Seal: keyring}))
+	var recorded wire.Traces // stays nil, and is not an interface with a nil in it
+	served := traces.Config{}
+	if kept != nil {
+		recorded, served = kept.traces, traces.Config{Store: kept.store, Logger: kept.log}
+	}
+	s.Mount(openai.New(s, openai.Config{Defaults: o.defaults, Seal: keyring, Traces: recorded}))
+	s.Mount(responses.New(s, responses.Config{Defaults: o.defaults, Seal: keyring, Traces: recorded}))
+	s.Mount(traces.New(served))
 	s.Mount(anthropic.New(s, anthropic.Config{Defaults: o.defaults, Seal: keyring}))
 	s.Mount(ollama.New(s, ollama.Config{Defaults: o.defaults}))
-	s.Mount(agui.New(s, agui.Config{Defaults: o.defaults, Seal: keyring}))
+	s.Mount(agui.New(s, agui.Config{Defaults: o.defaults, Seal: keyring, Traces: recorded}))
 	return nil
 }
 

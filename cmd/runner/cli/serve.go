@@ -55,7 +55,7 @@ type served struct {
 	model models.Model // the zero value is the demo
 }
 
-func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) error {
+func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err error) {
 	if err := o.validate(cmd); err != nil {
 		return err
 	}
@@ -75,6 +75,11 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	rc.Logger = cfg.Logger
+	kept, err := a.keepTraces(o, cfg.Logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, kept.close()) }()
 	if cfg.Pool, cfg.Cards, err = a.newPool(ctx, o, list, rc); err != nil {
 		return err
 	}
@@ -83,7 +88,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) error {
 		return errors.Join(listenError(o, err), cfg.Pool.Close())
 	}
 	s := server.New(cfg)
-	if err := mountFormats(s, o); err != nil {
+	if err := mountFormats(s, o, kept); err != nil {
 		return errors.Join(err, l.Close(), cfg.Pool.Close())
 	}
 	names := make([]string, len(list))

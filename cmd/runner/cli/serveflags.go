@@ -29,6 +29,7 @@ type serveOptions struct {
 	hosts, origins []string
 	cert, certKey  string
 	sealKeys       string
+	record         recordOptions
 
 	logContent, verbose bool
 	logFormat           string
@@ -68,6 +69,7 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.cert, "tls-cert", "", "certificate chain `FILE`, PEM")
 	f.StringVar(&o.certKey, "tls-key", "", "the certificate's key `FILE`, PEM")
 	f.StringVar(&o.sealKeys, "seal-keys", "", "`FILE` of the keys that seal reasoning for clients (default: in the data folder)")
+	o.record.add(cmd, "traces", "keep traces of the runs whose requests ask for it (reasoning_encrypt), sealed to who may read them; see runner keys")
 	o.maxBody = 32 << 20
 	f.Var(&o.maxBody, "max-body", "longest body of a request in `BYTES`")
 
@@ -91,6 +93,9 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 		}
 	}
 	if err := checkModelFlags(&o.model); err != nil {
+		return err
+	}
+	if err := o.record.validate(cmd); err != nil {
 		return err
 	}
 	if err := o.defaults.Sampling.Validate(math.MaxInt32); err != nil {

@@ -136,6 +136,44 @@ func (s *Store) List(ctx context.Context) ([]Entry, error) {
 	return s.entries(ctx, "SELECT * FROM ("+listQuery+") ORDER BY began, trace")
 }
 
+// Query says which traces Page returns.
+type Query struct {
+	// Principal is whose traces they are; All is everybody's.
+	Principal string
+	All       bool
+	// After is the trace that came last on the page before; nil begins with the first.
+	After *trace.ID
+	// Limit is the most traces, at least 1.
+	Limit int
+	// OldestFirst turns the order around, which is the newest first.
+	OldestFirst bool
+}
+
+// Page returns some of the traces, tombstones among them, and whether there are more. Error: ErrNotFound, where After is none of the traces.
+func (s *Store) Page(ctx context.Context, q Query) (list []Entry, more bool, err error) {
+	where, args := "(? OR principal = ?)", []any{q.All, q.Principal}
+	order, beyond := "DESC", "<"
+	if q.OldestFirst {
+		order, beyond = "ASC", ">"
+	}
+	if q.After != nil {
+		last, err := s.Get(ctx, *q.After)
+		if err == nil && !q.All && last.Principal != q.Principal {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		where += " AND (began, trace) " + beyond + " (?, ?)"
+		args = append(args, last.Began.UnixMilli(), q.After[:])
+	}
+	list, err = s.entries(ctx, fmt.Sprintf("SELECT * FROM (%s) WHERE %s ORDER BY began %s, trace %s LIMIT ?", listQuery, where, order, order), append(args, q.Limit+1)...)
+	if more = len(list) > q.Limit; more {
+		list = list[:q.Limit]
+	}
+	return list, more, err
+}
+
 // Get returns what is known of a trace. Error: ErrNotFound.
 func (s *Store) Get(ctx context.Context, id trace.ID) (Entry, error) {
 	list, err := s.entries(ctx, "SELECT * FROM ("+listQuery+") WHERE trace = ?", id[:])

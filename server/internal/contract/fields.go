@@ -68,6 +68,8 @@ type Asked struct {
 	Strategy reasoning.Strategy
 	// Seal says that the answer is to carry the reasoning as a sealed value.
 	Seal bool
+	// Encrypt says that the run is to leave a trace.
+	Encrypt bool
 	// Keep says that earlier turns keep their reasoning.
 	Keep bool
 	// Rationale says that the model is to give its reason for each call.
@@ -153,7 +155,7 @@ func (f *Fields) Parse(include []string) (Asked, error) {
 	a := Asked{
 		Visibility: p.visibility.value, Summary: p.summary.value, Effort: p.effort.value, Budget: p.budget.value, Keep: p.keep.value,
 		Seal: f.ReasoningSeal != nil && *f.ReasoningSeal || slices.Contains(include, IncludeSealed), Args: f.TemplateArgs,
-		Rationale: f.Rationale != nil && *f.Rationale,
+		Rationale: f.Rationale != nil && *f.Rationale, Encrypt: f.ReasoningEncrypt != nil && *f.ReasoningEncrypt,
 	}
 	if f.ReasoningStrategy != nil {
 		s, err := reasoning.ParseStrategy(*f.ReasoningStrategy)
@@ -162,10 +164,18 @@ func (f *Fields) Parse(include []string) (Asked, error) {
 		}
 		a.Strategy = s
 	}
-	if f.ReasoningEncrypt != nil && *f.ReasoningEncrypt {
-		return Asked{}, wire.Unsupported("reasoning_encrypt", "this server keeps no traces; reasoning_seal returns the reasoning as a sealed value")
-	}
 	return a, nil
+}
+
+// FieldTrace is the field that asks for a trace. It stands in the trace, as how it was asked for.
+const FieldTrace = "reasoning_encrypt"
+
+// CanTrace refuses to keep a trace where there is no place for it.
+func (a *Asked) CanTrace(to wire.Traces) error {
+	if a.Encrypt && to == nil {
+		return wire.Unsupported(FieldTrace, "this server keeps no traces; its operator can have it do so with runner serve --traces. reasoning_seal returns the reasoning as a sealed value")
+	}
+	return nil
 }
 
 // absent reports whether a field is not there.

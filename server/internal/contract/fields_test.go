@@ -50,6 +50,7 @@ func TestFields(t *testing.T) {
 		{`{"chat_template_kwargs":{"enable_thinking":true,"thinking":0}}`, Asked{}},
 		{`{"chat_template_kwargs":{"reasoning_effort":"low"},"reasoning":{"effort":"low"}}`, Asked{Effort: chattemplate.EffortLow}},
 		{`{"reasoning_seal":true}`, Asked{Seal: true}},
+		{`{"reasoning_encrypt":true}`, Asked{Encrypt: true}},
 		{`{"include":["reasoning.encrypted_content"]}`, Asked{Seal: true}},
 		{`{"include":["reasoning.content","x"]}`, Asked{Visibility: full}},
 		{`{"reasoning_strategy":"markers","reasoning_encrypt":false}`, Asked{Strategy: reasoning.StrategyMarkers}},
@@ -60,10 +61,21 @@ func TestFields(t *testing.T) {
 			continue
 		}
 		if got.Visibility == c.want.Visibility && got.Summary == c.want.Summary && got.Effort == c.want.Effort &&
-			got.Budget == c.want.Budget && got.Strategy == c.want.Strategy && got.Seal == c.want.Seal && got.Keep == c.want.Keep {
+			got.Budget == c.want.Budget && got.Strategy == c.want.Strategy && got.Seal == c.want.Seal && got.Encrypt == c.want.Encrypt && got.Keep == c.want.Keep {
 			continue
 		}
 		t.Errorf("%s: %+v, want %+v", c.body, got, c.want)
+	}
+}
+
+// Without a place for them no traces are promised.
+func TestCanTrace(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		err := (&Asked{Encrypt: asked}).CanTrace(nil)
+		var e *wire.Error
+		if (err != nil) != asked || asked && (!errors.As(err, &e) || e.Status != 400 || e.Param != FieldTrace || !strings.Contains(e.Message, "--traces")) {
+			t.Errorf("asked %v: %v", asked, err)
+		}
 	}
 }
 
@@ -81,7 +93,6 @@ func TestFieldsThatAreRefused(t *testing.T) {
 		`{"reasoning_strategy":"guess"}`:                                                           "reasoning_strategy",
 		`{"include_reasoning":"some"}`:                                                             "include_reasoning",
 		`{"include_reasoning":[]}`:                                                                 "include_reasoning",
-		`{"reasoning_encrypt":true}`:                                                               "reasoning_encrypt",
 		`{"reasoning":"full","include_reasoning":"none"}`:                                          "include_reasoning",
 		`{"reasoning":{"exclude":true,"summary":"auto"}}`:                                          "reasoning.exclude",
 		`{"reasoning":{"summary":"auto"},"include":["reasoning.content"]}`:                         "include",

@@ -20,6 +20,8 @@ type Config struct {
 	Defaults runner.Request
 	// Seal seals reasoning for clients and for the store; nil makes a keyring that lasts as long as the API.
 	Seal *seal.Keyring
+	// Traces keeps the traces that clients ask for; nil refuses to.
+	Traces wire.Traces
 	// Store bounds what is kept of past responses.
 	Store StoreLimits
 	// Background is how many responses may be made in the background at once; 0 means 16. More are refused with 429.

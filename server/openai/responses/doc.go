@@ -20,8 +20,8 @@
 //
 // Honoured: the fields of [CreateRequest]. Ignored, because they have no meaning here: max_tool_calls, text.verbosity, user, safety_identifier,
 // prompt_cache_key, service_tier, stream_options, and whatever is not listed. Left out with a warning: tools and tool records of types that this
-// server does not run, unknown names in include. Refused by name: conversation, prompt, context_management, moderation, reasoning_encrypt, input
-// that is not text, unknown types of items, tool choices and formats.
+// server does not run, unknown names in include. Refused by name: conversation, prompt, context_management, moderation, reasoning_encrypt
+// on a server without a store of traces, input that is not text, unknown types of items, tool choices and formats.
 //
 // # What is kept, and what a sealed value restores
 //

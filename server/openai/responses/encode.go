@@ -367,7 +367,7 @@ func (e *encoder) close(o *openItem, status string) {
 func (e *encoder) finish(r *reasoning.Result) {
 	resp := e.resp
 	resp.Usage = newUsage(r.Usage)
-	resp.FinishDetail, resp.ReasoningUnavailable = r.Detail, r.ReasoningUnavailable
+	resp.FinishDetail, resp.TraceID, resp.ReasoningUnavailable = r.Detail, r.Trace, r.ReasoningUnavailable
 	resp.SummarySource, resp.Score, resp.Rationale = r.SummarySource, r.Score, e.decisions.Decisions()
 	if e.sealed = r.Sealed; e.carries && e.sealed != "" {
 		e.openHome() // a run that was cut while it reasoned has none yet

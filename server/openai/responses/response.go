@@ -57,6 +57,8 @@ type Response struct {
 	ReasoningInfo *ReasoningInfo `json:"reasoning_info,omitempty"`
 	// FinishDetail adds to the status: reasoning_budget, answer_reserve, context_full or stop_string.
 	FinishDetail string `json:"finish_detail,omitempty"`
+	// TraceID names the run's trace, where one was asked for and is stored.
+	TraceID string `json:"trace_id,omitempty"`
 	// ReasoningUnavailable says that reasoning was asked for and the model gave none.
 	ReasoningUnavailable bool `json:"reasoning_unavailable,omitempty"`
 	// SummarySource is reasoning, or posthoc for a summary that explains the answer afterwards.

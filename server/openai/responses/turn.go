@@ -13,6 +13,7 @@ import (
 	"runner/reasoning"
 	"runner/reasoning/seal"
 	"runner/runner"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -48,6 +49,9 @@ var params = map[string]string{
 func (a *API) prepare(ctx context.Context, w *CreateRequest) (*turn, error) {
 	q, err := read(w, a.cfg.Defaults)
 	if err != nil {
+		return nil, err
+	}
+	if err := q.contract.CanTrace(a.cfg.Traces); err != nil {
 		return nil, err
 	}
 	t := &turn{api: a, asked: q, principal: wire.PrincipalOf(ctx), homeID: a.newID("rs_")}
@@ -168,6 +172,9 @@ func (t *turn) assemble(ctx context.Context) error {
 	if q.store || q.contract.Seal {
 		home, keys := t.home, t.api.cfg.Seal
 		t.request.Seal = func(thoughts string) (string, error) { return keys.Seal(home, thoughts) }
+	}
+	if q.contract.Encrypt {
+		t.request.Trace = t.api.cfg.Traces.Tracer(t.principal.ID, contract.FieldTrace, t.response.ID)
 	}
 	t.loosen(ctx)
 	if q.truncates {

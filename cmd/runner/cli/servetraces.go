@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"runner/reasoning/trace/store"
+	"runner/runner/tracing"
+)
+
+// keptTraces is where a server keeps the traces that requests ask for; nil keeps none.
+type keptTraces struct {
+	store   *store.Store
+	traces  *tracing.Traces
+	log     *slog.Logger
+	stop    context.CancelFunc
+	pruning sync.WaitGroup
+}
+
+// pruneEvery is the longest that a trace outlives its age.
+const pruneEvery = time.Hour
+
+// keepTraces opens the store of a server, if its flags ask for one, and erases from it what gets too old.
+func (a *app) keepTraces(o *serveOptions, log *slog.Logger) (*keptTraces, error) {
+	if !o.record.on {
+		return nil, nil
+	}
+	s, err := a.openRecords(&o.record)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	k := &keptTraces{store: s, log: log, stop: stop}
+	k.traces = tracing.New(s, tracing.Config{Report: func(err error) { log.Error("no whole trace of a run is stored", "error", err) }})
+	if age := o.record.age.Duration; age > 0 {
+		k.pruning.Go(func() { k.prune(ctx, max(time.Second, min(age, pruneEvery))) })
+	}
+	return k, nil
+}
+
+func (k *keptTraces) prune(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		switch n, err := k.store.Prune(ctx); {
+		case err != nil && ctx.Err() == nil:
+			k.log.Error("old traces cannot be erased", "error", err)
+		case n > 0:
+			k.log.Info("erased old traces", "traces", n)
+		}
+	}
+}
+
+// close closes the store. All runs have ended.
+func (k *keptTraces) close() error {
+	if k == nil {
+		return nil
+	}
+	k.stop()
+	k.pruning.Wait()
+	return k.store.Close()
+}

@@ -1,0 +1,287 @@
+package traces
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"runner/reasoning/trace"
+	"runner/reasoning/trace/store"
+	"runner/server/openai/internal/apierror"
+	"runner/server/wire"
+)
+
+// Store is the part of a [store.Store] that is served.
+type Store interface {
+	Page(ctx context.Context, q store.Query) (list []store.Entry, more bool, err error)
+	Get(ctx context.Context, id trace.ID) (store.Entry, error)
+	Blob(ctx context.Context, id trace.ID) (io.Reader, error)
+	Erase(ctx context.Context, ids ...trace.ID) error
+}
+
+// Config says how the API works. The zero value is usable.
+type Config struct {
+	// Store holds the traces; nil is a server that keeps none, which all requests are told.
+	Store Store
+	// Logger receives what a store fails with; nil is silent.
+	Logger *slog.Logger
+}
+
+// API serves the routes. It may be used by several goroutines at once.
+type API struct{ cfg Config }
+
+var _ wire.Format = (*API)(nil)
+
+// New returns the API.
+func New(cfg Config) *API {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &API{cfg}
+}
+
+// Routes implements [wire.Format].
+func (a *API) Routes() []wire.Route {
+	return []wire.Route{
+		{Method: http.MethodGet, Path: "/v1/traces", Scope: wire.ScopeTraceRead, Handle: a.list},
+		{Method: http.MethodGet, Path: "/v1/traces/{id}", Scope: wire.ScopeTraceRead, Handle: a.describe},
+		{Method: http.MethodGet, Path: "/v1/traces/{id}/content", Scope: wire.ScopeTraceRead, Handle: a.content},
+		{Method: http.MethodDelete, Path: "/v1/traces/{id}", Scope: wire.ScopeTraceErase, Handle: a.erase},
+	}
+}
+
+// WriteError implements [wire.Format].
+func (*API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) { apierror.Write(w, e) }
+
+// The codes of this package's errors. The others are those of package store.
+const (
+	// CodeNoStore: the server keeps no traces.
+	CodeNoStore = "traces_disabled"
+	// CodeNotFound: there is no trace of that id, or none that the key may see.
+	CodeNotFound = "trace_not_found"
+)
+
+// Trace is what may be known of a trace without opening it.
+type Trace struct {
+	ID string `json:"id"`
+	// Object is trace.
+	Object string `json:"object"`
+	// State is open while the run goes on, complete, cut where its end is missing, or erased.
+	State string `json:"state"`
+	// CreatedAt, EndedAt and ErasedAt are times in seconds since 1970; null where that has not come.
+	CreatedAt int64  `json:"created_at"`
+	EndedAt   *int64 `json:"ended_at"`
+	ErasedAt  *int64 `json:"erased_at"`
+	// Bytes is the length of the sealed blob, and SHA256 its digest in hexadecimal; of one that is erased they say what it was.
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256,omitempty"`
+	// Principal is whose run it was: the id of an API key, or local.
+	Principal string `json:"principal"`
+	// ModelDigest is the digest of the model's files.
+	ModelDigest string `json:"model_digest,omitempty"`
+}
+
+func newTrace(e *store.Entry) Trace {
+	t := Trace{
+		ID: e.ID.String(), Object: "trace", State: e.State.String(), CreatedAt: e.Began.Unix(), Bytes: e.Size, SHA256: strings.ToLower(e.SHA256),
+		Principal: e.Principal, ModelDigest: e.Model,
+	}
+	for _, at := range []struct {
+		time time.Time
+		to   **int64
+	}{{e.Ended, &t.EndedAt}, {e.ErasedAt, &t.ErasedAt}} {
+		if !at.time.IsZero() {
+			seconds := at.time.Unix()
+			*at.to = &seconds
+		}
+	}
+	return t
+}
+
+// List is the answer of GET /v1/traces.
+type List struct {
+	// Object is list.
+	Object string  `json:"object"`
+	Data   []Trace `json:"data"`
+	// FirstID and LastID are the ids of the first and the last trace of Data; null when it is empty.
+	FirstID *string `json:"first_id"`
+	LastID  *string `json:"last_id"`
+	// HasMore says that there are more traces after the last.
+	HasMore bool `json:"has_more"`
+}
+
+// The limits of a page.
+const (
+	defaultPage = 20
+	maxPage     = 100
+)
+
+// list serves GET /v1/traces.
+func (a *API) list(w http.ResponseWriter, r *http.Request) {
+	p, values := wire.PrincipalOf(r.Context()), r.URL.Query()
+	q := store.Query{Principal: p.ID, All: p.May(wire.ScopeTraceAll), Limit: defaultPage}
+	if l := values.Get("limit"); l != "" {
+		n, err := strconv.Atoi(l)
+		if err != nil || n < 1 || n > maxPage {
+			a.WriteError(w, r, wire.Invalid("limit", "it takes 1 to %d", maxPage))
+			return
+		}
+		q.Limit = n
+	}
+	switch values.Get("order") {
+	case "", "desc":
+	case "asc":
+		q.OldestFirst = true
+	default:
+		a.WriteError(w, r, wire.Invalid("order", "it takes asc or desc"))
+		return
+	}
+	if after := values.Get("after"); after != "" {
+		id, err := trace.ParseID(after)
+		if err != nil {
+			a.WriteError(w, r, wire.Invalid("after", "it takes the id of a trace"))
+			return
+		}
+		q.After = &id
+	}
+	if a.cfg.Store == nil {
+		a.fail(w, r, errNoStore)
+		return
+	}
+	entries, more, err := a.cfg.Store.Page(r.Context(), q)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		a.WriteError(w, r, wire.Invalid("after", "there is no trace with this id"))
+		return
+	case err != nil:
+		a.fail(w, r, err)
+		return
+	}
+	out := List{Object: "list", Data: make([]Trace, len(entries)), HasMore: more}
+	for i := range entries {
+		out.Data[i] = newTrace(&entries[i])
+	}
+	if n := len(out.Data); n > 0 {
+		out.FirstID, out.LastID = &out.Data[0].ID, &out.Data[n-1].ID
+	}
+	wire.WriteJSON(w, http.StatusOK, out)
+}
+
+// find returns the trace that a request names, if its principal may know of it.
+func (a *API) find(r *http.Request) (e store.Entry, err error) {
+	if a.cfg.Store == nil {
+		return e, errNoStore
+	}
+	id, err := trace.ParseID(r.PathValue("id"))
+	if err != nil {
+		return e, store.ErrNotFound
+	}
+	p := wire.PrincipalOf(r.Context())
+	if e, err = a.cfg.Store.Get(r.Context(), id); err == nil && e.Principal != p.ID && !p.May(wire.ScopeTraceAll) {
+		err = store.ErrNotFound
+	}
+	return e, err
+}
+
+// describe serves GET /v1/traces/{id}.
+func (a *API) describe(w http.ResponseWriter, r *http.Request) {
+	e, err := a.find(r)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	wire.WriteJSON(w, http.StatusOK, newTrace(&e))
+}
+
+// chunkTimeout is how long a client may take for a part of a blob.
+const chunkTimeout = 30 * time.Second
+
+// content serves GET /v1/traces/{id}/content.
+func (a *API) content(w http.ResponseWriter, r *http.Request) {
+	e, err := a.find(r)
+	var blob io.Reader
+	if err == nil {
+		blob, err = a.cfg.Store.Blob(r.Context(), e.ID)
+	}
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Length", strconv.FormatInt(e.Size, 10))
+	h.Set("Content-Disposition", `attachment; filename="`+e.ID.String()+`.rtrace"`)
+	control, buf := http.NewResponseController(w), make([]byte, 32<<10)
+	for {
+		n, err := blob.Read(buf)
+		if n > 0 {
+			_ = control.SetWriteDeadline(time.Now().Add(chunkTimeout)) // writers without deadlines are those of tests
+			if _, err := w.Write(buf[:n]); err != nil {
+				return // the client has gone
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return
+		case err != nil:
+			if r.Context().Err() == nil && !errors.Is(err, store.ErrErased) {
+				a.cfg.Logger.Error("a trace cannot be read", "trace", e.ID.String(), "error", err)
+			}
+			panic(http.ErrAbortHandler) // the client must not take what it has for the whole
+		}
+	}
+}
+
+// Erased is the answer of DELETE /v1/traces/{id}.
+type Erased struct {
+	ID string `json:"id"`
+	// Object is trace.
+	Object string `json:"object"`
+	// Deleted is true.
+	Deleted bool `json:"deleted"`
+}
+
+// erase serves DELETE /v1/traces/{id}. To erase again is harmless. It goes on when the client has gone.
+func (a *API) erase(w http.ResponseWriter, r *http.Request) {
+	e, err := a.find(r)
+	if err == nil {
+		err = a.cfg.Store.Erase(context.WithoutCancel(r.Context()), e.ID)
+	}
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	wire.WriteJSON(w, http.StatusOK, Erased{ID: e.ID.String(), Object: "trace", Deleted: true})
+}
+
+var errNoStore = wire.Errorf(http.StatusNotFound, CodeNoStore, "this server keeps no traces; its operator can have it do so with runner serve --traces")
+
+// fail answers with what a store has failed with.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	known := (*store.Error)(nil)
+	answer := func(status int) *wire.Error {
+		return &wire.Error{Status: status, Code: known.Code(), Message: known.Error(), Err: err}
+	}
+	e := (*wire.Error)(nil)
+	switch {
+	case errors.As(err, &e):
+	case errors.Is(err, store.ErrNotFound):
+		e = wire.Errorf(http.StatusNotFound, CodeNotFound, "there is no trace with this id that you may see; GET /v1/traces lists those that there are")
+	case !errors.As(err, &known):
+		a.cfg.Logger.Error("the store of traces failed", "error", err)
+		e = wire.Errorf(http.StatusInternalServerError, wire.CodeInternal, "the store of traces failed; the server's log says more")
+	case errors.Is(err, store.ErrErased):
+		e = answer(http.StatusGone)
+	case errors.Is(err, store.ErrOpen):
+		e = answer(http.StatusConflict)
+	default:
+		e = answer(http.StatusServiceUnavailable)
+		e.Message += "; " + known.Hint()
+	}
+	a.WriteError(w, r, e)
+}
