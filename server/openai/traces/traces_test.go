@@ -419,7 +419,7 @@ func TestClientThatLeaves(t *testing.T) {
 			continue
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, "POST", url+c.path, strings.NewReader(c.body))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+c.path, strings.NewReader(c.body))
 		if err != nil {
 			t.Fatal(err)
 		}
