@@ -1,6 +1,7 @@
 package reasoning
 
 import (
+	"encoding/json"
 	"strings"
 
 	"runner/chattemplate"
@@ -20,6 +21,8 @@ type Reply struct {
 	// Decisions are those of a run whose decisions are traced, and Assumptions what the model said to assume. Both need visibility full.
 	Decisions   []Decision
 	Assumptions []Assumption
+	// Instructions are those that were followed, as JSON. They need visibility full.
+	Instructions []json.RawMessage
 	// Result is nil while Done has not come.
 	Result *Result
 }
@@ -64,6 +67,8 @@ func (c *Collector) Push(e Event) {
 		if e.Assumption != nil {
 			c.reply.Assumptions = append(c.reply.Assumptions, *e.Assumption)
 		}
+	case Instructed:
+		c.reply.Instructions = append(c.reply.Instructions, json.RawMessage(e.Text))
 	case Done:
 		c.reply.Result = e.Result
 	}

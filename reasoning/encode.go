@@ -14,14 +14,17 @@ import (
 // The JSON form of an event is one object, written on one line; a stream of them is JSON lines. Fields without a value are
 // left out:
 //
-//	type      started, segment_start, segment_delta, segment_end, warning, strategy_switched, decision, assumption, curated, done
+//	type      started, segment_start, segment_delta, segment_end, warning, strategy_switched, decision, assumption, curated, delegation_start,
+//	          delegation_end, instructed, done
 //	segment   reasoning, summary, preamble, tool_call, answer; with the segment types
-//	text      a delta's text, a warning's message, the reason of a switch, what was kept from the model
+//	text      a delta's text, a warning's message, the reason of a switch, what was kept from the model, an instruction
 //	code      a warning's code, what was done to the prompt
+//	specialist the id of the delegation that a segment was written in
+//	delegation {id, by, prompt_length, shown, steps, outcome}; with the delegation types
 //	call      {index, id, name}; with segment tool_call and with a decision
 //	logprobs  [{token, text, bytes, logprob, top}], top without top; bytes only where text is not valid UTF-8
 //	info      {model, visibility, effort, strategy, seed, budget, prompt_tokens, iteration}
-//	result    {finish, detail, stop_string, reasoning_unavailable, score, sealed, trace, rationale, summary_source, usage, timing}
+//	result    {finish, detail, stop_string, reasoning_unavailable, score, specialist, sealed, trace, rationale, summary_source, usage, timing}
 //	rationale {stated, missing}
 //	decision  {iteration, decision, toolName, rationale: {why, refs, alternatives: [{option, rejectedBecause}], confidence}}
 //	assumption {assumption, because}
@@ -41,6 +44,8 @@ type wireEvent struct {
 
 	Decision   *Decision   `json:"decision,omitempty"`
 	Assumption *Assumption `json:"assumption,omitempty"`
+	Specialist string      `json:"specialist,omitempty"`
+	Delegation *Delegation `json:"delegation,omitempty"`
 }
 
 type wireCall struct {
@@ -74,6 +79,7 @@ type wireResult struct {
 	StopString           string       `json:"stop_string,omitempty"`
 	ReasoningUnavailable bool         `json:"reasoning_unavailable,omitempty"`
 	Score                *float64     `json:"score,omitempty"`
+	Specialist           bool         `json:"specialist,omitempty"`
 	Sealed               string       `json:"sealed,omitempty"`
 	Trace                string       `json:"trace,omitempty"`
 	Rationale            *wireCount   `json:"rationale,omitempty"`
@@ -124,9 +130,11 @@ func (m *millis) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the event as one JSON object with the fields type, segment, text, code, call, logprobs, info and result.
+// MarshalJSON writes the event as one JSON object.
 func (e Event) MarshalJSON() ([]byte, error) {
-	w := wireEvent{Type: e.Kind, Text: e.Text, Code: e.Code, Decision: e.Decision, Assumption: e.Assumption}
+	w := wireEvent{
+		Type: e.Kind, Text: e.Text, Code: e.Code, Specialist: e.Specialist, Decision: e.Decision, Assumption: e.Assumption, Delegation: e.Delegation,
+	}
 	switch e.Kind {
 	case SegmentStart, SegmentDelta, SegmentEnd:
 		w.Segment = &e.Segment
@@ -148,7 +156,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		u, t := r.Usage, r.Timing
 		w.Result = &wireResult{
 			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
-			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Sealed: r.Sealed, Trace: r.Trace, Rationale: (*wireCount)(r.Rationale), SummarySource: r.SummarySource,
+			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Specialist: r.Specialist, Sealed: r.Sealed, Trace: r.Trace, Rationale: (*wireCount)(r.Rationale), SummarySource: r.SummarySource,
 			Usage: wireUsage(u),
 			Timing: wireTiming{
 				millis(t.Queue), millis(t.Prefill), millis(t.FirstToken), millis(t.FirstAnswer), millis(t.Decode),
@@ -164,7 +172,9 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &w); err != nil {
 		return err
 	}
-	*e = Event{Kind: w.Type, Text: w.Text, Code: w.Code, Decision: w.Decision, Assumption: w.Assumption}
+	*e = Event{
+		Kind: w.Type, Text: w.Text, Code: w.Code, Specialist: w.Specialist, Decision: w.Decision, Assumption: w.Assumption, Delegation: w.Delegation,
+	}
 	if w.Segment != nil {
 		e.Segment = *w.Segment
 	}
@@ -186,7 +196,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		u, t := r.Usage, r.Timing
 		e.Result = &Result{
 			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
-			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Sealed: r.Sealed, Trace: r.Trace, Rationale: (*RationaleCount)(r.Rationale), SummarySource: r.SummarySource,
+			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Specialist: r.Specialist, Sealed: r.Sealed, Trace: r.Trace, Rationale: (*RationaleCount)(r.Rationale), SummarySource: r.SummarySource,
 			Usage: Usage(u),
 			Timing: Timing{
 				Queue: time.Duration(t.Queue), Prefill: time.Duration(t.Prefill), FirstToken: time.Duration(t.FirstToken),

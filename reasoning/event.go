@@ -50,6 +50,11 @@ const (
 	Assumed
 	// Curated reports that the runner kept something from the model: what was done in Code, and what to in Text, which holds nothing of it.
 	Curated
+	// DelegationStart and DelegationEnd stand around what a specialist writes, and carry Delegation. They hold nothing of its prompt.
+	DelegationStart
+	DelegationEnd
+	// Instructed carries an instruction of package delegation that was followed, as JSON in Text, with the specialist's prompt in full.
+	Instructed
 )
 
 // Event is what the pipeline tells the world; every wire format is an encoding of events.
@@ -70,12 +75,46 @@ type Event struct {
 	// Logprobs holds the tokens that make up an Answer delta, when they were asked for. A token that is not the answer's
 	// alone, such as one with part of a marker, is left out.
 	Logprobs []TokenLogprobs
-	// Info is set on Started and StrategySwitched, Result on Done, Decision on Decided, Assumption on Assumed.
+	// Specialist is the id of the delegation that a segment was written in; empty for the model under its own prompt.
+	Specialist string
+	// Info is set on Started and StrategySwitched, Result on Done, Decision on Decided, Assumption on Assumed, Delegation on DelegationStart and
+	// DelegationEnd.
 	Info       *Info
 	Result     *Result
 	Decision   *Decision
 	Assumption *Assumption
+	Delegation *Delegation
 }
+
+// Delegation says of a specialist's turn what anybody may know.
+type Delegation struct {
+	// ID names it in its run: each has another.
+	ID string `json:"id"`
+	// By is who called for the specialist: user or model.
+	By string `json:"by"`
+	// Length is that of the specialist's prompt, in UTF-16 units.
+	Length int `json:"prompt_length"`
+	// Shown says that what it writes is for the user; else it is intermediate, which is reasoning.
+	Shown bool `json:"shown,omitempty"`
+	// Steps counts its steps, and Outcome says how it ended; both are for DelegationEnd.
+	Steps   int               `json:"steps,omitempty"`
+	Outcome DelegationOutcome `json:"outcome,omitempty"`
+}
+
+// DelegationOutcome says how a delegation ended.
+type DelegationOutcome string
+
+// The outcomes. After all of them the original prompt is back.
+const (
+	// DelegationReturned: the specialist gave control back, by its call, by the end of its turn or by an instruction.
+	DelegationReturned DelegationOutcome = "returned"
+	// DelegationPending: the run ended in calls that wait for the client, and goes on with the specialist when they are answered.
+	DelegationPending DelegationOutcome = "pending"
+	// DelegationLimit: the steps or the tokens were used up.
+	DelegationLimit DelegationOutcome = "limit"
+	// DelegationFailed: an error or its reader's leaving ended it.
+	DelegationFailed DelegationOutcome = "failed"
+)
 
 // Call identifies a tool call.
 type Call struct {
@@ -165,6 +204,8 @@ type Result struct {
 	ReasoningUnavailable bool
 	// Score is what the model said of how sure it is, where strategy json or a call of report_reasoning gave it; nil where none came.
 	Score *float64
+	// Specialist says that the run ended in calls of a specialist, to which it returns when they are answered.
+	Specialist bool
 	// Sealed is the reasoning as a value that the caller can carry to the next turn, where it was asked for.
 	Sealed string
 	// Trace is the id of the run's sealed trace, where one was asked for and is stored.

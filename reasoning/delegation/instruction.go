@@ -1,0 +1,217 @@
+package delegation
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// The types of the instructions, as JSON discriminates them.
+const (
+	TypeDelegate     = "delegate_reasoning"
+	TypeReturn       = "return_control"
+	TypeIntermediate = "intermediate_reasoning"
+)
+
+// MaxPrompt is the most UTF-16 code units of a specialist's prompt.
+const MaxPrompt = 50_000
+
+// labelled is how many UTF-16 code units of a prompt a label shows.
+const labelled = 200
+
+// Instruction is what a message says about who reasons. It is a [Delegate], a [Return] or an [Intermediate].
+//
+// Its JSON is an object with a type:
+//
+//	{"type": "delegate_reasoning", "agentPrompt": "...", "markIntermediate": true}
+//	{"type": "return_control"}
+//	{"type": "intermediate_reasoning"}
+type Instruction interface {
+	json.Marshaler
+	// Label is a short text that names it, with the first 200 UTF-16 units of a prompt.
+	Label() string
+	// XML is the one line that tells it to the model. It holds nothing of a prompt.
+	XML() string
+}
+
+// Delegate hands the reasoning to a specialist.
+type Delegate struct {
+	// Prompt is the specialist's: not blank, at most [MaxPrompt] UTF-16 units.
+	Prompt string
+	// Shown says that what the specialist writes is not marked as intermediate, and so is for the user. It is the opposite of JSON's
+	// markIntermediate, which is true unless it is given.
+	Shown bool
+}
+
+// Return hands control back to whom the specialist had it from.
+type Return struct{}
+
+// Intermediate marks a message as a step of the reasoning, which can be left out of the conversation.
+type Intermediate struct{}
+
+// Label implements Instruction.
+func (d Delegate) Label() string {
+	return fmt.Sprintf("%s:%d:%s", TypeDelegate, units(d.Prompt), firstUnits(d.Prompt, labelled))
+}
+
+// Label implements Instruction.
+func (Return) Label() string { return TypeReturn }
+
+// Label implements Instruction.
+func (Intermediate) Label() string { return "intermediate" }
+
+// XML implements Instruction.
+func (d Delegate) XML() string {
+	return fmt.Sprintf("<delegate-reasoning>Specialist active (%d chars)</delegate-reasoning>", units(d.Prompt))
+}
+
+// XML implements Instruction.
+func (Return) XML() string { return "<return-control>Returning to main agent</return-control>" }
+
+// XML implements Instruction.
+func (Intermediate) XML() string { return "<intermediate>Internal reasoning</intermediate>" }
+
+// wire is the JSON of any instruction.
+type wire struct {
+	Type   string  `json:"type"`
+	Prompt *string `json:"agentPrompt,omitempty"`
+	Mark   *bool   `json:"markIntermediate,omitempty"`
+}
+
+// MarshalJSON implements Instruction.
+func (d Delegate) MarshalJSON() ([]byte, error) {
+	mark := !d.Shown
+	return json.Marshal(wire{TypeDelegate, &d.Prompt, &mark})
+}
+
+// MarshalJSON implements Instruction.
+func (Return) MarshalJSON() ([]byte, error) { return json.Marshal(wire{Type: TypeReturn}) }
+
+// MarshalJSON implements Instruction.
+func (Intermediate) MarshalJSON() ([]byte, error) { return json.Marshal(wire{Type: TypeIntermediate}) }
+
+// classes are the packages in which Gromozeka (github.com/Lewik/gromozeka), whose instructions these are, has had its classes; conversations
+// that it stored name them in full.
+var classes = []string{
+	"com.gromozeka.domain.model.Conversation.Message.Instruction.",
+	"com.gromozeka.bot.domain.model.Conversation.Message.Instruction.",
+}
+
+// Parse reads an instruction from JSON, with the type by its name or by the full name of its class. Members that it does not know are ignored. The
+// errors are *Error.
+func Parse(text []byte) (Instruction, error) {
+	var w wire
+	if err := json.Unmarshal(text, &w); err != nil {
+		return nil, &Error{Code: CodeMalformed, what: "an instruction is an object with a type", hint: "see the documentation of delegation"}
+	}
+	kind := w.Type
+	for _, class := range classes {
+		if name, ok := strings.CutPrefix(w.Type, class); ok {
+			kind = map[string]string{"DelegateReasoning": TypeDelegate, "ReturnControl": TypeReturn, "IntermediateReasoning": TypeIntermediate}[name]
+		}
+	}
+	switch kind {
+	case TypeDelegate:
+		d := Delegate{Shown: w.Mark != nil && !*w.Mark}
+		if w.Prompt != nil {
+			d.Prompt = *w.Prompt
+		}
+		if err := d.Check(); err != nil {
+			return nil, err
+		}
+		return d, nil
+	case TypeReturn:
+		return Return{}, nil
+	case TypeIntermediate:
+		return Intermediate{}, nil
+	}
+	return nil, &Error{
+		Code: CodeUnknown, Field: "type", what: "the type of an instruction is " + TypeDelegate + ", " + TypeReturn + " or " + TypeIntermediate,
+	}
+}
+
+// Check returns an *Error if the prompt is blank or too long.
+func (d Delegate) Check() error {
+	if strings.TrimFunc(d.Prompt, blank) == "" {
+		return &Error{Code: CodeBlank, Field: "agentPrompt", what: "the agent prompt is blank", hint: "say what the specialist is to do"}
+	}
+	if n := units(d.Prompt); n > MaxPrompt {
+		return &Error{
+			Code: CodeTooLong, Field: "agentPrompt", what: fmt.Sprintf("the agent prompt has %d UTF-16 units; at most %d are allowed", n, MaxPrompt),
+			hint: "shorten it",
+		}
+	}
+	return nil
+}
+
+// blank reports whether a character shows nothing but room, as Kotlin counts it: Unicode's white space, and ASCII's separators.
+func blank(r rune) bool {
+	return unicode.IsSpace(r) || unicode.Is(unicode.Z, r) || r >= 0x1c && r <= 0x1f
+}
+
+// units counts UTF-16 code units.
+func units(s string) int {
+	n := 0
+	for _, r := range s {
+		n += utf16.RuneLen(r)
+	}
+	return n
+}
+
+// firstUnits returns the characters of s that lie in its first n UTF-16 units.
+func firstUnits(s string, n int) string {
+	for i, r := range s {
+		if n -= utf16.RuneLen(r); n < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// Codes of an [Error].
+const (
+	// CodeMalformed: what should be an instruction, or a call's arguments, is none.
+	CodeMalformed = "delegation_malformed"
+	// CodeUnknown: the instruction has a type that there is not.
+	CodeUnknown = "delegation_unknown"
+	// CodeBlank and CodeTooLong: the specialist's prompt is not one.
+	CodeBlank   = "delegation_blank"
+	CodeTooLong = "delegation_too_long"
+	// CodeNested: a specialist is active already.
+	CodeNested = "delegation_nested"
+	// CodeIdle: there is no specialist to return from.
+	CodeIdle = "delegation_idle"
+)
+
+// Error says why an instruction is not followed. It holds nothing of a prompt.
+type Error struct {
+	// Code names the kind for programs.
+	Code string
+	// Field is the member of the instruction that is wrong; empty for the whole.
+	Field      string
+	what, hint string
+}
+
+func (e *Error) Error() string { return e.what }
+
+// Hint tells what to do next; it may be empty.
+func (e *Error) Hint() string { return e.hint }
+
+// Text is the error as the model is told it.
+func (e *Error) Text() string {
+	if e.hint == "" {
+		return "Error: " + e.what + "."
+	}
+	return "Error: " + e.what + "; " + e.hint + "."
+}
+
+// valid makes a text one that JSON and prompts can hold.
+func valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
