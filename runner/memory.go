@@ -7,30 +7,59 @@ import (
 	"runner/chattemplate"
 )
 
-// callMemory holds the reasoning that led to the last tool calls, by call id.
+// callMemory holds what led to the last tool calls, by call id.
 type callMemory struct {
 	mu    sync.Mutex
 	max   int
-	byID  map[callKey]string
+	byID  map[callKey]remembered
 	order []callKey
+}
+
+// remembered is what led to a call: the reasoning before it, and the delegation that it is a part of.
+type remembered struct {
+	reasoning string
+	past      *past
 }
 
 // callKey is a principal's call.
 type callKey struct{ principal, id string }
 
-func newCallMemory(n int) *callMemory { return &callMemory{max: n, byID: map[callKey]string{}} }
+func newCallMemory(n int) *callMemory { return &callMemory{max: n, byID: map[callKey]remembered{}} }
 
 // keep remembers the reasoning before a call.
 func (m *callMemory) keep(id callKey, reasoning string) {
 	if m.max <= 0 || reasoning == "" {
 		return
 	}
+	m.put(id, func(r *remembered) { r.reasoning = reasoning })
+}
+
+// keepDelegation remembers the delegation that a call is a part of.
+func (m *callMemory) keepDelegation(id callKey, p past) {
+	if m.max > 0 {
+		m.put(id, func(r *remembered) { r.past = &p })
+	}
+}
+
+// delegationOf returns the delegation that a call is a part of.
+func (m *callMemory) delegationOf(id callKey) (past, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, known := m.byID[id]; !known {
+	if r := m.byID[id]; r.past != nil {
+		return *r.past, true
+	}
+	return past{}, false
+}
+
+func (m *callMemory) put(id callKey, set func(*remembered)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, known := m.byID[id]
+	if !known {
 		m.order = append(m.order, id)
 	}
-	m.byID[id] = reasoning
+	set(&r)
+	m.byID[id] = r
 	if len(m.order) > m.max {
 		delete(m.byID, m.order[0])
 		m.order = slices.Delete(m.order, 0, 1)
@@ -49,8 +78,8 @@ func (m *callMemory) restore(principal string, messages []chattemplate.Message) 
 		if msg.Reasoning != "" || len(msg.ToolCalls) == 0 {
 			continue
 		}
-		text, ok := m.byID[callKey{principal, msg.ToolCalls[0].ID}]
-		if !ok {
+		text := m.byID[callKey{principal, msg.ToolCalls[0].ID}].reasoning
+		if text == "" {
 			continue
 		}
 		if !copied {

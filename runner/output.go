@@ -26,6 +26,9 @@ type output struct {
 	// reasoned and answered say what has come so far, seen or not, and calls holds the ids of the tool calls.
 	reasoned, answered bool
 	calls              []string
+	// stage is what the run of several turns that this one is of says; nil where it is alone. inner says that the turn called what that run answers.
+	stage *stage
+	inner bool
 	// thoughts is the reasoning as text, kept only for the summary's guard and for calls that are pending.
 	thoughts strings.Builder
 	// reasons is what was taken out of the text as reasons for calls, kept only for the summary's guard.
@@ -42,10 +45,10 @@ type output struct {
 
 func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	o := &output{
-		stream: t.out, policy: t.req.Visibility, format: t.format(), markers: t.strategy == reasoning.StrategyMarkers,
+		stream: t.out, stage: t.req.stage, policy: t.req.Visibility, format: t.format(), markers: t.strategy == reasoning.StrategyMarkers,
 		keep: t.req.Visibility == reasoning.VisibilitySummary || t.r.cfg.CallMemory > 0 && len(t.req.Tools) > 0 ||
 			t.strategy == reasoning.StrategyTool || t.req.Seal != nil,
-		onAnswer: t.answerBegins, check: t.check,
+		onAnswer: t.answerBegins, check: t.check, reasoned: t.req.stage.thought() != "",
 	}
 	o.onSwitch = func(to reasoning.Strategy) *reasoning.Info {
 		t.strategy = to
@@ -147,7 +150,11 @@ func (o *output) take(e reasoning.Event) {
 	case e.Kind == reasoning.StrategySwitched && e.Info != nil:
 		e.Info = o.onSwitch(e.Info.Strategy)
 	case e.Kind == reasoning.SegmentStart && e.Segment == reasoning.ToolCall:
-		o.calls = append(o.calls, e.Call.ID)
+		if o.stage.answers(e.Call.Name) {
+			o.inner = true
+		} else {
+			o.calls = append(o.calls, e.Call.ID)
+		}
 	}
 	o.send(e)
 }
@@ -165,7 +172,7 @@ func (o *output) send(e reasoning.Event) {
 	if o.tape != nil {
 		o.tape.send(e)
 	}
-	if o.policy.Shows(&e) {
+	if o.stage != nil || o.policy.Shows(&e) {
 		o.stream.send(e)
 	}
 }

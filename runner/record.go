@@ -56,16 +56,22 @@ func (t *turn) record(ctx context.Context) {
 	}
 	req := t.req
 	req.Messages, req.Tools, req.Seed = t.conv.Messages, t.conv.Tools, &t.seed
+	if t.tape = t.r.newTape(ctx, &req); t.tape.err == nil {
+		t.output.tape = t.tape.stream
+	}
+}
+
+// newTape begins the trace of a request that wants one. A tape with an error has ended.
+func (r *Runner) newTape(ctx context.Context, req *Request) *tape {
 	p := &tape{stream: newStream(), ended: make(chan struct{})}
-	t.tape = p
-	to, err := req.Trace.Begin(ctx, &TracedRun{Request: &req, Model: t.r.info.Name, Digest: t.r.info.Digest})
+	to, err := req.Trace.Begin(ctx, &TracedRun{Request: req, Model: r.info.Name, Digest: r.info.Digest})
 	if err != nil {
 		p.err = err
 		close(p.ended)
-		return
+		return p
 	}
-	t.output.tape = p.stream
 	go p.play(to)
+	return p
 }
 
 // play records until the tape ends.

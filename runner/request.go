@@ -101,6 +101,9 @@ type Request struct {
 	// KeepReasoning keeps earlier turns' reasoning in the prompt where the format would drop it.
 	KeepReasoning bool
 
+	// Delegation lets specialists reason.
+	Delegation Delegation
+
 	// Seal, when not nil, gets the run's whole reasoning when it ends, whatever the visibility, if there was any; Result.Sealed holds what it
 	// returns. It must not keep the text. It is called on another goroutine.
 	Seal func(thoughts string) (string, error)
@@ -110,6 +113,9 @@ type Request struct {
 	// Account, when not nil, is told once what a run that was begun has used, however it ended. It is called on another goroutine, perhaps after
 	// Generate has returned, and must not block.
 	Account func(reasoning.Usage)
+
+	// stage is what a run of several turns says to each of them; nil where there is one.
+	stage *stage
 }
 
 // isRaw reports whether the request has a raw prompt.

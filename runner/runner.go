@@ -18,6 +18,7 @@ import (
 	"runner/chattemplate"
 	"runner/grammar"
 	"runner/reasoning"
+	"runner/reasoning/delegation"
 )
 
 // Errors that end a run, wrapped.
@@ -135,6 +136,12 @@ func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.
 		cancel := func() { end(context.Canceled) }
 		defer cancel()
 		defer context.AfterFunc(r.sched.stop, func() { end(ErrClosed) })()
+		if req.delegates() {
+			if err := r.delegate(ctx, cancel, req, func(e reasoning.Event) bool { return yield(e, nil) }); err != nil {
+				yield(reasoning.Event{}, err)
+			}
+			return
+		}
 		t, err := r.prepare(ctx, req)
 		if err != nil {
 			yield(reasoning.Event{}, err)
@@ -151,32 +158,41 @@ func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.
 				<-t.tape.ended
 			}()
 		}
-		if err := r.sched.do(ctx, t.begin); err != nil {
-			t.close(err)
+		err = r.drive(ctx, t, func(e *reasoning.Event) bool {
+			if e.Kind == reasoning.Done && t.tape != nil {
+				if warning := t.tape.outcome(e); warning != nil && !yield(*warning, nil) {
+					return false
+				}
+			}
+			return yield(*e, nil)
+		})
+		if err != nil && !errors.Is(err, errLeft) {
 			yield(reasoning.Event{}, err)
-			return
 		}
-		var events []reasoning.Event
-		for {
-			var end bool
-			events, end, err = t.out.next(events, nil)
-			for i := range events {
-				if events[i].Kind == reasoning.Done && t.tape != nil {
-					if warning := t.tape.outcome(&events[i]); warning != nil && !yield(*warning, nil) {
-						return
-					}
-				}
-				if !yield(events[i], nil) {
-					cancel()
-					return
-				}
+	}
+}
+
+// errLeft says that nobody reads a run's events any more.
+var errLeft = errors.New("the reader has left")
+
+// drive runs a turn and shows its events until show wants no more, which is errLeft; then the context is to be cancelled.
+func (r *Runner) drive(ctx context.Context, t *turn, show func(*reasoning.Event) bool) error {
+	if err := r.sched.do(ctx, t.begin); err != nil {
+		t.close(err)
+		return err
+	}
+	var events []reasoning.Event
+	for {
+		var end bool
+		var err error
+		events, end, err = t.out.next(events, nil)
+		for i := range events {
+			if !show(&events[i]) {
+				return errLeft
 			}
-			if end {
-				if err != nil {
-					yield(reasoning.Event{}, err)
-				}
-				return
-			}
+		}
+		if end {
+			return err
 		}
 	}
 }
@@ -231,6 +247,11 @@ func (r *Runner) Validate(req *Request) error {
 	if req.Visibility > reasoning.VisibilityFull {
 		return bad("Visibility", "use none, summary or full", "%d is not a visibility", req.Visibility)
 	}
+	if req.delegates() {
+		if err := validateDelegation(req); err != nil {
+			return err
+		}
+	}
 	if err := r.validateTools(req); err != nil {
 		return err
 	}
@@ -269,14 +290,15 @@ func (r *Runner) validateTools(req *Request) error {
 	switch req.ToolChoice {
 	case "", ToolChoiceAuto, ToolChoiceNone:
 	case ToolChoiceRequired, ToolChoiceFunction:
-		if len(req.Tools) == 0 {
+		if len(req.Tools) == 0 && !req.Delegation.Model {
 			return bad("ToolChoice", "give the tools, or use auto", "a call is asked for, but there are no tools")
 		}
 	default:
 		return bad("ToolChoice", "use auto, none, required or function", "%q is not a tool choice", req.ToolChoice)
 	}
 	named := func(t chattemplate.Tool) bool { return t.Name == req.ToolName }
-	if req.ToolChoice == ToolChoiceFunction && !slices.ContainsFunc(req.Tools, named) {
+	delegates := req.Delegation.Model && delegation.IsTool(req.ToolName)
+	if req.ToolChoice == ToolChoiceFunction && !delegates && !slices.ContainsFunc(req.Tools, named) {
 		return bad("ToolName", "name one of the tools", "%q is none of the tools", req.ToolName)
 	}
 	return nil

@@ -23,15 +23,11 @@ type summaryPass struct {
 
 // beginSummary starts the summary of the reasoning so far, once, if one was asked for and there is something to summarize.
 func (t *turn) beginSummary() {
-	if t.summarized || t.req.Visibility != reasoning.VisibilitySummary || t.reasoned == 0 || !t.output.reasoned {
+	if t.summarized || t.output.inner || t.req.Visibility != reasoning.VisibilitySummary || t.reasoned == 0 || !t.output.reasoned {
 		return
 	}
-	prompt := reasoning.SummaryConciseV1
-	if t.req.DetailedSummary {
-		prompt = reasoning.SummaryDetailedV1
-	}
 	t.result.SummarySource = "reasoning"
-	t.startPass(t.closedMessage(t.lane.tokens[:t.reasoned]), prompt)
+	t.startPass(t.closedMessage(t.lane.tokens[:t.reasoned]), t.summaryPrompt())
 }
 
 // closedMessage returns tokens with the end of a harmony message after them, if they do not end with it.
@@ -47,22 +43,46 @@ func (t *turn) closedMessage(tokens []backend.Token) []backend.Token {
 
 // summarizeLate makes good for a summary that no answer or call has started, or says that there is none.
 func (t *turn) summarizeLate() {
-	if t.summarized || !t.output.reasoned || t.req.Visibility != reasoning.VisibilitySummary {
+	if t.summarized || t.output.inner || !t.output.reasoned || t.req.Visibility != reasoning.VisibilitySummary {
 		return
 	}
-	if t.beginSummary(); !t.summarized {
+	if t.beginSummary(); t.summarized {
+		return
+	}
+	if t.req.stage.thought() != "" && t.output.answered {
+		t.summarizeEarlier()
+	} else {
 		t.output.warn("summary_unavailable", "the reasoning did not come to its end")
 	}
 }
 
 // beginPosthoc starts an explanation of an answer that came without reasoning.
 func (t *turn) beginPosthoc() {
+	t.result.SummarySource = "posthoc"
+	t.startPass(t.answeredTokens(), reasoning.PosthocV1)
+}
+
+// answeredTokens returns the whole turn, ready for another message.
+func (t *turn) answeredTokens() []backend.Token {
 	tokens := t.lane.tokens
 	if last := tokens[len(tokens)-1]; t.r.model.Vocab().EndsGeneration(last) {
 		tokens = tokens[:len(tokens)-1]
 	}
-	t.result.SummarySource = "posthoc"
-	t.startPass(t.closedMessage(tokens), reasoning.PosthocV1)
+	return t.closedMessage(tokens)
+}
+
+// summarizeEarlier starts the summary of a run whose last turn went to the answer at once. What the turns before it thought stands in its prompt.
+func (t *turn) summarizeEarlier() {
+	t.result.SummarySource = "reasoning"
+	t.startPass(t.answeredTokens(), t.summaryPrompt())
+}
+
+// summaryPrompt asks for a summary of the length that is wanted.
+func (t *turn) summaryPrompt() string {
+	if t.req.DetailedSummary {
+		return reasoning.SummaryDetailedV1
+	}
+	return reasoning.SummaryConciseV1
 }
 
 func (t *turn) startPass(prefix []backend.Token, prompt string) {
@@ -99,7 +119,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	p.lane.tokens = make([]backend.Token, 0, len(prefix)+len(ask)+p.limit)
 	p.lane.tokens = append(append(p.lane.tokens, prefix...), ask...)
 	p.lane.sampling.TopLogprobs = -1
-	if text := strings.TrimSpace(t.output.thoughts.String() + "\n" + t.output.reasons.String()); text != "" {
+	if text := strings.TrimSpace(strings.Join([]string{t.req.stage.thought(), t.output.thoughts.String(), t.output.reasons.String()}, "\n")); text != "" {
 		p.guard = reasoning.NewGuard(t.r.model.Vocab(), text)
 		p.lane.constraint = p.guard
 	}

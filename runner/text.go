@@ -103,6 +103,13 @@ func (r *Runner) Prompt(ctx context.Context, req Request) (chattemplate.Prompt, 
 	if r.sched.stop.Err() != nil {
 		return chattemplate.Prompt{}, ErrClosed
 	}
+	if req.delegates() {
+		d, err := r.newDelegated(ctx, req, nil)
+		if err != nil {
+			return chattemplate.Prompt{}, err
+		}
+		req = d.first()
+	}
 	t, err := r.plan(ctx, req)
 	if err != nil {
 		return chattemplate.Prompt{}, err

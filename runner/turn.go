@@ -172,7 +172,7 @@ func (t *turn) skipReasoning(p *chattemplate.Prompt) error {
 }
 
 func (t *turn) setLimits() {
-	t.limit = t.r.info.ContextSize - t.prompt
+	t.limit = t.req.stage.share(t.r.info.ContextSize - t.prompt)
 	if t.req.MaxTokens > 0 {
 		t.limit = min(t.limit, t.req.MaxTokens)
 	}
@@ -208,7 +208,7 @@ func (t *turn) begin() {
 	if t.steer.ignored {
 		t.output.warn(CodeStrictIgnored, "this model's format has no place where a call could be held to its parameters")
 	}
-	t.r.sched.add(t.lane, false)
+	t.r.sched.add(t.lane, t.req.stage.isLater())
 }
 
 // infoNow says what is in effect. Harmony's own default effort is medium; other formats do not name theirs.
@@ -536,7 +536,7 @@ func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 
 // fallBack makes good, as far as can be, for reasoning that was asked for and did not come.
 func (t *turn) fallBack() {
-	if t.output.reasoned || t.req.Visibility == reasoning.VisibilityNone {
+	if t.output.reasoned || t.output.inner || t.req.Visibility == reasoning.VisibilityNone {
 		return
 	}
 	if t.strategy != reasoning.StrategyPosthoc {

@@ -1,0 +1,132 @@
+package runner
+
+import (
+	"slices"
+
+	"runner/chattemplate"
+	"runner/reasoning"
+	"runner/reasoning/delegation"
+)
+
+// resume brings the run to where the messages say that the conversation stands, and what the runner remembers of its last calls.
+func (d *delegated) resume() error {
+	of := d.req.Delegation.Instructions
+	messages := d.req.Messages
+	if d.req.Delegation.Work == WorkDelete {
+		before := len(messages)
+		messages, of = delegation.Drop(messages, of)
+		if dropped := before - len(messages); dropped > 0 {
+			d.emit(curated(curatedDeleted, dropped, "earlier turns"))
+		}
+	}
+	state, _, err := delegation.Replay(messages, of)
+	if err != nil {
+		return &RequestError{Field: "Delegation", Err: err, Advice: hint(err)}
+	}
+	marked := delegation.Mark(messages, of)
+	call := pendingCall(messages)
+	if past, ok := d.r.memory.delegationOf(callKey{d.req.Principal, call.id}); ok && past.given <= call.at {
+		d.recall(marked, call.at, past)
+		for i := call.at; i < len(messages); i++ {
+			for _, in := range of[i] {
+				if _, back := in.(delegation.Return); back && d.about.ID != "" {
+					d.finish(reasoning.DelegationReturned)
+				}
+			}
+		}
+		return nil
+	}
+	d.main, d.given = marked, len(marked)
+	active, on := state.Active()
+	if !on {
+		return nil
+	}
+	at := lastDelegate(messages, of)
+	if messages[at].Role != chattemplate.Assistant {
+		at++
+	}
+	d.main, d.work = slices.Clone(marked[:at]), slices.Clone(marked[at:])
+	d.given = len(d.main)
+	for i := at; i < len(messages); i++ {
+		if m := messages[i]; m.Role == chattemplate.Assistant && m.Content != "" {
+			d.texts = append(d.texts, m.Content)
+		}
+	}
+	d.begin(active, "user", len(d.main))
+	return nil
+}
+
+// lastDelegate returns the index of the message that carries the delegation under way.
+func lastDelegate(messages []chattemplate.Message, of map[int][]delegation.Instruction) int {
+	for i := len(messages) - 1; i >= 0; i-- {
+		for _, in := range of[i] {
+			if _, ok := in.(delegation.Delegate); ok {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// pending is the assistant's message whose calls the conversation ends with the results of.
+type pending struct {
+	at int // -1: there is none
+	id string
+}
+
+func pendingCall(messages []chattemplate.Message) pending {
+	for i := len(messages) - 1; i >= 0; i-- {
+		m := messages[i]
+		if m.Role == chattemplate.Assistant && len(m.ToolCalls) > 0 {
+			return pending{i, m.ToolCalls[0].ID}
+		}
+		if m.Role != chattemplate.ToolRole {
+			break
+		}
+	}
+	return pending{at: -1}
+}
+
+// past is what a run leaves for the one that goes on from its calls: what stands before them and the client does not have.
+type past struct {
+	given      int
+	main, work []chattemplate.Message
+	texts      []string
+	active     *delegation.Delegate
+	by         string
+	report     int
+	reported   []int
+	steps      int
+}
+
+// recall goes on from what the runner remembers of the calls at messages[call].
+func (d *delegated) recall(messages []chattemplate.Message, call int, p past) {
+	d.given, d.reported = p.given, slices.Clone(p.reported)
+	d.main = append(slices.Clone(messages[:p.given]), p.main...)
+	for range p.steps {
+		d.state.Step()
+	}
+	if p.active == nil {
+		d.main = append(d.main, messages[call:]...)
+		return
+	}
+	d.work = append(slices.Clone(p.work), messages[call:]...)
+	d.texts = slices.Clone(p.texts)
+	d.begin(*p.active, p.by, p.report)
+}
+
+// remember leaves what the run knows for the one that answers its calls.
+func (d *delegated) remember(calls []chattemplate.ToolCall) {
+	p := past{
+		given: d.given, main: slices.Clone(d.main[d.given:]), report: d.report, reported: slices.Clone(d.reported), steps: d.state.Steps(),
+	}
+	if active, on := d.state.Active(); on {
+		p.active, p.by = &active, d.about.By
+		p.work, p.texts = slices.Clone(d.work), slices.Clone(d.texts)
+	} else if len(p.main) == 0 {
+		return
+	}
+	for _, c := range calls {
+		d.r.memory.keepDelegation(callKey{d.req.Principal, c.ID}, p)
+	}
+}

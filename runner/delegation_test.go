@@ -1,0 +1,544 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/backend/fake"
+	"runner/chattemplate"
+	"runner/reasoning"
+	"runner/reasoning/delegation"
+)
+
+const (
+	// asSpecialist stands in every prompt of a specialist's, and in no other.
+	asSpecialist = "What you write is internal"
+	canary       = "canaries-sing"
+	reported     = "<return-control>Returning to main agent</return-control><|end|>" + again
+	engaged      = "</delegate-reasoning><|end|>" + again
+)
+
+// call is a turn that thinks and calls a function.
+func call(thought, name, arguments string) string {
+	return "<|channel|>analysis<|message|>" + thought + "<|end|>" + again + "<|channel|>commentary to=functions." + name +
+		" <|constrain|>json<|message|>" + arguments + "<|call|>"
+}
+
+// delegates is a script in which the model delegates once.
+func delegates() []fake.Reply {
+	return []fake.Reply{
+		{Prompt: asSpecialist, After: engaged, Say: think(canary+" thinks", canary+" works: 2 and 2 is 4")},
+		{After: reported, Say: think("so be it", "It is 4.")},
+		{After: ask("2+2?"), Say: call(canary+" wonders", delegation.DelegateName, `{"agent_prompt":"`+canary+` adds."}`)},
+		summaryReply(reasoning.SummaryConciseV1, "Somebody added."),
+	}
+}
+
+// eventsOf runs a request and returns its events, and how it ended.
+func eventsOf(ctx context.Context, r *Runner, req Request) (events []reasoning.Event, err error) {
+	for e, err := range r.Generate(ctx, req) {
+		if err != nil {
+			return events, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// outcomes are how the delegations of a run ended. Each has to begin before it ends, under an id of its own, one at a time.
+func outcomes(t *testing.T, events []reasoning.Event) (list []reasoning.DelegationOutcome) {
+	t.Helper()
+	seen, open := map[string]bool{}, ""
+	for _, e := range events {
+		switch e.Kind {
+		case reasoning.DelegationStart:
+			if open != "" || seen[e.Delegation.ID] || e.Delegation.ID == "" {
+				t.Errorf("delegation %q begins inside of %q, or again", e.Delegation.ID, open)
+			}
+			open, seen[e.Delegation.ID] = e.Delegation.ID, true
+		case reasoning.DelegationEnd:
+			if e.Delegation.ID != open {
+				t.Errorf("delegation %q ends, and %q is open", e.Delegation.ID, open)
+			}
+			open, list = "", append(list, e.Delegation.Outcome)
+		case reasoning.SegmentStart, reasoning.SegmentDelta, reasoning.SegmentEnd:
+			if e.Specialist != "" && e.Specialist != open {
+				t.Errorf("%v of %q, and %q is open", e.Kind, e.Specialist, open)
+			}
+		}
+	}
+	if open != "" {
+		t.Errorf("delegation %q never ends", open)
+	}
+	return list
+}
+
+// allText is all that events say, with the texts of deltas as they come and, apart from them, every event as JSON.
+func allText(events []reasoning.Event) string {
+	var texts, lines strings.Builder
+	for _, e := range events {
+		line, err := json.Marshal(e)
+		if err != nil {
+			return err.Error()
+		}
+		texts.WriteString(e.Text)
+		lines.Write(line)
+	}
+	return texts.String() + lines.String()
+}
+
+func byModel(text string) Request {
+	req := user(text)
+	req.Delegation.Model = true
+	return req
+}
+
+func TestTheModelDelegates(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 4096}, Config{}, delegates()...)
+	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary, reasoning.VisibilityFull} {
+		req := byModel("2+2?")
+		req.Visibility = v
+		g := f.must(t, req)
+		g.want(t, reasoning.Answer, "It is 4.")
+		thoughts, summary := "", ""
+		switch v {
+		case reasoning.VisibilityFull:
+			thoughts = canary + " wonders\n\n" + canary + " thinks\n\n" + canary + " works: 2 and 2 is 4\n\nso be it"
+		case reasoning.VisibilitySummary:
+			summary = "Somebody added."
+		}
+		g.want(t, reasoning.Reasoning, thoughts)
+		g.want(t, reasoning.Summary, summary)
+		if len(g.calls) > 0 || len(g.codes) > 0 || g.result.Finish != reasoning.FinishStop || g.result.ReasoningUnavailable || g.info.Visibility != v {
+			t.Errorf("%v: %+v %v %v", v, g.result, g.calls, g.codes)
+		}
+		if u := g.result.Usage; u.Reasoning < 2*u.Answer || u.Answer == 0 || u.Completion <= u.Reasoning+u.Answer {
+			t.Errorf("usage %+v", u)
+		}
+		events, err := eventsOf(t.Context(), f.Runner, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list := outcomes(t, events); len(list) != 1 || list[0] != reasoning.DelegationReturned {
+			t.Errorf("%v: outcomes %v", v, list)
+		}
+		if text := allText(events); strings.Contains(text, canary) != (v == reasoning.VisibilityFull) {
+			t.Errorf("%v: the canary shows, or is lost: %s", v, text)
+		}
+	}
+}
+
+// TestTheSpecialistsPrompt: it stands below the operator's, in place of the developer's, and only while it is active.
+func TestTheSpecialistsPrompt(t *testing.T) {
+	v := fake.Harmony()
+	script, text := fake.Replies(v, delegates()...), ""
+	f := start(t, fake.Config{ContextSize: 4096, Vocab: v, Script: func(tokens []backend.Token) backend.Token {
+		if now := fake.Decode(v, tokens); strings.Contains(now, asSpecialist) {
+			text = now
+		}
+		return script(tokens)
+	}}, Config{})
+	req := byModel("2+2?")
+	req.Messages = append([]chattemplate.Message{
+		{Role: chattemplate.System, Content: "OPERATOR."}, {Role: chattemplate.Developer, Content: "AGENT. <fixed>SAFETY.</fixed>"},
+	}, req.Messages...)
+	f.must(t, req).want(t, reasoning.Answer, "It is 4.")
+	special := text
+	operator, safety, prompt := strings.Index(special, "OPERATOR."), strings.Index(special, "SAFETY."), strings.Index(special, canary+" adds.")
+	if operator < 0 || safety < operator || prompt < safety || strings.Contains(special[operator:prompt], "AGENT.") {
+		t.Errorf("the specialist was given\n%s", special)
+	}
+	if p, err := f.Prompt(t.Context(), req); err != nil || !strings.Contains(p.Text, "AGENT.") || strings.Contains(p.Text, asSpecialist) {
+		t.Errorf("afterwards the prompt is %q, %v", p.Text, err)
+	}
+}
+
+func instructedBy(text string, d delegation.Delegate) Request {
+	req := user(text)
+	req.Instruct(d)
+	return req
+}
+
+func TestTheUserDelegates(t *testing.T) {
+	report := "2+2?\n\n<intermediate>Internal reasoning</intermediate>\n" + canary + " works\n" + reported
+	f := start(t, fake.Config{ContextSize: 4096}, Config{},
+		fake.Reply{Prompt: asSpecialist, After: ask("2+2?"), Say: think(canary, canary+" works")},
+		fake.Reply{After: report, Say: think("hm", "It is 4.")},
+		fake.Reply{After: ask("2+2?"), Say: think("hm", "From nothing.")})
+	req := instructedBy("2+2?", delegation.Delegate{Prompt: "Add."})
+	g := f.must(t, req)
+	g.want(t, reasoning.Answer, "It is 4.")
+	g.want(t, reasoning.Preamble, "")
+	req.Visibility = reasoning.VisibilityFull
+	g = f.must(t, req)
+	g.want(t, reasoning.Reasoning, canary+"\n\n"+canary+" works\n\nhm")
+	req = instructedBy("2+2?", delegation.Delegate{Prompt: "Add.", Shown: true})
+	g = f.must(t, req)
+	g.want(t, reasoning.Preamble, canary+" works")
+	g.want(t, reasoning.Reasoning, "")
+	req.Delegation.Work = WorkDelete
+	g = f.must(t, req)
+	g.want(t, reasoning.Answer, "From nothing.")
+}
+
+func TestASquashedReport(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 4096}, Config{},
+		fake.Reply{Prompt: asSpecialist, After: ask("2+2?"), Say: think("", "long, long work")},
+		fake.Reply{Prompt: asSpecialist, After: ask(delegation.SquashV1), Say: think("", "Four.")},
+		fake.Reply{After: "</intermediate>\nFour.\n" + reported, Say: think("", "It is 4.")},
+		fake.Reply{After: "work\n" + reported, Say: think("", "All of it.")})
+	req := instructedBy("2+2?", delegation.Delegate{Prompt: "Add."})
+	req.Delegation.Work, req.Visibility = WorkSquash, reasoning.VisibilityFull
+	events, err := eventsOf(t.Context(), f.Runner, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var run reasoning.Collector
+	var codes []string
+	for _, e := range events {
+		run.Push(e)
+		if e.Kind == reasoning.Curated {
+			codes = append(codes, e.Code)
+		}
+	}
+	if r := run.Reply(); r.Answer != "It is 4." || r.Reasoning != "long, long work\n\nFour." || fmt.Sprint(codes) != "["+curatedSquashed+"]" {
+		t.Errorf("%q, %q, %v", r.Answer, r.Reasoning, codes)
+	}
+}
+
+func TestNestingAndOtherMistakesAreToldToTheModel(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 4096}, Config{},
+		fake.Reply{After: "call return_control first.<|end|>" + again, Say: call("then back", delegation.ReturnName, "{}")},
+		fake.Reply{Prompt: asSpecialist, After: engaged, Say: call("deeper", delegation.DelegateName, `{"agent_prompt":"Deeper."}`)},
+		fake.Reply{After: reported, Say: call("back again", delegation.ReturnName, "{}")},
+		fake.Reply{After: "answer the user.<|end|>" + again, Say: call("nobody", delegation.DelegateName, `{"agent_prompt":"  "}`)},
+		fake.Reply{After: "what the specialist is to do.<|end|>" + again, Say: think("", "Well, 4.")},
+		fake.Reply{After: ask("2+2?"), Say: call("help", delegation.DelegateName, `{"agent_prompt":"Add."}`)})
+	events, err := eventsOf(t.Context(), f.Runner, byModel("2+2?"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	var run reasoning.Collector
+	for _, e := range events {
+		run.Push(e)
+		if e.Code == CodeDelegationRefused {
+			refused++
+		}
+	}
+	if list := outcomes(t, events); run.Reply().Answer != "Well, 4." || refused != 3 || len(list) != 1 || list[0] != reasoning.DelegationReturned {
+		t.Errorf("%q, %d refused, %v", run.Reply().Answer, refused, list)
+	}
+}
+
+func TestTheStepsOfARunEnd(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 1 << 15}, Config{},
+		fake.Reply{After: "call return_control first.<|end|>" + again, Say: call("", delegation.DelegateName, `{"agent_prompt":"Deeper."}`)},
+		fake.Reply{Prompt: asSpecialist, After: engaged, Say: call("", delegation.DelegateName, `{"agent_prompt":"Deeper."}`)},
+		fake.Reply{After: reported, Say: think("", "Enough.")},
+		fake.Reply{After: ask("2+2?"), Say: call("help", delegation.DelegateName, `{"agent_prompt":"Add."}`)})
+	g := f.must(t, byModel("2+2?"))
+	g.want(t, reasoning.Answer, "Enough.")
+	refused, limits := 0, 0
+	for _, c := range g.codes {
+		switch c {
+		case CodeDelegationRefused:
+			refused++
+		case CodeDelegationLimit:
+			limits++
+		}
+	}
+	if refused != delegation.MaxSteps-2 || limits != 1 {
+		t.Errorf("%d refused, %d limits: %v", refused, limits, g.codes)
+	}
+}
+
+// TestASpecialistCallsTheClientsTools: the run ends in its call, and the next goes on with the specialist, from the runner's memory where the
+// model delegated, from the instruction where the user did.
+func TestASpecialistCallsTheClientsTools(t *testing.T) {
+	replies := []fake.Reply{
+		{Prompt: asSpecialist, After: engaged, Say: call("use it", "add", `{"a":2}`)},
+		{Prompt: asSpecialist, After: ask("3+3?"), Say: call("use it", "add", `{"a":3}`)},
+		{Prompt: asSpecialist, After: "tool says<|end|>" + again, Say: think("", "worked out")},
+		{After: "tool says<|end|>" + again, Say: think("", "All forgotten.")},
+		{After: "</intermediate>\nworked out\n" + reported, Say: think("", "It is done.")},
+		{After: ask("2+2?"), Say: call("help", delegation.DelegateName, `{"agent_prompt":"Add."}`)},
+	}
+	next := func(req Request, g got) Request {
+		req.Messages = append(req.Messages,
+			chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: g.calls[0].ID, Name: "add", Arguments: g.text[reasoning.ToolCall]}}},
+			chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: g.calls[0].ID, ToolName: "add", Content: "tool says"})
+		return req
+	}
+	for _, c := range []struct {
+		name   string
+		memory int
+		req    Request
+		answer string
+	}{
+		{"remembered", 8, byModel("2+2?"), "It is done."},
+		{"forgotten", 0, byModel("2+2?"), "All forgotten."},
+		{"instructed", 0, instructedBy("3+3?", delegation.Delegate{Prompt: "Add."}), "It is done."},
+		{"instructed and remembered", 8, instructedBy("3+3?", delegation.Delegate{Prompt: "Add."}), "It is done."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := start(t, fake.Config{ContextSize: 4096}, Config{CallMemory: c.memory}, replies...)
+			c.req.Tools, c.req.Visibility = addTool, reasoning.VisibilityFull
+			g := f.must(t, c.req)
+			if len(g.calls) != 1 || g.calls[0].Name != "add" || g.calls[0].Index != 0 || !g.result.Specialist || g.result.Finish != reasoning.FinishToolCalls {
+				t.Fatalf("%+v %v", g.result, g.calls)
+			}
+			req := next(c.req, g)
+			events, err := eventsOf(t.Context(), f.Runner, req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var run reasoning.Collector
+			for _, e := range events {
+				run.Push(e)
+			}
+			if r := run.Reply(); r.Answer != c.answer {
+				t.Errorf("%q; %q", r.Answer, r.Reasoning)
+			}
+			if list := outcomes(t, events); (len(list) == 1) != (c.answer == "It is done.") {
+				t.Errorf("outcomes %v", list)
+			}
+		})
+	}
+}
+
+func TestLimitsAreTheRuns(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 4096}, Config{},
+		fake.Reply{Prompt: asSpecialist, After: ask("2+2?"), Say: think("hm", strings.Repeat("on and ", 200))},
+		fake.Reply{After: reported, Say: think("", "It is 4.")},
+		fake.Reply{After: reasoning.BudgetV1 + "<|end|>" + again + finalTag, Say: "cut off"})
+	for _, limit := range []func(*Request){
+		func(r *Request) { r.MaxTokens = 120 },
+		func(r *Request) { r.Budget = 40 },
+	} {
+		req := instructedBy("2+2?", delegation.Delegate{Prompt: "Add."})
+		limit(&req)
+		var used reasoning.Usage
+		told := 0
+		req.Account = func(u reasoning.Usage) { used, told = u, told+1 }
+		events, err := eventsOf(t.Context(), f.Runner, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list := outcomes(t, events); len(list) != 1 || list[0] != reasoning.DelegationLimit {
+			t.Errorf("outcomes %v", list)
+		}
+		u := events[len(events)-1].Result.Usage
+		if req.MaxTokens > 0 && u.Completion > req.MaxTokens || req.Budget > 0 && u.Reasoning > req.Budget {
+			t.Errorf("%+v for %d tokens, %d of them reasoning", u, req.MaxTokens, req.Budget)
+		}
+		if told != 1 || used.Completion != u.Completion {
+			t.Errorf("accounted %d times for %+v, used %+v", told, used, u)
+		}
+	}
+}
+
+func TestDelegationsThatAreRefused(t *testing.T) {
+	f := start(t, fake.Config{}, Config{})
+	long := delegation.Delegate{Prompt: strings.Repeat("x", delegation.MaxPrompt+1)}
+	for name, req := range map[string]Request{
+		"long":  instructedBy("q", long),
+		"blank": instructedBy("q", delegation.Delegate{Prompt: " \u00a0\n"}),
+		"nested": func() Request {
+			r := instructedBy("q", delegation.Delegate{Prompt: "a"})
+			r.Instruct(delegation.Delegate{Prompt: "b"})
+			return r
+		}(),
+		"work":  {Messages: user("q").Messages, Delegation: Delegation{Model: true, Work: "burn"}},
+		"place": {Messages: user("q").Messages, Delegation: Delegation{Instructions: map[int][]delegation.Instruction{3: {delegation.Return{}}}}},
+		"names": {Messages: user("q").Messages, Delegation: Delegation{Model: true}, Tools: []chattemplate.Tool{{Name: delegation.ReturnName}}},
+	} {
+		g := collect(t.Context(), f.Runner, req)
+		var refused *RequestError
+		if !errors.As(g.err, &refused) || len(g.order) > 0 {
+			t.Errorf("%s: %v after %d events", name, g.err, len(g.order))
+		}
+	}
+}
+
+func TestAModelWithoutCallsDoesNotDelegate(t *testing.T) {
+	f := start(t, fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, Config{},
+		fake.Reply{After: "q<|im_end|>\n<|im_start|>assistant\n", Say: "<think>\nhm\n</think>\n\nfour<|im_end|>"})
+	if f.canCall() {
+		t.Skip("the fake format has learned to call")
+	}
+	g := f.must(t, byModel("q"))
+	g.want(t, reasoning.Answer, "four")
+	if fmt.Sprint(g.codes) != "["+CodeDelegationUnavailable+"]" {
+		t.Errorf("warnings %v", g.codes)
+	}
+}
+
+// TestTheOriginalPromptIsBack: whatever a model calls, and however the run ends, by itself, by an error or because it is cancelled, nobody is active
+// afterwards, what began has ended, and the conversation under the original prompt has nothing of the specialist's but its report.
+func TestTheOriginalPromptIsBack(t *testing.T) {
+	broke := errors.New("the step failed")
+	for seed := range uint64(60) {
+		draw := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test that can be repeated
+		says := []string{
+			think("", "text"), call("", delegation.DelegateName, `{"agent_prompt":"Special."}`), call("", delegation.DelegateName, `{"agent`),
+			call("", delegation.ReturnName, "{}"), call("", "add", `{"a":1}`), "<|channel|>analysis<|message|>",
+		}
+		turns, failAt := 0, -1
+		if draw.IntN(3) == 0 {
+			failAt = draw.IntN(150)
+		}
+		v := fake.Harmony()
+		var current fake.Script
+		cfg := fake.Config{ContextSize: 2048, Vocab: v, Fail: func(step int, _ []backend.Input) error {
+			if step == failAt {
+				return broke
+			}
+			return nil
+		}}
+		begin := 0
+		cfg.Script = func(tokens []backend.Token) backend.Token {
+			text := fake.Decode(v, tokens)
+			if n := len(tokens); current == nil || n < begin || strings.HasSuffix(text, again) && !strings.Contains(text[max(0, len(text)-60):], "analysis") {
+				begin, turns = n, turns+1
+				current = fake.Replies(v, fake.Reply{After: text, Say: says[draw.IntN(len(says))]})
+			}
+			return current(tokens)
+		}
+		f := start(t, cfg, Config{CallMemory: 4})
+		ctx, cancel := context.WithCancel(t.Context())
+		stopAt := -1
+		if draw.IntN(3) == 0 {
+			stopAt = draw.IntN(40)
+		}
+		req := byModel("2+2?")
+		if draw.IntN(2) == 0 {
+			req.Instruct(delegation.Delegate{Prompt: "Special."})
+		}
+		req.Tools, req.Visibility, req.MaxTokens = addTool, reasoning.VisibilityFull, 400
+		var events []reasoning.Event
+		d, err := f.newDelegated(ctx, req, func(e reasoning.Event) bool {
+			if events = append(events, e); len(events) == stopAt && draw.IntN(2) == 0 {
+				cancel()
+			}
+			return len(events) != stopAt || ctx.Err() != nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = d.run(ctx)
+		cancel()
+		if _, on := d.state.Active(); on || d.about.ID != "" {
+			t.Errorf("seed %d: a specialist is active after %v", seed, err)
+		}
+		if !d.left {
+			outcomes(t, events)
+		}
+		for _, m := range d.main {
+			if strings.Contains(m.Content, "Special.") {
+				t.Errorf("seed %d: the specialist's prompt is in the conversation: %q", seed, m.Content)
+			}
+		}
+	}
+}
+
+// TestWhatIsHiddenIsTracedAndSealed: a hidden specialist is in the trace with its prompt and its work, also what was deleted, and in the sealed value.
+func TestWhatIsHiddenIsTracedAndSealed(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 4096}, Config{},
+		append(delegates(), fake.Reply{After: "is 4\n" + reported, Say: think("", "never")})...)
+	req := byModel("2+2?")
+	req.Delegation.Work = WorkDelete
+	var tape notebook
+	var thoughts string
+	req.Trace, req.Seal = &tape, func(text string) (string, error) { thoughts = text; return "sealed", nil }
+	g := f.must(t, req)
+	if g.result.Trace != "the id" || g.result.Sealed != "sealed" || len(tape.ends) != 1 || tape.ends[0] != nil || len(tape.run.Request.Tools) != 2 {
+		t.Errorf("%+v, %v, %+v", g.result, tape.ends, tape.run.Request.Tools)
+	}
+	if !strings.Contains(thoughts, canary+" wonders") || !strings.Contains(thoughts, canary+" works") {
+		t.Errorf("sealed is %q", thoughts)
+	}
+	if list := outcomes(t, tape.events); len(list) != 1 {
+		t.Errorf("%v", list)
+	}
+	text := allText(tape.events)
+	for _, want := range []string{canary + " wonders", canary + " works", canary + " adds.", curatedDeleted} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in the trace", want)
+		}
+	}
+	for _, e := range tape.events {
+		if e.Kind == reasoning.Instructed {
+			if _, err := delegation.Parse([]byte(e.Text)); err != nil {
+				t.Errorf("%s: %v", e.Text, err)
+			}
+		}
+	}
+}
+
+// TestASpecialistWithoutRoom: where its prompt, or its report, does not fit, the main agent answers without it.
+func TestASpecialistWithoutRoom(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 1500}, Config{},
+		fake.Reply{Prompt: asSpecialist, After: ask("report"), Say: think("", strings.Repeat("word ", 60)+"end")},
+		fake.Reply{After: ask("report"), Say: think("", "Without.")},
+		fake.Reply{After: reported, Say: think("", "Without.")},
+		fake.Reply{After: ask("prompt"), Say: call("", delegation.DelegateName, `{"agent_prompt":"`+strings.Repeat("s", 500)+`"}`)})
+	report := instructedBy("report", delegation.Delegate{Prompt: "S."})
+	report.ResponseFormat = &chattemplate.ResponseFormat{Name: "answer", Schema: []byte(`{"description":"` + strings.Repeat("d", 850) + `"}`)}
+	for _, c := range []struct {
+		req     Request
+		outcome reasoning.DelegationOutcome
+		curated string
+	}{{report, reasoning.DelegationReturned, curatedDeleted}, {byModel("prompt"), reasoning.DelegationFailed, ""}} {
+		events, err := eventsOf(t.Context(), f.Runner, c.req)
+		if err != nil {
+			t.Errorf("%s: %v", c.outcome, err)
+			continue
+		}
+		var run reasoning.Collector
+		kept := ""
+		for _, e := range events {
+			run.Push(e)
+			if e.Kind == reasoning.Curated {
+				kept = e.Code
+			}
+		}
+		if list := outcomes(t, events); len(list) != 1 || list[0] != c.outcome || run.Reply().Answer != "Without." || kept != c.curated {
+			t.Errorf("%v, %q, %q, prompt of %d", list, run.Reply().Answer, kept, events[0].Info.Prompt)
+		}
+	}
+}
+
+func TestLeavingADelegatedRun(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 4096}, Config{}, delegates()...)
+	req := byModel("2+2?")
+	req.Visibility = reasoning.VisibilityFull
+	whole, err := eventsOf(t.Context(), f.Runner, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for leave := 1; leave < len(whole); leave += 7 {
+		var tape notebook
+		req.Trace = &tape
+		n := 0
+		for range f.Generate(t.Context(), req) {
+			if n++; n == leave {
+				break
+			}
+		}
+		if len(tape.ends) != 1 || !errors.Is(tape.ends[0], context.Canceled) {
+			t.Errorf("after %d events: the trace ends with %v", leave, tape.ends)
+		}
+		for _, e := range tape.events {
+			if e.Kind == reasoning.Done {
+				t.Errorf("after %d events: done", leave)
+			}
+		}
+	}
+}
