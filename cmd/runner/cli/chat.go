@@ -14,6 +14,7 @@ import (
 	"runner/chattemplate"
 	"runner/cmd/runner/render"
 	"runner/reasoning"
+	"runner/runner"
 )
 
 // chat is a conversation on a terminal.
@@ -59,11 +60,12 @@ func (c *chat) loop(ctx context.Context) error {
 		text, err := c.read()
 		switch {
 		case errors.Is(err, errInterrupted):
-			if c.interrupted {
+			// Ctrl-C on a line that has text only drops the line.
+			twice := c.interrupted && text == ""
+			if c.interrupted = text == ""; twice {
 				return errInterrupted
 			}
-			// Ctrl-C on a line that has text only drops the line.
-			if c.interrupted = text == ""; c.interrupted {
+			if c.interrupted {
 				c.say("Ctrl-C again leaves; so does Ctrl-D.")
 			}
 			continue
@@ -96,7 +98,7 @@ func (c *chat) turn(ctx context.Context, text string) error {
 	c.messages = append(c.messages, chattemplate.Message{Role: chattemplate.User, Content: text})
 	c.shown.add("You", text)
 	for {
-		out, err := c.generate(ctx)
+		out, err := c.generate(ctx, len(c.messages) > before+1)
 		c.shown.turn(out)
 		if errors.Is(err, errInterrupted) {
 			c.stopped(before, out)
@@ -114,7 +116,6 @@ func (c *chat) turn(ctx context.Context, text string) error {
 			c.app.complain(errorLine(err))
 			return nil
 		}
-		c.attached = ""
 		message := chattemplate.Message{Role: chattemplate.Assistant, Content: out.Answer, Preamble: out.Preamble,
 			Reasoning: out.Reasoning, ToolCalls: out.Calls}
 		c.messages = append(c.messages, message)
@@ -124,10 +125,17 @@ func (c *chat) turn(ctx context.Context, text string) error {
 		}
 		fmt.Fprintln(c.app.out)
 		if len(message.ToolCalls) == 0 {
+			c.attached = ""
 			return nil
 		}
-		if !c.askResults(message.ToolCalls) {
+		if _, _, short := render.Shortfall(out); short {
 			c.messages = c.messages[:before]
+			c.say("A call that is cut off cannot be answered, so the turn is forgotten.")
+			return nil
+		}
+		if err := c.askResults(message.ToolCalls); err != nil {
+			c.messages = c.messages[:before]
+			c.interrupted = errors.Is(err, errInterrupted)
 			c.say("The call was not answered, so the turn is forgotten.")
 			return nil
 		}
@@ -147,8 +155,9 @@ func (c *chat) stopped(before int, out reasoning.Reply) {
 	c.say("Stopped. Ctrl-C again leaves.")
 }
 
-// generate runs one request. The first Ctrl-C stops it; a second one before it has stopped sets c.interrupted.
-func (c *chat) generate(ctx context.Context) (reasoning.Reply, error) {
+// generate runs one request; answered says that it follows the results of calls. The first Ctrl-C stops it; a second one before it has
+// stopped sets c.interrupted.
+func (c *chat) generate(ctx context.Context, answered bool) (reasoning.Reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var presses int
 	watched := make(chan struct{})
@@ -167,6 +176,9 @@ func (c *chat) generate(ctx context.Context) (reasoning.Reply, error) {
 	}()
 	req := c.options.request
 	req.Messages, req.Trace = slices.Clone(c.messages), c.options.records.tracer(newRunID())
+	if answered && req.ToolChoice == runner.ToolChoiceRequired {
+		req.ToolChoice = runner.ToolChoiceAuto // the call has been made, and would be required for ever
+	}
 	out, err := generate(ctx, c.gen, req, c.app.renderer(c.options, c.spinner), c.spinner)
 	close(turnOver)
 	<-watched
@@ -186,19 +198,19 @@ func (c *chat) read() (string, error) {
 	}
 }
 
-// askResults asks for the result of every call; false when the user declines.
-func (c *chat) askResults(calls []chattemplate.ToolCall) bool {
+// askResults asks for the result of every call; an error is the user's way of declining.
+func (c *chat) askResults(calls []chattemplate.ToolCall) error {
 	for _, call := range calls {
 		result, err := c.editor.ask(fmt.Sprintf("result of %s: ", render.CleanLine(call.Name)))
 		if err != nil {
-			return false
+			return err
 		}
 		c.messages = append(c.messages, chattemplate.Message{
 			Role: chattemplate.ToolRole, Content: result, ToolCallID: call.ID, ToolName: call.Name,
 		})
 		c.shown.add("Result of "+call.Name, result)
 	}
-	return true
+	return nil
 }
 
 // say tells the user something about the chat itself, dimmed.

@@ -198,8 +198,14 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 	none := reasoning.Call{}
 	has := func(s string) bool { return strings.Contains(last.Content, s) }
 	switch {
+	case last.Role == chattemplate.ToolRole && t.req.ToolChoice == runner.ToolChoiceRequired:
+		t.segment(reasoning.ToolCall, reasoning.Call{ID: "call_2", Name: "get_weather"}, `{"city":"Rome"}`)
+		result.Finish = reasoning.FinishToolCalls
 	case last.Role == chattemplate.ToolRole:
 		t.segment(reasoning.Answer, none, "It is ", last.Content, " in Paris.")
+	case has("half a call"):
+		t.segment(reasoning.ToolCall, reasoning.Call{ID: "call_1", Name: "get_weather"}, `{"city":`)
+		result.Finish = reasoning.FinishLength
 	case has("echo"):
 		t.segment(reasoning.Answer, none, last.Content)
 	case has("request"):

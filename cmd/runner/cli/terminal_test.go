@@ -245,6 +245,11 @@ func TestChatInterrupts(t *testing.T) {
 	tt.expect(emptyPrompt)
 	tt.send("\x03")
 	tt.expect("Ctrl-C again leaves")
+	tt.expect(emptyPrompt)
+	tt.send("the other half\x03")
+	tt.expect(emptyPrompt)
+	tt.send("\x03")
+	tt.expect("Ctrl-C again leaves")
 	tt.enter("how many messages")
 	tt.expect("5 messages")
 	// Twice leaves, from within a turn too.
@@ -274,12 +279,70 @@ func TestChatTools(t *testing.T) {
 	tt.expect("the turn is forgotten")
 	tt.enter("how many messages")
 	tt.expect("7 messages")
+	// So does one that is cut off: there is nothing to answer.
+	tt.enter("half a call")
+	tt.expect("the turn is forgotten")
+	tt.enter("how many messages")
+	tt.expect("9 messages")
 	tt.enter("/exit")
 	tt.exit(0)
 	history, err := os.ReadFile(filepath.Join(tt.dir, "state", "runner", "history"))
 	if err != nil || strings.Contains(string(history), "sunny") {
 		t.Errorf("history with a tool's result: %s, %v", history, err)
 	}
+}
+
+func TestChatLeavesFromACall(t *testing.T) {
+	tt := start(t, nil, "run")
+	tt.enter("weather")
+	tt.expect("result of get_weather: " + ready)
+	tt.send("\x03")
+	tt.expect("the turn is forgotten")
+	tt.expect(emptyPrompt)
+	tt.send("\x03")
+	tt.exit(exitInterrupted)
+}
+
+// What is attached goes with the next message, also when a turn with it was forgotten.
+func TestChatKeepsWhatIsAttached(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "notes")
+	if err := os.WriteFile(file, []byte("the attached notes"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tt := start(t, nil, "run", "--file", file)
+	tt.enter("weather")
+	tt.expect("result of get_weather: " + ready)
+	tt.send("\x03")
+	tt.expect("the turn is forgotten")
+	tt.enter("echo")
+	tt.expect("the attached notes")
+	tt.enter("echo again")
+	if text := tt.expect(emptyPrompt); strings.Contains(text, "the attached notes") {
+		t.Errorf("attached twice: %q", text)
+	}
+	tt.send("\x04")
+	tt.exit(0)
+}
+
+// A call is required once a turn; the results of calls may be answered.
+func TestChatRequiresACallOnce(t *testing.T) {
+	tools := filepath.Join(t.TempDir(), "tools.json")
+	if err := os.WriteFile(tools, []byte(`[{"name": "get_weather"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tt := start(t, nil, "run", "--tools", tools, "--tool-choice", "required")
+	for range 2 {
+		tt.enter("weather")
+		tt.expect("result of get_weather: " + ready)
+		tt.send("sunny\r")
+		tt.expect("It is sunny in Paris.")
+	}
+	tt.enter("request")
+	tt.expect(`"ToolChoice":"required"`)
+	tt.expect(emptyPrompt)
+	tt.send("\x04")
+	tt.exit(0)
 }
 
 func TestChatLines(t *testing.T) {

@@ -14,7 +14,9 @@ func Shortfall(r reasoning.Reply) (code, text string, ok bool) {
 	}
 	advice := "; use a larger " + flag
 	switch {
-	case r.Answer != "" || len(r.Calls) > 0:
+	case len(r.Calls) > 0:
+		return "answer_cut_off", "the call is cut off: " + reached + advice, true
+	case r.Answer != "":
 		return "answer_cut_off", "the answer is cut off: " + reached + advice, true
 	case r.Result.Usage.Reasoning > 0:
 		return "no_answer", "no answer was given: " + reasoned + advice + " or --reasoning-effort low", true

@@ -26,7 +26,7 @@ func TestShortfall(t *testing.T) {
 		{reasoning.Reply{Answer: "a", Result: result(length, reasoning.DetailAnswerReserve, 5)}, "answer_cut_off",
 			"the answer is cut off: --max-tokens was reached; use a larger --max-tokens"},
 		{reasoning.Reply{Calls: make([]chattemplate.ToolCall, 1), Result: result(length, full, 5)}, "answer_cut_off",
-			"the answer is cut off: the context was full; use a larger --ctx-size"},
+			"the call is cut off: the context was full; use a larger --ctx-size"},
 		{reasoning.Reply{Result: result(length, "", 5)}, "no_answer",
 			"no answer was given: the reasoning used up --max-tokens; use a larger --max-tokens or --reasoning-effort low"},
 		{reasoning.Reply{Result: result(length, full, 5)}, "no_answer",
