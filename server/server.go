@@ -221,7 +221,7 @@ func (s *Server) wrap(name string, scope wire.Scope, f wire.Format, handle http.
 
 // logRequest writes the one line that the log has of a request.
 func (s *Server) logRequest(r *http.Request, name, id string, p *wire.Principal, status int, took time.Duration, said *note) {
-	key := "none"
+	key := wire.Nobody
 	if p != nil {
 		key = p.ID
 	}
@@ -290,11 +290,19 @@ func (b *body) Read(p []byte) (int, error) {
 // ErrPublic says that a server without keys would be reached by others.
 var ErrPublic = errors.New("this address can be reached by others, and the server asks for no API key")
 
+// CheckAddress returns ErrPublic for an address that Serve refuses to serve at.
+func (c *Config) CheckAddress(a net.Addr) error {
+	if c.Keys == nil && !c.Public && !isLoopback(a) {
+		return ErrPublic
+	}
+	return nil
+}
+
 // Serve answers requests that come to l until ctx ends; then it drains: it accepts no more, lets requests go on for DrainTimeout, cuts what is
 // left, so that every stream ends with a whole frame, and returns. It closes l and the pool.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	if s.cfg.Keys == nil && !s.cfg.Public && !isLoopback(l.Addr()) {
-		return errors.Join(ErrPublic, l.Close())
+	if err := s.cfg.CheckAddress(l.Addr()); err != nil {
+		return errors.Join(err, l.Close())
 	}
 	hs := &http.Server{
 		Handler: s, TLSConfig: s.cfg.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,

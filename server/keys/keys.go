@@ -5,7 +5,7 @@
 //
 // The file is JSON, {"keys": [{"id", "sha256", "scopes", "reasoning", "models", "requests_per_minute", "tokens_per_minute"}]}:
 //
-//	id                   names the key in logs, limits and sealed values; letters, digits and . _ -, at most 64; "local" is taken
+//	id                   names the key in logs, limits and sealed values; letters, digits and . _ -, at most 64; "local" and "none" are taken
 //	sha256               hexadecimal, of the key's bytes
 //	scopes               endpoints: generate, embed, models, metrics, trace:read, trace:erase, trace:all; absent is all but trace:all
 //	reasoning            none, summary or full: the most of the reasoning that it may see; absent is none
@@ -26,6 +26,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -153,19 +154,27 @@ func read(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, &Error{Detail: "the file cannot be read", Advice: "check the path and its permissions", Err: err}
+		return nil, &Error{Detail: unreadable(path, err), Advice: "check the path and its permissions", Err: err}
 	case !info.Mode().IsRegular():
-		return nil, &Error{Detail: "it is not a regular file", Advice: "name a file"}
+		return nil, &Error{Detail: path + " is not a regular file", Advice: "name a file"}
 	case info.Size() > maxFile:
-		return nil, &Error{Detail: fmt.Sprintf("the file has %d bytes; at most %d are read", info.Size(), maxFile), Advice: "name a file of keys"}
+		return nil, &Error{Detail: fmt.Sprintf("%s has %d bytes; at most %d are read", path, info.Size(), maxFile), Advice: "name a file of keys"}
 	case info.Mode().Perm()&0o022 != 0:
-		return nil, &Error{Detail: "others may write the file", Advice: "chmod 600 " + path}
+		return nil, &Error{Detail: "others may write " + path, Advice: "chmod 600 " + path}
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &Error{Detail: "the file cannot be read", Advice: "check its permissions", Err: err}
+		return nil, &Error{Detail: unreadable(path, err), Advice: "check its permissions", Err: err}
 	}
 	return content, nil
+}
+
+// unreadable says of a file why it cannot be read.
+func unreadable(path string, err error) string {
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fmt.Sprintf("%s cannot be read: %v", path, err)
 }
 
 func decode(content []byte) ([]Entry, error) {
@@ -173,10 +182,10 @@ func decode(content []byte) ([]Entry, error) {
 	d.DisallowUnknownFields()
 	var f fileContent
 	if err := d.Decode(&f); err != nil {
-		return nil, &Error{Detail: "the file is not as it should be: " + err.Error(), Advice: "see docs/cli.md for its form", Err: err}
+		return nil, &Error{Detail: "the file is not as it should be: " + err.Error(), Advice: "see docs/server.md for its form", Err: err}
 	}
 	if d.More() {
-		return nil, &Error{Detail: "there is something after the keys", Advice: "see docs/cli.md for the file's form"}
+		return nil, &Error{Detail: "there is something after the keys", Advice: "see docs/server.md for the file's form"}
 	}
 	if len(f.Keys) > maxKeys {
 		return nil, &Error{Detail: fmt.Sprintf("%d keys; at most %d", len(f.Keys), maxKeys), Advice: "remove some"}
@@ -214,7 +223,7 @@ func (e *Entry) key() (*Key, error) {
 	}
 	k := &Key{Principal: wire.Principal{ID: e.ID, Scopes: e.Scopes, Models: e.Models}, RequestsPerMinute: e.RequestsPerMinute, TokensPerMinute: e.TokensPerMinute}
 	if !validID(e.ID) {
-		return bad("use letters, digits and . _ -, at most 64, and not local", "its id cannot be used")
+		return bad("use letters, digits and . _ -, at most 64, and neither local nor none", "its id cannot be used")
 	}
 	hash, err := hex.DecodeString(e.SHA256)
 	if err != nil || copy(k.hash[:], hash) != sha256.Size || len(hash) != sha256.Size {
@@ -240,7 +249,7 @@ func (e *Entry) key() (*Key, error) {
 }
 
 func validID(id string) bool {
-	if id == "" || len(id) > maxID || id == wire.Local {
+	if id == "" || len(id) > maxID || id == wire.Local || id == wire.Nobody {
 		return false
 	}
 	return strings.IndexFunc(id, func(r rune) bool {
@@ -260,6 +269,9 @@ func Add(path string, e Entry) (key string, err error) {
 		if entries, err = decode(content); err != nil {
 			return "", err
 		}
+	}
+	if slices.ContainsFunc(entries, func(other Entry) bool { return other.ID == e.ID }) {
+		return "", &Error{ID: e.ID, Detail: "there is one of this id in " + path, Advice: "choose another id, or remove that one from the file"}
 	}
 	key, e.SHA256 = New()
 	out, err := json.MarshalIndent(fileContent{Keys: append(entries, e)}, "", "  ")

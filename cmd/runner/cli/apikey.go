@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -39,7 +40,15 @@ only. Give FILE to runner serve --api-keys.`,
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
+			for _, n := range []number{{"requests-per-minute", e.RequestsPerMinute, 0, math.MaxInt32}, {"tokens-per-minute", e.TokensPerMinute, 0, math.MaxInt32}} {
+				if err := n.check(); err != nil {
+					return err
+				}
+			}
 			for _, s := range scopes {
+				if !slices.Contains(wire.Scopes, wire.Scope(s)) {
+					return &usageError{what: fmt.Sprintf("--scope cannot be %q", s), hint: "use generate, embed, models or metrics"}
+				}
 				e.Scopes = append(e.Scopes, wire.Scope(s))
 			}
 			e.ID = args[1]
@@ -47,7 +56,10 @@ only. Give FILE to runner serve --api-keys.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(a.out, key)
+			if _, err := fmt.Fprintln(a.out, key); err != nil {
+				return &inputError{what: fmt.Sprintf("%s was added to %s and its key could not be printed: %v", e.ID, args[0], err),
+					hint: "remove it from the file and make another", err: err}
+			}
 			a.note(fmt.Sprintf("added %s to %s; the key is shown this once", e.ID, args[0]))
 			return nil
 		},

@@ -4,9 +4,29 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// A key is shown once, so one that was not shown must not pass for made.
+func TestAKeyThatIsNotShown(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no device that is always full")
+	}
+	defer full.Close()
+	var errs bytes.Buffer
+	cmd := exec.Command("runner", "apikey", "new", filepath.Join(t.TempDir(), "keys.json"), "laptop")
+	cmd.Stdout, cmd.Stderr = full, &errs
+	err = cmd.Run()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	if got := cmd.ProcessState.ExitCode(); got != exitFailed || !strings.HasSuffix(errs.String(), "; remove it from the file and make another\n") {
+		t.Errorf("exit code %d, %q", got, errs.String())
+	}
+}
 
 func TestFullDevice(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

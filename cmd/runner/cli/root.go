@@ -63,7 +63,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		u.hint = choice.Error()
 	case errors.As(err, &number) && errors.Is(number.Err, strconv.ErrRange):
 		u.hint = "the number is out of range"
-	case errors.As(err, &number):
+	case errors.As(err, &number), invalid.GetFlag().Value.Type() == "duration":
 		u.hint = valueHint(invalid.GetFlag())
 	default:
 		u.hint = invalid.Unwrap().Error()
@@ -80,6 +80,8 @@ func valueHint(f *pflag.Flag) string {
 		return "use a whole number"
 	case "uint64":
 		return "use a whole number, 0 or more"
+	case "duration":
+		return "use a time, as in 30s or 5m"
 	}
 	return "use a number"
 }

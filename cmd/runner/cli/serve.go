@@ -71,6 +71,13 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err != nil {
 		return err
 	}
+	l, err := net.Listen("tcp", net.JoinHostPort(o.host, strconv.Itoa(o.port)))
+	if err != nil {
+		return listenError(o, err)
+	}
+	if err := cfg.CheckAddress(l.Addr()); err != nil {
+		return errors.Join(&usageError{what: err.Error(), hint: "use --api-key or --api-keys, or --insecure-public if everybody who can reach it may use it", err: err}, l.Close())
+	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -81,11 +88,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	}
 	defer func() { err = errors.Join(err, kept.close()) }()
 	if cfg.Pool, cfg.Cards, err = a.newPool(ctx, o, list, rc); err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp", net.JoinHostPort(o.host, strconv.Itoa(o.port)))
-	if err != nil {
-		return errors.Join(listenError(o, err), cfg.Pool.Close())
+		return errors.Join(err, l.Close())
 	}
 	s := server.New(cfg)
 	if err := mountFormats(s, o, kept); err != nil {
@@ -100,11 +103,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 		scheme = "https"
 	}
 	a.note(fmt.Sprintf("serving %s at %s://%s", strings.Join(names, ", "), scheme, l.Addr()))
-	err = s.Serve(ctx, l)
-	if errors.Is(err, server.ErrPublic) {
-		return &usageError{what: err.Error(), hint: "use --api-key or --api-keys, or --insecure-public if everybody who can reach it may use it", err: err}
-	}
-	return err
+	return s.Serve(ctx, l)
 }
 
 // resolveServed finds the models that the command line names. No two have one name.

@@ -109,6 +109,9 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 			return &usageError{what: fmt.Sprintf("--%s cannot be %s", d.flag, d.value), hint: "use 0 or more, as in 30s"}
 		}
 	}
+	if o.key == "" && cmd.Flags().Changed("api-key") {
+		return &usageError{what: "--api-key is empty", hint: "give a key, or leave it out and serve this machine only"}
+	}
 	if o.key == "" && o.keyFile == "" {
 		o.key = os.Getenv(keyVariable)
 	}
@@ -119,6 +122,11 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 		return &usageError{what: "--tls-cert and --tls-key belong together", hint: "give both"}
 	case o.maxBody < 1:
 		return &usageError{what: "--max-body cannot be 0", hint: "use 1 or more"}
+	}
+	for _, host := range o.hosts {
+		if host == "" || strings.ContainsAny(host, ":/ *") {
+			return &usageError{what: fmt.Sprintf("--allow-host cannot be %q", host), hint: "use a name alone, as in runner.example.org"}
+		}
 	}
 	for _, origin := range o.origins {
 		if origin != "*" && !strings.Contains(origin, "://") {
