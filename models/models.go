@@ -56,7 +56,8 @@ func Resolve(name string) (Model, error) {
 	case err == nil && (isGGUF(name) || !info.IsDir()):
 		return Model{}, &Error{Name: name, Detail: "is not a regular file", Advice: "name a .gguf file"}
 	}
-	if ref, ok := parseReference(name); ok && !isPathLike(name) {
+	ref, ok := parseReference(name)
+	if ok && !isPathLike(name) && (err != nil || ref.cached()) {
 		return ref.resolve()
 	}
 	if err == nil {

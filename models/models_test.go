@@ -172,6 +172,12 @@ func TestResolveFile(t *testing.T) {
 	}
 	fails(second, "is part 2 of 2")
 	fails(dir, "is a directory")
+	t.Chdir(dir)
+	if err := os.MkdirAll("org/repo", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fails("org/repo", "is a directory")
+	fails("org/other", "not in the Hugging Face cache")
 	fails(os.DevNull, "is not a regular file")
 	fails(filepath.Join(dir, "absent.gguf"), "no such file")
 	if err := os.Remove(second); err != nil {
