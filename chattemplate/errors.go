@@ -3,6 +3,7 @@ package chattemplate
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"runner/chattemplate/harmony"
 	"runner/chattemplate/jinja"
@@ -37,7 +38,7 @@ func (e *TemplateError) Error() string {
 		what += fmt.Sprintf(" on line %d", e.Line)
 	}
 	if je := (*jinja.Error)(nil); errors.As(e.Err, &je) {
-		return what + ": " + je.Message
+		return what + ": " + strings.TrimSuffix(je.Message, ".")
 	}
 	return what + ": " + e.Err.Error()
 }

@@ -52,7 +52,7 @@ func TestHarmonyVocabulary(t *testing.T) {
 func TestTemplateErrors(t *testing.T) {
 	_, err := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize, Source: "a\n{{ b"})
 	var te *chattemplate.TemplateError
-	if !errors.As(err, &te) || te.Line != 2 || te.Rendering || te.Hint() == "" {
+	if !errors.As(err, &te) || te.Line != 2 || te.Rendering || te.Hint() == "" || strings.HasSuffix(te.Error(), ".") {
 		t.Errorf("syntax: err = %#v", err)
 	}
 	tmpl := jinjaTemplate(t, "{% for m in messages %}\n\n{% if m.role == 'system' %}{{ raise_exception('No ' + m.content) }}{% endif %}{{ m.content }}{% endfor %}")
