@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -51,10 +50,16 @@ func readText(what string, r io.Reader) (string, error) {
 		return "", unreadable(what, "", err)
 	case len(b) > maxInput:
 		return "", &inputError{what: fmt.Sprintf("%s is larger than %d MiB", what, maxInput>>20), hint: "give a smaller part of it"}
-	case !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0:
-		return "", &inputError{what: what + " is not UTF-8 text", hint: "convert it to text first"}
 	}
-	return string(b), nil
+	return string(b), checkText(what, string(b))
+}
+
+// checkText refuses what is no text: other encodings, and what holds zero bytes.
+func checkText(what, text string) error {
+	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
+		return &inputError{what: what + " is not UTF-8 text", hint: "convert it to text first"}
+	}
+	return nil
 }
 
 func unreadable(flag, path string, err error) error {
@@ -94,6 +99,9 @@ func joined(parts ...string) string {
 // readPrompt gathers the prompt from the argument, --file and standard input, which is read unless it is a terminal.
 func (a *app) readPrompt(typed string, given bool, files []string) (prompt, error) {
 	p := prompt{typed: typed, given: given}
+	if err := checkText("the prompt", typed); err != nil {
+		return p, err
+	}
 	stdinUsed := a.inTerminal
 	var parts []string
 	for _, path := range files {
@@ -124,5 +132,5 @@ func (a *app) readSystem(value string) (string, error) {
 	if path, ok := strings.CutPrefix(value, "@"); ok {
 		return a.readFile("--system", path)
 	}
-	return value, nil
+	return value, checkText("--system", value)
 }
