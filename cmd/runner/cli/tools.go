@@ -26,11 +26,12 @@ type toolDefinition struct {
 // are no functions are skipped and named in skipped.
 func parseTools(data []byte) (tools []chattemplate.Tool, skipped []string, err error) {
 	data = bytes.TrimSpace(data)
+	items := make([]json.RawMessage, 1)
+	var into any = &items
 	if len(data) > 0 && data[0] != '[' {
-		data = append(append([]byte{'['}, data...), ']')
+		into = &items[0]
 	}
-	var items []json.RawMessage
-	if err := json.Unmarshal(data, &items); err != nil {
+	if err := json.Unmarshal(data, into); err != nil {
 		return nil, nil, fmt.Errorf("is not JSON: %w", err)
 	}
 	if len(items) == 0 || len(items) > maxTools {
