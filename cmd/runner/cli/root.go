@@ -11,6 +11,7 @@ import (
 )
 
 func (a *app) rootCommand() *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "runner",
 		Short: "Run reasoning models on your own machine, with the reasoning kept apart from the answer",
@@ -21,8 +22,14 @@ func (a *app) rootCommand() *cobra.Command {
   runner doctor`,
 		SilenceErrors: true, SilenceUsage: true,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return a.writeVersions()
+			}
+			return cmd.Help()
+		},
 	}
+	root.Flags().BoolVarP(&version, "version", "v", false, "print the versions of runner, its engine and Go")
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(a.runCommand(), a.serveCommand(), a.apikeyCommand(), a.keysCommand(), a.traceCommand(), a.schemaCommand(), a.debriefCommand(), a.doctorCommand(), a.versionCommand(), a.completionCommand())

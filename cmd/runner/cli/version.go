@@ -14,18 +14,20 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the versions of runner, its engine and Go",
 		Args:  noArguments,
-		RunE: func(*cobra.Command, []string) error {
-			v := a.versions()
-			tab := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintf(tab, "runner\t%s\n", v.runner)
-			if v.commit != "" {
-				fmt.Fprintf(tab, "commit\t%s\n", v.commit)
-			}
-			fmt.Fprintf(tab, "engine\t%s\n", v.engine)
-			fmt.Fprintf(tab, "go\t%s %s/%s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return tab.Flush()
-		},
+		RunE:  func(*cobra.Command, []string) error { return a.writeVersions() },
 	}
+}
+
+func (a *app) writeVersions() error {
+	v := a.versions()
+	tab := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tab, "runner\t%s\n", v.runner)
+	if v.commit != "" {
+		fmt.Fprintf(tab, "commit\t%s\n", v.commit)
+	}
+	fmt.Fprintf(tab, "engine\t%s\n", v.engine)
+	fmt.Fprintf(tab, "go\t%s %s/%s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return tab.Flush()
 }
 
 // versions are what a build is made of; commit is empty when it is not known.
