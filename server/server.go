@@ -221,7 +221,7 @@ func (s *Server) wrap(name string, scope wire.Scope, f wire.Format, handle http.
 
 // logRequest writes the one line that the log has of a request.
 func (s *Server) logRequest(r *http.Request, name, id string, p *wire.Principal, status int, took time.Duration, said *note) {
-	key := wire.Nobody
+	key := "" // which no key is called
 	if p != nil {
 		key = p.ID
 	}

@@ -396,7 +396,8 @@ func TestServeWithKeysOverTLS(t *testing.T) {
 			t.Errorf("%s: HTTP/%d", c.path, major)
 		}
 	}
-	if log := s.logged(); strings.Contains(log, full) || strings.Contains(log, none) || strings.Contains(log, "17 + 25") || !strings.Contains(log, "key=none") {
+	if log := s.logged(); strings.Contains(log, full) || strings.Contains(log, none) || strings.Contains(log, "17 + 25") || !strings.Contains(log, "key=none") ||
+		!regexp.MustCompile(`status=401 .*key=""`).MatchString(log) {
 		t.Errorf("the log:\n%s", log)
 	}
 }

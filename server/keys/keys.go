@@ -5,7 +5,7 @@
 //
 // The file is JSON, {"keys": [{"id", "sha256", "scopes", "reasoning", "models", "requests_per_minute", "tokens_per_minute"}]}:
 //
-//	id                   names the key in logs, limits and sealed values; letters, digits and . _ -, at most 64; "local" and "none" are taken
+//	id                   names the key in logs, limits and sealed values; letters, digits and . _ -, at most 64; "local" is taken
 //	sha256               hexadecimal, of the key's bytes
 //	scopes               endpoints: generate, embed, models, metrics, trace:read, trace:erase, trace:all; absent is all but trace:all
 //	reasoning            none, summary or full: the most of the reasoning that it may see; absent is none
@@ -223,7 +223,7 @@ func (e *Entry) key() (*Key, error) {
 	}
 	k := &Key{Principal: wire.Principal{ID: e.ID, Scopes: e.Scopes, Models: e.Models}, RequestsPerMinute: e.RequestsPerMinute, TokensPerMinute: e.TokensPerMinute}
 	if !validID(e.ID) {
-		return bad("use letters, digits and . _ -, at most 64, and neither local nor none", "its id cannot be used")
+		return bad("use letters, digits and . _ -, at most 64, and not local", "its id cannot be used")
 	}
 	hash, err := hex.DecodeString(e.SHA256)
 	if err != nil || copy(k.hash[:], hash) != sha256.Size || len(hash) != sha256.Size {
@@ -249,7 +249,7 @@ func (e *Entry) key() (*Key, error) {
 }
 
 func validID(id string) bool {
-	if id == "" || len(id) > maxID || id == wire.Local || id == wire.Nobody {
+	if id == "" || len(id) > maxID || id == wire.Local {
 		return false
 	}
 	return strings.IndexFunc(id, func(r rune) bool {

@@ -10,9 +10,6 @@ import (
 // Local is the principal's id where the server asks for no keys.
 const Local = "local"
 
-// Nobody stands for the principal's id in the log where a request brought no key that is known.
-const Nobody = "none"
-
 // Principal is who makes a request, and what it may do.
 type Principal struct {
 	// ID names the API key, never the key itself; Local without keys.
