@@ -49,11 +49,11 @@ func (p *prompt) props(input *RunAgentInput) error {
 	props := &input.ForwardedProps
 	asked, err := props.Parse(nil)
 	if err != nil {
-		return contract.Under(path, err)
+		return wire.Under(path, err)
 	}
 	asked.Apply(&p.req)
 	if err := asked.CanTrace(p.traces); err != nil {
-		return contract.Under(path, err)
+		return wire.Under(path, err)
 	}
 	p.seal, p.trace = asked.Seal, asked.Encrypt
 	if err := p.delivery(props); err != nil {

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"sort"
 	"strconv"
@@ -29,28 +28,12 @@ const (
 // is reports whether a value begins like one of a kind: '{', '[', '"'. Values from a decoder have no space before them.
 func is(raw json.RawMessage, first byte) bool { return len(raw) > 0 && raw[0] == first }
 
-// read reads the value of a field into v.
-func read(raw json.RawMessage, path string, v any) error {
-	err := wire.Unmarshal(raw, v)
-	var e *wire.Error
-	if err == nil || !errors.As(err, &e) {
-		return err
-	}
-	named := *e
-	if named.Param == "" {
-		named.Param, named.Code, named.Message = path, wire.CodeInvalid, "the value is not of the type that this field takes"
-		return &named
-	}
-	named.Param = path + "." + named.Param
-	return &named
-}
-
-// readObject is read for a field that takes an object.
+// readObject reads the object at path into v.
 func readObject(raw json.RawMessage, path string, v any) error {
 	if !is(raw, '{') {
 		return wire.Invalid(path, "it has to be an object")
 	}
-	return read(raw, path, v)
+	return wire.UnmarshalAt(path, raw, v)
 }
 
 // readString reads a string.
@@ -58,7 +41,7 @@ func readString(raw json.RawMessage, path string) (s string, err error) {
 	if !is(raw, '"') {
 		return "", wire.Invalid(path, "it has to be a string")
 	}
-	return s, read(raw, path, &s)
+	return s, wire.UnmarshalAt(path, raw, &s)
 }
 
 // index is the path of an entry of a list.
@@ -77,7 +60,7 @@ func readStops(raw json.RawMessage) (stops []string, err error) {
 		stops = []string{s}
 	case is(raw, '['):
 		var list []json.RawMessage
-		if err := read(raw, "stop", &list); err != nil {
+		if err := wire.UnmarshalAt("stop", raw, &list); err != nil {
 			return nil, err
 		}
 		for i, entry := range list {
@@ -102,7 +85,7 @@ func readBias(raw json.RawMessage, req *runner.Request) error {
 	if !is(raw, '{') {
 		return wire.Invalid("logit_bias", "it has to be an object with token ids as keys")
 	}
-	if err := read(raw, "logit_bias", &entries); err != nil {
+	if err := wire.UnmarshalAt("logit_bias", raw, &entries); err != nil {
 		return err
 	}
 	if len(entries) > maxBias {

@@ -151,7 +151,7 @@ func readInputs(raw json.RawMessage, path string, most int) ([]input, error) {
 		return nil, wire.Invalid(path, takes)
 	}
 	var list []json.RawMessage
-	if err := read(raw, path, &list); err != nil {
+	if err := wire.UnmarshalAt(path, raw, &list); err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
@@ -187,7 +187,7 @@ func readInputs(raw json.RawMessage, path string, most int) ([]input, error) {
 // readTokens reads a list of the ids of tokens, which is not empty.
 func readTokens(raw json.RawMessage, path string) ([]runner.Token, error) {
 	var tokens []runner.Token
-	if err := read(raw, path, &tokens); err != nil {
+	if err := wire.UnmarshalAt(path, raw, &tokens); err != nil {
 		return nil, err
 	}
 	switch {

@@ -191,7 +191,7 @@ func choiceForm(raw json.RawMessage, path string, _ *runner.Request) (grammar.So
 		return grammar.Source{}, wire.Invalid(path, "it has to be a list of strings")
 	}
 	var list []string
-	if err := read(raw, path, &list); err != nil {
+	if err := wire.UnmarshalAt(path, raw, &list); err != nil {
 		return grammar.Source{}, err
 	}
 	return grammar.Choices(list...), nil

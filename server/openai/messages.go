@@ -227,7 +227,7 @@ func readContent(raw json.RawMessage, path string, assistant bool) (string, erro
 		return "", wire.Invalid(path, "it has to be a string or a list of parts")
 	}
 	var parts []json.RawMessage
-	if err := read(raw, path, &parts); err != nil {
+	if err := wire.UnmarshalAt(path, raw, &parts); err != nil {
 		return "", err
 	}
 	if len(parts) == 0 && !assistant || len(parts) > maxParts {

@@ -142,7 +142,7 @@ func (d *order) toolChoice(raw json.RawMessage) error {
 	if !is(raw, '{') {
 		return wire.Invalid(path, "it has to be none, auto, required or an object")
 	}
-	if err := read(raw, path, &choice); err != nil {
+	if err := wire.UnmarshalAt(path, raw, &choice); err != nil {
 		return err
 	}
 	switch choice.Type {

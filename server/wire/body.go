@@ -77,17 +77,24 @@ func Given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "nu
 // UnmarshalAt reads the part of a body that stands at path, as Unmarshal does.
 func UnmarshalAt(path string, raw json.RawMessage, v any) error {
 	err := Unmarshal(raw, v)
-	var own *Error
 	var wrong *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &wrong) && wrong.Field == "":
-		return Invalid(path, "a %s cannot stand here", wrong.Value)
-	case errors.As(err, &own) && own.Param != "":
-		own.Param = path + "." + own.Param
+	if errors.As(err, &wrong) && wrong.Field == "" {
+		return Invalid(path, "%s cannot stand here", valueName(wrong.Value))
 	}
-	return err
+	return Under(path, err)
+}
+
+// Under says of an error about a part of a body where in the body that part stands.
+func Under(path string, err error) error {
+	var own *Error
+	if !errors.As(err, &own) {
+		return err
+	}
+	placed := *own
+	if placed.Param = path; own.Param != "" {
+		placed.Param += "." + own.Param
+	}
+	return &placed
 }
 
 // jsonName names a Go kind as JSON does.

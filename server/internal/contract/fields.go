@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -178,13 +177,10 @@ func (a *Asked) CanTrace(to wire.Traces) error {
 	return nil
 }
 
-// absent reports whether a field is not there.
-func absent(raw json.RawMessage) bool { return len(raw) == 0 || bytes.Equal(raw, []byte("null")) }
-
 // reasoning reads the field reasoning.
 func (p *parser) reasoning(raw json.RawMessage) error {
 	switch {
-	case absent(raw):
+	case !wire.Given(raw):
 		return nil
 	case raw[0] == '"':
 		return p.named("reasoning", raw)
@@ -192,8 +188,8 @@ func (p *parser) reasoning(raw json.RawMessage) error {
 		return wire.Invalid("reasoning", "it takes none, summary, full or an object")
 	}
 	var o object
-	if err := wire.Unmarshal(raw, &o); err != nil {
-		return Under("reasoning", err)
+	if err := wire.UnmarshalAt("reasoning", raw, &o); err != nil {
+		return err
 	}
 	for _, s := range []struct {
 		param string
@@ -228,7 +224,7 @@ func (p *parser) reasoning(raw json.RawMessage) error {
 // includeReasoning reads the field include_reasoning.
 func (p *parser) includeReasoning(raw json.RawMessage) error {
 	switch {
-	case absent(raw):
+	case !wire.Given(raw):
 		return nil
 	case string(raw) == "true":
 		return p.visibility.say("include_reasoning", reasoning.VisibilityFull)
@@ -243,8 +239,8 @@ func (p *parser) includeReasoning(raw json.RawMessage) error {
 // named reads a visibility by its name.
 func (p *parser) named(param string, raw json.RawMessage) error {
 	var name string
-	if err := wire.Unmarshal(raw, &name); err != nil {
-		return Under(param, err)
+	if err := wire.UnmarshalAt(param, raw, &name); err != nil {
+		return err
 	}
 	v, err := reasoning.ParseVisibility(name)
 	if err != nil {
@@ -333,16 +329,4 @@ func deeper(v any, n int) bool {
 		return n == 0
 	}
 	return false
-}
-
-// Under puts the name of the object that a field belongs to before the field's name in an error.
-func Under(param string, err error) error {
-	if e, ok := err.(*wire.Error); ok { //nolint:errorlint // wire hands out this type, unwrapped
-		c := *e
-		if c.Param = param; e.Param != "" {
-			c.Param += "." + e.Param
-		}
-		return &c
-	}
-	return err
 }

@@ -55,7 +55,7 @@ var hosted = map[string]bool{
 func (q *asked) input() error {
 	raw := q.wire.Input
 	switch {
-	case absent(raw):
+	case !wire.Given(raw):
 		if q.wire.PreviousResponseID == nil && q.wire.Instructions == nil {
 			return wire.Invalid("input", "give a text or a list of items")
 		}
@@ -165,7 +165,7 @@ func readMessage(path, id string, r *rawItem) (Item, error) {
 // readParts reads a content that is a string or a list of parts; plain is what a string, and every text that stands for one, becomes.
 func readParts(path string, raw json.RawMessage, plain string) ([]Part, error) {
 	switch {
-	case absent(raw):
+	case !wire.Given(raw):
 		return nil, wire.Invalid(path, "it takes a string or a list of parts; it is missing")
 	case raw[0] == '"':
 		said, err := text(path, raw)
@@ -232,7 +232,7 @@ func readReasoning(path, id string, r *rawItem) (Item, error) {
 		raw        json.RawMessage
 		to         *[]Part
 	}{{".summary", partSummary, r.Summary, &item.Summary}, {".content", partReasoning, r.Content, &item.Content}} {
-		if absent(f.raw) {
+		if !wire.Given(f.raw) {
 			continue
 		}
 		list, err := readList(path+f.name, f.raw)

@@ -135,9 +135,6 @@ type asked struct {
 
 func (q *asked) warn(code, message string) { q.warnings = append(q.warnings, Warning{code, message}) }
 
-// absent reports whether a field is not there.
-func absent(raw json.RawMessage) bool { return len(raw) == 0 || bytes.Equal(raw, []byte("null")) }
-
 func is(flag *bool, otherwise bool) bool {
 	if flag == nil {
 		return otherwise
@@ -169,7 +166,7 @@ func (q *asked) refuse() error {
 		{"context_management", "this server does not compact conversations; truncation auto leaves out their oldest part", w.ContextManagement},
 		{"moderation", "this server does not moderate", w.Moderation},
 	} {
-		if !absent(f.raw) && !(f.name == "context_management" && bytes.Equal(f.raw, emptyList)) {
+		if wire.Given(f.raw) && !(f.name == "context_management" && bytes.Equal(f.raw, emptyList)) {
 			return wire.Unsupported(f.name, "%s", f.why)
 		}
 	}
@@ -291,7 +288,7 @@ func (q *asked) readTools() error {
 			return wire.Invalid(path+".name", chattemplate.NameAdvice)
 		case slices.ContainsFunc(q.tools, func(o FunctionTool) bool { return o.Name == t.Name }):
 			return wire.Invalid(path+".name", "another tool has the same name")
-		case absent(t.Parameters):
+		case !wire.Given(t.Parameters):
 			t.Parameters = nil
 		case t.Parameters[0] != '{':
 			return wire.Invalid(path+".parameters", "it takes a JSON Schema, which is an object")
@@ -327,7 +324,7 @@ type choice struct {
 func (q *asked) toolChoice() error {
 	raw, r := q.wire.ToolChoice, &q.request
 	r.ToolChoice, r.ToolName = runner.ToolChoiceAuto, ""
-	if absent(raw) {
+	if !wire.Given(raw) {
 		q.wire.ToolChoice = json.RawMessage(`"auto"`)
 		return nil
 	}
@@ -405,13 +402,13 @@ func (q *asked) form() error {
 		}
 	}
 	path := "text.format"
-	if schema := q.wire.ResponseSchema; !absent(schema) {
-		if !absent(raw) {
+	if schema := q.wire.ResponseSchema; wire.Given(schema) {
+		if wire.Given(raw) {
 			return wire.Invalid("response_schema", "text.format is there too; say it in one place")
 		}
 		path, raw = "response_schema", schema
 	}
-	if absent(raw) {
+	if !wire.Given(raw) {
 		return nil
 	}
 	var f format
@@ -423,7 +420,7 @@ func (q *asked) form() error {
 	case f.Type == "json_object" && path == "text.format":
 		r.Form = grammar.AnyObject()
 	case f.Type == "json_schema" && path == "text.format", f.Type == "json" && path == "response_schema":
-		if absent(f.Schema) {
+		if !wire.Given(f.Schema) {
 			return wire.Invalid(path+".schema", "it is missing")
 		}
 		if f.Name == "" {
@@ -451,7 +448,7 @@ func readObject(path string, raw json.RawMessage, v any) error {
 	if len(raw) == 0 || raw[0] != '{' {
 		return wire.Invalid(path, "it takes an object")
 	}
-	return contract.Under(path, wire.Unmarshal(raw, v))
+	return wire.UnmarshalAt(path, raw, v)
 }
 
 // text reads a string that stands at a path.
