@@ -6,6 +6,7 @@ import (
 
 	"runner/chattemplate"
 	"runner/runner"
+	"runner/server/internal/apierror"
 	"runner/server/openapi"
 	"runner/server/wire"
 )
@@ -29,21 +30,7 @@ func (c *common) Routes() []wire.Route {
 
 // WriteError implements [wire.Format], in the shape that OpenAI's clients know.
 func (c *common) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	type inner struct {
-		Message string `json:"message"`
-		Type    string `json:"type"`
-		Param   any    `json:"param"`
-		Code    string `json:"code"`
-	}
-	body := inner{Message: e.Message, Type: "invalid_request_error", Code: e.Code}
-	if e.Param != "" {
-		body.Param = e.Param
-	}
-	if e.Status >= http.StatusInternalServerError {
-		body.Type = "server_error"
-	}
-	wire.SetRetryAfter(w, e)
-	wire.WriteJSON(w, e.Status, map[string]inner{"error": body})
+	apierror.Write(w, e)
 }
 
 func (c *common) getHealth(w http.ResponseWriter, _ *http.Request) {

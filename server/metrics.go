@@ -16,19 +16,19 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 
-	requests  *prometheus.CounterVec
-	inFlight  prometheus.Gauge
-	duration  *prometheus.HistogramVec
-	runs      *prometheus.CounterVec
-	tokens    *prometheus.CounterVec
-	queue     *prometheus.HistogramVec
-	firstTok  *prometheus.HistogramVec
-	firstAns  *prometheus.HistogramVec
-	speed     *prometheus.HistogramVec
-	prefill   *prometheus.CounterVec
-	decode    *prometheus.CounterVec
-	warnings  *prometheus.CounterVec
-	refusedBy *prometheus.CounterVec
+	requests    *prometheus.CounterVec
+	inFlight    prometheus.Gauge
+	duration    *prometheus.HistogramVec
+	runs        *prometheus.CounterVec
+	tokens      *prometheus.CounterVec
+	queue       *prometheus.HistogramVec
+	firstToken  *prometheus.HistogramVec
+	firstAnswer *prometheus.HistogramVec
+	speed       *prometheus.HistogramVec
+	prefill     *prometheus.CounterVec
+	decode      *prometheus.CounterVec
+	warnings    *prometheus.CounterVec
+	refusedBy   *prometheus.CounterVec
 }
 
 func newMetrics(models prometheus.Collector) *metrics {
@@ -40,22 +40,22 @@ func newMetrics(models prometheus.Collector) *metrics {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "runner_" + name, Help: help, Buckets: buckets}, labels)
 	}
 	m := &metrics{
-		registry:  prometheus.NewRegistry(),
-		requests:  counter("requests_total", "HTTP requests, by route and status.", "route", "status"),
-		inFlight:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "runner_requests_in_flight", Help: "HTTP requests being answered."}),
-		duration:  histogram("request_duration_seconds", "Time from a request's first byte to the last of its answer.", seconds, "route"),
-		runs:      counter("runs_total", "Generations, by model and how they ended.", "model", "finish"),
-		tokens:    counter("tokens_total", "Tokens, by model and kind: prompt (cached ones included), cached, completion (reasoning included), reasoning, summary.", "model", "kind"),
-		queue:     histogram("queue_seconds", "Time that a run waited for a sequence.", seconds, "model"),
-		firstTok:  histogram("time_to_first_token_seconds", "Time from the request to the first token, seen or not.", seconds, "model"),
-		firstAns:  histogram("time_to_first_answer_seconds", "Time from the request to the first text of the answer.", seconds, "model"),
-		speed:     histogram("decode_tokens_per_second", "Speed of decoding of one run.", prometheus.ExponentialBuckets(1, 2, 14), "model"),
-		prefill:   counter("prefill_seconds_total", "Time spent in prefill, summed over runs.", "model"),
-		decode:    counter("decode_seconds_total", "Time spent decoding, summed over runs.", "model"),
-		warnings:  counter("warnings_total", "Warnings of runs, by code.", "model", "code"),
-		refusedBy: counter("refused_total", "Requests that were refused, by code.", "code"),
+		registry:    prometheus.NewRegistry(),
+		requests:    counter("requests_total", "HTTP requests, by route and status.", "route", "status"),
+		inFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "runner_requests_in_flight", Help: "HTTP requests being answered."}),
+		duration:    histogram("request_duration_seconds", "Time from a request's first byte to the last of its answer.", seconds, "route"),
+		runs:        counter("runs_total", "Generations, by model and how they ended.", "model", "finish"),
+		tokens:      counter("tokens_total", "Tokens, by model and kind: prompt (cached ones included), cached, completion (reasoning included), reasoning, summary.", "model", "kind"),
+		queue:       histogram("queue_seconds", "Time that a run waited for a sequence.", seconds, "model"),
+		firstToken:  histogram("time_to_first_token_seconds", "Time from the request to the first token, seen or not.", seconds, "model"),
+		firstAnswer: histogram("time_to_first_answer_seconds", "Time from the request to the first text of the answer.", seconds, "model"),
+		speed:       histogram("decode_tokens_per_second", "Speed of decoding of one run.", prometheus.ExponentialBuckets(1, 2, 14), "model"),
+		prefill:     counter("prefill_seconds_total", "Time spent in prefill, summed over runs.", "model"),
+		decode:      counter("decode_seconds_total", "Time spent decoding, summed over runs.", "model"),
+		warnings:    counter("warnings_total", "Warnings of runs, by code.", "model", "code"),
+		refusedBy:   counter("refused_total", "Requests that were refused, by code.", "code"),
 	}
-	m.registry.MustRegister(m.requests, m.inFlight, m.duration, m.runs, m.tokens, m.queue, m.firstTok, m.firstAns, m.speed, m.prefill, m.decode,
+	m.registry.MustRegister(m.requests, m.inFlight, m.duration, m.runs, m.tokens, m.queue, m.firstToken, m.firstAnswer, m.speed, m.prefill, m.decode,
 		m.warnings, m.refusedBy, models, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -81,9 +81,9 @@ func (m *metrics) finished(model string, r *reasoning.Result) {
 	m.runs.WithLabelValues(model, string(r.Finish)).Inc()
 	u, t := r.Usage, r.Timing
 	m.queue.WithLabelValues(model).Observe(t.Queue.Seconds())
-	m.firstTok.WithLabelValues(model).Observe(t.FirstToken.Seconds())
+	m.firstToken.WithLabelValues(model).Observe(t.FirstToken.Seconds())
 	if t.FirstAnswer > 0 {
-		m.firstAns.WithLabelValues(model).Observe(t.FirstAnswer.Seconds())
+		m.firstAnswer.WithLabelValues(model).Observe(t.FirstAnswer.Seconds())
 	}
 	if t.Decode > 0 && u.Completion > 1 {
 		m.speed.WithLabelValues(model).Observe(float64(u.Completion-1) / t.Decode.Seconds())

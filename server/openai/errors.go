@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"runner/chattemplate"
-	"runner/server/openai/internal/apierror"
+	"runner/server/internal/apierror"
 	"runner/server/wire"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"runner/reasoning"
 	"runner/runner"
-	"runner/server/openai/internal/apierror"
+	"runner/server/internal/apierror"
 	"runner/server/wire"
 )
 

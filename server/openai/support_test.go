@@ -13,7 +13,7 @@ import (
 	"runner/backend/fake"
 	"runner/reasoning"
 	"runner/reasoning/seal"
-	"runner/server/openai/internal/apierror"
+	"runner/server/internal/apierror"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )

@@ -36,8 +36,7 @@ type described struct {
 // types are all structs with JSON fields in the packages of the server, by their name or by that of their function and their variable.
 var types = map[string]map[string]described{
 	"..": {
-		"common.WriteError.inner": {answered, "ErrorDetail"},
-		"tokenizeRequest":         {asked, "TokenizeRequest"}, "common.tokenize.piece": {answered, "TokenPiece"},
+		"tokenizeRequest": {asked, "TokenizeRequest"}, "common.tokenize.piece": {answered, "TokenPiece"},
 		"detokenizeRequest": {asked, "DetokenizeRequest"}, "applyTemplateRequest": {asked, "ApplyTemplateRequest"},
 	},
 	"../openai": {
@@ -57,8 +56,8 @@ var types = map[string]map[string]described{
 		"EmbeddingList": {answered, "EmbeddingList"}, "Embedding": {answered, "Embedding"}, "EmbeddingUsage": {answered, "EmbeddingList/properties/usage"},
 		"ModelList": {answered, "ModelList"}, "Model": {answered, "Model"},
 	},
-	"../internal/contract":        {"object": {asked, "ReasoningObject"}},
-	"../openai/internal/apierror": {"Body": {answered, "Error"}, "Detail": {answered, "ErrorDetail"}},
+	"../internal/contract": {"object": {asked, "ReasoningObject"}},
+	"../internal/apierror": {"Body": {answered, "Error"}, "Detail": {answered, "ErrorDetail"}},
 	"../openai/responses": {
 		"CreateRequest": {asked, "ResponsesRequest"}, "TextRequest": {asked, "ResponsesRequest/allOf/1/properties/text"}, "format": {asked, "ResponseTextFormat"},
 		"FunctionTool": {asked, "ResponseTool"}, "choice": {asked, "ResponseToolChoice"}, "rawItem": {asked, "ResponseInputItem"}, "readPart.p": {asked, "ResponseInputPart"},

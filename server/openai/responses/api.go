@@ -10,7 +10,7 @@ import (
 
 	"runner/reasoning/seal"
 	"runner/runner"
-	"runner/server/openai/internal/apierror"
+	"runner/server/internal/apierror"
 	"runner/server/wire"
 )
 

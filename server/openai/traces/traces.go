@@ -12,7 +12,7 @@ import (
 
 	"runner/reasoning/trace"
 	"runner/reasoning/trace/store"
-	"runner/server/openai/internal/apierror"
+	"runner/server/internal/apierror"
 	"runner/server/wire"
 )
 

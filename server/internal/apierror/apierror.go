@@ -1,4 +1,4 @@
-// Package apierror is the shape of an error in all of the OpenAI formats.
+// Package apierror is the shape of an error in the OpenAI formats, and of what belongs to no format.
 //
 // It decides nothing: which status and code a failure has is package wire's to say.
 package apierror
@@ -28,15 +28,15 @@ type Detail struct {
 
 // New gives an error OpenAI's shape.
 func New(e *wire.Error) Body {
-	d := Detail{Message: e.Error(), Type: TypeOf(e.Status), Code: e.Code}
+	d := Detail{Message: e.Error(), Type: typeOf(e.Status), Code: e.Code}
 	if e.Param != "" {
 		d.Param = &e.Param
 	}
 	return Body{d}
 }
 
-// TypeOf returns the class of errors with a status.
-func TypeOf(status int) string {
+// typeOf returns the class of errors with a status.
+func typeOf(status int) string {
 	switch {
 	case status == http.StatusUnauthorized:
 		return "authentication_error"
