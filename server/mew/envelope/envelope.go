@@ -1,0 +1,367 @@
+package envelope
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Protocol is the version that is spoken.
+const Protocol = "mew/v0.4"
+
+// The kinds of envelopes that this program knows. Others pass through a space as they are.
+const (
+	Chat        = "chat"
+	Start       = "reasoning/start"
+	Thought     = "reasoning/thought"
+	Conclusion  = "reasoning/conclusion"
+	Cancel      = "reasoning/cancel"
+	MCPRequest  = "mcp/request"
+	MCPResponse = "mcp/response"
+	MCPProposal = "mcp/proposal"
+	MCPReject   = "mcp/reject"
+	Welcome     = "system/welcome"
+	Presence    = "system/presence"
+	Error       = "system/error"
+)
+
+// Limits of an envelope.
+const (
+	// MaxSize is the most bytes of an envelope.
+	MaxSize = 1 << 20
+	// MaxID is the most bytes of an id of a message or participant.
+	MaxID = 128
+	// MaxIDs is the most ids in to and in correlation_id.
+	MaxIDs = 64
+	// MaxContext is the most bytes of a context, and MaxNesting the most ids in it.
+	MaxContext = 2048
+	MaxNesting = 16
+	maxKind    = 64
+	maxDepth   = 64
+)
+
+// Envelope is one message.
+type Envelope struct {
+	// ID names it in its space.
+	ID string
+	// Time is when it was sent; zero where the sender did not say.
+	Time time.Time
+	// From is who sent it, and To who it is for; empty is everyone.
+	From string
+	To   []string
+	// Kind is one of the constants above or another.
+	Kind string
+	// Correlation names the messages that it answers or is about.
+	Correlation []string
+	// Context is the path of the reasoning that it belongs to, ids of reasoning/start from the outermost, separated by slashes; may be empty.
+	Context string
+	// Payload is a JSON object.
+	Payload json.RawMessage
+}
+
+// For reports whether the envelope names a participant, and whether it names anyone.
+func (e *Envelope) For(id string) (named, any bool) {
+	return slices.Contains(e.To, id), len(e.To) > 0
+}
+
+// Within returns the context of what is inside of the reasoning that a start begins.
+func (e *Envelope) Within() string {
+	if e.Context == "" {
+		return e.ID
+	}
+	return e.Context + "/" + e.ID
+}
+
+// SyntaxError says what is wrong with an envelope, a frame or a capability.
+type SyntaxError struct {
+	// Field is the field at fault; empty is the whole.
+	Field  string
+	Detail string
+}
+
+func (e *SyntaxError) Error() string {
+	if e.Field == "" {
+		return e.Detail
+	}
+	return e.Field + " " + e.Detail
+}
+
+func wrong(field, format string, args ...any) error {
+	return &SyntaxError{field, fmt.Sprintf(format, args...)}
+}
+
+// Parse reads an envelope. What is not there is empty, and the payload an empty object; Validate says whether enough is.
+func Parse(data []byte) (Envelope, error) {
+	fields, err := object(data)
+	if err != nil {
+		return Envelope{}, err
+	}
+	return fromFields(fields)
+}
+
+func fromFields(fields map[string]json.RawMessage) (e Envelope, err error) {
+	var protocol, ts string
+	for name, to := range map[string]*string{"protocol": &protocol, "id": &e.ID, "ts": &ts, "from": &e.From, "kind": &e.Kind, "context": &e.Context} {
+		if err := text(fields, name, to); err != nil {
+			return e, err
+		}
+	}
+	if protocol != "" && protocol != Protocol {
+		return e, wrong("protocol", "has to be %s", Protocol)
+	}
+	if ts != "" {
+		if e.Time, err = time.Parse(time.RFC3339, ts); err != nil {
+			return e, wrong("ts", "is no time of RFC 3339")
+		}
+		if e.Time.Year() < 0 || e.Time.Year() > 9999 {
+			return e, wrong("ts", "is out of range")
+		}
+	}
+	if e.To, err = list(fields, "to"); err != nil {
+		return e, err
+	}
+	name := "correlation_id"
+	if _, ok := fields[name]; !ok {
+		name = "correlationId"
+	}
+	if e.Correlation, err = list(fields, name); err != nil {
+		return e, err
+	}
+	e.Kind = canonicalKind(e.Kind)
+	if e.Payload, err = payload(e.Kind, fields["payload"]); err != nil {
+		return e, err
+	}
+	return e, e.check()
+}
+
+// canonicalKind is a kind in v0.4's spelling.
+func canonicalKind(kind string) string {
+	for _, family := range []string{"reasoning", "mcp"} {
+		if rest, ok := strings.CutPrefix(kind, family+"."); ok {
+			kind = family + "/" + rest
+		}
+	}
+	if kind == "reasoning/step" {
+		return Thought
+	}
+	return kind
+}
+
+// payload is a payload in v0.4's spelling.
+func payload(kind string, raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return json.RawMessage("{}"), nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, wrong("payload", "has to be an object")
+	}
+	if message, old := fields["message"]; kind == Chat && old && fields["text"] == nil {
+		delete(fields, "message")
+		fields["text"] = message
+		return json.Marshal(fields)
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, raw); err != nil {
+		return nil, wrong("payload", "is no JSON")
+	}
+	return b.Bytes(), nil
+}
+
+// check reports the first field that is out of its limits, of those that are there.
+func (e *Envelope) check() error {
+	if e.Kind != "" && !validKind(e.Kind) {
+		return wrong("kind", "has to be 1 to %d letters, digits, - and _, with slashes between them", maxKind)
+	}
+	for name, id := range map[string]string{"id": e.ID, "from": e.From} {
+		if id != "" && !ValidID(id) {
+			return wrong(name, "has to be 1 to %d bytes without control characters", MaxID)
+		}
+	}
+	for name, ids := range map[string][]string{"to": e.To, "correlation_id": e.Correlation} {
+		if len(ids) > MaxIDs {
+			return wrong(name, "has more than %d ids", MaxIDs)
+		}
+		if !all(ids, ValidID) {
+			return wrong(name, "has an id that is not 1 to %d bytes without control characters", MaxID)
+		}
+	}
+	if e.Kind == Start && strings.Contains(e.ID, "/") {
+		return wrong("id", "of a reasoning/start cannot have a slash, because it is part of contexts")
+	}
+	if e.Context == "" {
+		return nil
+	}
+	path := strings.Split(e.Context, "/")
+	if len(e.Context) > MaxContext || len(path) > MaxNesting || !all(path, ValidID) {
+		return wrong("context", "has to be at most %d ids with slashes between them, %d bytes", MaxNesting, MaxContext)
+	}
+	return nil
+}
+
+// Validate reports what keeps an envelope from being v0.4.
+func (e *Envelope) Validate() error {
+	switch {
+	case e.ID == "":
+		return wrong("id", "is missing")
+	case e.From == "":
+		return wrong("from", "is missing")
+	case e.Kind == "":
+		return wrong("kind", "is missing")
+	case e.Time.IsZero():
+		return wrong("ts", "is missing")
+	case e.Kind != canonicalKind(e.Kind):
+		return wrong("kind", "is in an older spelling")
+	}
+	if err := e.check(); err != nil {
+		return err
+	}
+	_, err := object(e.Payload)
+	if err != nil {
+		return wrong("payload", "has to be an object: %v", err)
+	}
+	return nil
+}
+
+// wireForm is the JSON form of an envelope.
+type wireForm struct {
+	Protocol    string          `json:"protocol"`
+	ID          string          `json:"id"`
+	TS          string          `json:"ts"`
+	From        string          `json:"from"`
+	To          []string        `json:"to,omitempty"`
+	Kind        string          `json:"kind"`
+	Correlation []string        `json:"correlation_id,omitempty"`
+	Context     string          `json:"context,omitempty"`
+	Payload     json.RawMessage `json:"payload"`
+}
+
+// Append adds the JSON of an envelope to dst, one line without its end. It writes nothing that Validate refuses.
+func (e *Envelope) Append(dst []byte) ([]byte, error) {
+	if err := e.Validate(); err != nil {
+		return dst, err
+	}
+	b := bytes.NewBuffer(dst)
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(wireForm{Protocol, e.ID, e.Time.UTC().Format(time.RFC3339Nano), e.From, e.To, e.Kind, e.Correlation, e.Context, e.Payload})
+	if err != nil {
+		return dst, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// ValidID reports whether a string may be the id of a message or participant.
+func ValidID(id string) bool {
+	return id != "" && len(id) <= MaxID && utf8.ValidString(id) && strings.IndexFunc(id, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) < 0
+}
+
+func validKind(kind string) bool {
+	if len(kind) > maxKind {
+		return false
+	}
+	return all(strings.Split(kind, "/"), func(part string) bool {
+		return part != "" && strings.IndexFunc(part, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+		}) < 0
+	})
+}
+
+func all(texts []string, good func(string) bool) bool {
+	return !slices.ContainsFunc(texts, func(s string) bool { return !good(s) })
+}
+
+// text reads a string, if it is there.
+func text(fields map[string]json.RawMessage, name string, to *string) error {
+	raw := fields[name]
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	if json.Unmarshal(raw, to) != nil {
+		return wrong(name, "has to be a string")
+	}
+	return nil
+}
+
+// list reads a list of strings, or a string, if it is there.
+func list(fields map[string]json.RawMessage, name string) ([]string, error) {
+	raw := fields[name]
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		return []string{one}, nil
+	}
+	var several []string
+	if json.Unmarshal(raw, &several) != nil {
+		return nil, wrong(name, "has to be a list of strings")
+	}
+	return several, nil
+}
+
+// object reads an object whose keys, and those of all objects inside of it, are there once.
+func object(data []byte) (map[string]json.RawMessage, error) {
+	switch {
+	case len(data) > MaxSize:
+		return nil, wrong("", "there are more than %d bytes", MaxSize)
+	case !utf8.Valid(data):
+		return nil, wrong("", "it is not UTF-8")
+	}
+	if err := keysOnce(data); err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil || fields == nil {
+		return nil, wrong("", "it is not one JSON object")
+	}
+	return fields, nil
+}
+
+// keysOnce reports an object with a key twice, or too deep nesting.
+func keysOnce(data []byte) error {
+	type level struct {
+		keys map[string]bool // nil in a list
+		key  bool            // a key comes next
+	}
+	var open []level
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return nil // the end, or what Unmarshal finds
+		}
+		if token == json.Delim('}') || token == json.Delim(']') {
+			open = open[:len(open)-1]
+			continue
+		}
+		if n := len(open); n > 0 && open[n-1].keys != nil {
+			top := &open[n-1]
+			if top.key {
+				name, _ := token.(string)
+				if top.keys[name] {
+					return wrong("", "an object has a key twice")
+				}
+				top.keys[name] = true
+			}
+			if top.key = !top.key; !top.key {
+				continue
+			}
+		}
+		switch token {
+		case json.Delim('{'):
+			open = append(open, level{map[string]bool{}, true})
+		case json.Delim('['):
+			open = append(open, level{})
+		}
+		if len(open) > maxDepth {
+			return wrong("", "it is nested deeper than %d", maxDepth)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package envelope
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// ChatText is the payload of a chat.
+type ChatText struct {
+	Text string `json:"text"`
+	// Format is plain or markdown; empty is plain.
+	Format   string    `json:"format,omitempty"`
+	Metadata *Metadata `json:"metadata,omitempty"`
+}
+
+// Step is the payload of a reasoning/start, reasoning/thought or reasoning/conclusion.
+type Step struct {
+	Message string `json:"message"`
+	// References are ids of messages that it rests on.
+	References []string  `json:"references,omitempty"`
+	Metadata   *Metadata `json:"metadata,omitempty"`
+}
+
+// Metadata is what goes with a step of reasoning or with the answer. All of it is optional.
+type Metadata struct {
+	// Approach is where the reasoning comes from, a strategy of package reasoning.
+	Approach string `json:"approach,omitempty"`
+	// Confidence is how sure the model says it is, 0 to 1.
+	Confidence *float64 `json:"confidence,omitempty"`
+	// EstimatedDuration is how long the reasoning is likely to take, in milliseconds.
+	EstimatedDuration int64 `json:"estimated_duration_ms,omitempty"`
+	// Rationale is why something was decided: {why, refs, alternatives: [{option, rejectedBecause}], confidence}.
+	Rationale json.RawMessage `json:"rationale,omitempty"`
+	// Assumption is what is taken for granted: {assumption, because}.
+	Assumption json.RawMessage `json:"assumption,omitempty"`
+	// Dropped counts thoughts that were left out since the last one, because there were too many.
+	Dropped int `json:"dropped_thoughts,omitempty"`
+	// Finish is why an answer ended, where it is not at its own end, and Warnings the codes of what was wrong with it.
+	Finish   string   `json:"finish_reason,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Reason is the payload of a reasoning/cancel and of an mcp/reject.
+type Reason struct {
+	Reason string `json:"reason"`
+}
+
+// RPC is the payload of an mcp/request, mcp/proposal or mcp/response: JSON-RPC 2.0.
+type RPC struct {
+	Version string          `json:"jsonrpc,omitempty"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *RPCError       `json:"error,omitempty"`
+}
+
+// RPCError is JSON-RPC's error.
+type RPCError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// Member is a participant as a system/welcome or system/presence tells of it.
+type Member struct {
+	ID           string       `json:"id"`
+	Capabilities Capabilities `json:"capabilities,omitempty"`
+}
+
+// Arrival is the payload of a system/welcome: who is welcomed, and who else is there.
+type Arrival struct {
+	You          Member   `json:"you"`
+	Participants []Member `json:"participants"`
+}
+
+// Move is the payload of a system/presence.
+type Move struct {
+	// Event is join or leave.
+	Event       string `json:"event"`
+	Participant Member `json:"participant"`
+}
+
+// Fault is the payload of a system/error.
+type Fault struct {
+	// Error names the fault; the space's documentation lists the names.
+	Error string `json:"error"`
+	// Message is for people.
+	Message string `json:"message,omitempty"`
+	// AttemptedKind and YourCapabilities go with a capability_violation, the former also with what was dropped.
+	AttemptedKind    string        `json:"attempted_kind,omitempty"`
+	YourCapabilities *Capabilities `json:"your_capabilities,omitempty"`
+	// Dropped counts the messages that were dropped since the last error of the kind.
+	Dropped int `json:"dropped,omitempty"`
+}
+
+// Read reads a payload into one of the structs above, and reports whether it fits. Fields that these do not have are ignored.
+func (e *Envelope) Read(v any) bool { return json.Unmarshal(e.Payload, v) == nil }
+
+// Pack makes a payload of one of the structs above.
+func Pack(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
