@@ -221,11 +221,16 @@ func (e *Envelope) Validate() error {
 	if err := e.check(); err != nil {
 		return err
 	}
-	_, err := object(e.Payload)
-	if err != nil {
-		return wrong("payload", "has to be an object: %v", err)
+	if !ValidPayload(e.Payload) {
+		return wrong("payload", "has to be an object that Parse reads")
 	}
 	return nil
+}
+
+// ValidPayload reports whether a payload is a JSON object that keeps the limits.
+func ValidPayload(payload json.RawMessage) bool {
+	_, err := object(payload)
+	return err == nil
 }
 
 // wireForm is the JSON form of an envelope.

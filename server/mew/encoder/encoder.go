@@ -1,0 +1,402 @@
+package encoder
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"runner/reasoning"
+	"runner/server/mew/envelope"
+)
+
+// Config says what an [Encoder] cannot learn from the events of a run. From, Clock and NewID are required.
+type Config struct {
+	// From is the participant that reasons, and To who is told; nobody is everyone.
+	From string
+	To   []string
+	// Trigger is the message that is answered; empty for a reasoning of its own accord.
+	Trigger string
+	// Outer is the context that the reasoning is inside of; empty is none.
+	Outer string
+	// Estimate is how long the reasoning is likely to take; 0 says nothing.
+	Estimate time.Duration
+	// May reports whether the participant may send an envelope; nil is everything.
+	May func(*envelope.Envelope) bool
+	// Admit reports whether another thought may be sent now; nil is always. A thought that is not admitted is dropped.
+	Admit func() bool
+	// Route says who a function's call is for and what the function is called there; nil is everyone and the same name.
+	Route func(function string) (to []string, name string)
+	// Clock gives the time, and NewID an id that no other message has.
+	Clock func() time.Time
+	NewID func() string
+}
+
+// Limits of what is sent.
+const (
+	// maxChat is the most bytes of text in one chat. A longer answer comes in several.
+	maxChat = 128 << 10
+	// maxConclusion is about the most bytes of the answer that a conclusion repeats.
+	maxConclusion = 1000
+	maxReferences = envelope.MaxIDs
+	maxWarnings   = 16
+)
+
+// Call is a call that the model made.
+type Call struct {
+	reasoning.Call
+	// Arguments are as the model wrote them.
+	Arguments string
+	// Request is the id of the mcp/request or mcp/proposal that was sent for it; empty where none was.
+	Request string
+	// Malformed says that there was none because the arguments are no JSON object; else it was not allowed.
+	Malformed bool
+}
+
+// Encoder writes one reasoning. It may be used by one goroutine at a time.
+type Encoder struct {
+	cfg  Config
+	send func(*envelope.Envelope) error
+	err  error
+
+	info       reasoning.Info
+	began, end bool
+	// path is the context of what is inside; empty while there is none.
+	path    string
+	thought sentences
+	dropped int
+	// references are what the next thought rests on, and rests what all of the reasoning does.
+	references, rests []string
+
+	answer, preamble, summary, arguments strings.Builder
+	calls                                []Call
+	warnings                             []string
+}
+
+// New returns an encoder. send gets each envelope, which it may keep; after its first error it gets no more.
+func New(cfg Config, send func(*envelope.Envelope) error) *Encoder {
+	return &Encoder{cfg: cfg, send: send}
+}
+
+// Path returns the context of what is inside of the reasoning; empty before it has begun, or where it may not be told.
+func (e *Encoder) Path() string { return e.path }
+
+// Calls returns the calls of the last run.
+func (e *Encoder) Calls() []Call { return e.calls }
+
+// Refer notes messages that what follows rests on, for instance answers to calls.
+func (e *Encoder) Refer(ids ...string) {
+	e.references = append(e.references, ids...)
+	e.rests = append(e.rests, ids...)
+}
+
+// Push takes the next event of a run. The error is that of sending, and is the same from then on.
+func (e *Encoder) Push(ev *reasoning.Event) error {
+	if ev.Kind == reasoning.Started || ev.Kind == reasoning.StrategySwitched {
+		e.note(ev)
+	}
+	if e.end || !e.info.Visibility.Shows(ev) {
+		return e.err
+	}
+	switch ev.Kind {
+	case reasoning.Started:
+		e.start()
+	case reasoning.SegmentStart:
+		e.arguments.Reset()
+	case reasoning.SegmentDelta:
+		e.delta(ev)
+	case reasoning.SegmentEnd:
+		e.close(ev)
+	case reasoning.Warning:
+		if len(e.warnings) < maxWarnings {
+			e.warnings = append(e.warnings, ev.Code)
+		}
+	case reasoning.Decided:
+		e.decided(ev.Decision)
+	case reasoning.Assumed:
+		e.assumed(ev.Assumption)
+	case reasoning.Done:
+		e.done(ev.Result)
+	}
+	return e.err
+}
+
+func (e *Encoder) note(ev *reasoning.Event) {
+	if ev.Info == nil {
+		return
+	}
+	if ev.Kind == reasoning.StrategySwitched {
+		e.info.Strategy = ev.Info.Strategy
+		return
+	}
+	e.info = *ev.Info
+}
+
+// shows reports whether what is in the context may have content.
+func (e *Encoder) shows() bool { return e.info.Visibility != reasoning.VisibilityNone }
+
+func (e *Encoder) start() {
+	e.calls = nil
+	if e.began {
+		return
+	}
+	e.began = true
+	step := envelope.Step{}
+	if e.shows() {
+		step.Message = "Thinking about the message."
+		step.Metadata = &envelope.Metadata{Approach: string(e.info.Strategy), EstimatedDuration: e.cfg.Estimate.Milliseconds()}
+		if e.cfg.Trigger != "" {
+			step.References = []string{e.cfg.Trigger}
+		}
+	}
+	if s := e.emit(envelope.Start, e.cfg.Outer, e.trigger(), e.cfg.To, step); s != nil {
+		e.path = s.Within()
+	}
+}
+
+// trigger is what the reasoning answers.
+func (e *Encoder) trigger() []string {
+	if e.cfg.Trigger == "" {
+		return nil
+	}
+	return []string{e.cfg.Trigger}
+}
+
+func (e *Encoder) delta(ev *reasoning.Event) {
+	switch ev.Segment {
+	case reasoning.Reasoning:
+		e.thought.push(ev.Text, func(s string) { e.think(envelope.Step{Message: s}) })
+	case reasoning.Summary:
+		e.summary.WriteString(ev.Text)
+	case reasoning.Preamble:
+		e.preamble.WriteString(ev.Text)
+	case reasoning.ToolCall:
+		e.arguments.WriteString(ev.Text)
+	case reasoning.Answer:
+		e.answer.WriteString(ev.Text)
+	}
+}
+
+func (e *Encoder) close(ev *reasoning.Event) {
+	switch ev.Segment {
+	case reasoning.Reasoning:
+		e.flush()
+	case reasoning.Summary:
+		if text := strings.TrimSpace(e.summary.String()); text != "" {
+			e.think(envelope.Step{Message: text})
+		}
+		e.summary.Reset()
+	case reasoning.Preamble:
+		if text := e.preamble.String(); strings.TrimSpace(text) != "" {
+			e.chat(e.path, text, nil)
+		}
+		e.preamble.Reset()
+	case reasoning.ToolCall:
+		e.call(ev.Call, e.arguments.String())
+	}
+}
+
+// flush sends the beginning of a sentence that does not go on.
+func (e *Encoder) flush() {
+	e.thought.flush(func(s string) { e.think(envelope.Step{Message: s}) })
+}
+
+// think sends a thought, if there is a context for it.
+func (e *Encoder) think(step envelope.Step) {
+	if e.path == "" {
+		return
+	}
+	if e.cfg.Admit != nil && !e.cfg.Admit() {
+		e.dropped++
+		return
+	}
+	if e.dropped > 0 {
+		if step.Metadata == nil {
+			step.Metadata = &envelope.Metadata{}
+		}
+		step.Metadata.Dropped = e.dropped
+	}
+	step.References = last(e.references, maxReferences)
+	if e.emit(envelope.Thought, e.path, nil, e.cfg.To, step) != nil {
+		e.dropped, e.references = 0, nil
+	}
+}
+
+// decided tells why a call was made.
+func (e *Encoder) decided(d *reasoning.Decision) {
+	if d == nil || d.Rationale.Why == "" {
+		return
+	}
+	if body, err := json.Marshal(d.Rationale); err == nil {
+		e.think(envelope.Step{Message: d.Rationale.Why, Metadata: &envelope.Metadata{Rationale: body, Confidence: d.Rationale.Confidence}})
+	}
+}
+
+// assumed tells what the model takes for granted.
+func (e *Encoder) assumed(a *reasoning.Assumption) {
+	if a == nil {
+		return
+	}
+	if body, err := json.Marshal(a); err == nil {
+		e.think(envelope.Step{Message: a.Text, Metadata: &envelope.Metadata{Assumption: body}})
+	}
+}
+
+// call sends a call of a function.
+func (e *Encoder) call(c reasoning.Call, arguments string) {
+	call := Call{Call: c, Arguments: arguments}
+	if rpc, ok := e.request(c, arguments); !ok {
+		call.Malformed = true
+	} else {
+		var to []string
+		if e.cfg.Route != nil {
+			to, _ = e.cfg.Route(c.Name)
+		}
+		for _, kind := range []string{envelope.MCPRequest, envelope.MCPProposal} {
+			if sent := e.emit(kind, e.path, nil, to, rpc); sent != nil {
+				call.Request = sent.ID
+				break
+			}
+		}
+	}
+	e.calls = append(e.calls, call)
+}
+
+// request makes the payload of a call, and reports false where its arguments are no object that an envelope can hold.
+func (e *Encoder) request(c reasoning.Call, arguments string) (envelope.RPC, bool) {
+	given := map[string]any{}
+	if strings.TrimSpace(arguments) != "" {
+		d := json.NewDecoder(strings.NewReader(arguments))
+		d.UseNumber() // so that no digit is lost
+		if d.Decode(&given) != nil || d.More() || given == nil {
+			return envelope.RPC{}, false
+		}
+	}
+	name := c.Name
+	if e.cfg.Route != nil {
+		_, name = e.cfg.Route(c.Name)
+	}
+	rpc := envelope.RPC{Version: "2.0", Method: "tools/call"}
+	var err1, err2 error
+	rpc.ID, err1 = envelope.Pack(c.ID)
+	rpc.Params, err2 = envelope.Pack(map[string]any{"name": name, "arguments": given})
+	if err1 != nil || err2 != nil {
+		return rpc, false
+	}
+	body, err := envelope.Pack(rpc)
+	return rpc, err == nil && envelope.ValidPayload(body)
+}
+
+// done ends a run. A run that calls functions goes on in the next one.
+func (e *Encoder) done(r *reasoning.Result) {
+	e.flush()
+	if r == nil || r.Finish == reasoning.FinishToolCalls {
+		return
+	}
+	meta := envelope.Metadata{Warnings: e.warnings}
+	if r.Finish != reasoning.FinishStop {
+		meta.Finish = string(r.Finish)
+	}
+	if r.ReasoningUnavailable {
+		meta.Warnings = append(meta.Warnings, "reasoning_unavailable")
+	}
+	answer := e.answer.String()
+	e.conclude(answer, r.Score)
+	for {
+		part := firstBytes(answer, maxChat)
+		answer = answer[len(part):]
+		if answer != "" {
+			e.chat("", part, nil)
+			continue
+		}
+		if meta.Finish == "" && len(meta.Warnings) == 0 {
+			e.chat("", part, nil)
+		} else {
+			e.chat("", part, &meta)
+		}
+		return
+	}
+}
+
+// conclude ends the reasoning.
+func (e *Encoder) conclude(answer string, score *float64) {
+	e.end = true
+	if e.path == "" {
+		return
+	}
+	step := envelope.Step{}
+	if e.shows() {
+		if step.Message = strings.TrimSpace(firstBytes(answer, maxConclusion)); len(answer) > maxConclusion {
+			step.Message += "…"
+		}
+		step.References = last(e.rests, maxReferences)
+		if score != nil || e.dropped > 0 {
+			step.Metadata = &envelope.Metadata{Confidence: score, Dropped: e.dropped}
+		}
+	}
+	e.emit(envelope.Conclusion, e.path, nil, e.cfg.To, step)
+}
+
+// End concludes a reasoning that has begun and is not over, for instance because nobody answers its calls.
+func (e *Encoder) End() error {
+	if e.began && !e.end {
+		e.flush()
+		e.conclude("", nil)
+	}
+	return e.err
+}
+
+// Cancel ends a reasoning that has begun and is not over, without a conclusion. reason is a word such as cancelled or error; by is the message that
+// asked for it, if any. Nothing that was not sent yet is sent.
+func (e *Encoder) Cancel(reason, by string) error {
+	if e.began && !e.end && e.path != "" {
+		var correlation []string
+		if by != "" {
+			correlation = []string{by}
+		}
+		e.emit(envelope.Cancel, e.path, correlation, e.cfg.To, envelope.Reason{Reason: reason})
+	}
+	e.end = true
+	return e.err
+}
+
+// chat sends text.
+func (e *Encoder) chat(context, text string, meta *envelope.Metadata) {
+	e.emit(envelope.Chat, context, e.trigger(), e.cfg.To, envelope.ChatText{Text: text, Format: "markdown", Metadata: meta})
+}
+
+// emit sends an envelope and returns it, or nil where that is not allowed or failed.
+func (e *Encoder) emit(kind, context string, correlation, to []string, payload any) *envelope.Envelope {
+	if e.err != nil {
+		return nil
+	}
+	body, err := envelope.Pack(payload)
+	if err != nil {
+		e.err = err
+		return nil
+	}
+	env := &envelope.Envelope{
+		ID: e.cfg.NewID(), Time: e.cfg.Clock(), From: e.cfg.From, To: to, Kind: kind, Correlation: correlation, Context: context, Payload: body,
+	}
+	if e.cfg.May != nil && !e.cfg.May(env) {
+		return nil
+	}
+	if e.err = e.send(env); e.err != nil {
+		return nil
+	}
+	return env
+}
+
+// last returns the last n ids.
+func last(ids []string, n int) []string { return ids[max(0, len(ids)-n):] }
+
+// firstBytes returns the first n bytes of text, or less so that no rune is cut.
+func firstBytes(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
