@@ -102,7 +102,9 @@ func (e *Encoder) Push(ev *reasoning.Event) error {
 	case reasoning.Started:
 		e.start()
 	case reasoning.SegmentStart:
-		e.arguments.Reset()
+		if ev.Segment == reasoning.ToolCall {
+			e.arguments.Reset()
+		}
 	case reasoning.SegmentDelta:
 		e.delta(ev)
 	case reasoning.SegmentEnd:

@@ -229,6 +229,9 @@ func TestProperties(t *testing.T) {
 				}
 			case envelope.Chat:
 				if e.Context == "" {
+					if barred == envelope.Start && bytes.Contains(e.Payload, []byte("Wait.")) {
+						continue // what is told before a call has no context then
+					}
 					if i != len(out)-1 || !slices.Equal(e.Correlation, []string{"q1"}) {
 						t.Fatalf("seed %d: the answer is %d of %d, %+v", seed, i, len(out), e)
 					}

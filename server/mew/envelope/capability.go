@@ -67,6 +67,30 @@ func ParseCapabilities(data []byte) (Capabilities, error) {
 	return list, nil
 }
 
+// UnmarshalJSON reads what a space says of a participant. Entries that are no capabilities are left out, because they allow nothing.
+func (c *Capabilities) UnmarshalJSON(data []byte) error {
+	var raw []json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	*c = nil
+	for _, item := range raw[:min(len(raw), maxCapabilities)] {
+		var one struct {
+			Kind    string          `json:"kind"`
+			Payload json.RawMessage `json:"payload"`
+		}
+		if json.Unmarshal(item, &one) != nil {
+			continue
+		}
+		known := Capability{Kind: one.Kind}
+		if len(one.Payload) > 0 && (json.Unmarshal(one.Payload, &known.Payload) != nil || known.Payload == nil) {
+			continue
+		}
+		*c = append(*c, known)
+	}
+	return nil
+}
+
 // understood reports whether a pattern is one that matches knows.
 func understood(pattern any, depth int) bool {
 	if depth > maxPatternDepth {

@@ -1,0 +1,151 @@
+package participant
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"runner/chattemplate"
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/mew/encoder"
+	"runner/server/mew/envelope"
+	"runner/server/wire"
+)
+
+// answer answers a question.
+func (s *session) answer(a *active) {
+	began := s.p.cfg.Clock()
+	var said envelope.ChatText
+	if !a.trigger.Read(&said) {
+		return // chat has looked already
+	}
+	defer s.forget()
+	s.mu.Lock()
+	id := s.id
+	s.mu.Unlock()
+	private := alone(a.trigger, id)
+	tools, routes := s.functions()
+	cfg := encoder.Config{
+		From: id, Trigger: a.trigger.ID, Outer: a.trigger.Context, Estimate: s.p.estimate(), May: s.may, Admit: s.p.admit,
+		Clock: s.p.cfg.Clock, NewID: s.p.cfg.NewID,
+		Route: func(function string) ([]string, string) {
+			r, ok := routes[function]
+			if !ok {
+				return nil, function
+			}
+			return []string{r.participant}, r.name
+		},
+	}
+	with := ""
+	if private {
+		cfg.To, with = []string{a.trigger.From}, a.trigger.From
+	}
+	enc := encoder.New(cfg, func(e *envelope.Envelope) error { return s.deliver(a, e) })
+	t := turns{s: s, a: a, enc: enc, tools: tools}
+	reply, err := t.run(said.Text, private)
+	var by *cancelled
+	switch {
+	case err == nil:
+		s.p.history.add(entry{from: a.trigger.From, text: said.Text, with: with})
+		s.p.history.add(entry{text: reply, with: with})
+		s.p.learn(s.p.cfg.Clock().Sub(began))
+		return
+	case errors.As(context.Cause(a.ctx), &by):
+		err = enc.Cancel("cancelled", by.by)
+	case errors.Is(context.Cause(a.ctx), errLost):
+		return
+	case a.ctx.Err() != nil:
+		err = enc.Cancel("shutdown", "")
+	default:
+		code := wire.FromError(err, nil).Code
+		s.p.cfg.Logger.Warn("a question could not be answered", "code", code)
+		if err = enc.Cancel("error", ""); err == nil {
+			s.reply(envelope.Chat, cfg.To, []string{a.trigger.ID}, "", envelope.ChatText{Text: "This could not be answered: " + code + ".", Format: "plain"})
+		}
+	}
+	if err != nil {
+		s.stop(errLost)
+	}
+}
+
+// deliver sends a message of an answer. When the answer was given up, only that is told.
+func (s *session) deliver(a *active, e *envelope.Envelope) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	if a.ctx.Err() != nil && e.Kind != envelope.Cancel {
+		return nil
+	}
+	switch e.Kind {
+	case envelope.Start:
+		s.mu.Lock()
+		a.start = e.ID
+		s.mu.Unlock()
+	case envelope.MCPRequest, envelope.MCPProposal:
+		s.expect(e)
+	}
+	return s.send(e)
+}
+
+// turns are the runs that make up one answer.
+type turns struct {
+	s     *session
+	a     *active
+	enc   *encoder.Encoder
+	tools []chattemplate.Tool
+}
+
+// run generates until there is an answer, and returns it.
+func (t *turns) run(question string, private bool) (string, error) {
+	p := t.s.p
+	req := p.cfg.Request
+	req.Tools = t.tools
+	var turn []chattemplate.Message // what came since the question
+	for step := 0; ; {
+		req.Messages = slices.Concat(p.cfg.Request.Messages, p.history.messages(t.a.trigger.From, question, private), turn)
+		if step == p.cfg.Steps {
+			req.ToolChoice = runner.ToolChoiceNone
+		}
+		reply, started, err := t.generate(req)
+		var long *runner.PromptTooLongError
+		switch {
+		case err == nil:
+		case errors.As(err, &long) && p.history.halve():
+			continue
+		case !started && step == 0 && t.a.ctx.Err() == nil && len(req.Tools) > 0 && p.cfg.Tools == nil:
+			req.Tools = nil // what others offer is not to keep questions from being answered
+			continue
+		default:
+			return "", err
+		}
+		if reply.Result == nil || reply.Result.Finish != reasoning.FinishToolCalls || step == p.cfg.Steps {
+			return reply.Answer, nil
+		}
+		step++
+		results, err := t.s.results(t.a.ctx, t.enc)
+		if err != nil {
+			return "", err
+		}
+		turn = append(turn, chattemplate.Message{Role: chattemplate.Assistant, Preamble: reply.Preamble, Content: reply.Answer, ToolCalls: reply.Calls})
+		turn = append(turn, results...)
+	}
+}
+
+// generate runs one turn. started says that it had begun.
+func (t *turns) generate(req runner.Request) (reply reasoning.Reply, started bool, err error) {
+	var all reasoning.Collector
+	for e, err := range t.s.p.cfg.Generate(t.a.ctx, req) {
+		if err == nil {
+			err = context.Cause(t.a.ctx)
+		}
+		if err == nil {
+			all.Push(e)
+			started = true
+			err = t.enc.Push(&e)
+		}
+		if err != nil {
+			return all.Reply(), started, err
+		}
+	}
+	return all.Reply(), started, context.Cause(t.a.ctx)
+}

@@ -1,0 +1,219 @@
+package participant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"runner/server/mew/envelope"
+	"runner/server/mew/space"
+)
+
+// Address is a space elsewhere. URL and Token are required.
+type Address struct {
+	// URL is that of the space's server, ws, wss, http or https. Without a path it is that of /ws.
+	URL string
+	// Token says who the participant is.
+	Token string
+	// Space is the name of the space; empty is the server's own choice.
+	Space string
+	// ID is what the participant takes itself for, for servers that do not know it from the token; may be empty.
+	ID string
+}
+
+// RejectedError says that a space does not let the participant in, so that trying again is of no use.
+type RejectedError struct{ Reason string }
+
+func (e *RejectedError) Error() string { return "the space refuses this participant: " + e.Reason }
+
+// Hint tells the user what to do next.
+func (e *RejectedError) Hint() string { return "check --url, --token and --space" }
+
+// The times of a connection.
+const (
+	dialTimeout  = 15 * time.Second
+	pingEvery    = 20 * time.Second
+	pingTimeout  = 20 * time.Second
+	firstBackoff = 500 * time.Millisecond
+	lastBackoff  = 30 * time.Second
+)
+
+// endpoint returns the address of the WebSocket.
+func (a *Address) endpoint() (string, error) {
+	u, err := url.Parse(a.URL)
+	if err != nil || u.Host == "" {
+		return "", errors.New("the URL has no host")
+	}
+	switch u.Scheme {
+	case "http":
+		u.Scheme = "ws"
+	case "https":
+		u.Scheme = "wss"
+	case "ws", "wss":
+	default:
+		return "", fmt.Errorf("the URL's scheme is %q; ws, wss, http and https can be used", u.Scheme)
+	}
+	if u.User != nil {
+		return "", errors.New("the URL holds a user; the token is given apart from it")
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = "/ws"
+	}
+	q := u.Query()
+	if a.Space != "" {
+		q.Set("space", a.Space)
+	}
+	u.RawQuery, u.Fragment = q.Encode(), ""
+	return u.String(), nil
+}
+
+// Check reports an address that cannot be one.
+func (a *Address) Check() error {
+	_, err := a.endpoint()
+	return err
+}
+
+// Dial connects to a space: with the token as a bearer token, and with a join frame. The error is a *RejectedError where the space says no.
+func Dial(ctx context.Context, a Address) (Conn, error) {
+	endpoint, err := a.endpoint()
+	if err != nil {
+		return nil, &RejectedError{err.Error()}
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	ws, resp, err := websocket.Dial(ctx, endpoint, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + a.Token}}})
+	if resp != nil && resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests {
+		return nil, &RejectedError{"it answers with " + resp.Status}
+	}
+	if err != nil {
+		return nil, errors.New("the space cannot be reached")
+	}
+	ws.SetReadLimit(envelope.MaxSize)
+	c := newWebSocket(ws)
+	join := envelope.Join{Space: a.Space, Token: a.Token, ParticipantID: a.ID}
+	frame, err := join.Append(nil)
+	if err == nil {
+		err = c.Send(ctx, frame)
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// webSocket is a connection with a space elsewhere.
+type webSocket struct {
+	ws   *websocket.Conn
+	stop context.CancelFunc
+}
+
+func newWebSocket(ws *websocket.Conn) *webSocket {
+	ctx, stop := context.WithCancel(context.Background())
+	c := &webSocket{ws, stop}
+	go c.ping(ctx)
+	return c
+}
+
+// ping finds out when the other side is gone without a word.
+func (c *webSocket) ping(ctx context.Context) {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		one, cancel := context.WithTimeout(ctx, pingTimeout)
+		err := c.ws.Ping(one)
+		cancel()
+		if err != nil {
+			_ = c.ws.CloseNow() // Receive tells
+			return
+		}
+	}
+}
+
+// Receive implements [Conn].
+func (c *webSocket) Receive(ctx context.Context) ([]byte, error) {
+	for {
+		kind, data, err := c.ws.Read(ctx)
+		var closed websocket.CloseError
+		switch {
+		case err == nil && kind == websocket.MessageText:
+			return data, nil
+		case err == nil:
+			continue // data of streams, which is not for us
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.As(err, &closed):
+			return nil, closedError(closed)
+		}
+		return nil, errLost
+	}
+}
+
+// closedError is why the space closed the connection.
+func closedError(closed websocket.CloseError) error {
+	for _, final := range []error{space.ErrReplaced, errUnauthorized} {
+		if closed.Reason == final.Error() {
+			return &RejectedError{closed.Reason}
+		}
+	}
+	return fmt.Errorf("the space closed the connection: %w", errLost)
+}
+
+// errUnauthorized is the reason of spaces that do not take a token.
+var errUnauthorized = errors.New("unauthorized")
+
+// Send implements [Conn].
+func (c *webSocket) Send(ctx context.Context, frame []byte) error {
+	if err := c.ws.Write(ctx, websocket.MessageText, frame); err != nil {
+		return errLost
+	}
+	return nil
+}
+
+// Close implements [Conn].
+func (c *webSocket) Close() error {
+	c.stop()
+	return c.ws.Close(websocket.StatusNormalClosure, "")
+}
+
+// Run takes part in a space until ctx ends, through one connection after the other: when one is lost it dials again, after a pause that grows from half a
+// second to half a minute. The error is a *RejectedError.
+func (p *Participant) Run(ctx context.Context, dial func(context.Context) (Conn, error)) error {
+	pause := firstBackoff
+	for {
+		conn, err := dial(ctx)
+		if err == nil {
+			var welcomed bool
+			if welcomed, err = p.Serve(ctx, conn); welcomed {
+				pause = firstBackoff
+			}
+		}
+		var final *RejectedError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &final):
+			return err
+		}
+		wait := pause/2 + rand.N(pause/2) // so that not all come back at once
+		p.cfg.Logger.Warn("not connected", "error", err, "again_in", wait.Round(time.Millisecond))
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil
+		}
+		pause = min(2*pause, lastBackoff)
+	}
+}

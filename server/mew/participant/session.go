@@ -1,0 +1,303 @@
+package participant
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"runner/server/mew/envelope"
+)
+
+// sendTimeout is how long one message may take to be sent.
+const sendTimeout = 10 * time.Second
+
+// session is a participant's time on one connection.
+type session struct {
+	p    *Participant
+	conn Conn
+	stop context.CancelCauseFunc
+
+	// sending is held while a message is sent, so that a reasoning that is cancelled sends nothing after that.
+	sending sync.Mutex
+
+	mu           sync.Mutex
+	id, gateway  string
+	capabilities envelope.Capabilities
+	others       map[string]envelope.Capabilities
+	offers       map[string][]offer
+	pending      map[string]*pending
+	waiting      []*envelope.Envelope
+	active       *active
+	// busy says that somebody was told that no more questions are taken.
+	busy bool
+	wake chan struct{}
+}
+
+// active is the question that is being answered.
+type active struct {
+	trigger *envelope.Envelope
+	// start is the id of the reasoning/start, once it was sent.
+	start  string
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// cancelled is why an answer was given up: somebody's message said so.
+type cancelled struct{ by string }
+
+func (c *cancelled) Error() string { return "cancelled" }
+
+// errLost ends what a connection leaves behind.
+var errLost = errors.New("the connection is lost")
+
+// Serve takes part in a space through conn, until ctx ends, which is no error, or the connection does, and closes it. Questions that were not answered by
+// then are not answered any more. welcomed says that the space let the participant in.
+func (p *Participant) Serve(ctx context.Context, conn Conn) (welcomed bool, err error) {
+	work, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	s := &session{
+		p: p, conn: conn, stop: stop, others: map[string]envelope.Capabilities{}, offers: map[string][]offer{}, pending: map[string]*pending{},
+		wake: make(chan struct{}, 1),
+	}
+	var worker sync.WaitGroup
+	worker.Go(func() { s.work(work) })
+	for {
+		var frame []byte
+		if frame, err = conn.Receive(ctx); err != nil {
+			break
+		}
+		s.handle(frame)
+	}
+	if ctx.Err() != nil {
+		err = nil // the worker sees it and says goodbye
+	} else {
+		stop(errLost)
+	}
+	worker.Wait()
+	_ = conn.Close() // it is over, whatever this says
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id != "", err
+}
+
+// send sends a message.
+func (s *session) send(e *envelope.Envelope) error {
+	line, err := e.Append(nil)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
+	defer cancel()
+	return s.conn.Send(ctx, line)
+}
+
+// reply sends a message of its own, if that is allowed.
+func (s *session) reply(kind string, to, correlation []string, path string, payload any) {
+	body, err := envelope.Pack(payload)
+	if err != nil {
+		return // all payloads can be written
+	}
+	s.mu.Lock()
+	e := &envelope.Envelope{
+		ID: s.p.cfg.NewID(), Time: s.p.cfg.Clock(), From: s.id, To: to, Kind: kind, Correlation: correlation, Context: path, Payload: body,
+	}
+	allowed := s.capabilities.Allow(e)
+	s.mu.Unlock()
+	if allowed {
+		if err := s.send(e); err != nil {
+			s.stop(errLost)
+		}
+	}
+}
+
+// may reports whether the participant may send a message.
+func (s *session) may(e *envelope.Envelope) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.capabilities.Allow(e)
+}
+
+// handle takes a message. What is malformed, spoofed or not for this participant is ignored.
+func (s *session) handle(frame []byte) {
+	e, err := envelope.Parse(frame)
+	if err != nil || e.ID == "" || e.From == "" || e.Kind == "" {
+		s.p.cfg.Logger.Debug("a malformed message was ignored", "bytes", len(frame))
+		return
+	}
+	s.mu.Lock()
+	id, gateway := s.id, s.gateway
+	s.mu.Unlock()
+	named, any := e.For(id)
+	switch system := strings.HasPrefix(e.Kind, "system/"); {
+	case e.Kind == envelope.Welcome && (gateway == "" || e.From == gateway && named):
+		s.welcome(&e)
+	case id == "" || e.From == id || any && !named || system != (e.From == gateway):
+		s.p.cfg.Logger.Debug("a message was ignored", "kind", e.Kind)
+	case !s.p.first(e.ID):
+	case e.Kind == envelope.Presence:
+		s.presence(&e)
+	case e.Kind == envelope.Error:
+		s.failed(&e)
+	case e.Kind == envelope.Chat:
+		s.chat(&e)
+	case e.Kind == envelope.Thought:
+		var step envelope.Step
+		if e.Read(&step) && strings.TrimSpace(step.Message) != "" {
+			s.p.history.add(entry{from: e.From, text: step.Message, thought: true, with: s.with(&e)})
+		}
+	case e.Kind == envelope.Cancel:
+		s.cancel(&e)
+	case e.Kind == envelope.MCPRequest:
+		s.requested(&e, named)
+	case e.Kind == envelope.MCPResponse:
+		s.responded(&e)
+	case e.Kind == envelope.MCPReject:
+		s.rejected(&e)
+	}
+}
+
+// with is who a message was said alone with.
+func (s *session) with(e *envelope.Envelope) string {
+	if alone(e, s.id) {
+		return e.From
+	}
+	return ""
+}
+
+// welcome learns who this is and who is there. It also comes when capabilities change.
+func (s *session) welcome(e *envelope.Envelope) {
+	var a envelope.Arrival
+	if !e.Read(&a) || !envelope.ValidID(a.You.ID) {
+		return
+	}
+	s.mu.Lock()
+	s.id, s.gateway, s.capabilities = a.You.ID, e.From, a.You.Capabilities
+	clear(s.others)
+	for _, m := range a.Participants {
+		if m.ID != s.id {
+			s.others[m.ID] = m.Capabilities
+		}
+	}
+	s.mu.Unlock()
+	s.p.cfg.Logger.Info("joined", "participant", a.You.ID, "others", len(a.Participants))
+	for _, m := range a.Participants {
+		s.discover(m.ID)
+	}
+}
+
+// presence learns who came or went.
+func (s *session) presence(e *envelope.Envelope) {
+	var m envelope.Move
+	if !e.Read(&m) || m.Participant.ID == s.id {
+		return
+	}
+	id := m.Participant.ID
+	switch m.Event {
+	case "join":
+		s.mu.Lock()
+		s.others[id] = m.Participant.Capabilities
+		s.mu.Unlock()
+		s.discover(id)
+	case "leave":
+		s.mu.Lock()
+		delete(s.others, id)
+		delete(s.offers, id)
+		s.mu.Unlock()
+		s.left(id)
+	}
+}
+
+// asks reports whether a chat is a question for this participant.
+func (s *session) asks(e *envelope.Envelope) bool {
+	named, _ := e.For(s.id)
+	return named || e.Context == "" && len(e.Correlation) == 0
+}
+
+// chat queues a question, and keeps what is none.
+func (s *session) chat(e *envelope.Envelope) {
+	var said envelope.ChatText
+	if !e.Read(&said) || strings.TrimSpace(said.Text) == "" {
+		return
+	}
+	if !s.asks(e) {
+		s.p.history.add(entry{from: e.From, text: said.Text, with: s.with(e)})
+		return
+	}
+	s.mu.Lock()
+	theirs := 0
+	for _, w := range s.waiting {
+		if w.From == e.From {
+			theirs++
+		}
+	}
+	full := len(s.waiting) >= s.p.cfg.Waiting || theirs >= s.p.cfg.WaitingEach
+	tell := full && !s.busy
+	s.busy = full
+	if !full {
+		s.waiting = append(s.waiting, e)
+	}
+	s.mu.Unlock()
+	switch {
+	case tell:
+		s.reply(envelope.Chat, []string{e.From}, []string{e.ID}, "", envelope.ChatText{Text: "Too many questions are waiting; ask again later.", Format: "plain"})
+	case !full:
+		s.signal()
+	}
+}
+
+func (s *session) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// cancel gives up the answer that a reasoning/cancel names, by its start or by the question, if its sender may.
+func (s *session) cancel(e *envelope.Envelope) {
+	names := append(strings.Split(e.Context, "/"), e.Correlation...)
+	s.sending.Lock() // nothing is sent between here and the cancellation
+	defer s.sending.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	holds := s.others[e.From].Allow(e)
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *envelope.Envelope) bool {
+		return slices.Contains(names, w.ID) && (holds || w.From == e.From)
+	})
+	if a := s.active; a != nil && (holds || a.trigger.From == e.From) &&
+		(slices.Contains(names, a.trigger.ID) || a.start != "" && slices.Contains(names, a.start)) {
+		a.cancel(&cancelled{e.ID})
+	}
+}
+
+// work answers questions, one after the other.
+func (s *session) work(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		var e *envelope.Envelope
+		if len(s.waiting) > 0 && ctx.Err() == nil {
+			e = s.waiting[0]
+			s.waiting = s.waiting[1:]
+			a := &active{trigger: e}
+			a.ctx, a.cancel = context.WithCancelCause(ctx)
+			s.active = a
+		}
+		a := s.active
+		s.mu.Unlock()
+		if e != nil {
+			s.answer(a)
+			s.mu.Lock()
+			s.active = nil
+			s.mu.Unlock()
+			a.cancel(nil)
+			continue
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package space
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"runner/server/mew/envelope"
+)
+
+// Member is a participant's connection with its space. Receive is for one goroutine at a time; the other methods may be called by several.
+type Member struct {
+	space *Space
+	who   Identity
+
+	mu    sync.Mutex
+	lines [][]byte
+	bytes int
+	ended error
+	// wake holds at most one signal that lines or ended changed.
+	wake chan struct{}
+}
+
+// Join lets a participant in. A connection that it has already ends with ErrReplaced. The first message that the member receives welcomes it.
+func (s *Space) Join(who Identity) (*Member, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	if old := s.members[who.ID]; old != nil {
+		s.remove(old, ErrReplaced)
+	}
+	if len(s.members) >= s.cfg.Members {
+		return nil, ErrFull
+	}
+	m := &Member{space: s, who: who, wake: make(chan struct{}, 1)}
+	arrival := envelope.Arrival{You: envelope.Member{ID: who.ID, Capabilities: who.Capabilities}, Participants: []envelope.Member{}}
+	for _, id := range slices.Sorted(maps.Keys(s.members)) {
+		arrival.Participants = append(arrival.Participants, envelope.Member{ID: id, Capabilities: s.members[id].who.Capabilities})
+	}
+	s.members[who.ID] = m
+	s.push([]*Member{m}, s.system(envelope.Welcome, []string{who.ID}, nil, arrival))
+	s.announce("join", arrival.You, m)
+	return m, nil
+}
+
+// Receive waits for the next message and returns its JSON, which must not be changed. After the connection's end it returns why that ended.
+func (m *Member) Receive(ctx context.Context) ([]byte, error) {
+	for {
+		m.mu.Lock()
+		if m.ended != nil {
+			m.mu.Unlock()
+			return nil, m.ended
+		}
+		if len(m.lines) > 0 {
+			line := m.lines[0]
+			m.lines[0] = nil
+			m.lines = m.lines[1:]
+			m.bytes -= len(line)
+			m.mu.Unlock()
+			return line, nil
+		}
+		m.mu.Unlock()
+		select {
+		case <-m.wake:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Send passes on what the participant sends, an envelope. What is refused is answered with a system/error. The error is that of a connection which has
+// ended.
+func (m *Member) Send(_ context.Context, frame []byte) error {
+	e, join, err := envelope.ParseFrame(frame)
+	s := m.space
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.members[m.who.ID] != m {
+		return m.why()
+	}
+	if !s.admit(m.who.ID, &e) {
+		return nil
+	}
+	var refused *Refusal
+	switch {
+	case err != nil:
+		refused = refuse(RefusedInvalid, &e, "%v", err)
+	case join != nil:
+		if join.ParticipantID != "" && join.ParticipantID != m.who.ID {
+			refused = refuse(RefusedIdentity, &e, "the token is that of %s", m.who.ID)
+		}
+	default:
+		refused = s.accept(m.who, &e)
+	}
+	if refused != nil {
+		s.tell(m, refused)
+	}
+	return nil
+}
+
+// Close ends the connection.
+func (m *Member) Close() error {
+	m.space.mu.Lock()
+	defer m.space.mu.Unlock()
+	m.space.remove(m, ErrLeft)
+	return nil
+}
+
+// queue adds a line, and reports false where too much waits already.
+func (m *Member) queue(line []byte, most, bytes int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.lines) >= most || m.bytes+len(line) > bytes {
+		return false
+	}
+	m.lines = append(m.lines, line)
+	m.bytes += len(line)
+	m.signal()
+	return true
+}
+
+// end ends the connection; the first reason counts.
+func (m *Member) end(why error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended == nil {
+		m.ended, m.lines = why, nil
+		m.signal()
+	}
+}
+
+func (m *Member) why() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ended
+}
+
+func (m *Member) signal() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}

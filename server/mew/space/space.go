@@ -1,0 +1,353 @@
+package space
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"runner/server/mew/envelope"
+)
+
+// Gateway is the id of the space itself.
+const Gateway = "system:gateway"
+
+// recentIDs is how many messages a space remembers the senders of.
+const recentIDs = 4096
+
+// Config says how a space works. The zero value is usable.
+type Config struct {
+	// Waiting is the most messages that wait for one participant to read them, and WaitingBytes the most bytes of them; one that has more is dropped.
+	// 0 means 256 and 8 MiB.
+	Waiting, WaitingBytes int
+	// Rate is how many messages a second a participant may send, and Burst how many at once; 0 means 20 and 100. More are dropped.
+	Rate, Burst float64
+	// ReportAfter is how soon a participant is told what was dropped; 0 means a second.
+	ReportAfter time.Duration
+	// Members is the most participants at once; 0 means 64.
+	Members int
+	// Clock gives the time; nil means time.Now.
+	Clock func() time.Time
+	// Logger receives ids of participants and counts; nil is silent.
+	Logger *slog.Logger
+}
+
+// Identity is who a participant is, and what it may send.
+type Identity struct {
+	ID           string
+	Capabilities envelope.Capabilities
+}
+
+// Why a connection ends, by its owner's Receive.
+var (
+	// ErrSlow: the participant did not read what it was sent.
+	ErrSlow = errors.New("slow_consumer")
+	// ErrReplaced: the participant joined again, through another connection.
+	ErrReplaced = errors.New("replaced")
+	// ErrClosed: the space is closing.
+	ErrClosed = errors.New("space_closed")
+	// ErrLeft: the connection was closed by its owner.
+	ErrLeft = errors.New("left")
+	// ErrFull: there are as many participants as there may be. Join returns it.
+	ErrFull = errors.New("space_full")
+)
+
+// Space is a set of participants. Its methods may be called by several goroutines at once.
+type Space struct {
+	cfg Config
+
+	mu      sync.Mutex
+	closed  bool
+	members map[string]*Member
+	senders map[string]*sender
+	recent  map[string]record
+	// order is the ids in recent, oldest at next.
+	order []string
+	next  int
+}
+
+// record is what is remembered of a message.
+type record struct {
+	from string
+	// asked are the senders of what a reasoning/start answers.
+	asked []string
+}
+
+// sender is what a participant may still send. It outlives connections, so that reconnecting gains nothing.
+type sender struct {
+	level float64
+	at    time.Time
+	// dropped are the messages that were dropped and not yet told of; ids names some of them.
+	dropped int
+	ids     []string
+	kind    string
+}
+
+// New returns an empty space.
+func New(cfg Config) *Space {
+	if cfg.Waiting <= 0 {
+		cfg.Waiting = 256
+	}
+	if cfg.WaitingBytes <= 0 {
+		cfg.WaitingBytes = 8 << 20
+	}
+	if cfg.Rate <= 0 {
+		cfg.Rate = 20
+	}
+	if cfg.Burst <= 0 {
+		cfg.Burst = 100
+	}
+	if cfg.ReportAfter <= 0 {
+		cfg.ReportAfter = time.Second
+	}
+	if cfg.Members <= 0 {
+		cfg.Members = 64
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Space{cfg: cfg, members: map[string]*Member{}, senders: map[string]*sender{}, recent: map[string]record{}}
+}
+
+// NewID returns an id that no other message has.
+func NewID() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// Refusal is why a message did not reach anyone.
+type Refusal struct {
+	envelope.Fault
+	// Correlation is the refused message, where it has an id.
+	Correlation []string
+}
+
+func (r *Refusal) Error() string { return r.Fault.Error + ": " + r.Message }
+
+// The names of refusals.
+const (
+	RefusedCapability = "capability_violation"
+	RefusedIdentity   = "identity_violation"
+	RefusedInvalid    = "invalid_message"
+	RefusedDuplicate  = "duplicate_id"
+	RefusedRecipient  = "recipient_not_found"
+	RefusedRate       = "rate_limited"
+)
+
+func refuse(name string, e *envelope.Envelope, format string, args ...any) *Refusal {
+	r := &Refusal{Fault: envelope.Fault{Error: name, Message: fmt.Sprintf(format, args...)}}
+	if e.ID != "" {
+		r.Correlation = []string{e.ID}
+	}
+	return r
+}
+
+// Post sends a message for a participant, whether it is connected or not, and returns it as it was sent. The error is a *Refusal, or ErrClosed.
+func (s *Space) Post(who Identity, frame []byte) (*envelope.Envelope, error) {
+	e, join, err := envelope.ParseFrame(frame)
+	if err == nil && join != nil {
+		err = errors.New("a join is no message")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	if !s.admit(who.ID, &e) {
+		return nil, refuse(RefusedRate, &e, "at most %g messages a second", s.cfg.Rate)
+	}
+	if err != nil {
+		return nil, refuse(RefusedInvalid, &e, "%v", err)
+	}
+	if r := s.accept(who, &e); r != nil {
+		return nil, r
+	}
+	return &e, nil
+}
+
+// admit counts a message against its sender's rate, and notes it if it is dropped.
+func (s *Space) admit(id string, e *envelope.Envelope) bool {
+	now := s.cfg.Clock()
+	from := s.senders[id]
+	if from == nil {
+		from = &sender{level: s.cfg.Burst, at: now}
+		s.senders[id] = from
+	}
+	from.level = min(s.cfg.Burst, from.level+s.cfg.Rate*now.Sub(from.at).Seconds())
+	from.at = now
+	if from.level >= 1 {
+		from.level--
+		return true
+	}
+	if from.dropped == 0 {
+		time.AfterFunc(s.cfg.ReportAfter, func() { s.report(id) })
+	}
+	from.dropped++
+	from.kind = e.Kind
+	if e.ID != "" && len(from.ids) < envelope.MaxIDs {
+		from.ids = append(from.ids, e.ID)
+	}
+	return false
+}
+
+// report tells a participant what was dropped.
+func (s *Space) report(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from := s.senders[id]
+	s.cfg.Logger.Warn("messages were dropped", "participant", id, "count", from.dropped)
+	r := &Refusal{Correlation: from.ids, Fault: envelope.Fault{
+		Error: RefusedRate, Message: fmt.Sprintf("at most %g messages a second", s.cfg.Rate), AttemptedKind: from.kind, Dropped: from.dropped,
+	}}
+	from.dropped, from.ids, from.kind = 0, nil, ""
+	if m := s.members[id]; m != nil {
+		s.tell(m, r)
+	}
+}
+
+// accept checks a message, completes it and passes it on.
+func (s *Space) accept(who Identity, e *envelope.Envelope) *Refusal {
+	if e.From != "" && e.From != who.ID {
+		return refuse(RefusedIdentity, e, "the token is that of %s", who.ID)
+	}
+	e.From = who.ID
+	if e.ID == "" {
+		e.ID = NewID()
+	}
+	if e.Time.IsZero() {
+		e.Time = s.cfg.Clock()
+	}
+	if err := e.Validate(); err != nil {
+		return refuse(RefusedInvalid, e, "%v", err)
+	}
+	if !who.Capabilities.Allow(e) && !(e.Kind == envelope.Cancel && s.asked(e)) {
+		r := refuse(RefusedCapability, e, "this participant may not send that")
+		r.AttemptedKind = e.Kind
+		mine := slices.Clone(who.Capabilities)
+		if mine == nil {
+			mine = envelope.Capabilities{}
+		}
+		r.YourCapabilities = &mine
+		return r
+	}
+	if _, known := s.recent[e.ID]; known {
+		return refuse(RefusedDuplicate, e, "another message has this id")
+	}
+	var to []*Member
+	for _, m := range s.members {
+		if named, any := e.For(m.who.ID); named || !any && m.who.ID != who.ID {
+			to = append(to, m)
+		}
+	}
+	if len(e.To) > 0 && len(to) == 0 {
+		return refuse(RefusedRecipient, e, "nobody who is named in to is here")
+	}
+	line, err := e.Append(nil)
+	if err != nil {
+		return refuse(RefusedInvalid, e, "%v", err)
+	}
+	s.remember(e)
+	s.push(to, line)
+	return nil
+}
+
+// remember notes who sent a message, and whose questions a start answers.
+func (s *Space) remember(e *envelope.Envelope) {
+	r := record{from: e.From}
+	if e.Kind == envelope.Start {
+		for _, id := range e.Correlation {
+			if trigger, ok := s.recent[id]; ok {
+				r.asked = append(r.asked, trigger.from)
+			}
+		}
+	}
+	if len(s.order) < recentIDs {
+		s.order = append(s.order, e.ID)
+	} else {
+		delete(s.recent, s.order[s.next])
+		s.order[s.next] = e.ID
+		s.next = (s.next + 1) % recentIDs
+	}
+	s.recent[e.ID] = r
+}
+
+// asked reports whether a cancel is about a reasoning that answers its sender.
+func (s *Space) asked(e *envelope.Envelope) bool {
+	for _, id := range append(strings.Split(e.Context, "/"), e.Correlation...) {
+		if slices.Contains(s.recent[id].asked, e.From) {
+			return true
+		}
+	}
+	return false
+}
+
+// push queues a line for members and drops those that have not read enough of what came before.
+func (s *Space) push(to []*Member, line []byte) {
+	for _, m := range to {
+		if s.members[m.who.ID] == m && !m.queue(line, s.cfg.Waiting, s.cfg.WaitingBytes) {
+			s.cfg.Logger.Warn("a participant does not read and was dropped", "participant", m.who.ID)
+			s.remove(m, ErrSlow)
+		}
+	}
+}
+
+// remove ends a member and tells the others.
+func (s *Space) remove(m *Member, why error) {
+	m.end(why)
+	if s.members[m.who.ID] != m {
+		return
+	}
+	delete(s.members, m.who.ID)
+	s.announce("leave", envelope.Member{ID: m.who.ID}, nil)
+}
+
+// announce tells everyone but one who came or went.
+func (s *Space) announce(event string, who envelope.Member, but *Member) {
+	line := s.system(envelope.Presence, nil, nil, envelope.Move{Event: event, Participant: who})
+	var to []*Member
+	for _, m := range s.members {
+		if m != but {
+			to = append(to, m)
+		}
+	}
+	s.push(to, line)
+}
+
+// tell tells a member why its message was refused.
+func (s *Space) tell(m *Member, r *Refusal) {
+	s.push([]*Member{m}, s.system(envelope.Error, []string{m.who.ID}, r.Correlation, r.Fault))
+}
+
+// system makes a message of the space itself.
+func (s *Space) system(kind string, to, correlation []string, payload any) []byte {
+	body, err := envelope.Pack(payload)
+	if err != nil {
+		panic("space: " + err.Error()) // what the space says can always be written
+	}
+	e := envelope.Envelope{ID: NewID(), Time: s.cfg.Clock(), From: Gateway, To: to, Kind: kind, Correlation: correlation, Payload: body}
+	line, err := e.Append(nil)
+	if err != nil {
+		panic("space: " + err.Error())
+	}
+	return line
+}
+
+// Close ends all connections. Nobody can join any more.
+func (s *Space) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, m := range s.members {
+		m.end(ErrClosed)
+	}
+	clear(s.members)
+}
