@@ -143,14 +143,15 @@ type fileContent struct {
 
 // Load reads a file of keys. On systems with Unix permissions a file that others may write is refused.
 func Load(path string) (*Set, error) {
-	content, err := read(path)
+	content, err := ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	return parse(content)
 }
 
-func read(path string) ([]byte, error) {
+// ReadFile reads a file of secrets' hashes. On systems with Unix permissions one that others may write is refused.
+func ReadFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -260,7 +261,7 @@ func validID(id string) bool {
 // Add makes a key, writes its entry into the file at path, which is made if it is not there, and returns the key's text.
 func Add(path string, e Entry) (key string, err error) {
 	var entries []Entry
-	content, err := read(path)
+	content, err := ReadFile(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
@@ -281,11 +282,11 @@ func Add(path string, e Entry) (key string, err error) {
 	if _, err := parse(out); err != nil {
 		return "", err
 	}
-	return key, replace(path, append(out, '\n'))
+	return key, ReplaceFile(path, append(out, '\n'))
 }
 
-// replace writes a file that only its owner can read, whole or not at all.
-func replace(path string, content []byte) error {
+// ReplaceFile writes a file that only its owner can read, whole or not at all.
+func ReplaceFile(path string, content []byte) error {
 	tmp := path + ".new"
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

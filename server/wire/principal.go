@@ -23,7 +23,9 @@ type Principal struct {
 }
 
 // May reports whether the principal has a scope.
-func (p *Principal) May(s Scope) bool { return s == ScopeNone || slices.Contains(p.Scopes, s) }
+func (p *Principal) May(s Scope) bool {
+	return s == ScopeNone || s == ScopeOwn || slices.Contains(p.Scopes, s)
+}
 
 // MayUse reports whether the principal may use a model.
 func (p *Principal) MayUse(model string) bool {

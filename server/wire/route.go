@@ -17,6 +17,8 @@ type Scope string
 const (
 	// ScopeNone: no key is needed, for instance to ask for the server's health.
 	ScopeNone Scope = ""
+	// ScopeOwn: API keys do not count here; the format asks for secrets of its own.
+	ScopeOwn Scope = "own"
 	// ScopeGenerate: everything that generates text.
 	ScopeGenerate Scope = "generate"
 	// ScopeEmbed: embeddings.

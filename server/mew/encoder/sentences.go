@@ -11,7 +11,7 @@ import (
 const maxSentence = 2000
 
 // abbreviations end in a full stop that ends no sentence.
-var abbreviations = []string{"mr", "mrs", "ms", "dr", "prof", "st", "vs", "cf", "fig", "no", "approx", "etc"}
+var abbreviations = []string{"mr", "mrs", "ms", "dr", "prof", "st", "vs", "cf", "fig", "approx", "etc"}
 
 // sentences cuts text that comes in pieces into sentences. A sentence ends at a line's end, and after a mark that ends sentences with white space behind it.
 type sentences struct {

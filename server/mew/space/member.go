@@ -2,6 +2,7 @@ package space
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -50,10 +51,6 @@ func (s *Space) Join(who Identity) (*Member, error) {
 func (m *Member) Receive(ctx context.Context) ([]byte, error) {
 	for {
 		m.mu.Lock()
-		if m.ended != nil {
-			m.mu.Unlock()
-			return nil, m.ended
-		}
 		if len(m.lines) > 0 {
 			line := m.lines[0]
 			m.lines[0] = nil
@@ -62,7 +59,11 @@ func (m *Member) Receive(ctx context.Context) ([]byte, error) {
 			m.mu.Unlock()
 			return line, nil
 		}
+		ended := m.ended
 		m.mu.Unlock()
+		if ended != nil {
+			return nil, ended
+		}
 		select {
 		case <-m.wake:
 		case <-ctx.Done():
@@ -113,6 +114,9 @@ func (m *Member) Close() error {
 func (m *Member) queue(line []byte, most, bytes int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.ended != nil {
+		return true
+	}
 	if len(m.lines) >= most || m.bytes+len(line) > bytes {
 		return false
 	}
@@ -122,14 +126,17 @@ func (m *Member) queue(line []byte, most, bytes int) bool {
 	return true
 }
 
-// end ends the connection; the first reason counts.
+// end ends the connection; the first reason counts. What waits is still received, unless it is too much.
 func (m *Member) end(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.ended == nil {
-		m.ended, m.lines = why, nil
-		m.signal()
+	if m.ended != nil {
+		return
 	}
+	if m.ended = why; errors.Is(why, ErrSlow) {
+		m.lines = nil
+	}
+	m.signal()
 }
 
 func (m *Member) why() error {

@@ -1,0 +1,272 @@
+package mew
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server/mew/envelope"
+	"runner/server/mew/participant"
+	"runner/server/mew/space"
+	"runner/server/wire"
+)
+
+// Config says how the format works. Tokens is required.
+type Config struct {
+	// Tokens are the participants that may connect.
+	Tokens *Tokens
+	// Space is the name of the space; empty means local.
+	Space string
+	// Request is what each run of the model starts from: visibility, sampling, strategy.
+	Request runner.Request
+	// Limits are those of the space; its Clock and Logger are set.
+	Limits space.Config
+	// Clock gives the time; nil means time.Now. It may be called by several goroutines at once.
+	Clock func() time.Time
+	// Logger receives ids and counts; nil is silent.
+	Logger *slog.Logger
+}
+
+// API is the format. Its methods may be called by several goroutines at once.
+type API struct {
+	cfg   Config
+	space *space.Space
+	// stop ends the model's part, and left is closed when it has ended.
+	stop context.CancelFunc
+	left chan struct{}
+	// joining are the connections that have not said who they are.
+	joining chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	open   sync.WaitGroup
+}
+
+var _ wire.Format = (*API)(nil)
+
+// The times and limits of connections.
+const (
+	joinTimeout  = 10 * time.Second
+	writeTimeout = 10 * time.Second
+	pingEvery    = 30 * time.Second
+	maxJoining   = 32
+)
+
+// capabilities are what the local model may send.
+var capabilities = envelope.Capabilities{
+	{Kind: envelope.Chat}, {Kind: "reasoning/*"}, {Kind: envelope.MCPRequest}, {Kind: envelope.MCPResponse},
+}
+
+// New opens a space over models, whose default takes part in it until Close.
+func New(models wire.Models, cfg Config) *API {
+	if cfg.Space == "" {
+		cfg.Space = "local"
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg.Limits.Clock, cfg.Limits.Logger = cfg.Clock, cfg.Logger
+	a := &API{cfg: cfg, space: space.New(cfg.Limits), left: make(chan struct{}), joining: make(chan struct{}, maxJoining)}
+	var ctx context.Context
+	ctx, a.stop = context.WithCancel(context.Background())
+	// The model is shown what its operator allows; the id is none that an API key can have.
+	ctx = wire.WithPrincipal(ctx, &wire.Principal{ID: "mew space", Scopes: wire.Scopes, Reasoning: cfg.Request.Visibility})
+	p := participant.New(participant.Config{Generate: generate(models), Request: cfg.Request, Clock: cfg.Clock, Logger: cfg.Logger})
+	go func() {
+		defer close(a.left)
+		err := p.Run(ctx, func(context.Context) (participant.Conn, error) {
+			return a.space.Join(space.Identity{ID: LocalID, Capabilities: capabilities})
+		})
+		if err != nil {
+			cfg.Logger.Error("the model left the space", "error", err)
+		}
+	}()
+	return a
+}
+
+// generate runs requests with the default model.
+func generate(models wire.Models) func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error] {
+	return func(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+		return func(yield func(reasoning.Event, error) bool) {
+			m, err := models.Use(ctx, "")
+			if err != nil {
+				yield(reasoning.Event{}, err)
+				return
+			}
+			defer m.Release()
+			m.Generate(ctx, req)(yield)
+		}
+	}
+}
+
+// Close ends the model's part and all connections, at the latest with ctx.
+func (a *API) Close(ctx context.Context) {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	a.stop()
+	select {
+	case <-a.left:
+	case <-ctx.Done():
+	}
+	a.space.Close()
+	gone := make(chan struct{})
+	go func() {
+		a.open.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-ctx.Done():
+	}
+}
+
+// Routes lists the endpoints.
+func (a *API) Routes() []wire.Route {
+	return []wire.Route{
+		{Method: http.MethodGet, Path: "/ws", Scope: wire.ScopeOwn, Handle: a.connect},
+		{Method: http.MethodPost, Path: "/participants/{id}/messages", Scope: wire.ScopeOwn, Handle: a.post},
+	}
+}
+
+// ErrorResponse is the answer to a request that is refused. Those of messages have the fields of a system/error.
+type ErrorResponse struct {
+	// Error names the kind for programs.
+	Error string `json:"error"`
+	// Message is for people.
+	Message string `json:"message"`
+	// AttemptedKind and YourCapabilities go with a capability_violation.
+	AttemptedKind    string                 `json:"attempted_kind,omitempty"`
+	YourCapabilities *envelope.Capabilities `json:"your_capabilities,omitempty"`
+}
+
+// WriteError answers with an error, as an [ErrorResponse].
+func (*API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
+	wire.SetRetryAfter(w, e)
+	wire.WriteJSON(w, e.Status, ErrorResponse{Error: e.Code, Message: e.Error()})
+}
+
+// identify says whose token a request brings. Without one it is nobody's; an error is that of a wrong one.
+func (a *API) identify(r *http.Request) (*space.Identity, *wire.Error) {
+	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return nil, nil
+	}
+	who := a.cfg.Tokens.Find(strings.TrimSpace(token))
+	if who == nil {
+		return nil, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "the token is not one of this space's")
+	}
+	return who, nil
+}
+
+// inSpace reports whether a name is that of the space; none is.
+func (a *API) inSpace(name string) bool { return name == "" || name == a.cfg.Space }
+
+// Accepted is the answer to a message that was sent.
+type Accepted struct {
+	ID string `json:"id"`
+	// Status is accepted.
+	Status    string    `json:"status"`
+	Timestamp time.Time `json:"timestamp"`
+}
+
+// post answers POST /participants/{id}/messages.
+func (a *API) post(w http.ResponseWriter, r *http.Request) {
+	who, refused := a.identify(r)
+	switch {
+	case refused != nil:
+	case who == nil:
+		refused = wire.Errorf(http.StatusUnauthorized, wire.CodeNoKey, "this space asks for a token; send it as Authorization: Bearer TOKEN")
+	case who.ID != r.PathValue("id"):
+		refused = wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "the token is that of %s", who.ID)
+	case !a.inSpace(r.URL.Query().Get("space")):
+		refused = wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "there is no such space")
+	}
+	if refused != nil {
+		a.WriteError(w, r, refused)
+		return
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, envelope.MaxSize+1))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large), len(body) > envelope.MaxSize:
+		a.WriteError(w, r, wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "a message has at most %d bytes", envelope.MaxSize))
+		return
+	case err != nil:
+		a.WriteError(w, r, wire.Errorf(http.StatusBadRequest, wire.CodeInvalidJSON, "the body broke off"))
+		return
+	}
+	sent, err := a.space.Post(*who, body)
+	var no *space.Refusal
+	switch {
+	case errors.As(err, &no):
+		wire.WriteJSON(w, statusOf(no), ErrorResponse{no.Fault.Error, no.Message, no.AttemptedKind, no.YourCapabilities})
+	case err != nil:
+		a.WriteError(w, r, wire.Errorf(http.StatusServiceUnavailable, wire.CodeDraining, "the space is closing"))
+	default:
+		wire.WriteJSON(w, http.StatusAccepted, Accepted{sent.ID, "accepted", sent.Time.UTC()})
+	}
+}
+
+// statusOf is the HTTP status of a refusal.
+func statusOf(r *space.Refusal) int {
+	switch r.Fault.Error {
+	case space.RefusedCapability, space.RefusedIdentity:
+		return http.StatusForbidden
+	case space.RefusedRecipient:
+		return http.StatusNotFound
+	case space.RefusedRate:
+		return http.StatusTooManyRequests
+	}
+	return http.StatusBadRequest
+}
+
+// connect answers GET /ws.
+func (a *API) connect(w http.ResponseWriter, r *http.Request) {
+	who, refused := a.identify(r)
+	if refused == nil && !a.inSpace(r.URL.Query().Get("space")) {
+		refused = wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "there is no such space")
+	}
+	a.mu.Lock()
+	if a.closed {
+		refused = wire.Errorf(http.StatusServiceUnavailable, wire.CodeDraining, "the space is closing")
+	} else {
+		a.open.Add(1)
+		defer a.open.Done()
+	}
+	a.mu.Unlock()
+	if refused == nil && who == nil {
+		select {
+		case a.joining <- struct{}{}: // take gives it back
+		default:
+			refused = wire.Errorf(http.StatusServiceUnavailable, wire.CodeQueue, "too many connections have not said who they are")
+		}
+	}
+	if refused != nil {
+		a.WriteError(w, r, refused)
+		return
+	}
+	// Package server has checked the origin already, as its flags say.
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	if err != nil {
+		if who == nil {
+			<-a.joining
+		}
+		return // Accept has answered
+	}
+	ws.SetReadLimit(envelope.MaxSize)
+	a.take(r.Context(), ws, who)
+}
