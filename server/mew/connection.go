@@ -46,6 +46,7 @@ func (a *API) join(ctx context.Context, ws *websocket.Conn) (who *space.Identity
 	const unauthorized = "unauthorized"
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
+	defer context.AfterFunc(a.closing, cancel)()
 	_, frame, err := ws.Read(ctx)
 	if err != nil {
 		return nil, unauthorized

@@ -41,9 +41,10 @@ type Config struct {
 type API struct {
 	cfg   Config
 	space *space.Space
-	// stop ends the model's part, and left is closed when it has ended.
-	stop context.CancelFunc
-	left chan struct{}
+	// closing ends with the space. stop ends it and the model's part, and left is closed when that has ended.
+	closing context.Context
+	stop    context.CancelFunc
+	left    chan struct{}
 	// joining are the connections that have not said who they are.
 	joining chan struct{}
 
@@ -80,10 +81,9 @@ func New(models wire.Models, cfg Config) *API {
 	}
 	cfg.Limits.Clock, cfg.Limits.Logger = cfg.Clock, cfg.Logger
 	a := &API{cfg: cfg, space: space.New(cfg.Limits), left: make(chan struct{}), joining: make(chan struct{}, maxJoining)}
-	var ctx context.Context
-	ctx, a.stop = context.WithCancel(context.Background())
+	a.closing, a.stop = context.WithCancel(context.Background())
 	// The model is shown what its operator allows; the id is none that an API key can have.
-	ctx = wire.WithPrincipal(ctx, &wire.Principal{ID: "mew space", Scopes: wire.Scopes, Reasoning: cfg.Request.Visibility})
+	ctx := wire.WithPrincipal(a.closing, &wire.Principal{ID: "mew space", Scopes: wire.Scopes, Reasoning: cfg.Request.Visibility})
 	p := participant.New(participant.Config{Generate: generate(models), Request: cfg.Request, Clock: cfg.Clock, Logger: cfg.Logger})
 	go func() {
 		defer close(a.left)
