@@ -337,11 +337,7 @@ func keysOnce(data []byte) error {
 	var open []level
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return nil // the end, or what Unmarshal finds
-		}
+	for token, err := d.Token(); err == nil; token, err = d.Token() { // what is no JSON is found when it is read
 		if token == json.Delim('}') || token == json.Delim(']') {
 			open = open[:len(open)-1]
 			continue
@@ -369,4 +365,5 @@ func keysOnce(data []byte) error {
 			return wrong("", "it is nested deeper than %d", maxDepth)
 		}
 	}
+	return nil
 }

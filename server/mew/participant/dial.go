@@ -89,6 +89,9 @@ func Dial(ctx context.Context, a Address) (Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	ws, resp, err := websocket.Dial(ctx, endpoint, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + a.Token}}})
+	if resp != nil && resp.Body != nil {
+		_ = resp.Body.Close() // the library has read it
+	}
 	if resp != nil && resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests {
 		return nil, &RejectedError{"it answers with " + resp.Status}
 	}
@@ -188,31 +191,36 @@ func (c *webSocket) Close() error {
 	return c.ws.Close(websocket.StatusNormalClosure, "")
 }
 
+// once takes part in a space through one connection.
+func (p *Participant) once(ctx context.Context, dial func(context.Context) (Conn, error)) (welcomed bool, err error) {
+	conn, err := dial(ctx)
+	if err != nil {
+		return false, err
+	}
+	return p.Serve(ctx, conn)
+}
+
 // Run takes part in a space until ctx ends, through one connection after the other: when one is lost it dials again, after a pause that grows from half a
 // second to half a minute. The error is a *RejectedError.
 func (p *Participant) Run(ctx context.Context, dial func(context.Context) (Conn, error)) error {
 	pause := firstBackoff
 	for {
-		conn, err := dial(ctx)
-		if err == nil {
-			var welcomed bool
-			if welcomed, err = p.Serve(ctx, conn); welcomed {
-				pause = firstBackoff
-			}
+		welcomed, err := p.once(ctx, dial)
+		if welcomed {
+			pause = firstBackoff
 		}
 		var final *RejectedError
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.As(err, &final):
+		if errors.As(err, &final) {
 			return err
 		}
 		wait := pause/2 + rand.N(pause/2) // so that not all come back at once
-		p.cfg.Logger.Warn("not connected", "error", err, "again_in", wait.Round(time.Millisecond))
+		if ctx.Err() == nil {
+			p.cfg.Logger.Warn("not connected", "error", err, "again_in", wait.Round(time.Millisecond))
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return nil
+			return nil //nolint:nilerr // how a connection ends that is told to is no error
 		}
 		pause = min(2*pause, lastBackoff)
 	}

@@ -1,8 +1,6 @@
 package space
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"runner/server/mew/envelope"
+	"runner/server/wire"
 )
 
 // Gateway is the id of the space itself.
@@ -118,11 +117,7 @@ func New(cfg Config) *Space {
 }
 
 // NewID returns an id that no other message has.
-func NewID() string {
-	var b [16]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
-}
+func NewID() string { return wire.NewID(nil, "") }
 
 // Refusal is why a message did not reach anyone.
 type Refusal struct {
