@@ -220,7 +220,7 @@ func (p *Participant) Run(ctx context.Context, dial func(context.Context) (Conn,
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return nil //nolint:nilerr // how a connection ends that is told to is no error
+			return nil
 		}
 		pause = min(2*pause, lastBackoff)
 	}
