@@ -3,7 +3,6 @@ package anthropic
 import (
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"runner/server/wire"
@@ -35,23 +34,16 @@ type ModelInfo struct {
 	MaxTokens      *int `json:"max_tokens"`
 }
 
-// The most models on a page, and how many there are on one by default.
-const (
-	maxPage     = 1000
-	defaultPage = 20
-)
+// maxPage is the most models on a page.
+const maxPage = 1000
 
 // listModels answers GET /v1/models, with the parameters limit, after_id and before_id.
 func (a *API) listModels(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	limit := defaultPage
-	if s := query.Get("limit"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > maxPage {
-			a.fail(w, r, wire.Invalid("limit", "it takes a whole number from 1 to %d", maxPage))
-			return
-		}
-		limit = n
+	limit, err := wire.ReadLimit(query, maxPage)
+	if err != nil {
+		a.fail(w, r, err)
+		return
 	}
 	cards := a.models.List(r.Context())
 	from, to := 0, len(cards)

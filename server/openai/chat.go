@@ -184,7 +184,7 @@ func (b *ChatRequest) refused() error {
 func (a *API) readReasoning(b *ChatRequest, c *chatOrder) error {
 	for i, name := range b.Include {
 		if name != contract.IncludeSealed {
-			return wire.Unsupported(index("include", i), "%q is not known here; %s is", clip(name), contract.IncludeSealed)
+			return wire.Unsupported(index("include", i), "%q is not known here; %s is", wire.Clip(name), contract.IncludeSealed)
 		}
 	}
 	asked, err := b.Parse(b.Include)

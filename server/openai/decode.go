@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 
 	"runner/runner"
 	"runner/server/wire"
@@ -94,7 +93,7 @@ func readBias(raw json.RawMessage, req *runner.Request) error {
 	bias := slices.Grow(req.Sampling.Bias[:0:0], len(entries))[:len(entries)]
 	n := 0
 	for key, value := range entries {
-		path := "logit_bias." + clip(key)
+		path := "logit_bias." + wire.Clip(key)
 		id, err := strconv.ParseInt(key, 10, 32)
 		if err != nil || strconv.FormatInt(id, 10) != key || id < 0 {
 			return wire.Invalid(path, "the key is not the id of a token")
@@ -124,13 +123,4 @@ func within(path string, v *int64, low, high int64) error {
 // conflict refuses two fields that ask for different things.
 func conflict(a, b string) error {
 	return wire.Invalid(a, "%s and %s contradict each other; give one of them", a, b)
-}
-
-// clip shortens what a client wrote so that it can stand in a message.
-func clip(s string) string {
-	const most = 64
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
 }

@@ -69,7 +69,7 @@ func (a *API) answerEmbed(w http.ResponseWriter, r *http.Request, body *Embeddin
 	packed := false
 	if f := body.EncodingFormat; f != nil {
 		if packed = *f == "base64"; !packed && *f != "float" {
-			return wire.Invalid("encoding_format", "%q is not known; float and base64 are", clip(*f))
+			return wire.Invalid("encoding_format", "%q is not known; float and base64 are", wire.Clip(*f))
 		}
 	}
 	m, err := a.models.Use(r.Context(), body.Model)

@@ -32,7 +32,7 @@ func wireError(err error, form string) *wire.Error {
 	switch {
 	case !errors.As(err, &c) || e.Param != params["Messages"]:
 	case c.Arg != "":
-		e.Param = params["TemplateArgs"] + "." + clip(c.Arg)
+		e.Param = params["TemplateArgs"] + "." + wire.Clip(c.Arg)
 	case c.Tool >= 0:
 		e.Param = index(params["Tools"], c.Tool)
 	}

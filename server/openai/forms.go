@@ -135,7 +135,7 @@ func responseFormat(raw json.RawMessage, path string, req *runner.Request) (form
 	case "":
 		return form, wire.Invalid(path+".type", "it is missing; text, json_object and json_schema are known")
 	}
-	return form, wire.Unsupported(path+".type", "%q is not known here; text, json_object and json_schema are", clip(f.Type))
+	return form, wire.Unsupported(path+".type", "%q is not known here; text, json_object and json_schema are", wire.Clip(f.Type))
 }
 
 func responseSchema(raw json.RawMessage, path string, req *runner.Request) (form grammar.Source, err error) {
@@ -147,7 +147,7 @@ func responseSchema(raw json.RawMessage, path string, req *runner.Request) (form
 		return form, err
 	}
 	if f.Type != "json" {
-		return form, wire.Unsupported(path+".type", "%q is not known here; json is", clip(f.Type))
+		return form, wire.Unsupported(path+".type", "%q is not known here; json is", wire.Clip(f.Type))
 	}
 	return schemaForm(f.Schema, path+".schema", req)
 }

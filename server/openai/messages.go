@@ -113,7 +113,7 @@ func (c *conversation) read(i int, path string, m *Message, called map[string]bo
 	case "":
 		return wire.Invalid(path+".role", "it is missing; developer, system, user, assistant and tool are known")
 	default:
-		return wire.Invalid(path+".role", "%q is not a role; developer, system, user, assistant and tool are known", clip(m.Role))
+		return wire.Invalid(path+".role", "%q is not a role; developer, system, user, assistant and tool are known", wire.Clip(m.Role))
 	}
 	var err error
 	if to.Content, err = readContent(m.Content, path+".content", to.Role == chattemplate.Assistant); err != nil {
@@ -201,7 +201,7 @@ func readCall(raw json.RawMessage, path string) (call chattemplate.ToolCall, err
 		call = chattemplate.ToolCall{ID: m.ID, Name: m.Custom.Name, Arguments: m.Custom.Input}
 		path += ".custom"
 	case m.Type != "" && m.Type != "function":
-		return call, wire.Unsupported(path+".type", "%q is not known here; function is", clip(m.Type))
+		return call, wire.Unsupported(path+".type", "%q is not known here; function is", wire.Clip(m.Type))
 	case m.Function == nil:
 		return call, wire.Invalid(path+".function", "it is missing")
 	default:
@@ -261,7 +261,7 @@ func readPart(raw json.RawMessage, path string, assistant bool) (string, error) 
 	case "":
 		return "", wire.Invalid(path+".type", "it is missing; text is known")
 	default:
-		return "", wire.Unsupported(path+".type", "%q is not known here; text is", clip(p.Type))
+		return "", wire.Unsupported(path+".type", "%q is not known here; text is", wire.Clip(p.Type))
 	}
 	if text == nil {
 		return "", wire.Invalid(path+"."+p.Type, "it is missing")

@@ -77,5 +77,5 @@ func (a *API) getModel(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	a.fail(w, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model", Message: fmt.Sprintf("there is no model %q that you may use", clip(id))}, "")
+	a.fail(w, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model", Message: fmt.Sprintf("there is no model %q that you may use", wire.Clip(id))}, "")
 }

@@ -108,7 +108,7 @@ func (d *order) choose(word, path string) error {
 	case "required":
 		d.req.ToolChoice = runner.ToolChoiceRequired
 	default:
-		return wire.Invalid(path, "%q is not known; none, auto and required are", clip(word))
+		return wire.Invalid(path, "%q is not known; none, auto and required are", wire.Clip(word))
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (d *order) toolChoice(raw json.RawMessage) error {
 		}
 		return d.choose(choice.AllowedTools.Mode, path+".allowed_tools.mode")
 	}
-	return wire.Unsupported(path+".type", "%q is not known here; function and allowed_tools are", clip(choice.Type))
+	return wire.Unsupported(path+".type", "%q is not known here; function and allowed_tools are", wire.Clip(choice.Type))
 }
 
 func (d *order) functionCall(raw json.RawMessage) error {
@@ -188,7 +188,7 @@ func (d *order) functionCall(raw json.RawMessage) error {
 	case is(raw, '"'):
 		word, err := readString(raw, path)
 		if err == nil && word != "auto" && word != "none" {
-			err = wire.Invalid(path, "%q is not known; none, auto and a function's name are", clip(word))
+			err = wire.Invalid(path, "%q is not known; none, auto and a function's name are", wire.Clip(word))
 		}
 		if err != nil {
 			return err
@@ -210,5 +210,5 @@ func (d *order) mustHave(name, path string) error {
 	if slices.ContainsFunc(d.req.Tools, func(t chattemplate.Tool) bool { return t.Name == name }) {
 		return nil
 	}
-	return wire.Invalid(path, "%q is none of the functions", clip(name))
+	return wire.Invalid(path, "%q is none of the functions", wire.Clip(name))
 }

@@ -130,3 +130,12 @@ func advised(err error, hint string) string {
 	}
 	return strings.TrimSuffix(err.Error(), ".") + "; " + hint
 }
+
+// Clip shortens what a client wrote so that it can stand in a message.
+func Clip(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}

@@ -134,45 +134,38 @@ type ItemList struct {
 	HasMore bool `json:"has_more"`
 }
 
+// maxPage is the most items on a page.
+const maxPage = 100
+
 // listInput serves GET /v1/responses/{id}/input_items: what the request brought, without what it went on from.
 func (a *API) listInput(w http.ResponseWriter, r *http.Request) {
 	rec := a.stored(w, r)
 	if rec == nil {
 		return
 	}
-	query := r.URL.Query()
-	limit := 20
-	if l := query.Get("limit"); l != "" {
-		n, err := strconv.Atoi(l)
-		if err != nil || n < 1 || n > 100 {
-			a.WriteError(w, r, wire.Invalid("limit", "it takes 1 to 100"))
-			return
-		}
-		limit = n
+	query, err := wire.ReadPage(r.URL.Query(), maxPage)
+	if err != nil {
+		a.fail(w, r, err)
+		return
 	}
 	items := make([]Item, len(rec.input))
 	for i, e := range rec.input {
 		items[i] = a.reveal(e.item, rec)
 	}
-	switch query.Get("order") {
-	case "", "desc":
+	if !query.OldestFirst {
 		slices.Reverse(items)
-	case "asc":
-	default:
-		a.WriteError(w, r, wire.Invalid("order", "it takes asc or desc"))
-		return
 	}
-	if after := query.Get("after"); after != "" {
-		at := slices.IndexFunc(items, func(i Item) bool { return i.ItemID() == after })
+	if query.After != "" {
+		at := slices.IndexFunc(items, func(i Item) bool { return i.ItemID() == query.After })
 		if at < 0 {
 			a.WriteError(w, r, wire.Invalid("after", "the response has no input item with this id"))
 			return
 		}
 		items = items[at+1:]
 	}
-	page := ItemList{Object: "list", Data: items, HasMore: len(items) > limit}
+	page := ItemList{Object: "list", Data: items, HasMore: len(items) > query.Limit}
 	if page.HasMore {
-		page.Data = items[:limit]
+		page.Data = items[:query.Limit]
 	}
 	if n := len(page.Data); n > 0 {
 		first, last := page.Data[0].ItemID(), page.Data[n-1].ItemID()

@@ -104,7 +104,7 @@ func (t *turn) dereference(e *entry) error {
 	if item == nil {
 		if isRef {
 			return &wire.Error{Status: http.StatusBadRequest, Code: "item_not_found", Param: e.path + ".id",
-				Message: "there is no stored item " + strconv.Quote(clip(ref.id)) + ", or no longer; send the item itself"}
+				Message: "there is no stored item " + strconv.Quote(wire.Clip(ref.id)) + ", or no longer; send the item itself"}
 		}
 		return nil // an empty item means nothing
 	}
@@ -292,14 +292,6 @@ func (t *turn) describe() {
 func plain(f float32) float64 {
 	v, _ := strconv.ParseFloat(strconv.FormatFloat(float64(f), 'g', -1, 32), 64)
 	return v
-}
-
-// clip shortens a text that an error quotes.
-func clip(s string) string {
-	if len(s) > 64 {
-		return s[:64]
-	}
-	return s
 }
 
 // encoder returns what folds the turn's events; the response is its own.

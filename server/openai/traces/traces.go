@@ -115,34 +115,20 @@ type List struct {
 	HasMore bool `json:"has_more"`
 }
 
-// The limits of a page.
-const (
-	defaultPage = 20
-	maxPage     = 100
-)
+// maxPage is the most traces on a page.
+const maxPage = 100
 
 // list serves GET /v1/traces.
 func (a *API) list(w http.ResponseWriter, r *http.Request) {
-	p, values := wire.PrincipalOf(r.Context()), r.URL.Query()
-	q := store.Query{Principal: p.ID, All: p.May(wire.ScopeTraceAll), Limit: defaultPage}
-	if l := values.Get("limit"); l != "" {
-		n, err := strconv.Atoi(l)
-		if err != nil || n < 1 || n > maxPage {
-			a.WriteError(w, r, wire.Invalid("limit", "it takes 1 to %d", maxPage))
-			return
-		}
-		q.Limit = n
-	}
-	switch values.Get("order") {
-	case "", "desc":
-	case "asc":
-		q.OldestFirst = true
-	default:
-		a.WriteError(w, r, wire.Invalid("order", "it takes asc or desc"))
+	p := wire.PrincipalOf(r.Context())
+	page, err := wire.ReadPage(r.URL.Query(), maxPage)
+	if err != nil {
+		a.fail(w, r, err)
 		return
 	}
-	if after := values.Get("after"); after != "" {
-		id, err := trace.ParseID(after)
+	q := store.Query{Principal: p.ID, All: p.May(wire.ScopeTraceAll), Limit: page.Limit, OldestFirst: page.OldestFirst}
+	if page.After != "" {
+		id, err := trace.ParseID(page.After)
 		if err != nil {
 			a.WriteError(w, r, wire.Invalid("after", "it takes the id of a trace"))
 			return
