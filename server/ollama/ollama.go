@@ -207,7 +207,7 @@ func (a *API) generate(w http.ResponseWriter, r *http.Request) {
 		p, err = a.decodeGenerate(&body)
 	}
 	if err == nil && body.Raw {
-		err = reasoning.VisibilityFull.Cap(wire.PrincipalOf(r.Context()).Reasoning)
+		err = wire.PrincipalOf(r.Context()).MayPromptRaw("raw")
 	}
 	if err != nil {
 		a.fail(w, r, err)

@@ -107,6 +107,11 @@ func (a *API) readCompletion(b *CompletionRequest) (*completionOrder, error) {
 	if c.prompts, err = readInputs(b.Prompt, "prompt", maxPrompts); err != nil {
 		return nil, err
 	}
+	for _, p := range c.prompts {
+		if p.tokens == nil && p.text == "" {
+			return nil, wire.Invalid(p.path, "it is empty")
+		}
+	}
 	if len(c.prompts)*c.choices > maxPrompts {
 		return nil, wire.Invalid("n", "%d prompts with %d choices each are more than %d", len(c.prompts), c.choices, maxPrompts)
 	}
@@ -197,7 +202,7 @@ func (a *API) complete(w http.ResponseWriter, r *http.Request) {
 	var body CompletionRequest
 	err := wire.ReadJSON(r, &body)
 	if err == nil {
-		err = reasoning.VisibilityFull.Cap(wire.PrincipalOf(r.Context()).Reasoning)
+		err = wire.PrincipalOf(r.Context()).MayPromptRaw("prompt")
 	}
 	if err != nil {
 		a.fail(w, err, "")

@@ -172,7 +172,7 @@ func TestCompletionLogprobs(t *testing.T) {
 func TestRefusedCompletions(t *testing.T) {
 	f := start(t, Config{}, nil)
 	for fields, param := range map[string]string{
-		``: "prompt", `"prompt":7`: "prompt", `"prompt":[]`: "prompt", `"prompt":[1,"a"]`: "prompt", `"prompt":["a",7]`: "prompt[1]", `"prompt":[[],"a"]`: "prompt[0]",
+		``: "prompt", `"prompt":7`: "prompt", `"prompt":""`: "prompt", `"prompt":["a",""]`: "prompt[1]", `"prompt":[]`: "prompt", `"prompt":[1,"a"]`: "prompt", `"prompt":["a",7]`: "prompt[1]", `"prompt":[[],"a"]`: "prompt[0]",
 		`"prompt":[1,null]`: "prompt", `"prompt":[1.5]`: "prompt", `"prompt":[99999999]`: "prompt", `"prompt":"a","suffix":"b"`: "suffix", `"prompt":"a","best_of":2`: "best_of",
 		`"prompt":"a","echo":true,"logprobs":1`: "echo", `"prompt":"a","logprobs":21`: "logprobs", `"prompt":"a","max_tokens":0`: "max_tokens",
 		`"prompt":["a","b","c"],"n":16`: "n", `"prompt":"a","reasoning":"full"`: "reasoning", `"prompt":"a","reasoning_effort":"low"`: "reasoning_effort",

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"slices"
 
 	"runner/reasoning"
@@ -30,6 +32,18 @@ func (p *Principal) May(s Scope) bool {
 // MayUse reports whether the principal may use a model.
 func (p *Principal) MayUse(model string) bool {
 	return p.Models == nil || slices.Contains(p.Models, model)
+}
+
+// MayPromptRaw returns an error about the field param unless the principal may give a model a raw prompt: what the model writes then is not
+// taken apart, so it shows all reasoning.
+func (p *Principal) MayPromptRaw(param string) error {
+	err := reasoning.VisibilityFull.Cap(p.Reasoning)
+	var lacks *reasoning.VisibilityError
+	if !errors.As(err, &lacks) {
+		return err
+	}
+	return &Error{Status: http.StatusForbidden, Code: CodeForbidden, Param: param, Err: err,
+		Message: "a raw prompt shows what the model thinks, so it needs the permission " + lacks.Permission() + ", which this API key lacks"}
 }
 
 type principalKey struct{}

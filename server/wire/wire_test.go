@@ -235,6 +235,19 @@ func TestNobodyMayDoNothing(t *testing.T) {
 	}
 }
 
+func TestRawPromptsTakeAllReasoning(t *testing.T) {
+	for most, want := range map[reasoning.Visibility]bool{reasoning.VisibilityNone: false, reasoning.VisibilitySummary: false, reasoning.VisibilityFull: true} {
+		err := (&Principal{ID: "k", Reasoning: most}).MayPromptRaw("prompt")
+		if (err == nil) != want {
+			t.Errorf("%v: %v", most, err)
+		}
+		var e *Error
+		if !want && (!errors.As(err, &e) || e.Status != http.StatusForbidden || e.Param != "prompt" || !strings.Contains(e.Message, "reasoning:full")) {
+			t.Errorf("%v: %+v", most, e)
+		}
+	}
+}
+
 func TestWrongTypesAreNamed(t *testing.T) {
 	type Shared struct {
 		N    *int  `json:"n"`
