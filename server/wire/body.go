@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // ReadJSON reads the body of a request, one JSON value, into v. Fields that v does not have are ignored. The errors are an *Error with
@@ -23,6 +24,9 @@ func ReadJSON(r *http.Request, v any) error {
 		return e
 	case err != nil:
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body broke off", Err: err}
+	}
+	if !utf8.Valid(body) {
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body is not UTF-8 text"}
 	}
 	return Unmarshal(body, v)
 }
@@ -40,7 +44,7 @@ func Unmarshal(body []byte, v any) error {
 		return own
 	case errors.As(err, &wrong) && wrong.Field != "":
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: fieldPath(wrong.Field), Err: err,
-			Message: valueName(wrong.Value) + " cannot stand here; it takes " + jsonName(wrong.Type.Kind().String())}
+			Message: valueName(clip(wrong.Value)) + " cannot stand here; it takes " + jsonName(wrong.Type.Kind().String())}
 	case errors.As(err, &wrong):
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body has to be a JSON object", Err: err}
 	case errors.As(err, &syntax) && len(body) > 0:
@@ -56,6 +60,15 @@ func fieldPath(path string) string {
 	names := strings.Split(path, ".")
 	names = slices.DeleteFunc(names, func(name string) bool { return name != "" && name[0] >= 'A' && name[0] <= 'Z' })
 	return strings.Join(names, ".")
+}
+
+// clip cuts a number of many digits for an error.
+func clip(value string) string {
+	const most = 40
+	if len(value) <= most {
+		return value
+	}
+	return value[:most] + "..."
 }
 
 // valueName is a value in the words of package json with its article.
@@ -79,7 +92,7 @@ func UnmarshalAt(path string, raw json.RawMessage, v any) error {
 	err := Unmarshal(raw, v)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field == "" {
-		return Invalid(path, "%s cannot stand here", valueName(wrong.Value))
+		return Invalid(path, "%s cannot stand here", valueName(clip(wrong.Value)))
 	}
 	return Under(path, err)
 }
