@@ -33,6 +33,7 @@ type Vocab struct {
 	eog      Mask
 	bos, eos Token
 	addBOS   bool
+	longest  int // length of the longest piece
 }
 
 // VocabConfig is what NewVocab builds from.
@@ -75,6 +76,7 @@ func NewVocab(c VocabConfig) (*Vocab, error) {
 	for i, p := range c.Pieces {
 		b.WriteString(p)
 		v.ends[i] = uint32(b.Len())
+		v.longest = max(v.longest, len(p))
 	}
 	v.text = b.String()
 	for i := range n {
@@ -101,6 +103,9 @@ func NewVocab(c VocabConfig) (*Vocab, error) {
 
 // Len returns the number of tokens, padding included.
 func (v *Vocab) Len() int { return len(v.ends) }
+
+// LongestPiece returns how many bytes the longest piece has, so that a text of n bytes has at least n divided by it tokens.
+func (v *Vocab) LongestPiece() int { return v.longest }
 
 // Valid reports whether t is a token of this vocabulary.
 func (v *Vocab) Valid(t Token) bool { return t >= 0 && int(t) < len(v.ends) }

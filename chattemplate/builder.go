@@ -1,6 +1,7 @@
 package chattemplate
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,6 +17,8 @@ type Tokenizer func(dst []backend.Token, text string) ([]backend.Token, error)
 type builder struct {
 	vocab    *backend.Vocab
 	tokenize Tokenizer
+	// most is the most bytes of text; 0 is no limit.
+	most int
 
 	tokens  []backend.Token
 	text    strings.Builder
@@ -24,7 +27,14 @@ type builder struct {
 }
 
 // Text adds plain text.
-func (b *builder) Text(s string) { b.text.WriteString(s) }
+func (b *builder) Text(s string) {
+	if b.most > 0 && len(s) > b.most-b.text.Len() {
+		b.err = ErrTooLong
+	}
+	if b.err == nil {
+		b.text.WriteString(s)
+	}
+}
 
 // Control adds a special token.
 func (b *builder) Control(t backend.Token) {
@@ -47,6 +57,9 @@ func (b *builder) flush() {
 // finish returns what was built.
 func (b *builder) finish() (Prompt, error) {
 	b.flush()
+	if errors.Is(b.err, ErrTooLong) {
+		return Prompt{}, b.err
+	}
 	if b.err != nil {
 		return Prompt{}, fmt.Errorf("tokenize prompt: %w", b.err)
 	}

@@ -19,6 +19,9 @@ func (noTemplate) Error() string { return "model has no chat template" }
 // Hint tells the user what to do next.
 func (noTemplate) Hint() string { return "give a template in the Jinja language with --chat-template" }
 
+// ErrTooLong says that a prompt has more text than [Config.MaxText].
+var ErrTooLong = errors.New("the prompt has more text than any context of the model holds")
+
 // TemplateError says that a chat template cannot be compiled or failed while it was rendered. It names places in the
 // template, never the text of a conversation.
 type TemplateError struct {

@@ -2,6 +2,7 @@ package chattemplate
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -51,7 +52,7 @@ func newJinja(c Config) (*jinjaTemplate, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := parse(source, jinja.Limits{})
+	program, err := parse(source, jinja.Limits{Output: outputLimit(c.MaxText)})
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +70,15 @@ func newJinja(c Config) (*jinjaTemplate, error) {
 		j.native = &native{tokens}
 	}
 	return j, nil
+}
+
+// outputLimit is the longest text that a template may make for prompts of at most maxText bytes. On the way to a short prompt it may make longer ones.
+func outputLimit(maxText int) int {
+	const least = 4 << 20
+	if maxText <= 0 || maxText > 64<<20 {
+		return 0
+	}
+	return max(least, maxText)
 }
 
 // parse compiles a template.
@@ -101,6 +111,9 @@ func (j *jinjaTemplate) render(b *builder, c *Conversation) (Start, error) {
 		return 0, err
 	}
 	text, err := j.execute(vars, c.Now)
+	if limit := (*jinja.Error)(nil); errors.As(err, &limit) && limit.Kind == jinja.KindLimit && b.most > 0 && textLength(c) > b.most {
+		return 0, ErrTooLong
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -121,6 +134,14 @@ func (j *jinjaTemplate) render(b *builder, c *Conversation) (Start, error) {
 		start = StartAnswer
 	}
 	return start, nil
+}
+
+// textLength returns how many bytes a conversation's messages have.
+func textLength(c *Conversation) (n int) {
+	for i := range c.Messages {
+		n += len(c.Messages[i].Content) + len(c.Messages[i].Reasoning)
+	}
+	return n
 }
 
 func startsWith(text jinja.Text, prefix string) bool {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/conformance"
 	"runner/chattemplate/vocabtest"
@@ -306,5 +307,26 @@ func TestRefusedConversations(t *testing.T) {
 				t.Errorf("err = %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestPromptsAreNoLongerThanAllowed: neither family tokenizes a prompt that has more text than is allowed.
+func TestPromptsAreNoLongerThanAllowed(t *testing.T) {
+	for name, v := range map[string]*backend.Vocab{"native": vocabtest.New(t, vocabtest.Harmony()...), "jinja": vocabtest.New(t, "<|im_start|>", "<|im_end|>")} {
+		tokenized := 0
+		tpl, err := chattemplate.New(chattemplate.Config{Vocab: v, MaxText: 1000, Tokenize: func(dst []backend.Token, text string) ([]backend.Token, error) {
+			tokenized += len(text)
+			return append(dst, 1), nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, want := range map[int]error{10: nil, 2000: chattemplate.ErrTooLong, 8 << 20: chattemplate.ErrTooLong} {
+			tokenized = 0
+			_, err := tpl.Render(chattemplate.Conversation{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: strings.Repeat("x", n)}}})
+			if !errors.Is(err, want) || tokenized > 1000 {
+				t.Errorf("%s, %d bytes: %v, %d bytes were tokenized", name, n, err, tokenized)
+			}
+		}
 	}
 }

@@ -17,12 +17,16 @@ type Config struct {
 	Source string
 	// ForceJinja renders through Source even for a model that is rendered natively, because the user asked for it.
 	ForceJinja bool
+	// MaxText is the most bytes of text that a prompt may have, so that one that no context holds is not tokenized; 0 is no limit. More is
+	// ErrTooLong, or what a template in the Jinja language fails with when its output is too long.
+	MaxText int
 }
 
 // Template renders conversations for one model. It is compiled once and safe for concurrent use.
 type Template struct {
 	vocab    *backend.Vocab
 	tokenize Tokenizer
+	maxText  int
 	format   Format
 	renderer renderer
 
@@ -49,7 +53,7 @@ func New(c Config) (*Template, error) {
 	if c.Vocab == nil || c.Tokenize == nil {
 		return nil, errors.New("chat template needs a vocabulary and a tokenizer")
 	}
-	t := &Template{vocab: c.Vocab, tokenize: c.Tokenize}
+	t := &Template{vocab: c.Vocab, tokenize: c.Tokenize, maxText: c.MaxText}
 	if tokens, ok := harmony.Lookup(c.Vocab); ok && (!c.ForceJinja || c.Source == "") {
 		t.renderer = native{tokens}
 		t.format = Format{Family: Harmony, CanSkip: true, Tools: true}
@@ -87,12 +91,14 @@ func (t *Template) force() error {
 	return nil
 }
 
-func (t *Template) newBuilder() *builder { return &builder{vocab: t.vocab, tokenize: t.tokenize} }
+func (t *Template) newBuilder() *builder {
+	return &builder{vocab: t.vocab, tokenize: t.tokenize, most: t.maxText}
+}
 
 // Format describes the model's family.
 func (t *Template) Format() Format { return t.format }
 
-// Render renders a conversation. It fails with a *ConversationError or a *TemplateError, or with the tokenizer's error.
+// Render renders a conversation. It fails with a *ConversationError, a *TemplateError or ErrTooLong, or with the tokenizer's error.
 func (t *Template) Render(c Conversation) (Prompt, error) {
 	normal, err := normalize(c)
 	if err != nil {

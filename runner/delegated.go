@@ -82,10 +82,6 @@ func (r *Runner) delegate(ctx context.Context, cancel func(), req Request, show 
 	if err != nil {
 		return err
 	}
-	if !r.queue.enter(req.Principal) {
-		return ErrQueueFull
-	}
-	defer r.queue.leave(req.Principal)
 	if req.Trace != nil {
 		traced := d.first()
 		traced.stage, traced.Trace = nil, req.Trace

@@ -155,16 +155,104 @@ func TestAFullQueueShutsNobodyOut(t *testing.T) {
 
 func TestQueueHasAnEnd(t *testing.T) {
 	q := newQueue(2)
+	var tickets []*ticket
 	for i, enters := range []bool{true, true, true, true, false} {
-		if q.enter(fmt.Sprint(i)) != enters {
+		p := q.enter(fmt.Sprint(i))
+		if (p != nil) != enters {
 			t.Errorf("request %d: %v", i, !enters)
 		}
+		if enters {
+			tickets = append(tickets, p)
+		}
 	}
-	for i := range 4 {
-		q.leave(fmt.Sprint(i))
+	for _, p := range tickets {
+		p.leave()
+		p.leave()
 	}
-	if q.total != 0 || len(q.of) != 0 {
-		t.Errorf("%d are left: %v", q.total, q.of)
+	if q.running.total != 0 || len(q.running.of) != 0 {
+		t.Errorf("%d are left: %v", q.running.total, q.running.of)
+	}
+}
+
+// TestWhatIsOverMakesRoom: requests whose run is over and that were not read make room for others, as many as may run and no more.
+func TestWhatIsOverMakesRoom(t *testing.T) {
+	q := newQueue(2)
+	var tickets []*ticket
+	for range 4 {
+		p := q.enter("a")
+		if p == nil {
+			t.Fatalf("only %d have a place", len(tickets))
+		}
+		p.over()
+		tickets = append(tickets, p)
+	}
+	if q.unread.total != 2 || q.running.total != 2 || q.enter("a") != nil {
+		t.Errorf("%d unread, %d running", q.unread.total, q.running.total)
+	}
+	tickets[0].leave()
+	tickets[3].over()
+	if q.unread.total != 2 || q.running.total != 1 {
+		t.Errorf("%d unread, %d running", q.unread.total, q.running.total)
+	}
+	for _, p := range tickets {
+		p.over()
+		p.leave()
+	}
+	if q.running.total+q.unread.total != 0 || len(q.running.of)+len(q.unread.of) != 0 {
+		t.Errorf("%+v", q)
+	}
+}
+
+// TestSlotsAreShared: there are never more at once than slots, one who asks once is next, and who gives up loses nobody's.
+func TestSlotsAreShared(t *testing.T) {
+	s := newSlots(1)
+	if err := s.take(t.Context(), "many"); err != nil {
+		t.Fatal(err)
+	}
+	waiters := func(n int) {
+		for {
+			s.mu.Lock()
+			is := len(s.waiting)
+			s.mu.Unlock()
+			if is == n {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	got := make(chan string, 10)
+	var wg sync.WaitGroup
+	wait := func(principal string) {
+		wg.Go(func() {
+			if err := s.take(t.Context(), principal); err != nil {
+				t.Error(err)
+			}
+			got <- principal
+			s.give(principal)
+		})
+	}
+	for i := range 5 {
+		wait("many")
+		waiters(i + 1)
+	}
+	wait("one")
+	waiters(6)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	wg.Go(func() {
+		if err := s.take(ctx, "gone"); !errors.Is(err, ErrClosed) {
+			t.Errorf("%v", err)
+		}
+	})
+	waiters(7)
+	cancel(ErrClosed)
+	waiters(6)
+	s.give("many")
+	wg.Wait()
+	if first := <-got; first != "one" {
+		t.Errorf("%s was first", first)
+	}
+	if s.free != 1 || len(s.of) != 0 || len(s.waiting) != 0 {
+		t.Errorf("%+v", s)
 	}
 }
 
@@ -195,5 +283,73 @@ func TestNoMoreRunsThanAllowed(t *testing.T) {
 	}
 	if s := r.Stats(); s.Steps == 0 || s.Tokens == 0 || s.Active != 0 || s.Waiting != 0 || s.Idle == 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestASlowReaderKeepsNoPlace: requests whose run is over leave room for others, though nobody has read what they gave; they can still be read.
+func TestASlowReaderKeepsNoPlace(t *testing.T) {
+	r := start(t, fake.Config{}, Config{Parallel: 1, Queue: 1}, fake.Reply{After: ask("q"), Say: think("x", "a b c")})
+	read := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 { // as many as there are places
+		began := make(chan struct{})
+		wg.Go(func() {
+			answer := ""
+			for e, err := range r.Generate(t.Context(), user("q")) {
+				if err != nil {
+					t.Error(err)
+				}
+				if e.Kind == reasoning.Started {
+					close(began)
+					<-read
+				}
+				if e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer {
+					answer += e.Text
+				}
+			}
+			if answer != "a b c" {
+				t.Errorf("a slow reader got %q", answer)
+			}
+		})
+		<-began
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		err := collect(t.Context(), r.Runner, user("q")).err
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrQueueFull) || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	close(read)
+	wg.Wait()
+	if q := r.queue; q.running.total+q.unread.total != 0 {
+		t.Errorf("%d places are taken, %d unread", q.running.total, q.unread.total)
+	}
+}
+
+// TestASlowReaderEndsWithItsContext: what is over and was not read ends all the same when the caller gives up.
+func TestASlowReaderEndsWithItsContext(t *testing.T) {
+	r := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think("x", "a b c")})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	var last error
+	for e, err := range r.Generate(ctx, user("q")) {
+		if e.Kind == reasoning.Started {
+			for s := r.Stats(); s.Tokens == 0 || s.Active > 0; s = r.Stats() {
+				time.Sleep(time.Millisecond)
+			}
+			cancel(ErrClosed)
+		}
+		if e.Kind == reasoning.Done {
+			t.Error("it was read to its end")
+		}
+		last = err
+	}
+	if !errors.Is(last, ErrClosed) {
+		t.Errorf("%v", last)
 	}
 }

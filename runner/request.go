@@ -154,10 +154,14 @@ func (e *RequestError) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *RequestError) Hint() string { return e.Advice }
 
-// PromptTooLongError says that the rendered messages do not fit into the context.
-type PromptTooLongError struct{ Tokens, Context int }
+// PromptTooLongError says that the rendered messages do not fit into the context. Tokens is 0 when there are more than Bytes bytes of text, which
+// no context of that size holds, so that they were not counted.
+type PromptTooLongError struct{ Tokens, Bytes, Context int }
 
 func (e *PromptTooLongError) Error() string {
+	if e.Tokens == 0 {
+		return fmt.Sprintf("the prompt has more than %d bytes and the context holds %d tokens", e.Bytes, e.Context)
+	}
 	return fmt.Sprintf("the prompt has %d tokens and the context holds %d", e.Tokens, e.Context)
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,8 @@ type Runner struct {
 	template *chattemplate.Template
 	closing  closing
 	ends     []backend.Token // they end generation, the usual one first
+	// maxText is the most bytes of text that a context can hold.
+	maxText int
 	// grammars keeps what requests asked for in forms. Its tables are made when they are first needed.
 	grammars func() *grammar.Cache
 
@@ -45,6 +48,7 @@ type Runner struct {
 	memory *callMemory
 	sched  *scheduler
 	queue  *queue
+	slots  *slots
 	// violations counts answers that broke the form that they were held to.
 	violations atomic.Int64
 	// maskTime is how long was spent on masks, in nanoseconds.
@@ -77,8 +81,9 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 	if cfg.ChatTemplate != "" {
 		source = cfg.ChatTemplate
 	}
+	maxText := info.ContextSize * model.Vocab().LongestPiece()
 	template, err := chattemplate.New(chattemplate.Config{
-		Vocab: model.Vocab(), Tokenize: model.Tokenize, Source: source, ForceJinja: cfg.ChatTemplate != "",
+		Vocab: model.Vocab(), Tokenize: model.Tokenize, Source: source, ForceJinja: cfg.ChatTemplate != "", MaxText: maxText,
 	})
 	if err != nil {
 		return nil, err
@@ -89,10 +94,11 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 	}
 	stop, cancel := context.WithCancel(context.Background())
 	r := &Runner{
-		model: model, info: info, cfg: cfg, template: template, closing: closing, ends: endTokens(model.Vocab()), memory: newCallMemory(cfg.CallMemory),
+		model: model, info: info, cfg: cfg, template: template, closing: closing, ends: endTokens(model.Vocab()), maxText: maxText, memory: newCallMemory(cfg.CallMemory),
 		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg),
 	}
 	r.queue = newQueue(cfg.Queue + r.sched.parallel)
+	r.slots = newSlots(runtime.GOMAXPROCS(0))
 	r.grammars = sync.OnceValue(func() *grammar.Cache {
 		return grammar.NewCache(grammar.NewVocabulary(model.Vocab(), model.Tokenize), 0)
 	})
@@ -129,13 +135,21 @@ func (r *Runner) Close() error {
 
 // Generate runs one request and yields its events: Started first, Done last. An error ends the sequence in Done's
 // place: a *RequestError, a *PromptTooLongError, chattemplate's errors, ErrQueueFull, ErrClosed, the context's error or
-// the backend's. Leaving the loop early cancels the run. A run that is traced returns when its trace has ended, and Done comes when it is durable.
+// the backend's. Leaving the loop early cancels the run. A reader may be slow: what it has not read is kept, which the run's token limit bounds,
+// and it delays nobody. A run that is traced returns when its trace has ended, and Done comes when it is durable.
 func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
+		caller := ctx
 		ctx, end := context.WithCancelCause(ctx)
 		cancel := func() { end(context.Canceled) }
 		defer cancel()
 		defer context.AfterFunc(r.sched.stop, func() { end(ErrClosed) })()
+		ticket := r.queue.enter(req.Principal)
+		if ticket == nil {
+			yield(reasoning.Event{}, ErrQueueFull)
+			return
+		}
+		defer ticket.leave()
 		if req.delegates() {
 			if err := r.delegate(ctx, cancel, req, func(e reasoning.Event) bool { return yield(e, nil) }); err != nil {
 				yield(reasoning.Event{}, err)
@@ -147,18 +161,19 @@ func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.
 			yield(reasoning.Event{}, err)
 			return
 		}
-		if !r.queue.enter(req.Principal) {
-			yield(reasoning.Event{}, ErrQueueFull)
-			return
-		}
-		defer r.queue.leave(req.Principal)
 		if t.record(ctx); t.tape != nil {
 			defer func() {
 				cancel()
 				<-t.tape.ended
 			}()
 		}
+		t.out.over = ticket.over
+		var gone error
 		err = r.drive(ctx, t, func(e *reasoning.Event) bool {
+			if caller.Err() != nil {
+				gone = context.Cause(caller) // the run may be over already, and its reader slow
+				return false
+			}
 			if e.Kind == reasoning.Done && t.tape != nil {
 				if warning := t.tape.outcome(e); warning != nil && !yield(*warning, nil) {
 					return false
@@ -166,7 +181,10 @@ func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.
 			}
 			return yield(*e, nil)
 		})
-		if err != nil && !errors.Is(err, errLeft) {
+		switch {
+		case gone != nil:
+			yield(reasoning.Event{}, gone)
+		case err != nil && !errors.Is(err, errLeft):
 			yield(reasoning.Event{}, err)
 		}
 	}
@@ -199,6 +217,10 @@ func (r *Runner) drive(ctx context.Context, t *turn, show func(*reasoning.Event)
 
 // prepare makes a turn unless the runner is closed.
 func (r *Runner) prepare(ctx context.Context, req Request) (*turn, error) {
+	if err := r.slots.take(ctx, req.Principal); err != nil {
+		return nil, err
+	}
+	defer r.slots.give(req.Principal)
 	r.using.RLock()
 	defer r.using.RUnlock()
 	if r.sched.stop.Err() != nil {

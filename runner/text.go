@@ -81,6 +81,9 @@ func match(specials *[256][]special, text string) (t Token, length int) {
 	return t, length
 }
 
+// Piece returns the text of a token, as Detokenize does. Tokens that the vocabulary does not have have none.
+func (r *Runner) Piece(t Token) string { return r.model.Vocab().Piece(t) }
+
 // Detokenize returns the text of tokens, the names of control tokens included. It need not be valid UTF-8. A token that the vocabulary
 // does not have is a *RequestError.
 func (r *Runner) Detokenize(tokens []Token) (string, error) {
@@ -98,6 +101,10 @@ func (r *Runner) Detokenize(tokens []Token) (string, error) {
 // Prompt renders a request as [Runner.Generate] would, for who wants to see what a model gets or how long it is. The errors are those of
 // Generate.
 func (r *Runner) Prompt(ctx context.Context, req Request) (chattemplate.Prompt, error) {
+	if err := r.slots.take(ctx, req.Principal); err != nil {
+		return chattemplate.Prompt{}, err
+	}
+	defer r.slots.give(req.Principal)
 	r.using.RLock()
 	defer r.using.RUnlock()
 	if r.sched.stop.Err() != nil {
@@ -117,12 +124,28 @@ func (r *Runner) Prompt(ctx context.Context, req Request) (chattemplate.Prompt, 
 	return t.render()
 }
 
+// Fits returns a *PromptTooLongError if a text is so long that no context of this model can hold it, which shows without its tokens. That it
+// returns nil does not say that one does.
+func (r *Runner) Fits(text string) error {
+	if len(text) > r.maxText {
+		return r.tooMuch()
+	}
+	return nil
+}
+
+func (r *Runner) tooMuch() *PromptTooLongError {
+	return &PromptTooLongError{Bytes: r.maxText, Context: r.info.ContextSize}
+}
+
 // rawPrompt is the prompt of a request that has a raw one.
 func (r *Runner) rawPrompt(req *Request) (chattemplate.Prompt, error) {
 	p := chattemplate.Prompt{Text: req.Prompt, Start: chattemplate.StartAnswer}
 	if req.PromptTokens != nil {
 		p.Tokens = slices.Clone(req.PromptTokens)
 	} else {
+		if err := r.Fits(req.Prompt); err != nil {
+			return p, err
+		}
 		tokens, err := r.tokenize(req.Prompt, req.PromptSpecial)
 		if err != nil {
 			return p, err

@@ -115,3 +115,22 @@ func TestProbeSeesABrokenModelAndKeepsTheCache(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
+
+// TestPromptsThatNoContextHoldsAreNotTokenized: that they are too long shows in their bytes.
+func TestPromptsThatNoContextHoldsAreNotTokenized(t *testing.T) {
+	r := start(t, fake.Config{ContextSize: 64}, Config{})
+	long := strings.Repeat("word ", r.maxText)
+	for name, req := range map[string]Request{"messages": user(long), "raw": {Prompt: long}} {
+		var e *PromptTooLongError
+		if err := collect(t.Context(), r.Runner, req).err; !errors.As(err, &e) || e.Tokens != 0 || e.Bytes != r.maxText || e.Context != 64 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var e *PromptTooLongError
+	if err := collect(t.Context(), r.Runner, user(strings.Repeat("a ", 100))).err; !errors.As(err, &e) || e.Tokens <= 64 {
+		t.Errorf("what may fit is counted: %v", err)
+	}
+	if r.Fits(long) == nil || r.Fits("word") != nil {
+		t.Error("Fits")
+	}
+}

@@ -115,6 +115,9 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 		return t.r.rawPrompt(&t.req)
 	}
 	p, err := t.r.template.Render(t.conv)
+	if errors.Is(err, chattemplate.ErrTooLong) {
+		return p, t.r.tooMuch()
+	}
 	if err != nil {
 		return p, err
 	}

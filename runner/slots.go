@@ -1,0 +1,85 @@
+package runner
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// slots bounds how many do heavy work at once that comes before a run: rendering a prompt, tokenizing it, compiling forms. A slot goes to the
+// principal that holds the fewest, then to the one that was served longest ago, so that nobody's many requests keep another's one waiting.
+type slots struct {
+	mu      sync.Mutex
+	free    int
+	waiting []*slotWaiter
+	// of is how many slots each principal holds, and served when it got the last one, as a number that grows.
+	of     map[string]int
+	served map[string]uint64
+	clock  uint64
+}
+
+type slotWaiter struct {
+	principal string
+	granted   chan struct{}
+}
+
+func newSlots(n int) *slots {
+	return &slots{free: n, of: map[string]int{}, served: map[string]uint64{}}
+}
+
+// take waits for a slot, which give returns, or for the end of ctx, whose cause it returns.
+func (s *slots) take(ctx context.Context, principal string) error {
+	w := &slotWaiter{principal, make(chan struct{})}
+	s.mu.Lock()
+	s.waiting = append(s.waiting, w)
+	s.grant()
+	s.mu.Unlock()
+	select {
+	case <-w.granted:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.waiting, w); i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+	} else {
+		s.put(principal)
+	}
+	return context.Cause(ctx)
+}
+
+// give returns a slot of a principal.
+func (s *slots) give(principal string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(principal)
+}
+
+func (s *slots) put(principal string) {
+	s.free++
+	if s.of[principal]--; s.of[principal] == 0 {
+		delete(s.of, principal)
+	}
+	s.grant()
+}
+
+// grant hands out what is free.
+func (s *slots) grant() {
+	for s.free > 0 && len(s.waiting) > 0 {
+		next := 0
+		for i, w := range s.waiting {
+			best := s.waiting[next].principal
+			if of, fewest := s.of[w.principal], s.of[best]; of < fewest || of == fewest && s.served[w.principal] < s.served[best] {
+				next = i
+			}
+		}
+		w := s.waiting[next]
+		s.waiting = slices.Delete(s.waiting, next, next+1)
+		s.free--
+		s.clock++
+		s.of[w.principal]++
+		s.served[w.principal] = s.clock
+		close(w.granted)
+	}
+}
