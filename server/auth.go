@@ -25,34 +25,30 @@ func keyOf(r *http.Request) string {
 	return r.Header.Get("Api-Key")
 }
 
-// authenticate says who makes a request, or why it is refused.
-func (s *Server) authenticate(r *http.Request, scope wire.Scope) (*wire.Principal, *wire.Error) {
-	if scope == wire.ScopeOwn {
+// authenticate says who makes a request, or why it is refused. Where no key is needed, one that is wrong is as good as none.
+func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principal, *wire.Error) {
+	if route.Scope == wire.ScopeOwn {
 		return wire.PrincipalOf(context.Background()), nil
 	}
 	if s.cfg.Keys == nil {
 		return local, nil
 	}
 	text := keyOf(r)
-	if text == "" {
-		if scope == wire.ScopeNone {
-			return wire.PrincipalOf(context.Background()), nil
-		}
-		return nil, wire.Errorf(http.StatusUnauthorized, wire.CodeNoKey, "this server asks for an API key; send it as Authorization: Bearer KEY")
-	}
 	k := s.cfg.Keys.Find(text)
-	if k == nil {
+	switch {
+	case k == nil && route.Scope == wire.ScopeNone:
+		return wire.PrincipalOf(context.Background()), nil
+	case text == "":
+		return nil, wire.Errorf(http.StatusUnauthorized, wire.CodeNoKey, "this server asks for an API key; send it as Authorization: Bearer KEY")
+	case k == nil:
 		return nil, wire.Errorf(http.StatusUnauthorized, wire.CodeBadKey, "the API key is not one of this server's")
+	case !k.May(route.Scope):
+		return nil, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "this API key lacks the permission %s", route.Scope)
 	}
-	if !k.May(scope) {
-		return nil, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "this API key lacks the permission %s", scope)
+	if route.Free || route.Method == http.MethodGet {
+		return &k.Principal, nil
 	}
-	if scope == wire.ScopeGenerate || scope == wire.ScopeEmbed {
-		if err := s.limit(k); err != nil {
-			return &k.Principal, err
-		}
-	}
-	return &k.Principal, nil
+	return &k.Principal, s.limit(k)
 }
 
 // limit counts a request of a key and refuses it when the key has had its share.

@@ -30,6 +30,7 @@ func TestKeysDecideWhoMayDoWhat(t *testing.T) {
 		{"GET", "/metrics", "", []string{"Authorization", "Bearer key-small"}, 403, "metrics"},
 		{"GET", "/metrics", "", nil, 401, wire.CodeNoKey},
 		{"GET", "/health", "", nil, 200, "ok"},
+		{"GET", "/health", "", []string{"Authorization", "Bearer wrong"}, 200, "ok"},
 	} {
 		for s.health.get() == healthLoading {
 			time.Sleep(time.Millisecond)

@@ -3,6 +3,8 @@ package server
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
+	"unicode/utf8"
 
 	"runner/chattemplate"
 	"runner/runner"
@@ -87,40 +89,45 @@ type tokenizeRequest struct {
 	WithPieces bool `json:"with_pieces"`
 }
 
+// maxPieces is the longest text in bytes whose tokens come with their pieces, each of which is several times as long in the answer.
+const maxPieces = 1 << 20
+
 func (c *common) tokenize(w http.ResponseWriter, r *http.Request) {
 	var in tokenizeRequest
-	if err := wire.ReadJSON(r, &in); err != nil {
-		c.WriteError(w, r, wire.FromError(err, nil))
-		return
+	err := wire.ReadJSON(r, &in)
+	if err == nil && in.WithPieces && len(in.Content) > maxPieces {
+		err = wire.Invalid("content", "with pieces it takes at most %d bytes; this has %d", maxPieces, len(in.Content))
 	}
-	c.with(w, r, in.Model, func(run *runner.Runner) (any, error) {
-		tokens, err := run.Tokenize(in.Content, in.ParseSpecial == nil || *in.ParseSpecial)
-		if err != nil {
-			return nil, err
-		}
-		if in.AddSpecial {
-			tokens = run.WithBOS(tokens)
-		}
+	if err == nil {
+		err = c.answerTokens(w, r, &in)
+	}
+	if err != nil {
+		c.WriteError(w, r, wire.FromError(err, commonFields))
+	}
+}
+
+func (c *common) answerTokens(w http.ResponseWriter, r *http.Request, in *tokenizeRequest) error {
+	m, err := c.Use(r.Context(), in.Model)
+	if err != nil {
+		return err
+	}
+	defer m.Release()
+	run := m.Runner()
+	tokens, err := run.Tokenize(in.Content, in.ParseSpecial == nil || *in.ParseSpecial)
+	if err != nil {
+		return err
+	}
+	if in.AddSpecial {
+		tokens = run.WithBOS(tokens)
+	}
+	wire.WriteList(w, "tokens", len(tokens), func(dst []byte, i int) []byte {
 		if !in.WithPieces {
-			if tokens == nil {
-				tokens = []runner.Token{}
-			}
-			return map[string]any{"tokens": tokens}, nil
+			return strconv.AppendInt(dst, int64(tokens[i]), 10)
 		}
-		type piece struct {
-			ID    runner.Token `json:"id"`
-			Piece any          `json:"piece"`
-		}
-		pieces := make([]piece, len(tokens))
-		for i, t := range tokens {
-			text, err := run.Detokenize(tokens[i : i+1])
-			if err != nil {
-				return nil, err
-			}
-			pieces[i] = piece{t, pieceValue(text)}
-		}
-		return map[string]any{"tokens": pieces}, nil
+		dst = strconv.AppendInt(append(dst, `{"id":`...), int64(tokens[i]), 10)
+		return append(appendPiece(append(dst, `,"piece":`...), run.Piece(tokens[i])), '}')
 	})
+	return nil
 }
 
 // detokenizeRequest is the body of /detokenize.
@@ -138,6 +145,12 @@ func (c *common) detokenize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.with(w, r, in.Model, func(run *runner.Runner) (any, error) {
+		length := int64(0)
+		for _, t := range in.Tokens {
+			if length += int64(len(run.Piece(t))); length > c.cfg.MaxBody {
+				return nil, wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "their text is longer than the %d bytes that a body may have (--max-body)", c.cfg.MaxBody)
+			}
+		}
 		text, err := run.Detokenize(in.Tokens)
 		return map[string]string{"content": text}, err
 	})
@@ -189,16 +202,17 @@ func (c *common) applyTemplate(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// pieceValue is a token's text as JSON: a string, or its bytes where it is not UTF-8.
-func pieceValue(text string) any {
-	for _, r := range text {
-		if r == '\uFFFD' {
-			bytes := make([]int, len(text))
-			for i := range len(text) {
-				bytes[i] = int(text[i])
-			}
-			return bytes
-		}
+// appendPiece appends a token's text as JSON: a string, or its bytes where it is not UTF-8.
+func appendPiece(dst []byte, text string) []byte {
+	if utf8.ValidString(text) {
+		return wire.AppendString(dst, text)
 	}
-	return text
+	dst = append(dst, '[')
+	for i := range len(text) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendUint(dst, uint64(text[i]), 10)
+	}
+	return append(dst, ']')
 }

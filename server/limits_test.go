@@ -103,3 +103,20 @@ func TestABodyHasItsTime(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatCostsNothingIsNotLimited(t *testing.T) {
+	set := keyFile(t, entry("k", "key-key-key-key-k", `,"requests_per_minute":1`))
+	s := host(t, Config{Keys: set}, scripted(said("q", "four")))
+	header := []string{"Authorization", "Bearer key-key-key-key-k"}
+	for i, want := range []int{http.StatusOK, http.StatusTooManyRequests} {
+		if r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`, header...); r.StatusCode != want {
+			t.Errorf("request %d: %d", i, r.StatusCode)
+		}
+	}
+	if r := s.do(t, http.MethodGet, "/props", "", header...); r.StatusCode != http.StatusOK {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+	if r := s.do(t, http.MethodPost, "/tokenize", `{"content":"x"}`, header...); r.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+}

@@ -18,7 +18,13 @@ func TestPathsThatAreNotThere(t *testing.T) {
 	if r := s.do(t, http.MethodGet, "/nothing", ""); r.StatusCode != http.StatusNotFound || !strings.Contains(r.body, wire.CodeNotFound) {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
-	if r := s.do(t, http.MethodGet, "/say", ""); r.StatusCode != http.StatusMethodNotAllowed || !strings.Contains(r.body, "POST") {
+	if r := s.do(t, http.MethodGet, "/say", ""); r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "POST" {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+	if r := s.do(t, http.MethodPost, "/health", ""); r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "GET, HEAD" {
+		t.Errorf("%d, Allow %q", r.StatusCode, r.Header.Get("Allow"))
+	}
+	if r := s.do(t, http.MethodPost, "/say", "{}", "Content-Encoding", "gzip"); r.StatusCode != http.StatusUnsupportedMediaType || !strings.Contains(r.body, "gzip") {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
 	if r := s.do(t, http.MethodPost, "/say", `{"text":"`+strings.Repeat("x", 100)+`"}`); r.StatusCode != http.StatusRequestEntityTooLarge {

@@ -77,6 +77,7 @@ type Server struct {
 	log     *slog.Logger
 	cards   []wire.Card
 	limits  *limits
+	bodies  *bodies
 	metrics *metrics
 	health  *health
 	mux     *http.ServeMux
@@ -106,14 +107,17 @@ func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger, cards: cfg.Cards, limits: newLimits(cfg.Clock), metrics: newMetrics(newModelFigures(cfg.Pool)), mux: http.NewServeMux(), routes: map[string][]route{}}
+	s := &Server{
+		cfg: cfg, log: cfg.Logger, cards: cfg.Cards, limits: newLimits(cfg.Clock), bodies: newBodies(cfg.MaxBody),
+		metrics: newMetrics(newModelFigures(cfg.Pool)), mux: http.NewServeMux(), routes: map[string][]route{},
+	}
 	s.cut, s.cutNow = context.WithCancel(context.Background())
 	s.health = newHealth(s)
 	common := &common{s}
 	s.Mount(common)
-	s.unknown = s.wrap("unknown", wire.ScopeNone, common, func(w http.ResponseWriter, r *http.Request) {
-		common.WriteError(w, r, s.noRoute(r))
-	})
+	s.unknown = s.wrap("unknown", common, wire.Route{Free: true, Handle: func(w http.ResponseWriter, r *http.Request) {
+		common.WriteError(w, r, s.noRoute(w, r))
+	}})
 	s.mux.Handle("/", s.unknown)
 	return s
 }
@@ -128,7 +132,7 @@ func (s *Server) Mount(f wire.Format) {
 		if s.routes[pattern] == nil {
 			s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.choose(pattern, r).ServeHTTP(w, r) })
 		}
-		s.routes[pattern] = append(s.routes[pattern], route{r.When, s.wrap(pattern, r.Scope, f, r.Handle)})
+		s.routes[pattern] = append(s.routes[pattern], route{r.When, s.wrap(pattern, f, r)})
 		s.mounted = append(s.mounted, r)
 	}
 }
@@ -152,17 +156,20 @@ func (s *Server) choose(pattern string, r *http.Request) (h http.Handler) {
 	return h
 }
 
-// noRoute says why a request has no route: there is no such path, or not for this method.
-func (s *Server) noRoute(r *http.Request) *wire.Error {
+// noRoute says why a request has no route: there is no such path, or not for this method, and then which there are.
+func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) *wire.Error {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		probe := r.Clone(r.Context())
 		probe.Method = method
 		if _, pattern := s.mux.Handler(probe); pattern != "/" && method != r.Method {
-			allowed = append(allowed, method)
+			if allowed = append(allowed, method); method == http.MethodGet {
+				allowed = append(allowed, http.MethodHead)
+			}
 		}
 	}
 	if len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		return wire.Errorf(http.StatusMethodNotAllowed, wire.CodeMethod, "this path takes %s", strings.Join(allowed, ", "))
 	}
 	return wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "there is nothing at this path; /openapi.json lists what there is")
@@ -172,7 +179,7 @@ func (s *Server) noRoute(r *http.Request) *wire.Error {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
 // wrap puts everything around a handler that all routes have in common.
-func (s *Server) wrap(name string, scope wire.Scope, f wire.Format, handle http.HandlerFunc) http.Handler {
+func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler {
 	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
 		began := s.cfg.Clock()
 		w := &recorder{ResponseWriter: plain}
@@ -209,14 +216,30 @@ func (s *Server) wrap(name string, scope wire.Scope, f wire.Format, handle http.
 			return
 		}
 		var e *wire.Error
-		if principal, e = s.authenticate(r, scope); e != nil {
+		if principal, e = s.authenticate(r, route); e != nil {
 			refuse(e)
 			return
 		}
-		r.Body = &body{http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), control}
+		if e := checkEncoding(w, r); e != nil {
+			refuse(e)
+			return
+		}
+		in := &body{ReadCloser: http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), control: control, bodies: s.bodies, principal: principal.ID}
+		defer in.release()
+		r.Body = in
 		ctx := context.WithValue(wire.WithPrincipal(r.Context(), principal), noteKey{}, said)
-		handle(w, r.WithContext(ctx))
+		route.Handle(w, r.WithContext(ctx))
 	})
+}
+
+// checkEncoding refuses a body that is compressed, and says what is taken instead.
+func checkEncoding(w http.ResponseWriter, r *http.Request) *wire.Error {
+	encoding := r.Header.Get("Content-Encoding")
+	if encoding == "" || strings.EqualFold(encoding, "identity") {
+		return nil
+	}
+	w.Header().Set("Accept-Encoding", "identity")
+	return wire.Errorf(http.StatusUnsupportedMediaType, wire.CodeEncoding, "a body with Content-Encoding %.40q is not taken; send it as it is", encoding)
 }
 
 // logRequest writes the one line that the log has of a request.
@@ -271,20 +294,6 @@ func (w *recorder) statusOf(r *http.Request) int {
 		return wire.StatusClientClosed
 	}
 	return w.status
-}
-
-// body lifts the limit of the time for a request's body once it is read: answering may take longer.
-type body struct {
-	io.ReadCloser
-	control *http.ResponseController
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		_ = b.control.SetReadDeadline(time.Time{})
-	}
-	return n, err
 }
 
 // ErrPublic says that a server without keys would be reached by others.

@@ -134,6 +134,11 @@ func readInput(raw json.RawMessage) ([]string, error) {
 
 // vectorOf embeds a text, and says how many tokens it has.
 func vectorOf(r *http.Request, m wire.Model, text string, truncate bool) ([]float32, int, error) {
+	if !truncate {
+		if err := m.Runner().Fits(text); err != nil {
+			return nil, 0, err
+		}
+	}
 	tokens, err := m.Runner().Tokenize(text, false)
 	if err != nil {
 		return nil, 0, err

@@ -62,7 +62,7 @@ func (a *API) Routes() []wire.Route {
 		{http.MethodDelete, "/api/delete", "remove the file yourself, and start the server without it"},
 		{http.MethodPost, "/api/blobs/{digest}", "start the server with the model's file"},
 	} {
-		routes = append(routes, wire.Route{Method: o.method, Path: o.path, Scope: wire.ScopeModels, Handle: func(w http.ResponseWriter, r *http.Request) {
+		routes = append(routes, wire.Route{Method: o.method, Path: o.path, Scope: wire.ScopeModels, Free: true, Handle: func(w http.ResponseWriter, r *http.Request) {
 			a.WriteError(w, r, wire.Errorf(http.StatusNotImplemented, wire.CodeUnsupported, "this server does not manage models: %s", o.instead))
 		}})
 	}

@@ -131,6 +131,9 @@ func (p *input) tokenized(r *runner.Runner) ([]runner.Token, error) {
 	if p.tokens != nil {
 		return p.tokens, nil
 	}
+	if err := r.Fits(p.text); err != nil {
+		return nil, embedError(err, p.path)
+	}
 	tokens, err := r.Tokenize(p.text, false)
 	if err == nil && len(tokens) == 0 {
 		err = wire.Invalid(p.path, "it is empty")

@@ -36,7 +36,7 @@ type described struct {
 // types are all structs with JSON fields in the packages of the server, by their name or by that of their function and their variable.
 var types = map[string]map[string]described{
 	"..": {
-		"tokenizeRequest": {asked, "TokenizeRequest"}, "common.tokenize.piece": {answered, "TokenPiece"},
+		"tokenizeRequest":   {asked, "TokenizeRequest"},
 		"detokenizeRequest": {asked, "DetokenizeRequest"}, "applyTemplateRequest": {asked, "ApplyTemplateRequest"},
 	},
 	"../openai": {

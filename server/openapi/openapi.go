@@ -46,10 +46,11 @@ var failures = map[int]struct {
 	http.StatusConflict:              {"It is not in a state for that yet.", false},
 	http.StatusGone:                  {"It was there, and is erased.", false},
 	http.StatusRequestEntityTooLarge: {"The body is longer than the server allows.", false},
+	http.StatusUnsupportedMediaType:  {"The body is compressed.", false},
 	http.StatusTooManyRequests:       {"Too many requests are waiting, or the API key has used its share.", true},
 	http.StatusInternalServerError:   {"The server failed; its log says where.", false},
 	http.StatusNotImplemented:        {"This server does not do that.", false},
-	http.StatusServiceUnavailable:    {"The server is stopping, the model cannot be loaded, or the run took too long.", true},
+	http.StatusServiceUnavailable:    {"The server is stopping, the model cannot be loaded, the requests under way are too long together, or the run took too long.", true},
 }
 
 // Document returns the description of a server of a version.
@@ -138,9 +139,6 @@ func (f *format) complete(o, shared raw) error {
 			security = append(security, map[string][]string{scheme: {permission}})
 		}
 	}
-	if permission == "generate" || permission == "embed" {
-		statuses = append(statuses, http.StatusTooManyRequests)
-	}
 	for status, response := range responses {
 		headers := raw{}
 		if given := response["headers"]; given != nil {
@@ -151,7 +149,10 @@ func (f *format) complete(o, shared raw) error {
 		headers["X-Request-Id"] = value(reference("headers", "RequestId"))
 		response["headers"] = value(headers)
 	}
-	for _, status := range append(statuses, http.StatusUnauthorized, http.StatusForbidden, http.StatusInternalServerError) {
+	if permission != "" {
+		statuses = append(statuses, http.StatusUnauthorized)
+	}
+	for _, status := range append(statuses, http.StatusForbidden, http.StatusInternalServerError) {
 		name := schema + strconv.Itoa(status)
 		shared[name] = failure(schema, status)
 		responses[strconv.Itoa(status)] = reference("responses", name)

@@ -385,10 +385,11 @@ func (s *site) ready(t *testing.T) {
 
 func TestRoutesAreThoseOfTheServer(t *testing.T) {
 	s := start(t, options{})
-	mounted := map[string]string{}
+	mounted, limited := map[string]string{}, map[string]bool{}
 	for _, r := range s.Routes() {
 		path := strings.NewReplacer("...}", "}", "{$}", "").Replace(r.Path)
 		mounted[r.Method+" "+path] = string(r.Scope)
+		limited[r.Method+" "+path] = r.Scope != wire.ScopeNone && r.Method != http.MethodGet && !r.Free
 	}
 	for _, o := range s.doc.operations() {
 		scope, ok := mounted[o.String()]
@@ -396,6 +397,9 @@ func TestRoutesAreThoseOfTheServer(t *testing.T) {
 			t.Errorf("the server has no %s", o)
 		} else if scope != o.scope() {
 			t.Errorf("%s takes the permission %q and not %q", o, scope, o.scope())
+		}
+		if described := asObject(o.object["responses"])["429"] != nil; described != limited[o.String()] {
+			t.Errorf("%s is limited: %v; described as such: %v", o, !described, described)
 		}
 	}
 	for route := range mounted {

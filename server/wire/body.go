@@ -12,23 +12,49 @@ import (
 	"unicode/utf8"
 )
 
+// maxValues is the most values that a body may have. Each can take some hundred bytes of memory when it is decoded, so that short ones take a
+// multiple of their text.
+const maxValues = 1_000_000
+
 // ReadJSON reads the body of a request, one JSON value, into v. Fields that v does not have are ignored. The errors are an *Error with
-// the field's name. How long a body may be is the server's to say, with [http.MaxBytesReader].
+// the field's name. How long a body may be is the server's to say, with [http.MaxBytesReader]; an *Error with which reading ends is returned as
+// it is.
 func ReadJSON(r *http.Request, v any) error {
 	body, err := io.ReadAll(r.Body)
 	var large *http.MaxBytesError
+	var own *Error
 	switch {
+	case errors.As(err, &own):
+		return own
 	case errors.As(err, &large):
 		e := Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the body is longer than the %d bytes that are allowed (--max-body)", large.Limit)
 		e.Err = err
 		return e
 	case err != nil:
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body broke off", Err: err}
+	case len(body) > maxValues && countValues(body) > maxValues:
+		return Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the body has more than the %d values that are allowed", maxValues)
 	}
 	if !utf8.Valid(body) {
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body is not UTF-8 text"}
 	}
 	return Unmarshal(body, v)
+}
+
+// countValues returns about how many values JSON text has: those that stand behind a comma, a colon or a bracket.
+func countValues(body []byte) (n int) {
+	quoted := false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case !quoted && (c == ',' || c == ':' || c == '[' || c == '{'):
+			n++
+		}
+	}
+	return n
 }
 
 // Unmarshal reads JSON as ReadJSON does.
@@ -137,19 +163,53 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	// A client that does not read is given up, so that it holds no model. Writers without deadlines are those of tests, and whether the client
-	// is still there shows in the request's context.
-	control := http.NewResponseController(w)
+	p := parts{w: w, control: http.NewResponseController(w)}
 	for part := range slices.Chunk(body, writePart) {
-		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := w.Write(part); err != nil {
+		if p.write(part) != nil {
 			return
 		}
 	}
 }
 
-// writePart is how many bytes of an answer a client has writeTimeout for.
-const writePart = 1 << 20
+// parts writes an answer to a client. One that does not read is given up, so that it holds no model. Writers without deadlines are those of
+// tests, and whether the client is still there shows in the request's context.
+type parts struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (p *parts) write(part []byte) error {
+	_ = p.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_, err := p.w.Write(part)
+	return err
+}
+
+// WriteList answers with a JSON object of one field, a list, which may be long: it is written as it is made and never in memory as a whole. next
+// appends the value with number i to dst.
+func WriteList(w http.ResponseWriter, field string, n int, next func(dst []byte, i int) []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	p := parts{w: w, control: http.NewResponseController(w)}
+	buf := append(AppendString([]byte{'{'}, field), ":["...)
+	for i := range n {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		if buf = next(buf, i); len(buf) >= listPart {
+			if p.write(buf) != nil {
+				return
+			}
+			buf = buf[:0]
+		}
+	}
+	_ = p.write(append(buf, "]}"...))
+}
+
+// writePart is how many bytes of an answer a client has writeTimeout for, and listPart how many of a list are written at once.
+const (
+	writePart = 1 << 20
+	listPart  = 64 << 10
+)
 
 // SetRetryAfter sets the header of an error that says when to try again, in whole seconds.
 func SetRetryAfter(w http.ResponseWriter, e *Error) {

@@ -43,6 +43,8 @@ type Route struct {
 	Method, Path string
 	Scope        Scope
 	Handle       http.HandlerFunc
+	// Free requests cost next to nothing, so that how many of them a key makes is not limited. Those of method GET always are.
+	Free bool
 	// When, if not nil, says whether a request is for this route, where formats have a path in common. One of them has none, and gets the rest.
 	When func(*http.Request) bool
 }

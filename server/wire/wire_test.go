@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -345,5 +346,36 @@ func TestEveryPartOfAnAnswerHasItsTime(t *testing.T) {
 	var got string
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got != long || len(w.parts) != 3 {
 		t.Errorf("%d bytes in %v, %v", w.Body.Len(), w.parts, err)
+	}
+}
+
+func TestBodiesOfManyValuesAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		body string
+		want int
+	}{
+		{`{"a":[` + strings.Repeat("1,", maxValues) + `1]}`, http.StatusRequestEntityTooLarge},
+		{`{"a":["` + strings.Repeat(`,\"`, maxValues) + `"]}`, 0},
+	} {
+		var v struct{}
+		err := ReadJSON(httptest.NewRequest(http.MethodPost, "/", strings.NewReader(c.body)), &v)
+		var e *Error
+		if errors.As(err, &e); (e == nil) != (c.want == 0) || e != nil && e.Status != c.want {
+			t.Errorf("%.20s: %v", c.body, err)
+		}
+	}
+	if n := countValues([]byte(`{"a":[1,2,{"b\",":null}]}`)); n != 7 {
+		t.Errorf("%d values", n)
+	}
+}
+
+func TestAListIsWrittenAsItIsMade(t *testing.T) {
+	for _, n := range []int{0, 1, 50_000} {
+		w := httptest.NewRecorder()
+		WriteList(w, "list", n, func(dst []byte, i int) []byte { return strconv.AppendInt(dst, int64(i), 10) })
+		var got struct{ List []int }
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.List) != n || n > 0 && got.List[n-1] != n-1 {
+			t.Errorf("%d: %d, %v", n, len(got.List), err)
+		}
 	}
 }

@@ -51,7 +51,7 @@ func (a *API) Routes() []wire.Route {
 		{Method: http.MethodGet, Path: "/v1/traces", Scope: wire.ScopeTraceRead, Handle: a.list},
 		{Method: http.MethodGet, Path: "/v1/traces/{id}", Scope: wire.ScopeTraceRead, Handle: a.describe},
 		{Method: http.MethodGet, Path: "/v1/traces/{id}/content", Scope: wire.ScopeTraceRead, Handle: a.content},
-		{Method: http.MethodDelete, Path: "/v1/traces/{id}", Scope: wire.ScopeTraceErase, Handle: a.erase},
+		{Method: http.MethodDelete, Path: "/v1/traces/{id}", Scope: wire.ScopeTraceErase, Free: true, Handle: a.erase},
 	}
 }
 

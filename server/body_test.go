@@ -1,0 +1,147 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"runner/backend/fake"
+	"runner/server/wire"
+)
+
+// holding is a format that reads bodies and answers when it is told to.
+type holding struct {
+	echo
+	// read gets a value for each body that was read, and answer lets one request be answered.
+	read, answer chan struct{}
+}
+
+func (h *holding) Routes() []wire.Route {
+	return []wire.Route{{Method: http.MethodPost, Path: "/hold", Scope: wire.ScopeGenerate, Handle: func(w http.ResponseWriter, r *http.Request) {
+		var body struct{}
+		if err := wire.ReadJSON(r, &body); err != nil {
+			h.WriteError(w, r, wire.FromError(err, nil))
+			return
+		}
+		h.read <- struct{}{}
+		<-h.answer
+		w.WriteHeader(http.StatusNoContent)
+	}}}
+}
+
+// TestBodiesTogetherAreBounded: however their length is told, long bodies are refused when there are too many at once, and whose request is
+// answered makes room. One key cannot keep out another's one body.
+func TestBodiesTogetherAreBounded(t *testing.T) {
+	const longest = 1 << 20
+	set := keyFile(t, entry("a", "key-of-a", "")+","+entry("b", "key-of-b", ""))
+	s := host(t, Config{Keys: set, MaxBody: longest}, fake.Config{})
+	h := &holding{read: make(chan struct{}), answer: make(chan struct{})}
+	s.Mount(h)
+	long := `{"pad":"` + strings.Repeat("x", longest-10) + `"}`
+	var wg sync.WaitGroup
+	post := func(key string, known bool) (status int, retry string) {
+		var body io.Reader = strings.NewReader(long)
+		if !known {
+			body = io.MultiReader(body)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/hold", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Api-Key", key)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Error(err)
+			return 0, ""
+		}
+		defer res.Body.Close()
+		_, _ = io.Copy(io.Discard, res.Body)
+		return res.StatusCode, res.Header.Get("Retry-After")
+	}
+	admitted := func(key string, known bool) {
+		wg.Go(func() {
+			if status, _ := post(key, known); status != http.StatusNoContent {
+				t.Errorf("%s is answered with %d", key, status)
+			}
+		})
+		<-h.read
+	}
+	refused := func(key string, known bool) {
+		if status, retry := post(key, known); status != http.StatusServiceUnavailable || retry == "" {
+			t.Errorf("%s is answered with %d, Retry-After %q", key, status, retry)
+		}
+	}
+	for i := range 4 {
+		admitted("key-of-a", i%2 == 0)
+	}
+	refused("key-of-a", true)
+	refused("key-of-a", false)
+	admitted("key-of-b", true)
+	refused("key-of-b", false)
+	for range 5 {
+		h.answer <- struct{}{}
+	}
+	wg.Wait()
+	if s.bodies.total != 0 || len(s.bodies.of) != 0 {
+		t.Errorf("%d bytes are still counted: %v", s.bodies.total, s.bodies.of)
+	}
+	admitted("key-of-a", false)
+	h.answer <- struct{}{}
+	wg.Wait()
+}
+
+// TestLongBodiesTakeBoundedMemory: many clients send the longest bodies at once, each a prompt that no context holds, and all are answered within
+// a few times what may be held of them.
+func TestLongBodiesTakeBoundedMemory(t *testing.T) {
+	const longest, clients = 4 << 20, 40
+	s := host(t, Config{MaxBody: longest}, fake.Config{})
+	for s.health.get() == healthLoading {
+		time.Sleep(time.Millisecond)
+	}
+	long := `{"text":"` + strings.Repeat("word ", longest/5-10) + `"}`
+	runtime.GC()
+	var before, now runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var peak atomic.Uint64
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(2 * time.Millisecond):
+				runtime.ReadMemStats(&now)
+				peak.Store(max(peak.Load(), now.HeapAlloc))
+			}
+		}
+	}()
+	var mu sync.Mutex
+	count := map[string]int{}
+	var wg sync.WaitGroup
+	for range clients {
+		wg.Go(func() {
+			r := s.do(t, http.MethodPost, "/say", long)
+			mu.Lock()
+			defer mu.Unlock()
+			count[fmt.Sprint(r.StatusCode, " ", strings.Contains(r.body, wire.CodeContextLength))]++
+		})
+	}
+	wg.Wait()
+	close(stop)
+	<-stopped
+	used := int64(peak.Load()) - int64(before.HeapAlloc)
+	t.Logf("%v; %d MiB at most", count, used>>20)
+	if count["400 true"] == 0 || count["400 true"]+count["503 false"] != clients {
+		t.Errorf("answers: %v", count)
+	}
+	if most := int64(4 * longest * 10); used > most {
+		t.Errorf("%d MiB were in use, %d MiB may be", used>>20, most>>20)
+	}
+}
