@@ -36,6 +36,11 @@ func (s *slots) take(ctx context.Context, principal string) error {
 	s.mu.Unlock()
 	select {
 	case <-w.granted:
+		return nil // what needs no waiting does not fail here
+	default:
+	}
+	select {
+	case <-w.granted:
 		return nil
 	case <-ctx.Done():
 	}
