@@ -66,7 +66,10 @@ type tracer struct {
 // Begin implements [runner.Tracer].
 func (t *tracer) Begin(ctx context.Context, run *runner.TracedRun) (runner.Recorder, error) {
 	w, err := t.traces.store.Create(ctx, store.Info{Principal: t.principal, Model: run.Digest})
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, err // nobody is there to be told
+	case err != nil:
 		return nil, t.traces.report(err)
 	}
 	begin := trace.Begin{Run: t.run, Consent: t.consent, Principal: t.principal, Model: run.Model, ModelDigest: run.Digest}

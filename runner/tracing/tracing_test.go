@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
 	"runner/reasoning"
@@ -348,5 +349,91 @@ func TestReplayRefusesWhatIsNoRun(t *testing.T) {
 		if err := tracing.Replay(b.open(t, id.String(), b.identity), func(decision.Event) {}); !errors.Is(err, tracing.ErrNoRun) {
 			t.Errorf("%q: %v", records, err)
 		}
+	}
+}
+
+// Anybody may seal records for a public key, so what is in a trace may be anything.
+func FuzzReplay(f *testing.F) {
+	f.Add([]byte(`{"begin":{"run":"r","time":"2026-01-02T12:00:00Z","consent":{},"model":"m","prompt":{"messages":[{"role":"user","content":"goal"}]}}}
+{"ms":1,"event":{"type":"started","info":{"visibility":"none","seed":1}}}
+{"ms":2,"event":{"type":"decision","call":{"index":0},"decision":{"iteration":1,"decision":"tool-selection","rationale":{"why":"w"}}}}
+{"ms":3,"event":{"type":"segment_start","segment":"tool_call","call":{"index":0,"id":"c","name":"look"}}}
+{"ms":4,"event":{"type":"done","result":{"finish":"stop","usage":{},"timing":{}}}}
+{"ms":5,"end":{"status":"done"}}`))
+	f.Add([]byte(`{"begin":{"prompt":7}}
+{"ms":-9223372036854775808,"end":{"status":"failed"}}`))
+	identity := trace.NewIdentity()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var blob bytes.Buffer
+		w, err := trace.NewWriter(&blob, trace.NewID(), []trace.Recipient{identity.Recipient()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(text) {
+			if line = bytes.TrimSuffix(line, []byte("\n")); len(line) == 0 {
+				continue
+			}
+			if err := w.Append(line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := trace.NewReader(&blob, identity)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var events []decision.Event
+		if err := tracing.Replay(r, func(e decision.Event) { events = append(events, e) }); err != nil && !errors.Is(err, tracing.ErrNoRun) {
+			t.Fatal(err)
+		}
+		d := decision.New(events)
+		if err := errors.Join(d.WriteText(io.Discard), d.WriteMarkdown(io.Discard)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// BenchmarkRun compares runs that are traced, with a disk under them, with the same without.
+func BenchmarkRun(b *testing.B) {
+	vocab := fake.Harmony()
+	ids := fake.Encode(vocab, "<|start|>assistant<|channel|>analysis<|message|>")
+	words := fake.Encode(vocab, " and that was it")
+	r, err := runner.New(fake.New(fake.Config{Vocab: vocab, ContextSize: 16384, Script: func(tokens []backend.Token) backend.Token {
+		if i := slices.Index(ids, tokens[len(tokens)-1]); i >= 0 && i+1 < len(ids) {
+			return ids[i+1]
+		}
+		return words[len(tokens)%len(words)]
+	}}), runner.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	s, err := store.Open(filepath.Join(b.TempDir(), "traces"), store.Config{Recipients: []trace.Recipient{trace.NewIdentity().Recipient()}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	traces := tracing.New(s, tracing.Config{})
+	const tokens = 2048
+	for _, traced := range []bool{false, true} {
+		b.Run(map[bool]string{false: "plain", true: "traced"}[traced], func(b *testing.B) {
+			for b.Loop() {
+				req := runner.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: "go on"}}, MaxTokens: tokens, AnswerReserve: -1}
+				if traced {
+					req.Trace = traces.Tracer("local", "a benchmark", "")
+				}
+				for e, err := range r.Generate(b.Context(), req) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					if e.Kind == reasoning.Done && (e.Result.Usage.Completion != tokens || (e.Result.Trace != "") != traced) {
+						b.Fatalf("%+v", e.Result)
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*tokens), "us/token")
+		})
 	}
 }
