@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"runner/reasoning"
+	"runner/server/wire"
 )
 
 // ChatResponse is the answer to POST /api/chat: one line of a stream, or the whole.
@@ -188,19 +189,8 @@ func (c *collector) response() any {
 	return c.head.response(Message{Content: c.text.String(), Thinking: c.thoughts.String(), ToolCalls: c.calls}, c.end)
 }
 
-// leastLogprob stands for a token that cannot come, whose logarithm JSON has no number for.
-const leastLogprob = -9999
-
-// finite returns a log probability as a number that JSON has, without the rounding that takes one over 0.
-func finite(logprob float32) float64 {
-	if !(logprob >= leastLogprob) {
-		return leastLogprob
-	}
-	return min(float64(logprob), 0)
-}
-
 func tokenLogprob(text string, logprob float32) TokenLogprob {
-	l := TokenLogprob{Token: text, Logprob: finite(logprob)}
+	l := TokenLogprob{Token: text, Logprob: float64(wire.Logprob(logprob))}
 	for i := range len(text) {
 		l.Bytes = append(l.Bytes, int(text[i]))
 	}

@@ -81,7 +81,7 @@ func appendLogprobs(b []byte, list []reasoning.TokenLogprobs) []byte {
 // appendToken appends a token as a TokenLogprob without the brace at its end.
 func appendToken(b []byte, text string, logprob float32) []byte {
 	b = wire.AppendString(append(b, `{"token":`...), text)
-	b = strconv.AppendFloat(append(b, `,"logprob":`...), finite(logprob), 'f', -1, 64)
+	b = strconv.AppendFloat(append(b, `,"logprob":`...), float64(wire.Logprob(logprob)), 'f', -1, 64)
 	if text == "" {
 		return b
 	}

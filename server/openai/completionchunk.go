@@ -34,14 +34,14 @@ func completionLogprobs(list []reasoning.TokenLogprobs) *CompletionLogprobs {
 		top := make(map[string]float32, len(t.Top))
 		for _, a := range t.Top {
 			if name := tokenName(a.Text); !has(top, name) {
-				top[name] = finite(a.Logprob)
+				top[name] = wire.Logprob(a.Logprob)
 			}
 		}
 		if name := tokenName(t.Text); !has(top, name) {
-			top[name] = finite(t.Logprob)
+			top[name] = wire.Logprob(t.Logprob)
 		}
 		l.Tokens = append(l.Tokens, tokenName(t.Text))
-		l.TokenLogprobs = append(l.TokenLogprobs, finite(t.Logprob))
+		l.TokenLogprobs = append(l.TokenLogprobs, wire.Logprob(t.Logprob))
 		l.TopLogprobs = append(l.TopLogprobs, top)
 		l.TextOffset = append(l.TextOffset, at.next(t.Text))
 	}
@@ -125,7 +125,7 @@ func (c *completionEncoder) appendLogprobs(list []reasoning.TokenLogprobs) {
 	}
 	b = append(b, `],"token_logprobs":[`...)
 	for i := range list {
-		b = appendProb(comma(b, i), list[i].Logprob)
+		b = wire.AppendLogprob(comma(b, i), list[i].Logprob)
 	}
 	b = append(b, `],"top_logprobs":[`...)
 	for i := range list {
@@ -136,12 +136,12 @@ func (c *completionEncoder) appendLogprobs(list []reasoning.TokenLogprobs) {
 				continue
 			}
 			b = append(appendName(comma(b, n), a.Text), ':')
-			b = appendProb(b, a.Logprob)
+			b = wire.AppendLogprob(b, a.Logprob)
 			n++
 		}
 		if t := &list[i]; !named(t.Top, t.Text) {
 			b = append(appendName(comma(b, n), t.Text), ':')
-			b = appendProb(b, t.Logprob)
+			b = wire.AppendLogprob(b, t.Logprob)
 		}
 		b = append(b, '}')
 	}
@@ -167,10 +167,6 @@ func comma(dst []byte, i int) []byte {
 		dst = append(dst, ',')
 	}
 	return dst
-}
-
-func appendProb(dst []byte, p float32) []byte {
-	return strconv.AppendFloat(dst, float64(finite(p)), 'g', -1, 32)
 }
 
 // appendName appends tokenName as a JSON string.

@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"strconv"
-
 	"runner/reasoning"
 	"runner/server/wire"
 )
@@ -34,25 +32,14 @@ type TopLogprob struct {
 	Bytes   []int   `json:"bytes"`
 }
 
-// lowest stands for log probabilities that JSON cannot hold, as in OpenAI's API.
-const lowest = -9999
-
-// finite is a logarithm as it can be told. Rounding takes those of near certainty above 0.
-func finite(p float32) float32 {
-	if p >= lowest {
-		return min(p, 0)
-	}
-	return lowest // minus infinity, and what is no number
-}
-
 // logprobsOf returns the log probabilities of an answer.
 func logprobsOf(list []reasoning.TokenLogprobs) *Logprobs {
 	l := &Logprobs{Content: make([]TokenLogprob, len(list))}
 	for i := range list {
 		t := &list[i]
-		e := TokenLogprob{Token: t.Text, Logprob: finite(t.Logprob), Bytes: numbers(t.Text), TopLogprobs: make([]TopLogprob, len(t.Top))}
+		e := TokenLogprob{Token: t.Text, Logprob: wire.Logprob(t.Logprob), Bytes: numbers(t.Text), TopLogprobs: make([]TopLogprob, len(t.Top))}
 		for j := range t.Top {
-			e.TopLogprobs[j] = TopLogprob{Token: t.Top[j].Text, Logprob: finite(t.Top[j].Logprob), Bytes: numbers(t.Top[j].Text)}
+			e.TopLogprobs[j] = TopLogprob{Token: t.Top[j].Text, Logprob: wire.Logprob(t.Top[j].Logprob), Bytes: numbers(t.Top[j].Text)}
 		}
 		l.Content[i] = e
 	}
@@ -75,31 +62,15 @@ func appendLogprobs(dst []byte, list []reasoning.TokenLogprobs) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendToken(dst, t.Text, t.Logprob)
+		dst = wire.AppendToken(dst, t.Text, t.Logprob)
 		dst = append(dst, `,"top_logprobs":[`...)
 		for j := range t.Top {
 			if j > 0 {
 				dst = append(dst, ',')
 			}
-			dst = append(appendToken(dst, t.Top[j].Text, t.Top[j].Logprob), '}')
+			dst = append(wire.AppendToken(dst, t.Top[j].Text, t.Top[j].Logprob), '}')
 		}
 		dst = append(dst, "]}"...)
 	}
 	return append(dst, `],"refusal":null}`...)
-}
-
-// appendToken appends a token without the end of its object.
-func appendToken(dst []byte, text string, p float32) []byte {
-	dst = append(dst, `{"token":`...)
-	dst = wire.AppendString(dst, text)
-	dst = append(dst, `,"logprob":`...)
-	dst = appendProb(dst, p)
-	dst = append(dst, `,"bytes":[`...)
-	for i := range len(text) {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendUint(dst, uint64(text[i]), 10)
-	}
-	return append(dst, ']')
 }

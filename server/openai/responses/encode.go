@@ -459,34 +459,13 @@ func (e *encoder) tell(name string, ev event) {
 
 // appendLogprobs appends one token of an answer with its alternatives.
 func appendLogprobs(b []byte, l *reasoning.TokenLogprobs) []byte {
-	b = appendToken(b, l.Text, l.Logprob)
+	b = wire.AppendToken(b, l.Text, l.Logprob)
 	b = append(b, `,"top_logprobs":[`...)
 	for i := range l.Top {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendToken(b, l.Top[i].Text, l.Top[i].Logprob), '}')
+		b = append(wire.AppendToken(b, l.Top[i].Text, l.Top[i].Logprob), '}')
 	}
 	return append(b, `]}`...)
-}
-
-// impossible stands for what is less, and for minus infinity, which JSON does not have. It is what OpenAI writes.
-const impossible = -9999
-
-func appendToken(b []byte, text string, logprob float32) []byte {
-	b = append(b, `{"token":`...)
-	b = wire.AppendString(b, text)
-	b = append(b, `,"bytes":[`...)
-	for i := range len(text) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendUint(b, uint64(text[i]), 10)
-	}
-	b = append(b, `],"logprob":`...)
-	p := min(float64(logprob), 0) // rounding takes those of near certainty above it
-	if !(p >= impossible) {
-		p = impossible
-	}
-	return strconv.AppendFloat(b, p, 'g', -1, 32)
 }

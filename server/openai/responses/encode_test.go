@@ -244,8 +244,8 @@ func TestLogprobsAreJSON(t *testing.T) {
 	l := reasoning.TokenLogprobs{TokenLogprob: backend.TokenLogprob{Logprob: -0.25}, Text: "a\xff\"", Top: []reasoning.Alternative{
 		{TokenLogprob: backend.TokenLogprob{Logprob: float32(math.Inf(-1))}, Text: "b"}, {TokenLogprob: backend.TokenLogprob{Logprob: -1e-9}},
 	}}
-	const want = `{"token":"a�\"","bytes":[97,255,34],"logprob":-0.25,"top_logprobs":[{"token":"b","bytes":[98],"logprob":-9999},` +
-		`{"token":"","bytes":[],"logprob":-1e-09}]}`
+	const want = `{"token":"a�\"","logprob":-0.25,"bytes":[97,255,34],"top_logprobs":[{"token":"b","logprob":-9999,"bytes":[98]},` +
+		`{"token":"","logprob":-1e-09,"bytes":[]}]}`
 	if got := string(appendLogprobs(nil, &l)); got != want || !json.Valid([]byte(got)) {
 		t.Errorf("%s, want %s", got, want)
 	}
