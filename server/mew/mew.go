@@ -63,9 +63,11 @@ const (
 	maxJoining   = 32
 )
 
-// capabilities are what the local model may send.
-var capabilities = envelope.Capabilities{
-	{Kind: envelope.Chat}, {Kind: "reasoning/*"}, {Kind: envelope.MCPRequest}, {Kind: envelope.MCPResponse},
+// AgentCapabilities are what a model needs to send. It may not cancel others' reasoning.
+func AgentCapabilities() envelope.Capabilities {
+	return envelope.Capabilities{
+		{Kind: envelope.Chat}, {Kind: envelope.Start}, {Kind: envelope.Thought}, {Kind: envelope.Conclusion}, {Kind: envelope.MCPRequest}, {Kind: envelope.MCPResponse},
+	}
 }
 
 // New opens a space over models, whose default takes part in it until Close.
@@ -88,7 +90,8 @@ func New(models wire.Models, cfg Config) *API {
 	go func() {
 		defer close(a.left)
 		err := p.Run(ctx, func(context.Context) (participant.Conn, error) {
-			return a.space.Join(space.Identity{ID: LocalID, Capabilities: capabilities})
+			// It cancels nothing but its own reasoning.
+			return a.space.Join(space.Identity{ID: LocalID, Capabilities: append(AgentCapabilities(), envelope.Capability{Kind: envelope.Cancel})})
 		})
 		if err != nil {
 			cfg.Logger.Error("the model left the space", "error", err)

@@ -217,12 +217,15 @@ func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 // once generates one turn.
 func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner.Request, spinner *render.Spinner, loaded time.Duration) error {
 	if req.Rationale && !o.record.on && (req.Visibility != reasoning.VisibilityFull || o.output == outputText) {
-		a.complain("warning: --rationale shows reasons only with --reasoning full and --output json, events or trace")
+		a.complain("warning: --rationale shows reasons only with --reasoning full and --output json, events, trace or mew")
 	}
 	to, run := a.renderer(o, spinner), newRunID()
 	if o.output == outputTrace {
 		cfg := decision.Config{RunID: run, Goal: req.Messages[len(req.Messages)-1].Content}
 		to = render.NewTrace(a.streams(o, spinner), cfg, func() bool { return ctx.Err() != nil })
+	}
+	if o.output == outputMEW {
+		to = newMEWLines(a.streams(o, spinner), req.Messages[len(req.Messages)-1].Content, func() bool { return ctx.Err() != nil })
 	}
 	req.Trace = o.records.tracer(run)
 	out, err := generate(ctx, gen, req, to, spinner)

@@ -37,6 +37,7 @@ const (
 	outputJSON   = "json"
 	outputEvents = "events"
 	outputTrace  = "trace"
+	outputMEW    = "mew"
 )
 
 var (
@@ -52,13 +53,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 
-	addChoice(cmd, &o.request.Visibility, "reasoning", "how much reasoning is shown", visibilityNames, visibilities)
-	addNameChoice(cmd, &o.request.Effort, "reasoning-effort", "how much the model reasons (default: the model's own)", efforts...)
-	f.IntVar(&o.request.Budget, "reasoning-budget", 0, "most reasoning `tokens`; when they are spent the answer starts (0: no limit)")
-	o.request.Strategy = reasoning.StrategyAuto
-	addNameChoice(cmd, &o.request.Strategy, "reasoning-strategy", "where the reasoning comes from", strategies...)
-	addChoice(cmd, &o.request.DetailedSummary, "summary", "length of the summary", []string{"concise", "detailed"}, []bool{false, true})
-
+	o.addReasoning(cmd)
 	f.BoolVar(&o.plan, "plan", false, "write a plan with the functions of --tools as JSON, with the reason for each; nothing is called")
 	f.BoolVar(&o.request.Rationale, "rationale", false, "have the model give its reason for each call, which costs tokens")
 
@@ -78,14 +73,32 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	addModelFlags(cmd, &o.model)
 
 	o.output = outputText
-	addNameChoice(cmd, &o.output, "output", "text, one JSON object, or JSON lines of events or of decisions", outputText, outputJSON, outputEvents, outputTrace)
+	addNameChoice(cmd, &o.output, "output", "text, one JSON object, or JSON lines of events, of decisions or of MEW envelopes", outputText, outputJSON, outputEvents, outputTrace, outputMEW)
 	o.record.add(cmd, "trace", "keep all of the run, sealed to who may read it; see runner keys and runner trace")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print timings and token counts to standard error")
 	f.BoolVar(&o.noColor, "no-color", false, "no styles on the terminal (also: NO_COLOR)")
 }
 
-// validate refuses values that no model could honour.
+// addReasoning adds the flags that say how a model reasons and what of it is shown.
+func (o *runOptions) addReasoning(cmd *cobra.Command) {
+	addChoice(cmd, &o.request.Visibility, "reasoning", "how much reasoning is shown", visibilityNames, visibilities)
+	addNameChoice(cmd, &o.request.Effort, "reasoning-effort", "how much the model reasons (default: the model's own)", efforts...)
+	cmd.Flags().IntVar(&o.request.Budget, "reasoning-budget", 0, "most reasoning `tokens`; when they are spent the answer starts (0: no limit)")
+	o.request.Strategy = reasoning.StrategyAuto
+	addNameChoice(cmd, &o.request.Strategy, "reasoning-strategy", "where the reasoning comes from", strategies...)
+	addChoice(cmd, &o.request.DetailedSummary, "summary", "length of the summary", []string{"concise", "detailed"}, []bool{false, true})
+}
+
+// validate refuses flags that cannot be honoured.
 func (o *runOptions) validate(cmd *cobra.Command) error {
+	if err := o.record.validate(cmd); err != nil {
+		return err
+	}
+	return o.validateRequest(cmd)
+}
+
+// validateRequest refuses values that no model could honour.
+func (o *runOptions) validateRequest(cmd *cobra.Command) error {
 	o.seeded = cmd.Flags().Changed("seed")
 	if o.seeded {
 		o.request.Seed = &o.seed
@@ -96,9 +109,6 @@ func (o *runOptions) validate(cmd *cobra.Command) error {
 		}
 	}
 	if err := checkModelFlags(&o.model); err != nil {
-		return err
-	}
-	if err := o.record.validate(cmd); err != nil {
 		return err
 	}
 	if err := o.request.Sampling.Validate(math.MaxInt32); err != nil {

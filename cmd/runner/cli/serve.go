@@ -59,6 +59,9 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := o.validate(cmd); err != nil {
 		return err
 	}
+	if err := o.mew.load(); err != nil {
+		return err
+	}
 	list, err := resolveServed(args)
 	if err != nil {
 		return err
@@ -94,6 +97,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := mountFormats(s, o, kept); err != nil {
 		return errors.Join(err, l.Close(), cfg.Pool.Close())
 	}
+	mountMEW(s, o, cfg.Logger)
 	names := make([]string, len(list))
 	for i, m := range list {
 		names[i] = m.name

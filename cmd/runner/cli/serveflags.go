@@ -30,6 +30,7 @@ type serveOptions struct {
 	cert, certKey  string
 	sealKeys       string
 	record         recordOptions
+	mew            mewServeOptions
 
 	logContent, verbose bool
 	logFormat           string
@@ -70,6 +71,7 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.certKey, "tls-key", "", "the certificate's key `FILE`, PEM")
 	f.StringVar(&o.sealKeys, "seal-keys", "", "`FILE` of the keys that seal reasoning for clients (default: in the data folder)")
 	o.record.add(cmd, "traces", "keep traces of the runs whose requests ask for it (reasoning_encrypt), sealed to who may read them; see runner keys")
+	o.mew.add(cmd)
 	o.maxBody = 32 << 20
 	f.Var(&o.maxBody, "max-body", "longest body of a request in `BYTES`")
 
@@ -93,6 +95,9 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 		}
 	}
 	if err := checkModelFlags(&o.model); err != nil {
+		return err
+	}
+	if err := o.mew.validate(cmd); err != nil {
 		return err
 	}
 	if err := o.record.validate(cmd); err != nil {

@@ -348,15 +348,17 @@ func (e *Encoder) End() error {
 	return e.err
 }
 
-// Cancel ends a reasoning that has begun and is not over, without a conclusion. reason is a word such as cancelled or error; by is the message that
-// asked for it, if any. Nothing that was not sent yet is sent.
+// Cancel ends a reasoning that has begun and is not over, with a reasoning/cancel or, where that is not allowed, an empty conclusion. reason is a word
+// such as cancelled or error; by is the message that asked for it, if any. Nothing that was not sent yet is sent.
 func (e *Encoder) Cancel(reason, by string) error {
 	if e.began && !e.end && e.path != "" {
 		var correlation []string
 		if by != "" {
 			correlation = []string{by}
 		}
-		e.emit(envelope.Cancel, e.path, correlation, e.cfg.To, envelope.Reason{Reason: reason})
+		if e.emit(envelope.Cancel, e.path, correlation, e.cfg.To, envelope.Reason{Reason: reason}) == nil {
+			e.emit(envelope.Conclusion, e.path, nil, e.cfg.To, envelope.Step{})
+		}
 	}
 	e.end = true
 	return e.err

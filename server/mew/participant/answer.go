@@ -44,6 +44,7 @@ func (s *session) answer(a *active) {
 	enc := encoder.New(cfg, func(e *envelope.Envelope) error { return s.deliver(a, e) })
 	t := turns{s: s, a: a, enc: enc, tools: tools}
 	reply, err := t.run(said.Text, private)
+	a.over = true
 	var by *cancelled
 	switch {
 	case err == nil:
@@ -73,7 +74,7 @@ func (s *session) answer(a *active) {
 func (s *session) deliver(a *active, e *envelope.Envelope) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
-	if a.ctx.Err() != nil && e.Kind != envelope.Cancel {
+	if a.ctx.Err() != nil && !a.over {
 		return nil
 	}
 	switch e.Kind {

@@ -419,6 +419,18 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// Without the right to cancel, a reasoning that is given up ends with an empty conclusion.
+func TestCancelWithoutTheRight(t *testing.T) {
+	w := join(t, newParticipant(t, nil, fake.Config{Delay: slow}, long), `[{"kind":"chat"},{"kind":"reasoning/start"},{"kind":"reasoning/conclusion"}]`)
+	q := w.chat("alice", "Think long.")
+	w.until(envelope.Start)
+	w.say(envelope.Envelope{From: "alice", Kind: envelope.Cancel, Correlation: []string{q}}, `{}`)
+	if e := w.next(); e.Kind != envelope.Conclusion || string(e.Payload) != `{"message":""}` {
+		t.Errorf("ended with %s %s", e.Kind, e.Payload)
+	}
+	w.quiet()
+}
+
 func TestQueue(t *testing.T) {
 	p := newParticipant(t, func(c *Config) { c.Waiting, c.WaitingEach = 3, 2 }, fake.Config{Delay: slow}, long, sum)
 	w := join(t, p, everything)

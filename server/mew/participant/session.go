@@ -40,7 +40,9 @@ type session struct {
 type active struct {
 	trigger *envelope.Envelope
 	// start is the id of the reasoning/start, once it was sent.
-	start  string
+	start string
+	// over says that it was given up, and that is being told.
+	over   bool
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"runner/models"
+	"runner/reasoning"
+	"runner/server"
+	"runner/server/mew"
+	"runner/server/mew/envelope"
+	"runner/server/mew/participant"
+)
+
+// mewTokenVariable is the environment variable that holds a participant's token, so that it need not stand on the command line.
+const mewTokenVariable = "RUNNER_MEW_TOKEN"
+
+// mewServeOptions are the flags of serve that say how it serves a MEW space.
+type mewServeOptions struct {
+	on            bool
+	tokens, space string
+	visibility    reasoning.Visibility
+	// participants are those of the file tokens, once it was read.
+	participants *mew.Tokens
+}
+
+func (o *mewServeOptions) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.on, "mew", false, "serve a MEW space, in which the first model takes part; see runner mew")
+	f.StringVar(&o.tokens, "mew-tokens", "", "`FILE` of the participants' tokens; see runner mew token")
+	f.StringVar(&o.space, "mew-space", "local", "`NAME` of the space")
+	addChoice(cmd, &o.visibility, "mew-reasoning", "how much of its reasoning the model tells the space", visibilityNames, visibilities)
+}
+
+// validate refuses flags that do not go together.
+func (o *mewServeOptions) validate(cmd *cobra.Command) error {
+	if o.on && o.tokens == "" {
+		return &usageError{what: "--mew needs --mew-tokens", hint: "make the file with runner mew token FILE ID"}
+	}
+	for _, flag := range []string{"mew-tokens", "mew-space", "mew-reasoning"} {
+		if !o.on && cmd.Flags().Changed(flag) {
+			return &usageError{what: "--" + flag + " is for --mew", hint: "add --mew"}
+		}
+	}
+	if o.space == "" {
+		return &usageError{what: "--mew-space is empty", hint: "give the space a name"}
+	}
+	return nil
+}
+
+// load reads the file of tokens, if there is to be a space.
+func (o *mewServeOptions) load() (err error) {
+	if o.on {
+		o.participants, err = mew.LoadTokens(o.tokens)
+	}
+	return err
+}
+
+// mountMEW adds the MEW space to a server, if it is to have one.
+func mountMEW(s *server.Server, o *serveOptions, log *slog.Logger) {
+	if o.mew.on {
+		req := o.defaults
+		req.Visibility = o.mew.visibility
+		s.Mount(mew.New(s, mew.Config{Tokens: o.mew.participants, Space: o.mew.space, Request: req, Logger: log}))
+	}
+}
+
+// mewOptions are the flags of mew.
+type mewOptions struct {
+	runOptions
+	address participant.Address
+	noTools bool
+}
+
+func (a *app) mewCommand() *cobra.Command {
+	o := &mewOptions{}
+	cmd := &cobra.Command{
+		Use:   "mew [MODEL]",
+		Short: "Take part in a MEW space with a model",
+		Long: `Take part in a MEW space (Multi-Entity Workspace, v0.4) with a model, until interrupted. It answers chat that names it, or that is for everyone and
+no reply, and tells as much of its reasoning as --reasoning says. Who it is and what it may send is for the token to say.
+
+MODEL is as for run. The functions that the model may call are those that other participants offer, or those of --tools. A connection that is lost is
+made again.`,
+		Example: `  RUNNER_MEW_TOKEN=... runner mew --url ws://127.0.0.1:8080 --space local --reasoning summary
+  runner mew token tokens.json alice --allow chat
+  runner serve --mew --mew-tokens tokens.json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return &usageError{what: fmt.Sprintf("%d arguments are too many", len(args)), hint: "name one model"}
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return append(models.Cached(), demoName), cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.mew(cmd, o, args) },
+	}
+	o.add(cmd)
+	cmd.AddCommand(a.mewTokenCommand())
+	return cmd
+}
+
+func (o *mewOptions) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.address.URL, "url", "", "`URL` of the space's server, ws://, wss://, http:// or https://")
+	f.StringVar(&o.address.Token, "token", "", "`TOKEN` of the participant (also: "+mewTokenVariable+")")
+	f.StringVar(&o.address.Space, "space", "", "`NAME` of the space (default: the server's)")
+	f.StringVar(&o.address.ID, "id", "", "`ID` to join with, for servers that do not know it from the token")
+	o.addReasoning(cmd)
+	f.BoolVar(&o.request.Rationale, "rationale", false, "have the model give its reason for each call, which costs tokens")
+	f.StringVar(&o.system, "system", "", "system prompt, `TEXT` or @FILE")
+	f.StringVar(&o.tools, "tools", "", "functions that the model may call in place of those that others offer, a JSON `FILE`")
+	f.BoolVar(&o.noTools, "no-tools", false, "offer the model no functions")
+	f.StringVar(&o.chatTemplate, "chat-template", "", "Jinja chat template `FILE` instead of the model's own")
+	f.IntVar(&o.request.MaxTokens, "max-tokens", 0, "most `tokens` to generate in a turn, reasoning included (0: what the context holds)")
+	addSamplingFlags(cmd, &o.request.Sampling)
+	f.Uint64Var(&o.seed, "seed", 0, "seed `N` of every turn (default: drawn)")
+	addModelFlags(cmd, &o.model)
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
+}
+
+func (o *mewOptions) validate(cmd *cobra.Command) error {
+	if o.address.Token == "" {
+		o.address.Token = os.Getenv(mewTokenVariable)
+	}
+	switch {
+	case o.address.URL == "":
+		return &usageError{what: "--url is missing", hint: "give the address of the space's server, as in ws://127.0.0.1:8080"}
+	case o.address.Token == "":
+		return &usageError{what: "the token is missing", hint: "give it with " + mewTokenVariable + " or --token"}
+	case o.tools != "" && o.noTools:
+		return &usageError{what: "--tools and --no-tools exclude each other", hint: "leave one out"}
+	}
+	if err := o.address.Check(); err != nil {
+		return &usageError{what: "--url: " + err.Error(), hint: "give an address as in ws://127.0.0.1:8080", err: err}
+	}
+	return o.validateRequest(cmd)
+}
+
+func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) error {
+	if err := o.validate(cmd); err != nil {
+		return err
+	}
+	var model models.Model
+	if len(args) > 0 && args[0] != demoName {
+		var err error
+		if model, err = models.Resolve(args[0]); err != nil {
+			return err
+		}
+	}
+	rc, err := a.readRequestFiles(&o.runOptions)
+	if err != nil {
+		return err
+	}
+	rc.CallMemory = 32
+	if o.exposed() {
+		a.complain("warning: --url is not encrypted, so that others on the way can read the token and what is said; use wss://")
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	gen, _, err := a.open(ctx, model, o.model, rc, a.spinner())
+	if err != nil {
+		return err
+	}
+	defer gen.Close()
+	a.warnLoaded(&o.model, gen.Info())
+	level := slog.LevelInfo
+	if o.verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(a.stderr(), &slog.HandlerOptions{Level: level}))
+	p := participant.New(participant.Config{Generate: gen.Generate, Request: o.request, Tools: o.request.Tools, NoTools: o.noTools, Logger: log})
+	return p.Run(ctx, func(ctx context.Context) (participant.Conn, error) { return participant.Dial(ctx, o.address) })
+}
+
+// exposed reports whether what is said to the space crosses a network in the clear.
+func (o *mewOptions) exposed() bool {
+	u, err := url.Parse(o.address.URL)
+	if err != nil || u.Scheme == "wss" || u.Scheme == "https" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
+func (a *app) mewTokenCommand() *cobra.Command {
+	var kinds []string
+	var patterns string
+	cmd := &cobra.Command{
+		Use:   "token FILE ID",
+		Short: "Make a participant's token, add it to FILE and print it",
+		Long: `Make a token for the participant ID of a space that runner serve --mew serves, and add it to FILE, which is made if it is not there. The token
+is printed this once: FILE holds its hash only.
+
+What the participant may send is said by --allow, as kinds of messages in which * stands for any text, or by --capabilities, which can look at
+payloads too. --allow agent is what a model needs: chat, reasoning/start, reasoning/thought, reasoning/conclusion, mcp/request and mcp/response.
+reasoning/cancel is the right to stop anybody's reasoning; who asked may stop the reasoning that answers without it.`,
+		Example: `  runner mew token tokens.json alice --allow chat,reasoning/thought
+  runner mew token tokens.json helper --allow agent
+  runner mew token tokens.json reader --capabilities '[{"kind": "mcp/request", "payload": {"params": {"name": "read_*"}}}]'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return &usageError{what: "a file and an id are needed", hint: see(cmd)}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			capabilities, err := mewCapabilities(kinds, patterns)
+			if err != nil {
+				return &usageError{what: err.Error(), hint: see(cmd), err: err}
+			}
+			token, err := mew.AddToken(args[0], args[1], capabilities)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(a.out, token)
+			a.note(fmt.Sprintf("added %s to %s; the token is shown this once", args[1], args[0]))
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringSliceVar(&kinds, "allow", []string{envelope.Chat}, "`KINDS` of messages that it may send, or agent")
+	f.StringVar(&patterns, "capabilities", "", "`JSON` list of capabilities, in place of --allow")
+	return cmd
+}
+
+// mewCapabilities makes capabilities of kinds, or reads them.
+func mewCapabilities(kinds []string, patterns string) (envelope.Capabilities, error) {
+	if patterns != "" {
+		return envelope.ParseCapabilities([]byte(patterns))
+	}
+	type kind struct {
+		Kind string `json:"kind"`
+	}
+	var list []kind
+	for _, k := range kinds {
+		if k = strings.TrimSpace(k); k != "agent" {
+			list = append(list, kind{k})
+			continue
+		}
+		for _, c := range mew.AgentCapabilities() {
+			list = append(list, kind{c.Kind})
+		}
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return nil, err
+	}
+	return envelope.ParseCapabilities(text)
+}
