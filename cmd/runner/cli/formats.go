@@ -29,7 +29,7 @@ func mountFormats(s *server.Server, o *serveOptions, kept *keptTraces) error {
 		recorded, served = kept.traces, traces.Config{Store: kept.store, Logger: kept.log}
 	}
 	s.Mount(openai.New(s, openai.Config{Defaults: o.defaults, Seal: keyring, Traces: recorded}))
-	s.Mount(responses.New(s, responses.Config{Defaults: o.defaults, Seal: keyring, Traces: recorded}))
+	s.Mount(responses.New(s, responses.Config{Defaults: o.defaults, Seal: keyring, Traces: recorded, Share: o.share()}))
 	s.Mount(traces.New(served))
 	s.Mount(anthropic.New(s, anthropic.Config{Defaults: o.defaults, Seal: keyring}))
 	s.Mount(ollama.New(s, ollama.Config{Defaults: o.defaults}))

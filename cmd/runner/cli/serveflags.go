@@ -141,6 +141,14 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	return nil
 }
 
+// share is the most responses in the background that one key may have, 0 for a key's share of them: who is alone may have all.
+func (o *serveOptions) share() int {
+	if o.keyFile == "" {
+		return math.MaxInt
+	}
+	return 0
+}
+
 // byteSize is a number of bytes on the command line: 512, 64MB, 1.5GiB.
 type byteSize int64
 

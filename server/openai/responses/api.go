@@ -26,6 +26,8 @@ type Config struct {
 	Store StoreLimits
 	// Background is how many responses may be made in the background at once; 0 means 16. More are refused with 429.
 	Background int
+	// Share is how many of these one principal may have; 0 means a quarter, at least one, and all where there are no API keys.
+	Share int
 	// Clock gives the time; nil means time.Now.
 	Clock func() time.Time
 	// Logger receives ids, counts and codes, never text; nil is silent.
@@ -40,8 +42,10 @@ type API struct {
 	cfg    Config
 	store  *store
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// active are the runs in the background, and of how many each principal has.
 	active map[*run]struct{}
+	of     map[string]int
 	closed bool
 }
 
@@ -53,13 +57,16 @@ func New(models wire.Models, cfg Config) *API {
 	if cfg.Background <= 0 {
 		cfg.Background = 16
 	}
+	if cfg.Share <= 0 {
+		cfg.Share = max(1, cfg.Background/4)
+	}
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &API{models: models, cfg: cfg, store: newStore(cfg.Store, cfg.Clock), active: map[*run]struct{}{}}
+	return &API{models: models, cfg: cfg, store: newStore(cfg.Store, cfg.Clock), active: map[*run]struct{}{}, of: map[string]int{}}
 }
 
 // Close waits for the responses in the background until ctx ends, then ends them as the server stopping. New ones are refused from the

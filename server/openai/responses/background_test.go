@@ -15,6 +15,7 @@ import (
 	"runner/reasoning"
 	"runner/runner"
 	"runner/server/wire"
+	"runner/server/wiretest"
 )
 
 // until asks for a response until it has a status.
@@ -168,6 +169,29 @@ func TestBackgroundLimits(t *testing.T) {
 		<-f.store.get("local", id.(string)).run.done
 	}
 	f.post(t, body(t, object{"background": true}))
+}
+
+// One key has a share of what may be made at once, and cannot keep others out.
+func TestBackgroundIsShared(t *testing.T) {
+	f := start(t, Config{Background: 4}, slowly(5*time.Millisecond))
+	keys := map[string]*fixture{}
+	for _, id := range []string{"a", "b"} {
+		p := wiretest.Anyone()
+		p.ID = id
+		keys[id] = f.as(t, p)
+	}
+	made := keys["a"].post(t, body(t, object{"background": true}))
+	if e := keys["a"].refused(t, "POST", "/v1/responses", body(t, object{"background": true}), http.StatusTooManyRequests); e["param"] != "background" {
+		t.Errorf("error %v", e)
+	}
+	keys["b"].post(t, body(t, object{"background": true}))
+	keys["a"].until(t, made["id"], statusCompleted)
+	f.idle(t)
+	keys["a"].post(t, body(t, object{"background": true}))
+	f.idle(t)
+	if len(f.of) != 0 {
+		t.Errorf("still counted: %v", f.of)
+	}
 }
 
 // A run in the background outlives its client, and its stream.

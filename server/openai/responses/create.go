@@ -68,7 +68,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, t *turn) {
 func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed bool) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	job := &run{cancel: cancel, done: make(chan struct{})}
-	if refusal := a.admit(job); refusal != nil {
+	if refusal := a.admit(job, t.principal.ID); refusal != nil {
 		cancel(nil)
 		t.model.Release()
 		a.WriteError(w, r, refusal)
@@ -83,7 +83,7 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed b
 	refused := make(chan *wire.Error, 1)
 	go func() {
 		defer cancel(nil)
-		defer a.dismiss(job)
+		defer a.dismiss(job, t.principal.ID)
 		defer t.model.Release()
 		defer func() {
 			// net/http does as much for requests that have a client.
@@ -153,30 +153,40 @@ func (a *API) follow(w http.ResponseWriter, r *http.Request, log *eventLog, n in
 	log.follow(r.Context(), n, stream.Send)
 }
 
-// admit counts a run in the background, or says why there cannot be another.
-func (a *API) admit(job *run) *wire.Error {
+// admit counts a run of a principal in the background, or says why there cannot be another.
+func (a *API) admit(job *run, principal string) *wire.Error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
 	case a.closed:
 		return wire.FromError(wire.ErrDraining, nil)
 	case len(a.active) >= a.cfg.Background:
-		e := wire.Errorf(http.StatusTooManyRequests, wire.CodeQueue, "%d responses are being made in the background; try again later", len(a.active))
-		e.Param, e.RetryAfter = "background", 5*time.Second
-		return e
+		return tooMany("%d responses are being made in the background; try again later", len(a.active))
+	case principal != wire.Local && a.of[principal] >= a.cfg.Share:
+		return tooMany("%d of your responses are being made in the background, which is an API key's share; try again later", a.of[principal])
 	}
 	a.active[job] = struct{}{}
+	a.of[principal]++
 	return nil
 }
 
-// dismiss marks a run in the background as over.
-func (a *API) dismiss(job *run) {
+func tooMany(format string, args ...any) *wire.Error {
+	e := wire.Errorf(http.StatusTooManyRequests, wire.CodeQueue, format, args...)
+	e.Param, e.RetryAfter = "background", 5*time.Second
+	return e
+}
+
+// dismiss marks a run of a principal in the background as over.
+func (a *API) dismiss(job *run, principal string) {
 	job.over.Store(true)
 	if job.log != nil {
 		job.log.close()
 	}
 	a.mu.Lock()
 	delete(a.active, job)
+	if a.of[principal]--; a.of[principal] == 0 {
+		delete(a.of, principal)
+	}
 	a.mu.Unlock()
 	close(job.done)
 }
