@@ -75,6 +75,33 @@ func TestRememberedCallsBelongToTheirPrincipal(t *testing.T) {
 	}
 }
 
+// TestNobodysCallsPushOutAnothers: one principal's many calls take the place of its own alone.
+func TestNobodysCallsPushOutAnothers(t *testing.T) {
+	m := newCallMemory(4)
+	known := func(principal, id string) bool {
+		messages := []chattemplate.Message{{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: id}}}}
+		return m.restore(principal, messages)[0].Reasoning != ""
+	}
+	m.keep(callKey{"one", "call"}, "secret")
+	for i := range 100 {
+		m.keep(callKey{"many", fmt.Sprint(i)}, "secret")
+	}
+	if !known("one", "call") {
+		t.Error("the one call is forgotten")
+	}
+	for i, want := range map[int]bool{96: false, 97: true, 98: true, 99: true} {
+		if known("many", fmt.Sprint(i)) != want {
+			t.Errorf("call %d is known: %v", i, !want)
+		}
+	}
+	for i := range 20 { // more principals than places
+		m.keep(callKey{fmt.Sprint(i), "call"}, "secret")
+	}
+	if len(m.byID) != 4 || len(m.order) > 4 || !known("19", "call") {
+		t.Errorf("%d calls of %d principals", len(m.byID), len(m.order))
+	}
+}
+
 // TestNobodyWaitsForAnothersMany: one who asks once is served next, however many requests of another came before.
 func TestNobodyWaitsForAnothersMany(t *testing.T) {
 	for _, parallel := range []int{1, 2} {

@@ -31,7 +31,7 @@ type Config struct {
 	Parallel int
 	// CallMemory is for how many of the last tool calls the runner remembers the reasoning, so that formats that keep
 	// it while calls are pending get it back even where visibility hid it from the caller; 0 means none. It is kept in memory and
-	// found by the call's id and the principal's.
+	// found by the call's id and the principal's. When there are more, the oldest of the principal with the most goes.
 	CallMemory int
 	// Logger receives positions, counts and timings, never text; nil is silent.
 	Logger *slog.Logger
