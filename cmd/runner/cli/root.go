@@ -58,6 +58,11 @@ func see(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --he
 // flagError turns what the flag parser says into one line with a hint.
 func flagError(cmd *cobra.Command, err error) error {
 	u := &usageError{what: err.Error(), hint: see(cmd), err: err}
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && strings.Contains(unknown.GetSpecifiedName()+unknown.GetSpecifiedShortnames(), " ") {
+		u.hint = "put -- before a prompt that begins with -"
+		return u
+	}
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return u
