@@ -88,7 +88,10 @@ func (r *Runner) delegate(ctx context.Context, cancel func(), req Request, show 
 		if d.tape = r.newTape(ctx, &traced); d.tape.err == nil {
 			d.all = d.tape.stream
 		}
-		defer func() { <-d.tape.ended }()
+		defer func() {
+			d.tape.close(context.Canceled) // a reader that panics leaves, too
+			<-d.tape.ended
+		}()
 	}
 	defer d.accounts.end()
 	defer cancel()

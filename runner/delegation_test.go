@@ -515,6 +515,25 @@ func TestASpecialistWithoutRoom(t *testing.T) {
 	}
 }
 
+// TestAReaderThatPanics ends the run and its trace, as one that leaves.
+func TestAReaderThatPanics(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 4096}, Config{}, append(delegates(), fake.Reply{After: ask("q"), Say: think(thought, "four")})...)
+	for _, req := range []Request{byModel("2+2?"), user("q")} {
+		var tape notebook
+		req.Trace = &tape
+		panicked := func() (p any) {
+			defer func() { p = recover() }()
+			for range f.Generate(t.Context(), req) {
+				panic("the reader's")
+			}
+			return nil
+		}()
+		if panicked != "the reader's" || len(tape.ends) != 1 || !errors.Is(tape.ends[0], context.Canceled) {
+			t.Errorf("%v: the trace ends with %v", panicked, tape.ends)
+		}
+	}
+}
+
 func TestLeavingADelegatedRun(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{}, delegates()...)
 	req := byModel("2+2?")
