@@ -127,7 +127,7 @@ type Entry struct {
 	Model     string `json:"model,omitempty"`
 }
 
-const listQuery = `SELECT c.trace, c.kind, c.began, c.at, coalesce(e.at, 0), c.size, hex(c.digest), c.principal, c.model
+const listQuery = `SELECT c.trace, c.kind, c.began, c.at, coalesce(e.at, 0), c.size, lower(hex(c.digest)), c.principal, c.model
 	FROM chain c LEFT JOIN chain e ON e.trace = c.trace AND e.kind = 3 WHERE c.kind IN (1, 2)
 	UNION ALL SELECT trace, 0, began, 0, 0, 0, '', principal, model FROM open`
 

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"runner/reasoning/trace"
@@ -88,7 +87,7 @@ type Trace struct {
 
 func newTrace(e *store.Entry) Trace {
 	t := Trace{
-		ID: e.ID.String(), Object: "trace", State: e.State.String(), CreatedAt: e.Began.Unix(), Bytes: e.Size, SHA256: strings.ToLower(e.SHA256),
+		ID: e.ID.String(), Object: "trace", State: e.State.String(), CreatedAt: e.Began.Unix(), Bytes: e.Size, SHA256: e.SHA256,
 		Principal: e.Principal, ModelDigest: e.Model,
 	}
 	for _, at := range []struct {
