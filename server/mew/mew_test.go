@@ -297,10 +297,9 @@ func (s *site) agent(ctx context.Context, id string, request runner.Request, eng
 	models := wiretest.NewRunner(s.t, engine, runner.Config{CallMemory: 32}, replies...)
 	p := participant.New(participant.Config{Generate: models.Engine.Generate, Request: request, Thoughts: 1e6, ThoughtBurst: 1e6})
 	ended := make(chan error, 1)
+	to := participant.Address{URL: s.url, Token: s.tokens[id], Space: "local", ID: id}
 	go func() {
-		ended <- p.Run(ctx, func(ctx context.Context) (participant.Conn, error) {
-			return participant.Dial(ctx, participant.Address{URL: s.url, Token: s.tokens[id], Space: "local", ID: id})
-		})
+		ended <- p.Run(ctx, func(ctx context.Context) (participant.Conn, error) { return participant.Dial(ctx, to) })
 	}()
 	return ended
 }

@@ -1,0 +1,312 @@
+package space
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"runner/server/mew/envelope"
+)
+
+var plenty = Config{Rate: 1e9, Burst: 1e9, Waiting: 1 << 20, WaitingBytes: 1 << 30}
+
+func may(t testing.TB, id, kinds string) Identity {
+	t.Helper()
+	var list []string
+	for kind := range strings.SplitSeq(kinds, " ") {
+		list = append(list, `{"kind":"`+kind+`"}`)
+	}
+	c, err := envelope.ParseCapabilities([]byte("[" + strings.Join(list, ",") + "]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Identity{id, c}
+}
+
+func join(t testing.TB, s *Space, who Identity) *Member {
+	t.Helper()
+	m, err := s.Join(who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// read returns what waits for a member.
+func read(t testing.TB, m *Member) []envelope.Envelope {
+	t.Helper()
+	var all []envelope.Envelope
+	for {
+		m.mu.Lock()
+		n := len(m.lines)
+		m.mu.Unlock()
+		if n == 0 {
+			return all
+		}
+		line, err := m.Receive(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := envelope.Parse(line)
+		if err == nil {
+			err = e.Validate()
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		all = append(all, e)
+	}
+}
+
+// fault returns the name of the one error that waits for a member.
+func fault(t *testing.T, m *Member) string {
+	t.Helper()
+	var f envelope.Fault
+	for _, e := range read(t, m) {
+		if e.Kind == envelope.Error {
+			if f.Error != "" || !e.Read(&f) || e.From != Gateway || !slices.Equal(e.To, []string{m.who.ID}) {
+				t.Fatalf("%+v %s", e, e.Payload)
+			}
+		}
+	}
+	return f.Error
+}
+
+// Whatever is sent, everybody hears what is for them, from who has said it and may, and in one order.
+func TestRandomTraffic(t *testing.T) {
+	ctx := context.Background()
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		s := New(plenty)
+		ids := []string{"a", "b", "c", "d"}
+		kinds := []string{"chat", "x/y", envelope.Start, envelope.Thought, envelope.Cancel, envelope.MCPRequest, "system/presence", envelope.Error}
+		may := map[string]Identity{"a": may(t, "a", "*"), "b": may(t, "b", "chat x/*"), "c": may(t, "c", "reasoning/*"), "d": may(t, "d", "mcp/request")}
+		members := map[string]*Member{}
+		for _, id := range ids {
+			members[id] = join(t, s, may[id])
+		}
+		for _, m := range members {
+			read(t, m)
+		}
+		type sent struct{ from, id string }
+		var passed []sent
+		for i := range 200 {
+			from := ids[rng.IntN(4)]
+			body := map[string]any{"id": fmt.Sprint(i), "kind": kinds[rng.IntN(len(kinds))]}
+			named := ""
+			if rng.IntN(3) == 0 {
+				named = ids[rng.IntN(4)]
+				body["to"] = []string{named}
+			}
+			if rng.IntN(4) == 0 {
+				body["from"] = ids[rng.IntN(4)]
+			}
+			frame, _ := json.Marshal(body)
+			if rng.IntN(20) == 0 {
+				frame = frame[:rng.IntN(len(frame))]
+			}
+			e, err := envelope.Parse(frame)
+			fine := err == nil && may[from].Capabilities.Allow(&e) && (e.From == "" || e.From == from)
+			if rng.IntN(2) == 0 {
+				_, err = s.Post(may[from], frame)
+				var r *Refusal
+				if (err == nil) != fine || err != nil && !errors.As(err, &r) {
+					t.Fatalf("seed %d: %s of %s: %v", seed, frame, from, err)
+				}
+			} else if err := members[from].Send(ctx, frame); err != nil {
+				t.Fatal(err)
+			}
+			if fine {
+				passed = append(passed, sent{from, fmt.Sprint(i)})
+			}
+		}
+		var orders [][]string
+		for id, m := range members {
+			var order []string
+			for _, e := range read(t, m) {
+				if e.Kind == envelope.Error && e.From == Gateway {
+					continue
+				}
+				if !slices.Contains(passed, sent{e.From, e.ID}) {
+					t.Fatalf("seed %d: %s hears %+v", seed, id, e)
+				}
+				if named, any := e.For(id); any && !named || !any && e.From == id {
+					t.Fatalf("seed %d: %s hears what is not for it: %+v", seed, id, e)
+				}
+				order = append(order, e.ID)
+			}
+			orders = append(orders, order)
+		}
+		for _, a := range orders {
+			for _, b := range orders {
+				in := func(list []string) []string {
+					return slices.DeleteFunc(slices.Clone(list), func(id string) bool { return !slices.Contains(a, id) || !slices.Contains(b, id) })
+				}
+				if !slices.Equal(in(a), in(b)) {
+					t.Fatalf("seed %d: two hear things in different orders", seed)
+				}
+			}
+		}
+	}
+}
+
+func TestCancelIsForWhoAskedAndForHolders(t *testing.T) {
+	s := New(plenty)
+	ctx := context.Background()
+	alice, bob, model, boss := join(t, s, may(t, "alice", "chat")), join(t, s, may(t, "bob", "chat")), join(t, s, may(t, "model", "chat reasoning/start")), join(t, s, may(t, "boss", "reasoning/cancel"))
+	send := func(m *Member, frame string) {
+		t.Helper()
+		if err := m.Send(ctx, []byte(frame)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(alice, `{"id":"q","kind":"chat","payload":{"text":"?"}}`)
+	send(model, `{"id":"s","kind":"reasoning/start","correlation_id":["q"]}`)
+	send(model, `{"id":"forged","kind":"reasoning/start","correlation_id":["nothing"]}`)
+	for _, c := range []struct {
+		by      *Member
+		frame   string
+		allowed bool
+	}{
+		{alice, `{"kind":"reasoning/cancel","context":"s"}`, true},
+		{alice, `{"kind":"reasoning/cancel","context":"outer/s"}`, true},
+		{alice, `{"kind":"reasoning/cancel","correlation_id":["s"]}`, true},
+		{alice, `{"kind":"reasoning/cancel","context":"forged"}`, false},
+		{alice, `{"kind":"reasoning/cancel"}`, false},
+		{bob, `{"kind":"reasoning/cancel","context":"s"}`, false},
+		{model, `{"kind":"reasoning/cancel","context":"s"}`, false},
+		{boss, `{"kind":"reasoning/cancel","context":"forged"}`, true},
+	} {
+		read(t, c.by)
+		send(c.by, c.frame)
+		if got := fault(t, c.by); (got == "") != c.allowed {
+			t.Errorf("%s of %s: %q", c.frame, c.by.who.ID, got)
+		}
+	}
+}
+
+func TestMembers(t *testing.T) {
+	cfg := plenty
+	cfg.Members = 2
+	s := New(cfg)
+	a := join(t, s, may(t, "a", "chat"))
+	b := join(t, s, may(t, "b", "*"))
+	if _, err := s.Join(may(t, "c", "chat")); !errors.Is(err, ErrFull) {
+		t.Errorf("a third: %v", err)
+	}
+	got := read(t, a)
+	var arrival envelope.Arrival
+	var move envelope.Move
+	if len(got) != 2 || got[0].Kind != envelope.Welcome || !got[0].Read(&arrival) || arrival.You.ID != "a" || len(arrival.Participants) != 0 ||
+		got[1].Kind != envelope.Presence || !got[1].Read(&move) || move.Event != "join" || move.Participant.ID != "b" || len(move.Participant.Capabilities) != 1 {
+		t.Errorf("a hears %+v", got)
+	}
+	again := join(t, s, may(t, "b", "*"))
+	read(t, b)
+	if _, err := b.Receive(context.Background()); !errors.Is(err, ErrReplaced) {
+		t.Errorf("the older connection: %v", err)
+	}
+	if err := b.Send(context.Background(), []byte(`{"kind":"chat"}`)); !errors.Is(err, ErrReplaced) {
+		t.Errorf("sending through the older connection: %v", err)
+	}
+	_ = b.Close()
+	if err := again.Send(context.Background(), []byte(`{"kind":"chat"}`)); err != nil {
+		t.Errorf("the end of the older connection ends the newer one: %v", err)
+	}
+	_ = again.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	read(t, a)
+	if _, err := a.Receive(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("waiting for nothing: %v", err)
+	}
+	// What waits is still received when the space closes, and then why it ended.
+	if _, err := s.Post(may(t, "b", "chat"), []byte(`{"kind":"chat","payload":{"text":"last"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if e := read(t, a); len(e) != 1 {
+		t.Errorf("the last word is lost: %+v", e)
+	}
+	if _, err := a.Receive(context.Background()); !errors.Is(err, ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+	if _, err := s.Join(may(t, "a", "chat")); !errors.Is(err, ErrClosed) {
+		t.Errorf("joining after the end: %v", err)
+	}
+	if _, err := s.Post(may(t, "a", "chat"), []byte(`{"kind":"chat"}`)); !errors.Is(err, ErrClosed) {
+		t.Errorf("posting after the end: %v", err)
+	}
+}
+
+func TestIDsAreForgottenInTheirOrder(t *testing.T) {
+	s := New(plenty)
+	who := may(t, "a", "chat")
+	post := func(id int) error {
+		_, err := s.Post(who, fmt.Appendf(nil, `{"id":"%d","kind":"chat"}`, id))
+		return err
+	}
+	for id := range 2 * recentIDs {
+		if err := post(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.recent) != recentIDs || len(s.order) != recentIDs {
+		t.Errorf("%d and %d ids are kept", len(s.recent), len(s.order))
+	}
+	if post(recentIDs) == nil || post(2*recentIDs-1) == nil || post(recentIDs-1) != nil {
+		t.Error("the wrong ids are known")
+	}
+}
+
+func TestRate(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	s := New(Config{Rate: 2, Burst: 3, ReportAfter: time.Hour, Clock: func() time.Time { return now }})
+	who := may(t, "a", "chat")
+	m := join(t, s, who)
+	read(t, m)
+	passed := 0
+	for range 100 {
+		if _, err := s.Post(who, []byte(`{"kind":"chat"}`)); err == nil {
+			passed++
+		}
+		now = now.Add(100 * time.Millisecond)
+	}
+	if passed < 20 || passed > 24 { // 10 s at 2 a second, and the burst
+		t.Errorf("%d of 100 passed", passed)
+	}
+	s.report("a")
+	var f envelope.Fault
+	if got := read(t, m); len(got) != 1 || !got[0].Read(&f) || f.Error != RefusedRate || f.Dropped != 100-passed {
+		t.Errorf("told %+v", f)
+	}
+}
+
+func FuzzSend(f *testing.F) {
+	for _, seed := range []string{
+		`{"id":"a","kind":"chat","payload":{"text":"x"}}`, `{"kind":"reasoning/cancel","context":"a/b","correlation_id":["c"]}`, `{"type":"join","participantId":"b"}`,
+		`{"kind":"system/error","from":"system:gateway"}`, `{"to":["b"],"kind":"mcp/request","payload":{"method":"tools/call"}}`, `{`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		s := New(plenty)
+		a, b := join(t, s, may(t, "a", "chat reasoning/cancel")), join(t, s, may(t, "b", "chat"))
+		read(t, b)
+		if err := a.Send(context.Background(), frame); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range read(t, b) {
+			if e.From != "a" || e.Kind != "chat" && e.Kind != envelope.Cancel {
+				t.Fatalf("b hears %+v", e)
+			}
+		}
+		read(t, a)
+	})
+}
