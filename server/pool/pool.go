@@ -76,6 +76,20 @@ type model struct {
 	runner *runner.Runner // nil while it is not loaded
 	users  int
 	used   time.Time
+	// loading is the attempt to load it that is under way; nil for none.
+	loading *attempt
+	// failed is why the last attempt failed; until then nobody tries again.
+	failed error
+	until  time.Time
+	// unwanted models are unloaded as soon as nobody uses them.
+	unwanted bool
+}
+
+// attempt is one attempt to load a model, for all who wait for it.
+type attempt struct {
+	done chan struct{}
+	// err is why it failed, once done is closed.
+	err error
 }
 
 // New returns a pool in which nothing is loaded.
@@ -119,45 +133,69 @@ func (p *Pool) Loaded(name string) *runner.Runner {
 	return nil
 }
 
-// Use returns a model's runner, loading it where that is needed, and what gives it back; calling that twice is harmless. The errors are
-// ErrUnknown, ErrNoMemory, ErrClosed, the context's and what Open returns.
+// retryAfter is how long a model that could not be loaded is not tried again.
+const retryAfter = 5 * time.Second
+
+// Use returns a model's runner, loading it where that is needed, and what gives it back; calling that twice is harmless. All who wait for a
+// model that cannot be loaded get the error of one attempt, and so do those who come within a few seconds of it. The errors are ErrUnknown,
+// ErrNoMemory, ErrClosed, the context's and what Open returns.
 func (p *Pool) Use(ctx context.Context, name string) (*runner.Runner, func(), error) {
-	if r, release, err := p.take(name); r != nil || err != nil {
-		return r, release, err
-	}
-	// Who comes first loads, and goes on when its caller has left, because others wait for the same model.
-	done := make(chan error, 1)
-	go func() { done <- p.load(name) }()
-	select {
-	case err := <-done:
+	began := time.Now()
+	for {
+		r, release, attempt, err := p.take(name)
+		if r != nil || err != nil {
+			return r, release, err
+		}
+		select {
+		case <-attempt.done:
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+		err = attempt.err
+		if errors.Is(err, ErrNoMemory) && time.Since(began) < patience/2 {
+			continue // it was another's patience that came to its end
+		}
 		if err != nil {
 			return nil, nil, err
 		}
-	case <-ctx.Done():
-		return nil, nil, context.Cause(ctx)
 	}
-	r, release, err := p.take(name)
-	if r == nil && err == nil {
-		return p.Use(ctx, name) // another model took its place again
-	}
-	return r, release, err
 }
 
-// take holds a model if it is loaded.
-func (p *Pool) take(name string) (*runner.Runner, func(), error) {
+// take holds a model if it is loaded. Otherwise it returns the attempt to load it, which goes on when its callers have left.
+func (p *Pool) take(name string) (*runner.Runner, func(), *attempt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.models[name]
 	switch {
 	case p.closed:
-		return nil, nil, ErrClosed
+		return nil, nil, nil, ErrClosed
 	case m == nil:
-		return nil, nil, fmt.Errorf("%q: %w", name, ErrUnknown)
-	case m.runner == nil:
-		return nil, nil, nil
+		return nil, nil, nil, fmt.Errorf("%q: %w", name, ErrUnknown)
+	case m.runner != nil:
+		m.users++
+		m.unwanted = false
+		return m.runner, sync.OnceFunc(func() { p.release(m) }), nil, nil
+	case m.failed != nil && p.cfg.Clock().Before(m.until):
+		return nil, nil, nil, m.failed
+	case m.loading == nil:
+		m.loading = &attempt{done: make(chan struct{})}
+		go p.try(m)
 	}
-	m.users++
-	return m.runner, sync.OnceFunc(func() { p.release(m) }), nil
+	return nil, nil, m.loading, nil
+}
+
+// try loads a model, once for all who wait.
+func (p *Pool) try(m *model) {
+	err := p.load(m.entry.Name)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.failed = nil
+	if err != nil && !errors.Is(err, ErrNoMemory) && !errors.Is(err, ErrClosed) {
+		m.failed, m.until = err, p.cfg.Clock().Add(retryAfter)
+	}
+	m.loading.err = err
+	close(m.loading.done)
+	m.loading = nil
 }
 
 func (p *Pool) release(m *model) {
@@ -165,6 +203,9 @@ func (p *Pool) release(m *model) {
 	defer p.mu.Unlock()
 	m.users--
 	m.used = p.cfg.Clock()
+	if m.users == 0 && m.unwanted {
+		go p.expire()
+	}
 	close(p.freed)
 	p.freed = make(chan struct{})
 }
@@ -271,7 +312,39 @@ func (p *Pool) unload(name string, r *runner.Runner, why string) {
 	p.cfg.Logger.Info("model unloaded", "model", name, "why", why)
 }
 
-// expire unloads what has been idle for too long, and comes again when the next could be.
+// Unload unloads a model, whatever its configuration, when nobody uses it any more; at once where nobody does, and Unload waits for that. Who asks
+// for it before gets it, and then it stays. The errors are ErrUnknown, ErrClosed and the context's.
+func (p *Pool) Unload(ctx context.Context, name string) error {
+	p.mu.Lock()
+	m := p.models[name]
+	switch {
+	case p.closed:
+		p.mu.Unlock()
+		return ErrClosed
+	case m == nil:
+		p.mu.Unlock()
+		return fmt.Errorf("%q: %w", name, ErrUnknown)
+	}
+	m.unwanted = m.runner != nil
+	now := m.unwanted && m.users == 0
+	p.mu.Unlock()
+	if !now {
+		return nil
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.expire()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// expire unloads what has been idle for too long or is not wanted, and comes again when the next could be.
 func (p *Pool) expire() {
 	select {
 	case p.loading <- struct{}{}:
@@ -284,22 +357,27 @@ func (p *Pool) expire() {
 	idle := map[string]*runner.Runner{}
 	p.mu.Lock()
 	for name, m := range p.models {
-		if m.runner == nil || m.users > 0 || m.entry.Pinned {
+		if m.runner == nil || m.users > 0 {
 			continue
 		}
-		if left := p.cfg.KeepAlive - now.Sub(m.used); left > 0 {
-			next = min(next, left)
-			continue
+		if !m.unwanted {
+			if m.entry.Pinned || p.cfg.KeepAlive < 0 {
+				continue
+			}
+			if left := p.cfg.KeepAlive - now.Sub(m.used); left > 0 {
+				next = min(next, left)
+				continue
+			}
 		}
 		idle[name] = m.runner
-		m.runner = nil
+		m.runner, m.unwanted = nil, false
 	}
-	if !p.closed {
+	if !p.closed && p.timer != nil {
 		p.timer.Reset(max(next, time.Millisecond))
 	}
 	p.mu.Unlock()
 	for name, r := range idle {
-		p.unload(name, r, "idle")
+		p.unload(name, r, "idle, or no longer wanted")
 	}
 }
 

@@ -187,13 +187,90 @@ func TestIdleModelsGo(t *testing.T) {
 }
 
 func TestAFailedLoadIsTriedAgain(t *testing.T) {
-	p, o := newPool(t, Config{}, "a")
-	o.fail = errors.New("broken file")
-	if _, _, err := p.Use(t.Context(), "a"); !errors.Is(err, o.fail) {
-		t.Fatal(err)
-	}
-	o.fail = nil
-	use(t, p, "a")()
+	synctest.Test(t, func(t *testing.T) {
+		p, o := newPool(t, Config{}, "a")
+		cannot := errors.New("broken file")
+		o.fail = cannot
+		if _, _, err := p.Use(t.Context(), "a"); !errors.Is(err, cannot) {
+			t.Fatal(err)
+		}
+		o.fail = nil
+		if _, _, err := p.Use(t.Context(), "a"); !errors.Is(err, cannot) {
+			t.Fatalf("it is tried again at once: %v", err)
+		}
+		time.Sleep(retryAfter)
+		use(t, p, "a")()
+		p.Close()
+	})
+}
+
+// Who waits for a model that cannot be loaded is answered when it is known, not after a try of their own.
+func TestAFailedLoadAnswersAllWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, o := newPool(t, Config{}, "a")
+		o.fail, o.slow = errors.New("broken file"), time.Minute
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if _, _, err := p.Use(t.Context(), "a"); !errors.Is(err, o.fail) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("it took %s", took)
+		}
+		p.Close()
+	})
+}
+
+// Unload closes a model that nobody uses, pinned or not, and one in use when it is given back, unless somebody asks for it before.
+func TestUnload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, o := newPool(t, Config{KeepAlive: -1, Models: []Entry{{Name: "p", Pinned: true}}}, "a")
+		unload := func(name string) {
+			t.Helper()
+			if err := p.Unload(t.Context(), name); err != nil {
+				t.Error(err)
+			}
+		}
+		unload("a") // is not loaded
+		for _, name := range []string{"p", "a"} {
+			use(t, p, name)()
+			if unload(name); p.Loaded(name) != nil {
+				t.Errorf("%s is still there", name)
+			}
+		}
+		release := use(t, p, "a")
+		if unload("a"); p.Loaded("a") == nil {
+			t.Error("it was unloaded in use")
+		}
+		release()
+		synctest.Wait()
+		if p.Loaded("a") != nil {
+			t.Error("it is not unloaded once it is given back")
+		}
+		release = use(t, p, "a")
+		unload("a")
+		use(t, p, "a")()
+		release()
+		synctest.Wait()
+		if p.Loaded("a") == nil {
+			t.Error("it is unloaded although somebody has asked for it")
+		}
+		if err := p.Unload(t.Context(), "x"); !errors.Is(err, ErrUnknown) {
+			t.Error(err)
+		}
+		if len(o.opened) != 4 {
+			t.Errorf("opened %v", o.opened)
+		}
+		p.Close()
+		if err := p.Unload(t.Context(), "a"); !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	})
 }
 
 func TestLoadingOutlivesTheFirstCaller(t *testing.T) {
