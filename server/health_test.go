@@ -44,7 +44,9 @@ func TestAModelThatCannotBeLoadedIsNoHealth(t *testing.T) {
 	cannot := errors.New("cannot")
 	var fail atomic.Bool
 	fail.Store(true)
-	p := pool.New(pool.Config{Models: []pool.Entry{{Name: "a"}}, Open: func(context.Context, string) (*runner.Runner, error) {
+	var passed atomic.Int64
+	clock := func() time.Time { return time.Unix(0, 0).Add(time.Duration(passed.Load())) }
+	p := pool.New(pool.Config{Clock: clock, Models: []pool.Entry{{Name: "a"}}, Open: func(context.Context, string) (*runner.Runner, error) {
 		if fail.Load() {
 			return nil, cannot
 		}
@@ -59,6 +61,7 @@ func TestAModelThatCannotBeLoadedIsNoHealth(t *testing.T) {
 		}
 	}
 	fail.Store(false)
+	passed.Add(int64(probeEvery))
 	if s.health.check(ctx); s.health.get() != healthOK {
 		t.Errorf("it is %s once the model can be loaded", s.health.get())
 	}

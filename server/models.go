@@ -17,24 +17,49 @@ import (
 
 // Use implements [wire.Models].
 func (s *Server) Use(ctx context.Context, name string) (wire.Model, error) {
-	p := wire.PrincipalOf(ctx)
-	card, ok := s.find(p, name)
+	card, ok := s.find(wire.PrincipalOf(ctx), name)
 	if !ok {
-		return nil, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model", Message: fmt.Sprintf("there is no model %.100q that you may use; GET /v1/models lists those that there are", name)}
+		return nil, noModel(name)
 	}
 	r, release, err := s.cfg.Pool.Use(ctx, card.Name)
-	switch {
-	case err == nil:
-		return &model{server: s, card: s.describe(card, r), runner: r, release: release}, nil
-	case errors.Is(err, pool.ErrNoMemory):
-		return nil, &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeQueue, Param: "model", Message: pool.ErrNoMemory.Error() + "; try again soon", RetryAfter: 5 * time.Second, Err: err}
-	case errors.Is(err, pool.ErrClosed):
-		return nil, wire.FromError(wire.ErrDraining, nil)
-	case ctx.Err() != nil:
-		return nil, wire.FromError(context.Cause(ctx), nil)
+	if err != nil {
+		return nil, s.poolError(ctx, card.Name, err)
 	}
-	s.log.Error("a model could not be loaded", "model", card.Name, "error", err)
-	return nil, &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model", Message: "the model could not be loaded; the server's log says why", Err: err}
+	return &model{server: s, card: s.describe(card, r), runner: r, release: release}, nil
+}
+
+// Unload implements [wire.Models].
+func (s *Server) Unload(ctx context.Context, name string) error {
+	p := wire.PrincipalOf(ctx)
+	card, ok := s.find(p, name)
+	switch {
+	case !ok:
+		return noModel(name)
+	case !p.May(wire.ScopeModels):
+		return wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "this API key lacks the permission %s", wire.ScopeModels)
+	}
+	if err := s.cfg.Pool.Unload(ctx, card.Name); err != nil {
+		return s.poolError(ctx, card.Name, err)
+	}
+	return nil
+}
+
+func noModel(name string) *wire.Error {
+	return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model", Message: fmt.Sprintf("there is no model %.100q that you may use; GET /v1/models lists those that there are", name)}
+}
+
+// poolError says what a request is answered with that cannot have a model.
+func (s *Server) poolError(ctx context.Context, name string, err error) *wire.Error {
+	switch {
+	case errors.Is(err, pool.ErrNoMemory):
+		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeQueue, Param: "model", Message: pool.ErrNoMemory.Error() + "; try again soon", RetryAfter: 5 * time.Second, Err: err}
+	case errors.Is(err, pool.ErrClosed):
+		return wire.FromError(wire.ErrDraining, nil)
+	case ctx.Err() != nil:
+		return wire.FromError(context.Cause(ctx), nil)
+	}
+	s.log.Error("a model could not be loaded", "model", name, "error", err)
+	return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model", Message: "the model could not be loaded; the server's log says why", Err: err}
 }
 
 // List implements [wire.Models].

@@ -555,6 +555,8 @@ type cards []string
 
 func (c cards) Use(context.Context, string) (wire.Model, error) { return nil, errors.New("unused") }
 
+func (cards) Unload(context.Context, string) error { return errors.New("unused") }
+
 func (c cards) List(context.Context) []wire.Card {
 	var list []wire.Card
 	for i, name := range c {

@@ -118,14 +118,30 @@ func (a *API) use(ctx context.Context, name string) (wire.Model, error) {
 		return nil, wire.Invalid("model", "it is required")
 	}
 	m, err := a.models.Use(ctx, a.listed(ctx, name))
-	if err == nil {
-		return m, nil
+	if err != nil {
+		return nil, notFound(err, name)
 	}
+	return m, nil
+}
+
+// notFound says of an error as Ollama does that there is no model called name, where it is that.
+func notFound(err error, name string) error {
 	e := wire.FromError(err, fields)
 	if e.Code == wire.CodeModel {
 		e = &wire.Error{Status: e.Status, Code: e.Code, Err: err, Message: fmt.Sprintf("model '%.100s' not found; GET /api/tags lists those that there are", name)}
 	}
-	return nil, e
+	return e
+}
+
+// unload unloads the model that a request calls name, once nobody uses it.
+func (a *API) unload(ctx context.Context, name string) error {
+	if name == "" {
+		return wire.Invalid("model", "it is required")
+	}
+	if err := a.models.Unload(ctx, a.listed(ctx, name)); err != nil {
+		return notFound(err, name)
+	}
+	return nil
 }
 
 // listed returns a model's name as the server lists it.
@@ -216,11 +232,15 @@ func (a *API) generate(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, body.Model, p, began)
 }
 
-// answer runs a prompt. An empty one only loads its model, which unloads by the server's own rules alone.
+// answer runs a prompt. An empty one only loads its model, or unloads it.
 func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *prompt, began time.Time) {
+	p.head.model, p.head.clock, p.head.began = model, a.cfg.Clock, began
 	if p.empty && p.unload {
-		a.WriteError(w, r, &wire.Error{Status: http.StatusNotImplemented, Code: wire.CodeUnsupported, Param: "keep_alive",
-			Message: "this server unloads models itself, by its option --keep-alive and when their memory is needed"})
+		if err := a.unload(r.Context(), model); err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		a.answerEmpty(w, p, "unload")
 		return
 	}
 	m, err := a.use(r.Context(), model)
@@ -229,16 +249,27 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 		return
 	}
 	defer m.Release()
-	p.head.model, p.head.clock, p.head.began = model, a.cfg.Clock, began
 	p.head.load = a.cfg.Clock().Sub(began)
 	if p.empty {
-		c := &collector{head: p.head}
-		c.finish(&reasoning.Result{Finish: "load"}, nil)
-		wire.WriteJSON(w, http.StatusOK, c.response())
+		a.answerEmpty(w, p, "load")
 		return
 	}
 	if size := m.Runner().Info().ContextSize; p.context > size {
 		p.head.warnings = append(p.head.warnings, Warning{Code: "num_ctx", Message: fmt.Sprintf("options.num_ctx asks for %d tokens, and the model was loaded with a context of %d", p.context, size)})
 	}
+	if p.unload {
+		if wire.PrincipalOf(r.Context()).May(wire.ScopeModels) {
+			defer func() { _ = a.unload(context.WithoutCancel(r.Context()), model) }() // when the model is given back, and others have given it back
+		} else {
+			p.head.warnings = append(p.head.warnings, Warning{Code: "keep_alive", Message: "keep_alive was ignored: this API key lacks the permission models, which unloading takes"})
+		}
+	}
 	a.run(w, r, m, p)
+}
+
+// answerEmpty answers a request that generates nothing.
+func (a *API) answerEmpty(w http.ResponseWriter, p *prompt, why reasoning.FinishReason) {
+	c := &collector{head: p.head}
+	c.finish(&reasoning.Result{Finish: why}, nil)
+	wire.WriteJSON(w, http.StatusOK, c.response())
 }

@@ -232,8 +232,28 @@ func TestLoading(t *testing.T) {
 		if _, ok := m[key]; !ok || m["done_reason"] != "load" || m["done"] != true {
 			t.Errorf("%s: %v", path, m)
 		}
-		if status, answer := s.ask(t, http.MethodPost, path, `{"model":"`+wiretest.Name+`","keep_alive":0}`); status != http.StatusNotImplemented || !strings.Contains(answer, "keep_alive") {
+		before := s.Unloads.Load()
+		m = s.get(t, http.MethodPost, path, `{"model":"`+wiretest.Name+`","keep_alive":0}`)
+		if _, ok := m[key]; !ok || m["done_reason"] != "unload" || m["done"] != true || s.Unloads.Load() != before+1 {
+			t.Errorf("%s: %v", path, m)
+		}
+		if status, answer := s.ask(t, http.MethodPost, path, `{"model":"nothing","keep_alive":0}`); status != http.StatusNotFound {
 			t.Errorf("%s: status %d: %s", path, status, answer)
+		}
+	}
+}
+
+// An answer after which the model is to go unloads it, for those who may.
+func TestUnloadingAfterAnAnswer(t *testing.T) {
+	for _, may := range []bool{true, false} {
+		p := wiretest.Anyone()
+		if !may {
+			p.Scopes = []wire.Scope{wire.ScopeGenerate}
+		}
+		s := serve(t, fake.Config{}, p, replies()...)
+		m := s.get(t, http.MethodPost, "/api/chat", unstreamed(chat("sum", `,"keep_alive":0`)))
+		if n := s.Unloads.Load(); (n == 1) != may || (m["warnings"] == nil) != may {
+			t.Errorf("%v: unloaded %d times, warnings %v", may, n, m["warnings"])
 		}
 	}
 }
@@ -245,7 +265,7 @@ func TestWarnings(t *testing.T) {
 	for _, w := range m["warnings"].([]any) {
 		codes = append(codes, w.(map[string]any)["code"].(string))
 	}
-	if got := strings.Join(codes, " "); got != "keep_alive unknown_tool_type num_ctx" {
+	if got := strings.Join(codes, " "); got != "unknown_tool_type num_ctx" {
 		t.Errorf("warnings %s", got)
 	}
 }
@@ -408,6 +428,8 @@ func TestNames(t *testing.T) {
 type names []string
 
 func (n names) Use(context.Context, string) (wire.Model, error) { return nil, errors.New("unused") }
+
+func (n names) Unload(context.Context, string) error { return errors.New("unused") }
 
 func (n names) List(context.Context) []wire.Card {
 	var list []wire.Card

@@ -31,7 +31,7 @@ type GenerateResponse struct {
 // Ending is what only the last line of a stream has, but for Done and Logprobs. Durations are in nanoseconds.
 type Ending struct {
 	Done bool `json:"done"`
-	// DoneReason is stop, length or load.
+	// DoneReason is stop, length, load or unload.
 	DoneReason string `json:"done_reason,omitempty"`
 	// Logprobs are the tokens of this part of the answer.
 	Logprobs []Logprob `json:"logprobs,omitempty"`
@@ -98,7 +98,7 @@ func (h *head) ending(r *reasoning.Result, warnings []Warning) Ending {
 		TotalDuration: h.clock().Sub(h.began), LoadDuration: h.load,
 		PromptEvalCount: r.Usage.Prompt, PromptEvalDuration: r.Timing.Prefill, EvalCount: r.Usage.Completion, EvalDuration: r.Timing.Decode,
 	}
-	if r.Finish == reasoning.FinishLength || r.Finish == "load" {
+	if r.Finish == reasoning.FinishLength || r.Finish == "load" || r.Finish == "unload" {
 		e.DoneReason = string(r.Finish)
 	}
 	return e

@@ -53,7 +53,8 @@ type Common struct {
 	Format json.RawMessage `json:"format"`
 	// Options is an Options value.
 	Options json.RawMessage `json:"options"`
-	// KeepAlive is a duration ("5m") or seconds. The server keeps models by its own rules.
+	// KeepAlive is a duration ("5m") or seconds. 0 unloads the model when nobody uses it any more; beside that the server keeps models by its
+	// own rules.
 	KeepAlive json.RawMessage `json:"keep_alive"`
 	// Logprobs asks for the log probabilities of the answer's tokens, TopLogprobs for 0 to 20 alternatives of each.
 	Logprobs    bool  `json:"logprobs"`
@@ -166,9 +167,6 @@ func (p *prompt) common(body *Common) error {
 		return err
 	}
 	p.unload = wire.Given(body.KeepAlive) && keep == 0
-	if p.unload && !p.empty {
-		p.head.warnings = append(p.head.warnings, Warning{Code: "keep_alive", Message: "keep_alive was ignored: this server unloads models by its own rules"})
-	}
 	if !wire.Given(body.Options) {
 		return nil
 	}

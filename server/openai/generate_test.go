@@ -21,9 +21,11 @@ import (
 type runs func(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error]
 
 func (r runs) Use(context.Context, string) (wire.Model, error) { return r, nil }
-func (r runs) List(context.Context) []wire.Card                { return nil }
-func (r runs) Card() wire.Card                                 { return wire.Card{Name: "m", Digest: "0123456789abcdef"} }
-func (r runs) Runner() *runner.Runner                          { return nil }
+func (runs) Unload(context.Context, string) error              { return errors.New("unused") }
+
+func (r runs) List(context.Context) []wire.Card { return nil }
+func (r runs) Card() wire.Card                  { return wire.Card{Name: "m", Digest: "0123456789abcdef"} }
+func (r runs) Runner() *runner.Runner           { return nil }
 func (r runs) Embed(context.Context, []runner.Token) ([]float32, error) {
 	return nil, runner.ErrNoEmbeddings
 }

@@ -285,7 +285,7 @@ func TestErrorsAreAsDescribed(t *testing.T) {
 		{"POST", "/v1/chat/completions", says(question, `,"n":17`), "", 400}, {"POST", "/v1/chat/completions", strings.Replace(says(question, ""), "demo", "nothing", 1), "", 404},
 		{"POST", "/v1/messages", says(question, `,"max_tokens":0`), "", 400}, {"POST", "/v1/messages", strings.Replace(says(question, `,"max_tokens":1`), "demo", "nothing", 1), "", 404},
 		{"POST", "/api/chat", says(question, `,"options":{"seed":0.5}`), "", 400}, {"POST", "/api/chat", strings.Replace(says(question, ""), "demo", "nothing", 1), "", 404},
-		{"POST", "/api/chat", `{"model":"demo","keep_alive":0}`, "", 501}, {"GET", "/v1/responses/nothing", "", "", 404}, {"DELETE", "/v1/responses/nothing", "", "", 404},
+		{"POST", "/api/chat", `{"model":"idle","keep_alive":0}`, "", 200}, {"GET", "/v1/responses/nothing", "", "", 404}, {"DELETE", "/v1/responses/nothing", "", "", 404},
 		{"POST", "/v1/responses", `{"input":5}`, "", 400}, {"POST", "/v1/chat/completions", strings.Replace(says(question, ""), "demo", "broken", 1), "", 500},
 		{"POST", "/v1/messages", strings.Replace(says(question, `,"max_tokens":100`), "demo", "broken", 1), "", 500},
 		{"POST", "/api/chat", strings.Replace(says(question, `,"stream":false`), "demo", "broken", 1), "", 500}, {"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?"}`, "", 500},

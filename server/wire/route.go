@@ -62,6 +62,9 @@ type Models interface {
 	// Use returns the model called name for the principal of ctx, loading it where that is needed; "" is the first that the principal may
 	// use. The caller calls Release when it is done. The errors are an [*Error].
 	Use(ctx context.Context, name string) (Model, error)
+	// Unload unloads the model called name when nobody uses it any more, at once where nobody does. The next request for it loads it again. The
+	// errors are those of Use; the principal of ctx also needs ScopeModels.
+	Unload(ctx context.Context, name string) error
 	// List describes the models that the principal of ctx may use, the default first.
 	List(ctx context.Context) []Card
 }

@@ -35,9 +35,11 @@ type Models struct {
 	// Fake is the engine, and Engine what was loaded from it.
 	Fake   *fake.Model
 	Engine *runner.Runner
-	held   atomic.Int64
-	mu     sync.Mutex
-	last   runner.Request
+	// Unloads is how often the model was to be unloaded.
+	Unloads atomic.Int64
+	held    atomic.Int64
+	mu      sync.Mutex
+	last    runner.Request
 }
 
 // New makes a harmony model that gives these replies, unless cfg says otherwise. The test fails if a request still holds it at the end.
@@ -82,6 +84,16 @@ func (m *Models) Use(ctx context.Context, name string) (wire.Model, error) {
 	}
 	m.held.Add(1)
 	return &model{Models: m}, nil
+}
+
+// Unload implements [wire.Models]: it counts, and the model stays.
+func (m *Models) Unload(ctx context.Context, name string) error {
+	model, err := m.Use(ctx, name)
+	if err == nil {
+		model.Release()
+		m.Unloads.Add(1)
+	}
+	return err
 }
 
 // List implements [wire.Models].
