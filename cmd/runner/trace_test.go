@@ -78,6 +78,12 @@ func (a *archive) runner(args ...string) string {
 // sealed fails the test if anything that is to be sealed is in a file of the data folder.
 func (a *archive) sealed() {
 	a.t.Helper()
+	a.lacks(canary, thinks)
+}
+
+// lacks fails the test if one of some texts is in a file of the data folder.
+func (a *archive) lacks(texts ...string) {
+	a.t.Helper()
 	err := filepath.WalkDir(a.data, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // a file of a database that was closed meanwhile
@@ -86,7 +92,7 @@ func (a *archive) sealed() {
 			return err
 		}
 		content, err := os.ReadFile(path)
-		for _, text := range []string{canary, thinks} {
+		for _, text := range texts {
 			if bytes.Contains(content, []byte(text)) {
 				a.t.Errorf("%s holds %q", path, text)
 			}
@@ -371,6 +377,7 @@ func TestServeTraces(t *testing.T) {
 		traceOf(two, "/agui", `{"threadId":"t","runId":"r","messages":[{"id":"s","role":"system","content":"`+canary+`"},{"id":"m","role":"user","content":"`+question+`"}],"forwardedProps":{"reasoning":"full","reasoning_encrypt":true}}`),
 	}
 	a.sealed()
+	_, blob := ask("GET", "/v1/traces/"+ofOne+"/content", one, "")
 	for _, c := range []struct {
 		method, path, key string
 		status            int
@@ -387,6 +394,7 @@ func TestServeTraces(t *testing.T) {
 			t.Errorf("%s %s: %d: %.500s", c.method, c.path, status, text)
 		}
 	}
+	a.lacks(blob[26:90], blob[len(blob)/2:len(blob)/2+64], blob[len(blob)-64:]) // a recipient with its sealed key, and what the key was for
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

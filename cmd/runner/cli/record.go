@@ -58,17 +58,17 @@ func (o *recordOptions) validate(cmd *cobra.Command) error {
 	return nil
 }
 
-// openRecords opens the store that traces are recorded into.
-func (a *app) openRecords(o *recordOptions) (*store.Store, error) {
-	to, err := a.recipients(o)
-	if err != nil {
-		return nil, err
+// openRecords opens the store that traces are recorded into, and returns whom they are sealed to.
+func (a *app) openRecords(o *recordOptions) (s *store.Store, to []trace.Recipient, err error) {
+	if to, err = a.recipients(o); err != nil {
+		return nil, nil, err
 	}
 	dir, err := tracesFolder(o.dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return store.Open(dir, store.Config{Recipients: to, MaxTrace: int64(o.maxTrace), MaxTotal: int64(o.total), MaxAge: o.age.Duration})
+	s, err = store.Open(dir, store.Config{Recipients: to, MaxTrace: int64(o.maxTrace), MaxTotal: int64(o.total), MaxAge: o.age.Duration})
+	return s, to, err
 }
 
 // tracesFolder is where the traces are.
@@ -160,7 +160,7 @@ type records struct {
 
 // record opens what runs are recorded into. The caller closes the store when all runs have ended.
 func (a *app) record(o *recordOptions) (*records, *store.Store, error) {
-	s, err := a.openRecords(o)
+	s, _, err := a.openRecords(o)
 	if err != nil {
 		return nil, nil, err
 	}

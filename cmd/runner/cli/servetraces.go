@@ -27,10 +27,15 @@ func (a *app) keepTraces(o *serveOptions, log *slog.Logger) (*keptTraces, error)
 	if !o.record.on {
 		return nil, nil
 	}
-	s, err := a.openRecords(&o.record)
+	s, to, err := a.openRecords(&o.record)
 	if err != nil {
 		return nil, err
 	}
+	ids := make([]string, len(to))
+	for i, r := range to {
+		ids[i] = r.ID()
+	}
+	log.Info("keeping the traces that requests ask for", "sealed_to", ids)
 	ctx, stop := context.WithCancel(context.Background())
 	k := &keptTraces{store: s, log: log, stop: stop}
 	k.traces = tracing.New(s, tracing.Config{Report: func(err error) { log.Error("no whole trace of a run is stored", "error", err) }})

@@ -5,9 +5,11 @@ package cli
 import (
 	"context"
 	"database/sql"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -114,6 +116,40 @@ func TestChatIsTraced(t *testing.T) {
 			t.Errorf("turn %d: %s told, stored %+v", i, ids[i], e)
 		}
 	}
+}
+
+// TestServerErasesOldTraces while it runs, and when it begins.
+func TestServerErasesOldTraces(t *testing.T) {
+	dir := t.TempDir()
+	o := &serveOptions{}
+	o.record = recordOptions{on: true, to: []string{trace.NewIdentity().Recipient().String()}, dir: dir, maxTrace: 1 << 20, total: 1 << 20}
+	o.record.age = age{Duration: time.Second, given: true}
+	k, err := scripted().keepTraces(o, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := k.store.Create(t.Context(), store.Info{Principal: "local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		e, err := k.store.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.State == store.StateErased {
+			if err := k.close(); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error("it is not erased")
 }
 
 // TestPassphraseIsNotShown types passphrases at a terminal.
