@@ -29,6 +29,8 @@ type Config struct {
 	Space string
 	// Request is what each run of the model starts from: visibility, sampling, strategy.
 	Request runner.Request
+	// Thoughts is how many thoughts a second the model tells; 0 means 5.
+	Thoughts float64
 	// Limits are those of the space; its Clock and Logger are set.
 	Limits space.Config
 	// Clock gives the time; nil means time.Now. It may be called by several goroutines at once.
@@ -86,7 +88,7 @@ func New(models wire.Models, cfg Config) *API {
 	a.closing, a.stop = context.WithCancel(context.Background())
 	// The model is shown what its operator allows; the id is none that an API key can have.
 	ctx := wire.WithPrincipal(a.closing, &wire.Principal{ID: "mew space", Scopes: wire.Scopes, Reasoning: cfg.Request.Visibility})
-	p := participant.New(participant.Config{Generate: generate(models), Request: cfg.Request, Clock: cfg.Clock, Logger: cfg.Logger})
+	p := participant.New(participant.Config{Generate: generate(models), Request: cfg.Request, Thoughts: cfg.Thoughts, Clock: cfg.Clock, Logger: cfg.Logger})
 	go func() {
 		defer close(a.left)
 		err := p.Run(ctx, func(context.Context) (participant.Conn, error) {

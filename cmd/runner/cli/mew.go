@@ -20,6 +20,7 @@ import (
 	"runner/server/mew"
 	"runner/server/mew/envelope"
 	"runner/server/mew/participant"
+	"runner/server/mew/space"
 )
 
 // mewTokenVariable is the environment variable that holds a participant's token, so that it need not stand on the command line.
@@ -30,6 +31,8 @@ type mewServeOptions struct {
 	on            bool
 	tokens, space string
 	visibility    reasoning.Visibility
+	// rate and thoughts are the most messages and thoughts a second.
+	rate, thoughts int
 	// participants are those of the file tokens, once it was read.
 	participants *mew.Tokens
 }
@@ -40,6 +43,13 @@ func (o *mewServeOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.tokens, "mew-tokens", "", "`FILE` of the participants' tokens; see runner mew token")
 	f.StringVar(&o.space, "mew-space", "local", "`NAME` of the space")
 	addChoice(cmd, &o.visibility, "mew-reasoning", "how much of its reasoning the model tells the space", visibilityNames, visibilities)
+	f.IntVar(&o.rate, "mew-rate", 20, "most messages a second of each participant, `N`, and five times as many at once")
+	addThoughts(cmd, &o.thoughts, "mew-thoughts")
+}
+
+// addThoughts adds the flag that limits how many thoughts a model tells.
+func addThoughts(cmd *cobra.Command, n *int, flag string) {
+	cmd.Flags().IntVar(n, flag, 5, "most thoughts a second that the model tells, `N`, and four times as many at once; what is left out is counted")
 }
 
 // validate refuses flags that do not go together.
@@ -47,7 +57,12 @@ func (o *mewServeOptions) validate(cmd *cobra.Command) error {
 	if o.on && o.tokens == "" {
 		return &usageError{what: "--mew needs --mew-tokens", hint: "make the file with runner mew token FILE ID"}
 	}
-	for _, flag := range []string{"mew-tokens", "mew-space", "mew-reasoning"} {
+	for _, n := range []number{{"mew-rate", o.rate, 1, 100_000}, {"mew-thoughts", o.thoughts, 1, 100_000}} {
+		if err := n.check(); err != nil {
+			return err
+		}
+	}
+	for _, flag := range []string{"mew-tokens", "mew-space", "mew-reasoning", "mew-rate", "mew-thoughts"} {
 		if !o.on && cmd.Flags().Changed(flag) {
 			return &usageError{what: "--" + flag + " is for --mew", hint: "add --mew"}
 		}
@@ -71,15 +86,19 @@ func mountMEW(s *server.Server, o *serveOptions, log *slog.Logger) {
 	if o.mew.on {
 		req := o.defaults
 		req.Visibility = o.mew.visibility
-		s.Mount(mew.New(s, mew.Config{Tokens: o.mew.participants, Space: o.mew.space, Request: req, Logger: log}))
+		s.Mount(mew.New(s, mew.Config{
+			Tokens: o.mew.participants, Space: o.mew.space, Request: req, Thoughts: float64(o.mew.thoughts), Logger: log,
+			Limits: space.Config{Rate: float64(o.mew.rate), Burst: 5 * float64(o.mew.rate)},
+		}))
 	}
 }
 
 // mewOptions are the flags of mew.
 type mewOptions struct {
 	runOptions
-	address participant.Address
-	noTools bool
+	address  participant.Address
+	noTools  bool
+	thoughts int
 }
 
 func (a *app) mewCommand() *cobra.Command {
@@ -125,6 +144,7 @@ func (o *mewOptions) add(cmd *cobra.Command) {
 	f.BoolVar(&o.noTools, "no-tools", false, "offer the model no functions")
 	f.StringVar(&o.chatTemplate, "chat-template", "", "Jinja chat template `FILE` instead of the model's own")
 	f.IntVar(&o.request.MaxTokens, "max-tokens", 0, "most `tokens` to generate in a turn, reasoning included (0: what the context holds)")
+	addThoughts(cmd, &o.thoughts, "thoughts")
 	addSamplingFlags(cmd, &o.request.Sampling)
 	f.Uint64Var(&o.seed, "seed", 0, "seed `N` of every turn (default: drawn)")
 	addModelFlags(cmd, &o.model)
@@ -145,6 +165,9 @@ func (o *mewOptions) validate(cmd *cobra.Command) error {
 	}
 	if err := o.address.Check(); err != nil {
 		return &usageError{what: "--url: " + err.Error(), hint: "give an address as in ws://127.0.0.1:8080", err: err}
+	}
+	if err := (number{"thoughts", o.thoughts, 1, 100_000}).check(); err != nil {
+		return err
 	}
 	return o.validateRequest(cmd)
 }
@@ -182,7 +205,9 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(a.stderr(), &slog.HandlerOptions{Level: level}))
-	p := participant.New(participant.Config{Generate: gen.Generate, Request: o.request, Tools: o.request.Tools, NoTools: o.noTools, Logger: log})
+	p := participant.New(participant.Config{
+		Generate: gen.Generate, Request: o.request, Tools: o.request.Tools, NoTools: o.noTools, Thoughts: float64(o.thoughts), Logger: log,
+	})
 	return p.Run(ctx, func(ctx context.Context) (participant.Conn, error) { return participant.Dial(ctx, o.address) })
 }
 

@@ -39,7 +39,8 @@ type Config struct {
 	Waiting, WaitingEach int
 	// History is the most messages of the space that the model is shown, and HistoryBytes the most bytes of them; 0 means 100 and 32 KiB.
 	History, HistoryBytes int
-	// Thoughts is how many thoughts a second are told, and ThoughtBurst how many at once; 0 means 5 and 20. More are dropped, which is told.
+	// Thoughts is how many thoughts a second are told, and ThoughtBurst how many at once; 0 means 5, and four times as many. More are dropped, which
+	// is told.
 	Thoughts, ThoughtBurst float64
 	// Clock gives the time; nil means time.Now.
 	Clock func() time.Time
@@ -85,7 +86,7 @@ func New(cfg Config) *Participant {
 		cfg.Thoughts = 5
 	}
 	if cfg.ThoughtBurst <= 0 {
-		cfg.ThoughtBurst = 20
+		cfg.ThoughtBurst = 4 * cfg.Thoughts
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
 	"runner/reasoning"
@@ -416,6 +418,25 @@ func TestCancel(t *testing.T) {
 				t.Error("the next question is not answered")
 			}
 		})
+	}
+}
+
+// When the end of a reasoning is told, at most the step that was under way is still made.
+func TestCancelEndsWithinAStep(t *testing.T) {
+	var steps atomic.Int64
+	p := newParticipant(t, nil, fake.Config{Delay: slow, Fail: func(int, []backend.Input) error { steps.Add(1); return nil }}, long)
+	w := join(t, p, everything)
+	for range 5 {
+		q := w.chat("alice", "Think long.")
+		w.until(envelope.Thought)
+		before := steps.Load()
+		w.say(envelope.Envelope{From: "alice", Kind: envelope.Cancel, Correlation: []string{q}}, `{}`)
+		w.until(envelope.Cancel)
+		told := steps.Load()
+		w.quiet()
+		if after := steps.Load() - told; after > 1 || before == 0 {
+			t.Errorf("%d steps after the end was told", after)
+		}
 	}
 }
 
