@@ -72,7 +72,7 @@ var types = map[string]map[string]described{
 		"SummaryPartEvent": {answered, "ResponseSummaryPartEvent"}, "TextEvent": {answered, "ResponseTextDoneEvent"}, "ReasoningTextEvent": {answered, "ResponseReasoningDoneEvent"},
 		"SummaryTextEvent": {answered, "ResponseSummaryDoneEvent"}, "ArgumentsEvent": {answered, "ResponseArgumentsDoneEvent"}, "ErrorEvent": {answered, "ResponseErrorEvent"},
 	},
-	"../openai/traces": {"Trace": {answered, "Trace"}, "List": {answered, "TraceList"}, "Erased": {answered, "TraceErased"}},
+	"../traces": {"Trace": {answered, "Trace"}, "List": {answered, "TraceList"}, "Erased": {answered, "TraceErased"}},
 	"../anthropic": {
 		"MessagesRequest": {asked, "MessagesRequest"}, "ToolChoice": {asked, "MessagesToolChoice"}, "Thinking": {asked, "Thinking"}, "OutputConfig": {asked, "OutputConfig"},
 		"OutputFormat": {asked, "OutputFormat"}, "Tool": {asked, "MessagesTool"}, "MessageParam": {asked, "MessageParam"}, "Block": {asked, "ContentBlockParam"},

@@ -35,8 +35,8 @@ import (
 	"runner/server/ollama"
 	"runner/server/openai"
 	"runner/server/openai/responses"
-	"runner/server/openai/traces"
 	"runner/server/pool"
+	"runner/server/traces"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )

@@ -13,7 +13,7 @@ import (
 	"runner/server/ollama"
 	"runner/server/openai"
 	"runner/server/openai/responses"
-	"runner/server/openai/traces"
+	"runner/server/traces"
 	"runner/server/wire"
 )
 

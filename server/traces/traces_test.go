@@ -24,7 +24,7 @@ import (
 	"runner/server/agui"
 	"runner/server/openai"
 	"runner/server/openai/responses"
-	"runner/server/openai/traces"
+	"runner/server/traces"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
