@@ -21,6 +21,8 @@ type Reply struct {
 	// Decisions are those of a run whose decisions are traced, and Assumptions what the model said to assume. Both need visibility full.
 	Decisions   []Decision
 	Assumptions []Assumption
+	// Delegations are those that have ended.
+	Delegations []Delegation
 	// Instructions are those that were followed, as JSON. They need visibility full.
 	Instructions []json.RawMessage
 	// Result is nil while Done has not come.
@@ -66,6 +68,10 @@ func (c *Collector) Push(e Event) {
 	case Assumed:
 		if e.Assumption != nil {
 			c.reply.Assumptions = append(c.reply.Assumptions, *e.Assumption)
+		}
+	case DelegationEnd:
+		if e.Delegation != nil {
+			c.reply.Delegations = append(c.reply.Delegations, *e.Delegation)
 		}
 	case Instructed:
 		c.reply.Instructions = append(c.reply.Instructions, json.RawMessage(e.Text))

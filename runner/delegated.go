@@ -37,7 +37,7 @@ type delegated struct {
 	about  reasoning.Delegation
 	count  int
 	random uint64
-	// forced says that a demand for a call to delegate has been met.
+	// forced says that a demand for a call to delegate, or for any call where there are no others, has been met.
 	forced bool
 	// reported are the messages of main that have a report, which can be taken back where they do not fit.
 	reported []int
@@ -274,10 +274,8 @@ func (d *delegated) mainTurn(ctx context.Context, last bool) (over bool, err err
 	if err != nil {
 		return false, err
 	}
-	if req.ToolChoice == ToolChoiceFunction && delegation.IsTool(req.ToolName) {
-		d.forced = true
-	}
-	if len(out.inner) == 0 || len(out.outer) > 0 || last {
+	d.forced = true
+	if len(out.inner) == 0 || len(out.outer) > 0 || last || out.result.Finish == reasoning.FinishLength {
 		d.ignored(out)
 		if len(out.outer) > 0 {
 			d.remember(out.outer)
@@ -293,7 +291,7 @@ func (d *delegated) mainTurn(ctx context.Context, last bool) (over bool, err err
 // ignored warns of calls that are not answered because others are the client's.
 func (d *delegated) ignored(out *said) {
 	if len(out.inner) > 0 {
-		d.emit(warning(CodeCallIgnored, "a call to delegate or to return was left out, because it came beside others or too late"))
+		d.emit(warning(CodeCallIgnored, "a call to delegate or to return was left out, because it came beside others, too late, or not to its end"))
 	}
 }
 
@@ -365,14 +363,14 @@ func (d *delegated) fail(why string) {
 	d.close(reasoning.DelegationFailed)
 }
 
-// tell puts a report into the main conversation. Where it is the result of no call it goes to the user's message, if it says anything.
+// tell puts a report into the main conversation. Where it is the result of no call it goes before the user's message, if it says anything.
 func (d *delegated) tell(report string, says bool) {
 	at := d.report
 	if at >= len(d.main) {
 		if at = lastUser(d.main); at < 0 || !says {
 			return
 		}
-		report = d.main[at].Content + "\n\n" + report
+		report += "\n\n" + d.main[at].Content
 	}
 	d.main[at].Content = report
 	d.reported = append(d.reported, at)

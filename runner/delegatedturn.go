@@ -22,7 +22,7 @@ func (d *delegated) offers() bool {
 
 // tools are the functions that a turn may call.
 func (d *delegated) tools(kind turnKind) []chattemplate.Tool {
-	tools, own := d.req.Tools, delegation.Tools()
+	tools, own := d.req.Tools, delegation.Tools(d.r.info.ContextSize/4)
 	switch {
 	case kind == turnSquash:
 		return nil
@@ -48,8 +48,10 @@ func (d *delegated) request(kind turnKind, messages []chattemplate.Message) Requ
 		q.Budget = max(1, q.Budget-used.Reasoning)
 	}
 	if kind == turnMain {
-		if d.forced || len(q.Tools) == 0 {
+		if own := len(d.req.Tools) == 0 || delegation.IsTool(q.ToolName); own && d.forced || len(q.Tools) == 0 {
 			q.ToolChoice, q.ToolName = ToolChoiceAuto, ""
+		} else if own && q.ToolChoice == ToolChoiceRequired {
+			q.ToolChoice, q.ToolName = ToolChoiceFunction, delegation.DelegateName // there is nobody to return to
 		}
 		return q
 	}

@@ -40,13 +40,16 @@ const (
 	WorkDelete Work = "delete"
 )
 
-// Instruct has the last message of a request carry an instruction, too.
+// Instruct has the user's last message of a request carry an instruction, too; where there is none, the last message.
 func (q *Request) Instruct(in delegation.Instruction) {
 	of := make(map[int][]delegation.Instruction, len(q.Delegation.Instructions)+1)
 	for i, list := range q.Delegation.Instructions {
 		of[i] = list
 	}
-	last := len(q.Messages) - 1
+	last := lastUser(q.Messages)
+	if last < 0 {
+		last = len(q.Messages) - 1
+	}
 	of[last] = append(slices.Clone(of[last]), in)
 	q.Delegation.Instructions = of
 }

@@ -166,10 +166,10 @@ func instructedBy(text string, d delegation.Delegate) Request {
 }
 
 func TestTheUserDelegates(t *testing.T) {
-	report := "2+2?\n\n<intermediate>Internal reasoning</intermediate>\n" + canary + " works\n" + reported
+	report := "<intermediate>Internal reasoning</intermediate>\n" + canary + " works\n<return-control>Returning to main agent</return-control>\n\n"
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		fake.Reply{Prompt: asSpecialist, After: ask("2+2?"), Say: think(canary, canary+" works")},
-		fake.Reply{After: report, Say: think("hm", "It is 4.")},
+		fake.Reply{After: report + ask("2+2?"), Say: think("hm", "It is 4.")},
 		fake.Reply{After: ask("2+2?"), Say: think("hm", "From nothing.")})
 	req := instructedBy("2+2?", delegation.Delegate{Prompt: "Add."})
 	g := f.must(t, req)
@@ -191,8 +191,8 @@ func TestASquashedReport(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		fake.Reply{Prompt: asSpecialist, After: ask("2+2?"), Say: think("", "long, long work")},
 		fake.Reply{Prompt: asSpecialist, After: ask(delegation.SquashV1), Say: think("", "Four.")},
-		fake.Reply{After: "</intermediate>\nFour.\n" + reported, Say: think("", "It is 4.")},
-		fake.Reply{After: "work\n" + reported, Say: think("", "All of it.")})
+		fake.Reply{Prompt: "</intermediate>\nFour.\n<return", After: ask("2+2?"), Say: think("", "It is 4.")},
+		fake.Reply{After: ask("2+2?"), Say: think("", "All of it.")})
 	req := instructedBy("2+2?", delegation.Delegate{Prompt: "Add."})
 	req.Delegation.Work, req.Visibility = WorkSquash, reasoning.VisibilityFull
 	events, err := eventsOf(t.Context(), f.Runner, req)
@@ -268,6 +268,7 @@ func TestASpecialistCallsTheClientsTools(t *testing.T) {
 		{Prompt: asSpecialist, After: "tool says<|end|>" + again, Say: think("", "worked out")},
 		{After: "tool says<|end|>" + again, Say: think("", "All forgotten.")},
 		{After: "</intermediate>\nworked out\n" + reported, Say: think("", "It is done.")},
+		{Prompt: "</intermediate>\nworked out\n<return", After: ask("3+3?"), Say: think("", "It is done.")},
 		{After: ask("2+2?"), Say: call("help", delegation.DelegateName, `{"agent_prompt":"Add."}`)},
 	}
 	next := func(req Request, g got) Request {
@@ -316,7 +317,7 @@ func TestASpecialistCallsTheClientsTools(t *testing.T) {
 func TestLimitsAreTheRuns(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		fake.Reply{Prompt: asSpecialist, After: ask("2+2?"), Say: think("hm", strings.Repeat("on and ", 200))},
-		fake.Reply{After: reported, Say: think("", "It is 4.")},
+		fake.Reply{After: ask("2+2?"), Say: think("", "It is 4.")},
 		fake.Reply{After: reasoning.BudgetV1 + "<|end|>" + again + finalTag, Say: "cut off"})
 	for _, limit := range []func(*Request){
 		func(r *Request) { r.MaxTokens = 120 },
@@ -490,7 +491,7 @@ func TestASpecialistWithoutRoom(t *testing.T) {
 		fake.Reply{After: reported, Say: think("", "Without.")},
 		fake.Reply{After: ask("prompt"), Say: call("", delegation.DelegateName, `{"agent_prompt":"`+strings.Repeat("s", 500)+`"}`)})
 	report := instructedBy("report", delegation.Delegate{Prompt: "S."})
-	report.ResponseFormat = &chattemplate.ResponseFormat{Name: "answer", Schema: []byte(`{"description":"` + strings.Repeat("d", 850) + `"}`)}
+	report.ResponseFormat = &chattemplate.ResponseFormat{Name: "answer", Schema: []byte(`{"description":"` + strings.Repeat("d", 900) + `"}`)}
 	for _, c := range []struct {
 		req     Request
 		outcome reasoning.DelegationOutcome

@@ -256,7 +256,7 @@ func TestCalls(t *testing.T) {
 	if in, err := Call(ReturnName, "whatever"); err != nil || in != (Return{}) {
 		t.Errorf("%v, %v", in, err)
 	}
-	for _, tool := range Tools() {
+	for _, tool := range Tools(100) {
 		if !IsTool(tool.Name) || len(tool.Parameters) > 0 && !json.Valid(tool.Parameters) {
 			t.Errorf("%+v", tool)
 		}
@@ -269,7 +269,7 @@ func TestMarkAndDrop(t *testing.T) {
 	}
 	of := map[int][]Instruction{0: {Delegate{Prompt: "secret"}}, 1: {Intermediate{}, Return{}}}
 	marked := Mark(messages, of)
-	if marked[0].Content != "<delegate-reasoning>Specialist active (6 chars)</delegate-reasoning>\nq" ||
+	if marked[0].Content != "q" ||
 		marked[1].Content != "<intermediate>Internal reasoning</intermediate>\n<return-control>Returning to main agent</return-control>\nwork" ||
 		marked[2].Content != "answer" || messages[0].Content != "q" {
 		t.Errorf("%q", marked)

@@ -3,6 +3,7 @@ package delegation
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"runner/chattemplate"
@@ -17,19 +18,23 @@ const (
 // IsTool reports whether a function is one of those with which a model delegates.
 func IsTool(name string) bool { return name == DelegateName || name == ReturnName }
 
-// Tools returns both functions.
-func Tools() []chattemplate.Tool {
+// Tools returns both functions. A model is held to a prompt of most characters at most, so that it does not fill its context with one.
+func Tools(most int) []chattemplate.Tool {
+	most = max(1, min(most, MaxPrompt))
 	return []chattemplate.Tool{
 		{
 			Name: DelegateName,
 			Description: "Hands the reasoning about the conversation to a specialist that you describe, which works on it by itself. " +
 				"Its work comes back as the result. It is internal: the user sees your answer only.",
 			Strict: true,
-			Parameters: json.RawMessage(`{"type":"object","properties":{"agent_prompt":{"type":"string","minLength":1,` +
-				`"description":"The specialist's whole system prompt: who it is, what to work out, what to return."}},` +
-				`"required":["agent_prompt"],"additionalProperties":false}`),
+			Parameters: fmt.Appendf(nil, `{"type":"object","properties":{"agent_prompt":{"type":"string","minLength":1,"maxLength":%d,`+
+				`"description":"The specialist's whole system prompt: who it is, what to work out, what to return."}},`+
+				`"required":["agent_prompt"],"additionalProperties":false}`, most),
 		},
-		{Name: ReturnName, Description: "As a specialist: ends your work and hands control back to who asked for it."},
+		{
+			Name: ReturnName, Description: "As a specialist: ends your work and hands control back to who asked for it.", Strict: true,
+			Parameters: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
+		},
 	}
 }
 
@@ -125,11 +130,15 @@ func Report(texts []string) string {
 	return b.String()
 }
 
-// Mark returns messages as the model gets them: those that carry instructions say so, each in a line before the message's text.
+// Mark returns messages as the model gets them: those that are intermediate or return control say so, each in a line before the message's text. That
+// a specialist is active stands in its own prompt.
 func Mark(messages []chattemplate.Message, instructions map[int][]Instruction) []chattemplate.Message {
 	out := append([]chattemplate.Message(nil), messages...)
 	for i := range out {
 		for j := len(instructions[i]) - 1; j >= 0; j-- {
+			if _, ok := instructions[i][j].(Delegate); ok {
+				continue
+			}
 			line := instructions[i][j].XML()
 			if out[i].Content != "" {
 				line += "\n"

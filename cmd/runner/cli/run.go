@@ -100,6 +100,8 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	switch {
 	case chatting && o.plan:
 		return &usageError{what: "a chat has no --plan", hint: "give a prompt"}
+	case o.plan && (o.delegate != "" || o.request.Delegation.Model):
+		return &usageError{what: "a plan is not delegated", hint: "leave --plan out, or --delegate and --allow-delegation"}
 	case chatting && o.request.Rationale && !o.record.on:
 		return &usageError{what: "a chat does not show the reasons of --rationale", hint: "give a prompt, with --output json, events or trace, or --trace to keep them"}
 	case chatting && o.output != outputText:
@@ -134,6 +136,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	}
 	req := o.request
 	req.Messages = append(req.Messages, chattemplate.Message{Role: chattemplate.User, Content: p.text()})
+	o.instruct(&req)
 	if o.plan {
 		return a.plan(ctx, gen, o, req, spinner)
 	}
@@ -166,6 +169,11 @@ func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 			return cfg, err
 		}
 		o.request.Messages = []chattemplate.Message{{Role: chattemplate.System, Content: system}}
+	}
+	if o.delegate != "" {
+		if o.specialist, err = a.readSpecialist(o.delegate); err != nil {
+			return cfg, err
+		}
 	}
 	if o.tools != "" {
 		if o.request.Tools, err = a.readTools(o.tools); err != nil {

@@ -8,6 +8,7 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/reasoning"
+	"runner/reasoning/delegation"
 	"runner/runner"
 )
 
@@ -18,6 +19,8 @@ type runOptions struct {
 	form    formOptions
 
 	system       string
+	delegate     string
+	specialist   *delegation.Delegate // what delegate says
 	files        []string
 	tools        string
 	chatTemplate string
@@ -58,6 +61,8 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	f.BoolVar(&o.request.Rationale, "rationale", false, "have the model give its reason for each call, which costs tokens")
 
 	f.StringVar(&o.system, "system", "", "system prompt, `TEXT` or @FILE")
+	f.StringVar(&o.delegate, "delegate", "", "have a specialist reason first, whose prompt is in `FILE`")
+	addDelegationFlags(cmd, &o.request)
 	f.StringArrayVar(&o.files, "file", nil, "add the text of `FILE` to the prompt, - for standard input (repeatable)")
 	f.StringVar(&o.tools, "tools", "", "functions that the model may call, a JSON `FILE`")
 	addNameChoice(cmd, &o.request.ToolChoice, "tool-choice", "whether the model may or must call", runner.ToolChoiceAuto, runner.ToolChoiceNone,

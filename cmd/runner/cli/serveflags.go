@@ -76,6 +76,7 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	f.Var(&o.maxBody, "max-body", "longest body of a request in `BYTES`")
 
 	addSamplingFlags(cmd, &o.defaults.Sampling)
+	addDelegationFlags(cmd, &o.defaults)
 	f.StringVar(&o.chatTemplate, "chat-template", "", "Jinja chat template `FILE` instead of the models' own")
 	addModelFlags(cmd, &o.model)
 

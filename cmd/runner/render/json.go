@@ -34,6 +34,11 @@ type object struct {
 	ReasoningInfo    info       `json:"reasoning_info"`
 	Warnings         []warning  `json:"warnings"`
 
+	// Intermediate says that the calls are a specialist's.
+	Intermediate bool                   `json:"intermediate,omitempty"`
+	Delegations  []reasoning.Delegation `json:"delegations,omitempty"`
+	Instructions []json.RawMessage      `json:"instructions,omitempty"`
+
 	Rationale        []reasoning.Decision   `json:"rationale,omitempty"`
 	RationaleMissing *int                   `json:"rationale_missing,omitempty"`
 	Assumptions      []reasoning.Assumption `json:"assumptions,omitempty"`
@@ -102,6 +107,7 @@ func (j *JSON) Close() error { return nil }
 func newObject(r reasoning.Reply) object {
 	o := object{Answer: r.Answer, Preamble: r.Preamble, ToolCalls: []toolCall{}, Model: r.Info.Model, Warnings: []warning{}}
 	o.Rationale, o.Assumptions = r.Decisions, r.Assumptions
+	o.Delegations, o.Instructions = r.Delegations, r.Instructions
 	o.ReasoningInfo = info{Visibility: r.Info.Visibility.String(), Effort: string(r.Info.Effort),
 		Strategy: string(r.Info.Strategy), Seed: r.Info.Seed, Budget: r.Info.Budget}
 	for _, call := range r.Calls {
@@ -128,6 +134,7 @@ func newObject(r reasoning.Reply) object {
 }
 
 func (o *object) result(r *reasoning.Result) {
+	o.Intermediate = r.Specialist
 	o.FinishReason, o.FinishDetail, o.TraceID = string(r.Finish), r.Detail, r.Trace
 	o.SummarySource, o.Unavailable = r.SummarySource, r.ReasoningUnavailable
 	o.Usage = usage{Prompt: r.Usage.Prompt, Completion: r.Usage.Completion, Total: r.Usage.Prompt + r.Usage.Completion}

@@ -120,7 +120,7 @@ func (p *Pipe) aside(e reasoning.Event) {
 	switch e.Kind {
 	case reasoning.SegmentStart:
 		p.streams.Spinner.Stop()
-		p.s.begin(label(e.Segment, p.posthoc), true)
+		p.s.begin(labelOf(&e, p.posthoc), true)
 	case reasoning.SegmentDelta:
 		p.s.text(e.Text)
 	case reasoning.SegmentEnd:

@@ -88,6 +88,14 @@ func (s *sections) style(code string) {
 	}
 }
 
+// labelOf names the segment that an event opens.
+func labelOf(e *reasoning.Event, posthoc bool) string {
+	if e.Specialist != "" && (e.Segment == reasoning.Reasoning || e.Segment == reasoning.Preamble) {
+		return "Specialist:"
+	}
+	return label(e.Segment, posthoc)
+}
+
 // label names a segment for people.
 func label(seg reasoning.Segment, posthoc bool) string {
 	switch seg {

@@ -79,7 +79,7 @@ func (t *Terminal) segment(e reasoning.Event) {
 			t.s.text(fmt.Sprintf("  %s ", e.Call.Name))
 			t.labelled = true
 		default:
-			t.s.begin(label(e.Segment, t.posthoc), e.Segment != reasoning.Preamble)
+			t.s.begin(labelOf(&e, t.posthoc), e.Segment != reasoning.Preamble)
 			t.labelled = true
 		}
 	case reasoning.SegmentDelta:

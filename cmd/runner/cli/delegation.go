@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"runner/reasoning/delegation"
+	"runner/runner"
+)
+
+// addDelegationFlags adds the flags of delegation that run and serve have in common.
+func addDelegationFlags(cmd *cobra.Command, req *runner.Request) {
+	cmd.Flags().BoolVar(&req.Delegation.Model, "allow-delegation", false, "let the model hand its reasoning to specialists that it describes")
+	req.Delegation.Work = runner.WorkKeep
+	addNameChoice(cmd, &req.Delegation.Work, "delegated-work", "what the model gets of a specialist's work: all, one message made of it, or nothing",
+		runner.WorkKeep, runner.WorkSquash, runner.WorkDelete)
+}
+
+// readSpecialist reads what --delegate names: a prompt, or in a file whose name ends in .json an instruction.
+func (a *app) readSpecialist(path string) (*delegation.Delegate, error) {
+	text, err := a.readFile("--delegate", path)
+	if err != nil {
+		return nil, err
+	}
+	d := delegation.Delegate{Prompt: strings.TrimSpace(text)}
+	err = d.Check()
+	if strings.EqualFold(filepath.Ext(path), ".json") {
+		var in delegation.Instruction
+		in, err = delegation.Parse([]byte(text))
+		ok := false
+		if d, ok = in.(delegation.Delegate); err == nil && !ok {
+			return nil, &inputError{what: "--delegate " + path + " holds no delegate_reasoning", hint: "give one, or a prompt in a file of another name"}
+		}
+	}
+	var refused *delegation.Error
+	if errors.As(err, &refused) {
+		return nil, &inputError{what: "--delegate " + path + ": " + refused.Error(), hint: refused.Hint(), err: err}
+	}
+	return &d, err
+}
+
+// instruct has the user's last message delegate, if that was asked for.
+func (o *runOptions) instruct(req *runner.Request) {
+	if o.specialist != nil {
+		req.Instruct(*o.specialist)
+	}
+}
