@@ -35,7 +35,7 @@ var rules = []struct {
 	{"runner/runner/tracing", []string{"runner/runner", "runner/chattemplate", "runner/grammar", "runner/reasoning", "runner/reasoning/decision", "runner/reasoning/trace", "runner/reasoning/trace/store"}},
 	{"runner/server", []string{"runner/runner", "runner/reasoning", "runner/reasoning/", "runner/chattemplate", "runner/grammar", "runner/models", "runner/server/"}},
 	{"runner/server/wire", []string{"runner/runner", "runner/reasoning", "runner/chattemplate"}},
-	{"runner/server/internal", []string{"runner/runner", "runner/reasoning", "runner/reasoning/seal", "runner/chattemplate", "runner/server/wire"}},
+	{"runner/server/internal", []string{"runner/runner", "runner/reasoning", "runner/reasoning/seal", "runner/reasoning/delegation", "runner/chattemplate", "runner/server/wire"}},
 	{"runner/server/pool", []string{"runner/runner"}},
 	{"runner/server/wiretest", []string{"runner/backend/", "runner/runner", "runner/reasoning", "runner/reasoning/", "runner/server/wire"}},
 	{"runner/cmd", []string{"runner/"}},

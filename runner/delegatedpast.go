@@ -10,7 +10,7 @@ import (
 
 // resume brings the run to where the messages say that the conversation stands, and what the runner remembers of its last calls.
 func (d *delegated) resume() error {
-	of := d.req.Delegation.Instructions
+	of := d.req.instructions()
 	messages := d.req.Messages
 	if d.req.Delegation.Work == WorkDelete {
 		before := len(messages)

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"runner/chattemplate"
@@ -21,6 +22,8 @@ type Delegation struct {
 	// Model offers the model the functions with which it delegates by itself. A model whose way of writing calls is not known gets none, with the
 	// warning CodeDelegationUnavailable.
 	Model bool
+	// Specialist, when not nil, is whom the user's last message delegates to, as if it carried that instruction.
+	Specialist *delegation.Delegate
 	// Instructions are those that messages carry, by the message's index.
 	Instructions map[int][]delegation.Instruction
 	// Work says what becomes of a specialist's work when it returns.
@@ -40,23 +43,26 @@ const (
 	WorkDelete Work = "delete"
 )
 
-// Instruct has the user's last message of a request carry an instruction, too; where there is none, the last message.
-func (q *Request) Instruct(in delegation.Instruction) {
-	of := make(map[int][]delegation.Instruction, len(q.Delegation.Instructions)+1)
-	for i, list := range q.Delegation.Instructions {
-		of[i] = list
+// instructions are those of the messages and that of the request, which the user's last message carries, or where there is none the last.
+func (q *Request) instructions() map[int][]delegation.Instruction {
+	if q.Delegation.Specialist == nil {
+		return q.Delegation.Instructions
+	}
+	of := maps.Clone(q.Delegation.Instructions)
+	if of == nil {
+		of = map[int][]delegation.Instruction{}
 	}
 	last := lastUser(q.Messages)
 	if last < 0 {
 		last = len(q.Messages) - 1
 	}
-	of[last] = append(slices.Clone(of[last]), in)
-	q.Delegation.Instructions = of
+	of[last] = append(slices.Clone(of[last]), *q.Delegation.Specialist)
+	return of
 }
 
 // delegates reports whether the run may come to several turns.
 func (q *Request) delegates() bool {
-	return !q.isRaw() && (q.Delegation.Model || len(q.Delegation.Instructions) > 0)
+	return !q.isRaw() && (q.Delegation.Model || q.Delegation.Specialist != nil || len(q.Delegation.Instructions) > 0)
 }
 
 // Warnings of runs that delegate.
@@ -99,7 +105,7 @@ func validateDelegation(req *Request) error {
 			return &RequestError{Field: "Tools", Err: fmt.Errorf("%s is a function of the runner's where the model may delegate", t.Name), Advice: "rename the tool"}
 		}
 	}
-	if _, at, err := delegation.Replay(req.Messages, req.Delegation.Instructions); err != nil {
+	if _, at, err := delegation.Replay(req.Messages, req.instructions()); err != nil {
 		return &RequestError{Field: "Delegation", Err: fmt.Errorf("message %d: %w", at, err), Advice: hint(err)}
 	}
 	return nil

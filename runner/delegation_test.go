@@ -161,7 +161,7 @@ func TestTheSpecialistsPrompt(t *testing.T) {
 
 func instructedBy(text string, d delegation.Delegate) Request {
 	req := user(text)
-	req.Instruct(d)
+	req.Delegation.Specialist = &d
 	return req
 }
 
@@ -420,7 +420,7 @@ func TestTheOriginalPromptIsBack(t *testing.T) {
 		}
 		req := byModel("2+2?")
 		if draw.IntN(2) == 0 {
-			req.Instruct(delegation.Delegate{Prompt: "Special."})
+			req.Delegation.Specialist = &delegation.Delegate{Prompt: "Special."}
 		}
 		req.Tools, req.Visibility, req.MaxTokens = addTool, reasoning.VisibilityFull, 400
 		var events []reasoning.Event

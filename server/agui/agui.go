@@ -138,7 +138,7 @@ type ErrorResponse struct {
 // fields are the fields of [runner.Request] as this format calls them.
 var fields = map[string]string{
 	"Messages": "messages", "Tools": "tools", "ToolChoice": "forwardedProps.tool_choice", "Visibility": "forwardedProps.reasoning",
-	"Effort": "forwardedProps.reasoning_effort", "Budget": "forwardedProps.reasoning_budget", "Strategy": "forwardedProps.reasoning_strategy",
+	"Effort": "forwardedProps.reasoning_effort", "Budget": "forwardedProps.reasoning_budget", "Strategy": "forwardedProps.reasoning_strategy", "Delegation": "forwardedProps.delegation",
 	"MaxTokens": "forwardedProps.max_tokens", "Stop": "forwardedProps.stop", "Sampling": "forwardedProps.temperature",
 	"TemplateArgs": "forwardedProps.chat_template_kwargs",
 }

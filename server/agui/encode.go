@@ -49,6 +49,7 @@ type EncoderConfig struct {
 // The events, beside those of [RunFinished]: RUN_STARTED (threadId, runId, parentRunId, protocolVersion); REASONING_START and REASONING_END
 // (messageId) around REASONING_MESSAGE_START (messageId, role), _CONTENT (messageId, delta) and _END (messageId); TEXT_MESSAGE_START,
 // _CONTENT and _END likewise; TOOL_CALL_START (toolCallId, toolCallName, parentMessageId), _ARGS (toolCallId, delta) and _END (toolCallId);
+// SUBAGENT_STARTED, _FINISHED and _ERROR around what a specialist writes, whose events have its subagentRunId;
 // REASONING_ENCRYPTED_VALUE (subtype message or tool-call, entityId, encryptedValue); CUSTOM (name and value: "warning" with code and message,
 // "rationale" with toolCallId and the decision, "assumption" with assumption and because); and RUN_ERROR (message, code). All have a timestamp, in milliseconds since 1970.
 type Encoder struct {
@@ -62,6 +63,9 @@ type Encoder struct {
 	ids       [reasoning.Answer + 1]string
 	assistant string
 	calls     []string
+	// specialist is whose the event is, empty for the run's own, and theirs are the messages of the specialist under way.
+	specialist string
+	theirs     [reasoning.Answer + 1]string
 	// parent is the message that the calls belong to, and bare says that the open call has no arguments yet.
 	parent string
 	bare   bool
@@ -142,22 +146,51 @@ func (e *Encoder) Push(ev *reasoning.Event) error {
 		e.start(ev.Info)
 	case reasoning.StrategySwitched:
 		e.note(ev.Info)
-	case reasoning.SegmentStart:
-		e.open(ev)
-	case reasoning.SegmentDelta:
-		e.delta(ev)
-	case reasoning.SegmentEnd:
-		e.close(ev)
+	case reasoning.SegmentStart, reasoning.SegmentDelta, reasoning.SegmentEnd:
+		e.segment(ev)
 	case reasoning.Warning:
 		e.warn(ev.Code, ev.Text)
 	case reasoning.Decided:
 		e.decided(ev.Call, ev.Decision)
 	case reasoning.Assumed:
 		e.assumed(ev.Assumption)
+	case reasoning.DelegationStart, reasoning.DelegationEnd:
+		e.delegated(ev)
 	case reasoning.Done:
 		e.finish(ev.Result)
 	}
 	return e.err
+}
+
+// delegated tells where a specialist begins and ends, and gives it messages of its own. Clients before 1.0 do not know specialists; to them
+// its reasoning is the run's.
+func (e *Encoder) delegated(ev *reasoning.Event) {
+	if e.cfg.ProtocolVersion == "" || ev.Delegation == nil {
+		return
+	}
+	start := ev.Kind == reasoning.DelegationStart
+	switch {
+	case start:
+		e.begin("SUBAGENT_STARTED")
+	case ev.Delegation.Outcome == reasoning.DelegationFailed:
+		e.begin("SUBAGENT_ERROR")
+	default:
+		e.begin("SUBAGENT_FINISHED")
+	}
+	e.field("subagentRunId", ev.Delegation.ID)
+	switch {
+	case start:
+		e.field("name", "specialist")
+	case ev.Delegation.Outcome == reasoning.DelegationFailed:
+		e.field("message", "the specialist failed, and the original prompt is back")
+		e.field("code", "delegation_failed")
+	case ev.Delegation.Outcome == reasoning.DelegationPending:
+		e.buf = append(e.buf, `,"outcome":{"type":"suspended"}`...)
+	default:
+		e.buf = append(e.buf, `,"outcome":{"type":"success"}`...)
+	}
+	e.send()
+	e.theirs = [reasoning.Answer + 1]string{}
 }
 
 // note notes what is in effect.
@@ -179,8 +212,30 @@ func (e *Encoder) start(info *reasoning.Info) {
 	e.send()
 }
 
-// message returns the id of the run's message for a kind of segment.
+// segment tells an event of a segment, whose message is the specialist's where that is known to the client. Calls are all the client's to answer.
+func (e *Encoder) segment(ev *reasoning.Event) {
+	if e.cfg.ProtocolVersion != "" && ev.Segment != reasoning.ToolCall {
+		e.specialist = ev.Specialist
+	}
+	switch ev.Kind {
+	case reasoning.SegmentStart:
+		e.open(ev)
+	case reasoning.SegmentDelta:
+		e.delta(ev)
+	default:
+		e.close(ev)
+	}
+	e.specialist = ""
+}
+
+// message returns the id of the run's message for a kind of segment, or of the specialist's.
 func (e *Encoder) message(s reasoning.Segment) string {
+	if e.specialist != "" {
+		if e.theirs[s] == "" {
+			e.theirs[s] = e.cfg.NewID(map[bool]string{true: "reasoning_", false: "msg_"}[s == reasoning.Reasoning])
+		}
+		return e.theirs[s]
+	}
 	if e.ids[s] == "" {
 		switch s {
 		case reasoning.Reasoning:
@@ -445,6 +500,9 @@ func (e *Encoder) field(name, value string) {
 
 // send ends the event and sends it.
 func (e *Encoder) send() {
+	if e.specialist != "" {
+		e.field("subagentRunId", e.specialist)
+	}
 	e.buf = strconv.AppendInt(append(e.buf, `,"timestamp":`...), e.cfg.Clock().UnixMilli(), 10)
 	e.buf = append(e.buf, '}')
 	if e.err == nil {

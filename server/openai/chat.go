@@ -207,7 +207,7 @@ func (c *chatOrder) bind(a *API, p *wire.Principal, m wire.Model) error {
 	if err := c.talk.restore(a.cfg.Seal, p, m); err != nil {
 		return err
 	}
-	c.req.Messages = c.talk.messages
+	c.req.Messages, c.req.Delegation.Instructions = c.talk.messages, c.talk.instructions
 	if c.seal {
 		binding := c.talk.binding(p, m, len(c.talk.messages))
 		c.req.Seal = func(thoughts string) (string, error) { return a.cfg.Seal.Seal(binding, thoughts) }

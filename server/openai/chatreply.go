@@ -4,17 +4,20 @@ import (
 	"strings"
 
 	"runner/reasoning"
+	"runner/server/internal/contract"
 )
 
 // chatReply folds the events of a choice into its message.
 type chatReply struct {
-	events  reasoning.Collector
-	speech  speech
-	content strings.Builder
+	events      reasoning.Collector
+	delegations contract.DelegationLog
+	speech      speech
+	content     strings.Builder
 }
 
 func (r *chatReply) push(e reasoning.Event) {
 	r.events.Push(e)
+	r.delegations.Push(&e)
 	if e.Kind == reasoning.SegmentDelta && (e.Segment == reasoning.Answer || e.Segment == reasoning.Preamble) {
 		if r.speech.joins(e.Segment) {
 			r.content.WriteString(gap)
@@ -34,7 +37,7 @@ func (c *chatOrder) completion(h head, replies []chatReply) *ChatCompletion {
 		r := replies[i].events.Reply()
 		results[i] = r.Result
 		out.Choices[i] = Choice{
-			Index: i, Message: c.message(&r, replies[i].content.String()), FinishReason: finishOf(r.Result, c.legacy), FinishDetail: r.Result.Detail,
+			Index: i, Message: c.message(&r, &replies[i].delegations, replies[i].content.String()), FinishReason: finishOf(r.Result, c.legacy), FinishDetail: r.Result.Detail,
 			TraceID: r.Result.Trace,
 		}
 		if len(r.Logprobs) > 0 {
@@ -52,9 +55,9 @@ func (c *chatOrder) completion(h head, replies []chatReply) *ChatCompletion {
 }
 
 // message is the message of a choice. spoken is its answer and its preamble in the order in which they came.
-func (c *chatOrder) message(r *reasoning.Reply, spoken string) AnswerMessage {
+func (c *chatOrder) message(r *reasoning.Reply, d *contract.DelegationLog, spoken string) AnswerMessage {
 	m := AnswerMessage{
-		Role: "assistant", Reasoning: r.Reasoning, ReasoningContent: r.Reasoning, ReasoningSummary: r.Summary, MessageEnd: endOf(r.Result, r.Decisions),
+		Role: "assistant", Reasoning: r.Reasoning, ReasoningContent: r.Reasoning, ReasoningSummary: r.Summary, MessageEnd: endOf(r.Result, r.Decisions, d),
 	}
 	if c.form != "" {
 		spoken, m.Preamble = r.Answer, r.Preamble

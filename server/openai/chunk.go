@@ -1,10 +1,12 @@
 package openai
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 
 	"runner/reasoning"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -64,10 +66,16 @@ type MessageEnd struct {
 	Score *float64 `json:"score,omitempty"`
 	// Rationale are the decisions of the run with their reasons, where they were asked for, with visibility full.
 	Rationale []reasoning.Decision `json:"rationale,omitempty"`
+	// Intermediate says that the calls are a specialist's, which goes on when they are answered.
+	Intermediate bool `json:"intermediate,omitempty"`
+	// Instructions are to be sent back with the message.
+	Instructions []json.RawMessage `json:"instructions,omitempty"`
+	// Delegations are the specialists' turns of the run: id, by (user or model), prompt_length, steps and outcome (returned, pending, limit, failed).
+	Delegations []reasoning.Delegation `json:"delegations,omitempty"`
 }
 
-func endOf(r *reasoning.Result, decisions []reasoning.Decision) MessageEnd {
-	return MessageEnd{r.Sealed, r.SummarySource, scoreOf(r), decisions}
+func endOf(r *reasoning.Result, decisions []reasoning.Decision, d *contract.DelegationLog) MessageEnd {
+	return MessageEnd{r.Sealed, r.SummarySource, scoreOf(r), decisions, r.Specialist, d.Carries(r), d.Delegations()}
 }
 
 // DeltaCall is what is new of a call. ID, Type and the function's name come in its first chunk.
@@ -122,12 +130,14 @@ type frames struct {
 	notices []reasoning.Notice
 	result  *reasoning.Result
 
-	decisions reasoning.DecisionLog
+	decisions   reasoning.DecisionLog
+	delegations contract.DelegationLog
 }
 
 // note keeps what the last chunk tells.
 func (f *frames) note(e *reasoning.Event) {
 	f.decisions.Push(e)
+	f.delegations.Push(e)
 	switch e.Kind {
 	case reasoning.Started, reasoning.StrategySwitched:
 		if e.Info != nil {
@@ -335,7 +345,7 @@ func (c *ChunkEncoder) finish() error {
 			return err
 		}
 	}
-	end := appendJSON(nil, endOf(c.result, c.decisions.Decisions()))
+	end := appendJSON(nil, endOf(c.result, c.decisions.Decisions(), &c.delegations))
 	c.open(string(end[1 : len(end)-1]))
 	c.buf = append(c.buf, `},"logprobs":null,"finish_reason":`...)
 	c.buf = wire.AppendString(c.buf, finishOf(c.result, c.cfg.Legacy))

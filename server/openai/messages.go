@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/reasoning/delegation"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -30,6 +32,9 @@ type Message struct {
 	// message's calls are pending and nothing is sealed.
 	Reasoning        *string `json:"reasoning"`
 	ReasoningContent *string `json:"reasoning_content"`
+	// Instructions say who reasons, at most 16: objects of type delegate_reasoning (with agentPrompt, at most 50,000 UTF-16 units, and
+	// markIntermediate), return_control or intermediate_reasoning.
+	Instructions []json.RawMessage `json:"instructions"`
 }
 
 // Part is a part of a message's content.
@@ -70,6 +75,8 @@ type sealedValue struct {
 type conversation struct {
 	messages []chattemplate.Message
 	sealed   []sealedValue
+	// instructions are those that messages carry, by index.
+	instructions map[int][]delegation.Instruction
 }
 
 // readMessages reads the messages of a conversation.
@@ -115,7 +122,16 @@ func (c *conversation) read(i int, path string, m *Message, called map[string]bo
 	default:
 		return wire.Invalid(path+".role", "%q is not a role; developer, system, user, assistant and tool are known", wire.Clip(m.Role))
 	}
-	var err error
+	list, err := contract.Instructions(path+".instructions", m.Instructions)
+	if err != nil {
+		return err
+	}
+	if len(list) > 0 {
+		if c.instructions == nil {
+			c.instructions = map[int][]delegation.Instruction{}
+		}
+		c.instructions[i] = list
+	}
 	if to.Content, err = readContent(m.Content, path+".content", to.Role == chattemplate.Assistant); err != nil {
 		return err
 	}

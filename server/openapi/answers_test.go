@@ -26,6 +26,9 @@ const (
 	aguiTool      = `,"tools":[{"name":"look","description":"Looks.","parameters":{"type":"object"}}]`
 	sealIt        = `,"reasoning_seal":true`
 	traceIt       = `,"reasoning_encrypt":true`
+	// The user's specialist, and leave for the model to call for one.
+	delegateIt  = `,"reasoning":"full","delegation":{"agent_prompt":"You check sums."}`
+	delegateAny = `,"reasoning":"full","delegation":{"allow":true}`
 )
 
 // exchanges are requests that are answered with 200, and together with all that answers can have.
@@ -55,6 +58,8 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/v1/chat/completions", says(explain, chatTool+`,"rationale":true,"reasoning":"full","stream":true`), ""},
 	{"POST", "/v1/chat/completions", says(garble, chatTool+`,"n":2`), ""}, {"POST", "/v1/chat/completions", says(garble, chatTool+`,"n":2,"stream":true`), ""},
 	{"POST", "/v1/chat/completions", `{"model":"broken","stream":true,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
+	{"POST", "/v1/chat/completions", says(handOver, chatTool+delegateAny), ""}, {"POST", "/v1/chat/completions", says(handOver, chatTool+delegateAny+`,"stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"delegation":{"agent_prompt":"You check sums.","mark_intermediate":false}`), ""},
 	{"POST", "/v1/completions", `{"prompt":"Once upon a time","logprobs":2,"n":2}`, ""}, {"POST", "/v1/completions", `{"prompt":["Once upon a time"],"echo":true,"max_tokens":2}`, ""},
 	{"POST", "/v1/completions", `{"prompt":"Once upon a time","logprobs":2,"stream":true,"stream_options":{"include_usage":true}}`, ""},
 	{"POST", "/v1/completions", `{"prompt":"Once upon a time","stop":"was","stream":true}`, ""},
@@ -91,6 +96,8 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/v1/responses", `{"input":"What is 17 + 25?"` + traceIt + `}`, ""}, {"POST", "/v1/responses/input_tokens", `{"input":"What is 17 + 25?"}`, ""},
 
 	{"POST", "/agui", agent(question, traceIt[1:], `,"parentRunId":"p"`), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","reasoning_seal":true,"reasoning_budget":3,"reasoning_effort":"low"`, ""), ""},
+	{"POST", "/agui", agent(question, delegateIt[1:], `,"protocolVersion":"1.0"`), ""}, {"POST", "/agui", agent(lookUp, delegateIt[1:], aguiTool+`,"protocolVersion":"1.0"`), ""},
+	{"POST", "/agui", agent(question, `"model":"broken"`+delegateIt, `,"protocolVersion":"1.0"`), ""}, {"POST", "/agui", agent(question, delegateIt[1:], ""), ""},
 	{"POST", "/agui", agent(question, `"reasoning":"summary","chunks":true`, ""), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","legacy_thinking":true`, ""), ""},
 	{"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"markers"`, ""), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"json"`, ""), ""},
 	{"POST", "/agui", agent(lookUp, `"reasoning_seal":true`, aguiTool+`,"protocolVersion":"1.0"`), ""}, {"POST", "/agui", agent(garble, "", aguiTool), ""}, {"POST", "/agui", agent(question, `"model":"broken"`, ""), ""},

@@ -46,6 +46,7 @@ const (
 	question = "What is 17 + 25?"
 	lookUp   = "Look it up."
 	garble   = "Garble it."
+	handOver = "Hand it over."
 	explain  = "Say why."
 )
 
@@ -69,6 +70,8 @@ func script() fake.Config {
 		fake.Reply{After: wiretest.Ask(lookUp), Say: wiretest.Call("I look.", "One moment.", "look", `{"q":"a"}`)},
 		fake.Reply{After: wiretest.Ask(explain), Say: wiretest.Call(`<rationale call="1">{"why":"It knows.","refs":["r"],"alternatives":[{"option":"o","rejectedBecause":"b"}],"confidence":0.5}</rationale>`,
 			"", "look", `{"q":"a"}`)},
+		fake.Reply{After: wiretest.Ask(handOver), Say: wiretest.Call("", "", "delegate_internal_reasoning", `{"agent_prompt":"Look it up."}`)},
+		fake.Reply{After: "</delegate-reasoning><|end|><|start|>assistant", Say: wiretest.Call("I look.", "", "look", `{"q":"a"}`)},
 		fake.Reply{After: wiretest.Ask(garble), Say: wiretest.Call("", "", "look", `{"q":`)},
 		fake.Reply{After: "Once upon a time", Say: " there was.<|return|>"},
 		fake.Reply{After: reasoning.SummaryConciseV1 + summary, Say: said}, fake.Reply{After: reasoning.SummaryDetailedV1 + summary, Say: said},

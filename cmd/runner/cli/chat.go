@@ -176,7 +176,6 @@ func (c *chat) generate(ctx context.Context, answered bool) (reasoning.Reply, er
 	}()
 	req := c.options.request
 	req.Messages, req.Trace = slices.Clone(c.messages), c.options.records.tracer(newRunID())
-	c.options.instruct(&req)
 	if answered && req.ToolChoice == runner.ToolChoiceRequired {
 		req.ToolChoice = runner.ToolChoiceAuto // the call has been made, and would be required for ever
 	}

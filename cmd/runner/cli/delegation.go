@@ -41,10 +41,3 @@ func (a *app) readSpecialist(path string) (*delegation.Delegate, error) {
 	}
 	return &d, err
 }
-
-// instruct has the user's last message delegate, if that was asked for.
-func (o *runOptions) instruct(req *runner.Request) {
-	if o.specialist != nil {
-		req.Instruct(*o.specialist)
-	}
-}

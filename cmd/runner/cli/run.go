@@ -136,7 +136,6 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	}
 	req := o.request
 	req.Messages = append(req.Messages, chattemplate.Message{Role: chattemplate.User, Content: p.text()})
-	o.instruct(&req)
 	if o.plan {
 		return a.plan(ctx, gen, o, req, spinner)
 	}
@@ -171,7 +170,7 @@ func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 		o.request.Messages = []chattemplate.Message{{Role: chattemplate.System, Content: system}}
 	}
 	if o.delegate != "" {
-		if o.specialist, err = a.readSpecialist(o.delegate); err != nil {
+		if o.request.Delegation.Specialist, err = a.readSpecialist(o.delegate); err != nil {
 			return cfg, err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/reasoning"
-	"runner/reasoning/delegation"
 	"runner/runner"
 )
 
@@ -20,7 +19,6 @@ type runOptions struct {
 
 	system       string
 	delegate     string
-	specialist   *delegation.Delegate // what delegate says
 	files        []string
 	tools        string
 	chatTemplate string

@@ -42,6 +42,8 @@ type Fields struct {
 	KeepReasoning *bool `json:"keep_reasoning,omitempty"`
 	// Rationale asks for the model's reason for each call, which shows with visibility full.
 	Rationale *bool `json:"rationale,omitempty"`
+	// Delegation lets specialists reason, see [Delegation].
+	Delegation *Delegation `json:"delegation,omitempty"`
 	// TemplateArgs are variables for a Jinja template, at most 256, nested at most 32 deep. What they say of the effort (enable_thinking or
 	// thinking false, reasoning_effort) counts like a field of the request, so that every model heeds it and nothing contradicts it.
 	TemplateArgs map[string]any `json:"chat_template_kwargs,omitempty"`
@@ -72,8 +74,9 @@ type Asked struct {
 	// Keep says that earlier turns keep their reasoning.
 	Keep bool
 	// Rationale says that the model is to give its reason for each call.
-	Rationale bool
-	Args      map[string]any
+	Rationale  bool
+	Args       map[string]any
+	Delegation *Delegation
 }
 
 // Apply writes what was asked for into a request. What was not keeps the request's values.
@@ -94,6 +97,7 @@ func (a *Asked) Apply(req *runner.Request) {
 	if a.Args != nil {
 		req.TemplateArgs = a.Args
 	}
+	a.Delegation.apply(req)
 }
 
 // choice is one value that fields of a request agree on.
@@ -162,6 +166,11 @@ func (f *Fields) Parse(include []string) (Asked, error) {
 			return Asked{}, wire.Invalid("reasoning_strategy", "%v", err)
 		}
 		a.Strategy = s
+	}
+	if a.Delegation = f.Delegation; a.Delegation != nil {
+		if err := a.Delegation.check(); err != nil {
+			return Asked{}, err
+		}
 	}
 	return a, nil
 }

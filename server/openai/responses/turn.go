@@ -42,7 +42,7 @@ type turn struct {
 var params = map[string]string{
 	"Messages": "input", "Tools": "tools", "ToolChoice": "tool_choice", "ToolName": "tool_choice.name", "Form": "text.format",
 	"ResponseFormat": "text.format", "Visibility": "reasoning", "Effort": "reasoning.effort", "Budget": "reasoning.max_tokens",
-	"Strategy": "reasoning_strategy", "MaxTokens": "max_output_tokens", "Sampling": "temperature", "TemplateArgs": "chat_template_kwargs",
+	"Strategy": "reasoning_strategy", "Delegation": "delegation", "MaxTokens": "max_output_tokens", "Sampling": "temperature", "TemplateArgs": "chat_template_kwargs",
 }
 
 // prepare looks up what a request needs. The caller releases the turn's model. The errors are a *wire.Error.
