@@ -351,11 +351,9 @@ func TestDelegationsThatAreRefused(t *testing.T) {
 	for name, req := range map[string]Request{
 		"long":  instructedBy("q", long),
 		"blank": instructedBy("q", delegation.Delegate{Prompt: " \u00a0\n"}),
-		"nested": func() Request {
-			r := instructedBy("q", delegation.Delegate{Prompt: "a"})
-			r.Instruct(delegation.Delegate{Prompt: "b"})
-			return r
-		}(),
+		"nested": {Messages: user("q").Messages, Delegation: Delegation{
+			Specialist: &delegation.Delegate{Prompt: "a"}, Instructions: map[int][]delegation.Instruction{0: {delegation.Delegate{Prompt: "b"}}},
+		}},
 		"work":  {Messages: user("q").Messages, Delegation: Delegation{Model: true, Work: "burn"}},
 		"place": {Messages: user("q").Messages, Delegation: Delegation{Instructions: map[int][]delegation.Instruction{3: {delegation.Return{}}}}},
 		"names": {Messages: user("q").Messages, Delegation: Delegation{Model: true}, Tools: []chattemplate.Tool{{Name: delegation.ReturnName}}},
