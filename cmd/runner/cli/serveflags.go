@@ -118,6 +118,9 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	if o.key == "" && cmd.Flags().Changed("api-key") {
 		return &usageError{what: "--api-key is empty", hint: "give a key, or leave it out and serve this machine only"}
 	}
+	if h := o.host; strings.HasPrefix(h, "[") && strings.HasSuffix(h, "]") {
+		o.host = h[1 : len(h)-1] // as an address stands in a URL
+	}
 	if o.key == "" && o.keyFile == "" {
 		o.key = os.Getenv(keyVariable)
 	}
