@@ -51,6 +51,36 @@ func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principa
 	return &k.Principal, s.limit(k)
 }
 
+// reloadEvery is how often the file of API keys is looked at.
+const reloadEvery = 2 * time.Second
+
+// watchKeys reads the API keys again when their file changes, until ctx ends.
+func (s *Server) watchKeys(ctx context.Context) {
+	if s.cfg.Keys == nil {
+		return
+	}
+	tick := time.NewTicker(reloadEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.reloadKeys()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Server) reloadKeys() {
+	changed, err := s.cfg.Keys.Reload()
+	switch {
+	case err != nil:
+		s.log.Error("the API keys cannot be read again; those before stay in force", "error", err)
+	case changed:
+		s.log.Info("the API keys were read again", "keys", s.cfg.Keys.Len())
+	}
+}
+
 // limit counts a request of a key and refuses it when the key has had its share.
 func (s *Server) limit(k *keys.Key) *wire.Error {
 	wait, what := s.limits.admit(k)

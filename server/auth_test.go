@@ -1,10 +1,15 @@
 package server
 
 import (
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"runner/backend/fake"
+	"runner/server/keys"
 	"runner/server/wire"
 )
 
@@ -42,5 +47,36 @@ func TestKeysDecideWhoMayDoWhat(t *testing.T) {
 	}
 	if log := s.log.String(); strings.Contains(log, "key-full") || strings.Contains(log, "key-small") || !strings.Contains(log, "key=small") {
 		t.Errorf("log: %s", log)
+	}
+}
+
+// TestKeysAreReadAgain: a key that is added to the file is taken and one that is removed is not, without a new start.
+func TestKeysAreReadAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys.json")
+	write := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"keys":[` + entry("first", "key-first", "") + `]}`)
+	set, err := keys.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := host(t, Config{Keys: set}, fake.Config{})
+	status := func(key string) int {
+		return s.do(t, http.MethodGet, "/props", "", "X-Api-Key", key).StatusCode
+	}
+	write(`{"keys":[` + entry("second", "key-second", "") + `]`)
+	if s.reloadKeys(); status("key-first") != 200 || !strings.Contains(s.log.String(), "those before stay in force") {
+		t.Errorf("%s", s.log)
+	}
+	write(`{"keys":[` + entry("second", "key-second", "") + `]}`)
+	if s.reloadKeys(); status("key-first") != 401 || status("key-second") != 200 || !strings.Contains(s.log.String(), "the API keys were read again") {
+		t.Errorf("%s", s.log)
+	}
+	if strings.Contains(s.log.String(), "key-second") {
+		t.Error("a key is in the log")
 	}
 }

@@ -326,6 +326,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 	}()
 	go s.health.watch(ctx)
+	go s.watchKeys(ctx)
 	select {
 	case err := <-stopped:
 		s.cutNow()

@@ -30,6 +30,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"runner/reasoning"
 	"runner/server/wire"
@@ -53,9 +55,21 @@ type Key struct {
 	hash [sha256.Size]byte
 }
 
-// Set is the keys of a server. It does not change, and may be used by several goroutines at once.
+// Set is the keys of a server. It may be used by several goroutines at once, and changes only as a whole, by Reload.
 type Set struct {
-	keys []*Key
+	keys atomic.Pointer[[]*Key]
+	// path is the file that they are from; empty for none.
+	path string
+
+	mu sync.Mutex
+	// seen is what the file was when it was last looked at; nil when it was not there.
+	seen os.FileInfo
+}
+
+func newSet(keys ...*Key) *Set {
+	s := &Set{}
+	s.keys.Store(&keys)
+	return s
 }
 
 // Error says what is wrong with a key or its file. It holds no key.
@@ -86,7 +100,7 @@ func One(key string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Set{keys: []*Key{k}}, nil
+	return newSet(k), nil
 }
 
 func everything(id, key string) (*Key, error) {
@@ -106,7 +120,7 @@ func (s *Set) Find(key string) *Key {
 	}
 	hash := sha256.Sum256([]byte(key))
 	var found *Key
-	for _, k := range s.keys {
+	for _, k := range *s.keys.Load() {
 		if subtle.ConstantTimeCompare(hash[:], k.hash[:]) == 1 {
 			found = k
 		}
@@ -115,7 +129,7 @@ func (s *Set) Find(key string) *Key {
 }
 
 // Len returns the number of keys.
-func (s *Set) Len() int { return len(s.keys) }
+func (s *Set) Len() int { return len(*s.keys.Load()) }
 
 // New makes a key: its text, for its owner, and its hash in hexadecimal, for the file.
 func New() (key, hash string) {
@@ -143,11 +157,43 @@ type fileContent struct {
 
 // Load reads a file of keys. On systems with Unix permissions a file that others may write is refused.
 func Load(path string) (*Set, error) {
-	content, err := ReadFile(path)
-	if err != nil {
+	s := newSet()
+	s.path = path
+	if _, err := s.Reload(); err != nil {
 		return nil, err
 	}
-	return parse(content)
+	return s, nil
+}
+
+// Reload reads the file of a set again if it has changed, and reports whether the keys are new now. When the file cannot be used the keys stay
+// as they were; the error is told once for each change. Keys that are gone are refused from then on; what they have begun goes on.
+func (s *Set) Reload() (changed bool, err error) {
+	if s.path == "" {
+		return false, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.seen
+	s.seen, err = os.Stat(s.path)
+	first := len(*s.keys.Load()) == 0
+	switch {
+	case err != nil:
+		if s.seen = nil; before == nil && !first {
+			return false, nil
+		}
+	case before != nil && os.SameFile(before, s.seen) && before.ModTime().Equal(s.seen.ModTime()) && before.Size() == s.seen.Size() && before.Mode() == s.seen.Mode():
+		return false, nil
+	}
+	content, err := ReadFile(s.path)
+	if err != nil {
+		return false, err
+	}
+	keys, err := parse(content)
+	if err != nil {
+		return false, err
+	}
+	s.keys.Store(&keys)
+	return true, nil
 }
 
 // ReadFile reads a file of secrets' hashes. On systems with Unix permissions one that others may write is refused.
@@ -194,12 +240,11 @@ func decode(content []byte) ([]Entry, error) {
 	return f.Keys, nil
 }
 
-func parse(content []byte) (*Set, error) {
+func parse(content []byte) (keys []*Key, err error) {
 	entries, err := decode(content)
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{}
 	ids, hashes := map[string]bool{}, map[[sha256.Size]byte]bool{}
 	for _, e := range entries {
 		k, err := e.key()
@@ -210,12 +255,12 @@ func parse(content []byte) (*Set, error) {
 			return nil, &Error{ID: k.ID, Detail: "it is there twice", Advice: "remove one of them"}
 		}
 		ids[k.ID], hashes[k.hash] = true, true
-		s.keys = append(s.keys, k)
+		keys = append(keys, k)
 	}
-	if len(s.keys) == 0 {
+	if len(keys) == 0 {
 		return nil, &Error{Detail: "the file holds none", Advice: "make one with runner apikey new"}
 	}
-	return s, nil
+	return keys, nil
 }
 
 func (e *Entry) key() (*Key, error) {

@@ -118,14 +118,83 @@ func TestAFileThatOthersMayWriteIsRefused(t *testing.T) {
 	}
 }
 
+// A file that changes is read again; one that cannot be used changes nothing, and is told once.
+func TestReload(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys.json")
+	a, err := Add(path, Entry{ID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reload := func(changed, failed bool, has ...string) {
+		t.Helper()
+		for i, c := range []bool{changed, false} { // the second time nothing is new
+			got, err := s.Reload()
+			if got != c || (err != nil) != (failed && i == 0) {
+				t.Errorf("changed: %v, %v", got, err)
+			}
+		}
+		if s.Len() != len(has) {
+			t.Errorf("%d keys", s.Len())
+		}
+		for _, key := range has {
+			if s.Find(key) == nil {
+				t.Error("a key is missing")
+			}
+		}
+	}
+	reload(false, false, a)
+	b, err := Add(path, Entry{ID: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reload(true, false, a, b)
+	write := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(`{"keys":[`)
+	reload(false, true, a, b)
+	write(string(whole))
+	reload(true, false, a, b)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	reload(false, true, a, b)
+	c, err := Add(path, Entry{ID: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reload(true, false, c)
+	if s.Find(a) != nil {
+		t.Error("a key that is gone is still taken")
+	}
+	one, err := One("0123456789abcdef0123")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := one.Reload(); changed || err != nil {
+		t.Errorf("a set without a file: %v, %v", changed, err)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"keys":[{"id":"a","sha256":"` + hash + `","scopes":["generate"],"reasoning":"full","models":["m"]}]}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		s, err := parse(content)
+		keys, err := parse(content)
 		if err != nil {
 			return
 		}
-		for _, k := range s.keys {
+		for _, k := range keys {
 			if !validID(k.ID) || k.TokensPerMinute < 0 {
 				t.Errorf("%+v", k)
 			}
