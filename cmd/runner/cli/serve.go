@@ -87,7 +87,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	rc.Logger = cfg.Logger
 	kept, err := a.keepTraces(o, cfg.Logger)
 	if err != nil {
-		return err
+		return errors.Join(err, l.Close())
 	}
 	defer func() { err = errors.Join(err, kept.close()) }()
 	if cfg.Pool, cfg.Cards, err = a.newPool(ctx, o, list, rc); err != nil {
