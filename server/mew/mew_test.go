@@ -442,10 +442,11 @@ func TestRefusals(t *testing.T) {
 	}
 	alice.say("once")
 	bob.wait(envelope.Chat, of("alice"))
-	alice.write(`{"id":"alice-1","kind":"chat","payload":{"text":"twice"}}`)
-	alice.wait(envelope.Error, func(e *envelope.Envelope) bool { return strings.Contains(string(e.Payload), "duplicate_id") })
+	boss := s.join("boss")
+	boss.write(`{"id":"alice-1","kind":"chat","payload":{"text":"twice"}}`)
+	boss.wait(envelope.Error, func(e *envelope.Envelope) bool { return strings.Contains(string(e.Payload), "duplicate_id") })
 	for _, e := range bob.all() {
-		if e.From == "bob" || e.Kind == envelope.Error || strings.HasPrefix(e.ID, "v") {
+		if e.From == "bob" || e.Kind == envelope.Error || strings.Contains(string(e.Payload), "twice") || strings.HasPrefix(e.ID, "v") {
 			t.Errorf("bob hears %s %s", e.Kind, e.Payload)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"runner/chattemplate"
 	"runner/reasoning"
 	"runner/runner"
+	"runner/server/mew/envelope"
 	"runner/server/mew/space"
 )
 
@@ -56,7 +57,7 @@ type Participant struct {
 	history *history
 
 	mu sync.Mutex
-	// seen are the ids of the last messages, so that one that comes twice is handled once.
+	// seen are the last messages, so that one that comes twice is handled once.
 	seen   map[string]bool
 	order  []string
 	took   time.Duration // about how long a reasoning takes
@@ -102,8 +103,9 @@ func New(cfg Config) *Participant {
 	}
 }
 
-// first reports whether a message comes for the first time.
-func (p *Participant) first(id string) bool {
+// first reports whether a message comes for the first time. Some clients use an id again after they have joined again, but at another time.
+func (p *Participant) first(e *envelope.Envelope) bool {
+	id := e.From + "\n" + e.ID + "\n" + e.Time.String()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.seen[id] {

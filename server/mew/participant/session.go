@@ -138,7 +138,7 @@ func (s *session) handle(frame []byte) {
 		s.welcome(&e)
 	case id == "" || e.From == id || any && !named || system != (e.From == gateway):
 		s.p.cfg.Logger.Debug("a message was ignored", "kind", e.Kind)
-	case !s.p.first(e.ID):
+	case !s.p.first(&e):
 	case e.Kind == envelope.Presence:
 		s.presence(&e)
 	case e.Kind == envelope.Error:

@@ -1,7 +1,7 @@
 // Package space is a MEW space: the participants that are connected, what each may send, and who gets what.
 //
 // It knows no HTTP and no model. Who joins was identified before, by [Identity]; connections hand over what they read and write what they are given.
-// A space keeps no messages beyond their ids, for as long as they are among the last [recentIDs].
+// A space keeps no messages beyond their ids and senders, for as long as they are among the last [recentIDs].
 //
 // What reaches others is what the sender may send, with the sender's identity for its from. A message with a to goes to those that it names only.
 // Messages of the kinds system/... come from the space alone:

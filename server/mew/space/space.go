@@ -234,8 +234,9 @@ func (s *Space) accept(who Identity, e *envelope.Envelope) *Refusal {
 		r.YourCapabilities = &mine
 		return r
 	}
-	if _, known := s.recent[e.ID]; known {
-		return refuse(RefusedDuplicate, e, "another message has this id")
+	// Some clients count their messages anew each time they join, so only another's id is refused.
+	if r, known := s.recent[e.ID]; known && r.from != who.ID {
+		return refuse(RefusedDuplicate, e, "another's message has this id")
 	}
 	var to []*Member
 	for _, m := range s.members {
@@ -264,6 +265,10 @@ func (s *Space) remember(e *envelope.Envelope) {
 				r.asked = append(r.asked, trigger.from)
 			}
 		}
+	}
+	if _, known := s.recent[e.ID]; known {
+		s.recent[e.ID] = r
+		return
 	}
 	if len(s.order) < recentIDs {
 		s.order = append(s.order, e.ID)

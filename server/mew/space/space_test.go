@@ -247,20 +247,19 @@ func TestMembers(t *testing.T) {
 
 func TestIDsAreForgottenInTheirOrder(t *testing.T) {
 	s := New(plenty)
-	who := may(t, "a", "chat")
-	post := func(id int) error {
-		_, err := s.Post(who, fmt.Appendf(nil, `{"id":"%d","kind":"chat"}`, id))
+	post := func(from string, id int) error {
+		_, err := s.Post(may(t, from, "chat"), fmt.Appendf(nil, `{"id":"%d","kind":"chat"}`, id))
 		return err
 	}
 	for id := range 2 * recentIDs {
-		if err := post(id); err != nil {
+		if err := errors.Join(post("a", id), post("a", id)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if len(s.recent) != recentIDs || len(s.order) != recentIDs {
 		t.Errorf("%d and %d ids are kept", len(s.recent), len(s.order))
 	}
-	if post(recentIDs) == nil || post(2*recentIDs-1) == nil || post(recentIDs-1) != nil {
+	if post("b", recentIDs) == nil || post("b", 2*recentIDs-1) == nil || post("b", recentIDs-1) != nil {
 		t.Error("the wrong ids are known")
 	}
 }
