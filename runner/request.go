@@ -3,6 +3,7 @@ package runner
 import (
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"runner/backend"
@@ -110,6 +111,8 @@ type Request struct {
 	// Trace, when not nil, keeps all of the run, whatever the visibility and however it ends; Result.Trace holds the trace's id. Where there is none
 	// in the end, the warning CodeNotTraced says so.
 	Trace Tracer
+	// Generated, when not nil, counts the tokens that the run generates while it goes on, those of its summary too.
+	Generated *atomic.Int64
 	// Account, when not nil, is told once what a run that was begun has used, however it ended. It is called on another goroutine, perhaps after
 	// Generate has returned, and must not block.
 	Account func(reasoning.Usage)

@@ -134,6 +134,7 @@ func (p *summaryPass) accept(l *lane, out *backend.Output) {
 		return
 	}
 	p.turn.result.Usage.Summary++
+	p.turn.generated()
 	p.limit--
 	l.tokens = append(l.tokens, out.Token)
 	if p.guard != nil {

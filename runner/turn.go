@@ -327,11 +327,19 @@ func (t *turn) mayCall() bool {
 func (t *turn) count(s reasoning.Segment) {
 	u := &t.result.Usage
 	u.Completion++
+	t.generated()
 	switch s {
 	case reasoning.Reasoning:
 		u.Reasoning++
 	case reasoning.Answer:
 		u.Answer++
+	}
+}
+
+// generated tells who asked for it that there is one token more.
+func (t *turn) generated() {
+	if t.req.Generated != nil {
+		t.req.Generated.Add(1)
 	}
 }
 

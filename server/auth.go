@@ -83,10 +83,14 @@ func (s *Server) reloadKeys() {
 
 // limit counts a request of a key and refuses it when the key has had its share.
 func (s *Server) limit(k *keys.Key) *wire.Error {
-	wait, what := s.limits.admit(k)
-	if wait == 0 {
-		return nil
+	if wait := s.limits.admit(k); wait > 0 {
+		return overRate("requests", wait)
 	}
+	return nil
+}
+
+// overRate says that a key has used its share of requests or tokens.
+func overRate(what string, wait time.Duration) *wire.Error {
 	e := wire.Errorf(http.StatusTooManyRequests, wire.CodeRate, "this API key has used its %s for now; try again in %s", what, wait.Round(time.Second/10))
 	e.RetryAfter = wait
 	return e

@@ -2,6 +2,7 @@ package server
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"runner/server/keys"
@@ -32,6 +33,18 @@ func (a *allowance) wait(now time.Time, need float64) time.Duration {
 	return max(time.Millisecond, time.Duration((need-a.level)/a.perMinute*float64(time.Minute)))
 }
 
+// change sets another limit, which counts from now on.
+func (a *allowance) change(perMinute int) {
+	per := float64(perMinute)
+	switch {
+	case a.perMinute <= 0:
+		a.level = per
+	case per != a.perMinute:
+		a.level = min(per, a.level+max(0, per-a.perMinute))
+	}
+	a.perMinute = per
+}
+
 // limits are the allowances of all keys. Its methods may be called by several goroutines at once.
 type limits struct {
 	clock func() time.Time
@@ -40,40 +53,92 @@ type limits struct {
 	keys map[string]*keyLimits
 }
 
-type keyLimits struct{ requests, tokens allowance }
+// keyLimits are what a key may still ask for. runs are those of its runs that are under way.
+type keyLimits struct {
+	requests, tokens allowance
+	runs             map[*charge]struct{}
+}
+
+// charge is what one run takes of its key's tokens while it goes on: its prompt, and what it has generated or asks for, whichever is more.
+type charge struct {
+	prompt, asked int
+	generated     atomic.Int64
+	over          bool
+}
+
+func (c *charge) tokens() int { return c.prompt + max(c.asked, int(c.generated.Load())) }
 
 func newLimits(clock func() time.Time) *limits {
 	return &limits{clock: clock, keys: map[string]*keyLimits{}}
 }
 
-// admit counts a request of a key, or returns how long it has to wait and for what.
-func (l *limits) admit(k *keys.Key) (wait time.Duration, what string) {
-	if k == nil || k.RequestsPerMinute <= 0 && k.TokensPerMinute <= 0 {
-		return 0, ""
-	}
-	now := l.clock()
+// admit counts a request of a key, or returns how long it has to wait.
+func (l *limits) admit(k *keys.Key) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := l.clock()
 	of := l.keys[k.ID]
 	if of == nil {
-		of = &keyLimits{newAllowance(k.RequestsPerMinute, now), newAllowance(k.TokensPerMinute, now)}
+		of = &keyLimits{newAllowance(k.RequestsPerMinute, now), newAllowance(k.TokensPerMinute, now), map[*charge]struct{}{}}
 		l.keys[k.ID] = of
 	}
-	if wait = of.tokens.wait(now, 1); wait > 0 {
-		return wait, "tokens"
+	of.requests.change(k.RequestsPerMinute)
+	of.tokens.change(k.TokensPerMinute)
+	if wait = of.requests.wait(now, 1); wait == 0 {
+		of.requests.level--
 	}
-	if wait = of.requests.wait(now, 1); wait > 0 {
-		return wait, "requests"
-	}
-	of.requests.level--
-	return 0, ""
+	return wait
 }
 
-// spend counts tokens that a key has used.
-func (l *limits) spend(id string, tokens int) {
+// spent returns how long a key has to wait before a run of its may begin; 0 is now.
+func (l *limits) spent(id string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.wait(l.keys[id])
+}
+
+// wait says when a key has tokens that neither are spent nor may be by its runs under way. What these give back is not known before they end.
+func (l *limits) wait(of *keyLimits) time.Duration {
+	if of == nil || of.tokens.perMinute <= 0 {
+		return 0
+	}
+	if wait := of.tokens.wait(l.clock(), 1); wait > 0 {
+		return wait
+	}
+	left := of.tokens.level
+	for c := range of.runs {
+		left -= float64(c.tokens())
+	}
+	if left < 1 {
+		return time.Second
+	}
+	return 0
+}
+
+// begin counts a run of a key, unless the key has to wait and the run is the first of its request: a request is carried out as a whole.
+func (l *limits) begin(id string, first bool, c *charge) (wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.keys[id]
+	if of == nil || c.over {
+		return 0
+	}
+	if first {
+		wait = l.wait(of)
+	}
+	if wait == 0 {
+		of.runs[c] = struct{}{}
+	}
+	return wait
+}
+
+// end says that a run of a key is over and how many tokens it has used. It may come before begin.
+func (l *limits) end(id string, c *charge, tokens int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.over = true
 	if of := l.keys[id]; of != nil {
+		delete(of.runs, c)
 		of.tokens.level -= float64(tokens)
 	}
 }

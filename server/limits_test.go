@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"runner/backend/fake"
+	"runner/server/keys"
 	"runner/server/wire"
 )
 
@@ -117,6 +118,88 @@ func TestWhatCostsNothingIsNotLimited(t *testing.T) {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
 	if r := s.do(t, http.MethodPost, "/tokenize", `{"content":"x"}`, header...); r.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+}
+
+// TestRunsUnderWayCount: what runs may still use is not given to others, one request may overrun by itself, and what it does is made good.
+func TestRunsUnderWayCount(t *testing.T) {
+	now := time.Unix(0, 0)
+	l := newLimits(func() time.Time { return now })
+	k := &keys.Key{Principal: wire.Principal{ID: "k"}, TokensPerMinute: 100}
+	may := func(want bool) {
+		t.Helper()
+		if got := l.spent("k") == 0; got != want {
+			t.Errorf("another run may begin: %v", got)
+		}
+	}
+	begin := func(first bool, c *charge, want bool) {
+		t.Helper()
+		if got := l.begin("k", first, c) == 0; got != want {
+			t.Errorf("it began: %v", got)
+		}
+	}
+	l.admit(k)
+	asking, refused, second := &charge{prompt: 10, asked: 500}, &charge{prompt: 1}, &charge{prompt: 10}
+	begin(true, asking, true)
+	may(false)
+	begin(true, refused, false)
+	begin(false, second, true) // of the same request as the one that asks
+	l.end("k", asking, 30)
+	l.end("k", second, 0)
+	may(true)
+	growing := &charge{prompt: 10}
+	begin(true, growing, true)
+	growing.generated.Store(59)
+	may(true)
+	growing.generated.Store(60)
+	may(false)
+	l.end("k", growing, 570)
+	if wait := l.spent("k"); wait < 5*time.Minute || wait > 5*time.Minute+time.Second {
+		t.Errorf("it has to wait %s", wait)
+	}
+	k.TokensPerMinute = 1000
+	l.admit(k)
+	may(true)
+	k.TokensPerMinute = 0
+	l.admit(k)
+	late := &charge{prompt: 10}
+	l.end("k", late, 5000)
+	begin(true, late, true)
+	k.TokensPerMinute = 100
+	l.admit(k)
+	may(true)
+	if n := len(l.keys["k"].runs); n != 0 {
+		t.Errorf("%d runs are still counted", n)
+	}
+}
+
+// TestTokensCountWhileTheyAreGenerated: a run that goes on leaves less to others of its key from token to token, and nothing less to other keys.
+func TestTokensCountWhileTheyAreGenerated(t *testing.T) {
+	set := keyFile(t, entry("k", "key-of-k", `,"tokens_per_minute":400`)+","+entry("o", "key-of-o", `,"tokens_per_minute":400`))
+	now := time.Now()
+	s := host(t, Config{Keys: set, Clock: func() time.Time { return now }}, slowly(time.Millisecond, said("long", strings.Repeat("a b ", 1000)), said("q", "four")))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/say", strings.NewReader(`{"text":"long"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", "key-of-k")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	deadline := time.Now().Add(20 * time.Second)
+	for s.limits.spent("k") == 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("what it generates does not count")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`, "X-Api-Key", "key-of-k"); r.StatusCode != http.StatusTooManyRequests || r.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+	if r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`, "X-Api-Key", "key-of-o"); r.StatusCode != http.StatusOK {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
 }

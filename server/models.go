@@ -124,8 +124,15 @@ func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reas
 		}
 		req.Principal = p.ID
 		said := noteOf(ctx)
+		first := said.begins()
+		if wait := s.limits.spent(p.ID); first && wait > 0 {
+			yield(reasoning.Event{}, overRate("tokens", wait))
+			return
+		}
+		cost := &charge{asked: req.MaxTokens}
+		req.Generated = &cost.generated
 		req.Account = func(u reasoning.Usage) {
-			s.limits.spend(p.ID, u.Prompt+u.Completion+u.Summary)
+			s.limits.end(p.ID, cost, u.Prompt+u.Completion+u.Summary)
 			s.metrics.used(m.card.Name, u)
 			said.count(u)
 		}
@@ -133,6 +140,12 @@ func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reas
 		defer cancel()
 		content := s.contentLog(ctx, &req)
 		for e, err := range m.runner.Generate(ctx, req) {
+			if err == nil && e.Kind == reasoning.Started && cost.prompt == 0 {
+				cost.prompt = e.Info.Prompt
+				if wait := s.limits.begin(p.ID, first, cost); wait > 0 {
+					e, err = reasoning.Event{}, overRate("tokens", wait)
+				}
+			}
 			switch {
 			case err != nil:
 				s.metrics.runs.WithLabelValues(m.card.Name, outcome(err)).Inc()
@@ -143,7 +156,7 @@ func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reas
 				s.metrics.finished(m.card.Name, e.Result)
 			}
 			content.push(e)
-			if !yield(e, err) {
+			if !yield(e, err) || err != nil {
 				return
 			}
 		}
@@ -152,6 +165,12 @@ func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reas
 
 // Embed implements [wire.Model].
 func (m *model) Embed(ctx context.Context, tokens []runner.Token) ([]float32, error) {
+	id, cost := wire.PrincipalOf(ctx).ID, &charge{prompt: len(tokens)}
+	if wait := m.server.limits.begin(id, noteOf(ctx).begins(), cost); wait > 0 {
+		return nil, overRate("tokens", wait)
+	}
+	used := reasoning.Usage{}
+	defer func() { m.server.limits.end(id, cost, used.Prompt) }()
 	ctx, cancel := m.server.limited(ctx)
 	defer cancel()
 	vector, err := m.runner.Embed(ctx, tokens)
@@ -159,8 +178,7 @@ func (m *model) Embed(ctx context.Context, tokens []runner.Token) ([]float32, er
 		m.server.explain("an embedding failed", m.card.Name, err)
 		return nil, err
 	}
-	used := reasoning.Usage{Prompt: len(tokens)}
-	m.server.limits.spend(wire.PrincipalOf(ctx).ID, used.Prompt)
+	used.Prompt = len(tokens)
 	m.server.metrics.used(m.card.Name, used)
 	noteOf(ctx).count(used)
 	return vector, nil
@@ -201,7 +219,9 @@ func outcome(err error) string {
 
 // note is what the log says of a request beside its route and status.
 type note struct {
-	mu                 sync.Mutex
+	mu sync.Mutex
+	// begun says that the request has begun a run or an embedding.
+	begun              bool
 	runs               int
 	prompt, completion int
 }
@@ -214,6 +234,15 @@ func noteOf(ctx context.Context) *note {
 		return n
 	}
 	return new(note)
+}
+
+// begins reports whether the run that begins is the request's first.
+func (n *note) begins() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	first := !n.begun
+	n.begun = true
+	return first
 }
 
 func (n *note) count(u reasoning.Usage) {
