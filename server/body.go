@@ -49,15 +49,16 @@ func (b *bodies) release(principal string, n int64) {
 	}
 }
 
-// body is a request's body, whose bytes count as they come, however its length was told. Reading it is bounded in time until it is read;
-// answering may take longer.
+// body is a request's body. It counts when its first byte is read where its length was told, so that who is let in can also be read to the end,
+// and else as it comes. Reading it is bounded in time until it is read; answering may take longer.
 type body struct {
 	io.ReadCloser
 	control   *http.ResponseController
 	bodies    *bodies
 	principal string
-	// held is how much of it counts, and refused why no more of it does.
-	held    int64
+	// length is the length that was told, 0 or less for none; read is how much came, and held how much of it counts.
+	length, read, held int64
+	// refused is why no more of it is read.
 	refused error
 }
 
@@ -65,20 +66,40 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.refused != nil {
 		return 0, b.refused
 	}
-	n, err := b.ReadCloser.Read(p)
-	if !b.bodies.hold(b.principal, int64(n)) {
-		e := wire.Errorf(http.StatusServiceUnavailable, wire.CodeBusy, "the requests under way are too long together; try again soon")
-		e.RetryAfter = time.Second
-		n, b.refused = 0, e
-		// A client that is still sending when its connection is closed might not see the answer.
-		_, _ = io.Copy(io.Discard, b.ReadCloser)
-		err = e
+	if !b.hold(min(b.length, b.bodies.longest)) {
+		return 0, b.refuse()
 	}
-	b.held += int64(n)
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	if !b.hold(b.read) {
+		return 0, b.refuse()
+	}
 	if err != nil {
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
+}
+
+// hold counts n bytes in all, or reports that they are too many now.
+func (b *body) hold(n int64) bool {
+	if more := n - b.held; more > 0 {
+		if !b.bodies.hold(b.principal, more) {
+			return false
+		}
+		b.held = n
+	}
+	return true
+}
+
+// refuse says that there is no room for the body, and takes what is left of it: a client that is still sending when its connection is closed might
+// not see the answer.
+func (b *body) refuse() error {
+	e := wire.Errorf(http.StatusServiceUnavailable, wire.CodeBusy, "the requests under way are too long together; try again soon")
+	e.RetryAfter = time.Second
+	b.refused = e
+	_, _ = io.Copy(io.Discard, b.ReadCloser)
+	_ = b.control.SetReadDeadline(time.Time{})
+	return e
 }
 
 // release says that the request was answered.

@@ -224,7 +224,7 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 			refuse(e)
 			return
 		}
-		in := &body{ReadCloser: http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), control: control, bodies: s.bodies, principal: principal.ID}
+		in := &body{ReadCloser: http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), control: control, bodies: s.bodies, principal: principal.ID, length: r.ContentLength}
 		defer in.release()
 		r.Body = in
 		ctx := context.WithValue(wire.WithPrincipal(r.Context(), principal), noteKey{}, said)
