@@ -2,6 +2,8 @@ package llamacpp
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -128,5 +130,103 @@ func TestStepDoesNotAllocate(t *testing.T) {
 	// The tokens' slices grow now and then, by doubling.
 	if n := testing.AllocsPerRun(200, step); n > 0 {
 		t.Errorf("a step allocates %v times", n)
+	}
+}
+
+// BenchmarkDecodeTogether measures steps of several sequences on the bundled model, each between 100 and 300 tokens long.
+func BenchmarkDecodeTogether(b *testing.B) {
+	for _, threads := range []int{1, 2} {
+		for _, n := range []int{1, 2, 4, 8, 16} {
+			b.Run(fmt.Sprintf("threads=%d/sequences=%d", threads, n), func(b *testing.B) {
+				m := openModel(b, filepath.Join("..", "..", "models", "demo", "demo.gguf"), backend.Config{ContextSize: 512, Sequences: 2 * n, Threads: threads})
+				in, out := make([]backend.Input, n), make([]backend.Output, n)
+				p := &backend.Sampling{Temperature: 0.8, Seed: 1}
+				for i := range in {
+					s, err := m.NewSequence()
+					if err != nil {
+						b.Fatal(err)
+					}
+					in[i].Sequence = s
+				}
+				step := func() {
+					if err := m.Step(b.Context(), in, out); err != nil {
+						b.Fatal(err)
+					}
+				}
+				fill := func() {
+					for i := range in {
+						if _, err := in[i].Sequence.Truncate(0); err != nil {
+							b.Fatal(err)
+						}
+						in[i].Tokens, in[i].Sampling = in[i].Tokens[:0], p
+						for j := range 100 {
+							in[i].Tokens = append(in[i].Tokens, backend.Token((i+1)*(j+3)%900))
+						}
+					}
+					for i := range in {
+						if err := m.Step(b.Context(), in[i:i+1], out[i:i+1]); err != nil {
+							b.Fatal(err)
+						}
+						in[i].Tokens = append(in[i].Tokens[:0], out[i].Token)
+					}
+				}
+				fill()
+				b.ReportAllocs()
+				b.ResetTimer()
+				for i := range b.N {
+					if i%200 == 199 {
+						b.StopTimer()
+						fill()
+						b.StartTimer()
+					}
+					step()
+					for j := range in {
+						in[j].Tokens[0] = out[j].Token
+					}
+				}
+				b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "tokens/s")
+			})
+		}
+	}
+}
+
+// BenchmarkLargeModel measures two layers in gpt-oss-20b's shape with this package's kernels and with the engine's: a prompt of 128 tokens, and single
+// tokens after it.
+func BenchmarkLargeModel(b *testing.B) {
+	c := random.Full20B
+	c.Layers, c.Vocabulary = 2, 4096
+	path := writeModel(b, c)
+	defer useKernels(true)
+	for _, threads := range []int{1, 2} {
+		for _, own := range []bool{false, true} {
+			b.Run(fmt.Sprintf("threads=%d/own=%t", threads, own), func(b *testing.B) {
+				useKernels(own)
+				m := openModel(b, path, backend.Config{ContextSize: 1024, Sequences: 1, BatchSize: 128, Threads: threads})
+				s, err := m.NewSequence()
+				if err != nil {
+					b.Fatal(err)
+				}
+				prompt := someTokens(128, 1)
+				feed := func(tokens []backend.Token) time.Duration {
+					began := time.Now()
+					if err := m.Step(b.Context(), []backend.Input{{Sequence: s, Tokens: tokens}}, make([]backend.Output, 1)); err != nil {
+						b.Fatal(err)
+					}
+					return time.Since(began)
+				}
+				var prefill, decode time.Duration
+				for range b.N {
+					if _, err := s.Truncate(0); err != nil {
+						b.Fatal(err)
+					}
+					prefill += feed(prompt)
+					for i := range 8 {
+						decode += feed(prompt[i : i+1])
+					}
+				}
+				b.ReportMetric(float64(128*b.N)/prefill.Seconds(), "prefill-t/s")
+				b.ReportMetric(float64(8*b.N)/decode.Seconds(), "decode-t/s")
+			})
+		}
 	}
 }

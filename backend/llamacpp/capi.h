@@ -20,7 +20,7 @@ extern "C" {
 struct llama_vocab;
 struct llama_model;
 struct llama_context;
-struct ggml_tensor;
+struct ggml_backend_buffer;
 struct ggml_threadpool;
 
 typedef struct llama_memory_i * llama_memory_t;
@@ -50,8 +50,20 @@ enum ggml_type {
     GGML_TYPE_F16  = 1,
     GGML_TYPE_Q4_0 = 2,
     GGML_TYPE_Q8_0 = 8,
+    GGML_TYPE_I32  = 26,
     GGML_TYPE_BF16 = 30,
+    GGML_TYPE_MXFP4 = 39,
 };
+
+enum ggml_op {
+    GGML_OP_MUL = 7,
+    GGML_OP_MUL_MAT = 29,
+    GGML_OP_MUL_MAT_ID = 30,
+    GGML_OP_FLASH_ATTN_EXT = 73,
+    GGML_OP_GLU = 94,
+};
+
+enum ggml_glu_op { GGML_GLU_OP_SWIGLU_OAI = 3 };
 
 enum ggml_sched_priority {
     GGML_SCHED_PRIO_LOW = -1,
@@ -116,6 +128,38 @@ typedef bool (*ggml_abort_callback)(void * data);
 typedef void (*ggml_abort_callback_t)(const char * error_message);
 typedef bool (*ggml_backend_sched_eval_callback)(struct ggml_tensor * t, bool ask, void * user_data);
 typedef bool (*llama_progress_callback)(float progress, void * user_data);
+
+struct ggml_tensor {
+    enum ggml_type               type;
+    struct ggml_backend_buffer * buffer;
+    int64_t                      ne[4];
+    size_t                       nb[4];
+    enum ggml_op                 op;
+    int32_t                      op_params[16];
+    int32_t                      flags;
+    struct ggml_tensor *         src[10];
+    struct ggml_tensor *         view_src;
+    size_t                       view_offs;
+    void *                       data;
+    char                         name[64];
+    void *                       extra;
+    char                         padding[8];
+};
+
+struct ggml_compute_params {
+    int                      ith;
+    int                      nth;
+    size_t                   wsize;
+    void *                   wdata;
+    struct ggml_threadpool * threadpool;
+};
+
+struct ggml_backend_buffer_type {
+    void *             iface[7];
+    ggml_backend_dev_t device;
+    void *             context;
+    bool               no_alloc;
+};
 
 struct ggml_threadpool_params {
     bool                     cpumask[GGML_MAX_N_THREADS];
@@ -243,6 +287,9 @@ void ggml_backend_dev_memory(ggml_backend_dev_t device, size_t * free, size_t * 
 void ggml_threadpool_params_init(struct ggml_threadpool_params * p, int n_threads);
 struct ggml_threadpool * ggml_threadpool_new(struct ggml_threadpool_params * params);
 void ggml_threadpool_free(struct ggml_threadpool * threadpool);
+void ggml_barrier(struct ggml_threadpool * tp);
+void ggml_threadpool_chunk_set(struct ggml_threadpool * tp, int value);
+int  ggml_threadpool_chunk_add(struct ggml_threadpool * tp, int value);
 void llama_attach_threadpool(struct llama_context * ctx, ggml_threadpool_t threadpool, ggml_threadpool_t threadpool_batch);
 
 // Models.

@@ -89,7 +89,7 @@ func (m *Model) openEmbedder() error {
 	batchSize := min(size, m.info.BatchSize)
 	c := C.llama_context_default_params()
 	c.n_ctx, c.n_batch, c.n_ubatch, c.n_seq_max = C.uint32_t(size), C.uint32_t(batchSize), C.uint32_t(batchSize), 1
-	c.n_threads, c.n_threads_batch = C.int32_t(m.info.Threads), C.int32_t(m.info.Threads)
+	c.n_threads, c.n_threads_batch = C.int32_t(m.threads), C.int32_t(m.threads)
 	c.pooling_type = C.LLAMA_POOLING_TYPE_MEAN
 	c.embeddings = true
 	c.swa_full = false

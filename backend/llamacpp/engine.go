@@ -26,6 +26,7 @@ var start = sync.OnceValue(func() error {
 	if err := checkDefaults(); err != nil {
 		return err
 	}
+	offerKernels()
 	libraries = loadLibraries(libraryFolders())
 	return nil
 })

@@ -129,10 +129,14 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	if bool(C.llama_model_has_encoder(m.model)) || !bool(C.llama_model_has_decoder(m.model)) || bool(C.llama_model_is_diffusion(m.model)) {
 		return notGenerative(path, f.Architecture())
 	}
+	m.threads = p.engineThreads()
 	var params C.struct_ggml_threadpool_params
-	C.ggml_threadpool_params_init(&params, C.int(p.threads))
+	C.ggml_threadpool_params_init(&params, C.int(m.threads))
 	if m.pool = C.ggml_threadpool_new(&params); m.pool == nil {
 		return fail("no threads to compute with")
+	}
+	if p.helped {
+		help(p.threads - 1)
 	}
 	cp := p.contextParams()
 	if m.ctx = C.shim_context(m.model, cp, m.pool, (*C.int32_t)(unsafe.Pointer(m.cancel)), m.failure); m.ctx == nil {

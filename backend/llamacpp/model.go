@@ -24,11 +24,12 @@ type Model struct {
 	pure *tokenizer.Tokenizer
 	text *textTokenizer
 
-	model  *C.struct_llama_model
-	pool   *C.struct_ggml_threadpool
-	ctx    *C.struct_llama_context
-	mem    C.llama_memory_t
-	embeds *embedder
+	model   *C.struct_llama_model
+	threads int // of the engine
+	pool    *C.struct_ggml_threadpool
+	ctx     *C.struct_llama_context
+	mem     C.llama_memory_t
+	embeds  *embedder
 	// window is the width of the sliding-window layers, or 0. In a small cache, which small says, they forget what lies
 	// before it; in a full one the engine may still overwrite it, which sequence.protect prevents.
 	window int

@@ -25,12 +25,18 @@ const _ = uint(C.GGML_MAX_N_THREADS - backend.MaxThreads)
 // plan is a Config with every default decided.
 type plan struct {
 	context, sequences, cells, batch, threads, gpuLayers int
+	// helped says that the engine computes with one thread and the other threads are helpers of this package's kernels.
+	helped bool
 
 	fullWindow bool
 	flash      C.enum_llama_flash_attn_type
 	cacheType  C.enum_ggml_type
 	device     string
 }
+
+// mostHelped is the most bytes of weights for which helpers are better than threads of the engine's. What the kernels leave to one
+// thread counts more the more threads there are, and waiting for a thread that is not running counts less the longer a step is.
+const mostHelped = 256 << 20
 
 // cacheTypes are the cache's element types with their bytes per 32 values.
 var cacheTypes = map[string]struct {
@@ -99,6 +105,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 		return nil, fail("a quantized cache needs flash attention", "turn flash attention on or use the cache type f16")
 	}
 	p.offload(cfg, shape, kind.bytes, gpus)
+	p.helped = ownKernels != "" && shape.own && shape.weights <= mostHelped && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
 	return p, p.fit(path, cfg, shape, kind.bytes, machine, fail)
 }
 
@@ -177,6 +184,13 @@ func (p *plan) windowCells(s *shape) int {
 	return int((n + 255) / 256 * 256)
 }
 
+func (p *plan) engineThreads() int {
+	if p.helped {
+		return 1
+	}
+	return p.threads
+}
+
 func (p *plan) contextParams() C.struct_llama_context_params {
 	c := C.llama_context_default_params()
 	c.n_ctx, c.n_batch, c.n_ubatch = C.uint32_t(p.cells), C.uint32_t(p.batch), C.uint32_t(p.batch)
@@ -184,7 +198,7 @@ func (p *plan) contextParams() C.struct_llama_context_params {
 	if p.fullWindow {
 		c.n_seq_max *= 2 // for sequence.guard
 	}
-	c.n_threads, c.n_threads_batch = C.int32_t(p.threads), C.int32_t(p.threads)
+	c.n_threads, c.n_threads_batch = C.int32_t(p.engineThreads()), C.int32_t(p.engineThreads())
 	c.flash_attn_type = p.flash
 	c.type_k, c.type_v = p.cacheType, p.cacheType
 	c.swa_full = C.bool(p.fullWindow)
@@ -203,6 +217,7 @@ type shape struct {
 	perToken                  []int64
 	sliding                   []bool // which layers slide
 	ahead                     int64  // widest feed-forward times the experts used
+	own                       bool   // this package's kernels read every tensor's format
 }
 
 // slidingPeriod says, per architecture, how many layers follow one another before one attends to everything; the others
@@ -227,6 +242,7 @@ func newShape(files []*gguf.File) *shape {
 		s.vocab = int64(a.Len())
 	}
 	s.ahead = max(key("feed_forward_length", 0), key("expert_feed_forward_length", 0)*max(key("expert_used_count", 1), 1))
+	s.own = true
 	for _, part := range files {
 		for i := range part.Tensors {
 			t := &part.Tensors[i]
@@ -237,6 +253,11 @@ func newShape(files []*gguf.File) *shape {
 			switch t.Type.String() { // formats that the engine may rearrange in memory of its own
 			case "Q4_0", "Q4_K", "IQ4_NL", "Q2_K":
 				s.repacked += t.Size
+			}
+			switch t.Type.String() {
+			case "F32", "F16", "Q8_0", "MXFP4":
+			default:
+				s.own = false
 			}
 		}
 	}

@@ -21,6 +21,8 @@ type System struct {
 	// Libraries are those for GPUs that lie beside the program.
 	Libraries []Library
 	Features  []Feature
+	// Kernels names the instructions that this package's kernels use; empty where the engine's compute alone.
+	Kernels string
 }
 
 // SystemInfo starts the engine, if need be, and reports what it can use. It may be called from any goroutine.
@@ -28,7 +30,7 @@ func SystemInfo() (System, error) {
 	if err := start(); err != nil {
 		return System{}, err
 	}
-	s := System{Machine: ThisMachine(), Devices: devices(), Libraries: libraries}
+	s := System{Machine: ThisMachine(), Devices: devices(), Libraries: libraries, Kernels: ownKernels}
 	for i := range C.ggml_backend_reg_count() {
 		reg := C.ggml_backend_reg_get(i)
 		for j := C.size_t(0); ; j++ {

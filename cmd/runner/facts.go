@@ -18,6 +18,7 @@ func facts() []cli.Fact {
 	list := []cli.Fact{
 		{Name: "processor", Value: fmt.Sprintf("%s, %d physical cores to use, %d logical", runtime.GOARCH, s.Machine.Cores, runtime.NumCPU())},
 		{Name: "compiled for", Value: features(s.Features)},
+		{Name: "kernels", Value: kernels(s.Kernels)},
 		{Name: "memory", Value: memory(s.Machine)},
 	}
 	if len(s.Devices) == 0 {
@@ -55,6 +56,13 @@ func features(all []llamacpp.Feature) string {
 		return "any processor of this kind; make build compiles for this one, which is faster"
 	}
 	return strings.Join(names, " ")
+}
+
+func kernels(instructions string) string {
+	if instructions == "" {
+		return "the engine's; the runner's own need AVX-512 with VNNI"
+	}
+	return "the runner's own, with " + instructions
 }
 
 func memory(m llamacpp.Machine) string {

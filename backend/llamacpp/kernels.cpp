@@ -1,0 +1,327 @@
+// The engine asks the traits of every "extra" buffer type, for every operation, whether they compute it, before it takes its own
+// kernel. That is meant for buffers that hold weights in another layout; the one registered here holds nothing and is offered to
+// nobody, it only has traits. Declarations: ggml-cpu/traits.h and ggml-cpu-impl.h of the engine.
+
+#include "kernels.h"
+
+#include "capi.h"
+#include "team.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+namespace ggml::cpu {
+
+class tensor_traits {
+  public:
+    virtual ~tensor_traits();
+    virtual bool work_size(int n_threads, const struct ggml_tensor * op, size_t & size)        = 0;
+    virtual bool compute_forward(struct ggml_compute_params * params, struct ggml_tensor * op) = 0;
+};
+
+class extra_buffer_type {
+  public:
+    virtual ~extra_buffer_type();
+    virtual bool            supports_op(ggml_backend_dev_t dev, const struct ggml_tensor * op) = 0;
+    virtual tensor_traits * get_tensor_traits(const struct ggml_tensor * op)                   = 0;
+};
+
+} // namespace ggml::cpu
+
+std::vector<ggml_backend_buffer_type_t> & ggml_backend_cpu_get_extra_buffer_types();
+
+namespace {
+
+using kernels::attention;
+using kernels::pair;
+using kernels::rows;
+
+std::atomic<bool> in_use{true}, helped{false};
+
+int64_t columns_of(const ggml_tensor * t) { return t->ne[1] * t->ne[2]; }
+
+// format_of says how weights lie in memory, or false when no kernel reads them.
+bool format_of(const ggml_tensor * w, rows & r) {
+    size_t element;
+    switch (w->type) {
+    case GGML_TYPE_F32: r.format = rows::f32, element = 4; break;
+    case GGML_TYPE_F16: r.format = rows::f16, element = 2; break;
+    case GGML_TYPE_Q8_0: r.format = rows::q8_0, element = 34; break;
+    case GGML_TYPE_MXFP4: r.format = rows::mxfp4, element = 17; break;
+    default: return false;
+    }
+    r.data = (const char *) w->data;
+    r.stride = w->nb[1];
+    r.n = w->ne[0];
+    return w->nb[0] == element && w->extra == nullptr && r.n % (r.format == rows::f32 || r.format == rows::f16 ? 16 : 32) == 0;
+}
+
+bool is_quantized(const rows & r) { return r.format == rows::q8_0 || r.format == rows::mxfp4; }
+
+// is_floats says that t holds rows of floats.
+bool is_floats(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && t->nb[0] == sizeof(float) && t->ne[3] == 1; }
+
+// row is where row i of a tensor of floats begins.
+float * row(const ggml_tensor * t, int64_t i) { return (float *) ((char *) t->data + i / t->ne[1] * t->nb[2] + i % t->ne[1] * t->nb[1]); }
+
+// A product of one weight matrix, or of the experts' matrices of which each column names its own.
+bool is_product(const ggml_tensor * op) {
+    rows r;
+    const ggml_tensor * w = op->src[0], * x = op->src[1];
+    if (!format_of(w, r) || w->ne[3] != 1 || !is_floats(x) || !is_floats(op)) {
+        return false;
+    }
+    if (op->op == GGML_OP_MUL_MAT) {
+        return w->ne[2] == 1;
+    }
+    return op->src[2]->type == GGML_TYPE_I32;
+}
+
+bool is_attention(const ggml_tensor * op) {
+    const ggml_tensor * q = op->src[0], * k = op->src[1], * v = op->src[2], * mask = op->src[3], * sinks = op->src[4];
+    float bias, cap;
+    std::memcpy(&bias, op->op_params + 1, sizeof bias);
+    std::memcpy(&cap, op->op_params + 2, sizeof cap);
+    return bias == 0 && cap == 0 && is_floats(q) && is_floats(op) && mask && mask->type == GGML_TYPE_F16 && mask->nb[0] == 2 &&
+           mask->ne[2] == 1 && mask->ne[3] == 1 && k->type == GGML_TYPE_F16 && v->type == GGML_TYPE_F16 && k->nb[0] == 2 &&
+           v->nb[0] == 2 && k->ne[3] == 1 && v->ne[3] == 1 && k->ne[0] == v->ne[0] && k->ne[0] % 32 == 0 &&
+           k->ne[0] <= kernels::max_size && k->ne[2] == v->ne[2] && q->ne[2] % k->ne[2] == 0 &&
+           q->ne[2] / k->ne[2] <= kernels::max_group && k->ne[1] < INT32_MAX && op->nb[1] == op->ne[0] * sizeof(float) &&
+           (!sinks || (sinks->type == GGML_TYPE_F32 && sinks->nb[0] == sizeof(float)));
+}
+
+// is_scaling says that every row of floats is multiplied with a number of its own, as with the experts' shares.
+bool is_scaling(const ggml_tensor * op) {
+    const ggml_tensor * x = op->src[0], * by = op->src[1];
+    return is_floats(x) && is_floats(by) && is_floats(op) && by->ne[0] == 1 && by->ne[1] == x->ne[1] && by->ne[2] == x->ne[2] && x->ne[0] % 16 == 0;
+}
+
+bool is_gate(const ggml_tensor * op) {
+    const ggml_tensor * x = op->src[0], * y = op->src[1];
+    return op->op_params[0] == GGML_GLU_OP_SWIGLU_OAI && y && is_floats(x) && is_floats(y) && is_floats(op) && x->ne[0] % 16 == 0;
+}
+
+bool is_ours(const ggml_tensor * op) {
+    switch (op->op) {
+    case GGML_OP_MUL: return is_scaling(op);
+    case GGML_OP_GLU: return is_gate(op);
+    case GGML_OP_MUL_MAT:
+    case GGML_OP_MUL_MAT_ID: return is_product(op);
+    case GGML_OP_FLASH_ATTN_EXT: return is_attention(op);
+    default: return false;
+    }
+}
+
+// A piece of work that is worth sharing takes a helper at least some microseconds: this many products.
+constexpr int64_t worth = 1 << 16;
+
+// share calls f for pieces 0 to n-1, each of about cost products. Where the engine computes with several threads, all of them call
+// it and those that are quick take more pieces; where it has one, the team helps when there is enough to do.
+template <typename F> void share(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
+    if (params->nth == 1) {
+        const int64_t bundle = std::max<int64_t>(1, worth / std::max<int64_t>(cost, 1)), bundles = (n + bundle - 1) / bundle;
+        const auto take = [&](int64_t i) {
+            for (int64_t p = i * bundle; p < std::min(n, (i + 1) * bundle); p++) {
+                f(p);
+            }
+        };
+        if (bundles < 4 || !helped.load(std::memory_order_relaxed)) {
+            for (int64_t i = 0; i < bundles; i++) {
+                take(i);
+            }
+        } else {
+            team::run(bundles, [](void * t, int64_t i) { (*(decltype(take) *) t)(i); }, (void *) &take);
+        }
+        return;
+    }
+    if (params->ith == 0) {
+        ggml_threadpool_chunk_set(params->threadpool, params->nth);
+    }
+    ggml_barrier(params->threadpool);
+    for (int64_t i = params->ith; i < n; i = ggml_threadpool_chunk_add(params->threadpool, 1)) {
+        f(i);
+    }
+}
+
+// The work buffer of a product: its quantized columns, then pointers to columns and results, expert by expert, then where each
+// expert's begin.
+struct work {
+    pair *         pairs;
+    const void **  columns;
+    float **       out;
+    int64_t *      begin; // one more than there are experts
+    size_t         size;
+
+    work(const ggml_tensor * op, void * base) {
+        rows r;
+        format_of(op->src[0], r);
+        const bool ids = op->op == GGML_OP_MUL_MAT_ID;
+        const int64_t made = is_quantized(r) ? columns_of(op->src[1]) * kernels::pairs_of(r.n) : 0;
+        const int64_t all = columns_of(op), experts = ids ? op->src[0]->ne[2] : 1;
+        size_t at = -(uintptr_t) base % 64; // as a pair is aligned
+        const auto take = [&](size_t bytes) {
+            const size_t begin = at;
+            at += (bytes + 63) / 64 * 64;
+            return base ? (char *) base + begin : nullptr;
+        };
+        pairs = (pair *) take(made * sizeof *pairs);
+        columns = (const void **) take(all * sizeof *columns);
+        out = (float **) take(all * sizeof *out);
+        begin = (int64_t *) take((experts + 1) * sizeof *begin);
+        size = at + 63;
+    }
+};
+
+// arrange lists the columns and their results by expert. Thread 0 does it.
+void arrange(const ggml_tensor * op, const rows & r, work & w) {
+    const ggml_tensor * x = op->src[1], * ids = op->op == GGML_OP_MUL_MAT_ID ? op->src[2] : nullptr;
+    const int64_t experts = ids ? op->src[0]->ne[2] : 1;
+    const auto expert = [&](int64_t i, int64_t t) {
+        return ids ? *(const int32_t *) ((const char *) ids->data + t * ids->nb[1] + i * ids->nb[0]) : 0;
+    };
+    std::memset(w.begin, 0, (experts + 1) * sizeof *w.begin);
+    for (int64_t t = 0; t < op->ne[2]; t++) {
+        for (int64_t i = 0; i < op->ne[1]; i++) {
+            w.begin[expert(i, t) + 1]++;
+        }
+    }
+    for (int64_t e = 0; e < experts; e++) {
+        w.begin[e + 1] += w.begin[e];
+    }
+    // Filling moves every begin to the next one's place.
+    for (int64_t t = 0; t < op->ne[2]; t++) {
+        for (int64_t i = 0; i < op->ne[1]; i++) {
+            const int64_t at = w.begin[expert(i, t)]++;
+            const int64_t column = ids ? i % x->ne[1] : i;
+            w.columns[at] = is_quantized(r) ? (const void *) (w.pairs + (t * x->ne[1] + column) * kernels::pairs_of(r.n))
+                                            : row(x, t * x->ne[1] + column);
+            w.out[at] = row(op, t * op->ne[1] + i);
+        }
+    }
+    std::memmove(w.begin + 1, w.begin, experts * sizeof *w.begin);
+    w.begin[0] = 0;
+}
+
+void product(ggml_compute_params * params, ggml_tensor * op) {
+    const ggml_tensor * x = op->src[1];
+    rows r;
+    format_of(op->src[0], r);
+    work w(op, params->wdata);
+    if (params->ith == 0) {
+        arrange(op, r, w);
+    }
+    if (is_quantized(r)) {
+        const int64_t columns = columns_of(x);
+        for (int64_t c = params->ith; c < columns; c += params->nth) {
+            kernels::quantize(row(x, c), r.n, r.format, w.pairs + c * kernels::pairs_of(r.n));
+        }
+    }
+    // A piece is some rows of one expert's matrix with all of the expert's columns.
+    const int64_t height = op->src[0]->ne[1], experts = op->op == GGML_OP_MUL_MAT_ID ? op->src[0]->ne[2] : 1;
+    constexpr int64_t piece = 32;
+    const int64_t each = (height + piece - 1) / piece;
+    share(params, each * experts, piece * r.n * columns_of(op) / experts, [&](int64_t i) {
+        const int64_t e = i / each, first = i % each * piece, last = std::min(first + piece, height);
+        const int64_t from = w.begin[e], count = w.begin[e + 1] - from;
+        rows m = r;
+        m.data += e * op->src[0]->nb[2];
+        if (count > 0 && is_quantized(r)) {
+            kernels::multiply_quantized(m, first, last, (const pair * const *) w.columns + from, w.out + from, count);
+        } else if (count > 0) {
+            kernels::multiply_floats(m, first, last, (const float * const *) w.columns + from, w.out + from, count);
+        }
+    });
+}
+
+void attend(ggml_compute_params * params, ggml_tensor * op) {
+    const ggml_tensor * q = op->src[0], * k = op->src[1], * v = op->src[2], * mask = op->src[3], * sinks = op->src[4];
+    attention a = {};
+    a.tokens = q->ne[1];
+    a.cells = k->ne[1];
+    a.size = k->ne[0];
+    a.heads = q->ne[2];
+    a.shared = k->ne[2];
+    a.q = (const char *) q->data, a.q_token = q->nb[1], a.q_head = q->nb[2];
+    a.k = (const char *) k->data, a.k_cell = k->nb[1], a.k_head = k->nb[2];
+    a.v = (const char *) v->data, a.v_cell = v->nb[1], a.v_head = v->nb[2];
+    a.mask = (const char *) mask->data, a.mask_token = mask->nb[1];
+    a.sinks = sinks ? (const float *) sinks->data : nullptr;
+    std::memcpy(&a.scale, op->op_params, sizeof a.scale);
+    a.out = (float *) op->data;
+    // How many cells a token's mask leaves open is not known; at most all, and usually few of them where many share the cache.
+    share(params, a.tokens * a.shared, a.heads / a.shared * a.size * std::min<int64_t>(a.cells, 256), [&](int64_t i) {
+        kernels::attend(a, i / a.shared, i % a.shared);
+    });
+}
+
+void scaling(ggml_compute_params * params, ggml_tensor * op) {
+    share(params, columns_of(op), op->ne[0], [&](int64_t i) { kernels::scale(row(op->src[0], i), *row(op->src[1], i), op->ne[0], row(op, i)); });
+}
+
+void gate(ggml_compute_params * params, ggml_tensor * op) {
+    float alpha, limit;
+    std::memcpy(&alpha, op->op_params + 2, sizeof alpha);
+    std::memcpy(&limit, op->op_params + 3, sizeof limit);
+    share(params, columns_of(op), op->ne[0] * 8, [&](int64_t i) {
+        kernels::gate(row(op->src[0], i), row(op->src[1], i), alpha, limit, op->ne[0], row(op, i));
+    });
+}
+
+struct traits final : ggml::cpu::tensor_traits {
+    bool work_size(int, const ggml_tensor * op, size_t & size) override {
+        size = op->op == GGML_OP_MUL_MAT || op->op == GGML_OP_MUL_MAT_ID ? work(op, nullptr).size : 0;
+        return true;
+    }
+    bool compute_forward(ggml_compute_params * params, ggml_tensor * op) override {
+        switch (op->op) {
+        case GGML_OP_FLASH_ATTN_EXT: attend(params, op); return true;
+        case GGML_OP_MUL: scaling(params, op); return true;
+        case GGML_OP_GLU: gate(params, op); return true;
+        default: product(params, op); return true;
+        }
+    }
+};
+
+struct buffer_type final : ggml::cpu::extra_buffer_type {
+    traits ours;
+    bool supports_op(ggml_backend_dev_t, const ggml_tensor *) override { return false; }
+    ggml::cpu::tensor_traits * get_tensor_traits(const ggml_tensor * op) override {
+        return in_use.load(std::memory_order_relaxed) && is_ours(op) ? &ours : nullptr;
+    }
+};
+
+} // namespace
+
+extern "C" void kernels_use(int on) { in_use.store(on != 0, std::memory_order_relaxed); }
+
+extern "C" void kernels_help(int helpers) {
+    team::grow(helpers);
+    helped.store(helpers > 0, std::memory_order_relaxed);
+}
+
+extern "C" const char * kernels_offer(void) {
+    if (!kernels::supported()) {
+        return nullptr;
+    }
+    // The list that models choose buffers for their weights from is a copy, made when it is first asked for: before this one is
+    // added.
+    for (size_t i = 0; i < ggml_backend_reg_count(); i++) {
+        const ggml_backend_reg_t reg = ggml_backend_reg_get(i);
+        if (std::strcmp(ggml_backend_reg_name(reg), "CPU") == 0) {
+            typedef ggml_backend_buffer_type_t * (*list)(ggml_backend_dev_t);
+            const auto get = (list) ggml_backend_reg_get_proc_address(reg, "ggml_backend_dev_get_extra_bufts");
+            if (!get) {
+                return nullptr;
+            }
+            get(nullptr);
+        }
+    }
+    static buffer_type              context;
+    static ggml_backend_buffer_type type = {};
+    type.context = &context;
+    ggml_backend_cpu_get_extra_buffer_types().push_back(&type);
+    return "AVX-512 VNNI";
+}

@@ -1,0 +1,201 @@
+package llamacpp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/models/random"
+)
+
+// kernelCheck compiles the kernels with the check in testdata and a sanitizer and runs it.
+func kernelCheck(t *testing.T, sanitizer string, args ...string) string {
+	t.Helper()
+	cxx := compiler(t, "CXX")
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(t.TempDir(), "kernels")
+	line := append(append([]string{}, cxx[1:]...), "-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-uninitialized", "-Wno-maybe-uninitialized", // GCC's own header of intrinsics
+		"-fno-omit-frame-pointer", "-pthread",
+		"-fsanitize="+sanitizer, "-fno-sanitize-recover=all", "-I", here, "-o", binary, "kernels_avx512.cpp", "team.cpp", filepath.Join("testdata", "kernels.cpp"))
+	if out, err := exec.Command(cxx[0], line...).CombinedOutput(); err != nil {
+		if strings.Contains(string(out), "cannot find") && strings.Contains(string(out), "san") {
+			t.Skip("the compiler has no sanitizers")
+		}
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := exec.Command(binary, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func TestKernelsSanitized(t *testing.T) {
+	switch out := kernelCheck(t, "address,undefined"); out {
+	case "ok":
+	case "unsupported":
+		t.Skip("this processor lacks the instructions")
+	default:
+		t.Fatal(out)
+	}
+}
+
+func TestTeamHasNoRaces(t *testing.T) {
+	if out := kernelCheck(t, "thread", "team"); out != "ok" {
+		t.Fatal(out)
+	}
+}
+
+// logitsOf feeds tokens in chunks and returns the logits after the last one.
+func logitsOf(t *testing.T, m *Model, s backend.Sequence, tokens []backend.Token, chunk int) []float32 {
+	t.Helper()
+	logits := make([]float32, m.vocab.Len())
+	for len(tokens) > 0 {
+		n := min(chunk, len(tokens))
+		in := []backend.Input{{Sequence: s, Tokens: tokens[:n]}}
+		if tokens = tokens[n:]; len(tokens) == 0 {
+			in[0].Logits = logits
+		}
+		if err := m.Step(t.Context(), in, make([]backend.Output, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return logits
+}
+
+func someTokens(n, seed int) []backend.Token {
+	tokens := make([]backend.Token, n)
+	for i := range tokens {
+		tokens[i] = backend.Token((i*i*7 + i*13*(seed+1) + seed*31) % 500)
+	}
+	return tokens
+}
+
+func kernelModels() map[string]random.Config {
+	return map[string]random.Config{
+		"quantized": {Layers: 3, Width: 96, FeedForward: 160, Seed: 3},
+		"precise":   {Layers: 3, Precise: true, Seed: 4},
+		"grouped":   {Layers: 2, Heads: 8, KVHeads: 1, HeadSize: 64, Seed: 5},
+	}
+}
+
+// TestKernelsAgree compares whole models with the engine's own kernels.
+func TestKernelsAgree(t *testing.T) {
+	if err := start(); err != nil {
+		t.Fatal(err)
+	}
+	if ownKernels == "" {
+		t.Skip("this processor lacks the instructions")
+	}
+	defer useKernels(true)
+	for name, c := range kernelModels() {
+		t.Run(name, func(t *testing.T) {
+			path := writeModel(t, c)
+			tokens := someTokens(200, 1)
+			var got [2][]float32
+			for i, on := range []bool{false, true} {
+				useKernels(on)
+				m := openModel(t, path, backend.Config{ContextSize: 512, Sequences: 2})
+				s, err := m.NewSequence()
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[i] = logitsOf(t, m, s, tokens, 64)
+			}
+			if slices.Equal(got[0], got[1]) {
+				t.Fatal("the logits are the same to the bit: the kernels did not run")
+			}
+			var dot, a, b float64
+			for i := range got[0] {
+				dot += float64(got[0][i]) * float64(got[1][i])
+				a += float64(got[0][i]) * float64(got[0][i])
+				b += float64(got[1][i]) * float64(got[1][i])
+			}
+			least := 0.999
+			if c.Precise {
+				least = 0.99999 // the cache is still of half floats
+			}
+			if cos := dot / math.Sqrt(a*b); cos < least {
+				t.Errorf("the logits' cosine is %.6f", cos)
+			}
+		})
+	}
+}
+
+// TestLogitsDependOnTheSequenceAlone: the neighbours in a batch, the chunks of a prompt, the place in the cache and the number of threads
+// do not show in a token's logits.
+func TestLogitsDependOnTheSequenceAlone(t *testing.T) {
+	if err := start(); err != nil {
+		t.Fatal(err)
+	}
+	if ownKernels == "" {
+		t.Skip("this processor lacks the instructions; the engine's own kernels add in another order for one token than for many")
+	}
+	for name, c := range kernelModels() {
+		t.Run(name, func(t *testing.T) {
+			path := writeModel(t, c)
+			tokens := someTokens(180, 1)
+			var want []float32
+			for _, threads := range []int{1, 3} {
+				m := openModel(t, path, backend.Config{ContextSize: 512, Sequences: 12, Threads: threads})
+				fresh := func() backend.Sequence {
+					s, err := m.NewSequence()
+					if err != nil {
+						t.Fatal(err)
+					}
+					return s
+				}
+				check := func(how string, got []float32) {
+					t.Helper()
+					if want == nil {
+						want = got
+					}
+					for i := range got {
+						if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+							t.Fatalf("%d threads, %s: logit %d is %.9g instead of %.9g", threads, how, i, got[i], want[i])
+						}
+					}
+				}
+				for _, chunk := range []int{180, 1, 7, 64} {
+					s := fresh()
+					check(fmt.Sprintf("chunks of %d", chunk), logitsOf(t, m, s, tokens, chunk))
+					s.Close()
+				}
+				// Seven others write into the cache, then all take the last token in one step.
+				all := make([]backend.Input, 8)
+				for i := range all {
+					all[i] = backend.Input{Sequence: fresh(), Tokens: []backend.Token{backend.Token(i)}}
+				}
+				for i := range all {
+					for at := 0; at < 150; at += 50 {
+						j := (i + at/50) % len(all)
+						history := someTokens(150, j)
+						if j == 5 {
+							history = tokens
+						}
+						s := all[j].Sequence
+						if n := len(s.Tokens()); n < 150 {
+							logitsOf(t, m, s, history[n:n+50], 50)
+						}
+					}
+				}
+				all[5].Tokens = tokens[150:]
+				all[5].Logits = make([]float32, m.vocab.Len())
+				if err := m.Step(context.Background(), all, make([]backend.Output, len(all))); err != nil {
+					t.Fatal(err)
+				}
+				check("among seven others", all[5].Logits)
+			}
+		})
+	}
+}

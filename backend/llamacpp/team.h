@@ -1,0 +1,22 @@
+// A team of threads that help one that computes, where the engine's own threads would do harm. Those wait for one another after
+// every operation, so an operation takes as long as its slowest thread: on a machine with other work, when a thread is not running,
+// a time slice instead of microseconds. Here the caller never waits for a helper to come. It takes piece after piece, helpers
+// that happen to run take some of them, and all that it ever waits for is a piece that a helper has begun.
+#ifndef RUNNER_TEAM_H
+#define RUNNER_TEAM_H
+
+#include <cstdint>
+
+namespace team {
+
+// grow makes sure that there are at least this many helpers, at most 64. They sleep while nothing is asked of them and live as long
+// as the process.
+void grow(int helpers);
+
+// run calls f(data, i) once for every i from 0 to pieces-1, on this thread and on helpers, and returns when all have returned. It
+// computes alone while another thread uses the team, and for a while after it had to wait long for a helper.
+void run(int64_t pieces, void (*f)(void * data, int64_t piece), void * data);
+
+} // namespace team
+
+#endif

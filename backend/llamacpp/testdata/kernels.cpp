@@ -1,0 +1,365 @@
+// Compares kernels_avx512.cpp with sums in double precision, and with itself: what a token gets must not depend on its company.
+// Prints "ok", or "unsupported" where the processor lacks the instructions.
+
+#include "kernels.h"
+#include "team.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+using namespace kernels;
+
+namespace {
+
+std::mt19937 source(1);
+
+float normal() { return std::normal_distribution<float>()(source); }
+int   below(int n) { return (int) (source() % n); }
+
+template <typename... A> void fail(const char * format, A... a) {
+    std::fprintf(stderr, format, a...);
+    std::fprintf(stderr, "\n");
+    std::exit(1);
+}
+
+void same(const char * what, const std::vector<float> & a, const std::vector<float> & b) {
+    for (size_t i = 0; i < a.size(); i++) {
+        if (std::memcmp(&a[i], &b[i], sizeof a[i]) != 0) {
+            fail("%s: value %zu of %zu is %.9g and %.9g", what, i, a.size(), a[i], b[i]);
+        }
+    }
+}
+
+void close_to(const char * what, double got, double want, double within) {
+    if (!(std::fabs(got - want) <= within)) {
+        fail("%s: %.9g instead of %.9g, further than %.3g", what, got, want, within);
+    }
+}
+
+// Half floats by the book (IEEE 754 binary16), to the nearest.
+uint16_t to_half(float f) {
+    uint32_t b;
+    std::memcpy(&b, &f, sizeof b);
+    const uint16_t sign = b >> 16 & 0x8000;
+    if (std::isinf(f)) {
+        return sign | 0x7c00;
+    }
+    const float a = std::fabs(f);
+    if (a < 6.103515625e-5f) {
+        return sign | (uint16_t) std::lrint(a * 16777216.0f);
+    }
+    int e;
+    const long m = std::lrint(std::frexp(a, &e) * 2048.0f); // 1024 to 2048
+    return sign | (uint16_t) (((e + 14) << 10) + (m - 1024));
+}
+
+double from_half(uint16_t h) {
+    const double sign = h & 0x8000 ? -1 : 1;
+    const int e = h >> 10 & 31, m = h & 1023;
+    return sign * (e == 0 ? std::ldexp(m, -24) : e == 31 ? INFINITY : std::ldexp(1024 + m, e - 25));
+}
+
+// A matrix in one of the formats and what it stands for.
+struct matrix {
+    rows                r;
+    int64_t             height;
+    std::vector<char>   bytes;
+    std::vector<double> values;
+};
+
+matrix make(enum rows::format format, int64_t height, int64_t n) {
+    static const double e2m1[16] = {0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6};
+    matrix m;
+    m.r.format = format;
+    m.r.n = n;
+    m.height = height;
+    const size_t row = format == rows::f32 ? n * 4 : format == rows::f16 ? n * 2 : n / 32 * (format == rows::q8_0 ? 34 : 17);
+    m.r.stride = row + below(3) * 4; // rows need not lie side by side
+    m.bytes.resize(m.r.stride * (height - 1) + row); // not a byte more, for the sanitizer's sake
+    for (int64_t r = 0; r < height; r++) {
+        char * p = m.bytes.data() + r * m.r.stride;
+        switch (format) {
+        case rows::f32:
+        case rows::f16:
+            for (int64_t i = 0; i < n; i++) {
+                const float v = normal();
+                const uint16_t h = to_half(v);
+                if (format == rows::f32) {
+                    std::memcpy(p + i * 4, &v, 4);
+                } else {
+                    std::memcpy(p + i * 2, &h, 2);
+                }
+                m.values.push_back(format == rows::f32 ? v : from_half(h));
+            }
+            break;
+        case rows::q8_0:
+            for (int64_t b = 0; b < n / 32; b++, p += 34) {
+                const uint16_t scale = to_half(std::fabs(normal()) / 64);
+                std::memcpy(p, &scale, 2);
+                for (int i = 0; i < 32; i++) {
+                    const int v = below(256) - 128;
+                    p[2 + i] = (char) v;
+                    m.values.push_back(from_half(scale) * v);
+                }
+            }
+            break;
+        case rows::mxfp4:
+            for (int64_t b = 0; b < n / 32; b++, p += 17) {
+                const int e = below(20) == 0 ? below(180) : 117 + below(20);
+                p[0] = (char) e;
+                for (int i = 0; i < 16; i++) {
+                    p[1 + i] = (char) below(256);
+                }
+                for (int i = 0; i < 32; i++) {
+                    const int code = i < 16 ? p[1 + i] & 15 : p[1 + i - 16] >> 4 & 15;
+                    m.values.push_back(std::ldexp(e2m1[code], e - 127));
+                }
+            }
+            break;
+        }
+    }
+    m.r.data = m.bytes.data();
+    return m;
+}
+
+void check_products(enum rows::format format, int64_t height, int64_t n, int64_t count) {
+    const bool rounded = format == rows::q8_0 || format == rows::mxfp4;
+    const matrix m = make(format, height, n);
+    std::vector<std::vector<float>> x(count), out(count, std::vector<float>(height));
+    std::vector<std::vector<pair>> pairs(count);
+    std::vector<const float *> columns;
+    std::vector<const pair *> quantized;
+    std::vector<float *> results;
+    for (int64_t c = 0; c < count; c++) {
+        const float size = std::exp(normal());
+        for (int64_t i = 0; i < n; i++) {
+            x[c].push_back(normal() * size);
+        }
+        if (c == 1) {
+            std::fill(x[c].begin(), x[c].begin() + std::min<int64_t>(n, 32), 0.0f); // a block of zeros
+        }
+        pairs[c].resize(pairs_of(n));
+        if (rounded) {
+            quantize(x[c].data(), n, format, pairs[c].data());
+        }
+        columns.push_back(x[c].data());
+        quantized.push_back(pairs[c].data());
+        results.push_back(out[c].data());
+    }
+    const auto multiply = [&](int64_t first, int64_t last, int64_t c, int64_t some, float * const * to) {
+        if (rounded) {
+            multiply_quantized(m.r, first, last, quantized.data() + c, to, some);
+        } else {
+            multiply_floats(m.r, first, last, columns.data() + c, to, some);
+        }
+    };
+    multiply(0, height, 0, count, results.data());
+    for (int64_t c = 0; c < count; c++) {
+        std::vector<double> taken;
+        for (int64_t i = 0; i < n; i++) {
+            const pair & p = pairs[c][i / 64];
+            taken.push_back(rounded ? (double) p.x[i % 64] * p.scale[i % 64 / 4] : x[c][i]);
+            if (rounded && std::fabs(taken[i] - x[c][i]) > p.scale[i % 64 / 4] * 0.5001) {
+                fail("activation %.9g rounded to %.9g", x[c][i], taken[i]);
+            }
+        }
+        for (int64_t r = 0; r < height; r++) {
+            double want = 0, size = 0;
+            for (int64_t i = 0; i < n; i++) {
+                want += m.values[r * n + i] * taken[i];
+                size += std::fabs(m.values[r * n + i] * taken[i]);
+            }
+            close_to("product", out[c][r], want, size * 3e-6 + 1e-37);
+        }
+        // Alone, and in two pieces.
+        std::vector<float> alone(height);
+        float * to = alone.data();
+        const int64_t cut = below((int) height + 1);
+        multiply(0, cut, c, 1, &to);
+        multiply(cut, height, c, 1, &to);
+        same("product alone", alone, out[c]);
+    }
+}
+
+// A cache with tokens that look at some of its cells.
+struct scene {
+    attention             a = {};
+    std::vector<float>    q, sinks, out;
+    std::vector<uint16_t> k, v, mask;
+    void bind() {
+        a.q = (const char *) q.data(), a.k = (const char *) k.data(), a.v = (const char *) v.data(), a.mask = (const char *) mask.data();
+        a.sinks = sinks.empty() ? nullptr : sinks.data();
+        out.assign(a.tokens * a.heads * a.size, NAN);
+        a.out = out.data();
+    }
+    void run() {
+        bind();
+        for (int64_t t = 0; t < a.tokens; t++) {
+            for (int64_t s = 0; s < a.shared; s++) {
+                attend(a, t, s);
+            }
+        }
+    }
+};
+
+void check_attention(int64_t size, int64_t group, int64_t shared, int64_t cells, bool sinks) {
+    scene s;
+    attention & a = s.a;
+    a.tokens = 3, a.cells = cells, a.size = size, a.heads = group * shared, a.shared = shared, a.scale = 1 / std::sqrt((float) size);
+    a.q_head = size * 4, a.q_token = a.q_head * a.heads;
+    a.k_head = a.v_head = size * 2, a.k_cell = a.v_cell = a.k_head * shared, a.mask_token = cells * 2;
+    for (int64_t i = 0; i < a.tokens * a.heads * size; i++) {
+        s.q.push_back(normal() * 2);
+    }
+    for (int64_t i = 0; i < cells * shared * size; i++) {
+        s.k.push_back(to_half(normal() * 2));
+        s.v.push_back(to_half(normal()));
+    }
+    for (int64_t i = 0; i < a.tokens * cells; i++) {
+        const bool last = i / cells == a.tokens - 1; // it sees nothing
+        s.mask.push_back(last || below(3) == 0 ? 0xfc00 : below(8) == 0 ? to_half(-normal() * normal()) : 0);
+    }
+    for (int64_t h = 0; sinks && h < a.heads; h++) {
+        s.sinks.push_back(normal() * 3);
+    }
+    s.run();
+    for (int64_t t = 0; t < a.tokens; t++) {
+        for (int64_t h = 0; h < a.heads; h++) {
+            std::vector<double> score(cells, -INFINITY), want(size);
+            double most = sinks ? (double) s.sinks[h] : -INFINITY, total = 0;
+            for (int64_t c = 0; c < cells; c++) {
+                if (s.mask[t * cells + c] != 0xfc00) {
+                    double dot = 0;
+                    for (int64_t i = 0; i < size; i++) {
+                        dot += s.q[(t * a.heads + h) * size + i] * from_half(s.k[(c * shared + h / group) * size + i]);
+                    }
+                    score[c] = dot * a.scale + from_half(s.mask[t * cells + c]);
+                    most = std::max(most, score[c]);
+                }
+            }
+            for (int64_t c = 0; c < cells; c++) {
+                const double p = most == -INFINITY ? 0 : std::exp(score[c] - most);
+                total += p;
+                for (int64_t i = 0; i < size; i++) {
+                    want[i] += p * from_half(s.v[(c * shared + h / group) * size + i]);
+                }
+            }
+            total += sinks ? std::exp(s.sinks[h] - most) : 0;
+            for (int64_t i = 0; i < size; i++) {
+                close_to("attention", s.out[(t * a.heads + h) * size + i], total > 0 ? want[i] / total : 0, 2e-5);
+            }
+        }
+    }
+    // The same cells, spread out over a cache with others between them.
+    scene wide = s;
+    wide.a.cells = 0;
+    wide.k.clear(), wide.v.clear(), wide.mask.clear();
+    std::vector<int64_t> from;
+    for (int64_t c = 0; c < cells; c++) {
+        for (int i = below(4) == 0 ? below(40) : 0; i > 0; i--) {
+            from.push_back(-1);
+        }
+        from.push_back(c);
+    }
+    wide.a.cells = from.size(), wide.a.mask_token = from.size() * 2;
+    for (const int64_t c : from) {
+        for (int64_t i = 0; i < shared * size; i++) {
+            wide.k.push_back(c < 0 ? to_half(normal() * 100) : s.k[c * shared * size + i]);
+            wide.v.push_back(c < 0 ? 0x7c00 : s.v[c * shared * size + i]);
+        }
+    }
+    for (int64_t t = 0; t < a.tokens; t++) {
+        for (const int64_t c : from) {
+            wide.mask.push_back(c < 0 ? 0xfc00 : s.mask[t * cells + c]);
+        }
+    }
+    wide.run();
+    same("attention in another cache", wide.out, s.out);
+}
+
+void check_elementwise() {
+    const float alpha = 1.702f, limit = 7;
+    for (const float size : {0.1f, 1.0f, 10.0f, 1000.0f}) {
+        float x[32], y[32], out[32];
+        for (int i = 0; i < 32; i++) {
+            x[i] = normal() * size, y[i] = normal() * size;
+        }
+        gate(x, y, alpha, limit, 32, out);
+        for (int i = 0; i < 32; i++) {
+            const double g = std::min(x[i], limit), u = std::clamp(y[i], -limit, limit);
+            const double want = g / (1 + std::exp(-(double) alpha * g)) * (u + 1);
+            close_to("gate", out[i], want, std::fabs(want) * 1e-5 + 1e-30);
+        }
+        scale(x, 0.75f, 32, out);
+        for (int i = 0; i < 32; i++) {
+            close_to("scale", out[i], x[i] * 0.75f, 0);
+        }
+    }
+}
+
+// Several threads use the team at once; every piece is done once, before run returns.
+void check_team() {
+    team::grow(3);
+    std::vector<std::thread> callers;
+    for (int t = 0; t < 3; t++) {
+        callers.emplace_back([] {
+            for (int n = 0; n < 3000; n++) {
+                struct job {
+                    std::vector<int> done;
+                } j = {std::vector<int>(n % 50)};
+                team::run(n % 50, [](void * data, int64_t i) { ((job *) data)->done[i]++; }, &j);
+                for (const int d : j.done) {
+                    if (d != 1) {
+                        fail("a piece was done %d times", d);
+                    }
+                }
+                if (n % 1000 == 999) {
+                    std::this_thread::sleep_for(std::chrono::milliseconds(5)); // long enough for the helpers to sleep
+                }
+            }
+        });
+    }
+    for (auto & c : callers) {
+        c.join();
+    }
+}
+
+} // namespace
+
+int main(int, char ** argv) {
+    check_team();
+    if (argv[1] && std::strcmp(argv[1], "team") == 0) {
+        std::puts("ok");
+        return 0;
+    }
+    if (!supported()) {
+        std::puts("unsupported");
+        return 0;
+    }
+    for (const int64_t n : {32, 96, 160, 416}) {
+        for (const int64_t count : {1, 3, 8, 15}) {
+            for (const int64_t height : {1, 13, 34}) {
+                check_products(rows::f32, height, n, count);
+                check_products(rows::f16, height, n + 16, count);
+                check_products(rows::q8_0, height, n, count);
+                check_products(rows::mxfp4, height, n, count);
+            }
+        }
+    }
+    for (const int64_t size : {32, 96, 256}) {
+        for (const int64_t group : {1, 2, 7, 8, 16}) {
+            for (const int64_t cells : {1, 16, 17, 65, 170}) {
+                check_attention(size, group, 1 + below(2), cells, below(2) == 0);
+            }
+        }
+    }
+    check_elementwise();
+    std::puts("ok");
+}
