@@ -179,6 +179,52 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
     assert.ok(without.events.at(-1).usage[0].inputTokens < next.events.at(-1).usage[0].inputTokens);
   });
 
+  test(`${version}: a specialist reasons first`, async () => {
+    const delegation = { agent_prompt: 'You check sums, digit by digit.' };
+    const { agent, events } = await run(client, { reasoning: 'full', delegation });
+    checkEvents(events);
+    assert.equal(said(agent, 'assistant'), '17 + 25 = 42.');
+    const ids = events.filter((e) => e.type.startsWith('SUBAGENT_')).map((e) => [e.type, e.subagentRunId]);
+    if (client === current) {
+      assert.deepEqual(ids, [['SUBAGENT_STARTED', ids[0][1]], ['SUBAGENT_FINISHED', ids[0][1]]]);
+      assert.deepEqual(events.find((e) => e.type === 'SUBAGENT_FINISHED').outcome, { type: 'success' });
+      const theirs = agent.messages.filter((m) => m.role === 'reasoning' && m.subagentRunId === ids[0][1]);
+      assert.equal(theirs.length, 1);
+      assert.match(theirs[0].content, /17 \+ 25 = 42\.$/);
+      assert.equal(agent.messages.filter((m) => m.role === 'reasoning').length, 2);
+    } else {
+      assert.deepEqual(ids, []); // it does not know subagents
+      assert.match(said(agent, 'reasoning'), /17 \+ 25 = 42\./);
+    }
+
+    // The client sends everything back, and each turn has an id of its own.
+    agent.addMessage({ id: 'q2', role: 'user', content: 'What is 532 - 187?' });
+    const next = await ask(agent, { reasoning: 'full', delegation });
+    checkEvents(next.events);
+    assert.equal(answer(agent).content, '532 - 187 = 345.');
+    if (client === current) assert.notEqual(next.events.find((e) => e.type === 'SUBAGENT_STARTED').subagentRunId, ids[0][1]);
+
+    for (const reasoning of ['none', 'summary']) {
+      const { agent, events } = await run(client, { reasoning, delegation });
+      checkEvents(events);
+      assertHidden(events, thoughts);
+      assert.ok(!JSON.stringify(events).includes('digit by digit'));
+      assert.equal(said(agent, 'assistant'), '17 + 25 = 42.');
+      assert.equal(agent.messages.filter((m) => m.role === 'reasoning').length, reasoning === 'none' ? 0 : 1);
+    }
+  });
+
+  test(`${version}: a specialist whose work is shown, and one that the model calls`, async () => {
+    const shown = await run(client, { delegation: { agent_prompt: 'You check sums.', mark_intermediate: false } });
+    checkEvents(shown.events);
+    assert.equal(shown.agent.messages.filter((m) => m.role === 'assistant').length, 2);
+    const called = await run(client, { seed: 2, temperature: 1, reasoning: 'full', reasoning_effort: 'none', tool_choice: 'required', delegation: { allow: true } });
+    checkEvents(called.events);
+    assert.ok(!types(called.events).includes('TOOL_CALL_START'));
+    if (client === current) assert.ok(types(called.events).includes('SUBAGENT_FINISHED'));
+    await assert.rejects(run(client, { tool_choice: 'required' }), /tool_choice/);
+  });
+
   test(`${version}: a sealed value out of its place is a run's error`, async () => {
     const { agent } = await run(client, { reasoning: 'full', reasoning_seal: true });
     agent.addMessage({ id: 'q2', role: 'user', content: 'What is 532 - 187?' });
