@@ -2,8 +2,8 @@
 // runs one turn of a local model for the protocol's HttpAgent.
 //
 // It decodes RunAgentInput into [runner.Request] and encodes events as server-sent events; it generates nothing, keeps nothing between requests
-// and asks no one for keys. Tools are the client's: a turn that calls some ends, and names the calls that wait for the client. Delegation to
-// subagents has no events yet. There are no interrupts, so nothing can be resumed; the client's state is not the model's and is not read; and
+// and asks no one for keys. Tools are the client's: a turn that calls some ends, and names the calls that wait for the client. Specialists
+// (package delegation) are told as subagents, to clients that say that they speak 1.0. There are no interrupts, so nothing can be resumed; the client's state is not the model's and is not read; and
 // nothing but text can be read.
 //
 // # Reasoning
