@@ -3,13 +3,14 @@
 //
 // It decodes RunAgentInput into [runner.Request] and encodes events as server-sent events; it generates nothing, keeps nothing between requests
 // and asks no one for keys. Tools are the client's: a turn that calls some ends, and names the calls that wait for the client. Specialists
-// (package delegation) are told as subagents, to clients that say that they speak 1.0. There are no interrupts, so nothing can be resumed; the client's state is not the model's and is not read; and
-// nothing but text can be read.
+// (package delegation) are told as subagents, each with messages of its own, to clients that say that they speak 1.0. There are no interrupts, so
+// nothing can be resumed; the client's state is not the model's and is not read; and nothing but text can be read.
 //
 // # Reasoning
 //
 // forwardedProps says what is asked of the reasoning, with the fields of OpenAI's formats: reasoning (none, summary, full or an object),
-// reasoning_effort, reasoning_budget, reasoning_strategy, keep_reasoning, rationale, reasoning_seal and their other names.
+// reasoning_effort, reasoning_budget, reasoning_strategy, keep_reasoning, rationale, delegation, reasoning_seal
+// and their other names.
 //
 //	visibility  what comes
 //	full        a reasoning message with the reasoning, before the answer
