@@ -139,6 +139,8 @@ func (o *mewOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.address.ID, "id", "", "`ID` to join with, for servers that do not know it from the token")
 	o.addReasoning(cmd)
 	f.BoolVar(&o.request.Rationale, "rationale", false, "have the model give its reason for each call, which costs tokens")
+	f.StringVar(&o.delegate, "delegate", "", "have a specialist reason first, whose prompt is in `FILE`")
+	addDelegationFlags(cmd, &o.request)
 	f.StringVar(&o.system, "system", "", "system prompt, `TEXT` or @FILE")
 	f.StringVar(&o.tools, "tools", "", "functions that the model may call in place of those that others offer, a JSON `FILE`")
 	f.BoolVar(&o.noTools, "no-tools", false, "offer the model no functions")

@@ -9,6 +9,8 @@
 //	summary     the summary, as one thought
 //	full        the reasoning, each sentence as a thought; the reasons for decisions and what is assumed, as thoughts with metadata
 //
+// What a specialist reasons (package delegation) is a reasoning inside of the model's, with its own start and conclusion, which says how it ended.
+//
 // What the model tells before a call is a chat in the context, and a call an mcp/request or, where only that is allowed, an mcp/proposal. The conclusion
 // repeats the beginning of the answer. What a run warns of is in the metadata of its answer.
 //

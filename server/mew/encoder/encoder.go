@@ -61,10 +61,11 @@ type Encoder struct {
 
 	info       reasoning.Info
 	began, end bool
-	// path is the context of what is inside; empty while there is none.
-	path    string
-	thought sentences
-	dropped int
+	// own is the model's reasoning, and theirs, while there is one, that of the specialist called specialist inside of it.
+	own        level
+	theirs     *level
+	specialist string
+	dropped    int
 	// references are what the next thought rests on, and rests what all of the reasoning does.
 	references, rests []string
 
@@ -73,13 +74,19 @@ type Encoder struct {
 	warnings                             []string
 }
 
+// level is a context and the sentence that its reasoning is in. path is empty while there is no context, or where it may not be told.
+type level struct {
+	path    string
+	thought sentences
+}
+
 // New returns an encoder. send gets each envelope, which it may keep; after its first error it gets no more.
 func New(cfg Config, send func(*envelope.Envelope) error) *Encoder {
 	return &Encoder{cfg: cfg, send: send}
 }
 
 // Path returns the context of what is inside of the reasoning; empty before it has begun, or where it may not be told.
-func (e *Encoder) Path() string { return e.path }
+func (e *Encoder) Path() string { return e.own.path }
 
 // Calls returns the calls of the last run.
 func (e *Encoder) Calls() []Call { return e.calls }
@@ -114,9 +121,13 @@ func (e *Encoder) Push(ev *reasoning.Event) error {
 			e.warnings = append(e.warnings, ev.Code)
 		}
 	case reasoning.Decided:
-		e.decided(ev.Decision)
+		e.decided(e.level(ev).path, ev.Decision)
 	case reasoning.Assumed:
-		e.assumed(ev.Assumption)
+		e.assumed(e.level(ev).path, ev.Assumption)
+	case reasoning.DelegationStart:
+		e.delegate(ev.Delegation)
+	case reasoning.DelegationEnd:
+		e.returned(ev.Delegation)
 	case reasoning.Done:
 		e.done(ev.Result)
 	}
@@ -152,8 +163,53 @@ func (e *Encoder) start() {
 		}
 	}
 	if s := e.emit(envelope.Start, e.cfg.Outer, e.trigger(), e.cfg.To, step); s != nil {
-		e.path = s.Within()
+		e.own.path = s.Within()
 	}
+}
+
+// delegate begins the reasoning of a specialist inside of the model's.
+func (e *Encoder) delegate(d *reasoning.Delegation) {
+	if d == nil || e.own.path == "" {
+		return
+	}
+	e.flush(&e.own)
+	e.leave("")
+	step := envelope.Step{}
+	if e.shows() {
+		step.Message = "A specialist is thinking."
+	}
+	if s := e.emit(envelope.Start, e.own.path, e.trigger(), e.cfg.To, step); s != nil {
+		e.theirs, e.specialist = &level{path: s.Within()}, d.ID
+	}
+}
+
+// returned ends the reasoning of a specialist.
+func (e *Encoder) returned(d *reasoning.Delegation) {
+	if d != nil && d.ID == e.specialist {
+		e.leave(string(d.Outcome))
+	}
+}
+
+// leave concludes the reasoning of a specialist, if there is one.
+func (e *Encoder) leave(outcome string) {
+	if e.theirs == nil {
+		return
+	}
+	e.flush(e.theirs)
+	step := envelope.Step{}
+	if e.shows() {
+		step.Message = outcome
+	}
+	e.emit(envelope.Conclusion, e.theirs.path, nil, e.cfg.To, step)
+	e.theirs, e.specialist = nil, ""
+}
+
+// level returns whose an event is.
+func (e *Encoder) level(ev *reasoning.Event) *level {
+	if e.theirs != nil && ev.Specialist == e.specialist {
+		return e.theirs
+	}
+	return &e.own
 }
 
 // trigger is what the reasoning answers.
@@ -167,7 +223,8 @@ func (e *Encoder) trigger() []string {
 func (e *Encoder) delta(ev *reasoning.Event) {
 	switch ev.Segment {
 	case reasoning.Reasoning:
-		e.thought.push(ev.Text, func(s string) { e.think(envelope.Step{Message: s}) })
+		in := e.level(ev)
+		in.thought.push(ev.Text, func(s string) { e.think(in.path, envelope.Step{Message: s}) })
 	case reasoning.Summary:
 		e.summary.WriteString(ev.Text)
 	case reasoning.Preamble:
@@ -182,30 +239,30 @@ func (e *Encoder) delta(ev *reasoning.Event) {
 func (e *Encoder) close(ev *reasoning.Event) {
 	switch ev.Segment {
 	case reasoning.Reasoning:
-		e.flush()
+		e.flush(e.level(ev))
 	case reasoning.Summary:
 		if text := strings.TrimSpace(e.summary.String()); text != "" {
-			e.think(envelope.Step{Message: text})
+			e.think(e.own.path, envelope.Step{Message: text})
 		}
 		e.summary.Reset()
 	case reasoning.Preamble:
 		if text := e.preamble.String(); strings.TrimSpace(text) != "" {
-			e.chat(e.path, text, nil)
+			e.chat(e.level(ev).path, text, nil)
 		}
 		e.preamble.Reset()
 	case reasoning.ToolCall:
-		e.call(ev.Call, e.arguments.String())
+		e.call(e.level(ev).path, ev.Call, e.arguments.String())
 	}
 }
 
 // flush sends the beginning of a sentence that does not go on.
-func (e *Encoder) flush() {
-	e.thought.flush(func(s string) { e.think(envelope.Step{Message: s}) })
+func (e *Encoder) flush(in *level) {
+	in.thought.flush(func(s string) { e.think(in.path, envelope.Step{Message: s}) })
 }
 
 // think sends a thought, if there is a context for it.
-func (e *Encoder) think(step envelope.Step) {
-	if e.path == "" {
+func (e *Encoder) think(path string, step envelope.Step) {
+	if path == "" {
 		return
 	}
 	if e.cfg.Admit != nil && !e.cfg.Admit() {
@@ -219,33 +276,33 @@ func (e *Encoder) think(step envelope.Step) {
 		step.Metadata.Dropped = e.dropped
 	}
 	step.References = last(e.references, maxReferences)
-	if e.emit(envelope.Thought, e.path, nil, e.cfg.To, step) != nil {
+	if e.emit(envelope.Thought, path, nil, e.cfg.To, step) != nil {
 		e.dropped, e.references = 0, nil
 	}
 }
 
 // decided tells why a call was made.
-func (e *Encoder) decided(d *reasoning.Decision) {
+func (e *Encoder) decided(path string, d *reasoning.Decision) {
 	if d == nil || d.Rationale.Why == "" {
 		return
 	}
 	if body, err := json.Marshal(d.Rationale); err == nil {
-		e.think(envelope.Step{Message: d.Rationale.Why, Metadata: &envelope.Metadata{Rationale: body, Confidence: d.Rationale.Confidence}})
+		e.think(path, envelope.Step{Message: d.Rationale.Why, Metadata: &envelope.Metadata{Rationale: body, Confidence: d.Rationale.Confidence}})
 	}
 }
 
 // assumed tells what the model takes for granted.
-func (e *Encoder) assumed(a *reasoning.Assumption) {
+func (e *Encoder) assumed(path string, a *reasoning.Assumption) {
 	if a == nil {
 		return
 	}
 	if body, err := json.Marshal(a); err == nil {
-		e.think(envelope.Step{Message: a.Text, Metadata: &envelope.Metadata{Assumption: body}})
+		e.think(path, envelope.Step{Message: a.Text, Metadata: &envelope.Metadata{Assumption: body}})
 	}
 }
 
 // call sends a call of a function.
-func (e *Encoder) call(c reasoning.Call, arguments string) {
+func (e *Encoder) call(path string, c reasoning.Call, arguments string) {
 	call := Call{Call: c, Arguments: arguments}
 	if rpc, ok := e.request(c, arguments); !ok {
 		call.Malformed = true
@@ -255,7 +312,7 @@ func (e *Encoder) call(c reasoning.Call, arguments string) {
 			to, _ = e.cfg.Route(c.Name)
 		}
 		for _, kind := range []string{envelope.MCPRequest, envelope.MCPProposal} {
-			if sent := e.emit(kind, e.path, nil, to, rpc); sent != nil {
+			if sent := e.emit(kind, path, nil, to, rpc); sent != nil {
 				call.Request = sent.ID
 				break
 			}
@@ -291,7 +348,8 @@ func (e *Encoder) request(c reasoning.Call, arguments string) (envelope.RPC, boo
 
 // done ends a run. A run that calls functions goes on in the next one.
 func (e *Encoder) done(r *reasoning.Result) {
-	e.flush()
+	e.leave("")
+	e.flush(&e.own)
 	if r == nil || r.Finish == reasoning.FinishToolCalls {
 		return
 	}
@@ -323,7 +381,7 @@ func (e *Encoder) done(r *reasoning.Result) {
 // conclude ends the reasoning.
 func (e *Encoder) conclude(answer string, score *float64) {
 	e.end = true
-	if e.path == "" {
+	if e.own.path == "" {
 		return
 	}
 	step := envelope.Step{}
@@ -336,13 +394,14 @@ func (e *Encoder) conclude(answer string, score *float64) {
 			step.Metadata = &envelope.Metadata{Confidence: score, Dropped: e.dropped}
 		}
 	}
-	e.emit(envelope.Conclusion, e.path, nil, e.cfg.To, step)
+	e.emit(envelope.Conclusion, e.own.path, nil, e.cfg.To, step)
 }
 
 // End concludes a reasoning that has begun and is not over, for instance because nobody answers its calls.
 func (e *Encoder) End() error {
 	if e.began && !e.end {
-		e.flush()
+		e.leave("")
+		e.flush(&e.own)
 		e.conclude("", nil)
 	}
 	return e.err
@@ -351,16 +410,19 @@ func (e *Encoder) End() error {
 // Cancel ends a reasoning that has begun and is not over, with a reasoning/cancel or, where that is not allowed, an empty conclusion. reason is a word
 // such as cancelled or error; by is the message that asked for it, if any. Nothing that was not sent yet is sent.
 func (e *Encoder) Cancel(reason, by string) error {
-	if e.began && !e.end && e.path != "" {
-		var correlation []string
-		if by != "" {
-			correlation = []string{by}
+	var correlation []string
+	if by != "" {
+		correlation = []string{by}
+	}
+	for _, in := range []*level{e.theirs, &e.own} {
+		if in == nil || in.path == "" || e.end {
+			continue
 		}
-		if e.emit(envelope.Cancel, e.path, correlation, e.cfg.To, envelope.Reason{Reason: reason}) == nil {
-			e.emit(envelope.Conclusion, e.path, nil, e.cfg.To, envelope.Step{})
+		if e.emit(envelope.Cancel, in.path, correlation, e.cfg.To, envelope.Reason{Reason: reason}) == nil {
+			e.emit(envelope.Conclusion, in.path, nil, e.cfg.To, envelope.Step{})
 		}
 	}
-	e.end = true
+	e.end, e.theirs = true, nil
 	return e.err
 }
 

@@ -51,6 +51,17 @@ func run(v reasoning.Visibility, result reasoning.Result, parts ...[]reasoning.E
 	return append(events, reasoning.Event{Kind: reasoning.Done, Result: &result})
 }
 
+// specialist is what a specialist writes.
+func specialist(outcome reasoning.DelegationOutcome, parts ...[]reasoning.Event) []reasoning.Event {
+	events := slices.Concat(parts...)
+	for i := range events {
+		events[i].Specialist = "d1"
+	}
+	begin := reasoning.Event{Kind: reasoning.DelegationStart, Delegation: &reasoning.Delegation{ID: "d1", By: "user"}}
+	end := reasoning.Event{Kind: reasoning.DelegationEnd, Delegation: &reasoning.Delegation{ID: "d1", By: "user", Outcome: outcome}}
+	return slices.Concat([]reasoning.Event{begin}, events, []reasoning.Event{end})
+}
+
 var (
 	stop  = reasoning.Result{Finish: reasoning.FinishStop}
 	calls = reasoning.Result{Finish: reasoning.FinishToolCalls}
@@ -119,7 +130,10 @@ func TestGolden(t *testing.T) {
 		}, [][]reasoning.Event{run(reasoning.VisibilityNone, calls, call(0, "add"))}},
 		"nested": {func(c *Config) { c.Outer, c.To, c.Estimate = "s1/s2", []string{"asker"}, 1500*time.Millisecond },
 			[][]reasoning.Event{run(reasoning.VisibilityFull, stop, thoughts, answer)}},
-		"cut_off": {nil, [][]reasoning.Event{run(reasoning.VisibilityFull, reasoning.Result{Finish: reasoning.FinishLength, ReasoningUnavailable: true})}},
+		"specialist": {nil, [][]reasoning.Event{run(reasoning.VisibilityFull, stop, segment(reasoning.Reasoning, "I ask a specialist"), specialist(reasoning.DelegationReturned,
+			segment(reasoning.Reasoning, "It is. It was"), call(0, "add", "{}")), thoughts, answer)}},
+		"specialist_hidden": {nil, [][]reasoning.Event{run(reasoning.VisibilityNone, stop, specialist(reasoning.DelegationLimit), answer)}},
+		"cut_off":           {nil, [][]reasoning.Event{run(reasoning.VisibilityFull, reasoning.Result{Finish: reasoning.FinishLength, ReasoningUnavailable: true})}},
 		"no_mention": {func(c *Config) { c.May = func(e *envelope.Envelope) bool { return e.Kind == envelope.Chat } },
 			[][]reasoning.Event{run(reasoning.VisibilityFull, stop, thoughts, answer)}},
 	} {
@@ -159,7 +173,9 @@ func randomRun(rng *rand.Rand, v reasoning.Visibility, result reasoning.Result) 
 	}
 	var parts [][]reasoning.Event
 	for range rng.IntN(5) {
-		switch rng.IntN(5) {
+		switch rng.IntN(6) {
+		case 5:
+			parts = append(parts, specialist(reasoning.DelegationReturned, segment(reasoning.Reasoning, texts()...), segment(reasoning.Preamble, "Wait.")))
 		case 0, 1:
 			parts = append(parts, segment(reasoning.Reasoning, texts()...))
 		case 2:
@@ -200,7 +216,7 @@ func TestProperties(t *testing.T) {
 		if v == reasoning.VisibilityNone && bytes.Contains(lines(t, out), []byte(canary)) {
 			t.Fatalf("seed %d: reasoning shows under none", seed)
 		}
-		path, ended, ids, answered := "", false, map[string]bool{}, false
+		path, inner, ended, ids, answered := "", "", false, map[string]bool{}, false
 		var said strings.Builder
 		for i, e := range out {
 			if ids[e.ID] || e.From != "thinker" || e.Kind == barred {
@@ -209,14 +225,22 @@ func TestProperties(t *testing.T) {
 			ids[e.ID] = true
 			switch e.Kind {
 			case envelope.Start:
+				if path != "" && e.Context == path && (inner == "" || barred == envelope.Conclusion) {
+					inner = e.Within()
+					continue
+				}
 				if i != 0 || e.Context != "" || !slices.Equal(e.Correlation, []string{"q1"}) {
 					t.Fatalf("seed %d: start %+v at %d", seed, e, i)
 				}
 				path = e.ID
 				continue
 			case envelope.Conclusion:
-				if ended {
-					t.Fatalf("seed %d: concluded twice", seed)
+				if inner != "" && e.Context == inner {
+					inner = ""
+					continue
+				}
+				if ended || inner != "" {
+					t.Fatalf("seed %d: concluded twice, or before what is inside", seed)
 				}
 				ended = true
 			case envelope.Thought:
@@ -239,7 +263,7 @@ func TestProperties(t *testing.T) {
 					continue
 				}
 			}
-			if e.Context != path {
+			if e.Context != path && (inner == "" || e.Context != inner) {
 				t.Fatalf("seed %d: %s is in the context %q, not %q", seed, e.Kind, e.Context, path)
 			}
 		}

@@ -80,7 +80,7 @@ func (s *session) deliver(a *active, e *envelope.Envelope) error {
 	switch e.Kind {
 	case envelope.Start:
 		s.mu.Lock()
-		a.start = e.ID
+		a.starts = append(a.starts, e.ID)
 		s.mu.Unlock()
 	case envelope.MCPRequest, envelope.MCPProposal:
 		s.expect(e)
@@ -123,6 +123,9 @@ func (t *turns) run(question string, private bool) (string, error) {
 			return reply.Answer, nil
 		}
 		step++
+		if !reply.Result.Specialist {
+			req.Delegation.Specialist = nil // it has returned
+		}
 		results, err := t.s.results(t.a.ctx, t.enc)
 		if err != nil {
 			return "", err

@@ -39,8 +39,8 @@ type session struct {
 // active is the question that is being answered.
 type active struct {
 	trigger *envelope.Envelope
-	// start is the id of the reasoning/start, once it was sent.
-	start string
+	// starts are the ids of the reasoning/start that were sent for it, more than one where specialists reason.
+	starts []string
 	// over says that it was given up, and that is being told.
 	over   bool
 	ctx    context.Context
@@ -269,7 +269,7 @@ func (s *session) cancel(e *envelope.Envelope) {
 		return slices.Contains(names, w.ID) && (holds || w.From == e.From)
 	})
 	if a := s.active; a != nil && (holds || a.trigger.From == e.From) &&
-		(slices.Contains(names, a.trigger.ID) || a.start != "" && slices.Contains(names, a.start)) {
+		(slices.Contains(names, a.trigger.ID) || slices.ContainsFunc(a.starts, func(id string) bool { return slices.Contains(names, id) })) {
 		a.cancel(&cancelled{e.ID})
 	}
 }
