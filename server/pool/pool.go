@@ -354,12 +354,17 @@ func (p *Pool) expire() {
 	defer func() { <-p.loading }()
 	now := p.cfg.Clock()
 	next := p.cfg.KeepAlive
-	idle := map[string]*runner.Runner{}
+	type leaving struct {
+		name, why string
+		runner    *runner.Runner
+	}
+	var gone []leaving
 	p.mu.Lock()
 	for name, m := range p.models {
 		if m.runner == nil || m.users > 0 {
 			continue
 		}
+		why := "no longer wanted"
 		if !m.unwanted {
 			if m.entry.Pinned || p.cfg.KeepAlive < 0 {
 				continue
@@ -368,16 +373,17 @@ func (p *Pool) expire() {
 				next = min(next, left)
 				continue
 			}
+			why = "idle"
 		}
-		idle[name] = m.runner
+		gone = append(gone, leaving{name, why, m.runner})
 		m.runner, m.unwanted = nil, false
 	}
 	if !p.closed && p.timer != nil {
 		p.timer.Reset(max(next, time.Millisecond))
 	}
 	p.mu.Unlock()
-	for name, r := range idle {
-		p.unload(name, r, "idle, or no longer wanted")
+	for _, m := range gone {
+		p.unload(m.name, m.runner, m.why)
 	}
 }
 
