@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"runner/backend"
 	"runner/backend/fake"
@@ -516,7 +517,8 @@ func TestASpecialistWithoutRoom(t *testing.T) {
 
 // TestAReaderThatPanics ends the run and its trace, as one that leaves.
 func TestAReaderThatPanics(t *testing.T) {
-	f := start(t, fake.Config{ContextSize: 4096}, Config{}, append(delegates(), fake.Reply{After: ask("q"), Say: think(thought, "four")})...)
+	slow := func(int) time.Duration { return 5 * time.Millisecond } // so that the run is not over before its reader panics
+	f := start(t, fake.Config{ContextSize: 4096, Delay: slow}, Config{}, append(delegates(), fake.Reply{After: ask("q"), Say: think(thought, "four")})...)
 	for _, req := range []Request{byModel("2+2?"), user("q")} {
 		var tape notebook
 		req.Trace = &tape
