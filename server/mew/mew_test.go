@@ -369,9 +369,16 @@ func TestTwoAgentsReasonAtOnce(t *testing.T) {
 	if a, b = common(a, b), common(b, a); !slices.Equal(a, b) {
 		t.Error("alice and bob hear things in different orders")
 	}
+	// An agent that is told to end says that its reasoning does.
+	id = alice.say(both, "thinker")
+	last := alice.wait(envelope.Start, about(id))
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+	given := alice.wait(envelope.Cancel, of("thinker"))
+	if given.Context != last.ID || string(given.Payload) != `{"reason":"shutdown"}` {
+		t.Errorf("given up with %+v %s", given, given.Payload)
 	}
 	bob.wait(envelope.Presence, func(e *envelope.Envelope) bool { return strings.Contains(string(e.Payload), `"leave"`) })
 }

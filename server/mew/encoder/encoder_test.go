@@ -419,3 +419,20 @@ func TestBadArgumentsAreNotSent(t *testing.T) {
 		}
 	}
 }
+
+// A token costs no memory but what its text takes.
+func TestDeltasDoNotAllocate(t *testing.T) {
+	e := New(config(), func(*envelope.Envelope) error { return nil })
+	start := run(reasoning.VisibilityFull, stop)[0]
+	if err := e.Push(&start); err != nil {
+		t.Fatal(err)
+	}
+	e.own.thought.text = make([]byte, 0, 1<<20)
+	e.answer.Grow(1 << 20)
+	for _, s := range []reasoning.Segment{reasoning.Reasoning, reasoning.Answer} {
+		ev := reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Text: "w"}
+		if n := testing.AllocsPerRun(1000, func() { _ = e.Push(&ev) }); n != 0 {
+			t.Errorf("segment %d: %g allocations for a delta", s, n)
+		}
+	}
+}

@@ -77,6 +77,11 @@ func (e *Envelope) Within() string {
 	return e.Context + "/" + e.ID
 }
 
+// RoomWithin reports whether a context may have two more levels inside: a reasoning's, and that of another one in it.
+func RoomWithin(context string) bool {
+	return strings.Count(context, "/")+3 <= MaxNesting && len(context)+2*(MaxID+1) <= MaxContext
+}
+
 // SyntaxError says what is wrong with an envelope, a frame or a capability.
 type SyntaxError struct {
 	// Field is the field at fault; empty is the whole.

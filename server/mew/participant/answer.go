@@ -25,9 +25,13 @@ func (s *session) answer(a *active) {
 	id := s.id
 	s.mu.Unlock()
 	private := alone(a.trigger, id)
+	outer := a.trigger.Context
+	if !envelope.RoomWithin(outer) {
+		outer = "" // it is told at the top
+	}
 	tools, routes := s.functions()
 	cfg := encoder.Config{
-		From: id, Trigger: a.trigger.ID, Outer: a.trigger.Context, Estimate: s.p.estimate(), May: s.may, Admit: s.p.admit,
+		From: id, Trigger: a.trigger.ID, Outer: outer, Estimate: s.p.estimate(), May: s.may, Admit: s.p.admit,
 		Clock: s.p.cfg.Clock, NewID: s.p.cfg.NewID,
 		Route: func(function string) ([]string, string) {
 			r, ok := routes[function]

@@ -116,13 +116,39 @@ func Dial(ctx context.Context, a Address) (Conn, error) {
 type webSocket struct {
 	ws   *websocket.Conn
 	stop context.CancelFunc
+	// in is what was read, until the connection ends with the error in ended.
+	in    chan []byte
+	ended error
 }
 
 func newWebSocket(ws *websocket.Conn) *webSocket {
 	ctx, stop := context.WithCancel(context.Background())
-	c := &webSocket{ws, stop}
+	c := &webSocket{ws: ws, stop: stop, in: make(chan []byte)}
 	go c.ping(ctx)
+	go c.read(ctx)
 	return c
+}
+
+// read reads until the connection ends. It does so on its own, because the library closes a connection when reading is given up, and there may be
+// something left to say.
+func (c *webSocket) read(ctx context.Context) {
+	defer close(c.in)
+	for {
+		kind, data, err := c.ws.Read(ctx)
+		if err != nil {
+			c.ended = readError(err)
+			return
+		}
+		if kind != websocket.MessageText {
+			continue // data of streams, which is not for us
+		}
+		select {
+		case c.in <- data:
+		case <-ctx.Done():
+			c.ended = errLost
+			return
+		}
+	}
 }
 
 // ping finds out when the other side is gone without a word.
@@ -147,25 +173,23 @@ func (c *webSocket) ping(ctx context.Context) {
 
 // Receive implements [Conn].
 func (c *webSocket) Receive(ctx context.Context) ([]byte, error) {
-	for {
-		kind, data, err := c.ws.Read(ctx)
-		var closed websocket.CloseError
-		switch {
-		case err == nil && kind == websocket.MessageText:
-			return data, nil
-		case err == nil:
-			continue // data of streams, which is not for us
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.As(err, &closed):
-			return nil, closedError(closed)
+	select {
+	case data, ok := <-c.in:
+		if !ok {
+			return nil, c.ended
 		}
-		return nil, errLost
+		return data, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
-// closedError is why the space closed the connection.
-func closedError(closed websocket.CloseError) error {
+// readError is why the space ended the connection.
+func readError(err error) error {
+	var closed websocket.CloseError
+	if !errors.As(err, &closed) {
+		return errLost
+	}
 	for _, final := range []error{space.ErrReplaced, errUnauthorized} {
 		if closed.Reason == final.Error() {
 			return &RejectedError{closed.Reason}
@@ -187,7 +211,7 @@ func (c *webSocket) Send(ctx context.Context, frame []byte) error {
 
 // Close implements [Conn].
 func (c *webSocket) Close() error {
-	c.stop()
+	defer c.stop()
 	return c.ws.Close(websocket.StatusNormalClosure, "")
 }
 

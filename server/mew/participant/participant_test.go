@@ -244,6 +244,20 @@ func TestWhatIsAnswered(t *testing.T) {
 	}
 }
 
+// A question in a context that has no room for another is answered at the top.
+func TestDeepContexts(t *testing.T) {
+	w := join(t, newParticipant(t, nil, fake.Config{}, sum), everything)
+	for _, path := range []string{
+		strings.Repeat("a/", envelope.MaxNesting-1) + "a", strings.Repeat("a/", envelope.MaxNesting-2) + "a", strings.Repeat(strings.Repeat("x", 127)+"/", 15) + "x",
+	} {
+		w.say(envelope.Envelope{From: "alice", To: []string{"me"}, Kind: envelope.Chat, Context: path}, `{"text":"What is 17 + 25?"}`)
+		all := w.until(envelope.Chat)
+		if all[0].Context != "" || text(t, all[len(all)-1]) != "42." {
+			t.Errorf("%d levels: the start is in %q", strings.Count(path, "/")+1, all[0].Context)
+		}
+	}
+}
+
 func TestCapabilitiesAreKept(t *testing.T) {
 	for capabilities, want := range map[string][]string{
 		`[{"kind":"chat"}]`: {envelope.Chat},

@@ -68,10 +68,13 @@ func (p *Participant) Serve(ctx context.Context, conn Conn) (welcomed bool, err 
 	worker.Go(func() { s.work(work) })
 	for {
 		var frame []byte
-		if frame, err = conn.Receive(ctx); err != nil {
+		if frame, err = conn.Receive(work); err != nil {
 			break
 		}
 		s.handle(frame)
+	}
+	if errors.Is(err, context.Canceled) {
+		err = context.Cause(work) // also that it could not be written to
 	}
 	if ctx.Err() != nil {
 		err = nil // the worker sees it and says goodbye
