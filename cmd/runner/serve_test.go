@@ -277,8 +277,8 @@ func TestServeManyAtOnce(t *testing.T) {
 	if whole == 0 || left == 0 {
 		t.Errorf("%d answers, %d left early", whole, left)
 	}
-	// The order of floating-point sums depends on who shares a step, so that now and then another digit is chosen.
-	if other*50 > whole {
+	// With the engine's own kernels the order of sums depends on who shares a step, so that now and then another digit is chosen.
+	if other > 0 && repeats(t) || other*50 > whole {
 		t.Errorf("%d of %d answers are other than alone", other, whole+other)
 	}
 	if after > goroutines+5 {
