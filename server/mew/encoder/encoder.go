@@ -38,6 +38,8 @@ const (
 	maxChat = 128 << 10
 	// maxConclusion is about the most bytes of the answer that a conclusion repeats.
 	maxConclusion = 1000
+	// maxCall is the most bytes of a call, so that its envelope keeps within its own limit.
+	maxCall       = envelope.MaxSize / 2
 	maxReferences = envelope.MaxIDs
 	maxWarnings   = 16
 )
@@ -343,7 +345,7 @@ func (e *Encoder) request(c reasoning.Call, arguments string) (envelope.RPC, boo
 		return rpc, false
 	}
 	body, err := envelope.Pack(rpc)
-	return rpc, err == nil && envelope.ValidPayload(body)
+	return rpc, err == nil && len(body) <= maxCall && envelope.ValidPayload(body)
 }
 
 // done ends a run. A run that calls functions goes on in the next one.

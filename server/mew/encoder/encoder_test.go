@@ -398,7 +398,7 @@ func TestLongAnswersComeInParts(t *testing.T) {
 func TestBadArgumentsAreNotSent(t *testing.T) {
 	for arguments, malformed := range map[string]bool{
 		``: false, ` {} `: false, `{"a":1}`: false, `{"a":1,"a":2}`: false, `[]`: true, `{"a":`: true, `null`: true, `{} {}`: true, `text`: true,
-		strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200): true,
+		strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200): true, `{"a":"` + strings.Repeat("x", maxCall) + `"}`: true,
 	} {
 		var requests int
 		e := New(config(), func(env *envelope.Envelope) error {

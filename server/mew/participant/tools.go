@@ -20,6 +20,8 @@ const (
 	maxDescription = 2 << 10
 	maxSchema      = 32 << 10
 	maxResult      = 64 << 10
+	// maxRPCID is the longest id of a request that is answered.
+	maxRPCID = 1 << 10
 	// maxPending is the most requests that are waited for at once.
 	maxPending = 1024
 )
@@ -232,7 +234,7 @@ func (s *session) requested(e *envelope.Envelope, named bool) {
 	}
 	s.mu.Unlock()
 	var rpc envelope.RPC
-	if !named || !e.Read(&rpc) || len(rpc.ID) == 0 || strings.HasPrefix(rpc.Method, "notifications/") {
+	if !named || !e.Read(&rpc) || len(rpc.ID) == 0 || len(rpc.ID) > maxRPCID || strings.HasPrefix(rpc.Method, "notifications/") {
 		return
 	}
 	answer := envelope.RPC{Version: "2.0", ID: rpc.ID}
