@@ -3,10 +3,8 @@ package encoder
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,33 +14,14 @@ import (
 
 	"runner/reasoning"
 	"runner/server/mew/envelope"
+	"runner/server/wiretest"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-var when = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 func config() Config {
 	n := 0
 	return Config{
-		From: "thinker", Trigger: "q1", Clock: func() time.Time { return when }, NewID: func() string { n++; return fmt.Sprint("m", n) },
+		From: "thinker", Trigger: "q1", Clock: func() time.Time { return wiretest.Today }, NewID: func() string { n++; return fmt.Sprint("m", n) },
 	}
-}
-
-func segment(s reasoning.Segment, texts ...string) []reasoning.Event {
-	events := []reasoning.Event{{Kind: reasoning.SegmentStart, Segment: s}}
-	for _, text := range texts {
-		events = append(events, reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Text: text})
-	}
-	return append(events, reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s})
-}
-
-func call(index int, name string, texts ...string) []reasoning.Event {
-	events := segment(reasoning.ToolCall, texts...)
-	for i := range events {
-		events[i].Call = reasoning.Call{Index: index, ID: fmt.Sprintf("call_%d", index), Name: name}
-	}
-	return events
 }
 
 func run(v reasoning.Visibility, result reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event {
@@ -105,9 +84,9 @@ func lines(t *testing.T, list []*envelope.Envelope) []byte {
 }
 
 func TestGolden(t *testing.T) {
-	thoughts := segment(reasoning.Reasoning, "The task is to add. Ones: 7+5=12, so", " I carry 1.\nTens: 1+2+1=4.")
-	summary := segment(reasoning.Summary, "Adding the columns ", "gives 42.")
-	answer := segment(reasoning.Answer, "17 + 25 ", "= 42.")
+	thoughts := wiretest.Segment(reasoning.Reasoning, "The task is to add. Ones: 7+5=12, so", " I carry 1.\nTens: 1+2+1=4.")
+	summary := wiretest.Segment(reasoning.Summary, "Adding the columns ", "gives 42.")
+	answer := wiretest.Segment(reasoning.Answer, "17 + 25 ", "= 42.")
 	score, confidence := 0.75, 0.5
 	why := []reasoning.Event{{Kind: reasoning.Decided, Call: reasoning.Call{ID: "call_0", Name: "add"}, Decision: &reasoning.Decision{
 		Iteration: 1, Decision: "tool-selection", ToolName: "add", Rationale: reasoning.Rationale{Why: "It adds exactly.", Refs: []string{"the question"}, Confidence: &confidence},
@@ -122,16 +101,16 @@ func TestGolden(t *testing.T) {
 		"tools": {func(c *Config) {
 			c.Route = func(f string) ([]string, string) { return []string{"calculator"}, strings.TrimPrefix(f, "calculator_") }
 		}, [][]reasoning.Event{
-			run(reasoning.VisibilityFull, calls, thoughts, segment(reasoning.Preamble, "I ask the calculator."), why, call(0, "calculator_add", `{"a":17,`, `"b":25.50}`)),
-			run(reasoning.VisibilityFull, stop, segment(reasoning.Reasoning, "It says 42."), answer),
+			run(reasoning.VisibilityFull, calls, thoughts, wiretest.Segment(reasoning.Preamble, "I ask the calculator."), why, wiretest.CallSegment(0, "calculator_add", `{"a":17,`, `"b":25.50}`)),
+			run(reasoning.VisibilityFull, stop, wiretest.Segment(reasoning.Reasoning, "It says 42."), answer),
 		}},
 		"proposal": {func(c *Config) {
 			c.May = func(e *envelope.Envelope) bool { return e.Kind != envelope.MCPRequest }
-		}, [][]reasoning.Event{run(reasoning.VisibilityNone, calls, call(0, "add"))}},
+		}, [][]reasoning.Event{run(reasoning.VisibilityNone, calls, wiretest.CallSegment(0, "add"))}},
 		"nested": {func(c *Config) { c.Outer, c.To, c.Estimate = "s1/s2", []string{"asker"}, 1500*time.Millisecond },
 			[][]reasoning.Event{run(reasoning.VisibilityFull, stop, thoughts, answer)}},
-		"specialist": {nil, [][]reasoning.Event{run(reasoning.VisibilityFull, stop, segment(reasoning.Reasoning, "I ask a specialist"), specialist(reasoning.DelegationReturned,
-			segment(reasoning.Reasoning, "It is. It was"), call(0, "add", "{}")), thoughts, answer)}},
+		"specialist": {nil, [][]reasoning.Event{run(reasoning.VisibilityFull, stop, wiretest.Segment(reasoning.Reasoning, "I ask a specialist"), specialist(reasoning.DelegationReturned,
+			wiretest.Segment(reasoning.Reasoning, "It is. It was"), wiretest.CallSegment(0, "add", "{}")), thoughts, answer)}},
 		"specialist_hidden": {nil, [][]reasoning.Event{run(reasoning.VisibilityNone, stop, specialist(reasoning.DelegationLimit), answer)}},
 		"cut_off":           {nil, [][]reasoning.Event{run(reasoning.VisibilityFull, reasoning.Result{Finish: reasoning.FinishLength, ReasoningUnavailable: true})}},
 		"no_mention": {func(c *Config) { c.May = func(e *envelope.Envelope) bool { return e.Kind == envelope.Chat } },
@@ -142,20 +121,7 @@ func TestGolden(t *testing.T) {
 			if c.change != nil {
 				c.change(&cfg)
 			}
-			got := lines(t, encode(t, cfg, c.runs...))
-			path := filepath.Join("testdata", name+".jsonl")
-			if *update {
-				if err := os.WriteFile(path, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
-			}
+			wiretest.Golden(t, filepath.Join("testdata", name+".jsonl"), string(lines(t, encode(t, cfg, c.runs...))))
 		})
 	}
 }
@@ -175,24 +141,24 @@ func randomRun(rng *rand.Rand, v reasoning.Visibility, result reasoning.Result) 
 	for range rng.IntN(5) {
 		switch rng.IntN(6) {
 		case 5:
-			parts = append(parts, specialist(reasoning.DelegationReturned, segment(reasoning.Reasoning, texts()...), segment(reasoning.Preamble, "Wait.")))
+			parts = append(parts, specialist(reasoning.DelegationReturned, wiretest.Segment(reasoning.Reasoning, texts()...), wiretest.Segment(reasoning.Preamble, "Wait.")))
 		case 0, 1:
-			parts = append(parts, segment(reasoning.Reasoning, texts()...))
+			parts = append(parts, wiretest.Segment(reasoning.Reasoning, texts()...))
 		case 2:
 			parts = append(parts, []reasoning.Event{{Kind: reasoning.Decided, Decision: &reasoning.Decision{Rationale: reasoning.Rationale{Why: canary}}},
 				{Kind: reasoning.Assumed, Assumption: &reasoning.Assumption{Text: canary}}})
 		case 3:
-			parts = append(parts, segment(reasoning.Preamble, "Wait."))
+			parts = append(parts, wiretest.Segment(reasoning.Preamble, "Wait."))
 		case 4:
 			parts = append(parts, []reasoning.Event{{Kind: reasoning.Warning, Code: "odd", Text: "it is odd"}})
 		}
 	}
 	if result.Finish == reasoning.FinishToolCalls {
 		for i := range 1 + rng.IntN(3) {
-			parts = append(parts, call(i, "f", [...]string{`{}`, ``, `{"a":{"b":1,"b":2}}`, `{"a"`, `[]`, strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100)}[rng.IntN(6)]))
+			parts = append(parts, wiretest.CallSegment(i, "f", [...]string{`{}`, ``, `{"a":{"b":1,"b":2}}`, `{"a"`, `[]`, strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100)}[rng.IntN(6)]))
 		}
 	} else {
-		parts = append(parts, segment(reasoning.Summary, canary), segment(reasoning.Answer, "It ", "is 4."))
+		parts = append(parts, wiretest.Segment(reasoning.Summary, canary), wiretest.Segment(reasoning.Answer, "It ", "is 4."))
 	}
 	return run(v, result, parts...)
 }
@@ -336,7 +302,7 @@ func TestDroppedThoughtsAreReported(t *testing.T) {
 	cfg := config()
 	n := 0
 	cfg.Admit = func() bool { n++; return n != 2 && n != 3 && n != 5 }
-	out := encode(t, cfg, run(reasoning.VisibilityFull, stop, segment(reasoning.Reasoning, "A one. B two. C three. D four. E five."), segment(reasoning.Answer, "F.")))
+	out := encode(t, cfg, run(reasoning.VisibilityFull, stop, wiretest.Segment(reasoning.Reasoning, "A one. B two. C three. D four. E five."), wiretest.Segment(reasoning.Answer, "F.")))
 	var got []string
 	for _, e := range out {
 		var step envelope.Step
@@ -352,7 +318,7 @@ func TestDroppedThoughtsAreReported(t *testing.T) {
 func TestCancelAndFailure(t *testing.T) {
 	var kinds []string
 	e := New(config(), func(env *envelope.Envelope) error { kinds = append(kinds, env.Kind); return nil })
-	events := run(reasoning.VisibilityFull, stop, segment(reasoning.Reasoning, "A one. B two, not sent"), segment(reasoning.Answer, "C."))
+	events := run(reasoning.VisibilityFull, stop, wiretest.Segment(reasoning.Reasoning, "A one. B two, not sent"), wiretest.Segment(reasoning.Answer, "C."))
 	for i := range events {
 		if i == 3 {
 			if err := e.Cancel("cancelled", "m9"); err != nil {
@@ -382,7 +348,7 @@ func TestCancelAndFailure(t *testing.T) {
 
 func TestLongAnswersComeInParts(t *testing.T) {
 	answer := strings.Repeat("ü\n", maxChat/2)
-	out := encode(t, config(), run(reasoning.VisibilityNone, stop, segment(reasoning.Answer, answer)))
+	out := encode(t, config(), run(reasoning.VisibilityNone, stop, wiretest.Segment(reasoning.Answer, answer)))
 	var got strings.Builder
 	for _, e := range out {
 		var chat envelope.ChatText
@@ -407,7 +373,7 @@ func TestBadArgumentsAreNotSent(t *testing.T) {
 			}
 			return env.Validate()
 		})
-		events := run(reasoning.VisibilityNone, calls, call(0, "f", arguments))
+		events := run(reasoning.VisibilityNone, calls, wiretest.CallSegment(0, "f", arguments))
 		for i := range events {
 			if err := e.Push(&events[i]); err != nil {
 				t.Fatalf("%.40s: %v", arguments, err)
