@@ -18,7 +18,7 @@ import (
 //	          delegation_end, instructed, done
 //	segment   reasoning, summary, preamble, tool_call, answer; with the segment types
 //	text      a delta's text, a warning's message, the reason of a switch, what was kept from the model, an instruction
-//	code      a warning's code, what was done to the prompt
+//	code      a warning's code, what was done to the prompt, an instruction's label
 //	specialist the id of the delegation that a segment was written in
 //	delegation {id, by, prompt_length, shown, steps, outcome}; with the delegation types
 //	call      {index, id, name}; with segment tool_call and with a decision

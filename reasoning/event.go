@@ -53,7 +53,8 @@ const (
 	// DelegationStart and DelegationEnd stand around what a specialist writes, and carry Delegation. They hold nothing of its prompt.
 	DelegationStart
 	DelegationEnd
-	// Instructed carries an instruction of package delegation that was followed, as JSON in Text, with the specialist's prompt in full.
+	// Instructed carries an instruction of package delegation that was followed, as JSON in Text, with the specialist's prompt in full, and its
+	// label in Code.
 	Instructed
 )
 
@@ -68,7 +69,7 @@ type Event struct {
 	Segment Segment
 	// Text is the delta's text or the warning's message, which holds nothing of the model's text.
 	Text string
-	// Code names a warning, for instance "malformed_header", or what was done to the prompt.
+	// Code names a warning, for instance "malformed_header", what was done to the prompt, or an instruction.
 	Code string
 	// Call identifies the tool call that a ToolCall segment or a decision belongs to.
 	Call Call

@@ -73,7 +73,9 @@ type said struct {
 	arguments    strings.Builder
 	begun        [reasoning.Answer + 1]bool
 	offset       time.Duration
-	result       *reasoning.Result
+	// began says that the model was asked.
+	began  bool
+	result *reasoning.Result
 }
 
 // delegate runs a request that delegates.
@@ -192,13 +194,12 @@ func (d *delegated) specialistTurn(ctx context.Context) (over bool, err error) {
 		return false, nil
 	}
 	out, err := d.turn(ctx, turnSpecialist, d.request(turnSpecialist, d.composed(active)))
-	if tooLong := (*PromptTooLongError)(nil); errors.As(err, &tooLong) && d.turns > 0 {
-		// The main agent may still have room, without the specialist's.
-		d.fail("there is no room for its prompt")
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		if out.began || d.turns == 0 || ctx.Err() != nil || errors.Is(err, ErrClosed) {
+			return false, err
+		}
+		d.fail("there is no room for its prompt, or no place in the model's format") // the main agent may do without
+		return false, nil
 	}
 	if text := strings.TrimSpace(out.text.String()); text != "" {
 		d.texts = append(d.texts, text)

@@ -110,6 +110,7 @@ func (d *delegated) turn(ctx context.Context, kind turnKind, req Request) (*said
 	}
 	t.req.Account = d.accounts.begin()
 	d.turns++
+	out.began = true
 	if err := d.r.drive(ctx, t, func(e *reasoning.Event) bool { return d.take(out, *e) }); err != nil {
 		return out, err
 	}
@@ -314,5 +315,5 @@ func instructed(in delegation.Instruction) reasoning.Event {
 	if err != nil {
 		text = nil // an instruction can always be written
 	}
-	return reasoning.Event{Kind: reasoning.Instructed, Text: string(text)}
+	return reasoning.Event{Kind: reasoning.Instructed, Text: string(text), Code: in.Label()}
 }

@@ -102,7 +102,7 @@ func validateDelegation(req *Request) error {
 	}
 	for _, t := range req.Tools {
 		if delegation.IsTool(t.Name) {
-			return &RequestError{Field: "Tools", Err: fmt.Errorf("%s is a function of the runner's where the model may delegate", t.Name), Advice: "rename the tool"}
+			return &RequestError{Field: "Tools", Err: fmt.Errorf("%s is a function of the runner's where the model may delegate", t.Name), Advice: "rename the tool, or leave delegation out"}
 		}
 	}
 	if _, at, err := delegation.Replay(req.Messages, req.instructions()); err != nil {

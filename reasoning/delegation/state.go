@@ -24,9 +24,6 @@ func (s *State) Active() (Delegate, bool) {
 	return *s.active, true
 }
 
-// Marks reports whether what is written now is intermediate.
-func (s *State) Marks() bool { return s.active != nil && !s.active.Shown }
-
 // Apply follows an instruction. An instruction that cannot be followed is an *Error and changes nothing: a delegation inside of another, a return
 // from none, a prompt that is none.
 func (s *State) Apply(in Instruction) error {
