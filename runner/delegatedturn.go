@@ -32,6 +32,9 @@ func (d *delegated) tools(kind turnKind) []chattemplate.Tool {
 	default:
 		own = nil
 	}
+	for i := range own {
+		own[i].Strict = d.r.Format().Family == chattemplate.Harmony // where arguments are written one by one, their strings can have no lengths
+	}
 	return append(tools[:len(tools):len(tools)], own...)
 }
 

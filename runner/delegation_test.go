@@ -562,3 +562,45 @@ func TestLeavingADelegatedRun(t *testing.T) {
 		}
 	}
 }
+
+// TestModelsOfEveryStyleDelegate: models of families without channels delegate as their templates write calls.
+func TestModelsOfEveryStyleDelegate(t *testing.T) {
+	for _, s := range stylesUnderTest() {
+		t.Run(s.Name, func(t *testing.T) {
+			const turn = "<|im_end|>\n<|im_start|>assistant\n"
+			vocab := styleVocab(t, s, backend.UserDefined, false)
+			var script fake.Script
+			f := styled(t, s, false, vocab, func(tokens []backend.Token) backend.Token { return script(tokens) })
+			p, err := f.template.Render(chattemplate.Conversation{NoGenerationPrompt: true, Messages: []chattemplate.Message{
+				{Role: chattemplate.User, Content: "q"},
+				{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "1", Name: delegation.DelegateName, Arguments: `{"agent_prompt":"` + canary + `"}`}}},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, written, _ := strings.Cut(p.Text, "assistant\n")
+			script = fake.Replies(vocab,
+				fake.Reply{After: "</delegate-reasoning>" + turn, Say: canary + " works<|im_end|>"},
+				fake.Reply{After: "</return-control>" + turn, Say: "four<|im_end|>"},
+				fake.Reply{After: "q" + turn, Say: written})
+			req := byModel("q")
+			for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilityFull} {
+				req.Visibility = v
+				events, err := eventsOf(t.Context(), f.Runner, req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var run reasoning.Collector
+				for _, e := range events {
+					run.Push(e)
+				}
+				if list := outcomes(t, events); len(list) != 1 || list[0] != reasoning.DelegationReturned || strings.TrimSpace(run.Reply().Answer) != "four" {
+					t.Errorf("%v: %v, %q, from %q", v, list, run.Reply().Answer, written)
+				}
+				if text := allText(events); strings.Contains(text, canary) != (v == reasoning.VisibilityFull) {
+					t.Errorf("%v: the canary shows, or is lost: %s", v, text)
+				}
+			}
+		})
+	}
+}
