@@ -143,7 +143,7 @@ func (a *API) Close(ctx context.Context) {
 func (a *API) Routes() []wire.Route {
 	return []wire.Route{
 		{Method: http.MethodGet, Path: "/ws", Scope: wire.ScopeOwn, Handle: a.connect},
-		{Method: http.MethodPost, Path: "/participants/{id}/messages", Scope: wire.ScopeOwn, Handle: a.post},
+		{Method: http.MethodPost, Path: "/participants/{id}/messages", Scope: wire.ScopeOwn, Free: true, Handle: a.post},
 	}
 }
 
@@ -206,7 +206,11 @@ func (a *API) post(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, envelope.MaxSize+1))
 	var large *http.MaxBytesError
+	var own *wire.Error
 	switch {
+	case errors.As(err, &own):
+		a.WriteError(w, r, own)
+		return
 	case errors.As(err, &large), len(body) > envelope.MaxSize:
 		a.WriteError(w, r, wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "a message has at most %d bytes", envelope.MaxSize))
 		return

@@ -24,6 +24,7 @@ import (
 	"runner/server/mew/envelope"
 	"runner/server/mew/participant"
 	"runner/server/mew/space"
+	"runner/server/wire"
 	"runner/server/wiretest"
 )
 
@@ -525,6 +526,13 @@ func TestJoining(t *testing.T) {
 	again.wait(envelope.Chat, of("alice"))
 }
 
+// refusing is a body that the server has no room for.
+type refusing struct{}
+
+func (refusing) Read([]byte) (int, error) {
+	return 0, wire.Errorf(http.StatusServiceUnavailable, wire.CodeQueue, "there is no room")
+}
+
 func TestHTTP(t *testing.T) {
 	s := newSite(t, nil, fake.Config{}, sum)
 	alice := s.join("alice")
@@ -563,6 +571,14 @@ func TestHTTP(t *testing.T) {
 		if status, answer := post(c.id, c.token, c.body); status != c.status || answer["error"] != c.fault {
 			t.Errorf("%s: %d, %v", name, status, answer)
 		}
+	}
+	// What the server refuses while the body is read is told as it is.
+	late := httptest.NewRecorder()
+	req := httptest.NewRequest(http.MethodPost, "/participants/bob/messages", refusing{})
+	req.Header = bearer(s.tokens["bob"])
+	wiretest.Handler(s.api, wiretest.Anyone()).ServeHTTP(late, req)
+	if late.Code != http.StatusServiceUnavailable {
+		t.Errorf("a body that the server refuses: %d", late.Code)
 	}
 	status, answer := post("bob", s.tokens["bob"], hello)
 	id, _ := answer["id"].(string)
