@@ -341,3 +341,23 @@ test('a key sees what it may see', async () => {
     await guarded.stop();
   }
 });
+
+test('where the operator lets it the model delegates, and a specialist without room fails alone', async () => {
+  const small = await Server.start('--allow-delegation', '--ctx-size', '500');
+  try {
+    for (const client of [current, older]) {
+      const agent = new client.HttpAgent({ url: small.url + '/agui', fetch: wire.fetch, initialMessages: [question] });
+      const { events } = await ask(agent, { seed: 2, temperature: 1, reasoning_effort: 'none', tool_choice: 'required' });
+      checkEvents(events);
+      assert.equal(events.at(-1).type, 'RUN_FINISHED');
+      assert.ok(said(agent, 'assistant').length > 0);
+      const theirs = events.filter((e) => e.type.startsWith('SUBAGENT_'));
+      assert.deepEqual(types(theirs), client === current ? ['SUBAGENT_STARTED', 'SUBAGENT_ERROR'] : []);
+      if (client === current) assert.equal(theirs[1].code, 'delegation_failed');
+    }
+    const refusing = new current.HttpAgent({ url: small.url + '/agui', fetch: wire.fetch, initialMessages: [question] });
+    await assert.rejects(ask(refusing, { tool_choice: 'required', delegation: { allow: false } }), /tool_choice/);
+  } finally {
+    await small.stop();
+  }
+});
