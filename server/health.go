@@ -82,7 +82,7 @@ func (h *health) check(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		default:
-			h.server.log.Error("a model cannot step", "model", c.Name, "error", err)
+			h.server.logFailure("a model cannot step", c.Name, err)
 			status = healthFailing
 		}
 	}

@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -41,7 +41,7 @@ func TestHealthFollowsTheModel(t *testing.T) {
 
 // A server whose first model cannot be loaded is not well, however often it is asked.
 func TestAModelThatCannotBeLoadedIsNoHealth(t *testing.T) {
-	cannot := errors.New("cannot")
+	cannot := &backend.LoadError{Path: "a.gguf", Detail: "ends early", Advice: "download the file again"}
 	var fail atomic.Bool
 	fail.Store(true)
 	var passed atomic.Int64
@@ -53,12 +53,16 @@ func TestAModelThatCannotBeLoadedIsNoHealth(t *testing.T) {
 		return runner.New(fake.New(fake.Config{}), runner.Config{})
 	}})
 	defer p.Close()
-	s := New(Config{Pool: p, Cards: []wire.Card{{Name: "a"}}})
+	log := &lockedBuffer{}
+	s := New(Config{Pool: p, Cards: []wire.Card{{Name: "a"}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	ctx := wire.WithPrincipal(t.Context(), local)
 	for range 3 {
 		if s.health.check(ctx); s.health.get() != healthFailing {
 			t.Fatalf("it is %s", s.health.get())
 		}
+	}
+	if line := log.String(); !strings.Contains(line, `error="cannot load a.gguf: ends early" advice="download the file again"`) {
+		t.Errorf("the log says %s", line)
 	}
 	fail.Store(false)
 	passed.Add(int64(probeEvery))

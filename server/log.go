@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 
 	"runner/reasoning"
 	"runner/runner"
@@ -38,4 +39,14 @@ func (c *contentLog) push(e reasoning.Event) {
 		r := c.reply.Reply()
 		c.server.log.InfoContext(c.ctx, "reply", "key", wire.PrincipalOf(c.ctx).ID, "answer", r.Answer, "reasoning", r.Reasoning, "summary", r.Summary)
 	}
+}
+
+// logFailure logs what is wrong with a model, and what to do about it where the error knows.
+func (s *Server) logFailure(what, model string, err error) {
+	attrs := []any{"model", model, "error", err}
+	var advised interface{ Hint() string }
+	if errors.As(err, &advised) && advised.Hint() != "" {
+		attrs = append(attrs, "advice", advised.Hint())
+	}
+	s.log.Error(what, attrs...)
 }

@@ -58,7 +58,7 @@ func (s *Server) poolError(ctx context.Context, name string, err error) *wire.Er
 	case ctx.Err() != nil:
 		return wire.FromError(context.Cause(ctx), nil)
 	}
-	s.log.Error("a model could not be loaded", "model", name, "error", err)
+	s.logFailure("a model could not be loaded", name, err)
 	return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model", Message: "the model could not be loaded; the server's log says why", Err: err}
 }
 
@@ -202,7 +202,7 @@ func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFu
 // explain logs what a client is only told to look up here. Such errors have nothing of the request in them.
 func (s *Server) explain(what, model string, err error) {
 	if wire.FromError(err, nil).Code == wire.CodeInternal {
-		s.log.Error(what, "model", model, "error", err)
+		s.logFailure(what, model, err)
 	}
 }
 

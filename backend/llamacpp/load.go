@@ -30,6 +30,22 @@ func Open(ctx context.Context, path string, cfg backend.Config) (backend.Model, 
 	return m, nil
 }
 
+// Check reads the headers of the GGUF file at path and says whether this engine runs such a model, without loading it. The error is a
+// *backend.LoadError. Open makes the same checks first.
+func Check(path string) error {
+	_, err := readChecked(path)
+	return err
+}
+
+// readChecked reads the headers of a model's parts and checks them.
+func readChecked(path string) ([]*gguf.File, error) {
+	files, err := readParts(path)
+	if err != nil {
+		return nil, err
+	}
+	return files, checkModel(path, files)
+}
+
 func open(ctx context.Context, path string, cfg backend.Config) (*Model, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -37,12 +53,8 @@ func open(ctx context.Context, path string, cfg backend.Config) (*Model, error) 
 	if err := start(); err != nil {
 		return nil, err
 	}
-	files, err := readParts(path)
+	files, err := readChecked(path)
 	if err != nil {
-		return nil, err
-	}
-	f := files[0]
-	if err := checkModel(path, files); err != nil {
 		return nil, err
 	}
 	p, err := newPlan(path, files, cfg, ThisMachine(), devices())
@@ -50,7 +62,7 @@ func open(ctx context.Context, path string, cfg backend.Config) (*Model, error) 
 		return nil, err
 	}
 	m := &Model{}
-	if err := m.load(ctx, path, f, p, cfg); err != nil {
+	if err := m.load(ctx, path, files[0], p, cfg); err != nil {
 		m.free()
 		return nil, err
 	}

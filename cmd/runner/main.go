@@ -19,6 +19,7 @@ var version, commit string
 func main() {
 	engine := cli.Engine{
 		Open:   llamacpp.Open,
+		Check:  llamacpp.Check,
 		Demo:   demo.Path,
 		Name:   "llama.cpp",
 		Module: "github.com/ollama/ollama",

@@ -26,6 +26,8 @@ import (
 type Engine struct {
 	// Open loads the model at path.
 	Open func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error)
+	// Check says whether the engine runs the model at path, from its headers alone.
+	Check func(path string) error
 	// Demo returns the path of the bundled model, unpacking it where that is needed.
 	Demo func(ctx context.Context) (string, error)
 	// Name is what people call the engine and Module the Go module whose version is reported for it.

@@ -54,6 +54,12 @@ func TestScripts(t *testing.T) {
 func scripted() *app {
 	a := newApp(Engine{
 		Demo: func(context.Context) (string, error) { return "demo.gguf", nil },
+		Check: func(path string) error {
+			if strings.Contains(path, "corrupt") {
+				return errCorrupt(path)
+			}
+			return nil
+		},
 		Name: "scripted", Module: "github.com/spf13/cobra",
 		System: func() []Fact {
 			return []Fact{{Name: "processor", Value: "scripted"}, {Name: "memory", Value: "1 GiB", Problem: os.Getenv("DOCTOR_PROBLEM")}}
@@ -62,13 +68,17 @@ func scripted() *app {
 	a.load = func(_ context.Context, path string, cfg backend.Config, rc runner.Config) (generator, error) {
 		switch {
 		case strings.Contains(path, "corrupt"):
-			return nil, &backend.LoadError{Path: path, Reason: backend.LoadNotModel, Detail: "not a GGUF file", Advice: "name a .gguf file"}
+			return nil, errCorrupt(path)
 		case strings.Contains(rc.ChatTemplate, "{%"):
 			return nil, errors.New("chat template: line 1: unexpected end")
 		}
 		return &script{path: path, cfg: cfg}, nil
 	}
 	return a
+}
+
+func errCorrupt(path string) error {
+	return &backend.LoadError{Path: path, Reason: backend.LoadNotModel, Detail: "not a GGUF file", Advice: "name a .gguf file"}
 }
 
 // script is a generator that answers by what it is asked.

@@ -62,7 +62,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := o.mew.load(); err != nil {
 		return err
 	}
-	list, err := resolveServed(args)
+	list, err := a.resolveServed(args)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,9 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 		return errors.Join(err, l.Close())
 	}
 	defer func() { err = errors.Join(err, kept.close()) }()
-	if cfg.Pool, cfg.Cards, err = a.newPool(ctx, o, list, rc); err != nil {
+	serving, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	if cfg.Pool, cfg.Cards, err = a.newPool(ctx, o, list, rc, fail); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	s := server.New(cfg)
@@ -107,11 +109,15 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 		scheme = "https"
 	}
 	a.note(fmt.Sprintf("serving %s at %s://%s", strings.Join(names, ", "), scheme, l.Addr()))
-	return s.Serve(ctx, l)
+	err = s.Serve(serving, l)
+	if ctx.Err() == nil && serving.Err() != nil {
+		err = errors.Join(context.Cause(serving), err)
+	}
+	return err
 }
 
-// resolveServed finds the models that the command line names. No two have one name.
-func resolveServed(args []string) ([]served, error) {
+// resolveServed finds the models that the command line names and looks whether the engine runs them. No two have one name.
+func (a *app) resolveServed(args []string) ([]served, error) {
 	if len(args) == 0 {
 		args = []string{demoName}
 	}
@@ -127,6 +133,9 @@ func resolveServed(args []string) ([]served, error) {
 		if model != demoName {
 			m, err := models.Resolve(model)
 			if err != nil {
+				return nil, err
+			}
+			if err := a.engine.Check(m.Path); err != nil {
 				return nil, err
 			}
 			s.model = m
@@ -150,8 +159,8 @@ func servedName(model string) string {
 	return model
 }
 
-// newPool makes the pool of the models and describes them.
-func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc runner.Config) (*pool.Pool, []wire.Card, error) {
+// newPool makes the pool of the models and describes them. fail is called when the first, which is loaded at once, cannot be loaded.
+func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc runner.Config, fail func(error)) (*pool.Pool, []wire.Card, error) {
 	cfg := pool.Config{KeepAlive: o.keepAlive, Memory: int64(o.memory), Logger: rc.Logger}
 	byName := map[string]served{}
 	var cards []wire.Card
@@ -177,8 +186,15 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 		cards = append(cards, card)
 		cfg.Models = append(cfg.Models, pool.Entry{Name: s.name, Size: card.Size, Pinned: i == 0 && len(list) == 1})
 	}
+	loaded := false // the first one, at some time; the pool opens one model at a time
 	cfg.Open = func(ctx context.Context, name string) (*runner.Runner, error) {
-		return a.openServed(ctx, o, byName[name], rc)
+		r, err := a.openServed(ctx, o, byName[name], rc)
+		if name == list[0].name && !loaded {
+			if loaded = err == nil; !loaded {
+				fail(err)
+			}
+		}
+		return r, err
 	}
 	return pool.New(cfg), cards, nil
 }
