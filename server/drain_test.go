@@ -47,6 +47,9 @@ func TestAStoppingServerFinishesWhatItCanAndCutsTheRest(t *testing.T) {
 				t.Fatal(err)
 			}
 			stop()
+			if c.drain == time.Minute {
+				refusesWhileItDrains(t, s, l.Addr().String())
+			}
 			rest, err := io.ReadAll(res.Body)
 			if err != nil {
 				t.Fatalf("the stream was torn: %v", err)
@@ -63,6 +66,41 @@ func TestAStoppingServerFinishesWhatItCanAndCutsTheRest(t *testing.T) {
 				t.Error("the server still listens")
 			}
 		})
+	}
+}
+
+// refusesWhileItDrains looks at what a server that is stopping says to others.
+func refusesWhileItDrains(t *testing.T, s *Server, addr string) {
+	t.Helper()
+	for s.health.get() != healthStopping {
+		time.Sleep(time.Millisecond)
+	}
+	for _, c := range []struct {
+		method, path string
+		status       int
+		text         string
+	}{
+		{http.MethodGet, "/health", http.StatusServiceUnavailable, healthStopping},
+		{http.MethodGet, "/metrics", http.StatusOK, "runner_requests_in_flight 2"},
+		{http.MethodGet, "/props", http.StatusServiceUnavailable, wire.CodeDraining},
+		{http.MethodPost, "/say", http.StatusServiceUnavailable, wire.CodeDraining},
+	} {
+		req, err := http.NewRequest(c.method, "http://"+addr+c.path, strings.NewReader(`{"text":"q"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || res.StatusCode != c.status || !strings.Contains(string(body), c.text) {
+			t.Errorf("%s: %d %.200s, %v", c.path, res.StatusCode, body, err)
+		}
+		if refused := c.text == wire.CodeDraining; !res.Close || refused != (res.Header.Get("Retry-After") != "") {
+			t.Errorf("%s: closed %v, %v", c.path, res.Close, res.Header)
+		}
 	}
 }
 

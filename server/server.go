@@ -80,6 +80,7 @@ type Server struct {
 	bodies  *bodies
 	metrics *metrics
 	health  *health
+	drain   drain
 	mux     *http.ServeMux
 	// routes are the routes of each pattern of mux, and mounted all of them in their order.
 	routes  map[string][]route
@@ -181,6 +182,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 // wrap puts everything around a handler that all routes have in common.
 func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler {
 	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
+		entered := s.drain.enter()
+		if entered {
+			defer s.drain.leave()
+		}
 		began := s.cfg.Clock()
 		w := &recorder{ResponseWriter: plain}
 		control := http.NewResponseController(plain)
@@ -213,6 +218,10 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 		}
 		if isPreflight(r) {
 			preflight(w, r)
+			return
+		}
+		if !entered && route.Scope != wire.ScopeNone && route.Scope != wire.ScopeMetrics {
+			refuse(wire.FromError(wire.ErrDraining, nil))
 			return
 		}
 		var e *wire.Error
@@ -307,8 +316,8 @@ func (c *Config) CheckAddress(a net.Addr) error {
 	return nil
 }
 
-// Serve answers requests that come to l until ctx ends; then it drains: it accepts no more, lets requests go on for DrainTimeout, cuts what is
-// left, so that every stream ends with a whole frame, and returns. It closes l and the pool.
+// Serve answers requests that come to l until ctx ends; then it drains: it refuses new requests, lets those under way go on for DrainTimeout,
+// cuts what is left, so that every stream ends with a whole frame, and returns. It closes l and the pool.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err := s.cfg.CheckAddress(l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
@@ -334,6 +343,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.log.Info("stopping", "drain_seconds", s.cfg.DrainTimeout.Seconds())
+	hs.SetKeepAlivesEnabled(false)
+	answered := s.drain.stop()
 	s.health.stop()
 	drained, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
 	defer cancel()
@@ -341,8 +352,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	for _, c := range s.closers {
 		closing.Go(func() { c.Close(drained) })
 	}
-	err := hs.Shutdown(drained)
 	closing.Wait()
+	select {
+	case <-answered:
+	case <-drained.Done():
+	}
+	err := hs.Shutdown(drained)
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.cutNow()
 		cut, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutTimeout)
