@@ -43,7 +43,7 @@ func (a *API) take(ctx context.Context, ws *websocket.Conn, who *space.Identity)
 
 // join waits for a connection to say who it is, and returns nobody and why where it does not.
 func (a *API) join(ctx context.Context, ws *websocket.Conn) (who *space.Identity, reason string) {
-	const unauthorized = "unauthorized"
+	unauthorized := space.ErrUnauthorized.Error()
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	defer context.AfterFunc(a.closing, cancel)()

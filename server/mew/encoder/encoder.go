@@ -87,9 +87,6 @@ func New(cfg Config, send func(*envelope.Envelope) error) *Encoder {
 	return &Encoder{cfg: cfg, send: send}
 }
 
-// Path returns the context of what is inside of the reasoning; empty before it has begun, or where it may not be told.
-func (e *Encoder) Path() string { return e.own.path }
-
 // Calls returns the calls of the last run.
 func (e *Encoder) Calls() []Call { return e.calls }
 

@@ -127,11 +127,6 @@ func (c Capabilities) AllowKind(kind string) bool {
 	return slices.ContainsFunc(c, func(one Capability) bool { return one.covers(kind) })
 }
 
-// Holds reports whether these capabilities allow every message of a kind.
-func (c Capabilities) Holds(kind string) bool {
-	return slices.ContainsFunc(c, func(one Capability) bool { return one.Payload == nil && one.covers(kind) })
-}
-
 func (c *Capability) covers(kind string) bool {
 	return understood(c.Kind, 0) && glob(canonicalKind(c.Kind), kind)
 }

@@ -190,16 +190,13 @@ func readError(err error) error {
 	if !errors.As(err, &closed) {
 		return errLost
 	}
-	for _, final := range []error{space.ErrReplaced, errUnauthorized} {
+	for _, final := range []error{space.ErrReplaced, space.ErrUnauthorized} {
 		if closed.Reason == final.Error() {
 			return &RejectedError{closed.Reason}
 		}
 	}
 	return fmt.Errorf("the space closed the connection: %w", errLost)
 }
-
-// errUnauthorized is the reason of spaces that do not take a token.
-var errUnauthorized = errors.New("unauthorized")
 
 // Send implements [Conn].
 func (c *webSocket) Send(ctx context.Context, frame []byte) error {

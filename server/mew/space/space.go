@@ -52,6 +52,8 @@ var (
 	ErrClosed = errors.New("space_closed")
 	// ErrLeft: the connection was closed by its owner.
 	ErrLeft = errors.New("left")
+	// ErrUnauthorized: the connection did not say who it is, or not with a token of the space's.
+	ErrUnauthorized = errors.New("unauthorized")
 	// ErrFull: there are as many participants as there may be. Join returns it.
 	ErrFull = errors.New("space_full")
 )
