@@ -125,6 +125,9 @@ func (r *Runner) newDelegated(ctx context.Context, req Request, show func(reason
 	if err := r.Validate(&d.req); err != nil {
 		return nil, err
 	}
+	if err := d.withhold(); err != nil {
+		return nil, err
+	}
 	if d.req.Seed == nil {
 		seed := r.cfg.Seed() >> 11 // as for any run
 		d.req.Seed = &seed
@@ -162,9 +165,6 @@ func (d *delegated) run(ctx context.Context) error {
 }
 
 func (d *delegated) turnsOf(ctx context.Context) error {
-	if d.req.Delegation.Model && !d.offers() {
-		d.emit(warning(CodeDelegationUnavailable, "this model cannot delegate by itself: how it writes calls is not known, or the request leaves no room for them"))
-	}
 	for {
 		_, active := d.state.Active()
 		last := d.state.Step()

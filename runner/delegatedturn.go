@@ -15,9 +15,16 @@ import (
 // squashTokens is the most tokens of the message that a specialist's work is made into.
 const squashTokens = 600
 
-// offers reports whether the model is offered to delegate.
-func (d *delegated) offers() bool {
-	return d.req.Delegation.Model && d.r.canCall() && d.req.ToolChoice != ToolChoiceNone && d.req.Strategy != reasoning.StrategyJSON
+// withhold takes the offer to delegate back where the model cannot call, or the request leaves no room for calls. Then it cannot demand one, either.
+func (d *delegated) withhold() error {
+	may := &d.req.Delegation.Model
+	if !*may || d.r.canCall() && d.req.ToolChoice != ToolChoiceNone && d.req.Strategy != reasoning.StrategyJSON {
+		return nil
+	}
+	if *may = false; !d.r.canCall() {
+		d.emit(warning(CodeDelegationUnavailable, "this model cannot delegate by itself, because how it writes calls is not known"))
+	}
+	return d.r.validateTools(&d.req)
 }
 
 // tools are the functions that a turn may call.
@@ -26,7 +33,7 @@ func (d *delegated) tools(kind turnKind) []chattemplate.Tool {
 	switch {
 	case kind == turnSquash:
 		return nil
-	case d.offers():
+	case d.req.Delegation.Model:
 	case kind == turnSpecialist && d.r.canCall() && d.req.ToolChoice != ToolChoiceNone:
 		own = own[1:] // to return
 	default:

@@ -378,6 +378,12 @@ func TestAModelWithoutCallsDoesNotDelegate(t *testing.T) {
 	if fmt.Sprint(g.codes) != "["+CodeDelegationUnavailable+"]" {
 		t.Errorf("warnings %v", g.codes)
 	}
+	demand := byModel("q")
+	demand.ToolChoice = ToolChoiceRequired
+	var refused *RequestError
+	if g := collect(t.Context(), f.Runner, demand); !errors.As(g.err, &refused) || refused.Field != "ToolChoice" {
+		t.Errorf("a call that cannot be made: %v", g.err)
+	}
 }
 
 // TestTheOriginalPromptIsBack: whatever a model calls, and however the run ends, by itself, by an error or because it is cancelled, nobody is active

@@ -5,6 +5,8 @@
 // batching). Finished runs leave their sequence in the cache, and the next request with a common prefix continues from
 // it.
 //
+// Where reasoning is handed to specialists ([Delegation]), a run is several turns of the model in one stream of events.
+//
 // It renders prompts with chattemplate, takes the output apart with reasoning, and knows nothing of HTTP, terminals or
 // wire formats. It imports no backend implementation: the model is given to it.
 //
