@@ -34,9 +34,13 @@ type plan struct {
 	device     string
 }
 
-// mostHelped is the most bytes of weights for which helpers are better than threads of the engine's. What the kernels leave to one
-// thread counts more the more threads there are, and waiting for a thread that is not running counts less the longer a step is.
-const mostHelped = 256 << 20
+// Helpers are better than threads of the engine's for weights of up to mostHelped bytes or where there are at most fewThreads. What the
+// kernels leave to one thread counts more the more threads there are; waiting for a thread that is not running counts always, and less the
+// longer a step is.
+const (
+	mostHelped = 256 << 20
+	fewThreads = 4
+)
 
 // cacheTypes are the cache's element types with their bytes per 32 values.
 var cacheTypes = map[string]struct {
@@ -105,7 +109,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 		return nil, fail("a quantized cache needs flash attention", "turn flash attention on or use the cache type f16")
 	}
 	p.offload(cfg, shape, kind.bytes, gpus)
-	p.helped = ownKernels != "" && shape.own && shape.weights <= mostHelped && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
+	p.helped = ownKernels != "" && shape.own && (shape.weights <= mostHelped || p.threads <= fewThreads) && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
 	return p, p.fit(path, cfg, shape, kind.bytes, machine, fail)
 }
 
