@@ -240,11 +240,14 @@ func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner
 	if err != nil {
 		return err
 	}
-	if o.output == outputText {
-		a.afterwords(out)
-	}
 	if o.verbose {
 		writeTimings(a.stderr(), loaded, gen.Info(), out.Info, out.Result)
+	}
+	if code, text, _ := render.Shortfall(out); code == render.CodeNoAnswer {
+		return errors.New(text)
+	}
+	if o.output == outputText {
+		a.afterwords(out)
 	}
 	return nil
 }

@@ -2,8 +2,15 @@ package render
 
 import "runner/reasoning"
 
-// Shortfall says why a reply that met a limit is not whole, and which flag helps; ok is false for one that met none. The
-// codes are "no_answer" and "answer_cut_off".
+// The codes of Shortfall.
+const (
+	// CodeNoAnswer: a limit left no answer at all, and no call.
+	CodeNoAnswer = "no_answer"
+	// CodeCutOff: a limit cut the answer or a call.
+	CodeCutOff = "answer_cut_off"
+)
+
+// Shortfall says why a reply that met a limit is not whole, and which flag helps; ok is false for one that met none.
 func Shortfall(r reasoning.Reply) (code, text string, ok bool) {
 	if r.Result == nil || r.Result.Finish != reasoning.FinishLength {
 		return "", "", false
@@ -15,11 +22,11 @@ func Shortfall(r reasoning.Reply) (code, text string, ok bool) {
 	advice := "; use a larger " + flag
 	switch {
 	case len(r.Calls) > 0:
-		return "answer_cut_off", "the call is cut off: " + reached + advice, true
+		return CodeCutOff, "the call is cut off: " + reached + advice, true
 	case r.Answer != "":
-		return "answer_cut_off", "the answer is cut off: " + reached + advice, true
+		return CodeCutOff, "the answer is cut off: " + reached + advice, true
 	case r.Result.Usage.Reasoning > 0:
-		return "no_answer", "no answer was given: " + reasoned + advice + " or --reasoning-effort low", true
+		return CodeNoAnswer, "no answer was given: " + reasoned + advice + " or --reasoning-effort low", true
 	}
-	return "no_answer", "no answer was given: " + reached + " before it" + advice, true
+	return CodeNoAnswer, "no answer was given: " + reached + " before it" + advice, true
 }
