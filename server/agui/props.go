@@ -85,7 +85,7 @@ func (p *prompt) sampling(props *ForwardedProps) error {
 		}
 		p.req.MaxTokens = *n
 	}
-	if err := wire.ReadNumber(at("temperature"), props.Temperature, 0, 2, &p.req.Sampling.Temperature); err != nil {
+	if err := wire.ReadTemperature(at("temperature"), props.Temperature, &p.req.Sampling.Temperature); err != nil {
 		return err
 	}
 	if err := wire.ReadTopP(at("top_p"), props.TopP, &p.req.Sampling.TopP); err != nil {

@@ -170,7 +170,7 @@ func (body *MessagesRequest) limit(req *runner.Request) error {
 
 func (p *prompt) sampling(body *MessagesRequest) error {
 	s := &p.req.Sampling
-	if err := wire.ReadNumber("temperature", body.Temperature, 0, 2, &s.Temperature); err != nil {
+	if err := wire.ReadTemperature("temperature", body.Temperature, &s.Temperature); err != nil {
 		return err
 	}
 	if err := wire.ReadTopP("top_p", body.TopP, &s.TopP); err != nil {

@@ -322,6 +322,7 @@ func TestErrors(t *testing.T) {
 		{"chat", chat("a", `,"options":7`), "options"},
 		{"chat", chat("a", `,"options":{"temperature":"hot"}`), "options.temperature"},
 		{"chat", chat("a", `,"options":{"temperature":-1}`), "options.temperature"},
+		{"chat", chat("a", `,"options":{"temperature":2.1}`), "options.temperature"},
 		{"chat", chat("a", `,"options":{"top_p":2}`), "options.top_p"},
 		{"chat", chat("a", `,"options":{"seed":1.5}`), "options.seed"},
 		{"chat", chat("a", `,"options":{"num_predict":1e300}`), "options.num_predict"},

@@ -67,7 +67,7 @@ type Options struct {
 	NumPredict *float64 `json:"num_predict"`
 	// NumCtx is ignored: the context is the server's. One that is larger gives a warning.
 	NumCtx *float64 `json:"num_ctx"`
-	// Temperature is 0 to 100; 0 always takes the likeliest token.
+	// Temperature is 0 to 2; 0 always takes the likeliest token.
 	Temperature *float64 `json:"temperature"`
 	// TopK keeps the k likeliest tokens; 0 and less keep all.
 	TopK *float64 `json:"top_k"`
@@ -235,7 +235,7 @@ func (p *prompt) options(o *Options) error {
 	var predict, topK, last, seed int64 = 0, int64(s.TopK), int64(s.PenaltyWindow), -1
 	var context int64
 	if err := errors.Join(
-		set(&s.Temperature, o.Temperature, "temperature", 0, 100),
+		wire.ReadTemperature("options.temperature", o.Temperature, &s.Temperature),
 		wire.ReadTopP("options.top_p", o.TopP, &s.TopP), set(&s.MinP, o.MinP, "min_p", 0, 1), set(&s.TypicalP, o.TypicalP, "typical_p", 0, 1),
 		set(&s.RepetitionPenalty, o.RepeatPenalty, "repeat_penalty", 0, 10),
 		set(&s.PresencePenalty, o.PresencePenalty, "presence_penalty", -2, 2),

@@ -24,7 +24,7 @@ type Options struct {
 	// StreamOptions goes with Stream.
 	StreamOptions *StreamOptions `json:"stream_options"`
 
-	// Temperature divides the logits, 0 to 100; 0 takes the most likely token.
+	// Temperature divides the logits, 0 to 2; 0 takes the most likely token.
 	Temperature *float64 `json:"temperature"`
 	// TopP keeps the most likely tokens that together reach this probability, 0 to 1.
 	TopP *float64 `json:"top_p"`
@@ -115,7 +115,6 @@ func (o *Options) sampling(req *runner.Request) error {
 		low, high float64
 		to        *float32
 	}{
-		{"temperature", o.Temperature, 0, 100, &s.Temperature},
 		{"min_p", o.MinP, 0, 1, &s.MinP},
 		{"typical_p", o.TypicalP, 0, 1, &s.TypicalP},
 		{"presence_penalty", o.PresencePenalty, -2, 2, &s.PresencePenalty},
@@ -125,6 +124,9 @@ func (o *Options) sampling(req *runner.Request) error {
 		if err := wire.ReadNumber(f.name, f.value, f.low, f.high, f.to); err != nil {
 			return err
 		}
+	}
+	if err := wire.ReadTemperature("temperature", o.Temperature, &s.Temperature); err != nil {
+		return err
 	}
 	if err := wire.ReadTopP("top_p", o.TopP, &s.TopP); err != nil {
 		return err

@@ -65,7 +65,7 @@ func TestCompletions(t *testing.T) {
 func TestCompletionStreams(t *testing.T) {
 	scripted := start(t, Config{}, nil, fake.Reply{After: "once upon", Say: " a time é中🙂 there<|return|>"})
 	noisy := startModel(t, Config{}, nil, fake.Config{})
-	for _, fields := range []string{`"prompt":"once upon","seed":1`, `"prompt":"once upon","logprobs":3,"seed":1`, `"prompt":["once upon","noise"],"n":2,"echo":true,"seed":1,"temperature":1`, `"prompt":"noise","logprobs":1,"seed":2,"temperature":3,"max_tokens":60`} {
+	for _, fields := range []string{`"prompt":"once upon","seed":1`, `"prompt":"once upon","logprobs":3,"seed":1`, `"prompt":["once upon","noise"],"n":2,"echo":true,"seed":1,"temperature":1`, `"prompt":"noise","logprobs":1,"seed":2,"temperature":2,"max_tokens":60`} {
 		f := scripted
 		if strings.Contains(fields, "noise") {
 			f = noisy
@@ -149,7 +149,7 @@ func TestCompletionLogprobs(t *testing.T) {
 		t.Errorf("offsets are %v of %q", l.TextOffset, l.Tokens)
 	}
 	noisy := startModel(t, Config{}, nil, fake.Config{})
-	likely := noisy.complete(`{"prompt":"x","logprobs":1,"temperature":3,"seed":4,"max_tokens":30}`).Choices[0].Logprobs
+	likely := noisy.complete(`{"prompt":"x","logprobs":1,"temperature":2,"seed":4,"max_tokens":30}`).Choices[0].Logprobs
 	added := 0
 	for i, name := range likely.Tokens {
 		if p, ok := likely.TopLogprobs[i][name]; !ok || p != likely.TokenLogprobs[i] {

@@ -19,6 +19,11 @@ func ReadNumber(param string, v *float64, low, high float64, to *float32) error 
 	return nil
 }
 
+// ReadTemperature is ReadNumber for the temperature, 0 to 2 in all formats: what OpenAI's API takes, and more than Anthropic's.
+func ReadTemperature(param string, v *float64, to *float32) error {
+	return ReadNumber(param, v, 0, 2, to)
+}
+
 // ReadTopP is ReadNumber for top_p, 0 to 1. To clients 0 is the best token alone, and to the sampler no limit.
 func ReadTopP(param string, v *float64, to *float32) error {
 	if err := ReadNumber(param, v, 0, 1, to); err != nil || v == nil {

@@ -224,7 +224,7 @@ func (q *asked) sampling() error {
 			*f.to = *f.value
 		}
 	}
-	if err := wire.ReadNumber("temperature", w.Temperature, 0, 2, &r.Sampling.Temperature); err != nil {
+	if err := wire.ReadTemperature("temperature", w.Temperature, &r.Sampling.Temperature); err != nil {
 		return err
 	}
 	if err := wire.ReadTopP("top_p", w.TopP, &r.Sampling.TopP); err != nil {
