@@ -10,8 +10,8 @@ import (
 	"runner/server/wire"
 )
 
-// protocolVersion is the version of AG-UI that is spoken.
-const protocolVersion = "1.0"
+// ProtocolVersion is the version of AG-UI that is spoken.
+const ProtocolVersion = "1.0"
 
 // Form is how the events of reasoning messages look.
 type Form uint8
@@ -208,7 +208,7 @@ func (e *Encoder) start(info *reasoning.Info) {
 	if e.cfg.ParentRunID != "" {
 		e.field("parentRunId", e.cfg.ParentRunID)
 	}
-	e.field("protocolVersion", protocolVersion)
+	e.field("protocolVersion", ProtocolVersion)
 	e.send()
 }
 

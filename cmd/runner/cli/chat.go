@@ -179,7 +179,7 @@ func (c *chat) generate(ctx context.Context, answered bool) (reasoning.Reply, er
 	if answered && req.ToolChoice == runner.ToolChoiceRequired {
 		req.ToolChoice = runner.ToolChoiceAuto // the call has been made, and would be required for ever
 	}
-	out, err := generate(ctx, c.gen, req, c.app.renderer(c.options, c.spinner), c.spinner)
+	out, err := generate(ctx, c.gen, req, c.app.renderer(c.options, c.spinner, asked{}), c.spinner)
 	close(turnOver)
 	<-watched
 	cancel()

@@ -224,16 +224,12 @@ func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 // once generates one turn.
 func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner.Request, spinner *render.Spinner, loaded time.Duration) error {
 	if req.Rationale && !o.record.on && (req.Visibility != reasoning.VisibilityFull || o.output == outputText) {
-		a.complain("warning: --rationale shows reasons only with --reasoning full and --output json, events, trace or mew")
+		a.complain("warning: --rationale shows reasons only with --reasoning full and --output json, events, trace, agui or mew")
 	}
-	to, run := a.renderer(o, spinner), newRunID()
-	if o.output == outputTrace {
-		cfg := decision.Config{RunID: run, Goal: req.Messages[len(req.Messages)-1].Content}
-		to = render.NewTrace(a.streams(o, spinner), cfg, func() bool { return ctx.Err() != nil })
-	}
-	if o.output == outputMEW {
-		to = newMEWLines(a.streams(o, spinner), req.Messages[len(req.Messages)-1].Content, func() bool { return ctx.Err() != nil })
-	}
+	run := newRunID()
+	to := a.renderer(o, spinner, asked{
+		run: run, model: gen.Info().Name, prompt: req.Messages[len(req.Messages)-1].Content, interrupted: func() bool { return ctx.Err() != nil },
+	})
 	req.Trace = o.records.tracer(run)
 	out, err := generate(ctx, gen, req, to, spinner)
 	o.records.tell(out.Result, a.note)
@@ -259,15 +255,29 @@ func (a *app) afterwords(r reasoning.Reply) {
 	}
 }
 
-// renderer returns what --output and the terminal ask for, text and events.
-func (a *app) renderer(o *runOptions, spinner *render.Spinner) render.Renderer {
+// asked is what some formats tell of a run beside its events.
+type asked struct {
+	run, model, prompt string
+	// interrupted is asked at the end of a run that broke off.
+	interrupted func() bool
+}
+
+// renderer returns what --output and the terminal ask for.
+func (a *app) renderer(o *runOptions, spinner *render.Spinner, q asked) render.Renderer {
 	s := a.streams(o, spinner)
-	switch {
-	case o.output == outputJSON:
+	switch o.output {
+	case outputJSON:
 		return render.NewJSON(s)
-	case o.output == outputEvents:
+	case outputEvents:
 		return render.NewEvents(s)
-	case a.outTerminal:
+	case outputTrace:
+		return render.NewTrace(s, decision.Config{RunID: q.run, Goal: q.prompt}, q.interrupted)
+	case outputAGUI:
+		return newAGUILines(s, q.model, q.run, q.interrupted)
+	case outputMEW:
+		return newMEWLines(s, q.prompt, q.interrupted)
+	}
+	if a.outTerminal {
 		return render.NewTerminal(s)
 	}
 	return render.NewPipe(s)

@@ -38,6 +38,7 @@ const (
 	outputJSON   = "json"
 	outputEvents = "events"
 	outputTrace  = "trace"
+	outputAGUI   = "agui"
 	outputMEW    = "mew"
 )
 
@@ -76,7 +77,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	addModelFlags(cmd, &o.model)
 
 	o.output = outputText
-	addNameChoice(cmd, &o.output, "output", "text, one JSON object, or JSON lines of events, of decisions or of MEW envelopes", outputText, outputJSON, outputEvents, outputTrace, outputMEW)
+	addNameChoice(cmd, &o.output, "output", "text, one JSON object, or JSON lines of events, of decisions, of AG-UI events or of MEW envelopes", outputText, outputJSON, outputEvents, outputTrace, outputAGUI, outputMEW)
 	o.record.add(cmd, "trace", "keep all of the run, sealed to who may read it; see runner keys and runner trace")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print timings and token counts to standard error")
 	f.BoolVar(&o.noColor, "no-color", false, "no styles on the terminal (also: NO_COLOR)")
