@@ -13,11 +13,18 @@ import (
 
 const visibilityFull = reasoning.VisibilityFull
 
-// stored returns the response that a request names, or answers that there is none for its principal.
+// stored returns the response that a request names, or answers that there is none for its principal, or that it shows more of the reasoning than
+// the principal may see by now.
 func (a *API) stored(w http.ResponseWriter, r *http.Request) *record {
-	rec := a.store.get(wire.PrincipalOf(r.Context()).ID, r.PathValue("id"))
+	p := wire.PrincipalOf(r.Context())
+	rec := a.store.get(p.ID, r.PathValue("id"))
 	if rec == nil {
 		a.WriteError(w, r, notFound())
+		return nil
+	}
+	if err := rec.shown.Cap(p.Reasoning); err != nil {
+		a.WriteError(w, r, wire.FromError(err, nil))
+		return nil
 	}
 	return rec
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"runner/reasoning"
 	"runner/reasoning/seal"
 )
 
@@ -55,7 +56,9 @@ type record struct {
 	home     seal.Binding
 	// homeID is the id of the reasoning item that the run's reasoning belongs to, shown or not.
 	homeID string
-	size   int
+	// shown is how much of the reasoning the response shows. An API key's permission may have become less since it was made.
+	shown reasoning.Visibility
+	size  int
 	// run is the run in the background that makes it; nil for others.
 	run *run
 }

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"runner/backend/fake"
+	"runner/reasoning"
 	"runner/reasoning/seal"
+	"runner/server/wire"
 	"runner/server/wiretest"
 )
 
@@ -261,6 +263,40 @@ func TestTruncationOfCalls(t *testing.T) {
 }
 
 // The store holds no reasoning in the clear, whatever was shown of it.
+// A key whose permission was made less sees no more of what it had made before than it could ask for now.
+func TestStoredReasoningNeedsThePermissionStill(t *testing.T) {
+	f := start(t, Config{}, fake.Config{})
+	for _, tt := range []struct {
+		ask, now reasoning.Visibility
+	}{{reasoning.VisibilityFull, reasoning.VisibilitySummary}, {reasoning.VisibilityFull, reasoning.VisibilityNone}, {reasoning.VisibilitySummary, reasoning.VisibilityNone}} {
+		made := f.post(t, body(t, object{"reasoning": tt.ask.String()}))
+		events := f.stream(t, "POST", "/v1/responses", body(t, object{"reasoning": tt.ask.String(), "background": true, "stream": true}))
+		less := wiretest.Anyone()
+		less.Reasoning = tt.now
+		lesser := f.as(t, less)
+		for id, paths := range map[any][]string{
+			made["id"]: {"", "/input_items"}, events[0]["response"].(object)["id"]: {"", "?stream=true", "?stream=true&starting_after=3"},
+		} {
+			for _, path := range paths {
+				if e := lesser.refused(t, "GET", "/v1/responses/"+id.(string)+path, "", http.StatusForbidden); e["code"] != wire.CodeForbidden {
+					t.Errorf("%s now %s, %s: %v", tt.ask, tt.now, path, e)
+				}
+			}
+		}
+		// What the model thought goes on to count, but nothing tells it.
+		again := lesser.post(t, body(t, object{"input": []any{
+			object{"role": "user", "content": question}, object{"type": "item_reference", "id": item(made, 0)["id"]}, object{"role": "assistant", "content": "x"},
+			object{"role": "user", "content": question}}}))
+		items := encode(t, lesser.get(t, "/v1/responses/"+again["id"].(string)+"/input_items"))
+		if strings.Contains(items, secret) || strings.Contains(items, brief) || !strings.Contains(items, item(made, 0)["id"].(string)) {
+			t.Errorf("%s now %s: input items %s", tt.ask, tt.now, items)
+		}
+		if status, _ := lesser.do(t, "DELETE", "/v1/responses/"+made["id"].(string), ""); status != http.StatusOK {
+			t.Errorf("%s now %s: deleting is answered with %d", tt.ask, tt.now, status)
+		}
+	}
+}
+
 func TestStoreSealsReasoning(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
 	for _, more := range []object{{}, {"reasoning": "full"}, {"reasoning": "summary"}, {"reasoning": "full", "background": true, "stream": true},

@@ -112,8 +112,10 @@ func (t *turn) dereference(e *entry) error {
 	if item.ItemID() == rec.homeID && rec.thoughts != "" {
 		e.sealed, e.home = rec.thoughts, &rec.home
 	}
-	if r, ok := item.(*Reasoning); ok && r.sealed != "" {
-		e.item = t.api.reveal(r, rec)
+	if r, ok := item.(*Reasoning); ok {
+		if e.item = t.api.reveal(r, rec); rec.shown.Cap(t.principal.Reasoning) != nil {
+			e.item = &Reasoning{ID: r.ID, Type: typeReasoning, Summary: []Part{}}
+		}
 	}
 	return nil
 }
@@ -376,7 +378,7 @@ func (t *turn) record(thoughts string) (*record, bool) {
 	copied := *t.response
 	r := &record{
 		id: copied.ID, principal: t.principal.ID, root: t.root, made: time.Unix(copied.CreatedAt, 0), response: &copied,
-		thoughts: thoughts, home: t.home, homeID: t.homeID, run: t.background,
+		thoughts: thoughts, home: t.home, homeID: t.homeID, shown: t.request.Visibility, run: t.background,
 	}
 	if copied.PreviousResponseID != nil {
 		r.previous = *copied.PreviousResponseID
