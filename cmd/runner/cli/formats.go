@@ -1,12 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 
-	"runner/reasoning/seal"
 	"runner/server"
 	"runner/server/agui"
 	"runner/server/anthropic"
@@ -18,11 +19,17 @@ import (
 )
 
 // mountFormats adds the wire formats to a server, which keeps traces where kept is not nil.
-func mountFormats(s *server.Server, o *serveOptions, kept *keptTraces) error {
-	keyring, err := sealKeys(o.sealKeys)
+// Until ctx ends it reads the keys that seal reasoning again when they change.
+func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *keptTraces, log *slog.Logger) error {
+	path, err := sealKeysPath(o.sealKeys)
 	if err != nil {
 		return err
 	}
+	keyring, err := sealKeys(path)
+	if err != nil {
+		return err
+	}
+	go followSealKeys(ctx, path, keyring, sealReloadEvery, log)
 	var recorded wire.Traces // stays nil, and is not an interface with a nil in it
 	served := traces.Config{}
 	if kept != nil {
@@ -35,25 +42,6 @@ func mountFormats(s *server.Server, o *serveOptions, kept *keptTraces) error {
 	s.Mount(ollama.New(s, ollama.Config{Defaults: o.defaults}))
 	s.Mount(agui.New(s, agui.Config{Defaults: o.defaults, Seal: keyring, Traces: recorded}))
 	return nil
-}
-
-// sealKeys reads the keys that seal reasoning for clients, and makes some where there are none yet.
-func sealKeys(path string) (*seal.Keyring, error) {
-	if path == "" {
-		dir, err := dataFolder()
-		if err != nil {
-			return nil, err
-		}
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, &inputError{what: "the data folder cannot be made: " + err.Error(), hint: "give a file with --seal-keys", err: err}
-		}
-		path = filepath.Join(dir, "seal.keys")
-	}
-	keyring, err := seal.LoadOrCreate(path)
-	if err != nil {
-		return nil, &inputError{what: "the keys that seal reasoning cannot be used: " + err.Error(), hint: "give another file with --seal-keys", err: err}
-	}
-	return keyring, nil
 }
 
 // dataFolder is where the user's data of this program is: $XDG_DATA_HOME/runner, or what stands for it on the system.

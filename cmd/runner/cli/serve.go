@@ -96,7 +96,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 		return errors.Join(err, l.Close())
 	}
 	s := server.New(cfg)
-	if err := mountFormats(s, o, kept); err != nil {
+	if err := mountFormats(ctx, s, o, kept, cfg.Logger); err != nil {
 		return errors.Join(err, l.Close(), cfg.Pool.Close())
 	}
 	mountMEW(s, o, cfg.Logger)

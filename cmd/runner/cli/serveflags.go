@@ -69,7 +69,7 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	f.StringArrayVar(&o.origins, "cors-origin", nil, "`ORIGIN` whose pages may use the server, as in https://example.org; * is every one (repeatable)")
 	f.StringVar(&o.cert, "tls-cert", "", "certificate chain `FILE`, PEM")
 	f.StringVar(&o.certKey, "tls-key", "", "the certificate's key `FILE`, PEM")
-	f.StringVar(&o.sealKeys, "seal-keys", "", "`FILE` of the keys that seal reasoning for clients (default: in the data folder)")
+	f.StringVar(&o.sealKeys, "seal-keys", "", sealKeysUsage)
 	o.record.add(cmd, "traces", "keep traces of the runs whose requests ask for it (reasoning_encrypt), sealed to who may read them; see runner keys")
 	o.mew.add(cmd)
 	o.maxBody = 32 << 20

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"runner/reasoning/seal"
+)
+
+// sealKeysUsage describes the flag that names the file.
+const sealKeysUsage = "`FILE` of the keys that seal reasoning for clients (default: in the data folder)"
+
+// sealKeysPath is where the keys that seal reasoning for clients are; the folder is made where path is empty, which is the default.
+func sealKeysPath(path string) (string, error) {
+	if path != "" {
+		return path, nil
+	}
+	dir, err := dataFolder()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", &inputError{what: "the data folder cannot be made: " + err.Error(), hint: "give a file with --seal-keys", err: err}
+	}
+	return filepath.Join(dir, "seal.keys"), nil
+}
+
+// sealKeys reads the keys that seal reasoning for clients, and makes some where there are none yet.
+func sealKeys(path string) (*seal.Keyring, error) {
+	keyring, err := seal.LoadOrCreate(path)
+	if err != nil {
+		return nil, &inputError{what: "the keys that seal reasoning cannot be used: " + err.Error(), hint: "give another file with --seal-keys", err: err}
+	}
+	return keyring, nil
+}
+
+// sealReloadEvery is how often a server looks at the file of its sealing keys.
+const sealReloadEvery = 2 * time.Second
+
+// followSealKeys makes a keyring hold what its file holds, until ctx ends. Where the file cannot be used the keys stay as they were; the error is
+// logged once.
+func followSealKeys(ctx context.Context, path string, keyring *seal.Keyring, every time.Duration, log *slog.Logger) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	told := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		next, err := seal.Load(path)
+		if err != nil {
+			if err.Error() != told {
+				told = err.Error()
+				log.Error("the keys that seal reasoning cannot be read again; those before stay in force", "error", err)
+			}
+			continue
+		}
+		told = ""
+		if ids := next.IDs(); !slices.Equal(ids, keyring.IDs()) {
+			keyring.Replace(next)
+			log.Info("the keys that seal reasoning were read again", "keys", len(ids), "current", ids[0])
+		}
+	}
+}
+
+func (a *app) sealKeysCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sealkeys",
+		Short: "Keep the keys that seal reasoning for the clients of runner serve",
+		Long: `Keep the keys that seal reasoning for the clients of runner serve, who carry it from one turn to the next. The server makes the first key,
+and reads the file again within two seconds of a change.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.sealKeysListCommand(), a.sealKeysRotateCommand())
+	return cmd
+}
+
+// loadSealKeys reads a file of sealing keys that has to be there.
+func loadSealKeys(file string) (path string, ring *seal.Keyring, err error) {
+	if path, err = sealKeysPath(file); err != nil {
+		return "", nil, err
+	}
+	ring, err = seal.Load(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &inputError{what: fmt.Sprintf("there are no sealing keys %s", path), hint: "runner serve makes them", err: err}
+	}
+	return path, ring, err
+}
+
+func (a *app) sealKeysListCommand() *cobra.Command {
+	file := ""
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the ids of the keys, the current one first",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			_, ring, err := loadSealKeys(file)
+			if err != nil {
+				return err
+			}
+			for i, id := range ring.IDs() {
+				state := "opens"
+				if i == 0 {
+					state = "current"
+				}
+				fmt.Fprintf(a.out, "%s  %s\n", id, state)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&file, "seal-keys", "", sealKeysUsage)
+	return cmd
+}
+
+func (a *app) sealKeysRotateCommand() *cobra.Command {
+	file, keep := "", 0
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Make a new key the current one and print its id",
+		Long: `Make a new key the current one and print its id. The newest --keep of the keys before go on opening what was sealed under them; what was sealed
+under the others is refused from then on. Keep none when a key may have become known.`,
+		Args: noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			if err := (number{"keep", keep, 0, seal.MaxKeys - 1}).check(); err != nil {
+				return err
+			}
+			path, ring, err := loadSealKeys(file)
+			if err != nil {
+				return err
+			}
+			id := ring.Rotate(keep)
+			if err := ring.Save(path); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.out, id)
+			return nil
+		},
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().IntVar(&keep, "keep", seal.MaxKeys-1, "`N` of the keys before go on opening")
+	cmd.Flags().StringVar(&file, "seal-keys", "", sealKeysUsage)
+	return cmd
+}
