@@ -32,6 +32,8 @@ type ChatRequest struct {
 
 	// Verbosity is a hint that models here do not know; other than medium it is answered with a warning.
 	Verbosity *string `json:"verbosity"`
+	// Echo is for completions; here it has no effect but a warning.
+	Echo bool `json:"echo"`
 
 	// What follows is refused where it asks for what models here cannot do.
 
@@ -123,10 +125,10 @@ func (a *API) readChat(b *ChatRequest) (*chatOrder, error) {
 	if b.MaxTokens != nil && b.MaxCompletionTokens != nil && *b.MaxTokens != *b.MaxCompletionTokens {
 		return nil, conflict("max_completion_tokens", "max_tokens")
 	}
-	if err := tokens("max_tokens", b.MaxTokens, &c.req.MaxTokens); err != nil {
+	if err := b.limit("max_tokens", b.MaxTokens, &c.req.MaxTokens); err != nil {
 		return nil, err
 	}
-	if err := tokens("max_completion_tokens", b.MaxCompletionTokens, &c.req.MaxTokens); err != nil {
+	if err := b.limit("max_completion_tokens", b.MaxCompletionTokens, &c.req.MaxTokens); err != nil {
 		return nil, err
 	}
 	if err := b.logprobs(&c.req); err != nil {
@@ -140,6 +142,9 @@ func (a *API) readChat(b *ChatRequest) (*chatOrder, error) {
 	}
 	if b.Verbosity != nil && *b.Verbosity != "medium" && *b.Verbosity != "" {
 		c.warn("field_ignored", "verbosity: models here do not know it; say it in a message")
+	}
+	if b.Echo {
+		c.unsupported("echo")
 	}
 	return c, a.readReasoning(b, c)
 }

@@ -116,7 +116,7 @@ func (a *API) readCompletion(b *CompletionRequest) (*completionOrder, error) {
 		return nil, wire.Invalid("n", "%d prompts with %d choices each are more than %d", len(c.prompts), c.choices, maxPrompts)
 	}
 	c.req.MaxTokens = 16
-	if err := tokens("max_tokens", b.MaxTokens, &c.req.MaxTokens); err != nil {
+	if err := b.limit("max_tokens", b.MaxTokens, &c.req.MaxTokens); err != nil {
 		return nil, err
 	}
 	if err := within("logprobs", b.Logprobs, 0, 20); err != nil {

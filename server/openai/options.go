@@ -44,6 +44,12 @@ type Options struct {
 	// LogitBias adds to the logits of tokens: an object of at most 1,024 token ids with -100 to 100 each; -100 forbids.
 	LogitBias json.RawMessage `json:"logit_bias"`
 
+	// NPredict is llama.cpp's name of max_tokens.
+	NPredict *int64 `json:"n_predict"`
+	// Mirostat other than 0 and IgnoreEOS are options of llama.cpp's server that have no effect here but a warning.
+	Mirostat  *float64 `json:"mirostat"`
+	IgnoreEOS bool     `json:"ignore_eos"`
+
 	Forms
 }
 
@@ -96,6 +102,12 @@ func (a *API) order(o *Options) (*order, error) {
 	if err := o.sampling(&d.req); err != nil {
 		return nil, err
 	}
+	if o.Mirostat != nil && *o.Mirostat != 0 {
+		d.unsupported("mirostat")
+	}
+	if o.IgnoreEOS {
+		d.unsupported("ignore_eos")
+	}
 	d.req.Form, d.form, err = o.source(&d.req)
 	return d, err
 }
@@ -138,6 +150,17 @@ func (o *Options) sampling(req *runner.Request) error {
 		s.TopK = int(max(*o.TopK, 0))
 	}
 	return readBias(o.LogitBias, req)
+}
+
+// limit reads the most tokens to generate from the field at path and from n_predict.
+func (o *Options) limit(path string, v *int64, to *int) error {
+	if o.NPredict != nil && v != nil && *o.NPredict != *v {
+		return conflict(path, "n_predict")
+	}
+	if err := tokens("n_predict", o.NPredict, to); err != nil {
+		return err
+	}
+	return tokens(path, v, to)
 }
 
 // tokens reads the most tokens to generate: at least 1, or -1 for as many as fit.

@@ -23,6 +23,11 @@ func (d *order) warn(code, message string) {
 	d.warnings = append(d.warnings, Warning{Code: code, Message: message})
 }
 
+// unsupported warns of a field that asks for what is not done here.
+func (d *order) unsupported(field string) {
+	d.warn("unsupported_parameter", field+": it is not supported here and has no effect")
+}
+
 // Usage counts tokens.
 type Usage struct {
 	// PromptTokens counts the prompt, once for all choices.

@@ -76,6 +76,10 @@ func TestRefusedFields(t *testing.T) {
 		{with(`"n":"2"`), "n", "whole number"},
 		{with(`"n":99999999999999999999`), "n", "whole number"},
 		{with(`"temperature":-0.1`), "temperature", "a number from"},
+		{with(`"n_predict":0`), "n_predict", "less than 1"},
+		{with(`"n_predict":5,"max_tokens":6`), "max_tokens", "n_predict"},
+		{with(`"n_predict":5,"max_completion_tokens":6`), "max_completion_tokens", "n_predict"},
+		{with(`"mirostat":"on"`), "mirostat", "a number"},
 		{with(`"temperature":2.1`), "temperature", "a number from"},
 		{with(`"temperature":1e999`), "temperature", "number"},
 		{with(`"temperature":"hot"`), "temperature", "a number"},
@@ -245,6 +249,21 @@ func TestIgnoredFields(t *testing.T) {
 		if len(c.warnings) > 0 || told(c.req) != told(plain.req) || c.choices != 1 || c.stream || c.seal {
 			t.Errorf("%s changes the order", fields)
 		}
+	}
+}
+
+func TestFieldsOfLlamaCpp(t *testing.T) {
+	c := ordered(t, body("q", `"n_predict":7,"mirostat":2,"ignore_eos":true,"echo":true`))
+	var warned []string
+	for _, w := range c.warnings {
+		field, _, _ := strings.Cut(w.Message, ":")
+		warned = append(warned, w.Code+" "+field)
+	}
+	if got := strings.Join(warned, ", "); c.req.MaxTokens != 7 || got != "unsupported_parameter mirostat, unsupported_parameter ignore_eos, unsupported_parameter echo" {
+		t.Errorf("%d tokens, warnings %s", c.req.MaxTokens, got)
+	}
+	if c = ordered(t, body("q", `"n_predict":7,"max_tokens":7,"mirostat":0,"ignore_eos":false,"echo":false`)); c.req.MaxTokens != 7 || len(c.warnings) > 0 {
+		t.Errorf("%d tokens, warnings %v", c.req.MaxTokens, c.warnings)
 	}
 }
 
