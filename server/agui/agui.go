@@ -131,7 +131,7 @@ type ErrorResponse struct {
 	Message string `json:"message"`
 	// Code names the kind for programs.
 	Code string `json:"code"`
-	// Param is the place in the request, for instance messages.0.content.
+	// Param is the place in the request, for instance messages[0].content.
 	Param string `json:"param,omitempty"`
 }
 

@@ -332,15 +332,15 @@ func TestValuesOutOfPlace(t *testing.T) {
 	other := wiretest.Serve(t, New(s.Models, Config{Seal: s.keys}), another).URL
 	unknown := wiretest.Serve(t, New(s.Models, Config{}), wiretest.Anyone()).URL
 	for name, c := range map[string]struct{ url, body, code, param string }{
-		"thread":     {s.url, swap(`"threadId":"thread"`, `"threadId":"other"`), "sealed_foreign", "messages.1.encryptedValue"},
-		"message":    {s.url, swap(thought.ID, "elsewhere"), "sealed_foreign", "messages.1.encryptedValue"},
-		"call":       {s.url, strings.ReplaceAll(whole, call, "elsewhere"), "sealed_foreign", "messages.2.toolCalls.0.encryptedValue"},
-		"user":       {s.url, swap(`"role":"user"`, `"encryptedValue":"`+thought.EncryptedValue+`","role":"user"`), "sealed_foreign", "messages.0.encryptedValue"},
-		"principal":  {other, whole, "sealed_foreign", "messages.1.encryptedValue"},
-		"altered":    {s.url, swap(thought.EncryptedValue, string(altered)), "sealed_tampered", "messages.1.encryptedValue"},
-		"cut":        {s.url, swap(thought.EncryptedValue, thought.EncryptedValue[:200]), "sealed_tampered", "messages.1.encryptedValue"},
-		"no value":   {s.url, swap(thought.EncryptedValue, "x"), "sealed_tampered", "messages.1.encryptedValue"},
-		"other keys": {unknown, whole, "sealed_unknown_key", "messages.1.encryptedValue"},
+		"thread":     {s.url, swap(`"threadId":"thread"`, `"threadId":"other"`), "sealed_foreign", "messages[1].encryptedValue"},
+		"message":    {s.url, swap(thought.ID, "elsewhere"), "sealed_foreign", "messages[1].encryptedValue"},
+		"call":       {s.url, strings.ReplaceAll(whole, call, "elsewhere"), "sealed_foreign", "messages[2].toolCalls[0].encryptedValue"},
+		"user":       {s.url, swap(`"role":"user"`, `"encryptedValue":"`+thought.EncryptedValue+`","role":"user"`), "sealed_foreign", "messages[0].encryptedValue"},
+		"principal":  {other, whole, "sealed_foreign", "messages[1].encryptedValue"},
+		"altered":    {s.url, swap(thought.EncryptedValue, string(altered)), "sealed_tampered", "messages[1].encryptedValue"},
+		"cut":        {s.url, swap(thought.EncryptedValue, thought.EncryptedValue[:200]), "sealed_tampered", "messages[1].encryptedValue"},
+		"no value":   {s.url, swap(thought.EncryptedValue, "x"), "sealed_tampered", "messages[1].encryptedValue"},
+		"other keys": {unknown, whole, "sealed_unknown_key", "messages[1].encryptedValue"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := s
@@ -367,15 +367,15 @@ func TestRefused(t *testing.T) {
 		{`{"threadId":"t","runId":"r"}`, 400, "messages"}, {input(""), 400, "messages"}, {`{"threadId":7}`, 400, "threadId"},
 		{strings.Replace(input("", ask), `"thread"`, `"`+long+`"`, 1), 400, "threadId"}, {input(`,"parentRunId":"`+long+`"`, ask), 400, "parentRunId"},
 		{input(`,"resume":[{"interruptId":"i","status":"resolved"}]`, ask), 400, "resume"},
-		{input("", `{"role":"user","content":"a"}`), 400, "messages.0.id"}, {input("", `{"id":"1","role":"robot","content":"a"}`), 400, "messages.0.role"},
-		{input("", `{"id":"1","role":"user"}`), 400, "messages.0.content"}, {input("", `{"id":"1","role":"user","content":7}`), 400, "messages.0.content"},
-		{input("", `{"id":"1","role":"user","content":[{"type":"image","source":{}}]}`), 400, "messages.0.content.0.type"},
-		{input("", `{"id":"1","role":"user","content":[{"type":"text"}]}`), 400, "messages.0.content.0.text"},
-		{input("", ask, `{"id":"1","role":"tool","content":"a"}`), 400, "messages.1.toolCallId"},
-		{input("", ask, `{"id":"1","role":"assistant","toolCalls":[{"id":"c","function":{"arguments":"{}"}}]}`), 400, "messages.1.toolCalls.0.function.name"},
-		{input("", ask, `{"id":"1","role":"assistant","toolCalls":[{"function":{"name":"f"}}]}`), 400, "messages.1.toolCalls.0.id"},
+		{input("", `{"role":"user","content":"a"}`), 400, "messages[0].id"}, {input("", `{"id":"1","role":"robot","content":"a"}`), 400, "messages[0].role"},
+		{input("", `{"id":"1","role":"user"}`), 400, "messages[0].content"}, {input("", `{"id":"1","role":"user","content":7}`), 400, "messages[0].content"},
+		{input("", `{"id":"1","role":"user","content":[{"type":"image","source":{}}]}`), 400, "messages[0].content[0].type"},
+		{input("", `{"id":"1","role":"user","content":[{"type":"text"}]}`), 400, "messages[0].content[0].text"},
+		{input("", ask, `{"id":"1","role":"tool","content":"a"}`), 400, "messages[1].toolCallId"},
+		{input("", ask, `{"id":"1","role":"assistant","toolCalls":[{"id":"c","function":{"arguments":"{}"}}]}`), 400, "messages[1].toolCalls[0].function.name"},
+		{input("", ask, `{"id":"1","role":"assistant","toolCalls":[{"function":{"name":"f"}}]}`), 400, "messages[1].toolCalls[0].id"},
 		{input("", `{"id":"1","role":"activity","content":{}}`), 400, "messages"}, {input("", `{"id":"1","role":"reasoning","content":"a"}`), 400, "messages"},
-		{input(`,"tools":[{"name":"f","parameters":[]}]`, ask), 400, "tools.0.parameters"}, {input(`,"tools":[{"name":"","description":""}]`, ask), 400, "tools.0.name"},
+		{input(`,"tools":[{"name":"f","parameters":[]}]`, ask), 400, "tools[0].parameters"}, {input(`,"tools":[{"name":"","description":""}]`, ask), 400, "tools[0].name"},
 		{input(`,"context":"x"`, ask), 400, "context"}, {input(`,"forwardedProps":"x"`, ask), 400, "forwardedProps"},
 		{input(props(`"model":"nothing"`), ask), 404, "model"}, {input(props(`"reasoning":"full"`), ask), 403, "forwardedProps.reasoning"},
 		{input(props(`"reasoning":"all"`), ask), 400, "forwardedProps.reasoning"}, {input(props(`"reasoning":7`), ask), 400, "forwardedProps.reasoning"},
@@ -392,7 +392,7 @@ func TestRefused(t *testing.T) {
 		{input(props(`"reasoning_seal":true,"legacy_thinking":true`), ask), 400, "forwardedProps.reasoning_seal"},
 		{input(props(`"max_tokens":0`), ask), 400, "forwardedProps.max_tokens"}, {input(props(`"temperature":3`), ask), 400, "forwardedProps.temperature"},
 		{input(props(`"top_p":-1`), ask), 400, "forwardedProps.top_p"}, {input(props(`"seed":9007199254740992`), ask), 400, "forwardedProps.seed"},
-		{input(props(`"stop":[""]`), ask), 400, "forwardedProps.stop.0"}, {input(props(`"tool_choice":"get"`), ask), 400, "forwardedProps.tool_choice"},
+		{input(props(`"stop":[""]`), ask), 400, "forwardedProps.stop[0]"}, {input(props(`"tool_choice":"get"`), ask), 400, "forwardedProps.tool_choice"},
 		{input(props(`"tool_choice":"required"`), ask), 400, "forwardedProps.tool_choice"},
 	} {
 		status, answer := s.post(t, c.body)

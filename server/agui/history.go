@@ -82,7 +82,7 @@ func (p *prompt) history(input *RunAgentInput) error {
 	var waiting thoughts
 	last := -1
 	for i, raw := range input.Messages {
-		path := fmt.Sprintf("messages.%d", i)
+		path := fmt.Sprintf("messages[%d]", i)
 		var m Message
 		if err := wire.UnmarshalAt(path, raw, &m); err != nil {
 			return err
@@ -167,7 +167,7 @@ func (p *prompt) says(m *Message, path string) error {
 	}
 	to := chattemplate.Message{Role: chattemplate.Assistant}
 	for i, c := range m.ToolCalls {
-		path := fmt.Sprintf("%s.toolCalls.%d", path, i)
+		path := fmt.Sprintf("%s.toolCalls[%d]", path, i)
 		if err := checkID(path+".id", c.ID); err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func partsOf(m *Message, path string) (string, error) {
 	}
 	texts := make([]string, len(parts))
 	for i, raw := range parts {
-		path := fmt.Sprintf("%s.content.%d", path, i)
+		path := fmt.Sprintf("%s.content[%d]", path, i)
 		var part Part
 		if err := wire.UnmarshalAt(path, raw, &part); err != nil {
 			return "", err

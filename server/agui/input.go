@@ -100,12 +100,12 @@ func (p *prompt) tools(input *RunAgentInput) error {
 	}
 	for i, t := range input.Tools {
 		if t.Name == "" {
-			return wire.Invalid(fmt.Sprintf("tools.%d.name", i), "it is required")
+			return wire.Invalid(fmt.Sprintf("tools[%d].name", i), "it is required")
 		}
 		tool := chattemplate.Tool{Name: t.Name, Description: t.Description, Strict: input.ForwardedProps.StrictTools}
 		if wire.Given(t.Parameters) {
 			if t.Parameters[0] != '{' {
-				return wire.Invalid(fmt.Sprintf("tools.%d.parameters", i), "it takes a JSON Schema object")
+				return wire.Invalid(fmt.Sprintf("tools[%d].parameters", i), "it takes a JSON Schema object")
 			}
 			tool.Parameters = t.Parameters
 		}

@@ -111,5 +111,5 @@ func (p *prompt) sampling(props *ForwardedProps) error {
 	if len(props.Stop) > 0 {
 		p.req.Stop = props.Stop
 	}
-	return wire.CheckStops(at("stop"), ".%d", props.Stop)
+	return wire.CheckStops(at("stop"), props.Stop)
 }

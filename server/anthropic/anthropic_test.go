@@ -191,7 +191,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 func TestUnknownToolTypesAreLeftOut(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("hi"), Say: wiretest.Think("", "ho")})
 	m := s.message(t, body("hi", `,"tools":[{"type":"web_search_20250305","name":"web_search"}]`))
-	if w := fmt.Sprint(m["warnings"]); !strings.Contains(w, "unknown_tool_type") || !strings.Contains(w, "tools.0") {
+	if w := fmt.Sprint(m["warnings"]); !strings.Contains(w, "unknown_tool_type") || !strings.Contains(w, "tools[0]") {
 		t.Errorf("warnings %s", w)
 	}
 }
@@ -324,7 +324,7 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 			}
 			var e ErrorResponse
 			if err := json.Unmarshal([]byte(answer), &e); err != nil || status != http.StatusBadRequest || e.Error.Details.ErrorCode != c.code ||
-				e.Error.Type != "invalid_request_error" || !strings.HasPrefix(e.Error.Details.Param, "messages.1.content.0.") {
+				e.Error.Type != "invalid_request_error" || !strings.HasPrefix(e.Error.Details.Param, "messages[1].content[0].") {
 				t.Errorf("%s: status %d: %s", name, status, answer)
 			}
 		}
@@ -378,26 +378,26 @@ func TestErrors(t *testing.T) {
 		{`{"max_tokens":5}`, "messages"},
 		{`{"max_tokens":5,"messages":[]}`, "messages"},
 		{`{"max_tokens":5,"messages":{}}`, "messages"},
-		{`{"max_tokens":5,"messages":[{"role":"tool","content":"a"}]}`, "messages.0.role"},
-		{`{"max_tokens":5,"messages":[{"role":"user"}]}`, "messages.0.content"},
-		{`{"max_tokens":5,"messages":[7]}`, "messages.0"},
-		{`{"max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`, "messages.1"},
-		{user(`[]`), "messages.0.content"},
-		{user(`[{"type":"text"}]`), "messages.0.content.0.text"},
-		{user(`[{"type":"text","text":3}]`), "messages.0.content.0.text"},
-		{user(`[{"type":"text","text":"a"},{"type":"image","source":{}}]`), "messages.0.content.1"},
-		{user(`[{"type":"document","source":{}}]`), "messages.0.content.0"},
-		{user(`[{"type":"hologram"}]`), "messages.0.content.0.type"},
-		{user(`[{"type":"thinking","thinking":"a"}]`), "messages.0.content.0"},
-		{user(`[{"type":"tool_result","content":"a"}]`), "messages.0.content.0.tool_use_id"},
-		{user(`[{"type":"tool_result","tool_use_id":"c","content":[{"type":"image"}]}]`), "messages.0.content.0.content.0"},
+		{`{"max_tokens":5,"messages":[{"role":"tool","content":"a"}]}`, "messages[0].role"},
+		{`{"max_tokens":5,"messages":[{"role":"user"}]}`, "messages[0].content"},
+		{`{"max_tokens":5,"messages":[7]}`, "messages[0]"},
+		{`{"max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`, "messages[1]"},
+		{user(`[]`), "messages[0].content"},
+		{user(`[{"type":"text"}]`), "messages[0].content[0].text"},
+		{user(`[{"type":"text","text":3}]`), "messages[0].content[0].text"},
+		{user(`[{"type":"text","text":"a"},{"type":"image","source":{}}]`), "messages[0].content[1]"},
+		{user(`[{"type":"document","source":{}}]`), "messages[0].content[0]"},
+		{user(`[{"type":"hologram"}]`), "messages[0].content[0].type"},
+		{user(`[{"type":"thinking","thinking":"a"}]`), "messages[0].content[0]"},
+		{user(`[{"type":"tool_result","content":"a"}]`), "messages[0].content[0].tool_use_id"},
+		{user(`[{"type":"tool_result","tool_use_id":"c","content":[{"type":"image"}]}]`), "messages[0].content[0].content[0]"},
 		{user(`[{"type":"tool_result","tool_use_id":"c","content":"a"}]`), "messages"},
-		{body("a", `,"system":[{"type":"image"}]`), "system.0"},
+		{body("a", `,"system":[{"type":"image"}]`), "system[0]"},
 		{body("a", `,"system":7`), "system"},
 		{body("a", `,"temperature":3`), "temperature"},
 		{body("a", `,"top_p":-1`), "top_p"},
 		{body("a", `,"top_k":-1`), "top_k"},
-		{body("a", `,"stop_sequences":[""]`), "stop_sequences.0"},
+		{body("a", `,"stop_sequences":[""]`), "stop_sequences[0]"},
 		{body("a", `,"stop_sequences":`+strings.Replace(strings.Repeat(`,"a"`, 17), ",", "[", 1)+`]`), "stop_sequences"},
 		{body("a", `,"thinking":{"type":"enabled"}`), "thinking.budget_tokens"},
 		{body("a", `,"thinking":{"type":"loud"}`), "thinking.type"},
@@ -407,9 +407,9 @@ func TestErrors(t *testing.T) {
 		{body("a", `,"output_config":{"format":{"type":"xml"}}`), "output_config.format.type"},
 		{body("a", `,"output_config":{"format":{"type":"json_schema"}}`), "output_config.format.schema"},
 		{body("a", `,"output_config":{"format":{"type":"json_schema","schema":{"type":"thing"}}}`), "output_config.format"},
-		{body("a", `,"tools":[{"name":"x"}]`), "tools.0.input_schema"},
+		{body("a", `,"tools":[{"name":"x"}]`), "tools[0].input_schema"},
 		{body("a", `,"tools":[{"name":"x y","input_schema":{}}]`), "messages"},
-		{body("a", `,"tools":[3]`), "tools.0"},
+		{body("a", `,"tools":[3]`), "tools[0]"},
 		{body("a", `,"tool_choice":{"type":"maybe"}`), "tool_choice.type"},
 		{body("a", `,"tool_choice":{"type":"any"}`), "tool_choice"},
 		{body("a", tool+`,"tool_choice":{"type":"tool","name":"b"}`), "tool_choice.name"},

@@ -43,7 +43,7 @@ type ErrorDetail struct {
 type ErrorDetails struct {
 	// ErrorCode is the kind, finer than the error's type, for instance sealed_foreign.
 	ErrorCode string `json:"error_code"`
-	// Param is the place in the request, for instance messages.0.content.1.
+	// Param is the place in the request, for instance messages[0].content[1].
 	Param string `json:"param,omitempty"`
 }
 

@@ -109,7 +109,7 @@ func readTurns(messages []json.RawMessage) ([]turn, error) {
 	}
 	var turns []turn
 	for i, raw := range messages {
-		path := fmt.Sprintf("messages.%d", i)
+		path := fmt.Sprintf("messages[%d]", i)
 		var m MessageParam
 		if err := wire.UnmarshalAt(path, raw, &m); err != nil {
 			return nil, err
@@ -133,7 +133,7 @@ func readTurns(messages []json.RawMessage) ([]turn, error) {
 		turns = append(turns, turn{m.Role, blocks})
 	}
 	if turns[len(turns)-1].role == "assistant" {
-		return nil, wire.Unsupported(fmt.Sprintf("messages.%d", len(messages)-1),
+		return nil, wire.Unsupported(fmt.Sprintf("messages[%d]", len(messages)-1),
 			"a reply cannot go on from a beginning that is given (prefill); end with a message of the user")
 	}
 	return turns, nil
@@ -157,7 +157,7 @@ func readBlocks(path string, raw json.RawMessage) ([]placed, error) {
 	}
 	blocks := make([]placed, len(list))
 	for i := range list {
-		blocks[i].path = fmt.Sprintf("%s.%d", path, i)
+		blocks[i].path = fmt.Sprintf("%s[%d]", path, i)
 		if err := wire.UnmarshalAt(blocks[i].path, list[i], &blocks[i].Block); err != nil {
 			return nil, err
 		}

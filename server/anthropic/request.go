@@ -185,7 +185,7 @@ func (p *prompt) sampling(body *MessagesRequest) error {
 	if len(body.StopSequences) > 0 {
 		p.req.Stop = body.StopSequences
 	}
-	return wire.CheckStops("stop_sequences", ".%d", body.StopSequences)
+	return wire.CheckStops("stop_sequences", body.StopSequences)
 }
 
 // thinking says how much the model reasons and what of it is shown.
@@ -255,7 +255,7 @@ func (p *prompt) tools(body *MessagesRequest) error {
 		return wire.Invalid("tools", "there are %d; at most %d are allowed", len(body.Tools), maxTools)
 	}
 	for i, raw := range body.Tools {
-		path := fmt.Sprintf("tools.%d", i)
+		path := fmt.Sprintf("tools[%d]", i)
 		var t Tool
 		if err := wire.UnmarshalAt(path, raw, &t); err != nil {
 			return err

@@ -291,5 +291,5 @@ func (p *prompt) stop(raw json.RawMessage) error {
 	if len(list) > 0 {
 		p.req.Stop = list
 	}
-	return wire.CheckStops("options.stop", "[%d]", list)
+	return wire.CheckStops("options.stop", list)
 }

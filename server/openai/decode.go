@@ -72,7 +72,7 @@ func readStops(raw json.RawMessage) (stops []string, err error) {
 	default:
 		return nil, wire.Invalid("stop", "it has to be a string or a list of strings")
 	}
-	return stops, wire.CheckStops("stop", "[%d]", stops)
+	return stops, wire.CheckStops("stop", stops)
 }
 
 // readBias adds logit_bias to a request.

@@ -19,7 +19,7 @@ type Error struct {
 	Status int
 	// Code names the kind for programs, one of the constants below.
 	Code string
-	// Param is the field of the request that is wrong, as the format calls it; may be empty.
+	// Param is the field of the request that is wrong, as the format calls it, with places in lists as in messages[0].content; may be empty.
 	Param string
 	// Message is for people. It may quote the request, so it does not go into a log.
 	Message string

@@ -54,15 +54,14 @@ const (
 	maxStop  = 1024
 )
 
-// CheckStops checks the texts that end an answer: at most 16, of 1 to 1,024 bytes each. index is how the format writes an element's place after
-// param, ".%d" or "[%d]".
-func CheckStops(param, index string, stops []string) error {
+// CheckStops checks the texts that end an answer: at most 16, of 1 to 1,024 bytes each.
+func CheckStops(param string, stops []string) error {
 	if len(stops) > maxStops {
 		return Invalid(param, "there are %d; at most %d are allowed", len(stops), maxStops)
 	}
 	for i, s := range stops {
 		if s == "" || len(s) > maxStop {
-			return Invalid(param+fmt.Sprintf(index, i), "it has %d bytes; 1 to %d are allowed", len(s), maxStop)
+			return Invalid(fmt.Sprintf("%s[%d]", param, i), "it has %d bytes; 1 to %d are allowed", len(s), maxStop)
 		}
 	}
 	return nil

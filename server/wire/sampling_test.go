@@ -80,7 +80,7 @@ func TestCheckStops(t *testing.T) {
 	}{
 		{nil, ""}, {[]string{"a", long}, ""}, {make([]string, maxStops+1), "stop"}, {[]string{"a", ""}, "stop[1]"}, {[]string{long + "x"}, "stop[0]"},
 	} {
-		if param := paramOf(t, CheckStops("stop", "[%d]", c.stops)); param != c.param {
+		if param := paramOf(t, CheckStops("stop", c.stops)); param != c.param {
 			t.Errorf("%d stops: an error about %q, want %q", len(c.stops), param, c.param)
 		}
 	}

@@ -258,7 +258,7 @@ test('errors are the classes of the client', async () => {
   await assert.rejects(client.messages.create({ ...plain, messages: [] }), Anthropic.BadRequestError);
   await assert.rejects(
     client.messages.create({ ...plain, messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: '' } }] }] }),
-    (e) => e instanceof Anthropic.BadRequestError && e.message.includes('messages.0.content.0'),
+    (e) => e instanceof Anthropic.BadRequestError && e.message.includes('messages[0].content[0]'),
   );
   await assert.rejects(client.messages.create({ ...plain, output_config: { format: { type: 'json_schema', schema: { $dynamicRef: '#x' } } } }), Anthropic.BadRequestError);
   const stream = client.messages.stream({ ...plain, model: 'none' });
