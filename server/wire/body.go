@@ -41,6 +41,29 @@ func ReadJSON(r *http.Request, v any) error {
 	return Unmarshal(body, v)
 }
 
+// maxDepth is how deep package json reads lists and objects in one another.
+const maxDepth = 10_000
+
+// depth returns how deep lists and objects are open in one another at most, in what begins like JSON text.
+func depth(body []byte) (deepest int) {
+	quoted, open := false, 0
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '[' || c == '{':
+			open++
+			deepest = max(deepest, open)
+		case c == ']' || c == '}':
+			open--
+		}
+	}
+	return deepest
+}
+
 // countValues returns about how many values JSON text has: those that stand behind a comma, a colon or a bracket.
 func countValues(body []byte) (n int) {
 	quoted := false
@@ -73,6 +96,9 @@ func Unmarshal(body []byte, v any) error {
 			Message: valueName(clip(wrong.Value)) + " cannot stand here; it takes " + jsonName(wrong.Type.Kind().String())}
 	case errors.As(err, &wrong):
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body has to be a JSON object", Err: err}
+	case errors.As(err, &syntax) && depth(body[:min(syntax.Offset, int64(len(body)))]) > maxDepth:
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Err: err,
+			Message: "the body is nested deeper than the " + strconv.Itoa(maxDepth) + " levels that are allowed"}
 	case errors.As(err, &syntax) && len(body) > 0:
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Err: err,
 			Message: "the body is not valid JSON at byte " + strconv.FormatInt(syntax.Offset, 10)}

@@ -168,15 +168,18 @@ func TestReadJSON(t *testing.T) {
 		} `json:"list"`
 	}
 	for body, want := range map[string]string{
-		`{"n":1,"unknown":{}}`:     "",
-		`{"n":"x"}`:                "n: a string cannot stand here; it takes a whole number",
-		`{"n":1.5}`:                "n: a number 1.5 cannot stand here; it takes a whole number",
-		`{"list":[{"s":false}]}`:   "list.s: true or false cannot stand here; it takes a string",
-		`{"n":1`:                   "the body is not valid JSON at byte 6",
-		``:                         "the body is not valid JSON",
-		`[]`:                       "the body has to be a JSON object",
-		`{"n":1} {}`:               "the body is not valid JSON at byte 9",
-		"{\"n\":1,\"s\":\"\xff\"}": "the body is not UTF-8 text",
+		`{"n":1,"unknown":{}}`:   "",
+		`{"n":"x"}`:              "n: a string cannot stand here; it takes a whole number",
+		`{"n":1.5}`:              "n: a number 1.5 cannot stand here; it takes a whole number",
+		`{"list":[{"s":false}]}`: "list.s: true or false cannot stand here; it takes a string",
+		`{"n":1`:                 "the body is not valid JSON at byte 6",
+		``:                       "the body is not valid JSON",
+		`[]`:                     "the body has to be a JSON object",
+		`{"n":1} {}`:             "the body is not valid JSON at byte 9",
+		`{"n":1,"x":` + strings.Repeat("[", 9_999) + strings.Repeat("]", 9_999) + `}`:   "",
+		`{"n":1,"x":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + `}`: "the body is nested deeper than the 10000 levels that are allowed",
+		`{"n":1,"x":"` + strings.Repeat(`[\"`, 10_000) + `" x}`:                         "the body is not valid JSON at byte 30015",
+		"{\"n\":1,\"s\":\"\xff\"}":                "the body is not UTF-8 text",
 		`{"n":` + strings.Repeat("9", 1000) + `}`: "n: a number " + strings.Repeat("9", 33) + "... cannot stand here; it takes a whole number",
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
