@@ -144,9 +144,9 @@ func New() (key, hash string) {
 type Entry struct {
 	ID                string       `json:"id"`
 	SHA256            string       `json:"sha256"`
-	Scopes            []wire.Scope `json:"scopes,omitempty"`
+	Scopes            []wire.Scope `json:"scopes,omitzero"`
 	Reasoning         string       `json:"reasoning,omitempty"`
-	Models            []string     `json:"models,omitempty"`
+	Models            []string     `json:"models,omitzero"`
 	RequestsPerMinute int          `json:"requests_per_minute,omitempty"`
 	TokensPerMinute   int          `json:"tokens_per_minute,omitempty"`
 }
@@ -328,6 +328,38 @@ func Add(path string, e Entry) (key string, err error) {
 		return "", err
 	}
 	return key, ReplaceFile(path, append(out, '\n'))
+}
+
+// List returns the entries of the file at path, in its order.
+func List(path string) ([]Entry, error) {
+	content, err := ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := parse(content); err != nil {
+		return nil, err
+	}
+	return decode(content)
+}
+
+// Remove takes the entry called id out of the file at path. The last one stays, because a server keeps its keys when there are no others.
+func Remove(path, id string) error {
+	entries, err := List(path)
+	if err != nil {
+		return err
+	}
+	rest := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.ID == id })
+	switch {
+	case len(rest) == len(entries):
+		return &Error{ID: id, Detail: "there is none of this id in " + path, Advice: "see runner apikey list " + path}
+	case len(rest) == 0:
+		return &Error{ID: id, Detail: "it is the last one in " + path, Advice: "make another first, with runner apikey new"}
+	}
+	out, err := json.MarshalIndent(fileContent{Keys: rest}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return ReplaceFile(path, append(out, '\n'))
 }
 
 // ReplaceFile writes a file that only its owner can read, whole or not at all.

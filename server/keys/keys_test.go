@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -200,4 +201,32 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Who removes one key leaves the others what they were; no scopes or models at all are not all of them.
+func TestRemoveKeepsTheOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys.json")
+	for _, e := range []Entry{{ID: "a"}, {ID: "b", Scopes: []wire.Scope{}, Models: []string{}}, {ID: "c", Models: []string{"m"}, RequestsPerMinute: 3}} {
+		if _, err := Add(path, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, err := List(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Remove(path, "a"); err != nil {
+		t.Fatal(err)
+	}
+	after, err := List(path)
+	if err != nil || !reflect.DeepEqual(after, before[1:]) || after[0].Scopes == nil || after[0].Models == nil {
+		t.Errorf("%+v are left of %+v, %v", after, before, err)
+	}
+	var e *Error
+	if err := Remove(path, "a"); !errors.As(err, &e) || e.ID != "a" {
+		t.Errorf("removed again: %v", err)
+	}
+	if err := errors.Join(Remove(path, "b"), Remove(path, "c")); !errors.As(err, &e) || e.ID != "c" {
+		t.Errorf("the last one: %v", err)
+	}
 }

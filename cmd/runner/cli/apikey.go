@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -14,11 +18,11 @@ import (
 func (a *app) apikeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apikey",
-		Short: "Make API keys for runner serve",
+		Short: "Make, list and remove API keys for runner serve",
 		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.newKeyCommand())
+	cmd.AddCommand(a.newKeyCommand(), a.listKeysCommand(), a.removeKeyCommand())
 	return cmd
 }
 
@@ -33,12 +37,7 @@ func (a *app) newKeyCommand() *cobra.Command {
 only. Give FILE to runner serve --api-keys.`,
 		Example: `  runner apikey new keys.json laptop --reasoning full
   runner apikey new keys.json ci --scope generate --models demo --requests-per-minute 60`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return &usageError{what: "a file and an id are needed", hint: see(cmd)}
-			}
-			return nil
-		},
+		Args: fileAndID,
 		RunE: func(_ *cobra.Command, args []string) error {
 			for _, n := range []number{{"requests-per-minute", e.RequestsPerMinute, 0, math.MaxInt32}, {"tokens-per-minute", e.TokensPerMinute, 0, math.MaxInt32}} {
 				if err := n.check(); err != nil {
@@ -79,4 +78,69 @@ only. Give FILE to runner serve --api-keys.`,
 		return slices.Clip(names), cobra.ShellCompDirectiveNoFileComp
 	})
 	return cmd
+}
+
+func (a *app) listKeysCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list FILE",
+		Short:   "List the keys of FILE and what each may do",
+		Example: "  runner apikey list keys.json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return &usageError{what: "a file is needed", hint: see(cmd)}
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			entries, err := keys.List(args[0])
+			if err != nil {
+				return err
+			}
+			limit := func(n int) string {
+				if n == 0 {
+					return "no limit"
+				}
+				return strconv.Itoa(n)
+			}
+			w := tabwriter.NewWriter(cleaned(a.out, a.outTerminal), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "ID\tSCOPES\tREASONING\tMODELS\tREQUESTS/MINUTE\tTOKENS/MINUTE")
+			for _, e := range entries {
+				scopes, names := "all but trace:all", "all"
+				if e.Scopes != nil {
+					scopes = cmp.Or(strings.Trim(fmt.Sprint(e.Scopes), "[]"), "none")
+				}
+				if e.Models != nil {
+					names = cmp.Or(strings.Join(e.Models, " "), "none")
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, scopes, cmp.Or(e.Reasoning, visibilityNames[0]), names,
+					limit(e.RequestsPerMinute), limit(e.TokensPerMinute))
+			}
+			return w.Flush()
+		},
+	}
+}
+
+func (a *app) removeKeyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "remove FILE ID",
+		Short:   "Remove a key from FILE",
+		Long:    "Remove the key called ID from FILE. A server that has FILE refuses the key within two seconds; what it has begun goes on.",
+		Example: "  runner apikey remove keys.json laptop",
+		Args:    fileAndID,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := keys.Remove(args[0], args[1]); err != nil {
+				return err
+			}
+			a.note(fmt.Sprintf("removed %s from %s", args[1], args[0]))
+			return nil
+		},
+	}
+}
+
+// fileAndID refuses arguments that are not a file and an id.
+func fileAndID(cmd *cobra.Command, args []string) error {
+	if len(args) != 2 {
+		return &usageError{what: "a file and an id are needed", hint: see(cmd)}
+	}
+	return nil
 }
