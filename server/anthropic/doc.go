@@ -26,6 +26,6 @@
 // # Order
 //
 // Blocks come one after the other. A summary is generated beside the answer, so the answer is held until the summary is complete. Where
-// reasoning is sealed but not shown, a stream has its block when the run is over, behind the text, and calls are held so that they stand
-// behind it; a reply in one piece begins with it, and with the summary. A call's input comes whole and is valid JSON, unless its tool asks for eager_input_streaming; what a model wrote instead of JSON comes as a JSON string.
+// reasoning is sealed but not shown, its block comes when the run is over, and calls are held so that they stand behind it. A call's input
+// comes whole and is valid JSON, unless its tool asks for eager_input_streaming; what a model wrote instead of JSON comes as a JSON string.
 package anthropic

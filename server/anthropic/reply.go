@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"runner/reasoning"
@@ -149,25 +148,13 @@ func (c *collector) close(signature string) {
 	case thinkingBlock:
 		c.content = append(c.content, ThinkingBlock{"thinking", text, signature})
 	case redactedBlock:
-		c.content = slices.Insert(c.content, c.thought(), any(RedactedThinkingBlock{"redacted_thinking", signature}))
+		c.content = append(c.content, RedactedThinkingBlock{"redacted_thinking", signature})
 	case toolBlock:
 		if !json.Valid([]byte(text)) { // as it may be where it streams eagerly
 			text = inputOf([]byte(text))
 		}
 		c.content = append(c.content, ToolUseBlock{"tool_use", c.call.ID, c.call.Name, json.RawMessage(text)})
 	}
-}
-
-// thought is how many blocks are thinking at the reply's begin. What is sealed at the end of the run stands behind them.
-func (c *collector) thought() int {
-	n := 0
-	for n < len(c.content) {
-		if _, ok := c.content[n].(ThinkingBlock); !ok {
-			break
-		}
-		n++
-	}
-	return n
 }
 
 func (c *collector) finish(r *reasoning.Result, warnings []Warning) {
