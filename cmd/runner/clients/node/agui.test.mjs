@@ -240,7 +240,7 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
       await moved.runAgent({}, { onRunErrorEvent: ({ event }) => void heard.push(event) });
       assert.equal(heard.length, 1);
       assert.equal(heard[0].code, code);
-      assert.match(heard[0].message, /^messages\.1\.encryptedValue: /);
+      assert.match(heard[0].message, /^messages\[1\]\.encryptedValue: /);
       assert.equal(moved.messages.length, messages.length);
     }
   });

@@ -11,7 +11,7 @@ const question = { role: 'user', content: 'What is 17 + 25?' };
 const plain = { model: 'demo', temperature: 0, messages: [question] };
 const sampled = { ...plain, temperature: 0.8, seed: 11 };
 // At this temperature, and without filters, no two answers are alike.
-const wild = { ...plain, temperature: 3, top_p: 1, top_k: 0, min_p: 0, reasoning: 'full', max_tokens: 100 };
+const wild = { ...plain, temperature: 2, top_p: 1, top_k: 0, min_p: 0, reasoning: 'full', max_tokens: 100 };
 const Operands = z.object({ a: z.number().int().min(0).max(999), b: z.number().int().min(0).max(999) });
 const add = zodFunction({ name: 'add', description: 'Adds two numbers', parameters: Operands });
 // Without reasoning the model comes to its call at once.
