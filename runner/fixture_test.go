@@ -74,6 +74,7 @@ type got struct {
 	order    []reasoning.Kind
 	calls    []reasoning.Call
 	codes    []string
+	warnings []string
 	switched []reasoning.Strategy
 	info     *reasoning.Info
 	result   reasoning.Result
@@ -108,7 +109,7 @@ func collect(ctx context.Context, r *Runner, req Request) got {
 		case reasoning.SegmentEnd:
 			open[e.Segment] = false
 		case reasoning.Warning:
-			g.codes = append(g.codes, e.Code)
+			g.codes, g.warnings = append(g.codes, e.Code), append(g.warnings, e.Text)
 		case reasoning.StrategySwitched:
 			g.switched = append(g.switched, e.Info.Strategy)
 		case reasoning.Done:

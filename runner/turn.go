@@ -555,7 +555,11 @@ func (t *turn) fallBack() {
 		t.output.send(reasoning.Event{Kind: reasoning.StrategySwitched, Info: t.infoNow(), Text: "the model gave no reasoning"})
 	}
 	t.result.ReasoningUnavailable = true
-	t.output.warn("reasoning_unavailable", "reasoning was asked for and the model gave none")
+	why := "reasoning was asked for and the model gave none"
+	if t.req.Effort == chattemplate.EffortNone {
+		why = "reasoning was asked for, and the effort none keeps the model from reasoning"
+	}
+	t.output.warn("reasoning_unavailable", why)
 	if t.req.Visibility == reasoning.VisibilitySummary && t.output.answered && t.result.Finish == reasoning.FinishStop {
 		t.beginPosthoc()
 	}
