@@ -29,6 +29,9 @@ func (o *traceOptions) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.dir, "store", "", "`FOLDER` of the traces (default: in the data folder)")
 }
 
+// noStore says that there is no store yet.
+type noStore struct{ inputError }
+
 // with opens the store for f.
 func (o *traceOptions) with(f func(s *store.Store) error) error {
 	dir, err := tracesFolder(o.dir)
@@ -38,7 +41,7 @@ func (o *traceOptions) with(f func(s *store.Store) error) error {
 	s, err := store.Open(dir, store.Config{})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &inputError{what: "there are no traces in " + dir, hint: "name their folder with --store", err: err}
+		return &noStore{inputError{what: "there are no traces in " + dir, hint: "name their folder with --store", err: err}}
 	case err != nil:
 		return err
 	}
@@ -64,7 +67,7 @@ func (a *app) traceListCommand() *cobra.Command {
 		Short: "List the traces, the oldest first, and what may be known of them without a key",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.with(func(s *store.Store) error {
+			err := o.with(func(s *store.Store) error {
 				list, err := s.List(cmd.Context())
 				if err != nil {
 					return err
@@ -84,6 +87,11 @@ func (a *app) traceListCommand() *cobra.Command {
 				}
 				return w.Flush()
 			})
+			if none := (*noStore)(nil); errors.As(err, &none) {
+				a.note("nothing was recorded yet: " + none.what)
+				return nil
+			}
+			return err
 		},
 	}
 	o.add(cmd)
