@@ -96,9 +96,13 @@ func joined(parts ...string) string {
 	return strings.Join(kept, "\n\n")
 }
 
-// readPrompt gathers the prompt from the argument, --file and standard input, which is read unless it is a terminal.
+// readPrompt gathers the prompt from the argument, --file and standard input, which is read unless it is a terminal, and where the argument is "-".
 func (a *app) readPrompt(typed string, given bool, files []string) (prompt, error) {
 	p := prompt{typed: typed, given: given}
+	dash := typed == "-" // standard input, also where it is a terminal
+	if dash {
+		p.typed = ""
+	}
 	if err := checkText("the prompt", typed); err != nil {
 		return p, err
 	}
@@ -115,8 +119,12 @@ func (a *app) readPrompt(typed string, given bool, files []string) (prompt, erro
 		}
 		parts = append(parts, fmt.Sprintf("[file %s]\n%s\n[end of file %s]", name, strings.TrimRight(text, "\n"), name))
 	}
-	if !stdinUsed {
-		text, err := a.readStdin()
+	if dash || !stdinUsed {
+		read := a.readStdin
+		if dash {
+			read = func() (string, error) { return a.readFile("the prompt", "-") }
+		}
+		text, err := read()
 		if err != nil {
 			return p, err
 		}
