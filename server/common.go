@@ -1,19 +1,17 @@
 package server
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"unicode/utf8"
 
-	"runner/chattemplate"
 	"runner/runner"
 	"runner/server/internal/apierror"
 	"runner/server/openapi"
 	"runner/server/wire"
 )
 
-// common are the routes that belong to no format: health, figures, and what a model's tokenizer and template do. Requests and answers
+// common are the routes that belong to no format: health, figures, and what a model's tokenizer does. Requests and answers
 // have the fields that llama.cpp's server gives them.
 type common struct{ *Server }
 
@@ -26,7 +24,6 @@ func (c *common) Routes() []wire.Route {
 		{Method: http.MethodGet, Path: "/props", Scope: wire.ScopeModels, Handle: c.getProps},
 		{Method: http.MethodPost, Path: "/tokenize", Scope: wire.ScopeModels, Handle: c.tokenize},
 		{Method: http.MethodPost, Path: "/detokenize", Scope: wire.ScopeModels, Handle: c.detokenize},
-		{Method: http.MethodPost, Path: "/apply-template", Scope: wire.ScopeModels, Handle: c.applyTemplate},
 	}
 }
 
@@ -44,9 +41,7 @@ func (c *common) getHealth(w http.ResponseWriter, _ *http.Request) {
 }
 
 // commonFields are the fields of [runner.Request] as requests call them.
-var commonFields = map[string]string{
-	"Tokens": "tokens", "Messages": "messages", "Tools": "tools", "Effort": "reasoning_effort", "TemplateArgs": "chat_template_kwargs",
-}
+var commonFields = map[string]string{"Tokens": "tokens"}
 
 // with runs f with the model of a request.
 func (c *common) with(w http.ResponseWriter, r *http.Request, name string, f func(*runner.Runner) (any, error)) {
@@ -153,52 +148,6 @@ func (c *common) detokenize(w http.ResponseWriter, r *http.Request) {
 		}
 		text, err := run.Detokenize(in.Tokens)
 		return map[string]string{"content": text}, err
-	})
-}
-
-// applyTemplateRequest is the body of /apply-template.
-type applyTemplateRequest struct {
-	// Model is the model's name; empty is the default.
-	Model string `json:"model"`
-	// Messages are the conversation; contents are strings.
-	Messages []struct {
-		Role    chattemplate.Role `json:"role"`
-		Content string            `json:"content"`
-		Name    string            `json:"name"`
-	} `json:"messages"`
-	// ReasoningEffort is none, minimal, low, medium or high; empty is the model's own.
-	ReasoningEffort chattemplate.Effort `json:"reasoning_effort"`
-	// TemplateArgs are extra variables of the template.
-	TemplateArgs map[string]any `json:"chat_template_kwargs"`
-	// Tools are functions, as in chat completions.
-	Tools []struct {
-		Function struct {
-			Name        string          `json:"name"`
-			Description string          `json:"description"`
-			Parameters  json.RawMessage `json:"parameters"`
-		} `json:"function"`
-	} `json:"tools"`
-}
-
-func (c *common) applyTemplate(w http.ResponseWriter, r *http.Request) {
-	var in applyTemplateRequest
-	if err := wire.ReadJSON(r, &in); err != nil {
-		c.WriteError(w, r, wire.FromError(err, nil))
-		return
-	}
-	c.with(w, r, in.Model, func(run *runner.Runner) (any, error) {
-		req := runner.Request{Effort: in.ReasoningEffort, TemplateArgs: in.TemplateArgs}
-		for _, m := range in.Messages {
-			req.Messages = append(req.Messages, chattemplate.Message{Role: m.Role, Name: m.Name, Content: m.Content})
-		}
-		for _, t := range in.Tools {
-			req.Tools = append(req.Tools, chattemplate.Tool{Name: t.Function.Name, Description: t.Function.Description, Parameters: t.Function.Parameters})
-		}
-		p, err := run.Prompt(r.Context(), req)
-		if err != nil {
-			return nil, err
-		}
-		return map[string]any{"prompt": p.Text, "tokens": len(p.Tokens)}, nil
 	})
 }
 

@@ -1,15 +1,17 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"runner/runner"
 )
 
-func TestTokensAndTemplates(t *testing.T) {
+func TestTokens(t *testing.T) {
 	s := host(t, Config{}, scripted(said("q", "four")))
 	var tokens struct{ Tokens []runner.Token }
 	r := s.do(t, http.MethodPost, "/tokenize", `{"content":"hi <|end|>"}`)
@@ -26,13 +28,26 @@ func TestTokensAndTemplates(t *testing.T) {
 	if r := s.do(t, http.MethodPost, "/tokenize", `{"content":"ä\u0001","with_pieces":true}`); !strings.Contains(r.body, `"piece":[195`) {
 		t.Errorf("%s", r.body)
 	}
-	if r := s.do(t, http.MethodPost, "/apply-template", `{"messages":[{"role":"user","content":"q"}]}`); !strings.Contains(r.body, "start|\\u003eassistant") {
-		t.Errorf("%s", r.body)
-	}
-	if r := s.do(t, http.MethodPost, "/apply-template", `{"messages":[]}`); r.StatusCode != http.StatusBadRequest {
-		t.Errorf("%d %s", r.StatusCode, r.body)
-	}
 	if r := s.do(t, http.MethodGet, "/props?model=b", ""); !strings.Contains(r.body, `"model":"b"`) {
 		t.Errorf("%s", r.body)
 	}
+}
+
+// FuzzTokens: whatever is sent to the tokenizer's routes, it is answered, or refused as the client's mistake.
+func FuzzTokens(f *testing.F) {
+	s := host(f, Config{}, scripted(said("q", "four")))
+	f.Add("/tokenize", []byte(`{"content":"hi <|end|> ä","with_pieces":true,"add_special":true,"parse_special":false}`))
+	f.Add("/detokenize", []byte(`{"model":"b","tokens":[49,50,-1,2147483647,200000]}`))
+	f.Add("/tokenize", []byte(`{"content":null,"with_pieces":1}`))
+	f.Fuzz(func(t *testing.T, path string, body []byte) {
+		if path != "/tokenize" && path != "/detokenize" {
+			return
+		}
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost"+path, bytes.NewReader(body))
+		s.ServeHTTP(w, r)
+		if w.Code >= http.StatusInternalServerError || !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%s %q: %d %s", path, body, w.Code, w.Body)
+		}
+	})
 }

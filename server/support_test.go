@@ -112,7 +112,7 @@ func (l *lockedBuffer) String() string {
 var frameEnds = regexp.MustCompile(`"\n\ndata: "`)
 
 // host serves fake models called a and b until the test ends. queue is how many requests may wait, 100 if it is not given.
-func host(t *testing.T, cfg Config, model fake.Config, queue ...int) *site {
+func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 	t.Helper()
 	rc := runner.Config{Queue: 100}
 	if len(queue) > 0 {

@@ -40,10 +40,15 @@ func (c *conversation) binding(p *wire.Principal, m wire.Model, n int) seal.Bind
 	return seal.Binding{Principal: p.ID, Conversation: conversation, Entity: entity, Model: m.Runner().Info().Digest}
 }
 
+// sealedParam is where the value of a message stands.
+func sealedParam(message int) string {
+	return index("messages", message) + ".reasoning_encrypted_content"
+}
+
 // restore opens the values that came with the conversation and puts the reasoning back to its messages.
 func (c *conversation) restore(keys *seal.Keyring, p *wire.Principal, m wire.Model) error {
 	for _, s := range c.sealed {
-		param := index("messages", s.message) + ".reasoning_encrypted_content"
+		param := sealedParam(s.message)
 		if keys == nil {
 			return contract.SealedError(param, seal.ErrUnknownKey)
 		}

@@ -37,7 +37,7 @@ type described struct {
 var types = map[string]map[string]described{
 	"..": {
 		"tokenizeRequest":   {asked, "TokenizeRequest"},
-		"detokenizeRequest": {asked, "DetokenizeRequest"}, "applyTemplateRequest": {asked, "ApplyTemplateRequest"},
+		"detokenizeRequest": {asked, "DetokenizeRequest"},
 	},
 	"../openai": {
 		"ChatRequest": {asked, "ChatCompletionRequest"}, "CompletionRequest": {asked, "CompletionRequest"},
@@ -54,7 +54,7 @@ var types = map[string]map[string]described{
 		"Warning": {answered, "ChoiceWarning"}, "Logprobs": {answered, "Logprobs"}, "TokenLogprob": {answered, "TokenLogprob"}, "TopLogprob": {answered, "TopLogprob"},
 		"Completion": {answered, "CompletionChunk"}, "CompletionChoice": {answered, "CompletionChoice"}, "CompletionLogprobs": {answered, "CompletionLogprobs"},
 		"EmbeddingList": {answered, "EmbeddingList"}, "Embedding": {answered, "Embedding"}, "EmbeddingUsage": {answered, "EmbeddingList/properties/usage"},
-		"ModelList": {answered, "ModelList"}, "Model": {answered, "Model"},
+		"ModelList": {answered, "ModelList"}, "Model": {answered, "Model"}, "AppliedTemplate": {answered, "ApplyTemplateResponse"},
 	},
 	"../internal/contract": {"object": {asked, "ReasoningObject"}, "Delegation": {asked, "DelegationOptions"}},
 	"../internal/apierror": {"Body": {answered, "Error"}, "Detail": {answered, "ErrorDetail"}},

@@ -58,7 +58,8 @@ var probes = []probe{
 	{path: "/agui", base: aguiTurn, within: "forwardedProps", schema: "AguiProps", beyond: map[string]string{"model": aboutModels, "tool_choice": aboutOthers}},
 	{path: "/tokenize", base: `{"content":"a"}`, schema: "TokenizeRequest", beyond: map[string]string{"model": aboutModels}},
 	{path: "/detokenize", base: `{"tokens":[49]}`, schema: "DetokenizeRequest", beyond: map[string]string{"model": aboutModels, "tokens": "which tokens there are"}},
-	{path: "/apply-template", base: `{"messages":[{"role":"user","content":"a"}]}`, schema: "ApplyTemplateRequest", beyond: map[string]string{"model": aboutModels}},
+	{path: "/apply-template", base: `{"messages":[{"role":"user","content":"a"}]}`, schema: "ChatCompletionRequest", beyond: forms,
+		more: map[string]string{"top_logprobs": `"logprobs":true`, "stream_options": `"stream":true`, "function_call": `"functions":[{"name":"look"}]`}},
 }
 
 func with(m map[string]string, name, why string) map[string]string {
