@@ -91,6 +91,7 @@ func (s *Server) describe(c wire.Card, r *runner.Runner) wire.Card {
 	}
 	info := r.Info()
 	c.Loaded, c.Context, c.Digest, c.Family, c.Parameters, c.Quantization = true, info.ContextSize, info.Digest, info.Architecture, info.Parameters, info.Quantization
+	c.Expires, c.GPULayers = s.cfg.Pool.Expires(c.Name), info.GPULayers
 	if c.Size == 0 {
 		c.Size = info.Bytes
 	}

@@ -18,7 +18,7 @@ type VersionResponse struct {
 	Version string `json:"version"`
 }
 
-// ListResponse is the answer to GET /api/tags, and with loaded models alone to GET /api/ps.
+// ListResponse is the answer to GET /api/tags.
 type ListResponse struct {
 	Models []ListedModel `json:"models"`
 }
@@ -34,9 +34,26 @@ type ListedModel struct {
 	// Digest identifies the weights; empty while it is not known.
 	Digest  string       `json:"digest"`
 	Details ModelDetails `json:"details"`
-	// ContextLength is how many tokens the context of a loaded model holds.
-	ContextLength int `json:"context_length,omitempty"`
 }
+
+// LoadedResponse is the answer to GET /api/ps.
+type LoadedResponse struct {
+	Models []LoadedModel `json:"models"`
+}
+
+// LoadedModel is a model in memory.
+type LoadedModel struct {
+	ListedModel
+	// ExpiresAt is when it is unloaded if nobody uses it from now on; the end of the year 9999 for never.
+	ExpiresAt time.Time `json:"expires_at"`
+	// SizeVRAM is 0 where the processor alone computes, else Size: how much of it is on the GPU is not known.
+	SizeVRAM int64 `json:"size_vram"`
+	// ContextLength is how many tokens its context holds.
+	ContextLength int `json:"context_length"`
+}
+
+// never is when a model expires that is not unloaded.
+var never = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
 // ModelDetails says what a model is. What is not known of a model that is not loaded is empty.
 type ModelDetails struct {
@@ -82,11 +99,16 @@ func (a *API) tags(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) loaded(w http.ResponseWriter, r *http.Request) {
-	list := ListResponse{Models: []ListedModel{}}
+	list := LoadedResponse{Models: []LoadedModel{}}
 	for _, c := range a.models.List(r.Context()) {
 		if c.Loaded {
-			m := listed(c)
-			m.ContextLength = c.Context
+			m := LoadedModel{ListedModel: listed(c), ExpiresAt: c.Expires.UTC(), ContextLength: c.Context}
+			if c.Expires.IsZero() {
+				m.ExpiresAt = never
+			}
+			if c.GPULayers > 0 {
+				m.SizeVRAM = c.Size
+			}
 			list.Models = append(list.Models, m)
 		}
 	}

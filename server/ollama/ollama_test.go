@@ -395,6 +395,10 @@ func TestModels(t *testing.T) {
 			t.Errorf("%s: %v", path, m)
 		}
 	}
+	m := s.get(t, http.MethodGet, "/api/ps", "")["models"].([]any)[0].(map[string]any)
+	if m["expires_at"] != "9999-12-31T23:59:59Z" || m["size_vram"] != 0.0 || m["context_length"] != 8192.0 {
+		t.Errorf("/api/ps: %v", m)
+	}
 	for _, field := range []string{"model", "name"} {
 		m := s.get(t, http.MethodPost, "/api/show", fmt.Sprintf(`{%q:%q}`, field, wiretest.Name))
 		info := m["model_info"].(map[string]any)

@@ -95,6 +95,7 @@ var types = map[string]map[string]described{
 		"ChatResponse": {answered, "OllamaChatResponse"}, "GenerateResponse": {answered, "OllamaGenerateResponse"}, "Logprob": {answered, "OllamaLogprob"},
 		"TokenLogprob": {answered, "OllamaTokenLogprob"}, "Warning": {answered, "Warning"}, "EmbedResponse": {answered, "OllamaEmbedResponse"},
 		"EmbeddingsResponse": {answered, "OllamaEmbeddingsResponse"}, "VersionResponse": {answered, "OllamaVersion"}, "ListResponse": {answered, "OllamaModelList"},
+		"LoadedResponse": {answered, "OllamaLoadedList"}, "LoadedModel": {answered, "OllamaLoadedModel"},
 		"ListedModel": {answered, "OllamaModel"}, "ModelDetails": {answered, "OllamaModelDetails"}, "ShowResponse": {answered, "OllamaShowResponse"},
 		"ErrorResponse": {answered, "OllamaError"},
 	},

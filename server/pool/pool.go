@@ -133,6 +133,21 @@ func (p *Pool) Loaded(name string) *runner.Runner {
 	return nil
 }
 
+// Expires returns when a loaded model is unloaded if nobody uses it from now on; zero for never, and for a model that is not loaded.
+func (p *Pool) Expires(name string) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.models[name]
+	if m == nil || m.runner == nil || m.entry.Pinned || p.cfg.KeepAlive < 0 {
+		return time.Time{}
+	}
+	used := m.used
+	if m.users > 0 {
+		used = p.cfg.Clock()
+	}
+	return used.Add(p.cfg.KeepAlive)
+}
+
 // retryAfter is how long a model that could not be loaded is not tried again.
 const retryAfter = 5 * time.Second
 

@@ -166,6 +166,11 @@ func TestIdleModelsGo(t *testing.T) {
 		if got := loaded(p); len(got) != 2 {
 			t.Errorf("loaded %v", got)
 		}
+		for name, want := range map[string]time.Duration{"a": time.Minute, "b": time.Second} {
+			if got := time.Until(p.Expires(name)); got != want {
+				t.Errorf("%s expires in %v", name, got)
+			}
+		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if got := loaded(p); !slices.Equal(got, []string{"a"}) {
@@ -174,6 +179,9 @@ func TestIdleModelsGo(t *testing.T) {
 		release()
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
+		if got := p.Expires("a"); !got.IsZero() {
+			t.Errorf("a model that is not loaded expires at %v", got)
+		}
 		if got := loaded(p); len(got) != 0 {
 			t.Errorf("loaded %v", got)
 		}

@@ -98,6 +98,10 @@ type Card struct {
 	Added time.Time
 	// Loaded says whether it is in memory.
 	Loaded bool
+	// Expires is when it is unloaded if nobody uses it from now on; zero for never.
+	Expires time.Time
+	// GPULayers is how many of its layers are on a GPU.
+	GPULayers int
 	// Size is the length of its files in bytes, and Modified when they were last changed.
 	Size     int64
 	Modified time.Time
