@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -62,5 +63,24 @@ func TestWhatFailsIsInTheLog(t *testing.T) {
 	}
 	if log := s.log.String(); !strings.Contains(log, "a run failed") || !strings.Contains(log, "the engine gave up") || strings.Contains(log, canary) {
 		t.Errorf("%s", log)
+	}
+}
+
+// An answer that breaks off is not taken for a whole one: its client sees the connection end, and the log and the metrics count it.
+func TestABrokenAnswerDoesNotLookWhole(t *testing.T) {
+	s := host(t, Config{}, scripted(said("q", "four")))
+	res, err := http.Get(s.url + "/break")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if got, err := io.ReadAll(res.Body); string(got) != "data: 1\n\n" || err == nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if log := s.log.String(); strings.Contains(log, canary) || !strings.Contains(log, `a handler panicked`) || !strings.Contains(log, `route="GET /break"`) {
+		t.Errorf("%s", log)
+	}
+	if m := s.do(t, http.MethodGet, "/metrics", "").body; !strings.Contains(m, `runner_requests_total{route="GET /break",status="200"} 1`) || !strings.Contains(m, "runner_requests_in_flight 1") {
+		t.Error("the request is not counted")
 	}
 }

@@ -201,12 +201,16 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 		var principal *wire.Principal
 		defer func() {
 			s.metrics.inFlight.Dec()
+			broken := false
 			if p := recover(); p != nil {
-				s.recovered(w, r, f, name, p)
+				broken = s.recovered(w, r, f, name, p)
 			}
 			took := s.cfg.Clock().Sub(began)
 			s.metrics.answered(name, w.statusOf(r), took)
 			s.logRequest(r, name, id, principal, w.statusOf(r), took, said)
+			if broken {
+				panic(http.ErrAbortHandler) // an answer that ends in its middle is not to look like a whole one
+			}
 		}()
 		refuse := func(e *wire.Error) {
 			s.metrics.refusedBy.WithLabelValues(e.Code).Inc()
@@ -263,15 +267,18 @@ func (s *Server) logRequest(r *http.Request, name, id string, p *wire.Principal,
 		"runs", said.runs, "prompt_tokens", said.prompt, "completion_tokens", said.completion)
 }
 
-// recovered answers a request whose handler panicked. The panic's value may hold what the request said, so only where it happened is logged.
-func (s *Server) recovered(w *recorder, r *http.Request, f wire.Format, name string, p any) {
+// recovered answers a request whose handler panicked, or reports that the answer has begun and is broken. The panic's value may hold what the
+// request said, so only where it happened is logged.
+func (s *Server) recovered(w *recorder, r *http.Request, f wire.Format, name string, p any) (broken bool) {
 	if p == http.ErrAbortHandler {
-		panic(p)
+		return true
 	}
 	s.log.Error("a handler panicked", "route", name, "kind", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
-	if w.status == 0 {
-		f.WriteError(w, r, wire.Errorf(http.StatusInternalServerError, wire.CodeInternal, "the server failed; its log says where"))
+	if w.status != 0 {
+		return true
 	}
+	f.WriteError(w, r, wire.Errorf(http.StatusInternalServerError, wire.CodeInternal, "the server failed; its log says where"))
+	return false
 }
 
 // recorder notes the status of an answer.

@@ -36,6 +36,10 @@ func (e *echo) Routes() []wire.Route {
 	return []wire.Route{
 		{Method: http.MethodPost, Path: "/say", Scope: wire.ScopeGenerate, Handle: e.say},
 		{Method: http.MethodGet, Path: "/panic", Handle: func(http.ResponseWriter, *http.Request) { panic(canary) }},
+		{Method: http.MethodGet, Path: "/break", Handle: func(w http.ResponseWriter, _ *http.Request) {
+			_ = wire.NewEvents(w).Send("", []byte("1"))
+			panic(canary)
+		}},
 	}
 }
 
