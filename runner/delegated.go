@@ -37,6 +37,9 @@ type delegated struct {
 	about  reasoning.Delegation
 	count  int
 	random uint64
+	// engaged says that a specialist has been active, in this run or in one that it goes on from, so that who goes on from its calls has to know
+	// that it is no longer.
+	engaged bool
 	// forced says that a demand for a call to delegate, or for any call where there are no others, has been met.
 	forced bool
 	// reported are the messages of main that have a report, which can be taken back where they do not fit.
@@ -335,6 +338,7 @@ func (d *delegated) begin(to delegation.Delegate, by string, report int) {
 		_ = d.state.Apply(to) // its prompt was checked
 	}
 	d.count++
+	d.engaged = true
 	d.about = reasoning.Delegation{
 		ID: fmt.Sprintf("delegation_%016x%02d", d.random, d.count), By: by, Length: len(utf16.Encode([]rune(to.Prompt))), Shown: to.Shown,
 	}

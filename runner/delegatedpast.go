@@ -101,7 +101,7 @@ type past struct {
 
 // recall goes on from what the runner remembers of the calls at messages[call].
 func (d *delegated) recall(messages []chattemplate.Message, call int, p past) {
-	d.given, d.reported = p.given, slices.Clone(p.reported)
+	d.given, d.reported, d.engaged = p.given, slices.Clone(p.reported), true
 	d.main = append(slices.Clone(messages[:p.given]), p.main...)
 	for range p.steps {
 		d.state.Step()
@@ -117,13 +117,17 @@ func (d *delegated) recall(messages []chattemplate.Message, call int, p past) {
 
 // remember leaves what the run knows for the one that answers its calls.
 func (d *delegated) remember(calls []chattemplate.ToolCall) {
+	given := d.given
+	for _, at := range d.reported {
+		given = min(given, at) // the client's message has no report
+	}
 	p := past{
-		given: d.given, main: slices.Clone(d.main[d.given:]), report: d.report, reported: slices.Clone(d.reported), steps: d.state.Steps(),
+		given: given, main: slices.Clone(d.main[given:]), report: d.report, reported: slices.Clone(d.reported), steps: d.state.Steps(),
 	}
 	if active, on := d.state.Active(); on {
 		p.active, p.by = &active, d.about.By
 		p.work, p.texts = slices.Clone(d.work), slices.Clone(d.texts)
-	} else if len(p.main) == 0 {
+	} else if len(p.main) == 0 && !d.engaged {
 		return
 	}
 	for _, c := range calls {

@@ -610,3 +610,44 @@ func TestModelsOfEveryStyleDelegate(t *testing.T) {
 		})
 	}
 }
+
+// TestTheMainAgentCallsAfterASpecialist: whom the user delegated to has returned, and does not come back with the results of the main agent's
+// calls, which gets them beside the report.
+func TestTheMainAgentCallsAfterASpecialist(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 4096}, Config{CallMemory: 8},
+		fake.Reply{Prompt: asSpecialist, After: ask("3+3?"), Say: think("", "worked out")},
+		fake.Reply{Prompt: asSpecialist, After: "says<|end|>" + again, Say: think("", "once more")},
+		fake.Reply{After: "two says<|end|>" + again, Say: think("", "It is done.")},
+		fake.Reply{After: "one says<|end|>" + again, Say: call("again", "add", `{"a":3}`)},
+		fake.Reply{After: ask("3+3?"), Say: call("use it", "add", `{"a":3}`)})
+	for _, work := range []Work{WorkKeep, WorkDelete} {
+		req := instructedBy("3+3?", delegation.Delegate{Prompt: "Add."})
+		req.Tools, req.Delegation.Work = addTool, work
+		for i, says := range []string{"one says", "two says"} {
+			events, err := eventsOf(t.Context(), f.Runner, req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var run reasoning.Collector
+			for _, e := range events {
+				run.Push(e)
+			}
+			if r := run.Reply(); len(r.Calls) != 1 || r.Result.Specialist || len(outcomes(t, events)) != 1-i {
+				t.Fatalf("%s: %+v, %v", work, r, outcomes(t, events))
+			}
+			c := run.Reply().Calls[0]
+			req.Messages = append(req.Messages,
+				chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: c.ID, Name: "add", Arguments: c.Arguments}}},
+				chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: c.ID, ToolName: "add", Content: says})
+			p, err := f.Prompt(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(p.Text, asSpecialist) || strings.Count(p.Text, " says<|end|>") != i+1 || strings.Contains(p.Text, "worked out") != (work == WorkKeep) {
+				t.Errorf("%s: the prompt after %q is %s", work, says, p.Text)
+			}
+		}
+		g := f.must(t, req)
+		g.want(t, reasoning.Answer, "It is done.")
+	}
+}
