@@ -112,8 +112,12 @@ func (r *Runner) delegate(ctx context.Context, cancel func(), req Request, show 
 	return err
 }
 
-// prepareDelegated is newDelegated unless the runner is closed.
+// prepareDelegated is newDelegated when there is a slot, unless the runner is closed.
 func (r *Runner) prepareDelegated(ctx context.Context, req Request, show func(reasoning.Event) bool) (*delegated, error) {
+	if err := r.slots.take(ctx, req.Principal); err != nil {
+		return nil, err
+	}
+	defer r.slots.give(req.Principal)
 	r.using.RLock()
 	defer r.using.RUnlock()
 	if r.sched.stop.Err() != nil {

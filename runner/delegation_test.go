@@ -13,6 +13,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/grammar"
 	"runner/reasoning"
 	"runner/reasoning/delegation"
 )
@@ -649,5 +650,54 @@ func TestTheMainAgentCallsAfterASpecialist(t *testing.T) {
 		}
 		g := f.must(t, req)
 		g.want(t, reasoning.Answer, "It is done.")
+	}
+}
+
+// TestDelegationTakesASlot: what is looked at and compiled before a run that delegates waits its turn, as for any run.
+func TestDelegationTakesASlot(t *testing.T) {
+	f := start(t, fake.Config{}, Config{})
+	for range f.slots.free {
+		if err := f.slots.take(t.Context(), "other"); err != nil {
+			t.Fatal(err)
+		}
+		defer f.slots.give("other")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	req := byModel("q")
+	req.Form = grammar.JSONSchema([]byte(`{"type":"nonsense"}`))
+	if g := collect(ctx, f.Runner, req); !errors.Is(g.err, context.DeadlineExceeded) {
+		t.Errorf("without a slot: %v", g.err)
+	}
+}
+
+// TestARunThatEndsBetweenTurnsIsAccounted: its earlier turns were made.
+func TestARunThatEndsBetweenTurnsIsAccounted(t *testing.T) {
+	var cancel context.CancelFunc
+	drawn := 0
+	f := start(t, fake.Config{ContextSize: 4096}, Config{Seed: func() uint64 {
+		if drawn++; drawn == 4 { // the run's, its seed, the first turn's, the second turn's
+			cancel()
+		}
+		return 1 << 20
+	}}, delegates()...)
+	for range 30 {
+		req := byModel("2+2?")
+		told := make(chan reasoning.Usage, 2)
+		req.Account = func(u reasoning.Usage) { told <- u }
+		ctx, stop := context.WithCancel(t.Context())
+		drawn, cancel = 0, stop
+		_, err := eventsOf(ctx, f.Runner, req)
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v after %d seeds", err, drawn)
+		}
+		select {
+		case used := <-told:
+			if used.Completion == 0 {
+				t.Fatalf("accounted %+v", used)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("nothing was accounted")
+		}
 	}
 }

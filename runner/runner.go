@@ -196,7 +196,7 @@ var errLeft = errors.New("the reader has left")
 // drive runs a turn and shows its events until show wants no more, which is errLeft; then the context is to be cancelled.
 func (r *Runner) drive(ctx context.Context, t *turn, show func(*reasoning.Event) bool) error {
 	if err := r.sched.do(ctx, t.begin); err != nil {
-		t.close(err)
+		t.refuse(err)
 		return err
 	}
 	var events []reasoning.Event

@@ -200,7 +200,7 @@ func withInstruction(messages []chattemplate.Message, text string) []chattemplat
 // begin queues the turn. From here on it belongs to the scheduler's goroutine.
 func (t *turn) begin() {
 	if t.r.sched.broken != nil {
-		t.close(t.r.sched.broken)
+		t.refuse(t.r.sched.broken)
 		return
 	}
 	t.output.send(reasoning.Event{Kind: reasoning.Started, Info: t.infoNow()})
@@ -481,6 +481,14 @@ func (t *turn) close(err error) {
 		t.output.tape.close(err)
 	}
 	t.out.close(err)
+}
+
+// refuse closes a turn that has not begun. Where it is one of several, what it has used is waited for: nothing.
+func (t *turn) refuse(err error) {
+	if t.req.stage != nil {
+		t.account()
+	}
+	t.close(err)
 }
 
 // account says once what the run has used.
