@@ -27,7 +27,8 @@
 //
 // A response is stored unless store is false, with all its reasoning sealed under the server's keys: what GET shows again with visibility
 // full, the events of a run in the background, and what the model thought in the turn whatever was shown of it, for the next turn. Ids of
-// other principals do not exist.
+// other principals do not exist. What is deleted is gone, also for the responses that go on from it: they stay, and previous_response_id refuses
+// them, rather than to leave a turn out of the conversation.
 //
 // Sealed values (encrypted_content) are bound to principal and model; to the conversation, which is the first response of a chain of
 // previous_response_id, and otherwise the first user message; and to the reasoning item's id, or, with store false, when clients may drop ids, to
