@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// helpWidth is how wide the help of flags is at most, in columns.
+const helpWidth = 100
+
 func (a *app) rootCommand() *cobra.Command {
 	var version bool
 	root := &cobra.Command{
@@ -31,6 +34,7 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	root.Flags().BoolVarP(&version, "version", "v", false, "print the versions of runner, its engine and Go")
 	root.SetFlagErrorFunc(flagError)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(a.runCommand(), a.serveCommand(), a.mewCommand(), a.apikeyCommand(), a.sealKeysCommand(), a.keysCommand(), a.traceCommand(), a.schemaCommand(), a.debriefCommand(), a.doctorCommand(), a.versionCommand(), a.completionCommand())
 	return root
