@@ -1,6 +1,7 @@
 package llamacpp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -196,11 +197,14 @@ func BenchmarkLargeModel(b *testing.B) {
 	c := random.Full20B
 	c.Layers, c.Vocabulary = 2, 4096
 	path := writeModel(b, c)
-	defer useKernels(true)
+	if err := start(); err != nil {
+		b.Fatal(err)
+	}
+	defer useKernels(ownKernels)
 	for _, threads := range []int{1, 2} {
-		for _, own := range []bool{false, true} {
-			b.Run(fmt.Sprintf("threads=%d/own=%t", threads, own), func(b *testing.B) {
-				useKernels(own)
+		for _, kernels := range append([]string{""}, allKernels()...) {
+			b.Run(fmt.Sprintf("threads=%d/kernels=%s", threads, cmp.Or(kernels, "engine")), func(b *testing.B) {
+				useKernels(kernels)
 				m := openModel(b, path, backend.Config{ContextSize: 1024, Sequences: 1, BatchSize: 128, Threads: threads})
 				s, err := m.NewSequence()
 				if err != nil {

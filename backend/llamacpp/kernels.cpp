@@ -39,7 +39,7 @@ using kernels::attention;
 using kernels::pair;
 using kernels::rows;
 
-std::atomic<bool> in_use{true}, helped{false};
+std::atomic<bool> helped{false};
 
 int64_t columns_of(const ggml_tensor * t) { return t->ne[1] * t->ne[2]; }
 
@@ -205,7 +205,7 @@ void arrange(const ggml_tensor * op, const rows & r, work & w) {
     w.begin[0] = 0;
 }
 
-void product(ggml_compute_params * params, ggml_tensor * op) {
+void product(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
     const ggml_tensor * x = op->src[1];
     rows r;
     format_of(op->src[0], r);
@@ -216,7 +216,7 @@ void product(ggml_compute_params * params, ggml_tensor * op) {
     if (is_quantized(r)) {
         const int64_t columns = columns_of(x);
         for (int64_t c = params->ith; c < columns; c += params->nth) {
-            kernels::quantize(row(x, c), r.n, r.format, w.pairs + c * kernels::pairs_of(r.n));
+            own.quantize(row(x, c), r.n, r.format, w.pairs + c * kernels::pairs_of(r.n));
         }
     }
     // A piece is some rows of one expert's matrix with all of the expert's columns.
@@ -229,14 +229,14 @@ void product(ggml_compute_params * params, ggml_tensor * op) {
         rows m = r;
         m.data += e * op->src[0]->nb[2];
         if (count > 0 && is_quantized(r)) {
-            kernels::multiply_quantized(m, first, last, (const pair * const *) w.columns + from, w.out + from, count);
+            own.multiply_quantized(m, first, last, (const pair * const *) w.columns + from, w.out + from, count);
         } else if (count > 0) {
-            kernels::multiply_floats(m, first, last, (const float * const *) w.columns + from, w.out + from, count);
+            own.multiply_floats(m, first, last, (const float * const *) w.columns + from, w.out + from, count);
         }
     });
 }
 
-void attend(ggml_compute_params * params, ggml_tensor * op) {
+void attend(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
     const ggml_tensor * q = op->src[0], * k = op->src[1], * v = op->src[2], * mask = op->src[3], * sinks = op->src[4];
     attention a = {};
     a.tokens = q->ne[1];
@@ -253,49 +253,67 @@ void attend(ggml_compute_params * params, ggml_tensor * op) {
     a.out = (float *) op->data;
     // How many cells a token's mask leaves open is not known; at most all, and usually few of them where many share the cache.
     share(params, a.tokens * a.shared, a.heads / a.shared * a.size * std::min<int64_t>(a.cells, 256), [&](int64_t i) {
-        kernels::attend(a, i / a.shared, i % a.shared);
+        own.attend(a, i / a.shared, i % a.shared);
     });
 }
 
-void scaling(ggml_compute_params * params, ggml_tensor * op) {
-    share(params, columns_of(op), op->ne[0], [&](int64_t i) { kernels::scale(row(op->src[0], i), *row(op->src[1], i), op->ne[0], row(op, i)); });
+void scaling(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
+    share(params, columns_of(op), op->ne[0], [&](int64_t i) { own.scale(row(op->src[0], i), *row(op->src[1], i), op->ne[0], row(op, i)); });
 }
 
-void gate(ggml_compute_params * params, ggml_tensor * op) {
+void gate(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
     float alpha, limit;
     std::memcpy(&alpha, op->op_params + 2, sizeof alpha);
     std::memcpy(&limit, op->op_params + 3, sizeof limit);
     share(params, columns_of(op), op->ne[0] * 8, [&](int64_t i) {
-        kernels::gate(row(op->src[0], i), row(op->src[1], i), alpha, limit, op->ne[0], row(op, i));
+        own.gate(row(op->src[0], i), row(op->src[1], i), alpha, limit, op->ne[0], row(op, i));
     });
 }
 
 struct traits final : ggml::cpu::tensor_traits {
+    const kernels::set & own;
+    explicit traits(const kernels::set & set) : own(set) {}
     bool work_size(int, const ggml_tensor * op, size_t & size) override {
         size = op->op == GGML_OP_MUL_MAT || op->op == GGML_OP_MUL_MAT_ID ? work(op, nullptr).size : 0;
         return true;
     }
     bool compute_forward(ggml_compute_params * params, ggml_tensor * op) override {
         switch (op->op) {
-        case GGML_OP_FLASH_ATTN_EXT: attend(params, op); return true;
-        case GGML_OP_MUL: scaling(params, op); return true;
-        case GGML_OP_GLU: gate(params, op); return true;
-        default: product(params, op); return true;
+        case GGML_OP_FLASH_ATTN_EXT: attend(own, params, op); return true;
+        case GGML_OP_MUL: scaling(own, params, op); return true;
+        case GGML_OP_GLU: gate(own, params, op); return true;
+        default: product(own, params, op); return true;
         }
     }
 };
 
+std::vector<traits>   runnable;        // what the processor can run, the best first; kernels_offer fills it
+std::atomic<traits *> in_use{nullptr}; // one of those, or null for the engine's own kernels
+
 struct buffer_type final : ggml::cpu::extra_buffer_type {
-    traits ours;
     bool supports_op(ggml_backend_dev_t, const ggml_tensor *) override { return false; }
     ggml::cpu::tensor_traits * get_tensor_traits(const ggml_tensor * op) override {
-        return in_use.load(std::memory_order_relaxed) && is_ours(op) ? &ours : nullptr;
+        return is_ours(op) ? in_use.load(std::memory_order_relaxed) : nullptr;
     }
 };
 
 } // namespace
 
-extern "C" void kernels_use(int on) { in_use.store(on != 0, std::memory_order_relaxed); }
+extern "C" const char * kernels_name(int i) { return i < (int) runnable.size() ? runnable[i].own.instructions : nullptr; }
+
+extern "C" int kernels_use(const char * instructions) {
+    if (!instructions) {
+        in_use.store(nullptr);
+        return 1;
+    }
+    for (traits & t : runnable) {
+        if (std::strcmp(t.own.instructions, instructions) == 0) {
+            in_use.store(&t);
+            return 1;
+        }
+    }
+    return 0;
+}
 
 extern "C" void kernels_help(int helpers) {
     team::grow(helpers);
@@ -303,7 +321,12 @@ extern "C" void kernels_help(int helpers) {
 }
 
 extern "C" const char * kernels_offer(void) {
-    if (!kernels::supported()) {
+    for (const kernels::set * const * s = kernels::sets; *s; s++) {
+        if ((*s)->supported()) {
+            runnable.emplace_back(**s);
+        }
+    }
+    if (runnable.empty()) {
         return nullptr;
     }
     // The list that models choose buffers for their weights from is a copy, made when it is first asked for: before this one is
@@ -314,6 +337,7 @@ extern "C" const char * kernels_offer(void) {
             typedef ggml_backend_buffer_type_t * (*list)(ggml_backend_dev_t);
             const auto get = (list) ggml_backend_reg_get_proc_address(reg, "ggml_backend_dev_get_extra_bufts");
             if (!get) {
+                runnable.clear();
                 return nullptr;
             }
             get(nullptr);
@@ -323,5 +347,6 @@ extern "C" const char * kernels_offer(void) {
     static ggml_backend_buffer_type type = {};
     type.context = &context;
     ggml_backend_cpu_get_extra_buffer_types().push_back(&type);
-    return "AVX-512 VNNI";
+    in_use.store(&runnable[0]);
+    return kernels_name(0);
 }

@@ -1,7 +1,10 @@
 package llamacpp
 
+// #include <stdlib.h>
 // #include "kernels.h"
 import "C"
+
+import "unsafe"
 
 // ownKernels names the instructions that this package's kernels use, or is empty where the engine's run alone. It is set by start.
 //
@@ -16,13 +19,25 @@ func offerKernels() {
 	}
 }
 
-// useKernels turns this package's kernels on or off, for models that compute from now on.
-func useKernels(on bool) {
-	v := C.int(0)
-	if on {
-		v = 1
+// allKernels names the instructions of all kernels of this package that the processor can run, the best first. Those in ownKernels are
+// in use.
+func allKernels() []string {
+	var all []string
+	for name := C.kernels_name(0); name != nil; name = C.kernels_name(C.int(len(all))) {
+		all = append(all, C.GoString(name))
 	}
-	C.kernels_use(v)
+	return all
+}
+
+// useKernels makes this package's kernels for these instructions compute from now on, or the engine's where they are empty. It reports
+// whether the processor can run them. No model may compute meanwhile.
+func useKernels(instructions string) bool {
+	if instructions == "" {
+		return C.kernels_use(nil) != 0
+	}
+	name := C.CString(instructions)
+	defer C.free(unsafe.Pointer(name))
+	return C.kernels_use(name) != 0
 }
 
 // help lets more threads help the one that the engine computes with.

@@ -2,8 +2,9 @@
 // once, read each weight once for several of them, and give a token the same result, bit for bit, whatever else is in its
 // batch: every dot product adds in one fixed order.
 //
-// kernels.cpp offers them to the engine, operation by operation; kernels_avx512.cpp does the arithmetic, on plain arrays. A
-// processor that lacks the instructions, or an operation of another shape, is left to the engine's own kernels.
+// kernels.cpp offers them to the engine, operation by operation; kernels_simd.h has the arithmetic, on plain arrays, for the
+// instructions of kernels_avx512.cpp and kernels_avx2.cpp, whose results differ in rounding. A processor that lacks both, or an
+// operation of another shape, is left to the engine's own kernels.
 #ifndef RUNNER_KERNELS_H
 #define RUNNER_KERNELS_H
 
@@ -11,15 +12,21 @@
 extern "C" {
 #endif
 
-// kernels_offer puts the kernels before the engine's own. Call it once, after shim_start and before the first model. It returns
-// what they are compiled for ("AVX-512 VNNI"), or NULL when this processor lacks it and nothing was done.
+// kernels_offer puts the best kernels that the processor can run before the engine's own. Call it once, after shim_start and
+// before the first model. It returns their instructions ("AVX-512 VNNI", "AVX2"), or NULL when the processor can run none and
+// nothing was done.
 const char * kernels_offer(void);
 
 // kernels_help lets this many more threads help where the engine computes with one; see team.h.
 void kernels_help(int helpers);
 
-// kernels_use says whether operations planned from now on use them; they do until told otherwise. For tests and comparisons.
-void kernels_use(int on);
+// kernels_name returns the instructions of kernels that the processor can run, the best for i = 0, or NULL where there are no more. Call
+// it after kernels_offer.
+const char * kernels_name(int i);
+
+// kernels_use says which kernels compute from now on, by their instructions, or that the engine's own do, for NULL. It returns 0
+// and does nothing when the processor can run none of that name. For tests and comparisons, while no model computes.
+int kernels_use(const char * instructions);
 
 #ifdef __cplusplus
 }
@@ -57,32 +64,46 @@ struct attention {
 
 enum { max_size = 256, max_group = 16 };
 
-// supported says whether this processor has the instructions.
-bool supported();
-
 // pairs_of is how many pairs n activations take; n is a multiple of 32.
 inline int64_t pairs_of(int64_t n) { return (n + 63) / 64; }
 
-// quantize makes pairs of n activations for weights of a quantized format. Where n leaves half a pair, that half is zero.
-void quantize(const float * x, int64_t n, enum rows::format format, pair * out);
+// set is the kernels for some instructions.
+struct set {
+    const char * instructions;
 
-// multiply_floats writes the products of weight rows first to last-1 with each column; out[c][r] belongs to row r. n is a
-// multiple of 16; w is f32 or f16.
-void multiply_floats(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out, int64_t count);
+    // supported says whether this processor has them. No other function may be called where it has not.
+    bool (*supported)();
 
-// multiply_quantized is the same for q8_0 and mxfp4 with columns from quantize; n is a multiple of 32.
-void multiply_quantized(const rows & w, int64_t first, int64_t last, const pair * const * columns, float * const * out, int64_t count);
+    // quantize makes pairs of n activations for weights of a quantized format, for this set's own use. Where n leaves half a pair,
+    // that half is zero.
+    void (*quantize)(const float * x, int64_t n, enum rows::format format, pair * out);
 
-// scale writes n values times a factor; n is a multiple of 16.
-void scale(const float * x, float factor, int64_t n, float * out);
+    // multiply_floats writes the products of weight rows first to last-1 with each column; out[c][r] belongs to row r. n is a
+    // multiple of 16; w is f32 or f16.
+    void (*multiply_floats)(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out, int64_t count);
 
-// gate writes gpt-oss's clamped SwiGLU of n values: x sigmoid(alpha x) (y + 1), with x at most limit and y within it. n is a multiple
-// of 16.
-void gate(const float * x, const float * y, float alpha, float limit, int64_t n, float * out);
+    // multiply_quantized is the same for q8_0 and mxfp4 with columns from quantize; n is a multiple of 32.
+    void (*multiply_quantized)(const rows & w, int64_t first, int64_t last, const pair * const * columns, float * const * out, int64_t count);
 
-// attend works out all heads that share key head s, for one token. size is a multiple of 32 and at most max_size, and
-// heads/shared is at most max_group.
-void attend(const attention & a, int64_t token, int64_t s);
+    // scale writes n values times a factor; n is a multiple of 16.
+    void (*scale)(const float * x, float factor, int64_t n, float * out);
+
+    // gate writes gpt-oss's clamped SwiGLU of n values: x sigmoid(alpha x) (y + 1), with x at most limit and y within it. n is a
+    // multiple of 16.
+    void (*gate)(const float * x, const float * y, float alpha, float limit, int64_t n, float * out);
+
+    // attend works out all heads that share key head s, for one token. size is a multiple of 32 and at most max_size, and
+    // heads/shared is at most max_group.
+    void (*attend)(const attention & a, int64_t token, int64_t s);
+};
+
+// sets are all there are for this kind of processor, the best first, up to a null.
+#if defined(__x86_64__)
+extern const set         avx512, avx2;
+inline const set * const sets[] = {&avx512, &avx2, nullptr};
+#else
+inline const set * const sets[] = {nullptr};
+#endif
 
 } // namespace kernels
 #endif

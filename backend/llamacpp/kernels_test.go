@@ -15,7 +15,27 @@ import (
 	"runner/models/random"
 )
 
-// kernelCheck compiles the kernels with the check in testdata and a sanitizer and runs it.
+const lacking = "the processor lacks AVX2 with FMA and F16C"
+
+// forEachKernels runs f with each of the package's kernels that the processor can run.
+func forEachKernels(t *testing.T, f func(t *testing.T, kernels string)) {
+	t.Helper()
+	if err := start(); err != nil {
+		t.Fatal(err)
+	}
+	if len(allKernels()) == 0 {
+		t.Skip(lacking + "; the engine's own kernels add in another order for one token than for many")
+	}
+	defer useKernels(ownKernels)
+	for _, kernels := range allKernels() {
+		if !useKernels(kernels) {
+			t.Fatalf("no kernels for %s", kernels)
+		}
+		t.Run(kernels, func(t *testing.T) { f(t, kernels) })
+	}
+}
+
+// kernelCheck compiles the kernels with the check in testdata and a sanitizer and runs it. It returns what was checked, line by line.
 func kernelCheck(t *testing.T, sanitizer string, args ...string) string {
 	t.Helper()
 	cxx := compiler(t, "CXX")
@@ -26,7 +46,7 @@ func kernelCheck(t *testing.T, sanitizer string, args ...string) string {
 	binary := filepath.Join(t.TempDir(), "kernels")
 	line := append(append([]string{}, cxx[1:]...), "-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-uninitialized", "-Wno-maybe-uninitialized", // GCC's own header of intrinsics
 		"-fno-omit-frame-pointer", "-pthread",
-		"-fsanitize="+sanitizer, "-fno-sanitize-recover=all", "-I", here, "-o", binary, "kernels_avx512.cpp", "team.cpp", filepath.Join("testdata", "kernels.cpp"))
+		"-fsanitize="+sanitizer, "-fno-sanitize-recover=all", "-I", here, "-o", binary, "kernels_avx512.cpp", "kernels_avx2.cpp", "team.cpp", filepath.Join("testdata", "kernels.cpp"))
 	if out, err := exec.Command(cxx[0], line...).CombinedOutput(); err != nil {
 		if strings.Contains(string(out), "cannot find") && strings.Contains(string(out), "san") {
 			t.Skip("the compiler has no sanitizers")
@@ -41,17 +61,20 @@ func kernelCheck(t *testing.T, sanitizer string, args ...string) string {
 }
 
 func TestKernelsSanitized(t *testing.T) {
-	switch out := kernelCheck(t, "address,undefined"); out {
-	case "ok":
-	case "unsupported":
-		t.Skip("this processor lacks the instructions")
-	default:
-		t.Fatal(out)
+	out := kernelCheck(t, "address,undefined")
+	if out == "" {
+		t.Skip(lacking)
+	}
+	if err := start(); err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Join(allKernels(), "\n"); out != want {
+		t.Fatalf("checked %q instead of %q", out, want)
 	}
 }
 
 func TestTeamHasNoRaces(t *testing.T) {
-	if out := kernelCheck(t, "thread", "team"); out != "ok" {
+	if out := kernelCheck(t, "thread", "team"); out != "" {
 		t.Fatal(out)
 	}
 }
@@ -91,111 +114,108 @@ func kernelModels() map[string]random.Config {
 
 // TestKernelsAgree compares whole models with the engine's own kernels.
 func TestKernelsAgree(t *testing.T) {
-	if err := start(); err != nil {
-		t.Fatal(err)
+	forEachKernels(t, func(t *testing.T, kernels string) {
+		for name, c := range kernelModels() {
+			t.Run(name, func(t *testing.T) { kernelsAgree(t, kernels, c) })
+		}
+	})
+}
+
+func kernelsAgree(t *testing.T, kernels string, c random.Config) {
+	path := writeModel(t, c)
+	tokens := someTokens(200, 1)
+	logits := func() []float32 {
+		m := openModel(t, path, backend.Config{ContextSize: 512, Sequences: 2})
+		s, err := m.NewSequence()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return logitsOf(t, m, s, tokens, 64)
 	}
-	if ownKernels == "" {
-		t.Skip("this processor lacks the instructions")
+	got := logits()
+	useKernels("")
+	defer useKernels(kernels)
+	want := logits()
+	if slices.Equal(got, want) {
+		t.Fatal("the logits are the same to the bit: the kernels did not run")
 	}
-	defer useKernels(true)
-	for name, c := range kernelModels() {
-		t.Run(name, func(t *testing.T) {
-			path := writeModel(t, c)
-			tokens := someTokens(200, 1)
-			var got [2][]float32
-			for i, on := range []bool{false, true} {
-				useKernels(on)
-				m := openModel(t, path, backend.Config{ContextSize: 512, Sequences: 2})
-				s, err := m.NewSequence()
-				if err != nil {
-					t.Fatal(err)
-				}
-				got[i] = logitsOf(t, m, s, tokens, 64)
-			}
-			if slices.Equal(got[0], got[1]) {
-				t.Fatal("the logits are the same to the bit: the kernels did not run")
-			}
-			var dot, a, b float64
-			for i := range got[0] {
-				dot += float64(got[0][i]) * float64(got[1][i])
-				a += float64(got[0][i]) * float64(got[0][i])
-				b += float64(got[1][i]) * float64(got[1][i])
-			}
-			least := 0.999
-			if c.Precise {
-				least = 0.99999 // the cache is still of half floats
-			}
-			if cos := dot / math.Sqrt(a*b); cos < least {
-				t.Errorf("the logits' cosine is %.6f", cos)
-			}
-		})
+	var dot, a, b float64
+	for i := range got {
+		dot += float64(got[i]) * float64(want[i])
+		a += float64(got[i]) * float64(got[i])
+		b += float64(want[i]) * float64(want[i])
+	}
+	least := 0.999
+	if c.Precise {
+		least = 0.99999 // the cache is still of half floats
+	}
+	if cos := dot / math.Sqrt(a*b); cos < least {
+		t.Errorf("the logits' cosine is %.6f", cos)
 	}
 }
 
 // TestLogitsDependOnTheSequenceAlone: the neighbours in a batch, the chunks of a prompt, the place in the cache and the number of threads
 // do not show in a token's logits.
 func TestLogitsDependOnTheSequenceAlone(t *testing.T) {
-	if err := start(); err != nil {
-		t.Fatal(err)
-	}
-	if ownKernels == "" {
-		t.Skip("this processor lacks the instructions; the engine's own kernels add in another order for one token than for many")
-	}
-	for name, c := range kernelModels() {
-		t.Run(name, func(t *testing.T) {
-			path := writeModel(t, c)
-			tokens := someTokens(180, 1)
-			var want []float32
-			for _, threads := range []int{1, 3} {
-				m := openModel(t, path, backend.Config{ContextSize: 512, Sequences: 12, Threads: threads})
-				fresh := func() backend.Sequence {
-					s, err := m.NewSequence()
-					if err != nil {
-						t.Fatal(err)
-					}
-					return s
-				}
-				check := func(how string, got []float32) {
-					t.Helper()
-					if want == nil {
-						want = got
-					}
-					for i := range got {
-						if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
-							t.Fatalf("%d threads, %s: logit %d is %.9g instead of %.9g", threads, how, i, got[i], want[i])
-						}
-					}
-				}
-				for _, chunk := range []int{180, 1, 7, 64} {
-					s := fresh()
-					check(fmt.Sprintf("chunks of %d", chunk), logitsOf(t, m, s, tokens, chunk))
-					s.Close()
-				}
-				// Seven others write into the cache, then all take the last token in one step.
-				all := make([]backend.Input, 8)
-				for i := range all {
-					all[i] = backend.Input{Sequence: fresh(), Tokens: []backend.Token{backend.Token(i)}}
-				}
-				for i := range all {
-					for at := 0; at < 150; at += 50 {
-						j := (i + at/50) % len(all)
-						history := someTokens(150, j)
-						if j == 5 {
-							history = tokens
-						}
-						s := all[j].Sequence
-						if n := len(s.Tokens()); n < 150 {
-							logitsOf(t, m, s, history[n:n+50], 50)
-						}
-					}
-				}
-				all[5].Tokens = tokens[150:]
-				all[5].Logits = make([]float32, m.vocab.Len())
-				if err := m.Step(context.Background(), all, make([]backend.Output, len(all))); err != nil {
-					t.Fatal(err)
-				}
-				check("among seven others", all[5].Logits)
+	forEachKernels(t, func(t *testing.T, _ string) {
+		for name, c := range kernelModels() {
+			t.Run(name, func(t *testing.T) { dependOnTheSequenceAlone(t, c) })
+		}
+	})
+}
+
+func dependOnTheSequenceAlone(t *testing.T, c random.Config) {
+	path := writeModel(t, c)
+	tokens := someTokens(180, 1)
+	var want []float32
+	for _, threads := range []int{1, 3} {
+		m := openModel(t, path, backend.Config{ContextSize: 512, Sequences: 12, Threads: threads})
+		fresh := func() backend.Sequence {
+			s, err := m.NewSequence()
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
+			return s
+		}
+		check := func(how string, got []float32) {
+			t.Helper()
+			if want == nil {
+				want = got
+			}
+			for i := range got {
+				if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+					t.Fatalf("%d threads, %s: logit %d is %.9g instead of %.9g", threads, how, i, got[i], want[i])
+				}
+			}
+		}
+		for _, chunk := range []int{180, 1, 7, 64} {
+			s := fresh()
+			check(fmt.Sprintf("chunks of %d", chunk), logitsOf(t, m, s, tokens, chunk))
+			s.Close()
+		}
+		// Seven others write into the cache, then all take the last token in one step.
+		all := make([]backend.Input, 8)
+		for i := range all {
+			all[i] = backend.Input{Sequence: fresh(), Tokens: []backend.Token{backend.Token(i)}}
+		}
+		for i := range all {
+			for at := 0; at < 150; at += 50 {
+				j := (i + at/50) % len(all)
+				history := someTokens(150, j)
+				if j == 5 {
+					history = tokens
+				}
+				s := all[j].Sequence
+				if n := len(s.Tokens()); n < 150 {
+					logitsOf(t, m, s, history[n:n+50], 50)
+				}
+			}
+		}
+		all[5].Tokens = tokens[150:]
+		all[5].Logits = make([]float32, m.vocab.Len())
+		if err := m.Step(context.Background(), all, make([]backend.Output, len(all))); err != nil {
+			t.Fatal(err)
+		}
+		check("among seven others", all[5].Logits)
 	}
 }

@@ -60,7 +60,7 @@ func features(all []llamacpp.Feature) string {
 
 func kernels(instructions string) string {
 	if instructions == "" {
-		return "the engine's; the runner's own need AVX-512 with VNNI"
+		return "the engine's; the runner's own need AVX2 with FMA and F16C"
 	}
 	return "the runner's own, with " + instructions
 }

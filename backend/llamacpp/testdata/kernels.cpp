@@ -1,5 +1,5 @@
-// Compares kernels_avx512.cpp with sums in double precision, and with itself: what a token gets must not depend on its company.
-// Prints "ok", or "unsupported" where the processor lacks the instructions.
+// Compares all kernels that the processor can run with sums in double precision, and with themselves: what a token gets must not
+// depend on its company. Prints the instructions of each that passed.
 
 #include "kernels.h"
 #include "team.h"
@@ -18,12 +18,15 @@ using namespace kernels;
 
 namespace {
 
+const set * own; // the kernels that are checked
+
 std::mt19937 source(1);
 
 float normal() { return std::normal_distribution<float>()(source); }
 int   below(int n) { return (int) (source() % n); }
 
 template <typename... A> void fail(const char * format, A... a) {
+    std::fprintf(stderr, "%s: ", own ? own->instructions : "team");
     std::fprintf(stderr, format, a...);
     std::fprintf(stderr, "\n");
     std::exit(1);
@@ -74,7 +77,8 @@ struct matrix {
     std::vector<double> values;
 };
 
-matrix make(enum rows::format format, int64_t height, int64_t n) {
+// make fills a matrix; an extreme one of a quantized format with the largest and the smallest values alone.
+matrix make(enum rows::format format, int64_t height, int64_t n, bool extreme) {
     static const double e2m1[16] = {0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6};
     matrix m;
     m.r.format = format;
@@ -104,7 +108,7 @@ matrix make(enum rows::format format, int64_t height, int64_t n) {
                 const uint16_t scale = to_half(std::fabs(normal()) / 64);
                 std::memcpy(p, &scale, 2);
                 for (int i = 0; i < 32; i++) {
-                    const int v = below(256) - 128;
+                    const int v = !extreme ? below(256) - 128 : below(8) > r % 9 - 1 ? -128 : 127;
                     p[2 + i] = (char) v;
                     m.values.push_back(from_half(scale) * v);
                 }
@@ -115,7 +119,7 @@ matrix make(enum rows::format format, int64_t height, int64_t n) {
                 const int e = below(20) == 0 ? below(180) : 117 + below(20);
                 p[0] = (char) e;
                 for (int i = 0; i < 16; i++) {
-                    p[1 + i] = (char) below(256);
+                    p[1 + i] = (char) (!extreme ? below(256) : below(8) > r % 9 - 1 ? 0x77 : 0xff);
                 }
                 for (int i = 0; i < 32; i++) {
                     const int code = i < 16 ? p[1 + i] & 15 : p[1 + i - 16] >> 4 & 15;
@@ -129,9 +133,9 @@ matrix make(enum rows::format format, int64_t height, int64_t n) {
     return m;
 }
 
-void check_products(enum rows::format format, int64_t height, int64_t n, int64_t count) {
+void check_products(enum rows::format format, int64_t height, int64_t n, int64_t count, bool extreme = false) {
     const bool rounded = format == rows::q8_0 || format == rows::mxfp4;
-    const matrix m = make(format, height, n);
+    const matrix m = make(format, height, n, extreme);
     std::vector<std::vector<float>> x(count), out(count, std::vector<float>(height));
     std::vector<std::vector<pair>> pairs(count);
     std::vector<const float *> columns;
@@ -140,14 +144,14 @@ void check_products(enum rows::format format, int64_t height, int64_t n, int64_t
     for (int64_t c = 0; c < count; c++) {
         const float size = std::exp(normal());
         for (int64_t i = 0; i < n; i++) {
-            x[c].push_back(normal() * size);
+            x[c].push_back(extreme ? (below(8) > c % 9 - 1 ? -size : size) : normal() * size);
         }
-        if (c == 1) {
+        if (c == 1 && !extreme) {
             std::fill(x[c].begin(), x[c].begin() + std::min<int64_t>(n, 32), 0.0f); // a block of zeros
         }
         pairs[c].resize(pairs_of(n));
         if (rounded) {
-            quantize(x[c].data(), n, format, pairs[c].data());
+            own->quantize(x[c].data(), n, format, pairs[c].data());
         }
         columns.push_back(x[c].data());
         quantized.push_back(pairs[c].data());
@@ -155,9 +159,9 @@ void check_products(enum rows::format format, int64_t height, int64_t n, int64_t
     }
     const auto multiply = [&](int64_t first, int64_t last, int64_t c, int64_t some, float * const * to) {
         if (rounded) {
-            multiply_quantized(m.r, first, last, quantized.data() + c, to, some);
+            own->multiply_quantized(m.r, first, last, quantized.data() + c, to, some);
         } else {
-            multiply_floats(m.r, first, last, columns.data() + c, to, some);
+            own->multiply_floats(m.r, first, last, columns.data() + c, to, some);
         }
     };
     multiply(0, height, 0, count, results.data());
@@ -188,6 +192,25 @@ void check_products(enum rows::format format, int64_t height, int64_t n, int64_t
     }
 }
 
+// Activations become bytes from -127 to 127, even those that 127 can only be divided by to infinity.
+void check_smallest() {
+    for (float size = 1e-30f; size > 0; size /= 2) {
+        float x[64];
+        for (int i = 0; i < 64; i++) {
+            x[i] = i % 2 ? size : -size;
+        }
+        for (const auto format : {rows::q8_0, rows::mxfp4}) {
+            pair p;
+            own->quantize(x, 64, format, &p);
+            for (int i = 0; i < 64; i++) {
+                if (p.x[i] < -127 || (i % 2 ? p.x[i] < 0 : p.x[i] > 0)) {
+                    fail("activation %.9g became %d", x[i], p.x[i]);
+                }
+            }
+        }
+    }
+}
+
 // A cache with tokens that look at some of its cells.
 struct scene {
     attention             a = {};
@@ -203,7 +226,7 @@ struct scene {
         bind();
         for (int64_t t = 0; t < a.tokens; t++) {
             for (int64_t s = 0; s < a.shared; s++) {
-                attend(a, t, s);
+                own->attend(a, t, s);
             }
         }
     }
@@ -291,13 +314,13 @@ void check_elementwise() {
         for (int i = 0; i < 32; i++) {
             x[i] = normal() * size, y[i] = normal() * size;
         }
-        gate(x, y, alpha, limit, 32, out);
+        own->gate(x, y, alpha, limit, 32, out);
         for (int i = 0; i < 32; i++) {
             const double g = std::min(x[i], limit), u = std::clamp(y[i], -limit, limit);
             const double want = g / (1 + std::exp(-(double) alpha * g)) * (u + 1);
             close_to("gate", out[i], want, std::fabs(want) * 1e-5 + 1e-30);
         }
-        scale(x, 0.75f, 32, out);
+        own->scale(x, 0.75f, 32, out);
         for (int i = 0; i < 32; i++) {
             close_to("scale", out[i], x[i] * 0.75f, 0);
         }
@@ -331,18 +354,7 @@ void check_team() {
     }
 }
 
-} // namespace
-
-int main(int, char ** argv) {
-    check_team();
-    if (argv[1] && std::strcmp(argv[1], "team") == 0) {
-        std::puts("ok");
-        return 0;
-    }
-    if (!supported()) {
-        std::puts("unsupported");
-        return 0;
-    }
+void check() {
     for (const int64_t n : {32, 96, 160, 416}) {
         for (const int64_t count : {1, 3, 8, 15}) {
             for (const int64_t height : {1, 13, 34}) {
@@ -350,6 +362,8 @@ int main(int, char ** argv) {
                 check_products(rows::f16, height, n + 16, count);
                 check_products(rows::q8_0, height, n, count);
                 check_products(rows::mxfp4, height, n, count);
+                check_products(rows::q8_0, height, n, count, true);
+                check_products(rows::mxfp4, height, n, count, true);
             }
         }
     }
@@ -361,5 +375,21 @@ int main(int, char ** argv) {
         }
     }
     check_elementwise();
-    std::puts("ok");
+    check_smallest();
+}
+
+} // namespace
+
+int main(int, char ** argv) {
+    check_team();
+    if (argv[1] && std::strcmp(argv[1], "team") == 0) {
+        return 0;
+    }
+    for (const set * const * s = sets; *s; s++) {
+        if ((*s)->supported()) {
+            own = *s;
+            check();
+            std::puts(own->instructions);
+        }
+    }
 }

@@ -1,0 +1,432 @@
+// The arithmetic of kernels.h, written once for vectors of any width. A file for some instructions (kernels_avx512.cpp,
+// kernels_avx2.cpp) says what a vector is and how a block of weights is read, includes this file and so defines one set of kernels.
+//
+// What it defines before, in the same unnamed namespace:
+//
+//   KERNEL, INLINE       what marks functions that use the instructions
+//   lanes                how many floats a vector has; doubles have half as many
+//   floats, doubles, ints  vectors with the compiler's operators; ints holds 4 bytes for each float
+//   load, store, all     whole vectors from and to memory (any alignment), and of one number
+//   halves               lanes half floats from memory
+//   fused                a*b + c, rounded once
+//   lesser, greater      the second where one is not a number
+//   magnitude, rounded   of each lane; rounded to the nearest whole number
+//   times_power          x times two to the power of whole numbers up to 127; 0 is right for what lies below the normal numbers
+//   opened               w, but 0 where t is minus infinity
+//   largest              of all lanes
+//   sums                 the sum of each of lanes vectors, all added in the same order
+//   lower, upper         the halves of a vector, as doubles
+//   narrow               stores doubles as floats
+//   round_bytes          stores numbers from -127 to 127 as bytes, to the nearest
+//   offset_pair          fills in a pair's offsets
+//   open_cells, pack     which of the next cells a mask leaves open and how it biases them; and those alone, packed
+//   mxfp4_weights, q8_0_weights  read 4*lanes weights from the i-th on, as signed bytes or with an offset, with their scales; and
+//                        multiply them with as many activations, summed by fours
+#ifndef RUNNER_KERNELS_SIMD_H
+#define RUNNER_KERNELS_SIMD_H
+
+#include "kernels.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+
+namespace kernels {
+
+namespace {
+
+// put writes the products of R rows with C columns, from their accumulators, column by column.
+template <int R, int C> INLINE void put(const floats (&acc)[C][R], int64_t row, float * const * out) {
+    static_assert(R * C <= lanes);
+    floats v[lanes];
+    for (int i = 0; i < lanes; i++) {
+        v[i] = i < R * C ? acc[i / R % C][i % R] : all(0.0f);
+    }
+    float each[lanes];
+    store(each, sums(v));
+    for (int c = 0; c < C; c++) {
+        std::memcpy(out[c] + row, each + c * R, R * sizeof(float));
+    }
+}
+
+// fraction is two to the power of r for r from -1/2 to 1/2, within 2 units in the last place: Taylor's polynomial.
+INLINE floats fraction(floats r) {
+    floats p = all(1.54035304e-4f);
+    p = fused(p, r, all(1.33335581e-3f));
+    p = fused(p, r, all(9.61812911e-3f));
+    p = fused(p, r, all(5.55041087e-2f));
+    p = fused(p, r, all(2.40226507e-1f));
+    p = fused(p, r, all(6.93147181e-1f));
+    return fused(p, r, all(1.0f));
+}
+
+constexpr float log2_e = 1.44269504f;
+
+// exponential is e to the power of x, for x from -80 to 80 and at those for what lies beyond.
+INLINE floats exponential(floats x) {
+    x = lesser(greater(x, all(-80.0f)), all(80.0f));
+    const floats t = x * all(log2_e), n = rounded(t);
+    return times_power(fraction(t - n), n);
+}
+
+struct f32_weights {
+    static INLINE floats load(const char * row, int64_t i) { return kernels::load((const float *) (row + i * 4)); }
+};
+
+struct f16_weights {
+    static INLINE floats load(const char * row, int64_t i) { return halves(row + i * 2); }
+};
+
+// in_register keeps the compiler from reading a value from memory again for every use: that is what limits a tile.
+template <typename T> INLINE void in_register(T & v) { __asm__("" : "+v"(v)); }
+
+// A tile is R rows by C columns, kept in registers. Each product has an accumulator of its own, so its value does not depend on
+// the tile that it falls into.
+
+template <typename W, int R, int C>
+INLINE void float_tile(const rows & w, int64_t row, const float * const * columns, float * const * out) {
+    floats acc[C][R];
+    for (int c = 0; c < C; c++) {
+        for (int r = 0; r < R; r++) {
+            acc[c][r] = all(0.0f);
+        }
+    }
+    const char * base = w.data + row * w.stride;
+    for (int64_t i = 0; i < w.n; i += lanes) {
+        floats x[C];
+        for (int c = 0; c < C; c++) {
+            x[c] = load(columns[c] + i);
+            in_register(x[c]);
+        }
+        for (int r = 0; r < R; r++) {
+            const floats v = W::load(base + r * w.stride, i);
+            for (int c = 0; c < C; c++) {
+                acc[c][r] = fused(v, x[c], acc[c][r]);
+            }
+        }
+    }
+    put<R, C>(acc, row, out);
+}
+
+template <typename W, int R, int C>
+INLINE void quantized_tile(const rows & w, int64_t row, const pair * const * columns, float * const * out) {
+    floats acc[C][R];
+    for (int c = 0; c < C; c++) {
+        for (int r = 0; r < R; r++) {
+            acc[c][r] = all(0.0f);
+        }
+    }
+    const char * base = w.data + row * w.stride;
+    for (int64_t p = 0; p < pairs_of(w.n); p++) {
+        for (int part = 0; part < 64 && p * 64 + part < w.n; part += 4 * lanes) {
+            const int64_t i = p * 64 + part;
+            ints v[R];
+            floats by[R];
+            for (int r = 0; r < R; r++) {
+                W::load(base + r * w.stride, i, w.n, v[r], by[r]);
+                if (C <= 2) { // few columns: weights come from memory as fast as they are used
+                    __builtin_prefetch(base + (R + r) * w.stride + i / 32 * W::bytes);
+                }
+            }
+            for (int c = 0; c < C; c++) {
+                const pair & own = columns[c][p];
+                ints x = load(own.x + part), offset = load(own.offset + part / 4);
+                floats scale = load(own.scale + part / 4);
+                in_register(x);
+                in_register(offset);
+                in_register(scale);
+                for (int r = 0; r < R; r++) {
+                    acc[c][r] = fused(W::dot(v[r], x, offset), by[r] * scale, acc[c][r]);
+                }
+            }
+        }
+    }
+    put<R, C>(acc, row, out);
+}
+
+// A strip is all rows for C columns, as many at a time as there are registers for.
+
+template <int C> constexpr int rows_of_tile = std::min(8, lanes / C);
+
+template <typename W, int C>
+KERNEL void float_strip(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out) {
+    constexpr int R = rows_of_tile<C>;
+    for (; first + R <= last; first += R) {
+        float_tile<W, R, C>(w, first, columns, out);
+    }
+    for (; first < last; first++) {
+        float_tile<W, 1, C>(w, first, columns, out);
+    }
+}
+
+template <typename W, int C>
+KERNEL void quantized_strip(const rows & w, int64_t first, int64_t last, const pair * const * columns, float * const * out) {
+    constexpr int R = rows_of_tile<C>;
+    for (; first + R <= last; first += R) {
+        quantized_tile<W, R, C>(w, first, columns, out);
+    }
+    for (; first < last; first++) {
+        quantized_tile<W, 1, C>(w, first, columns, out);
+    }
+}
+
+// A block of rows that stays in the cache while all columns pass over it.
+constexpr int64_t row_block = 32;
+
+template <typename W>
+KERNEL void float_products(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out, int64_t count) {
+    for (int64_t r = first; r < last; r += row_block) {
+        const int64_t end = std::min(r + row_block, last);
+        int64_t c = 0;
+        for (; c + 4 <= count; c += 4) {
+            float_strip<W, 4>(w, r, end, columns + c, out + c);
+        }
+        for (; c + 2 <= count; c += 2) {
+            float_strip<W, 2>(w, r, end, columns + c, out + c);
+        }
+        for (; c < count; c++) {
+            float_strip<W, 1>(w, r, end, columns + c, out + c);
+        }
+    }
+}
+
+template <typename W>
+KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, const pair * const * columns, float * const * out, int64_t count) {
+    for (int64_t r = first; r < last; r += row_block) {
+        const int64_t end = std::min(r + row_block, last);
+        int64_t c = 0;
+        for (; c + lanes / 2 <= count; c += lanes / 2) {
+            quantized_strip<W, lanes / 2>(w, r, end, columns + c, out + c);
+        }
+        for (; c + 4 <= count; c += 4) {
+            quantized_strip<W, 4>(w, r, end, columns + c, out + c);
+        }
+        for (; c + 2 <= count; c += 2) {
+            quantized_strip<W, 2>(w, r, end, columns + c, out + c);
+        }
+        for (; c < count; c++) {
+            quantized_strip<W, 1>(w, r, end, columns + c, out + c);
+        }
+    }
+}
+
+void multiply_floats(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out, int64_t count) {
+    (w.format == rows::f32 ? float_products<f32_weights> : float_products<f16_weights>)(w, first, last, columns, out, count);
+}
+
+void multiply_quantized(const rows & w, int64_t first, int64_t last, const pair * const * columns, float * const * out, int64_t count) {
+    (w.format == rows::mxfp4 ? quantized_products<mxfp4_weights> : quantized_products<q8_0_weights>)(w, first, last, columns, out, count);
+}
+
+KERNEL void quantize(const float * x, int64_t n, enum rows::format format, pair * out) {
+    for (int64_t i = 0; i < n; i += 64, out++) {
+        std::memset((void *) out, 0, sizeof *out);
+        for (int b = 0; b < 64 && i + b < n; b += 32) {
+            floats sizes = all(0.0f);
+            for (int j = 0; j < 32; j += lanes) {
+                sizes = greater(sizes, magnitude(load(x + i + b + j)));
+            }
+            const float most = largest(sizes);
+            // The smallest activations would need a factor beyond the largest float.
+            const floats by = all(most > 0 ? std::min(127 / most, FLT_MAX) : 0.0f);
+            for (int j = 0; j < 32; j += lanes) {
+                round_bytes(out->x + b + j, load(x + i + b + j) * by);
+            }
+            std::fill(out->scale + b / 4, out->scale + b / 4 + 8, most / 127);
+        }
+        offset_pair(*out, format == rows::mxfp4 ? mxfp4_weights::offset : q8_0_weights::offset);
+    }
+}
+
+KERNEL void scale(const float * x, float factor, int64_t n, float * out) {
+    for (int64_t i = 0; i < n; i += lanes) {
+        store(out + i, load(x + i) * all(factor));
+    }
+}
+
+KERNEL void gate(const float * x, const float * y, float alpha, float limit, int64_t n, float * out) {
+    const floats one = all(1.0f), most = all(limit), least = all(-limit), rate = all(-alpha);
+    for (int64_t i = 0; i < n; i += lanes) {
+        const floats a = lesser(load(x + i), most), b = greater(lesser(load(y + i), most), least);
+        store(out + i, a / (one + exponential(a * rate)) * (b + one));
+    }
+}
+
+// Attention goes over the open cells in blocks with a running maximum and sum (Milakov and Gimelshein, "Online normalizer
+// calculation for softmax", 2018). How the cache is laid out does not show in the result: closed cells are left out before
+// anything else is done, and the order of the others does not matter, because a cell's weight is a fraction of its score alone times
+// a power of two, the maximum is one too, so that rescaling is exact, and sums have the precision of doubles.
+
+constexpr int block = 64;
+
+struct head_state {
+    alignas(64) double out[max_group][max_size];
+    alignas(64) double weights[max_group][block];
+    alignas(64) float scores[max_group][block];
+    floats  products[max_group][lanes]; // of so many cells
+    doubles total[max_group];
+    float   most[max_group]; // the exponent of the largest weight
+    int32_t cell[block + lanes]; // the gathering writes whole vectors
+    float   bias[block + lanes];
+};
+
+// products multiplies the queries of G heads, from h on, with as many keys as there are lanes.
+template <int G> INLINE void products(const attention & a, const char * q, const char * k, head_state & st, int h, const int32_t * cell) {
+    for (int j = 0; j < lanes; j++) {
+        const char * key = k + cell[j] * a.k_cell;
+        floats acc[G];
+        for (int g = 0; g < G; g++) {
+            acc[g] = all(0.0f);
+        }
+        for (int64_t i = 0; i < a.size; i += lanes) {
+            const floats x = halves(key + i * 2);
+            for (int g = 0; g < G; g++) {
+                acc[g] = fused(x, load((const float *) (q + g * a.q_head) + i), acc[g]);
+            }
+        }
+        for (int g = 0; g < G; g++) {
+            st.products[h + g][j] = acc[g];
+        }
+    }
+}
+
+// blend adds n values, each times its weight, to the results of G heads from h on.
+template <int G> INLINE void blend(const attention & a, const char * v, head_state & st, int h, int n) {
+    for (int64_t i = 0; i < a.size; i += lanes) {
+        doubles lo[G], hi[G];
+        for (int g = 0; g < G; g++) {
+            lo[g] = load(st.out[h + g] + i);
+            hi[g] = load(st.out[h + g] + i + lanes / 2);
+        }
+        for (int j = 0; j < n; j++) {
+            const floats value = halves(v + st.cell[j] * a.v_cell + i * 2);
+            const doubles x = lower(value), y = upper(value);
+            for (int g = 0; g < G; g++) {
+                const doubles w = all(st.weights[h + g][j]);
+                lo[g] = fused(w, x, lo[g]);
+                hi[g] = fused(w, y, hi[g]);
+            }
+        }
+        for (int g = 0; g < G; g++) {
+            store(st.out[h + g] + i, lo[g]);
+            store(st.out[h + g] + i + lanes / 2, hi[g]);
+        }
+    }
+}
+
+// weigh turns the scores of one head into weights and rescales what there is when the largest grew.
+INLINE void weigh(const attention & a, head_state & st, int h, int n) {
+    const floats rate = all(a.scale * log2_e);
+    floats most = all(-INFINITY);
+    for (int j = 0; j < n; j += lanes) {
+        const floats t = fused(load(st.scores[h] + j), rate, load(st.bias + j) * all(log2_e));
+        store(st.scores[h] + j, t);
+        most = greater(most, rounded(t));
+    }
+    const float m = std::max(st.most[h], largest(most));
+    if (m > st.most[h]) {
+        const doubles down = all(std::ldexp(1.0, (int) std::max(st.most[h] - m, -2000.0f)));
+        st.total[h] = st.total[h] * down;
+        for (int64_t i = 0; i < a.size; i += lanes / 2) {
+            store(st.out[h] + i, load(st.out[h] + i) * down);
+        }
+        st.most[h] = m;
+    }
+    for (int j = 0; j < n; j += lanes) {
+        const floats t = load(st.scores[h] + j), exponent = rounded(t);
+        const floats w = opened(t, times_power(fraction(t - exponent), exponent - all(m)));
+        store(st.weights[h] + j, lower(w));
+        store(st.weights[h] + j + lanes / 2, upper(w));
+        st.total[h] = st.total[h] + (lower(w) + upper(w));
+    }
+}
+
+// take adds the n cells that were gathered.
+KERNEL void take(const attention & a, const char * q, const char * k, const char * v, head_state & st, int group, int n) {
+    const int padded = (n + lanes - 1) / lanes * lanes;
+    for (int j = n; j < padded; j++) {
+        st.cell[j] = st.cell[0];
+        st.bias[j] = -INFINITY;
+    }
+    for (int j = 0; j < padded; j += lanes) {
+        int h = 0;
+        for (; h + 8 <= group; h += 8) {
+            products<8>(a, q + h * a.q_head, k, st, h, st.cell + j);
+        }
+        for (; h + 2 <= group; h += 2) {
+            products<2>(a, q + h * a.q_head, k, st, h, st.cell + j);
+        }
+        for (; h < group; h++) {
+            products<1>(a, q + h * a.q_head, k, st, h, st.cell + j);
+        }
+        for (h = 0; h < group; h++) {
+            store(st.scores[h] + j, sums(st.products[h]));
+        }
+    }
+    for (int h = 0; h < group; h++) {
+        weigh(a, st, h, padded);
+    }
+    int h = 0;
+    for (; h + 4 <= group; h += 4) {
+        blend<4>(a, v, st, h, n);
+    }
+    for (; h + 2 <= group; h += 2) {
+        blend<2>(a, v, st, h, n);
+    }
+    for (; h < group; h++) {
+        blend<1>(a, v, st, h, n);
+    }
+}
+
+KERNEL void attend(const attention & a, int64_t token, int64_t s) {
+    const int group = (int) (a.heads / a.shared);
+    const char * q = a.q + token * a.q_token + s * group * a.q_head;
+    const char * k = a.k + s * a.k_head;
+    const char * v = a.v + s * a.v_head;
+    const char * mask = a.mask + token * a.mask_token;
+    head_state st;
+    for (int h = 0; h < group; h++) {
+        std::memset(st.out[h], 0, a.size * sizeof(double));
+        st.total[h] = all(0.0);
+        st.most[h] = -INFINITY;
+    }
+    int n = 0;
+    for (int64_t c = 0; c < a.cells; c += lanes) {
+        floats bias;
+        const unsigned open = open_cells(mask + c * 2, a.cells - c, bias);
+        const int more = __builtin_popcount(open);
+        if (more == 0) {
+            continue;
+        }
+        if (n + more > block) {
+            take(a, q, k, v, st, group, n);
+            n = 0;
+        }
+        pack(open, bias, (int32_t) c, st.cell + n, st.bias + n);
+        n += more;
+    }
+    if (n > 0) {
+        take(a, q, k, v, st, group, n);
+    }
+    for (int h = 0; h < group; h++) {
+        double total = 0;
+        for (int i = 0; i < lanes / 2; i++) {
+            total += st.total[h][i];
+        }
+        if (a.sinks) {
+            total += st.most[h] == -INFINITY ? 1 : std::exp2((double) a.sinks[s * group + h] * log2_e - st.most[h]);
+        }
+        const doubles by = all(total > 0 ? 1 / total : 0.0);
+        float * out = a.out + (token * a.heads + s * group + h) * a.size;
+        for (int64_t i = 0; i < a.size; i += lanes / 2) {
+            narrow(out + i, load(st.out[h] + i) * by);
+        }
+    }
+}
+
+} // namespace
+
+} // namespace kernels
+
+#endif
