@@ -361,20 +361,20 @@ func (e *Encoder) done(r *reasoning.Result) {
 	}
 	answer := e.answer.String()
 	e.conclude(answer, r.Score)
-	for {
+	e.tell(answer, &meta)
+}
+
+// tell sends an answer, in several chats where it is long. The last has what is said about it.
+func (e *Encoder) tell(answer string, meta *envelope.Metadata) {
+	for len(answer) > maxChat {
 		part := firstBytes(answer, maxChat)
 		answer = answer[len(part):]
-		if answer != "" {
-			e.chat("", part, nil)
-			continue
-		}
-		if meta.Finish == "" && len(meta.Warnings) == 0 {
-			e.chat("", part, nil)
-		} else {
-			e.chat("", part, &meta)
-		}
-		return
+		e.chat("", part, nil)
 	}
+	if meta.Finish == "" && len(meta.Warnings) == 0 {
+		meta = nil
+	}
+	e.chat("", answer, meta)
 }
 
 // conclude ends the reasoning.
@@ -396,12 +396,16 @@ func (e *Encoder) conclude(answer string, score *float64) {
 	e.emit(envelope.Conclusion, e.own.path, nil, e.cfg.To, step)
 }
 
-// End concludes a reasoning that has begun and is not over, for instance because nobody answers its calls.
+// End concludes a reasoning that has begun and is not over, for instance because nobody answers its calls. An answer that stands before them is told.
 func (e *Encoder) End() error {
 	if e.began && !e.end {
 		e.leave("")
 		e.flush(&e.own)
-		e.conclude("", nil)
+		answer := e.answer.String()
+		e.conclude(answer, nil)
+		if answer != "" { // it stands before the calls
+			e.tell(answer, &envelope.Metadata{Warnings: e.warnings})
+		}
 	}
 	return e.err
 }
