@@ -1,5 +1,6 @@
 // Package wiretest gives the tests of wire formats a server to stand in: models with scripted replies, and a format's routes on
-// loopback for one principal. For encoders it has the events of made-up runs, and files to compare with what comes of them.
+// loopback for one principal. For encoders it has the events of made-up runs, also as recordings
+// that it replays in the place of a model, and files to compare with what comes of them.
 //
 // It is for tests only, needs no engine and no files, and stands for package server with the least that formats rely on: names of
 // models, the cap on visibility, and who makes a request. It has no keys, limits or metrics.
@@ -35,6 +36,8 @@ type Models struct {
 	// Fake is the engine, and Engine what was loaded from it.
 	Fake   *fake.Model
 	Engine *runner.Runner
+	// Replay, when not nil, is the run that every request gets, in place of one by the engine. It is set before there are requests.
+	Replay *Recording
 	// Unloads is how often the model was to be unloaded.
 	Unloads atomic.Int64
 	held    atomic.Int64
@@ -156,6 +159,9 @@ func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reas
 	m.mu.Unlock()
 	if err := req.Visibility.Cap(wire.PrincipalOf(ctx).Reasoning); err != nil {
 		return func(yield func(reasoning.Event, error) bool) { yield(reasoning.Event{}, err) }
+	}
+	if m.Replay != nil {
+		return m.Replay.Play(req.Visibility, req.Seal)
 	}
 	return m.Engine.Generate(ctx, req)
 }
