@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"runner/backend"
+	"runner/backend/fake"
+	"runner/reasoning"
+	"runner/runner"
+	"runner/server"
+	"runner/server/keys"
+	"runner/server/pool"
+	"runner/server/wire"
+	"runner/server/wiretest"
+)
+
+// The questions that the models of the whole server have answers to.
+const (
+	asksSum        = "What is 2 + 2?"
+	asksLookUp     = "Look it up."
+	asksSpecialist = "Hand it over."
+)
+
+// deepThoughts is a model that thinks of the canary on every way there is. "broken" fails while it does, and "slow" takes its time.
+func deepThoughts(name string) fake.Config {
+	const summary = "<|end|><|start|>assistant<|channel|>final<|message|>"
+	reason := `<rationale call="1">{"why":"` + wiretest.Canary + `","refs":["` + wiretest.Canary + `"]}</rationale>`
+	thought := "I think of " + wiretest.Canary + ". I assume that " + wiretest.Canary + " holds because it does."
+	vocab := fake.Harmony()
+	cfg := fake.Config{Name: name, Vocab: vocab, Script: fake.Replies(vocab,
+		fake.Reply{After: wiretest.Ask(asksSum), Say: wiretest.Think(thought, "It is 4.")},
+		fake.Reply{After: wiretest.Ask(asksLookUp), Say: wiretest.Call(thought+reason, "One moment.", "look", `{"q":"a"}`)},
+		fake.Reply{After: wiretest.Ask(asksSpecialist), Say: wiretest.Call(thought, "", "delegate_internal_reasoning", `{"agent_prompt":"You know `+wiretest.Canary+`."}`)},
+		fake.Reply{After: "</delegate-reasoning><|end|><|start|>assistant", Say: wiretest.Think(thought, "As a specialist: "+wiretest.Canary)},
+		fake.Reply{After: "</return-control><|end|><|start|>assistant", Say: wiretest.Think(thought, "It is 4.")},
+		fake.Reply{After: reasoning.SummaryConciseV1 + summary, Say: "It was " + wiretest.SummaryCanary + ".<|return|>"},
+		fake.Reply{After: "Two and two", Say: " is four.<|return|>"},
+	)}
+	switch name {
+	case "broken":
+		cfg.Fail = func(step int, _ []backend.Input) error {
+			if step > 12 {
+				return errors.New("it broke")
+			}
+			return nil
+		}
+	case "slow":
+		cfg.Delay = func(int) time.Duration { return 20 * time.Millisecond }
+	}
+	return cfg
+}
+
+// lockedLog is a log that several goroutines write.
+type lockedLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// wholeServer serves all formats as serve does, with keys called most and least, which may see all of the reasoning and none, until the test ends.
+func wholeServer(t *testing.T, log io.Writer) (url string) {
+	t.Helper()
+	dir := t.TempDir()
+	entry := func(id, visibility string) string {
+		return fmt.Sprintf(`{"id":%q,"sha256":"%x","reasoning":%q}`, id, sha256.Sum256([]byte(id)), visibility)
+	}
+	path := filepath.Join(dir, "keys.json")
+	if err := os.WriteFile(path, []byte(`{"keys":[`+entry("most", "full")+","+entry("least", "none")+`]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, err := keys.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := server.Config{Keys: set, Version: "1.2.3", Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))}
+	entries := []pool.Entry{{Name: "demo"}, {Name: "broken"}, {Name: "slow"}}
+	for _, e := range entries {
+		cfg.Cards = append(cfg.Cards, wire.Card{Name: e.Name, Added: wiretest.Today})
+	}
+	cfg.Pool = pool.New(pool.Config{Models: entries, Logger: cfg.Logger, Open: func(_ context.Context, name string) (*runner.Runner, error) {
+		return runner.New(fake.New(deepThoughts(name)), runner.Config{Logger: cfg.Logger})
+	}})
+	s := server.New(cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := mountFormats(ctx, s, &serveOptions{sealKeys: filepath.Join(dir, "seal.keys")}, nil, cfg.Logger); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + l.Addr().String()
+}
+
+// exchange is a request of a format, with $M for the model, $Q for the question and $V for what asks for a visibility.
+type exchange struct {
+	path, body string
+	// visibilities are what $V stands for, for none, summary and full; "-" is not there.
+	visibilities [3]string
+}
+
+func exchanges() []exchange {
+	const question = `"messages":[{"role":"user","content":"$Q"}]`
+	const chat = `{"model":"$M",` + question + `,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}],"rationale":true,"logprobs":true,"top_logprobs":2`
+	const resp = `{"model":"$M","input":"$Q","tools":[{"type":"function","name":"look","parameters":{"type":"object"},"strict":false}],"rationale":true,` +
+		`"include":["reasoning.encrypted_content","message.output_text.logprobs"]`
+	const claude = `{"model":"$M",` + question + `,"max_tokens":2000,"tools":[{"name":"look","input_schema":{"type":"object"}}]`
+	const llama = `{"model":"$M",` + question + `,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}]`
+	const ag = `{"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[{"id":"m","role":"user","content":"$Q"}],` +
+		`"tools":[{"name":"look","description":"","parameters":{"type":"object"}}],"forwardedProps":{"model":"$M","rationale":true,"reasoning_seal":true`
+	const delegation = `,"delegation":{"allow":true}`
+	plain := [3]string{`,"reasoning":"none"}`, `,"reasoning":"summary"}`, `,"reasoning":"full"}`}
+	props := [3]string{`,"reasoning":"none"}}`, `,"reasoning":"summary"}}`, `,"reasoning":"full"}}`}
+	thinking := [3]string{`,"thinking":{"type":"adaptive","display":"omitted"}}`, `,"thinking":{"type":"adaptive","display":"summarized"}}`, `,"thinking":{"type":"adaptive"}}`}
+	think := [3]string{`}`, "-", `,"think":true}`}
+	const stream = `,"stream":true`
+	return []exchange{
+		{"/v1/chat/completions", chat + `,"reasoning_seal":true$V`, plain}, {"/v1/chat/completions", chat + stream + "$V", plain},
+		{"/v1/chat/completions", chat + `,"n":2$V`, plain}, {"/v1/chat/completions", chat + delegation + "$V", plain}, {"/v1/chat/completions", chat + delegation + stream + "$V", plain},
+		{"/v1/responses", resp + "$V", plain}, {"/v1/responses", resp + stream + "$V", plain},
+		{"/v1/messages", claude + "$V", thinking}, {"/v1/messages", claude + stream + "$V", thinking},
+		{"/api/chat", llama + `,"stream":false$V`, think}, {"/api/chat", llama + "$V", think},
+		{"/api/generate", `{"model":"$M","prompt":"$Q"$V`, think},
+		{"/agui", ag + "$V", props}, {"/agui", ag + delegation + "$V", props}, {"/agui", ag + `,"chunks":true$V`, props},
+		{"/v1/completions", `{"model":"$M","prompt":"Two and two","logprobs":1$V`, [3]string{"}", "-", "-"}},
+	}
+}
+
+// all is everything of an answer: its status, header and body.
+func all(ctx context.Context, t *testing.T, method, url, key, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, "" // it was to be cut off
+	}
+	defer res.Body.Close()
+	var out bytes.Buffer
+	if err := res.Header.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(&out, res.Body) // what came before it was cut off counts
+	return res.StatusCode, out.String()
+}
+
+// What a model thinks leaves the server where it was asked for and may be seen, and nowhere else: in no answer, header, error, log line or
+// figure, whatever happens to the run.
+func TestHiddenReasoningLeavesTheServerNowhere(t *testing.T) {
+	log := &lockedLog{}
+	url := wholeServer(t, log)
+	answered := map[int]int{}
+	check := func(v reasoning.Visibility, what string, status int, out string) {
+		answered[status]++
+		for _, secret := range secrets(v) {
+			if strings.Contains(out, secret) {
+				t.Errorf("visibility %s: %s: the answer holds %s:\n%s", v, what, secret, out)
+			}
+		}
+	}
+	shown := map[string]bool{}
+	for _, e := range exchanges() {
+		for _, model := range []string{"demo", "broken"} {
+			for _, question := range []string{asksSum, asksLookUp, asksSpecialist} {
+				if question == asksSpecialist && !strings.Contains(e.body, `"delegation"`) {
+					continue // then it is a call like any other
+				}
+				for _, v := range everyVisibility {
+					if e.visibilities[v] == "-" {
+						continue
+					}
+					body := strings.NewReplacer("$M", model, "$Q", question, "$V", e.visibilities[v]).Replace(e.body)
+					status, out := all(t.Context(), t, http.MethodPost, url+e.path, "most", body)
+					check(v, e.path+" "+body, status, out)
+					if model == "demo" && status != http.StatusOK {
+						t.Errorf("%s %s: %d: %s", e.path, body, status, out)
+					}
+					if v == reasoning.VisibilityFull && strings.Contains(out, wiretest.Canary) {
+						shown[e.path] = true
+					}
+					if v == reasoning.VisibilityNone {
+						continue
+					}
+					// A key that may see nothing is refused, and hears nothing.
+					status, out = all(t.Context(), t, http.MethodPost, url+e.path, "least", body)
+					check(reasoning.VisibilityNone, "refused "+e.path, status, out)
+					if status != http.StatusForbidden {
+						t.Errorf("%s %s: %d: %s", e.path, body, status, out)
+					}
+				}
+			}
+		}
+	}
+	for _, path := range []string{"/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/chat", "/agui"} {
+		if !shown[path] {
+			t.Errorf("%s never shows the reasoning", path)
+		}
+	}
+	// Clients that leave at different times.
+	for i := range 8 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(20+60*i)*time.Millisecond)
+		body := strings.NewReplacer("$M", "slow", "$Q", asksSum, "$V", `,"reasoning":"none"}`).Replace(exchanges()[1].body)
+		status, out := all(ctx, t, http.MethodPost, url+"/v1/chat/completions", "most", body)
+		check(reasoning.VisibilityNone, "cut off", status, out)
+		cancel()
+	}
+	for _, path := range []string{"/metrics", "/props", "/props?model=demo", "/openapi.json", "/health", "/v1/models", "/api/ps", "/nowhere"} {
+		status, out := all(t.Context(), t, http.MethodGet, url+path, "most", "")
+		check(reasoning.VisibilityNone, path, status, out)
+		if status != http.StatusOK && path != "/nowhere" {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	if answered[http.StatusOK] == 0 || answered[http.StatusForbidden] == 0 || answered[http.StatusInternalServerError] == 0 {
+		t.Errorf("the answers were %v", answered)
+	}
+	said := log.String()
+	for _, secret := range secrets(reasoning.VisibilityNone) {
+		if strings.Contains(said, secret) {
+			t.Errorf("the log holds %s", secret)
+		}
+	}
+	if !strings.Contains(said, "it broke") || !strings.Contains(said, "reasoning_tokens=") && !strings.Contains(said, "completion_tokens=") {
+		t.Errorf("the log says nothing of the runs:\n%s", said)
+	}
+}
+
+// A sealed value that comes back is opened or refused, and what is in it is told in neither case.
+func TestACarriedValueIsNotTold(t *testing.T) {
+	log := &lockedLog{}
+	url := wholeServer(t, log)
+	body := strings.NewReplacer("$M", "demo", "$Q", asksLookUp, "$V", `,"reasoning":"none"}`).Replace(exchanges()[0].body)
+	status, out := all(t.Context(), t, http.MethodPost, url+"/v1/chat/completions", "most", body)
+	_, rest, ok := strings.Cut(out, `"reasoning_encrypted_content":"`)
+	value, _, _ := strings.Cut(rest, `"`)
+	if status != http.StatusOK || !ok || value == "" {
+		t.Fatalf("%d: %s", status, out)
+	}
+	middle := len(value) / 2
+	altered := value[:middle] + map[bool]string{true: "B", false: "A"}[value[middle] == 'A'] + value[middle+1:]
+	for _, carried := range []struct {
+		value, key string
+		want       int
+	}{{value, "most", http.StatusOK}, {altered, "most", http.StatusBadRequest}, {value, "least", http.StatusBadRequest}, {value[:middle], "most", http.StatusBadRequest}} {
+		body := `{"model":"demo","reasoning":"none","messages":[{"role":"user","content":"` + asksLookUp + `"},{"role":"assistant","content":"One moment.","reasoning_encrypted_content":"` +
+			carried.value + `","tool_calls":[{"id":"c","type":"function","function":{"name":"look","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"4"}],` +
+			`"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}]}`
+		status, out := all(t.Context(), t, http.MethodPost, url+"/v1/chat/completions", carried.key, body)
+		if status != carried.want {
+			t.Errorf("%d, not %d: %s", status, carried.want, out)
+		}
+		for _, secret := range secrets(reasoning.VisibilityNone) {
+			if strings.Contains(out+log.String(), secret) {
+				t.Errorf("%s shows: %s", secret, out)
+			}
+		}
+	}
+}
