@@ -241,7 +241,7 @@ func TestIgnoredFields(t *testing.T) {
 	for _, fields := range []string{
 		`"temperature":null,"n":null,"stop":null,"seed":null,"tools":null,"tool_choice":null,"response_format":null,"logit_bias":null,
 		 "reasoning":null,"stream":null,"stream_options":null,"max_tokens":null,"logprobs":null,"metadata":null,"functions":null`,
-		`"user":"u","metadata":{"a":"b"},"store":true,"service_tier":"flex","prompt_cache_key":"k","safety_identifier":"s",
+		`"user":"u","metadata":{"a":"b"},"store":false,"service_tier":"flex","prompt_cache_key":"k","safety_identifier":"s",
 		 "prediction":{"type":"content","content":"x"},"prompt_cache_retention":"24h","cache_prompt":true,"unheard_of":[{"a":1}],
 		 "response_format":{"type":"text"},"modalities":["text"],"verbosity":"medium","stop":[],"grammar":"","parallel_tool_calls":true,"include":[]`,
 	} {
@@ -252,14 +252,15 @@ func TestIgnoredFields(t *testing.T) {
 	}
 }
 
-func TestFieldsOfLlamaCpp(t *testing.T) {
-	c := ordered(t, body("q", `"n_predict":7,"mirostat":2,"ignore_eos":true,"echo":true`))
+// Fields that have no effect and show say so.
+func TestFieldsWithoutEffect(t *testing.T) {
+	c := ordered(t, body("q", `"n_predict":7,"mirostat":2,"ignore_eos":true,"store":true,"echo":true`))
 	var warned []string
 	for _, w := range c.warnings {
 		field, _, _ := strings.Cut(w.Message, ":")
 		warned = append(warned, w.Code+" "+field)
 	}
-	if got := strings.Join(warned, ", "); c.req.MaxTokens != 7 || got != "unsupported_parameter mirostat, unsupported_parameter ignore_eos, unsupported_parameter echo" {
+	if got := strings.Join(warned, ", "); c.req.MaxTokens != 7 || got != "unsupported_parameter mirostat, unsupported_parameter ignore_eos, field_ignored store, unsupported_parameter echo" {
 		t.Errorf("%d tokens, warnings %s", c.req.MaxTokens, got)
 	}
 	if c = ordered(t, body("q", `"n_predict":7,"max_tokens":7,"mirostat":0,"ignore_eos":false,"echo":false`)); c.req.MaxTokens != 7 || len(c.warnings) > 0 {
