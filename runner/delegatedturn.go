@@ -152,6 +152,10 @@ func (d *delegated) take(out *said, e reasoning.Event) bool {
 		e.Info = d.infoOf(e.Info)
 	case reasoning.SegmentStart, reasoning.SegmentDelta, reasoning.SegmentEnd:
 		return d.segment(out, e)
+	case reasoning.Decided:
+		if !delegation.IsTool(e.Call.Name) {
+			e.Call.Index = out.place(e.Call.ID)
+		}
 	case reasoning.Done:
 		out.result = e.Result
 		d.add(out)
@@ -236,6 +240,16 @@ func (d *delegated) call(out *said, e reasoning.Event) bool {
 		e.Specialist = d.about.ID
 	}
 	return d.emit(e)
+}
+
+// place is the place of a call among those of the client, or the next one's if it has not begun.
+func (s *said) place(id string) int {
+	for i, c := range s.outer {
+		if c.ID == id {
+			return i
+		}
+	}
+	return len(s.outer)
 }
 
 // add adds what a turn used to the run's.

@@ -15,6 +15,7 @@ import (
 	"runner/chattemplate"
 	"runner/grammar"
 	"runner/reasoning"
+	"runner/reasoning/decision"
 	"runner/reasoning/delegation"
 )
 
@@ -698,6 +699,37 @@ func TestARunThatEndsBetweenTurnsIsAccounted(t *testing.T) {
 			}
 		case <-time.After(5 * time.Second):
 			t.Fatal("nothing was accounted")
+		}
+	}
+}
+
+// TestReasonsOfARunThatDelegates: the reason for delegating is not that for the client's call, which has its place among the client's.
+func TestReasonsOfARunThatDelegates(t *testing.T) {
+	why := func(n int, text string) string {
+		return fmt.Sprintf(`<rationale call="%d">{"why":%q}</rationale>`, n, text)
+	}
+	f := start(t, fake.Config{ContextSize: 4096}, Config{},
+		fake.Reply{Prompt: asSpecialist, After: engaged, Say: think("", "worked out")},
+		fake.Reply{After: reported, Say: call(why(1, "it adds"), "add", `{"a":3}`)}, // in a turn of its own, so it is the first, too
+		fake.Reply{After: ask("q"), Say: call(why(1, "somebody knows"), delegation.DelegateName, `{"agent_prompt":"Add."}`)})
+	req := byModel("q")
+	req.Tools, req.Visibility, req.Rationale = addTool, reasoning.VisibilityFull, true
+	events, err := eventsOf(t.Context(), f.Runner, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var traced []decision.Event
+	tracer := decision.NewTracer(decision.Config{RunID: "r"}, func(e decision.Event) { traced = append(traced, e) })
+	for _, e := range events {
+		tracer.Push(e)
+	}
+	d := decision.New(traced)
+	if len(d.Path) != 1 || d.Path[0].ToolName != "add" || len(d.Why) != 1 || d.Why[0].Step != 1 || d.Why[0].Why != "it adds" {
+		t.Errorf("path %+v, because %+v", d.Path, d.Why)
+	}
+	for _, e := range traced {
+		if e.Type == decision.ToolCallStart && (e.Rationale == nil || e.Rationale.Why != "it adds") {
+			t.Errorf("the call begins because %+v", e.Rationale)
 		}
 	}
 }

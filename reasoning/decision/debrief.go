@@ -154,8 +154,11 @@ type folder struct {
 	rejected []rejectedAt
 }
 
-// place is which call of which turn something is about.
-type place struct{ iter, call int }
+// place is which call of which turn something is about. Its id tells it from calls that the run answered by itself.
+type place struct {
+	iter, call int
+	id         string
+}
 
 type rejectedAt struct {
 	at      place
@@ -170,7 +173,7 @@ func newFolder(id string) *folder {
 
 func (f *folder) push(e *Event) {
 	d := f.debrief
-	at := place{iter: e.Iter, call: -1}
+	at := place{iter: e.Iter, call: -1, id: e.ToolCallID}
 	if e.CallIndex != nil {
 		at.call = *e.CallIndex
 	}
@@ -249,7 +252,7 @@ func (f *folder) finish() {
 		if s.callIndex < 0 {
 			continue
 		}
-		at := place{s.Iter, s.callIndex}
+		at := place{s.Iter, s.callIndex, s.ToolCallID}
 		if r, ok := f.reasons[at]; ok && steps[at] == 0 {
 			d.Why = append(d.Why, Reason{s.Step, r})
 		}

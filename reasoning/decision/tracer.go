@@ -22,8 +22,8 @@ type Tracer struct {
 	// base has what all events of the run have; strategy is where the reasoning comes from.
 	base     Event
 	strategy reasoning.Strategy
-	// early are reasons that came before their calls.
-	early map[int]*reasoning.Rationale
+	// early are reasons that came before their calls, by what names those: a run may answer calls by itself, which take places of their own.
+	early map[reasoning.Call]*reasoning.Rationale
 	calls int
 	begun bool
 	over  bool
@@ -34,7 +34,7 @@ func NewTracer(cfg Config, emit func(Event)) *Tracer {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	return &Tracer{cfg: cfg, emit: emit, base: Event{RunID: cfg.RunID, Iter: 1}, early: map[int]*reasoning.Rationale{}}
+	return &Tracer{cfg: cfg, emit: emit, base: Event{RunID: cfg.RunID, Iter: 1}, early: map[reasoning.Call]*reasoning.Rationale{}}
 }
 
 // Push takes the next event of the run.
@@ -46,7 +46,7 @@ func (t *Tracer) Push(e reasoning.Event) {
 		if e.Segment == reasoning.ToolCall {
 			t.calls++
 			out := t.call(ToolCallStart, e.Call)
-			out.Rationale = t.early[e.Call.Index]
+			out.Rationale = t.early[e.Call]
 			t.send(out)
 		}
 	case reasoning.Decided:
@@ -95,7 +95,7 @@ func (t *Tracer) started(info *reasoning.Info) {
 func (t *Tracer) decided(call reasoning.Call, d *reasoning.Decision) {
 	rationale := d.Rationale
 	if call.Index >= t.calls {
-		t.early[call.Index] = &rationale
+		t.early[call] = &rationale
 	}
 	out := t.call(DecisionEvaluated, call)
 	out.Decision, out.Rationale = d.Decision, &rationale
