@@ -3,6 +3,7 @@ package tracing
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"runner/chattemplate"
 	"runner/reasoning/trace"
@@ -120,8 +121,10 @@ func goal(b *trace.Begin) string {
 	if json.Unmarshal(b.Prompt, &p) != nil {
 		return ""
 	}
-	if n := len(p.Messages); n > 0 {
-		return p.Messages[n-1].Content
+	for _, m := range slices.Backward(p.Messages) {
+		if m.Role == chattemplate.User {
+			return m.Content
+		}
 	}
 	return p.Text
 }

@@ -330,6 +330,21 @@ func TestWhatTheStoreCannotTake(t *testing.T) {
 	}
 }
 
+// TestTheGoalIsTheUsers: a run that goes on from a call's results is for what the user asked, not for what the tool said.
+func TestTheGoalIsTheUsers(t *testing.T) {
+	b := newBench(t, store.Config{})
+	req := request(asks)
+	req.Messages = append(req.Messages,
+		chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "c", Name: "look", Arguments: "{}"}}},
+		chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: "c", ToolName: "look", Content: "a tool's words"})
+	events := b.generate(t, req)
+	goal := ""
+	err := tracing.Replay(b.open(t, events[len(events)-1].Result.Trace, b.identity), func(e decision.Event) { goal += e.Goal })
+	if err != nil || goal != asks {
+		t.Errorf("goal %q, %v", goal, err)
+	}
+}
+
 func TestReplayRefusesWhatIsNoRun(t *testing.T) {
 	b := newBench(t, store.Config{})
 	for _, records := range [][]string{{}, {`{}`}, {`{"end":{"status":"done"}}`}, {`[]`}, {`{"begin":{}}`, `{"begin":{}}`}} {
