@@ -26,6 +26,14 @@ func (a *app) apikeyCommand() *cobra.Command {
 	return cmd
 }
 
+// scopeNames are what --scope takes.
+func scopeNames() (names []string) {
+	for _, s := range wire.Scopes {
+		names = append(names, string(s))
+	}
+	return names
+}
+
 func (a *app) newKeyCommand() *cobra.Command {
 	var e keys.Entry
 	var scopes []string
@@ -46,7 +54,7 @@ only. Give FILE to runner serve --api-keys.`,
 			}
 			for _, s := range scopes {
 				if !slices.Contains(wire.Scopes, wire.Scope(s)) {
-					return &usageError{what: fmt.Sprintf("--scope cannot be %q", s), hint: "use generate, embed, models or metrics"}
+					return &usageError{what: fmt.Sprintf("--scope cannot be %q", s), hint: "use some of " + strings.Join(scopeNames(), ", ")}
 				}
 				e.Scopes = append(e.Scopes, wire.Scope(s))
 			}
@@ -65,17 +73,13 @@ only. Give FILE to runner serve --api-keys.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringSliceVar(&scopes, "scope", nil, "`SCOPES` that it may use: generate, embed, models, metrics, trace:read, trace:erase, trace:all (default: all but trace:all)")
+	f.StringSliceVar(&scopes, "scope", nil, "`SCOPES` that it may use: "+strings.Join(scopeNames(), ", ")+" (default: all but trace:all)")
 	addNameChoice(cmd, &e.Reasoning, "reasoning", "the most reasoning that it may see", visibilityNames...)
 	f.StringSliceVar(&e.Models, "models", nil, "`MODELS` that it may use (default: all)")
 	f.IntVar(&e.RequestsPerMinute, "requests-per-minute", 0, "`N` requests a minute (0: no limit)")
 	f.IntVar(&e.TokensPerMinute, "tokens-per-minute", 0, "`N` tokens a minute, of prompts and answers (0: no limit)")
 	_ = cmd.RegisterFlagCompletionFunc("scope", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		for _, s := range wire.Scopes {
-			names = append(names, string(s))
-		}
-		return slices.Clip(names), cobra.ShellCompDirectiveNoFileComp
+		return scopeNames(), cobra.ShellCompDirectiveNoFileComp
 	})
 	return cmd
 }
