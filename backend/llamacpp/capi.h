@@ -20,6 +20,7 @@ extern "C" {
 struct llama_vocab;
 struct llama_model;
 struct llama_context;
+struct ggml_tensor;
 struct ggml_backend_buffer;
 struct ggml_threadpool;
 
