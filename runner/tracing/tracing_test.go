@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"runner/backend"
 	"runner/backend/fake"
@@ -48,6 +49,12 @@ type bench struct {
 
 func newBench(t *testing.T, cfg store.Config) *bench {
 	t.Helper()
+	return newSlowBench(t, cfg, 0)
+}
+
+// newSlowBench returns a bench whose model takes so long for a step.
+func newSlowBench(t *testing.T, cfg store.Config, step time.Duration) *bench {
+	t.Helper()
 	b := &bench{dir: filepath.Join(t.TempDir(), "traces"), identity: trace.NewIdentity()}
 	cfg.Recipients = []trace.Recipient{b.identity.Recipient()}
 	var err error
@@ -57,7 +64,8 @@ func newBench(t *testing.T, cfg store.Config) *bench {
 	rationale := `<rationale call="1">{"why":"It knows ` + canary + `.","alternatives":[{"option":"to guess","rejectedBecause":"it is rude"}],"confidence":0.5}</rationale>`
 	after := func(text string) string { return text + "<|end|><|start|>assistant" }
 	vocab := fake.Harmony()
-	b.Runner, err = runner.New(fake.New(fake.Config{Vocab: vocab, Script: fake.Replies(vocab,
+	delay := func(int) time.Duration { return step }
+	b.Runner, err = runner.New(fake.New(fake.Config{Vocab: vocab, Delay: delay, Script: fake.Replies(vocab,
 		fake.Reply{After: after(asks), Say: "<|channel|>analysis<|message|>" + thought + "<|end|><|start|>assistant<|channel|>final<|message|>" + answer + "<|return|>"},
 		fake.Reply{After: after("Look."), Say: "<|channel|>analysis<|message|>" + thought + rationale + "<|end|><|start|>assistant<|channel|>commentary to=functions.look <|constrain|>json<|message|>{}<|call|>"},
 	)}), runner.Config{})
@@ -231,7 +239,7 @@ func plain(t *testing.T, events []decision.Event) []byte {
 }
 
 func TestReplayOfARunThatBrokeOff(t *testing.T) {
-	b := newBench(t, store.Config{})
+	b := newSlowBench(t, store.Config{}, 20*time.Millisecond) // so that it is not over before it breaks off
 	req := request(asks)
 	req.Trace = b.Tracer("local", "a test", "")
 	ctx, cancel := context.WithCancel(t.Context())
