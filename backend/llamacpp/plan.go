@@ -124,7 +124,7 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 		} else {
 			n += float64(s.repacked) * onCPU
 		}
-		return int64(n)
+		return clamp(n)
 	}
 	fits := func(full bool) bool { return machine.MemoryAvailable == 0 || need(full) <= machine.MemoryAvailable }
 	switch cfg.FullWindow {
@@ -276,13 +276,18 @@ func newShape(files []*gguf.File) *shape {
 		if isArray && i < kv.Len() {
 			n, _ = kv.Int(i)
 		}
-		s.perToken = append(s.perToken, n*(keyLength+valueLength))
+		s.perToken = append(s.perToken, valuesPerToken(n, keyLength, valueLength))
 		s.sliding = append(s.sliding, s.window > 0 && period > 0 && i%period < period-1)
 	}
 	if s.window < 0 || s.window > backend.MaxContextSize {
 		s.window = 0
 	}
 	return s
+}
+
+// valuesPerToken is how many values a layer caches of a token. A header may say anything.
+func valuesPerToken(heads, keyLength, valueLength int64) int64 {
+	return clamp(float64(heads) * (float64(keyLength) + float64(valueLength)))
 }
 
 // cacheBytes is the size of the cache, in which sliding layers have window cells unless full.

@@ -2,6 +2,7 @@ package llamacpp
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -82,6 +83,23 @@ func TestFit(t *testing.T) {
 		if (err != nil) != c.tooBig || c.tooBig && (!errors.As(err, &e) || e.Reason != backend.LoadTooBig) || p.fullWindow != c.full {
 			t.Errorf("%s: full window %t, %v", c.name, p.fullWindow, err)
 		}
+	}
+}
+
+// TestNoHeaderFitsByOverflow: sizes that no memory holds are refused, whatever their product comes to.
+func TestNoHeaderFitsByOverflow(t *testing.T) {
+	s := shape20B()
+	s.perToken[0] = math.MaxInt64
+	p := &plan{cells: 32768, sequences: 4, batch: 512}
+	err := p.fit("x", backend.Config{}, s, 64, Machine{MemoryAvailable: 8 << 30, MemoryTotal: 64 << 30}, nil)
+	if e := (*backend.LoadError)(nil); !errors.As(err, &e) || e.Reason != backend.LoadTooBig {
+		t.Errorf("a cache of %d bytes: %v", s.cacheBytes(p.cells, 0, true, 64), err)
+	}
+	if n := valuesPerToken(1<<40, 1<<40, 1<<40); n != math.MaxInt64 {
+		t.Errorf("2^40 heads of two times 2^40 values: %d", n)
+	}
+	if n := valuesPerToken(1, math.MaxInt64, math.MaxInt64); n != math.MaxInt64 {
+		t.Errorf("one head of two times 2^63-1 values: %d", n)
 	}
 }
 
