@@ -26,11 +26,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"runner/reasoning"
@@ -58,12 +56,8 @@ type Key struct {
 // Set is the keys of a server. It may be used by several goroutines at once, and changes only as a whole, by Reload.
 type Set struct {
 	keys atomic.Pointer[[]*Key]
-	// path is the file that they are from; empty for none.
-	path string
-
-	mu sync.Mutex
-	// seen is what the file was when it was last looked at; nil when it was not there.
-	seen os.FileInfo
+	// file is where they are from; nil for none.
+	file *File
 }
 
 func newSet(keys ...*Key) *Set {
@@ -158,7 +152,7 @@ type fileContent struct {
 // Load reads a file of keys. On systems with Unix permissions a file that others may write is refused.
 func Load(path string) (*Set, error) {
 	s := newSet()
-	s.path = path
+	s.file = NewFile(path)
 	if _, err := s.Reload(); err != nil {
 		return nil, err
 	}
@@ -168,60 +162,16 @@ func Load(path string) (*Set, error) {
 // Reload reads the file of a set again if it has changed, and reports whether the keys are new now. When the file cannot be used the keys stay
 // as they were; the error is told once for each change. Keys that are gone are refused from then on; what they have begun goes on.
 func (s *Set) Reload() (changed bool, err error) {
-	if s.path == "" {
+	if s.file == nil {
 		return false, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.seen
-	s.seen, err = os.Stat(s.path)
-	first := len(*s.keys.Load()) == 0
-	switch {
-	case err != nil:
-		if s.seen = nil; before == nil && !first {
-			return false, nil
+	return s.file.Update(func(content []byte) error {
+		keys, err := parse(content)
+		if err == nil {
+			s.keys.Store(&keys)
 		}
-	case before != nil && os.SameFile(before, s.seen) && before.ModTime().Equal(s.seen.ModTime()) && before.Size() == s.seen.Size() && before.Mode() == s.seen.Mode():
-		return false, nil
-	}
-	content, err := ReadFile(s.path)
-	if err != nil {
-		return false, err
-	}
-	keys, err := parse(content)
-	if err != nil {
-		return false, err
-	}
-	s.keys.Store(&keys)
-	return true, nil
-}
-
-// ReadFile reads a file of secrets' hashes. On systems with Unix permissions one that others may write is refused.
-func ReadFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, &Error{Detail: unreadable(path, err), Advice: "check the path and its permissions", Err: err}
-	case !info.Mode().IsRegular():
-		return nil, &Error{Detail: path + " is not a regular file", Advice: "name a file"}
-	case info.Size() > maxFile:
-		return nil, &Error{Detail: fmt.Sprintf("%s has %d bytes; at most %d are read", path, info.Size(), maxFile), Advice: "name a file of keys"}
-	case info.Mode().Perm()&0o022 != 0:
-		return nil, &Error{Detail: "others may write " + path, Advice: "chmod 600 " + path}
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, &Error{Detail: unreadable(path, err), Advice: "check its permissions", Err: err}
-	}
-	return content, nil
-}
-
-// unreadable says of a file why it cannot be read.
-func unreadable(path string, err error) string {
-	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
-		err = pe.Err
-	}
-	return fmt.Sprintf("%s cannot be read: %v", path, err)
+		return err
+	})
 }
 
 func decode(content []byte) ([]Entry, error) {
@@ -360,24 +310,4 @@ func Remove(path, id string) error {
 		return err
 	}
 	return ReplaceFile(path, append(out, '\n'))
-}
-
-// ReplaceFile writes a file that only its owner can read, whole or not at all.
-func ReplaceFile(path string, content []byte) error {
-	tmp := path + ".new"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return &Error{Detail: "the file cannot be written", Advice: "check the folder's permissions, and that no " + tmp + " was left behind", Err: err}
-	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		return errors.Join(&Error{Detail: "the file cannot be written", Advice: "check the space and the permissions of its folder", Err: err}, os.Remove(tmp))
-	}
-	return nil
 }

@@ -29,6 +29,9 @@ func (a *API) take(ctx context.Context, ws *websocket.Conn, who *space.Identity)
 		_ = ws.Close(websocket.StatusTryAgainLater, err.Error())
 		return
 	}
+	if a.cfg.Tokens.check(*who) != nil { // they were read again meanwhile
+		a.space.Expel(a.check)
+	}
 	var writer sync.WaitGroup
 	writer.Go(func() { write(ctx, ws, m) })
 	for {

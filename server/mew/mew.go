@@ -63,6 +63,8 @@ const (
 	writeTimeout = 10 * time.Second
 	pingEvery    = 30 * time.Second
 	maxJoining   = 32
+	// reloadEvery is how often the file of tokens is looked at.
+	reloadEvery = 2 * time.Second
 )
 
 // AgentCapabilities are what a model needs to send. It may not cancel others' reasoning.
@@ -99,7 +101,37 @@ func New(models wire.Models, cfg Config) *API {
 			cfg.Logger.Error("the model left the space", "error", err)
 		}
 	}()
+	go a.watchTokens()
 	return a
+}
+
+// watchTokens reads the tokens again when their file changes, until the space ends. Whoever's changed or is gone is not connected any more then.
+func (a *API) watchTokens() {
+	tick := time.NewTicker(reloadEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-a.closing.Done():
+			return
+		}
+		changed, err := a.cfg.Tokens.Reload()
+		if err != nil {
+			a.cfg.Logger.Error("the participants' tokens cannot be read again; those before stay in force", "error", err)
+		}
+		if changed {
+			a.cfg.Logger.Info("the participants' tokens were read again", "participants", a.cfg.Tokens.Len())
+			a.space.Expel(a.check)
+		}
+	}
+}
+
+// check says why a participant may not stay.
+func (a *API) check(who space.Identity) error {
+	if who.ID == LocalID {
+		return nil // it has no token
+	}
+	return a.cfg.Tokens.check(who)
 }
 
 // generate runs requests with the default model.

@@ -780,6 +780,70 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// Who is taken out of the file, or may send something else now, is disconnected; who is put into it can join; the others stay. A file that cannot be used
+// changes nothing.
+func TestTokensAreReadAgain(t *testing.T) {
+	s := newSite(t, nil, fake.Config{}, sum)
+	content, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type entry struct {
+		ID           string          `json:"id"`
+		SHA256       string          `json:"sha256"`
+		Capabilities json.RawMessage `json:"capabilities"`
+	}
+	var f struct {
+		Participants []entry `json:"participants"`
+	}
+	if err := json.Unmarshal(content, &f); err != nil {
+		t.Fatal(err)
+	}
+	alice, bob, boss, calc := s.join("alice"), s.join("bob"), s.join("boss"), s.join("calc")
+	if err := os.WriteFile(s.file, content[:len(content)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3 * time.Second) // it is looked at every two
+	if got := bob.answer(mew.LocalID, bob.say("What is 17 + 25?")); got != "42." {
+		t.Errorf("beside a broken file: %q", got)
+	}
+	f.Participants = slices.DeleteFunc(f.Participants, func(e entry) bool { return e.ID == "alice" })
+	for i := range f.Participants {
+		switch e := &f.Participants[i]; e.ID {
+		case "boss":
+			e.Capabilities = json.RawMessage(`[{"kind":"chat"}]`)
+		case "calc":
+			e.SHA256 = strings.Repeat("ab", 32)
+		}
+	}
+	if content, err = json.Marshal(f); err != nil { // bob's entry is written otherwise, and is the same
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s.tokens["carol"], err = mew.AddToken(s.file, "carol", envelope.Capabilities{{Kind: "chat"}}); err != nil {
+		t.Fatal(err)
+	}
+	for p, why := range map[*person]error{alice: space.ErrUnauthorized, boss: space.ErrChanged, calc: space.ErrChanged} {
+		if got := p.ended(); got.Reason != why.Error() {
+			t.Errorf("%s: %q", p.id, got.Reason)
+		}
+	}
+	for _, id := range []string{"alice", "calc"} {
+		if _, status, err := s.dial(bearer(s.tokens[id])); err == nil || status != http.StatusForbidden {
+			t.Errorf("%s joins with a token that is gone: %v, %d", id, err, status)
+		}
+	}
+	s.join("carol")
+	again := s.join("boss")
+	again.write(`{"id":"b1","kind":"reasoning/cancel","payload":{}}`)
+	again.wait(envelope.Error, about("b1"))
+	if got := bob.answer(mew.LocalID, bob.say("What is 17 + 25?")); got != "42." {
+		t.Errorf("after the change: %q", got)
+	}
+}
+
 // Connections that say nothing are not let in, and are few.
 func TestSilentConnections(t *testing.T) {
 	s := newSite(t, nil, fake.Config{})

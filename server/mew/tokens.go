@@ -10,17 +10,21 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"runner/server/keys"
 	"runner/server/mew/envelope"
 	"runner/server/mew/space"
 )
 
-// Tokens are the participants of a space. They do not change, and may be used by several goroutines at once.
+// Tokens are the participants of a space. They change only as a whole, by Reload, and may be used by several goroutines at once.
 //
 // They are kept in a file, {"participants": [{"id", "sha256", "capabilities"}]}: who the participant is, the hexadecimal SHA-256 of its token, and what it
 // may send, as in [{"kind": "chat"}, {"kind": "mcp/request", "payload": {"method": "tools/call"}}] (see [envelope.Capability]).
-type Tokens struct{ participants []participantToken }
+type Tokens struct {
+	participants atomic.Pointer[[]participantToken]
+	file         *keys.File
+}
 
 type participantToken struct {
 	space.Identity
@@ -62,18 +66,34 @@ type tokenEntry struct {
 
 // LoadTokens reads a file. On systems with Unix permissions one that others may write is refused.
 func LoadTokens(path string) (*Tokens, error) {
-	content, err := keys.ReadFile(path)
-	if err != nil {
-		return nil, &TokenError{"the file cannot be used", "check its path and permissions; make it with runner mew token", err}
-	}
-	f, err := decodeTokens(content)
-	if err != nil {
+	t := &Tokens{file: keys.NewFile(path)}
+	if _, err := t.Reload(); err != nil {
 		return nil, err
 	}
-	if len(f.Participants) == 0 {
-		return nil, &TokenError{Detail: "the file has none", Advice: "make one with runner mew token"}
+	return t, nil
+}
+
+// Reload reads the file again if it has changed, and reports whether the participants are new now. When the file cannot be used they stay as they
+// were; the error is told once for each change.
+func (t *Tokens) Reload() (changed bool, err error) {
+	changed, err = t.file.Update(func(content []byte) error {
+		f, err := decodeTokens(content)
+		if err != nil {
+			return err
+		}
+		if len(f.Participants) == 0 {
+			return &TokenError{Detail: "the file has none", Advice: "make one with runner mew token"}
+		}
+		list, err := f.tokens()
+		if err == nil {
+			t.participants.Store(&list)
+		}
+		return err
+	})
+	if own := (*TokenError)(nil); err != nil && !errors.As(err, &own) {
+		err = &TokenError{"the file cannot be used", "check its path and permissions; make it with runner mew token", err}
 	}
-	return f.tokens()
+	return changed, err
 }
 
 func decodeTokens(content []byte) (*tokenFile, error) {
@@ -86,14 +106,13 @@ func decodeTokens(content []byte) (*tokenFile, error) {
 	return &f, nil
 }
 
-func (f *tokenFile) tokens() (*Tokens, error) {
-	bad := func(id, format string, args ...any) (*Tokens, error) {
+func (f *tokenFile) tokens() (list []participantToken, err error) {
+	bad := func(id, format string, args ...any) ([]participantToken, error) {
 		return nil, &TokenError{Detail: fmt.Sprintf("%q ", id) + fmt.Sprintf(format, args...), Advice: "see docs/mew.md for the form of the file"}
 	}
 	if len(f.Participants) > maxTokens {
 		return bad("participants", "are more than %d", maxTokens)
 	}
-	t := &Tokens{}
 	for _, e := range f.Participants {
 		if !validParticipant(e.ID) {
 			return bad(e.ID, "cannot be a participant: 1 to 64 letters, digits and . _ -, and not %s", LocalID)
@@ -110,14 +129,19 @@ func (f *tokenFile) tokens() (*Tokens, error) {
 		if p.Capabilities, err = envelope.ParseCapabilities(e.Capabilities); err != nil {
 			return bad(e.ID, "has wrong capabilities: %v", err)
 		}
-		for _, other := range t.participants {
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, e.Capabilities); err != nil {
+			return bad(e.ID, "has wrong capabilities: %v", err)
+		}
+		p.Grant = sha256.Sum256(append(p.hash[:], compact.Bytes()...))
+		for _, other := range list {
 			if other.ID == p.ID || other.hash == p.hash {
 				return bad(e.ID, "is there twice")
 			}
 		}
-		t.participants = append(t.participants, p)
+		list = append(list, p)
 	}
-	return t, nil
+	return list, nil
 }
 
 func validParticipant(id string) bool {
@@ -133,12 +157,28 @@ func (t *Tokens) Find(token string) *space.Identity {
 	}
 	hash := sha256.Sum256([]byte(token))
 	var found *space.Identity
-	for i := range t.participants {
-		if subtle.ConstantTimeCompare(hash[:], t.participants[i].hash[:]) == 1 {
-			found = &t.participants[i].Identity
+	list := *t.participants.Load()
+	for i := range list {
+		if subtle.ConstantTimeCompare(hash[:], list[i].hash[:]) == 1 {
+			found = &list[i].Identity
 		}
 	}
 	return found
+}
+
+// Len returns the number of participants.
+func (t *Tokens) Len() int { return len(*t.participants.Load()) }
+
+// check says why a participant that was found may not go on: its entry is gone, or another one.
+func (t *Tokens) check(who space.Identity) error {
+	for _, p := range *t.participants.Load() {
+		if p.ID == who.ID && p.Grant == who.Grant {
+			return nil
+		} else if p.ID == who.ID {
+			return space.ErrChanged
+		}
+	}
+	return space.ErrUnauthorized
 }
 
 // AddToken makes a token for a participant, adds its hash to the file at path, which is made if it is not there, and returns the token.

@@ -47,6 +47,19 @@ func (s *Space) Join(who Identity) (*Member, error) {
 	return m, nil
 }
 
+// Expel ends the connections of participants that check has an error for, for that reason. check must not call the space.
+func (s *Space) Expel(check func(Identity) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(s.members)) {
+		if m := s.members[id]; m != nil { // to tell of one that goes can end one that does not read
+			if err := check(m.who); err != nil {
+				s.remove(m, err)
+			}
+		}
+	}
+}
+
 // Receive waits for the next message and returns its JSON, which must not be changed. After the connection's end it returns why that ended.
 func (m *Member) Receive(ctx context.Context) ([]byte, error) {
 	for {

@@ -1,6 +1,7 @@
 package space
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,6 +41,8 @@ type Config struct {
 type Identity struct {
 	ID           string
 	Capabilities envelope.Capabilities
+	// Grant tells what was granted from what is granted instead later; zero where nothing is.
+	Grant [sha256.Size]byte
 }
 
 // Why a connection ends, by its owner's Receive.
@@ -48,6 +51,8 @@ var (
 	ErrSlow = errors.New("slow_consumer")
 	// ErrReplaced: the participant joined again, through another connection.
 	ErrReplaced = errors.New("replaced")
+	// ErrChanged: the participant has another token now, or may send something else. It may join again.
+	ErrChanged = errors.New("changed")
 	// ErrClosed: the space is closing.
 	ErrClosed = errors.New("space_closed")
 	// ErrLeft: the connection was closed by its owner.

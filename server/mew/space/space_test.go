@@ -26,7 +26,7 @@ func may(t testing.TB, id, kinds string) Identity {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Identity{id, c}
+	return Identity{ID: id, Capabilities: c}
 }
 
 func join(t testing.TB, s *Space, who Identity) *Member {

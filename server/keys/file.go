@@ -1,0 +1,99 @@
+package keys
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+)
+
+// File is a file of secrets' hashes that is read again when it has changed. It may be used by several goroutines at once.
+type File struct {
+	path string
+
+	mu sync.Mutex
+	// looked says whether the file was looked at, and seen what it was then; nil when it was not there.
+	looked bool
+	seen   os.FileInfo
+}
+
+// NewFile returns the file at path, which is not looked at yet.
+func NewFile(path string) *File { return &File{path: path} }
+
+// Update reads the file if it has changed since the last time, or was never read, and hands its content to use, one at a time. It reports whether
+// use took something new. An error, that of [ReadFile] or of use, is told once for each change.
+func (f *File) Update(use func(content []byte) error) (changed bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := os.Stat(f.path)
+	if err != nil {
+		info = nil
+	}
+	same := f.looked && sameFile(f.seen, info)
+	f.looked, f.seen = true, info
+	if same {
+		return false, nil
+	}
+	content, err := ReadFile(f.path)
+	if err == nil {
+		err = use(content)
+	}
+	return err == nil, err
+}
+
+// sameFile reports whether two looks at a file saw the same; nil is no file.
+func sameFile(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
+}
+
+// ReadFile reads a file of secrets' hashes. On systems with Unix permissions one that others may write is refused.
+func ReadFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, &Error{Detail: unreadable(path, err), Advice: "check the path and its permissions", Err: err}
+	case !info.Mode().IsRegular():
+		return nil, &Error{Detail: path + " is not a regular file", Advice: "name a file"}
+	case info.Size() > maxFile:
+		return nil, &Error{Detail: fmt.Sprintf("%s has %d bytes; at most %d are read", path, info.Size(), maxFile), Advice: "name a file of keys"}
+	case info.Mode().Perm()&0o022 != 0:
+		return nil, &Error{Detail: "others may write " + path, Advice: "chmod 600 " + path}
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &Error{Detail: unreadable(path, err), Advice: "check its permissions", Err: err}
+	}
+	return content, nil
+}
+
+// unreadable says of a file why it cannot be read.
+func unreadable(path string, err error) string {
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fmt.Sprintf("%s cannot be read: %v", path, err)
+}
+
+// ReplaceFile writes a file that only its owner can read, whole or not at all.
+func ReplaceFile(path string, content []byte) error {
+	tmp := path + ".new"
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return &Error{Detail: "the file cannot be written", Advice: "check the folder's permissions, and that no " + tmp + " was left behind", Err: err}
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		return errors.Join(&Error{Detail: "the file cannot be written", Advice: "check the space and the permissions of its folder", Err: err}, os.Remove(tmp))
+	}
+	return nil
+}
