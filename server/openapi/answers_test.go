@@ -3,9 +3,15 @@ package openapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coder/websocket"
+
+	"runner/server/mew/envelope"
+	"runner/server/wire"
 )
 
 // says is a conversation of one question in a body's fields.
@@ -125,6 +131,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	}
 	s.keeping(t)
 	s.tracing(t)
+	s.taking(t)
 	forgetful := start(t, options{events: 1})
 	forgetful.check(t, forgetful.ask(t, "POST", "/v1/responses", `{"input":"What is 17 + 25?","background":true,"stream":true}`))
 	for pointer := range s.answerParts() {
@@ -203,6 +210,54 @@ func (s *site) tracing(t *testing.T) {
 	}
 }
 
+// taking goes through what a space answers with.
+func (s *site) taking(t *testing.T) {
+	t.Helper()
+	see := func(status int, method, path, body string, header ...string) {
+		t.Helper()
+		a := s.ask(t, method, path, body, header...)
+		if s.check(t, a); a.status != status {
+			t.Errorf("%s %s: %d: %s", method, path, a.status, a.body)
+		}
+	}
+	const path = "/participants/alice/messages"
+	mine, wrong := "Authorization: Bearer "+s.tokens["alice"], "Authorization: Bearer wrong-wrong-wrong-wrong"
+	see(202, "POST", path, `{"kind":"chat","payload":{"text":"a"}}`, mine)
+	see(202, "POST", path+"?space=local", `{"protocol":"mew/v0.4","id":"1","ts":"2026-01-01T00:00:00Z","from":"alice","to":["runner"],"kind":"chat","correlation_id":["q"],"payload":{}}`, mine)
+	for status, body := range map[int]string{400: `{"kind":"chat"`, 403: `{"kind":"reasoning/cancel","payload":{}}`, 404: `{"kind":"chat","to":["nobody"],"payload":{}}`, 413: strings.Repeat(" ", envelope.MaxSize+1)} {
+		see(status, "POST", path, body, mine)
+	}
+	see(401, "POST", path, `{}`)
+	see(403, "POST", path, `{}`, wrong)
+	see(403, "POST", "/participants/flood/messages", `{}`, mine)
+	see(404, "POST", path+"?space=elsewhere", `{}`, mine)
+	see(415, "POST", path, `{}`, mine, "Content-Encoding: gzip")
+	see(403, "GET", "/ws", "", wrong)
+	see(404, "GET", "/ws?space=elsewhere", "", mine)
+	see(426, "GET", "/ws", "", mine)
+	see(400, "GET", "/ws", "", mine, "Connection: Upgrade", "Upgrade: websocket")
+	ws, res, err := websocket.Dial(t.Context(), s.url+"/ws", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + s.tokens["alice"]}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if described := asObject(s.operation(t, "GET", "/ws").object["responses"]); described[fmt.Sprint(res.StatusCode)] == nil {
+		t.Errorf("GET /ws: %d is not described", res.StatusCode)
+	}
+	_ = ws.CloseNow()
+	if res.Body != nil {
+		_ = res.Body.Close() // it is of no use any more
+	}
+	limited := false
+	for range 200 {
+		a := s.ask(t, "POST", "/participants/flood/messages", `{"kind":"x","payload":{}}`, "Authorization: Bearer "+s.tokens["flood"])
+		s.check(t, a)
+		limited = limited || a.status == 429
+	}
+	if !limited {
+		t.Error("200 messages at once are not too many")
+	}
+}
+
 func TestExamplesAreAnswered(t *testing.T) {
 	s := start(t, options{})
 	for _, o := range s.doc.operations() {
@@ -229,8 +284,12 @@ func TestExamplesAreAnswered(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := s.ask(t, o.method, o.path, string(body))
-			if s.check(t, a); a.status != 200 {
+			var token string
+			if o.scope() == string(wire.ScopeOwn) {
+				token = "Authorization: Bearer " + s.tokens["alice"]
+			}
+			a := s.ask(t, o.method, strings.Replace(o.path, "{id}", "alice", 1), string(body), token)
+			if s.check(t, a); a.status != 200 && a.status != 202 {
 				t.Errorf("%s: %s: %d %s", o, body, a.status, a.body)
 			}
 		}
@@ -256,6 +315,10 @@ func TestErrorsAreAsDescribed(t *testing.T) {
 		s.key = keys.all
 		responses := asObject(o.object["responses"])
 		see(s.ask(t, o.method, path, "{}", "Origin: https://elsewhere.example"), 403)
+		if o.scope() == string(wire.ScopeOwn) {
+			see(s.ask(t, o.method, path, "{}", "Authorization: Bearer "+s.key), 403)
+			continue // the rest comes with its answers
+		}
 		if o.scope() != "" {
 			if s.key = keys.figures; o.scope() == "metrics" {
 				s.key = keys.vectors

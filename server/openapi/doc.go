@@ -7,7 +7,7 @@
 // answers encoded from, ranges and kinds of values with what handlers refuse, and what handlers answer with the schemas, in which no field may be
 // missing then.
 //
-// In a file an operation says what is its own. x-permission is the permission that it takes, x-errors the statuses that it can fail with beside
+// In a file an operation says what is its own. x-permission is the permission that it takes ("own" for a token in place of an API key), x-errors the statuses that it can fail with beside
 // those that any operation can, and x-error the schema of its errors where that is not the file's; they are replaced by what OpenAPI has for them.
 //
 // The document holds no secrets and nothing of the models, so it takes no API key. It is served as application/json, which every tool

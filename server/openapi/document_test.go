@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"runner/server/openapi"
+	"runner/server/wire"
 )
 
 // object is a JSON object.
@@ -79,6 +80,9 @@ func (o operation) String() string { return o.method + " " + o.path }
 
 func (o operation) scope() string {
 	for _, s := range o.object["security"].([]any) {
+		if asObject(s)["Participant"] != nil {
+			return string(wire.ScopeOwn)
+		}
 		for _, scopes := range s.(object) {
 			return scopes.([]any)[0].(string)
 		}

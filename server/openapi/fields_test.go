@@ -72,6 +72,10 @@ var types = map[string]map[string]described{
 		"SummaryPartEvent": {answered, "ResponseSummaryPartEvent"}, "TextEvent": {answered, "ResponseTextDoneEvent"}, "ReasoningTextEvent": {answered, "ResponseReasoningDoneEvent"},
 		"SummaryTextEvent": {answered, "ResponseSummaryDoneEvent"}, "ArgumentsEvent": {answered, "ResponseArgumentsDoneEvent"}, "ErrorEvent": {answered, "ResponseErrorEvent"},
 	},
+	"../mew": {
+		"Accepted": {answered, "MEWAccepted"}, "ErrorResponse": {answered, "MEWError"},
+		"tokenFile": {elsewhere, "a file's form, in docs/mew.md"}, "tokenEntry": {elsewhere, "a file's form, in docs/mew.md"},
+	},
 	"../traces": {"Trace": {answered, "Trace"}, "List": {answered, "TraceList"}, "Erased": {answered, "TraceErased"}},
 	"../anthropic": {
 		"MessagesRequest": {asked, "MessagesRequest"}, "ToolChoice": {asked, "MessagesToolChoice"}, "Thinking": {asked, "Thinking"}, "OutputConfig": {asked, "OutputConfig"},

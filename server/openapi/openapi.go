@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,7 +19,10 @@ import (
 var spec embed.FS
 
 // formats are the files with routes.
-var formats = []string{"common", "openai", "responses", "anthropic", "traces", "ollama", "agui"}
+var formats = []string{"common", "openai", "responses", "anthropic", "traces", "ollama", "agui", "mew"}
+
+// own is the permission of operations that take a token of their own in place of an API key.
+const own = "own"
 
 // raw is an object whose values are not looked at.
 type raw = map[string]json.RawMessage
@@ -40,14 +44,14 @@ var failures = map[int]struct {
 	later bool
 }{
 	http.StatusBadRequest:            {"The request is wrong or asks for what cannot be honoured; the error names the field.", false},
-	http.StatusUnauthorized:          {"No API key, or none of this server's.", false},
-	http.StatusForbidden:             {"The API key may not do this, or the request comes from a web page or to a name that is not allowed.", false},
-	http.StatusNotFound:              {"There is no such thing that the API key may use.", false},
+	http.StatusUnauthorized:          {"No API key or token, or none of this server's.", false},
+	http.StatusForbidden:             {"The API key or token may not do this, or the request comes from a web page or to a name that is not allowed.", false},
+	http.StatusNotFound:              {"There is no such thing that the API key or token may use.", false},
 	http.StatusConflict:              {"It is not in a state for that yet.", false},
 	http.StatusGone:                  {"It was there, and is erased.", false},
 	http.StatusRequestEntityTooLarge: {"The body is longer than the server allows.", false},
 	http.StatusUnsupportedMediaType:  {"The body is compressed.", false},
-	http.StatusTooManyRequests:       {"Too many requests are waiting, or the API key has used its share.", true},
+	http.StatusTooManyRequests:       {"Too many requests are waiting, or the API key or participant has used its share.", true},
 	http.StatusInternalServerError:   {"The server failed; its log says where.", false},
 	http.StatusNotImplemented:        {"This server does not do that.", false},
 	http.StatusServiceUnavailable:    {"The server is stopping, the model cannot be loaded, the requests under way are too long together, or the run took too long.", true},
@@ -134,7 +138,15 @@ func (f *format) complete(o, shared raw) error {
 		delete(o, name)
 	}
 	security := []map[string][]string{}
-	if permission != "" {
+	switch permission {
+	case "":
+	case own:
+		security = append(security, map[string][]string{"Participant": {}})
+		if !slices.Contains(statuses, http.StatusUnauthorized) {
+			security = append(security, map[string][]string{}) // the token may come later
+		}
+	default:
+		statuses = append(statuses, http.StatusUnauthorized)
 		for _, scheme := range []string{"Bearer", "XApiKey", "ApiKey"} {
 			security = append(security, map[string][]string{scheme: {permission}})
 		}
@@ -148,9 +160,6 @@ func (f *format) complete(o, shared raw) error {
 		}
 		headers["X-Request-Id"] = value(reference("headers", "RequestId"))
 		response["headers"] = value(headers)
-	}
-	if permission != "" {
-		statuses = append(statuses, http.StatusUnauthorized)
 	}
 	for _, status := range append(statuses, http.StatusForbidden, http.StatusInternalServerError) {
 		name := schema + strconv.Itoa(status)

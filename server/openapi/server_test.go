@@ -32,6 +32,8 @@ import (
 	"runner/server/agui"
 	"runner/server/anthropic"
 	"runner/server/keys"
+	"runner/server/mew"
+	"runner/server/mew/envelope"
 	"runner/server/ollama"
 	"runner/server/openai"
 	"runner/server/openai/responses"
@@ -60,6 +62,8 @@ type site struct {
 	// seen are the properties of answers and the contents of operations that have come.
 	seen map[string]bool
 	key  string
+	// tokens are those of the participants of the space: alice may chat, and flood may send anything.
+	tokens map[string]string
 }
 
 func script() fake.Config {
@@ -120,7 +124,7 @@ func start(t *testing.T, o options) *site {
 	keyring := seal.NewKeyring()
 	for _, f := range []wire.Format{
 		openai.New(s, openai.Config{Seal: keyring, Traces: recorded}), responses.New(s, responses.Config{Seal: keyring, Traces: recorded, Store: responses.StoreLimits{Events: o.events}}), anthropic.New(s, anthropic.Config{Seal: keyring}), ollama.New(s, ollama.Config{}),
-		agui.New(s, agui.Config{Seal: keyring, Traces: recorded}), traces.New(traces.Config{Store: kept}),
+		agui.New(s, agui.Config{Seal: keyring, Traces: recorded}), traces.New(traces.Config{Store: kept}), s.space(t),
 	} {
 		s.Mount(f)
 	}
@@ -141,6 +145,25 @@ func start(t *testing.T, o options) *site {
 		}
 	})
 	return s
+}
+
+// space makes a space and the tokens of its participants.
+func (s *site) space(t *testing.T) wire.Format {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokens.json")
+	s.tokens = map[string]string{}
+	for id, kind := range map[string]string{"alice": envelope.Chat, "flood": "*"} {
+		token, err := mew.AddToken(path, id, envelope.Capabilities{{Kind: kind}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.tokens[id] = token
+	}
+	tokens, err := mew.LoadTokens(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mew.New(s, mew.Config{Tokens: tokens})
 }
 
 // shut closes the schemas of a document to what they do not describe.
@@ -392,7 +415,7 @@ func TestRoutesAreThoseOfTheServer(t *testing.T) {
 	for _, r := range s.Routes() {
 		path := strings.NewReplacer("...}", "}", "{$}", "").Replace(r.Path)
 		mounted[r.Method+" "+path] = string(r.Scope)
-		limited[r.Method+" "+path] = r.Scope != wire.ScopeNone && r.Method != http.MethodGet && !r.Free
+		limited[r.Method+" "+path] = r.Scope != wire.ScopeNone && r.Method != http.MethodGet && (!r.Free || r.Scope == wire.ScopeOwn) // a space has a limit of its own
 	}
 	for _, o := range s.doc.operations() {
 		scope, ok := mounted[o.String()]
