@@ -246,7 +246,7 @@ shows when the newest traces were cut off or the chain was made anew, which noth
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var kept *store.Head
-			if text != "" {
+			if cmd.Flags().Changed("head") { // an empty one is a file that was lost, not a wish for less
 				head, err := store.ParseHead(text)
 				if err != nil {
 					return err
