@@ -26,6 +26,7 @@ const _ = uint(C.GGML_MAX_N_THREADS - backend.MaxThreads)
 type plan struct {
 	context, sequences, cells, batch, threads, gpuLayers int
 	// helped says that the engine computes with one thread and the other threads are helpers of this package's kernels.
+	// Where there is one thread only nobody helps, and what was said of helpers for other models stands.
 	helped bool
 
 	fullWindow bool
@@ -109,7 +110,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 		return nil, fail("a quantized cache needs flash attention", "turn flash attention on or use the cache type f16")
 	}
 	p.offload(cfg, shape, kind.bytes, gpus)
-	p.helped = ownKernels != "" && shape.own && (shape.weights <= mostHelped || p.threads <= fewThreads) && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
+	p.helped = ownKernels != "" && p.threads > 1 && shape.own && (shape.weights <= mostHelped || p.threads <= fewThreads) && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
 	return p, p.fit(path, cfg, shape, kind.bytes, machine, fail)
 }
 

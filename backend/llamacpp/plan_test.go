@@ -103,6 +103,26 @@ func TestNoHeaderFitsByOverflow(t *testing.T) {
 	}
 }
 
+// TestHelpIsNotWithdrawn: helpers are the process's, so a model that is to compute with one thread asks for none, which would leave those that
+// are loaded already with one thread of theirs.
+func TestHelpIsNotWithdrawn(t *testing.T) {
+	path := writeModel(t, random.Config{Layers: 1})
+	openModel(t, path, backend.Config{}) // starts the engine
+	if ownKernels == "" {
+		t.Skip("this processor has none of this package's kernels, so nobody helps")
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for threads, helped := range map[int]bool{1: false, 2: true} {
+		p, err := newPlan(path, []*gguf.File{f}, backend.Config{Threads: threads}, Machine{}, nil)
+		if err != nil || p.helped != helped || p.engineThreads() != 1 {
+			t.Errorf("%d threads: %+v, %v", threads, p, err)
+		}
+	}
+}
+
 func TestOffload(t *testing.T) {
 	s := shape20B()
 	for _, c := range []struct {
