@@ -49,7 +49,8 @@ func (s *Store) erase(ctx context.Context, tx *sql.Tx, id trace.ID) error {
 	return s.chain(ctx, tx, &entry{kind: StateErased, id: id})
 }
 
-// EraseBefore erases the traces that ended before a time and returns how many there were. Errors as Erase has.
+// EraseBefore erases the traces that ended before a time and returns how many there were. Errors as Erase has; after ErrInLog it tries once more
+// for those that were erased then.
 func (s *Store) EraseBefore(ctx context.Context, t time.Time) (int, error) {
 	list, err := s.List(ctx)
 	if err != nil {
@@ -62,7 +63,7 @@ func (s *Store) EraseBefore(ctx context.Context, t time.Time) (int, error) {
 		}
 	}
 	if len(ids) == 0 {
-		return 0, nil
+		return 0, s.checkpoint(ctx)
 	}
 	return len(ids), s.Erase(ctx, ids...)
 }

@@ -414,6 +414,38 @@ func TestEraseBesideAReader(t *testing.T) {
 	sound(t, s)
 }
 
+// TestEraseBeforeTriesOnceMore: what an erasure by age left in the log is gone with the next, which finds nothing to erase.
+func TestEraseBeforeTriesOnceMore(t *testing.T) {
+	s, dir, _ := fresh(t)
+	stored(t, s, "one")
+	other := open(t, dir, Config{})
+	tx, err := other.db.BeginTx(background, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := tx.QueryRow("SELECT count(*) FROM pieces").Scan(&n); err != nil || n == 0 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	later := s.cfg.Clock().Add(time.Hour)
+	for _, want := range []int{1, 0} {
+		ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
+		defer cancel()
+		if n, err := s.EraseBefore(ctx, later); n != want || !errors.Is(err, ErrInLog) {
+			t.Errorf("%d, %v, want %d and ErrInLog", n, err, want)
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.EraseBefore(background, later); n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "traces.db-wal")); err != nil || info.Size() != 0 {
+		t.Errorf("the log has %d bytes, %v", info.Size(), err)
+	}
+}
+
 func TestEraseIsAllOrNothing(t *testing.T) {
 	s, _, _ := fresh(t)
 	id := stored(t, s, "one")
