@@ -25,7 +25,7 @@ func keyOf(r *http.Request) string {
 	return r.Header.Get("Api-Key")
 }
 
-// authenticate says who makes a request, or why it is refused. Where no key is needed, one that is wrong is as good as none.
+// authenticate says who makes a request, or why it is refused; also who is refused, where that is known. Where no key is needed, one that is wrong is as good as none.
 func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principal, *wire.Error) {
 	if route.Scope == wire.ScopeOwn {
 		return wire.PrincipalOf(context.Background()), nil
@@ -43,7 +43,7 @@ func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principa
 	case k == nil:
 		return nil, wire.Errorf(http.StatusUnauthorized, wire.CodeBadKey, "the API key is not one of this server's")
 	case !k.May(route.Scope):
-		return nil, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "this API key lacks the permission %s", route.Scope)
+		return &k.Principal, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "this API key lacks the permission %s", route.Scope)
 	}
 	if route.Free || route.Method == http.MethodGet {
 		return &k.Principal, nil

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,9 @@ func TestKeysDecideWhoMayDoWhat(t *testing.T) {
 	}
 	if log := s.log.String(); strings.Contains(log, "key-full") || strings.Contains(log, "key-small") || !strings.Contains(log, "key=small") {
 		t.Errorf("log: %s", log)
+	}
+	if log := s.log.String(); !regexp.MustCompile(`route="GET /metrics" status=403 ms=\S+ key=small `).MatchString(log) {
+		t.Errorf("the log does not say which key was refused: %s", log)
 	}
 }
 
