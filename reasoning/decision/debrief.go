@@ -244,10 +244,9 @@ func (f *folder) finish() {
 	switches := d.Why
 	d.Why = []Reason{}
 	for _, s := range d.Path {
-		for _, r := range switches {
-			if r.Step == s.Step {
-				d.Why = append(d.Why, r)
-			}
+		for len(switches) > 0 && switches[0].Step == s.Step { // they are in the order of the steps
+			d.Why = append(d.Why, switches[0])
+			switches = switches[1:]
 		}
 		if s.callIndex < 0 {
 			continue

@@ -241,3 +241,17 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestALongTraceTakesNoLongTime: what a trace takes grows with its length, not with the square of it.
+func TestALongTraceTakesNoLongTime(t *testing.T) {
+	const n = 50_000
+	line := `{"type":"strategy-switched","runId":"r","from":"json","to":"posthoc","reason":"x"}` + "\n"
+	began := time.Now()
+	list, err := decision.Read(strings.NewReader(strings.Repeat(line, n)))
+	if err != nil || len(list) != 1 || len(list[0].Why) != n || list[0].Why[n-1].Step != n {
+		t.Fatalf("%d runs, %v", len(list), err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("%d lines take %v", n, took)
+	}
+}
