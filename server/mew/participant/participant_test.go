@@ -490,6 +490,26 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// Everyone whose question is not taken is told so, once until one is.
+func TestEveryoneIsToldOfAFullQueue(t *testing.T) {
+	p := newParticipant(t, func(c *Config) { c.Waiting, c.WaitingEach = 2, 2 }, fake.Config{Delay: slow}, long, sum)
+	w := join(t, p, everything)
+	first := w.chat("alice", "Think long.")
+	w.until(envelope.Start)
+	waiting := []string{w.chat("alice", "What is 17 + 25?"), w.chat("alice", "What is 17 + 25?")}
+	for _, from := range []string{"alice", "bob"} {
+		refused := w.chat(from, "What is 17 + 25?")
+		w.chat(from, "What is 17 + 25?")
+		all := w.until(envelope.Chat)
+		if e := all[len(all)-1]; e.Correlation[0] != refused || e.To[0] != from || !strings.HasPrefix(text(t, e), "Too many") {
+			t.Errorf("%s: %+v", from, e)
+		}
+	}
+	w.say(envelope.Envelope{From: "alice", Kind: envelope.Cancel, Correlation: append(waiting, first)}, `{}`)
+	w.until(envelope.Cancel)
+	w.quiet()
+}
+
 func TestThoughtsAreLimited(t *testing.T) {
 	now := wiretest.Today
 	p := newParticipant(t, func(c *Config) {

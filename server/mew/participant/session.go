@@ -31,8 +31,8 @@ type session struct {
 	pending      map[string]*pending
 	waiting      []*envelope.Envelope
 	active       *active
-	// busy says that somebody was told that no more questions are taken.
-	busy bool
+	// busy are those who were told that no more of their questions are taken, until one is.
+	busy map[string]bool
 	wake chan struct{}
 }
 
@@ -61,7 +61,7 @@ func (p *Participant) Serve(ctx context.Context, conn Conn) (welcomed bool, err 
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s := &session{
-		p: p, conn: conn, stop: stop, others: map[string]envelope.Capabilities{}, offers: map[string][]offer{}, pending: map[string]*pending{},
+		p: p, conn: conn, stop: stop, busy: map[string]bool{}, others: map[string]envelope.Capabilities{}, offers: map[string][]offer{}, pending: map[string]*pending{},
 		wake: make(chan struct{}, 1),
 	}
 	var worker sync.WaitGroup
@@ -221,6 +221,9 @@ func (s *session) asks(e *envelope.Envelope) bool {
 	return named || e.Context == "" && len(e.Correlation) == 0
 }
 
+// maxBusy is how many are remembered who were told that there are too many questions.
+const maxBusy = 256
+
 // chat queues a question, and keeps what is none.
 func (s *session) chat(e *envelope.Envelope) {
 	var said envelope.ChatText
@@ -239,9 +242,14 @@ func (s *session) chat(e *envelope.Envelope) {
 		}
 	}
 	full := len(s.waiting) >= s.p.cfg.Waiting || theirs >= s.p.cfg.WaitingEach
-	tell := full && !s.busy
-	s.busy = full
-	if !full {
+	tell := full && !s.busy[e.From]
+	if full {
+		if len(s.busy) >= maxBusy {
+			clear(s.busy)
+		}
+		s.busy[e.From] = true
+	} else {
+		delete(s.busy, e.From)
 		s.waiting = append(s.waiting, e)
 	}
 	s.mu.Unlock()
