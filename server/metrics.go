@@ -27,6 +27,7 @@ type metrics struct {
 	speed       *prometheus.HistogramVec
 	prefill     *prometheus.CounterVec
 	decode      *prometheus.CounterVec
+	rationales  *prometheus.CounterVec
 	warnings    *prometheus.CounterVec
 	refusedBy   *prometheus.CounterVec
 }
@@ -52,11 +53,12 @@ func newMetrics(models prometheus.Collector) *metrics {
 		speed:       histogram("decode_tokens_per_second", "Speed of decoding of one run.", prometheus.ExponentialBuckets(1, 2, 14), "model"),
 		prefill:     counter("prefill_seconds_total", "Time spent in prefill, summed over runs.", "model"),
 		decode:      counter("decode_seconds_total", "Time spent decoding, summed over runs.", "model"),
+		rationales:  counter("rationales_total", "Calls whose reason was asked for, by whether the model gave one: stated or missing.", "model", "reason"),
 		warnings:    counter("warnings_total", "Warnings of runs, by code.", "model", "code"),
 		refusedBy:   counter("refused_total", "Requests that were refused, by code.", "code"),
 	}
 	m.registry.MustRegister(m.requests, m.inFlight, m.duration, m.runs, m.tokens, m.queue, m.firstToken, m.firstAnswer, m.speed, m.prefill, m.decode,
-		m.warnings, m.refusedBy, models, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.rationales, m.warnings, m.refusedBy, models, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -84,6 +86,10 @@ func (m *metrics) finished(model string, r *reasoning.Result) {
 	m.firstToken.WithLabelValues(model).Observe(t.FirstToken.Seconds())
 	if t.FirstAnswer > 0 {
 		m.firstAnswer.WithLabelValues(model).Observe(t.FirstAnswer.Seconds())
+	}
+	if c := r.Rationale; c != nil {
+		m.rationales.WithLabelValues(model, "stated").Add(float64(c.Stated))
+		m.rationales.WithLabelValues(model, "missing").Add(float64(c.Missing))
 	}
 	if t.Decode > 0 && u.Completion > 1 {
 		m.speed.WithLabelValues(model).Observe(float64(u.Completion-1) / t.Decode.Seconds())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -58,6 +59,9 @@ What the model did not state is counted and left open.`,
 				})
 			}
 			text, err := a.readFile("", args[0])
+			if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(args[0], "run_") {
+				return &inputError{what: "there is neither a trace nor a file " + args[0], hint: "a stored run goes by its trace's id, which runner trace list shows, or latest", err: err}
+			}
 			if err != nil {
 				return err
 			}
