@@ -10,8 +10,8 @@ import { Wire, assertHidden, longestShared, texts, likely } from './lib/wire.mjs
 const question = { role: 'user', content: 'What is 17 + 25?' };
 const plain = { model: 'demo', temperature: 0, messages: [question] };
 const sampled = { ...plain, temperature: 0.8, seed: 11 };
-// At this temperature, and without filters, no two answers are alike.
-const wild = { ...plain, temperature: 2, top_p: 1, top_k: 0, min_p: 0, reasoning: 'full', max_tokens: 100 };
+// At this temperature, and without filters, hardly two answers are alike.
+const wild = { ...plain, messages: [{ role: 'user', content: 'zq 8?! lorem 77 ~ 4 -- ipsum' }], temperature: 2, top_p: 1, top_k: 0, min_p: 0, reasoning: 'full', max_tokens: 100 };
 const Operands = z.object({ a: z.number().int().min(0).max(999), b: z.number().int().min(0).max(999) });
 const add = zodFunction({ name: 'add', description: 'Adds two numbers', parameters: Operands });
 // Without reasoning the model comes to its call at once.
@@ -162,10 +162,11 @@ test('effort and budget', async () => {
 
 test('the seed of an answer repeats it', async () => {
   const { reasoning_info: info, choices: [first] } = await create(wild);
-  const [again, another] = [await create({ ...wild, seed: info.seed }), await create(wild)];
+  const again = await create({ ...wild, seed: info.seed });
+  const others = await Promise.all([create(wild), create(wild), create(wild)]);
   assert.equal(again.choices[0].message.content, first.message.content);
   assert.equal(again.choices[0].message.reasoning, first.message.reasoning);
-  assert.notEqual(another.choices[0].message.reasoning, first.message.reasoning);
+  assert.ok(others.some((other) => other.choices[0].message.reasoning !== first.message.reasoning), 'another seed, another answer');
 });
 
 test('stop strings and limits', async () => {
@@ -180,9 +181,9 @@ test('stop strings and limits', async () => {
 });
 
 test('several choices', async () => {
-  const c = await create({ ...wild, n: 4 });
-  assert.deepEqual(c.choices.map((choice) => choice.index), [0, 1, 2, 3]);
-  assert.equal(new Set(c.choices.map((choice) => choice.message.reasoning)).size, 4);
+  const c = await create({ ...wild, n: 8 });
+  assert.deepEqual(c.choices.map((choice) => choice.index), [0, 1, 2, 3, 4, 5, 6, 7]);
+  assert.ok(new Set(c.choices.map((choice) => choice.message.reasoning)).size > 1, 'every choice is sampled apart');
 });
 
 test('log probabilities', async () => {
