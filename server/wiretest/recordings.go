@@ -54,9 +54,6 @@ func specialist(id, caller string, outcome reasoning.DelegationOutcome, parts ..
 	for _, p := range parts {
 		events = append(events, by(id, p)...)
 	}
-	if outcome == "" {
-		return events
-	}
 	return append(events, reasoning.Event{Kind: reasoning.DelegationEnd, Delegation: &end})
 }
 
@@ -136,14 +133,15 @@ func breaking() []Recording {
 		failed("error in a call", errBroke, think(), opened(CallSegment(0, "look", `{"q":`))),
 		failed("error between two calls", errBroke, think(), CallSegment(0, "look", `{"q":"a"}`)),
 		failed("error in the summary", errBroke, think(), opened(sum())),
-		failed("error in a specialist's reasoning", errBroke, specialist("d1", "user", reasoning.DelegationFailed, think())),
+		failed("error in a specialist's reasoning", errBroke, specialist("d1", "user", reasoning.DelegationFailed, opened(think()))),
+		failed("error between a specialist's reasoning and its end", errBroke, specialist("d1", "user", reasoning.DelegationFailed, think())),
 		failed("cancelled while the prompt is read", context.Canceled),
 		failed("cancelled in the reasoning", context.Canceled, opened(think())),
 		failed("cancelled in the summary, beside the answer", context.Canceled, think(), opened(sum()), opened(say("It is "))),
 		failed("cancelled in the answer", context.Canceled, think(), opened(say("It is "))),
 		failed("cancelled in what is said before a call", context.Canceled, think(), opened(told("One "))),
 		failed("cancelled in a call", context.Canceled, think(), opened(CallSegment(0, "look", `{"q":`))),
-		failed("cancelled in a specialist's reasoning", context.Canceled, specialist("d1", "user", "", opened(think()))),
+		failed("cancelled in a specialist's reasoning", context.Canceled, specialist("d1", "user", reasoning.DelegationFailed, opened(think()))),
 		failed("out of time in the answer", context.DeadlineExceeded, think(), opened(say("It is "))),
 	}
 }
