@@ -57,16 +57,16 @@ func TestInstructionsRefused(t *testing.T) {
 		`{}`: CodeUnknown, `{"type":"DelegateReasoning","agentPrompt":"x"}`: CodeUnknown,
 		`{"type":"com.gromozeka.domain.model.Conversation.Message.Instruction.Nothing"}`: CodeUnknown,
 		`{"type":"delegate_reasoning"}`: CodeBlank, `{"type":"delegate_reasoning","agentPrompt":" \u00a0\u2003\u001c\n"}`: CodeBlank,
-		`{"type":"delegate_reasoning","agentPrompt":"` + strings.Repeat("x", MaxPrompt+1) + `"}`: CodeTooLong,
+		`{"type":"delegate_reasoning","agentPrompt":"` + strings.Repeat("x", 50_001) + `"}`: CodeTooLong,
 		// Outside of the basic plane a character is two units.
-		`{"type":"delegate_reasoning","agentPrompt":"` + strings.Repeat("😀", MaxPrompt/2) + `x"}`: CodeTooLong,
+		`{"type":"delegate_reasoning","agentPrompt":"` + strings.Repeat("😀", 25_000) + `x"}`: CodeTooLong,
 	} {
 		var refused *Error
 		if in, err := Parse([]byte(text)); !errors.As(err, &refused) || refused.Code != code {
 			t.Errorf("%.80s is %v, %v, not %s", text, in, err, code)
 		}
 	}
-	for _, prompt := range []string{strings.Repeat("x", MaxPrompt), strings.Repeat("😀", MaxPrompt/2), strings.Repeat("é", MaxPrompt)} {
+	for _, prompt := range []string{strings.Repeat("x", 50_000), strings.Repeat("😀", 25_000), strings.Repeat("é", 50_000)} {
 		if err := (Delegate{Prompt: prompt}).Check(); err != nil {
 			t.Errorf("%.10s...: %v", prompt, err)
 		}
@@ -115,7 +115,7 @@ func FuzzLabel(f *testing.F) {
 	})
 }
 
-// TestStateOverRandomScripts: whatever is said, one specialist at most is active, what cannot be followed changes nothing, and after MaxSteps the
+// TestStateOverRandomScripts: whatever is said, one specialist at most is active, what cannot be followed changes nothing, and after 50 steps the
 // original prompt is back.
 func TestStateOverRandomScripts(t *testing.T) {
 	for seed := range uint64(500) {
@@ -149,7 +149,7 @@ func TestStateOverRandomScripts(t *testing.T) {
 			case 4:
 				steps++
 				last := s.Step()
-				if last != (steps >= MaxSteps) {
+				if last != (steps >= 50) {
 					t.Fatalf("step %d is the last: %v", steps, last)
 				}
 				if last {
@@ -246,7 +246,7 @@ func TestCompose(t *testing.T) {
 func TestCalls(t *testing.T) {
 	for arguments, code := range map[string]string{
 		`{"agent_prompt":"x"}`: "", `{"agent_prompt":" "}`: CodeBlank, `{"agent_prompt":3}`: CodeMalformed, `{}`: CodeMalformed, ``: CodeMalformed,
-		`{"agent_prompt":"x"`: CodeMalformed, `{"agent_prompt":"` + strings.Repeat("x", MaxPrompt+1) + `"}`: CodeTooLong,
+		`{"agent_prompt":"x"`: CodeMalformed, `{"agent_prompt":"` + strings.Repeat("x", 50_001) + `"}`: CodeTooLong,
 	} {
 		_, err := Call(DelegateName, arguments)
 		var refused *Error
@@ -277,6 +277,12 @@ func TestMarkAndDrop(t *testing.T) {
 	}
 	kept, left := Drop(messages, of)
 	if len(kept) != 2 || kept[1].Content != "answer" || len(left) != 1 || len(left[0]) != 1 {
+		t.Errorf("%v, %v", kept, left)
+	}
+	// Calls stay with their results, and a mark on a message of anybody else's drops nothing.
+	messages[1].ToolCalls = []chattemplate.ToolCall{{ID: "1", Name: "f"}}
+	of[0] = []Instruction{Intermediate{}}
+	if kept, left = Drop(messages, of); len(kept) != 3 || len(left) != 2 || len(left[1]) != 2 {
 		t.Errorf("%v, %v", kept, left)
 	}
 }
