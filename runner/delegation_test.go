@@ -215,6 +215,38 @@ func TestASquashedReport(t *testing.T) {
 	}
 }
 
+// TestIntermediateMessagesOfEarlierTurns are marked for the model, or left out of the conversation, and then the run says so.
+func TestIntermediateMessagesOfEarlierTurns(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 4096}, Config{},
+		fake.Reply{Prompt: "<intermediate>Internal reasoning</intermediate>\nold work", After: ask("2+2?"), Say: think("", "Marked.")},
+		fake.Reply{Prompt: "old work", After: ask("2+2?"), Say: think("", "Unmarked.")},
+		fake.Reply{After: ask("2+2?"), Say: think("", "Without.")})
+	for work, want := range map[Work]struct{ answer, told string }{
+		WorkKeep: {"Marked.", ""}, WorkDelete: {"Without.", "intermediate messages of earlier turns: 1"},
+	} {
+		req := user("2+2?")
+		req.Messages = append([]chattemplate.Message{
+			{Role: chattemplate.User, Content: "1+1?"}, {Role: chattemplate.Assistant, Content: "old work"}, {Role: chattemplate.Assistant, Content: "It is 2."},
+		}, req.Messages...)
+		req.Delegation = Delegation{Work: work, Instructions: map[int][]delegation.Instruction{1: {delegation.Intermediate{}}}}
+		events, err := eventsOf(t.Context(), f.Runner, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var run reasoning.Collector
+		told := ""
+		for _, e := range events {
+			run.Push(e)
+			if e.Kind == reasoning.Curated && e.Code == curatedDeleted {
+				told += e.Text
+			}
+		}
+		if answer := run.Reply().Answer; answer != want.answer || told != want.told {
+			t.Errorf("%s: %q, told %q", work, answer, told)
+		}
+	}
+}
+
 func TestNestingAndOtherMistakesAreToldToTheModel(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		fake.Reply{After: "call return_control first.<|end|>" + again, Say: call("then back", delegation.ReturnName, "{}")},
@@ -257,7 +289,7 @@ func TestTheStepsOfARunEnd(t *testing.T) {
 			limits++
 		}
 	}
-	if refused != delegation.MaxSteps-2 || limits != 1 {
+	if refused != 50-2 || limits != 1 { // but the first step, which delegates, and the last, which answers
 		t.Errorf("%d refused, %d limits: %v", refused, limits, g.codes)
 	}
 }
