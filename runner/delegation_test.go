@@ -294,6 +294,32 @@ func TestTheStepsOfARunEnd(t *testing.T) {
 	}
 }
 
+// TestTheStepsOfARunThatGoesOnEnd: the client's answers to a specialist's calls do not begin the count anew.
+func TestTheStepsOfARunThatGoesOnEnd(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 1 << 15}, Config{CallMemory: 8},
+		fake.Reply{Prompt: asSpecialist, After: "tool says<|end|>" + again, Say: call("", "add", `{"a":2}`)},
+		fake.Reply{Prompt: asSpecialist, After: engaged, Say: call("", "add", `{"a":2}`)},
+		fake.Reply{After: reported, Say: think("", "Enough.")},
+		fake.Reply{After: ask("2+2?"), Say: call("", delegation.DelegateName, `{"agent_prompt":"Add."}`)})
+	req := byModel("2+2?")
+	req.Tools = addTool
+	for step := 2; ; step++ { // the first delegates
+		g := f.must(t, req)
+		if len(g.calls) == 0 {
+			if g.want(t, reasoning.Answer, "Enough."); step != 50 || fmt.Sprint(g.codes) != "["+CodeDelegationLimit+"]" {
+				t.Errorf("step %d: warnings %v", step, g.codes)
+			}
+			return
+		}
+		if step >= 50 {
+			t.Fatalf("a call in step %d", step)
+		}
+		req.Messages = append(req.Messages,
+			chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: g.calls[0].ID, Name: "add", Arguments: `{"a":2}`}}},
+			chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: g.calls[0].ID, ToolName: "add", Content: "tool says"})
+	}
+}
+
 // TestASpecialistCallsTheClientsTools: the run ends in its call, and the next goes on with the specialist, from the runner's memory where the
 // model delegated, from the instruction where the user did.
 func TestASpecialistCallsTheClientsTools(t *testing.T) {
