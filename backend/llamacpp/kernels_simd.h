@@ -147,7 +147,7 @@ INLINE void quantized_tile(const rows & w, int64_t row, const pair * const * col
 
 // A strip is all rows for C columns, as many at a time as there are registers for.
 
-template <int C> constexpr int rows_of_tile = std::min(8, lanes / C);
+template <int C> constexpr int rows_of_tile = C * 8 <= lanes ? 8 : C * 4 <= lanes ? 4 : 2;
 
 template <typename W, int C>
 KERNEL void float_strip(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out) {
@@ -174,40 +174,39 @@ KERNEL void quantized_strip(const rows & w, int64_t first, int64_t last, const p
 // A block of rows that stays in the cache while all columns pass over it.
 constexpr int64_t row_block = 32;
 
+// Columns are taken as many at a time as a tile has, and those that are left in one strip more, since each strip reads the weights anew.
+
+template <typename W, int C>
+KERNEL void float_block(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out, int64_t count) {
+    for (; count >= C; count -= C, columns += C, out += C) {
+        float_strip<W, C>(w, first, last, columns, out);
+    }
+    if constexpr (C > 1) {
+        float_block<W, C - 1>(w, first, last, columns, out, count);
+    }
+}
+
+template <typename W, int C>
+KERNEL void quantized_block(const rows & w, int64_t first, int64_t last, const pair * const * columns, float * const * out, int64_t count) {
+    for (; count >= C; count -= C, columns += C, out += C) {
+        quantized_strip<W, C>(w, first, last, columns, out);
+    }
+    if constexpr (C > 1) {
+        quantized_block<W, C - 1>(w, first, last, columns, out, count);
+    }
+}
+
 template <typename W>
 KERNEL void float_products(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out, int64_t count) {
     for (int64_t r = first; r < last; r += row_block) {
-        const int64_t end = std::min(r + row_block, last);
-        int64_t c = 0;
-        for (; c + 4 <= count; c += 4) {
-            float_strip<W, 4>(w, r, end, columns + c, out + c);
-        }
-        for (; c + 2 <= count; c += 2) {
-            float_strip<W, 2>(w, r, end, columns + c, out + c);
-        }
-        for (; c < count; c++) {
-            float_strip<W, 1>(w, r, end, columns + c, out + c);
-        }
+        float_block<W, 4>(w, r, std::min(r + row_block, last), columns, out, count);
     }
 }
 
 template <typename W>
 KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, const pair * const * columns, float * const * out, int64_t count) {
     for (int64_t r = first; r < last; r += row_block) {
-        const int64_t end = std::min(r + row_block, last);
-        int64_t c = 0;
-        for (; c + lanes / 2 <= count; c += lanes / 2) {
-            quantized_strip<W, lanes / 2>(w, r, end, columns + c, out + c);
-        }
-        for (; c + 4 <= count; c += 4) {
-            quantized_strip<W, 4>(w, r, end, columns + c, out + c);
-        }
-        for (; c + 2 <= count; c += 2) {
-            quantized_strip<W, 2>(w, r, end, columns + c, out + c);
-        }
-        for (; c < count; c++) {
-            quantized_strip<W, 1>(w, r, end, columns + c, out + c);
-        }
+        quantized_block<W, lanes / 2>(w, r, std::min(r + row_block, last), columns, out, count);
     }
 }
 
