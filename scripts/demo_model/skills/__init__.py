@@ -1,4 +1,7 @@
-"""What the model can do. A skill is a module with `turn(rng, effort) -> Turn`; MIX says how often each is drawn."""
+"""What the model can do. A skill is a module with `turn(rng, effort, slips=True, fresh=False) -> Turn`; mix() says how often each is drawn.
+
+fresh asks for what training never sees: held-out numbers, names and objects. Evaluation draws its questions so.
+"""
 
 from dataclasses import dataclass, field
 
@@ -10,8 +13,10 @@ class Turn:
     """One question with everything the model may be asked to write about it.
 
     Analysis is a list of (text, weight) pieces, weight being the loss weight of the piece's tokens: 0 makes a piece (a planted
-    error) context only. A piece with a weight of its own must be whole tokens.
-    Partial answers what is said when the reasoning was cut off; complete tells from which piece on the result is known.
+    error) context only. A piece with a weight of its own must be whole tokens. Complete tells from which piece on the result is known.
+    Concise and detailed are the two summaries; they are empty where there is none to learn, as after an error that the check found.
+    Result is what the question asks for alone: a whole number, or text such as "4:35", "$6.25", "12, 33, 45" or "142 remainder 5".
+    Numbers are the whole numbers that answer and question are about, as a list that JSON could hold: the operands, or what was sorted in order.
     """
 
     question: str
@@ -23,6 +28,8 @@ class Turn:
     direct: bool = True
     complete: int = 0
     kind: str = ""
+    result: object = None
+    numbers: list = field(default_factory=list)
     facts: dict = field(default_factory=dict)
 
     def text(self):

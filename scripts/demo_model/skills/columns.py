@@ -1,0 +1,200 @@
+"""Written arithmetic, digit by digit: what every skill works with, in one notation at every effort.
+
+    347+85: 7+5=12, 4+8+1=13, 3+0+1=4, so 432
+    432-85: 12-5=7, 12-8=4, 3-0=3, so 347       a digit that is too small takes ten from its neighbour
+    47*6: 7*6=42, 4*6+4=28, so 282
+    857/6: 8/6=1 rest 2, 25/6=4 rest 1, 17/6=2 rest 5, so 142 rest 5
+    347>285: 3>2                                 from the left, up to the first digits that differ
+
+A chain can plant one slip: a digit or a number that is written wrong on purpose. It is not learned, but all that follows from
+it is, so that the model reads its result from what it wrote.
+"""
+
+# The few tokens that take arithmetic, and the numbers read from the question, weigh more in the loss than the words around them.
+HARD = 5.0
+COPY = 3.0
+
+
+class Impossible(Exception):
+    """A planted slip led to where the work cannot go on."""
+
+
+def digits(n, width):
+    """The digits of n from the right, filled up with zeros to width."""
+    return [n // 10 ** i % 10 for i in range(width)]
+
+
+def misstate(rng, n):
+    """n with one digit changed and no leading zero made."""
+    s = str(n)
+    i = rng.randrange(len(s))
+    d = rng.choice([x for x in "0123456789" if x != s[i] and not (x == "0" and i == 0 and len(s) > 1)])
+    return int(s[:i] + d + s[i + 1:])
+
+
+class Chain:
+    """Collects an analysis as (text, weight) pieces. slip_at is the place that is written wrong; places counts them."""
+
+    def __init__(self, rng, slip_at=None):
+        self.rng, self.slip_at, self.places, self.parts, self.known = rng, slip_at, 0, [], 0
+
+    def say(self, text):
+        if text:
+            self.parts.append((text, 1.0))
+
+    def hard(self, text):
+        """Writes what is decided here: a carry, a comparison, the next step."""
+        self.parts.append((text, HARD))
+
+    def read(self, value):
+        """Writes a number, name or word as it was read from the question."""
+        self.parts += [(d, COPY) for d in str(value)] if str(value).isdigit() else [(str(value), COPY)]
+
+    def _slips(self):
+        self.places += 1
+        return self.places - 1 == self.slip_at
+
+    def digit(self, d):
+        """Writes a digit that was worked out, or another one where the slip is. Returns what was written."""
+        planted = self._slips()
+        if planted:
+            d = (d + self.rng.randrange(1, 10)) % 10
+        self.parts.append((str(d), 0.0 if planted else HARD))
+        return d
+
+    def value(self, n):
+        """Writes a whole number that was worked out in the head, such as 6*7, or another one where the slip is."""
+        told = misstate(self.rng, n) if self._slips() else n
+        self._tell(n, told, HARD)
+        return told
+
+    def result(self, n):
+        """Writes a number that the columns above spell, or a misstated one where the slip is. Returns what was written."""
+        told = misstate(self.rng, n) if self._slips() else n
+        self._tell(n, told, COPY)
+        return told
+
+    def _tell(self, n, told, weight):
+        for x, y in zip(str(n), str(told)):
+            self.parts.append((y, weight if x == y else 0.0))
+
+    def done(self):
+        """Marks that the result is known from here on."""
+        self.known = len(self.parts)
+
+    def add(self, x, y):
+        """Writes x+y and returns the sum that stands there."""
+        self.say(f"{x}+{y}: ")
+        width, carry, out = max(len(str(x)), len(str(y))), 0, 0
+        for i, (p, q) in enumerate(zip(digits(x, width), digits(y, width))):
+            total = p + q + carry
+            self.say((", " if i else "") + f"{p}+{q}" + ("+1" if carry else "") + "=")
+            if total > 9:
+                self.hard("1")
+            out += self.digit(total % 10) * 10 ** i
+            carry = total // 10
+        self.say(", so ")
+        return self.result(out + carry * 10 ** width)
+
+    def sub(self, x, y):
+        """Writes x-y for x >= y and returns the difference that stands there."""
+        if x < y:
+            raise Impossible
+        self.say(f"{x}-{y}: ")
+        width, borrow, out = len(str(x)), 0, 0
+        for i, (p, q) in enumerate(zip(digits(x, width), digits(y, width))):
+            self.say(", " if i else "")
+            p -= borrow
+            borrow = int(p < q)
+            self.hard(str(p + 10 * borrow) if p + 10 * borrow >= 0 else "0")
+            self.say(f"-{q}=")
+            out += self.digit(p + 10 * borrow - q) * 10 ** i
+        self.say(", so ")
+        return self.result(out)
+
+    def times(self, x, d):
+        """Writes x*d for a digit d and returns the product that stands there."""
+        self.say(f"{x}*{d}: ")
+        carry, out, width = 0, 0, len(str(x))
+        for i, p in enumerate(digits(x, width)):
+            self.say((", " if i else "") + f"{p}*{d}" + (f"+{carry}" if carry else "") + "=")
+            told = self.value(p * d + carry)
+            out += told % 10 * 10 ** i
+            carry = told // 10
+        self.say(", so ")
+        return self.result(out + carry * 10 ** width)
+
+    def mul(self, x, y):
+        """Writes x*y for a y of one or two digits and returns the product that stands there."""
+        if y < 10:
+            return self.times(x, y)
+        ones = self.times(x, y % 10)
+        self.say("; ")
+        tens = self.times(x, y // 10)
+        self.say(", with a zero ")
+        tens = self.result(tens * 10)
+        self.say("; ")
+        return self.add(ones, tens)
+
+    def div(self, x, d):
+        """Writes x/d for a digit d and returns the quotient and the remainder that stand there."""
+        self.say(f"{x}/{d}: ")
+        rest, out = 0, 0
+        for i, p in enumerate(digits(x, len(str(x)))[::-1]):
+            head = rest * 10 + p
+            self.say((", " if i else "") + f"{head}/{d}=")
+            q = self.digit(head // d)
+            if q * d > head:
+                raise Impossible
+            self.say(" rest ")
+            rest = self.digit(head - q * d) if head - q * d < 10 else self._over()
+            if rest >= d:
+                raise Impossible
+            out = out * 10 + q
+        self.say(", so ")
+        out = self.result(out)
+        self.say(f" rest {rest}")
+        return out, rest
+
+    def _over(self):
+        raise Impossible
+
+    def less(self, x, y):
+        """Writes which of two numbers is larger, and returns whether x is smaller than y."""
+        if len(str(x)) != len(str(y)):
+            self.read(x)
+            self.hard("<" if x < y else ">")
+            self.read(y)
+            return x < y
+        self.say(f"{x} and {y}: ")
+        for i, (p, q) in enumerate(zip(str(x), str(y))):
+            self.say((", " if i else "") + p)
+            self.hard("<" if p < q else ">" if p > q else "=")
+            self.say(q)
+            if p != q:
+                break
+        return x < y
+
+
+def work(rng, write, slip=False):
+    """Runs write(chain) and returns its chain and what it returned; with slip, one of the places it writes is wrong."""
+    state = rng.getstate()
+    chain = Chain(rng)
+    out = write(chain)
+    if not slip or not chain.places:
+        return chain, out
+    places = chain.places
+    for _ in range(20):
+        at = rng.randrange(places)
+        after = rng.getstate()
+        rng.setstate(state)
+        slipped = Chain(rng, at)
+        try:
+            result = write(slipped)
+            rng.setstate(after)
+            rng.random()
+            return slipped, result
+        except Impossible:
+            rng.setstate(after)
+            rng.random()
+    return chain, out
