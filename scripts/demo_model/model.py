@@ -4,8 +4,7 @@ Alternating layers see a sliding window (even layers) or everything (odd layers)
 the half-split kind with yarn scaling; the mixture of experts takes the softmax after the top-k choice; swiglu is clamped.
 All experts are computed for all tokens and masked, because four small experts are cheaper that way than dispatched.
 
-Rows hold trees, not lines: a row's tokens are the preorder walk of a tree of continuations, and token j is visible to
-token i when j <= i < end[j]. One system message and one analysis so serve many continuations.
+Rows hold trees, not lines (attention.py): one system message and one analysis so serve many continuations.
 """
 
 import math
@@ -15,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import attention
+
 SWIGLU_ALPHA = 1.702
 SWIGLU_LIMIT = 7.0
 MXFP4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
@@ -22,21 +23,21 @@ MXFP4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 
 @dataclass
 class Config:
-    vocab: int = 1024
-    layers: int = 4
-    width: int = 160
-    heads: int = 4
-    kv_heads: int = 2
+    vocab: int = 1536
+    layers: int = 6
+    width: int = 192
+    heads: int = 8
+    kv_heads: int = 4
     head_dim: int = 32
     experts: int = 4
     experts_used: int = 2
-    expert_width: int = 160
+    expert_width: int = 192
     window: int = 128
     eps: float = 1e-5
     rope_base: float = 150000.0
     rope_factor: float = 2.0
-    rope_original: int = 2048
-    context: int = 4096
+    rope_original: int = 4096
+    context: int = 8192
 
     def dict(self):
         return asdict(self)
@@ -86,12 +87,6 @@ def rms(x, weight, eps):
     return (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + eps) * weight).to(x.dtype)
 
 
-def rotate(x, cos, sin):
-    half = x.shape[-1] // 2
-    a, b = x[..., :half], x[..., half:]
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
-
-
 class Layer(nn.Module):
     def __init__(self, cfg):
         super().__init__()
@@ -114,22 +109,10 @@ class Layer(nn.Module):
         nn.init.normal_(self.down, std=0.5 * f ** -0.5)
         self.o.weight.data *= 0.5
 
-    def attention(self, x, cos, sin, bias):
-        c = self.cfg
-        n, t, _ = x.shape
-        q = rotate(self.q(x).view(n, t, c.heads, c.head_dim).transpose(1, 2), cos, sin)
-        k = rotate(self.k(x).view(n, t, c.kv_heads, c.head_dim).transpose(1, 2), cos, sin)
-        v = self.v(x).view(n, t, c.kv_heads, c.head_dim).transpose(1, 2)
-        groups = c.heads // c.kv_heads
-        q = q.reshape(n, c.kv_heads, groups * t, c.head_dim)
-        s = (q @ k.transpose(-1, -2)).view(n, c.heads, t, t)
-        s = s * c.head_dim ** -0.5 + bias
-        sink = self.sinks.view(1, -1, 1, 1).to(s.dtype)
-        top = torch.maximum(s.amax(-1, keepdim=True), sink).detach()
-        p = torch.exp(s - top)
-        p = p / (p.sum(-1, keepdim=True) + torch.exp(sink - top))
-        y = p.to(v.dtype).view(n, c.kv_heads, groups * t, t) @ v
-        return self.o(y.view(n, c.heads, t, c.head_dim).transpose(1, 2).reshape(n, t, -1))
+    def attention(self, x, cos, sin, mask, attend):
+        parts = (self.q, self.k, self.v)
+        qkv = F.linear(x, torch.cat([p.weight for p in parts]), torch.cat([p.bias for p in parts]))
+        return self.o(attend(qkv, cos, sin, self.sinks, mask))
 
     def experts(self, x, quantized):
         c = self.cfg
@@ -151,8 +134,8 @@ class Layer(nn.Module):
         y = F.linear(h, down.permute(1, 0, 2).reshape(d, e * f)) + weight @ self.down_b
         return y.view(n, t, d), logits, index
 
-    def forward(self, x, cos, sin, bias, quantized):
-        x = x + self.attention(rms(x, self.attn_norm, self.cfg.eps), cos, sin, bias)
+    def forward(self, x, cos, sin, mask, attend, quantized):
+        x = x + self.attention(rms(x, self.attn_norm, self.cfg.eps), cos, sin, mask, attend)
         y, logits, index = self.experts(rms(x, self.ffn_norm, self.cfg.eps), quantized)
         return x + y, logits, index
 
@@ -167,24 +150,17 @@ class Model(nn.Module):
         self.head = nn.Parameter(torch.randn(cfg.vocab, cfg.width) * cfg.width ** -0.5)
         freq, self.magnitude = rope_frequencies(cfg)
         self.register_buffer("freq", freq, persistent=False)
-
-    def masks(self, pos, end):
-        """Additive masks, (rows, 1, t, t): everything before in the same branch, and the same within the window."""
-        t = pos.shape[1]
-        i = torch.arange(t, device=pos.device)
-        seen = (i[None, None, :] <= i[None, :, None]) & (i[None, :, None] < end[:, None, :])
-        near = seen & (pos[:, :, None] - pos[:, None, :] < self.cfg.window)
-        to_bias = lambda m: torch.where(m, 0.0, -1e9).unsqueeze(1)
-        return to_bias(seen), to_bias(near)
+        self.attention = attention.plain_mask, attention.plain
 
     def hidden(self, tokens, pos, end, quantized=False):
-        angle = pos.float()[:, None, :, None] * self.freq
+        angle = pos.float().unsqueeze(-1) * self.freq
         cos, sin = angle.cos() * self.magnitude, angle.sin() * self.magnitude
-        full, near = self.masks(pos, end)
+        mask, attend = self.attention
+        full, near = mask(pos, end, 0), mask(pos, end, self.cfg.window)
         x = F.embedding(tokens, self.embed)
         balance = 0.0
         for i, layer in enumerate(self.layers):
-            x, logits, index = layer(x, cos, sin, near if i % 2 == 0 else full, quantized)
+            x, logits, index = layer(x, cos, sin, near if i % 2 == 0 else full, attend, quantized)
             share = F.one_hot(index, self.cfg.experts).float().mean((0, 1))
             balance = balance + self.cfg.experts * (share * logits.float().softmax(-1).mean(0)).sum()
         return rms(x, self.norm, self.cfg.eps), balance / len(self.layers)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import torch
 
+import attention
 import load
 from dataset import Stream
 from model import Config, Model
@@ -64,6 +65,7 @@ def main():
     if a.init:
         model.load_state_dict(load.read(a.init, model.state_dict(keep_vars=True), cfg))
     model.to(a.device)
+    model.attention = attention.best(a.device)
     decay = [q for n, q in model.named_parameters() if q.dim() >= 2 and "_b" not in n and n != "embed"]
     kept = {id(q) for q in decay}
     rest = [q for q in model.parameters() if id(q) not in kept]
