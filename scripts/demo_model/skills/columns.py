@@ -50,6 +50,12 @@ class Chain:
         """Writes a number, name or word as it was read from the question."""
         self.parts += [(d, COPY) for d in str(value)] if str(value).isdigit() else [(str(value), COPY)]
 
+    def verdict(self, word, other):
+        """Writes the word that a comparison ends with, or the other one where the slip is. Returns what was written."""
+        planted = self._slips()
+        self.parts.append((other if planted else word, 0.0 if planted else HARD))
+        return other if planted else word
+
     def _slips(self):
         self.places += 1
         return self.places - 1 == self.slip_at

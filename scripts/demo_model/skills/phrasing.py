@@ -236,7 +236,7 @@ What number results from {g}?|By {g} we have how much?|I am {g}. What is it?|I'm
 
 def gerund(clause):
     verb, rest = clause.split(" ", 1)
-    doubled = {"put": "putting", "sum": "summing", "total": "totalling", "cut": "cutting", "drop": "dropping", "subtract": "subtracting"}
+    doubled = {"put": "putting", "sum": "summing", "total": "totalling", "cut": "cutting", "drop": "dropping", "get": "getting", "split": "splitting"}
     if verb in doubled:
         return doubled[verb] + " " + rest
     return (verb[:-1] if verb.endswith("e") else verb) + "ing " + rest
