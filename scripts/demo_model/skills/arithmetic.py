@@ -1,12 +1,10 @@
 """Sums and differences of two whole numbers to 999, products of two to 99, and quotients of one to 999 by a digit, with remainder."""
 
 from . import Turn
-from .asking import divide_question, fresh_question, multiply_question
+from .asking import fresh_question, operation_question
 from .columns import work
-from .phrasing import add_question, subtract_question
 
 SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
-ASK = {"add": add_question, "subtract": subtract_question, "multiply": multiply_question, "divide": divide_question}
 
 # How the task is told around its two numbers: the verb, the number said first, and the word between.
 TASKS = {"add": (" add", "a", " and "), "subtract": (" take", "b", " from "), "multiply": (" multiply", "a", " by "), "divide": (" divide", "a", " by ")}
@@ -181,7 +179,7 @@ def turn(rng, effort, slips=True, fresh=False):
     a, b = pair(rng, not fresh, kind)
     if kind == "subtract" and a < b and rng.random() < 0.3:
         a, b = b, a
-    question = fresh_question(rng, kind, a, b) if fresh and rng.random() < 0.5 else ASK[kind](rng, a, b)
+    question = fresh_question(rng, kind, a, b) if fresh and rng.random() < 0.5 else operation_question(rng, kind, a, b)
     slip = None
     if slips and rng.random() < 0.22:
         slip = rng.choice(("during", "during", "during", "after"))

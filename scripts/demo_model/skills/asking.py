@@ -1,13 +1,14 @@
-"""Many ways to ask for a product, a quotient, a comparison, the largest of some numbers or their order, and wordings for evaluation alone."""
+"""Many ways to ask for a sum, a product, a comparison, the largest of some numbers or their order, and wordings for evaluation alone."""
 
-from .phrasing import BARE, COMMANDS, GERUNDS, WRAPS, dress, gerund, in_words
+from .phrasing import (ADD_CLAUSES, ADD_ORDERS, ADD_TERMS, BARE, COMMANDS, GERUNDS, SUB_CLAUSES, SUB_ORDERS, SUB_TERMS, WRAPS, dress,
+                       gerund, in_words)
 
 
 def lines(text):
     return text.replace("\n", "|").split("|")
 
 
-# The first eight terms of an operation are its signs and its shortest words: what people type first.
+# The first six terms of an operation are its signs and its shortest words: what people type first.
 MUL_TERMS = lines("""{a}*{b}|{a} * {b}|{a} times {b}|{a}x{b}|{a} x {b}|{a}×{b}|{a} × {b}|{a} multiplied by {b}|{a}*{b}|{a} * {b}|{a} times {b}|{a} X {b}|{a}·{b}
 the product of {a} and {b}|the product {a} * {b}|the product {a} x {b}|{a} multiplied with {b}|multiplying {a} by {b}|multiplying {a} with {b}
 the result of {a} * {b}|the result of {a} times {b}|the result of multiplying {a} by {b}|the answer to {a} * {b}|the answer to {a} x {b}|the value of {a} * {b}
@@ -63,6 +64,10 @@ Put {a} into {b} equal groups.|Make {b} equal groups out of {a}.|Into {b} equal 
 
 DIV_CLAUSES = lines("""divide {a} by {b}|split {a} into {b} equal parts|split {a} by {b}|share {a} among {b}|cut {a} into {b} equal parts|divide {a} into {b} equal parts
 divide the number {a} by {b}|divide {a} by the number {b}|split {a} {b} ways|take {a} and divide it by {b}|share {a} equally among {b}|divide {a} by {b} with remainder""")
+
+# For each operation its terms, whole questions, clauses, and words that hold the second number.
+OPERATIONS = {"add": (ADD_TERMS, ADD_ORDERS, ADD_CLAUSES, {}), "subtract": (SUB_TERMS, SUB_ORDERS, SUB_CLAUSES, {}),
+              "multiply": (MUL_TERMS, MUL_ORDERS, MUL_CLAUSES, MUL_WORDS), "divide": (DIV_TERMS, DIV_ORDERS, DIV_CLAUSES, DIV_WORDS)}
 
 # What a comparison asks for: the larger or the smaller number, whether the first is larger, smaller or equal, or just how they compare.
 COMPARE = {
@@ -151,20 +156,26 @@ def finish(rng, text):
     return dress(rng, text)
 
 
+def clear_in_words(numbers):
+    """Whether numbers in words stay apart: "one hundred and five" could be 100 and 5, or 105."""
+    return not any(x > 19 and (x % 10 == 0 and y < 10 or x % 100 == 0 and y < 100) for x, y in zip(numbers, numbers[1:]))
+
+
 def operands(rng, a, b, spelled=0.12):
     """The two numbers as they are typed: mostly digits, at times both or one in words."""
-    if rng.random() >= spelled:
+    if rng.random() >= spelled or not clear_in_words((a, b)) or not clear_in_words((b, a)):
         return str(a), str(b)
     return numeral(rng, a, 0.9), numeral(rng, b, 0.9)
 
 
-def operation_question(rng, terms, orders, clauses, words, a, b):
+def operation_question(rng, kind, a, b):
+    terms, orders, clauses, words = OPERATIONS[kind]
     sa, sb = operands(rng, a, b)
     roll = rng.random()
     if b in words and rng.random() < 0.5:
         text = rng.choice(WRAPS).replace("{x}", rng.choice(words[b]))
     elif roll < 0.18:
-        return rng.choice(BARE).replace("{x}", rng.choice(terms[:8])).replace("{a}", str(a)).replace("{b}", str(b))
+        return rng.choice(BARE).replace("{x}", rng.choice(terms[:6])).replace("{a}", str(a)).replace("{b}", str(b))
     elif roll < 0.50:
         text = rng.choice(WRAPS).replace("{x}", rng.choice(terms))
     elif roll < 0.78:
@@ -173,14 +184,6 @@ def operation_question(rng, terms, orders, clauses, words, a, b):
         clause = rng.choice(clauses)
         text = rng.choice(COMMANDS).replace("{c}", clause) if rng.random() < 0.65 else rng.choice(GERUNDS).replace("{g}", gerund(clause))
     return finish(rng, text.replace("{a}", sa).replace("{b}", sb))
-
-
-def multiply_question(rng, a, b):
-    return operation_question(rng, MUL_TERMS, MUL_ORDERS, MUL_CLAUSES, MUL_WORDS, a, b)
-
-
-def divide_question(rng, a, b):
-    return operation_question(rng, DIV_TERMS, DIV_ORDERS, DIV_CLAUSES, DIV_WORDS, a, b)
 
 
 def fresh_question(rng, kind, a, b):
@@ -195,15 +198,15 @@ def compare_question(rng, asked, a, b, fresh=False):
     return finish(rng, rng.choice(COMPARE[asked]).replace("{a}", sa).replace("{b}", sb))
 
 
-def listed(rng, numbers):
-    """Numbers as people write a list."""
-    spelled = 0.9 if rng.random() < 0.06 else 0.0
+def listed(rng, numbers, last=(" and ", " and ", ", and ", " & ")):
+    """Numbers as people write a list; last are the words that the last number may follow."""
+    spelled = 0.9 if rng.random() < 0.06 and clear_in_words(numbers) else 0.0
     words = [numeral(rng, n, spelled) for n in numbers]
     roll = rng.random()
     if roll < 0.45 or (roll >= 0.75 and spelled):
         return ", ".join(words)
     if roll < 0.75:
-        return ", ".join(words[:-1]) + rng.choice((" and ", " and ", ", and ", " or ", " & ")) + words[-1]
+        return ", ".join(words[:-1]) + rng.choice(last) + words[-1]
     return rng.choice((" ", " ", ",", "; ", " , ", " / ", "  ")).join(words)
 
 
@@ -214,7 +217,7 @@ def extreme_question(rng, largest, numbers, fresh=False):
     if not largest:
         for word, other in SMALLEST_OF.items():
             text = text.replace(word, other)
-    return finish(rng, text.replace("{l}", listed(rng, numbers)))
+    return finish(rng, text.replace("{l}", listed(rng, numbers, (" and ", " and ", ", and ", " or "))))
 
 
 def sort_question(rng, descending, numbers, fresh=False):
