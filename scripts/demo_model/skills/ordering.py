@@ -3,20 +3,13 @@
 Numbers of different lengths are written with leading zeros first. Then two at a time stand next to each other, the best so far and
 the next, with the verdict behind them:
 
-    as 045 012 478: 045 012 less; 012 478 more; so 12
+    As 045 012 478: 045 012 less; 012 478 more; so 12
 """
 
 from . import Turn
 from .arithmetic import held_out, operand
-from .asking import COMPARE, compare_question, extreme_question, sort_question
+from .asking import compare_question, extreme_question, sort_question
 from .columns import work
-
-WORDS = {"larger": ("larger", "smaller"), "smaller": ("smaller", "larger")}
-
-
-def told_sizes(a, b):
-    """How a compares to b, in a word, or None where they are equal."""
-    return "larger" if a > b else "smaller" if a < b else None
 
 
 def number(rng):
@@ -50,6 +43,30 @@ def several(rng, low, fresh):
             size = 100
 
 
+def about(c, asked, a, b, low):
+    """Writes what is asked about two numbers."""
+    word, between = asked.split(" ")[-1], " and "
+    if asked.startswith("whether"):
+        c.say("I ask whether " if low else "The task is to tell whether ")
+        c.read(a)
+        c.say(" is")
+        c.hard(f" {word}")
+        between = " to " if word == "equal" else " than "
+    elif asked == "compared":
+        c.say("I" if low else "The task is to")
+        c.hard(" compare")
+        c.say(" ")
+        c.read(a)
+    else:
+        c.say("I look for the" if low else "The task is to find the")
+        c.hard(f" {word}")
+        c.say(" of ")
+        c.read(a)
+    c.say(between)
+    c.read(b)
+    c.say(". " if low else ".\nI compare the digits from the left.\n")
+
+
 def compare(rng, effort, slips, fresh):
     while True:
         a = number(rng)
@@ -59,33 +76,13 @@ def compare(rng, effort, slips, fresh):
     asked = rng.choice(("larger", "larger", "smaller", "whether larger", "whether larger", "whether smaller", "whether equal", "compared"))
     if asked == "whether equal" and rng.random() < 0.4 and held_out(a, a) == fresh:
         b = a
-    size = told_sizes(a, b)
-    opposite = {"larger": "smaller", "smaller": "larger", None: None}[size]
+    size = "larger" if a > b else "smaller" if a < b else None
     whether = asked.split(" ")[-1] if asked.startswith("whether") else None
     reply = None if whether is None else "yes" if whether == (size or "equal") else "no"
 
     def write(c):
         low = effort == "low"
-        if whether:
-            c.say("I ask whether " if low else "The task is to tell whether ")
-            c.read(a)
-            c.say(" is")
-            c.hard(f" {whether}")
-            c.say(" to " if whether == "equal" else " than ")
-        elif asked == "compared":
-            c.say("I" if low else "The task is to")
-            c.hard(" compare")
-            c.say(" ")
-            c.read(a)
-            c.say(" and ")
-        else:
-            c.say("I look for the" if low else "The task is to find the")
-            c.hard(f" {asked}")
-            c.say(" of ")
-            c.read(a)
-            c.say(" and ")
-        c.read(b)
-        c.say(". " if low else ".\nI compare the digits from the left.\n")
+        about(c, asked, a, b, low)
         c.less(a, b)
         c.say(", so" if low else ".\nSo")
         told = None
@@ -95,7 +92,7 @@ def compare(rng, effort, slips, fresh):
         if size is None:
             c.say(" they are")
             c.hard(" equal")
-        elif asked in WORDS:
+        elif asked in ("larger", "smaller"):
             c.say(" ")
             told = c.result(a if asked == size else b)
         else:
@@ -114,16 +111,14 @@ def compare(rng, effort, slips, fresh):
     if size is None:
         final = f"{reply.capitalize()}, they are equal." if reply else "They are equal."
         result = reply or "equal"
-    elif asked in WORDS:
+    elif asked in ("larger", "smaller"):
         final, result = f"{told} is {asked} than {b if asked == size else a}.", told
     else:
         final = (f"{reply.capitalize()}, " if reply else "") + f"{a} is {size} than {b}."
         result = reply or size
     gist = f"It is {told}" if told is not None else "They are equal" if size is None else f"It is {size}"
     gist = f"{reply.capitalize()}, {gist[0].lower()}{gist[1:]}" if reply else gist
-    concise, detailed = f"{gist}.", f"{gist}."
-    if effort != "low":
-        detailed = f"{gist}, as the digits tell."
+    concise, detailed = f"{gist}.", f"{gist}." if effort == "low" else f"{gist}, as the digits tell."
     return Turn(question=compare_question(rng, asked, a, b, fresh), analysis=chain.parts, final=final, concise=concise, detailed=detailed,
                 posthoc=final, complete=chain.known, kind="compare", result=result, numbers=[a, b], direct=all(w for _, w in chain.parts))
 
