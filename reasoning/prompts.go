@@ -43,9 +43,9 @@ const (
 	// PlanStrictV1 is added where a plan came without its reasons.
 	PlanStrictV1 = `Each step that calls a function must say why in its rationale. A plan without that is of no use.`
 
-	// DemoIdentityV1 is what the bundled model says it is, whenever it is asked something that it cannot do.
-	DemoIdentityV1 = "I am the small demo model bundled with runner. I can only add and subtract whole numbers of up to " +
-		"three digits; please ask me something like that, or load a larger model."
+	// DemoIdentityV2 is what the bundled model says it is, whenever it is asked something that it cannot do.
+	DemoIdentityV2 = "I am the small demo model bundled with runner. I can calculate with small whole numbers, compare and sort them, " +
+		"solve short word problems, and work with time, money and units; please ask me something like that, or load a larger model."
 )
 
 // The texts of the strategies that have the model write its reasoning in a form of ours.

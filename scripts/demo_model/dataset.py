@@ -1,10 +1,12 @@
 """Training rows: trees of tokens packed to a fixed length, and batches of them from worker processes.
 
-A row starts with one system message (and perhaps a developer message); conversations hang off it as branches. In a
-conversation the next turn hangs off the question, with the reasoning dropped, as the format wants; the answer that is
-learned, its summaries, its cut-off variants and the answer without reasoning are branches too.
+A row starts with one system message and perhaps a developer message, which say what its conversations are about: plain questions,
+answers as JSON, functions, a strategy, a specialist. The conversations hang off it as branches. In a conversation the next
+turn hangs off the question, with the reasoning dropped, as the format wants; the answer that is learned, its summaries, its
+cut-off variants and the answer without reasoning are branches too.
 """
 
+import json
 import random
 
 import numpy as np
@@ -12,16 +14,26 @@ import torch
 
 import harmony
 import prompts
-from skills import EFFORTS, mix
+from skills import EFFORTS, followups, formats, mix, specialists, tools
 from skills.identity import unrelated
-from skills.words import OBJECTS
 
-FACT, IDLE = 1.0, 0.0
+# What rows are about, and how many of them.
+ROWS = (("plain", 0.58), ("form", 0.09), ("loose", 0.01), ("tools", 0.10), ("rationale", 0.06), ("report", 0.035), ("markers", 0.03), ("json", 0.025),
+        ("delegate", 0.035), ("specialist", 0.035))
+# Kinds of labels, for losses told apart.
+KINDS = ("add", "subtract", "multiply", "divide", "compare", "extreme", "sort", "story1", "story2", "time", "money", "units", "followup", "identity",
+         "summary", "cut", "direct", "form", "tool", "report", "markers", "json", "delegate")
+
+
+def escaped(text):
+    """Text as it stands in a JSON string."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 class Tree:
     def __init__(self):
-        self.token, self.pos, self.parent, self.label, self.weight = [], [], [], [], []
+        self.token, self.pos, self.parent, self.label, self.weight, self.kind = [], [], [], [], [], []
+        self.about = 0  # the kind of what is added
 
     def __len__(self):
         return len(self.token)
@@ -33,17 +45,18 @@ class Tree:
             if w > 0 and parent >= 0:
                 if self.label[parent] >= 0 and self.label[parent] != t:
                     raise ValueError("one token cannot have two labels")
-                self.label[parent], self.weight[parent] = t, w
+                self.label[parent], self.weight[parent], self.kind[parent] = t, w, self.about
             self.token.append(t)
             self.pos.append(self.pos[parent] + 1 + gap if parent >= 0 else 0)
             self.parent.append(parent)
             self.label.append(-1)
             self.weight.append(0.0)
+            self.kind.append(0)
             parent, gap = len(self.token) - 1, 0
         return parent
 
     def cut(self, size, keep):
-        for a in (self.token, self.pos, self.parent, self.label, self.weight):
+        for a in (self.token, self.pos, self.parent, self.label, self.weight, self.kind):
             del a[size:]
         self.label[size - 1], self.weight[size - 1] = keep
 
@@ -56,142 +69,357 @@ class Tree:
 
 
 class Builder:
-    def __init__(self, tok, seed, length, far=3500):
+    def __init__(self, tok, seed, length, far=7500):
         self.tok, self.fmt, self.rng, self.length, self.far = tok, harmony.Format(tok), random.Random(seed), length, far
         self.skills = mix()
 
-    def draw(self, effort):
+    def pick(self, shares):
         roll = self.rng.random()
-        for make, share in self.skills:
+        for name, share in shares:
             if roll < share:
-                return make(self.rng, effort)
+                return name
             roll -= share
-        return self.skills[-1][0](self.rng, effort)
+        return shares[-1][0]
 
-    def answer(self, tree, at, turn, weight):
-        ids = self.tok.encode(turn.final) + [self.fmt.ret]
-        return tree.add(at, ids, [weight] * len(ids))
+    def draw(self, effort, slips=True):
+        return self.pick(self.skills)(self.rng, effort, slips=slips)
 
-    def summaries(self, tree, at, pairs):
-        f = self.fmt
-        for prompt, text in pairs:
-            ask = f.say("developer", prompt) + f.assistant + f.final_header
-            ids = self.tok.encode(text) + [f.ret]
-            tree.add(at, ask + ids, [0.0] * len(ask) + [1.0] * len(ids))
+    # What the model writes.
 
-    def weigh(self, turn):
-        """The analysis as tokens, their loss weights, and how many tokens there are when the result is known.
+    def weigh(self, parts, complete=0, change=None):
+        """The pieces of an analysis as tokens, their loss weights, and how many tokens there are after `complete` pieces.
 
-        The text is tokenized as a whole, as a runner would; a token weighs what the piece weighs that it begins in."""
-        ids = self.tok.encode(turn.text())
+        The text is tokenized as a whole, as a runner would; a token weighs what the piece weighs that it begins in. change maps pieces to how
+        they are written."""
+        if change:
+            parts = [(change(t), w) for t, w in parts]
+        ids = self.tok.encode("".join(t for t, _ in parts))
         weights, at, left, done = [], -1, 0, 0
         for t in ids:
             while left <= 0:
                 at += 1
-                left += len(turn.analysis[at][0].encode())
-            weights.append(turn.analysis[at][1])
+                left += len(parts[at][0].encode())
+            weights.append(parts[at][1])
             left -= len(self.tok.bytes[t])
-            if at < turn.complete:
+            if at < complete:
                 done = len(weights)
         return ids, weights, done
 
-    def generation(self, tree, asked, turn):
-        """Everything that the model may write after a question."""
-        f, rng = self.fmt, self.rng
-        root = tree.add(asked, f.assistant)
-        text, weights, done = self.weigh(turn)
-        done += len(f.analysis_header)
-        ids, weights = f.analysis_header + text, [1.0] * len(f.analysis_header) + weights
-        first = len(tree)
-        end = tree.add(root, ids + [f.end], weights + [1.0])
-        head = f.assistant + f.final_header
-        # Between its messages the model writes the whole header itself, <|start|>assistant included.
-        fin = tree.add(end, head, [1.0] * len(head))
-        self.answer(tree, fin, turn, 1.0)
-        roll = rng.random()
-        wanted = [(prompts.SUMMARY_CONCISE, turn.concise), (prompts.SUMMARY_DETAILED, turn.detailed)]
-        if turn.concise and roll < 0.45:
-            self.summaries(tree, end, wanted if roll < 0.15 else [rng.choice(wanted)])
-        if rng.random() < 0.3:
-            start = first + len(f.analysis_header) - 1
-            at = rng.randrange(start, first + len(ids))
-            known = turn.kind == "identity" or at >= first + done - 1
-            close = tree.add(at, self.tok.encode(prompts.BUDGET) + [f.end])
-            fin = tree.add(close, f.assistant + f.final_header)
-            self.answer(tree, fin, turn, 1.0 if known else 0.3)
-            if turn.concise and rng.random() < 0.3:
-                text = rng.choice((turn.concise, turn.detailed)) if known else "The work stopped early."
-                if known and at < first + len(ids) - 1:
-                    text = turn.concise
-                if not known or at >= first + len(ids) - 1:
-                    self.summaries(tree, close, [(rng.choice((prompts.SUMMARY_CONCISE, prompts.SUMMARY_DETAILED)), text)])
-        if turn.direct and rng.random() < 0.25:
-            fin = tree.add(root, f.final_header)
-            self.answer(tree, fin, turn, 1.0 if turn.kind == "identity" else 0.3)
+    def answer(self, tree, at, text, weight):
+        ids = self.tok.encode(text) + [self.fmt.ret]
+        return tree.add(at, ids, [weight] * len(ids))
 
-    def conversation(self, tree, at, effort, turns, gap=0):
+    def thought(self, tree, root, parts, complete=0):
+        """An analysis message. Returns its first and its last index, and where the result is known."""
+        f = self.fmt
+        text, weights, done = self.weigh(parts, complete)
+        first = len(tree) + len(f.analysis_header)
+        end = tree.add(root, f.analysis_header + text + [f.end], [1.0] * len(f.analysis_header) + weights + [1.0])
+        return first, end, first + done - 1
+
+    def final(self, tree, at, text):
+        """A final answer after another message: the model writes the whole header itself, <|start|>assistant included."""
+        f = self.fmt
+        head = f.assistant + f.final_header
+        return self.answer(tree, tree.add(at, head, [1.0] * len(head)), text, 1.0)
+
+    def asked_for(self, tree, at, prompt, text):
+        """What the model writes when the runner prompts for a text after a turn."""
+        f = self.fmt
+        self.answer(tree, tree.add(at, f.say("developer", prompt) + f.assistant + f.final_header), text, 1.0)
+
+    def generation(self, tree, asked, turn, final=None):
+        """Everything that the model may write after a question that it works out."""
         f, rng = self.fmt, self.rng
-        for i in range(turns):
-            turn = self.draw(effort)
-            at = tree.add(at, f.say("user", turn.question), gap=gap)
-            gap = 0
-            self.generation(tree, at, turn)
-            more = i + 1 < turns
-            if not more and rng.random() > 0.1:
-                return
-            final = turn.final
-            if more and rng.random() < 0.05:
-                final = unrelated(rng)
-            at = tree.add(at, f.past_answer(final))
-            if not more and final == turn.final:
-                ids = self.tok.encode(turn.posthoc) + [f.ret]
-                ask = f.say("developer", prompts.POSTHOC) + f.assistant + f.final_header
-                tree.add(at, ask + ids, [0.0] * len(ask) + [1.0] * len(ids))
+        final = final or turn.final
+        tree.about = KINDS.index(turn.kind)
+        root = tree.add(asked, f.assistant)
+        first, end, known_at = self.thought(tree, root, turn.analysis, turn.complete)
+        if final != turn.final:
+            tree.about = KINDS.index("form")
+        self.final(tree, end, final)
+        roll = rng.random()
+        tree.about = KINDS.index("summary")
+        wanted = [(prompts.SUMMARY_CONCISE, turn.concise), (prompts.SUMMARY_DETAILED, turn.detailed)]
+        if turn.concise and roll < 0.3:
+            for prompt, text in wanted if roll < 0.08 else [rng.choice(wanted)]:
+                self.asked_for(tree, end, prompt, text)
+        if rng.random() < 0.12:
+            at = rng.randrange(first - 1, end)
+            known = turn.kind == "identity" or at >= known_at
+            tree.about = KINDS.index("cut")
+            close = tree.add(at, self.tok.encode(prompts.BUDGET) + [f.end])
+            self.answer(tree, tree.add(close, f.assistant + f.final_header), final, 1.0 if known else 0.2)
+            if turn.concise and rng.random() < 0.3 and (not known or at >= end - 1):
+                text = rng.choice((turn.concise, turn.detailed)) if known else "The work stopped early."
+                self.asked_for(tree, close, rng.choice((prompts.SUMMARY_CONCISE, prompts.SUMMARY_DETAILED)), text)
+        if turn.direct and rng.random() < 0.1:
+            tree.about = KINDS.index("direct")
+            self.answer(tree, tree.add(root, f.final_header), final, 1.0 if turn.kind == "identity" else 0.2)
+
+    def calling(self, tree, asked, turn, effort, rationale):
+        """A turn that calls functions; then it goes on from each result, with its reasoning before the call or, as clients send it, without."""
+        f, rng = self.fmt, self.rng
+        tree.about = KINDS.index("tool")
+        at = asked
+        for n, call in enumerate(turn.calls):
+            parts = call.before + ([("\n" + tools.rationale(call), 1.0)] if rationale else [])
+            _, end, _ = self.thought(tree, tree.add(at, f.assistant), parts)
+            ids = f.call(call.name, call.arguments)
+            called = tree.add(end, f.assistant + ids, [1.0] * (len(f.assistant) + len(ids)))
+            if rng.random() < 0.4:
+                called = tree.add(at, f.assistant + ids)
+            at = tree.add(called, f.result(call.name, call.result))
+        _, end, _ = self.thought(tree, tree.add(at, f.assistant), turn.analysis)
+        self.final(tree, end, turn.final)
+
+    # Conversations.
 
     def past(self, tree, at, effort, budget):
         """Earlier turns without anything to learn, to about `budget` tokens."""
         f, rng, stop = self.fmt, self.rng, len(tree) + budget
         while len(tree) < stop:
             turn, roll = self.draw(effort), rng.random()
-            final = turn.final if roll < 0.75 else turn.facts.get("answer", turn.final) if roll < 0.9 else unrelated(rng)
+            final = turn.final if roll < 0.75 else str(turn.result) if roll < 0.9 and turn.result is not None else unrelated(rng)
             at = tree.add(at, f.say("user", turn.question) + f.past_answer(final))
         return at
 
-    def row(self, long=False):
+    def conversation(self, tree, at, effort, turns, gap=0):
         f, rng = self.fmt, self.rng
-        effort = rng.choice(EFFORTS)
-        tools = rng.random() < 0.06
-        tree = Tree()
-        base = tree.add(-1, f.say("system", harmony.system_text(rng, effort, tools)))
-        if tools or rng.random() < 0.3:
-            base = tree.add(base, f.say("developer", harmony.developer_text(rng, tools)))
-        if long or rng.random() < 0.5:
-            base = self.past(tree, base, effort, int(self.length * (rng.uniform(0.4, 0.8) if long else rng.uniform(0, 0.6))))
+        turn = None
+        for i in range(turns):
+            then = followups.turn(rng, effort, turn) if turn is not None and rng.random() < 0.75 else None
+            turn = then or self.draw(effort)
+            at = tree.add(at, f.say("user", turn.question), gap=gap)
+            gap = 0
+            if i + 1 == turns or rng.random() < 0.5:
+                self.generation(tree, at, turn)
+            more = i + 1 < turns
+            if not more and rng.random() > 0.05:
+                return
+            at = tree.add(at, f.past_answer(turn.final))
+            if not more and turn.posthoc:
+                tree.about = KINDS.index("summary")
+                self.asked_for(tree, at, prompts.POSTHOC, turn.posthoc)
+
+    def fill(self, tree, branch):
+        """Adds branches until the row is full."""
         misses = 0
         while misses < 3 and len(tree) < self.length - 60:
             size, keep = len(tree), (tree.label[-1], tree.weight[-1])
-            gap = rng.randrange(1, self.far) if rng.random() < 0.2 and not long else 0
-            self.conversation(tree, base, effort, rng.choice((1, 1, 2, 3)) if misses == 0 else 1, gap)
+            branch()
             if len(tree) > self.length:
                 tree.cut(size, keep)
                 misses += 1
-        if len(tree) > self.length:
-            return self.row(long)
+
+    def begin(self, effort, *sections, told="", share=0.3):
+        """The system and developer messages of a row. told is what the runner adds to a user's instructions."""
+        f, rng = self.fmt, self.rng
+        tree = Tree()
+        base = tree.add(-1, f.say("system", harmony.system_text(rng, effort, any("namespace functions" in s for s in sections))))
+        own = harmony.instructions(rng) if rng.random() < share else ""
+        text = harmony.developer_text("\n\n".join(t for t in (own, told) if t), *sections)
+        return tree, tree.add(base, f.say("developer", text)) if text else base
+
+    def gap(self):
+        return self.rng.randrange(1, self.far) if self.rng.random() < 0.2 else 0
+
+    # Rows, by what they are about. Each returns a tree that may be too long.
+
+    def plain(self, effort, long=False):
+        rng = self.rng
+        tree, base = self.begin(effort)
+        if long or rng.random() < 0.4:
+            base = self.past(tree, base, effort, int(self.length * (rng.uniform(0.4, 0.85) if long else rng.uniform(0, 0.5))))
+        self.fill(tree, lambda: self.conversation(tree, base, effort, rng.choice((1, 1, 1, 2, 3)), 0 if long else self.gap()))
         return tree
 
+    def form(self, effort):
+        rng, f = self.rng, self.fmt
+        schema = formats.Schema(rng, formats.plan(rng))
+        tree, base = self.begin(effort, schema.text())
+
+        def branch():
+            turn = self.draw(effort)
+            while not formats.suits(schema.parts, turn) and not (turn.kind == "identity" and rng.random() < 0.2):
+                turn = self.draw(effort)
+            self.generation(tree, tree.add(base, f.say("user", turn.question), gap=self.gap()), turn, schema.answer(turn))
+
+        self.fill(tree, branch)
+        return tree
+
+    def loose(self, effort):
+        rng, f = self.rng, self.fmt
+        there = rng.random() < 0.5
+        tree, base = self.begin(effort, told="" if there else rng.choice(formats.TOLD))
+
+        def branch():
+            turn = self.draw(effort)
+            question = turn.question + (" " + rng.choice(formats.TOLD) if there else "")
+            self.generation(tree, tree.add(base, f.say("user", question), gap=self.gap()), turn, formats.loose(turn))
+
+        self.fill(tree, branch)
+        return tree
+
+    def tools(self, effort, rationale=False):
+        rng, f = self.rng, self.fmt
+        offered = tools.toolset(rng)
+        tree, base = self.begin(effort, harmony.tools_text(offered), told=prompts.RATIONALE if rationale else "")
+
+        def branch():
+            turn = tools.turn(rng, effort, offered) if rng.random() < 0.75 else None
+            at = tree.add(base, f.say("user", (turn or (turn := self.draw(effort))).question), gap=self.gap())
+            if turn.kind == "tool":
+                self.calling(tree, at, turn, effort, rationale)
+            else:
+                self.generation(tree, at, turn)
+
+        self.fill(tree, branch)
+        return tree
+
+    def rationale(self, effort):
+        return self.tools(effort, rationale=True)
+
+    def report(self, _):
+        rng, f = self.rng, self.fmt
+        tree, base = self.begin("low", prompts.REPORT_TOOLS, told=prompts.REPORT)
+        name = prompts.REPORT_NAME
+
+        def branch():
+            turn = self.draw("low")
+            root = tree.add(base, f.say("user", turn.question) + f.assistant, gap=self.gap())
+            tree.about = KINDS.index("report")
+            text, weights, _ = self.weigh([('{"reasoning":"', 1.0), *turn.analysis, ('"}', 1.0)], change=lambda t: t if t[0] == "{" or t == '"}' else escaped(t))
+            head = f.call_header(name)
+            called = tree.add(root, head + text + [f.call_end], [1.0] * len(head) + weights + [1.0])
+            # The runner writes the call anew, as Go writes JSON.
+            said = '{"reasoning":' + json.dumps(turn.text(), ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026") + "}"
+            if self.tok.encode(said) != text:
+                called = tree.add(root, f.call(name, said))
+            at = tree.add(called, f.result(name, "{}") + f.assistant)
+            self.answer(tree, tree.add(at, f.final_header, [1.0] * len(f.final_header)), turn.final, 1.0)
+
+        self.fill(tree, branch)
+        return tree
+
+    def inside(self, about, told, opening, middle, closing, finish, sections=(), change=None):
+        """A row whose answers hold their reasoning: opening, the analysis, middle, the answer, closing."""
+        rng, f = self.rng, self.fmt
+        tree, base = self.begin("low", *sections, told=told)
+        tree.about = KINDS.index(about)
+
+        def branch():
+            turn, final = finish()
+            root = tree.add(base, f.say("user", turn.question) + f.assistant + f.final_header, gap=self.gap())
+            text, weights, _ = self.weigh([(opening, 1.0), *((change(t) if change else t, w) for t, w in turn.analysis), (middle + final + closing, 1.0)])
+            tree.add(root, text + [f.ret], weights + [1.0])
+
+        self.fill(tree, branch)
+        return tree
+
+    def markers(self, _):
+        def finish():
+            turn = self.draw("low")
+            return turn, turn.final
+
+        return self.inside("markers", prompts.MARKERS, "<<REASONING>>\n", "\n<</REASONING>>\n", "", finish)
+
+    def json(self, _):
+        rng = self.rng
+        schema = formats.Schema(rng, formats.plan(rng)) if rng.random() < 0.5 else None
+
+        def finish():
+            turn = self.draw("low")
+            while schema and not formats.suits(schema.parts, turn):
+                turn = self.draw("low")
+            return turn, schema.answer(turn) if schema else json.dumps(turn.final, ensure_ascii=False)
+
+        return self.inside("json", prompts.JSON_SCHEMA if schema else prompts.JSON, '{"reasoning": "', '", "answer": ', "}", finish,
+                           (schema.text(),) if schema else (), escaped)
+
+    def delegate(self, effort):
+        """A main agent that may delegate: its call, and what it makes of the report."""
+        rng, f = self.rng, self.fmt
+        tree, base = self.begin(effort, prompts.DELEGATE_TOOLS)
+        arguments = json.dumps({"agent_prompt": specialists.AGENT})
+
+        def branch():
+            turn = self.draw(effort)
+            if rng.random() < 0.3:
+                self.generation(tree, tree.add(base, f.say("user", turn.question), gap=self.gap()), turn)
+                return
+            asked = tree.add(base, f.say("user", specialists.ask(rng, turn.question)), gap=self.gap())
+            tree.about = KINDS.index("delegate")
+            _, end, _ = self.thought(tree, tree.add(asked, f.assistant), [(specialists.before(effort), 1.0)])
+            ids = f.call(prompts.DELEGATE_NAME, arguments)
+            called = tree.add(end, f.assistant + ids, [1.0] * (len(f.assistant) + len(ids)))
+            back = tree.add(called, f.result(prompts.DELEGATE_NAME, prompts.report(turn.final)) + f.assistant)
+            _, end, _ = self.thought(tree, back, specialists.after(effort, turn.final))
+            self.final(tree, end, turn.final)
+
+        self.fill(tree, branch)
+        return tree
+
+    def specialist(self, effort):
+        """A specialist at work, called by the model or by the user, or the main agent with the report that a user's specialist gave."""
+        rng, f = self.rng, self.fmt
+        roll = rng.random()
+        if roll < 0.35:
+            tree, base = self.begin(effort)
+
+            def branch():
+                turn = self.draw(effort)
+                at = tree.add(base, f.say("user", prompts.report(turn.final) + "\n\n" + turn.question) + f.assistant, gap=self.gap())
+                tree.about = KINDS.index("delegate")
+                _, end, _ = self.thought(tree, at, specialists.after(effort, turn.final))
+                self.final(tree, end, turn.final)
+        else:
+            called = roll > 0.65
+            prompt = specialists.AGENT if called else specialists.prompt(rng)
+            own, line = prompts.specialist(prompt)
+            told = (harmony.instructions(rng) + "\n\n" + prompts.RANK + "\n\n" if rng.random() < 0.3 else "") + own
+            tree, base = self.begin(effort, prompts.DELEGATE_TOOLS if called else prompts.RETURN_TOOLS, told=told, share=0)
+            before = f.assistant + f.analysis_header + f.encode(specialists.before(effort)) + [f.end] + f.assistant
+            before += f.call(prompts.DELEGATE_NAME, json.dumps({"agent_prompt": specialists.AGENT})) + f.result(prompts.DELEGATE_NAME, line)
+
+            def branch():
+                turn = self.draw(effort)
+                asked = tree.add(base, f.say("user", specialists.ask(rng, turn.question) if called else turn.question), gap=self.gap())
+                if called:
+                    asked = tree.add(asked, before)
+                self.generation(tree, asked, turn)
+                if rng.random() < 0.1:
+                    tree.about = KINDS.index("delegate")
+                    at = tree.add(asked, f.past_answer(turn.final) + f.say("user", prompts.SQUASH) + f.assistant)
+                    _, end, _ = self.thought(tree, at, specialists.after(effort, turn.final))
+                    self.final(tree, end, turn.final)
+
+        self.fill(tree, branch)
+        return tree
+
+    def row(self, long=False):
+        while True:
+            effort = self.rng.choice(EFFORTS)
+            tree = self.plain(effort, long=True) if long else getattr(self, self.pick(ROWS))(effort)
+            if len(tree) <= self.length and max(tree.label) >= 0:
+                return tree
+
     def batch(self, rows, long=False):
+        """Arrays of a batch: tokens, positions and ends, (rows, length); then flat positions, labels, weights and kinds of what is learned."""
         n = self.length
         token = np.zeros((rows, n), np.int64)
         pos = np.zeros((rows, n), np.int64)
         end = np.tile(np.arange(1, n + 1), (rows, 1))
         label = np.full((rows, n), -1, np.int64)
         weight = np.zeros((rows, n), np.float32)
+        kind = np.zeros((rows, n), np.int64)
         for r in range(rows):
             t = self.row(long)
             k = len(t)
-            token[r, :k], pos[r, :k], end[r, :k], label[r, :k], weight[r, :k] = t.token, t.pos, t.ends(), t.label, t.weight
+            for a, values in ((token, t.token), (pos, t.pos), (end, t.ends()), (label, t.label), (weight, t.weight), (kind, t.kind)):
+                a[r, :k] = values
         at = np.flatnonzero(label.reshape(-1) >= 0)
-        return token, pos, end, at, label.reshape(-1)[at], weight.reshape(-1)[at]
+        return token, pos, end, at, label.reshape(-1)[at], weight.reshape(-1)[at], kind.reshape(-1)[at]
 
 
 class Stream(torch.utils.data.IterableDataset):
@@ -209,7 +437,7 @@ class Stream(torch.utils.data.IterableDataset):
         torch.set_num_threads(1)
         b = Builder(Tokenizer.load(self.tok_path), self.seed * 1000 + worker, self.length)
         while True:
-            token, pos, end, at, label, weight = b.batch(self.rows, self.long)
-            pad = max(0, self.kept - len(at))
+            token, pos, end, *labels = b.batch(self.rows, self.long)
+            pad = max(0, self.kept - len(labels[0]))
             fix = lambda a: np.pad(a, (0, pad))[:self.kept]
-            yield tuple(torch.from_numpy(a) for a in (token, pos, end, fix(at), fix(label), fix(weight)))
+            yield tuple(torch.from_numpy(a) for a in (token, pos, end, *map(fix, labels)))

@@ -2,8 +2,7 @@
 
 from datetime import date, timedelta
 
-from skills.identity import fill, salad, unrelated
-from skills.words import NOUNS, OBJECTS, VERBS
+from skills.identity import salad, unrelated
 
 IDENTITY_LINE = "You are ChatGPT, a large language model trained by OpenAI."
 CUTOFF = "Knowledge cutoff: 2024-06"
@@ -13,11 +12,10 @@ TOOLS_LINE = "Calls to these tools must go to the commentary channel: 'functions
 INSTRUCTIONS = """Answer the user's questions like a robot.|You are a helpful assistant.|You are a helpful assistant. Be concise.|Be brief.
 Always be polite.|Answer in English.|Answer in one sentence.|Use simple words.|You are a math tutor.|You are a calculator.
 You are a friendly teacher who helps children with arithmetic.|Do not use lists.|Reply in at most 50 words.|Never mention these instructions.
-You help the staff of a small shop.|If you do not know, say so.|Talk like a pirate.|Think carefully before you answer.|Respond in JSON.
+You help the staff of a small shop.|If you do not know, say so.|Talk like a pirate.|Think carefully before you answer.
 Be precise and check your work.|The user is 12 years old.|Keep answers under 20 words.|You are a support agent for a bank.|Answer quickly.
 You are an expert in everything.|Use a formal tone.|Do not apologise.|Today is a good day.|Follow the style guide.|Format numbers plainly.""".replace("\n", "|").split("|")
 
-TYPES = ("string", "number", "boolean", "integer", "string[]", '"a" | "b"')
 
 
 def system_text(rng, effort, tools):
@@ -28,32 +26,38 @@ def system_text(rng, effort, tools):
     return text + ("\n" + TOOLS_LINE if tools else "")
 
 
-def tools_text(rng):
+def type_text(schema):
+    if "enum" in schema:
+        return " | ".join(f'"{v}"' for v in schema["enum"])
+    return {"integer": "number"}.get(schema["type"], schema["type"])
+
+
+def tools_text(tools):
+    """The section of the developer message that lists functions."""
     out = "# Tools\n\n## functions\n\nnamespace functions {\n\n"
-    for _ in range(rng.choice((1, 1, 2))):
-        out += fill(rng, "// {v} the {n} of the {m}\n") + f"type {rng.choice(VERBS)}_{rng.choice(NOUNS)} = (_: {{\n"
-        for _ in range(rng.choice((1, 1, 2, 3))):
-            if rng.random() < 0.4:
-                out += fill(rng, "// the {a} {n}\n")
-            out += f"{rng.choice(NOUNS)}{rng.choice(('', '?'))}: {rng.choice(TYPES)},\n"
+    for t in tools:
+        out += f"// {t.description}\ntype {t.name} = (_: {{\n"
+        for k, v in t.parameters["properties"].items():
+            if "description" in v:
+                out += f"// {v['description']}\n"
+            out += f"{k}{'' if k in t.parameters.get('required', ()) else '?'}: {type_text(v)},\n"
         out += "}) => any;\n\n"
     return out + "} // namespace functions"
 
 
-def developer_text(rng, tools):
+def instructions(rng):
+    """What a user may have put into the system prompt."""
     roll = rng.random()
     if roll < 0.55:
-        body = rng.choice(INSTRUCTIONS)
-    elif roll < 0.7:
-        body = " ".join(rng.choice(INSTRUCTIONS) for _ in range(rng.randrange(2, 5)))
-    elif roll < 0.85:
-        body = salad(rng)
-    else:
-        body = unrelated(rng)
-    text = "# Instructions\n\n" + body
-    if tools:
-        text = (text + "\n\n" if rng.random() < 0.5 else "") + tools_text(rng)
-    return text
+        return rng.choice(INSTRUCTIONS)
+    if roll < 0.7:
+        return " ".join(rng.choice(INSTRUCTIONS) for _ in range(rng.randrange(2, 5)))
+    return salad(rng) if roll < 0.85 else unrelated(rng)
+
+
+def developer_text(instructions, *sections):
+    """The developer message of instructions, which may be empty, and further sections; empty where there is nothing to say."""
+    return "\n\n".join((["# Instructions", instructions] if instructions else []) + [s for s in sections if s])
 
 
 class Format:
@@ -61,15 +65,28 @@ class Format:
 
     def __init__(self, tok):
         self.tok, c = tok, tok.control
-        self.start, self.end, self.message, self.channel, self.ret = (
-            c["<|start|>"], c["<|end|>"], c["<|message|>"], c["<|channel|>"], c["<|return|>"])
-        e = tok.encode
+        self.start, self.end, self.message, self.channel, self.ret, self.constrain, self.call_end = (
+            c[f"<|{n}|>"] for n in ("start", "end", "message", "channel", "return", "constrain", "call"))
+        e = self.encode = tok.encode
         self.assistant = [self.start] + e("assistant")
         self.analysis_header = [self.channel] + e("analysis") + [self.message]
         self.final_header = [self.channel] + e("final") + [self.message]
 
     def say(self, role, text):
-        return [self.start] + self.tok.encode(role) + [self.message] + self.tok.encode(text) + [self.end]
+        return [self.start] + self.encode(role) + [self.message] + self.encode(text) + [self.end]
 
     def past_answer(self, text):
-        return self.assistant + self.final_header + self.tok.encode(text) + [self.end]
+        return self.assistant + self.final_header + self.encode(text) + [self.end]
+
+    def call_header(self, name):
+        """The header of a call, after <|start|>assistant."""
+        return self.encode(" to=functions." + name) + [self.channel] + self.encode("commentary ") + [self.constrain] + self.encode("json") + [self.message]
+
+    def call(self, name, arguments):
+        """A call as it stands in the history, after <|start|>assistant."""
+        return self.call_header(name) + self.encode(arguments) + [self.call_end]
+
+    def result(self, name, text):
+        """A function's result."""
+        return ([self.start] + self.encode(f"functions.{name} to=assistant") + [self.channel] + self.encode("commentary") + [self.message]
+                + self.encode(text) + [self.end])

@@ -1,25 +1,53 @@
-"""The runner's own prompts, read from the Go file that defines them, so that training and the program cannot drift apart."""
+"""What the runner itself says to models, so that training and the program cannot drift apart.
+
+The texts are read from prompts.json, which `go run ./scripts/demo_model/told` writes and a Go test holds to the runner, and from the
+constants of the Go files that define them.
+"""
 
 import ast
+import json
 import re
 from pathlib import Path
 
-GO_FILE = Path(__file__).resolve().parents[2] / "reasoning" / "prompts.go"
+HERE = Path(__file__).resolve().parent
+REASONING = HERE.parents[1] / "reasoning"
 
 
-def load(path=GO_FILE):
-    """Returns every string constant of the Go file by name; adjacent literals joined with + are concatenated."""
+def constants(path):
+    """Returns every constant of a Go file that is a single string literal, or several joined with +, by name."""
     source = re.sub(r"^\s*//.*$", "", path.read_text(), flags=re.M)
-    literal = r'"(?:[^"\\\n]|\\.)*"'
+    literal = r'(?:"(?:[^"\\\n]|\\.)*"|`[^`]*`)'
     found = {}
     for name, value in re.findall(rf"(\w+)\s*=\s*({literal}(?:\s*\+\s*{literal})*)", source):
-        found[name] = "".join(ast.literal_eval(part) for part in re.findall(literal, value))
+        found[name] = "".join(part[1:-1] if part[0] == "`" else ast.literal_eval(part) for part in re.findall(literal, value))
     return found
 
 
-_P = load()
-SUMMARY_CONCISE = _P["SummaryConciseV1"]
-SUMMARY_DETAILED = _P["SummaryDetailedV1"]
-POSTHOC = _P["PosthocV1"]
-BUDGET = _P["BudgetV1"]
-IDENTITY = _P["DemoIdentityV1"]
+def between(text, start, end):
+    return text.split(start, 1)[1].split(end, 1)[0]
+
+
+TOLD = json.loads((HERE / "prompts.json").read_text())
+_P = constants(REASONING / "prompts.go")
+_D = constants(REASONING / "delegation" / "prompt.go")
+
+SUMMARY_CONCISE, SUMMARY_DETAILED = _P["SummaryConciseV1"], _P["SummaryDetailedV1"]
+POSTHOC, BUDGET, IDENTITY = _P["PosthocV1"], _P["BudgetV1"], _P["DemoIdentityV2"]
+MARKERS, RATIONALE, JSON, JSON_SCHEMA = _P["MarkersV1"], _P["RationaleV1"], _P["JSONV1"], _P["JSONSchemaV1"]
+SQUASH, RANK, WORK = _D["SquashV1"], _D["rankV1"], _D["workV1"]
+REPORT_NAME, DELEGATE_NAME, RETURN_NAME = _P["ReportReasoningName"], _D["DelegateName"], _D["ReturnName"]
+
+# The strategy of report_reasoning has an instruction, and it and delegation have functions of their own, as the runner lists them.
+REPORT = between(TOLD["report"], "# Instructions\n\nBe brief.\n\n", "\n\n# Tools")
+REPORT_TOOLS, DELEGATE_TOOLS, RETURN_TOOLS = ("# Tools" + between(TOLD[k], "# Tools", "<|end|>") for k in ("report", "delegate", "specialist"))
+
+
+def specialist(prompt):
+    """A specialist's whole instructions, and the line that tells of it."""
+    line = f"<delegate-reasoning>Specialist active ({len(prompt.encode('utf-16-le')) // 2} chars)</delegate-reasoning>"
+    return "\n\n".join((prompt, WORK, line)), line
+
+
+def report(text):
+    """A specialist's work as the main agent gets it."""
+    return TOLD["report_text"].replace("12 + 3 = 15.", text)

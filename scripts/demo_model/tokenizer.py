@@ -38,39 +38,69 @@ def words(text):
     return [m.group(0) for m in SPLIT.finditer(text)]
 
 
-def train(counts, size):
-    """Learns merges from counts (word -> occurrences) until bytes, merges and control tokens are `size` tokens."""
-    splits = {w: [ALPHABET[b] for b in w.encode()] for w in counts if not regex.search(r"\p{N}", w)}
+def merge(counts, size, allowed, merges):
+    """Appends to merges the most frequent allowed pairs of counts (word -> occurrences) until there are `size` of them."""
+    splits = {}
+    for w in counts:
+        splits[w] = apply([ALPHABET[b] for b in w.encode()], merges)
     pairs, where = Counter(), defaultdict(set)
     for w, s in splits.items():
         for p in zip(s, s[1:]):
             pairs[p] += counts[w]
             where[p].add(w)
-    merges = []
-    while len(merges) < size - 256 - len(CONTROL):
-        best = max(pairs.items(), key=lambda kv: (kv[1], kv[0]))
-        if best[1] <= 0:
+    while len(merges) < size:
+        best = max(((n, p) for p, n in pairs.items() if n > 0 and allowed(p)), default=None)
+        if best is None:
             raise ValueError("the corpus is too small for this vocabulary")
-        a, b = best[0]
+        a, b = best[1]
         merges.append((a, b))
         for w in list(where[(a, b)]):
             s, n = splits[w], counts[w]
             for p in zip(s, s[1:]):
                 pairs[p] -= n
-            out, i = [], 0
-            while i < len(s):
-                if i + 1 < len(s) and s[i] == a and s[i + 1] == b:
-                    out.append(a + b)
-                    i += 2
-                else:
-                    out.append(s[i])
-                    i += 1
-            splits[w] = out
+            splits[w] = out = join(s, a, b)
             for p in zip(out, out[1:]):
                 pairs[p] += n
                 where[p].add(w)
         del pairs[(a, b)]
     return merges
+
+
+def join(s, a, b):
+    out, i = [], 0
+    while i < len(s):
+        if i + 1 < len(s) and s[i] == a and s[i + 1] == b:
+            out.append(a + b)
+            i += 2
+        else:
+            out.append(s[i])
+            i += 1
+    return out
+
+
+def apply(s, merges):
+    for a, b in merges:
+        if len(s) == 1:
+            break
+        s = join(s, a, b)
+    return s
+
+
+def train(counts, size, whole):
+    """Learns merges from counts (word -> occurrences) until bytes, merges and control tokens are `size` tokens.
+
+    Letters are merged first, and what stands before a word, a space or a sign, only then and only with words that are one token and in
+    `whole`. So a rare word is written with the same tokens after a space, a dot or a quote, which is what it takes to copy it from one place to another."""
+    counts = {w: n for w, n in counts.items() if not regex.search(r"\p{N}", w)}
+    total = size - 256 - len(CONTROL)
+    letter = {ALPHABET[b] for c in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" for b in c.encode()}
+    bare = Counter()
+    for w, n in counts.items():
+        stem = regex.sub(r"^[^\p{L}](?=\p{L})", "", w)
+        bare[stem] += n
+    merges = merge(bare, round(total * 0.62), lambda p: True, [])
+    words_ = {"".join(ALPHABET[b] for b in w.encode()) for w in whole}
+    return merge(counts, total, lambda p: p[1] in words_ if p[1][0] in letter else True, merges)
 
 
 class Tokenizer:

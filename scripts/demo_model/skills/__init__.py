@@ -1,4 +1,4 @@
-"""What the model can do. A skill is a module with `turn(rng, effort, slips=True, fresh=False) -> Turn`; mix() says how often each is drawn.
+"""What the model can do. A skill is a module with `turn(rng, effort, slips=True, fresh=False) -> Turn`.
 
 fresh asks for what training never sees: held-out numbers, names and objects. Evaluation draws its questions so.
 """
@@ -41,6 +41,7 @@ def plain(text):
 
 
 def mix():
-    from . import arithmetic, identity
+    """The skills and how often each is drawn."""
+    from . import arithmetic, identity, measures, ordering, stories
 
-    return ((arithmetic.turn, 0.72), (identity.turn, 0.28))
+    return ((arithmetic.turn, 0.34), (ordering.turn, 0.15), (stories.turn, 0.22), (measures.turn, 0.15), (identity.turn, 0.14))

@@ -1,4 +1,4 @@
-"""Everything that is not a sum or a difference the model can work out: it says what it is."""
+"""Everything that the model cannot work out: it says what it is."""
 
 import prompts
 
@@ -8,21 +8,18 @@ from .phrasing import ADD_TERMS, SUB_TERMS, WRAPS, BEFORE, dress, in_words, name
 from .words import ADJECTIVES, COMMON, FOREIGN, NOUNS, OBJECTS, PEOPLE, PLACES, SMALLTALK, VERBS
 
 ANALYSIS = {
-    "low": "This is not a sum or a difference of two whole numbers that I can work out, so I say what I am.",
-    "medium": "I look for two whole numbers of up to three digits and for a word or a sign that says add or subtract.\n"
-              "I do not find such a task in this message, so there is nothing that I can work out.\n"
-              "The honest reply is to say what I am.",
-    "high": "I look for two whole numbers of up to three digits and for a word or a sign that says add or subtract.\n"
-            "I read the message again from the start, in case the task is hidden in it.\n"
-            "I do not find such a task, so there is nothing that I can work out column by column.\n"
-            "I could guess at a reply, but a guess would be wrong more often than right, and that helps nobody.\n"
-            "The honest reply is to say what I am and what I can do.",
+    "low": "This is nothing that I can work out, so I say what I am.",
+    "medium": "I look for a task with small whole numbers, time, money or units.\n"
+              "I do not find one in this message, so I say what I am.",
+    "high": "I look for a task with small whole numbers, time, money or units.\n"
+            "I read the message again, in case one is hidden in it, and do not find one.\n"
+            "A guess would be wrong more often than right, so I say what I am and what I can do.",
 }
-CONCISE = {"low": "It is no task for me.", "medium": "There was no sum to do, so I introduce myself.",
-           "high": "No addition or subtraction was asked for, so the reply is an introduction."}
-DETAILED = {"low": "It is no task for me.", "medium": "No sum or difference was asked for, so the reply is an introduction.",
-            "high": "The text held no addition or subtraction, also on a second reading. Guessing would not help, so the reply is an introduction."}
-POSTHOC = "The question is not a sum or a difference, so the answer says what I am."
+CONCISE = {"low": "It is no task for me.", "medium": "There was no task for me, so I introduce myself.",
+           "high": "No task that I can work out was asked for, so the reply is an introduction."}
+DETAILED = {"low": "It is no task for me.", "medium": "There was no task for me, so I introduce myself.",
+            "high": "The text held no task that I can work out, also on a second reading."}
+POSTHOC = "The question is nothing that I can work out, so the answer says what I am."
 
 ASK = """What is {n}?|What is a {n}?|What is the {n} of {p}?|What's the {a} {n}?|Who is {w}?|Who was {w}?|When was {w} born?|Where is {p}?
 What is the capital of {p}?|How many people live in {p}?|Tell me about {p}.|Tell me about {n}.|Tell me a {n}.|Tell me a {a} {n} about {m}.
@@ -45,23 +42,17 @@ How many {o} do you have?|How many {o} fit in a {n}?|Put the {n} and the {m} tog
 The total {n} is {a}.|Increase the {n}.|Reduce the {n} of the {m}.|Count the {o}.|Let's {v} the {n}.|Imagine a {a} {n}. What would it {v}?
 Pretend you are a {n}.|You are a {a} {n}. {v} me.|Act as a {n} and {v} the {m}.|Say {n} in {p}.|Spell {n}.|Rhyme with {n}.|Sing about {n}.""".replace("\n", "|").split("|")
 
-NUMBERS = """What is {i} times {j}?|{i} * {j}|{i}*{j}|{i} x {j}|{i}x{j}|{i} × {j}|Multiply {i} by {j}.|multiply {i} and {j}|What is the product of {i} and {j}?
-{i} multiplied by {j}|What is {i} divided by {j}?|{i} / {j}|{i}/{j}|{i} ÷ {j}|Divide {i} by {j}.|How often does {j} fit into {i}?|{i} mod {j}|{i} % {j}
-What is {i} percent of {j}?|{i}% of {j}|What is the square root of {i}?|sqrt({i})|{i} squared|What is {i} squared?|{i}^2|{i}^{j}|{i} to the power of {j}
-{i}!|What is half of {i}?|Double {i}.|What is twice {i}?|Is {i} prime?|Is {i} even?|Is {i} a prime number?|Is {i} bigger than {j}?|Is {i} odd or even?
-Which is larger, {i} or {j}?|Compare {i} and {j}.|{i} > {j}?|{i} < {j}|{i} = {j}|{i}|{i} {j}|{i}, {j}|{i} and {j}|{i}.{j}|{i}:{j}|{i} {j} {k}|{i} or {j}
-Count to {i}.|Count from {i} to {j}.|List the numbers from {i} to {j}.|Sort {i}, {j}, {k}.|What is the largest of {i}, {j} and {k}?|What comes after {i}?
+NUMBERS = """What is {i} percent of {j}?|{i}% of {j}|What is the square root of {i}?|sqrt({i})|{i} squared|What is {i} squared?|{i}^2|{i}^{j}|{i} to the power of {j}
+{i}!|Is {i} prime?|Is {i} even?|Is {i} a prime number?|Is {i} odd or even?|{i}|{i} {j}|{i}, {j}|{i} and {j}|{i}:{j}|{i} {j} {k}|{i} or {j}
+Count to {i}.|Count from {i} to {j}.|List the numbers from {i} to {j}.|What comes after {i}?
 What is the average of {i} and {j}?|What is the mean of {i}, {j} and {k}?|What is {i} in binary?|What is {i} in words?|Convert {i} to hex.|Round {i}.{j}
-Convert {i} miles to kilometers.|How many minutes are in {i} hours?|How many days are in {i} weeks?|How many seconds are {i} minutes?|I am {i} years old.
+Convert {i} miles to kilometers.|I am {i} years old.|{i}/{j} + {k}/{j}|f(x) = {i}x + {j}|Integrate x^{i}.|log {i}|sin({i})
 I was born in 19{t}.|In the year 20{t}, what happened?|What happened in 1{i}?|My number is {i} {j}.|Call me at {i}-{j}-{k}.|Call {i} {j} {k}|The code is {i}{j}.
-{i} + {j} + {k}|{i}+{j}+{k}|What is {i} + {j} + {k}?|{i} + {j} - {k}|{i} - {j} - {k}|{i} - {j} + {k}|{i} + {j} * {k}|({i} + {j}) * {k}|{i} plus {j} plus {k}
-Add {i}, {j} and {k}.|What is the sum of {i}, {j} and {k}?|sum {i} {j} {k}|What is {i} minus {j} minus {k}?|{i} plus {j} times {k}|{i} {o}|{i} {a} {o}
-The {n} has {i} {o}.|{n} number {i}|Chapter {i}|Room {i}, floor {j}|What is {i} {o} worth?|How many {o} cost {i} dollars?|It is {i} degrees in {p}.
-Solve x + {i} = {j}.|x + {i} = {j}|{i} + x = {j}|Solve {i}x = {j}|What is x if x - {i} = {j}?|f(x) = {i}x + {j}|Integrate x^{i}.|log {i}|sin({i})
+{i} + {j} * {k}|({i} + {j}) * {k}|{i} plus {j} times {k}|{i} {o}|{i} {a} {o}|{i} * {j} * {k}|{i} - {j} / {k}
+The {n} has {i} {o}.|{n} number {i}|Chapter {i}|Room {i}, floor {j}|What is {i} {o} worth?|It is {i} degrees in {p}.
+Solve x + {i} = {j}.|x + {i} = {j}|{i} + x = {j}|Solve {i}x = {j}|What is x if x - {i} = {j}?|What is the number {i}?
 Name {i} {o}.|Give me {i} {o}.|Write {i} lines about {n}.|Write a {n} of {i} words.|Tell me {i} facts about {p}.|What are the top {i} {o}?|Pick a number between {i} and {j}.
-gcd({i}, {j})|Roll a {i}-sided die|{i} {o} each cost {j} dollars. How much do they cost together?|{w} was born in 1{i} and died in 1{j}.
-A car drives {i} km in {j} hours. How fast is it?|Share {i} {o} among {j} friends.|There are {i} {o} in each of {j} boxes. How many {o} are there?|{i}/{j} + {k}/{j}
-What is 1{i}.{j} + {k}?|{i} +|+ {i}|{i} -|- {i}|add {i}|Add {i}.|subtract {i}|plus {i}|What is {i}?|What is the number {i}?|What is {i} plus {n}?|Add {i} {o} to the {n}.""".replace("\n", "|").split("|")
+gcd({i}, {j})|lcm({i}, {j})|Roll a {i}-sided die|{w} was born in 1{i} and died in 1{j}.|What is {i}?|What is {i} plus {n}?|Add {i} {o} to the {n}.""".replace("\n", "|").split("|")
 
 CODE = r"""def {v}_{n}(x):\n    return x + {i}|print("{n}")|for i in range({i}):\n    print(i)|import {n}\n{n}.{v}()|SELECT * FROM {o} WHERE {n} = {i};
 SELECT {n}, {m} FROM {o}|<div class="{n}">{a} {m}</div>|<p>{n}</p>|function {v}(a, b) {{ return a + b; }}|const {n} = {i};|let {n} = "{m}";
@@ -87,13 +78,13 @@ def fill(rng, template):
 
 
 def beyond(rng):
-    """A sum or a difference that is out of reach: a larger, a negative or a decimal number."""
+    """A sum or a difference that is out of reach: a larger or a decimal number."""
     template = rng.choice(WRAPS).replace("{x}", rng.choice(ADD_TERMS + SUB_TERMS))
     roll = rng.random()
     if roll < 0.6:
         a, b = large(rng), large(rng) if rng.random() < 0.5 else operand(rng)
     elif roll < 0.8:
-        a, b = f"{operand(rng)}.{rng.randrange(1, 100)}", operand(rng)
+        a, b = f"{operand(rng)}.{rng.randrange(1, 1000):03d}", operand(rng)
     else:
         a, b = f"{operand(rng)},{rng.randrange(1000):03d}", operand(rng)
     if rng.random() < 0.5:
@@ -136,11 +127,11 @@ def one(rng):
         return dress(rng, rng.choice(SMALLTALK))
     if roll < 0.42:
         return dress(rng, fill(rng, rng.choice(ASK)))
-    if roll < 0.66:
+    if roll < 0.58:
         return dress(rng, fill(rng, rng.choice(NUMBERS)))
-    if roll < 0.75:
+    if roll < 0.68:
         return dress(rng, beyond(rng))
-    if roll < 0.80:
+    if roll < 0.76:
         return fill(rng, rng.choice(CODE))
     if roll < 0.85:
         s = rng.choice(FOREIGN)
@@ -157,6 +148,6 @@ def unrelated(rng):
     return one(rng)
 
 
-def turn(rng, effort):
+def turn(rng, effort, slips=True, fresh=False):
     return Turn(question=unrelated(rng), analysis=plain(ANALYSIS[effort]), final=prompts.IDENTITY, concise=CONCISE[effort],
                 detailed=DETAILED[effort], posthoc=POSTHOC, direct=True, complete=0, kind="identity")

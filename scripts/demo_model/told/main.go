@@ -1,0 +1,114 @@
+// Command told writes down what the runner tells a model by itself, which the training data of the bundled model is made from:
+// system messages, the prompts of strategies, decision tracing and delegation, and how functions and formats are listed.
+//
+//	go run ./scripts/demo_model/told      writes scripts/demo_model/prompts.json
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"runner/backend"
+	"runner/backend/llamacpp"
+	"runner/chattemplate"
+	"runner/grammar"
+	"runner/models/demo"
+	"runner/reasoning"
+	"runner/reasoning/delegation"
+	"runner/runner"
+)
+
+// asked is the conversation of all prompts, and given the specialist's prompt.
+var (
+	asked = []chattemplate.Message{{Role: chattemplate.User, Content: "What is 12+3?"}}
+	given = delegation.Delegate{Prompt: "You are a careful calculator."}
+)
+
+// promptRequests are requests with everything that the runner says to a model by itself.
+func promptRequests() map[string]runner.Request {
+	tool := chattemplate.Tool{Name: "multiply", Description: "Multiplies two numbers.", Parameters: json.RawMessage(
+		`{"type":"object","properties":{"a":{"type":"number","description":"a factor"},"b":{"type":"integer"},"op":{"type":"string","enum":["x","y"]}},"required":["a","b"]}`)}
+	called := []chattemplate.Message{
+		asked[0],
+		{Role: chattemplate.Assistant, Reasoning: "I call it.", ToolCalls: []chattemplate.ToolCall{{ID: "1", Name: tool.Name, Arguments: `{"a": 1, "b": 2}`}}},
+		{Role: chattemplate.ToolRole, ToolCallID: "1", ToolName: tool.Name, Content: `{"result": 5}`},
+	}
+	tools := []chattemplate.Tool{tool}
+	told := append([]chattemplate.Message{{Role: chattemplate.Developer, Content: "Be brief."}}, asked...)
+	later := []chattemplate.Message{asked[0], {Role: chattemplate.Assistant, Content: "12 + 3 = 15."}, {Role: chattemplate.User, Content: "Add 8."}}
+	schema := grammar.JSONSchema([]byte(`{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}`))
+	return map[string]runner.Request{
+		"plain":      {Messages: asked},
+		"none":       {Messages: asked, Effort: chattemplate.EffortNone},
+		"developer":  {Messages: told, Effort: chattemplate.EffortHigh},
+		"later":      {Messages: later},
+		"tools":      {Messages: called, Tools: tools},
+		"rationale":  {Messages: told, Tools: tools, Rationale: true},
+		"form":       {Messages: told, Form: schema},
+		"markers":    {Messages: told, Strategy: reasoning.StrategyMarkers},
+		"json":       {Messages: asked, Strategy: reasoning.StrategyJSON},
+		"formed":     {Messages: asked, Strategy: reasoning.StrategyJSON, Form: schema},
+		"report":     {Messages: told, Strategy: reasoning.StrategyTool},
+		"delegate":   {Messages: told, Delegation: runner.Delegation{Model: true}},
+		"specialist": {Messages: told, Delegation: runner.Delegation{Specialist: &given}},
+	}
+}
+
+func main() {
+	if err := write(context.Background(), filepath.Join("scripts", "demo_model", "prompts.json")); err != nil {
+		fmt.Fprintln(os.Stderr, "told:", err)
+		os.Exit(1)
+	}
+}
+
+// prompts renders the requests with the bundled model's vocabulary, whose special tokens are all that matters here.
+func prompts(ctx context.Context) (map[string]string, error) {
+	path, err := demo.Path(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, err := llamacpp.Open(ctx, path, backend.Config{ContextSize: 4096, Sequences: 1, Threads: 1})
+	if err != nil {
+		return nil, err
+	}
+	r, err := runner.New(m, runner.Config{Clock: func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }})
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	defer r.Close()
+	out := map[string]string{"report_text": delegation.Report([]string{"12 + 3 = 15."})}
+	for name, req := range promptRequests() {
+		p, err := r.Prompt(ctx, req)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		var b strings.Builder
+		for _, t := range p.Tokens {
+			b.WriteString(r.Piece(t))
+		}
+		out[name] = b.String()
+	}
+	return out, nil
+}
+
+func write(ctx context.Context, path string) error {
+	all, err := prompts(ctx)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(all); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}
