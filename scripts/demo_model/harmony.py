@@ -1,7 +1,9 @@
 """Harmony layout as token lists: the messages around a question, and the forced headers the runner writes."""
 
 from datetime import date, timedelta
+from types import SimpleNamespace
 
+import prompts
 from skills.identity import salad, unrelated
 
 IDENTITY_LINE = "You are ChatGPT, a large language model trained by OpenAI."
@@ -90,3 +92,46 @@ class Format:
         """A function's result."""
         return ([self.start] + self.encode(f"functions.{name} to=assistant") + [self.channel] + self.encode("commentary") + [self.message]
                 + self.encode(text) + [self.end])
+
+
+def check(tok):
+    """Holds this module to the prompts that the runner wrote down."""
+    f, p = Format(tok), prompts
+    tool = SimpleNamespace(name="multiply", description="Multiplies two numbers.", parameters={"required": ["a", "b"], "properties": {
+        "a": {"type": "number", "description": "a factor"}, "b": {"type": "integer"}, "op": {"type": "string", "enum": ["x", "y"]}}})
+    schema = '{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}'
+    format_text = f"# Response Formats\n\n## answer\n\n{schema}"
+    brief, asked, tools = "Be brief.", f.say("user", "What is 12+3?"), tools_text([tool])
+
+    def head(effort="medium", told="", *sections):
+        system = f"{IDENTITY_LINE}\n{CUTOFF}\nCurrent date: 2026-01-02\n\nReasoning: {effort}\n\n{CHANNELS}"
+        if any("namespace" in s for s in sections):
+            system += "\n" + TOOLS_LINE
+        text = developer_text(told, *sections)
+        return f.say("system", system) + (f.say("developer", text) if text else [])
+
+    called = (f.assistant + f.analysis_header + tok.encode("I call it.") + [f.end] + f.assistant + f.call("multiply", '{"a": 1, "b": 2}')
+              + f.result("multiply", '{"result": 5}'))
+    both = lambda text: f"{brief}\n\n{text}"
+    made = {
+        "plain": head() + asked,
+        "none": head("low") + asked + f.assistant + f.final_header,
+        "developer": head("high", brief) + asked,
+        "later": head() + asked + f.past_answer("12 + 3 = 15.") + f.say("user", "Add 8."),
+        "tools": head("medium", "", tools) + asked + called,
+        "rationale": head("medium", both(p.RATIONALE), tools) + asked,
+        "form": head("medium", brief, format_text) + asked,
+        "markers": head("low", both(p.MARKERS)) + asked + f.assistant + f.final_header,
+        "json": head("low", p.JSON) + asked + f.assistant + f.final_header,
+        "formed": head("low", p.JSON_SCHEMA, format_text) + asked + f.assistant + f.final_header,
+        "report": head("low", both(p.REPORT), p.REPORT_TOOLS) + asked,
+        "delegate": head("medium", brief, p.DELEGATE_TOOLS) + asked,
+        "specialist": head("medium", p.specialist("You are a careful calculator.")[0], p.RETURN_TOOLS) + asked,
+    }
+    for name, ids in made.items():
+        ends = name in ("none", "markers", "json", "formed")
+        text = tok.decode(ids + ([] if ends else f.assistant))
+        if text != p.TOLD[name]:
+            raise ValueError(f"the prompt {name!r} is not the runner's:\n{text}\n--- is not\n{p.TOLD[name]}")
+    if set(made) | {"report_text"} != set(p.TOLD):
+        raise ValueError(f"not checked: {set(p.TOLD) - set(made)}")

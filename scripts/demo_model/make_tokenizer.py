@@ -35,9 +35,9 @@ def main():
     p.add_argument("--out", default=str(Path(__file__).parent / "tokenizer.json"))
     a = p.parse_args()
     corpus = Corpus()
-    builder = Builder(corpus, a.seed, 1 << 30)
+    builder = Builder(corpus, a.seed, 512)
     for _ in range(a.rows):
-        builder.sample()
+        builder.row()
     counts = corpus.counts
     for text in (prompts.SUMMARY_CONCISE, prompts.SUMMARY_DETAILED, prompts.POSTHOC, prompts.BUDGET, *HEADERS):
         for w in words(text):

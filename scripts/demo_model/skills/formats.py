@@ -45,7 +45,7 @@ class Schema:
         properties = {}
         for k, p in zip(self.keys, parts):
             properties[k] = dict(kinds[p])
-            if rng.random() < 0.2:
+            if p == "int" and parts.count(p) == 1 and rng.random() < 0.25:
                 properties[k]["description"] = rng.choice(ABOUT)
         self.schema = {"type": "object", "properties": properties}
         if rng.random() < 0.85:
