@@ -9,14 +9,16 @@ SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 # How the task is told around its two numbers: the verb, the number said first, and the word between.
 TASKS = {"add": (" add", "a", " and "), "subtract": (" take", "b", " from "), "multiply": (" multiply", "a", " by "), "divide": (" divide", "a", " by ")}
 PLANS = {
-    "add": "I go digit by digit, from the right.",
-    "subtract": "I compare them, then go digit by digit, from the right.",
-    "multiply": "I go digit by digit, from the right, and keep what goes over ten.",
-    "divide": "I go digit by digit, from the left, and keep the rest.",
+    "add": "I go digit by digit, from the right.\nWhat goes over ten is carried to the next digit.",
+    "subtract": "I compare the two numbers first, to see which of them is larger.\n"
+                "Then I go digit by digit, from the right, and where a digit is too small I take ten from its neighbour.",
+    "multiply": "I go digit by digit, from the right.\nWhat goes over ten is kept and added to the next product.",
+    "divide": "I go digit by digit, from the left.\nWhat is left over goes to the next digit as tens.",
 }
-TWO_DIGITS = "I multiply by the ones, then by the tens with a zero put after them, and then I add both."
-BACK = "To check, I go back."
-LAST_DIGITS = "To check, I look at the last digits: their product must end as the whole product does."
+TWO_DIGITS = ("I multiply by the ones first, then by the tens with a zero put after them.\n"
+              "What goes over ten is kept and added to the next product. In the end I add both.")
+BACK = "To check the result, I go back by the inverse operation.\nIf nothing went wrong, I come to the number that I started from."
+LAST_DIGITS = "To check the result, I look at the last digits of both numbers.\nTheir product must end in the same digit as the whole product does."
 
 POSTHOC = {"add": "Adding {a} and {b} gives {r}.", "subtract": "Taking {b} from {a} leaves {r}.", "multiply": "Multiplying {a} by {b} gives {r}.",
            "divide": "Dividing {a} by {b} gives {r}."}
@@ -60,7 +62,8 @@ def pair(rng, trained=True, kind="add"):
             return a, b
 
 
-def introduce(c, kind, a, b, effort):
+def name(c, kind, a, b, effort):
+    """Writes what is to be done with which numbers."""
     verb, first, between = TASKS[kind]
     c.say("I" if effort == "low" else "The task is to")
     c.hard(verb)
@@ -68,7 +71,13 @@ def introduce(c, kind, a, b, effort):
     c.read(a if first == "a" else b)
     c.say(between)
     c.read(b if first == "a" else a)
-    c.say("." if effort == "low" else ".\n" + (TWO_DIGITS if kind == "multiply" and min(a, b) > 9 else PLANS[kind]))
+    c.say(".")
+
+
+def introduce(c, kind, a, b, effort):
+    name(c, kind, a, b, effort)
+    if effort != "low":
+        c.say("\n" + (TWO_DIGITS if kind == "multiply" and min(a, b) > 9 else PLANS[kind]))
     c.say(" " if effort == "low" else "\n")
 
 

@@ -64,7 +64,7 @@ def about(c, asked, a, b, low):
         c.read(a)
     c.say(between)
     c.read(b)
-    c.say(". " if low else ".\nI compare the digits from the left.\n")
+    c.say(". " if low else ".\nI compare them digit by digit, from the left, until two digits differ.\n")
 
 
 def compare(rng, effort, slips, fresh):
@@ -100,7 +100,7 @@ def compare(rng, effort, slips, fresh):
             c.hard(f" {size}")
         c.done()
         if effort == "high":
-            c.say(".\nNow I check: the other way round the sign must turn.\n")
+            c.say(".\nNow I check the result: the other way round the sign must turn.\n")
             c.less(b, a)
             c.say(", and that")
             c.hard(" fits")

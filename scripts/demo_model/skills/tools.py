@@ -4,12 +4,13 @@ import json
 from dataclasses import dataclass, field
 
 from . import Turn, arithmetic
+from .arithmetic import SIGNS
+from .asking import operation_question
 from .columns import COPY, Chain
 from .phrasing import dress
 from .vocabulary import function, invented, joined, key, pair, word
 from .words import NAMES, NOUNS, OBJECTS, PEOPLE, PLACES
 
-SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 SAYS = {
     "add": "Adds two numbers.|Returns the sum of two numbers.|Add two numbers|Calculates a + b|addition of large numbers|Sums up two numbers of any size.|Gives the total of both numbers",
     "subtract": "Subtracts the second number from the first.|Returns the difference of two numbers.|Subtract two numbers|Calculates a - b|subtraction of large numbers|Takes one number from another.",
@@ -296,7 +297,7 @@ def turn(rng, effort, tools, fresh=False):
         question = dress(rng, rng.choice(USES[op]).format(f=tool.name, a=a, b=b)) if rng.random() < 0.3 else rng.choice(USES[op]).format(f=tool.name, a=a, b=b)
     else:
         a, b, n = large_pair(rng, op)
-        question = arithmetic.ASK[op](rng, a, b)
+        question = operation_question(rng, op, a, b)
     return compute(rng, effort, tool, op, a, b, n, question, asked)
 
 
