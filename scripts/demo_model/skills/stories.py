@@ -8,6 +8,7 @@ A plan is a list of (sign, x, y) over those numbers, "r" being what the step bef
 import re
 
 from . import Turn, unseen
+from .arithmetic import lead_back
 from .columns import Impossible, work
 from .phrasing import ADD_STORIES, GAINS, LOSSES, SUB_STORIES, base, dress, in_words, story_question
 from .words import NAMES, OBJECTS
@@ -580,14 +581,14 @@ def exact(sign, x, y):
     return x // y if sign == "/" else x % y
 
 
-def sized(rng, most):
-    return rng.randrange(2, min(most, rng.choice((9, 20, 99, 99, 999))) + 1)
+def sized(rng, least, most):
+    return rng.randrange(least, min(most, rng.choice((9, 20, 99, 99, 999))) + 1) if least < 10 else rng.randrange(least, rng.choice((40, 99, 99, 999)) + 1)
 
 
 def numbers_for(rng, plan):
     """Numbers that suit the plan, by letter."""
     while True:
-        v, most = {}, {}
+        v, least, most = {}, {}, {}
         for i, (sign, x, y) in enumerate(plan):
             wide = rng.random() < (0.4 if len(plan) == 1 else 0.12)
             for k, second in ((x, False), (y, True)):
@@ -595,12 +596,14 @@ def numbers_for(rng, plan):
                     most[k] = 99 if wide or not second and k != "r" and y != "r" else 9
                 elif sign in "/%" and second:
                     most[k] = 9
+                elif sign in "/%" and not i:
+                    least[k] = 10
             if i and sign == "*":
                 most = {**{k: 60 for k in plan[0][1:]}, **most}
             elif i and sign in "/%" and y == "r":
                 most = {**most, **{k: 7 for k in plan[0][1:]}}
         for k in {k for s in plan for k in s[1:]} - {"r"}:
-            v[k] = rng.randrange(2, 6) if k == "t" else sized(rng, most.get(k, 999))
+            v[k] = rng.randrange(2, 6) if k == "t" else sized(rng, least.get(k, 2), most.get(k, 999))
         if plan[-1] == ("-", "c", "r") and rng.random() < 0.4:
             r = exact(plan[0][0], *(v[k] for k in plan[0][1:]))
             v["c"] = next((c for c in (10, 20, 50, 100, 200, 500, 999) if r and c > r), 999)
@@ -613,13 +616,9 @@ def numbers_for(rng, plan):
             return v
 
 
+KINDS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "divide"}
 VERBS = {"+": " add", "-": " take", "*": " multiply", "/": " divide", "%": " divide"}
 BETWEEN = {"+": " and", "-": " from", "*": " by", "/": " by", "%": " by"}
-
-
-def ordered(sign, x, y):
-    """The operands as they are worked with: a single digit multiplies, it is not multiplied."""
-    return (y, x) if sign == "*" and x < 10 <= y else (x, y)
 
 
 def order(c, sign, x, y):
@@ -645,27 +644,20 @@ def columns(c, sign, x, y):
     if sign == "*":
         if max(x, y) > 99:
             raise Impossible
-        return c.mul(x, y), 0
+        return c.mul(*sorted((x, y), key=lambda n: len(str(n)), reverse=True)), 0
     if not 0 < y < 10:
         raise Impossible
     return c.div(x, y)
 
 
 def back(c, sign, x, y, told, rest):
-    """Writes a step the other way round and whether that leads to where it came from. Returns whether it does."""
-    if sign == "+":
-        fits = c.sub(told, y) == x
-    elif sign == "-":
-        fits = c.add(told, y) == x
-    elif sign == "*":
-        fits = c.div(told, y) == (x, 0) if 0 < y < 10 else c.mul(y, x) == told
+    """Writes a step by another route and whether that leads to the same. Returns whether it does."""
+    if sign == "*" and (min(x, y) > 9 or min(x, y) == 0):
+        fits = c.times(x % 10, y % 10) % 10 == told % 10
+        c.say(f"; {told} ends in {told % 10}")
     else:
-        product = c.times(told, y)
-        if rest:
-            c.say("; ")
-            product = c.add(product, rest)
-        fits = product == x
-    c.say(", which")
+        fits = lead_back(c, KINDS[sign], x, y, (told, rest) if sign in "/%" else told)
+    c.say(", and that")
     c.hard(" fits" if fits else " fails")
     c.say(".")
     return fits
@@ -680,15 +672,15 @@ def write(c, plan, values, numbers, effort):
     c.say("." if effort == "low" else ".\n")
     if effort != "low":
         c.say("First I" if len(plan) > 1 else "So I")
-        order(c, plan[0][0], *ordered(plan[0][0], *(values[k] for k in plan[0][1:])))
+        order(c, plan[0][0], *(values[k] for k in plan[0][1:]))
         if len(plan) > 1:
             sign, x, y = plan[1]
             c.say(", then I")
-            order(c, sign, *(("that", values[x if y == "r" else y]) if sign == "*" else ("that" if k == "r" else values[k] for k in (x, y))))
+            order(c, sign, *("that" if k == "r" else values[k] for k in (x, y)))
         c.say("." if effort == "medium" else ", then I go back.")
     steps, r, rest = [], None, 0
     for i, (sign, *letters) in enumerate(plan):
-        x, y = ordered(sign, *(r if k == "r" else values[k] for k in letters))
+        x, y = (r if k == "r" else values[k] for k in letters)
         c.say("" if effort == "low" else "\n")
         if effort == "low" or len(plan) > 1:
             if i:
@@ -742,7 +734,7 @@ def build(rng, text, plan, effort, slip, fresh):
     c, (steps, answer, sound) = work(rng, lambda c: write(c, plan, values, numbers, effort), slip=slip)
     r, true = None, []
     for sign, *letters in plan:
-        x, y = ordered(sign, *(r if k == "r" else values[k] for k in letters))
+        x, y = (r if k == "r" else values[k] for k in letters)
         r = exact(sign, x, y)
         true.append((sign, x, y) + ((x // y, r) if sign == "%" else (r, 0)))
     words = told_in_words(steps)
