@@ -1,0 +1,135 @@
+"""How an analysis about measures is laid out, the same for all of them, and how a task becomes a Turn."""
+
+import re
+from dataclasses import dataclass, field
+
+from .. import Turn
+from ..columns import COPY, Impossible, work
+from ..phrasing import dress, in_words
+
+# Digits, words with the space in front of them, signs and blanks: each is one or more whole tokens.
+TOKENS = re.compile(r"\d| ?[A-Za-z]+| ?[^\sA-Za-z\d]+|\s+")
+
+
+@dataclass
+class Task:
+    """A question and how it is worked out.
+
+    ask says in one clause what is asked, with the numbers as they were read; plan says how, and check why the check holds.
+    solve(page) writes the work and returns a value; tell(page, value) writes it as the answer and returns what stands there;
+    show(value) spells it; verify(page, value) writes the check and returns whether it holds. final has {r} for the result.
+    """
+
+    question: str
+    kind: str
+    ask: str
+    plan: str
+    check: str
+    solve: object
+    tell: object
+    show: object
+    verify: object
+    final: str
+    posthoc: str
+    numbers: list = field(default_factory=list)
+
+
+class Page:
+    """Writes the steps of one task into a chain."""
+
+    def __init__(self, chain, effort):
+        self.c, self.effort, self.gap = chain, effort, " " if effort == "low" else "\n"
+
+    def quote(self, text):
+        """Writes what the question or a line above says."""
+        self.c.parts += [(t, COPY) for t in TOKENS.findall(text)]
+
+    def step(self, label=""):
+        """Ends a step and begins the next; the label is left out at low effort."""
+        self.c.say("." + self.gap + ("" if self.effort == "low" else label))
+
+    def next(self):
+        self.c.say("; ")
+
+    def count(self, n, one, many):
+        """Writes a quantity such as 1 hour and returns its number."""
+        n = self.c.result(n)
+        self.quote(many if n != 1 else one)
+        return n
+
+
+def held_out(numbers):
+    """One set of numbers in twenty is never trained on: evaluation asks these only."""
+    h = 12345
+    for n in numbers:
+        h = (h * 31 + n + 7) * 2654435761 % (1 << 32)
+    return (h >> 9) % 20 == 0
+
+
+def drawn(rng, draw, fresh):
+    """What draw(rng) makes, drawn until its numbers are held out or not, as fresh asks. draw returns its numbers first."""
+    while True:
+        made = draw(rng)
+        if held_out(made[0]) == fresh:
+            return made
+
+
+def number(rng, n):
+    """n as it may be typed."""
+    return in_words(rng, n) if 1 < n < 100 and rng.random() < 0.08 else str(n)
+
+
+def dressed(rng, text, keep):
+    """The text as people type it, with the quantities in `keep` unharmed."""
+    if text[0].islower() and rng.random() < 0.5:
+        text = text[0].upper() + text[1:]
+    squeeze = lambda s: re.sub(r"\s+", "", s).lower()
+    while True:
+        out = dress(rng, text)
+        if all(squeeze(k) in squeeze(out) for k in keep):
+            return out
+
+
+def build(rng, task, effort, slip):
+    """The Turn for a task; with slip, one place of its work is wrong."""
+
+    def write(chain):
+        page = Page(chain, effort)
+        chain.say("I " if effort == "low" else "The task is to ")
+        page.quote(task.ask)
+        if effort != "low":
+            chain.say(". " + task.plan)
+        value = task.solve(page)
+        page.step()
+        chain.say("So ")
+        value = task.tell(page, value)
+        chain.say(".")
+        chain.done()
+        if effort != "high":
+            return value, True
+        chain.say("\n" + task.check)
+        chain.slip_at = None
+        sound = task.verify(page, value)
+        chain.say(", as it should be." if sound else ", so something may be wrong.")
+        return value, sound
+
+    chain, (value, sound) = work(rng, write, slip)
+    r = task.show(value)
+    concise = {"low": f"It is {r}.", "medium": f"The steps give {r}.", "high": f"The steps give {r}, and the check holds."}[effort]
+    detailed = {"low": f"It is {r}.", "medium": f"Step after step leads to {r}.",
+                "high": f"Step after step leads to {r}. The way back fits."}[effort]
+    return Turn(
+        question=task.question, analysis=chain.parts, final=task.final.replace("{r}", r), concise=concise if sound else "",
+        detailed=detailed if sound else "", posthoc=task.posthoc.replace("{r}", r), direct=not slip, complete=chain.known, kind=task.kind,
+        result=r, numbers=task.numbers, facts={"answer": r})
+
+
+def require(holds):
+    """Gives up a planted slip after which the work makes no sense."""
+    if not holds:
+        raise Impossible
+
+
+def within(value, limit):
+    require(value < limit)
+    return value
