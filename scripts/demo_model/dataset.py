@@ -241,7 +241,7 @@ class Builder:
 
         def branch():
             turn = self.draw(effort)
-            while not formats.suits(schema.parts, turn) and not (turn.kind == "identity" and rng.random() < 0.2):
+            while not formats.suits(schema.parts, turn):
                 turn = self.draw(effort)
             self.generation(tree, tree.add(base, f.say("user", turn.question), gap=self.gap()), turn, schema.answer(turn))
 

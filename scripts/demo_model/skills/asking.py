@@ -147,7 +147,7 @@ Divide the number {a} by the number {b}.|If {a} gets split into {b} equal parts,
 
 
 def numeral(rng, n, chance):
-    return in_words(rng, n) if rng.random() < chance else str(n)
+    return in_words(rng, n) if n < 1000 and rng.random() < chance else str(n)
 
 
 def finish(rng, text):
