@@ -2,8 +2,9 @@
 
 from . import Turn, arithmetic
 from .columns import work
-from .ordering import told_sizes
+from .ordering import about
 from .phrasing import dress, in_words
+from .stories import back
 
 
 def lines(text):
@@ -141,22 +142,21 @@ def ask(rng, asked, b, fresh):
     return dress(rng, text) if rng.random() < 0.6 else text
 
 
+def begin(c, n, effort):
+    c.say("That is ")
+    c.read(n)
+    c.say(". " if effort == "low" else ", which was told in the last turn.\n")
+
+
 def whether(rng, effort, n, b, asked):
     """The Turn for whether n is larger, or smaller, than b."""
-    size = told_sizes(n, b)
+    size = "larger" if n > b else "smaller" if n < b else None
     reply = "yes" if size == asked else "no"
 
     def write(c):
         low = effort == "low"
-        c.say("That is ")
-        c.read(n)
-        c.say(". I ask whether " if low else ".\nThe task is to tell whether ")
-        c.read(n)
-        c.say(" is")
-        c.hard(f" {asked}")
-        c.say(" than ")
-        c.read(b)
-        c.say(". " if low else ".\nI compare the digits from the left.\n")
+        begin(c, n, effort)
+        about(c, f"whether {asked}", n, b, low)
         c.less(n, b)
         c.say(", so" if low else ".\nSo")
         c.hard(f" {reply}")
@@ -169,7 +169,7 @@ def whether(rng, effort, n, b, asked):
             c.hard(" equal")
         c.done()
         if effort == "high":
-            c.say(".\nNow I check: the other way round the sign must turn.\n")
+            c.say(".\nNow I check the result: the other way round the sign must turn.\n")
             c.less(b, n)
             c.say(", and that")
             c.hard(" fits")
@@ -185,20 +185,26 @@ def whether(rng, effort, n, b, asked):
 def worked(rng, effort, n, a, b, kind, slip):
     """The Turn for an operation on a and b, one of which is n."""
     def write(c):
-        c.say("That is ")
-        c.read(n)
-        c.say(". " if effort == "low" else ".\n")
-        arithmetic.introduce(c, kind, a, b, effort)
+        begin(c, n, effort)
+        arithmetic.name(c, kind, a, b, effort)
+        c.say(" " if effort == "low" else "\n")
         told = arithmetic.combine(c, kind, a, b, effort)
         c.done()
-        sound = effort != "high" or arithmetic.check(c, kind, a, b, told)
         c.say(".")
+        if effort != "high":
+            return told, True
+        places, c.slip_at = c.places, None
+        c.say("\nTo check the result, I go back.\n")
+        sound = back(c, arithmetic.SIGNS[kind], a, b, *(told if kind == "divide" else (told, 0)))
+        c.places = places
         return told, sound
 
     chain, (told, sound) = work(rng, write, slip)
     r = arithmetic.shown(told)
-    concise, detailed = arithmetic.summaries(kind, effort, r) if sound else ("", "")
-    return Turn(question="", analysis=chain.parts, final=f"{a} {arithmetic.SIGNS[kind]} {b} = {r}.", concise=concise, detailed=detailed,
+    concise, detailed = arithmetic.summaries(kind, "low", r)
+    if effort != "low":
+        detailed = f"The result is {r} now." if effort == "medium" else f"The result is {r} now, and the check agrees."
+    return Turn(question="", analysis=chain.parts, final=f"{a} {arithmetic.SIGNS[kind]} {b} = {r}.", concise=concise if sound else "", detailed=detailed if sound else "",
                 posthoc=arithmetic.POSTHOC[kind].format(a=a, b=b, r=r), direct=all(w for _, w in chain.parts), complete=chain.known, kind="followup",
                 result=r if " " in r else int(r), numbers=[a, b], facts={"answer": r})
 
