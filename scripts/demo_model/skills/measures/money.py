@@ -1,7 +1,6 @@
 """Amounts of money, worked out in whole cents."""
 
-from ..phrasing import WRAPS, name, thing
-from .page import Task, dressed, drawn, number, within
+from .page import Task, dressed, drawn, fill, number, worded
 
 ADD_TERMS = """{a} plus {b}|{a} + {b}|{a}+{b}|the sum of {a} and {b}|the total of {a} and {b}|{a} and {b} together|{a} added to {b}|{a} and {b}|{a} and another {b}""".replace("\n", "|").split("|")
 
@@ -150,17 +149,17 @@ def task(rng, fresh):
         count = 3 if rng.random() < 0.25 else 2
         draw, solve, verify = addition(rng, count)
         parts, _ = drawn(rng, draw, fresh)
-        text = rng.choice(ADD3) if count == 3 else wording(rng, ADD_TERMS, ADD)
+        text = worded(rng, (), ADD3, fresh) if count == 3 else worded(rng, ADD_TERMS, ADD, fresh)
         ask = "add " + ", ".join(map(show, parts[:-1])) + " and " + show(parts[-1])
-        plan, check, final = f"I add the {small}", "To check, I take away again. ", "The total is {r}."
+        verb, final = "add", "The total is {r}."
         slots = dict(zip("abc", parts))
     elif roll < 0.65:
         draw, solve, verify = subtraction()
         paid = rng.random() < 0.5
         parts, _ = drawn(rng, lambda r: draw(r, paid), fresh)
-        text = rng.choice(CHANGE) if paid else wording(rng, REST_TERMS, REST)
+        text = worded(rng, (), CHANGE, fresh) if paid else worded(rng, REST_TERMS, REST, fresh)
         ask = f"take {show(parts[1])} from {show(parts[0])}"
-        plan, check = f"I subtract the {small}", "To check, I add again. "
+        verb = "subtract"
         final = "The change is {r}." if paid else "The difference is {r}."
         slots = dict(zip("ab", parts))
     else:
@@ -174,9 +173,9 @@ def task(rng, fresh):
 
         parts, _ = drawn(rng, draw, fresh)
         a, k = parts[:2]
-        text = rng.choice(DEAL) if deal else wording(rng, TIMES_TERMS, TIMES)
+        text = worded(rng, (), DEAL, fresh) if deal else worded(rng, TIMES_TERMS, TIMES, fresh)
         ask = f"multiply {show(a)} by {k}" + (f" and take it from {show(parts[2])}" if deal else "")
-        plan, check = f"I multiply the {small}", "To check, I go back. "
+        verb = "multiply"
         final = "The change is {r}." if deal else "The total is {r}."
         slots = {"a": a} | ({"b": parts[2]} if deal else {})
 
@@ -197,29 +196,9 @@ def task(rng, fresh):
     words = {s: typed(rng, n, sign) for s, n in slots.items()}
     if "{k}" in text:
         words["k"] = number(rng, k)
-    question = fill(rng, text, words)
+    question = fill(rng, text, fresh, **words)
+    plan = f"I write the amounts in {small}, so that there are only whole numbers.\nThen I {verb} these, and in the end I write the result as an amount"
+    check = "To check the result, I go back by the inverse operation.\nIf nothing went wrong, I come to the number that I started from. "
     return Task(dressed(rng, question, words.values()), "money", ask, plan, check,
                 lambda page: solve(page, sign, parts), lambda page, n: tell(page, n, sign), show,
                 lambda page, n: verify(page, sign, parts, n), final, final, list(parts))
-
-
-def wording(rng, terms, templates):
-    return rng.choice(WRAPS).replace("{x}", rng.choice(terms)) if rng.random() < 0.3 else rng.choice(templates)
-
-
-def fill(rng, template, words):
-    """The template with its names, things and amounts; a thing is one of many or many, as the words around it ask."""
-    things = [thing(rng), thing(rng)]
-    for slot, many in zip("op", things):
-        for before in ("a ", "A ", "one ", "One ", "the ", "The "):
-            template = template.replace(before + "{" + slot + "}", before + single(many))
-        template = template.replace("{" + slot + "}", many)
-    for slot, word in (words | {"n": name(rng), "m": name(rng)}).items():
-        template = template.replace("{" + slot + "}", word)
-    return template
-
-
-def single(many):
-    if many.endswith("ies") and many not in ("cookies",):
-        return many[:-3] + "y"
-    return many[:-2] if many.endswith(("xes", "ches", "shes", "toes")) else many.rstrip("s")

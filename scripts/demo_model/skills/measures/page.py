@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from .. import Turn
 from ..columns import COPY, Impossible, work
-from ..phrasing import dress, in_words
+from ..phrasing import WRAPS, dress, in_words
+from ..stories import coined, person, things
 
 # Digits, words with the space in front of them, signs and blanks: each is one or more whole tokens.
 TOKENS = re.compile(r"\d| ?[A-Za-z]+| ?[^\sA-Za-z\d]+|\s+")
@@ -41,7 +42,10 @@ class Page:
         self.c, self.effort, self.gap = chain, effort, " " if effort == "low" else "\n"
 
     def quote(self, text):
-        """Writes what the question or a line above says."""
+        """Writes what the question or a line above says. A word or a sign takes the blank before it along, being one token with it."""
+        before, weight = self.c.parts[-1]
+        if before.endswith(" ") and not text[0].isdigit():
+            self.c.parts[-1:], text = [(before[:-1], weight)] if before != " " else [], " " + text
         self.c.parts += [(t, COPY) for t in TOKENS.findall(text)]
 
     def step(self, label=""):
@@ -53,7 +57,9 @@ class Page:
 
     def count(self, n, one, many):
         """Writes a quantity such as 1 hour and returns its number."""
-        n = self.c.result(n)
+        told = self.c.result(n)
+        require(told or not n)
+        n = told
         self.quote(many if n != 1 else one)
         return n
 
@@ -79,6 +85,40 @@ def number(rng, n):
     return in_words(rng, n) if 1 < n < 100 and rng.random() < 0.08 else str(n)
 
 
+def worded(rng, terms, templates, fresh, wrapped=0.3):
+    """A wording; one in eight is never trained on, and fresh ones are often of these."""
+    held = [t for t in templates[3::8] if templates.count(t) == 1]
+    if fresh and held and rng.random() < 0.6:
+        return rng.choice(held)
+    if terms and rng.random() < wrapped:
+        return rng.choice(WRAPS).replace("{x}", rng.choice(terms))
+    return rng.choice([t for t in templates if t not in held])
+
+
+EVENTS = """film movie lesson meeting match concert party flight class show game lecture course talk exam test dance play race ride
+walk nap break visit tour dinner lunch journey trip call interview training workshop speech wedding picnic shift opera ballet""".split()
+UNSEEN_EVENTS = "rehearsal seminar auction parade ceremony marathon banquet recital tournament festival".split()
+
+
+def fill(rng, template, fresh, **words):
+    """The template with names, things and amounts. {o} is one thing after a, one or the, and many otherwise."""
+    for slot in "op":
+        many = things(rng, fresh)
+        template = re.sub(r"\b(an?|one|the) \{" + slot + r"\}", lambda m: m[1] + " " + single(many), template, flags=re.I)
+        words[slot] = many
+    words |= {"n": person(rng, fresh), "m": person(rng, fresh)}
+    words["e"] = rng.choice(UNSEEN_EVENTS) if fresh else coined(rng, ("", "er")) if rng.random() < 0.2 else rng.choice(EVENTS)
+    for slot, word in words.items():
+        template = template.replace("{" + slot + "}", word)
+    return re.sub(r"\b([Aa]) (?=[aeiou]\w)", r"\1n ", template)
+
+
+def single(many):
+    if many.endswith("ies") and many != "cookies":
+        return many[:-3] + "y"
+    return many[:-2] if many.endswith(("xes", "ches", "shes", "toes")) else many.rstrip("s")
+
+
 def dressed(rng, text, keep):
     """The text as people type it, with the quantities in `keep` unharmed."""
     if text[0].islower() and rng.random() < 0.5:
@@ -98,10 +138,10 @@ def build(rng, task, effort, slip):
         chain.say("I " if effort == "low" else "The task is to ")
         page.quote(task.ask)
         if effort != "low":
-            chain.say(". " + task.plan)
+            chain.say(".\nI go step by step, each on a line of its own. " + task.plan)
         value = task.solve(page)
         page.step()
-        chain.say("So ")
+        chain.say("So " if effort == "low" else "So the answer to the question is ")
         value = task.tell(page, value)
         chain.say(".")
         chain.done()
@@ -110,7 +150,7 @@ def build(rng, task, effort, slip):
         chain.say("\n" + task.check)
         chain.slip_at = None
         sound = task.verify(page, value)
-        chain.say(", as it should be." if sound else ", so something may be wrong.")
+        chain.say(", as it should be.\nIt stays " + task.show(value) + "." if sound else ", so something may be wrong.")
         return value, sound
 
     chain, (value, sound) = work(rng, write, slip)

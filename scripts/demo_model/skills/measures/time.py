@@ -1,7 +1,6 @@
 """Times of the day and how long things take. Without am or pm, a time is one of the 24-hour clock."""
 
-from ..phrasing import WRAPS, name
-from .page import Task, dressed, drawn, number, require, within
+from .page import Task, dressed, drawn, fill, number, require, within, worded
 from .units import from_small
 
 AFTER_TERMS = """{t} plus {d}|{t} + {d}|{d} after {t}|{d} later than {t}|the time {d} after {t}|{d} past {t}|{d} from {t}|{t} and {d} more|{d} added to {t}
@@ -44,8 +43,9 @@ A {e} goes from {t} to {u}. How long does it take?|The {e} began at {t} and was 
 The shop opens at {t} and closes at {u}. How long is it open?|The plane takes off at {t} and lands at {u}. How long is the flight?|I started at {t} and finished at {u}. How long did I take?|start {t}, end {u}, duration?
 What is the difference between {t} and {u} on the clock?|How long does a {e} last that begins at {t} and ends at {u}?|{n} waited from {t} to {u}. How long?|What time passes between {t} and {u}?|Count the time from {t} to {u}.""".replace("\n", "|").split("|")
 
-EVENTS = """film movie lesson meeting match concert party flight class show game lecture course talk exam test dance play race ride
-walk nap break visit tour dinner lunch journey trip call interview training workshop speech wedding picnic shift party opera ballet""".split()
+ON = "I put the minutes together, and 60 minutes make a new hour.\nThen I go on by the hours, and after 24 hours a new day begins"
+BACK = "I take the minutes away, and where they are too few I take 60 from an hour.\nThen I go back by the hours, through midnight if need be"
+TAKE = "I take the first time from the second.\nWhere there are too few minutes I take 60 from an hour, and through midnight I add 24 hours"
 
 
 def clock(h, m, half):
@@ -204,17 +204,6 @@ def tell_span(page, value):
     return h, m
 
 
-def fill(rng, template, **slots):
-    slots |= {"e": rng.choice(EVENTS), "n": name(rng)}
-    for k, v in slots.items():
-        template = template.replace("{" + k + "}", v)
-    return template
-
-
-def wording(rng, terms, templates, wrapped=0.3):
-    return rng.choice(WRAPS).replace("{x}", rng.choice(terms)) if rng.random() < wrapped else rng.choice(templates)
-
-
 def shifted(rng, fresh, back):
     """The time some time after another, or before it."""
     half = rng.random() < 0.45
@@ -239,11 +228,11 @@ def shifted(rng, fresh, back):
         page.quote(clock(*got, False))
         return got == (h, m)
 
-    text = wording(rng, BEFORE_TERMS if back else AFTER_TERMS, BEFORE if back else AFTER)
+    text = worded(rng, BEFORE_TERMS if back else AFTER_TERMS, BEFORE if back else AFTER, fresh)
     return Task(
-        dressed(rng, fill(rng, text, t=t, d=d), (t, d)), "time", f"take {read} from {start}" if back else f"add {read} to {start}",
-        "I go back by minutes, then by hours" if back else "I go on by minutes, then by hours",
-        "To check, I go the same time " + ("on" if back else "back") + " again",
+        dressed(rng, fill(rng, text, fresh, t=t, d=d), (t, d)), "time", f"take {read} from {start}" if back else f"add {read} to {start}",
+        BACK if back else ON,
+        "To check the result, I go the same time " + ("on" if back else "back") + " again.\nIf nothing went wrong, I come to the time that I started from",
         solve, lambda page, v: tell_clock(page, v, half), lambda v: clock(*v, half), verify, "It is {r}.",
         f"{read[:1].upper() + read[1:]} {'before' if back else 'after'} {start} it is {{r}}.", [h, m, dh, dm])
 
@@ -280,8 +269,8 @@ def between(rng, fresh):
         return got == (k, n)
 
     return Task(
-        dressed(rng, fill(rng, wording(rng, BETWEEN_TERMS, BETWEEN, 0.2), t=t, u=u), (t, u)), "time", f"count from {begin} to {end}",
-        "I take the first time from the second", "To check, I add this to the first time",
+        dressed(rng, fill(rng, worded(rng, BETWEEN_TERMS, BETWEEN, fresh, 0.2), fresh, t=t, u=u), (t, u)), "time", f"count from {begin} to {end}",
+        TAKE, "To check the result, I go on from the first time.\nIf nothing went wrong, I come to the second time",
         solve, tell_span, lambda v: span(*v), verify, "It takes {r}.", f"From {begin} to {end} it takes {{r}}.", [h, m, k, n])
 
 

@@ -1,7 +1,6 @@
 """Lengths, weights, volumes, times and dozens: from one unit to another, and sums of two units."""
 
-from ..phrasing import WRAPS, name, thing
-from .page import Task, dressed, drawn, number, within
+from .page import Task, dressed, drawn, fill, number, within, worded
 
 # Larger unit, smaller unit, how many make one, the largest number asked of the larger unit.
 PAIRS = (("km", "m", 1000, 99), ("m", "cm", 100, 99), ("cm", "mm", 10, 300), ("m", "mm", 1000, 40), ("kg", "g", 1000, 99), ("l", "ml", 1000, 40),
@@ -160,7 +159,8 @@ def smaller(rng, fresh):
     def verify(page, value):
         return from_small(page, value[0][0], factor) == (n, rest)
 
-    return conversion(rng, parts, small, f"I multiply by {factor}" + (" and add the rest" if rest else ""), f"To check, I divide by {factor}. ",
+    return conversion(rng, fresh, parts, small, "I say how many of the smaller unit make one of the larger.\nThen I multiply by this number" + (" and add the rest" if rest else ""),
+                      "To check the result, I divide by the same number.\nIf nothing went wrong, I come back to where I started. ",
                       solve, verify, [n, rest, factor])
 
 
@@ -191,14 +191,15 @@ def larger(rng, fresh):
     target = word(rng, big)
     if rest and rng.random() < 0.5:
         target = f"{target} and {word(rng, small)}"
-    return conversion(rng, [(total, small)], target, f"I divide by {factor}", f"To check, I multiply by {factor}. ", solve, verify, [total, factor], big)
+    return conversion(rng, fresh, [(total, small)], target, "I say how many of the smaller unit make one of the larger.\nThen I divide by this number",
+                      "To check the result, I multiply by the same number.\nIf nothing went wrong, I come back to where I started. ", solve, verify, [total, factor], big)
 
 
-def conversion(rng, parts, target, plan, check, solve, verify, numbers, read=None):
+def conversion(rng, fresh, parts, target, plan, check, solve, verify, numbers, read=None):
     q = typed_sum(rng, parts)
     u = target if read else word(rng, target)
-    text = rng.choice(WRAPS).replace("{x}", rng.choice(TERMS)) if rng.random() < 0.25 else rng.choice(ASKS)
-    question = fill(rng, text, q=q, u=u)
+    text = worded(rng, TERMS, ASKS, fresh)
+    question = fill(rng, text, fresh, q=q, u=u)
     start = spell(parts)
     return Task(dressed(rng, question, (q, u)), "units", f"turn {start} into {read or target}", plan, check, solve, tell, spell, verify,
                 start + " = {r}.", f"{start} = {{r}}.", numbers)
@@ -270,17 +271,12 @@ def mixed(rng, fresh, minus):
 
     u, v = typed_sum(rng, p), typed_sum(rng, q)
     terms, templates = (SUB_TERMS, SUB) if minus else (ADD_TERMS, ADD)
-    text = rng.choice(WRAPS).replace("{x}", rng.choice(terms)) if rng.random() < 0.4 else rng.choice(templates)
+    text = worded(rng, terms, templates, fresh)
     ask = f"take {spell(q)} from {spell(p)}" if minus else f"add {spell(p)} and {spell(q)}"
     final = "The difference is {r}." if minus else "The total is {r}."
-    return Task(dressed(rng, fill(rng, text, a=u, b=v), (u, v)), "units", ask, "I begin with the smaller unit",
-                "To check, I add again. " if minus else "To check, I take away again. ", solve, tell, spell, verify, final, final, [a, b, x, y])
-
-
-def fill(rng, template, **slots):
-    for k, v in (slots | {"n": name(rng), "o": thing(rng)}).items():
-        template = template.replace("{" + k + "}", v)
-    return template
+    return Task(dressed(rng, fill(rng, text, fresh, a=u, b=v), (u, v)), "units", ask, "I begin with the smaller unit and then go on to the larger.\n"
+                + ("Where there are too few of the smaller, I take one of the larger" if minus else "When enough of the smaller are together, they make one of the larger"),
+                "To check the result, I " + ("add" if minus else "take away") + " the second amount again. ", solve, tell, spell, verify, final, final, [a, b, x, y])
 
 
 def task(rng, fresh):
