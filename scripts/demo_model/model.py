@@ -169,9 +169,13 @@ class Model(nn.Module):
         x, _ = self.hidden(tokens, pos, end, quantized)
         return x @ self.head.t()
 
-    def loss(self, tokens, pos, end, at, label, weight, quantized=False):
-        """Mean cross entropy at the flat positions `at`, and the experts' balance (1 is even)."""
+    def losses(self, tokens, pos, end, at, label, quantized=False):
+        """Cross entropy at each of the flat positions `at`, and the experts' balance (1 is even)."""
         x, balance = self.hidden(tokens, pos, end, quantized)
         x = x.reshape(-1, x.shape[-1])[at]
-        logits = x.float() @ self.head.t()
-        return (F.cross_entropy(logits, label, reduction="none") * weight).sum() / weight.sum(), balance
+        return F.cross_entropy(F.linear(x, self.head).float(), label, reduction="none"), balance
+
+    def loss(self, tokens, pos, end, at, label, weight, quantized=False):
+        """The weighted mean of the losses, and the balance."""
+        losses, balance = self.losses(tokens, pos, end, at, label, quantized)
+        return (losses * weight).sum() / weight.sum(), balance

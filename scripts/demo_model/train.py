@@ -1,27 +1,32 @@
-"""Trains the demo model: python train.py --minutes 40 [--device cuda|cpu] [--out DIR] [--resume]
+"""Trains the demo model: python train.py [--minutes 240] [--resume] [--device cuda|cpu] [--out DIR]
 
-Writes DIR/checkpoint.pt (model, optimizer, step, averaged weights) every few minutes and at the end; --resume goes on
-from it, and --init starts from the weights of an exported model. The learning rate warms up, stays, and falls over the
-last part of the time; from --quantize-from (a share of the time) on, the experts' weights are rounded to MXFP4 in the
-forward pass, so that the exported model is the trained one.
-Everything is seeded, but a run stops by the clock, so two runs agree only as far as they took the same steps.
+Minutes are those of the whole training. Stopped by SIGINT or SIGTERM, or killed, it goes on with --resume from
+DIR/checkpoint.pt (weights, their running average, optimizer, step, time used), which is written every two minutes, when
+stopped and at the end. The learning rate warms up, stays, and falls over the last part of the whole time; from
+--quantize-from (a share of the whole time) on, the experts' weights are rounded to MXFP4 in the forward pass, so that the
+exported model is the trained one. --init starts from the weights of an exported model.
+
+Everything is seeded, the data after a resumption by the step too. A training ends by the clock, so two agree only as far
+as they took the same steps at the same times.
 """
 
 import argparse
 import contextlib
-import math
+import signal
+import sys
 import time
 from pathlib import Path
 
 import torch
 
 import attention
+import dataset
 import load
-from dataset import Stream
 from model import Config, Model
 from tokenizer import Tokenizer
 
 HERE = Path(__file__).parent
+HELD_OUT = 10**6  # added to the seed for batches to measure with
 
 
 def schedule(share, step, peak, warm=200, fall=0.45):
@@ -32,17 +37,46 @@ def schedule(share, step, peak, warm=200, fall=0.45):
     return rate
 
 
+def clock(seconds):
+    return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02}:{int(seconds) % 60:02}"
+
+
+def batches(a, rows, length, seed, workers, long=False):
+    def quiet(_):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    data = dataset.Stream(a.tokenizer, rows, length, seed, long=long)
+    return iter(torch.utils.data.DataLoader(data, batch_size=None, num_workers=workers, prefetch_factor=4,
+                                            pin_memory=a.device.startswith("cuda"), worker_init_fn=quiet))
+
+
+@torch.no_grad()
+def held_out(model, data, quantized):
+    """Loss on batches that training does not draw, in all and by the kind of turn where batches carry one per label."""
+    sums = {}
+    for batch in data:
+        losses, weight = model.losses(*batch[:5], quantized=quantized)[0].double(), batch[5].double()
+        kinds = [("all", weight)]
+        if len(batch) > 6:
+            kinds += [(name, weight * (batch[6] == i)) for i, name in enumerate(dataset.KINDS)]
+        for name, w in kinds:
+            loss, count = sums.get(name, (0.0, 0.0))
+            sums[name] = loss + float((losses * w).sum()), count + float(w.sum())
+    return ", ".join(f"{name} {loss / count:.4f}" for name, (loss, count) in sums.items() if count > 0)
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    p.add_argument("--minutes", type=float, default=40)
+    p.add_argument("--minutes", type=float, default=240, help="of the whole training, over all resumptions")
     p.add_argument("--rows", type=int, default=0, help="rows of a batch (default 16 on a CPU, 512 on a GPU)")
     p.add_argument("--length", type=int, default=512)
     p.add_argument("--rate", type=float, default=0)
     p.add_argument("--workers", type=int, default=0)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--quantize-from", type=float, default=0.5)
-    p.add_argument("--long-every", type=int, default=0, help="every this many steps a batch of rows four times as long")
+    p.add_argument("--long-every", type=int, default=0, help="every this many steps a batch of long rows, as many tokens in all")
+    p.add_argument("--long-length", type=int, default=4096)
     p.add_argument("--exact", action="store_true", help="no bf16")
     p.add_argument("--no-compile", action="store_true")
     p.add_argument("--tokenizer", default=str(HERE / "tokenizer.json"))
@@ -55,8 +89,11 @@ def main():
     rows = a.rows or (512 if gpu else 16)
     rate = a.rate or (3e-3 if gpu else 2e-3)
     workers = a.workers or (14 if gpu else 1)
-    out = Path(a.out)
+    out, whole = Path(a.out), a.minutes * 60
     out.mkdir(parents=True, exist_ok=True)
+    path = out / "checkpoint.pt"
+    if path.exists() and not a.resume:
+        raise SystemExit(f"{path} exists: go on from it with --resume, or remove it")
     torch.manual_seed(a.seed)
     torch.set_float32_matmul_precision("high")
 
@@ -66,73 +103,75 @@ def main():
         model.load_state_dict(load.read(a.init, model.state_dict(keep_vars=True), cfg))
     model.to(a.device)
     model.attention = attention.best(a.device)
-    decay = [q for n, q in model.named_parameters() if q.dim() >= 2 and "_b" not in n and n != "embed"]
+    named = dict(model.named_parameters())
+    decay = [q for n, q in named.items() if q.dim() >= 2 and "_b" not in n and n != "embed"]
     kept = {id(q) for q in decay}
-    rest = [q for q in model.parameters() if id(q) not in kept]
+    rest = [q for q in named.values() if id(q) not in kept]
     opt = torch.optim.AdamW([{"params": decay, "weight_decay": 0.05}, {"params": rest, "weight_decay": 0.0}],
                             lr=rate, betas=(0.9, 0.98), fused=True)
-    average = {n: q.detach().clone() for n, q in model.named_parameters()}
-    step, used, seen = 0, 0.0, 0
-    path = out / "checkpoint.pt"
+    average = {n: q.detach().clone() for n, q in named.items()}
+    step, before, seen = 0, 0.0, 0
     if a.resume and path.exists():
         state = torch.load(path, map_location=a.device)
         model.load_state_dict(state["model"])
         opt.load_state_dict(state["opt"])
-        average, step, seen = state["average"], state["step"], state["seen"]
-    print(f"{sum(q.numel() for q in model.parameters()):,} parameters, {a.device}, from step {step}", flush=True)
+        average, step, before, seen = state["average"], state["step"], state["used"], state["seen"]
+    print(f"{sum(q.numel() for q in named.values()):,} parameters, {a.device}, from step {step}, "
+          f"{clock(before)} of {clock(whole)} used", flush=True)
 
-    def stream(length, count, long, w):
-        data = Stream(a.tokenizer, count, length, a.seed + step, long=long)
-        return iter(torch.utils.data.DataLoader(data, batch_size=None, num_workers=w, prefetch_factor=4, pin_memory=gpu))
-
-    short = stream(a.length, rows, False, workers)
-    far = stream(a.length * 4, max(1, rows // 16), True, 1) if a.long_every else None
+    short = batches(a, rows, a.length, a.seed + step, workers)
+    far = batches(a, max(1, rows * a.length // a.long_length), a.long_length, a.seed + step, 1, long=True) if a.long_every else None
+    measure = [[x.to(a.device) for x in next(batches(a, 16, a.length, a.seed + HELD_OUT, 1))]]
     loss_of = model.loss if a.no_compile else torch.compile(model.loss)
     bf16 = contextlib.nullcontext if a.exact else (lambda: torch.autocast(a.device.split(":")[0], torch.bfloat16))
 
     def save():
         torch.save({"config": cfg.dict(), "model": model.state_dict(), "opt": opt.state_dict(), "average": average,
-                    "step": step, "seen": seen}, path.with_suffix(".new"))
+                    "step": step, "seen": seen, "used": used}, path.with_suffix(".new"))
         path.with_suffix(".new").replace(path)
 
-    begin, last_print, last_save, first = time.time(), time.time(), time.time(), step
-    tally, tally_n = 0.0, 0
-    while used < a.minutes * 60:
-        share = used / (a.minutes * 60)
+    stopped = []
+    for s in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(s, lambda number, frame: stopped.append(number))
+    begin = last_print = last_save = time.time()
+    used, seen_then, tally, tally_n = before, seen, 0.0, 0
+    line_end = "\r" if sys.stdout.isatty() else "\n"
+    while used < whole and not stopped:
+        share = used / whole
         for g in opt.param_groups:
-            g["lr"] = schedule(share, step - first, rate, warm=20 if first else 200)
+            g["lr"] = schedule(share, step, rate)
         long = far is not None and step % a.long_every == a.long_every - 1
         batch = [x.to(a.device, non_blocking=True) for x in next(far if long else short)]
         with bf16():
-            loss, balance = loss_of(*batch, quantized=share >= a.quantize_from)
+            loss, balance = loss_of(*batch[:6], quantized=share >= a.quantize_from)
         (loss + 0.01 * balance).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(named.values(), 1.0)
         opt.step()
         opt.zero_grad(set_to_none=True)
         step += 1
         seen += batch[0].numel()
-        if share > 0.5:
-            with torch.no_grad():
-                keep = min(0.99 if not gpu else 0.98, step / (step + 10))
-                for n, q in model.named_parameters():
-                    average[n].mul_(keep).add_(q, alpha=1 - keep)
-        elif step % 20 == 0:
-            with torch.no_grad():
-                for n, q in model.named_parameters():
-                    average[n].copy_(q)
+        with torch.no_grad():
+            if share > 0.5:
+                keep = min(0.98 if gpu else 0.99, step / (step + 10))
+                torch._foreach_lerp_([average[n] for n in named], list(named.values()), 1 - keep)
+            elif step % 20 == 0:
+                torch._foreach_copy_([average[n] for n in named], list(named.values()))
         if not long:
             tally, tally_n = tally + loss.detach(), tally_n + 1
-        used = time.time() - begin
-        if time.time() - last_print > 15:
-            last_print = time.time()
-            print(f"{used / 60:5.1f} of {a.minutes:g} min  step {step}  tokens {seen / 1e6:.2f}M  loss {float(tally) / max(1, tally_n):.4f}"
-                  f"  balance {float(balance):.3f}  rate {opt.param_groups[0]['lr']:.2e}", flush=True)
-            tally, tally_n = 0.0, 0
-        if time.time() - last_save > 120:
-            last_save = time.time()
+        now = time.time()
+        used = before + now - begin
+        if now - last_print > 15:
+            pace = (seen - seen_then) / (now - last_print)
+            print(f"{100 * used / whole:5.1f}%  step {step}  {seen / 1e6:.2f}M tokens, {pace:,.0f} a second  "
+                  f"loss {float(tally) / max(1, tally_n):.4f}  ends in {clock(max(0, whole - used))} ", end=line_end, flush=True)
+            last_print, seen_then, tally, tally_n = now, seen, 0.0, 0
+        if now - last_save > 120:
+            last_save = now
             save()
+            with bf16():
+                print(f"held out: {held_out(model, measure, share >= a.quantize_from)}  balance {float(balance):.3f}", flush=True)
     save()
-    print(f"done: step {step}, {seen / 1e6:.2f}M tokens, {used / 60:.1f} min", flush=True)
+    print(f"{'stopped' if stopped else 'done'}: step {step}, {seen / 1e6:.2f}M tokens, {clock(used)} of {clock(whole)}", flush=True)
 
 
 if __name__ == "__main__":
