@@ -2,7 +2,7 @@
 
 Alternating layers see a sliding window (even layers) or everything (odd layers); every head has a learned sink; rope is
 the half-split kind with yarn scaling; the mixture of experts takes the softmax after the top-k choice; swiglu is clamped.
-All experts are computed for all tokens and masked, because four small experts are cheaper that way than dispatched.
+All experts can be computed for all tokens and masked, or each for its tokens alone (experts.py).
 
 Rows hold trees, not lines (attention.py): one system message and one analysis so serve many continuations.
 """
@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import attention
+import experts
 
 SWIGLU_ALPHA = 1.702
 SWIGLU_LIMIT = 7.0
@@ -67,10 +68,9 @@ class _MXFP4(torch.autograd.Function):
         amax = b.abs().amax(dim=1, keepdim=True)
         scale = torch.where(amax > 0, torch.exp2(torch.floor(torch.log2(amax)) - 2), torch.ones_like(amax))
         x = b / scale
+        # The nearest of MXFP4_VALUES as a sum of steps, each at the middle between two values; ties go down.
         m = x.abs()
-        table = torch.tensor(MXFP4_VALUES, device=w.device)
-        edges = (table[1:] + table[:-1]) / 2
-        q = table[torch.bucketize(m, edges)]
+        q = sum((high - low) * (m > (high + low) / 2) for low, high in zip(MXFP4_VALUES, MXFP4_VALUES[1:]))
         return (torch.sign(x) * q * scale).reshape(shape).to(w.dtype)
 
     @staticmethod
@@ -85,6 +85,13 @@ def mxfp4(w):
 def rms(x, weight, eps):
     y = x.float()
     return (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + eps) * weight).to(x.dtype)
+
+
+def swiglu(x):
+    """Of gates and values side by side."""
+    g, u = x.chunk(2, dim=-1)
+    g, u = g.clamp(max=SWIGLU_LIMIT), u.clamp(-SWIGLU_LIMIT, SWIGLU_LIMIT)
+    return g * torch.sigmoid(SWIGLU_ALPHA * g) * (u + 1)
 
 
 class Layer(nn.Module):
@@ -114,29 +121,30 @@ class Layer(nn.Module):
         qkv = F.linear(x, torch.cat([p.weight for p in parts]), torch.cat([p.bias for p in parts]))
         return self.o(attend(qkv, cos, sin, self.sinks, mask))
 
-    def experts(self, x, quantized):
+    def experts(self, x, quantized, dispatched):
         c = self.cfg
         n, t, d = x.shape
         x = x.reshape(n * t, d)
         logits = self.router(x)
         best, index = logits.float().topk(c.experts_used, dim=-1)
-        weight = torch.zeros_like(logits).scatter(1, index, best.softmax(-1).to(logits.dtype))
-        gate, up, down = self.gate, self.up, self.down
+        chosen = best.softmax(-1).to(logits.dtype)
+        weight = torch.zeros_like(logits).scatter(1, index, chosen)
+        into, into_bias = torch.cat((self.gate, self.up), 1), torch.cat((self.gate_b, self.up_b), 1)
+        down = self.down
         if quantized:
-            gate, up, down = mxfp4(gate), mxfp4(up), mxfp4(down)
-        e, f = c.experts, c.expert_width
-        g = F.linear(x, gate.view(e * f, d), self.gate_b.view(-1))
-        u = F.linear(x, up.view(e * f, d), self.up_b.view(-1))
-        g = g.clamp(max=SWIGLU_LIMIT)
-        u = u.clamp(-SWIGLU_LIMIT, SWIGLU_LIMIT)
-        h = g * torch.sigmoid(SWIGLU_ALPHA * g) * (u + 1)
-        h = (h.view(-1, e, f) * weight.unsqueeze(-1)).reshape(-1, e * f)
-        y = F.linear(h, down.permute(1, 0, 2).reshape(d, e * f)) + weight @ self.down_b
-        return y.view(n, t, d), logits, index
+            into, down = mxfp4(into), mxfp4(down)
+        if dispatched:
+            kind = logits.dtype
+            y = experts.dispatch(x.to(kind), index, chosen, into.to(kind), into_bias.to(kind), swiglu, down.to(kind))
+        else:
+            h = swiglu(F.linear(x, into.flatten(0, 1), into_bias.flatten()).view(n * t, c.experts, -1))
+            h = (h * weight.unsqueeze(-1)).flatten(1)
+            y = F.linear(h, down.permute(1, 0, 2).flatten(1))
+        return (y + weight @ self.down_b).view(n, t, d), logits, index
 
-    def forward(self, x, cos, sin, mask, attend, quantized):
+    def forward(self, x, cos, sin, mask, attend, quantized, dispatched):
         x = x + self.attention(rms(x, self.attn_norm, self.cfg.eps), cos, sin, mask, attend)
-        y, logits, index = self.experts(rms(x, self.ffn_norm, self.cfg.eps), quantized)
+        y, logits, index = self.experts(rms(x, self.ffn_norm, self.cfg.eps), quantized, dispatched)
         return x + y, logits, index
 
 
@@ -151,6 +159,7 @@ class Model(nn.Module):
         freq, self.magnitude = rope_frequencies(cfg)
         self.register_buffer("freq", freq, persistent=False)
         self.attention = attention.plain_mask, attention.plain
+        self.dispatched = False  # whether experts compute only the tokens that chose them
 
     def hidden(self, tokens, pos, end, quantized=False):
         angle = pos.float().unsqueeze(-1) * self.freq
@@ -160,7 +169,7 @@ class Model(nn.Module):
         x = F.embedding(tokens, self.embed)
         balance = 0.0
         for i, layer in enumerate(self.layers):
-            x, logits, index = layer(x, cos, sin, near if i % 2 == 0 else full, attend, quantized)
+            x, logits, index = layer(x, cos, sin, near if i % 2 == 0 else full, attend, quantized, self.dispatched)
             share = F.one_hot(index, self.cfg.experts).float().mean((0, 1))
             balance = balance + self.cfg.experts * (share * logits.float().softmax(-1).mean(0)).sum()
         return rms(x, self.norm, self.cfg.eps), balance / len(self.layers)

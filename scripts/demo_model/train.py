@@ -103,6 +103,7 @@ def main():
         model.load_state_dict(load.read(a.init, model.state_dict(keep_vars=True), cfg))
     model.to(a.device)
     model.attention = attention.best(a.device)
+    model.dispatched = not gpu
     named = dict(model.named_parameters())
     decay = [q for n, q in named.items() if q.dim() >= 2 and "_b" not in n and n != "embed"]
     kept = {id(q) for q in decay}
