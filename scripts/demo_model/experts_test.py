@@ -29,7 +29,7 @@ def main():
             assert got.keys() == wanted.keys() and {"gate", "up", "down", "gate_b", "up_b", "router.weight"} <= got.keys()
             for name in wanted:
                 error = ((got[name].float() - wanted[name].float()).norm() / wanted[name].float().norm().clamp(min=1e-2)).item()
-                if not error < 2e-2:
+                if not error < 5e-2:
                     raise SystemExit(f"{name}: relative error {error:.2g} with {tokens} tokens, quantized {quantized}")
                 worst = max(worst, error)
     print(f"dispatched experts: largest relative error {worst:.2g}")
