@@ -4,154 +4,160 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
-
-	"runner/backend"
-	"runner/chattemplate"
-	"runner/reasoning"
-	"runner/runner"
 )
 
-// causal changes one digit of the result that a finished analysis states and looks whether the answer follows it, and one
-// digit that a column ends with, and looks whether the rest of the reasoning and the answer follow that.
-func causal(ctx context.Context, e *evaluation) error {
-	t, err := chattemplate.New(chattemplate.Config{Vocab: e.model.Vocab(), Tokenize: e.model.Tokenize})
+// corrupted lets a run's own analysis go on from a digit that was changed in it, at the lower efforts in turn: its answer has to be
+// what follows from that digit.
+func corrupted(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
+	f, effort := q.request(), []string{"low", "medium"}[i%2]
+	f["reasoning_effort"] = effort
+	c, err := e.server.chat(ctx, f)
 	if err != nil {
-		return err
+		return verdict{}, err
 	}
-	fmt.Println("\n| effort | stated result changed: answer follows | every mention changed: answer follows | ones digit changed mid-way: answer follows |\n|---|---|---|---|")
-	for _, effort := range e.efforts {
-		list := spread(e.skill("add", "subtract"), 200)
-		replies, err := e.each(ctx, list, func(q question) runner.Request {
-			return runner.Request{Messages: one(q.Question), Visibility: reasoning.VisibilityFull, Effort: effort}
-		})
-		if err != nil {
-			return err
+	m, content := first(c)
+	places := slips(q, m.Reasoning)
+	if content != q.Expect.Answer || len(places) == 0 {
+		return verdict{skip: true}, nil
+	}
+	slip := places[i/2%len(places)].change(m.Reasoning, i)
+	p, err := e.server.prompt(ctx, f)
+	if err != nil {
+		return verdict{}, err
+	}
+	thoughts, answer, err := e.server.proceed(ctx, p.Prompt+opening+slip.text)
+	return verdict{
+		right: answer == slip.answer, kind: q.Kind + ", " + effort,
+		said: fmt.Sprintf("%q for %q\n    after %q + %q", answer, slip.answer, slip.text, thoughts),
+	}, err
+}
+
+// slip is a digit of an analysis that can be changed.
+type slip struct {
+	at int
+	// digits are those that can stand in its place, and answer is the answer that then follows.
+	digits string
+	answer func(digit int) string
+}
+
+// changed is an analysis up to a digit that was changed, and the answer that follows from it.
+type changed struct{ text, answer string }
+
+// change puts another digit in the place, the n-th of those that can stand there.
+func (s slip) change(analysis string, n int) changed {
+	d := s.digits[n%len(s.digits)]
+	return changed{analysis[:s.at] + string(d), s.answer(int(d - '0'))}
+}
+
+// The notation of scripts/demo_model/skills/columns.py.
+var (
+	operation = regexp.MustCompile(`\d+([-+*])\d+: `)
+	told      = regexp.MustCompile(`(=|, so |, with a zero |, with the minus -)(\d+)`)
+	quotient  = regexp.MustCompile(`(\d+)/(\d): ((?:\d+/\d=\d rest \d, )+)so `)
+	rest      = regexp.MustCompile(` rest (\d)`)
+)
+
+// slips finds the digits of an analysis from which another answer follows by rule.
+func slips(q *question, analysis string) []slip {
+	if q.Kind == "divide" {
+		return rests(q, analysis)
+	}
+	return columns(q, analysis)
+}
+
+// columns finds the digits of sums, differences and products, those that a column ends with and those of what the columns spell. Each adds
+// to the result what its place is worth.
+func columns(q *question, analysis string) (list []slip) {
+	result, err := strconv.Atoi(strings.TrimPrefix(q.Expect.Result, "-"))
+	if err != nil {
+		return nil
+	}
+	chains := operation.FindAllStringSubmatchIndex(analysis, -1)
+	for n, chain := range chains {
+		end := len(analysis)
+		if n+1 < len(chains) {
+			end = chains[n+1][0]
 		}
-		var stated, mentioned, columns, asked, tried int
-		for i, q := range list {
-			if !right(q, replies[i].answer) {
+		worth, column := 1, 1
+		if n == 1 && analysis[chain[2]:chain[3]] == "*" {
+			worth = 10 // the product with the tens
+		}
+		for _, m := range told.FindAllStringSubmatchIndex(analysis[chain[1]:end], -1) {
+			from, to := chain[1]+m[4], chain[1]+m[5]
+			switch mark := analysis[chain[1]+m[2] : chain[1]+m[3]]; mark {
+			case "=":
+				list = append(list, q.place(analysis, to-1, others(analysis[to-1], false), result, worth*column))
+				column *= 10
 				continue
+			case ", with a zero ":
+				worth = 1
 			}
-			asked++
-			changed, want := misstate(replies[i].reasoning, q.Answer, i, false)
-			got, err := e.resume(ctx, t, q, effort, changed, true)
-			if err != nil {
-				return err
-			}
-			if result(got) == want {
-				stated++
-			}
-			changed, want = misstate(replies[i].reasoning, q.Answer, i, true)
-			if got, err = e.resume(ctx, t, q, effort, changed, true); err != nil {
-				return err
-			}
-			if result(got) == want {
-				mentioned++
-			}
-			part, digit, ok := slip(replies[i].reasoning, i)
-			if !ok {
-				continue
-			}
-			tried++
-			if got, err = e.resume(ctx, t, q, effort, part, false); err != nil {
-				return err
-			}
-			if strings.HasSuffix(result(got), digit) && result(got) != q.Answer {
-				columns++
+			for at, place := to-1, worth; at >= from; at, place = at-1, place*10 {
+				list = append(list, q.place(analysis, at, others(analysis[at], at == from && to-from > 1), result, place))
 			}
 		}
-		fmt.Printf("| %s | %s | %s | %s |\n", effort, percent(stated, asked), percent(mentioned, asked), percent(columns, tried))
 	}
-	return nil
+	return list
 }
 
-// misstate changes one digit of the result where the analysis states it (its last mention after "is"), or everywhere.
-func misstate(analysis, answer string, i int, everywhere bool) (changed, want string) {
-	digits := []byte(answer)
-	at := len(digits) - 1 - i%len(strings.TrimPrefix(answer, "-"))
-	digits[at] = byte('1' + (int(digits[at]-'0')+i%8)%9)
-	want = string(digits)
-	if want == answer {
-		digits[at] = '0' + (digits[at]-'0'+1)%10
-		want = string(digits)
-	}
-	cut := strings.LastIndex(analysis, " is "+answer+".") + len(" is ")
-	head, tail := analysis[:cut], analysis[cut+len(answer):]
-	if everywhere {
-		old, instead := strings.TrimPrefix(answer, "-"), strings.TrimPrefix(want, "-")
-		tail = strings.NewReplacer(": "+old+"-", ": "+instead+"-", ": "+old+"+", ": "+instead+"+").Replace(tail)
-	}
-	return head + want + tail, want
+// place is the slip of a digit that is worth so much in the result.
+func (q *question) place(analysis string, at int, digits string, result, worth int) slip {
+	old := int(analysis[at] - '0')
+	return slip{at, digits, func(digit int) string {
+		n := result + (digit-old)*worth
+		if strings.HasPrefix(q.Expect.Result, "-") {
+			n = -n
+		}
+		return q.with(strconv.Itoa(n))
+	}}
 }
 
-// column is a column of the written sum or difference; its result's last digit is what the column ends with.
-var column = regexp.MustCompile(`\d[-+]\d(?:[-+]1)?=\d+`)
-
-// slip cuts the analysis after its first column, whose last digit it changes.
-func slip(analysis string, i int) (part, digit string, ok bool) {
-	found := column.FindStringIndex(analysis)
-	if found == nil {
-		return "", "", false
-	}
-	at := found[1] - 1
-	digit = string('0' + (analysis[at]-'0'+byte(1+i%9))%10)
-	return analysis[:at] + digit, digit, true
+// with is the question's answer with another result.
+func (q *question) with(result string) string {
+	before, _, _ := strings.Cut(q.Expect.Answer, "= ")
+	return before + "= " + result + "."
 }
 
-// resume lets the model go on from an analysis that was put into its mouth; a finished one is closed first.
-func (e *evaluation) resume(ctx context.Context, t *chattemplate.Template, q question, effort chattemplate.Effort, analysis string, finished bool) (string, error) {
-	p, err := t.Render(chattemplate.Conversation{Messages: one(q.Question), Effort: effort})
-	if err != nil {
-		return "", err
+// others are the digits but one, without zero where it would lead a number.
+func others(digit byte, leads bool) string {
+	all := strings.Replace("0123456789", string(digit), "", 1)
+	if leads {
+		all = strings.TrimPrefix(all, "0")
 	}
-	channel, _ := e.model.Vocab().Special("<|channel|>")
-	message, _ := e.model.Vocab().Special("<|message|>")
-	tokens := append(p.Tokens, channel)
-	if tokens, err = e.model.Tokenize(tokens, "analysis"); err != nil {
-		return "", err
-	}
-	tokens = append(tokens, message)
-	if tokens, err = e.model.Tokenize(tokens, analysis); err != nil {
-		return "", err
-	}
-	if finished {
-		tokens = append(tokens, t.EndReasoning()...)
-		tokens = append(tokens, t.OpenAnswer(chattemplate.StartTurn)...)
-	}
-	return e.decode(ctx, tokens)
+	return all
 }
 
-// decode writes on greedily from tokens to the end and returns the text after the last <|message|>.
-func (e *evaluation) decode(ctx context.Context, tokens []backend.Token) (string, error) {
-	s, err := e.model.NewSequence()
-	if err != nil {
-		return "", err
+// rests finds the rests of a division. What is divided next begins with the one before.
+func rests(q *question, analysis string) (list []slip) {
+	m := quotient.FindStringSubmatchIndex(analysis)
+	if m == nil {
+		return nil
 	}
-	defer s.Close()
-	v, out := e.model.Vocab(), make([]backend.Output, 1)
-	message, _ := v.Special("<|message|>")
-	var text strings.Builder
-	for range 600 {
-		for len(tokens) > 512 {
-			if err := e.model.Step(ctx, []backend.Input{{Sequence: s, Tokens: tokens[:512]}}, out); err != nil {
-				return "", err
-			}
-			tokens = tokens[512:]
+	dividend, divisor := analysis[m[2]:m[3]], int(analysis[m[4]]-'0')
+	for i, r := range rest.FindAllStringSubmatchIndex(analysis[m[6]:m[7]], -1) {
+		at := m[6] + r[2]
+		digits := strings.Replace("0123456789"[:divisor], analysis[at:at+1], "", 1)
+		if digits != "" {
+			list = append(list, slip{at, digits, func(digit int) string { return q.with(divide(dividend, divisor, i, digit)) }})
 		}
-		if err := e.model.Step(ctx, []backend.Input{{Sequence: s, Tokens: tokens, Sampling: &backend.Sampling{TopLogprobs: -1}}}, out); err != nil {
-			return "", err
-		}
-		t := out[0].Token
-		if v.EndsGeneration(t) {
-			break
-		}
-		if t == message {
-			text.Reset()
-		} else {
-			text.WriteString(v.Piece(t))
-		}
-		tokens = []backend.Token{t}
 	}
-	return text.String(), nil
+	return list
+}
+
+// divide divides digit by digit, with another rest after one of the steps, and returns quotient and remainder as an answer tells them.
+func divide(dividend string, divisor, step, instead int) string {
+	whole, left := 0, 0
+	for i := range dividend {
+		head := left*10 + int(dividend[i]-'0')
+		whole, left = whole*10+head/divisor, head%divisor
+		if i == step {
+			left = instead
+		}
+	}
+	if left == 0 {
+		return strconv.Itoa(whole)
+	}
+	return fmt.Sprintf("%d remainder %d", whole, left)
 }

@@ -1,123 +1,167 @@
 package main
 
 import (
-	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"runner/backend"
 	"runner/backend/llamacpp"
-	"runner/chattemplate"
-	"runner/reasoning"
-	"runner/runner"
+	"runner/cmd/runner/cli"
+	"runner/models/demo"
 )
 
-// TestBundledModelHoldsItsBars asks the bundled model a sample of the fresh questions, all of them with RUNNER_LONG=1, and
-// holds accuracy, lengths, summaries and the reasoning's say in the answer against the bars: 95% of the answers over all questions, and a
-// little less over a sample, where one answer is a percent or more.
+// served makes this test program the one that is measured.
+const served = "RUNNER_EVAL_SERVED"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(served) == "" {
+		os.Exit(m.Run())
+	}
+	engine := cli.Engine{Open: llamacpp.Open, Check: llamacpp.Check, Demo: demo.Path, Name: "llama.cpp"}
+	os.Exit(cli.Main(engine, cli.Build{}, os.Args[1:]))
+}
+
+const (
+	// slack is how far a skill may be under its bar where it is asked few questions, of which each is several percent.
+	slack = 0.25
+	// floor is the share that all of them together have to get right.
+	floor = 0.88
+)
+
+// TestBundledModelHoldsItsBars asks the bundled model some of the questions that were drawn when it was made, all of them with RUNNER_LONG=1.
 func TestBundledModelHoldsItsBars(t *testing.T) {
-	sample, floor := 40, 0.90
+	sample := 10
 	if os.Getenv("RUNNER_LONG") != "" {
-		sample, floor = 0, 0.95
+		sample = 20
 	}
 	dir := filepath.Join("..", "..", "..", "models", "demo")
-	list, err := read(filepath.Join(dir, "testdata", "questions.jsonl"), sample)
+	f, err := os.Open(filepath.Join(dir, "testdata", "questions.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer f.Close()
+	list, err := read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(served, "1")
 	// One thread: on a busy machine the engine's threads wait for one another longer than so small a model computes.
-	m, err := llamacpp.Open(t.Context(), filepath.Join(dir, "demo.gguf"), backend.Config{ContextSize: 2048, Sequences: 8, Threads: 1})
+	s, err := start(t.Context(), os.Args[0], filepath.Join(dir, "demo.gguf"), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := runner.New(m, runner.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	e := &evaluation{runner: r, model: m, questions: list}
-	ask := func(q []question, effort chattemplate.Effort, v reasoning.Visibility) []reply {
-		replies, err := e.each(t.Context(), q, func(q question) runner.Request {
-			return runner.Request{Messages: one(q.Question), Visibility: v, Effort: effort}
-		})
-		if err != nil {
-			t.Fatal(err)
+	defer func() {
+		if err := s.stop(); err != nil {
+			t.Error(err)
 		}
-		return replies
+	}()
+	e := &evaluation{server: s, count: sample, efforts: []string{"low", "medium", "high"}, out: io.Discard}
+	if testing.Verbose() {
+		e.verbose, e.out = true, t.Output()
 	}
-	bar := func(what string, good, of int, share float64) {
-		t.Logf("%s: %s", what, percent(good, of))
-		if of == 0 || float64(good) < share*float64(of) {
-			t.Errorf("%s: %s, the floor is %.0f%%", what, percent(good, of), 100*share)
+	for _, name := range names() {
+		own := (&evaluation{questions: list}).of(name)
+		e.questions = append(e.questions, spread(own, sample)...)
+	}
+	var all tally
+	for _, s := range skills {
+		switch s.name {
+		case "efforts":
+			levels, err := e.compareEfforts(t.Context(), s.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !apart(levels) {
+				t.Errorf("efforts do not differ as they have to: %+v", levels)
+			}
+		case "speed":
+		default:
+			got, err := s.measure(t.Context(), e, &s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s: %s", s.name, got.figure)
+			if got.tally.asked == 0 || got.tally.share() < s.bar-slack {
+				t.Errorf("%s: %s, which is far from its bar of %s", s.name, got.figure, s.barText())
+			}
+			all.right, all.asked = all.right+got.tally.right, all.asked+got.tally.asked
 		}
 	}
+	if all.share() < floor {
+		t.Errorf("all skills together: %s, less than %.0f%%", all, 100*floor)
+	}
+}
 
-	var replies []reply
-	for _, skill := range []string{"add", "subtract", "other"} {
-		asked, good := e.skill(skill), 0
-		got := ask(asked, chattemplate.EffortMedium, reasoning.VisibilityFull)
-		for i := range got {
-			if right(asked[i], got[i].answer) {
-				good++
+// The answer that follows from a changed digit is what the columns give when they go on from it.
+func TestSlips(t *testing.T) {
+	for _, c := range []struct{ kind, answer, result, analysis, changed, want string }{
+		{"add", "347 + 85 = 432.", "432", "I add 347 and 85. 347+85: 7+5=12, 4+8+1=13, 3+0+1=4, so 432.", "7+5=16", "347 + 85 = 436."},
+		{"add", "347 + 85 = 432.", "432", "I add 347 and 85. 347+85: 7+5=12, 4+8+1=13, 3+0+1=4, so 432.", "4+8+1=10", "347 + 85 = 402."},
+		{"add", "347 + 85 = 432.", "432", "I add 347 and 85. 347+85: 7+5=12, 4+8+1=13, 3+0+1=4, so 432.", "so 7", "347 + 85 = 732."},
+		{"subtract", "85 - 432 = -347.", "-347", "I take 432 from 85. 85<432, minus, so 432-85: 12-5=7, 12-8=4, 3-0=3, so 347, with the minus -347.", "12-8=9", "85 - 432 = -397."},
+		{"subtract", "85 - 432 = -347.", "-347", "I take 432 from 85. 85<432, minus, so 432-85: 12-5=7, 12-8=4, 3-0=3, so 347, with the minus -347.", "minus -341", "85 - 432 = -341."},
+		{"multiply", "12 * 26 = 312.", "312", "12*6: 2*6=12, 1*6+1=7, so 72; 12*2: 2*2=4, 1*2=2, so 24, with a zero 240; 72+240: 2+0=2, 7+4=11, 0+2+1=3, so 312.", "1*6+1=9", "12 * 26 = 332."},
+		{"multiply", "12 * 26 = 312.", "312", "12*6: 2*6=12, 1*6+1=7, so 72; 12*2: 2*2=4, 1*2=2, so 24, with a zero 240; 72+240: 2+0=2, 7+4=11, 0+2+1=3, so 312.", "2*2=5", "12 * 26 = 322."},
+		{"multiply", "12 * 26 = 312.", "312", "12*6: 2*6=12, 1*6+1=7, so 72; 12*2: 2*2=4, 1*2=2, so 24, with a zero 240; 72+240: 2+0=2, 7+4=11, 0+2+1=3, so 312.", "zero 28", "12 * 26 = 352."},
+		{"divide", "857 / 6 = 142 remainder 5.", "142 remainder 5", "857/6: 8/6=1 rest 2, 25/6=4 rest 1, 17/6=2 rest 5, so 142 rest 5.", "8/6=1 rest 0", "857 / 6 = 109 remainder 3."},
+		{"divide", "857 / 6 = 142 remainder 5.", "142 remainder 5", "857/6: 8/6=1 rest 2, 25/6=4 rest 1, 17/6=2 rest 5, so 142 rest 5.", "17/6=2 rest 0", "857 / 6 = 142."},
+	} {
+		q := &question{Kind: c.kind, Expect: expect{Answer: c.answer, Result: c.result}}
+		digit := c.changed[len(c.changed)-1]
+		tried := false
+		for _, s := range slips(q, c.analysis) {
+			for n := range s.digits {
+				got := s.change(c.analysis, n)
+				if s.digits[n] != digit || !strings.HasSuffix(got.text, c.changed) {
+					continue
+				}
+				if tried = true; got.answer != c.want {
+					t.Errorf("%s: after %q comes %q, want %q", c.answer, c.changed, got.answer, c.want)
+				}
 			}
 		}
-		bar(skill, good, len(asked), floor)
-		if skill == "add" {
-			replies = got
+		if !tried {
+			t.Errorf("%s: %q is not tried", c.answer, c.changed)
 		}
 	}
+}
 
-	few := first(e.skill("add"), 20)
-	lengths := map[chattemplate.Effort]int{}
-	for _, effort := range efforts {
-		var tokens []int
-		for _, x := range ask(few, effort, reasoning.VisibilityFull) {
-			tokens = append(tokens, x.tokens)
+func TestHolds(t *testing.T) {
+	for _, c := range []struct {
+		text, result string
+		want         bool
+	}{
+		{"It makes 432.", "432", true}, {"It makes 1432.", "432", false}, {"It makes 4320, no, 432.", "432", true}, {"No, it is smaller.", "no", true},
+		{"None of it.", "no", false}, {"In order: 12, 33, 45.", "12, 33, 45", true}, {"It costs $6.25.", "$6.25", true}, {"Nothing.", "", false},
+	} {
+		if got := holds(c.text, c.result); got != c.want {
+			t.Errorf("holds(%q, %q) is %v", c.text, c.result, got)
 		}
-		lengths[effort] = median(tokens)
 	}
-	low, medium, high := lengths[chattemplate.EffortLow], lengths[chattemplate.EffortMedium], lengths[chattemplate.EffortHigh]
-	if t.Logf("median reasoning: %d, %d, %d tokens", low, medium, high); low == 0 || 2*medium < 3*low || 2*high < 5*low {
-		t.Errorf("efforts do not differ as 1 : 1.5 : 2.5: %d, %d, %d tokens", low, medium, high)
-	}
+}
 
-	held := 0
-	for i, x := range ask(few, chattemplate.EffortMedium, reasoning.VisibilitySummary) {
-		if x.summary != "" && len(x.summary)*100 <= 40*len(replies[i].reasoning) && strings.Contains(x.summary, few[i].Answer) {
-			held++
-		}
-		if x.reasoning != "" {
-			t.Error("reasoning shown under visibility summary")
+func TestEqualJSON(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{`{"a": 1, "b": [2]}`, `{"b":[2],"a":1}`, true}, {`{"a": 12345678901234567890}`, `{"a": 12345678901234567891}`, false}, {`{"a": "1"}`, `{"a": 1}`, false},
+		{`{"a": 1} and more`, `{"a": 1}`, false}, {``, ``, false},
+	} {
+		if got := equalJSON(c.a, c.b); got != c.want {
+			t.Errorf("equalJSON(%s, %s) is %v", c.a, c.b, got)
 		}
 	}
-	bar("short summaries that hold the result", held, len(few), 0.85)
+}
 
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if e.model, err = llamacpp.Open(t.Context(), filepath.Join(dir, "demo.gguf"), backend.Config{ContextSize: 2048, Sequences: 2, Threads: 1}); err != nil {
-		t.Fatal(err)
-	}
-	defer e.model.Close()
-	tmpl, err := chattemplate.New(chattemplate.Config{Vocab: e.model.Vocab(), Tokenize: e.model.Tokenize})
-	if err != nil {
-		t.Fatal(err)
-	}
-	followed, tried := 0, 0
-	for i, q := range few {
-		if !right(q, replies[i].answer) {
-			continue
-		}
-		changed, want := misstate(replies[i].reasoning, q.Answer, i, false)
-		got, err := e.resume(t.Context(), tmpl, q, chattemplate.EffortMedium, changed, true)
-		if err != nil {
-			t.Fatal(fmt.Errorf("question %d: %w", i, err))
-		}
-		if tried++; result(got) == want {
-			followed++
+// A number that stands neither in the reasoning nor in the conversation was invented.
+func TestKnown(t *testing.T) {
+	q := &question{Messages: []message{{"user", "What is 17 plus 25?"}}}
+	for summary, want := range map[string]bool{"It makes 42.": true, "17 and 25 make 42.": true, "It makes 42, in 3 steps.": false, "It makes 420.": false} {
+		if got := known(summary, "7+5=12, 1+2+1=4, so 42", q); got != want {
+			t.Errorf("known(%q) is %v", summary, got)
 		}
 	}
-	bar("answers that follow a corrupted result", followed, tried, 0.9)
 }

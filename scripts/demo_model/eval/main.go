@@ -1,16 +1,17 @@
-// Command eval measures the bundled model through package runner, with the engine in this process, at temperature 0.
+// Command eval measures a model through the built program, as a user would have it: it starts the server of bin/runner, asks
+// questions that were made up for this run, at temperature 0, and prints the tables of models/demo/README.md.
 //
-//	go run ./scripts/demo_model/eval [-model FILE] [-limit N] [-tables a,b] [-verbose]
+//	go run ./scripts/demo_model/eval [-runner FILE] [-model FILE] [-seed N] [-n N] [-skills a,b] [-verbose]
 //	go run ./scripts/demo_model/eval -model FILE -probe probe.json
 //
-// The first form prints the tables of models/demo/README.md. The second compares the engine with the reference that
-// scripts/demo_model/probe.py wrote: tokens of plain text, and logits of every position's best token.
+// The first form writes the questions with scripts/demo_model/make_eval.py, which takes Python 3 alone. The second compares the engine,
+// in this process, with the reference that scripts/demo_model/probe.py wrote: tokens of plain text, and logits of every position's
+// best token.
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -21,92 +22,69 @@ import (
 
 	"runner/backend"
 	"runner/backend/llamacpp"
-	"runner/chattemplate"
-	"runner/runner"
 )
 
-// question is a line of the questions file; A, B and Answer are empty for what the model cannot do.
-type question struct {
-	Skill, Question, Answer string
-	A, B                    int
+// options are the command line.
+type options struct {
+	runner, model, questions, python, probe string
+	seed, count, threads                    int
+	skills, efforts                         []string
+	verbose                                 bool
 }
 
 func main() {
-	model := flag.String("model", "", "GGUF `file`; empty is models/demo/demo.gguf beside the questions")
-	questions := flag.String("questions", filepath.Join("models", "demo", "testdata", "questions.jsonl"), "questions `file`")
-	limit := flag.Int("limit", 0, "use only the first `n` questions of each skill")
-	threads := flag.Int("threads", 0, "compute threads; 0 is one per physical core")
-	only := flag.String("tables", strings.Join(tableNames(), ","), "comma-separated `tables` to measure")
-	levels := flag.String("efforts", "low,medium,high", "comma-separated `efforts` to measure at")
-	reference := flag.String("probe", "", "compare with this reference `file` instead")
-	verbose := flag.Bool("verbose", false, "print every wrong answer")
+	var o options
+	flag.StringVar(&o.runner, "runner", filepath.Join("bin", "runner"), "the built `program`")
+	flag.StringVar(&o.model, "model", "", "GGUF `file`; empty is the bundled model")
+	flag.StringVar(&o.questions, "questions", "", "questions `file` to ask in place of new ones")
+	flag.StringVar(&o.python, "python", "python3", "the `program` that runs make_eval.py")
+	flag.StringVar(&o.probe, "probe", "", "compare with this reference `file` instead")
+	flag.IntVar(&o.seed, "seed", 1, "seed of the questions")
+	flag.IntVar(&o.count, "n", 500, "`questions` of each skill")
+	flag.IntVar(&o.threads, "threads", 0, "compute `threads`; 0 is the program's own choice")
+	skills := flag.String("skills", strings.Join(names(), ","), "comma-separated `skills` to measure")
+	levels := flag.String("efforts", "low,medium,high", "comma-separated `efforts` to compare")
+	flag.BoolVar(&o.verbose, "verbose", false, "print every wrong answer")
 	flag.Parse()
+	o.skills, o.efforts = strings.Split(*skills, ","), strings.Split(*levels, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if *model == "" {
-		*model = filepath.Join(filepath.Dir(filepath.Dir(*questions)), "demo.gguf")
-	}
-	if err := run(ctx, *model, *questions, *reference, *only, *levels, *limit, *threads, *verbose); err != nil {
+	if err := run(ctx, &o); err != nil {
 		fmt.Fprintln(os.Stderr, "eval:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, model, questions, reference, only, levels string, limit, threads int, verbose bool) error {
-	m, err := llamacpp.Open(ctx, model, backend.Config{ContextSize: 4096, Sequences: 16, CacheTokens: 16384, Threads: threads})
-	if err != nil {
-		return err
+func run(ctx context.Context, o *options) error {
+	if o.probe != "" {
+		return compare(ctx, o)
 	}
-	if reference != "" {
-		defer m.Close()
-		return probe(ctx, m, reference)
-	}
-	list, err := read(questions, limit)
-	if err != nil {
-		return err
-	}
-	r, err := runner.New(m, runner.Config{})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	// The runner owns the sequences of its model: what works below it has a model of its own.
-	bare, err := llamacpp.Open(ctx, model, backend.Config{ContextSize: 4096, Sequences: 1, Threads: threads})
-	if err != nil {
-		return err
-	}
-	defer bare.Close()
-	e := &evaluation{runner: r, model: bare, questions: list, verbose: verbose}
-	for name := range strings.SplitSeq(levels, ",") {
-		e.efforts = append(e.efforts, chattemplate.Effort(name))
-	}
-	wanted := strings.Split(only, ",")
-	for _, t := range tables {
-		if slices.Contains(wanted, t.name) {
-			if err := t.measure(ctx, e); err != nil {
-				return fmt.Errorf("%s: %w", t.name, err)
-			}
+	for _, name := range o.skills {
+		if !slices.Contains(names(), name) {
+			return fmt.Errorf("%q is no skill; there are %s", name, strings.Join(names(), ", "))
 		}
 	}
-	return nil
+	list, err := o.load(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := start(ctx, o.runner, o.model, o.threads)
+	if err != nil {
+		return err
+	}
+	e := &evaluation{server: s, questions: list, count: o.count, efforts: o.efforts, verbose: o.verbose}
+	return errors.Join(e.print(ctx, os.Stdout, o.skills), s.stop())
 }
 
-func read(path string, limit int) ([]question, error) {
-	f, err := os.Open(path)
+// compare holds the engine against the reference.
+func compare(ctx context.Context, o *options) error {
+	if o.model == "" {
+		o.model = filepath.Join("models", "demo", "demo.gguf")
+	}
+	m, err := llamacpp.Open(ctx, o.model, backend.Config{ContextSize: 8192, Sequences: 1, Threads: o.threads})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer f.Close()
-	var list []question
-	counts := map[string]int{}
-	for s := bufio.NewScanner(f); s.Scan(); {
-		var q question
-		if err := json.Unmarshal(s.Bytes(), &q); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		if counts[q.Skill]++; limit == 0 || counts[q.Skill] <= limit {
-			list = append(list, q)
-		}
-	}
-	return list, nil
+	defer m.Close()
+	return probe(ctx, m, o.probe)
 }

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"runner/grammar"
+	"runner/reasoning"
+	"runner/server/openai"
+)
+
+// request is a question as a chat completion asks it, at temperature 0 and with all of the reasoning visible.
+func (q *question) request() fields {
+	messages := []any{}
+	if q.Developer != "" {
+		messages = append(messages, message{"developer", q.Developer})
+	}
+	for _, m := range q.Messages {
+		messages = append(messages, m)
+	}
+	f := fields{"messages": messages, "temperature": 0, "max_tokens": maxTokens, "include_reasoning": true}
+	if q.Effort != "" {
+		f["reasoning_effort"] = q.Effort
+	}
+	if len(q.Tools) > 0 {
+		f["tools"] = q.functions()
+	}
+	if q.Strategy != "" {
+		f["reasoning_strategy"] = q.Strategy
+	}
+	if q.Rationale {
+		f["rationale"] = true
+	}
+	return f
+}
+
+// functions are the question's tools as chat completions take them.
+func (q *question) functions() []any {
+	var list []any
+	for _, t := range q.Tools {
+		list = append(list, fields{"type": "function", "function": t})
+	}
+	return list
+}
+
+// first is the first choice of an answer and its text.
+func first(c *openai.ChatCompletion) (*openai.AnswerMessage, string) {
+	m := &c.Choices[0].Message
+	if m.Content == nil {
+		return m, ""
+	}
+	return m, *m.Content
+}
+
+// said is an answer as those see it who look for mistakes.
+func said(m *openai.AnswerMessage, content string) string {
+	text := fmt.Sprintf("%q", content)
+	for _, c := range m.ToolCalls {
+		text += fmt.Sprintf(" %s(%s)", c.Function.Name, c.Function.Arguments)
+	}
+	return text + fmt.Sprintf("\n    after %q", m.Reasoning)
+}
+
+// answers are right when they are exact.
+func answers(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
+	c, err := e.server.chat(ctx, q.request())
+	if err != nil {
+		return verdict{}, err
+	}
+	m, content := first(c)
+	return verdict{right: content == q.Expect.Answer, said: said(m, content)}, nil
+}
+
+// format is the form of a question's answer, as a chat completion asks for it.
+func (q *question) format() fields {
+	return fields{"type": "json_schema", "json_schema": fields{"name": q.SchemaName, "schema": q.Schema}}
+}
+
+// freeJSON has the model told of a schema and not held to it: it goes on from the prompt of a request with that schema.
+func freeJSON(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
+	f := q.request()
+	f["response_format"] = q.format()
+	p, err := e.server.prompt(ctx, f)
+	if err != nil {
+		return verdict{}, err
+	}
+	thoughts, answer, err := e.server.proceed(ctx, p.Prompt)
+	if err != nil {
+		return verdict{}, err
+	}
+	valid, err := q.obeys(answer)
+	return verdict{right: valid && equalJSON(answer, string(q.Expect.JSON)), said: fmt.Sprintf("%q\n    after %q", answer, thoughts)}, err
+}
+
+// heldJSON has the model held to a schema. Its answer has to be valid; whether it is right is told in the kinds.
+func heldJSON(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
+	f := q.request()
+	f["response_format"] = q.format()
+	c, err := e.server.chat(ctx, f)
+	if err != nil {
+		return verdict{}, err
+	}
+	m, content := first(c)
+	valid, err := q.obeys(content)
+	kind := "value wrong"
+	if equalJSON(content, string(q.Expect.JSON)) {
+		kind = "value right"
+	}
+	return verdict{right: valid, kind: kind, said: said(m, content)}, err
+}
+
+// obeys reports whether an answer is valid against the question's schema.
+func (q *question) obeys(answer string) (bool, error) {
+	v, err := grammar.NewValidator(q.Schema)
+	if err != nil {
+		return false, err
+	}
+	return v.Validate([]byte(answer)) == nil, nil
+}
+
+// equalJSON reports whether two texts are the same JSON value.
+func equalJSON(a, b string) bool {
+	x, errX := value(a)
+	y, errY := value(b)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}
+
+// value reads JSON with its numbers as they are written, however large.
+func value(text string) (v any, err error) {
+	if !json.Valid([]byte(text)) {
+		return nil, errors.New("no JSON value")
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	return v, d.Decode(&v)
+}
+
+// matches reports whether a message makes just the call that is right.
+func (q *question) matches(m *openai.AnswerMessage) bool {
+	want := q.Expect.Call
+	return want != nil && len(m.ToolCalls) == 1 && m.ToolCalls[0].Function.Name == want.Name && equalJSON(m.ToolCalls[0].Function.Arguments, string(want.Arguments))
+}
+
+// calls has the model call a function and then answer with what it gives.
+func calls(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
+	f := q.request()
+	c, err := e.server.chat(ctx, f)
+	if err != nil {
+		return verdict{}, err
+	}
+	m, content := first(c)
+	if q.Expect.Call == nil || !q.matches(m) {
+		return verdict{right: q.Expect.Call == nil && len(m.ToolCalls) == 0 && content == q.Expect.Answer, said: said(m, content)}, nil
+	}
+	f["messages"] = append(f["messages"].([]any),
+		fields{"role": "assistant", "content": m.Content, "reasoning": m.Reasoning, "tool_calls": m.ToolCalls},
+		fields{"role": "tool", "tool_call_id": m.ToolCalls[0].ID, "content": q.ToolResult})
+	if c, err = e.server.chat(ctx, f); err != nil {
+		return verdict{}, err
+	}
+	m, content = first(c)
+	return verdict{right: len(m.ToolCalls) == 0 && holds(content, q.Expect.Result), said: said(m, content)}, nil
+}
+
+// rationales are right when the call that is right came with one reason, which is all that was told.
+func rationales(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
+	c, err := e.server.chat(ctx, q.request())
+	if err != nil {
+		return verdict{}, err
+	}
+	m, content := first(c)
+	stated := 0
+	for _, d := range m.Rationale {
+		if d.Decision == reasoning.DecisionToolSelection && q.Expect.Call != nil && d.ToolName == q.Expect.Call.Name && strings.TrimSpace(d.Rationale.Why) != "" {
+			stated++
+		}
+	}
+	odd := slices.ContainsFunc(c.Warnings, func(w openai.Warning) bool { return strings.HasSuffix(w.Code, "_rationale") })
+	return verdict{right: q.matches(m) && stated == 1 && !odd, said: fmt.Sprintf("%s with %+v, %+v", said(m, content), m.Rationale, c.Warnings)}, nil
+}
+
+// reported are right when the reasoning came as the strategy wants it, apart from an exact answer.
+func reported(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
+	c, err := e.server.chat(ctx, q.request())
+	if err != nil {
+		return verdict{}, err
+	}
+	m, content := first(c)
+	apart := c.ReasoningInfo != nil && c.ReasoningInfo.Strategy == q.Strategy && strings.TrimSpace(m.Reasoning) != ""
+	return verdict{right: apart && content == q.Expect.Answer, said: said(m, content)}, nil
+}
+
+// delegations are right when one specialist worked and returned, and the answer is exact.
+func delegations(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
+	f, by := q.request(), "user"
+	if q.Allow {
+		by = "model"
+		f["delegation"] = fields{"allow": true}
+	} else {
+		f["delegation"] = fields{"agent_prompt": q.Delegate}
+	}
+	c, err := e.server.chat(ctx, f)
+	if err != nil {
+		return verdict{}, err
+	}
+	m, content := first(c)
+	d := m.Delegations
+	returned := len(d) == 1 && d[0].By == by && d[0].Outcome == reasoning.DelegationReturned
+	return verdict{right: returned && content == q.Expect.Answer, said: fmt.Sprintf("%s by %+v", said(m, content), d)}, nil
+}
+
+// holds reports whether a text holds a result as a word or number of its own, not as a part of one.
+func holds(text, result string) bool {
+	if result == "" {
+		return false
+	}
+	text, result = " "+strings.ToLower(text)+" ", strings.ToLower(result)
+	for at := 0; ; at++ {
+		next := strings.Index(text[at:], result)
+		if next < 0 {
+			return false
+		}
+		at += next
+		if !joined(text[at-1], result[0]) && !joined(result[len(result)-1], text[at+len(result)]) {
+			return true
+		}
+	}
+}
+
+// joined reports whether two characters stand in one word or number.
+func joined(a, b byte) bool { return isDigit(a) && isDigit(b) || isLetter(a) && isLetter(b) }
+
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' }

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+var number = regexp.MustCompile(`\d+`)
+
+// summaries asks in both lengths and at all efforts in turn, and holds each summary against the reasoning of the same run.
+func summaries(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
+	f := q.request()
+	effort, length := e.efforts[i%len(e.efforts)], []string{"concise", "detailed"}[i/len(e.efforts)%2]
+	f["reasoning_effort"] = effort
+	c, err := e.server.chat(ctx, f)
+	if err != nil {
+		return verdict{}, err
+	}
+	m, content := first(c)
+	delete(f, "include_reasoning")
+	f["reasoning"] = fields{"summary": length}
+	if c, err = e.server.chat(ctx, f); err != nil {
+		return verdict{}, err
+	}
+	short, _ := first(c)
+	summary, thoughts := short.ReasoningSummary, m.Reasoning
+	return verdict{
+		right: holds(summary, q.resultIn(content)) && 100*utf8.RuneCountInString(summary) <= 40*utf8.RuneCountInString(thoughts) && known(summary, thoughts, q),
+		kind:  length + ", " + effort,
+		said:  fmt.Sprintf("%q\n    of %s", summary, said(m, content)),
+	}, nil
+}
+
+// resultIn is the result that an answer tells: the right one, or else its last number.
+func (q *question) resultIn(answer string) string {
+	all := number.FindAllString(answer, -1)
+	if holds(answer, q.Expect.Result) || len(all) == 0 {
+		return q.Expect.Result
+	}
+	return all[len(all)-1]
+}
+
+// known reports whether all numbers of a summary stand in the reasoning or in the conversation.
+func known(summary, thoughts string, q *question) bool {
+	from := thoughts
+	for _, m := range q.Messages {
+		from += "\n" + m.Content
+	}
+	all := number.FindAllString(from, -1)
+	return !slices.ContainsFunc(number.FindAllString(summary, -1), func(n string) bool { return !slices.Contains(all, n) })
+}
+
+// level is how an effort did.
+type level struct {
+	effort string
+	// median is that of the reasoning, in tokens.
+	median int
+	tally
+}
+
+// compareEfforts asks the same questions at each effort.
+func (e *evaluation) compareEfforts(ctx context.Context, skill string) ([]level, error) {
+	list := e.pool(skill)
+	var levels []level
+	for _, effort := range e.efforts {
+		lengths := make([]int, len(list))
+		t, err := e.tally(ctx, skill, list, func(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
+			f := q.request()
+			f["reasoning_effort"] = effort
+			c, err := e.server.chat(ctx, f)
+			if err != nil {
+				return verdict{}, err
+			}
+			m, content := first(c)
+			lengths[i] = c.Usage.CompletionTokensDetails.ReasoningTokens
+			return verdict{right: content == q.Expect.Answer, kind: effort, said: said(m, content)}, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		levels = append(levels, level{effort, median(lengths), t})
+	}
+	return levels, nil
+}
+
+// efforts compares lengths and shares at the efforts.
+func efforts(ctx context.Context, e *evaluation, s *skill) (outcome, error) {
+	levels, err := e.compareEfforts(ctx, s.name)
+	if err != nil {
+		return outcome{}, err
+	}
+	var figures []string
+	holds, before := apart(levels), 0
+	for _, l := range levels {
+		figures = append(figures, fmt.Sprintf("%s %d (%.2f), %.1f%%", l.effort, l.median, float64(l.median)/float64(max(1, levels[0].median)), 100*l.share()))
+		holds, before = holds && l.right >= before, l.right
+	}
+	return outcome{questions: levels[0].asked, figure: strings.Join(figures, "; "), holds: holds}, nil
+}
+
+// atLeast says how much longer the reasoning has to be than at the lowest effort.
+var atLeast = map[string]float64{"low": 1, "medium": 1.5, "high": 2.5}
+
+// apart reports whether the medians of the efforts are as far apart as they have to be.
+func apart(levels []level) bool {
+	low := levels[0]
+	return low.median > 0 && !slices.ContainsFunc(levels, func(l level) bool {
+		return float64(l.median)*atLeast[low.effort] < atLeast[l.effort]*float64(low.median)
+	})
+}
+
+func median[T cmp.Ordered](list []T) (m T) {
+	if len(list) == 0 {
+		return m
+	}
+	return slices.Sorted(slices.Values(list))[len(list)/2]
+}
+
+const (
+	// pastTokens is how much a conversation has behind it when its question comes, and pasts how many such conversations there are.
+	pastTokens = 4000
+	pasts      = 8
+	// aged is how many questions are asked after so long a conversation.
+	aged = 200
+)
+
+// history puts earlier turns in front of questions.
+func history(ctx context.Context, e *evaluation, s *skill) (outcome, error) {
+	list := spread(e.pool(s.name), aged)
+	talks := make([][]message, pasts)
+	err := together(pasts, func(i int) (err error) {
+		talks[i], err = e.past(ctx, list, i)
+		return err
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	for i := range list {
+		list[i].Messages = append(slices.Clone(talks[i%pasts]), list[i].Messages...)
+		list[i].Kind = list[i].Skill
+	}
+	t, err := e.tally(ctx, s.name, list, answers)
+	return s.outcome(t), err
+}
+
+// past makes earlier turns of pastTokens tokens or a little more out of questions and their right answers.
+func (e *evaluation) past(ctx context.Context, from []question, offset int) ([]message, error) {
+	var talk []message
+	for i := offset; ; i += 10 {
+		for j := range 10 {
+			q := from[(i+j)*7%len(from)]
+			talk = append(talk, message{"user", q.asked()}, message{"assistant", q.Expect.Answer})
+		}
+		p, err := e.server.prompt(ctx, fields{"messages": talk})
+		if err != nil || p.Tokens >= pastTokens {
+			return talk, err
+		}
+	}
+}
+
+// minSpeed is the bar of speed, in tokens a second.
+const minSpeed = 200
+
+// speed asks one question at a time at the highest effort.
+func speed(ctx context.Context, e *evaluation, s *skill) (outcome, error) {
+	list := spread(e.pool(s.name), 20)
+	var rates []float64
+	for i := range list {
+		f := list[i].request()
+		f["reasoning_effort"] = e.efforts[len(e.efforts)-1]
+		c, err := e.server.chat(ctx, f)
+		if err != nil {
+			return outcome{}, err
+		}
+		rates = append(rates, c.Timings.PredictedPerSecond)
+	}
+	rate := median(rates)
+	return outcome{questions: len(list), figure: fmt.Sprintf("%.0f (median)", rate), holds: rate >= s.bar}, nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// question is a line of the questions file.
+type question struct {
+	// Skill is what the question is about, and Kind which sort of it.
+	Skill     string `json:"skill"`
+	Kind      string `json:"kind"`
+	Effort    string `json:"effort"`
+	Developer string `json:"developer"`
+	// Messages end with the one that is to be answered.
+	Messages []message `json:"messages"`
+	// Tools are offered, and ToolResult is what a call of one gives.
+	Tools      []json.RawMessage `json:"tools"`
+	ToolResult string            `json:"tool_result"`
+	// Schema is that of the answer, with its name.
+	Schema     json.RawMessage `json:"schema"`
+	SchemaName string          `json:"schema_name"`
+	Strategy   string          `json:"strategy"`
+	// Rationale asks for the reason of each call, Delegate is a specialist's prompt, and Allow lets the model delegate.
+	Rationale bool   `json:"rationale"`
+	Delegate  string `json:"delegate"`
+	Allow     bool   `json:"allow"`
+	Expect    expect `json:"expect"`
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// expect is what is right: the whole answer, the result in it, the call before it, the JSON value that it is.
+type expect struct {
+	Answer string          `json:"answer"`
+	Result string          `json:"result"`
+	Call   *expectedCall   `json:"call"`
+	JSON   json.RawMessage `json:"json"`
+}
+
+type expectedCall struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// String is what is right, in a line.
+func (x expect) String() string {
+	parts := []string{fmt.Sprintf("%q", x.Answer)}
+	if x.Call != nil {
+		parts = append(parts, fmt.Sprintf("%s(%s)", x.Call.Name, x.Call.Arguments))
+	}
+	if len(x.JSON) > 0 {
+		parts = append(parts, string(x.JSON))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// asked is the text that is to be answered.
+func (q *question) asked() string { return q.Messages[len(q.Messages)-1].Content }
+
+// load reads the questions file, or has one written.
+func (o *options) load(ctx context.Context) ([]question, error) {
+	if o.questions != "" {
+		f, err := os.Open(o.questions)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return read(f)
+	}
+	script := filepath.Join("scripts", "demo_model", "make_eval.py")
+	cmd := exec.CommandContext(ctx, o.python, script, "--seed", strconv.Itoa(o.seed), "--count", strconv.Itoa(o.count))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	list, err := read(out)
+	if ended := cmd.Wait(); ended != nil {
+		return nil, fmt.Errorf("%s: %w", script, ended)
+	}
+	return list, err
+}
+
+// read reads questions, one a line.
+func read(from io.Reader) ([]question, error) {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	var list []question
+	for lines.Scan() {
+		var q question
+		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
+			return nil, fmt.Errorf("question %d: %w", len(list)+1, err)
+		}
+		if len(q.Messages) == 0 {
+			return nil, fmt.Errorf("question %d has no messages", len(list)+1)
+		}
+		list = append(list, q)
+	}
+	return list, lines.Err()
+}
