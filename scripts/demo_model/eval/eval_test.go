@@ -12,15 +12,22 @@ import (
 	"runner/models/demo"
 )
 
-// served makes this test program the one that is measured.
-const served = "RUNNER_EVAL_SERVED"
+// served makes this test program the one that is measured, with the model that it names.
+const (
+	served        = "RUNNER_EVAL_SERVED"
+	bundledModel  = "bundled"
+	scriptedModel = "scripted"
+)
 
 func TestMain(m *testing.M) {
-	if os.Getenv(served) == "" {
-		os.Exit(m.Run())
+	switch os.Getenv(served) {
+	case bundledModel:
+		engine := cli.Engine{Open: llamacpp.Open, Check: llamacpp.Check, Demo: demo.Path, Name: "llama.cpp"}
+		os.Exit(cli.Main(engine, cli.Build{}, os.Args[1:]))
+	case scriptedModel:
+		os.Exit(serveScripted())
 	}
-	engine := cli.Engine{Open: llamacpp.Open, Check: llamacpp.Check, Demo: demo.Path, Name: "llama.cpp"}
-	os.Exit(cli.Main(engine, cli.Build{}, os.Args[1:]))
+	os.Exit(m.Run())
 }
 
 const (
@@ -46,7 +53,7 @@ func TestBundledModelHoldsItsBars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(served, "1")
+	t.Setenv(served, bundledModel)
 	// One thread: on a busy machine the engine's threads wait for one another longer than so small a model computes.
 	s, err := start(t.Context(), os.Args[0], filepath.Join(dir, "demo.gguf"), 1)
 	if err != nil {
