@@ -22,14 +22,15 @@ func corrupted(ctx context.Context, e *evaluation, i int, q *question) (verdict,
 	if content != q.Expect.Answer || len(places) == 0 {
 		return verdict{skip: true}, nil
 	}
-	slip := places[i/2%len(places)].change(m.Reasoning, i)
+	place := places[i/2%len(places)]
+	slip := place.change(m.Reasoning, i)
 	p, err := e.server.prompt(ctx, f)
 	if err != nil {
 		return verdict{}, err
 	}
 	thoughts, answer, err := e.server.proceed(ctx, p.Prompt+opening+slip.text)
 	return verdict{
-		right: answer == slip.answer, kind: q.Kind + ", " + effort,
+		right: answer == slip.answer, kind: fmt.Sprintf("%s, %s, %s", q.Kind, effort, place.of),
 		said: fmt.Sprintf("%q for %q\n    after %q + %q", answer, slip.answer, slip.text, thoughts),
 	}, err
 }
@@ -40,7 +41,15 @@ type slip struct {
 	// digits are those that can stand in its place, and answer is the answer that then follows.
 	digits string
 	answer func(digit int) string
+	// of says what it is a digit of.
+	of string
 }
+
+// What a digit is of.
+const (
+	ofStep   = "a step"
+	ofResult = "what the steps spell"
+)
 
 // changed is an analysis up to a digit that was changed, and the answer that follows from it.
 type changed struct{ text, answer string }
@@ -88,14 +97,14 @@ func columns(q *question, analysis string) (list []slip) {
 			from, to := chain[1]+m[4], chain[1]+m[5]
 			switch mark := analysis[chain[1]+m[2] : chain[1]+m[3]]; mark {
 			case "=":
-				list = append(list, q.place(analysis, to-1, others(analysis[to-1], false), result, worth*column))
+				list = append(list, q.place(analysis, to-1, others(analysis[to-1], false), result, worth*column, ofStep))
 				column *= 10
 				continue
 			case ", with a zero ":
 				worth = 1
 			}
 			for at, place := to-1, worth; at >= from; at, place = at-1, place*10 {
-				list = append(list, q.place(analysis, at, others(analysis[at], at == from && to-from > 1), result, place))
+				list = append(list, q.place(analysis, at, others(analysis[at], at == from && to-from > 1), result, place, ofResult))
 			}
 		}
 	}
@@ -103,7 +112,7 @@ func columns(q *question, analysis string) (list []slip) {
 }
 
 // place is the slip of a digit that is worth so much in the result.
-func (q *question) place(analysis string, at int, digits string, result, worth int) slip {
+func (q *question) place(analysis string, at int, digits string, result, worth int, of string) slip {
 	old := int(analysis[at] - '0')
 	return slip{at, digits, func(digit int) string {
 		n := result + (digit-old)*worth
@@ -111,7 +120,7 @@ func (q *question) place(analysis string, at int, digits string, result, worth i
 			n = -n
 		}
 		return q.with(strconv.Itoa(n))
-	}}
+	}, of}
 }
 
 // with is the question's answer with another result.
@@ -140,7 +149,7 @@ func rests(q *question, analysis string) (list []slip) {
 		at := m[6] + r[2]
 		digits := strings.Replace("0123456789"[:divisor], analysis[at:at+1], "", 1)
 		if digits != "" {
-			list = append(list, slip{at, digits, func(digit int) string { return q.with(divide(dividend, divisor, i, digit)) }})
+			list = append(list, slip{at, digits, func(digit int) string { return q.with(divide(dividend, divisor, i, digit)) }, ofStep})
 		}
 	}
 	return list

@@ -124,7 +124,7 @@ func median[T cmp.Ordered](list []T) (m T) {
 const (
 	// pastTokens is how much a conversation has behind it when its question comes, and pasts how many such conversations there are.
 	pastTokens = 4000
-	pasts      = 8
+	pasts      = 4
 	// aged is how many questions are asked after so long a conversation.
 	aged = 200
 )
