@@ -23,9 +23,11 @@ import attention
 import dataset
 import load
 from model import Config, Model
+from optimizer import Muon
 from tokenizer import Tokenizer
 
 HERE = Path(__file__).parent
+MUON = 2.5  # times the rate of the rest
 HELD_OUT = 10**6  # added to the seed for batches to measure with
 
 
@@ -69,13 +71,13 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     p.add_argument("--minutes", type=float, default=240, help="of the whole training, over all resumptions")
-    p.add_argument("--rows", type=int, default=0, help="rows of a batch (default 16 on a CPU, 512 on a GPU)")
-    p.add_argument("--length", type=int, default=512)
+    p.add_argument("--rows", type=int, default=0, help="rows of a batch (default 12 on a CPU, 256 on a GPU)")
+    p.add_argument("--length", type=int, default=1024)
     p.add_argument("--rate", type=float, default=0)
     p.add_argument("--workers", type=int, default=0)
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--quantize-from", type=float, default=0.5)
-    p.add_argument("--long-every", type=int, default=0, help="every this many steps a batch of long rows, as many tokens in all")
+    p.add_argument("--quantize-from", type=float, default=0.12)
+    p.add_argument("--long-every", type=int, default=25, help="every this many steps a batch of long rows, as many tokens in all")
     p.add_argument("--long-length", type=int, default=4096)
     p.add_argument("--exact", action="store_true", help="no bf16")
     p.add_argument("--no-compile", action="store_true")
@@ -86,7 +88,7 @@ def main():
     a = p.parse_args()
 
     gpu = a.device.startswith("cuda")
-    rows = a.rows or (512 if gpu else 16)
+    rows = a.rows or (256 if gpu else 12)
     rate = a.rate or (3e-3 if gpu else 2e-3)
     workers = a.workers or (14 if gpu else 1)
     out, whole = Path(a.out), a.minutes * 60
@@ -105,17 +107,17 @@ def main():
     model.attention = attention.best(a.device)
     model.dispatched = not gpu
     named = dict(model.named_parameters())
-    decay = [q for n, q in named.items() if q.dim() >= 2 and "_b" not in n and n != "embed"]
-    kept = {id(q) for q in decay}
-    rest = [q for q in named.values() if id(q) not in kept]
-    opt = torch.optim.AdamW([{"params": decay, "weight_decay": 0.05}, {"params": rest, "weight_decay": 0.0}],
-                            lr=rate, betas=(0.9, 0.98), fused=True)
+    matrices = [q for n, q in named.items() if n.startswith("layers.") and q.dim() >= 2 and "_b" not in n and "router" not in n]
+    taken = {id(q) for q in matrices}
+    opts = [Muon(matrices, lr=MUON * rate, weight_decay=0.05),
+            torch.optim.AdamW([q for q in named.values() if id(q) not in taken], lr=rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True)]
     average = {n: q.detach().clone() for n, q in named.items()}
     step, before, seen = 0, 0.0, 0
     if a.resume and path.exists():
         state = torch.load(path, map_location=a.device)
         model.load_state_dict(state["model"])
-        opt.load_state_dict(state["opt"])
+        for o, saved in zip(opts, state["opt"]):
+            o.load_state_dict(saved)
         average, step, before, seen = state["average"], state["step"], state["used"], state["seen"]
     print(f"{sum(q.numel() for q in named.values()):,} parameters, {a.device}, from step {step}, "
           f"{clock(before)} of {clock(whole)} used", flush=True)
@@ -127,7 +129,7 @@ def main():
     bf16 = contextlib.nullcontext if a.exact else (lambda: torch.autocast(a.device.split(":")[0], torch.bfloat16))
 
     def save():
-        torch.save({"config": cfg.dict(), "model": model.state_dict(), "opt": opt.state_dict(), "average": average,
+        torch.save({"config": cfg.dict(), "model": model.state_dict(), "opt": [o.state_dict() for o in opts], "average": average,
                     "step": step, "seen": seen, "used": used}, path.with_suffix(".new"))
         path.with_suffix(".new").replace(path)
 
@@ -139,24 +141,24 @@ def main():
     line_end = "\r" if sys.stdout.isatty() else "\n"
     while used < whole and not stopped:
         share = used / whole
-        for g in opt.param_groups:
-            g["lr"] = schedule(share, step, rate)
+        now_at = schedule(share, step, rate)
+        for o, times in zip(opts, (MUON, 1.0)):
+            for g in o.param_groups:
+                g["lr"] = times * now_at
         long = far is not None and step % a.long_every == a.long_every - 1
         batch = [x.to(a.device, non_blocking=True) for x in next(far if long else short)]
         with bf16():
             loss, balance = loss_of(*batch[:6], quantized=share >= a.quantize_from)
         (loss + 0.01 * balance).backward()
         torch.nn.utils.clip_grad_norm_(named.values(), 1.0)
-        opt.step()
-        opt.zero_grad(set_to_none=True)
+        for o in opts:
+            o.step()
+            o.zero_grad(set_to_none=True)
         step += 1
         seen += batch[0].numel()
         with torch.no_grad():
-            if share > 0.5:
-                keep = min(0.98 if gpu else 0.99, step / (step + 10))
-                torch._foreach_lerp_([average[n] for n in named], list(named.values()), 1 - keep)
-            elif step % 20 == 0:
-                torch._foreach_copy_([average[n] for n in named], list(named.values()))
+            keep = min(0.99 if gpu else 0.998, step / (step + 10))
+            torch._foreach_lerp_([average[n] for n in named], list(named.values()), 1 - keep)
         if not long:
             tally, tally_n = tally + loss.detach(), tally_n + 1
         now = time.time()
@@ -170,7 +172,7 @@ def main():
             last_save = now
             save()
             with bf16():
-                print(f"held out: {held_out(model, measure, share >= a.quantize_from)}  balance {float(balance):.3f}", flush=True)
+                print(f"held out: {held_out(model, measure, share >= a.quantize_from)}  balance {float(balance.detach()):.3f}", flush=True)
     save()
     print(f"{'stopped' if stopped else 'done'}: step {step}, {seen / 1e6:.2f}M tokens, {clock(used)} of {clock(whole)}", flush=True)
 
