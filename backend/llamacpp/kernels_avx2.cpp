@@ -34,6 +34,7 @@ INLINE void    store(double * p, doubles v) { _mm256_storeu_pd(p, v); }
 INLINE floats  all(float x) { return _mm256_set1_ps(x); }
 INLINE doubles all(double x) { return _mm256_set1_pd(x); }
 INLINE floats  halves(const char * p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p)); }
+INLINE doubles wide(const char * p) { return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *) p))); }
 INLINE floats  fused(floats a, floats b, floats c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE doubles fused(doubles a, doubles b, doubles c) { return _mm256_fmadd_pd(a, b, c); }
 INLINE floats  lesser(floats a, floats b) { return _mm256_min_ps(a, b); }

@@ -33,6 +33,7 @@ INLINE void    store(double * p, doubles v) { _mm512_storeu_pd(p, v); }
 INLINE floats  all(float x) { return _mm512_set1_ps(x); }
 INLINE doubles all(double x) { return _mm512_set1_pd(x); }
 INLINE floats  halves(const char * p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *) p)); }
+INLINE doubles wide(const char * p) { return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p))); }
 INLINE floats  fused(floats a, floats b, floats c) { return _mm512_fmadd_ps(a, b, c); }
 INLINE doubles fused(doubles a, doubles b, doubles c) { return _mm512_fmadd_pd(a, b, c); }
 INLINE floats  lesser(floats a, floats b) { return _mm512_min_ps(a, b); }

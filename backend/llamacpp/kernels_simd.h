@@ -7,7 +7,7 @@
 //   lanes                how many floats a vector has; doubles have half as many
 //   floats, doubles, ints  vectors with the compiler's operators; ints holds 4 bytes for each float
 //   load, store, all     whole vectors from and to memory (any alignment), and of one number
-//   halves               lanes half floats from memory
+//   halves, wide         lanes half floats from memory; half as many, as doubles
 //   fused                a*b + c, rounded once
 //   lesser, greater      the second where one is not a number
 //   magnitude, rounded   of each lane; rounded to the nearest whole number
@@ -31,6 +31,9 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
+
+// A loop of constant length is unrolled whole, so that the arrays it goes over become registers at every level of optimization.
+#define UNROLL _Pragma("GCC unroll 16")
 
 namespace kernels {
 
@@ -263,53 +266,69 @@ struct head_state {
     alignas(64) double out[max_group][max_size];
     alignas(64) double weights[max_group][block];
     alignas(64) float scores[max_group][block];
-    floats  products[max_group][lanes]; // of so many cells
     doubles total[max_group];
     float   most[max_group]; // the exponent of the largest weight
     int32_t cell[block + lanes]; // the gathering writes whole vectors
     float   bias[block + lanes];
 };
 
-// products multiplies the queries of G heads, from h on, with as many keys as there are lanes.
-template <int G> INLINE void products(const attention & a, const char * q, const char * k, head_state & st, int h, const int32_t * cell) {
-    for (int j = 0; j < lanes; j++) {
-        const char * key = k + cell[j] * a.k_cell;
-        floats acc[G];
-        for (int g = 0; g < G; g++) {
-            acc[g] = all(0.0f);
+// products writes the products of G heads' queries, from h on, with the keys of as many cells, from j on, as fill a vector with them.
+template <int G> INLINE void products(const attention & a, const char * q, const char * k, head_state & st, int h, int j) {
+    constexpr int cells = lanes / G;
+    floats acc[lanes];
+    UNROLL for (int i = 0; i < lanes; i++) {
+        acc[i] = all(0.0f);
+    }
+    const char * keys[cells];
+    UNROLL for (int c = 0; c < cells; c++) {
+        keys[c] = k + st.cell[j + c] * a.k_cell;
+    }
+    for (int64_t i = 0; i < a.size; i += lanes) {
+        floats query[G];
+        UNROLL for (int g = 0; g < G; g++) {
+            query[g] = load((const float *) (q + (h + g) * a.q_head) + i);
         }
-        for (int64_t i = 0; i < a.size; i += lanes) {
-            const floats x = halves(key + i * 2);
-            for (int g = 0; g < G; g++) {
-                acc[g] = fused(x, load((const float *) (q + g * a.q_head) + i), acc[g]);
+        UNROLL for (int c = 0; c < cells; c++) {
+            const floats x = halves(keys[c] + i * 2);
+            UNROLL for (int g = 0; g < G; g++) {
+                acc[g * cells + c] = fused(x, query[g], acc[g * cells + c]);
             }
         }
-        for (int g = 0; g < G; g++) {
-            st.products[h + g][j] = acc[g];
-        }
+    }
+    float each[lanes];
+    store(each, sums(acc));
+    UNROLL for (int g = 0; g < G; g++) {
+        std::memcpy(st.scores[h + g] + j, each + g * cells, cells * sizeof(float));
     }
 }
 
-// blend adds n values, each times its weight, to the results of G heads from h on.
-template <int G> INLINE void blend(const attention & a, const char * v, head_state & st, int h, int n) {
-    for (int64_t i = 0; i < a.size; i += lanes) {
-        doubles lo[G], hi[G];
-        for (int g = 0; g < G; g++) {
-            lo[g] = load(st.out[h + g] + i);
-            hi[g] = load(st.out[h + g] + i + lanes / 2);
-        }
-        for (int j = 0; j < n; j++) {
-            const floats value = halves(v + st.cell[j] * a.v_cell + i * 2);
-            const doubles x = lower(value), y = upper(value);
-            for (int g = 0; g < G; g++) {
-                const doubles w = all(st.weights[h + g][j]);
-                lo[g] = fused(w, x, lo[g]);
-                hi[g] = fused(w, y, hi[g]);
+// blend adds n values, each times its weight, to the results of G heads from h on, W vectors of doubles at a time.
+template <int G, int W> INLINE void blend(const attention & a, const char * v, head_state & st, int h, int n) {
+    constexpr int width = lanes / 2;
+    for (int64_t i = 0; i < a.size; i += W * width) {
+        doubles acc[G][W];
+        UNROLL for (int g = 0; g < G; g++) {
+            UNROLL for (int w = 0; w < W; w++) {
+                acc[g][w] = load(st.out[h + g] + i + w * width);
             }
         }
-        for (int g = 0; g < G; g++) {
-            store(st.out[h + g] + i, lo[g]);
-            store(st.out[h + g] + i + lanes / 2, hi[g]);
+        for (int j = 0; j < n; j++) {
+            const char * value = v + st.cell[j] * a.v_cell + i * 2;
+            doubles x[W];
+            UNROLL for (int w = 0; w < W; w++) {
+                x[w] = wide(value + w * width * 2);
+            }
+            UNROLL for (int g = 0; g < G; g++) {
+                const doubles weight = all(st.weights[h + g][j]);
+                UNROLL for (int w = 0; w < W; w++) {
+                    acc[g][w] = fused(weight, x[w], acc[g][w]);
+                }
+            }
+        }
+        UNROLL for (int g = 0; g < G; g++) {
+            UNROLL for (int w = 0; w < W; w++) {
+                store(st.out[h + g] + i + w * width, acc[g][w]);
+            }
         }
     }
 }
@@ -348,33 +367,33 @@ KERNEL void take(const attention & a, const char * q, const char * k, const char
         st.cell[j] = st.cell[0];
         st.bias[j] = -INFINITY;
     }
-    for (int j = 0; j < padded; j += lanes) {
-        int h = 0;
-        for (; h + 8 <= group; h += 8) {
-            products<8>(a, q + h * a.q_head, k, st, h, st.cell + j);
-        }
-        for (; h + 2 <= group; h += 2) {
-            products<2>(a, q + h * a.q_head, k, st, h, st.cell + j);
-        }
-        for (; h < group; h++) {
-            products<1>(a, q + h * a.q_head, k, st, h, st.cell + j);
-        }
-        for (h = 0; h < group; h++) {
-            store(st.scores[h] + j, sums(st.products[h]));
-        }
-    }
-    for (int h = 0; h < group; h++) {
-        weigh(a, st, h, padded);
-    }
     int h = 0;
-    for (; h + 4 <= group; h += 4) {
-        blend<4>(a, v, st, h, n);
+    for (; h + 8 <= group; h += 8) {
+        for (int j = 0; j < padded; j += lanes / 8) {
+            products<8>(a, q, k, st, h, j);
+        }
     }
     for (; h + 2 <= group; h += 2) {
-        blend<2>(a, v, st, h, n);
+        for (int j = 0; j < padded; j += lanes / 2) {
+            products<2>(a, q, k, st, h, j);
+        }
     }
     for (; h < group; h++) {
-        blend<1>(a, v, st, h, n);
+        for (int j = 0; j < padded; j += lanes) {
+            products<1>(a, q, k, st, h, j);
+        }
+    }
+    for (h = 0; h < group; h++) {
+        weigh(a, st, h, padded);
+    }
+    for (h = 0; h + 4 <= group; h += 4) {
+        blend<4, 2>(a, v, st, h, n);
+    }
+    for (; h + 2 <= group; h += 2) {
+        blend<2, 4>(a, v, st, h, n);
+    }
+    for (; h < group; h++) {
+        blend<1, 4>(a, v, st, h, n);
     }
 }
 
