@@ -23,7 +23,7 @@ func TestDocuments(t *testing.T) {
 			t.Skipf("the commands of the documents need %s", tool)
 		}
 	}
-	for _, name := range []string{"README.md", "docs/tour.md"} {
+	for _, name := range []string{"README.md", "docs/server.md", "docs/tour.md"} {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join("..", "..", name)

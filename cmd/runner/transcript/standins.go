@@ -37,7 +37,8 @@ var Rules = []Rule{
 	{`\brk-([A-Za-z0-9_-]{20,})`, "key%d"},
 	{`\bhead ([A-Za-z0-9_:.-]{20,})`, "%d"},
 	{`\b[A-Za-z0-9_-]{100,}`, "sealed%d"},
-	// Sealed traces are as long as the times in them.
+	// Sealed traces are as long as the times in them, and columns as wide as those.
+	{`\b(\d+ bytes  +)`, "… bytes  "},
 	{`\b(\d+) bytes\b`, "…"},
 	// Ids and digests are hexadecimal, with or without a prefix that tells their kind.
 	{`\b(?:[a-z]+\\?[_-])+([0-9a-f]{12,64})\b`, "%d"},
