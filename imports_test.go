@@ -40,6 +40,7 @@ var rules = []struct {
 	{"runner/server/wiretest", []string{"runner/backend/", "runner/runner", "runner/reasoning", "runner/reasoning/", "runner/server/wire"}},
 	{"runner/cmd", []string{"runner/"}},
 	{"runner/cmd/runner/cli", []string{"runner/backend", "runner/backend/gguf", "runner/chattemplate", "runner/grammar", "runner/reasoning", "runner/reasoning/", "runner/runner", "runner/runner/", "runner/models", "runner/server", "runner/server/", "runner/cmd/runner/render"}},
+	{"runner/cmd/runner/transcript", nil},
 	{"runner/cmd/runner/render", []string{"runner/reasoning", "runner/reasoning/decision"}},
 	{"runner/scripts", []string{"runner/"}},
 }
@@ -136,7 +137,7 @@ func TestEngineStaysInItsRoom(t *testing.T) {
 // forTests are packages that only tests, and one another, may import.
 var forTests = []string{
 	"runner/backend/backendtest", "runner/backend/fake", "runner/backend/tokenizer/o200ktest", "runner/backend/tokenizer/texttest",
-	"runner/chattemplate/conformance", "runner/chattemplate/vocabtest", "runner/grammar/suitetest", "runner/cmd/runner/scripttest", "runner/server/wiretest",
+	"runner/chattemplate/conformance", "runner/chattemplate/vocabtest", "runner/grammar/suitetest", "runner/cmd/runner/scripttest", "runner/cmd/runner/transcript", "runner/server/wiretest",
 }
 
 func TestTestPackagesStayInTests(t *testing.T) {

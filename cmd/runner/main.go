@@ -16,14 +16,15 @@ import (
 // version and commit are set by the linker.
 var version, commit string
 
+var engine = cli.Engine{
+	Open:   llamacpp.Open,
+	Check:  llamacpp.Check,
+	Demo:   demo.Path,
+	Name:   "llama.cpp",
+	Module: "github.com/ollama/ollama",
+	System: facts,
+}
+
 func main() {
-	engine := cli.Engine{
-		Open:   llamacpp.Open,
-		Check:  llamacpp.Check,
-		Demo:   demo.Path,
-		Name:   "llama.cpp",
-		Module: "github.com/ollama/ollama",
-		System: facts,
-	}
 	os.Exit(cli.Main(engine, cli.Build{Version: version, Commit: commit}, os.Args[1:]))
 }

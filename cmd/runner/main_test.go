@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -14,8 +15,19 @@ import (
 
 // The scripts run the whole program, engine included: "engine" on a model with random weights, "demo" on the bundled one.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"runner": main})
+	testscript.Main(m, map[string]func(){"runner": program})
 }
+
+// program is main, on the day that models are to be told it is (dayVariable), if one is named.
+func program() {
+	if day, err := time.Parse(time.DateOnly, os.Getenv(dayVariable)); err == nil {
+		gone := time.Since(day)
+		engine.Clock = func() time.Time { return time.Now().Add(-gone) }
+	}
+	main()
+}
+
+const dayVariable = "RUNNER_TEST_DAY"
 
 func TestScripts(t *testing.T) {
 	cache := t.TempDir() // shared, so that the bundled model is unpacked once

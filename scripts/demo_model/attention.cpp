@@ -1,7 +1,7 @@
 // Attention over rows of trees for training on a CPU, forward and backward; attention.py says what it computes.
 //
 // Everything is cut into blocks of 32 queries and 32 keys, and a head has 32 values, so that all the work is products of
-// 32 x 32 matrices in float32. Scores live only inside a block: the forward pass keeps a running maximum and sum (the
+// 32 x 32 matrices, summed in float32 (of bfloat16 factors where the inputs are bfloat16). Scores live only inside a block: the forward pass keeps a running maximum and sum (the
 // sink begins both), the backward pass computes the scores again from the saved log-sum-exp. A block of keys that no
 // query of a block sees is skipped. A task is one key-value head of one row with the query heads that share it; tasks
 // write to places of their own, so results do not depend on the number of threads.
@@ -16,6 +16,10 @@
 #include <cstring>
 #include <tuple>
 #include <vector>
+
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
 
 namespace {
 
@@ -89,30 +93,106 @@ inline Ints lanes(uint32_t word) {
   return (Ints)((word & bit) != 0);
 }
 
-// c += a b for 32 x 32 matrices, where a's element (i, k) lies at a[i * Row + k * Col]: <B, 1> is a, <1, B> is a transposed.
-template <int64_t Row, int64_t Col>
-inline void multiply(const float* a, const float* b, float* c) {
+// The factors of products. A matrix on the right has a row of cells per step of the sum; on the left, a row's cells of
+// all steps lie together. A cell is a value in float32; in bfloat16 it is the two values of k and k + 16, for one
+// instruction multiplies both and adds them to a float32.
+template <typename T>
+struct Factor;
+
+template <>
+struct Factor<float> {
+  typedef float Cell;
+  typedef Vec Cells;
+  static constexpr int64_t kSteps = B;
+  static void left_row(float* to, Vec lo, Vec hi) { store(to, lo), store(to + W, hi); }
+  static Vec right_row(const Tile& x, int64_t k, int64_t at) { return load(x.at + k * B + at); }
+  static Vec add(Vec sum, float a, Vec b) { return sum + a * b; }
+};
+
+template <>
+struct Factor<at::BFloat16> {
+  typedef uint32_t Cell;
+  typedef Bits Cells;
+  static constexpr int64_t kSteps = W;
+  static Bits pair(Vec low, Vec high) { return (((Bits)low + 0x8000) >> 16) | (((Bits)high + 0x8000) & 0xffff0000); }
+  static void left_row(uint32_t* to, Vec lo, Vec hi) {
+    Bits p = pair(lo, hi);
+    std::memcpy(to, &p, sizeof p);
+  }
+  static Bits right_row(const Tile& x, int64_t k, int64_t at) { return pair(load(x.at + k * B + at), load(x.at + (k + W) * B + at)); }
+  static Vec add(Vec sum, uint32_t a, Bits b) {
+#ifdef __AVX512BF16__
+    return (Vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)(Bits{} + a), (__m512bh)b);
+#else
+    Bits s = Bits{} + a;
+    return sum + (Vec)(s << 16) * (Vec)(b << 16) + (Vec)(s & 0xffff0000) * (Vec)(b & 0xffff0000);
+#endif
+  }
+};
+
+template <typename T>
+struct alignas(64) Left {
+  typename Factor<T>::Cell at[B * Factor<T>::kSteps];
+
+  void row(int64_t i, Vec lo, Vec hi) { Factor<T>::left_row(at + i * Factor<T>::kSteps, lo, hi); }
+
+  void set(const Tile& x) {
+    for (int64_t i = 0; i < B; i++) row(i, load(x.at + i * B), load(x.at + i * B + W));
+  }
+};
+
+template <typename T>
+struct alignas(64) Right {
+  typename Factor<T>::Cell at[Factor<T>::kSteps * B];
+
+  void set(const Tile& x) {
+    for (int64_t k = 0; k < Factor<T>::kSteps; k++)
+      for (int64_t c = 0; c < B; c += W) {
+        auto cells = Factor<T>::right_row(x, k, c);
+        std::memcpy(at + k * B + c, &cells, sizeof cells);
+      }
+  }
+
+  void set_transposed(const Tile& x) {
+    Tile t;
+    for (int64_t i = 0; i < B; i++)
+      for (int64_t j = 0; j < B; j++) t.at[j * B + i] = x.at[i * B + j];
+    set(t);
+  }
+};
+
+// c += a b, where a's cell of row i and step k lies at a[i * Row + k * Col].
+template <typename T, int64_t Row, int64_t Col>
+inline void multiply(const typename Factor<T>::Cell* a, const Right<T>& b, Tile& c) {
   for (int64_t i = 0; i < B; i += 8) {
     Vec lo[8], hi[8];
 #pragma GCC unroll 8
-    for (int r = 0; r < 8; r++) lo[r] = load(c + (i + r) * B), hi[r] = load(c + (i + r) * B + W);
-    for (int64_t k = 0; k < B; k++) {
-      Vec x = load(b + k * B), y = load(b + k * B + W);
+    for (int r = 0; r < 8; r++) lo[r] = load(c.at + (i + r) * B), hi[r] = load(c.at + (i + r) * B + W);
+    for (int64_t k = 0; k < Factor<T>::kSteps; k++) {
+      typename Factor<T>::Cells x, y;
+      std::memcpy(&x, b.at + k * B, sizeof x);
+      std::memcpy(&y, b.at + k * B + W, sizeof y);
 #pragma GCC unroll 8
       for (int r = 0; r < 8; r++) {
-        float s = a[(i + r) * Row + k * Col];
-        lo[r] += s * x;
-        hi[r] += s * y;
+        auto s = a[(i + r) * Row + k * Col];
+        lo[r] = Factor<T>::add(lo[r], s, x);
+        hi[r] = Factor<T>::add(hi[r], s, y);
       }
     }
 #pragma GCC unroll 8
-    for (int r = 0; r < 8; r++) store(c + (i + r) * B, lo[r]), store(c + (i + r) * B + W, hi[r]);
+    for (int r = 0; r < 8; r++) store(c.at + (i + r) * B, lo[r]), store(c.at + (i + r) * B + W, hi[r]);
   }
 }
 
-inline void transpose(const Tile& from, Tile& to) {
-  for (int64_t i = 0; i < B; i++)
-    for (int64_t j = 0; j < B; j++) to.at[j * B + i] = from.at[i * B + j];
+template <typename T>
+inline void multiply(const Left<T>& a, const Right<T>& b, Tile& c) {
+  multiply<T, Factor<T>::kSteps, 1>(a.at, b, c);
+}
+
+// c += a' b, with a transposed: what is a matrix on the right is the transposed one on the left.
+template <typename T>
+inline void multiply_transposed(const Right<T>& a, const Right<T>& b, Tile& c) {
+  multiply<T, 1, B>(a.at, b, c);
 }
 
 // Which keys each query of a block sees, a word per query.
@@ -186,17 +266,20 @@ struct Rows {
 
 template <typename T>
 void forward_task(const Rows<T>& in, int64_t row, int64_t kv, T* out, float* lse) {
-  std::vector<Tile> keys(in.blocks), values(in.blocks);
-  Tile q, s, o;
+  std::vector<Right<T>> keys_t(in.blocks), values(in.blocks);
+  Tile s, o;
+  Left<T> q, p;
   for (int64_t b = 0; b < in.blocks; b++) {
     in.key(row, b, kv, s);
-    transpose(s, keys[b]);
-    in.value(row, b, kv, values[b]);
+    keys_t[b].set_transposed(s);
+    in.value(row, b, kv, s);
+    values[b].set(s);
   }
   const int64_t group = in.heads / in.kv;
   for (int64_t b = 0; b < in.blocks; b++)
     for (int64_t h = kv * group; h < (kv + 1) * group; h++) {
-      in.query(row, b, h, q);
+      in.query(row, b, h, s);
+      q.set(s);
       float top[B];
       Vec sum[B];
       for (int64_t i = 0; i < B; i++) top[i] = in.sinks[h], sum[i] = Vec{1};
@@ -205,10 +288,10 @@ void forward_task(const Rows<T>& in, int64_t row, int64_t kv, T* out, float* lse
         Seen seen = in.seen(row, b, k);
         if (!seen.any) continue;
         s = Tile{};
-        multiply<B, 1>(q.at, keys[k].at, s.at);
+        multiply(q, keys_t[k], s);
         for (int64_t i = 0; i < B; i++) {
-          float *si = s.at + i * B, *oi = o.at + i * B;
-          Vec lo = load(si), hi = load(si + W);
+          float* oi = o.at + i * B;
+          Vec lo = load(s.at + i * B), hi = load(s.at + i * B + W);
           Ints sees_lo = lanes(seen.word[i]), sees_hi = lanes(seen.word[i] >> W);
           const Vec never = Vec{} - 1e30f;
           if (!seen.all) lo = sees_lo ? lo : never, hi = sees_hi ? hi : never;
@@ -223,9 +306,9 @@ void forward_task(const Rows<T>& in, int64_t row, int64_t kv, T* out, float* lse
           lo = power(lo - top[i]), hi = power(hi - top[i]);
           if (!seen.all) lo = sees_lo ? lo : Vec{}, hi = sees_hi ? hi : Vec{};
           sum[i] += lo + hi;
-          store(si, lo), store(si + W, hi);
+          p.row(i, lo, hi);
         }
-        multiply<B, 1>(s.at, values[k].at, o.at);
+        multiply(p, values[k], o);
       }
       for (int64_t i = 0; i < B && b * B + i < in.t; i++) {
         float *oi = o.at + i * B, all = total(sum[i]);
@@ -239,21 +322,27 @@ void forward_task(const Rows<T>& in, int64_t row, int64_t kv, T* out, float* lse
 
 template <typename T>
 void backward_task(const Rows<T>& in, int64_t row, int64_t kv, const T* grad, const T* out, const float* lse, T* dqkv, float* dsinks) {
-  std::vector<Tile> keys(in.blocks), keys_t(in.blocks), values_t(in.blocks), dkeys(in.blocks), dvalues(in.blocks);
-  Tile q, g, o, s, d, dq;
+  std::vector<Right<T>> keys(in.blocks), keys_t(in.blocks), values_t(in.blocks);
+  std::vector<Tile> dkeys(in.blocks), dvalues(in.blocks);
+  Tile g, o, s, d, dq;
+  Left<T> q_left, g_left, d_left;
+  Right<T> q_right, g_right, d_right, p_right;
   for (int64_t b = 0; b < in.blocks; b++) {
-    in.key(row, b, kv, keys[b]);
-    transpose(keys[b], keys_t[b]);
+    in.key(row, b, kv, s);
+    keys[b].set(s);
+    keys_t[b].set_transposed(s);
     in.value(row, b, kv, s);
-    transpose(s, values_t[b]);
+    values_t[b].set_transposed(s);
     dkeys[b] = dvalues[b] = Tile{};
   }
   const int64_t group = in.heads / in.kv;
   for (int64_t h = kv * group; h < (kv + 1) * group; h++) {
     float dsink = 0;
     for (int64_t b = 0; b < in.blocks; b++) {
-      in.query(row, b, h, q);
+      in.query(row, b, h, s);
+      q_left.set(s), q_right.set(s);
       Rows<T>::read(grad, in.heads * B, row, in.t, b, h, g);
+      g_left.set(g), g_right.set(g);
       Rows<T>::read(out, in.heads * B, row, in.t, b, h, o);
       float sums[B] = {}, mean[B] = {};  // log-sum-exp, and what the gradient is on average under the weights
       for (int64_t i = 0; i < B && b * B + i < in.t; i++) {
@@ -267,8 +356,8 @@ void backward_task(const Rows<T>& in, int64_t row, int64_t kv, const T* grad, co
         Seen seen = in.seen(row, b, k);
         if (!seen.any) continue;
         s = d = Tile{};
-        multiply<B, 1>(q.at, keys_t[k].at, s.at);
-        multiply<B, 1>(g.at, values_t[k].at, d.at);
+        multiply(q_left, keys_t[k], s);
+        multiply(g_left, values_t[k], d);
         for (int64_t i = 0; i < B; i++) {
           float *si = s.at + i * B, *di = d.at + i * B;
           Vec lo = power(load(si) - sums[i]), hi = power(load(si + W) - sums[i]);
@@ -280,9 +369,10 @@ void backward_task(const Rows<T>& in, int64_t row, int64_t kv, const T* grad, co
           store(di, lo * (load(di) - mean[i]));
           store(di + W, hi * (load(di + W) - mean[i]));
         }
-        multiply<B, 1>(d.at, keys[k].at, dq.at);
-        multiply<1, B>(d.at, q.at, dkeys[k].at);
-        multiply<1, B>(s.at, g.at, dvalues[k].at);
+        d_left.set(d), d_right.set(d), p_right.set(s);
+        multiply(d_left, keys[k], dq);
+        multiply_transposed(d_right, q_right, dkeys[k]);
+        multiply_transposed(p_right, g_right, dvalues[k]);
       }
       in.turn(dq, row, b, kScale, true);
       Rows<T>::write(dq, in.width, row, in.t, b, h, dqkv);

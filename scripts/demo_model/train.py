@@ -1,7 +1,7 @@
 """Trains the demo model: python train.py [--minutes 240] [--resume] [--device cuda|cpu] [--out DIR]
 
 Minutes are those of the whole training. Stopped by SIGINT or SIGTERM, or killed, it goes on with --resume from
-DIR/checkpoint.pt (weights, their running average, optimizer, step, time used), which is written every two minutes, when
+DIR/checkpoint.pt (weights, their running average, optimizers, step, time used), which is written every two minutes, when
 stopped and at the end. The learning rate warms up, stays, and falls over the last part of the whole time; from
 --quantize-from (a share of the whole time) on, the experts' weights are rounded to MXFP4 in the forward pass, so that the
 exported model is the trained one. --init starts from the weights of an exported model.
@@ -45,7 +45,9 @@ def clock(seconds):
 
 def batches(a, rows, length, seed, workers, long=False):
     def quiet(_):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        """Leaves stopping to the main process where a signal reaches the whole group."""
+        for s in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(s, signal.SIG_IGN)
 
     data = dataset.Stream(a.tokenizer, rows, length, seed, long=long)
     return iter(torch.utils.data.DataLoader(data, batch_size=None, num_workers=workers, prefetch_factor=4,
@@ -172,7 +174,7 @@ def main():
             last_save = now
             save()
             with bf16():
-                print(f"held out: {held_out(model, measure, share >= a.quantize_from)}  balance {float(balance.detach()):.3f}", flush=True)
+                print(f"held out: {held_out(model, measure, share >= a.quantize_from)}  balance {balance.item():.3f}", flush=True)
     save()
     print(f"{'stopped' if stopped else 'done'}: step {step}, {seen / 1e6:.2f}M tokens, {clock(used)} of {clock(whole)}", flush=True)
 

@@ -13,6 +13,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"time"
 
 	"golang.org/x/term"
 
@@ -34,6 +35,8 @@ type Engine struct {
 	Name, Module string
 	// System lists what the engine sees of the machine.
 	System func() []Fact
+	// Clock gives the time that models are shown; nil means time.Now.
+	Clock func() time.Time
 }
 
 // Fact is one thing that the engine sees of the machine.
@@ -103,6 +106,7 @@ func (a *app) loadModel(ctx context.Context, path string, model backend.Config, 
 	if err != nil {
 		return nil, err
 	}
+	cfg.Clock = a.engine.Clock
 	r, err := runner.New(m, cfg)
 	if err != nil {
 		m.Close()

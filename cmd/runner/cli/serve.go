@@ -218,6 +218,7 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, rc runn
 	if err != nil {
 		return nil, err
 	}
+	rc.Clock = a.engine.Clock
 	r, err := runner.New(m, rc)
 	if err != nil {
 		return nil, errors.Join(err, m.Close())

@@ -1,0 +1,65 @@
+//go:build unix
+
+package main
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"runner/cmd/runner/transcript"
+)
+
+var update = flag.Bool("update", false, "put what the commands of the documents print now into them")
+
+// The documents whose commands are run, and show what really comes of them.
+func TestDocuments(t *testing.T) {
+	for _, tool := range []string{"curl", "jq"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the commands of the documents need %s", tool)
+		}
+	}
+	for _, name := range []string{"README.md", "docs/server.md", "docs/tour.md"} {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join("..", "..", name)
+			doc, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now, err := transcript.Renew(string(doc), home(t), dayVariable+"=2026-01-02")
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			switch {
+			case now == string(doc):
+			case *update:
+				if err := os.WriteFile(path, []byte(now), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				t.Errorf("%s does not show what its commands print; make tour renews it\n%s", name, diff.Diff(name, doc, "now", []byte(now)))
+			}
+		})
+	}
+}
+
+// home makes a home folder in which runner is bin/runner too, as after make.
+func home(t *testing.T) string {
+	dir := t.TempDir()
+	program, err := exec.LookPath("runner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(program, filepath.Join(dir, "bin", "runner")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

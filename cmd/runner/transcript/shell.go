@@ -1,0 +1,225 @@
+//go:build unix
+
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
+)
+
+// patience is how long a command may print nothing.
+const patience = time.Minute
+
+// port is what documents call the port of their servers, which is any free one.
+const port = "8080"
+
+// shell is the bash that runs the commands of a document, with what it and they print on a terminal.
+type shell struct {
+	cmd      *exec.Cmd
+	commands *os.File // what bash is to do
+	terminal *os.File // what is typed, and printed
+	printed  chan []byte
+	home     string
+	script   string // the file of the command under way
+	ports    *strings.Replacer
+	standIns standIns
+}
+
+func start(home string, variables []string) (*shell, error) {
+	home, err := filepath.EvalSymlinks(home) // as programs tell it
+	if err != nil {
+		return nil, err
+	}
+	free, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	script, err := os.CreateTemp("", "command")
+	if err != nil {
+		return nil, err
+	}
+	script.Close()
+	sh := &shell{home: home, script: script.Name(), printed: make(chan []byte),
+		ports: strings.NewReplacer(":"+port, ":"+free, "--port "+port, "--port "+free), standIns: newStandIns(home, free)}
+	if err := sh.begin(append(environment(home), variables...)); err != nil {
+		os.Remove(sh.script)
+		return nil, err
+	}
+	go sh.receive()
+	return sh, nil
+}
+
+// begin starts bash in a session of its own whose terminal has bash's output, and its input on file 3.
+func (sh *shell) begin(env []string) error {
+	master, slave, err := pty.Open()
+	if err != nil {
+		return err
+	}
+	defer slave.Close()
+	read, write, err := os.Pipe()
+	if err != nil {
+		master.Close()
+		return err
+	}
+	defer read.Close()
+	sh.terminal, sh.commands = master, write
+	sh.cmd = exec.Command("bash", "--noprofile", "--norc")
+	sh.cmd.Dir, sh.cmd.Env = sh.home, env
+	sh.cmd.Stdin, sh.cmd.Stdout, sh.cmd.Stderr, sh.cmd.ExtraFiles = read, slave, slave, []*os.File{slave}
+	sh.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
+	_, err = term.MakeRaw(int(slave.Fd())) // no echo, and lines end as they were printed
+	err = errors.Join(err, pty.Setsize(slave, &pty.Winsize{Rows: 50, Cols: 100}))
+	if err == nil {
+		err = sh.cmd.Start()
+	}
+	if err != nil {
+		master.Close()
+		write.Close()
+	}
+	return err
+}
+
+// environment keeps of this process's environment where programs are and what they need, and nothing of who runs them. Processors compute, since
+// what a GPU adds up is another thing again.
+func environment(home string) []string {
+	env := []string{"HOME=" + home, "TERM=dumb", "NO_COLOR=1", "LC_ALL=C.UTF-8", "TZ=UTC", "INPUTRC=/dev/null", "CUDA_VISIBLE_DEVICES="}
+	for name, folder := range map[string]string{"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/share", "STATE": ".local/state"} {
+		env = append(env, "XDG_"+name+"_HOME="+filepath.Join(home, folder))
+	}
+	for _, name := range []string{"PATH", "TMPDIR", "LD_LIBRARY_PATH"} {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+// close ends bash and whatever it has left running.
+func (sh *shell) close() {
+	sh.commands.Close()
+	_ = syscall.Kill(-sh.cmd.Process.Pid, syscall.SIGKILL)
+	for range sh.printed { // nothing is left that writes there
+	}
+	_ = sh.cmd.Wait()
+	sh.terminal.Close()
+	os.Remove(sh.script)
+}
+
+func (sh *shell) receive() {
+	defer close(sh.printed)
+	for {
+		buf := make([]byte, 64<<10)
+		n, err := sh.terminal.Read(buf)
+		if n > 0 {
+			sh.printed <- buf[:n]
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// What a terminal receives beside text. The editor of a chat tells the terminal when it begins to edit a line and when it has ended; what it asks
+// comes first in between. done is printed after each command.
+var (
+	asking = regexp.MustCompile(`\x1b\[\?2004h([^\x1b]+)\x1b`)
+	edited = regexp.MustCompile(`(?s)\x1b\[\?2004h.*?\x1b\[\?2004l`)
+	codes  = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
+	done   = regexp.MustCompile("\x00([0-9]+)\x00")
+)
+
+// run runs one command and returns the lines that it printed, with the stand-ins in them.
+func (sh *shell) run(c command) ([]string, error) {
+	if err := os.WriteFile(sh.script, []byte(sh.ports.Replace(c.text)+"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	input := "/dev/null"
+	if len(c.typed) > 0 {
+		input = "/dev/fd/3"
+	}
+	if _, err := fmt.Fprintf(sh.commands, ". %s <%s; printf '\\0%%d\\0' $?\n", sh.script, input); err != nil {
+		return nil, err
+	}
+	var got []byte
+	var entered []string // the lines of a chat: what was asked with what was typed
+	for {
+		select {
+		case b, ok := <-sh.printed:
+			if !ok {
+				return nil, fmt.Errorf("the shell has ended after %q", got)
+			}
+			got = append(got, b...)
+		case <-time.After(patience):
+			return nil, fmt.Errorf("nothing more came in %v after %q", patience, got)
+		}
+		switch end, questions := done.FindSubmatch(got), asking.FindAllSubmatch(got, -1); {
+		case end != nil && string(end[1]) != "0":
+			return nil, fmt.Errorf("exit code %s after %q", end[1], got)
+		case end != nil && len(entered) < len(c.typed):
+			return nil, fmt.Errorf("nothing asks for %q", c.typed[len(entered)])
+		case end != nil:
+			return sh.shown(done.ReplaceAll(got, nil), entered), nil
+		case len(questions) > len(entered):
+			line, err := sh.enter(string(questions[len(entered)][1]), c.typed[min(len(entered), len(c.typed)):])
+			if err != nil {
+				return nil, err
+			}
+			entered = append(entered, line)
+		}
+	}
+}
+
+// enter types the first of the lines that are left where a chat asks, or leaves it when there is none, and returns the line as the terminal shows it.
+func (sh *shell) enter(question string, left []string) (line string, err error) {
+	keys := "\x04"
+	switch {
+	case len(left) > 0:
+		keys, line = left[0]+"\r", question+left[0]
+	case question != chatPrompt:
+		return "", fmt.Errorf("nothing is there to type at %q", question)
+	}
+	_, err = sh.terminal.WriteString(keys)
+	return line, err
+}
+
+// shown takes what a command printed apart into lines. What the editor of a chat drew becomes the lines that were entered.
+func (sh *shell) shown(printed []byte, entered []string) []string {
+	n := 0
+	printed = edited.ReplaceAllFunc(printed, func([]byte) []byte {
+		n++
+		return []byte(entered[n-1] + "\n")
+	})
+	printed = codes.ReplaceAll(bytes.ReplaceAll(printed, []byte("\r\n"), []byte("\n")), nil)
+	text := strings.Trim(sh.standIns.replace(string(printed)), "\n")
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " \t")
+	}
+	return lines
+}
+
+// freePort returns a port of the loopback interface that nobody listens on.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port), nil
+}
