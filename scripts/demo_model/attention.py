@@ -10,6 +10,7 @@ queries, keys and values of all heads side by side, (rows, tokens, (heads + 2 kv
 sin are float32 of (rows, tokens, 16); sinks is float32 of (heads).
 """
 
+import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -98,7 +99,7 @@ def best(device):
             build()
             print("attention: fused, in C++")
             return fused_mask, fused
-        except (RuntimeError, OSError) as e:
+        except (ImportError, OSError, RuntimeError, subprocess.SubprocessError) as e:
             print(f"attention: plain PyTorch, because attention.cpp cannot be built here ({str(e).splitlines()[0]})")
     else:
         print(f"attention: plain PyTorch, because the fused one is for a CPU and this is {device}")
