@@ -125,7 +125,7 @@ def numbers_for(rng, plan):
                 most = {**{k: 60 for k in plan[0][1:]}, **most}
             elif i and sign in "/%" and y == "r":
                 most = {**most, **{k: 7 for k in plan[0][1:]}}
-        for k in {k for s in plan for k in s[1:]} - {"r"}:
+        for k in sorted({k for s in plan for k in s[1:]} - {"r"}):
             v[k] = rng.randrange(2, 6) if k == "t" else sized(rng, least.get(k, 2), most.get(k, 999))
         if plan[-1] == ("-", "c", "r") and rng.random() < 0.4:
             r = exact(plan[0][0], *(v[k] for k in plan[0][1:]))
