@@ -85,7 +85,7 @@ def metadata(cfg, tok):
     types = [NORMAL] * (len(tok.tokens) - len(CONTROL)) + [CONTROL_TYPE] * len(CONTROL)
     return [
         ("general.architecture", STRING, a), ("general.type", STRING, "model"), ("general.name", STRING, "runner demo"),
-        ("general.description", STRING, "A small gpt-oss-shaped model that adds and subtracts whole numbers of up to three digits, column by column."),
+        ("general.description", STRING, "A small gpt-oss-shaped model that reasons about small whole numbers, word problems, time, money and units, step by step."),
         ("general.license", STRING, "mit"), ("general.languages", STRING, ["en"]), ("general.file_type", U32, 38),
         ("general.quantization_version", U32, 2),
         (f"{a}.block_count", U32, cfg.layers), (f"{a}.context_length", U32, cfg.context),

@@ -34,7 +34,7 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Ask a model one question, or chat with it when there is no prompt and this is a terminal.
 
 MODEL is the path of a GGUF file, a name in the local Hugging Face cache (ORG/REPO, ORG/REPO:FILE or ORG/REPO:Q4_K_M), or
-"demo" or nothing for the bundled demo model, which adds and subtracts.
+"demo" or nothing for the bundled demo model, which works out small sums and word problems.
 
 A single argument is a MODEL when it is "demo", an existing file, one word that ends in .gguf, or a name that the Hugging
 Face cache knows. Anything else is a PROMPT for the demo model, except that one word with a slash in it is refused, because
