@@ -18,11 +18,11 @@ from skills import EFFORTS, followups, formats, mix, specialists, tools
 from skills.identity import unrelated
 
 # What rows are about, and how many of them.
-ROWS = (("plain", 0.58), ("form", 0.09), ("loose", 0.01), ("tools", 0.10), ("rationale", 0.06), ("report", 0.035), ("markers", 0.03), ("json", 0.025),
+ROWS = (("plain", 0.57), ("form", 0.09), ("loose", 0.01), ("tools", 0.09), ("plan", 0.02), ("rationale", 0.06), ("report", 0.035), ("markers", 0.03), ("json", 0.025),
         ("delegate", 0.035), ("specialist", 0.035))
 # Kinds of labels, for losses told apart.
 KINDS = ("add", "subtract", "multiply", "divide", "compare", "extreme", "sort", "story1", "story2", "time", "money", "units", "followup", "identity",
-         "summary", "cut", "direct", "form", "tool", "report", "markers", "json", "delegate")
+         "summary", "cut", "direct", "form", "tool", "report", "markers", "json", "delegate", "plan")
 
 
 def escaped(text):
@@ -279,6 +279,23 @@ class Builder:
 
     def rationale(self, effort):
         return self.tools(effort, rationale=True)
+
+    def plan(self, effort):
+        rng, f = self.rng, self.fmt
+        offered = tools.toolset(rng)
+        told, section = prompts.plan(offered)
+        tree, base = self.begin(effort, section, told=told, share=0.1)
+        tree.about = KINDS.index("plan")
+
+        def branch():
+            turn = (tools.turn(rng, effort, offered) if rng.random() < 0.8 else None) or self.draw(effort)
+            parts, plan = tools.plan(effort, turn)
+            at = tree.add(base, f.say("user", turn.question) + f.assistant, gap=self.gap())
+            _, end, _ = self.thought(tree, at, parts)
+            self.final(tree, end, json.dumps(plan, ensure_ascii=False))
+
+        self.fill(tree, branch)
+        return tree
 
     def report(self, _):
         rng, f = self.rng, self.fmt

@@ -112,6 +112,8 @@ def check(tok):
 
     called = (f.assistant + f.analysis_header + tok.encode("I call it.") + [f.end] + f.assistant + f.call("multiply", '{"a": 1, "b": 2}')
               + f.result("multiply", '{"result": 5}'))
+    plan_told, plan_format = p.plan([SimpleNamespace(name="multiply", description="Multiplies two numbers.",
+                                                     parameters={"type": "object", "properties": {"a": {"type": "number"}}})])
     both = lambda text: f"{brief}\n\n{text}"
     made = {
         "plain": head() + asked,
@@ -126,6 +128,7 @@ def check(tok):
         "formed": head("low", p.JSON_SCHEMA, format_text) + asked + f.assistant + f.final_header,
         "report": head("low", both(p.REPORT), p.REPORT_TOOLS) + asked,
         "delegate": head("medium", brief, p.DELEGATE_TOOLS) + asked,
+        "plan": head("medium", both(plan_told), plan_format) + asked,
         "specialist": head("medium", p.specialist("You are a careful calculator.")[0], p.RETURN_TOOLS) + asked,
     }
     for name, ids in made.items():

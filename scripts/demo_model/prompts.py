@@ -34,6 +34,7 @@ _D = constants(REASONING / "delegation" / "prompt.go")
 SUMMARY_CONCISE, SUMMARY_DETAILED = _P["SummaryConciseV1"], _P["SummaryDetailedV1"]
 POSTHOC, BUDGET, IDENTITY = _P["PosthocV1"], _P["BudgetV1"], _P["DemoIdentityV2"]
 MARKERS, RATIONALE, JSON, JSON_SCHEMA = _P["MarkersV1"], _P["RationaleV1"], _P["JSONV1"], _P["JSONSchemaV1"]
+PLAN = _P["PlanV1"]
 SQUASH, RANK, WORK = _D["SquashV1"], _D["rankV1"], _D["workV1"]
 REPORT_NAME, DELEGATE_NAME, RETURN_NAME = _P["ReportReasoningName"], _D["DelegateName"], _D["ReturnName"]
 
@@ -51,3 +52,10 @@ def specialist(prompt):
 def report(text):
     """A specialist's work as the main agent gets it."""
     return TOLD["report_text"].replace("12 + 3 = 15.", text)
+
+
+def plan(tools):
+    """What --plan adds to the instructions, and the section with the plan's schema; tools have a name, a description and parameters."""
+    lines = "".join(json.dumps({"name": t.name, "description": t.description, "parameters": t.parameters}, separators=(",", ":")) + "\n" for t in tools)
+    section = "# Response Formats" + between(TOLD["plan"], "# Response Formats", "<|end|>")
+    return f"{PLAN}\n{lines}", section.replace('"enum":["multiply"]', '"enum":' + json.dumps([t.name for t in tools], separators=(",", ":")))

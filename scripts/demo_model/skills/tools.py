@@ -304,3 +304,18 @@ def turn(rng, effort, tools, fresh=False):
 def rationale(call, number=1):
     """The block that decision tracing asks for, which stands before its call."""
     return f'<rationale call="{number}">' + json.dumps({"why": call.why}, ensure_ascii=False) + "</rationale>"
+
+
+def plan(effort, turn):
+    """The analysis before a plan, and the plan, of a turn: one step that calls a function, or one that needs none."""
+    called = isinstance(turn, Calling)
+    lead = "I plan one step that calls " if called else "No function is needed, so I plan to work it out"
+    if effort != "low":
+        lead = "I am asked for a plan and do nothing of it yet.\n" + lead
+    if effort == "high":
+        lead = "I look at what is asked and at the functions that there are.\n" + lead
+    if not called:
+        return [(lead + ".", 1.0)], {"steps": [{"purpose": "Work out what is asked, step by step, and say the result."}]}
+    call = turn.calls[0]
+    purpose = f"Work out {turn.facts['a']} {SIGNS[turn.facts['op']]} {turn.facts['b']}." if turn.facts else "Look up what is asked."
+    return [(lead, 1.0), (call.name, COPY), (".", 1.0)], {"steps": [{"tool": call.name, "purpose": purpose, "rationale": {"why": call.why}}]}

@@ -21,6 +21,7 @@ import (
 	"runner/grammar"
 	"runner/models/demo"
 	"runner/reasoning"
+	"runner/reasoning/decision"
 	"runner/reasoning/delegation"
 	"runner/runner"
 )
@@ -30,6 +31,9 @@ var (
 	asked = []chattemplate.Message{{Role: chattemplate.User, Content: "What is 12+3?"}}
 	given = delegation.Delegate{Prompt: "You are a careful calculator."}
 )
+
+// planTool is a function as `runner run --plan` tells of it.
+const planTool = `{"name":"multiply","description":"Multiplies two numbers.","parameters":{"type":"object","properties":{"a":{"type":"number"}}}}` + "\n"
 
 // promptRequests are requests with everything that the runner says to a model by itself.
 func promptRequests() map[string]runner.Request {
@@ -43,6 +47,11 @@ func promptRequests() map[string]runner.Request {
 	tools := []chattemplate.Tool{tool}
 	told := append([]chattemplate.Message{{Role: chattemplate.Developer, Content: "Be brief."}}, asked...)
 	later := []chattemplate.Message{asked[0], {Role: chattemplate.Assistant, Content: "12 + 3 = 15."}, {Role: chattemplate.User, Content: "Add 8."}}
+	plan, err := decision.PlanSchema([]string{tool.Name})
+	if err != nil {
+		panic(err) // the schema is made of constants
+	}
+	planned := append([]chattemplate.Message{{Role: chattemplate.System, Content: "Be brief.\n\n" + reasoning.PlanV1 + "\n" + planTool}}, asked...)
 	schema := grammar.JSONSchema([]byte(`{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}`))
 	return map[string]runner.Request{
 		"plain":      {Messages: asked},
@@ -57,6 +66,7 @@ func promptRequests() map[string]runner.Request {
 		"formed":     {Messages: asked, Strategy: reasoning.StrategyJSON, Form: schema},
 		"report":     {Messages: told, Strategy: reasoning.StrategyTool},
 		"delegate":   {Messages: told, Delegation: runner.Delegation{Model: true}},
+		"plan":       {Messages: planned, Form: grammar.JSONSchema(plan)},
 		"specialist": {Messages: told, Delegation: runner.Delegation{Specialist: &given}},
 	}
 }
