@@ -14,15 +14,18 @@ import torch
 
 import harmony
 import prompts
-from skills import EFFORTS, followups, formats, mix, specialists, tools
+from skills import EFFORTS, followups, formats, mix, specialists, tools, vocabulary
 from skills.identity import unrelated
 
 # What rows are about, and how many of them.
-ROWS = (("plain", 0.57), ("form", 0.09), ("loose", 0.01), ("tools", 0.09), ("plan", 0.02), ("rationale", 0.06), ("report", 0.035), ("markers", 0.03), ("json", 0.025),
-        ("delegate", 0.035), ("specialist", 0.035))
+ROWS = (("plain", 0.50), ("copy", 0.07), ("form", 0.09), ("loose", 0.01), ("tools", 0.09), ("plan", 0.02), ("rationale", 0.06), ("report", 0.035), ("markers", 0.03),
+        ("json", 0.025), ("delegate", 0.035), ("specialist", 0.035))
 # Kinds of labels, for losses told apart.
 KINDS = ("add", "subtract", "multiply", "divide", "compare", "extreme", "sort", "story1", "story2", "time", "money", "units", "followup", "identity",
-         "summary", "cut", "direct", "form", "tool", "report", "markers", "json", "delegate", "plan")
+         "summary", "cut", "direct", "form", "tool", "report", "markers", "json", "delegate", "plan", "copy")
+
+
+NAMED = 2.0  # the weight of what is full of names that users chose
 
 
 def escaped(text):
@@ -105,7 +108,7 @@ class Builder:
                 done = len(weights)
         return ids, weights, done
 
-    def answer(self, tree, at, text, weight):
+    def answer(self, tree, at, text, weight=1.0):
         ids = self.tok.encode(text) + [self.fmt.ret]
         return tree.add(at, ids, [weight] * len(ids))
 
@@ -117,11 +120,11 @@ class Builder:
         end = tree.add(root, f.analysis_header + text + [f.end], [1.0] * len(f.analysis_header) + weights + [1.0])
         return first, end, first + done - 1
 
-    def final(self, tree, at, text):
+    def final(self, tree, at, text, weight=1.0):
         """A final answer after another message: the model writes the whole header itself, <|start|>assistant included."""
         f = self.fmt
         head = f.assistant + f.final_header
-        return self.answer(tree, tree.add(at, head, [1.0] * len(head)), text, 1.0)
+        return self.answer(tree, tree.add(at, head, [1.0] * len(head)), text, weight)
 
     def asked_for(self, tree, at, prompt, text):
         """What the model writes when the runner prompts for a text after a turn."""
@@ -137,7 +140,7 @@ class Builder:
         first, end, known_at = self.thought(tree, root, turn.analysis, turn.complete)
         if final != turn.final:
             tree.about = KINDS.index("form")
-        self.final(tree, end, final)
+        self.final(tree, end, final, 1.0 if final == turn.final else NAMED)
         roll = rng.random()
         tree.about = KINDS.index("summary")
         wanted = [(prompts.SUMMARY_CONCISE, turn.concise), (prompts.SUMMARY_DETAILED, turn.detailed)]
@@ -166,7 +169,7 @@ class Builder:
             parts = call.before + ([("\n" + tools.rationale(call), 1.0)] if rationale else [])
             _, end, _ = self.thought(tree, tree.add(at, f.assistant), parts)
             ids = f.call(call.name, call.arguments)
-            called = tree.add(end, f.assistant + ids, [1.0] * (len(f.assistant) + len(ids)))
+            called = tree.add(end, f.assistant + ids, [1.0] * len(f.assistant) + [NAMED] * len(ids))
             if rng.random() < 0.4:
                 called = tree.add(at, f.assistant + ids)
             at = tree.add(called, f.result(call.name, call.result))
@@ -412,6 +415,26 @@ class Builder:
                     self.final(tree, end, turn.final)
 
         self.fill(tree, branch)
+        return tree
+
+    def copy(self, _):
+        """No conversation: names, and then parts of the same list again, behind other signs. It teaches to look up what stood after what, which
+        keys and names of functions take and conversations alone teach late."""
+        rng, f = self.rng, self.fmt
+        tree = Tree()
+        tree.about = KINDS.index("copy")
+        names = [vocabulary.key(rng) if rng.random() < 0.8 else str(rng.randrange(10000)) for _ in range(rng.randrange(8, 60))]
+        at = tree.add(-1, f.encode(rng.choice((" ", ", ", "\n", '", "')).join(names) + "\n"))
+        while len(tree) < self.length - 40:
+            first = rng.randrange(len(names) - 2)
+            part = names[first:first + rng.randrange(2, 9)]
+            before, between = rng.choice(((" ", " "), (".", " "), ('{"', '": "'), ('"', '","'), ("=", " = "), ("_", "."), ("\n", "\n")))
+            head = f.encode(before + part[0])
+            rest = f.encode(before + part[0] + between + between.join(part[1:]))
+            if rest[:len(head)] != head:
+                continue
+            at = tree.add(at, rest, [0.0] * len(head) + [1.0] * (len(rest) - len(head)), gap=self.gap() // 8)
+            at = tree.add(at, f.encode("\n"))
         return tree
 
     def row(self, long=False):
