@@ -114,15 +114,15 @@ lint: toolchain $(GOLANGCI) ## golangci-lint, pinned
 	$(GOLANGCI) run ./...
 
 .PHONY: demo-model
-demo-model: ## train the bundled model anew (MINUTES=60; needs python3 with torch and numpy; writes .cache/demo-model)
+demo-model: build ## train the bundled model anew (MINUTES=240; needs python3 with torch and numpy; writes .cache/demo-model)
 	@python3 -c 'import torch, numpy' 2>/dev/null || { echo "runner: python3 with torch and numpy is needed: pip install -r scripts/demo_model/requirements.txt" >&2; exit 1; }
-	python3 scripts/demo_model/train.py --minutes $(or $(MINUTES),60) --out .cache/demo-model $(if $(wildcard .cache/demo-model/checkpoint.pt),--resume)
+	python3 scripts/demo_model/train.py --minutes $(or $(MINUTES),240) --out .cache/demo-model $(if $(wildcard .cache/demo-model/checkpoint.pt),--resume)
 	python3 scripts/demo_model/export.py .cache/demo-model/checkpoint.pt .cache/demo-model/demo.gguf
-	$(GO) run ./scripts/demo_model/eval -model .cache/demo-model/demo.gguf
+	$(GO) run ./scripts/demo_model/eval -runner bin/runner -model .cache/demo-model/demo.gguf
 
 .PHONY: demo-eval
-demo-eval: toolchain ## measure the bundled model: the tables of models/demo/README.md
-	$(GO) run ./scripts/demo_model/eval
+demo-eval: build ## measure the bundled model: the tables of models/demo/README.md
+	$(GO) run ./scripts/demo_model/eval -runner bin/runner
 
 .PHONY: tour
 tour: toolchain ## run the commands that docs/tour.md and README.md show and put what they print there (needs curl and jq)
