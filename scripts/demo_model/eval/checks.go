@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -66,6 +67,24 @@ func said(m *openai.AnswerMessage, content string) string {
 	return text + fmt.Sprintf("\n    after %q", m.Reasoning)
 }
 
+// equation is one of an answer's whose operands may change places.
+var equation = regexp.MustCompile(`(\d+) ([+*]) (\d+) =`)
+
+// ordered writes the operands of sums and products in the order of their texts.
+func ordered(answer string) string {
+	return equation.ReplaceAllStringFunc(answer, func(text string) string {
+		if m := equation.FindStringSubmatch(text); m[3] < m[1] {
+			return m[3] + " " + m[2] + " " + m[1] + " ="
+		}
+		return text
+	})
+}
+
+// answered reports whether an answer is exact, but for the order of a sum's or a product's operands.
+func (q *question) answered(content string) bool {
+	return ordered(content) == ordered(q.Expect.Answer)
+}
+
 // answers are right when they are exact.
 func answers(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
 	c, err := e.server.chat(ctx, q.request())
@@ -73,7 +92,7 @@ func answers(ctx context.Context, e *evaluation, _ int, q *question) (verdict, e
 		return verdict{}, err
 	}
 	m, content := first(c)
-	return verdict{right: content == q.Expect.Answer, said: said(m, content)}, nil
+	return verdict{right: q.answered(content), said: said(m, content)}, nil
 }
 
 // format is the form of a question's answer, as a chat completion asks for it.
@@ -155,7 +174,7 @@ func calls(ctx context.Context, e *evaluation, _ int, q *question) (verdict, err
 	}
 	m, content := first(c)
 	if q.Expect.Call == nil || !q.matches(m) {
-		return verdict{right: q.Expect.Call == nil && len(m.ToolCalls) == 0 && content == q.Expect.Answer, said: said(m, content)}, nil
+		return verdict{right: q.Expect.Call == nil && len(m.ToolCalls) == 0 && q.answered(content), said: said(m, content)}, nil
 	}
 	f["messages"] = append(f["messages"].([]any),
 		fields{"role": "assistant", "content": m.Content, "reasoning": m.Reasoning, "tool_calls": m.ToolCalls},
@@ -192,7 +211,7 @@ func reported(ctx context.Context, e *evaluation, _ int, q *question) (verdict, 
 	}
 	m, content := first(c)
 	apart := c.ReasoningInfo != nil && c.ReasoningInfo.Strategy == q.Strategy && strings.TrimSpace(m.Reasoning) != ""
-	return verdict{right: apart && content == q.Expect.Answer, said: said(m, content)}, nil
+	return verdict{right: apart && q.answered(content), said: said(m, content)}, nil
 }
 
 // delegations are right when one specialist worked and returned, and the answer is exact.
@@ -211,7 +230,7 @@ func delegations(ctx context.Context, e *evaluation, _ int, q *question) (verdic
 	m, content := first(c)
 	d := m.Delegations
 	returned := len(d) == 1 && d[0].By == by && d[0].Outcome == reasoning.DelegationReturned
-	return verdict{right: returned && content == q.Expect.Answer, said: fmt.Sprintf("%s by %+v", said(m, content), d)}, nil
+	return verdict{right: returned && q.answered(content), said: fmt.Sprintf("%s by %+v", said(m, content), d)}, nil
 }
 
 // holds reports whether a text holds a result as a word or number of its own, not as a part of one.

@@ -112,3 +112,19 @@ func TestChecks(t *testing.T) {
 		}
 	}
 }
+
+func TestAnswered(t *testing.T) {
+	q := question{}
+	q.Expect.Answer = "7 + 742 = 749. 749 - 9 = 740. The answer is 740."
+	for content, want := range map[string]bool{
+		q.Expect.Answer: true,
+		"742 + 7 = 749. 749 - 9 = 740. The answer is 740.": true,
+		"7 + 742 = 749. 9 - 749 = 740. The answer is 740.": false,
+		"7 * 742 = 749. 749 - 9 = 740. The answer is 740.": false,
+		"742 + 7 = 740. 749 - 9 = 740. The answer is 740.": false,
+	} {
+		if q.answered(content) != want {
+			t.Errorf("%q: %v", content, !want)
+		}
+	}
+}

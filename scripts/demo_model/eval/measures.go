@@ -78,7 +78,7 @@ func (e *evaluation) compareEfforts(ctx context.Context, skill string) ([]level,
 			}
 			m, content := first(c)
 			lengths[i] = c.Usage.CompletionTokensDetails.ReasoningTokens
-			return verdict{right: content == q.Expect.Answer, kind: effort, said: said(m, content)}, nil
+			return verdict{right: q.answered(content), kind: effort, said: said(m, content)}, nil
 		})
 		if err != nil {
 			return nil, err
