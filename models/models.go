@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
 )
 
 // Model is where a model's weights are.
@@ -85,9 +86,9 @@ func IsName(text string) bool {
 }
 
 // LooksLikeName reports whether text has the form of a model's name or path, whether or not there is such a model: no white
-// space, and a slash in it.
+// space, and a slash and a letter in it, unlike 100/7.
 func LooksLikeName(text string) bool {
-	return strings.Contains(text, "/") && !strings.ContainsAny(text, " \t\r\n")
+	return strings.Contains(text, "/") && strings.ContainsFunc(text, unicode.IsLetter) && !strings.ContainsAny(text, " \t\r\n")
 }
 
 // file resolves a path to an existing file.

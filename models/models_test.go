@@ -193,7 +193,7 @@ func TestPromptsAreNotNames(t *testing.T) {
 			t.Errorf("IsName(%q)", prompt)
 		}
 	}
-	if models.LooksLikeName("either/or, which is it?") || models.LooksLikeName("hello") || !models.LooksLikeName("org/repo:Q4") {
+	if models.LooksLikeName("either/or, which is it?") || models.LooksLikeName("hello") || models.LooksLikeName("100/7") || !models.LooksLikeName("org/repo:Q4") {
 		t.Error("LooksLikeName")
 	}
 	if !models.IsName("absent.gguf") {

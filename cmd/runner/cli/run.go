@@ -37,8 +37,8 @@ MODEL is the path of a GGUF file, a name in the local Hugging Face cache (ORG/RE
 "demo" or nothing for the bundled demo model, which works out small sums and word problems.
 
 A single argument is a MODEL when it is "demo", an existing file, one word that ends in .gguf, or a name that the Hugging
-Face cache knows. Anything else is a PROMPT for the demo model, except that one word with a slash in it is refused, because
-it is most likely a model that is not there. With two arguments the first is the MODEL.
+Face cache knows. Anything else is a PROMPT for the demo model, except that one word with a slash and a letter in it is refused,
+because it is most likely a model that is not there. With two arguments the first is the MODEL.
 
 Standard input is read when it is not a terminal. The message is made of the files, then standard input, then PROMPT.
 
