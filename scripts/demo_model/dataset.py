@@ -15,10 +15,12 @@ import torch
 import harmony
 import prompts
 from skills import EFFORTS, followups, formats, mix, specialists, tools, vocabulary
+from skills.columns import COPY
 from skills.identity import unrelated
+from skills.phrasing import in_words
 
 # What rows are about, and how many of them.
-ROWS = (("plain", 0.50), ("copy", 0.07), ("form", 0.09), ("loose", 0.01), ("tools", 0.09), ("plan", 0.02), ("rationale", 0.06), ("report", 0.035), ("markers", 0.03),
+ROWS = (("plain", 0.45), ("copy", 0.08), ("drill", 0.04), ("form", 0.09), ("loose", 0.01), ("tools", 0.09), ("plan", 0.02), ("rationale", 0.06), ("report", 0.035), ("markers", 0.03),
         ("json", 0.025), ("delegate", 0.035), ("specialist", 0.035))
 # Kinds of labels, for losses told apart.
 KINDS = ("add", "subtract", "multiply", "divide", "compare", "extreme", "sort", "story1", "story2", "time", "money", "units", "followup", "identity",
@@ -75,6 +77,7 @@ class Builder:
     def __init__(self, tok, seed, length, far=7500):
         self.tok, self.fmt, self.rng, self.length, self.far = tok, harmony.Format(tok), random.Random(seed), length, far
         self.skills = mix()
+        self.pieces = [t.decode() for t in tok.bytes if len(t) > 1 and t.isalpha() and t.isascii()]
 
     def pick(self, shares):
         roll = self.rng.random()
@@ -92,17 +95,20 @@ class Builder:
     def weigh(self, parts, complete=0, change=None):
         """The pieces of an analysis as tokens, their loss weights, and how many tokens there are after `complete` pieces.
 
-        The text is tokenized as a whole, as a runner would; a token weighs what the piece weighs that it begins in. change maps pieces to how
+        The text is tokenized as a whole, as a runner would; a token weighs what the piece weighs that it begins in, and the one after a
+        number or a name as much as these, since it tells where they end. change maps pieces to how
         they are written."""
         if change:
             parts = [(change(t), w) for t, w in parts]
         ids = self.tok.encode("".join(t for t, _ in parts))
-        weights, at, left, done = [], -1, 0, 0
+        weights, at, left, done, before = [], -1, 0, 0, 0.0
         for t in ids:
             while left <= 0:
                 at += 1
                 left += len(parts[at][0].encode())
-            weights.append(parts[at][1])
+            weight = parts[at][1]
+            weights.append(max(weight, min(before, COPY)) if weight else 0.0)
+            before = weight
             left -= len(self.tok.bytes[t])
             if at < complete:
                 done = len(weights)
@@ -423,7 +429,8 @@ class Builder:
         rng, f = self.rng, self.fmt
         tree = Tree()
         tree.about = KINDS.index("copy")
-        names = [vocabulary.key(rng) if rng.random() < 0.8 else str(rng.randrange(10000)) for _ in range(rng.randrange(8, 60))]
+        share = rng.choice((0.0, 0.2, 0.2, 0.9))
+        names = [str(rng.randrange(10 ** rng.choice((1, 2, 2, 3, 3, 4)))) if rng.random() < share else self.name() for _ in range(rng.randrange(8, 60))]
         at = tree.add(-1, f.encode(rng.choice((" ", ", ", "\n", '", "')).join(names) + "\n"))
         while len(tree) < self.length - 40:
             first = rng.randrange(len(names) - 2)
@@ -435,6 +442,33 @@ class Builder:
                 continue
             at = tree.add(at, rest, [0.0] * len(head) + [1.0] * (len(rest) - len(head)), gap=self.gap() // 8)
             at = tree.add(at, f.encode("\n"))
+        return tree
+
+    def name(self):
+        """A key, or tokens at random, so that none of them is too rare to be copied."""
+        rng = self.rng
+        if rng.random() < 0.5 or not self.pieces:
+            return vocabulary.key(rng)
+        return "".join(rng.choice(self.pieces) for _ in range(rng.choice((1, 2, 2, 3, 3, 4))))
+
+    def drill(self, _):
+        """No conversation: numbers in words with their digits, and lists of numbers with one of them taken out."""
+        rng, f = self.rng, self.fmt
+        tree = Tree()
+        tree.about = KINDS.index("copy")
+        at, words = tree.add(-1, f.encode("\n")), rng.random() < 0.5
+        while len(tree) < self.length - 60:
+            if words:
+                numbers = [rng.randrange(10 ** rng.choice((2, 3, 3))) for _ in range(rng.randrange(1, 5))]
+                head, rest = ", ".join(in_words(rng, n) if rng.random() < 0.9 else str(n) for n in numbers) + ": ", ", ".join(map(str, numbers))
+            else:
+                numbers = [rng.randrange(10 ** rng.choice((1, 2, 3, 3))) for _ in range(rng.randrange(2, 7))]
+                out = rng.choice(numbers)
+                head = " ".join(map(str, numbers)) + f" without {out}: "
+                numbers.remove(out)
+                rest = " ".join(map(str, numbers))
+            head, rest = f.encode(head), f.encode(rest + "\n")
+            at = tree.add(at, head + rest, [0.0] * len(head) + [1.0] * len(rest))
         return tree
 
     def row(self, long=False):

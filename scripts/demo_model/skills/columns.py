@@ -11,6 +11,7 @@ it is, so that the model reads its result from what it wrote.
 """
 
 # The few tokens that take arithmetic, and the numbers read from the question, weigh more in the loss than the words around them.
+# Where one of several tokens may come next, each has to weigh the same, or the model leans towards the heavier.
 HARD = 5.0
 COPY = 3.0
 
@@ -172,7 +173,9 @@ class Chain:
             self.hard("<" if x < y else ">")
             self.read(y)
             return x < y
-        self.say(f"{x} and {y}: ")
+        self.read(x)
+        self.hard(" and")
+        self.say(f" {y}: ")
         for i, (p, q) in enumerate(zip(str(x), str(y))):
             self.say((", " if i else "") + p)
             self.hard("<" if p < q else ">" if p > q else "=")

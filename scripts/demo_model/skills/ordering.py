@@ -124,21 +124,20 @@ def compare(rng, effort, slips, fresh):
 
 
 class Numbers:
-    """Numbers that are written at one width in a chain."""
+    """Numbers that are held against each other in a chain."""
 
-    def __init__(self, chain, numbers):
-        self.chain, self.width = chain, max(len(str(n)) for n in numbers)
-        self.padded = any(len(str(n)) < self.width for n in numbers)
-
-    def text(self, n):
-        return str(n).zfill(self.width)
+    def __init__(self, chain):
+        self.chain = chain
 
     def list(self, numbers):
-        return " ".join(self.text(n) for n in numbers)
+        """Writes the numbers as they stand above."""
+        for i, n in enumerate(numbers):
+            self.chain.say(" " if i else "")
+            self.chain.read(n)
 
     def verdict(self, best, other):
         """Writes two numbers and whether the second is less, more or the same. Returns the word that was written."""
-        self.chain.say(f"{self.text(best)} {self.text(other)}")
+        self.list((best, other))
         true = "less" if other < best else "more" if other > best else "same"
         return self.chain.verdict(f" {true}", " less" if true == "more" else " more").strip()
 
@@ -169,14 +168,12 @@ def extreme(rng, effort, slips, fresh):
     word, better = ("largest", "more") if largest else ("smallest", "less")
 
     def write(c):
-        n = Numbers(c, numbers)
+        n = Numbers(c)
         introduce(c, numbers, effort, "I look for the" if effort == "low" else "The task is to find the", f" {word}", " of ")
         if effort != "low":
-            c.say(f"I keep the {word} so far next to each number that follows.\n")
+            c.say(f"I go through them from left to right and leave none out.\nI keep the {word} so far next to each number that follows.\n")
         else:
             c.say(" ")
-        if n.padded:
-            c.say(f"As {n.list(numbers)}" + (": " if effort == "low" else ":\n"))
         best = n.best(numbers, better)
         c.say("so ")
         told = c.result(best)
@@ -211,20 +208,26 @@ def sort(rng, effort, slips, fresh):
     word, better = ("largest", "more") if descending else ("smallest", "less")
 
     def write(c):
-        n, low = Numbers(c, numbers), effort == "low"
+        n, low = Numbers(c), effort == "low"
         introduce(c, numbers, effort, "I sort with the" if low else "The task is to sort with the", f" {word}", " first: ")
         if not low:
-            c.say(f"I look for the {word}, put it next in line, and go on with those that are left.\n")
+            c.say(f"I go through them again and again and leave none out.\nI look for the {word}, put it next in line, and go on with those that are left.\n")
         if effort == "high":
             c.say("Each time two numbers stand next to each other, and the word behind them tells which of them stays.\n")
         left, line = list(numbers), []
         while len(left) > 1:
-            c.say((" " if low else f"{word.capitalize()} of those left, ") + n.list(left) + ": ")
+            c.say(" " if low else f"{word.capitalize()} of those left, ")
+            n.list(left)
+            c.say(": ")
             best = n.best(left, better)
-            c.say(f"so {n.text(best)}." + ("" if low else "\n"))
+            c.say("so ")
+            c.read(best)
+            c.say("." + ("" if low else "\n"))
             line.append(best)
             left.remove(best)
-        c.say((" " if low else "Left ") + f"{n.text(left[0])}." + (" In order: " if low else "\nIn order they are: "))
+        c.say(" " if low else "Left ")
+        c.read(left[0])
+        c.say("." + (" In order: " if low else "\nIn order they are: "))
         told = []
         for i, x in enumerate(line + left):
             c.say(", " if i else "")
@@ -234,7 +237,7 @@ def sort(rng, effort, slips, fresh):
         if effort == "high":
             c.slip_at, places = None, c.places
             c.say(f".\nNow I check each number with the one after it: none may be {better}.\n")
-            check = Numbers(c, told)
+            check = Numbers(c)
             for i, (x, y) in enumerate(zip(told, told[1:])):
                 c.say("; " if i else "")
                 sound = check.verdict(x, y) != better and sound

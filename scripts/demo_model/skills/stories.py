@@ -194,20 +194,21 @@ def write(c, plan, values, numbers, effort):
         c.read(n)
     c.say("." if effort == "low" else ".\n")
     if effort != "low":
+        c.say("I look at what is asked, and at the steps that lead to it.\n")
         c.say("First I" if len(plan) > 1 else "So I")
         order(c, plan[0][0], *(values[k] for k in plan[0][1:]))
         if len(plan) > 1:
             sign, x, y = plan[1]
             c.say(", then I")
             order(c, sign, *("that" if k == "r" else values[k] for k in (x, y)))
-        c.say("." if effort == "medium" else ", then I go back.")
+        c.say("." if effort == "medium" else ", and when the answer is there I go back, to see whether it fits the story.")
     steps, r, rest = [], None, 0
     for i, (sign, *letters) in enumerate(plan):
         x, y = (r if k == "r" else values[k] for k in letters)
         c.say("" if effort == "low" else "\n")
         if effort == "low" or len(plan) > 1:
             if i:
-                c.hard(" Then" if effort == "low" else "Then")
+                c.say(" Then" if effort == "low" else "Then")
             c.say(" I" if i or effort == "low" else "I")
             order(c, sign, x, y)
             c.say(". ")

@@ -1,6 +1,6 @@
 """Words for what users name themselves: keys, functions, parameters. Half are invented, so that the model learns to take any word."""
 
-from .words import NOUNS, VERBS
+from .words import ADJECTIVES, COMMON, NOUNS, OBJECTS, VERBS
 
 SYLLABLES = ("b", "c", "d", "f", "g", "h", "j", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "z", "st", "tr", "ch", "sh", "br", "cl", "pl", "qu", "gr")
 VOWELS = ("a", "e", "i", "o", "u", "ea", "oo", "ar", "in", "er", "on", "al", "y", "ou", "ex")
@@ -8,15 +8,28 @@ COMMON_KEYS = """answer result value total sum number output response solution f
 score message text explanation data content status name id code size""".split()
 
 
+KNOWN = sorted({w for pool in (NOUNS, VERBS, ADJECTIVES, OBJECTS, COMMON, COMMON_KEYS) for w in pool if len(w) > 3})
+
+
 def invented(rng):
-    return "".join(rng.choice(SYLLABLES) + rng.choice(VOWELS) for _ in range(rng.randrange(1, 4))) + rng.choice(("", "", "n", "s", "t", "x", "m"))
+    """A word of syllables, or of the beginning of one word and the end of another."""
+    from . import unseen
+
+    while True:
+        if rng.random() < 0.4:
+            made = "".join(rng.choice(SYLLABLES) + rng.choice(VOWELS) for _ in range(rng.randrange(1, 4))) + rng.choice(("", "", "n", "s", "t", "x", "m"))
+        else:
+            first, second = rng.choice(KNOWN), rng.choice(KNOWN)
+            made = first[:rng.randrange(2, len(first) + 1)] + second[rng.randrange(len(second) - 1):]
+        if made not in unseen.VERBS and made not in unseen.NOUNS:
+            return made
 
 
 def word(rng, pool, fresh_pool, fresh):
     """A word of a pool, or an invented one; with fresh one that training never saw."""
     if fresh:
         return rng.choice(fresh_pool)
-    return rng.choice(pool) if rng.random() < 0.5 else invented(rng)
+    return rng.choice(pool) if rng.random() < 0.35 else invented(rng)
 
 
 def joined(rng, parts):
