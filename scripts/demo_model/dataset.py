@@ -87,8 +87,8 @@ class Builder:
             roll -= share
         return shares[-1][0]
 
-    def draw(self, effort, slips=True):
-        return self.pick(self.skills)(self.rng, effort, slips=slips)
+    def draw(self, effort):
+        return self.pick(self.skills)(self.rng, effort)
 
     # What the model writes.
 
@@ -166,13 +166,13 @@ class Builder:
             tree.about = KINDS.index("direct")
             self.answer(tree, tree.add(root, f.final_header), final, 1.0 if turn.kind == "identity" else 0.2)
 
-    def calling(self, tree, asked, turn, effort, rationale):
+    def calling(self, tree, asked, turn, rationale):
         """A turn that calls functions; then it goes on from each result, with its reasoning before the call or, as clients send it, without."""
         f, rng = self.fmt, self.rng
         tree.about = KINDS.index("tool")
         at = asked
-        for n, call in enumerate(turn.calls):
-            parts = call.before + ([("\n" + tools.rationale(call), 1.0)] if rationale else [])
+        for n, call in enumerate(turn.calls, 1):
+            parts = call.before + ([("\n" + tools.rationale(call, n), 1.0)] if rationale else [])
             _, end, _ = self.thought(tree, tree.add(at, f.assistant), parts)
             ids = f.call(call.name, call.arguments)
             called = tree.add(end, f.assistant + ids, [1.0] * len(f.assistant) + [NAMED] * len(ids))
@@ -279,7 +279,7 @@ class Builder:
             turn = tools.turn(rng, effort, offered) if rng.random() < 0.75 else None
             at = tree.add(base, f.say("user", (turn or (turn := self.draw(effort))).question), gap=self.gap())
             if turn.kind == "tool":
-                self.calling(tree, at, turn, effort, rationale)
+                self.calling(tree, at, turn, rationale)
             else:
                 self.generation(tree, at, turn)
 
@@ -307,7 +307,7 @@ class Builder:
         return tree
 
     def report(self, _):
-        rng, f = self.rng, self.fmt
+        f = self.fmt
         tree, base = self.begin("low", prompts.REPORT_TOOLS, told=prompts.REPORT)
         name = prompts.REPORT_NAME
 
@@ -330,7 +330,7 @@ class Builder:
 
     def inside(self, about, told, opening, middle, closing, finish, sections=(), change=None):
         """A row whose answers hold their reasoning: opening, the analysis, middle, the answer, closing."""
-        rng, f = self.rng, self.fmt
+        f = self.fmt
         tree, base = self.begin("low", *sections, told=told)
         tree.about = KINDS.index(about)
 

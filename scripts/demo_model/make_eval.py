@@ -9,7 +9,6 @@ import json
 import random
 import sys
 
-import prompts
 import wordings
 from skills import arithmetic, followups, formats, identity, measures, ordering, specialists, stories, tools
 
@@ -82,7 +81,7 @@ def offered(rng, i, **more):
         if turn is not None and turn.kind == "tool":
             break
     call = turn.calls[0]
-    kind = "look up" if "op" not in turn.facts else "asked to" if "asked" in call.why else "too large"
+    kind = "look up" if not turn.op else "asked to" if "asked" in call.why else "too large"
     question = ask(turn, kind=kind, tool_result=call.result, **more,
                    tools=[{"name": t.name, "description": t.description, "parameters": t.parameters} for t in tools_])
     question["expect"]["call"] = {"name": call.name, "arguments": json.loads(call.arguments)}

@@ -1,11 +1,9 @@
 """Trains the tokenizer on generated conversations: python make_tokenizer.py [--size 1536] [--out tokenizer.json]"""
 
 import argparse
-import random
 from collections import Counter
 from pathlib import Path
 
-import harmony
 import prompts
 from dataset import Builder
 from skills.words import ADJECTIVES, COMMON, NOUNS, OBJECTS, VERBS

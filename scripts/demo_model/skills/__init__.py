@@ -30,7 +30,6 @@ class Turn:
     kind: str = ""
     result: object = None
     numbers: list = field(default_factory=list)
-    facts: dict = field(default_factory=dict)
 
     def text(self):
         return "".join(t for t, _ in self.analysis)

@@ -180,7 +180,7 @@ def build(rng, kind, a, b, question, effort, slip=None):
     return Turn(
         question=question, analysis=parts, final=f"{a} {SIGNS[kind]} {b} = {r}.", concise=concise, detailed=detailed,
         posthoc=POSTHOC[kind].format(a=a, b=b, r=r), direct=all(w for _, w in parts), complete=chain.known, kind=kind,
-        result=r if " " in r else int(r), numbers=[a, b], facts={"a": a, "b": b, "op": SIGNS[kind], "answer": r})
+        result=r if " " in r else int(r), numbers=[a, b])
 
 
 def turn(rng, effort, slips=True, fresh=False):

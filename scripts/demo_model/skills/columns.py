@@ -113,7 +113,7 @@ class Chain:
             self.say(", " if i else "")
             p -= borrow
             borrow = int(p < q)
-            self.hard(str(p + 10 * borrow) if p + 10 * borrow >= 0 else "0")
+            self.hard(str(p + 10 * borrow))
             self.say(f"-{q}=")
             out += self.digit(p + 10 * borrow - q) * 10 ** i
         self.say(", so ")

@@ -179,7 +179,7 @@ def whether(rng, effort, n, b, asked):
     final = f"{reply.capitalize()}, " + (f"{n} is {size} than {b}." if size else "they are equal.")
     gist = f"{reply.capitalize()}, it is {size}." if size else f"{reply.capitalize()}, they are equal."
     return Turn(question="", analysis=chain.parts, final=final, concise=gist, detailed=gist if effort == "low" else gist[:-1] + ", as the digits tell.",
-                posthoc=final, complete=chain.known, kind="followup", result=reply, numbers=[n, b], facts={"answer": reply})
+                posthoc=final, complete=chain.known, kind="followup", result=reply, numbers=[n, b])
 
 
 def worked(rng, effort, n, a, b, kind, slip):
@@ -206,7 +206,7 @@ def worked(rng, effort, n, a, b, kind, slip):
         detailed = f"The result is {r} now." if effort == "medium" else f"The result is {r} now, and the check agrees."
     return Turn(question="", analysis=chain.parts, final=f"{a} {arithmetic.SIGNS[kind]} {b} = {r}.", concise=concise if sound else "", detailed=detailed if sound else "",
                 posthoc=arithmetic.POSTHOC[kind].format(a=a, b=b, r=r), direct=all(w for _, w in chain.parts), complete=chain.known, kind="followup",
-                result=r if " " in r else int(r), numbers=[a, b], facts={"answer": r})
+                result=r if " " in r else int(r), numbers=[a, b])
 
 
 def turn(rng, effort, previous, slips=True, fresh=False):

@@ -4,7 +4,7 @@ import prompts
 
 from . import Turn, plain
 from .arithmetic import operand
-from .phrasing import ADD_TERMS, SUB_TERMS, WRAPS, BEFORE, dress, in_words, name, spaced
+from .phrasing import ADD_TERMS, SUB_TERMS, WRAPS, dress
 from .words import ADJECTIVES, COMMON, FOREIGN, NOUNS, OBJECTS, PEOPLE, PLACES, SMALLTALK, VERBS
 
 ANALYSIS = {

@@ -1,6 +1,6 @@
 """Many ways to ask for a sum or a difference. Addition keeps the order of appearance; `{a}` minus `{b}` is a subtraction."""
 
-from .words import NAMES, OBJECTS
+from .words import OBJECTS
 
 ADD_TERMS = """{a}+{b}|{a} + {b}|{a} plus {b}|{a}+{b}|{a} + {b}|{a} plus {b}|the sum of {a} and {b}|the total of {a} and {b}
 {a} and {b} together|{a} added to {b}|{a} and {b} added together|{a} increased by {b}|{a} more than {b}|{a} and {b} combined
@@ -147,12 +147,6 @@ def in_words(rng, n):
     return UNITS[n // 100] + " hundred" + (rng.choice((" ", " and ")) + in_words(rng, rest) if rest else "")
 
 
-def name(rng):
-    if rng.random() < 0.25:
-        return "".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(rng.choice((2, 2, 3)))).capitalize()
-    return rng.choice(NAMES)
-
-
 def thing(rng):
     if rng.random() < 0.15:
         return "".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(rng.choice((1, 2, 2)))) + rng.choice(("s", "ts", "ns"))
@@ -242,14 +236,6 @@ def gerund(clause):
     return (verb[:-1] if verb.endswith("e") else verb) + "ing " + rest
 
 
-def clause_question(rng, clauses):
-    """A clause in a sentence."""
-    clause = rng.choice(clauses)
-    if rng.random() < 0.65:
-        return rng.choice(COMMANDS).replace("{c}", clause)
-    return rng.choice(GERUNDS).replace("{g}", gerund(clause))
-
-
 GAINS = "finds|gets|buys|receives|wins|picks up|collects|earns|gains|is given|discovers|makes|brings|takes in|is sent|adds".split("|")
 LOSSES = "loses|sells|gives away|eats|drops|throws away|uses up|lends out|breaks|hands over|hides|leaves behind|forgets|donates|returns|misses".split("|")
 OWNS = {"has": "have", "owns": "own", "keeps": "keep", "holds": "hold", "counts": "count"}
@@ -280,37 +266,3 @@ def base(verb):
     known = {"has": "have", "loses": "lose", "uses": "use", "misses": "miss", "discovers": "discover", "takes": "take", "makes": "make", "gives": "give",
              "receives": "receive", "leaves": "leave", "donates": "donate", "hides": "hide"}
     return known.get(verb, verb[:-1] if verb.endswith("s") else verb)
-
-
-def question(rng, terms, orders, stories, clauses, verbs, a, b):
-    roll = rng.random()
-    sa, sb = str(a), str(b)
-    if rng.random() < 0.15:
-        # The first six terms are the signs and the words plus and minus: what people type first.
-        return rng.choice(BARE).replace("{x}", rng.choice(terms[:6])).replace("{a}", sa).replace("{b}", sb)
-    roll_words = rng.random()
-    if roll_words < 0.10:
-        sa, sb = in_words(rng, a), in_words(rng, b)
-    elif roll_words < 0.12:
-        sa, sb = (in_words(rng, a), sb) if rng.random() < 0.5 else (sa, in_words(rng, b))
-    if roll < 0.42:
-        template = rng.choice(WRAPS).replace("{x}", rng.choice(terms))
-    elif roll < 0.60:
-        template = rng.choice(orders)
-    elif roll < 0.76:
-        template = clause_question(rng, clauses)
-    else:
-        template = rng.choice(stories) if roll < 0.88 else story_question(rng, verbs, verbs is GAINS)
-        template = template.replace("{n}", name(rng)).replace("{m}", name(rng)).replace("{o}", thing(rng)).replace("{p}", thing(rng))
-    text = template.replace("{a}", sa).replace("{b}", sb)
-    if text[0].islower() and rng.random() < 0.5:
-        text = text[0].upper() + text[1:]
-    return dress(rng, text)
-
-
-def add_question(rng, a, b):
-    return question(rng, ADD_TERMS, ADD_ORDERS, ADD_STORIES, ADD_CLAUSES, GAINS, a, b)
-
-
-def subtract_question(rng, a, b):
-    return question(rng, SUB_TERMS, SUB_ORDERS, SUB_STORIES, SUB_CLAUSES, LOSSES, a, b)

@@ -266,7 +266,7 @@ def build(rng, text, plan, effort, slip, fresh):
         concise, detailed = f"The story comes to {answer}, which was checked.", words + " Going back fits."
     return Turn(question=question, analysis=c.parts, final=" ".join(equation(*s) for s in steps) + f" The answer is {answer}.",
                 concise=concise if sound else "", detailed=detailed if sound else "", posthoc=words, direct=all(w for _, w in c.parts), complete=c.known,
-                kind=f"story{len(plan)}", result=answer, numbers=numbers, facts={"answer": str(answer)})
+                kind=f"story{len(plan)}", result=answer, numbers=numbers)
 
 
 def turn(rng, effort, slips=True, fresh=False):

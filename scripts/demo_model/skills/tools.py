@@ -57,9 +57,11 @@ class Call:
 
 @dataclass
 class Calling(Turn):
-    """A turn that calls functions: calls, then the analysis and the final answer after the last result."""
+    """A turn that calls functions: calls, then the analysis and the final answer after the last result. Op is the operation that was
+    called for, and empty where something was looked up."""
 
     calls: list = field(default_factory=list)
+    op: str = ""
 
 
 def properties(rng, entries):
@@ -233,8 +235,7 @@ def compute(rng, effort, tool, op, a, b, n, question, asked):
     else:
         after(d, effort, tool, n)
     call = Call(c.parts, tool.name, json.dumps(given, ensure_ascii=False), why, result)
-    return Calling(question=question, analysis=d.parts, final=final, kind="tool", result=value, numbers=[a, b], calls=[call], direct=False,
-                   facts={"op": op, "a": a, "b": b})
+    return Calling(question=question, analysis=d.parts, final=final, kind="tool", result=value, numbers=[a, b], calls=[call], direct=False, op=op)
 
 
 def find(rng, effort, tool, fresh=False):
@@ -301,7 +302,7 @@ def turn(rng, effort, tools, fresh=False):
     return compute(rng, effort, tool, op, a, b, n, question, asked)
 
 
-def rationale(call, number=1):
+def rationale(call, number):
     """The block that decision tracing asks for, which stands before its call."""
     return f'<rationale call="{number}">' + json.dumps({"why": call.why}, ensure_ascii=False) + "</rationale>"
 
@@ -317,5 +318,5 @@ def plan(effort, turn):
     if not called:
         return [(lead + ".", 1.0)], {"steps": [{"purpose": "Work out what is asked, step by step, and say the result."}]}
     call = turn.calls[0]
-    purpose = f"Work out {turn.facts['a']} {SIGNS[turn.facts['op']]} {turn.facts['b']}." if turn.facts else "Look up what is asked."
+    purpose = f"Work out {turn.numbers[0]} {SIGNS[turn.op]} {turn.numbers[1]}." if turn.op else "Look up what is asked."
     return [(lead, 1.0), (call.name, COPY), (".", 1.0)], {"steps": [{"tool": call.name, "purpose": purpose, "rationale": {"why": call.why}}]}

@@ -100,7 +100,7 @@ def tell(page, value, sign):
     return whole * 100 + c.digit(value // 10 % 10) * 10 + c.digit(value % 10)
 
 
-def addition(rng, count):
+def addition(count):
     def draw(r):
         while True:
             parts = [amount(r, 5) for _ in range(count)]
@@ -147,7 +147,7 @@ def task(rng, fresh):
     show = lambda n: spell(n, sign)
     if roll < 0.3:
         count = 3 if rng.random() < 0.25 else 2
-        draw, solve, verify = addition(rng, count)
+        draw, solve, verify = addition(count)
         parts, _ = drawn(rng, draw, fresh)
         text = worded(rng, (), ADD3, fresh) if count == 3 else worded(rng, ADD_TERMS, ADD, fresh)
         ask = "add " + ", ".join(map(show, parts[:-1])) + " and " + show(parts[-1])

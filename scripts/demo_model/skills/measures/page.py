@@ -161,7 +161,7 @@ def build(rng, task, effort, slip):
     return Turn(
         question=task.question, analysis=chain.parts, final=task.final.replace("{r}", r), concise=concise if sound else "",
         detailed=detailed if sound else "", posthoc=task.posthoc.replace("{r}", r), direct=not slip, complete=chain.known, kind=task.kind,
-        result=r, numbers=task.numbers, facts={"answer": r})
+        result=r, numbers=task.numbers)
 
 
 def require(holds):
