@@ -1,15 +1,15 @@
 """Answers as JSON: schemas with keys that nobody has seen, and the value that a turn has under one of them.
 
 The rules that the model learns, because keys alone do not say what to put where: a whole number is the result (of three,
-the first two are the operands; of two under a division, quotient and remainder), a string is the answer as a sentence, a
-list of whole numbers is the numbers of the task, a choice among operations is the one that was used, and a boolean is true.
+the first two are the operands), a string is the answer as a sentence, a list of whole numbers is the numbers of the task, a choice
+among operations is the one that was used, and a boolean is true.
 """
 
 import json
 
 from .vocabulary import key
 
-OPERATIONS = {"add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide"}
+OPERATIONS = ("add", "subtract", "multiply", "divide")
 ABOUT = ("The result.", "What comes out.", "The answer.", "the final number", "The number asked for.", "Result as a whole number.")
 PLANS = (("int",), ("int",), ("int",), ("text",), ("text",), ("int", "text"), ("text", "int"), ("int", "list"), ("list", "int"), ("list",),
          ("op", "int"), ("int", "op"), ("text", "int", "list"), ("bool", "int"), ("int", "int", "int"), ("int", "int", "int"), ("nested",))
@@ -40,7 +40,7 @@ class Schema:
         self.inner = key(rng, fresh)
         number = rng.choice(("integer", "integer", "number"))
         kinds = {"int": {"type": number}, "text": {"type": "string"}, "list": {"type": "array", "items": {"type": "integer"}},
-                 "bool": {"type": "boolean"}, "op": {"type": "string", "enum": rng.sample(list(OPERATIONS), 4)},
+                 "bool": {"type": "boolean"}, "op": {"type": "string", "enum": rng.sample(OPERATIONS, 4)},
                  "nested": {"type": "object", "properties": {self.inner: {"type": number}}, "required": [self.inner]}}
         properties = {}
         for k, p in zip(self.keys, parts):
@@ -66,7 +66,7 @@ class Schema:
             if p == "int":
                 out[k] = numbers.pop(0)
             else:
-                out[k] = {"text": turn.final, "list": turn.numbers, "bool": True, "op": OPERATIONS.get(turn.kind, "add"), "nested": {self.inner: whole}}[p]
+                out[k] = {"text": turn.final, "list": turn.numbers, "bool": True, "op": turn.kind, "nested": {self.inner: whole}}[p]
         return out
 
     def answer(self, turn):

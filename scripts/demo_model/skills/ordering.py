@@ -1,9 +1,9 @@
 """Comparison of two numbers, the largest or smallest of up to six, and sorting three to six: whole numbers from 0 to 999.
 
-Numbers of different lengths are written with leading zeros first. Then two at a time stand next to each other, the best so far and
-the next, with the verdict behind them:
+Two numbers are held against each other as columns.py does it. Of more, two at a time stand next to each other, the best so far and the
+next, with the verdict behind them:
 
-    As 045 012 478: 045 012 less; 012 478 more; so 12
+    45 12 478: 45 12 less; 12 478 more; so 12
 """
 
 from . import Turn
