@@ -1,7 +1,8 @@
 """Writes questions for the evaluation, one JSON object a line: python make_eval.py [--seed N] [--count N] [--skills a,b] [--out FILE]
 
 Every question is drawn for this run, from what training never sees: held-out numbers, and names, objects, keys and names of functions that
-are only in skills/unseen.py. The fields are those of type question in eval/questions.go.
+are only in skills/unseen.py. Half of the messages that are no task for the model are drawn as those of training are, the others were written by
+hand. The fields are those of type question in eval/questions.go.
 """
 
 import argparse

@@ -69,7 +69,7 @@ def pair(rng, fresh=False):
     """Two names of parameters."""
     from . import unseen
 
-    if rng.random() < 0.45:
+    if not fresh and rng.random() < 0.45:
         return rng.choice(PAIRS)
     one = word(rng, NOUNS, unseen.NOUNS, fresh)
     two = one
