@@ -128,7 +128,7 @@ SMALLEST_OF = {"largest": "smallest", "Largest": "Smallest", "biggest": "smalles
 FRESH = {
     "add": lines("""Kindly work out what {a} and {b} amount to.|If we lump {a} and {b} together, how much is it?|What's the grand total of {a} and {b}?|Add {b} on to {a}, will you?|My two numbers, {a} and {b}, sum to what?
 Somebody gives me {a}, somebody else {b}: what's the sum?|{a} plus {b}, go!|How far up do I get with {a} and then {b} more?"""),
-    "subtract": lines("""Kindly work out what {a} less {b} amounts to.|What's left over of {a} once I subtract {b}?|Starting from {a}, subtract {b}, will you?|How much smaller than {a} is it after taking {b} off?
+    "subtract": lines("""Kindly work out what {a} less {b} amounts to.|What's left over of {a} once I subtract {b}?|Starting from {a}, subtract {b}, will you?|How much stays of {a} after taking {b} off?
 {a} minus {b}, go!|Subtract the number {b} from the number {a}.|I had {a}, then {b} were subtracted. What's left?|Would subtracting {b} from {a} be hard? What is it?"""),
     "multiply": lines("""Kindly multiply {a} by {b} for me.|What's {a} multiplied by {b} then?|{a} times {b}, go!|How much would {a} times {b} come out to?|What product do {a} and {b} have?
 I'd love to know {a} times {b}.|Multiply the number {a} by the number {b}.|Times table question: {a} x {b}"""),
