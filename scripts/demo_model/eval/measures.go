@@ -12,7 +12,8 @@ import (
 
 var number = regexp.MustCompile(`\d+`)
 
-// summaries asks in both lengths and at all efforts in turn, and holds each summary against the reasoning of the same run.
+// summaries asks in both lengths and at all efforts in turn, and holds each summary against the reasoning that the same request shows
+// when it asks for all of it: at temperature 0 that is the same.
 func summaries(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
 	f := q.request()
 	effort, length := e.efforts[i%len(e.efforts)], []string{"concise", "detailed"}[i/len(e.efforts)%2]
@@ -129,12 +130,22 @@ const (
 	aged = 200
 )
 
+// earlier are the skills that earlier turns are about: others than those of the questions, or an answer could be copied from there.
+var earlier = []string{"ordering", "measures"}
+
 // history puts earlier turns in front of questions.
 func history(ctx context.Context, e *evaluation, s *skill) (outcome, error) {
 	list := spread(e.pool(s.name), aged)
+	var from []question
+	for _, name := range earlier {
+		from = append(from, e.of(name)...)
+	}
+	if len(from) == 0 {
+		return outcome{}, fmt.Errorf("%s: there are no questions about %s for earlier turns", s.name, strings.Join(earlier, " or "))
+	}
 	talks := make([][]message, pasts)
 	err := together(pasts, func(i int) (err error) {
-		talks[i], err = e.past(ctx, list, i)
+		talks[i], err = e.past(ctx, from, i)
 		return err
 	})
 	if err != nil {
