@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"runner/backend"
 	"runner/backend/llamacpp"
@@ -47,7 +48,7 @@ func main() {
 	flag.BoolVar(&o.verbose, "verbose", false, "print every wrong answer")
 	flag.Parse()
 	o.skills, o.efforts = strings.Split(*skills, ","), strings.Split(*levels, ",")
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, &o); err != nil {
 		fmt.Fprintln(os.Stderr, "eval:", err)

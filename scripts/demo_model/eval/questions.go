@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -90,8 +91,11 @@ func (o *options) load(ctx context.Context) ([]question, error) {
 		return nil, err
 	}
 	list, err := read(out)
+	if err != nil {
+		_ = out.Close() // or a script that goes on writing would never end
+	}
 	if ended := cmd.Wait(); ended != nil {
-		return nil, fmt.Errorf("%s: %w", script, ended)
+		err = errors.Join(err, fmt.Errorf("%s: %w", script, ended))
 	}
 	return list, err
 }

@@ -50,7 +50,7 @@ func start(ctx context.Context, program, model string, threads int) (*server, er
 	}
 	s := &server{cmd: exec.CommandContext(ctx, program, args...), data: data, read: make(chan struct{})}
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
-	s.cmd.WaitDelay = 10 * time.Second
+	s.cmd.WaitDelay = grace
 	s.cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+data)
 	log, err := s.cmd.StderrPipe()
 	if err == nil {
@@ -78,9 +78,14 @@ func start(ctx context.Context, program, model string, threads int) (*server, er
 	}
 }
 
+// grace is how long the server may take to end before it is killed.
+const grace = 10 * time.Second
+
 // stop ends the server.
 func (s *server) stop() error {
 	err := s.cmd.Process.Signal(syscall.SIGTERM)
+	late := time.AfterFunc(grace, func() { _ = s.cmd.Process.Kill() })
+	defer late.Stop()
 	<-s.read
 	return errors.Join(err, s.cmd.Wait(), os.RemoveAll(s.data))
 }
