@@ -25,8 +25,9 @@ import (
 	"strings"
 )
 
-// prompt begins a command, chatPrompt a message of a chat.
+// fence begins and ends a block, prompt begins a command, chatPrompt a message of a chat.
 const (
+	fence      = "```"
 	prompt     = "$ "
 	chatPrompt = ">>> "
 )
@@ -47,6 +48,9 @@ func Renew(doc, home string, variables ...string) (string, error) {
 	for i := 0; i < len(in); {
 		block, kind, file := fenced(in[i:])
 		if block == nil {
+			if strings.HasPrefix(in[i], fence) {
+				return "", fmt.Errorf("line %d: %q begins a block that does not end", i+1, in[i])
+			}
 			out = append(out, in[i])
 			i++
 			continue
@@ -76,12 +80,12 @@ func Renew(doc, home string, variables ...string) (string, error) {
 
 // fenced returns the fenced block that lines begin with, its fences included, and what its opening line says, or nil.
 func fenced(lines []string) (block []string, kind, file string) {
-	info, ok := strings.CutPrefix(lines[0], "```")
+	info, ok := strings.CutPrefix(lines[0], fence)
 	if !ok {
 		return nil, "", ""
 	}
 	for i, line := range lines[1:] {
-		if line == "```" {
+		if line == fence {
 			kind, file, _ = strings.Cut(info, " ")
 			return lines[:i+2], kind, file
 		}
@@ -103,7 +107,7 @@ func renew(lines []string, sh *shell) ([]string, error) {
 		}
 		out = append(out, strings.Split(prompt+c.text, "\n")...)
 		for _, line := range printed {
-			if strings.HasPrefix(line, prompt) || strings.HasPrefix(line, "```") {
+			if strings.HasPrefix(line, prompt) || strings.HasPrefix(line, fence) {
 				return nil, fmt.Errorf("%s: it printed %q, which would be read as something else here", c.text, line)
 			}
 		}

@@ -106,6 +106,7 @@ func TestRenewRefuses(t *testing.T) {
 		"```console\n$ exec true\n```\n":   "the shell has ended",
 		"```json ../../x\n{}\n```\n":       "leaves the home folder",
 		"\n```console\n$ ) \n```\n":        "line 2",
+		"\n```console\n$ echo\n``` \n":     "line 2: \"```console\" begins a block that does not end",
 	} {
 		if _, err := Renew(doc, t.TempDir()); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v, want %q", doc, err, problem)
