@@ -47,6 +47,7 @@ var Rules = []Rule{
 	{`(?m)^runner  (\S+)$`, "…"},
 	{`(?m)^go      (\S+ \S+)$`, "…"},
 	{`(?m)^ok  (?:runner|processor|compiled for|kernels|memory|GPU) +(\S.*)$`, "…"},
+	{`(?m)^ok  loads .* with (\d+ threads?),`, "…"},
 }
 
 // standIns applies the rules to a document's output.

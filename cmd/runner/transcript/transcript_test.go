@@ -127,6 +127,7 @@ func TestStandIns(t *testing.T) {
 		{"2026-11-22T07:28:46Z 2026-11-22T07:28:46.123+01:00", "… …"},
 		{"effort medium, seed 8666588738909100", "effort medium, seed …"},
 		{`"seed": 1`, `"seed": 1`},
+		{"ok  loads  in 0.02 s on CPU with 8 threads, 0 layers on a GPU", "ok  loads  in … s on CPU with …, 0 layers on a GPU"},
 		{strings.Repeat("Ab_-", 40), "sealed1"},
 		{"rk-" + strings.Repeat("a", 43), "rk-key1"},
 		{"17 + 25 = 42. 4:35, $6.25, 142 remainder 5, in 3 days", "17 + 25 = 42. 4:35, $6.25, 142 remainder 5, in 3 days"},
