@@ -13,7 +13,7 @@ torch.manual_seed(1)
 
 def tree(rng, t):
     """Positions and ends of a random tree of t tokens in preorder, with chains between its forks."""
-    pos, path, first = [], [], {}
+    pos, path = [], []
     end = list(range(1, t + 1))
     for i in range(t):
         if path and rng.random() < 0.08:

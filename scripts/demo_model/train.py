@@ -21,6 +21,7 @@ import torch
 
 import attention
 import dataset
+import harmony
 import load
 from model import Config, Model
 from optimizer import Muon
@@ -101,7 +102,9 @@ def main():
     torch.manual_seed(a.seed)
     torch.set_float32_matmul_precision("high")
 
-    cfg = Config(vocab=len(Tokenizer.load(a.tokenizer).tokens))
+    tok = Tokenizer.load(a.tokenizer)
+    harmony.check(tok)
+    cfg = Config(vocab=len(tok.tokens))
     model = Model(cfg)
     if a.init:
         model.load_state_dict(load.read(a.init, model.state_dict(keep_vars=True), cfg))
