@@ -19,7 +19,6 @@ Be precise and check your work.|The user is 12 years old.|Keep answers under 20 
 You are an expert in everything.|Use a formal tone.|Do not apologise.|Today is a good day.|Follow the style guide.|Format numbers plainly.""".replace("\n", "|").split("|")
 
 
-
 def system_text(rng, effort, tools):
     text = f"{IDENTITY_LINE}\n{CUTOFF}\n"
     if rng.random() < 0.5:

@@ -37,7 +37,8 @@ const (
 	floor = 0.88
 )
 
-// TestBundledModelHoldsItsBars asks the bundled model some of the questions that were drawn when it was made, all of them with RUNNER_LONG=1.
+// TestBundledModelHoldsItsBars asks the bundled model some of the questions that were drawn when it was made, twice as many with
+// RUNNER_LONG=1.
 func TestBundledModelHoldsItsBars(t *testing.T) {
 	sample := 10
 	if os.Getenv("RUNNER_LONG") != "" {
