@@ -30,7 +30,7 @@ const (
 	passphrase = "correct horse"
 	// canary stands in prompts, and thinks in what the bundled model thinks of each sum; both are hidden.
 	canary = "marmalade-4711"
-	thinks = "column by column"
+	thinks = "digit by digit"
 )
 
 // archive is a data folder in which the program keeps traces, with a key.

@@ -11,8 +11,8 @@ import (
 
 // TestFile holds the embedded file to what the model card says of it.
 func TestFile(t *testing.T) {
-	if Size() > 12<<20 {
-		t.Errorf("the model has %d bytes, more than 12 MiB", Size())
+	if Size() > 16<<20 {
+		t.Errorf("the model has %d bytes, more than 16 MiB", Size())
 	}
 	f, err := gguf.Read(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
@@ -29,7 +29,7 @@ func TestFile(t *testing.T) {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
-	for key, want := range map[string]int64{"gpt-oss.context_length": 4096, "gpt-oss.attention.sliding_window": 128} {
+	for key, want := range map[string]int64{"gpt-oss.context_length": 8192, "gpt-oss.attention.sliding_window": 128} {
 		if got, _ := f.Int(key); got != want {
 			t.Errorf("%s is %d, want %d", key, got, want)
 		}

@@ -193,14 +193,17 @@ func rationales(ctx context.Context, e *evaluation, _ int, q *question) (verdict
 		return verdict{}, err
 	}
 	m, content := first(c)
-	stated := 0
+	reasons, stated := 0, 0
 	for _, d := range m.Rationale {
+		if d.Decision == reasoning.DecisionToolSelection {
+			reasons++
+		}
 		if d.Decision == reasoning.DecisionToolSelection && q.Expect.Call != nil && d.ToolName == q.Expect.Call.Name && strings.TrimSpace(d.Rationale.Why) != "" {
 			stated++
 		}
 	}
 	odd := slices.ContainsFunc(c.Warnings, func(w openai.Warning) bool { return strings.HasSuffix(w.Code, "_rationale") })
-	return verdict{right: q.matches(m) && stated == 1 && !odd, said: fmt.Sprintf("%s with %+v, %+v", said(m, content), m.Rationale, c.Warnings)}, nil
+	return verdict{right: q.matches(m) && stated == 1 && !odd, formed: len(m.ToolCalls) == 1 && reasons == 1 && !odd, said: fmt.Sprintf("%s with %+v, %+v", said(m, content), m.Rationale, c.Warnings)}, nil
 }
 
 // reported are right when the reasoning came as the strategy wants it, apart from an exact answer.
@@ -211,7 +214,7 @@ func reported(ctx context.Context, e *evaluation, _ int, q *question) (verdict, 
 	}
 	m, content := first(c)
 	apart := c.ReasoningInfo != nil && c.ReasoningInfo.Strategy == q.Strategy && strings.TrimSpace(m.Reasoning) != ""
-	return verdict{right: apart && q.answered(content), said: said(m, content)}, nil
+	return verdict{right: apart && q.answered(content), formed: apart, said: said(m, content)}, nil
 }
 
 // delegations are right when one specialist worked and returned, and the answer is exact.
@@ -230,7 +233,7 @@ func delegations(ctx context.Context, e *evaluation, _ int, q *question) (verdic
 	m, content := first(c)
 	d := m.Delegations
 	returned := len(d) == 1 && d[0].By == by && d[0].Outcome == reasoning.DelegationReturned
-	return verdict{right: returned && q.answered(content), said: fmt.Sprintf("%s by %+v", said(m, content), d)}, nil
+	return verdict{right: returned && q.answered(content), formed: returned, said: fmt.Sprintf("%s by %+v", said(m, content), d)}, nil
 }
 
 // holds reports whether a text holds a result as a word or number of its own, not as a part of one.

@@ -42,6 +42,8 @@ func (t tally) String() string {
 // verdict is what came of a question.
 type verdict struct {
 	right bool
+	// formed says that the answer came about as the skill wants it, be it right or wrong; only some skills tell it.
+	formed bool
 	// skip says that the question did not come to be asked.
 	skip bool
 	// kind is told apart in the table of kinds; the question's own if it is empty.
@@ -84,7 +86,7 @@ func (e *evaluation) tally(ctx context.Context, skill string, list []question, a
 	if err != nil {
 		return tally{}, fmt.Errorf("%s: %w", skill, err)
 	}
-	var all tally
+	var all, formed tally
 	kinds := map[string]tally{}
 	for i, v := range verdicts {
 		if v.skip {
@@ -92,7 +94,10 @@ func (e *evaluation) tally(ctx context.Context, skill string, list []question, a
 		}
 		name := cmp.Or(v.kind, list[i].Kind)
 		t := kinds[name]
-		all.asked, t.asked = all.asked+1, t.asked+1
+		all.asked, t.asked, formed.asked = all.asked+1, t.asked+1, formed.asked+1
+		if v.formed {
+			formed.right++
+		}
 		if v.right {
 			all.right, t.right = all.right+1, t.right+1
 		} else if e.verbose {
@@ -102,6 +107,9 @@ func (e *evaluation) tally(ctx context.Context, skill string, list []question, a
 	}
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
 		e.kinds = append(e.kinds, kind{skill, name, kinds[name]})
+	}
+	if formed.right > 0 {
+		e.kinds = append(e.kinds, kind{skill, "all: as it should come about, right or wrong", formed})
 	}
 	return all, nil
 }
