@@ -99,6 +99,8 @@ def main():
     path = out / "checkpoint.pt"
     if path.exists() and not a.resume:
         raise SystemExit(f"{path} exists: go on from it with --resume, or remove it")
+    if a.resume and not path.exists():
+        raise SystemExit(f"there is no {path} to go on from")
     torch.manual_seed(a.seed)
     torch.set_float32_matmul_precision("high")
 
@@ -118,7 +120,7 @@ def main():
             torch.optim.AdamW([q for q in named.values() if id(q) not in taken], lr=rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True)]
     average = {n: q.detach().clone() for n, q in named.items()}
     step, before, seen = 0, 0.0, 0
-    if a.resume and path.exists():
+    if a.resume:
         state = torch.load(path, map_location=a.device)
         model.load_state_dict(state["model"])
         for o, saved in zip(opts, state["opt"]):

@@ -91,9 +91,12 @@ def combine(c, kind, a, b, effort):
         return c.div(a, b)
     less = c.less(a, b)
     c.say(", so")
+    gap = " " if effort == "low" else "\n"
     if less:
         c.hard(" minus")
-    c.say(" " if effort == "low" else "\n")
+        c.say(gap)
+    else:
+        c.hard(gap)
     n = c.sub(max(a, b), min(a, b))
     if not less or n == 0:
         return n

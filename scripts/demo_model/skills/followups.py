@@ -37,7 +37,7 @@ multiply {t} with {b}|multiply {t} times {b}|take {t} times {b}|take {t} {b} tim
 make {t} {b} times larger|multiply the number by {b}|scale {t} by {b}|take {t} and multiply it by {b}|work out {t} times {b}|calculate {t} * {b}|do {t} times {b}
 compute {t} times {b}|tell me {t} times {b}|find the product of {t} and {b}|get {t} times {b}|blow {t} up {b} times|make {t} {b} times as much|multiplied by {b}"""),
     "divide": lines("""
-divide {t} by {b}|divide {t} by {b}|divide {t} by {b}|divide by {b}|divide by {b}|divided by {b}|divided by {b}?|/ {b}|/{b}|/{b}?|÷ {b}|: {b}|over {b}?
+divide {t} by {b}|divide {t} by {b}|divide {t} by {b}|divide by {b}|divide by {b}|divided by {b}|divided by {b}?|/ {b}|/{b}|/{b}?|÷ {b}|: {b}
 split {t} by {b}|split {t} into {b} parts|split {t} {b} ways|share {t} among {b}|share {t} between {b} people|divide {t} into {b} equal parts|cut {t} into {b} equal parts
 take {t} and divide it by {b}|work out {t} divided by {b}|calculate {t} / {b}|do {t} divided by {b}|compute {t} divided by {b}|tell me {t} divided by {b}
 divide {t} between {b}|divide {t} among {b} people|break {t} into {b} equal parts|find {t} over {b}|get {t} divided by {b}|divide the number by {b}|put {t} into {b} equal groups

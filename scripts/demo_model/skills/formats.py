@@ -10,6 +10,7 @@ import json
 from .vocabulary import key
 
 OPERATIONS = ("add", "subtract", "multiply", "divide")
+INNER = ("time", "money", "units")  # their numbers are those that are worked with, not those of the question
 ABOUT = ("The result.", "What comes out.", "The answer.", "the final number", "The number asked for.", "Result as a whole number.")
 PLANS = (("int",), ("int",), ("int",), ("text",), ("text",), ("int", "text"), ("text", "int"), ("int", "list"), ("list", "int"), ("list",),
          ("op", "int"), ("int", "op"), ("text", "int", "list"), ("bool", "int"), ("int", "int", "int"), ("int", "int", "int"), ("nested",))
@@ -23,7 +24,7 @@ def suits(parts, turn):
     """Whether a turn has a value for every part of a plan."""
     whole = isinstance(turn.result, int)
     for p in set(parts):
-        if p in ("int", "nested") and not whole or p == "list" and not turn.numbers or p == "op" and turn.kind not in OPERATIONS:
+        if p in ("int", "nested") and not whole or p == "list" and (not turn.numbers or turn.kind in INNER) or p == "op" and turn.kind not in OPERATIONS:
             return False
     return parts.count("int") < 3 or len(turn.numbers) == 2
 

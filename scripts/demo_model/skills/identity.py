@@ -43,7 +43,7 @@ The total {n} is {a}.|Increase the {n}.|Reduce the {n} of the {m}.|Count the {o}
 Pretend you are a {n}.|You are a {a} {n}. {v} me.|Act as a {n} and {v} the {m}.|Say {n} in {p}.|Spell {n}.|Rhyme with {n}.|Sing about {n}.""".replace("\n", "|").split("|")
 
 NUMBERS = """What is {i} percent of {j}?|{i}% of {j}|What is the square root of {i}?|sqrt({i})|{i} squared|What is {i} squared?|{i}^2|{i}^{j}|{i} to the power of {j}
-{i}!|Is {i} prime?|Is {i} even?|Is {i} a prime number?|Is {i} odd or even?|{i}|{i} {j}|{i}, {j}|{i} and {j}|{i}:{j}|{i} {j} {k}|{i} or {j}
+{i}!|Is {i} prime?|Is {i} even?|Is {i} a prime number?|Is {i} odd or even?|{i}|{i} {j}|{i}, {j}|{i} and {j}|{i} {j} {k}|{i} or {j}
 Count to {i}.|Count from {i} to {j}.|List the numbers from {i} to {j}.|What comes after {i}?
 What is the average of {i} and {j}?|What is the mean of {i}, {j} and {k}?|What is {i} in binary?|What is {i} in words?|Convert {i} to hex.|Round {i}.{j}
 Convert {i} miles to kilometers.|I am {i} years old.|{i}/{j} + {k}/{j}|f(x) = {i}x + {j}|Integrate x^{i}.|log {i}|sin({i})

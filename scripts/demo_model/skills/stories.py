@@ -154,8 +154,7 @@ def order(c, sign, x, y):
         if value != "that":
             c.read(value)
     if sign == "%":
-        c.hard(" for")
-        c.say(" the rest")
+        c.say(" for the rest")
 
 
 def columns(c, sign, x, y):

@@ -316,7 +316,7 @@ There are {a} {o} in one {g} and {b} in another
 {n} [has|have] {a} {o} and [gets|get] {b} more
 {n} [finds|find] {a} {o} on Monday and {b} on Tuesday
 {a} {o} came in the morning and {b} in the evening
-{n} [bakes|bake] {a} {o} and {m} bakes {b} more
+{n} [bakes|bake] {a} {o} and {m} bakes {b}
 {n} [has|have] {a} {o} in the {w} and {b} at home""")
 REDUCED = lines("""
 {n} [has|have] {a} {o} and [loses|lose] {b}
@@ -366,11 +366,11 @@ def priced(rng, way):
 
 COMPARED = lines("""
 {n} [has|have] {a} {o}. {m} has {b} {more} than {n}
-{n} [has|have] {a} {o}, {m} has {b} {more}
+{n} [has|have] {a} {o}, {m} has {b} {more} than {n}
 {n} [has|have] {a} {o} and {m} has {b} {more} than that
 {n} found {a} {o}. {m} found {b} {more} than {n}
-{n} [owns|own] {a} {o} and {m} owns {b} {more} {o}
-{n} read {a} pages and {m} read {b} {more}
+{n} [owns|own] {a} {o} and {m} owns {b} {more} {o} than {n}
+{n} read {a} pages and {m} read {b} {more} than {n}
 On Monday {n} sold {a} {o}, on Tuesday {b} {more} than on Monday
 The first {g} has {a} {o}, the second {b} {more} than the first
 There are {a} {o} and {b} {more} {p} than {o} in the {w}""")

@@ -176,12 +176,7 @@ ERRORS = "timeout|not found|service unavailable|invalid input|permission denied|
 def told(c, effort, task, reason, tool, given):
     """The analysis up to a call. task writes what was asked; reason why a function is called."""
     task(c)
-    if effort == "low":
-        c.hard(" " + reason[0])
-    else:
-        c.say("\n")
-        c.hard(reason[0])
-    c.say(reason[1])
+    c.say((" " if effort == "low" else "\n") + reason)
     if effort == "low":
         c.say(", so I call ")
     elif effort == "medium":
@@ -224,7 +219,7 @@ def compute(rng, effort, tool, op, a, b, n, question, asked):
     """A turn in which a function calculates."""
     given = arguments(tool, op, a, b)
     c = Chain(rng)
-    told(c, effort, lambda c: arithmetic.name(c, op, a, b, effort), ("I", " was asked to use a function") if asked else ("The", " numbers are too large for me"), tool, given)
+    told(c, effort, lambda c: arithmetic.name(c, op, a, b, effort), "I was asked to use a function" if asked else "The numbers are too large for me", tool, given)
     why = f"I was asked to use {tool.name}." if asked else f"The numbers are too large for me, and {tool.name} can work with them."
     d, result = Chain(rng), shown(rng, n)
     final, value = f"{a} {SIGNS[op]} {b} = {n}.", n
@@ -268,7 +263,7 @@ def find(rng, effort, tool, fresh=False):
         c.parts.append((value, COPY))
         c.say(".")
 
-    told(c, effort, task, ("I", " do not know that"), tool, given)
+    told(c, effort, task, "I do not know that", tool, given)
     roll = rng.random()
     found = rng.randrange(1, 10 ** rng.choice((1, 2, 3, 4))) if roll < 0.45 else rng.choice(OBJECTS) if roll < 0.6 else " ".join(
         invented(rng) if rng.random() < 0.5 else rng.choice(NOUNS) for _ in range(rng.choice((1, 2, 3))))
