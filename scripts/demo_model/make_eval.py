@@ -75,6 +75,10 @@ def formed(rng, i):
     return question
 
 
+def written(offered):
+    return [{"name": t.name, "description": t.description, "parameters": t.parameters} for t in offered]
+
+
 def offered(rng, i, **more):
     while True:
         tools_ = tools.toolset(rng, fresh=True)
@@ -83,10 +87,14 @@ def offered(rng, i, **more):
             break
     call = turn.calls[0]
     kind = "look up" if not turn.op else "asked to" if "asked" in call.why else "too large"
-    question = ask(turn, kind=kind, tool_result=call.result, **more,
-                   tools=[{"name": t.name, "description": t.description, "parameters": t.parameters} for t in tools_])
+    question = ask(turn, kind=kind, tool_result=call.result, tools=written(tools_), **more)
     question["expect"]["call"] = {"name": call.name, "arguments": json.loads(call.arguments)}
     return question
+
+
+def offered_or_idle(rng, i):
+    """One question in eight needs none of the tools that are offered."""
+    return ask(task(rng), kind="not needed", tools=written(tools.toolset(rng, fresh=True))) if i % 8 == 7 else offered(rng, i)
 
 
 def strategy(name):
@@ -131,7 +139,7 @@ def reworded(rng, i):
 # How a skill's questions are made, and how many of them for each that --count says, or the most.
 SKILLS = {
     "arithmetic": (calculation, len(OPERATIONS), None), "ordering": (plain(ordering), 1, None), "stories": (plain(stories), 1, None),
-    "measures": (plain(measures), 1, None), "followups": (followup, 1, None), "json": (formed, 1, None), "tools": (offered, 1, None),
+    "measures": (plain(measures), 1, None), "followups": (followup, 1, None), "json": (formed, 1, None), "tools": (offered_or_idle, 1, None),
     "rationale": (lambda rng, i: offered(rng, i, rationale=True), 1, None), "report": (strategy("tool"), 1, None), "markers": (strategy("markers"), 1, None),
     "delegation": (delegated, 1, None), "identity": (unrelated, 1, 200), "wordings": (reworded, 1, None),
 }

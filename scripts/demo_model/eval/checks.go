@@ -203,7 +203,7 @@ func rationales(ctx context.Context, e *evaluation, _ int, q *question) (verdict
 		}
 	}
 	odd := slices.ContainsFunc(c.Warnings, func(w openai.Warning) bool { return strings.HasSuffix(w.Code, "_rationale") })
-	return verdict{right: q.matches(m) && stated == 1 && !odd, formed: len(m.ToolCalls) == 1 && reasons == 1 && !odd, said: fmt.Sprintf("%s with %+v, %+v", said(m, content), m.Rationale, c.Warnings)}, nil
+	return verdict{right: q.matches(m) && reasons == 1 && stated == 1 && !odd, formed: len(m.ToolCalls) == 1 && reasons == 1 && !odd, said: fmt.Sprintf("%s with %+v, %+v", said(m, content), m.Rationale, c.Warnings)}, nil
 }
 
 // reported are right when the reasoning came as the strategy wants it, apart from an exact answer.
