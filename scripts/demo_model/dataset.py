@@ -20,7 +20,7 @@ from skills.identity import unrelated
 from skills.phrasing import in_words
 
 # What rows are about, and how many of them.
-ROWS = (("plain", 0.45), ("copy", 0.08), ("drill", 0.04), ("form", 0.09), ("loose", 0.01), ("tools", 0.09), ("plan", 0.02), ("rationale", 0.06), ("report", 0.035), ("markers", 0.03),
+ROWS = (("plain", 0.41), ("copy", 0.08), ("drill", 0.04), ("form", 0.09), ("loose", 0.01), ("tools", 0.10), ("plan", 0.04), ("rationale", 0.07), ("report", 0.035), ("markers", 0.03),
         ("json", 0.025), ("delegate", 0.035), ("specialist", 0.035))
 # Kinds of labels, for losses told apart.
 KINDS = ("add", "subtract", "multiply", "divide", "compare", "extreme", "sort", "story1", "story2", "time", "money", "units", "followup", "identity",
@@ -77,7 +77,7 @@ class Builder:
     def __init__(self, tok, seed, length, far=7500):
         self.tok, self.fmt, self.rng, self.length, self.far = tok, harmony.Format(tok), random.Random(seed), length, far
         self.skills = mix()
-        self.pieces = [t.decode() for t in tok.bytes if len(t) > 1 and t.isalpha() and t.isascii()]
+        self.pieces = [t.decode() for t in tok.bytes if t.isalpha() and t.isascii()]
 
     def pick(self, shares):
         roll = self.rng.random()

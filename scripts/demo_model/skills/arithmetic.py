@@ -1,7 +1,7 @@
 """Sums and differences of two whole numbers to 999, products of two to 99, and quotients of one to 999 by a digit, with remainder."""
 
 from . import Turn
-from .asking import fresh_question, operation_question
+from .asking import operation_question
 from .columns import work
 
 SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
@@ -191,7 +191,7 @@ def turn(rng, effort, slips=True, fresh=False):
     a, b = pair(rng, not fresh, kind)
     if kind == "subtract" and a < b and rng.random() < 0.3:
         a, b = b, a
-    question = fresh_question(rng, kind, a, b) if fresh and rng.random() < 0.5 else operation_question(rng, kind, a, b)
+    question = operation_question(rng, kind, a, b)
     slip = None
     if slips and rng.random() < 0.22:
         slip = rng.choice(("during", "during", "during", "after"))

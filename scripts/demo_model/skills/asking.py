@@ -26,7 +26,8 @@ Numbers: {a}, {b}. Operation: multiplication.|Multiplication: {a}, {b}|Take {a} 
 How much is {a} taken {b} times?|How much is {b} times as much as {a}?|What is {a} when you multiply it by {b}?|Someone asked me to multiply {a} by {b}.
 The teacher wants us to multiply {a} by {b}.|Now multiply {a} by {b}.|Try multiplying {a} by {b}.|Go ahead and multiply {a} and {b}.|Can I have the product of {a} and {b}?
 How big is the product of {a} and {b}?|How large is {a} times {b}?|I have {a} and multiply it by {b}. What is it now?|I need {a} multiplied by {b}|{a} times {b} makes?
-Scale {a} by {b}.|What would multiplying {a} by {b} give?|By multiplying {a} and {b} I get what?|My first number is {a} and my second is {b}; multiply them.|{a} {b} times, how much?""")
+Scale {a} by {b}.|What would multiplying {a} by {b} give?|By multiplying {a} and {b} I get what?|My first number is {a} and my second is {b}; multiply them.|{a} {b} times, how much?
+Kindly multiply {a} by {b} for me.|What's {a} multiplied by {b} then?|{a} times {b}, go!|How much would {a} times {b} come out to?|What product do {a} and {b} have?|I'd love to know {a} times {b}.|Multiply the number {a} by the number {b}.|Times table question: {a} x {b}""")
 
 MUL_CLAUSES = lines("""multiply {a} by {b}|multiply {a} and {b}|multiply {a} with {b}|take {a} times {b}|compute {a} times {b}|work out {a} times {b}|multiply {a} times {b}
 take {a} and multiply it by {b}|multiply the number {a} by {b}|find the product of {a} and {b}|get the product of {a} and {b}|multiply {a} by the number {b}""")
@@ -60,7 +61,8 @@ Let a = {a} and b = {b}. What is a / b?|x is {a} and y is {b}. What is x divided
 Take {a} and divide it by {b}.|Start with {a} and divide by {b}.|{a}, then divided by {b}. What is it?|Given {a} and {b}, divide.|Numbers: {a}, {b}. Operation: division.|Division: {a}, {b}
 Someone asked me to divide {a} by {b}.|The teacher wants us to divide {a} by {b}.|Now divide {a} by {b}.|Try dividing {a} by {b}.|Go ahead and divide {a} by {b}.
 I have {a} and divide it by {b}. What is it now?|Do the division {a} by {b}.|I need {a} divided by {b}|{a} divided by {b} makes?|What would dividing {a} by {b} give?
-Put {a} into {b} equal groups.|Make {b} equal groups out of {a}.|Into {b} equal parts: {a}|Is {a} divisible by {b}, and what is left over?""")
+Put {a} into {b} equal groups.|Make {b} equal groups out of {a}.|Into {b} equal parts: {a}|Is {a} divisible by {b}, and what is left over?
+Kindly divide {a} by {b} for me.|What's {a} divided by {b} then?|{a} divided by {b}, go!|How many whole times does {b} fit in {a}, and what's left?|I'd love to know {a} divided by {b}.|Divide the number {a} by the number {b}.|If {a} gets split into {b} equal parts, what is one part?|What quotient do {a} and {b} have?""")
 
 DIV_CLAUSES = lines("""divide {a} by {b}|split {a} into {b} equal parts|split {a} by {b}|share {a} among {b}|cut {a} into {b} equal parts|divide {a} into {b} equal parts
 divide the number {a} by {b}|divide {a} by the number {b}|split {a} {b} ways|take {a} and divide it by {b}|share {a} equally among {b}|divide {a} by {b} with remainder""")
@@ -77,29 +79,35 @@ What is larger, {a} or {b}?|What is bigger, {a} or {b}?|what's bigger {a} or {b}
 The larger of {a} and {b}|the greater of {a} and {b}?|The bigger of {a} and {b}, please|Which of {a} and {b} is larger?|Which of {a} and {b} is the bigger number?|Of {a} and {b}, which is greater?
 Of the numbers {a} and {b}, which is larger?|Between {a} and {b}, which is bigger?|Pick the larger number: {a} or {b}|Pick the bigger one, {a} or {b}.|Choose the larger: {a}, {b}
 bigger: {a} or {b}?|larger: {a} or {b}?|Who has more, the one with {a} or the one with {b}?|Which number is higher, {a} or {b}?|What number is greater, {a} or {b}?|Name the larger number, {a} or {b}.
-If I have {a} and you have {b}, which is more?|larger {a} {b}|Find the larger of {a} and {b}.|Say which is larger, {a} or {b}."""),
+If I have {a} and you have {b}, which is more?|larger {a} {b}|Find the larger of {a} and {b}.|Say which is larger, {a} or {b}.
+Out of {a} and {b}, which one is the larger?|Who wins by size, {a} or {b}? I mean the larger.|I wonder which is bigger, {a} or {b}."""),
     "smaller": lines("""Which is smaller, {a} or {b}?|Which is less, {a} or {b}?|Which is lower, {a} or {b}?|Which number is smaller, {a} or {b}?|Which number is less: {a} or {b}?|What is smaller, {a} or {b}?
 what's smaller {a} or {b}|What is less, {a} or {b}?|Which one is smaller: {a} or {b}?|{a} or {b}, which is smaller?|{a} or {b}, which is less?|{a} or {b}, which one is lower?|Is {a} or {b} smaller?
 Is {a} or {b} less?|Tell me the smaller of {a} and {b}.|Give me the smaller one of {a} and {b}.|The smaller of {a} and {b}|the lesser of {a} and {b}?|The smaller of {a} and {b}, please
 Which of {a} and {b} is smaller?|Which of {a} and {b} is the smaller number?|Of {a} and {b}, which is less?|Of the numbers {a} and {b}, which is smaller?|Between {a} and {b}, which is smaller?
 Pick the smaller number: {a} or {b}|Pick the lower one, {a} or {b}.|Choose the smaller: {a}, {b}|smaller: {a} or {b}?|less: {a} or {b}?|Which number is lower, {a} or {b}?|Which is fewer, {a} or {b}?
-Name the smaller number, {a} or {b}.|If I have {a} and you have {b}, which is less?|smaller {a} {b}|Find the smaller of {a} and {b}.|Say which is smaller, {a} or {b}."""),
+Name the smaller number, {a} or {b}.|If I have {a} and you have {b}, which is less?|smaller {a} {b}|Find the smaller of {a} and {b}.|Say which is smaller, {a} or {b}.
+Out of {a} and {b}, which one is the smaller?|I wonder which is smaller, {a} or {b}.|Say, is {a} the smaller one or {b}?"""),
     "whether larger": lines("""Is {a} greater than {b}?|Is {a} larger than {b}?|Is {a} bigger than {b}?|Is {a} more than {b}?|{a} > {b}?|{a}>{b}?|{a} > {b}|is {a} > {b}|Is {a} > {b}?|{a}>{b}
 Is it true that {a} is larger than {b}?|Is it true that {a} > {b}?|True or false: {a} > {b}|True or false: {a} is larger than {b}.|Is {a} above {b}?|Is {a} higher than {b}?|is {a} bigger than {b}
 {a} is larger than {b}, right?|{a} is more than {b}, isn't it?|Does {a} exceed {b}?|Would you say {a} is bigger than {b}?|Yes or no: is {a} larger than {b}?|Check if {a} is larger than {b}.
 Check whether {a} > {b}.|Tell me whether {a} is greater than {b}.|Tell me if {a} is bigger than {b}.|Can you tell if {a} is larger than {b}?|Do you think {a} is more than {b}?|{a} bigger than {b}?
-{a} larger than {b}?|{a} greater than {b}?|I say {a} is larger than {b}. Am I right?|Is the number {a} larger than the number {b}?"""),
+{a} larger than {b}?|{a} greater than {b}?|I say {a} is larger than {b}. Am I right?|Is the number {a} larger than the number {b}?
+Could {a} be larger than {b}?|Am I right that {a} is greater than {b}?|Say, is {a} really bigger than {b}?"""),
     "whether smaller": lines("""Is {a} less than {b}?|Is {a} smaller than {b}?|Is {a} lower than {b}?|Is {a} fewer than {b}?|{a} < {b}?|{a}<{b}?|{a} < {b}|is {a} < {b}|Is {a} < {b}?|{a}<{b}
 Is it true that {a} is smaller than {b}?|Is it true that {a} < {b}?|True or false: {a} < {b}|True or false: {a} is less than {b}.|Is {a} below {b}?|Is {a} under {b}?|is {a} smaller than {b}
 {a} is smaller than {b}, right?|{a} is less than {b}, isn't it?|Would you say {a} is smaller than {b}?|Yes or no: is {a} smaller than {b}?|Check if {a} is less than {b}.|Check whether {a} < {b}.
 Tell me whether {a} is less than {b}.|Tell me if {a} is smaller than {b}.|Can you tell if {a} is smaller than {b}?|Do you think {a} is less than {b}?|{a} smaller than {b}?|{a} less than {b}?
-I say {a} is smaller than {b}. Am I right?|Is the number {a} smaller than the number {b}?"""),
+I say {a} is smaller than {b}. Am I right?|Is the number {a} smaller than the number {b}?
+Could {a} be smaller than {b}?|Am I right that {a} is less than {b}?|Say, is {a} really smaller than {b}?"""),
     "whether equal": lines("""Is {a} equal to {b}?|Are {a} and {b} equal?|Is {a} the same as {b}?|Are {a} and {b} the same?|{a} = {b}?|{a} == {b}|{a} == {b}?|{a}={b}?|is {a} = {b}|Does {a} equal {b}?|Is {a} == {b}?
 Is it true that {a} equals {b}?|True or false: {a} = {b}|True or false: {a} equals {b}.|Yes or no: is {a} equal to {b}?|Check if {a} equals {b}.|Check whether {a} and {b} are equal.
-Tell me whether {a} and {b} are equal.|Are {a} and {b} the same number?|Is the number {a} equal to the number {b}?|{a} equals {b}, right?|{a} same as {b}?"""),
+Tell me whether {a} and {b} are equal.|Are {a} and {b} the same number?|Is the number {a} equal to the number {b}?|{a} equals {b}, right?|{a} same as {b}?
+Could {a} be equal to {b}?|Am I right that {a} equals {b}?|Say, are {a} and {b} really equal?"""),
     "compared": lines("""Compare {a} and {b}.|Compare {a} with {b}.|Compare {a} to {b}.|compare {a} and {b}|Compare the numbers {a} and {b}.|How does {a} compare to {b}?|How do {a} and {b} compare?|compare({a}, {b})
 compare {a} {b}|cmp({a}, {b})|{a} vs {b}|{a} versus {b}|Can you compare {a} and {b}?|Please compare {a} with {b}.|Put <, > or = between {a} and {b}.|{a} ? {b}, which sign belongs there?
-Is {a} larger or smaller than {b}?|Is {a} smaller or larger than {b}?|Is {a} more or less than {b}?|Is {a} bigger or smaller than {b}?|Comparison: {a}, {b}|Do a comparison of {a} and {b}."""),
+Is {a} larger or smaller than {b}?|Is {a} smaller or larger than {b}?|Is {a} more or less than {b}?|Is {a} bigger or smaller than {b}?|Comparison: {a}, {b}|Do a comparison of {a} and {b}.
+Make a comparison between {a} and {b}.|I'd like to see {a} compared with {b}.|Compare these two: {a}, {b}"""),
 }
 
 LARGEST = lines("""Which is the largest of {l}?|Which is the biggest of {l}?|Which is the greatest of {l}?|Which is largest: {l}?|Which number is the largest: {l}?|Which number is the biggest: {l}?|Largest of {l}
@@ -109,13 +117,15 @@ Give me the largest of {l}.|Give me the maximum of {l}.|Tell me the largest of {
 Of {l}, which is the largest?|Of {l} which one is the biggest?|From {l}, pick the largest.|Among {l}, which is the greatest?|{l}: which is the largest?|{l}. Which one is the biggest?|{l} - what is the maximum?
 Here are some numbers: {l}. Which is the largest?|I have the numbers {l}. What is the biggest?|My numbers are {l}. Find the maximum.|The scores are {l}. Which is the highest?|Which is the highest of {l}?
 The highest number of {l}|Highest of {l}?|Name the largest number of {l}.|Show me the biggest of {l}.|Can you find the largest of {l}?|Could you tell me the maximum of {l}?|What is the top number in {l}?|Which is the most, {l}?
-Return the maximum of [{l}].|max([{l}])|Max of the list [{l}]|The list is {l}. What is its largest number?|Look at {l} and tell me the largest.|Say the largest of {l}.""")
+Return the maximum of [{l}].|max([{l}])|Max of the list [{l}]|The list is {l}. What is its largest number?|Look at {l} and tell me the largest.|Say the largest of {l}.
+Out of {l}, what's the largest?|I'd like the biggest number among {l}.|Would you spot the largest of {l}?|Which one of {l} is the very largest?""")
 
 SORT = lines("""Sort {l}|Sort {l}.|Sort: {l}|sort {l}|Sort the numbers {l}.|Sort these numbers: {l}|Sort these: {l}|sort({l})|sort([{l}])|sorted([{l}])|Sort the list [{l}].|Order {l}.|Order these numbers: {l}
 Order: {l}|order {l}|Put {l} in order.|Put these in order: {l}|Put these numbers in order: {l}|Bring {l} into order.|Arrange {l}.|Arrange these numbers: {l}|Arrange {l} in order.|Rank {l}.|Rank these: {l}
 Can you sort {l}?|Could you sort {l} for me?|Please sort {l}.|Please put {l} in order.|I need {l} sorted.|I want to sort {l}.|Help me sort {l}.|What is {l} sorted?|What is {l} in order?|{l} sorted|{l}, sorted please
 {l} in order|{l}: sort them|{l}. Sort these.|Here are some numbers: {l}. Sort them.|My numbers are {l}. Put them in order.|I have the numbers {l}. Sort them.|The list is {l}. Sort it.|Write {l} in order.|List {l} in order.
-How do you sort {l}?|What is the order of {l}?|Give me {l} in order.|Show {l} in order.|Let's sort {l}|Line up {l}.|Tidy up {l} by size.|Order {l} by size.|Sort {l} by size.|Arrange {l} by value.""")
+How do you sort {l}?|What is the order of {l}?|Give me {l} in order.|Show {l} in order.|Let's sort {l}|Line up {l}.|Tidy up {l} by size.|Order {l} by size.|Sort {l} by size.|Arrange {l} by value.
+Kindly sort {l}.|I'd like {l} sorted.|Get {l} into order.|Would you arrange the numbers {l}?""")
 ASCENDING = lines(""" from smallest to largest| in ascending order| ascending| from low to high| from small to large| from the smallest to the largest| in increasing order| smallest first| lowest first
  from least to greatest| upwards| (ascending)|, smallest first|, ascending|, starting with the smallest| from lowest to highest|, from small to big| in rising order|, low to high""")
 DESCENDING = lines(""" from largest to smallest| in descending order| descending| from high to low| from large to small| from the largest to the smallest| in decreasing order| largest first| highest first
@@ -123,27 +133,6 @@ DESCENDING = lines(""" from largest to smallest| in descending order| descending
 
 SMALLEST_OF = {"largest": "smallest", "Largest": "Smallest", "biggest": "smallest", "greatest": "least", "maximum": "minimum", "max": "min", "Max": "Min", "highest": "lowest",
                "Highest": "Lowest", "top": "bottom", "most": "least"}
-
-# Wordings that training never sees.
-FRESH = {
-    "add": lines("""Kindly work out what {a} and {b} amount to.|If we lump {a} and {b} together, how much is it?|What's the grand total of {a} and {b}?|Add {b} on to {a}, will you?|My two numbers, {a} and {b}, sum to what?
-Somebody gives me {a}, somebody else {b}: what's the sum?|{a} plus {b}, go!|How far up do I get with {a} and then {b} more?"""),
-    "subtract": lines("""Kindly work out what {a} less {b} amounts to.|What's left over of {a} once I subtract {b}?|Starting from {a}, subtract {b}, will you?|How much stays of {a} after taking {b} off?
-{a} minus {b}, go!|Subtract the number {b} from the number {a}.|I had {a}, then {b} were subtracted. What's left?|Would subtracting {b} from {a} be hard? What is it?"""),
-    "multiply": lines("""Kindly multiply {a} by {b} for me.|What's {a} multiplied by {b} then?|{a} times {b}, go!|How much would {a} times {b} come out to?|What product do {a} and {b} have?
-I'd love to know {a} times {b}.|Multiply the number {a} by the number {b}.|Times table question: {a} x {b}"""),
-    "divide": lines("""Kindly divide {a} by {b} for me.|What's {a} divided by {b} then?|{a} divided by {b}, go!|How many whole times does {b} fit in {a}, and what's left?|I'd love to know {a} divided by {b}.
-Divide the number {a} by the number {b}.|If {a} gets split into {b} equal parts, what is one part?|What quotient do {a} and {b} have?"""),
-    "larger": lines("Out of {a} and {b}, which one is the larger?|Who wins by size, {a} or {b}? I mean the larger.|I wonder which is bigger, {a} or {b}."),
-    "smaller": lines("Out of {a} and {b}, which one is the smaller?|I wonder which is smaller, {a} or {b}.|Say, is {a} the smaller one or {b}?"),
-    "whether larger": lines("Could {a} be larger than {b}?|Am I right that {a} is greater than {b}?|Say, is {a} really bigger than {b}?"),
-    "whether smaller": lines("Could {a} be smaller than {b}?|Am I right that {a} is less than {b}?|Say, is {a} really smaller than {b}?"),
-    "whether equal": lines("Could {a} be equal to {b}?|Am I right that {a} equals {b}?|Say, are {a} and {b} really equal?"),
-    "compared": lines("Make a comparison between {a} and {b}.|I'd like to see {a} compared with {b}.|Compare these two: {a}, {b}"),
-    "largest": lines("Out of {l}, what's the largest?|I'd like the biggest number among {l}.|Would you spot the largest of {l}?|Which one of {l} is the very largest?"),
-    "smallest": lines("Out of {l}, what's the smallest?|I'd like the smallest number among {l}.|Would you spot the smallest of {l}?|Which one of {l} is the very smallest?"),
-    "sort": lines("Kindly sort {l}{o}.|I'd like {l} sorted{o}.|Get {l} into order{o}.|Would you arrange the numbers {l}{o}?"),
-}
 
 
 def numeral(rng, n, chance):
@@ -186,14 +175,7 @@ def operation_question(rng, kind, a, b):
     return finish(rng, text.replace("{a}", sa).replace("{b}", sb))
 
 
-def fresh_question(rng, kind, a, b):
-    """A question about two numbers in a wording that training never sees."""
-    return rng.choice(FRESH[kind]).replace("{a}", str(a)).replace("{b}", str(b))
-
-
-def compare_question(rng, asked, a, b, fresh=False):
-    if fresh and rng.random() < 0.5:
-        return fresh_question(rng, asked, a, b)
+def compare_question(rng, asked, a, b):
     sa, sb = operands(rng, a, b)
     return finish(rng, rng.choice(COMPARE[asked]).replace("{a}", sa).replace("{b}", sb))
 
@@ -210,9 +192,7 @@ def listed(rng, numbers, last=(" and ", " and ", ", and ", " & ")):
     return rng.choice((" ", " ", ",", "; ", " , ", " / ", "  ")).join(words)
 
 
-def extreme_question(rng, largest, numbers, fresh=False):
-    if fresh and rng.random() < 0.5:
-        return rng.choice(FRESH["largest" if largest else "smallest"]).replace("{l}", listed(rng, numbers))
+def extreme_question(rng, largest, numbers):
     text = rng.choice(LARGEST)
     if not largest:
         for word, other in SMALLEST_OF.items():
@@ -220,10 +200,8 @@ def extreme_question(rng, largest, numbers, fresh=False):
     return finish(rng, text.replace("{l}", listed(rng, numbers, (" and ", " and ", ", and ", " or "))))
 
 
-def sort_question(rng, descending, numbers, fresh=False):
+def sort_question(rng, descending, numbers):
     order = rng.choice(DESCENDING) if descending else rng.choice(ASCENDING) if rng.random() < 0.5 else ""
-    if fresh and rng.random() < 0.5:
-        return rng.choice(FRESH["sort"]).replace("{o}", order).replace("{l}", listed(rng, numbers))
     text = rng.choice(SORT)
     if order:
         end = len(text.rstrip(".?"))

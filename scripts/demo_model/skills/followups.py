@@ -56,53 +56,42 @@ what if you add {b}?|what if I add {b} to {t}?|what if {b} more come?|what is {t
 and if I add {b}?|and with {b} more?|and {b} more?|what is {b} more than {t}?|what do I get if I add {b}?|how much is it with {b} more?|and with another {b}?
 what do you get when you add {b} to {t}?|which number is {b} more than {t}?|if I add {b} to {t}, what is it?|suppose I add {b}, what then?|how about plus {b}?|what about {b} more?
 what would {t} be with {b} added?|how many is {t} and {b}?|what comes out if I add {b}?|{t} plus {b}?|{t} + {b}|{t}+{b}|{b} more?|what is {t} and {b} together?|and {t} plus {b} is?
-I get {b} more. How many now?|{b} more arrive. How many is it then?|And when {b} are added?|what is the sum of {t} and {b}?|how far do I get with {b} more?"""),
+I get {b} more. How many now?|{b} more arrive. How many is it then?|And when {b} are added?|what is the sum of {t} and {b}?|how far do I get with {b} more?|on top of {t} come {b} more, how much is that?|bump {t} up by {b}|stack {b} onto {t}|and {b} extra?|toss {b} more in|what does {t} become after adding {b}?|if it grew by {b}?"""),
     "subtract": lines("""
 what if you take {b} away from {t}?|what if I take {b} away?|what if {b} are lost?|what is {t} minus {b}?|what's {t} minus {b}?|whats {t} - {b}|how much is {t} minus {b}?
 and minus {b}?|and if I take {b} away?|and with {b} fewer?|and {b} less?|what is {b} less than {t}?|what do I get if I subtract {b}?|how much is left without {b}?
 what do you get when you take {b} from {t}?|which number is {b} less than {t}?|if I take {b} from {t}, what is it?|suppose I take {b} off, what then?|how about minus {b}?
 what about {b} less?|what would {t} be with {b} taken away?|what is left if {b} go?|what comes out if I subtract {b}?|{t} minus {b}?|{t} - {b}|{t}-{b}|{b} less?|and {t} minus {b} is?
 I give {b} away. How many are left?|{b} go missing. How many are left then?|And when {b} are taken away?|how much more is {t} than {b}?|how much larger than {b} is {t}?
-by how much is {t} more than {b}?|what is the difference between {t} and {b}?|how far is {t} above {b}?|what remains if I remove {b}?"""),
+by how much is {t} more than {b}?|what is the difference between {t} and {b}?|how far is {t} above {b}?|what remains if I remove {b}?|shave {b} off {t}|strip {b} away from {t}|and without {b} of them?|what does {t} become after losing {b}?|peel off {b}|if it shrank by {b}?|pull {b} out of {t}"""),
     "multiply": lines("""
 what if you multiply {t} by {b}?|what if I multiply {t} by {b}?|what is {t} times {b}?|what's {t} times {b}?|whats {t} * {b}|how much is {t} times {b}?|and times {b}?
 and if I multiply by {b}?|and {b} times that?|what is {b} times {t}?|what do I get if I multiply by {b}?|how much is {b} times as much?|what do you get when you multiply {t} by {b}?
 which number is {b} times {t}?|if I take {t} {b} times, what is it?|suppose I multiply it by {b}, what then?|how about times {b}?|what about {b} times as many?|{t} times {b}?
 what would {t} be times {b}?|what comes out if I multiply by {b}?|{t} * {b}|{t}*{b}|{t} x {b}|{b} times that?|what is the product of {t} and {b}?|and {t} times {b} is?
-I have {b} times as many. How many is that?|And if there are {b} times as many?|what are {b} of these?|how much are {b} times {t}?|and what is {t} multiplied by {b}?"""),
+I have {b} times as many. How many is that?|And if there are {b} times as many?|what are {b} of these?|how much are {b} times {t}?|and what is {t} multiplied by {b}?|what does {t} become when multiplied by {b}?|repeat {t} {b} times and sum up|{b} lots of {t}, how much?|and by a factor of {b}?|{b}-fold?|if there were {b} times as much?"""),
     "divide": lines("""
 what if you divide {t} by {b}?|what if I divide {t} by {b}?|what is {t} divided by {b}?|what's {t} divided by {b}?|whats {t} / {b}|how much is {t} divided by {b}?|and divided by {b}?
 and if I divide by {b}?|and split {b} ways?|what do I get if I divide by {b}?|what do you get when you divide {t} by {b}?|how often does {b} go into {t}?|how many times does {b} fit into {t}?
 if I divide {t} by {b}, what is it?|suppose I divide it by {b}, what then?|how about divided by {b}?|what about dividing by {b}?|{t} divided by {b}?|{t} / {b}|{t}/{b}
 what would {t} be divided by {b}?|what comes out if I divide by {b}?|what is {t} over {b}?|what is the quotient of {t} and {b}?|and {t} over {b} is?|how much does each of {b} get of {t}?
-if {b} people share {t}, how much does each get?|and shared by {b}?|and for {b} people, how much each?|what is {t} shared among {b}?|how many {b}s are in {t}?|what if {b} people share {t}?"""),
-    "double": lines("what is twice {t}?|and doubled?|and twice that?|what's double that?|what is {t} doubled?|how much is twice {t}?|what if I double {t}?|and times two?|what do I get if I double {t}?|and two times {t}?"),
-    "triple": lines("what is three times {t}?|and tripled?|what if I triple {t}?|what is {t} tripled?|and three times that?|how much is three times {t}?"),
-    "halve": lines("what is half of {t}?|and half of {t}?|what's half of {t}?|and halved?|how much is half of {t}?|what if I halve {t}?|what is {t} halved?|and in half?|what do I get if I halve {t}?|half of {t}, what is that?"),
+if {b} people share {t}, how much does each get?|and shared by {b}?|and for {b} people, how much each?|what is {t} shared among {b}?|how many {b}s are in {t}?|what if {b} people share {t}?|deal {t} out evenly to {b}|what does {t} become when divided by {b}?|and spread over {b}?|slice {t} into {b} equal pieces|if {b} of us split it?|chop {t} into {b} equal bits"""),
+    "double": lines("what is twice {t}?|and doubled?|and twice that?|what's double that?|what is {t} doubled?|how much is twice {t}?|what if I double {t}?|and times two?|what do I get if I double {t}?|and two times {t}?|twofold?|what does {t} become when doubled?|once more the same on top?"),
+    "triple": lines("what is three times {t}?|and tripled?|what if I triple {t}?|what is {t} tripled?|and three times that?|how much is three times {t}?|threefold?|what does {t} become when tripled?"),
+    "halve": lines("what is half of {t}?|and half of {t}?|what's half of {t}?|and halved?|how much is half of {t}?|what if I halve {t}?|what is {t} halved?|and in half?|what do I get if I halve {t}?|half of {t}, what is that?|what does {t} become when halved?|and just one half?|fold {t} in half, how much?"),
     "from": lines("""how much more is {b} than {t}?|what is {b} minus {t}?|how much larger is {b} than {t}?|how far is {t} from {b}?|how much is missing to {b}?|how many more to get to {b}?
 what must I add to {t} to get {b}?|how much is left if I take {t} from {b}?|by how much is {b} more than {t}?|how much is {b} minus {t}?|what if I take {t} from {b}?|I had {b} and lose {t}. What is left?
-what do I need to reach {b}?|{b} minus {t}?|how far below {b} is {t}?|and {b} minus {t}?|how many are missing to {b}?|how much is left of {b} without {t}?|I pay {t} from {b} dollars. How much is left?"""),
+what do I need to reach {b}?|{b} minus {t}?|how far below {b} is {t}?|and {b} minus {t}?|how many are missing to {b}?|how much is left of {b} without {t}?|I pay {t} from {b} dollars. How much is left?|starting from {b}, what stays once {t} is gone?|what gap is there between {t} and {b}?|out of {b}, {t} is used; what stays?"""),
 }
 WHETHER = {
     "larger": lines("""is {t} more than {b}?|is {t} larger than {b}?|is {t} greater than {b}?|is {t} bigger than {b}?|is {t} over {b}?|is {t} above {b}?|is {t} higher than {b}?|{t} > {b}?|more than {b}?
 larger than {b}?|over {b}?|greater than {b}?|bigger than {b}?|does {t} exceed {b}?|is {b} less than {t}?|is {t} at all more than {b}?|is {t} beyond {b}?|and is {t} more than {b}?
 tell me if {t} is more than {b}|would you say {t} is more than {b}?|is {b} smaller than {t}?|can you tell whether {t} is larger than {b}?|so is {t} larger than {b}?|do I have more than {b}?
-are there more than {b}?|have we got more than {b}?|is {t} larger or not than {b}?|does {t} come to more than {b}?|is {t} past {b}?|check if {t} is greater than {b}"""),
+are there more than {b}?|have we got more than {b}?|is {t} larger or not than {b}?|does {t} come to more than {b}?|is {t} past {b}?|check if {t} is greater than {b}|does {t} beat {b}?|would {t} top {b}?|in excess of {b}?"""),
     "smaller": lines("""is {t} less than {b}?|is {t} smaller than {b}?|is {t} lower than {b}?|is {t} under {b}?|is {t} below {b}?|{t} < {b}?|less than {b}?|smaller than {b}?|under {b}?|below {b}?|fewer than {b}?
 is {b} more than {t}?|is {b} larger than {t}?|and is {t} less than {b}?|tell me if {t} is less than {b}|would you say {t} is less than {b}?|can you tell whether {t} is smaller than {b}?
 so is {t} smaller than {b}?|do I have less than {b}?|are there fewer than {b}?|have we got less than {b}?|does {t} come to less than {b}?|does {t} stay below {b}?|check if {t} is smaller than {b}
-is {t} still under {b}?|is {t} short of {b}?|does {b} exceed {t}?|is {b} bigger than {t}?|is {t} fewer than {b}?|is {t} not even {b}, but less?"""),
-}
-# Wordings for evaluation alone.
-UNSEEN = {
-    "add": lines("on top of {t} come {b} more, how much is that?|bump {t} up by {b}|stack {b} onto {t}|and {b} extra?|toss {b} more in|what does {t} become after adding {b}?|if it grew by {b}?"),
-    "subtract": lines("shave {b} off {t}|strip {b} away from {t}|and without {b} of them?|what does {t} become after losing {b}?|peel off {b}|if it shrank by {b}?|pull {b} out of {t}"),
-    "multiply": lines("what does {t} become when multiplied by {b}?|repeat {t} {b} times and sum up|{b} lots of {t}, how much?|and by a factor of {b}?|{b}-fold?|if there were {b} times as much?"),
-    "divide": lines("deal {t} out evenly to {b}|what does {t} become when divided by {b}?|and spread over {b}?|slice {t} into {b} equal pieces|if {b} of us split it?|chop {t} into {b} equal bits"),
-    "double": lines("twofold?|what does {t} become when doubled?|once more the same on top?"), "triple": lines("threefold?|what does {t} become when tripled?"),
-    "halve": lines("what does {t} become when halved?|and just one half?|fold {t} in half, how much?"),
-    "from": lines("starting from {b}, what stays once {t} is gone?|what gap is there between {t} and {b}?|out of {b}, {t} is used; what stays?"),
-    "larger": lines("does {t} beat {b}?|would {t} top {b}?|in excess of {b}?"), "smaller": lines("does {t} fall short of {b}?|would {t} stay beneath {b}?|short of {b}, is it?"),
+is {t} still under {b}?|is {t} short of {b}?|does {b} exceed {t}?|is {b} bigger than {t}?|is {t} fewer than {b}?|is {t} not even {b}, but less?|does {t} fall short of {b}?|would {t} stay beneath {b}?|short of {b}, is it?"""),
 }
 FIXED = {"double": ("multiply", 2), "triple": ("multiply", 3), "halve": ("divide", 2)}
 ASKED = ("add",) * 6 + ("subtract",) * 6 + ("multiply",) * 4 + ("divide",) * 4 + ("double", "double", "halve", "halve", "triple", "from", "from", "larger", "larger", "smaller", "smaller")
@@ -124,10 +113,8 @@ def new_number(rng, asked, n):
     return b if asked == "add" or b <= n or rng.random() < 0.1 else rng.randrange(1, n + 1) if n else None
 
 
-def ask(rng, asked, b, fresh):
-    if fresh and rng.random() < 0.5:
-        text = rng.choice(UNSEEN[asked])
-    elif asked in WHETHER:
+def ask(rng, asked, b):
+    if asked in WHETHER:
         text = rng.choice(WHETHER[asked])
     elif rng.random() < 0.55:
         text = rng.choice(NOW) + rng.choice(ASK[asked])
@@ -186,8 +173,7 @@ def worked(rng, effort, n, a, b, kind, slip):
     """The Turn for an operation on a and b, one of which is n."""
     def write(c):
         begin(c, n, effort)
-        arithmetic.name(c, kind, a, b, effort)
-        c.say(" " if effort == "low" else "\n")
+        arithmetic.introduce(c, kind, a, b, effort)
         told = arithmetic.combine(c, kind, a, b, effort)
         c.done()
         c.say(".")
@@ -226,5 +212,5 @@ def turn(rng, effort, previous, slips=True, fresh=False):
     else:
         kind = FIXED[asked][0] if asked in FIXED else "subtract" if asked == "from" else asked
         made = worked(rng, effort, n, *((b, n) if asked == "from" else (n, b)), kind, slips and rng.random() < 0.2)
-    made.question = ask(rng, asked, b, fresh)
+    made.question = ask(rng, asked, b)
     return made

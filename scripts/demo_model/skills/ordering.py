@@ -119,7 +119,7 @@ def compare(rng, effort, slips, fresh):
     gist = f"It is {told}" if told is not None else "They are equal" if size is None else f"It is {size}"
     gist = f"{reply.capitalize()}, {gist[0].lower()}{gist[1:]}" if reply else gist
     concise, detailed = f"{gist}.", f"{gist}." if effort == "low" else f"{gist}, as the digits tell."
-    return Turn(question=compare_question(rng, asked, a, b, fresh), analysis=chain.parts, final=final, concise=concise, detailed=detailed,
+    return Turn(question=compare_question(rng, asked, a, b), analysis=chain.parts, final=final, concise=concise, detailed=detailed,
                 posthoc=final, complete=chain.known, kind="compare", result=result, numbers=[a, b], direct=all(w for _, w in chain.parts))
 
 
@@ -197,7 +197,7 @@ def extreme(rng, effort, slips, fresh):
     if sound:
         concise = f"It is {told}." if effort == "low" else f"The {word} is {told}."
         detailed = concise if effort == "low" else f"Of all the numbers, the {word} is {told}."
-    return Turn(question=extreme_question(rng, largest, numbers, fresh), analysis=chain.parts, final=f"The {word} is {told}.", concise=concise,
+    return Turn(question=extreme_question(rng, largest, numbers), analysis=chain.parts, final=f"The {word} is {told}.", concise=concise,
                 detailed=detailed, posthoc=f"Of these numbers {told} is the {word}.", complete=chain.known, kind="extreme", result=told,
                 numbers=list(numbers), direct=all(w for _, w in chain.parts))
 
@@ -253,7 +253,7 @@ def sort(rng, effort, slips, fresh):
     if sound:
         concise = f"In order: {r}."
         detailed = concise if effort == "low" else f"Sorted with the {word} first: {r}."
-    return Turn(question=sort_question(rng, descending, numbers, fresh), analysis=chain.parts, final=f"In order: {r}.", concise=concise,
+    return Turn(question=sort_question(rng, descending, numbers), analysis=chain.parts, final=f"In order: {r}.", concise=concise,
                 detailed=detailed, posthoc=f"Sorted with the {word} first, they are {r}.", complete=chain.known, kind="sort", result=r,
                 numbers=list(told), direct=all(w for _, w in chain.parts))
 

@@ -59,7 +59,8 @@ Try adding {a} and {b}.|Would you mind to sum {a} and {b}?|Do add {a} and {b}.|G
 Both {a} and {b}, how much in all?|All in all, {a} and {b}?|{a} and also {b}, what does that give?|{a} as well as {b}, in total?|Altogether {a} and {b} is?|{a} once and {b} once, in sum?
 My first number is {a} and my second is {b}; add them up.|Given {a} and {b}, add.|With {a} and {b} given, what is the total?|For {a} and {b} I need the sum.|Numbers: {a}, {b}. Operation: addition.
 I know that it is {a} and {b}, but what is the sum?|Someone asked me to add {a} and {b}.|The teacher wants us to add {a} to {b}.|If one is {a} and the other {b}, how much are both?|Where do I end when I go {b} up from {a}?
-Adding {a} with {b} equals?|Summing {a} and {b} makes?|Combining {a} with {b} yields?|Plus {b}, starting from {a}.|{a} and then some more, namely {b}. How much?|What does {a} become with {b} more?|{b} more than {a} is?|{b} onto {a}""".replace("\n", "|").split("|")
+Adding {a} with {b} equals?|Summing {a} and {b} makes?|Combining {a} with {b} yields?|Plus {b}, starting from {a}.|{a} and then some more, namely {b}. How much?|What does {a} become with {b} more?|{b} more than {a} is?|{b} onto {a}
+Kindly work out what {a} and {b} amount to.|If we lump {a} and {b} together, how much is it?|What's the grand total of {a} and {b}?|Add {b} on to {a}, will you?|My two numbers, {a} and {b}, sum to what?|Somebody gives me {a}, somebody else {b}: what's the sum?|{a} plus {b}, go!|How far up do I get with {a} and then {b} more?""".replace("\n", "|").split("|")
 
 SUB_ORDERS = """Subtract {b} from {a}.|Subtract {b} from {a}|Take {b} from {a}.|Take {b} from {a}|Take {b} away from {a}.|Take away {b} from {a}.
 Deduct {b} from {a}.|Remove {b} from {a}.|Reduce {a} by {b}.|Decrease {a} by {b}.|Lower {a} by {b}.|Start with {a} and take away {b}.
@@ -84,7 +85,8 @@ Try subtracting {b} from {a}.|Would you mind to subtract {b} from {a}?|Do subtra
 {a} but {b} less, what is that?|{a} except {b}, how much?|All of {a} but {b}, how much is it?|{a} with {b} gone, what is left?|{a} once {b} are gone?|Without {b}, what is {a}?|{b} short of {a} is?|{b} below {a} is?
 My first number is {a} and my second is {b}; take the second from the first.|Given {a} and {b}, subtract.|From {a} I need to take {b}.|For {a} and {b} I need the difference.|Numbers: {a}, {b}. Operation: subtraction.
 Someone asked me to take {b} from {a}.|The teacher wants us to subtract {b} from {a}.|Where do I end when I go {b} down from {a}?|How far is it from {b} up to {a}?|What must I add to {b} to get {a}?
-Subtracting {b} from {a} equals?|Removing {b} from {a} leaves?|Taking {b} off {a} yields?|Minus {b}, starting from {a}.|What does {a} become with {b} fewer?|{b} less than {a} is?|{b} out of {a}|Off {a} goes {b}. How much is it?""".replace("\n", "|").split("|")
+Subtracting {b} from {a} equals?|Removing {b} from {a} leaves?|Taking {b} off {a} yields?|Minus {b}, starting from {a}.|What does {a} become with {b} fewer?|{b} less than {a} is?|{b} out of {a}|Off {a} goes {b}. How much is it?
+Kindly work out what {a} less {b} amounts to.|What's left over of {a} once I subtract {b}?|Starting from {a}, subtract {b}, will you?|How much stays of {a} after taking {b} off?|{a} minus {b}, go!|Subtract the number {b} from the number {a}.|I had {a}, then {b} were subtracted. What's left?|Would subtracting {b} from {a} be hard? What is it?""".replace("\n", "|").split("|")
 
 ADD_STORIES = """{n} has {a} {o} and gets {b} more. How many {o} does {n} have now?|{n} has {a} {o} and buys {b} more. How many {o} are there?
 {n} had {a} {o}. Then {m} gave {n} {b} more. How many {o} does {n} have?|There are {a} {o} in a box and {b} in another. How many {o} are there in total?

@@ -246,7 +246,9 @@ def find(rng, effort, tool, fresh=False):
         value = rng.choice(PEOPLE)
     elif roll < 0.55:
         value = rng.choice(NAMES)
-    elif roll < 0.8:
+    elif roll < 0.65:
+        value = rng.choice(NOUNS) if rng.random() < 0.5 else rng.choice(OBJECTS)
+    elif roll < 0.85:
         value = " ".join(invented(rng).capitalize() for _ in range(rng.choice((1, 1, 2))))
     else:
         value = str(rng.randrange(10, 10 ** rng.choice((3, 4, 6))))

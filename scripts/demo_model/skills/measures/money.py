@@ -149,7 +149,7 @@ def task(rng, fresh):
         count = 3 if rng.random() < 0.25 else 2
         draw, solve, verify = addition(count)
         parts, _ = drawn(rng, draw, fresh)
-        text = worded(rng, (), ADD3, fresh) if count == 3 else worded(rng, ADD_TERMS, ADD, fresh)
+        text = worded(rng, (), ADD3) if count == 3 else worded(rng, ADD_TERMS, ADD)
         ask = "add " + ", ".join(map(show, parts[:-1])) + " and " + show(parts[-1])
         verb, final = "add", "The total is {r}."
         slots = dict(zip("abc", parts))
@@ -157,7 +157,7 @@ def task(rng, fresh):
         draw, solve, verify = subtraction()
         paid = rng.random() < 0.5
         parts, _ = drawn(rng, lambda r: draw(r, paid), fresh)
-        text = worded(rng, (), CHANGE, fresh) if paid else worded(rng, REST_TERMS, REST, fresh)
+        text = worded(rng, (), CHANGE) if paid else worded(rng, REST_TERMS, REST)
         ask = f"take {show(parts[1])} from {show(parts[0])}"
         verb = "subtract"
         final = "The change is {r}." if paid else "The difference is {r}."
@@ -173,7 +173,7 @@ def task(rng, fresh):
 
         parts, _ = drawn(rng, draw, fresh)
         a, k = parts[:2]
-        text = worded(rng, (), DEAL, fresh) if deal else worded(rng, TIMES_TERMS, TIMES, fresh)
+        text = worded(rng, (), DEAL) if deal else worded(rng, TIMES_TERMS, TIMES)
         ask = f"multiply {show(a)} by {k}" + (f" and take it from {show(parts[2])}" if deal else "")
         verb = "multiply"
         final = "The change is {r}." if deal else "The total is {r}."

@@ -85,14 +85,11 @@ def number(rng, n):
     return in_words(rng, n) if 1 < n < 100 and rng.random() < 0.08 else str(n)
 
 
-def worded(rng, terms, templates, fresh, wrapped=0.3):
-    """A wording; one in eight is never trained on, and fresh ones are often of these."""
-    held = [t for t in templates[3::8] if templates.count(t) == 1]
-    if fresh and held and rng.random() < 0.6:
-        return rng.choice(held)
+def worded(rng, terms, templates, wrapped=0.3):
+    """A wording, or a term in one of the general wordings."""
     if terms and rng.random() < wrapped:
         return rng.choice(WRAPS).replace("{x}", rng.choice(terms))
-    return rng.choice([t for t in templates if t not in held])
+    return rng.choice(templates)
 
 
 EVENTS = """film movie lesson meeting match concert party flight class show game lecture course talk exam test dance play race ride

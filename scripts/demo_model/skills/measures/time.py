@@ -228,7 +228,7 @@ def shifted(rng, fresh, back):
         page.quote(clock(*got, False))
         return got == (h, m)
 
-    text = worded(rng, BEFORE_TERMS if back else AFTER_TERMS, BEFORE if back else AFTER, fresh)
+    text = worded(rng, BEFORE_TERMS if back else AFTER_TERMS, BEFORE if back else AFTER)
     return Task(
         dressed(rng, fill(rng, text, fresh, t=t, d=d), (t, d)), "time", f"take {read} from {start}" if back else f"add {read} to {start}",
         BACK if back else ON,
@@ -269,7 +269,7 @@ def between(rng, fresh):
         return got == (k, n)
 
     return Task(
-        dressed(rng, fill(rng, worded(rng, BETWEEN_TERMS, BETWEEN, fresh, 0.2), fresh, t=t, u=u), (t, u)), "time", f"count from {begin} to {end}",
+        dressed(rng, fill(rng, worded(rng, BETWEEN_TERMS, BETWEEN, 0.2), fresh, t=t, u=u), (t, u)), "time", f"count from {begin} to {end}",
         TAKE, "To check the result, I go on from the first time.\nIf nothing went wrong, I come to the second time",
         solve, tell_span, lambda v: span(*v), verify, "It takes {r}.", f"From {begin} to {end} it takes {{r}}.", [h, m, k, n])
 

@@ -198,7 +198,7 @@ def larger(rng, fresh):
 def conversion(rng, fresh, parts, target, plan, check, solve, verify, numbers, read=None):
     q = typed_sum(rng, parts)
     u = target if read else word(rng, target)
-    text = worded(rng, TERMS, ASKS, fresh)
+    text = worded(rng, TERMS, ASKS)
     question = fill(rng, text, fresh, q=q, u=u)
     start = spell(parts)
     return Task(dressed(rng, question, (q, u)), "units", f"turn {start} into {read or target}", plan, check, solve, tell, spell, verify,
@@ -271,7 +271,7 @@ def mixed(rng, fresh, minus):
 
     u, v = typed_sum(rng, p), typed_sum(rng, q)
     terms, templates = (SUB_TERMS, SUB) if minus else (ADD_TERMS, ADD)
-    text = worded(rng, terms, templates, fresh)
+    text = worded(rng, terms, templates)
     ask = f"take {spell(q)} from {spell(p)}" if minus else f"add {spell(p)} and {spell(q)}"
     final = "The difference is {r}." if minus else "The total is {r}."
     return Task(dressed(rng, fill(rng, text, fresh, a=u, b=v), (u, v)), "units", ask, "I begin with the smaller unit and then go on to the larger.\n"
