@@ -26,7 +26,7 @@ var Rules = []Rule{
 	{`\b(\d+\.\d+) s\b`, "…"},
 	{`\b(\d+\.\d+) tokens/s`, "…"},
 	{`"(?:\w+_(?:duration|ms|per_second)|durationMs)": ?(\d+(?:\.\d+)?)`, "…"},
-	{`\bin (\d+(?:\.\d+)?)s\b`, "…"},
+	{`\bin ((?:\d+m)?\d+(?:\.\d+)?)s\b`, "…"},
 	// How much of a prompt the cache had, which other requests decide.
 	{`"(?:cached_tokens|cache_n|prompt_n|cache_read_input_tokens|cachedInputTokens)": ?(\d+)`, "…"},
 	// Seeds that were drawn.
