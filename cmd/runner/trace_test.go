@@ -30,6 +30,7 @@ const (
 	passphrase = "correct horse"
 	// canary stands in prompts, and thinks in what the bundled model thinks of each sum; both are hidden.
 	canary = "marmalade-4711"
+	named  = "You work for " + canary + "."
 	thinks = "digit by digit"
 )
 
@@ -187,12 +188,12 @@ func some(n, many int) int {
 func TestRunIsKilled(t *testing.T) {
 	a := newArchive(t)
 	begin := time.Now()
-	a.runner("run", "--trace", "--system", canary, "What is 417 + 285?")
+	a.runner("run", "--trace", "--system", named, "What is 417 + 285?")
 	whole := time.Since(begin)
 	acknowledged := map[string]string{}
 	for i := range some(8, 200) {
 		question := fmt.Sprintf("What is %d + %d?", 100+rand.IntN(900), 100+rand.IntN(900))
-		cmd := a.command("run", "--trace", "--system", canary, question)
+		cmd := a.command("run", "--trace", "--temperature", "0", "--system", named, question)
 		var told bytes.Buffer
 		cmd.Stderr = &told
 		if err := cmd.Start(); err != nil {
@@ -263,7 +264,7 @@ func (b *lockedBuffer) text() string {
 // traced asks for an answer and its trace.
 func traced(url, question string) (id string, err error) {
 	body, err := json.Marshal(map[string]any{
-		"reasoning_encrypt": true, "messages": []map[string]string{{"role": "system", "content": canary}, {"role": "user", "content": question}},
+		"temperature": 0, "reasoning_encrypt": true, "messages": []map[string]string{{"role": "system", "content": named}, {"role": "user", "content": question}},
 	})
 	if err != nil {
 		return "", err
@@ -371,10 +372,10 @@ func TestServeTraces(t *testing.T) {
 		return id[:32]
 	}
 	const question = "What is 17 + 25?"
-	ofOne := traceOf(one, "/v1/chat/completions", `{"stream":true,"reasoning_encrypt":true,"messages":[{"role":"system","content":"`+canary+`"},{"role":"user","content":"`+question+`"}]}`)
+	ofOne := traceOf(one, "/v1/chat/completions", `{"stream":true,"reasoning_encrypt":true,"messages":[{"role":"system","content":"`+named+`"},{"role":"user","content":"`+question+`"}]}`)
 	ofTwo := []string{
-		traceOf(two, "/v1/responses", `{"reasoning_encrypt":true,"instructions":"`+canary+`","input":"`+question+`"}`),
-		traceOf(two, "/agui", `{"threadId":"t","runId":"r","messages":[{"id":"s","role":"system","content":"`+canary+`"},{"id":"m","role":"user","content":"`+question+`"}],"forwardedProps":{"reasoning":"full","reasoning_encrypt":true}}`),
+		traceOf(two, "/v1/responses", `{"reasoning_encrypt":true,"instructions":"`+named+`","input":"`+question+`"}`),
+		traceOf(two, "/agui", `{"threadId":"t","runId":"r","messages":[{"id":"s","role":"system","content":"`+named+`"},{"id":"m","role":"user","content":"`+question+`"}],"forwardedProps":{"reasoning":"full","reasoning_encrypt":true}}`),
 	}
 	a.sealed()
 	_, blob := ask("GET", "/v1/traces/"+ofOne+"/content", one, "")
