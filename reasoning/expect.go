@@ -66,10 +66,17 @@ func (m *tagMachine) objectText(piece string, control, special bool) {
 	}
 	left := r.left
 	if r.place == placeOver {
-		n := r.after(piece)
-		m.s.out.drop(n, useForeign)
-		if piece = piece[n:]; piece == "" && len(left) == 0 {
-			return
+		if n := r.after(string(left)); n > 0 {
+			m.s.out.drop(n, useForeign)
+			left = left[n:]
+		}
+		if len(left) == 0 {
+			n := r.after(piece)
+			m.s.out.drop(n, useForeign)
+			if piece = piece[n:]; piece == "" {
+				r.left = r.left[:0]
+				return
+			}
 		}
 		m.s.warn(CodeTextAfterObject)
 	}

@@ -73,6 +73,8 @@ var objectCases = []struct {
 	{name: "breaks_off", in: `{"answer": 4 apples}`, want: `answer "4" | !malformed_object | answer " apples}"`},
 	{name: "breaks_off_at_a_bracket", in: `{"answer": ]}`, want: `!malformed_object | answer "]}"`},
 	{name: "breaks_off_before_a_colon", in: `{"answer": 4, "x" 5}`, want: `answer "4" | !malformed_object | answer ", \"x\" 5}"`},
+	{name: "over_inside_what_looked_like_a_name", in: "{\"answer\":\"a\"\"}x\"y \n<think>Hm.</think>", format: think,
+		want: `answer "a\"" | !text_after_object | answer "x\"y \n" | reasoning "Hm." | >native`},
 	{name: "cut_in_reasoning", in: `{"reasoning":"Hm. So`, want: `reasoning "Hm. So" | !unfinished_object`},
 	{name: "cut_in_an_escape", in: `{"answer":"a\u00`, want: `answer "a\\u00" | !unfinished_object`},
 	{name: "cut_in_a_pair", in: `{"answer":"a\ud83d`, want: `answer "a�" | !unfinished_object`},
