@@ -343,7 +343,7 @@ test('a key sees what it may see', async () => {
 });
 
 test('where the operator lets it the model delegates, and a specialist without room fails alone', async () => {
-  const small = await Server.start('--allow-delegation', '--ctx-size', '500');
+  const small = await Server.start('--allow-delegation', '--ctx-size', '300');
   try {
     for (const client of [current, older]) {
       const agent = new client.HttpAgent({ url: small.url + '/agui', fetch: wire.fetch, initialMessages: [question] });
