@@ -431,7 +431,7 @@ func TestAModelWithoutCallsDoesNotDelegate(t *testing.T) {
 	f := start(t, fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, Config{},
 		fake.Reply{After: "q<|im_end|>\n<|im_start|>assistant\n", Say: "<think>\nhm\n</think>\n\nfour<|im_end|>"})
 	if f.canCall() {
-		t.Skip("the fake format has learned to call")
+		t.Fatal("the fake format has learned to call; this test needs one that cannot")
 	}
 	g := f.must(t, byModel("q"))
 	g.want(t, reasoning.Answer, "four")

@@ -195,15 +195,17 @@ func rationales(ctx context.Context, e *evaluation, _ int, q *question) (verdict
 	m, content := first(c)
 	reasons, stated := 0, 0
 	for _, d := range m.Rationale {
-		if d.Decision == reasoning.DecisionToolSelection {
-			reasons++
+		if d.Decision != reasoning.DecisionToolSelection {
+			continue
 		}
-		if d.Decision == reasoning.DecisionToolSelection && q.Expect.Call != nil && d.ToolName == q.Expect.Call.Name && strings.TrimSpace(d.Rationale.Why) != "" {
+		reasons++
+		if q.Expect.Call != nil && d.ToolName == q.Expect.Call.Name && strings.TrimSpace(d.Rationale.Why) != "" {
 			stated++
 		}
 	}
 	odd := slices.ContainsFunc(c.Warnings, func(w openai.Warning) bool { return strings.HasSuffix(w.Code, "_rationale") })
-	return verdict{right: q.matches(m) && reasons == 1 && stated == 1 && !odd, formed: len(m.ToolCalls) == 1 && reasons == 1 && !odd, said: fmt.Sprintf("%s with %+v, %+v", said(m, content), m.Rationale, c.Warnings)}, nil
+	alone := reasons == 1 && !odd
+	return verdict{right: q.matches(m) && stated == 1 && alone, formed: len(m.ToolCalls) == 1 && alone, said: fmt.Sprintf("%s with %+v, %+v", said(m, content), m.Rationale, c.Warnings)}, nil
 }
 
 // reported are right when the reasoning came as the strategy wants it, apart from an exact answer.

@@ -1,4 +1,4 @@
-"""Words for what users name themselves: keys, functions, parameters. Half are invented, so that the model learns to take any word."""
+"""Words for what users name themselves: keys, functions, parameters. Two in three are invented, so that the model learns to take any word."""
 
 from .words import ADJECTIVES, COMMON, NOUNS, OBJECTS, VERBS
 
