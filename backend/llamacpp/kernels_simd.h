@@ -422,6 +422,12 @@ KERNEL void attend(const attention & a, int64_t token, int64_t s) {
             n = 0;
         }
         pack(open, bias, (int32_t) c, st.cell + n, st.bias + n);
+        for (int i = n; i < n + more; i++) { // other sequences' cells lie between, so the processor does not foresee them
+            for (int64_t line = 0; line < a.size * 2; line += 64) {
+                __builtin_prefetch(k + st.cell[i] * a.k_cell + line);
+                __builtin_prefetch(v + st.cell[i] * a.v_cell + line);
+            }
+        }
         n += more;
     }
     if (n > 0) {
