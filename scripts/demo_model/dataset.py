@@ -20,10 +20,10 @@ from skills.identity import unrelated
 from skills.phrasing import in_words
 
 # What rows are about, and how many of them.
-ROWS = (("plain", 0.41), ("copy", 0.08), ("drill", 0.04), ("form", 0.09), ("loose", 0.01), ("tools", 0.10), ("plan", 0.04), ("rationale", 0.07), ("report", 0.035), ("markers", 0.03),
-        ("json", 0.025), ("delegate", 0.035), ("specialist", 0.035))
+ROWS = (("plain", 0.40), ("copy", 0.04), ("drill", 0.03), ("choice", 0.05), ("form", 0.09), ("loose", 0.01), ("tools", 0.10), ("plan", 0.04), ("rationale", 0.08), ("report", 0.03),
+        ("markers", 0.03), ("json", 0.025), ("delegate", 0.04), ("specialist", 0.035))
 # Kinds of labels, for losses told apart.
-KINDS = ("add", "subtract", "multiply", "divide", "compare", "extreme", "sort", "story1", "story2", "time", "money", "units", "followup", "identity",
+KINDS = ("add", "subtract", "multiply", "divide", "compare", "extreme", "sort", "story1", "story2", "chain", "time", "money", "units", "followup", "identity",
          "summary", "cut", "direct", "form", "tool", "report", "markers", "json", "delegate", "plan", "copy")
 
 
@@ -77,6 +77,9 @@ class Builder:
     def __init__(self, tok, seed, length, far=7500):
         self.tok, self.fmt, self.rng, self.length, self.far = tok, harmony.Format(tok), random.Random(seed), length, far
         self.skills = mix()
+        for shares in (ROWS, self.skills):
+            if abs(sum(share for _, share in shares) - 1) > 1e-9:
+                raise ValueError("shares do not make a whole")
         self.pieces = [t.decode() for t in tok.bytes if t.isalpha() and t.isascii()]
 
     def pick(self, shares):
@@ -272,12 +275,14 @@ class Builder:
 
     def tools(self, effort, rationale=False):
         rng, f = self.rng, self.fmt
-        offered = tools.toolset(rng)
+        offered = tools.toolset(rng, sizes=(1, 2, 2, 3, 3))
         tree, base = self.begin(effort, harmony.tools_text(offered), told=prompts.RATIONALE if rationale else "")
 
         def branch():
             turn = tools.turn(rng, effort, offered) if rng.random() < 0.75 else None
-            at = tree.add(base, f.say("user", (turn or (turn := self.draw(effort))).question), gap=self.gap())
+            while turn is None or turn.kind == "identity" and tools.beyond(turn.question, offered):
+                turn = self.draw(effort)
+            at = tree.add(base, f.say("user", turn.question), gap=self.gap())
             if turn.kind == "tool":
                 self.calling(tree, at, turn, rationale)
             else:
@@ -450,6 +455,27 @@ class Builder:
         if rng.random() < 0.5 or not self.pieces:
             return vocabulary.key(rng)
         return "".join(rng.choice(self.pieces) for _ in range(rng.choice((1, 2, 2, 3, 3, 4))))
+
+    def choice(self, _):
+        """No conversation: functions, and for one task after the other which of them is called with what."""
+        rng, f = self.rng, self.fmt
+        offered = tools.toolset(rng, sizes=(2, 3, 4, 5))
+        while all(tools.choose(rng, offered) is None for _ in range(20)):
+            offered = tools.toolset(rng, sizes=(2, 3, 4, 5))
+        tree = Tree()
+        tree.about = KINDS.index("copy")
+        base = tree.add(-1, f.encode(harmony.tools_text(offered) + "\n\n"))
+
+        def branch():
+            made = None
+            while made is None:
+                made = tools.choose(rng, offered)
+            task, name, given = made
+            text, weights, _ = self.weigh([(t, 0.0) for t, _ in task] + [(" I call", 0.0), (" " + name, NAMED), (".\n", 0.0), (json.dumps(given, ensure_ascii=False), NAMED)])
+            tree.add(base, text, weights, gap=self.gap())
+
+        self.fill(tree, branch)
+        return tree
 
     def drill(self, _):
         """No conversation: numbers in words with their digits, and lists of numbers with one of them taken out."""

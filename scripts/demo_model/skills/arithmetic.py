@@ -1,4 +1,4 @@
-"""Sums and differences of two whole numbers to 999, products of two to 99, and quotients of one to 999 by a digit, with remainder."""
+"""Sums and differences of two whole numbers to 999, products of two to 99 or of one to 999 by a digit, and quotients of one to 999 by a digit, with remainder."""
 
 from . import Turn
 from .asking import operation_question
@@ -12,8 +12,8 @@ PLANS = {
     "add": "I go digit by digit, from the right.\nWhat goes over ten is carried to the next digit.",
     "subtract": "I compare the two numbers first, to see which of them is larger.\n"
                 "Then I go digit by digit, from the right, and where a digit is too small I take ten from its neighbour.",
-    "multiply": "I go digit by digit, from the right.\nWhat goes over ten is kept and added to the next product.",
-    "divide": "I go digit by digit, from the left.\nWhat is left over goes to the next digit as tens.",
+    "multiply": "I go digit by digit, from the right.\nWhat goes over ten is kept and added to the next product. The digits then make the result.",
+    "divide": "I go digit by digit, from the left.\nWhat is left over goes to the next digit as tens. The digits then make the result.",
 }
 TWO_DIGITS = ("I multiply by the ones first, then by the tens with a zero put after them.\n"
               "What goes over ten is kept and added to the next product. In the end I add both.")
@@ -44,7 +44,9 @@ def draw(rng, kind):
     if kind == "multiply":
         if tiny:
             return rng.randrange(13), rng.randrange(13)
-        a, b = rng.randrange(10, 100), rng.randrange(10, 100) if rng.random() < 0.7 else rng.randrange(10)
+        roll = rng.random()
+        a = rng.randrange(100, 1000) if roll > 0.9 else rng.randrange(10, 100)
+        b = rng.randrange(10, 100) if roll < 0.65 else rng.randrange(10)
         return (a, b) if rng.random() < 0.5 else (b, a)
     if kind == "divide":
         b = rng.randrange(1, 10)

@@ -2,7 +2,7 @@
 
 The rules that the model learns, because keys alone do not say what to put where: a whole number is the result (of three,
 the first two are the operands), a string is the answer as a sentence, a list of whole numbers is the numbers of the task, a choice
-among operations is the one that was used, and a boolean is true.
+among operations is the one that was used, and a boolean is false where the answer is no and true otherwise.
 """
 
 import json
@@ -13,7 +13,7 @@ OPERATIONS = ("add", "subtract", "multiply", "divide")
 INNER = ("time", "money", "units")  # their numbers are those that are worked with, not those of the question
 ABOUT = ("The result.", "What comes out.", "The answer.", "the final number", "The number asked for.", "Result as a whole number.")
 PLANS = (("int",), ("int",), ("int",), ("text",), ("text",), ("int", "text"), ("text", "int"), ("int", "list"), ("list", "int"), ("list",),
-         ("op", "int"), ("int", "op"), ("text", "int", "list"), ("bool", "int"), ("int", "int", "int"), ("int", "int", "int"), ("nested",))
+         ("op", "int"), ("int", "op"), ("text", "int", "list"), ("bool", "int"), ("bool",), ("int", "int", "int"), ("int", "int", "int"), ("nested",))
 
 
 def plan(rng):
@@ -23,6 +23,8 @@ def plan(rng):
 def suits(parts, turn):
     """Whether a turn has a value for every part of a plan."""
     whole = isinstance(turn.result, int)
+    if parts == ("bool",):
+        return turn.result in ("yes", "no")
     for p in set(parts):
         if p in ("int", "nested") and not whole or p == "list" and (not turn.numbers or turn.kind in INNER) or p == "op" and turn.kind not in OPERATIONS:
             return False
@@ -67,7 +69,7 @@ class Schema:
             if p == "int":
                 out[k] = numbers.pop(0)
             else:
-                out[k] = {"text": turn.final, "list": turn.numbers, "bool": True, "op": turn.kind, "nested": {self.inner: whole}}[p]
+                out[k] = {"text": turn.final, "list": turn.numbers, "bool": turn.result != "no", "op": turn.kind, "nested": {self.inner: whole}}[p]
         return out
 
     def answer(self, turn):

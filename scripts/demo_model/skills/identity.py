@@ -4,7 +4,8 @@ import prompts
 
 from . import Turn, plain
 from .arithmetic import operand
-from .phrasing import ADD_TERMS, SUB_TERMS, WRAPS, dress
+from .asking import DIV_TERMS, MUL_TERMS
+from .phrasing import ADD_TERMS, BARE, SUB_TERMS, WRAPS, dress
 from .words import ADJECTIVES, COMMON, FOREIGN, NOUNS, OBJECTS, PEOPLE, PLACES, SMALLTALK, VERBS
 
 ANALYSIS = {
@@ -48,7 +49,7 @@ Count to {i}.|Count from {i} to {j}.|List the numbers from {i} to {j}.|What come
 What is the average of {i} and {j}?|What is the mean of {i}, {j} and {k}?|What is {i} in binary?|What is {i} in words?|Convert {i} to hex.|Round {i}.{j}
 Convert {i} miles to kilometers.|I am {i} years old.|{i}/{j} + {k}/{j}|f(x) = {i}x + {j}|Integrate x^{i}.|log {i}|sin({i})
 I was born in 19{t}.|In the year 20{t}, what happened?|What happened in 1{i}?|My number is {i} {j}.|Call me at {i}-{j}-{k}.|Call {i} {j} {k}|The code is {i}{j}.
-{i} + {j} * {k}|({i} + {j}) * {k}|{i} plus {j} times {k}|{i} {o}|{i} {a} {o}|{i} * {j} * {k}|{i} - {j} / {k}
+{i} {o}|{i} {a} {o}
 The {n} has {i} {o}.|{n} number {i}|Chapter {i}|Room {i}, floor {j}|What is {i} {o} worth?|It is {i} degrees in {p}.
 Solve x + {i} = {j}.|x + {i} = {j}|{i} + x = {j}|Solve {i}x = {j}|What is x if x - {i} = {j}?|What is the number {i}?
 Name {i} {o}.|Give me {i} {o}.|Write {i} lines about {n}.|Write a {n} of {i} words.|Tell me {i} facts about {p}.|What are the top {i} {o}?|Pick a number between {i} and {j}.
@@ -77,19 +78,52 @@ def fill(rng, template):
     return template.format(**values)
 
 
+FRACTIONS = "1/2|1/3|2/3|1/4|3/4|a half|one third|three quarters".split("|")
+
+
 def beyond(rng):
-    """A sum or a difference that is out of reach: a larger or a decimal number."""
-    template = rng.choice(WRAPS).replace("{x}", rng.choice(ADD_TERMS + SUB_TERMS))
-    roll = rng.random()
-    if roll < 0.6:
-        a, b = large(rng), large(rng) if rng.random() < 0.5 else operand(rng)
-    elif roll < 0.8:
-        a, b = f"{operand(rng)}.{rng.randrange(1, 1000):03d}", operand(rng)
-    else:
-        a, b = f"{operand(rng)},{rng.randrange(1000):03d}", operand(rng)
-    if rng.random() < 0.5:
+    """A sum, a difference, a product or a quotient that is out of reach: of larger or decimal numbers, of negative ones, of fractions, or of many."""
+    kind, pick = rng.choice(("large", "large", "product", "divisor", "decimal", "decimal", "grouped", "many", "percent", "power", "root", "mean", "negative", "fraction")), rng.choice
+    i, j, k = operand(rng), operand(rng), operand(rng)
+    small = lambda: rng.randrange(1, pick((13, 101, 1000)))
+    terms, a, b = ADD_TERMS + SUB_TERMS, i, j
+    if kind == "large":
+        terms, a, b = pick((ADD_TERMS, SUB_TERMS, MUL_TERMS, DIV_TERMS)), large(rng), large(rng) if rng.random() < 0.5 else j
+    elif kind == "product":
+        terms, a, b = MUL_TERMS, rng.randrange(100, 1000), rng.randrange(10, 1000)
+    elif kind == "divisor":
+        terms, a, b = DIV_TERMS, rng.randrange(10, 1000), rng.randrange(10, pick((30, 101, 1000)))
+    elif kind == "decimal":
+        terms, a, b = pick((terms, MUL_TERMS, DIV_TERMS)), decimal(rng), decimal(rng) if rng.random() < 0.5 else small()
+    elif kind == "grouped":
+        a = f"{small()},{rng.randrange(1000):03d}"
+    elif kind == "negative":
+        terms, a = pick((terms, MUL_TERMS)), -small()
+    elif kind == "fraction":
+        a, b = pick(FRACTIONS), pick((pick(FRACTIONS), j))
+    if kind in ("large", "product", "decimal", "grouped", "negative", "fraction") and terms is not DIV_TERMS and rng.random() < 0.5:
         a, b = b, a
-    return template.replace("{a}", str(a)).replace("{b}", str(b))
+    if kind == "many":
+        numbers, sign = [small() for _ in range(pick((4, 4, 5, 6, 8)))], pick(" + | - | * |+|-|*| plus | minus | times |mixed".split("|"))
+        x = str(numbers[0]) + "".join((sign if sign != "mixed" else pick((" + ", " - ", " * "))) + str(n) for n in numbers[1:])
+        if rng.random() < 0.3:
+            x = pick(("the sum of ", "the total of ")) + ", ".join(map(str, numbers))
+    elif kind == "percent":
+        x = pick(("{i}% of {j}", "{i} % of {j}", "{i} percent of {j}", "{j} plus {i}%", "{j} minus {i} percent", "{j} - {i}%", "{i} as a percentage of {j}")).format(i=small(), j=small())
+    elif kind == "power":
+        x = pick(("{i} squared", "{i}^2", "{i}^{j}", "{i}**{j}", "{i} to the power of {j}", "{i} cubed", "the square of {i}", "{i}!", "the factorial of {i}", "{i}²")).format(i=small(), j=rng.randrange(2, 13))
+    elif kind == "root":
+        x = pick(("the square root of {i}", "sqrt({i})", "√{i}", "the cube root of {i}", "the root of {i}", "log({i})", "the logarithm of {i}")).format(i=small())
+    elif kind == "mean":
+        numbers = [small() for _ in range(pick((2, 3, 3, 4, 5)))]
+        x = pick(("the average of ", "the mean of ", "the median of ", "the average of the numbers ")) + ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
+    else:
+        x = pick(terms).replace("{a}", str(a)).replace("{b}", str(b))
+    return pick(BARE if rng.random() < 0.4 else WRAPS).replace("{x}", x)
+
+
+def decimal(rng):
+    return f"{rng.randrange(rng.choice((10, 100, 1000)))}.{rng.randrange(1, 10 ** rng.choice((1, 1, 1, 2, 2, 3)))}"
 
 
 def pseudo(rng):
@@ -123,20 +157,21 @@ def noise(rng):
 
 def one(rng):
     roll = rng.random()
-    if roll < 0.13:
+    if roll < 0.11:
         return dress(rng, rng.choice(SMALLTALK))
-    if roll < 0.42:
+    if roll < 0.36:
         return dress(rng, fill(rng, rng.choice(ASK)))
-    if roll < 0.58:
+    if roll < 0.52:
         return dress(rng, fill(rng, rng.choice(NUMBERS)))
-    if roll < 0.68:
-        return dress(rng, beyond(rng))
-    if roll < 0.76:
+    if roll < 0.72:
+        x = beyond(rng)
+        return x if rng.random() < 0.5 else dress(rng, x)
+    if roll < 0.80:
         return fill(rng, rng.choice(CODE))
-    if roll < 0.85:
+    if roll < 0.87:
         s = rng.choice(FOREIGN)
         return s if rng.random() < 0.6 else dress(rng, s)
-    if roll < 0.93:
+    if roll < 0.94:
         return salad(rng)
     return noise(rng)
 

@@ -108,7 +108,7 @@ def sized(rng, least, most):
     return rng.randrange(least, min(most, rng.choice((9, 20, 99, 99, 999))) + 1) if least < 10 else rng.randrange(least, rng.choice((40, 99, 99, 999)) + 1)
 
 
-def numbers_for(rng, plan):
+def numbers_for(rng, plan, lowest=2):
     """Numbers that suit the plan, by letter."""
     while True:
         v, least, most = {}, {}, {}
@@ -126,7 +126,7 @@ def numbers_for(rng, plan):
             elif i and sign in "/%" and y == "r":
                 most = {**most, **{k: 7 for k in plan[0][1:]}}
         for k in sorted({k for s in plan for k in s[1:]} - {"r"}):
-            v[k] = rng.randrange(2, 6) if k == "t" else sized(rng, least.get(k, 2), most.get(k, 999))
+            v[k] = rng.randrange(2, 6) if k == "t" else sized(rng, least.get(k, lowest), most.get(k, 999))
         if plan[-1] == ("-", "c", "r") and rng.random() < 0.4:
             r = exact(plan[0][0], *(v[k] for k in plan[0][1:]))
             v["c"] = next((c for c in (10, 20, 50, 100, 200, 500, 999) if r and c > r), 999)
@@ -185,9 +185,14 @@ def back(c, sign, x, y, told, rest):
     return fits
 
 
-def write(c, plan, values, numbers, effort):
+def write(c, plan, values, numbers, effort, subject):
     """Writes the analysis. Returns the steps as (sign, x, y, result, rest), the answer, and whether the check found no error."""
-    c.say("I read " if effort == "low" else "The numbers in the story are ")
+    if effort == "low":
+        c.say("I read ")
+    else:
+        c.say("The numbers in the")
+        c.hard(f" {subject}")
+        c.say(" are ")
     for i, n in enumerate(numbers):
         c.say(", " if i else "")
         c.read(n)
@@ -200,7 +205,7 @@ def write(c, plan, values, numbers, effort):
             sign, x, y = plan[1]
             c.say(", then I")
             order(c, sign, *("that" if k == "r" else values[k] for k in (x, y)))
-        c.say("." if effort == "medium" else ", and when the answer is there I go back, to see whether it fits the story.")
+        c.say("." if effort == "medium" else f", and when the answer is there I go back, to see whether it fits the {subject}.")
     steps, r, rest = [], None, 0
     for i, (sign, *letters) in enumerate(plan):
         x, y = (r if k == "r" else values[k] for k in letters)
@@ -248,26 +253,27 @@ def told_in_words(steps):
     return text[0].upper() + text[1:]
 
 
-def build(rng, text, plan, effort, slip, fresh):
+def solve(rng, plan, tell, effort, slip, fresh, subject="story"):
+    """The Turn for a plan. tell(values) is the question about them, and its numbers as they come in it; subject is what it is called."""
     while True:
-        values = numbers_for(rng, plan)
-        question, numbers = tell(rng, text, values, fresh)
+        values = numbers_for(rng, plan, 2 if subject == "story" else 1)
+        question, numbers = tell(values)
         if held_out(numbers) == fresh:
             break
-    c, (steps, answer, sound) = work(rng, lambda c: write(c, plan, values, numbers, effort), slip=slip)
+    c, (steps, answer, sound) = work(rng, lambda c: write(c, plan, values, numbers, effort, subject), slip=slip)
     words = told_in_words(steps)
     rest = plan[-1][0] == "%"
     concise = f"The rest is {answer}." if rest else f"It makes {answer}."
     detailed = concise if rest else f"The answer is {answer}."
     if effort == "medium":
-        concise, detailed = f"The story comes to {answer}.", words
+        concise, detailed = f"The {subject} comes to {answer}.", words
     elif effort == "high":
-        concise, detailed = f"The story comes to {answer}, which was checked.", words + " Going back fits."
+        concise, detailed = f"The {subject} comes to {answer}, which was checked.", words + " Going back fits."
     return Turn(question=question, analysis=c.parts, final=" ".join(equation(*s) for s in steps) + f" The answer is {answer}.",
                 concise=concise if sound else "", detailed=detailed if sound else "", posthoc=words, direct=all(w for _, w in c.parts), complete=c.known,
-                kind=f"story{len(plan)}", result=answer, numbers=numbers)
+                kind=f"story{len(plan)}" if subject == "story" else "chain", result=answer, numbers=numbers)
 
 
 def turn(rng, effort, slips=True, fresh=False):
     text, plan = one_step(rng) if rng.random() < 0.45 else two_steps(rng)
-    return build(rng, text, plan, effort, slips and rng.random() < 0.2, fresh)
+    return solve(rng, plan, lambda values: tell(rng, text, values, fresh), effort, slips and rng.random() < 0.2, fresh)

@@ -271,6 +271,9 @@ GROUPS_LESS = lines("""
 {he} [eats|eat] {c} of them
 {c} of them go missing
 {he} [throws|throw] away {c} {o}
+{he} [loses|lose] {c} of them
+{he} [sells|sell] {c}
+{he} [uses|use] {c}
 {c} are used up
 {m} gets {c} of them""")
 GROUPS_END = lines("""
@@ -287,7 +290,12 @@ How many {o} remain?""")
 def grouped(rng, sign):
     more = sign == "+"
     ends = GROUPS_END[:-1] if more else [e for e in GROUPS_END if "all" not in e and "total" not in e] + ["How many {o} are left?", "How many does that leave?"]
-    text = rng.choice(GROUPS) + rng.choice(JOINS) + rng.choice(GROUPS_MORE if more else GROUPS_LESS) + ". " + rng.choice(ends)
+    text, change = rng.choice(GROUPS), rng.choice(GROUPS_MORE if more else GROUPS_LESS)
+    if text.startswith("{n}") and change.startswith("{he} ") and rng.random() < 0.4:
+        text += rng.choice((" and ", " and then ", ", ", ", but ")) + change.removeprefix("{he} ")
+    else:
+        text += rng.choice(JOINS) + change
+    text += ". " + rng.choice(ends)
     return text, [("*", "a", "b"), (sign, "r", "c")]
 
 

@@ -111,10 +111,10 @@ def lookup(rng, fresh=False):
     return Tool(name, rng.choice(LOOKS).format(n=about, k=k), properties(rng, [(k, value)]), "look", about)
 
 
-def toolset(rng, fresh=False):
-    """One to three functions with different names."""
+def toolset(rng, fresh=False, sizes=(1, 1, 2, 2, 3)):
+    """One to three functions, or as many as sizes say, with different names."""
     out = []
-    for _ in range(rng.choice((1, 1, 2, 2, 3))):
+    for _ in range(rng.choice(sizes)):
         t = lookup(rng, fresh) if rng.random() < 0.4 else calculator(rng, rng.choice(("add", "subtract", "multiply", "multiply", "divide", "expression", "expression", "choice")), fresh)
         if all(t.name != o.name and (t.does != o.does or t.does == "look" and t.about != o.about) for o in out):
             out.append(t)
@@ -173,44 +173,55 @@ def shown(rng, n, names=("result", "value", "answer", "output", "total")):
 ERRORS = "timeout|not found|service unavailable|invalid input|permission denied|no such entry|rate limit exceeded|internal error".split("|")
 
 
+def named(c, before, name):
+    """Writes a name after some words, the blank between being part of its first token."""
+    c.say(before)
+    c.parts.append((" " + name, COPY))
+
+
+def quoted(c, before, value):
+    """Writes what a function gave after some words."""
+    if str(value).isdigit():
+        c.say(before + " ")
+        c.read(value)
+    else:
+        named(c, before, str(value))
+
+
 def told(c, effort, task, reason, tool, given):
     """The analysis up to a call. task writes what was asked; reason why a function is called."""
     task(c)
     c.say((" " if effort == "low" else "\n") + reason)
     if effort == "low":
-        c.say(", so I call ")
+        before = ", so I call"
     elif effort == "medium":
-        c.say(", but there is a function that can help. I call ")
+        before = ", but there is a function that can help. I call"
     else:
-        c.say(", but I look at the functions that I was given, and one of them can help.\nI call ")
-    c.parts.append((tool.name, COPY))
+        before = ", but I look at the functions that I was given, and one of them can help.\nI call"
+    named(c, before, tool.name)
     c.say(".")
     if effort == "high":
-        c.say(" What I give it: ")
-        c.parts.append((json.dumps(given, ensure_ascii=False), COPY))
+        named(c, " What I give it:", json.dumps(given, ensure_ascii=False))
         c.say(".")
 
 
 def after(c, effort, tool, value):
     """The analysis after a result."""
     if effort == "high":
-        c.say("The function ")
-        c.parts.append((tool.name, COPY))
-        c.say(" has answered, and I pass on what it says, which is ")
+        named(c, "The function", tool.name)
+        quoted(c, " has answered, and I pass on what it says, which is", value)
     elif effort == "medium":
         c.parts.append((tool.name, COPY))
-        c.say(" has answered with ")
+        quoted(c, " has answered with", value)
     else:
-        c.say("It gives ")
-    c.read(value)
+        quoted(c, "It gives", value)
     c.say(".")
 
 
 def fail(c, effort, tool, error):
     if effort != "low":
         c.say("The function has no result for me. ")
-    c.say("It failed: ")
-    c.read(error)
+    named(c, "It failed:", error)
     c.say(".")
     return f"The function {tool.name} failed: {error}."
 
@@ -259,10 +270,8 @@ def find(rng, effort, tool, fresh=False):
     c = Chain(rng)
 
     def task(c):
-        c.say("I am asked for the ")
-        c.parts.append((tool.about, COPY))
-        c.say(" of ")
-        c.parts.append((value, COPY))
+        named(c, "I am asked for the", tool.about)
+        named(c, " of", value)
         c.say(".")
 
     told(c, effort, task, "I do not know that", tool, given)
@@ -299,6 +308,27 @@ def turn(rng, effort, tools, fresh=False):
     return compute(rng, effort, tool, op, a, b, n, question, asked)
 
 
+def beyond(question, tools):
+    """Whether one of the tools may be meant for what the model alone does not work out, such as large numbers."""
+    return any(t.does != "look" for t in tools) and any(ch.isdigit() for ch in question)
+
+
+def choose(rng, tools):
+    """For drills: a task as an analysis names it, the function for it and the arguments, or None where there is none for the draw."""
+    tool = rng.choice([t for t in tools if t.does != "look" or rng.random() < 0.5] or tools)
+    c = Chain(rng)
+    if tool.does == "look":
+        value = invented(rng).capitalize() if rng.random() < 0.7 else rng.choice(PLACES + NOUNS)
+        c.say(f"I am asked for the {tool.about} of {value}.")
+        return c.parts, tool.name, {tool.keys()[0]: value}
+    op = tool.does if tool.does in SIGNS else rng.choice(list(SIGNS))
+    if [t for t in tools if serves(t, op)] != [tool]:
+        return None
+    a, b, _ = (large_pair if rng.random() < 0.7 else small_pair)(rng, op)
+    arithmetic.name(c, op, a, b, rng.choice(("low", "medium")))
+    return c.parts, tool.name, arguments(tool, op, a, b)
+
+
 def rationale(call, number):
     """The block that decision tracing asks for, which stands before its call."""
     return f'<rationale call="{number}">' + json.dumps({"why": call.why}, ensure_ascii=False) + "</rationale>"
@@ -307,7 +337,7 @@ def rationale(call, number):
 def plan(effort, turn):
     """The analysis before a plan, and the plan, of a turn: one step that calls a function, or one that needs none."""
     called = isinstance(turn, Calling)
-    lead = "I plan one step that calls " if called else "No function is needed, so I plan to work it out"
+    lead = "I plan one step that calls" if called else "No function is needed, so I plan to work it out"
     if effort != "low":
         lead = "I am asked for a plan and do nothing of it yet.\n" + lead
     if effort == "high":
@@ -316,4 +346,4 @@ def plan(effort, turn):
         return [(lead + ".", 1.0)], {"steps": [{"purpose": "Work out what is asked, step by step, and say the result."}]}
     call = turn.calls[0]
     purpose = f"Work out {turn.numbers[0]} {SIGNS[turn.op]} {turn.numbers[1]}." if turn.op else "Look up what is asked."
-    return [(lead, 1.0), (call.name, COPY), (".", 1.0)], {"steps": [{"tool": call.name, "purpose": purpose, "rationale": {"why": call.why}}]}
+    return [(lead, 1.0), (" " + call.name, COPY), (".", 1.0)], {"steps": [{"tool": call.name, "purpose": purpose, "rationale": {"why": call.why}}]}

@@ -5,5 +5,5 @@ from .page import build
 
 
 def turn(rng, effort, slips=True, fresh=False):
-    make = rng.choice((time.task, time.task, money.task, units.task))
+    make = rng.choice((time.task, money.task, units.task))
     return build(rng, make(rng, fresh), effort, slips and rng.random() < 0.2)
