@@ -29,7 +29,11 @@ func TestFile(t *testing.T) {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
-	for key, want := range map[string]int64{"gpt-oss.context_length": 8192, "gpt-oss.attention.sliding_window": 128} {
+	for key, want := range map[string]int64{
+		"gpt-oss.context_length": 8192, "gpt-oss.attention.sliding_window": 128, "gpt-oss.block_count": 6, "gpt-oss.embedding_length": 192,
+		"gpt-oss.attention.head_count": 8, "gpt-oss.attention.head_count_kv": 4, "gpt-oss.attention.key_length": 32, "gpt-oss.expert_count": 4,
+		"gpt-oss.expert_used_count": 2, "gpt-oss.expert_feed_forward_length": 192, "gpt-oss.rope.scaling.original_context_length": 4096,
+	} {
 		if got, _ := f.Int(key); got != want {
 			t.Errorf("%s is %d, want %d", key, got, want)
 		}
@@ -39,6 +43,9 @@ func TestFile(t *testing.T) {
 		t.Fatal("the file has no tokens")
 	}
 	names := tokens.Strings()
+	if len(names) != 1536 {
+		t.Errorf("the vocabulary has %d tokens, want 1536", len(names))
+	}
 	for _, special := range []string{"<|startoftext|>", "<|endoftext|>", "<|return|>", "<|constrain|>", "<|channel|>", "<|start|>",
 		"<|end|>", "<|message|>", "<|call|>"} {
 		if !slices.Contains(names, special) {
@@ -56,8 +63,14 @@ func TestFile(t *testing.T) {
 	if template, _ := f.String("tokenizer.chat_template"); !strings.Contains(template, "<|start|>assistant") {
 		t.Error("the file has no chat template")
 	}
+	parameters := int64(0)
 	for i := range f.Tensors {
 		x := &f.Tensors[i]
+		size := int64(1)
+		for _, d := range x.Dims {
+			size *= int64(d)
+		}
+		parameters += size
 		experts := strings.HasSuffix(x.Name, "_exps.weight")
 		if experts != (x.Type == gguf.MXFP4) {
 			t.Errorf("%s has type %v", x.Name, x.Type)
@@ -65,5 +78,8 @@ func TestFile(t *testing.T) {
 		if strings.HasSuffix(x.Name, ".weight") && x.Dims[0]%32 != 0 && !strings.Contains(x.Name, "sinks") {
 			t.Errorf("%s has rows of %d, not a multiple of 32", x.Name, x.Dims[0])
 		}
+	}
+	if parameters != 4_153_992 {
+		t.Errorf("the file holds %d parameters, want 4,153,992", parameters)
 	}
 }

@@ -1,8 +1,9 @@
 """Writes questions for the evaluation, one JSON object a line: python make_eval.py [--seed N] [--count N] [--skills a,b] [--out FILE]
 
-Every question is drawn for this run, from what training never sees: held-out numbers, and names, objects, keys and names of functions that
-are only in skills/unseen.py. Half of the messages that are no task for the model are drawn as those of training are, the others were written by
-hand. The fields are those of type question in eval/questions.go.
+Every question is drawn for this run. Numbers that a task works on are held out from training on tasks of its kind, but for those that are handed to a
+function; names, objects, keys and names of functions are those of skills/unseen.py. Of the messages that are no task for the model half are drawn as those
+of training are, and half were written by hand (wordings.py).
+The fields are those of type question in eval/questions.go.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import random
 import sys
 
 import wordings
-from skills import arithmetic, followups, formats, identity, measures, ordering, specialists, stories, tools
+from skills import arithmetic, chains, followups, formats, identity, measures, ordering, specialists, stories, tools
 
 EFFORT = "medium"
 OPERATIONS = ("add", "subtract", "multiply", "divide")
@@ -138,7 +139,7 @@ def reworded(rng, i):
 
 # How a skill's questions are made, and how many of them for each that --count says, or the most.
 SKILLS = {
-    "arithmetic": (calculation, len(OPERATIONS), None), "ordering": (plain(ordering), 1, None), "stories": (plain(stories), 1, None),
+    "arithmetic": (calculation, len(OPERATIONS), None), "chains": (plain(chains), 1, None), "ordering": (plain(ordering), 1, None), "stories": (plain(stories), 1, None),
     "measures": (plain(measures), 1, None), "followups": (followup, 1, None), "json": (formed, 1, None), "tools": (offered_or_idle, 1, None),
     "rationale": (lambda rng, i: offered(rng, i, rationale=True), 1, None), "report": (strategy("tool"), 1, None), "markers": (strategy("markers"), 1, None),
     "delegation": (delegated, 1, None), "identity": (unrelated, 1, 200), "wordings": (reworded, 1, None),

@@ -1,4 +1,4 @@
-"""Wordings that stand only here: nobody who wrote training data has looked at them, and make_eval.py alone asks in them."""
+"""Wordings that stand only here: none of them is in the training data, and make_eval.py alone asks in them."""
 
 
 def lines(text):
@@ -27,7 +27,7 @@ Order them, lowest number first: {l}"""),
 
 # What the model can do nothing about.
 UNRELATED = lines("""How do volcanoes erupt?|Write a haiku about autumn leaves.|Who painted the Mona Lisa?|Recommend a good restaurant nearby.|What's your favourite colour?|Why is the sky blue?
-Explain quantum entanglement to a child.|My printer does not print any more, what now?|Plan a trip to Lisbon for next week.|What is the cube root of 27?|Solve 2x + 3 = 11.|What is one third plus one half?
+Explain quantum entanglement to a child.|My printer does not print any more, what now?|Plan a trip to Lisbon for next week.|What is the area of a circle with radius 4?|Solve 2x + 3 = 11.|What is one third plus one half?
 ¿Dónde está la biblioteca?|Wo wohnst du?|Qu'est-ce que tu fais ?|Как тебя зовут?|今日は何曜日ですか|你会做饭吗？|Is it going to rain tomorrow?|Write a SQL query that lists all customers.
 def fib(n): return n if n < 2 else fib(n-1) + fib(n-2)|Fix this bug: segmentation fault (core dumped)|Translate 'good morning' into Spanish.|Play some jazz.|Turn off the lights.|asdfghjkl|qwerty uiop
 hello world|Good grief!|Give me three names for a dog.|What's the tallest mountain on Earth?|Who won the world cup in 1998?|How many planets are there?|What is love, actually?|Tell me about the French Revolution.
@@ -37,4 +37,7 @@ Draft an email to my landlord about the heating.|Which shoes go with a grey suit
 Teach me the rules of chess.|Who composed The Magic Flute?|Is Pluto a planet?|Give me a synonym for brave.|How do I tie a bow tie?|What is the plural of octopus?|When was the Berlin Wall built?
 Draw a house.|Make me laugh.|Can I trust you?|Do you dream at night?|What language is this written in?|Please proofread my essay.|How do magnets work?|Which wine goes with fish?|Name a river in Brazil.
 What causes thunder?|Give me a workout plan.|How do I reset my password?|What is recursion?|Explain the offside rule.|Who are you talking to?|What did I just say?|lorem ipsum dolor sit amet
-{"name": "test"}|SELECT * FROM users;|¯\\_(ツ)_/¯|🙂🙂🙂|What is the derivative of x squared?|Is 91 a prime number?|What is 15% of 80?|What is 2 to the power of 10?|How many bits are in a byte?""")
+{"name": "test"}|SELECT * FROM users;|¯\\_(ツ)_/¯|🙂🙂🙂|What is the derivative of x squared?|Which primes come after 20?|How many seconds does light need from the sun to us?|Round 7.49 to one place.|How many bits are in a byte?
+What rhymes with orange?|Explain inflation to me.|Who was the first person on the moon?|My train is late again.|What is the boiling point of nitrogen?|Give me the lyrics of a lullaby.
+Which came first, the chicken or the egg?|How deep is the Pacific?|Please book a table for two.|What time zone is Sydney in?|Is this sentence grammatical?|Sort my mails.|Which is better, tea or coffee?
+How much wood would a woodchuck chuck?|Write me a cover letter.|What is the seventh letter of the alphabet?|Why do cats purr?|Invent a word.""")

@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// corrupted lets a run's own analysis go on from a digit that was changed in it, at the lower efforts in turn: its answer has to be
-// what follows from that digit.
+// corrupted lets a run's own analysis go on from a digit of a step that was changed in it, at the lower efforts in turn: its answer has to be
+// what follows from that digit. Questions that were answered wrong before anything was changed are left out.
 func corrupted(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
 	f, effort := q.request(), []string{"low", "medium"}[i%2]
 	f["reasoning_effort"] = effort
@@ -18,7 +19,7 @@ func corrupted(ctx context.Context, e *evaluation, i int, q *question) (verdict,
 		return verdict{}, err
 	}
 	m, content := first(c)
-	places := slips(q, m.Reasoning)
+	places := slices.DeleteFunc(slips(q, m.Reasoning), func(s slip) bool { return s.of != ofStep })
 	if content != q.Expect.Answer || len(places) == 0 {
 		return verdict{skip: true}, nil
 	}
@@ -30,7 +31,7 @@ func corrupted(ctx context.Context, e *evaluation, i int, q *question) (verdict,
 	}
 	thoughts, answer, err := e.server.proceed(ctx, p.Prompt+opening+slip.text)
 	return verdict{
-		right: answer == slip.answer, kind: fmt.Sprintf("%s, %s, %s", q.Kind, effort, place.of),
+		right: answer == slip.answer, kind: fmt.Sprintf("%s, %s", q.Kind, effort),
 		said: fmt.Sprintf("%q for %q\n    after %q + %q", answer, slip.answer, slip.text, thoughts),
 	}, err
 }

@@ -85,9 +85,21 @@ func (q *question) answered(content string) bool {
 	return ordered(content) == ordered(q.Expect.Answer)
 }
 
+// warm are answers at the temperature that the program has where nothing is said.
+func warm(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
+	f := q.request()
+	f["temperature"], f["seed"] = 0.8, i
+	return e.exact(ctx, q, f)
+}
+
 // answers are right when they are exact.
 func answers(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
-	c, err := e.server.chat(ctx, q.request())
+	return e.exact(ctx, q, q.request())
+}
+
+// exact makes a request and holds the answer against the question's.
+func (e *evaluation) exact(ctx context.Context, q *question, f fields) (verdict, error) {
+	c, err := e.server.chat(ctx, f)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -126,9 +138,9 @@ func heldJSON(ctx context.Context, e *evaluation, _ int, q *question) (verdict, 
 	}
 	m, content := first(c)
 	valid, err := q.obeys(content)
-	kind := "value wrong"
+	kind := "valid where the value is wrong"
 	if equalJSON(content, string(q.Expect.JSON)) {
-		kind = "value right"
+		kind = "valid where the value is right"
 	}
 	return verdict{right: valid, kind: kind, said: said(m, content)}, err
 }
@@ -250,7 +262,8 @@ func holds(text, result string) bool {
 			return false
 		}
 		at += next
-		if !joined(text[at-1], result[0]) && !joined(result[len(result)-1], text[at+len(result)]) {
+		negative := at > 1 && text[at-1] == '-' && isDigit(result[0]) && !isDigit(text[at-2])
+		if !negative && !joined(text[at-1], result[0]) && !joined(result[len(result)-1], text[at+len(result)]) {
 			return true
 		}
 	}

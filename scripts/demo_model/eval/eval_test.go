@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,31 +33,24 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// floor is the share that all skills together have to get right.
-const floor = 0.9
-
 // least is the share of n questions that a skill has to get right: what one that is at its bar gets right in all but one of a hundred draws or so.
 func least(bar float64, n int) float64 {
 	return bar - 2.5*math.Sqrt(bar*(1-bar)/float64(n))
 }
 
-// TestBundledModelHoldsItsBars asks the bundled model some of the questions that were drawn when it was made, twice as many with
+// floors are shares that skills have to get right whatever few questions are asked: those that have no bar, and those that could do this before
+// the model learned the others. Under "" stands what all skills have to get right together.
+var floors = map[string]float64{"": 0.9, "arithmetic": 0.9, "identity": 0.9, "summaries": 0.85, "causal": 0.9, "chains": 0.8, "wordings": 0.8, "warm": 0.8}
+
+// TestBundledModelHoldsItsBars asks the bundled model some of the questions that were drawn when it was made, and all of them with
 // RUNNER_LONG=1.
 func TestBundledModelHoldsItsBars(t *testing.T) {
 	sample := 10
 	if os.Getenv("RUNNER_LONG") != "" {
-		sample = 20
+		sample = 40
 	}
 	dir := filepath.Join("..", "..", "..", "models", "demo")
-	f, err := os.Open(filepath.Join(dir, "testdata", "questions.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	list, err := read(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := drawn(t)
 	t.Setenv(served, bundledModel)
 	// One thread: on a busy machine the engine's threads wait for one another longer than so small a model computes.
 	s, err := start(t.Context(), os.Args[0], filepath.Join(dir, "demo.gguf"), 1)
@@ -73,34 +68,96 @@ func TestBundledModelHoldsItsBars(t *testing.T) {
 	}
 	for _, name := range names() {
 		own := (&evaluation{questions: list}).of(name)
-		e.questions = append(e.questions, spread(own, sample)...)
+		n := sample
+		if name == "arithmetic" || name == "identity" {
+			n = max(n, 40)
+		}
+		e.questions = append(e.questions, spread(own, n)...)
 	}
 	var all tally
 	for _, s := range skills {
 		switch s.name {
 		case "efforts":
-			levels, err := e.compareEfforts(t.Context(), s.name)
+			all.add(compared(t, e, &s))
+		case "speed":
+			rate, questions, err := e.rate(t.Context(), &s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !apart(levels) {
-				t.Errorf("efforts do not differ as they have to: %+v", levels)
+			if t.Logf("%s: %.0f over %d questions", s.name, rate, questions); rate < s.bar {
+				t.Errorf("%s: %.0f, the bar is %s", s.name, rate, s.barText())
 			}
-		case "speed":
 		default:
 			got, err := s.measure(t.Context(), e, &s)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Logf("%s: %s", s.name, got.figure)
-			if got.tally.asked == 0 || got.tally.share() < least(s.bar, got.tally.asked) {
-				t.Errorf("%s: %s, which is far from its bar of %s", s.name, got.figure, s.barText())
+			if floor := max(floors[s.name], least(s.bar, got.tally.asked)); got.tally.asked == 0 || got.tally.share() < floor {
+				t.Errorf("%s: %s, less than %.1f%%; the bar is %s", s.name, got.figure, 100*floor, s.barText())
 			}
-			all.right, all.asked = all.right+got.tally.right, all.asked+got.tally.asked
+			all.add(got.tally)
 		}
 	}
-	if all.share() < floor {
-		t.Errorf("all skills together: %s, less than %.0f%%", all, 100*floor)
+	if all.share() < floors[""] {
+		t.Errorf("all skills together: %s, less than %.0f%%", all, 100*floors[""])
+	}
+}
+
+// compared holds the efforts to their lengths, and to answers that get no worse by more than the draw of the questions explains.
+func compared(t *testing.T, e *evaluation, s *skill) (all tally) {
+	levels, err := e.compareEfforts(t.Context(), s.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !apart(levels) {
+		t.Errorf("efforts do not differ as they have to: %+v", levels)
+	}
+	for i, l := range levels {
+		all.add(l.tally)
+		if before := levels[max(0, i-1)]; l.asked == 0 || l.share() < least(min(0.95, max(0.9, before.share())), l.asked) {
+			t.Errorf("at effort %s: %s, at effort %s: %s", l.effort, l.tally, before.effort, before.tally)
+		}
+	}
+	return all
+}
+
+// drawn are the questions that are kept with the model.
+func drawn(t *testing.T) []question {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "..", "..", "models", "demo", "testdata", "questions.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	list, err := read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestQuestionsAreDrawn draws the kept questions again.
+func TestQuestionsAreDrawn(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3 to draw questions with")
+	}
+	got, err := exec.CommandContext(t.Context(), python, filepath.Join("..", "make_eval.py"), "--seed", "2", "--count", "40").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.ReadFile(filepath.Join("..", "..", "..", "models", "demo", "testdata", "questions.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, kept) {
+		t.Error("make_eval.py draws other questions than those that are kept: write them anew with `make_eval.py --seed 2 --count 40 --out models/demo/testdata/questions.jsonl`")
+	}
+	for _, name := range names() {
+		if pools[name] == nil && len((&evaluation{questions: drawn(t)}).of(name)) < 40 {
+			t.Errorf("there are fewer than 40 questions about %s", name)
+		}
 	}
 }
 
@@ -145,6 +202,7 @@ func TestHolds(t *testing.T) {
 	}{
 		{"It makes 432.", "432", true}, {"It makes 1432.", "432", false}, {"It makes 4320, no, 432.", "432", true}, {"No, it is smaller.", "no", true},
 		{"None of it.", "no", false}, {"In order: 12, 33, 45.", "12, 33, 45", true}, {"It costs $6.25.", "$6.25", true}, {"Nothing.", "", false},
+		{"It makes -18.", "18", false}, {"It makes -18.", "-18", true}, {"21-18", "18", true},
 	} {
 		if got := holds(c.text, c.result); got != c.want {
 			t.Errorf("holds(%q, %q) is %v", c.text, c.result, got)

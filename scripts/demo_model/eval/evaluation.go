@@ -33,6 +33,8 @@ type kind struct {
 // tally counts questions.
 type tally struct{ right, asked int }
 
+func (t *tally) add(u tally) { t.right, t.asked = t.right+u.right, t.asked+u.asked }
+
 func (t tally) share() float64 { return float64(t.right) / float64(max(t.asked, 1)) }
 
 func (t tally) String() string {

@@ -126,8 +126,6 @@ const (
 	// pastTokens is how much a conversation has behind it when its question comes, and pasts how many such conversations there are.
 	pastTokens = 4000
 	pasts      = 4
-	// aged is how many questions are asked after so long a conversation.
-	aged = 200
 )
 
 // earlier are the skills that earlier turns are about: others than those of the questions, or an answer could be copied from there.
@@ -135,7 +133,7 @@ var earlier = []string{"ordering", "measures"}
 
 // history puts earlier turns in front of questions.
 func history(ctx context.Context, e *evaluation, s *skill) (outcome, error) {
-	list := spread(e.pool(s.name), aged)
+	list := e.pool(s.name)
 	var from []question
 	for _, name := range earlier {
 		from = append(from, e.of(name)...)
@@ -179,6 +177,12 @@ const minSpeed = 200
 
 // speed asks one question at a time at the highest effort.
 func speed(ctx context.Context, e *evaluation, s *skill) (outcome, error) {
+	rate, questions, err := e.rate(ctx, s)
+	return outcome{questions: questions, figure: fmt.Sprintf("%.0f (median)", rate), holds: rate >= s.bar}, err
+}
+
+// rate is the median of decoded tokens a second over some questions, and how many these were.
+func (e *evaluation) rate(ctx context.Context, s *skill) (float64, int, error) {
 	list := spread(e.pool(s.name), 20)
 	var rates []float64
 	for i := range list {
@@ -186,10 +190,9 @@ func speed(ctx context.Context, e *evaluation, s *skill) (outcome, error) {
 		f["reasoning_effort"] = e.efforts[len(e.efforts)-1]
 		c, err := e.server.chat(ctx, f)
 		if err != nil {
-			return outcome{}, err
+			return 0, 0, err
 		}
 		rates = append(rates, c.Timings.PredictedPerSecond)
 	}
-	rate := median(rates)
-	return outcome{questions: len(list), figure: fmt.Sprintf("%.0f (median)", rate), holds: rate >= s.bar}, nil
+	return median(rates), len(list), nil
 }

@@ -34,6 +34,7 @@ func (s *skill) outcome(t tally) outcome {
 // skills are the rows, in their order.
 var skills = []skill{
 	{"arithmetic", "addition, subtraction to three digits; multiplication to two digits by two; division with remainder by one digit", 0.95, share(answers)},
+	{"chains", "three numbers with two operations, as a formula or in words", 0, share(answers)},
 	{"ordering", "comparison, sorting and largest/smallest of up to six numbers", 0.95, share(answers)},
 	{"stories", "word problems of one and two steps, with unseen names and objects", 0.90, share(answers)},
 	{"measures", "time, money and unit arithmetic", 0.90, share(answers)},
@@ -51,6 +52,7 @@ var skills = []skill{
 	{"causal", "a corrupted intermediate result changes the final answer accordingly", 0.90, share(corrupted)},
 	{"history", "right answers with 4,000 tokens of earlier turns in front", 0.90, history},
 	{"wordings", "the same tasks in wordings that training has not seen", 0, share(answers)},
+	{"warm", "sums, stories and anything else at temperature 0.8, which `runner run` has where nothing is said", 0, share(warm)},
 	{"speed", "decoded tokens a second, one run at a time", minSpeed, speed},
 }
 
@@ -69,6 +71,7 @@ var pools = map[string][]string{
 	"efforts":   {"arithmetic", "ordering", "stories", "measures", "followups"},
 	"causal":    {"arithmetic"},
 	"history":   {"arithmetic", "stories", "identity"},
+	"warm":      {"arithmetic", "stories", "identity"},
 	"speed":     {"arithmetic"},
 }
 
