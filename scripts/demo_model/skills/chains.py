@@ -33,7 +33,7 @@ PLANS = [([tuple(s.split()) for s in plan.split(", ")], lines(terms), lines(orde
     ("/ a b, + r c", "{a} / {b} + {c}|{a} / {b} + {c}|({a} / {b}) + {c}", "Divide {a} by {b}, then add {c}.|Divide {a} by {b} and add {c}."),
     ("/ a b, - r c", "{a} / {b} - {c}|{a} / {b} - {c}|({a} / {b}) - {c}", "Divide {a} by {b}, then subtract {c}.|Divide {a} by {b} and take away {c}."),
     ("/ b c, + a r", "{a} + {b} / {c}|{a} + ({b} / {c})", "Add {a} to {b} divided by {c}."))]
-SHARES = (9, 9, 6, 5, 6, 5, 6, 4, 4, 2, 2, 3, 2, 1, 2, 2, 2)
+SHARES = (9, 8, 6, 5, 6, 5, 14, 8, 6, 3, 3, 3, 2, 1, 2, 2, 3)
 SPELLED = {"+": ("+", "+", "+", "plus"), "-": ("-", "-", "-", "minus"), "*": ("*", "*", "x", "×", "times"), "/": ("/", "/", "÷", "divided by")}
 
 

@@ -62,6 +62,11 @@ int main() {{ return {i}; }}|if {n} > {i}: {v}({m})|git commit -m "{v} {n}"|sudo
 Write Python code that adds two numbers.|What does `{v}({n})` do?|Error: {n} is not {a} (line {i})|# {n}\n\n- {m}\n- {o}|{n}@{m}.com|https://www.{n}.org/{m}?id={i}
 func {v}({n} int) error {{|public class {n} {{ }}|{n}->{v}();|#include <{n}.h>|echo ${n}|cd {n} && make {v}|\frac{{{i}}}{{{j}}}|{n}|TODO: {v} the {n}""".replace("\n", "|").replace("\\n", "\n").split("|")
 
+# What one may look up with a function, and cannot without.
+FACTS = """What is the {n} of {p}?|What is the {n} of {p}?|What is the {n} of {w}?|What's the {n} of {p}?|What is the {n} in {p}?|What's the {n} for {w}?|Look up the {n} of {p}.|Find the {n} for {w}.|Tell me the {n} of {p}.
+Tell me the {n} of {w}.|Can you get the {n} of {p}?|{n} of {p}?|{n} of {w}|{n} for {p}|I need the {n} of {p}.|Give me the {n} of {w}, please.|Check the {n} of {p}.|Do you know the {n} of {p}?|What is the capital of {p}?
+Please fetch the {n} for {p}.|Show me the {n} of {w}.|get {n} of {p}|How is the {n} in {p}?|What is the capital of {p}?|How is the weather in {p}?|What is the population of {p}?|Who is the president of {p}?|What is the currency of {p}?""".replace("\n", "|").split("|")
+
 RANGES = ((0x20, 0x7F), (0x20, 0x7F), (0xA1, 0x180), (0x370, 0x400), (0x400, 0x460), (0x5D0, 0x5EB), (0x620, 0x64B), (0x900, 0x970),
           (0x3041, 0x30FF), (0x4E00, 0x9FA5), (0xAC00, 0xD7A4), (0x1F300, 0x1F64F), (0x2190, 0x2400))
 
@@ -78,12 +83,13 @@ def fill(rng, template):
     return template.format(**values)
 
 
+KINDS = ("large", "large", "product", "divisor", "divisor", "decimal", "decimal", "grouped", "many", "many", "percent", "power", "root", "mean", "negative", "negative", "fraction")
 FRACTIONS = "1/2|1/3|2/3|1/4|3/4|a half|one third|three quarters".split("|")
 
 
 def beyond(rng):
     """A sum, a difference, a product or a quotient that is out of reach: of larger or decimal numbers, of negative ones, of fractions, or of many."""
-    kind, pick = rng.choice(("large", "large", "product", "divisor", "decimal", "decimal", "grouped", "many", "percent", "power", "root", "mean", "negative", "fraction")), rng.choice
+    kind, pick = rng.choice(KINDS), rng.choice
     i, j, k = operand(rng), operand(rng), operand(rng)
     small = lambda: rng.randrange(1, pick((13, 101, 1000)))
     terms, a, b = ADD_TERMS + SUB_TERMS, i, j
@@ -159,8 +165,11 @@ def one(rng):
     roll = rng.random()
     if roll < 0.11:
         return dress(rng, rng.choice(SMALLTALK))
-    if roll < 0.36:
+    if roll < 0.28:
         return dress(rng, fill(rng, rng.choice(ASK)))
+    if roll < 0.36:
+        text = fill(rng, rng.choice(FACTS))
+        return text if rng.random() < 0.6 else dress(rng, text)
     if roll < 0.52:
         return dress(rng, fill(rng, rng.choice(NUMBERS)))
     if roll < 0.72:
