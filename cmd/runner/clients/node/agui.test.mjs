@@ -218,8 +218,10 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
     const shown = await run(client, { delegation: { agent_prompt: 'You check sums.', mark_intermediate: false } });
     checkEvents(shown.events);
     assert.equal(shown.agent.messages.filter((m) => m.role === 'assistant').length, 2);
-    const called = await run(client, { seed: 2, temperature: 1, reasoning: 'full', reasoning_effort: 'none', tool_choice: 'required', delegation: { allow: true } });
+    const asked = newAgent(client, [{ ...question, content: 'Ask a specialist: what is 17 + 25?' }]);
+    const called = await ask(asked, { reasoning: 'full', delegation: { allow: true } });
     checkEvents(called.events);
+    assert.equal(answer(called.agent).content, '17 + 25 = 42.');
     assert.ok(!types(called.events).includes('TOOL_CALL_START'));
     if (client === current) assert.ok(types(called.events).includes('SUBAGENT_FINISHED'));
     await assert.rejects(run(client, { tool_choice: 'required' }), /tool_choice/);
