@@ -165,9 +165,9 @@ def one(rng):
     roll = rng.random()
     if roll < 0.11:
         return dress(rng, rng.choice(SMALLTALK))
-    if roll < 0.28:
+    if roll < 0.25:
         return dress(rng, fill(rng, rng.choice(ASK)))
-    if roll < 0.36:
+    if roll < 0.31:
         text = fill(rng, rng.choice(FACTS))
         return text if rng.random() < 0.6 else dress(rng, text)
     if roll < 0.52:

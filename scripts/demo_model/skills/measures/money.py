@@ -193,7 +193,10 @@ def task(rng, fresh):
                 page.next()
             return page.c.div(value, k) == (a, 0)
 
-    words = {s: typed(rng, n, sign) for s, n in slots.items()}
+    # Whole amounts in words alone would be a word problem, whose answer is a number.
+    words = {}
+    while not any(sign in w or "." in w or small in w for w in words.values()):
+        words = {s: typed(rng, n, sign) for s, n in slots.items()}
     if "{k}" in text:
         words["k"] = number(rng, k)
     question = fill(rng, text, fresh, **words)

@@ -51,6 +51,11 @@ def spell(parts):
     return " ".join(amount(n, u) for n, u in parts if n) or amount(*parts[-1])
 
 
+def both(parts):
+    """An amount with each of its units, also those of which there are none."""
+    return " ".join(amount(n, u) for n, u in parts)
+
+
 def tell(page, parts):
     """Writes what spell makes of parts and returns the parts that stand there."""
     out, said = [], False
@@ -225,40 +230,32 @@ def mixed(rng, fresh, minus):
     p, q = [(a, big), (b, small)], [(x, big), (y, small)]
 
     def plus(page, a, b, x, y):
-        c, carry = page.c, False
-        if y:
-            b = c.add(b, y)
+        c = page.c
+        b = c.add(b, y)
+        page.next()
+        carry = not c.less(b, factor)
+        if carry:
             page.next()
-            carry = not c.less(b, factor)
-            if carry:
-                page.next()
-                b = within(c.sub(b, factor), factor)
-            if carry or x:
-                page.step("Then the larger unit. ")
-        if carry and x:
+            b = within(c.sub(b, factor), factor)
+        page.step("Then the larger unit. ")
+        if carry:
             x = c.add(x, 1)
             page.next()
-        elif carry:
-            x = 1
-        return (c.add(a, x) if x else a), b
+        return c.add(a, x), b
 
     def take(page, a, b, x, y):
-        c, borrow = page.c, False
-        if y:
-            borrow = c.less(b, y)
+        c = page.c
+        borrow = c.less(b, y)
+        page.next()
+        if borrow:
+            b = c.add(b, factor)
             page.next()
-            if borrow:
-                b = c.add(b, factor)
-                page.next()
-            b = within(c.sub(b, y), factor)
-            if borrow or x:
-                page.step("Then the larger unit. ")
-        if borrow and x:
+        b = within(c.sub(b, y), factor)
+        page.step("Then the larger unit. ")
+        if borrow:
             x = c.add(x, 1)
             page.next()
-        elif borrow:
-            x = 1
-        return (c.sub(a, x) if x else a), b
+        return c.sub(a, x), b
 
     def solve(page):
         ruled(page, big, small, factor)
@@ -272,7 +269,7 @@ def mixed(rng, fresh, minus):
     u, v = typed_sum(rng, p), typed_sum(rng, q)
     terms, templates = (SUB_TERMS, SUB) if minus else (ADD_TERMS, ADD)
     text = worded(rng, terms, templates)
-    ask = f"take {spell(q)} from {spell(p)}" if minus else f"add {spell(p)} and {spell(q)}"
+    ask = f"take {both(q)} from {both(p)}" if minus else f"add {both(p)} and {both(q)}"
     final = "The difference is {r}." if minus else "The total is {r}."
     return Task(dressed(rng, fill(rng, text, fresh, a=u, b=v), (u, v)), "units", ask, "I begin with the smaller unit and then go on to the larger.\n"
                 + ("Where there are too few of the smaller, I take one of the larger" if minus else "When enough of the smaller are together, they make one of the larger"),
