@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"runner/reasoning"
 )
@@ -30,21 +31,46 @@ type PlanStep struct {
 
 type object map[string]any
 
+// property is a member of an object of a schema.
+type property struct {
+	name   string
+	schema any
+}
+
+// properties are written in their order, because an answer that is held to a schema has its members in the schema's order, and the prompt asks for
+// this one.
+type properties []property
+
+func (list properties) MarshalJSON() ([]byte, error) {
+	text := []byte{'{'}
+	for i, p := range list {
+		schema, err := json.Marshal(p.schema)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(append(strconv.AppendQuote(text, p.name), ':'), schema...)
+	}
+	return append(text, '}'), nil
+}
+
 // PlanSchema is the JSON Schema of plans with some tools. It wants a rationale of each step with a tool.
 func PlanSchema(tools []string) ([]byte, error) {
 	text := object{"type": "string", "minLength": 1, "maxLength": 280}
-	closed := func(required []string, properties object) object {
-		return object{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+	closed := func(required []string, members ...property) object {
+		return object{"type": "object", "properties": properties(members), "required": required, "additionalProperties": false}
 	}
-	rationale := closed([]string{"why"}, object{
-		"why": text, "refs": object{"type": "array", "items": text, "maxItems": 8}, "confidence": object{"type": "number", "minimum": 0, "maximum": 1},
-		"alternatives": object{"type": "array", "maxItems": 8, "items": closed([]string{"option", "rejectedBecause"}, object{"option": text, "rejectedBecause": text})},
-	})
+	several := func(items any) object { return object{"type": "array", "items": items, "maxItems": 8} }
+	rationale := closed([]string{"why"}, property{"why", text}, property{"refs", several(text)},
+		property{"alternatives", several(closed([]string{"option", "rejectedBecause"}, property{"option", text}, property{"rejectedBecause", text}))},
+		property{"confidence", object{"type": "number", "minimum": 0, "maximum": 1}})
 	step := object{"anyOf": []object{
-		closed([]string{"tool", "purpose", "rationale"}, object{"tool": object{"enum": tools}, "purpose": text, "rationale": rationale}),
-		closed([]string{"purpose"}, object{"purpose": text}),
+		closed([]string{"tool", "purpose", "rationale"}, property{"tool", object{"enum": tools}}, property{"purpose", text}, property{"rationale", rationale}),
+		closed([]string{"purpose"}, property{"purpose", text}),
 	}}
-	return json.Marshal(closed([]string{"steps"}, object{"steps": object{"type": "array", "items": step, "minItems": 1, "maxItems": maxSteps}}))
+	return json.Marshal(closed([]string{"steps"}, property{"steps", object{"type": "array", "items": step, "minItems": 1, "maxItems": maxSteps}}))
 }
 
 // ParsePlan reads a plan with some tools. A rationale that cannot be read counts as missing; what else breaks the schema is an error.

@@ -2,6 +2,7 @@ package decision_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"runner/grammar"
@@ -45,10 +46,21 @@ func TestPlanSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	called := 0
 	for _, text := range texts {
 		if p, err := decision.ParsePlan(text, tools); err != nil || len(p.Steps) == 0 {
 			t.Errorf("%s: %v", text, err)
 		}
+		// A model that is held to another order than the prompt's has to say what for before it can choose a function.
+		for _, step := range strings.Split(text, `"tool"`)[1:] {
+			purpose, rationale := strings.Index(step, `"purpose"`), strings.Index(step, `"rationale"`)
+			if called++; purpose < 0 || rationale < purpose {
+				t.Errorf("the members do not come as the prompt shows them: %s", text)
+			}
+		}
+	}
+	if called == 0 {
+		t.Error("no plan calls a function")
 	}
 }
 
