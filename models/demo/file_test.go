@@ -68,7 +68,7 @@ func TestFile(t *testing.T) {
 		x := &f.Tensors[i]
 		size := int64(1)
 		for _, d := range x.Dims {
-			size *= int64(d)
+			size *= d
 		}
 		parameters += size
 		experts := strings.HasSuffix(x.Name, "_exps.weight")
