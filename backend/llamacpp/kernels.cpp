@@ -251,6 +251,8 @@ void attend(const kernels::set & own, ggml_compute_params * params, ggml_tensor 
     a.sinks = sinks ? (const float *) sinks->data : nullptr;
     std::memcpy(&a.scale, op->op_params, sizeof a.scale);
     a.out = (float *) op->data;
+    static std::atomic<uint64_t> ids{0};
+    a.id = ++ids;
     // How many cells a token's mask leaves open is not known; at most all, and usually few of them where many share the cache.
     share(params, a.tokens * a.shared, a.heads / a.shared * a.size * std::min<int64_t>(a.cells, 256), [&](int64_t i) {
         own.attend(a, i / a.shared, i % a.shared);

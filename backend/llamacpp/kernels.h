@@ -60,6 +60,7 @@ struct attention {
     const float * sinks; // one per head, or null
     float         scale;
     float *       out; // tokens x heads x size
+    uint64_t      id;  // one that no other has had, by which what the mask says of a token is kept from one key head to the next; 0 keeps nothing
 };
 
 enum { max_size = 256, max_group = 16 };

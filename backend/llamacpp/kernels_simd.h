@@ -31,6 +31,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 // A loop of constant length is unrolled whole, so that the arrays it goes over become registers at every level of optimization.
 #define UNROLL _Pragma("GCC unroll 16")
@@ -202,7 +203,7 @@ KERNEL void quantized_block(const rows & w, int64_t first, int64_t last, const p
 template <typename W>
 KERNEL void float_products(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out, int64_t count) {
     for (int64_t r = first; r < last; r += row_block) {
-        float_block<W, 4>(w, r, std::min(r + row_block, last), columns, out, count);
+        float_block<W, lanes / 2>(w, r, std::min(r + row_block, last), columns, out, count);
     }
 }
 
@@ -268,9 +269,48 @@ struct head_state {
     alignas(64) float scores[max_group][block];
     doubles total[max_group];
     float   most[max_group]; // the exponent of the largest weight
-    int32_t cell[block + lanes]; // the gathering writes whole vectors
-    float   bias[block + lanes];
+    const int32_t * cell; // those of the block, and how the mask biases them
+    const float *   bias;
 };
+
+// open_list is the cells that are open to a token and their biases, kept for its other key heads. It has room for a vector more, since gathering and
+// filling up write whole ones.
+struct open_list {
+    uint64_t id = 0;
+    int64_t  token = -1, count = 0;
+    std::vector<int32_t> cell;
+    std::vector<float>   bias;
+};
+
+// gather fills the list for a token.
+KERNEL void gather(const attention & a, int64_t token, open_list & list) {
+    if ((int64_t) list.cell.size() < a.cells + lanes) {
+        list.cell.resize(a.cells + lanes);
+        list.bias.resize(a.cells + lanes);
+    }
+    const char * mask = a.mask + token * a.mask_token;
+    int64_t n = 0;
+    for (int64_t c = 0; c < a.cells; c += lanes) {
+        floats bias;
+        const unsigned open = open_cells(mask + c * 2, a.cells - c, bias);
+        if (open != 0) {
+            pack(open, bias, (int32_t) c, list.cell.data() + n, list.bias.data() + n);
+            n += __builtin_popcount(open);
+        }
+    }
+    for (int64_t j = n; j % lanes != 0; j++) {
+        list.cell[j] = list.cell[0];
+        list.bias[j] = -INFINITY;
+    }
+    list.id = a.id, list.token = token, list.count = n;
+}
+
+// fetch asks for a key or a value ahead. Other sequences' cells lie between, so the processor does not foresee them.
+INLINE void fetch(const attention & a, const char * at) {
+    for (int64_t line = 0; line < a.size * 2; line += 64) {
+        __builtin_prefetch(at + line);
+    }
+}
 
 // products writes the products of G heads' queries, from h on, with the keys of as many cells, from j on, as fill a vector with them.
 template <int G> INLINE void products(const attention & a, const char * q, const char * k, head_state & st, int h, int j) {
@@ -360,31 +400,43 @@ INLINE void weigh(const attention & a, head_state & st, int h, int n) {
     }
 }
 
-// take adds the n cells that were gathered.
-KERNEL void take(const attention & a, const char * q, const char * k, const char * v, head_state & st, int group, int n) {
+// ahead is how many cells before their use keys are asked for; values are when the scores of their cells are worked out.
+constexpr int ahead = 16;
+
+// score works out the products of G heads with the keys of the block, from head h on.
+template <int G> INLINE void score(const attention & a, const char * q, const char * k, const char * v, head_state & st, int h, int n) {
+    constexpr int cells = lanes / G;
     const int padded = (n + lanes - 1) / lanes * lanes;
-    for (int j = n; j < padded; j++) {
-        st.cell[j] = st.cell[0];
-        st.bias[j] = -INFINITY;
+    for (int j = 0; j < padded; j += cells) {
+        if (h == 0) {
+            for (int i = j; i < std::min(j + cells, n); i++) {
+                fetch(a, v + st.cell[i] * a.v_cell);
+            }
+            for (int i = j + ahead; i < std::min(j + ahead + cells, n); i++) {
+                fetch(a, k + st.cell[i] * a.k_cell);
+            }
+        }
+        products<G>(a, q, k, st, h, j);
+    }
+}
+
+// take adds a block of n cells.
+KERNEL void take(const attention & a, const char * q, const char * k, const char * v, head_state & st, int group, int n) {
+    for (int i = 0; i < std::min(ahead, n); i++) {
+        fetch(a, k + st.cell[i] * a.k_cell);
     }
     int h = 0;
     for (; h + 8 <= group; h += 8) {
-        for (int j = 0; j < padded; j += lanes / 8) {
-            products<8>(a, q, k, st, h, j);
-        }
+        score<8>(a, q, k, v, st, h, n);
     }
     for (; h + 2 <= group; h += 2) {
-        for (int j = 0; j < padded; j += lanes / 2) {
-            products<2>(a, q, k, st, h, j);
-        }
+        score<2>(a, q, k, v, st, h, n);
     }
     for (; h < group; h++) {
-        for (int j = 0; j < padded; j += lanes) {
-            products<1>(a, q, k, st, h, j);
-        }
+        score<1>(a, q, k, v, st, h, n);
     }
     for (h = 0; h < group; h++) {
-        weigh(a, st, h, padded);
+        weigh(a, st, h, n);
     }
     for (h = 0; h + 4 <= group; h += 4) {
         blend<4, 2>(a, v, st, h, n);
@@ -402,36 +454,20 @@ KERNEL void attend(const attention & a, int64_t token, int64_t s) {
     const char * q = a.q + token * a.q_token + s * group * a.q_head;
     const char * k = a.k + s * a.k_head;
     const char * v = a.v + s * a.v_head;
-    const char * mask = a.mask + token * a.mask_token;
+    static thread_local open_list list;
+    if (a.id == 0 || list.id != a.id || list.token != token) {
+        gather(a, token, list);
+    }
     head_state st;
     for (int h = 0; h < group; h++) {
         std::memset(st.out[h], 0, a.size * sizeof(double));
         st.total[h] = all(0.0);
         st.most[h] = -INFINITY;
     }
-    int n = 0;
-    for (int64_t c = 0; c < a.cells; c += lanes) {
-        floats bias;
-        const unsigned open = open_cells(mask + c * 2, a.cells - c, bias);
-        const int more = __builtin_popcount(open);
-        if (more == 0) {
-            continue;
-        }
-        if (n + more > block) {
-            take(a, q, k, v, st, group, n);
-            n = 0;
-        }
-        pack(open, bias, (int32_t) c, st.cell + n, st.bias + n);
-        for (int i = n; i < n + more; i++) { // other sequences' cells lie between, so the processor does not foresee them
-            for (int64_t line = 0; line < a.size * 2; line += 64) {
-                __builtin_prefetch(k + st.cell[i] * a.k_cell + line);
-                __builtin_prefetch(v + st.cell[i] * a.v_cell + line);
-            }
-        }
-        n += more;
-    }
-    if (n > 0) {
-        take(a, q, k, v, st, group, n);
+    for (int64_t j = 0; j < list.count; j += block) {
+        st.cell = list.cell.data() + j;
+        st.bias = list.bias.data() + j;
+        take(a, q, k, v, st, group, (int) std::min<int64_t>(block, list.count - j));
     }
     for (int h = 0; h < group; h++) {
         double total = 0;
