@@ -1,5 +1,6 @@
 // Command loadgen asks a server many questions at once over OpenAI's chat completions, streamed, and prints what came of it: tokens per
-// second in all, time to first token, time between tokens, and, given the server's process id on Linux, the CPU time that the server took.
+// second in all, and while every client's answer was coming, so that nobody's prompt was read (decode alone); time to first token, time between
+// tokens, and, given the server's process id on Linux, the CPU time that the server took.
 //
 //	runner serve --parallel 8 &
 //	go run ./scripts/loadgen -url http://127.0.0.1:8080 -clients 8 -seconds 20 -pid $!
@@ -37,8 +38,14 @@ type options struct {
 // tally is what one client has seen.
 type tally struct {
 	requests, failed, tokens, frames int
+	cut                              int // frames with text of the answer that the end cut off
 	first, between                   []time.Duration
+	answers                          []span
+	arrived                          []time.Time // every frame with text
 }
+
+// span is a time in which an answer came, from its first text to its last.
+type span struct{ from, to time.Time }
 
 func main() {
 	var o options
@@ -135,11 +142,19 @@ func (t *tally) ask(ctx context.Context, client *http.Client, o *options, rng *r
 func (t *tally) read(ctx context.Context, body io.Reader, began time.Time) {
 	lines := bufio.NewReaderSize(body, 1<<16)
 	last, frames := began, 0
+	var coming span
+	defer func() {
+		if !coming.from.IsZero() {
+			t.answers = append(t.answers, coming)
+		}
+	}()
 	var usage []byte
 	for {
 		line, err := lines.ReadSlice('\n')
 		if err != nil {
-			if !errors.Is(err, io.EOF) && ctx.Err() == nil {
+			if ctx.Err() != nil {
+				t.cut += max(0, frames-1)
+			} else if !errors.Is(err, io.EOF) {
 				t.failed++
 			}
 			return
@@ -153,8 +168,11 @@ func (t *tally) read(ctx context.Context, body io.Reader, began time.Time) {
 		now := time.Now()
 		if frames++; frames == 2 { // the first names the role, at once
 			t.first = append(t.first, now.Sub(began))
+			coming.from = now
 		} else if frames > 2 {
 			t.between = append(t.between, now.Sub(last))
+			t.arrived = append(t.arrived, now)
+			coming.to = now
 		}
 		last = now
 		usage = append(usage[:0], line[len("data: "):]...)
@@ -180,16 +198,61 @@ func report(o *options, tallies []tally, took, cpu time.Duration) {
 		all.failed += tallies[i].failed
 		all.tokens += tallies[i].tokens
 		all.frames += tallies[i].frames
+		all.cut += tallies[i].cut
 		all.first = append(all.first, tallies[i].first...)
 		all.between = append(all.between, tallies[i].between...)
 	}
 	fmt.Printf("clients %d, %.1f s: %d answers, %d failed, %d tokens, %d frames\n", o.clients, took.Seconds(), all.requests, all.failed, all.tokens, all.frames)
-	fmt.Printf("tokens per second   %.1f\n", float64(all.tokens)/took.Seconds())
+	fmt.Printf("tokens per second   %.1f\n", float64(all.tokens+all.cut)/took.Seconds())
+	frames, long := decoding(tallies)
+	fmt.Printf("decode alone        %.1f frames per second, in %.1f s\n", float64(frames)/max(long.Seconds(), 1e-9), long.Seconds())
 	fmt.Printf("time to first token %s\n", quantiles(all.first))
 	fmt.Printf("between frames      %s\n", quantiles(all.between))
 	if o.pid != 0 && all.tokens > 0 {
 		fmt.Printf("server CPU          %.2f s, %.1f us per token\n", cpu.Seconds(), float64(cpu.Microseconds())/float64(all.tokens))
 	}
+}
+
+// decoding returns the frames that came while every client's answer was coming, and how long that was in all.
+func decoding(tallies []tally) (frames int, long time.Duration) {
+	all := tallies[0].answers
+	for i := range tallies[1:] {
+		all = shared(all, tallies[i+1].answers)
+	}
+	for _, s := range all {
+		long += s.to.Sub(s.from)
+		for i := range tallies {
+			after := func(at time.Time) int {
+				n, _ := slices.BinarySearchFunc(tallies[i].arrived, at, func(a, b time.Time) int { return a.Compare(b.Add(1)) })
+				return n
+			}
+			frames += after(s.to) - after(s.from)
+		}
+	}
+	return frames, long
+}
+
+// shared returns the time that lies in spans of both, each of which is in order.
+func shared(a, b []span) []span {
+	var out []span
+	for len(a) > 0 && len(b) > 0 {
+		s := span{a[0].from, a[0].to}
+		if b[0].from.After(s.from) {
+			s.from = b[0].from
+		}
+		if b[0].to.Before(s.to) {
+			s.to = b[0].to
+		}
+		if s.to.After(s.from) {
+			out = append(out, s)
+		}
+		if a[0].to.Before(b[0].to) {
+			a = a[1:]
+		} else {
+			b = b[1:]
+		}
+	}
+	return out
 }
 
 func quantiles(d []time.Duration) string {
