@@ -19,10 +19,11 @@ using clock = std::chrono::steady_clock;
 // How often a helper looks for work before it sleeps: about a tenth of a millisecond, the time between two steps of a small model.
 constexpr int looks = 2000;
 
-// A wait for a helper that takes longer than patience means that it lost its processor. Then the caller does without helpers, twice
-// as long as the last time.
+// A wait for a helper that takes longer than patience means that it lost its processor. Then the caller does without helpers for rest
+// times as long as it waited, so that on a busy machine such waits take at most an eleventh of its time, and where a helper makes way for a
+// moment, to write an answer to a client, it is back within a step or two.
 constexpr std::chrono::microseconds patience{100};
-constexpr std::chrono::milliseconds shortest{20}, longest{1000};
+constexpr int                       rest = 10;
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -50,8 +51,7 @@ struct state {
     int                     helpers = 0;
 
     // Of the caller alone.
-    clock::time_point           alone_until{};
-    std::chrono::milliseconds   pause = shortest;
+    clock::time_point alone_until{};
 
     void take() {
         for (int64_t i = next.fetch_add(1, std::memory_order_relaxed); i < pieces; i = next.fetch_add(1, std::memory_order_relaxed)) {
@@ -94,8 +94,7 @@ struct state {
         }
         const auto now = clock::now();
         if (now - began > patience) {
-            pause = now - alone_until < longest ? std::min<std::chrono::milliseconds>(pause * 2, longest) : shortest;
-            alone_until = now + pause;
+            alone_until = now + rest * (now - began);
         }
     }
 };
