@@ -173,7 +173,7 @@ type Config struct {
 	CacheTokens int
 	// BatchSize is the most tokens in one step; 0 means 512.
 	BatchSize int
-	// Threads is the number of compute threads; 0 means one per physical core.
+	// Threads is the number of compute threads; 0 means one per physical core, or fewer where the model has no work for so many.
 	Threads int
 	// GPULayers is how many layers to offload; negative means all that fit, 0 none.
 	GPULayers int

@@ -41,6 +41,10 @@ type plan struct {
 const (
 	mostHelped = 256 << 20
 	fewThreads = 4
+
+	// tiny models have weights of up to these many bytes. They compute an operation faster than threads of the engine's meet after it, and have
+	// work for one helper when several sequences take a step together or a prompt is read.
+	tiny = 32 << 20
 )
 
 // cacheTypes are the cache's element types with their bytes per 32 values.
@@ -72,7 +76,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 		p.batch = 512
 	}
 	if p.threads == 0 {
-		p.threads = machine.Cores
+		p.threads = min(machine.Cores, backend.MaxThreads)
 	}
 	for _, c := range []struct {
 		name    string
@@ -110,7 +114,15 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 		return nil, fail("a quantized cache needs flash attention", "turn flash attention on or use the cache type f16")
 	}
 	p.offload(cfg, shape, kind.bytes, gpus)
-	p.helped = ownKernels != "" && p.threads > 1 && shape.own && (shape.weights <= mostHelped || p.threads <= fewThreads) && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
+	helpable := ownKernels != "" && shape.own && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
+	if cfg.Threads == 0 && shape.weights <= tiny {
+		most := 1
+		if helpable {
+			most = 2
+		}
+		p.threads = min(p.threads, most)
+	}
+	p.helped = helpable && p.threads > 1 && (shape.weights <= mostHelped || p.threads <= fewThreads)
 	return p, p.fit(path, cfg, shape, kind.bytes, machine, fail)
 }
 

@@ -123,6 +123,32 @@ func TestHelpIsNotWithdrawn(t *testing.T) {
 	}
 }
 
+// TestTinyModelsTakeOneHelper: by default, where the kernels can be helped; and one thread where they cannot.
+func TestTinyModelsTakeOneHelper(t *testing.T) {
+	path := writeModel(t, random.Config{Layers: 1})
+	openModel(t, path, backend.Config{}) // starts the engine
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		cores  int
+		cfg    backend.Config
+		want   int
+		helped bool
+	}{
+		{8, backend.Config{}, 2, true}, {1, backend.Config{}, 1, false}, {8, backend.Config{Threads: 3}, 3, true}, {8, backend.Config{CacheType: "f32"}, 1, false},
+	} {
+		if ownKernels == "" && c.helped {
+			c.want, c.helped = max(c.cfg.Threads, 1), false
+		}
+		p, err := newPlan(path, []*gguf.File{f}, c.cfg, Machine{Cores: c.cores}, nil)
+		if err != nil || p.threads != c.want || p.helped != c.helped {
+			t.Errorf("%d cores, %+v: %+v, %v", c.cores, c.cfg, p, err)
+		}
+	}
+}
+
 func TestOffload(t *testing.T) {
 	s := shape20B()
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ import (
 func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 	f := cmd.Flags()
 	f.IntVar(&m.ContextSize, "ctx-size", 0, "context in `tokens` (0: what the model was trained for, at most 8192)")
-	f.IntVar(&m.Threads, "threads", 0, "compute with `N` threads (0: one per physical core, for the demo 1)")
+	f.IntVar(&m.Threads, "threads", 0, "compute with `N` threads (0: one per physical core, at most 2 for a tiny model such as the demo)")
 	f.IntVar(&m.GPULayers, "gpu-layers", -1, "`layers` on the GPU (-1: all that fit)")
 	m.FlashAttention, m.CacheType = "auto", "f16"
 	addNameChoice(cmd, &m.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")

@@ -201,10 +201,6 @@ func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 			return nil, 0, err
 		}
 		m = models.Model{Name: demoName, Path: path}
-		if cfg.Threads == 0 {
-			// So small a model computes faster than two threads meet, above all on a busy machine.
-			cfg.Threads = 1
-		}
 	}
 	spinner.Set("loading " + render.CleanLine(m.Name))
 	if cfg.Sequences == 0 {

@@ -207,9 +207,6 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, rc runn
 		if path, err = a.engine.Demo(ctx); err != nil {
 			return nil, err
 		}
-		if cfg.Threads == 0 {
-			cfg.Threads = 1 // as for run
-		}
 	}
 	// Every run takes a sequence, and so does every summary; what is left keeps the beginnings of earlier conversations.
 	cfg.Sequences = 2 * o.parallel
