@@ -116,6 +116,9 @@ lint: toolchain $(GOLANGCI) ## golangci-lint, pinned
 .PHONY: demo-model
 demo-model: build ## train the bundled model anew, or go on where .cache/demo-model/checkpoint.pt stopped, and measure it (MINUTES=240; needs python3 with scripts/demo_model/requirements.txt)
 	@python3 -c 'import torch, numpy, regex, ninja' 2>/dev/null || { echo "runner: python3 with torch, numpy, regex and ninja is needed: pip install -r scripts/demo_model/requirements.txt" >&2; exit 1; }
+	@echo "comparing what training computes in C++ and expert by expert with the plain forms"
+	python3 scripts/demo_model/attention_test.py
+	python3 scripts/demo_model/experts_test.py
 	python3 scripts/demo_model/train.py --minutes $(or $(MINUTES),240) --out .cache/demo-model $(if $(wildcard .cache/demo-model/checkpoint.pt),--resume)
 	python3 scripts/demo_model/export.py .cache/demo-model/checkpoint.pt .cache/demo-model/demo.gguf
 	$(GO) run ./scripts/demo_model/eval -runner bin/runner -model .cache/demo-model/demo.gguf
