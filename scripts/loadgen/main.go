@@ -38,7 +38,7 @@ type options struct {
 // tally is what one client has seen.
 type tally struct {
 	requests, failed, tokens, frames int
-	cut                              int // frames with text of the answer that the end cut off
+	cut                              int // frames with text of the answer that the end cut off; its tokens are a few more, since some have no text
 	first, between                   []time.Duration
 	answers                          []span
 	arrived                          []time.Time // every frame with text
@@ -59,6 +59,10 @@ func main() {
 	flag.Float64Var(&o.seconds, "seconds", 10, "how long to go on")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the questions")
 	flag.Parse()
+	if o.clients < 1 {
+		fmt.Fprintln(os.Stderr, "loadgen: -clients must be 1 or more")
+		os.Exit(2)
+	}
 	if err := run(&o); err != nil {
 		fmt.Fprintln(os.Stderr, "loadgen:", err)
 		os.Exit(1)
@@ -142,18 +146,14 @@ func (t *tally) ask(ctx context.Context, client *http.Client, o *options, rng *r
 func (t *tally) read(ctx context.Context, body io.Reader, began time.Time) {
 	lines := bufio.NewReaderSize(body, 1<<16)
 	last, frames := began, 0
-	var coming span
-	defer func() {
-		if !coming.from.IsZero() {
-			t.answers = append(t.answers, coming)
-		}
-	}()
 	var usage []byte
+	var arrived []time.Time // what follows the first frame
 	for {
 		line, err := lines.ReadSlice('\n')
 		if err != nil {
 			if ctx.Err() != nil {
-				t.cut += max(0, frames-1)
+				t.cut += len(arrived)
+				t.take(arrived)
 			} else if !errors.Is(err, io.EOF) {
 				t.failed++
 			}
@@ -168,11 +168,11 @@ func (t *tally) read(ctx context.Context, body io.Reader, began time.Time) {
 		now := time.Now()
 		if frames++; frames == 2 { // the first names the role, at once
 			t.first = append(t.first, now.Sub(began))
-			coming.from = now
 		} else if frames > 2 {
 			t.between = append(t.between, now.Sub(last))
-			t.arrived = append(t.arrived, now)
-			coming.to = now
+		}
+		if frames > 1 {
+			arrived = append(arrived, now)
 		}
 		last = now
 		usage = append(usage[:0], line[len("data: "):]...)
@@ -189,6 +189,15 @@ func (t *tally) read(ctx context.Context, body io.Reader, began time.Time) {
 	t.requests++
 	t.frames += frames
 	t.tokens += final.Usage.Completion
+	t.take(arrived[:max(0, len(arrived)-2)]) // the last two frames are the finish reason and the usage
+}
+
+// take adds an answer whose frames with text came at these times.
+func (t *tally) take(arrived []time.Time) {
+	if len(arrived) > 1 {
+		t.answers = append(t.answers, span{arrived[0], arrived[len(arrived)-1]})
+		t.arrived = append(t.arrived, arrived...)
+	}
 }
 
 func report(o *options, tallies []tally, took, cpu time.Duration) {
@@ -203,7 +212,8 @@ func report(o *options, tallies []tally, took, cpu time.Duration) {
 		all.between = append(all.between, tallies[i].between...)
 	}
 	fmt.Printf("clients %d, %.1f s: %d answers, %d failed, %d tokens, %d frames\n", o.clients, took.Seconds(), all.requests, all.failed, all.tokens, all.frames)
-	fmt.Printf("tokens per second   %.1f\n", float64(all.tokens+all.cut)/took.Seconds())
+	all.tokens += all.cut
+	fmt.Printf("tokens per second   %.1f\n", float64(all.tokens)/took.Seconds())
 	frames, long := decoding(tallies)
 	fmt.Printf("decode alone        %.1f frames per second, in %.1f s\n", float64(frames)/max(long.Seconds(), 1e-9), long.Seconds())
 	fmt.Printf("time to first token %s\n", quantiles(all.first))
