@@ -19,7 +19,7 @@ func writeModel(t testing.TB, c random.Config) string {
 	return path
 }
 
-// openModel opens a model on one thread, which is fastest for tiny models, and closes it with the test.
+// openModel opens a model on one thread, so that tests do not wait for one another's, and closes it with the test.
 func openModel(t testing.TB, path string, cfg backend.Config) *Model {
 	t.Helper()
 	if cfg.Threads == 0 {

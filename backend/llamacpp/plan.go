@@ -42,9 +42,9 @@ const (
 	mostHelped = 256 << 20
 	fewThreads = 4
 
-	// tiny models have weights of up to these many bytes. They compute an operation faster than threads of the engine's meet after it, and have
-	// work for one helper when several sequences take a step together or a prompt is read.
-	tiny = 32 << 20
+	// tiny models have weights of up to these many bytes, about twice the bundled one's. They compute an operation faster than threads of
+	// the engine's meet after it, and have work for one helper when several sequences take a step together or a prompt is read.
+	tiny = 8 << 20
 )
 
 // cacheTypes are the cache's element types with their bytes per 32 values.

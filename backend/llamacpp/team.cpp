@@ -20,10 +20,11 @@ using clock = std::chrono::steady_clock;
 constexpr int looks = 2000;
 
 // A wait for a helper that takes longer than patience means that it lost its processor. Then the caller does without helpers for rest
-// times as long as it waited, so that on a busy machine such waits take at most an eleventh of its time, and where a helper makes way for a
-// moment, to write an answer to a client, it is back within a step or two.
+// times as long as it waited, but no longer than longest. So on a busy machine long waits take at most about an eleventh of its time, and
+// where a helper made way for a moment, to write an answer to a client, it is back within a step or two.
 constexpr std::chrono::microseconds patience{100};
 constexpr int                       rest = 10;
+constexpr clock::duration           longest = std::chrono::seconds(1);
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -94,7 +95,7 @@ struct state {
         }
         const auto now = clock::now();
         if (now - began > patience) {
-            alone_until = now + rest * (now - began);
+            alone_until = now + std::min(rest * (now - began), longest);
         }
     }
 };
