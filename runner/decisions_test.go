@@ -65,7 +65,7 @@ func TestWithoutRationaleNothingIsAsked(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+2?"), Say: think(thought, because+"four")})
 	req := user("2+2?")
 	req.Tools, req.Visibility = addTool, reasoning.VisibilityFull
-	plain, err := f.Prompt(t.Context(), req)
+	plain, err := f.Prompt(t.Context(), "", req)
 	if err != nil || strings.Contains(plain.Text, "rationale") {
 		t.Errorf("%v %s", err, plain.Text)
 	}

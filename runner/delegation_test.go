@@ -157,7 +157,7 @@ func TestTheSpecialistsPrompt(t *testing.T) {
 	if operator < 0 || safety < operator || prompt < safety || strings.Contains(special[operator:prompt], "AGENT.") {
 		t.Errorf("the specialist was given\n%s", special)
 	}
-	if p, err := f.Prompt(t.Context(), req); err != nil || !strings.Contains(p.Text, "AGENT.") || strings.Contains(p.Text, asSpecialist) {
+	if p, err := f.Prompt(t.Context(), "", req); err != nil || !strings.Contains(p.Text, "AGENT.") || strings.Contains(p.Text, asSpecialist) {
 		t.Errorf("afterwards the prompt is %q, %v", p.Text, err)
 	}
 }
@@ -699,7 +699,7 @@ func TestTheMainAgentCallsAfterASpecialist(t *testing.T) {
 			req.Messages = append(req.Messages,
 				chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: c.ID, Name: "add", Arguments: c.Arguments}}},
 				chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: c.ID, ToolName: "add", Content: says})
-			p, err := f.Prompt(t.Context(), req)
+			p, err := f.Prompt(t.Context(), "", req)
 			if err != nil {
 				t.Fatal(err)
 			}

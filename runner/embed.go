@@ -22,9 +22,10 @@ func (e tokenError) Error() string {
 }
 
 // Embed returns the pooled, L2-normalised embedding of tokens, Info().EmbeddingLength values. It takes a turn between two steps, so that
-// nobody else waits for more than one text. The errors are ErrNoEmbeddings, ErrClosed, a *RequestError, a *PromptTooLongError, the
-// context's and the backend's.
-func (r *Runner) Embed(ctx context.Context, tokens []Token) (vector []float32, err error) {
+// nobody else waits for more than one text; turns go round the principals, whatever each of them has waiting. Who embeds takes a place in the
+// queue first ([Runner.Enter]). The errors are ErrNoEmbeddings, ErrClosed, a *RequestError, a *PromptTooLongError, the context's and the
+// backend's.
+func (r *Runner) Embed(ctx context.Context, principal string, tokens []Token) (vector []float32, err error) {
 	embedder, ok := r.model.(backend.Embedder)
 	if !ok || !r.model.Capabilities().Embeddings {
 		return nil, ErrNoEmbeddings
@@ -40,6 +41,10 @@ func (r *Runner) Embed(ctx context.Context, tokens []Token) (vector []float32, e
 	if len(tokens) > r.info.ContextSize {
 		return nil, &PromptTooLongError{Tokens: len(tokens), Context: r.info.ContextSize}
 	}
+	if err := r.embedding.take(ctx, principal); err != nil {
+		return nil, err
+	}
+	defer r.embedding.give(principal)
 	if doErr := r.sched.doBetween(ctx, func() { vector, err = embedder.Embed(ctx, tokens) }); doErr != nil {
 		return nil, doErr
 	}

@@ -12,6 +12,15 @@ type queue struct {
 
 func newQueue(most int) *queue { return &queue{running: newTally(most), unread: newTally(most)} }
 
+// Enter takes a place in the queue for what is no run, and returns what gives it back, which is harmless to call twice; or ErrQueueFull.
+func (r *Runner) Enter(principal string) (leave func(), err error) {
+	t := r.queue.enter(principal)
+	if t == nil {
+		return nil, ErrQueueFull
+	}
+	return t.leave, nil
+}
+
 // ticket is a request's place in a queue.
 type ticket struct {
 	queue     *queue

@@ -22,7 +22,7 @@ func TestARawPromptIsContinuedAsItStands(t *testing.T) {
 		if got := g.text[reasoning.Answer]; got != "\n\n a time <think>\n<<REASONING>>x\n\n" {
 			t.Errorf("special %v: %q", special, got)
 		}
-		want, err := r.Tokenize(req.Prompt, special)
+		want, err := r.Tokenize(t.Context(), "", req.Prompt, special)
 		if err != nil || g.result.Usage.Prompt != len(want) {
 			t.Errorf("special %v: %d prompt tokens, want %d, %v", special, g.result.Usage.Prompt, len(want), err)
 		}

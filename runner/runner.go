@@ -54,6 +54,8 @@ type Runner struct {
 	// maskTime is how long was spent on masks, in nanoseconds.
 	maskTime atomic.Int64
 	cancel   context.CancelFunc
+	// embedding is the turn of those who embed.
+	embedding *slots
 	stopped  chan struct{}
 	once     sync.Once
 	closed   error
@@ -98,7 +100,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg),
 	}
 	r.queue = newQueue(cfg.Queue + r.sched.parallel)
-	r.slots = newSlots(runtime.GOMAXPROCS(0))
+	r.slots, r.embedding = newSlots(runtime.GOMAXPROCS(0)), newSlots(1)
 	r.grammars = sync.OnceValue(func() *grammar.Cache {
 		return grammar.NewCache(grammar.NewVocabulary(model.Vocab(), model.Tokenize), 0)
 	})

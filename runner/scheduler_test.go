@@ -160,7 +160,7 @@ func TestEmbeddingsDoNotStallDecoding(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	tokens, err := r.Tokenize("some text", false)
+	tokens, err := r.Tokenize(t.Context(), "", "some text", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestEmbeddingsDoNotStallDecoding(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				_, _ = r.Embed(ctx, tokens)
+				_, _ = r.Embed(ctx, "", tokens)
 			}
 		})
 	}

@@ -14,8 +14,13 @@ import (
 type Token = backend.Token
 
 // Tokenize returns the tokens of a text, without a token for its beginning. With special, the names of control tokens become these
-// tokens; otherwise no text does.
-func (r *Runner) Tokenize(text string, special bool) ([]Token, error) {
+// tokens; otherwise no text does. A few texts are done at a time, and whose turn it is goes by principal. The errors are ErrClosed, the
+// context's and the backend's.
+func (r *Runner) Tokenize(ctx context.Context, principal, text string, special bool) ([]Token, error) {
+	if err := r.slots.take(ctx, principal); err != nil {
+		return nil, err
+	}
+	defer r.slots.give(principal)
 	r.using.RLock()
 	defer r.using.RUnlock()
 	if r.sched.stop.Err() != nil {
@@ -98,13 +103,13 @@ func (r *Runner) Detokenize(tokens []Token) (string, error) {
 	return b.String(), nil
 }
 
-// Prompt renders a request as [Runner.Generate] would, for who wants to see what a model gets or how long it is. The errors are those of
-// Generate.
-func (r *Runner) Prompt(ctx context.Context, req Request) (chattemplate.Prompt, error) {
-	if err := r.slots.take(ctx, req.Principal); err != nil {
+// Prompt renders a request as [Runner.Generate] would, for who wants to see what a model gets or how long it is. principal is whose turn it
+// takes; what the runner remembers of calls is put into the prompt for the request's Principal alone. The errors are those of Generate.
+func (r *Runner) Prompt(ctx context.Context, principal string, req Request) (chattemplate.Prompt, error) {
+	if err := r.slots.take(ctx, principal); err != nil {
 		return chattemplate.Prompt{}, err
 	}
-	defer r.slots.give(req.Principal)
+	defer r.slots.give(principal)
 	r.using.RLock()
 	defer r.using.RUnlock()
 	if r.sched.stop.Err() != nil {

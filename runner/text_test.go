@@ -22,7 +22,7 @@ func TestTextComesBackFromItsTokens(t *testing.T) {
 			text += parts[rng.IntN(len(parts))]
 		}
 		for _, special := range []bool{false, true} {
-			tokens, err := r.Tokenize(text, special)
+			tokens, err := r.Tokenize(t.Context(), "", text, special)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,29 +53,29 @@ func TestTextComesBackFromItsTokens(t *testing.T) {
 
 func TestEmbed(t *testing.T) {
 	r := start(t, fake.Config{ContextSize: 64}, Config{})
-	tokens, err := r.Tokenize("two and two", false)
+	tokens, err := r.Tokenize(t.Context(), "", "two and two", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := r.Embed(t.Context(), tokens)
+	v, err := r.Embed(t.Context(), "", tokens)
 	if err != nil || len(v) != r.Info().EmbeddingLength {
 		t.Fatalf("%d values, %v", len(v), err)
 	}
 	var bad *RequestError
-	if _, err := r.Embed(t.Context(), nil); !errors.As(err, &bad) {
+	if _, err := r.Embed(t.Context(), "", nil); !errors.As(err, &bad) {
 		t.Errorf("no tokens: %v", err)
 	}
-	if _, err := r.Embed(t.Context(), []Token{1 << 20}); !errors.As(err, &bad) {
+	if _, err := r.Embed(t.Context(), "", []Token{1 << 20}); !errors.As(err, &bad) {
 		t.Errorf("a foreign token: %v", err)
 	}
 	var long *PromptTooLongError
-	if _, err := r.Embed(t.Context(), make([]Token, 65)); !errors.As(err, &long) {
+	if _, err := r.Embed(t.Context(), "", make([]Token, 65)); !errors.As(err, &long) {
 		t.Errorf("65 tokens: %v", err)
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Embed(t.Context(), tokens); !errors.Is(err, ErrClosed) {
+	if _, err := r.Embed(t.Context(), "", tokens); !errors.Is(err, ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }

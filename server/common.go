@@ -108,7 +108,7 @@ func (c *common) answerTokens(w http.ResponseWriter, r *http.Request, in *tokeni
 	}
 	defer m.Release()
 	run := m.Runner()
-	tokens, err := run.Tokenize(in.Content, in.ParseSpecial == nil || *in.ParseSpecial)
+	tokens, err := run.Tokenize(r.Context(), wire.PrincipalOf(r.Context()).ID, in.Content, in.ParseSpecial == nil || *in.ParseSpecial)
 	if err != nil {
 		return err
 	}

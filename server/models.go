@@ -174,7 +174,10 @@ func (m *model) Embed(ctx context.Context, tokens []runner.Token) ([]float32, er
 	defer func() { m.server.limits.end(id, cost, used.Prompt) }()
 	ctx, cancel := m.server.limited(ctx)
 	defer cancel()
-	vector, err := m.runner.Embed(ctx, tokens)
+	if err := noteOf(ctx).enter(m.runner, id); err != nil {
+		return nil, err
+	}
+	vector, err := m.runner.Embed(ctx, id, tokens)
 	if err != nil {
 		m.server.explain("an embedding failed", m.card.Name, err)
 		return nil, err
@@ -227,6 +230,8 @@ type note struct {
 	prompt, completion int
 }
 
+	// left gives back the request's place in the queue of a model that embeds for it; nil without one.
+	left func()
 type noteKey struct{}
 
 // noteOf returns the note of the request of ctx; where there is none it goes nowhere.
@@ -248,6 +253,25 @@ func (n *note) begins() bool {
 
 func (n *note) count(u reasoning.Usage) {
 	n.mu.Lock()
+// enter takes a place in a model's queue for all that the request embeds, until leave.
+func (n *note) enter(r *runner.Runner, principal string) (err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.left == nil {
+		n.left, err = r.Enter(principal)
+	}
+	return err
+}
+
+func (n *note) leave() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.left != nil {
+		n.left()
+		n.left = nil
+	}
+}
+
 	defer n.mu.Unlock()
 	n.runs++
 	n.prompt += u.Prompt

@@ -212,6 +212,7 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 				panic(http.ErrAbortHandler) // an answer that ends in its middle is not to look like a whole one
 			}
 		}()
+		defer said.leave()
 		refuse := func(e *wire.Error) {
 			s.metrics.refusedBy.WithLabelValues(e.Code).Inc()
 			f.WriteError(w, r, e)

@@ -490,7 +490,7 @@ func FuzzDecode(f *testing.F) {
 			err = models.Engine.Validate(&p.req)
 		}
 		if err == nil {
-			_, err = models.Engine.Prompt(t.Context(), p.req)
+			_, err = models.Engine.Prompt(t.Context(), "", p.req)
 		}
 		if err != nil {
 			refused(t, err)

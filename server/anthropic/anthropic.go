@@ -142,7 +142,7 @@ func (a *API) countTokens(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer m.Release()
-	rendered, err := m.Runner().Prompt(r.Context(), p.req)
+	rendered, err := m.Runner().Prompt(r.Context(), wire.PrincipalOf(r.Context()).ID, p.req)
 	if err != nil {
 		a.fail(w, r, err)
 		return

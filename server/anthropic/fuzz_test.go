@@ -47,7 +47,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if _, err := models.Engine.Prompt(t.Context(), p.req); err != nil {
+		if _, err := models.Engine.Prompt(t.Context(), "", p.req); err != nil {
 			if e := wire.FromError(err, fields); e.Status != http.StatusBadRequest {
 				t.Fatalf("not rendered: %v", err)
 			}

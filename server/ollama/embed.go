@@ -139,7 +139,7 @@ func vectorOf(r *http.Request, m wire.Model, text string, truncate bool) ([]floa
 			return nil, 0, err
 		}
 	}
-	tokens, err := m.Runner().Tokenize(text, false)
+	tokens, err := m.Runner().Tokenize(r.Context(), wire.PrincipalOf(r.Context()).ID, text, false)
 	if err != nil {
 		return nil, 0, err
 	}

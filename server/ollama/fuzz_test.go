@@ -65,7 +65,7 @@ func FuzzDecode(f *testing.F) {
 				refused(t, err)
 				continue
 			}
-			if _, err := models.Engine.Prompt(t.Context(), p.req); err != nil {
+			if _, err := models.Engine.Prompt(t.Context(), "", p.req); err != nil {
 				refused(t, err)
 			}
 		}

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -83,7 +84,7 @@ func (a *API) answerEmbed(w http.ResponseWriter, r *http.Request, body *Embeddin
 	}
 	list := EmbeddingList{Object: "list", Data: make([]Embedding, len(inputs)), Model: m.Card().Name}
 	for i := range inputs {
-		tokens, err := inputs[i].tokenized(engine)
+		tokens, err := inputs[i].tokenized(r.Context(), engine)
 		if err != nil {
 			return err
 		}
@@ -127,14 +128,14 @@ type input struct {
 }
 
 // tokenized returns the tokens of an input; names of control tokens in a text are text.
-func (p *input) tokenized(r *runner.Runner) ([]runner.Token, error) {
+func (p *input) tokenized(ctx context.Context, r *runner.Runner) ([]runner.Token, error) {
 	if p.tokens != nil {
 		return p.tokens, nil
 	}
 	if err := r.Fits(p.text); err != nil {
 		return nil, embedError(err, p.path)
 	}
-	tokens, err := r.Tokenize(p.text, false)
+	tokens, err := r.Tokenize(ctx, wire.PrincipalOf(ctx).ID, p.text, false)
 	if err == nil && len(tokens) == 0 {
 		err = wire.Invalid(p.path, "it is empty")
 	}

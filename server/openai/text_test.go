@@ -219,7 +219,7 @@ func TestEmbeddings(t *testing.T) {
 	if math.Abs(length-1) > 1e-4 {
 		t.Errorf("the embedding's length is %v", math.Sqrt(length))
 	}
-	tokens, err := f.models.Engine.Tokenize("some text", false)
+	tokens, err := f.models.Engine.Tokenize(t.Context(), "", "some text", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (m *Models) Last() runner.Request {
 // Prompt renders the request that the model was asked last.
 func (m *Models) Prompt(t testing.TB) string {
 	t.Helper()
-	p, err := m.Engine.Prompt(t.Context(), m.Last())
+	p, err := m.Engine.Prompt(t.Context(), "", m.Last())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func (m *model) Card() wire.Card        { return m.card() }
 func (m *model) Runner() *runner.Runner { return m.Engine }
 
 func (m *model) Embed(ctx context.Context, tokens []runner.Token) ([]float32, error) {
-	return m.Engine.Embed(ctx, tokens)
+	return m.Engine.Embed(ctx, wire.PrincipalOf(ctx).ID, tokens)
 }
 
 func (m *model) Release() {

@@ -289,7 +289,7 @@ func (f *fixture) prompt(t testing.TB, request object) string {
 		t.Fatal(err)
 	}
 	defer turn.model.Release()
-	p, err := f.models.Engine.Prompt(t.Context(), turn.request)
+	p, err := f.models.Engine.Prompt(t.Context(), "", turn.request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -224,7 +224,7 @@ func (t *turn) shorten(ctx context.Context) error {
 	fits := func(messages []chattemplate.Message) (bool, error) {
 		req := t.request
 		req.Messages = messages
-		p, err := t.model.Runner().Prompt(ctx, req)
+		p, err := t.model.Runner().Prompt(ctx, t.principal.ID, req)
 		var long *runner.PromptTooLongError
 		if err != nil && !errors.As(err, &long) {
 			return false, wire.FromError(err, params)
