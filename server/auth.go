@@ -17,7 +17,9 @@ var local = &wire.Principal{ID: wire.Local, Scopes: wire.Scopes, Reasoning: reas
 // keyOf returns the API key that a request brings: as OpenAI's clients do, as Anthropic's do, or as Azure's do.
 func keyOf(r *http.Request) string {
 	if scheme, key, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
-		return strings.TrimSpace(key)
+		if key = strings.TrimSpace(key); key != "" { // clients that were given another kind of key send an empty one
+			return key
+		}
 	}
 	if key := r.Header.Get("X-Api-Key"); key != "" {
 		return key
@@ -45,10 +47,16 @@ func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principa
 	case !k.May(route.Scope):
 		return &k.Principal, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "this API key lacks the permission %s", route.Scope)
 	}
-	if route.Free || route.Method == http.MethodGet {
+	if route.Free || route.Method == http.MethodGet && !(route.Loads && s.mustLoad(&k.Principal, r.URL.Query().Get("model"))) {
 		return &k.Principal, nil
 	}
 	return &k.Principal, s.limit(k)
+}
+
+// mustLoad reports whether a model that a principal may use is not in memory.
+func (s *Server) mustLoad(p *wire.Principal, name string) bool {
+	card, ok := s.find(p, name)
+	return ok && s.cfg.Pool.Loaded(card.Name) == nil
 }
 
 // reloadEvery is how often the file of API keys is looked at.

@@ -28,6 +28,7 @@ func TestKeysDecideWhoMayDoWhat(t *testing.T) {
 		{"POST", "/say", `{"text":"q"}`, []string{"Authorization", "Bearer key-full"}, 200, "four"},
 		{"POST", "/say", `{"text":"q"}`, []string{"Authorization", "bearer key-full"}, 200, "four"},
 		{"POST", "/say", `{"text":"q"}`, []string{"X-Api-Key", "key-full"}, 200, "four"},
+		{"POST", "/say", `{"text":"q"}`, []string{"X-Api-Key", "key-full", "Authorization", "Bearer "}, 200, "four"},
 		{"POST", "/say", `{"text":"q","visibility":"full"}`, []string{"Authorization", "Bearer key-full"}, 200, canary},
 		{"POST", "/say", `{"text":"q","visibility":"full"}`, []string{"Authorization", "Bearer key-small"}, 403, "reasoning:full"},
 		{"POST", "/say", `{"text":"q"}`, []string{"Authorization", "Bearer key-small"}, 200, "four"},

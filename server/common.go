@@ -21,7 +21,7 @@ func (c *common) Routes() []wire.Route {
 		{Method: http.MethodGet, Path: "/health", Handle: c.getHealth},
 		{Method: http.MethodGet, Path: "/metrics", Scope: wire.ScopeMetrics, Handle: c.Server.metrics.handler().ServeHTTP},
 		{Method: http.MethodGet, Path: "/openapi.json", Handle: openapi.Handler(c.cfg.Version)},
-		{Method: http.MethodGet, Path: "/props", Scope: wire.ScopeModels, Handle: c.getProps},
+		{Method: http.MethodGet, Path: "/props", Scope: wire.ScopeModels, Loads: true, Handle: c.getProps},
 		{Method: http.MethodPost, Path: "/tokenize", Scope: wire.ScopeModels, Handle: c.tokenize},
 		{Method: http.MethodPost, Path: "/detokenize", Scope: wire.ScopeModels, Handle: c.detokenize},
 	}

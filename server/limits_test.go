@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"runner/backend/fake"
+	"runner/runner"
 	"runner/server/keys"
 	"runner/server/wire"
 )
@@ -51,6 +52,25 @@ func TestRunsThatTakeTooLongAreCut(t *testing.T) {
 	s := host(t, Config{RequestTimeout: 500 * time.Millisecond}, slowly(2*time.Millisecond, said("q", strings.Repeat("a b ", 1000))))
 	if r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`); !strings.Contains(r.body, wire.CodeTimeout) || !strings.HasSuffix(r.body, "\n\n") {
 		t.Errorf("%d %q", r.StatusCode, r.body)
+	}
+}
+
+// What timed out is not tried again by the official clients, which would take as long; what may go better later is.
+func TestClientsAreToldWhetherToTryAgain(t *testing.T) {
+	s := host(t, Config{}, fake.Config{})
+	w := httptest.NewRecorder()
+	if wire.BeginError(w, wire.FromError(wire.ErrTimeout, nil)); w.Header().Get("X-Should-Retry") != "false" || w.Header().Get("Retry-After") != "" {
+		t.Errorf("after a time-out: %v", w.Header())
+	}
+	w = httptest.NewRecorder()
+	if wire.BeginError(w, wire.FromError(runner.ErrQueueFull, nil)); w.Header().Get("X-Should-Retry") != "" || w.Header().Get("Retry-After") != "1" {
+		t.Errorf("with a full queue: %v", w.Header())
+	}
+	if r := s.do(t, http.MethodGet, "/nothing", ""); r.StatusCode != http.StatusNotFound {
+		t.Errorf("%d", r.StatusCode)
+	}
+	if r := s.do(t, http.MethodGet, "/metrics", ""); !strings.Contains(r.body, `runner_refused_total{code="not_found"} 1`) {
+		t.Errorf("what a format refuses is not counted: %s", r.body)
 	}
 }
 
@@ -116,6 +136,9 @@ func TestWhatCostsNothingIsNotLimited(t *testing.T) {
 	}
 	if r := s.do(t, http.MethodGet, "/props", "", header...); r.StatusCode != http.StatusOK {
 		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+	if r := s.do(t, http.MethodGet, "/props?model=b", "", header...); r.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("to load a model costs nothing: %d %s", r.StatusCode, r.body)
 	}
 	if r := s.do(t, http.MethodPost, "/tokenize", `{"content":"x"}`, header...); r.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("%d %s", r.StatusCode, r.body)

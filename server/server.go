@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"runner/server/keys"
 	"runner/server/pool"
 	"runner/server/wire"
@@ -187,7 +189,7 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 			defer s.drain.leave()
 		}
 		began := s.cfg.Clock()
-		w := &recorder{ResponseWriter: plain}
+		w := &recorder{ResponseWriter: plain, refused: s.metrics.refusedBy}
 		control := http.NewResponseController(plain)
 		if r.ContentLength != 0 {
 			// Also for what is refused, because package http reads the rest of a body before it answers. Writers without deadlines are those of tests.
@@ -213,10 +215,7 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 			}
 		}()
 		defer said.leave()
-		refuse := func(e *wire.Error) {
-			s.metrics.refusedBy.WithLabelValues(e.Code).Inc()
-			f.WriteError(w, r, e)
-		}
+		refuse := func(e *wire.Error) { f.WriteError(w, r, e) }
 		if e := s.guard(w, r); e != nil {
 			refuse(e)
 			return
@@ -282,11 +281,15 @@ func (s *Server) recovered(w *recorder, r *http.Request, f wire.Format, name str
 	return false
 }
 
-// recorder notes the status of an answer.
+// recorder notes the status of an answer, and counts refusals.
 type recorder struct {
 	http.ResponseWriter
-	status int
+	status  int
+	refused *prometheus.CounterVec
 }
+
+// Refused implements [wire.Refuser].
+func (w *recorder) Refused(code string) { w.refused.WithLabelValues(code).Inc() }
 
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 {

@@ -44,7 +44,7 @@ func (e *echo) Routes() []wire.Route {
 }
 
 func (e *echo) WriteError(w http.ResponseWriter, _ *http.Request, err *wire.Error) {
-	wire.SetRetryAfter(w, err)
+	wire.BeginError(w, err)
 	wire.WriteJSON(w, err.Status, map[string]string{"echo_error": err.Code, "message": err.Message})
 }
 

@@ -150,7 +150,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // WriteError answers with an error, as an [ErrorResponse].
 func (*API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	wire.SetRetryAfter(w, e)
+	wire.BeginError(w, e)
 	wire.WriteJSON(w, e.Status, ErrorResponse{Message: e.Error(), Code: e.Code, Param: e.Param})
 }
 

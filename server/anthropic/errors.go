@@ -64,7 +64,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // WriteError answers with an error in Anthropic's shape.
 func (a *API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	wire.SetRetryAfter(w, e)
+	wire.BeginError(w, e)
 	wire.WriteJSON(w, e.Status, errorResponse(e, a.requestID(w)))
 }
 

@@ -192,7 +192,7 @@ type ErrorResponse struct {
 
 // WriteError answers with an error, as an [ErrorResponse].
 func (*API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
-	wire.SetRetryAfter(w, e)
+	wire.BeginError(w, e)
 	wire.WriteJSON(w, e.Status, ErrorResponse{Error: e.Code, Message: e.Error()})
 }
 

@@ -237,9 +237,19 @@ const (
 	listPart  = 64 << 10
 )
 
-// SetRetryAfter sets the header of an error that says when to try again, in whole seconds.
-func SetRetryAfter(w http.ResponseWriter, e *Error) {
+// Refuser is a writer that counts the errors that are written to it, by their codes.
+type Refuser interface{ Refused(code string) }
+
+// BeginError sets the headers of an error that say whether and when to try again, and tells the server of it. Retry-After is in whole seconds;
+// X-Should-Retry is what the official clients of OpenAI and Anthropic go by.
+func BeginError(w http.ResponseWriter, e *Error) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((e.RetryAfter+999_999_999)/1_000_000_000)))
+	}
+	if e.Final {
+		w.Header().Set("X-Should-Retry", "false")
+	}
+	if r, ok := w.(Refuser); ok {
+		r.Refused(e.Code)
 	}
 }

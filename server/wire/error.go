@@ -25,6 +25,8 @@ type Error struct {
 	Message string
 	// RetryAfter says when to try again; 0 says nothing.
 	RetryAfter time.Duration
+	// Final says that trying again would end the same way and cost as much; clients try again where a status of 500 or more does not say so.
+	Final bool
 	// Err is the cause; may be nil.
 	Err error
 }
@@ -112,7 +114,7 @@ func FromError(err error, params map[string]string) *Error {
 	case errors.Is(err, runner.ErrQueueFull):
 		return &Error{Status: http.StatusTooManyRequests, Code: CodeQueue, Message: "too many requests are waiting; try again soon", RetryAfter: time.Second, Err: err}
 	case errors.Is(err, ErrTimeout):
-		return &Error{Status: http.StatusServiceUnavailable, Code: CodeTimeout, Message: ErrTimeout.Error(), Err: err}
+		return &Error{Status: http.StatusServiceUnavailable, Code: CodeTimeout, Message: ErrTimeout.Error(), Final: true, Err: err}
 	case errors.Is(err, ErrDraining), errors.Is(err, runner.ErrClosed):
 		return &Error{Status: http.StatusServiceUnavailable, Code: CodeDraining, Message: ErrDraining.Error(), RetryAfter: 5 * time.Second, Err: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -43,8 +43,9 @@ type Route struct {
 	Method, Path string
 	Scope        Scope
 	Handle       http.HandlerFunc
-	// Free requests cost next to nothing, so that how many of them a key makes is not limited. Those of method GET always are.
-	Free bool
+	// Free requests cost next to nothing, so that how many of them a key makes is not limited. Those of method GET are too, except where the
+	// route Loads the model that the query names, and it is not in memory.
+	Free, Loads bool
 	// When, if not nil, says whether a request is for this route, where formats have a path in common. One of them has none, and gets the rest.
 	When func(*http.Request) bool
 }
@@ -52,8 +53,8 @@ type Route struct {
 // Format is a wire format: routes, and the shape of its errors.
 type Format interface {
 	Routes() []Route
-	// WriteError answers a request with an error, before anything else was written, and says when to try again (SetRetryAfter). The
-	// server uses it for what it refuses itself on the format's routes.
+	// WriteError answers a request with an error, before anything else was written, and says whether to try again (BeginError).
+	// The server uses it for what it refuses itself on the format's routes.
 	WriteError(w http.ResponseWriter, r *http.Request, e *Error)
 }
 

@@ -56,6 +56,6 @@ func typeOf(status int) string {
 
 // Write answers a request with an error, before anything else was written.
 func Write(w http.ResponseWriter, e *wire.Error) {
-	wire.SetRetryAfter(w, e)
+	wire.BeginError(w, e)
 	wire.WriteJSON(w, e.Status, New(e))
 }
