@@ -75,7 +75,7 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed b
 		return
 	}
 	if streamed {
-		job.log = &eventLog{keys: a.cfg.Seal, binding: storedBinding(t.principal.ID, t.home.Model, t.response.ID),
+		job.log = &eventLog{keys: a.cfg.Seal, binding: storedBinding(t.principal.ID, t.home.Model, "events of "+t.response.ID),
 			secret: t.request.Visibility == visibilityFull, limit: a.store.limits.Events}
 	}
 	t.background = job

@@ -40,6 +40,9 @@ func (a *API) show(rec *record) *Response {
 	for i, item := range rec.response.Output {
 		response.Output[i] = a.reveal(item, rec)
 	}
+	if rec.rationale != "" {
+		a.opened(rec, rationalePart(rec.id), rec.rationale, &response.Rationale)
+	}
 	return &response
 }
 

@@ -53,7 +53,9 @@ type record struct {
 	input    []entry
 	// thoughts is the reasoning of the run, sealed for home; empty without any.
 	thoughts string
-	home     seal.Binding
+	// rationale is the response's decisions with their reasons, sealed; empty without any.
+	rationale string
+	home      seal.Binding
 	// homeID is the id of the reasoning item that the run's reasoning belongs to, shown or not.
 	homeID string
 	// shown is how much of the reasoning the response shows. An API key's permission may have become less since it was made.

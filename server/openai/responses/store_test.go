@@ -298,7 +298,13 @@ func TestStoredReasoningNeedsThePermissionStill(t *testing.T) {
 }
 
 func TestStoreSealsReasoning(t *testing.T) {
-	f := start(t, Config{}, fake.Config{})
+	f := start(t, Config{}, fake.Config{}, append(usual(), fake.Reply{After: wiretest.Ask("Look."),
+		Say: wiretest.Call(`I look. <rationale call="1">{"why":"`+secret+`","confidence":0.5}</rationale>`, "", "look", `{"q":"a"}`)})...)
+	reasons := object{"input": "Look.", "reasoning": "full", "rationale": true, "tools": []any{object{"type": "function", "name": "look", "parameters": object{"type": "object"}}}}
+	if made := f.post(t, body(t, reasons)); !strings.Contains(encode(t, made["rationale"]), secret) ||
+		encode(t, f.get(t, "/v1/responses/"+made["id"].(string))["rationale"]) != encode(t, made["rationale"]) {
+		t.Errorf("the reasons of %v are not those that were stored", made)
+	}
 	for _, more := range []object{{}, {"reasoning": "full"}, {"reasoning": "summary"}, {"reasoning": "full", "background": true, "stream": true},
 		{"input": []any{object{"role": "user", "content": question}, object{"type": "reasoning", "id": "rs_in", "summary": []any{}, "content": []any{object{"type": "reasoning_text", "text": thoughts}}},
 			object{"role": "assistant", "content": "x"}, object{"role": "user", "content": question}}}} {
@@ -317,7 +323,7 @@ func TestStoreSealsReasoning(t *testing.T) {
 			}
 		}
 	}
-	if n != 5 {
+	if n != 6 {
 		t.Errorf("%d responses are stored", n)
 	}
 }

@@ -384,6 +384,10 @@ func (t *turn) record(thoughts string) (*record, bool) {
 		r.previous = *copied.PreviousResponseID
 	}
 	ok := true
+	if copied.Rationale = nil; len(t.response.Rationale) > 0 {
+		r.rationale = t.sealed(rationalePart(copied.ID), t.response.Rationale, &ok)
+		r.size += len(r.rationale)
+	}
 	copied.Output = make([]Item, len(t.response.Output))
 	for i, item := range t.response.Output {
 		copied.Output[i] = t.conceal(item, &ok)
@@ -415,12 +419,30 @@ func (t *turn) record(thoughts string) (*record, bool) {
 	return r, ok
 }
 
-// storedBinding is where the text of a reasoning item belongs while it is stored.
-func storedBinding(principal, digest, id string) seal.Binding {
-	return seal.Binding{
-		Principal: principal, Conversation: seal.ConversationID("stored"), Entity: seal.EntityID("text of " + id), Model: digest,
-	}
+// storedBinding is where a part of a response that is reasoning belongs while it is stored.
+func storedBinding(principal, digest, part string) seal.Binding {
+	return seal.Binding{Principal: principal, Conversation: seal.ConversationID("stored"), Entity: seal.EntityID(part), Model: digest}
 }
+
+// sealed is a part of the response as it is stored. ok becomes false when that cannot be done.
+func (t *turn) sealed(part string, v any, ok *bool) (value string) {
+	data, err := json.Marshal(v)
+	if err == nil {
+		value, err = t.api.cfg.Seal.Seal(storedBinding(t.principal.ID, t.home.Model, part), string(data))
+	}
+	*ok = *ok && err == nil
+	return value
+}
+
+// opened reads a part of a stored response into v, and reports whether it could: its key may be gone, and with it what was sealed.
+func (a *API) opened(r *record, part, value string, v any) bool {
+	data, err := a.cfg.Seal.Open(storedBinding(r.principal, r.home.Model, part), value)
+	return err == nil && json.Unmarshal([]byte(data), v) == nil
+}
+
+// What the text of a reasoning item and the reasons of a response are called where they are sealed.
+func textPart(id string) string      { return "text of " + id }
+func rationalePart(id string) string { return "rationale of " + id }
 
 // conceal returns an item as it is stored. ok becomes false when that cannot be done.
 func (t *turn) conceal(item Item, ok *bool) Item {
@@ -433,12 +455,7 @@ func (t *turn) conceal(item Item, ok *bool) Item {
 	for i, p := range r.Content {
 		texts[i] = p.Text
 	}
-	data, err := json.Marshal(texts)
-	if err == nil {
-		copied.sealed, err = t.api.cfg.Seal.Seal(storedBinding(t.principal.ID, t.home.Model, r.ID), string(data))
-	}
-	*ok = *ok && err == nil
-	copied.Content = nil
+	copied.sealed, copied.Content = t.sealed(textPart(r.ID), texts, ok), nil
 	return &copied
 }
 
@@ -450,9 +467,8 @@ func (a *API) reveal(item Item, r *record) Item {
 	}
 	copied := *stored
 	var texts []string
-	data, err := a.cfg.Seal.Open(storedBinding(r.principal, r.home.Model, stored.ID), stored.sealed)
-	if err != nil || json.Unmarshal([]byte(data), &texts) != nil {
-		return item // its key is gone, and with it the text
+	if !a.opened(r, textPart(stored.ID), stored.sealed, &texts) {
+		return item
 	}
 	for _, text := range texts {
 		copied.Content = append(copied.Content, Part{Type: partReasoning, Text: text})
