@@ -99,7 +99,7 @@ test-clients: build ## bin/runner serve with the official clients for Node and P
 	@cmd/runner/clients/test.sh
 
 .PHONY: bench
-bench: toolchain ## the benchmarks that docs/benchmarks.md quotes
+bench: toolchain ## the short benchmarks that docs/benchmarks.md quotes
 	$(GO) test -run '^$$' -bench . -benchmem ./backend/sample ./backend/tokenizer ./reasoning ./chattemplate/... ./backend/llamacpp ./runner
 
 GOLANGCI_VERSION := v2.15.0
