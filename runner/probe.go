@@ -28,6 +28,9 @@ func (p *probe) full(l *lane) {
 
 func (p *probe) failed(_ *lane, err error) { p.done <- err }
 
+// Broken reports whether the model's engine has failed so that no step can follow. Every request fails until the model is loaded again.
+func (r *Runner) Broken() bool { return r.sched.lost.Load() }
+
 // Probe steps the model by one token, to see whether it still can. It waits its turn like any request, without a place in the queue. The
 // error is nil, the backend's, ErrClosed or the context's.
 func (r *Runner) Probe(ctx context.Context) error {

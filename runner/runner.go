@@ -28,7 +28,12 @@ var (
 	ErrClosed = errors.New("runner is closed")
 	// ErrQueueFull: as many requests as Config.Queue wait already; try again later.
 	ErrQueueFull = errors.New("too many requests are waiting")
+	// ErrHangs: the model's step did not end in time; what it holds is not freed.
+	ErrHangs = errors.New("the model does not come back from a step")
 )
+
+// grace is how long a run that is cancelled, and Close, wait for the step under way.
+const grace = 10 * time.Second
 
 // Runner generates with one model. Its methods may be called from any goroutine.
 type Runner struct {
@@ -49,16 +54,17 @@ type Runner struct {
 	sched  *scheduler
 	queue  *queue
 	slots  *slots
+	// embedding is the turn of those who embed.
+	embedding *slots
 	// violations counts answers that broke the form that they were held to.
 	violations atomic.Int64
 	// maskTime is how long was spent on masks, in nanoseconds.
 	maskTime atomic.Int64
 	cancel   context.CancelFunc
-	// embedding is the turn of those who embed.
-	embedding *slots
 	stopped  chan struct{}
 	once     sync.Once
 	closed   error
+	grace    time.Duration
 }
 
 // New takes ownership of a model and starts to serve it. On an error the model stays the caller's.
@@ -97,7 +103,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 	stop, cancel := context.WithCancel(context.Background())
 	r := &Runner{
 		model: model, info: info, cfg: cfg, template: template, closing: closing, ends: endTokens(model.Vocab()), maxText: maxText, memory: newCallMemory(cfg.CallMemory),
-		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg),
+		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg), grace: grace,
 	}
 	r.queue = newQueue(cfg.Queue + r.sched.parallel)
 	r.slots, r.embedding = newSlots(runtime.GOMAXPROCS(0)), newSlots(1)
@@ -123,11 +129,17 @@ func (r *Runner) Info() backend.Info { return r.info }
 // Format describes how the model marks its reasoning.
 func (r *Runner) Format() chattemplate.Format { return r.template.Format() }
 
-// Close ends all runs with ErrClosed and frees the model. Closing twice is harmless.
+// Close ends all runs with ErrClosed and frees the model. Closing twice is harmless. Where a step hangs, Close gives up after some seconds with
+// ErrHangs.
 func (r *Runner) Close() error {
 	r.once.Do(func() {
 		r.cancel()
-		<-r.stopped
+		select {
+		case <-r.stopped:
+		case <-time.After(r.grace):
+			r.closed = ErrHangs
+			return
+		}
 		r.using.Lock()
 		defer r.using.Unlock()
 		r.closed = r.model.Close()
@@ -195,8 +207,18 @@ func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.
 // errLeft says that nobody reads a run's events any more.
 var errLeft = errors.New("the reader has left")
 
-// drive runs a turn and shows its events until show wants no more, which is errLeft; then the context is to be cancelled.
+// drive runs a turn and shows its events until show wants no more, which is errLeft; then the context is to be cancelled. When the context
+// ends, the scheduler ends the turn after the step under way; if that hangs, the turn ends without it.
 func (r *Runner) drive(ctx context.Context, t *turn, show func(*reasoning.Event) bool) error {
+	returned := make(chan struct{})
+	defer close(returned)
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-returned:
+		case <-time.After(r.grace):
+			t.abandon(context.Cause(ctx))
+		}
+	})()
 	if err := r.sched.do(ctx, t.begin); err != nil {
 		t.refuse(err)
 		return err

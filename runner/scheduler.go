@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 
 	"runner/backend"
 )
@@ -37,6 +38,8 @@ type scheduler struct {
 	served map[string]uint64
 	turn   int
 	broken error
+	// lost tells other goroutines that broken is set.
+	lost atomic.Bool
 	// hold keeps waiting lanes waiting after one had to give its sequence back, until another lane ends.
 	hold bool
 
@@ -330,6 +333,7 @@ func (s *scheduler) stepFailed(err error) {
 		s.log.Error("step failed", "lanes", len(s.inStep), "error", err)
 		if errors.Is(err, backend.ErrBroken) || errors.Is(err, backend.ErrClosed) {
 			s.broken = err
+			s.lost.Store(true)
 		}
 		s.failAll(err)
 	}

@@ -491,6 +491,14 @@ func (t *turn) refuse(err error) {
 	t.close(err)
 }
 
+// abandon ends the turn for its reader and its trace while the scheduler, whose everything else of it is, does not come back.
+func (t *turn) abandon(err error) {
+	t.out.close(err)
+	if t.tape != nil {
+		t.tape.close(err)
+	}
+}
+
 // account says once what the run has used.
 func (t *turn) account() {
 	if account := t.req.Account; account != nil {

@@ -89,9 +89,10 @@ func (h *health) check(ctx context.Context) {
 	h.set(status)
 }
 
-// probe steps a model that is in memory, or that is to be loaded. To be probed is not to be used: a model that nobody needs is unloaded.
+// probe steps a model that is in memory, or that is to be loaded; one whose engine has failed is loaded anew. To be probed is not to be used: a
+// model that nobody needs is unloaded.
 func (h *health) probe(ctx context.Context, name string, load bool) error {
-	if load {
+	if r := h.server.cfg.Pool.Loaded(name); load || r != nil && r.Broken() {
 		m, err := h.server.Use(ctx, name)
 		if err != nil {
 			return err

@@ -53,6 +53,8 @@ func (s *Server) poolError(ctx context.Context, name string, err error) *wire.Er
 	switch {
 	case errors.Is(err, pool.ErrNoMemory):
 		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeQueue, Param: "model", Message: pool.ErrNoMemory.Error() + "; try again soon", RetryAfter: 5 * time.Second, Err: err}
+	case errors.Is(err, pool.ErrBroken):
+		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model", Message: pool.ErrBroken.Error() + "; it is loaded again soon, and the server's log says more", RetryAfter: 5 * time.Second, Err: err}
 	case errors.Is(err, pool.ErrClosed):
 		return wire.FromError(wire.ErrDraining, nil)
 	case ctx.Err() != nil:
@@ -172,11 +174,11 @@ func (m *model) Embed(ctx context.Context, tokens []runner.Token) ([]float32, er
 	}
 	used := reasoning.Usage{}
 	defer func() { m.server.limits.end(id, cost, used.Prompt) }()
-	ctx, cancel := m.server.limited(ctx)
-	defer cancel()
 	if err := noteOf(ctx).enter(m.runner, id); err != nil {
 		return nil, err
 	}
+	ctx, cancel := m.server.limited(ctx)
+	defer cancel()
 	vector, err := m.runner.Embed(ctx, id, tokens)
 	if err != nil {
 		m.server.explain("an embedding failed", m.card.Name, err)
@@ -228,10 +230,10 @@ type note struct {
 	begun              bool
 	runs               int
 	prompt, completion int
-}
-
 	// left gives back the request's place in the queue of a model that embeds for it; nil without one.
 	left func()
+}
+
 type noteKey struct{}
 
 // noteOf returns the note of the request of ctx; where there is none it goes nowhere.
@@ -251,8 +253,6 @@ func (n *note) begins() bool {
 	return first
 }
 
-func (n *note) count(u reasoning.Usage) {
-	n.mu.Lock()
 // enter takes a place in a model's queue for all that the request embeds, until leave.
 func (n *note) enter(r *runner.Runner, principal string) (err error) {
 	n.mu.Lock()
@@ -272,6 +272,8 @@ func (n *note) leave() {
 	}
 }
 
+func (n *note) count(u reasoning.Usage) {
+	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.runs++
 	n.prompt += u.Prompt

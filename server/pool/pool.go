@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +27,8 @@ var (
 	ErrNoMemory = errors.New("the models in use leave no room for another")
 	// ErrClosed: the pool was closed.
 	ErrClosed = errors.New("the models are being unloaded")
+	// ErrBroken: the model's engine failed right after it had been loaded; try again later.
+	ErrBroken = errors.New("the model's engine fails")
 )
 
 // Config says which models there are. Open and Models are required.
@@ -76,6 +79,9 @@ type model struct {
 	runner *runner.Runner // nil while it is not loaded
 	users  int
 	used   time.Time
+	// loaded is when it was loaded, and broken are runners of it whose engines have failed and that are to be closed.
+	loaded time.Time
+	broken []*runner.Runner
 	// loading is the attempt to load it that is under way; nil for none.
 	loading *attempt
 	// failed is why the last attempt failed; until then nobody tries again.
@@ -152,8 +158,8 @@ func (p *Pool) Expires(name string) time.Time {
 const retryAfter = 5 * time.Second
 
 // Use returns a model's runner, loading it where that is needed, and what gives it back; calling that twice is harmless. All who wait for a
-// model that cannot be loaded get the error of one attempt, and so do those who come within a few seconds of it. The errors are ErrUnknown,
-// ErrNoMemory, ErrClosed, the context's and what Open returns.
+// model that cannot be loaded get the error of one attempt, and so do those who come within a few seconds of it. A model whose engine has failed is
+// loaded anew, every few seconds at most. The errors are ErrUnknown, ErrNoMemory, ErrClosed, ErrBroken, the context's and what Open returns.
 func (p *Pool) Use(ctx context.Context, name string) (*runner.Runner, func(), error) {
 	began := time.Now()
 	for {
@@ -186,6 +192,14 @@ func (p *Pool) take(name string) (*runner.Runner, func(), *attempt, error) {
 		return nil, nil, nil, ErrClosed
 	case m == nil:
 		return nil, nil, nil, fmt.Errorf("%q: %w", name, ErrUnknown)
+	case m.runner != nil && m.runner.Broken():
+		if p.cfg.Clock().Before(m.loaded.Add(retryAfter)) {
+			return nil, nil, nil, ErrBroken
+		}
+		m.broken = append(m.broken, m.runner)
+		m.runner, m.unwanted = nil, false
+	}
+	switch {
 	case m.runner != nil:
 		m.users++
 		m.unwanted = false
@@ -258,8 +272,12 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	defer func() { <-p.loading }()
 	p.mu.Lock()
 	m := p.models[name]
-	there, closed := m.runner != nil, p.closed
+	there, closed, broken := m.runner != nil, p.closed, m.broken
+	m.broken = nil
 	p.mu.Unlock()
+	for _, r := range broken {
+		p.unload(name, r, "its engine failed")
+	}
 	switch {
 	case closed:
 		return nil, ErrClosed
@@ -280,6 +298,7 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 		return nil, errors.Join(ErrClosed, r.Close())
 	}
 	m.runner, m.used = r, p.cfg.Clock()
+	m.loaded = m.used
 	p.cfg.Logger.Info("model loaded", "model", name, "bytes", m.entry.Size, "seconds", m.used.Sub(begin).Seconds())
 	return nil, nil
 }
@@ -418,16 +437,13 @@ func (p *Pool) Close() error {
 	p.loading <- struct{}{} // what is being loaded sees that it is too late
 	defer func() { <-p.loading }()
 	p.mu.Lock()
-	names := make([]string, 0, len(p.models))
-	for name, m := range p.models {
-		if m.runner != nil {
-			names = append(names, name)
+	var runners []*runner.Runner
+	for _, name := range slices.Sorted(maps.Keys(p.models)) {
+		m := p.models[name]
+		if runners = append(runners, m.broken...); m.runner != nil {
+			runners = append(runners, m.runner)
 		}
-	}
-	slices.Sort(names)
-	runners := make([]*runner.Runner, len(names))
-	for i, name := range names {
-		runners[i], p.models[name].runner = p.models[name].runner, nil
+		m.runner, m.broken = nil, nil
 	}
 	p.mu.Unlock()
 	var errs []error

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"runner/backend"
 	"runner/backend/fake"
 	"runner/runner"
 )
@@ -24,6 +25,8 @@ type opener struct {
 	fail   error
 	// slow delays opening.
 	slow time.Duration
+	// breaks makes the engine of every model that is opened fail.
+	breaks bool
 }
 
 func (o *opener) Open(ctx context.Context, name string) (*runner.Runner, error) {
@@ -37,7 +40,11 @@ func (o *opener) Open(ctx context.Context, name string) (*runner.Runner, error) 
 	if o.fail != nil {
 		return nil, o.fail
 	}
-	m := fake.New(fake.Config{Name: name})
+	cfg := fake.Config{Name: name}
+	if o.breaks {
+		cfg.Fail = func(int, []backend.Input) error { return backend.ErrBroken }
+	}
+	m := fake.New(cfg)
 	r, err := runner.New(m, runner.Config{})
 	if err != nil {
 		o.t.Fatal(err)
@@ -208,6 +215,35 @@ func TestAFailedLoadIsTriedAgain(t *testing.T) {
 		}
 		time.Sleep(retryAfter)
 		use(t, p, "a")()
+		p.Close()
+	})
+}
+
+// A model whose engine has failed is loaded anew, pinned or not, but not over and over at once; those who hold it do not keep that up.
+func TestABrokenModelIsLoadedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, o := newPool(t, Config{}, "a")
+		p.models["a"].entry.Pinned, o.breaks = true, true
+		r, release, err := p.Use(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Probe(t.Context()); !errors.Is(err, backend.ErrBroken) || !r.Broken() {
+			t.Fatalf("%v, broken %v", err, r.Broken())
+		}
+		if _, _, err := p.Use(t.Context(), "a"); !errors.Is(err, ErrBroken) {
+			t.Errorf("it is loaded again at once: %v", err)
+		}
+		o.breaks = false
+		time.Sleep(retryAfter)
+		use(t, p, "a")()
+		release()
+		if len(o.opened) != 2 || p.Loaded("a") == r {
+			t.Errorf("opened %v", o.opened)
+		}
+		if err := r.Probe(t.Context()); !errors.Is(err, runner.ErrClosed) {
+			t.Errorf("the broken one is not closed: %v", err)
+		}
 		p.Close()
 	})
 }
