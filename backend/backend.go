@@ -150,6 +150,8 @@ type Info struct {
 	Threads, GPULayers int
 	// EmbeddingLength is the width of the hidden state.
 	EmbeddingLength int
+	// WindowOnly says that sliding-window layers keep their window and no more, so that little of a sequence can be gone back to.
+	WindowOnly bool
 	// ChatTemplate is the model's own Jinja template; empty when it has none.
 	ChatTemplate string
 	// Digest identifies the weights: hexadecimal SHA-256 of the file's header and size, cheap to compute.

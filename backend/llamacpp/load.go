@@ -183,6 +183,7 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	m.small = m.window > 0 && !p.fullWindow
 	m.caps = backend.Capabilities{Logits: true, Embeddings: true, ExactTruncate: rewinds && !m.small}
 	m.info = p.info(f, path)
+	m.info.WindowOnly = m.small
 	m.info.TrainedContext = int(C.llama_model_n_ctx_train(m.model))
 	m.info.EmbeddingLength = int(C.llama_model_n_embd(m.model))
 	m.info.Parameters = int64(C.llama_model_n_params(m.model))

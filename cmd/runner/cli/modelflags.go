@@ -15,9 +15,10 @@ func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 	f.IntVar(&m.ContextSize, "ctx-size", 0, "context in `tokens` (0: what the model was trained for, at most 8192)")
 	f.IntVar(&m.Threads, "threads", 0, "compute with `N` threads (0: one per physical core, at most 2 for a tiny model such as the demo)")
 	f.IntVar(&m.GPULayers, "gpu-layers", -1, "`layers` on the GPU (-1: all that fit)")
-	m.FlashAttention, m.CacheType = "auto", "f16"
+	m.FlashAttention, m.CacheType, m.FullWindow = "auto", "f16", "auto"
 	addNameChoice(cmd, &m.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")
 	addNameChoice(cmd, &m.CacheType, "cache-type", "element type of the KV cache", "f16", "f32", "bf16", "q8_0", "q4_0")
+	addNameChoice(cmd, &m.FullWindow, "full-window", "keep the whole context of sliding-window layers, so that earlier turns are not prefilled again", "auto", "on", "off")
 }
 
 // checkModelFlags refuses what no model can be loaded with.
@@ -58,6 +59,10 @@ func (a *app) warnLoaded(asked *backend.Config, info backend.Info) {
 	if asked.GPULayers > 0 && info.GPULayers < asked.GPULayers {
 		a.complain(fmt.Sprintf("warning: --gpu-layers asks for %d layers and %d are on a GPU; runner doctor lists the GPUs that this build can use",
 			asked.GPULayers, info.GPULayers))
+	}
+	if info.WindowOnly && asked.FullWindow != "off" {
+		a.complain("warning: the memory that is free does not hold the whole context of this model's sliding-window layers, so earlier turns may have to be prefilled again; " +
+			"free some, use a smaller --ctx-size, or say --full-window off if that is meant")
 	}
 	if info.TrainedContext > 0 && info.ContextSize > info.TrainedContext {
 		a.complain(fmt.Sprintf("warning: the context of %d tokens is longer than the %d that the model was trained for, and answers get worse beyond those; use --ctx-size %d or less",
