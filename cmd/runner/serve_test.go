@@ -295,6 +295,35 @@ func TestServeManyAtOnce(t *testing.T) {
 	}
 }
 
+// TestServeStoresAsManyResponsesAsItIsTold: one, so that the second takes the place of the first.
+func TestServeStoresAsManyResponsesAsItIsTold(t *testing.T) {
+	s := serve(t, "--responses", "1")
+	var ids []string
+	for range 2 {
+		res, err := http.Post(s.url+"/v1/responses", "application/json", strings.NewReader(`{"input":"What is 17 + 25?"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var made struct{ ID string }
+		err = json.NewDecoder(res.Body).Decode(&made)
+		res.Body.Close()
+		if err != nil || made.ID == "" {
+			t.Fatalf("%d, %v", res.StatusCode, err)
+		}
+		ids = append(ids, made.ID)
+	}
+	for i, want := range []int{http.StatusNotFound, http.StatusOK} {
+		res, err := http.Get(s.url + "/v1/responses/" + ids[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("response %d: %d, want %d", i, res.StatusCode, want)
+		}
+	}
+}
+
 // TestServeKeepsThePrefixOfAConversation: a second turn prefills what is new, not what it has in common with the first.
 func TestServeKeepsThePrefixOfAConversation(t *testing.T) {
 	s := serve(t, "--ctx-size", "8192")

@@ -24,6 +24,10 @@ type serveOptions struct {
 	memory, maxBody              byteSize
 	requestTimeout, drainTimeout time.Duration
 
+	responses, background int
+	responsesMemory       byteSize
+	responsesAge          time.Duration
+
 	key, keyFile   string
 	public         bool
 	hosts, origins []string
@@ -74,6 +78,11 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	o.mew.add(cmd)
 	o.maxBody = 32 << 20
 	f.Var(&o.maxBody, "max-body", "longest body of a request in `BYTES`")
+	f.IntVar(&o.responses, "responses", 1024, "`N` responses are stored for each key, in memory")
+	o.responsesMemory = 256 << 20
+	f.Var(&o.responsesMemory, "responses-memory", "most `BYTES` of stored responses, a quarter of them for one key")
+	f.DurationVar(&o.responsesAge, "responses-age", 24*time.Hour, "`TIME` that a response is stored")
+	f.IntVar(&o.background, "background", 16, "`N` responses may be made in the background at once")
 
 	addSamplingFlags(cmd, &o.defaults.Sampling)
 	addDelegationFlags(cmd, &o.defaults)
@@ -90,6 +99,7 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 func (o *serveOptions) validate(cmd *cobra.Command) error {
 	for _, n := range []number{
 		{"port", o.port, 0, math.MaxUint16}, {"parallel", o.parallel, 1, 64}, {"queue", o.queue, 1, 100_000},
+		{"responses", o.responses, 1, 1 << 20}, {"background", o.background, 1, 10_000},
 	} {
 		if err := n.check(); err != nil {
 			return err
@@ -131,6 +141,10 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 		return &usageError{what: "--tls-cert and --tls-key belong together", hint: "give both"}
 	case o.maxBody < 1:
 		return &usageError{what: "--max-body cannot be 0", hint: "use 1 or more"}
+	case o.responsesMemory < 4:
+		return &usageError{what: "--responses-memory cannot be 0", hint: "use some, as in 64MB; what is not to be stored is asked for with store: false"}
+	case o.responsesAge <= 0:
+		return &usageError{what: fmt.Sprintf("--responses-age cannot be %s", o.responsesAge), hint: "use more than 0, as in 24h"}
 	}
 	for _, host := range o.hosts {
 		if host == "" || strings.ContainsAny(host, ":/ *") {
