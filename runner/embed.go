@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"runner/backend"
 )
@@ -25,7 +26,7 @@ func (e tokenError) Error() string {
 // nobody else waits for more than one text; turns go round the principals, whatever each of them has waiting. Who embeds takes a place in the
 // queue first ([Runner.Enter]). The errors are ErrNoEmbeddings, ErrClosed, a *RequestError, a *PromptTooLongError, the context's and the
 // backend's.
-func (r *Runner) Embed(ctx context.Context, principal string, tokens []Token) (vector []float32, err error) {
+func (r *Runner) Embed(ctx context.Context, principal string, tokens []Token) ([]float32, error) {
 	embedder, ok := r.model.(backend.Embedder)
 	if !ok || !r.model.Capabilities().Embeddings {
 		return nil, ErrNoEmbeddings
@@ -45,8 +46,32 @@ func (r *Runner) Embed(ctx context.Context, principal string, tokens []Token) (v
 		return nil, err
 	}
 	defer r.embedding.give(principal)
-	if doErr := r.sched.doBetween(ctx, func() { vector, err = embedder.Embed(ctx, tokens) }); doErr != nil {
-		return nil, doErr
+	type result struct {
+		vector []float32
+		err    error
 	}
-	return vector, err
+	done := make(chan result, 1)
+	embed := func() {
+		vector, err := embedder.Embed(ctx, tokens)
+		r.sched.breaks(err)
+		done <- result{vector, err}
+	}
+	select {
+	case r.sched.between <- embed:
+	case <-r.sched.stop.Done():
+		return nil, ErrClosed
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	select {
+	case got := <-done:
+		return got.vector, got.err
+	case <-ctx.Done():
+	}
+	select {
+	case got := <-done:
+		return got.vector, got.err
+	case <-time.After(r.grace): // it hangs
+		return nil, context.Cause(ctx)
+	}
 }

@@ -3,51 +3,120 @@ package runner
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"runner/backend"
 	"runner/backend/fake"
+	"runner/reasoning"
 )
 
-// TestAStepThatHangs: who cancels a run is let go although the step does not end, whether the run is in it or waits for it; so is Close.
+// TestAStepThatHangs: who cancels a run is let go although the step does not end, whether the run is in it or waits, traced or not; so is who
+// closes the runner. What a run is known to have used is told once.
 func TestAStepThatHangs(t *testing.T) {
+	var hang atomic.Bool
 	hangs, release := make(chan struct{}), make(chan struct{})
-	cfg := fake.Config{Vocab: fake.Harmony(), Fail: func(step int, _ []backend.Input) error {
-		if step == 3 {
+	cfg := fake.Config{Vocab: fake.Harmony(), Delay: func(int) time.Duration { return time.Millisecond }, Fail: func(int, []backend.Input) error {
+		if hang.CompareAndSwap(true, false) {
 			close(hangs)
 			<-release
 		}
 		return nil
 	}}
-	cfg.Script = fake.Replies(cfg.Vocab, fake.Reply{After: ask("q"), Say: think("x", "a b c d e f g h")})
-	r, err := New(fake.New(cfg), Config{})
+	cfg.Script = fake.Replies(cfg.Vocab, fake.Reply{After: ask("q"), Say: think("x", strings.Repeat("a b ", 500))})
+	model := fake.New(cfg)
+	r, err := New(model, Config{Parallel: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.grace = 50 * time.Millisecond
+	r.grace = 200 * time.Millisecond
 	left := errors.New("the client has left")
 	ctx, cancel := context.WithCancelCause(t.Context())
+	started := make(chan struct{}, 2)
+	var told atomic.Int64
+	var cancelled atomic.Int64
 	var wg sync.WaitGroup
-	for i := range 2 {
+	for i := range 2 { // one is under way, the other waits for its place
 		wg.Go(func() {
-			if i == 1 {
-				<-hangs
+			req := user("q")
+			req.Account = func(u reasoning.Usage) {
+				if told.Add(1); u.Prompt == 0 {
+					t.Errorf("run %d is said to have used %+v", i, u)
+				}
 			}
-			if g := collect(ctx, r, user("q")); !errors.Is(g.err, left) {
-				t.Errorf("run %d ends with %v", i, g.err)
+			req.Trace = forgetful{}
+			var err error
+			for e, e2 := range r.Generate(ctx, req) {
+				if err = e2; e.Kind == reasoning.Started {
+					started <- struct{}{}
+				}
+			}
+			if !errors.Is(err, left) {
+				t.Errorf("run %d ends with %v", i, err)
+			}
+			if took := time.Since(time.Unix(0, cancelled.Load())); took < r.grace {
+				t.Errorf("run %d ends %s after it was cancelled, by itself", i, took)
 			}
 		})
 	}
+	<-started
+	<-started
+	hang.Store(true)
 	<-hangs
+	time.Sleep(50 * time.Millisecond) // all that was said has been read
+	cancelled.Store(time.Now().UnixNano())
 	cancel(left)
 	wg.Wait()
+	if n := told.Load(); n != 2 {
+		t.Errorf("%d runs are said to have used something", n)
+	}
 	if err := r.Close(); !errors.Is(err, ErrHangs) {
 		t.Errorf("close: %v", err)
 	}
 	close(release)
-	<-r.stopped
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := model.NewSequence(); errors.Is(err, backend.ErrClosed) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the model is not freed when the step has ended")
+		}
+	}
+	if n := told.Load(); n != 2 {
+		t.Errorf("usage was told %d times", n)
+	}
+}
+
+// TestABrokenEngineIsKnown: also when the run that was alone in the step has been cancelled meanwhile. Nothing is tried with it any more.
+func TestABrokenEngineIsKnown(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := New(fake.New(fake.Config{Vocab: fake.Harmony(), Fail: func(int, []backend.Input) error {
+			if leaves {
+				cancel()
+			}
+			return backend.ErrBroken
+		}}), Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g := collect(ctx, r, user("q")); g.err == nil {
+			t.Errorf("leaves %v: the run ends well", leaves)
+		}
+		if err := r.Probe(t.Context()); !errors.Is(err, backend.ErrBroken) || !r.Broken() {
+			t.Errorf("leaves %v: %v, broken %v", leaves, err, r.Broken())
+		}
+		if _, err := r.Embed(t.Context(), "", []Token{1}); !errors.Is(err, backend.ErrBroken) {
+			t.Errorf("leaves %v: embedding after it: %v", leaves, err)
+		}
+		cancel()
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestEmbeddingGoesRoundThePrincipals: one principal's many texts keep another's one waiting for no more than one of them.

@@ -32,8 +32,8 @@ var (
 	ErrHangs = errors.New("the model does not come back from a step")
 )
 
-// grace is how long a run that is cancelled, and Close, wait for the step under way.
-const grace = 10 * time.Second
+// grace is how long a run that is cancelled waits for the step under way; Close waits three times as long.
+const grace = 3 * time.Second
 
 // Runner generates with one model. Its methods may be called from any goroutine.
 type Runner struct {
@@ -130,21 +130,29 @@ func (r *Runner) Info() backend.Info { return r.info }
 func (r *Runner) Format() chattemplate.Format { return r.template.Format() }
 
 // Close ends all runs with ErrClosed and frees the model. Closing twice is harmless. Where a step hangs, Close gives up after some seconds with
-// ErrHangs.
+// ErrHangs, and the model is freed when the step ends.
 func (r *Runner) Close() error {
 	r.once.Do(func() {
 		r.cancel()
 		select {
 		case <-r.stopped:
-		case <-time.After(r.grace):
+		case <-time.After(3 * r.grace):
 			r.closed = ErrHangs
+			go func() { // should it come back after all
+				<-r.stopped
+				_ = r.free() // nobody is left to tell
+			}()
 			return
 		}
-		r.using.Lock()
-		defer r.using.Unlock()
-		r.closed = r.model.Close()
+		r.closed = r.free()
 	})
 	return r.closed
+}
+
+func (r *Runner) free() error {
+	r.using.Lock()
+	defer r.using.Unlock()
+	return r.model.Close()
 }
 
 // Generate runs one request and yields its events: Started first, Done last. An error ends the sequence in Done's
@@ -178,6 +186,7 @@ func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.
 		if t.record(ctx); t.tape != nil {
 			defer func() {
 				cancel()
+				defer r.watch(ctx, t)() // for the reader that has left before the step ends
 				<-t.tape.ended
 			}()
 		}
@@ -210,15 +219,7 @@ var errLeft = errors.New("the reader has left")
 // drive runs a turn and shows its events until show wants no more, which is errLeft; then the context is to be cancelled. When the context
 // ends, the scheduler ends the turn after the step under way; if that hangs, the turn ends without it.
 func (r *Runner) drive(ctx context.Context, t *turn, show func(*reasoning.Event) bool) error {
-	returned := make(chan struct{})
-	defer close(returned)
-	defer context.AfterFunc(ctx, func() {
-		select {
-		case <-returned:
-		case <-time.After(r.grace):
-			t.abandon(context.Cause(ctx))
-		}
-	})()
+	defer r.watch(ctx, t)()
 	if err := r.sched.do(ctx, t.begin); err != nil {
 		t.refuse(err)
 		return err
@@ -236,6 +237,22 @@ func (r *Runner) drive(ctx context.Context, t *turn, show func(*reasoning.Event)
 		if end {
 			return err
 		}
+	}
+}
+
+// watch ends a turn some time after its context when nothing else has, until it is told to stop.
+func (r *Runner) watch(ctx context.Context, t *turn) (stop func()) {
+	over := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		select {
+		case <-over:
+		case <-time.After(r.grace):
+			t.abandon(context.Cause(ctx))
+		}
+	})
+	return func() {
+		unhook()
+		close(over)
 	}
 }
 

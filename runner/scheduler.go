@@ -104,15 +104,10 @@ func (s *scheduler) loop() {
 
 // do runs f between two steps and waits for it. It returns ErrClosed when the scheduler has stopped, or the context's
 // cause when that ends first; then f does not run.
-func (s *scheduler) do(ctx context.Context, f func()) error { return s.hand(ctx, s.inbox, f) }
-
-// doBetween is do for what takes long: however much of it there is, a step is made after each.
-func (s *scheduler) doBetween(ctx context.Context, f func()) error { return s.hand(ctx, s.between, f) }
-
-func (s *scheduler) hand(ctx context.Context, to chan<- func(), f func()) error {
+func (s *scheduler) do(ctx context.Context, f func()) error {
 	done := make(chan struct{})
 	select {
-	case to <- func() { f(); close(done) }:
+	case s.inbox <- func() { f(); close(done) }:
 		<-done
 		return nil
 	case <-s.stop.Done():
@@ -189,6 +184,9 @@ func (s *scheduler) admit() {
 		seq, err := s.cache.acquire(l, s.active)
 		switch {
 		case errors.Is(err, backend.ErrNoSequence) && len(s.active) > 0:
+			return
+		case s.breaks(err):
+			s.failAll(err)
 			return
 		case err != nil:
 			s.fail(l, fmt.Errorf("starting a sequence: %w", err))
@@ -316,6 +314,9 @@ func (s *scheduler) step() {
 func (s *scheduler) stepFailed(err error) {
 	var in *backend.InputError
 	switch {
+	case s.breaks(err):
+		s.log.Error("the engine failed", "lanes", len(s.inStep), "error", err)
+		s.failAll(err)
 	case errors.Is(err, backend.ErrCacheFull):
 		s.makeRoom()
 	case errors.As(err, &in) && in.Index >= 0 && in.Index < len(s.inStep):
@@ -331,12 +332,18 @@ func (s *scheduler) stepFailed(err error) {
 	case s.stop.Err() != nil:
 	default:
 		s.log.Error("step failed", "lanes", len(s.inStep), "error", err)
-		if errors.Is(err, backend.ErrBroken) || errors.Is(err, backend.ErrClosed) {
-			s.broken = err
-			s.lost.Store(true)
-		}
 		s.failAll(err)
 	}
+}
+
+// breaks notes that err, if it is such, is the last that the model does.
+func (s *scheduler) breaks(err error) bool {
+	if !errors.Is(err, backend.ErrBroken) && !errors.Is(err, backend.ErrClosed) {
+		return false
+	}
+	s.broken = err
+	s.lost.Store(true)
+	return true
 }
 
 // nothingLeft says that it was the request that forbade all tokens, where it could.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"runner/backend"
@@ -46,6 +47,7 @@ type turn struct {
 	summarized bool
 
 	result   reasoning.Result
+	told     atomic.Bool // the result's usage
 	mainDone bool
 	asked    time.Time
 	began    time.Time
@@ -491,8 +493,14 @@ func (t *turn) refuse(err error) {
 	t.close(err)
 }
 
-// abandon ends the turn for its reader and its trace while the scheduler, whose everything else of it is, does not come back.
+// abandon ends the turn for its reader and its trace while the scheduler, whose everything else of it is, does not come back. What it has used is
+// told as far as it is known outside.
 func (t *turn) abandon(err error) {
+	used := reasoning.Usage{Prompt: t.prompt}
+	if t.req.Generated != nil && t.req.stage == nil {
+		used.Completion = int(t.req.Generated.Load())
+	}
+	t.tell(used)
 	t.out.close(err)
 	if t.tape != nil {
 		t.tape.close(err)
@@ -500,10 +508,11 @@ func (t *turn) abandon(err error) {
 }
 
 // account says once what the run has used.
-func (t *turn) account() {
-	if account := t.req.Account; account != nil {
-		t.req.Account = nil
-		account(t.result.Usage)
+func (t *turn) account() { t.tell(t.result.Usage) }
+
+func (t *turn) tell(used reasoning.Usage) {
+	if t.req.Account != nil && t.told.CompareAndSwap(false, true) {
+		t.req.Account(used)
 	}
 }
 

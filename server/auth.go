@@ -53,10 +53,14 @@ func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principa
 	return &k.Principal, s.limit(k)
 }
 
-// mustLoad reports whether a model that a principal may use is not in memory.
+// mustLoad reports whether a model that a principal may use has to be loaded, or loaded anew, before it can be used.
 func (s *Server) mustLoad(p *wire.Principal, name string) bool {
 	card, ok := s.find(p, name)
-	return ok && s.cfg.Pool.Loaded(card.Name) == nil
+	if !ok {
+		return false
+	}
+	r := s.cfg.Pool.Loaded(card.Name)
+	return r == nil || r.Broken()
 }
 
 // reloadEvery is how often the file of API keys is looked at.

@@ -79,7 +79,7 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request) *wire.Error {
 		return wire.Errorf(http.StatusForbidden, wire.CodeOrigin, "pages of this origin may not use this server; allow it with --cors-origin")
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, X-Should-Retry")
 	return nil
 }
 

@@ -55,7 +55,7 @@ func newMetrics(models prometheus.Collector) *metrics {
 		decode:      counter("decode_seconds_total", "Time spent decoding, summed over runs.", "model"),
 		rationales:  counter("rationales_total", "Calls whose reason was asked for, by whether the model gave one: stated or missing.", "model", "reason"),
 		warnings:    counter("warnings_total", "Warnings of runs, by code.", "model", "code"),
-		refusedBy:   counter("refused_total", "Requests that were refused, by code.", "code"),
+		refusedBy:   counter("refused_total", "Answers that were errors before anything else was sent, by code.", "code"),
 	}
 	m.registry.MustRegister(m.requests, m.inFlight, m.duration, m.runs, m.tokens, m.queue, m.firstToken, m.firstAnswer, m.speed, m.prefill, m.decode,
 		m.rationales, m.warnings, m.refusedBy, models, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -139,6 +139,8 @@ func (m *Model) newSequence() (*sequence, error) {
 	switch {
 	case m.closed:
 		return nil, backend.ErrClosed
+	case m.broken != nil:
+		return nil, m.broken
 	case m.open >= m.cfg.Sequences:
 		return nil, backend.ErrNoSequence
 	}
@@ -300,6 +302,14 @@ func (m *Model) isClosed() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.closed
+}
+
+// unusable says why the model does nothing any more, if it does not.
+func (m *Model) unusable() error {
+	if m.isClosed() {
+		return backend.ErrClosed
+	}
+	return m.broken
 }
 
 // OpenSequences returns how many sequences are open.

@@ -123,8 +123,8 @@ func (m *Model) Embed(ctx context.Context, tokens []backend.Token) ([]float32, e
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if m.isClosed() {
-		return nil, backend.ErrClosed
+	if err := m.unusable(); err != nil {
+		return nil, err
 	}
 	if len(tokens) == 0 {
 		return nil, backend.ErrNoTokens

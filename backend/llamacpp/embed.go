@@ -66,7 +66,13 @@ func (m *Model) Embed(ctx context.Context, tokens []backend.Token) ([]float32, e
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			return nil, engineError(fmt.Errorf("embedding failed (status %d)", int(rc)), m.failure)
+			err := fmt.Errorf("embedding failed (status %d)", int(rc))
+			if rc < -1 { // as in a step: the device has failed, and with it all that is on it
+				err = fmt.Errorf("%w: %w", backend.ErrBroken, err)
+				m.broken = engineError(err, m.failure)
+				return nil, m.broken
+			}
+			return nil, engineError(err, m.failure)
 		}
 		p := C.llama_get_embeddings_seq(e.ctx, 0)
 		if p == nil {

@@ -54,7 +54,7 @@ var failures = map[int]struct {
 	http.StatusTooManyRequests:       {"Too many requests are waiting, or the API key or participant has used its share.", true},
 	http.StatusInternalServerError:   {"The server failed; its log says where.", false},
 	http.StatusNotImplemented:        {"This server does not do that.", false},
-	http.StatusServiceUnavailable:    {"The server is stopping, the model cannot be loaded, the requests under way are too long together, or the run took too long.", true},
+	http.StatusServiceUnavailable:    {"The server is stopping, the model cannot be loaded or its engine fails, the requests under way are too long together, or the run took too long.", true},
 }
 
 // Document returns the description of a server of a version.
@@ -175,6 +175,9 @@ func failure(schema string, status int) json.RawMessage {
 	headers := map[string]raw{"X-Request-Id": reference("headers", "RequestId")}
 	if failures[status].later {
 		headers["Retry-After"] = reference("headers", "RetryAfter")
+	}
+	if status == http.StatusServiceUnavailable {
+		headers["X-Should-Retry"] = reference("headers", "ShouldRetry")
 	}
 	return value(map[string]any{
 		"description": failures[status].text, "headers": headers,

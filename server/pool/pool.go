@@ -2,7 +2,7 @@
 // have been idle for long or when another needs their memory.
 //
 // It knows names, runners and time, nothing of HTTP, and opens no model itself: it is given a function that does. A model is never
-// unloaded while somebody holds it.
+// unloaded while somebody holds it, unless its engine has failed.
 package pool
 
 import (
