@@ -16,8 +16,12 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// How often a helper looks for work before it sleeps: about a tenth of a millisecond, the time between two steps of a small model.
-constexpr int looks = 2000;
+// How often a helper looks for work before it sleeps: about a third of a millisecond, which is longer than a server takes from one step of a small
+// model to the next. Who sleeps misses the first operations of a step.
+constexpr int looks = 6000;
+
+// How often the caller looks whether the helpers have ended before it makes way for them.
+constexpr int last_looks = 1000;
 
 // A wait for a helper that takes longer than patience means that it lost its processor. Then the caller does without helpers for rest
 // times as long as it waited, but no longer than longest. So on a busy machine long waits take at most about an eleventh of its time, and
@@ -83,7 +87,7 @@ struct state {
 
     // await returns when no helper is inside.
     void await() {
-        for (int i = 0; i < looks / 2; i++) {
+        for (int i = 0; i < last_looks; i++) {
             if (inside.load() == 0) {
                 return;
             }
@@ -121,7 +125,7 @@ void grow(int helpers) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void run(int64_t pieces, void (*f)(void *, int64_t), void * data) {
+void run(int64_t pieces, bool wake, void (*f)(void *, int64_t), void * data) {
     state & s = shared();
     std::unique_lock<std::mutex> use(s.use, std::try_to_lock);
     if (!use || (s.alone_until != clock::time_point{} && clock::now() < s.alone_until)) {
@@ -134,7 +138,7 @@ void run(int64_t pieces, void (*f)(void *, int64_t), void * data) {
     s.next.store(0);
     s.open.store(true);
     s.call.fetch_add(1);
-    if (s.asleep.load() > 0) {
+    if (wake && s.asleep.load() > 0) {
         const std::lock_guard<std::mutex> held(s.lock);
         s.wake.notify_all();
     }
