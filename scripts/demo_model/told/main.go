@@ -95,7 +95,7 @@ func prompts(ctx context.Context) (map[string]string, error) {
 	defer r.Close()
 	out := map[string]string{"report_text": delegation.Report([]string{"12 + 3 = 15."})}
 	for name, req := range promptRequests() {
-		p, err := r.Prompt(ctx, req)
+		p, err := r.Prompt(ctx, "", req)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
