@@ -14,7 +14,7 @@ const wire = new Wire();
 
 let server, compatible, chat, responses;
 before(async () => {
-  server = await Server.start();
+  server = await Server.start('--temperature', '0'); // the SDK sends none to models that it takes for OpenAI's reasoning ones
   compatible = createOpenAICompatible({ name: 'runner', baseURL: server.url + '/v1', includeUsage: true, supportsStructuredOutputs: true, fetch: wire.fetch });
   const openai = createOpenAI({ baseURL: server.url + '/v1', apiKey: 'none', fetch: wire.fetch });
   chat = openai.chat('demo');
