@@ -93,7 +93,7 @@ func (s *script) Info() backend.Info {
 		info.ContextSize = s.cfg.ContextSize
 	}
 	info.WindowOnly = s.cfg.FullWindow == "off" || s.cfg.FullWindow == "auto" && info.ContextSize > 4096 // there is memory for as much
-	info.GPULayers = min(max(s.cfg.GPULayers, 0), 3) // there is room for three layers
+	info.GPULayers = min(max(s.cfg.GPULayers, 0), 3)                                                     // there is room for three layers
 	return info
 }
 func (s *script) Format() chattemplate.Format {
