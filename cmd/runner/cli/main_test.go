@@ -92,8 +92,9 @@ func (s *script) Info() backend.Info {
 	if s.cfg.ContextSize > 0 {
 		info.ContextSize = s.cfg.ContextSize
 	}
-	info.WindowOnly = s.cfg.FullWindow == "off" || s.cfg.FullWindow == "auto" && info.ContextSize > 4096 // there is memory for as much
-	info.GPULayers = min(max(s.cfg.GPULayers, 0), 3)                                                     // there is room for three layers
+	// There is memory for as much of sliding windows, and room for three layers.
+	info.WindowOnly = s.cfg.FullWindow == "off" || s.cfg.FullWindow == "auto" && info.ContextSize > 4096
+	info.GPULayers = min(max(s.cfg.GPULayers, 0), 3)
 	return info
 }
 func (s *script) Format() chattemplate.Format {
