@@ -5,8 +5,6 @@ package llamacpp
 import "C"
 
 import (
-	"context"
-	"sync/atomic"
 	"unsafe"
 
 	"runner/backend"
@@ -83,46 +81,3 @@ func (b *batch) free() {
 	cFree(b.logits)
 	C.free(unsafe.Pointer(b.c))
 }
-
-// watcher sets a flag in the engine's memory when the context of the step that runs ends. One goroutine serves all
-// steps, since registering with every context anew would allocate.
-type watcher struct {
-	flag    *int32
-	running bool
-	start   chan context.Context
-	done    chan struct{}
-}
-
-func newWatcher(flag *int32) *watcher {
-	w := &watcher{flag: flag, start: make(chan context.Context), done: make(chan struct{})}
-	go w.loop()
-	return w
-}
-
-func (w *watcher) loop() {
-	for ctx := range w.start {
-		select {
-		case <-ctx.Done():
-			atomic.StoreInt32(w.flag, 1)
-			<-w.done
-		case <-w.done:
-		}
-	}
-}
-
-func (w *watcher) begin(ctx context.Context) {
-	atomic.StoreInt32(w.flag, 0)
-	if ctx.Done() != nil {
-		w.running = true
-		w.start <- ctx
-	}
-}
-
-func (w *watcher) end() {
-	if w.running {
-		w.running = false
-		w.done <- struct{}{}
-	}
-}
-
-func (w *watcher) stop() { close(w.start) }

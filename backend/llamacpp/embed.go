@@ -51,8 +51,7 @@ func (m *Model) Embed(ctx context.Context, tokens []backend.Token) ([]float32, e
 	if len(tokens) > e.room {
 		return nil, fmt.Errorf("%w: %d tokens, at most %d", backend.ErrContextFull, len(tokens), e.room)
 	}
-	m.watch.begin(ctx)
-	defer m.watch.end()
+	m.watcher.watch(ctx)
 	defer C.llama_memory_seq_rm(e.mem, 0, -1, -1)
 	sum := make([]float64, m.info.EmbeddingLength)
 	for at := 0; at < len(tokens); {

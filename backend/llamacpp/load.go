@@ -174,7 +174,7 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	}
 	m.batch = newBatch(p.batch, p.sequences)
 	m.sampler = sample.New(v.Len())
-	m.watch = newWatcher(m.cancel)
+	m.watcher.flag = m.cancel
 	for i := p.sequences - 1; i >= 0; i-- {
 		m.unused = append(m.unused, C.llama_seq_id(i))
 	}

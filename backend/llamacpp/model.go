@@ -36,9 +36,9 @@ type Model struct {
 	small  bool
 
 	batch   *batch
-	cancel  *int32 // in the engine's memory; nonzero stops a computation
+	cancel  *int32 // in the engine's memory; nonzero stops a computation, and may be left from the last one: who computes calls watch first
 	failure *C.struct_shim_error
-	watch   *watcher
+	watcher watcher
 	sampler *sample.Sampler
 
 	unused []C.llama_seq_id
@@ -67,8 +67,7 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 	if len(inputs) == 0 {
 		return nil
 	}
-	m.watch.begin(ctx)
-	defer m.watch.end()
+	m.watcher.watch(ctx)
 	for i := range inputs {
 		if s := inputs[i].Sequence.(*sequence); s.held < len(s.tokens) {
 			if err := m.restore(ctx, s); err != nil {
@@ -257,9 +256,7 @@ func (m *Model) Close() error {
 
 // free releases what the engine holds; fields may be unset.
 func (m *Model) free() {
-	if m.watch != nil {
-		m.watch.stop()
-	}
+	m.watcher.stop()
 	if m.embeds != nil {
 		m.embeds.free()
 	}
