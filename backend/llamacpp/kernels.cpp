@@ -115,9 +115,8 @@ bool is_ours(const ggml_tensor * op) {
     }
 }
 
-// A piece of work that is worth sharing takes a helper at least some microseconds: this many products. An operation that is worth waking
-// helpers for has more; no single token of a tiny model does, and those who decode alone keep one core busy and not two.
-constexpr int64_t worth = 1 << 16, worth_waking = 5 * worth;
+// A piece of work that is worth sharing takes a helper at least some microseconds: this many products.
+constexpr int64_t worth = 1 << 16;
 
 // share calls f for pieces 0 to n-1, each of about cost products. Where the engine computes with several threads, all of them call
 // it and those that are quick take more pieces; where it has one, the team helps when there is enough to do.
@@ -134,7 +133,7 @@ template <typename F> void share(ggml_compute_params * params, int64_t n, int64_
                 take(i);
             }
         } else {
-            team::run(bundles, n * cost >= worth_waking, [](void * t, int64_t i) { (*(decltype(take) *) t)(i); }, (void *) &take);
+            team::run(bundles, n * cost, [](void * t, int64_t i) { (*(decltype(take) *) t)(i); }, (void *) &take);
         }
         return;
     }

@@ -16,9 +16,19 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// How often a helper looks for work before it sleeps: about a third of a millisecond, which is longer than a server takes from one step of a small
-// model to the next. Who sleeps misses the first operations of a step.
-constexpr int looks = 6000;
+// A call that has as much work as this is worth waking helpers for. No single token of a tiny model has, so that who decodes alone keeps one core busy
+// and not two.
+constexpr int64_t worth_waking = 10 << 16;
+
+// How often a helper looks for work before it sleeps: at most for about a millisecond, and only in proportion to the work that there was, once for every
+// work_of_look. With eight sequences of a small model it is still there when a server's next step begins, and who sleeps misses the first operations of a step;
+// with one or two there is too little to share for the processor that looking costs.
+constexpr int64_t  most_looks = 20000;
+constexpr uint64_t work_of_look = 1 << 10;
+
+// After so many looks a helper makes way for other threads. Who has an answer to write then takes the processor while the helper has nothing to do, and not in
+// the middle of a piece, for which the caller would have to wait.
+constexpr int looks_at_once = 64;
 
 // How often the caller looks whether the helpers have ended before it makes way for them.
 constexpr int last_looks = 1000;
@@ -48,7 +58,9 @@ struct state {
     std::atomic<int64_t>  next{0};
     std::atomic<bool>     open{false};
     std::atomic<int>      inside{0};
-    std::atomic<uint32_t> call{0}; // counts the calls, so that helpers see a new one
+    std::atomic<uint32_t> call{0};  // counts the calls, so that helpers see a new one
+    std::atomic<uint64_t> work{0};  // sums up what they had to do
+    std::atomic<uint32_t> wakes{0}; // counts those that were worth waking helpers
 
     std::mutex              lock; // guards what follows
     std::condition_variable wake;
@@ -65,16 +77,26 @@ struct state {
     }
 
     void help() {
-        for (uint32_t seen = 0;;) {
-            for (int i = 0; i < looks && call.load() == seen; i++) {
+        uint32_t seen = 0, woken = 0;
+        uint64_t counted = 0;
+        int64_t  looks = 0;
+        for (;;) {
+            for (; call.load() == seen && looks > 0; looks--) {
                 relax();
+                if (looks % looks_at_once == 0) {
+                    std::this_thread::yield();
+                }
             }
-            if (call.load() == seen) {
+            if (looks <= 0) {
                 std::unique_lock<std::mutex> held(lock);
                 asleep++;
-                wake.wait(held, [&] { return call.load() != seen; });
+                wake.wait(held, [&] { return wakes.load() != woken; });
                 asleep--;
             }
+            woken = wakes.load();
+            const uint64_t all = work.load(std::memory_order_relaxed);
+            looks = std::min(looks + (int64_t) ((all - counted) / work_of_look), most_looks) - 1;
+            counted = all;
             seen = call.load();
             // Inside before open: a caller that closes sees either that this helper is inside or is seen to have closed.
             inside.fetch_add(1);
@@ -125,7 +147,7 @@ void grow(int helpers) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void run(int64_t pieces, bool wake, void (*f)(void *, int64_t), void * data) {
+void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t), void * data) {
     state & s = shared();
     std::unique_lock<std::mutex> use(s.use, std::try_to_lock);
     if (!use || (s.alone_until != clock::time_point{} && clock::now() < s.alone_until)) {
@@ -136,11 +158,18 @@ void run(int64_t pieces, bool wake, void (*f)(void *, int64_t), void * data) {
     }
     s.f = f, s.data = data, s.pieces = pieces;
     s.next.store(0);
+    s.work.store(s.work.load(std::memory_order_relaxed) + work, std::memory_order_relaxed);
     s.open.store(true);
     s.call.fetch_add(1);
-    if (wake && s.asleep.load() > 0) {
-        const std::lock_guard<std::mutex> held(s.lock);
-        s.wake.notify_all();
+    if (work >= worth_waking) {
+        s.wakes.fetch_add(1);
+        if (s.asleep.load() > 0) {
+            // Where a helper that loses its processor as it falls asleep holds the lock, the next large call wakes it.
+            const std::unique_lock<std::mutex> held(s.lock, std::try_to_lock);
+            if (held) {
+                s.wake.notify_all();
+            }
+        }
     }
     s.take();
     s.open.store(false);

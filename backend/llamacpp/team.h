@@ -14,9 +14,9 @@ namespace team {
 void grow(int helpers);
 
 // run calls f(data, i) once for every i from 0 to pieces-1, on this thread and on helpers, and returns when all have returned. It
-// computes alone while another thread uses the team, and for a while after it had to wait long for a helper. Helpers that sleep are
-// woken if wake says that it is worth that; those that are awake take part in any case.
-void run(int64_t pieces, bool wake, void (*f)(void * data, int64_t piece), void * data);
+// computes alone while another thread uses the team, and for a while after it had to wait long for a helper. work is how much all pieces have to do, in
+// products of two numbers: helpers that sleep are woken only for a lot, and stay awake the longer the more there was; those that are awake take part in any case.
+void run(int64_t pieces, int64_t work, void (*f)(void * data, int64_t piece), void * data);
 
 } // namespace team
 

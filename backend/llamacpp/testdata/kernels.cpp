@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <random>
 #include <thread>
 #include <vector>
@@ -329,6 +331,8 @@ void check_elementwise() {
     }
 }
 
+constexpr int64_t a_lot = 1 << 30; // of work, worth waking helpers for
+
 // Several threads use the team at once; every piece is done once, before run returns.
 void check_team() {
     team::grow(3);
@@ -339,7 +343,7 @@ void check_team() {
                 struct job {
                     std::vector<int> done;
                 } j = {std::vector<int>(n % 50)};
-                team::run(n % 50, n % 3 != 0, [](void * data, int64_t i) { ((job *) data)->done[i]++; }, &j);
+                team::run(n % 50, n % 3 != 0 ? a_lot : 0, [](void * data, int64_t i) { ((job *) data)->done[i]++; }, &j);
                 for (const int d : j.done) {
                     if (d != 1) {
                         fail("a piece was done %d times", d);
@@ -353,6 +357,28 @@ void check_team() {
     }
     for (auto & c : callers) {
         c.join();
+    }
+}
+
+// Small calls keep no helper awake: while they go on, one processor is busy.
+void check_sleep() {
+    using clock = std::chrono::steady_clock;
+    const auto call = [](int64_t work) { team::run(4, work, [](void *, int64_t) {}, nullptr); };
+    const auto calls = [&](int milliseconds) {
+        for (const auto end = clock::now() + std::chrono::milliseconds(milliseconds); clock::now() < end;) {
+            call(1);
+        }
+    };
+    for (int i = 0; i < 5; i++) {
+        call(a_lot);
+        calls(50);
+        const auto began = clock::now();
+        const std::clock_t used = std::clock();
+        calls(50);
+        const double wall = std::chrono::duration<double>(clock::now() - began).count(), cpu = (double) (std::clock() - used) / CLOCKS_PER_SEC;
+        if (cpu > 1.5 * wall) {
+            fail("%.3f s of processors in %.3f s of small calls", cpu, wall);
+        }
     }
 }
 
@@ -384,6 +410,7 @@ void check() {
 
 int main(int, char ** argv) {
     check_team();
+    check_sleep();
     if (argv[1] && std::strcmp(argv[1], "team") == 0) {
         return 0;
     }
