@@ -53,7 +53,12 @@ func (r *Runner) Embed(ctx context.Context, principal string, tokens []Token) ([
 	done := make(chan result, 1)
 	embed := func() {
 		vector, err := embedder.Embed(ctx, tokens)
-		r.sched.breaks(err)
+		switch {
+		case r.sched.breaks(err):
+			r.sched.log.Error("the engine failed", "embedding", true, "error", err) // nobody else may be left to hear of it
+		case err != nil && ctx.Err() != nil:
+			err = context.Cause(ctx)
+		}
 		done <- result{vector, err}
 	}
 	select {
@@ -69,9 +74,8 @@ func (r *Runner) Embed(ctx context.Context, principal string, tokens []Token) ([
 	case <-ctx.Done():
 	}
 	select {
-	case got := <-done:
-		return got.vector, got.err
+	case <-done:
 	case <-time.After(r.grace): // it hangs
-		return nil, context.Cause(ctx)
 	}
+	return nil, context.Cause(ctx)
 }

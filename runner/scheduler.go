@@ -314,9 +314,6 @@ func (s *scheduler) step() {
 func (s *scheduler) stepFailed(err error) {
 	var in *backend.InputError
 	switch {
-	case s.breaks(err):
-		s.log.Error("the engine failed", "lanes", len(s.inStep), "error", err)
-		s.failAll(err)
 	case errors.Is(err, backend.ErrCacheFull):
 		s.makeRoom()
 	case errors.As(err, &in) && in.Index >= 0 && in.Index < len(s.inStep):
@@ -327,6 +324,9 @@ func (s *scheduler) stepFailed(err error) {
 			return
 		}
 		s.fail(l, nothingLeft(l, in.Err))
+	case s.breaks(err):
+		s.log.Error("the engine failed", "lanes", len(s.inStep), "error", err)
+		s.failAll(err)
 	case len(s.inStep) == 1 && s.inStep[0].ctx.Err() != nil:
 		s.fail(s.inStep[0], context.Cause(s.inStep[0].ctx))
 	case s.stop.Err() != nil:

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -52,6 +54,35 @@ func TestRunsThatTakeTooLongAreCut(t *testing.T) {
 	s := host(t, Config{RequestTimeout: 500 * time.Millisecond}, slowly(2*time.Millisecond, said("q", strings.Repeat("a b ", 1000))))
 	if r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`); !strings.Contains(r.body, wire.CodeTimeout) || !strings.HasSuffix(r.body, "\n\n") {
 		t.Errorf("%d %q", r.StatusCode, r.body)
+	}
+}
+
+// A request that embeds many texts has the time of one.
+func TestEmbeddingsOfARequestShareItsTime(t *testing.T) {
+	const limit = 300 * time.Millisecond
+	s := host(t, Config{RequestTimeout: limit}, fake.Config{})
+	embed := func(said *note) error {
+		ctx := context.WithValue(wire.WithPrincipal(t.Context(), &wire.Principal{ID: wire.Local}), noteKey{}, said)
+		m, err := s.Use(ctx, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Release()
+		_, err = m.Embed(ctx, []runner.Token{1, 2, 3})
+		return err
+	}
+	one, other := new(note), new(note)
+	defer one.leave()
+	defer other.leave()
+	if err := embed(one); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(limit)
+	if err := embed(one); !errors.Is(err, wire.ErrTimeout) {
+		t.Errorf("after the time that the request has: %v", err)
+	}
+	if err := embed(other); err != nil {
+		t.Errorf("of another request: %v", err)
 	}
 }
 

@@ -139,7 +139,7 @@ func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reas
 			s.metrics.used(m.card.Name, u)
 			said.count(u)
 		}
-		ctx, cancel := s.limited(ctx)
+		ctx, cancel := s.limited(ctx, time.Now())
 		defer cancel()
 		content := s.contentLog(ctx, &req)
 		for e, err := range m.runner.Generate(ctx, req) {
@@ -168,16 +168,17 @@ func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reas
 
 // Embed implements [wire.Model].
 func (m *model) Embed(ctx context.Context, tokens []runner.Token) ([]float32, error) {
-	id, cost := wire.PrincipalOf(ctx).ID, &charge{prompt: len(tokens)}
-	if wait := m.server.limits.begin(id, noteOf(ctx).begins(), cost); wait > 0 {
+	said, id, cost := noteOf(ctx), wire.PrincipalOf(ctx).ID, &charge{prompt: len(tokens)}
+	if wait := m.server.limits.begin(id, said.begins(), cost); wait > 0 {
 		return nil, overRate("tokens", wait)
 	}
 	used := reasoning.Usage{}
 	defer func() { m.server.limits.end(id, cost, used.Prompt) }()
-	if err := noteOf(ctx).enter(m.runner, id); err != nil {
+	since, err := said.enter(m.runner, id)
+	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := m.server.limited(ctx)
+	ctx, cancel := m.server.limited(ctx, since)
 	defer cancel()
 	vector, err := m.runner.Embed(ctx, id, tokens)
 	if err != nil {
@@ -186,16 +187,20 @@ func (m *model) Embed(ctx context.Context, tokens []runner.Token) ([]float32, er
 	}
 	used.Prompt = len(tokens)
 	m.server.metrics.used(m.card.Name, used)
-	noteOf(ctx).count(used)
+	said.count(used)
 	return vector, nil
 }
 
-// limited returns a context that ends with the time that a run may take and with the server.
-func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+// limited returns a context that ends with the time that a run, or all embeddings of a request, may take and with the server.
+func (s *Server) limited(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func() bool{context.AfterFunc(s.cut, func() { cancel(wire.ErrDraining) })}
 	if s.cfg.RequestTimeout > 0 {
-		stops = append(stops, time.AfterFunc(s.cfg.RequestTimeout, func() { cancel(wire.ErrTimeout) }).Stop)
+		left := s.cfg.RequestTimeout - time.Since(began)
+		if left <= 0 {
+			cancel(wire.ErrTimeout) // at once, so that nothing more is begun
+		}
+		stops = append(stops, time.AfterFunc(left, func() { cancel(wire.ErrTimeout) }).Stop)
 	}
 	return ctx, func() {
 		for _, stop := range stops {
@@ -230,8 +235,9 @@ type note struct {
 	begun              bool
 	runs               int
 	prompt, completion int
-	// left gives back the request's place in the queue of a model that embeds for it; nil without one.
-	left func()
+	// left gives back the place that the request has had since entered in the queue of a model that embeds for it; nil without one.
+	left    func()
+	entered time.Time
 }
 
 type noteKey struct{}
@@ -253,14 +259,15 @@ func (n *note) begins() bool {
 	return first
 }
 
-// enter takes a place in a model's queue for all that the request embeds, until leave.
-func (n *note) enter(r *runner.Runner, principal string) (err error) {
+// enter takes a place in a model's queue for all that the request embeds, until leave, and says when it did.
+func (n *note) enter(r *runner.Runner, principal string) (since time.Time, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.left == nil {
 		n.left, err = r.Enter(principal)
+		n.entered = time.Now()
 	}
-	return err
+	return n.entered, err
 }
 
 func (n *note) leave() {

@@ -40,7 +40,7 @@ type Config struct {
 	TLS *tls.Config
 	// MaxBody is the longest body of a request in bytes; 0 means 32 MiB.
 	MaxBody int64
-	// RequestTimeout is the longest that one run may take; 0 is no limit.
+	// RequestTimeout is the longest that one run, or all embeddings of a request together, may take; 0 is no limit.
 	RequestTimeout time.Duration
 	// DrainTimeout is how long requests may go on once the server stops; 0 means 30 seconds.
 	DrainTimeout time.Duration

@@ -79,9 +79,9 @@ type model struct {
 	runner *runner.Runner // nil while it is not loaded
 	users  int
 	used   time.Time
-	// loaded is when it was loaded, and broken are runners of it whose engines have failed and that are to be closed.
+	// loaded is when it was loaded, and broken its runner whose engine has failed, until that is closed; nil for none.
 	loaded time.Time
-	broken []*runner.Runner
+	broken *runner.Runner
 	// loading is the attempt to load it that is under way; nil for none.
 	loading *attempt
 	// failed is why the last attempt failed; until then nobody tries again.
@@ -196,8 +196,7 @@ func (p *Pool) take(name string) (*runner.Runner, func(), *attempt, error) {
 		if p.cfg.Clock().Before(m.loaded.Add(retryAfter)) {
 			return nil, nil, nil, ErrBroken
 		}
-		m.broken = append(m.broken, m.runner)
-		m.runner, m.unwanted = nil, false
+		m.broken, m.runner, m.unwanted = m.runner, nil, false
 	}
 	switch {
 	case m.runner != nil:
@@ -275,8 +274,8 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	there, closed, broken := m.runner != nil, p.closed, m.broken
 	m.broken = nil
 	p.mu.Unlock()
-	for _, r := range broken {
-		p.unload(name, r, "its engine failed")
+	if broken != nil {
+		p.unload(name, broken, "its engine failed")
 	}
 	switch {
 	case closed:
@@ -440,15 +439,15 @@ func (p *Pool) Close() error {
 	var runners []*runner.Runner
 	for _, name := range slices.Sorted(maps.Keys(p.models)) {
 		m := p.models[name]
-		if runners = append(runners, m.broken...); m.runner != nil {
-			runners = append(runners, m.runner)
-		}
+		runners = append(runners, m.broken, m.runner)
 		m.runner, m.broken = nil, nil
 	}
 	p.mu.Unlock()
 	var errs []error
 	for _, r := range runners {
-		errs = append(errs, r.Close())
+		if r != nil {
+			errs = append(errs, r.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
