@@ -77,7 +77,7 @@ run: build ## build, then ask the bundled model a question and show its reasonin
 .PHONY: test
 test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests on the bundled model
 	@[ -d ../shared/conformance ] || echo "note: without ../shared/conformance the tests against the field's reference data skip"
-	@command -v curl >/dev/null && command -v jq >/dev/null || echo "note: without curl and jq docs/tour.md and README.md are not compared with what their commands print"
+	@command -v curl >/dev/null && command -v jq >/dev/null || echo "note: without curl and jq docs/tour.md, docs/server.md and README.md are not compared with what their commands print"
 	@echo "vet (compiles the engine the first time: about two minutes on two cores)"
 	@$(GO) vet ./...
 	@echo "import directions"
@@ -121,14 +121,14 @@ demo-model: build ## train the bundled model anew, or go on where .cache/demo-mo
 	python3 scripts/demo_model/experts_test.py
 	python3 scripts/demo_model/train.py --minutes $(or $(MINUTES),240) --out .cache/demo-model $(if $(wildcard .cache/demo-model/checkpoint.pt),--resume)
 	python3 scripts/demo_model/export.py .cache/demo-model/checkpoint.pt .cache/demo-model/demo.gguf
-	$(GO) run ./scripts/demo_model/eval -runner bin/runner -model .cache/demo-model/demo.gguf
+	$(GO) run ./scripts/demo_model/eval -runner bin/runner -model .cache/demo-model/demo.gguf -seed 21
 
 .PHONY: demo-eval
 demo-eval: build ## measure the bundled model: the tables of models/demo/README.md
-	$(GO) run ./scripts/demo_model/eval -runner bin/runner
+	$(GO) run ./scripts/demo_model/eval -runner bin/runner -seed 21
 
 .PHONY: tour
-tour: toolchain ## run the commands that docs/tour.md and README.md show and put what they print there (needs curl and jq)
+tour: toolchain ## run the commands that docs/tour.md, docs/server.md and README.md show and put what they print there (needs curl and jq)
 	@for c in curl jq; do command -v $$c >/dev/null || { echo "runner: the tour needs '$$c', which is not on the PATH" >&2; exit 1; }; done
 	$(GO) test ./cmd/runner -run '^TestDocuments$$' -count=1 -update
 	$(GO) test ./cmd/runner -run '^TestDocuments$$' -count=1

@@ -20,8 +20,8 @@ from skills.identity import unrelated
 from skills.phrasing import in_words
 
 # What rows are about, and how many of them.
-ROWS = (("plain", 0.40), ("copy", 0.04), ("drill", 0.03), ("choice", 0.05), ("form", 0.09), ("loose", 0.01), ("tools", 0.10), ("plan", 0.04), ("rationale", 0.08), ("report", 0.03),
-        ("markers", 0.03), ("json", 0.025), ("delegate", 0.04), ("specialist", 0.035))
+ROWS = (("plain", 0.385), ("copy", 0.04), ("drill", 0.03), ("choice", 0.05), ("form", 0.09), ("loose", 0.01), ("tools", 0.10), ("plan", 0.04), ("rationale", 0.08), ("report", 0.03),
+        ("markers", 0.03), ("json", 0.025), ("delegate", 0.04), ("specialist", 0.05))
 # Kinds of labels, for losses told apart.
 KINDS = ("add", "subtract", "multiply", "divide", "compare", "extreme", "sort", "story1", "story2", "chain", "time", "money", "units", "followup", "identity",
          "summary", "cut", "direct", "form", "tool", "report", "markers", "json", "delegate", "plan", "copy")
@@ -395,7 +395,7 @@ class Builder:
         """A specialist at work, called by the model or by the user, or the main agent with the report that a user's specialist gave."""
         rng, f = self.rng, self.fmt
         roll = rng.random()
-        if roll < 0.35:
+        if roll < 0.25:
             tree, base = self.begin(effort)
 
             def branch():
@@ -405,7 +405,7 @@ class Builder:
                 _, end, _ = self.thought(tree, at, specialists.after(effort, turn.final))
                 self.final(tree, end, turn.final)
         else:
-            called = roll > 0.65
+            called = roll > 0.5
             prompt = specialists.AGENT if called else specialists.prompt(rng)
             own, line = prompts.specialist(prompt)
             told = (harmony.instructions(rng) + "\n\n" + prompts.RANK + "\n\n" if rng.random() < 0.3 else "") + own

@@ -1,8 +1,8 @@
 """Writes questions for the evaluation, one JSON object a line: python make_eval.py [--seed N] [--count N] [--skills a,b] [--out FILE]
 
 Every question is drawn for this run. Numbers that a task works on are held out from training on tasks of its kind, but for those that are handed to a
-function; names, objects, keys and names of functions are those of skills/unseen.py. Of the messages that are no task for the model half are drawn as those
-of training are, and half were written by hand (wordings.py).
+function; names, objects, keys and names of functions are those of skills/unseen.py. The messages that are no task for the model were written by hand
+(wordings.py) and are the same each time, but for those that lie near to one, which are drawn as those of training are.
 The fields are those of type question in eval/questions.go.
 """
 
@@ -111,10 +111,8 @@ def delegated(rng, i):
 
 
 def unrelated(rng, i):
-    turn = draw(rng, identity)
-    if i % 2 and i // 2 < len(wordings.UNRELATED):
-        return ask(turn, question=wordings.UNRELATED[i // 2], kind="written by hand")
-    return ask(turn, kind="drawn")
+    """Messages that were written by hand; there are as many as are asked at most, so that the seed is for their order."""
+    return ask(draw(rng, identity), question=rng.choice(wordings.UNRELATED))
 
 
 def reworded(rng, i):
@@ -142,7 +140,7 @@ SKILLS = {
     "arithmetic": (calculation, len(OPERATIONS), None), "chains": (plain(chains), 1, None), "ordering": (plain(ordering), 1, None), "stories": (plain(stories), 1, None),
     "measures": (plain(measures), 1, None), "followups": (followup, 1, None), "json": (formed, 1, None), "tools": (offered_or_idle, 1, None),
     "rationale": (lambda rng, i: offered(rng, i, rationale=True), 1, None), "report": (strategy("tool"), 1, None), "markers": (strategy("markers"), 1, None),
-    "delegation": (delegated, 1, None), "identity": (unrelated, 1, 200), "wordings": (reworded, 1, None),
+    "delegation": (delegated, 1, None), "identity": (unrelated, 1, len(wordings.UNRELATED)), "near": (plain(identity), 1, 200), "wordings": (reworded, 1, None),
 }
 
 

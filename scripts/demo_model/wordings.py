@@ -25,7 +25,7 @@ Order them, lowest number first: {l}"""),
     "descending": lines("""Would you be so kind as to sort {l} from large to small?|Put {l} into falling order, please.|Please rank these from the greatest to the least: {l}|{l} - sort downwards|Order them, highest number first: {l}"""),
 }
 
-# What the model can do nothing about.
+# What the model can do nothing about. These are all that is asked, whatever the seed, and none of them may be drawn for training.
 UNRELATED = lines("""How do volcanoes erupt?|Write a haiku about autumn leaves.|Who painted the Mona Lisa?|Recommend a good restaurant nearby.|What's your favourite colour?|Why is the sky blue?
 Explain quantum entanglement to a child.|My printer does not print any more, what now?|Plan a trip to Lisbon for next week.|What is the area of a circle with radius 4?|Solve 2x + 3 = 11.|What is one third plus one half?
 ¿Dónde está la biblioteca?|Wo wohnst du?|Qu'est-ce que tu fais ?|Как тебя зовут?|今日は何曜日ですか|你会做饭吗？|Is it going to rain tomorrow?|Write a SQL query that lists all customers.
@@ -40,4 +40,15 @@ What causes thunder?|Give me a workout plan.|How do I reset my password?|What is
 {"name": "test"}|SELECT * FROM users;|¯\\_(ツ)_/¯|🙂🙂🙂|What is the derivative of x squared?|Which primes come after 20?|How many seconds does light need from the sun to us?|Round 7.49 to one place.|How many bits are in a byte?
 What rhymes with orange?|Explain inflation to me.|Who was the first person on the moon?|My train is late again.|What is the boiling point of nitrogen?|Give me the lyrics of a lullaby.
 Which came first, the chicken or the egg?|How deep is the Pacific?|Please book a table for two.|What time zone is Sydney in?|Is this sentence grammatical?|Sort my mails.|Which is better, tea or coffee?
-How much wood would a woodchuck chuck?|Write me a cover letter.|What is the seventh letter of the alphabet?|Why do cats purr?|Invent a word.""")
+How much wood would a woodchuck chuck?|Write me a cover letter.|What is the seventh letter of the alphabet?|Why do cats purr?|Invent a word.
+Could you recommend a book for a long flight?|Why do leaves turn red?|I need a name for my bakery.|What's the difference between jam and jelly?|How do bees make honey?|Write a birthday wish for my grandfather.
+Is it safe to drink rain water?|My laptop gets hot, is that normal?|Which instrument is the hardest to learn?|Where did I leave my keys?|Tell me what a black hole is.|Who invented the telephone?|How long do turtles live?
+Why do we yawn?|What should I cook tonight?|Est-ce qu'il pleut à Paris ?|Kannst du mir helfen, ein Zimmer zu finden?|Mi hermana vive en Chile.|Dove si mangia bene a Napoli?|Hvor ligger stationen?|Czy lubisz kawę?|你好，你是谁？|आप कैसे हैं?|مرحبا
+console.log("hi");|git push --force|<div class="row"></div>|Why is my Docker container so slow?|Explain pointers in C.|What is a mutex?|import numpy as np|Convert this to a PDF.|Set an alarm for tomorrow morning.
+Call my wife.|Open the window.|What do I have in my calendar?|Send this to Tom.|Remind me to water the plants.|Show me a picture of a panda.|Put some music on, something slow.|Is the supermarket still open?
+I don't understand anything.|That is wrong.|You are funny.|Nobody asked you.|I changed my mind.|That took you long enough.|Sorry, wrong window.|Are we friends?|Do you know Siri?|Can you keep a secret?|What are your rules?|Say that again, but louder.|Pretend to be a pirate.
+Tell me the story of Cinderella.|Who wrote Don Quixote?|What is the capital of Mongolia?|Which country has the most islands?|When do the clocks change?|What is the chemical formula of water?|Why did Rome fall?|Who was Marie Curie?
+What does the word ephemeral mean?|Give me an antonym of generous.|How do you spell Mississippi?|Correct this: he go to school yesterday.|Is it who or whom?|Write one sentence without the letter e.|Translate "thank you" into Japanese.
+How much does a house cost in Berlin?|What was the score last night?|How tall is a giraffe?|What is pi to six digits?|How old is the universe?|What is 10% of my salary?|What percentage of people are left-handed?|Is 91 a prime number?
+Write 2026 in Roman numerals.|What does 404 mean?|Half of what I earn goes to rent.|How fast is sound?|Should I learn Go or Rust?|Which is healthier, rice or pasta?|How do I get a stain out of a shirt?|My back hurts.|Am I too old to learn the piano?
+How can I fall asleep faster?|Why is my baby crying?|What is the meaning of a red sky at night?|Do fish sleep?|What's a good first line for a novel?|Suggest a topic for my thesis.|How do elections work?|What is a mortgage?""")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,14 +63,44 @@ type level struct {
 	// median is that of the reasoning, in tokens.
 	median int
 	tally
+	// answered says of each question whether the answer was right.
+	answered []bool
 }
+
+// against counts the questions that are right at this effort and were not at another, and those of which it is the other way round.
+func (l *level) against(other *level) (gained, lost int) {
+	for i, right := range l.answered {
+		switch {
+		case right && !other.answered[i]:
+			gained++
+		case !right && other.answered[i]:
+			lost++
+		}
+	}
+	return gained, lost
+}
+
+// chance is how likely more questions are lost than gained by this much if either is as likely as the other: the sign test, one-sided (Dixon and
+// Mood, "The Statistical Sign Test", 1946).
+func chance(gained, lost int) float64 {
+	n := gained + lost
+	sum, term := 0.0, -float64(n)*math.Ln2 // the logarithm of n choose k over two to the power of n, from k = n downwards
+	for k := n; k >= lost; k-- {
+		sum += math.Exp(term)
+		term += math.Log(float64(k) / float64(n-k+1))
+	}
+	return sum
+}
+
+// falling is the chance below which a share right is said to fall.
+const falling = 0.05
 
 // compareEfforts asks the same questions at each effort.
 func (e *evaluation) compareEfforts(ctx context.Context, skill string) ([]level, error) {
 	list := e.pool(skill)
 	var levels []level
 	for _, effort := range e.efforts {
-		lengths := make([]int, len(list))
+		lengths, answered := make([]int, len(list)), make([]bool, len(list))
 		t, err := e.tally(ctx, skill, list, func(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
 			f := q.request()
 			f["reasoning_effort"] = effort
@@ -79,12 +110,13 @@ func (e *evaluation) compareEfforts(ctx context.Context, skill string) ([]level,
 			}
 			m, content := first(c)
 			lengths[i] = c.Usage.CompletionTokensDetails.ReasoningTokens
-			return verdict{right: q.answered(content), kind: effort, said: said(m, content)}, nil
+			answered[i] = q.answered(content)
+			return verdict{right: answered[i], kind: effort, said: said(m, content)}, nil
 		})
 		if err != nil {
 			return nil, err
 		}
-		levels = append(levels, level{effort, median(lengths), t})
+		levels = append(levels, level{effort, median(lengths), t, answered})
 	}
 	return levels, nil
 }
@@ -96,10 +128,15 @@ func efforts(ctx context.Context, e *evaluation, s *skill) (outcome, error) {
 		return outcome{}, err
 	}
 	var figures []string
-	holds, before := apart(levels), 0
-	for _, l := range levels {
+	holds := apart(levels)
+	for i := range levels {
+		l := &levels[i]
 		figures = append(figures, fmt.Sprintf("%s %d (%.2f), %.1f%%", l.effort, l.median, float64(l.median)/float64(max(1, levels[0].median)), 100*l.share()))
-		holds, before = holds && l.right >= before, l.right
+		for j := range levels[:i] {
+			gained, lost := l.against(&levels[j])
+			holds = holds && chance(gained, lost) >= falling
+			e.kinds = append(e.kinds, kind{s.name, fmt.Sprintf("%s after %s: now right of those that differ", l.effort, levels[j].effort), tally{asked: gained + lost, right: gained}})
+		}
 	}
 	return outcome{questions: levels[0].asked, figure: strings.Join(figures, "; "), holds: holds}, nil
 }

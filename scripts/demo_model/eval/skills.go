@@ -49,6 +49,7 @@ var skills = []skill{
 	{"efforts", "reasoning tokens at the three efforts (medians); share right, not falling", 0, efforts},
 	{"delegation", "delegation to a specialist prompt and return", 0.90, share(delegations)},
 	{"identity", "anything else: says what it is and what it can do", 0.95, share(answers)},
+	{"near", "the same for messages drawn like training's, of which two in five are about numbers", 0, share(answers)},
 	{"causal", "a corrupted intermediate result changes the final answer accordingly", 0.90, share(corrupted)},
 	{"history", "right answers with 4,000 tokens of earlier turns in front", 0.90, history},
 	{"wordings", "the same tasks in wordings that training has not seen", 0, share(answers)},

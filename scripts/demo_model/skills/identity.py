@@ -1,6 +1,7 @@
 """Everything that the model cannot work out: it says what it is."""
 
 import prompts
+import wordings
 
 from . import Turn, plain
 from .arithmetic import operand
@@ -53,6 +54,8 @@ I was born in 19{t}.|In the year 20{t}, what happened?|What happened in 1{i}?|My
 The {n} has {i} {o}.|{n} number {i}|Chapter {i}|Room {i}, floor {j}|What is {i} {o} worth?|It is {i} degrees in {p}.
 Solve x + {i} = {j}.|x + {i} = {j}|{i} + x = {j}|Solve {i}x = {j}|What is x if x - {i} = {j}?|What is the number {i}?
 Name {i} {o}.|Give me {i} {o}.|Write {i} lines about {n}.|Write a {n} of {i} words.|Tell me {i} facts about {p}.|What are the top {i} {o}?|Pick a number between {i} and {j}.
+Solve {i}x + {j} = {k}.|{i}x - {j} = {k}|{i}x - {j}|Simplify {i}x + {j}x.|Convert {i} to roman numerals.|{i} in roman numerals|Is {i} a square number?|What are the factors of {i}?|Factorize {i}.|factors of {i}
+List the primes up to {i}.|What comes before {i}?|What is the next number after {i}, {j}, {k}?|{i} is my favourite number.|Convert {i} {n} to {m}.|How many {n} are in {i} {o}?|{i} out of {j}|{i}:{j} odds, what is that?
 gcd({i}, {j})|lcm({i}, {j})|Roll a {i}-sided die|{w} was born in 1{i} and died in 1{j}.|What is {i}?|What is {i} plus {n}?|Add {i} {o} to the {n}.""".replace("\n", "|").split("|")
 
 CODE = r"""def {v}_{n}(x):\n    return x + {i}|print("{n}")|for i in range({i}):\n    print(i)|import {n}\n{n}.{v}()|SELECT * FROM {o} WHERE {n} = {i};
@@ -60,7 +63,7 @@ SELECT {n}, {m} FROM {o}|<div class="{n}">{a} {m}</div>|<p>{n}</p>|function {v}(
 int main() {{ return {i}; }}|if {n} > {i}: {v}({m})|git commit -m "{v} {n}"|sudo apt install {n}|curl http://{n}.com/{m}|{{"{n}": {i}, "{m}": "{a}"}}
 [{i}, {j}, {k}]|{n} = {m} + {i}|x = {i}; y = {j}|while true; do {v}; done|ls -la /{n}/{m}|Why does {n}.{v}() fail?|Write a function to {v} a {n} in Python.
 Write Python code that adds two numbers.|What does `{v}({n})` do?|Error: {n} is not {a} (line {i})|# {n}\n\n- {m}\n- {o}|{n}@{m}.com|https://www.{n}.org/{m}?id={i}
-func {v}({n} int) error {{|public class {n} {{ }}|{n}->{v}();|#include <{n}.h>|echo ${n}|cd {n} && make {v}|\frac{{{i}}}{{{j}}}|{n}|TODO: {v} the {n}""".replace("\n", "|").replace("\\n", "\n").split("|")
+return {n} - {i} if {m} > {j} else {n} + {k}|{n}[{i}] = {m}[{j}] * {k}|for ({n} = {i}; {n} < {j}; {n}++)|assert {v}({i}, {j}) == {k}|func {v}({n} int) error {{|public class {n} {{ }}|{n}->{v}();|#include <{n}.h>|echo ${n}|cd {n} && make {v}|\frac{{{i}}}{{{j}}}|{n}|TODO: {v} the {n}""".replace("\n", "|").replace("\\n", "\n").split("|")
 
 # What one may look up with a function, and cannot without.
 FACTS = """What is the {n} of {p}?|What is the {n} of {p}?|What is the {n} of {w}?|What's the {n} of {p}?|What is the {n} in {p}?|What's the {n} for {w}?|Look up the {n} of {p}.|Find the {n} for {w}.|Tell me the {n} of {p}.
@@ -90,7 +93,7 @@ FRACTIONS = "1/2|1/3|2/3|1/4|3/4|a half|one third|three quarters".split("|")
 def beyond(rng):
     """A sum, a difference, a product or a quotient that is out of reach: of larger or decimal numbers, of negative ones, of fractions, or of many."""
     kind, pick = rng.choice(KINDS), rng.choice
-    i, j, k = operand(rng), operand(rng), operand(rng)
+    i, j = operand(rng), operand(rng)
     small = lambda: rng.randrange(1, pick((13, 101, 1000)))
     terms, a, b = ADD_TERMS + SUB_TERMS, i, j
     if kind == "large":
@@ -161,7 +164,23 @@ def noise(rng):
     return "".join(chr(rng.choice((rng.randrange(0x20, 0x7F), rng.randrange(0xA1, 0x250)))) for _ in range(rng.randrange(5, 60)))
 
 
+def bare(text):
+    """A message without what dressing it up changes."""
+    return text.lower().strip(" .!?")
+
+
+ASKED = {bare(text) for text in wordings.UNRELATED}
+
+
 def one(rng):
+    """A message, and none that evaluation asks."""
+    while True:
+        text = any_one(rng)
+        if bare(text) not in ASKED:
+            return text
+
+
+def any_one(rng):
     roll = rng.random()
     if roll < 0.11:
         return dress(rng, rng.choice(SMALLTALK))
