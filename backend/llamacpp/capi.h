@@ -58,8 +58,10 @@ enum ggml_type {
 
 enum ggml_op {
     GGML_OP_MUL = 7,
+    GGML_OP_RMS_NORM = 25,
     GGML_OP_MUL_MAT = 29,
     GGML_OP_MUL_MAT_ID = 30,
+    GGML_OP_ROPE = 48,
     GGML_OP_FLASH_ATTN_EXT = 73,
     GGML_OP_GLU = 94,
 };
@@ -292,6 +294,9 @@ void ggml_barrier(struct ggml_threadpool * tp);
 void ggml_threadpool_chunk_set(struct ggml_threadpool * tp, int value);
 int  ggml_threadpool_chunk_add(struct ggml_threadpool * tp, int value);
 void llama_attach_threadpool(struct llama_context * ctx, ggml_threadpool_t threadpool, ggml_threadpool_t threadpool_batch);
+
+// Operations.
+void ggml_rope_yarn_corr_dims(int n_dims, int n_ctx_orig, float freq_base, float beta_fast, float beta_slow, float dims[2]);
 
 // Models.
 struct llama_model_params llama_model_default_params(void);

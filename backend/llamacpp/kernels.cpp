@@ -41,6 +41,8 @@ using kernels::rows;
 
 std::atomic<bool> helped{false};
 
+constexpr int64_t max_positions = 4096; // of a step, whose angles are kept
+
 int64_t columns_of(const ggml_tensor * t) { return t->ne[1] * t->ne[2]; }
 
 // format_of says how weights lie in memory, or false when no kernel reads them.
@@ -104,8 +106,22 @@ bool is_gate(const ggml_tensor * op) {
     return op->op_params[0] == GGML_GLU_OP_SWIGLU_OAI && y && is_floats(x) && is_floats(y) && is_floats(op) && x->ne[0] % 16 == 0;
 }
 
+bool is_normalization(const ggml_tensor * op) { return is_floats(op->src[0]) && is_floats(op) && op->ne[0] % 16 == 0; }
+
+// turned_halves is the form of rotary embedding in which value i of a head is turned together with the one half a head further.
+constexpr int32_t turned_halves = 2;
+
+// is_rotation says that whole heads are turned, with one position for each token.
+bool is_rotation(const ggml_tensor * op) {
+    const ggml_tensor * x = op->src[0], * positions = op->src[1];
+    return is_floats(x) && is_floats(op) && positions->type == GGML_TYPE_I32 && !op->src[2] && op->op_params[2] == turned_halves && op->op_params[1] == x->ne[0] &&
+           x->ne[0] % 32 == 0 && x->ne[2] <= max_positions;
+}
+
 bool is_ours(const ggml_tensor * op) {
     switch (op->op) {
+    case GGML_OP_RMS_NORM: return is_normalization(op);
+    case GGML_OP_ROPE: return is_rotation(op);
     case GGML_OP_MUL: return is_scaling(op);
     case GGML_OP_GLU: return is_gate(op);
     case GGML_OP_MUL_MAT:
@@ -272,6 +288,78 @@ void gate(const kernels::set & own, ggml_compute_params * params, ggml_tensor * 
     });
 }
 
+void normalize(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
+    float epsilon;
+    std::memcpy(&epsilon, op->op_params, sizeof epsilon);
+    for (int64_t i = params->ith; i < columns_of(op); i += params->nth) {
+        own.normalize(row(op->src[0], i), op->ne[0], epsilon, row(op, i));
+    }
+}
+
+// angles are those by which rotary embedding (Su et al., "RoFormer", 2021), stretched by YaRN (Peng et al., 2023), turns the pairs of a head. They
+// depend on the token's position alone, and a step asks for the same ones for the queries and the keys of every layer, so each thread keeps those of
+// its tokens.
+class angles {
+    enum { parameters = 11 };
+
+    int32_t              key[parameters] = {};
+    std::vector<int32_t> positions, wanted;
+    std::vector<float>   turns;
+
+    // fill works them out as the engine does: each pair turns slower than the one before it by the same factor.
+    void fill() {
+        const int32_t n = key[1] / 2;
+        float base, stretch, share, magnitude, fast, slow, ends[2];
+        float * const floats[] = {&base, &stretch, &share, &magnitude, &fast, &slow};
+        for (int i = 0; i < 6; i++) {
+            std::memcpy(floats[i], key + 5 + i, sizeof(float));
+        }
+        ggml_rope_yarn_corr_dims(2 * n, key[4], base, fast, slow, ends);
+        if (share != 0) {
+            magnitude *= 1 + 0.1f * std::log(1 / stretch);
+        }
+        const float slower = std::pow(base, -1.0f / n);
+        turns.resize(positions.size() * 2 * n);
+        float * cosines = turns.data();
+        for (const int32_t position : positions) {
+            float angle = position;
+            for (int32_t i = 0; i < n; i++, angle *= slower) {
+                const float whole = share * (1 - std::clamp((i - ends[0]) / std::max(0.001f, ends[1] - ends[0]), 0.0f, 1.0f));
+                const float turn = stretch * angle * (1 - whole) + angle * whole;
+                cosines[i] = std::cos(turn) * magnitude;
+                cosines[n + i] = std::sin(turn) * magnitude;
+            }
+            cosines += 2 * n;
+        }
+    }
+
+  public:
+    // of returns the cosines and then the sines for each token that the thread has part in.
+    const float * of(const ggml_compute_params * params, const ggml_tensor * op) {
+        const int32_t * all = (const int32_t *) op->src[1]->data;
+        wanted.clear();
+        for (int64_t t = params->ith; t < op->ne[2]; t += params->nth) {
+            wanted.push_back(all[t]);
+        }
+        if (wanted != positions || std::memcmp(key, op->op_params, sizeof key) != 0) {
+            std::memcpy(key, op->op_params, sizeof key);
+            positions.swap(wanted);
+            fill();
+        }
+        return turns.data();
+    }
+};
+
+void rotate(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
+    static thread_local angles kept;
+    const float * turns = kept.of(params, op);
+    for (int64_t t = params->ith; t < op->ne[2]; t += params->nth, turns += op->ne[0]) {
+        for (int64_t h = 0; h < op->ne[1]; h++) {
+            own.rotate(row(op->src[0], t * op->ne[1] + h), turns, op->ne[0] / 2, row(op, t * op->ne[1] + h));
+        }
+    }
+}
+
 struct traits final : ggml::cpu::tensor_traits {
     const kernels::set & own;
     explicit traits(const kernels::set & set) : own(set) {}
@@ -283,6 +371,8 @@ struct traits final : ggml::cpu::tensor_traits {
         switch (op->op) {
         case GGML_OP_FLASH_ATTN_EXT: attend(own, params, op); return true;
         case GGML_OP_MUL: scaling(own, params, op); return true;
+        case GGML_OP_RMS_NORM: normalize(own, params, op); return true;
+        case GGML_OP_ROPE: rotate(own, params, op); return true;
         case GGML_OP_GLU: gate(own, params, op); return true;
         default: product(own, params, op); return true;
         }

@@ -1,6 +1,7 @@
-// Kernels for the operations in which a mixture-of-experts model spends its time on a CPU. They take many tokens at
-// once, read each weight once for several of them, and give a token the same result, bit for bit, whatever else is in its
-// batch: every dot product adds in one fixed order.
+// Kernels for the operations in which a mixture-of-experts model spends its time on a CPU: products, attention, rotary
+// embedding, norms, and what gates and scales the experts' results. They take many tokens at once, read each weight once for
+// several of them, and give a token the same result, bit for bit, whatever else is in its batch: every dot product adds in one
+// fixed order.
 //
 // kernels.cpp offers them to the engine, operation by operation; kernels_simd.h has the arithmetic, on plain arrays, for the
 // instructions of kernels_avx512.cpp and kernels_avx2.cpp, whose results differ in rounding. A processor that lacks both, or an
@@ -92,6 +93,12 @@ struct set {
     // gate writes gpt-oss's clamped SwiGLU of n values: x sigmoid(alpha x) (y + 1), with x at most limit and y within it. n is a
     // multiple of 16.
     void (*gate)(const float * x, const float * y, float alpha, float limit, int64_t n, float * out);
+
+    // normalize writes n values divided by their root mean square, to whose square epsilon is added (RMSNorm). n is a multiple of 16.
+    void (*normalize)(const float * x, int64_t n, float epsilon, float * out);
+
+    // rotate turns pairs of values, i and i+n of 2n, by angles of which it takes the n cosines and then the n sines. n is a multiple of 16.
+    void (*rotate)(const float * x, const float * turns, int64_t n, float * out);
 
     // attend works out all heads that share key head s, for one token. size is a multiple of 32 and at most max_size, and
     // heads/shared is at most max_group.

@@ -150,6 +150,6 @@ bool supported() {
 
 #include "kernels_simd.h"
 
-const kernels::set kernels::avx2 = {"AVX2", supported, quantize, multiply_floats, multiply_quantized, scale, gate, attend};
+const kernels::set kernels::avx2 = {"AVX2", supported, quantize, multiply_floats, multiply_quantized, scale, gate, normalize, rotate, attend};
 
 #endif

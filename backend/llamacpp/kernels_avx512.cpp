@@ -138,6 +138,6 @@ bool supported() {
 
 #include "kernels_simd.h"
 
-const kernels::set kernels::avx512 = {"AVX-512 VNNI", supported, quantize, multiply_floats, multiply_quantized, scale, gate, attend};
+const kernels::set kernels::avx512 = {"AVX-512 VNNI", supported, quantize, multiply_floats, multiply_quantized, scale, gate, normalize, rotate, attend};
 
 #endif

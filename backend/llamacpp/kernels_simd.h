@@ -256,6 +256,27 @@ KERNEL void gate(const float * x, const float * y, float alpha, float limit, int
     }
 }
 
+KERNEL void normalize(const float * x, int64_t n, float epsilon, float * out) {
+    doubles sum = all(0.0);
+    for (int64_t i = 0; i < n; i += lanes) {
+        const floats v = load(x + i), square = v * v;
+        sum = sum + (lower(square) + upper(square));
+    }
+    double total = 0;
+    for (int i = 0; i < lanes / 2; i++) {
+        total += sum[i];
+    }
+    scale(x, 1 / std::sqrt((float) (total / (double) n) + epsilon), n, out);
+}
+
+KERNEL void rotate(const float * x, const float * turns, int64_t n, float * out) {
+    for (int64_t i = 0; i < n; i += lanes) {
+        const floats a = load(x + i), b = load(x + n + i), cosine = load(turns + i), sine = load(turns + n + i);
+        store(out + i, fused(a, cosine, -b * sine));
+        store(out + n + i, fused(a, sine, b * cosine));
+    }
+}
+
 // Attention goes over the open cells in blocks with a running maximum and sum (Milakov and Gimelshein, "Online normalizer
 // calculation for softmax", 2018). How the cache is laid out does not show in the result: closed cells are left out before
 // anything else is done, and the order of the others does not matter, because a cell's weight is a fraction of its score alone times

@@ -324,6 +324,25 @@ void check_elementwise() {
             const double want = g / (1 + std::exp(-(double) alpha * g)) * (u + 1);
             close_to("gate", out[i], want, std::fabs(want) * 1e-5 + 1e-30);
         }
+        own->normalize(x, 32, 1e-5f, out);
+        double squares = 0;
+        for (int i = 0; i < 32; i++) {
+            squares += (double) x[i] * x[i];
+        }
+        for (int i = 0; i < 32; i++) {
+            const double want = x[i] / std::sqrt(squares / 32 + 1e-5);
+            close_to("normalize", out[i], want, std::fabs(want) * 1e-6);
+        }
+        float turns[32];
+        for (int i = 0; i < 16; i++) {
+            const float angle = normal() * 100;
+            turns[i] = std::cos(angle), turns[16 + i] = std::sin(angle);
+        }
+        own->rotate(x, turns, 16, out);
+        for (int i = 0; i < 16; i++) {
+            close_to("rotate, first", out[i], (double) x[i] * turns[i] - (double) x[16 + i] * turns[16 + i], size * 1e-6);
+            close_to("rotate, second", out[16 + i], (double) x[i] * turns[16 + i] + (double) x[16 + i] * turns[i], size * 1e-6);
+        }
         own->scale(x, 0.75f, 32, out);
         for (int i = 0; i < 32; i++) {
             close_to("scale", out[i], x[i] * 0.75f, 0);
