@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
 #include <thread>
 
@@ -48,31 +49,40 @@ inline void relax() {
 #endif
 }
 
+// What one thread writes while others look at what lies beside it goes back and forth between their caches, so each part has lines of its own.
+constexpr size_t line = 64;
+
 struct state {
-    std::mutex use; // held by the caller that has the team
-    // What is to be done; it changes only while open is false and nobody is inside.
-    void (*f)(void *, int64_t) = nullptr;
-    void *  data = nullptr;
-    int64_t pieces = 0;
-
-    std::atomic<int64_t>  next{0};
-    std::atomic<bool>     open{false};
-    std::atomic<int>      inside{0};
-    std::atomic<uint32_t> call{0};  // counts the calls, so that helpers see a new one
-    std::atomic<uint64_t> work{0};  // sums up what they had to do
-    std::atomic<uint32_t> wakes{0}; // counts those that were worth waking helpers
-
-    std::mutex              lock; // guards what follows
-    std::condition_variable wake;
-    std::atomic<int>        asleep{0};
-    int                     helpers = 0;
-
-    // Of the caller alone.
+    std::mutex        use; // held by the caller that has the team
     clock::time_point alone_until{};
 
+    // What is to be done; it changes only while the call is closed and nobody is inside.
+    alignas(line) void (*f)(void *, int64_t) = nullptr;
+    void *                data = nullptr;
+    int64_t               pieces = 0, threads = 1;
+    std::atomic<uint64_t> work{0};  // sums up what there was to do
+    std::atomic<uint32_t> wakes{0}; // counts the calls that were worth waking helpers
+
+    alignas(line) std::atomic<uint32_t> call{0}; // is odd while a call is open, and another number for every call
+    alignas(line) std::atomic<int64_t>  next{0};
+    alignas(line) std::atomic<int>      inside{0};
+
+    alignas(line) std::mutex lock; // guards what follows
+    std::condition_variable  wake;
+    std::atomic<int>         asleep{0};
+    std::atomic<int>         helpers{0};
+
+    // take does pieces as long as there are any: many at a time at first, since every taking is seen by all, and fewer towards the end, so that all end together.
     void take() {
-        for (int64_t i = next.fetch_add(1, std::memory_order_relaxed); i < pieces; i = next.fetch_add(1, std::memory_order_relaxed)) {
-            f(data, i);
+        for (int64_t known = 0;;) {
+            const int64_t n = std::max<int64_t>((pieces - known) / (2 * threads), 1), first = next.fetch_add(n, std::memory_order_relaxed);
+            if (first >= pieces) {
+                return;
+            }
+            known = std::min(first + n, pieces);
+            for (int64_t i = first; i < known; i++) {
+                f(data, i);
+            }
         }
     }
 
@@ -81,7 +91,7 @@ struct state {
         uint64_t counted = 0;
         int64_t  looks = 0;
         for (;;) {
-            for (; call.load() == seen && looks > 0; looks--) {
+            for (; call.load(std::memory_order_relaxed) == seen && looks > 0; looks--) {
                 relax();
                 if (looks % looks_at_once == 0) {
                     std::this_thread::yield();
@@ -97,13 +107,15 @@ struct state {
             const uint64_t all = work.load(std::memory_order_relaxed);
             looks = std::min(looks + (int64_t) ((all - counted) / work_of_look), most_looks) - 1;
             counted = all;
+            // Inside before a second look at the call: who closes it sees either that this helper is inside or is seen to have closed it.
             seen = call.load();
-            // Inside before open: a caller that closes sees either that this helper is inside or is seen to have closed.
-            inside.fetch_add(1);
-            if (open.load()) {
-                take();
+            if (seen % 2 != 0) {
+                inside.fetch_add(1);
+                if (call.load() == seen) {
+                    take();
+                }
+                inside.fetch_sub(1);
             }
-            inside.fetch_sub(1);
         }
     }
 
@@ -156,11 +168,11 @@ void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t), void * data) 
         }
         return;
     }
-    s.f = f, s.data = data, s.pieces = pieces;
-    s.next.store(0);
+    s.f = f, s.data = data, s.pieces = pieces, s.threads = 1 + s.helpers.load(std::memory_order_relaxed);
+    s.next.store(0, std::memory_order_relaxed);
     s.work.store(s.work.load(std::memory_order_relaxed) + work, std::memory_order_relaxed);
-    s.open.store(true);
-    s.call.fetch_add(1);
+    const uint32_t call = s.call.load(std::memory_order_relaxed) + 1;
+    s.call.store(call);
     if (work >= worth_waking) {
         s.wakes.fetch_add(1);
         if (s.asleep.load() > 0) {
@@ -172,7 +184,7 @@ void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t), void * data) 
         }
     }
     s.take();
-    s.open.store(false);
+    s.call.store(call + 1);
     s.await();
 }
 
