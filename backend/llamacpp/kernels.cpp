@@ -41,8 +41,6 @@ using kernels::rows;
 
 std::atomic<bool> helped{false};
 
-constexpr int64_t max_positions = 4096; // of a step, whose angles are kept
-
 int64_t columns_of(const ggml_tensor * t) { return t->ne[1] * t->ne[2]; }
 
 // format_of says how weights lie in memory, or false when no kernel reads them.
@@ -106,7 +104,11 @@ bool is_gate(const ggml_tensor * op) {
     return op->op_params[0] == GGML_GLU_OP_SWIGLU_OAI && y && is_floats(x) && is_floats(y) && is_floats(op) && x->ne[0] % 16 == 0;
 }
 
-bool is_normalization(const ggml_tensor * op) { return is_floats(op->src[0]) && is_floats(op) && op->ne[0] % 16 == 0; }
+bool is_normalization(const ggml_tensor * op) {
+    float epsilon;
+    std::memcpy(&epsilon, op->op_params, sizeof epsilon);
+    return epsilon >= 0 && is_floats(op->src[0]) && is_floats(op) && op->ne[0] % 16 == 0;
+}
 
 // turned_halves is the form of rotary embedding in which value i of a head is turned together with the one half a head further.
 constexpr int32_t turned_halves = 2;
@@ -115,7 +117,7 @@ constexpr int32_t turned_halves = 2;
 bool is_rotation(const ggml_tensor * op) {
     const ggml_tensor * x = op->src[0], * positions = op->src[1];
     return is_floats(x) && is_floats(op) && positions->type == GGML_TYPE_I32 && !op->src[2] && op->op_params[2] == turned_halves && op->op_params[1] == x->ne[0] &&
-           x->ne[0] % 32 == 0 && x->ne[2] <= max_positions;
+           x->ne[0] % 32 == 0;
 }
 
 bool is_ours(const ggml_tensor * op) {
@@ -319,12 +321,11 @@ class angles {
             magnitude *= 1 + 0.1f * std::log(1 / stretch);
         }
         const float slower = std::pow(base, -1.0f / n);
-        turns.resize(positions.size() * 2 * n);
         float * cosines = turns.data();
         for (const int32_t position : positions) {
             float angle = position;
             for (int32_t i = 0; i < n; i++, angle *= slower) {
-                const float whole = share * (1 - std::clamp((i - ends[0]) / std::max(0.001f, ends[1] - ends[0]), 0.0f, 1.0f));
+                const float whole = share == 0 ? 0 : share * (1 - std::clamp((i - ends[0]) / std::max(0.001f, ends[1] - ends[0]), 0.0f, 1.0f));
                 const float turn = stretch * angle * (1 - whole) + angle * whole;
                 cosines[i] = std::cos(turn) * magnitude;
                 cosines[n + i] = std::sin(turn) * magnitude;
@@ -342,6 +343,7 @@ class angles {
             wanted.push_back(all[t]);
         }
         if (wanted != positions || std::memcmp(key, op->op_params, sizeof key) != 0) {
+            turns.resize(wanted.size() * op->ne[0]); // first, since nothing may have changed if it throws
             std::memcpy(key, op->op_params, sizeof key);
             positions.swap(wanted);
             fill();

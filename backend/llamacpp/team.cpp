@@ -74,13 +74,13 @@ struct state {
 
     // take does pieces as long as there are any: many at a time at first, since every taking is seen by all, and fewer towards the end, so that all end together.
     void take() {
-        for (int64_t known = 0;;) {
-            const int64_t n = std::max<int64_t>((pieces - known) / (2 * threads), 1), first = next.fetch_add(n, std::memory_order_relaxed);
+        for (;;) {
+            const int64_t left = pieces - next.load(std::memory_order_relaxed), n = std::max<int64_t>(left / (2 * threads), 1);
+            const int64_t first = next.fetch_add(n, std::memory_order_relaxed);
             if (first >= pieces) {
                 return;
             }
-            known = std::min(first + n, pieces);
-            for (int64_t i = first; i < known; i++) {
+            for (int64_t i = first; i < std::min(first + n, pieces); i++) {
                 f(data, i);
             }
         }
@@ -118,6 +118,18 @@ struct state {
             }
         }
     }
+
+    // opened keeps a call open while it lives. It ends the call too when a piece of the caller's throws; then nobody begins another.
+    struct opened {
+        state &        s;
+        const uint32_t call;
+        explicit opened(state & of) : s(of), call(of.call.load(std::memory_order_relaxed) + 1) { s.call.store(call); }
+        ~opened() {
+            s.next.store(s.pieces, std::memory_order_relaxed);
+            s.call.store(call + 1);
+            s.await();
+        }
+    };
 
     // await returns when no helper is inside.
     void await() {
@@ -171,8 +183,7 @@ void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t), void * data) 
     s.f = f, s.data = data, s.pieces = pieces, s.threads = 1 + s.helpers.load(std::memory_order_relaxed);
     s.next.store(0, std::memory_order_relaxed);
     s.work.store(s.work.load(std::memory_order_relaxed) + work, std::memory_order_relaxed);
-    const uint32_t call = s.call.load(std::memory_order_relaxed) + 1;
-    s.call.store(call);
+    const state::opened call(s);
     if (work >= worth_waking) {
         s.wakes.fetch_add(1);
         if (s.asleep.load() > 0) {
@@ -184,8 +195,6 @@ void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t), void * data) 
         }
     }
     s.take();
-    s.call.store(call + 1);
-    s.await();
 }
 
 } // namespace team

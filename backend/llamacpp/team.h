@@ -1,7 +1,7 @@
 // A team of threads that help one that computes, where the engine's own threads would do harm. Those wait for one another after
 // every operation, so an operation takes as long as its slowest thread: on a machine with other work, when a thread is not running,
-// a time slice instead of microseconds. Here the caller never waits for a helper to come. It takes piece after piece, helpers
-// that happen to run take some of them, and all that it ever waits for is a piece that a helper has begun.
+// a time slice instead of microseconds. Here the caller never waits for a helper to come. It takes pieces, a share of what is left at a
+// time, helpers that happen to run take some too, and all that it ever waits for is what a helper has taken.
 #ifndef RUNNER_TEAM_H
 #define RUNNER_TEAM_H
 

@@ -379,6 +379,40 @@ void check_team() {
     }
 }
 
+// Helpers take part, and a call whose piece throws ends like any other.
+void check_help() {
+    const std::thread::id   caller = std::this_thread::get_id();
+    static std::atomic<int> helped{0};
+    const auto              end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    for (int n = 0; helped.load() < 10; n++) {
+        if (std::chrono::steady_clock::now() > end) {
+            fail("helpers took part in %d pieces of %d calls", helped.load(), n);
+        }
+        const bool thrown = n % 3 == 0;
+        struct job {
+            std::thread::id caller;
+            bool            thrown;
+        } j = {caller, thrown};
+        bool caught = false;
+        try {
+            team::run(64, a_lot, [](void * data, int64_t) {
+                const job & own = *(const job *) data;
+                if (std::this_thread::get_id() != own.caller) {
+                    helped.fetch_add(1);
+                } else if (own.thrown) {
+                    throw 1;
+                }
+                std::this_thread::sleep_for(std::chrono::microseconds(10));
+            }, &j);
+        } catch (int) {
+            caught = true;
+        }
+        if (caught && !thrown) {
+            fail("a call threw that should not have");
+        }
+    }
+}
+
 // Small calls keep no helper awake: while they go on, one processor is busy.
 void check_sleep() {
     using clock = std::chrono::steady_clock;
@@ -429,6 +463,7 @@ void check() {
 
 int main(int, char ** argv) {
     check_team();
+    check_help();
     check_sleep();
     if (argv[1] && std::strcmp(argv[1], "team") == 0) {
         return 0;
