@@ -27,7 +27,7 @@ type document struct {
 	text []byte
 }
 
-func load(t *testing.T) *document {
+func load(t testing.TB) *document {
 	t.Helper()
 	text, err := openapi.Document("1.2.3")
 	if err != nil {
@@ -124,7 +124,7 @@ type schemas struct {
 	known    map[string]*jsonschema.Schema
 }
 
-func newSchemas(t *testing.T, document any) *schemas {
+func newSchemas(t testing.TB, document any) *schemas {
 	t.Helper()
 	text, err := json.Marshal(document)
 	if err != nil {

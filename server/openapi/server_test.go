@@ -90,7 +90,7 @@ type options struct {
 	events int
 }
 
-func start(t *testing.T, o options) *site {
+func start(t testing.TB, o options) *site {
 	t.Helper()
 	names := []string{"demo", "broken", "idle"}
 	cfg := server.Config{Keys: o.keys, MaxBody: o.maxBody, Version: "1.2.3"}
@@ -148,7 +148,7 @@ func start(t *testing.T, o options) *site {
 }
 
 // space makes a space and the tokens of its participants.
-func (s *site) space(t *testing.T) wire.Format {
+func (s *site) space(t testing.TB) wire.Format {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens.json")
 	s.tokens = map[string]string{}
