@@ -1,0 +1,33 @@
+package delegation
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"testing"
+)
+
+// Models are trained on these wordings: another wording of a constant is another constant. The functions have no version in their names; a
+// model that was trained on them has to be trained anew when they change.
+func TestPromptsKeepTheirWording(t *testing.T) {
+	for name, pinned := range map[string][2]string{
+		"SquashV1": {SquashV1, "0fc21ee1eba584f8"},
+		"rankV1":   {rankV1, "3c776340aa953e29"},
+		"workV1":   {workV1, "e1e97282453839de"},
+		"Tools":    {functions(t), "d31aff31b3613598"},
+	} {
+		sum := sha256.Sum256([]byte(pinned[0]))
+		if got := hex.EncodeToString(sum[:8]); got != pinned[1] {
+			t.Errorf("%s has another wording, of the digest %s", name, got)
+		}
+	}
+}
+
+func functions(t *testing.T) string {
+	t.Helper()
+	b, err := json.Marshal(Tools(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
