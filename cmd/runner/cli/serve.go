@@ -108,7 +108,12 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if cfg.TLS != nil {
 		scheme = "https"
 	}
-	a.note(fmt.Sprintf("serving %s at %s://%s", strings.Join(names, ", "), scheme, l.Addr()))
+	where := fmt.Sprintf("%s://%s", scheme, l.Addr())
+	if o.logFormat == logJSON {
+		cfg.Logger.Info("serving", "models", names, "at", where)
+	} else {
+		a.note(fmt.Sprintf("serving %s at %s", strings.Join(names, ", "), where))
+	}
 	err = s.Serve(serving, l)
 	if ctx.Err() == nil && serving.Err() != nil {
 		err = errors.Join(context.Cause(serving), err)
