@@ -258,7 +258,7 @@ shows when the newest traces were cut off or the chain was made anew, which noth
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(a.out, "%d entries, %d traces of %d bytes, %d erased, %d open\n", r.Entries, r.Traces, r.Bytes, r.Erased, r.Open)
+				fmt.Fprintf(a.out, "%s, %s of %d bytes, %d erased, %d open\n", count(r.Entries, "entry", "entries"), count(r.Traces, "trace", "traces"), r.Bytes, r.Erased, r.Open)
 				for _, p := range r.Problems {
 					fmt.Fprintf(a.out, "problem: %s\n", p)
 				}

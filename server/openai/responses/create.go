@@ -161,9 +161,9 @@ func (a *API) admit(job *run, principal string) *wire.Error {
 	case a.closed:
 		return wire.FromError(wire.ErrDraining, nil)
 	case len(a.active) >= a.cfg.Background:
-		return tooMany("%d responses are being made in the background; try again later", len(a.active))
+		return tooMany("as many responses as may be (%d) are being made in the background; try again later", len(a.active))
 	case principal != wire.Local && a.of[principal] >= a.cfg.Share:
-		return tooMany("%d of your responses are being made in the background, which is an API key's share; try again later", a.of[principal])
+		return tooMany("as many of your responses as an API key may have (%d) are being made in the background; try again later", a.of[principal])
 	}
 	a.active[job] = struct{}{}
 	a.of[principal]++
