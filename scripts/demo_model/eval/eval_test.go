@@ -56,8 +56,11 @@ func TestBundledModelHoldsItsBars(t *testing.T) {
 		e.questions = parsed(t, draw(t, 21, e.count))
 	} else {
 		for _, name := range names() {
-			n := 10
-			if name == "arithmetic" || name == "identity" {
+			n := 20
+			switch name {
+			case "arithmetic":
+				n = 160
+			case "identity":
 				n = 40
 			}
 			e.questions = append(e.questions, spread((&evaluation{questions: drawn(t)}).of(name), n)...)
@@ -103,6 +106,15 @@ func TestBundledModelHoldsItsBars(t *testing.T) {
 				t.Errorf("%s: %s, less than %.1f%%; the bar is %s", s.name, got.figure, 100*least, s.barText())
 			}
 			all.add(got.tally)
+		}
+	}
+	for _, k := range e.kinds {
+		least := floors["arithmetic"]
+		if long {
+			least = 0.95
+		}
+		if k.skill == "arithmetic" && k.share() < least {
+			t.Errorf("%s alone: %s, less than %.0f%%", k.name, k.tally, 100*least)
 		}
 	}
 	if all.share() < floors[""] {

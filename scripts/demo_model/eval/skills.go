@@ -97,7 +97,7 @@ func share(ask check) func(context.Context, *evaluation, *skill) (outcome, error
 	}
 }
 
-// print measures skills, telling each on standard error when it is done, and prints the tables.
+// print measures skills, telling each on standard error when it is done, and prints the tables. Skills under their bars are an error.
 func (e *evaluation) print(ctx context.Context, out io.Writer, wanted []string) error {
 	e.out = out
 	var rows, under []string
@@ -124,6 +124,9 @@ func (e *evaluation) print(ctx context.Context, out io.Writer, wanted []string) 
 	fmt.Fprint(out, "\n| skill | kind | right |\n|---|---|---|\n")
 	for _, k := range e.kinds {
 		fmt.Fprintf(out, "| %s | %s | %s |\n", k.skill, k.name, k.tally)
+	}
+	if len(under) > 0 {
+		return fmt.Errorf("under their bar: %d of %d skills", len(under), len(rows))
 	}
 	return nil
 }
