@@ -70,14 +70,14 @@ cuda: toolchain ## build the engine's CUDA library, lib/runner (needs nvcc and c
 .PHONY: run
 run: build ## build, then ask the bundled model a question and show its reasoning and the summary of it
 	@echo
-	bin/runner run --reasoning full "What is 17 + 25?"
+	bin/runner run --temperature 0 --reasoning full "What is 17 + 25?"
 	@echo
-	bin/runner run --reasoning summary "What is 532 - 187?"
+	bin/runner run --temperature 0 --reasoning summary "What is 532 - 187?"
 
 .PHONY: test
 test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests on the bundled model
 	@[ -d ../shared/conformance ] || echo "note: without ../shared/conformance the tests against the field's reference data skip"
-	@command -v curl >/dev/null && command -v jq >/dev/null || echo "note: without curl and jq docs/tour.md, docs/server.md and README.md are not compared with what their commands print"
+	@command -v curl >/dev/null && command -v jq >/dev/null || echo "note: without curl and jq docs/tour.md and docs/server.md are not compared with what their commands print"
 	@echo "vet (compiles the engine the first time: about two minutes on two cores)"
 	@$(GO) vet ./...
 	@echo "import directions"
@@ -114,7 +114,7 @@ lint: toolchain $(GOLANGCI) ## golangci-lint, pinned
 	$(GOLANGCI) run ./...
 
 .PHONY: demo-model
-demo-model: build ## train the bundled model anew, or go on where .cache/demo-model/checkpoint.pt stopped, and measure it (MINUTES=240; needs python3 with scripts/demo_model/requirements.txt)
+demo-model: build ## train the bundled model, or go on where .cache/demo-model stopped, and measure it (MINUTES=240; needs python3 with scripts/demo_model/requirements.txt)
 	@python3 -c 'import torch, numpy, regex, ninja' 2>/dev/null || { echo "runner: python3 with torch, numpy, regex and ninja is needed: pip install -r scripts/demo_model/requirements.txt" >&2; exit 1; }
 	@echo "comparing what training computes in C++ and expert by expert with the plain forms"
 	python3 scripts/demo_model/attention_test.py
