@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"runner/reasoning/decision"
+	"runner/server/openapi"
+)
+
+// notShown are the flags and fields that the tour says it leaves out: not every machine has certificates, and the bundled model tells no score.
+var notShown = []string{"tls-cert", "tls-key", "score"}
+
+func document(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// consoles returns the commands of a document and what they print.
+func consoles(doc string) string {
+	var b strings.Builder
+	for _, m := range regexp.MustCompile("(?ms)^```console$(.*?)^```$").FindAllStringSubmatch(doc, -1) {
+		b.WriteString(m[1])
+	}
+	return b.String()
+}
+
+// The tour says that it shows every flag, every route and every kind of decision. The fields with which clients ask for reasoning, and
+// get it, are those of the tables of reasoning-api.md.
+func TestTheTourShowsEverything(t *testing.T) {
+	tour := document(t, "tour.md")
+	shown := consoles(tour)
+	var look func(*cobra.Command)
+	look = func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Hidden || f.Name == "help" || slices.Contains(notShown, f.Name) {
+				return
+			}
+			if !regexp.MustCompile(`--` + f.Name + `\b[^-]`).MatchString(shown) {
+				t.Errorf("--%s of %s is not shown", f.Name, cmd.CommandPath())
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			if path := sub.CommandPath(); !sub.HasSubCommands() && !sub.Hidden && sub.Name() != "help" && !strings.Contains(shown, path) {
+				t.Errorf("%s is not shown", path)
+			}
+			look(sub)
+		}
+	}
+	look(scripted().rootCommand())
+
+	b, err := openapi.Document("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var described struct{ Paths map[string]any }
+	if err := json.Unmarshal(b, &described); err != nil {
+		t.Fatal(err)
+	}
+	if len(described.Paths) < 30 {
+		t.Fatalf("%d routes are described", len(described.Paths))
+	}
+	variable := regexp.MustCompile(`\\\{\w+\\\}`)
+	for path := range described.Paths {
+		pattern := variable.ReplaceAllString(regexp.QuoteMeta(path), `[^/\s"']+`)
+		if !regexp.MustCompile(`(?m)(?:\$URL|\s)` + pattern + `(?:[\s"'?;]|$)`).MatchString(shown) {
+			t.Errorf("%s is not asked", path)
+		}
+	}
+
+	for _, kind := range []decision.Kind{decision.RunStarted, decision.ToolCallStart, decision.DecisionEvaluated, decision.AlternativesConsidered, decision.AssumptionRecorded,
+		decision.CuratorDecision, decision.StrategySwitched, decision.KernelStateSnapshot, decision.RunCompleted} {
+		if !strings.Contains(tour, `"type":"`+string(kind)+`"`) {
+			t.Errorf("no decision of the kind %s is shown", kind)
+		}
+	}
+
+	api, _, _ := strings.Cut(document(t, "reasoning-api.md"), "\n## The other formats\n")
+	rows := regexp.MustCompile("(?m)^\\| (`[^|]+) \\|").FindAllStringSubmatch(api, -1)
+	if len(rows) < 30 {
+		t.Fatalf("%d fields are described", len(rows))
+	}
+	name := regexp.MustCompile("`(?:[a-z_.]*\\.)?([a-z_]+)[`:]")
+	for _, row := range rows {
+		if strings.HasPrefix(row[1], "`sealed_") { // codes of errors
+			continue
+		}
+		for _, m := range name.FindAllStringSubmatch(row[1], -1) {
+			if !slices.Contains(notShown, m[1]) && !regexp.MustCompile(`\b`+m[1]+`\b`).MatchString(shown) {
+				t.Errorf("the field %s is not shown", m[1])
+			}
+		}
+	}
+}
