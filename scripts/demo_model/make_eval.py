@@ -139,7 +139,7 @@ def reworded(rng, i):
 SKILLS = {
     "arithmetic": (calculation, len(OPERATIONS), None), "chains": (plain(chains), 1, None), "ordering": (plain(ordering), 1, None), "stories": (plain(stories), 1, None),
     "measures": (plain(measures), 1, None), "followups": (followup, 1, None), "json": (formed, 1, None), "tools": (offered_or_idle, 1, None),
-    "rationale": (lambda rng, i: offered(rng, i, rationale=True), 1, None), "report": (strategy("tool"), 1, None), "markers": (strategy("markers"), 1, None),
+    "rationale": (lambda rng, i: offered(rng, i, rationale=True), 1, None), "report": (strategy("tool"), 1, None), "markers": (strategy("markers"), 1, None), "object": (strategy("json"), 1, None),
     "delegation": (delegated, 1, None), "identity": (unrelated, 1, len(wordings.UNRELATED)), "near": (plain(identity), 1, 200), "wordings": (reworded, 1, None),
 }
 

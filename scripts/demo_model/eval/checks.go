@@ -177,6 +177,14 @@ func (q *question) matches(m *openai.AnswerMessage) bool {
 	return want != nil && len(m.ToolCalls) == 1 && m.ToolCalls[0].Function.Name == want.Name && equalJSON(m.ToolCalls[0].Function.Arguments, string(want.Arguments))
 }
 
+// after are the messages that follow on the question when a message has called its function: that one, and the result.
+func (q *question) after(m *openai.AnswerMessage) []any {
+	return []any{
+		fields{"role": "assistant", "content": m.Content, "reasoning": m.Reasoning, "tool_calls": m.ToolCalls},
+		fields{"role": "tool", "tool_call_id": m.ToolCalls[0].ID, "content": q.ToolResult},
+	}
+}
+
 // calls has the model call a function and then answer with what it gives.
 func calls(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
 	f := q.request()
@@ -188,9 +196,7 @@ func calls(ctx context.Context, e *evaluation, _ int, q *question) (verdict, err
 	if q.Expect.Call == nil || !q.matches(m) {
 		return verdict{right: q.Expect.Call == nil && len(m.ToolCalls) == 0 && q.answered(content), said: said(m, content)}, nil
 	}
-	f["messages"] = append(f["messages"].([]any),
-		fields{"role": "assistant", "content": m.Content, "reasoning": m.Reasoning, "tool_calls": m.ToolCalls},
-		fields{"role": "tool", "tool_call_id": m.ToolCalls[0].ID, "content": q.ToolResult})
+	f["messages"] = append(f["messages"].([]any), q.after(m)...)
 	if c, err = e.server.chat(ctx, f); err != nil {
 		return verdict{}, err
 	}
@@ -220,7 +226,7 @@ func rationales(ctx context.Context, e *evaluation, _ int, q *question) (verdict
 	return verdict{right: q.matches(m) && stated == 1 && alone, formed: len(m.ToolCalls) == 1 && alone, said: fmt.Sprintf("%s with %+v, %+v", said(m, content), m.Rationale, c.Warnings)}, nil
 }
 
-// reported are right when the reasoning came as the strategy wants it, apart from an exact answer.
+// reported are right when the reasoning came as the strategy wants it, apart from an exact answer, and with a score where the strategy has one.
 func reported(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
 	c, err := e.server.chat(ctx, q.request())
 	if err != nil {
@@ -228,6 +234,9 @@ func reported(ctx context.Context, e *evaluation, _ int, q *question) (verdict, 
 	}
 	m, content := first(c)
 	apart := c.ReasoningInfo != nil && c.ReasoningInfo.Strategy == q.Strategy && strings.TrimSpace(m.Reasoning) != ""
+	if q.Strategy == string(reasoning.StrategyJSON) {
+		apart = apart && m.Score != nil
+	}
 	return verdict{right: apart && q.answered(content), formed: apart, said: said(m, content)}, nil
 }
 

@@ -30,6 +30,9 @@ const (
 // scripted is a model that answers by the word that a question ends with.
 func scripted(context.Context, string, backend.Config) (backend.Model, error) {
 	after := func(word, say string) fake.Reply { return fake.Reply{After: word + asked, Say: say} }
+	sure := func(score string) string {
+		return `{"reasoning": "` + work + `", "answer": "` + answer + `"` + score + "}<|return|>"
+	}
 	report := " to=functions." + reasoning.ReportReasoningName + `<|channel|>commentary <|constrain|>json<|message|>{"reasoning":"` + work + `"}<|call|>`
 	summarize := reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>"
 	long := work + ", which is what was asked for"
@@ -46,9 +49,15 @@ func scripted(context.Context, string, backend.Config) (backend.Model, error) {
 		fake.Reply{After: "<|message|>{}<|end|><|start|>assistant", Say: wiretest.Think("", answer)},
 		fake.Reply{After: "mark" + inside, Say: "<<REASONING>>\n" + work + "\n<</REASONING>>\n" + answer + "<|return|>"},
 		fake.Reply{After: "bare" + inside, Say: answer + "<|return|>"},
+		fake.Reply{After: "object" + inside, Say: sure(`, "score": 0.9`)},
+		fake.Reply{After: "unsure" + inside, Say: sure("")},
+		after("around", wiretest.Call("I call it.", "", "plus", plus)), after("astray", wiretest.Call("I call it.", "", "plus", plus)), after("amiss", wiretest.Call("I call it.", "", "plus", plus)),
 		after("short", wiretest.Think(long, answer)), fake.Reply{Prompt: "short", After: summarize, Say: "It makes 15.<|return|>"},
 		after("invent", wiretest.Think(long, answer)), fake.Reply{Prompt: "invent", After: summarize, Say: "It makes 15, not 7.<|return|>"},
 		after("wordy", wiretest.Think(work, answer)), fake.Reply{Prompt: "wordy", After: summarize, Say: "It makes 15.<|return|>"},
+		fake.Reply{Prompt: "amiss?<|end|><|start|>assistant<|channel|>analysis<|message|>I call it.<|end|><|start|>assistant to=", After: summarize, Say: "It gave 3.<|return|>"},
+		fake.Reply{Prompt: "<|message|>15<|end|>", After: summarize, Say: "It gave 15.<|return|>"},
+		fake.Reply{Prompt: "astray", After: summarize, Say: "The larger.<|return|>"}, fake.Reply{After: summarize, Say: "A function works that out.<|return|>"},
 		after("delegate", wiretest.Call("I delegate.", "", delegation.DelegateName, `{"agent_prompt":"Add."}`)),
 		fake.Reply{After: "</delegate-reasoning><|end|><|start|>assistant", Say: wiretest.Think(work, answer)},
 		fake.Reply{After: "<return-control>Returning to main agent</return-control><|end|><|start|>assistant", Say: wiretest.Think("It says so.", answer)},
@@ -77,13 +86,13 @@ func TestChecks(t *testing.T) {
 	}()
 	e := &evaluation{server: s, efforts: []string{"low", "medium", "high"}, out: io.Discard}
 	base := question{Kind: "add", Expect: expect{Answer: answer, Result: "15"}}
-	formed, called, report, markers, delegates, allows := base, base, base, base, base, base
+	formed, called, report, markers, object, delegates, allows := base, base, base, base, base, base, base
 	formed.Schema, formed.SchemaName, formed.Expect.JSON = json.RawMessage(`{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}`), "answer", json.RawMessage(`{"sum":15}`)
 	called.Tools = []json.RawMessage{json.RawMessage(`{"name":"plus","description":"Adds.","parameters":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}}}}`)}
 	called.ToolResult, called.Expect.Call = "15", &expectedCall{"plus", json.RawMessage(plus)}
 	reasoned := called
 	reasoned.Rationale = true
-	report.Strategy, markers.Strategy, delegates.Delegate, allows.Allow = "tool", "markers", "Add.", true
+	report.Strategy, markers.Strategy, object.Strategy, delegates.Delegate, allows.Allow = "tool", "markers", "json", "Add.", true
 	other := report
 	other.Expect.Answer = "12 + 3 = 16."
 	for _, c := range []struct {
@@ -98,6 +107,8 @@ func TestChecks(t *testing.T) {
 		{"call", calls, called, true}, {"misuse", calls, called, false}, {"plain", calls, called, false},
 		{"reason", rationales, reasoned, true}, {"call", rationales, reasoned, false}, {"stray", rationales, reasoned, false},
 		{"report", reported, report, true}, {"report", reported, other, false}, {"mark", reported, markers, true}, {"bare", reported, markers, false},
+		{"object", reported, object, true}, {"unsure", reported, object, false}, {"object", reported, markers, false},
+		{"around", summariesAround, called, true}, {"astray", summariesAround, called, false}, {"amiss", summariesAround, called, false},
 		{"short", summaries, base, true}, {"invent", summaries, base, false}, {"wordy", summaries, base, false},
 		{"plain", delegations, delegates, true}, {"wrong", delegations, delegates, false}, {"delegate", delegations, allows, true}, {"plain", delegations, allows, false},
 		{"plain", corrupted, base, true},

@@ -4,38 +4,81 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"runner/server/openai"
 )
 
 var number = regexp.MustCompile(`\d+`)
 
-// summaries asks in both lengths and at all efforts in turn, and holds each summary against the reasoning that the same request shows
-// when it asks for all of it: at temperature 0 that is the same.
+// summaries asks in both lengths and at all efforts in turn, and holds each summary against the reasoning.
 func summaries(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
 	f := q.request()
 	effort, length := e.efforts[i%len(e.efforts)], []string{"concise", "detailed"}[i/len(e.efforts)%2]
 	f["reasoning_effort"] = effort
-	c, err := e.server.chat(ctx, f)
+	s, err := e.summarized(ctx, f, length)
 	if err != nil {
 		return verdict{}, err
 	}
-	m, content := first(c)
+	thoughts := s.message.Reasoning
+	return verdict{
+		right: holds(s.summary, q.resultIn(s.content)) && 100*utf8.RuneCountInString(s.summary) <= 40*utf8.RuneCountInString(thoughts) && known(s.summary, thoughts, q),
+		kind:  length + ", " + effort,
+		said:  fmt.Sprintf("%q\n    of %s", s.summary, said(s.message, s.content)),
+	}, nil
+}
+
+// summariesAround asks as summaries does, for the summaries of a call and of the answer after its result. Where another call is made than the one that
+// is right, or none, there is nothing to hold them against.
+func summariesAround(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
+	f := q.request()
+	effort, length := e.efforts[i%len(e.efforts)], []string{"concise", "detailed"}[i/len(e.efforts)%2]
+	f["reasoning_effort"] = effort
+	before, err := e.summarized(ctx, f, length)
+	if err != nil || !q.matches(before.message) {
+		return verdict{skip: true}, err
+	}
+	f["messages"] = append(f["messages"].([]any), q.after(before.message)...)
+	after, err := e.summarized(ctx, f, length)
+	if err != nil {
+		return verdict{}, err
+	}
+	told := strings.Contains(before.summary, "function") && known(before.summary, before.message.Reasoning, q)
+	gave := (holds(after.summary, q.Expect.Result) || q.failed() && strings.Contains(after.summary, "failed")) && known(after.summary, after.message.Reasoning+"\n"+q.ToolResult, q)
+	return verdict{right: told && gave, kind: length + ", " + effort, said: fmt.Sprintf("%q and %q", before.summary, after.summary)}, nil
+}
+
+// failed reports whether the function gives an error, whose words a summary need not repeat.
+func (q *question) failed() bool { return strings.HasPrefix(q.ToolResult, `{"error":`) }
+
+// summarized is an answer with all of its reasoning and with the summary of it.
+type summarized struct {
+	message *openai.AnswerMessage
+	content string
+	summary string
+}
+
+// summarized makes a request twice, for the reasoning and for its summary: at temperature 0 the reasoning is the same.
+func (e *evaluation) summarized(ctx context.Context, f fields, length string) (s summarized, err error) {
+	c, err := e.server.chat(ctx, f)
+	if err != nil {
+		return s, err
+	}
+	s.message, s.content = first(c)
+	f = maps.Clone(f)
 	delete(f, "include_reasoning")
 	f["reasoning"] = fields{"summary": length}
 	if c, err = e.server.chat(ctx, f); err != nil {
-		return verdict{}, err
+		return s, err
 	}
-	short, _ := first(c)
-	summary, thoughts := short.ReasoningSummary, m.Reasoning
-	return verdict{
-		right: holds(summary, q.resultIn(content)) && 100*utf8.RuneCountInString(summary) <= 40*utf8.RuneCountInString(thoughts) && known(summary, thoughts, q),
-		kind:  length + ", " + effort,
-		said:  fmt.Sprintf("%q\n    of %s", summary, said(m, content)),
-	}, nil
+	m, _ := first(c)
+	s.summary = m.ReasoningSummary
+	return s, nil
 }
 
 // resultIn is the result that an answer tells: the right one, or else its last number.

@@ -45,7 +45,9 @@ var skills = []skill{
 	{"rationale", "one rationale before each call when decision tracing asks for it", 0.90, share(rationales)},
 	{"report", "reasoning by `report_reasoning`", 0.90, share(reported)},
 	{"markers", "reasoning between markers", 0.90, share(reported)},
+	{"object", "reasoning in the object of strategy json, with how sure it is", 0.90, share(reported)},
 	{"summaries", "summary: at most 40% of the reasoning's length, holds the result, no invented number", 0.95, share(summaries)},
+	{"around", "summaries of the reasoning before and after a call: the first says that a function is called, the second what it gave or that it failed, no invented number", 0.90, share(summariesAround)},
 	{"efforts", "reasoning tokens at the three efforts (medians); share right, not falling", 0, efforts},
 	{"delegation", "delegation to a specialist prompt and return", 0.90, share(delegations)},
 	{"identity", "anything else: says what it is and what it can do", 0.95, share(answers)},
@@ -69,6 +71,7 @@ func names() []string {
 var pools = map[string][]string{
 	"held":      {"json"},
 	"summaries": {"arithmetic", "ordering", "stories", "measures", "followups"},
+	"around":    {"tools"},
 	"efforts":   {"arithmetic", "ordering", "stories", "measures", "followups"},
 	"causal":    {"arithmetic"},
 	"history":   {"arithmetic", "stories", "identity"},
