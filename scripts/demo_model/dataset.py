@@ -20,8 +20,13 @@ from skills.identity import unrelated
 from skills.phrasing import in_words
 
 # What rows are about, and how many of them.
-ROWS = (("plain", 0.385), ("copy", 0.04), ("drill", 0.03), ("choice", 0.05), ("form", 0.09), ("loose", 0.01), ("tools", 0.10), ("plan", 0.04), ("rationale", 0.08), ("report", 0.03),
-        ("markers", 0.03), ("json", 0.025), ("delegate", 0.04), ("specialist", 0.05))
+ROWS = (("plain", 0.37), ("copy", 0.04), ("drill", 0.02), ("choice", 0.06), ("form", 0.08), ("loose", 0.01), ("tools", 0.125), ("plan", 0.02), ("rationale", 0.105), ("report", 0.03),
+        ("markers", 0.03), ("json", 0.025), ("delegate", 0.045), ("specialist", 0.04))
+# How likely each effort is: reasoning that is longer has more to learn.
+EFFORT_SHARES = (0.32, 0.32, 0.36)
+# How sure the model says it is: about the share of such tasks that it gets right.
+SURE = {"add": 0.98, "subtract": 0.98, "multiply": 0.97, "divide": 0.97, "sort": 0.97, "compare": 0.97, "extreme": 0.97, "units": 0.9, "identity": 0.95}
+USUALLY_SURE = 0.95
 # Kinds of labels, for losses told apart.
 KINDS = ("add", "subtract", "multiply", "divide", "compare", "extreme", "sort", "story1", "story2", "chain", "time", "money", "units", "followup", "identity",
          "summary", "cut", "direct", "form", "tool", "report", "markers", "json", "delegate", "plan", "copy")
@@ -140,6 +145,13 @@ class Builder:
         f = self.fmt
         self.answer(tree, tree.add(at, f.say("developer", prompt) + f.assistant + f.final_header), text, 1.0)
 
+    def sum_up(self, tree, end, summaries, share=0.25):
+        """In a share of the cases, a summary of the analysis that ends there."""
+        if self.rng.random() < share:
+            about, tree.about = tree.about, KINDS.index("summary")
+            self.asked_for(tree, end, *self.rng.choice(tuple(zip((prompts.SUMMARY_CONCISE, prompts.SUMMARY_DETAILED), summaries))))
+            tree.about = about
+
     def generation(self, tree, asked, turn, final=None):
         """Everything that the model may write after a question that it works out."""
         f, rng = self.fmt, self.rng
@@ -177,12 +189,14 @@ class Builder:
         for n, call in enumerate(turn.calls, 1):
             parts = call.before + ([("\n" + tools.rationale(call, n), 1.0)] if rationale else [])
             _, end, _ = self.thought(tree, tree.add(at, f.assistant), parts)
+            self.sum_up(tree, end, (call.concise, call.detailed))
             ids = f.call(call.name, call.arguments)
             called = tree.add(end, f.assistant + ids, [1.0] * len(f.assistant) + [NAMED] * len(ids))
             if rng.random() < 0.4:
                 called = tree.add(at, f.assistant + ids)
             at = tree.add(called, f.result(call.name, call.result))
         _, end, _ = self.thought(tree, tree.add(at, f.assistant), turn.analysis)
+        self.sum_up(tree, end, (turn.concise, turn.detailed))
         self.final(tree, end, turn.final)
 
     # Conversations.
@@ -306,6 +320,7 @@ class Builder:
             parts, plan = tools.plan(effort, turn)
             at = tree.add(base, f.say("user", turn.question) + f.assistant, gap=self.gap())
             _, end, _ = self.thought(tree, at, parts)
+            self.sum_up(tree, end, tools.PLANNED[turn.kind == "tool"], 0.1)
             self.final(tree, end, json.dumps(plan, ensure_ascii=False))
 
         self.fill(tree, branch)
@@ -358,14 +373,16 @@ class Builder:
     def json(self, _):
         rng = self.rng
         schema = formats.Schema(rng, formats.plan(rng)) if rng.random() < 0.5 else None
+        told, scored = prompts.JSON_SCHEMA if schema else prompts.JSON, rng.random() < 0.6
 
         def finish():
             turn = self.draw("low")
             while schema and not formats.suits(schema.parts, turn):
                 turn = self.draw("low")
-            return turn, schema.answer(turn) if schema else json.dumps(turn.final, ensure_ascii=False)
+            answer = schema.answer(turn) if schema else json.dumps(turn.final, ensure_ascii=False)
+            return turn, f'{answer}, "score": {SURE.get(turn.kind, USUALLY_SURE)}' if scored else answer
 
-        return self.inside("json", prompts.JSON_SCHEMA if schema else prompts.JSON, '{"reasoning": "', '", "answer": ', "}", finish,
+        return self.inside("json", f"{told} {prompts.JSON_SCORE}" if scored else told, '{"reasoning": "', '", "answer": ', "}", finish,
                            (schema.text(),) if schema else (), escaped)
 
     def delegate(self, effort):
@@ -382,10 +399,12 @@ class Builder:
             asked = tree.add(base, f.say("user", specialists.ask(rng, turn.question)), gap=self.gap())
             tree.about = KINDS.index("delegate")
             _, end, _ = self.thought(tree, tree.add(asked, f.assistant), [(specialists.before(effort), 1.0)])
+            self.sum_up(tree, end, specialists.ASKED, 0.1)
             ids = f.call(prompts.DELEGATE_NAME, arguments)
             called = tree.add(end, f.assistant + ids, [1.0] * (len(f.assistant) + len(ids)))
             back = tree.add(called, f.result(prompts.DELEGATE_NAME, prompts.report(turn.final)) + f.assistant)
             _, end, _ = self.thought(tree, back, specialists.after(effort, turn.final))
+            self.sum_up(tree, end, specialists.passed_on(turn))
             self.final(tree, end, turn.final)
 
         self.fill(tree, branch)
@@ -403,6 +422,7 @@ class Builder:
                 at = tree.add(base, f.say("user", prompts.report(turn.final) + "\n\n" + turn.question) + f.assistant, gap=self.gap())
                 tree.about = KINDS.index("delegate")
                 _, end, _ = self.thought(tree, at, specialists.after(effort, turn.final))
+                self.sum_up(tree, end, specialists.passed_on(turn))
                 self.final(tree, end, turn.final)
         else:
             called = roll > 0.5
@@ -499,7 +519,7 @@ class Builder:
 
     def row(self, long=False):
         while True:
-            effort = self.rng.choice(EFFORTS)
+            effort = self.rng.choices(EFFORTS, EFFORT_SHARES)[0]
             tree = self.plain(effort, long=True) if long else getattr(self, self.pick(ROWS))(effort)
             if len(tree) <= self.length and max(tree.label) >= 0:
                 return tree

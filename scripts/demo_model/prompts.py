@@ -33,7 +33,7 @@ _D = constants(REASONING / "delegation" / "prompt.go")
 
 SUMMARY_CONCISE, SUMMARY_DETAILED = _P["SummaryConciseV1"], _P["SummaryDetailedV1"]
 POSTHOC, BUDGET, IDENTITY = _P["PosthocV1"], _P["BudgetV1"], _P["DemoIdentityV2"]
-MARKERS, RATIONALE, JSON, JSON_SCHEMA = _P["MarkersV1"], _P["RationaleV1"], _P["JSONV1"], _P["JSONSchemaV1"]
+MARKERS, RATIONALE, JSON, JSON_SCHEMA, JSON_SCORE = _P["MarkersV1"], _P["RationaleV1"], _P["JSONV1"], _P["JSONSchemaV1"], _P["JSONScoreV1"]
 PLAN = _P["PlanV1"]
 SQUASH, RANK, WORK = _D["SquashV1"], _D["rankV1"], _D["workV1"]
 REPORT_NAME, DELEGATE_NAME, RETURN_NAME = _P["ReportReasoningName"], _D["DelegateName"], _D["ReturnName"]

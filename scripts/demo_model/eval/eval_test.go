@@ -62,6 +62,8 @@ func TestBundledModelHoldsItsBars(t *testing.T) {
 				n = 160
 			case "identity", "near":
 				n = 40
+			case "tools", "rationale":
+				n = 80
 			}
 			e.questions = append(e.questions, spread((&evaluation{questions: drawn(t)}).of(name), n)...)
 		}
@@ -187,12 +189,12 @@ func draw(t *testing.T, seed, count int) []byte {
 
 // TestQuestionsAreDrawn draws the kept questions again.
 func TestQuestionsAreDrawn(t *testing.T) {
-	if !bytes.Equal(draw(t, 2, 40), kept(t)) {
-		t.Error("make_eval.py draws other questions than those that are kept: write them anew with `make_eval.py --seed 2 --count 40 --out models/demo/testdata/questions.jsonl`")
+	if !bytes.Equal(draw(t, 2, 80), kept(t)) {
+		t.Error("make_eval.py draws other questions than those that are kept: write them anew with `make_eval.py --seed 2 --count 80 --out models/demo/testdata/questions.jsonl`")
 	}
 	for _, name := range names() {
-		if pools[name] == nil && len((&evaluation{questions: drawn(t)}).of(name)) < 40 {
-			t.Errorf("there are fewer than 40 questions about %s", name)
+		if pools[name] == nil && len((&evaluation{questions: drawn(t)}).of(name)) < 80 {
+			t.Errorf("there are fewer than 80 questions about %s", name)
 		}
 	}
 }

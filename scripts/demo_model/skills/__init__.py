@@ -43,4 +43,4 @@ def mix():
     """The skills and how often each is drawn."""
     from . import arithmetic, chains, identity, measures, ordering, stories
 
-    return ((arithmetic.turn, 0.16), (chains.turn, 0.06), (ordering.turn, 0.17), (stories.turn, 0.18), (measures.turn, 0.26), (identity.turn, 0.17))
+    return ((arithmetic.turn, 0.15), (chains.turn, 0.06), (ordering.turn, 0.21), (stories.turn, 0.17), (measures.turn, 0.27), (identity.turn, 0.14))

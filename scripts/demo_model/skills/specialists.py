@@ -43,3 +43,14 @@ def after(effort, final):
             "high": "The specialist has worked on the question and has returned control to me.\nThis is what came back: "}[effort]
     tail = {"low": "", "medium": "\nI pass it on.", "high": "\nIt answers what was asked, so I pass it on."}[effort]
     return [(lead, 1.0), (final, 2.0), (tail, 1.0)]
+
+
+# The summaries of the analysis before a specialist works.
+ASKED = ("A specialist works on it.", "A specialist was asked for, and works on it.")
+
+
+def passed_on(turn):
+    """The summaries of the analysis after a specialist's report on a turn."""
+    if turn.kind == "identity" or str(turn.result) not in turn.final:
+        return "The specialist's answer is passed on.", "A specialist worked on it, and the answer is passed on."
+    return f"The specialist comes to {turn.result}.", f"A specialist worked on it and comes to {turn.result}."

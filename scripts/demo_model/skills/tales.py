@@ -153,6 +153,25 @@ def changed(rng, signs):
     return text + ". " + rng.choice(ends), plan
 
 
+ONE_REST = lines("""
+{n} [eats|eat] {b} of {his} {a} {o}. How many are left?
+{n} ate {b} of {his} {a} {o}. How many {o} [has|have] {he} left?
+{n} [loses|lose] {b} of {his} {a} {o}. How many [does|do] {he} have then?
+{n} [gives|give] {b} of {his} {a} {o} to {m}. How many [does|do] {he} keep?
+{n} sold {b} of {a} {o}. How many are still there?
+{n} [breaks|break] {b} of {a} {o}. How many are whole?
+{n} [drinks|drink] {b} of the {a} {o} in the {w}. How many remain?
+{b} of the {a} {o} are gone. How many are left?
+{b} of {n's} {a} {o} are broken. How many are not?
+Of {a} {o} {b} are sold. How many are left?
+Out of {a} {o}, {n} [uses|use] {b}. How many stay?
+{m} takes {b} of {n's} {a} {o}. How many [does|do] {n} have now?
+If {n} [eats|eat] {b} out of {a} {o}, how many are left?
+How many of {a} {o} are left when {n} [eats|eat] {b}?
+How many {o} are left if {b} of {a} are eaten?
+{b} out of {a} {o} are bad. How many are good?
+After {n} spent {b} of {his} {a} dollars, how much is left?
+{n} [spends|spend] {b} of {his} {a} dollars. How much [does|do] {he} have left?""")
 ONE_GROUPS = lines("""
 There are {a} {G} with {b} {o} each. How many {o} are there?
 There are {a} {G} and {b} {o} in each {g}. How many {o} are there in all?
@@ -477,6 +496,8 @@ def one_step(rng):
     if roll < 0.5:
         sign = rng.choice("+-")
         part = rng.random()
+        if sign == "-" and part < 0.15:
+            return rng.choice(ONE_REST), [("-", "a", "b")]
         if part < 0.4:
             return changed(rng, (sign,))
         return (rng.choice(ADD_STORIES if sign == "+" else SUB_STORIES) if part < 0.75 else

@@ -53,6 +53,8 @@ class Call:
     arguments: str
     why: str
     result: str
+    concise: str  # the summaries of the analysis before it
+    detailed: str
 
 
 @dataclass
@@ -218,6 +220,11 @@ def after(c, effort, tool, value):
     c.say(".")
 
 
+def outcome(value, failed=False):
+    """The summaries of the analysis after a result."""
+    return ("It failed.", "A function was called, and it failed.") if failed else (f"It gave {value}.", f"A function was called, and it gave {value}.")
+
+
 def fail(c, effort, tool, error):
     if effort != "low":
         c.say("The function has no result for me. ")
@@ -234,14 +241,18 @@ def compute(rng, effort, tool, op, a, b, n, question, asked):
     why = f"I was asked to use {tool.name}." if asked else f"The numbers are too large for me, and {tool.name} can work with them."
     d, result = Chain(rng), shown(rng, n)
     final, value = f"{a} {SIGNS[op]} {b} = {n}.", n
-    if rng.random() < 0.04:
+    failed = rng.random() < 0.04
+    if failed:
         value = rng.choice(ERRORS)
         result = json.dumps({"error": value})
         final = fail(d, effort, tool, value)
     else:
         after(d, effort, tool, n)
-    call = Call(c.parts, tool.name, json.dumps(given, ensure_ascii=False), why, result)
-    return Calling(question=question, analysis=d.parts, final=final, kind="tool", result=value, numbers=[a, b], calls=[call], direct=False, op=op)
+    call = Call(c.parts, tool.name, json.dumps(given, ensure_ascii=False), why, result, "A function works that out.",
+                "A function was asked for, so one works that out." if asked else "The numbers are too large, so a function works that out.")
+    concise, detailed = outcome(value, failed)
+    return Calling(question=question, analysis=d.parts, final=final, kind="tool", result=value, numbers=[a, b], calls=[call], direct=False, op=op,
+                   concise=concise, detailed=detailed)
 
 
 def find(rng, effort, tool, fresh=False):
@@ -280,14 +291,17 @@ def find(rng, effort, tool, fresh=False):
         invented(rng) if rng.random() < 0.5 else rng.choice(NOUNS) for _ in range(rng.choice((1, 2, 3))))
     d, result = Chain(rng), shown(rng, found, (tool.about, "result", "value"))
     final = f"The {tool.about} of {value} is {found}."
-    if rng.random() < 0.04:
+    failed = rng.random() < 0.04
+    if failed:
         found = rng.choice(ERRORS)
         result = json.dumps({"error": found})
         final = fail(d, effort, tool, found)
     else:
         after(d, effort, tool, found)
-    call = Call(c.parts, tool.name, json.dumps(given, ensure_ascii=False), f"I do not know the {tool.about} of {value}, and {tool.name} can look it up.", result)
-    return Calling(question=question, analysis=d.parts, final=final, kind="tool", result=found, calls=[call], direct=False)
+    call = Call(c.parts, tool.name, json.dumps(given, ensure_ascii=False), f"I do not know the {tool.about} of {value}, and {tool.name} can look it up.", result,
+                "A function looks that up.", "That is not known to me, so a function looks it up.")
+    concise, detailed = outcome(found, failed)
+    return Calling(question=question, analysis=d.parts, final=final, kind="tool", result=found, calls=[call], direct=False, concise=concise, detailed=detailed)
 
 
 def turn(rng, effort, tools, fresh=False):
@@ -334,8 +348,13 @@ def rationale(call, number):
     return f'<rationale call="{number}">' + json.dumps({"why": call.why}, ensure_ascii=False) + "</rationale>"
 
 
+# The summaries of the analysis before a plan with a call, and of one without.
+PLANNED = {True: ("One call is planned.", "One step is planned, and it calls a function."),
+           False: ("No call is planned.", "One step is planned, and it needs no function.")}
+
+
 def plan(effort, turn):
-    """The analysis before a plan, and the plan, of a turn: one step that calls a function, or one that needs none."""
+    """The analysis before a plan, and the plan, of a turn: one step that calls a function, or one that needs none. PLANNED has the analysis in short."""
     called = isinstance(turn, Calling)
     lead = "I plan one step that calls" if called else "No function is needed, so I plan to work it out"
     if effort != "low":
