@@ -37,7 +37,9 @@ func (e *echo) Routes() []wire.Route {
 		{Method: http.MethodPost, Path: "/say", Scope: wire.ScopeGenerate, Handle: e.say},
 		{Method: http.MethodGet, Path: "/panic", Handle: func(http.ResponseWriter, *http.Request) { panic(canary) }},
 		{Method: http.MethodGet, Path: "/break", Handle: func(w http.ResponseWriter, _ *http.Request) {
-			_ = wire.NewEvents(w).Send("", []byte("1"))
+			s := wire.NewEvents(w)
+			defer s.End()
+			_ = s.Send("", []byte("1"))
 			panic(canary)
 		}},
 	}

@@ -10,7 +10,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"runner/reasoning"
 	"runner/runner"
@@ -177,5 +180,39 @@ func BenchmarkStream(b *testing.B) {
 	defer resp.Body.Close()
 	if _, err := io.Copy(io.Discard, bufio.NewReader(resp.Body)); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// A run that panics in the middle of a stream leaves nothing behind that would write to its connection.
+func TestNothingIsWrittenAfterAPanic(t *testing.T) {
+	for choices, fields := range map[int32]string{1: `"stream":true`, 3: `"n":3,"stream":true`} {
+		var started atomic.Int32
+		m := runs(func(ctx context.Context, _ runner.Request) iter.Seq2[reasoning.Event, error] {
+			return func(yield func(reasoning.Event, error) bool) {
+				yield(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}}, nil)
+				if started.Add(1) == choices {
+					panic("mistake")
+				}
+				<-ctx.Done()
+			}
+		})
+		synctest.Test(t, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			func() {
+				defer func() {
+					if p := recover(); p != "mistake" {
+						t.Errorf("%s: recovered %v", fields, p)
+					}
+				}()
+				req := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body("q", fields)))
+				New(m, Config{}).chat(w, req)
+			}()
+			written := w.Body.Len()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if !w.Flushed || w.Body.Len() != written {
+				t.Errorf("%s: %q", fields, w.Body)
+			}
+		})
 	}
 }

@@ -34,6 +34,7 @@ var streamEnd = []byte("[DONE]")
 // its own; what fails later is told in a frame.
 func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *stream) {
 	var out *wire.Stream
+	defer func() { out.End() }()
 	send := func(frame []byte) error { return out.Send("", frame) }
 	encoders := make([]encoder, len(s.reqs))
 	for i := range encoders {
@@ -46,7 +47,6 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *str
 		a.fail(w, err, s.form)
 		return
 	}
-	defer out.End()
 	switch {
 	case err != nil:
 		_ = send(appendJSON(nil, apierror.New(wireError(err, s.form)))) // a client that is gone needs no error

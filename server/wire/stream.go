@@ -75,8 +75,12 @@ func (s *Stream) Send(event string, data []byte) error {
 	return s.err
 }
 
-// End ends the stream. Nothing is sent after it.
+// End ends the stream. Nothing is sent after it; a nil stream, one that has not begun, has nothing to end. A handler must end its stream
+// in a deferred function: one that outlives it, in a panic, would write to a connection that is gone, and net/http panics then.
 func (s *Stream) End() {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner/backend"
@@ -397,4 +399,27 @@ func TestPanicInTheBackground(t *testing.T) {
 	}
 	f.API.models = f.models
 	f.post(t, body(t, object{"background": true}))
+}
+
+// A run that panics in the middle of a stream leaves nothing behind that would write to its connection.
+func TestNothingIsWrittenAfterAPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := New(fragile{wiretest.New(t, fake.Config{}, usual()...), 3}, Config{})
+		defer a.Close(t.Context())
+		w := httptest.NewRecorder()
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic came up")
+				}
+			}()
+			wiretest.Handler(a, wiretest.Anyone()).ServeHTTP(w, httptest.NewRequest("POST", "/v1/responses", strings.NewReader(body(t, object{"stream": true}))))
+		}()
+		written := w.Body.Len()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if written == 0 || w.Body.Len() != written {
+			t.Errorf("%q", w.Body)
+		}
+	})
 }

@@ -50,6 +50,7 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 // stream answers with events as they come.
 func (a *API) stream(w http.ResponseWriter, r *http.Request, t *turn) {
 	var stream *wire.Stream
+	defer func() { stream.End() }()
 	var lost error
 	enc := t.encoder()
 	begun := func() {
@@ -59,9 +60,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, t *turn) {
 	started, failure := t.run(r.Context(), enc, begun, func() bool { return lost != nil })
 	if !started {
 		a.WriteError(w, r, failure)
-		return
 	}
-	stream.End()
 }
 
 // detach answers with a response that is made in the background.
