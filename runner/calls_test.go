@@ -2,6 +2,7 @@ package runner
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"runner/backend/fake"
@@ -39,6 +40,125 @@ func TestToolCall(t *testing.T) {
 	g.want(t, reasoning.Reasoning, "use it")
 	if g.result.Finish != reasoning.FinishToolCalls || len(g.calls) != 1 || g.calls[0].Name != "add" || g.calls[0].ID == "" {
 		t.Errorf("%+v %+v", g.result, g.calls)
+	}
+}
+
+// TestHeadersOfRealModels: where headers are held to what is offered, every header that gpt-oss is known to write for a call or for words
+// before one stays as it is, whether the call is free or strict.
+func TestHeadersOfRealModels(t *testing.T) {
+	const args = `{"a":2,"b":3}`
+	var headers []string
+	for _, end := range []string{"<|message|>", " <|constrain|>json<|message|>", "<|constrain|>json<|message|>", " json<|message|>", " code<|message|>"} {
+		for _, to := range []string{" to=functions.add", " to=add"} {
+			for _, channel := range []string{"commentary", "analysis"} {
+				headers = append(headers, "<|channel|>"+channel+to+end, to+"<|channel|>"+channel+end)
+			}
+		}
+	}
+	for _, strict := range []bool{false, true} {
+		req := user("2+3?")
+		req.Tools = []chattemplate.Tool{adder(strict)}
+		for _, h := range headers {
+			f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"), Say: h + args + "<|call|>"})
+			g := f.must(t, req)
+			if g.want(t, reasoning.ToolCall, args); len(g.calls) != 1 || g.calls[0].Name != "add" || len(g.warnings) > 0 {
+				t.Errorf("strict %t, %s: calls %v, warnings %v", strict, h, g.calls, g.warnings)
+			}
+		}
+		for _, to := range []string{"", " to=assistant", " to=user", " to=all"} {
+			for _, header := range []string{"<|channel|>commentary" + to, to + "<|channel|>commentary", "<|channel|>analysis" + to, to + "<|channel|>analysis"} {
+				f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"),
+					Say: header + "<|message|>I add.<|end|>" + again + finalTag + "It is 5.<|return|>"})
+				req.Visibility = reasoning.VisibilityFull
+				g := f.must(t, req)
+				if g.text[reasoning.Preamble]+g.text[reasoning.Reasoning] != "I add." || len(g.calls) > 0 {
+					t.Errorf("strict %t, %s: %v, calls %v", strict, header, g.text, g.calls)
+				}
+				g.want(t, reasoning.Answer, "It is 5.")
+			}
+		}
+	}
+}
+
+// TestACallIsOfAnOfferedFunction: a model that writes at random calls nothing that is not offered, whatever it is offered.
+func TestACallIsOfAnOfferedFunction(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 4096}, Config{})
+	called := 0
+	for seed := range uint64(60) {
+		req := user("a")
+		req.Tools = []chattemplate.Tool{{Name: "f"}, {Name: "other", Strict: seed%3 == 0}}
+		if seed%2 == 0 {
+			req.TemplateArgs = map[string]any{"builtin_tools": []any{"python", "browser"}}
+		}
+		req.Seed, req.MaxTokens, req.Budget = &seed, 200, 20
+		req.Sampling.Temperature = 1
+		g := collect(t.Context(), f.Runner, req)
+		if g.err != nil {
+			t.Fatal(g.err)
+		}
+		for _, c := range g.calls {
+			builtin := c.Name == "python" || strings.HasPrefix(c.Name, "browser.")
+			if called++; c.Name != "f" && c.Name != "other" && (!builtin || req.TemplateArgs == nil) {
+				t.Errorf("seed %d: it called %q", seed, c.Name)
+			}
+		}
+	}
+	if called < 10 {
+		t.Errorf("only %d calls", called)
+	}
+}
+
+// TestBuiltinToolsAreCalled: a function beside gpt-oss's own tools takes nothing from these.
+func TestBuiltinToolsAreCalled(t *testing.T) {
+	for _, name := range []string{"python", "browser.search", "browser.open", "browser.find"} {
+		for _, header := range []string{"<|channel|>analysis to=" + name + " code", "<|channel|>commentary to=" + name, " to=" + name + "<|channel|>analysis json"} {
+			f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"), Say: header + "<|message|>{}<|call|>"})
+			req := user("2+3?")
+			req.Tools, req.TemplateArgs = []chattemplate.Tool{adder(true)}, map[string]any{"builtin_tools": []any{"python", "browser"}}
+			if g := f.must(t, req); len(g.calls) != 1 || g.calls[0].Name != name {
+				t.Errorf("%s: calls %v", header, g.calls)
+			}
+		}
+	}
+}
+
+// TestNamesThatMeanSomethingElse: functions that are called like a person, or like something in the namespace, are called by their whole name.
+func TestNamesThatMeanSomethingElse(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 1024}, Config{})
+	for seed := range uint64(40) {
+		req := user("a")
+		req.Tools = []chattemplate.Tool{{Name: "all"}, {Name: "functions.f"}}
+		req.Seed, req.MaxTokens, req.Budget, req.ToolChoice = &seed, 600, 20, ToolChoiceRequired
+		req.Sampling.Temperature = 1
+		g := collect(t.Context(), f.Runner, req)
+		if g.err != nil {
+			t.Fatal(g.err)
+		}
+		if g.text[reasoning.Preamble] != "" || g.result.Usage.Reasoning > 30 {
+			t.Errorf("seed %d: preamble %q, %d tokens of reasoning", seed, g.text[reasoning.Preamble], g.result.Usage.Reasoning)
+		}
+		for _, c := range g.calls {
+			if c.Name != "all" && c.Name != "functions.f" {
+				t.Errorf("seed %d: it called %q", seed, c.Name)
+			}
+		}
+	}
+}
+
+// TestAMessageWithoutItsEnd: a model that goes from its reasoning straight to the next <|channel|> or <|start|> is understood where
+// headers are held.
+func TestAMessageWithoutItsEnd(t *testing.T) {
+	for _, next := range []string{"", again, "<|end|>" + again} {
+		f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"),
+			Say: "<|channel|>analysis<|message|>" + thought + next + "<|channel|>commentary to=functions.add json<|message|>{\"a\":2}<|call|>"})
+		req := user("2+3?")
+		req.Tools, req.Visibility = addTool, reasoning.VisibilityFull
+		g := f.must(t, req)
+		g.want(t, reasoning.Reasoning, thought)
+		g.want(t, reasoning.ToolCall, `{"a":2}`)
+		if whole := strings.HasPrefix(next, "<|end|>"); whole != (len(g.warnings) == 0) {
+			t.Errorf("%q: warnings %v", next, g.warnings)
+		}
 	}
 }
 

@@ -1,13 +1,17 @@
 package runner
 
 import (
+	"slices"
+	"strings"
+
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/grammar"
 	"runner/reasoning"
 )
 
-// initHarmony notes harmony's control tokens and holds the headers to what the request asks for, if it asks for anything.
+// initHarmony notes harmony's control tokens and holds the headers to what the request asks for, if it asks for anything or offers
+// functions.
 func (s *steering) initHarmony(r *Runner, req *Request) error {
 	for _, name := range []string{"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"} {
 		if t, ok := s.vocab.Special(name); ok {
@@ -25,12 +29,12 @@ func (s *steering) initHarmony(r *Runner, req *Request) error {
 		s.callEnds = append(s.callEnds, end)
 	}
 	if s.report {
-		w := headerWriter{tokenize: r.model.Tokenize, vocab: s.vocab}
-		w.call(reasoning.ReportReasoningName)
-		return s.hold(&w)
+		w := newHeaderWriter(r)
+		w.call(reasoning.ReportReasoningName, false)
+		return s.hold(w)
 	}
 	chosen := req.ToolChoice != "" && req.ToolChoice != ToolChoiceAuto
-	if s.answer == nil && s.calls == nil && !chosen {
+	if s.answer == nil && len(req.Tools) == 0 && !chosen {
 		return nil
 	}
 	return s.holdHeaders(r, req, true)
@@ -49,27 +53,33 @@ func (s *steering) endReport(r *Runner, req *Request) error {
 	return s.holdHeaders(r, req, false)
 }
 
-// holdHeaders lets the model open only the messages that the request allows: with or without further reasoning.
+// holdHeaders lets the model open only the messages that the request allows: with or without further reasoning, and no call of a
+// function that is not offered.
 func (s *steering) holdHeaders(r *Runner, req *Request, mayReason bool) error {
-	w := headerWriter{tokenize: r.model.Tokenize, vocab: s.vocab}
+	w := newHeaderWriter(r)
 	if mayReason {
-		w.message("analysis")
+		w.reasoning()
 	}
 	calls := req.ToolChoice != ToolChoiceNone
 	// Where a call is demanded no words go before it: they have no end of their own that the limits would leave room after.
 	if calls && len(req.Tools) > 0 && !req.mustCall() {
-		w.message("commentary")
+		w.preamble()
 	}
 	if !req.mustCall() {
-		w.message("final")
-		w.typed("final")
+		w.answer()
 	}
 	for _, tool := range req.Tools {
 		if calls && (req.ToolChoice != ToolChoiceFunction || req.ToolName == tool.Name) {
-			w.call(tool.Name)
+			w.call(tool.Name, mayReason)
 		}
 	}
-	return s.hold(&w)
+	if calls && !req.mustCall() {
+		builtin, _ := req.TemplateArgs["builtin_tools"].([]any)
+		for _, tool := range builtin {
+			w.builtin(tool, mayReason)
+		}
+	}
+	return s.hold(w)
 }
 
 func (s *steering) hold(w *headerWriter) error {
@@ -83,51 +93,105 @@ func (s *steering) hold(w *headerWriter) error {
 }
 
 // headerWriter collects the headers that a model may write, from after <|start|>assistant up to <|message|>. Every form that
-// gpt-oss uses is among them, but no other: the recipient before or after the channel, and a content type or none.
+// gpt-oss is known to write is among them, but no other: the recipient before or after the channel, in its namespace or not, on
+// either channel, and a content type or none. Their parts are texts that gpt-oss's tokenizer never joins, so each is tokenized once.
 type headerWriter struct {
 	tokenize func([]backend.Token, string) ([]backend.Token, error)
 	vocab    *backend.Vocab
-	before   string // what stands before the channel
-	list     [][]backend.Token
-	err      error
+	// analysis, commentary and final open these channels.
+	analysis, commentary, final []backend.Token
+	// ends are what may follow: <|message|> alone, then behind a content type after <|constrain|>, then behind a bare one.
+	ends        [][]backend.Token
+	constrained int // of ends, those without a bare content type
+	list        [][]backend.Token
+	err         error
 }
 
-// add adds a header made of texts and the names of control tokens.
-func (w *headerWriter) add(parts ...string) {
-	var out []backend.Token
-	if w.before != "" {
-		parts = append([]string{w.before}, parts...)
+func newHeaderWriter(r *Runner) *headerWriter {
+	w := &headerWriter{tokenize: r.model.Tokenize, vocab: r.model.Vocab()}
+	w.analysis = w.tokens("<|channel|>", "analysis")
+	w.commentary = w.tokens("<|channel|>", "commentary")
+	w.final = w.tokens("<|channel|>", "final")
+	w.ends = append(w.ends, w.tokens("<|message|>"))
+	if _, ok := w.vocab.Special("<|constrain|>"); ok {
+		w.ends = append(w.ends, w.tokens(" ", "<|constrain|>", "json", "<|message|>"), w.tokens("<|constrain|>", "json", "<|message|>"))
 	}
-	for _, p := range parts {
-		var err error
-		if t, ok := w.vocab.Special(p); ok {
+	w.constrained = len(w.ends)
+	w.ends = append(w.ends, w.tokens(" json", "<|message|>"), w.tokens(" code", "<|message|>"))
+	return w
+}
+
+// tokens returns the tokens of parts, which are texts and names of control tokens.
+func (w *headerWriter) tokens(parts ...string) []backend.Token {
+	var out []backend.Token
+	for _, part := range parts {
+		if t, ok := w.vocab.Special(part); ok {
 			out = append(out, t)
-		} else if out, err = w.tokenize(out, p); err != nil {
+			continue
+		}
+		var err error
+		if out, err = w.tokenize(out, part); err != nil {
 			w.err = err
 		}
 	}
-	w.list = append(w.list, out)
+	return out
 }
 
-func (w *headerWriter) message(channel string) { w.add("<|channel|>", channel, "<|message|>") }
-
-// typed adds the headers with a content type.
-func (w *headerWriter) typed(channel string) {
-	if _, ok := w.vocab.Special("<|constrain|>"); !ok {
-		return
+// add adds the headers that begin with parts, one for each of ends.
+func (w *headerWriter) add(ends [][]backend.Token, parts ...[]backend.Token) {
+	start := slices.Concat(parts...)
+	for _, end := range ends {
+		w.list = append(w.list, slices.Concat(start, end))
 	}
-	w.add("<|channel|>", channel+" ", "<|constrain|>", "json", "<|message|>")
-	w.add("<|channel|>", channel, "<|constrain|>", "json", "<|message|>")
 }
 
-func (w *headerWriter) call(name string) {
-	to := " to=functions." + name
-	w.message("commentary" + to)
-	w.typed("commentary" + to)
-	w.message("commentary" + to + " json")
-	w.before = to
-	w.message("commentary")
-	w.typed("commentary")
-	w.message("commentary json")
-	w.before = ""
+func (w *headerWriter) reasoning() { w.words(w.analysis) }
+
+func (w *headerWriter) preamble() { w.words(w.commentary) }
+
+func (w *headerWriter) answer() { w.add(w.ends[:w.constrained], w.final) }
+
+// persons are recipients that make no call of a message. gpt-oss writes them now and then.
+var persons = []string{"assistant", "user", "all"}
+
+// words adds the headers of words on a channel that call nothing.
+func (w *headerWriter) words(channel []backend.Token) {
+	w.add(w.ends[:1], channel)
+	for _, person := range persons {
+		to := w.tokens(" to=" + person)
+		w.add(w.ends[:1], channel, to)
+		w.add(w.ends[:1], to, channel)
+	}
+}
+
+// call adds the headers of a call of a function, by its name alone too where that means no other.
+func (w *headerWriter) call(name string, mayReason bool) {
+	w.recipient("functions."+name, mayReason)
+	if !slices.Contains(persons, name) && !strings.HasPrefix(name, "functions.") {
+		w.recipient(name, mayReason)
+	}
+}
+
+// builtin adds the headers of the calls of a tool of gpt-oss's own.
+func (w *headerWriter) builtin(tool any, mayReason bool) {
+	switch tool {
+	case "python":
+		w.recipient("python", mayReason)
+	case "browser":
+		for _, name := range []string{"browser.search", "browser.open", "browser.find"} {
+			w.recipient(name, mayReason)
+		}
+	}
+}
+
+// recipient adds the headers of a call. Where the model may not reason, none begins with the channel of reasoning: a model that
+// writes it wants to reason and would be led into a call.
+func (w *headerWriter) recipient(name string, mayReason bool) {
+	to := w.tokens(" to=" + name)
+	w.add(w.ends, to, w.commentary)
+	w.add(w.ends, to, w.analysis)
+	w.add(w.ends, w.commentary, to)
+	if mayReason {
+		w.add(w.ends, w.analysis, to)
+	}
 }

@@ -296,19 +296,27 @@ func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 		t.limitReasoning(l)
 	}
 	if t.steer.headers != nil && from != placeHeader && to == placeHeader {
-		t.force(l, t.nextHeader(tok))
+		t.openHeader(l, tok)
+		return false
 	}
 	t.follow(l)
 	return false
 }
 
-// nextHeader returns what leads from the end of a harmony message, which was tok, to the header of the next.
-func (t *turn) nextHeader(tok backend.Token) []backend.Token {
+// openHeader leads from the end of a harmony message, which was tok, into the header of the next. The end may be missing: then tok is
+// already of that header, its <|start|> or its <|channel|>.
+func (t *turn) openHeader(l *lane, tok backend.Token) {
+	if channel, _ := t.steer.vocab.Special("<|channel|>"); tok == channel {
+		t.follow(l)
+		t.steer.accept(tok)
+		return
+	}
 	open := t.r.template.EndReasoning()[1:]
-	if len(open) > 0 && tok == open[0] {
+	if tok == open[0] {
 		open = open[1:]
 	}
-	return open
+	t.force(l, open)
+	t.follow(l)
 }
 
 // follow brings the constraint up to where the output stands.
