@@ -2,7 +2,7 @@
 
 Minutes are those of the whole training. Stopped by SIGINT or SIGTERM, or killed, it goes on with --resume from
 DIR/checkpoint.pt (weights, their running average, optimizers, step, time used), which is written every two minutes, when
-stopped and at the end. The learning rate warms up, stays and falls, and rises three times more to fall again; from
+stopped and at the end. The learning rate warms up, stays and falls, and rises twice more to stay and fall again; from
 --quantize-from (a share of the whole time) on, the experts' weights are rounded to MXFP4 in the forward pass, so that the
 exported model is the trained one. --init starts from the weights of an exported model.
 
@@ -34,7 +34,7 @@ HELD_OUT = 10**6  # added to the seed for batches to measure with
 
 # Where each stretch of the whole time ends, the share of the peak that it begins with, and the part of it in which the rate falls. What the
 # data's rarer kinds ask for is learned mostly in the falls, so there is more than one.
-STRETCHES = ((0.27, 1.0, 0.35), (0.61, 1.0, 0.65), (0.9, 0.6, 1.0), (1.0, 0.25, 1.0))
+STRETCHES = ((0.3, 1.0, 0.35), (0.675, 1.0, 0.65), (1.0, 0.6, 1.0))
 
 
 def schedule(share, step, peak, warm=200):
