@@ -74,6 +74,7 @@ const (
 
 func (s *Splitter) startHarmony() {
 	s.h.phase = inHeader
+	s.h.header.tools = s.cfg.Tools
 	s.h.header.reset(true, true)
 	switch s.cfg.Start {
 	case chattemplate.StartReasoning:

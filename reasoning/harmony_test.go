@@ -3,6 +3,7 @@ package reasoning_test
 import (
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"runner/backend"
@@ -33,6 +34,11 @@ var recoveries = []struct {
 	{name: "bare_json", in: `<|channel|>commentary to=functions.f json<|message|>{}<|call|>`, want: `call f "{}"`},
 	{name: "functions_prefix_missing", tools: []string{"f"}, in: `<|channel|>commentary to=f<|message|>{}<|call|>`, want: `call f "{}"`},
 	{name: "unknown_recipient", tools: []string{"f"}, in: `<|channel|>commentary to=functions.g<|message|>{}<|call|>`, want: `!unknown_function | call g "{}"`},
+	{name: "name_in_any_language", tools: []string{"gr", "größe"}, in: `<|channel|>commentary to=functions.größe json<|message|>{}<|call|>`, want: `call größe "{}"`},
+	{name: "name_before_the_channel", tools: []string{"größe"}, in: ` to=functions.größe<|channel|>commentary<|message|>{}<|call|>`, want: `call größe "{}"`},
+	{name: "name_of_odd_characters", tools: []string{"f(x)+1"}, in: `<|channel|>commentary to=f(x)+1 code<|message|>{}<|call|>`, want: `call f(x)+1 "{}"`},
+	{name: "long_name", tools: []string{strings.Repeat("ab", 128)}, in: `<|channel|>commentary to=functions.` + strings.Repeat("ab", 128) + `<|message|>{}<|call|>`,
+		want: `call ` + strings.Repeat("ab", 128) + ` "{}"`},
 	{name: "builtin_recipient", tools: []string{"f"}, in: `<|channel|>analysis to=browser.search code<|message|>{}<|call|>`, want: `call browser.search "{}"`},
 	{name: "recipient_on_final", in: `<|channel|>final to=functions.f<|message|>{}<|call|>`, want: `!recipient_in_final | call f "{}"`},
 	{name: "recipient_is_user", in: `<|channel|>final to=user<|message|>Hi<|return|>`, want: `!unknown_recipient | answer "Hi"`},

@@ -11,6 +11,8 @@ type header struct {
 	parts []headerPart
 	// given says that the role is known from before the header: the prompt or a missing <|start|>.
 	given bool
+	// tools names the functions of the request, which may have letters in their names that other recipients cannot.
+	tools []string
 	// bare says that no <|start|> came: the text is the answer unless it looks like a header.
 	bare bool
 }
@@ -228,7 +230,13 @@ func (s *reader) name(w word, name string, skip int) bool {
 	for n < len(name) && isNameByte(name[n]) {
 		n++
 	}
-	if n == 0 || n > maxName {
+	if n > maxName {
+		n = 0
+	}
+	if n < len(name) {
+		n = max(n, s.offered(w, name))
+	}
+	if n == 0 {
 		return false
 	}
 	if s.h.bare && !s.h.given {
@@ -240,6 +248,21 @@ func (s *reader) name(w word, name string, skip int) bool {
 		return false
 	}
 	return true
+}
+
+// offered returns how much of name is that of an offered function, or can still become it.
+func (s *reader) offered(w word, name string) int {
+	own := strings.TrimPrefix(name, "functions.")
+	n := 0
+	for _, t := range s.h.tools {
+		if strings.HasPrefix(own, t) || w.last && strings.HasPrefix(t, own) {
+			n = max(n, min(len(t), len(own)))
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return len(name) - len(own) + n
 }
 
 // role takes the author in, with a channel that lost its <|channel|> glued to it.
