@@ -127,7 +127,7 @@ func TestNamesThatMeanSomethingElse(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 1024}, Config{})
 	for seed := range uint64(40) {
 		req := user("a")
-		req.Tools = []chattemplate.Tool{{Name: "all"}, {Name: "functions.f"}}
+		req.Tools = []chattemplate.Tool{{Name: "all"}, {Name: "functions.f"}, {Name: "größe"}}
 		req.Seed, req.MaxTokens, req.Budget, req.ToolChoice = &seed, 600, 20, ToolChoiceRequired
 		req.Sampling.Temperature = 1
 		g := collect(t.Context(), f.Runner, req)
@@ -138,7 +138,7 @@ func TestNamesThatMeanSomethingElse(t *testing.T) {
 			t.Errorf("seed %d: preamble %q, %d tokens of reasoning", seed, g.text[reasoning.Preamble], g.result.Usage.Reasoning)
 		}
 		for _, c := range g.calls {
-			if c.Name != "all" && c.Name != "functions.f" {
+			if c.Name != "all" && c.Name != "functions.f" && c.Name != "größe" {
 				t.Errorf("seed %d: it called %q", seed, c.Name)
 			}
 		}
@@ -150,7 +150,8 @@ func TestNamesThatMeanSomethingElse(t *testing.T) {
 func TestAMessageWithoutItsEnd(t *testing.T) {
 	for _, next := range []string{"", again, "<|end|>" + again} {
 		f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"),
-			Say: "<|channel|>analysis<|message|>" + thought + next + "<|channel|>commentary to=functions.add json<|message|>{\"a\":2}<|call|>"})
+			Say: "<|channel|>analysis<|message|>" + thought + next + "<|channel|>commentary to=functions.add json<|message|>{\"a\":2}<|call|>"},
+			fake.Reply{Prompt: thought + "<|end|><|start|>developer", After: reasoning.SummaryConciseV1 + "<|end|>" + again + finalTag, Say: "It adds.<|return|>"})
 		req := user("2+3?")
 		req.Tools, req.Visibility = addTool, reasoning.VisibilityFull
 		g := f.must(t, req)
@@ -159,6 +160,8 @@ func TestAMessageWithoutItsEnd(t *testing.T) {
 		if whole := strings.HasPrefix(next, "<|end|>"); whole != (len(g.warnings) == 0) {
 			t.Errorf("%q: warnings %v", next, g.warnings)
 		}
+		req.Visibility = reasoning.VisibilitySummary
+		f.must(t, req).want(t, reasoning.Summary, "It adds.")
 	}
 }
 

@@ -288,6 +288,9 @@ func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 	}
 	if before.Segment == reasoning.Reasoning && after.Segment != reasoning.Reasoning {
 		t.reasoned = len(l.tokens)
+		if slices.Contains(t.steer.outside, tok) {
+			t.reasoned-- // it is of the next message; this one has no end
+		}
 	}
 	if after.Segment == reasoning.Answer || after.Segment == reasoning.ToolCall {
 		t.beginSummary()
