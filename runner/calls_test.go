@@ -90,6 +90,9 @@ func TestACallIsOfAnOfferedFunction(t *testing.T) {
 		if seed%2 == 0 {
 			req.TemplateArgs = map[string]any{"builtin_tools": []any{"python", "browser"}}
 		}
+		if seed%5 == 0 {
+			req.Tools = nil
+		}
 		req.Seed, req.MaxTokens, req.Budget = &seed, 200, 20
 		req.Sampling.Temperature = 1
 		g := collect(t.Context(), f.Runner, req)
@@ -98,7 +101,8 @@ func TestACallIsOfAnOfferedFunction(t *testing.T) {
 		}
 		for _, c := range g.calls {
 			builtin := c.Name == "python" || strings.HasPrefix(c.Name, "browser.")
-			if called++; c.Name != "f" && c.Name != "other" && (!builtin || req.TemplateArgs == nil) {
+			function := c.Name == "f" || c.Name == "other"
+			if called++; (!function || req.Tools == nil) && (!builtin || req.TemplateArgs == nil) {
 				t.Errorf("seed %d: it called %q", seed, c.Name)
 			}
 		}
@@ -108,15 +112,33 @@ func TestACallIsOfAnOfferedFunction(t *testing.T) {
 	}
 }
 
+// TestHeadersThatAreNone: what gpt-oss writes now and then in place of a channel cannot come; the answer does.
+func TestHeadersThatAreNone(t *testing.T) {
+	for _, odd := range []string{"<|channel|>commentary?<|message|>", "<|channel|>??<|message|>", "?? what", " to=functions.sum<|channel|>commentary<|message|>", "<|channel|>commentary to=python code<|message|>"} {
+		f := start(t, fake.Config{}, Config{},
+			fake.Reply{After: ask("2+3?"), Say: odd + "{}<|call|>"},
+			fake.Reply{After: ask("2+3?") + "<|channel|>", Say: "final<|message|>It is 5.<|return|>"},
+			fake.Reply{After: ask("2+3?") + finalTag, Say: "It is 5.<|return|>"},
+			fake.Reply{After: ask("2+3?") + "<|channel|>analysis<|message|>", Say: "<|end|>" + again + finalTag + "It is 5.<|return|>"})
+		g := f.must(t, user("2+3?"))
+		if g.text[reasoning.Answer] != "It is 5." || len(g.calls) > 0 || len(g.warnings) > 0 {
+			t.Errorf("%s: answer %q, calls %v, warnings %v", odd, g.text[reasoning.Answer], g.calls, g.warnings)
+		}
+	}
+}
+
 // TestBuiltinToolsAreCalled: a function beside gpt-oss's own tools takes nothing from these.
 func TestBuiltinToolsAreCalled(t *testing.T) {
 	for _, name := range []string{"python", "browser.search", "browser.open", "browser.find"} {
 		for _, header := range []string{"<|channel|>analysis to=" + name + " code", "<|channel|>commentary to=" + name, " to=" + name + "<|channel|>analysis json"} {
 			f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"), Say: header + "<|message|>{}<|call|>"})
 			req := user("2+3?")
-			req.Tools, req.TemplateArgs = []chattemplate.Tool{adder(true)}, map[string]any{"builtin_tools": []any{"python", "browser"}}
-			if g := f.must(t, req); len(g.calls) != 1 || g.calls[0].Name != name {
-				t.Errorf("%s: calls %v", header, g.calls)
+			req.TemplateArgs = map[string]any{"builtin_tools": []any{"python", "browser"}}
+			for _, tools := range [][]chattemplate.Tool{nil, {adder(true)}} {
+				req.Tools = tools
+				if g := f.must(t, req); len(g.calls) != 1 || g.calls[0].Name != name {
+					t.Errorf("%s beside %v: calls %v", header, tools, g.calls)
+				}
 			}
 		}
 	}

@@ -50,7 +50,7 @@ type Request struct {
 	PromptSpecial bool
 	// PromptTokens is a raw prompt as tokens, in place of Prompt.
 	PromptTokens []Token
-	// Tools are the functions that the model may call. Where there are some, a harmony model can name no others but those of its own tools.
+	// Tools are the functions that the model may call. A harmony model can name no others, but for gpt-oss's own that a template offers.
 	Tools []chattemplate.Tool
 	// ToolChoice says whether the model may or must call; the zero value is auto. ToolName is the function of ToolChoiceFunction.
 	ToolChoice ToolChoice

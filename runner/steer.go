@@ -28,7 +28,7 @@ type steering struct {
 	// answer is the answer's form and calls the form of each strict tool's arguments; nil and absent are free.
 	answer *grammar.Grammar
 	calls  map[string]*grammar.Grammar
-	// headers are the messages that a harmony model may open; nil where it is free.
+	// headers are the messages that a harmony model may open; nil in other families.
 	headers *grammar.Choice
 	// text holds calls in the text of families without channels; nil where they are free. later takes its place when report_reasoning
 	// has been called. ignored says that strict tools are not held to anything.

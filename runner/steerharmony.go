@@ -10,8 +10,8 @@ import (
 	"runner/reasoning"
 )
 
-// initHarmony notes harmony's control tokens and holds the headers to what the request asks for, if it asks for anything or offers
-// functions.
+// initHarmony notes harmony's control tokens and holds the headers to what the request allows. That is done for every request: gpt-oss
+// now and then writes a header that is none, or calls what nobody offers, most of all where it is offered nothing.
 func (s *steering) initHarmony(r *Runner, req *Request) error {
 	for _, name := range []string{"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"} {
 		if t, ok := s.vocab.Special(name); ok {
@@ -33,10 +33,6 @@ func (s *steering) initHarmony(r *Runner, req *Request) error {
 		w.call(reasoning.ReportReasoningName, false)
 		return s.hold(w)
 	}
-	chosen := req.ToolChoice != "" && req.ToolChoice != ToolChoiceAuto
-	if s.answer == nil && len(req.Tools) == 0 && !chosen {
-		return nil
-	}
 	return s.holdHeaders(r, req, true)
 }
 
@@ -57,26 +53,28 @@ func (s *steering) endReport(r *Runner, req *Request) error {
 // function that is not offered.
 func (s *steering) holdHeaders(r *Runner, req *Request, mayReason bool) error {
 	w := newHeaderWriter(r)
+	tools := req.Tools
+	builtin, _ := req.TemplateArgs["builtin_tools"].([]any)
+	if req.ToolChoice == ToolChoiceNone {
+		tools, builtin = nil, nil
+	}
+	calls := len(tools)+len(builtin) > 0
 	if mayReason {
-		w.reasoning()
+		w.words(w.analysis, calls)
 	}
-	calls := req.ToolChoice != ToolChoiceNone
 	// Where a call is demanded no words go before it: they have no end of their own that the limits would leave room after.
-	if calls && len(req.Tools) > 0 && !req.mustCall() {
-		w.preamble()
-	}
 	if !req.mustCall() {
 		w.answer()
-	}
-	for _, tool := range req.Tools {
-		if calls && (req.ToolChoice != ToolChoiceFunction || req.ToolName == tool.Name) {
-			w.call(tool.Name, mayReason)
+		if calls {
+			w.words(w.commentary, true)
 		}
-	}
-	if calls && !req.mustCall() {
-		builtin, _ := req.TemplateArgs["builtin_tools"].([]any)
 		for _, tool := range builtin {
 			w.builtin(tool, mayReason)
+		}
+	}
+	for _, tool := range tools {
+		if req.ToolChoice != ToolChoiceFunction || req.ToolName == tool.Name {
+			w.call(tool.Name, mayReason)
 		}
 	}
 	return s.hold(w)
@@ -145,18 +143,18 @@ func (w *headerWriter) add(ends [][]backend.Token, parts ...[]backend.Token) {
 	}
 }
 
-func (w *headerWriter) reasoning() { w.words(w.analysis) }
-
-func (w *headerWriter) preamble() { w.words(w.commentary) }
-
 func (w *headerWriter) answer() { w.add(w.ends[:w.constrained], w.final) }
 
 // persons are recipients that make no call of a message. gpt-oss writes them now and then.
 var persons = []string{"assistant", "user", "all"}
 
-// words adds the headers of words on a channel that call nothing.
-func (w *headerWriter) words(channel []backend.Token) {
+// words adds the headers of words on a channel that call nothing. Those that are addressed must be among them where there are calls,
+// or they would be led into one.
+func (w *headerWriter) words(channel []backend.Token, addressed bool) {
 	w.add(w.ends[:1], channel)
+	if !addressed {
+		return
+	}
 	for _, person := range persons {
 		to := w.tokens(" to=" + person)
 		w.add(w.ends[:1], channel, to)

@@ -2,7 +2,7 @@
 
 Minutes are those of the whole training. Stopped by SIGINT or SIGTERM, or killed, it goes on with --resume from
 DIR/checkpoint.pt (weights, their running average, optimizers, step, time used), which is written every two minutes, when
-stopped and at the end. The learning rate warms up, stays and falls, and rises twice more to stay and fall again; from
+stopped and at the end. The learning rate warms up, stays and falls, and rises twice more to fall again; from
 --quantize-from (a share of the whole time) on, the experts' weights are rounded to MXFP4 in the forward pass, so that the
 exported model is the trained one. --init starts from the weights of an exported model.
 
