@@ -66,6 +66,8 @@ func TestHeadersOfRealModels(t *testing.T) {
 			}
 		}
 		for _, to := range []string{"", " to=assistant", " to=user", " to=all"} {
+			f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"), Say: to + finalTag + "It is 5.<|return|>"})
+			f.must(t, req).want(t, reasoning.Answer, "It is 5.")
 			for _, header := range []string{"<|channel|>commentary" + to, to + "<|channel|>commentary", "<|channel|>analysis" + to, to + "<|channel|>analysis"} {
 				f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"),
 					Say: header + "<|message|>I add.<|end|>" + again + finalTag + "It is 5.<|return|>"})

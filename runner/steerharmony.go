@@ -64,7 +64,7 @@ func (s *steering) holdHeaders(r *Runner, req *Request, mayReason bool) error {
 	}
 	// Where a call is demanded no words go before it: they have no end of their own that the limits would leave room after.
 	if !req.mustCall() {
-		w.answer()
+		w.answer(calls)
 		if calls {
 			w.words(w.commentary, true)
 		}
@@ -143,13 +143,22 @@ func (w *headerWriter) add(ends [][]backend.Token, parts ...[]backend.Token) {
 	}
 }
 
-func (w *headerWriter) answer() { w.add(w.ends[:w.constrained], w.final) }
-
-// persons are recipients that make no call of a message. gpt-oss writes them now and then.
+// persons are recipients that make no call of a message. gpt-oss writes them now and then. They must be admitted before the channel
+// wherever calls are, or what is addressed to one would be led into a call, or onto another channel.
 var persons = []string{"assistant", "user", "all"}
 
-// words adds the headers of words on a channel that call nothing. Those that are addressed must be among them where there are calls,
-// or they would be led into one.
+// answer adds the headers of an answer.
+func (w *headerWriter) answer(addressed bool) {
+	ends := w.ends[:w.constrained]
+	w.add(ends, w.final)
+	if addressed {
+		for _, person := range persons {
+			w.add(ends, w.tokens(" to="+person), w.final)
+		}
+	}
+}
+
+// words adds the headers of words on a channel that call nothing.
 func (w *headerWriter) words(channel []backend.Token, addressed bool) {
 	w.add(w.ends[:1], channel)
 	if !addressed {
@@ -162,8 +171,12 @@ func (w *headerWriter) words(channel []backend.Token, addressed bool) {
 	}
 }
 
-// call adds the headers of a call of a function, by its name alone too where that means no other.
+// call adds the headers of a call of a function, by its name alone too where that means no other. Of a name that is none it makes
+// nothing: rendering refuses it.
 func (w *headerWriter) call(name string, mayReason bool) {
+	if !chattemplate.ValidName(name) {
+		return
+	}
 	w.recipient("functions."+name, mayReason)
 	if !slices.Contains(persons, name) && !strings.HasPrefix(name, "functions.") {
 		w.recipient(name, mayReason)
