@@ -413,7 +413,7 @@ func TestNothingIsWrittenAfterAPanic(t *testing.T) {
 					t.Error("no panic came up")
 				}
 			}()
-			wiretest.Handler(a, wiretest.Anyone()).ServeHTTP(w, httptest.NewRequest("POST", "/v1/responses", strings.NewReader(body(t, object{"stream": true}))))
+			wiretest.Handler(a, wiretest.Anyone()).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(body(t, object{"stream": true}))))
 		}()
 		written := w.Body.Len()
 		time.Sleep(time.Minute)
