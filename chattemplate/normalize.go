@@ -54,12 +54,13 @@ func normalize(c Conversation) (*Conversation, error) {
 }
 
 // NameAdvice says what [ValidName] takes.
-const NameAdvice = "names have 1 to 256 bytes and no white space, control characters or angle brackets"
+const NameAdvice = "names have 1 to 256 bytes and no white space, control characters, or angle, square or curly brackets"
 
-// ValidName reports whether s can be the name of a tool or an author: whether it can stand in a message's header, where white space and brackets have a meaning.
+// ValidName reports whether s can be the name of a tool or an author: whether it can stand in a
+// message's header, where white space separates words and brackets begin a control token or the arguments.
 func ValidName(s string) bool {
 	return s != "" && len(s) <= maxName && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '<' || r == '>'
+		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("<>[]{}", r)
 	})
 }
 

@@ -31,7 +31,7 @@ type RunAgentInput struct {
 
 // Tool is a function of the client that the model may call.
 type Tool struct {
-	// Name has 1 to 256 bytes without white space or angle brackets.
+	// Name has 1 to 256 bytes without white space or angle, square or curly brackets.
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	// Parameters is a JSON Schema object; left out for a function without parameters.

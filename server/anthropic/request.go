@@ -84,7 +84,7 @@ type OutputFormat struct {
 type Tool struct {
 	// Type is custom or empty. Other types are tools that Anthropic's servers or clients know by name, and are left out with a warning.
 	Type string `json:"type"`
-	// Name has 1 to 256 bytes without white space or angle brackets.
+	// Name has 1 to 256 bytes without white space or angle, square or curly brackets.
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	// InputSchema is a JSON Schema object.

@@ -49,7 +49,7 @@ type Tool struct {
 	// Type is function or empty. Tools of other types are left out with a warning.
 	Type     string `json:"type"`
 	Function struct {
-		// Name has 1 to 256 bytes without white space or angle brackets.
+		// Name has 1 to 256 bytes without white space or angle, square or curly brackets.
 		Name        string `json:"name"`
 		Description string `json:"description"`
 		// Parameters is a JSON Schema object.
