@@ -102,6 +102,15 @@ type Conversation struct {
 	NoGenerationPrompt bool
 }
 
+// BuiltinTools returns the tools of gpt-oss's own that the caller's variables offer, in the variable of gpt-oss's own template.
+func BuiltinTools(args map[string]any) []any {
+	list, _ := args["builtin_tools"].([]any)
+	return list
+}
+
+// offers reports whether a conversation offers something to call to a model that knows harmony.
+func (c *Conversation) offers() bool { return len(c.Tools)+len(BuiltinTools(c.Args)) > 0 }
+
 // Start says where in a turn the model begins to write after a prompt.
 type Start uint8
 

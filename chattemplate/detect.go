@@ -31,6 +31,12 @@ var answerTags = []tags{
 	{"<|START_RESPONSE|>", "<|END_RESPONSE|>"},
 }
 
+// opensAnalysis and opensFinal are harmony's headers of reasoning and of an answer, which a template may write in the model's place.
+const (
+	opensAnalysis = "<|channel|>analysis<|message|>"
+	opensFinal    = "<|channel|>final<|message|>"
+)
+
 // switches are the variables by which templates let reasoning be turned off and on, in the order in which they are tried.
 var switches = []struct{ off, on []variable }{
 	{[]variable{{"enable_thinking", false}, {"thinking", false}}, []variable{{"enable_thinking", true}, {"thinking", true}}},
@@ -50,7 +56,13 @@ var (
 func (j *jinjaTemplate) detect() (Format, tags) {
 	ask := &Conversation{Messages: []Message{{Role: User, Content: probeUser}}}
 	base, _ := j.probe(j.traits, ask)
-	if _, ok := harmony.Lookup(j.vocab); ok && strings.HasSuffix(base, "<|start|>assistant") {
+	turn := base
+	for _, header := range []string{opensAnalysis, opensFinal} {
+		if before, ok := strings.CutSuffix(strings.TrimRight(base, " \t\r\n"), header); ok {
+			turn = before
+		}
+	}
+	if _, ok := harmony.Lookup(j.vocab); ok && strings.HasSuffix(turn, "<|start|>assistant") {
 		j.off = []variable{{"reasoning_effort", string(EffortLow)}}
 		return Format{Family: Harmony, CanSkip: true, Tools: j.traits.tools}, tags{}
 	}

@@ -127,7 +127,7 @@ func (j *jinjaTemplate) render(b *builder, c *Conversation) (Start, error) {
 	start := j.startOf(text)
 	skip := c.Effort == EffortNone && j.format.Family != Plain && start != StartAnswer
 	switch {
-	case skip && j.native != nil && len(c.Tools) > 0, skip && j.native == nil && start == StartTurn && j.format.CanSkip:
+	case skip && j.native != nil && c.offers(), skip && j.native == nil && start == StartTurn && j.format.CanSkip:
 		// Harmony with tools must be able to call, and a template that has a switch has said what it takes to skip.
 	case skip:
 		j.openAnswer(b, start)
@@ -150,7 +150,13 @@ func startsWith(text jinja.Text, prefix string) bool {
 
 // startOf finds out where the model begins to write after a rendered prompt, from the mark that stands at its end.
 func (j *jinjaTemplate) startOf(text jinja.Text) Start {
-	if j.format.Family != ThinkTags {
+	var reasoning, answer string
+	switch j.format.Family {
+	case ThinkTags:
+		reasoning, answer = j.format.Open, j.format.Close
+	case Harmony:
+		reasoning, answer = opensAnalysis, opensFinal
+	default:
 		return StartTurn
 	}
 	s := strings.TrimRight(text.String(), " \t\r\n")
@@ -158,9 +164,9 @@ func (j *jinjaTemplate) startOf(text jinja.Text) Start {
 		return strings.HasSuffix(s, mark) && text.Trusted(len(s)-len(mark), len(s))
 	}
 	switch {
-	case ends(j.format.Close):
+	case ends(answer):
 		return StartAnswer
-	case ends(j.format.Open):
+	case ends(reasoning):
 		return StartReasoning
 	}
 	return StartTurn

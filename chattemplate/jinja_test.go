@@ -49,6 +49,40 @@ func TestHarmonyVocabulary(t *testing.T) {
 	}
 }
 
+// TestHarmonyOpenings: where a template opens a message for the model, always or by a switch, the prompt starts in it, unless a user wrote
+// the header.
+func TestHarmonyOpenings(t *testing.T) {
+	const (
+		chat     = `{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}<|start|>assistant`
+		analysis = "<|channel|>analysis<|message|>"
+		final    = "<|channel|>final<|message|>"
+	)
+	vocab := vocabtest.New(t, vocabtest.Harmony()...)
+	for source, want := range map[string]chattemplate.Start{
+		chat:            chattemplate.StartTurn,
+		chat + analysis: chattemplate.StartReasoning,
+		chat + final:    chattemplate.StartAnswer,
+		chat + analysis + "<|end|><|start|>assistant":         chattemplate.StartTurn,
+		chat + analysis + "<|end|><|start|>assistant" + final: chattemplate.StartAnswer,
+		chat + `{% if fast %}` + final + `{% endif %}`:        chattemplate.StartAnswer,
+		chat + final + "\n": chattemplate.StartAnswer,
+		chat + `{{ fast }}`: chattemplate.StartTurn,
+	} {
+		tmpl := mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: source, ForceJinja: true})
+		c := messages(user("Q"))
+		c.Args = map[string]any{"fast": final}
+		if p := mustRender(t, tmpl, c); tmpl.Format().Family != chattemplate.Harmony || p.Start != want {
+			t.Errorf("%s: %+v, %q starts at %d, want %d", source, tmpl.Format(), p.Text, p.Start, want)
+		}
+		c.Effort = chattemplate.EffortNone
+		p := mustRender(t, tmpl, c)
+		if headers := controls(vocab, p.Tokens); p.Start != chattemplate.StartAnswer || !strings.HasSuffix(headers, "<|channel|>.<|message|>") ||
+			strings.HasSuffix(headers, "<|message|><|channel|>.<|message|>") {
+			t.Errorf("%s: without reasoning %q starts at %d", source, p.Text, p.Start)
+		}
+	}
+}
+
 func TestTemplateErrors(t *testing.T) {
 	_, err := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize, Source: "a\n{{ b"})
 	var te *chattemplate.TemplateError

@@ -55,7 +55,7 @@ func (n native) render(b *builder, c *Conversation) (Start, error) {
 		return StartTurn, nil
 	}
 	n.tokens.OpenTurn(b)
-	if effort == EffortNone && len(c.Tools) == 0 {
+	if effort == EffortNone && !c.offers() {
 		n.openAnswer(b, StartTurn)
 		return StartAnswer, nil
 	}

@@ -225,6 +225,10 @@ func TestNativeEffort(t *testing.T) {
 			c.Args = map[string]any{"reasoning_effort": tt.variable}
 		}
 		p := mustRender(t, tmpl, c)
+		c.Tools, c.Args = nil, map[string]any{"builtin_tools": []any{"python"}}
+		if tt.effort == "none" && mustRender(t, tmpl, c).Start != chattemplate.StartTurn {
+			t.Error("a builtin tool cannot be called")
+		}
 		if !strings.Contains(p.Text, "\n\nReasoning: "+tt.says+"\n\n") || !strings.HasSuffix(p.Text, tt.ends) || p.Start != tt.start {
 			t.Errorf("effort %q, %d tools: Start %d, %q", tt.effort, len(tt.tools), p.Start, p.Text)
 		}
@@ -291,6 +295,8 @@ func TestRefusedConversations(t *testing.T) {
 		{"result of no call", messages(user("Q"), result("9", "x")), "message 1: tool result answers no call"},
 		{"more results than calls", messages(user("Q"), calls("", chattemplate.ToolCall{Name: "f"}), result("", "x"), result("", "y")), "message 3: tool result answers no call"},
 		{"author", messages(chattemplate.Message{Role: chattemplate.User, Name: "a b"}), "message 0: author name is not valid"},
+		{"list author", messages(chattemplate.Message{Role: chattemplate.User, Name: "a[0]"}), "message 0: author name is not valid"},
+		{"map tool", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Tools: []chattemplate.Tool{{Name: "f{x}"}}}, "tool 0: its name is not valid"},
 		{"called tool", messages(calls("", chattemplate.ToolCall{Name: "a<|end|>"})), "message 0: name of a called tool is not valid"},
 		{"calling user", messages(chattemplate.Message{Role: chattemplate.User, ToolCalls: []chattemplate.ToolCall{{Name: "f"}}}), "message 0: tool calls in"},
 		{"tool name", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Tools: []chattemplate.Tool{{Name: "ok"}, {Name: ""}}}, "tool 1: its name is not valid"},

@@ -146,6 +146,52 @@ func TestBuiltinToolsAreCalled(t *testing.T) {
 	}
 }
 
+// TestBuiltinToolsAreCalledWithoutReasoning: neither the effort none nor a spent budget takes the choice of calling them.
+func TestBuiltinToolsAreCalledWithoutReasoning(t *testing.T) {
+	for _, spent := range []bool{false, true} {
+		const header = "<|channel|>commentary to=python code<|message|>"
+		req, replies := user("2+3?"), []fake.Reply{{After: ask("2+3?"), Say: header + "2+3<|call|>"}}
+		if req.Effort = chattemplate.EffortNone; spent {
+			req.Effort, req.Budget = "", 20
+			replies[0].After = reasoning.BudgetV1 + "<|end|>" + again
+			replies = append(replies, fake.Reply{After: ask("2+3?"), Say: think(strings.Repeat("hm ", 200), "late")})
+		}
+		f := start(t, fake.Config{}, Config{}, replies...)
+		req.TemplateArgs = map[string]any{"builtin_tools": []any{"python"}}
+		if g := f.must(t, req); len(g.calls) != 1 || g.calls[0].Name != "python" {
+			t.Errorf("budget spent %t: calls %v, %v", spent, g.calls, g.text)
+		}
+		req.ToolChoice = ToolChoiceNone
+		if g := f.must(t, req); len(g.calls) != 0 {
+			t.Errorf("budget spent %t: calls %v where none is admitted", spent, g.calls)
+		}
+	}
+}
+
+// TestTemplateOpensTheMessage: a template that opens reasoning or the answer for a harmony model leaves it no second header to write.
+func TestTemplateOpensTheMessage(t *testing.T) {
+	const chat = `{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}<|start|>assistant`
+	const analysis = "<|channel|>analysis<|message|>"
+	for opened, say := range map[string]string{analysis: "hm<|end|>" + again + finalTag + "5<|return|>", finalTag: "5<|return|>"} {
+		f := start(t, fake.Config{}, Config{ChatTemplate: chat + opened},
+			fake.Reply{After: ask("2+3?") + opened, Say: say},
+			fake.Reply{After: "<|end|>" + again + finalTag, Say: "5<|return|>"})
+		req := user("2+3?")
+		req.Visibility = reasoning.VisibilityFull
+		g := f.must(t, req)
+		if g.want(t, reasoning.Answer, "5"); g.text[reasoning.Reasoning] != map[string]string{analysis: "hm"}[opened] {
+			t.Errorf("%s: %v", opened, g.text)
+		}
+		req.Effort = chattemplate.EffortNone
+		for _, args := range []map[string]any{nil, {"builtin_tools": []any{"python"}}} {
+			req.TemplateArgs = args
+			if g := f.must(t, req); g.text[reasoning.Answer] != "5" || g.text[reasoning.Reasoning] != "" {
+				t.Errorf("%s, without reasoning: %v", opened, g.text)
+			}
+		}
+	}
+}
+
 // TestNamesThatMeanSomethingElse: functions that are called like a person, or like something in the namespace, are called by their whole name.
 func TestNamesThatMeanSomethingElse(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 1024}, Config{})

@@ -54,7 +54,7 @@ func (s *steering) endReport(r *Runner, req *Request) error {
 func (s *steering) holdHeaders(r *Runner, req *Request, mayReason bool) error {
 	w := newHeaderWriter(r)
 	tools := req.Tools
-	builtin, _ := req.TemplateArgs["builtin_tools"].([]any)
+	builtin := chattemplate.BuiltinTools(req.TemplateArgs)
 	if req.ToolChoice == ToolChoiceNone {
 		tools, builtin = nil, nil
 	}

@@ -128,6 +128,10 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 			return p, err
 		}
 	}
+	if p.Start == chattemplate.StartAnswer && t.format().Family == chattemplate.Harmony && (t.req.mustCall() || t.steer.report) {
+		return p, &RequestError{Field: "ToolChoice", Err: errors.New("the chat template opens the answer itself, so that the model cannot call anything"),
+			Advice: "use the model's own template, or ask for no call"}
+	}
 	if len(p.Tokens) == 0 {
 		return p, &RequestError{Field: "Messages", Err: errors.New("the chat template renders them to nothing"),
 			Advice: "correct the template, or give another one"}
@@ -169,6 +173,10 @@ func (t *turn) skipReasoning(p *chattemplate.Prompt) error {
 	case t.steer.report && t.r.Format().Family == chattemplate.Harmony:
 		return nil
 	case t.mayCall():
+		if p.Start == chattemplate.StartReasoning {
+			p.Tokens = append(p.Tokens, t.r.template.EndReasoning()...)
+			p.Start = chattemplate.StartTurn
+		}
 		return t.steer.holdHeaders(t.r, &t.req, false)
 	}
 	p.Tokens = append(p.Tokens, t.r.template.OpenAnswer(p.Start)...)
@@ -333,7 +341,8 @@ func (t *turn) follow(l *lane) {
 
 // mayCall reports whether a harmony model may still call a tool when its reasoning is over.
 func (t *turn) mayCall() bool {
-	return t.format().Family == chattemplate.Harmony && len(t.req.Tools) > 0 && t.req.ToolChoice != ToolChoiceNone
+	return t.format().Family == chattemplate.Harmony && t.req.ToolChoice != ToolChoiceNone &&
+		len(t.req.Tools)+len(chattemplate.BuiltinTools(t.req.TemplateArgs)) > 0
 }
 
 // count adds a sampled token to the usage.
