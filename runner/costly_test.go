@@ -109,6 +109,25 @@ func TestTooCostlyFormsEndTheirRequestOnly(t *testing.T) {
 	f.must(t, user("plain")).want(t, reasoning.Answer, "ok")
 }
 
+// TestTooCostlyArgumentsAreGivenUp: parameters that nobody asked to be held to fail no request.
+func TestTooCostlyArgumentsAreGivenUp(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		var pattern strings.Builder
+		for i := range 8_000 {
+			fmt.Fprintf(&pattern, "(a%x)?", i)
+		}
+		schema := fmt.Sprintf(`{"type":"object","properties":{"a":{"type":"string","pattern":"^%s$"}},"required":["a"]}`, pattern.String())
+		const arguments = `{"a":"a0a1"}`
+		f := start(t, fake.Config{ContextSize: 200_000}, Config{}, fake.Reply{After: ask("costly"), Say: "<|channel|>commentary to=functions.f<|message|>" + arguments + "<|call|>"})
+		req := user("costly")
+		req.Tools = []chattemplate.Tool{{Name: "f", Parameters: []byte(schema), Strict: strict}}
+		g := collect(t.Context(), f.Runner, req)
+		if strict != errors.Is(g.err, grammar.ErrTooCostly) || !strict && (g.err != nil || g.text[reasoning.ToolCall] != arguments || len(g.calls) != 1) {
+			t.Errorf("strict %t: %v, %v", strict, g.err, g.text)
+		}
+	}
+}
+
 // stubborn is a constraint that needs work; it admits everything.
 type stubborn struct{ needs, spent, calls int }
 

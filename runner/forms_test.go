@@ -113,21 +113,47 @@ func TestFormWithBudget(t *testing.T) {
 	}
 }
 
-func TestStrictTools(t *testing.T) {
-	call := "<|channel|>commentary to=functions.add <|constrain|>json<|message|>"
-	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: call + `{"a": "one", b}<|call|>`})
-	for _, strict := range []bool{true, false} {
+// TestArguments: the arguments of a harmony call obey the function's parameters, and where nobody asked for strict they have no others, unless
+// the schema says more about them. Where the parameters cannot be held to, strict is refused, and else any object is right.
+func TestArguments(t *testing.T) {
+	const call = "<|channel|>commentary to=functions.add <|constrain|>json<|message|>"
+	const known = `"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a"]`
+	const closed, unholdable = `{` + known + `,"additionalProperties":false}`, `{` + known + `,"properties":{"a":{"type":"array","uniqueItems":true}}}`
+	for _, c := range []struct {
+		parameters, say, obeys, want string
+		strict                       bool
+	}{
+		{`{` + known + `}`, `{"a": "one", b}`, closed, "", false},
+		{`{` + known + `}`, `{"c":1,"a":2}`, closed, "", false},
+		{`{` + known + `}`, `{"a":2,"c":1}`, "", `{"a":2,"c":1}`, true},
+		{`{` + known + `,"additionalProperties":{"type":"boolean"}}`, `{"a":2,"c":true}`, "", `{"a":2,"c":true}`, false},
+		{`{` + known + `}`, `{"a":2}`, "", `{"a":2}`, false},
+		{closed, `{"a": "one", b}`, closed, "", true},
+		{unholdable, `{"a":[2,2],"c":1}`, "", `{"a":[2,2],"c":1}`, false},
+		{unholdable, `{"a":[2,2], b}`, `{"type":"object"}`, "", false},
+		{`{"type":"object","properties":{}}`, `{"c": [1]}`, "", `{"c": [1]}`, false},
+		{"", `{"c": [1]}`, "", `{"c": [1]}`, true},
+		{"", `Paris`, `{"type":"object"}`, "", false},
+	} {
+		f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: call + c.say + "<|call|>"})
 		req := user("q")
-		req.Tools = []chattemplate.Tool{adder(strict)}
+		req.Tools = []chattemplate.Tool{{Name: "add", Parameters: json.RawMessage(c.parameters), Strict: c.strict}}
 		g := f.must(t, req)
 		if len(g.calls) != 1 || g.result.Finish != reasoning.FinishToolCalls {
-			t.Fatalf("strict %v: %+v", strict, g)
+			t.Fatalf("%+v: %+v", c, g)
 		}
-		if strict {
-			obeys(t, string(adder(true).Parameters), g.text[reasoning.ToolCall])
+		if c.obeys != "" {
+			obeys(t, c.obeys, g.text[reasoning.ToolCall])
 		} else {
-			g.want(t, reasoning.ToolCall, `{"a": "one", b}`)
+			g.want(t, reasoning.ToolCall, c.want)
 		}
+	}
+	f := start(t, fake.Config{}, Config{})
+	req := user("q")
+	req.Tools = []chattemplate.Tool{{Name: "add", Parameters: json.RawMessage(unholdable), Strict: true}}
+	var bad *RequestError
+	if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &bad) || bad.Field != "Tools" || !strings.Contains(g.err.Error(), "add") {
+		t.Errorf("strict parameters that cannot be held to give %v", g.err)
 	}
 }
 

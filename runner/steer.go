@@ -15,7 +15,7 @@ import (
 	"runner/reasoning"
 )
 
-// steering keeps what a model writes to what its request asks for: the form of the answer, the form of a strict tool's
+// steering keeps what a model writes to what its request asks for: the form of the answer, the form of a call's
 // arguments, and which messages it may open. What is in force is a function of where the header machine stands; reasoning
 // and preambles stay free, but the turn cannot end in them while an answer or a call is owed.
 //
@@ -25,9 +25,9 @@ type steering struct {
 	// spent adds up the time that masks take, in nanoseconds.
 	spent  *atomic.Int64
 	format chattemplate.Format
-	// answer is the answer's form and calls the form of each strict tool's arguments; nil and absent are free.
+	// answer is the answer's form, nil where it is free, and calls are the forms of a harmony model's arguments.
 	answer *grammar.Grammar
-	calls  map[string]*grammar.Grammar
+	calls  map[string]arguments
 	// headers are the messages that a harmony model may open; nil in other families.
 	headers *grammar.Choice
 	// text holds calls in the text of families without channels; nil where they are free. later takes its place when report_reasoning
@@ -117,6 +117,10 @@ func (s *steering) fill(m backend.Mask) {
 		s.headers.Fill(m)
 	case steerTag:
 		s.tag.Fill(m)
+	case steerFree: // a form has just been given up
+		for i := range m {
+			m[i] = ^uint64(0)
+		}
 	case steerForm:
 		if m.Clear(); s.matcher != nil {
 			s.matcher.Fill(m)
@@ -165,7 +169,11 @@ func (s *steering) Prepare(work int) (used int, ready bool, err error) {
 			continue
 		}
 		n, known, err := m.Prepare(max(1, work-used))
-		if used += n; err != nil {
+		if used += n; err != nil && s.isLoose(m) {
+			s.mode, s.matcher = steerFree, nil
+			return used, true, nil
+		}
+		if err != nil {
 			return used, false, s.blame(m, err)
 		}
 		ready = ready && known
@@ -179,8 +187,8 @@ func (s *steering) blame(m *grammar.Matcher, err error) error {
 	if m == s.call {
 		e.Field = "Tools"
 	}
-	for name, form := range s.calls {
-		if s.at == placeCall && form == m.Grammar() {
+	for name, a := range s.calls {
+		if s.at == placeCall && a.form == m.Grammar() {
 			e.Field, e.Err = "Tools", fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -193,8 +201,8 @@ func (s *steering) warm(ctx context.Context) {
 	if s.answer != nil {
 		forms = append(forms, s.answer)
 	}
-	for _, form := range s.calls {
-		forms = append(forms, form)
+	for _, a := range s.calls {
+		forms = append(forms, a.form)
 	}
 	if s.text != nil {
 		forms = append(forms, s.text.whole, s.text.after)
@@ -383,7 +391,7 @@ func (s *steering) follow(st reasoning.State) {
 		if st.InObject {
 			name = reasoning.ReportReasoningName
 		}
-		form = s.calls[name]
+		form = s.calls[name].form
 	case placeText:
 		form = s.answer
 		if s.format.Family != chattemplate.Harmony {
@@ -414,34 +422,10 @@ func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) 
 			return nil, &RequestError{Field: "Form", Err: err, Advice: hint(err)}
 		}
 	}
-	tools := req.Tools
-	if s.report = t.strategy == reasoning.StrategyTool; s.report {
-		tools = append(tools[:len(tools):len(tools)], reasoning.ReportReasoningV1())
-	}
+	s.report = t.strategy == reasoning.StrategyTool
 	s.owed = s.answer != nil || req.mustCall()
-	for _, tool := range tools {
-		if s.format.Family != chattemplate.Harmony {
-			break
-		}
-		// A model that has to call, wanted or not, writes what it likes if nothing is asked of the arguments.
-		arguments := grammar.AnyObject()
-		switch {
-		case tool.Strict && len(tool.Parameters) > 0:
-			arguments = grammar.JSONSchema(tool.Parameters)
-		case !req.mustCall():
-			continue
-		}
-		g, err := r.grammars().Compile(ctx, arguments)
-		if err != nil {
-			return nil, &RequestError{Field: "Tools", Err: fmt.Errorf("%s: %w", tool.Name, err), Advice: hint(err)}
-		}
-		if s.calls == nil {
-			s.calls = map[string]*grammar.Grammar{}
-		}
-		s.calls[tool.Name] = g
-	}
 	if s.format.Family == chattemplate.Harmony {
-		if err := s.initHarmony(r, req); err != nil {
+		if err := s.initHarmony(ctx, r, req); err != nil {
 			return nil, err
 		}
 	} else if err := s.initTags(ctx, r, t); err != nil {

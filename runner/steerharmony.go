@@ -1,6 +1,9 @@
 package runner
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,7 +15,10 @@ import (
 
 // initHarmony notes harmony's control tokens and holds the headers to what the request allows. That is done for every request: gpt-oss
 // now and then writes a header that is none, or calls what nobody offers, most of all where it is offered nothing.
-func (s *steering) initHarmony(r *Runner, req *Request) error {
+func (s *steering) initHarmony(ctx context.Context, r *Runner, req *Request) error {
+	if err := s.holdArguments(ctx, r, req); err != nil {
+		return err
+	}
 	for _, name := range []string{"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"} {
 		if t, ok := s.vocab.Special(name); ok {
 			s.outside = append(s.outside, t)
@@ -34,6 +40,74 @@ func (s *steering) initHarmony(r *Runner, req *Request) error {
 		return s.hold(w)
 	}
 	return s.holdHeaders(r, req, true)
+}
+
+// arguments is the form of a call's arguments.
+type arguments struct {
+	form *grammar.Grammar
+	// loose says that nobody asked for it, so that it may be given up.
+	loose bool
+}
+
+// holdArguments holds calls to the parameters of their functions. Where a function does not say strict and no form can be made of its
+// parameters, any object is right.
+func (s *steering) holdArguments(ctx context.Context, r *Runner, req *Request) error {
+	tools := req.Tools
+	if s.report {
+		tools = append(tools[:len(tools):len(tools)], reasoning.ReportReasoningV1())
+	}
+	s.calls = make(map[string]arguments, len(tools))
+	for _, tool := range tools {
+		form := grammar.AnyObject()
+		if len(tool.Parameters) > 0 {
+			schema := tool.Parameters
+			if !tool.Strict {
+				schema = withoutOthers(schema)
+			}
+			form = grammar.JSONSchema(asObject(schema))
+		}
+		g, err := r.grammars().Compile(ctx, form)
+		if err != nil && !tool.Strict {
+			g, err = r.grammars().Compile(ctx, grammar.AnyObject())
+		}
+		if err != nil {
+			return &RequestError{Field: "Tools", Err: fmt.Errorf("%s: %w", tool.Name, err), Advice: hint(err)}
+		}
+		s.calls[tool.Name] = arguments{g, !tool.Strict}
+	}
+	return nil
+}
+
+// withoutOthers closes the object that a plain schema describes: a model that names an argument which the function does not have has got its
+// name wrong. Where no argument is named the function may take any.
+func withoutOthers(schema json.RawMessage) json.RawMessage {
+	var members, properties map[string]json.RawMessage
+	if json.Unmarshal(schema, &members) != nil || json.Unmarshal(members["properties"], &properties) != nil || len(properties) == 0 {
+		return schema
+	}
+	for name := range members {
+		switch name {
+		case "type", "properties", "required", "title", "description", "$schema", "$defs", "definitions":
+		default:
+			return schema
+		}
+	}
+	members["additionalProperties"] = json.RawMessage("false")
+	closed, err := json.Marshal(members)
+	if err != nil {
+		return schema
+	}
+	return closed
+}
+
+// isLoose reports whether m holds arguments to a form that nobody asked for.
+func (s *steering) isLoose(m *grammar.Matcher) bool {
+	for _, a := range s.calls {
+		if a.form == m.Grammar() && !a.loose {
+			return false
+		}
+	}
+	return m == s.matcher && s.at == placeCall && len(s.calls) > 0
 }
 
 // endReport lets the model go on after it has reported its reasoning.
