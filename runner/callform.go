@@ -174,15 +174,27 @@ func (f *callForm) call(tool chattemplate.Tool) (grammar.Source, error) {
 	return grammar.Sequence(append(parts, f.tokens(f.style.Tail, nil)...)...), nil
 }
 
-// asObject makes sure that a schema admits objects only.
+// asObject makes sure that a schema admits objects only. It puts nothing around the schema, in which references lead from its root.
 func asObject(schema json.RawMessage) []byte {
-	var top struct {
-		Type json.RawMessage `json:"type"`
-	}
-	if json.Unmarshal(schema, &top) == nil && string(top.Type) == `"object"` {
+	var members map[string]json.RawMessage
+	if string(schema) == "true" {
+		members = map[string]json.RawMessage{}
+	} else if json.Unmarshal(schema, &members) != nil || members == nil {
 		return schema
 	}
-	return slices.Concat([]byte(`{"allOf":[{"type":"object"},`), schema, []byte(`]}`))
+	var types []string
+	switch kind := members["type"]; {
+	case string(kind) == `"object"`:
+		return schema
+	case kind != nil && (json.Unmarshal(kind, &types) != nil || !slices.Contains(types, "object")):
+		return []byte("false")
+	}
+	members["type"] = json.RawMessage(`"object"`)
+	out, err := json.Marshal(members)
+	if err != nil {
+		return schema
+	}
+	return out
 }
 
 // parameters is what of a schema can be held to where arguments are written one by one.

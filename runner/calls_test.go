@@ -192,6 +192,19 @@ func TestTemplateOpensTheMessage(t *testing.T) {
 	}
 }
 
+// TestReportsUnderTemplatesThatOpenReasoning: what such a template opens is closed again, before the report and after it.
+func TestReportsUnderTemplatesThatOpenReasoning(t *testing.T) {
+	const chat = `{{ tools }}{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}{{ m.tool_calls }}<|end|>{% endfor %}<|start|>assistant<|channel|>analysis<|message|>`
+	f := start(t, fake.Config{}, Config{ChatTemplate: chat},
+		fake.Reply{After: "2+3?<|end|>" + again + "<|channel|>analysis<|message|><|end|>" + again, Say: " to=functions.report_reasoning<|channel|>commentary <|constrain|>json<|message|>{\"reasoning\":\"r\"}<|call|>"},
+		fake.Reply{After: "{}<|end|>" + again + "<|channel|>analysis<|message|><|end|>" + again, Say: finalTag + "5<|return|>"})
+	req := user("2+3?")
+	req.Visibility, req.Strategy = reasoning.VisibilityFull, reasoning.StrategyTool
+	g := f.must(t, req)
+	g.want(t, reasoning.Answer, "5")
+	g.want(t, reasoning.Reasoning, "r")
+}
+
 // TestNamesThatMeanSomethingElse: functions that are called like a person, or like something in the namespace, are called by their whole name.
 func TestNamesThatMeanSomethingElse(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 1024}, Config{})

@@ -109,8 +109,8 @@ func TestTooCostlyFormsEndTheirRequestOnly(t *testing.T) {
 	f.must(t, user("plain")).want(t, reasoning.Answer, "ok")
 }
 
-// TestTooCostlyArgumentsAreGivenUp: parameters that nobody asked to be held to fail no request.
-func TestTooCostlyArgumentsAreGivenUp(t *testing.T) {
+// TestPatternsOfArgumentsAreForStrict: parameters that nobody asked to be held to fail no request and cost little.
+func TestPatternsOfArgumentsAreForStrict(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		var pattern strings.Builder
 		for i := range 8_000 {

@@ -113,12 +113,13 @@ func TestFormWithBudget(t *testing.T) {
 	}
 }
 
-// TestArguments: the arguments of a harmony call obey the function's parameters, and where nobody asked for strict they have no others, unless
-// the schema says more about them. Where the parameters cannot be held to, strict is refused, and else any object is right.
+// TestArguments: the arguments of a harmony call obey the function's parameters; where nobody asked for strict their names, types and choices,
+// unless the schema says more about them: then any object is right.
 func TestArguments(t *testing.T) {
 	const call = "<|channel|>commentary to=functions.add <|constrain|>json<|message|>"
 	const known = `"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a"]`
-	const closed, unholdable = `{` + known + `,"additionalProperties":false}`, `{` + known + `,"properties":{"a":{"type":"array","uniqueItems":true}}}`
+	const closed = `{` + known + `,"additionalProperties":false}`
+	const defined = `"definitions":{"in":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}}`
 	for _, c := range []struct {
 		parameters, say, obeys, want string
 		strict                       bool
@@ -129,8 +130,18 @@ func TestArguments(t *testing.T) {
 		{`{` + known + `,"additionalProperties":{"type":"boolean"}}`, `{"a":2,"c":true}`, "", `{"a":2,"c":true}`, false},
 		{`{` + known + `}`, `{"a":2}`, "", `{"a":2}`, false},
 		{closed, `{"a": "one", b}`, closed, "", true},
-		{unholdable, `{"a":[2,2],"c":1}`, "", `{"a":[2,2],"c":1}`, false},
-		{unholdable, `{"a":[2,2], b}`, `{"type":"object"}`, "", false},
+		{`{"type":"object","properties":{"a":{"type":"array","uniqueItems":true}}}`, `{"a":[2,2]}`, "", `{"a":[2,2]}`, false},
+		{`{"type":"object","properties":{"a":{"type":"string","pattern":"^x$"}}}`, `{"a":"y"}`, "", `{"a":"y"}`, false},
+		{`{"type":"object","properties":{"a":{"type":"string","enum":["x","y"]}},"required":["a"]}`, `{"a":"z"}`, `{"required":["a"],"properties":{"a":{"enum":["x","y"]}}}`, "", false},
+		{`{"properties":{"a":{"type":["integer","null"]}},"required":["a","b"]}`, `{"a":null,"b":[1]}`, "", `{"a":null,"b":[1]}`, false},
+		{`{"properties":{"a":{"type":"nothing"}}}`, `{"c":1}`, "", `{"c":1}`, false},
+		{`{"$ref":"#/definitions/in",` + defined + `}`, `{"c":1}`, "", `{"c":1}`, false},
+		{`{"$ref":"#/definitions/in",` + defined + `}`, `{"c":1}`, `{"type":"object","required":["a"]}`, "", true},
+		{`{"properties":{"a":{"$ref":"#/definitions/in"}},"required":["a"],` + defined + `}`, `{"a":{"a":3}}`, "", `{"a":{"a":3}}`, true},
+		{`{"Type":"object","properties":{"a":{"type":"integer"}}}`, `5`, `{"type":"object"}`, "", true},
+		{`{"type":["object","null"]}`, `null`, `{"type":"object"}`, "", true},
+		{`true`, `5`, `{"type":"object"}`, "", true},
+		{`true`, `Paris`, `{"type":"object"}`, "", false},
 		{`{"type":"object","properties":{}}`, `{"c": [1]}`, "", `{"c": [1]}`, false},
 		{"", `{"c": [1]}`, "", `{"c": [1]}`, true},
 		{"", `Paris`, `{"type":"object"}`, "", false},
@@ -150,10 +161,12 @@ func TestArguments(t *testing.T) {
 	}
 	f := start(t, fake.Config{}, Config{})
 	req := user("q")
-	req.Tools = []chattemplate.Tool{{Name: "add", Parameters: json.RawMessage(unholdable), Strict: true}}
-	var bad *RequestError
-	if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &bad) || bad.Field != "Tools" || !strings.Contains(g.err.Error(), "add") {
-		t.Errorf("strict parameters that cannot be held to give %v", g.err)
+	for _, schema := range []string{`{"properties":{"a":{"type":"array","uniqueItems":true}}}`, `{"type":"string"}`, `5`} {
+		req.Tools = []chattemplate.Tool{{Name: "add", Parameters: json.RawMessage(schema), Strict: true}}
+		var bad *RequestError
+		if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &bad) || bad.Field != "Tools" || !strings.Contains(g.err.Error(), "add") {
+			t.Errorf("%s, which cannot be held to, gives %v", schema, g.err)
+		}
 	}
 }
 

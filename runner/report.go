@@ -35,6 +35,10 @@ func (t *turn) reported(l *lane) bool {
 		t.output.warn("report_unanswered", "the model's format has no place for the result of a call")
 		return false
 	}
+	harmony := t.r.Format().Family == chattemplate.Harmony
+	if harmony && p.Start == chattemplate.StartReasoning {
+		p.Tokens = append(p.Tokens, t.r.template.EndReasoning()...)
+	}
 	if len(p.Tokens) >= t.r.info.ContextSize {
 		t.full(l)
 		return true
@@ -43,8 +47,11 @@ func (t *turn) reported(l *lane) bool {
 	next := &lane{ctx: l.ctx, owner: t, principal: l.principal, sampling: l.sampling, tokens: p.Tokens}
 	next.sampling.PenaltyStart = len(p.Tokens)
 	t.lane = next
-	if t.r.Format().Family == chattemplate.Harmony {
+	if harmony {
 		t.splitOnly(t.r.template.EndReasoning()[1:])
+		if p.Start == chattemplate.StartAnswer {
+			t.splitOnly(t.r.template.OpenAnswer(chattemplate.StartTurn))
+		}
 	}
 	if err := t.steer.endReport(t.r, &t.req); err != nil {
 		t.failed(l, err)

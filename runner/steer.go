@@ -27,9 +27,10 @@ type steering struct {
 	format chattemplate.Format
 	// answer is the answer's form, nil where it is free, and calls are the forms of a harmony model's arguments.
 	answer *grammar.Grammar
-	calls  map[string]arguments
-	// headers are the messages that a harmony model may open; nil in other families.
+	calls  map[string]*grammar.Grammar
+	// headers are the messages that a harmony model may open, and builtin the tools of gpt-oss's own that it may call; nil in other families.
 	headers *grammar.Choice
+	builtin []any
 	// text holds calls in the text of families without channels; nil where they are free. later takes its place when report_reasoning
 	// has been called. ignored says that strict tools are not held to anything.
 	text, later *textCalls
@@ -117,10 +118,6 @@ func (s *steering) fill(m backend.Mask) {
 		s.headers.Fill(m)
 	case steerTag:
 		s.tag.Fill(m)
-	case steerFree: // a form has just been given up
-		for i := range m {
-			m[i] = ^uint64(0)
-		}
 	case steerForm:
 		if m.Clear(); s.matcher != nil {
 			s.matcher.Fill(m)
@@ -169,11 +166,7 @@ func (s *steering) Prepare(work int) (used int, ready bool, err error) {
 			continue
 		}
 		n, known, err := m.Prepare(max(1, work-used))
-		if used += n; err != nil && s.isLoose(m) {
-			s.mode, s.matcher = steerFree, nil
-			return used, true, nil
-		}
-		if err != nil {
+		if used += n; err != nil {
 			return used, false, s.blame(m, err)
 		}
 		ready = ready && known
@@ -187,8 +180,8 @@ func (s *steering) blame(m *grammar.Matcher, err error) error {
 	if m == s.call {
 		e.Field = "Tools"
 	}
-	for name, a := range s.calls {
-		if s.at == placeCall && a.form == m.Grammar() {
+	for name, form := range s.calls {
+		if s.at == placeCall && form == m.Grammar() {
 			e.Field, e.Err = "Tools", fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -201,8 +194,8 @@ func (s *steering) warm(ctx context.Context) {
 	if s.answer != nil {
 		forms = append(forms, s.answer)
 	}
-	for _, a := range s.calls {
-		forms = append(forms, a.form)
+	for _, form := range s.calls {
+		forms = append(forms, form)
 	}
 	if s.text != nil {
 		forms = append(forms, s.text.whole, s.text.after)
@@ -391,7 +384,7 @@ func (s *steering) follow(st reasoning.State) {
 		if st.InObject {
 			name = reasoning.ReportReasoningName
 		}
-		form = s.calls[name].form
+		form = s.calls[name]
 	case placeText:
 		form = s.answer
 		if s.format.Family != chattemplate.Harmony {

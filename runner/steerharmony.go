@@ -24,6 +24,7 @@ func (s *steering) initHarmony(ctx context.Context, r *Runner, req *Request) err
 			s.outside = append(s.outside, t)
 		}
 	}
+	s.builtin = slices.Clone(chattemplate.BuiltinTools(req.TemplateArgs))
 	end, _ := s.vocab.Special("<|end|>")
 	if t, ok := s.vocab.Special("<|return|>"); ok {
 		s.answerEnds = append(s.answerEnds, t)
@@ -42,72 +43,98 @@ func (s *steering) initHarmony(ctx context.Context, r *Runner, req *Request) err
 	return s.holdHeaders(r, req, true)
 }
 
-// arguments is the form of a call's arguments.
-type arguments struct {
-	form *grammar.Grammar
-	// loose says that nobody asked for it, so that it may be given up.
-	loose bool
-}
+// maxPlain is the most functions, and the most parameters of one, that are held to what nobody asked for.
+const maxPlain = 128
 
-// holdArguments holds calls to the parameters of their functions. Where a function does not say strict and no form can be made of its
-// parameters, any object is right.
+// holdArguments holds calls to the parameters of their functions: of those that say strict to the schema as it stands, of others to the names,
+// the types and the choices in it, which cost little, or to any object.
 func (s *steering) holdArguments(ctx context.Context, r *Runner, req *Request) error {
 	tools := req.Tools
 	if s.report {
 		tools = append(tools[:len(tools):len(tools)], reasoning.ReportReasoningV1())
 	}
-	s.calls = make(map[string]arguments, len(tools))
+	s.calls = make(map[string]*grammar.Grammar, len(tools))
 	for _, tool := range tools {
 		form := grammar.AnyObject()
-		if len(tool.Parameters) > 0 {
-			schema := tool.Parameters
-			if !tool.Strict {
-				schema = withoutOthers(schema)
-			}
-			form = grammar.JSONSchema(asObject(schema))
+		if tool.Strict && len(tool.Parameters) > 0 {
+			form = grammar.JSONSchema(asObject(tool.Parameters))
+		} else if req.ToolChoice == ToolChoiceNone {
+			continue
+		} else if schema := plainParameters(tool.Parameters); schema != nil && len(tools) <= maxPlain {
+			form = grammar.JSONSchema(schema)
 		}
 		g, err := r.grammars().Compile(ctx, form)
-		if err != nil && !tool.Strict {
+		if err != nil && !tool.Strict && ctx.Err() == nil {
 			g, err = r.grammars().Compile(ctx, grammar.AnyObject())
 		}
 		if err != nil {
 			return &RequestError{Field: "Tools", Err: fmt.Errorf("%s: %w", tool.Name, err), Advice: hint(err)}
 		}
-		s.calls[tool.Name] = arguments{g, !tool.Strict}
+		s.calls[tool.Name] = g
 	}
 	return nil
 }
 
-// withoutOthers closes the object that a plain schema describes: a model that names an argument which the function does not have has got its
-// name wrong. Where no argument is named the function may take any.
-func withoutOthers(schema json.RawMessage) json.RawMessage {
-	var members, properties map[string]json.RawMessage
-	if json.Unmarshal(schema, &members) != nil || json.Unmarshal(members["properties"], &properties) != nil || len(properties) == 0 {
-		return schema
+// plainParameters returns a schema of the names, types and choices of a function's parameters, and no others, or nil where their schema says
+// what cannot be told so, or names none: then the function may take any.
+func plainParameters(schema json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(schema, &members) != nil {
+		return nil
 	}
-	for name := range members {
-		switch name {
-		case "type", "properties", "required", "title", "description", "$schema", "$defs", "definitions":
-		default:
-			return schema
+	kind, others := members["type"], members["additionalProperties"]
+	if kind != nil && string(kind) != `"object"` || others != nil && string(others) != "false" {
+		return nil
+	}
+	p, err := readParameters(schema)
+	if err != nil || len(p.properties) == 0 || len(p.properties) > maxPlain {
+		return nil
+	}
+	properties, required := []byte{'{'}, []string{}
+	for i, property := range p.properties {
+		name, err := json.Marshal(property.name)
+		if err != nil {
+			return nil
+		}
+		if i > 0 {
+			properties = append(properties, ',')
+		}
+		properties = slices.Concat(properties, name, []byte{':'}, plainValue(property.schema))
+		if slices.Contains(p.required, property.name) {
+			required = append(required, property.name)
 		}
 	}
-	members["additionalProperties"] = json.RawMessage("false")
-	closed, err := json.Marshal(members)
+	out, err := json.Marshal(map[string]any{
+		"type": "object", "additionalProperties": false, "properties": json.RawMessage(append(properties, '}')), "required": required,
+	})
 	if err != nil {
-		return schema
+		return nil
 	}
-	return closed
+	return out
 }
 
-// isLoose reports whether m holds arguments to a form that nobody asked for.
-func (s *steering) isLoose(m *grammar.Matcher) bool {
-	for _, a := range s.calls {
-		if a.form == m.Grammar() && !a.loose {
-			return false
-		}
+// plainValue returns a schema of the type and the choices of a parameter.
+func plainValue(schema json.RawMessage) json.RawMessage {
+	var value struct {
+		Type     json.RawMessage   `json:"type"`
+		Enum     []json.RawMessage `json:"enum"`
+		Nullable bool              `json:"nullable"`
 	}
-	return m == s.matcher && s.at == placeCall && len(s.calls) > 0
+	if json.Unmarshal(schema, &value) != nil || value.Nullable {
+		return json.RawMessage("true")
+	}
+	plain := map[string]any{}
+	if value.Type != nil {
+		plain["type"] = value.Type
+	}
+	if len(value.Enum) > 0 && len(value.Enum) <= maxPlain {
+		plain["enum"] = value.Enum
+	}
+	out, err := json.Marshal(plain)
+	if err != nil {
+		return json.RawMessage("true")
+	}
+	return out
 }
 
 // endReport lets the model go on after it has reported its reasoning.
@@ -128,7 +155,7 @@ func (s *steering) endReport(r *Runner, req *Request) error {
 func (s *steering) holdHeaders(r *Runner, req *Request, mayReason bool) error {
 	w := newHeaderWriter(r)
 	tools := req.Tools
-	builtin := chattemplate.BuiltinTools(req.TemplateArgs)
+	builtin := s.builtin
 	if req.ToolChoice == ToolChoiceNone {
 		tools, builtin = nil, nil
 	}

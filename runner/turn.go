@@ -123,14 +123,20 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 	if err != nil {
 		return p, err
 	}
-	if t.conv.Effort == chattemplate.EffortNone && p.Start != chattemplate.StartAnswer {
+	harmony := t.format().Family == chattemplate.Harmony
+	none := t.conv.Effort == chattemplate.EffortNone || harmony && t.conv.Args["reasoning_effort"] == string(chattemplate.EffortNone)
+	if none && p.Start != chattemplate.StartAnswer {
 		if err := t.skipReasoning(&p); err != nil {
 			return p, err
 		}
 	}
-	if p.Start == chattemplate.StartAnswer && t.format().Family == chattemplate.Harmony && (t.req.mustCall() || t.steer.report) {
-		return p, &RequestError{Field: "ToolChoice", Err: errors.New("the chat template opens the answer itself, so that the model cannot call anything"),
+	if harmony && p.Start == chattemplate.StartAnswer && (t.req.mustCall() || t.steer.report) {
+		e := &RequestError{Field: "ToolChoice", Err: errors.New("the chat template opens the answer itself, so that the model cannot call anything"),
 			Advice: "use the model's own template, or ask for no call"}
+		if t.steer.report {
+			e.Field, e.Advice = "Strategy", "use the model's own template, or the strategies auto, json or markers"
+		}
+		return p, e
 	}
 	if len(p.Tokens) == 0 {
 		return p, &RequestError{Field: "Messages", Err: errors.New("the chat template renders them to nothing"),
@@ -169,14 +175,15 @@ func (t *turn) holdToForms() error {
 // skipReasoning makes a prompt go straight to the answer. A harmony model with tools keeps the choice between an
 // answer and a call, so its headers are held to these instead.
 func (t *turn) skipReasoning(p *chattemplate.Prompt) error {
+	report := t.steer.report && t.r.Format().Family == chattemplate.Harmony
+	if p.Start == chattemplate.StartReasoning && (report || t.mayCall()) {
+		p.Tokens = append(p.Tokens, t.r.template.EndReasoning()...)
+		p.Start = chattemplate.StartTurn
+	}
 	switch {
-	case t.steer.report && t.r.Format().Family == chattemplate.Harmony:
+	case report:
 		return nil
 	case t.mayCall():
-		if p.Start == chattemplate.StartReasoning {
-			p.Tokens = append(p.Tokens, t.r.template.EndReasoning()...)
-			p.Start = chattemplate.StartTurn
-		}
 		return t.steer.holdHeaders(t.r, &t.req, false)
 	}
 	p.Tokens = append(p.Tokens, t.r.template.OpenAnswer(p.Start)...)
@@ -342,7 +349,7 @@ func (t *turn) follow(l *lane) {
 // mayCall reports whether a harmony model may still call a tool when its reasoning is over.
 func (t *turn) mayCall() bool {
 	return t.format().Family == chattemplate.Harmony && t.req.ToolChoice != ToolChoiceNone &&
-		len(t.req.Tools)+len(chattemplate.BuiltinTools(t.req.TemplateArgs)) > 0
+		len(t.req.Tools)+len(t.steer.builtin) > 0
 }
 
 // count adds a sampled token to the usage.
