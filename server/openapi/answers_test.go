@@ -28,7 +28,9 @@ func agent(question, props, rest string) string {
 const (
 	chatTool      = `,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}},{"type":"web_search"}]`
 	responseTool  = `,"tools":[{"type":"function","name":"look","description":"Looks.","parameters":{"type":"object"},"strict":false},{"type":"web_search"}]`
-	anthropicTool = `,"max_tokens":200,"tools":[{"name":"look","input_schema":{"type":"object"}},{"type":"bash_20250124","name":"bash"}]`
+	anthropicTool = `,"max_tokens":200` + namedTool
+	cutTool       = `,"max_tokens":40` + namedTool
+	namedTool     = `,"tools":[{"name":"look","input_schema":{"type":"object"}},{"type":"bash_20250124","name":"bash"}]`
 	aguiTool      = `,"tools":[{"name":"look","description":"Looks.","parameters":{"type":"object"}}]`
 	sealIt        = `,"reasoning_seal":true`
 	traceIt       = `,"reasoning_encrypt":true`
@@ -62,7 +64,7 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/v1/chat/completions", says(lookUp, chatTool+`,"response_format":{"type":"json_object"},"stream":true`), ""},
 	{"POST", "/v1/chat/completions", says(explain, chatTool+`,"rationale":true,"reasoning":"full"`), ""},
 	{"POST", "/v1/chat/completions", says(explain, chatTool+`,"rationale":true,"reasoning":"full","stream":true`), ""},
-	{"POST", "/v1/chat/completions", says(garble, chatTool+`,"n":2`), ""}, {"POST", "/v1/chat/completions", says(garble, chatTool+`,"n":2,"stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(cut, chatTool+`,"max_tokens":40,"n":2`), ""}, {"POST", "/v1/chat/completions", says(cut, chatTool+`,"max_tokens":40,"n":2,"stream":true`), ""},
 	{"POST", "/v1/chat/completions", `{"model":"broken","stream":true,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
 	{"POST", "/v1/chat/completions", says(handOver, chatTool+delegateAny), ""}, {"POST", "/v1/chat/completions", says(handOver, chatTool+delegateAny+`,"stream":true`), ""},
 	{"POST", "/v1/chat/completions", says(question, `,"delegation":{"agent_prompt":"You check sums.","mark_intermediate":false}`), ""},
@@ -78,12 +80,12 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/v1/messages", says(question, `,"max_tokens":200,"thinking":{"type":"adaptive","display":"summarized"}`), ""},
 	{"POST", "/v1/messages", says(question, `,"max_tokens":200,"thinking":{"type":"adaptive","display":"omitted"}`), ""},
 	{"POST", "/v1/messages", says(question, `,"max_tokens":200,"thinking":{"type":"adaptive","display":"omitted"},"stream":true,"stop_sequences":["42"]`), ""},
-	{"POST", "/v1/messages", says(lookUp, anthropicTool), ""}, {"POST", "/v1/messages", says(garble, anthropicTool+`,"stream":true`), ""}, {"POST", "/v1/messages", says(garble, anthropicTool), ""},
+	{"POST", "/v1/messages", says(lookUp, anthropicTool), ""}, {"POST", "/v1/messages", says(cut, cutTool+`,"stream":true`), ""}, {"POST", "/v1/messages", says(cut, cutTool), ""},
 	{"POST", "/v1/messages", `{"model":"broken","stream":true,"max_tokens":200,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
 	{"POST", "/v1/messages/count_tokens", says(question, ""), ""},
 
 	{"POST", "/api/chat", says(question, `,"stream":false,"think":true,"logprobs":true,"top_logprobs":2,"options":{"num_ctx":100000}`), ""}, {"POST", "/api/chat", says(question, `,"think":true,"logprobs":true`), ""},
-	{"POST", "/api/chat", says(lookUp, chatTool), ""}, {"POST", "/api/chat", says(garble, chatTool+`,"stream":false`), ""}, {"POST", "/api/chat", `{"model":"demo"}`, ""},
+	{"POST", "/api/chat", says(lookUp, chatTool), ""}, {"POST", "/api/chat", says(cut, chatTool+`,"options":{"num_predict":40},"stream":false`), ""}, {"POST", "/api/chat", `{"model":"demo"}`, ""},
 	{"POST", "/api/chat", `{"model":"broken","messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
 	{"POST", "/api/generate", `{"model":"demo","prompt":"What is 17 + 25?","stream":false,"think":true,"logprobs":true,"options":{"num_ctx":100000}}`, ""},
 	{"POST", "/api/generate", `{"model":"demo","prompt":"What is 17 + 25?","think":true,"logprobs":true}`, ""}, {"POST", "/api/generate", `{"model":"broken","prompt":"What is 17 + 25?"}`, ""},
@@ -98,7 +100,7 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_strategy":"markers"}`, ""}, {"POST", "/v1/responses", `{"input":"What is 17 + 25?","max_output_tokens":2,"stream":true}`, ""},
 	{"POST", "/v1/responses", `{"input":"Look it up."` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"input":"Look it up.","stream":true` + responseTool + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"look"}]}}`, ""},
 	{"POST", "/v1/responses", `{"input":"Say why.","rationale":true,"reasoning":"full"` + responseTool + `}`, ""},
-	{"POST", "/v1/responses", `{"input":"Garble it."` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?","stream":true}`, ""},
+	{"POST", "/v1/responses", `{"input":"Say it at length.","max_output_tokens":40` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?","stream":true}`, ""},
 	{"POST", "/v1/responses", `{"input":"What is 17 + 25?"` + traceIt + `}`, ""}, {"POST", "/v1/responses/input_tokens", `{"input":"What is 17 + 25?"}`, ""},
 
 	{"POST", "/agui", agent(question, traceIt[1:], `,"parentRunId":"p"`), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","reasoning_seal":true,"reasoning_budget":3,"reasoning_effort":"low"`, ""), ""},
@@ -106,7 +108,7 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/agui", agent(question, `"model":"broken"`+delegateIt, `,"protocolVersion":"1.0"`), ""}, {"POST", "/agui", agent(question, delegateIt[1:], ""), ""},
 	{"POST", "/agui", agent(question, `"reasoning":"summary","chunks":true`, ""), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","legacy_thinking":true`, ""), ""},
 	{"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"markers"`, ""), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"json"`, ""), ""},
-	{"POST", "/agui", agent(lookUp, `"reasoning_seal":true`, aguiTool+`,"protocolVersion":"1.0"`), ""}, {"POST", "/agui", agent(garble, "", aguiTool), ""}, {"POST", "/agui", agent(question, `"model":"broken"`, ""), ""},
+	{"POST", "/agui", agent(lookUp, `"reasoning_seal":true`, aguiTool+`,"protocolVersion":"1.0"`), ""}, {"POST", "/agui", agent(cut, `"max_tokens":40`, aguiTool), ""}, {"POST", "/agui", agent(question, `"model":"broken"`, ""), ""},
 	{"POST", "/agui", `{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"a","encryptedValue":"x"}]}`, ""},
 }
 

@@ -47,7 +47,7 @@ import (
 const (
 	question = "What is 17 + 25?"
 	lookUp   = "Look it up."
-	garble   = "Garble it."
+	cut      = "Say it at length."
 	handOver = "Hand it over."
 	explain  = "Say why."
 )
@@ -76,7 +76,7 @@ func script() fake.Config {
 			"", "look", `{"q":"a"}`)},
 		fake.Reply{After: wiretest.Ask(handOver), Say: wiretest.Call("", "", "delegate_internal_reasoning", `{"agent_prompt":"Look it up."}`)},
 		fake.Reply{After: "</delegate-reasoning><|end|><|start|>assistant", Say: wiretest.Call("I look.", "", "look", `{"q":"a"}`)},
-		fake.Reply{After: wiretest.Ask(garble), Say: wiretest.Call("", "", "look", `{"q":`)},
+		fake.Reply{After: wiretest.Ask(cut), Say: wiretest.Call("", "", "look", `{"q":"`+strings.Repeat("a", 200)+`"}`)},
 		fake.Reply{After: "Once upon a time", Say: " there was.<|return|>"},
 		fake.Reply{After: reasoning.SummaryConciseV1 + summary, Say: said}, fake.Reply{After: reasoning.SummaryDetailedV1 + summary, Say: said},
 	)}
