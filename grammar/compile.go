@@ -82,6 +82,7 @@ type Cache struct {
 	limit int
 
 	mu      sync.Mutex
+	asked   int // how often Compile was called
 	entries map[[sha256.Size]byte]*list.Element
 	order   *list.List // of *entry, the last used first
 
@@ -99,6 +100,9 @@ type validated struct {
 
 // maxValidated bounds the schemas whose validators are kept, in bytes. A validator takes some 50 times as much.
 const maxValidated = 1 << 20
+
+// shrinkEvery is after how many calls of Compile the sizes are added up where nothing new comes in: grammars grow while they are used.
+const shrinkEvery = 64
 
 type entry struct {
 	key  [sha256.Size]byte
@@ -136,8 +140,11 @@ func (c *Cache) compile(ctx context.Context, src Source) (*Grammar, error) {
 	c.order.MoveToFront(el)
 	e := el.Value.(*entry)
 	c.mu.Unlock()
-	e.once.Do(func() { e.g, e.err = Compile(ctx, src, c.vocab) })
+	fresh := false
+	e.once.Do(func() { e.g, e.err = Compile(ctx, src, c.vocab); fresh = true })
 	c.mu.Lock()
+	c.asked++
+	due := fresh || c.asked%shrinkEvery == 0
 	e.done = true
 	if e.err != nil && c.entries[key] == el {
 		delete(c.entries, key)
@@ -148,7 +155,9 @@ func (c *Cache) compile(ctx context.Context, src Source) (*Grammar, error) {
 	if e.err != nil && !errors.As(e.err, &own) && ctx.Err() == nil {
 		return c.compile(ctx, src) // the caller that compiled it went away
 	}
-	c.shrink()
+	if due {
+		c.shrink()
+	}
 	return e.g, e.err
 }
 

@@ -11,7 +11,7 @@ import (
 
 // The kinds of forms that are made of others.
 const (
-	sequenceSource sourceKind = fieldsSource + 1 + iota
+	sequenceSource sourceKind = membersSource + 1 + iota
 	anySource
 	repeatSource
 	withoutSource

@@ -37,9 +37,10 @@ const (
 	choicesSource
 	gbnfSource
 	fieldsSource
+	membersSource
 )
 
-// Field is a key of an object made with [Fields].
+// Field is a key of an object made with [Fields] or [Members].
 type Field struct {
 	Name string
 	// Value is a JSON form: JSONSchema, AnyObject, Fields, or Choices of JSON texts.
@@ -83,7 +84,7 @@ func (s Source) IsZero() bool { return s.kind == noSource }
 
 // IsJSON reports whether every text of the form is JSON.
 func (s Source) IsJSON() bool {
-	return s.kind == schemaSource || s.kind == objectSource || s.kind == fieldsSource
+	return s.kind == schemaSource || s.kind == objectSource || s.kind == fieldsSource || s.kind == membersSource
 }
 
 // Schema returns the JSON Schema that s was made from, or nil.
@@ -115,7 +116,7 @@ func (s Source) String() string {
 	if s.kind.isComposed() {
 		return s.kind.composedName()
 	}
-	return [...]string{"none", "json schema", "json object", "regular expression", "choices", "gbnf", "json fields"}[s.kind]
+	return [...]string{"none", "json schema", "json object", "regular expression", "choices", "gbnf", "json fields", "json members"}[s.kind]
 }
 
 // digest identifies a source by content.
@@ -192,6 +193,8 @@ func (s Source) compile(ctx context.Context) (front, error) {
 		return front{g.Expr, gbnfBytes * len(s.text)}, nil
 	case fieldsSource:
 		return s.compileFields(ctx)
+	case membersSource:
+		return s.compileMembers(ctx)
 	}
 	if s.kind.isComposed() {
 		return s.compileComposed(ctx)
@@ -221,16 +224,9 @@ func (s Source) compileFields(ctx context.Context) (front, error) {
 	if len(s.fields) == 0 || s.fields[0].Optional {
 		return front{}, errors.New("an object of fields needs a first one that is not optional")
 	}
-	values, total := make([]front, len(s.fields)), 0
-	for i, f := range s.fields {
-		if !f.Value.IsJSON() && f.Value.kind != choicesSource {
-			return front{}, fmt.Errorf("field %s: a %s is not JSON", f.Name, f.Value)
-		}
-		var err error
-		if values[i], err = f.Value.compile(ctx); err != nil {
-			return front{}, err
-		}
-		total += values[i].bytes
+	values, total, err := s.compileValues(ctx)
+	if err != nil {
+		return front{}, err
 	}
 	return front{func(set *expr.Set) expr.ID {
 		space := set.Optional(set.Literal(" "))
@@ -247,6 +243,28 @@ func (s Source) compileFields(ctx context.Context) (front, error) {
 		}
 		return set.Concat(append(parts, set.Literal("}"))...)
 	}, total}, nil
+}
+
+// compileValues compiles the values of the fields, and adds up their bytes.
+func (s Source) compileValues(ctx context.Context) (values []front, total int, err error) {
+	values = make([]front, len(s.fields))
+	same := make(map[[sha256.Size]byte]front) // most values are of a few types
+	for i, f := range s.fields {
+		if !f.Value.IsJSON() && f.Value.kind != choicesSource {
+			return nil, 0, fmt.Errorf("field %s: a %s is not JSON", f.Name, f.Value)
+		}
+		key := f.Value.digest()
+		value, ok := same[key]
+		if !ok {
+			if value, err = f.Value.compile(ctx); err != nil {
+				return nil, 0, err
+			}
+			same[key] = value
+			total += value.bytes
+		}
+		values[i] = value
+	}
+	return values, total, nil
 }
 
 // ParseChoices splits a comma-separated list; a backslash before a comma or a backslash takes it as it is.

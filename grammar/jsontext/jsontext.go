@@ -116,9 +116,9 @@ const (
 	anyNumber  = `-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?(?:\d{1,2}|[0-2]\d\d|30[0-8]))?`
 	anyInteger = `-?(?:0|[1-9]\d*)(?:\.0)?`
 
-	// A model that has lost its way writes digits for ever. These are as many as 64 bits hold, as an integer and as a double.
-	aPlainNumber  = `-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?(?:[eE][+-]?\d{1,2})?`
-	aPlainInteger = `-?(?:0|[1-9]\d{0,17})`
+	// A model that has lost its way writes digits for ever. These are all that 64 bits hold, as an integer and as a double, and not many more.
+	aPlainNumber  = `-?(?:0|[1-9]\d{0,19})(?:\.\d{1,17})?(?:[eE][+-]?(?:\d{1,2}|1\d\d|2[0-7]\d))?`
+	aPlainInteger = `-?(?:0|[1-9]\d{0,19})`
 )
 
 // fullForm returns the form of what pattern matches as a whole, outside strings.

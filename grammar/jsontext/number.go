@@ -16,7 +16,7 @@ type NumberConstraint struct {
 	// Integer asks for an integral value; 1.0 is one.
 	Integer bool
 	// Plain asks for numbers as programs hold them: integers, where all values are, without a point and, unless the bounds ask for more, with
-	// at most 18 digits; numbers that nothing else is asked of with at most 18 digits before the point and 17 after it.
+	// at most 20 digits, or 18 where multiples are asked for; numbers that nothing else is asked of with at most 20 digits before the point and 17 after it.
 	Plain bool
 	// NotInteger asks for a value that is not integral.
 	NotInteger bool
@@ -76,20 +76,28 @@ func Number(ctx context.Context, c NumberConstraint) (Form, error) {
 	return func(s *expr.Set) expr.ID { return s.Automaton(a) }, nil
 }
 
-// most is the largest integer of 18 digits.
-var most = big.NewRat(999_999_999_999_999_999, 1)
+// tenTo returns a power of ten.
+func tenTo(n int64) *big.Rat {
+	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil))
+}
 
 // limit bounds plain integers where the schema does not, if what it asks for leaves room for many below the bound.
 func (c *NumberConstraint) limit() {
 	if !c.Plain || !c.Integer {
 		return
 	}
-	room := big.NewRat(100_000_000_000_000_000, 1)
+	digits := int64(20)
 	for _, v := range c.MultipleOf {
 		if v.Cmp(big.NewRat(maxModulus, 1)) > 0 {
 			return
 		}
+		digits = 18
 	}
+	if len(c.NotMultipleOf) > 0 {
+		digits = 18 // states are counted for each remainder and each digit
+	}
+	most, room := tenTo(digits), tenTo(digits-1)
+	most.Sub(most, big.NewRat(1, 1))
 	if c.Maximum == nil && (c.Minimum == nil || c.Minimum.Cmp(room) < 0) {
 		c.Maximum, c.ExclusiveMaximum = most, false
 	}

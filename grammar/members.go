@@ -1,0 +1,108 @@
+package grammar
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"runner/grammar/expr"
+	"runner/grammar/jsontext"
+)
+
+// MaxMembers is the most fields of [Members].
+const MaxMembers = 128
+
+// Members is the form of a JSON object with these fields and no others, each once and in any order. Their names must differ.
+func Members(fields ...Field) Source { return Source{kind: membersSource, fields: fields} }
+
+func (s Source) compileMembers(ctx context.Context) (front, error) {
+	if len(s.fields) > MaxMembers {
+		return front{}, fmt.Errorf("an object has %d fields in any order, and at most %d can be", len(s.fields), MaxMembers)
+	}
+	values, total, err := s.compileValues(ctx)
+	if err != nil {
+		return front{}, err
+	}
+	m := &membersForm{}
+	seen := map[string]bool{}
+	for i, f := range s.fields {
+		if seen[f.Name] {
+			return front{}, fmt.Errorf("two fields of an object are called %s", f.Name)
+		}
+		seen[f.Name] = true
+		m.names, m.values = append(m.names, jsontext.LiteralString(f.Name)), append(m.values, values[i].build)
+		if !f.Optional {
+			m.required.add(i)
+		}
+		total += 64 + 2*len(f.Name)
+	}
+	return front{m.expr, total}, nil
+}
+
+// memberSet says which fields of an object are written.
+type memberSet [MaxMembers / 64]uint64
+
+func (s *memberSet) add(i int)      { s[i/64] |= 1 << (i % 64) }
+func (s *memberSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
+
+func (s *memberSet) holds(other *memberSet) bool {
+	for i, bits := range other {
+		if bits&^s[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+type membersForm struct {
+	names    []jsontext.Form
+	values   []func(*expr.Set) expr.ID
+	required memberSet
+
+	mu    sync.Mutex
+	rules map[memberSet]*expr.Rule
+}
+
+// maxMemberRules bounds the rules that are kept. One that is made again is another to the sets, but the same to texts.
+const maxMemberRules = 1 << 12
+
+func (m *membersForm) expr(set *expr.Set) expr.ID {
+	return set.Concat(set.Literal("{"), set.Rule(m.rule(memberSet{})))
+}
+
+// rule is what comes after the fields that are written. There is one for every set of fields that a text comes to: for all there are too many.
+func (m *membersForm) rule(written memberSet) *expr.Rule {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.rules[written]
+	if r == nil {
+		if m.rules == nil || len(m.rules) >= maxMemberRules {
+			m.rules = map[memberSet]*expr.Rule{}
+		}
+		r = &expr.Rule{Name: "members", Expand: func(set *expr.Set) expr.ID { return m.rest(set, written) }}
+		m.rules[written] = r
+	}
+	return r
+}
+
+// rest is what comes after the fields that are written, up to the end of the object.
+func (m *membersForm) rest(set *expr.Set, written memberSet) expr.ID {
+	space := set.Optional(set.Literal(" "))
+	var next []expr.ID
+	for i, name := range m.names {
+		if written.has(i) {
+			continue
+		}
+		after := written
+		after.add(i)
+		next = append(next, set.Concat(name(set), set.Literal(":"), space, m.values[i](set), set.Rule(m.rule(after))))
+	}
+	more, end := set.Union(next...), expr.Empty
+	if written != (memberSet{}) {
+		more = set.Concat(set.Literal(","), space, more)
+	}
+	if written.holds(&m.required) {
+		end = set.Literal("}")
+	}
+	return set.Union(more, end)
+}
