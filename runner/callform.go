@@ -182,12 +182,15 @@ func asObject(schema json.RawMessage) []byte {
 	} else if json.Unmarshal(schema, &members) != nil || members == nil {
 		return schema
 	}
-	var types []string
-	switch kind := members["type"]; {
-	case string(kind) == `"object"`:
-		return schema
-	case kind != nil && (json.Unmarshal(kind, &types) != nil || !slices.Contains(types, "object")):
-		return []byte("false")
+	if kind, ok := members["type"]; ok {
+		switch types := typesOf(kind); {
+		case types == nil:
+			return schema // which is then refused for it
+		case string(kind) == `"object"`:
+			return schema
+		case !slices.Contains(types, "object"):
+			return []byte("false")
+		}
 	}
 	members["type"] = json.RawMessage(`"object"`)
 	out, err := json.Marshal(members)
@@ -233,8 +236,13 @@ func readParameters(schema json.RawMessage) (*parameters, error) {
 			return nil, fmt.Errorf("keyword %s cannot be held to where arguments are written one by one", m.name)
 		}
 	}
+	known := make(map[string]bool, len(p.properties))
+	for _, property := range p.properties {
+		known[property.name] = true
+	}
 	for _, name := range p.required {
-		if !slices.ContainsFunc(p.properties, func(p property) bool { return p.name == name }) {
+		if !known[name] {
+			known[name] = true
 			p.properties = append(p.properties, property{name, json.RawMessage(`{}`)})
 		}
 	}

@@ -2,8 +2,11 @@ package runner
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"runner/backend/fake"
 	"runner/chattemplate"
@@ -146,6 +149,60 @@ func TestBuiltinToolsAreCalled(t *testing.T) {
 	}
 }
 
+// TestFunctionCalledLikeABuiltinTool: its arguments are not held, as code for the other would be.
+func TestFunctionCalledLikeABuiltinTool(t *testing.T) {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"), Say: "<|channel|>analysis to=python code<|message|>print(2+3)<|call|>"})
+	req := user("2+3?")
+	req.Tools = []chattemplate.Tool{{Name: "python", Parameters: adder(false).Parameters}}
+	req.TemplateArgs = map[string]any{"builtin_tools": []any{"python"}}
+	f.must(t, req).want(t, reasoning.ToolCall, "print(2+3)")
+}
+
+// TestArgumentsOfManyFunctions: of more than maxPlainTools any object is taken.
+func TestArgumentsOfManyFunctions(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 1 << 15}, Config{}, fake.Reply{After: ask("2+3?"), Say: "<|channel|>commentary to=functions.f0<|message|>{\"c\":1}<|call|>"})
+	for n := maxPlainTools; n <= maxPlainTools+1; n++ {
+		req := user("2+3?")
+		req.MaxTokens = 400
+		for i := range n {
+			req.Tools = append(req.Tools, chattemplate.Tool{Name: fmt.Sprintf("f%d", i), Parameters: adder(false).Parameters})
+		}
+		g := f.must(t, req)
+		if got := g.text[reasoning.ToolCall]; len(g.calls) != 1 || (got == `{"c":1}`) != (n > maxPlainTools) {
+			t.Errorf("%d functions: %v with %s", n, g.calls, got)
+		}
+	}
+}
+
+// TestArgumentsCostLittle: what nobody asked for takes next to no time, whatever the functions are.
+func TestArgumentsCostLittle(t *testing.T) {
+	list := func(n int, format string) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(format, i))
+		}
+		return strings.Join(all, ",")
+	}
+	f := start(t, fake.Config{}, Config{})
+	for name, parameters := range map[string]string{
+		"names":   `{"properties":{"a":{}},"required":[` + list(120_000, `"n%d"`) + `]}`,
+		"few":     `{"properties":{"a":{}},"required":[` + list(20_000, `"n%d"`) + `]}`,
+		"choices": `{"properties":{` + list(128, `"p%d":{"type":"string","enum":[`+list(128, `"a choice %d"`)+`]}`) + `}}`,
+	} {
+		var req Request
+		for i := range maxPlainTools {
+			req.Tools = append(req.Tools, chattemplate.Tool{Name: fmt.Sprintf("f%d", i), Parameters: json.RawMessage(parameters)})
+		}
+		began := time.Now()
+		if err := (&steering{}).holdArguments(t.Context(), f.Runner, &req); err != nil {
+			t.Fatal(name, err)
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("%s: it takes %v", name, took)
+		}
+	}
+}
+
 // TestBuiltinToolsAreCalledWithoutReasoning: neither the effort none nor a spent budget takes the choice of calling them.
 func TestBuiltinToolsAreCalledWithoutReasoning(t *testing.T) {
 	for _, spent := range []bool{false, true} {
@@ -181,6 +238,23 @@ func TestTemplateOpensTheMessage(t *testing.T) {
 		g := f.must(t, req)
 		if g.want(t, reasoning.Answer, "5"); g.text[reasoning.Reasoning] != map[string]string{analysis: "hm"}[opened] {
 			t.Errorf("%s: %v", opened, g.text)
+		}
+		if opened == finalTag {
+			f := start(t, fake.Config{}, Config{ChatTemplate: "{{ tools }}" + chat + opened})
+			for field, ask := range map[string]func(*Request){
+				"ToolChoice": func(r *Request) { r.Tools, r.ToolChoice = []chattemplate.Tool{adder(false)}, ToolChoiceRequired },
+				"Strategy":   func(r *Request) { r.Strategy = reasoning.StrategyTool },
+			} {
+				req, bad := req, new(RequestError)
+				ask(&req)
+				if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &bad) || bad.Field != field {
+					t.Errorf("%s, which the template leaves no room for: %v", field, g.err)
+				}
+			}
+		}
+		req.TemplateArgs = map[string]any{"reasoning_effort": "none"}
+		if g := f.must(t, req); g.text[reasoning.Answer] != "5" || g.text[reasoning.Reasoning] != "" {
+			t.Errorf("%s, without reasoning by the template's variable: %v", opened, g.text)
 		}
 		req.Effort = chattemplate.EffortNone
 		for _, args := range []map[string]any{nil, {"builtin_tools": []any{"python"}}} {

@@ -185,11 +185,16 @@ const CodeStrictIgnored = "strict_ignored"
 // Violations returns how many answers broke their form although they were held to it. Any is a mistake of the program.
 func (r *Runner) Violations() int64 { return r.violations.Load() }
 
-// CheckForm reports why a form cannot be honoured by this model, or nil.
-func (r *Runner) CheckForm(ctx context.Context, form grammar.Source) error {
-	if _, err := r.grammars().Compile(ctx, form); err != nil {
-		return err
+// CheckTool reports why calls of a function cannot be held to its parameters as those of strict ones are, or nil.
+func (r *Runner) CheckTool(ctx context.Context, tool chattemplate.Tool) error {
+	form := grammar.JSONSchema(asObject(tool.Parameters))
+	if style := r.Format().Calls; style != nil {
+		var err error
+		tool.Strict = true
+		if form, err = newCallForm(r.model.Vocab(), style, false).call(tool); err != nil {
+			return err
+		}
 	}
-	_, err := r.newCheck(form)
+	_, err := r.grammars().Compile(ctx, form)
 	return err
 }

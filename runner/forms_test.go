@@ -3,6 +3,7 @@ package runner
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -113,6 +114,15 @@ func TestFormWithBudget(t *testing.T) {
 	}
 }
 
+// numbered is a number of properties.
+func numbered(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf(`"p%d":{"type":"integer"}`, i))
+	}
+	return "{" + strings.Join(list, ",") + "}"
+}
+
 // TestArguments: the arguments of a harmony call obey the function's parameters; where nobody asked for strict their names, types and choices,
 // unless the schema says more about them: then any object is right.
 func TestArguments(t *testing.T) {
@@ -134,7 +144,27 @@ func TestArguments(t *testing.T) {
 		{`{"type":"object","properties":{"a":{"type":"string","pattern":"^x$"}}}`, `{"a":"y"}`, "", `{"a":"y"}`, false},
 		{`{"type":"object","properties":{"a":{"type":"string","enum":["x","y"]}},"required":["a"]}`, `{"a":"z"}`, `{"required":["a"],"properties":{"a":{"enum":["x","y"]}}}`, "", false},
 		{`{"properties":{"a":{"type":["integer","null"]}},"required":["a","b"]}`, `{"a":null,"b":[1]}`, "", `{"a":null,"b":[1]}`, false},
-		{`{"properties":{"a":{"type":"nothing"}}}`, `{"c":1}`, "", `{"c":1}`, false},
+		{`{"properties":{"a":{"type":"dict"},"b":{"type":"Number"}}}`, `{"b":{"x":1},"a":{"x":[1]}}`, "", `{"b":{"x":1},"a":{"x":[1]}}`, false},
+		{`{` + known + `}`, `{}`, closed, "", false},
+		{`{` + known + `}`, `{"b":1,"a":2}`, "", `{"b":1,"a":2}`, false},
+		{`{` + known + `}`, `{"b":1}`, closed, "", false},
+		{`{"properties":{"limit":{"type":"integer"},"query":{"type":"string"},"é":{"type":"boolean"}},"required":["query"]}`, `{"é":true,"query":"x","limit":5}`, "", `{"é":true,"query":"x","limit":5}`, false},
+		{`{"properties":{"a":{"type":"integer"},"b":{"type":"number"},"c":{}}}`, `{"a":-9223372036854775808,"b":18446744073709551615,"c":1700000000000000000}`,
+			"", `{"a":-9223372036854775808,"b":18446744073709551615,"c":1700000000000000000}`, false},
+		{`{"properties":{"a":{"type":"string","nullable":true},"b":{"type":"string","default":null}}}`, `{"a":null,"b":null}`, "", `{"a":null,"b":null}`, false},
+		{`{"properties":{"a":{"type":"array","enum":["x"]},"b":{"type":"integer","enum":["1"]},"c":{"type":[]}}}`, `{"a":["x"],"b":1,"c":1}`, "", `{"a":["x"],"b":1,"c":1}`, false},
+		{`{"properties":{"a":{"type":["string","null"],"enum":["x",null]},"b":{"type":"integer","enum":[1,2]},"c":{"enum":[true,"off"]}}}`, `{"a":null,"b":2,"c":"off"}`, "", `{"a":null,"b":2,"c":"off"}`, false},
+		{`{"properties":{"a":{"type":"string","enum":["x",null]}}}`, `{"a":null}`, "", `{"a":null}`, false},
+		{`{"properties":{"a":{"type":"integer"}},"required":["a","gone"]}`, `{"a":1}`, "", `{"a":1}`, false},
+		{`{"type":"object","required":["gone"]}`, `{}`, "", `{}`, false},
+		{`{"properties":{"a":{"type":"integer"},"a":{"type":"string"}}}`, `{"b":1}`, "", `{"b":1}`, false},
+		{`{"properties":{"a":{"type":"integer"}},"minProperties":1}`, `{"b":1}`, "", `{"b":1}`, false},
+		{`{"properties":{"a":{"type":"object","properties":{"b":{"type":"integer"}}}}}`, `{"a":{"c":[1]}}`, "", `{"a":{"c":[1]}}`, false},
+		{`{"properties":` + numbered(grammar.MaxMembers) + `}`, `{"p127":1,"p0":2}`, "", `{"p127":1,"p0":2}`, false},
+		{`{"properties":` + numbered(grammar.MaxMembers) + `}`, `{"q":1}`, `{"additionalProperties":false,"properties":` + numbered(grammar.MaxMembers) + `}`, "", false},
+		{`{"properties":` + numbered(grammar.MaxMembers+1) + `}`, `{"q":1}`, "", `{"q":1}`, false},
+		{`{"properties":{"a":{"description":"` + strings.Repeat("a", maxPlainBytes) + `"}}}`, `{"q":1}`, "", `{"q":1}`, false},
+		{`{"type":"string"}`, `{"q":1}`, "", `{"q":1}`, false},
 		{`{"$ref":"#/definitions/in",` + defined + `}`, `{"c":1}`, "", `{"c":1}`, false},
 		{`{"$ref":"#/definitions/in",` + defined + `}`, `{"c":1}`, `{"type":"object","required":["a"]}`, "", true},
 		{`{"properties":{"a":{"$ref":"#/definitions/in"}},"required":["a"],` + defined + `}`, `{"a":{"a":3}}`, "", `{"a":{"a":3}}`, true},

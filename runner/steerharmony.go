@@ -2,8 +2,6 @@ package runner
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -16,15 +14,15 @@ import (
 // initHarmony notes harmony's control tokens and holds the headers to what the request allows. That is done for every request: gpt-oss
 // now and then writes a header that is none, or calls what nobody offers, most of all where it is offered nothing.
 func (s *steering) initHarmony(ctx context.Context, r *Runner, req *Request) error {
-	if err := s.holdArguments(ctx, r, req); err != nil {
-		return err
-	}
 	for _, name := range []string{"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"} {
 		if t, ok := s.vocab.Special(name); ok {
 			s.outside = append(s.outside, t)
 		}
 	}
 	s.builtin = slices.Clone(chattemplate.BuiltinTools(req.TemplateArgs))
+	if err := s.holdArguments(ctx, r, req); err != nil {
+		return err
+	}
 	end, _ := s.vocab.Special("<|end|>")
 	if t, ok := s.vocab.Special("<|return|>"); ok {
 		s.answerEnds = append(s.answerEnds, t)
@@ -41,100 +39,6 @@ func (s *steering) initHarmony(ctx context.Context, r *Runner, req *Request) err
 		return s.hold(w)
 	}
 	return s.holdHeaders(r, req, true)
-}
-
-// maxPlain is the most functions, and the most parameters of one, that are held to what nobody asked for.
-const maxPlain = 128
-
-// holdArguments holds calls to the parameters of their functions: of those that say strict to the schema as it stands, of others to the names,
-// the types and the choices in it, which cost little, or to any object.
-func (s *steering) holdArguments(ctx context.Context, r *Runner, req *Request) error {
-	tools := req.Tools
-	if s.report {
-		tools = append(tools[:len(tools):len(tools)], reasoning.ReportReasoningV1())
-	}
-	s.calls = make(map[string]*grammar.Grammar, len(tools))
-	for _, tool := range tools {
-		form := grammar.AnyObject()
-		if tool.Strict && len(tool.Parameters) > 0 {
-			form = grammar.JSONSchema(asObject(tool.Parameters))
-		} else if req.ToolChoice == ToolChoiceNone {
-			continue
-		} else if schema := plainParameters(tool.Parameters); schema != nil && len(tools) <= maxPlain {
-			form = grammar.JSONSchema(schema)
-		}
-		g, err := r.grammars().Compile(ctx, form)
-		if err != nil && !tool.Strict && ctx.Err() == nil {
-			g, err = r.grammars().Compile(ctx, grammar.AnyObject())
-		}
-		if err != nil {
-			return &RequestError{Field: "Tools", Err: fmt.Errorf("%s: %w", tool.Name, err), Advice: hint(err)}
-		}
-		s.calls[tool.Name] = g
-	}
-	return nil
-}
-
-// plainParameters returns a schema of the names, types and choices of a function's parameters, and no others, or nil where their schema says
-// what cannot be told so, or names none: then the function may take any.
-func plainParameters(schema json.RawMessage) json.RawMessage {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(schema, &members) != nil {
-		return nil
-	}
-	kind, others := members["type"], members["additionalProperties"]
-	if kind != nil && string(kind) != `"object"` || others != nil && string(others) != "false" {
-		return nil
-	}
-	p, err := readParameters(schema)
-	if err != nil || len(p.properties) == 0 || len(p.properties) > maxPlain {
-		return nil
-	}
-	properties, required := []byte{'{'}, []string{}
-	for i, property := range p.properties {
-		name, err := json.Marshal(property.name)
-		if err != nil {
-			return nil
-		}
-		if i > 0 {
-			properties = append(properties, ',')
-		}
-		properties = slices.Concat(properties, name, []byte{':'}, plainValue(property.schema))
-		if slices.Contains(p.required, property.name) {
-			required = append(required, property.name)
-		}
-	}
-	out, err := json.Marshal(map[string]any{
-		"type": "object", "additionalProperties": false, "properties": json.RawMessage(append(properties, '}')), "required": required,
-	})
-	if err != nil {
-		return nil
-	}
-	return out
-}
-
-// plainValue returns a schema of the type and the choices of a parameter.
-func plainValue(schema json.RawMessage) json.RawMessage {
-	var value struct {
-		Type     json.RawMessage   `json:"type"`
-		Enum     []json.RawMessage `json:"enum"`
-		Nullable bool              `json:"nullable"`
-	}
-	if json.Unmarshal(schema, &value) != nil || value.Nullable {
-		return json.RawMessage("true")
-	}
-	plain := map[string]any{}
-	if value.Type != nil {
-		plain["type"] = value.Type
-	}
-	if len(value.Enum) > 0 && len(value.Enum) <= maxPlain {
-		plain["enum"] = value.Enum
-	}
-	out, err := json.Marshal(plain)
-	if err != nil {
-		return json.RawMessage("true")
-	}
-	return out
 }
 
 // endReport lets the model go on after it has reported its reasoning.

@@ -212,6 +212,10 @@ func TestStrictTools(t *testing.T) {
 	if w := got["warnings"].([]any); len(w) != 1 || w[0].(object)["code"] != CodeStrictUnavailable || got["tools"].([]any)[0].(object)["strict"] != false {
 		t.Errorf("response %v", got)
 	}
+	text := object{"type": "function", "name": "f", "parameters": object{"type": "string"}}
+	if got := f.post(t, body(t, object{"tools": []any{text}})); len(got["warnings"].([]any)) != 1 {
+		t.Errorf("parameters that are no object: %v", got)
+	}
 	impossible["strict"] = true
 	if e := f.refused(t, "POST", "/v1/responses", body(t, object{"tools": []any{impossible}}), 400); e["param"] != "tools" {
 		t.Errorf("error %v", e)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"runner/chattemplate"
-	"runner/grammar"
 	"runner/reasoning"
 	"runner/reasoning/seal"
 	"runner/runner"
@@ -196,7 +195,7 @@ func (t *turn) loosen(ctx context.Context) {
 	q := t.asked
 	for _, i := range q.loose {
 		tool := &q.tools[i]
-		if tool.Parameters == nil || t.model.Runner().CheckForm(ctx, grammar.JSONSchema(tool.Parameters)) == nil {
+		if tool.Parameters == nil || t.model.Runner().CheckTool(ctx, chattemplate.Tool{Name: tool.Name, Parameters: tool.Parameters}) == nil {
 			continue
 		}
 		no := false
