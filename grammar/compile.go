@@ -102,7 +102,7 @@ type validated struct {
 const maxValidated = 1 << 20
 
 // shrinkEvery is after how many calls of Compile the sizes are added up where nothing new comes in: grammars grow while they are used.
-const shrinkEvery = 64
+const shrinkEvery = 16
 
 type entry struct {
 	key  [sha256.Size]byte

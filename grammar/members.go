@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -9,8 +10,12 @@ import (
 	"runner/grammar/jsontext"
 )
 
-// MaxMembers is the most fields of [Members].
-const MaxMembers = 128
+// MaxMembers is the most fields of [Members]. A name has at most maxMemberName bytes, and all have at most maxMemberNames.
+const (
+	MaxMembers     = 128
+	maxMemberName  = 256
+	maxMemberNames = 16 << 10
+)
 
 // Members is the form of a JSON object with these fields and no others, each once and in any order. Their names must differ.
 func Members(fields ...Field) Source { return Source{kind: membersSource, fields: fields} }
@@ -25,16 +30,23 @@ func (s Source) compileMembers(ctx context.Context) (front, error) {
 	}
 	m := &membersForm{}
 	seen := map[string]bool{}
+	names := 0
 	for i, f := range s.fields {
+		if names += len(f.Name); len(f.Name) > maxMemberName || names > maxMemberNames {
+			return front{}, errors.New("the names of fields in any order are too long")
+		}
 		if seen[f.Name] {
 			return front{}, fmt.Errorf("two fields of an object are called %s", f.Name)
 		}
 		seen[f.Name] = true
-		m.names, m.values = append(m.names, jsontext.LiteralString(f.Name)), append(m.values, values[i].build)
+		name, value := jsontext.LiteralString(f.Name), values[i].build
+		m.fields = append(m.fields, &expr.Rule{Name: "member", Expand: func(set *expr.Set) expr.ID {
+			return set.Concat(name(set), set.Literal(":"), set.Optional(set.Literal(" ")), value(set))
+		}})
 		if !f.Optional {
 			m.required.add(i)
 		}
-		total += 64 + 2*len(f.Name)
+		total += 256 + 2*len(f.Name)
 	}
 	return front{m.expr, total}, nil
 }
@@ -55,8 +67,7 @@ func (s *memberSet) holds(other *memberSet) bool {
 }
 
 type membersForm struct {
-	names    []jsontext.Form
-	values   []func(*expr.Set) expr.ID
+	fields   []*expr.Rule // each is made once, however many rules lead to it
 	required memberSet
 
 	mu    sync.Mutex
@@ -87,19 +98,18 @@ func (m *membersForm) rule(written memberSet) *expr.Rule {
 
 // rest is what comes after the fields that are written, up to the end of the object.
 func (m *membersForm) rest(set *expr.Set, written memberSet) expr.ID {
-	space := set.Optional(set.Literal(" "))
 	var next []expr.ID
-	for i, name := range m.names {
+	for i, field := range m.fields {
 		if written.has(i) {
 			continue
 		}
 		after := written
 		after.add(i)
-		next = append(next, set.Concat(name(set), set.Literal(":"), space, m.values[i](set), set.Rule(m.rule(after))))
+		next = append(next, set.Concat(set.Rule(field), set.Rule(m.rule(after))))
 	}
 	more, end := set.Union(next...), expr.Empty
 	if written != (memberSet{}) {
-		more = set.Concat(set.Literal(","), space, more)
+		more = set.Concat(set.Literal(","), set.Optional(set.Literal(" ")), more)
 	}
 	if written.holds(&m.required) {
 		end = set.Literal("}")

@@ -65,7 +65,8 @@ func TestMembers(t *testing.T) {
 			t.Errorf("round %d: not all fields are taken", round)
 		}
 	}
-	for _, src := range []Source{Members(many...), Members(fields[0], fields[0]), Members(Field{Name: "a", Value: Regex("x")})} {
+	long := Field{Name: strings.Repeat("ж", maxMemberName/2+1), Value: number}
+	for _, src := range []Source{Members(many...), Members(long), Members(fields[0], fields[0]), Members(Field{Name: "a", Value: Regex("x")})} {
 		if _, err := Compile(t.Context(), src, v); err == nil {
 			t.Errorf("%d fields were compiled", len(src.fields))
 		}

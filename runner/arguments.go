@@ -38,9 +38,10 @@ func (s *steering) holdArguments(ctx context.Context, r *Runner, req *Request) e
 			continue
 		}
 		s.calls[tool.Name] = object
-		if left -= len(tool.Parameters); left < 0 || len(tools) > maxPlainTools {
+		if len(tool.Parameters) > left || len(tools) > maxPlainTools {
 			continue
 		}
+		left -= len(tool.Parameters)
 		form := plainArguments(tool.Parameters)
 		if form.IsZero() {
 			continue
