@@ -82,6 +82,9 @@ type Input struct {
 	// Logits, when not nil, receives the raw logits after the last token: Vocab.Len() values, in token order,
 	// before any penalty. Only for models with Capabilities().Logits.
 	Logits []float32
+	// Hidden, when not nil, has Info().EmbeddingLength values. The last hidden state of each of Tokens is added to them, of which an
+	// embedding is made. An error from the step leaves it as it was. Only for models with Capabilities().Embeddings.
+	Hidden []float64
 }
 
 // Output is what a step sampled for one input.
@@ -107,17 +110,10 @@ type TokenLogprob struct {
 type Capabilities struct {
 	// Logits: Input.Logits is honoured.
 	Logits bool
-	// Embeddings: the model implements Embedder.
+	// Embeddings: Input.Hidden is honoured.
 	Embeddings bool
 	// ExactTruncate: Truncate(n) always keeps exactly n tokens, if there are as many.
 	ExactTruncate bool
-}
-
-// Embedder is implemented by models with Capabilities().Embeddings.
-type Embedder interface {
-	// Embed returns the pooled, L2-normalised embedding of tokens, Info().EmbeddingLength values. It leaves every sequence as
-	// it is. Errors: ErrNoTokens, ErrBadToken, ErrContextFull, the context's. Goroutines: as Step.
-	Embed(ctx context.Context, tokens []Token) ([]float32, error)
 }
 
 // Constraint says which tokens may be sampled next. Backends read it; its owner advances it between steps.

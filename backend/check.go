@@ -7,7 +7,7 @@ import (
 
 // CheckInputs reports the first thing in a step that breaks the contract whatever the backend: too few outputs, more
 // tokens than the batch size, a missing sequence, no tokens or tokens outside the vocabulary, a sequence that would
-// outgrow the context, sampling values out of range, a logits buffer of the wrong length. Backends call it before they
+// outgrow the context, sampling values out of range, a buffer of the wrong length. Backends call it before they
 // change anything; what it cannot see (closed, foreign or repeated sequences) stays theirs. It allocates only errors.
 func CheckInputs(info *Info, v *Vocab, inputs []Input, outputs []Output) error {
 	if len(outputs) < len(inputs) {
@@ -34,6 +34,9 @@ func checkInput(info *Info, v *Vocab, in *Input) error {
 		return ErrNoTokens
 	case in.Logits != nil && len(in.Logits) != v.Len():
 		return fmt.Errorf("room for %d logits, not %d", len(in.Logits), v.Len())
+	}
+	if in.Hidden != nil && len(in.Hidden) != info.EmbeddingLength {
+		return fmt.Errorf("room for a hidden state of %d values, not %d", len(in.Hidden), info.EmbeddingLength)
 	}
 	for _, t := range in.Tokens {
 		if !v.Valid(t) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"runner/backend"
@@ -22,13 +23,35 @@ func (e tokenError) Error() string {
 	return fmt.Sprintf("number %d is %d, and the vocabulary has the tokens 0 to %d", e.index, e.token, e.size-1)
 }
 
-// Embed returns the pooled, L2-normalised embedding of tokens, Info().EmbeddingLength values. It takes a turn between two steps, so that
-// nobody else waits for more than one text; turns go round the principals, whatever each of them has waiting. Who embeds takes a place in the
-// queue first ([Runner.Enter]). The errors are ErrNoEmbeddings, ErrClosed, a *RequestError, a *PromptTooLongError, the context's and the
-// backend's.
+// embedding is the owner of a lane that embeds its tokens. err is set before done is closed.
+type embedding struct {
+	err  error
+	done chan struct{}
+}
+
+func (e *embedding) started(*lane, int) {}
+
+func (e *embedding) accept(l *lane, _ *backend.Output) {
+	l.done = true
+	close(e.done)
+}
+
+func (e *embedding) full(l *lane) {
+	l.done = true
+	e.failed(l, backend.ErrCacheFull)
+}
+
+func (e *embedding) failed(_ *lane, err error) {
+	e.err = err
+	close(e.done)
+}
+
+// Embed returns the embedding of tokens: the mean of their last hidden states, scaled to length 1, Info().EmbeddingLength values. A text is
+// read in pieces between the steps of runs, which go first. It counts as a run of its principal, which has one text under way at a time. Callers
+// take a place in the queue first ([Runner.Enter]). The errors are ErrNoEmbeddings, ErrClosed, a *RequestError, a *PromptTooLongError, the
+// context's and the backend's.
 func (r *Runner) Embed(ctx context.Context, principal string, tokens []Token) ([]float32, error) {
-	embedder, ok := r.model.(backend.Embedder)
-	if !ok || !r.model.Capabilities().Embeddings {
+	if !r.model.Capabilities().Embeddings {
 		return nil, ErrNoEmbeddings
 	}
 	if len(tokens) == 0 {
@@ -42,40 +65,45 @@ func (r *Runner) Embed(ctx context.Context, principal string, tokens []Token) ([
 	if len(tokens) > r.info.ContextSize {
 		return nil, &PromptTooLongError{Tokens: len(tokens), Context: r.info.ContextSize}
 	}
-	if err := r.embedding.take(ctx, principal); err != nil {
+	e := &embedding{done: make(chan struct{})}
+	l := &lane{ctx: ctx, owner: e, tokens: tokens, principal: principal, hidden: make([]float64, r.info.EmbeddingLength)}
+	var broken error
+	if err := r.sched.do(ctx, func() {
+		if broken = r.sched.broken; broken == nil {
+			r.sched.add(l, false)
+		}
+	}); err != nil {
 		return nil, err
 	}
-	defer r.embedding.give(principal)
-	type result struct {
-		vector []float32
-		err    error
+	if broken != nil {
+		return nil, broken
 	}
-	done := make(chan result, 1)
-	embed := func() {
-		vector, err := embedder.Embed(ctx, tokens)
-		switch {
-		case r.sched.breaks(err):
-			r.sched.log.Error("the engine failed", "embedding", true, "error", err) // nobody else may be left to hear of it
-		case err != nil && ctx.Err() != nil:
-			err = context.Cause(ctx)
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+		select {
+		case <-e.done:
+		case <-time.After(r.grace): // the step hangs
+			return nil, context.Cause(ctx)
 		}
-		done <- result{vector, err}
 	}
-	select {
-	case r.sched.between <- embed:
-	case <-r.sched.stop.Done():
-		return nil, ErrClosed
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if e.err != nil {
+		return nil, e.err
 	}
-	select {
-	case got := <-done:
-		return got.vector, got.err
-	case <-ctx.Done():
+	return normalised(l.hidden), nil
+}
+
+// normalised returns v at length 1.
+func normalised(v []float64) []float32 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x * x
 	}
-	select {
-	case <-done:
-	case <-time.After(r.grace): // it hangs
+	out := make([]float32, len(v))
+	if sum > 0 {
+		for i, x := range v {
+			out[i] = float32(x / math.Sqrt(sum))
+		}
 	}
-	return nil, context.Cause(ctx)
+	return out
 }

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -121,47 +122,31 @@ func TestABrokenEngineIsKnown(t *testing.T) {
 
 // TestEmbeddingGoesRoundThePrincipals: one principal's many texts keep another's one waiting for no more than one of them.
 func TestEmbeddingGoesRoundThePrincipals(t *testing.T) {
-	r, err := New(slowEmbedder{fake.New(fake.Config{Vocab: fake.Harmony()})}, Config{Queue: 1, Parallel: 1})
+	var order []Token // the first token of each text, as they are read
+	r, err := New(fake.New(fake.Config{Vocab: fake.Harmony(), Fail: func(_ int, in []backend.Input) error {
+		order = append(order, in[0].Tokens[0])
+		return nil
+	}}), Config{Queue: 1, Parallel: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	var mu sync.Mutex
-	var order []string
-	var wg sync.WaitGroup
-	embed := func(principal string) {
-		wg.Go(func() {
-			if _, err := r.Embed(t.Context(), principal, []Token{1, 2, 3}); err != nil {
-				t.Error(err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			order = append(order, principal)
-		})
+	text := func(principal string, token Token) *embedding {
+		e := &embedding{done: make(chan struct{})}
+		r.sched.add(&lane{ctx: t.Context(), owner: e, tokens: []Token{token}, principal: principal, hidden: make([]float64, r.info.EmbeddingLength)}, false)
+		return e
 	}
-	waiting := func(n int) {
-		for {
-			r.embedding.mu.Lock()
-			there := len(r.embedding.waiting)
-			r.embedding.mu.Unlock()
-			if there == n {
-				return
-			}
-			time.Sleep(time.Millisecond)
+	var last *embedding
+	if err := r.sched.do(t.Context(), func() {
+		for range 20 {
+			last = text("many", 1)
 		}
-	}
-	if err := r.embedding.take(t.Context(), "many"); err != nil { // so that all wait
+		text("one", 2)
+	}); err != nil {
 		t.Fatal(err)
 	}
-	for range 20 {
-		embed("many")
-	}
-	waiting(20)
-	embed("one")
-	waiting(21)
-	r.embedding.give("many")
-	wg.Wait()
-	if order[0] != "one" && order[1] != "one" {
+	<-last.done
+	if at := slices.Index(order, 2); at < 0 || at > 1 {
 		t.Errorf("the order is %v", order)
 	}
 	// Places in the queue are few, and another principal still gets one.

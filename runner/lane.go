@@ -19,6 +19,10 @@ type lane struct {
 
 	sampling   backend.Sampling
 	constraint backend.Constraint
+	// hidden, when not nil, sums up hidden states instead: the lane embeds its tokens, and samples nothing.
+	hidden []float64
+	// piece says when the last piece was embedded, as a number that grows.
+	piece uint64
 	// unready says that the constraint does not know yet what may come next, so that nothing can be sampled.
 	unready bool
 

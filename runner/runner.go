@@ -54,8 +54,6 @@ type Runner struct {
 	sched  *scheduler
 	queue  *queue
 	slots  *slots
-	// embedding is the turn of those who embed.
-	embedding *slots
 	// violations counts answers that broke the form that they were held to.
 	violations atomic.Int64
 	// maskTime is how long was spent on masks, in nanoseconds.
@@ -106,7 +104,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg), grace: grace,
 	}
 	r.queue = newQueue(cfg.Queue + r.sched.parallel)
-	r.slots, r.embedding = newSlots(runtime.GOMAXPROCS(0)), newSlots(1)
+	r.slots = newSlots(runtime.GOMAXPROCS(0))
 	r.grammars = sync.OnceValue(func() *grammar.Cache {
 		return grammar.NewCache(grammar.NewVocabulary(model.Vocab(), model.Tokenize), 0)
 	})

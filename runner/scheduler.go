@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"runner/backend"
 )
@@ -26,9 +27,7 @@ type scheduler struct {
 
 	// inbox hands over work: admissions and, from outside, anything that has to happen between two steps.
 	inbox chan func()
-	// between hands over work that takes as long as a step, of which one at most is done between two steps.
-	between chan func()
-	stop    context.Context
+	stop  context.Context
 
 	cache   prefixCache
 	active  []*lane
@@ -37,6 +36,9 @@ type scheduler struct {
 	// served says of each principal when a run of its was last admitted, as a number that grows.
 	served map[string]uint64
 	turn   int
+	// pieces counts the pieces of texts that were embedded, and pace says when there is time for the next.
+	pieces uint64
+	pace   pace
 	broken error
 	// lost tells other goroutines that broken is set.
 	lost atomic.Bool
@@ -56,7 +58,7 @@ func newScheduler(stop context.Context, model backend.Model, cfg *Config) *sched
 	}
 	return &scheduler{
 		model: model, info: info, prefillChunk: min(cfg.PrefillChunk, info.BatchSize), parallel: parallel, log: cfg.Logger,
-		inbox: make(chan func()), between: make(chan func()), stop: stop,
+		inbox: make(chan func()), stop: stop,
 		cache:   prefixCache{model: model},
 		served:  map[string]uint64{},
 		inputs:  make([]backend.Input, 0, info.Sequences),
@@ -71,15 +73,7 @@ func (s *scheduler) loop() {
 			select {
 			case f := <-s.inbox:
 				f()
-			case f := <-s.between:
-				f()
 			case <-s.stop.Done():
-			}
-		} else {
-			select {
-			case f := <-s.between:
-				f()
-			default:
 			}
 		}
 		for drained := false; !drained; {
@@ -129,7 +123,7 @@ func (s *scheduler) add(l *lane, first bool) {
 	s.waiting = append(s.waiting, l)
 }
 
-// remove takes a lane out; its sequence goes back to the cache.
+// remove takes a lane out; its sequence goes back to the cache, except one that embeds: few texts begin like another.
 func (s *scheduler) remove(l *lane) {
 	l.done, s.hold = true, false
 	if i := slices.Index(s.active, l); i >= 0 {
@@ -138,7 +132,11 @@ func (s *scheduler) remove(l *lane) {
 	if i := slices.Index(s.waiting, l); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
-	s.cache.release(l.seq, l.principal)
+	if l.hidden != nil && l.seq != nil {
+		l.seq.Close()
+	} else {
+		s.cache.release(l.seq, l.principal)
+	}
 	l.seq = nil
 }
 
@@ -181,7 +179,7 @@ func (s *scheduler) admit() {
 			return
 		}
 		l := s.waiting[i]
-		seq, err := s.cache.acquire(l, s.active)
+		seq, err := s.sequenceFor(l)
 		switch {
 		case errors.Is(err, backend.ErrNoSequence) && len(s.active) > 0:
 			return
@@ -203,29 +201,37 @@ func (s *scheduler) admit() {
 	}
 }
 
+// sequenceFor returns a sequence for a lane, with the beginning of its tokens where they may be reused: a text that is embedded has to be read whole.
+func (s *scheduler) sequenceFor(l *lane) (backend.Sequence, error) {
+	if l.hidden != nil {
+		return s.cache.fresh()
+	}
+	return s.cache.acquire(l, s.active)
+}
+
 // next says which waiting lane is served next: first what belongs to runs that are under way, then the run whose principal has the fewest
 // under way, so that nobody's many requests keep another's one waiting; among these that whose principal was served longest ago, and of one
-// principal's the one that has waited longest. It is -1 when none may be.
+// principal's the one that has waited longest. A text that is embedded counts as a run of its principal, but takes no run's place: each
+// principal has one at most. It is -1 when none may be.
 func (s *scheduler) next() int {
-	runs := 0
-	for _, l := range s.active {
-		if !l.aside {
-			runs++
-		}
-	}
+	runs, texts := s.underWay()
 	best, fewest := -1, 0
 	for i, l := range s.waiting {
 		if l.aside || l.begun {
 			return i
 		}
-		if runs >= s.parallel {
+		if l.hidden == nil && runs >= s.parallel || l.hidden != nil && texts >= s.parallel {
 			continue
 		}
-		of := 0
+		of, embeds := 0, false
 		for _, other := range s.active {
 			if !other.aside && other.principal == l.principal {
 				of++
+				embeds = embeds || other.hidden != nil
 			}
+		}
+		if embeds && l.hidden != nil {
+			continue
 		}
 		if best < 0 || of < fewest || of == fewest && s.served[l.principal] < s.served[s.waiting[best].principal] {
 			best, fewest = i, of
@@ -234,12 +240,25 @@ func (s *scheduler) next() int {
 	return best
 }
 
-// fill builds the next step's inputs: first what decodes, then prefill chunks, in turns.
+// underWay counts the runs and the texts to embed that have a sequence.
+func (s *scheduler) underWay() (runs, texts int) {
+	for _, l := range s.active {
+		switch {
+		case l.hidden != nil:
+			texts++
+		case !l.aside:
+			runs++
+		}
+	}
+	return runs, texts
+}
+
+// fill builds the next step's inputs: first what decodes, then prefill chunks, in turns. Texts to embed have steps of their own.
 func (s *scheduler) fill() {
 	s.inputs, s.inStep = s.inputs[:0], s.inStep[:0]
 	room := s.info.BatchSize
 	for _, l := range s.active {
-		if p := l.pending(); p > 0 && p <= min(smallRun, room) {
+		if p := l.pending(); p > 0 && p <= min(smallRun, room) && l.hidden == nil {
 			room -= s.put(l, room)
 		}
 	}
@@ -249,7 +268,7 @@ func (s *scheduler) fill() {
 	s.turn++
 	for i := range s.active {
 		l := s.active[(i+s.turn)%len(s.active)]
-		if room > 0 && l.pending() > 0 && !slices.Contains(s.inStep, l) {
+		if room > 0 && l.pending() > 0 && l.hidden == nil && !slices.Contains(s.inStep, l) {
 			room -= s.put(l, room)
 		}
 	}
@@ -263,8 +282,8 @@ func (s *scheduler) put(l *lane, room int) int {
 	if n == 0 {
 		return 0
 	}
-	in := backend.Input{Sequence: l.seq, Tokens: l.tokens[l.fed : l.fed+n]}
-	if l.fed+n == len(l.tokens) {
+	in := backend.Input{Sequence: l.seq, Tokens: l.tokens[l.fed : l.fed+n], Hidden: l.hidden}
+	if l.fed+n == len(l.tokens) && l.hidden == nil {
 		in.Sampling, in.Constraint = &l.sampling, l.constraint
 	}
 	s.inputs = append(s.inputs, in)
@@ -272,7 +291,7 @@ func (s *scheduler) put(l *lane, room int) int {
 	return n
 }
 
-// step runs one forward pass over the active lanes and hands out what was sampled.
+// step runs one forward pass over the lanes that generate, and one over a piece of a text to embed where it is time for that.
 func (s *scheduler) step() {
 	for i := 0; i < len(s.active); {
 		l := s.active[i]
@@ -285,9 +304,35 @@ func (s *scheduler) step() {
 	}
 	s.prepare()
 	s.fill()
-	if len(s.inputs) == 0 {
-		return
+	runs, texts := s.underWay()
+	took := s.forward()
+	if l := s.nextText(); l != nil {
+		if n := s.pace.after(took, runs, texts); n > 0 {
+			s.inputs, s.inStep = s.inputs[:0], s.inStep[:0]
+			s.pieces++
+			l.piece = s.pieces
+			n = s.put(l, min(n, s.info.BatchSize))
+			s.pace.took(n, s.forward())
+		}
 	}
+}
+
+// nextText returns the lane that is to embed next, the one whose last piece is longest ago, or nil.
+func (s *scheduler) nextText() (next *lane) {
+	for _, l := range s.active {
+		if l.hidden != nil && (next == nil || l.piece < next.piece) {
+			next = l
+		}
+	}
+	return next
+}
+
+// forward runs one forward pass over the inputs, hands out what was sampled, and returns how long the pass took.
+func (s *scheduler) forward() (took time.Duration) {
+	if len(s.inputs) == 0 {
+		return 0
+	}
+	began := time.Now()
 	// A lane that is alone can be interrupted inside the step; others must not suffer for one that is cancelled.
 	ctx := s.stop
 	if len(s.inStep) == 1 {
@@ -295,8 +340,9 @@ func (s *scheduler) step() {
 	}
 	if err := s.model.Step(ctx, s.inputs, s.outputs); err != nil {
 		s.stepFailed(err)
-		return
+		return time.Since(began)
 	}
+	took = time.Since(began)
 	s.counts.stepped(s)
 	for i, l := range s.inStep {
 		l.fed += len(s.inputs[i].Tokens)
@@ -309,6 +355,7 @@ func (s *scheduler) step() {
 			s.remove(l)
 		}
 	}
+	return took
 }
 
 func (s *scheduler) stepFailed(err error) {
@@ -354,13 +401,18 @@ func nothingLeft(l *lane, err error) error {
 	return &RequestError{Field: "Sampling", Err: errors.New("its bias forbids every token that can come next"), Advice: "forbid fewer tokens"}
 }
 
-// makeRoom frees cache: an idle sequence if there is one, else the youngest lane gives its sequence back and prefills
-// again later. A lane that is alone and still does not fit has reached its end.
+// makeRoom frees cache: an idle sequence if there is one, else the youngest lane, a text's before any run's, gives its sequence back and
+// prefills again later. A lane that is alone and still does not fit has reached its end.
 func (s *scheduler) makeRoom() {
 	if s.cache.evict() {
 		return
 	}
-	youngest := slices.MaxFunc(s.active, func(a, b *lane) int { return int(a.age) - int(b.age) })
+	youngest := slices.MaxFunc(s.active, func(a, b *lane) int {
+		if (a.hidden == nil) != (b.hidden == nil) {
+			return len(a.hidden) - len(b.hidden)
+		}
+		return int(a.age) - int(b.age)
+	})
 	if len(s.active) == 1 {
 		youngest.owner.full(youngest)
 		s.remove(youngest)
@@ -369,6 +421,7 @@ func (s *scheduler) makeRoom() {
 	s.active = slices.DeleteFunc(s.active, func(l *lane) bool { return l == youngest })
 	youngest.seq.Close()
 	youngest.seq, youngest.fed, youngest.begun = nil, 0, true
+	clear(youngest.hidden)
 	s.waiting = slices.Insert(s.waiting, 0, youngest)
 	s.hold = true
 }

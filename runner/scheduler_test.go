@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -143,40 +145,98 @@ func TestCancelEndsWithinOneStepAndKeepsThePrefix(t *testing.T) {
 	}
 }
 
-// slowEmbedder takes its time for each text.
-type slowEmbedder struct{ *fake.Model }
-
-func (m slowEmbedder) Embed(ctx context.Context, tokens []backend.Token) ([]float32, error) {
-	time.Sleep(time.Millisecond)
-	return m.Model.Embed(ctx, tokens)
-}
-
-// TestEmbeddingsDoNotStallDecoding: however many texts wait for their embeddings, runs go on.
+// TestEmbeddingsDoNotStallDecoding: however long the texts are and however many wait for their embeddings, a run has about half of the time,
+// and no piece of a text is long. A step takes as long as it has tokens.
 func TestEmbeddingsDoNotStallDecoding(t *testing.T) {
-	vocab := fake.Harmony()
-	reply := fake.Reply{After: ask("q"), Say: think("x", "a b c d e f g h")}
-	r, err := New(slowEmbedder{fake.New(fake.Config{Vocab: vocab, Script: fake.Replies(vocab, reply)})}, Config{})
+	const perToken = time.Millisecond
+	var running, embedded, longest int
+	began, ended := false, false
+	cfg := fake.Config{Vocab: fake.Harmony(), Delay: func(n int) time.Duration { return time.Duration(n) * perToken }}
+	cfg.Fail = func(_ int, inputs []backend.Input) error { // sees every step
+		for _, in := range inputs {
+			switch n := len(in.Tokens); {
+			case in.Hidden != nil:
+				if longest = max(longest, n); began && !ended {
+					embedded += n
+				}
+			case in.Sampling != nil && n == 1:
+				began = true
+				running++
+			}
+		}
+		return nil
+	}
+	cfg.Script = fake.Replies(cfg.Vocab, fake.Reply{After: ask("q"), Say: think("x", strings.Repeat("a b ", 60))})
+	r, err := New(fake.New(cfg), Config{Parallel: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	tokens, err := r.Tokenize(t.Context(), "", "some text", false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	for range 8 {
+	for i := range 6 {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				_, _ = r.Embed(ctx, "", tokens)
+				if _, err := r.Embed(ctx, fmt.Sprint(i%2), make([]Token, 2000)); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
 			}
 		})
 	}
-	defer wg.Wait()
-	defer cancel()
-	if g := collect(ctx, r, user("q")); g.err != nil {
-		t.Fatal(g.err)
+	for s := r.Stats(); s.Active < 2; s = r.Stats() {
+		time.Sleep(time.Millisecond)
+	}
+	req := user("q")
+	req.Principal = "another"
+	g := collect(ctx, r, req)
+	if err := r.sched.do(t.Context(), func() { ended = true }); err != nil || g.err != nil {
+		t.Fatal(err, g.err)
+	}
+	cancel()
+	wg.Wait()
+	if running < 100 || embedded == 0 || embedded > 3*running+2*mostPiece || longest > mostPiece {
+		t.Errorf("while the run had %d steps, %d tokens of texts were embedded, at most %d at once", running, embedded, longest)
+	}
+}
+
+// TestAnEmbeddingIsOfItsTextAlone: whatever else is under way and however the text is cut, the embedding is the same, and it leaves no sequence behind.
+func TestAnEmbeddingIsOfItsTextAlone(t *testing.T) {
+	f := start(t, fake.Config{Sequences: 4, ContextSize: 512, CacheTokens: 700}, Config{Parallel: 2}, fake.Reply{After: ask("q"), Say: think("x", strings.Repeat("a b ", 100))})
+	text := make([]Token, 500)
+	for i := range text {
+		text[i] = Token(i % 50)
+	}
+	alone, err := f.Embed(t.Context(), "a", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	length := 0.0
+	for _, x := range alone {
+		length += float64(x) * float64(x)
+	}
+	if math.Abs(length-1) > 1e-5 {
+		t.Errorf("its length is %v", math.Sqrt(length))
+	}
+	var wg sync.WaitGroup
+	for range 4 { // more than the cache has room for
+		wg.Go(func() {
+			for range 3 {
+				if got, err := f.Embed(t.Context(), "a", text); err != nil || !slices.Equal(got, alone) {
+					t.Errorf("another embedding, or %v", err)
+				}
+			}
+		})
+		wg.Go(func() { f.must(t, user("q")) })
+	}
+	wg.Wait()
+	if _, err := f.Embed(t.Context(), "a", make([]Token, 513)); err == nil {
+		t.Error("a text that is longer than the context is embedded")
+	}
+	if err := f.sched.do(t.Context(), func() { f.sched.cache.close() }); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.model.OpenSequences(); n != 0 {
+		t.Errorf("%d sequences are left", n)
 	}
 }
 

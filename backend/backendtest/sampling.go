@@ -193,44 +193,65 @@ func testNothingAllowed(h *harness) {
 	h.same(h.feed(other, p[:5], 0), h.fresh(p[:5]), "the other sequence of that step")
 }
 
+// testEmbeddings: the sum of hidden states depends on the tokens alone, neither on the pieces in which they were fed nor on what shared the steps,
+// and reading them changes nothing else.
 func testEmbeddings(h *harness) {
 	if !h.caps.Embeddings {
 		h.Skip("the model has no embeddings")
 	}
-	e := h.m.(backend.Embedder)
-	s := h.sequence()
 	p := h.tokens(1, 60)
-	h.feed(s, p[:30], 0)
-	embed := func(tokens []backend.Token) []float32 {
-		v, err := e.Embed(context.Background(), tokens)
-		if err != nil {
-			h.Fatalf("Embed: %v", err)
+	other := h.sequence()
+	h.feed(other, p[:30], 0)
+	fed := 30
+	embed := func(tokens []backend.Token, size int) []float32 {
+		s := h.sequence()
+		defer s.Close()
+		sum := make([]float64, h.info.EmbeddingLength)
+		for len(tokens) > 0 {
+			n := min(size, len(tokens))
+			in := []backend.Input{{Sequence: s, Tokens: tokens[:n], Hidden: sum}}
+			if size < 20 && fed < len(p) {
+				in = append(in, backend.Input{Sequence: other, Tokens: p[fed : fed+1], Sampling: &backend.Sampling{}})
+				fed++
+			}
+			h.step(in, make([]backend.Output, len(in)))
+			tokens = tokens[n:]
 		}
-		if len(v) != h.info.EmbeddingLength {
-			h.Fatalf("embedding of %d values, not %d", len(v), h.info.EmbeddingLength)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		before := append([]float64(nil), sum...)
+		h.wantError(h.unchanged(ctx, []backend.Input{{Sequence: s, Tokens: p[:1], Hidden: sum}}), context.Canceled, "reading hidden states with an ended context")
+		for i := range sum {
+			if sum[i] != before[i] {
+				h.Fatal("a step that failed changed the sum of hidden states")
+			}
 		}
-		if n := math.Sqrt(dot(v, v)); math.Abs(n-1) > 1e-3 {
-			h.Errorf("embedding of length %v, not 1", n)
-		}
-		return v
+		return normalised(sum)
 	}
-	a, again, b := embed(p[:20]), embed(p[:20]), embed(p[25:55])
-	if d := dot(a, again); d < 0.9999 {
-		h.Errorf("the same text twice has similarity %v", d)
+	a, pieces, b := embed(p[:20], 20), embed(p[:20], 7), embed(p[25:55], 30)
+	if d := dot(a, pieces); !(d > 0.9999) {
+		h.Errorf("a text fed in pieces has similarity %v with itself", d)
 	}
-	if d := dot(a, b); d > 0.9999 {
+	if d := dot(a, b); !(d < 0.9999) {
 		h.Errorf("different texts have similarity %v", d)
 	}
-	h.same(h.feed(s, p[30:], 0), h.fresh(p), "after embedding")
-	if _, err := e.Embed(context.Background(), nil); err == nil {
-		h.Error("embedding nothing is no error")
+	h.same(h.feed(other, p[fed:], 0), h.fresh(p), "after steps that read hidden states")
+	s := h.sequence()
+	if err := h.unchanged(context.Background(), []backend.Input{{Sequence: s, Tokens: p[:1], Hidden: make([]float64, 1)}}); err == nil {
+		h.Error("a hidden state of the wrong width is no error")
 	}
-	_, err := e.Embed(context.Background(), []backend.Token{-1})
-	h.wantError(err, backend.ErrBadToken, "embedding a bad token")
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err = e.Embed(ctx, p)
-	h.wantError(err, context.Canceled, "embedding with an ended context")
+}
+
+func normalised(v []float64) []float32 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x * x
+	}
+	out := make([]float32, len(v))
+	for i, x := range v {
+		out[i] = float32(x / math.Sqrt(sum))
+	}
+	return out
 }
 
 func dot(a, b []float32) float64 {

@@ -238,6 +238,9 @@ func (m *Model) run(inputs []backend.Input, outputs []backend.Output) error {
 		}
 		return err
 	}
+	for i := range inputs {
+		addHidden(inputs[i].Hidden, inputs[i].Tokens)
+	}
 	m.note(inputs)
 	return nil
 }
@@ -302,14 +305,6 @@ func (m *Model) isClosed() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.closed
-}
-
-// unusable says why the model does nothing any more, if it does not.
-func (m *Model) unusable() error {
-	if m.isClosed() {
-		return backend.ErrClosed
-	}
-	return m.broken
 }
 
 // OpenSequences returns how many sequences are open.

@@ -1,9 +1,7 @@
 package fake
 
 import (
-	"context"
 	"errors"
-	"math"
 
 	"runner/backend"
 )
@@ -118,34 +116,16 @@ func (s *sequence) Close() {
 
 const embeddingLength = 16
 
-// Embed implements backend.Embedder: a bag of the tokens' noise, so that texts with common tokens are near each other.
-func (m *Model) Embed(ctx context.Context, tokens []backend.Token) ([]float32, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+// addHidden adds each token's noise, so that texts with common tokens are near each other.
+func addHidden(to []float64, tokens []backend.Token) {
+	if to == nil {
+		return
 	}
-	if err := m.unusable(); err != nil {
-		return nil, err
-	}
-	if len(tokens) == 0 {
-		return nil, backend.ErrNoTokens
-	}
-	e := make([]float32, embeddingLength)
 	for _, t := range tokens {
-		if !m.vocab.Valid(t) {
-			return nil, backend.ErrBadToken
-		}
-		for i := range e {
-			e[i] += noise(uint64(t), uint64(i))
+		for i := range to {
+			to[i] += float64(noise(uint64(t), uint64(i)))
 		}
 	}
-	sum := 0.0
-	for _, x := range e {
-		sum += float64(x) * float64(x)
-	}
-	for i := range e {
-		e[i] /= float32(math.Sqrt(sum))
-	}
-	return e, nil
 }
 
 func (m *Model) noteBroken(err error) {

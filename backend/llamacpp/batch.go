@@ -53,8 +53,8 @@ func newBatch(tokens, sequences int) *batch {
 
 func (b *batch) clear() { b.c.n_tokens = 0 }
 
-// add appends tokens of sequence id from position pos on. last asks for the logits of the last one.
-func (b *batch) add(id C.llama_seq_id, pos int, tokens []backend.Token, last bool) {
+// add appends tokens of sequence id from position pos on. outputs is for how many of them, from the last, the engine gives an output.
+func (b *batch) add(id C.llama_seq_id, pos int, tokens []backend.Token, outputs int) {
 	n := int(b.c.n_tokens)
 	for i, t := range tokens {
 		b.token[n+i] = C.llama_token(t)
@@ -63,8 +63,8 @@ func (b *batch) add(id C.llama_seq_id, pos int, tokens []backend.Token, last boo
 		b.logits[n+i] = 0
 	}
 	n += len(tokens)
-	if last {
-		b.logits[n-1] = 1
+	for i := range outputs {
+		b.logits[n-1-i] = 1
 	}
 	b.c.n_tokens = C.int32_t(n)
 }

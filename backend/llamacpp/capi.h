@@ -337,7 +337,8 @@ uint32_t llama_n_batch(const struct llama_context * ctx);
 uint32_t llama_n_ubatch(const struct llama_context * ctx);
 int32_t llama_decode(struct llama_context * ctx, struct llama_batch batch);
 float * llama_get_logits_ith(struct llama_context * ctx, int32_t i);
-float * llama_get_embeddings_seq(struct llama_context * ctx, llama_seq_id seq_id);
+void llama_set_embeddings(struct llama_context * ctx, bool embeddings);
+float * llama_get_embeddings_ith(struct llama_context * ctx, int32_t i);
 
 // The cache.
 llama_memory_t llama_get_memory(const struct llama_context * ctx);

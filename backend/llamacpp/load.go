@@ -188,7 +188,6 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	m.info.EmbeddingLength = int(C.llama_model_n_embd(m.model))
 	m.info.Parameters = int64(C.llama_model_n_params(m.model))
 	m.info.Bytes = int64(C.llama_model_size(m.model))
-	m.embeds = &embedder{}
 	return nil
 }
 

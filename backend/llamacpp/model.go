@@ -15,7 +15,7 @@ import (
 	"runner/backend/tokenizer"
 )
 
-// Model implements backend.Model and backend.Embedder.
+// Model implements backend.Model.
 type Model struct {
 	info  backend.Info
 	caps  backend.Capabilities
@@ -29,7 +29,6 @@ type Model struct {
 	pool    *C.struct_ggml_threadpool
 	ctx     *C.struct_llama_context
 	mem     C.llama_memory_t
-	embeds  *embedder
 	// window is the width of the sliding-window layers, or 0. In a small cache, which small says, they forget what lies
 	// before it; in a full one the engine may still overwrite it, which sequence.protect prevents.
 	window int
@@ -76,10 +75,22 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 		}
 	}
 	m.batch.clear()
+	hidden := false
 	for i := range inputs {
 		in := &inputs[i]
 		s := in.Sequence.(*sequence)
-		m.batch.add(s.id, len(s.tokens), in.Tokens, in.Sampling != nil || in.Logits != nil)
+		outputs := 0
+		switch {
+		case in.Hidden != nil:
+			hidden, outputs = true, len(in.Tokens)
+		case in.Sampling != nil || in.Logits != nil:
+			outputs = 1
+		}
+		m.batch.add(s.id, len(s.tokens), in.Tokens, outputs)
+	}
+	if hidden {
+		C.llama_set_embeddings(m.ctx, true)
+		defer C.llama_set_embeddings(m.ctx, false)
 	}
 	if err := m.decode(ctx); err != nil {
 		return err
@@ -97,6 +108,33 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 	if err := ctx.Err(); err != nil { // devices other than the CPU do not stop early
 		m.rollBack(inputs)
 		return err
+	}
+	if hidden {
+		return m.addHidden(inputs)
+	}
+	return nil
+}
+
+// addHidden hands out the hidden states of the last decode, to those inputs that asked for them.
+func (m *Model) addHidden(inputs []backend.Input) error {
+	at := 0
+	for i := range inputs {
+		in := &inputs[i]
+		if in.Hidden == nil {
+			at += len(in.Tokens)
+			continue
+		}
+		for range in.Tokens {
+			p := C.shim_hidden(m.ctx, C.int32_t(at))
+			if p == nil {
+				m.broken = fmt.Errorf("%w: no hidden state for batch index %d", backend.ErrBroken, at)
+				return m.broken
+			}
+			for k, x := range unsafe.Slice((*float32)(unsafe.Pointer(p)), len(in.Hidden)) {
+				in.Hidden[k] += float64(x)
+			}
+			at++
+		}
 	}
 	return nil
 }
@@ -210,7 +248,7 @@ func (m *Model) restore(ctx context.Context, s *sequence) error {
 	for s.held < len(s.tokens) {
 		n := min(len(s.tokens)-s.held, m.info.BatchSize)
 		m.batch.clear()
-		m.batch.add(s.id, s.held, s.tokens[s.held:s.held+n], false)
+		m.batch.add(s.id, s.held, s.tokens[s.held:s.held+n], 0)
 		if err := m.decode(ctx); err != nil {
 			s.held = m.rewind(s, s.held)
 			return err
@@ -257,9 +295,6 @@ func (m *Model) Close() error {
 // free releases what the engine holds; fields may be unset.
 func (m *Model) free() {
 	m.watcher.stop()
-	if m.embeds != nil {
-		m.embeds.free()
-	}
 	if m.ctx != nil {
 		C.llama_free(m.ctx)
 	}

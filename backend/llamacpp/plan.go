@@ -218,6 +218,7 @@ func (p *plan) contextParams() C.struct_llama_context_params {
 	c.n_threads, c.n_threads_batch = C.int32_t(p.engineThreads()), C.int32_t(p.engineThreads())
 	c.flash_attn_type = p.flash
 	c.type_k, c.type_v = p.cacheType, p.cacheType
+	c.pooling_type = C.LLAMA_POOLING_TYPE_NONE // hidden states come token by token
 	c.swa_full = C.bool(p.fullWindow)
 	c.kv_unified = true
 	c.offload_kqv = p.gpuLayers > 0

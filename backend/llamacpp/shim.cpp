@@ -133,6 +133,11 @@ extern "C" float * shim_logits(struct llama_context * ctx, int32_t index) {
     return guarded<float *>(&ignored, nullptr, [&] { return llama_get_logits_ith(ctx, index); });
 }
 
+extern "C" float * shim_hidden(struct llama_context * ctx, int32_t index) {
+    struct shim_error ignored;
+    return guarded<float *>(&ignored, nullptr, [&] { return llama_get_embeddings_ith(ctx, index); });
+}
+
 extern "C" int32_t shim_tokenize(const struct llama_vocab * vocab, const char * text, int32_t length, llama_token * tokens,
                                  int32_t room) {
     struct shim_error ignored;

@@ -36,6 +36,9 @@ int32_t shim_decode(struct llama_context * ctx, const struct llama_batch * batch
 // shim_logits returns the logits of a batch index that asked for them, or NULL.
 float * shim_logits(struct llama_context * ctx, int32_t index);
 
+// shim_hidden returns the last hidden state of a batch index that asked for an output, or NULL.
+float * shim_hidden(struct llama_context * ctx, int32_t index);
+
 // shim_tokenize is llama_tokenize without special tokens; it is safe to call from several threads.
 int32_t shim_tokenize(const struct llama_vocab * vocab, const char * text, int32_t length, llama_token * tokens, int32_t room);
 
