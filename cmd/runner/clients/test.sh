@@ -33,6 +33,32 @@ test_node() {
   (cd "$here/node" && node --test --test-timeout=60000 --test-reporter=spec) || status=1
 }
 
+# Codex is apart from the other clients for Node, because its package holds a program of 400 MB that not every machine can have.
+test_codex() {
+  if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    echo "SKIPPED: Codex, because node and npm are not both on the PATH"
+    return
+  fi
+  local at=$cache/codex
+  if ! fresh "$at/installed" "$here/codex/package.json" "$here/codex/package-lock.json"; then
+    echo "installing Codex"
+    rm -rf "$at" && mkdir -p "$at"
+    cp "$here/codex/package.json" "$here/codex/package-lock.json" "$at"
+    if ! npm ci --prefix "$at" --ignore-scripts --no-audit --no-fund --loglevel=error; then
+      echo "SKIPPED: Codex, because npm could not install it"
+      return
+    fi
+    cat "$here/codex/package.json" "$here/codex/package-lock.json" >"$at/installed"
+  fi
+  ln -sfn ../../../../.cache/clients/codex/node_modules "$here/codex/node_modules"
+  if ! "$here/codex/node_modules/.bin/codex" --version >/dev/null 2>&1; then
+    echo "SKIPPED: Codex, because its package holds no program that runs on this machine"
+    return
+  fi
+  echo "Codex"
+  (cd "$here/codex" && node --test --test-timeout=120000 --test-reporter=spec) || status=1
+}
+
 test_python() {
   if ! command -v python3 >/dev/null; then
     echo "SKIPPED: the client for Python, because python3 is not on the PATH"
@@ -57,5 +83,6 @@ test_python() {
 }
 
 test_node
+test_codex
 test_python
 exit "$status"
