@@ -79,6 +79,12 @@ type Input struct {
 	Sampling *Sampling
 	// Constraint limits what may be sampled; nil is free. It is only read, during Step, on any goroutine.
 	Constraint Constraint
+	// Targets asks how likely given tokens are: Targets[i] is scored as the token after Tokens[i], whatever comes there.
+	// There are at most as many targets as tokens, and at most MaxTargets in one step, because each needs a row of
+	// logits. A nil slice scores nothing.
+	Targets []Token
+	// TargetTop is how many of the most likely tokens to report with each target; 0 to MaxTopLogprobs.
+	TargetTop int
 	// Logits, when not nil, receives the raw logits after the last token: Vocab.Len() values, in token order,
 	// before any penalty. Only for models with Capabilities().Logits.
 	Logits []float32
@@ -98,6 +104,36 @@ type Output struct {
 	// Top holds the Sampling.TopLogprobs most likely tokens under that distribution, best first; Token need not be among
 	// them. The slice is reused: it is valid until the next step that writes to this Output.
 	Top []TokenLogprob
+	// Scores has one entry for each of Input.Targets, in their order. Like Top it is reused.
+	Scores []TargetScore
+}
+
+// MaxTargets is the largest number of targets in one step.
+const MaxTargets = 32
+
+// TargetScore says how likely a target was, under the distribution that Output.Logprob describes.
+type TargetScore struct {
+	// Logprob is the natural logarithm of the target's probability.
+	Logprob float32
+	// Rank is 1 plus the number of tokens that are more likely.
+	Rank int
+	// Top holds the Input.TargetTop most likely tokens, best first.
+	Top []TokenLogprob
+}
+
+// Reset empties an output for the next step and keeps its memory.
+func (o *Output) Reset() {
+	o.Token, o.Logprob, o.Top, o.Scores = NoToken, 0, o.Top[:0], o.Scores[:0]
+}
+
+// NextScore appends a score to Scores and returns it. It reuses the memory of an earlier one.
+func (o *Output) NextScore() *TargetScore {
+	if n := len(o.Scores); n < cap(o.Scores) {
+		o.Scores = o.Scores[:n+1]
+	} else {
+		o.Scores = append(o.Scores, TargetScore{})
+	}
+	return &o.Scores[len(o.Scores)-1]
 }
 
 // TokenLogprob is a token with its log probability.

@@ -13,8 +13,8 @@ var (
 	ErrCacheFull = errors.New("cache is full")
 	// ErrNoSequence: all Info().Sequences are in use.
 	ErrNoSequence = errors.New("no free sequence")
-	// ErrBatchTooLarge: the inputs hold more tokens than Info().BatchSize.
-	ErrBatchTooLarge = errors.New("step has more tokens than the batch size")
+	// ErrBatchTooLarge: the inputs hold more tokens than Info().BatchSize, or more targets than MaxTargets.
+	ErrBatchTooLarge = errors.New("step is larger than the model takes")
 	// ErrNoTokens: an input feeds no token.
 	ErrNoTokens = errors.New("input has no tokens")
 	// ErrBadToken: a token id outside the vocabulary.

@@ -64,6 +64,7 @@ func Run(t *testing.T, open Opener, o Options) {
 		{"Leaks", testLeaks, backend.Config{ContextSize: 256, Sequences: 8, BatchSize: 64}},
 		{"Greedy", testGreedy, backend.Config{ContextSize: 256, Sequences: 2}},
 		{"TopLogprobs", testTopLogprobs, backend.Config{ContextSize: 256, Sequences: 2}},
+		{"Targets", testTargets, backend.Config{ContextSize: 256, Sequences: 3}},
 		{"Seeds", testSeeds, backend.Config{ContextSize: 256, Sequences: 4}},
 		{"Constraint", testConstraint, backend.Config{ContextSize: 256, Sequences: 2}},
 		{"NothingAllowed", testNothingAllowed, backend.Config{ContextSize: 256, Sequences: 3}},

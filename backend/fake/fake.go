@@ -215,9 +215,15 @@ func (m *Model) run(inputs []backend.Input, outputs []backend.Output) error {
 	for i := range inputs {
 		in := &inputs[i]
 		s := in.Sequence.(*sequence)
-		s.feed(in.Tokens)
+		outputs[i].Reset()
+		scored := len(in.Targets)
+		for j, target := range in.Targets {
+			s.feed(in.Tokens[j : j+1])
+			m.next(s)
+			_ = m.sampler.Score(m.logits, target, in.TargetTop, outputs[i].NextScore()) // these logits are good
+		}
+		s.feed(in.Tokens[scored:])
 		fed++
-		outputs[i].Token, outputs[i].Logprob, outputs[i].Top = backend.NoToken, 0, outputs[i].Top[:0]
 		if in.Sampling == nil && in.Logits == nil {
 			continue
 		}

@@ -53,17 +53,21 @@ func newBatch(tokens, sequences int) *batch {
 
 func (b *batch) clear() { b.c.n_tokens = 0 }
 
-// add appends tokens of sequence id from position pos on. outputs is for how many of them, from the last, the engine gives an output.
-func (b *batch) add(id C.llama_seq_id, pos int, tokens []backend.Token, outputs int) {
+// add appends tokens of sequence id from position pos on. The engine gives an output for the first tokens, as many as
+// first says, and for the last ones.
+func (b *batch) add(id C.llama_seq_id, pos int, tokens []backend.Token, first, last int) {
 	n := int(b.c.n_tokens)
 	for i, t := range tokens {
 		b.token[n+i] = C.llama_token(t)
 		b.pos[n+i] = C.llama_pos(pos + i)
 		b.seq[n+i] = &b.ids[id]
 		b.logits[n+i] = 0
+		if i < first {
+			b.logits[n+i] = 1
+		}
 	}
 	n += len(tokens)
-	for i := range outputs {
+	for i := range last {
 		b.logits[n-1-i] = 1
 	}
 	b.c.n_tokens = C.int32_t(n)

@@ -86,7 +86,7 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 		case in.Sampling != nil || in.Logits != nil:
 			outputs = 1
 		}
-		m.batch.add(s.id, len(s.tokens), in.Tokens, outputs)
+		m.batch.add(s.id, len(s.tokens), in.Tokens, len(in.Targets), outputs)
 	}
 	if hidden {
 		C.llama_set_embeddings(m.ctx, true)
@@ -195,17 +195,25 @@ func (m *Model) sample(inputs []backend.Input, outputs []backend.Output) error {
 	end := 0
 	for i := range inputs {
 		in, out := &inputs[i], &outputs[i]
+		begin := end
 		end += len(in.Tokens)
-		out.Token, out.Logprob, out.Top = backend.NoToken, 0, out.Top[:0]
+		out.Reset()
+		for j, target := range in.Targets {
+			logits, err := m.logits(begin + j)
+			if err != nil {
+				return err
+			}
+			if err := m.sampler.Score(logits, target, in.TargetTop, out.NextScore()); err != nil {
+				return &backend.InputError{Index: i, Err: err}
+			}
+		}
 		if in.Sampling == nil && in.Logits == nil {
 			continue
 		}
-		p := C.shim_logits(m.ctx, C.int32_t(end-1))
-		if p == nil {
-			m.broken = fmt.Errorf("%w: no logits for batch index %d", backend.ErrBroken, end-1)
-			return m.broken
+		logits, err := m.logits(end - 1)
+		if err != nil {
+			return err
 		}
-		logits := unsafe.Slice((*float32)(unsafe.Pointer(p)), m.vocab.Len())
 		copy(in.Logits, logits)
 		if in.Sampling == nil {
 			continue
@@ -216,6 +224,16 @@ func (m *Model) sample(inputs []backend.Input, outputs []backend.Output) error {
 		}
 	}
 	return nil
+}
+
+// logits returns the logits after an entry of the batch that asked for them, in the engine's memory.
+func (m *Model) logits(index int) ([]float32, error) {
+	p := C.shim_logits(m.ctx, C.int32_t(index))
+	if p == nil {
+		m.broken = fmt.Errorf("%w: no logits for batch index %d", backend.ErrBroken, index)
+		return nil, m.broken
+	}
+	return unsafe.Slice((*float32)(unsafe.Pointer(p)), m.vocab.Len()), nil
 }
 
 // rollBack takes back the tokens that the inputs of this step fed.
@@ -248,7 +266,7 @@ func (m *Model) restore(ctx context.Context, s *sequence) error {
 	for s.held < len(s.tokens) {
 		n := min(len(s.tokens)-s.held, m.info.BatchSize)
 		m.batch.clear()
-		m.batch.add(s.id, s.held, s.tokens[s.held:s.held+n], 0)
+		m.batch.add(s.id, s.held, s.tokens[s.held:s.held+n], 0, 0)
 		if err := m.decode(ctx); err != nil {
 			s.held = m.rewind(s, s.held)
 			return err

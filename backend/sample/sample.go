@@ -93,9 +93,32 @@ func (s *Sampler) Sample(logits []float32, p *backend.Sampling, seq []backend.To
 	if err != nil {
 		return err
 	}
-	*out = backend.Output{Token: t, Top: top}
+	out.Token, out.Logprob, out.Top = t, 0, top
 	if p.TopLogprobs >= 0 {
 		out.Logprob = float32(float64(logits[t]) - logZ)
+	}
+	return nil
+}
+
+// Score writes to out how likely target is after logits, with the top most likely tokens. logits is not changed. The only error is
+// [ErrBadLogits].
+func (s *Sampler) Score(logits []float32, target backend.Token, top int, out *backend.TargetScore) error {
+	if err := s.scan.read(logits); err != nil {
+		return err
+	}
+	if math.IsInf(float64(s.scan.max), -1) {
+		return fmt.Errorf("sample: %w: all are minus infinity", ErrBadLogits)
+	}
+	logZ := float64(s.scan.ref) + math.Log(s.scan.sum(logits, 1))
+	own := logits[target]
+	out.Logprob, out.Rank = float32(float64(own)-logZ), 1
+	for _, x := range logits {
+		if x > own {
+			out.Rank++
+		}
+	}
+	if out.Top = out.Top[:0]; top > 0 {
+		out.Top = s.top(out.Top, logits, min(top, backend.MaxTopLogprobs), logZ)
 	}
 	return nil
 }
