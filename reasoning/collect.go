@@ -17,6 +17,8 @@ type Reply struct {
 	Calls []chattemplate.ToolCall
 	// Logprobs are the answer's tokens, when they were asked for.
 	Logprobs []TokenLogprobs
+	// Prompt are the tokens of a raw prompt, when their log probabilities were asked for.
+	Prompt   []TokenLogprobs
 	Warnings []Notice
 	// Decisions are those of a run whose decisions are traced, and Assumptions what the model said to assume. Both need visibility full.
 	Decisions   []Decision
@@ -63,6 +65,8 @@ func (c *Collector) Push(e Event) {
 			c.texts[e.Segment].WriteString(e.Text)
 		}
 		c.reply.Logprobs = append(c.reply.Logprobs, e.Logprobs...)
+	case PromptScored:
+		c.reply.Prompt = e.Logprobs
 	case Warning:
 		c.reply.Warnings = append(c.reply.Warnings, Notice{e.Code, e.Text})
 	case Assumed:

@@ -15,14 +15,14 @@ import (
 // left out:
 //
 //	type      started, segment_start, segment_delta, segment_end, warning, strategy_switched, decision, assumption, curated, delegation_start,
-//	          delegation_end, instructed, done
+//	          delegation_end, instructed, prompt_scored, done
 //	segment   reasoning, summary, preamble, tool_call, answer; with the segment types
 //	text      a delta's text, a warning's message, the reason of a switch, what was kept from the model, an instruction
 //	code      a warning's code, what was done to the prompt, an instruction's label
 //	specialist the id of the delegation that a segment was written in
 //	delegation {id, by, prompt_length, shown, steps, outcome}; with the delegation types
 //	call      {index, id, name}; with segment tool_call and with a decision
-//	logprobs  [{token, text, bytes, logprob, top}], top without top; bytes only where text is not valid UTF-8
+//	logprobs  [{token, text, bytes, logprob, rank, top}], top without rank and top; bytes only where text is not valid UTF-8
 //	info      {model, visibility, effort, strategy, seed, budget, prompt_tokens, iteration}
 //	result    {finish, detail, stop_string, reasoning_unavailable, score, specialist, sealed, trace, rationale, summary_source, usage, timing}
 //	rationale {stated, missing}
@@ -59,6 +59,7 @@ type wireLogprobs struct {
 	Text    string         `json:"text"`
 	Bytes   []int          `json:"bytes,omitempty"`
 	Logprob *float32       `json:"logprob"`
+	Rank    int            `json:"rank,omitempty"`
 	Top     []wireLogprobs `json:"top,omitempty"`
 }
 
@@ -144,6 +145,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	}
 	for _, l := range e.Logprobs {
 		x := toWire(l.TokenLogprob, l.Text)
+		x.Rank = l.Rank
 		for _, a := range l.Top {
 			x.Top = append(x.Top, toWire(a.TokenLogprob, a.Text))
 		}
@@ -183,7 +185,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	}
 	for i := range w.Logprobs {
 		l := &w.Logprobs[i]
-		x := TokenLogprobs{TokenLogprob: l.value(), Text: l.text()}
+		x := TokenLogprobs{TokenLogprob: l.value(), Text: l.text(), Rank: l.Rank}
 		for j := range l.Top {
 			x.Top = append(x.Top, Alternative{TokenLogprob: l.Top[j].value(), Text: l.Top[j].text()})
 		}

@@ -56,6 +56,9 @@ const (
 	// Instructed carries an instruction of package delegation that was followed, as JSON in Text, with the specialist's prompt in full, and its
 	// label in Code.
 	Instructed
+	// PromptScored carries Logprobs of a raw prompt's tokens. It comes before what the model writes. The first token has no log
+	// probability (NaN) where nothing stands before it.
+	PromptScored
 )
 
 // Event is what the pipeline tells the world; every wire format is an encoding of events.
@@ -74,7 +77,7 @@ type Event struct {
 	// Call identifies the tool call that a ToolCall segment or a decision belongs to.
 	Call Call
 	// Logprobs holds the tokens that make up an Answer delta, when they were asked for. A token that is not the answer's
-	// alone, such as one with part of a marker, is left out.
+	// alone, such as one with part of a marker, is left out. With PromptScored they are the prompt's tokens.
 	Logprobs []TokenLogprobs
 	// Specialist is the id of the delegation that a segment was written in; empty for the model under its own prompt.
 	Specialist string
@@ -130,6 +133,8 @@ type TokenLogprobs struct {
 	backend.TokenLogprob
 	Text string
 	Top  []Alternative
+	// Rank is 1 plus the number of tokens that are more likely. It is set for the tokens of a prompt only, and not for its first.
+	Rank int
 }
 
 // Alternative is a token that could have come instead, with its exact bytes.

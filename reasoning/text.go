@@ -12,7 +12,7 @@ var segmentNames = []string{"header", "reasoning", "summary", "preamble", "tool_
 
 var kindNames = []string{
 	"started", "segment_start", "segment_delta", "segment_end", "warning", "strategy_switched", "done", "decision", "assumption", "curated",
-	"delegation_start", "delegation_end", "instructed",
+	"delegation_start", "delegation_end", "instructed", "prompt_scored",
 }
 
 var visibilityNames = []string{"none", "summary", "full"}

@@ -28,6 +28,9 @@ type idleSequence struct {
 // returns backend.ErrNoSequence when every sequence is in use.
 func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, err error) {
 	tokens, limit := to.tokens, len(to.tokens)-1
+	if to.scoring != nil {
+		limit = 0 // what is not fed is not scored
+	}
 	best, bestLen := -1, 0
 	for i, s := range c.idle {
 		if s.principal != to.principal {

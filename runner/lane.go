@@ -17,6 +17,11 @@ type lane struct {
 	tokens []backend.Token
 	fed    int
 
+	// scoring scores the prompt while it is fed; nil scores nothing.
+	scoring *scoring
+	// silent lanes end with their prompt: nothing is sampled after it.
+	silent bool
+
 	sampling   backend.Sampling
 	constraint backend.Constraint
 	// hidden, when not nil, sums up hidden states instead: the lane embeds its tokens, and samples nothing.

@@ -95,6 +95,14 @@ type Request struct {
 	Sampling backend.Sampling
 	// Logprobs attaches log probabilities to the answer's deltas; Sampling.TopLogprobs says how many alternatives.
 	Logprobs bool
+	// PromptLogprobs asks for the log probabilities of a raw prompt's tokens, which come in the event PromptScored. PromptTop is how many
+	// alternatives each place gets, 0 to backend.MaxTopLogprobs. The whole prompt is fed then, whatever is cached.
+	PromptLogprobs bool
+	PromptTop      int
+	// PromptOnly generates nothing after a raw prompt.
+	PromptOnly bool
+	// IgnoreEnd keeps the model from ending its continuation of a raw prompt: the tokens that end generation cannot come.
+	IgnoreEnd bool
 	// Seed makes a run repeatable; nil draws one, which Started reports.
 	Seed *uint64
 

@@ -280,6 +280,14 @@ func (r *Runner) Validate(req *Request) error {
 		}
 	case len(req.Messages) == 0:
 		return bad("Messages", "give at least one message", "there are none")
+	case req.PromptLogprobs || req.PromptOnly || req.IgnoreEnd:
+		return bad("Prompt", "give a raw prompt", "only the tokens of a raw prompt can be scored or continued without end")
+	}
+	if top := req.PromptTop; top < 0 || top > backend.MaxTopLogprobs {
+		return bad("PromptTop", "", "%d is not between 0 and %d", top, backend.MaxTopLogprobs)
+	}
+	if req.IgnoreEnd && !req.Form.IsZero() {
+		return bad("IgnoreEnd", "leave out one of both", "an answer in a form ends where the form does")
 	}
 	if err := req.Sampling.Validate(r.model.Vocab().Len()); err != nil {
 		return bad("Sampling", "", "%w", err)

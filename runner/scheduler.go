@@ -45,6 +45,8 @@ type scheduler struct {
 	// hold keeps waiting lanes waiting after one had to give its sequence back, until another lane ends.
 	hold bool
 
+	// targets is how many more tokens of prompts the next step can score.
+	targets int
 	inputs  []backend.Input
 	outputs []backend.Output
 	inStep  []*lane
@@ -255,7 +257,7 @@ func (s *scheduler) underWay() (runs, texts int) {
 
 // fill builds the next step's inputs: first what decodes, then prefill chunks, in turns. Texts to embed have steps of their own.
 func (s *scheduler) fill() {
-	s.inputs, s.inStep = s.inputs[:0], s.inStep[:0]
+	s.inputs, s.inStep, s.targets = s.inputs[:0], s.inStep[:0], backend.MaxTargets
 	room := s.info.BatchSize
 	for _, l := range s.active {
 		if p := l.pending(); p > 0 && p <= min(smallRun, room) && l.hidden == nil {
@@ -279,11 +281,19 @@ func (s *scheduler) put(l *lane, room int) int {
 	if l.unready && n == l.pending() {
 		n-- // the last token is fed when the next can be sampled
 	}
+	targets := l.scoring.targets(l.tokens, l.fed, n)
+	if len(targets) > s.targets {
+		targets, n = targets[:s.targets], s.targets
+	}
 	if n == 0 {
 		return 0
 	}
 	in := backend.Input{Sequence: l.seq, Tokens: l.tokens[l.fed : l.fed+n], Hidden: l.hidden}
-	if l.fed+n == len(l.tokens) && l.hidden == nil {
+	if len(targets) > 0 {
+		s.targets -= len(targets)
+		in.Targets, in.TargetTop = targets, l.scoring.top
+	}
+	if l.fed+n == len(l.tokens) && l.hidden == nil && !l.silent {
 		in.Sampling, in.Constraint = &l.sampling, l.constraint
 	}
 	s.inputs = append(s.inputs, in)
@@ -345,6 +355,9 @@ func (s *scheduler) forward() (took time.Duration) {
 	took = time.Since(began)
 	s.counts.stepped(s)
 	for i, l := range s.inStep {
+		if targets := s.inputs[i].Targets; len(targets) > 0 {
+			l.scoring.note(targets, l.fed+1, s.outputs[i].Scores)
+		}
 		l.fed += len(s.inputs[i].Tokens)
 		if l.fed == len(l.tokens) {
 			l.owner.accept(l, &s.outputs[i])

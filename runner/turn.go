@@ -81,10 +81,22 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 		t.lane.sampling.TopLogprobs = -1
 	}
 	t.lane.sampling.Seed, t.lane.sampling.PenaltyStart = t.seed, t.prompt
+	if req.PromptLogprobs {
+		t.lane.scoring = newScoring(r.model.Vocab(), &req, p.Tokens)
+	}
+	t.lane.silent = req.PromptOnly
+	if req.IgnoreEnd {
+		for _, end := range endTokens(r.model.Vocab()) {
+			t.lane.sampling.Bias = append(t.lane.sampling.Bias, backend.TokenBias{Token: end, Bias: forbidden})
+		}
+	}
 	t.follow(t.lane)
 	t.steer.warm(ctx)
 	return t, nil
 }
+
+// forbidden is a bias that rules a token out.
+const forbidden = -1000
 
 // plan checks a request and settles what it is to come to.
 func (r *Runner) plan(ctx context.Context, req Request) (*turn, error) {
@@ -257,6 +269,13 @@ func (t *turn) accept(l *lane, out *backend.Output) {
 		t.first = t.r.cfg.Clock()
 		t.result.Timing.Prefill = t.first.Sub(t.began)
 		t.result.Timing.FirstToken = t.first.Sub(t.asked)
+		if l.scoring != nil {
+			t.output.send(l.scoring.event())
+		}
+	}
+	if l.silent {
+		t.finish(l, reasoning.FinishLength)
+		return
 	}
 	tok := out.Token
 	before := t.output.segment()
