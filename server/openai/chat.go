@@ -148,6 +148,9 @@ func (a *API) readChat(b *ChatRequest) (*chatOrder, error) {
 	if b.Store {
 		c.warn("field_ignored", "store: chat completions are not kept; /v1/responses keeps what it answers")
 	}
+	if b.IgnoreEOS {
+		c.unsupported("ignore_eos")
+	}
 	if b.Echo {
 		c.unsupported("echo")
 	}

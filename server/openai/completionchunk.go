@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"math"
 	"strconv"
 	"unicode/utf8"
 
@@ -25,27 +26,58 @@ func appendTokenBytes(dst []byte, token string) []byte {
 	return dst
 }
 
-// completionLogprobs returns the log probabilities of a whole choice.
-func completionLogprobs(list []reasoning.TokenLogprobs) *CompletionLogprobs {
-	l := &CompletionLogprobs{Tokens: []string{}, TokenLogprobs: []float32{}, TopLogprobs: []map[string]float32{}, TextOffset: []int{}}
+// completionLogprobs returns the log probabilities of a whole choice, with at most top alternatives in each place.
+func completionLogprobs(list []reasoning.TokenLogprobs, top int) *CompletionLogprobs {
+	l := &CompletionLogprobs{Tokens: []string{}, TokenLogprobs: []*float32{}, TopLogprobs: []map[string]float32{}, TextOffset: []int{}}
 	var at offset
 	for i := range list {
 		t := &list[i]
-		top := make(map[string]float32, len(t.Top))
-		for _, a := range t.Top {
-			if name := tokenName(a.Text); !has(top, name) {
-				top[name] = wire.Logprob(a.Logprob)
-			}
-		}
-		if name := tokenName(t.Text); !has(top, name) {
-			top[name] = wire.Logprob(t.Logprob)
-		}
 		l.Tokens = append(l.Tokens, tokenName(t.Text))
-		l.TokenLogprobs = append(l.TokenLogprobs, wire.Logprob(t.Logprob))
-		l.TopLogprobs = append(l.TopLogprobs, top)
 		l.TextOffset = append(l.TextOffset, at.next(t.Text))
+		if unknown(t) {
+			l.TokenLogprobs, l.TopLogprobs = append(l.TokenLogprobs, nil), append(l.TopLogprobs, nil)
+			continue
+		}
+		p := wire.Logprob(t.Logprob)
+		l.TokenLogprobs = append(l.TokenLogprobs, &p)
+		l.TopLogprobs = append(l.TopLogprobs, topLogprobs(t, top))
 	}
 	return l
+}
+
+// unknown reports whether a token has no log probability, because nothing stands before it.
+func unknown(t *reasoning.TokenLogprobs) bool { return math.IsNaN(float64(t.Logprob)) }
+
+// topLogprobs returns the most likely tokens of a place by their names, and the one that stands there.
+func topLogprobs(t *reasoning.TokenLogprobs, top int) map[string]float32 {
+	m := make(map[string]float32, len(t.Top)+1)
+	for _, a := range t.Top[:min(top, len(t.Top))] {
+		if name := tokenName(a.Text); !has(m, name) {
+			m[name] = wire.Logprob(a.Logprob)
+		}
+	}
+	if name := tokenName(t.Text); !has(m, name) {
+		m[name] = wire.Logprob(t.Logprob)
+	}
+	return m
+}
+
+// promptLogprobs returns how likely the tokens of a prompt are, with at most top alternatives in each place, by their ids.
+func promptLogprobs(list []reasoning.TokenLogprobs, top int) []map[string]PromptLogprob {
+	out := make([]map[string]PromptLogprob, len(list))
+	for i := range list {
+		t := &list[i]
+		if unknown(t) {
+			continue
+		}
+		m := make(map[string]PromptLogprob, top+1)
+		for rank, a := range t.Top[:min(top, len(t.Top))] {
+			m[strconv.Itoa(int(a.Token))] = PromptLogprob{wire.Logprob(a.Logprob), rank + 1, tokenName(a.Text)}
+		}
+		m[strconv.Itoa(int(t.Token))] = PromptLogprob{wire.Logprob(t.Logprob), t.Rank, tokenName(t.Text)}
+		out[i] = m
+	}
+	return out
 }
 
 func has(m map[string]float32, name string) bool {
@@ -72,12 +104,15 @@ type completionEncoder struct {
 	frames
 	choice int
 	prefix string
+	// scored says that the prefix waits for the log probabilities of its tokens, and top how many alternatives each has.
+	scored bool
+	top    int
 	about  []Warning
 	at     offset
 }
 
 func newCompletionEncoder(h head, c *completionOrder, choice int, send func(frame []byte) error) *completionEncoder {
-	e := &completionEncoder{choice: choice, prefix: c.prefix(choice)}
+	e := &completionEncoder{choice: choice, prefix: c.prefix(choice), scored: c.req.PromptLogprobs, top: c.req.Sampling.TopLogprobs}
 	if choice == 0 {
 		e.about = c.warnings
 	}
@@ -93,8 +128,10 @@ func (c *completionEncoder) Push(e reasoning.Event) error {
 	switch {
 	case e.Kind == reasoning.SegmentDelta && e.Segment == reasoning.Answer:
 		return c.text(e.Text, e.Logprobs)
-	case e.Kind == reasoning.Started && c.prefix != "":
+	case e.Kind == reasoning.Started && c.prefix != "" && !c.scored:
 		return c.text(c.prefix, nil)
+	case e.Kind == reasoning.PromptScored && c.scored:
+		return c.text(c.prefix, e.Logprobs)
 	case e.Kind == reasoning.Done:
 		c.note(&e)
 		return c.finish()
@@ -125,31 +162,43 @@ func (c *completionEncoder) appendLogprobs(list []reasoning.TokenLogprobs) {
 	}
 	b = append(b, `],"token_logprobs":[`...)
 	for i := range list {
-		b = wire.AppendLogprob(comma(b, i), list[i].Logprob)
+		if b = comma(b, i); unknown(&list[i]) {
+			b = append(b, "null"...)
+		} else {
+			b = wire.AppendLogprob(b, list[i].Logprob)
+		}
 	}
 	b = append(b, `],"top_logprobs":[`...)
 	for i := range list {
-		b = append(comma(b, i), '{')
-		n := 0
-		for j, a := range list[i].Top {
-			if named(list[i].Top[:j], a.Text) {
-				continue
-			}
-			b = append(appendName(comma(b, n), a.Text), ':')
-			b = wire.AppendLogprob(b, a.Logprob)
-			n++
-		}
-		if t := &list[i]; !named(t.Top, t.Text) {
-			b = append(appendName(comma(b, n), t.Text), ':')
-			b = wire.AppendLogprob(b, t.Logprob)
-		}
-		b = append(b, '}')
+		b = c.appendTop(comma(b, i), &list[i])
 	}
 	b = append(b, `],"text_offset":[`...)
 	for i := range list {
 		b = strconv.AppendInt(comma(b, i), int64(c.at.next(list[i].Text)), 10)
 	}
 	c.buf = append(b, "]}"...)
+}
+
+// appendTop appends what topLogprobs returns, as JSON.
+func (c *completionEncoder) appendTop(b []byte, t *reasoning.TokenLogprobs) []byte {
+	if unknown(t) {
+		return append(b, "null"...)
+	}
+	b = append(b, '{')
+	n, top := 0, t.Top[:min(c.top, len(t.Top))]
+	for j, a := range top {
+		if named(top[:j], a.Text) {
+			continue
+		}
+		b = append(appendName(comma(b, n), a.Text), ':')
+		b = wire.AppendLogprob(b, a.Logprob)
+		n++
+	}
+	if !named(top, t.Text) {
+		b = append(appendName(comma(b, n), t.Text), ':')
+		b = wire.AppendLogprob(b, t.Logprob)
+	}
+	return append(b, '}')
 }
 
 // named reports whether a token of the same text is in a list.

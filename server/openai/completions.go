@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"runner/reasoning"
 	"runner/runner"
@@ -17,13 +18,14 @@ type CompletionRequest struct {
 	Prompt json.RawMessage `json:"prompt"`
 	// ParseSpecial makes the names of control tokens in a text these tokens; otherwise they are plain text.
 	ParseSpecial bool `json:"parse_special"`
-	// MaxTokens is the most tokens to generate, at least 1; -1 is as many as the context holds. Left out, it is 16.
+	// MaxTokens is the most tokens to generate; -1 is as many as the context holds, 0 generates nothing. Left out, it is 16.
 	MaxTokens *int64 `json:"max_tokens"`
-	// Echo puts the prompt before the text.
+	// Echo puts the prompt before the text, and before the log probabilities where Logprobs asks for them.
 	Echo bool `json:"echo"`
-	// Logprobs returns the log probabilities of the generated tokens with as many of the most likely ones in each place, 0 to 20. It does
-	// not go with Echo, because those of the prompt are not known.
+	// Logprobs returns the log probabilities of the generated tokens with as many of the most likely ones in each place, 0 to 20.
 	Logprobs *int64 `json:"logprobs"`
+	// PromptLogprobs returns those of the prompt's tokens, with as many of the most likely ones, 0 to 20. It does not go with Stream.
+	PromptLogprobs *int64 `json:"prompt_logprobs"`
 	// BestOf can only be n.
 	BestOf *int64 `json:"best_of"`
 	// Suffix can only be empty.
@@ -59,20 +61,31 @@ type CompletionChoice struct {
 	Text     string              `json:"text"`
 	Index    int                 `json:"index"`
 	Logprobs *CompletionLogprobs `json:"logprobs"`
+	// PromptLogprobs has an entry for each token of the prompt, null for a first token with nothing before it. Its keys are token ids.
+	PromptLogprobs []map[string]PromptLogprob `json:"prompt_logprobs,omitempty"`
 	// FinishReason is stop or length; null in a stream before its end.
 	FinishReason *string `json:"finish_reason"`
 	// FinishDetail says more: context_full or stop_string.
 	FinishDetail string `json:"finish_detail,omitempty"`
 }
 
-// CompletionLogprobs are the log probabilities of generated tokens. A token that is not UTF-8 is written bytes:\xe2\x80.
+// CompletionLogprobs are the log probabilities of a text's tokens. A token that is not UTF-8 is written bytes:\xe2\x80.
 type CompletionLogprobs struct {
-	Tokens        []string  `json:"tokens"`
-	TokenLogprobs []float32 `json:"token_logprobs"`
-	// TopLogprobs are the most likely tokens in each place, and the token that came if it is none of them.
+	Tokens []string `json:"tokens"`
+	// TokenLogprobs is null for the first token of an echoed prompt, where nothing comes before it.
+	TokenLogprobs []*float32 `json:"token_logprobs"`
+	// TopLogprobs are the most likely tokens in each place and the token that came; null where TokenLogprobs is.
 	TopLogprobs []map[string]float32 `json:"top_logprobs"`
 	// TextOffset is where each token begins in the text, in characters.
 	TextOffset []int `json:"text_offset"`
+}
+
+// PromptLogprob is how likely a token is in one place of a prompt.
+type PromptLogprob struct {
+	Logprob float32 `json:"logprob"`
+	// Rank is 1 for the most likely token.
+	Rank         int    `json:"rank"`
+	DecodedToken string `json:"decoded_token"`
 }
 
 // completionOrder is a completion as it is carried out.
@@ -81,6 +94,8 @@ type completionOrder struct {
 	prompts []input
 	special bool
 	echo    bool
+	// promptTop is how many alternatives prompt_logprobs asks for; negative where it does not.
+	promptTop int
 	// texts are the prompts as text, where they are echoed.
 	texts []string
 }
@@ -116,29 +131,59 @@ func (a *API) readCompletion(b *CompletionRequest) (*completionOrder, error) {
 		return nil, wire.Invalid("n", "%d prompts with %d choices each are more than %d", len(c.prompts), c.choices, maxPrompts)
 	}
 	c.req.MaxTokens = 16
-	if err := b.limit("max_tokens", b.MaxTokens, &c.req.MaxTokens); err != nil {
+	if c.req.PromptOnly = b.MaxTokens != nil && *b.MaxTokens == 0 && b.NPredict == nil; !c.req.PromptOnly {
+		if err := b.limit("max_tokens", b.MaxTokens, &c.req.MaxTokens); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.readLogprobs(b); err != nil {
 		return nil, err
 	}
-	if err := within("logprobs", b.Logprobs, 0, 20); err != nil {
-		return nil, err
-	}
-	c.req.Logprobs = b.Logprobs != nil
+	c.req.IgnoreEnd = b.IgnoreEOS
 	switch {
 	case b.Suffix != nil && *b.Suffix != "":
 		return nil, wire.Unsupported("suffix", "models here do not fill gaps")
 	case b.BestOf != nil && *b.BestOf != int64(c.choices):
 		return nil, wire.Unsupported("best_of", "only the %d choices that n asks for are made", c.choices)
-	case b.Echo && c.req.Logprobs:
-		return nil, wire.Unsupported("echo", "it does not go with logprobs, because those of the prompt are not known")
-	}
-	if c.req.Logprobs {
-		c.req.Sampling.TopLogprobs = int(*b.Logprobs)
+	case b.IgnoreEOS && !c.req.Form.IsZero():
+		return nil, wire.Unsupported("ignore_eos", "an answer that has to match a form ends where the form does")
 	}
 	// A raw prompt leaves no place for what the defaults say about reasoning.
 	plain := &c.req
 	plain.ResponseFormat, plain.TemplateArgs, plain.Visibility, plain.Effort, plain.Budget, plain.Strategy = nil, nil, reasoning.VisibilityNone, "", 0, ""
 	plain.Score = false
 	return c, nil
+}
+
+// readLogprobs reads which log probabilities are asked for.
+func (c *completionOrder) readLogprobs(b *CompletionRequest) error {
+	if err := within("logprobs", b.Logprobs, 0, 20); err != nil {
+		return err
+	}
+	if err := within("prompt_logprobs", b.PromptLogprobs, 0, 20); err != nil {
+		return err
+	}
+	c.promptTop = -1
+	if b.Logprobs != nil {
+		c.req.Logprobs, c.req.Sampling.TopLogprobs = true, int(*b.Logprobs)
+		c.req.PromptLogprobs, c.req.PromptTop = b.Echo, c.req.Sampling.TopLogprobs
+	}
+	if b.PromptLogprobs != nil {
+		if b.Stream {
+			return wire.Unsupported("prompt_logprobs", "it does not go with stream; use echo with logprobs")
+		}
+		c.promptTop = int(*b.PromptLogprobs)
+		c.req.PromptLogprobs, c.req.PromptTop = true, max(c.req.PromptTop, c.promptTop)
+	}
+	return nil
+}
+
+// echoed returns what the echo of a prompt says of its tokens.
+func (c *completionOrder) echoed(prompt []reasoning.TokenLogprobs) []reasoning.TokenLogprobs {
+	if !c.echo || !c.req.Logprobs {
+		return nil
+	}
+	return prompt
 }
 
 // bind does what takes the model: it finds the texts to echo.
@@ -260,8 +305,11 @@ func (c *completionOrder) completion(h head, replies []reasoning.Collector) *Com
 		prefix := c.prefix(i)
 		finish := finishOf(r.Result, false)
 		out.Choices[i] = CompletionChoice{Index: i, Text: prefix + r.Answer, FinishReason: &finish, FinishDetail: r.Result.Detail}
-		if len(r.Logprobs) > 0 {
-			out.Choices[i].Logprobs = completionLogprobs(r.Logprobs)
+		if list := slices.Concat(c.echoed(r.Prompt), r.Logprobs); len(list) > 0 {
+			out.Choices[i].Logprobs = completionLogprobs(list, c.req.Sampling.TopLogprobs)
+		}
+		if c.promptTop >= 0 {
+			out.Choices[i].PromptLogprobs = promptLogprobs(r.Prompt, c.promptTop)
 		}
 		for _, n := range r.Warnings {
 			out.Warnings = append(out.Warnings, Warning{n.Code, n.Text, i})

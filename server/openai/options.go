@@ -46,9 +46,10 @@ type Options struct {
 
 	// NPredict is llama.cpp's name of max_tokens.
 	NPredict *int64 `json:"n_predict"`
-	// Mirostat other than 0 and IgnoreEOS are options of llama.cpp's server that have no effect here but a warning.
-	Mirostat  *float64 `json:"mirostat"`
-	IgnoreEOS bool     `json:"ignore_eos"`
+	// Mirostat other than 0 is an option of llama.cpp's server that has no effect here but a warning.
+	Mirostat *float64 `json:"mirostat"`
+	// IgnoreEOS keeps a completion going to its token limit. A chat's answer ends when the model ends it, and a warning says so.
+	IgnoreEOS bool `json:"ignore_eos"`
 
 	Forms
 }
@@ -104,9 +105,6 @@ func (a *API) order(o *Options) (*order, error) {
 	}
 	if o.Mirostat != nil && *o.Mirostat != 0 {
 		d.unsupported("mirostat")
-	}
-	if o.IgnoreEOS {
-		d.unsupported("ignore_eos")
 	}
 	d.req.Form, d.form, err = o.source(&d.req)
 	return d, err

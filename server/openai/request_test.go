@@ -260,7 +260,7 @@ func TestFieldsWithoutEffect(t *testing.T) {
 		field, _, _ := strings.Cut(w.Message, ":")
 		warned = append(warned, w.Code+" "+field)
 	}
-	if got := strings.Join(warned, ", "); c.req.MaxTokens != 7 || got != "unsupported_parameter mirostat, unsupported_parameter ignore_eos, field_ignored store, unsupported_parameter echo" {
+	if got := strings.Join(warned, ", "); c.req.MaxTokens != 7 || got != "unsupported_parameter mirostat, field_ignored store, unsupported_parameter ignore_eos, unsupported_parameter echo" {
 		t.Errorf("%d tokens, warnings %s", c.req.MaxTokens, got)
 	}
 	if c = ordered(t, body("q", `"n_predict":7,"max_tokens":7,"mirostat":0,"ignore_eos":false,"echo":false`)); c.req.MaxTokens != 7 || len(c.warnings) > 0 {

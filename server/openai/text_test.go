@@ -65,7 +65,8 @@ func TestCompletions(t *testing.T) {
 func TestCompletionStreams(t *testing.T) {
 	scripted := start(t, Config{}, nil, fake.Reply{After: "once upon", Say: " a time é中🙂 there<|return|>"})
 	noisy := startModel(t, Config{}, nil, fake.Config{})
-	for _, fields := range []string{`"prompt":"once upon","seed":1`, `"prompt":"once upon","logprobs":3,"seed":1`, `"prompt":["once upon","noise"],"n":2,"echo":true,"seed":1,"temperature":1`, `"prompt":"noise","logprobs":1,"seed":2,"temperature":2,"max_tokens":60`} {
+	for _, fields := range []string{`"prompt":"once upon","seed":1`, `"prompt":"once upon","logprobs":3,"seed":1`, `"prompt":["once upon","noise"],"n":2,"echo":true,"seed":1,"temperature":1`, `"prompt":"noise","logprobs":1,"seed":2,"temperature":2,"max_tokens":60`,
+		`"prompt":"once upon","echo":true,"logprobs":2,"seed":1`, `"prompt":["noise é","b"],"n":2,"echo":true,"logprobs":0,"seed":1`, `"prompt":"once upon","echo":true,"logprobs":1,"seed":1,"max_tokens":0`} {
 		f := scripted
 		if strings.Contains(fields, "noise") {
 			f = noisy
@@ -152,8 +153,8 @@ func TestCompletionLogprobs(t *testing.T) {
 	likely := noisy.complete(`{"prompt":"x","logprobs":1,"temperature":2,"seed":4,"max_tokens":30}`).Choices[0].Logprobs
 	added := 0
 	for i, name := range likely.Tokens {
-		if p, ok := likely.TopLogprobs[i][name]; !ok || p != likely.TokenLogprobs[i] {
-			t.Errorf("%q with %v is told as %v", name, likely.TokenLogprobs[i], likely.TopLogprobs[i])
+		if p, ok := likely.TopLogprobs[i][name]; !ok || p != *likely.TokenLogprobs[i] {
+			t.Errorf("%q with %v is told as %v", name, *likely.TokenLogprobs[i], likely.TopLogprobs[i])
 		}
 		if len(likely.TopLogprobs[i]) == 2 {
 			added++
@@ -169,12 +170,60 @@ func TestCompletionLogprobs(t *testing.T) {
 	}
 }
 
+func TestPromptsAreScored(t *testing.T) {
+	f := startModel(t, Config{}, nil, fake.Config{})
+	const fields = `"prompt":"once é","seed":1,"temperature":0`
+	echo := f.complete(`{` + fields + `,"echo":true,"logprobs":2,"max_tokens":1}`).Choices[0]
+	only := f.complete(`{` + fields + `,"echo":true,"logprobs":2,"max_tokens":0,"prompt_logprobs":1}`)
+	c, l, n := only.Choices[0], only.Choices[0].Logprobs, only.Usage.PromptTokens
+	if c.Text != "once é" || *c.FinishReason != "length" || only.Usage.CompletionTokens != 0 || len(l.Tokens) != n || n < 5 {
+		t.Fatalf("nothing but the prompt is %s", pretty(t, only))
+	}
+	if len(echo.Logprobs.Tokens) != n+1 || pretty(t, echo.Logprobs.TokenLogprobs[:n]) != pretty(t, l.TokenLogprobs) {
+		t.Errorf("with a token after it the prompt is %s, else %s", pretty(t, echo.Logprobs), pretty(t, l))
+	}
+	if l.TokenLogprobs[0] != nil || l.TopLogprobs[0] != nil || c.PromptLogprobs[0] != nil || len(c.PromptLogprobs) != n {
+		t.Errorf("the first token has nothing before it: %s", pretty(t, c))
+	}
+	best := 0
+	for i := 1; i < n; i++ {
+		own, ok := l.TopLogprobs[i][l.Tokens[i]]
+		if !ok || own != *l.TokenLogprobs[i] || len(l.TopLogprobs[i]) > 3 {
+			t.Errorf("%q with %v is reported as %v", l.Tokens[i], *l.TokenLogprobs[i], l.TopLogprobs[i])
+		}
+		found := false
+		for _, p := range c.PromptLogprobs[i] {
+			if p.Rank == 1 {
+				best++
+			}
+			found = found || p.DecodedToken == l.Tokens[i] && p.Logprob == own && p.Rank >= 1
+		}
+		if !found || len(c.PromptLogprobs[i]) > 2 {
+			t.Errorf("%q is reported as %v", l.Tokens[i], c.PromptLogprobs[i])
+		}
+	}
+	if best != n-1 {
+		t.Errorf("the most likely token stands in %d of %d places", best, n-1)
+	}
+}
+
+func TestIgnoreEOSGoesOnToTheLimit(t *testing.T) {
+	f := start(t, Config{}, nil, fake.Reply{After: "once", Say: " more<|return|>"})
+	if c := f.complete(`{"prompt":"once","max_tokens":30}`); *c.Choices[0].FinishReason != "stop" {
+		t.Fatalf("the answer is %s", pretty(t, c))
+	}
+	if c := f.complete(`{"prompt":"once","max_tokens":30,"ignore_eos":true}`); c.Usage.CompletionTokens != 30 || *c.Choices[0].FinishReason != "length" {
+		t.Errorf("the answer is %s", pretty(t, c))
+	}
+}
+
 func TestRefusedCompletions(t *testing.T) {
 	f := start(t, Config{}, nil)
 	for fields, param := range map[string]string{
 		``: "prompt", `"prompt":7`: "prompt", `"prompt":""`: "prompt", `"prompt":["a",""]`: "prompt[1]", `"prompt":[]`: "prompt", `"prompt":[1,"a"]`: "prompt", `"prompt":["a",7]`: "prompt[1]", `"prompt":[[],"a"]`: "prompt[0]",
 		`"prompt":[1,null]`: "prompt", `"prompt":[1.5]`: "prompt", `"prompt":[99999999]`: "prompt", `"prompt":"a","suffix":"b"`: "suffix", `"prompt":"a","best_of":2`: "best_of",
-		`"prompt":"a","echo":true,"logprobs":1`: "echo", `"prompt":"a","logprobs":21`: "logprobs", `"prompt":"a","max_tokens":0`: "max_tokens",
+		`"prompt":"a","logprobs":21`: "logprobs", `"prompt":"a","max_tokens":-2`: "max_tokens", `"prompt":"a","prompt_logprobs":21`: "prompt_logprobs",
+		`"prompt":"a","prompt_logprobs":1,"stream":true`: "prompt_logprobs", `"prompt":"a","ignore_eos":true,"regex":"b"`: "ignore_eos",
 		`"prompt":["a","b","c"],"n":16`: "n", `"prompt":"a","reasoning":"full"`: "reasoning", `"prompt":"a","reasoning_effort":"low"`: "reasoning_effort",
 		`"prompt":"a","temperature":-1`: "temperature", `"prompt":"a","model":"x"`: "model",
 	} {

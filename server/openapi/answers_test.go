@@ -70,6 +70,7 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/v1/chat/completions", says(question, `,"delegation":{"agent_prompt":"You check sums.","mark_intermediate":false}`), ""},
 	{"POST", "/v1/completions", `{"prompt":"Once upon a time","logprobs":2,"n":2}`, ""}, {"POST", "/v1/completions", `{"prompt":["Once upon a time"],"echo":true,"max_tokens":2}`, ""},
 	{"POST", "/v1/completions", `{"prompt":"Once upon a time","logprobs":2,"stream":true,"stream_options":{"include_usage":true}}`, ""},
+	{"POST", "/v1/completions", `{"prompt":"Once upon a time","echo":true,"logprobs":1,"prompt_logprobs":1,"max_tokens":0}`, ""},
 	{"POST", "/v1/completions", `{"prompt":"Once upon a time","stop":"was","stream":true}`, ""},
 	{"POST", "/v1/completions", `{"prompt":"Once upon a time","stop":"was","regex":" there was[.]","n":2}`, ""}, {"POST", "/v1/completions", `{"prompt":"Once upon a time","stop":"was","regex":" there was[.]","stream":true}`, ""},
 	{"POST", "/v1/completions", `{"model":"broken","stream":true,"prompt":"Once upon a time"}`, ""},

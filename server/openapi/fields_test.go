@@ -53,6 +53,7 @@ var types = map[string]map[string]described{
 		"CompletionDetails": {answered, "Usage/properties/completion_tokens_details"}, "ReasoningInfo": {answered, "ReasoningInfo"}, "Timings": {answered, "Timings"},
 		"Warning": {answered, "ChoiceWarning"}, "Logprobs": {answered, "Logprobs"}, "TokenLogprob": {answered, "TokenLogprob"}, "TopLogprob": {answered, "TopLogprob"},
 		"Completion": {answered, "CompletionChunk"}, "CompletionChoice": {answered, "CompletionChoice"}, "CompletionLogprobs": {answered, "CompletionLogprobs"},
+		"PromptLogprob": {answered, "PromptLogprob"},
 		"EmbeddingList": {answered, "EmbeddingList"}, "Embedding": {answered, "Embedding"}, "EmbeddingUsage": {answered, "EmbeddingList/properties/usage"},
 		"ModelList": {answered, "ModelList"}, "Model": {answered, "Model"}, "AppliedTemplate": {answered, "ApplyTemplateResponse"},
 	},
