@@ -105,11 +105,20 @@ const maxValidated = 1 << 20
 const shrinkEvery = 16
 
 type entry struct {
-	key  [sha256.Size]byte
-	once sync.Once
-	done bool // guarded by Cache.mu
+	key [sha256.Size]byte
+	// done is closed when g and err are known.
+	done chan struct{}
 	g    *Grammar
 	err  error
+}
+
+func (e *entry) isDone() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // NewCache returns a cache that keeps about limit bytes of grammars; 0 means 64 MiB.
@@ -124,7 +133,7 @@ func NewCache(v *Vocabulary, limit int) *Cache {
 }
 
 // Compile returns the grammar of src, compiled now or before. A source that is asked for by several callers at once is compiled
-// once, under the context of the first; errors are not kept.
+// once, under the context of the first; a caller whose own context ends does not wait for it. Errors are not kept.
 func (c *Cache) Compile(ctx context.Context, src Source) (*Grammar, error) {
 	return c.compile(ctx, src.PlainNumbers())
 }
@@ -134,18 +143,26 @@ func (c *Cache) compile(ctx context.Context, src Source) (*Grammar, error) {
 	c.mu.Lock()
 	el, ok := c.entries[key]
 	if !ok {
-		el = c.order.PushFront(&entry{key: key})
+		el = c.order.PushFront(&entry{key: key, done: make(chan struct{})})
 		c.entries[key] = el
 	}
 	c.order.MoveToFront(el)
 	e := el.Value.(*entry)
 	c.mu.Unlock()
-	fresh := false
-	e.once.Do(func() { e.g, e.err = Compile(ctx, src, c.vocab); fresh = true })
+	if !ok {
+		func() {
+			defer close(e.done)
+			e.g, e.err = Compile(ctx, src, c.vocab)
+		}()
+	}
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	c.mu.Lock()
 	c.asked++
-	due := fresh || c.asked%shrinkEvery == 0
-	e.done = true
+	due := !ok || c.asked%shrinkEvery == 0
 	if e.err != nil && c.entries[key] == el {
 		delete(c.entries, key)
 		c.order.Remove(el)
@@ -168,7 +185,7 @@ func (c *Cache) shrink() {
 	total := 0
 	for el := c.order.Front(); el != nil; {
 		next := el.Next()
-		if e := el.Value.(*entry); e.done {
+		if e := el.Value.(*entry); e.isDone() {
 			if total += e.g.Bytes(); total > c.limit && el != c.order.Front() {
 				c.order.Remove(el)
 				delete(c.entries, e.key)

@@ -269,6 +269,35 @@ func TestCacheKeepsByContent(t *testing.T) {
 	}
 }
 
+// TestNobodyWaitsForAFormAfterLeaving: a caller whose context ends does not wait for a form that another compiles, and the other gets it.
+func TestNobodyWaitsForAFormAfterLeaving(t *testing.T) {
+	c := NewCache(small(t), 0)
+	src := JSONSchema([]byte(`{"type":"string","allOf":[{"pattern":"a.{0,200}b"},{"pattern":"c.{0,200}d"},{"pattern":"e.{0,200}f"}]}`))
+	ctx, cancel := context.WithCancel(t.Context())
+	compiled := make(chan error)
+	go func() {
+		_, err := c.Compile(ctx, src)
+		compiled <- err
+	}()
+	for c.Len() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := c.Compile(gone, src); !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller that left: %v", err)
+	}
+	select {
+	case err := <-compiled:
+		t.Fatalf("the form was compiled at once, which shows nothing: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-compiled; !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller that compiled it: %v", err)
+	}
+}
+
 // TestMatchersShareAGrammar runs many matchers of one grammar at once, while its arena is renewed under them.
 func TestMatchersShareAGrammar(t *testing.T) {
 	v := small(t)

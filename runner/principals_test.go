@@ -283,6 +283,26 @@ func TestSlotsAreShared(t *testing.T) {
 	}
 }
 
+// TestNobodyHoldsAllSlots: of several slots one is always left for another principal, however many ask for the others.
+func TestNobodyHoldsAllSlots(t *testing.T) {
+	for _, n := range []int{2, 3, 8} {
+		s := newSlots(n)
+		for range n - 1 {
+			if err := s.take(t.Context(), "many"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if err := s.take(ctx, "many"); err == nil {
+			t.Errorf("one principal holds all of %d slots", n)
+		}
+		if err := s.take(t.Context(), "one"); err != nil {
+			t.Errorf("of %d slots none is left: %v", n, err)
+		}
+		cancel()
+	}
+}
+
 func TestNoMoreRunsThanAllowed(t *testing.T) {
 	model := fake.Config{Sequences: 8, Record: true, Delay: func(int) time.Duration { return 100 * time.Microsecond }}
 	r := start(t, model, Config{Parallel: 3, Queue: 100}, fake.Reply{After: ask("q"), Say: think("one two three", "a b c")},

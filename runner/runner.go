@@ -104,7 +104,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg), grace: grace,
 	}
 	r.queue = newQueue(cfg.Queue + r.sched.parallel)
-	r.slots = newSlots(runtime.GOMAXPROCS(0))
+	r.slots = newSlots(max(2, runtime.GOMAXPROCS(0))) // on a single processor, too, one is left for others
 	r.grammars = sync.OnceValue(func() *grammar.Cache {
 		return grammar.NewCache(grammar.NewVocabulary(model.Vocab(), model.Tokenize), 0)
 	})

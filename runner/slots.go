@@ -7,11 +7,12 @@ import (
 )
 
 // slots bounds how many do heavy work at once that comes before a run: rendering a prompt, tokenizing it, compiling forms. A slot goes to the
-// principal that holds the fewest, then to the one that was served longest ago, so that nobody's many requests keep another's one waiting.
+// principal that holds the fewest, then to the one that was served longest ago, so that nobody's many requests keep another's one waiting. No
+// principal ever holds all of several, so that its slow work leaves one for the others.
 type slots struct {
-	mu      sync.Mutex
-	free    int
-	waiting []*slotWaiter
+	mu         sync.Mutex
+	free, most int // most is how many one principal may hold
+	waiting    []*slotWaiter
 	// of is how many slots each principal holds, and served when it got the last one, as a number that grows.
 	of     map[string]int
 	served map[string]uint64
@@ -24,7 +25,7 @@ type slotWaiter struct {
 }
 
 func newSlots(n int) *slots {
-	return &slots{free: n, of: map[string]int{}, served: map[string]uint64{}}
+	return &slots{free: n, most: max(1, n-1), of: map[string]int{}, served: map[string]uint64{}}
 }
 
 // take waits for a slot, which give returns, or for the end of ctx, whose cause it returns.
@@ -69,15 +70,32 @@ func (s *slots) put(principal string) {
 	s.grant()
 }
 
+// next says who of those that wait is served next, -1 for none.
+func (s *slots) next() int {
+	next := -1
+	for i, w := range s.waiting {
+		of := s.of[w.principal]
+		if of >= s.most {
+			continue
+		}
+		if next < 0 {
+			next = i
+			continue
+		}
+		best := s.waiting[next].principal
+		if fewest := s.of[best]; of < fewest || of == fewest && s.served[w.principal] < s.served[best] {
+			next = i
+		}
+	}
+	return next
+}
+
 // grant hands out what is free.
 func (s *slots) grant() {
-	for s.free > 0 && len(s.waiting) > 0 {
-		next := 0
-		for i, w := range s.waiting {
-			best := s.waiting[next].principal
-			if of, fewest := s.of[w.principal], s.of[best]; of < fewest || of == fewest && s.served[w.principal] < s.served[best] {
-				next = i
-			}
+	for s.free > 0 {
+		next := s.next()
+		if next < 0 {
+			return
 		}
 		w := s.waiting[next]
 		s.waiting = slices.Delete(s.waiting, next, next+1)

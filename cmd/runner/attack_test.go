@@ -35,7 +35,8 @@ type attacker struct {
 	url, key string
 	client   *http.Client
 	rng      *rand.Rand
-	// refused counts answers with status 429 or 503, which an attack may well get.
+	// hostile says that what is sent may be refused, and refused counts how often it was.
+	hostile bool
 	refused *atomic.Int64
 }
 
@@ -48,6 +49,30 @@ var attacks = []attack{
 		_, err := a.post(ctx, "/v1/embeddings", map[string]any{"input": inputs})
 		return 64 * 1980, err
 	}, nil},
+	{"slow schemas", "generate", 2, func(ctx context.Context, a *attacker) (int, error) {
+		first := a.rng.IntN(1 << 30) // so that none is in the cache
+		values := make([]int, 5000)
+		for i := range values {
+			values[i] = first + i
+		}
+		return a.askFor(ctx, map[string]any{"not": map[string]any{"enum": values}})
+	}, nil},
+	{"schemas that are too complex", "generate", 2, func(ctx context.Context, a *attacker) (int, error) {
+		patterns := make([]any, 60)
+		for i := range patterns {
+			patterns[i] = map[string]any{"pattern": fmt.Sprintf("a.{0,%d}b%d", i, a.rng.IntN(1<<30))}
+		}
+		return a.askFor(ctx, map[string]any{"type": "string", "allOf": patterns})
+	}, nil},
+}
+
+// askFor asks for an answer of one token with a schema, which may be refused.
+func (a *attacker) askFor(ctx context.Context, schema any) (int, error) {
+	_, err := a.post(ctx, "/v1/chat/completions", map[string]any{
+		"max_tokens": 1, "messages": []any{map[string]any{"role": "user", "content": "Hello"}},
+		"response_format": map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "x", "schema": schema}},
+	})
+	return 1, err
 }
 
 // samples is how many requests are timed in each situation.
@@ -71,8 +96,8 @@ func (a *attack) compare(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.json")
 	normal, bad, plain := newKey(t, file, "normal", "generate"), newKey(t, file, "bad", a.scope), newKey(t, file, "plain", "generate")
 	s := serve(t, append([]string{"--api-keys", file}, a.serve...)...)
-	idle, _ := s.timed(t, normal, nil, attacker{}, 0, 0)
-	attacked, rate := s.timed(t, normal, a.send, attacker{url: s.url, key: bad}, a.clients, 0)
+	idle, _ := s.timed(t, normal, nil, attacker{}, 0, noLimit)
+	attacked, rate := s.timed(t, normal, a.send, attacker{url: s.url, key: bad, hostile: true}, a.clients, noLimit)
 	among, plainRate := s.timed(t, normal, plainChat, attacker{url: s.url, key: plain}, a.clients, rate)
 	t.Logf("idle: %s", quantiles(idle))
 	t.Logf("among plain chats of %d clients, %.0f tokens per second: %s", a.clients, plainRate, quantiles(among))
@@ -82,7 +107,10 @@ func (a *attack) compare(t *testing.T) {
 	}
 }
 
-// timed measures normal requests while clients send what send does, at most perSecond tokens per second together where that is not 0. It returns
+// noLimit is for clients that send as much as they can.
+const noLimit = -1
+
+// timed measures normal requests while clients send what send does, at most perSecond tokens per second together. It returns
 // the times in order, and how many tokens per second the clients spent.
 func (s *serving) timed(t *testing.T, key string, send func(context.Context, *attacker) (int, error), like attacker, clients int, perSecond float64) (times []time.Duration, rate float64) {
 	t.Helper()
@@ -102,8 +130,8 @@ func (s *serving) timed(t *testing.T, key string, send func(context.Context, *at
 					return
 				}
 				sent.Add(1)
-				if tokens += n; perSecond > 0 {
-					due := began.Add(time.Duration(float64(tokens*clients) / perSecond * float64(time.Second)))
+				if tokens += n; perSecond >= 0 {
+					due := began.Add(time.Duration(min(float64(tokens*clients)/perSecond, 1e6) * float64(time.Second)))
 					select {
 					case <-time.After(time.Until(due)):
 					case <-ctx.Done():
@@ -155,7 +183,7 @@ func (s *serving) tokensUsed(key string) (n float64) {
 	}
 	for line := range strings.Lines(string(text)) {
 		var x float64
-		if strings.HasPrefix(line, "runner_tokens_total{") {
+		if strings.HasPrefix(line, "runner_tokens_total{") && (strings.Contains(line, `"prompt"`) || strings.Contains(line, `"completion"`)) {
 			if _, err := fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &x); err != nil {
 				s.t.Fatal(err)
 			}
@@ -210,7 +238,11 @@ func (a *attacker) postRaw(ctx context.Context, path string, body []byte) ([]byt
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode != http.StatusOK {
+	switch {
+	case err != nil || res.StatusCode == http.StatusOK:
+	case a.hostile:
+		a.refused.Add(1)
+	default:
 		err = fmt.Errorf("status %d: %.300s", res.StatusCode, text)
 	}
 	return text, err

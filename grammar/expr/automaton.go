@@ -143,7 +143,10 @@ func determinize(ctx context.Context, build, char func(*Set) ID, maxStates int) 
 		root.chars = s.Star(char(s))
 	}
 	a := &Automaton{}
-	classes := s.byteClasses(a, root)
+	classes, err := s.byteClasses(ctx, a, root)
+	if err != nil {
+		return nil, err
+	}
 	index := map[pair]int32{root: 0}
 	states := []pair{root}
 	if root.text == Empty {
@@ -189,9 +192,10 @@ func determinize(ctx context.Context, build, char func(*Set) ID, maxStates int) 
 	return a, nil
 }
 
-// byteClasses puts bytes that no expression reachable from root tells apart into one class, and returns a byte of each.
-func (s *Set) byteClasses(a *Automaton, root pair) []byte {
+// byteClasses puts bytes that no expression reachable from root tells apart into one class, and returns a byte of each. The error is the context's.
+func (s *Set) byteClasses(ctx context.Context, a *Automaton, root pair) ([]byte, error) {
 	seen := map[ID]bool{}
+	var err error
 	var walk func(ID)
 	split := map[uint8]uint8{}
 	a.classes = 1
@@ -225,10 +229,12 @@ func (s *Set) byteClasses(a *Automaton, root pair) []byte {
 	}
 	var single ByteSet
 	walk = func(id ID) {
-		if seen[id] {
+		if seen[id] || err != nil {
 			return
 		}
-		seen[id] = true
+		if seen[id] = true; len(seen)%64 == 0 {
+			err = ctx.Err() // rules are expanded here
+		}
 		n := s.nodes[id]
 		switch n.kind {
 		case byteKind:
@@ -265,6 +271,9 @@ func (s *Set) byteClasses(a *Automaton, root pair) []byte {
 	}
 	walk(root.text)
 	walk(root.chars)
+	if err != nil {
+		return nil, err
+	}
 	for i := range 256 {
 		if single.Has(byte(i)) {
 			one := ByteRange(byte(i), byte(i))
@@ -275,7 +284,7 @@ func (s *Set) byteClasses(a *Automaton, root pair) []byte {
 	for i := 255; i >= 0; i-- {
 		first[a.class[i]] = byte(i)
 	}
-	return first
+	return first, nil
 }
 
 // trim drops the states from which no accepting one is reached.

@@ -521,3 +521,22 @@ func TestWithinStopsForRoomAndPassesPanicsOn(t *testing.T) {
 	}()
 	s.Within(1, math.MaxInt, func() { panic("mine") })
 }
+
+// TestDeterminizeStopsWithItsContext also while the rules are expanded, before the first state is looked at.
+func TestDeterminizeStopsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	expanded := 0
+	var chain func(n int) *Rule
+	chain = func(n int) *Rule {
+		return &Rule{Name: "chain", Expand: func(s *Set) ID {
+			if expanded++; expanded == 100 {
+				cancel()
+			}
+			return s.Concat(s.Literal("a"), s.Rule(chain(n-1)))
+		}}
+	}
+	_, err := Determinize(ctx, func(s *Set) ID { return s.Rule(chain(100_000)) }, 1000)
+	if !errors.Is(err, context.Canceled) || expanded > 300 {
+		t.Errorf("after %d rules: %v", expanded, err)
+	}
+}

@@ -36,7 +36,7 @@ func (c *compiler) violateEnum(n *node, k kinds) []*alt {
 	var except []*value
 	alts := top(k)
 	for _, v := range n.enum.list {
-		if v.kinds() != k {
+		if c.step(1); v.kinds() != k {
 			continue
 		}
 		switch k {

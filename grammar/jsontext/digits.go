@@ -3,6 +3,7 @@ package jsontext
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -125,6 +126,92 @@ func (c comparison) accepts(q int32) bool {
 func (c comparison) zeros(q int32) bool {
 	return !c.more && q%4 == isEqual && int(q/4-fractionAt) == len(c.fraction)
 }
+
+// exclusion accepts every number that is none of a list. It is the automaton of the list's digits: a trie with the point between the digits before
+// and behind it, in which nodes that nothing tells apart are one. So a state takes as much work for a long list as for a short one.
+type exclusion struct {
+	nodes []exclusionNode
+	first int32
+}
+
+// exclusionNode says where each digit leads and, at [atPoint], the point, and whether the number so far is one of the list.
+type exclusionNode struct {
+	next     [atPoint + 1]int32
+	excluded bool
+}
+
+const (
+	atPoint = 10
+	// notListed is the node of numbers that begin like none of the list. onlyZeros is that of numbers of the list that only zeros behind the point leave there.
+	notListed, onlyZeros = 0, 1
+)
+
+func newExclusion(list []decimal) exclusion {
+	const root = onlyZeros + 1
+	trie := []exclusionNode{{}, {excluded: true}, {}}
+	trie[onlyZeros].next[0] = onlyZeros
+	step := func(q, by int32) int32 {
+		if trie[q].next[by] == notListed {
+			trie[q].next[by] = int32(len(trie))
+			trie = append(trie, exclusionNode{})
+		}
+		return trie[q].next[by]
+	}
+	var behind []int32 // the nodes behind a point
+	for _, d := range list {
+		q := int32(root)
+		for i := range len(d.whole) {
+			q = step(q, int32(d.whole[i]-'0'))
+		}
+		if d.fraction == "" {
+			trie[q].excluded = true
+		}
+		q = step(q, atPoint)
+		behind = append(behind, q)
+		for i := range len(d.fraction) {
+			q = step(q, int32(d.fraction[i]-'0'))
+			behind = append(behind, q)
+		}
+		trie[q].excluded = true
+	}
+	slices.Sort(behind) // a node comes after those that lead to it
+	for _, q := range behind {
+		if !trie[q].excluded {
+			continue
+		}
+		if zero := trie[q].next[0]; zero == notListed {
+			trie[q].next[0] = onlyZeros
+		} else {
+			trie[zero].excluded = true
+		}
+	}
+	// Equal nodes become one, from the last on, so that the nodes that a node leads to are done before it.
+	e := exclusion{nodes: slices.Clone(trie[:root])}
+	same := map[exclusionNode]int32{trie[notListed]: notListed, trie[onlyZeros]: onlyZeros}
+	number := make([]int32, len(trie))
+	number[onlyZeros] = onlyZeros
+	for q := len(trie) - 1; q >= root; q-- {
+		n := trie[q]
+		for i, to := range n.next {
+			n.next[i] = number[to]
+		}
+		known, ok := same[n]
+		if !ok {
+			known = int32(len(e.nodes))
+			same[n] = known
+			e.nodes = append(e.nodes, n)
+		}
+		number[q] = known
+	}
+	e.first = number[root]
+	return e
+}
+
+func (e exclusion) start() int32           { return e.first }
+func (e exclusion) digit(q, d int32) int32 { return e.nodes[q].next[d] }
+func (e exclusion) point(q int32) int32    { return e.nodes[q].next[atPoint] }
+func (e exclusion) accepts(q int32) bool   { return !e.nodes[q].excluded }
+func (e exclusion) zeros(int32) bool       { return false }
 
 // remainder asks for a multiple of a modulus divided by 10^places, or for none. A state holds the class of the remainder of the
 // digits and how many of them are behind the point; past all that count, only zeros leave a multiple.

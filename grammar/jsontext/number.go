@@ -34,6 +34,8 @@ const (
 	maxDigits       = 1000 // of a bound or an excluded value
 	maxModulus      = 10000
 	maxNumberStates = 5000
+	// maxExcludedStates is how many more states excluded values may take on either side of zero.
+	maxExcludedStates = 20_000
 )
 
 // Number returns the form of the numbers that satisfy c. It fails with [ErrUnsatisfiable] or an [*UnsupportedError].
@@ -56,14 +58,14 @@ func Number(ctx context.Context, c NumberConstraint) (Form, error) {
 		return freeNumber, nil
 	}
 	c.limit()
-	m := &machine{plain: c.Plain, integer: c.Integer, fractional: c.NotInteger, rules: map[string]*expr.Rule{}}
-	positive, negative, err := m.sides(&c)
+	m := &machine{plain: c.Plain, integer: c.Integer, fractional: c.NotInteger, most: maxNumberStates, rules: map[string]*expr.Rule{}}
+	positive, negative, err := m.sides(ctx, &c)
 	if err != nil {
 		return nil, err
 	}
 	a, err := expr.Determinize(ctx, func(s *expr.Set) expr.ID {
 		return s.Union(s.Rule(m.rule(positive.start())), s.Concat(s.Literal("-"), s.Rule(m.rule(negative.start()))))
-	}, maxNumberStates)
+	}, m.most)
 	if m.overflow || errors.Is(err, expr.ErrTooComplex) {
 		return nil, &UnsupportedError{What: "the conditions on a number are too complex together", Err: err}
 	}
@@ -113,7 +115,7 @@ type side struct {
 }
 
 // sides sets up the conditions for the numbers from zero up and from zero down.
-func (m *machine) sides(c *NumberConstraint) (positive, negative *side, err error) {
+func (m *machine) sides(ctx context.Context, c *NumberConstraint) (positive, negative *side, err error) {
 	multiples, err := m.multiples(c)
 	if err != nil {
 		return nil, nil, err
@@ -151,17 +153,25 @@ func (m *machine) sides(c *NumberConstraint) (positive, negative *side, err erro
 			return nil, nil, err
 		}
 	}
-	for _, v := range c.NotIn {
-		d, err := newDecimal(new(big.Rat).Abs(v))
-		if err != nil {
-			return nil, nil, err
+	for _, s := range []*side{positive, negative} {
+		var list []decimal
+		for i, v := range c.NotIn {
+			if err := ctx.Err(); i%256 == 0 && err != nil {
+				return nil, nil, err
+			}
+			if v.Sign() != 0 && (v.Sign() < 0) != (s == negative) {
+				continue
+			}
+			d, err := newDecimal(new(big.Rat).Abs(v))
+			if err != nil {
+				return nil, nil, err
+			}
+			list = append(list, d)
 		}
-		other := comparison{decimal: d, less: true, more: true}
-		if v.Sign() >= 0 {
-			positive.parts = append(positive.parts, other)
-		}
-		if v.Sign() <= 0 {
-			negative.parts = append(negative.parts, other)
+		if list != nil {
+			e := newExclusion(list)
+			m.most += min(len(e.nodes), maxExcludedStates)
+			s.parts = append(s.parts, e)
 		}
 	}
 	if len(positive.parts) == len(multiples) && len(negative.parts) == len(multiples) {
@@ -205,6 +215,7 @@ func power10(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewIn
 // machine makes the rules of the states of an automaton over the text of a number: JSON's syntax and all conditions side by side.
 type machine struct {
 	plain, integer, fractional bool
+	most                       int // states
 	rules                      map[string]*expr.Rule
 	overflow                   bool
 }
@@ -309,7 +320,7 @@ func (m *machine) rule(q *numberState) *expr.Rule {
 }
 
 func (m *machine) expand(s *expr.Set, q *numberState) expr.ID {
-	if len(m.rules) > maxNumberStates {
+	if len(m.rules) > m.most {
 		m.overflow = true
 		return expr.Empty
 	}

@@ -147,6 +147,61 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// TestManyExcludedNumbers compares lists of values that begin like one another, and whose zeros do not count, with exact arithmetic.
+func TestManyExcludedNumbers(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		c := &NumberConstraint{Integer: rng.IntN(4) == 0}
+		if rng.IntN(2) == 0 {
+			c.Minimum = randomDecimal(rng)
+		}
+		for range 1 + rng.IntN(200) {
+			c.NotIn = append(c.NotIn, big.NewRat(rng.Int64N(220)-20, []int64{1, 10, 100, 1000}[rng.IntN(4)]))
+		}
+		form, err := Number(t.Context(), *c)
+		if err != nil {
+			t.Fatalf("%v: %v", c, err)
+		}
+		w := newSampler(t, seed)
+		id := form(w.s)
+		for range 300 {
+			v := big.NewRat(rng.Int64N(2500)-250, []int64{1, 10, 100, 1000}[rng.IntN(4)])
+			if rng.IntN(2) == 0 {
+				v = c.NotIn[rng.IntN(len(c.NotIn))]
+			}
+			places, _ := v.FloatPrec()
+			if c.Integer && places > 0 {
+				continue
+			}
+			text := v.FloatString(places)
+			if got, want := w.s.Match(id, text), c.satisfied(v); got != want {
+				t.Fatalf("%v: %s is %v, want %v", c, text, got, want)
+			}
+			if !c.satisfied(v) && w.s.Match(id, v.FloatString(places+1)) && !c.Integer {
+				t.Fatalf("%v: %s is admitted with one more zero", c, text)
+			}
+		}
+	}
+	// Thousands of values, near one another and not, take as much as their digits.
+	for _, spread := range []int64{1, 918_273} {
+		c := NumberConstraint{Plain: true}
+		for i := range int64(5000) {
+			c.NotIn = append(c.NotIn, big.NewRat(i*spread, 1))
+		}
+		form, err := Number(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newSampler(t, 1)
+		id := form(w.s)
+		for i, want := range map[int64]bool{0: false, 7: false, 4999: false, 5000: true} {
+			if text := fmt.Sprint(i * spread); w.s.Match(id, text) != want {
+				t.Errorf("%s is admitted: %v", text, !want)
+			}
+		}
+	}
+}
+
 func FuzzNumbers(f *testing.F) {
 	f.Add(uint64(1))
 	f.Fuzz(checkNumber)
