@@ -47,6 +47,7 @@ type delegated struct {
 
 	asked    time.Time
 	turns    int
+	calls    int // that were named
 	spoken   [reasoning.Answer + 1]bool
 	thoughts strings.Builder
 	result   reasoning.Result // what the turns so far add up to

@@ -50,6 +50,9 @@ func (d *delegated) request(kind turnKind, messages []chattemplate.Message) Requ
 	q, used := d.req, &d.result.Usage
 	q.Messages, q.Tools = messages, d.tools(kind)
 	q.Delegation, q.Seal, q.Trace, q.Account = Delegation{}, nil, nil, nil
+	if d.req.CallID != nil {
+		q.CallID = d.callID
+	}
 	q.stage = &stage{later: d.turns > 0, specialist: kind != turnMain, thoughts: d.thoughts.String()}
 	if q.MaxTokens > 0 {
 		q.MaxTokens = max(1, q.MaxTokens-used.Completion)
@@ -80,6 +83,12 @@ func (d *delegated) request(kind turnKind, messages []chattemplate.Message) Requ
 		q.MaxTokens = squashTokens
 	}
 	return q
+}
+
+// callID names a call of a turn. Those of all turns are counted together, because each turn counts its own from 0.
+func (d *delegated) callID(int) string {
+	d.calls++
+	return d.req.CallID(d.calls - 1)
 }
 
 // withdraw leaves the functions to delegate out of a request.
@@ -284,7 +293,7 @@ func (d *delegated) done(out *said) error {
 		result.Detail = reasoning.DetailReasoningBudget
 	}
 	if d.req.Seal != nil && d.thoughts.Len() > 0 {
-		sealed, err := d.req.Seal(d.thoughts.String())
+		sealed, err := d.req.Seal(d.thoughts.String(), len(out.outer) > 0)
 		if err != nil {
 			d.emit(warning(CodeNotSealed, "the reasoning could not be sealed"))
 		}

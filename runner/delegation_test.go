@@ -522,7 +522,7 @@ func TestWhatIsHiddenIsTracedAndSealed(t *testing.T) {
 	req.Delegation.Work = WorkDelete
 	var tape notebook
 	var thoughts string
-	req.Trace, req.Seal = &tape, func(text string) (string, error) { thoughts = text; return "sealed", nil }
+	req.Trace, req.Seal = &tape, func(text string, _ bool) (string, error) { thoughts = text; return "sealed", nil }
 	g := f.must(t, req)
 	if g.result.Trace != "the id" || g.result.Sealed != "sealed" || len(tape.ends) != 1 || tape.ends[0] != nil || len(tape.run.Request.Tools) != 2 {
 		t.Errorf("%+v, %v, %+v", g.result, tape.ends, tape.run.Request.Tools)

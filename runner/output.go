@@ -54,7 +54,11 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		t.strategy = to
 		return t.infoNow()
 	}
-	random := t.r.cfg.Seed()
+	callID := t.req.CallID
+	if callID == nil {
+		random := t.r.cfg.Seed()
+		callID = func(i int) string { return fmt.Sprintf("call_%016x%02d", random, i) }
+	}
 	var err error
 	o.stop = reasoning.NewStopFilter(t.req.Stop, o.take)
 	auto := t.req.Strategy == "" || t.req.Strategy == reasoning.StrategyAuto
@@ -68,7 +72,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	}
 	cfg := reasoning.SplitterConfig{
 		Format: o.format, Vocab: t.r.model.Vocab(), Start: o.start(start), Emit: o.stop.Push,
-		Tools: tools, CallID: func(i int) string { return fmt.Sprintf("call_%016x%02d", random, i) },
+		Tools: tools, CallID: callID,
 		Markers: o.markers, Separator: "\n\n", Logprobs: t.req.Logprobs,
 		Report: t.strategy == reasoning.StrategyTool, Formed: !t.req.Form.IsZero() && t.strategy != reasoning.StrategyJSON,
 	}

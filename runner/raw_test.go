@@ -65,7 +65,7 @@ func TestTheReasoningIsSealedWhateverIsSeen(t *testing.T) {
 	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilityFull} {
 		req := user("a")
 		req.Visibility = v
-		req.Seal = func(thoughts string) (string, error) { return "sealed " + strings.ToUpper(thoughts), nil }
+		req.Seal = func(thoughts string, _ bool) (string, error) { return "sealed " + strings.ToUpper(thoughts), nil }
 		g := collect(t.Context(), r.Runner, req)
 		if g.err != nil || g.result.Sealed != "sealed "+strings.ToUpper(thought) {
 			t.Errorf("%v: %q, %v", v, g.result.Sealed, g.err)
@@ -75,12 +75,12 @@ func TestTheReasoningIsSealedWhateverIsSeen(t *testing.T) {
 		}
 	}
 	req := user("b")
-	req.Seal = func(string) (string, error) { return "something", nil }
+	req.Seal = func(string, bool) (string, error) { return "something", nil }
 	if g := collect(t.Context(), r.Runner, req); g.result.Sealed != "" {
 		t.Errorf("no reasoning was sealed as %q", g.result.Sealed)
 	}
 	req = user("a")
-	req.Seal = func(string) (string, error) { return "", errors.New("no key") }
+	req.Seal = func(string, bool) (string, error) { return "", errors.New("no key") }
 	if g := collect(t.Context(), r.Runner, req); g.result.Sealed != "" || len(g.codes) != 1 || g.codes[0] != CodeNotSealed {
 		t.Errorf("%q, %v", g.result.Sealed, g.codes)
 	}

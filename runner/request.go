@@ -114,9 +114,11 @@ type Request struct {
 	// Delegation lets specialists reason.
 	Delegation Delegation
 
+	// CallID names the run's calls, counted from 0; nil draws random ids. It is called on another goroutine.
+	CallID func(number int) string
 	// Seal, when not nil, gets the run's whole reasoning when it ends, whatever the visibility, if there was any; Result.Sealed holds what it
-	// returns. It must not keep the text. It is called on another goroutine.
-	Seal func(thoughts string) (string, error)
+	// returns. calls says whether the run called anything of the client's. It must not keep the text. It is called on another goroutine.
+	Seal func(thoughts string, calls bool) (string, error)
 	// Trace, when not nil, keeps all of the run, whatever the visibility and however it ends; Result.Trace holds the trace's id. Where there is none
 	// in the end, the warning CodeNotTraced says so.
 	Trace Tracer

@@ -567,7 +567,7 @@ func (t *turn) seal() {
 	if t.req.Seal == nil || t.output.thoughts.Len() == 0 {
 		return
 	}
-	sealed, err := t.req.Seal(t.output.thoughts.String())
+	sealed, err := t.req.Seal(t.output.thoughts.String(), len(t.output.calls) > 0)
 	if err != nil {
 		t.output.warn(CodeNotSealed, "the reasoning could not be sealed")
 		return

@@ -15,8 +15,12 @@ import (
 // ErrExposed says that a file of keys can be read by others, or that this cannot be ruled out.
 var ErrExposed = private.ErrExposed
 
-// maxFile is more than a file of MaxKeys keys takes.
-const maxFile = 64 << 10
+const (
+	// maxFile is more than a file of MaxKeys keys takes.
+	maxFile = 64 << 10
+	// fileVersion is that of the file, not of the values.
+	fileVersion = 1
+)
 
 // keyFile is the file of a keyring, as JSON. Ids are not in it; they follow from the keys.
 type keyFile struct {
@@ -49,8 +53,8 @@ func parse(data []byte) ([]key, error) {
 	if dec.Decode(&file) != nil || !errors.Is(dec.Decode(&struct{}{}), io.EOF) {
 		return nil, errors.New("it is not a file of keys")
 	}
-	if file.Version != version {
-		return nil, fmt.Errorf("its version is %d, and %d is known", file.Version, version)
+	if file.Version != fileVersion {
+		return nil, fmt.Errorf("its version is %d, and %d is known", file.Version, fileVersion)
 	}
 	if len(file.Keys) == 0 || len(file.Keys) > MaxKeys {
 		return nil, fmt.Errorf("it holds %d keys, and 1 to %d are possible", len(file.Keys), MaxKeys)
@@ -96,7 +100,7 @@ func (r *Keyring) write(path string, put func(path string, data []byte) error) e
 	if len(keys) == 0 {
 		return fmt.Errorf("sealing keys: %w", ErrNoKey)
 	}
-	file := keyFile{Version: version}
+	file := keyFile{Version: fileVersion}
 	for i := range keys {
 		file.Keys = append(file.Keys, encoding.EncodeToString(keys[i].secret[:]))
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // MaxKeys is the most keys that a keyring holds.
@@ -24,6 +25,8 @@ type Keyring struct {
 	// keys is never changed in place, the current key is the first. It is read without the lock, which keeps writers apart.
 	keys    atomic.Pointer[[]key]
 	writers sync.Mutex
+	// last is when the last turn began, in microseconds since 1970.
+	last atomic.Uint64
 }
 
 // A key must not be printed.
@@ -33,7 +36,8 @@ type key struct {
 }
 
 func newKey(secret [keySize]byte) key {
-	sum := digest("key id", string(secret[:]))
+	// The ids of keys outlive versions of the format: people note them down.
+	sum := digestOf("runner/seal/v1 key id", string(secret[:]))
 	return key{id: [keyIDSize]byte(sum[:keyIDSize]), secret: secret}
 }
 
@@ -55,6 +59,17 @@ func (r *Keyring) held() []key {
 		return *keys
 	}
 	return nil
+}
+
+// now returns the time in microseconds. It never returns the same twice and never goes back, as the clock may.
+func (r *Keyring) now() uint64 {
+	for {
+		last := r.last.Load()
+		now := max(uint64(time.Now().UnixMicro()), last+1)
+		if r.last.CompareAndSwap(last, now) {
+			return now
+		}
+	}
 }
 
 // find returns the key with an id, or nil.

@@ -35,7 +35,7 @@ func TestRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRefuse(t, r, home, old, ErrUnknownKey)
-	mustRefuse(t, r, Binding{"x", ConversationOf("x"), EntityOf("x"), "x"}, old, ErrUnknownKey)
+	mustRefuse(t, r, Scope{Principal: "x", Model: "x"}, old, ErrUnknownKey)
 	mustOpen(t, r, home, middle, "middle")
 
 	r.Rotate(0)
@@ -128,17 +128,18 @@ func TestKeysAreNeverPrinted(t *testing.T) {
 }
 
 func TestDigestsAreNeverPrinted(t *testing.T) {
-	b := Binding{Principal: "key-7", Conversation: ConversationOf("yes"), Entity: EntityOf("yes"), Model: "m"}
-	data, err := json.Marshal(b)
+	s, q := Scope{Principal: "key-7", Model: "m", Conversation: ConversationID("thread", "yes")}, QuestionOf("yes")
+	turn := NewKeyring().Begin(s, q)
+	data, err := json.Marshal([]any{s, q, turn})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	out.Write(data)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%x", "%d", "%s"} {
-		fmt.Fprintf(&out, verb+verb+verb, b, &b, b.Conversation)
+		fmt.Fprintf(&out, strings.Repeat(verb, 5), s, &s, s.Conversation, q, turn)
 	}
-	for _, d := range [][32]byte{b.Conversation.digest, b.Entity.digest} {
+	for _, d := range [][32]byte{s.Conversation.digest, q.digest, turn.key.secret} {
 		for _, spelled := range []string{hex.EncodeToString(d[:6]), strings.Trim(fmt.Sprintf("%d", d[:6]), "[]"), fmt.Sprintf("%#x, %#x", d[0], d[1])} {
 			if strings.Contains(out.String(), spelled) {
 				t.Errorf("a digest is printed: %s", out.String())

@@ -1,11 +1,8 @@
 package seal
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
-	"encoding/binary"
 	"math/bits"
 
 	"golang.org/x/crypto/nacl/secretbox"
@@ -20,45 +17,32 @@ const (
 )
 
 const (
-	version   = 1
+	version = 2
+	// oldVersion is that of values that servers before this one made. They bind to other things, so they never open.
+	oldVersion = 1
+
 	keySize   = 32
 	keyIDSize = 8
 	nonceSize = 24
+	turnSize  = 16
 	// headerSize is what stands before the box: version, key id, nonce.
-	headerSize  = 1 + keyIDSize + nonceSize
-	bindingSize = 4 * sha256.Size
-	// textOffset is where the text begins in the plaintext, after version, binding and the text's length.
-	textOffset = 1 + bindingSize + 4
+	headerSize = 1 + keyIDSize + nonceSize
+	scopeSize  = 3 * sha256.Size
+	// textOffset is where the text begins in the plaintext: after version, scope, turn, beginning, piece, calls, question and the text's length.
+	textOffset = 1 + scopeSize + turnSize + 8 + 4 + 1 + sha256.Size + 4
 	minClass   = 256
 	maxClass   = MaxText * 5 / 4
 )
 
 var encoding = base64.RawURLEncoding.Strict()
 
-// Seal returns a value that holds text, which is opened for the same binding only. The text may hold any bytes. Errors: ErrBinding,
-// ErrTooLong, ErrNoKey.
-func (r *Keyring) Seal(b Binding, text string) (string, error) {
-	keys := r.held()
-	switch {
-	case !b.complete():
-		return "", ErrBinding
-	case len(text) > MaxText:
-		return "", ErrTooLong
-	case len(keys) == 0:
-		return "", ErrNoKey
-	}
-	var nonce [nonceSize]byte
-	_, _ = rand.Read(nonce[:]) // never fails, by its contract
-	return sealWith(&keys[0], &nonce, &b, text), nil
-}
-
-func sealWith(k *key, nonce *[nonceSize]byte, b *Binding, text string) string {
-	size := classOf(textOffset + len(text))
+// sealWith makes a value.
+func sealWith(k *key, nonce *[nonceSize]byte, s *Scope, c *content) string {
+	size := classOf(textOffset + len(c.text))
 	plain := make([]byte, 0, size)
 	plain = append(plain, version)
-	plain = b.appendTo(plain)
-	plain = binary.BigEndian.AppendUint32(plain, uint32(len(text)))
-	plain = append(plain, text...)[:size]
+	plain = s.appendTo(plain)
+	plain = c.appendTo(plain)[:size]
 
 	raw := make([]byte, 0, headerSize+secretbox.Overhead+size)
 	raw = append(raw, version)
@@ -67,34 +51,29 @@ func sealWith(k *key, nonce *[nonceSize]byte, b *Binding, text string) string {
 	return encoding.EncodeToString(secretbox.Seal(raw, plain, nonce, &k.secret))
 }
 
-// Open returns the text of a value. Errors: ErrTampered, ErrUnknownKey, ErrForeign, and ErrBinding if the caller forgot a part of b.
-func (r *Keyring) Open(b Binding, value string) (string, error) {
-	if !b.complete() {
-		return "", ErrBinding
-	}
+// unbox returns the authentic plaintext of a value and its key. Errors: ErrTampered, ErrOutdated, ErrUnknownKey.
+func (r *Keyring) unbox(value string) (*key, []byte, error) {
 	raw, ok := decode(value)
-	if !ok || raw[0] != version {
-		return "", ErrTampered
+	if !ok {
+		return nil, nil, ErrTampered
+	}
+	switch raw[0] {
+	case version:
+	case oldVersion:
+		return nil, nil, ErrOutdated
+	default:
+		return nil, nil, ErrTampered
 	}
 	k := r.find(raw[1 : 1+keyIDSize])
 	if k == nil {
-		return "", ErrUnknownKey
+		return nil, nil, ErrUnknownKey
 	}
 	nonce := (*[nonceSize]byte)(raw[headerSize-nonceSize:])
 	plain, ok := secretbox.Open(nil, raw[headerSize:], nonce, &k.secret)
 	if !ok || plain[0] != version {
-		return "", ErrTampered
+		return nil, nil, ErrTampered
 	}
-	// Nothing after the binding is looked at before it is known to be this one: the time would show the text's length.
-	want := b.appendTo(make([]byte, 0, bindingSize))
-	if subtle.ConstantTimeCompare(plain[1:1+bindingSize], want) != 1 {
-		return "", ErrForeign
-	}
-	text, ok := unpad(plain)
-	if !ok {
-		return "", ErrTampered
-	}
-	return text, nil
+	return k, plain, nil
 }
 
 // decode returns the bytes of a value, whose length is that of some value.
@@ -107,20 +86,6 @@ func decode(value string) ([]byte, bool) {
 	// The decoder passes over line breaks, and then returns too little.
 	raw, err := encoding.DecodeString(value)
 	return raw, err == nil && len(raw) == n
-}
-
-// unpad returns the text of an authentic plaintext. What sealWith would not have written is refused.
-func unpad(plain []byte) (string, bool) {
-	n := binary.BigEndian.Uint32(plain[textOffset-4:])
-	if n > MaxText || classOf(textOffset+int(n)) != len(plain) {
-		return "", false
-	}
-	text, padding := plain[textOffset:textOffset+n], plain[textOffset+n:]
-	var filled byte
-	for _, c := range padding {
-		filled |= c
-	}
-	return string(text), filled == 0
 }
 
 // classOf returns the smallest size class that holds n bytes, at least 1.

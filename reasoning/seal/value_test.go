@@ -9,34 +9,34 @@ import (
 	"golang.org/x/crypto/nacl/secretbox"
 )
 
-var home = Binding{Principal: "ab", Conversation: ConversationID("c"), Entity: EntityID("d"), Model: "sha256:e"}
+var home = Scope{Principal: "ab", Model: "sha256:e", Conversation: ConversationID("c", "d")}
 
-func mustSeal(t testing.TB, r *Keyring, b Binding, text string) string {
+func mustSeal(t testing.TB, r *Keyring, s Scope, text string) string {
 	t.Helper()
-	v, err := r.Seal(b, text)
+	v, err := r.Seal(s, text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return v
 }
 
-func mustOpen(t testing.TB, r *Keyring, b Binding, value, want string) {
+func mustOpen(t testing.TB, r *Keyring, s Scope, value, want string) {
 	t.Helper()
-	if text, err := r.Open(b, value); err != nil || text != want {
+	if text, err := r.Open(s, value); err != nil || text != want {
 		t.Fatalf("opened as %d bytes, %v; want %d bytes", len(text), err, len(want))
 	}
 }
 
-func mustRefuse(t testing.TB, r *Keyring, b Binding, value string, want error) {
+func mustRefuse(t testing.TB, r *Keyring, s Scope, value string, want error) {
 	t.Helper()
-	if text, err := r.Open(b, value); !errors.Is(err, want) || text != "" {
+	if text, err := r.Open(s, value); !errors.Is(err, want) || text != "" {
 		t.Fatalf("opened as %d bytes, %v; want %v", len(text), err, want)
 	}
 }
 
 func TestTextsComeBack(t *testing.T) {
 	r := NewKeyring()
-	for _, text := range []string{"", "a", "größer", "\xff\x00\xfe", "\x00\x00", strings.Repeat("x", 123), strings.Repeat("x", 124), strings.Repeat("long ", 1<<18), strings.Repeat("y", MaxText)} {
+	for _, text := range []string{"", "a", "größer", "\xff\x00\xfe", "\x00\x00", strings.Repeat("x", minClass-textOffset), strings.Repeat("x", minClass-textOffset+1), strings.Repeat("long ", 1<<18), strings.Repeat("y", MaxText)} {
 		v := mustSeal(t, r, home, text)
 		mustOpen(t, r, home, v, text)
 		if strings.ContainsAny(v, "+/=\r\n ") || len(v) > MaxValue {
@@ -80,9 +80,9 @@ func TestLengthIsHidden(t *testing.T) {
 			t.Errorf("a class of %d bytes ends at a text of %d", plain, span[1])
 		}
 	}
-	long := Binding{Principal: strings.Repeat("p", 10000), Conversation: ConversationOf(strings.Repeat("c", 10000)), Entity: EntityOf("e", "f"), Model: "m"}
+	long := Scope{Principal: strings.Repeat("p", 10000), Model: strings.Repeat("m", 10000), Conversation: ConversationID("c", strings.Repeat("c", 10000))}
 	if len(mustSeal(t, r, long, "x")) != len(mustSeal(t, r, home, "x")) {
-		t.Error("the binding shows in the length")
+		t.Error("the scope shows in the length")
 	}
 }
 
@@ -106,80 +106,48 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-func TestMovedIsForeign(t *testing.T) {
+func TestAnotherScopeIsForeign(t *testing.T) {
 	r := NewKeyring()
 	v := mustSeal(t, r, home, "text")
-	for name, change := range map[string]func(*Binding){
-		"principal":           func(b *Binding) { b.Principal = "other" },
-		"conversation":        func(b *Binding) { b.Conversation = ConversationID("other") },
-		"conversation's kind": func(b *Binding) { b.Conversation = ConversationOf("c") },
-		"entity":              func(b *Binding) { b.Entity = EntityID("other") },
-		"entity's kind":       func(b *Binding) { b.Entity = EntityOf("d") },
-		"model":               func(b *Binding) { b.Model = "other" },
-		"case":                func(b *Binding) { b.Principal = "AB" },
-		"boundary":            func(b *Binding) { b.Principal, b.Conversation = "a", ConversationID("bc") },
-		"boundary, last":      func(b *Binding) { b.Entity, b.Model = EntityID("ds"), "ha256:e" },
-		"exchange":            func(b *Binding) { b.Conversation, b.Entity = ConversationID("d"), EntityID("c") },
-		"exchange, outer":     func(b *Binding) { b.Principal, b.Model = b.Model, b.Principal },
+	for name, change := range map[string]func(*Scope){
+		"principal":           func(s *Scope) { s.Principal = "other" },
+		"model":               func(s *Scope) { s.Model = "other" },
+		"conversation":        func(s *Scope) { s.Conversation = ConversationID("c", "other") },
+		"conversation's kind": func(s *Scope) { s.Conversation = ConversationID("other", "d") },
+		"no conversation":     func(s *Scope) { s.Conversation = Conversation{} },
+		"case":                func(s *Scope) { s.Principal = "AB" },
+		"boundary":            func(s *Scope) { s.Conversation = ConversationID("cd", "") },
+		"boundary, inner":     func(s *Scope) { s.Conversation = ConversationID("", "cd") },
+		"exchange":            func(s *Scope) { s.Conversation = ConversationID("d", "c") },
+		"exchange, outer":     func(s *Scope) { s.Principal, s.Model = s.Model, s.Principal },
 	} {
-		b := home
-		change(&b)
-		if _, err := r.Open(b, v); !errors.Is(err, ErrForeign) {
+		s := home
+		change(&s)
+		if _, err := r.Open(s, v); !errors.Is(err, ErrForeign) {
 			t.Errorf("another %s: %v", name, err)
 		}
-		mustOpen(t, r, b, mustSeal(t, r, b, "text"), "text")
+		mustOpen(t, r, s, mustSeal(t, r, s, "text"), "text")
 	}
 	mustOpen(t, r, home, v, "text")
 }
 
-func TestPlaces(t *testing.T) {
-	conversations := map[Conversation]string{}
-	for _, s := range []string{"", "a", "b", "ab", "message\x00a"} {
-		for kind, c := range map[string]Conversation{"id": ConversationID(s), "message": ConversationOf(s)} {
-			if other, ok := conversations[c]; ok {
-				t.Errorf("%s %q is %s", kind, s, other)
-			}
-			conversations[c] = kind + " " + s
-		}
-	}
-	entities := map[Entity]bool{}
-	lists := [][]string{{}, {""}, {"", ""}, {"a"}, {"a", ""}, {"", "a"}, {"ab"}, {"a", "b"}, {"b", "a"}, {"a", "b", ""}, {"\x00\x00\x00\x00\x00\x00\x00\x01b"}}
-	for _, l := range lists {
-		entities[EntityOf(l...)] = true
-	}
-	entities[EntityID("a")] = true
-	if len(entities) != len(lists)+1 {
-		t.Errorf("%d entities of %d", len(entities), len(lists)+1)
-	}
-	if entities[Entity{}] || (ConversationID("") != Conversation{}) || (EntityID("") != Entity{}) {
-		t.Error("an empty id is a place, or messages are none")
-	}
-}
-
-func TestIncompleteBindingIsTheCallersMistake(t *testing.T) {
+func TestIncompleteScopeIsTheCallersMistake(t *testing.T) {
 	r := NewKeyring()
 	v := mustSeal(t, r, home, "text")
-	for _, clear := range []func(*Binding){
-		func(b *Binding) { b.Principal = "" },
-		func(b *Binding) { b.Conversation = ConversationID("") },
-		func(b *Binding) { b.Entity = EntityID("") },
-		func(b *Binding) { b.Model = "" },
-	} {
-		b := home
-		clear(&b)
-		if _, err := r.Seal(b, "text"); !errors.Is(err, ErrBinding) {
-			t.Errorf("%+v is sealed for: %v", b, err)
+	for _, s := range []Scope{{Model: "m", Conversation: home.Conversation}, {Principal: "p", Conversation: home.Conversation}} {
+		if _, err := r.Seal(s, "text"); !errors.Is(err, ErrScope) {
+			t.Errorf("%+v is sealed for: %v", s, err)
 		}
-		mustRefuse(t, r, b, v, ErrBinding)
-		mustRefuse(t, r, b, "", ErrBinding)
+		mustRefuse(t, r, s, v, ErrScope)
+		mustRefuse(t, r, s, "", ErrScope)
 	}
 }
 
-// refusal returns what Open says of an altered value, which must be one of the two errors that need no key.
+// refusal returns what Open says of an altered value, which must be one of the errors that tell nothing of what is inside.
 func refusal(t *testing.T, r *Keyring, altered string) error {
 	t.Helper()
 	text, err := r.Open(home, altered)
-	if text != "" || !errors.Is(err, ErrTampered) && !errors.Is(err, ErrUnknownKey) {
+	if text != "" || !errors.Is(err, ErrTampered) && !errors.Is(err, ErrOutdated) && !errors.Is(err, ErrUnknownKey) {
 		t.Fatalf("an altered value is opened as %d bytes, %v", len(text), err)
 	}
 	return err
@@ -266,11 +234,12 @@ func TestLineBreaksAreTampered(t *testing.T) {
 
 func TestAuthenticTextOverTheLimitIsTampered(t *testing.T) {
 	r := NewKeyring()
-	k := &r.held()[0]
-	var nonce [nonceSize]byte
-	mustOpen(t, r, home, sealWith(k, &nonce, &home, strings.Repeat("x", MaxText)), strings.Repeat("x", MaxText))
-	mustRefuse(t, r, home, sealWith(k, &nonce, &home, strings.Repeat("x", MaxText+1)), ErrTampered)
-	mustRefuse(t, r, home, sealWith(k, &nonce, &home, strings.Repeat("x", maxClass)), ErrTampered)
+	sealed := func(n int) string {
+		return sealWith(&r.held()[0], &[nonceSize]byte{}, &home, &content{begun: 1, calls: NoCalls, text: strings.Repeat("x", n)})
+	}
+	mustOpen(t, r, home, sealed(MaxText), strings.Repeat("x", MaxText))
+	mustRefuse(t, r, home, sealed(MaxText+1), ErrTampered)
+	mustRefuse(t, r, home, sealed(maxClass), ErrTampered)
 }
 
 func TestPartsOfTwoValuesAreTampered(t *testing.T) {
@@ -294,7 +263,7 @@ func TestHostileValuesCostNothing(t *testing.T) {
 		"nothing at all": "",
 	} {
 		if allocs := testing.AllocsPerRun(10, func() {
-			if _, err := r.Open(home, value); !errors.Is(err, ErrTampered) {
+			if _, _, err := r.unbox(value); !errors.Is(err, ErrTampered) {
 				t.Error(err)
 			}
 		}); allocs != 0 {
@@ -304,13 +273,16 @@ func TestHostileValuesCostNothing(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	for err, code := range map[error]string{ErrForeign: "sealed_foreign", ErrTampered: "sealed_tampered", ErrUnknownKey: "sealed_unknown_key"} {
+	for err, code := range map[error]string{
+		ErrForeign: "sealed_foreign", ErrRepeated: "sealed_repeated", ErrTampered: "sealed_tampered", ErrOutdated: "sealed_outdated",
+		ErrUnknownKey: "sealed_unknown_key",
+	} {
 		var e *Error
-		if !errors.As(err, &e) || e.Code() != code || e.Hint() == "" || e.Error() == "" {
+		if !errors.As(err, &e) || e.Code() != code || e.Hint() == "" || !strings.HasSuffix(e.Error(), e.Reason()) || e.Reason() == "" {
 			t.Errorf("%v is not %s", err, code)
 		}
 	}
-	for _, err := range []error{ErrBinding, ErrTooLong, ErrNoKey, ErrExposed} {
+	for _, err := range []error{ErrScope, ErrTooLong, ErrNoKey, ErrExposed} {
 		var e *Error
 		if errors.As(err, &e) {
 			t.Errorf("%v is a client's error", err)
@@ -318,10 +290,11 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Whatever Open accepts is the one spelling of what it says.
+// Whatever opens is the one spelling of what it says.
 func FuzzOpen(f *testing.F) {
 	v := readVectors(f)
-	place := v.Values[0].Binding.binding()
+	at := v.Values[0].Place
+	scope := at.scope()
 	r := ringOf(f, v.Values[0].Key, v.Values[2].Key)
 	for _, s := range v.Values {
 		f.Add(s.Value)
@@ -330,7 +303,7 @@ func FuzzOpen(f *testing.F) {
 		f.Add(s.Value)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
-		text, err := r.Open(place, value)
+		text, err := at.open(r, value)
 		if err != nil {
 			var e *Error
 			if !errors.As(err, &e) || text != "" {
@@ -338,16 +311,27 @@ func FuzzOpen(f *testing.F) {
 			}
 			return
 		}
-		raw, err := encoding.DecodeString(value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		k := r.find(raw[1 : 1+keyIDSize])
-		nonce := [nonceSize]byte(raw[headerSize-nonceSize : headerSize])
-		if sealWith(k, &nonce, &place, text) != value {
+		if again(t, r, &scope, value, text) != value {
 			t.Fatal("two values say the same")
 		}
 	})
+}
+
+// again seals anew what a value that opens holds.
+func again(t testing.TB, r *Keyring, s *Scope, value, text string) string {
+	t.Helper()
+	k, plain, err := r.unbox(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := content{text: text}
+	c.readPlace(plain)
+	raw, err := encoding.DecodeString(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nonce := [nonceSize]byte(raw[headerSize-nonceSize : headerSize])
+	return sealWith(k, &nonce, s, &c)
 }
 
 // What is inside an authentic box may be anything once a key is known to another; it is still refused or well formed.
@@ -356,8 +340,7 @@ func FuzzPlaintext(f *testing.F) {
 	k := &r.held()[0]
 	var nonce [nonceSize]byte
 	for _, text := range []string{"", "text", strings.Repeat("x", 300)} {
-		raw, _ := encoding.DecodeString(sealWith(k, &nonce, &home, text))
-		plain, _ := secretbox.Open(nil, raw[headerSize:], &nonce, &k.secret)
+		_, plain, _ := r.unbox(sealWith(k, &nonce, &home, &content{begun: 7, calls: NoCalls, text: text}))
 		f.Add(plain)
 	}
 	f.Fuzz(func(t *testing.T, plain []byte) {
@@ -365,9 +348,9 @@ func FuzzPlaintext(f *testing.F) {
 		value := encoding.EncodeToString(secretbox.Seal(raw, plain, &nonce, &k.secret))
 		text, err := r.Open(home, value)
 		switch {
-		case err == nil && sealWith(k, &nonce, &home, text) != value:
+		case err == nil && again(t, r, &home, value, text) != value:
 			t.Fatal("two values say the same")
-		case err != nil && !errors.Is(err, ErrTampered) && !errors.Is(err, ErrForeign):
+		case err != nil && !errors.Is(err, ErrTampered) && !errors.Is(err, ErrForeign) && !errors.Is(err, ErrRepeated):
 			t.Fatal(err)
 		}
 	})
@@ -377,13 +360,18 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Add("local", "c", "e", "m", "text", byte(1))
 	f.Add("k", "", "größer", "\x00", "", byte(2))
 	r := NewKeyring()
-	f.Fuzz(func(t *testing.T, principal, conversation, entity, model, text string, flip byte) {
-		b := Binding{Principal: principal, Conversation: ConversationOf(conversation), Entity: EntityOf(entity), Model: model}
-		value, err := r.Seal(b, text)
+	f.Fuzz(func(t *testing.T, principal, conversation, asked, model, text string, flip byte) {
+		s := Scope{Principal: principal, Model: model, Conversation: ConversationID("fuzz", conversation)}
+		at := Place{Question: QuestionOf(asked)}
+		open := func(at Place, value string) (string, error) {
+			text, errs := r.History(s).Open(at, []Value{{Sealed: value}})
+			return text, errs[0]
+		}
+		value, err := r.Begin(s, at.Question).Seal(text, NoCalls)
 		var want error
 		switch {
 		case principal == "" || model == "":
-			want = ErrBinding
+			want = ErrScope
 		case len(text) > MaxText:
 			want = ErrTooLong
 		}
@@ -393,14 +381,19 @@ func FuzzRoundTrip(f *testing.F) {
 		if err != nil {
 			return
 		}
-		mustOpen(t, r, b, value, text)
-		other := b
-		other.Conversation = ConversationOf(conversation + string(flip))
-		mustRefuse(t, r, other, value, ErrForeign)
-		at := (int(flip) + len(text)) % len(value)
-		altered := value[:at] + string(value[at]^(flip|1)) + value[at+1:]
-		if text, err := r.Open(b, altered); err == nil || errors.Is(err, ErrForeign) {
-			t.Fatalf("altered at %d: %d bytes, %v", at, len(text), err)
+		if got, err := open(at, value); err != nil || got != text {
+			t.Fatalf("opened as %d bytes, %v", len(got), err)
+		}
+		if _, err := open(Place{Question: QuestionOf(asked + string(flip))}, value); !errors.Is(err, ErrForeign) {
+			t.Fatal(err)
+		}
+		if _, err := open(Place{Question: at.Question, Calls: []string{asked + "c"}}, value); !errors.Is(err, ErrForeign) {
+			t.Fatal(err)
+		}
+		i := (int(flip) + len(text)) % len(value)
+		altered := value[:i] + string(value[i]^(flip|1)) + value[i+1:]
+		if text, err := open(at, altered); err == nil || errors.Is(err, ErrForeign) {
+			t.Fatalf("altered at %d: %d bytes, %v", i, len(text), err)
 		}
 	})
 }

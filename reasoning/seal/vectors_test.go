@@ -10,42 +10,67 @@ import (
 
 // The vectors were made by testdata/vectors.py, which shares nothing with this package but the description of the format.
 type vectors struct {
+	Calls []struct {
+		Key    string `json:"key"`
+		Turn   string `json:"turn"`
+		Number int    `json:"number"`
+		ID     string `json:"id"`
+	} `json:"calls"`
 	Values []struct {
-		Name    string        `json:"name"`
-		Key     string        `json:"key"`
-		KeyID   string        `json:"key_id"`
-		Nonce   string        `json:"nonce"`
-		Binding vectorBinding `json:"binding"`
-		Text    string        `json:"text"`
-		Value   string        `json:"value"`
+		Name  string      `json:"name"`
+		Key   string      `json:"key"`
+		KeyID string      `json:"key_id"`
+		Nonce string      `json:"nonce"`
+		Place vectorPlace `json:"place"`
+		// QuestionSealed is the question that it was sealed after, which need not be the place's.
+		QuestionSealed *string    `json:"question_sealed"`
+		Turn           vectorTurn `json:"turn"`
+		Text           string     `json:"text"`
+		Value          string     `json:"value"`
 	} `json:"values"`
 	Refused []struct {
-		Name    string        `json:"name"`
-		Code    string        `json:"code"`
-		Keys    []string      `json:"keys"`
-		Binding vectorBinding `json:"binding"`
-		Value   string        `json:"value"`
+		Name  string      `json:"name"`
+		Code  string      `json:"code"`
+		Keys  []string    `json:"keys"`
+		Place vectorPlace `json:"place"`
+		Value string      `json:"value"`
 	} `json:"refused"`
 }
 
-type vectorBinding struct {
-	Principal        string   `json:"principal"`
-	ConversationID   string   `json:"conversation_id"`
-	FirstUserMessage string   `json:"first_user_message"`
-	EntityID         string   `json:"entity_id"`
-	Preceding        []string `json:"preceding"`
-	Model            string   `json:"model"`
+type vectorPlace struct {
+	Principal    string   `json:"principal"`
+	Model        string   `json:"model"`
+	Conversation []string `json:"conversation"`
+	Question     *string  `json:"question"`
+	Calls        []string `json:"calls"`
 }
 
-func (v vectorBinding) binding() Binding {
-	b := Binding{Principal: v.Principal, Conversation: ConversationOf(v.FirstUserMessage), Entity: EntityOf(v.Preceding...), Model: v.Model}
-	if v.ConversationID != "" {
-		b.Conversation = ConversationID(v.ConversationID)
+type vectorTurn struct {
+	Turn  string `json:"turn"`
+	Begun uint64 `json:"begun"`
+	Piece uint32 `json:"piece"`
+	Calls Calls  `json:"calls"`
+}
+
+func question(message *string) Question {
+	if message == nil {
+		return Question{}
 	}
-	if v.EntityID != "" {
-		b.Entity = EntityID(v.EntityID)
+	return QuestionOf(*message)
+}
+
+func (v vectorPlace) scope() Scope {
+	s := Scope{Principal: v.Principal, Model: v.Model}
+	if v.Conversation != nil {
+		s.Conversation = ConversationID(v.Conversation[0], v.Conversation[1])
 	}
-	return b
+	return s
+}
+
+// open opens a value in its place, as the only one of a conversation.
+func (v vectorPlace) open(r *Keyring, value string) (string, error) {
+	text, errs := r.History(v.scope()).Open(Place{Question: question(v.Question), Calls: v.Calls}, []Value{{Sealed: value}})
+	return text, errs[0]
 }
 
 func readVectors(t testing.TB) (v vectors) {
@@ -57,7 +82,7 @@ func readVectors(t testing.TB) (v vectors) {
 	if err := json.Unmarshal(data, &v); err != nil {
 		t.Fatal(err)
 	}
-	if len(v.Values) < 10 || len(v.Refused) < 30 {
+	if len(v.Calls) < 5 || len(v.Values) < 15 || len(v.Refused) < 45 {
 		t.Fatalf("%d values and %d refused", len(v.Values), len(v.Refused))
 	}
 	return v
@@ -91,19 +116,28 @@ func TestVectors(t *testing.T) {
 			if id := r.IDs()[0]; id != want.KeyID {
 				t.Errorf("key id %s, want %s", id, want.KeyID)
 			}
-			b := want.Binding.binding()
-			nonce := [nonceSize]byte(unhex(t, want.Nonce))
-			if got := sealWith(&r.held()[0], &nonce, &b, want.Text); got != want.Value {
+			nonce, scope := [nonceSize]byte(unhex(t, want.Nonce)), want.Place.scope()
+			c := content{
+				turn: [turnSize]byte(unhex(t, want.Turn.Turn)), begun: want.Turn.Begun, piece: want.Turn.Piece, calls: want.Turn.Calls,
+				question: question(want.QuestionSealed), text: want.Text,
+			}
+			if got := sealWith(&r.held()[0], &nonce, &scope, &c); got != want.Value {
 				t.Errorf("sealed as\n%s, want\n%s", got, want.Value)
 			}
-			if text, err := r.Open(b, want.Value); err != nil || text != want.Text {
+			if text, err := want.Place.open(r, want.Value); err != nil || text != want.Text {
 				t.Errorf("opened as %q, %v", text, err)
 			}
 		})
 	}
+	for _, want := range v.Calls {
+		r, turn := ringOf(t, want.Key), [turnSize]byte(unhex(t, want.Turn))
+		if id := callID(&r.held()[0], &turn, want.Number); id != want.ID {
+			t.Errorf("call %d is %s, want %s", want.Number, id, want.ID)
+		}
+	}
 	for _, bad := range v.Refused {
 		t.Run("refused "+bad.Name, func(t *testing.T) {
-			text, err := ringOf(t, bad.Keys...).Open(bad.Binding.binding(), bad.Value)
+			text, err := bad.Place.open(ringOf(t, bad.Keys...), bad.Value)
 			var e *Error
 			if !errors.As(err, &e) || e.Code() != bad.Code || text != "" {
 				t.Errorf("opened as %q, %v, want %s", text, err, bad.Code)

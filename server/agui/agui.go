@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"runner/reasoning"
 	"runner/reasoning/seal"
 	"runner/runner"
 	"runner/server/internal/contract"
@@ -17,6 +18,8 @@ type Config struct {
 	Defaults runner.Request
 	// Seal holds the keys of sealed values; nil makes a key that lives as long as the API.
 	Seal *seal.Keyring
+	// StrictSeal ends runs whose messages carry values that do not open. Otherwise the values are left out with a warning.
+	StrictSeal bool
 	// Traces keeps the traces that clients ask for; nil refuses to.
 	Traces wire.Traces
 	// Clock gives the timestamps of events; nil means time.Now. It may be called by several goroutines at once.
@@ -73,10 +76,10 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer m.Release()
-	place := seal.Binding{
-		Principal: wire.PrincipalOf(r.Context()).ID, Conversation: seal.ConversationID(input.ThreadID), Model: m.Runner().Info().Digest,
+	scope := seal.Scope{
+		Principal: wire.PrincipalOf(r.Context()).ID, Model: m.Runner().Info().Digest, Conversation: seal.ConversationID("thread", input.ThreadID),
 	}
-	if err := p.restore(a.cfg.Seal, place); err != nil {
+	if err := p.restore(contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)); err != nil {
 		a.refuse(w, wire.FromError(err, fields))
 		return
 	}
@@ -88,9 +91,9 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 		ThreadID: input.ThreadID, RunID: input.RunID, ParentRunID: input.ParentRunID, ProtocolVersion: input.ProtocolVersion,
 		Model: m.Card().Name, Form: p.form, Clock: a.cfg.Clock, NewID: a.newID,
 	}
-	if p.seal {
-		s := newSealer(a.cfg.Seal, place, a.newID("run_"))
-		p.req.Seal, cfg.Bind = s.hold, s.bind
+	turn := contract.Begin(a.cfg.Seal, scope, p.req.Messages)
+	if p.req.CallID = turn.CallID; p.seal {
+		p.req.Seal = contract.Sealer(turn, true)
 	}
 	a.stream(w, r, m, p, cfg)
 }
@@ -114,6 +117,16 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *pr
 		if err := enc.Push(&e); err != nil {
 			return // nobody reads it any more
 		}
+		if e.Kind == reasoning.Started {
+			p.warn(enc)
+		}
+	}
+}
+
+// warn tells what was left out of the request.
+func (p *prompt) warn(to *Encoder) {
+	for _, w := range p.warnings {
+		to.warn(w.Code, w.Text)
 	}
 }
 
@@ -152,31 +165,4 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 func (*API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
 	wire.BeginError(w, e)
 	wire.WriteJSON(w, e.Status, ErrorResponse{Message: e.Error(), Code: e.Code, Param: e.Param})
-}
-
-// sealer makes the sealed values of a run. The messages and calls that they belong to are known only when the run is over, and the reasoning
-// is not to be kept until then, so it is sealed for a place that nobody can name and bound to the others from there.
-type sealer struct {
-	keys  *seal.Keyring
-	place seal.Binding
-}
-
-// newSealer returns a sealer for the conversation in place; secret names the place that nobody can name.
-func newSealer(keys *seal.Keyring, place seal.Binding, secret string) *sealer {
-	place.Entity = seal.EntityID(secret)
-	return &sealer{keys, place}
-}
-
-// hold seals the reasoning until bind is called.
-func (s *sealer) hold(thoughts string) (string, error) { return s.keys.Seal(s.place, thoughts) }
-
-// bind makes of what hold returned the value of the message or call with an id.
-func (s *sealer) bind(held, id string) (string, error) {
-	thoughts, err := s.keys.Open(s.place, held)
-	if err != nil {
-		return "", err
-	}
-	to := s.place
-	to.Entity = seal.EntityID(id)
-	return s.keys.Seal(to, thoughts)
 }

@@ -19,6 +19,7 @@ import (
 	"runner/reasoning"
 	"runner/reasoning/seal"
 	"runner/runner"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -311,43 +312,76 @@ func TestReasoningWithoutAValueIsTheClients(t *testing.T) {
 	}
 }
 
-// A value that is not in its place ends the run before it begins, and says why.
+// A value that is not in its place is left out with a warning. Under strict it ends the run before it begins.
 func TestValuesOutOfPlace(t *testing.T) {
 	reply := fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)}
-	s := serve(t, fake.Config{}, wiretest.Anyone(), reply)
+	answer := fake.Reply{After: "7<|end|><|start|>assistant", Say: wiretest.Think("", "It is seven.")}
+	s := serve(t, fake.Config{}, wiretest.Anyone(), reply, answer)
 	history, call := sealedRun(t, s, `,"reasoning":"full"`)
 	history = append(history, result(call))
 	var thought struct{ ID, EncryptedValue string }
 	if err := json.Unmarshal([]byte(history[1]), &thought); err != nil || thought.EncryptedValue == "" {
 		t.Fatalf("%s: %v", history[1], err)
 	}
+	value := thought.EncryptedValue
 	whole := input(tool, history...)
 	swap := func(from, to string) string { return strings.Replace(whole, from, to, 1) }
-	altered := []byte(thought.EncryptedValue)
+	altered := []byte(value)
 	altered[100] ^= 1
 	if altered[100] == '`' || altered[100] == '@' {
 		altered[100] = 'x'
 	}
 	another := &wire.Principal{ID: "another", Scopes: wire.Scopes, Reasoning: reasoning.VisibilityFull}
-	other := wiretest.Serve(t, New(s.Models, Config{Seal: s.keys}), another).URL
-	unknown := wiretest.Serve(t, New(s.Models, Config{}), wiretest.Anyone()).URL
-	for name, c := range map[string]struct{ url, body, code, param string }{
-		"thread":     {s.url, swap(`"threadId":"thread"`, `"threadId":"other"`), "sealed_foreign", "messages[1].encryptedValue"},
-		"message":    {s.url, swap(thought.ID, "elsewhere"), "sealed_foreign", "messages[1].encryptedValue"},
-		"call":       {s.url, strings.ReplaceAll(whole, call, "elsewhere"), "sealed_foreign", "messages[2].toolCalls[0].encryptedValue"},
-		"user":       {s.url, swap(`"role":"user"`, `"encryptedValue":"`+thought.EncryptedValue+`","role":"user"`), "sealed_foreign", "messages[0].encryptedValue"},
-		"principal":  {other, whole, "sealed_foreign", "messages[1].encryptedValue"},
-		"altered":    {s.url, swap(thought.EncryptedValue, string(altered)), "sealed_tampered", "messages[1].encryptedValue"},
-		"cut":        {s.url, swap(thought.EncryptedValue, thought.EncryptedValue[:200]), "sealed_tampered", "messages[1].encryptedValue"},
-		"no value":   {s.url, swap(thought.EncryptedValue, "x"), "sealed_tampered", "messages[1].encryptedValue"},
-		"other keys": {unknown, whole, "sealed_unknown_key", "messages[1].encryptedValue"},
+	unknown := seal.NewKeyring()
+	for name, c := range map[string]struct {
+		keys              *seal.Keyring
+		principal         *wire.Principal
+		body, code, param string
+		// left counts how many values still restore the reasoning: its message has two.
+		left int
+	}{
+		"its place":    {s.keys, wiretest.Anyone(), whole, "", "", 2},
+		"edited":       {s.keys, wiretest.Anyone(), swap(`"content":"look"`, `"content":"today: look"`), "", "", 2},
+		"thread":       {s.keys, wiretest.Anyone(), swap(`"threadId":"thread"`, `"threadId":"other"`), "sealed_foreign", "messages[1].encryptedValue", 0},
+		"call":         {s.keys, wiretest.Anyone(), strings.ReplaceAll(whole, call, "elsewhere"), "sealed_foreign", "messages[1].encryptedValue", 0},
+		"user":         {s.keys, wiretest.Anyone(), swap(`"role":"user"`, `"encryptedValue":"`+value+`","role":"user"`), "sealed_foreign", "messages[0].encryptedValue", 2},
+		"tool":         {s.keys, wiretest.Anyone(), swap(`"role":"tool"`, `"encryptedValue":"`+value+`","role":"tool"`), "sealed_foreign", "messages[3].encryptedValue", 2},
+		"no assistant": {s.keys, wiretest.Anyone(), input(tool, history[1], user("7")), "sealed_foreign", "messages[0].encryptedValue", 0},
+		"repeated":     {s.keys, wiretest.Anyone(), input(tool, append(history, history[1], history[2])...), "sealed_repeated", "messages[4].encryptedValue", 2},
+		"principal":    {s.keys, another, whole, "sealed_foreign", "messages[1].encryptedValue", 0},
+		"altered":      {s.keys, wiretest.Anyone(), swap(value, string(altered)), "sealed_tampered", "messages[1].encryptedValue", 1},
+		"cut":          {s.keys, wiretest.Anyone(), swap(value, value[:200]), "sealed_tampered", "messages[1].encryptedValue", 1},
+		"no value":     {s.keys, wiretest.Anyone(), swap(value, "x"), "sealed_tampered", "messages[1].encryptedValue", 1},
+		"outdated":     {s.keys, wiretest.Anyone(), swap(value, "AQ"+value[2:]), "sealed_outdated", "messages[1].encryptedValue", 1},
+		"other keys":   {unknown, wiretest.Anyone(), whole, "sealed_unknown_key", "messages[1].encryptedValue", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := s
-			at.url = c.url
+			at.url = wiretest.Serve(t, New(s.Models, Config{Seal: c.keys}), c.principal).URL
 			got, body := at.run(t, c.body)
-			if got.last.Type != "RUN_ERROR" || got.last.Code != c.code || !strings.HasPrefix(got.last.Message, c.param+": ") || strings.Count(body, "data: ") != 1 {
+			warned := strings.Count(body, `"name":"warning","value":{"code":"sealed_dropped"`)
+			if got.last.Type != "RUN_FINISHED" || (c.code != "") != (warned == 1) || !strings.Contains(body, c.code) || !strings.Contains(body, c.param) {
 				t.Errorf("%s", body)
+			}
+			restored := 0
+			for _, m := range s.Last().Messages {
+				if m.Reasoning != "" {
+					restored++
+				}
+			}
+			if restored != min(c.left, 1) {
+				t.Errorf("%d messages have reasoning", restored)
+			}
+			at.url = wiretest.Serve(t, New(s.Models, Config{Seal: c.keys, StrictSeal: true}), c.principal).URL
+			got, body = at.run(t, c.body)
+			if c.code == "" {
+				if got.last.Type != "RUN_FINISHED" {
+					t.Errorf("strict: %s", body)
+				}
+				return
+			}
+			if got.last.Type != "RUN_ERROR" || got.last.Code != c.code || !strings.HasPrefix(got.last.Message, c.param) || strings.Count(body, "data: ") != 1 {
+				t.Errorf("strict: %s", body)
 			}
 		})
 	}
@@ -469,7 +503,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("refused with %v", err)
 		}
 		var out frames
-		if err := NewEncoder(config(FormStandard, false), out.send).Fail(e); err != nil {
+		if err := NewEncoder(config(FormStandard), out.send).Fail(e); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := fold(out); err != nil {
@@ -484,7 +518,7 @@ func FuzzDecode(f *testing.F) {
 			p, err = a.decode(&body)
 		}
 		if err == nil {
-			err = p.restore(a.cfg.Seal, seal.Binding{Principal: wire.Local, Conversation: seal.ConversationID(body.ThreadID), Model: "digest"})
+			err = p.restore(contract.NewRestorer(a.cfg.Seal, seal.Scope{Principal: wire.Local, Model: "digest"}, true))
 		}
 		if err == nil {
 			err = models.Engine.Validate(&p.req)
@@ -497,7 +531,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		var out frames
-		cfg := config(p.form, false)
+		cfg := config(p.form)
 		cfg.ThreadID, cfg.RunID, cfg.ParentRunID = body.ThreadID, body.RunID, body.ParentRunID
 		enc := NewEncoder(cfg, out.send)
 		for _, e := range wiretest.Run(reasoning.Result{Finish: reasoning.FinishStop}) {

@@ -37,7 +37,7 @@ func TestSpecialistsAreSubagents(t *testing.T) {
 	} {
 		for _, version := range []string{"1.0", ""} {
 			var f frames
-			cfg := config(FormStandard, false)
+			cfg := config(FormStandard)
 			cfg.ProtocolVersion = version
 			enc := NewEncoder(cfg, f.send)
 			events := append([]reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{}}}, subagentEvents("d1", outcome)...)
@@ -76,7 +76,7 @@ func TestSpecialistsAreSubagents(t *testing.T) {
 func TestSpecialistsHaveMessagesOfTheirOwn(t *testing.T) {
 	var f frames
 	n := 0
-	cfg := config(FormStandard, false)
+	cfg := config(FormStandard)
 	cfg.ProtocolVersion, cfg.NewID = "1.0", func(prefix string) string { n++; return fmt.Sprint(prefix, n) }
 	enc := NewEncoder(cfg, f.send)
 	events := append(subagentEvents("d1", reasoning.DelegationReturned), subagentEvents("d2", reasoning.DelegationReturned)...)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/wire"
 )
 
@@ -39,8 +38,6 @@ type EncoderConfig struct {
 	Clock func() time.Time
 	// NewID returns an id that no other message of the conversation has, with a prefix.
 	NewID func(prefix string) string
-	// Bind makes of a result's sealed value the one of the message or call with an id. Nil sends none.
-	Bind func(held, id string) (string, error)
 }
 
 // Encoder writes the events of a run as AG-UI's. It neither waits nor writes: each event goes to a function. A delta takes no memory.
@@ -393,7 +390,7 @@ func (e *Encoder) custom(name string, value any) {
 
 // finish ends a run that came to its end.
 func (e *Encoder) finish(r *reasoning.Result) {
-	if r.Sealed != "" && e.cfg.Bind != nil {
+	if r.Sealed != "" {
 		e.sealed("message", e.carrier(), r.Sealed)
 		for _, id := range e.calls {
 			e.sealed("tool-call", id, r.Sealed)
@@ -450,12 +447,7 @@ func (e *Encoder) carrier() string {
 }
 
 // sealed sends the sealed value of a message or call.
-func (e *Encoder) sealed(subtype, id, held string) {
-	value, err := e.cfg.Bind(held, id)
-	if err != nil {
-		e.warn(runner.CodeNotSealed, "the reasoning could not be sealed")
-		return
-	}
+func (e *Encoder) sealed(subtype, id, value string) {
 	e.begin("REASONING_ENCRYPTED_VALUE")
 	e.field("subtype", subtype)
 	e.field("entityId", id)

@@ -38,23 +38,19 @@ func (f frames) String() string {
 }
 
 // config has a clock that ticks each time it is looked at, and ids that count.
-func config(form Form, sealing bool) EncoderConfig {
+func config(form Form) EncoderConfig {
 	tick, count := int64(1_750_000_000_000), 0
-	cfg := EncoderConfig{
+	return EncoderConfig{
 		ThreadID: "thread \"1\"", RunID: "run", ProtocolVersion: "1.0", Model: "demo", Form: form,
 		Clock: func() time.Time { tick++; return time.UnixMilli(tick) },
 		NewID: func(prefix string) string { count++; return fmt.Sprint(prefix, count) },
 	}
-	if sealing {
-		cfg.Bind = func(held, id string) (string, error) { return held + "@" + id, nil }
-	}
-	return cfg
 }
 
-func encode(t *testing.T, events []reasoning.Event, form Form, sealing bool) frames {
+func encode(t *testing.T, events []reasoning.Event, form Form) frames {
 	t.Helper()
 	var f frames
-	e := NewEncoder(config(form, sealing), f.send)
+	e := NewEncoder(config(form), f.send)
 	for i := range events {
 		if err := e.Push(&events[i]); err != nil {
 			t.Fatal(err)
@@ -78,36 +74,35 @@ func TestGolden(t *testing.T) {
 	beside := wiretest.SummaryBeside()
 	for name, g := range map[string]struct {
 		form   Form
-		seal   bool
 		events []reasoning.Event
 	}{
-		"hidden":          {FormStandard, false, wiretest.Run(stop, answer)},
-		"hidden_sealed":   {FormStandard, true, wiretest.Run(withSeal(stop), answer)},
-		"full":            {FormStandard, false, wiretest.Run(stop, thoughts, answer)},
-		"full_sealed":     {FormStandard, true, wiretest.Run(withSeal(stop), thoughts, answer)},
-		"summary":         {FormStandard, true, wiretest.Run(summarized(withSeal(stop)), beside)},
-		"calls":           {FormStandard, false, wiretest.Run(tools, calls)},
-		"calls_sealed":    {FormStandard, true, wiretest.Run(withSeal(tools), thoughts, wiretest.Segment(reasoning.Preamble, "I look."), thoughts, calls)},
-		"nothing_visible": {FormStandard, true, wiretest.Run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Detail: reasoning.DetailContextFull, Usage: wiretest.Usage}))},
-		"nothing_chunked": {FormChunked, true, wiretest.Run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Usage: wiretest.Usage}))},
-		"chunked":         {FormChunked, true, wiretest.Run(withSeal(stop), thoughts, answer)},
-		"chunked_summary": {FormChunked, false, wiretest.Run(summarized(stop), beside)},
-		"legacy":          {FormLegacy, false, wiretest.Run(stop, thoughts, answer)},
-		"empty":           {FormStandard, true, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength, ReasoningUnavailable: true, Score: &score})},
-		"rationale": {FormStandard, false, wiretest.Run(tools, wiretest.CallSegment(0, "get", "{}"), []reasoning.Event{
+		"hidden":          {FormStandard, wiretest.Run(stop, answer)},
+		"hidden_sealed":   {FormStandard, wiretest.Run(withSeal(stop), answer)},
+		"full":            {FormStandard, wiretest.Run(stop, thoughts, answer)},
+		"full_sealed":     {FormStandard, wiretest.Run(withSeal(stop), thoughts, answer)},
+		"summary":         {FormStandard, wiretest.Run(summarized(withSeal(stop)), beside)},
+		"calls":           {FormStandard, wiretest.Run(tools, calls)},
+		"calls_sealed":    {FormStandard, wiretest.Run(withSeal(tools), thoughts, wiretest.Segment(reasoning.Preamble, "I look."), thoughts, calls)},
+		"nothing_visible": {FormStandard, wiretest.Run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Detail: reasoning.DetailContextFull, Usage: wiretest.Usage}))},
+		"nothing_chunked": {FormChunked, wiretest.Run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Usage: wiretest.Usage}))},
+		"chunked":         {FormChunked, wiretest.Run(withSeal(stop), thoughts, answer)},
+		"chunked_summary": {FormChunked, wiretest.Run(summarized(stop), beside)},
+		"legacy":          {FormLegacy, wiretest.Run(stop, thoughts, answer)},
+		"empty":           {FormStandard, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength, ReasoningUnavailable: true, Score: &score})},
+		"rationale": {FormStandard, wiretest.Run(tools, wiretest.CallSegment(0, "get", "{}"), []reasoning.Event{
 			{Kind: reasoning.Decided, Call: reasoning.Call{ID: "call_0", Name: "get"}, Decision: &reasoning.Decision{
 				Iteration: 1, Decision: "tool-selection", ToolName: "get", Rationale: reasoning.Rationale{Why: "It \"knows\"."},
 			}},
 			{Kind: reasoning.Assumed, Assumption: &reasoning.Assumption{Text: "it is there", Because: "it was"}},
 			{Kind: reasoning.Curated, Code: "dropped", Text: "history"},
 		})},
-		"warning": {FormStandard, false, wiretest.Run(stop, answer, []reasoning.Event{
+		"warning": {FormStandard, wiretest.Run(stop, answer, []reasoning.Event{
 			{Kind: reasoning.Warning, Code: "malformed_header", Text: "a header is in an unusual form"},
 			{Kind: reasoning.StrategySwitched, Info: &reasoning.Info{Strategy: reasoning.StrategyMarkers, Budget: 9}},
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := encode(t, g.events, g.form, g.seal)
+			f := encode(t, g.events, g.form)
 			if _, err := fold(f); err != nil {
 				t.Error(err)
 			}
@@ -115,7 +110,7 @@ func TestGolden(t *testing.T) {
 		})
 	}
 	var f frames
-	e := NewEncoder(config(FormStandard, false), f.send)
+	e := NewEncoder(config(FormStandard), f.send)
 	events := wiretest.Run(stop, answer)
 	for i := range events[:3] {
 		if err := e.Push(&events[i]); err != nil {
@@ -310,8 +305,10 @@ func TestStreamsAreWhatRunsAddUpTo(t *testing.T) {
 	for i := range 5000 {
 		events := wiretest.RandomRun(rnd, reasoning.Visibility(rnd.IntN(3)))
 		form := Form(rnd.IntN(3))
-		sealing := form != FormLegacy && rnd.IntN(2) == 0
-		f := encode(t, events, form, sealing)
+		if done := events[len(events)-1]; form == FormLegacy && done.Result != nil {
+			done.Result.Sealed = "" // its requests cannot ask for values
+		}
+		f := encode(t, events, form)
 		c, err := fold(f)
 		if err != nil {
 			t.Fatalf("run %d: %v\n%s", i, err, f)
@@ -320,14 +317,14 @@ func TestStreamsAreWhatRunsAddUpTo(t *testing.T) {
 		for _, e := range events {
 			all.Push(e)
 		}
-		if err := c.holds(all.Reply(), sealing); err != nil {
+		if err := c.holds(all.Reply()); err != nil {
 			t.Fatalf("run %d: %v\n%s", i, err, f)
 		}
 	}
 }
 
 // holds compares what a client has with what a run adds up to.
-func (c *conversation) holds(reply reasoning.Reply, sealing bool) error {
+func (c *conversation) holds(reply reasoning.Reply) error {
 	valid := strings.NewReplacer("\xff", "\ufffd").Replace
 	if got := c.texts("reasoning"); got != valid(reply.Reasoning+reply.Summary) {
 		return fmt.Errorf("the reasoning is %q", got)
@@ -349,13 +346,13 @@ func (c *conversation) holds(reply reasoning.Reply, sealing bool) error {
 	values := 0
 	for id, m := range c.byID {
 		if m.value != "" {
-			if values++; m.value != "sealed@"+id {
+			if values++; m.value != reply.Result.Sealed {
 				return fmt.Errorf("message %s has the value %q", id, m.value)
 			}
 		}
 	}
 	want := 0
-	if sealing && reply.Result.Sealed != "" {
+	if reply.Result.Sealed != "" {
 		want = 1
 	}
 	if values != want || len(c.callValues) != want*len(ids) {
@@ -369,7 +366,7 @@ func nowhere([]byte) error { return nil }
 func TestDeltasTakeNoMemory(t *testing.T) {
 	for _, form := range []Form{FormStandard, FormChunked, FormLegacy} {
 		for _, s := range []reasoning.Segment{reasoning.Answer, reasoning.Reasoning, reasoning.Summary, reasoning.ToolCall} {
-			e := NewEncoder(config(form, true), nowhere)
+			e := NewEncoder(config(form), nowhere)
 			events := wiretest.Segment(s, " a token\n")
 			events[1].Call = reasoning.Call{ID: "call_1", Name: "f"}
 			_ = e.Push(&events[0])
@@ -383,7 +380,7 @@ func TestDeltasTakeNoMemory(t *testing.T) {
 // A client that is gone is told nothing more, and whoever encodes hears of it.
 func TestSendingFails(t *testing.T) {
 	gone, calls := errors.New("gone"), 0
-	e := NewEncoder(config(FormStandard, true), func([]byte) error { calls++; return gone })
+	e := NewEncoder(config(FormStandard), func([]byte) error { calls++; return gone })
 	for _, ev := range wiretest.Run(reasoning.Result{Sealed: "sealed"}, wiretest.Segment(reasoning.Answer, "a")) {
 		if err := e.Push(&ev); !errors.Is(err, gone) {
 			t.Fatal(err)
@@ -395,7 +392,7 @@ func TestSendingFails(t *testing.T) {
 }
 
 func BenchmarkDelta(b *testing.B) {
-	e := NewEncoder(config(FormStandard, false), nowhere)
+	e := NewEncoder(config(FormStandard), nowhere)
 	events := wiretest.Segment(reasoning.Answer, " token")
 	_ = e.Push(&events[0])
 	b.ReportAllocs()

@@ -52,15 +52,6 @@ type Part struct {
 	Text *string `json:"text"`
 }
 
-// sealed is a value that came back: whose it is, and which message of the conversation it belongs to, -1 for none.
-type sealed struct {
-	message     int
-	id          string
-	value, path string
-	// thoughts says that it came with a reasoning message, which goes before what came with the others.
-	thoughts bool
-}
-
 // thoughts are reasoning messages that wait for the message of the assistant that they belong to.
 type thoughts struct {
 	texts  []string
@@ -80,7 +71,7 @@ func (p *prompt) history(input *RunAgentInput) error {
 		return wire.Invalid("messages", "there are %d; at most %d are allowed", len(input.Messages), maxMessages)
 	}
 	var waiting thoughts
-	last := -1
+	last := contract.Nowhere
 	for i, raw := range input.Messages {
 		path := fmt.Sprintf("messages[%d]", i)
 		var m Message
@@ -102,7 +93,7 @@ func (p *prompt) history(input *RunAgentInput) error {
 			}
 		case "developer", "system", "user", "tool":
 			p.attach(&waiting, last)
-			last = -1
+			last = contract.Nowhere
 			err = p.hears(&m, path)
 		default:
 			err = wire.Invalid(path+".role", "it takes developer, system, user, assistant, tool, reasoning or activity")
@@ -119,12 +110,12 @@ func (p *prompt) history(input *RunAgentInput) error {
 	return nil
 }
 
-// attach gives reasoning that waits to a message, -1 for none.
+// attach gives reasoning that waits to a message, contract.Nowhere for none.
 func (p *prompt) attach(waiting *thoughts, message int) {
 	for _, i := range waiting.values {
-		p.values[i].message = message
+		p.values[i].Message = message
 	}
-	if message >= 0 {
+	if message != contract.Nowhere {
 		m := &p.req.Messages[message]
 		m.Reasoning = paragraphs(append([]string{m.Reasoning}, waiting.texts...)...)
 	}
@@ -132,9 +123,9 @@ func (p *prompt) attach(waiting *thoughts, message int) {
 }
 
 // sealed notes a value that came back.
-func (p *prompt) sealed(message int, id, value, path string) {
+func (p *prompt) sealed(message int, value, path string) {
 	if value != "" {
-		p.values = append(p.values, sealed{message: message, id: id, value: value, path: path + ".encryptedValue"})
+		p.values = append(p.values, contract.Carried{Message: message, Value: seal.Value{Sealed: value}, Param: path + ".encryptedValue"})
 	}
 }
 
@@ -146,8 +137,7 @@ func (p *prompt) thinks(waiting *thoughts, m *Message, path string) error {
 		return err
 	case m.EncryptedValue != "":
 		waiting.values = append(waiting.values, len(p.values))
-		p.sealed(-1, m.ID, m.EncryptedValue, path)
-		p.values[len(p.values)-1].thoughts = true
+		p.sealed(contract.Nowhere, m.EncryptedValue, path)
 	case p.form != FormLegacy && !strings.HasPrefix(m.ID, summaryPrefix):
 		waiting.texts = append(waiting.texts, text)
 	}
@@ -161,7 +151,7 @@ func (p *prompt) says(m *Message, path string) error {
 		return err
 	}
 	place := len(p.req.Messages)
-	p.sealed(place, m.ID, m.EncryptedValue, path)
+	p.sealed(place, m.EncryptedValue, path)
 	if len(m.ToolCalls) > maxTools {
 		return wire.Invalid(path+".toolCalls", "there are %d; at most %d are allowed", len(m.ToolCalls), maxTools)
 	}
@@ -175,7 +165,7 @@ func (p *prompt) says(m *Message, path string) error {
 			return wire.Invalid(path+".function.name", "it is required")
 		}
 		to.ToolCalls = append(to.ToolCalls, chattemplate.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
-		p.sealed(place, c.ID, c.EncryptedValue, path)
+		p.sealed(place, c.EncryptedValue, path)
 	}
 	if len(to.ToolCalls) > 0 {
 		to.Preamble = text
@@ -186,9 +176,9 @@ func (p *prompt) says(m *Message, path string) error {
 	return nil
 }
 
-// hears adds a message that is not the model's. No value was ever handed out for one, so what stands there has been moved.
+// hears adds a message that is not the model's. No value was ever handed out for one.
 func (p *prompt) hears(m *Message, path string) error {
-	p.sealed(-1, m.ID, m.EncryptedValue, path)
+	p.sealed(contract.Nowhere, m.EncryptedValue, path)
 	to := chattemplate.Message{Role: chattemplate.Role(m.Role)}
 	var err error
 	switch m.Role {
@@ -247,25 +237,10 @@ func partsOf(m *Message, path string) (string, error) {
 	return paragraphs(texts...), nil
 }
 
-// restore opens the values that came back and puts their reasoning in its place. place is the conversation. Of several for one message the
-// nearest reasoning message's counts, then the first of the others.
-func (p *prompt) restore(keys *seal.Keyring, place seal.Binding) error {
-	restored := map[int]bool{}
-	for _, thoughts := range []bool{true, false} {
-		for _, v := range p.values {
-			if v.thoughts != thoughts {
-				continue
-			}
-			place.Entity = seal.EntityID(v.id)
-			text, err := keys.Open(place, v.value)
-			if err != nil {
-				return contract.SealedError(v.path, err)
-			}
-			if v.message >= 0 && (thoughts || !restored[v.message]) {
-				p.req.Messages[v.message].Reasoning = text
-				restored[v.message] = true
-			}
-		}
-	}
-	return nil
+// restore opens the values that came back and puts their reasoning in its place. A turn's value comes back several times, on its message and on
+// its calls; that counts once.
+func (p *prompt) restore(r *contract.Restorer) error {
+	err := r.Conversation(p.req.Messages, p.values)
+	p.warnings = r.Warnings()
+	return err
 }

@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/reasoning"
 	"runner/runner"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -59,7 +61,9 @@ type prompt struct {
 	form   Form
 	// seal says that the reasoning is to come as sealed values, and trace that the run is to leave a trace.
 	seal, trace bool
-	values      []sealed
+	values      []contract.Carried
+	// warnings are about what was left out of the request.
+	warnings []reasoning.Notice
 }
 
 // decode reads a request, all but what needs the model.
@@ -133,8 +137,8 @@ func (p *prompt) context(input *RunAgentInput) error {
 	}
 	p.req.Messages = append([]chattemplate.Message{{Role: chattemplate.System, Content: b.String()}}, p.req.Messages...)
 	for i := range p.values {
-		if p.values[i].message >= 0 {
-			p.values[i].message++
+		if p.values[i].Message != contract.Nowhere {
+			p.values[i].Message++
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"runner/reasoning/seal"
 	"runner/runner"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -15,6 +16,8 @@ type Config struct {
 	Defaults runner.Request
 	// Seal holds the keys of signatures; nil makes a key that lives as long as the API.
 	Seal *seal.Keyring
+	// StrictSeal refuses requests with signatures that do not open. Otherwise their blocks are left out with a warning.
+	StrictSeal bool
 	// Random gives the ids of messages; nil means crypto/rand.
 	Random io.Reader
 }
@@ -59,11 +62,13 @@ func (a *API) take(r *http.Request, body *MessagesRequest, complete bool) (*prom
 	if err != nil {
 		return nil, nil, err
 	}
-	p.place.Principal, p.place.Model = wire.PrincipalOf(r.Context()).ID, m.Runner().Info().Digest
-	if err := p.restore(a.cfg.Seal); err != nil {
+	// Conversations have no ids in this API.
+	scope := seal.Scope{Principal: wire.PrincipalOf(r.Context()).ID, Model: m.Runner().Info().Digest}
+	if err := p.restore(contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)); err != nil {
 		m.Release()
 		return nil, nil, err
 	}
+	p.turn = contract.Begin(a.cfg.Seal, scope, p.req.Messages)
 	return p, m, nil
 }
 
@@ -76,20 +81,20 @@ func (a *API) createMessage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer m.Release()
-	sign := func(thoughts string) (string, error) { return a.cfg.Seal.Seal(p.place, thoughts) }
+	p.req.CallID = p.turn.CallID
 	if p.display == displaySummary || p.display == displaySealed {
-		p.req.Seal = sign
+		p.req.Seal = contract.Sealer(p.turn, true)
 	}
 	reply := reply{id: wire.NewID(a.cfg.Random, "msg_"), model: body.Model, warnings: p.warnings}
 	if reply.model == "" {
 		reply.model = m.Card().Name
 	}
 	if body.Stream {
-		a.stream(w, r, m, p, reply, sign)
+		a.stream(w, r, m, p, reply)
 		return
 	}
 	c := collector{reply: reply}
-	blocks := newBlocks(&c, p, sign)
+	blocks := newBlocks(&c, p, p.turn.Seal)
 	for e, err := range m.Generate(r.Context(), p.req) {
 		if err != nil {
 			a.fail(w, r, err)
@@ -102,7 +107,7 @@ func (a *API) createMessage(w http.ResponseWriter, r *http.Request) {
 
 // stream answers with server-sent events. Until the run has started nothing is written, so that what is wrong with the request gets its
 // status.
-func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt, reply reply, sign func(string) (string, error)) {
+func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt, reply reply) {
 	var out *wire.Stream
 	var enc *encoder
 	var blocks *blocks
@@ -120,7 +125,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *pr
 			out = wire.NewEvents(w)
 			defer out.End()
 			enc = newEncoder(out, reply)
-			blocks = newBlocks(enc, p, sign)
+			blocks = newBlocks(enc, p, p.turn.Seal)
 			prompt := 0
 			if e.Info != nil {
 				prompt = e.Info.Prompt

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -285,36 +286,83 @@ func TestSummaryComesBackAsNothing(t *testing.T) {
 	}
 }
 
+// A signature that does not belong where it stands is left out with a warning, and refused in Anthropic's words under strict.
 func TestSealedValuesKeepTheirPlace(t *testing.T) {
-	s := serve(t, fake.Config{}, wiretest.Anyone(),
-		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")}, fake.Reply{After: wiretest.Ask("more"), Say: wiretest.Think("", "five")})
+	replies := []fake.Reply{
+		{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")}, {After: wiretest.Ask("more"), Say: wiretest.Think("", "five")},
+		{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "I look.", "get", `{"a": 1}`)},
+		{After: "7<|end|><|start|>assistant", Say: wiretest.Think("", "It is seven.")},
+	}
+	s := serve(t, fake.Config{}, wiretest.Anyone(), replies...)
 	first := block(t, s.message(t, body("sum", `,"thinking":{"type":"adaptive"}`)), 0)
 	signature := first["signature"].(string)
-	other := New(s.Models, Config{})
+	looked := s.message(t, body("look", tool+`,"thinking":{"type":"adaptive"}`))["content"].([]any)
+	call := looked[len(looked)-1].(map[string]any)["id"].(string)
+	result := func(id string) string {
+		return fmt.Sprintf(`[{"type":"tool_result","tool_use_id":%q,"content":"7"}]`, id)
+	}
+	called := func(question, id string, blocks []any) string {
+		return strings.ReplaceAll(history(question, blocks, result(call)), call, id)
+	}
+	with := func(api *API, p *wire.Principal) served {
+		return served{s.Models, wiretest.Serve(t, api, p).URL, s.keys}
+	}
 	stranger := wiretest.Anyone()
 	stranger.ID = "key-2"
-	otherKey := served{s.Models, wiretest.Serve(t, New(s.Models, Config{Seal: s.keys}), stranger).URL, s.keys}
-	otherServer := served{s.Models, wiretest.Serve(t, other, wiretest.Anyone()).URL, nil}
+	strict := New(s.Models, Config{Seal: s.keys, StrictSeal: true})
+	otherKeys := seal.NewKeyring()
 	answered := func(question, signature string) string {
 		return fmt.Sprintf(`{"max_tokens":50,"messages":[{"role":"user","content":%q},{"role":"assistant","content":[
 			{"type":"thinking","thinking":"x","signature":%q},{"type":"text","text":"four"}]},{"role":"user","content":"more"}]}`, question, signature)
 	}
+	const thinking = "messages.1.content.0: Invalid `signature` in `thinking` block"
 	for name, c := range map[string]struct {
-		s    served
-		body string
-		code string
+		lenient, strict served
+		body            string
+		code, words     string
 	}{
-		"in place":     {s, answered("sum", signature), ""},
-		"moved":        {s, answered("another sum", signature), "sealed_foreign"},
-		"other key":    {otherKey, answered("sum", signature), "sealed_foreign"},
-		"other server": {otherServer, answered("sum", signature), "sealed_unknown_key"},
-		"altered":      {s, answered("sum", "B"+signature[1:]), "sealed_tampered"},
-		"not ours":     {s, answered("sum", "EqoBCkgIBRABGAIiQ"), "sealed_tampered"},
-		"redacted": {s, `{"max_tokens":50,"messages":[{"role":"user","content":"sum"},{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"}]},
-			{"role":"user","content":"more"}]}`, "sealed_tampered"},
+		"in place":        {s, with(strict, wiretest.Anyone()), answered("sum", signature), "", ""},
+		"beside its call": {s, with(strict, wiretest.Anyone()), called("look at another date", call, looked), "", ""},
+		"moved":           {s, with(strict, wiretest.Anyone()), answered("another sum", signature), "sealed_foreign", thinking},
+		"another call":    {s, with(strict, wiretest.Anyone()), called("look", "toolu_1", looked), "sealed_foreign", thinking},
+		"other key":       {with(New(s.Models, Config{Seal: s.keys}), stranger), with(strict, stranger), answered("sum", signature), "sealed_foreign", thinking},
+		"other server": {with(New(s.Models, Config{Seal: otherKeys}), wiretest.Anyone()), with(New(s.Models, Config{Seal: otherKeys, StrictSeal: true}), wiretest.Anyone()),
+			answered("sum", signature), "sealed_unknown_key", thinking},
+		"altered":  {s, with(strict, wiretest.Anyone()), answered("sum", "B"+signature[1:]), "sealed_tampered", thinking},
+		"outdated": {s, with(strict, wiretest.Anyone()), answered("sum", "AQ"+signature[2:]), "sealed_outdated", thinking},
+		"not ours": {s, with(strict, wiretest.Anyone()), answered("sum", "EqoBCkgIBRABGAIiQ"), "sealed_tampered", thinking},
+		"redacted": {s, with(strict, wiretest.Anyone()), `{"max_tokens":50,"messages":[{"role":"user","content":"sum"},
+			{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"},{"type":"text","text":"four"}]},
+			{"role":"user","content":"more"}]}`, "sealed_tampered", "messages.1.content.0: Invalid `data` in `redacted_thinking` block"},
 	} {
+		var want []any
+		if c.code != "" {
+			want = []any{"sealed_dropped"}
+		}
+		check := func(kind string, m map[string]any) {
+			var codes []any
+			warnings, _ := m["warnings"].([]any)
+			for _, w := range warnings {
+				codes = append(codes, w.(map[string]any)["code"])
+				if text := w.(map[string]any)["message"].(string); !strings.Contains(text, c.code) || !strings.HasPrefix(text, "messages[1].content[0].") {
+					t.Errorf("%s: %s: %q", name, kind, text)
+				}
+			}
+			if !reflect.DeepEqual(codes, want) {
+				t.Errorf("%s: %s: warnings %v", name, kind, warnings)
+			}
+			if text := c.lenient.Prompt(t); strings.Contains(text, canary) != (name == "beside its call") {
+				t.Errorf("%s: %s: the prompt is %q", name, kind, text)
+			}
+		}
+		check("whole", c.lenient.message(t, c.body))
+		streamed, _ := c.lenient.streamed(t, c.body)
+		check("streamed", streamed)
+		if status, answer := c.lenient.post(t, "/v1/messages/count_tokens", c.body); status != http.StatusOK {
+			t.Errorf("%s: tokens: %d %s", name, status, answer)
+		}
 		for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
-			status, answer := c.s.post(t, path, c.body)
+			status, answer := c.strict.post(t, path, c.body)
 			if c.code == "" {
 				if status != http.StatusOK {
 					t.Errorf("%s: status %d: %s", name, status, answer)
@@ -323,8 +371,38 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 			}
 			var e ErrorResponse
 			if err := json.Unmarshal([]byte(answer), &e); err != nil || status != http.StatusBadRequest || e.Error.Details.ErrorCode != c.code ||
-				e.Error.Type != "invalid_request_error" || !strings.HasPrefix(e.Error.Details.Param, "messages[1].content[0].") {
+				e.Error.Type != "invalid_request_error" || e.Error.Message != c.words {
 				t.Errorf("%s: status %d: %s", name, status, answer)
+			}
+		}
+	}
+}
+
+// A signature that is made before the call is known opens beside the call, and one of a turn with calls does not open without them.
+func TestSignaturesKnowTheirCalls(t *testing.T) {
+	for _, display := range []string{"", `,"display":"omitted"`, `,"display":"summarized"`} {
+		for name, say := range map[string]string{
+			"call at once": wiretest.Call(canary, "", "get", `{"a": 1}`), "after a word": wiretest.Call(canary, "I look.", "get", `{"a": 1}`), "none": wiretest.Think(canary, "four"),
+		} {
+			s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("look"), Say: say},
+				fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>", Say: "It was counted.<|return|>"},
+				fake.Reply{After: "7<|end|><|start|>assistant", Say: wiretest.Think("", "so")}, fake.Reply{After: wiretest.Ask("more"), Say: wiretest.Think("", "so")})
+			m := s.message(t, body("look", tool+`,"thinking":{"type":"adaptive"`+display+`}`))
+			blocks := m["content"].([]any)
+			next := `"more"`
+			if last := blocks[len(blocks)-1].(map[string]any); last["type"] == "tool_use" {
+				next = fmt.Sprintf(`[{"type":"tool_result","tool_use_id":%q,"content":"7"}]`, last["id"])
+			}
+			if w := s.message(t, history("look", blocks, next))["warnings"]; w != nil {
+				t.Errorf("%s%s: %v", name, display, w)
+			}
+			if name == "none" {
+				continue
+			}
+			text := append(slices.Clone(blocks[:len(blocks)-1]), map[string]any{"type": "text", "text": "x"})
+			got := s.message(t, history("look", text, `"more"`))["warnings"]
+			if late := name == "after a word" && display == "" || display == `,"display":"summarized"`; got == nil && !late {
+				t.Errorf("%s%s: a value opened without its call", name, display)
 			}
 		}
 	}

@@ -2,9 +2,11 @@ package anthropic
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"runner/reasoning"
+	"runner/reasoning/seal"
 	"runner/runner"
 	"runner/server/wire"
 )
@@ -31,11 +33,14 @@ const (
 	toolBlock
 )
 
+// sealFunc seals a piece of a reply's reasoning.
+type sealFunc func(thoughts string, calls seal.Calls) (string, error)
+
 // blocks puts the events of a run in the order of content blocks.
 type blocks struct {
 	out     sink
 	display display
-	seal    func(thoughts string) (string, error)
+	seal    sealFunc
 	eager   map[string]bool
 
 	kind    blockKind
@@ -43,13 +48,15 @@ type blocks struct {
 	// thoughts is the text of an open thinking block, and input that of an open call whose input comes whole.
 	thoughts, input []byte
 	whole           bool
+	// calls says whether the reply calls anything, as far as that is known.
+	calls seal.Calls
 	// held waits for the summary, or for the sealed reasoning.
 	held              []reasoning.Event
 	summarized, ended bool
 	warnings          []Warning
 }
 
-func newBlocks(out sink, p *prompt, seal func(thoughts string) (string, error)) *blocks {
+func newBlocks(out sink, p *prompt, seal sealFunc) *blocks {
 	return &blocks{out: out, display: p.display, eager: p.eager, seal: seal, warnings: p.warnings[:len(p.warnings):len(p.warnings)]}
 }
 
@@ -79,6 +86,8 @@ func (b *blocks) holds(s reasoning.Segment) bool {
 	}
 	return false
 }
+
+func isCall(e reasoning.Event) bool { return e.Segment == reasoning.ToolCall }
 
 // release gives out what need not wait any more.
 func (b *blocks) release() {
@@ -117,6 +126,9 @@ func (b *blocks) take(e *reasoning.Event) {
 }
 
 func (b *blocks) open(e *reasoning.Event) {
+	if e.Segment == reasoning.ToolCall {
+		b.calls = seal.WithCalls
+	}
 	b.close()
 	b.segment = e.Segment
 	switch e.Segment {
@@ -152,7 +164,7 @@ func (b *blocks) close() {
 
 // sign seals thoughts. What cannot be sealed goes without, and is then the client's own text when it comes back.
 func (b *blocks) sign(thoughts string) string {
-	value, err := b.seal(thoughts)
+	value, err := b.seal(thoughts, b.calls)
 	if err != nil {
 		b.warn(runner.CodeNotSealed, "a thinking block could not be signed: "+err.Error())
 	}
@@ -162,6 +174,9 @@ func (b *blocks) sign(thoughts string) string {
 func (b *blocks) done(r *reasoning.Result) {
 	b.summarized = true
 	b.release()
+	if b.calls == seal.Undecided && !slices.ContainsFunc(b.held, isCall) {
+		b.calls = seal.NoCalls
+	}
 	b.close()
 	if r.Sealed != "" && (b.display == displaySummary || b.display == displaySealed) {
 		b.out.open(redactedBlock, reasoning.Call{})

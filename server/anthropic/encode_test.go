@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"runner/reasoning"
+	"runner/reasoning/seal"
 	"runner/server/wiretest"
 )
 
@@ -36,7 +37,9 @@ func (f *frames) String() string {
 }
 
 // fakeSeal stands for a keyring, so that files can be compared.
-func fakeSeal(thoughts string) (string, error) { return fmt.Sprintf("sealed(%q)", thoughts), nil }
+func fakeSeal(thoughts string, _ seal.Calls) (string, error) {
+	return fmt.Sprintf("sealed(%q)", thoughts), nil
+}
 
 // bothWays encodes events as a stream and as one message.
 func bothWays(events []reasoning.Event, p *prompt) (*frames, Message) {

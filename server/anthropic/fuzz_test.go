@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"runner/backend/fake"
+	"runner/reasoning/seal"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -28,8 +30,7 @@ func FuzzDecode(f *testing.F) {
 			p, err = a.decode(&body, true)
 		}
 		if err == nil {
-			p.place.Principal, p.place.Model = wire.Local, "digest"
-			err = p.restore(a.cfg.Seal)
+			err = p.restore(contract.NewRestorer(a.cfg.Seal, seal.Scope{Principal: wire.Local, Model: "digest"}, true))
 		}
 		if err != nil {
 			var e *wire.Error

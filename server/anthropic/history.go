@@ -53,13 +53,6 @@ type placed struct {
 	path string
 }
 
-// sealed is a value that came back, with the message that it belongs to.
-type sealed struct {
-	message     int
-	entity      seal.Entity
-	value, path string
-}
-
 // history turns the system prompt and the messages into a conversation.
 func (p *prompt) history(body *MessagesRequest) error {
 	if wire.Given(body.System) {
@@ -79,13 +72,12 @@ func (p *prompt) history(body *MessagesRequest) error {
 	if err != nil {
 		return err
 	}
-	p.place.Conversation, p.place.Entity = conversationOf(turns), entityOf(turns, len(turns))
-	for i, t := range turns {
+	for _, t := range turns {
 		switch t.role {
 		case "user":
 			err = p.user(t)
 		case "assistant":
-			err = p.assistant(t, entityOf(turns, i))
+			err = p.assistant(t)
 		case "system":
 			var text string
 			if text, err = textOf(t.blocks); err == nil {
@@ -237,7 +229,7 @@ func (p *prompt) user(t turn) error {
 }
 
 // assistant adds a reply of the model.
-func (p *prompt) assistant(t turn, entity seal.Entity) error {
+func (p *prompt) assistant(t turn) error {
 	m := chattemplate.Message{Role: chattemplate.Assistant}
 	var texts, unsigned []string
 	for _, b := range t.blocks {
@@ -254,9 +246,9 @@ func (p *prompt) assistant(t turn, entity seal.Entity) error {
 				unsigned = append(unsigned, b.Thinking)
 				continue
 			}
-			p.values = append(p.values, sealed{len(p.req.Messages), entity, b.Signature, b.path + ".signature"})
+			p.values = append(p.values, p.carried(&b, "signature", b.Signature))
 		case "redacted_thinking":
-			p.values = append(p.values, sealed{len(p.req.Messages), entity, b.Data, b.path + ".data"})
+			p.values = append(p.values, p.carried(&b, "data", b.Data))
 		default:
 			return b.refused("a message of the assistant")
 		}
@@ -266,7 +258,7 @@ func (p *prompt) assistant(t turn, entity seal.Entity) error {
 	} else {
 		m.Content = paragraphs(texts)
 	}
-	if n := len(p.values); n == 0 || p.values[n-1].message != len(p.req.Messages) {
+	if n := len(p.values); n == 0 || p.values[n-1].Message != len(p.req.Messages) {
 		m.Reasoning = paragraphs(unsigned)
 	}
 	p.req.Messages = append(p.req.Messages, m)
@@ -285,56 +277,26 @@ func argumentsOf(input json.RawMessage) string {
 	return string(input)
 }
 
-// conversationOf identifies a conversation by what the user says first.
-func conversationOf(turns []turn) seal.Conversation {
-	for _, t := range turns {
-		if t.role == "user" {
-			return seal.ConversationOf(t.said())
-		}
+// carried is a value that came back with the message to come. field is its field of the block.
+func (p *prompt) carried(b *placed, field, value string) contract.Carried {
+	return contract.Carried{
+		Message: len(p.req.Messages), Value: seal.Value{Sealed: value}, Param: b.path + "." + field,
+		Refusal: fmt.Sprintf("%s: Invalid `%s` in `%s` block", dotted(b.path), field, b.Type),
 	}
-	return seal.ConversationOf("")
 }
 
-// entityOf identifies the reply at a place by the message of the user before it.
-func entityOf(turns []turn, place int) seal.Entity {
-	for place--; place >= 0; place-- {
-		if t := turns[place]; t.role == "user" {
-			answered := []string{"tool_result"}
-			for _, b := range t.blocks {
-				if b.Type == "tool_result" {
-					answered = append(answered, b.ToolUseID)
-				}
-			}
-			if len(answered) > 1 {
-				return seal.EntityOf(answered...)
-			}
-			return seal.EntityOf(t.said())
-		}
-	}
-	return seal.EntityOf()
+// dotted is a path in the spelling of Anthropic's errors, as in messages.1.content.0. Clients look for it.
+func dotted(path string) string {
+	return strings.NewReplacer("[", ".", "]", "").Replace(path)
 }
 
-// said returns the text of a turn.
-func (t turn) said() string {
-	var texts []string
-	for _, b := range t.blocks {
-		if b.Type == "text" {
-			texts = append(texts, *b.Text)
-		}
+// restore opens the values that came back and puts their reasoning in its place.
+func (p *prompt) restore(r *contract.Restorer) error {
+	if err := r.Conversation(p.req.Messages, p.values); err != nil {
+		return err
 	}
-	return paragraphs(texts)
-}
-
-// restore opens the values that came back and puts their reasoning in its place. The prompt's place has to be complete.
-func (p *prompt) restore(keys *seal.Keyring) error {
-	for _, v := range p.values {
-		place := p.place
-		place.Entity = v.entity
-		text, err := keys.Open(place, v.value)
-		if err != nil {
-			return contract.SealedError(v.path, err)
-		}
-		p.req.Messages[v.message].Reasoning += text
+	for _, w := range r.Warnings() {
+		p.warnings = append(p.warnings, Warning{Code: w.Code, Message: w.Text})
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"runner/reasoning"
 	"runner/reasoning/seal"
 	"runner/runner"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -118,9 +119,9 @@ type prompt struct {
 	warnings []Warning
 	// eager names the tools whose input is streamed as it comes.
 	eager map[string]bool
-	// place is where the reply's reasoning belongs. Principal and model are not known before the request has its model.
-	place  seal.Binding
-	values []sealed
+	// values are the signatures that came back, and turn is the reply, which is begun when the request has its model.
+	values []contract.Carried
+	turn   *seal.Turn
 }
 
 // decode reads a request, all but what needs the model. complete says that it is to be generated from, not only counted.

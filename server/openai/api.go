@@ -18,6 +18,8 @@ type Config struct {
 	Defaults runner.Request
 	// Seal seals the reasoning that clients carry; nil refuses to.
 	Seal *seal.Keyring
+	// StrictSeal refuses requests with sealed values that do not open. Otherwise the values are left out with a warning.
+	StrictSeal bool
 	// Traces keeps the traces that clients ask for; nil refuses to.
 	Traces wire.Traces
 	// Clock gives the time of answers; nil means time.Now.

@@ -1,62 +1,55 @@
 package openai
 
 import (
-	"runner/chattemplate"
 	"runner/reasoning/seal"
+	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
-
-// place says where in a conversation the reply to its first n messages stands: clients of this API send back neither ids of
-// conversations nor of messages, so it is made of the first user message and of the user or tool messages that the reply follows.
-func (c *conversation) place(n int) (seal.Conversation, seal.Entity) {
-	first := ""
-	for i := range c.messages {
-		if c.messages[i].Role == chattemplate.User {
-			first = c.messages[i].Content
-			break
-		}
-	}
-	asks := func(m *chattemplate.Message) bool {
-		return m.Role == chattemplate.User || m.Role == chattemplate.ToolRole
-	}
-	for n > 0 && !asks(&c.messages[n-1]) {
-		n--
-	}
-	from := n
-	for from > 0 && asks(&c.messages[from-1]) {
-		from--
-	}
-	preceding := make([]string, 0, n-from)
-	for i := from; i < n; i++ {
-		preceding = append(preceding, c.messages[i].Content)
-	}
-	return seal.ConversationOf(first), seal.EntityOf(preceding...)
-}
-
-// binding is where the reasoning of the reply to the first n messages belongs.
-func (c *conversation) binding(p *wire.Principal, m wire.Model, n int) seal.Binding {
-	conversation, entity := c.place(n)
-	return seal.Binding{Principal: p.ID, Conversation: conversation, Entity: entity, Model: m.Runner().Info().Digest}
-}
 
 // sealedParam is where the value of a message stands.
 func sealedParam(message int) string {
 	return index("messages", message) + ".reasoning_encrypted_content"
 }
 
-// restore opens the values that came with the conversation and puts the reasoning back to its messages.
-func (c *conversation) restore(keys *seal.Keyring, p *wire.Principal, m wire.Model) error {
-	for _, s := range c.sealed {
-		param := sealedParam(s.message)
-		if keys == nil {
-			return contract.SealedError(param, seal.ErrUnknownKey)
-		}
-		text, err := keys.Open(c.binding(p, m, s.message), s.value)
-		if err != nil {
-			return contract.SealedError(param, err)
-		}
-		c.messages[s.message].Reasoning = text
+// restore opens the values that came with the conversation and puts the reasoning back to its messages. It warns of those that do not open.
+func (c *chatOrder) restore(a *API, s seal.Scope) error {
+	r := contract.NewRestorer(a.cfg.Seal, s, a.cfg.StrictSeal)
+	if err := r.Conversation(c.talk.messages, c.talk.sealed); err != nil {
+		return err
+	}
+	for _, w := range r.Warnings() {
+		c.warn(w.Code, w.Text)
 	}
 	return nil
+}
+
+// bind does what takes the model: it opens the values that came with the conversation and prepares to seal another.
+func (c *chatOrder) bind(a *API, p *wire.Principal, m wire.Model) error {
+	var scope seal.Scope
+	if a.cfg.Seal != nil {
+		scope = seal.Scope{Principal: p.ID, Model: m.Runner().Info().Digest} // conversations have no ids in this API
+		c.begin = func() *seal.Turn { return contract.Begin(a.cfg.Seal, scope, c.talk.messages) }
+	}
+	if err := c.restore(a, scope); err != nil {
+		return err
+	}
+	c.req.Messages, c.req.Delegation.Instructions = c.talk.messages, c.talk.instructions
+	return nil
+}
+
+// requests returns a request for each choice. Each is a turn of its own.
+func (c *chatOrder) requests() []runner.Request {
+	reqs := c.order.requests()
+	for i := range reqs {
+		if c.begin == nil {
+			break
+		}
+		turn := c.begin()
+		reqs[i].CallID = turn.CallID
+		if c.seal {
+			reqs[i].Seal = contract.Sealer(turn, !c.legacy)
+		}
+	}
+	return reqs
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"runner/reasoning"
+	"runner/reasoning/seal"
 	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
@@ -112,6 +113,8 @@ type chatOrder struct {
 	legacy bool
 	// seal asks for the reasoning as a sealed value, and trace for a trace of each choice.
 	seal, trace bool
+	// begin begins the turn of a choice; nil where there are no keys.
+	begin func() *seal.Turn
 }
 
 // readChat reads a request as far as that can be done without its model.
@@ -212,19 +215,6 @@ func (a *API) readReasoning(b *ChatRequest, c *chatOrder) error {
 	}
 	c.seal, c.trace = asked.Seal, asked.Encrypt
 	asked.Apply(&c.req)
-	return nil
-}
-
-// bind does what takes the model: it opens the values that came with the conversation and prepares to seal another.
-func (c *chatOrder) bind(a *API, p *wire.Principal, m wire.Model) error {
-	if err := c.talk.restore(a.cfg.Seal, p, m); err != nil {
-		return err
-	}
-	c.req.Messages, c.req.Delegation.Instructions = c.talk.messages, c.talk.instructions
-	if c.seal {
-		binding := c.talk.binding(p, m, len(c.talk.messages))
-		c.req.Seal = func(thoughts string) (string, error) { return a.cfg.Seal.Seal(binding, thoughts) }
-	}
 	return nil
 }
 

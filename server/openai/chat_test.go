@@ -353,36 +353,99 @@ func TestCarriedReasoning(t *testing.T) {
 	if f.ask("add", addTool).Choices[0].Message.ReasoningEncryptedContent != "" {
 		t.Error("a value came unasked")
 	}
-	turn := func(question, value, result, more string) string {
+	id := m.ToolCalls[0].ID
+	turn := func(question, id, value, result, more string) string {
 		return fmt.Sprintf(`{"messages":[{"role":"user","content":%q},{"role":"assistant","content":null,"reasoning_encrypted_content":%q,"reasoning":"made up",
-			"tool_calls":[{"id":"c","function":{"name":"add","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":%q}],%s%s}`, question, value, result, addTool, more)
+			"tool_calls":[{"id":%q,"function":{"name":"add","arguments":"{}"}}]},{"role":"tool","tool_call_id":%[3]q,"content":%q}],%s%s}`, question, value, id, result, addTool, more)
 	}
-	if a := f.post("/v1/chat/completions", turn("add", m.ReasoningEncryptedContent, "result 5", "")); !strings.Contains(a.body, "It is 5.") {
-		t.Errorf("in its place: %s", a.body)
+	value := m.ReasoningEncryptedContent
+	for _, question := range []string{"add", "another beginning"} {
+		if a := f.post("/v1/chat/completions", turn(question, id, value, "result 5", "")); !strings.Contains(a.body, "It is 5.") || strings.Contains(a.body, "sealed_dropped") {
+			t.Errorf("in its place, after %q: %s", question, a.body)
+		}
 	}
-	altered := []byte(m.ReasoningEncryptedContent)
+	altered := []byte(value)
 	altered[len(altered)/2] ^= 1
 	stranger := wiretest.Anyone()
 	stranger.ID = "other"
 	other := start(t, Config{Seal: ring}, stranger, replies...)
 	unknown := start(t, Config{Seal: keys()}, nil, replies...)
 	none := start(t, Config{}, nil, replies...)
+	own := turn("add", id, value, "result 5", "")
 	for name, c := range map[string]struct {
 		f          *fixture
 		body, code string
 	}{
-		"another conversation": {f, turn("add more", m.ReasoningEncryptedContent, "result 5", ""), "sealed_foreign"},
-		"another principal":    {other, turn("add", m.ReasoningEncryptedContent, "result 5", ""), "sealed_foreign"},
-		"altered":              {f, turn("add", string(altered), "result 5", ""), "sealed_tampered"},
-		"nonsense":             {f, turn("add", "???", "result 5", ""), "sealed_tampered"},
-		"another key":          {unknown, turn("add", m.ReasoningEncryptedContent, "result 5", `,"stream":true`), "sealed_unknown_key"},
-		"no keys":              {none, turn("add", m.ReasoningEncryptedContent, "result 5", ""), "sealed_unknown_key"},
-		"a later message": {f, fmt.Sprintf(`{"messages":[{"role":"user","content":"add"},{"role":"assistant","content":"x"},{"role":"user","content":"again"},
-			{"role":"assistant","content":"y","reasoning_encrypted_content":%q}]}`, m.ReasoningEncryptedContent), "sealed_foreign"},
+		"another call":      {f, turn("add", "c", value, "result 5", ""), "sealed_foreign"},
+		"another principal": {other, own, "sealed_foreign"},
+		"altered":           {f, turn("add", id, string(altered), "result 5", ""), "sealed_tampered"},
+		"nonsense":          {f, turn("add", id, "???", "result 5", ""), "sealed_tampered"},
+		"version 1":         {f, turn("add", id, "AQ"+value[2:], "result 5", ""), "sealed_outdated"},
+		"another key":       {unknown, own, "sealed_unknown_key"},
+		"no keys":           {none, own, "sealed_unknown_key"},
+		"without its call": {f, fmt.Sprintf(`{"messages":[{"role":"user","content":"add"},{"role":"assistant","content":"x","reasoning_encrypted_content":%q},
+			{"role":"tool","name":"add","tool_call_id":"x","content":"result 5"}],%s}`, value, addTool), "sealed_foreign"},
+		"twice": {f, strings.Replace(own, `{"role":"assistant"`, fmt.Sprintf(`{"role":"assistant","content":null,"reasoning_encrypted_content":%q,
+			"tool_calls":[{"id":%q,"function":{"name":"add","arguments":"{}"}}]},{"role":"tool","tool_call_id":%[2]q,"content":"5"},{"role":"assistant"`, value, id), 1), "sealed_repeated"},
 	} {
 		a := c.f.post("/v1/chat/completions", c.body)
-		if e := a.failing(t); a.status != 400 || e.Code != c.code || e.Param == nil || !strings.HasSuffix(*e.Param, "].reasoning_encrypted_content") {
+		got := decodeChat(t, a)
+		if len(got.Warnings) != 1 || got.Warnings[0].Code != "sealed_dropped" || !strings.Contains(got.Warnings[0].Message, c.code) ||
+			!strings.HasPrefix(got.Warnings[0].Message, "messages[") || *got.Choices[0].Message.Content != "I forgot why." && name != "twice" {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+		c.f.api.cfg.StrictSeal = true
+		a = c.f.post("/v1/chat/completions", c.body)
+		c.f.api.cfg.StrictSeal = false
+		if e := a.failing(t); a.status != 400 || e.Code != c.code || e.Param == nil || !strings.HasSuffix(*e.Param, "].reasoning_encrypted_content") {
+			t.Errorf("%s: strict: %d %s", name, a.status, a.body)
+		}
+	}
+	chunks := framesOf(t, unknown.post("/v1/chat/completions", turn("add", id, value, "result 5", `,"stream":true`)).body)
+	if got := assemble(t, chunks); len(got.Warnings) != 1 || got.Warnings[0].Code != "sealed_dropped" {
+		t.Errorf("the stream's warnings are %+v", got.Warnings)
+	}
+}
+
+func decodeChat(t *testing.T, a answer) (c ChatCompletion) {
+	t.Helper()
+	if a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	decode(t, a.body, &c)
+	return c
+}
+
+// Choices are turns of their own: their calls have different ids, and each value opens beside its own.
+func TestChoicesAreSealedApart(t *testing.T) {
+	f := start(t, Config{Seal: keys()}, nil, fake.Reply{After: wiretest.Ask("add"), Say: wiretest.Call("a thought", "", "add", `{}`)}, fake.Reply{After: "5<|end|><|start|>assistant", Say: wiretest.Think("", "so")})
+	two := f.ask("add", addTool+`,"reasoning_seal":true,"n":2`).Choices
+	a, b := two[0].Message, two[1].Message
+	if a.ToolCalls[0].ID == b.ToolCalls[0].ID {
+		t.Errorf("both calls are %s", a.ToolCalls[0].ID)
+	}
+	for _, c := range []struct {
+		id, value string
+		dropped   int
+	}{{a.ToolCalls[0].ID, a.ReasoningEncryptedContent, 0}, {b.ToolCalls[0].ID, b.ReasoningEncryptedContent, 0}, {a.ToolCalls[0].ID, b.ReasoningEncryptedContent, 1}} {
+		got := decodeChat(t, f.post("/v1/chat/completions", fmt.Sprintf(`{"messages":[{"role":"user","content":"add"},{"role":"assistant","reasoning_encrypted_content":%q,
+			"tool_calls":[{"id":%q,"function":{"name":"add","arguments":"{}"}}]},{"role":"tool","tool_call_id":%[2]q,"content":"5"}],%s}`, c.value, c.id, addTool)))
+		if len(got.Warnings) != c.dropped {
+			t.Errorf("%+v: %+v", c, got.Warnings)
+		}
+	}
+}
+
+// The older form of calls has no ids, so such a turn is bound to its question.
+func TestCallsWithoutIDsAreBoundToTheirQuestion(t *testing.T) {
+	const functions = `"functions":[{"name":"add","parameters":{"type":"object"}}]`
+	f := start(t, Config{Seal: keys()}, nil, fake.Reply{After: wiretest.Ask("add"), Say: wiretest.Call("a thought", "", "add", `{}`)}, fake.Reply{After: "5<|end|><|start|>assistant", Say: wiretest.Think("", "so")})
+	value := f.ask("add", functions+`,"reasoning_seal":true`).Choices[0].Message.ReasoningEncryptedContent
+	for question, dropped := range map[string]int{"add": 0, "subtract": 1} {
+		got := decodeChat(t, f.post("/v1/chat/completions", fmt.Sprintf(`{"messages":[{"role":"user","content":%q},{"role":"assistant","content":null,"reasoning_encrypted_content":%q,
+			"function_call":{"name":"add","arguments":"{}"}},{"role":"function","name":"add","content":"5"}],%s}`, question, value, functions)))
+		if len(got.Warnings) != dropped {
+			t.Errorf("%s: %+v", question, got.Warnings)
 		}
 	}
 }

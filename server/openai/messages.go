@@ -6,6 +6,7 @@ import (
 
 	"runner/chattemplate"
 	"runner/reasoning/delegation"
+	"runner/reasoning/seal"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -26,7 +27,8 @@ type Message struct {
 	// ToolCallID says which call a tool message answers.
 	ToolCallID *string `json:"tool_call_id"`
 
-	// ReasoningEncryptedContent is the value that came with an assistant's message. It restores what the model thought.
+	// ReasoningEncryptedContent is the value that came with an assistant's message. It restores what the model thought. One that does not belong
+	// to the message is left out with a warning.
 	ReasoningEncryptedContent *string `json:"reasoning_encrypted_content"`
 	// Reasoning and ReasoningContent, two names of one field, are what an assistant thought, as plain text. It counts only while the
 	// message's calls are pending and nothing is sealed.
@@ -65,16 +67,10 @@ type FunctionCall struct {
 	Arguments string `json:"arguments"`
 }
 
-// sealedValue is a carried value and the message that it came with.
-type sealedValue struct {
-	message int
-	value   string
-}
-
 // conversation is the messages of a request.
 type conversation struct {
 	messages []chattemplate.Message
-	sealed   []sealedValue
+	sealed   []contract.Carried
 	// instructions are those that messages carry, by index.
 	instructions map[int][]delegation.Instruction
 }
@@ -200,7 +196,9 @@ func (c *conversation) readAssistant(i int, path string, m *Message, called map[
 		}
 	}
 	if m.ReasoningEncryptedContent != nil && *m.ReasoningEncryptedContent != "" {
-		c.sealed = append(c.sealed, sealedValue{i, *m.ReasoningEncryptedContent})
+		c.sealed = append(c.sealed, contract.Carried{
+			Message: i, Value: seal.Value{Sealed: *m.ReasoningEncryptedContent}, Param: sealedParam(i),
+		})
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (r *Recording) Thoughts() string {
 
 // Play is the run with a visibility, through the policy, as [runner.Runner.Generate] gives it. seal gets the run's reasoning, whatever is visible; nil
 // seals nothing. A summary is there only with visibility summary.
-func (r *Recording) Play(v reasoning.Visibility, seal func(thoughts string) (string, error)) iter.Seq2[reasoning.Event, error] {
+func (r *Recording) Play(v reasoning.Visibility, seal func(thoughts string, calls bool) (string, error)) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		if r.Refused {
 			yield(reasoning.Event{}, r.Err)
@@ -54,7 +54,8 @@ func (r *Recording) Play(v reasoning.Visibility, seal func(thoughts string) (str
 				result.SummarySource, result.Usage.Summary = "", 0
 			}
 			if thoughts := r.Thoughts(); seal != nil && thoughts != "" {
-				sealed, err := seal(thoughts)
+				calls := slices.ContainsFunc(r.Events, func(e reasoning.Event) bool { return e.Segment == reasoning.ToolCall })
+				sealed, err := seal(thoughts, calls)
 				if err != nil {
 					yield(reasoning.Event{}, err)
 					return

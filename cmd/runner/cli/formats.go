@@ -35,13 +35,16 @@ func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *
 	if kept != nil {
 		recorded, served = kept.traces, traces.Config{Store: kept.store, Logger: kept.log}
 	}
-	s.Mount(openai.New(s, openai.Config{Defaults: o.defaults, Seal: keyring, Traces: recorded}))
+	strict := o.sealed == sealedStrict
+	s.Mount(openai.New(s, openai.Config{Defaults: o.defaults, Seal: keyring, StrictSeal: strict, Traces: recorded}))
 	stored := responses.StoreLimits{Responses: o.responses, Bytes: int(o.responsesMemory / 4), Total: int(o.responsesMemory), Age: o.responsesAge}
-	s.Mount(responses.New(s, responses.Config{Defaults: o.defaults, Seal: keyring, Traces: recorded, Store: stored, Background: o.background, Share: o.share()}))
+	s.Mount(responses.New(s, responses.Config{
+		Defaults: o.defaults, Seal: keyring, StrictSeal: strict, Traces: recorded, Store: stored, Background: o.background, Share: o.share(),
+	}))
 	s.Mount(traces.New(served))
-	s.Mount(anthropic.New(s, anthropic.Config{Defaults: o.defaults, Seal: keyring}))
+	s.Mount(anthropic.New(s, anthropic.Config{Defaults: o.defaults, Seal: keyring, StrictSeal: strict}))
 	s.Mount(ollama.New(s, ollama.Config{Defaults: o.defaults}))
-	s.Mount(agui.New(s, agui.Config{Defaults: o.defaults, Seal: keyring, Traces: recorded}))
+	s.Mount(agui.New(s, agui.Config{Defaults: o.defaults, Seal: keyring, StrictSeal: strict, Traces: recorded}))
 	return nil
 }
 

@@ -23,7 +23,7 @@ func TestServersFollowTheirSealKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := seal.Binding{Principal: seal.Local, Conversation: seal.ConversationID("c"), Entity: seal.EntityID("e"), Model: "m"}
+	home := seal.Scope{Principal: seal.Local, Model: "m"}
 	before, err := used.Seal(home, "thoughts")
 	if err != nil {
 		t.Fatal(err)

@@ -33,6 +33,7 @@ type serveOptions struct {
 	hosts, origins []string
 	cert, certKey  string
 	sealKeys       string
+	sealed         string
 	record         recordOptions
 	mew            mewServeOptions
 
@@ -46,6 +47,12 @@ type serveOptions struct {
 
 // keyVariable is the environment variable that holds the API key, so that it need not stand on the command line.
 const keyVariable = "RUNNER_API_KEY"
+
+// Values of --sealed.
+const (
+	sealedLenient = "lenient"
+	sealedStrict  = "strict"
+)
 
 // Values of --log-format.
 const (
@@ -74,6 +81,8 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.cert, "tls-cert", "", "certificate chain `FILE`, PEM")
 	f.StringVar(&o.certKey, "tls-key", "", "the certificate's key `FILE`, PEM")
 	f.StringVar(&o.sealKeys, "seal-keys", "", sealKeysUsage)
+	o.sealed = sealedLenient
+	addNameChoice(cmd, &o.sealed, "sealed", "what becomes of sealed reasoning that does not belong where a client sends it: left out with a warning, or the request refused", sealedLenient, sealedStrict)
 	o.record.add(cmd, "traces", "keep traces of the runs whose requests ask for it (reasoning_encrypt), sealed to who may read them; see runner keys")
 	o.mew.add(cmd)
 	o.maxBody = 32 << 20

@@ -20,6 +20,8 @@ type Config struct {
 	Defaults runner.Request
 	// Seal seals reasoning for clients and for the store; nil makes a keyring that lasts as long as the API.
 	Seal *seal.Keyring
+	// StrictSeal refuses requests with sealed values that do not open. Otherwise the values are left out with a warning.
+	StrictSeal bool
 	// Traces keeps the traces that clients ask for; nil refuses to.
 	Traces wire.Traces
 	// Store bounds what is kept of past responses.

@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"errors"
 	"slices"
 
 	"runner/chattemplate"
@@ -10,86 +9,28 @@ import (
 	"runner/server/wire"
 )
 
-// asks returns the text of an item that a reply follows: a user's message or the output of a call.
-func asks(item Item) (string, bool) {
-	switch item := item.(type) {
-	case *Message:
-		return joined(item.Content), item.Role == string(chattemplate.User)
-	case *FunctionCallOutput:
-		return item.text, true
-	}
-	return "", false
-}
-
-// preceding returns the texts of the items that a reply at the end of a conversation follows: the last run of users' messages and
-// outputs of calls.
-func preceding(before []entry) []string {
-	end := len(before)
-	for end > 0 {
-		if _, ok := asks(before[end-1].item); ok {
-			break
-		}
-		end--
-	}
-	from := end
-	for from > 0 {
-		if _, ok := asks(before[from-1].item); !ok {
-			break
-		}
-		from--
-	}
-	texts := make([]string, 0, end-from)
-	for _, e := range before[from:end] {
-		said, _ := asks(e.item)
-		texts = append(texts, said)
-	}
-	return texts
-}
-
-// firstQuestion returns the text of the first user message, which may be none.
-func firstQuestion(entries []entry) string {
-	for _, e := range entries {
-		if m, ok := e.item.(*Message); ok && m.Role == string(chattemplate.User) {
-			return joined(m.Content)
-		}
-	}
-	return ""
-}
-
 // opener opens the sealed values of a conversation.
 type opener struct {
-	keys    *seal.Keyring
-	binding seal.Binding // without the entity
+	*contract.Restorer
+	// model is the digest of the model that goes on with it.
+	model string
 }
 
-// open returns the reasoning of the sealed value of entry i. A value belongs to its item's id, or, where it was made for clients that drop
-// ids, to what the reply follows.
-func (o *opener) open(entries []entry, i int, item *Reasoning) (string, error) {
-	e := &entries[i]
-	param := "previous_response_id"
+// value returns the sealed value of an entry. ok is false where it belongs to another model of the store: a conversation may go on with a new
+// model, which has no use for these thoughts.
+func (o *opener) value(e *entry, item *Reasoning) (v contract.Carried, ok bool) {
+	v = contract.Carried{Value: seal.Value{Sealed: item.EncryptedContent}, Param: "previous_response_id"}
 	if e.path != "" {
-		param = e.path + ".encrypted_content"
-	}
-	if from := e.home; from == nil && e.place != nil && e.place.Model != o.binding.Model || from != nil && from.Model != o.binding.Model {
-		return "", nil // a conversation may go on with another model, which has no use for these thoughts
+		v.Param = e.path + ".encrypted_content"
 	}
 	if e.sealed != "" {
-		thoughts, err := o.keys.Open(*e.home, e.sealed)
-		return thoughts, contract.SealedError(param, err)
+		v.Value.Sealed = e.sealed
 	}
-	b := o.binding
-	if e.place != nil {
-		b = *e.place
+	if e.home == nil {
+		return v, true
 	}
-	if item.ID != "" {
-		b.Entity = seal.EntityID(item.ID)
-		if thoughts, err := o.keys.Open(b, item.EncryptedContent); !errors.Is(err, seal.ErrForeign) {
-			return thoughts, contract.SealedError(param, err)
-		}
-	}
-	b.Entity = seal.EntityOf(preceding(entries[:i])...)
-	thoughts, err := o.keys.Open(b, item.EncryptedContent)
-	return thoughts, contract.SealedError(param, err)
+	v.Value.Elsewhere = &e.home.Conversation
+	return v, e.home.Model == o.model
 }
 
 // assembler makes messages of items. What an assistant thinks, says and calls in one go becomes one message.
@@ -97,8 +38,10 @@ type assembler struct {
 	messages []chattemplate.Message
 	// turn is the assistant's message in the making; nil between two.
 	turn *chattemplate.Message
-	// sealed says that the turn's reasoning was opened from a sealed value, so that plain text does not count.
+	// values are the turn's sealed values. sealed says that there are some, so that plain text does not count.
+	values []contract.Carried
 	sealed bool
+	opener *opener
 	// plain lists the messages whose reasoning a client sent as plain text.
 	plain []int
 	calls map[string]bool
@@ -106,14 +49,14 @@ type assembler struct {
 
 // messages makes the messages of a conversation, its sealed values opened.
 func messages(entries []entry, o *opener) ([]chattemplate.Message, error) {
-	a := &assembler{calls: map[string]bool{}}
+	a := &assembler{calls: map[string]bool{}, opener: o}
 	for i := range entries {
 		var err error
 		switch item := entries[i].item.(type) {
 		case *Message:
-			a.message(item)
+			err = a.message(item)
 		case *Reasoning:
-			err = a.reasoning(entries, i, item, o)
+			err = a.reasoning(&entries[i], item)
 		case *FunctionCall:
 			a.call(item)
 		case *FunctionCallOutput:
@@ -123,15 +66,22 @@ func messages(entries []entry, o *opener) ([]chattemplate.Message, error) {
 			return nil, err
 		}
 	}
-	a.flush()
+	if err := a.flush(); err != nil {
+		return nil, err
+	}
 	wire.DropPlain(a.messages, func(i int) bool { return slices.Contains(a.plain, i) })
 	return a.messages, nil
 }
 
-// flush ends the assistant's message.
-func (a *assembler) flush() {
-	t := a.turn
-	a.turn = nil
+// flush ends the assistant's message. Now that its calls are known, its sealed values are opened.
+func (a *assembler) flush() (err error) {
+	t, values := a.turn, a.values
+	a.turn, a.values = nil, nil
+	if len(values) > 0 {
+		if t.Reasoning, err = a.opener.Message(a.messages, t, values); err != nil {
+			return err
+		}
+	}
 	if t != nil && (t.Content != "" || t.Reasoning != "" || t.Preamble != "" || len(t.ToolCalls) > 0) {
 		if t.Reasoning != "" && !a.sealed {
 			a.plain = append(a.plain, len(a.messages))
@@ -139,6 +89,7 @@ func (a *assembler) flush() {
 		a.messages = append(a.messages, *t)
 	}
 	a.sealed = false
+	return nil
 }
 
 // assistant returns the assistant's message in the making.
@@ -149,41 +100,45 @@ func (a *assembler) assistant() *chattemplate.Message {
 	return a.turn
 }
 
-func (a *assembler) message(m *Message) {
+func (a *assembler) message(m *Message) error {
 	if m.Role != string(chattemplate.Assistant) {
-		a.flush()
+		err := a.flush()
 		a.messages = append(a.messages, chattemplate.Message{Role: chattemplate.Role(m.Role), Content: joined(m.Content)})
-		return
+		return err
 	}
-	if t := a.turn; t != nil && (t.Content != "" || len(t.ToolCalls) > 0) {
-		a.flush()
+	if err := a.settle(); err != nil {
+		return err
 	}
 	t := a.assistant()
 	if m.Phase != phaseCommentary {
 		t.Content = joined(m.Content)
-		return
+		return nil
 	}
 	if t.Preamble != "" {
 		t.Preamble += "\n\n"
 	}
 	t.Preamble += joined(m.Content)
+	return nil
 }
 
-func (a *assembler) reasoning(entries []entry, i int, item *Reasoning, o *opener) error {
+// settle ends the assistant's message if it has come to an answer or to calls.
+func (a *assembler) settle() error {
 	if t := a.turn; t != nil && (t.Content != "" || len(t.ToolCalls) > 0) {
-		a.flush()
+		return a.flush()
+	}
+	return nil
+}
+
+func (a *assembler) reasoning(e *entry, item *Reasoning) error {
+	if err := a.settle(); err != nil {
+		return err
 	}
 	t := a.assistant()
-	if item.EncryptedContent != "" || entries[i].sealed != "" {
-		thoughts, err := o.open(entries, i, item)
-		if err != nil {
-			return err
+	if item.EncryptedContent != "" || e.sealed != "" {
+		if v, ok := a.opener.value(e, item); ok {
+			a.values = append(a.values, v)
 		}
-		if !a.sealed {
-			t.Reasoning = ""
-		}
-		a.sealed = true
-		t.Reasoning += thoughts
+		a.sealed, t.Reasoning = true, ""
 		return nil
 	}
 	if !a.sealed {
@@ -211,7 +166,9 @@ func (a *assembler) output(o *FunctionCallOutput, path string) error {
 	if !a.calls[o.CallID] {
 		return wire.Invalid(path+".call_id", "no function_call before it has this id")
 	}
-	a.flush()
+	if err := a.flush(); err != nil {
+		return err
+	}
 	a.messages = append(a.messages, chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: o.CallID, Content: o.text})
 	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"time"
 
+	"runner/reasoning/seal"
 	"runner/server/wire"
 )
 
@@ -74,8 +76,9 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed b
 		return
 	}
 	if streamed {
-		job.log = &eventLog{keys: a.cfg.Seal, binding: storedBinding(t.principal.ID, t.home.Model, "events of "+t.response.ID),
-			secret: t.request.Visibility == visibilityFull, limit: a.store.limits.Events}
+		job.log = &eventLog{keys: a.cfg.Seal, scope: func(n int) seal.Scope {
+			return storedScope(t.principal.ID, t.home.Model, "event "+strconv.Itoa(n)+" of "+t.response.ID)
+		}, secret: t.request.Visibility == visibilityFull, limit: a.store.limits.Events}
 	}
 	t.background = job
 	first := make(chan Response, 1)

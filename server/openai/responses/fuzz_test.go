@@ -10,6 +10,7 @@ import (
 	"runner/chattemplate"
 	"runner/reasoning/seal"
 	"runner/runner"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -78,7 +79,9 @@ func FuzzItems(f *testing.F) {
 		}
 	}
 	keys := seal.NewKeyring()
-	place := seal.Binding{Principal: "p", Conversation: seal.ConversationID("c"), Model: "m"}
+	open := func() *opener {
+		return &opener{contract.NewRestorer(keys, seal.Scope{Principal: "p", Model: "m"}, false), "m"}
+	}
 	f.Fuzz(func(t *testing.T, list string) {
 		if !json.Valid([]byte(list)) {
 			return
@@ -92,7 +95,7 @@ func FuzzItems(f *testing.F) {
 				q.items[i].item = &Message{ID: ref.id, Type: typeMessage, Role: "assistant", Content: []Part{}}
 			}
 		}
-		got, err := messages(q.items, &opener{keys: keys, binding: place})
+		got, err := messages(q.items, open())
 		if refusal(t, list, err) {
 			return
 		}
@@ -122,7 +125,7 @@ func FuzzItems(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: written %q: %v", list, written, err)
 		}
-		twice, err := messages(again.items, &opener{keys: keys, binding: place})
+		twice, err := messages(again.items, open())
 		if err != nil || len(twice) != len(got) {
 			t.Fatalf("%q: %d messages, then %d, %v", list, len(got), len(twice), err)
 		}

@@ -6,7 +6,6 @@ import (
 
 	"runner/chattemplate"
 	"runner/reasoning/seal"
-	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -17,11 +16,10 @@ type entry struct {
 	item Item
 	// path is its place in the request; empty where it comes from the store.
 	path string
-	// place is the conversation that its sealed value belongs to; nil for that of the request.
-	place *seal.Binding
-	// sealed is the value that the store holds for it and that belongs to home; empty where the item brings its own or none.
+	// sealed is the value that the store holds for it; empty where the item brings its own or none.
 	sealed string
-	home   *seal.Binding
+	// home is where its value belongs, if it comes from the store; nil for that of the request.
+	home *seal.Scope
 }
 
 // rawItem is an item of an input before its type is known.
@@ -223,9 +221,7 @@ func readPart(path string, raw json.RawMessage, plain string) (Part, error) {
 func readReasoning(path, id string, r *rawItem) (Item, error) {
 	item := &Reasoning{ID: id, Type: typeReasoning, Status: statusCompleted, Summary: []Part{}}
 	if r.EncryptedContent != nil {
-		if item.EncryptedContent = *r.EncryptedContent; len(item.EncryptedContent) > seal.MaxValue {
-			return nil, contract.SealedError(path+".encrypted_content", seal.ErrTampered)
-		}
+		item.EncryptedContent = *r.EncryptedContent
 	}
 	for _, f := range []struct {
 		name, kind string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -30,10 +29,11 @@ func (r *run) busy() bool { return r != nil && !r.over.Load() }
 // eventLog keeps the newest events of a run, the nth under number n, for readers that come and go. Where they may hold reasoning it keeps
 // them sealed.
 type eventLog struct {
-	keys    *seal.Keyring
-	binding seal.Binding // without the entity
-	secret  bool
-	limit   int
+	keys *seal.Keyring
+	// scope is where an event belongs while it is stored, by its number.
+	scope  func(n int) seal.Scope
+	secret bool
+	limit  int
 
 	mu     sync.Mutex
 	frames []frame
@@ -55,12 +55,6 @@ type frame struct {
 // frameCost is about what a frame takes beside its data.
 const frameCost = 64
 
-func (l *eventLog) entity(n int) seal.Binding {
-	b := l.binding
-	b.Entity = seal.EntityID("event " + strconv.Itoa(n))
-	return b
-}
-
 // errorFrame returns the data of an error event with a number.
 func errorFrame(n int, code, message string) []byte {
 	e := &ErrorEvent{Code: code, Message: message}
@@ -81,7 +75,7 @@ func (l *eventLog) append(name string, data []byte) {
 	n := l.count()
 	f := frame{name: name}
 	if l.secret {
-		sealed, err := l.keys.Seal(l.entity(n), string(data))
+		sealed, err := l.keys.Seal(l.scope(n), string(data))
 		f.data, f.lost = []byte(sealed), err != nil
 	} else {
 		f.data = append([]byte(nil), data...)
@@ -163,7 +157,7 @@ func (l *eventLog) open(n int, f frame) (name string, data []byte, err error) {
 	if !l.secret {
 		return f.name, f.data, nil
 	}
-	text, err := l.keys.Open(l.entity(n), string(f.data))
+	text, err := l.keys.Open(l.scope(n), string(f.data))
 	if err != nil {
 		return "", nil, errGone
 	}

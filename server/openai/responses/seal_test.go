@@ -2,11 +2,14 @@ package responses
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"runner/backend/fake"
 	"runner/reasoning/seal"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -39,8 +42,8 @@ func carried(t *testing.T, f *fixture, more object) (made object, next []any) {
 
 const kept = "<|channel|>analysis<|message|>" + thoughts
 
-// A sealed value restores the reasoning of its turn while calls are pending, with a store and without, with ids and, without a store, also
-// where the client drops them.
+// A sealed value restores the reasoning of its turn while calls are pending, with a store and without, with the ids of items and without, whatever
+// the client makes of what came before.
 func TestSealedValuesRestoreReasoning(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	for _, stored := range []bool{true, false} {
@@ -55,12 +58,20 @@ func TestSealedValuesRestoreReasoning(t *testing.T) {
 		for _, x := range next[1:] {
 			delete(x.(object), "id")
 		}
-		if stored {
-			if e := f.refused(t, "POST", "/v1/responses", body(t, request), 400); e["code"] != "sealed_foreign" {
-				t.Errorf("error %v", e)
+		for name, input := range map[string][]any{
+			"without ids":    next,
+			"edited":         append([]any{object{"role": "user", "content": "Today: call it."}}, next[1:]...),
+			"cut":            next[1:],
+			"with one more":  append([]any{next[0], object{"role": "user", "content": "Also."}}, next[1:]...),
+			"with two turns": append([]any{next[0], object{"role": "assistant", "content": "Yes."}}, next[1:]...),
+		} {
+			request["input"] = input
+			if got := f.post(t, body(t, request)); got["warnings"] != nil {
+				t.Errorf("%s, stored %v: %v", name, stored, got["warnings"])
 			}
-		} else if prompt := f.prompt(t, request); !strings.Contains(prompt, kept) {
-			t.Errorf("without ids: prompt %q", prompt)
+			if prompt := f.prompt(t, request); !strings.Contains(prompt, kept) {
+				t.Errorf("%s, stored %v: prompt %q", name, stored, prompt)
+			}
 		}
 	}
 }
@@ -131,51 +142,67 @@ func TestRestoredTokens(t *testing.T) {
 	}
 }
 
-// A value that is moved, altered, of another principal or under an unknown key is refused, each with its code, and never skipped.
+// dropped posts a request whose value is to be left out with a warning for a reason, and which is refused under strict.
+func dropped(t *testing.T, name string, f, strict *fixture, request object, code string) {
+	t.Helper()
+	got := f.post(t, body(t, request))
+	warnings, _ := got["warnings"].([]any)
+	var told string
+	for _, w := range warnings {
+		if w := w.(object); w["code"] == "sealed_dropped" {
+			told += w["message"].(string)
+		}
+	}
+	if !strings.Contains(told, "].encrypted_content was left out ("+code+"): ") || strings.Contains(f.models.Prompt(t), secret) {
+		t.Errorf("%s: warnings %v", name, warnings)
+	}
+	streamed := object{"stream": true}
+	maps.Copy(streamed, request)
+	if _, text := f.do(t, "POST", "/v1/responses", body(t, streamed)); !strings.Contains(text, `{"code":"sealed_dropped"`) || !strings.Contains(text, "response.completed") {
+		t.Errorf("%s: the stream is %s", name, text)
+	}
+	e := strict.refused(t, "POST", "/v1/responses", body(t, request), 400)
+	if e["code"] != code || !strings.HasSuffix(e["param"].(string), "].encrypted_content") {
+		t.Errorf("%s: strict: %v", name, e)
+	}
+}
+
+// A value that is moved, altered, of another principal or under an unknown key is left out with a warning, or refused under strict.
 func TestSealedValuesStayInTheirPlace(t *testing.T) {
 	keys := seal.NewKeyring()
 	f := start(t, Config{Seal: keys}, fake.Config{}, calling()...)
+	strict := start(t, Config{Seal: keys, StrictSeal: true}, fake.Config{}, calling()...)
 	for _, stored := range []bool{true, false} {
 		_, next := carried(t, f, object{"store": stored})
 		_, other := carried(t, f, object{"store": stored})
 		value := item(object{"output": next}, 1)["encrypted_content"].(string)
-		refuse := func(name string, f *fixture, input []any, more object, code string) {
+		refuse := func(name string, f, strict *fixture, input []any, code string) {
 			t.Helper()
-			request := object{"input": input, "tools": look, "store": stored}
-			for k, v := range more {
-				request[k] = v
-			}
-			e := f.refused(t, "POST", "/v1/responses", body(t, request), 400)
-			if e["code"] != code || !strings.HasSuffix(e["param"].(string), "].encrypted_content") {
-				t.Errorf("%s, stored %v: %v", name, stored, e)
-			}
+			dropped(t, name, f, strict, object{"input": input, "tools": look, "store": stored}, code)
 		}
 		with := func(at int, x any) []any {
 			list := append([]any(nil), next...)
 			list[at] = x
 			return list
 		}
-		reasoning := func(id, value string) object {
-			return object{"type": "reasoning", "id": id, "summary": []any{}, "encrypted_content": value}
+		reasoning := func(value string) object {
+			return object{"type": "reasoning", "id": item(object{"output": next}, 1)["id"], "summary": []any{}, "encrypted_content": value}
 		}
-		own := item(object{"output": next}, 1)["id"].(string)
-		if stored {
-			refuse("under another item", f, with(1, reasoning(item(object{"output": other}, 1)["id"].(string), value)), nil, "sealed_foreign")
-		} else {
-			refuse("after another message", f, append([]any{next[0], object{"role": "user", "content": "Also."}}, next[1:]...), nil, "sealed_foreign")
-		}
-		refuse("in another conversation", f, with(0, object{"role": "user", "content": "Call it!"}), nil, "sealed_foreign")
+		refuse("beside another call", f, strict, append([]any{next[0], next[1]}, other[2:]...), "sealed_foreign")
+		refuse("after its call", f, strict, []any{next[0], next[2], next[1], next[3]}, "sealed_foreign")
+		refuse("without its call", f, strict, []any{next[0], next[1], object{"role": "assistant", "content": "x"}, object{"role": "user", "content": "the sky"}}, "sealed_foreign")
 		swapped := "A"
 		if value[100] == 'A' {
 			swapped = "B"
 		}
-		refuse("altered", f, with(1, reasoning(own, value[:100]+swapped+value[101:])), nil, "sealed_tampered")
-		refuse("cut", f, with(1, reasoning(own, value[:50])), nil, "sealed_tampered")
-		refuse("no value", f, with(1, reasoning(own, "gAAAAABnothing of ours")), nil, "sealed_tampered")
-		refuse("too long", f, with(1, reasoning(own, strings.Repeat("A", seal.MaxValue+1))), nil, "sealed_tampered")
+		refuse("altered", f, strict, with(1, reasoning(value[:100]+swapped+value[101:])), "sealed_tampered")
+		refuse("cut", f, strict, with(1, reasoning(value[:50])), "sealed_tampered")
+		refuse("no value", f, strict, with(1, reasoning("gAAAAABnothing of ours")), "sealed_tampered")
+		refuse("outdated", f, strict, with(1, reasoning("AQ"+value[2:])), "sealed_outdated")
+		refuse("too long", f, strict, with(1, reasoning(strings.Repeat("A", seal.MaxValue+1))), "sealed_tampered")
 		stranger := wiretest.Anyone()
 		stranger.ID = "stranger"
-		refuse("of another principal", f.as(t, stranger), next, nil, "sealed_foreign")
+		refuse("of another principal", f.as(t, stranger), strict.as(t, stranger), next, "sealed_foreign")
 		ids := keys.IDs()
 		keys.Rotate(4)
 		if prompt := f.prompt(t, object{"input": next, "tools": look}); !strings.Contains(prompt, kept) {
@@ -184,7 +211,21 @@ func TestSealedValuesStayInTheirPlace(t *testing.T) {
 		if err := keys.Drop(ids[0]); err != nil {
 			t.Fatal(err)
 		}
-		refuse("under a dropped key", f, next, nil, "sealed_unknown_key")
+		refuse("under a dropped key", f, strict, next, "sealed_unknown_key")
+	}
+}
+
+// A value counts once: where its item comes again, the second is left out.
+func TestRepeatedItemsCountOnce(t *testing.T) {
+	f := start(t, Config{}, fake.Config{}, calling()...)
+	_, next := carried(t, f, object{"store": false})
+	twice := slices.Concat(next, next[1:])
+	request := object{"input": twice, "tools": look, "store": false}
+	if prompt := f.prompt(t, request); strings.Count(prompt, kept) != 1 {
+		t.Errorf("the prompt is %q", prompt)
+	}
+	if got := f.post(t, body(t, request)); !strings.Contains(encode(t, got["warnings"]), "input[4].encrypted_content was left out (sealed_repeated)") {
+		t.Errorf("warnings %v", got["warnings"])
 	}
 }
 
@@ -198,8 +239,20 @@ func TestSealedValuesBelongToTheirChain(t *testing.T) {
 	}
 	other := f.post(t, body(t, object{"input": "Hello."}))
 	for _, previous := range []any{nil, other["id"]} {
-		if e := f.refused(t, "POST", "/v1/responses", body(t, object{"input": next, "previous_response_id": previous, "tools": look}), 400); e["code"] != "sealed_foreign" {
-			t.Errorf("error %v", e)
+		request := object{"input": next, "previous_response_id": previous, "tools": look}
+		if prompt := f.prompt(t, request); strings.Contains(prompt, secret) {
+			t.Errorf("prompt %q", prompt)
+		}
+		if got := f.post(t, body(t, request)); !strings.Contains(encode(t, got["warnings"]), "sealed_foreign") {
+			t.Errorf("warnings %v", got["warnings"])
+		}
+	}
+	// A reference to the item does not take it elsewhere, either.
+	named := slices.Clone(next)
+	named[1] = object{"type": "item_reference", "id": item(object{"output": next}, 1)["id"]}
+	for previous, want := range map[any]bool{first["id"]: true, nil: false, other["id"]: false} {
+		if prompt := f.prompt(t, object{"input": named, "previous_response_id": previous, "tools": look}); strings.Contains(prompt, secret) != want {
+			t.Errorf("after %v: prompt %q", previous, prompt)
 		}
 	}
 }
@@ -207,24 +260,24 @@ func TestSealedValuesBelongToTheirChain(t *testing.T) {
 // A conversation goes on with another model, but the thoughts of the first stay out.
 func TestThoughtsOfAnotherModelStayOut(t *testing.T) {
 	keys := seal.NewKeyring()
-	home := seal.Binding{Principal: "p", Conversation: seal.ConversationID("c"), Entity: seal.EntityID("rs_1"), Model: "one"}
-	value, err := keys.Seal(home, thoughts)
+	home := seal.Scope{Principal: "p", Model: "one", Conversation: seal.ConversationID("response", "c")}
+	value, err := keys.Begin(home, seal.Question{}).Seal(thoughts, seal.NoCalls)
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries := []entry{
-		{item: &Reasoning{}, sealed: value, home: &home}, {item: &Message{Role: "assistant", Content: []Part{{Text: "a"}}}},
-		{item: &Reasoning{ID: "rs_1", EncryptedContent: value}, place: &home}, {item: &Message{Role: "assistant", Content: []Part{{Text: "b"}}}},
-	}
+	said := entry{item: &Message{Role: "assistant", Content: []Part{{Text: "a"}}}}
 	for model, want := range map[string]string{"one": thoughts, "two": ""} {
-		got, err := messages(entries, &opener{keys: keys, binding: seal.Binding{Principal: "p", Conversation: home.Conversation, Model: model}})
-		if err != nil || len(got) != 2 || got[0].Reasoning != want || got[1].Reasoning != want {
-			t.Errorf("model %s: %+v, %v", model, got, err)
+		for _, e := range []entry{{item: &Reasoning{}, sealed: value, home: &home}, {item: &Reasoning{ID: "rs_1", EncryptedContent: value}, home: &home}} {
+			r := contract.NewRestorer(keys, seal.Scope{Principal: "p", Model: model}, true)
+			got, err := messages([]entry{e, said}, &opener{r, model})
+			if err != nil || len(got) != 1 || got[0].Reasoning != want {
+				t.Errorf("model %s: %+v, %v", model, got, err)
+			}
 		}
 	}
 	carried := []entry{{item: &Reasoning{ID: "rs_1", EncryptedContent: value}, path: "input[0]"}}
 	var e *wire.Error
-	if _, err := messages(carried, &opener{keys: keys, binding: seal.Binding{Principal: "p", Conversation: home.Conversation, Model: "two"}}); !errors.As(err, &e) ||
+	if _, err := messages(carried, &opener{contract.NewRestorer(keys, seal.Scope{Principal: "p", Model: "two", Conversation: home.Conversation}, true), "two"}); !errors.As(err, &e) ||
 		e.Code != "sealed_foreign" {
 		t.Errorf("carried to another model: %v", err)
 	}

@@ -55,7 +55,7 @@ type record struct {
 	thoughts string
 	// rationale is the response's decisions with their reasons, sealed; empty without any.
 	rationale string
-	home      seal.Binding
+	home      seal.Scope
 	// homeID is the id of the reasoning item that the run's reasoning belongs to, shown or not.
 	homeID string
 	// shown is how much of the reasoning the response shows. An API key's permission may have become less since it was made.

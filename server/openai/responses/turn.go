@@ -29,7 +29,7 @@ type turn struct {
 	response *Response
 	// homeID is the id of the first reasoning item, and home where the run's sealed reasoning belongs.
 	homeID string
-	home   seal.Binding
+	home   seal.Scope
 	// root is the first response of the chain.
 	root string
 	// background is the run where no client is needed, and kept what the store holds of it so far; nil otherwise.
@@ -109,7 +109,12 @@ func (t *turn) dereference(e *entry) error {
 	}
 	e.item = item
 	if item.ItemID() == rec.homeID && rec.thoughts != "" {
-		e.sealed, e.home = rec.thoughts, &rec.home
+		// The value belongs to the conversation of its response, and the item may have been named in another.
+		home := rec.home
+		if rec.root != t.root {
+			home.Conversation = t.conversation()
+		}
+		e.sealed, e.home = rec.thoughts, &home
 	}
 	if r, ok := item.(*Reasoning); ok {
 		if e.item = t.api.reveal(r, rec); rec.shown.Cap(t.principal.Reasoning) != nil {
@@ -124,7 +129,9 @@ func (t *turn) history() []entry {
 	var entries []entry
 	for _, r := range t.chain {
 		for _, e := range r.input {
-			e.place, e.item = &r.home, t.api.reveal(e.item, r)
+			if e.item = t.api.reveal(e.item, r); e.sealed == "" {
+				e.home = &r.home
+			}
 			entries = append(entries, e)
 		}
 		if r.thoughts != "" {
@@ -139,6 +146,14 @@ func (t *turn) history() []entry {
 	return entries
 }
 
+// conversation is the first response of the chain. Without previous_response_id the client carries the conversation, which has no id then.
+func (t *turn) conversation() seal.Conversation {
+	if len(t.chain) == 0 {
+		return seal.Conversation{}
+	}
+	return seal.ConversationID("response", t.root)
+}
+
 // digest identifies the model that sealed values belong to.
 func (t *turn) digest() string {
 	if d := t.model.Card().Digest; d != "" {
@@ -151,28 +166,23 @@ func (t *turn) digest() string {
 func (t *turn) assemble(ctx context.Context) error {
 	q := t.asked
 	entries := append(t.history(), q.items...)
-	conversation := seal.ConversationOf(firstQuestion(entries))
-	if len(t.chain) > 0 {
-		conversation = seal.ConversationID(t.root)
-	}
-	place := seal.Binding{Principal: t.principal.ID, Conversation: conversation, Model: t.digest()}
-	said, err := messages(entries, &opener{keys: t.api.cfg.Seal, binding: place})
+	t.home = seal.Scope{Principal: t.principal.ID, Model: t.digest(), Conversation: t.conversation()}
+	restorer := contract.NewRestorer(t.api.cfg.Seal, t.home, t.api.cfg.StrictSeal)
+	said, err := messages(entries, &opener{restorer, t.home.Model})
 	if err != nil {
 		return err
+	}
+	for _, w := range restorer.Warnings() {
+		q.warn(w.Code, w.Text)
 	}
 	t.request = q.request
 	if i := q.wire.Instructions; i != nil && *i != "" {
 		said = append([]chattemplate.Message{{Role: chattemplate.System, Content: *i}}, said...)
 	}
 	t.request.Messages = said
-	t.home = place
-	if t.home.Entity = seal.EntityID(t.homeID); !q.store {
-		// Clients without a store here may drop ids.
-		t.home.Entity = seal.EntityOf(preceding(entries)...)
-	}
-	if q.store || q.contract.Seal {
-		home, keys := t.home, t.api.cfg.Seal
-		t.request.Seal = func(thoughts string) (string, error) { return keys.Seal(home, thoughts) }
+	reply := contract.Begin(t.api.cfg.Seal, t.home, said)
+	if t.request.CallID = reply.CallID; q.store || q.contract.Seal {
+		t.request.Seal = contract.Sealer(reply, true)
 	}
 	if q.contract.Encrypt {
 		t.request.Trace = t.api.cfg.Traces.Tracer(t.principal.ID, contract.FieldTrace, t.response.ID)
@@ -418,16 +428,16 @@ func (t *turn) record(thoughts string) (*record, bool) {
 	return r, ok
 }
 
-// storedBinding is where a part of a response that is reasoning belongs while it is stored.
-func storedBinding(principal, digest, part string) seal.Binding {
-	return seal.Binding{Principal: principal, Conversation: seal.ConversationID("stored"), Entity: seal.EntityID(part), Model: digest}
+// storedScope is where a part of a response that is reasoning belongs while it is stored.
+func storedScope(principal, digest, part string) seal.Scope {
+	return seal.Scope{Principal: principal, Model: digest, Conversation: seal.ConversationID("stored", part)}
 }
 
 // sealed is a part of the response as it is stored. ok becomes false when that cannot be done.
 func (t *turn) sealed(part string, v any, ok *bool) (value string) {
 	data, err := json.Marshal(v)
 	if err == nil {
-		value, err = t.api.cfg.Seal.Seal(storedBinding(t.principal.ID, t.home.Model, part), string(data))
+		value, err = t.api.cfg.Seal.Seal(storedScope(t.principal.ID, t.home.Model, part), string(data))
 	}
 	*ok = *ok && err == nil
 	return value
@@ -435,7 +445,7 @@ func (t *turn) sealed(part string, v any, ok *bool) (value string) {
 
 // opened reads a part of a stored response into v, and reports whether it could: its key may be gone, and with it what was sealed.
 func (a *API) opened(r *record, part, value string, v any) bool {
-	data, err := a.cfg.Seal.Open(storedBinding(r.principal, r.home.Model, part), value)
+	data, err := a.cfg.Seal.Open(storedScope(r.principal, r.home.Model, part), value)
 	return err == nil && json.Unmarshal([]byte(data), v) == nil
 }
 

@@ -1,0 +1,173 @@
+package seal
+
+import (
+	"cmp"
+	"crypto/subtle"
+	"encoding/binary"
+	"slices"
+	"strings"
+)
+
+// History opens the values of one conversation. Its messages are shown to Open once each, from the first to the last, because a turn counts
+// once, and never before one that was begun earlier. A History may be used by one goroutine at a time.
+type History struct {
+	keys  *Keyring
+	scope Scope
+	// last is when the last turn that was opened began.
+	last uint64
+}
+
+// History begins to open a conversation. The values of its messages are in the scope's conversation unless they say otherwise.
+func (r *Keyring) History(s Scope) *History { return &History{keys: r, scope: s} }
+
+// Place is where a message stands that carries values.
+type Place struct {
+	// Question is the nearest user message before it.
+	Question Question
+	// Calls are the ids of its calls.
+	Calls []string
+}
+
+// Value is a value as it came back.
+type Value struct {
+	Sealed string
+	// Elsewhere, when not nil, is the conversation that it belongs to instead of the history's.
+	Elsewhere *Conversation
+}
+
+// Open returns the reasoning that the values of one message hold, and why each value was left out, nil for those that were not. A value may
+// stand there several times. Errors: those of Error, and ErrScope if the caller forgot a part of the scope.
+func (h *History) Open(p Place, values []Value) (text string, errs []error) {
+	errs = make([]error, len(values))
+	var opened []content
+	own := beside{calls: p.Calls}
+	for i, v := range values {
+		c, err := h.open(&p, &own, v)
+		if errs[i] = err; err == nil {
+			opened = append(opened, c)
+		}
+	}
+	slices.SortStableFunc(opened, func(a, b content) int { return cmp.Or(cmp.Compare(a.begun, b.begun), cmp.Compare(a.piece, b.piece)) })
+	var b strings.Builder
+	for i, c := range opened {
+		switch {
+		case i > 0 && c.turn == opened[i-1].turn && c.piece == opened[i-1].piece:
+			continue
+		case i > 0 && c.turn != opened[i-1].turn && b.Len() > 0:
+			b.WriteString("\n\n")
+		}
+		b.WriteString(c.text)
+		h.last = max(h.last, c.begun)
+	}
+	return b.String(), errs
+}
+
+// Open returns the text that Keyring.Seal sealed within a scope.
+func (r *Keyring) Open(s Scope, value string) (string, error) {
+	text, errs := r.History(s).Open(Place{}, []Value{{Sealed: value}})
+	return text, errs[0]
+}
+
+// open opens one value for a message. The order of the checks is part of the package's contract.
+func (h *History) open(p *Place, own *beside, v Value) (c content, err error) {
+	scope := h.scope
+	if v.Elsewhere != nil {
+		scope.Conversation = *v.Elsewhere
+	}
+	if !scope.complete() {
+		return c, ErrScope
+	}
+	k, plain, err := h.keys.unbox(v.Sealed)
+	if err != nil {
+		return c, err
+	}
+	want := scope.appendTo(make([]byte, 0, scopeSize))
+	if subtle.ConstantTimeCompare(plain[1:1+scopeSize], want) != 1 {
+		return c, ErrForeign
+	}
+	c.readPlace(plain)
+	switch {
+	case !c.fits(k, p, own):
+		return content{}, ErrForeign
+	case c.begun <= h.last:
+		return content{}, ErrRepeated
+	}
+	// Nothing after the place is looked at before it is known to be this one: the time would show the text's length.
+	if !c.readText(plain) {
+		return content{}, ErrTampered
+	}
+	return c, nil
+}
+
+// fits reports whether a message is the one that the value was sealed for.
+func (c *content) fits(k *key, p *Place, own *beside) bool {
+	if len(p.Calls) > 0 {
+		return c.calls != NoCalls && own.all(k, &c.turn)
+	}
+	return c.calls != WithCalls && subtle.ConstantTimeCompare(c.question.digest[:], p.Question.digest[:]) == 1
+}
+
+// beside compares the calls of one message with turns. It remembers the result, so that many values beside many calls cost no more than both.
+type beside struct {
+	calls []string
+	known map[[turnSize]byte]bool
+}
+
+// all reports whether all calls are a turn's.
+func (b *beside) all(k *key, turn *[turnSize]byte) bool {
+	all, known := b.known[*turn]
+	if !known {
+		if b.known == nil {
+			b.known = map[[turnSize]byte]bool{}
+		}
+		all = !slices.ContainsFunc(b.calls, func(id string) bool { return !isCall(k, turn, id) })
+		b.known[*turn] = all
+	}
+	return all
+}
+
+// content is what a value holds beside its scope.
+type content struct {
+	turn     [turnSize]byte
+	begun    uint64 // when the turn began, in microseconds since 1970
+	piece    uint32
+	calls    Calls
+	question Question
+	text     string
+}
+
+// appendTo appends the content as it stands in a value.
+func (c *content) appendTo(dst []byte) []byte {
+	dst = append(dst, c.turn[:]...)
+	dst = binary.BigEndian.AppendUint64(dst, c.begun)
+	dst = binary.BigEndian.AppendUint32(dst, c.piece)
+	dst = append(dst, byte(c.calls))
+	dst = append(dst, c.question.digest[:]...)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(c.text)))
+	return append(dst, c.text...)
+}
+
+// readPlace reads all but the text of an authentic plaintext.
+func (c *content) readPlace(plain []byte) {
+	at := plain[1+scopeSize:]
+	c.turn = [turnSize]byte(at)
+	c.begun = binary.BigEndian.Uint64(at[turnSize:])
+	c.piece = binary.BigEndian.Uint32(at[turnSize+8:])
+	c.calls = Calls(at[turnSize+12])
+	c.question.digest = [32]byte(at[turnSize+13:])
+}
+
+// readText reads the text of an authentic plaintext. It refuses what sealWith would not have written.
+func (c *content) readText(plain []byte) bool {
+	n := binary.BigEndian.Uint32(plain[textOffset-4:])
+	if c.calls > WithCalls || n > MaxText || classOf(textOffset+int(n)) != len(plain) {
+		return false
+	}
+	text, padding := plain[textOffset:textOffset+n], plain[textOffset+n:]
+	var filled byte
+	for _, b := range padding {
+		filled |= b
+	}
+	c.text = string(text)
+	return filled == 0
+}
