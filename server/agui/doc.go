@@ -28,17 +28,17 @@
 //
 // With reasoning_seal the reasoning comes as a sealed value too (package seal), in REASONING_ENCRYPTED_VALUE when the run is over: on the
 // reasoning message, or on the assistant's where there is none, or on an empty reasoning message where there is neither; and on each call,
-// for clients that keep only those. Each is bound to the thread and to the id of the message or call that it names.
+// for clients that keep only those. All hold the same. A value is bound to the thread, and to the calls of its message; without calls, to the nearest user
+// message before it.
 //
-// A client sends messages back as they came. Each value has to open in its place, also where it is not needed: what was moved or altered
-// ends the run with RUN_ERROR and the code of package seal. The reasoning of a turn is that of the reasoning message next to it, else of the
-// message or of its first call that has one. A reasoning message without a value is the client's own text and counts for pending calls
-// only, a summary never. What clients with legacy_thinking send back may be either, and does not count.
+// A client sends messages back as they came. A value that was moved or altered is left out with the warning sealed_dropped. Under
+// Config.StrictSeal it ends the run with RUN_ERROR and the code of package seal. A reasoning message without a value is the client's own text and
+// counts for pending calls only, a summary never. What clients with legacy_thinking send back may be either, and does not count.
 //
 // # Errors
 //
 // A request that is refused before it runs is answered with its HTTP status and an [ErrorResponse], for which HttpAgent rejects the run with
 // the status and the body. For RUN_ERROR its runAgent resolves, and who does not listen for the event takes the run for a success. Two
-// things are RUN_ERROR: a refused sealed value, as the only event, because a client gets on by leaving the value out; and whatever ends a
-// run that has started. A stream ends with RUN_FINISHED or RUN_ERROR, once, and nothing after it.
+// things are RUN_ERROR: a sealed value that Config.StrictSeal refuses, as the only event, because a client gets on by leaving the value out; and
+// whatever ends a run that has started. A stream ends with RUN_FINISHED or RUN_ERROR, once, and nothing after it.
 package agui

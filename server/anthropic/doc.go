@@ -15,13 +15,14 @@
 //	... with display "summarized"       summary     one thinking block with the summary, then the sealed reasoning
 //	... with display "omitted"          none        the sealed reasoning alone, as a redacted_thinking block
 //
-// A signature is a sealed value (package seal) that holds the block's reasoning; that of a summary holds none. It is bound to the
-// conversation by the text of the first user message, and to its place by the user message before it: by its text, or where that answers
-// tools, by the ids of their calls. Neighbouring messages of one role are one message, as the API has it.
+// A signature is a sealed value (package seal) that holds the block's reasoning; that of a summary holds none. It opens beside the calls of its
+// turn. In a message without calls it opens after the user message that it was made after. Neighbouring messages of one role are one message, as
+// the API has it.
 //
 // A client sends blocks back as they came. The reasoning that a signature or a redacted block holds is restored, whatever the text beside
 // it says, and the model's format decides where it enters the prompt: while calls are pending. A thinking block without a signature is
-// the client's own text and counts for pending calls only. A value out of place is a 400 with the code of package seal.
+// the client's own text and counts for pending calls only. A block whose value does not open is left out with the warning sealed_dropped. Under
+// Config.StrictSeal it is a 400 in Anthropic's words, which clients know, with the code of package seal.
 //
 // # Order
 //

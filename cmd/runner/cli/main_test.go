@@ -223,7 +223,7 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 	case has("request"):
 		b, err := json.Marshal(struct {
 			runner.Request
-			Seal, Account any `json:",omitempty"` // in place of functions
+			CallID, Seal, Account any `json:",omitempty"` // in place of functions
 		}{Request: t.req})
 		if err != nil {
 			return err

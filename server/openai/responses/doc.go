@@ -30,9 +30,9 @@
 // other principals do not exist. What is deleted is gone, also for the responses that go on from it: they stay, and previous_response_id refuses
 // them, rather than to leave a turn out of the conversation.
 //
-// Sealed values (encrypted_content) are bound to principal and model; to the conversation, which is the first response of a chain of
-// previous_response_id, and otherwise the first user message; and to the reasoning item's id, or, with store false, when clients may drop ids, to
-// the user's messages or outputs of calls that the reply follows. A value that does not open is refused, never skipped. What it restores
+// Sealed values (encrypted_content) are bound to principal, model and, in a chain of previous_response_id, to its first response. They open beside
+// the calls of their turn, and without calls after the user message that they were made after. A value that does not open is left out with the
+// warning sealed_dropped; under Config.StrictSeal the request is refused. What it restores
 // becomes the reasoning of that turn, which enters the prompt where the model's format keeps it, while calls are pending, or where
 // keep_reasoning says so. What the store holds of another model's reasoning stays out when a conversation goes on with a new one. Reasoning in plain text counts while calls are pending only, and only where nothing sealed is there. Summaries never
 // become reasoning.

@@ -227,23 +227,24 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
     await assert.rejects(run(client, { tool_choice: 'required' }), /tool_choice/);
   });
 
-  test(`${version}: a sealed value out of its place is a run's error`, async () => {
+  test(`${version}: a sealed value out of its place is left out with a warning`, async () => {
     const { agent } = await run(client, { reasoning: 'full', reasoning_seal: true });
     agent.addMessage({ id: 'q2', role: 'user', content: 'What is 532 - 187?' });
     const value = agent.messages.find((m) => m.encryptedValue).encryptedValue;
     const altered = value.slice(0, 100) + (value[100] === 'A' ? 'B' : 'A') + value.slice(101);
     for (const [code, messages, options] of [
       ['sealed_tampered', agent.messages.map((m) => (m.encryptedValue ? { ...m, encryptedValue: altered } : m)), { threadId: agent.threadId }],
-      ['sealed_foreign', agent.messages.map((m) => (m.encryptedValue ? { ...m, id: 'elsewhere' } : m)), { threadId: agent.threadId }],
+      ['sealed_foreign', agent.messages.map((m) => (m.id === question.id ? { ...m, content: 'What is 18 + 25?' } : m)), { threadId: agent.threadId }],
       ['sealed_foreign', agent.messages, { threadId: 'another' }],
     ]) {
       const moved = newAgent(client, messages, options);
       const heard = [];
-      await moved.runAgent({}, { onRunErrorEvent: ({ event }) => void heard.push(event) });
+      await moved.runAgent({}, { onCustomEvent: ({ event }) => void heard.push(event.value) });
       assert.equal(heard.length, 1);
-      assert.equal(heard[0].code, code);
-      assert.match(heard[0].message, /^messages\[1\]\.encryptedValue: /);
-      assert.equal(moved.messages.length, messages.length);
+      assert.equal(heard[0].code, 'sealed_dropped');
+      assert.match(heard[0].message, /^messages\[1\]\.encryptedValue was left out /);
+      assert.ok(heard[0].message.includes(code));
+      assert.ok(moved.messages.length > messages.length);
     }
   });
 
@@ -337,8 +338,8 @@ test('a key sees what it may see', async () => {
     const { agent } = await ask(agentOf('whole'), { reasoning: 'full', reasoning_seal: true });
     const other = newAgent(current, agent.messages, { url: agent.url, threadId: agent.threadId, headers: { Authorization: `Bearer ${keyOf('modest')}` } });
     const heard = [];
-    await other.runAgent({}, { onRunErrorEvent: ({ event }) => void heard.push(event.code) });
-    assert.deepEqual(heard, ['sealed_foreign']);
+    await other.runAgent({}, { onCustomEvent: ({ event }) => void heard.push(event.value.code) });
+    assert.deepEqual(heard, ['sealed_dropped']);
   } finally {
     await guarded.stop();
   }

@@ -281,8 +281,14 @@ test('sealed reasoning comes back in its place only', async () => {
   const kept = await create({ ...plain, keep_reasoning: true, messages: [question, first, next] });
   const without = await create({ ...plain, keep_reasoning: true, messages: [question, { ...first, reasoning_encrypted_content: undefined }, next] });
   assert.ok(kept.usage.prompt_tokens > without.usage.prompt_tokens);
-  await assert.rejects(create({ ...plain, messages: [{ ...question, content: 'What is 18 + 25?' }, first, next] }), (e) => e instanceof OpenAI.BadRequestError && e.code === 'sealed_foreign');
-  await assert.rejects(create({ ...plain, messages: [question, { ...first, reasoning_encrypted_content: 'A' + first.reasoning_encrypted_content }, next] }), (e) => /^sealed_/.test(e.code));
+  const dropped = async (messages, reason) => {
+    const { warnings } = await create({ ...plain, messages });
+    assert.equal(warnings.length, 1);
+    assert.equal(warnings[0].code, 'sealed_dropped');
+    assert.match(warnings[0].message, reason);
+  };
+  await dropped([{ ...question, content: 'What is 18 + 25?' }, first, next], /sealed_foreign/);
+  await dropped([question, { ...first, reasoning_encrypted_content: 'A' + first.reasoning_encrypted_content }, next], /sealed_tampered/);
 });
 
 test('errors are the classes of the client', async () => {

@@ -123,10 +123,10 @@ class ResponsesTest(unittest.TestCase):
         first = self.responses.create(**asked)
         following = [*first.output, {"role": "user", "content": "What is 532 - 187?"}]
         ask = lambda question: self.responses.create(**{**asked, "input": [{"role": "user", "content": question}, *following]})
-        self.assertEqual(ask(PLAIN["input"]).output_text, "532 - 187 = 345.")
-        with self.assertRaises(openai.BadRequestError) as raised:
-            ask("What is 18 + 25?")
-        self.assertEqual(raised.exception.code, "sealed_foreign")
+        kept = ask(PLAIN["input"])
+        self.assertEqual(kept.output_text, "532 - 187 = 345.")
+        self.assertFalse(hasattr(kept, "warnings"))
+        self.assertEqual([w["code"] for w in ask("What is 18 + 25?").warnings], ["sealed_dropped"])
 
     def test_stored(self):
         response = self.responses.create(**PLAIN)
