@@ -163,6 +163,12 @@ func (r *Runner) rawPrompt(req *Request) (chattemplate.Prompt, error) {
 	return p, nil
 }
 
+// Ends returns the texts of the tokens that begin and end a text in this vocabulary, empty where there is none.
+func (r *Runner) Ends() (bos, eos string) {
+	v := r.model.Vocab()
+	return v.Piece(v.BOS()), v.Piece(v.EOS())
+}
+
 // WithBOS returns tokens with the model's token for the beginning of a text in front, where its prompts start with one.
 func (r *Runner) WithBOS(tokens []Token) []Token {
 	if v := r.model.Vocab(); v.AddBOS() && v.BOS() != backend.NoToken {

@@ -12,7 +12,7 @@ import (
 )
 
 // common are the routes that belong to no format: health, figures, and what a model's tokenizer does. Requests and answers
-// have the fields that llama.cpp's server gives them.
+// have the fields that llama.cpp's server gives them; the tokenizer's take and return those of vLLM as well.
 type common struct{ *Server }
 
 // Routes implements [wire.Format].
@@ -24,6 +24,7 @@ func (c *common) Routes() []wire.Route {
 		{Method: http.MethodGet, Path: "/props", Scope: wire.ScopeModels, Loads: true, Handle: c.getProps},
 		{Method: http.MethodPost, Path: "/tokenize", Scope: wire.ScopeModels, Handle: c.tokenize},
 		{Method: http.MethodPost, Path: "/detokenize", Scope: wire.ScopeModels, Handle: c.detokenize},
+		{Method: http.MethodGet, Path: "/tokenizer_info", Scope: wire.ScopeModels, Loads: true, Handle: c.getTokenizerInfo},
 	}
 }
 
@@ -70,14 +71,43 @@ func (c *common) getProps(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// tokenizerInfo describes a tokenizer as vLLM's server does. Evaluation harnesses look here for a tokenizer that they
+// can use over HTTP. A token that the model does not have is null.
+type tokenizerInfo struct {
+	BOSToken *string `json:"bos_token"`
+	EOSToken *string `json:"eos_token"`
+	// MaxLength is the context in tokens.
+	MaxLength int `json:"model_max_length"`
+}
+
+func (c *common) getTokenizerInfo(w http.ResponseWriter, r *http.Request) {
+	c.with(w, r, r.URL.Query().Get("model"), func(run *runner.Runner) (any, error) {
+		info := tokenizerInfo{MaxLength: run.Info().ContextSize}
+		bos, eos := run.Ends()
+		info.BOSToken, info.EOSToken = named(bos), named(eos)
+		return info, nil
+	})
+}
+
+// named returns nil for a token that a model does not have.
+func named(token string) *string {
+	if token == "" {
+		return nil
+	}
+	return &token
+}
+
 // tokenizeRequest is the body of /tokenize.
 type tokenizeRequest struct {
 	// Model is the model's name; empty is the default.
 	Model string `json:"model"`
-	// Content is the text.
+	// Content is the text. Prompt is vLLM's name for it.
 	Content string `json:"content"`
-	// AddSpecial puts the token for the beginning of a text in front, where the model has one.
-	AddSpecial bool `json:"add_special"`
+	Prompt  string `json:"prompt"`
+	// AddSpecial puts the token for the beginning of a text in front, where the model has one. AddSpecialTokens is vLLM's name
+	// for it.
+	AddSpecial       bool `json:"add_special"`
+	AddSpecialTokens bool `json:"add_special_tokens"`
 	// ParseSpecial makes names of control tokens these tokens; true unless it is said. llama.cpp's server does so too.
 	ParseSpecial *bool `json:"parse_special"`
 	// WithPieces adds the text of each token: a string, or a list of bytes where it is not UTF-8.
@@ -90,6 +120,11 @@ const maxPieces = 1 << 20
 func (c *common) tokenize(w http.ResponseWriter, r *http.Request) {
 	var in tokenizeRequest
 	err := wire.ReadJSON(r, &in)
+	if in.Content == "" {
+		in.Content = in.Prompt
+	} else if in.Prompt != "" && in.Prompt != in.Content {
+		err = wire.Invalid("prompt", "it is another name of content; give one of both")
+	}
 	if err == nil && in.WithPieces && len(in.Content) > maxPieces {
 		err = wire.Invalid("content", "with pieces it takes at most %d bytes; this has %d", maxPieces, len(in.Content))
 	}
@@ -112,7 +147,7 @@ func (c *common) answerTokens(w http.ResponseWriter, r *http.Request, in *tokeni
 	if err != nil {
 		return err
 	}
-	if in.AddSpecial {
+	if in.AddSpecial || in.AddSpecialTokens {
 		tokens = run.WithBOS(tokens)
 	}
 	wire.WriteList(w, "tokens", len(tokens), func(dst []byte, i int) []byte {
@@ -147,7 +182,7 @@ func (c *common) detokenize(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		text, err := run.Detokenize(in.Tokens)
-		return map[string]string{"content": text}, err
+		return map[string]string{"content": text, "prompt": text}, err
 	})
 }
 

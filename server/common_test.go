@@ -19,13 +19,23 @@ func TestTokens(t *testing.T) {
 		t.Fatalf("%s: %v", r.body, err)
 	}
 	list, _ := json.Marshal(tokens.Tokens)
-	if r := s.do(t, http.MethodPost, "/detokenize", `{"tokens":`+string(list)+`}`); r.body != `{"content":"hi \u003c|end|\u003e"}` {
+	if r := s.do(t, http.MethodPost, "/detokenize", `{"tokens":`+string(list)+`}`); r.body != `{"content":"hi \u003c|end|\u003e","prompt":"hi \u003c|end|\u003e"}` {
 		t.Errorf("%s", r.body)
 	}
 	if r := s.do(t, http.MethodPost, "/detokenize", `{"tokens":[-1]}`); r.StatusCode != http.StatusBadRequest {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
 	if r := s.do(t, http.MethodPost, "/tokenize", `{"content":"ä\u0001","with_pieces":true}`); !strings.Contains(r.body, `"piece":[195`) {
+		t.Errorf("%s", r.body)
+	}
+	// The same with the names that vLLM's clients use.
+	if same := s.do(t, http.MethodPost, "/tokenize", `{"prompt":"hi <|end|>","add_special_tokens":false}`); same.body != r.body {
+		t.Errorf("%s, and by content %s", same.body, r.body)
+	}
+	if r := s.do(t, http.MethodPost, "/tokenize", `{"prompt":"a","content":"b"}`); r.StatusCode != http.StatusBadRequest {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+	if r := s.do(t, http.MethodGet, "/tokenizer_info", ""); !strings.Contains(r.body, `"eos_token":"\u003c|return|\u003e"`) || !strings.Contains(r.body, `"bos_token":"\u003c|startoftext|\u003e"`) {
 		t.Errorf("%s", r.body)
 	}
 	if r := s.do(t, http.MethodGet, "/props?model=b", ""); !strings.Contains(r.body, `"model":"b"`) {

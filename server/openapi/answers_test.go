@@ -41,7 +41,7 @@ const (
 
 // exchanges are requests that are answered with 200, and together with all that answers can have.
 var exchanges = []struct{ method, path, body, header string }{
-	{"GET", "/health", "", ""}, {"GET", "/metrics", "", ""}, {"GET", "/openapi.json", "", ""}, {"GET", "/props", "", ""}, {"GET", "/", "", ""},
+	{"GET", "/health", "", ""}, {"GET", "/metrics", "", ""}, {"GET", "/openapi.json", "", ""}, {"GET", "/props", "", ""}, {"GET", "/tokenizer_info", "", ""}, {"GET", "/", "", ""},
 	{"POST", "/tokenize", `{"content":"a","with_pieces":true}`, ""}, {"POST", "/tokenize", `{"content":"𐍈","with_pieces":true}`, ""}, {"POST", "/tokenize", `{"content":"a"}`, ""},
 	{"POST", "/detokenize", `{"tokens":[49,50]}`, ""}, {"POST", "/apply-template", says(question, `,"tools":[{"function":{"name":"f"}}]`), ""},
 

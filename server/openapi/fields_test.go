@@ -37,6 +37,7 @@ type described struct {
 var types = map[string]map[string]described{
 	"..": {
 		"tokenizeRequest":   {asked, "TokenizeRequest"},
+		"tokenizerInfo":     {answered, "TokenizerInfo"},
 		"detokenizeRequest": {asked, "DetokenizeRequest"},
 	},
 	"../openai": {

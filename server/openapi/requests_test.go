@@ -56,7 +56,7 @@ var probes = []probe{
 	{path: "/api/embeddings", base: `{"model":"demo","prompt":"a"}`, schema: "OllamaEmbeddingsRequest", beyond: map[string]string{"model": aboutModels}},
 	{path: "/agui", base: aguiTurn, schema: "RunAgentInput"},
 	{path: "/agui", base: aguiTurn, within: "forwardedProps", schema: "AguiProps", beyond: map[string]string{"model": aboutModels, "tool_choice": aboutOthers}},
-	{path: "/tokenize", base: `{"content":"a"}`, schema: "TokenizeRequest", beyond: map[string]string{"model": aboutModels}},
+	{path: "/tokenize", base: `{"content":"a"}`, schema: "TokenizeRequest", beyond: map[string]string{"model": aboutModels, "prompt": aboutOthers}},
 	{path: "/detokenize", base: `{"tokens":[49]}`, schema: "DetokenizeRequest", beyond: map[string]string{"model": aboutModels, "tokens": "which tokens there are"}},
 	{path: "/apply-template", base: `{"messages":[{"role":"user","content":"a"}]}`, schema: "ChatCompletionRequest", beyond: forms,
 		more: map[string]string{"top_logprobs": `"logprobs":true`, "stream_options": `"stream":true`, "function_call": `"functions":[{"name":"look"}]`}},
