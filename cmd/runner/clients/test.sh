@@ -82,7 +82,30 @@ test_python() {
   (cd "$here/python" && PYTHONDONTWRITEBYTECODE=1 "$at/bin/python" -W error::ResourceWarning -m unittest --verbose) || status=1
 }
 
+# The evaluation harness is apart from the other clients for Python, because what it needs takes 750 MB. Its file lists all
+# of that, so that pip has nothing to add.
+test_lm_eval() {
+  if ! command -v python3 >/dev/null; then
+    echo "SKIPPED: the evaluation harness, because python3 is not on the PATH"
+    return
+  fi
+  local at=$cache/lm_eval
+  if ! fresh "$at/installed" "$here/lm_eval/requirements.txt"; then
+    echo "installing the evaluation harness"
+    rm -rf "$at"
+    python3 -m venv "$at"
+    if ! "$at/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement "$here/lm_eval/requirements.txt"; then
+      echo "SKIPPED: the evaluation harness, because pip could not install it"
+      return
+    fi
+    cp "$here/lm_eval/requirements.txt" "$at/installed"
+  fi
+  echo "evaluation harness"
+  (cd "$here/lm_eval" && PYTHONDONTWRITEBYTECODE=1 "$at/bin/python" -m unittest --verbose) || status=1
+}
+
 test_node
 test_codex
 test_python
+test_lm_eval
 exit "$status"
