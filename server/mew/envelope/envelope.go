@@ -100,7 +100,12 @@ func wrong(field, format string, args ...any) error {
 	return &SyntaxError{field, fmt.Sprintf(format, args...)}
 }
 
-// Parse reads an envelope. What is not there is empty, and the payload an empty object; Validate says whether enough is.
+func wrongID(field string) error {
+	return wrong(field, "has to be 1 to %d bytes without control characters", MaxID)
+}
+
+// Parse reads an envelope. What is not there is empty, and the payload an empty object; Validate says whether enough is. With an error the envelope may
+// still have its id, if that is a valid one, so that the error can name the message.
 func Parse(data []byte) (Envelope, error) {
 	fields, err := object(data)
 	if err != nil {
@@ -110,8 +115,15 @@ func Parse(data []byte) (Envelope, error) {
 }
 
 func fromFields(fields map[string]json.RawMessage) (e Envelope, err error) {
+	if err := text(fields, "id", &e.ID); err != nil {
+		return e, err
+	}
+	if e.ID != "" && !ValidID(e.ID) {
+		e.ID = ""
+		return e, wrongID("id")
+	}
 	var protocol, ts string
-	for name, to := range map[string]*string{"protocol": &protocol, "id": &e.ID, "ts": &ts, "from": &e.From, "kind": &e.Kind, "context": &e.Context} {
+	for name, to := range map[string]*string{"protocol": &protocol, "ts": &ts, "from": &e.From, "kind": &e.Kind, "context": &e.Context} {
 		if err := text(fields, name, to); err != nil {
 			return e, err
 		}
@@ -185,7 +197,7 @@ func (e *Envelope) check() error {
 	}
 	for name, id := range map[string]string{"id": e.ID, "from": e.From} {
 		if id != "" && !ValidID(id) {
-			return wrong(name, "has to be 1 to %d bytes without control characters", MaxID)
+			return wrongID(name)
 		}
 	}
 	for name, ids := range map[string][]string{"to": e.To, "correlation_id": e.Correlation} {

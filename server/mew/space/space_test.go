@@ -287,10 +287,54 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// A refusal names only ids that a message may have, however the message is refused.
+func TestRefusalsOfImpossibleIDs(t *testing.T) {
+	ids := map[string]bool{
+		strings.Repeat("x", envelope.MaxID+1): false, strings.Repeat("x", 10_000): false, "a\nb": false, "\x00": false, "a\u200fb": false, "\u0085": false,
+		strings.Repeat("x", envelope.MaxID): true, "fine": true, "ä/1": true,
+	}
+	for _, limited := range []bool{false, true} {
+		cfg, want := plenty, RefusedInvalid
+		if limited {
+			cfg.Rate, cfg.Burst, cfg.ReportAfter, want = 1e-9, 1, time.Hour, RefusedRate
+		}
+		for id, possible := range ids {
+			s := New(cfg)
+			who := may(t, "a", "chat")
+			m := join(t, s, who)
+			if limited {
+				s.admit(who.ID, &envelope.Envelope{})
+			}
+			read(t, m)
+			frame, _ := json.Marshal(map[string]any{"id": id, "kind": "no kind"})
+			if err := m.Send(context.Background(), frame); err != nil {
+				t.Fatal(err)
+			}
+			if limited {
+				s.report(who.ID)
+			}
+			var correlation []string
+			if possible {
+				correlation = []string{id}
+			}
+			got := read(t, m)
+			var f envelope.Fault
+			if len(got) != 1 || !got[0].Read(&f) || f.Error != want || !slices.Equal(got[0].Correlation, correlation) {
+				t.Errorf("limited %v, %q: answered %+v", limited, id, got)
+			}
+			var r *Refusal
+			if _, err := s.Post(who, frame); !errors.As(err, &r) || r.Fault.Error != want || !slices.Equal(r.Correlation, correlation) {
+				t.Errorf("limited %v, %q: posted: %v", limited, id, err)
+			}
+		}
+	}
+}
+
 func FuzzSend(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":"a","kind":"chat","payload":{"text":"x"}}`, `{"kind":"reasoning/cancel","context":"a/b","correlation_id":["c"]}`, `{"type":"join","participantId":"b"}`,
 		`{"kind":"system/error","from":"system:gateway"}`, `{"to":["b"],"kind":"mcp/request","payload":{"method":"tools/call"}}`, `{`,
+		`{"id":"` + strings.Repeat("x", envelope.MaxID+1) + `","kind":"chat"}`, `{"id":"a\nb","kind":"chat"}`,
 	} {
 		f.Add([]byte(seed))
 	}
