@@ -624,6 +624,33 @@ func TestCancelOverTheSpace(t *testing.T) {
 	}
 }
 
+// Who asked needs no capability to take a question back, by its id, whether it waits or is being answered.
+func TestQuestionsAreTakenBack(t *testing.T) {
+	long := fake.Reply{After: wiretest.Ask("Think long."), Say: wiretest.Think(strings.Repeat("So it goes on. ", 1000), "Done.")}
+	for _, kind := range []string{envelope.Cancel, envelope.ChatCancel} {
+		s := newSite(t, nil, fake.Config{Delay: slow}, long, sum)
+		alice, bob := s.join("alice"), s.join("bob")
+		begun, waits, bobs := alice.say("Think long."), alice.say("What is 17 + 25?"), bob.say("What is 17 + 25?")
+		alice.wait(envelope.Start, about(begun))
+		for id, frame := range map[string]string{"no-1": `"` + waits + `","` + bobs + `"`, "no-2": `"` + bobs + `"`} {
+			alice.write(`{"id":"` + id + `","kind":"` + kind + `","correlation_id":[` + frame + `]}`)
+			alice.wait(envelope.Error, about(id))
+		}
+		for i, question := range []string{waits, begun} {
+			alice.write(fmt.Sprintf(`{"id":"yes-%d","kind":%q,"correlation_id":[%q]}`, i, kind, question))
+		}
+		alice.wait(envelope.Cancel, about("yes-1"))
+		if got := bob.answer(mew.LocalID, bobs); got != "42." {
+			t.Errorf("%s: another's question was answered %q", kind, got)
+		}
+		for _, e := range bob.all() {
+			if e.Kind == envelope.Chat && e.From == mew.LocalID && !about(bobs)(e) {
+				t.Errorf("%s: a question that was taken back was answered: %s", kind, e.Payload)
+			}
+		}
+	}
+}
+
 func TestFlood(t *testing.T) {
 	s := newSite(t, func(c *mew.Config) {
 		c.Limits = space.Config{Rate: 0.001, Burst: 5, ReportAfter: 50 * time.Millisecond}

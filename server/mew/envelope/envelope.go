@@ -17,6 +17,7 @@ const Protocol = "mew/v0.4"
 // The kinds of envelopes that this program knows. Others pass through a space as they are.
 const (
 	Chat        = "chat"
+	ChatCancel  = "chat/cancel"
 	Start       = "reasoning/start"
 	Thought     = "reasoning/thought"
 	Conclusion  = "reasoning/conclusion"
@@ -68,6 +69,21 @@ type Envelope struct {
 func (e *Envelope) For(id string) (named, any bool) {
 	return slices.Contains(e.To, id), len(e.To) > 0
 }
+
+// Cancels returns the ids of what a cancel ends: those in its correlation_id and, for a reasoning/cancel, the innermost reasoning of its context.
+// The rest of the context says only where that reasoning stands. It returns none for other kinds.
+func (e *Envelope) Cancels() []string {
+	switch {
+	case e.Kind == ChatCancel, e.Kind == Cancel && e.Context == "":
+		return e.Correlation
+	case e.Kind == Cancel:
+		return append([]string{e.Enclosing()}, e.Correlation...)
+	}
+	return nil
+}
+
+// Enclosing returns the id of the innermost reasoning that the envelope stands in, or nothing.
+func (e *Envelope) Enclosing() string { return e.Context[strings.LastIndexByte(e.Context, '/')+1:] }
 
 // Within returns the context of what is inside of the reasoning that a start begins.
 func (e *Envelope) Within() string {

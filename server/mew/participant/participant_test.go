@@ -392,7 +392,22 @@ func TestCancel(t *testing.T) {
 		"by who asked, by id": {func(_, start string) envelope.Envelope {
 			return envelope.Envelope{From: "alice", Correlation: []string{start}}
 		}, true},
-		"of the question":      {func(q, _ string) envelope.Envelope { return envelope.Envelope{From: "alice", Correlation: []string{q}} }, true},
+		"of the question": {func(q, _ string) envelope.Envelope { return envelope.Envelope{From: "alice", Correlation: []string{q}} }, true},
+		"of the question, by chat/cancel": {func(q, _ string) envelope.Envelope {
+			return envelope.Envelope{From: "alice", Kind: envelope.ChatCancel, Correlation: []string{q}}
+		}, true},
+		"of the innermost reasoning": {func(_, start string) envelope.Envelope {
+			return envelope.Envelope{From: "alice", Context: "outer/" + start}
+		}, true},
+		"of a reasoning inside": {func(_, start string) envelope.Envelope {
+			return envelope.Envelope{From: "alice", Context: start + "/inner"}
+		}, false},
+		"by a holder of chat/cancel": {func(q, _ string) envelope.Envelope {
+			return envelope.Envelope{From: "clerk", Kind: envelope.ChatCancel, Correlation: []string{q}}
+		}, false},
+		"of the question, by chat/cancel of a holder": {func(q, _ string) envelope.Envelope {
+			return envelope.Envelope{From: "boss", Kind: envelope.ChatCancel, Correlation: []string{q}}
+		}, true},
 		"by a holder":          {func(_, start string) envelope.Envelope { return envelope.Envelope{From: "boss", Context: start} }, true},
 		"by anyone":            {func(_, start string) envelope.Envelope { return envelope.Envelope{From: "bob", Context: start} }, false},
 		"by a stranger":        {func(_, start string) envelope.Envelope { return envelope.Envelope{From: "eve", Context: start} }, false},
@@ -403,11 +418,13 @@ func TestCancel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newParticipant(t, func(c *Config) { c.Thoughts, c.ThoughtBurst = 1e6, 1e6 }, fake.Config{Delay: slow}, long, sum)
-			w := join(t, p, everything, `{"id":"boss","capabilities":[{"kind":"reasoning/cancel"}]}`, `{"id":"bob","capabilities":[{"kind":"chat"}]}`)
+			w := join(t, p, everything, `{"id":"boss","capabilities":[{"kind":"reasoning/cancel"}]}`, `{"id":"clerk","capabilities":[{"kind":"chat/*"}]}`, `{"id":"bob","capabilities":[{"kind":"chat"}]}`)
 			q := w.chat("alice", "Think long.")
 			start := w.until(envelope.Thought)[0]
 			e := c.cancel(q, start.ID)
-			e.Kind = envelope.Cancel
+			if e.Kind == "" {
+				e.Kind = envelope.Cancel
+			}
 			id := w.say(e, `{"reason":"enough"}`)
 			if !c.allowed {
 				w.until(envelope.Thought)

@@ -153,7 +153,7 @@ func (s *session) handle(frame []byte) {
 		if e.Read(&step) && strings.TrimSpace(step.Message) != "" {
 			s.p.history.add(entry{from: e.From, text: step.Message, thought: true, with: s.with(&e)})
 		}
-	case e.Kind == envelope.Cancel:
+	case e.Kind == envelope.Cancel, e.Kind == envelope.ChatCancel:
 		s.cancel(&e)
 	case e.Kind == envelope.MCPRequest:
 		s.requested(&e, named)
@@ -268,14 +268,14 @@ func (s *session) signal() {
 	}
 }
 
-// cancel gives up the answer that a reasoning/cancel names, by its start or by the question, if its sender may.
+// cancel gives up the questions that a cancel names, whether they wait or are being answered. Their askers may do that, and holders of reasoning/cancel.
 func (s *session) cancel(e *envelope.Envelope) {
-	names := append(strings.Split(e.Context, "/"), e.Correlation...)
+	names := e.Cancels()
 	s.sending.Lock() // nothing is sent between here and the cancellation
 	defer s.sending.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	holds := s.others[e.From].Allow(e)
+	holds := s.others[e.From].Allow(&envelope.Envelope{Kind: envelope.Cancel, Payload: e.Payload})
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *envelope.Envelope) bool {
 		return slices.Contains(names, w.ID) && (holds || w.From == e.From)
 	})

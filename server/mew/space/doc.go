@@ -14,6 +14,6 @@
 // recipient_not_found, and rate_limited (with dropped, the number of messages that were dropped). A participant that does not read what it is sent
 // is dropped.
 //
-// Rules: the order of messages is the same for everyone; nobody waits for a slow reader; whoever asked may cancel the reasoning that answers, and else
-// only holders of reasoning/cancel.
+// Rules: the order of messages is the same for everyone; nobody waits for a slow reader; participants may cancel their own questions and the reasoning
+// that answers them. Cancelling anything else takes the capability.
 package space

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -80,8 +79,8 @@ type Space struct {
 // record is what is remembered of a message.
 type record struct {
 	from string
-	// asked are the senders of what a reasoning/start answers.
-	asked []string
+	// askers may cancel it: the sender of a message, but for a reasoning/start the senders of what it answers.
+	askers []string
 }
 
 // sender is what a participant may still send. It outlives connections, so that reconnecting gains nothing.
@@ -231,7 +230,7 @@ func (s *Space) accept(who Identity, e *envelope.Envelope) *Refusal {
 	if err := e.Validate(); err != nil {
 		return refuse(RefusedInvalid, e, "%v", err)
 	}
-	if !who.Capabilities.Allow(e) && !(e.Kind == envelope.Cancel && s.asked(e)) {
+	if !who.Capabilities.Allow(e) && !s.cancelsOwn(e) {
 		r := refuse(RefusedCapability, e, "this participant may not send that")
 		r.AttemptedKind = e.Kind
 		mine := slices.Clone(who.Capabilities)
@@ -263,14 +262,19 @@ func (s *Space) accept(who Identity, e *envelope.Envelope) *Refusal {
 	return nil
 }
 
-// remember notes who sent a message, and whose questions a start answers.
+// remember notes who sent a message, and who may cancel it.
 func (s *Space) remember(e *envelope.Envelope) {
-	r := record{from: e.From}
+	r := record{from: e.From, askers: []string{e.From}}
 	if e.Kind == envelope.Start {
+		r.askers = nil
 		for _, id := range e.Correlation {
 			if trigger, ok := s.recent[id]; ok {
-				r.asked = append(r.asked, trigger.from)
+				r.askers = append(r.askers, trigger.from)
 			}
+		}
+		// A participant's reasoning inside its own answers the same askers.
+		if outer := s.recent[e.Enclosing()]; len(e.Correlation) == 0 && outer.from == e.From {
+			r.askers = outer.askers
 		}
 	}
 	if _, known := s.recent[e.ID]; known {
@@ -287,14 +291,10 @@ func (s *Space) remember(e *envelope.Envelope) {
 	s.recent[e.ID] = r
 }
 
-// asked reports whether a cancel is about a reasoning that answers its sender.
-func (s *Space) asked(e *envelope.Envelope) bool {
-	for _, id := range append(strings.Split(e.Context, "/"), e.Correlation...) {
-		if slices.Contains(s.recent[id].asked, e.From) {
-			return true
-		}
-	}
-	return false
+// cancelsOwn reports whether an envelope cancels only questions of its sender and reasoning that answers them. That needs no capability.
+func (s *Space) cancelsOwn(e *envelope.Envelope) bool {
+	ids := e.Cancels()
+	return len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(s.recent[id].askers, e.From) })
 }
 
 // push queues a line for members and drops those that have not read enough of what came before.

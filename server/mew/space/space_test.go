@@ -159,7 +159,8 @@ func TestRandomTraffic(t *testing.T) {
 func TestCancelIsForWhoAskedAndForHolders(t *testing.T) {
 	s := New(plenty)
 	ctx := context.Background()
-	alice, bob, model, boss := join(t, s, may(t, "alice", "chat")), join(t, s, may(t, "bob", "chat")), join(t, s, may(t, "model", "chat reasoning/start")), join(t, s, may(t, "boss", "reasoning/cancel"))
+	alice, bob := join(t, s, may(t, "alice", "chat")), join(t, s, may(t, "bob", "chat reasoning/start"))
+	model, boss := join(t, s, may(t, "model", "chat reasoning/start")), join(t, s, may(t, "boss", "reasoning/cancel"))
 	send := func(m *Member, frame string) {
 		t.Helper()
 		if err := m.Send(ctx, []byte(frame)); err != nil {
@@ -167,7 +168,11 @@ func TestCancelIsForWhoAskedAndForHolders(t *testing.T) {
 		}
 	}
 	send(alice, `{"id":"q","kind":"chat","payload":{"text":"?"}}`)
+	send(bob, `{"id":"bobs","kind":"chat","payload":{"text":"?"}}`)
 	send(model, `{"id":"s","kind":"reasoning/start","correlation_id":["q"]}`)
+	send(model, `{"id":"inner","kind":"reasoning/start","context":"s"}`)
+	send(model, `{"id":"t","kind":"reasoning/start","correlation_id":["bobs"]}`)
+	send(bob, `{"id":"guest","kind":"reasoning/start","context":"s"}`)
 	send(model, `{"id":"forged","kind":"reasoning/start","correlation_id":["nothing"]}`)
 	for _, c := range []struct {
 		by      *Member
@@ -176,10 +181,25 @@ func TestCancelIsForWhoAskedAndForHolders(t *testing.T) {
 	}{
 		{alice, `{"kind":"reasoning/cancel","context":"s"}`, true},
 		{alice, `{"kind":"reasoning/cancel","context":"outer/s"}`, true},
+		{alice, `{"kind":"reasoning/cancel","context":"s/inner"}`, true},
 		{alice, `{"kind":"reasoning/cancel","correlation_id":["s"]}`, true},
+		{alice, `{"kind":"reasoning/cancel","correlation_id":["q"]}`, true},
+		{alice, `{"kind":"reasoning/cancel","context":"s","correlation_id":["q","inner"]}`, true},
+		{alice, `{"kind":"chat/cancel","correlation_id":["q"]}`, true},
 		{alice, `{"kind":"reasoning/cancel","context":"forged"}`, false},
+		{alice, `{"kind":"reasoning/cancel","context":"s/forged"}`, false},
+		{alice, `{"kind":"reasoning/cancel","context":"s/guest"}`, false},
+		{alice, `{"kind":"reasoning/cancel","context":"s","correlation_id":["bobs"]}`, false},
+		{alice, `{"kind":"reasoning/cancel","context":"t","correlation_id":["q"]}`, false},
+		{alice, `{"kind":"reasoning/cancel","correlation_id":["q","bobs"]}`, false},
+		{alice, `{"kind":"reasoning/cancel","correlation_id":["q","unknown"]}`, false},
+		{alice, `{"kind":"chat/cancel","correlation_id":["q","bobs"]}`, false},
+		{alice, `{"kind":"chat/cancel","context":"s"}`, false},
+		{alice, `{"kind":"chat/cancel"}`, false},
 		{alice, `{"kind":"reasoning/cancel"}`, false},
 		{bob, `{"kind":"reasoning/cancel","context":"s"}`, false},
+		{bob, `{"kind":"reasoning/cancel","correlation_id":["q"]}`, false},
+		{bob, `{"kind":"chat/cancel","correlation_id":["q"]}`, false},
 		{model, `{"kind":"reasoning/cancel","context":"s"}`, false},
 		{boss, `{"kind":"reasoning/cancel","context":"forged"}`, true},
 	} {
