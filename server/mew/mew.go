@@ -91,11 +91,18 @@ func New(models wire.Models, cfg Config) *API {
 	// The model is shown what its operator allows; the id is none that an API key can have.
 	ctx := wire.WithPrincipal(a.closing, &wire.Principal{ID: "mew space", Scopes: wire.Scopes, Reasoning: cfg.Request.Visibility})
 	p := participant.New(participant.Config{Generate: generate(models), Request: cfg.Request, Thoughts: cfg.Thoughts, Clock: cfg.Clock, Logger: cfg.Logger})
+	// It cancels nothing but its own reasoning.
+	model := space.Identity{ID: LocalID, Capabilities: append(AgentCapabilities(), envelope.Capability{Kind: envelope.Cancel})}
+	// The model joins before anybody can ask something that it would not hear.
+	member, _ := a.space.Join(model) // an empty space refuses nobody
 	go func() {
 		defer close(a.left)
 		err := p.Run(ctx, func(context.Context) (participant.Conn, error) {
-			// It cancels nothing but its own reasoning.
-			return a.space.Join(space.Identity{ID: LocalID, Capabilities: append(AgentCapabilities(), envelope.Capability{Kind: envelope.Cancel})})
+			if first := member; first != nil {
+				member = nil
+				return first, nil
+			}
+			return a.space.Join(model)
 		})
 		if err != nil {
 			cfg.Logger.Error("the model left the space", "error", err)
