@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -324,14 +325,24 @@ func TestAMessageWithoutItsEnd(t *testing.T) {
 
 func TestHiddenReasoningOfPendingCallsComesBack(t *testing.T) {
 	call := "<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\":2}<|call|>"
-	f := start(t, fake.Config{}, Config{CallMemory: 2},
+	f := start(t, fake.Config{}, Config{CallMemory: NewCallMemory(2, 0)},
 		fake.Reply{After: ask("2+2?"), Say: "<|channel|>analysis<|message|>use it<|end|><|start|>assistant" + call},
 		fake.Reply{Prompt: "use it", After: "tool says 4<|end|>" + again, Say: think("", "It is 4.")},
 		fake.Reply{After: "tool says 4<|end|>" + again, Say: think("", "I forgot why.")})
 	req := user("2+2?")
 	req.Tools = addTool
+	req.Unremembered = true
+	forgotten := f.must(t, req)
+	req.Unremembered = false
 	g := f.must(t, req)
 	g.want(t, reasoning.Reasoning, "")
+	for _, id := range []string{forgotten.calls[0].ID, "call_other"} {
+		again := req
+		again.Messages = append(slices.Clone(req.Messages),
+			chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: id, Name: "add", Arguments: `{"a":2}`}}},
+			chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: id, ToolName: "add", Content: "tool says 4"})
+		f.must(t, again).want(t, reasoning.Answer, "I forgot why.")
+	}
 	req.Messages = append(req.Messages,
 		chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: g.calls[0].ID, Name: "add", Arguments: g.text[reasoning.ToolCall]}}},
 		chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: g.calls[0].ID, ToolName: "add", Content: "tool says 4"})

@@ -33,7 +33,7 @@ func traced(t *testing.T, f fixture, req Request) (reasoning.Reply, string) {
 const because = `<rationale call="1">{"why":"canary in a coal mine"}</rationale>`
 
 func TestRationaleOfHarmonyCall(t *testing.T) {
-	f := start(t, fake.Config{}, Config{CallMemory: 4}, fake.Reply{Prompt: "<rationale call=", After: ask("2+2?"),
+	f := start(t, fake.Config{}, Config{CallMemory: NewCallMemory(4, 0)}, fake.Reply{Prompt: "<rationale call=", After: ask("2+2?"),
 		Say: "<|channel|>analysis<|message|>I assume that two is a number. " + because + "<|end|>" + again +
 			"<|channel|>commentary<|message|>" + because + "I add.<|end|>" + again +
 			"<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\":2}<|call|>"})

@@ -140,7 +140,7 @@ func (r *Runner) newDelegated(ctx context.Context, req Request, show func(reason
 		seed := r.cfg.Seed() >> 11 // as for any run
 		d.req.Seed = &seed
 	}
-	d.req.Messages = r.memory.restore(req.Principal, req.Messages)
+	d.req.Messages = r.restore(&req)
 	if err := d.resume(); err != nil {
 		return nil, err
 	}

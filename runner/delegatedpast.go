@@ -25,7 +25,7 @@ func (d *delegated) resume() error {
 	}
 	marked := delegation.Mark(messages, of)
 	call := pendingCall(messages)
-	if past, ok := d.r.memory.delegationOf(callKey{d.req.Principal, call.id}); ok && past.given <= call.at {
+	if past, ok := d.pastOf(call); ok && past.given <= call.at {
 		d.recall(marked, call.at, past)
 		for i := call.at; i < len(messages); i++ {
 			for _, in := range of[i] {
@@ -54,6 +54,15 @@ func (d *delegated) resume() error {
 	}
 	d.begin(active, "user", len(d.main))
 	return nil
+}
+
+// pastOf returns what is remembered of the delegation that a pending call is a part of.
+func (d *delegated) pastOf(call pending) (past, bool) {
+	given := pendingCall(d.req.Messages) // with the messages that the work's deletion leaves out
+	if call.at < 0 || given.id != call.id {
+		return past{}, false
+	}
+	return d.r.cfg.CallMemory.delegationOf(callKey{d.req.Principal, call.id}, func() moment { return d.r.momentAt(&d.req, given.at) })
 }
 
 // lastDelegate returns the index of the message that carries the delegation under way.
@@ -117,6 +126,9 @@ func (d *delegated) recall(messages []chattemplate.Message, call int, p past) {
 
 // remember leaves what the run knows for the one that answers its calls.
 func (d *delegated) remember(calls []chattemplate.ToolCall) {
+	if d.req.Unremembered {
+		return
+	}
 	given := d.given
 	for _, at := range d.reported {
 		given = min(given, at) // the client's message has no report
@@ -130,7 +142,8 @@ func (d *delegated) remember(calls []chattemplate.ToolCall) {
 	} else if len(p.main) == 0 && !d.engaged {
 		return
 	}
-	for _, c := range calls {
-		d.r.memory.keepDelegation(callKey{d.req.Principal, c.ID}, p)
+	for i := range calls {
+		at := d.r.moment(&d.req, lastOf(d.req.Messages), &calls[i])
+		d.r.cfg.CallMemory.keepDelegation(callKey{d.req.Principal, calls[i].ID}, at, p)
 	}
 }

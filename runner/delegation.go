@@ -17,7 +17,7 @@ import (
 //
 // Where a specialist calls the request's own tools the run ends in these calls, as any other. When their results come, the specialist goes on: as
 // the instructions among the messages say, or where they do not, because it was the model who delegated, as the runner remembers
-// (Config.CallMemory). What it has forgotten goes on under the original prompt.
+// (Config.CallMemory). What is not remembered goes on under the original prompt.
 type Delegation struct {
 	// Model offers the model the functions with which it delegates by itself. A model whose way of writing calls is not known gets none, with the
 	// warning CodeDelegationUnavailable.

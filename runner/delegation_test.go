@@ -296,7 +296,7 @@ func TestTheStepsOfARunEnd(t *testing.T) {
 
 // TestTheStepsOfARunThatGoesOnEnd: the client's answers to a specialist's calls do not begin the count anew.
 func TestTheStepsOfARunThatGoesOnEnd(t *testing.T) {
-	f := start(t, fake.Config{ContextSize: 1 << 15}, Config{CallMemory: 8},
+	f := start(t, fake.Config{ContextSize: 1 << 15}, Config{CallMemory: NewCallMemory(8, 0)},
 		fake.Reply{Prompt: asSpecialist, After: "tool says<|end|>" + again, Say: call("", "add", `{"a":2}`)},
 		fake.Reply{Prompt: asSpecialist, After: engaged, Say: call("", "add", `{"a":2}`)},
 		fake.Reply{After: reported, Say: think("", "Enough.")},
@@ -350,7 +350,7 @@ func TestASpecialistCallsTheClientsTools(t *testing.T) {
 		{"instructed and remembered", 8, instructedBy("3+3?", delegation.Delegate{Prompt: "Add."}), "It is done."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := start(t, fake.Config{ContextSize: 4096}, Config{CallMemory: c.memory}, replies...)
+			f := start(t, fake.Config{ContextSize: 4096}, Config{CallMemory: NewCallMemory(c.memory, 0)}, replies...)
 			c.req.Tools, c.req.Visibility = addTool, reasoning.VisibilityFull
 			g := f.must(t, c.req)
 			if len(g.calls) != 1 || g.calls[0].Name != "add" || g.calls[0].Index != 0 || !g.result.Specialist || g.result.Finish != reasoning.FinishToolCalls {
@@ -477,7 +477,7 @@ func TestTheOriginalPromptIsBack(t *testing.T) {
 			}
 			return current(tokens)
 		}
-		f := start(t, cfg, Config{CallMemory: 4})
+		f := start(t, cfg, Config{CallMemory: NewCallMemory(4, 0)})
 		ctx, cancel := context.WithCancel(t.Context())
 		stopAt := -1
 		if draw.IntN(3) == 0 {
@@ -674,7 +674,7 @@ func TestModelsOfEveryStyleDelegate(t *testing.T) {
 // TestTheMainAgentCallsAfterASpecialist: whom the user delegated to has returned, and does not come back with the results of the main agent's
 // calls, which gets them beside the report.
 func TestTheMainAgentCallsAfterASpecialist(t *testing.T) {
-	f := start(t, fake.Config{ContextSize: 4096}, Config{CallMemory: 8},
+	f := start(t, fake.Config{ContextSize: 4096}, Config{CallMemory: NewCallMemory(8, 0)},
 		fake.Reply{Prompt: asSpecialist, After: ask("3+3?"), Say: think("", "worked out")},
 		fake.Reply{Prompt: asSpecialist, After: "says<|end|>" + again, Say: think("", "once more")},
 		fake.Reply{After: "two says<|end|>" + again, Say: think("", "It is done.")},

@@ -1,24 +1,41 @@
 package runner
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"runner/chattemplate"
 )
 
-// callMemory holds what led to the last tool calls, by call id. When there are too many, the oldest of the principal goes that has the most, so
-// that nobody's many calls push out another's.
-type callMemory struct {
+// CallMemory remembers what led to tool calls, so that formats that keep the reasoning while calls are pending get it back even where visibility
+// hid it from the caller. It is kept in memory only, and only for a time. What is remembered of a call is for the same principal, model and
+// thread, and only where the call comes back with the same name, arguments and message before it.
+//
+// When there are too many calls, the oldest of the principal goes that has the most, so that nobody's many calls push out another's.
+//
+// Several runners may share one. Its methods may be called by several goroutines at once. Nil remembers nothing.
+type CallMemory struct {
+	max   int
+	age   time.Duration
+	clock func() time.Time
+
 	mu   sync.Mutex
-	max  int
 	byID map[callKey]remembered
 	// order has the ids of each principal's calls, the oldest first.
 	order map[string][]string
+	// sweeps says that a sweep is to come.
+	sweeps bool
 }
 
 // remembered is what led to a call: the reasoning before it, and the delegation that it is a part of.
 type remembered struct {
+	at        moment
+	made      time.Time
 	reasoning string
 	past      *past
 }
@@ -26,86 +43,192 @@ type remembered struct {
 // callKey is a principal's call.
 type callKey struct{ principal, id string }
 
-func newCallMemory(n int) *callMemory {
-	return &callMemory{max: n, byID: map[callKey]remembered{}, order: map[string][]string{}}
+// moment is what has to be the same where a call comes back, as a digest.
+type moment [sha256.Size]byte
+
+// NewCallMemory returns a memory of so many calls, each for so long at most; no age is no limit. It is nil for no calls.
+func NewCallMemory(calls int, age time.Duration) *CallMemory {
+	if calls <= 0 {
+		return nil
+	}
+	return &CallMemory{max: calls, age: age, clock: time.Now, byID: map[callKey]remembered{}, order: map[string][]string{}}
+}
+
+// Forget forgets calls of a principal.
+func (m *CallMemory) Forget(principal string, ids ...string) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range ids {
+		m.drop(callKey{principal, id})
+	}
 }
 
 // keep remembers the reasoning before a call.
-func (m *callMemory) keep(id callKey, reasoning string) {
-	if m.max <= 0 || reasoning == "" {
-		return
+func (m *CallMemory) keep(id callKey, at moment, reasoning string) {
+	if m != nil && reasoning != "" {
+		m.put(id, at, func(r *remembered) { r.reasoning = reasoning })
 	}
-	m.put(id, func(r *remembered) { r.reasoning = reasoning })
 }
 
 // keepDelegation remembers the delegation that a call is a part of.
-func (m *callMemory) keepDelegation(id callKey, p past) {
-	if m.max > 0 {
-		m.put(id, func(r *remembered) { r.past = &p })
+func (m *CallMemory) keepDelegation(id callKey, at moment, p past) {
+	if m != nil {
+		m.put(id, at, func(r *remembered) { r.past = &p })
 	}
 }
 
-// delegationOf returns the delegation that a call is a part of.
-func (m *callMemory) delegationOf(id callKey) (past, bool) {
+// delegationOf returns the delegation that a call is a part of. at says where the call stands.
+func (m *CallMemory) delegationOf(id callKey, at func() moment) (past, bool) {
+	r, ok := m.recall(id, at)
+	if !ok || r.past == nil {
+		return past{}, false
+	}
+	return *r.past, true
+}
+
+// recall returns what is remembered of a call where it stands.
+func (m *CallMemory) recall(id callKey, at func() moment) (remembered, bool) {
+	if m == nil {
+		return remembered{}, false
+	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r := m.byID[id]; r.past != nil {
-		return *r.past, true
+	r, known := m.byID[id]
+	known = known && !m.old(r)
+	m.mu.Unlock()
+	if !known || r.at != at() {
+		return remembered{}, false
 	}
-	return past{}, false
+	return r, true
 }
 
-func (m *callMemory) put(id callKey, set func(*remembered)) {
+func (m *CallMemory) put(id callKey, at moment, set func(*remembered)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, known := m.byID[id]
 	if !known {
 		m.order[id.principal] = append(m.order[id.principal], id.id)
 	}
+	if r.at != at {
+		r = remembered{at: at}
+	}
+	r.made = m.clock()
 	set(&r)
 	m.byID[id] = r
 	if len(m.byID) > m.max {
-		m.forget(id.principal)
+		m.shrink(id.principal)
+	}
+	if m.age > 0 && !m.sweeps {
+		m.sweeps = true
+		time.AfterFunc(m.age, m.sweep)
 	}
 }
 
-// forget drops the oldest call of the principal that has the most; of latest, which the newest is of, only if no other has as many.
-func (m *callMemory) forget(latest string) {
+// shrink drops the oldest call of the principal that has the most; of latest, which the newest is of, only if no other has as many.
+func (m *CallMemory) shrink(latest string) {
 	most := latest
 	for principal, ids := range m.order {
 		if n := len(m.order[most]); len(ids) > n || len(ids) == n && most == latest {
 			most = principal
 		}
 	}
-	ids := m.order[most]
-	delete(m.byID, callKey{most, ids[0]})
-	if len(ids) == 1 {
-		delete(m.order, most)
-		return
-	}
-	m.order[most] = slices.Delete(ids, 0, 1)
+	m.drop(callKey{most, m.order[most][0]})
 }
 
-// restore returns messages with the remembered reasoning of a principal's calls that come without any. messages is not changed.
-func (m *callMemory) restore(principal string, messages []chattemplate.Message) []chattemplate.Message {
-	if m.max <= 0 {
-		return messages
+func (m *CallMemory) drop(id callKey) {
+	if _, known := m.byID[id]; !known {
+		return
 	}
+	delete(m.byID, id)
+	ids := m.order[id.principal]
+	if ids = slices.Delete(ids, slices.Index(ids, id.id), slices.Index(ids, id.id)+1); len(ids) == 0 {
+		delete(m.order, id.principal)
+		return
+	}
+	m.order[id.principal] = ids
+}
+
+func (m *CallMemory) old(r remembered) bool { return m.age > 0 && m.clock().Sub(r.made) >= m.age }
+
+// sweep forgets what is too old. It comes again for what is left.
+func (m *CallMemory) sweep() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	copied := false
+	next := m.age
+	for id, r := range m.byID {
+		if m.old(r) {
+			m.drop(id)
+			continue
+		}
+		next = min(next, m.age-m.clock().Sub(r.made))
+	}
+	if m.sweeps = len(m.byID) > 0; m.sweeps {
+		time.AfterFunc(next, m.sweep)
+	}
+}
+
+// restore returns the messages of a request with the remembered reasoning of calls that come without any. The request's own are not changed.
+func (r *Runner) restore(req *Request) []chattemplate.Message {
+	messages, copied := req.Messages, false
 	for i, msg := range messages {
 		if msg.Reasoning != "" || len(msg.ToolCalls) == 0 {
 			continue
 		}
-		text := m.byID[callKey{principal, msg.ToolCalls[0].ID}].reasoning
-		if text == "" {
+		known, ok := r.cfg.CallMemory.recall(callKey{req.Principal, msg.ToolCalls[0].ID}, func() moment { return r.momentAt(req, i) })
+		if !ok || known.reasoning == "" {
 			continue
 		}
 		if !copied {
 			messages, copied = slices.Clone(messages), true
 		}
-		messages[i].Reasoning = text
+		messages[i].Reasoning = known.reasoning
 	}
 	return messages
+}
+
+// momentAt is the moment of the first call of a request's message.
+func (r *Runner) momentAt(req *Request, message int) moment {
+	return r.moment(req, lastOf(req.Messages[:message]), &req.Messages[message].ToolCalls[0])
+}
+
+// lastOf returns the last message, nil for none.
+func lastOf(messages []chattemplate.Message) *chattemplate.Message {
+	if len(messages) == 0 {
+		return nil
+	}
+	return &messages[len(messages)-1]
+}
+
+// moment is the moment of a call that a request made or brings back, after a message.
+func (r *Runner) moment(req *Request, before *chattemplate.Message, call *chattemplate.ToolCall) (at moment) {
+	if before == nil {
+		before = &chattemplate.Message{}
+	}
+	h := sha256.New()
+	for _, part := range []string{
+		r.info.Digest, req.Thread, call.Name, canonical(call.Arguments), string(before.Role), before.Name, before.ToolCallID, before.Content,
+	} {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+		h.Write([]byte(part))
+	}
+	h.Sum(at[:0])
+	return at
+}
+
+// canonical returns arguments in one spelling, because clients write their JSON anew. What is no JSON stays as it is.
+func canonical(arguments string) string {
+	if strings.TrimSpace(arguments) == "" {
+		return "{}"
+	}
+	var v any
+	if json.Unmarshal([]byte(arguments), &v) != nil {
+		return arguments
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return arguments
+	}
+	return string(text)
 }

@@ -23,9 +23,11 @@ type output struct {
 	// markers says that the splitter looks for the markers strategy's markers.
 	markers bool
 
-	// reasoned and answered say what has come so far, seen or not, and calls holds the ids of the tool calls.
+	// reasoned and answered say what has come so far, seen or not, and calls holds the tool calls; their arguments only where they are remembered.
 	reasoned, answered bool
-	calls              []string
+	calls              []chattemplate.ToolCall
+	remembers          bool
+	arguments          strings.Builder
 	// stage is what the run of several turns that this one is of says; nil where it is alone. inner says that the turn called what that run answers.
 	stage *stage
 	inner bool
@@ -46,9 +48,9 @@ type output struct {
 func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	o := &output{
 		stream: t.out, stage: t.req.stage, policy: t.req.Visibility, format: t.format(), markers: t.strategy == reasoning.StrategyMarkers,
-		keep: t.req.Visibility == reasoning.VisibilitySummary || t.r.cfg.CallMemory > 0 && len(t.req.Tools) > 0 ||
+		keep: t.req.Visibility == reasoning.VisibilitySummary || t.remembers() ||
 			t.strategy == reasoning.StrategyTool || t.req.Seal != nil,
-		onAnswer: t.answerBegins, check: t.check, reasoned: t.req.stage.thought() != "",
+		onAnswer: t.answerBegins, check: t.check, reasoned: t.req.stage.thought() != "", remembers: t.remembers(),
 	}
 	o.onSwitch = func(to reasoning.Strategy) *reasoning.Info {
 		t.strategy = to
@@ -157,10 +159,21 @@ func (o *output) take(e reasoning.Event) {
 		if o.stage.answers(e.Call.Name) {
 			o.inner = true
 		} else {
-			o.calls = append(o.calls, e.Call.ID)
+			o.calls = append(o.calls, chattemplate.ToolCall{ID: e.Call.ID, Name: e.Call.Name})
 		}
+	case o.remembers && e.Segment == reasoning.ToolCall && !o.stage.answers(e.Call.Name):
+		o.takeArguments(&e)
 	}
 	o.send(e)
+}
+
+// takeArguments notes the arguments of the call that is under way, or at its end gives them to it.
+func (o *output) takeArguments(e *reasoning.Event) {
+	o.arguments.WriteString(e.Text)
+	if e.Kind == reasoning.SegmentEnd && len(o.calls) > 0 {
+		o.calls[len(o.calls)-1].Arguments = o.arguments.String()
+		o.arguments.Reset()
+	}
 }
 
 // keepReason keeps what was in a block for the summary's guard, which must not quote it either.

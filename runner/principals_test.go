@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -63,28 +64,96 @@ func TestPrefixesInUseAreNotSharedBetweenPrincipals(t *testing.T) {
 	wg.Wait()
 }
 
-func TestRememberedCallsBelongToTheirPrincipal(t *testing.T) {
-	m := newCallMemory(2)
-	m.keep(callKey{"a", "call_1"}, "secret")
-	messages := []chattemplate.Message{{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "call_1"}}}}
-	if got := m.restore("b", messages)[0].Reasoning; got != "" {
-		t.Errorf("b gets %q", got)
+// TestRememberedCallsBelongToTheirMoment: what is remembered of a call comes back for the same principal, thread, name, arguments and message before
+// it alone, and not after its time.
+func TestRememberedCallsBelongToTheirMoment(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	m := NewCallMemory(4, time.Hour)
+	m.clock = func() time.Time { return now }
+	r := start(t, fake.Config{}, Config{CallMemory: m})
+	conversation := func() Request {
+		return Request{Principal: "a", Thread: "thread", Messages: []chattemplate.Message{
+			{Role: chattemplate.System, Content: "s"}, {Role: chattemplate.User, Content: "u"},
+			{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "call_1", Name: "f", Arguments: `{"a": 1, "b":[2]}`}}},
+			{Role: chattemplate.ToolRole, ToolCallID: "call_1", Content: "r"},
+		}}
 	}
-	if got := m.restore("a", messages)[0].Reasoning; got != "secret" {
-		t.Errorf("a gets %q", got)
+	req := conversation()
+	m.keep(callKey{"a", "call_1"}, r.momentAt(&req, 2), "secret")
+	for name, c := range map[string]struct {
+		change func(*Request)
+		want   string
+	}{
+		"nothing":            {func(*Request) {}, "secret"},
+		"an earlier message": {func(q *Request) { q.Messages = q.Messages[1:] }, "secret"},
+		"the spelling":       {func(q *Request) { q.Messages[2].ToolCalls[0].Arguments = `{"b":[2.0],"a":1}` }, "secret"},
+		"the principal":      {func(q *Request) { q.Principal = "b" }, ""},
+		"the thread":         {func(q *Request) { q.Thread = "other" }, ""},
+		"no thread":          {func(q *Request) { q.Thread = "" }, ""},
+		"the id":             {func(q *Request) { q.Messages[2].ToolCalls[0].ID = "call_2" }, ""},
+		"the name":           {func(q *Request) { q.Messages[2].ToolCalls[0].Name = "g" }, ""},
+		"the arguments":      {func(q *Request) { q.Messages[2].ToolCalls[0].Arguments = `{"a":1}` }, ""},
+		"the message before": {func(q *Request) { q.Messages[1].Content = "v" }, ""},
+		"its role":           {func(q *Request) { q.Messages[1].Role = chattemplate.System }, ""},
+		"no message before":  {func(q *Request) { q.Messages = q.Messages[2:] }, ""},
+		"a message between": {func(q *Request) {
+			q.Messages = slices.Insert(q.Messages, 2, chattemplate.Message{Role: chattemplate.User, Content: "x"})
+		}, ""},
+		"reasoning of its own": {func(q *Request) { q.Messages[2].Reasoning = "mine" }, "mine"},
+	} {
+		q := conversation()
+		c.change(&q)
+		got := ""
+		for _, message := range r.restore(&q) {
+			got += message.Reasoning
+		}
+		if got != c.want {
+			t.Errorf("another %s: %q is restored", name, got)
+		}
+	}
+	now = now.Add(time.Hour)
+	if got := r.restore(&req)[2].Reasoning; got != "" {
+		t.Errorf("after its time %q is restored", got)
+	}
+	if m.sweep(); len(m.byID) != 0 || len(m.order) != 0 || m.sweeps {
+		t.Error("what is too old is still there")
+	}
+}
+
+// TestForgottenCallsAreGone: calls that are forgotten by their ids do not come back; nobody forgets another's.
+func TestForgottenCallsAreGone(t *testing.T) {
+	m := NewCallMemory(8, time.Hour)
+	for _, id := range []callKey{{"a", "1"}, {"a", "2"}, {"b", "1"}} {
+		m.keep(id, moment{}, "secret")
+	}
+	m.Forget("a", "1", "unknown")
+	for id, want := range map[callKey]bool{{"a", "1"}: false, {"a", "2"}: true, {"b", "1"}: true} {
+		if _, known := m.recall(id, func() moment { return moment{} }); known != want {
+			t.Errorf("%v is known: %v", id, known)
+		}
+	}
+	m.Forget("a", "2")
+	if len(m.byID) != 1 || len(m.order) != 1 {
+		t.Errorf("%v, %v", m.byID, m.order)
+	}
+	var none *CallMemory
+	none.Forget("a", "1")
+	none.keep(callKey{"a", "1"}, moment{}, "secret")
+	if _, known := none.recall(callKey{"a", "1"}, func() moment { return moment{} }); known || NewCallMemory(0, time.Hour) != nil {
+		t.Error("no memory remembers")
 	}
 }
 
 // TestNobodysCallsPushOutAnothers: one principal's many calls take the place of its own alone.
 func TestNobodysCallsPushOutAnothers(t *testing.T) {
-	m := newCallMemory(4)
+	m := NewCallMemory(4, 0)
 	known := func(principal, id string) bool {
-		messages := []chattemplate.Message{{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: id}}}}
-		return m.restore(principal, messages)[0].Reasoning != ""
+		_, ok := m.recall(callKey{principal, id}, func() moment { return moment{} })
+		return ok
 	}
-	m.keep(callKey{"one", "call"}, "secret")
+	m.keep(callKey{"one", "call"}, moment{}, "secret")
 	for i := range 100 {
-		m.keep(callKey{"many", fmt.Sprint(i)}, "secret")
+		m.keep(callKey{"many", fmt.Sprint(i)}, moment{}, "secret")
 	}
 	if !known("one", "call") {
 		t.Error("the one call is forgotten")
@@ -95,7 +164,7 @@ func TestNobodysCallsPushOutAnothers(t *testing.T) {
 		}
 	}
 	for i := range 20 { // more principals than places
-		m.keep(callKey{fmt.Sprint(i), "call"}, "secret")
+		m.keep(callKey{fmt.Sprint(i), "call"}, moment{}, "secret")
 	}
 	if len(m.byID) != 4 || len(m.order) > 4 || !known("19", "call") {
 		t.Errorf("%d calls of %d principals", len(m.byID), len(m.order))

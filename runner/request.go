@@ -30,10 +30,8 @@ type Config struct {
 	// Parallel is the most runs under way at once, of the sequences that the model has; 0 means all of them. What is left serves
 	// summaries and keeps the prefixes of earlier runs.
 	Parallel int
-	// CallMemory is for how many of the last tool calls the runner remembers the reasoning, so that formats that keep
-	// it while calls are pending get it back even where visibility hid it from the caller; 0 means none. It is kept in memory and
-	// found by the call's id and the principal's. When there are more, the oldest of the principal with the most goes.
-	CallMemory int
+	// CallMemory remembers the reasoning before tool calls; nil remembers none.
+	CallMemory *CallMemory
 	// Logger receives positions, counts and timings, never text; nil is silent.
 	Logger *slog.Logger
 }
@@ -43,7 +41,11 @@ type Request struct {
 	// Principal is whose request it is; empty where there is only one. Principals share sequences fairly, and nothing else: neither
 	// cached prefixes nor remembered calls.
 	Principal string
-	Messages  []chattemplate.Message
+	// Thread names the conversation, where it has a name. What is remembered of a call is for its thread alone.
+	Thread string
+	// Unremembered keeps what leads to the run's calls out of the CallMemory.
+	Unremembered bool
+	Messages     []chattemplate.Message
 	// Prompt is a raw prompt in place of Messages: no template is applied, and what the model writes is the answer as it stands, with its
 	// reasoning if it writes any. PromptSpecial makes names of control tokens in it these tokens. Nothing that needs a template can be asked for.
 	Prompt        string

@@ -49,11 +49,10 @@ type Runner struct {
 	grammars func() *grammar.Cache
 
 	// using is held for reading while a prompt is made, which needs the model's tokenizer, and for writing by Close.
-	using  sync.RWMutex
-	memory *callMemory
-	sched  *scheduler
-	queue  *queue
-	slots  *slots
+	using sync.RWMutex
+	sched *scheduler
+	queue *queue
+	slots *slots
 	// violations counts answers that broke the form that they were held to.
 	violations atomic.Int64
 	// maskTime is how long was spent on masks, in nanoseconds.
@@ -100,7 +99,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 	}
 	stop, cancel := context.WithCancel(context.Background())
 	r := &Runner{
-		model: model, info: info, cfg: cfg, template: template, closing: closing, ends: endTokens(model.Vocab()), maxText: maxText, memory: newCallMemory(cfg.CallMemory),
+		model: model, info: info, cfg: cfg, template: template, closing: closing, ends: endTokens(model.Vocab()), maxText: maxText,
 		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg), grace: grace,
 	}
 	r.queue = newQueue(cfg.Queue + r.sched.parallel)

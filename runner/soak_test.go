@@ -130,7 +130,7 @@ func soakRound(t *testing.T, seed uint64) int {
 		cfg.Fail = failNowAndThen(seed)
 	}
 	m := fake.New(cfg)
-	r, err := New(m, Config{PrefillChunk: rng.IntN(64), Queue: 4 + rng.IntN(20), CallMemory: rng.IntN(3)})
+	r, err := New(m, Config{PrefillChunk: rng.IntN(64), Queue: 4 + rng.IntN(20), CallMemory: NewCallMemory(rng.IntN(3), 0)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package runner
 import (
 	"sync"
 
+	"runner/chattemplate"
 	"runner/reasoning"
 	"runner/reasoning/delegation"
 )
@@ -16,6 +17,8 @@ type stage struct {
 	specialist bool
 	// thoughts is what was thought in the turns before.
 	thoughts string
+	// before is the last message that the client sent; nil for none.
+	before *chattemplate.Message
 }
 
 // answers reports whether the run answers calls of a function by itself.
@@ -28,6 +31,14 @@ func (s *stage) thought() string {
 		return ""
 	}
 	return s.thoughts
+}
+
+// asked returns the client's message before the turn's reply, of a turn that is alone the last of its messages.
+func (s *stage) asked(messages []chattemplate.Message) *chattemplate.Message {
+	if s != nil {
+		return s.before
+	}
+	return lastOf(messages)
 }
 
 // share is how many of the tokens that the context has left the turn may generate.

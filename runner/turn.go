@@ -107,7 +107,7 @@ func (r *Runner) plan(ctx context.Context, req Request) (*turn, error) {
 	t.strategy, _ = r.strategy(&req)
 	// The run may outlive its reader by a step, and with it what the caller may change again.
 	t.req.Stop, t.req.Sampling.Bias = slices.Clone(req.Stop), slices.Clone(req.Sampling.Bias)
-	req.Messages = r.memory.restore(req.Principal, req.Messages)
+	req.Messages = r.restore(&req)
 	if req.Seed != nil {
 		t.seed = *req.Seed
 	} else {
@@ -575,6 +575,23 @@ func (t *turn) seal() {
 	t.result.Sealed = sealed
 }
 
+// remembers reports whether what leads to the turn's calls is to be remembered.
+func (t *turn) remembers() bool {
+	return t.r.cfg.CallMemory != nil && !t.req.Unremembered && len(t.req.Tools) > 0
+}
+
+// remember remembers the reasoning before the turn's calls.
+func (t *turn) remember() {
+	if !t.remembers() {
+		return
+	}
+	for i := range t.output.calls {
+		call := &t.output.calls[i]
+		at := t.r.moment(&t.req, t.req.stage.asked(t.req.Messages), call)
+		t.r.cfg.CallMemory.keep(callKey{t.req.Principal, call.ID}, at, t.output.thoughts.String())
+	}
+}
+
 // CodeNotSealed warns that the reasoning could not be sealed, so that the next turn goes on without it.
 const CodeNotSealed = "not_sealed"
 
@@ -602,9 +619,7 @@ func (t *turn) finish(l *lane, reason reasoning.FinishReason) {
 	if t.result.Detail == "" {
 		t.result.Detail = t.closed
 	}
-	for _, id := range t.output.calls {
-		t.r.memory.keep(callKey{t.req.Principal, id}, t.output.thoughts.String())
-	}
+	t.remember()
 	end := t.r.cfg.Clock()
 	if !t.first.IsZero() {
 		t.result.Timing.Decode = end.Sub(t.first)

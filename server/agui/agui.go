@@ -91,6 +91,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 		ThreadID: input.ThreadID, RunID: input.RunID, ParentRunID: input.ParentRunID, ProtocolVersion: input.ProtocolVersion,
 		Model: m.Card().Name, Form: p.form, Clock: a.cfg.Clock, NewID: a.newID,
 	}
+	p.req.Thread = input.ThreadID
 	turn := contract.Begin(a.cfg.Seal, scope, p.req.Messages)
 	if p.req.CallID = turn.CallID; p.seal {
 		p.req.Seal = contract.Sealer(turn, true)

@@ -267,6 +267,9 @@ func TestReasoningComesBack(t *testing.T) {
 				history[i] = strings.Replace(history[i], `"content":"`+canary, `"content":"somebody else`, 1)
 			}
 			s.run(t, input(tool, history...))
+			if thread := s.Last().Thread; thread != "thread" {
+				t.Errorf("the run's thread is %q", thread)
+			}
 			if prompt := s.Prompt(t); strings.Count(prompt, canary) != 1 || strings.Contains(prompt, "somebody else") || strings.Contains(prompt, "Sheep") {
 				t.Errorf("%q: the prompt of a pending call is %q", fields, prompt)
 			}

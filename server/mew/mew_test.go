@@ -70,7 +70,7 @@ func (s *site) open(change func(*mew.Config), engine fake.Config, replies ...fak
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	models := wiretest.NewRunner(s.t, engine, runner.Config{CallMemory: 32}, replies...)
+	models := wiretest.NewRunner(s.t, engine, runner.Config{CallMemory: runner.NewCallMemory(32, 0)}, replies...)
 	cfg := mew.Config{Tokens: tokens, Request: runner.Request{Visibility: reasoning.VisibilityFull}, Limits: space.Config{Rate: 1e6, Burst: 1e6}}
 	if change != nil {
 		change(&cfg)
@@ -295,7 +295,7 @@ func TestTheModelAnswers(t *testing.T) {
 // agent takes part from another program's place, with a model of its own.
 func (s *site) agent(ctx context.Context, id string, request runner.Request, engine fake.Config, replies ...fake.Reply) (done <-chan error) {
 	s.t.Helper()
-	models := wiretest.NewRunner(s.t, engine, runner.Config{CallMemory: 32}, replies...)
+	models := wiretest.NewRunner(s.t, engine, runner.Config{CallMemory: runner.NewCallMemory(32, 0)}, replies...)
 	p := participant.New(participant.Config{Generate: models.Engine.Generate, Request: request, Thoughts: 1e6, ThoughtBurst: 1e6})
 	ended := make(chan error, 1)
 	to := participant.Address{URL: s.url, Token: s.tokens[id], Space: "local", ID: id}

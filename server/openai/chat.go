@@ -33,8 +33,9 @@ type ChatRequest struct {
 
 	// Verbosity is a hint that models here do not know; other than medium it is answered with a warning.
 	Verbosity *string `json:"verbosity"`
-	// Store would keep the answer for later; chat completions are not kept, so true is answered with a warning.
-	Store bool `json:"store"`
+	// Store would keep the answer for later; chat completions are not kept, so true is answered with a warning. With false the server does not
+	// remember what led to the answer's calls, either.
+	Store *bool `json:"store"`
 	// Echo is for completions; here it has no effect but a warning.
 	Echo bool `json:"echo"`
 
@@ -148,12 +149,13 @@ func (a *API) readChat(b *ChatRequest) (*chatOrder, error) {
 	if b.Verbosity != nil && *b.Verbosity != "medium" && *b.Verbosity != "" {
 		c.warn("field_ignored", "verbosity: models here do not know it; say it in a message")
 	}
-	if b.Store {
+	if b.Store != nil && *b.Store {
 		c.warn("field_ignored", "store: chat completions are not kept; /v1/responses keeps what it answers")
 	}
 	if b.IgnoreEOS {
 		c.unsupported("ignore_eos")
 	}
+	c.req.Unremembered = b.Store != nil && !*b.Store
 	if b.Echo {
 		c.unsupported("echo")
 	}

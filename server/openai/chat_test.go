@@ -416,6 +416,16 @@ func decodeChat(t *testing.T, a answer) (c ChatCompletion) {
 	return c
 }
 
+// Who wants nothing stored has nothing remembered of its calls.
+func TestStoreFalseIsNotRemembered(t *testing.T) {
+	f := start(t, Config{}, nil, say("q", "", "so"))
+	for fields, want := range map[string]bool{"": false, `"store":true`: false, `"store":null`: false, `"store":false`: true} {
+		if f.ask("q", fields); f.models.Last().Unremembered != want {
+			t.Errorf("%q: unremembered is %v", fields, !want)
+		}
+	}
+}
+
 // Choices are turns of their own: their calls have different ids, and each value opens beside its own.
 func TestChoicesAreSealedApart(t *testing.T) {
 	f := start(t, Config{Seal: keys()}, nil, fake.Reply{After: wiretest.Ask("add"), Say: wiretest.Call("a thought", "", "add", `{}`)}, fake.Reply{After: "5<|end|><|start|>assistant", Say: wiretest.Think("", "so")})

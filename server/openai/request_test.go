@@ -241,7 +241,7 @@ func TestIgnoredFields(t *testing.T) {
 	for _, fields := range []string{
 		`"temperature":null,"n":null,"stop":null,"seed":null,"tools":null,"tool_choice":null,"response_format":null,"logit_bias":null,
 		 "reasoning":null,"stream":null,"stream_options":null,"max_tokens":null,"logprobs":null,"metadata":null,"functions":null`,
-		`"user":"u","metadata":{"a":"b"},"store":false,"service_tier":"flex","prompt_cache_key":"k","safety_identifier":"s",
+		`"user":"u","metadata":{"a":"b"},"store":null,"service_tier":"flex","prompt_cache_key":"k","safety_identifier":"s",
 		 "prediction":{"type":"content","content":"x"},"prompt_cache_retention":"24h","cache_prompt":true,"unheard_of":[{"a":1}],
 		 "response_format":{"type":"text"},"modalities":["text"],"verbosity":"medium","stop":[],"grammar":"","parallel_tool_calls":true,"include":[]`,
 	} {

@@ -163,6 +163,7 @@ func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reas
 	if m.Replay != nil {
 		return m.Replay.Play(req.Visibility, req.Seal)
 	}
+	req.Principal = wire.PrincipalOf(ctx).ID
 	return m.Engine.Generate(ctx, req)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"runner/models"
 	"runner/reasoning"
+	"runner/runner"
 	"runner/server"
 	"runner/server/mew"
 	"runner/server/mew/envelope"
@@ -189,7 +190,7 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	rc.CallMemory = 32
+	rc.CallMemory = runner.NewCallMemory(ownCalls, callAge)
 	if o.exposed() {
 		a.complain("warning: --url is not encrypted, so that others on the way can read the token and what is said; use wss://")
 	}

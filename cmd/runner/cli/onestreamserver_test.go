@@ -108,7 +108,7 @@ func wholeServer(t *testing.T, log io.Writer) (url string) {
 	}})
 	s := server.New(cfg)
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := mountFormats(ctx, s, &serveOptions{sealKeys: filepath.Join(dir, "seal.keys")}, nil, cfg.Logger); err != nil {
+	if err := mountFormats(ctx, s, &serveOptions{sealKeys: filepath.Join(dir, "seal.keys")}, nil, nil, cfg.Logger); err != nil {
 		t.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -178,7 +178,7 @@ func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 		if o.request.Tools, err = a.readTools(o.tools); err != nil {
 			return cfg, err
 		}
-		cfg.CallMemory = 32
+		cfg.CallMemory = runner.NewCallMemory(ownCalls, callAge)
 	}
 	if o.chatTemplate != "" {
 		if cfg.ChatTemplate, err = a.readFile("--chat-template", o.chatTemplate); err != nil {

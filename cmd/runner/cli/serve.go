@@ -96,7 +96,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 		return errors.Join(err, l.Close())
 	}
 	s := server.New(cfg)
-	if err := mountFormats(ctx, s, o, kept, cfg.Logger); err != nil {
+	if err := mountFormats(ctx, s, o, kept, rc.CallMemory, cfg.Logger); err != nil {
 		return errors.Join(err, l.Close(), cfg.Pool.Close())
 	}
 	mountMEW(s, o, cfg.Logger)
@@ -263,12 +263,17 @@ func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
 	return cfg, nil
 }
 
-// servedCalls is for how many tool calls the server remembers the reasoning, so that a client's loop of calls goes on where it was.
-const servedCalls = 256
+// The reasoning before tool calls is remembered for so many calls and so long, so that a client's loop of calls goes on where it was: by a server, unless its
+// flags say otherwise, and by a program for itself.
+const (
+	servedCalls = 256
+	ownCalls    = 32
+	callAge     = time.Hour
+)
 
 // runnerConfig is what the flags say of each model's runner.
 func (a *app) runnerConfig(o *serveOptions) (rc runner.Config, err error) {
-	rc.Queue, rc.Parallel, rc.CallMemory = o.queue, o.parallel, servedCalls
+	rc.Queue, rc.Parallel, rc.CallMemory = o.queue, o.parallel, runner.NewCallMemory(o.callMemory, o.callMemoryAge)
 	if o.chatTemplate != "" {
 		rc.ChatTemplate, err = a.readFile("--chat-template", o.chatTemplate)
 	}

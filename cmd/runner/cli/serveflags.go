@@ -28,6 +28,9 @@ type serveOptions struct {
 	responsesMemory       byteSize
 	responsesAge          time.Duration
 
+	callMemory    int
+	callMemoryAge time.Duration
+
 	key, keyFile   string
 	public         bool
 	hosts, origins []string
@@ -91,6 +94,8 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	o.responsesMemory = 256 << 20
 	f.Var(&o.responsesMemory, "responses-memory", "most `BYTES` of stored responses, a quarter of them for one key")
 	f.DurationVar(&o.responsesAge, "responses-age", 24*time.Hour, "`TIME` that a response is stored")
+	f.IntVar(&o.callMemory, "call-memory", servedCalls, "remember the reasoning before `N` tool calls, in memory, for the next turn (0: none)")
+	f.DurationVar(&o.callMemoryAge, "call-memory-age", callAge, "`TIME` that it is remembered")
 	f.IntVar(&o.background, "background", 16, "`N` responses may be made in the background at once")
 
 	addSamplingFlags(cmd, &o.defaults.Sampling)
@@ -108,7 +113,7 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 func (o *serveOptions) validate(cmd *cobra.Command) error {
 	for _, n := range []number{
 		{"port", o.port, 0, math.MaxUint16}, {"parallel", o.parallel, 1, 64}, {"queue", o.queue, 1, 100_000},
-		{"responses", o.responses, 1, 1 << 20}, {"background", o.background, 1, 10_000},
+		{"responses", o.responses, 1, 1 << 20}, {"call-memory", o.callMemory, 0, 1 << 20}, {"background", o.background, 1, 10_000},
 	} {
 		if err := n.check(); err != nil {
 			return err
@@ -152,6 +157,8 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 		return &usageError{what: "--max-body cannot be 0", hint: "use 1 or more"}
 	case o.responsesMemory < 4:
 		return &usageError{what: "--responses-memory cannot be 0", hint: "use some, as in 64MB; what is not to be stored is asked for with store: false"}
+	case o.callMemoryAge <= 0:
+		return &usageError{what: fmt.Sprintf("--call-memory-age cannot be %s", o.callMemoryAge), hint: "use more than 0, as in 1h; --call-memory 0 remembers nothing"}
 	case o.responsesAge <= 0:
 		return &usageError{what: fmt.Sprintf("--responses-age cannot be %s", o.responsesAge), hint: "use more than 0, as in 24h"}
 	}

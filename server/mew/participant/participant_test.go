@@ -169,7 +169,7 @@ func join(t *testing.T, p *Participant, capabilities string, others ...string) *
 
 func newParticipant(t *testing.T, change func(*Config), engine fake.Config, replies ...fake.Reply) *Participant {
 	t.Helper()
-	m := wiretest.NewRunner(t, engine, runner.Config{CallMemory: 32}, replies...)
+	m := wiretest.NewRunner(t, engine, runner.Config{CallMemory: runner.NewCallMemory(32, 0)}, replies...)
 	cfg := Config{Generate: m.Engine.Generate, Request: runner.Request{Visibility: reasoning.VisibilityFull}}
 	if change != nil {
 		change(&cfg)

@@ -24,6 +24,8 @@ type Config struct {
 	StrictSeal bool
 	// Traces keeps the traces that clients ask for; nil refuses to.
 	Traces wire.Traces
+	// Calls is what the models remember of tool calls, so that what led to a response's calls is forgotten with the response; may be nil.
+	Calls *runner.CallMemory
 	// Store bounds what is kept of past responses.
 	Store StoreLimits
 	// Background is how many responses may be made in the background at once; 0 means 16. More are refused with 429.

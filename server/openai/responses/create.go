@@ -116,6 +116,9 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed b
 		} else if failure != nil {
 			a.cfg.Logger.Info("a response in the background did not complete", "response", t.response.ID, "code", failure.Code)
 		}
+		if a.store.get(t.principal.ID, t.response.ID) == nil {
+			a.forget(t.principal.ID, t.response) // it was deleted while it was made
+		}
 	}()
 	select {
 	case failure := <-refused:

@@ -108,7 +108,17 @@ func (a *API) remove(w http.ResponseWriter, r *http.Request) {
 	if rec.run.busy() {
 		rec.run.cancel(errCancelled)
 	}
+	a.forget(rec.principal, rec.response)
 	wire.WriteJSON(w, http.StatusOK, Deleted{ID: rec.id, Object: "response", Deleted: true})
+}
+
+// forget forgets what led to the calls of a response.
+func (a *API) forget(principal string, r *Response) {
+	for _, item := range r.Output {
+		if call, ok := item.(*FunctionCall); ok {
+			a.cfg.Calls.Forget(principal, call.CallID)
+		}
+	}
 }
 
 // cancel serves POST /v1/responses/{id}/cancel. Cancelling again is harmless.

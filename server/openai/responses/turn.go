@@ -180,6 +180,7 @@ func (t *turn) assemble(ctx context.Context) error {
 		said = append([]chattemplate.Message{{Role: chattemplate.System, Content: *i}}, said...)
 	}
 	t.request.Messages = said
+	t.request.Unremembered = !q.store
 	reply := contract.Begin(t.api.cfg.Seal, t.home, said)
 	if t.request.CallID = reply.CallID; q.store || q.contract.Seal {
 		t.request.Seal = contract.Sealer(reply, true)
