@@ -1,7 +1,6 @@
 package server
 
 import (
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -11,30 +10,72 @@ import (
 	"runner/server/wire"
 )
 
-// A web page can make its visitor's browser send requests to a server on the visitor's own machine. Two things give that away. Under DNS
-// rebinding the page's own name is made to point here, and the browser sends it as Host; so a server without keys answers to addresses,
-// to localhost and to the names that it was told, and to no other. Everywhere else the browser says the page's Origin; so an origin that is
-// not allowed is refused, not only kept from reading the answer.
+// A web page can make its visitor's browser send requests to a server on the visitor's own machine. Two headers
+// give that away. Under DNS rebinding the page's name is made to point here, and the browser sends that name as
+// Host. So a server without keys answers only to names that no page can have. Everywhere else the browser sends the
+// page's Origin. So a request from an origin that is not allowed is refused, not only kept from its answer.
 
 // appSchemes are the origins of programs, as against pages: they run only where the user has installed them.
 var appSchemes = []string{"app", "file", "tauri", "vscode-webview", "vscode-file"}
 
-// hostAllowed reports whether a request may call the server by this name.
+// hostAllowed reports whether a request may call the server by this name. Host names keep out pages of names that
+// anybody can register and make point here. With keys no name is checked, because a page cannot know a key.
+//
+// Addresses and localhost are safe. So are single labels, which containers and local networks use, and names under
+// internal: nobody can register either. Names under local are not: everybody on the network can claim one.
 func (s *Server) hostAllowed(host string) bool {
-	if s.cfg.Keys != nil && len(s.cfg.Hosts) == 0 {
-		return true // a page cannot know a key
-	}
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	}
-	name = strings.TrimSuffix(strings.ToLower(name), ".")
-	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+	if s.cfg.Keys != nil {
 		return true
 	}
-	return name == "localhost" || strings.HasSuffix(name, ".localhost") || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool {
-		return strings.EqualFold(h, name)
+	name, ok := hostName(host)
+	if !ok {
+		return false
+	}
+	if _, err := netip.ParseAddr(name); err == nil {
+		return true
+	}
+	if !IsHostName(name) {
+		return false
+	}
+	name = strings.ToLower(name)
+	top := name[strings.LastIndexByte(name, '.')+1:]
+	return top == name || top == "localhost" || top == "internal" || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool {
+		return strings.EqualFold(strings.TrimSuffix(h, "."), name)
 	})
+}
+
+// hostName returns the name or address in a Host header, without port, brackets and final dot.
+func hostName(host string) (name string, ok bool) {
+	name = host
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.IndexByte(host, ':') == i || strings.Contains(host, "]:") {
+		for _, c := range []byte(host[i+1:]) {
+			if c < '0' || c > '9' {
+				return "", false
+			}
+		}
+		name = host[:i]
+	}
+	if inner, ok := strings.CutPrefix(name, "["); ok {
+		inner, ok = strings.CutSuffix(inner, "]")
+		return inner, ok && strings.Contains(inner, ":")
+	}
+	return strings.TrimSuffix(name, "."), true
+}
+
+// IsHostName reports whether a text can be a host name: labels of ASCII letters, digits, hyphens and underscores,
+// which the names of compose services have. It may end with a dot.
+func IsHostName(name string) bool {
+	for label := range strings.SplitSeq(strings.TrimSuffix(name, "."), ".") {
+		if label == "" || len(label) > 63 {
+			return false
+		}
+		for _, c := range []byte(label) {
+			if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // originAllowed reports whether pages of an origin may use the server.

@@ -32,7 +32,8 @@ type Config struct {
 	Keys *keys.Set
 	// Public allows a server without keys to listen on addresses that others can reach.
 	Public bool
-	// Hosts are names by which the server may be called, beside addresses and localhost. With keys, none means any.
+	// Hosts are further names by which a server without keys may be called. Addresses, localhost, single labels and
+	// names under internal are always allowed. With keys no name is checked.
 	Hosts []string
 	// Origins are the pages that may use the server, as in "https://example.org", beside those of this machine; "*" is every one.
 	Origins []string

@@ -12,6 +12,7 @@ import (
 
 	"runner/backend"
 	"runner/runner"
+	"runner/server"
 )
 
 // serveOptions are the flags of serve.
@@ -79,7 +80,7 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.key, "api-key", "", "`KEY` that requests must bring (also: "+keyVariable+")")
 	f.StringVar(&o.keyFile, "api-keys", "", "`FILE` of keys with their permissions; see runner apikey")
 	f.BoolVar(&o.public, "insecure-public", false, "serve others without asking for a key")
-	f.StringArrayVar(&o.hosts, "allow-host", nil, "`NAME` by which the server may be called, beside addresses and localhost (repeatable)")
+	f.StringArrayVar(&o.hosts, "allow-host", nil, "`NAME` by which the server may be called without a key, as in box.local (repeatable)")
 	f.StringArrayVar(&o.origins, "cors-origin", nil, "`ORIGIN` whose pages may use the server, as in https://example.org; * is every one (repeatable)")
 	f.StringVar(&o.cert, "tls-cert", "", "certificate chain `FILE`, PEM")
 	f.StringVar(&o.certKey, "tls-key", "", "the certificate's key `FILE`, PEM")
@@ -163,7 +164,7 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 		return &usageError{what: fmt.Sprintf("--responses-age cannot be %s", o.responsesAge), hint: "use more than 0, as in 24h"}
 	}
 	for _, host := range o.hosts {
-		if host == "" || strings.ContainsAny(host, ":/ *") {
+		if !server.IsHostName(host) {
 			return &usageError{what: fmt.Sprintf("--allow-host cannot be %q", host), hint: "use a name alone, as in runner.example.org"}
 		}
 	}
