@@ -83,11 +83,16 @@ func TestParseValues(t *testing.T) {
 	if _, err := reasoning.ParseVisibility("all"); err == nil || !strings.Contains(err.Error(), "none, summary, full") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := reasoning.ParseEffort("max"); err == nil || !strings.Contains(err.Error(), "none, minimal, low, medium, high") {
+	if _, err := reasoning.ParseEffort("most"); err == nil || !strings.Contains(err.Error(), "none, minimal, low, medium, high") {
 		t.Errorf("got %v", err)
 	}
-	if e, err := reasoning.ParseEffort("minimal"); e != chattemplate.EffortMinimal || err != nil {
-		t.Errorf("got %v %v", e, err)
+	for name, want := range map[string]chattemplate.Effort{
+		"": chattemplate.EffortDefault, "minimal": chattemplate.EffortMinimal, "high": chattemplate.EffortHigh,
+		"xhigh": chattemplate.EffortHigh, "max": chattemplate.EffortHigh,
+	} {
+		if e, err := reasoning.ParseEffort(name); e != want || err != nil {
+			t.Errorf("%q: got %v %v", name, e, err)
+		}
 	}
 	if _, err := reasoning.ParseStrategy(strings.Repeat("é", 100)); err == nil || len(err.Error()) > 200 {
 		t.Errorf("got %v", err)

@@ -71,10 +71,14 @@ var efforts = []string{
 	string(chattemplate.EffortMedium), string(chattemplate.EffortHigh),
 }
 
-// ParseEffort reads none, minimal, low, medium or high; the empty string is the model's own default. The error names what is allowed.
+// ParseEffort reads none, minimal, low, medium or high. Clients also say xhigh and max, which mean the most there is: high.
+// The empty string is the model's own default. The error names what is allowed.
 func ParseEffort(s string) (chattemplate.Effort, error) {
-	if s == "" {
+	switch s {
+	case "":
 		return chattemplate.EffortDefault, nil
+	case "xhigh", "max":
+		return chattemplate.EffortHigh, nil
 	}
 	if _, err := parseName(efforts, s, "effort"); err != nil {
 		return "", err

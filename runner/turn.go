@@ -243,11 +243,16 @@ func (t *turn) begin() {
 	t.r.sched.add(t.lane, t.req.stage.isLater())
 }
 
-// infoNow says what is in effect. Harmony's own default effort is medium; other formats do not name theirs.
+// infoNow says what is in effect. Harmony knows low, medium and high, and its own default is medium. Other formats do not name theirs.
 func (t *turn) infoNow() *reasoning.Info {
 	effort := t.req.Effort
-	if effort == chattemplate.EffortDefault && t.format().Family == chattemplate.Harmony {
-		effort = chattemplate.EffortMedium
+	if t.format().Family == chattemplate.Harmony {
+		switch effort {
+		case chattemplate.EffortDefault:
+			effort = chattemplate.EffortMedium
+		case chattemplate.EffortMinimal:
+			effort = chattemplate.EffortLow
+		}
 	}
 	return &reasoning.Info{
 		Model: t.r.info.Name, Visibility: t.req.Visibility, Effort: effort, Strategy: t.strategy, Seed: t.seed,

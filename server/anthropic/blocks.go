@@ -19,8 +19,8 @@ type sink interface {
 	text(s string)
 	// close ends the block; signature is that of a thinking block, or the data of a redacted one.
 	close(signature string)
-	// finish ends the reply.
-	finish(r *reasoning.Result, warnings []Warning)
+	// finish ends the reply. info says what was in effect.
+	finish(info *reasoning.Info, r *reasoning.Result, warnings []Warning)
 }
 
 type blockKind uint8
@@ -54,6 +54,8 @@ type blocks struct {
 	held              []reasoning.Event
 	summarized, ended bool
 	warnings          []Warning
+	// info is what is in effect; nil before the run has begun.
+	info *reasoning.Info
 }
 
 func newBlocks(out sink, p *prompt, seal sealFunc) *blocks {
@@ -69,6 +71,10 @@ func (b *blocks) push(e *reasoning.Event) {
 			return
 		}
 		b.take(e)
+	case reasoning.Started, reasoning.StrategySwitched:
+		if e.Info != nil {
+			b.info = e.Info
+		}
 	case reasoning.Warning:
 		b.warn(e.Code, e.Text)
 	case reasoning.Done:
@@ -185,7 +191,7 @@ func (b *blocks) done(r *reasoning.Result) {
 	b.ended = true
 	b.release()
 	b.close()
-	b.out.finish(r, b.warnings)
+	b.out.finish(b.info, r, b.warnings)
 }
 
 func (b *blocks) warn(code, text string) {

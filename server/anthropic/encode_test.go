@@ -109,8 +109,10 @@ func reassemble(f *frames) (map[string]any, error) {
 				m[key] = v
 			}
 			m["usage"] = e["usage"]
-			if w, ok := e["warnings"]; ok {
-				m["warnings"] = w
+			for _, field := range []string{"reasoning_info", "warnings"} {
+				if v, ok := e[field]; ok {
+					m[field] = v
+				}
 			}
 		}
 	}

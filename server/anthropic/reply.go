@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"runner/reasoning"
+	"runner/server/internal/contract"
 )
 
 // Message is the answer to POST /v1/messages.
@@ -24,6 +25,8 @@ type Message struct {
 	// StopDetails is null: it says why Anthropic refused to answer.
 	StopDetails *struct{} `json:"stop_details"`
 	Usage       Usage     `json:"usage"`
+	// ReasoningInfo says what was in effect. In a stream it is in message_delta.
+	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
 	// Warnings say what was not as asked for; left out when there are none. In a stream they are in message_delta.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
@@ -129,6 +132,7 @@ type collector struct {
 	kind     blockKind
 	call     reasoning.Call
 	buf      strings.Builder
+	info     *reasoning.Info
 	result   *reasoning.Result
 	warnings []Warning
 }
@@ -157,15 +161,16 @@ func (c *collector) close(signature string) {
 	}
 }
 
-func (c *collector) finish(r *reasoning.Result, warnings []Warning) {
-	c.result, c.warnings = r, warnings
+func (c *collector) finish(info *reasoning.Info, r *reasoning.Result, warnings []Warning) {
+	c.info, c.result, c.warnings = info, r, warnings
 }
 
 // message returns the reply, once the run is over.
 func (c *collector) message() Message {
 	m := Message{
 		ID: c.id, Type: "message", Role: "assistant", Model: c.model, Content: c.content,
-		StopReason: stopReason(c.result), Usage: usageOf(c.result.Usage), Warnings: c.warnings,
+		StopReason: stopReason(c.result), Usage: usageOf(c.result.Usage),
+		ReasoningInfo: contract.InfoOf(c.info), Warnings: c.warnings,
 	}
 	if m.Content == nil {
 		m.Content = []any{}

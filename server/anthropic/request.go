@@ -68,7 +68,7 @@ type Thinking struct {
 
 // OutputConfig is about the answer.
 type OutputConfig struct {
-	// Effort is low, medium, high, xhigh or max; the last two are high.
+	// Effort is minimal, low, medium, high, xhigh or max; the last two are high.
 	Effort string        `json:"effort"`
 	Format *OutputFormat `json:"format"`
 }
@@ -194,12 +194,10 @@ func (p *prompt) thinking(body *MessagesRequest) error {
 	p.req.Visibility = reasoning.VisibilityNone
 	switch effort := body.OutputConfig.Effort; effort {
 	case "":
-	case "low", "medium", "high":
-		p.req.Effort = chattemplate.Effort(effort)
-	case "xhigh", "max":
-		p.req.Effort = chattemplate.EffortHigh
+	case "minimal", "low", "medium", "high", "xhigh", "max":
+		p.req.Effort, _ = reasoning.ParseEffort(effort) // which knows all of these
 	default:
-		return wire.Invalid("output_config.effort", "it takes low, medium, high, xhigh or max")
+		return wire.Invalid("output_config.effort", "it takes minimal, low, medium, high, xhigh or max")
 	}
 	t := body.Thinking
 	if t == nil {

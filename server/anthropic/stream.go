@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"runner/reasoning"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -36,8 +37,9 @@ type MessageDelta struct {
 		StopSequence *string   `json:"stop_sequence"`
 		StopDetails  *struct{} `json:"stop_details"`
 	} `json:"delta"`
-	Usage    Usage     `json:"usage"`
-	Warnings []Warning `json:"warnings,omitempty"`
+	Usage         Usage                   `json:"usage"`
+	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
+	Warnings      []Warning               `json:"warnings,omitempty"`
 }
 
 // send sends a frame whose data is in buf.
@@ -118,8 +120,10 @@ func (e *encoder) close(signature string) {
 	e.index++
 }
 
-func (e *encoder) finish(r *reasoning.Result, warnings []Warning) {
-	d := MessageDelta{Type: "message_delta", Usage: usageOf(r.Usage), Warnings: warnings}
+func (e *encoder) finish(info *reasoning.Info, r *reasoning.Result, warnings []Warning) {
+	d := MessageDelta{
+		Type: "message_delta", Usage: usageOf(r.Usage), ReasoningInfo: contract.InfoOf(info), Warnings: warnings,
+	}
 	d.Delta.StopReason = stopReason(r)
 	if r.StopString != "" {
 		d.Delta.StopSequence = &r.StopString

@@ -163,7 +163,7 @@ func (a *API) listed(ctx context.Context, name string) string {
 func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt) {
 	if !p.stream {
 		c := &collector{head: p.head}
-		t := turn{out: c}
+		t := turn{out: c, raw: p.req.Prompt != ""}
 		for e, err := range m.Generate(r.Context(), p.req) {
 			if err != nil {
 				a.fail(w, r, err)
@@ -176,7 +176,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *promp
 	}
 	var out *wire.Stream
 	var enc *encoder
-	var t turn
+	t := turn{raw: p.req.Prompt != ""}
 	for e, err := range m.Generate(r.Context(), p.req) {
 		switch {
 		case err != nil && out == nil:
@@ -270,6 +270,6 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 // answerEmpty answers a request that generates nothing.
 func (a *API) answerEmpty(w http.ResponseWriter, p *prompt, why reasoning.FinishReason) {
 	c := &collector{head: p.head}
-	c.finish(&reasoning.Result{Finish: why}, nil)
+	c.finish(nil, &reasoning.Result{Finish: why}, nil)
 	wire.WriteJSON(w, http.StatusOK, c.response())
 }

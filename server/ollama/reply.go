@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"runner/reasoning"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -44,6 +45,8 @@ type Ending struct {
 	// EvalCount is how many tokens were generated, reasoning included.
 	EvalCount    int           `json:"eval_count,omitempty"`
 	EvalDuration time.Duration `json:"eval_duration,omitempty"`
+	// ReasoningInfo says what was in effect; left out for a raw prompt.
+	ReasoningInfo *contract.ReasoningInfo `json:"reasoning_info,omitempty"`
 	// Warnings say what was not as asked for.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
@@ -92,11 +95,12 @@ func (h *head) response(m Message, e Ending) any {
 }
 
 // ending says how a run ended.
-func (h *head) ending(r *reasoning.Result, warnings []Warning) Ending {
+func (h *head) ending(info *reasoning.Info, r *reasoning.Result, warnings []Warning) Ending {
 	e := Ending{
 		Done: true, DoneReason: "stop", Warnings: append(h.warnings[:len(h.warnings):len(h.warnings)], warnings...),
 		TotalDuration: h.clock().Sub(h.began), LoadDuration: h.load,
 		PromptEvalCount: r.Usage.Prompt, PromptEvalDuration: r.Timing.Prefill, EvalCount: r.Usage.Completion, EvalDuration: r.Timing.Decode,
+		ReasoningInfo: contract.InfoOf(info),
 	}
 	if r.Finish == reasoning.FinishLength || r.Finish == "load" || r.Finish == "unload" {
 		e.DoneReason = string(r.Finish)
@@ -109,7 +113,7 @@ type sink interface {
 	content(text string, logprobs []reasoning.TokenLogprobs)
 	thinking(text string)
 	call(c ToolCall)
-	finish(r *reasoning.Result, warnings []Warning)
+	finish(info *reasoning.Info, r *reasoning.Result, warnings []Warning)
 }
 
 // turn makes the parts of a reply from the events of a run.
@@ -120,11 +124,18 @@ type turn struct {
 	call      reasoning.Call
 	arguments strings.Builder
 	warnings  []Warning
+	// raw says that the prompt was, so that nothing is in effect. Otherwise info says what is.
+	raw  bool
+	info *reasoning.Info
 }
 
 // push takes the next event.
 func (t *turn) push(e *reasoning.Event) {
 	switch e.Kind {
+	case reasoning.Started, reasoning.StrategySwitched:
+		if e.Info != nil && !t.raw {
+			t.info = e.Info
+		}
 	case reasoning.SegmentStart:
 		if e.Segment == reasoning.ToolCall {
 			t.call = e.Call
@@ -139,7 +150,7 @@ func (t *turn) push(e *reasoning.Event) {
 	case reasoning.Warning:
 		t.warnings = append(t.warnings, Warning{e.Code, e.Text})
 	case reasoning.Done:
-		t.out.finish(e.Result, t.warnings)
+		t.out.finish(t.info, e.Result, t.warnings)
 	}
 }
 
@@ -179,8 +190,8 @@ func (c *collector) thinking(text string) { c.thoughts.WriteString(text) }
 
 func (c *collector) call(call ToolCall) { c.calls = append(c.calls, call) }
 
-func (c *collector) finish(r *reasoning.Result, warnings []Warning) {
-	c.end = c.head.ending(r, warnings)
+func (c *collector) finish(info *reasoning.Info, r *reasoning.Result, warnings []Warning) {
+	c.end = c.head.ending(info, r, warnings)
 }
 
 // response returns the answer, once the run is over.

@@ -47,7 +47,7 @@ type GenerateRequest struct {
 type Common struct {
 	// Stream is true where it is left out: the answer comes as lines of JSON.
 	Stream *bool `json:"stream"`
-	// Think is true or low, medium, high or max to see the reasoning, false to skip it; left out the model reasons unseen.
+	// Think is true, or minimal, low, medium, high, xhigh or max, to see the reasoning. False skips it. Left out, the model reasons unseen.
 	Think json.RawMessage `json:"think"`
 	// Format is "json" for any object, or a JSON Schema.
 	Format json.RawMessage `json:"format"`
@@ -186,12 +186,11 @@ func (p *prompt) think(raw json.RawMessage) error {
 		p.req.Effort = chattemplate.EffortNone
 	case "true":
 		p.req.Visibility = reasoning.VisibilityFull
-	case `"low"`, `"medium"`, `"high"`:
-		p.req.Visibility, p.req.Effort = reasoning.VisibilityFull, chattemplate.Effort(bytes.Trim(raw, "\" \t\r\n"))
-	case `"max"`:
-		p.req.Visibility, p.req.Effort = reasoning.VisibilityFull, chattemplate.EffortHigh
+	case `"minimal"`, `"low"`, `"medium"`, `"high"`, `"xhigh"`, `"max"`:
+		p.req.Visibility = reasoning.VisibilityFull
+		p.req.Effort, _ = reasoning.ParseEffort(string(bytes.Trim(raw, "\" \t\r\n"))) // which knows all of these
 	default:
-		return wire.Invalid("think", "it takes true, false, low, medium, high or max")
+		return wire.Invalid("think", "it takes true, false, minimal, low, medium, high, xhigh or max")
 	}
 	return nil
 }

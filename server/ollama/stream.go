@@ -102,8 +102,8 @@ func (e *encoder) call(c ToolCall) {
 	e.whole(e.head.response(Message{ToolCalls: []ToolCall{c}}, Ending{}))
 }
 
-func (e *encoder) finish(r *reasoning.Result, warnings []Warning) {
-	e.whole(e.head.response(Message{}, e.head.ending(r, warnings)))
+func (e *encoder) finish(info *reasoning.Info, r *reasoning.Result, warnings []Warning) {
+	e.whole(e.head.response(Message{}, e.head.ending(info, r, warnings)))
 }
 
 // fail ends the stream with an error.

@@ -86,6 +86,12 @@ func (l *lockedLog) String() string {
 // wholeServer serves all formats as serve does, with keys called most and least, which may see all of the reasoning and none, until the test ends.
 func wholeServer(t *testing.T, log io.Writer) (url string) {
 	t.Helper()
+	return wholeServerWith(t, log, &serveOptions{})
+}
+
+// wholeServerWith is wholeServer with flags.
+func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions) (url string) {
+	t.Helper()
 	dir := t.TempDir()
 	entry := func(id, visibility string) string {
 		return fmt.Sprintf(`{"id":%q,"sha256":"%x","reasoning":%q}`, id, sha256.Sum256([]byte(id)), visibility)
@@ -107,8 +113,9 @@ func wholeServer(t *testing.T, log io.Writer) (url string) {
 		return runner.New(fake.New(deepThoughts(name)), runner.Config{Logger: cfg.Logger})
 	}})
 	s := server.New(cfg)
+	o.sealKeys = filepath.Join(dir, "seal.keys")
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := mountFormats(ctx, s, &serveOptions{sealKeys: filepath.Join(dir, "seal.keys")}, nil, nil, cfg.Logger); err != nil {
+	if err := mountFormats(ctx, s, o, nil, nil, cfg.Logger); err != nil {
 		t.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

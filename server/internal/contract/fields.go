@@ -2,6 +2,7 @@ package contract
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"runner/chattemplate"
@@ -26,7 +27,7 @@ type Fields struct {
 	// Reasoning is the visibility (none, summary, full), or an object with effort, summary (auto, concise, detailed; also called
 	// generate_summary), exclude (true is none), max_tokens (the budget) and context (all_turns is keep_reasoning).
 	Reasoning json.RawMessage `json:"reasoning,omitempty"`
-	// ReasoningEffort is none, minimal, low, medium or high.
+	// ReasoningEffort is none, minimal, low, medium, high, xhigh or max; the last two are high.
 	ReasoningEffort *string `json:"reasoning_effort,omitempty"`
 	// IncludeReasoning is another name of the visibility: none, summary, full, true (full) or false (none).
 	IncludeReasoning json.RawMessage `json:"include_reasoning,omitempty"`
@@ -125,6 +126,8 @@ type parser struct {
 	effort     choice[chattemplate.Effort]
 	budget     choice[int]
 	keep       choice[bool]
+	// templateArgs are the variables for a template, with the effort by its name there.
+	templateArgs map[string]any
 }
 
 // Parse reads the fields, and what include, which not every format has, says beside them. The errors are a *wire.Error with the field's name.
@@ -157,7 +160,7 @@ func (f *Fields) Parse(include []string) (Asked, error) {
 	}
 	a := Asked{
 		Visibility: p.visibility.value, Summary: p.summary.value, Effort: p.effort.value, Budget: p.budget.value, Keep: p.keep.value,
-		Seal: f.ReasoningSeal != nil && *f.ReasoningSeal || slices.Contains(include, IncludeSealed), Args: f.TemplateArgs,
+		Seal: f.ReasoningSeal != nil && *f.ReasoningSeal || slices.Contains(include, IncludeSealed), Args: p.templateArgs,
 		Rationale: f.Rationale != nil && *f.Rationale, Encrypt: f.ReasoningEncrypt != nil && *f.ReasoningEncrypt,
 	}
 	if f.ReasoningStrategy != nil {
@@ -279,7 +282,7 @@ func (p *parser) effortOf(param string, effort *string) error {
 	}
 	e, err := reasoning.ParseEffort(*effort)
 	if err != nil || e == chattemplate.EffortDefault {
-		return wire.Invalid(param, "it takes none, minimal, low, medium or high")
+		return wire.Invalid(param, "it takes none, minimal, low, medium, high, xhigh or max")
 	}
 	return p.effort.say(param, e)
 }
@@ -318,8 +321,14 @@ func (p *parser) args(args map[string]any) error {
 			}
 		}
 	}
+	p.templateArgs = args
 	if effort, ok := args["reasoning_effort"].(string); ok {
-		return p.effortOf(param+".reasoning_effort", &effort)
+		if err := p.effortOf(param+".reasoning_effort", &effort); err != nil {
+			return err
+		}
+		// Templates know the efforts by their own names.
+		p.templateArgs = maps.Clone(args)
+		p.templateArgs["reasoning_effort"] = string(p.effort.value)
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func TestFieldsThatAreRefused(t *testing.T) {
 		`{"reasoning":"all"}`:                                                                      "reasoning",
 		`{"reasoning":3}`:                                                                          "reasoning",
 		`{"reasoning":{"effort":3}}`:                                                               "reasoning.effort",
-		`{"reasoning":{"effort":"xhigh"}}`:                                                         "reasoning.effort",
+		`{"reasoning":{"effort":"most"}}`:                                                          "reasoning.effort",
 		`{"reasoning_effort":""}`:                                                                  "reasoning_effort",
 		`{"reasoning":{"summary":"none"}}`:                                                         "reasoning.summary",
 		`{"reasoning":{"context":"none"}}`:                                                         "reasoning.context",

@@ -364,7 +364,7 @@ func TestRefusals(t *testing.T) {
 		{object{"text": object{"verbosity": "loud"}}, "text.verbosity"}, {object{"text": object{"format": object{"type": "text"}}, "response_schema": object{}}, "response_schema"},
 		{object{"include": many(maxInclude+1, "x")}, "include"}, {object{"metadata": object{strings.Repeat("k", 65): "v"}}, "metadata"},
 		{object{"metadata": object{"k": strings.Repeat("v", 513)}}, "metadata"}, {object{"user": strings.Repeat("u", 513)}, "user"},
-		{object{"reasoning": object{"effort": "max"}}, "reasoning.effort"}, {object{"reasoning": "full", "include_reasoning": false}, "include_reasoning"},
+		{object{"reasoning": object{"effort": "most"}}, "reasoning.effort"}, {object{"reasoning": "full", "include_reasoning": false}, "include_reasoning"},
 		{object{"reasoning": object{"summary": "auto"}, "include": []string{"reasoning.content"}}, "include"}, {object{"reasoning_budget": 0}, "reasoning_budget"},
 		{object{"reasoning_effort": 3}, "reasoning_effort"},
 		{object{"previous_response_id": "resp_none"}, "previous_response_id"}, {object{"input": strings.Repeat("word ", 9000)}, "input"},

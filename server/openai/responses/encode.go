@@ -68,6 +68,10 @@ type openPart struct {
 // begin tells that the run has begun. A run in the background is queued until something comes of it.
 func (e *encoder) begin(info *reasoning.Info) {
 	e.resp.ReasoningInfo = newInfo(info)
+	if e.resp.Reasoning.Effort != nil {
+		effort := string(info.Effort)
+		e.resp.Reasoning.Effort = &effort
+	}
 	e.resp.Status = statusInProgress
 	if e.queued = e.resp.Background; e.queued {
 		e.resp.Status = statusQueued

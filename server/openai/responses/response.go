@@ -113,7 +113,7 @@ func newUsage(u reasoning.Usage) *Usage {
 
 // ReasoningEcho is the field reasoning of a response.
 type ReasoningEcho struct {
-	// Effort is none, minimal, low, medium or high; null is the model's own.
+	// Effort is none, minimal, low, medium or high: the one in effect. It is null where the request named none.
 	Effort *string `json:"effort"`
 	// Summary is auto, concise or detailed; null where no summary was asked for by its length.
 	Summary *string `json:"summary"`
