@@ -111,7 +111,7 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request) *wire.Error {
 	h.Add("Vary", "Origin")
 	origin := r.Header.Get("Origin")
 	if origin == "" {
-		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if fromOtherSite(r) && r.Method != http.MethodGet && r.Method != http.MethodHead {
 			return wire.Errorf(http.StatusForbidden, wire.CodeOrigin, "pages of other sites may not use this server; allow an origin with --cors-origin")
 		}
 		return nil
@@ -122,6 +122,13 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request) *wire.Error {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, X-Should-Retry")
 	return nil
+}
+
+// fromOtherSite reports whether the browser says that a page of another site sends the request. Letter case does not count.
+func fromOtherSite(r *http.Request) bool {
+	return slices.ContainsFunc(r.Header.Values("Sec-Fetch-Site"), func(site string) bool {
+		return strings.EqualFold(strings.TrimSpace(site), "cross-site")
+	})
 }
 
 // isPreflight reports whether a browser asks what a page may do.

@@ -35,6 +35,9 @@ func TestPagesAndForeignNamesAreKeptOut(t *testing.T) {
 		{[]string{"Origin", "http://localhost.evil.example"}, 403, ""},
 		{[]string{"Origin", "vscode-webview://abc"}, 200, "vscode-webview://abc"},
 		{[]string{"Sec-Fetch-Site", "cross-site"}, 403, ""},
+		{[]string{"Sec-Fetch-Site", "Cross-Site"}, 403, ""},
+		{[]string{"Sec-Fetch-Site", "CROSS-SITE "}, 403, ""},
+		{[]string{"Sec-Fetch-Site", "same-origin"}, 200, ""},
 	} {
 		r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`, c.header...)
 		if r.StatusCode != c.status || r.Header.Get("Access-Control-Allow-Origin") != c.allowed {
