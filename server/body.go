@@ -1,8 +1,10 @@
 package server
 
 import (
+	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,6 +62,46 @@ type body struct {
 	length, read, held int64
 	// refused is why no more of it is read.
 	refused error
+	// limit is the longest that it may be, and flag names what sets that.
+	limit int64
+	flag  string
+}
+
+// newBody returns the body of a request for a route.
+func (s *Server) newBody(w http.ResponseWriter, r *http.Request, route *wire.Route, principal string) *body {
+	b := &body{
+		control: http.NewResponseController(w), bodies: s.bodies, principal: principal, length: r.ContentLength,
+		limit: s.cfg.MaxBody, flag: "--max-body",
+	}
+	if route.MaxBody > 0 && route.MaxBody < b.limit {
+		b.limit, b.flag = route.MaxBody, route.MaxBodyFlag
+	}
+	b.ReadCloser = http.MaxBytesReader(w, r.Body, b.limit)
+	return b
+}
+
+// checkLength refuses a body whose declared length is over the limit. A client that waits for leave to send it
+// (Expect: 100-continue) is answered before it sends anything. Of others as much as the limit is read and dropped: a
+// client that is still sending when its connection is closed might not see the answer.
+func (b *body) checkLength(r *http.Request) *wire.Error {
+	if b.length <= b.limit {
+		return nil
+	}
+	if !strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
+		_, _ = io.Copy(io.Discard, b.ReadCloser)
+	}
+	_ = b.control.SetReadDeadline(time.Time{})
+	return b.tooLong(nil)
+}
+
+func (b *body) tooLong(cause error) *wire.Error {
+	e := wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge,
+		"the body is longer than the %d bytes that are allowed", b.limit)
+	if b.flag != "" {
+		e.Message += " (" + b.flag + ")"
+	}
+	e.Err = cause
+	return e
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -71,6 +113,10 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		b.refused = b.tooLong(err)
+		err = b.refused
+	}
 	if !b.hold(b.read) {
 		return 0, b.refuse()
 	}

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
@@ -144,4 +146,73 @@ func TestLongBodiesTakeBoundedMemory(t *testing.T) {
 	if most := int64(4 * longest * 10); used > most {
 		t.Errorf("%d MiB were in use, %d MiB may be", used>>20, most>>20)
 	}
+}
+
+// TestTooLongBodiesAreRefusedAtOnce: a client that asks before it sends is answered before it sends. A client that sends
+// at once sees the answer as well.
+func TestTooLongBodiesAreRefusedAtOnce(t *testing.T) {
+	const longest = 1 << 20
+	s := host(t, Config{MaxBody: longest}, fake.Config{})
+	s.Mount(&limited{})
+	for _, c := range []struct {
+		path    string
+		length  int
+		refused string
+	}{
+		{"/say", longest, ""}, {"/say", longest + 1, "(--max-body)"}, {"/say", 50 * longest, "(--max-body)"},
+		{"/limited", 100, ""}, {"/limited", 101, "(--max-limited)"}, {"/limited", 50 * longest, "(--max-limited)"},
+	} {
+		c1, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c1.Close()
+		if err := c1.SetDeadline(time.Now().Add(bodyTimeout / 2)); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c1, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nExpect: 100-Continue\r\n\r\n", c.path, c.length)
+		answer, err := http.ReadResponse(bufio.NewReader(c1), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, _ := io.ReadAll(answer.Body)
+		switch {
+		case c.refused == "" && answer.StatusCode != http.StatusContinue:
+			t.Errorf("%s with %d bytes: %d before they are sent", c.path, c.length, answer.StatusCode)
+		case c.refused != "" && (answer.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(content), c.refused)):
+			t.Errorf("%s with %d bytes: %d %s before they are sent", c.path, c.length, answer.StatusCode, content)
+		}
+		if c.refused == "" || c.length > 2*longest {
+			continue
+		}
+		for _, known := range []bool{true, false} {
+			var sent io.Reader = strings.NewReader(strings.Repeat(" ", c.length))
+			if !known {
+				sent = io.MultiReader(sent)
+			}
+			res, err := http.Post(s.url+c.path, "application/json", sent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content, _ := io.ReadAll(res.Body)
+			res.Body.Close()
+			if res.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(content), c.refused) {
+				t.Errorf("%s with %d bytes, length told: %v: %d %s", c.path, c.length, known, res.StatusCode, content)
+			}
+		}
+	}
+}
+
+// limited is a format whose route takes less than the server does.
+type limited struct{ echo }
+
+func (l *limited) Routes() []wire.Route {
+	return []wire.Route{{
+		Method: http.MethodPost, Path: "/limited", Scope: wire.ScopeGenerate, MaxBody: 100, MaxBodyFlag: "--max-limited",
+		Handle: func(w http.ResponseWriter, r *http.Request) {
+			if err := wire.ReadJSON(r, &struct{}{}); err != nil {
+				l.WriteError(w, r, wire.FromError(err, nil))
+			}
+		},
+	}}
 }

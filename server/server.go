@@ -238,8 +238,12 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 			refuse(e)
 			return
 		}
-		in := &body{ReadCloser: http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), control: control, bodies: s.bodies, principal: principal.ID, length: r.ContentLength}
+		in := s.newBody(w, r, &route, principal.ID)
 		defer in.release()
+		if e := in.checkLength(r); e != nil {
+			refuse(e)
+			return
+		}
 		r.Body = in
 		ctx := context.WithValue(wire.WithPrincipal(r.Context(), principal), noteKey{}, said)
 		route.Handle(w, r.WithContext(ctx))

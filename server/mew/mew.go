@@ -182,7 +182,7 @@ func (a *API) Close(ctx context.Context) {
 func (a *API) Routes() []wire.Route {
 	return []wire.Route{
 		{Method: http.MethodGet, Path: "/ws", Scope: wire.ScopeOwn, Handle: a.connect},
-		{Method: http.MethodPost, Path: "/participants/{id}/messages", Scope: wire.ScopeOwn, Free: true, Handle: a.post},
+		{Method: http.MethodPost, Path: "/participants/{id}/messages", Scope: wire.ScopeOwn, Free: true, MaxBody: envelope.MaxSize, Handle: a.post},
 	}
 }
 

@@ -46,6 +46,10 @@ type Route struct {
 	// Free requests cost next to nothing, so that how many of them a key makes is not limited. Those of method GET are too, except where the
 	// route Loads the model that the query names, and it is not in memory.
 	Free, Loads bool
+	// MaxBody, if not 0, is the longest body in bytes where that is less than the server's limit. MaxBodyFlag names the
+	// flag that sets it; empty for none.
+	MaxBody     int64
+	MaxBodyFlag string
 	// When, if not nil, says whether a request is for this route, where formats have a path in common. One of them has none, and gets the rest.
 	When func(*http.Request) bool
 }
