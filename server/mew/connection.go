@@ -10,6 +10,7 @@ import (
 
 	"runner/server/mew/envelope"
 	"runner/server/mew/space"
+	"runner/server/wire"
 )
 
 // take serves a connection until it ends. who is nil where it has not said who it is.
@@ -23,6 +24,11 @@ func (a *API) take(ctx context.Context, ws *websocket.Conn, who *space.Identity)
 			_ = ws.Close(websocket.StatusPolicyViolation, reason)
 			return
 		}
+		if !a.hold(who.ID) {
+			_ = ws.Close(websocket.StatusTryAgainLater, wire.CodeConnections)
+			return
+		}
+		defer a.letGo(who.ID)
 	}
 	m, err := a.space.Join(*who)
 	if err != nil {

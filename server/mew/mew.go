@@ -29,6 +29,9 @@ type Config struct {
 	Space string
 	// Request is what each run of the model starts from: visibility, sampling, strategy.
 	Request runner.Request
+	// Connections is how many connections one token may have open at once; 0 means 4. Only the newest takes part, but those
+	// before it stay open until they are closed on both sides.
+	Connections int
 	// Thoughts is how many thoughts a second the model tells; 0 means 5.
 	Thoughts float64
 	// Limits are those of the space; its Clock and Logger are set.
@@ -53,6 +56,8 @@ type API struct {
 	mu     sync.Mutex
 	closed bool
 	open   sync.WaitGroup
+	// connected counts the open connections of each participant.
+	connected map[string]int
 }
 
 var _ wire.Format = (*API)(nil)
@@ -85,8 +90,14 @@ func New(models wire.Models, cfg Config) *API {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Connections <= 0 {
+		cfg.Connections = 4
+	}
 	cfg.Limits.Clock, cfg.Limits.Logger = cfg.Clock, cfg.Logger
-	a := &API{cfg: cfg, space: space.New(cfg.Limits), left: make(chan struct{}), joining: make(chan struct{}, maxJoining)}
+	a := &API{
+		cfg: cfg, space: space.New(cfg.Limits), left: make(chan struct{}), joining: make(chan struct{}, maxJoining),
+		connected: map[string]int{},
+	}
 	a.closing, a.stop = context.WithCancel(context.Background())
 	// The model is shown what its operator allows; the id is none that an API key can have.
 	ctx := wire.WithPrincipal(a.closing, &wire.Principal{ID: "mew space", Scopes: wire.Scopes, Reasoning: cfg.Request.Visibility})
@@ -216,6 +227,26 @@ func (a *API) identify(r *http.Request) (*space.Identity, *wire.Error) {
 	return who, nil
 }
 
+// hold counts a connection of a participant, or reports that there are too many.
+func (a *API) hold(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.connected[id] >= a.cfg.Connections {
+		return false
+	}
+	a.connected[id]++
+	return true
+}
+
+// letGo ends what hold has counted.
+func (a *API) letGo(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.connected[id]--; a.connected[id] == 0 {
+		delete(a.connected, id)
+	}
+}
+
 // inSpace reports whether a name is that of the space; none is.
 func (a *API) inSpace(name string) bool { return name == "" || name == a.cfg.Space }
 
@@ -296,6 +327,15 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request) {
 		defer a.open.Done()
 	}
 	a.mu.Unlock()
+	if refused == nil && who != nil {
+		if !a.hold(who.ID) {
+			refused = wire.Errorf(http.StatusServiceUnavailable, wire.CodeConnections,
+				"too many connections of this token; at most %d may be open", a.cfg.Connections)
+			refused.RetryAfter = time.Second
+		} else {
+			defer a.letGo(who.ID)
+		}
+	}
 	if refused == nil && who == nil {
 		select {
 		case a.joining <- struct{}{}: // take gives it back

@@ -908,3 +908,53 @@ func TestSilentConnections(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
+
+// TestConnectionsOfOneToken: a token has a few connections, however it is told, and closing one makes room. Another token
+// is not held up.
+func TestConnectionsOfOneToken(t *testing.T) {
+	const most = 3
+	s := newSite(t, func(c *mew.Config) { c.Connections = most }, fake.Config{})
+	var open []*websocket.Conn // that say nothing, so that none of them is closed on both sides
+	defer func() {
+		for _, ws := range open {
+			_ = ws.CloseNow()
+		}
+	}()
+	for i := range most {
+		ws, _, err := s.dial(bearer(s.tokens["alice"]))
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		open = append(open, ws)
+	}
+	if _, status, err := s.dial(bearer(s.tokens["alice"])); err == nil || status != http.StatusServiceUnavailable {
+		t.Errorf("one more is answered with %d, %v", status, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	late, _, err := s.dial(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = late.CloseNow() }()
+	join := fmt.Sprintf(`{"type":"join","space":"local","token":%q}`, s.tokens["alice"])
+	if err := late.Write(ctx, websocket.MessageText, []byte(join)); err != nil {
+		t.Fatal(err)
+	}
+	var closed websocket.CloseError
+	if _, _, err := late.Read(ctx); !errors.As(err, &closed) || closed.Code != websocket.StatusTryAgainLater || closed.Reason != wire.CodeConnections {
+		t.Errorf("one more that joins is closed with %v", err)
+	}
+	s.join("bob")
+	_ = open[0].CloseNow()
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		ws, _, err := s.dial(bearer(s.tokens["alice"]))
+		if err == nil {
+			open = append(open, ws)
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("closing a connection makes no room")
+		}
+	}
+}

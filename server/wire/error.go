@@ -49,6 +49,7 @@ const (
 	CodeEncoding        = "unsupported_encoding"
 	CodeRate            = "rate_limit_exceeded"
 	CodeQueue           = "queue_full"
+	CodeConnections     = "too_many_connections"
 	CodeBusy            = "server_busy"
 	CodeTimeout         = "request_timeout"
 	CodeDraining        = "server_stopping"

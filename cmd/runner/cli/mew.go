@@ -34,6 +34,8 @@ type mewServeOptions struct {
 	visibility    reasoning.Visibility
 	// rate and thoughts are the most messages and thoughts a second.
 	rate, thoughts int
+	// connections is how many connections each participant may have.
+	connections int
 	// participants are those of the file tokens, once it was read.
 	participants *mew.Tokens
 }
@@ -45,6 +47,7 @@ func (o *mewServeOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.space, "mew-space", "local", "`NAME` of the space")
 	addChoice(cmd, &o.visibility, "mew-reasoning", "how much of its reasoning the model tells the space", visibilityNames, visibilities)
 	f.IntVar(&o.rate, "mew-rate", 20, "most messages a second of each participant, `N`, and five times as many at once")
+	f.IntVar(&o.connections, "mew-connections", 4, "`N` connections of each participant may be open at once")
 	addThoughts(cmd, &o.thoughts, "mew-thoughts")
 }
 
@@ -58,12 +61,12 @@ func (o *mewServeOptions) validate(cmd *cobra.Command) error {
 	if o.on && o.tokens == "" {
 		return &usageError{what: "--mew needs --mew-tokens", hint: "make the file with runner mew token FILE ID"}
 	}
-	for _, n := range []number{{"mew-rate", o.rate, 1, 100_000}, {"mew-thoughts", o.thoughts, 1, 100_000}} {
+	for _, n := range []number{{"mew-rate", o.rate, 1, 100_000}, {"mew-connections", o.connections, 1, 100_000}, {"mew-thoughts", o.thoughts, 1, 100_000}} {
 		if err := n.check(); err != nil {
 			return err
 		}
 	}
-	for _, flag := range []string{"mew-tokens", "mew-space", "mew-reasoning", "mew-rate", "mew-thoughts"} {
+	for _, flag := range []string{"mew-tokens", "mew-space", "mew-reasoning", "mew-rate", "mew-connections", "mew-thoughts"} {
 		if !o.on && cmd.Flags().Changed(flag) {
 			return &usageError{what: "--" + flag + " is for --mew", hint: "add --mew"}
 		}
@@ -89,6 +92,7 @@ func mountMEW(s *server.Server, o *serveOptions, log *slog.Logger) {
 		req.Visibility = o.mew.visibility
 		s.Mount(mew.New(s, mew.Config{
 			Tokens: o.mew.participants, Space: o.mew.space, Request: req, Thoughts: float64(o.mew.thoughts), Logger: log,
+			Connections: o.mew.connections,
 			Limits: space.Config{Rate: float64(o.mew.rate), Burst: 5 * float64(o.mew.rate)},
 		}))
 	}
