@@ -55,7 +55,7 @@ func (t *turn) form() (grammar.Source, error) {
 			Advice: "use another strategy, or a schema"}
 	}
 	thoughts := grammar.JSONSchema([]byte(`{"type":"string"}`))
-	if t.skipsThoughts() {
+	if t.effortNone() {
 		thoughts = grammar.Choices(`""`)
 	}
 	fields := []grammar.Field{{Name: "reasoning", Value: thoughts}, {Name: "answer", Value: answer}}
@@ -67,10 +67,12 @@ func (t *turn) form() (grammar.Source, error) {
 	return grammar.Fields(fields...), nil
 }
 
-// skipsThoughts reports whether nobody asked for the reasoning of strategy json, so that it is left empty.
-func (t *turn) skipsThoughts() bool {
-	return t.req.Visibility == reasoning.VisibilityNone && t.req.Trace == nil &&
-		(t.req.Effort == chattemplate.EffortDefault || t.req.Effort == chattemplate.EffortNone)
+// effortNone reports whether the effort is none. Visibility has no say in this: reasoning that nobody may see is
+// generated and hidden.
+func (t *turn) effortNone() bool {
+	none := string(chattemplate.EffortNone)
+	return t.req.Effort == chattemplate.EffortNone ||
+		t.format().Family == chattemplate.Harmony && t.req.TemplateArgs["reasoning_effort"] == none
 }
 
 // jsonForm returns the form as a JSON value: a text form becomes that of a string with such a text. GBNF has none.

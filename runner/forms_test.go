@@ -287,13 +287,7 @@ func TestStrategyJSON(t *testing.T) {
 		t.Errorf("%+v, warnings %v", g.result, g.codes)
 	}
 
-	req.Visibility, req.Score = reasoning.VisibilityNone, false
-	g = f.must(t, req)
-	if g.result.Usage.Reasoning > 3 || g.text[reasoning.Answer] == "" {
-		t.Errorf("reasoning that nobody asked for: %+v", g.result.Usage)
-	}
-
-	req.Form, req.Visibility = grammar.JSONSchema([]byte(person)), reasoning.VisibilityFull
+	req.Score, req.Form = false, grammar.JSONSchema([]byte(person))
 	g = f.must(t, req)
 	g.want(t, reasoning.Reasoning, `two 🙂 "and" two`)
 	obeys(t, person, g.text[reasoning.Answer])

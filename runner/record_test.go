@@ -207,19 +207,6 @@ func TestSlowRecorderDelaysNobody(t *testing.T) {
 	}
 }
 
-// What is traced is not left out because nobody sees it.
-func TestTracedThoughtsAreNotSkipped(t *testing.T) {
-	for _, traced := range []bool{false, true} {
-		req := user("q")
-		if traced {
-			req.Trace = &notebook{}
-		}
-		if got := (&turn{req: req}).skipsThoughts(); got == traced {
-			t.Errorf("traced %v: skipped %v", traced, got)
-		}
-	}
-}
-
 // failAfter fails every step after the nth.
 func failAfter(n int, err error) func(int, []backend.Input) error {
 	return func(step int, _ []backend.Input) error {

@@ -136,7 +136,7 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 		return p, err
 	}
 	harmony := t.format().Family == chattemplate.Harmony
-	none := t.conv.Effort == chattemplate.EffortNone || harmony && t.conv.Args["reasoning_effort"] == string(chattemplate.EffortNone)
+	none := t.conv.Effort == chattemplate.EffortNone || t.effortNone()
 	if none && p.Start != chattemplate.StartAnswer {
 		if err := t.skipReasoning(&p); err != nil {
 			return p, err
@@ -647,7 +647,7 @@ func (t *turn) fallBack() {
 	}
 	t.result.ReasoningUnavailable = true
 	why := "reasoning was asked for and the model gave none"
-	if t.req.Effort == chattemplate.EffortNone {
+	if t.effortNone() {
 		why = "reasoning was asked for, and the effort none keeps the model from reasoning"
 	}
 	t.output.warn("reasoning_unavailable", why)

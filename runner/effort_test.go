@@ -1,0 +1,108 @@
+package runner
+
+import (
+	"strings"
+	"testing"
+
+	"runner/backend/fake"
+	"runner/chattemplate"
+	"runner/grammar"
+	"runner/reasoning"
+)
+
+// thinker is a model that follows the instructions of every strategy, and answers at once where it has none.
+type thinker struct {
+	name     string
+	strategy reasoning.Strategy
+	form     grammar.Source
+	answer   string
+	start    func(*testing.T) fixture
+}
+
+func thinkers() []thinker {
+	const bob = `{"name":"Bob","age":4}`
+	chatml := "q<|im_end|>\n<|im_start|>assistant\n"
+	skipped := "<think>\n\n</think>\n\n"
+	var out []thinker
+	for _, form := range []struct {
+		name, answer, json string
+		source             grammar.Source
+	}{
+		{"", "four", `"four"`, grammar.Source{}},
+		{" with a schema", bob, bob, grammar.JSONSchema([]byte(person))},
+	} {
+		object := func(thoughts string) string { return `{"reasoning": "` + thoughts + `", "answer": ` + form.json + `}` }
+		harmony := func(replies ...fake.Reply) func(*testing.T) fixture {
+			summary := summaryReply(reasoning.SummaryConciseV1, "I added.")
+			return func(t *testing.T) fixture { return start(t, fake.Config{}, Config{}, append(replies, summary)...) }
+		}
+		tags := func(replies ...fake.Reply) func(*testing.T) fixture {
+			return func(t *testing.T) fixture { return start(t, thinkModel(), Config{}, replies...) }
+		}
+		out = append(out,
+			thinker{"native" + form.name, reasoning.StrategyNative, form.source, form.answer, harmony(
+				fake.Reply{After: ask("q"), Say: think(thought, form.answer)},
+				fake.Reply{After: ask("q") + finalTag, Say: form.answer + "<|return|>"})},
+			thinker{"json" + form.name, reasoning.StrategyJSON, form.source, form.answer, harmony(
+				fake.Reply{After: ask("q") + finalTag, Say: object(thought) + "<|return|>"},
+				fake.Reply{After: `{"reasoning": ""`, Say: `, "answer": ` + form.json + `}<|return|>`},
+				fake.Reply{After: `{"reasoning":""`, Say: `, "answer": ` + form.json + `}<|return|>`})},
+			thinker{"native in tags" + form.name, reasoning.StrategyNative, form.source, form.answer, tags(
+				fake.Reply{After: chatml, Say: "<think>\n" + thought + "\n</think>\n\n" + form.answer + "<|im_end|>"},
+				fake.Reply{After: chatml + skipped, Say: form.answer + "<|im_end|>"})},
+		)
+	}
+	return out
+}
+
+// TestVisibilityNeverChangesEffort runs every strategy under every effort and visibility, traced or not. How much the model reasons is up to the
+// effort alone, and the reasoning is seen where the visibility says so.
+func TestVisibilityNeverChangesEffort(t *testing.T) {
+	for _, m := range thinkers() {
+		t.Run(m.name, func(t *testing.T) {
+			f := m.start(t)
+			for _, effort := range []chattemplate.Effort{"", chattemplate.EffortNone, chattemplate.EffortLow, chattemplate.EffortHigh} {
+				var first reasoning.Usage
+				for i, c := range []struct {
+					visibility reasoning.Visibility
+					traced     bool
+				}{
+					{reasoning.VisibilityFull, false}, {reasoning.VisibilitySummary, false}, {reasoning.VisibilityNone, false},
+					{reasoning.VisibilityNone, true},
+				} {
+					req := user("q")
+					req.Strategy, req.Effort, req.Visibility, req.Form, req.MaxTokens = m.strategy, effort, c.visibility, m.form, 400
+					seed := uint64(1)
+					notes := &notebook{}
+					if req.Seed = &seed; c.traced {
+						req.Trace = notes
+					}
+					g := f.must(t, req)
+					u := g.result.Usage
+					u.Summary, u.Cached, u.Prompt = 0, 0, 0
+					if i == 0 {
+						first = u
+					}
+					if u != first {
+						t.Errorf("effort %q, %v: %+v, but under full %+v", effort, c.visibility, u, first)
+					}
+					g.want(t, reasoning.Answer, m.answer)
+					none := effort == chattemplate.EffortNone
+					thoughts := strings.TrimSpace(g.text[reasoning.Reasoning])
+					if want := c.visibility == reasoning.VisibilityFull && !none; (thoughts == thought) != want || !want && thoughts != "" {
+						t.Errorf("effort %q, %v: the reader sees %q", effort, c.visibility, thoughts)
+					}
+					if kept := strings.TrimSpace(notes.text(reasoning.Reasoning)); c.traced && (kept == thought) == none {
+						t.Errorf("effort %q: the trace holds %q", effort, kept)
+					}
+					if unavailable := none && c.visibility != reasoning.VisibilityNone; g.result.ReasoningUnavailable != unavailable {
+						t.Errorf("effort %q, %v: reasoning is unavailable: %v", effort, c.visibility, g.result.ReasoningUnavailable)
+					}
+				}
+				if thinks := effort != chattemplate.EffortNone; (first.Reasoning > 2) != thinks {
+					t.Errorf("effort %q reasons for %d tokens", effort, first.Reasoning)
+				}
+			}
+		})
+	}
+}
