@@ -23,6 +23,7 @@ func thinkers() []thinker {
 	const bob = `{"name":"Bob","age":4}`
 	chatml := "q<|im_end|>\n<|im_start|>assistant\n"
 	skipped := "<think>\n\n</think>\n\n"
+	reported := `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>{"reasoning":"` + thought + `"}<|call|>`
 	var out []thinker
 	for _, form := range []struct {
 		name, answer, json string
@@ -32,6 +33,7 @@ func thinkers() []thinker {
 		{" with a schema", bob, bob, grammar.JSONSchema([]byte(person))},
 	} {
 		object := func(thoughts string) string { return `{"reasoning": "` + thoughts + `", "answer": ` + form.json + `}` }
+		marked := "<<REASONING>>" + thought + "<</REASONING>>" + form.answer
 		harmony := func(replies ...fake.Reply) func(*testing.T) fixture {
 			summary := summaryReply(reasoning.SummaryConciseV1, "I added.")
 			return func(t *testing.T) fixture { return start(t, fake.Config{}, Config{}, append(replies, summary)...) }
@@ -47,8 +49,18 @@ func thinkers() []thinker {
 				fake.Reply{After: ask("q") + finalTag, Say: object(thought) + "<|return|>"},
 				fake.Reply{After: `{"reasoning": ""`, Say: `, "answer": ` + form.json + `}<|return|>`},
 				fake.Reply{After: `{"reasoning":""`, Say: `, "answer": ` + form.json + `}<|return|>`})},
+			thinker{"tool" + form.name, reasoning.StrategyTool, form.source, form.answer, harmony(
+				fake.Reply{Prompt: reasoning.ReportV1, After: ask("q"), Say: reported},
+				fake.Reply{Prompt: reasoning.ReportV1, After: "{}<|end|>" + again, Say: finalTag + form.answer + "<|return|>"},
+				fake.Reply{After: ask("q") + finalTag, Say: form.answer + "<|return|>"})},
+			thinker{"markers" + form.name, reasoning.StrategyMarkers, form.source, form.answer, harmony(
+				fake.Reply{Prompt: reasoning.MarkersV1, After: ask("q") + finalTag, Say: marked + "<|return|>"},
+				fake.Reply{After: ask("q") + finalTag, Say: form.answer + "<|return|>"})},
 			thinker{"native in tags" + form.name, reasoning.StrategyNative, form.source, form.answer, tags(
 				fake.Reply{After: chatml, Say: "<think>\n" + thought + "\n</think>\n\n" + form.answer + "<|im_end|>"},
+				fake.Reply{After: chatml + skipped, Say: form.answer + "<|im_end|>"})},
+			thinker{"markers in text" + form.name, reasoning.StrategyMarkers, form.source, form.answer, tags(
+				fake.Reply{Prompt: reasoning.MarkersV1, After: chatml + skipped, Say: marked + "<|im_end|>"},
 				fake.Reply{After: chatml + skipped, Say: form.answer + "<|im_end|>"})},
 		)
 	}
@@ -104,5 +116,30 @@ func TestVisibilityNeverChangesEffort(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEffortNoneAsksForNoReasoning renders prompts. None tells the model to reason first, or offers what it would report its reasoning to.
+func TestEffortNoneAsksForNoReasoning(t *testing.T) {
+	f := start(t, fake.Config{}, Config{})
+	for _, args := range []map[string]any{nil, {"reasoning_effort": "none"}} {
+		for _, s := range []reasoning.Strategy{reasoning.StrategyMarkers, reasoning.StrategyTool} {
+			for _, tools := range [][]chattemplate.Tool{nil, addTool} {
+				req := user("q")
+				if req.Strategy, req.Tools, req.TemplateArgs = s, tools, args; args == nil {
+					req.Effort = chattemplate.EffortNone
+				}
+				p, err := f.Prompt(t.Context(), "", req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text := fake.Decode(f.model.Vocab(), p.Tokens)
+				for _, told := range []string{"REASONING", reasoning.ReportReasoningName, reasoning.ReportV1} {
+					if strings.Contains(text, told) {
+						t.Errorf("%s with %v: the prompt has %q", s, args, told)
+					}
+				}
+			}
+		}
 	}
 }

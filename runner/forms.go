@@ -17,8 +17,10 @@ import (
 func (t *turn) instruct() {
 	switch t.strategy {
 	case reasoning.StrategyMarkers:
+		if !t.effortNone() {
+			t.conv.Messages = withInstruction(t.conv.Messages, reasoning.MarkersV1)
+		}
 		t.conv.Effort = chattemplate.EffortNone
-		t.conv.Messages = withInstruction(t.conv.Messages, reasoning.MarkersV1)
 	case reasoning.StrategyPosthoc:
 		t.conv.Effort = chattemplate.EffortNone
 	case reasoning.StrategyJSON:
@@ -32,9 +34,11 @@ func (t *turn) instruct() {
 		}
 		t.conv.Messages = withInstruction(t.conv.Messages, text)
 	case reasoning.StrategyTool:
+		if !t.effortNone() {
+			t.conv.Tools = append(t.conv.Tools[:len(t.conv.Tools):len(t.conv.Tools)], reasoning.ReportReasoningV1())
+			t.conv.Messages = withInstruction(t.conv.Messages, reasoning.ReportV1)
+		}
 		t.conv.Effort = chattemplate.EffortNone
-		t.conv.Tools = append(t.conv.Tools[:len(t.conv.Tools):len(t.conv.Tools)], reasoning.ReportReasoningV1())
-		t.conv.Messages = withInstruction(t.conv.Messages, reasoning.ReportV1)
 	}
 	if t.req.Rationale && len(t.req.Tools) > 0 && t.req.ToolChoice != ToolChoiceNone {
 		t.conv.Messages = withInstruction(t.conv.Messages, reasoning.RationaleV1)

@@ -415,7 +415,7 @@ func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) 
 			return nil, &RequestError{Field: "Form", Err: err, Advice: hint(err)}
 		}
 	}
-	s.report = t.strategy == reasoning.StrategyTool
+	s.report = t.strategy == reasoning.StrategyTool && !t.effortNone()
 	s.owed = s.answer != nil || req.mustCall()
 	if s.format.Family == chattemplate.Harmony {
 		if err := s.initHarmony(ctx, r, req); err != nil {
@@ -424,7 +424,7 @@ func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) 
 	} else if err := s.initTags(ctx, r, t); err != nil {
 		return nil, err
 	}
-	if t.strategy == reasoning.StrategyMarkers && (s.answer != nil || s.owed && s.format.Family != chattemplate.Harmony) {
+	if t.strategy == reasoning.StrategyMarkers && !t.effortNone() && (s.answer != nil || s.owed && s.format.Family != chattemplate.Harmony) {
 		s.closes(reasoning.MarkersFormat.Close)
 		return s, s.opensWith(r, reasoning.MarkersFormat.Open)
 	}

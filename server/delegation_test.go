@@ -61,14 +61,23 @@ func TestHiddenSpecialistsStayHidden(t *testing.T) {
 	}
 }
 
-// pieces are the texts of a stream's events, or of an answer.
-var pieces = regexp.MustCompile(`"(?:content|delta|text|thinking|reasoning)":"([^"]*)"`)
+var (
+	// pieces are the texts of a stream's events, or of an answer, and kinds what the events are.
+	pieces = regexp.MustCompile(`"(content|delta|text|thinking|reasoning|reasoning_summary)":"((?:[^"\\]|\\.)*)"`)
+	kinds  = regexp.MustCompile(`"type":"[^"]*"`)
+)
 
-// texts puts the texts together, behind all that came, so that a word that came in pieces is one.
+// texts returns a body followed by its texts, each put together from its pieces, so that a word that came in pieces is one.
 func texts(body string) string {
-	all := strings.Builder{}
-	for _, m := range pieces.FindAllStringSubmatch(body, -1) {
-		all.WriteString(m[1])
+	all := map[string]string{}
+	for line := range strings.Lines(body) {
+		kind := kinds.FindString(line)
+		for _, m := range pieces.FindAllStringSubmatch(line, -1) {
+			all[kind+m[1]] += m[2]
+		}
 	}
-	return body + all.String()
+	for _, text := range all {
+		body += "\n" + text
+	}
+	return body
 }
