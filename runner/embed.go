@@ -55,15 +55,15 @@ func (r *Runner) Embed(ctx context.Context, principal string, tokens []Token) ([
 		return nil, ErrNoEmbeddings
 	}
 	if len(tokens) == 0 {
-		return nil, &RequestError{Field: "Tokens", Err: errors.New("there are none"), Advice: "give some text"}
+		return nil, &RequestError{Field: tokensField, Err: errors.New("there are none"), Advice: "give some text"}
 	}
 	for i, t := range tokens {
 		if !r.model.Vocab().Valid(t) {
-			return nil, &RequestError{Field: "Tokens", Err: tokenError{i, t, r.model.Vocab().Len()}, Advice: "use tokens of this model"}
+			return nil, &RequestError{Field: tokensField, Err: tokenError{i, t, r.model.Vocab().Len()}, Advice: "use tokens of this model"}
 		}
 	}
 	if len(tokens) > r.info.ContextSize {
-		return nil, &PromptTooLongError{Tokens: len(tokens), Context: r.info.ContextSize}
+		return nil, &PromptTooLongError{Tokens: len(tokens), Context: r.info.ContextSize, Field: tokensField}
 	}
 	e := &embedding{done: make(chan struct{})}
 	l := &lane{ctx: ctx, owner: e, tokens: tokens, principal: principal, hidden: make([]float64, r.info.EmbeddingLength)}

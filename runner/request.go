@@ -137,6 +137,14 @@ type Request struct {
 // isRaw reports whether the request has a raw prompt.
 func (q *Request) isRaw() bool { return q.Prompt != "" || q.PromptTokens != nil }
 
+// promptField names what the prompt is made of.
+func (q *Request) promptField() string {
+	if q.isRaw() {
+		return promptField
+	}
+	return messagesField
+}
+
 // mustCall reports whether the turn has to come to a call.
 func (q *Request) mustCall() bool {
 	return q.ToolChoice == ToolChoiceRequired || q.ToolChoice == ToolChoiceFunction
@@ -170,9 +178,20 @@ func (e *RequestError) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *RequestError) Hint() string { return e.Advice }
 
-// PromptTooLongError says that the rendered messages do not fit into the context. Tokens is 0 when there are more than Bytes bytes of text, which
-// no context of that size holds, so that they were not counted.
-type PromptTooLongError struct{ Tokens, Bytes, Context int }
+// PromptTooLongError says that a prompt or a text does not fit into the context. Tokens is 0 when there are more than Bytes
+// bytes of text, which no context of that size holds, so that they were not counted.
+type PromptTooLongError struct {
+	Tokens, Bytes, Context int
+	// Field is what is too long: Messages, Prompt for a raw prompt or Tokens for a text to embed. Empty means Messages.
+	Field string
+}
+
+// What errors about a prompt and about a text to embed name.
+const (
+	messagesField = "Messages"
+	promptField   = "Prompt"
+	tokensField   = "Tokens"
+)
 
 func (e *PromptTooLongError) Error() string {
 	if e.Tokens == 0 {

@@ -133,13 +133,13 @@ func (r *Runner) Prompt(ctx context.Context, principal string, req Request) (cha
 // returns nil does not say that one does.
 func (r *Runner) Fits(text string) error {
 	if len(text) > r.maxText {
-		return r.tooMuch()
+		return r.tooMuch(tokensField)
 	}
 	return nil
 }
 
-func (r *Runner) tooMuch() *PromptTooLongError {
-	return &PromptTooLongError{Bytes: r.maxText, Context: r.info.ContextSize}
+func (r *Runner) tooMuch(field string) *PromptTooLongError {
+	return &PromptTooLongError{Bytes: r.maxText, Context: r.info.ContextSize, Field: field}
 }
 
 // rawPrompt is the prompt of a request that has a raw one.
@@ -148,8 +148,8 @@ func (r *Runner) rawPrompt(req *Request) (chattemplate.Prompt, error) {
 	if req.PromptTokens != nil {
 		p.Tokens = slices.Clone(req.PromptTokens)
 	} else {
-		if err := r.Fits(req.Prompt); err != nil {
-			return p, err
+		if len(req.Prompt) > r.maxText {
+			return p, r.tooMuch(promptField)
 		}
 		tokens, err := r.tokenize(req.Prompt, req.PromptSpecial)
 		if err != nil {
@@ -158,7 +158,7 @@ func (r *Runner) rawPrompt(req *Request) (chattemplate.Prompt, error) {
 		p.Tokens = r.WithBOS(tokens)
 	}
 	if len(p.Tokens) == 0 {
-		return p, &RequestError{Field: "Prompt", Err: errors.New("it is empty"), Advice: "give some text"}
+		return p, &RequestError{Field: promptField, Err: errors.New("it is empty"), Advice: "give some text"}
 	}
 	return p, nil
 }

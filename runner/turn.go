@@ -66,7 +66,7 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 		return nil, err
 	}
 	if len(p.Tokens) >= r.info.ContextSize {
-		return nil, &PromptTooLongError{Tokens: len(p.Tokens), Context: r.info.ContextSize}
+		return nil, &PromptTooLongError{Tokens: len(p.Tokens), Context: r.info.ContextSize, Field: t.req.promptField()}
 	}
 	t.prompt = len(p.Tokens)
 	t.dropped = t.droppedTokens()
@@ -130,7 +130,7 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 	}
 	p, err := t.r.template.Render(t.conv)
 	if errors.Is(err, chattemplate.ErrTooLong) {
-		return p, t.r.tooMuch()
+		return p, t.r.tooMuch(messagesField)
 	}
 	if err != nil {
 		return p, err

@@ -19,7 +19,7 @@ func TestTokens(t *testing.T) {
 		t.Fatalf("%s: %v", r.body, err)
 	}
 	list, _ := json.Marshal(tokens.Tokens)
-	if r := s.do(t, http.MethodPost, "/detokenize", `{"tokens":`+string(list)+`}`); r.body != `{"content":"hi \u003c|end|\u003e","prompt":"hi \u003c|end|\u003e"}` {
+	if r := s.do(t, http.MethodPost, "/detokenize", `{"tokens":`+string(list)+`}`); r.body != `{"content":"hi <|end|>","prompt":"hi <|end|>"}` {
 		t.Errorf("%s", r.body)
 	}
 	if r := s.do(t, http.MethodPost, "/detokenize", `{"tokens":[-1]}`); r.StatusCode != http.StatusBadRequest {
@@ -35,7 +35,7 @@ func TestTokens(t *testing.T) {
 	if r := s.do(t, http.MethodPost, "/tokenize", `{"prompt":"a","content":"b"}`); r.StatusCode != http.StatusBadRequest {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
-	if r := s.do(t, http.MethodGet, "/tokenizer_info", ""); !strings.Contains(r.body, `"eos_token":"\u003c|return|\u003e"`) || !strings.Contains(r.body, `"bos_token":"\u003c|startoftext|\u003e"`) {
+	if r := s.do(t, http.MethodGet, "/tokenizer_info", ""); !strings.Contains(r.body, `"eos_token":"<|return|>"`) || !strings.Contains(r.body, `"bos_token":"<|startoftext|>"`) {
 		t.Errorf("%s", r.body)
 	}
 	if r := s.do(t, http.MethodGet, "/props?model=b", ""); !strings.Contains(r.body, `"model":"b"`) {

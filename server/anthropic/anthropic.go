@@ -117,7 +117,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *pr
 			a.fail(w, r, err)
 			return
 		case err != nil:
-			_ = out.Send("error", errorBody(wire.FromError(err, fields), a.requestID(w)))
+			_ = out.Send("error", errorBody(wireError(err), a.requestID(w)))
 			out.End()
 			return
 		case out == nil:

@@ -2,8 +2,11 @@ package anthropic
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 
+	"runner/runner"
 	"runner/server/wire"
 )
 
@@ -59,7 +62,25 @@ var fields = map[string]string{
 
 // fail answers with an error of any kind.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	a.WriteError(w, r, wire.FromError(err, fields))
+	a.WriteError(w, r, wireError(err))
+}
+
+// wireError says what an error amounts to. Of a prompt that is too long it speaks in Anthropic's words: by them clients know
+// to shorten the conversation.
+func wireError(err error) *wire.Error {
+	e := wire.FromError(err, fields)
+	var long *runner.PromptTooLongError
+	if !errors.As(err, &long) {
+		return e
+	}
+	told := *e
+	if long.Tokens == 0 {
+		told.Message = fmt.Sprintf("prompt is too long: at least %d tokens > %d maximum", long.Context+1, long.Context)
+	} else {
+		// A prompt that fills the context leaves no room for an answer.
+		told.Message = fmt.Sprintf("prompt is too long: %d tokens > %d maximum", long.Tokens, min(long.Context, long.Tokens-1))
+	}
+	return &told
 }
 
 // WriteError answers with an error in Anthropic's shape.

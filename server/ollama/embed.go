@@ -73,7 +73,7 @@ func (a *API) embed(w http.ResponseWriter, r *http.Request) {
 			vector, err = shorten(vector, body.Dimensions)
 		}
 		if err != nil {
-			a.fail(w, r, placed(err, fmt.Sprintf("input[%d]", i)))
+			a.fail(w, r, placed(err, place(body.Input, i)))
 			return
 		}
 		answer.PromptEvalCount += n
@@ -132,6 +132,14 @@ func readInput(raw json.RawMessage) ([]string, error) {
 	return texts, nil
 }
 
+// place names a text of an input, which may be a list.
+func place(input json.RawMessage, i int) string {
+	if bytes.TrimSpace(input)[0] == '"' {
+		return "input"
+	}
+	return fmt.Sprintf("input[%d]", i)
+}
+
 // vectorOf embeds a text, and says how many tokens it has.
 func vectorOf(r *http.Request, m wire.Model, text string, truncate bool) ([]float32, int, error) {
 	if !truncate {
@@ -178,7 +186,7 @@ func placed(err error, param string) error {
 	case errors.Is(err, runner.ErrNoEmbeddings):
 		return wire.Unsupported("model", "%s", err.Error())
 	case errors.As(err, &long):
-		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeContextLength, Param: param, Message: "it is longer than the context", Err: err}
+		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeContextLength, Param: param, Message: tooLong(long), Err: err}
 	}
 	return err
 }

@@ -2,7 +2,9 @@ package ollama
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -96,7 +98,37 @@ var fields = map[string]string{
 
 // fail answers with an error of any kind.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	a.WriteError(w, r, wire.FromError(err, fields))
+	a.WriteError(w, r, wireError(err))
+}
+
+// wireError says what an error amounts to. Of a prompt that is too long it speaks in Ollama's words.
+func wireError(err error) *wire.Error { return namedError(err, fields) }
+
+// namedError is wireError with other names of fields.
+func namedError(err error, fields map[string]string) *wire.Error {
+	e := wire.FromError(err, fields)
+	var long *runner.PromptTooLongError
+	if !errors.As(err, &long) {
+		return e
+	}
+	told := *e
+	told.Message = tooLong(long)
+	return &told
+}
+
+// wireError says what an error of a run amounts to. POST /api/generate has one field for what the user says.
+func (p *prompt) wireError(err error) *wire.Error {
+	if p.head.chat {
+		return wireError(err)
+	}
+	names := maps.Clone(fields)
+	names["Messages"] = names["Prompt"]
+	return namedError(err, names)
+}
+
+// tooLong is what Ollama says of a prompt or a text that is longer than the context, with what there is and what fits.
+func tooLong(long *runner.PromptTooLongError) string {
+	return fmt.Sprintf("the input length exceeds the context length: %v", long)
 }
 
 // WriteError answers with an error in Ollama's shape.
@@ -166,7 +198,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *promp
 		t := turn{out: c, raw: p.req.Prompt != ""}
 		for e, err := range m.Generate(r.Context(), p.req) {
 			if err != nil {
-				a.fail(w, r, err)
+				a.WriteError(w, r, p.wireError(err))
 				return
 			}
 			t.push(&e)
@@ -180,10 +212,10 @@ func (a *API) run(w http.ResponseWriter, r *http.Request, m wire.Model, p *promp
 	for e, err := range m.Generate(r.Context(), p.req) {
 		switch {
 		case err != nil && out == nil:
-			a.fail(w, r, err)
+			a.WriteError(w, r, p.wireError(err))
 			return
 		case err != nil:
-			enc.fail(wire.FromError(err, fields))
+			enc.fail(p.wireError(err))
 			return
 		case out == nil: // the run has started, so nothing is wrong with the request
 			out = wire.NewLines(w)

@@ -102,6 +102,7 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/v1/responses", `{"input":"Look it up."` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"input":"Look it up.","stream":true` + responseTool + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"look"}]}}`, ""},
 	{"POST", "/v1/responses", `{"input":"Say why.","rationale":true,"reasoning":"full"` + responseTool + `}`, ""},
 	{"POST", "/v1/responses", `{"input":"Say it at length.","max_output_tokens":40` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?","stream":true}`, ""},
+	{"POST", "/v1/responses", `{"stream":true,"input":"` + strings.Repeat("long ", 40_000) + `"}`, ""},
 	{"POST", "/v1/responses", `{"input":"What is 17 + 25?"` + traceIt + `}`, ""}, {"POST", "/v1/responses/input_tokens", `{"input":"What is 17 + 25?"}`, ""},
 
 	{"POST", "/agui", agent(question, traceIt[1:], `,"parentRunId":"p"`), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","reasoning_seal":true,"reasoning_budget":3,"reasoning_effort":"low"`, ""), ""},

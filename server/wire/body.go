@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -181,7 +182,11 @@ func jsonName(kind string) string {
 
 // WriteJSON answers with a JSON value.
 func WriteJSON(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false) // clients look for words such as "2 tokens > 1 maximum" in the text as it comes
+	err := enc.Encode(v)
+	body := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer cannot be written as JSON","code":"internal_error"}}`)
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,8 @@ type Error struct {
 	Code string
 	// Param is the field of the request that is wrong, as the format calls it, with places in lists as in messages[0].content; may be empty.
 	Param string
-	// Message is for people. It may quote the request, so it does not go into a log.
+	// Message is for people. It may quote the request, so it does not go into a log. With CodeContextLength it is in words
+	// that clients match and names the field itself.
 	Message string
 	// RetryAfter says when to try again; 0 says nothing.
 	RetryAfter time.Duration
@@ -62,7 +64,7 @@ const (
 const StatusClientClosed = 499
 
 func (e *Error) Error() string {
-	if e.Param != "" {
+	if e.Param != "" && e.Code != CodeContextLength {
 		return e.Param + ": " + e.Message
 	}
 	return e.Message
@@ -109,7 +111,7 @@ func FromError(err error, params map[string]string) *Error {
 	case errors.As(err, &request):
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params[request.Field], Message: advised(request.Err, request.Hint()), Err: err}
 	case errors.As(err, &long):
-		return &Error{Status: http.StatusBadRequest, Code: CodeContextLength, Param: params["Messages"], Message: advised(err, long.Hint()), Err: err}
+		return tooLong(long, params[cmp.Or(long.Field, "Messages")], err)
 	case errors.As(err, &visibility):
 		return &Error{Status: http.StatusForbidden, Code: CodeForbidden, Param: params["Visibility"], Message: advised(err, visibility.Hint()), Err: err}
 	case errors.Is(err, runner.ErrQueueFull):
@@ -126,6 +128,22 @@ func FromError(err error, params map[string]string) *Error {
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params["Messages"], Message: advised(err, template.Hint()), Err: err}
 	}
 	return &Error{Status: http.StatusInternalServerError, Code: CodeInternal, Message: "the model failed; the server's log says more", Err: err}
+}
+
+// tooLong says that a field is longer than the context. The words are OpenAI's: by them clients know to shorten the
+// conversation.
+func tooLong(long *runner.PromptTooLongError, param string, err error) *Error {
+	field := cmp.Or(param, "messages")
+	resulted := fmt.Sprintf("%d tokens", long.Tokens)
+	switch {
+	case long.Tokens == 0:
+		resulted = fmt.Sprintf("more than %d tokens", long.Context)
+	case long.Tokens == long.Context:
+		resulted += ", which leave no room for an answer"
+	}
+	message := fmt.Sprintf("This model's maximum context length is %d tokens. However, your %s resulted in %s. Please reduce the length of the %s.",
+		long.Context, field, resulted, field)
+	return &Error{Status: http.StatusBadRequest, Code: CodeContextLength, Param: param, Message: message, Err: err}
 }
 
 // advised is an error with what to do about it.

@@ -2,12 +2,15 @@ package responses
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"runner/reasoning/seal"
+	"runner/runner"
 	"runner/server/wire"
 )
 
@@ -21,8 +24,23 @@ func (a *API) take(r *http.Request, req *CreateRequest) (*turn, error) {
 
 // fail answers with an error of any kind.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	a.WriteError(w, r, wire.FromError(err, params))
+	a.WriteError(w, r, wireError(err))
 }
+
+// wireError says what an error amounts to. Clients know from the first sentence about an input that is too long, which is
+// this API's, or from the second, which is that of chat completions, to shorten the conversation.
+func wireError(err error) *wire.Error {
+	e := wire.FromError(err, params)
+	var long *runner.PromptTooLongError
+	if !errors.As(err, &long) || strings.HasPrefix(e.Message, exceeds) {
+		return e
+	}
+	told := *e
+	told.Message = exceeds + " " + e.Message
+	return &told
+}
+
+const exceeds = "Your input exceeds the context window of this model."
 
 // create serves POST /v1/responses.
 func (a *API) create(w http.ResponseWriter, r *http.Request) {

@@ -371,6 +371,9 @@ func TestRefusals(t *testing.T) {
 	} {
 		request := body(t, c.more)
 		for _, stream := range []bool{false, true} {
+			if stream && c.param == "input" && strings.Contains(request, "word word") {
+				continue // a prompt that does not fit is told in the stream
+			}
 			if stream {
 				request = strings.Replace(request, "{", `{"stream":true,`, 1)
 			}

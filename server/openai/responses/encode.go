@@ -6,6 +6,7 @@ import (
 
 	"runner/chattemplate"
 	"runner/reasoning"
+	"runner/server/internal/apierror"
 	"runner/server/wire"
 )
 
@@ -72,6 +73,11 @@ func (e *encoder) begin(info *reasoning.Info) {
 		effort := string(info.Effort)
 		e.resp.Reasoning.Effort = &effort
 	}
+	e.create()
+}
+
+// create tells that there is a response.
+func (e *encoder) create() {
 	e.resp.Status = statusInProgress
 	if e.queued = e.resp.Background; e.queued {
 		e.resp.Status = statusQueued
@@ -398,6 +404,10 @@ func (e *encoder) fail(err *wire.Error) {
 	switch {
 	case err.Status == 429:
 		f.Code = "rate_limit_exceeded"
+	case err.Code == wire.CodeContextLength:
+		f.Code = err.Code
+		detail := apierror.New(err).Error
+		e.tell("error", &ErrorEvent{Code: err.Code, Message: err.Message, Param: detail.Param, Error: &detail})
 	case err.Status < 500:
 		f.Code = "invalid_prompt"
 	}

@@ -1,6 +1,10 @@
 package responses
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"runner/server/internal/apierror"
+)
 
 // event is one event of a stream that is not a delta.
 type event interface{ is(name string, seq int) }
@@ -86,10 +90,12 @@ type ArgumentsEvent struct {
 	Arguments   string `json:"arguments"`
 }
 
-// ErrorEvent is error: the stream cannot go on, although the response may.
+// ErrorEvent is error: the stream cannot go on, although the response may. A prompt that does not fit is told by it, too.
 type ErrorEvent struct {
 	Head
 	Code    string  `json:"code"`
 	Message string  `json:"message"`
 	Param   *string `json:"param"`
+	// Error says the same of a prompt that does not fit in the place where OpenAI's clients look.
+	Error *apierror.Detail `json:"error,omitempty"`
 }

@@ -73,7 +73,7 @@ type Response struct {
 
 // Failure says why a response failed.
 type Failure struct {
-	// Code is server_error, rate_limit_exceeded or invalid_prompt.
+	// Code is server_error, rate_limit_exceeded, context_length_exceeded or invalid_prompt.
 	Code string `json:"code"`
 	// Message is for people.
 	Message string `json:"message"`

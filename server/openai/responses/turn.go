@@ -237,7 +237,7 @@ func (t *turn) shorten(ctx context.Context) error {
 		p, err := t.model.Runner().Prompt(ctx, t.principal.ID, req)
 		var long *runner.PromptTooLongError
 		if err != nil && !errors.As(err, &long) {
-			return false, wire.FromError(err, params)
+			return false, wireError(err)
 		}
 		return err == nil && len(p.Tokens)+room <= size, nil
 	}
@@ -314,12 +314,21 @@ func (t *turn) encoder() *encoder {
 	}
 }
 
+// streamed reports whether the request asks for a stream.
+func (t *turn) streamed() bool { return is(t.asked.wire.Stream, false) }
+
 // run generates and folds what comes into enc. begun is called with the first event, before enc gets it. A failure before that is for the
 // caller to tell; one after it is told by the response too. gone reports whether nobody listens any more, which ends the run.
+// An input that is too long for the context is a stream's matter too, as it is in OpenAI's API: Codex looks for it there only.
 func (t *turn) run(ctx context.Context, enc *encoder, begun func(), gone func() bool) (started bool, failure *wire.Error) {
 	for e, err := range t.model.Generate(ctx, t.request) {
 		if err != nil {
 			failure = t.failure(ctx, err)
+			if !started && t.streamed() && failure.Code == wire.CodeContextLength {
+				started = true
+				begun()
+				enc.create()
+			}
 			if started {
 				t.end(enc, nil, failure)
 			}
@@ -344,9 +353,9 @@ func (t *turn) run(ctx context.Context, enc *encoder, begun func(), gone func() 
 
 // failure says what a run failed of.
 func (t *turn) failure(ctx context.Context, err error) *wire.Error {
-	failure := wire.FromError(err, params)
+	failure := wireError(err)
 	if cause := context.Cause(ctx); failure.Code == wire.CodeClientCancelled && cause != nil {
-		err, failure = cause, wire.FromError(cause, params)
+		err, failure = cause, wireError(cause)
 	}
 	if errors.Is(err, errCancelled) {
 		return wire.Errorf(wire.StatusClientClosed, wire.CodeClientCancelled, "%s", errCancelled)
