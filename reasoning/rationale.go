@@ -84,6 +84,11 @@ func ParseRationale(text []byte) (Rationale, bool) {
 	return r, true
 }
 
+// NewRationale returns a rationale with a reason, cut to the length that a reason may have. An empty reason means that none was stated.
+func NewRationale(why string) Rationale {
+	return Rationale{Why: strings.TrimSpace(firstRunes(strings.TrimSpace(why), maxWhy))}
+}
+
 // items are the members of a JSON array; none where it is something else.
 func items(array json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
@@ -137,8 +142,8 @@ func (l *DecisionLog) Push(e *Event) {
 	if l.info.Iteration > 0 && l.info.Visibility == VisibilityFull {
 		if e.Kind == Decided && e.Decision != nil {
 			l.decisions = append(l.decisions, *e.Decision)
-		} else if decision, why, ok := decisionOf(e, l.info.Strategy); ok {
-			l.decisions = append(l.decisions, Decision{Iteration: l.info.Iteration, Decision: decision, Rationale: Rationale{Why: why}})
+		} else if decision, rationale, ok := decisionOf(e, l.info.Strategy); ok {
+			l.decisions = append(l.decisions, Decision{Iteration: l.info.Iteration, Decision: decision, Rationale: rationale})
 		}
 	}
 	if e.Info != nil {
@@ -149,18 +154,38 @@ func (l *DecisionLog) Push(e *Event) {
 // Decisions returns the decisions so far; nil where there are none.
 func (l *DecisionLog) Decisions() []Decision { return l.decisions }
 
+// The actions of a curator.
+const (
+	CuratorDropped    = "dropped"
+	CuratorCompressed = "compressed"
+)
+
+// Curation says what the code of a Curated event means: what was done, and to what.
+func Curation(code string) (action, target string) {
+	for _, c := range []struct{ suffix, action string }{
+		{"-dropped", CuratorDropped}, {"-deleted", CuratorDropped}, {"-truncated", CuratorDropped},
+		{"-squashed", CuratorCompressed}, {"-clipped", CuratorCompressed},
+	} {
+		if target, ok := strings.CutSuffix(code, c.suffix); ok {
+			return c.action, target
+		}
+	}
+	return CuratorDropped, code
+}
+
 // decisionOf returns the decision of the runner that an event reports, if it does. from is the strategy so far.
-func decisionOf(e *Event, from Strategy) (decision, why string, ok bool) {
+func decisionOf(e *Event, from Strategy) (decision string, r Rationale, ok bool) {
 	switch {
 	case e.Kind == StrategySwitched && e.Info != nil:
-		return "strategy-switch:" + string(from) + "->" + string(e.Info.Strategy), e.Text, true
+		return "strategy-switch:" + string(from) + "->" + string(e.Info.Strategy), Rationale{Why: e.Text}, true
 	case e.Kind == Curated:
-		return "curator-" + e.Code, e.Text, true
+		action, target := Curation(e.Code)
+		return "curator-" + action, Rationale{Why: e.Text, Refs: []string{target}}, true
 	case e.Kind == Done && e.Result != nil:
 		reason, why := e.Result.Ending()
-		return "termination:" + reason, why, true
+		return "termination:" + reason, Rationale{Why: why}, true
 	}
-	return "", "", false
+	return "", Rationale{}, false
 }
 
 // Decision is a decision of a run and why it was taken: the model's own reasons for its calls, and the runner's for what it does itself.

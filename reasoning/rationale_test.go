@@ -151,6 +151,32 @@ type segmentText struct {
 // byRunes cuts between any two characters.
 func byRunes(s string) []string { return strings.Split(s, "") }
 
+// TestCuration: the codes of what a runner keeps from the model are an action and its target, also those of other versions.
+func TestCuration(t *testing.T) {
+	for code, want := range map[string][2]string{
+		reasoning.CuratedHistory: {reasoning.CuratorDropped, "history-analysis"},
+		"delegation-deleted":     {reasoning.CuratorDropped, "delegation"},
+		"delegation-squashed":    {reasoning.CuratorCompressed, "delegation"},
+		"context-truncated":      {reasoning.CuratorDropped, "context"},
+		"tool-output-clipped":    {reasoning.CuratorCompressed, "tool-output"},
+		"something":              {reasoning.CuratorDropped, "something"},
+	} {
+		if action, target := reasoning.Curation(code); action != want[0] || target != want[1] {
+			t.Errorf("%s: %s %s, want %s", code, action, target, want)
+		}
+	}
+}
+
+// TestNewRationale: a reason is cut to the length that one may have.
+func TestNewRationale(t *testing.T) {
+	for why, want := range map[string]int{"": 0, " a ": 1, strings.Repeat("é", 281): 280} {
+		r := reasoning.NewRationale(why)
+		if n := utf8.RuneCountInString(r.Why); n != want || n > 0 && r.Validate() != nil {
+			t.Errorf("%q: %q", why, r.Why)
+		}
+	}
+}
+
 func TestRationaleBlocks(t *testing.T) {
 	block := func(n, why string) string { return `<rationale call="` + n + `">{"why":"` + why + `"}</rationale>` }
 	for _, c := range []struct {

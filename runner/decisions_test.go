@@ -107,7 +107,8 @@ func TestIterationAndCurator(t *testing.T) {
 	if reply.Info.Iteration != 2 || strings.Contains(all, "long ago") || !strings.Contains(all, `"code":"history-analysis-dropped"`) {
 		t.Errorf("%+v %s", reply.Info, all)
 	}
-	if d := reply.Decisions; len(d) == 0 || d[0].Decision != "curator-history-analysis-dropped" || d[0].Iteration != 2 {
+	d := reply.Decisions
+	if len(d) == 0 || d[0].Decision != "curator-dropped" || d[0].Iteration != 2 || !reflect.DeepEqual(d[0].Rationale.Refs, []string{"history-analysis"}) {
 		t.Errorf("%+v", d)
 	}
 	req.KeepReasoning = true

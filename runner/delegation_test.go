@@ -783,11 +783,11 @@ func TestReasonsOfARunThatDelegates(t *testing.T) {
 		tracer.Push(e)
 	}
 	d := decision.New(traced)
-	if len(d.Path) != 1 || d.Path[0].ToolName != "add" || len(d.Why) != 1 || d.Why[0].Step != 1 || d.Why[0].Why != "it adds" {
-		t.Errorf("path %+v, because %+v", d.Path, d.Why)
+	if len(d.Path) != 1 || d.Path[0].Action != "tool:add" || d.Path[0].Rationale == nil || d.Path[0].Rationale.Why != "it adds" {
+		t.Errorf("path %+v", d.Path)
 	}
 	for _, e := range traced {
-		if e.Type == decision.ToolCallStart && (e.Rationale == nil || e.Rationale.Why != "it adds") {
+		if e.Kind == decision.ToolCallStart && (e.Rationale == nil || e.Rationale.Why != "it adds") {
 			t.Errorf("the call begins because %+v", e.Rationale)
 		}
 	}

@@ -156,7 +156,7 @@ func readMEW(_ *testscript.TestScript, values []map[string]any) (s shown) {
 
 func readTrace(ts *testscript.TestScript, values []map[string]any) (s shown) {
 	n := len(values)
-	if n < 2 || text(values[0]["type"]) != "run-started" || text(values[n-1]["type"]) != "run-completed" {
+	if n < 2 || text(values[0]["kind"]) != "run-started" || text(values[n-1]["kind"]) != "run-completed" {
 		ts.Fatalf("the trace does not begin or end")
 	}
 	s.total = number(values[n-1]["totalTokens"])

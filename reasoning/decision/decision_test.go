@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -137,13 +138,24 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestHiddenReasons: a trace under a visibility that hides reasoning says nothing of it but counts.
+// TestHiddenReasons: a trace under a visibility that hides reasoning has the model's reasons as counts only.
 func TestHiddenReasons(t *testing.T) {
 	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary} {
-		text := string(lines(t, trace(run(t, v))))
-		for _, secret := range []string{"long", "errs", "wanted", "rationale\":{", "head"} {
+		events := trace(run(t, v))
+		text := string(lines(t, events))
+		for _, secret := range []string{"long", "errs", "wanted", "head"} {
 			if strings.Contains(text, secret) {
 				t.Errorf("%v shows %q:\n%s", v, secret, text)
+			}
+		}
+		for _, e := range events {
+			switch e.Kind {
+			case decision.DecisionEvaluated, decision.AlternativesConsidered, decision.AssumptionRecorded:
+				t.Errorf("%v shows %+v", v, e)
+			case decision.ToolCallStart:
+				if e.Rationale != nil {
+					t.Errorf("%v shows %+v", v, e.Rationale)
+				}
 			}
 		}
 		if !strings.Contains(text, `"rationaleMissing":1`) || !strings.Contains(text, `"toolName":"look_up"`) {
@@ -154,13 +166,55 @@ func TestHiddenReasons(t *testing.T) {
 
 func TestOrderAndBase(t *testing.T) {
 	events := trace(run(t, reasoning.VisibilityFull))
-	if events[0].Type != decision.RunStarted || events[len(events)-1].Type != decision.RunCompleted || events[len(events)-2].Type != decision.KernelStateSnapshot {
+	last := events[len(events)-1]
+	if events[0].Kind != decision.RunStarted || last.Kind != decision.RunCompleted || events[len(events)-2].Kind != decision.KernelStateSnapshot {
 		t.Errorf("%+v", events)
 	}
 	for i, e := range events {
 		if e.Seq != i || e.RunID != "run_1" || e.Iter != 2 || e.Timestamp != 1_700_000_000_123 {
 			t.Errorf("event %d: %+v", i, e)
 		}
+	}
+}
+
+// TestReasonAmongArguments: a reason that the model states among the arguments of its call stands at the call, as one before it does.
+func TestReasonAmongArguments(t *testing.T) {
+	var events []decision.Event
+	tracer := decision.NewTracer(decision.Config{RunID: "r", Clock: clock}, func(e decision.Event) { events = append(events, e) })
+	push := func(kind reasoning.Kind, index int, d *reasoning.Decision) {
+		call := reasoning.Call{Index: index, ID: string(rune('a' + index)), Name: "f"}
+		tracer.Push(reasoning.Event{Kind: kind, Segment: reasoning.ToolCall, Call: call, Decision: d})
+	}
+	tracer.Push(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{Iteration: 1}})
+	for i, d := range []*reasoning.Decision{
+		{Decision: reasoning.DecisionToolSelection, Rationale: reasoning.Rationale{Why: "first"}}, nil,
+		{Decision: reasoning.DecisionToolSelection, Rationale: reasoning.Rationale{Why: "third"}},
+	} {
+		push(reasoning.SegmentStart, i, nil)
+		push(reasoning.SegmentDelta, i, nil)
+		if d != nil {
+			push(reasoning.Decided, i, d)
+		}
+		push(reasoning.SegmentDelta, i, nil)
+		push(reasoning.SegmentEnd, i, nil)
+	}
+	tracer.End(false)
+	var said []string
+	for i, e := range events {
+		if e.Seq != i {
+			t.Errorf("event %d has the number %d", i, e.Seq)
+		}
+		if e.Kind != decision.ToolCallStart {
+			continue
+		}
+		if e.Rationale == nil {
+			said = append(said, e.ToolCallID)
+		} else {
+			said = append(said, e.ToolCallID+" "+e.Rationale.Why)
+		}
+	}
+	if want := []string{"a first", "b", "c third"}; !reflect.DeepEqual(said, want) {
+		t.Errorf("the calls say %q, want %q", said, want)
 	}
 }
 
@@ -175,8 +229,11 @@ func TestBrokenOffRuns(t *testing.T) {
 		tracer.End(cancelled)
 		tracer.End(!cancelled)
 		last := events[len(events)-1]
-		want := map[bool]string{false: decision.StatusFailed, true: decision.StatusCancelled}[cancelled]
-		if len(events) != 3 || last.Totals == nil || last.Status != want || events[1].TerminatedBy != want {
+		want, by := decision.StatusFailure, "error"
+		if cancelled {
+			want, by = decision.StatusCancelled, "cancelled"
+		}
+		if len(events) != 3 || last.Totals == nil || last.Status != want || events[1].TerminatedBy != by {
 			t.Errorf("%+v", events)
 		}
 	}
@@ -196,8 +253,11 @@ func TestReadManyRuns(t *testing.T) {
 		t.Fatalf("%+v %v", debriefs, err)
 	}
 	a := debriefs[0]
-	if len(a.Path) != 1 || len(a.Why) != 0 || len(a.Alternatives) != 1 || a.Verdict.TotalTokens != 3 || *a.Verdict.RationaleMissing != 2 || a.Verdict.Status != "failed" {
+	if len(a.Path) != 1 || a.Path[0].Rationale != nil || len(a.Alternatives) != 1 || a.Verdict.Tokens != 3 || *a.RationaleMissing != 2 {
 		t.Errorf("%+v %+v", a, a.Verdict)
+	}
+	if a.Verdict.Status != decision.StatusFailure {
+		t.Errorf("status %q", a.Verdict.Status)
 	}
 }
 
@@ -216,10 +276,14 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
+var treeLine = regexp.MustCompile(`^(├─ |│   • |│     ✗ |└─ Verdict: )`)
+
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"type":"tool-call-start","runId":"a","callIndex":0,"toolName":"f","rationale":{"why":"x"}}`))
 	f.Add([]byte("{\"type\":\"run-completed\",\"runId\":\"a\",\"status\":\"x\"}\n{\"type\":\"strategy-switched\",\"runId\":\"a\",\"from\":\"a\",\"reason\":\"b\"}"))
 	f.Add([]byte(`{"type":"alternatives-considered","runId":"a","alternatives":[{}],"callIndex":-1}`))
+	f.Add([]byte(`{"kind":"alternatives-considered","runId":"a","chosen":"f","alternatives":[{"option":"g","rejectedBecause":"h"}]}`))
+	f.Add([]byte(`{"kind":"run-completed","runId":"a","status":7,"totalTokens":1e300,"durationMs":-1.5}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		debriefs, err := decision.Read(bytes.NewReader(text))
 		if err != nil {
@@ -234,7 +298,7 @@ func FuzzRead(f *testing.F) {
 				t.Fatal(err)
 			}
 			for i, line := range strings.Split(strings.TrimSuffix(tree.String(), "\n"), "\n") {
-				if i > 0 && !strings.HasPrefix(line, "├─ ") && !strings.HasPrefix(line, "│   • ") && !strings.HasPrefix(line, "└─ Verdict: ") {
+				if i > 0 && !treeLine.MatchString(line) {
 					t.Fatalf("line %q", line)
 				}
 			}
@@ -248,7 +312,7 @@ func TestALongTraceTakesNoLongTime(t *testing.T) {
 	line := `{"type":"strategy-switched","runId":"r","from":"json","to":"posthoc","reason":"x"}` + "\n"
 	began := time.Now()
 	list, err := decision.Read(strings.NewReader(strings.Repeat(line, n)))
-	if err != nil || len(list) != 1 || len(list[0].Why) != n || list[0].Why[n-1].Step != n {
+	if err != nil || len(list) != 1 || len(list[0].Path) != n || list[0].Path[n-1].Rationale == nil {
 		t.Fatalf("%d runs, %v", len(list), err)
 	}
 	if took := time.Since(began); took > 5*time.Second {

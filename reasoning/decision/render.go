@@ -7,139 +7,158 @@ import (
 	"unicode/utf8"
 )
 
-// maxItem is the most characters of an item in the tree.
-const maxItem = 160
+// The most characters of what stands in the tree.
+const (
+	maxGoal = 100
+	maxLong = 120
+	maxItem = 80
+)
 
 // section is a part of a debrief: a line, or a title with items.
 type section struct {
 	title string
 	text  string
-	items []string
+	items []item
 }
 
-// sections are the parts of a debrief for people.
-func (d *Debrief) sections() []section {
-	goal := d.Goal
-	if goal == "" {
-		goal = "not recorded"
+// item is a line of a section. Options are what stands under it.
+type item struct {
+	text    string
+	options []string
+}
+
+// texter shows texts of a trace in a debrief.
+type texter struct {
+	// show returns a text on one line, where it needs to be cut to at most n characters.
+	show func(text string, n int) string
+	// confidence says that the confidence of a decision is shown.
+	confidence bool
+}
+
+// sections are the parts of a debrief for people. Parts without content are left out.
+func (d *Debrief) sections(t texter) []section {
+	var out []section
+	if goal := t.show(d.Goal, maxGoal); goal != "" {
+		out = append(out, section{title: "Goal", text: goal})
 	}
-	out := []section{{title: "Goal", text: goal}}
-	path, why := section{title: "Path"}, section{title: "Why this path"}
-	for _, s := range d.Path {
-		path.items = append(path.items, fmt.Sprintf("%d. %s", s.Step, s.name()))
-	}
-	for _, r := range d.Why {
-		text := fmt.Sprintf("%s: %s", d.stepName(r.Step), r.Why)
-		if r.Confidence != nil {
-			text += fmt.Sprintf(" (confidence %.2f)", *r.Confidence)
+	var path []string
+	var why []item
+	for i := range d.Path {
+		s := &d.Path[i]
+		path = append(path, strings.TrimPrefix(s.Action, "tool:"))
+		if s.Rationale != nil {
+			why = append(why, item{text: t.reason(s)})
 		}
-		if len(r.Refs) > 0 {
-			text += " [" + strings.Join(r.Refs, ", ") + "]"
-		}
-		why.items = append(why.items, text)
 	}
-	assumptions, curator, alternatives := section{title: "Assumptions"}, section{title: "Curator"}, section{title: "Alternatives"}
+	if len(path) > 0 {
+		out = append(out, section{title: "Path", text: t.show(strings.Join(path, " → "), maxLong)})
+	}
+	var assumptions, curator, alternatives []item
 	for _, a := range d.Assumptions {
-		text := a.Assumption
-		if a.Because != "" {
-			text += ", because " + a.Because
+		text := quoted(t.show(a.Assumption, maxItem))
+		if c := a.Rationale.Confidence; c != nil {
+			text += fmt.Sprintf(" (conf: %.2f)", *c)
 		}
-		assumptions.items = append(assumptions.items, text)
+		if a.Rationale.Why != "" {
+			text += " — " + t.show(a.Rationale.Why, maxItem)
+		}
+		assumptions = append(assumptions, item{text: text})
 	}
-	for _, c := range d.Curator {
-		text := c.Action
-		if c.Reason != "" {
-			text += ": " + c.Reason
+	for _, c := range d.CuratorActions {
+		text := fmt.Sprintf("iter %d %s %s", c.Iter, t.show(c.Action, maxItem), t.show(c.TargetRef, maxItem))
+		if c.Rationale.Why != "" {
+			text += " — " + quoted(t.show(c.Rationale.Why, maxItem))
 		}
-		curator.items = append(curator.items, text)
+		curator = append(curator, item{text: text})
 	}
 	for _, a := range d.Alternatives {
-		alternatives.items = append(alternatives.items, fmt.Sprintf("%s: %s, rejected because %s", d.stepName(a.Step), a.Option, a.Because))
+		chosen := item{text: fmt.Sprintf("iter %d chose %s", a.Iter, t.show(a.Chosen, maxItem))}
+		for _, r := range a.Rejected {
+			chosen.options = append(chosen.options, fmt.Sprintf("✗ %s — %s", t.show(r.Option, maxItem), t.show(r.Because, maxItem)))
+		}
+		alternatives = append(alternatives, chosen)
 	}
-	termination := "not recorded"
-	if t := d.Termination; t != nil {
-		if termination = t.By; t.Rationale != "" {
-			termination += ": " + t.Rationale
+	for _, s := range []section{
+		{title: whyThisPath, items: why}, {title: "Assumptions", items: assumptions}, {title: "Curator", items: curator},
+		{title: "Alternatives considered", items: alternatives},
+	} {
+		if len(s.items) > 0 {
+			out = append(out, s)
 		}
 	}
-	return append(out, path, why, assumptions, curator, alternatives, section{title: "Termination", text: termination}, section{title: "Verdict", text: d.verdict()})
+	termination := t.show(d.Termination.By, maxItem)
+	if r := d.Termination.Rationale; r != nil {
+		termination += " — " + quoted(t.show(r.Why, maxLong))
+	}
+	verdict := "unfinished, the trace has no run-completed event"
+	if v := d.Verdict; v != nil {
+		verdict = fmt.Sprintf("%s | %d tok | %dms", t.show(v.Status, maxItem), v.Tokens, v.DurationMS)
+	}
+	return append(out, section{title: "Termination", text: termination}, section{title: "Verdict", text: verdict})
 }
 
-// name is what a step did.
-func (s *Step) name() string {
-	if s.ToolName != "" {
-		return s.ToolName
+// whyThisPath is the title of the reasons.
+const whyThisPath = "Why this path"
+
+// reason is a step with its reason.
+func (t texter) reason(s *Step) string {
+	text := fmt.Sprintf("iter %d chose %s: %s", s.Iter, t.show(s.Action, maxItem), quoted(t.show(s.Rationale.Why, maxLong)))
+	if len(s.Rationale.Refs) > 0 {
+		text += fmt.Sprintf(" (refs: %s)", t.show(strings.Join(s.Rationale.Refs, ", "), maxLong))
 	}
-	return s.Decision
+	if c := s.Rationale.Confidence; t.confidence && c != nil {
+		text += fmt.Sprintf(" (conf: %.2f)", *c)
+	}
+	return text
 }
 
-func (d *Debrief) stepName(step int) string {
-	if step < 1 || step > len(d.Path) {
-		return "a step that was not taken"
-	}
-	return fmt.Sprintf("%d. %s", step, d.Path[step-1].name())
-}
-
-// verdict is how the run ended, with its numbers.
-func (d *Debrief) verdict() string {
-	v := d.Verdict
-	if v == nil {
-		return "unfinished: the trace has no end"
-	}
-	calls := "1 call"
-	if v.ToolCalls != 1 {
-		calls = fmt.Sprintf("%d calls", v.ToolCalls)
-	}
-	if v.RationaleMissing != nil && *v.RationaleMissing > 0 {
-		calls += fmt.Sprintf(" (%d without a stated reason)", *v.RationaleMissing)
-	}
-	return fmt.Sprintf("%s, %s, %d tokens, $%.2f, %.3f s", v.Status, calls, v.TotalTokens, v.TotalCostUSD, float64(v.DurationMS)/1000)
-}
+func quoted(text string) string { return `"` + text + `"` }
 
 // WriteText writes the debrief as a tree. Long texts are cut.
 func (d *Debrief) WriteText(to io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Debrief of %s\n", oneLine(d.RunID, maxItem))
-	sections := d.sections()
+	fmt.Fprintf(&b, "Debrief: run %s\n", oneLine(d.RunID, maxGoal))
+	sections := d.sections(texter{show: oneLine})
 	for i, s := range sections {
 		branch := "├─"
 		if i == len(sections)-1 {
 			branch = "└─"
 		}
-		switch {
-		case s.text != "":
-			fmt.Fprintf(&b, "%s %s: %s\n", branch, s.title, oneLine(s.text, maxItem))
-		case len(s.items) == 0:
-			fmt.Fprintf(&b, "%s %s: none\n", branch, s.title)
-		default:
-			fmt.Fprintf(&b, "%s %s\n", branch, s.title)
+		fmt.Fprintf(&b, "%s %s", branch, s.title)
+		if s.text != "" {
+			fmt.Fprintf(&b, ": %s", s.text)
 		}
+		b.WriteByte('\n')
 		for _, item := range s.items {
-			fmt.Fprintf(&b, "│   • %s\n", oneLine(item, maxItem))
+			fmt.Fprintf(&b, "│   • %s\n", item.text)
+			for _, option := range item.options {
+				fmt.Fprintf(&b, "│     %s\n", option)
+			}
 		}
 	}
 	_, err := io.WriteString(to, b.String())
 	return err
 }
 
-// WriteMarkdown writes the debrief as Markdown, uncut. Texts of the trace have no markup in it.
+// WriteMarkdown writes the debrief as Markdown, uncut. Texts of the trace show as they are, without markup.
 func (d *Debrief) WriteMarkdown(to io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Debrief of %s\n", literal(d.RunID))
-	for _, s := range d.sections() {
+	fmt.Fprintf(&b, "# Debrief: run %s\n", literal(d.RunID))
+	uncut := func(text string, _ int) string { return strings.Join(strings.Fields(text), " ") }
+	for _, s := range d.sections(texter{show: uncut, confidence: true}) {
 		title := s.title
-		if title == "Why this path" {
+		if title == whyThisPath {
 			title = "Decision Rationale"
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n", title)
-		switch {
-		case s.text != "":
+		if s.text != "" {
 			fmt.Fprintln(&b, literal(s.text))
-		case len(s.items) == 0:
-			b.WriteString("None.\n")
 		}
 		for _, item := range s.items {
-			fmt.Fprintf(&b, "- %s\n", literal(item))
+			fmt.Fprintf(&b, "- %s\n", literal(item.text))
+			for _, option := range item.options {
+				fmt.Fprintf(&b, "  - %s\n", literal(option))
+			}
 		}
 	}
 	_, err := io.WriteString(to, b.String())
@@ -155,8 +174,8 @@ func oneLine(text string, n int) string {
 	return strings.TrimRight(string([]rune(text)[:n-1]), " ") + "…"
 }
 
-var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`, `<`, `\<`, `>`, `\>`, `#`, `\#`, `|`, `\|`,
-	`~`, `\~`, `&`, `\&`)
+var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`, `<`, `\<`, `>`, `\>`,
+	`#`, `\#`, `|`, `\|`, `~`, `\~`, `&`, `\&`)
 
 // literal returns a text on one line as Markdown that shows it as it is.
 func literal(text string) string {

@@ -7,84 +7,117 @@ import (
 // Kind says what a trace event reports.
 type Kind string
 
-// The kinds of trace event, with the fields that they have beside those of all.
+// The kinds of trace event, with the fields that each has in addition to those of all.
 const (
-	// RunStarted has goal, model, strategy, visibility, effort and seed.
+	// RunStarted has task, model, provider, seed and config.
 	RunStarted Kind = "run-started"
-	// ToolCallStart has callIndex, toolCallId, toolName, and rationale if the reason was known before the call.
+	// ToolCallStart has callIndex, toolCallId, toolName, and rationale if the model has stated its reason by the end of the call.
 	ToolCallStart Kind = "tool-call-start"
-	// DecisionEvaluated has decision, rationale, and for a call callIndex, toolCallId and toolName. It comes with every reason of the model's.
+	// DecisionEvaluated has decisionType, reason, rationale, confidence if the model stated one, and for a call callIndex, toolCallId and
+	// toolName. There is one for every reason that the model states.
 	DecisionEvaluated Kind = "decision-evaluated"
-	// AlternativesConsidered has decision, alternatives and what DecisionEvaluated has for a call. It follows that.
+	// AlternativesConsidered has chosen, alternatives, and what DecisionEvaluated has for a call. It follows that event.
 	AlternativesConsidered Kind = "alternatives-considered"
-	// AssumptionRecorded has assumption, and because if the model gave a reason.
+	// AssumptionRecorded has assumption and rationale, whose why is empty where the model gave no reason.
 	AssumptionRecorded Kind = "assumption-recorded"
-	// CuratorDecision has action and reason: what the runner kept from the model.
+	// CuratorDecision has action, targetRef and rationale: what the runner kept from the model.
 	CuratorDecision Kind = "curator-decision"
-	// StrategySwitched has from, to and reason.
+	// StrategySwitched has from, to, reason and rationale.
 	StrategySwitched Kind = "strategy-switched"
-	// KernelStateSnapshot has terminatedBy and terminationRationale.
+	// KernelStateSnapshot comes once, at the end. It has status, terminatedBy, terminationRationale and the fields of State.
 	KernelStateSnapshot Kind = "kernel-state-snapshot"
-	// RunCompleted has status, totalTokens, totalCostUsd, durationMs, toolCalls and, where reasons were asked for, rationaleMissing.
+	// RunCompleted has status and the fields of Totals.
 	RunCompleted Kind = "run-completed"
 )
 
 // Statuses of a run.
 const (
-	StatusCompleted = "completed"
-	StatusFailed    = "failed"
+	StatusSuccess   = "success"
+	StatusFailure   = "failure"
 	StatusCancelled = "cancelled"
 )
 
-// Event is one line of a trace. Its JSON form leaves out what is empty, except the fields of all kinds and the numbers of RunCompleted.
+// Statuses of a KernelStateSnapshot.
+const (
+	stateDone   = "done"
+	stateFailed = "failed"
+)
+
+// provider is what RunStarted names as the model's provider.
+const provider = "runner"
+
+// Event is one line of a trace. Its JSON form leaves out empty fields, except those that every event has and those of State and Totals.
 type Event struct {
-	Type  Kind   `json:"type"`
+	Kind  Kind   `json:"kind"`
 	RunID string `json:"runId"`
 	// Timestamp is in milliseconds since 1970.
 	Timestamp int64 `json:"timestamp"`
-	// Iter counts the turns since the user's last message, from 1, and Seq the run's trace events, from 0.
+	// Iter counts the turns since the user's last message, from 1.
 	Iter int `json:"iter"`
-	Seq  int `json:"seq"`
+	// Seq counts the trace events of the run, from 0.
+	Seq int `json:"seq"`
 
-	Goal       string  `json:"goal,omitempty"`
-	Model      string  `json:"model,omitempty"`
-	Strategy   string  `json:"strategy,omitempty"`
-	Visibility string  `json:"visibility,omitempty"`
-	Effort     string  `json:"effort,omitempty"`
-	Seed       *uint64 `json:"seed,omitempty"`
+	// Task is what the user asked for. RunStarted has it even when it is empty.
+	Task     *string   `json:"task,omitempty"`
+	Model    string    `json:"model,omitempty"`
+	Provider string    `json:"provider,omitempty"`
+	Seed     *uint64   `json:"seed,omitempty"`
+	Config   *Settings `json:"config,omitempty"`
 
-	Decision string `json:"decision,omitempty"`
+	DecisionType string `json:"decisionType,omitempty"`
 	// CallIndex counts the calls of the turn, from 0.
 	CallIndex    *int                 `json:"callIndex,omitempty"`
 	ToolCallID   string               `json:"toolCallId,omitempty"`
 	ToolName     string               `json:"toolName,omitempty"`
-	Rationale    *reasoning.Rationale `json:"rationale,omitempty"`
+	Chosen       string               `json:"chosen,omitempty"`
 	Alternatives []reasoning.Rejected `json:"alternatives,omitempty"`
 
 	Assumption string `json:"assumption,omitempty"`
-	Because    string `json:"because,omitempty"`
+	Action     string `json:"action,omitempty"`
+	TargetRef  string `json:"targetRef,omitempty"`
+	From       string `json:"from,omitempty"`
+	To         string `json:"to,omitempty"`
 
-	Action string `json:"action,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	From   string `json:"from,omitempty"`
-	To     string `json:"to,omitempty"`
+	Reason     string               `json:"reason,omitempty"`
+	Confidence *float64             `json:"confidence,omitempty"`
+	Rationale  *reasoning.Rationale `json:"rationale,omitempty"`
 
-	TerminatedBy         string `json:"terminatedBy,omitempty"`
-	TerminationRationale string `json:"terminationRationale,omitempty"`
+	Status               string               `json:"status,omitempty"`
+	TerminatedBy         string               `json:"terminatedBy,omitempty"`
+	TerminationRationale *reasoning.Rationale `json:"terminationRationale,omitempty"`
 
+	*State
 	*Totals
+}
+
+// Settings are what was in effect when the run began.
+type Settings struct {
+	Strategy   string `json:"strategy,omitempty"`
+	Visibility string `json:"visibility,omitempty"`
+	Effort     string `json:"effort,omitempty"`
+}
+
+// State says how far a run had come when it ended.
+type State struct {
+	// ToolsUsed names the functions that were called, each once, in the order of their first calls.
+	ToolsUsed []string `json:"toolsUsed"`
+	// StepsCount counts the steps of the run's path, and StepsByType says how many of each type there were.
+	StepsCount  int            `json:"stepsCount"`
+	StepsByType map[string]int `json:"stepsByType"`
+	// OutputLen is the length of the answer in characters.
+	OutputLen int `json:"outputLen"`
+	Tokens    int `json:"tokens"`
 }
 
 // Totals are the numbers of RunCompleted.
 type Totals struct {
-	Status string `json:"status"`
-	// TotalTokens counts prompt, completion and summary.
+	// TotalTokens counts the tokens of the prompt, the completion and the summary.
 	TotalTokens int `json:"totalTokens"`
-	// TotalCostUSD is 0: a model on the own machine has no price.
+	// TotalCostUSD is always 0: a model on the user's own machine has no price.
 	TotalCostUSD float64 `json:"totalCostUsd"`
 	// DurationMS is the time from the request to the last token, in milliseconds.
 	DurationMS int64 `json:"durationMs"`
 	ToolCalls  int   `json:"toolCalls"`
-	// RationaleMissing counts the calls without a reason; nil where reasons were not asked for.
+	// RationaleMissing counts the calls without a reason. It is nil where reasons were not asked for.
 	RationaleMissing *int `json:"rationaleMissing,omitempty"`
 }

@@ -1,7 +1,9 @@
 package decision
 
 import (
+	"slices"
 	"time"
+	"unicode/utf8"
 
 	"runner/reasoning"
 )
@@ -24,7 +26,11 @@ type Tracer struct {
 	strategy reasoning.Strategy
 	// early are reasons that came before their calls, by what names those: a run may answer calls by itself, which take places of their own.
 	early map[reasoning.Call]*reasoning.Rationale
+	// asked says that the model was asked for its reasons, and open is a call that has begun and whose reason may still come.
+	asked bool
+	open  *Event
 	calls int
+	state State
 	begun bool
 	over  bool
 }
@@ -34,34 +40,45 @@ func NewTracer(cfg Config, emit func(Event)) *Tracer {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	return &Tracer{cfg: cfg, emit: emit, base: Event{RunID: cfg.RunID, Iter: 1}, early: map[reasoning.Call]*reasoning.Rationale{}}
+	return &Tracer{
+		cfg: cfg, emit: emit, base: Event{RunID: cfg.RunID, Iter: 1}, early: map[reasoning.Call]*reasoning.Rationale{},
+		state: State{ToolsUsed: []string{}, StepsByType: map[string]int{}},
+	}
 }
 
 // Push takes the next event of the run.
 func (t *Tracer) Push(e reasoning.Event) {
+	if e.Kind != reasoning.SegmentDelta && e.Kind != reasoning.SegmentEnd && e.Kind != reasoning.Decided {
+		t.close()
+	}
 	switch e.Kind {
 	case reasoning.Started:
 		t.started(e.Info)
 	case reasoning.SegmentStart:
 		if e.Segment == reasoning.ToolCall {
-			t.calls++
-			out := t.call(ToolCallStart, e.Call)
-			out.Rationale = t.early[e.Call]
-			t.send(out)
+			t.called(e.Call)
+		}
+	case reasoning.SegmentDelta:
+		if e.Segment == reasoning.Answer {
+			t.state.OutputLen += utf8.RuneCountInString(e.Text)
 		}
 	case reasoning.Decided:
 		if e.Decision != nil {
 			t.decided(e.Call, e.Decision)
 		}
 	case reasoning.Assumed:
-		if e.Assumption != nil {
-			t.send(Event{Type: AssumptionRecorded, Assumption: e.Assumption.Text, Because: e.Assumption.Because})
+		if a := e.Assumption; a != nil {
+			t.send(Event{Kind: AssumptionRecorded, Assumption: a.Text, Rationale: because(a.Because)})
 		}
 	case reasoning.Curated:
-		t.send(Event{Type: CuratorDecision, Action: e.Code, Reason: e.Text})
+		action, target := reasoning.Curation(e.Code)
+		t.send(Event{Kind: CuratorDecision, Action: action, TargetRef: target, Rationale: because(e.Text)})
 	case reasoning.StrategySwitched:
 		if e.Info != nil {
-			t.send(Event{Type: StrategySwitched, From: string(t.strategy), To: string(e.Info.Strategy), Reason: e.Text})
+			t.count("strategy")
+			t.send(Event{
+				Kind: StrategySwitched, From: string(t.strategy), To: string(e.Info.Strategy), Reason: e.Text, Rationale: stated(e.Text),
+			})
 			t.strategy = e.Info.Strategy
 		}
 	case reasoning.Done:
@@ -73,35 +90,69 @@ func (t *Tracer) Push(e reasoning.Event) {
 
 // End ends the trace of a run that broke off. After Done, and where no run began, it does nothing.
 func (t *Tracer) End(cancelled bool) {
-	status, why := StatusFailed, "an error ended the run"
+	t.close()
 	if cancelled {
-		status, why = StatusCancelled, "the run was cancelled"
+		t.end(StatusCancelled, StatusCancelled, "the run was cancelled", Totals{})
+		return
 	}
-	t.end(status, why, Totals{Status: status})
+	t.end(StatusFailure, "error", "an error ended the run", Totals{})
 }
 
 func (t *Tracer) started(info *reasoning.Info) {
 	t.begun = true
-	out := Event{Type: RunStarted, Goal: t.cfg.Goal}
+	task := t.cfg.Goal
+	out := Event{Kind: RunStarted, Task: &task, Provider: provider, Config: &Settings{}}
 	if info != nil {
-		t.base.Iter, t.strategy = max(1, info.Iteration), info.Strategy
-		out.Model, out.Strategy, out.Visibility, out.Effort = info.Model, string(info.Strategy), info.Visibility.String(), string(info.Effort)
+		t.base.Iter, t.strategy, t.asked = max(1, info.Iteration), info.Strategy, info.Iteration > 0
+		out.Model = info.Model
+		*out.Config = Settings{Strategy: string(info.Strategy), Visibility: info.Visibility.String(), Effort: string(info.Effort)}
 		seed := info.Seed
 		out.Seed = &seed
 	}
 	t.send(out)
 }
 
+// called takes the beginning of a call. Where its reason may stand among its arguments, its event waits for the reason, so that readers find
+// both in one place.
+func (t *Tracer) called(call reasoning.Call) {
+	t.calls++
+	t.count("tool")
+	if !slices.Contains(t.state.ToolsUsed, call.Name) {
+		t.state.ToolsUsed = append(t.state.ToolsUsed, call.Name)
+	}
+	out := t.call(ToolCallStart, call)
+	out.Rationale, out.Timestamp = t.early[call], t.now()
+	t.open = &out
+	if out.Rationale != nil || !t.asked {
+		t.close()
+	}
+}
+
+// close sends the call whose event waits for its reason.
+func (t *Tracer) close() {
+	if open := t.open; open != nil {
+		t.open = nil
+		t.send(*open)
+	}
+}
+
 func (t *Tracer) decided(call reasoning.Call, d *reasoning.Decision) {
 	rationale := d.Rationale
+	if t.open != nil {
+		if *t.open.CallIndex == call.Index && t.open.ToolCallID == call.ID {
+			t.open.Rationale = &rationale
+		}
+		t.close()
+	}
 	if call.Index >= t.calls {
 		t.early[call] = &rationale
 	}
 	out := t.call(DecisionEvaluated, call)
-	out.Decision, out.Rationale = d.Decision, &rationale
+	out.DecisionType, out.Reason, out.Confidence, out.Rationale = d.Decision, rationale.Why, rationale.Confidence, &rationale
 	t.send(out)
 	if len(rationale.Alternatives) > 0 {
-		out.Type, out.Rationale, out.Alternatives = AlternativesConsidered, nil, rationale.Alternatives
+		out := t.call(AlternativesConsidered, call)
+		out.Chosen, out.Alternatives = call.Name, rationale.Alternatives
 		t.send(out)
 	}
 }
@@ -109,35 +160,64 @@ func (t *Tracer) decided(call reasoning.Call, d *reasoning.Decision) {
 func (t *Tracer) done(r *reasoning.Result) {
 	u := r.Usage
 	totals := Totals{
-		Status: StatusCompleted, TotalTokens: u.Prompt + u.Completion + u.Summary, DurationMS: (r.Timing.FirstToken + r.Timing.Decode).Milliseconds(),
+		TotalTokens: u.Prompt + u.Completion + u.Summary, DurationMS: (r.Timing.FirstToken + r.Timing.Decode).Milliseconds(),
 	}
 	if r.Rationale != nil {
 		missing := r.Rationale.Missing
 		totals.RationaleMissing = &missing
 	}
 	reason, why := r.Ending()
-	t.end(reason, why, totals)
+	t.end(StatusSuccess, reason, why, totals)
 }
 
-// end tells once how the run ended.
-func (t *Tracer) end(by, why string, totals Totals) {
+// end reports once how the run ended.
+func (t *Tracer) end(status, by, why string, totals Totals) {
 	if t.over || !t.begun {
 		return
 	}
 	t.over = true
-	totals.ToolCalls = t.calls
-	t.send(Event{Type: KernelStateSnapshot, TerminatedBy: by, TerminationRationale: why})
-	t.send(Event{Type: RunCompleted, Totals: &totals})
+	totals.ToolCalls, t.state.Tokens = t.calls, totals.TotalTokens
+	snapshot := Event{Kind: KernelStateSnapshot, Status: stateDone, TerminatedBy: by, TerminationRationale: stated(why), State: &t.state}
+	if status != StatusSuccess {
+		snapshot.Status = stateFailed
+	}
+	t.send(snapshot)
+	t.send(Event{Kind: RunCompleted, Status: status, Totals: &totals})
+}
+
+// count counts a step of the path.
+func (t *Tracer) count(step string) {
+	t.state.StepsCount++
+	t.state.StepsByType[step]++
 }
 
 // call is an event about a call.
 func (t *Tracer) call(kind Kind, call reasoning.Call) Event {
 	index := call.Index
-	return Event{Type: kind, CallIndex: &index, ToolCallID: call.ID, ToolName: call.Name}
+	return Event{Kind: kind, CallIndex: &index, ToolCallID: call.ID, ToolName: call.Name}
 }
 
+// because is a rationale whose reason is empty where none was stated.
+func because(why string) *reasoning.Rationale {
+	r := reasoning.NewRationale(why)
+	return &r
+}
+
+// stated is a rationale; nil where no reason was stated.
+func stated(why string) *reasoning.Rationale {
+	if why == "" {
+		return nil
+	}
+	return because(why)
+}
+
+func (t *Tracer) now() int64 { return t.cfg.Clock().UnixMilli() }
+
 func (t *Tracer) send(e Event) {
-	e.RunID, e.Iter, e.Seq, e.Timestamp = t.base.RunID, t.base.Iter, t.base.Seq, t.cfg.Clock().UnixMilli()
+	e.RunID, e.Iter, e.Seq = t.base.RunID, t.base.Iter, t.base.Seq
+	if e.Timestamp == 0 {
+		e.Timestamp = t.now()
+	}
 	t.base.Seq++
 	t.emit(e)
 }

@@ -23,14 +23,14 @@ func (a *app) debriefCommand() *cobra.Command {
 	o := &traceOptions{}
 	cmd := &cobra.Command{
 		Use:   "debrief RUN|FILE|latest",
-		Short: "Tell from a run's trace why it went as it did",
-		Long: `Tell from a run's trace what it did, why, what it assumed and what ended it.
+		Short: "Explain a run from its trace",
+		Long: `Explain a run from its trace: what it did, why, what it assumed and what ended it.
 
-RUN is the id of a sealed trace, as run --trace tells it, and latest the newest one that has ended; the keyring's passphrase is needed. FILE is a
-trace that run --output trace has written, - for standard input.
+RUN is the id of a sealed trace, which run --trace prints. latest is the newest sealed trace that has ended. Both need the keyring's
+passphrase. FILE is a trace that run --output trace or Reactive Agents wrote; - is standard input.
 
-Reasons are in it only where the run was asked for them (--rationale), and in a FILE only where it showed its reasoning (--reasoning full).
-What the model did not state is counted and left open.`,
+A trace has the model's reasons only if the run was asked for them (--rationale). A FILE has them only if the run showed its reasoning
+(--reasoning full). Reasons that the model did not state are counted, and none are made up.`,
 		Example: `  runner run --trace --tools tools.json --rationale "What is 17 + 25?"
   runner debrief latest
   runner run --tools tools.json --rationale --reasoning full --output trace "What is 17 + 25?" > trace.jsonl

@@ -512,14 +512,14 @@ func readTrace(out string) (t told) {
 	}
 	for i, e := range t.frames(out) {
 		t.after("an event")
-		if e.number("seq") != i || (e.text("type") == "run-started") != (i == 0) {
-			t.wrongf("event %d is %s with the number %d", i, e.text("type"), e.number("seq"))
+		if e.number("seq") != i || (e.text("kind") == "run-started") != (i == 0) {
+			t.wrongf("event %d is %s with the number %d", i, e.text("kind"), e.number("seq"))
 		}
-		switch e.text("type") {
+		switch e.text("kind") {
 		case "tool-call-start":
 			t.calls = append(t.calls, e.text("toolName"))
 		case "run-completed":
-			t.end(map[bool]string{true: "done", false: "error"}[e.text("status") == "completed"])
+			t.end(map[bool]string{true: "done", false: "error"}[e.text("status") == "success"])
 		}
 	}
 	return t

@@ -82,7 +82,7 @@ func TestTheTourShowsEverything(t *testing.T) {
 
 	for _, kind := range []decision.Kind{decision.RunStarted, decision.ToolCallStart, decision.DecisionEvaluated, decision.AlternativesConsidered, decision.AssumptionRecorded,
 		decision.CuratorDecision, decision.StrategySwitched, decision.KernelStateSnapshot, decision.RunCompleted} {
-		if !strings.Contains(tour, `"type":"`+string(kind)+`"`) {
+		if !strings.Contains(tour, `"kind":"`+string(kind)+`"`) {
 			t.Errorf("no decision of the kind %s is shown", kind)
 		}
 	}

@@ -24,6 +24,7 @@ var Rules = []Rule{
 	{`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`, "…"},
 	{`"(?:created|created_at|completed_at|timestamp)": ?(\d{9,13})\b`, "…"},
 	{`\b(\d+\.\d+) s\b`, "…"},
+	{`\| (\d+)ms\b`, "…"},
 	{`\b(\d+\.\d+) tokens/s`, "…"},
 	{`"(?:\w+_(?:duration|ms|per_second)|durationMs)": ?(\d+(?:\.\d+)?)`, "…"},
 	{`\bin ((?:\d+m)?\d+(?:\.\d+)?)s\b`, "…"},

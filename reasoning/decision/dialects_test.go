@@ -1,0 +1,185 @@
+package decision_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"runner/reasoning"
+	"runner/reasoning/decision"
+)
+
+func readOne(t *testing.T, text []byte) *decision.Debrief {
+	t.Helper()
+	list, err := decision.Read(bytes.NewReader(text))
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d debriefs, %v", len(list), err)
+	}
+	return list[0]
+}
+
+func file(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestTraceOfTheSource reads a trace as Reactive Agents writes it. Its debrief is the example of their documentation.
+func TestTraceOfTheSource(t *testing.T) {
+	d := readOne(t, file(t, "source.jsonl"))
+	var tree bytes.Buffer
+	if err := d.WriteText(&tree); err != nil {
+		t.Fatal(err)
+	}
+	object, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "source.txt", tree.Bytes())
+	golden(t, "source.json", append(object, '\n'))
+}
+
+// TestTraceOfAnEarlierVersion: a trace that an earlier version wrote of a run has the debrief that the run's trace has today.
+func TestTraceOfAnEarlierVersion(t *testing.T) {
+	earlier, today := readOne(t, file(t, "earlier.jsonl")), readOne(t, file(t, "full.jsonl"))
+	if !reflect.DeepEqual(earlier, today) {
+		a, _ := json.MarshalIndent(earlier, "", " ")
+		b, _ := json.MarshalIndent(today, "", " ")
+		t.Errorf("%s\nwant\n%s", a, b)
+	}
+}
+
+// required says which members the events of each kind have in Reactive Agents' types, those that are optional there left out. A member
+// is a path; after the colon stands its JSON type.
+var required = map[decision.Kind][]string{
+	decision.RunStarted:             {"task:string", "model:string", "provider:string", "config:object"},
+	decision.ToolCallStart:          {"toolName:string"},
+	decision.DecisionEvaluated:      {"decisionType:string", "reason:string", "rationale.why:string"},
+	decision.AlternativesConsidered: {"chosen:string", "alternatives:array"},
+	decision.AssumptionRecorded:     {"assumption:string", "rationale.why:string"},
+	decision.CuratorDecision:        {"action:string", "targetRef:string", "rationale.why:string"},
+	decision.StrategySwitched:       {"from:string", "to:string", "reason:string", "rationale.why:string"},
+	decision.KernelStateSnapshot: {
+		"status:string", "toolsUsed:array", "stepsCount:number", "stepsByType:object", "outputLen:number", "tokens:number",
+		"terminatedBy:string", "terminationRationale.why:string",
+	},
+	decision.RunCompleted: {"status:string", "totalTokens:number", "totalCostUsd:number", "durationMs:number"},
+}
+
+// words are the values that their types allow.
+var words = map[decision.Kind]map[string][]string{
+	decision.CuratorDecision:     {"action": {"kept", "dropped", "compressed", "marked-untrusted"}},
+	decision.KernelStateSnapshot: {"status": {"thinking", "acting", "observing", "done", "failed", "evaluating", "paused"}},
+	decision.RunCompleted:        {"status": {"success", "failure", "cancelled"}},
+}
+
+// TestShapesOfTheSource holds each event of a trace with every kind to the members that the source's types have.
+func TestShapesOfTheSource(t *testing.T) {
+	seen := map[decision.Kind]bool{}
+	for line := range bytes.Lines(lines(t, trace(run(t, reasoning.VisibilityFull)))) {
+		var e map[string]any
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		kind, _ := e["kind"].(string)
+		seen[decision.Kind(kind)] = true
+		base := []string{"kind:string", "runId:string", "timestamp:number", "iter:number", "seq:number"}
+		for _, member := range slices.Concat(base, required[decision.Kind(kind)]) {
+			path, want, _ := strings.Cut(member, ":")
+			if got := jsonType(lookUp(e, path)); got != want {
+				t.Errorf("%s: %s is of type %q, want %q", line, path, got, want)
+			}
+		}
+		for name, allowed := range words[decision.Kind(kind)] {
+			if word, _ := e[name].(string); !slices.Contains(allowed, word) {
+				t.Errorf("%s: %s is %q, not one of %q", line, name, word, allowed)
+			}
+		}
+	}
+	for kind := range required {
+		if !seen[kind] {
+			t.Errorf("the trace has no %s", kind)
+		}
+	}
+}
+
+// lookUp returns the member of an object that a path names.
+func lookUp(in any, path string) any {
+	for name := range strings.SplitSeq(path, ".") {
+		object, _ := in.(map[string]any)
+		in = object[name]
+	}
+	return in
+}
+
+func jsonType(value any) string {
+	switch value.(type) {
+	case string:
+		return "string"
+	case float64:
+		return "number"
+	case map[string]any:
+		return "object"
+	case []any:
+		return "array"
+	case bool:
+		return "boolean"
+	}
+	return "nothing"
+}
+
+// TestDialects compares what single events of the dialects are read as.
+func TestDialects(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"termination in words", `{"type":"kernel-state-snapshot","runId":"r","iter":1,"terminatedBy":"stop","terminationRationale":"it ended"}`,
+			`"termination":{"by":"stop","rationale":{"why":"it ended"}}`},
+		{"termination without a reason", `{"kind":"kernel-state-snapshot","runId":"r","iter":1,"terminatedBy":"stop","terminationRationale":null}`,
+			`"termination":{"by":"stop"}`},
+		{"no termination", `{"kind":"kernel-state-snapshot","runId":"r","iter":1,"status":"thinking"}`, `"termination":{"by":"unknown"}`},
+		{"assumption with its reason in words", `{"type":"assumption-recorded","runId":"r","iter":1,"assumption":"a","because":"b"}`,
+			`"assumptions":[{"iter":1,"assumption":"a","rationale":{"why":"b"}}]`},
+		{"assumption without a reason", `{"kind":"assumption-recorded","runId":"r","iter":1,"assumption":"a","rationale":{"why":""}}`,
+			`"assumptions":[{"iter":1,"assumption":"a","rationale":{"why":""}}]`},
+		{"curator in one code", `{"type":"curator-decision","runId":"r","iter":1,"action":"delegation-squashed","reason":"b"}`,
+			`"curatorActions":[{"iter":1,"action":"compressed","targetRef":"delegation","rationale":{"why":"b"}}]`},
+		{"curator with a target", `{"kind":"curator-decision","runId":"r","iter":1,"action":"kept","targetRef":"obs:1","rationale":{"why":"b"}}`,
+			`"curatorActions":[{"iter":1,"action":"kept","targetRef":"obs:1","rationale":{"why":"b"}}]`},
+		{"strategy in words", `{"kind":"strategy-switched","runId":"r","iter":-1,"from":"a","to":"b","reason":"c"}`,
+			`"path":[{"iter":-1,"action":"strategy:a→b","rationale":{"why":"c"}}]`},
+		{"strategy with a rationale", `{"kind":"strategy-switched","runId":"r","iter":1,"from":"a","to":"b","reason":"c","rationale":{"why":"d"}}`,
+			`"path":[{"iter":1,"action":"strategy:a→b","rationale":{"why":"d"}}]`},
+		{"alternatives by the tool's name", `{"type":"alternatives-considered","runId":"r","iter":1,"toolName":"f","alternatives":[]}`,
+			`"alternatives":[{"iter":1,"chosen":"f","rejected":[]}]`},
+		{"failed", `{"type":"run-completed","runId":"r","status":"failed","totalTokens":7,"durationMs":9}`,
+			`"verdict":{"status":"failure","tokens":7,"durationMs":9}`},
+		{"a reason before its call", `{"kind":"decision-evaluated","runId":"r","iter":1,"callIndex":0,"rationale":{"why":"w"}}` + "\n" +
+			`{"kind":"tool-call-start","runId":"r","iter":1,"callIndex":0,"toolName":"f"}`,
+			`"path":[{"iter":1,"action":"tool:f","rationale":{"why":"w"}}]`},
+		{"a call by its documented name", `{"kind":"ToolCallStarted","runId":"r","iter":1,"toolName":"f","rationale":{"why":"w"}}`,
+			`"path":[{"iter":1,"action":"tool:f","rationale":{"why":"w"}}]`},
+		{"a reason of the wrong type", `{"kind":"tool-call-start","runId":"r","iter":1,"toolName":"f","rationale":["why"]}`,
+			`"path":[{"iter":1,"action":"tool:f"}]`},
+		{"a reason that is too long", `{"kind":"tool-call-start","runId":"r","iter":1,"toolName":"f","rationale":{"why":"` +
+			strings.Repeat("é", 300) + `"}}`, `"rationale":{"why":"` + strings.Repeat("é", 280) + `"}`},
+		{"members of other types", `{"kind":"tool-call-start","runId":"r","iter":1.0,"toolName":"f","callIndex":"x","status":[]}`,
+			`"path":[{"iter":1,"action":"tool:f"}]`},
+	} {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(readOne(t, []byte(c.text))); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), c.want) {
+			t.Errorf("%s: %s lacks %s", c.name, b.String(), c.want)
+		}
+	}
+}
