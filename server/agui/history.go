@@ -241,6 +241,6 @@ func partsOf(m *Message, path string) (string, error) {
 // its calls; that counts once.
 func (p *prompt) restore(r *contract.Restorer) error {
 	err := r.Conversation(p.req.Messages, p.values)
-	p.warnings = r.Warnings()
+	p.warnings = append(p.warnings, r.Warnings()...)
 	return err
 }

@@ -31,6 +31,15 @@ type RunAgentInput struct {
 	Resume []json.RawMessage `json:"resume"`
 }
 
+// Note implements [wire.Noter].
+func (in *RunAgentInput) Note(body []byte) {
+	for name, value := range wire.Members(body) {
+		if strings.EqualFold(name, path) {
+			in.ForwardedProps.Note(value)
+		}
+	}
+}
+
 // Tool is a function of the client that the model may call.
 type Tool struct {
 	// Name has 1 to 256 bytes without white space or angle, square or curly brackets.

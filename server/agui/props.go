@@ -51,6 +51,7 @@ func (p *prompt) props(input *RunAgentInput) error {
 	if err != nil {
 		return wire.Under(path, err)
 	}
+	p.warnings = append(p.warnings, asked.Warnings...)
 	asked.Apply(&p.req)
 	if err := asked.CanTrace(p.traces); err != nil {
 		return wire.Under(path, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"runner/chattemplate"
 	"runner/grammar"
@@ -44,6 +45,19 @@ type MessagesRequest struct {
 	Thread     json.RawMessage   `json:"thread"`
 	Container  json.RawMessage   `json:"container"`
 	MCPServers []json.RawMessage `json:"mcp_servers"`
+
+	// unknown lists fields about reasoning that there are not.
+	unknown []string
+}
+
+// Note implements [wire.Noter].
+func (body *MessagesRequest) Note(text []byte) {
+	body.unknown = contract.Unknown(text, "thinking")
+	for name, value := range wire.Members(text) {
+		if strings.EqualFold(name, "thinking") {
+			body.unknown = append(body.unknown, contract.Others(value, "thinking", "type", "budget_tokens", "display")...)
+		}
+	}
 }
 
 // ToolChoice says whether the model may or must call a tool.
@@ -127,6 +141,9 @@ type prompt struct {
 // decode reads a request, all but what needs the model. complete says that it is to be generated from, not only counted.
 func (a *API) decode(body *MessagesRequest, complete bool) (*prompt, error) {
 	p := &prompt{req: a.cfg.Defaults}
+	for _, field := range body.unknown {
+		p.warnings = append(p.warnings, Warning{Code: contract.CodeIgnored, Message: contract.Ignored(field)})
+	}
 	if err := body.elsewhere(); err != nil {
 		return nil, err
 	}

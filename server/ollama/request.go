@@ -12,6 +12,7 @@ import (
 	"runner/grammar"
 	"runner/reasoning"
 	"runner/runner"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -59,7 +60,13 @@ type Common struct {
 	// Logprobs asks for the log probabilities of the answer's tokens, TopLogprobs for 0 to 20 alternatives of each.
 	Logprobs    bool  `json:"logprobs"`
 	TopLogprobs int64 `json:"top_logprobs"`
+
+	// unknown lists fields about reasoning that there are not.
+	unknown []string
 }
+
+// Note implements [wire.Noter].
+func (c *Common) Note(body []byte) { c.unknown = contract.Unknown(body, "think") }
 
 // Options are those of Ollama's options that are honoured. Whole numbers may be written with a fraction of zero.
 type Options struct {
@@ -150,6 +157,9 @@ func (a *API) decodeGenerate(body *GenerateRequest) (*prompt, error) {
 
 func (p *prompt) common(body *Common) error {
 	p.stream = body.Stream == nil || *body.Stream
+	for _, field := range body.unknown {
+		p.head.warnings = append(p.head.warnings, Warning{Code: contract.CodeIgnored, Message: contract.Ignored(field)})
+	}
 	if err := p.think(body.Think); err != nil {
 		return err
 	}

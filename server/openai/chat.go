@@ -215,6 +215,9 @@ func (a *API) readReasoning(b *ChatRequest, c *chatOrder) error {
 	if err := asked.CanTrace(a.cfg.Traces); err != nil {
 		return err
 	}
+	for _, w := range asked.Warnings {
+		c.warn(w.Code, w.Text)
+	}
 	c.seal, c.trace = asked.Seal, asked.Encrypt
 	asked.Apply(&c.req)
 	return nil

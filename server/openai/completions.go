@@ -7,6 +7,7 @@ import (
 
 	"runner/reasoning"
 	"runner/runner"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -39,6 +40,15 @@ type CompletionRequest struct {
 	ReasoningStrategy json.RawMessage `json:"reasoning_strategy"`
 	ReasoningSeal     json.RawMessage `json:"reasoning_seal"`
 	ReasoningEncrypt  json.RawMessage `json:"reasoning_encrypt"`
+
+	// unknown lists other fields about reasoning, which have no effect on a raw prompt.
+	unknown []string
+}
+
+// Note implements [wire.Noter].
+func (b *CompletionRequest) Note(body []byte) {
+	b.unknown = contract.Unknown(body, "reasoning", "reasoning_effort", "include_reasoning", "reasoning_budget",
+		"reasoning_strategy", "reasoning_seal", "reasoning_encrypt")
 }
 
 // Completion is the answer, and each frame of a stream of it, where usage stands in a last frame without choices, if it was asked for.
@@ -138,6 +148,9 @@ func (a *API) readCompletion(b *CompletionRequest) (*completionOrder, error) {
 	}
 	if err := c.readLogprobs(b); err != nil {
 		return nil, err
+	}
+	for _, field := range b.unknown {
+		c.warn(contract.CodeIgnored, contract.Ignored(field))
 	}
 	c.req.IgnoreEnd = b.IgnoreEOS
 	switch {

@@ -58,7 +58,10 @@ var types = map[string]map[string]described{
 		"EmbeddingList": {answered, "EmbeddingList"}, "Embedding": {answered, "Embedding"}, "EmbeddingUsage": {answered, "EmbeddingList/properties/usage"},
 		"ModelList": {answered, "ModelList"}, "Model": {answered, "Model"}, "AppliedTemplate": {answered, "ApplyTemplateResponse"},
 	},
-	"../internal/contract": {"object": {asked, "ReasoningObject"}, "Delegation": {asked, "DelegationOptions"}, "ReasoningInfo": {answered, "ReasoningInfo"}},
+	"../internal/contract": {
+		"object": {asked, "ReasoningObject"}, "thinking": {asked, "ThinkingSwitch"}, "Delegation": {asked, "DelegationOptions"},
+		"ReasoningInfo": {answered, "ReasoningInfo"},
+	},
 	"../internal/apierror": {"Body": {answered, "Error"}, "Detail": {answered, "ErrorDetail"}},
 	"../openai/responses": {
 		"CreateRequest": {asked, "ResponsesRequest"}, "TextRequest": {asked, "ResponsesRequest/allOf/1/properties/text"}, "format": {asked, "ResponseTextFormat"},

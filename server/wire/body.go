@@ -81,9 +81,15 @@ func countValues(body []byte) (n int) {
 	return n
 }
 
-// Unmarshal reads JSON as ReadJSON does.
+// Noter is a value that wants to see its JSON text once it was read, because of fields that it does not have.
+type Noter interface{ Note(body []byte) }
+
+// Unmarshal reads JSON as ReadJSON does. A v that is a [Noter] is shown the text.
 func Unmarshal(body []byte, v any) error {
 	err := json.Unmarshal(body, v)
+	if n, ok := v.(Noter); ok && err == nil {
+		n.Note(body)
+	}
 	var own *Error
 	var wrong *json.UnmarshalTypeError
 	var syntax *json.SyntaxError

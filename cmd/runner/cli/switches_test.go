@@ -10,14 +10,16 @@ import (
 	"testing"
 )
 
+const askedSum = `"messages":[{"role":"user","content":"` + asksSum + `"}]`
+
 // formats are the formats that say in reasoning_info what was in effect. $M is the model and $F the fields of a test.
 var formats = []struct{ name, path, body, streamed string }{
-	{"chat", "/v1/chat/completions", `{"model":"$M","messages":[{"role":"user","content":"` + asksSum + `"}]$F}`, `,"stream":true`},
+	{"chat", "/v1/chat/completions", `{"model":"$M",` + askedSum + `$F}`, `,"stream":true`},
 	{"responses", "/v1/responses", `{"model":"$M","input":"` + asksSum + `"$F}`, `,"stream":true`},
 	{"agui", "/agui", `{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"` + asksSum + `"}],` +
 		`"forwardedProps":{"model":"$M"$F}}`, ``},
-	{"anthropic", "/v1/messages", `{"model":"$M","max_tokens":2000,"messages":[{"role":"user","content":"` + asksSum + `"}]$F}`, `,"stream":true`},
-	{"ollama", "/api/chat", `{"model":"$M","messages":[{"role":"user","content":"` + asksSum + `"}]$F}`, `,"stream":true`},
+	{"anthropic", "/v1/messages", `{"model":"$M","max_tokens":2000,` + askedSum + `$F}`, `,"stream":true`},
+	{"ollama", "/api/chat", `{"model":"$M",` + askedSum + `$F}`, `,"stream":true`},
 	{"generate", "/api/generate", `{"model":"$M","prompt":"` + asksSum + `"$F}`, `,"stream":true`},
 }
 
@@ -33,8 +35,8 @@ var (
 	warningInAnswer = regexp.MustCompile(`"code":"(field_ignored|unsupported_parameter)","message":"([^"]*)"`)
 )
 
-// ask sends a request to a server with fields in a format, and returns what the answer says was in effect and what it warns of. How is "" or the
-// format's way to stream.
+// ask sends a request to a server with fields in a format. It returns what the answer says was in effect and what it
+// warns of. How is "" or the format's way to stream.
 func ask(t *testing.T, url, key, format, how, fields string) (status int, info inEffect, warned []string, out string) {
 	t.Helper()
 	for _, f := range formats {
@@ -64,7 +66,9 @@ func ask(t *testing.T, url, key, format, how, fields string) (status int, info i
 func TestEffortsInEveryFormat(t *testing.T) {
 	url := wholeServer(t, io.Discard)
 	places := map[string][]string{
-		"chat":      {`,"reasoning_effort":%q`, `,"reasoning":{"effort":%q}`, `,"chat_template_kwargs":{"reasoning_effort":%q}`},
+		"chat": {
+			`,"reasoning_effort":%q`, `,"reasoning":{"effort":%q}`, `,"chat_template_kwargs":{"reasoning_effort":%q}`,
+		},
 		"responses": {`,"reasoning":{"effort":%q}`, `,"reasoning_effort":%q`},
 		"agui":      {`,"reasoning_effort":%q`, `,"reasoning":{"effort":%q}`},
 		"anthropic": {`,"output_config":{"effort":%q}`},
@@ -88,5 +92,106 @@ func TestEffortsInEveryFormat(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// switchCase is a switch for reasoning in the formats that it is tried in, and what it amounts to.
+type switchCase struct {
+	formats, fields string
+	want            inEffect
+	// warned is the field that a warning is about; empty for none.
+	warned string
+}
+
+const (
+	// openFormats share their fields about reasoning.
+	openFormats   = "chat responses agui"
+	ollamaFormats = "ollama generate"
+	allFormats    = openFormats + " anthropic " + ollamaFormats
+)
+
+var switchCases = []switchCase{
+	{allFormats, ``, inEffect{"none", "medium", 0}, ""},
+	{openFormats, `,"reasoning":true`, inEffect{"full", "medium", 0}, ""},
+	{openFormats, `,"reasoning":false`, inEffect{"none", "medium", 0}, ""},
+	{openFormats, `,"reasoning":"summary"`, inEffect{"summary", "medium", 0}, ""},
+	{openFormats, `,"reasoning":{"enabled":false}`, inEffect{"none", "none", 0}, ""},
+	{openFormats, `,"reasoning":{"enabled":true}`, inEffect{"none", "medium", 0}, ""},
+	{openFormats, `,"reasoning":{"enabled":true,"effort":"low"}`, inEffect{"none", "low", 0}, ""},
+	{openFormats, `,"reasoning":{"effort":"max","max_tokens":50,"exclude":true}`, inEffect{"none", "high", 50}, ""},
+	{openFormats, `,"reasoning":{"effort":"low","exclude":false},"include_reasoning":true`,
+		inEffect{"full", "low", 0}, ""},
+	{openFormats, `,"reasoning":{"max_tokens":0}`, inEffect{"none", "none", 0}, ""},
+	{openFormats, `,"reasoning":{"summary":"none"}`, inEffect{"none", "medium", 0}, ""},
+	{openFormats, `,"reasoning":{"summary":"none"},"include_reasoning":true`, inEffect{"full", "medium", 0}, ""},
+	{openFormats, `,"reasoning":{"colour":"red"}`, inEffect{"none", "medium", 0}, "reasoning.colour"},
+	{openFormats, `,"reasoning":{"colour":null}`, inEffect{"none", "medium", 0}, ""},
+	{openFormats, `,"include_reasoning":false`, inEffect{"none", "medium", 0}, ""},
+	{openFormats, `,"enable_thinking":false`, inEffect{"none", "none", 0}, ""},
+	{openFormats, `,"enable_thinking":true`, inEffect{"none", "medium", 0}, ""},
+	{openFormats, `,"chat_template_kwargs":{"enable_thinking":false}`, inEffect{"none", "none", 0}, ""},
+	{openFormats, `,"chat_template_kwargs":{"thinking":false}`, inEffect{"none", "none", 0}, ""},
+	{openFormats, `,"chat_template_kwargs":{"thinking_budget":40}`, inEffect{"none", "medium", 40}, ""},
+	{openFormats, `,"thinking":{"type":"disabled"}`, inEffect{"none", "none", 0}, ""},
+	{openFormats, `,"thinking":{"type":"disabled","budget_tokens":40}`, inEffect{"none", "none", 0}, ""},
+	{openFormats, `,"thinking":{"type":"enabled","budget_tokens":40}`, inEffect{"none", "medium", 40}, ""},
+	{openFormats, `,"thinking":{"type":"adaptive","shape":1}`, inEffect{"none", "medium", 0}, "thinking.shape"},
+	{openFormats, `,"thinking":false`, inEffect{"none", "none", 0}, ""},
+	{openFormats, `,"think":false`, inEffect{"none", "none", 0}, ""},
+	{openFormats, `,"think":true`, inEffect{"none", "medium", 0}, ""},
+	{openFormats, `,"think":"low"`, inEffect{"none", "low", 0}, ""},
+	{openFormats, `,"thinking_budget":40`, inEffect{"none", "medium", 40}, ""},
+	{openFormats, `,"thinking_budget":0`, inEffect{"none", "none", 0}, ""},
+	{openFormats, `,"reasoning_budget":0`, inEffect{"none", "none", 0}, ""},
+	{openFormats, `,"reasoning_budget":-1`, inEffect{"none", "medium", 0}, ""},
+	{openFormats, `,"reasoning_format":"hidden"`, inEffect{"none", "medium", 0}, ""},
+	{openFormats, `,"reasoning_format":"parsed"`, inEffect{"full", "medium", 0}, ""},
+	{openFormats, `,"reasoning_format":"deepseek"`, inEffect{"full", "medium", 0}, ""},
+	{openFormats, `,"reasoning_format":"auto"`, inEffect{"none", "medium", 0}, ""},
+	{openFormats, `,"reasoning_format":"raw"`, inEffect{"full", "medium", 0}, "reasoning_format"},
+	{openFormats, `,"reasoning_format":"none"`, inEffect{"none", "medium", 0}, "reasoning_format"},
+	{allFormats, `,"reasoning_colour":"red"`, inEffect{"none", "medium", 0}, "reasoning_colour"},
+	{allFormats, `,"Thinking_Forced_Open":true`, inEffect{"none", "medium", 0}, "Thinking_Forced_Open"},
+	{allFormats, `,"reasoning_colour":null`, inEffect{"none", "medium", 0}, ""},
+	{"anthropic", `,"thinking":{"type":"disabled"}`, inEffect{"none", "none", 0}, ""},
+	{"anthropic", `,"thinking":{"type":"enabled","budget_tokens":40}`, inEffect{"full", "medium", 40}, ""},
+	{"anthropic", `,"thinking":{"type":"adaptive","display":"summarized"}`, inEffect{"summary", "medium", 0}, ""},
+	{"anthropic", `,"thinking":{"type":"adaptive","display":"omitted"}`, inEffect{"none", "medium", 0}, ""},
+	{"anthropic", `,"thinking":{"type":"adaptive","shape":1}`, inEffect{"full", "medium", 0}, "thinking.shape"},
+	{"anthropic", `,"reasoning_effort":"low"`, inEffect{"none", "medium", 0}, "reasoning_effort"},
+	{"anthropic", `,"think":false`, inEffect{"none", "medium", 0}, "think"},
+	{"anthropic " + ollamaFormats, `,"enable_thinking":false`, inEffect{"none", "medium", 0}, "enable_thinking"},
+	{"anthropic " + ollamaFormats, `,"chat_template_kwargs":{"enable_thinking":false}`,
+		inEffect{"none", "medium", 0}, "chat_template_kwargs"},
+	{"anthropic " + ollamaFormats, `,"include_reasoning":true`, inEffect{"none", "medium", 0}, "include_reasoning"},
+	{ollamaFormats, `,"think":false`, inEffect{"none", "none", 0}, ""},
+	{ollamaFormats, `,"think":true`, inEffect{"full", "medium", 0}, ""},
+	{ollamaFormats, `,"think":"low"`, inEffect{"full", "low", 0}, ""},
+	{ollamaFormats, `,"thinking":false`, inEffect{"none", "medium", 0}, "thinking"},
+}
+
+// Each switch that clients have for reasoning works in the formats where it is customary. Elsewhere a warning says
+// that it has no effect.
+func TestSwitchesInEveryFormat(t *testing.T) {
+	url := wholeServer(t, io.Discard)
+	for _, c := range switchCases {
+		for format := range strings.FieldsSeq(c.formats) {
+			status, info, warned, out := ask(t, url, "most", format, "", c.fields)
+			if status != http.StatusOK || info != c.want {
+				t.Errorf("%s%s: %d, %+v, want %+v:\n%s", format, c.fields, status, info, c.want, out)
+			}
+			switch {
+			case c.warned == "" && len(warned) > 0:
+				t.Errorf("%s%s: it is warned of %q", format, c.fields, warned)
+			case c.warned != "" && (len(warned) != 1 || !strings.HasPrefix(warned[0], c.warned+":")):
+				t.Errorf("%s%s: it is warned of %q, want %s", format, c.fields, warned, c.warned)
+			}
+		}
+	}
+	// A raw prompt has no reasoning to switch.
+	body := `{"model":"demo","prompt":"Two and two","enable_thinking":false,"thinking_budget":3}`
+	status, out := all(t.Context(), t, http.MethodPost, url+"/v1/completions", "most", body)
+	if found := warningInAnswer.FindAllString(out, -1); status != http.StatusOK || len(found) != 2 {
+		t.Errorf("/v1/completions: %d, warnings %q", status, found)
 	}
 }

@@ -3,6 +3,7 @@ package contract
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 
 	"runner/chattemplate"
@@ -24,15 +25,27 @@ const maxBudget = 1 << 24
 
 // Fields are the fields of a request that concern its reasoning. All may be left out or null.
 type Fields struct {
-	// Reasoning is the visibility (none, summary, full), or an object with effort, summary (auto, concise, detailed; also called
-	// generate_summary), exclude (true is none), max_tokens (the budget) and context (all_turns is keep_reasoning).
+	// Reasoning is the visibility (none, summary, full; true is full and false none), or an object with enabled (false
+	// is effort none), effort, summary (auto, concise, detailed, none; also called generate_summary), exclude (true is
+	// visibility none), max_tokens (the budget) and context (all_turns is keep_reasoning).
 	Reasoning json.RawMessage `json:"reasoning,omitempty"`
 	// ReasoningEffort is none, minimal, low, medium, high, xhigh or max; the last two are high.
 	ReasoningEffort *string `json:"reasoning_effort,omitempty"`
 	// IncludeReasoning is another name of the visibility: none, summary, full, true (full) or false (none).
 	IncludeReasoning json.RawMessage `json:"include_reasoning,omitempty"`
-	// ReasoningBudget is the most reasoning tokens, from 1; then the answer starts.
+	// ReasoningBudget is the most reasoning tokens; then the answer starts. 0 is effort none, and -1 is no limit.
+	// ThinkingBudget is another name for it.
 	ReasoningBudget *int `json:"reasoning_budget,omitempty"`
+	ThinkingBudget  *int `json:"thinking_budget,omitempty"`
+	// EnableThinking, Think and Thinking switch the reasoning: false is effort none, and true only contradicts that.
+	// Think may also be an effort, and Thinking an object of type enabled, adaptive or disabled with budget_tokens.
+	EnableThinking *bool           `json:"enable_thinking,omitempty"`
+	Think          json.RawMessage `json:"think,omitempty"`
+	Thinking       json.RawMessage `json:"thinking,omitempty"`
+	// ReasoningFormat is where other servers put the reasoning: hidden is visibility none, and parsed, raw, deepseek and
+	// deepseek-legacy are full. Here reasoning never stands in the answer, so raw, none and deepseek-legacy are also
+	// answered with a warning.
+	ReasoningFormat *string `json:"reasoning_format,omitempty"`
 	// ReasoningStrategy is where reasoning comes from: auto, native, json, tool, markers or posthoc.
 	ReasoningStrategy *string `json:"reasoning_strategy,omitempty"`
 	// ReasoningSeal asks for the reasoning as a sealed value, which the client carries to the next turn.
@@ -48,24 +61,33 @@ type Fields struct {
 	// TemplateArgs are variables for a Jinja template, at most 256, nested at most 32 deep. What they say of the effort (enable_thinking or
 	// thinking false, reasoning_effort) counts like a field of the request, so that every model heeds it and nothing contradicts it.
 	TemplateArgs map[string]any `json:"chat_template_kwargs,omitempty"`
+
+	// unknown lists fields about reasoning that there are not.
+	unknown []string
 }
 
 // object is the object form of Fields.Reasoning.
 type object struct {
+	Enabled         *bool   `json:"enabled"`
 	Effort          *string `json:"effort"`
 	Summary         *string `json:"summary"`
 	GenerateSummary *string `json:"generate_summary"`
 	Exclude         *bool   `json:"exclude"`
 	MaxTokens       *int    `json:"max_tokens"`
 	Context         *string `json:"context"`
+
+	unknown []string
 }
 
 // Asked is what a request asks for.
 type Asked struct {
 	Visibility reasoning.Visibility
+	// Said says that the request names a visibility. Otherwise that is the server's to choose.
+	Said bool
 	// Summary is the length that was asked for, as it was said: auto, concise or detailed; empty for none.
-	Summary  string
-	Effort   chattemplate.Effort
+	Summary string
+	Effort  chattemplate.Effort
+	// Budget is the most reasoning tokens; 0 where nothing was said, negative for no limit.
 	Budget   int
 	Strategy reasoning.Strategy
 	// Seal says that the answer is to carry the reasoning as a sealed value.
@@ -78,6 +100,8 @@ type Asked struct {
 	Rationale  bool
 	Args       map[string]any
 	Delegation *Delegation
+	// Warnings say which fields have no effect.
+	Warnings []reasoning.Notice
 }
 
 // Apply writes what was asked for into a request. What was not keeps the request's values.
@@ -87,8 +111,8 @@ func (a *Asked) Apply(req *runner.Request) {
 	if a.Effort != chattemplate.EffortDefault {
 		req.Effort = a.Effort
 	}
-	if a.Budget > 0 {
-		req.Budget = a.Budget
+	if a.Budget != 0 {
+		req.Budget = max(a.Budget, 0)
 	}
 	if a.Strategy != "" {
 		req.Strategy, req.Score = a.Strategy, a.Strategy == reasoning.StrategyJSON
@@ -126,6 +150,9 @@ type parser struct {
 	effort     choice[chattemplate.Effort]
 	budget     choice[int]
 	keep       choice[bool]
+	// noSummary is the field that wants no summary, and on the one that wants reasoning; empty for none.
+	noSummary, on string
+	warnings      []reasoning.Notice
 	// templateArgs are the variables for a template, with the effort by its name there.
 	templateArgs map[string]any
 }
@@ -147,19 +174,24 @@ func (f *Fields) Parse(include []string) (Asked, error) {
 	if err := p.effortOf("reasoning_effort", f.ReasoningEffort); err != nil {
 		return Asked{}, err
 	}
-	if err := p.budgetOf("reasoning_budget", f.ReasoningBudget); err != nil {
+	if err := p.switches(f); err != nil {
 		return Asked{}, err
 	}
 	if err := p.args(f.TemplateArgs); err != nil {
 		return Asked{}, err
 	}
+	if err := p.agree(); err != nil {
+		return Asked{}, err
+	}
+	p.ignored(f.unknown...)
 	if f.KeepReasoning != nil {
 		if err := p.keep.say("keep_reasoning", *f.KeepReasoning); err != nil {
 			return Asked{}, err
 		}
 	}
 	a := Asked{
-		Visibility: p.visibility.value, Summary: p.summary.value, Effort: p.effort.value, Budget: p.budget.value, Keep: p.keep.value,
+		Visibility: p.visibility.value, Said: p.visibility.from != "", Summary: p.summary.value, Warnings: p.warnings,
+		Effort: p.effort.value, Budget: p.budget.value, Keep: p.keep.value,
 		Seal: f.ReasoningSeal != nil && *f.ReasoningSeal || slices.Contains(include, IncludeSealed), Args: p.templateArgs,
 		Rationale: f.Rationale != nil && *f.Rationale, Encrypt: f.ReasoningEncrypt != nil && *f.ReasoningEncrypt,
 	}
@@ -196,11 +228,19 @@ func (p *parser) reasoning(raw json.RawMessage) error {
 		return nil
 	case raw[0] == '"':
 		return p.named("reasoning", raw)
+	case string(raw) == "true":
+		return p.visibility.say("reasoning", reasoning.VisibilityFull)
+	case string(raw) == "false":
+		return p.visibility.say("reasoning", reasoning.VisibilityNone)
 	case raw[0] != '{':
-		return wire.Invalid("reasoning", "it takes none, summary, full or an object")
+		return wire.Invalid("reasoning", "it takes none, summary, full, true, false or an object")
 	}
 	var o object
 	if err := wire.UnmarshalAt("reasoning", raw, &o); err != nil {
+		return err
+	}
+	p.ignored(o.unknown...)
+	if err := p.enable("reasoning.enabled", o.Enabled); err != nil {
 		return err
 	}
 	for _, s := range []struct {
@@ -267,8 +307,11 @@ func (p *parser) summaryOf(param string, length *string) error {
 	}
 	switch *length {
 	case "auto", "concise", "detailed":
+	case "none":
+		p.noSummary = param
+		return nil
 	default:
-		return wire.Invalid(param, "it takes auto, concise or detailed")
+		return wire.Invalid(param, "it takes auto, concise, detailed or none")
 	}
 	if err := p.summary.say(param, *length); err != nil {
 		return err
@@ -291,8 +334,10 @@ func (p *parser) budgetOf(param string, budget *int) error {
 	switch {
 	case budget == nil:
 		return nil
-	case *budget < 1 || *budget > maxBudget:
-		return wire.Invalid(param, "a budget is 1 to %d tokens; effort none skips the reasoning", maxBudget)
+	case *budget < -1 || *budget > maxBudget:
+		return wire.Invalid(param, "a budget is 1 to %d tokens, 0 to skip the reasoning or -1 for no limit", maxBudget)
+	case *budget == 0:
+		return p.effort.say(param, chattemplate.EffortNone)
 	}
 	return p.budget.say(param, *budget)
 }
@@ -315,10 +360,16 @@ func (p *parser) args(args map[string]any) error {
 		}
 	}
 	for _, name := range []string{"enable_thinking", "thinking"} {
-		if args[name] == false {
-			if err := p.effort.say(param+"."+name, chattemplate.EffortNone); err != nil {
+		if on, ok := args[name].(bool); ok {
+			if err := p.enable(param+"."+name, &on); err != nil {
 				return err
 			}
+		}
+	}
+	if n, ok := args["thinking_budget"].(float64); ok && n == math.Trunc(n) && math.Abs(n) <= maxBudget {
+		budget := int(n)
+		if err := p.budgetOf(param+".thinking_budget", &budget); err != nil {
+			return err
 		}
 	}
 	p.templateArgs = args

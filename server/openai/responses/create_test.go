@@ -365,7 +365,8 @@ func TestRefusals(t *testing.T) {
 		{object{"include": many(maxInclude+1, "x")}, "include"}, {object{"metadata": object{strings.Repeat("k", 65): "v"}}, "metadata"},
 		{object{"metadata": object{"k": strings.Repeat("v", 513)}}, "metadata"}, {object{"user": strings.Repeat("u", 513)}, "user"},
 		{object{"reasoning": object{"effort": "most"}}, "reasoning.effort"}, {object{"reasoning": "full", "include_reasoning": false}, "include_reasoning"},
-		{object{"reasoning": object{"summary": "auto"}, "include": []string{"reasoning.content"}}, "include"}, {object{"reasoning_budget": 0}, "reasoning_budget"},
+		{object{"reasoning": object{"summary": "auto"}, "include": []string{"reasoning.content"}}, "include"},
+		{object{"reasoning_budget": -2}, "reasoning_budget"},
 		{object{"reasoning_effort": 3}, "reasoning_effort"},
 		{object{"previous_response_id": "resp_none"}, "previous_response_id"}, {object{"input": strings.Repeat("word ", 9000)}, "input"},
 	} {
@@ -400,7 +401,9 @@ func TestWhatIsIgnored(t *testing.T) {
 	if got["safety_identifier"] != "s" || got["prompt_cache_key"] != "p" || got["max_tool_calls"] != 3.0 {
 		t.Errorf("response %v", got)
 	}
-	if w := got["warnings"].([]any); len(w) != 1 || w[0].(object)["code"] != CodeIncludeIgnored {
+	w := got["warnings"].([]any)
+	if len(w) != 2 || w[0].(object)["code"] != CodeIncludeIgnored ||
+		!strings.HasPrefix(w[1].(object)["message"].(string), "reasoning.mode:") {
 		t.Errorf("warnings %v", w)
 	}
 }

@@ -262,6 +262,9 @@ func (q *asked) reasoning() error {
 	if q.contract, err = w.Parse(w.Include); err != nil {
 		return err
 	}
+	for _, n := range q.contract.Warnings {
+		q.warn(n.Code, n.Text)
+	}
 	q.contract.Apply(&q.request)
 	return nil
 }

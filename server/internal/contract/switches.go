@@ -1,0 +1,216 @@
+package contract
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"runner/chattemplate"
+	"runner/reasoning"
+	"runner/server/wire"
+)
+
+// CodeIgnored is the code of the warning about a field that has no effect.
+const CodeIgnored = "field_ignored"
+
+// thinking is the object form of Fields.Thinking, as Anthropic's clients and those of several vendors send it.
+type thinking struct {
+	Type         *string `json:"type"`
+	BudgetTokens *int    `json:"budget_tokens"`
+
+	unknown []string
+}
+
+// Note implements [wire.Noter].
+func (f *Fields) Note(body []byte) { f.unknown = Unknown(body, fieldNames()...) }
+
+// Note implements [wire.Noter].
+func (o *object) Note(body []byte) {
+	o.unknown = Others(body, "reasoning", namesOf(reflect.TypeFor[object]())...)
+}
+
+// Note implements [wire.Noter].
+func (t *thinking) Note(body []byte) {
+	t.unknown = Others(body, "thinking", namesOf(reflect.TypeFor[thinking]())...)
+}
+
+var fieldNames = sync.OnceValue(func() []string { return namesOf(reflect.TypeFor[Fields]()) })
+
+// namesOf lists the names of a struct's fields in JSON.
+func namesOf(t reflect.Type) (names []string) {
+	for i := range t.NumField() {
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// maxUnknown is how many unknown fields are named in warnings.
+const maxUnknown = 16
+
+// switchNames are the customary switches for reasoning whose names begin with neither reasoning nor thinking.
+var switchNames = []string{"think", "enable_thinking", "include_reasoning", "chat_template_kwargs"}
+
+// Unknown lists the fields of a request that are about reasoning and that its format does not have: those whose names
+// begin with reasoning or thinking, and the switches that other formats have. Null counts as left out.
+func Unknown(body []byte, known ...string) (unknown []string) {
+	for name, value := range wire.Members(body) {
+		lower := strings.ToLower(name)
+		about := strings.HasPrefix(lower, "reasoning") || strings.HasPrefix(lower, "thinking") ||
+			slices.Contains(switchNames, lower)
+		if about && wire.Given(value) && !slices.Contains(known, lower) && len(unknown) < maxUnknown {
+			unknown = append(unknown, wire.Clip(name))
+		}
+	}
+	return unknown
+}
+
+// Others lists the fields of the object at path that are not among the known ones.
+func Others(body []byte, path string, known ...string) (unknown []string) {
+	for name, value := range wire.Members(body) {
+		if wire.Given(value) && !slices.Contains(known, strings.ToLower(name)) && len(unknown) < maxUnknown {
+			unknown = append(unknown, path+"."+wire.Clip(name))
+		}
+	}
+	return unknown
+}
+
+// Ignored is the text of the warning about a field that its format does not have.
+func Ignored(field string) string { return field + ": this field is not known here and has no effect" }
+
+func (p *parser) ignored(fields ...string) {
+	for _, f := range fields {
+		p.warnings = append(p.warnings, reasoning.Notice{Code: CodeIgnored, Text: Ignored(f)})
+	}
+}
+
+// enable reads a switch of the reasoning. Off is effort none. On is what happens anyway, so it is only checked
+// against that.
+func (p *parser) enable(param string, on *bool) error {
+	switch {
+	case on == nil:
+	case *on:
+		p.on = param
+	default:
+		return p.effort.say(param, chattemplate.EffortNone)
+	}
+	return nil
+}
+
+// switches reads the names that other servers have for effort, budget and visibility.
+func (p *parser) switches(f *Fields) error {
+	if err := p.budgetOf("reasoning_budget", f.ReasoningBudget); err != nil {
+		return err
+	}
+	if err := p.budgetOf("thinking_budget", f.ThinkingBudget); err != nil {
+		return err
+	}
+	if err := p.enable("enable_thinking", f.EnableThinking); err != nil {
+		return err
+	}
+	if err := p.think(f.Think); err != nil {
+		return err
+	}
+	if err := p.thinking(f.Thinking); err != nil {
+		return err
+	}
+	return p.format(f.ReasoningFormat)
+}
+
+// isSwitch reads true or false.
+func isSwitch(raw json.RawMessage) (on, ok bool) {
+	return string(raw) == "true", string(raw) == "true" || string(raw) == "false"
+}
+
+// think reads the field think: a switch or an effort.
+func (p *parser) think(raw json.RawMessage) error {
+	if !wire.Given(raw) {
+		return nil
+	}
+	if on, ok := isSwitch(raw); ok {
+		return p.enable("think", &on)
+	}
+	var effort string
+	if raw[0] != '"' {
+		return wire.Invalid("think", "it takes true, false or an effort")
+	}
+	if err := wire.UnmarshalAt("think", raw, &effort); err != nil {
+		return err
+	}
+	return p.effortOf("think", &effort)
+}
+
+// thinking reads the field thinking: a switch or an object.
+func (p *parser) thinking(raw json.RawMessage) error {
+	if !wire.Given(raw) {
+		return nil
+	}
+	if on, ok := isSwitch(raw); ok {
+		return p.enable("thinking", &on)
+	}
+	if raw[0] != '{' {
+		return wire.Invalid("thinking", "it takes true, false or an object")
+	}
+	var t thinking
+	if err := wire.UnmarshalAt("thinking", raw, &t); err != nil {
+		return err
+	}
+	p.ignored(t.unknown...)
+	if t.Type != nil {
+		on := *t.Type != "disabled"
+		if on && *t.Type != "enabled" && *t.Type != "adaptive" && *t.Type != "auto" {
+			return wire.Invalid("thinking.type", "it takes enabled, adaptive, auto or disabled")
+		}
+		if err := p.enable("thinking.type", &on); err != nil {
+			return err
+		}
+		if !on {
+			return nil // a budget for no reasoning
+		}
+	}
+	return p.budgetOf("thinking.budget_tokens", t.BudgetTokens)
+}
+
+// format reads the field reasoning_format.
+func (p *parser) format(format *string) error {
+	const param = "reasoning_format"
+	if format == nil {
+		return nil
+	}
+	switch *format {
+	case "raw", "none", "deepseek-legacy":
+		p.warnings = append(p.warnings, reasoning.Notice{
+			Code: CodeIgnored,
+			Text: param + ": reasoning never stands in the answer; visibility full returns it beside the answer",
+		})
+	}
+	switch *format {
+	case "auto", "none":
+		return nil
+	case "hidden":
+		return p.visibility.say(param, reasoning.VisibilityNone)
+	case "parsed", "raw", "deepseek", "deepseek-legacy":
+		return p.visibility.say(param, reasoning.VisibilityFull)
+	}
+	return wire.Invalid(param, "it takes auto, none, hidden, parsed, raw, deepseek or deepseek-legacy")
+}
+
+// agree checks what can only be checked when all fields were read.
+func (p *parser) agree() error {
+	if p.on != "" && p.effort.from != "" && p.effort.value == chattemplate.EffortNone {
+		return wire.Invalid(p.on, "it asks for reasoning and %s for none; say it in one place", p.effort.from)
+	}
+	if p.noSummary == "" {
+		return nil
+	}
+	if p.visibility.from != "" && p.visibility.value == reasoning.VisibilitySummary {
+		return wire.Invalid(p.noSummary, "it asks for no summary and %s for one; say it in one place", p.visibility.from)
+	}
+	if p.visibility.from == "" {
+		return p.visibility.say(p.noSummary, reasoning.VisibilityNone)
+	}
+	return nil
+}
