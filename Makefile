@@ -135,4 +135,4 @@ tour: toolchain ## run the commands that docs/tour.md, docs/server.md and README
 
 .PHONY: clean
 clean: ## remove what make built here
-	rm -rf bin lib .cache cmd/runner/clients/node/node_modules
+	rm -rf bin lib .cache cmd/runner/clients/*/node_modules

@@ -59,6 +59,33 @@ test_codex() {
   (cd "$here/codex" && node --test --test-timeout=120000 --test-reporter=spec) || status=1
 }
 
+# The registry that the lock files were made from does not have this package, so that it has no lock file: package.json names its exact
+# version, and no install scripts run.
+test_debrief() {
+  if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    echo "SKIPPED: the debrief of Reactive Agents, because node and npm are not both on the PATH"
+    return
+  fi
+  local at=$cache/debrief
+  if ! fresh "$at/installed" "$here/debrief/package.json"; then
+    echo "installing the debrief of Reactive Agents"
+    rm -rf "$at" && mkdir -p "$at"
+    cp "$here/debrief/package.json" "$at"
+    if ! npm install --prefix "$at" --ignore-scripts --no-package-lock --no-audit --no-fund --loglevel=error 2>"$at/errors"; then
+      echo "SKIPPED: the debrief of Reactive Agents, because npm could not install it: $(grep -m1 -E 'E[0-9]{3}|[Ee]rror' "$at/errors" | sed 's/^npm error //')"
+      return
+    fi
+    cp "$here/debrief/package.json" "$at/installed"
+  fi
+  ln -sfn ../../../../.cache/clients/debrief/node_modules "$here/debrief/node_modules"
+  if ! "$here/debrief/node_modules/.bin/rax-diagnose" help 2>/dev/null | grep -q debrief; then
+    echo "SKIPPED: the debrief of Reactive Agents, because the package has no debrief that this machine's Node can run"
+    return
+  fi
+  echo "debrief of Reactive Agents"
+  (cd "$here/debrief" && node --test --test-timeout=120000 --test-reporter=spec) || status=1
+}
+
 test_python() {
   if ! command -v python3 >/dev/null; then
     echo "SKIPPED: the client for Python, because python3 is not on the PATH"
@@ -106,6 +133,7 @@ test_lm_eval() {
 
 test_node
 test_codex
+test_debrief
 test_python
 test_lm_eval
 exit "$status"
