@@ -76,15 +76,32 @@ func (s *Server) watchKeys(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			s.reloadKeys()
+			s.noteKeys(s.cfg.Keys.Reload())
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (s *Server) reloadKeys() {
-	changed, err := s.cfg.Keys.Reload()
+// Reload reads again what can change while the server runs: the API keys, what formats read, and what Config.Reload
+// names. What cannot be read stays as it was, and the log says why.
+func (s *Server) Reload() {
+	s.log.Info("reading the configuration again")
+	if s.cfg.Keys != nil {
+		s.noteKeys(s.cfg.Keys.Reread())
+	}
+	for _, r := range s.reloaders {
+		r.Reread()
+	}
+	for _, reload := range s.cfg.Reload {
+		if err := reload(); err != nil {
+			s.log.Error("the configuration cannot be read again", "error", err)
+		}
+	}
+}
+
+// noteKeys logs what came of reading the API keys again.
+func (s *Server) noteKeys(changed bool, err error) {
 	switch {
 	case err != nil:
 		s.log.Error("the API keys cannot be read again; those before stay in force", "error", err)

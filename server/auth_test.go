@@ -74,11 +74,11 @@ func TestKeysAreReadAgain(t *testing.T) {
 		return s.do(t, http.MethodGet, "/props", "", "X-Api-Key", key).StatusCode
 	}
 	write(`{"keys":[` + entry("second", "key-second", "") + `]`)
-	if s.reloadKeys(); status("key-first") != 200 || !strings.Contains(s.log.String(), "those before stay in force") {
+	if s.Reload(); status("key-first") != 200 || !strings.Contains(s.log.String(), "those before stay in force") {
 		t.Errorf("%s", s.log)
 	}
 	write(`{"keys":[` + entry("second", "key-second", "") + `]}`)
-	if s.reloadKeys(); status("key-first") != 401 || status("key-second") != 200 || !strings.Contains(s.log.String(), "the API keys were read again") {
+	if s.Reload(); status("key-first") != 401 || status("key-second") != 200 || !strings.Contains(s.log.String(), "the API keys were read again") {
 		t.Errorf("%s", s.log)
 	}
 	if strings.Contains(s.log.String(), "key-second") {

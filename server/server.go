@@ -39,6 +39,8 @@ type Config struct {
 	Origins []string
 	// TLS, when not nil, is what connections are secured with.
 	TLS *tls.Config
+	// Reload are called by [Server.Reload], in turn. Their errors hold no secrets.
+	Reload []func() error
 	// MaxBody is the longest body of a request in bytes; 0 means 32 MiB.
 	MaxBody int64
 	// RequestTimeout is the longest that one run, or all embeddings of a request together, may take; 0 is no limit.
@@ -68,6 +70,9 @@ const (
 // closer is a format with work of its own. Close lets it go on until ctx ends, then ends it.
 type closer interface{ Close(ctx context.Context) }
 
+// reloader is a format that reads files which can change. Reread reads them again and logs what cannot be read.
+type reloader interface{ Reread() }
+
 // route is a format's handler for some of a pattern's requests; a nil when takes what is left.
 type route struct {
 	when    func(*http.Request) bool
@@ -91,7 +96,8 @@ type Server struct {
 	// unknown answers what has no route.
 	unknown http.Handler
 	// closers are the formats that go on with something when their requests have been answered.
-	closers []closer
+	closers   []closer
+	reloaders []reloader
 	// cut ends when runs have to end because the server stops.
 	cut    context.Context
 	cutNow context.CancelFunc
@@ -130,6 +136,9 @@ func New(cfg Config) *Server {
 func (s *Server) Mount(f wire.Format) {
 	if c, ok := f.(closer); ok {
 		s.closers = append(s.closers, c)
+	}
+	if r, ok := f.(reloader); ok {
+		s.reloaders = append(s.reloaders, r)
 	}
 	for _, r := range f.Routes() {
 		pattern := r.Method + " " + r.Path

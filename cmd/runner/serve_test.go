@@ -38,6 +38,8 @@ type serving struct {
 	t   *testing.T
 	url string
 	cmd *exec.Cmd
+	// ends says that the server may have ended before the test stops it.
+	ends bool
 
 	mu  sync.Mutex
 	log bytes.Buffer
@@ -48,7 +50,16 @@ var address = regexp.MustCompile(`^serving .* at (http\S+)`)
 // serve starts the program as a server, which ends with the test. It must then end well and have reported no race.
 func serve(t *testing.T, args ...string) *serving {
 	t.Helper()
+	return serveAs(t, nil, args...)
+}
+
+// serveAs is serve with a change to how the program is started.
+func serveAs(t *testing.T, change func(*exec.Cmd), args ...string) *serving {
+	t.Helper()
 	s := &serving{t: t, cmd: exec.Command("runner", append([]string{"serve", "--port", "0"}, args...)...)}
+	if change != nil {
+		change(s.cmd)
+	}
 	s.cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+filepath.Join(t.TempDir(), "data"))
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
@@ -72,7 +83,7 @@ func serve(t *testing.T, args ...string) *serving {
 		}
 	}()
 	t.Cleanup(func() {
-		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !s.ends {
 			t.Errorf("stopping the server: %v", err)
 		}
 		<-read
@@ -95,6 +106,28 @@ func (s *serving) logged() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.String()
+}
+
+// logs waits until the log says something.
+func (s *serving) logs(text string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(s.logged(), text); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the log does not say %q:\n%s", text, s.logged())
+		}
+	}
+}
+
+// trusting is for a client that knows a certificate.
+func trusting(t *testing.T, cert string) *tls.Config {
+	t.Helper()
+	text, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	return &tls.Config{RootCAs: roots}
 }
 
 // answer is what came of one streamed question.

@@ -42,6 +42,13 @@ func (f *File) Update(use func(content []byte) error) (changed bool, err error) 
 	return err == nil, err
 }
 
+// Forget has the next Update read the file even if it looks unchanged.
+func (f *File) Forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.looked = false
+}
+
 // sameFile reports whether two looks at a file saw the same; nil is no file.
 func sameFile(a, b os.FileInfo) bool {
 	if a == nil || b == nil {

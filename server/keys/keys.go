@@ -174,6 +174,14 @@ func (s *Set) Reload() (changed bool, err error) {
 	})
 }
 
+// Reread is Reload for a file that may look unchanged.
+func (s *Set) Reread() (changed bool, err error) {
+	if s.file != nil {
+		s.file.Forget()
+	}
+	return s.Reload()
+}
+
 func decode(content []byte) ([]Entry, error) {
 	d := json.NewDecoder(bytes.NewReader(content))
 	d.DisallowUnknownFields()

@@ -133,14 +133,24 @@ func (a *API) watchTokens() {
 		case <-a.closing.Done():
 			return
 		}
-		changed, err := a.cfg.Tokens.Reload()
-		if err != nil {
-			a.cfg.Logger.Error("the participants' tokens cannot be read again; those before stay in force", "error", err)
-		}
-		if changed {
-			a.cfg.Logger.Info("the participants' tokens were read again", "participants", a.cfg.Tokens.Len())
-			a.space.Expel(a.check)
-		}
+		a.noteTokens(a.cfg.Tokens.Reload())
+	}
+}
+
+// Reread reads the participants' tokens again, also where their file looks unchanged.
+func (a *API) Reread() {
+	a.cfg.Tokens.file.Forget()
+	a.noteTokens(a.cfg.Tokens.Reload())
+}
+
+// noteTokens logs what came of reading the tokens again, and disconnects participants that are no longer in the file.
+func (a *API) noteTokens(changed bool, err error) {
+	if err != nil {
+		a.cfg.Logger.Error("the participants' tokens cannot be read again; those before stay in force", "error", err)
+	}
+	if changed {
+		a.cfg.Logger.Info("the participants' tokens were read again", "participants", a.cfg.Tokens.Len())
+		a.space.Expel(a.check)
 	}
 }
 

@@ -93,7 +93,7 @@ func mountMEW(s *server.Server, o *serveOptions, log *slog.Logger) {
 		s.Mount(mew.New(s, mew.Config{
 			Tokens: o.mew.participants, Space: o.mew.space, Request: req, Thoughts: float64(o.mew.thoughts), Logger: log,
 			Connections: o.mew.connections,
-			Limits: space.Config{Rate: float64(o.mew.rate), Burst: 5 * float64(o.mew.rate)},
+			Limits:      space.Config{Rate: float64(o.mew.rate), Burst: 5 * float64(o.mew.rate)},
 		}))
 	}
 }

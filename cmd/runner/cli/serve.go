@@ -36,7 +36,8 @@ func (a *app) serveCommand() *cobra.Command {
 MODEL is as for run; NAME=MODEL serves it under a name of your own. Without one the bundled demo model is served. The first is loaded at
 once, the others when they are asked for.
 
-Without API keys only this machine is served. A second interrupt ends the server at once.`,
+Without API keys only this machine is served. A second interrupt ends the server at once. SIGHUP has it read keys, tokens and certificates again;
+where it was started from a terminal, it stops.`,
 		Example: `  runner serve
   runner serve ggml-org/gpt-oss-20b-GGUF --parallel 8
   runner serve big=model.gguf small=other.gguf --memory 24GB --api-keys keys.json --host 0.0.0.0`,
@@ -84,6 +85,8 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	ctx, hangUps := a.hangUps(ctx, cfg.Logger)
+	defer hangUps.stop()
 	rc.Logger = cfg.Logger
 	kept, err := a.keepTraces(o, cfg.Logger)
 	if err != nil {
@@ -100,6 +103,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 		return errors.Join(err, l.Close(), cfg.Pool.Close())
 	}
 	mountMEW(s, o, cfg.Logger)
+	go hangUps.follow(s.Reload)
 	names := make([]string, len(list))
 	for i, m := range list {
 		names[i] = m.name
@@ -254,11 +258,12 @@ func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
 		return cfg, err
 	}
 	if o.cert != "" {
-		pair, err := tls.LoadX509KeyPair(o.cert, o.certKey)
+		c, err := a.loadCertificate(o.cert, o.certKey)
 		if err != nil {
-			return cfg, &inputError{what: "the certificate and its key cannot be used: " + err.Error(), hint: "give a PEM certificate chain and its key", err: err}
+			return cfg, err
 		}
-		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		cfg.TLS = &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12}
+		cfg.Reload = append(cfg.Reload, c.reload)
 	}
 	return cfg, nil
 }

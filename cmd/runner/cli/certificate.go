@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+)
+
+// certificate is the server's TLS certificate, which can be read again.
+type certificate struct {
+	chain, key string
+	app        *app
+	pair       atomic.Pointer[tls.Certificate]
+}
+
+// loadCertificate reads a certificate chain and its key.
+func (a *app) loadCertificate(chain, key string) (*certificate, error) {
+	c := &certificate{chain: chain, key: key, app: a}
+	return c, c.reload()
+}
+
+// reload reads the files again. On an error the certificate stays as it was.
+func (c *certificate) reload() error {
+	warning, err := checkKeyFile(c.key)
+	if err != nil {
+		return err
+	}
+	pair, err := tls.LoadX509KeyPair(c.chain, c.key)
+	if err != nil {
+		return &inputError{
+			what: "the certificate and its key cannot be used: " + err.Error(), hint: "give a PEM certificate chain and its key", err: err,
+		}
+	}
+	if warning != "" {
+		c.app.complain(warning)
+	}
+	c.pair.Store(&pair)
+	return nil
+}
+
+// get is for [tls.Config].
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.pair.Load(), nil }
+
+// checkKeyFile refuses a TLS key that others may write, and warns of one that everybody may read. Group members may read
+// it: some systems have a group for that.
+func checkKeyFile(path string) (warning string, err error) {
+	if runtime.GOOS == "windows" {
+		return "", nil // it has no such permissions
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", nil // reading it says more
+	}
+	switch mode := info.Mode().Perm(); {
+	case mode&0o022 != 0:
+		return "", &inputError{what: fmt.Sprintf("others may write the TLS key %s", path), hint: "chmod 600 " + path}
+	case mode&0o004 != 0:
+		return fmt.Sprintf("warning: every user of this machine may read the TLS key %s; chmod 600 %s", path, path), nil
+	}
+	return "", nil
+}
