@@ -39,7 +39,10 @@ func (s *Server) hostAllowed(host string) bool {
 	}
 	name = strings.ToLower(name)
 	top := name[strings.LastIndexByte(name, '.')+1:]
-	return top == name || top == "localhost" || top == "internal" || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool {
+	if top == name || top == "localhost" || top == "internal" {
+		return true
+	}
+	return slices.ContainsFunc(s.cfg.Hosts, func(h string) bool {
 		return strings.EqualFold(strings.TrimSuffix(h, "."), name)
 	})
 }
@@ -47,7 +50,8 @@ func (s *Server) hostAllowed(host string) bool {
 // hostName returns the name or address in a Host header, without port, brackets and final dot.
 func hostName(host string) (name string, ok bool) {
 	name = host
-	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.IndexByte(host, ':') == i || strings.Contains(host, "]:") {
+	i := strings.LastIndexByte(host, ':')
+	if i >= 0 && (strings.IndexByte(host, ':') == i || strings.Contains(host, "]:")) {
 		for _, c := range []byte(host[i+1:]) {
 			if c < '0' || c > '9' {
 				return "", false

@@ -56,19 +56,23 @@ func TestPagesAndForeignNamesAreKeptOut(t *testing.T) {
 func TestHostNames(t *testing.T) {
 	long := strings.Repeat("a", 63)
 	allowed := []string{
-		"localhost", "LocalHost:8080", "localhost.", "localhost.:8080", "localhost:", "app.localhost", "a.b.localhost:80",
-		"127.0.0.1", "127.0.0.1:8080", "127.0.0.1.", "10.0.0.5:1", "[::1]", "[::1]:8080", "::1", "[FE80::1]:80", "[fe80::1%25eth0]",
-		"host.docker.internal", "HOST.docker.Internal.:8080", "host.containers.internal:80", "a.internal", "x.y.z.internal",
-		"ollama", "ollama:11434", "my_service-1", "OLLAMA.", "runner-2.", "internal", "local", long,
-		"box.local", "BOX.local.:8080", "runner.example.org", "dotted.example.org:1",
+		"localhost", "LocalHost:8080", "localhost.", "localhost.:8080", "localhost:", "app.localhost",
+		"a.b.localhost:80", "127.0.0.1", "127.0.0.1:8080", "127.0.0.1.", "10.0.0.5:1", "[::1]", "[::1]:8080",
+		"::1", "[FE80::1]:80", "[fe80::1%25eth0]", "host.docker.internal", "HOST.docker.Internal.:8080",
+		"host.containers.internal:80", "a.internal", "x.y.z.internal", "ollama", "ollama:11434", "my_service-1",
+		"OLLAMA.", "runner-2.", "internal", "local", long, "box.local", "BOX.local.:8080", "runner.example.org",
+		"dotted.example.org:1",
 	}
 	refused := []string{
-		"", ":8080", ".", "..", "evil.example", "evil.example:8080", "evil.example.", "printer.local", "a.box.local", "box.local.evil.example",
-		"internal.evil.example", "evil.internal.example.com", "evil-internal.com", "evilinternal.com", "localhost.evil.example", "notlocalhost.com",
-		".internal", "a..internal", ".localhost", "localhost..", "a.internal..", "ollama..", long + "a", long + "a.internal",
-		"127.0.0.1.evil.example", "127.0.0.1:80:evil.example", "[::1].evil.example", "[::1", "::1]", "[localhost]", "[evil.example]:80",
-		"evil.example:80:80", "localhost:80@evil.example", "evil@localhost", "localhost:evil", "ollama/x", "a b", "a,b", "*", "*.internal",
-		"b\u00fccher", "b\u00fccher.internal", "local\u212aost", "\uff4cocalhost", "xn--bcher-kva.example", "1.2.3.4.5", "runner.example.org.evil.example",
+		"", ":8080", ".", "..", "evil.example", "evil.example:8080", "evil.example.", "printer.local",
+		"a.box.local", "box.local.evil.example", "internal.evil.example", "evil.internal.example.com",
+		"evil-internal.com", "evilinternal.com", "localhost.evil.example", "notlocalhost.com", ".internal",
+		"a..internal", ".localhost", "localhost..", "a.internal..", "ollama..", long + "a", long + "a.internal",
+		"127.0.0.1.evil.example", "127.0.0.1:80:evil.example", "[::1].evil.example", "[::1", "::1]",
+		"[localhost]", "[evil.example]:80", "evil.example:80:80", "localhost:80@evil.example", "evil@localhost",
+		"localhost:evil", "ollama/x", "a b", "a,b", "*", "*.internal", "b\u00fccher", "b\u00fccher.internal",
+		"local\u212aost", "\uff4cocalhost", "xn--bcher-kva.example", "1.2.3.4.5",
+		"runner.example.org.evil.example",
 	}
 	hosts := []string{"box.local", "Runner.Example.org", "dotted.example.org."}
 	for _, c := range []struct {
@@ -94,7 +98,10 @@ func TestHostsOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open, keyed := host(t, Config{}, scripted(said("q", "four"))), host(t, Config{Keys: set, Hosts: []string{"runner.lan"}}, scripted(said("q", "four")))
+	open := host(t, Config{}, scripted(said("q", "four")))
+	keyed := host(t, Config{Keys: set, Hosts: []string{"runner.lan"}}, scripted(said("q", "four")))
+	const body = `{"text":"q"}`
+	bearer := "Bearer " + key
 	for _, c := range []struct {
 		host        string
 		open, keyed int
@@ -105,17 +112,18 @@ func TestHostsOverHTTP(t *testing.T) {
 		{"evil.example", 403, 200},
 		{"evil.internal.example.com", 403, 200},
 	} {
-		if r := open.do(t, http.MethodPost, "/say", `{"text":"q"}`, "Host", c.host); r.StatusCode != c.open {
+		if r := open.do(t, http.MethodPost, "/say", body, "Host", c.host); r.StatusCode != c.open {
 			t.Errorf("%s without keys: %d: %s", c.host, r.StatusCode, r.body)
 		}
-		if r := keyed.do(t, http.MethodPost, "/say", `{"text":"q"}`, "Host", c.host, "Authorization", "Bearer "+key); r.StatusCode != c.keyed {
+		r := keyed.do(t, http.MethodPost, "/say", body, "Host", c.host, "Authorization", bearer)
+		if r.StatusCode != c.keyed {
 			t.Errorf("%s with a key: %d: %s", c.host, r.StatusCode, r.body)
 		}
-		if r := keyed.do(t, http.MethodPost, "/say", `{"text":"q"}`, "Host", c.host); r.StatusCode != http.StatusUnauthorized {
+		if r := keyed.do(t, http.MethodPost, "/say", body, "Host", c.host); r.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%s without the key: %d: %s", c.host, r.StatusCode, r.body)
 		}
-		origin := []string{"Host", c.host, "Origin", "https://page.example", "Authorization", "Bearer " + key}
-		if r := keyed.do(t, http.MethodPost, "/say", `{"text":"q"}`, origin...); r.StatusCode != http.StatusForbidden {
+		origin := []string{"Host", c.host, "Origin", "https://page.example", "Authorization", bearer}
+		if r := keyed.do(t, http.MethodPost, "/say", body, origin...); r.StatusCode != http.StatusForbidden {
 			t.Errorf("%s from a foreign page: %d: %s", c.host, r.StatusCode, r.body)
 		}
 	}

@@ -80,7 +80,8 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.key, "api-key", "", "`KEY` that requests must bring (also: "+keyVariable+")")
 	f.StringVar(&o.keyFile, "api-keys", "", "`FILE` of keys with their permissions; see runner apikey")
 	f.BoolVar(&o.public, "insecure-public", false, "serve others without asking for a key")
-	f.StringArrayVar(&o.hosts, "allow-host", nil, "`NAME` by which the server may be called without a key, as in box.local (repeatable)")
+	f.StringArrayVar(&o.hosts, "allow-host", nil,
+		"`NAME` by which the server may be called without a key, as in box.local (repeatable)")
 	f.StringArrayVar(&o.origins, "cors-origin", nil, "`ORIGIN` whose pages may use the server, as in https://example.org; * is every one (repeatable)")
 	f.StringVar(&o.cert, "tls-cert", "", "certificate chain `FILE`, PEM")
 	f.StringVar(&o.certKey, "tls-key", "", "the certificate's key `FILE`, PEM")
