@@ -54,6 +54,8 @@ const (
 	CodeUnfinishedObject = "unfinished_object"
 	// CodeTextAfterObject: something came after the object; its text is part of the answer.
 	CodeTextAfterObject = "text_after_object"
+	// CodeSummaryUnavailable: no summary comes, or no more of it. The run sends it, not what takes its output apart.
+	CodeSummaryUnavailable = "summary_unavailable"
 )
 
 // messages say the codes for people. They hold nothing of the model's text.

@@ -66,6 +66,7 @@ const (
 // Segments of different kinds may interleave (a summary and an answer are generated side by side), but two segments of the same
 // kind never overlap. A text segment starts with its first text, so that none is empty; a tool call starts with its header, and may
 // have no text. The texts of a segment's deltas, concatenated, are its text; no delta is empty or splits a rune.
+// The reasoning that a visibility hides may still show where it begins and ends, as a segment without text.
 // Strings may share memory with the vocabulary and stay valid.
 type Event struct {
 	Kind    Kind

@@ -30,6 +30,11 @@ func (v Visibility) Shows(e *Event) bool {
 	return false
 }
 
+// Marks reports whether an event begins or ends reasoning that v hides. Such an event holds no text.
+func (v Visibility) Marks(e *Event) bool {
+	return e.Segment == Reasoning && (e.Kind == SegmentStart || e.Kind == SegmentEnd) && !v.Shows(e)
+}
+
 // Filter returns a receiver that passes on what v shows.
 func (v Visibility) Filter(emit func(Event)) func(Event) {
 	return func(e Event) {

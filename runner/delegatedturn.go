@@ -327,7 +327,8 @@ func (d *delegated) emit(e reasoning.Event) bool {
 	if d.all != nil {
 		d.all.send(e)
 	}
-	if !d.left && d.req.Visibility.Shows(&e) && !d.show(e) {
+	shown := d.req.Visibility.Shows(&e) || d.req.Phases && d.req.Visibility.Marks(&e)
+	if !d.left && shown && !d.show(e) {
 		d.left = true
 	}
 	return !d.left

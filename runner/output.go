@@ -19,7 +19,9 @@ type output struct {
 	// rationale takes the model's reasons for its calls out of the text; nil where decisions are not traced.
 	rationale *reasoning.RationaleFilter
 	policy    reasoning.Visibility
-	format    chattemplate.Format
+	// phases passes on where hidden reasoning begins and ends.
+	phases bool
+	format chattemplate.Format
 	// markers says that the splitter looks for the markers strategy's markers.
 	markers bool
 
@@ -47,7 +49,8 @@ type output struct {
 
 func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	o := &output{
-		stream: t.out, stage: t.req.stage, policy: t.req.Visibility, format: t.format(), markers: t.strategy == reasoning.StrategyMarkers,
+		stream: t.out, stage: t.req.stage, policy: t.req.Visibility, phases: t.req.Phases, format: t.format(),
+		markers: t.strategy == reasoning.StrategyMarkers,
 		keep: t.req.Visibility == reasoning.VisibilitySummary || t.remembers() ||
 			t.strategy == reasoning.StrategyTool || t.req.Seal != nil,
 		onAnswer: t.answerBegins, check: t.check, reasoned: t.req.stage.thought() != "", remembers: t.remembers(),
@@ -189,7 +192,7 @@ func (o *output) send(e reasoning.Event) {
 	if o.tape != nil {
 		o.tape.send(e)
 	}
-	if o.stage != nil || o.policy.Shows(&e) {
+	if o.stage != nil || o.policy.Shows(&e) || o.phases && o.policy.Marks(&e) {
 		o.stream.send(e)
 	}
 }

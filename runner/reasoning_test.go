@@ -1,12 +1,14 @@
 package runner
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"runner/backend/fake"
 	"runner/chattemplate"
 	"runner/reasoning"
+	"runner/reasoning/delegation"
 )
 
 func TestVisibilityDecidesWhatIsSeen(t *testing.T) {
@@ -41,6 +43,63 @@ func TestVisibilityDecidesWhatIsSeen(t *testing.T) {
 			t.Errorf("info %+v", g.info)
 		}
 	}
+}
+
+// Phases shows where hidden reasoning begins and ends, before the answer and without its text.
+func TestPhasesMarkHiddenReasoning(t *testing.T) {
+	f := start(t, fake.Config{ContextSize: 4096}, Config{},
+		fake.Reply{Prompt: asSpecialist, After: ask("2+2?"), Say: think(thought, "It may be 4.")},
+		fake.Reply{After: ask("2+2?"), Say: think(thought, "It is 4.")},
+		fake.Reply{After: ask("2+2?") + finalTag, Say: "It is 4.<|return|>"},
+		summaryReply(reasoning.SummaryConciseV1, "I added them."))
+	delegated := Delegation{Specialist: &delegation.Delegate{Prompt: "Add."}}
+	for _, c := range []struct {
+		name string
+		req  Request
+		want string
+	}{
+		{"not asked for", Request{}, ""},
+		{"none", Request{Phases: true}, "start end"},
+		{"summary", Request{Phases: true, Visibility: reasoning.VisibilitySummary}, "start end"},
+		{"full", Request{Phases: true, Visibility: reasoning.VisibilityFull}, "start text end"},
+		{"delegated, not asked for", Request{Delegation: delegated}, ""},
+		{"delegated", Request{Delegation: delegated, Phases: true}, "start end start end start end"},
+		{
+			"delegated, summary",
+			Request{Delegation: delegated, Phases: true, Visibility: reasoning.VisibilitySummary},
+			"start end start end start end",
+		},
+		{"no reasoning", Request{Phases: true, Effort: chattemplate.EffortNone}, ""},
+	} {
+		c.req.Messages = user("2+2?").Messages
+		if got := phases(t, f.Runner, c.req); got != c.want {
+			t.Errorf("%s: %q before the answer, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// phases are the events of reasoning before the answer.
+func phases(t *testing.T, r *Runner, req Request) string {
+	t.Helper()
+	names := map[reasoning.Kind]string{
+		reasoning.SegmentStart: "start", reasoning.SegmentDelta: "text", reasoning.SegmentEnd: "end",
+	}
+	var list []string
+	for e, err := range r.Generate(t.Context(), req) {
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case e.Segment == reasoning.Answer:
+			return strings.Join(slices.Compact(list), " ")
+		case e.Segment == reasoning.Reasoning:
+			if names[e.Kind] != "text" && e.Text != "" {
+				t.Errorf("a mark holds %q", e.Text)
+			}
+			list = append(list, names[e.Kind])
+		}
+	}
+	t.Error("there is no answer")
+	return ""
 }
 
 func TestSummarySharesBatchesWithTheAnswer(t *testing.T) {

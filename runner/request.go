@@ -68,6 +68,9 @@ type Request struct {
 
 	// Visibility says how much reasoning the events carry; the zero value is none.
 	Visibility reasoning.Visibility
+	// Phases passes on where reasoning begins and ends that the visibility hides: the events SegmentStart and
+	// SegmentEnd, with nothing between them. Formats that show their users that the model is thinking ask for it.
+	Phases bool
 	// DetailedSummary asks for a paragraph instead of a sentence or two.
 	DetailedSummary bool
 	// SummaryTokens caps the summary pass; 0 means 160, or 400 when detailed.

@@ -52,7 +52,7 @@ func (t *turn) summarizeLate() {
 	if t.req.stage.thought() != "" && t.output.answered {
 		t.summarizeEarlier()
 	} else {
-		t.output.warn("summary_unavailable", "the reasoning did not come to its end")
+		t.output.warn(reasoning.CodeSummaryUnavailable, "the reasoning did not come to its end")
 	}
 }
 
@@ -89,7 +89,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	t.summarized = true
 	ask, err := t.r.template.SummaryTurn(prompt)
 	if err != nil {
-		t.output.warn("summary_unavailable", "the model's format has no way to ask for a summary")
+		t.output.warn(reasoning.CodeSummaryUnavailable, "the model's format has no way to ask for a summary")
 		t.result.SummarySource = ""
 		return
 	}
@@ -102,7 +102,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	}
 	p.limit = min(p.limit, t.r.info.ContextSize-len(prefix)-len(ask))
 	if p.limit <= 0 {
-		t.output.warn("summary_unavailable", "the context has no room left for a summary")
+		t.output.warn(reasoning.CodeSummaryUnavailable, "the context has no room left for a summary")
 		t.result.SummarySource = ""
 		return
 	}
@@ -111,7 +111,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 		Markers: t.output.markers,
 	})
 	if err != nil {
-		t.output.warn("summary_unavailable", "the summary could not be started")
+		t.output.warn(reasoning.CodeSummaryUnavailable, "the summary could not be started")
 		t.result.SummarySource = ""
 		return
 	}
@@ -184,7 +184,7 @@ func (p *summaryPass) end(why string, broke bool) {
 		p.turn.result.SummarySource = ""
 	}
 	if !p.opened || broke {
-		p.turn.output.warn("summary_unavailable", why)
+		p.turn.output.warn(reasoning.CodeSummaryUnavailable, why)
 	}
 	if p.turn.mainDone {
 		p.turn.done()

@@ -89,9 +89,9 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 	}
 	cfg := EncoderConfig{
 		ThreadID: input.ThreadID, RunID: input.RunID, ParentRunID: input.ParentRunID, ProtocolVersion: input.ProtocolVersion,
-		Model: m.Card().Name, Form: p.form, Clock: a.cfg.Clock, NewID: a.newID,
+		Model: m.Card().Name, Form: p.form, Seal: p.seal, Clock: a.cfg.Clock, NewID: a.newID,
 	}
-	p.req.Thread = input.ThreadID
+	p.req.Thread, p.req.Phases = input.ThreadID, true
 	turn := contract.Begin(a.cfg.Seal, scope, p.req.Messages)
 	if p.req.CallID = turn.CallID; p.seal {
 		p.req.Seal = contract.Sealer(turn, true)

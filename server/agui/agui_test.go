@@ -114,7 +114,10 @@ func (c *conversation) history() []string {
 	return list
 }
 
-const summaryTurn = reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>"
+const (
+	finalTurn   = "<|end|><|start|>assistant<|channel|>final<|message|>"
+	summaryTurn = reasoning.SummaryConciseV1 + finalTurn
+)
 
 func TestRuns(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
@@ -240,6 +243,87 @@ func TestRequestReachesTheRunner(t *testing.T) {
 	}
 }
 
+// The application's state stands in the system prompt, unless it says nothing.
+func TestStateReachesThePrompt(t *testing.T) {
+	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
+	const context = `,"context":[{"description":"Today","value":"Monday"}]`
+	for _, c := range []struct{ more, system, want string }{
+		{`"state":{"cart": ["tea", 2],	"z":null,"a":"<|end|>"}`, "",
+			"State of the application, as JSON:\n\n" + `{"cart":["tea",2],"z":null,"a":"<|end|>"}`},
+		{`"state":"checkout"`, "Be kind.", "Be kind.\n\nState of the application, as JSON:\n\n\"checkout\""},
+		{`"state":[1]` + context, "",
+			"Context from the application:\n\nToday:\nMonday\n\nState of the application, as JSON:\n\n[1]"},
+		{`"state":0`, "", "State of the application, as JSON:\n\n0"},
+		{`"state":{ }`, "", ""}, {`"state":null`, "", ""}, {`"state":[]`, "Be kind.", "Be kind."},
+		{`"state":""`, "", ""}, {`"other":1`, "", ""},
+	} {
+		messages := []string{user("a")}
+		if c.system != "" {
+			messages = append([]string{fmt.Sprintf(`{"id":"s","role":"system","content":%q}`, c.system)}, messages...)
+		}
+		s.run(t, strings.Replace(input("", messages...), `"state":{}`, c.more, 1))
+		got := ""
+		if first := s.Last().Messages[0]; first.Role == chattemplate.System {
+			got = first.Content
+		}
+		if got != c.want {
+			t.Errorf("%s: the system prompt is %q", c.more, got)
+		}
+		if prompt := s.Prompt(t); !strings.Contains(prompt, c.want) {
+			t.Errorf("%s: the prompt is %q", c.more, prompt)
+		}
+	}
+}
+
+// A client's history reads user, reasoning, assistant. Hidden reasoning shows that it took place, and nothing else.
+func TestReasoningComesBeforeTheAnswer(t *testing.T) {
+	s := serve(t, fake.Config{}, wiretest.Anyone(),
+		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")},
+		fake.Reply{After: wiretest.Ask("know"), Say: wiretest.Think("", "four")},
+		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "I look.", "get", `{"a": 1}`)},
+		fake.Reply{After: summaryTurn, Say: "It was counted.<|return|>"},
+		fake.Reply{After: reasoning.PosthocV1 + finalTurn, Say: "It is known.<|return|>"})
+	for _, c := range []struct{ question, fields, history string }{
+		{"sum", `"reasoning":"none"`, "assistant"},
+		{"sum", `"reasoning":"none","reasoning_seal":true`, "reasoning assistant"},
+		{"sum", `"reasoning":"summary"`, "reasoning assistant"},
+		{"sum", `"reasoning":"summary","reasoning_seal":true`, "reasoning assistant"},
+		{"sum", `"reasoning":"full","reasoning_seal":true`, "reasoning assistant"},
+		{"know", `"reasoning":"none"`, "assistant"},
+		{"know", `"reasoning":"none","reasoning_seal":true`, "assistant"},
+		{"know", `"reasoning":"summary"`, "reasoning assistant"},
+		{"know", `"reasoning":"full"`, "assistant"},
+		{"look", `"reasoning":"none","reasoning_seal":true`, "reasoning assistant"},
+		{"look", `"reasoning":"summary"`, "reasoning assistant"},
+		{"look", `"reasoning":"full"`, "reasoning assistant"},
+	} {
+		for _, form := range []string{"", `,"chunks":true`, `,"legacy_thinking":true`} {
+			if strings.Contains(form, "legacy") && strings.Contains(c.fields, "seal") {
+				continue
+			}
+			got, body := s.run(t, input(tool+props(c.fields+form), user(c.question)))
+			var roles []string
+			for _, m := range got.messages {
+				// What is said before calls is a message of its own.
+				if len(roles) == 0 || roles[len(roles)-1] != m.role {
+					roles = append(roles, m.role)
+				}
+			}
+			if strings.Join(roles, " ") != c.history {
+				t.Errorf("%s with %s%s: the history is %v\n%s", c.question, c.fields, form, roles, body)
+			}
+			thought := strings.Contains(body, `"REASONING_START"`) || strings.Contains(body, `"THINKING_START"`)
+			if want := c.question != "know" || strings.Contains(c.fields, "summary"); thought != want {
+				t.Errorf("%s with %s%s: reasoning shows: %t\n%s", c.question, c.fields, form, thought, body)
+			}
+			const first = `_START","messageId":"`
+			if thought && strings.Index(body, first+`msg_`) < strings.Index(body, first) {
+				t.Errorf("%s with %s%s: the answer comes first\n%s", c.question, c.fields, form, body)
+			}
+		}
+	}
+}
+
 // sealedRun is the first turn of a conversation that ends with a call, and the messages that a client holds after it.
 func sealedRun(t *testing.T, s served, fields string) (history []string, call string) {
 	t.Helper()
@@ -328,6 +412,10 @@ func TestValuesOutOfPlace(t *testing.T) {
 	}
 	value := thought.EncryptedValue
 	whole := input(tool, history...)
+	carried := func(role string) string {
+		m := fmt.Sprintf(`{"id":"p","role":%q,"content":"a","encryptedValue":%q}`, role, value)
+		return input(tool, append(slices.Clone(history), m)...)
+	}
 	swap := func(from, to string) string { return strings.Replace(whole, from, to, 1) }
 	altered := []byte(value)
 	altered[100] ^= 1
@@ -335,7 +423,7 @@ func TestValuesOutOfPlace(t *testing.T) {
 		altered[100] = 'x'
 	}
 	another := &wire.Principal{ID: "another", Scopes: wire.Scopes, Reasoning: reasoning.VisibilityFull}
-	unknown := seal.NewKeyring()
+	anyone, unknown := wiretest.Anyone(), seal.NewKeyring()
 	for name, c := range map[string]struct {
 		keys              *seal.Keyring
 		principal         *wire.Principal
@@ -349,6 +437,8 @@ func TestValuesOutOfPlace(t *testing.T) {
 		"call":         {s.keys, wiretest.Anyone(), strings.ReplaceAll(whole, call, "elsewhere"), "sealed_foreign", "messages[1].encryptedValue", 0},
 		"user":         {s.keys, wiretest.Anyone(), swap(`"role":"user"`, `"encryptedValue":"`+value+`","role":"user"`), "sealed_foreign", "messages[0].encryptedValue", 2},
 		"tool":         {s.keys, wiretest.Anyone(), swap(`"role":"tool"`, `"encryptedValue":"`+value+`","role":"tool"`), "sealed_foreign", "messages[3].encryptedValue", 2},
+		"activity":     {s.keys, anyone, carried("activity"), "sealed_foreign", "messages[4].encryptedValue", 2},
+		"developer":    {s.keys, anyone, carried("developer"), "sealed_foreign", "messages[4].encryptedValue", 2},
 		"no assistant": {s.keys, wiretest.Anyone(), input(tool, history[1], user("7")), "sealed_foreign", "messages[0].encryptedValue", 0},
 		"repeated":     {s.keys, wiretest.Anyone(), input(tool, append(history, history[1], history[2])...), "sealed_repeated", "messages[4].encryptedValue", 2},
 		"principal":    {s.keys, another, whole, "sealed_foreign", "messages[1].encryptedValue", 0},

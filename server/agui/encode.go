@@ -21,7 +21,7 @@ const (
 	FormStandard Form = iota
 	// FormChunked: REASONING_MESSAGE_CHUNK. Each names its message, because any other event closes it and the next chunk opens it again.
 	FormChunked
-	// FormLegacy: THINKING_*, which name no message.
+	// FormLegacy: THINKING_*, the names before 0.0.45.
 	FormLegacy
 )
 
@@ -34,14 +34,22 @@ type EncoderConfig struct {
 	// Model is the model's name.
 	Model string
 	Form  Form
+	// Seal says that the run's sealed value is asked for. Hidden reasoning then has an empty message that carries it.
+	Seal bool
 	// Clock gives the timestamps.
 	Clock func() time.Time
 	// NewID returns an id that no other message of the conversation has, with a prefix.
 	NewID func(prefix string) string
 }
 
-// Encoder writes the events of a run as AG-UI's. It neither waits nor writes: each event goes to a function. A delta takes no memory.
-// It may be used by one goroutine at a time.
+// Encoder writes the events of a run as AG-UI's. Each event goes to a function. It may be used by one goroutine at a
+// time.
+//
+// A client's history reads user, reasoning, assistant. So the message of a summary is begun before the answer, although
+// its text is made beside it. [FormChunked] cannot begin a message and go on with it later: there the answer waits for
+// the end of the summary.
+//
+// Hidden reasoning that the run marks ([runner.Request.Phases]) shows as REASONING_START and REASONING_END.
 //
 // The events, beside those of [RunFinished]: RUN_STARTED (threadId, runId, parentRunId, protocolVersion); REASONING_START and REASONING_END
 // (messageId) around REASONING_MESSAGE_START (messageId, role), _CONTENT (messageId, delta) and _END (messageId); TEXT_MESSAGE_START,
@@ -66,7 +74,25 @@ type Encoder struct {
 	// parent is the message that the calls belong to, and bare says that the open call has no arguments yet.
 	parent string
 	bare   bool
+	// begun are the kinds whose message the client has.
+	begun [reasoning.Answer + 1]bool
+	// summary says what of the summary is open. expected says that the model reasons and its summary is to come, and
+	// over that no summary comes any more.
+	summary        summaryState
+	expected, over bool
+	// held are the events that wait for the summary.
+	held []reasoning.Event
 }
+
+// summaryState says what is open of the summary.
+type summaryState uint8
+
+const (
+	summaryShut summaryState = iota
+	// summarySpan: REASONING_START came, but not the message.
+	summarySpan
+	summaryMessage
+)
 
 // NewEncoder returns an encoder. send gets each event, one line of JSON, which is valid until it returns; after its first error it gets no more.
 func NewEncoder(cfg EncoderConfig, send func(event []byte) error) *Encoder {
@@ -138,6 +164,38 @@ type ReasoningInfo struct {
 
 // Push takes the next event of the run. The error is that of sending, and is the same from then on.
 func (e *Encoder) Push(ev *reasoning.Event) error {
+	if e.waits(ev) {
+		e.held = append(e.held, *ev)
+	} else {
+		e.push(ev)
+	}
+	return e.err
+}
+
+// waits reports whether an event has to wait for the summary.
+func (e *Encoder) waits(ev *reasoning.Event) bool {
+	if !e.expected || e.cfg.Form != FormChunked {
+		return false
+	}
+	switch ev.Kind {
+	case reasoning.SegmentStart, reasoning.SegmentDelta, reasoning.SegmentEnd:
+		return ev.Segment != reasoning.Summary && ev.Segment != reasoning.Reasoning
+	case reasoning.DelegationStart, reasoning.DelegationEnd:
+		return len(e.held) > 0
+	}
+	return false
+}
+
+// summaryOver notes that no more of a summary comes, and sends what waited for it.
+func (e *Encoder) summaryOver() {
+	held := e.held
+	e.held, e.expected, e.over = nil, false, true
+	for i := range held {
+		e.push(&held[i])
+	}
+}
+
+func (e *Encoder) push(ev *reasoning.Event) {
 	switch ev.Kind {
 	case reasoning.Started:
 		e.start(ev.Info)
@@ -147,6 +205,10 @@ func (e *Encoder) Push(ev *reasoning.Event) error {
 		e.segment(ev)
 	case reasoning.Warning:
 		e.warn(ev.Code, ev.Text)
+		if ev.Code == reasoning.CodeSummaryUnavailable {
+			e.closeSummary()
+			e.summaryOver()
+		}
 	case reasoning.Decided:
 		e.decided(ev.Call, ev.Decision)
 	case reasoning.Assumed:
@@ -154,9 +216,9 @@ func (e *Encoder) Push(ev *reasoning.Event) error {
 	case reasoning.DelegationStart, reasoning.DelegationEnd:
 		e.delegated(ev)
 	case reasoning.Done:
+		e.summaryOver()
 		e.finish(ev.Result)
 	}
-	return e.err
 }
 
 // delegated tells where a specialist begins and ends, and gives it messages of its own. Clients before 1.0 do not know specialists; to them
@@ -256,14 +318,27 @@ func (e *Encoder) says(id string) {
 
 func (e *Encoder) open(ev *reasoning.Event) {
 	switch ev.Segment {
-	case reasoning.Reasoning, reasoning.Summary:
-		e.openThoughts(e.message(ev.Segment))
+	case reasoning.Reasoning:
+		if e.info.Visibility != reasoning.VisibilitySummary {
+			e.openThoughts(ev.Segment, e.hasBody(), e.info.Visibility == reasoning.VisibilityNone)
+		} else if !e.over {
+			e.expected = true
+			e.openSummary(summarySpan, false)
+		}
+	case reasoning.Summary:
+		e.openSummary(summaryMessage, false)
 	case reasoning.Preamble, reasoning.Answer:
+		if e.expected || e.explains(ev.Segment) {
+			e.openSummaryAhead()
+		}
 		e.begin("TEXT_MESSAGE_START")
 		e.field("messageId", e.message(ev.Segment))
 		e.field("role", "assistant")
 		e.send()
 	case reasoning.ToolCall:
+		if e.expected {
+			e.openSummaryAhead()
+		}
 		if e.parent == "" {
 			if e.parent = e.assistant; e.parent == "" {
 				e.parent = e.cfg.NewID("msg_")
@@ -279,19 +354,25 @@ func (e *Encoder) open(ev *reasoning.Event) {
 	}
 }
 
+// explains reports whether a summary may come after a text that nothing was thought before: one that explains it.
+func (e *Encoder) explains(s reasoning.Segment) bool {
+	if s != reasoning.Answer || e.over {
+		return false
+	}
+	v := e.info.Visibility
+	posthoc := e.info.Strategy == reasoning.StrategyPosthoc
+	return v == reasoning.VisibilitySummary || v == reasoning.VisibilityFull && posthoc
+}
+
+// hasBody reports whether the reasoning has a message. Hidden reasoning has one if a value needs it.
+func (e *Encoder) hasBody() bool {
+	return e.info.Visibility != reasoning.VisibilityNone || e.cfg.Seal && e.specialist == ""
+}
+
 func (e *Encoder) delta(ev *reasoning.Event) {
 	switch ev.Segment {
 	case reasoning.Reasoning, reasoning.Summary:
-		switch e.cfg.Form {
-		case FormStandard:
-			e.text("REASONING_MESSAGE_CONTENT", "messageId", e.message(ev.Segment), ev.Text)
-		case FormChunked:
-			e.text("REASONING_MESSAGE_CHUNK", "messageId", e.message(ev.Segment), ev.Text)
-		case FormLegacy:
-			e.begin("THINKING_TEXT_MESSAGE_CONTENT")
-			e.field("delta", ev.Text)
-			e.send()
-		}
+		e.text(contents[e.cfg.Form], "messageId", e.message(ev.Segment), ev.Text)
 	case reasoning.Preamble, reasoning.Answer:
 		e.text("TEXT_MESSAGE_CONTENT", "messageId", e.message(ev.Segment), ev.Text)
 	case reasoning.ToolCall:
@@ -302,8 +383,13 @@ func (e *Encoder) delta(ev *reasoning.Event) {
 
 func (e *Encoder) close(ev *reasoning.Event) {
 	switch ev.Segment {
-	case reasoning.Reasoning, reasoning.Summary:
-		e.closeThoughts(e.message(ev.Segment))
+	case reasoning.Reasoning:
+		if e.info.Visibility != reasoning.VisibilitySummary {
+			e.closeThoughts(ev.Segment, e.hasBody())
+		}
+	case reasoning.Summary:
+		e.closeSummary()
+		e.summaryOver()
 	case reasoning.Preamble, reasoning.Answer:
 		e.mark("TEXT_MESSAGE_END", "messageId", e.message(ev.Segment))
 	case reasoning.ToolCall:
@@ -314,37 +400,85 @@ func (e *Encoder) close(ev *reasoning.Event) {
 	}
 }
 
-// openThoughts begins a reasoning message.
-func (e *Encoder) openThoughts(id string) {
-	if e.cfg.Form == FormLegacy {
-		e.begin("THINKING_START")
-		e.send()
-		e.begin("THINKING_TEXT_MESSAGE_START")
-		e.send()
-		return
+// The events of reasoning, by form.
+var (
+	contents  = [...]string{"REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_CHUNK", "THINKING_TEXT_MESSAGE_CONTENT"}
+	spanStart = [...]string{"REASONING_START", "REASONING_START", "THINKING_START"}
+	spanEnd   = [...]string{"REASONING_END", "REASONING_END", "THINKING_END"}
+)
+
+// openThoughts begins a stretch of reasoning, with or without a message. stays says that no text follows at once, which
+// would begin the message of a chunk.
+func (e *Encoder) openThoughts(of reasoning.Segment, body, stays bool) {
+	e.mark(spanStart[e.cfg.Form], "messageId", e.message(of))
+	if body {
+		e.openBody(of, stays)
 	}
-	e.mark("REASONING_START", "messageId", id)
-	if e.cfg.Form == FormStandard {
+}
+
+// openBody begins the message of a stretch of reasoning.
+func (e *Encoder) openBody(of reasoning.Segment, stays bool) {
+	id := e.message(of)
+	switch e.cfg.Form {
+	case FormStandard:
 		e.begin("REASONING_MESSAGE_START")
 		e.field("messageId", id)
 		e.field("role", "reasoning")
 		e.send()
+	case FormChunked:
+		if stays {
+			e.text("REASONING_MESSAGE_CHUNK", "messageId", id, "")
+		}
+	case FormLegacy:
+		e.mark("THINKING_TEXT_MESSAGE_START", "messageId", id)
+	}
+	if e.specialist == "" {
+		e.begun[of] = true
 	}
 }
 
-// closeThoughts ends a reasoning message.
-func (e *Encoder) closeThoughts(id string) {
-	if e.cfg.Form == FormLegacy {
-		e.begin("THINKING_TEXT_MESSAGE_END")
-		e.send()
-		e.begin("THINKING_END")
-		e.send()
-		return
-	}
-	if e.cfg.Form == FormStandard {
+// closeThoughts ends a stretch of reasoning.
+func (e *Encoder) closeThoughts(of reasoning.Segment, body bool) {
+	id := e.message(of)
+	switch {
+	case !body, e.cfg.Form == FormChunked:
+	case e.cfg.Form == FormStandard:
 		e.mark("REASONING_MESSAGE_END", "messageId", id)
+	default:
+		e.mark("THINKING_TEXT_MESSAGE_END", "messageId", id)
 	}
-	e.mark("REASONING_END", "messageId", id)
+	e.mark(spanEnd[e.cfg.Form], "messageId", id)
+}
+
+// openSummaryAhead begins the message of a summary whose text comes later, so that it stands before the answer.
+func (e *Encoder) openSummaryAhead() {
+	if !e.begun[reasoning.Summary] {
+		e.openSummary(summaryMessage, true)
+	}
+}
+
+// openSummary opens what is not open of the summary; for stays see openThoughts. The summary is the run's own, also
+// where a specialist speaks.
+func (e *Encoder) openSummary(to summaryState, stays bool) {
+	specialist := e.specialist
+	e.specialist = ""
+	if e.summary == summaryShut {
+		e.openThoughts(reasoning.Summary, false, false)
+		e.summary = summarySpan
+	}
+	if e.summary < to {
+		e.openBody(reasoning.Summary, stays)
+		e.summary = summaryMessage
+	}
+	e.specialist = specialist
+}
+
+// closeSummary closes what is open of the summary.
+func (e *Encoder) closeSummary() {
+	if e.summary != summaryShut {
+		e.closeThoughts(reasoning.Summary, e.summary == summaryMessage)
+		e.summary = summaryShut
+	}
 }
 
 func (e *Encoder) warn(code, message string) {
@@ -390,12 +524,7 @@ func (e *Encoder) custom(name string, value any) {
 
 // finish ends a run that came to its end.
 func (e *Encoder) finish(r *reasoning.Result) {
-	if r.Sealed != "" {
-		e.sealed("message", e.carrier(), r.Sealed)
-		for _, id := range e.calls {
-			e.sealed("tool-call", id, r.Sealed)
-		}
-	}
+	e.seal(r.Sealed)
 	u := &r.Usage
 	f := RunFinished{
 		Type: "RUN_FINISHED", ThreadID: e.cfg.ThreadID, RunID: e.cfg.RunID, Timestamp: e.cfg.Clock().UnixMilli(),
@@ -427,23 +556,36 @@ func (e *Encoder) finish(r *reasoning.Result) {
 	}
 }
 
-// carrier returns the message that carries the run's sealed value. Where the run has none, an empty reasoning message comes for it.
-func (e *Encoder) carrier() string {
-	for _, s := range []reasoning.Segment{reasoning.Reasoning, reasoning.Summary} {
-		if e.ids[s] != "" {
-			return e.ids[s]
+// seal sends the run's sealed value, which may be empty, and closes the summary. The message that carries it is open
+// then: if it was closed, it is opened again. It is the reasoning's or the summary's, or without one the assistant's.
+func (e *Encoder) seal(value string) {
+	of := reasoning.Reasoning
+	switch {
+	case value == "":
+		e.closeSummary()
+		return
+	case e.summary != summaryShut:
+		e.openSummary(summaryMessage, true)
+		e.sealed("message", e.message(reasoning.Summary), value)
+		e.closeSummary()
+	case !e.begun[of] && !e.begun[reasoning.Summary] && e.assistant != "":
+		e.begin("TEXT_MESSAGE_START")
+		e.field("messageId", e.assistant)
+		e.field("role", "assistant")
+		e.send()
+		e.sealed("message", e.assistant, value)
+		e.mark("TEXT_MESSAGE_END", "messageId", e.assistant)
+	default:
+		if !e.begun[of] && e.begun[reasoning.Summary] {
+			of = reasoning.Summary
 		}
+		e.openThoughts(of, true, true)
+		e.sealed("message", e.message(of), value)
+		e.closeThoughts(of, true)
 	}
-	if e.assistant != "" {
-		return e.assistant
+	for _, id := range e.calls {
+		e.sealed("tool-call", id, value)
 	}
-	id := e.message(reasoning.Reasoning)
-	e.openThoughts(id)
-	if e.cfg.Form == FormChunked {
-		e.text("REASONING_MESSAGE_CHUNK", "messageId", id, "")
-	}
-	e.closeThoughts(id)
-	return id
 }
 
 // sealed sends the sealed value of a message or call.
@@ -457,6 +599,7 @@ func (e *Encoder) sealed(subtype, id, value string) {
 
 // Fail ends the run with an error, also one that has not started. The error is that of sending.
 func (e *Encoder) Fail(err *wire.Error) error {
+	e.summaryOver()
 	e.begin("RUN_ERROR")
 	e.field("message", err.Error())
 	e.field("code", err.Code)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,7 +51,11 @@ func config(form Form) EncoderConfig {
 func encode(t *testing.T, events []reasoning.Event, form Form) frames {
 	t.Helper()
 	var f frames
-	e := NewEncoder(config(form), f.send)
+	cfg := config(form)
+	if done := events[len(events)-1]; done.Result != nil {
+		cfg.Seal = done.Result.Sealed != ""
+	}
+	e := NewEncoder(cfg, f.send)
 	for i := range events {
 		if err := e.Push(&events[i]); err != nil {
 			t.Fatal(err)
@@ -72,21 +77,52 @@ func TestGolden(t *testing.T) {
 	thoughts := wiretest.Segment(reasoning.Reasoning, "two and ", "two")
 	calls := append(wiretest.CallSegment(0, "get", `{"a"`, `:1}`), wiretest.CallSegment(1, "now")...)
 	beside := wiretest.SummaryBeside()
+	// late is an answer whose summary begins after it did, as runs have it.
+	late := slices.Concat(beside[2:4], beside[:2], beside[4:])
+	hidden := wiretest.Segment(reasoning.Reasoning)
+	unavailable := []reasoning.Event{
+		{Kind: reasoning.Warning, Code: reasoning.CodeSummaryUnavailable, Text: "the model gave no summary"},
+	}
+	preamble := wiretest.Segment(reasoning.Preamble, "I look.")
+	posthoc := wiretest.Segment(reasoning.Summary, "It is ", "even.")
+	as := func(v reasoning.Visibility, result reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event {
+		events := wiretest.Run(result, parts...)
+		events[0].Info.Visibility = v
+		return events
+	}
+	none := func(result reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event {
+		return as(reasoning.VisibilityNone, result, parts...)
+	}
+	summary := func(result reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event {
+		return as(reasoning.VisibilitySummary, summarized(result), parts...)
+	}
 	for name, g := range map[string]struct {
 		form   Form
 		events []reasoning.Event
 	}{
-		"hidden":          {FormStandard, wiretest.Run(stop, answer)},
-		"hidden_sealed":   {FormStandard, wiretest.Run(withSeal(stop), answer)},
+		"hidden":          {FormStandard, none(stop, hidden, answer)},
+		"hidden_calls":    {FormStandard, none(withSeal(tools), hidden, preamble, hidden, calls)},
+		"hidden_chunked":  {FormChunked, none(withSeal(stop), hidden, answer)},
+		"hidden_legacy":   {FormLegacy, none(stop, hidden, answer)},
+		"hidden_sealed":   {FormStandard, none(withSeal(stop), hidden, answer)},
+		"unmarked_sealed": {FormStandard, none(withSeal(stop), answer)},
 		"full":            {FormStandard, wiretest.Run(stop, thoughts, answer)},
 		"full_sealed":     {FormStandard, wiretest.Run(withSeal(stop), thoughts, answer)},
-		"summary":         {FormStandard, wiretest.Run(summarized(withSeal(stop)), beside)},
+		"summary":         {FormStandard, summary(withSeal(stop), hidden, late)},
+		"summary_calls":   {FormStandard, summary(withSeal(tools), hidden, calls[:3], posthoc, calls[3:])},
+		"summary_early":   {FormStandard, summary(stop, hidden, beside)},
+		"summary_legacy":  {FormLegacy, summary(stop, hidden, late)},
+		"summary_missing": {FormStandard, summary(withSeal(stop), hidden, answer, unavailable)},
+		"summary_posthoc": {FormStandard, summary(stop, answer, posthoc)},
 		"calls":           {FormStandard, wiretest.Run(tools, calls)},
 		"calls_sealed":    {FormStandard, wiretest.Run(withSeal(tools), thoughts, wiretest.Segment(reasoning.Preamble, "I look."), thoughts, calls)},
 		"nothing_visible": {FormStandard, wiretest.Run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Detail: reasoning.DetailContextFull, Usage: wiretest.Usage}))},
 		"nothing_chunked": {FormChunked, wiretest.Run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Usage: wiretest.Usage}))},
 		"chunked":         {FormChunked, wiretest.Run(withSeal(stop), thoughts, answer)},
-		"chunked_summary": {FormChunked, wiretest.Run(summarized(stop), beside)},
+		"chunked_summary": {FormChunked, summary(withSeal(stop), hidden, late)},
+		"chunked_calls":   {FormChunked, summary(tools, hidden, calls[:3], posthoc, calls[3:])},
+		"chunked_missing": {FormChunked, summary(withSeal(stop), hidden, answer[:2], unavailable, answer[2:])},
+		"chunked_posthoc": {FormChunked, summary(stop, answer, posthoc)},
 		"legacy":          {FormLegacy, wiretest.Run(stop, thoughts, answer)},
 		"empty":           {FormStandard, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength, ReasoningUnavailable: true, Score: &score})},
 		"rationale": {FormStandard, wiretest.Run(tools, wiretest.CallSegment(0, "get", "{}"), []reasoning.Event{
@@ -103,7 +139,11 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := encode(t, g.events, g.form)
-			if _, err := fold(f); err != nil {
+			c, err := fold(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.inOrder(); err != nil {
 				t.Error(err)
 			}
 			wiretest.Golden(t, filepath.Join("testdata", name+".sse"), f.String())
@@ -220,7 +260,6 @@ func (c *conversation) take(e *event) error {
 	case "REASONING_START":
 		return c.begin("span " + e.MessageID)
 	case "REASONING_END":
-		delete(c.open, "chunk "+e.MessageID)
 		return c.end("span " + e.MessageID)
 	case "REASONING_MESSAGE_START", "TEXT_MESSAGE_START":
 		want := map[string]string{"REASONING_MESSAGE_START": "reasoning", "TEXT_MESSAGE_START": "assistant"}[e.Type]
@@ -232,6 +271,9 @@ func (c *conversation) take(e *event) error {
 		}
 		return c.begin("message " + e.MessageID)
 	case "REASONING_MESSAGE_CHUNK":
+		if !c.open["span "+e.MessageID] || len(c.open) > 1+c.spans() {
+			return fmt.Errorf("it is out of place, among %v", c.open)
+		}
 		m, err := c.message(e.MessageID, "reasoning")
 		m.content += e.Delta
 		return err
@@ -243,13 +285,19 @@ func (c *conversation) take(e *event) error {
 	case "REASONING_MESSAGE_END", "TEXT_MESSAGE_END":
 		return c.end("message " + e.MessageID)
 	case "THINKING_START", "THINKING_TEXT_MESSAGE_START":
-		return c.begin(e.Type)
+		if e.Type == "THINKING_TEXT_MESSAGE_START" {
+			if _, err := c.message(e.MessageID, "reasoning"); err != nil {
+				return err
+			}
+		}
+		return c.begin(e.Type + e.MessageID)
 	case "THINKING_TEXT_MESSAGE_CONTENT":
-		m, err := c.message("(thinking)", "reasoning")
-		m.content += e.Delta
-		return err
+		if !c.open["THINKING_TEXT_MESSAGE_START"+e.MessageID] {
+			return errors.New("it is out of place")
+		}
+		c.byID[e.MessageID].content += e.Delta
 	case "THINKING_END", "THINKING_TEXT_MESSAGE_END":
-		return c.end(strings.TrimSuffix(e.Type, "END") + "START")
+		return c.end(strings.TrimSuffix(e.Type, "END") + "START" + e.MessageID)
 	case "TOOL_CALL_START":
 		m, err := c.message(e.ParentMessageID, "assistant")
 		if err != nil {
@@ -277,13 +325,35 @@ func (c *conversation) take(e *event) error {
 }
 
 func (c *conversation) seal(e *event) error {
+	open := c.open["message "+e.EntityID] || c.open["span "+e.EntityID]
 	switch _, called := c.arguments[e.EntityID]; {
-	case e.Subtype == "message" && c.byID[e.EntityID] != nil:
+	case e.Subtype == "message" && c.byID[e.EntityID] != nil && open:
 		c.byID[e.EntityID].value = e.EncryptedValue
 	case e.Subtype == "tool-call" && called && !c.open["call "+e.EntityID]:
 		c.callValues[e.EntityID] = e.EncryptedValue
 	default:
 		return errors.New("the value names nothing that there is")
+	}
+	return nil
+}
+
+// spans counts the stretches of reasoning that are open, but for one.
+func (c *conversation) spans() int {
+	n := -1
+	for key := range c.open {
+		if strings.HasPrefix(key, "span ") {
+			n++
+		}
+	}
+	return n
+}
+
+// inOrder checks that the history reads user, reasoning, assistant.
+func (c *conversation) inOrder() error {
+	for i, m := range c.messages {
+		if m.role == "reasoning" && i > 0 && c.messages[i-1].role == "assistant" {
+			return fmt.Errorf("message %d is reasoning, and comes after the answer", i)
+		}
 	}
 	return nil
 }
@@ -303,8 +373,7 @@ func (c *conversation) texts(role string) string {
 func TestStreamsAreWhatRunsAddUpTo(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range 5000 {
-		events := wiretest.RandomRun(rnd, reasoning.Visibility(rnd.IntN(3)))
-		form := Form(rnd.IntN(3))
+		events, form := randomRun(rnd), Form(rnd.IntN(3))
 		if done := events[len(events)-1]; form == FormLegacy && done.Result != nil {
 			done.Result.Sealed = "" // its requests cannot ask for values
 		}
@@ -321,6 +390,22 @@ func TestStreamsAreWhatRunsAddUpTo(t *testing.T) {
 			t.Fatalf("run %d: %v\n%s", i, err, f)
 		}
 	}
+}
+
+// randomRun is [wiretest.RandomRun] with hidden reasoning before anything that is said.
+func randomRun(rnd *rand.Rand) (events []reasoning.Event) {
+	v := reasoning.Visibility(rnd.IntN(3))
+	for _, e := range wiretest.RandomRun(rnd, v) {
+		says := e.Segment != reasoning.Reasoning && e.Segment != reasoning.Summary
+		if e.Kind == reasoning.SegmentStart && says {
+			if v == reasoning.VisibilitySummary || v == reasoning.VisibilityNone && rnd.IntN(2) == 0 {
+				events = append(events, wiretest.Segment(reasoning.Reasoning)...)
+			}
+		}
+		events = append(events, e)
+	}
+	events[0].Info.Visibility = v
+	return events
 }
 
 // holds compares what a client has with what a run adds up to.

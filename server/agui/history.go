@@ -15,7 +15,8 @@ import (
 type Message struct {
 	// ID names it within the conversation: 1 to 1,024 bytes.
 	ID string `json:"id"`
-	// Role is developer, system, user, assistant, tool, reasoning or activity. Messages of role activity are the client's own, and are left out.
+	// Role is developer, system, user, assistant, tool, reasoning or activity. Messages of role activity are the
+	// client's own and are left out.
 	Role string `json:"role"`
 	// Content is a string; for user and tool also a list of Part values. An assistant's message may go without.
 	Content json.RawMessage `json:"content"`
@@ -84,6 +85,7 @@ func (p *prompt) history(input *RunAgentInput) error {
 		var err error
 		switch m.Role {
 		case "activity":
+			p.sealed(contract.Nowhere, m.EncryptedValue, path)
 		case "reasoning":
 			err = p.thinks(&waiting, &m, path)
 		case "assistant":

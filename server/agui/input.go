@@ -1,6 +1,7 @@
 package agui
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"runner/server/wire"
 )
 
-// RunAgentInput is the body of POST /agui. Fields that are not here are ignored, state among them.
+// RunAgentInput is the body of POST /agui. Fields that are not here are ignored.
 type RunAgentInput struct {
 	// ProtocolVersion is the version that the client speaks. Clients that do not say are older than 1.0, and refuse some of what it has.
 	ProtocolVersion string `json:"protocolVersion"`
@@ -25,8 +26,11 @@ type RunAgentInput struct {
 	// Tools are the client's, at most 1,024.
 	Tools []Tool `json:"tools"`
 	// Context is what the application wants the model to know, at most 1,024 pieces. It stands in the system prompt.
-	Context        []Context      `json:"context"`
-	ForwardedProps ForwardedProps `json:"forwardedProps"`
+	Context []Context `json:"context"`
+	// State is the application's state, any JSON. It stands in the system prompt, after the context. Null and an empty
+	// object, list or text say nothing and are left out. The model does not change it.
+	State          json.RawMessage `json:"state"`
+	ForwardedProps ForwardedProps  `json:"forwardedProps"`
 	// Resume answers interrupts. This server makes none, so it has to be empty.
 	Resume []json.RawMessage `json:"resume"`
 }
@@ -127,30 +131,48 @@ func (p *prompt) tools(input *RunAgentInput) error {
 	return nil
 }
 
-// context puts the application's context into the system prompt: at the end of the one that there is, because many templates take one only.
+// context puts the application's context and state into the system prompt. They go to the end of the one that there is,
+// because many templates take one only.
 func (p *prompt) context(input *RunAgentInput) error {
 	if len(input.Context) > maxContext {
 		return wire.Invalid("context", "there are %d; at most %d are allowed", len(input.Context), maxContext)
 	}
-	if len(input.Context) == 0 {
-		return nil
-	}
 	var b strings.Builder
-	b.WriteString("Context from the application:")
+	if len(input.Context) > 0 {
+		b.WriteString("Context from the application:")
+	}
 	for _, c := range input.Context {
 		fmt.Fprintf(&b, "\n\n%s:\n%s", c.Description, c.Value)
 	}
-	if first := &p.req.Messages[0]; first.Role == chattemplate.System || first.Role == chattemplate.Developer {
-		first.Content = paragraphs(first.Content, b.String())
+	about := paragraphs(b.String(), stateOf(input))
+	if about == "" {
 		return nil
 	}
-	p.req.Messages = append([]chattemplate.Message{{Role: chattemplate.System, Content: b.String()}}, p.req.Messages...)
+	if first := &p.req.Messages[0]; first.Role == chattemplate.System || first.Role == chattemplate.Developer {
+		first.Content = paragraphs(first.Content, about)
+		return nil
+	}
+	p.req.Messages = append([]chattemplate.Message{{Role: chattemplate.System, Content: about}}, p.req.Messages...)
 	for i := range p.values {
 		if p.values[i].Message != contract.Nowhere {
 			p.values[i].Message++
 		}
 	}
 	return nil
+}
+
+// stateOf returns the application's state as the model reads it, empty where there is none.
+func stateOf(input *RunAgentInput) string {
+	var compact bytes.Buffer
+	if !wire.Given(input.State) || json.Compact(&compact, input.State) != nil {
+		return ""
+	}
+	switch state := compact.String(); state {
+	case "{}", "[]", `""`:
+		return ""
+	default:
+		return "State of the application, as JSON:\n\n" + state
+	}
 }
 
 // paragraphs joins texts that are not empty.

@@ -227,6 +227,7 @@ func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner
 		run: run, model: gen.Info().Name, prompt: req.Messages[len(req.Messages)-1].Content, interrupted: func() bool { return ctx.Err() != nil },
 	})
 	req.Trace = o.records.tracer(run)
+	req.Phases = o.output == outputAGUI
 	out, err := generate(ctx, gen, req, to, spinner)
 	o.records.tell(out.Result, a.note)
 	if err != nil {

@@ -69,8 +69,35 @@ function checkEvents(events) {
   assert.equal(events[0].type, 'RUN_STARTED');
   assert.equal(events.filter((e) => e.type === 'RUN_FINISHED' || e.type === 'RUN_ERROR').length, 1);
   assert.match(events.at(-1).type, /^RUN_(FINISHED|ERROR)$/);
+  checkOrder(events);
   assert.deepEqual(warned, []);
 }
+
+// checkOrder holds what is open to each event: a message carries its sealed value while it is open, a call after its end, and the chunks of
+// reasoning stand between no other events.
+function checkOrder(events) {
+  const open = new Set();
+  for (const { type, messageId, toolCallId, entityId, subtype } of events) {
+    const [, stem, end] = /^(.*)_(START|END)$/.exec(type) ?? [];
+    const id = `${stem} ${messageId ?? toolCallId}`;
+    if (end === 'START') {
+      assert.ok(!open.has(id), `${id} is open`);
+      open.add(id);
+    } else if (end === 'END') {
+      assert.ok(open.delete(id), `${id} is not open`);
+    } else if (type === 'REASONING_ENCRYPTED_VALUE') {
+      const inside = ['REASONING', 'REASONING_MESSAGE', 'TEXT_MESSAGE'].some((kind) => open.has(`${kind} ${entityId}`));
+      assert.equal(inside, subtype === 'message', `the value of ${entityId}, with ${[...open]} open`);
+      assert.ok(!open.has(`TOOL_CALL ${entityId}`));
+    } else if (type === 'REASONING_MESSAGE_CHUNK') {
+      assert.ok(![...open].some((name) => /^(TEXT|TOOL)/.test(name)), `a chunk comes with ${[...open]} open`);
+    }
+  }
+  assert.deepEqual([...open], []);
+}
+
+// roles are those of a conversation; an assistant may say more than one thing in a turn.
+const roles = (agent) => agent.messages.map((m) => m.role).filter((role, i, all) => role !== all[i - 1]);
 
 for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
   test(`${version}: an answer without its reasoning`, async () => {
@@ -78,6 +105,7 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
     checkEvents(events);
     assert.equal(said(agent, 'assistant'), '17 + 25 = 42.');
     assert.deepEqual(newMessages.map((m) => m.role), ['assistant']);
+    assert.deepEqual(types(events).slice(0, 4), ['RUN_STARTED', 'REASONING_START', 'REASONING_END', 'TEXT_MESSAGE_START']);
     assert.equal(result.finish_reason, 'stop');
     assert.equal(result.reasoning_info.visibility, 'none');
     assertHidden(events, thoughts);
@@ -101,6 +129,30 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
       'TEXT_MESSAGE_START', 'TEXT_MESSAGE_CONTENT', 'TEXT_MESSAGE_END', 'RUN_FINISHED',
     ]);
     assert.notEqual(newMessages[0].id, newMessages[1].id);
+  });
+
+  test(`${version}: without reasoning no phase is shown`, async () => {
+    const { agent, events } = await run(client, { reasoning_effort: 'none', reasoning_seal: true });
+    checkEvents(events);
+    assert.deepEqual(roles(agent), ['user', 'assistant']);
+    assert.ok(!types(events).some((type) => type.startsWith('REASONING_')));
+  });
+
+  test(`${version}: history reads user, reasoning, assistant`, async () => {
+    for (const reasoning of ['none', 'summary', 'full']) {
+      for (const props of [{}, { chunks: true }, { reasoning_seal: true }, { reasoning_seal: true, chunks: true }, { reasoning_effort: 'none' }]) {
+        for (const content of [question.content, 'What is 48213 + 9977?']) {
+          const agent = newAgent(client, [{ ...question, content }]);
+          const { events } = await ask(agent, { reasoning, ...props }, { tools: [add] });
+          checkEvents(events);
+          const thought = reasoning === 'none' ? props.reasoning_seal : props.reasoning_effort !== 'none' || reasoning === 'summary';
+          assert.deepEqual(roles(agent), thought ? ['user', 'reasoning', 'assistant'] : ['user', 'assistant'], JSON.stringify({ reasoning, props, content }));
+          const texts = types(events).findIndex((type) => /^(TEXT_MESSAGE|TOOL_CALL)_START$/.test(type));
+          const phase = types(events).indexOf('REASONING_START');
+          if (props.reasoning_effort !== 'none') assert.ok(phase > 0 && phase < texts);
+        }
+      }
+    }
   });
 
   test(`${version}: a summary shows nothing but itself`, async () => {
@@ -133,7 +185,8 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
       const { agent, events } = await run(client, { reasoning, reasoning_seal: true });
       checkEvents(events);
       const carrier = agent.messages.find((m) => m.encryptedValue);
-      assert.equal(carrier.role, reasoning === 'none' ? 'assistant' : 'reasoning');
+      assert.equal(carrier.role, 'reasoning');
+      if (reasoning === 'none') assert.equal(carrier.content, '');
       if (reasoning !== 'full') assertHidden(events, thoughts);
       const first = events.at(-1).usage[0].inputTokens;
       agent.addMessage({ id: 'q2', role: 'user', content: 'What is 532 - 187?' });
@@ -297,6 +350,16 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
         'TEXT_MESSAGE_START', 'TEXT_MESSAGE_CONTENT', 'TEXT_MESSAGE_END', 'RUN_FINISHED',
       ]);
       assert.equal(events.filter((e) => e.type === 'THINKING_TEXT_MESSAGE_CONTENT').map((e) => e.delta).join(''), thoughts);
+      const ids = events.filter((e) => e.type.startsWith('THINKING_')).map((e) => e.messageId);
+      assert.ok(ids[0] && new Set(ids).size === 1);
+      checkOrder(events);
+      for (const reasoning of ['none', 'summary']) {
+        const { agent, events } = await run(client, { reasoning, legacy_thinking: true });
+        const kept = client === current && reasoning === 'summary'; // the older one makes no message of them
+        assert.deepEqual(roles(agent), kept ? ['user', 'reasoning', 'assistant'] : ['user', 'assistant']);
+        assert.ok(types(events).indexOf('THINKING_START') < types(events).indexOf('TEXT_MESSAGE_START'));
+        checkOrder(events);
+      }
       assert.equal(said(agent, 'assistant'), '17 + 25 = 42.');
     } finally {
       delete process.env.SUPPRESS_TRANSFORMATION_WARNINGS;
@@ -304,7 +367,7 @@ for (const [version, client] of [['1.0.0', current], ['0.0.58', older]]) {
   });
 }
 
-test('what the client sends is what the schemas say, and context reaches the model', async () => {
+test('what the client sends is what the schemas say, and context and state reach the model', async () => {
   const agent = newAgent(current);
   let input;
   agent.use((given, next) => {
@@ -316,6 +379,8 @@ test('what the client sends is what the schemas say, and context reaches the mod
   const context = [{ description: 'What the user works on', value: 'A calculator' }];
   const told = await run(current, {}, { context });
   assert.ok(told.events.at(-1).usage[0].inputTokens > plain.events.at(-1).usage[0].inputTokens);
+  const shared = await ask(newAgent(current, [question], { initialState: { cart: ['tea'] } }));
+  assert.ok(shared.events.at(-1).usage[0].inputTokens > plain.events.at(-1).usage[0].inputTokens);
 });
 
 test('a key sees what it may see', async () => {
