@@ -84,7 +84,8 @@ func ParseRationale(text []byte) (Rationale, bool) {
 	return r, true
 }
 
-// NewRationale returns a rationale with a reason, cut to the length that a reason may have. An empty reason means that none was stated.
+// NewRationale returns a rationale with a reason, cut to the length that a reason may have. An empty reason means that
+// none was stated.
 func NewRationale(why string) Rationale {
 	return Rationale{Why: strings.TrimSpace(firstRunes(strings.TrimSpace(why), maxWhy))}
 }
@@ -143,7 +144,8 @@ func (l *DecisionLog) Push(e *Event) {
 		if e.Kind == Decided && e.Decision != nil {
 			l.decisions = append(l.decisions, *e.Decision)
 		} else if decision, rationale, ok := decisionOf(e, l.info.Strategy); ok {
-			l.decisions = append(l.decisions, Decision{Iteration: l.info.Iteration, Decision: decision, Rationale: rationale})
+			d := Decision{Iteration: l.info.Iteration, Decision: decision, Rationale: rationale}
+			l.decisions = append(l.decisions, d)
 		}
 	}
 	if e.Info != nil {

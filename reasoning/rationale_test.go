@@ -151,7 +151,7 @@ type segmentText struct {
 // byRunes cuts between any two characters.
 func byRunes(s string) []string { return strings.Split(s, "") }
 
-// TestCuration: the codes of what a runner keeps from the model are an action and its target, also those of other versions.
+// TestCuration: the codes of what a runner keeps from the model are an action and its target.
 func TestCuration(t *testing.T) {
 	for code, want := range map[string][2]string{
 		reasoning.CuratedHistory: {reasoning.CuratorDropped, "history-analysis"},

@@ -108,7 +108,8 @@ func TestIterationAndCurator(t *testing.T) {
 		t.Errorf("%+v %s", reply.Info, all)
 	}
 	d := reply.Decisions
-	if len(d) == 0 || d[0].Decision != "curator-dropped" || d[0].Iteration != 2 || !reflect.DeepEqual(d[0].Rationale.Refs, []string{"history-analysis"}) {
+	if len(d) == 0 || d[0].Decision != "curator-dropped" || d[0].Iteration != 2 ||
+		!reflect.DeepEqual(d[0].Rationale.Refs, []string{"history-analysis"}) {
 		t.Errorf("%+v", d)
 	}
 	req.KeepReasoning = true

@@ -783,7 +783,8 @@ func TestReasonsOfARunThatDelegates(t *testing.T) {
 		tracer.Push(e)
 	}
 	d := decision.New(traced)
-	if len(d.Path) != 1 || d.Path[0].Action != "tool:add" || d.Path[0].Rationale == nil || d.Path[0].Rationale.Why != "it adds" {
+	if len(d.Path) != 1 || d.Path[0].Action != "tool:add" || d.Path[0].Rationale == nil ||
+		d.Path[0].Rationale.Why != "it adds" {
 		t.Errorf("path %+v", d.Path)
 	}
 	for _, e := range traced {

@@ -406,7 +406,8 @@ func TestServeTraces(t *testing.T) {
 	if shown := a.runner("trace", "show", ofTwo[1]); !strings.Contains(shown, canary) || !strings.Contains(shown, `"by":"two"`) || !strings.Contains(shown, `"how":"reasoning_encrypt"`) {
 		t.Errorf("%.1000s", shown)
 	}
-	if told := a.runner("debrief", ofTwo[0]); !strings.Contains(told, "Debrief: run resp_") || !strings.Contains(told, "Goal: "+question) {
+	told := a.runner("debrief", ofTwo[0])
+	if !strings.Contains(told, "Debrief: run resp_") || !strings.Contains(told, "Goal: "+question) {
 		t.Errorf("%s", told)
 	}
 	if verified := a.runner("trace", "verify"); !strings.Contains(verified, "2 traces") || !strings.Contains(verified, "1 erased, 0 open") {

@@ -94,12 +94,14 @@ func New(events []Event) *Debrief {
 // folder adds up a run's trace.
 type folder struct {
 	debrief *Debrief
-	// steps are where calls stand in the path, and reasons those that came in events of their own, before or after their calls.
+	// steps are where calls stand in the path, and reasons those that came in events of their own, before or after
+	// their calls.
 	steps   map[place]int
 	reasons map[place]*reasoning.Rationale
 }
 
-// place is which call of which turn something is about. Its id distinguishes it from calls that the run answered by itself.
+// place is which call of which turn something is about. Its id distinguishes it from calls that the run answered by
+// itself.
 type place struct {
 	iter, call int
 	id         string
@@ -107,8 +109,8 @@ type place struct {
 
 func newFolder(id string) *folder {
 	return &folder{steps: map[place]int{}, reasons: map[place]*reasoning.Rationale{}, debrief: &Debrief{
-		RunID: id, Path: []Step{}, Assumptions: []Assumed{}, CuratorActions: []CuratorAction{}, Alternatives: []Choice{},
-		Termination: Termination{By: terminationUnknown},
+		RunID: id, Path: []Step{}, Assumptions: []Assumed{}, CuratorActions: []CuratorAction{},
+		Alternatives: []Choice{}, Termination: Termination{By: terminationUnknown},
 	}}
 }
 

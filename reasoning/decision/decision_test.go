@@ -167,7 +167,8 @@ func TestHiddenReasons(t *testing.T) {
 func TestOrderAndBase(t *testing.T) {
 	events := trace(run(t, reasoning.VisibilityFull))
 	last := events[len(events)-1]
-	if events[0].Kind != decision.RunStarted || last.Kind != decision.RunCompleted || events[len(events)-2].Kind != decision.KernelStateSnapshot {
+	if events[0].Kind != decision.RunStarted || last.Kind != decision.RunCompleted ||
+		events[len(events)-2].Kind != decision.KernelStateSnapshot {
 		t.Errorf("%+v", events)
 	}
 	for i, e := range events {
@@ -177,10 +178,12 @@ func TestOrderAndBase(t *testing.T) {
 	}
 }
 
-// TestReasonAmongArguments: a reason that the model states among the arguments of its call stands at the call, as one before it does.
+// TestReasonAmongArguments: a reason that the model states among the arguments of its call stands at the call, like one
+// that comes before it.
 func TestReasonAmongArguments(t *testing.T) {
 	var events []decision.Event
-	tracer := decision.NewTracer(decision.Config{RunID: "r", Clock: clock}, func(e decision.Event) { events = append(events, e) })
+	keep := func(e decision.Event) { events = append(events, e) }
+	tracer := decision.NewTracer(decision.Config{RunID: "r", Clock: clock}, keep)
 	push := func(kind reasoning.Kind, index int, d *reasoning.Decision) {
 		call := reasoning.Call{Index: index, ID: string(rune('a' + index)), Name: "f"}
 		tracer.Push(reasoning.Event{Kind: kind, Segment: reasoning.ToolCall, Call: call, Decision: d})
@@ -253,7 +256,8 @@ func TestReadManyRuns(t *testing.T) {
 		t.Fatalf("%+v %v", debriefs, err)
 	}
 	a := debriefs[0]
-	if len(a.Path) != 1 || a.Path[0].Rationale != nil || len(a.Alternatives) != 1 || a.Verdict.Tokens != 3 || *a.RationaleMissing != 2 {
+	if len(a.Path) != 1 || a.Path[0].Rationale != nil || len(a.Alternatives) != 1 || a.Verdict.Tokens != 3 ||
+		*a.RationaleMissing != 2 {
 		t.Errorf("%+v %+v", a, a.Verdict)
 	}
 	if a.Verdict.Status != decision.StatusFailure {
@@ -282,7 +286,8 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"type":"tool-call-start","runId":"a","callIndex":0,"toolName":"f","rationale":{"why":"x"}}`))
 	f.Add([]byte("{\"type\":\"run-completed\",\"runId\":\"a\",\"status\":\"x\"}\n{\"type\":\"strategy-switched\",\"runId\":\"a\",\"from\":\"a\",\"reason\":\"b\"}"))
 	f.Add([]byte(`{"type":"alternatives-considered","runId":"a","alternatives":[{}],"callIndex":-1}`))
-	f.Add([]byte(`{"kind":"alternatives-considered","runId":"a","chosen":"f","alternatives":[{"option":"g","rejectedBecause":"h"}]}`))
+	f.Add([]byte(`{"kind":"alternatives-considered","runId":"a","chosen":"f",` +
+		`"alternatives":[{"option":"g","rejectedBecause":"h"}]}`))
 	f.Add([]byte(`{"kind":"run-completed","runId":"a","status":7,"totalTokens":1e300,"durationMs":-1.5}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		debriefs, err := decision.Read(bytes.NewReader(text))

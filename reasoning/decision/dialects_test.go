@@ -47,7 +47,8 @@ func TestTraceOfTheSource(t *testing.T) {
 	golden(t, "source.json", append(object, '\n'))
 }
 
-// TestTraceOfAnEarlierVersion: a trace that an earlier version wrote of a run has the debrief that the run's trace has today.
+// TestTraceOfAnEarlierVersion: a trace that an earlier version wrote of a run has the debrief that the run's trace
+// has today.
 func TestTraceOfAnEarlierVersion(t *testing.T) {
 	earlier, today := readOne(t, file(t, "earlier.jsonl")), readOne(t, file(t, "full.jsonl"))
 	if !reflect.DeepEqual(earlier, today) {
@@ -57,8 +58,8 @@ func TestTraceOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
-// required says which members the events of each kind have in Reactive Agents' types, those that are optional there left out. A member
-// is a path; after the colon stands its JSON type.
+// required says which members the events of each kind have in Reactive Agents' types, those that are optional there
+// left out. A member is a path; after the colon stands its JSON type.
 var required = map[decision.Kind][]string{
 	decision.RunStarted:             {"task:string", "model:string", "provider:string", "config:object"},
 	decision.ToolCallStart:          {"toolName:string"},
@@ -68,17 +69,19 @@ var required = map[decision.Kind][]string{
 	decision.CuratorDecision:        {"action:string", "targetRef:string", "rationale.why:string"},
 	decision.StrategySwitched:       {"from:string", "to:string", "reason:string", "rationale.why:string"},
 	decision.KernelStateSnapshot: {
-		"status:string", "toolsUsed:array", "stepsCount:number", "stepsByType:object", "outputLen:number", "tokens:number",
-		"terminatedBy:string", "terminationRationale.why:string",
+		"status:string", "toolsUsed:array", "stepsCount:number", "stepsByType:object", "outputLen:number",
+		"tokens:number", "terminatedBy:string", "terminationRationale.why:string",
 	},
 	decision.RunCompleted: {"status:string", "totalTokens:number", "totalCostUsd:number", "durationMs:number"},
 }
 
 // words are the values that their types allow.
 var words = map[decision.Kind]map[string][]string{
-	decision.CuratorDecision:     {"action": {"kept", "dropped", "compressed", "marked-untrusted"}},
-	decision.KernelStateSnapshot: {"status": {"thinking", "acting", "observing", "done", "failed", "evaluating", "paused"}},
-	decision.RunCompleted:        {"status": {"success", "failure", "cancelled"}},
+	decision.CuratorDecision: {"action": {"kept", "dropped", "compressed", "marked-untrusted"}},
+	decision.KernelStateSnapshot: {"status": {
+		"thinking", "acting", "observing", "done", "failed", "evaluating", "paused",
+	}},
+	decision.RunCompleted: {"status": {"success", "failure", "cancelled"}},
 }
 
 // TestShapesOfTheSource holds each event of a trace with every kind to the members that the source's types have.
@@ -139,37 +142,59 @@ func jsonType(value any) string {
 // TestDialects compares what single events of the dialects are read as.
 func TestDialects(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"termination in words", `{"type":"kernel-state-snapshot","runId":"r","iter":1,"terminatedBy":"stop","terminationRationale":"it ended"}`,
+		{"termination in words",
+			`{"type":"kernel-state-snapshot","runId":"r","iter":1,"terminatedBy":"stop",` +
+				`"terminationRationale":"it ended"}`,
 			`"termination":{"by":"stop","rationale":{"why":"it ended"}}`},
-		{"termination without a reason", `{"kind":"kernel-state-snapshot","runId":"r","iter":1,"terminatedBy":"stop","terminationRationale":null}`,
+		{"termination without a reason",
+			`{"kind":"kernel-state-snapshot","runId":"r","iter":1,"terminatedBy":"stop",` +
+				`"terminationRationale":null}`,
 			`"termination":{"by":"stop"}`},
-		{"no termination", `{"kind":"kernel-state-snapshot","runId":"r","iter":1,"status":"thinking"}`, `"termination":{"by":"unknown"}`},
-		{"assumption with its reason in words", `{"type":"assumption-recorded","runId":"r","iter":1,"assumption":"a","because":"b"}`,
+		{"no termination",
+			`{"kind":"kernel-state-snapshot","runId":"r","iter":1,"status":"thinking"}`,
+			`"termination":{"by":"unknown"}`},
+		{"assumption with its reason in words",
+			`{"type":"assumption-recorded","runId":"r","iter":1,"assumption":"a","because":"b"}`,
 			`"assumptions":[{"iter":1,"assumption":"a","rationale":{"why":"b"}}]`},
-		{"assumption without a reason", `{"kind":"assumption-recorded","runId":"r","iter":1,"assumption":"a","rationale":{"why":""}}`,
+		{"assumption without a reason",
+			`{"kind":"assumption-recorded","runId":"r","iter":1,"assumption":"a","rationale":{"why":""}}`,
 			`"assumptions":[{"iter":1,"assumption":"a","rationale":{"why":""}}]`},
-		{"curator in one code", `{"type":"curator-decision","runId":"r","iter":1,"action":"delegation-squashed","reason":"b"}`,
+		{"curator in one code",
+			`{"type":"curator-decision","runId":"r","iter":1,"action":"delegation-squashed","reason":"b"}`,
 			`"curatorActions":[{"iter":1,"action":"compressed","targetRef":"delegation","rationale":{"why":"b"}}]`},
-		{"curator with a target", `{"kind":"curator-decision","runId":"r","iter":1,"action":"kept","targetRef":"obs:1","rationale":{"why":"b"}}`,
-			`"curatorActions":[{"iter":1,"action":"kept","targetRef":"obs:1","rationale":{"why":"b"}}]`},
-		{"strategy in words", `{"kind":"strategy-switched","runId":"r","iter":-1,"from":"a","to":"b","reason":"c"}`,
+		{"curator with a target",
+			`{"kind":"curator-decision","runId":"r","iter":1,"action":"kept","targetRef":"obs:1",` +
+				`"rationale":{"why":"b"}}`,
+			`"curatorActions":[{"iter":1,"action":"kept","targetRef":"obs:1",` +
+				`"rationale":{"why":"b"}}]`},
+		{"strategy in words",
+			`{"kind":"strategy-switched","runId":"r","iter":-1,"from":"a","to":"b","reason":"c"}`,
 			`"path":[{"iter":-1,"action":"strategy:a→b","rationale":{"why":"c"}}]`},
-		{"strategy with a rationale", `{"kind":"strategy-switched","runId":"r","iter":1,"from":"a","to":"b","reason":"c","rationale":{"why":"d"}}`,
+		{"strategy with a rationale",
+			`{"kind":"strategy-switched","runId":"r","iter":1,"from":"a","to":"b","reason":"c",` +
+				`"rationale":{"why":"d"}}`,
 			`"path":[{"iter":1,"action":"strategy:a→b","rationale":{"why":"d"}}]`},
-		{"alternatives by the tool's name", `{"type":"alternatives-considered","runId":"r","iter":1,"toolName":"f","alternatives":[]}`,
+		{"alternatives by the tool's name",
+			`{"type":"alternatives-considered","runId":"r","iter":1,"toolName":"f","alternatives":[]}`,
 			`"alternatives":[{"iter":1,"chosen":"f","rejected":[]}]`},
-		{"failed", `{"type":"run-completed","runId":"r","status":"failed","totalTokens":7,"durationMs":9}`,
+		{"failed",
+			`{"type":"run-completed","runId":"r","status":"failed","totalTokens":7,"durationMs":9}`,
 			`"verdict":{"status":"failure","tokens":7,"durationMs":9}`},
-		{"a reason before its call", `{"kind":"decision-evaluated","runId":"r","iter":1,"callIndex":0,"rationale":{"why":"w"}}` + "\n" +
-			`{"kind":"tool-call-start","runId":"r","iter":1,"callIndex":0,"toolName":"f"}`,
+		{"a reason before its call",
+			`{"kind":"decision-evaluated","runId":"r","iter":1,"callIndex":0,"rationale":{"why":"w"}}` + "\n" +
+				`{"kind":"tool-call-start","runId":"r","iter":1,"callIndex":0,"toolName":"f"}`,
 			`"path":[{"iter":1,"action":"tool:f","rationale":{"why":"w"}}]`},
-		{"a call by its documented name", `{"kind":"ToolCallStarted","runId":"r","iter":1,"toolName":"f","rationale":{"why":"w"}}`,
+		{"a call by its documented name",
+			`{"kind":"ToolCallStarted","runId":"r","iter":1,"toolName":"f","rationale":{"why":"w"}}`,
 			`"path":[{"iter":1,"action":"tool:f","rationale":{"why":"w"}}]`},
-		{"a reason of the wrong type", `{"kind":"tool-call-start","runId":"r","iter":1,"toolName":"f","rationale":["why"]}`,
+		{"a reason of the wrong type",
+			`{"kind":"tool-call-start","runId":"r","iter":1,"toolName":"f","rationale":["why"]}`,
 			`"path":[{"iter":1,"action":"tool:f"}]`},
-		{"a reason that is too long", `{"kind":"tool-call-start","runId":"r","iter":1,"toolName":"f","rationale":{"why":"` +
-			strings.Repeat("é", 300) + `"}}`, `"rationale":{"why":"` + strings.Repeat("é", 280) + `"}`},
-		{"members of other types", `{"kind":"tool-call-start","runId":"r","iter":1.0,"toolName":"f","callIndex":"x","status":[]}`,
+		{"a reason that is too long",
+			`{"kind":"tool-call-start","runId":"r","iter":1,"toolName":"f","rationale":{"why":"` +
+				strings.Repeat("é", 300) + `"}}`, `"rationale":{"why":"` + strings.Repeat("é", 280) + `"}`},
+		{"members of other types",
+			`{"kind":"tool-call-start","runId":"r","iter":1.0,"toolName":"f","callIndex":"x","status":[]}`,
 			`"path":[{"iter":1,"action":"tool:f"}]`},
 	} {
 		var b bytes.Buffer

@@ -74,13 +74,14 @@ func (d *Debrief) sections(t texter) []section {
 	for _, a := range d.Alternatives {
 		chosen := item{text: fmt.Sprintf("iter %d chose %s", a.Iter, t.show(a.Chosen, maxItem))}
 		for _, r := range a.Rejected {
-			chosen.options = append(chosen.options, fmt.Sprintf("✗ %s — %s", t.show(r.Option, maxItem), t.show(r.Because, maxItem)))
+			option := fmt.Sprintf("✗ %s — %s", t.show(r.Option, maxItem), t.show(r.Because, maxItem))
+			chosen.options = append(chosen.options, option)
 		}
 		alternatives = append(alternatives, chosen)
 	}
 	for _, s := range []section{
-		{title: whyThisPath, items: why}, {title: "Assumptions", items: assumptions}, {title: "Curator", items: curator},
-		{title: "Alternatives considered", items: alternatives},
+		{title: whyThisPath, items: why}, {title: "Assumptions", items: assumptions},
+		{title: "Curator", items: curator}, {title: "Alternatives considered", items: alternatives},
 	} {
 		if len(s.items) > 0 {
 			out = append(out, s)
@@ -102,7 +103,8 @@ const whyThisPath = "Why this path"
 
 // reason is a step with its reason.
 func (t texter) reason(s *Step) string {
-	text := fmt.Sprintf("iter %d chose %s: %s", s.Iter, t.show(s.Action, maxItem), quoted(t.show(s.Rationale.Why, maxLong)))
+	why := quoted(t.show(s.Rationale.Why, maxLong))
+	text := fmt.Sprintf("iter %d chose %s: %s", s.Iter, t.show(s.Action, maxItem), why)
 	if len(s.Rationale.Refs) > 0 {
 		text += fmt.Sprintf(" (refs: %s)", t.show(strings.Join(s.Rationale.Refs, ", "), maxLong))
 	}
@@ -174,8 +176,8 @@ func oneLine(text string, n int) string {
 	return strings.TrimRight(string([]rune(text)[:n-1]), " ") + "…"
 }
 
-var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`, `<`, `\<`, `>`, `\>`,
-	`#`, `\#`, `|`, `\|`, `~`, `\~`, `&`, `\&`)
+var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`,
+	`<`, `\<`, `>`, `\>`, `#`, `\#`, `|`, `\|`, `~`, `\~`, `&`, `\&`)
 
 // literal returns a text on one line as Markdown that shows it as it is.
 func literal(text string) string {

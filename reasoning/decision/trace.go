@@ -11,12 +11,14 @@ type Kind string
 const (
 	// RunStarted has task, model, provider, seed and config.
 	RunStarted Kind = "run-started"
-	// ToolCallStart has callIndex, toolCallId, toolName, and rationale if the model has stated its reason by the end of the call.
+	// ToolCallStart has callIndex, toolCallId, toolName, and rationale if the model has stated its reason by the end
+	// of the call.
 	ToolCallStart Kind = "tool-call-start"
-	// DecisionEvaluated has decisionType, reason, rationale, confidence if the model stated one, and for a call callIndex, toolCallId and
-	// toolName. There is one for every reason that the model states.
+	// DecisionEvaluated has decisionType, reason, rationale, confidence if the model stated one, and for a call
+	// callIndex, toolCallId and toolName. There is one for every reason that the model states.
 	DecisionEvaluated Kind = "decision-evaluated"
-	// AlternativesConsidered has chosen, alternatives, and what DecisionEvaluated has for a call. It follows that event.
+	// AlternativesConsidered has chosen, alternatives, and what DecisionEvaluated has for a call. It follows that
+	// event.
 	AlternativesConsidered Kind = "alternatives-considered"
 	// AssumptionRecorded has assumption and rationale, whose why is empty where the model gave no reason.
 	AssumptionRecorded Kind = "assumption-recorded"
@@ -24,7 +26,8 @@ const (
 	CuratorDecision Kind = "curator-decision"
 	// StrategySwitched has from, to, reason and rationale.
 	StrategySwitched Kind = "strategy-switched"
-	// KernelStateSnapshot comes once, at the end. It has status, terminatedBy, terminationRationale and the fields of State.
+	// KernelStateSnapshot comes once, at the end. It has status, terminatedBy, terminationRationale and the fields of
+	// State.
 	KernelStateSnapshot Kind = "kernel-state-snapshot"
 	// RunCompleted has status and the fields of Totals.
 	RunCompleted Kind = "run-completed"
@@ -46,7 +49,8 @@ const (
 // provider is what RunStarted names as the model's provider.
 const provider = "runner"
 
-// Event is one line of a trace. Its JSON form leaves out empty fields, except those that every event has and those of State and Totals.
+// Event is one line of a trace. Its JSON form leaves out empty fields, except those that every event has and those of
+// State and Totals.
 type Event struct {
 	Kind  Kind   `json:"kind"`
 	RunID string `json:"runId"`

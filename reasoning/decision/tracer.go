@@ -24,9 +24,11 @@ type Tracer struct {
 	// base has what all events of the run have; strategy is where the reasoning comes from.
 	base     Event
 	strategy reasoning.Strategy
-	// early are reasons that came before their calls, by what names those: a run may answer calls by itself, which take places of their own.
+	// early are reasons that came before their calls, by what names those: a run may answer calls by itself, which
+	// take places of their own.
 	early map[reasoning.Call]*reasoning.Rationale
-	// asked says that the model was asked for its reasons, and open is a call that has begun and whose reason may still come.
+	// asked says that the model was asked for its reasons, and open is a call that has begun and whose reason may
+	// still come.
 	asked bool
 	open  *Event
 	calls int
@@ -77,7 +79,8 @@ func (t *Tracer) Push(e reasoning.Event) {
 		if e.Info != nil {
 			t.count("strategy")
 			t.send(Event{
-				Kind: StrategySwitched, From: string(t.strategy), To: string(e.Info.Strategy), Reason: e.Text, Rationale: stated(e.Text),
+				Kind: StrategySwitched, From: string(t.strategy), To: string(e.Info.Strategy),
+				Reason: e.Text, Rationale: stated(e.Text),
 			})
 			t.strategy = e.Info.Strategy
 		}
@@ -105,15 +108,17 @@ func (t *Tracer) started(info *reasoning.Info) {
 	if info != nil {
 		t.base.Iter, t.strategy, t.asked = max(1, info.Iteration), info.Strategy, info.Iteration > 0
 		out.Model = info.Model
-		*out.Config = Settings{Strategy: string(info.Strategy), Visibility: info.Visibility.String(), Effort: string(info.Effort)}
+		*out.Config = Settings{
+			Strategy: string(info.Strategy), Visibility: info.Visibility.String(), Effort: string(info.Effort),
+		}
 		seed := info.Seed
 		out.Seed = &seed
 	}
 	t.send(out)
 }
 
-// called takes the beginning of a call. Where its reason may stand among its arguments, its event waits for the reason, so that readers find
-// both in one place.
+// called takes the beginning of a call. Where its reason may stand among its arguments, its event waits for the
+// reason, so that readers find both in one place.
 func (t *Tracer) called(call reasoning.Call) {
 	t.calls++
 	t.count("tool")
@@ -148,7 +153,8 @@ func (t *Tracer) decided(call reasoning.Call, d *reasoning.Decision) {
 		t.early[call] = &rationale
 	}
 	out := t.call(DecisionEvaluated, call)
-	out.DecisionType, out.Reason, out.Confidence, out.Rationale = d.Decision, rationale.Why, rationale.Confidence, &rationale
+	out.DecisionType, out.Rationale = d.Decision, &rationale
+	out.Reason, out.Confidence = rationale.Why, rationale.Confidence
 	t.send(out)
 	if len(rationale.Alternatives) > 0 {
 		out := t.call(AlternativesConsidered, call)
@@ -160,7 +166,8 @@ func (t *Tracer) decided(call reasoning.Call, d *reasoning.Decision) {
 func (t *Tracer) done(r *reasoning.Result) {
 	u := r.Usage
 	totals := Totals{
-		TotalTokens: u.Prompt + u.Completion + u.Summary, DurationMS: (r.Timing.FirstToken + r.Timing.Decode).Milliseconds(),
+		TotalTokens: u.Prompt + u.Completion + u.Summary,
+		DurationMS:  (r.Timing.FirstToken + r.Timing.Decode).Milliseconds(),
 	}
 	if r.Rationale != nil {
 		missing := r.Rationale.Missing
@@ -177,7 +184,10 @@ func (t *Tracer) end(status, by, why string, totals Totals) {
 	}
 	t.over = true
 	totals.ToolCalls, t.state.Tokens = t.calls, totals.TotalTokens
-	snapshot := Event{Kind: KernelStateSnapshot, Status: stateDone, TerminatedBy: by, TerminationRationale: stated(why), State: &t.state}
+	snapshot := Event{
+		Kind: KernelStateSnapshot, Status: stateDone, State: &t.state,
+		TerminatedBy: by, TerminationRationale: stated(why),
+	}
 	if status != StatusSuccess {
 		snapshot.Status = stateFailed
 	}

@@ -26,11 +26,11 @@ func (a *app) debriefCommand() *cobra.Command {
 		Short: "Explain a run from its trace",
 		Long: `Explain a run from its trace: what it did, why, what it assumed and what ended it.
 
-RUN is the id of a sealed trace, which run --trace prints. latest is the newest sealed trace that has ended. Both need the keyring's
-passphrase. FILE is a trace that run --output trace or Reactive Agents wrote; - is standard input.
+RUN is the id of a sealed trace, which run --trace prints. latest is the newest sealed trace that has ended. Both need
+the keyring's passphrase. FILE is a trace that run --output trace or Reactive Agents wrote; - is standard input.
 
-A trace has the model's reasons only if the run was asked for them (--rationale). A FILE has them only if the run showed its reasoning
-(--reasoning full). Reasons that the model did not state are counted, and none are made up.`,
+A trace has the model's reasons only if the run was asked for them (--rationale). A FILE has them only if the run
+showed its reasoning (--reasoning full). Reasons that the model did not state are counted, and none are made up.`,
 		Example: `  runner run --trace --tools tools.json --rationale "What is 17 + 25?"
   runner debrief latest
   runner run --tools tools.json --rationale --reasoning full --output trace "What is 17 + 25?" > trace.jsonl

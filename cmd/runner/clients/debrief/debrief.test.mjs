@@ -32,7 +32,8 @@ after(() => rmSync(folder, { recursive: true }));
 
 function call(program, ...args) {
   const env = { ...process.env, XDG_DATA_HOME: folder, HOME: folder, NO_COLOR: '1' };
-  return execFileSync(program, args, { cwd: folder, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 });
+  const stdio = ['ignore', 'pipe', 'pipe'];
+  return execFileSync(program, args, { cwd: folder, env, encoding: 'utf8', stdio, timeout: 60_000 });
 }
 
 // debrief writes the trace of a run, and returns the debrief that both programs make of it.
