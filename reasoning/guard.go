@@ -7,11 +7,18 @@ import (
 	"runner/backend"
 )
 
-// MaxQuote is the most consecutive words of the reasoning that a summary may hold.
-const MaxQuote = 12
+// MaxQuote and MinQuote bound the most consecutive words of the reasoning that a summary may hold; see [QuoteLimit].
+const (
+	MaxQuote = 12
+	MinQuote = 3
+)
+
+// QuoteLimit returns the most consecutive words of a reasoning of so many words that its summary may hold: a third of them, but at least MinQuote
+// and at most MaxQuote. So a short reasoning cannot be quoted whole.
+func QuoteLimit(words int) int { return min(MaxQuote, max(MinQuote, words/3)) }
 
 // Guard keeps a summary from quoting the reasoning: it is the constraint of the summary pass. It lets no token pass that
-// would make the text, as it then stands, hold a run of more than MaxQuote consecutive words of the reasoning. A word at
+// would make the text, as it then stands, hold a run of more consecutive words of the reasoning than [QuoteLimit] allows. A word at
 // the end of the text counts as it stands, because the text may end there; so the rule holds for every text that was
 // accepted token by token, wherever it ends. Tokens without text, and those that end generation, are always allowed.
 //
@@ -23,54 +30,55 @@ const MaxQuote = 12
 // accepted wrongly. A Guard must not be used by several goroutines at once, except for Allows and Fill.
 type Guard struct {
 	vocab *backend.Vocab
-	// long holds the hashes of all runs of MaxQuote+1 words of the reasoning, full those of MaxQuote words and near those
-	// of nearWords words.
+	// limit is the most consecutive words. A run of nearWords shows that a quotation may be under way. Unless the text ends in one, a token
+	// would have to add limit+1-(nearWords-1) words to make a run too long, for which it needs at least farPiece bytes.
+	limit, nearWords, farPiece int
+	// long holds the hashes of all runs of limit+1 words of the reasoning, full those of limit words and near those of nearWords words.
 	long, full, near map[uint64]struct{}
 	cutter           wordCutter
 	words            wordRing // the text's finished words
 	// closeBy says that they end in nearWords words of the reasoning, or that the text ends inside a rune.
 	closeBy bool
-	// last is the hash of the last MaxQuote finished words; atLimit says that they are a run of the reasoning.
+	// last is the hash of the last limit finished words; atLimit says that they are a run of the reasoning.
 	last    uint64
 	atLimit bool
 }
 
-// nearWords is the length of the runs that show that a quotation may be under way. Unless the text ends in one, a token
-// would have to add MaxQuote+1-(nearWords-1) words to complete a run, for which it needs at least farPiece bytes.
-const (
-	nearWords = 6
-	farPiece  = 2*(MaxQuote+1-nearWords) - 1
-)
-
 // NewGuard returns a guard over the words of reasoning. It takes time and memory in proportion to them.
 func NewGuard(v *backend.Vocab, reasoning string) *Guard {
-	g := &Guard{vocab: v, long: map[uint64]struct{}{}, full: map[uint64]struct{}{}, near: map[uint64]struct{}{}}
+	var all []uint64
+	var c wordCutter
+	collect := func(w uint64) bool {
+		all = append(all, w)
+		return true
+	}
+	c.feed(reasoning, collect)
+	c.finish(collect)
+	limit := QuoteLimit(len(all))
+	g := &Guard{
+		vocab: v, limit: limit, nearWords: (limit + 1) / 2, long: map[uint64]struct{}{}, full: map[uint64]struct{}{}, near: map[uint64]struct{}{},
+	}
+	g.farPiece = 2*(limit+1-g.nearWords) - 1
 	sets := [...]struct {
 		size int
 		set  map[uint64]struct{}
-	}{{MaxQuote + 1, g.long}, {MaxQuote, g.full}, {nearWords, g.near}}
-	var (
-		words wordRing
-		c     wordCutter
-	)
-	index := func(w uint64) bool {
+	}{{limit + 1, g.long}, {limit, g.full}, {g.nearWords, g.near}}
+	var words wordRing
+	for _, w := range all {
 		words.push(w)
 		for _, of := range sets {
 			if h, ok := words.last(of.size); ok {
 				of.set[h] = struct{}{}
 			}
 		}
-		return true
 	}
-	c.feed(reasoning, index)
-	c.finish(index)
 	return g
 }
 
 // Allows reports whether t may come next.
 func (g *Guard) Allows(t backend.Token) bool {
 	piece := g.vocab.Piece(t)
-	if !g.closeBy && len(piece) < farPiece || piece == "" || g.silent(t) {
+	if !g.closeBy && len(piece) < g.farPiece || piece == "" || g.silent(t) {
 		return true
 	}
 	return g.clean(piece)
@@ -92,12 +100,12 @@ func (g *Guard) Accept(t backend.Token) {
 		return
 	}
 	g.cutter.feed(g.vocab.Piece(t), func(w uint64) bool { g.words.push(w); return true })
-	h, ok := g.words.last(nearWords)
+	h, ok := g.words.last(g.nearWords)
 	if ok {
 		_, ok = g.near[h]
 	}
 	g.closeBy = ok || g.cutter.nPart > 0
-	if g.last, g.atLimit = g.words.last(MaxQuote); g.atLimit {
+	if g.last, g.atLimit = g.words.last(g.limit); g.atLimit {
 		_, g.atLimit = g.full[g.last]
 	}
 }
@@ -126,7 +134,7 @@ func (g *Guard) clean(more string) bool {
 			words.push(first)
 		}
 		words.push(w)
-		h, ok := words.last(MaxQuote + 1)
+		h, ok := words.last(g.limit + 1)
 		if ok {
 			_, ok = g.long[h]
 		}
@@ -136,7 +144,7 @@ func (g *Guard) clean(more string) bool {
 	return c.feed(more, short) && c.finish(short)
 }
 
-// Quotes reports whether text holds more than MaxQuote consecutive words of reasoning.
+// Quotes reports whether text holds more consecutive words of reasoning than its summary may.
 func Quotes(reasoning, text string) bool { return !NewGuard(nil, reasoning).clean(text) }
 
 // wordRing remembers the hashes of the last words.

@@ -1,6 +1,7 @@
 package reasoning_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -78,14 +79,15 @@ func quoteVocab(t testing.TB) (*backend.Vocab, []backend.Token) {
 func TestGuard(t *testing.T) {
 	v, tokens := quoteVocab(t)
 	r := rand.New(rand.NewPCG(7, 7))
-	refused := 0
-	for range 40 {
+	refused := map[int]int{}
+	for round := range 240 {
 		var think strings.Builder
-		for range 20 + r.IntN(100) {
+		for range 4 + r.IntN(1+round/2) { // so that all limits come up
 			think.WriteString(v.Piece(tokens[r.IntN(len(tokens)-1)]))
 		}
 		thoughts := strings.ToValidUTF8(think.String(), "\uFFFD")
 		g := reasoning.NewGuard(v, thoughts)
+		limit := reasoning.QuoteLimit(len(guardWords(thoughts)))
 		mask := backend.NewMask(v.Len())
 		var text []byte
 		pos := r.IntN(len(thoughts))
@@ -110,8 +112,8 @@ func TestGuard(t *testing.T) {
 				t.Fatal("the end is not allowed")
 			}
 			if !g.Allows(tok) {
-				refused++
-				if longestQuote(guardWords, thoughts, valid(append(slices.Clone(text), v.Piece(tok)...))) <= reasoning.MaxQuote {
+				refused[limit]++
+				if longestQuote(guardWords, thoughts, valid(append(slices.Clone(text), v.Piece(tok)...))) <= limit {
 					t.Fatalf("refused without need: %q after %q", v.Piece(tok), text)
 				}
 				continue
@@ -129,28 +131,52 @@ func TestGuard(t *testing.T) {
 			if step%8 != 0 {
 				continue
 			}
-			if n := longestQuote(guardWords, thoughts, valid(text)); n > reasoning.MaxQuote {
+			if n := longestQuote(guardWords, thoughts, valid(text)); n > limit {
 				t.Fatalf("%d words in a row of the reasoning:\n%q\n%q", n, thoughts, text)
 			}
 		}
 		final := valid(text)
 		// Fields are an idea of words that needs no guard of its own.
-		if n := longestQuote(strings.Fields, thoughts, final); n > reasoning.MaxQuote {
+		if n := longestQuote(strings.Fields, thoughts, final); n > limit {
 			t.Fatalf("%d fields in a row of the reasoning:\n%q\n%q", n, thoughts, final)
 		}
 		if reasoning.Quotes(thoughts, final) {
 			t.Fatal("Quotes disagrees")
 		}
 	}
-	if refused < 20 {
-		t.Fatalf("only %d tokens were refused: the test does not test", refused)
+	for limit := reasoning.MinQuote; limit <= reasoning.MaxQuote; limit++ {
+		if refused[limit] < 10 {
+			t.Errorf("at a limit of %d words only %d tokens were refused: the test does not test", limit, refused[limit])
+		}
+	}
+}
+
+// TestQuoteLimit counts the words of reasoning of every length up to 60, and quotes as much of it as a summary may, and one word more.
+func TestQuoteLimit(t *testing.T) {
+	var words []string
+	for n := range 60 {
+		words = append(words, fmt.Sprintf("w%d", n))
+		thoughts := strings.Join(words, " ")
+		limit := min(12, max(3, len(words)/3))
+		if got := reasoning.QuoteLimit(len(words)); got != limit {
+			t.Fatalf("%d words may be quoted of %d, want %d", got, len(words), limit)
+		}
+		from := len(words) - min(limit+1, len(words))
+		quote := "Well, " + strings.Join(words[from:], ", ")
+		if got, want := reasoning.Quotes(thoughts, quote), len(words) > limit; got != want {
+			t.Errorf("%d words, quoted from word %d on: %v", len(words), from, got)
+		}
+		if quote = strings.Join(words[:min(limit, len(words))], " ") + " and so on"; reasoning.Quotes(thoughts, quote) {
+			t.Errorf("%d words: quoting the first %d is refused", len(words), limit)
+		}
 	}
 }
 
 func valid(b []byte) string { return string([]rune(string(b))) }
 
 func TestQuotes(t *testing.T) {
-	const thoughts = "First add the units: 7 + 5 = 12, write 2 and carry 1. Then add the tens and the carry."
+	const thoughts = "First add the units: 7 + 5 = 12, write 2 and carry 1. Then add the tens and the carry. " +
+		"That is all there is to it, so the sum of both numbers is what I have written down."
 	for text, want := range map[string]bool{
 		"":                                       false,
 		thoughts:                                 true,

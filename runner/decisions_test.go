@@ -142,7 +142,10 @@ func TestSummariesDoNotQuoteReasons(t *testing.T) {
 	req := user("2+2?")
 	req.Rationale, req.Visibility = true, reasoning.VisibilitySummary
 	reply, all := traced(t, f, req)
-	if reply.Answer != "four" || strings.Contains(all, secret) || strings.Contains(reply.Summary, strings.Join(strings.Fields(secret)[:reasoning.MaxQuote+1], " ")) {
+	words := strings.Fields(secret)
+	limit := reasoning.QuoteLimit(len(words) + 3) // with "I think" and the name of the member
+	quote := strings.Join(words[:limit+1], " ")
+	if reply.Answer != "four" || strings.Contains(all, secret) || strings.Contains(reply.Summary, quote) {
 		t.Errorf("%q %s", reply.Summary, all)
 	}
 }

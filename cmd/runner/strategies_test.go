@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"regexp"
+	"strings"
 	"testing"
 
 	"runner/chattemplate"
@@ -51,4 +52,55 @@ func TestHiddenWorkingIsNotInTheAnswer(t *testing.T) {
 			t.Errorf("%s: the answer is %q, the reasoning %q", sum, answer, got[reasoning.Reasoning])
 		}
 	}
+}
+
+// numbers matches the numbers of a text, and plainWords its words.
+var (
+	numbers    = regexp.MustCompile(`\d+`)
+	plainWords = regexp.MustCompile(`[\pL\d]+`)
+)
+
+// TestShortReasoningIsSummarized has the bundled model summarize reasoning of a few words and of many. A summary says what came out, in other words.
+func TestShortReasoningIsSummarized(t *testing.T) {
+	r := openDemo(t)
+	for i, sum := range sums {
+		for _, budget := range []int{0, 10, 16} {
+			for _, detailed := range []bool{false, true} {
+				req := askDemo(sum)
+				req.DetailedSummary, req.Budget = detailed, budget
+				if i%2 == 0 {
+					req.Effort = chattemplate.EffortLow
+				}
+				req.Visibility = reasoning.VisibilityFull
+				words := plainWords.FindAllString(folded(t, r, req)[reasoning.Reasoning], -1)
+				req.Visibility = reasoning.VisibilitySummary
+				got := folded(t, r, req)
+				summary, results := got[reasoning.Summary], numbers.FindAllString(got[reasoning.Answer], -1)
+				told := numbers.FindAllString(summary, -1)
+				if limit := reasoning.QuoteLimit(len(words)); longestRun(words, plainWords.FindAllString(summary, -1)) > limit {
+					t.Errorf("%s, %d words: the summary %q quotes more than %d", sum, len(words), summary, limit)
+				}
+				switch {
+				case budget == 0 && (len(told) == 0 || told[len(told)-1] != results[len(results)-1]):
+					t.Errorf("%s, %d words: the summary %q does not tell the result of %q", sum, len(words), summary, got[reasoning.Answer])
+				case budget > 0 && (len(words) > 15 || summary != "The work stopped early."):
+					t.Errorf("%s, %d words: the summary is %q", sum, len(words), summary)
+				}
+			}
+		}
+	}
+}
+
+// longestRun returns the most consecutive words that two texts share.
+func longestRun(a, b []string) (most int) {
+	for i := range a {
+		for j := range b {
+			n := 0
+			for i+n < len(a) && j+n < len(b) && strings.EqualFold(a[i+n], b[j+n]) {
+				n++
+			}
+			most = max(most, n)
+		}
+	}
+	return most
 }
