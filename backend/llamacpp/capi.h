@@ -31,6 +31,7 @@ typedef int32_t llama_seq_id;
 typedef uint32_t llama_state_seq_flags;
 
 typedef struct ggml_backend_buffer_type * ggml_backend_buffer_type_t;
+typedef struct ggml_backend_buffer * ggml_backend_buffer_t;
 typedef struct ggml_backend_reg * ggml_backend_reg_t;
 typedef struct ggml_backend_device * ggml_backend_dev_t;
 typedef struct ggml_threadpool * ggml_threadpool_t;
@@ -164,6 +165,15 @@ struct ggml_backend_buffer_type {
     bool               no_alloc;
 };
 
+struct ggml_backend_buffer {
+    void *                     iface[9];
+    ggml_backend_buffer_type_t buft;
+    void *                     context;
+    size_t                     size;
+    int                        usage;
+    bool                       no_alloc;
+};
+
 struct ggml_threadpool_params {
     bool                     cpumask[GGML_MAX_N_THREADS];
     int                      n_threads;
@@ -277,6 +287,7 @@ ggml_abort_callback_t ggml_set_abort_callback(ggml_abort_callback_t callback);
 ggml_backend_reg_t ggml_backend_load(const char * path);
 size_t ggml_backend_reg_count(void);
 ggml_backend_reg_t ggml_backend_reg_get(size_t index);
+ggml_backend_buffer_type_t ggml_backend_cpu_buffer_type(void);
 const char * ggml_backend_reg_name(ggml_backend_reg_t reg);
 void * ggml_backend_reg_get_proc_address(ggml_backend_reg_t reg, const char * name);
 size_t ggml_backend_dev_count(void);

@@ -17,6 +17,11 @@
 #include <string>
 #include <vector>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 // Implemented in Go.
 extern "C" void runnerLog(int level, char * text);
 extern "C" int runnerProgress(uintptr_t handle, float fraction);
@@ -84,6 +89,46 @@ bool on_progress(float fraction, void * data) {
     return runnerProgress((uintptr_t) data, fraction) != 0;
 }
 
+// The engine fills its cache with zeros when it makes it, which takes a second and all of its memory where the cache is for
+// many tokens. The system hands out pages of zeros as they are first used, so that nothing has to be written.
+#ifdef __linux__
+enum { ALLOC_BUFFER = 1, CLEAR = 7 }; // their places in the tables of functions
+
+typedef ggml_backend_buffer_t (*alloc_function)(ggml_backend_buffer_type_t, size_t);
+alloc_function alloc_buffer;
+
+void clear_buffer(ggml_backend_buffer_t buffer, uint8_t value) {
+    char *       from = static_cast<char *>(buffer->context);
+    char * const end = from + buffer->size;
+    if (value == 0) {
+        const uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
+        char * const    first = (char *) (((uintptr_t) from + page - 1) / page * page);
+        char * const    last = (char *) ((uintptr_t) end / page * page);
+        if (first < last && madvise(first, (size_t) (last - first), MADV_DONTNEED) == 0) {
+            std::memset(from, 0, (size_t) (first - from));
+            from = last;
+        }
+    }
+    std::memset(from, value, (size_t) (end - from));
+}
+
+ggml_backend_buffer_t alloc_cleared_late(ggml_backend_buffer_type_t type, size_t size) {
+    ggml_backend_buffer_t buffer = alloc_buffer(type, size);
+    if (buffer) {
+        buffer->iface[CLEAR] = (void *) clear_buffer;
+    }
+    return buffer;
+}
+
+void clear_late(void) {
+    ggml_backend_buffer_type_t type = ggml_backend_cpu_buffer_type();
+    alloc_buffer = (alloc_function) type->iface[ALLOC_BUFFER];
+    type->iface[ALLOC_BUFFER] = (void *) alloc_cleared_late;
+}
+#else
+void clear_late(void) {}
+#endif
+
 bool is_set(void * data) {
     return __atomic_load_n(static_cast<const int32_t *>(data), __ATOMIC_RELAXED) != 0;
 }
@@ -94,6 +139,7 @@ extern "C" void shim_start(void) {
     ggml_set_abort_callback(on_abort);
     llama_log_set(on_log, nullptr);
     llama_backend_init();
+    clear_late();
 }
 
 extern "C" void shim_log_level(int level) {

@@ -86,6 +86,7 @@ struct llama_context * llama_init_from_model(struct llama_model *, struct llama_
 
 void llama_attach_threadpool(struct llama_context *, ggml_threadpool_t, ggml_threadpool_t) {}
 int32_t llama_decode(struct llama_context *, struct llama_batch) { act(); return 0; }
+float * llama_get_embeddings_ith(struct llama_context *, int32_t) { act(); static float x[4]; return x; }
 float * llama_get_logits_ith(struct llama_context *, int32_t) { act(); static float x[4]; return x; }
 int32_t llama_tokenize(const struct llama_vocab *, const char *, int32_t n, llama_token *, int32_t, bool add, bool parse) {
     act();
@@ -162,7 +163,45 @@ void * ggml_backend_reg_get_proc_address(ggml_backend_reg_t reg, const char *) {
     return reg ? reinterpret_cast<void *>(give) : nullptr;
 }
 
+// Buffers of the stub begin in the middle of a page.
+static char pages[1 << 16];
+static int  filled;
+
+static ggml_backend_buffer_t alloc_pages(ggml_backend_buffer_type_t type, size_t size) {
+    static struct ggml_backend_buffer buffer;
+    if (size > sizeof pages - 100) return nullptr;
+    buffer.buft = type;
+    buffer.context = pages + 100;
+    buffer.size = size;
+    buffer.iface[7] = (void *) +[](ggml_backend_buffer_t, uint8_t) { filled++; };
+    return &buffer;
+}
+
+ggml_backend_buffer_type_t ggml_backend_cpu_buffer_type(void) {
+    static struct ggml_backend_buffer_type type = {{nullptr, (void *) alloc_pages}, nullptr, nullptr, false};
+    return &type;
+}
+
 } // extern "C"
+
+static void test_clear() {
+#ifdef __linux__
+    const auto type = ggml_backend_cpu_buffer_type();
+    const auto alloc = (ggml_backend_buffer_t (*)(ggml_backend_buffer_type_t, size_t)) type->iface[1];
+    CHECK(alloc(type, sizeof pages) == nullptr);
+    for (size_t size : {size_t(1), size_t(1000), size_t(5000), size_t(40000), sizeof pages - 100}) {
+        for (int value : {0, 7}) {
+            const auto buffer = alloc(type, size);
+            std::memset(pages, 1, sizeof pages);
+            ((void (*)(ggml_backend_buffer_t, uint8_t)) buffer->iface[7])(buffer, (uint8_t) value);
+            for (size_t i = 0; i < sizeof pages; i++) {
+                CHECK(pages[i] == (i >= 100 && i < 100 + size ? value : 1));
+            }
+        }
+    }
+    CHECK(filled == 0);
+#endif
+}
 
 static void test_failures() {
     struct llama_model_params   mp = {};
@@ -269,6 +308,7 @@ int main() {
     test_failures();
     test_success();
     test_grammar();
+    test_clear();
     test_log_levels();
     test_fork();
     std::puts("ok");

@@ -1,0 +1,60 @@
+package llamacpp
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/models/random"
+)
+
+// anonymous is the memory of this process that is no file's, in bytes.
+func anonymous(t *testing.T) int64 {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	t.Skip("this kernel does not tell")
+	return 0
+}
+
+// A cache takes memory as it is used, not when the model is loaded: one for many tokens costs nothing until then. What it
+// holds is zero where nothing was written, which the engine relies on.
+func TestUnusedCacheTakesNoMemory(t *testing.T) {
+	path := writeModel(t, random.Config{Layers: 8, KVHeads: 8, Heads: 8, HeadSize: 64, Context: 1 << 17})
+	openModel(t, path, backend.Config{ContextSize: 256, Sequences: 1}) // what is made once
+	before := anonymous(t)
+	m := openModel(t, path, backend.Config{ContextSize: 1 << 16, Sequences: 1, FullWindow: "on"})
+	const cache = 8 * 2 * 8 * 64 * 2 << 16 // 1 GiB
+	if grown := anonymous(t) - before; grown > cache/8 {
+		t.Errorf("loading with a cache of %d MiB took %d MiB", cache>>20, grown>>20)
+	}
+	s, err := m.NewSequence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	tokens := make([]backend.Token, 300)
+	for i := range tokens {
+		tokens[i] = backend.Token(i % 500)
+	}
+	outputs := make([]backend.Output, 1)
+	if err := m.Step(t.Context(), []backend.Input{{Sequence: s, Tokens: tokens, Sampling: &backend.Sampling{}}}, outputs); err != nil {
+		t.Fatal(err)
+	}
+	if grown := anonymous(t) - before; grown > cache/8 {
+		t.Errorf("300 tokens of a cache of %d MiB took %d MiB", cache>>20, grown>>20)
+	}
+}
