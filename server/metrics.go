@@ -30,6 +30,7 @@ type metrics struct {
 	rationales  *prometheus.CounterVec
 	warnings    *prometheus.CounterVec
 	refusedBy   *prometheus.CounterVec
+	dropped     *prometheus.CounterVec
 }
 
 func newMetrics(models prometheus.Collector) *metrics {
@@ -56,9 +57,11 @@ func newMetrics(models prometheus.Collector) *metrics {
 		rationales:  counter("rationales_total", "Calls whose reason was asked for, by whether the model gave one: stated or missing.", "model", "reason"),
 		warnings:    counter("warnings_total", "Warnings of runs, by code.", "model", "code"),
 		refusedBy:   counter("refused_total", "Answers that were errors before anything else was sent, by code.", "code"),
+		dropped: counter("connections_dropped_total",
+			"Connections beyond the limits, by why: idle ones that made room, or new ones that were too many of a peer or in all.", "why"),
 	}
 	m.registry.MustRegister(m.requests, m.inFlight, m.duration, m.runs, m.tokens, m.queue, m.firstToken, m.firstAnswer, m.speed, m.prefill, m.decode,
-		m.rationales, m.warnings, m.refusedBy, models, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.rationales, m.warnings, m.refusedBy, m.dropped, models, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

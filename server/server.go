@@ -43,6 +43,12 @@ type Config struct {
 	Reload []func() error
 	// MaxBody is the longest body of a request in bytes; 0 means 32 MiB.
 	MaxBody int64
+	// MaxConnections is how many connections may be open at once; 0 is as many as the system's limit of open files leaves
+	// room for, at most 4,096. MaxPeerConnections is how many of them one peer may have, an address or an IPv6 network of 64
+	// bits; 0 is a quarter. This machine and Proxies may have all.
+	MaxConnections, MaxPeerConnections int
+	// Proxies are addresses that speak for many clients.
+	Proxies []netip.Prefix
 	// RequestTimeout is the longest that one run, or all embeddings of a request together, may take; 0 is no limit.
 	RequestTimeout time.Duration
 	// DrainTimeout is how long requests may go on once the server stops; 0 means 30 seconds.
@@ -347,8 +353,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err := s.cfg.CheckAddress(l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
 	}
+	held, err := newConnections(l, &s.cfg, s.metrics.dropped)
+	if err != nil {
+		return errors.Join(err, l.Close(), s.cfg.Pool.Close())
+	}
+	l = held
 	hs := &http.Server{
-		Handler: s, TLSConfig: s.cfg.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ConnState: held.note,
+		Handler:   s, TLSConfig: s.cfg.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan error, 1)
@@ -382,7 +394,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-answered:
 	case <-drained.Done():
 	}
-	err := hs.Shutdown(drained)
+	err = hs.Shutdown(drained)
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.cutNow()
 		cut, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutTimeout)

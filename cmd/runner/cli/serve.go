@@ -82,6 +82,9 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := cfg.CheckAddress(l.Addr()); err != nil {
 		return errors.Join(&usageError{what: err.Error(), hint: "use --api-key or --api-keys, or --insecure-public if everybody who can reach it may use it", err: err}, l.Close())
 	}
+	if err := cfg.LimitConnections(); err != nil {
+		return errors.Join(err, l.Close())
+	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -239,6 +242,7 @@ func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
 		Public: o.public, Hosts: o.hosts, Origins: o.origins, MaxBody: int64(o.maxBody), RequestTimeout: o.requestTimeout,
 		DrainTimeout: max(o.drainTimeout, time.Millisecond), // 0 is at once here, and the default there
 		Version:      a.versions().runner, LogContent: o.logContent,
+		MaxConnections: o.connections, MaxPeerConnections: o.peerConnections, Proxies: o.proxies,
 	}
 	handler := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if o.verbose {

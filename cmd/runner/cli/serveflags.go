@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -28,6 +29,10 @@ type serveOptions struct {
 	responses, background int
 	responsesMemory       byteSize
 	responsesAge          time.Duration
+
+	connections, peerConnections int
+	proxyNames                   []string
+	proxies                      []netip.Prefix
 
 	callMemory    int
 	callMemoryAge time.Duration
@@ -92,6 +97,9 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	o.mew.add(cmd)
 	o.maxBody = 32 << 20
 	f.Var(&o.maxBody, "max-body", "longest body of a request in `BYTES`")
+	f.IntVar(&o.connections, "max-connections", 0, "`N` connections may be open at once (0: what the limit of open files allows, at most 4096)")
+	f.IntVar(&o.peerConnections, "max-peer-connections", 0, "`N` of them may be of one address (0: a quarter); this machine may have all")
+	f.StringArrayVar(&o.proxyNames, "proxy", nil, "`ADDRESS` or network of a proxy, which may have all connections (repeatable)")
 	f.IntVar(&o.responses, "responses", 1024, "`N` responses are stored for each key, in memory")
 	o.responsesMemory = 256 << 20
 	f.Var(&o.responsesMemory, "responses-memory", "most `BYTES` of stored responses, a quarter of them for one key")
@@ -115,7 +123,8 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 func (o *serveOptions) validate(cmd *cobra.Command) error {
 	for _, n := range []number{
 		{"port", o.port, 0, math.MaxUint16}, {"parallel", o.parallel, 1, 64}, {"queue", o.queue, 1, 100_000},
-		{"responses", o.responses, 1, 1 << 20}, {"call-memory", o.callMemory, 0, 1 << 20}, {"background", o.background, 1, 10_000},
+		{"responses", o.responses, 1, 1 << 20}, {"call-memory", o.callMemory, 0, 1 << 20},
+		{"max-connections", o.connections, 0, 1 << 20}, {"max-peer-connections", o.peerConnections, 0, 1 << 20}, {"background", o.background, 1, 10_000},
 	} {
 		if err := n.check(); err != nil {
 			return err
@@ -164,6 +173,13 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	case o.responsesAge <= 0:
 		return &usageError{what: fmt.Sprintf("--responses-age cannot be %s", o.responsesAge), hint: "use more than 0, as in 24h"}
 	}
+	for _, name := range o.proxyNames {
+		p, err := network(name)
+		if err != nil {
+			return &usageError{what: fmt.Sprintf("--proxy cannot be %q", name), hint: "use an address or a network, as in 10.0.0.7 or 10.0.0.0/24"}
+		}
+		o.proxies = append(o.proxies, p)
+	}
 	for _, host := range o.hosts {
 		if !server.IsHostName(host) {
 			return &usageError{what: fmt.Sprintf("--allow-host cannot be %q", host), hint: "use a name alone, as in runner.example.org"}
@@ -175,6 +191,15 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 		}
 	}
 	return nil
+}
+
+// network reads an address or a network.
+func network(name string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(name); err == nil {
+		a = a.Unmap().WithZone("")
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	return netip.ParsePrefix(name)
 }
 
 // share is the most responses in the background that one key may have, 0 for a key's share of them: who is alone may have all.

@@ -1,0 +1,301 @@
+package server
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"runner/server/wire"
+)
+
+// Limits of connections.
+const (
+	// mostConnections is the default limit where the system allows so many descriptors.
+	mostConnections = 4096
+	// leastConnections is how few connections make a server useless.
+	leastConnections = 4
+	// spareDescriptors are for everything else: files of models, keys and traces, and connections that are being refused.
+	spareDescriptors = 24
+	// headersDue is when a connection without a whole request is late.
+	headersDue = time.Second
+	// fresh is how long a new connection is safe: its request may have come and not been read yet.
+	fresh = 5 * time.Millisecond
+	// mostRefusals is how many refused connections are told why at once, and refusalTimeout how long one may take to hear it.
+	mostRefusals   = 8
+	refusalTimeout = time.Second
+)
+
+// DescriptorsError says that the system allows too few open files for the connections.
+type DescriptorsError struct {
+	// Asked is how many connections were asked for, 0 for the default; Room is how many there is room for.
+	Asked, Room int
+	// Limit is the system's limit of open files.
+	Limit int
+}
+
+func (e *DescriptorsError) Error() string {
+	if e.Asked == 0 {
+		return fmt.Sprintf("the limit of %d open files leaves no room for connections", e.Limit)
+	}
+	return fmt.Sprintf("the limit of %d open files leaves room for %d connections, not for %d", e.Limit, max(e.Room, 0), e.Asked)
+}
+
+// Hint tells the user what to do next.
+func (e *DescriptorsError) Hint() string {
+	return "raise the limit with ulimit -n, or choose fewer with --max-connections"
+}
+
+// LimitConnections sets the limits of connections that are 0, or returns a *DescriptorsError.
+func (c *Config) LimitConnections() error {
+	limit, open := descriptors()
+	room := limit - open - spareDescriptors
+	switch {
+	case limit > 0 && (room < leastConnections || c.MaxConnections > room):
+		return &DescriptorsError{c.MaxConnections, room, limit}
+	case c.MaxConnections == 0 && limit > 0:
+		c.MaxConnections = min(room, mostConnections)
+	case c.MaxConnections == 0:
+		c.MaxConnections = mostConnections
+	}
+	if c.MaxPeerConnections == 0 {
+		c.MaxPeerConnections = max(c.MaxConnections/4, 1)
+	}
+	return nil
+}
+
+// connections is a listener that bounds how many connections there are, in all and of each peer. When there are too
+// many, a connection that carries no request makes room for a new one, so that whoever opens many and sends nothing
+// keeps nobody out. Its methods may be called by several goroutines at once.
+type connections struct {
+	net.Listener
+	most, perPeer int
+	proxies       []netip.Prefix
+	tls           bool
+	clock         func() time.Time
+	dropped       *prometheus.CounterVec
+	refusals      chan struct{}
+
+	mu   sync.Mutex
+	open map[*connection]struct{}
+	// peers counts the connections of each peer that is limited.
+	peers map[netip.Prefix]int
+}
+
+// connection is one of them.
+type connection struct {
+	net.Conn
+	in   *connections
+	peer netip.Prefix // zero for peers that are not limited
+	// busy says that it carries a request, begun that it has carried one, and since when that is so.
+	busy, begun bool
+	since       time.Time
+	gone        bool
+}
+
+func newConnections(l net.Listener, cfg *Config, dropped *prometheus.CounterVec) (*connections, error) {
+	if cfg.MaxConnections == 0 || cfg.MaxPeerConnections == 0 {
+		if err := cfg.LimitConnections(); err != nil {
+			return nil, err
+		}
+	}
+	return &connections{
+		Listener: l, most: cfg.MaxConnections, perPeer: cfg.MaxPeerConnections, proxies: cfg.Proxies, tls: cfg.TLS != nil, clock: time.Now, dropped: dropped,
+		refusals: make(chan struct{}, mostRefusals), open: map[*connection]struct{}{}, peers: map[netip.Prefix]int{},
+	}, nil
+}
+
+// Accept implements [net.Listener].
+func (s *connections) Accept() (net.Conn, error) {
+	for {
+		c, err := s.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if admitted := s.admit(c); admitted != nil {
+			return admitted, nil
+		}
+	}
+}
+
+// admit counts a connection, or refuses it and returns nil.
+func (s *connections) admit(c net.Conn) net.Conn {
+	added := &connection{Conn: c, in: s, peer: s.peerOf(c.RemoteAddr())}
+	for {
+		s.mu.Lock()
+		now := s.clock()
+		full, why := s.full(added.peer)
+		var victim *connection
+		wait := time.Duration(0)
+		if full != nil {
+			victim, wait = s.choose(full, now)
+		}
+		if full == nil || victim != nil {
+			if victim != nil {
+				s.remove(victim)
+			}
+			added.since = now
+			s.open[added] = struct{}{}
+			if added.peer.IsValid() {
+				s.peers[added.peer]++
+			}
+			s.mu.Unlock()
+			if victim != nil {
+				s.dropped.WithLabelValues("idle").Inc()
+				_ = victim.Conn.Close() // nobody waits for it
+			}
+			return added
+		}
+		s.mu.Unlock()
+		if wait > 0 {
+			time.Sleep(wait)
+			continue
+		}
+		s.dropped.WithLabelValues(why).Inc()
+		s.refuse(c)
+		return nil
+	}
+}
+
+// full returns which connections are too many for one more of a peer, and why; nil for none.
+func (s *connections) full(peer netip.Prefix) (of func(*connection) bool, why string) {
+	switch {
+	case peer.IsValid() && s.peers[peer] >= s.perPeer:
+		return func(c *connection) bool { return c.peer == peer }, "peer"
+	case len(s.open) >= s.most:
+		return func(*connection) bool { return true }, "all"
+	}
+	return nil, ""
+}
+
+// choose returns the connection that makes room: one whose first request is late, else one that waits for its next
+// request, else a new one, the oldest each. Where the only ones are so new that their request may be there already, it
+// says how long to wait. Connections that carry a request are never chosen.
+func (s *connections) choose(of func(*connection) bool, now time.Time) (victim *connection, wait time.Duration) {
+	best := 0
+	for c := range s.open {
+		age := now.Sub(c.since)
+		rank := 0
+		switch {
+		case c.busy || !of(c):
+			continue
+		case !c.begun && age >= headersDue:
+			rank = 3
+		case c.begun:
+			rank = 2
+		case age >= fresh:
+			rank = 1
+		default:
+			if left := fresh - age; wait == 0 || left < wait {
+				wait = left
+			}
+			continue
+		}
+		if rank > best || rank == best && c.since.Before(victim.since) {
+			best, victim = rank, c
+		}
+	}
+	return victim, wait
+}
+
+// remove takes a connection out of the count, once.
+func (s *connections) remove(c *connection) {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	delete(s.open, c)
+	if c.peer.IsValid() {
+		if s.peers[c.peer]--; s.peers[c.peer] <= 0 {
+			delete(s.peers, c.peer)
+		}
+	}
+}
+
+// peerOf returns whose connection it is; zero for this machine and for proxies, which speak for many.
+func (s *connections) peerOf(a net.Addr) netip.Prefix {
+	from, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Prefix{}
+	}
+	addr := from.Addr().Unmap().WithZone("")
+	if addr.IsLoopback() || slices.ContainsFunc(s.proxies, func(p netip.Prefix) bool { return p.Contains(addr) }) {
+		return netip.Prefix{}
+	}
+	bits := 32
+	if addr.Is6() {
+		bits = 64 // one host has at least as many addresses
+	}
+	peer, err := addr.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return peer
+}
+
+// refuse tells a client that there are too many connections, where that takes little, and closes its connection.
+func (s *connections) refuse(c net.Conn) {
+	select {
+	case s.refusals <- struct{}{}:
+	default:
+		_ = c.Close()
+		return
+	}
+	go func() {
+		defer func() { <-s.refusals }()
+		defer c.Close()
+		if s.tls {
+			return // it would have to be told in secret
+		}
+		_ = c.SetDeadline(time.Now().Add(refusalTimeout))
+		const body = `{"error":{"message":"too many connections; try again soon","type":"service_unavailable_error","param":null,"code":"` +
+			wire.CodeConnections + `"}}`
+		_, err := fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"+
+			"Retry-After: 1\r\nConnection: close\r\n\r\n%s", len(body), body)
+		if half, ok := c.(interface{ CloseWrite() error }); ok && err == nil && half.CloseWrite() == nil {
+			_, _ = io.Copy(io.Discard, c) // a connection that is closed with something unread loses what was written
+		}
+	}()
+}
+
+// note is for [http.Server.ConnState].
+func (s *connections) note(c net.Conn, state http.ConnState) {
+	if secured, ok := c.(*tls.Conn); ok {
+		c = secured.NetConn()
+	}
+	own, ok := c.(*connection)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch state {
+	case http.StateActive, http.StateHijacked:
+		own.busy, own.begun = true, true
+	case http.StateIdle:
+		own.busy, own.since = false, s.clock()
+	}
+}
+
+// Close implements [net.Conn].
+func (c *connection) Close() error {
+	c.in.mu.Lock()
+	c.in.remove(c)
+	c.in.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// CloseWrite ends what is written, so that the other side sees the end of an answer before the connection is closed.
+func (c *connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
