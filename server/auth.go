@@ -11,7 +11,8 @@ import (
 	"runner/server/wire"
 )
 
-// local is who makes requests where no keys are asked for: the machine's own user, who may do everything.
+// local is who makes requests where no keys are asked for: the machine's own user, who may do everything that the
+// server's cap allows.
 var local = &wire.Principal{ID: wire.Local, Scopes: wire.Scopes, Reasoning: reasoning.VisibilityFull}
 
 // keyOf returns the API key that a request brings: as OpenAI's clients do, as Anthropic's do, or as Azure's do.
@@ -27,13 +28,24 @@ func keyOf(r *http.Request) string {
 	return r.Header.Get("Api-Key")
 }
 
+// capped returns a principal under the server's cap on reasoning.
+func (s *Server) capped(p *wire.Principal) *wire.Principal {
+	most := s.cfg.MaxReasoning
+	if most == nil || p.Reasoning <= *most {
+		return p
+	}
+	less := *p
+	less.Reasoning = *most
+	return &less
+}
+
 // authenticate says who makes a request, or why it is refused; also who is refused, where that is known. Where no key is needed, one that is wrong is as good as none.
 func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principal, *wire.Error) {
 	if route.Scope == wire.ScopeOwn {
 		return wire.PrincipalOf(context.Background()), nil
 	}
 	if s.cfg.Keys == nil {
-		return local, nil
+		return s.capped(local), nil
 	}
 	text := keyOf(r)
 	k := s.cfg.Keys.Find(text)
@@ -48,9 +60,9 @@ func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principa
 		return &k.Principal, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "this API key lacks the permission %s", route.Scope)
 	}
 	if route.Free || route.Method == http.MethodGet && !(route.Loads && s.mustLoad(&k.Principal, r.URL.Query().Get("model"))) {
-		return &k.Principal, nil
+		return s.capped(&k.Principal), nil
 	}
-	return &k.Principal, s.limit(k)
+	return s.capped(&k.Principal), s.limit(k)
 }
 
 // mustLoad reports whether a model that a principal may use has to be loaded, or loaded anew, before it can be used.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"runner/reasoning"
 	"runner/server/keys"
 	"runner/server/pool"
 	"runner/server/wire"
@@ -30,6 +31,8 @@ type Config struct {
 	Cards []wire.Card
 	// Keys are the API keys; nil asks for none, and then the server is for the machine's own user.
 	Keys *keys.Set
+	// MaxReasoning is the most of the reasoning that anybody may see; nil is all of it. Keys may allow less.
+	MaxReasoning *reasoning.Visibility
 	// Public allows a server without keys to listen on addresses that others can reach.
 	Public bool
 	// Hosts are further names by which a server without keys may be called. Addresses, localhost, single labels and

@@ -62,7 +62,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, err)
 		return
 	}
-	p, err := a.decode(&input)
+	p, err := a.decode(wire.PrincipalOf(r.Context()), &input)
 	if err != nil {
 		a.fail(w, r, err)
 		return

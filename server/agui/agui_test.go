@@ -609,7 +609,7 @@ func FuzzDecode(f *testing.F) {
 		err := wire.Unmarshal(data, &body)
 		var p *prompt
 		if err == nil {
-			p, err = a.decode(&body)
+			p, err = a.decode(wiretest.Anyone(), &body)
 		}
 		if err == nil {
 			err = p.restore(contract.NewRestorer(a.cfg.Seal, seal.Scope{Principal: wire.Local, Model: "digest"}, true))

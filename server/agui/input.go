@@ -79,8 +79,8 @@ type prompt struct {
 	warnings []reasoning.Notice
 }
 
-// decode reads a request, all but what needs the model.
-func (a *API) decode(input *RunAgentInput) (*prompt, error) {
+// decode reads a principal's request, all but what needs the model.
+func (a *API) decode(who *wire.Principal, input *RunAgentInput) (*prompt, error) {
 	for _, id := range []struct{ name, value string }{{"threadId", input.ThreadID}, {"runId", input.RunID}} {
 		if err := checkID(id.name, id.value); err != nil {
 			return nil, err
@@ -93,6 +93,7 @@ func (a *API) decode(input *RunAgentInput) (*prompt, error) {
 		return nil, wire.Unsupported("resume", "no run of this server is interrupted, so there is nothing to resume; answer calls with tool messages")
 	}
 	p := &prompt{req: a.cfg.Defaults, traces: a.cfg.Traces}
+	p.req.Visibility = who.Default(p.req.Visibility)
 	for _, step := range []func(*RunAgentInput) error{p.props, p.tools, p.history, p.context} {
 		if err := step(input); err != nil {
 			return nil, err

@@ -54,7 +54,7 @@ func (a *API) take(r *http.Request, body *MessagesRequest, complete bool) (*prom
 	if err := wire.ReadJSON(r, body); err != nil {
 		return nil, nil, err
 	}
-	p, err := a.decode(body, complete)
+	p, err := a.decode(wire.PrincipalOf(r.Context()), body, complete)
 	if err != nil {
 		return nil, nil, err
 	}

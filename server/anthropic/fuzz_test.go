@@ -27,7 +27,7 @@ func FuzzDecode(f *testing.F) {
 		err := wire.Unmarshal(data, &body)
 		var p *prompt
 		if err == nil {
-			p, err = a.decode(&body, true)
+			p, err = a.decode(wiretest.Anyone(), &body, true)
 		}
 		if err == nil {
 			err = p.restore(contract.NewRestorer(a.cfg.Seal, seal.Scope{Principal: wire.Local, Model: "digest"}, true))

@@ -138,9 +138,11 @@ type prompt struct {
 	turn   *seal.Turn
 }
 
-// decode reads a request, all but what needs the model. complete says that it is to be generated from, not only counted.
-func (a *API) decode(body *MessagesRequest, complete bool) (*prompt, error) {
+// decode reads a principal's request, all but what needs the model. complete says that it is to be generated from,
+// not only counted.
+func (a *API) decode(who *wire.Principal, body *MessagesRequest, complete bool) (*prompt, error) {
 	p := &prompt{req: a.cfg.Defaults}
+	p.req.Visibility = who.Default(p.req.Visibility)
 	for _, field := range body.unknown {
 		p.warnings = append(p.warnings, Warning{Code: contract.CodeIgnored, Message: contract.Ignored(field)})
 	}
@@ -208,7 +210,6 @@ func (p *prompt) sampling(body *MessagesRequest) error {
 
 // thinking says how much the model reasons and what of it is shown.
 func (p *prompt) thinking(body *MessagesRequest) error {
-	p.req.Visibility = reasoning.VisibilityNone
 	switch effort := body.OutputConfig.Effort; effort {
 	case "":
 	case "minimal", "low", "medium", "high", "xhigh", "max":
@@ -218,8 +219,12 @@ func (p *prompt) thinking(body *MessagesRequest) error {
 	}
 	t := body.Thinking
 	if t == nil {
+		p.display = [...]display{
+			reasoning.VisibilitySummary: displaySummary, reasoning.VisibilityFull: displayFull,
+		}[p.req.Visibility]
 		return nil
 	}
+	p.req.Visibility = reasoning.VisibilityNone
 	switch t.Type {
 	case "disabled":
 		p.req.Effort = chattemplate.EffortNone

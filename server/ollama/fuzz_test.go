@@ -44,13 +44,13 @@ func FuzzDecode(f *testing.F) {
 				if err := wire.Unmarshal(data, &c); err != nil {
 					return nil, err
 				}
-				return a.decodeChat(&c)
+				return a.decodeChat(wiretest.Anyone(), &c)
 			},
 			func() (*prompt, error) {
 				if err := wire.Unmarshal(data, &g); err != nil {
 					return nil, err
 				}
-				return a.decodeGenerate(&g)
+				return a.decodeGenerate(wiretest.Anyone(), &g)
 			},
 		} {
 			p, err := decode()

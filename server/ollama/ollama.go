@@ -236,7 +236,7 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) {
 	err := wire.ReadJSON(r, &body)
 	var p *prompt
 	if err == nil {
-		p, err = a.decodeChat(&body)
+		p, err = a.decodeChat(wire.PrincipalOf(r.Context()), &body)
 	}
 	if err != nil {
 		a.fail(w, r, err)
@@ -252,7 +252,7 @@ func (a *API) generate(w http.ResponseWriter, r *http.Request) {
 	err := wire.ReadJSON(r, &body)
 	var p *prompt
 	if err == nil {
-		p, err = a.decodeGenerate(&body)
+		p, err = a.decodeGenerate(wire.PrincipalOf(r.Context()), &body)
 	}
 	if err == nil && body.Raw {
 		err = wire.PrincipalOf(r.Context()).MayPromptRaw("raw")

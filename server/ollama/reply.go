@@ -156,7 +156,7 @@ func (t *turn) push(e *reasoning.Event) {
 
 func (t *turn) delta(e *reasoning.Event) {
 	switch e.Segment {
-	case reasoning.Reasoning:
+	case reasoning.Reasoning, reasoning.Summary: // only one of them shows
 		t.out.thinking(e.Text)
 	case reasoning.ToolCall:
 		t.arguments.WriteString(e.Text)

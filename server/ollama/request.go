@@ -111,8 +111,9 @@ type prompt struct {
 	context int
 }
 
-func (a *API) decodeChat(body *ChatRequest) (*prompt, error) {
+func (a *API) decodeChat(who *wire.Principal, body *ChatRequest) (*prompt, error) {
 	p := &prompt{req: a.cfg.Defaults, empty: len(body.Messages) == 0, head: head{chat: true}}
+	p.req.Visibility = who.Default(p.req.Visibility)
 	if err := p.common(&body.Common); err != nil {
 		return nil, err
 	}
@@ -122,8 +123,9 @@ func (a *API) decodeChat(body *ChatRequest) (*prompt, error) {
 	return p, p.history(body.Messages)
 }
 
-func (a *API) decodeGenerate(body *GenerateRequest) (*prompt, error) {
+func (a *API) decodeGenerate(who *wire.Principal, body *GenerateRequest) (*prompt, error) {
 	p := &prompt{req: a.cfg.Defaults, empty: body.Prompt == ""}
+	p.req.Visibility = who.Default(p.req.Visibility)
 	if err := p.common(&body.Common); err != nil {
 		return nil, err
 	}
@@ -145,7 +147,8 @@ func (a *API) decodeGenerate(body *GenerateRequest) (*prompt, error) {
 			return nil, wire.Invalid("think", "a raw prompt leaves no place for it: what the model writes comes as it is")
 		}
 		p.req.Prompt, p.req.PromptSpecial = body.Prompt, true
-		p.req.Strategy = "" // one that the server was started with is for messages
+		// What the server was started with is for messages.
+		p.req.Strategy, p.req.Visibility = "", reasoning.VisibilityNone
 		return p, nil
 	}
 	if body.System != "" {
@@ -189,11 +192,10 @@ func (p *prompt) common(body *Common) error {
 
 // think says how much the model reasons and whether that is shown.
 func (p *prompt) think(raw json.RawMessage) error {
-	p.req.Visibility = reasoning.VisibilityNone
 	switch strings.TrimSpace(string(raw)) {
 	case "", "null":
 	case "false":
-		p.req.Effort = chattemplate.EffortNone
+		p.req.Visibility, p.req.Effort = reasoning.VisibilityNone, chattemplate.EffortNone
 	case "true":
 		p.req.Visibility = reasoning.VisibilityFull
 	case `"minimal"`, `"low"`, `"medium"`, `"high"`, `"xhigh"`, `"max"`:

@@ -118,13 +118,14 @@ type chatOrder struct {
 	begin func() *seal.Turn
 }
 
-// readChat reads a request as far as that can be done without its model.
-func (a *API) readChat(b *ChatRequest) (*chatOrder, error) {
+// readChat reads a principal's request as far as that can be done without its model.
+func (a *API) readChat(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
 	d, err := a.order(&b.Options)
 	if err != nil {
 		return nil, err
 	}
 	c := &chatOrder{order: *d}
+	c.req.Visibility = p.Default(c.req.Visibility)
 	if c.talk, err = readMessages(b.Messages); err != nil {
 		return nil, err
 	}
@@ -240,7 +241,7 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, err, "")
 		return
 	}
-	c, err := a.readChat(&body)
+	c, err := a.readChat(wire.PrincipalOf(r.Context()), &body)
 	if err != nil {
 		a.fail(w, err, "")
 		return

@@ -469,7 +469,7 @@ func TestWhatEntersThePrompt(t *testing.T) {
 	prompt := func(fields string, message string) string {
 		var b ChatRequest
 		decode(t, `{"messages":[{"role":"user","content":"q"},`+message+`]`+optional(fields)+`}`, &b)
-		c, err := f.api.readChat(&b)
+		c, err := f.api.readChat(wiretest.Anyone(), &b)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -308,7 +308,7 @@ func record(t *testing.T) {
 		f := start(t, Config{}, nil, r.replies...)
 		var body ChatRequest
 		decode(t, r.body, &body)
-		c, err := f.api.readChat(&body)
+		c, err := f.api.readChat(wiretest.Anyone(), &body)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"runner/reasoning"
 	"runner/runner"
 	"runner/server/wire"
+	"runner/server/wiretest"
 )
 
 // readBody reads a chat completion's body as the handler does.
@@ -23,7 +24,7 @@ func readBody(t testing.TB, body string) (*chatOrder, error) {
 	if err := wire.Unmarshal([]byte(body), &b); err != nil {
 		return nil, err
 	}
-	return New(nil, Config{Seal: keys(), Random: zeros{}}).readChat(&b)
+	return New(nil, Config{Seal: keys(), Random: zeros{}}).readChat(wiretest.Anyone(), &b)
 }
 
 // What is wrong with a request is told with the path of the field.
@@ -411,7 +412,7 @@ func TestReasoningFields(t *testing.T) {
 	} {
 		var b ChatRequest
 		decode(t, body("q", fields), &b)
-		c, err := api.readChat(&b)
+		c, err := api.readChat(wiretest.Anyone(), &b)
 		if err != nil || !check(c) {
 			t.Errorf("%s: %v, %+v", fields, err, c)
 		}
@@ -419,7 +420,8 @@ func TestReasoningFields(t *testing.T) {
 	for _, fields := range []string{`"reasoning_seal":true`, `"include":["reasoning.encrypted_content"]`} {
 		var b ChatRequest
 		decode(t, body("q", fields), &b)
-		if _, err := New(nil, Config{}).readChat(&b); err == nil || !strings.Contains(err.Error(), "keys") {
+		_, err := New(nil, Config{}).readChat(wiretest.Anyone(), &b)
+		if err == nil || !strings.Contains(err.Error(), "keys") {
 			t.Errorf("%s without keys: %v", fields, err)
 		}
 	}

@@ -22,7 +22,7 @@ func (a *API) applyTemplate(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, err, "")
 		return
 	}
-	c, err := a.readChat(&body)
+	c, err := a.readChat(wire.PrincipalOf(r.Context()), &body)
 	if err != nil {
 		a.fail(w, err, "")
 		return

@@ -29,6 +29,12 @@ func (p *Principal) May(s Scope) bool {
 	return s == ScopeNone || s == ScopeOwn || slices.Contains(p.Scopes, s)
 }
 
+// Default returns the visibility of a request that names none: the server's default, but never more than the
+// principal may see.
+func (p *Principal) Default(server reasoning.Visibility) reasoning.Visibility {
+	return min(server, p.Reasoning)
+}
+
 // MayUse reports whether the principal may use a model.
 func (p *Principal) MayUse(model string) bool {
 	return p.Models == nil || slices.Contains(p.Models, model)

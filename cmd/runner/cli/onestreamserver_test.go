@@ -86,11 +86,11 @@ func (l *lockedLog) String() string {
 // wholeServer serves all formats as serve does, with keys called most and least, which may see all of the reasoning and none, until the test ends.
 func wholeServer(t *testing.T, log io.Writer) (url string) {
 	t.Helper()
-	return wholeServerWith(t, log, &serveOptions{})
+	return wholeServerWith(t, log, &serveOptions{maxReasoning: reasoning.VisibilityFull}, true)
 }
 
-// wholeServerWith is wholeServer with flags.
-func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions) (url string) {
+// wholeServerWith is wholeServer with flags, and without keys unless it is keyed.
+func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (url string) {
 	t.Helper()
 	dir := t.TempDir()
 	entry := func(id, visibility string) string {
@@ -104,7 +104,11 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions) (url string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := server.Config{Keys: set, Version: "1.2.3", Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))}
+	cfg := server.Config{Keys: set, MaxReasoning: &o.maxReasoning, Version: "1.2.3"}
+	cfg.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))
+	if !keyed {
+		cfg.Keys = nil
+	}
 	entries := []pool.Entry{{Name: "demo"}, {Name: "broken"}, {Name: "slow"}}
 	for _, e := range entries {
 		cfg.Cards = append(cfg.Cards, wire.Card{Name: e.Name, Added: wiretest.Today})

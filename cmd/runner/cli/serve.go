@@ -239,7 +239,8 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, rc runn
 // serverConfig is what the flags say of the server itself.
 func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
 	cfg := server.Config{
-		Public: o.public, Hosts: o.hosts, Origins: o.origins, MaxBody: int64(o.maxBody), RequestTimeout: o.requestTimeout,
+		MaxReasoning: &o.maxReasoning,
+		Public:       o.public, Hosts: o.hosts, Origins: o.origins, MaxBody: int64(o.maxBody), RequestTimeout: o.requestTimeout,
 		DrainTimeout: max(o.drainTimeout, time.Millisecond), // 0 is at once here, and the default there
 		Version:      a.versions().runner, LogContent: o.logContent,
 		MaxConnections: o.connections, MaxPeerConnections: o.peerConnections, Proxies: o.proxies,

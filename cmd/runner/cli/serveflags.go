@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/backend"
+	"runner/reasoning"
 	"runner/runner"
 	"runner/server"
 )
@@ -38,6 +39,7 @@ type serveOptions struct {
 	callMemoryAge time.Duration
 
 	key, keyFile   string
+	maxReasoning   reasoning.Visibility
 	public         bool
 	hosts, origins []string
 	cert, certKey  string
@@ -84,6 +86,11 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 
 	f.StringVar(&o.key, "api-key", "", "`KEY` that requests must bring (also: "+keyVariable+")")
 	f.StringVar(&o.keyFile, "api-keys", "", "`FILE` of keys with their permissions; see runner apikey")
+	addChoice(cmd, &o.defaults.Visibility, "reasoning", "how much reasoning a request gets that names no visibility",
+		visibilityNames, visibilities)
+	o.maxReasoning = reasoning.VisibilityFull
+	addChoice(cmd, &o.maxReasoning, "max-reasoning", "the most reasoning that a request may ask for; keys can allow less",
+		visibilityNames, visibilities)
 	f.BoolVar(&o.public, "insecure-public", false, "serve others without asking for a key")
 	f.StringArrayVar(&o.hosts, "allow-host", nil,
 		"`NAME` by which the server may be called without a key, as in box.local (repeatable)")
@@ -135,6 +142,12 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	}
 	if err := o.mew.validate(cmd); err != nil {
 		return err
+	}
+	if o.mew.visibility > o.maxReasoning {
+		return &usageError{
+			what: fmt.Sprintf("--mew-reasoning %s is more than --max-reasoning %s", o.mew.visibility, o.maxReasoning),
+			hint: "lower the one or raise the other",
+		}
 	}
 	if err := o.record.validate(cmd); err != nil {
 		return err

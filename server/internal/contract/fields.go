@@ -106,7 +106,9 @@ type Asked struct {
 
 // Apply writes what was asked for into a request. What was not keeps the request's values.
 func (a *Asked) Apply(req *runner.Request) {
-	req.Visibility = a.Visibility
+	if a.Said {
+		req.Visibility = a.Visibility
+	}
 	req.DetailedSummary = a.Summary == "detailed" || a.Summary != "concise" && req.DetailedSummary
 	if a.Effort != chattemplate.EffortDefault {
 		req.Effort = a.Effort

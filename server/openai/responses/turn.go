@@ -46,14 +46,16 @@ var params = map[string]string{
 
 // prepare looks up what a request needs. The caller releases the turn's model. The errors are a *wire.Error.
 func (a *API) prepare(ctx context.Context, w *CreateRequest) (*turn, error) {
-	q, err := read(w, a.cfg.Defaults)
+	principal, defaults := wire.PrincipalOf(ctx), a.cfg.Defaults
+	defaults.Visibility = principal.Default(defaults.Visibility)
+	q, err := read(w, defaults)
 	if err != nil {
 		return nil, err
 	}
 	if err := q.contract.CanTrace(a.cfg.Traces); err != nil {
 		return nil, err
 	}
-	t := &turn{api: a, asked: q, principal: wire.PrincipalOf(ctx), homeID: a.newID("rs_")}
+	t := &turn{api: a, asked: q, principal: principal, homeID: a.newID("rs_")}
 	if err := t.lookUp(); err != nil {
 		return nil, err
 	}
