@@ -285,3 +285,23 @@ func FuzzCapabilities(f *testing.F) {
 		}
 	})
 }
+
+func TestReadThought(t *testing.T) {
+	for payload, want := range map[string]string{
+		`{"message":"I add."}`: "I add.",
+		`{"message":"I add.","reasoning":"Other","action":"respond"}`: "I add.",
+		`{"reasoning":"The sum is asked for.","action":"respond"}`:    "The sum is asked for.\nAction: respond",
+		`{"message":"","reasoning":"Why","action":""}`:                "Why",
+		`{"message":null,"reasoning":"Why"}`:                          "Why",
+		`{"message":7,"reasoning":"Why","action":null}`:               "Why",
+		`{"reasoning":"Why","action":{"tool": "add", "a": [1, 2]}}`:   "Why\nAction: {\"tool\":\"add\",\"a\":[1,2]}",
+		`{"action":"respond"}`:                                        "Action: respond",
+		`{"reasoning":["no"],"action":"respond"}`:                     "Action: respond",
+		`{}`: "", `{"message":" "}`: "", `{"reasoning":"\n","action":" "}`: "", `[]`: "", `{"text":"a chat"}`: "",
+	} {
+		e := Envelope{Payload: json.RawMessage(payload)}
+		if got := e.ReadThought(); got != want {
+			t.Errorf("%s: %q, want %q", payload, got, want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package envelope
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 )
 
 // ChatText is the payload of a chat.
@@ -19,6 +20,44 @@ type Step struct {
 	// References are ids of messages that it rests on.
 	References []string  `json:"references,omitempty"`
 	Metadata   *Metadata `json:"metadata,omitempty"`
+}
+
+// ReadThought returns what a reasoning/thought says, empty for nothing. Some participants send reasoning and action in
+// place of a message: {"reasoning": "The sum is asked for.", "action": "respond"}. The action may be any JSON.
+func (e *Envelope) ReadThought() string {
+	var t struct {
+		Message   json.RawMessage `json:"message"`
+		Reasoning json.RawMessage `json:"reasoning"`
+		Action    json.RawMessage `json:"action"`
+	}
+	if !e.Read(&t) {
+		return ""
+	}
+	if message := textOf(t.Message); message != "" {
+		return message
+	}
+	said, action := textOf(t.Reasoning), textOf(t.Action)
+	var compact bytes.Buffer
+	given := len(t.Action) > 0 && string(t.Action) != "null"
+	if given && t.Action[0] != '"' && json.Compact(&compact, t.Action) == nil {
+		action = compact.String()
+	}
+	switch {
+	case action == "":
+		return said
+	case said == "":
+		return "Action: " + action
+	}
+	return said + "\nAction: " + action
+}
+
+// textOf returns a JSON string, empty where it is blank or no string.
+func textOf(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil || strings.TrimSpace(s) == "" {
+		return ""
+	}
+	return s
 }
 
 // Metadata is what goes with a step of reasoning or with the answer. All of it is optional.

@@ -31,9 +31,8 @@ type session struct {
 	pending      map[string]*pending
 	waiting      []*envelope.Envelope
 	active       *active
-	// busy are those who were told that no more of their questions are taken, until one is.
-	busy map[string]bool
-	wake chan struct{}
+	wake         chan struct{}
+	refused      *refusals
 }
 
 // active is the question that is being answered.
@@ -61,11 +60,12 @@ func (p *Participant) Serve(ctx context.Context, conn Conn) (welcomed bool, err 
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s := &session{
-		p: p, conn: conn, stop: stop, busy: map[string]bool{}, others: map[string]envelope.Capabilities{}, offers: map[string][]offer{}, pending: map[string]*pending{},
-		wake: make(chan struct{}, 1),
+		p: p, conn: conn, stop: stop, others: map[string]envelope.Capabilities{}, offers: map[string][]offer{},
+		pending: map[string]*pending{}, wake: make(chan struct{}, 1), refused: newRefusals(),
 	}
 	var worker sync.WaitGroup
 	worker.Go(func() { s.work(work) })
+	worker.Go(func() { s.refuse(work) })
 	for {
 		var frame []byte
 		if frame, err = conn.Receive(work); err != nil {
@@ -149,9 +149,8 @@ func (s *session) handle(frame []byte) {
 	case e.Kind == envelope.Chat:
 		s.chat(&e)
 	case e.Kind == envelope.Thought:
-		var step envelope.Step
-		if e.Read(&step) && strings.TrimSpace(step.Message) != "" {
-			s.p.history.add(entry{from: e.From, text: step.Message, thought: true, with: s.with(&e)})
+		if text := e.ReadThought(); text != "" {
+			s.p.history.add(entry{from: e.From, text: text, thought: true, with: s.with(&e)})
 		}
 	case e.Kind == envelope.Cancel, e.Kind == envelope.ChatCancel:
 		s.cancel(&e)
@@ -221,9 +220,6 @@ func (s *session) asks(e *envelope.Envelope) bool {
 	return named || e.Context == "" && len(e.Correlation) == 0
 }
 
-// maxBusy is how many are remembered who were told that there are too many questions.
-const maxBusy = 256
-
 // chat queues a question, and keeps what is none.
 func (s *session) chat(e *envelope.Envelope) {
 	var said envelope.ChatText
@@ -242,23 +238,15 @@ func (s *session) chat(e *envelope.Envelope) {
 		}
 	}
 	full := len(s.waiting) >= s.p.cfg.Waiting || theirs >= s.p.cfg.WaitingEach
-	tell := full && !s.busy[e.From]
-	if full {
-		if len(s.busy) >= maxBusy {
-			clear(s.busy)
-		}
-		s.busy[e.From] = true
-	} else {
-		delete(s.busy, e.From)
+	if !full {
 		s.waiting = append(s.waiting, e)
 	}
 	s.mu.Unlock()
-	switch {
-	case tell:
-		s.reply(envelope.Chat, []string{e.From}, []string{e.ID}, "", envelope.ChatText{Text: "Too many questions are waiting; ask again later.", Format: "plain"})
-	case !full:
-		s.signal()
+	if full {
+		s.refused.add(e.From, e.ID)
+		return
 	}
+	s.signal()
 }
 
 func (s *session) signal() {
