@@ -17,11 +17,11 @@ import (
 func (a *API) take(ctx context.Context, ws *websocket.Conn, who *space.Identity) {
 	defer func() { _ = ws.CloseNow() }() // whatever is left of it
 	if who == nil {
-		var reason string
-		who, reason = a.join(ctx, ws)
+		var why error
+		who, why = a.join(ctx, ws)
 		<-a.joining
-		if who == nil {
-			_ = ws.Close(websocket.StatusPolicyViolation, reason)
+		if why != nil {
+			closeWith(ws, why)
 			return
 		}
 		if !a.hold(who.ID) {
@@ -40,38 +40,54 @@ func (a *API) take(ctx context.Context, ws *websocket.Conn, who *space.Identity)
 	}
 	var writer sync.WaitGroup
 	writer.Go(func() { write(ctx, ws, m) })
-	for {
-		kind, frame, err := ws.Read(ctx)
-		if err != nil || kind != websocket.MessageText || m.Send(ctx, frame) != nil {
-			break
-		}
-	}
-	_ = m.Close()
+	m.CloseFor(read(ctx, ws, m))
 	writer.Wait()
 }
 
-// join waits for a connection to say who it is, and returns nobody and why where it does not.
-func (a *API) join(ctx context.Context, ws *websocket.Conn) (who *space.Identity, reason string) {
-	unauthorized := space.ErrUnauthorized.Error()
-	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
-	defer cancel()
-	defer context.AfterFunc(a.closing, cancel)()
-	_, frame, err := ws.Read(ctx)
-	if err != nil {
-		return nil, unauthorized
+// read passes on what a member sends until its connection ends, and returns why that did.
+func read(ctx context.Context, ws *websocket.Conn, m *space.Member) error {
+	for {
+		kind, frame, err := ws.Read(ctx)
+		switch {
+		case err != nil:
+			return space.ErrLeft
+		case kind != websocket.MessageText:
+			return space.ErrBinary
+		}
+		if err := m.Send(ctx, frame); err != nil {
+			return err
+		}
+	}
+}
+
+// errSpace: the connection asked for another space.
+var errSpace = errors.New("unknown_space")
+
+// join waits for a connection to say who it is. The error is why that is nobody.
+func (a *API) join(ctx context.Context, ws *websocket.Conn) (*space.Identity, error) {
+	// A read whose context ends breaks the connection off. A closing frame tells the client why, and ends the read too.
+	late := time.AfterFunc(a.cfg.JoinTimeout, func() { closeWith(ws, space.ErrLate) })
+	defer late.Stop()
+	defer context.AfterFunc(a.closing, func() { closeWith(ws, space.ErrClosed) })()
+	kind, frame, err := ws.Read(ctx)
+	switch {
+	case err != nil:
+		return nil, space.ErrUnauthorized
+	case kind != websocket.MessageText:
+		return nil, space.ErrBinary
 	}
 	_, join, err := envelope.ParseFrame(frame)
 	switch {
 	case err != nil, join == nil:
-		return nil, unauthorized
+		return nil, space.ErrUnauthorized
 	case !a.inSpace(join.Space):
-		return nil, "unknown_space"
+		return nil, errSpace
 	}
-	who = a.cfg.Tokens.Find(join.Token)
+	who := a.cfg.Tokens.Find(join.Token)
 	if who == nil || join.ParticipantID != "" && join.ParticipantID != who.ID {
-		return nil, unauthorized
+		return nil, space.ErrUnauthorized
 	}
-	return who, ""
+	return who, nil
 }
 
 // write passes on what a member receives until its connection ends, and says why that did.
@@ -96,6 +112,7 @@ func write(ctx context.Context, ws *websocket.Conn, m *space.Member) {
 	}
 }
 
+// closeWith closes a connection with a reason. Only the first one counts.
 func closeWith(ws *websocket.Conn, err error) {
 	status := websocket.StatusPolicyViolation
 	switch {
@@ -103,6 +120,8 @@ func closeWith(ws *websocket.Conn, err error) {
 		status = websocket.StatusNormalClosure
 	case errors.Is(err, space.ErrClosed):
 		status = websocket.StatusGoingAway
+	case errors.Is(err, space.ErrBinary):
+		status = websocket.StatusUnsupportedData
 	}
 	_ = ws.Close(status, err.Error())
 }

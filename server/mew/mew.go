@@ -34,6 +34,8 @@ type Config struct {
 	Connections int
 	// Thoughts is how many thoughts a second the model tells; 0 means 5.
 	Thoughts float64
+	// JoinTimeout is how long a connection without a token may take to say who it is; 0 means 10 seconds.
+	JoinTimeout time.Duration
 	// Limits are those of the space; its Clock and Logger are set.
 	Limits space.Config
 	// Clock gives the time; nil means time.Now. It may be called by several goroutines at once.
@@ -64,7 +66,6 @@ var _ wire.Format = (*API)(nil)
 
 // The times and limits of connections.
 const (
-	joinTimeout  = 10 * time.Second
 	writeTimeout = 10 * time.Second
 	pingEvery    = 30 * time.Second
 	maxJoining   = 32
@@ -83,6 +84,9 @@ func AgentCapabilities() envelope.Capabilities {
 func New(models wire.Models, cfg Config) *API {
 	if cfg.Space == "" {
 		cfg.Space = "local"
+	}
+	if cfg.JoinTimeout <= 0 {
+		cfg.JoinTimeout = 10 * time.Second
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now

@@ -526,6 +526,65 @@ func TestJoining(t *testing.T) {
 	again.wait(envelope.Chat, of("alice"))
 }
 
+// A connection that ends is told why, with a code: one that does not say in time who it is, and one that sends what is
+// not text, before or after it has joined.
+func TestConnectionsEndWithAReason(t *testing.T) {
+	s := newSite(t, func(c *mew.Config) { c.JoinTimeout = 300 * time.Millisecond }, fake.Config{})
+	bob := []byte(`{"type":"join","space":"local","token":"` + s.tokens["bob"] + `"}`)
+	const text, binary, unsupported = websocket.MessageText, websocket.MessageBinary, websocket.StatusUnsupportedData
+	token, long := bearer(s.tokens["bob"]), make([]byte, envelope.MaxSize+1)
+	for _, c := range []struct {
+		name   string
+		header http.Header
+		kind   websocket.MessageType
+		frames [][]byte
+		code   websocket.StatusCode
+		reason string
+	}{
+		{"silence", nil, text, nil, websocket.StatusPolicyViolation, "join_timeout"},
+		{"a binary join", nil, binary, [][]byte{bob}, unsupported, "binary_frame"},
+		{"binary with a token", token, binary, [][]byte{{0, 1}}, unsupported, "binary_frame"},
+		{"an empty binary frame", token, binary, [][]byte{{}}, unsupported, "binary_frame"},
+		{"too long", token, text, [][]byte{long}, websocket.StatusMessageTooBig, ""},
+	} {
+		ws, _, err := s.dial(c.header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := s.listen("bob", ws)
+		for _, frame := range c.frames {
+			if err := ws.Write(t.Context(), c.kind, frame); err != nil {
+				t.Fatal(err)
+			}
+		}
+		closed := p.ended()
+		if closed.Code != c.code || c.reason != "" && closed.Reason != c.reason {
+			t.Errorf("%s: closed with %+v", c.name, closed)
+		}
+	}
+	// Who has joined in time stays.
+	ws, _, err := s.dial(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.listen("bob", ws)
+	p.write(string(bob))
+	p.wait(envelope.Welcome, nil)
+	time.Sleep(500 * time.Millisecond)
+	s.join("alice").say("hello", "bob")
+	p.wait(envelope.Chat, of("alice"))
+	// A space that closes says so to those that have not joined, too.
+	ws, _, err = s.dial(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := s.listen("stranger", ws)
+	s.api.Close(t.Context())
+	if closed := stranger.ended(); closed.Code != websocket.StatusGoingAway || closed.Reason != "space_closed" {
+		t.Errorf("closed with %+v", closed)
+	}
+}
+
 // refusing is a body that the server has no room for.
 type refusing struct{}
 

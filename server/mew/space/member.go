@@ -117,10 +117,15 @@ func (m *Member) Send(_ context.Context, frame []byte) error {
 
 // Close ends the connection.
 func (m *Member) Close() error {
+	m.CloseFor(ErrLeft)
+	return nil
+}
+
+// CloseFor ends the connection for a reason.
+func (m *Member) CloseFor(why error) {
 	m.space.mu.Lock()
 	defer m.space.mu.Unlock()
-	m.space.remove(m, ErrLeft)
-	return nil
+	m.space.remove(m, why)
 }
 
 // queue adds a line, and reports false where too much waits already.

@@ -58,6 +58,10 @@ var (
 	ErrLeft = errors.New("left")
 	// ErrUnauthorized: the connection did not say who it is, or not with a token of the space's.
 	ErrUnauthorized = errors.New("unauthorized")
+	// ErrLate: the connection did not say in time who it is.
+	ErrLate = errors.New("join_timeout")
+	// ErrBinary: the participant sent a frame that is not text.
+	ErrBinary = errors.New("binary_frame")
 	// ErrFull: there are as many participants as there may be. Join returns it.
 	ErrFull = errors.New("space_full")
 )
