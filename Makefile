@@ -90,7 +90,8 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 
 .PHONY: test-long
 test-long: toolchain ## soaks, attacks on the server and long fuzzing (about an hour; LONG=10m for each fuzz target)
-	RUNNER_LONG=1 $(GO) test -timeout 60m $(engine_pkgs)
+	RUNNER_LONG=1 $(GO) test -timeout 60m -skip '^TestAttacks$$' $(engine_pkgs)
+	RUNNER_LONG=1 $(GO) test -timeout 60m -count 1 -v -run '^TestAttacks$$' ./cmd/runner
 	RUNNER_LONG=1 $(GO) test -race -timeout 60m $(pure_pkgs)
 	ENGINE=1 scripts/fuzz.sh $(or $(LONG),2m)
 
