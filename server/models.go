@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,14 +77,26 @@ func (s *Server) List(ctx context.Context) []wire.Card {
 	return cards
 }
 
-// find returns the model that a request calls name.
-func (s *Server) find(p *wire.Principal, name string) (wire.Card, bool) {
-	for _, c := range s.cards {
-		if p.MayUse(c.Name) && (name == "" || name == c.Name) {
-			return c, true
-		}
+// Find implements [wire.Models].
+func (s *Server) Find(ctx context.Context, name string) (wire.Card, bool) {
+	c, ok := s.find(wire.PrincipalOf(ctx), name)
+	if !ok {
+		return c, false
 	}
-	return wire.Card{}, false
+	return s.describe(c, s.cfg.Pool.Loaded(c.Name)), true
+}
+
+// find returns the model that a request calls name, the principal's first where it names none.
+func (s *Server) find(p *wire.Principal, name string) (wire.Card, bool) {
+	cards := slices.DeleteFunc(slices.Clone(s.cards), func(c wire.Card) bool { return !p.MayUse(c.Name) })
+	i := wire.Named(cards, name)
+	if name == "" {
+		i = 0
+	}
+	if i < 0 || i >= len(cards) {
+		return wire.Card{}, false
+	}
+	return cards[i], true
 }
 
 // describe adds what is known of a loaded model.

@@ -637,6 +637,14 @@ func (c cards) Use(context.Context, string) (wire.Model, error) { return nil, er
 
 func (cards) Unload(context.Context, string) error { return errors.New("unused") }
 
+func (c cards) Find(ctx context.Context, name string) (wire.Card, bool) {
+	list := c.List(ctx)
+	if i := wire.Named(list, name); i >= 0 {
+		return list[i], true
+	}
+	return wire.Card{}, false
+}
+
 func (c cards) List(context.Context) []wire.Card {
 	var list []wire.Card
 	for i, name := range c {

@@ -83,11 +83,9 @@ func (a *API) listModels(w http.ResponseWriter, r *http.Request) {
 // getModel answers GET /v1/models/{id}.
 func (a *API) getModel(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	for _, c := range a.models.List(r.Context()) {
-		if c.Name == id {
-			a.writeJSON(w, modelInfo(c))
-			return
-		}
+	if c, ok := a.models.Find(r.Context(), id); ok {
+		a.writeJSON(w, modelInfo(c))
+		return
 	}
 	a.fail(w, r, wire.Errorf(http.StatusNotFound, wire.CodeModel, "there is no model %q", id))
 }

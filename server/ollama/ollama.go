@@ -141,15 +141,12 @@ func errorResponse(e *wire.Error) ErrorResponse {
 	return ErrorResponse{Error: e.Error(), Code: e.Code, Param: e.Param}
 }
 
-// latest is the tag of a name without one.
-const latest = ":latest"
-
 // use returns the model that a request calls name.
 func (a *API) use(ctx context.Context, name string) (wire.Model, error) {
 	if name == "" {
 		return nil, wire.Invalid("model", "it is required")
 	}
-	m, err := a.models.Use(ctx, a.listed(ctx, name))
+	m, err := a.models.Use(ctx, name)
 	if err != nil {
 		return nil, notFound(err, name)
 	}
@@ -170,25 +167,10 @@ func (a *API) unload(ctx context.Context, name string) error {
 	if name == "" {
 		return wire.Invalid("model", "it is required")
 	}
-	if err := a.models.Unload(ctx, a.listed(ctx, name)); err != nil {
+	if err := a.models.Unload(ctx, name); err != nil {
 		return notFound(err, name)
 	}
 	return nil
-}
-
-// listed returns a model's name as the server lists it.
-func (a *API) listed(ctx context.Context, name string) string {
-	bare := strings.TrimSuffix(name, latest)
-	found := name
-	for _, c := range a.models.List(ctx) {
-		switch c.Name {
-		case name:
-			return name
-		case bare, bare + latest:
-			found = c.Name
-		}
-	}
-	return found
 }
 
 // run generates and answers, as a stream or as one message.

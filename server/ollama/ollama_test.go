@@ -2,7 +2,6 @@ package ollama
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -438,33 +437,6 @@ func TestModels(t *testing.T) {
 			t.Errorf("%s: status %d: %s", method, status, answer)
 		}
 	}
-}
-
-func TestNames(t *testing.T) {
-	a := New(names{"demo", "tagged:latest", "other:q4", "both", "both:latest"}, Config{})
-	for asked, want := range map[string]string{
-		"demo": "demo", "demo:latest": "demo", "tagged": "tagged:latest", "tagged:latest": "tagged:latest", "other": "other", "other:q4": "other:q4",
-		"both": "both", "both:latest": "both:latest", "demo:q4": "demo:q4",
-	} {
-		if got := a.listed(t.Context(), asked); got != want {
-			t.Errorf("%s is %s, want %s", asked, got, want)
-		}
-	}
-}
-
-// names are models of which nothing is known but the names.
-type names []string
-
-func (n names) Use(context.Context, string) (wire.Model, error) { return nil, errors.New("unused") }
-
-func (n names) Unload(context.Context, string) error { return errors.New("unused") }
-
-func (n names) List(context.Context) []wire.Card {
-	var list []wire.Card
-	for _, name := range n {
-		list = append(list, wire.Card{Name: name})
-	}
-	return list
 }
 
 func TestEmbeddings(t *testing.T) {

@@ -26,6 +26,8 @@ type runs func(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Even
 func (r runs) Use(context.Context, string) (wire.Model, error) { return r, nil }
 func (runs) Unload(context.Context, string) error              { return errors.New("unused") }
 
+func (r runs) Find(context.Context, string) (wire.Card, bool) { return r.Card(), true }
+
 func (r runs) List(context.Context) []wire.Card { return nil }
 func (r runs) Card() wire.Card                  { return wire.Card{Name: "m", Digest: "0123456789abcdef"} }
 func (r runs) Runner() *runner.Runner           { return nil }

@@ -71,11 +71,9 @@ func (a *API) listModels(w http.ResponseWriter, r *http.Request) {
 // getModel handles GET /v1/models/{id}. An id may hold slashes.
 func (a *API) getModel(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	for _, c := range a.models.List(r.Context()) {
-		if c.Name == id {
-			wire.WriteJSON(w, http.StatusOK, modelOf(&c))
-			return
-		}
+	if c, ok := a.models.Find(r.Context(), id); ok {
+		wire.WriteJSON(w, http.StatusOK, modelOf(&c))
+		return
 	}
 	a.fail(w, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model", Message: fmt.Sprintf("there is no model %q that you may use", wire.Clip(id))}, "")
 }

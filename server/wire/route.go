@@ -70,6 +70,9 @@ type Models interface {
 	// Unload unloads the model called name when nobody uses it any more, at once where nobody does. The next request for it loads it again. The
 	// errors are those of Use; the principal of ctx also needs ScopeModels.
 	Unload(ctx context.Context, name string) error
+	// Find describes the model called name, without loading it. ok is false where the principal of ctx may use none of
+	// that name.
+	Find(ctx context.Context, name string) (card Card, ok bool)
 	// List describes the models that the principal of ctx may use, the default first.
 	List(ctx context.Context) []Card
 }

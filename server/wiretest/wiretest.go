@@ -82,7 +82,7 @@ func NewRunner(t testing.TB, cfg fake.Config, engine runner.Config, replies ...f
 // Use implements [wire.Models].
 func (m *Models) Use(ctx context.Context, name string) (wire.Model, error) {
 	p := wire.PrincipalOf(ctx)
-	if name != "" && name != Name || !p.MayUse(Name) {
+	if name != "" && wire.BareName(name) != Name || !p.MayUse(Name) {
 		return nil, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model", Message: "there is no such model"}
 	}
 	m.held.Add(1)
@@ -97,6 +97,14 @@ func (m *Models) Unload(ctx context.Context, name string) error {
 		m.Unloads.Add(1)
 	}
 	return err
+}
+
+// Find implements [wire.Models].
+func (m *Models) Find(ctx context.Context, name string) (wire.Card, bool) {
+	if cards := m.List(ctx); wire.Named(cards, name) >= 0 {
+		return cards[0], true
+	}
+	return wire.Card{}, false
 }
 
 // List implements [wire.Models].

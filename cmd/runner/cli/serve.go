@@ -155,8 +155,10 @@ func (a *app) resolveServed(args []string) ([]served, error) {
 		if s.name == "" {
 			s.name = servedName(model)
 		}
-		if slices.ContainsFunc(list, func(other served) bool { return other.name == s.name }) {
-			return nil, &usageError{what: fmt.Sprintf("two models are called %q", s.name), hint: "give one another name: NAME=MODEL"}
+		if slices.ContainsFunc(list, func(other served) bool { return wire.BareName(other.name) == wire.BareName(s.name) }) {
+			return nil, &usageError{
+				what: fmt.Sprintf("two models are called %q", wire.BareName(s.name)), hint: "give one another name: NAME=MODEL",
+			}
 		}
 		list = append(list, s)
 	}
