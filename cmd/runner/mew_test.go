@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -194,4 +195,92 @@ func TestMEW(t *testing.T) {
 	if out, err := agent.CombinedOutput(); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(out), "refuses this participant") {
 		t.Errorf("with a wrong token: %v, %s", err, out)
 	}
+}
+
+// With --trace both the server's model and one in a program of its own keep a trace of each of their runs. With
+// --rationale the models give reasons for their calls, which visibility full tells.
+func TestMEWTraces(t *testing.T) {
+	a := newArchive(t)
+	file, served := filepath.Join(t.TempDir(), "tokens.json"), filepath.Join(a.data, "served")
+	alice, desk := mewToken(t, file, "alice", "chat"), mewToken(t, file, "desk", envelope.MCPResponse)
+	helper := mewToken(t, file, "helper", "agent")
+	s := serve(t, "--mew", "--mew-tokens", file, "--mew-reasoning", "full", "--temperature", "0", "--rationale",
+		"--trace", "--trace-store", served, "--trace-to", strings.TrimSpace(a.runner("keys", "export")))
+	resp, err := http.Get(s.url + "/v1/traces")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = resp.Body.Close(); resp.StatusCode == http.StatusOK {
+		t.Error("the traces of the space are served to clients")
+	}
+	l, _ := listen(t, s.url, alice, "")
+	d, _ := listen(t, s.url, desk, "")
+	agent := a.command("mew", "--url", s.url, "--token", helper, "--reasoning", "full", "--temperature", "0",
+		"--rationale", "--trace")
+	var log bytes.Buffer
+	agent.Stderr = &log
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	say := func(l *listener, text string) {
+		t.Helper()
+		if err := l.ws.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const tool = `{"name":"calculator","description":"Calculates","inputSchema":{"type":"object",` +
+		`"properties":{"expression":{"type":"string"}},"required":["expression"]}}`
+	for _, who := range []string{"runner", "helper"} {
+		request := func(method string) string {
+			e := d.wait(t, method+" of "+who, func(e *envelope.Envelope) bool {
+				var call envelope.RPC
+				return e.Kind == envelope.MCPRequest && e.From == who && e.Read(&call) && call.Method == method
+			})
+			return e.ID
+		}
+		answer := func(id, result string) {
+			const response = `{"kind":"mcp/response","to":[%q],"correlation_id":[%q],"payload":{"result":%s}}`
+			say(d, fmt.Sprintf(response, who, id, result))
+		}
+		answer(request("tools/list"), `{"tools":[`+tool+`]}`)
+		say(l, fmt.Sprintf(`{"id":"q-%s","to":[%[1]q],"kind":"chat","payload":{"text":"What is 48213 + 9977?"}}`, who))
+		answer(request("tools/call"), `{"content":[{"type":"text","text":"58190"}]}`)
+		l.wait(t, "the answer of "+who, func(e *envelope.Envelope) bool {
+			return e.Kind == envelope.Chat && e.From == who && e.Context == ""
+		})
+		l.wait(t, "a reason of "+who, func(e *envelope.Envelope) bool {
+			return e.From == who && e.Kind == envelope.Thought && strings.Contains(string(e.Payload), `"rationale":{`)
+		})
+	}
+	if err := agent.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Wait(); err != nil {
+		t.Errorf("the agent ends with %v: %s", err, log.String())
+	}
+	for _, c := range []struct{ store, principal, question, log string }{
+		{served, "mew space", "q-runner", s.logged()},
+		{filepath.Join(a.data, "runner", "traces"), "local", "q-helper", log.String()},
+	} {
+		list := strings.Split(strings.TrimSpace(a.runner("trace", "list", "--json", "--store", c.store)), "\n")
+		if len(list) != 2 { // the call and the answer
+			t.Errorf("%s: %d traces: %s", c.principal, len(list), list)
+		}
+		for _, line := range list {
+			var e struct{ ID, State, Principal string }
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatal(err)
+			}
+			if e.State != "complete" || e.Principal != c.principal || !strings.Contains(c.log, "trace="+e.ID) {
+				t.Errorf("%s: %s, the log is %s", c.principal, line, c.log)
+			}
+			shown := a.runner("trace", "show", "--store", c.store, e.ID)
+			for _, text := range []string{c.question, "--trace", "48213 + 9977", "calculator"} {
+				if !strings.Contains(shown, text) {
+					t.Errorf("%s: the trace %s has no %q: %s", c.principal, e.ID, text, shown)
+				}
+			}
+		}
+	}
+	a.sealed()
 }

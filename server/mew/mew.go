@@ -32,6 +32,8 @@ type Config struct {
 	// Connections is how many connections one token may have open at once; 0 means 4. Only the newest takes part, but those
 	// before it stay open until they are closed on both sides.
 	Connections int
+	// Traces keeps a trace of each run of the model; nil keeps none.
+	Traces wire.Traces
 	// Thoughts is how many thoughts a second the model tells; 0 means 5.
 	Thoughts float64
 	// JoinTimeout is how long a connection without a token may take to say who it is; 0 means 10 seconds.
@@ -73,6 +75,9 @@ const (
 	reloadEvery = 2 * time.Second
 )
 
+// principal is whose the model's runs are. No API key has this id.
+const principal = "mew space"
+
 // AgentCapabilities are what a model needs to send. It may not cancel others' reasoning.
 func AgentCapabilities() envelope.Capabilities {
 	return envelope.Capabilities{
@@ -104,8 +109,15 @@ func New(models wire.Models, cfg Config) *API {
 	}
 	a.closing, a.stop = context.WithCancel(context.Background())
 	// The model is shown what its operator allows; the id is none that an API key can have.
-	ctx := wire.WithPrincipal(a.closing, &wire.Principal{ID: "mew space", Scopes: wire.Scopes, Reasoning: cfg.Request.Visibility})
-	p := participant.New(participant.Config{Generate: generate(models), Request: cfg.Request, Thoughts: cfg.Thoughts, Clock: cfg.Clock, Logger: cfg.Logger})
+	who := &wire.Principal{ID: principal, Scopes: wire.Scopes, Reasoning: cfg.Request.Visibility}
+	ctx := wire.WithPrincipal(a.closing, who)
+	part := participant.Config{
+		Generate: generate(models), Request: cfg.Request, Thoughts: cfg.Thoughts, Clock: cfg.Clock, Logger: cfg.Logger,
+	}
+	if cfg.Traces != nil {
+		part.Trace = func(question string) runner.Tracer { return cfg.Traces.Tracer(principal, "--trace", question) }
+	}
+	p := participant.New(part)
 	// It cancels nothing but its own reasoning.
 	model := space.Identity{ID: LocalID, Capabilities: append(AgentCapabilities(), envelope.Capability{Kind: envelope.Cancel})}
 	// The model joins before anybody can ask something that it would not hear.

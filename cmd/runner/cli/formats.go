@@ -33,7 +33,7 @@ func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *
 	go followSealKeys(ctx, path, keyring, sealReloadEvery, log)
 	var recorded wire.Traces // stays nil, and is not an interface with a nil in it
 	served := traces.Config{}
-	if kept != nil {
+	if kept != nil && o.record.on {
 		recorded, served = kept.traces, traces.Config{Store: kept.store, Logger: kept.log}
 	}
 	strict := o.sealed == sealedStrict

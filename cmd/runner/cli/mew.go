@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -22,6 +23,7 @@ import (
 	"runner/server/mew/envelope"
 	"runner/server/mew/participant"
 	"runner/server/mew/space"
+	"runner/server/wire"
 )
 
 // mewTokenVariable is the environment variable that holds a participant's token, so that it need not stand on the command line.
@@ -32,6 +34,9 @@ type mewServeOptions struct {
 	on            bool
 	tokens, space string
 	visibility    reasoning.Visibility
+	// rationale has the model give reasons for its calls in the space, and trace keeps a trace of each of its runs
+	// there.
+	rationale, trace bool
 	// rate and thoughts are the most messages and thoughts a second.
 	rate, thoughts int
 	// connections is how many connections each participant may have.
@@ -46,6 +51,8 @@ func (o *mewServeOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.tokens, "mew-tokens", "", "`FILE` of the participants' tokens; see runner mew token")
 	f.StringVar(&o.space, "mew-space", "local", "`NAME` of the space")
 	addChoice(cmd, &o.visibility, "mew-reasoning", "how much of its reasoning the model tells the space", visibilityNames, visibilities)
+	f.BoolVar(&o.rationale, "rationale", false, "with --mew: have the model give its reason for each call in the space")
+	f.BoolVar(&o.trace, "trace", false, "with --mew: keep a trace of each of its runs in the space; see runner keys")
 	f.IntVar(&o.rate, "mew-rate", 20, "most messages a second of each participant, `N`, and five times as many at once")
 	f.IntVar(&o.connections, "mew-connections", 4, "`N` connections of each participant may be open at once")
 	addThoughts(cmd, &o.thoughts, "mew-thoughts")
@@ -66,7 +73,9 @@ func (o *mewServeOptions) validate(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	for _, flag := range []string{"mew-tokens", "mew-space", "mew-reasoning", "mew-rate", "mew-connections", "mew-thoughts"} {
+	for _, flag := range []string{
+		"mew-tokens", "mew-space", "mew-reasoning", "rationale", "trace", "mew-rate", "mew-connections", "mew-thoughts",
+	} {
 		if !o.on && cmd.Flags().Changed(flag) {
 			return &usageError{what: "--" + flag + " is for --mew", hint: "add --mew"}
 		}
@@ -85,12 +94,17 @@ func (o *mewServeOptions) load() (err error) {
 	return err
 }
 
-// mountMEW adds the MEW space to a server, if it is to have one.
-func mountMEW(s *server.Server, o *serveOptions, log *slog.Logger) {
+// mountMEW adds the MEW space to a server, if it is to have one. Its traces go where kept says.
+func mountMEW(s *server.Server, o *serveOptions, kept *keptTraces, log *slog.Logger) {
 	if o.mew.on {
 		req := o.defaults
-		req.Visibility = o.mew.visibility
+		req.Visibility, req.Rationale = o.mew.visibility, o.mew.rationale
+		var recorded wire.Traces // stays nil, and is not an interface with a nil in it
+		if kept != nil && o.mew.trace {
+			recorded = kept.traces
+		}
 		s.Mount(mew.New(s, mew.Config{
+			Traces: recorded,
 			Tokens: o.mew.participants, Space: o.mew.space, Request: req, Thoughts: float64(o.mew.thoughts), Logger: log,
 			Connections: o.mew.connections,
 			Limits:      space.Config{Rate: float64(o.mew.rate), Burst: 5 * float64(o.mew.rate)},
@@ -152,6 +166,7 @@ func (o *mewOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.chatTemplate, "chat-template", "", "Jinja chat template `FILE` instead of the model's own")
 	f.IntVar(&o.request.MaxTokens, "max-tokens", 0, "most `tokens` to generate in a turn, reasoning included (0: what the context holds)")
 	addThoughts(cmd, &o.thoughts, "thoughts")
+	o.record.add(cmd, "trace", "keep a trace of each run in the space, sealed to who may read it; see runner keys")
 	addSamplingFlags(cmd, &o.request.Sampling)
 	f.Uint64Var(&o.seed, "seed", 0, "seed `N` of every turn (default: drawn)")
 	addModelFlags(cmd, &o.model)
@@ -176,16 +191,15 @@ func (o *mewOptions) validate(cmd *cobra.Command) error {
 	if err := (number{"thoughts", o.thoughts, 1, 100_000}).check(); err != nil {
 		return err
 	}
-	return o.validateRequest(cmd)
+	return o.runOptions.validate(cmd)
 }
 
-func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) error {
+func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) {
 	if err := o.validate(cmd); err != nil {
 		return err
 	}
 	var model models.Model
 	if len(args) > 0 && args[0] != demoName {
-		var err error
 		if model, err = models.Resolve(args[0]); err != nil {
 			return err
 		}
@@ -198,6 +212,17 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) error {
 	if o.exposed() {
 		a.complain("warning: --url is not encrypted, so that others on the way can read the token and what is said; use wss://")
 	}
+	a.warnReasons(o.request.Rationale, o.record.on, o.request.Visibility, "--reasoning")
+	level := slog.LevelInfo
+	if o.verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(a.stderr(), &slog.HandlerOptions{Level: level}))
+	kept, err := a.keepTraces(&o.record, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, kept.close()) }()
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -207,15 +232,23 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) error {
 	}
 	defer gen.Close()
 	a.warnLoaded(&o.model, gen.Info())
-	level := slog.LevelInfo
-	if o.verbose {
-		level = slog.LevelDebug
+	cfg := participant.Config{
+		Generate: gen.Generate, Request: o.request, Tools: o.request.Tools, NoTools: o.noTools,
+		Thoughts: float64(o.thoughts), Logger: log,
 	}
-	log := slog.New(slog.NewTextHandler(a.stderr(), &slog.HandlerOptions{Level: level}))
-	p := participant.New(participant.Config{
-		Generate: gen.Generate, Request: o.request, Tools: o.request.Tools, NoTools: o.noTools, Thoughts: float64(o.thoughts), Logger: log,
-	})
+	if kept != nil {
+		cfg.Trace = func(question string) runner.Tracer { return kept.traces.Tracer(wire.Local, "--trace", question) }
+	}
+	p := participant.New(cfg)
 	return p.Run(ctx, func(ctx context.Context) (participant.Conn, error) { return participant.Dial(ctx, o.address) })
+}
+
+// warnReasons warns where reasons that a space's model gives for its calls are neither told nor kept.
+func (a *app) warnReasons(asked, kept bool, v reasoning.Visibility, flag string) {
+	if asked && !kept && v != reasoning.VisibilityFull {
+		told := "warning: --rationale tells the space reasons only with " + flag + " full"
+		a.complain(told + ", and keeps them only with --trace")
+	}
 }
 
 // exposed reports whether what is said to the space crosses a network in the clear.

@@ -21,6 +21,8 @@ import (
 type recordOptions struct {
 	on   bool
 	flag string
+	// space says that answers in a MEW space are recorded, too; for serve.
+	space bool
 
 	to              []string
 	dir             string
@@ -42,10 +44,13 @@ func (o *recordOptions) add(cmd *cobra.Command, flag, usage string) {
 	f.Var(&o.age, "trace-age", "`AGE` at which traces are erased, as in 30d (default: never)")
 }
 
+// recording reports whether anything is recorded.
+func (o *recordOptions) recording() bool { return o.on || o.space }
+
 // validate refuses flags that would have no effect.
 func (o *recordOptions) validate(cmd *cobra.Command) error {
 	for _, name := range []string{"trace-to", "trace-store", "keyring", "trace-max", "trace-total", "trace-age"} {
-		if !o.on && cmd.Flags().Changed(name) {
+		if !o.recording() && cmd.Flags().Changed(name) {
 			return &usageError{what: fmt.Sprintf("--%s has no effect without --%s", name, o.flag), hint: "give both, or neither"}
 		}
 	}

@@ -63,6 +63,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := o.mew.load(); err != nil {
 		return err
 	}
+	a.warnReasons(o.mew.rationale, o.mew.trace, o.mew.visibility, "--mew-reasoning")
 	list, err := a.resolveServed(args)
 	if err != nil {
 		return err
@@ -91,7 +92,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	ctx, hangUps := a.hangUps(ctx, cfg.Logger)
 	defer hangUps.stop()
 	rc.Logger = cfg.Logger
-	kept, err := a.keepTraces(o, cfg.Logger)
+	kept, err := a.keepTraces(&o.record, cfg.Logger)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -105,7 +106,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err := mountFormats(ctx, s, o, kept, rc.CallMemory, cfg.Logger); err != nil {
 		return errors.Join(err, l.Close(), cfg.Pool.Close())
 	}
-	mountMEW(s, o, cfg.Logger)
+	mountMEW(s, o, kept, cfg.Logger)
 	go hangUps.follow(s.Reload)
 	names := make([]string, len(list))
 	for i, m := range list {

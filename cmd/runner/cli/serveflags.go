@@ -149,6 +149,7 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 			hint: "lower the one or raise the other",
 		}
 	}
+	o.record.space = o.mew.trace
 	if err := o.record.validate(cmd); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"runner/runner/tracing"
 )
 
-// keptTraces is where a server keeps the traces that requests ask for; nil keeps none.
+// keptTraces is where a command that runs on and on keeps the traces of its runs; nil keeps none.
 type keptTraces struct {
 	store   *store.Store
 	traces  *tracing.Traces
@@ -22,12 +22,12 @@ type keptTraces struct {
 // pruneEvery is the longest that a trace outlives its age.
 const pruneEvery = time.Hour
 
-// keepTraces opens the store of a server, if its flags ask for one, and erases from it what gets too old.
-func (a *app) keepTraces(o *serveOptions, log *slog.Logger) (*keptTraces, error) {
-	if !o.record.on {
+// keepTraces opens the store of traces, if flags ask for one, and erases from it what gets too old.
+func (a *app) keepTraces(o *recordOptions, log *slog.Logger) (*keptTraces, error) {
+	if !o.recording() {
 		return nil, nil
 	}
-	s, to, err := a.openRecords(&o.record)
+	s, to, err := a.openRecords(o)
 	if err != nil {
 		return nil, err
 	}
@@ -35,11 +35,16 @@ func (a *app) keepTraces(o *serveOptions, log *slog.Logger) (*keptTraces, error)
 	for i, r := range to {
 		ids[i] = r.ID()
 	}
-	log.Info("keeping the traces that requests ask for", "sealed_to", ids)
+	if o.on && o.flag == "traces" {
+		log.Info("keeping the traces that requests ask for", "sealed_to", ids)
+	}
+	if o.space || o.flag == "trace" {
+		log.Info("keeping a trace of each run in the space", "sealed_to", ids)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	k := &keptTraces{store: s, log: log, stop: stop}
 	k.traces = tracing.New(s, tracing.Config{Report: func(err error) { log.Error("no whole trace of a run is stored", "error", err) }})
-	if age := o.record.age.Duration; age > 0 {
+	if age := o.age.Duration; age > 0 {
 		k.pruning.Go(func() { k.prune(ctx, max(time.Second, min(age, pruneEvery))) })
 	}
 	return k, nil

@@ -124,7 +124,7 @@ func TestServerErasesOldTraces(t *testing.T) {
 	o := &serveOptions{}
 	o.record = recordOptions{on: true, to: []string{trace.NewIdentity().Recipient().String()}, dir: dir, maxTrace: 1 << 20, total: 1 << 20}
 	o.record.age = age{Duration: time.Second, given: true}
-	k, err := scripted().keepTraces(o, slog.New(slog.DiscardHandler))
+	k, err := scripted().keepTraces(&o.record, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

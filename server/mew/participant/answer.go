@@ -141,6 +141,9 @@ func (t *turns) run(question string, private bool) (string, error) {
 
 // generate runs one turn. started says that it had begun.
 func (t *turns) generate(req runner.Request) (reply reasoning.Reply, started bool, err error) {
+	if trace := t.s.p.cfg.Trace; trace != nil {
+		req.Trace = trace(t.a.trigger.ID)
+	}
 	var all reasoning.Collector
 	for e, err := range t.s.p.cfg.Generate(t.a.ctx, req) {
 		if err == nil {
@@ -155,5 +158,9 @@ func (t *turns) generate(req runner.Request) (reply reasoning.Reply, started boo
 			return all.Reply(), started, err
 		}
 	}
-	return all.Reply(), started, context.Cause(t.a.ctx)
+	reply = all.Reply()
+	if reply.Result != nil && reply.Result.Trace != "" {
+		t.s.p.cfg.Logger.Info("a trace is stored", "question", t.a.trigger.ID, "trace", reply.Result.Trace)
+	}
+	return reply, started, context.Cause(t.a.ctx)
 }

@@ -33,6 +33,8 @@ type Config struct {
 	Tools []chattemplate.Tool
 	// NoTools offers the model no functions.
 	NoTools bool
+	// Trace, when not nil, returns what records a run that answers a question, each by another call; its id is logged.
+	Trace func(question string) runner.Tracer
 	// Steps is the most turns with calls in one reasoning; 0 means 8. ToolTimeout is how long an answer to a call is waited for; 0 means a minute.
 	Steps       int
 	ToolTimeout time.Duration
