@@ -1,7 +1,8 @@
 // Package ollama serves Ollama's own API (https://github.com/ollama/ollama, docs/api.md) from local models.
 //
-// It decodes requests into [runner.Request] and encodes events as JSON lines; it generates nothing, and cannot pull, make, copy or delete
-// models: those endpoints answer 501 and say what to do instead.
+// It decodes requests into [runner.Request] and encodes events as JSON lines; it generates nothing, and cannot fetch,
+// make, copy or delete models: those endpoints answer 501 and say what to do instead. To pull a model that is served
+// is a success, because scripts do that first.
 //
 // Rules: a model is found by its name as the server lists it, and with or without the tag "latest". Reasoning comes in the field thinking
 // where the request has think true or a level, and only there; think false skips it. Without think it is hidden, other than in Ollama. The

@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -198,4 +199,55 @@ func (a *API) parameters() string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// PullRequest is the body of POST /api/pull.
+type PullRequest struct {
+	Model string `json:"model"`
+	// Name is an older name of Model.
+	Name string `json:"name"`
+	// Stream is true where it is left out: the answer comes as lines of JSON.
+	Stream *bool `json:"stream"`
+}
+
+// PullResponse is the answer to POST /api/pull, and each line of its stream.
+type PullResponse struct {
+	// Status is success in the last line.
+	Status string `json:"status"`
+}
+
+// pull answers POST /api/pull. Scripts pull a model before they use it, so one that is served is a success. No model
+// is fetched.
+func (a *API) pull(w http.ResponseWriter, r *http.Request) {
+	var body PullRequest
+	err := wire.ReadJSON(r, &body)
+	if body.Model == "" {
+		body.Model = body.Name
+	}
+	if err == nil && body.Model == "" {
+		err = wire.Invalid("model", "it is required")
+	}
+	if err == nil {
+		if _, ok := a.models.Find(r.Context(), body.Model); !ok {
+			err = unmanaged(fmt.Sprintf("it has no model '%.100s', and fetches none; start it with the model's file, "+
+				"or with a model of the Hugging Face cache as ORG/REPO", body.Model))
+		}
+	}
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	done := PullResponse{"success"}
+	if body.Stream != nil && !*body.Stream {
+		wire.WriteJSON(w, http.StatusOK, done)
+		return
+	}
+	out := wire.NewLines(w)
+	defer out.End()
+	for _, line := range []PullResponse{{"pulling manifest"}, done} {
+		text, _ := json.Marshal(line) // a string can always be written
+		if out.Send("", text) != nil {
+			return // nobody reads it any more
+		}
+	}
 }

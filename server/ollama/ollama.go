@@ -51,13 +51,13 @@ func (a *API) Routes() []wire.Route {
 		{Method: http.MethodGet, Path: "/api/tags", Scope: wire.ScopeModels, Handle: a.tags},
 		{Method: http.MethodGet, Path: "/api/ps", Scope: wire.ScopeModels, Handle: a.loaded},
 		{Method: http.MethodPost, Path: "/api/show", Scope: wire.ScopeModels, Handle: a.show},
+		{Method: http.MethodPost, Path: "/api/pull", Scope: wire.ScopeModels, Free: true, Handle: a.pull},
 		{Method: http.MethodGet, Path: "/api/version", Handle: version},
 		{Method: http.MethodGet, Path: "/{$}", Handle: running, When: func(r *http.Request) bool {
 			return !strings.Contains(r.Header.Get("Accept"), "text/html")
 		}},
 	}
 	for _, o := range []struct{ method, path, instead string }{
-		{http.MethodPost, "/api/pull", "start the server with the model's file, or with a model of the Hugging Face cache as ORG/REPO"},
 		{http.MethodPost, "/api/push", "this server publishes no models"},
 		{http.MethodPost, "/api/create", "start the server with the model's file"},
 		{http.MethodPost, "/api/copy", "models have the names that the server was started with"},
@@ -65,10 +65,15 @@ func (a *API) Routes() []wire.Route {
 		{http.MethodPost, "/api/blobs/{digest}", "start the server with the model's file"},
 	} {
 		routes = append(routes, wire.Route{Method: o.method, Path: o.path, Scope: wire.ScopeModels, Free: true, Handle: func(w http.ResponseWriter, r *http.Request) {
-			a.WriteError(w, r, wire.Errorf(http.StatusNotImplemented, wire.CodeUnsupported, "this server does not manage models: %s", o.instead))
+			a.WriteError(w, r, unmanaged(o.instead))
 		}})
 	}
 	return routes
+}
+
+// unmanaged says that the server's models are not the format's to change, and what to do instead.
+func unmanaged(instead string) *wire.Error {
+	return wire.Errorf(http.StatusNotImplemented, wire.CodeUnsupported, "this server does not manage models: %s", instead)
 }
 
 // running answers GET and HEAD / as Ollama does, which is how clients look for it.

@@ -388,6 +388,36 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// To pull a model that is served is a success, whatever it is called. Others are not fetched.
+func TestPull(t *testing.T) {
+	s := serve(t, fake.Config{}, wiretest.Anyone())
+	const lines = `{"status":"pulling manifest"}` + "\n" + `{"status":"success"}` + "\n"
+	for body, want := range map[string]string{
+		`{"model":"` + wiretest.Name + `"}`:                                lines,
+		`{"name":"` + wiretest.Name + `:latest","insecure":true}`:          lines,
+		`{"model":"` + wiretest.Name + `","stream":false}`:                 `{"status":"success"}`,
+		`{"model":"` + wiretest.Name + `","name":"nobody","stream":false}`: `{"status":"success"}`,
+	} {
+		if status, answer := s.ask(t, http.MethodPost, "/api/pull", body); status != http.StatusOK || answer != want {
+			t.Errorf("%s: status %d: %s", body, status, answer)
+		}
+	}
+	for body, want := range map[string]int{
+		`{"model":"nobody"}`: http.StatusNotImplemented, `{"model":"nobody","stream":false}`: http.StatusNotImplemented,
+		`{}`: http.StatusBadRequest, `{"model":7}`: http.StatusBadRequest,
+	} {
+		status, answer := s.ask(t, http.MethodPost, "/api/pull", body)
+		if status != want || !strings.HasPrefix(answer, `{"error":"`) {
+			t.Errorf("%s: status %d: %s", body, status, answer)
+		}
+	}
+	hidden := serve(t, fake.Config{}, &wire.Principal{ID: "k", Scopes: wire.Scopes, Models: []string{"other"}})
+	status, answer := hidden.ask(t, http.MethodPost, "/api/pull", `{"model":"`+wiretest.Name+`"}`)
+	if status != http.StatusNotImplemented {
+		t.Errorf("a key that may not use the model: status %d: %s", status, answer)
+	}
+}
+
 // A model that breaks while it answers ends the stream with an error line.
 func TestBrokenModel(t *testing.T) {
 	cfg := fake.Config{Fail: func(step int, _ []backend.Input) error {

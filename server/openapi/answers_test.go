@@ -92,6 +92,7 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/api/generate", `{"model":"demo","prompt":"What is 17 + 25?","think":true,"logprobs":true}`, ""}, {"POST", "/api/generate", `{"model":"broken","prompt":"What is 17 + 25?"}`, ""},
 	{"POST", "/api/embed", `{"model":"demo","input":"a"}`, ""}, {"POST", "/api/embeddings", `{"model":"demo","prompt":"a"}`, ""},
 	{"GET", "/api/tags", "", ""}, {"GET", "/api/ps", "", ""}, {"POST", "/api/show", `{"model":"demo"}`, ""}, {"GET", "/api/version", "", ""},
+	{"POST", "/api/pull", `{"model":"demo"}`, ""}, {"POST", "/api/pull", `{"model":"demo","stream":false}`, ""},
 
 	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content","message.output_text.logprobs","elsewhere"],"top_logprobs":2}`, ""},
 	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content","message.output_text.logprobs","elsewhere"],"top_logprobs":2,"stream":true}`, ""},

@@ -106,7 +106,8 @@ var types = map[string]map[string]described{
 		"EmbeddingsResponse": {answered, "OllamaEmbeddingsResponse"}, "VersionResponse": {answered, "OllamaVersion"}, "ListResponse": {answered, "OllamaModelList"},
 		"LoadedResponse": {answered, "OllamaLoadedList"}, "LoadedModel": {answered, "OllamaLoadedModel"},
 		"ListedModel": {answered, "OllamaModel"}, "ModelDetails": {answered, "OllamaModelDetails"}, "ShowResponse": {answered, "OllamaShowResponse"},
-		"ErrorResponse": {answered, "OllamaError"},
+		"ErrorResponse": {answered, "OllamaError"}, "PullRequest": {asked, "OllamaPullRequest"},
+		"PullResponse": {answered, "OllamaPullResponse"},
 	},
 }
 
