@@ -53,7 +53,9 @@ func (d *delegated) request(kind turnKind, messages []chattemplate.Message) Requ
 	if d.req.CallID != nil {
 		q.CallID = d.callID
 	}
-	q.stage = &stage{later: d.turns > 0, specialist: kind != turnMain, thoughts: d.thoughts.String(), before: lastOf(d.req.Messages)}
+	q.stage = &stage{
+		later: d.turns > 0, called: d.forced, specialist: kind != turnMain, thoughts: d.thoughts.String(), before: lastOf(d.req.Messages),
+	}
 	if q.MaxTokens > 0 {
 		q.MaxTokens = max(1, q.MaxTokens-used.Completion)
 	}

@@ -10,6 +10,7 @@ import (
 	"runner/chattemplate"
 	"runner/grammar"
 	"runner/reasoning"
+	"runner/reasoning/delegation"
 )
 
 // Config says how a Runner works. The zero value is usable.
@@ -151,6 +152,18 @@ func (q *Request) promptField() string {
 // mustCall reports whether the turn has to come to a call.
 func (q *Request) mustCall() bool {
 	return q.ToolChoice == ToolChoiceRequired || q.ToolChoice == ToolChoiceFunction
+}
+
+// admits reports whether the choice of tools lets the model call a function. A demand for any call does not let it return control, which it has under
+// the original prompt, nor delegate more than once: both would only put off the call of the client's.
+func (q *Request) admits(name string) bool {
+	switch q.ToolChoice {
+	case ToolChoiceFunction:
+		return name == q.ToolName
+	case ToolChoiceRequired:
+		return !q.stage.answers(name) || name == delegation.DelegateName && !q.stage.called
+	}
+	return true
 }
 
 // ToolChoice says whether a model may or must call a tool.

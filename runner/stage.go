@@ -13,6 +13,8 @@ import (
 type stage struct {
 	// later says that the run is under way, so that the turn waits for no other run.
 	later bool
+	// called says that a turn under the original prompt has called something.
+	called bool
 	// specialist says that the turn is a specialist's, which has to leave room for the main agent's.
 	specialist bool
 	// thoughts is what was thought in the turns before.

@@ -78,7 +78,7 @@ func (s *steering) holdHeaders(r *Runner, req *Request, mayReason bool) error {
 		}
 	}
 	for _, tool := range tools {
-		if req.ToolChoice != ToolChoiceFunction || req.ToolName == tool.Name {
+		if req.admits(tool.Name) {
 			w.call(tool.Name, mayReason)
 		}
 	}

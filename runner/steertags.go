@@ -175,10 +175,7 @@ func (s *steering) initCalls(ctx context.Context, r *Runner, t *turn) error {
 	}
 	var err error
 	if len(req.Tools) > 0 && req.ToolChoice != ToolChoiceNone && (must || strict || req.SingleCall || s.answer != nil || s.report) {
-		tools := req.Tools
-		if req.ToolChoice == ToolChoiceFunction {
-			tools = slices.DeleteFunc(slices.Clone(tools), func(t chattemplate.Tool) bool { return t.Name != req.ToolName })
-		}
+		tools := slices.DeleteFunc(slices.Clone(req.Tools), func(t chattemplate.Tool) bool { return !req.admits(t.Name) })
 		if s.text, err = s.newTextCalls(ctx, r, tools, must, req.SingleCall); err != nil {
 			return err
 		}

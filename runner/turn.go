@@ -37,6 +37,8 @@ type turn struct {
 	reports int
 	// closed says why the reasoning was closed early.
 	closed string
+	// demanded says that only the header of a call may come next, because one is demanded and the model has reasoned.
+	demanded bool
 	// rescued says that an ending without an answer was prevented once.
 	rescued bool
 
@@ -337,6 +339,9 @@ func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 	if after.Segment == reasoning.Reasoning {
 		t.limitReasoning(l)
 	}
+	if from == placeReasoning && to != placeReasoning {
+		t.demandCall(l)
+	}
 	if t.steer.headers != nil && from != placeHeader && to == placeHeader {
 		t.openHeader(l, tok)
 		return false
@@ -367,6 +372,18 @@ func (t *turn) follow(l *lane) {
 	l.constraint = nil
 	if t.steer.steers() {
 		l.constraint = t.steer
+	}
+}
+
+// demandCall admits nothing but the header of a call after the first reasoning message of a harmony model, where a call is demanded. A model that
+// has no use for its tools would reason in one message after another until its tokens are used up.
+func (t *turn) demandCall(l *lane) {
+	if t.demanded || !t.req.mustCall() || t.format().Family != chattemplate.Harmony {
+		return
+	}
+	t.demanded = true
+	if err := t.steer.holdHeaders(t.r, &t.req, false); err != nil {
+		t.failed(l, err)
 	}
 }
 
