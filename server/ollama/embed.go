@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"time"
 
@@ -69,8 +68,8 @@ func (a *API) embed(w http.ResponseWriter, r *http.Request) {
 	answer := EmbedResponse{Model: body.Model, Embeddings: [][]float32{}, LoadDuration: a.cfg.Clock().Sub(began)}
 	for i, text := range texts {
 		vector, n, err := vectorOf(r, m, text, body.Truncate == nil || *body.Truncate)
-		if err == nil {
-			vector, err = shorten(vector, body.Dimensions)
+		if err == nil && body.Dimensions != 0 {
+			vector, err = wire.Shorten("dimensions", vector, body.Dimensions)
 		}
 		if err != nil {
 			a.fail(w, r, placed(err, place(body.Input, i)))
@@ -156,27 +155,6 @@ func vectorOf(r *http.Request, m wire.Model, text string, truncate bool) ([]floa
 	}
 	vector, err := m.Embed(r.Context(), tokens)
 	return vector, len(tokens), err
-}
-
-// shorten keeps the first n values of a vector, with length 1 again; 0 keeps all.
-func shorten(vector []float32, n int64) ([]float32, error) {
-	if n == 0 {
-		return vector, nil
-	}
-	if n < 0 || n > int64(len(vector)) {
-		return nil, wire.Invalid("dimensions", "it takes a whole number from 0 to %d", len(vector))
-	}
-	vector = vector[:n]
-	sum := 0.0
-	for _, x := range vector {
-		sum += float64(x) * float64(x)
-	}
-	if length := math.Sqrt(sum); length > 0 {
-		for i := range vector {
-			vector[i] = float32(float64(vector[i]) / length)
-		}
-	}
-	return vector, nil
 }
 
 // placed says of an error which text it is about.

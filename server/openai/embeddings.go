@@ -22,7 +22,8 @@ type EmbeddingRequest struct {
 	Input json.RawMessage `json:"input"`
 	// EncodingFormat is float, which it is when left out, or base64: 32-bit floats, little-endian.
 	EncodingFormat *string `json:"encoding_format"`
-	// Dimensions can only be what the model has: cutting an embedding is only meaningful for models that were trained for it.
+	// Dimensions keeps that many numbers of each embedding, with length 1 again. That is only meaningful for models that
+	// were trained for it.
 	Dimensions *int64 `json:"dimensions"`
 }
 
@@ -79,8 +80,10 @@ func (a *API) answerEmbed(w http.ResponseWriter, r *http.Request, body *Embeddin
 	}
 	defer m.Release()
 	engine := m.Runner()
-	if size := engine.Info().EmbeddingLength; body.Dimensions != nil && *body.Dimensions != int64(size) {
-		return wire.Unsupported("dimensions", "this model's embeddings have %d dimensions and cannot be cut", size)
+	if size := engine.Info().EmbeddingLength; body.Dimensions != nil && size > 0 {
+		if err := within("dimensions", body.Dimensions, 1, int64(size)); err != nil {
+			return err // before anything is computed
+		}
 	}
 	list := EmbeddingList{Object: "list", Data: make([]Embedding, len(inputs)), Model: m.Card().Name}
 	for i := range inputs {
@@ -91,6 +94,11 @@ func (a *API) answerEmbed(w http.ResponseWriter, r *http.Request, body *Embeddin
 		vector, err := m.Embed(r.Context(), tokens)
 		if err != nil {
 			return embedError(err, inputs[i].path)
+		}
+		if body.Dimensions != nil {
+			if vector, err = wire.Shorten("dimensions", vector, *body.Dimensions); err != nil {
+				return err
+			}
 		}
 		list.Data[i] = Embedding{Object: "embedding", Index: i, Embedding: vector}
 		if packed {

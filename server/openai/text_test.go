@@ -268,6 +268,23 @@ func TestEmbeddings(t *testing.T) {
 	if math.Abs(length-1) > 1e-4 {
 		t.Errorf("the embedding's length is %v", math.Sqrt(length))
 	}
+	// Fewer dimensions are the first ones, with length 1 again, in both encodings.
+	short := ask(`"input":"some text","dimensions":3`).Data[0].Embedding.([]any)
+	shortPacked := ask(`"input":"some text","dimensions":3,"encoding_format":"base64"`).Data[0].Embedding.(string)
+	if raw, err = base64.StdEncoding.DecodeString(shortPacked); err != nil || len(short) != 3 || len(raw) != 12 {
+		t.Fatalf("3 dimensions are %v and %d bytes, %v", short, len(raw), err)
+	}
+	scale := 0.0
+	for i := range 3 {
+		scale += numbers[i].(float64) * numbers[i].(float64)
+	}
+	for i := range 3 {
+		want := numbers[i].(float64) / math.Sqrt(scale)
+		if math.Abs(short[i].(float64)-want) > 1e-6 ||
+			math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])) != float32(short[i].(float64)) {
+			t.Errorf("number %d of 3 is %v, want %v", i, short[i], want)
+		}
+	}
 	tokens, err := f.models.Engine.Tokenize(t.Context(), "", "some text", false)
 	if err != nil {
 		t.Fatal(err)
@@ -281,7 +298,8 @@ func TestEmbeddings(t *testing.T) {
 	}
 	for fields, param := range map[string]string{
 		``: "input", `"input":""`: "input", `"input":[]`: "input", `"input":["a",""]`: "input[1]", `"input":[[1],[]]`: "input[1]", `"input":[[1],[99999999]]`: "input[1]",
-		`"input":{}`: "input", `"input":["a",{}]`: "input[1]", `"input":"a","encoding_format":"int8"`: "encoding_format", `"input":"a","dimensions":3`: "dimensions",
+		`"input":{}`: "input", `"input":["a",{}]`: "input[1]", `"input":"a","encoding_format":"int8"`: "encoding_format", `"input":"a","dimensions":0`: "dimensions",
+		`"input":"a","dimensions":-3`: "dimensions", `"input":"a","dimensions":100000`: "dimensions",
 		`"input":"a","model":"x"`: "model", `"input":["` + strings.Repeat(`a","`, 2048) + `a"]`: "input", `"input":["a","` + strings.Repeat("long ", 9000) + `"]`: "input[1]",
 	} {
 		a := f.post("/v1/embeddings", `{`+fields+`}`)
