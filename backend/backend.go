@@ -176,6 +176,9 @@ type Info struct {
 	Quantization string
 	// ContextSize is how many tokens each sequence can hold and TrainedContext what the model was made for.
 	ContextSize, TrainedContext int
+	// CacheTokens is the cache that all sequences share, in tokens, and ContextReason why ContextSize is what it is, for people.
+	CacheTokens   int
+	ContextReason string
 	// Sequences is how many sequences can live at once and BatchSize how many tokens one step can take.
 	Sequences, BatchSize int
 	// Threads and GPULayers are the values in effect.
@@ -198,13 +201,16 @@ const (
 
 // Config says how to load a model. The zero value loads with the backend's defaults.
 type Config struct {
-	// ContextSize is the tokens each sequence can hold; 0 means the trained context, at most 8,192.
+	// ContextSize is the tokens each sequence can hold; 0 means the trained context as far as memory allows.
 	ContextSize int
 	// Sequences is how many sequences can live at once; 0 means 4.
 	Sequences int
-	// CacheTokens is the cache shared by all sequences, in tokens; 0 means ContextSize*Sequences.
-	// Forks share their common prefix.
+	// CacheTokens is the cache shared by all sequences, in tokens; 0 is for the backend to choose, at least ContextSize and
+	// at most ContextSize*Sequences. Forks share their common prefix.
 	CacheTokens int
+	// Others are the weights, in bytes, of models that are still to be loaded beside this one. What the backend chooses
+	// leaves them room.
+	Others []int64
 	// BatchSize is the most tokens in one step; 0 means 512.
 	BatchSize int
 	// Threads is the number of compute threads; 0 means one per physical core, or fewer where the model has no work for so many.

@@ -57,16 +57,33 @@ func open(ctx context.Context, path string, cfg backend.Config) (*Model, error) 
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPlan(path, files, cfg, ThisMachine(), devices())
+	p, err := reserve(path, files, cfg)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{}
+	m := &Model{takes: p.takes}
 	if err := m.load(ctx, path, files[0], p, cfg); err != nil {
 		m.free()
 		return nil, err
 	}
 	return m, nil
+}
+
+// reserve makes a plan and enters what it takes into the ledger, so that models that load meanwhile do not count on the
+// same memory.
+func reserve(path string, files []*gguf.File, cfg backend.Config) (*plan, error) {
+	loaded.mu.Lock()
+	defer loaded.mu.Unlock()
+	machine, untouched := ThisMachine(), loaded.untouched()
+	if machine.MemoryAvailable > 0 {
+		machine.MemoryAvailable = max(machine.MemoryAvailable-untouched, 1)
+	}
+	p, err := newPlan(path, files, cfg, machine, loaded.mapped, devices())
+	if err != nil {
+		return nil, err
+	}
+	loaded.add(p.takes)
+	return p, nil
 }
 
 // readParts reads the header of the file and, for a model in parts, of the others, whose names follow from the first.
@@ -237,7 +254,7 @@ func notGenerative(path, arch string) error {
 func (p *plan) info(f *gguf.File, path string) backend.Info {
 	info := backend.Info{
 		Architecture: f.Architecture(), Path: path, Backend: "llama.cpp", Device: p.device,
-		ContextSize: p.context, Sequences: p.sequences, BatchSize: p.batch, Threads: p.threads, GPULayers: p.gpuLayers,
+		ContextSize: p.context, CacheTokens: p.cells, ContextReason: p.why, Sequences: p.sequences, BatchSize: p.batch, Threads: p.threads, GPULayers: p.gpuLayers,
 		Quantization: quantization(f), Digest: f.Digest,
 	}
 	if info.Name, _ = f.String("general.name"); info.Name == "" {

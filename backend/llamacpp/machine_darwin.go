@@ -25,3 +25,6 @@ func memory() (total, available int64) {
 	}
 	return int64(n), int64(n / 5 * 4)
 }
+
+// anonymousMemory is nothing here: what is available does not depend on what is in use.
+func anonymousMemory() int64 { return 0 }

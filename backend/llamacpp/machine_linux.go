@@ -161,3 +161,12 @@ func number(s string) float64 {
 	}
 	return x
 }
+
+// anonymousMemory is the memory that this process has in use and that is no file's, in bytes.
+func anonymousMemory() int64 {
+	f := strings.Fields(read("/proc/self/statm"))
+	if len(f) < 3 {
+		return 0
+	}
+	return int64(number(f[1])-number(f[2])) * int64(os.Getpagesize())
+}

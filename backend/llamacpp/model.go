@@ -18,6 +18,7 @@ import (
 // Model implements backend.Model.
 type Model struct {
 	info  backend.Info
+	takes entry // in the ledger
 	caps  backend.Capabilities
 	vocab *backend.Vocab
 	// pure tokenizes where package tokenizer knows the vocabulary, else it is nil and text does.
@@ -325,6 +326,8 @@ func (m *Model) free() {
 	m.batch.free()
 	C.free(unsafe.Pointer(m.cancel))
 	C.free(unsafe.Pointer(m.failure))
+	loaded.remove(m.takes)
+	m.takes = entry{}
 	m.ctx, m.pool, m.model, m.batch, m.cancel, m.failure = nil, nil, nil, nil, nil, nil
 }
 

@@ -30,9 +30,15 @@ type plan struct {
 	helped bool
 
 	fullWindow bool
-	flash      C.enum_llama_flash_attn_type
-	cacheType  C.enum_ggml_type
-	device     string
+	// sized says that the sizes were chosen by the memory that there is, and fullWindow with them.
+	sized bool
+	// why explains the context to people.
+	why       string
+	flash     C.enum_llama_flash_attn_type
+	cacheType C.enum_ggml_type
+	device    string
+	// takes is the memory that the model takes.
+	takes entry
 }
 
 // Helpers are better than threads of the engine's for weights of up to mostHelped bytes or where there are at most fewThreads. What the
@@ -56,21 +62,16 @@ var cacheTypes = map[string]struct {
 	"q8_0": {C.GGML_TYPE_Q8_0, 34}, "q4_0": {C.GGML_TYPE_Q4_0, 18},
 }
 
-// newPlan decides the sizes and refuses what does not fit into memory.
-func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machine, gpus []Device) (*plan, error) {
+// newPlan decides the sizes and refuses what does not fit into memory. promised is what loaded models will still take of
+// what the machine has available.
+func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machine, promised int64, gpus []Device) (*plan, error) {
 	fail := func(detail, advice string) error {
 		return &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: detail, Advice: advice}
 	}
 	shape := newShape(files)
 	p := &plan{context: cfg.ContextSize, sequences: cfg.Sequences, cells: cfg.CacheTokens, batch: cfg.BatchSize, threads: cfg.Threads}
-	if p.context == 0 {
-		p.context = int(min(shape.trained, 8192))
-	}
 	if p.sequences == 0 {
 		p.sequences = 4
-	}
-	if p.cells == 0 {
-		p.cells = p.context * max(p.sequences, 1)
 	}
 	if p.batch == 0 {
 		p.batch = 512
@@ -79,18 +80,17 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 		p.threads = min(machine.Cores, backend.MaxThreads)
 	}
 	for _, c := range []struct {
-		name    string
-		v, most int
+		name           string
+		v, least, most int
 	}{
-		{"context size", p.context, backend.MaxContextSize}, {"number of sequences", p.sequences, maxSequences},
-		{"cache size", p.cells, backend.MaxContextSize * maxSequences}, {"batch size", p.batch, maxBatch}, {"number of threads", p.threads, backend.MaxThreads},
+		{"context size", p.context, 0, backend.MaxContextSize}, {"number of sequences", p.sequences, 1, maxSequences},
+		{"cache size", p.cells, 0, backend.MaxContextSize * maxSequences}, {"batch size", p.batch, 1, maxBatch},
+		{"number of threads", p.threads, 1, backend.MaxThreads},
 	} {
-		if c.v < 1 || c.v > c.most {
-			return nil, fail(fmt.Sprintf("the %s %d is not between 1 and %d", c.name, c.v, c.most), "choose another "+c.name)
+		if c.v < c.least || c.v > c.most {
+			return nil, fail(fmt.Sprintf("the %s %d is not between %d and %d", c.name, c.v, c.least, c.most), "choose another "+c.name)
 		}
 	}
-	p.cells = (p.cells + 255) / 256 * 256 // as the engine rounds it
-	p.batch = min(p.batch, p.cells)
 	name := cfg.CacheType
 	if name == "" {
 		name = "f16"
@@ -113,6 +113,9 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	if p.flash == C.LLAMA_FLASH_ATTN_TYPE_DISABLED && (name == "q8_0" || name == "q4_0") {
 		return nil, fail("a quantized cache needs flash attention", "turn flash attention on or use the cache type f16")
 	}
+	p.choose(cfg, shape, kind.bytes, machine, promised, gpus)
+	p.cells = (p.cells + 255) / 256 * 256 // as the engine rounds it
+	p.batch = min(p.batch, p.cells)
 	p.offload(cfg, shape, kind.bytes, gpus)
 	helpable := ownKernels != "" && shape.own && p.gpuLayers == 0 && name == "f16" && cfg.FlashAttention != "off"
 	if cfg.Threads == 0 && shape.weights <= tiny {
@@ -123,22 +126,44 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 		p.threads = min(p.threads, most)
 	}
 	p.helped = helpable && p.threads > 1 && (shape.weights <= mostHelped || p.threads <= fewThreads)
-	return p, p.fit(path, cfg, shape, kind.bytes, machine, fail)
+	if err := p.fit(path, cfg, shape, kind.bytes, machine, fail); err != nil {
+		return nil, err
+	}
+	onCPU := p.onCPU(shape)
+	p.takes.private = p.private(cfg, shape, kind.bytes, onCPU, p.fullWindow)
+	if !cfg.NoMemoryMap {
+		p.takes.mapped = clamp(float64(shape.weights) * onCPU)
+	}
+	return p, nil
+}
+
+// onCPU is the part of the layers that no GPU holds.
+func (p *plan) onCPU(s *shape) float64 {
+	return 1 - float64(min(p.gpuLayers, s.layers))/float64(max(s.layers, 1))
+}
+
+// choose decides the context and the cache. They are to be where the layers are: on GPUs, if all of those may go there.
+func (p *plan) choose(cfg backend.Config, s *shape, bytes32 int64, machine Machine, promised int64, gpus []Device) {
+	r := room{available: machine.MemoryAvailable, weights: clamp(float64(s.weights) + float64(s.repacked)), promised: promised, others: cfg.Others}
+	if len(gpus) > 0 && cfg.GPULayers < 0 {
+		r = room{weights: s.weights, others: cfg.Others}
+		for _, d := range gpus {
+			r.available += d.MemoryFree
+		}
+	}
+	w := wish{context: cfg.ContextSize, cells: cfg.CacheTokens, sequences: p.sequences, window: cfg.FullWindow}
+	z := s.size(w, r, func(cells int, full bool) int64 {
+		q := *p
+		q.cells = cells
+		return clamp(float64(s.cacheBytes(cells, q.windowCells(s), full, bytes32)) + float64(q.computeBytes(s)))
+	})
+	p.context, p.cells, p.fullWindow, p.sized, p.why = z.context, z.cells, z.full, z.decided, z.why
 }
 
 // fit decides FullWindow and checks memory. What a GPU holds is the GPU's business: its share of the layers is left out.
 func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, machine Machine, fail func(string, string) error) error {
-	onCPU := 1 - float64(min(p.gpuLayers, s.layers))/float64(max(s.layers, 1))
-	need := func(full bool) int64 {
-		n := float64(s.cacheBytes(p.cells, p.windowCells(s), full, bytes32)) * onCPU
-		n += float64(p.computeBytes(s))
-		if cfg.NoMemoryMap {
-			n += float64(s.weights) * onCPU
-		} else {
-			n += float64(s.repacked) * onCPU
-		}
-		return clamp(n)
-	}
+	onCPU := p.onCPU(s)
+	need := func(full bool) int64 { return p.private(cfg, s, bytes32, onCPU, full) }
 	fits := func(full bool) bool { return machine.MemoryAvailable == 0 || need(full) <= machine.MemoryAvailable }
 	switch cfg.FullWindow {
 	case "on":
@@ -146,7 +171,9 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 	case "off":
 		p.fullWindow = s.window == 0
 	case "", "auto":
-		p.fullWindow = s.window == 0 || fits(true)
+		if !p.sized {
+			p.fullWindow = s.window == 0 || fits(true)
+		}
 	default:
 		return fail(fmt.Sprintf("full window %q is unknown", cfg.FullWindow), "use auto, on or off")
 	}
@@ -168,6 +195,18 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 	return &backend.LoadError{Path: path, Reason: backend.LoadTooBig, Advice: advice,
 		Detail: fmt.Sprintf("needs about %s of memory for %d cached tokens and %s is available",
 			mebibytes(need(p.fullWindow)), p.cells, mebibytes(machine.MemoryAvailable))}
+}
+
+// private is the memory that the model takes and that is no mapped file's. onCPU is the part of its layers that no GPU holds.
+func (p *plan) private(cfg backend.Config, s *shape, bytes32 int64, onCPU float64, full bool) int64 {
+	n := float64(s.cacheBytes(p.cells, p.windowCells(s), full, bytes32)) * onCPU
+	n += float64(p.computeBytes(s))
+	if cfg.NoMemoryMap {
+		n += float64(s.weights) * onCPU
+	} else {
+		n += float64(s.repacked) * onCPU
+	}
+	return clamp(n)
 }
 
 // offload decides how many layers go to GPUs.

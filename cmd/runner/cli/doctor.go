@@ -108,6 +108,9 @@ func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backen
 	r.ok("model file", "%s", info.Path)
 	r.ok("loads", "in %s on %s with %s, %s on a GPU", seconds(loaded), info.Device, count(info.Threads, "thread", "threads"), count(info.GPULayers, "layer", "layers"))
 	r.ok("context", "%d tokens, trained for %d", info.ContextSize, info.TrainedContext)
+	if info.ContextReason != "" {
+		r.ok("cache", "%s; the context is %s", count(info.CacheTokens, "token", "tokens"), info.ContextReason)
+	}
 	r.ok("reasoning", "%s", formatName(gen.Format()))
 	a.checkSteps(ctx, r, gen)
 }

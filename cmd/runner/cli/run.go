@@ -118,7 +118,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		defer func() { err = errors.Join(err, kept.Close()) }()
 	}
 	if !chatting && o.request.Visibility != reasoning.VisibilitySummary {
-		o.model.Sequences = 1 // each one takes a context's worth of cache, and there is no summary pass
+		o.model.Sequences = 1 // there is no summary pass
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -202,8 +202,9 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 		cfg.Models = append(cfg.Models, pool.Entry{Name: s.name, Size: card.Size, Pinned: i == 0 && len(list) == 1})
 	}
 	loaded := false // the first one, at some time; the pool opens one model at a time
+	var p *pool.Pool
 	cfg.Open = func(ctx context.Context, name string) (*runner.Runner, error) {
-		r, err := a.openServed(ctx, o, byName[name], rc)
+		r, err := a.openServed(ctx, o, byName[name], othersOf(name, cfg, func(name string) bool { return p.Loaded(name) != nil }), rc)
 		if name == list[0].name && !loaded {
 			if loaded = err == nil; !loaded {
 				fail(err)
@@ -211,12 +212,32 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 		}
 		return r, err
 	}
-	return pool.New(cfg), cards, nil
+	p = pool.New(cfg)
+	return p, cards, nil
 }
 
-// openServed loads a model for the server.
-func (a *app) openServed(ctx context.Context, o *serveOptions, s served, rc runner.Config) (*runner.Runner, error) {
+// othersOf lists the sizes of the models that may be loaded beside the one called name and are not yet.
+func othersOf(name string, cfg pool.Config, loaded func(name string) bool) (sizes []int64) {
+	total := int64(0)
+	for _, m := range cfg.Models {
+		if m.Name == name || loaded(m.Name) {
+			total += m.Size
+		}
+	}
+	for _, m := range cfg.Models {
+		if m.Name == name || loaded(m.Name) || cfg.Memory > 0 && total+m.Size > cfg.Memory {
+			continue
+		}
+		total += m.Size
+		sizes = append(sizes, m.Size)
+	}
+	return sizes
+}
+
+// openServed loads a model for the server. others are the sizes of models that are still to be loaded.
+func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others []int64, rc runner.Config) (*runner.Runner, error) {
 	cfg, path := o.model, s.model.Path
+	cfg.Others = others
 	if path == "" {
 		var err error
 		if path, err = a.engine.Demo(ctx); err != nil {
@@ -236,6 +257,9 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, rc runn
 		return nil, errors.Join(err, m.Close())
 	}
 	a.warnLoaded(&o.model, r.Info())
+	info := r.Info()
+	rc.Logger.Info("context", "model", s.name, "tokens", info.ContextSize, "trained", info.TrainedContext,
+		"cache_tokens", info.CacheTokens, "why", info.ContextReason)
 	return r, nil
 }
 

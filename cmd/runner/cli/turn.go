@@ -71,7 +71,16 @@ func writeTimings(w io.Writer, loaded time.Duration, model backend.Info, info re
 	line("finish", "%s", finish)
 	line("in effect", "effort %s, strategy %s, seed %d", effortName(info.Effort), info.Strategy, info.Seed)
 	line("engine", "%s, %s, %s on a GPU, context of %d tokens", model.Device, count(model.Threads, "thread", "threads"), count(model.GPULayers, "layer", "layers"), model.ContextSize)
+	if model.ContextReason != "" {
+		line("context", "%s", contextLine(model))
+	}
 	tab.Flush()
+}
+
+// contextLine says how large a model's context is, and why.
+func contextLine(info backend.Info) string {
+	return fmt.Sprintf("%d of %d tokens, %s; cache for %d tokens",
+		info.ContextSize, info.TrainedContext, info.ContextReason, info.CacheTokens)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }

@@ -1,0 +1,168 @@
+package llamacpp
+
+import (
+	"fmt"
+	"sync"
+
+	"runner/backend"
+)
+
+const (
+	// leastContext is what a model gets where memory is short, or all that it was trained for if that is less.
+	leastContext = 8192
+	// goodContext holds the first prompts of coding agents. Up to it more tokens are worth more than what a sliding window
+	// forgets, which has to be read again in the next turn. Beyond it, it is the other way round.
+	goodContext = 32768
+)
+
+// room is what the default context depends on, in bytes. A tenth of what is available stays free.
+type room struct {
+	// available is what this process can get, 0 when it is unknown.
+	available int64
+	// weights are this model's. Mapped ones count, although the system says that their memory is available.
+	weights int64
+	// promised is what loaded models still take: their mapped weights, and the caches that they have not used yet.
+	promised int64
+	// others are the weights of models that are still to be loaded. Each of them gets as much room as this one.
+	others []int64
+}
+
+// left is what remains for this model's cache and buffers.
+func (r room) left() int64 {
+	n := float64(r.available-r.available/10) - float64(r.weights) - float64(r.promised)
+	for _, w := range r.others {
+		n -= float64(w)
+	}
+	return clamp(max(n, 0) / float64(len(r.others)+1))
+}
+
+func (r room) String() string {
+	text := fmt.Sprintf("%s of memory are available, the weights take %s", mebibytes(r.available), mebibytes(r.weights))
+	if r.promised > 0 {
+		text += ", loaded models " + mebibytes(r.promised)
+	}
+	if n := len(r.others); n > 0 {
+		text += fmt.Sprintf(", other models get their share (%d)", n)
+	}
+	return text + " and a tenth stays free"
+}
+
+// sizing is how many tokens a sequence can hold, and the cache that all of them share.
+type sizing struct {
+	context, cells int
+	// full keeps the whole context of sliding-window layers. It counts where decided is true.
+	full, decided bool
+	// why explains the context to people.
+	why string
+}
+
+// wish is what a Config says about sizes. Zero context and cells are for size to choose.
+type wish struct {
+	context, cells, sequences int
+	window                    string
+}
+
+// size chooses the context and the cache: what the model was trained for, as far as there is room for it. cost is the
+// memory that so many cells take, with the whole context of sliding-window layers or without.
+func (s *shape) size(w wish, r room, cost func(cells int, full bool) int64) sizing {
+	trained := int(min(max(s.trained, 1), backend.MaxContextSize))
+	least := min(trained, leastContext)
+	switch {
+	case w.cells > 0:
+		if w.context == 0 {
+			w.context = min(trained, w.cells)
+		}
+		return sizing{context: w.context, cells: w.cells, why: "as asked for"}
+	case r.available == 0:
+		if w.context > 0 {
+			return sizing{context: w.context, cells: w.context * w.sequences, why: "as asked for"}
+		}
+		return sizing{context: least, cells: least * w.sequences, why: "what is safe where the free memory is unknown"}
+	}
+	goal, most := w.context, w.context*w.sequences
+	if goal == 0 {
+		goal = trained
+		most = min(trained*w.sequences, max(trained, goodContext*w.sequences/2))
+	}
+	enough := min(goal, goodContext)
+	if w.context > 0 {
+		enough = goal
+	}
+	var best sizing
+	for _, full := range s.windows(w.window) {
+		cells := fitting(most, r.left(), func(n int) int64 { return cost(n, full) })
+		if context := min(goal, cells); context > best.context {
+			best = sizing{context: context, cells: cells, full: full, decided: true}
+		}
+		if best.context >= enough {
+			break
+		}
+	}
+	switch {
+	case w.context > 0:
+		// An explicit context is refused where even the smallest cache does not fit, and only there.
+		best.why = "as asked for"
+		if best.context < w.context {
+			best = sizing{context: w.context, cells: w.context, why: best.why}
+		}
+	case best.context == trained:
+		best.why = "all that the model was trained for"
+	case best.context >= least:
+		best.why = "what there is room for: " + r.String()
+	default:
+		best = sizing{context: least, cells: least, why: "the least, because memory is short: " + r.String()}
+	}
+	return best
+}
+
+// windows lists the ways to keep sliding-window layers that a Config allows, the better first.
+func (s *shape) windows(asked string) []bool {
+	switch {
+	case s.window == 0, asked == "on":
+		return []bool{true}
+	case asked == "off":
+		return []bool{false}
+	}
+	return []bool{true, false}
+}
+
+// fitting is the largest number of cells, in the engine's units and at most most, whose cost is at most left.
+func fitting(most int, left int64, cost func(int) int64) int {
+	const unit = 256
+	low, high := 0, (most+unit-1)/unit
+	for low < high {
+		if middle := (low + high + 1) / 2; cost(middle*unit) <= left {
+			low = middle
+		} else {
+			high = middle - 1
+		}
+	}
+	return low * unit
+}
+
+// ledger is what the loaded models of this process take.
+type ledger struct {
+	mu sync.Mutex
+	// mapped are weights that look free to the system. private is the rest, which the system may not have given out yet.
+	mapped, private int64
+}
+
+var loaded ledger
+
+// untouched is the memory of loaded models that the system still counts as free, besides mapped weights.
+func (l *ledger) untouched() int64 { return max(l.private-anonymousMemory(), 0) }
+
+// entry is one model's part of a ledger.
+type entry struct{ mapped, private int64 }
+
+func (l *ledger) add(e entry) {
+	l.mapped += e.mapped
+	l.private += e.private
+}
+
+func (l *ledger) remove(e entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mapped -= e.mapped
+	l.private -= e.private
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"runner/models/random"
+)
+
+// TestServeUsesTheModelsOwnContext: a model that was trained for a long context is served with it, says why, and takes the
+// first prompt of a coding agent. Two models at once leave room for each other.
+func TestServeUsesTheModelsOwnContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "long.gguf")
+	if err := random.WriteFile(path, random.Config{Context: 1 << 17}); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, path, "second="+path)
+	for _, model := range []string{"long", "second"} {
+		body, err := json.Marshal(map[string]any{"model": model, "prompt": strings.Repeat("a b c d ", 3000), "max_tokens": 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.Post(s.url+"/v1/completions", "application/json", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		var reply struct {
+			Usage struct {
+				Prompt int `json:"prompt_tokens"`
+			}
+		}
+		if err != nil || res.StatusCode != http.StatusOK || json.Unmarshal(answer, &reply) != nil || reply.Usage.Prompt < 10_000 {
+			t.Fatalf("%s: status %d, %v: %.300s", model, res.StatusCode, err, answer)
+		}
+		line := regexp.MustCompile(`msg=context model=` + model + ` tokens=131072 trained=131072 cache_tokens=\d+ why="all that the model was trained for"`)
+		for end := time.Now().Add(5 * time.Second); !line.MatchString(s.logged()); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the log does not say what the context of %s is:\n%s", model, s.logged())
+			}
+		}
+	}
+}
