@@ -15,8 +15,8 @@ const (
 	maxChoices  = 16
 	maxMessages = 10_000
 	maxParts    = 1_000
-	maxCalls    = 128
-	maxTools    = 128
+	maxCalls    = 1_024
+	maxTools    = 1_024
 	maxBias     = 1_024
 	maxPrompts  = 32
 	maxInputs   = 2_048

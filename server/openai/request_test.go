@@ -152,7 +152,7 @@ func TestRefusedFields(t *testing.T) {
 		{tool(`{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"a"}}`), "tools[1].function.name", "same name"},
 		{tool(`{"type":"function","function":{"name":"a","parameters":[]}}`), "tools[0].function.parameters", "Schema"},
 		{tool(`{"type":"function","function":{"name":"a","strict":"yes"}}`), "tools[0].function.strict", "true or false"},
-		{with(`"tools":[` + strings.TrimSuffix(strings.Repeat(`{"type":"function","function":{"name":"a"}},`, 129), ",") + `]`), "tools", "at most 128"},
+		{with(`"tools":[` + strings.TrimSuffix(strings.Repeat(`{"type":"function","function":{"name":"a"}},`, 1025), ",") + `]`), "tools", "at most 1024"},
 		{with(`"tool_choice":"maybe"`), "tool_choice", "maybe"},
 		{with(`"tool_choice":7`), "tool_choice", "object"},
 		{with(`"tool_choice":{"type":"custom"}`), "tool_choice.type", "custom"},

@@ -12,7 +12,7 @@ import (
 
 // ToolOptions are the fields about tools.
 type ToolOptions struct {
-	// Tools are what the model may call, at most 128. Only those of type function are offered to it; others are left out with a
+	// Tools are what the model may call, at most 1,024. Only those of type function are offered to it; others are left out with a
 	// warning.
 	Tools []json.RawMessage `json:"tools"`
 	// ToolChoice is none, auto, required, {"type": "function", "function": {"name": ...}} or {"type": "allowed_tools", ...}.

@@ -10,7 +10,7 @@ import (
 	"runner/chattemplate"
 )
 
-const maxTools = 128
+const maxTools = 1024
 
 // toolName is what the OpenAI reference allows in a function's name.
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)

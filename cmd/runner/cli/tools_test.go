@@ -36,7 +36,7 @@ func FuzzTools(f *testing.F) {
 
 func TestTooManyTools(t *testing.T) {
 	_, _, err := parseTools([]byte("[" + strings.Repeat(`{"name":"a"},`, maxTools) + `{"name":"a"}]`))
-	if err == nil || !strings.Contains(err.Error(), "129 functions") {
+	if err == nil || !strings.Contains(err.Error(), "1025 functions") {
 		t.Error(err)
 	}
 }

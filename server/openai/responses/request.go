@@ -17,7 +17,7 @@ import (
 const (
 	maxItems       = 8192
 	maxParts       = 4096
-	maxTools       = 128
+	maxTools       = 1024
 	maxInclude     = 64
 	maxMetadata    = 16
 	maxMetaKey     = 64
@@ -62,7 +62,7 @@ type CreateRequest struct {
 	// Seed makes a run repeatable: a whole number of 64 bits, with or without a sign.
 	Seed json.RawMessage `json:"seed"`
 
-	// Tools are at most 128 functions. Tools of other types are left out with a warning.
+	// Tools are at most 1,024 functions. Tools of other types are left out with a warning.
 	Tools []json.RawMessage `json:"tools"`
 	// ToolChoice is none, auto, required, a function {"type": "function", "name": ...} or {"type": "allowed_tools", "mode": auto or
 	// required, "tools": [functions]}.
