@@ -120,8 +120,8 @@ func wrongID(field string) error {
 	return wrong(field, "has to be 1 to %d bytes without control characters", MaxID)
 }
 
-// Parse reads an envelope. What is not there is empty, and the payload an empty object; Validate says whether enough is. With an error the envelope may
-// still have its id, if that is a valid one, so that the error can name the message.
+// Parse reads an envelope. What is not there is empty, and the payload an empty object; Validate says whether enough is.
+// With an error the envelope has nothing but its id, if that is a valid one, so that the error can name the message.
 func Parse(data []byte) (Envelope, error) {
 	fields, err := object(data)
 	if err != nil {
@@ -130,7 +130,15 @@ func Parse(data []byte) (Envelope, error) {
 	return fromFields(fields)
 }
 
-func fromFields(fields map[string]json.RawMessage) (e Envelope, err error) {
+func fromFields(fields map[string]json.RawMessage) (Envelope, error) {
+	e, err := readFields(fields)
+	if err != nil {
+		return Envelope{ID: e.ID}, err
+	}
+	return e, nil
+}
+
+func readFields(fields map[string]json.RawMessage) (e Envelope, err error) {
 	if err := text(fields, "id", &e.ID); err != nil {
 		return e, err
 	}

@@ -22,7 +22,7 @@ func ParseFrame(data []byte) (e Envelope, join *Join, err error) {
 			return e, nil, err
 		}
 		if fields, err = object(e.Payload); err != nil {
-			return e, nil, err
+			return Envelope{ID: e.ID}, nil, err
 		}
 	}
 	join = &Join{}

@@ -350,6 +350,42 @@ func TestRefusalsOfImpossibleIDs(t *testing.T) {
 	}
 }
 
+// What a refusal tells of a message is short, however long the message's fields are.
+func TestRefusalsOfLongFields(t *testing.T) {
+	for _, field := range []string{"kind", "from", "protocol", "ts", "context", "to", "correlation_id", "payload", "id"} {
+		for name, letter := range map[string]string{"short": "x", "one that grows": "\u2028"} {
+			long := strings.Repeat(letter, (envelope.MaxSize-40)/len(letter))
+			frame := []byte(`{"` + field + `":"` + long + `"}`)
+			for _, limited := range []bool{false, true} {
+				cfg := plenty
+				if limited {
+					cfg.Rate, cfg.Burst, cfg.ReportAfter = 1e-9, 1, time.Hour
+				}
+				s := New(cfg)
+				who := may(t, "a", "*")
+				m := join(t, s, who)
+				if limited {
+					s.admit(who.ID, &envelope.Envelope{})
+				}
+				read(t, m)
+				if err := m.Send(context.Background(), frame); err != nil {
+					t.Fatal(err)
+				}
+				if limited {
+					s.report(who.ID)
+				}
+				got := read(t, m)
+				if len(got) != 1 || got[0].Kind != envelope.Error || len(got[0].Payload) > 1000 {
+					t.Errorf("%s in %s, limited %t: %d answers", name, field, limited, len(got))
+				}
+				if _, err := s.Post(who, frame); err == nil || len(err.Error()) > 1000 {
+					t.Errorf("%s in %s, limited %t: posted: %.100v", name, field, limited, err)
+				}
+			}
+		}
+	}
+}
+
 func FuzzSend(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":"a","kind":"chat","payload":{"text":"x"}}`, `{"kind":"reasoning/cancel","context":"a/b","correlation_id":["c"]}`, `{"type":"join","participantId":"b"}`,
