@@ -142,7 +142,7 @@ const (
 	// allowed is how much longer than among plain chats the 95th percentile of normal requests may be during an attack.
 	allowed = 250 * time.Millisecond
 	// longest is the most time that a situation may take.
-	longest = 4 * time.Minute
+	longest = 3 * time.Minute
 )
 
 // TestAttacks compares the time of a normal request during an attack with its time among plain chats that cost as many
