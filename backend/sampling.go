@@ -32,10 +32,11 @@ type Sampling struct {
 	RepetitionPenalty float32
 	// PresencePenalty is subtracted once from tokens seen, FrequencyPenalty once per occurrence. -2 to 2.
 	PresencePenalty, FrequencyPenalty float32
-	// PenaltyStart is the position in the sequence from which tokens count as seen: the prompt's length to
-	// penalise only what was generated.
-	PenaltyStart int
-	// PenaltyWindow is how many of the last tokens count; 0 means all from PenaltyStart.
+	// Seen lists the tokens that the penalties count, oldest first. The caller chooses them: the sequence also
+	// holds tokens that must not count, such as the prompt and hidden text. It is only read, during Step. Tokens
+	// that the vocabulary does not have count for nothing.
+	Seen []Token
+	// PenaltyWindow is how many of the last of Seen count; 0 means all of them.
 	PenaltyWindow int
 
 	// Bias is added to the logits of the tokens named. A bias of -100 or less forbids the token.
@@ -78,8 +79,8 @@ func (s *Sampling) Validate(n int) error {
 		return fmt.Errorf("presence penalty %v is not between -2 and 2", s.PresencePenalty)
 	case !in(s.FrequencyPenalty, -2, 2):
 		return fmt.Errorf("frequency penalty %v is not between -2 and 2", s.FrequencyPenalty)
-	case s.PenaltyStart < 0 || s.PenaltyWindow < 0:
-		return fmt.Errorf("penalty window %d from %d is negative", s.PenaltyWindow, s.PenaltyStart)
+	case s.PenaltyWindow < 0:
+		return fmt.Errorf("penalty window %d is negative", s.PenaltyWindow)
 	case s.TopLogprobs > MaxTopLogprobs:
 		return fmt.Errorf("top logprobs %d is more than %d", s.TopLogprobs, MaxTopLogprobs)
 	}

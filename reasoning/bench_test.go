@@ -99,7 +99,7 @@ func benchSplitter(b *testing.B, cfg reasoning.SplitterConfig, stops ...string) 
 	n := 0
 	cfg.Vocab, cfg.Emit = o200k(b), func(e reasoning.Event) { n += len(e.Text) }
 	if stops != nil {
-		cfg.Emit = reasoning.NewStopFilter(stops, reasoning.VisibilitySummary.Filter(cfg.Emit)).Push
+		cfg.Emit = reasoning.NewStopFilter(stops, reasoning.VisibilitySummary.Filter(cfg.Emit), reasoning.Answer).Push
 	}
 	s, err := reasoning.NewSplitter(cfg)
 	if err != nil {
@@ -201,7 +201,7 @@ func TestAllocations(t *testing.T) {
 		if cfg.Tools != nil {
 			turn = inCall(t, turn)
 		}
-		stop := reasoning.NewStopFilter([]string{"STOP"}, reasoning.VisibilityFull.Filter(func(reasoning.Event) {}))
+		stop := reasoning.NewStopFilter([]string{"STOP"}, reasoning.VisibilityFull.Filter(func(reasoning.Event) {}), reasoning.Answer)
 		cfg.Vocab, cfg.Emit = o200k(t), stop.Push
 		s, err := reasoning.NewSplitter(cfg)
 		if err != nil {

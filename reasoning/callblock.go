@@ -55,6 +55,15 @@ func (m *tagMachine) enterCall(g *callGroup, opening string) {
 // opened reports whether the block is certain to be one: an answer that begins as a call is only one when the call has begun.
 func (m *tagMachine) opened() bool { return m.call.open != "" || m.call.begun }
 
+// inArguments reports whether the next text is of a call's arguments, and not of what stands around them.
+func (c *callReader) inArguments() bool {
+	switch c.place {
+	case callObject, callBroken, callReport, callValue:
+		return true
+	}
+	return false
+}
+
 // pushCall takes a token in a block.
 func (m *tagMachine) pushCall(piece string, control, special bool) {
 	if (control || special) && !m.callMark(piece, control) {

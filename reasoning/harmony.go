@@ -87,7 +87,7 @@ func (s *Splitter) startHarmony() {
 func (s *Splitter) stateHarmony() State {
 	h := &s.h
 	if h.phase != inContent {
-		return State{Segment: Header, Reported: s.out.reported, Ended: s.ended}
+		return State{Segment: Header, Reported: s.out.reported, Steering: true, Ended: s.ended}
 	}
 	st := State{
 		Segment: h.segment, Call: h.call, Role: h.of.role, Channel: h.of.channel, Recipient: h.of.recipient,
@@ -95,7 +95,7 @@ func (s *Splitter) stateHarmony() State {
 		Ended: s.ended,
 	}
 	if s.taggedAnswer() {
-		st.Segment, st.InObject = s.tags.segment(), s.tags.inObject()
+		st.Segment, st.InObject, st.Steering = s.tags.segment(), s.tags.inObject(), s.tags.steering()
 	}
 	return st
 }

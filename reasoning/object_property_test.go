@@ -271,7 +271,7 @@ func TestObjectVisibility(t *testing.T) {
 			v := x.vocab(t)
 			for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
 				var seen recorder
-				stop := reasoning.NewStopFilter([]string{"lo\n"}, vis.Filter(seen.emit))
+				stop := reasoning.NewStopFilter([]string{"lo\n"}, vis.Filter(seen.emit), reasoning.Answer)
 				s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Vocab: v, Emit: stop.Push, JSON: decodedAnswer, Markers: true, Logprobs: true})
 				if err != nil {
 					t.Fatal(err)

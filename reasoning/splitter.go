@@ -96,6 +96,10 @@ type State struct {
 	InObject bool
 	// Reported says that report_reasoning was called and that no segment has begun since: the call waits for its result.
 	Reported bool
+	// Steering says that the next token may be part of what steers the format instead of text of Segment: a header,
+	// the name of a call or what stands between its arguments, or the beginning of a turn, where reasoning may still
+	// be opened.
+	Steering bool
 	// Ended says that the last token ended the turn.
 	Ended bool
 }
@@ -230,7 +234,10 @@ func (s *Splitter) State() State {
 	if s.cfg.Format.Family == chattemplate.Harmony {
 		return s.stateHarmony()
 	}
-	return State{Segment: s.tags.segment(), Call: s.tags.current(), InObject: s.tags.inObject(), Reported: s.out.reported, Ended: s.ended}
+	return State{
+		Segment: s.tags.segment(), Call: s.tags.current(), InObject: s.tags.inObject(), Reported: s.out.reported,
+		Steering: s.tags.steering(), Ended: s.ended,
+	}
 }
 
 // CloseReasoning returns the text that, coming next, would end the reasoning in the object of strategy json and open its answer,

@@ -8,6 +8,7 @@ package reasoning
 // part is dropped are dropped. Events of other segments pass unchanged.
 type StopFilter struct {
 	emit    func(Event)
+	in      [Answer + 1]bool
 	m       *matcher
 	state   int32
 	held    heldText
@@ -16,9 +17,13 @@ type StopFilter struct {
 }
 
 // NewStopFilter returns a filter for stops that sends its events to emit. Empty stops are ignored; without any, all
-// events pass at once.
-func NewStopFilter(stops []string, emit func(Event)) *StopFilter {
-	return &StopFilter{emit: emit, m: newMatcher(stops...), held: heldText{emit: emit}, matched: -1}
+// events pass at once. It looks for them in the segments named, which must not interleave.
+func NewStopFilter(stops []string, emit func(Event), in ...Segment) *StopFilter {
+	f := &StopFilter{emit: emit, m: newMatcher(stops...), held: heldText{emit: emit}, matched: -1}
+	for _, s := range in {
+		f.in[s] = true
+	}
+	return f
 }
 
 // Matched returns the stop string that ended the answer, and whether one has.
@@ -31,7 +36,7 @@ func (f *StopFilter) Matched() (stop string, ok bool) {
 
 // Push takes the next event.
 func (f *StopFilter) Push(e Event) {
-	if e.Segment != Answer || e.Kind == SegmentDelta && f.matched < 0 && f.held.size == 0 && f.m.idle(e.Text) {
+	if !f.in[e.Segment] || e.Kind == SegmentDelta && f.matched < 0 && f.held.size == 0 && f.m.idle(e.Text) {
 		f.emit(e)
 		return
 	}

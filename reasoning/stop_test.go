@@ -46,7 +46,7 @@ func TestStopFilter(t *testing.T) {
 			stops = append(stops, word(6))
 		}
 		var got recorder
-		f := reasoning.NewStopFilter(stops, got.emit)
+		f := reasoning.NewStopFilter(stops, got.emit, reasoning.Answer)
 		f.Push(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Reasoning, Text: text})
 		f.Push(reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.Answer})
 		rest := []rune(text)

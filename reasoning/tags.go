@@ -167,6 +167,21 @@ func (m *tagMachine) segment() Segment {
 	return Answer
 }
 
+// steering reports whether the next text may steer the format. An answer that has begun is text, even where it holds
+// what might become a mark: most of what looks like one is none.
+func (m *tagMachine) steering() bool {
+	switch m.mode {
+	case modeAnswer:
+		opens := len(m.pairs) > 0 && !m.seen && !m.begun
+		return m.waiting || opens
+	case modeCall:
+		return !m.call.inArguments()
+	case modeObject:
+		return m.s.object.segment() == Header
+	}
+	return false
+}
+
 // inObject reports whether the text is read as an object, or may become one.
 func (m *tagMachine) inObject() bool {
 	return m.waiting || m.mode == modeObject && !m.s.object.ended() || m.mode == modeCall && m.report

@@ -54,7 +54,9 @@ func (d *delegated) request(kind turnKind, messages []chattemplate.Message) Requ
 		q.CallID = d.callID
 	}
 	q.stage = &stage{
-		later: d.turns > 0, called: d.forced, specialist: kind != turnMain, thoughts: d.thoughts.String(), before: lastOf(d.req.Messages),
+		later: d.turns > 0, called: d.forced, specialist: kind != turnMain, thoughts: d.thoughts.String(),
+		before: lastOf(d.req.Messages), shown: d.req.Visibility == reasoning.VisibilityFull,
+		hidden: kind == turnSquash || kind == turnSpecialist && !d.about.Shown,
 	}
 	if q.MaxTokens > 0 {
 		q.MaxTokens = max(1, q.MaxTokens-used.Completion)

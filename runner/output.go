@@ -65,7 +65,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		callID = func(i int) string { return fmt.Sprintf("call_%016x%02d", random, i) }
 	}
 	var err error
-	o.stop = reasoning.NewStopFilter(t.req.Stop, o.take)
+	o.stop = reasoning.NewStopFilter(t.req.Stop, o.take, t.sight.reach.stopsIn(t.sight.sees)...)
 	auto := t.req.Strategy == "" || t.req.Strategy == reasoning.StrategyAuto
 	if auto && t.req.Form.IsZero() && t.strategy == reasoning.StrategyNative && t.req.Visibility != reasoning.VisibilityNone &&
 		o.format.Family == chattemplate.Harmony {

@@ -44,8 +44,7 @@ func (t *turn) reported(l *lane) bool {
 		return true
 	}
 	l.done = true
-	next := &lane{ctx: l.ctx, owner: t, principal: l.principal, sampling: l.sampling, tokens: p.Tokens}
-	next.sampling.PenaltyStart = len(p.Tokens)
+	next := &lane{ctx: l.ctx, owner: t, principal: l.principal, tokens: p.Tokens}
 	t.lane = next
 	if harmony {
 		t.splitOnly(t.r.template.EndReasoning()[1:])

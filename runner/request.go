@@ -97,7 +97,8 @@ type Request struct {
 	AnswerReserve int
 	// Stop lists strings that end the answer; they are not part of it. At most 16 of at most 1,024 bytes.
 	Stop []string
-	// Sampling chooses the tokens; its Seed, PenaltyStart are set by the runner.
+	// Sampling chooses the tokens; its Seed and Seen are set by the runner. What of it acts on
+	// which part of the output depends on what the visibility shows; see reachOf.
 	Sampling backend.Sampling
 	// Logprobs attaches log probabilities to the answer's deltas; Sampling.TopLogprobs says how many alternatives.
 	Logprobs bool

@@ -45,6 +45,8 @@ type Runner struct {
 	ends     []backend.Token // they end generation, the usual one first
 	// maxText is the most bytes of text that a context can hold.
 	maxText int
+	// reach says which fields of a request act where. Tests change it.
+	reach *reach
 	// grammars keeps what requests asked for in forms. Its tables are made when they are first needed.
 	grammars func() *grammar.Cache
 
@@ -100,6 +102,7 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 	stop, cancel := context.WithCancel(context.Background())
 	r := &Runner{
 		model: model, info: info, cfg: cfg, template: template, closing: closing, ends: endTokens(model.Vocab()), maxText: maxText,
+		reach:  &reachOf,
 		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg), grace: grace,
 	}
 	r.queue = newQueue(cfg.Queue + r.sched.parallel)

@@ -17,6 +17,8 @@ type stage struct {
 	called bool
 	// specialist says that the turn is a specialist's, which has to leave room for the main agent's.
 	specialist bool
+	// shown says that the caller sees the run's reasoning, and hidden that the turn's text is reasoning.
+	shown, hidden bool
 	// thoughts is what was thought in the turns before.
 	thoughts string
 	// before is the last message that the client sent; nil for none.
@@ -25,6 +27,17 @@ type stage struct {
 
 // answers reports whether the run answers calls of a function by itself.
 func (s *stage) answers(name string) bool { return s != nil && delegation.IsTool(name) }
+
+// sees reports whether the caller sees the reasoning, of a turn that is alone with its own visibility.
+func (s *stage) sees(v reasoning.Visibility) bool {
+	if s != nil {
+		return s.shown
+	}
+	return v == reasoning.VisibilityFull
+}
+
+// hides reports whether the turn's text is reasoning.
+func (s *stage) hides() bool { return s != nil && s.hidden }
 
 func (s *stage) isLater() bool { return s != nil && s.later }
 

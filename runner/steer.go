@@ -37,6 +37,9 @@ type steering struct {
 	ignored     bool
 	// answerEnds and callEnds are harmony's ends of an answer and of a call.
 	answerEnds, callEnds []backend.Token
+	// reach and sees say where the answer's form acts.
+	reach *reach
+	sees  bool
 	// owed says that the turn may not end outside of an answer or a call, and report that report_reasoning is to be called first.
 	owed, report bool
 
@@ -352,6 +355,19 @@ func (s *steering) placeOf(st *reasoning.State) place {
 	return placeText
 }
 
+// partOfPlace is the part that each place belongs to.
+var partOfPlace = [...]part{
+	placeHeader: partHeader, placeReasoning: partReasoning, placePreamble: partPreamble, placeCall: partCall, placeText: partAnswer,
+}
+
+// formIn returns the answer's form where it acts, and nil elsewhere.
+func (s *steering) formIn(p place) *grammar.Grammar {
+	if s.answer == nil || !s.reach.acts(fieldForm, partOfPlace[p], s.sees) {
+		return nil
+	}
+	return s.answer
+}
+
 // follow goes to where the header machine stands now.
 func (s *steering) follow(st reasoning.State) {
 	from, to := s.at, s.placeOf(&st)
@@ -363,6 +379,9 @@ func (s *steering) follow(st reasoning.State) {
 	s.tail = s.tail[:0]
 	switch to {
 	case placeHeader:
+		if form = s.formIn(to); form != nil {
+			break
+		}
 		if s.headers != nil {
 			s.mode = steerHeader
 			s.headers.Reset()
@@ -372,7 +391,7 @@ func (s *steering) follow(st reasoning.State) {
 		if s.owed {
 			s.mode = steerText
 		}
-		return
+		form = s.formIn(to)
 	case placeCall:
 		if s.format.Family != chattemplate.Harmony {
 			if s.call != nil {
@@ -384,9 +403,11 @@ func (s *steering) follow(st reasoning.State) {
 		if st.InObject {
 			name = reasoning.ReportReasoningName
 		}
-		form = s.calls[name]
+		if form = s.formIn(to); form == nil {
+			form = s.calls[name]
+		}
 	case placeText:
-		form = s.answer
+		form = s.formIn(to)
 		if s.format.Family != chattemplate.Harmony {
 			s.followText()
 		}
@@ -408,7 +429,9 @@ func (s *steering) follow(st reasoning.State) {
 
 // newSteering compiles what a request asks for.
 func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) (*steering, error) {
-	s, req := &steering{vocab: r.model.Vocab(), spent: &r.maskTime, format: t.format()}, &t.req
+	s, req := &steering{
+		vocab: r.model.Vocab(), spent: &r.maskTime, format: t.format(), reach: t.sight.reach, sees: t.sight.sees,
+	}, &t.req
 	var err error
 	if !form.IsZero() {
 		if s.answer, err = r.grammars().Compile(ctx, form); err != nil {

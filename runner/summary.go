@@ -118,7 +118,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	p.lane = lane{ctx: t.ctx, owner: p, principal: t.req.Principal, aside: true}
 	p.lane.tokens = make([]backend.Token, 0, len(prefix)+len(ask)+p.limit)
 	p.lane.tokens = append(append(p.lane.tokens, prefix...), ask...)
-	p.lane.sampling.TopLogprobs = -1
+	p.lane.sampling = t.sight.sampling[partSummary]
 	if text := strings.TrimSpace(strings.Join([]string{t.req.stage.thought(), t.output.thoughts.String(), t.output.reasons.String()}, "\n")); text != "" {
 		p.guard = reasoning.NewGuard(t.r.model.Vocab(), text)
 		p.lane.constraint = p.guard
@@ -159,10 +159,15 @@ func (p *summaryPass) event(e reasoning.Event) {
 	}
 	if !p.opened {
 		p.opened = true
-		p.turn.output.send(reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.Summary})
+		p.send(reasoning.Event{Kind: reasoning.SegmentStart})
 	}
+	p.send(e)
+}
+
+// send hands on an event of the summary.
+func (p *summaryPass) send(e reasoning.Event) {
 	e.Segment = reasoning.Summary
-	p.turn.output.send(e)
+	p.turn.output.stop.Push(e)
 }
 
 func (p *summaryPass) finish(l *lane) {
@@ -179,7 +184,7 @@ func (p *summaryPass) end(why string, broke bool) {
 	p.done = true
 	_ = p.split.Finish()
 	if p.opened {
-		p.turn.output.send(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Summary})
+		p.send(reasoning.Event{Kind: reasoning.SegmentEnd})
 	} else {
 		p.turn.result.SummarySource = ""
 	}

@@ -30,6 +30,7 @@ type turn struct {
 	limit   int // most tokens to generate
 	reserve int // of these, kept for the answer
 	output  *output
+	sight   sight
 	// steer keeps the model to the forms that were asked for, and check looks at the answer afterwards; nil where nothing can.
 	steer *steering
 	check *check
@@ -77,28 +78,16 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.lane = &lane{ctx: ctx, owner: t, principal: req.Principal, sampling: t.req.Sampling}
+	t.lane = &lane{ctx: ctx, owner: t, principal: req.Principal}
 	t.lane.tokens = append(make([]backend.Token, 0, min(t.prompt+t.limit, t.prompt+4096)+smallRun), p.Tokens...)
-	if !req.Logprobs {
-		t.lane.sampling.TopLogprobs = -1
-	}
-	t.lane.sampling.Seed, t.lane.sampling.PenaltyStart = t.seed, t.prompt
 	if req.PromptLogprobs {
 		t.lane.scoring = newScoring(r.model.Vocab(), &req, p.Tokens)
 	}
 	t.lane.silent = req.PromptOnly
-	if req.IgnoreEnd {
-		for _, end := range endTokens(r.model.Vocab()) {
-			t.lane.sampling.Bias = append(t.lane.sampling.Bias, backend.TokenBias{Token: end, Bias: forbidden})
-		}
-	}
 	t.follow(t.lane)
 	t.steer.warm(ctx)
 	return t, nil
 }
-
-// forbidden is a bias that rules a token out.
-const forbidden = -1000
 
 // plan checks a request and settles what it is to come to.
 func (r *Runner) plan(ctx context.Context, req Request) (*turn, error) {
@@ -119,6 +108,7 @@ func (r *Runner) plan(ctx context.Context, req Request) (*turn, error) {
 		Messages: req.Messages, Tools: req.Tools, ResponseFormat: req.ResponseFormat, Effort: req.Effort,
 		Now: t.asked, KeepReasoning: req.KeepReasoning, Args: req.TemplateArgs,
 	}
+	t.look()
 	if !req.isRaw() {
 		t.instruct()
 	}
@@ -242,6 +232,9 @@ func (t *turn) begin() {
 	if t.steer.ignored {
 		t.output.warn(CodeStrictIgnored, "this model's format has no place where a call could be held to its parameters")
 	}
+	if t.sight.withholds(&t.req.Sampling) {
+		t.output.warn(CodeSamplingWithheld, "the bias and the penalties do not act where the model may give reasons for its calls, which are hidden")
+	}
 	t.r.sched.add(t.lane, t.req.stage.isLater())
 }
 
@@ -323,6 +316,7 @@ func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 	}
 	t.output.push(tok, out)
 	after := t.output.split.State()
+	t.sight.note(tok, &before, &after)
 	from, to := t.steer.placeOf(&before), t.steer.placeOf(&after)
 	if t.finished(l, tok, from, to) {
 		return true
@@ -366,9 +360,14 @@ func (t *turn) openHeader(l *lane, tok backend.Token) {
 	t.follow(l)
 }
 
-// follow brings the constraint up to where the output stands.
+// follow brings the constraint and the sampling up to where the output stands.
 func (t *turn) follow(l *lane) {
-	t.steer.follow(t.output.split.State())
+	st := t.output.split.State()
+	if t.output.onMarkers != nil && st.Segment == reasoning.Answer {
+		st.Steering = false // nobody asked for markers, so the answer has begun
+	}
+	l.sampling = t.sight.next(&st)
+	t.steer.follow(st)
 	l.constraint = nil
 	if t.steer.steers() {
 		l.constraint = t.steer
@@ -613,6 +612,9 @@ func (t *turn) remember() {
 		t.r.cfg.CallMemory.keep(callKey{t.req.Principal, call.ID}, at, t.output.thoughts.String())
 	}
 }
+
+// CodeSamplingWithheld warns that bias and penalties do not act on all of what the caller sees.
+const CodeSamplingWithheld = "sampling_withheld"
 
 // CodeNotSealed warns that the reasoning could not be sealed, so that the next turn goes on without it.
 const CodeNotSealed = "not_sealed"

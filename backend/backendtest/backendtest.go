@@ -66,6 +66,7 @@ func Run(t *testing.T, open Opener, o Options) {
 		{"TopLogprobs", testTopLogprobs, backend.Config{ContextSize: 256, Sequences: 2}},
 		{"Targets", testTargets, backend.Config{ContextSize: 256, Sequences: 3}},
 		{"Seeds", testSeeds, backend.Config{ContextSize: 256, Sequences: 4}},
+		{"Penalties", testPenalties, backend.Config{ContextSize: 256, Sequences: 2}},
 		{"Constraint", testConstraint, backend.Config{ContextSize: 256, Sequences: 2}},
 		{"NothingAllowed", testNothingAllowed, backend.Config{ContextSize: 256, Sequences: 3}},
 		{"Embeddings", testEmbeddings, backend.Config{ContextSize: 256, Sequences: 2}},

@@ -130,6 +130,44 @@ func testSeeds(h *harness) {
 	}
 }
 
+// testPenalties: penalties count what the caller lists, and nothing else that the sequence holds.
+func testPenalties(h *harness) {
+	held := h.tokens(2, 1)[0]
+	prompt := append(h.tokens(1, 10), slices.Repeat([]backend.Token{held}, 100)...)
+	choose := func(p backend.Sampling) backend.Token {
+		s := h.sequence()
+		defer s.Close()
+		return h.generate(s, prompt, 1, p, nil)[0]
+	}
+	best := choose(backend.Sampling{})
+	for _, p := range []backend.Sampling{{FrequencyPenalty: -2}, {FrequencyPenalty: 2, PresencePenalty: 2, RepetitionPenalty: 10}} {
+		if got := choose(p); got != best {
+			h.Errorf("penalties took %d for %d though nothing counts as seen", got, best)
+		}
+	}
+	strong := backend.Sampling{PresencePenalty: 2, FrequencyPenalty: 2, RepetitionPenalty: 10}
+	strong.Seen = slices.Repeat([]backend.Token{best}, 200)
+	if got := choose(strong); got == best {
+		h.Errorf("token %d counts as seen 200 times and was taken again", best)
+	}
+	other := best + 1
+	if int(other) == h.v.Len() {
+		other = 0
+	}
+	strong.Seen, strong.PenaltyWindow = append(strong.Seen, other), 1
+	if got := choose(strong); got != best {
+		h.Errorf("penalties took %d for %d, which is outside of their window", got, best)
+	}
+	strong.Seen, strong.PenaltyWindow = []backend.Token{backend.NoToken, backend.Token(h.v.Len())}, 0
+	if got := choose(strong); got != best {
+		h.Errorf("penalties took %d for %d, and only tokens that do not exist count as seen", got, best)
+	}
+	boost := backend.Sampling{FrequencyPenalty: -2, Seen: slices.Repeat([]backend.Token{other}, 200)}
+	if got := choose(boost); got != other {
+		h.Errorf("a negative penalty on %d took %d", other, got)
+	}
+}
+
 // every allows one token in n.
 type every struct {
 	n    backend.Token

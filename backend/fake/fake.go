@@ -232,7 +232,7 @@ func (m *Model) run(inputs []backend.Input, outputs []backend.Output) error {
 		if in.Sampling == nil {
 			continue
 		}
-		if e := m.sampler.Sample(m.logits, in.Sampling, s.tokens, in.Constraint, &outputs[i]); e != nil {
+		if e := m.sampler.Sample(m.logits, in.Sampling, len(s.tokens), in.Constraint, &outputs[i]); e != nil {
 			err = &backend.InputError{Index: i, Err: e}
 			break
 		}

@@ -220,7 +220,7 @@ func (m *Model) sample(inputs []backend.Input, outputs []backend.Output) error {
 			continue
 		}
 		s := in.Sequence.(*sequence)
-		if err := m.sampler.Sample(logits, in.Sampling, s.tokens, in.Constraint, out); err != nil {
+		if err := m.sampler.Sample(logits, in.Sampling, len(s.tokens), in.Constraint, out); err != nil {
 			return &backend.InputError{Index: i, Err: err}
 		}
 	}

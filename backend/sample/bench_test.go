@@ -46,19 +46,20 @@ func BenchmarkSample(b *testing.B) {
 	for i := range logits {
 		logits[i] = modelLogits(o200k, uint64(i))
 	}
-	seq := make([]backend.Token, 1000)
-	for i := range seq {
-		seq[i] = backend.Token(i * 7)
+	seen := make([]backend.Token, 1000)
+	for i := range seen {
+		seen[i] = backend.Token(i * 7)
 	}
 	for _, chain := range chains {
 		b.Run(chain.name, func(b *testing.B) {
 			s, out, p := New(o200k), backend.Output{}, chain.p
+			p.Seen = seen
 			b.ReportAllocs()
 			best := time.Hour
 			for i := 0; b.Loop(); i++ {
 				p.Seed = uint64(i)
 				start := time.Now()
-				if err := s.Sample(logits[i%4], &p, seq, nil, &out); err != nil {
+				if err := s.Sample(logits[i%4], &p, len(seen), nil, &out); err != nil {
 					b.Fatal(err)
 				}
 				best = min(best, time.Since(start))

@@ -20,10 +20,10 @@ func penalises(p *backend.Sampling) bool {
 }
 
 // adjust applies penalties and bias to logits and remembers what it changed.
-func (s *Sampler) adjust(logits []float32, p *backend.Sampling, seq []backend.Token) {
+func (s *Sampler) adjust(logits []float32, p *backend.Sampling) {
 	s.undo = s.undo[:0]
 	if penalises(p) {
-		s.penalise(logits, p, seq)
+		s.penalise(logits, p)
 	}
 	for _, b := range p.Bias {
 		s.undo = append(s.undo, change{b.Token, logits[b.Token]})
@@ -35,15 +35,14 @@ func (s *Sampler) adjust(logits []float32, p *backend.Sampling, seq []backend.To
 	}
 }
 
-func (s *Sampler) penalise(logits []float32, p *backend.Sampling, seq []backend.Token) {
-	start := min(p.PenaltyStart, len(seq))
-	if p.PenaltyWindow > 0 {
-		start = max(start, len(seq)-p.PenaltyWindow)
+func (s *Sampler) penalise(logits []float32, p *backend.Sampling) {
+	seen := p.Seen
+	if w := p.PenaltyWindow; w > 0 && w < len(seen) {
+		seen = seen[len(seen)-w:]
 	}
 	if s.counts == nil {
 		s.counts = make([]int32, s.n)
 	}
-	seen := seq[start:]
 	for _, t := range seen {
 		if uint(t) < uint(len(s.counts)) {
 			s.counts[t]++

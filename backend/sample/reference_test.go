@@ -12,13 +12,13 @@ import (
 // reference is backend.Sampling's documentation, written down in float64 and with full sorts. It returns the tokens that
 // the filters keep, with their probabilities; allowed limits what the filters see, and nil is everything. slack widens every
 // filter by a factor near 1.
-func reference(logits []float32, p *backend.Sampling, seq []backend.Token, allowed func(backend.Token) bool, slack float64) map[backend.Token]float64 {
+func reference(logits []float32, p *backend.Sampling, allowed func(backend.Token) bool, slack float64) map[backend.Token]float64 {
 	type token struct {
 		id   backend.Token
 		l, q float64
 	}
 	var c []token
-	for i, l := range adjusted(logits, p, seq) {
+	for i, l := range adjusted(logits, p) {
 		if !math.IsInf(l, -1) && (allowed == nil || allowed(backend.Token(i))) {
 			c = append(c, token{id: backend.Token(i), l: l})
 		}
@@ -96,11 +96,11 @@ func reference(logits []float32, p *backend.Sampling, seq []backend.Token, allow
 }
 
 // adjusted returns the logits after penalties and bias.
-func adjusted(logits []float32, p *backend.Sampling, seq []backend.Token) []float64 {
+func adjusted(logits []float32, p *backend.Sampling) []float64 {
 	out := make([]float64, len(logits))
 	counts := map[backend.Token]int{}
-	for i, t := range seq {
-		if i >= p.PenaltyStart && (p.PenaltyWindow == 0 || i >= len(seq)-p.PenaltyWindow) {
+	for i, t := range p.Seen {
+		if p.PenaltyWindow == 0 || i >= len(p.Seen)-p.PenaltyWindow {
 			counts[t]++
 		}
 	}
@@ -158,7 +158,7 @@ func randomSampling(r *rand.Rand, n int) *backend.Sampling {
 		p.RepetitionPenalty = pickOne[float32](r, 0, 1, 1.2, 0.5)
 		p.PresencePenalty = pickOne[float32](r, 0, 0.5, -2)
 		p.FrequencyPenalty = pickOne[float32](r, 0, 0.25, -1)
-		p.PenaltyStart, p.PenaltyWindow = r.IntN(20), pickOne(r, 0, 1, 10)
+		p.Seen, p.PenaltyWindow = randomSeen(r, n), pickOne(r, 0, 1, 10)
 	}
 	for range r.IntN(3) * r.IntN(3) {
 		p.Bias = append(p.Bias, backend.TokenBias{Token: backend.Token(r.IntN(n)), Bias: pickOne[float32](r, 1, -3, 20, -100)})
@@ -166,12 +166,16 @@ func randomSampling(r *rand.Rand, n int) *backend.Sampling {
 	return p
 }
 
-func randomSequence(r *rand.Rand, n int) []backend.Token {
-	seq := make([]backend.Token, r.IntN(40))
-	for i := range seq {
-		seq[i] = backend.Token(r.IntN(min(n, 10)))
+// randomSeen repeats a few tokens, and has one now and then that is not in the vocabulary.
+func randomSeen(r *rand.Rand, n int) []backend.Token {
+	seen := make([]backend.Token, r.IntN(40))
+	for i := range seen {
+		seen[i] = backend.Token(r.IntN(min(n, 10)))
+		if r.IntN(20) == 0 {
+			seen[i] = pickOne(r, backend.NoToken, backend.Token(n))
+		}
 	}
-	return seq
+	return seen
 }
 
 // TestAgainstReference compares what the filters keep, and with which probability, over random requests. Tokens at the very
@@ -180,11 +184,11 @@ func TestAgainstReference(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 6000 {
 		n := pickOne(r, 1, 2, 7, 64, 255, 256, 257, 700, 3000)
-		logits, p, seq := randomLogits(r, n), randomSampling(r, n), randomSequence(r, n)
+		logits, p, at := randomLogits(r, n), randomSampling(r, n), r.IntN(40)
 		s := New(n)
 		var out backend.Output
-		want := reference(logits, p, seq, nil, 1)
-		err := s.Sample(logits, p, seq, nil, &out)
+		want := reference(logits, p, nil, 1)
+		err := s.Sample(logits, p, at, nil, &out)
 		if want == nil {
 			if err == nil {
 				t.Fatalf("round %d: no token is possible but %d was drawn", round, out.Token)
@@ -194,7 +198,7 @@ func TestAgainstReference(t *testing.T) {
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		wide, narrow := reference(logits, p, seq, nil, 1+1e-4), reference(logits, p, seq, nil, 1-1e-4)
+		wide, narrow := reference(logits, p, nil, 1+1e-4), reference(logits, p, nil, 1-1e-4)
 		sharp := len(wide) == len(narrow)
 		if _, ok := wide[out.Token]; !ok && want[out.Token] == 0 {
 			t.Fatalf("round %d: %+v: drew %d, which the filters drop", round, p, out.Token)
@@ -227,13 +231,13 @@ func TestFreeDrawFollowsTheDistribution(t *testing.T) {
 		n := pickOne(r, 1, 100, 600, 5000)
 		logits := randomLogits(r, n)
 		p := &backend.Sampling{Temperature: pickOne[float32](r, 0.3, 1, 1.7)}
-		q := reference(logits, p, nil, nil, 1)
+		q := reference(logits, p, nil, 1)
 		s := New(n)
 		for range 200 {
 			p.Seed = r.Uint64()
 			u := uniform(p.Seed, 0, 0)
 			var out backend.Output
-			if err := s.Sample(logits, p, nil, nil, &out); err != nil {
+			if err := s.Sample(logits, p, 0, nil, &out); err != nil {
 				t.Fatal(err)
 			}
 			below := 0.0
@@ -251,10 +255,10 @@ func TestLogprobs(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 500 {
 		n := pickOne(r, 1, 5, 300, 4000)
-		logits, p, seq := randomLogits(r, n), randomSampling(r, n), randomSequence(r, n)
+		logits, p, at := randomLogits(r, n), randomSampling(r, n), r.IntN(40)
 		p.TopLogprobs = r.IntN(backend.MaxTopLogprobs + 1)
 		var out backend.Output
-		if err := New(n).Sample(logits, p, seq, nil, &out); err != nil {
+		if err := New(n).Sample(logits, p, at, nil, &out); err != nil {
 			continue
 		}
 		best, sum, finite := math.Inf(-1), 0.0, 0

@@ -61,8 +61,8 @@ func New(n int) *Sampler { return &Sampler{n: n, scan: newScan(n)} }
 // Sample chooses a token and writes it to out, with its log probability and the alternatives that p asks for. p must be
 // valid for the vocabulary, see [backend.Sampling.Validate].
 //
-// seq is the sequence after which the token comes, the tokens just fed included; its length is the position that
-// determines the draw. c may be nil.
+// position is the length of the sequence after which the token comes, the tokens just fed included. With the seed
+// it determines the draw. c may be nil.
 //
 // logits has one value per token. Sample writes penalties and bias into it while it runs and puts the original values back
 // before it returns, so nobody else may read it meanwhile. Minus infinity forbids a token.
@@ -70,7 +70,7 @@ func New(n int) *Sampler { return &Sampler{n: n, scan: newScan(n)} }
 // Errors: [ErrBadLogits]; [backend.ErrNothingAllowed] when c, the bias and the logits together leave no token. After an
 // error out is unchanged but for the memory of out.Top. Sample does not allocate once its scratch space and out.Top have
 // grown.
-func (s *Sampler) Sample(logits []float32, p *backend.Sampling, seq []backend.Token, c backend.Constraint, out *backend.Output) error {
+func (s *Sampler) Sample(logits []float32, p *backend.Sampling, position int, c backend.Constraint, out *backend.Output) error {
 	if len(logits) != s.n {
 		return fmt.Errorf("sample: %d logits for a vocabulary of %d", len(logits), s.n)
 	}
@@ -89,7 +89,7 @@ func (s *Sampler) Sample(logits []float32, p *backend.Sampling, seq []backend.To
 			top = s.top(top, logits, min(p.TopLogprobs, backend.MaxTopLogprobs), logZ)
 		}
 	}
-	t, err := s.choose(logits, p, seq, c)
+	t, err := s.choose(logits, p, position, c)
 	if err != nil {
 		return err
 	}
@@ -139,10 +139,10 @@ func (s *Sampler) top(dst []backend.TokenLogprob, logits []float32, k int, logZ 
 }
 
 // choose returns the token. The scan holds the raw logits.
-func (s *Sampler) choose(logits []float32, p *backend.Sampling, seq []backend.Token, c backend.Constraint) (backend.Token, error) {
+func (s *Sampler) choose(logits []float32, p *backend.Sampling, position int, c backend.Constraint) (backend.Token, error) {
 	if penalises(p) || len(p.Bias) > 0 {
 		defer s.restore(logits) // also when the constraint panics
-		s.adjust(logits, p, seq)
+		s.adjust(logits, p)
 		if err := s.scan.read(logits); err != nil {
 			return backend.NoToken, err
 		}
@@ -153,13 +153,13 @@ func (s *Sampler) choose(logits []float32, p *backend.Sampling, seq []backend.To
 	if p.Temperature == 0 {
 		return s.greedy(logits, c)
 	}
-	t, everything := s.draw(logits, p, len(seq))
+	t, everything := s.draw(logits, p, position)
 	if c == nil || c.Allows(t) {
 		return t, nil
 	}
 	s.fill(c)
 	if !everything {
-		if t, ok := again(s.cands, s.mask, p.Seed, len(seq)); ok {
+		if t, ok := again(s.cands, s.mask, p.Seed, position); ok {
 			return t, nil
 		}
 	}
@@ -173,7 +173,7 @@ func (s *Sampler) choose(logits []float32, p *backend.Sampling, seq []backend.To
 	}
 	weigh(s.cands, 1)
 	s.filter(p, logits)
-	return pick(s.cands, p.Temperature, uniform(p.Seed, len(seq), 1)), nil
+	return pick(s.cands, p.Temperature, uniform(p.Seed, position, 1)), nil
 }
 
 // greedy returns the most likely token that is allowed.

@@ -50,7 +50,7 @@ func TestConstrainedDistribution(t *testing.T) {
 		c.mask.Set(backend.Token(r.IntN(n)))
 
 		want, sum := map[backend.Token]float64{}, 0.0
-		for id, q := range reference(logits, p, nil, nil, 1) {
+		for id, q := range reference(logits, p, nil, 1) {
 			if c.mask.Has(id) {
 				want[id] = q
 				sum += q
@@ -58,14 +58,14 @@ func TestConstrainedDistribution(t *testing.T) {
 		}
 		if sum == 0 {
 			fallbacks++
-			want, sum = reference(logits, p, nil, c.mask.Has, 1), 1
+			want, sum = reference(logits, p, c.mask.Has, 1), 1
 		}
 		got := map[backend.Token]int{}
 		s := New(n)
 		for i := range draws {
 			p.Seed = uint64(i)
 			var out backend.Output
-			if err := s.Sample(logits, p, nil, c, &out); err != nil {
+			if err := s.Sample(logits, p, 0, c, &out); err != nil {
 				t.Fatal(err)
 			}
 			got[out.Token]++
@@ -95,11 +95,11 @@ func TestMaskOnlyOnRefusal(t *testing.T) {
 		p := &backend.Sampling{Temperature: temperature}
 		var out backend.Output
 		c := allowing(4, 1, 2)
-		if err := New(4).Sample(logits, p, nil, c, &out); err != nil || out.Token != 1 || c.fills != 0 {
+		if err := New(4).Sample(logits, p, 0, c, &out); err != nil || out.Token != 1 || c.fills != 0 {
 			t.Errorf("allowed: %+v, %v, %d masks", out, err, c.fills)
 		}
 		c = allowing(4, 0, 2)
-		if err := New(4).Sample(logits, p, nil, c, &out); err != nil || out.Token != 2 || c.fills != 1 {
+		if err := New(4).Sample(logits, p, 0, c, &out); err != nil || out.Token != 2 || c.fills != 1 {
 			t.Errorf("refused: %+v, %v, %d masks", out, err, c.fills)
 		}
 	}
@@ -110,18 +110,18 @@ func TestNothingAllowed(t *testing.T) {
 	for _, temperature := range []float32{0, 1} {
 		for name, try := range map[string]func(p *backend.Sampling) error{
 			"empty mask": func(p *backend.Sampling) error {
-				return New(3).Sample([]float32{1, 2, 3}, p, nil, allowing(3), &backend.Output{})
+				return New(3).Sample([]float32{1, 2, 3}, p, 0, allowing(3), &backend.Output{})
 			},
 			"only an impossible token": func(p *backend.Sampling) error {
-				return New(3).Sample([]float32{1, float32(math.Inf(-1)), 3}, p, nil, allowing(3, 1), &backend.Output{})
+				return New(3).Sample([]float32{1, float32(math.Inf(-1)), 3}, p, 0, allowing(3, 1), &backend.Output{})
 			},
 			"only a forbidden token": func(p *backend.Sampling) error {
 				p.Bias = forbid
-				return New(3).Sample([]float32{1, 2, 3}, p, nil, allowing(3, 1), &backend.Output{})
+				return New(3).Sample([]float32{1, 2, 3}, p, 0, allowing(3, 1), &backend.Output{})
 			},
 			"all forbidden": func(p *backend.Sampling) error {
 				p.Bias = []backend.TokenBias{{Token: 0, Bias: -1000}}
-				return New(1).Sample([]float32{1}, p, nil, nil, &backend.Output{})
+				return New(1).Sample([]float32{1}, p, 0, nil, &backend.Output{})
 			},
 		} {
 			if err := try(&backend.Sampling{Temperature: temperature, TopK: 2}); !errors.Is(err, backend.ErrNothingAllowed) {
@@ -147,13 +147,13 @@ func TestBadLogits(t *testing.T) {
 				continue // minus infinity is only bad when nothing else is there
 			}
 			for _, p := range []backend.Sampling{{}, {TopLogprobs: -1}, {Temperature: 1}, {Temperature: 1, TopK: 3, TopP: 0.5}} {
-				if err := New(len(logits)).Sample(logits, &p, nil, nil, &backend.Output{}); !errors.Is(err, ErrBadLogits) {
+				if err := New(len(logits)).Sample(logits, &p, 0, nil, &backend.Output{}); !errors.Is(err, ErrBadLogits) {
 					t.Fatalf("%v after %d: %v", bad, size, err)
 				}
 			}
 		}
 	}
-	if err := New(3).Sample(make([]float32, 2), &backend.Sampling{}, nil, nil, &backend.Output{}); err == nil {
+	if err := New(3).Sample(make([]float32, 2), &backend.Sampling{}, 0, nil, &backend.Output{}); err == nil {
 		t.Error("two logits pass for three")
 	}
 }
@@ -165,26 +165,26 @@ func TestGreedyTakesTheLowerOfEquals(t *testing.T) {
 	}
 	logits[300], logits[301], logits[900] = -1, -1, -1
 	var out backend.Output
-	if err := New(1000).Sample(logits, &backend.Sampling{}, nil, nil, &out); err != nil || out.Token != 300 {
+	if err := New(1000).Sample(logits, &backend.Sampling{}, 0, nil, &out); err != nil || out.Token != 300 {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if err := New(1000).Sample(logits, &backend.Sampling{}, nil, allowing(1000, 5, 301, 900), &out); err != nil || out.Token != 301 {
+	if err := New(1000).Sample(logits, &backend.Sampling{}, 0, allowing(1000, 5, 301, 900), &out); err != nil || out.Token != 301 {
 		t.Errorf("masked: %+v, %v", out, err)
 	}
 }
 
 func TestPenalties(t *testing.T) {
-	seq := []backend.Token{0, 0, 1, 2, 2, 2, 3}
+	seen := []backend.Token{0, 0, 1, 2, 2, 2, 3}
 	tests := []struct {
 		p    backend.Sampling
 		want []float32
 	}{
 		{backend.Sampling{RepetitionPenalty: 2}, []float32{2, -4, 2, -4, 4}},
-		{backend.Sampling{RepetitionPenalty: 2, PenaltyStart: 3}, []float32{4, -2, 2, -4, 4}},
+		{backend.Sampling{RepetitionPenalty: 2, PenaltyWindow: 4}, []float32{4, -2, 2, -4, 4}},
 		{backend.Sampling{PresencePenalty: 0.5}, []float32{3.5, -2.5, 3.5, -2.5, 4}},
 		{backend.Sampling{FrequencyPenalty: 0.5}, []float32{3, -2.5, 2.5, -2.5, 4}},
 		{backend.Sampling{FrequencyPenalty: 0.5, PenaltyWindow: 2}, []float32{4, -2, 3.5, -2.5, 4}},
-		{backend.Sampling{FrequencyPenalty: 0.5, PenaltyWindow: 100, PenaltyStart: 100}, []float32{4, -2, 4, -2, 4}},
+		{backend.Sampling{FrequencyPenalty: 0.5, PenaltyWindow: 100}, []float32{3, -2.5, 2.5, -2.5, 4}},
 		{backend.Sampling{RepetitionPenalty: 2, FrequencyPenalty: 1, PresencePenalty: -1}, []float32{1, -4, 0, -4, 4}},
 		{backend.Sampling{Bias: []backend.TokenBias{{Token: 4, Bias: -1}, {Token: 4, Bias: -2}, {Token: 0, Bias: 3}}}, []float32{7, -2, 4, -2, 1}},
 		{backend.Sampling{Bias: []backend.TokenBias{{Token: 4, Bias: -100}}}, []float32{4, -2, 4, -2, float32(math.Inf(-1))}},
@@ -192,7 +192,8 @@ func TestPenalties(t *testing.T) {
 	for _, test := range tests {
 		s := New(5)
 		logits := []float32{4, -2, 4, -2, 4}
-		s.adjust(logits, &test.p, seq)
+		test.p.Seen = seen
+		s.adjust(logits, &test.p)
 		for i := range logits {
 			if logits[i] != test.want[i] {
 				t.Errorf("%+v: token %d has %v, want %v", test.p, i, logits[i], test.want[i])
@@ -221,7 +222,7 @@ func TestLogitsComeBackAfterAPanic(t *testing.T) {
 	logits := []float32{1, 2, 3}
 	func() {
 		defer func() { _ = recover() }()
-		_ = New(3).Sample(logits, &backend.Sampling{Bias: []backend.TokenBias{{Token: 0, Bias: 5}}}, nil, panics{}, &backend.Output{})
+		_ = New(3).Sample(logits, &backend.Sampling{Bias: []backend.TokenBias{{Token: 0, Bias: 5}}}, 0, panics{}, &backend.Output{})
 	}()
 	if logits[0] != 1 {
 		t.Errorf("token 0 has %v", logits[0])
@@ -235,7 +236,7 @@ func TestSeedDecides(t *testing.T) {
 	used := New(n)
 	differ := 0
 	for range 300 {
-		logits, p, seq := randomLogits(r, n), randomSampling(r, n), randomSequence(r, n)
+		logits, p, at := randomLogits(r, n), randomSampling(r, n), r.IntN(40)
 		var c backend.Constraint
 		if r.IntN(2) == 0 {
 			mask := allowing(n)
@@ -245,12 +246,12 @@ func TestSeedDecides(t *testing.T) {
 			c = mask
 		}
 		var a, b, d backend.Output
-		errA, errB := used.Sample(logits, p, seq, c, &a), New(n).Sample(logits, p, seq, c, &b)
+		errA, errB := used.Sample(logits, p, at, c, &a), New(n).Sample(logits, p, at, c, &b)
 		if (errA == nil) != (errB == nil) || a.Token != b.Token || a.Logprob != b.Logprob {
 			t.Fatalf("%+v: %+v, %v after other work but %+v, %v fresh", p, a, errA, b, errB)
 		}
 		p.Seed++
-		if used.Sample(logits, p, seq, c, &d) == nil && d.Token != a.Token {
+		if used.Sample(logits, p, at, c, &d) == nil && d.Token != a.Token {
 			differ++
 		}
 	}
@@ -351,18 +352,17 @@ func TestSelect(t *testing.T) {
 
 func TestNoAllocations(t *testing.T) {
 	logits := modelLogits(5000, 1)
-	seq := make([]backend.Token, 100)
 	c := allowing(5000)
 	for i := range 4000 {
 		c.mask.Set(backend.Token(i))
 	}
 	for _, chain := range chains {
 		s, p := New(5000), chain.p
-		p.Bias = []backend.TokenBias{{Token: 3, Bias: 1}}
+		p.Bias, p.Seen = []backend.TokenBias{{Token: 3, Bias: 1}}, make([]backend.Token, 100)
 		var out backend.Output
 		step := func() {
 			p.Seed++
-			if err := s.Sample(logits, &p, seq, c, &out); err != nil {
+			if err := s.Sample(logits, &p, 100, c, &out); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -390,7 +390,7 @@ func FuzzSample(f *testing.F) {
 		}
 		before := append([]float32(nil), logits...)
 		r := rand.New(rand.NewPCG(seed, 1))
-		p, seq := randomSampling(r, n), randomSequence(r, n)
+		p, at := randomSampling(r, n), r.IntN(40)
 		p.TopLogprobs = r.IntN(6) - 1
 		var c backend.Constraint
 		if allowed != 0 {
@@ -403,7 +403,7 @@ func FuzzSample(f *testing.F) {
 			c = a
 		}
 		var out backend.Output
-		err := New(n).Sample(logits, p, seq, c, &out)
+		err := New(n).Sample(logits, p, at, c, &out)
 		for i := range logits {
 			if math.Float32bits(logits[i]) != math.Float32bits(before[i]) {
 				t.Fatalf("logit %d changed", i)

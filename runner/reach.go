@@ -1,0 +1,262 @@
+package runner
+
+import (
+	"slices"
+	"strings"
+
+	"runner/backend"
+	"runner/reasoning"
+)
+
+// Which fields of a request act on which part of what the model writes.
+//
+// The fields that a caller can aim at single words or tokens (bias, penalties, stop strings, forms) act only on what
+// the caller may see. Anywhere else they would move hidden text into sight: a bias against the channel of reasoning
+// has the model reason in its answer, and penalties that count hidden words make the answer tell them.
+// The fields that shape the distribution as a whole act on hidden reasoning too.
+
+// part is a part of what a model writes.
+type part uint8
+
+const (
+	// partHeader is what steers the format: headers, tags, channels, recipients, names of calls, and the beginning of
+	// a turn, where reasoning may still be opened.
+	partHeader part = iota
+	partReasoning
+	partPreamble
+	partCall // a call's arguments
+	partAnswer
+	partSummary
+	numParts
+)
+
+// field is a field of a request that acts on tokens or their text.
+type field uint8
+
+const (
+	fieldTemperature field = iota
+	fieldTopK
+	fieldTopP
+	fieldMinP
+	fieldTypicalP
+	fieldSeed
+	fieldRepetition
+	fieldPresence
+	fieldFrequency
+	// fieldSeen is not a field of its own: it says where tokens count as seen by the penalties.
+	fieldSeen
+	fieldBias
+	// fieldMarkBias is the bias on tokens of the format: control tokens and the tags around reasoning. Those that end
+	// the turn count as fieldBias in an answer, where they are its end.
+	fieldMarkBias
+	fieldIgnoreEnd
+	fieldStop
+	fieldForm
+	numFields
+)
+
+// rule says when a field acts on a part.
+type rule uint8
+
+const (
+	never rule = iota
+	// whenSeen: the caller sees the reasoning.
+	whenSeen
+	always
+	// sharpening: only as far as it makes likely tokens likelier. A temperature above 1 counts as 1.
+	sharpening
+)
+
+// reach is a table of rules.
+type reach [numFields][numParts]rule
+
+// reachOf is the table in force. docs/reasoning-api.md has it for users.
+var reachOf = reach{
+	//                 header      reasoning  preamble  call      answer    summary
+	fieldTemperature: {sharpening, always, always, always, always, never},
+	fieldTopK:        {always, always, always, always, always, never},
+	fieldTopP:        {always, always, always, always, always, never},
+	fieldMinP:        {always, always, always, always, always, never},
+	fieldTypicalP:    {never, always, always, always, always, never}, // it may drop the likeliest token
+	fieldSeed:        {always, always, always, always, always, never},
+	fieldRepetition:  {never, whenSeen, always, always, always, never},
+	fieldPresence:    {never, whenSeen, always, always, always, never},
+	fieldFrequency:   {never, whenSeen, always, always, always, never},
+	fieldSeen:        {never, whenSeen, always, always, always, never},
+	fieldBias:        {never, whenSeen, always, always, always, never},
+	fieldMarkBias:    {never, whenSeen, whenSeen, whenSeen, whenSeen, never},
+	fieldIgnoreEnd:   {never, never, never, never, always, never},
+	fieldStop:        {never, never, never, never, always, never},
+	fieldForm:        {never, never, never, never, always, never},
+}
+
+// acts reports whether a field acts on a part. sees says that the caller sees the reasoning.
+func (r *reach) acts(f field, p part, sees bool) bool {
+	rule := r[f][p]
+	return rule == always || rule == sharpening || rule == whenSeen && sees
+}
+
+// segmentOf is the segment of each part that is one.
+var segmentOf = [numParts]reasoning.Segment{
+	partReasoning: reasoning.Reasoning, partPreamble: reasoning.Preamble, partCall: reasoning.ToolCall,
+	partAnswer: reasoning.Answer, partSummary: reasoning.Summary,
+}
+
+// stopsIn lists the segments that stop strings end.
+func (r *reach) stopsIn(sees bool) (in []reasoning.Segment) {
+	for p := partReasoning; p < numParts; p++ {
+		if r.acts(fieldStop, p, sees) {
+			in = append(in, segmentOf[p])
+		}
+	}
+	return in
+}
+
+// marks tells the tokens of a format from those of text.
+type marks struct {
+	vocab *backend.Vocab
+	tags  []string
+}
+
+// marksOf returns the marks of a turn's format.
+func (t *turn) marksOf() marks {
+	m := marks{vocab: t.r.model.Vocab()}
+	f := t.format()
+	for _, tag := range []string{f.Open, f.Close, f.AnswerOpen, f.AnswerClose, reasoning.MarkersFormat.Open, reasoning.MarkersFormat.Close} {
+		if tag != "" {
+			m.tags = append(m.tags, tag)
+		}
+	}
+	return m
+}
+
+// is reports whether a token is one of the format.
+func (m *marks) is(t backend.Token) bool {
+	switch m.vocab.Kind(t) {
+	case backend.Control, backend.Unused:
+		return true
+	}
+	piece := m.vocab.Piece(t)
+	return slices.ContainsFunc(m.tags, func(tag string) bool { return strings.Contains(piece, tag) })
+}
+
+// forbidden is a bias that rules a token out.
+const forbidden = -1000
+
+// sampling is what of a request's sampling acts on a part. A field that does not act has its zero value: the most
+// likely token, unfiltered.
+func (r *reach) sampling(req *Request, p part, sees bool, m *marks) backend.Sampling {
+	of := &req.Sampling
+	out := backend.Sampling{TopLogprobs: of.TopLogprobs, PenaltyWindow: of.PenaltyWindow}
+	set := func(f field, to *float32, from float32) {
+		if r.acts(f, p, sees) {
+			*to = from
+		}
+	}
+	set(fieldTemperature, &out.Temperature, of.Temperature)
+	if r[fieldTemperature][p] == sharpening {
+		out.Temperature = min(out.Temperature, 1)
+	}
+	set(fieldTopP, &out.TopP, of.TopP)
+	set(fieldMinP, &out.MinP, of.MinP)
+	set(fieldTypicalP, &out.TypicalP, of.TypicalP)
+	set(fieldRepetition, &out.RepetitionPenalty, of.RepetitionPenalty)
+	set(fieldPresence, &out.PresencePenalty, of.PresencePenalty)
+	set(fieldFrequency, &out.FrequencyPenalty, of.FrequencyPenalty)
+	if r.acts(fieldTopK, p, sees) {
+		out.TopK = of.TopK
+	}
+	if r.acts(fieldSeed, p, sees) {
+		out.Seed = of.Seed
+	}
+	for _, b := range of.Bias {
+		f := fieldBias
+		if m.is(b.Token) && !(p == partAnswer && m.vocab.EndsGeneration(b.Token)) {
+			f = fieldMarkBias
+		}
+		if r.acts(f, p, sees) {
+			out.Bias = append(out.Bias, b)
+		}
+	}
+	if req.IgnoreEnd && r.acts(fieldIgnoreEnd, p, sees) {
+		for _, end := range endTokens(m.vocab) {
+			out.Bias = append(out.Bias, backend.TokenBias{Token: end, Bias: forbidden})
+		}
+	}
+	return out
+}
+
+// sight is what a turn's caller sees of it, and how its tokens are chosen for that reason.
+type sight struct {
+	reach *reach
+	// sees says that the caller sees the reasoning.
+	sees bool
+	// hides says that the turn's text is reasoning, as a specialist's is. reasons says that preambles, and answers
+	// without a form, may hold reasons for calls, which are taken out of the text.
+	hides, reasons, formed bool
+
+	stage    *stage
+	marks    marks
+	sampling [numParts]backend.Sampling
+	// penalises says that a penalty is on, and seen are the tokens that it counts.
+	penalises bool
+	seen      []backend.Token
+}
+
+// look works out the sight of a turn.
+func (t *turn) look() {
+	req, s := &t.req, &t.sight
+	req.Sampling.Seed = t.seed
+	s.reach, s.stage, s.marks = t.r.reach, req.stage, t.marksOf()
+	s.sees, s.hides = req.stage.sees(req.Visibility), req.stage.hides()
+	s.reasons = req.Rationale && len(req.Tools) > 0 && req.ToolChoice != ToolChoiceNone
+	s.formed = !req.Form.IsZero()
+	for p := range numParts {
+		s.sampling[p] = s.reach.sampling(req, p, s.sees, &s.marks)
+		if !req.Logprobs || p == partSummary {
+			s.sampling[p].TopLogprobs = -1
+		}
+	}
+	of := &req.Sampling
+	s.penalises = of.RepetitionPenalty != 0 && of.RepetitionPenalty != 1 || of.PresencePenalty != 0 || of.FrequencyPenalty != 0
+}
+
+// partOf returns the part that the next token belongs to.
+func (s *sight) partOf(st *reasoning.State) part {
+	switch {
+	case st.Steering, st.Segment == reasoning.Header:
+		return partHeader
+	case st.Segment == reasoning.Reasoning:
+		return partReasoning
+	case st.Segment == reasoning.ToolCall:
+		if s.stage.answers(st.Call.Name) {
+			return partReasoning
+		}
+		return partCall
+	case s.hides, s.reasons && !(s.formed && st.Segment == reasoning.Answer):
+		return partReasoning
+	case st.Segment == reasoning.Preamble:
+		return partPreamble
+	}
+	return partAnswer
+}
+
+// next returns how the next token is chosen.
+func (s *sight) next(st *reasoning.State) backend.Sampling {
+	p := s.sampling[s.partOf(st)]
+	p.Seen = s.seen
+	return p
+}
+
+// note counts a token as seen if it was text that the penalties count. It came between two states of the splitter.
+func (s *sight) note(t backend.Token, before, after *reasoning.State) {
+	if s.penalises && before.Segment == after.Segment && !s.marks.is(t) && s.reach.acts(fieldSeen, s.partOf(after), s.sees) {
+		s.seen = append(s.seen, t)
+	}
+}
+
+// withholds reports whether the request asks for what does not act in its preambles and answers, because they may
+// hold reasons for calls that its caller may not see.
+func (s *sight) withholds(of *backend.Sampling) bool {
+	return s.reasons && !s.sees && (s.penalises || len(of.Bias) > 0)
+}

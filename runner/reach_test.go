@@ -1,0 +1,698 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/backend/fake"
+	"runner/chattemplate"
+	"runner/grammar"
+	"runner/reasoning"
+	"runner/reasoning/delegation"
+)
+
+// asked is one token that the engine was asked for: the text before it, and how it was to be chosen.
+type asked struct {
+	before   string
+	sampling backend.Sampling
+}
+
+// listener is a model that notes what it is asked for.
+type listener struct {
+	*fake.Model
+	asked []asked
+}
+
+func (p *listener) Step(ctx context.Context, inputs []backend.Input, outputs []backend.Output) error {
+	for i := range inputs {
+		if in := &inputs[i]; in.Sampling != nil {
+			s := *in.Sampling
+			s.Seen, s.Bias = slices.Clone(s.Seen), slices.Clone(s.Bias)
+			tokens := append(slices.Clone(in.Sequence.Tokens()), in.Tokens...)
+			p.asked = append(p.asked, asked{fake.Decode(p.Vocab(), tokens), s})
+		}
+	}
+	return p.Model.Step(ctx, inputs, outputs)
+}
+
+// piece is a stretch of a scripted reply and the part that it belongs to.
+type piece struct {
+	part part
+	text string
+}
+
+// scripted is a reply, in pieces, after a marker.
+type scripted struct {
+	prompt, after string
+	pieces        []piece
+}
+
+func (s *scripted) text() string {
+	var b strings.Builder
+	for _, p := range s.pieces {
+		b.WriteString(p.text)
+	}
+	return b.String()
+}
+
+// pieceAt is the piece of the token that comes after n bytes of the reply.
+func (s *scripted) pieceAt(n int) *piece {
+	for i := range s.pieces {
+		if p := &s.pieces[i]; n < len(p.text) {
+			return p
+		}
+		n -= len(s.pieces[i].text)
+	}
+	return nil
+}
+
+// pieceOf is the piece of the token that comes after a text: that of the reply that has begun last, or nil.
+func pieceOf(replies []scripted, before string) (found *piece) {
+	last := -1
+	for i := range replies {
+		r := &replies[i]
+		at := strings.LastIndex(before, r.after)
+		if at < 0 || !strings.Contains(before[:at], r.prompt) {
+			continue
+		}
+		if at += len(r.after); at > last && strings.HasPrefix(r.text(), before[at:]) {
+			if p := r.pieceAt(len(before) - at); p != nil {
+				last, found = at, p
+			}
+		}
+	}
+	return found
+}
+
+// situation is a run whose parts are known.
+type situation struct {
+	name    string
+	model   func() fake.Config
+	change  func(*Request)
+	replies []scripted
+	// parts are those that the run must have.
+	parts []part
+}
+
+// says reports whether a part's word stands in the replies.
+func (of *situation) says(p part) bool {
+	for _, r := range of.replies {
+		for _, piece := range r.pieces {
+			if piece.part == p && heard[p] != "" && strings.Contains(piece.text, heard[p]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+const analysisTag, toolTag = "<|channel|>analysis<|message|>", "<|channel|>commentary to=functions.add <|constrain|>json<|message|>"
+
+// heard is a word that stands in each part, and in no other.
+var heard = [numParts]string{
+	partReasoning: " because", partPreamble: " what", partCall: "12", partAnswer: " answer", partSummary: " minus",
+}
+
+func thinkTurn(v string) string { return v + "<|im_end|>\n<|im_start|>assistant\n" }
+
+func harmonyModel() fake.Config { return fake.Config{ContextSize: 4096} }
+
+// opensThinking is a template whose prompts end inside of the reasoning.
+func opensThinking() fake.Config {
+	c := thinkModel()
+	c.ChatTemplate = strings.ReplaceAll(fake.ThinkTemplate, `{%- if enable_thinking is`, `{%- if enable_thinking is not defined or enable_thinking %}{{ '<think>\n' }}{% endif %}{%- if enable_thinking is`)
+	return c
+}
+
+// repeated says a part's word a few times, in the case that once is too little to be seen.
+func repeated(p part) string { return strings.Repeat(heard[p], 3) }
+
+var summaryScript = scripted{
+	after:  reasoning.SummaryConciseV1 + "<|end|>" + again + finalTag,
+	pieces: []piece{{partSummary, "It was" + repeated(partSummary) + " END so<|return|>"}},
+}
+
+// situations are runs in which every part occurs, in every way of marking reasoning.
+func situations() []situation {
+	thinking := "so" + repeated(partReasoning) + " END 12 then"
+	answer := piece{partAnswer, "the" + repeated(partAnswer) + "<|constrain|> END so<|return|>"}
+	thinkAnswer := piece{partAnswer, "the" + repeated(partAnswer) + " so<|im_end|>"}
+	style := chattemplate.CallStyles()[0]
+	return []situation{
+		{"harmony with a call", harmonyModel, func(q *Request) { q.Tools = addTool }, []scripted{{after: ask("q"), pieces: []piece{
+			{partHeader, analysisTag}, {partReasoning, thinking + "<|end|>"}, {partHeader, again + "<|channel|>commentary<|message|>"},
+			{partPreamble, "see" + repeated(partPreamble) + " END<|end|>"}, {partHeader, again + toolTag}, {partCall, `{"a": 121212}<|call|>`},
+		}}, summaryScript}, []part{partHeader, partReasoning, partPreamble, partCall}},
+		{"harmony with an answer", harmonyModel, func(*Request) {}, []scripted{{after: ask("q"), pieces: []piece{
+			{partHeader, analysisTag}, {partReasoning, thinking + "<|end|>"}, {partHeader, again + finalTag}, answer,
+		}}, summaryScript}, []part{partHeader, partReasoning, partAnswer}},
+		{"harmony without reasoning", harmonyModel, func(q *Request) { q.Effort = chattemplate.EffortNone }, []scripted{
+			{after: ask("q") + finalTag, pieces: []piece{answer}},
+		}, []part{partAnswer}},
+		{"tags", thinkModel, func(*Request) {}, []scripted{{after: thinkTurn("q"), pieces: []piece{
+			{partHeader, "<think>"}, {partReasoning, "\n" + thinking + "</think>"}, thinkAnswer,
+		}}}, []part{partHeader, partReasoning, partAnswer}},
+		{"tags that the model does not open", thinkModel, func(*Request) {}, []scripted{{after: thinkTurn("q"), pieces: []piece{
+			{partHeader, "the"}, {partAnswer, repeated(partAnswer) + " so<|im_end|>"},
+		}}}, []part{partHeader, partAnswer}},
+		{"tags that the prompt opens", opensThinking, func(*Request) {}, []scripted{{after: thinkTurn("q") + "<think>\n", pieces: []piece{
+			{partReasoning, thinking + "</think>"}, thinkAnswer,
+		}}}, []part{partReasoning, partAnswer}},
+		{"tags that a variable of the template skips", thinkModel, func(q *Request) {
+			q.TemplateArgs = map[string]any{"enable_thinking": false}
+		}, []scripted{{after: thinkTurn("q") + "<think>\n\n</think>\n\n", pieces: []piece{thinkAnswer}}}, []part{partAnswer}},
+		{"markers", harmonyModel, func(q *Request) { q.Strategy = reasoning.StrategyMarkers }, []scripted{{after: ask("q") + finalTag, pieces: []piece{
+			{partHeader, "<<REASONING>>"}, {partReasoning, thinking + "<</REASONING>>"}, answer,
+		}}}, []part{partHeader, partReasoning, partAnswer}},
+		{"json", harmonyModel, func(q *Request) { q.Strategy, q.Effort = reasoning.StrategyJSON, chattemplate.EffortLow }, []scripted{{after: ask("q") + finalTag, pieces: []piece{
+			{partHeader, `{"reasoning": "`}, {partReasoning, thinking + `"`}, {partHeader, `, "answer": "`}, {partAnswer, "the" + repeated(partAnswer) + ` so"`},
+		}}}, []part{partReasoning, partAnswer}},
+		{"tool", harmonyModel, func(q *Request) { q.Strategy = reasoning.StrategyTool }, []scripted{
+			{after: ask("q"), pieces: []piece{
+				{partHeader, "<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>"},
+				{partReasoning, `{"reasoning": "` + thinking + `"}<|call|>`},
+			}},
+			{prompt: "report_reasoning", after: "{}<|end|>" + again, pieces: []piece{{partHeader, finalTag}, answer}}, summaryScript,
+		}, []part{partHeader, partReasoning, partAnswer}},
+		{"an unfinished reply of the assistant's", harmonyModel, func(q *Request) {
+			q.Messages = append(q.Messages, chattemplate.Message{Role: chattemplate.Assistant, Content: "Let me think"})
+		}, []scripted{{after: "Let me think<|end|>" + again, pieces: []piece{
+			{partHeader, analysisTag}, {partReasoning, thinking + "<|end|>"}, {partHeader, again + finalTag}, answer,
+		}}}, []part{partHeader, partReasoning, partAnswer}},
+		{"a raw prompt", harmonyModel, func(q *Request) {
+			q.Messages, q.Prompt, q.Visibility = nil, "Once", reasoning.VisibilityNone
+		}, []scripted{{after: "Once", pieces: []piece{{partAnswer, " so" + repeated(partAnswer) + " then<|return|>"}}}}, []part{partAnswer}},
+		{"calls in text", func() fake.Config {
+			c := thinkModel()
+			c.ChatTemplate = styleTemplate(style, true)
+			return c
+		}, func(q *Request) { q.Tools = addTool }, []scripted{{after: thinkTurn("q"), pieces: []piece{
+			{partHeader, "<think>"}, {partReasoning, thinking + "</think>"}, {partAnswer, "\n<tool_call>"},
+			{partHeader, "\n{\"name\": \"add\", \"arguments\": "}, {partCall, `{"a": 121212}`}, {partHeader, "}\n</tool_call>"},
+		}}}, []part{partHeader, partReasoning, partCall}},
+		{"a specialist", harmonyModel, func(q *Request) { q.Delegation.Specialist = &delegation.Delegate{Prompt: "You add."} }, []scripted{
+			{prompt: asSpecialist, after: ask("q"), pieces: []piece{
+				{partHeader, analysisTag}, {partReasoning, thinking + "<|end|>"}, {partHeader, again + finalTag}, {partReasoning, thinking + "<|return|>"},
+			}},
+			{after: "\n\nq<|end|>" + again, pieces: []piece{{partHeader, finalTag}, answer}},
+		}, []part{partHeader, partReasoning, partAnswer}},
+		{"a specialist that is shown", harmonyModel, func(q *Request) {
+			q.Delegation.Specialist = &delegation.Delegate{Prompt: "You add.", Shown: true}
+		}, []scripted{
+			{prompt: asSpecialist, after: ask("q"), pieces: []piece{
+				{partHeader, analysisTag}, {partReasoning, thinking + "<|end|>"}, {partHeader, again + finalTag}, answer,
+			}},
+		}, []part{partHeader, partReasoning, partAnswer}},
+		{"a call of a specialist", harmonyModel, func(q *Request) { q.Delegation.Model = true }, []scripted{
+			{after: ask("q"), pieces: []piece{
+				{partHeader, analysisTag}, {partReasoning, thinking + "<|end|>"},
+				{partHeader, again + "<|channel|>commentary to=functions." + delegation.DelegateName + " <|constrain|>json<|message|>"},
+				{partReasoning, `{"agent_prompt": "` + thinking + `"}<|call|>`},
+			}},
+			{prompt: asSpecialist, after: engaged, pieces: []piece{{partHeader, finalTag}, {partReasoning, thinking + "<|return|>"}}},
+		}, []part{partHeader, partReasoning}},
+		{"reasons for calls", harmonyModel, func(q *Request) { q.Tools, q.Rationale = addTool, true }, []scripted{{after: ask("q"), pieces: []piece{
+			{partHeader, "<|channel|>commentary<|message|>"},
+			{partReasoning, `so <rationale call="1">{"why": "` + thinking + `"}</rationale> then<|end|>`}, {partHeader, again + toolTag}, {partCall, `{"a": 121212}<|call|>`},
+		}}}, []part{partHeader, partReasoning, partCall}},
+	}
+}
+
+// everything asks for every field that acts on tokens, each with a value of its own. The biases are on a word, on a
+// token of the format and on one that ends the turn.
+func everything(v *backend.Vocab) backend.Sampling {
+	return backend.Sampling{
+		Temperature: 1.5, TopK: 7, TopP: 0.9, MinP: 0.01, TypicalP: 0.8, RepetitionPenalty: 1.3, PresencePenalty: 0.4, FrequencyPenalty: 0.3,
+		Bias: []backend.TokenBias{{Token: 'Q', Bias: 1}, {Token: markOf(v), Bias: 1}, {Token: v.EOS(), Bias: 1}},
+	}
+}
+
+// markOf is a token of the format that ends no turn.
+func markOf(v *backend.Vocab) backend.Token {
+	for _, name := range []string{"<|channel|>", "<think>"} {
+		if t, ok := v.Special(name); ok {
+			return t
+		}
+	}
+	panic("no format")
+}
+
+func biased(s *backend.Sampling, t backend.Token) bool {
+	return slices.ContainsFunc(s.Bias, func(b backend.TokenBias) bool { return b.Token == t })
+}
+
+// wants is the table: when each field acts on each part. It is written down here a second time, in the words of the
+// documents, so that nobody changes it by the way.
+var wants = [numFields][numParts]string{
+	//                 header    reasoning  preamble  call      answer    summary
+	fieldTemperature: {"at most 1", "always", "always", "always", "always", "never"},
+	fieldTopK:        {"always", "always", "always", "always", "always", "never"},
+	fieldTopP:        {"always", "always", "always", "always", "always", "never"},
+	fieldMinP:        {"always", "always", "always", "always", "always", "never"},
+	fieldTypicalP:    {"never", "always", "always", "always", "always", "never"},
+	fieldSeed:        {"always", "always", "always", "always", "always", "never"},
+	fieldRepetition:  {"never", "seen", "always", "always", "always", "never"},
+	fieldPresence:    {"never", "seen", "always", "always", "always", "never"},
+	fieldFrequency:   {"never", "seen", "always", "always", "always", "never"},
+	fieldSeen:        {"never", "seen", "always", "always", "always", "never"},
+	fieldBias:        {"never", "seen", "always", "always", "always", "never"},
+	fieldMarkBias:    {"never", "seen", "seen", "seen", "seen", "never"},
+	fieldIgnoreEnd:   {"never", "never", "never", "never", "always", "never"},
+	fieldStop:        {"never", "never", "never", "never", "always", "never"},
+	fieldForm:        {"never", "never", "never", "never", "always", "never"},
+}
+
+// wanted reports whether a field is to act on a part.
+func wanted(f field, p part, sees bool) bool {
+	w := wants[f][p]
+	return w == "always" || w == "at most 1" || w == "seen" && sees
+}
+
+const drawn = 77
+
+// actsOn reports whether each field acts on the next token, by what the engine was asked for.
+func actsOn(s *backend.Sampling, v *backend.Vocab, p part) map[field]bool {
+	all := everything(v)
+	acts := map[field]bool{
+		fieldTemperature: s.Temperature == all.Temperature || p == partHeader && s.Temperature == 1, fieldTopK: s.TopK == all.TopK,
+		fieldTopP: s.TopP == all.TopP, fieldMinP: s.MinP == all.MinP, fieldTypicalP: s.TypicalP == all.TypicalP, fieldSeed: s.Seed == drawn,
+		fieldRepetition: s.RepetitionPenalty == all.RepetitionPenalty, fieldPresence: s.PresencePenalty == all.PresencePenalty,
+		fieldFrequency: s.FrequencyPenalty == all.FrequencyPenalty, fieldBias: biased(s, 'Q'), fieldMarkBias: biased(s, markOf(v)),
+	}
+	if p == partHeader && s.Temperature > 1 {
+		acts[fieldTemperature] = false // only 1 counts there
+	}
+	return acts
+}
+
+// observe runs a situation with every field set and reports each field that acts where it is not to, or does not
+// where it is to, by field and part.
+func observe(t *testing.T, of *situation, table *reach, visibility reasoning.Visibility, change func(*Request)) (wrong map[field]map[part]string) {
+	t.Helper()
+	wrong = map[field]map[part]string{}
+	report := func(f field, p part, format string, args ...any) {
+		if wrong[f] == nil {
+			wrong[f] = map[part]string{}
+		}
+		wrong[f][p] = fmt.Sprintf(format, args...)
+	}
+	cfg := of.model()
+	if cfg.Vocab == nil {
+		cfg.Vocab = fake.Harmony()
+	}
+	var replies []fake.Reply
+	for i := range of.replies {
+		replies = append(replies, fake.Reply{Prompt: of.replies[i].prompt, After: of.replies[i].after, Say: of.replies[i].text()})
+	}
+	cfg.Script = fake.Replies(cfg.Vocab, replies...)
+	m := &listener{Model: fake.New(cfg)}
+	r, err := New(m, Config{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	r.reach = table
+	seed := uint64(drawn)
+	req := user("q")
+	req.Visibility, req.Sampling, req.Seed, req.MaxTokens = visibility, everything(cfg.Vocab), &seed, 400
+	req.Delegation.Work = WorkKeep
+	if of.change(&req); change != nil {
+		change(&req)
+	}
+	sees := req.Visibility == reasoning.VisibilityFull
+	if g := collect(t.Context(), r, req); g.err != nil {
+		t.Fatalf("%s: %v", of.name, g.err)
+	}
+	words := [numParts]backend.Token{}
+	for p, word := range heard {
+		if word != "" {
+			words[p] = fake.Encode(cfg.Vocab, word)[0]
+		}
+	}
+	came := map[part]bool{}
+	counted := map[part]bool{}
+	sampled := map[*piece]bool{}
+	for _, a := range m.asked {
+		piece := pieceOf(of.replies, a.before)
+		if piece == nil {
+			continue
+		}
+		p := piece.part
+		came[p] = true
+		sampled[piece] = true
+		for f, acts := range actsOn(&a.sampling, cfg.Vocab, p) {
+			if want := wanted(f, p, sees); acts != want {
+				report(f, p, "it acts: %v, after %q", acts, a.before[max(0, len(a.before)-60):])
+			}
+		}
+		end := biased(&a.sampling, cfg.Vocab.EOS())
+		if want := wanted(fieldMarkBias, p, sees) || p == partAnswer && wanted(fieldBias, p, sees); end != want {
+			report(fieldMarkBias, p, "a bias on the end acts: %v, after %q", end, a.before[max(0, len(a.before)-60):])
+		}
+		for q, word := range words {
+			if heard[q] != "" && slices.Contains(a.sampling.Seen, word) {
+				counted[part(q)] = true
+			}
+		}
+		for _, token := range a.sampling.Seen {
+			if kind := cfg.Vocab.Kind(token); kind == backend.Control || strings.Contains(cfg.Vocab.Piece(token), "think>") {
+				report(fieldSeen, partHeader, "%q counts as seen", cfg.Vocab.Piece(token))
+			}
+			if piece := cfg.Vocab.Piece(token); slices.Contains([]string{"analysis", "final", "functions", "name", "arguments"}, piece) || piece == ">" && !sees {
+				report(fieldSeen, partHeader, "%q counts as seen", piece)
+			}
+		}
+	}
+	for _, p := range of.parts {
+		if !came[p] {
+			t.Errorf("%s: part %d did not come", of.name, p)
+		}
+	}
+	for i := range of.replies {
+		for j := range of.replies[i].pieces {
+			p := &of.replies[i].pieces[j]
+			if !sampled[p] && (p.part != partSummary || visibility == reasoning.VisibilitySummary) && table == &reachOf {
+				t.Errorf("%s: no token of %q was sampled", of.name, p.text)
+			}
+		}
+	}
+	for p := range numParts {
+		if of.says(p) && came[p] && counted[p] != wanted(fieldSeen, p, sees) {
+			report(fieldSeen, p, "its words count as seen: %v", counted[p])
+		}
+	}
+	return wrong
+}
+
+// Every field acts where the table says, in every way of marking reasoning.
+func TestFieldsActWhereTheyMay(t *testing.T) {
+	for _, of := range situations() {
+		t.Run(of.name, func(t *testing.T) {
+			for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary, reasoning.VisibilityFull} {
+				if of.name == "reasons for calls" && v == reasoning.VisibilityFull {
+					continue // the preamble is no reasoning then
+				}
+				for f, parts := range observe(t, &of, &reachOf, v, nil) {
+					for p, how := range parts {
+						t.Errorf("visibility %v, field %d in part %d: %s", v, f, p, how)
+					}
+				}
+			}
+		})
+	}
+}
+
+// mutants are the other rules that a cell could have.
+func mutants(f field, p part) []rule {
+	switch wants[f][p] {
+	case "never":
+		return []rule{always}
+	case "seen":
+		return []rule{never, always}
+	case "at most 1":
+		return []rule{never, always}
+	}
+	return []rule{never}
+}
+
+// nowhere lists the cells in which a field has no way to act. The summary is made in a sequence of its own, which no
+// form holds and whose tokens nobody counts. Headers are no text in which a stop string could be found.
+var nowhere = map[[2]int]bool{
+	{int(fieldForm), int(partSummary)}: true, {int(fieldSeen), int(partSummary)}: true,
+	{int(fieldStop), int(partHeader)}: true,
+}
+
+// Each cell of the table matters: with any other rule in it, a check fails.
+func TestEveryCellIsGuarded(t *testing.T) {
+	all := situations()
+	with := func(names ...string) (list []*situation) {
+		for i := range all {
+			if slices.Contains(names, all[i].name) {
+				list = append(list, &all[i])
+			}
+		}
+		return list
+	}
+	two := with("harmony with a call", "harmony with an answer")
+	for f := range numFields {
+		for p := range numParts {
+			if nowhere[[2]int{int(f), int(p)}] {
+				continue
+			}
+			if err := checkCell(t, two, &reachOf, f, p); err != "" {
+				t.Errorf("field %d, part %d: %s", f, p, err)
+			}
+			for _, other := range mutants(f, p) {
+				table := reachOf
+				table[f][p] = other
+				if checkCell(t, two, &table, f, p) == "" {
+					t.Errorf("field %d acts on part %d by rule %d, and no check fails", f, p, other)
+				}
+			}
+		}
+	}
+}
+
+// checkCell says what is wrong with a cell of a table, by what runs do.
+func checkCell(t *testing.T, runs []*situation, table *reach, f field, p part) string {
+	t.Helper()
+	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary, reasoning.VisibilityFull} {
+		for _, of := range runs {
+			bad := ""
+			switch f {
+			case fieldStop:
+				bad = checkStop(t, of, table, v, p)
+			case fieldForm:
+				bad = checkForm(t, of, table, v, p)
+			case fieldIgnoreEnd:
+				bad = checkIgnoreEnd(table, v, p)
+			default:
+				bad = observe(t, of, table, v, nil)[f][p]
+			}
+			if bad != "" {
+				return bad
+			}
+		}
+	}
+	return ""
+}
+
+// textOf runs a situation and returns what its caller sees.
+func textOf(t *testing.T, of *situation, table *reach, v reasoning.Visibility, change func(*Request)) got {
+	t.Helper()
+	cfg := of.model()
+	cfg.Vocab = fake.Harmony()
+	var replies []fake.Reply
+	for i := range of.replies {
+		replies = append(replies, fake.Reply{Prompt: of.replies[i].prompt, After: of.replies[i].after, Say: of.replies[i].text()})
+	}
+	f := start(t, cfg, Config{}, replies...)
+	f.Runner.reach = table
+	req := user("q")
+	req.Visibility, req.MaxTokens = v, 200
+	of.change(&req)
+	change(&req)
+	return collect(t.Context(), f.Runner, req)
+}
+
+// checkStop: every part but the header has the stop string in it, so whatever part it acts on is cut.
+func checkStop(t *testing.T, of *situation, table *reach, v reasoning.Visibility, p part) string {
+	stopped := textOf(t, of, table, v, func(q *Request) { q.Stop = []string{" END", "2121", "channel"} })
+	free := textOf(t, of, table, v, func(*Request) {})
+	if stopped.err != nil || free.err != nil {
+		return fmt.Sprint(stopped.err, free.err)
+	}
+	segment := segmentOf[p]
+	cut := stopped.text[segment] != free.text[segment] || p == partReasoning && stopped.result.Usage.Reasoning != free.result.Usage.Reasoning
+	if p == partSummary && v == reasoning.VisibilitySummary && len(of.parts) == 3 {
+		cut = cut && !strings.Contains(stopped.text[segment], "END")
+	}
+	if free.text[segment] == "" && !(p == partReasoning) {
+		return ""
+	}
+	if want := wanted(fieldStop, p, v == reasoning.VisibilityFull); cut != want {
+		return fmt.Sprintf("a stop string cuts: %v", cut)
+	}
+	return ""
+}
+
+// checkForm: a form of digits and brackets that only the answer is held to.
+func checkForm(t *testing.T, of *situation, table *reach, v reasoning.Visibility, p part) string {
+	held := textOf(t, of, table, v, func(q *Request) { q.Form, q.ToolChoice = grammar.Regex("[0-9]{1,20}"), "" })
+	if held.err != nil {
+		return held.err.Error()
+	}
+	digits := func(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
+	answers := slices.Contains(of.parts, partAnswer)
+	switch p {
+	case partAnswer:
+		if answers && !digits(held.text[reasoning.Answer]) {
+			return fmt.Sprintf("the answer is %q", held.text[reasoning.Answer])
+		}
+	case partHeader, partReasoning:
+		if held.result.Usage.Reasoning < 5 || v == reasoning.VisibilityFull && digits(held.text[reasoning.Reasoning]) {
+			return fmt.Sprintf("%d tokens of reasoning: %q", held.result.Usage.Reasoning, held.text[reasoning.Reasoning])
+		}
+	case partPreamble:
+		if !answers && digits(held.text[reasoning.Preamble]) || !answers && held.text[reasoning.Preamble] == "" {
+			return fmt.Sprintf("the preamble is %q", held.text[reasoning.Preamble])
+		}
+	case partCall:
+		if !answers && !strings.HasPrefix(held.text[reasoning.ToolCall], "{") {
+			return fmt.Sprintf("the call is %q", held.text[reasoning.ToolCall])
+		}
+	}
+	return ""
+}
+
+// checkIgnoreEnd looks at the table itself: only raw prompts may ask for it, and what follows them is all answer.
+func checkIgnoreEnd(table *reach, v reasoning.Visibility, p part) string {
+	m := marks{vocab: fake.Harmony()}
+	s := table.sampling(&Request{IgnoreEnd: true}, p, v == reasoning.VisibilityFull, &m)
+	if acts := biased(&s, m.vocab.EOS()); acts != wanted(fieldIgnoreEnd, p, false) {
+		return fmt.Sprintf("the end is ruled out: %v", acts)
+	}
+	return ""
+}
+
+// placeOfField says of every field of a request where it acts: on tokens, by rows of the table, or elsewhere.
+var placeOfField = map[string]any{
+	"Temperature": fieldTemperature, "TopK": fieldTopK, "TopP": fieldTopP, "MinP": fieldMinP, "TypicalP": fieldTypicalP, "Seed": fieldSeed,
+	"RepetitionPenalty": fieldRepetition, "PresencePenalty": fieldPresence, "FrequencyPenalty": fieldFrequency, "PenaltyWindow": fieldSeen,
+	"Seen": fieldSeen, "Bias": fieldBias, "Stop": fieldStop, "Form": fieldForm, "IgnoreEnd": fieldIgnoreEnd,
+	"TopLogprobs": "tells of the answer's tokens", "Logprobs": "tells of the answer's tokens",
+	"PromptLogprobs": "tells of a raw prompt", "PromptTop": "tells of a raw prompt", "PromptOnly": "ends before the first token",
+	"Sampling": "is the fields of backend.Sampling", "Principal": "is no content", "Thread": "is no content", "Unremembered": "is no content",
+	"Messages": "is the prompt", "Prompt": "is the prompt", "PromptSpecial": "is the prompt", "PromptTokens": "is the prompt",
+	"Tools": "is the prompt, and the headers' constraint", "ToolChoice": "is the headers' constraint", "ToolName": "is the headers' constraint",
+	"SingleCall": "is the headers' constraint", "ResponseFormat": "is the prompt", "Visibility": "decides what is seen",
+	"DetailedSummary": "is the summary's length", "SummaryTokens": "is the summary's length", "Effort": "is the prompt", "Budget": "is the reasoning's length",
+	"Strategy": "is the prompt", "Rationale": "is the prompt", "Score": "is the prompt", "MaxTokens": "is the run's length", "AnswerReserve": "is the reasoning's length",
+	"TemplateArgs": "is the prompt", "KeepReasoning": "is the prompt", "Delegation": "is the prompt", "CallID": "is no content", "Seal": "is no content",
+	"Trace": "is no content", "Generated": "is no content", "Account": "is no content",
+}
+
+// A new field has to be given its place in the table, or a reason to have none.
+func TestEveryFieldOfARequestHasItsPlace(t *testing.T) {
+	names := map[string]bool{}
+	for _, of := range []reflect.Type{reflect.TypeFor[Request](), reflect.TypeFor[backend.Sampling]()} {
+		for f := range of.Fields() {
+			if f.IsExported() {
+				names[f.Name] = true
+			}
+		}
+	}
+	for name := range names {
+		if placeOfField[name] == nil {
+			t.Errorf("field %s has no place", name)
+		}
+	}
+	for name := range maps.Keys(placeOfField) {
+		if !names[name] {
+			t.Errorf("there is no field %s", name)
+		}
+	}
+}
+
+// Where a reason for a call may stand bias and penalties do nothing, and who asked for them is told.
+func TestWithheldSamplingIsTold(t *testing.T) {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think("", "so")})
+	for _, c := range []struct {
+		change func(*Request)
+		want   bool
+	}{
+		{func(q *Request) {}, false},
+		{func(q *Request) { q.Sampling.PresencePenalty = 1 }, true},
+		{func(q *Request) { q.Sampling.Bias = []backend.TokenBias{{Token: 'x', Bias: 1}} }, true},
+		{func(q *Request) { q.Sampling.PresencePenalty, q.Visibility = 1, reasoning.VisibilityFull }, false},
+		{func(q *Request) { q.Sampling.PresencePenalty, q.Rationale = 1, false }, false},
+		{func(q *Request) { q.Sampling.PresencePenalty, q.ToolChoice = 1, ToolChoiceNone }, false},
+	} {
+		req := user("q")
+		req.Tools, req.Rationale = addTool, true
+		c.change(&req)
+		if got := slices.Contains(f.must(t, req).codes, CodeSamplingWithheld); got != c.want {
+			t.Errorf("%+v: told %v", req.Sampling, got)
+		}
+	}
+}
+
+// A model that has to think thinks where it first may write. No field moves that into sight, and each of these would
+// if its cell of the table were another.
+func TestNoFieldMovesReasoningIntoSight(t *testing.T) {
+	const because = " because"
+	v := fake.Harmony()
+	thoughts := strings.Repeat(because, 60)
+	harmony := []fake.Reply{
+		{After: ask("q"), Say: think(thoughts, "so it is")},
+		{After: ask("q") + finalTag, Say: thoughts + "<|return|>"},
+		{After: ask("q") + "<|channel|>commentary<|message|>", Say: thoughts + "<|end|>" + again + finalTag + "so<|return|>"},
+	}
+	tags := thinkModel()
+	replies := fake.Replies(tags.Vocab, fake.Reply{After: thinkTurn("q"), Say: "<think>" + thoughts + "</think>so it is<|im_end|>"})
+	tags.Script = func(tokens []backend.Token) backend.Token {
+		_, said, _ := strings.Cut(fake.Decode(tags.Vocab, tokens), thinkTurn("q"))
+		if said != "" && !strings.HasPrefix(said, "<think>") {
+			return fake.Encode(tags.Vocab, because)[0]
+		}
+		return replies(tokens)
+	}
+	forbid := func(v *backend.Vocab, names ...string) (list []backend.TokenBias) {
+		for _, name := range names {
+			list = append(list, backend.TokenBias{Token: fake.Encode(v, name)[0], Bias: -100})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		name     string
+		cfg      fake.Config
+		replies  []fake.Reply
+		sampling backend.Sampling
+		field    field
+		part     part
+	}{
+		{"a bias against channels", fake.Config{Vocab: v}, harmony, backend.Sampling{Bias: forbid(v, "analysis", "final")}, fieldBias, partHeader},
+		{"a bias against a channel", fake.Config{Vocab: v}, harmony, backend.Sampling{Bias: forbid(v, "analysis")}, fieldBias, partHeader},
+		{"a bias against a tag", tags, nil, backend.Sampling{Bias: forbid(tags.Vocab, "<think>")}, fieldMarkBias, partHeader},
+		{"a penalty", fake.Config{Vocab: v}, harmony, backend.Sampling{FrequencyPenalty: -2}, fieldSeen, partReasoning},
+		{"a penalty, with tags", tags, nil, backend.Sampling{FrequencyPenalty: -2}, fieldSeen, partReasoning},
+		{"heat", fake.Config{Vocab: v}, harmony, backend.Sampling{Temperature: 50}, fieldTemperature, partHeader},
+	} {
+		told := func(table *reach, visibility reasoning.Visibility) bool {
+			f := start(t, c.cfg, Config{}, c.replies...)
+			f.Runner.reach = table
+			for seed := range uint64(12) {
+				req := user("q")
+				req.Sampling, req.Seed, req.Visibility, req.MaxTokens = c.sampling, &seed, visibility, 150
+				if f.Format().Family == chattemplate.Harmony {
+					req.Tools = addTool
+				}
+				g := f.must(t, req)
+				if c.field == fieldTemperature { // its texts are noise
+					if g.result.Usage.Reasoning == 0 {
+						return true
+					}
+				} else if strings.Contains(g.text[reasoning.Answer]+g.text[reasoning.Preamble]+g.text[reasoning.ToolCall], because+because) {
+					return true
+				}
+			}
+			return false
+		}
+		for _, visibility := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary} {
+			if told(&reachOf, visibility) {
+				t.Errorf("%s tells hidden reasoning", c.name)
+			}
+			table := reachOf
+			table[c.field][c.part] = always
+			if !told(&table, visibility) {
+				t.Errorf("%s would tell nothing anyway: the test does not see what it is about", c.name)
+			}
+		}
+	}
+}
