@@ -23,7 +23,9 @@ type builder struct {
 	tokens  []backend.Token
 	text    strings.Builder
 	pending int // where in text the plain text begins that is not tokenized yet
-	err     error
+	// continues says that the prompt ends in the caller's words.
+	continues bool
+	err       error
 }
 
 // Text adds plain text.

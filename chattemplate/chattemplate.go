@@ -130,6 +130,9 @@ type Prompt struct {
 	// Text is the same prompt as text, for people.
 	Text  string
 	Start Start
+	// Continues says that the prompt ends in the caller's own words, so that the model goes on from them. Some
+	// templates do so with a last message of the assistant. What the model writes then need not begin as its turns do.
+	Continues bool
 }
 
 // Family is the way in which a model separates reasoning from its answer.

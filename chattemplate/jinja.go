@@ -126,12 +126,14 @@ func (j *jinjaTemplate) render(b *builder, c *Conversation) (Start, error) {
 	}
 	start := j.startOf(text)
 	skip := c.Effort == EffortNone && j.format.Family != Plain && start != StartAnswer
+	s := strings.TrimRight(text.String(), " \t\r\n")
+	b.continues = s != "" && !text.Trusted(len(s)-1, len(s))
 	switch {
 	case skip && j.native != nil && c.offers(), skip && j.native == nil && start == StartTurn && j.format.CanSkip:
 		// Harmony with tools must be able to call, and a template that has a switch has said what it takes to skip.
 	case skip:
 		j.openAnswer(b, start)
-		start = StartAnswer
+		start, b.continues = StartAnswer, false
 	}
 	return start, nil
 }

@@ -110,7 +110,7 @@ func (t *Template) Render(c Conversation) (Prompt, error) {
 		return Prompt{}, err
 	}
 	p, err := b.finish()
-	p.Start = start
+	p.Start, p.Continues = start, b.continues
 	return p, err
 }
 

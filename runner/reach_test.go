@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -598,6 +599,35 @@ func TestEveryFieldOfARequestHasItsPlace(t *testing.T) {
 			t.Errorf("there is no field %s", name)
 		}
 	}
+}
+
+// A template may have the model go on from the caller's own words. What it writes then could be the rest of its
+// reasoning, which nothing marks.
+func TestHiddenReasoningCannotBeBegunByTheCaller(t *testing.T) {
+	cfg := thinkModel()
+	cfg.ChatTemplate = `{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content }}{% if not loop.last or m.role != 'assistant' %}` +
+		`{{ '<|im_end|>\n' }}{% endif %}{% endfor %}{% if add_generation_prompt and messages[-1].role != 'assistant' %}` +
+		`{{ '<|im_start|>assistant\n' + (prefix or '') }}{% endif %}`
+	f := start(t, cfg, Config{},
+		fake.Reply{After: thinkTurn("q") + "I think", Say: " because of this</think>so<|im_end|>"},
+		fake.Reply{After: thinkTurn("q"), Say: "<think> because</think>so<|im_end|>"})
+	given, prefixed := user("q"), user("q")
+	given.Messages = append(given.Messages, chattemplate.Message{Role: chattemplate.Assistant, Content: "I think"})
+	prefixed.TemplateArgs = map[string]any{"prefix": "I think"}
+	for _, req := range []Request{given, prefixed} {
+		for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary} {
+			req.Visibility = v
+			var bad *RequestError
+			if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &bad) || bad.Field != "Messages" {
+				t.Errorf("visibility %v: %v %q", v, g.err, g.text)
+			}
+		}
+		req.Visibility = reasoning.VisibilityFull
+		if g := collect(t.Context(), f.Runner, req); g.err != nil || g.text[reasoning.Answer] == "" {
+			t.Errorf("where reasoning is seen: %v %q", g.err, g.text)
+		}
+	}
+	f.must(t, user("q")).want(t, reasoning.Answer, "so")
 }
 
 // Where a reason for a call may stand bias and penalties do nothing, and who asked for them is told.

@@ -127,6 +127,12 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 	if err != nil {
 		return p, err
 	}
+	if p.Continues && t.hidesReasoning() {
+		return p, &RequestError{
+			Field: "Messages", Err: errors.New("the chat template has the model go on from the last message's own words, where its reasoning could not be told from its answer"),
+			Advice: "end with a message of the user or a tool, or ask for visibility full",
+		}
+	}
 	harmony := t.format().Family == chattemplate.Harmony
 	none := t.conv.Effort == chattemplate.EffortNone || t.effortNone()
 	if none && p.Start != chattemplate.StartAnswer {
@@ -147,6 +153,12 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 			Advice: "correct the template, or give another one"}
 	}
 	return p, nil
+}
+
+// hidesReasoning reports whether the turn may have reasoning that its caller is not to see.
+func (t *turn) hidesReasoning() bool {
+	asked := t.strategy == reasoning.StrategyMarkers || t.strategy == reasoning.StrategyJSON || t.strategy == reasoning.StrategyTool
+	return !t.sight.sees && (asked || t.format().Family != chattemplate.Plain)
 }
 
 // format is how the model marks its reasoning in this turn; after a raw prompt nothing is marked.
