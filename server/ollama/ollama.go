@@ -11,6 +11,7 @@ import (
 
 	"runner/reasoning"
 	"runner/runner"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
@@ -275,6 +276,18 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 	}
 	if size := m.Runner().Info().ContextSize; p.context > size {
 		p.head.warnings = append(p.head.warnings, Warning{Code: "num_ctx", Message: fmt.Sprintf("options.num_ctx asks for %d tokens, and the model was loaded with a context of %d", p.context, size)})
+	}
+	if p.truncate {
+		dropped, err := contract.Shorten(r.Context(), m, wire.PrincipalOf(r.Context()).ID, &p.req)
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		if dropped > 0 {
+			p.head.warnings = append(p.head.warnings, Warning{
+				Code: "input_truncated", Message: fmt.Sprintf("%d messages were left out so that the rest fits into the context", dropped),
+			})
+		}
 	}
 	if p.unload {
 		if wire.PrincipalOf(r.Context()).May(wire.ScopeModels) {

@@ -24,6 +24,9 @@ type ChatRequest struct {
 	Messages []json.RawMessage `json:"messages"`
 	// Tools are Tool values, at most 1,024.
 	Tools []json.RawMessage `json:"tools"`
+	// Truncate leaves out the oldest messages where all do not fit into the context, as is done where it is left out; false
+	// refuses the request.
+	Truncate *bool `json:"truncate"`
 	Common
 }
 
@@ -109,10 +112,15 @@ type prompt struct {
 	stream, empty, unload bool
 	// context is how many tokens the client would like the context to have; 0 where it does not say.
 	context int
+	// truncate says that the oldest messages may be left out.
+	truncate bool
 }
 
 func (a *API) decodeChat(who *wire.Principal, body *ChatRequest) (*prompt, error) {
-	p := &prompt{req: a.cfg.Defaults, empty: len(body.Messages) == 0, head: head{chat: true}}
+	p := &prompt{
+		req: a.cfg.Defaults, empty: len(body.Messages) == 0, head: head{chat: true},
+		truncate: body.Truncate == nil || *body.Truncate,
+	}
 	p.req.Visibility = who.Default(p.req.Visibility)
 	if err := p.common(&body.Common); err != nil {
 		return nil, err

@@ -172,39 +172,3 @@ func (a *assembler) output(o *FunctionCallOutput, path string) error {
 	a.messages = append(a.messages, chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: o.CallID, Content: o.text})
 	return nil
 }
-
-// cut is a conversation without its middle: what stays of its front, and its end.
-type cut struct{ front, end []chattemplate.Message }
-
-func (c cut) messages() []chattemplate.Message { return slices.Concat(c.front, c.end) }
-
-// cuts returns what a conversation can be shortened to, longest first, without the whole. Its prompts at the front always stay. First the
-// oldest turns go, each with all that came of its user's message; of the last turn the oldest calls go with their outputs, but neither the
-// user's message nor what came last.
-func cuts(all []chattemplate.Message) []cut {
-	first := 0
-	for first < len(all) && (all[first].Role == chattemplate.System || all[first].Role == chattemplate.Developer) {
-		first++
-	}
-	front := all[:first:first]
-	last := first // the last turn's user message
-	var shorter []cut
-	for i := first; i < len(all); i++ {
-		if all[i].Role == chattemplate.User {
-			if i > first {
-				shorter = append(shorter, cut{front, all[i:]})
-			}
-			last = i
-		}
-	}
-	if last < len(all) && all[last].Role == chattemplate.User {
-		front = append(front, all[last])
-		last++
-	}
-	for i := last + 1; i < len(all); i++ {
-		if all[i].Role != chattemplate.ToolRole {
-			shorter = append(shorter, cut{front, all[i:]})
-		}
-	}
-	return shorter
-}

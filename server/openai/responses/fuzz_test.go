@@ -104,8 +104,8 @@ func FuzzItems(f *testing.F) {
 				t.Fatalf("%q: message %d is %+v", list, i, m)
 			}
 		}
-		for _, shorter := range cuts(got) {
-			c := shorter.messages()
+		for _, shorter := range contract.Cuts(got) {
+			c := shorter.Messages()
 			if len(c) >= len(got) {
 				t.Fatalf("%q: a cut of %d messages has %d", list, len(got), len(c))
 			}

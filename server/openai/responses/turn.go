@@ -192,8 +192,12 @@ func (t *turn) assemble(ctx context.Context) error {
 	}
 	t.loosen(ctx)
 	if q.truncates {
-		if err := t.shorten(ctx); err != nil {
-			return err
+		dropped, err := contract.Shorten(ctx, t.model, t.principal.ID, &t.request)
+		if err != nil {
+			return wireError(err)
+		}
+		if dropped > 0 {
+			q.warn(CodeTruncated, strconv.Itoa(dropped)+" messages were left out so that the rest fits into the context")
 		}
 	}
 	if err := t.model.Runner().Validate(&t.request); err != nil {
@@ -220,52 +224,6 @@ func (t *turn) loosen(ctx context.Context) {
 		}
 		q.warn(CodeStrictUnavailable, "the parameters of "+index("tools", i)+" cannot be held to; say strict to be told why")
 	}
-}
-
-// answerRoom is how many tokens truncation leaves for the answer where the request does not say.
-const answerRoom = 1024
-
-// shorten leaves out the oldest part of the conversation until the prompt leaves room for an answer. What cannot be shortened stays as it is.
-func (t *turn) shorten(ctx context.Context) error {
-	size := t.model.Runner().Info().ContextSize
-	room := min(answerRoom, size/4)
-	if t.request.MaxTokens > 0 {
-		room = min(t.request.MaxTokens, size/2)
-	}
-	whole := t.request.Messages
-	fits := func(messages []chattemplate.Message) (bool, error) {
-		req := t.request
-		req.Messages = messages
-		p, err := t.model.Runner().Prompt(ctx, t.principal.ID, req)
-		var long *runner.PromptTooLongError
-		if err != nil && !errors.As(err, &long) {
-			return false, wireError(err)
-		}
-		return err == nil && len(p.Tokens)+room <= size, nil
-	}
-	if ok, err := fits(whole); ok || err != nil {
-		return err
-	}
-	shorter := cuts(whole)
-	if len(shorter) == 0 {
-		return nil
-	}
-	low, high := 0, len(shorter)-1 // the shortest is taken even if it does not fit: then the model says so
-	for low < high {
-		middle := (low + high) / 2
-		ok, err := fits(shorter[middle].messages())
-		if err != nil {
-			return err
-		}
-		if ok {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	t.request.Messages = shorter[low].messages()
-	t.asked.warn(CodeTruncated, strconv.Itoa(len(whole)-len(t.request.Messages))+" messages were left out so that the rest fits into the context")
-	return nil
 }
 
 // describe fills in what the response says of its request.
