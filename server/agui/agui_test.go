@@ -586,6 +586,7 @@ func TestCancel(t *testing.T) {
 // without harm.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(input(tool+props(`"reasoning":{"effort":"low","summary":"auto"},"reasoning_seal":true,"stop":["a"]`), user("a"))))
+	f.Add([]byte(strings.Replace(input("", user("a")), `"state":{}`, `"state":[{"a": [1,{}]}]`, 1)))
 	f.Add([]byte(input(`,"context":[{"description":"a","value":"b"}]`, user("a"), `{"id":"r","role":"reasoning","content":"b","encryptedValue":"AQ"}`,
 		`{"id":"m","role":"assistant","toolCalls":[{"id":"c","function":{"name":"f","arguments":"x"},"encryptedValue":"AQ"}]}`, result("c"))))
 	f.Add([]byte(input("", `{"id":"1","role":"system","content":"a"}`, `{"id":"2","role":"activity"}`, `{"id":"3","role":"user","content":[{"type":"text","text":null}]}`)))

@@ -166,6 +166,29 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// What waits for a summary comes before the error of a run that breaks off.
+func TestHeldAnswersAreNotLost(t *testing.T) {
+	answer := wiretest.Segment(reasoning.Answer, "It is 4.")
+	events := wiretest.Run(reasoning.Result{}, wiretest.Segment(reasoning.Reasoning), answer)
+	events[0].Info.Visibility = reasoning.VisibilitySummary
+	var f frames
+	e := NewEncoder(config(FormChunked), f.send)
+	for i := range events[:len(events)-2] { // within the answer
+		if err := e.Push(&events[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.Contains(f.String(), "TEXT_") {
+		t.Errorf("the answer does not wait:\n%s", f)
+	}
+	if err := e.Fail(wire.FromError(errors.New("later"), nil)); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := fold(f); err != nil || c.texts("assistant") != "It is 4." {
+		t.Errorf("%v:\n%s", err, f)
+	}
+}
+
 // event is an event as a client reads it.
 type event struct {
 	Type, ThreadID, RunID, ParentRunID, ProtocolVersion, MessageID, Role, Delta, Code, Message, Name string

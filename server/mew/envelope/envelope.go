@@ -120,8 +120,9 @@ func wrongID(field string) error {
 	return wrong(field, "has to be 1 to %d bytes without control characters", MaxID)
 }
 
-// Parse reads an envelope. What is not there is empty, and the payload an empty object; Validate says whether enough is.
-// With an error the envelope has nothing but its id, if that is a valid one, so that the error can name the message.
+// Parse reads an envelope. What is not there is empty, and the payload an empty object; Validate says whether enough
+// is. With an error the envelope has nothing but its id, if that is a valid one, so that the error can name the
+// message.
 func Parse(data []byte) (Envelope, error) {
 	fields, err := object(data)
 	if err != nil {

@@ -352,7 +352,8 @@ func TestRefusalsOfImpossibleIDs(t *testing.T) {
 
 // What a refusal tells of a message is short, however long the message's fields are.
 func TestRefusalsOfLongFields(t *testing.T) {
-	for _, field := range []string{"kind", "from", "protocol", "ts", "context", "to", "correlation_id", "payload", "id"} {
+	fields := []string{"kind", "from", "protocol", "ts", "context", "to", "correlation_id", "payload", "id"}
+	for _, field := range fields {
 		for name, letter := range map[string]string{"short": "x", "one that grows": "\u2028"} {
 			long := strings.Repeat(letter, (envelope.MaxSize-40)/len(letter))
 			frame := []byte(`{"` + field + `":"` + long + `"}`)
