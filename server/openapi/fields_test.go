@@ -67,6 +67,7 @@ var types = map[string]map[string]described{
 		"CreateRequest": {asked, "ResponsesRequest"}, "TextRequest": {asked, "ResponsesRequest/allOf/1/properties/text"}, "format": {asked, "ResponseTextFormat"},
 		"FunctionTool": {asked, "ResponseTool"}, "choice": {asked, "ResponseToolChoice"}, "rawItem": {asked, "ResponseInputItem"}, "readPart.p": {asked, "ResponseInputPart"},
 		"readReasoning.p":  {partial, "ResponseInputPart"},
+		"readType.typed":   {partial, "ResponseInputItem"},
 		"wantsStream.body": {elsewhere, "a body of GET, for one client, beside the parameter stream"},
 		"Response":         {answered, "Response"}, "Failure": {answered, "ResponseFailure"}, "IncompleteDetails": {answered, "ResponseIncomplete"}, "Usage": {answered, "ResponseUsage"},
 		"ReasoningEcho": {answered, "Response/properties/reasoning"}, "TextEcho": {answered, "Response/properties/text"}, "ReasoningInfo": {answered, "ResponseReasoningInfo"},

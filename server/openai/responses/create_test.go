@@ -244,6 +244,38 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// Threads that began elsewhere carry items and tools that are not known here, with fields of any kind. They are left
+// out, and a warning names their types.
+func TestUnknownTypesAreSkipped(t *testing.T) {
+	f := start(t, Config{}, fake.Config{})
+	got := f.post(t, body(t, object{
+		"input": []any{
+			object{"type": "local_shell_call", "id": 7, "action": object{"command": []any{"ls"}}},
+			object{"type": "local_shell_call_output"}, object{"type": "compaction", "encrypted_content": 7, "content": 7},
+			object{"type": "computer_call", "call_id": []any{}},
+			object{"type": "compaction"}, object{"role": "user", "content": question},
+		},
+		"tools": []any{
+			object{"type": "web_search", "name": 7}, object{"type": "namespace", "parameters": "x"},
+			object{"type": "function", "name": "look", "parameters": object{"type": "object"}},
+		},
+	}))
+	warned := map[any]string{}
+	for _, w := range got["warnings"].([]any) {
+		warned[w.(object)["code"]] = w.(object)["message"].(string)
+	}
+	items := `5 input items were left out because their types are not known here: ` +
+		`"local_shell_call", "local_shell_call_output", "compaction", "computer_call"`
+	tools := `2 tools were left out because their types are not known here: "web_search", "namespace"`
+	if got["status"] != statusCompleted || len(warned) != 2 || warned[CodeItemSkipped] != items ||
+		warned[CodeToolSkipped] != tools {
+		t.Errorf("%v, warnings %v", got["status"], warned)
+	}
+	if left := got["tools"].([]any); len(left) != 1 || left[0].(object)["name"] != "look" {
+		t.Errorf("tools %v", left)
+	}
+}
+
 // What the model is shown of a conversation.
 func TestItemsBecomeMessages(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
@@ -325,7 +357,8 @@ func TestRefusals(t *testing.T) {
 		param any
 	}{
 		{object{"input": nil}, "input"}, {object{"input": 3}, "input"}, {object{"input": []any{3}}, "input[0]"},
-		{object{"input": []any{object{"type": "computer_call"}}}, "input[0].type"},
+		{object{"input": []any{object{"type": 7}}}, "input[0].type"},
+		{object{"tools": []any{object{"type": 7}}}, "tools[0].type"},
 		{object{"input": []any{object{"role": "robot", "content": "x"}}}, "input[0].role"},
 		{object{"input": []any{object{"role": "user"}}}, "input[0].content"},
 		{object{"input": []any{object{"role": "user", "content": 3}}}, "input[0].content"},

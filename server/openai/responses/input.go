@@ -2,6 +2,8 @@ package responses
 
 import (
 	"encoding/json"
+	"slices"
+	"strconv"
 	"strings"
 
 	"runner/chattemplate"
@@ -43,12 +45,6 @@ type reference struct{ id string }
 func (r *reference) ItemID() string { return r.id }
 func (r *reference) setID(string)   {}
 
-// hosted are the types of items that record what a hosted tool did. What came of it stands in the messages after them.
-var hosted = map[string]bool{
-	"web_search_call": true, "file_search_call": true, "code_interpreter_call": true, "image_generation_call": true,
-	"mcp_list_tools": true, "mcp_call": true,
-}
-
 // input reads the items of a request.
 func (q *asked) input() error {
 	raw := q.wire.Input
@@ -76,27 +72,74 @@ func (q *asked) input() error {
 	if len(list) > maxItems {
 		return wire.Invalid("input", "it has %d items and may have %d", len(list), maxItems)
 	}
-	skipped := 0
+	var skipped kinds
 	for i, raw := range list {
 		path := index("input", i)
-		item, err := readItem(path, raw)
+		item, kind, err := readItem(path, raw)
 		switch {
 		case err != nil:
 			return err
 		case item == nil:
-			skipped++
+			skipped.add(kind)
 		default:
 			q.items = append(q.items, entry{item: item, path: path})
 		}
 	}
-	if skipped > 0 {
-		q.warn(CodeItemSkipped, "items that record the work of hosted tools were left out")
+	if skipped.count > 0 {
+		q.warn(CodeItemSkipped, skipped.of("input items"))
 	}
 	return nil
 }
 
-// readItem reads one item; nil is one that can be left out.
-func readItem(path string, raw json.RawMessage) (Item, error) {
+// kinds counts things that were left out, and names their types.
+type kinds struct {
+	count int
+	names []string
+}
+
+func (k *kinds) add(name string) {
+	const most = 8
+	k.count++
+	if name = strconv.Quote(wire.Clip(name)); len(k.names) < most && !slices.Contains(k.names, name) {
+		k.names = append(k.names, name)
+	}
+}
+
+// of is the text of the warning about things, which says of how many and of which types.
+func (k *kinds) of(things string) string {
+	return strconv.Itoa(k.count) + " " + things + " were left out because their types are not known here: " +
+		strings.Join(k.names, ", ")
+}
+
+// readItem reads one item and its type. The item is nil where the type is not known: threads that began elsewhere
+// carry records of tools that this server does not have, of which the messages around them say what matters.
+func readItem(path string, raw json.RawMessage) (item Item, kind string, err error) {
+	typed, err := readType(path, raw)
+	if err != nil {
+		return nil, "", err
+	}
+	if typed != nil && !slices.Contains(itemTypes, *typed) {
+		return nil, *typed, nil
+	}
+	item, err = readKnown(path, raw)
+	return item, "", err
+}
+
+// readType reads the type of an object, nil where it has none. It looks at nothing else, because other types have
+// other fields.
+func readType(path string, raw json.RawMessage) (*string, error) {
+	var typed struct {
+		Type *string `json:"type"`
+	}
+	err := readObject(path, raw, &typed)
+	return typed.Type, err
+}
+
+// itemTypes are the types of items that are read.
+var itemTypes = []string{typeMessage, typeReasoning, typeCall, typeCallOutput, typeItemReference}
+
+// readKnown reads an item of a known type, or without one.
+func readKnown(path string, raw json.RawMessage) (Item, error) {
 	var r rawItem
 	if err := readObject(path, raw, &r); err != nil {
 		return nil, err
@@ -130,10 +173,7 @@ func readItem(path string, raw json.RawMessage) (Item, error) {
 		}
 		return &reference{id}, nil
 	}
-	if hosted[kind] {
-		return nil, nil
-	}
-	return nil, wire.Unsupported(path+".type", "items are message, function_call, function_call_output, reasoning and item_reference here")
+	return nil, wire.Invalid(path+".type", "%q is not known", wire.Clip(kind)) // which readItem has left out
 }
 
 func readMessage(path, id string, r *rawItem) (Item, error) {

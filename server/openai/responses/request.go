@@ -275,16 +275,23 @@ func (q *asked) readTools() error {
 		return wire.Invalid("tools", "there are %d and may be %d", len(q.wire.Tools), maxTools)
 	}
 	q.request.Tools, q.tools = nil, []FunctionTool{}
-	skipped := 0
+	var skipped kinds
 	for i, raw := range q.wire.Tools {
 		path := index("tools", i)
+		kind, err := readType(path, raw)
+		if err != nil {
+			return err
+		}
+		if kind != nil && *kind != "function" {
+			skipped.add(*kind)
+			continue
+		}
 		var t FunctionTool
 		if err := readObject(path, raw, &t); err != nil {
 			return err
 		}
-		if t.Type != "function" {
-			skipped++
-			continue
+		if kind == nil {
+			return wire.Invalid(path+".type", "it is missing")
 		}
 		switch {
 		case !chattemplate.ValidName(t.Name):
@@ -308,8 +315,8 @@ func (q *asked) readTools() error {
 		q.tools = append(q.tools, t)
 		q.request.Tools = append(q.request.Tools, tool)
 	}
-	if skipped > 0 {
-		q.warn(CodeToolSkipped, strconv.Itoa(skipped)+" tools are of a type that this server does not run and were left out")
+	if skipped.count > 0 {
+		q.warn(CodeToolSkipped, skipped.of("tools"))
 	}
 	q.request.SingleCall = !is(q.wire.ParallelToolCalls, true)
 	return nil

@@ -159,7 +159,7 @@ type Warning struct {
 const (
 	// CodeToolSkipped: a tool is of a type that this server does not run.
 	CodeToolSkipped = "tool_skipped"
-	// CodeItemSkipped: an input item is a record of a hosted tool and was left out.
+	// CodeItemSkipped: an input item is of a type that is not known here and was left out.
 	CodeItemSkipped = "item_skipped"
 	// CodeIncludeIgnored: include asks for something that there is not.
 	CodeIncludeIgnored = "include_ignored"
