@@ -139,6 +139,22 @@ func jsonType(value any) string {
 	return "nothing"
 }
 
+// TestCutTrace: a trace that breaks off within a line is read as far as it goes. Any other line that is broken is refused.
+func TestCutTrace(t *testing.T) {
+	whole := file(t, "full.jsonl")
+	first, _, _ := bytes.Cut(whole, []byte("\n"))
+	for _, n := range []int{len(first) + 2, len(whole) / 2, len(whole) - 2} {
+		if d := readOne(t, whole[:n]); d.RunID != "run_1" || d.Verdict != nil {
+			t.Errorf("%d bytes: %+v", n, d)
+		}
+	}
+	for _, text := range []string{string(first[:20]), string(whole) + "oops\n", "oops\n" + string(whole)} {
+		if _, err := decision.Read(strings.NewReader(text)); err == nil {
+			t.Errorf("%.40q is read", text)
+		}
+	}
+}
+
 // TestDialects compares what single events of the dialects are read as.
 func TestDialects(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{

@@ -39,6 +39,12 @@ func (e *TraceError) Hint() string { return "give JSON lines as run --output tra
 func Read(from io.Reader) ([]*Debrief, error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)
+	cut := false // the line has no end
+	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		advance, token, err := bufio.ScanLines(data, atEOF)
+		cut = advance > 0 && data[advance-1] != '\n'
+		return advance, token, err
+	})
 	runs := map[string]*folder{}
 	var order []*Debrief
 	n := 0
@@ -51,6 +57,9 @@ func Read(from io.Reader) ([]*Debrief, error) {
 		e, err := parseEntry(text)
 		if err == nil && n > maxEvents {
 			err = fmt.Errorf("there are more than %d lines", maxEvents)
+		}
+		if err != nil && cut && len(order) > 0 {
+			break // the run was ended while it wrote this line
 		}
 		if err != nil {
 			return nil, &TraceError{n, err}
