@@ -115,7 +115,7 @@ func start(t testing.TB, o options) *site {
 		return runner.New(fake.New(c), runner.Config{})
 	}})
 	s := &site{Server: server.New(cfg), doc: load(t), seen: map[string]bool{}}
-	kept, err := store.Open(filepath.Join(t.TempDir(), "traces"), store.Config{Recipients: []trace.Recipient{trace.NewIdentity().Recipient()}})
+	kept, err := store.Open(earlierStore(t), store.Config{Recipients: []trace.Recipient{trace.NewIdentity().Recipient()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -464,4 +464,20 @@ func makeKeys(t *testing.T) given {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// earlierStore is a folder of traces of an earlier version of the program, some of which are unattested.
+func earlierStore(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"traces.db", "sign.key"} {
+		data, err := os.ReadFile(filepath.Join("../../reasoning/trace/store/testdata/v1", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }

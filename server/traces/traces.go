@@ -83,12 +83,15 @@ type Trace struct {
 	Principal string `json:"principal"`
 	// ModelDigest is the digest of the model's files.
 	ModelDigest string `json:"model_digest,omitempty"`
+	// Unattested says that nothing proves that the trace is the store's own: it was altered, or an earlier version of the
+	// program left it without an end.
+	Unattested bool `json:"unattested,omitempty"`
 }
 
 func newTrace(e *store.Entry) Trace {
 	t := Trace{
 		ID: e.ID.String(), Object: "trace", State: e.State.String(), CreatedAt: e.Began.Unix(), Bytes: e.Size, SHA256: e.SHA256,
-		Principal: e.Principal, ModelDigest: e.Model,
+		Principal: e.Principal, ModelDigest: e.Model, Unattested: e.Unattested,
 	}
 	for _, at := range []struct {
 		time time.Time

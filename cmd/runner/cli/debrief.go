@@ -1,20 +1,17 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"runner/reasoning/decision"
 	"runner/reasoning/trace"
-	"runner/reasoning/trace/store"
 	"runner/runner/tracing"
 )
 
@@ -77,28 +74,6 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON object for each run")
 	cmd.Flags().BoolVar(&markdown, "markdown", false, "write Markdown")
 	return cmd
-}
-
-// storedRun returns what picks the stored run that an argument names; nil where it names a file.
-func storedRun(ctx context.Context, arg string) func(*store.Store) (trace.ID, error) {
-	if id, err := trace.ParseID(arg); err == nil {
-		return func(*store.Store) (trace.ID, error) { return id, nil }
-	}
-	if arg != "latest" {
-		return nil
-	}
-	return func(s *store.Store) (id trace.ID, err error) {
-		list, err := s.List(ctx)
-		if err != nil {
-			return id, err
-		}
-		for _, e := range slices.Backward(list) {
-			if e.State == store.StateComplete || e.State == store.StateCut {
-				return e.ID, nil
-			}
-		}
-		return id, store.ErrNotFound
-	}
 }
 
 func writeDebriefs(to io.Writer, debriefs []*decision.Debrief, asJSON, markdown bool) error {

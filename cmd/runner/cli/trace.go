@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -29,23 +31,58 @@ func (o *traceOptions) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.dir, "store", "", "`FOLDER` of the traces (default: in the data folder)")
 }
 
+// unsigned warns of a store whose signatures cannot be checked.
+const unsigned = "warning: sign.pub is missing, so nothing proves that these traces are the store's own; restore it"
+
 // noStore says that there is no store yet.
 type noStore struct{ inputError }
 
-// with opens the store for f.
-func (o *traceOptions) with(f func(s *store.Store) error) error {
+// attempts is how often a store is read that somebody writes to meanwhile.
+const attempts = 3
+
+// read opens the store for f, which only reads. f prints nothing, since it is called again where somebody wrote to the
+// store meanwhile.
+func (o *traceOptions) read(f func(r *store.Reader) error) (err error) {
+	for range attempts {
+		if err = o.readOnce(f); !errors.Is(err, store.ErrBusy) {
+			break
+		}
+	}
+	return err
+}
+
+// readOnce opens the store for f, which only reads.
+func (o *traceOptions) readOnce(f func(r *store.Reader) error) error {
+	dir, err := tracesFolder(o.dir)
+	if err != nil {
+		return err
+	}
+	r, err := store.Read(dir)
+	if err != nil {
+		return missingStore(dir, err)
+	}
+	return errors.Join(f(r), r.Close())
+}
+
+// write opens the store for f, which changes it.
+func (o *traceOptions) write(f func(s *store.Store) error) error {
 	dir, err := tracesFolder(o.dir)
 	if err != nil {
 		return err
 	}
 	s, err := store.Open(dir, store.Config{})
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return &noStore{inputError{what: "there are no traces in " + dir, hint: "name their folder with --store", err: err}}
-	case err != nil:
-		return err
+	if err != nil {
+		return missingStore(dir, err)
 	}
 	return errors.Join(f(s), s.Close())
+}
+
+// missingStore is the error of a store that could not be opened.
+func missingStore(dir string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &noStore{inputError{what: "there are no traces in " + dir, hint: "name their folder with --store", err: err}}
+	}
+	return err
 }
 
 func (a *app) traceCommand() *cobra.Command {
@@ -65,33 +102,47 @@ func (a *app) traceListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the traces, the oldest first, and what may be known of them without a key",
-		Args:  noArguments,
+		Long: `List the traces, the oldest first, and what may be known of them without a key.
+
+A trace is unattested where nothing proves that it is the store's own: it was altered, or an earlier version of the
+program left it without an end.`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := o.with(func(s *store.Store) error {
-				list, err := s.List(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					enc := json.NewEncoder(a.out)
-					for _, e := range list {
-						if err := enc.Encode(e); err != nil {
-							return err
-						}
-					}
-					return nil
-				}
-				w := tabwriter.NewWriter(cleaned(a.out, a.outTerminal), 0, 0, 2, ' ', 0)
-				for _, e := range list {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%d bytes\t%s\n", e.ID, e.Began.Format(time.RFC3339), e.State, e.Size, e.Principal)
-				}
-				return w.Flush()
+			var list []store.Entry
+			signed := false
+			err := o.read(func(r *store.Reader) (err error) {
+				signed = r.Signed()
+				list, err = r.List(cmd.Context())
+				return err
 			})
 			if none := (*noStore)(nil); errors.As(err, &none) {
 				a.note("nothing was recorded yet: " + none.what)
 				return nil
 			}
-			return err
+			if err != nil {
+				return err
+			}
+			if !signed {
+				a.complain(unsigned)
+			}
+			if asJSON {
+				enc := json.NewEncoder(a.out)
+				for _, e := range list {
+					if err := enc.Encode(e); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			w := tabwriter.NewWriter(cleaned(a.out, a.outTerminal), 0, 0, 2, ' ', 0)
+			for _, e := range list {
+				state := e.State.String()
+				if e.Unattested {
+					state += " (unattested)"
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%d bytes\t%s\n", e.ID, e.Began.Format(time.RFC3339), state, e.Size, e.Principal)
+			}
+			return w.Flush()
 		},
 	}
 	o.add(cmd)
@@ -99,10 +150,16 @@ func (a *app) traceListCommand() *cobra.Command {
 	return cmd
 }
 
-// oneTrace is the argument of commands that take an id.
+// latest names the newest trace that has ended where an id is expected.
+const latest = "latest"
+
+// oneTrace is the argument of commands that take an id, or latest.
 func oneTrace(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return &usageError{what: "one id is needed", hint: see(cmd)}
+		return &usageError{what: "one id is needed, or " + latest, hint: see(cmd)}
+	}
+	if args[0] == latest {
+		return nil
 	}
 	_, err := parseTraceIDs(args)
 	return err
@@ -122,10 +179,12 @@ func parseTraceIDs(args []string) (ids []trace.ID, err error) {
 func (a *app) traceShowCommand() *cobra.Command {
 	o := &traceOptions{}
 	cmd := &cobra.Command{
-		Use:   "show ID",
+		Use:   "show ID|latest",
 		Short: "Open a trace and print its records, one JSON object a line",
-		Long:  "Open a trace and print its records, one JSON object a line. What was cut off or altered is told after the records before it, with exit code 1.",
-		Args:  oneTrace,
+		Long: `Open a trace and print its records, one JSON object a line. latest is the newest that has ended.
+
+A trace whose end is missing or altered fails with exit code 1, after the records before that.`,
+		Args: oneTrace,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.writeRecords(cmd, o, args[0], cleaned(a.out, a.outTerminal))
 		},
@@ -137,12 +196,7 @@ func (a *app) traceShowCommand() *cobra.Command {
 
 // writeRecords writes the records of a trace to w.
 func (a *app) writeRecords(cmd *cobra.Command, o *traceOptions, arg string, w io.Writer) error {
-	id, err := trace.ParseID(arg)
-	if err != nil {
-		return err
-	}
-	pick := func(*store.Store) (trace.ID, error) { return id, nil }
-	return a.openTrace(cmd, o, pick, func(r *trace.Reader) error {
+	return a.openTrace(cmd, o, storedRun(cmd.Context(), arg), func(r *trace.Reader) error {
 		for {
 			record, err := r.Next()
 			if errors.Is(err, io.EOF) {
@@ -157,18 +211,56 @@ func (a *app) writeRecords(cmd *cobra.Command, o *traceOptions, arg string, w io
 	})
 }
 
+// pick returns the trace that a command is about.
+type pick func(*store.Reader) (store.Entry, error)
+
+// storedRun returns what picks the trace that an argument names, by its id or as latest; nil where it names none.
+func storedRun(ctx context.Context, arg string) pick {
+	if id, err := trace.ParseID(arg); err == nil {
+		return func(r *store.Reader) (store.Entry, error) { return r.Get(ctx, id) }
+	}
+	if arg != latest {
+		return nil
+	}
+	return func(r *store.Reader) (store.Entry, error) {
+		list, err := r.List(ctx)
+		if err != nil {
+			return store.Entry{}, err
+		}
+		for _, e := range slices.Backward(list) {
+			if e.State == store.StateComplete || e.State == store.StateCut {
+				return e, nil
+			}
+		}
+		return store.Entry{}, store.ErrNotFound
+	}
+}
+
+// blob opens the sealed bytes of a trace, and warns where nothing proves that they are the store's own.
+func (a *app) blob(ctx context.Context, r *store.Reader, pick pick) (trace.ID, io.Reader, error) {
+	e, err := pick(r)
+	if err != nil {
+		return e.ID, nil, err
+	}
+	blob, err := r.Blob(ctx, e.ID)
+	switch {
+	case err != nil:
+	case !r.Signed():
+		a.complain(unsigned)
+	case e.Unattested:
+		a.complain("warning: nothing proves that this trace is the store's own; see runner trace list --help")
+	}
+	return e.ID, blob, err
+}
+
 // openTrace opens the trace that pick names.
-func (a *app) openTrace(cmd *cobra.Command, o *traceOptions, pick func(*store.Store) (trace.ID, error), read func(*trace.Reader) error) error {
+func (a *app) openTrace(cmd *cobra.Command, o *traceOptions, pick pick, read func(*trace.Reader) error) error {
 	ring, err := o.keys.load()
 	if err != nil {
 		return err
 	}
-	return o.with(func(s *store.Store) error {
-		id, err := pick(s)
-		if err != nil {
-			return err
-		}
-		blob, err := s.Blob(cmd.Context(), id)
+	return o.readOnce(func(s *store.Reader) error {
+		id, blob, err := a.blob(cmd.Context(), s, pick)
 		if err != nil {
 			return err
 		}
@@ -195,11 +287,11 @@ func (a *app) traceExportCommand() *cobra.Command {
 	o := &traceOptions{}
 	var plaintext bool
 	cmd := &cobra.Command{
-		Use:   "export ID FILE",
+		Use:   "export ID|latest FILE",
 		Short: "Write a trace to a new file, sealed as it is or, with --plaintext, readable by everyone who gets the file",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return &usageError{what: "an id and a file are needed", hint: see(cmd)}
+				return &usageError{what: "an id, or " + latest + ", and a file are needed", hint: see(cmd)}
 			}
 			return oneTrace(cmd, args[:1])
 		},
@@ -216,12 +308,8 @@ func (a *app) traceExportCommand() *cobra.Command {
 			if plaintext {
 				return a.writeRecords(cmd, o, args[0], f)
 			}
-			ids, err := parseTraceIDs(args[:1])
-			if err != nil {
-				return err
-			}
-			return o.with(func(s *store.Store) error {
-				blob, err := s.Blob(cmd.Context(), ids[0])
+			return o.readOnce(func(r *store.Reader) error {
+				_, blob, err := a.blob(cmd.Context(), r, storedRun(cmd.Context(), args[0]))
 				if err == nil {
 					_, err = io.Copy(f, blob)
 				}
@@ -241,8 +329,12 @@ func (a *app) traceVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Check all traces against their chain and print its head; exit code 1 when something was altered",
-		Long: `Check all traces against their chain, without a key, and print the chain's head. Keep the head elsewhere: given with --head later, it
-shows when the newest traces were cut off or the chain was made anew, which nothing in the store itself can show.`,
+		Long: `Check all traces against their chain, and print the chain's head. Keep the head elsewhere: given with --head
+later, it shows when the newest traces were cut off or the chain was made anew, which nothing in the store itself can
+show.
+
+Neither the private key nor the signing key is needed, and nothing is written. The folder may be a copy with traces.db
+and sign.pub; with --head, traces.db is enough.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var kept *store.Head
@@ -253,23 +345,32 @@ shows when the newest traces were cut off or the chain was made anew, which noth
 				}
 				kept = &head
 			}
-			return o.with(func(s *store.Store) error {
-				r, err := s.Verify(cmd.Context(), kept)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(a.out, "%s, %s of %d bytes, %d erased, %d open\n", count(r.Entries, "entry", "entries"), count(r.Traces, "trace", "traces"), r.Bytes, r.Erased, r.Open)
-				for _, p := range r.Problems {
-					fmt.Fprintf(a.out, "problem: %s\n", p)
-				}
-				if len(r.Problems) > 0 {
-					return errReported
-				}
-				if r.Head.Number > 0 {
-					fmt.Fprintf(a.out, "head %s\n", r.Head)
-				}
-				return nil
+			var r *store.Report
+			err := o.read(func(s *store.Reader) (err error) {
+				r, err = s.Verify(cmd.Context(), kept)
+				return err
 			})
+			if err != nil {
+				return err
+			}
+			unattested := ""
+			if r.Unattested > 0 {
+				unattested = fmt.Sprintf(", %d unattested", r.Unattested)
+			}
+			fmt.Fprintf(a.out, "%s, %s of %d bytes, %d erased, %d open%s\n", count(r.Entries, "entry", "entries"),
+				count(r.Traces, "trace", "traces"), r.Bytes, r.Erased, r.Open, unattested)
+			for _, p := range r.Problems {
+				fmt.Fprintf(a.out, "problem: %s\n", p)
+			}
+			if len(r.Problems) > 0 {
+				return errReported
+			}
+			if r.Head.Number > 0 {
+				fmt.Fprintf(a.out, "head %s\n", r.Head)
+			} else {
+				a.note("the chain is empty: nothing was recorded yet, or all of it was removed")
+			}
+			return nil
 		},
 	}
 	o.add(cmd)
@@ -295,7 +396,7 @@ func (a *app) traceEraseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.with(func(s *store.Store) (err error) {
+			return o.write(func(s *store.Store) (err error) {
 				n := len(ids)
 				if older.given {
 					n, err = s.EraseBefore(cmd.Context(), time.Now().Add(-older.Duration))

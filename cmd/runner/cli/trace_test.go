@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,10 +26,20 @@ func TestTraceScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("GORACE", noRaceDelay)
 			e.Setenv("HOME", e.WorkDir+"/home")
+			for from, to := range map[string]string{"traces.db": "v1.db", "sign.key": "v1.key"} {
+				data, err := os.ReadFile(filepath.Join("../../../reasoning/trace/store/testdata/v1", from))
+				if err == nil {
+					err = os.WriteFile(filepath.Join(e.WorkDir, to), data, 0o600)
+				}
+				if err != nil {
+					return err
+				}
+			}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": scripttest.Exits, "storetrace": storeTrace, "keephead": keepHead, "cuttail": cutTail,
+			"exits": scripttest.Exits, "storetrace": storeTrace, "keephead": keepHead,
+			"cuttail": cutTail, "emptychain": emptyChain,
 		},
 	})
 }
@@ -72,12 +83,22 @@ func keepHead(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(head))
 }
 
-// cutTail removes all entries of a store but the first, with all that belongs to them, as who can write the file may.
+// cutTail removes all of a store but its first trace, as who can write the file may.
 func cutTail(ts *testscript.TestScript, _ bool, args []string) {
-	db, err := sql.Open("sqlite", filepath.Join(ts.MkAbs(args[0]), "traces.db"))
+	alter(ts, args[0], `DELETE FROM pieces WHERE trace IN (SELECT trace FROM chain WHERE number > 2);
+		DELETE FROM chain WHERE number > 2`)
+}
+
+// emptyChain removes all rows of a store.
+func emptyChain(ts *testscript.TestScript, _ bool, args []string) {
+	alter(ts, args[0], "DELETE FROM pieces; DELETE FROM chain")
+}
+
+func alter(ts *testscript.TestScript, dir, statements string) {
+	db, err := sql.Open("sqlite", filepath.Join(ts.MkAbs(dir), "traces.db"))
 	ts.Check(err)
 	defer func() { ts.Check(db.Close()) }()
-	_, err = db.Exec("DELETE FROM pieces WHERE trace IN (SELECT trace FROM chain WHERE number > 1); DELETE FROM chain WHERE number > 1")
+	_, err = db.Exec(statements)
 	ts.Check(err)
 }
 

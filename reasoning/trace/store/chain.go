@@ -1,12 +1,16 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"runner/reasoning/trace"
@@ -17,7 +21,7 @@ type State uint8
 
 // The states. The last three are kinds of entries in the chain.
 const (
-	// StateOpen is a trace that is still being written, or that a crash left and nobody has noted yet.
+	// StateOpen is a trace that is still being written, or that a crash left and no writer has noted yet.
 	StateOpen State = iota
 	// StateComplete is a trace with its last chunk.
 	StateComplete
@@ -25,6 +29,9 @@ const (
 	StateCut
 	// StateErased is a trace of which only the entries are left.
 	StateErased
+
+	// kindBegun is the entry that begins a trace. It is no state: the trace is open until another entry ends it.
+	kindBegun State = 4
 )
 
 // String is open, complete, cut or erased.
@@ -68,45 +75,123 @@ func (e *entry) sum() [sha256.Size]byte {
 	return sha256.Sum256(append(b, e.previous[:]...))
 }
 
-// last returns the number and hash of the newest entry; zeros where there is none.
-func last(ctx context.Context, tx *sql.Tx) (number uint64, hash [sha256.Size]byte, err error) {
-	var b []byte
-	err = tx.QueryRowContext(ctx, "SELECT number, hash FROM chain ORDER BY number DESC LIMIT 1").Scan(&number, &b)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, hash, nil
+// authentic reports whether an entry is what the holder of the signing key made it. Without a public half it is only
+// compared with its hash.
+func (e *entry) authentic(key *public) bool {
+	return e.wellFormed && e.hashed && (key == nil || key.signed(signed(e.number, e.hash), e.signature))
+}
+
+// change is a transaction that may add entries.
+type change struct {
+	*sql.Tx
+	newest *entry // the last one added
+}
+
+// tail returns the newest entry, with number 0 where there is none. Nothing is ever added to an entry that is not
+// this store's, or to a chain that has lost an entry that this process knows.
+func (s *Store) tail(ctx context.Context, tx querier) (e entry, err error) {
+	list, err := scanEntries(tx.QueryContext(ctx, "SELECT "+entryColumns+" FROM chain c ORDER BY c.number DESC LIMIT 1"))
+	if err != nil {
+		return e, err
 	}
-	copy(hash[:], b)
-	return number, hash, err
+	if len(list) > 0 {
+		if e = list[0]; !e.authentic(&s.signer.public) {
+			return e, ErrAltered
+		}
+	}
+	s.mu.Lock()
+	known := s.known
+	s.mu.Unlock()
+	if known.number == 0 {
+		return e, nil
+	}
+	list, err = scanEntries(tx.QueryContext(ctx, "SELECT "+entryColumns+" FROM chain c WHERE c.number = ?", known.number))
+	if err == nil && (len(list) != 1 || list[0].hash != known.hash) {
+		err = ErrAltered
+	}
+	return e, err
 }
 
 // chain adds an entry, of which kind, id, began, size, digest, principal and model are given.
-func (s *Store) chain(ctx context.Context, tx *sql.Tx, e *entry) error {
-	number, previous, err := last(ctx, tx)
-	if err != nil {
-		return err
+func (s *Store) chain(ctx context.Context, tx *change, e *entry) error {
+	before := tx.newest
+	if before == nil {
+		last, err := s.tail(ctx, tx)
+		if err != nil {
+			return err
+		}
+		before = &last
 	}
-	e.number, e.previous, e.at = number+1, previous, s.cfg.Clock().UnixMilli()
+	e.number, e.previous, e.at = before.number+1, before.hash, s.cfg.Clock().UnixMilli()
 	e.hash = e.sum()
-	_, err = tx.ExecContext(ctx, `INSERT INTO chain (number, kind, trace, at, began, size, digest, principal, model, previous, hash, signature)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, e.number, e.kind, e.id[:], e.at, e.began, e.size, e.digest[:], e.principal, e.model,
-		e.previous[:], e.hash[:], s.signer.sign(e.number, e.hash))
+	_, err := tx.ExecContext(ctx, `INSERT INTO chain
+		(number, kind, trace, at, began, size, digest, principal, model, previous, hash, signature)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		e.number, e.kind, e.id[:], e.at, e.began, e.size, e.digest[:], e.principal, e.model,
+		e.previous[:], e.hash[:], s.signer.sign(signed(e.number, e.hash)))
+	added := *e
+	tx.newest = &added
 	return err
 }
 
-const entryColumns = "c.number, c.kind, c.trace, c.at, c.began, c.size, c.digest, c.principal, c.model, c.previous, c.hash, c.signature"
+const entryColumns = "c.number, c.kind, c.trace, c.at, c.began, c.size, c.digest, c.principal, c.model, " +
+	"c.previous, c.hash, c.signature"
 
 // scanEntry reads a row of entryColumns, which may be anything where the database was altered.
 func scanEntry(rows *sql.Rows) (e entry, err error) {
-	var id, digest, previous, hash []byte
-	err = rows.Scan(&e.number, &e.kind, &id, &e.at, &e.began, &e.size, &digest, &e.principal, &e.model, &previous, &hash, &e.signature)
-	copy(e.id[:], id)
-	copy(e.digest[:], digest)
-	copy(e.previous[:], previous)
-	copy(e.hash[:], hash)
-	e.wellFormed = len(id) == len(e.id) && len(digest) == sha256.Size && len(previous) == sha256.Size && len(hash) == sha256.Size &&
-		len(e.signature) == signatureSize && e.kind >= StateComplete && e.kind <= StateErased
+	var raw [12]any
+	to := make([]any, len(raw))
+	for i := range raw {
+		to[i] = &raw[i]
+	}
+	if err := rows.Scan(to...); err != nil {
+		return e, err
+	}
+	e.wellFormed = true
+	number := func(v any) int64 {
+		n, ok := v.(int64)
+		e.wellFormed = e.wellFormed && ok
+		return n
+	}
+	text := func(v any) string {
+		s, ok := v.(string)
+		e.wellFormed = e.wellFormed && ok
+		return s
+	}
+	data := func(v any, to []byte) {
+		b, ok := v.([]byte)
+		e.wellFormed = e.wellFormed && ok && len(b) == len(to)
+		copy(to, b)
+	}
+	kind := number(raw[1])
+	e.wellFormed = e.wellFormed && kind >= int64(StateComplete) && kind <= int64(kindBegun)
+	e.number, e.kind = uint64(number(raw[0])), State(kind)
+	e.at, e.began, e.size = number(raw[3]), number(raw[4]), number(raw[5])
+	data(raw[2], e.id[:])
+	data(raw[6], e.digest[:])
+	e.principal, e.model = text(raw[7]), text(raw[8])
+	data(raw[9], e.previous[:])
+	data(raw[10], e.hash[:])
+	e.signature = make([]byte, signatureSize)
+	data(raw[11], e.signature)
 	e.hashed = e.sum() == e.hash
-	return e, err
+	return e, nil
+}
+
+// scanEntries reads the rows of a query for entryColumns.
+func scanEntries(rows *sql.Rows, err error) (list []entry, _ error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		e, err := scanEntry(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return list, rows.Err()
 }
 
 // Entry is what may be known of a trace without a key.
@@ -125,16 +210,100 @@ type Entry struct {
 	// Principal and Model are as they were given to Create.
 	Principal string `json:"principal,omitempty"`
 	Model     string `json:"model,omitempty"`
+	// Unattested says that nothing proves that the trace is this store's: its entries were altered, or it was cut under
+	// version 1 of the format, or there is no public half to check signatures with.
+	Unattested bool `json:"unattested,omitempty"`
 }
 
-const listQuery = `SELECT c.trace, c.kind, c.began, c.at, coalesce(e.at, 0), c.size, lower(hex(c.digest)), c.principal, c.model
-	FROM chain c LEFT JOIN chain e ON e.trace = c.trace AND e.kind = 3 WHERE c.kind IN (1, 2)
-	UNION ALL SELECT trace, 0, began, 0, 0, 0, '', principal, model FROM open`
+// history is what the chain says of one trace. A nil entry is not there.
+type history struct {
+	begun, ended, erased *entry
+	// doubled says that the chain says something twice.
+	doubled bool
+}
+
+func (h *history) add(e *entry) {
+	slot := &h.ended
+	switch e.kind {
+	case kindBegun:
+		slot = &h.begun
+	case StateErased:
+		slot = &h.erased
+	}
+	if *slot != nil {
+		h.doubled = true
+		return
+	}
+	*slot = e
+}
+
+// gone reports whether the trace was erased.
+func (h *history) gone(key *public) bool { return h.erased != nil && h.erased.authentic(key) }
+
+// attested reports whether the chain proves when the trace began, whose it is, and what it holds.
+func (h *history) attested(key *public) bool {
+	switch {
+	case key == nil, h.doubled, h.erased != nil && !h.gone(key):
+		return false
+	case h.begun == nil:
+		return h.ended != nil && h.ended.kind == StateComplete && h.ended.authentic(key) // of version 1
+	case h.ended == nil:
+		return h.begun.authentic(key)
+	}
+	return h.begun.authentic(key) && h.ended.authentic(key) && h.ended.continues(h.begun)
+}
+
+// continues reports whether an entry ends the trace that another began.
+func (e *entry) continues(begun *entry) bool {
+	return e.number > begun.number && e.began == begun.began && e.principal == begun.principal && e.model == begun.model
+}
+
+// listed is an open trace as lists show it.
+func (e *entry) listed(unattested bool) Entry {
+	began := time.UnixMilli(e.began).UTC()
+	return Entry{ID: e.id, Began: began, Principal: e.principal, Model: e.model, Unattested: unattested}
+}
+
+// entry is what is told of the trace; false where nothing is.
+func (h *history) entry(key *public) (e Entry, ok bool) {
+	from := h.ended
+	if from == nil {
+		from = h.begun
+	}
+	if from == nil {
+		return e, false
+	}
+	e = from.listed(!h.attested(key))
+	if h.ended != nil {
+		e.State, e.Ended = from.kind, time.UnixMilli(from.at).UTC()
+		e.Size, e.SHA256 = from.size, hex.EncodeToString(from.digest[:])
+	}
+	if h.gone(key) {
+		e.State, e.ErasedAt = StateErased, time.UnixMilli(h.erased.at).UTC()
+	}
+	return e, true
+}
+
+// histories returns the histories of traces whose chain rows a condition chooses, by id.
+func histories(ctx context.Context, q querier, where string, args ...any) (map[trace.ID]*history, error) {
+	query := "SELECT " + entryColumns + " FROM chain c " + where + " ORDER BY c.number"
+	list, err := scanEntries(q.QueryContext(ctx, query, args...))
+	if err != nil {
+		return nil, err
+	}
+	all := map[trace.ID]*history{}
+	for i := range list {
+		e := &list[i]
+		if all[e.id] == nil {
+			all[e.id] = &history{}
+		}
+		all[e.id].add(e)
+	}
+	return all, nil
+}
 
 // List returns all traces, tombstones among them, the oldest first.
-func (s *Store) List(ctx context.Context) ([]Entry, error) {
-	return s.entries(ctx, "SELECT * FROM ("+listQuery+") ORDER BY began, trace")
-}
+func (r *Reader) List(ctx context.Context) ([]Entry, error) { return r.entries(ctx, "") }
 
 // Query says which traces Page returns.
 type Query struct {
@@ -149,15 +318,21 @@ type Query struct {
 	OldestFirst bool
 }
 
-// Page returns some of the traces, tombstones among them, and whether there are more. Error: ErrNotFound, where After is none of the traces.
-func (s *Store) Page(ctx context.Context, q Query) (list []Entry, more bool, err error) {
+// pageQuery has one row for each trace.
+const pageQuery = `SELECT c.trace, c.began, c.principal FROM chain c WHERE c.kind IN (1, 2)
+	UNION ALL SELECT b.trace, b.began, b.principal FROM chain b WHERE b.kind = 4
+		AND NOT EXISTS (SELECT 1 FROM chain e WHERE e.trace = b.trace AND e.kind IN (1, 2))`
+
+// Page returns some of the traces, tombstones among them, and whether there are more. Error: ErrNotFound, where After
+// is none of the traces.
+func (r *Reader) Page(ctx context.Context, q Query) (list []Entry, more bool, err error) {
 	where, args := "(? OR principal = ?)", []any{q.All, q.Principal}
 	order, beyond := "DESC", "<"
 	if q.OldestFirst {
 		order, beyond = "ASC", ">"
 	}
 	if q.After != nil {
-		last, err := s.Get(ctx, *q.After)
+		last, err := r.Get(ctx, *q.After)
 		if err == nil && !q.All && last.Principal != q.Principal {
 			err = ErrNotFound
 		}
@@ -167,7 +342,15 @@ func (s *Store) Page(ctx context.Context, q Query) (list []Entry, more bool, err
 		where += " AND (began, trace) " + beyond + " (?, ?)"
 		args = append(args, last.Began.UnixMilli(), q.After[:])
 	}
-	list, err = s.entries(ctx, fmt.Sprintf("SELECT * FROM (%s) WHERE %s ORDER BY began %s, trace %s LIMIT ?", listQuery, where, order, order), append(args, q.Limit+1)...)
+	query := pageQuery
+	if r.version == 1 {
+		query += " UNION ALL SELECT trace, began, principal FROM open"
+	}
+	query = fmt.Sprintf("SELECT trace FROM (%s) WHERE %s ORDER BY began %s, trace %s LIMIT ?", query, where, order, order)
+	list, err = r.entries(ctx, query, append(args, q.Limit+1)...)
+	if !q.OldestFirst {
+		slices.Reverse(list)
+	}
 	if more = len(list) > q.Limit; more {
 		list = list[:q.Limit]
 	}
@@ -175,8 +358,8 @@ func (s *Store) Page(ctx context.Context, q Query) (list []Entry, more bool, err
 }
 
 // Get returns what is known of a trace. Error: ErrNotFound.
-func (s *Store) Get(ctx context.Context, id trace.ID) (Entry, error) {
-	list, err := s.entries(ctx, "SELECT * FROM ("+listQuery+") WHERE trace = ?", id[:])
+func (r *Reader) Get(ctx context.Context, id trace.ID) (Entry, error) {
+	list, err := r.entries(ctx, "SELECT ?", id[:])
 	if err == nil && len(list) == 0 {
 		err = ErrNotFound
 	}
@@ -186,31 +369,61 @@ func (s *Store) Get(ctx context.Context, id trace.ID) (Entry, error) {
 	return list[0], nil
 }
 
-func (s *Store) entries(ctx context.Context, query string, args ...any) (list []Entry, err error) {
-	rows, err := s.db.QueryContext(ctx, query, args...)
+// entries returns the traces whose ids a query returns, or all without one, the oldest first.
+func (r *Reader) entries(ctx context.Context, query string, args ...any) (list []Entry, err error) {
+	tx, err := r.begin(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
+		return nil, err
+	}
+	defer func() { err = readError(errors.Join(err, r.end(tx))) }()
+	of := func(table string) string {
+		if query == "" {
+			return ""
+		}
+		return "WHERE " + table + ".trace IN (" + query + ")"
+	}
+	all, err := histories(ctx, tx, of("c"), args...)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range all {
+		if e, ok := h.entry(r.public); ok {
+			list = append(list, e)
+		}
+	}
+	if r.version == 1 {
+		left, err := openTraces(ctx, tx, of("o"), args...)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range left {
+			if all[e.id] == nil {
+				list = append(list, e.listed(true))
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b Entry) int {
+		return cmp.Or(a.Began.Compare(b.Began), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	return list, nil
+}
+
+// openTraces returns what the table of open traces of version 1 says.
+func openTraces(ctx context.Context, q querier, where string, args ...any) (list []entry, err error) {
+	query := "SELECT o.trace, o.began, o.principal, o.model FROM open o " + where + " ORDER BY o.began, o.trace"
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var e Entry
+		e := entry{kind: StateCut}
 		var id []byte
-		var began, ended, erased int64
-		if err := rows.Scan(&id, &e.State, &began, &ended, &erased, &e.Size, &e.SHA256, &e.Principal, &e.Model); err != nil {
-			return nil, fmt.Errorf("traces: %w", err)
+		if err := rows.Scan(&id, &e.began, &e.principal, &e.model); err != nil {
+			return nil, err
 		}
-		copy(e.ID[:], id)
-		e.Began = time.UnixMilli(began).UTC()
-		if e.State != StateOpen {
-			e.Ended = time.UnixMilli(ended).UTC()
-		}
-		if erased != 0 {
-			e.State, e.ErasedAt = StateErased, time.UnixMilli(erased).UTC()
-		}
+		copy(e.id[:], id)
 		list = append(list, e)
 	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
-	}
-	return list, nil
+	return list, rows.Err()
 }

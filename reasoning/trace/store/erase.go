@@ -2,65 +2,162 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"runner/reasoning/trace"
 )
 
-// Erase erases traces, all or, on an error, none: their bytes and with them the only copies of their keys. Entries stay as tombstones. When it
-// returns without an error no byte of them is in any file of the store. ErrInLog says that they are erased but that another process, which
-// reads the store, keeps their bytes in its log; to erase them again tries once more. Errors: ErrNotFound, ErrOpen, ErrInLog. To erase what was
-// erased is no error.
+// smallBatch is how many pieces are erased at a time on a full disk: the log grows by what is overwritten, and there
+// is only the room that was kept for it.
+const smallBatch = 8
+
+// Erase erases traces: their bytes and with them the only copies of their keys. Entries stay as tombstones. Where one
+// of them is not there or open none is erased. When it returns without an error no byte of them is in any file of the
+// store. To erase what was erased is no error.
+//
+// ErrInLog says that they are erased but that another process, which reads the store, keeps their bytes in its log;
+// to erase them again tries once more. On a full disk Erase uses the room that was kept for it and takes several
+// steps; after an error some traces may be erased, and to erase them all again goes on where it ended. Errors:
+// ErrNotFound, ErrOpen, ErrInLog, ErrNoRoom, ErrAltered.
 func (s *Store) Erase(ctx context.Context, ids ...trace.ID) error {
-	err := s.update(ctx, func(tx *sql.Tx) error {
-		for _, id := range ids {
-			if err := s.erase(ctx, tx, id); err != nil {
-				return err
-			}
+	s.settleAbandoned()
+	for _, id := range ids {
+		if _, err := s.erasable(ctx, s.db, id); err != nil {
+			return named(err)
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	return s.checkpoint(ctx)
+	return s.withRoom(func(scarce bool) error {
+		if scarce {
+			for _, id := range ids {
+				err := s.update(ctx, func(tx *change) error { return s.entomb(ctx, tx, id) })
+				if err == nil {
+					err = s.removeSlowly(ctx, id)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return s.checkpoint(ctx)
+		}
+		err := s.update(ctx, func(tx *change) error {
+			for _, id := range ids {
+				if err := s.entomb(ctx, tx, id); err != nil {
+					return err
+				}
+				if _, err := tx.ExecContext(ctx, "DELETE FROM pieces WHERE trace = ?", id[:]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return s.checkpoint(ctx)
+	})
 }
 
-func (s *Store) erase(ctx context.Context, tx *sql.Tx, id trace.ID) error {
-	var ended, erased, open bool
-	err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM chain WHERE trace = ?1 AND kind IN (1, 2)), EXISTS (SELECT 1 FROM chain WHERE trace = ?1 AND kind = 3),
-		EXISTS (SELECT 1 FROM open WHERE trace = ?1)`, id[:]).Scan(&ended, &erased, &open)
+// withRoom runs f, and once more with the room that was kept where the disk is full. scarce tells f to take
+// little at a time.
+func (s *Store) withRoom(f func(scarce bool) error) error {
+	err := f(false)
+	if errors.Is(err, ErrNoRoom) {
+		s.reserve.release()
+		err = f(true)
+	}
+	if err == nil && !s.reserved() {
+		s.settleAbandoned()
+		_ = s.reserve.fill() // Create says so where there is no room
+	}
+	return err
+}
+
+// erasable returns whether a trace was erased already, or why it cannot be.
+func (s *Store) erasable(ctx context.Context, q querier, id trace.ID) (erased bool, err error) {
+	all, err := histories(ctx, q, "WHERE c.trace = ?", id[:])
+	h := all[id]
 	switch {
 	case err != nil:
-		return fmt.Errorf("traces: %w", err)
-	case open:
-		return ErrOpen
-	case !ended:
-		return ErrNotFound
-	case erased:
-		return nil
+		return false, err
+	case h == nil || h.begun == nil && h.ended == nil:
+		return false, ErrNotFound
+	case h.ended == nil:
+		return false, ErrOpen
 	}
-	if _, err := tx.ExecContext(ctx, "DELETE FROM pieces WHERE trace = ?", id[:]); err != nil {
-		return fmt.Errorf("traces: %w", err)
+	return h.gone(s.public), nil
+}
+
+// entomb adds the entry of an erasure.
+func (s *Store) entomb(ctx context.Context, tx *change, id trace.ID) error {
+	erased, err := s.erasable(ctx, tx, id)
+	if err != nil || erased {
+		return err
 	}
 	return s.chain(ctx, tx, &entry{kind: StateErased, id: id})
 }
 
-// EraseBefore erases the traces that ended before a time and returns how many there were. Errors as Erase has; after ErrInLog it tries once more
-// for those that were erased then.
-func (s *Store) EraseBefore(ctx context.Context, t time.Time) (int, error) {
-	list, err := s.List(ctx)
-	if err != nil {
-		return 0, err
-	}
-	var ids []trace.ID
-	for _, e := range list {
-		if (e.State == StateComplete || e.State == StateCut) && e.Ended.Before(t) {
-			ids = append(ids, e.ID)
+// removeSlowly removes the pieces of a trace that has its tombstone, a few at a time. What a crash leaves the next
+// Open removes.
+func (s *Store) removeSlowly(ctx context.Context, id trace.ID) error {
+	for {
+		var removed int64
+		err := s.update(ctx, func(tx *change) error {
+			const some = "DELETE FROM pieces WHERE piece IN (SELECT piece FROM pieces WHERE trace = ? LIMIT ?)"
+			done, err := tx.ExecContext(ctx, some, id[:], smallBatch)
+			if err == nil {
+				removed, err = done.RowsAffected()
+			}
+			return err
+		})
+		if err == nil {
+			err = s.checkpoint(ctx)
 		}
+		if err != nil || removed < smallBatch {
+			return err
+		}
+	}
+}
+
+// finishErasures removes what is left of traces that were erased: a crash came between, or somebody put it back.
+func (s *Store) finishErasures(ctx context.Context) error {
+	list, err := scanEntries(s.db.QueryContext(ctx, "SELECT "+entryColumns+
+		" FROM chain c WHERE c.kind = 3 AND EXISTS (SELECT 1 FROM pieces p WHERE p.trace = c.trace)"))
+	if err != nil {
+		return named(err)
+	}
+	for _, e := range list {
+		if !e.authentic(s.public) {
+			continue // Verify shows it
+		}
+		if err := s.withRoom(func(bool) error { return s.removeSlowly(ctx, e.id) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EraseBefore erases the traces that ended before a time and returns how many there were. Errors as Erase has; after
+// ErrInLog it tries once more for those that were erased then.
+func (s *Store) EraseBefore(ctx context.Context, t time.Time) (int, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT c.trace FROM chain c WHERE c.kind IN (1, 2) AND c.at < ?
+		AND NOT EXISTS (SELECT 1 FROM chain e WHERE e.trace = c.trace AND e.kind = 3) ORDER BY c.number`, t.UnixMilli())
+	if err != nil {
+		return 0, named(err)
+	}
+	defer rows.Close()
+	var ids []trace.ID
+	for rows.Next() {
+		var raw []byte
+		if err := rows.Scan(&raw); err != nil {
+			return 0, named(err)
+		}
+		if len(raw) == len(trace.ID{}) {
+			ids = append(ids, trace.ID(raw))
+		}
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return 0, named(err)
 	}
 	if len(ids) == 0 {
 		return 0, s.checkpoint(ctx)
@@ -88,7 +185,7 @@ func (s *Store) checkpoint(ctx context.Context) error {
 		case err != nil && ctx.Err() != nil:
 			return errors.Join(ErrInLog, ctx.Err())
 		case err != nil:
-			return fmt.Errorf("traces: %w", err)
+			return named(err)
 		case busy == 0:
 			return nil
 		case time.Now().After(end):

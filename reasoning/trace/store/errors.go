@@ -1,6 +1,15 @@
 package store
 
-import "errors"
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
 
 // Error is why a store did not do what it was asked for.
 type Error struct{ code, reason, hint string }
@@ -15,15 +24,140 @@ func (e *Error) Hint() string { return e.hint }
 
 // The errors, compared with errors.Is.
 var (
-	ErrNotFound error = &Error{"trace_not_found", "there is no trace with this id", "see runner trace list"}
-	ErrErased   error = &Error{"trace_erased", "it was erased", "only its entry in the chain is left"}
-	ErrOpen     error = &Error{"trace_open", "it is still being written", "wait for its end"}
-	ErrTooLarge error = &Error{"trace_too_large", "the trace is longer than a trace may be", "raise the limit, or ask for less"}
-	ErrFull     error = &Error{"trace_store_full", "the store has reached its size limit", "erase traces, or raise the limit"}
-	ErrInLog    error = &Error{"trace_in_log", "it was erased, but another program still holds the log that has its bytes", "erase again when the other program has ended"}
-	ErrNoSigner error = &Error{"trace_no_signing_key", "sign.key is missing, and the chain cannot go on without it", "restore it from a backup, or begin a new folder"}
-	ErrNotHead  error = &Error{"trace_not_head", "it is not a head as runner trace verify prints it", "give the text that begins with rthead1-"}
+	ErrNotFound error = &Error{
+		"trace_not_found", "there is no trace with this id",
+		"see runner trace list",
+	}
+	ErrErased error = &Error{
+		"trace_erased", "it was erased",
+		"only its entry in the chain is left",
+	}
+	ErrOpen error = &Error{
+		"trace_open", "it is still being written",
+		"wait for its end",
+	}
+	ErrTooLarge error = &Error{
+		"trace_too_large", "the trace is longer than a trace may be",
+		"raise the limit, or ask for less",
+	}
+	ErrFull error = &Error{
+		"trace_store_full", "the store has reached its size limit",
+		"erase traces, or raise the limit",
+	}
+	ErrInLog error = &Error{
+		"trace_in_log", "it was erased, but another program still holds the log that has its bytes",
+		"erase again when the other program has ended",
+	}
+	ErrNoSigner error = &Error{
+		"trace_no_signing_key", "sign.key is missing, and the chain cannot go on without it",
+		"restore it from a backup, or begin a new folder; reading and checking need sign.pub only",
+	}
+	ErrNotHead error = &Error{
+		"trace_not_head", "it is not a head as runner trace verify prints it",
+		"give the text that begins with rthead1-",
+	}
+	// ErrNoPublic says that nothing is there to check signatures with.
+	ErrNoPublic error = &Error{
+		"trace_no_public_key", "sign.pub is missing, and signatures cannot be checked without it",
+		"restore sign.pub, or give a head that was kept elsewhere (--head)",
+	}
+	// ErrPublic says that sign.pub and sign.key do not belong together.
+	ErrPublic error = &Error{
+		"trace_wrong_public_key", "sign.pub is not the public half of sign.key: one of them was exchanged",
+		"restore both from a backup, and check the store with a head that was kept elsewhere (--head)",
+	}
+	// ErrAltered says that the chain cannot go on, because its end is not as this store left it.
+	ErrAltered error = &Error{
+		"trace_store_altered", "the store was altered, and nothing is added to it",
+		"see runner trace verify; restore the folder from a backup, or begin a new one",
+	}
+	// ErrEmptied says that a store was here, and that its database is missing or has no bytes.
+	ErrEmptied error = &Error{
+		"trace_store_emptied", "traces.db is empty or missing where a store was made: its traces were removed",
+		"restore the folder from a backup, or begin a new one",
+	}
+	ErrDamaged error = &Error{
+		"trace_store_damaged", "traces.db is damaged, or is not a store of traces",
+		"restore the folder from a backup, or begin a new one",
+	}
+	ErrReadOnly error = &Error{
+		"trace_store_read_only", "the store cannot be written",
+		"check the folder's permissions, or name another folder",
+	}
+	ErrNoRoom error = &Error{
+		"trace_disk_full", "there is no room on the disk",
+		"erase traces, or free some space",
+	}
+	ErrBusy error = &Error{
+		"trace_store_busy", "another program is writing to the store",
+		"try again",
+	}
 )
 
 // errClosed says that a Writer was closed or abandoned.
 var errClosed = errors.New("traces: the writer is closed")
+
+// named gives an error of the system or of SQLite its name, where it has one.
+func named(err error) error {
+	if err == nil {
+		return nil
+	}
+	if known := (*Error)(nil); errors.As(err, &known) {
+		return err
+	}
+	if name := nameOf(err); name != nil {
+		return fmt.Errorf("%w: %w", name, err)
+	}
+	return fmt.Errorf("traces: %w", err)
+}
+
+// nameOf returns which of the named errors an error of the system or of SQLite is, or nil.
+func nameOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, known := range []struct {
+		name error
+		any  []error
+	}{
+		{ErrNoRoom, []error{syscall.ENOSPC, syscall.EDQUOT}},
+		{ErrReadOnly, []error{syscall.EROFS, syscall.EACCES, syscall.EPERM}},
+	} {
+		for _, target := range known.any {
+			if errors.Is(err, target) {
+				return known.name
+			}
+		}
+	}
+	e := (*sqlite.Error)(nil)
+	if !errors.As(err, &e) {
+		// An altered column has a type of its own, which package sql refuses without a typed error.
+		if strings.Contains(err.Error(), "sql: Scan error") {
+			return ErrDamaged
+		}
+		return nil
+	}
+	if e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE {
+		return ErrNoRoom
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_FULL:
+		return ErrNoRoom
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		return ErrReadOnly
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA,
+		sqlite3.SQLITE_CONSTRAINT:
+		// No statement of this package has an error of its own: what it does not find was altered.
+		return ErrDamaged
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return ErrBusy
+	}
+	return nil
+}
+
+func ignoreDone(err error) error {
+	if errors.Is(err, sql.ErrTxDone) {
+		return nil
+	}
+	return err
+}

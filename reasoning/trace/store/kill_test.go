@@ -30,7 +30,73 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, writeTraces(dir))
 		os.Exit(1)
 	}
+	if dir := os.Getenv(readForever); dir != "" {
+		fmt.Fprintln(os.Stderr, readTraces(dir))
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
+}
+
+// readForever names the folder that the test binary reads until it is killed.
+const readForever = "TRACE_TEST_READ_FOREVER"
+
+// readTraces checks a store again and again. It returns when something is not as it should be.
+func readTraces(dir string) error {
+	for n := 0; ; n++ {
+		r, err := Read(dir)
+		if err == nil {
+			var report *Report
+			if report, err = r.Verify(background, nil); err == nil && len(report.Problems) > 0 {
+				err = fmt.Errorf("%v", report.Problems)
+			}
+			err = errors.Join(err, r.Close())
+		}
+		if err != nil && !errors.Is(err, ErrBusy) {
+			return err
+		}
+		if err == nil {
+			fmt.Println("read")
+		}
+	}
+}
+
+// TestReadWhileItIsWritten has another process read a store that is written to, and closed and opened again.
+func TestReadWhileItIsWritten(t *testing.T) {
+	dir, reader := filepath.Join(t.TempDir(), "traces"), trace.NewIdentity()
+	cfg := Config{Recipients: []trace.Recipient{reader.Recipient()}}
+	s, err := Open(dir, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), readForever+"="+dir)
+	var told, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &told, &complaint
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+		id := stored(t, s, strings.Repeat("x", 30000))
+		if err := s.Erase(background, id); err != nil {
+			t.Fatal(err)
+		}
+		stored(t, s, "kept")
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = Open(dir, cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(cmd.Process.Kill(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.Exited() || complaint.Len() > 0 {
+		t.Fatalf("it ended by itself: %v, %s", err, complaint.String())
+	}
+	if n := strings.Count(told.String(), "read"); n < 3 {
+		t.Errorf("it was read %d times", n)
+	}
 }
 
 // writeTraces tells on standard output "flushed ID N" when N records were flushed, "stored ID N" when a trace of N records was closed, and
@@ -53,7 +119,7 @@ func writeTraces(dir string) error {
 				if err != nil {
 					failed <- err
 				}
-				id := w.sink.entry.id
+				id := w.sink.begun.id
 				count := 1 + rng.IntN(12)
 				for i := range count {
 					record := fmt.Sprintf("%s %s %d %s", canary, id, i, strings.Repeat("x", rng.IntN(4000)))

@@ -9,12 +9,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"strings"
 
 	"golang.org/x/crypto/nacl/sign"
 
 	"runner/reasoning/internal/private"
+	"runner/reasoning/trace"
 )
 
 const (
@@ -23,14 +26,27 @@ const (
 	signatureSize = sign.Overhead
 	headPrefix    = "rthead1-"
 	headSize      = 8 + sha256.Size + publicSize + signatureSize
+	publicPrefix  = "rtsign1-"
+	checksumSize  = 4
+
+	// Files of a store.
+	databaseName = "traces.db"
+	signerName   = "sign.key"
+	publicName   = "sign.pub"
+	lockName     = "lock"
 )
 
 var encoding = base64.RawURLEncoding.Strict()
 
-// signer signs heads. It must not be printed.
+// public is the public half of a signing key.
+type public [publicSize]byte
+
+// signer signs heads and pieces. It must not be printed.
 type signer struct {
-	public [publicSize]byte
+	public public
 	secret *[64]byte
+	// version is that of the file, which follows the database's: a database of an older format than its key was exchanged.
+	version int
 }
 
 // signFile is the file of the signing key, as JSON.
@@ -47,35 +63,102 @@ func loadSigner(path string) (*signer, error) {
 	}
 	var file signFile
 	seed := []byte(nil)
-	if json.Unmarshal(data, &file) == nil && file.Version == 1 {
+	if json.Unmarshal(data, &file) == nil && file.Version >= 1 && file.Version <= format {
 		seed, _ = encoding.DecodeString(file.Seed)
 	}
 	if len(seed) != seedSize {
 		return nil, errors.New("signing key: it is not a signing key")
 	}
-	public, secret, err := sign.GenerateKey(bytes.NewReader(seed))
+	key, secret, err := sign.GenerateKey(bytes.NewReader(seed))
 	if err != nil {
 		return nil, fmt.Errorf("signing key: %w", err)
 	}
-	return &signer{*public, secret}, nil
+	return &signer{*key, secret, file.Version}, nil
+}
+
+// signerFile is the file of a signing key.
+func signerFile(seed []byte) ([]byte, error) {
+	data, err := json.Marshal(signFile{Version: format, Seed: encoding.EncodeToString(seed)})
+	return append(data, '\n'), err
 }
 
 // createSigner makes a signing key, unless another process has just done so.
 func createSigner(path string) (*signer, error) {
 	var seed [seedSize]byte
 	_, _ = rand.Read(seed[:]) // never fails, by its contract
-	data, err := json.Marshal(signFile{Version: 1, Seed: encoding.EncodeToString(seed[:])})
+	data, err := signerFile(seed[:])
 	if err != nil {
 		return nil, err
 	}
-	if err := private.Create(path, append(data, '\n')); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := private.Create(path, data); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("signing key: %w", err)
 	}
 	return loadSigner(path)
 }
 
-func (s *signer) sign(number uint64, hash [sha256.Size]byte) []byte {
-	return sign.Sign(nil, signed(number, hash), s.secret)[:signatureSize]
+// update writes the file of the signing key in the format of today.
+func (s *signer) update(path string) error {
+	data, err := signerFile(s.secret[:seedSize])
+	if err == nil {
+		err = private.Replace(path, data)
+	}
+	if err != nil {
+		return fmt.Errorf("signing key: %w", err)
+	}
+	s.version = format
+	return nil
+}
+
+// String is the public half as text: "rtsign1-" and base64url of the 32 bytes and the first 4 of the SHA-256 of
+// "runner/trace/v1 signer", a zero byte and the key.
+func (p public) String() string {
+	sum := sha256.Sum256(append([]byte("runner/trace/v1 signer\x00"), p[:]...))
+	return publicPrefix + encoding.EncodeToString(append(p[:], sum[:checksumSize]...))
+}
+
+// loadPublic reads the public half of a signing key.
+func loadPublic(path string) (p public, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return p, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, 1<<10))
+	if err != nil {
+		return p, err
+	}
+	text, ok := strings.CutPrefix(strings.TrimSpace(string(data)), publicPrefix)
+	raw, err := encoding.DecodeString(text)
+	if !ok || err != nil || len(raw) != publicSize+checksumSize {
+		return p, errors.New("sign.pub: it is not the public half of a signing key")
+	}
+	copy(p[:], raw)
+	if p.String() != publicPrefix+text {
+		return p, errors.New("sign.pub: it is not the public half of a signing key")
+	}
+	return p, nil
+}
+
+// sign signs what signed or signedPiece returns.
+func (s *signer) sign(message []byte) []byte {
+	return sign.Sign(nil, message, s.secret)[:signatureSize]
+}
+
+// signed reports whether a message has this signature.
+func (p *public) signed(message, signature []byte) bool {
+	if len(signature) != signatureSize {
+		return false
+	}
+	_, ok := sign.Open(nil, append(bytes.Clone(signature), message...), (*[publicSize]byte)(p))
+	return ok
+}
+
+// signedPiece is what is signed of a piece: its place, and the blob up to its end.
+func signedPiece(id trace.ID, number int, size int64, sum [sha256.Size]byte) []byte {
+	b := append([]byte("runner/trace/v2 piece\x00"), id[:]...)
+	b = binary.BigEndian.AppendUint64(b, uint64(number))
+	b = binary.BigEndian.AppendUint64(b, uint64(size))
+	return append(b, sum[:]...)
 }
 
 func signed(number uint64, hash [sha256.Size]byte) []byte {
@@ -83,19 +166,17 @@ func signed(number uint64, hash [sha256.Size]byte) []byte {
 	return append(b, hash[:]...)
 }
 
-// Head is the signed hash of an entry, and so of the chain up to it. Kept elsewhere, it shows when the chain was cut or made anew.
+// Head is the signed hash of an entry, and so of the chain up to it. Kept elsewhere, it shows when the chain was cut
+// or made anew.
 type Head struct {
 	// Number is the entry's; 0 is the head of an empty chain, which proves nothing.
 	Number    uint64
 	Hash      [sha256.Size]byte
-	Public    [publicSize]byte
+	Public    public
 	signature [signatureSize]byte
 }
 
-func (h *Head) genuine() bool {
-	_, ok := sign.Open(nil, append(bytes.Clone(h.signature[:]), signed(h.Number, h.Hash)...), &h.Public)
-	return ok
-}
+func (h *Head) genuine() bool { return h.Public.signed(signed(h.Number, h.Hash), h.signature[:]) }
 
 // String is the head as text.
 func (h Head) String() string {

@@ -2,20 +2,14 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"database/sql"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
-
+	"runner/reasoning/internal/private"
 	"runner/reasoning/trace"
 )
 
@@ -27,10 +21,11 @@ const (
 
 // Config says how a Store works.
 type Config struct {
-	// Recipients are whom new traces are sealed to. A store without any is for reading, checking and erasing; Open then does not make the folder.
+	// Recipients are whom new traces are sealed to. A store without any is for erasing; Open then does not make the
+	// folder.
 	Recipients []trace.Recipient
-	// MaxTrace is the most bytes of one blob, and MaxTotal of all together. A trace that reaches MaxTrace is cut; where MaxTotal is
-	// reached no new one begins. 0 is the default.
+	// MaxTrace is the most bytes of one blob, and MaxTotal of all together. A trace that reaches MaxTrace is cut; where
+	// MaxTotal is reached no new one begins. 0 is the default.
 	MaxTrace, MaxTotal int64
 	// MaxAge is how long after its end a trace is erased, by Open and Prune; 0 is never.
 	MaxAge time.Duration
@@ -38,59 +33,61 @@ type Config struct {
 	Clock func() time.Time
 }
 
-// Store is a folder of sealed traces.
+// Store is a folder of sealed traces that is written to. It signs what it adds to the chain.
 type Store struct {
-	cfg    Config
-	db     *sql.DB
-	signer *signer
-	lock   *os.File
+	*Reader
+	cfg     Config
+	dir     string
+	signer  *signer
+	lock    *os.File
+	reserve reserve
 
 	mu     sync.Mutex
 	shared bool // the lock is held
+	// known is the newest entry that this process has added or read. Later entries never stand before it.
+	known entry
+	// unsettled are traces that were given up and could not be noted as cut.
+	unsettled []*sink
 }
 
-const (
-	// rowPadding is more of a row than SQLite keeps in the pages of a tree, whose rows it copies about: pageSize - 35 bytes at most. What comes
-	// after it lies in overflow pages.
-	pageSize   = 1024
-	rowPadding = 1024
-
-	schema = `
-CREATE TABLE IF NOT EXISTS chain (number INTEGER PRIMARY KEY, kind INTEGER NOT NULL, trace BLOB NOT NULL, at INTEGER NOT NULL, began INTEGER NOT NULL,
-	size INTEGER NOT NULL, digest BLOB NOT NULL, principal TEXT NOT NULL, model TEXT NOT NULL, previous BLOB NOT NULL, hash BLOB NOT NULL, signature BLOB NOT NULL);
-CREATE INDEX IF NOT EXISTS chain_trace ON chain (trace, kind);
-CREATE TABLE IF NOT EXISTS open (trace BLOB PRIMARY KEY, began INTEGER NOT NULL, principal TEXT NOT NULL, model TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS pieces (piece INTEGER PRIMARY KEY, trace BLOB NOT NULL, number INTEGER NOT NULL, padding BLOB NOT NULL, data BLOB NOT NULL);
-CREATE UNIQUE INDEX IF NOT EXISTS pieces_trace ON pieces (trace, number);
-PRAGMA user_version = 1`
-)
-
-// Open opens the store in a folder, which it makes with cfg.Recipients given; else a missing one is fs.ErrNotExist. Traces that a crash
-// left open are noted as cut, where no other process writes traces, and those over cfg.MaxAge are erased.
+// Open opens the store in a folder for writing, and makes it with cfg.Recipients given; else a missing one is
+// fs.ErrNotExist. Traces that a crash left open are noted as cut, where no other process writes traces, and those
+// over cfg.MaxAge are erased. Only what the signing key vouches for is noted. Errors: ErrReadOnly, ErrNoRoom,
+// ErrNoSigner, ErrPublic, ErrEmptied, ErrAltered, ErrDamaged, ErrBusy.
 func Open(dir string, cfg Config) (s *Store, err error) {
+	setDefault(&cfg.MaxTrace, DefaultMaxTrace)
+	setDefault(&cfg.MaxTotal, DefaultMaxTotal)
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	s, err = openStore(dir, cfg)
+	if errors.Is(err, ErrNoRoom) && len(cfg.Recipients) == 0 && (&reserve{dir: dir}).release() {
+		s, err = openStore(dir, cfg) // to erase is to make room
+	}
+	return s, err
+}
+
+func openStore(dir string, cfg Config) (s *Store, err error) {
 	defer func() {
 		if err != nil {
-			if known := (*Error)(nil); !errors.As(err, &known) {
-				err = fmt.Errorf("traces: %w", err)
-			}
-			s, err = nil, errors.Join(err, s.Close())
+			s, err = nil, named(errors.Join(err, s.Close()))
 		}
 	}()
-	s = &Store{cfg: cfg}
-	setDefault(&s.cfg.MaxTrace, DefaultMaxTrace)
-	setDefault(&s.cfg.MaxTotal, DefaultMaxTotal)
-	if s.cfg.Clock == nil {
-		s.cfg.Clock = time.Now
-	}
-	path := filepath.Join(dir, "traces.db")
+	s = &Store{Reader: &Reader{}, cfg: cfg, dir: dir, reserve: reserve{dir: dir}}
 	if len(cfg.Recipients) > 0 {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return s, err
 		}
-	} else if _, err := os.Stat(path); err != nil {
+	}
+	path := filepath.Join(dir, databaseName)
+	err = present(dir)
+	// A crash may leave an empty file, but no signing key then: that is made after the tables.
+	isNew := errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, ErrEmptied) && !exists(filepath.Join(dir, signerName)) && !exists(filepath.Join(dir, publicName))
+	if err != nil && (!isNew || len(cfg.Recipients) == 0) {
 		return s, err
 	}
-	if s.lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+	if s.lock, err = os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return s, err
 	}
 	// SQLite gives the files beside a database its mode.
@@ -101,17 +98,25 @@ func Open(dir string, cfg Config) (s *Store, err error) {
 	if err := f.Close(); err != nil {
 		return s, err
 	}
-	if s.db, err = openDatabase(path); err != nil {
+	if s.db, s.version, err = openDatabase(path); err != nil {
 		return s, err
 	}
-	if err := s.loadSigner(filepath.Join(dir, "sign.key")); err != nil {
+	if err := s.loadSigner(); err != nil {
 		return s, err
 	}
-	if err := s.recover(context.Background()); err != nil {
+	if err := s.takeOver(context.Background()); err != nil {
 		return s, err
+	}
+	if len(cfg.Recipients) > 0 {
+		_ = s.reserve.fill() // Create says so where there is no room
 	}
 	_, err = s.Prune(context.Background())
 	return s, err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func setDefault(v *int64, def int64) {
@@ -120,80 +125,41 @@ func setDefault(v *int64, def int64) {
 	}
 }
 
-// openDatabase opens the database and makes it where there is none yet.
-func openDatabase(path string) (*sql.DB, error) {
-	if err := createDatabase(path); err != nil {
-		return nil, err
+// loadSigner reads the signing key and its public half, and makes them where the chain is empty.
+func (s *Store) loadSigner() (err error) {
+	path := filepath.Join(s.dir, signerName)
+	if s.signer, err = loadSigner(path); errors.Is(err, fs.ErrNotExist) {
+		var entries int
+		if err := s.db.QueryRow("SELECT count(*) FROM chain").Scan(&entries); err != nil {
+			return err
+		}
+		if entries > 0 || exists(filepath.Join(s.dir, publicName)) {
+			return ErrNoSigner
+		}
+		s.signer, err = createSigner(path)
 	}
-	db, err := connect(path, "journal_mode(wal)", "synchronous(full)", "secure_delete(on)", "temp_store(memory)", "trusted_schema(off)", "cell_size_check(on)")
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(4)
-	var version, size, vacuum int
-	err = errors.Join(db.QueryRow("PRAGMA user_version").Scan(&version), db.QueryRow("PRAGMA page_size").Scan(&size), db.QueryRow("PRAGMA auto_vacuum").Scan(&vacuum))
-	if err == nil && (version != 1 || size != pageSize || vacuum != 0) {
-		err = fmt.Errorf("the database is of version %d with pages of %d bytes, and not one of version 1 as this program makes them", version, size)
-	}
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return db, nil
-}
-
-// createDatabase makes the tables, all or none, where there are none. It takes a connection of its own: a page size counts before anything is
-// written, and the driver sets it after the journal's mode.
-func createDatabase(path string) (err error) {
-	db, err := connect(path, fmt.Sprintf("page_size(%d)", pageSize))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	var version int
-	if err := db.QueryRow("PRAGMA user_version").Scan(&version); err != nil || version != 0 {
+	s.public = &s.signer.public
+	path = filepath.Join(s.dir, publicName)
+	p, err := loadPublic(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = private.Create(path, []byte(s.signer.public.String()+"\n"))
+		if errors.Is(err, fs.ErrExist) || len(s.cfg.Recipients) == 0 {
+			err = nil // somebody else has just made it, or there may be no room for it
+		}
 		return err
+	case err == nil && p != s.signer.public:
+		err = ErrPublic
 	}
-	tx, err := db.Begin()
-	if err != nil {
-		return err
-	}
-	if _, err := tx.Exec(schema); err != nil {
-		return errors.Join(err, tx.Rollback())
-	}
-	return tx.Commit()
-}
-
-func connect(path string, pragmas ...string) (*sql.DB, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
-	query := url.Values{"_txlock": {"immediate"}, "_pragma": append(pragmas, "busy_timeout(10000)")}
-	return sql.Open("sqlite", "file:"+(&url.URL{Path: abs}).EscapedPath()+"?"+query.Encode())
-}
-
-// loadSigner reads the signing key, and makes one where the chain is empty.
-func (s *Store) loadSigner(path string) (err error) {
-	if s.signer, err = loadSigner(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	var entries int
-	if err := s.db.QueryRow("SELECT count(*) FROM chain").Scan(&entries); err != nil {
-		return err
-	}
-	if entries > 0 {
-		return ErrNoSigner
-	}
-	s.signer, err = createSigner(path)
 	return err
 }
 
 // Close closes the store. Traces under way are left as a crash would leave them.
 func (s *Store) Close() error {
-	var err error
-	if s.db != nil {
-		err = s.db.Close()
-	}
+	err := s.Reader.Close()
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 	}
@@ -201,156 +167,125 @@ func (s *Store) Close() error {
 }
 
 // update runs f in a transaction and commits it durably.
-func (s *Store) update(ctx context.Context, f func(tx *sql.Tx) error) error {
+func (s *Store) update(ctx context.Context, f func(tx *change) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("traces: %w", err)
+		return named(err)
 	}
-	if err := f(tx); err != nil {
-		return errors.Join(err, ignoreDone(tx.Rollback()))
+	c := &change{Tx: tx}
+	if err := f(c); err != nil {
+		return named(errors.Join(err, ignoreDone(tx.Rollback())))
 	}
 	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("traces: %w", err)
+		return named(err)
+	}
+	if c.newest != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if c.newest.number > s.known.number {
+			s.known = *c.newest
+		}
 	}
 	return nil
 }
 
-func ignoreDone(err error) error {
-	if errors.Is(err, sql.ErrTxDone) {
-		return nil
-	}
-	return err
-}
-
-// recover notes traces that a crash left open as cut, and brings the log of a crash into the database.
-func (s *Store) recover(ctx context.Context) error {
+// takeOver brings what a crash or an earlier version has left in order, where no other process writes traces.
+func (s *Store) takeOver(ctx context.Context) error {
 	alone, err := tryLockAlone(s.lock)
-	if err != nil || !alone {
+	if err != nil {
 		return err
 	}
-	err = s.update(ctx, func(tx *sql.Tx) error {
-		left, err := openTraces(ctx, tx)
-		if err != nil {
-			return err
-		}
-		for i := range left {
-			e := &left[i]
-			if e.size, e.digest, err = digest(ctx, tx, e.id); err != nil {
-				return err
-			}
-			if err := s.settle(ctx, tx, e); err != nil {
-				return err
-			}
+	if !alone {
+		if s.version != format {
+			return ErrBusy // a program of an earlier version has traces under way
 		}
 		return nil
-	})
+	}
+	err = s.convert(ctx)
+	if err == nil {
+		err = s.recover(ctx)
+	}
 	if err == nil {
 		err = s.checkpoint(ctx)
 	}
 	return errors.Join(err, unlock(s.lock))
 }
 
-func openTraces(ctx context.Context, tx *sql.Tx) (list []entry, err error) {
-	rows, err := tx.QueryContext(ctx, "SELECT trace, began, principal, model FROM open ORDER BY began, trace")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		e := entry{kind: StateCut}
-		var id []byte
-		if err := rows.Scan(&id, &e.began, &e.principal, &e.model); err != nil {
-			return nil, err
+// convert makes a store of version 1 one of version 2. Traces that it left open are noted as cut. Nothing proves that
+// they are its own, and they have no entry that begins them, so every list shows them as unattested. A database that
+// is older than its signing key was exchanged: what it calls open is not taken over.
+func (s *Store) convert(ctx context.Context) error {
+	if s.version != format {
+		if s.signer.version != 1 {
+			return ErrAltered
 		}
-		copy(e.id[:], id)
-		list = append(list, e)
+		err := s.update(ctx, func(tx *change) error {
+			if names, err := foreign(ctx, tx, s.version); err != nil || len(names) > 0 {
+				return errors.Join(ErrAltered, err)
+			}
+			left, err := openTraces(ctx, tx, "")
+			if err != nil {
+				return err
+			}
+			for i := range left {
+				c, err := inspect(ctx, tx, s.version, left[i].id, nil)
+				if err != nil {
+					return err
+				}
+				left[i].size, left[i].digest = c.size, c.sum
+				if err := s.chain(ctx, tx, &left[i]); err != nil {
+					return err
+				}
+			}
+			return upgrade(ctx, tx.Tx)
+		})
+		if err != nil {
+			return err
+		}
+		s.version = format
 	}
-	return list, rows.Err()
+	if s.signer.version != format {
+		return s.signer.update(filepath.Join(s.dir, signerName))
+	}
+	return nil
 }
 
-// settle makes an open trace an entry.
-func (s *Store) settle(ctx context.Context, tx *sql.Tx, e *entry) error {
-	if _, err := tx.ExecContext(ctx, "DELETE FROM open WHERE trace = ?", e.id[:]); err != nil {
+// unended chooses the entries of traces that began and did not end.
+const unended = "WHERE c.kind = 4 AND NOT EXISTS (SELECT 1 FROM chain e WHERE e.trace = c.trace AND e.kind IN (1, 2))"
+
+// recover notes traces that a crash left open as cut, with those pieces that their writer signed, and ends erasures.
+func (s *Store) recover(ctx context.Context) error {
+	names, err := foreign(ctx, s.db, s.version)
+	if err != nil || len(names) > 0 {
+		return errors.Join(ErrAltered, err)
+	}
+	left, err := scanEntries(s.db.QueryContext(ctx, "SELECT "+entryColumns+" FROM chain c "+unended+" ORDER BY c.number"))
+	if err != nil {
 		return err
 	}
-	return s.chain(ctx, tx, e)
-}
-
-// querier is a database or a transaction.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// pieceData is a piece, or null for what is longer than any that is written: a database that was altered must not take the memory.
-const pieceData = "CASE WHEN length(data) <= 32768 THEN data END"
-
-// digest returns size and SHA-256 of the blob that a trace has now.
-func digest(ctx context.Context, q querier, id trace.ID) (size int64, sum [sha256.Size]byte, err error) {
-	rows, err := q.QueryContext(ctx, "SELECT length(data), "+pieceData+" FROM pieces WHERE trace = ? ORDER BY number", id[:])
-	if err != nil {
-		return 0, sum, err
-	}
-	defer rows.Close()
-	h := sha256.New()
-	for rows.Next() {
-		var length int64
-		var piece sql.RawBytes
-		if err := rows.Scan(&length, &piece); err != nil {
-			return 0, sum, err
+	for i := range left {
+		begun := &left[i]
+		if !begun.authentic(s.public) {
+			continue // Verify shows it
 		}
-		size += length
-		h.Write(piece)
-	}
-	h.Sum(sum[:0])
-	return size, sum, rows.Err()
-}
-
-// Blob returns the sealed blob of a trace that has ended. It reads piece by piece; a trace that is erased meanwhile makes it answer ErrErased.
-// Errors: ErrNotFound, ErrErased, ErrOpen.
-func (s *Store) Blob(ctx context.Context, id trace.ID) (io.Reader, error) {
-	e, err := s.Get(ctx, id)
-	switch {
-	case err != nil:
-		return nil, err
-	case e.State == StateErased:
-		return nil, ErrErased
-	case e.State == StateOpen:
-		return nil, ErrOpen
-	}
-	return &blob{ctx: ctx, store: s, id: id, left: e.Size}, nil
-}
-
-type blob struct {
-	ctx   context.Context
-	store *Store
-	id    trace.ID
-	next  int
-	piece []byte
-	left  int64
-}
-
-func (b *blob) Read(p []byte) (int, error) {
-	for len(b.piece) == 0 {
-		if b.left == 0 {
-			return 0, io.EOF
-		}
-		err := b.store.db.QueryRowContext(b.ctx, "SELECT "+pieceData+" FROM pieces WHERE trace = ? AND number = ?", b.id[:], b.next).Scan(&b.piece)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			if e, err := b.store.Get(b.ctx, b.id); err == nil && e.State == StateErased {
-				return 0, ErrErased
+		err := s.update(ctx, func(tx *change) error {
+			c, err := inspect(ctx, tx, s.version, begun.id, s.public)
+			if err != nil {
+				return err
 			}
-			return 0, io.ErrUnexpectedEOF
-		case err != nil:
-			return 0, fmt.Errorf("traces: %w", err)
-		case len(b.piece) == 0 || int64(len(b.piece)) > b.left:
-			return 0, trace.ErrTampered
+			return s.chain(ctx, tx, begun.end(StateCut, c.goodSize, c.goodSum))
+		})
+		if err != nil {
+			return err
 		}
-		b.next++
-		b.left -= int64(len(b.piece))
 	}
-	n := copy(p, b.piece)
-	b.piece = b.piece[n:]
-	return n, nil
+	return s.finishErasures(ctx)
 }
+
+// end is the entry that ends the trace that e begins.
+func (e *entry) end(kind State, size int64, digest [32]byte) *entry {
+	return &entry{kind: kind, id: e.id, began: e.began, size: size, digest: digest, principal: e.principal, model: e.model}
+}
+
+// reserved reports whether there is room for erasing when the disk is full.
+func (s *Store) reserved() bool { return s.reserve.held() }

@@ -73,7 +73,9 @@ func stored(t testing.TB, s *Store, records ...string) trace.ID {
 }
 
 // read returns the records of a trace, and the error at its end where that is not io.EOF.
-func read(t testing.TB, s *Store, id trace.ID, with *trace.Identity) (records []string, err error) {
+func read(t testing.TB, s interface {
+	Blob(ctx context.Context, id trace.ID) (io.Reader, error)
+}, id trace.ID, with *trace.Identity) (records []string, err error) {
 	t.Helper()
 	blob, err := s.Blob(background, id)
 	if err != nil {
@@ -156,7 +158,7 @@ func TestStoreAndRead(t *testing.T) {
 	if _, err := s.Get(background, trace.NewID()); !errors.Is(err, ErrNotFound) {
 		t.Errorf("%v, want ErrNotFound", err)
 	}
-	if r := sound(t, s); r.Traces != 3 || r.Entries != 3 || r.Head.Number != 3 {
+	if r := sound(t, s); r.Traces != 3 || r.Entries != 6 || r.Head.Number != 6 {
 		t.Errorf("%+v", r)
 	}
 	for path, data := range files(t, dir) {
@@ -175,7 +177,7 @@ func TestStoreAndRead(t *testing.T) {
 func TestWhileItIsWritten(t *testing.T) {
 	s, dir, reader := fresh(t)
 	w := create(t, s)
-	id := w.sink.entry.id
+	id := w.sink.begun.id
 	if err := errors.Join(w.Append([]byte("one")), w.Flush(), w.Append([]byte("two"))); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +190,7 @@ func TestWhileItIsWritten(t *testing.T) {
 			t.Errorf("%v, want ErrOpen", err)
 		}
 	}
-	if r := sound(t, other); r.Open != 1 || r.Entries != 0 {
+	if r := sound(t, other); r.Open != 1 || r.Entries != 1 {
 		t.Errorf("%+v", r)
 	}
 	if err := w.Abandon(); err != nil {
@@ -460,7 +462,7 @@ func TestEraseIsAllOrNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if r := sound(t, s); r.Entries != 2 || r.Erased != 1 || r.Traces != 0 {
+	if r := sound(t, s); r.Entries != 3 || r.Erased != 1 || r.Traces != 0 {
 		t.Errorf("%+v", r)
 	}
 	e, err := s.Get(background, id)
@@ -493,7 +495,7 @@ func TestLimits(t *testing.T) {
 		if err := w.Abandon(); err != nil {
 			t.Error(err)
 		}
-		if e, err := s.Get(background, w.sink.entry.id); err != nil || e.State != StateCut || e.Size < 80_000 || e.Size > 100_000 {
+		if e, err := s.Get(background, w.sink.begun.id); err != nil || e.State != StateCut || e.Size < 80_000 || e.Size > 100_000 {
 			t.Errorf("%+v, %v", e, err)
 		}
 	}
@@ -517,31 +519,31 @@ func TestLimits(t *testing.T) {
 }
 
 func TestVerifyFinds(t *testing.T) {
-	// Each alters a store of six traces, of which the second was erased: entries 1 to 6, then 7.
+	// Each alters a store of six traces, of which the second was erased: two entries each, then the 13th.
 	for _, tt := range []struct{ name, alter, want string }{
-		{"a byte of a blob", "UPDATE pieces SET data = zeroblob(length(data)) WHERE piece = (SELECT min(piece) FROM pieces)", "entry 1: trace ID: its bytes were changed"},
-		{"a piece removed", "DELETE FROM pieces WHERE trace = (SELECT trace FROM chain WHERE number = 3) AND number = 1", "entry 3: trace ID: its bytes were changed"},
-		{"a blob removed", "DELETE FROM pieces WHERE trace = (SELECT trace FROM chain WHERE number = 3)", "entry 3: trace ID: its bytes were removed"},
-		{"blobs exchanged", `UPDATE pieces SET number = number + 100 WHERE trace = (SELECT trace FROM chain WHERE number = 3);
-			UPDATE pieces SET trace = (SELECT trace FROM chain WHERE number = 3) WHERE trace = (SELECT trace FROM chain WHERE number = 4);
-			UPDATE pieces SET trace = (SELECT trace FROM chain WHERE number = 4), number = number - 100 WHERE number >= 100`, "entry 3: trace ID: its bytes were changed"},
-		{"a piece more", "INSERT INTO pieces (trace, number, padding, data) SELECT trace, 99, x'', x'00' FROM chain WHERE number = 4", "entry 4: trace ID: its bytes were changed"},
-		{"bytes of an erased trace", "INSERT INTO pieces (trace, number, padding, data) SELECT trace, 0, x'', x'00' FROM chain WHERE number = 2", "entry 2: trace ID: it was erased, and bytes of it are there"},
+		{"a byte of a blob", "UPDATE pieces SET data = zeroblob(length(data)) WHERE piece = (SELECT min(piece) FROM pieces)", "entry 2: trace ID: its bytes were changed"},
+		{"a piece removed", "DELETE FROM pieces WHERE trace = (SELECT trace FROM chain WHERE number = 6) AND number = 1", "entry 6: trace ID: its bytes were changed"},
+		{"a blob removed", "DELETE FROM pieces WHERE trace = (SELECT trace FROM chain WHERE number = 6)", "entry 6: trace ID: its bytes were removed"},
+		{"blobs exchanged", `UPDATE pieces SET number = number + 100 WHERE trace = (SELECT trace FROM chain WHERE number = 6);
+			UPDATE pieces SET trace = (SELECT trace FROM chain WHERE number = 6) WHERE trace = (SELECT trace FROM chain WHERE number = 8);
+			UPDATE pieces SET trace = (SELECT trace FROM chain WHERE number = 8), number = number - 100 WHERE number >= 100`, "entry 6: trace ID: its bytes were changed"},
+		{"a piece more", "INSERT INTO pieces (trace, number, padding, data) SELECT trace, 99, x'', x'00' FROM chain WHERE number = 8", "entry 8: trace ID: its bytes were changed"},
+		{"bytes of an erased trace", "INSERT INTO pieces (trace, number, padding, data) SELECT trace, 0, x'', x'00' FROM chain WHERE number = 4", "entry 4: trace ID: it was erased, and bytes of it are there"},
 		{"bytes of no trace", "INSERT INTO pieces (trace, number, padding, data) VALUES (x'0102', 0, x'', x'00')", "there are bytes that no entry knows, of 0102"},
-		{"a piece of no possible length", "UPDATE pieces SET data = zeroblob(40000) WHERE piece = (SELECT min(piece) FROM pieces)", "entry 1: trace ID: its bytes were changed"},
-		{"an entry removed", "DELETE FROM chain WHERE number = 3", "entry 4: trace ID: entries 3 to 3 are missing"},
-		{"an entry and its place", "DELETE FROM chain WHERE number = 3; UPDATE chain SET number = number - 1 WHERE number > 3", "entry 3: trace ID: it does not follow the entry before it"},
-		{"an erasure removed", "DELETE FROM chain WHERE number = 7", "entry 2: trace ID: its bytes were removed"},
-		{"a time", "UPDATE chain SET at = at + 1 WHERE number = 5", "entry 5: trace ID: it was changed"},
-		{"a principal", "UPDATE chain SET principal = 'another' WHERE number = 5", "entry 5: trace ID: it was changed"},
-		{"a model", "UPDATE chain SET model = '' WHERE number = 6", "entry 6: trace ID: it was changed"},
-		{"a size", "UPDATE chain SET size = size + 1 WHERE number = 1", "entry 1: trace ID: it was changed"},
-		{"a kind", "UPDATE chain SET kind = 2 WHERE number = 1", "entry 1: trace ID: it was changed"},
-		{"a kind of none", "UPDATE chain SET kind = 9 WHERE number = 1", "entry 1: trace ID: it is not an entry"},
-		{"a signature", "UPDATE chain SET signature = zeroblob(64) WHERE number = 6", "entry 6: trace ID: its signature is not this store's"},
-		{"a signature of another entry", "UPDATE chain SET signature = (SELECT signature FROM chain WHERE number = 1) WHERE number = 6", "entry 6: trace ID: its signature is not this store's"},
-		{"a hash", "UPDATE chain SET hash = zeroblob(32) WHERE number = 6", "entry 6: trace ID: it was changed"},
-		{"a digest cut short", "UPDATE chain SET digest = x'01' WHERE number = 6", "entry 6: trace ID: it is not an entry"},
+		{"a piece of no possible length", "UPDATE pieces SET data = zeroblob(40000) WHERE piece = (SELECT min(piece) FROM pieces)", "entry 2: trace ID: its bytes were changed"},
+		{"an entry removed", "DELETE FROM chain WHERE number = 6", "entry 7: trace ID: entries 6 to 6 are missing"},
+		{"an entry and its place", "DELETE FROM chain WHERE number = 6; UPDATE chain SET number = number - 1 WHERE number > 6", "entry 6: trace ID: it does not follow the entry before it"},
+		{"an erasure removed", "DELETE FROM chain WHERE number = 13", "entry 4: trace ID: its bytes were removed"},
+		{"a time", "UPDATE chain SET at = at + 1 WHERE number = 10", "entry 10: trace ID: it was changed"},
+		{"a principal", "UPDATE chain SET principal = 'another' WHERE number = 10", "entry 10: trace ID: it was changed"},
+		{"a model", "UPDATE chain SET model = '' WHERE number = 12", "entry 12: trace ID: it was changed"},
+		{"a size", "UPDATE chain SET size = size + 1 WHERE number = 2", "entry 2: trace ID: it was changed"},
+		{"a kind", "UPDATE chain SET kind = 2 WHERE number = 2", "entry 2: trace ID: it was changed"},
+		{"a kind of none", "UPDATE chain SET kind = 9 WHERE number = 2", "entry 2: trace ID: it is not an entry"},
+		{"a signature", "UPDATE chain SET signature = zeroblob(64) WHERE number = 12", "entry 12: trace ID: its signature is not this store's"},
+		{"a signature of another entry", "UPDATE chain SET signature = (SELECT signature FROM chain WHERE number = 2) WHERE number = 12", "entry 12: trace ID: its signature is not this store's"},
+		{"a hash", "UPDATE chain SET hash = zeroblob(32) WHERE number = 12", "entry 12: trace ID: it was changed"},
+		{"a digest cut short", "UPDATE chain SET digest = x'01' WHERE number = 12", "entry 12: trace ID: it is not an entry"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, _, _ := fresh(t)
@@ -572,13 +574,13 @@ func TestVerifyFinds(t *testing.T) {
 }
 
 func TestKeptHead(t *testing.T) {
-	s, _, _ := fresh(t)
+	s, dir, reader := fresh(t)
 	for range 3 {
 		stored(t, s, "one")
 	}
 	text := sound(t, s).Head.String()
 	kept, err := ParseHead(text)
-	if err != nil || kept.Number != 3 {
+	if err != nil || kept.Number != 6 {
 		t.Fatalf("%+v, %v", kept, err)
 	}
 	stored(t, s, "two")
@@ -599,17 +601,21 @@ func TestKeptHead(t *testing.T) {
 		t.Errorf("%v in another chain", r.Problems)
 	}
 	// Who can alter the database removes the newest entries with all that belongs to them.
-	if _, err := s.db.Exec("DELETE FROM pieces WHERE trace IN (SELECT trace FROM chain WHERE number > 2); DELETE FROM chain WHERE number > 2"); err != nil {
+	if _, err := s.db.Exec("DELETE FROM pieces WHERE trace IN (SELECT trace FROM chain WHERE number > 4); DELETE FROM chain WHERE number > 4"); err != nil {
 		t.Fatal(err)
 	}
 	sound(t, s)
-	if r := verified(t, s, &kept); len(r.Problems) != 1 || r.Problems[0].What != "the chain ends at entry 2 and was once 3 long: its tail was cut off" {
+	if r := verified(t, s, &kept); len(r.Problems) != 1 || r.Problems[0].What != "the chain ends at entry 4 and was once 6 long: its tail was cut off" {
 		t.Errorf("%v", r.Problems)
 	}
-	// And goes on with the signing key.
+	// The process that has seen them adds nothing more. Another one knows no better and goes on.
+	if _, err := s.Create(background, Info{}); !errors.Is(err, ErrAltered) {
+		t.Errorf("%v, want ErrAltered", err)
+	}
+	s = open(t, dir, Config{Recipients: []trace.Recipient{reader.Recipient()}})
 	stored(t, s, "three")
 	sound(t, s)
-	if r := verified(t, s, &kept); len(r.Problems) != 1 || !strings.Contains(r.Problems[0].What, "entry 3 is not the one of the kept head") {
+	if r := verified(t, s, &kept); len(r.Problems) != 1 || !strings.Contains(r.Problems[0].What, "entry 6 is not the one of the kept head") {
 		t.Errorf("%v", r.Problems)
 	}
 }

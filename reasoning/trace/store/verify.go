@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"runner/reasoning/trace"
 )
@@ -32,8 +33,12 @@ func (p Problem) String() string {
 
 // Report is what Verify found.
 type Report struct {
-	// Entries counts the chain's; Traces those that are there, Erased those that were erased, Open those that are being written.
+	// Entries counts the chain's; Traces those that are there, Erased those that were erased, Open those that are being
+	// written.
 	Entries, Traces, Erased, Open int
+	// Unattested counts the traces of which nothing proves that they are this store's: those that version 1 of the
+	// format cut or left open.
+	Unattested int
 	// Bytes is the size of the blobs.
 	Bytes int64
 	// Head is the chain's newest, to be kept elsewhere; its Number is 0 where the chain is empty.
@@ -44,33 +49,53 @@ type Report struct {
 // maxProblems is how many problems are reported.
 const maxProblems = 100
 
-// Verify checks the whole chain and every blob, at one moment; writers are not held up. Where kept is not nil the chain has to hold that head.
-// It needs no private key and opens nothing. Whatever it finds is in Report.Problems; an error says that it could not look.
-func (s *Store) Verify(ctx context.Context, kept *Head) (*Report, error) {
-	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
+// Verify checks the whole chain and every blob, at one moment; writers are not held up. Where kept is not nil the
+// chain has to hold that head. It needs no private key and opens nothing. Signatures are checked with the public half
+// that is beside the store, else with the one in kept. Whatever it finds is in Report.Problems; an error says that it
+// could not look. Errors: ErrNoPublic, ErrDamaged, ErrBusy.
+func (r *Reader) Verify(ctx context.Context, kept *Head) (_ *Report, err error) {
+	v := &verifier{version: r.version, kept: kept, of: map[trace.ID]*history{}}
+	switch {
+	case r.public != nil:
+		v.public = *r.public
+	case kept != nil:
+		v.public = kept.Public
+	default:
+		return nil, ErrNoPublic
 	}
-	v := &verifier{tx: tx, public: s.signer.public, kept: kept, ended: map[trace.ID]*entry{}, gone: map[trace.ID]bool{}}
+	if v.tx, err = r.begin(ctx); err != nil {
+		return nil, err
+	}
 	err = v.run(ctx)
-	if err = errors.Join(err, ignoreDone(tx.Rollback())); err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
+	if err = readError(errors.Join(err, r.end(v.tx))); err != nil {
+		return nil, err
 	}
 	return &v.report, nil
 }
 
 type verifier struct {
-	tx     *sql.Tx
-	public [publicSize]byte
-	kept   *Head
-	report Report
-	ended  map[trace.ID]*entry
-	order  []*entry // the values of ended
-	gone   map[trace.ID]bool
-	found  bool // the kept head
+	tx      *sql.Tx
+	version int
+	public  public
+	kept    *Head
+	report  Report
+	of      map[trace.ID]*history
+	order   []*history // the values of of
+	began   bool       // an entry began a trace, so from here on every trace has one
+	found   bool       // the kept head
 }
 
 func (v *verifier) run(ctx context.Context) error {
+	names, err := foreign(ctx, v.tx, v.version)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		v.problem(nil, "the database does not define what this program does: %s", name)
+	}
+	if err := v.indexes(ctx); err != nil {
+		return err
+	}
 	if err := v.chain(ctx); err != nil {
 		return err
 	}
@@ -79,19 +104,23 @@ func (v *verifier) run(ctx context.Context) error {
 		case k.Public != v.public:
 			v.problem(nil, "the kept head was signed with another key: this is another chain")
 		case k.Number > v.report.Head.Number:
-			v.problem(nil, "the chain ends at entry %d and was once %d long: its tail was cut off", v.report.Head.Number, k.Number)
+			v.problem(nil, "the chain ends at entry %d and was once %d long: its tail was cut off",
+				v.report.Head.Number, k.Number)
 		default:
 			v.problem(nil, "entry %d is not the one of the kept head: this is another chain", k.Number)
 		}
 	}
-	open, err := openTraces(ctx, v.tx)
-	if err != nil {
-		return err
-	}
-	v.report.Open = len(open)
 	live := map[trace.ID]bool{}
-	for _, e := range open {
-		live[e.id] = true
+	if v.version == 1 {
+		left, err := openTraces(ctx, v.tx, "")
+		if err != nil {
+			return err
+		}
+		for _, e := range left {
+			live[e.id] = true
+			v.report.Open++
+			v.report.Unattested++
+		}
 	}
 	return v.blobs(ctx, live)
 }
@@ -105,6 +134,25 @@ func (v *verifier) problem(e *entry, what string, args ...any) {
 		p.Entry, p.Trace = e.number, e.id.String()
 	}
 	v.report.Problems = append(v.report.Problems, p)
+}
+
+// indexes has SQLite look whether its indexes and pages fit together: what is looked up by id comes from there.
+func (v *verifier) indexes(ctx context.Context) error {
+	rows, err := v.tx.QueryContext(ctx, "PRAGMA integrity_check(10)")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return err
+		}
+		if line != "ok" {
+			v.problem(nil, "the database is damaged: %s", strings.Join(strings.Fields(line), " "))
+		}
+	}
+	return rows.Err()
 }
 
 // chain follows the entries.
@@ -148,40 +196,36 @@ func (v *verifier) entry(before, e *entry) {
 	if k := v.kept; k != nil && k.Number == e.number && k.Hash == e.hash && k.Public == v.public {
 		v.found = true
 	}
-	ended := v.ended[e.id]
-	switch {
-	case e.kind == StateErased && ended == nil:
-		v.problem(e, "it erases a trace that was not there")
-	case e.kind == StateErased && v.gone[e.id], e.kind != StateErased && ended != nil:
-		v.problem(e, "it is there twice")
-	case e.kind == StateErased:
-		v.gone[e.id] = true
-	default:
-		v.ended[e.id] = e
-		v.order = append(v.order, e)
+	h := v.of[e.id]
+	if h == nil {
+		h = &history{}
+		v.of[e.id] = h
+		v.order = append(v.order, h)
 	}
+	switch {
+	case e.kind == StateErased && h.ended == nil:
+		v.problem(e, "it erases a trace that was not there")
+	case e.kind == StateErased && h.erased != nil, e.kind == kindBegun && h.begun != nil,
+		e.kind != StateErased && h.ended != nil:
+		v.problem(e, "it is there twice")
+	case e.kind == kindBegun:
+		v.began = true
+	case e.kind != StateErased && h.begun == nil && v.began:
+		v.problem(e, "it ends a trace that never began")
+	case e.kind != StateErased && h.begun != nil && !e.continues(h.begun):
+		v.problem(e, "it is not what began as this trace")
+	}
+	h.add(e)
 }
 
 // blobs compares what is stored with the entries.
 func (v *verifier) blobs(ctx context.Context, live map[trace.ID]bool) error {
-	for _, e := range v.order {
-		size, sum, err := digest(ctx, v.tx, e.id)
-		switch {
-		case err != nil:
-			return err
-		case v.gone[e.id]:
-			v.report.Erased++
-			if size > 0 {
-				v.problem(e, "it was erased, and bytes of it are there")
+	for _, h := range v.order {
+		if h.begun != nil || h.ended != nil {
+			if err := v.blob(ctx, h); err != nil {
+				return err
 			}
-			continue
-		case size == 0:
-			v.problem(e, "its bytes were removed")
-		case size != e.size || sum != e.digest:
-			v.problem(e, "its bytes were changed")
 		}
-		v.report.Traces++
-		v.report.Bytes += size
 	}
 	rows, err := v.tx.QueryContext(ctx, "SELECT DISTINCT trace FROM pieces")
 	if err != nil {
@@ -189,15 +233,58 @@ func (v *verifier) blobs(ctx context.Context, live map[trace.ID]bool) error {
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var raw []byte
-		if err := rows.Scan(&raw); err != nil {
+		var value any
+		if err := rows.Scan(&value); err != nil {
 			return err
 		}
+		raw, _ := value.([]byte)
 		var id trace.ID
 		copy(id[:], raw)
-		if len(raw) != len(id) || v.ended[id] == nil && !live[id] {
+		if h := v.of[id]; len(raw) != len(id) || (h == nil || h.begun == nil && h.ended == nil) && !live[id] {
 			v.problem(nil, "there are bytes that no entry knows, of %x", raw)
 		}
 	}
 	return rows.Err()
+}
+
+// blob compares the pieces of one trace with its entries.
+func (v *verifier) blob(ctx context.Context, h *history) error {
+	e, key := h.ended, &v.public
+	if e == nil {
+		e = h.begun
+	}
+	if h.begun == nil {
+		key = nil // version 1 signed no pieces
+	}
+	c, err := inspect(ctx, v.tx, v.version, e.id, key)
+	if err != nil {
+		return err
+	}
+	if h.erased != nil {
+		v.report.Erased++
+		if c.pieces > 0 {
+			v.problem(e, "it was erased, and bytes of it are there")
+		}
+		return nil
+	}
+	switch {
+	case c.pieces == 0:
+		v.problem(e, "its bytes were removed")
+	case h.ended != nil && (c.size != e.size || c.sum != e.digest):
+		v.problem(e, "its bytes were changed")
+	case c.good < c.pieces:
+		v.problem(e, "piece %d is not one that this store wrote", c.good)
+	case !c.padded:
+		v.problem(e, "the padding of its pieces was changed")
+	}
+	if !h.attested(&v.public) {
+		v.report.Unattested++
+	}
+	if h.ended == nil {
+		v.report.Open++
+		return nil
+	}
+	v.report.Traces++
+	v.report.Bytes += c.size
+	return nil
 }

@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
-	"fmt"
 	"hash"
 
 	"runner/reasoning/trace"
@@ -25,26 +23,39 @@ type Writer struct {
 	closed bool
 }
 
-// Create begins a trace: when it returns, the header is durable. The context is for this call alone, so that a trace goes on when who asked for
-// it has gone. Errors: ErrFull, trace.ErrRecipients.
+// Create begins a trace: when it returns, the header and the entry that begins the trace are durable. The context is
+// for this call alone, so that a trace goes on when who asked for it has gone. Errors: ErrFull, ErrNoRoom,
+// ErrAltered, trace.ErrRecipients.
 func (s *Store) Create(ctx context.Context, info Info) (*Writer, error) {
 	if err := s.hold(); err != nil {
 		return nil, err
 	}
+	s.settleAbandoned()
+	// Room that is kept for erasing is not for traces.
+	if !s.reserved() {
+		if err := s.reserve.fill(); err != nil && !s.reserved() {
+			return nil, named(err)
+		}
+	}
 	var total int64
-	err := s.db.QueryRowContext(ctx, `SELECT (SELECT coalesce(sum(size), 0) FROM chain c WHERE NOT EXISTS (SELECT 1 FROM chain e WHERE e.trace = c.trace AND e.kind = 3))
-		+ (SELECT coalesce(sum(length(p.data)), 0) FROM open o JOIN pieces p ON p.trace = o.trace)`).Scan(&total)
+	err := s.db.QueryRowContext(ctx, `SELECT
+		(SELECT coalesce(sum(size), 0) FROM chain c WHERE c.kind IN (1, 2)
+			AND NOT EXISTS (SELECT 1 FROM chain e WHERE e.trace = c.trace AND e.kind = 3)) +
+		(SELECT coalesce(sum(length(p.data)), 0) FROM chain c JOIN pieces p ON p.trace = c.trace `+unended+`)`).Scan(&total)
 	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
+		return nil, named(err)
 	}
 	if total >= s.cfg.MaxTotal {
 		return nil, ErrFull
 	}
 	k := &sink{
-		ctx: context.WithoutCancel(ctx), store: s, digest: sha256.New(),
-		entry: entry{kind: StateCut, id: trace.NewID(), began: s.cfg.Clock().UnixMilli(), principal: info.Principal, model: info.Model},
+		ctx: context.WithoutCancel(ctx), store: s, running: sha256.New(),
+		begun: entry{
+			kind: kindBegun, id: trace.NewID(), began: s.cfg.Clock().UnixMilli(),
+			principal: info.Principal, model: info.Model,
+		},
 	}
-	sealer, err := trace.NewWriter(k, k.entry.id, s.cfg.Recipients)
+	sealer, err := trace.NewWriter(k, k.begun.id, s.cfg.Recipients)
 	if err != nil {
 		return nil, err
 	}
@@ -59,89 +70,123 @@ func (s *Store) hold() error {
 		return nil
 	}
 	if err := lock(s.lock); err != nil {
-		return fmt.Errorf("traces: %w", err)
+		return named(err)
 	}
 	s.shared = true
 	return nil
 }
 
-// Append adds a record, as [trace.Writer.Append] does. A full chunk is committed before it returns. After ErrTooLarge or an error of the
-// database nothing more is taken; what was committed stays, and Abandon notes the trace as cut.
+// Append adds a record, as [trace.Writer.Append] does. A full chunk is committed before it returns. After ErrTooLarge
+// or an error of the database nothing more is taken; what was committed stays, and Abandon notes the trace as cut.
 func (w *Writer) Append(record []byte) error { return w.sealer.Append(record) }
 
 // Flush commits what was appended.
 func (w *Writer) Flush() error { return w.sealer.Flush() }
 
-// Close seals the end and commits it with the trace's entry in the chain. Only then is there an id to tell. After an error the trace has to be
-// abandoned.
+// Close seals the end and commits it with the trace's entry in the chain. Only then is there an id to tell. After an
+// error the trace has to be abandoned.
 func (w *Writer) Close() (trace.ID, error) {
 	if w.closed {
 		return trace.ID{}, errClosed
 	}
-	w.sink.entry.kind = StateComplete
+	w.sink.last = true
 	if err := w.sealer.Close(); err != nil {
-		w.sink.entry.kind = StateCut
 		return trace.ID{}, err
 	}
 	w.closed = true
-	return w.sink.entry.id, nil
+	return w.sink.begun.id, nil
 }
 
-// Abandon ends a trace as cut, with what was committed. After Close, or a second time, it does nothing.
+// Abandon ends a trace as cut, with what was committed. After Close, or a second time, it does nothing. Where even
+// that cannot be stored, the store tries again when it next writes.
 func (w *Writer) Abandon() error {
 	if w.closed {
 		return nil
 	}
 	w.closed = true
 	w.sealer.Abandon()
-	k := w.sink
-	return k.store.update(k.ctx, func(tx *sql.Tx) (err error) {
-		if k.entry.size, k.entry.digest, err = digest(k.ctx, tx, k.entry.id); err != nil {
-			return err
-		}
-		return k.store.settle(k.ctx, tx, &k.entry)
-	})
+	err := w.sink.cut()
+	if err != nil {
+		s := w.sink.store
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.unsettled = append(s.unsettled, w.sink)
+	}
+	return err
 }
 
-// sink commits the pieces of a blob, the header first.
+// settleAbandoned notes traces as cut for which that failed before.
+func (s *Store) settleAbandoned() {
+	s.mu.Lock()
+	list := s.unsettled
+	s.unsettled = nil
+	s.mu.Unlock()
+	for _, k := range list {
+		if k.cut() != nil {
+			s.mu.Lock()
+			s.unsettled = append(s.unsettled, k)
+			s.mu.Unlock()
+		}
+	}
+}
+
+// sink commits the pieces of a blob, the header first, each signed with what came before it.
 type sink struct {
-	ctx    context.Context
-	store  *Store
-	entry  entry
+	ctx     context.Context
+	store   *Store
+	begun   entry
+	last    bool // the next piece ends the trace
+	running hash.Hash
+	// What is committed: how many pieces, their bytes and their digest.
 	pieces int
-	digest hash.Hash
+	size   int64
+	sum    [sha256.Size]byte
 }
 
 func (k *sink) Write(piece []byte) (int, error) {
-	if k.entry.size+int64(len(piece)) > k.store.cfg.MaxTrace {
+	size := k.size + int64(len(piece))
+	if size > k.store.cfg.MaxTrace {
 		return 0, ErrTooLarge
 	}
-	err := k.store.update(k.ctx, func(tx *sql.Tx) error {
+	k.running.Write(piece) // after an error there is no other piece
+	sum := [sha256.Size]byte(k.running.Sum(nil))
+	err := k.store.update(k.ctx, func(tx *change) error {
 		if k.pieces == 0 {
-			if _, err := tx.ExecContext(k.ctx, "INSERT INTO open (trace, began, principal, model) VALUES (?, ?, ?, ?)",
-				k.entry.id[:], k.entry.began, k.entry.principal, k.entry.model); err != nil {
+			k.begun.size, k.begun.digest = size, sum
+			if err := k.store.chain(k.ctx, tx, &k.begun); err != nil {
 				return err
 			}
 		}
-		if _, err := tx.ExecContext(k.ctx, "INSERT INTO pieces (trace, number, padding, data) VALUES (?, ?, zeroblob(?), ?)",
-			k.entry.id[:], k.pieces, rowPadding, piece); err != nil {
+		signature := k.store.signer.sign(signedPiece(k.begun.id, k.pieces, size, sum))
+		const insert = "INSERT INTO pieces (trace, number, padding, data, signature) VALUES (?, ?, zeroblob(?), ?, ?)"
+		if _, err := tx.ExecContext(k.ctx, insert,
+			k.begun.id[:], k.pieces, rowPadding, piece, signature); err != nil {
 			return err
 		}
-		if k.entry.kind != StateComplete {
+		if !k.last {
 			return nil
 		}
-		k.digest.Write(piece)
-		k.digest.Sum(k.entry.digest[:0])
-		k.entry.size += int64(len(piece))
-		return k.store.settle(k.ctx, tx, &k.entry)
+		return k.store.chain(k.ctx, tx, k.begun.end(StateComplete, size, sum))
 	})
 	if err != nil {
 		return 0, err
 	}
-	if k.entry.kind != StateComplete {
-		k.digest.Write(piece)
-		k.entry.size += int64(len(piece))
-	}
-	k.pieces++
+	k.pieces, k.size, k.sum = k.pieces+1, size, sum
 	return len(piece), nil
+}
+
+// cut ends the trace with what was committed.
+func (k *sink) cut() error {
+	return k.store.update(k.ctx, func(tx *change) error {
+		// A commit that failed may have come to the disk all the same.
+		all, err := histories(k.ctx, tx, "WHERE c.trace = ?", k.begun.id[:])
+		if h := all[k.begun.id]; err != nil || h == nil || h.ended != nil {
+			return err
+		}
+		const remove = "DELETE FROM pieces WHERE trace = ? AND number >= ?"
+		if _, err := tx.ExecContext(k.ctx, remove, k.begun.id[:], k.pieces); err != nil {
+			return err
+		}
+		return k.store.chain(k.ctx, tx, k.begun.end(StateCut, k.size, k.sum))
+	})
 }

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+)
+
+const (
+	// rowPadding is more of a row than SQLite keeps in the pages of a tree, whose rows it copies about: pageSize - 35
+	// bytes at most. What comes after it lies in overflow pages.
+	pageSize   = 1024
+	rowPadding = 1024
+
+	// format is the version of the database. In version 1 nothing authenticated a trace before its end.
+	format     = 2
+	setVersion = "PRAGMA user_version = 2"
+)
+
+// The statements as SQLite keeps them, so that they can be compared with what a database holds.
+const (
+	chainTable = "CREATE TABLE chain (number INTEGER PRIMARY KEY, kind INTEGER NOT NULL, trace BLOB NOT NULL, " +
+		"at INTEGER NOT NULL, began INTEGER NOT NULL,\n\tsize INTEGER NOT NULL, digest BLOB NOT NULL, " +
+		"principal TEXT NOT NULL, model TEXT NOT NULL, previous BLOB NOT NULL, hash BLOB NOT NULL, signature BLOB NOT NULL)"
+	chainIndex = `CREATE INDEX chain_trace ON chain (trace, kind)`
+
+	pieceColumns = "CREATE TABLE pieces (piece INTEGER PRIMARY KEY, trace BLOB NOT NULL, number INTEGER NOT NULL, " +
+		"padding BLOB NOT NULL, data BLOB NOT NULL"
+	pieceTable1 = pieceColumns + `)`
+	pieceTable  = pieceColumns + `, signature BLOB NOT NULL DEFAULT x'')`
+	pieceIndex  = `CREATE UNIQUE INDEX pieces_trace ON pieces (trace, number)`
+
+	// openTable is of version 1 alone. Nothing in it was authenticated.
+	openTable = "CREATE TABLE open (trace BLOB PRIMARY KEY, began INTEGER NOT NULL, principal TEXT NOT NULL, " +
+		"model TEXT NOT NULL)"
+)
+
+// object is something that a database defines.
+type object struct{ kind, name, sql string }
+
+// objects are what a database of a version defines, and nothing else.
+func objects(version int) []object {
+	list := []object{
+		{"table", "chain", chainTable}, {"index", "chain_trace", chainIndex}, {"index", "pieces_trace", pieceIndex},
+	}
+	if version == 1 {
+		return append(list, object{"table", "pieces", pieceTable1}, object{"table", "open", openTable},
+			object{"index", "sqlite_autoindex_open_1", ""})
+	}
+	return append(list, object{"table", "pieces", pieceTable})
+}
+
+// foreign returns the names of what a database defines and this program did not. A trigger could keep what is erased.
+func foreign(ctx context.Context, q querier, version int) (names []string, err error) {
+	rows, err := q.QueryContext(ctx, "SELECT coalesce(type, ''), coalesce(name, ''), coalesce(sql, '') FROM sqlite_schema")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	known := objects(version)
+	for rows.Next() {
+		var o object
+		if err := rows.Scan(&o.kind, &o.name, &o.sql); err != nil {
+			return nil, err
+		}
+		if i := slices.Index(known, o); i >= 0 {
+			known = slices.Delete(known, i, i+1)
+		} else {
+			names = append(names, o.kind+" "+o.name)
+		}
+	}
+	for _, o := range known {
+		names = append(names, "no "+o.kind+" "+o.name)
+	}
+	return names, rows.Err()
+}
+
+// openDatabase opens the database for writing, and makes it where there is none yet.
+func openDatabase(path string) (db *sql.DB, version int, err error) {
+	if err := createDatabase(path); err != nil {
+		return nil, 0, err
+	}
+	db, err = connect(path, nil, "journal_mode(wal)", "synchronous(full)", "secure_delete(on)", "temp_store(memory)",
+		"trusted_schema(off)", "cell_size_check(on)")
+	if err != nil {
+		return nil, 0, err
+	}
+	db.SetMaxOpenConns(4)
+	if version, err = check(db); err != nil {
+		return nil, 0, errors.Join(err, db.Close())
+	}
+	return db, version, nil
+}
+
+// check returns the version of a database that this program can use.
+func check(db *sql.DB) (version int, err error) {
+	var size, vacuum int
+	err = errors.Join(
+		db.QueryRow("PRAGMA user_version").Scan(&version),
+		db.QueryRow("PRAGMA page_size").Scan(&size),
+		db.QueryRow("PRAGMA auto_vacuum").Scan(&vacuum),
+	)
+	if err == nil && (version < 1 || version > format || size != pageSize || vacuum != 0) {
+		err = fmt.Errorf("%w: it is of version %d with pages of %d bytes, and versions 1 to %d with pages of %d are known",
+			ErrDamaged, version, size, format, pageSize)
+	}
+	return version, err
+}
+
+// createDatabase makes the tables, all or none, where there are none. It takes a connection of its own: a page size
+// counts before anything is written, and the driver sets it after the journal's mode.
+func createDatabase(path string) (err error) {
+	db, err := connect(path, nil, fmt.Sprintf("page_size(%d)", pageSize))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var version int
+	if err := db.QueryRow("PRAGMA user_version").Scan(&version); err != nil || version != 0 {
+		return err
+	}
+	tx, err := db.Begin()
+	if err != nil {
+		return err
+	}
+	// Another process may have made them since.
+	if err = tx.QueryRow("PRAGMA user_version").Scan(&version); err == nil && version == 0 {
+		for _, statement := range []string{chainTable, chainIndex, pieceTable, pieceIndex, setVersion} {
+			if _, err = tx.Exec(statement); err != nil {
+				break
+			}
+		}
+	}
+	if err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// upgrade changes the tables of version 1 to those of version 2.
+func upgrade(ctx context.Context, tx *sql.Tx) error {
+	for _, statement := range []string{
+		"ALTER TABLE pieces ADD COLUMN signature BLOB NOT NULL DEFAULT x''", "DROP TABLE open", setVersion,
+	} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// connect opens a database with parameters of its address and pragmas for each connection.
+func connect(path string, parameters url.Values, pragmas ...string) (*sql.DB, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": append(pragmas, "busy_timeout(10000)")}
+	for name, value := range parameters {
+		query[name] = value
+	}
+	return sql.Open("sqlite", "file:"+(&url.URL{Path: abs}).EscapedPath()+"?"+query.Encode())
+}
+
+// querier is a database or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}

@@ -1,0 +1,430 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"runner/reasoning/trace"
+)
+
+// Reader reads a folder of sealed traces. It writes nothing and signs nothing, and needs neither a private key nor
+// the signing key. It may be used by several goroutines. A process cannot open a [Store] in a folder while it has a
+// Reader there, since SQLite shares the log's index between them.
+type Reader struct {
+	db *sql.DB
+	// public is nil where no public half of the signing key is known.
+	public  *public
+	version int
+	// frozen is the database's file where SQLite takes it for one that nobody writes to. It must not change meanwhile.
+	frozen *frozen
+	// copied is a folder to remove.
+	copied string
+}
+
+// frozen is a file and what it was like.
+type frozen struct {
+	path string
+	info fs.FileInfo
+}
+
+func freeze(path string) (*frozen, error) {
+	info, err := os.Stat(path)
+	return &frozen{path, info}, err
+}
+
+// moved reports whether the file was written.
+func (f *frozen) moved() bool {
+	if f == nil {
+		return false
+	}
+	info, err := os.Stat(f.path)
+	return err != nil || !os.SameFile(info, f.info) || info.Size() != f.info.Size() ||
+		!info.ModTime().Equal(f.info.ModTime())
+}
+
+// Read opens the store in a folder for reading alone. The folder may be one that cannot be written, or a copy that
+// has traces.db only. Errors: fs.ErrNotExist where there is no store, ErrEmptied, ErrDamaged, ErrPublic.
+func Read(dir string) (*Reader, error) {
+	for attempt := 0; ; attempt++ {
+		r, err := openReader(dir)
+		if err == nil {
+			return r, nil
+		}
+		err = errors.Join(err, r.Close())
+		switch {
+		case !errors.Is(nameOf(err), ErrReadOnly), errors.As(err, new(*fs.PathError)):
+			return nil, named(err)
+		case attempt == readAttempts:
+			return nil, fmt.Errorf("traces: it cannot be read: %w", err)
+		}
+		// A writer has come or gone between two looks at its files.
+		time.Sleep(time.Duration(attempt) * time.Millisecond)
+	}
+}
+
+// readAttempts is how often files are looked at again that a writer makes and removes.
+const readAttempts = 10
+
+func openReader(dir string) (r *Reader, err error) {
+	r = &Reader{}
+	path := filepath.Join(dir, databaseName)
+	if err := present(dir); err != nil {
+		return r, err
+	}
+	if r.public, err = findPublic(dir); err != nil {
+		return r, err
+	}
+	if err := r.open(path); err != nil {
+		return r, err
+	}
+	r.version, err = check(r.db)
+	return r, err
+}
+
+// readError names an error of reading. What SQLite calls read-only then is a log that a writer has just removed or
+// begun.
+func readError(err error) error {
+	if errors.As(err, new(*sqlite.Error)) && errors.Is(nameOf(err), ErrReadOnly) {
+		return fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	return named(err)
+}
+
+// present says whether a folder holds a store. A database that is missing beside keys was removed.
+func present(dir string) error {
+	made := false
+	for _, name := range []string{signerName, publicName} {
+		_, err := os.Stat(filepath.Join(dir, name))
+		made = made || err == nil
+	}
+	info, err := os.Stat(filepath.Join(dir, databaseName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && made:
+		return ErrEmptied
+	case err != nil:
+		return err
+	case info.Size() == 0:
+		return ErrEmptied
+	}
+	return nil
+}
+
+// findPublic returns the public half of the signing key: sign.pub, or what follows from sign.key where only that is
+// there. Where both can be read they have to agree. Without either it is nil.
+func findPublic(dir string) (*public, error) {
+	p, err := loadPublic(filepath.Join(dir, publicName))
+	signer, signerErr := loadSigner(filepath.Join(dir, signerName))
+	switch {
+	case err == nil && signerErr == nil && signer.public != p:
+		return nil, ErrPublic
+	case err == nil:
+		return &p, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case signerErr == nil:
+		return &signer.public, nil
+	case !errors.Is(signerErr, fs.ErrNotExist) && !errors.Is(signerErr, fs.ErrPermission):
+		return nil, signerErr
+	}
+	return nil, nil
+}
+
+// open opens the database without a write. SQLite cannot do that by itself: in a folder without a log it makes one.
+//
+//   - Without a log nobody has the database open, so it can be read as it is (immutable). Whether somebody wrote to
+//     it meanwhile is looked at.
+//   - With a log and its index, SQLite keeps readers and writers apart; the index is mapped for reading only.
+//   - What is left is a log that a crash or a copy has left without an index. The files are copied to a folder for
+//     temporary files.
+func (r *Reader) open(path string) (err error) {
+	pragmas := []string{"query_only(on)", "trusted_schema(off)", "cell_size_check(on)", "temp_store(memory)"}
+	logSize, logErr := sizeOf(path + "-wal")
+	_, indexErr := sizeOf(path + "-shm")
+	if errors.Is(logErr, fs.ErrNotExist) || logErr == nil && logSize == 0 && errors.Is(indexErr, fs.ErrNotExist) {
+		if r.frozen, err = freeze(path); err != nil {
+			return err
+		}
+		r.db, err = connect(path, url.Values{"mode": {"ro"}, "immutable": {"1"}}, pragmas...)
+		return err
+	}
+	if indexErr == nil {
+		if r.db, err = connect(path, url.Values{"mode": {"ro"}, "readonly_shm": {"1"}}, pragmas...); err != nil {
+			return err
+		}
+		r.db.SetMaxOpenConns(4)
+		var n int
+		if err = r.db.QueryRow("SELECT count(*) FROM sqlite_schema").Scan(&n); !errors.Is(nameOf(err), ErrReadOnly) {
+			return err
+		}
+		if err := r.db.Close(); err != nil {
+			return err
+		}
+	}
+	if r.copied, err = os.MkdirTemp("", "traces-"); err != nil {
+		return err
+	}
+	to := filepath.Join(r.copied, databaseName)
+	if err := copyDatabase(path, to); err != nil {
+		return err
+	}
+	r.db, err = connect(to, nil, pragmas...)
+	return err
+}
+
+func sizeOf(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// copyDatabase copies a database and its log. The database changes only when the log is brought into it, so a log
+// that is copied after it is whole as far as it goes, unless the database was changed meanwhile.
+func copyDatabase(path, to string) error {
+	was, err := freeze(path)
+	if err != nil {
+		return err
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		if err := copyFile(path+suffix, to+suffix); err != nil {
+			return err
+		}
+	}
+	if was.moved() {
+		return ErrBusy
+	}
+	return nil
+}
+
+func copyFile(path, to string) (err error) {
+	from, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, from)
+	return errors.Join(err, f.Close())
+}
+
+// Signed reports whether signatures can be checked: a public half of the signing key is known.
+func (r *Reader) Signed() bool { return r.public != nil }
+
+// Stale reports whether somebody has written to the store in a way that this Reader cannot follow: all it answers
+// from now on is ErrBusy.
+func (r *Reader) Stale() bool { return r.frozen.moved() }
+
+// Close closes the store.
+func (r *Reader) Close() error {
+	var err error
+	if r.db != nil {
+		err = r.db.Close()
+	}
+	if r.copied != "" {
+		err = errors.Join(err, os.RemoveAll(r.copied))
+	}
+	return err
+}
+
+// begin begins a transaction that reads.
+func (r *Reader) begin(ctx context.Context) (*sql.Tx, error) {
+	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	return tx, readError(err)
+}
+
+// end ends a transaction that has read.
+func (r *Reader) end(tx *sql.Tx) error {
+	err := ignoreDone(tx.Rollback())
+	if r.frozen.moved() {
+		err = errors.Join(ErrBusy, err)
+	}
+	return err
+}
+
+// pieceData is a piece, or null for what is longer than any that is written: a database that was altered must not
+// take the memory.
+const pieceData = "CASE WHEN length(data) <= 32768 THEN data END"
+
+// pieceSignature is a piece's signature.
+func pieceSignature(version int) string {
+	if version == 1 {
+		return "x''"
+	}
+	return "CASE WHEN length(signature) <= 64 THEN signature END"
+}
+
+// blobCheck is what the pieces of a trace come to.
+type blobCheck struct {
+	size int64
+	sum  [sha256.Size]byte
+	// The first pieces, up to one that is missing or not this store's: how many, their bytes and digest.
+	good     int
+	goodSize int64
+	goodSum  [sha256.Size]byte
+	pieces   int
+	// padded says that the padding is as it was written.
+	padded bool
+}
+
+// inspect reads the pieces of a trace. key checks their signatures; nil checks none.
+func inspect(ctx context.Context, q querier, version int, id trace.ID, key *public) (c blobCheck, err error) {
+	rows, err := q.QueryContext(ctx, "SELECT number, length(data), "+pieceData+", "+pieceSignature(version)+
+		", coalesce(padding = zeroblob(?), 0) FROM pieces WHERE trace = ? ORDER BY number", rowPadding, id[:])
+	if err != nil {
+		return c, err
+	}
+	defer rows.Close()
+	h := sha256.New()
+	c.padded = true
+	h.Sum(c.goodSum[:0])
+	for rows.Next() {
+		var number, length any
+		var piece, signature sql.RawBytes
+		var padded bool
+		if err := rows.Scan(&number, &length, &piece, &signature, &padded); err != nil {
+			return c, err
+		}
+		n, _ := length.(int64)
+		c.size += n
+		h.Write(piece)
+		h.Sum(c.sum[:0])
+		c.padded = c.padded && padded
+		if c.good == c.pieces && number == int64(c.good) && piece != nil &&
+			(key == nil || key.signed(signedPiece(id, c.good, c.size, c.sum), signature)) {
+			c.good, c.goodSize, c.goodSum = c.good+1, c.size, c.sum
+		}
+		c.pieces++
+	}
+	if c.pieces == 0 {
+		h.Sum(c.sum[:0])
+	}
+	return c, rows.Err()
+}
+
+// Blob returns the sealed blob of a trace that has ended. It reads piece by piece and returns nothing that the chain
+// does not vouch for; what was altered is trace.ErrTampered. A trace that is erased meanwhile makes it answer
+// ErrErased. Errors: ErrNotFound, ErrErased, ErrOpen.
+func (r *Reader) Blob(ctx context.Context, id trace.ID) (_ io.Reader, err error) {
+	tx, err := r.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = readError(errors.Join(err, r.end(tx))) }()
+	all, err := histories(ctx, tx, "WHERE c.trace = ?", id[:])
+	if err != nil {
+		return nil, err
+	}
+	h := all[id]
+	switch {
+	case h == nil || h.begun == nil && h.ended == nil:
+		return nil, r.missing(ctx, tx, id)
+	case h.gone(r.public):
+		return nil, ErrErased
+	case h.ended == nil:
+		return nil, ErrOpen
+	case !h.ended.authentic(r.public), h.begun != nil && !h.begun.authentic(r.public):
+		return nil, trace.ErrTampered
+	}
+	b := &blob{ctx: ctx, reader: r, ended: *h.ended, left: h.ended.size, sum: sha256.New()}
+	if h.begun != nil {
+		b.key = r.public
+	}
+	if b.key == nil { // no piece can be checked by itself
+		c, err := inspect(ctx, tx, r.version, id, nil)
+		if err != nil {
+			return nil, err
+		}
+		if c.size != b.ended.size || c.sum != b.ended.digest {
+			return nil, trace.ErrTampered
+		}
+	}
+	return b, nil
+}
+
+// missing is why there is no trace with an id.
+func (r *Reader) missing(ctx context.Context, q querier, id trace.ID) error {
+	if r.version == 1 {
+		left, err := openTraces(ctx, q, "WHERE o.trace = ?", id[:])
+		if err != nil {
+			return err
+		}
+		if len(left) > 0 {
+			return ErrOpen
+		}
+	}
+	return ErrNotFound
+}
+
+type blob struct {
+	ctx    context.Context
+	reader *Reader
+	ended  entry
+	key    *public // checks the signature of each piece, where they have any
+	next   int
+	piece  []byte
+	left   int64
+	sum    hash.Hash
+}
+
+func (b *blob) Read(p []byte) (int, error) {
+	for len(b.piece) == 0 {
+		if b.left == 0 {
+			return 0, io.EOF
+		}
+		if err := b.fetch(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, b.piece)
+	b.piece = b.piece[n:]
+	return n, nil
+}
+
+// fetch reads the next piece.
+func (b *blob) fetch() error {
+	var piece, signature []byte
+	err := b.reader.db.QueryRowContext(b.ctx, "SELECT "+pieceData+", "+pieceSignature(b.reader.version)+
+		" FROM pieces WHERE trace = ? AND number = ?", b.ended.id[:], b.next).Scan(&piece, &signature)
+	switch {
+	case b.reader.frozen.moved():
+		return ErrBusy
+	case errors.Is(err, sql.ErrNoRows):
+		if e, err := b.reader.Get(b.ctx, b.ended.id); err == nil && e.State == StateErased {
+			return ErrErased
+		}
+		return trace.ErrTampered
+	case err != nil:
+		return readError(err)
+	case len(piece) == 0 || int64(len(piece)) > b.left:
+		return trace.ErrTampered
+	}
+	b.sum.Write(piece)
+	b.left -= int64(len(piece))
+	sum := [sha256.Size]byte(b.sum.Sum(nil))
+	if b.key != nil && !b.key.signed(signedPiece(b.ended.id, b.next, b.ended.size-b.left, sum), signature) {
+		return trace.ErrTampered
+	}
+	if b.left == 0 && !bytes.Equal(sum[:], b.ended.digest[:]) {
+		return fmt.Errorf("%w: its pieces are not those of its end", trace.ErrTampered)
+	}
+	b.piece = piece
+	b.next++
+	return nil
+}
