@@ -140,14 +140,13 @@ func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// preflight answers it, once guard has let it through.
-func preflight(w http.ResponseWriter, r *http.Request) {
+// preflight sets the headers of its answer. methods are those that the path takes.
+func preflight(w http.ResponseWriter, r *http.Request, methods string) {
 	h := w.Header()
-	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, HEAD, OPTIONS")
+	h.Set("Access-Control-Allow-Methods", methods)
 	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
 		h.Set("Access-Control-Allow-Headers", asked)
 	}
 	h.Set("Access-Control-Max-Age", "600")
 	h.Add("Vary", "Access-Control-Request-Headers")
-	w.WriteHeader(http.StatusNoContent)
 }

@@ -18,10 +18,10 @@ func TestPathsThatAreNotThere(t *testing.T) {
 	if r := s.do(t, http.MethodGet, "/nothing", ""); r.StatusCode != http.StatusNotFound || !strings.Contains(r.body, wire.CodeNotFound) {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
-	if r := s.do(t, http.MethodGet, "/say", ""); r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "POST" {
+	if r := s.do(t, http.MethodGet, "/say", ""); r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "POST, OPTIONS" {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
-	if r := s.do(t, http.MethodPost, "/health", ""); r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "GET, HEAD" {
+	if r := s.do(t, http.MethodPost, "/health", ""); r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
 		t.Errorf("%d, Allow %q", r.StatusCode, r.Header.Get("Allow"))
 	}
 	if r := s.do(t, http.MethodPost, "/say", "{}", "Content-Encoding", "gzip"); r.StatusCode != http.StatusUnsupportedMediaType || !strings.Contains(r.body, "gzip") {
@@ -80,5 +80,43 @@ func TestAllRoutesAnswerErrorsInTheirOwnShape(t *testing.T) {
 	}
 	if err := json.Unmarshal(rec.Body.Bytes(), &e); err != nil || e.Error.Code != wire.CodeNoKey || e.Error.Message == "" {
 		t.Errorf("%s: %v", rec.Body, err)
+	}
+}
+
+// OPTIONS tells which methods a path takes, to anybody and to browsers that ask what a page may do. What it tells is
+// so.
+func TestOptionsTellTheMethodsOfAPath(t *testing.T) {
+	s := host(t, Config{Origins: []string{"https://good.example"}}, fake.Config{})
+	s.Mount(&half{})
+	for _, c := range []struct{ path, header, allow string }{
+		{"/say", "", "POST, OPTIONS"}, {"/health", "", "GET, HEAD, OPTIONS"}, {"/nothing", "", ""},
+		{"/shared", "", "GET, HEAD, OPTIONS"}, {"/only", "", ""}, {"/only", "X-Half", "GET, HEAD, OPTIONS"},
+	} {
+		header := []string{c.header, "1"}
+		if c.header == "" {
+			header = nil
+		}
+		status := http.StatusNoContent
+		if c.allow == "" {
+			status = http.StatusNotFound
+		}
+		plain := s.do(t, http.MethodOptions, c.path, "", header...)
+		if plain.StatusCode != status || plain.Header.Get("Allow") != c.allow ||
+			plain.Header.Get("Access-Control-Allow-Methods") != "" {
+			t.Errorf("%s %s: %d, %v", c.path, c.header, plain.StatusCode, plain.Header)
+		}
+		asking := append(header, "Origin", "https://good.example", "Access-Control-Request-Method", "PUT")
+		page := s.do(t, http.MethodOptions, c.path, "", asking...)
+		if page.StatusCode != status || page.Header.Get("Access-Control-Allow-Methods") != c.allow ||
+			page.Header.Get("Access-Control-Allow-Origin") != "https://good.example" {
+			t.Errorf("preflight of %s %s: %d, %v", c.path, c.header, page.StatusCode, page.Header)
+		}
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+			r := s.do(t, method, c.path, "{}", header...)
+			told := strings.Contains(c.allow, method)
+			if there := r.StatusCode != http.StatusMethodNotAllowed && r.StatusCode != http.StatusNotFound; there != told {
+				t.Errorf("%s %s %s: %d, and OPTIONS tells %q", method, c.path, c.header, r.StatusCode, c.allow)
+			}
+		}
 	}
 }

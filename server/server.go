@@ -178,23 +178,47 @@ func (s *Server) choose(pattern string, r *http.Request) (h http.Handler) {
 	return h
 }
 
-// noRoute says why a request has no route: there is no such path, or not for this method, and then which there are.
-func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) *wire.Error {
-	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+// methods lists the methods that a request's path takes, for a request with its headers.
+func (s *Server) methods(r *http.Request) (allowed []string) {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		probe := r.Clone(r.Context())
 		probe.Method = method
-		if _, pattern := s.mux.Handler(probe); pattern != "/" && method != r.Method {
-			if allowed = append(allowed, method); method == http.MethodGet {
-				allowed = append(allowed, http.MethodHead)
-			}
+		_, pattern := s.mux.Handler(probe)
+		if !slices.ContainsFunc(s.routes[pattern], func(route route) bool { return route.when == nil || route.when(probe) }) {
+			continue
+		}
+		if allowed = append(allowed, method); method == http.MethodGet {
+			allowed = append(allowed, http.MethodHead)
 		}
 	}
-	if len(allowed) > 0 {
-		w.Header().Set("Allow", strings.Join(allowed, ", "))
+	return allowed
+}
+
+// noRoute says why a request has no route: there is no such path, or not for this method, and then which there are.
+func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) *wire.Error {
+	if allowed := s.methods(r); len(allowed) > 0 {
+		w.Header().Set("Allow", allow(allowed))
 		return wire.Errorf(http.StatusMethodNotAllowed, wire.CodeMethod, "this path takes %s", strings.Join(allowed, ", "))
 	}
 	return wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "there is nothing at this path; /openapi.json lists what there is")
+}
+
+// allow is the value of the header Allow. Every path that takes a method takes OPTIONS.
+func allow(methods []string) string { return strings.Join(append(methods, http.MethodOptions), ", ") }
+
+// options answers OPTIONS with the methods of the path, also to browsers that ask what a page may do, once guard has
+// let it through.
+func (s *Server) options(w http.ResponseWriter, r *http.Request) *wire.Error {
+	allowed := s.methods(r)
+	if len(allowed) == 0 {
+		return s.noRoute(w, r)
+	}
+	w.Header().Set("Allow", allow(allowed))
+	if isPreflight(r) {
+		preflight(w, r, allow(allowed))
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // ServeHTTP implements [http.Handler].
@@ -239,8 +263,10 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 			refuse(e)
 			return
 		}
-		if isPreflight(r) {
-			preflight(w, r)
+		if r.Method == http.MethodOptions {
+			if e := s.options(w, r); e != nil {
+				refuse(e)
+			}
 			return
 		}
 		if !entered && route.Scope != wire.ScopeNone && route.Scope != wire.ScopeMetrics {

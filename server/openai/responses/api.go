@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"path"
 	"sync"
 	"time"
 
@@ -98,11 +99,21 @@ func (a *API) Routes() []wire.Route {
 	return []wire.Route{
 		{Method: "POST", Path: "/v1/responses", Scope: wire.ScopeGenerate, Handle: a.create},
 		{Method: "POST", Path: "/v1/responses/input_tokens", Scope: wire.ScopeGenerate, Handle: a.countTokens},
-		{Method: "GET", Path: "/v1/responses/{id}", Scope: wire.ScopeGenerate, Handle: a.retrieve},
-		{Method: "DELETE", Path: "/v1/responses/{id}", Scope: wire.ScopeGenerate, Free: true, Handle: a.remove},
+		{Method: "GET", Path: "/v1/responses/{id}", Scope: wire.ScopeGenerate, Handle: a.retrieve, When: namesResponse},
+		{Method: "DELETE", Path: "/v1/responses/{id}", Scope: wire.ScopeGenerate, Free: true, Handle: a.remove, When: namesResponse},
 		{Method: "POST", Path: "/v1/responses/{id}/cancel", Scope: wire.ScopeGenerate, Free: true, Handle: a.cancel},
 		{Method: "GET", Path: "/v1/responses/{id}/input_items", Scope: wire.ScopeGenerate, Handle: a.listInput},
 	}
+}
+
+// namesResponse reports whether a path in the place of a response's id may be one. OpenAI has actions there, of which
+// compact is not done here: clients are to find nothing at its path, rather than a path that takes other methods.
+func namesResponse(r *http.Request) bool {
+	switch path.Base(r.URL.Path) {
+	case "compact", "input_tokens":
+		return false
+	}
+	return true
 }
 
 // WriteError implements [wire.Format].
