@@ -33,7 +33,7 @@ func thinkers() []thinker {
 		{" with a schema", bob, bob, grammar.JSONSchema([]byte(person))},
 	} {
 		object := func(thoughts string) string { return `{"reasoning": "` + thoughts + `", "answer": ` + form.json + `}` }
-		marked := "<<REASONING>>" + thought + "<</REASONING>>" + form.answer
+		marked := "<<REASONING>>\n" + thought + "<</REASONING>>\n" + form.answer
 		harmony := func(replies ...fake.Reply) func(*testing.T) fixture {
 			summary := summaryReply(reasoning.SummaryConciseV1, "I added.")
 			return func(t *testing.T) fixture { return start(t, fake.Config{}, Config{}, append(replies, summary)...) }

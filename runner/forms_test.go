@@ -382,6 +382,9 @@ func TestMarkersInAnAnswerAreText(t *testing.T) {
 			if name == "think, effort" || name == "markers" {
 				after += "<think>\n\n</think>\n\n"
 			}
+			if name == "markers" { // it has to reason first
+				say = "<<REASONING>>so<</REASONING>>" + say
+			}
 			f := start(t, c.cfg, Config{}, fake.Reply{After: after, Say: say})
 			req := user("q")
 			req.Form, req.MaxTokens = grammar.JSONSchema([]byte(schema)), 300

@@ -43,8 +43,9 @@ type steering struct {
 	// owed says that the turn may not end outside of an answer or a call, and report that report_reasoning is to be called first.
 	owed, report bool
 
-	// opening is the tag with which the model may begin to reason before its answer; nil where it cannot.
-	opening *grammar.Choice
+	// opening is the tag with which the model may begin to reason before its answer; nil where it cannot. thinksFirst says that it has to.
+	opening     *grammar.Choice
+	thinksFirst bool
 
 	at   place
 	mode steerMode
@@ -391,6 +392,9 @@ func (s *steering) follow(st reasoning.State) {
 		if s.owed {
 			s.mode = steerText
 		}
+		if to == placeReasoning && s.thinksFirst {
+			s.opening = nil // once is enough
+		}
 		form = s.formIn(to)
 	case placeCall:
 		if s.format.Family != chattemplate.Harmony {
@@ -411,10 +415,14 @@ func (s *steering) follow(st reasoning.State) {
 		if s.format.Family != chattemplate.Harmony {
 			s.followText()
 		}
-		s.padded = (from == placeReasoning || from == placeCall) && s.format.Family != chattemplate.Harmony
+		s.padded = (from == placeReasoning || from == placeCall) && (s.format.Family != chattemplate.Harmony || s.thinksFirst)
 		if from != placeReasoning && from != placeCall {
 			if s.tag = s.opening; s.tag != nil {
 				s.tag.Reset()
+			}
+			if s.tag != nil && s.thinksFirst {
+				s.mode, s.matcher, s.call = steerTag, nil, nil
+				return
 			}
 		}
 	}
@@ -449,24 +457,38 @@ func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) 
 	}
 	if t.strategy == reasoning.StrategyMarkers && !t.effortNone() && (s.answer != nil || s.owed && s.format.Family != chattemplate.Harmony) {
 		s.closes(reasoning.MarkersFormat.Close)
-		return s, s.opensWith(r, reasoning.MarkersFormat.Open)
+		s.thinksFirst, s.lines = true, lineBreaks(r)
+		return s, s.opensWith(r, reasoning.MarkersFormat.Open, reasoning.MarkersFormat.Open+"\n")
 	}
 	return s, nil
 }
 
-// opensWith lets the model begin to reason before its answer, with a tag.
-func (s *steering) opensWith(r *Runner, tag string) error {
-	open := []backend.Token{backend.NoToken}
-	var ok bool
-	if open[0], ok = s.vocab.Special(tag); !ok {
+// opensWith lets the model begin to reason before its answer, with one of several spellings of a tag.
+func (s *steering) opensWith(r *Runner, tags ...string) error {
+	spellings := make([][]backend.Token, len(tags))
+	for i, tag := range tags {
+		if t, ok := s.vocab.Special(tag); ok {
+			spellings[i] = []backend.Token{t}
+			continue
+		}
 		var err error
-		if open, err = r.model.Tokenize(nil, tag); err != nil {
+		if spellings[i], err = r.model.Tokenize(nil, tag); err != nil {
 			return err
 		}
 	}
 	var err error
-	s.opening, err = grammar.NewChoice(open)
+	s.opening, err = grammar.NewChoice(spellings...)
 	return err
+}
+
+// lineBreaks returns the tokens of one and of two line breaks.
+func lineBreaks(r *Runner) (list []backend.Token) {
+	for _, text := range []string{"\n", "\n\n"} {
+		if tokens, err := r.model.Tokenize(nil, text); err == nil && len(tokens) == 1 {
+			list = append(list, tokens[0])
+		}
+	}
+	return list
 }
 
 // closes notes the marker that ends reasoning. A model may spell it even where it is a token of its own.

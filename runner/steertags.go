@@ -136,12 +136,7 @@ func (s *steering) opens(text string) bool {
 
 // initTags prepares for formats whose text is held together by tags, or by nothing.
 func (s *steering) initTags(ctx context.Context, r *Runner, t *turn) error {
-	s.breaks = r.ends
-	for _, text := range []string{"\n", "\n\n"} {
-		if tokens, err := r.model.Tokenize(nil, text); err == nil && len(tokens) == 1 {
-			s.lines = append(s.lines, tokens[0])
-		}
-	}
+	s.breaks, s.lines = r.ends, lineBreaks(r)
 	if err := s.initCalls(ctx, r, t); err != nil {
 		return err
 	}

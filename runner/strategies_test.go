@@ -6,6 +6,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/grammar"
 	"runner/reasoning"
 )
 
@@ -64,6 +65,40 @@ func TestMarkersStrategy(t *testing.T) {
 	}
 }
 
+// TestMarkersBeforeAForm has models that would go straight to an answer that is held to a form, or reason more than once.
+func TestMarkersBeforeAForm(t *testing.T) {
+	const answer = `{"name":"Bob","age":4}`
+	for name, m := range map[string]struct {
+		cfg        fake.Config
+		after, end string
+	}{
+		"harmony": {fake.Config{}, ask("q") + finalTag, "<|return|>"},
+		"tags":    {thinkModel(), "q<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", "<|im_end|>"},
+	} {
+		for _, say := range []string{answer, "<<REASONING>>" + thought + "<</REASONING>>\n" + answer, "<<REASONING>>\n" + thought + "<|end|>" + again + finalTag + answer} {
+			if name == "tags" && strings.Contains(say, finalTag) {
+				continue
+			}
+			for _, budget := range []int{0, 4} {
+				f := start(t, m.cfg, Config{}, fake.Reply{After: m.after, Say: say + m.end},
+					fake.Reply{After: "<</REASONING>>\n", Say: answer + m.end})
+				req := user("q")
+				req.Strategy, req.Visibility, req.MaxTokens, req.Budget = reasoning.StrategyMarkers, reasoning.VisibilityFull, 400, budget
+				req.Form = grammar.JSONSchema([]byte(person))
+				g := f.must(t, req)
+				thoughts := g.text[reasoning.Reasoning]
+				if thoughts == "" || strings.Contains(say, thought) && budget == 0 && strings.TrimSpace(thoughts) != thought {
+					t.Errorf("%s, %q, budget %d: the reasoning is %q", name, say, budget, thoughts)
+				}
+				if g.result.ReasoningUnavailable || len(g.switched) > 0 || budget > 0 && g.result.Usage.Reasoning > budget {
+					t.Errorf("%s, %q, budget %d: %+v", name, say, budget, g.result)
+				}
+				obeys(t, person, g.text[reasoning.Answer])
+			}
+		}
+	}
+}
+
 func TestMarkersInsteadOfTheChannelAreUnderstood(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+2?"),
 		Say: finalTag + "<<REASONING>>" + thought + "<</REASONING>>four<|return|>"})
@@ -80,12 +115,27 @@ func TestMarkersInsteadOfTheChannelAreUnderstood(t *testing.T) {
 func TestPosthocExplainsAnAnswerAndSaysSo(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("2+2?") + finalTag, Say: "four<|return|>"}, summaryReply(reasoning.PosthocV1, "It follows by adding."))
-	req := user("2+2?")
-	req.Strategy, req.Visibility = reasoning.StrategyPosthoc, reasoning.VisibilitySummary
-	g := f.must(t, req)
-	g.want(t, reasoning.Answer, "four")
-	g.want(t, reasoning.Summary, "It follows by adding.")
-	if g.result.SummarySource != "posthoc" || !g.result.ReasoningUnavailable {
-		t.Errorf("%+v", g.result)
+	for _, c := range []struct {
+		v                         reasoning.Visibility
+		effort                    chattemplate.Effort
+		explanation, source, says string
+	}{
+		{reasoning.VisibilityNone, "", "", "", ""},
+		{reasoning.VisibilitySummary, "", "It follows by adding.", "posthoc", "strategy posthoc gives none; the answer is explained afterwards"},
+		{reasoning.VisibilityFull, "", "", "", "strategy posthoc gives none; visibility summary has the answer explained"},
+		{reasoning.VisibilityFull, chattemplate.EffortNone, "", "", "the effort none keeps the model from reasoning"},
+	} {
+		req := user("2+2?")
+		req.Strategy, req.Visibility, req.Effort = reasoning.StrategyPosthoc, c.v, c.effort
+		g := f.must(t, req)
+		g.want(t, reasoning.Answer, "four")
+		g.want(t, reasoning.Summary, c.explanation)
+		g.want(t, reasoning.Reasoning, "")
+		if g.result.SummarySource != c.source || g.result.ReasoningUnavailable != (c.says != "") {
+			t.Errorf("%v: %+v", c.v, g.result)
+		}
+		if said := strings.Join(g.warnings, "; "); c.says != "" && !strings.HasSuffix(said, c.says) || c.says == "" && said != "" {
+			t.Errorf("%v: the warnings are %q", c.v, said)
+		}
 	}
 }

@@ -677,12 +677,18 @@ func (t *turn) fallBack() {
 		t.output.send(reasoning.Event{Kind: reasoning.StrategySwitched, Info: t.infoNow(), Text: "the model gave no reasoning"})
 	}
 	t.result.ReasoningUnavailable = true
+	explains := t.req.Visibility == reasoning.VisibilitySummary && t.output.answered && t.result.Finish == reasoning.FinishStop
 	why := "reasoning was asked for and the model gave none"
-	if t.effortNone() {
+	switch posthoc := t.req.Strategy == reasoning.StrategyPosthoc; {
+	case t.effortNone():
 		why = "reasoning was asked for, and the effort none keeps the model from reasoning"
+	case posthoc && explains:
+		why = "reasoning was asked for, and strategy posthoc gives none; the answer is explained afterwards"
+	case posthoc && t.req.Visibility == reasoning.VisibilityFull:
+		why = "reasoning was asked for, and strategy posthoc gives none; visibility summary has the answer explained"
 	}
 	t.output.warn("reasoning_unavailable", why)
-	if t.req.Visibility == reasoning.VisibilitySummary && t.output.answered && t.result.Finish == reasoning.FinishStop {
+	if explains {
 		t.beginPosthoc()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"runner/chattemplate"
+	"runner/grammar"
 	"runner/reasoning"
 	"runner/runner"
 )
@@ -103,4 +104,19 @@ func longestRun(a, b []string) (most int) {
 		}
 	}
 	return most
+}
+
+// TestMarkersBeforeASchema has the bundled model reason between markers before an answer in a schema.
+func TestMarkersBeforeASchema(t *testing.T) {
+	r := openDemo(t)
+	for _, sum := range sums {
+		req := askDemo(sum)
+		req.Strategy, req.Visibility = reasoning.StrategyMarkers, reasoning.VisibilityFull
+		req.Form = grammar.JSONSchema([]byte(`{"type":"object","properties":{"result":{"type":"integer"}},"required":["result"],"additionalProperties":false}`))
+		got := folded(t, r, req)
+		thoughts := got[reasoning.Reasoning]
+		if told := numbers.FindAllString(thoughts, -1); len(told) < 3 || !strings.Contains(got[reasoning.Answer], `{"result":`) {
+			t.Errorf("%s: the reasoning is %q, the answer %q", sum, thoughts, got[reasoning.Answer])
+		}
+	}
 }
