@@ -11,34 +11,83 @@ import (
 	"runner/server/wire"
 )
 
-// bodies bounds how long the bodies are together of which answers are being made: what a request takes of the memory before it has a place in a
-// model's queue is a multiple of its body. Its methods may be called by several goroutines at once.
+// bodies bounds how much memory requests take together until they are answered, beside what the models hold: their
+// bodies, what is decoded of them, and long answers. Its methods may be called by several goroutines at once.
 //
-// Once there are too many, a principal that holds no more than one of the longest may still bring that one, so that nobody shuts another out;
-// with all of these there is never more than twice as much.
+// Once there is too much, a principal that holds no more than one of the longest may still bring that one, so that nobody
+// shuts another out; with all of these there is never more than twice as much.
 type bodies struct {
+	mu sync.Mutex
+	// longest is what one request may take, and most what all may.
 	longest, most int64
-
-	mu    sync.Mutex
-	total int64
-	of    map[string]int64
+	total         int64
+	of            map[string]int64
 }
 
-// newBodies allows as much as four of the longest bodies.
-func newBodies(longest int64) *bodies {
-	return &bodies{longest: longest, most: 4 * longest, of: map[string]int64{}}
+// newBodies has room for memory bytes in all, of which half is for who has a request already, or for eight of the longest bodies
+// where memory is 0.
+func newBodies(maxBody, memory int64) *bodies {
+	b := &bodies{of: map[string]int64{}}
+	b.resize(maxBody, memory)
+	return b
 }
 
-// hold counts n more bytes of a principal, or reports that they are too many now.
-func (b *bodies) hold(principal string, n int64) bool {
+// resize changes the room. What is held stays.
+func (b *bodies) resize(maxBody, memory int64) {
+	longest := wire.BodyCost(maxBody, 0)
+	if memory <= 0 {
+		memory = mostBodies * longest
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.most = max(memory/2, 1)
+	b.longest = min(longest, b.most)
+}
+
+// follow is resize within what there would be room for by default.
+func (b *bodies) follow(maxBody, memory int64) {
+	b.resize(maxBody, max(min(memory, mostBodies*wire.BodyCost(maxBody, 0)), leastMemory))
+}
+
+// leastMemory is what requests have however little memory there is.
+const leastMemory = 16 << 20
+
+// mostBodies is how many of the longest bodies there is room for where nothing else bounds them.
+const mostBodies = 8
+
+// longestBody returns the longest body that there can be room for.
+func (b *bodies) longestBody() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.longest / wire.BodyCost(1, 0)
+}
+
+// held returns how much is held.
+func (b *bodies) held() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.total
+}
+
+// errors of hold.
+var (
+	errNoRoom = errors.New("no room now")
+	errNever  = errors.New("more than one request may take")
+)
+
+// hold counts n more bytes of a principal for a request that holds own already. The error is errNoRoom or errNever.
+func (b *bodies) hold(principal string, own, n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	total, of := b.total+n, b.of[principal]+n
-	if total > 2*b.most || total > b.most && of > b.longest {
-		return false
+	switch {
+	case own+n > b.longest:
+		return errNever
+	case total > 2*b.most || total > b.most && of > b.longest:
+		return errNoRoom
 	}
 	b.total, b.of[principal] = total, of
-	return true
+	return nil
 }
 
 // release gives n bytes of a principal back.
@@ -58,20 +107,27 @@ type body struct {
 	control   *http.ResponseController
 	bodies    *bodies
 	principal string
-	// length is the length that was told, 0 or less for none; read is how much came, and held how much of it counts.
-	length, read, held int64
+	// length is the length that was told, 0 or less for none; read is how much came.
+	length, read int64
+	// counted is how much memory counts for the body, and held how much for the request.
+	counted, held int64
+	// values and depth are the most that the body may have.
+	values, depth int
 	// refused is why no more of it is read.
 	refused error
-	// limit is the longest that it may be, and flag names what sets that.
-	limit int64
-	flag  string
+	// limit is the longest that it may be, and flag names what sets that. The server takes bodies of up to most.
+	limit, most int64
+	flag        string
 }
 
 // newBody returns the body of a request for a route.
 func (s *Server) newBody(w http.ResponseWriter, r *http.Request, route *wire.Route, principal string) *body {
 	b := &body{
 		control: http.NewResponseController(w), bodies: s.bodies, principal: principal, length: r.ContentLength,
-		limit: s.cfg.MaxBody, flag: "--max-body",
+		limit: s.cfg.MaxBody, most: s.cfg.MaxBody, flag: "--max-body", values: s.cfg.MaxValues, depth: s.cfg.MaxDepth,
+	}
+	if most := s.bodies.longestBody(); most < b.limit {
+		b.limit, b.flag = most, "--request-memory"
 	}
 	if route.MaxBody > 0 && route.MaxBody < b.limit {
 		b.limit, b.flag = route.MaxBody, route.MaxBodyFlag
@@ -81,14 +137,14 @@ func (s *Server) newBody(w http.ResponseWriter, r *http.Request, route *wire.Rou
 }
 
 // checkLength refuses a body whose declared length is over the limit. A client that waits for leave to send it
-// (Expect: 100-continue) is answered before it sends anything. Of others as much as the limit is read and dropped: a
+// (Expect: 100-continue) is answered before it sends anything. Of others as much as the server takes is read and dropped: a
 // client that is still sending when its connection is closed might not see the answer.
 func (b *body) checkLength(r *http.Request) *wire.Error {
 	if b.length <= b.limit {
 		return nil
 	}
 	if !strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
-		_, _ = io.Copy(io.Discard, b.ReadCloser)
+		_, _ = io.CopyN(io.Discard, r.Body, b.most)
 	}
 	_ = b.control.SetReadDeadline(time.Time{})
 	return b.tooLong(nil)
@@ -108,8 +164,8 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.refused != nil {
 		return 0, b.refused
 	}
-	if !b.hold(min(b.length, b.bodies.longest)) {
-		return 0, b.refuse()
+	if err := b.count(min(b.length, b.limit)); err != nil {
+		return 0, b.refuse(err)
 	}
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
@@ -117,8 +173,8 @@ func (b *body) Read(p []byte) (int, error) {
 		b.refused = b.tooLong(err)
 		err = b.refused
 	}
-	if !b.hold(b.read) {
-		return 0, b.refuse()
+	if err := b.count(b.read); err != nil {
+		return 0, b.refuse(err)
 	}
 	if err != nil {
 		_ = b.control.SetReadDeadline(time.Time{})
@@ -126,26 +182,55 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hold counts n bytes in all, or reports that they are too many now.
-func (b *body) hold(n int64) bool {
-	if more := n - b.held; more > 0 {
-		if !b.bodies.hold(b.principal, more) {
-			return false
-		}
-		b.held = n
+// count counts a body of n bytes in all, or says why there is no room for it.
+func (b *body) count(n int64) error {
+	more := wire.BodyCost(n, 0) - b.counted
+	if more <= 0 {
+		return nil
 	}
-	return true
+	if err := b.bodies.hold(b.principal, b.held, more); err != nil {
+		return err
+	}
+	b.counted += more
+	b.held += more
+	return nil
 }
 
-// refuse says that there is no room for the body, and takes what is left of it: a client that is still sending when its connection is closed might
-// not see the answer.
-func (b *body) refuse() error {
-	e := wire.Errorf(http.StatusServiceUnavailable, wire.CodeBusy, "the requests under way are too long together; try again soon")
+// Shape implements [wire.Budget].
+func (b *body) Shape() (values, depth int) { return b.values, b.depth }
+
+// Reserve implements [wire.Budget].
+func (b *body) Reserve(n int64) error {
+	if n <= 0 {
+		return nil
+	}
+	switch err := b.bodies.hold(b.principal, b.held, n); err {
+	case nil:
+		b.held += n
+		return nil
+	case errNever:
+		return wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge,
+			"the request takes more memory than one may (--request-memory); send less at once")
+	}
+	return noRoom()
+}
+
+// noRoom says that other requests have the memory.
+func noRoom() *wire.Error {
+	e := wire.Errorf(http.StatusServiceUnavailable, wire.CodeBusy, "the requests under way take too much memory together; try again soon")
 	e.RetryAfter = time.Second
-	b.refused = e
+	return e
+}
+
+// refuse says why there is no room for the body, and takes what is left of it: a client that is still sending when its connection is closed might
+// not see the answer.
+func (b *body) refuse(why error) error {
+	if b.refused = noRoom(); why == errNever {
+		b.refused = b.tooLong(nil)
+	}
 	_, _ = io.Copy(io.Discard, b.ReadCloser)
 	_ = b.control.SetReadDeadline(time.Time{})
-	return e
+	return b.refused
 }
 
 // release says that the request was answered.

@@ -22,7 +22,7 @@ func (c *common) Routes() []wire.Route {
 		{Method: http.MethodGet, Path: "/metrics", Scope: wire.ScopeMetrics, Handle: c.Server.metrics.handler().ServeHTTP},
 		{Method: http.MethodGet, Path: "/openapi.json", Handle: openapi.Handler(c.cfg.Version)},
 		{Method: http.MethodGet, Path: "/props", Scope: wire.ScopeModels, Loads: true, Handle: c.getProps},
-		{Method: http.MethodPost, Path: "/tokenize", Scope: wire.ScopeModels, Handle: c.tokenize},
+		{Method: http.MethodPost, Path: "/tokenize", Scope: wire.ScopeModels, MaxBody: c.cfg.MaxTokenize, MaxBodyFlag: "--max-tokenize", Handle: c.tokenize},
 		{Method: http.MethodPost, Path: "/detokenize", Scope: wire.ScopeModels, Handle: c.detokenize},
 		{Method: http.MethodGet, Path: "/tokenizer_info", Scope: wire.ScopeModels, Loads: true, Handle: c.getTokenizerInfo},
 	}
@@ -117,6 +117,9 @@ type tokenizeRequest struct {
 // maxPieces is the longest text in bytes whose tokens come with their pieces, each of which is several times as long in the answer.
 const maxPieces = 1 << 20
 
+// tokenCost is about how much memory it takes to tokenize a byte of text, in bytes, where all of it is one long word.
+const tokenCost = 32
+
 func (c *common) tokenize(w http.ResponseWriter, r *http.Request) {
 	var in tokenizeRequest
 	err := wire.ReadJSON(r, &in)
@@ -143,6 +146,9 @@ func (c *common) answerTokens(w http.ResponseWriter, r *http.Request, in *tokeni
 	}
 	defer m.Release()
 	run := m.Runner()
+	if err := wire.Reserve(r, tokenCost*int64(len(in.Content))); err != nil {
+		return err
+	}
 	tokens, err := run.Tokenize(r.Context(), wire.PrincipalOf(r.Context()).ID, in.Content, in.ParseSpecial == nil || *in.ParseSpecial)
 	if err != nil {
 		return err
@@ -181,10 +187,16 @@ func (c *common) detokenize(w http.ResponseWriter, r *http.Request) {
 				return nil, wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "their text is longer than the %d bytes that a body may have (--max-body)", c.cfg.MaxBody)
 			}
 		}
+		if err := wire.Reserve(r, answerCost*length); err != nil {
+			return nil, err
+		}
 		text, err := run.Detokenize(in.Tokens)
 		return map[string]string{"content": text, "prompt": text}, err
 	})
 }
+
+// answerCost is about how much memory a byte of text takes that is in an answer, in bytes: as text and as JSON.
+const answerCost = 4
 
 // appendPiece appends a token's text as JSON: a string, or its bytes where it is not UTF-8.
 func appendPiece(dst []byte, text string) []byte {

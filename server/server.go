@@ -46,6 +46,15 @@ type Config struct {
 	Reload []func() error
 	// MaxBody is the longest body of a request in bytes; 0 means 32 MiB.
 	MaxBody int64
+	// MaxTokenize is the longest body of /tokenize; 0 means 4 MiB.
+	MaxTokenize int64
+	// MaxValues is how many values a body may have, and MaxDepth how deep they may be nested; 0 means a million and 256.
+	MaxValues, MaxDepth int
+	// RequestMemory is how much memory requests may take together beside the models; 0 follows Memory.
+	RequestMemory int64
+	// Memory returns how much more memory the process can get now, and how much of its address space resource limits leave; 0
+	// is unknown, or no limit. Nil is unknown.
+	Memory func() (available, addresses int64)
 	// MaxConnections is how many connections may be open at once; 0 is as many as the system's limit of open files leaves
 	// room for, at most 4,096. MaxPeerConnections is how many of them one peer may have, an address or an IPv6 network of 64
 	// bits; 0 is a quarter. This machine and Proxies may have all.
@@ -117,6 +126,15 @@ func New(cfg Config) *Server {
 	if cfg.MaxBody <= 0 {
 		cfg.MaxBody = 32 << 20
 	}
+	if cfg.MaxTokenize <= 0 {
+		cfg.MaxTokenize = 4 << 20
+	}
+	if cfg.MaxValues <= 0 {
+		cfg.MaxValues = wire.DefaultValues
+	}
+	if cfg.MaxDepth <= 0 {
+		cfg.MaxDepth = wire.DefaultDepth
+	}
 	if cfg.DrainTimeout <= 0 {
 		cfg.DrainTimeout = 30 * time.Second
 	}
@@ -127,7 +145,7 @@ func New(cfg Config) *Server {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	s := &Server{
-		cfg: cfg, log: cfg.Logger, cards: cfg.Cards, limits: newLimits(cfg.Clock), bodies: newBodies(cfg.MaxBody),
+		cfg: cfg, log: cfg.Logger, cards: cfg.Cards, limits: newLimits(cfg.Clock), bodies: newBodies(cfg.MaxBody, cfg.RequestMemory),
 		metrics: newMetrics(newModelFigures(cfg.Pool)), mux: http.NewServeMux(), routes: map[string][]route{},
 	}
 	s.cut, s.cutNow = context.WithCancel(context.Background())
@@ -402,6 +420,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}()
 	go s.health.watch(ctx)
 	go s.watchKeys(ctx)
+	go newMemoryKeeper(s).watch(ctx)
 	select {
 	case err := <-stopped:
 		s.cutNow()

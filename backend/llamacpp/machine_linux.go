@@ -85,6 +85,38 @@ func memory() (total, available int64) {
 	return total, available
 }
 
+// addresses returns the limit of the process's address space and what is left of it; 0 is no limit.
+func addresses() (limit, left int64) {
+	var space, data unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_AS, &space) != nil || unix.Getrlimit(unix.RLIMIT_DATA, &data) != nil {
+		return 0, 0
+	}
+	return limitAddresses("/proc/self/status", space.Cur, data.Cur)
+}
+
+// limitAddresses is addresses with the limits of the whole address space and of the part that is for data.
+func limitAddresses(status string, space, data uint64) (limit, left int64) {
+	for line := range strings.Lines(read(status)) {
+		name, rest, _ := strings.Cut(line, ":")
+		most := space
+		switch name {
+		case "VmSize":
+		case "VmData":
+			most = data
+		default:
+			continue
+		}
+		if most >= math.MaxInt64 { // RLIM_INFINITY is
+			continue
+		}
+		used := int64(number(strings.TrimSuffix(strings.TrimSpace(rest), " kB"))) << 10
+		if now := max(int64(most)-used, 1); limit == 0 || now < left {
+			limit, left = int64(most), now
+		}
+	}
+	return limit, left
+}
+
 // limitMemory lowers total and available to what the control groups leave. File pages that the kernel can drop count as
 // available.
 func limitMemory(root, self string, total, available *int64) {

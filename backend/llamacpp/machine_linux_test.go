@@ -49,6 +49,24 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
+func TestAddressSpaceLimit(t *testing.T) {
+	const mib, infinity = 1 << 20, 1<<64 - 1
+	status := filepath.Join(tree(t, map[string]string{
+		"status": "Name:\tx\nVmPeak:\t  9000000 kB\nVmSize:\t 1024 kB\nVmData:\t 512 kB\n",
+	}), "status")
+	for _, c := range []struct {
+		space, data uint64
+		limit, left int64
+	}{
+		{infinity, infinity, 0, 0}, {10 * mib, infinity, 10 * mib, 9 * mib}, {infinity, 2 * mib, 2 * mib, 3 * mib / 2},
+		{10 * mib, 2 * mib, 2 * mib, 3 * mib / 2}, {2 * mib, 10 * mib, 2 * mib, mib}, {mib / 2, infinity, mib / 2, 1},
+	} {
+		if limit, left := limitAddresses(status, c.space, c.data); limit != c.limit || left != c.left {
+			t.Errorf("limits %d and %d: %d of %d are left, want %d of %d", c.space, c.data, left, limit, c.left, c.limit)
+		}
+	}
+}
+
 func TestCoreOf(t *testing.T) {
 	root := tree(t, map[string]string{
 		"cpu0/topology/core_cpus_list": "0,2\n", "cpu2/topology/core_cpus_list": "0,2\n", "cpu1/topology/thread_siblings_list": "1,3\n",

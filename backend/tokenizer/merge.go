@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"math"
+	"slices"
 
 	"runner/backend"
 )
@@ -141,7 +142,8 @@ func (a candidate) before(b candidate) bool {
 // they come up. It takes n log n steps.
 func (p *pairs) applyQueue(ids []backend.Token, s *scratch) int {
 	n := int32(len(ids))
-	s.queue, s.links = s.queue[:0], s.links[:0]
+	// At once: a word may be most of a body, and growing step by step would hold a multiple of what is needed.
+	s.queue, s.links = slices.Grow(s.queue[:0], len(ids)), slices.Grow(s.links[:0], len(ids))
 	for i := range n {
 		s.links = append(s.links, link{i - 1, i + 1})
 	}

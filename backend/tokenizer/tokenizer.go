@@ -125,6 +125,7 @@ func (t *Tokenizer) word(dst []backend.Token, word string, s *scratch) []backend
 		return append(dst, id)
 	}
 	start := len(dst)
+	dst = slices.Grow(dst, len(word))
 	for i := range len(word) {
 		dst = append(dst, t.bytes[word[i]])
 	}

@@ -23,6 +23,10 @@ var engine = cli.Engine{
 	Name:   "llama.cpp",
 	Module: "github.com/ollama/ollama",
 	System: facts,
+	Memory: func() (available, addresses int64) {
+		m := llamacpp.ThisMachine()
+		return m.MemoryAvailable, m.Addresses
+	},
 }
 
 func main() {

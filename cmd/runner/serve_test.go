@@ -118,6 +118,24 @@ func (s *serving) logs(text string) {
 	}
 }
 
+// healthy waits until the server is well.
+func (s *serving) healthy() {
+	s.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		res, err := http.Get(s.url + "/health")
+		if err != nil {
+			s.t.Fatalf("%v:\n%s", err, s.logged())
+		}
+		res.Body.Close()
+		switch {
+		case res.StatusCode == http.StatusOK:
+			return
+		case time.Now().After(deadline):
+			s.t.Fatalf("the server is not well:\n%s", s.logged())
+		}
+	}
+}
+
 // trusting is for a client that knows a certificate.
 func trusting(t *testing.T, cert string) *tls.Config {
 	t.Helper()

@@ -22,17 +22,17 @@ type RunAgentInput struct {
 	RunID       string `json:"runId"`
 	ParentRunID string `json:"parentRunId"`
 	// Messages are Message values, 1 to 100,000.
-	Messages []json.RawMessage `json:"messages"`
+	Messages []json.RawMessage `json:"messages" max:"100000"`
 	// Tools are the client's, at most 1,024.
-	Tools []Tool `json:"tools"`
+	Tools []Tool `json:"tools" max:"1024"`
 	// Context is what the application wants the model to know, at most 1,024 pieces. It stands in the system prompt.
-	Context []Context `json:"context"`
+	Context []Context `json:"context" max:"1024"`
 	// State is the application's state, any JSON. It stands in the system prompt, after the context. Null and an empty
 	// object, list or text say nothing and are left out. The model does not change it.
 	State          json.RawMessage `json:"state"`
 	ForwardedProps ForwardedProps  `json:"forwardedProps"`
 	// Resume answers interrupts. This server makes none, so it has to be empty.
-	Resume []json.RawMessage `json:"resume"`
+	Resume []json.RawMessage `json:"resume" max:"1024"`
 }
 
 // Note implements [wire.Noter].

@@ -23,7 +23,7 @@ type MessagesRequest struct {
 	// MaxTokens is the most tokens to generate, reasoning included: at least 1. More than the context holds is what it holds.
 	MaxTokens *int64 `json:"max_tokens"`
 	// Messages are MessageParam values, 1 to 100,000, the last one the user's.
-	Messages []json.RawMessage `json:"messages"`
+	Messages []json.RawMessage `json:"messages" max:"100000"`
 	// System is the system prompt: a string or a list of text blocks.
 	System json.RawMessage `json:"system"`
 	// Stream asks for server-sent events.
@@ -33,9 +33,9 @@ type MessagesRequest struct {
 	TopP        *float64 `json:"top_p"`
 	TopK        *int64   `json:"top_k"`
 	// StopSequences end the answer: at most 16, of 1 to 1,024 bytes each.
-	StopSequences []string `json:"stop_sequences"`
+	StopSequences []string `json:"stop_sequences" max:"16"`
 	// Tools are Tool values, at most 1,024.
-	Tools      []json.RawMessage `json:"tools"`
+	Tools      []json.RawMessage `json:"tools" max:"1024"`
 	ToolChoice *ToolChoice       `json:"tool_choice"`
 	Thinking   *Thinking         `json:"thinking"`
 	// OutputConfig is about the answer. OutputFormat is an older place of its format.
@@ -44,7 +44,7 @@ type MessagesRequest struct {
 	// Thread, Container and MCPServers are for Anthropic's own servers, and are refused.
 	Thread     json.RawMessage   `json:"thread"`
 	Container  json.RawMessage   `json:"container"`
-	MCPServers []json.RawMessage `json:"mcp_servers"`
+	MCPServers []json.RawMessage `json:"mcp_servers" max:"1024"`
 
 	// unknown lists fields about reasoning that there are not.
 	unknown []string

@@ -117,11 +117,11 @@ func readInput(raw json.RawMessage) ([]string, error) {
 		}
 		return []string{text}, nil
 	}
-	if err := wire.UnmarshalAt("input", raw, &texts); err != nil {
+	if err := wire.AtMost("input", raw, maxInputs); err != nil {
 		return nil, err
 	}
-	if len(texts) > maxInputs {
-		return nil, wire.Invalid("input", "there are %d texts; at most %d are allowed", len(texts), maxInputs)
+	if err := wire.UnmarshalAt("input", raw, &texts); err != nil {
+		return nil, err
 	}
 	for i, text := range texts {
 		if text == "" {

@@ -21,9 +21,9 @@ type ChatRequest struct {
 	// Model is a name as GET /api/tags lists it; the tag latest may be left out or added.
 	Model string `json:"model"`
 	// Messages are Message values, at most 100,000. Without any the model is only loaded.
-	Messages []json.RawMessage `json:"messages"`
+	Messages []json.RawMessage `json:"messages" max:"100000"`
 	// Tools are Tool values, at most 1,024.
-	Tools []json.RawMessage `json:"tools"`
+	Tools []json.RawMessage `json:"tools" max:"1024"`
 	// Truncate leaves out the oldest messages where all do not fit into the context, as is done where it is left out; false
 	// refuses the request.
 	Truncate *bool `json:"truncate"`
@@ -297,6 +297,9 @@ func whole(to *int64, v *float64, name string) error {
 func (p *prompt) stop(raw json.RawMessage) error {
 	if !wire.Given(raw) {
 		return nil
+	}
+	if err := wire.AtMost("options.stop", raw, wire.MaxStops); err != nil && bytes.TrimSpace(raw)[0] != '"' {
+		return err
 	}
 	var list []string
 	if one := bytes.TrimSpace(raw); one[0] == '"' {

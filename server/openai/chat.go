@@ -19,9 +19,9 @@ type ChatRequest struct {
 	ToolOptions
 
 	// Include may hold reasoning.encrypted_content, another name of reasoning_seal.
-	Include []string `json:"include"`
+	Include []string `json:"include" max:"64"`
 	// Messages is the conversation, 1 to 10,000 messages of the shape of [Message].
-	Messages []json.RawMessage `json:"messages"`
+	Messages []json.RawMessage `json:"messages" max:"10000"`
 	// MaxCompletionTokens is the most tokens to generate, reasoning included, at least 1; -1 and left out are as many as the context
 	// holds. MaxTokens is another name for it.
 	MaxCompletionTokens *int64 `json:"max_completion_tokens"`
@@ -42,7 +42,7 @@ type ChatRequest struct {
 	// What follows is refused where it asks for what models here cannot do.
 
 	// Modalities may hold text only.
-	Modalities []string `json:"modalities"`
+	Modalities []string `json:"modalities" max:"64"`
 	// Audio and WebSearchOptions are refused.
 	Audio            json.RawMessage `json:"audio"`
 	WebSearchOptions json.RawMessage `json:"web_search_options"`

@@ -85,6 +85,9 @@ func (a *API) answerEmbed(w http.ResponseWriter, r *http.Request, body *Embeddin
 			return err // before anything is computed
 		}
 	}
+	if err := wire.Reserve(r, numberCost*int64(len(inputs))*int64(engine.Info().EmbeddingLength)); err != nil {
+		return err
+	}
 	list := EmbeddingList{Object: "list", Data: make([]Embedding, len(inputs)), Model: m.Card().Name}
 	for i := range inputs {
 		tokens, err := inputs[i].tokenized(r.Context(), engine)
@@ -110,6 +113,9 @@ func (a *API) answerEmbed(w http.ResponseWriter, r *http.Request, body *Embeddin
 	wire.WriteJSON(w, http.StatusOK, list)
 	return nil
 }
+
+// numberCost is about how much memory a number of an answer takes, in bytes: as a number and as JSON.
+const numberCost = 16
 
 // embedError names the input that an error is about.
 func embedError(err error, path string) error {
@@ -162,19 +168,19 @@ func readInputs(raw json.RawMessage, path string, most int) ([]input, error) {
 	case !is(raw, '['):
 		return nil, wire.Invalid(path, takes)
 	}
-	var list []json.RawMessage
-	if err := wire.UnmarshalAt(path, raw, &list); err != nil {
-		return nil, err
-	}
-	if len(list) == 0 {
+	switch first := bytes.TrimLeft(raw[1:], " \t\r\n"); {
+	case is(first, ']'):
 		return nil, wire.Invalid(path, "the list is empty")
-	}
-	if !is(list[0], '"') && !is(list[0], '[') {
+	case !is(first, '"') && !is(first, '['):
 		tokens, err := readTokens(raw, path)
 		return []input{{path: path, tokens: tokens}}, err
 	}
-	if len(list) > most {
-		return nil, wire.Invalid(path, "there are %d and at most %d are taken", len(list), most)
+	if err := wire.AtMost(path, raw, most); err != nil {
+		return nil, err
+	}
+	var list []json.RawMessage
+	if err := wire.UnmarshalAt(path, raw, &list); err != nil {
+		return nil, err
 	}
 	inputs := make([]input, len(list))
 	for i, entry := range list {

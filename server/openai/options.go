@@ -17,7 +17,7 @@ type Options struct {
 	// Seed makes an answer repeatable, -2^63 to 2^64-1; choice i has the seed plus i. Left out, one is drawn.
 	Seed json.RawMessage `json:"seed"`
 	// Stop is a string or a list of at most 16 strings of 1 to 1,024 bytes that end the answer and are not part of it.
-	Stop json.RawMessage `json:"stop"`
+	Stop json.RawMessage `json:"stop" max:"16"`
 
 	// Stream sends the answer in server-sent events as it comes.
 	Stream bool `json:"stream"`
@@ -42,7 +42,7 @@ type Options struct {
 	RepetitionPenalty *float64 `json:"repetition_penalty"`
 	RepeatPenalty     *float64 `json:"repeat_penalty"`
 	// LogitBias adds to the logits of tokens: an object of at most 1,024 token ids with -100 to 100 each; -100 forbids.
-	LogitBias json.RawMessage `json:"logit_bias"`
+	LogitBias json.RawMessage `json:"logit_bias" max:"1024"`
 
 	// NPredict is llama.cpp's name of max_tokens.
 	NPredict *int64 `json:"n_predict"`

@@ -14,13 +14,13 @@ import (
 type ToolOptions struct {
 	// Tools are what the model may call, at most 1,024. Only those of type function are offered to it; others are left out with a
 	// warning.
-	Tools []json.RawMessage `json:"tools"`
+	Tools []json.RawMessage `json:"tools" max:"4096"`
 	// ToolChoice is none, auto, required, {"type": "function", "function": {"name": ...}} or {"type": "allowed_tools", ...}.
 	ToolChoice json.RawMessage `json:"tool_choice"`
 	// ParallelToolCalls is false for at most one call.
 	ParallelToolCalls *bool `json:"parallel_tool_calls"`
 	// Functions and FunctionCall are the older form of tools; the answer then has function_call.
-	Functions    []json.RawMessage `json:"functions"`
+	Functions    []json.RawMessage `json:"functions" max:"4096"`
 	FunctionCall json.RawMessage   `json:"function_call"`
 }
 

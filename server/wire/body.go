@@ -13,15 +13,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxValues is the most values that a body may have. Each can take some hundred bytes of memory when it is decoded, so that short ones take a
-// multiple of their text.
-const maxValues = 1_000_000
-
-// ReadJSON reads the body of a request, one JSON value, into v. Fields that v does not have are ignored. The errors are an *Error with
-// the field's name. How long a body may be is the server's to say, with [http.MaxBytesReader]; an *Error with which reading ends is returned as
-// it is.
+// ReadJSON reads the body of a request, one JSON value, into v. Fields that v does not have are ignored. The errors are an
+// *Error with the field's name. How long a body may be, and how much memory there is for it, is for the server to say, see
+// [Budget]; an *Error with which reading ends is returned as it is.
 func ReadJSON(r *http.Request, v any) error {
-	body, err := io.ReadAll(r.Body)
+	body, err := readBody(r)
 	var large *http.MaxBytesError
 	var own *Error
 	switch {
@@ -33,52 +29,39 @@ func ReadJSON(r *http.Request, v any) error {
 		return e
 	case err != nil:
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body broke off", Err: err}
-	case len(body) > maxValues && countValues(body) > maxValues:
-		return Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the body has more than the %d values that are allowed", maxValues)
 	}
 	if !utf8.Valid(body) {
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body is not UTF-8 text"}
 	}
+	values, depth := shapeOf(r)
+	s, err := check(body, v, values, depth)
+	if err == nil {
+		length := int64(len(body))
+		err = Reserve(r, BodyCost(length, s.values)-BodyCost(length, 0))
+	}
+	if err != nil {
+		return err
+	}
 	return Unmarshal(body, v)
 }
 
-// maxDepth is how deep package json reads lists and objects in one another.
-const maxDepth = 10_000
-
-// depth returns how deep lists and objects are open in one another at most, in what begins like JSON text.
-func depth(body []byte) (deepest int) {
-	quoted, open := false, 0
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case quoted:
-		case c == '[' || c == '{':
-			open++
-			deepest = max(deepest, open)
-		case c == ']' || c == '}':
-			open--
+// readBody reads a body. Where its length was told its memory is allocated once, when the first bytes have come.
+func readBody(r *http.Request) ([]byte, error) {
+	body := make([]byte, 0, 512)
+	for {
+		n, err := r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case err == io.EOF:
+			return body, nil
+		case err != nil:
+			return body, err
+		case int64(cap(body)) <= r.ContentLength:
+			body = slices.Grow(body, int(r.ContentLength)+1-len(body))
+		case len(body) == cap(body):
+			body = slices.Grow(body, max(len(body), 1))
 		}
 	}
-	return deepest
-}
-
-// countValues returns about how many values JSON text has: those that stand behind a comma, a colon or a bracket.
-func countValues(body []byte) (n int) {
-	quoted := false
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case !quoted && (c == ',' || c == ':' || c == '[' || c == '{'):
-			n++
-		}
-	}
-	return n
 }
 
 // Noter is a value that wants to see its JSON text once it was read, because of fields that it does not have.
@@ -103,9 +86,6 @@ func Unmarshal(body []byte, v any) error {
 			Message: valueName(clip(wrong.Value)) + " cannot stand here; it takes " + jsonName(wrong.Type.Kind().String())}
 	case errors.As(err, &wrong):
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body has to be a JSON object", Err: err}
-	case errors.As(err, &syntax) && depth(body[:min(syntax.Offset, int64(len(body)))]) > maxDepth:
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Err: err,
-			Message: "the body is nested deeper than the " + strconv.Itoa(maxDepth) + " levels that are allowed"}
 	case errors.As(err, &syntax) && len(body) > 0:
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Err: err,
 			Message: "the body is not valid JSON at byte " + strconv.FormatInt(syntax.Offset, 10)}

@@ -48,16 +48,16 @@ func ReadSeed(param string, raw json.RawMessage) (*uint64, error) {
 	return nil, Invalid(param, "it has to be a whole number from -2^63 to 2^64-1")
 }
 
-// The limits of the texts that end an answer.
+// The limits of the texts that end an answer: how many, and how long.
 const (
-	maxStops = 16
+	MaxStops = 16
 	maxStop  = 1024
 )
 
 // CheckStops checks the texts that end an answer: at most 16, of 1 to 1,024 bytes each.
 func CheckStops(param string, stops []string) error {
-	if len(stops) > maxStops {
-		return Invalid(param, "there are %d; at most %d are allowed", len(stops), maxStops)
+	if len(stops) > MaxStops {
+		return Invalid(param, "there are %d; at most %d are allowed", len(stops), MaxStops)
 	}
 	for i, s := range stops {
 		if s == "" || len(s) > maxStop {

@@ -176,9 +176,9 @@ func TestReadJSON(t *testing.T) {
 		``:                       "the body is not valid JSON",
 		`[]`:                     "the body has to be a JSON object",
 		`{"n":1} {}`:             "the body is not valid JSON at byte 9",
-		`{"n":1,"x":` + strings.Repeat("[", 9_999) + strings.Repeat("]", 9_999) + `}`:   "",
-		`{"n":1,"x":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + `}`: "the body is nested deeper than the 10000 levels that are allowed",
-		`{"n":1,"x":"` + strings.Repeat(`[\"`, 10_000) + `" x}`:                         "the body is not valid JSON at byte 30015",
+		`{"n":1,"x":` + strings.Repeat("[", DefaultDepth-1) + strings.Repeat("]", DefaultDepth-1) + `}`: "",
+		`{"n":1,"x":` + strings.Repeat("[", DefaultDepth) + strings.Repeat("]", DefaultDepth) + `}`:     "the body is nested deeper than the 256 levels that are allowed (--max-nesting)",
+		`{"n":1,"x":"` + strings.Repeat(`[\"`, 10_000) + `" x}`:                                         "the body is not valid JSON at byte 30015",
 		"{\"n\":1,\"s\":\"\xff\"}":                "the body is not UTF-8 text",
 		`{"n":` + strings.Repeat("9", 1000) + `}`: "n: a number " + strings.Repeat("9", 33) + "... cannot stand here; it takes a whole number",
 	} {
@@ -357,8 +357,8 @@ func TestBodiesOfManyValuesAreRefused(t *testing.T) {
 		body string
 		want int
 	}{
-		{`{"a":[` + strings.Repeat("1,", maxValues) + `1]}`, http.StatusRequestEntityTooLarge},
-		{`{"a":["` + strings.Repeat(`,\"`, maxValues) + `"]}`, 0},
+		{`{"a":[` + strings.Repeat("1,", DefaultValues) + `1]}`, http.StatusRequestEntityTooLarge},
+		{`{"a":["` + strings.Repeat(`,\"`, DefaultValues) + `"]}`, 0},
 	} {
 		var v struct{}
 		err := ReadJSON(httptest.NewRequest(http.MethodPost, "/", strings.NewReader(c.body)), &v)
@@ -367,8 +367,8 @@ func TestBodiesOfManyValuesAreRefused(t *testing.T) {
 			t.Errorf("%.20s: %v", c.body, err)
 		}
 	}
-	if n := countValues([]byte(`{"a":[1,2,{"b\",":null}]}`)); n != 7 {
-		t.Errorf("%d values", n)
+	if s := look([]byte(`{"a":[1,2,{"b\",":null}]}`), nil); s.values != 7 || s.depth != 3 {
+		t.Errorf("%d values, %d levels", s.values, s.depth)
 	}
 }
 

@@ -35,6 +35,9 @@ type Engine struct {
 	Name, Module string
 	// System lists what the engine sees of the machine.
 	System func() []Fact
+	// Memory returns how much more memory the process can get now, and how much of its address space resource limits leave; 0
+	// is unknown, or no limit. Nil is unknown.
+	Memory func() (available, addresses int64)
 	// Clock gives the time that models are shown; nil means time.Now.
 	Clock func() time.Time
 }

@@ -271,6 +271,7 @@ func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
 		DrainTimeout: max(o.drainTimeout, time.Millisecond), // 0 is at once here, and the default there
 		Version:      a.versions().runner, LogContent: o.logContent,
 		MaxConnections: o.connections, MaxPeerConnections: o.peerConnections, Proxies: o.proxies,
+		MaxTokenize: int64(o.maxTokenize), MaxValues: o.maxValues, MaxDepth: o.maxDepth, RequestMemory: int64(o.requestMemory), Memory: a.engine.Memory,
 	}
 	handler := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if o.verbose {

@@ -15,6 +15,7 @@ import (
 	"runner/reasoning"
 	"runner/runner"
 	"runner/server"
+	"runner/server/wire"
 )
 
 // serveOptions are the flags of serve.
@@ -30,6 +31,9 @@ type serveOptions struct {
 	responses, background int
 	responsesMemory       byteSize
 	responsesAge          time.Duration
+
+	maxTokenize, requestMemory byteSize
+	maxValues, maxDepth        int
 
 	connections, peerConnections int
 	proxyNames                   []string
@@ -104,6 +108,11 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	o.mew.add(cmd)
 	o.maxBody = 32 << 20
 	f.Var(&o.maxBody, "max-body", "longest body of a request in `BYTES`")
+	o.maxTokenize = 4 << 20
+	f.Var(&o.maxTokenize, "max-tokenize", "longest body of /tokenize in `BYTES`")
+	f.IntVar(&o.maxValues, "max-values", wire.DefaultValues, "`N` values may be in a body")
+	f.IntVar(&o.maxDepth, "max-nesting", wire.DefaultDepth, "`N` levels of lists and objects may be in one another in a body")
+	f.Var(&o.requestMemory, "request-memory", "`BYTES` of memory that requests may take beside the models (0: half of what is available, at most 64 times --max-body)")
 	f.IntVar(&o.connections, "max-connections", 0, "`N` connections may be open at once (0: what the limit of open files allows, at most 4096)")
 	f.IntVar(&o.peerConnections, "max-peer-connections", 0, "`N` of them may be of one address (0: a quarter); this machine may have all")
 	f.StringArrayVar(&o.proxyNames, "proxy", nil, "`ADDRESS` or network of a proxy, which may have all connections (repeatable)")
@@ -126,12 +135,15 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	f.BoolVar(&o.logContent, "log-content", false, "log prompts, answers and reasoning too; for debugging only")
 }
 
+// leastRequestMemory is what a server needs to answer requests at all.
+const leastRequestMemory = 16 << 20
+
 // validate refuses values that no server could honour.
 func (o *serveOptions) validate(cmd *cobra.Command) error {
 	for _, n := range []number{
 		{"port", o.port, 0, math.MaxUint16}, {"parallel", o.parallel, 1, 64}, {"queue", o.queue, 1, 100_000},
 		{"responses", o.responses, 1, 1 << 20}, {"call-memory", o.callMemory, 0, 1 << 20},
-		{"max-connections", o.connections, 0, 1 << 20}, {"max-peer-connections", o.peerConnections, 0, 1 << 20}, {"background", o.background, 1, 10_000},
+		{"max-values", o.maxValues, 1, 100_000_000}, {"max-nesting", o.maxDepth, 1, 10_000}, {"max-connections", o.connections, 0, 1 << 20}, {"max-peer-connections", o.peerConnections, 0, 1 << 20}, {"background", o.background, 1, 10_000},
 	} {
 		if err := n.check(); err != nil {
 			return err
@@ -180,6 +192,10 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 		return &usageError{what: "--tls-cert and --tls-key belong together", hint: "give both"}
 	case o.maxBody < 1:
 		return &usageError{what: "--max-body cannot be 0", hint: "use 1 or more"}
+	case o.maxTokenize < 1:
+		return &usageError{what: "--max-tokenize cannot be 0", hint: "use 1 or more"}
+	case o.requestMemory != 0 && o.requestMemory < leastRequestMemory:
+		return &usageError{what: fmt.Sprintf("--request-memory cannot be %d", o.requestMemory), hint: "use 16MiB or more, or 0"}
 	case o.responsesMemory < 4:
 		return &usageError{what: "--responses-memory cannot be 0", hint: "use some, as in 64MB; what is not to be stored is asked for with store: false"}
 	case o.callMemoryAge <= 0:

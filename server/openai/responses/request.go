@@ -36,7 +36,7 @@ type CreateRequest struct {
 	Model string `json:"model"`
 	// Input is a user's text, or a list of at most 8,192 items: messages (with type message or without a type), function_call,
 	// function_call_output, reasoning and item_reference.
-	Input json.RawMessage `json:"input"`
+	Input json.RawMessage `json:"input" max:"8192"`
 	// Instructions is a system prompt before everything else. It is not carried over by previous_response_id.
 	Instructions *string `json:"instructions"`
 	// PreviousResponseID names the response that this one goes on from; it has to be stored.
@@ -63,7 +63,7 @@ type CreateRequest struct {
 	Seed json.RawMessage `json:"seed"`
 
 	// Tools are at most 1,024 functions. Tools of other types are left out with a warning.
-	Tools []json.RawMessage `json:"tools"`
+	Tools []json.RawMessage `json:"tools" max:"4096"`
 	// ToolChoice is none, auto, required, a function {"type": "function", "name": ...} or {"type": "allowed_tools", "mode": auto or
 	// required, "tools": [functions]}.
 	ToolChoice json.RawMessage `json:"tool_choice"`
@@ -78,10 +78,10 @@ type CreateRequest struct {
 	// Fields say how much of the reasoning is wanted.
 	contract.Fields
 	// Include names what the response is to hold beside the usual: reasoning.encrypted_content, reasoning.content, message.output_text.logprobs.
-	Include []string `json:"include"`
+	Include []string `json:"include" max:"64"`
 
 	// Metadata holds at most 16 texts of at most 512 bytes under keys of at most 64, which the response repeats.
-	Metadata map[string]string `json:"metadata"`
+	Metadata map[string]string `json:"metadata" max:"16"`
 	// User, SafetyIdentifier and PromptCacheKey are repeated and have no effect; at most 512 bytes each.
 	User             *string `json:"user"`
 	SafetyIdentifier *string `json:"safety_identifier"`

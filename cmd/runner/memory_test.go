@@ -1,0 +1,106 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestLargeRequestsInLittleMemory: within a limited address space, large requests of every kind at once do not end the
+// server, and when they are over it gives their memory back.
+func TestLargeRequestsInLittleMemory(t *testing.T) {
+	space := 0
+	t.Run("without a limit", func(t *testing.T) { // how much a server takes differs with the number of processors
+		s := serve(t)
+		s.healthy()
+		space = s.status("VmSize") + 1200<<20
+	})
+	s := serveAs(t, func(c *exec.Cmd) {
+		c.Args = append([]string{"sh", "-c", fmt.Sprintf(`ulimit -v %d; exec "$0" "$@"`, space>>10)}, c.Args...)
+		c.Args[3] = c.Path
+		c.Path, c.Err = exec.LookPath("sh")
+	})
+	s.healthy()
+	before := s.status("VmRSS")
+	message := `{"messages":[{"role":"user","content":"x"}],`
+	requests := []struct {
+		path, body string
+		times      int
+	}{
+		{"/tokenize", `{"content":"` + strings.Repeat("a", 30_000_000) + `"}`, 6},
+		{"/tokenize", `{"content":"` + strings.Repeat("a", 4_000_000) + `"}`, 6},
+		{"/tokenize", `{"content":"` + strings.Repeat("1 ", 2_000_000) + `"}`, 6},
+		{"/detokenize", `{"tokens":[` + strings.Repeat("400,", 900_000) + `1]}`, 4},
+		{"/v1/chat/completions", message + `"stop":[` + strings.Repeat(`"a",`, 900_000) + `"a"]}`, 12},
+		{"/v1/chat/completions", message + `"logit_bias":{` + strings.Repeat(`"1":1,`, 400_000) + `"2":1}}`, 6},
+		{"/v1/chat/completions", `{"messages":[` + strings.Repeat(`{},`, 490_000) + `{}]}`, 6},
+		{"/v1/chat/completions", message + `"metadata":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`, 6},
+		{"/v1/messages", `{"max_tokens":1,"messages":[` + strings.Repeat(`{},`, 490_000) + `{}]}`, 6},
+		{"/v1/embeddings", `{"input":[` + strings.Repeat(`"a",`, 900_000) + `"a"]}`, 6},
+		{"/v1/responses", `{"input":[` + strings.Repeat(`{},`, 490_000) + `{}]}`, 6},
+		{"/api/chat", `{"model":"demo","messages":[` + strings.Repeat(`{},`, 490_000) + `{}]}`, 6},
+		{"/v1/completions", `{"prompt":"` + strings.Repeat("a", 30_000_000) + `"}`, 6},
+	}
+	var wg sync.WaitGroup
+	for _, r := range requests {
+		for range r.times {
+			wg.Go(func() {
+				res, err := http.Post(s.url+r.path, "application/json", bytes.NewReader([]byte(r.body)))
+				if err != nil {
+					t.Errorf("%s with %d bytes: %v", r.path, len(r.body), err)
+					return
+				}
+				defer res.Body.Close()
+				if _, err := io.Copy(io.Discard, res.Body); err != nil {
+					t.Errorf("%s with %d bytes: %v", r.path, len(r.body), err)
+				}
+				if res.StatusCode >= 500 && res.StatusCode != http.StatusServiceUnavailable {
+					t.Errorf("%s with %d bytes is answered with %d", r.path, len(r.body), res.StatusCode)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	peak := s.status("VmHWM")
+	const most = 64 << 20 // what is not worth giving back
+	deadline := time.Now().Add(30 * time.Second)
+	for s.status("VmRSS") > before+most+8<<20 {
+		if time.Now().After(deadline) {
+			t.Fatalf("it has %d MiB, %d more than before and %d at most", s.status("VmRSS")>>20, (s.status("VmRSS")-before)>>20, peak>>20)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Logf("%d MiB before, %d at most, %d after", before>>20, peak>>20, s.status("VmRSS")>>20)
+}
+
+// status reads a figure in bytes that the system has of the server's process.
+func (s *serving) status(name string) int {
+	s.t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	m := regexp.MustCompile(name + `:\s+(\d+) kB`).FindSubmatch(b)
+	if m == nil {
+		s.t.Fatalf("no %s:\n%s\n%s", name, b, s.logged())
+	}
+	n, err := strconv.Atoi(string(m[1]))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n << 10
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	gometrics "runtime/metrics"
+	"time"
+)
+
+// keepEvery is how often the server looks at its memory, and worthFreeing is how much more than before makes it worth to
+// give memory back to the system.
+const (
+	keepEvery    = 2 * time.Second
+	worthFreeing = 64 << 20
+)
+
+// memoryKeeper keeps the memory that Go manages within what the machine, its control group and resource limits leave, and
+// gives it back after a peak. By itself Go keeps what it has freed for minutes, and longer where nothing is allocated.
+type memoryKeeper struct {
+	server *Server
+	// settled is what was held after memory was last given back, and quiet for how many looks there was more for no reason.
+	settled int64
+	quiet   int
+	// fixed says that the user has set GOMEMLIMIT.
+	fixed bool
+	// setLimit, giveBack and use are those of the runtime, but for tests.
+	setLimit func(int64) int64
+	giveBack func()
+	use      func() (held, released int64)
+}
+
+func newMemoryKeeper(s *Server) *memoryKeeper {
+	return &memoryKeeper{
+		server: s, fixed: os.Getenv("GOMEMLIMIT") != "", setLimit: debug.SetMemoryLimit, giveBack: debug.FreeOSMemory, use: goMemory,
+	}
+}
+
+// goMemory returns how much memory Go holds, and how much of its address space it has given back.
+func goMemory() (held, released int64) {
+	samples := []gometrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	gometrics.Read(samples)
+	released = int64(samples[1].Value.Uint64())
+	return int64(samples[0].Value.Uint64()) - released, released
+}
+
+// watch looks after the memory until ctx ends.
+func (k *memoryKeeper) watch(ctx context.Context) {
+	tick := time.NewTicker(keepEvery)
+	defer tick.Stop()
+	for {
+		k.look()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look sets the limits anew, because models come and go and other programs take memory as well, and gives memory back.
+func (k *memoryKeeper) look() {
+	held, released := k.use()
+	if room := k.room(held, released); room > 0 {
+		if !k.fixed {
+			k.setLimit(room)
+		} else if limit := k.setLimit(-1); limit < room {
+			room = limit
+		}
+		if cfg := &k.server.cfg; cfg.RequestMemory == 0 {
+			k.server.bodies.follow(cfg.MaxBody, room/2)
+		}
+	}
+	more := held - k.settled
+	if more < worthFreeing || k.server.bodies.held() > more/4 {
+		k.quiet = 0
+		return
+	}
+	if k.quiet++; k.quiet < 2 {
+		return
+	}
+	k.quiet = 0
+	k.giveBack()
+	k.settled, _ = k.use()
+	k.server.log.Debug("memory was given back", "before_bytes", held, "after_bytes", k.settled)
+}
+
+// room returns how much memory Go may hold: what it holds, and what is available but for a tenth; 0 is unknown.
+func (k *memoryKeeper) room(held, released int64) int64 {
+	if k.server.cfg.Memory == nil {
+		return 0
+	}
+	available, addresses := k.server.cfg.Memory()
+	if available <= 0 && addresses <= 0 {
+		return 0
+	}
+	if addresses > 0 && addresses <= available {
+		available = addresses + released // which Go uses again without asking for more addresses
+	}
+	return held + available/10*9
+}
