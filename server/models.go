@@ -93,6 +93,12 @@ func (s *Server) find(p *wire.Principal, name string) (wire.Card, bool) {
 	if name == "" {
 		i = 0
 	}
+	for a := range s.cfg.Aliases {
+		if alias := &s.cfg.Aliases[a]; i < 0 && alias.Matches(name) {
+			i = wire.Named(cards, alias.Model)
+			break
+		}
+	}
 	if i < 0 || i >= len(cards) {
 		return wire.Card{}, false
 	}

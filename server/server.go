@@ -29,6 +29,8 @@ type Config struct {
 	// Pool holds the models, and Cards describe them in its order.
 	Pool  *pool.Pool
 	Cards []wire.Card
+	// Aliases are more names of models. A model's own name comes first, then the first alias that matches.
+	Aliases []Alias
 	// Keys are the API keys; nil asks for none, and then the server is for the machine's own user.
 	Keys *keys.Set
 	// MaxReasoning is the most of the reasoning that anybody may see; nil is all of it. Keys may allow less.

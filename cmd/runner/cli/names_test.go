@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"runner/reasoning"
 )
 
 // named are requests of every format and route that names a model, which is $M.
@@ -46,5 +48,25 @@ func checkNames(t *testing.T, url string, taken, refused []string) {
 
 // A model with the tag latest is the model without it.
 func TestTheTagLatestInEveryFormat(t *testing.T) {
-	checkNames(t, wholeServer(t, io.Discard), []string{"demo", "demo:latest", "slow:latest"}, []string{"demo:q4", "latest", "demo:latest:latest"})
+	url := wholeServer(t, io.Discard)
+	checkNames(t, url, []string{"demo", "demo:latest", "slow:latest"}, []string{"demo:q4", "latest", "demo:latest:latest"})
+}
+
+// An alias is a name like the model's own, with and without the tag latest. A model's own name comes first.
+func TestAliasesInEveryFormat(t *testing.T) {
+	o := &serveOptions{maxReasoning: reasoning.VisibilityFull}
+	o.aliases = []string{"claude-*=demo:latest", "gpt-4o=slow", "*ok*=broken"}
+	url := wholeServerWith(t, io.Discard, o, true)
+	checkNames(t, url, []string{"claude-sonnet", "claude-3:latest", "demo"}, []string{"claude", "gpt-4", "anthropic/claude-3"})
+	for name, want := range map[string]string{
+		"claude-x": "demo", "gpt-4o": "slow", "a-ok": "broken", "claude-ok": "demo", "broken": "broken",
+	} {
+		_, out := all(t.Context(), t, http.MethodGet, url+"/v1/models/"+name, "most", "")
+		if !strings.Contains(out, `"id":"`+want+`"`) {
+			t.Errorf("%s is not %s:\n%s", name, want, out)
+		}
+	}
+	if _, out := all(t.Context(), t, http.MethodGet, url+"/v1/models", "most", ""); strings.Contains(out, "claude") {
+		t.Errorf("patterns are listed:\n%s", out)
+	}
 }

@@ -109,6 +109,9 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (
 	if !keyed {
 		cfg.Keys = nil
 	}
+	if cfg.Aliases, err = readAliases(o.aliases, []served{{name: "demo"}, {name: "broken"}, {name: "slow"}}); err != nil {
+		t.Fatal(err)
+	}
 	entries := []pool.Entry{{Name: "demo"}, {Name: "broken"}, {Name: "slow"}}
 	for _, e := range entries {
 		cfg.Cards = append(cfg.Cards, wire.Card{Name: e.Name, Added: wiretest.Today})

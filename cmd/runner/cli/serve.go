@@ -72,6 +72,9 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	if err != nil {
 		return err
 	}
+	if cfg.Aliases, err = readAliases(o.aliases, list); err != nil {
+		return err
+	}
 	rc, err := a.runnerConfig(o)
 	if err != nil {
 		return err
@@ -164,6 +167,31 @@ func (a *app) resolveServed(args []string) ([]served, error) {
 		list = append(list, s)
 	}
 	return list, nil
+}
+
+// readAliases reads the aliases of the command line, each of which stands for a model that is served.
+func readAliases(texts []string, list []served) (aliases []server.Alias, err error) {
+	var cards []wire.Card
+	for _, s := range list {
+		cards = append(cards, wire.Card{Name: s.name})
+	}
+	for _, text := range texts {
+		pattern, name, ok := strings.Cut(text, "=")
+		switch {
+		case !ok || pattern == "" || name == "":
+			return nil, &usageError{
+				what: fmt.Sprintf("--alias cannot be %q", text), hint: "use PATTERN=NAME, as in 'claude-*=demo'",
+			}
+		case wire.Named(cards, pattern) >= 0:
+			return nil, &usageError{what: fmt.Sprintf("--alias %s is the name of a model", pattern), hint: "use another name"}
+		case wire.Named(cards, name) < 0:
+			return nil, &usageError{
+				what: fmt.Sprintf("--alias %s stands for %q, which is not served", pattern, name), hint: "name a model that is",
+			}
+		}
+		aliases = append(aliases, server.Alias{Pattern: pattern, Model: name})
+	}
+	return aliases, nil
 }
 
 // servedName is what requests call a model: a file by its name, a model of the cache by its reference.

@@ -46,6 +46,7 @@ type serveOptions struct {
 	maxReasoning   reasoning.Visibility
 	public         bool
 	hosts, origins []string
+	aliases        []string
 	cert, certKey  string
 	sealKeys       string
 	sealed         string
@@ -87,6 +88,9 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	f.DurationVar(&o.drainTimeout, "drain-timeout", 30*time.Second, "`TIME` that runs may go on when the server is told to stop")
 	f.DurationVar(&o.keepAlive, "keep-alive", 5*time.Minute, "`TIME` that an idle model stays loaded, if there are several (negative: for ever)")
 	f.Var(&o.memory, "memory", "most `BYTES` of weights loaded at once, as in 24GB (0: no limit)")
+
+	f.StringArrayVar(&o.aliases, "alias", nil,
+		"`PATTERN=NAME`: more names for the model NAME, as in 'claude-*=demo' (repeatable)")
 
 	f.StringVar(&o.key, "api-key", "", "`KEY` that requests must bring (also: "+keyVariable+")")
 	f.StringVar(&o.keyFile, "api-keys", "", "`FILE` of keys with their permissions; see runner apikey")
