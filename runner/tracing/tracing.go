@@ -37,14 +37,19 @@ type Config struct {
 	Stored func(trace.ID)
 }
 
+// Store begins traces, as a [store.Store] with recipients does. It may be used by several goroutines at once.
+type Store interface {
+	Create(ctx context.Context, info store.Info) (*store.Writer, error)
+}
+
 // Traces records runs into a store. It may be used by several goroutines at once.
 type Traces struct {
-	store *store.Store
+	store Store
 	cfg   Config
 }
 
-// New returns Traces over a store that has recipients. The store stays the caller's, who closes it when all runs have ended.
-func New(s *store.Store, cfg Config) *Traces {
+// New returns Traces over a store. The store stays the caller's, who closes it when all runs have ended.
+func New(s Store, cfg Config) *Traces {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}

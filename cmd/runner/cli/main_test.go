@@ -141,12 +141,11 @@ func (s *script) Generate(ctx context.Context, req runner.Request) iter.Seq2[rea
 			return
 		}
 		var recorder runner.Recorder
+		var untraced error // as with a runner, the run goes on and a warning says why
 		if req.Trace != nil {
-			var err error
-			if recorder, err = req.Trace.Begin(ctx, &runner.TracedRun{Request: &req}); err != nil {
-				yield(reasoning.Event{}, err)
-				return
-			}
+			recorder, untraced = req.Trace.Begin(ctx, &runner.TracedRun{Request: &req})
+		}
+		if recorder != nil {
 			seen := yield
 			yield = func(e reasoning.Event, err error) bool {
 				if err == nil {
@@ -165,6 +164,10 @@ func (s *script) Generate(ctx context.Context, req runner.Request) iter.Seq2[rea
 			info.Iteration = 1
 		}
 		t.emit(reasoning.Event{Kind: reasoning.Started, Info: info})
+		if untraced != nil {
+			text := "no whole trace of this run is stored: " + untraced.Error()
+			t.emit(reasoning.Event{Kind: reasoning.Warning, Code: runner.CodeNotTraced, Text: text})
+		}
 		result := &reasoning.Result{Finish: reasoning.FinishStop,
 			Usage:  reasoning.Usage{Prompt: 20, Cached: 4, Completion: 12, Reasoning: 8, Answer: 2},
 			Timing: reasoning.Timing{Prefill: 10 * time.Millisecond, FirstToken: 11 * time.Millisecond, FirstAnswer: 20 * time.Millisecond, Decode: 30 * time.Millisecond}}

@@ -17,7 +17,8 @@ import (
 	"runner/server/wire"
 )
 
-// recordOptions are the flags of commands that record traces. They have an effect only with the one that turns recording on.
+// recordOptions are the flags of commands that record traces. They have an effect only with the one that turns
+// recording on.
 type recordOptions struct {
 	on   bool
 	flag string
@@ -63,8 +64,9 @@ func (o *recordOptions) validate(cmd *cobra.Command) error {
 	return nil
 }
 
-// openRecords opens the store that traces are recorded into, and returns whom they are sealed to.
-func (a *app) openRecords(o *recordOptions) (s *store.Store, to []trace.Recipient, err error) {
+// openRecords opens the store that traces are recorded into, and returns whom they are sealed to. A store that cannot
+// be opened now is no error.
+func (a *app) openRecords(o *recordOptions) (s *lateStore, to []trace.Recipient, err error) {
 	if to, err = a.recipients(o); err != nil {
 		return nil, nil, err
 	}
@@ -72,8 +74,10 @@ func (a *app) openRecords(o *recordOptions) (s *store.Store, to []trace.Recipien
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err = store.Open(dir, store.Config{Recipients: to, MaxTrace: int64(o.maxTrace), MaxTotal: int64(o.total), MaxAge: o.age.Duration})
-	return s, to, err
+	cfg := store.Config{
+		Recipients: to, MaxTrace: int64(o.maxTrace), MaxTotal: int64(o.total), MaxAge: o.age.Duration,
+	}
+	return newLateStore(dir, cfg), to, nil
 }
 
 // tracesFolder is where the traces are.
@@ -164,7 +168,7 @@ type records struct {
 }
 
 // record opens what runs are recorded into. The caller closes the store when all runs have ended.
-func (a *app) record(o *recordOptions) (*records, *store.Store, error) {
+func (a *app) record(o *recordOptions) (*records, *lateStore, error) {
 	s, _, err := a.openRecords(o)
 	if err != nil {
 		return nil, nil, err
@@ -193,8 +197,8 @@ func (r *records) tracer(run string) runner.Tracer {
 	return r.traces.Tracer(wire.Local, "--trace", run)
 }
 
-// tell says with say what became of the trace of the run that has ended. Where the run has a result, a warning has told why there is none, but
-// for what only the program's user may know.
+// tell says with say what became of the trace of the run that has ended. Where the run has a result, a warning has
+// told why there is none, but for what only the program's user may know.
 func (r *records) tell(result *reasoning.Result, say func(line string)) {
 	if r == nil {
 		return

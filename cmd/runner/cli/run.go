@@ -19,7 +19,6 @@ import (
 	"runner/models"
 	"runner/reasoning"
 	"runner/reasoning/decision"
-	"runner/reasoning/trace/store"
 	"runner/runner"
 )
 
@@ -111,11 +110,15 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	}
 
 	if o.record.on {
-		var kept *store.Store
+		var kept *lateStore
 		if o.records, kept, err = a.record(&o.record); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, kept.Close()) }()
+		defer func() {
+			if err := kept.Close(); err != nil {
+				a.complain("warning: the store of traces: " + err.Error())
+			}
+		}()
 	}
 	if !chatting && o.request.Visibility != reasoning.VisibilitySummary {
 		o.model.Sequences = 1 // there is no summary pass

@@ -6,13 +6,12 @@ import (
 	"sync"
 	"time"
 
-	"runner/reasoning/trace/store"
 	"runner/runner/tracing"
 )
 
 // keptTraces is where a command that runs on and on keeps the traces of its runs; nil keeps none.
 type keptTraces struct {
-	store   *store.Store
+	store   *lateStore
 	traces  *tracing.Traces
 	log     *slog.Logger
 	stop    context.CancelFunc
@@ -34,6 +33,9 @@ func (a *app) keepTraces(o *recordOptions, log *slog.Logger) (*keptTraces, error
 	ids := make([]string, len(to))
 	for i, r := range to {
 		ids[i] = r.ID()
+	}
+	if _, err := s.open(); err != nil {
+		log.Warn("no traces can be stored now; requests are answered without, and the store is tried again", "error", err)
 	}
 	if o.on && o.flag == "traces" {
 		log.Info("keeping the traces that requests ask for", "sealed_to", ids)
@@ -59,7 +61,7 @@ func (k *keptTraces) prune(ctx context.Context, every time.Duration) {
 			return
 		case <-tick.C:
 		}
-		switch n, err := k.store.Prune(ctx); {
+		switch n, err := k.store.prune(ctx); {
 		case err != nil && ctx.Err() == nil:
 			k.log.Error("old traces cannot be erased", "error", err)
 		case n > 0:

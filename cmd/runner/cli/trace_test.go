@@ -173,6 +173,50 @@ func TestServerErasesOldTraces(t *testing.T) {
 	t.Error("it is not erased")
 }
 
+// TestServerStartsWithoutAStore opens a server's store where a file is in its place, and again when that has gone.
+func TestServerStartsWithoutAStore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "traces")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := &serveOptions{}
+	to := []string{trace.NewIdentity().Recipient().String()}
+	o.record = recordOptions{on: true, to: to, dir: dir, maxTrace: 1 << 20, total: 1 << 20}
+	var log strings.Builder
+	k, err := scripted().keepTraces(&o.record, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), "no traces can be stored now") {
+		t.Errorf("the log says %s", log.String())
+	}
+	if _, err := k.store.Create(t.Context(), store.Info{}); err == nil {
+		t.Error("a trace began in a file")
+	}
+	if _, _, err := k.store.Page(t.Context(), store.Query{All: true, Limit: 1}); err == nil {
+		t.Error("a file was listed")
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(retryEvery)
+	w, err := k.store.Create(t.Context(), store.Info{Principal: "local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := k.store.Page(t.Context(), store.Query{All: true, Limit: 1})
+	if err != nil || len(list) != 1 || list[0].ID != id {
+		t.Errorf("%v, %v", list, err)
+	}
+	if err := k.close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPassphraseIsNotShown types passphrases at a terminal.
 func TestPassphraseIsNotShown(t *testing.T) {
 	const phrase = "correct horse battery"
