@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"runner/reasoning"
 	"runner/server/wire"
+	"runner/server/wiretest"
 )
 
 // subagentEvents are the events of a specialist's turn that writes, calls, and ends as outcome says.
@@ -104,4 +106,79 @@ func TestSpecialistsHaveMessagesOfTheirOwn(t *testing.T) {
 	if len(ids) != 3 {
 		t.Errorf("messages %v", ids)
 	}
+}
+
+// What hidden specialists think is a phase of their own, and the summary is the run's. With chunks all of a specialist
+// that speaks waits for the summary, in its order.
+func TestHiddenSpecialists(t *testing.T) {
+	about := &reasoning.Delegation{ID: "d1", By: "user", Shown: true}
+	by := func(events []reasoning.Event) []reasoning.Event {
+		for i := range events {
+			events[i].Specialist = "d1"
+		}
+		return events
+	}
+	marks := func() []reasoning.Event { return wiretest.Segment(reasoning.Reasoning) }
+	events := slices.Concat(
+		[]reasoning.Event{{Kind: reasoning.DelegationStart, Delegation: about}},
+		by(marks()), by(wiretest.Segment(reasoning.Preamble, "They say.")),
+		[]reasoning.Event{{Kind: reasoning.DelegationEnd, Delegation: about}}, marks(),
+	)
+	answer, summary := wiretest.Segment(reasoning.Answer, "It is 4."), wiretest.Segment(reasoning.Summary, "Added.")
+	const open, shut = "SUBAGENT_STARTED d1,REASONING_START d1,REASONING_END d1", "REASONING_START,REASONING_END"
+	const theirs = "TEXT_MESSAGE_START d1,TEXT_MESSAGE_CONTENT d1,TEXT_MESSAGE_END d1,SUBAGENT_FINISHED d1"
+	const said = "TEXT_MESSAGE_START,TEXT_MESSAGE_CONTENT,TEXT_MESSAGE_END"
+	for _, c := range []struct {
+		visibility reasoning.Visibility
+		form       Form
+		want       string
+	}{
+		{reasoning.VisibilityNone, FormStandard, open + "," + theirs + "," + shut + "," + said},
+		{reasoning.VisibilityNone, FormChunked, open + "," + theirs + "," + shut + "," + said},
+		{reasoning.VisibilitySummary, FormStandard, "SUBAGENT_STARTED d1,REASONING_START,REASONING_MESSAGE_START," +
+			theirs + "," + said + ",REASONING_MESSAGE_CONTENT,REASONING_MESSAGE_END,REASONING_END"},
+		{reasoning.VisibilitySummary, FormChunked, "SUBAGENT_STARTED d1,REASONING_START," +
+			"REASONING_MESSAGE_CHUNK,REASONING_END," + theirs + "," + said},
+	} {
+		parts := [][]reasoning.Event{events, answer}
+		if c.visibility == reasoning.VisibilitySummary {
+			parts = append(parts, summary)
+		}
+		run := wiretest.Run(reasoning.Result{}, parts...)
+		run[0].Info.Visibility = c.visibility
+		if got := eventsOf(t, encode(t, run, c.form)); got != "RUN_STARTED,"+c.want+",RUN_FINISHED" {
+			t.Errorf("%v, form %v:\n%s", c.visibility, c.form, got)
+		}
+	}
+	// With a sealed value only the run's own message carries it.
+	run := wiretest.Run(reasoning.Result{Sealed: "sealed"}, events, answer)
+	run[0].Info.Visibility = reasoning.VisibilityNone
+	const begin, end = ",REASONING_START,REASONING_MESSAGE_START", ",REASONING_MESSAGE_END,REASONING_END"
+	want := "RUN_STARTED," + open + "," + theirs + begin + end + "," + said +
+		begin + ",REASONING_ENCRYPTED_VALUE" + end + ",RUN_FINISHED"
+	if got := eventsOf(t, encode(t, run, FormStandard)); got != want {
+		t.Errorf("sealed:\n%s", got)
+	}
+	// Once no summary comes, nothing waits any more.
+	unavailable := reasoning.Event{Kind: reasoning.Warning, Code: reasoning.CodeSummaryUnavailable}
+	run = wiretest.Run(reasoning.Result{}, marks(), answer[:2], []reasoning.Event{unavailable})
+	run[0].Info.Visibility = reasoning.VisibilitySummary
+	want = "RUN_STARTED,REASONING_START,CUSTOM,REASONING_END,TEXT_MESSAGE_START,TEXT_MESSAGE_CONTENT"
+	if got := eventsOf(t, encode(t, run[:len(run)-1], FormChunked)); got != want {
+		t.Errorf("without a summary:\n%s", got)
+	}
+}
+
+// eventsOf lists the types of events, with their specialist.
+func eventsOf(t *testing.T, f frames) string {
+	t.Helper()
+	var list []string
+	for _, frame := range f {
+		var e struct{ Type, SubagentRunID string }
+		if err := json.Unmarshal(frame, &e); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, strings.TrimSpace(e.Type+" "+e.SubagentRunID))
+	}
+	return strings.Join(list, ",")
 }
