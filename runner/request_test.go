@@ -48,6 +48,7 @@ func TestRefusals(t *testing.T) {
 		"Strategy":   {Messages: user("a").Messages, Strategy: reasoning.StrategyJSON, Tools: []chattemplate.Tool{{Name: "f"}}},
 		"ToolChoice": {Messages: user("a").Messages, ToolChoice: ToolChoiceRequired},
 		"ToolName":   {Messages: user("a").Messages, Tools: []chattemplate.Tool{{Name: "f"}}, ToolChoice: ToolChoiceFunction, ToolName: "g"},
+		"Tools":      {Messages: user("a").Messages, Tools: []chattemplate.Tool{{Name: "report_reasoning"}}},
 		"Sampling":   {Messages: user("a").Messages, Sampling: backend.Sampling{Temperature: -1}},
 	} {
 		var re *RequestError

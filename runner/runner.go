@@ -367,6 +367,11 @@ func (r *Runner) validateTools(req *Request) error {
 	default:
 		return bad("ToolChoice", "use auto, none, required or function", "%q is not a tool choice", req.ToolChoice)
 	}
+	for _, t := range req.Tools {
+		if t.Name == reasoning.ReportReasoningName {
+			return bad("Tools", "rename the function", "%s is the function of strategy tool, by which a model reports its reasoning", t.Name)
+		}
+	}
 	named := func(t chattemplate.Tool) bool { return t.Name == req.ToolName }
 	delegates := req.Delegation.Model && delegation.IsTool(req.ToolName)
 	if req.ToolChoice == ToolChoiceFunction && !delegates && !slices.ContainsFunc(req.Tools, named) {

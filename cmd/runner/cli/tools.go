@@ -8,6 +8,7 @@ import (
 	"regexp"
 
 	"runner/chattemplate"
+	"runner/reasoning"
 )
 
 const maxTools = 1024
@@ -70,6 +71,8 @@ func (d *toolDefinition) check(seen map[string]bool) error {
 	switch {
 	case !toolName.MatchString(d.Name):
 		return fmt.Errorf("the name %q is not 1 to 64 letters, digits, - or _", clip(d.Name))
+	case d.Name == reasoning.ReportReasoningName:
+		return fmt.Errorf("the name %q is that of the function by which models report their reasoning", d.Name)
 	case seen[d.Name]:
 		return fmt.Errorf("the name %q is there twice", d.Name)
 	case len(d.Parameters) > 0 && d.Parameters[0] != '{':

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/reasoning"
 	"runner/server/mew/encoder"
 	"runner/server/mew/envelope"
 )
@@ -102,7 +103,7 @@ func (s *session) functions() ([]chattemplate.Tool, map[string]route) {
 	for _, id := range slices.Sorted(maps.Keys(s.offers)) {
 		for _, o := range s.offers[id] {
 			name := o.Name
-			if _, taken := routes[name]; taken && s.p.cfg.Tools == nil {
+			if _, taken := routes[name]; (taken || name == reasoning.ReportReasoningName) && s.p.cfg.Tools == nil {
 				name = plainName(id) + "_" + o.Name
 			}
 			if _, taken := routes[name]; taken || !functionName.MatchString(name) || len(tools) == maxTools {
