@@ -149,7 +149,7 @@ func nameOf(err error) error {
 		sqlite3.SQLITE_CONSTRAINT:
 		// No statement of this package has an error of its own: what it does not find was altered.
 		return ErrDamaged
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
 		return ErrBusy
 	}
 	return nil

@@ -166,7 +166,8 @@ func (r *Reader) open(path string) (err error) {
 		}
 		r.db.SetMaxOpenConns(4)
 		var n int
-		if err = r.db.QueryRow("SELECT count(*) FROM sqlite_schema").Scan(&n); !errors.Is(nameOf(err), ErrReadOnly) {
+		err = r.db.QueryRow("SELECT count(*) FROM sqlite_schema").Scan(&n)
+		if name := nameOf(err); !errors.Is(name, ErrReadOnly) && !errors.Is(name, ErrBusy) {
 			return err
 		}
 		if err := r.db.Close(); err != nil {

@@ -23,9 +23,15 @@ type reserve struct{ dir string }
 func (r *reserve) path() string { return filepath.Join(r.dir, reserveName) }
 
 // held reports whether the room is there.
-func (r *reserve) held() bool {
-	size, err := sizeOf(r.path())
-	return err == nil && size >= reserveLeast
+func (r *reserve) held() bool { return r.size() >= reserveLeast }
+
+// size is the size of the file; 0 where there is none, or something else in its place.
+func (r *reserve) size() int64 {
+	info, err := os.Lstat(r.path())
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	return info.Size()
 }
 
 // release gives the room back to the disk. It reports whether there was any.
@@ -33,20 +39,40 @@ func (r *reserve) release() bool { return os.Remove(r.path()) == nil }
 
 // fill takes the room, or as much of it as there is. Its bytes are random, so that no file system saves them up.
 func (r *reserve) fill() error {
-	size, err := sizeOf(r.path())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) || size >= reserveSize {
-		return err
+	size := r.size()
+	if size >= reserveSize {
+		return nil
 	}
-	f, err := os.OpenFile(r.path(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := r.open()
 	if err != nil {
 		return err
 	}
 	block := make([]byte, 16<<10)
-	for err == nil && size < reserveSize {
+	for ; err == nil && size < reserveSize; size += int64(len(block)) {
 		_, _ = rand.Read(block) // never fails, by its contract
-		var n int
-		n, err = f.Write(block)
-		size += int64(n)
+		_, err = f.Write(block)
 	}
 	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// open opens the file to add to it, and makes it where there is none. Who can write to the folder may have put a link
+// to another file in its place, which is removed.
+func (r *reserve) open() (*os.File, error) {
+	was, err := os.Lstat(r.path())
+	if err == nil && was.Mode().IsRegular() {
+		f, err := os.OpenFile(r.path(), os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return nil, err
+		}
+		if now, err := f.Stat(); err == nil && os.SameFile(was, now) {
+			return f, nil
+		}
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.Remove(r.path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(r.path(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
