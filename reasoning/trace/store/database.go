@@ -54,7 +54,7 @@ func objects(version int) []object {
 	return append(list, object{"table", "pieces", pieceTable})
 }
 
-// foreign returns the names of what a database defines and this program did not. A trigger could keep what is erased.
+// foreign returns how what a database defines differs from what this program made. A trigger could keep what is erased.
 func foreign(ctx context.Context, q querier, version int) (names []string, err error) {
 	rows, err := q.QueryContext(ctx, "SELECT coalesce(type, ''), coalesce(name, ''), coalesce(sql, '') FROM sqlite_schema")
 	if err != nil {
@@ -70,11 +70,11 @@ func foreign(ctx context.Context, q querier, version int) (names []string, err e
 		if i := slices.Index(known, o); i >= 0 {
 			known = slices.Delete(known, i, i+1)
 		} else {
-			names = append(names, o.kind+" "+o.name)
+			names = append(names, o.kind+" "+o.name+" was added or changed")
 		}
 	}
 	for _, o := range known {
-		names = append(names, "no "+o.kind+" "+o.name)
+		names = append(names, o.kind+" "+o.name+" is missing or was changed")
 	}
 	return names, rows.Err()
 }

@@ -122,8 +122,9 @@ func present(dir string) error {
 	return nil
 }
 
-// findPublic returns the public half of the signing key: sign.pub, or what follows from sign.key where only that is
-// there. Where both can be read they have to agree. Without either it is nil.
+// findPublic returns the public half of the signing key: sign.pub, or what follows from sign.key where only that can be
+// read. Where both can be read they have to agree. Without either it is nil, and nothing is attested: who has lost the
+// signing key can still read.
 func findPublic(dir string) (*public, error) {
 	p, err := loadPublic(filepath.Join(dir, publicName))
 	signer, signerErr := loadSigner(filepath.Join(dir, signerName))
@@ -136,8 +137,6 @@ func findPublic(dir string) (*public, error) {
 		return nil, err
 	case signerErr == nil:
 		return &signer.public, nil
-	case !errors.Is(signerErr, fs.ErrNotExist) && !errors.Is(signerErr, fs.ErrPermission):
-		return nil, signerErr
 	}
 	return nil, nil
 }

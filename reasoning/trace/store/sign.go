@@ -130,11 +130,11 @@ func loadPublic(path string) (p public, err error) {
 	text, ok := strings.CutPrefix(strings.TrimSpace(string(data)), publicPrefix)
 	raw, err := encoding.DecodeString(text)
 	if !ok || err != nil || len(raw) != publicSize+checksumSize {
-		return p, errors.New("sign.pub: it is not the public half of a signing key")
+		return p, fmt.Errorf("%w: it is no public half at all", ErrPublic)
 	}
 	copy(p[:], raw)
 	if p.String() != publicPrefix+text {
-		return p, errors.New("sign.pub: it is not the public half of a signing key")
+		return p, fmt.Errorf("%w: it is no public half at all", ErrPublic)
 	}
 	return p, nil
 }

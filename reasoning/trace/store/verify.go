@@ -91,7 +91,7 @@ func (v *verifier) run(ctx context.Context) error {
 		return err
 	}
 	for _, name := range names {
-		v.problem(nil, "the database does not define what this program does: %s", name)
+		v.problem(nil, "the definitions of the database were changed: %s", name)
 	}
 	if err := v.indexes(ctx); err != nil {
 		return err
