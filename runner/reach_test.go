@@ -577,6 +577,7 @@ var placeOfField = map[string]any{
 	"Strategy": "is the prompt", "Rationale": "is the prompt", "Score": "is the prompt", "MaxTokens": "is the run's length", "AnswerReserve": "is the reasoning's length",
 	"TemplateArgs": "is the prompt", "KeepReasoning": "is the prompt", "Delegation": "is the prompt", "CallID": "is no content", "Seal": "is no content",
 	"Trace": "is no content", "Generated": "is no content", "Account": "is no content",
+	"Phases": "shows where reasoning is, not what it says",
 }
 
 // A new field has to be given its place in the table, or a reason to have none.

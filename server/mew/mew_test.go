@@ -785,20 +785,27 @@ func TestRestart(t *testing.T) {
 	ask := func(p *person, id string) {
 		t.Helper()
 		deadline := time.Now().Add(patience)
-		for {
+		for time.Now().Before(deadline) {
 			p.write(`{"id":"` + id + `","to":["thinker"],"kind":"chat","payload":{"text":"What is 17 + 25?"}}`)
-			time.Sleep(50 * time.Millisecond)
-			if !slices.ContainsFunc(p.all(), func(e *envelope.Envelope) bool { return e.Kind == envelope.Error && about(id)(e) }) {
-				break // it got through
+			// The question is refused until the thinker has joined. The first message about it tells.
+			var first *envelope.Envelope
+			for first == nil && time.Now().Before(deadline) {
+				if all := p.all(); slices.ContainsFunc(all, about(id)) {
+					first = all[slices.IndexFunc(all, about(id))]
+				} else {
+					time.Sleep(5 * time.Millisecond)
+				}
 			}
-			if time.Now().After(deadline) {
-				t.Fatal("the thinker does not come")
+			if first != nil && first.Kind != envelope.Error {
+				if got := p.answer("thinker", id); got != "42." {
+					t.Errorf("answered %q", got)
+				}
+				return
 			}
+			time.Sleep(20 * time.Millisecond)
 			id += "'"
 		}
-		if got := p.answer("thinker", id); got != "42." {
-			t.Errorf("answered %q", got)
-		}
+		t.Fatal("the thinker does not come")
 	}
 	ask(alice, "q")
 	first.Close(context.Background())
