@@ -17,7 +17,8 @@ import (
 // inMountsVariable says that the test binary may mount file systems, which nobody else sees.
 const inMountsVariable = "CLI_TEST_IN_MOUNTS"
 
-// TestFullDiskScripts runs the program over stores that are full or read-only, in a process that may mount file systems.
+// TestFullDiskScripts runs the program over stores that are full or read-only, in a process that may mount file
+// systems.
 func TestFullDiskScripts(t *testing.T) {
 	if os.Getenv(inMountsVariable) == "" {
 		inMounts(t)

@@ -437,6 +437,9 @@ func TestAttacks(t *testing.T) {
 			}
 			was := files(t, v.dir)
 			v.look(a.read, a.problem, a.headed)
+			if a.read == nil {
+				v.lookAtCopy(a.problem, a.headed)
+			}
 			if now := files(t, v.dir); !equalFiles(was, now) {
 				t.Error("reading has changed the folder")
 			}
@@ -534,6 +537,63 @@ func (v *victim) look(refused error, problem, headed string) {
 		if !strings.Contains(all, check.want) || (check.want == "") != (all == "") {
 			v.Errorf("with head %v: found %q, want %q", check.kept != nil, all, check.want)
 		}
+	}
+}
+
+// lookAtCopy reads a copy of the store, in which only the database and the public half are, and one that has only the
+// database.
+func (v *victim) lookAtCopy(problem, headed string) {
+	v.Helper()
+	there := v.dir
+	defer func() { v.dir = there }()
+	v.dir = filepath.Join(v.TempDir(), "copy")
+	copyFolder(v, there, v.dir)
+	for _, name := range []string{signerName, reserveName, lockName} {
+		if err := os.Remove(filepath.Join(v.dir, name)); err != nil {
+			v.Fatal(err)
+		}
+	}
+	v.look(nil, problem, headed)
+	if err := os.Remove(filepath.Join(v.dir, publicName)); err != nil {
+		v.Fatal(err)
+	}
+	s, err := Read(v.dir)
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer s.Close()
+	v.trust(s)
+	r, err := s.Verify(background, &v.head)
+	if err != nil || len(r.Problems) == 0 && headed != "" {
+		v.Errorf("with a head alone: %+v, %v, want %q", r, err, headed)
+	}
+}
+
+// TestForeignPublicHalf puts the public half of another key into a copy that has no signing key.
+func TestForeignPublicHalf(t *testing.T) {
+	v := newVictim(t)
+	_, dir, _ := fresh(t)
+	data, err := os.ReadFile(filepath.Join(dir, publicName))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(v.dir, publicName), data, 0o600)
+	}
+	if err = errors.Join(err, os.Remove(filepath.Join(v.dir, signerName))); err != nil {
+		t.Fatal(err)
+	}
+	v.look(nil, "its signature is not this store's", "the kept head was signed with another key")
+	s, err := Read(v.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	list, err := s.List(background)
+	for _, e := range list {
+		if !e.Unattested {
+			t.Errorf("%+v is attested", e)
+		}
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -27,8 +27,8 @@ func (s *Store) Erase(ctx context.Context, ids ...trace.ID) error {
 			return named(err)
 		}
 	}
-	return s.withRoom(func(scarce bool) error {
-		if scarce {
+	return s.withRoom(func(slowly bool) error {
+		if slowly {
 			for _, id := range ids {
 				err := s.update(ctx, func(tx *change) error { return s.entomb(ctx, tx, id) })
 				if err == nil {
@@ -58,11 +58,11 @@ func (s *Store) Erase(ctx context.Context, ids ...trace.ID) error {
 	})
 }
 
-// withRoom runs f, and once more with the room that was kept where the disk is full. scarce tells f to take
+// withRoom runs f, and once more with the room that was kept where the disk is full. slowly tells f to take
 // little at a time.
-func (s *Store) withRoom(f func(scarce bool) error) error {
+func (s *Store) withRoom(f func(slowly bool) error) error {
 	err := f(false)
-	if errors.Is(err, ErrNoRoom) {
+	if scarce(err) {
 		s.reserve.release()
 		err = f(true)
 	}

@@ -161,3 +161,10 @@ func ignoreDone(err error) error {
 	}
 	return err
 }
+
+// scarce reports whether an error is one of a full disk. SQLite does not say why a write failed where a quota is used
+// up.
+func scarce(err error) bool {
+	e := (*sqlite.Error)(nil)
+	return errors.Is(err, ErrNoRoom) || errors.As(err, &e) && e.Code() == sqlite3.SQLITE_IOERR_WRITE
+}

@@ -61,7 +61,7 @@ func Open(dir string, cfg Config) (s *Store, err error) {
 		cfg.Clock = time.Now
 	}
 	s, err = openStore(dir, cfg)
-	if errors.Is(err, ErrNoRoom) && len(cfg.Recipients) == 0 && (&reserve{dir: dir}).release() {
+	if scarce(err) && len(cfg.Recipients) == 0 && (&reserve{dir: dir}).release() {
 		s, err = openStore(dir, cfg) // to erase is to make room
 	}
 	return s, err
