@@ -21,7 +21,7 @@ import (
 func TestHangUpReadsTheKeysAgain(t *testing.T) {
 	dir := t.TempDir()
 	file, other := filepath.Join(dir, "keys.json"), filepath.Join(dir, "other.json")
-	first, second := newKey(t, file, "one", "generate"), newKey(t, other, "one", "generate")
+	first, second := newKey(t, file, "one"), newKey(t, other, "one")
 	cert, tlsKey, _ := certificate(t, dir)
 	for name, change := range map[string]func(*exec.Cmd){
 		"without a terminal": func(c *exec.Cmd) {},
