@@ -26,6 +26,9 @@ func QuoteLimit(words int) int { return min(MaxQuote, max(MinQuote, words/3)) }
 // stands alone between white space. Punctuation at a word is not part of it. In scripts that do not put spaces between words
 // every letter is a word.
 //
+// Where the reasoning goes on with a number after the longest run that may be quoted, no other number may take its place: a summary that has to
+// say something else must not say something wrong.
+//
 // Runs are compared by 64-bit hashes, so that a token may be refused without need, about once in 10^14, but never
 // accepted wrongly. A Guard must not be used by several goroutines at once, except for Allows and Fill.
 type Guard struct {
@@ -33,10 +36,12 @@ type Guard struct {
 	// limit is the most consecutive words. A run of nearWords shows that a quotation may be under way. Unless the text ends in one, a token
 	// would have to add limit+1-(nearWords-1) words to make a run too long, for which it needs at least farPiece bytes.
 	limit, nearWords, farPiece int
-	// long holds the hashes of all runs of limit+1 words of the reasoning, full those of limit words and near those of nearWords words.
-	long, full, near map[uint64]struct{}
-	cutter           wordCutter
-	words            wordRing // the text's finished words
+	// long holds the hashes of all runs of limit+1 words of the reasoning, full those of limit words, with whether a number follows, and near
+	// those of nearWords words.
+	long, near map[uint64]struct{}
+	full       map[uint64]bool
+	cutter     wordCutter
+	words      wordRing // the text's finished words
 	// closeBy says that they end in nearWords words of the reasoning, or that the text ends inside a rune.
 	closeBy bool
 	// last is the hash of the last limit finished words; atLimit says that they are a run of the reasoning.
@@ -47,29 +52,30 @@ type Guard struct {
 // NewGuard returns a guard over the words of reasoning. It takes time and memory in proportion to them.
 func NewGuard(v *backend.Vocab, reasoning string) *Guard {
 	var all []uint64
+	var isNumber []bool
 	var c wordCutter
 	collect := func(w uint64) bool {
-		all = append(all, w)
+		all, isNumber = append(all, w), append(isNumber, c.wasNumber)
 		return true
 	}
 	c.feed(reasoning, collect)
 	c.finish(collect)
 	limit := QuoteLimit(len(all))
 	g := &Guard{
-		vocab: v, limit: limit, nearWords: (limit + 1) / 2, long: map[uint64]struct{}{}, full: map[uint64]struct{}{}, near: map[uint64]struct{}{},
+		vocab: v, limit: limit, nearWords: (limit + 1) / 2, long: map[uint64]struct{}{}, full: map[uint64]bool{}, near: map[uint64]struct{}{},
 	}
 	g.farPiece = 2*(limit+1-g.nearWords) - 1
-	sets := [...]struct {
-		size int
-		set  map[uint64]struct{}
-	}{{limit + 1, g.long}, {limit, g.full}, {g.nearWords, g.near}}
 	var words wordRing
-	for _, w := range all {
+	for i, w := range all {
 		words.push(w)
-		for _, of := range sets {
-			if h, ok := words.last(of.size); ok {
-				of.set[h] = struct{}{}
-			}
+		if h, ok := words.last(limit + 1); ok {
+			g.long[h] = struct{}{}
+		}
+		if h, ok := words.last(limit); ok {
+			g.full[h] = g.full[h] || i+1 < len(all) && isNumber[i+1]
+		}
+		if h, ok := words.last(g.nearWords); ok {
+			g.near[h] = struct{}{}
 		}
 	}
 	return g
@@ -118,6 +124,7 @@ func (g *Guard) silent(t backend.Token) bool {
 // clean reports whether the text can go on with more without a run of the reasoning that is too long.
 func (g *Guard) clean(more string) bool {
 	var words wordRing
+	c := g.cutter
 	added := 0
 	short := func(w uint64) bool {
 		if added++; added == 1 { // the usual case, without the words before
@@ -126,12 +133,17 @@ func (g *Guard) clean(more string) bool {
 				return true
 			}
 			_, quoted := g.long[mix(g.last, w)]
-			return !quoted
+			return !quoted && !(c.wasNumber && g.full[g.last])
 		}
 		if added == 2 {
 			first := words.words[0]
 			words = g.words
 			words.push(first)
+		}
+		if c.wasNumber {
+			if h, ok := words.last(g.limit); ok && g.full[h] {
+				return false
+			}
 		}
 		words.push(w)
 		h, ok := words.last(g.limit + 1)
@@ -140,11 +152,10 @@ func (g *Guard) clean(more string) bool {
 		}
 		return !ok
 	}
-	c := g.cutter
 	return c.feed(more, short) && c.finish(short)
 }
 
-// Quotes reports whether text holds more consecutive words of reasoning than its summary may.
+// Quotes reports whether text is no summary of reasoning that a Guard would let pass.
 func Quotes(reasoning, text string) bool { return !NewGuard(nil, reasoning).clean(text) }
 
 // wordRing remembers the hashes of the last words.
@@ -177,6 +188,8 @@ type wordCutter struct {
 	word, symbols uint64
 	// single says that the unfinished word takes no more letters.
 	single bool
+	// number says that the unfinished word begins with a digit, and wasNumber that the last finished one does.
+	number, wasNumber bool
 	// attached says that there has been a word since the last white space, so that symbols do not stand alone.
 	attached bool
 	// part holds the bytes of an unfinished rune.
@@ -270,6 +283,9 @@ func (c *wordCutter) letter(r rune, single bool) uint64 {
 	if c.word != 0 && (single || c.single) {
 		finished = c.end()
 	}
+	if c.word == 0 {
+		c.number = unicode.IsNumber(r)
+	}
 	c.symbols, c.attached, c.single = 0, true, single
 	c.word = mix(c.word, uint64(r))
 	return finished
@@ -281,7 +297,8 @@ func (c *wordCutter) end() uint64 {
 	if w == 0 {
 		w = c.symbols
 	}
-	c.word, c.symbols, c.single = 0, 0, false
+	c.wasNumber = c.number && c.word != 0
+	c.word, c.symbols, c.single, c.number = 0, 0, false, false
 	return w
 }
 

@@ -68,7 +68,7 @@ func quoteVocab(t testing.TB) (*backend.Vocab, []backend.Token) {
 	var tokens []backend.Token
 	for _, p := range []string{
 		"a", "b", "ab", " a", " b", " A", "B", " ", "  ", "\n", ",", ", ", ".", " a b", "b a b a b a b a b a b a b a", " a b a b a b a b",
-		"+", " + ", "-", "中", "中中", "\xe4", "\xb8", "\xad", "中中中中中中", "a中b", "é", "É", "(", ") ", "1", "\xff",
+		"+", " + ", "-", "中", "中中", "\xe4", "\xb8", "\xad", "中中中中中中", "a中b", "é", "É", "(", ") ", "1", " 2", " 12 1", "\xff",
 	} {
 		tokens = append(tokens, x.text(p))
 	}
@@ -80,9 +80,9 @@ func TestGuard(t *testing.T) {
 	v, tokens := quoteVocab(t)
 	r := rand.New(rand.NewPCG(7, 7))
 	refused := map[int]int{}
-	for round := range 240 {
+	for round := range 400 {
 		var think strings.Builder
-		for range 4 + r.IntN(1+round/2) { // so that all limits come up
+		for range 4 + r.IntN(1+round/3) { // so that all limits come up
 			think.WriteString(v.Piece(tokens[r.IntN(len(tokens)-1)]))
 		}
 		thoughts := strings.ToValidUTF8(think.String(), "\uFFFD")
@@ -113,7 +113,8 @@ func TestGuard(t *testing.T) {
 			}
 			if !g.Allows(tok) {
 				refused[limit]++
-				if longestQuote(guardWords, thoughts, valid(append(slices.Clone(text), v.Piece(tok)...))) <= limit {
+				with := valid(append(slices.Clone(text), v.Piece(tok)...))
+				if longestQuote(guardWords, thoughts, with) <= limit && !replacesNumber(thoughts, with, limit) {
 					t.Fatalf("refused without need: %q after %q", v.Piece(tok), text)
 				}
 				continue
@@ -136,6 +137,9 @@ func TestGuard(t *testing.T) {
 			}
 		}
 		final := valid(text)
+		if replacesNumber(thoughts, final, limit) {
+			t.Fatalf("another number takes a number's place:\n%q\n%q", thoughts, final)
+		}
 		// Fields are an idea of words that needs no guard of its own.
 		if n := longestQuote(strings.Fields, thoughts, final); n > limit {
 			t.Fatalf("%d fields in a row of the reasoning:\n%q\n%q", n, thoughts, final)
@@ -147,6 +151,43 @@ func TestGuard(t *testing.T) {
 	for limit := reasoning.MinQuote; limit <= reasoning.MaxQuote; limit++ {
 		if refused[limit] < 10 {
 			t.Errorf("at a limit of %d words only %d tokens were refused: the test does not test", limit, refused[limit])
+		}
+	}
+}
+
+// replacesNumber is the plain definition of what else the guard keeps from a text: a number after a run of limit words after which the reasoning has
+// a number.
+func replacesNumber(thoughts, text string, limit int) bool {
+	a, b := guardWords(thoughts), guardWords(text)
+	number := func(word string) bool { return strings.IndexFunc(word, unicode.IsNumber) == 0 }
+	for i := limit; i < len(a); i++ {
+		for j := limit; j < len(b); j++ {
+			if number(a[i]) && number(b[j]) && slices.Equal(a[i-limit:i], b[j-limit:j]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestNumbersAreNotReplaced has a number come where the run that may be quoted ends: neither the reasoning's nor another one may follow.
+func TestNumbersAreNotReplaced(t *testing.T) {
+	const thoughts = "In order: 3, 5, 9, and that is all there is."
+	for text, refused := range map[string]bool{
+		"In order: 5, 3":           false,
+		"In order: 3, 5":           true,
+		"In order: 3, 7":           true,
+		"In order: 3, and more":    false,
+		"In order: 3 -7":           true,
+		"In order: 3, then 5":      false,
+		"It goes order: 3, 5, 7":   true,
+		"It goes order: 3, 5, 9":   true,
+		"It goes order: 3, 5, and": false,
+		"and that is 7":            false,
+		"In order: 3, x7":          false,
+	} {
+		if got := reasoning.Quotes(thoughts, text); got != refused {
+			t.Errorf("%q: refused is %v", text, got)
 		}
 	}
 }
