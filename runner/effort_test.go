@@ -111,7 +111,7 @@ func TestVisibilityNeverChangesEffort(t *testing.T) {
 						t.Errorf("effort %q, %v: reasoning is unavailable: %v", effort, c.visibility, g.result.ReasoningUnavailable)
 					}
 				}
-				if thinks := effort != chattemplate.EffortNone; (first.Reasoning > 2) != thinks {
+				if thinks := effort != chattemplate.EffortNone; (first.Reasoning > 0) != thinks {
 					t.Errorf("effort %q reasons for %d tokens", effort, first.Reasoning)
 				}
 			}

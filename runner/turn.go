@@ -411,6 +411,9 @@ func (t *turn) count(s reasoning.Segment) {
 	t.generated()
 	switch s {
 	case reasoning.Reasoning:
+		if t.strategy == reasoning.StrategyJSON && t.effortNone() {
+			return // the quote that ends the empty string
+		}
 		u.Reasoning++
 	case reasoning.Answer:
 		u.Answer++
