@@ -7,37 +7,40 @@ import (
 	"runner/backend"
 )
 
-// MaxQuote and MinQuote bound the most consecutive words of the reasoning that a summary may hold; see [QuoteLimit].
+// MaxQuote and MinQuote bound the most consecutive words of the reasoning that a summary may hold; see
+// [QuoteLimit].
 const (
 	MaxQuote = 12
 	MinQuote = 3
 )
 
-// QuoteLimit returns the most consecutive words of a reasoning of so many words that its summary may hold: a third of them, but at least MinQuote
-// and at most MaxQuote. So a short reasoning cannot be quoted whole.
+// QuoteLimit returns the most consecutive words of a reasoning of so many words that its summary may hold: a third
+// of them, but at least MinQuote and at most MaxQuote. So a short reasoning cannot be quoted whole.
 func QuoteLimit(words int) int { return min(MaxQuote, max(MinQuote, words/3)) }
 
 // Guard keeps a summary from quoting the reasoning: it is the constraint of the summary pass. It lets no token pass that
-// would make the text, as it then stands, hold a run of more consecutive words of the reasoning than [QuoteLimit] allows. A word at
-// the end of the text counts as it stands, because the text may end there; so the rule holds for every text that was
-// accepted token by token, wherever it ends. Tokens without text, and those that end generation, are always allowed.
+// would make the text, as it then stands, hold a run of more consecutive words of the reasoning than [QuoteLimit]
+// allows. A word at the end of the text counts as it stands, because the text may end there; so the rule holds for
+// every text that was accepted token by token, wherever it ends. Tokens without text, and those that end
+// generation, are always allowed.
 //
 // A word is a run of letters, digits and marks, without regard to case, or a stretch of other characters that
 // stands alone between white space. Punctuation at a word is not part of it. In scripts that do not put spaces between words
 // every letter is a word.
 //
-// Where the reasoning goes on with a number after the longest run that may be quoted, no other number may take its place: a summary that has to
-// say something else must not say something wrong.
+// Where the reasoning goes on with a number after the longest run that may be quoted, no other number may take its
+// place: a summary that has to say something else must not say something wrong.
 //
 // Runs are compared by 64-bit hashes, so that a token may be refused without need, about once in 10^14, but never
 // accepted wrongly. A Guard must not be used by several goroutines at once, except for Allows and Fill.
 type Guard struct {
 	vocab *backend.Vocab
-	// limit is the most consecutive words. A run of nearWords shows that a quotation may be under way. Unless the text ends in one, a token
-	// would have to add limit+1-(nearWords-1) words to make a run too long, for which it needs at least farPiece bytes.
+	// limit is the most consecutive words. A run of nearWords shows that a quotation may be under way. Unless the
+	// text ends in one, a token would have to add limit+1-(nearWords-1) words to make a run too long, for which it
+	// needs at least farPiece bytes.
 	limit, nearWords, farPiece int
-	// long holds the hashes of all runs of limit+1 words of the reasoning, full those of limit words, with whether a number follows, and near
-	// those of nearWords words.
+	// long holds the hashes of all runs of limit+1 words of the reasoning, full those of limit words, with whether a
+	// number follows, and near those of nearWords words.
 	long, near map[uint64]struct{}
 	full       map[uint64]bool
 	cutter     wordCutter
@@ -62,7 +65,8 @@ func NewGuard(v *backend.Vocab, reasoning string) *Guard {
 	c.finish(collect)
 	limit := QuoteLimit(len(all))
 	g := &Guard{
-		vocab: v, limit: limit, nearWords: (limit + 1) / 2, long: map[uint64]struct{}{}, full: map[uint64]bool{}, near: map[uint64]struct{}{},
+		vocab: v, limit: limit, nearWords: (limit + 1) / 2,
+		long: map[uint64]struct{}{}, full: map[uint64]bool{}, near: map[uint64]struct{}{},
 	}
 	g.farPiece = 2*(limit+1-g.nearWords) - 1
 	var words wordRing

@@ -155,8 +155,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// replacesNumber is the plain definition of what else the guard keeps from a text: a number after a run of limit words after which the reasoning has
-// a number.
+// replacesNumber is the plain definition of what else the guard keeps from a text: a number after a run of limit
+// words after which the reasoning has a number.
 func replacesNumber(thoughts, text string, limit int) bool {
 	a, b := guardWords(thoughts), guardWords(text)
 	number := func(word string) bool { return strings.IndexFunc(word, unicode.IsNumber) == 0 }
@@ -170,7 +170,8 @@ func replacesNumber(thoughts, text string, limit int) bool {
 	return false
 }
 
-// TestNumbersAreNotReplaced has a number come where the run that may be quoted ends: neither the reasoning's nor another one may follow.
+// TestNumbersAreNotReplaced has a number come where the run that may be quoted ends: neither the reasoning's nor
+// another one may follow.
 func TestNumbersAreNotReplaced(t *testing.T) {
 	const thoughts = "In order: 3, 5, 9, and that is all there is."
 	for text, refused := range map[string]bool{
@@ -192,7 +193,8 @@ func TestNumbersAreNotReplaced(t *testing.T) {
 	}
 }
 
-// TestQuoteLimit counts the words of reasoning of every length up to 60, and quotes as much of it as a summary may, and one word more.
+// TestQuoteLimit counts the words of reasoning of every length up to 60, and quotes as much of it as a summary
+// may, and one word more.
 func TestQuoteLimit(t *testing.T) {
 	var words []string
 	for n := range 60 {

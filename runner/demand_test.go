@@ -15,7 +15,8 @@ func rambles(n int) string {
 	return strings.Repeat("<|channel|>analysis<|message|>"+thought+"<|end|>"+again, n)
 }
 
-// TestADemandedCallComesAfterOneThought has models that have no use for their tools and would reason in fifty messages.
+// TestADemandedCallComesAfterOneThought has models that have no use for their tools and would reason in fifty
+// messages.
 func TestADemandedCallComesAfterOneThought(t *testing.T) {
 	once := user("q")
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")})
@@ -63,16 +64,20 @@ func TestTheBudgetCountsAllThoughts(t *testing.T) {
 	}
 }
 
-// TestADemandedCallOfARunThatDelegates has models that would delegate, or return control that they have, for as long as they are let.
+// TestADemandedCallOfARunThatDelegates has models that would delegate, or return control that they have, for as
+// long as they are let.
 func TestADemandedCallOfARunThatDelegates(t *testing.T) {
-	for name, arguments := range map[string]string{delegation.DelegateName: `{"agent_prompt":"You add."}`, delegation.ReturnName: `{}`} {
+	for name, arguments := range map[string]string{
+		delegation.DelegateName: `{"agent_prompt":"You add."}`, delegation.ReturnName: `{}`,
+	} {
 		f := start(t, fake.Config{ContextSize: 4096}, Config{},
 			fake.Reply{Prompt: asSpecialist, After: engaged, Say: think("hm", "It is 4.")},
 			fake.Reply{After: reported, Say: call("again", name, arguments)},
 			fake.Reply{After: ask("q"), Say: call("first", name, arguments)})
 		t.Run(name, func(t *testing.T) {
 			req := byModel("q")
-			req.Tools, req.ToolChoice, req.Visibility, req.MaxTokens = []chattemplate.Tool{adder(true)}, ToolChoiceRequired, reasoning.VisibilityFull, 3000
+			req.Tools, req.ToolChoice = []chattemplate.Tool{adder(true)}, ToolChoiceRequired
+			req.Visibility, req.MaxTokens = reasoning.VisibilityFull, 3000
 			events, err := eventsOf(t.Context(), f.Runner, req)
 			if err != nil {
 				t.Fatal(err)

@@ -23,7 +23,8 @@ func thinkers() []thinker {
 	const bob = `{"name":"Bob","age":4}`
 	chatml := "q<|im_end|>\n<|im_start|>assistant\n"
 	skipped := "<think>\n\n</think>\n\n"
-	reported := `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>{"reasoning":"` + thought + `"}<|call|>`
+	reported := `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>` +
+		`{"reasoning":"` + thought + `"}<|call|>`
 	var out []thinker
 	for _, form := range []struct {
 		name, answer, json string
@@ -67,13 +68,15 @@ func thinkers() []thinker {
 	return out
 }
 
-// TestVisibilityNeverChangesEffort runs every strategy under every effort and visibility, traced or not. How much the model reasons is up to the
-// effort alone, and the reasoning is seen where the visibility says so.
+// TestVisibilityNeverChangesEffort runs every strategy under every effort and visibility, traced or not. How much
+// the model reasons is up to the effort alone, and the reasoning is seen where the visibility says so.
 func TestVisibilityNeverChangesEffort(t *testing.T) {
 	for _, m := range thinkers() {
 		t.Run(m.name, func(t *testing.T) {
 			f := m.start(t)
-			for _, effort := range []chattemplate.Effort{"", chattemplate.EffortNone, chattemplate.EffortLow, chattemplate.EffortHigh} {
+			for _, effort := range []chattemplate.Effort{
+				"", chattemplate.EffortNone, chattemplate.EffortLow, chattemplate.EffortHigh,
+			} {
 				var first reasoning.Usage
 				for i, c := range []struct {
 					visibility reasoning.Visibility
@@ -101,7 +104,8 @@ func TestVisibilityNeverChangesEffort(t *testing.T) {
 					g.want(t, reasoning.Answer, m.answer)
 					none := effort == chattemplate.EffortNone
 					thoughts := strings.TrimSpace(g.text[reasoning.Reasoning])
-					if want := c.visibility == reasoning.VisibilityFull && !none; (thoughts == thought) != want || !want && thoughts != "" {
+					want := c.visibility == reasoning.VisibilityFull && !none
+					if (thoughts == thought) != want || !want && thoughts != "" {
 						t.Errorf("effort %q, %v: the reader sees %q", effort, c.visibility, thoughts)
 					}
 					if kept := strings.TrimSpace(notes.text(reasoning.Reasoning)); c.traced && (kept == thought) == none {
@@ -119,7 +123,8 @@ func TestVisibilityNeverChangesEffort(t *testing.T) {
 	}
 }
 
-// TestEffortNoneAsksForNoReasoning renders prompts. None tells the model to reason first, or offers what it would report its reasoning to.
+// TestEffortNoneAsksForNoReasoning renders prompts. None tells the model to reason first, or offers what it would
+// report its reasoning to.
 func TestEffortNoneAsksForNoReasoning(t *testing.T) {
 	f := start(t, fake.Config{}, Config{})
 	for _, args := range []map[string]any{nil, {"reasoning_effort": "none"}} {

@@ -155,8 +155,9 @@ func (q *Request) mustCall() bool {
 	return q.ToolChoice == ToolChoiceRequired || q.ToolChoice == ToolChoiceFunction
 }
 
-// admits reports whether the choice of tools lets the model call a function. A demand for any call does not let it return control, which it has under
-// the original prompt, nor delegate more than once: both would only put off the call of the client's.
+// admits reports whether the choice of tools lets the model call a function. A demand for any call does not let it
+// return control, which it has under the original prompt, nor delegate more than once: both would only put off the
+// call of the client's.
 func (q *Request) admits(name string) bool {
 	switch q.ToolChoice {
 	case ToolChoiceFunction:

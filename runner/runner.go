@@ -369,7 +369,8 @@ func (r *Runner) validateTools(req *Request) error {
 	}
 	for _, t := range req.Tools {
 		if t.Name == reasoning.ReportReasoningName {
-			return bad("Tools", "rename the function", "%s is the function of strategy tool, by which a model reports its reasoning", t.Name)
+			return bad("Tools", "rename the function",
+				"%s is the function of strategy tool, by which a model reports its reasoning", t.Name)
 		}
 	}
 	named := func(t chattemplate.Tool) bool { return t.Name == req.ToolName }

@@ -43,7 +43,8 @@ type steering struct {
 	// owed says that the turn may not end outside of an answer or a call, and report that report_reasoning is to be called first.
 	owed, report bool
 
-	// opening is the tag with which the model may begin to reason before its answer; nil where it cannot. thinksFirst says that it has to.
+	// opening is the tag with which the model may begin to reason before its answer; nil where it cannot. thinksFirst
+	// says that it has to.
 	opening     *grammar.Choice
 	thinksFirst bool
 
@@ -455,7 +456,8 @@ func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) 
 	} else if err := s.initTags(ctx, r, t); err != nil {
 		return nil, err
 	}
-	if t.strategy == reasoning.StrategyMarkers && !t.effortNone() && (s.answer != nil || s.owed && s.format.Family != chattemplate.Harmony) {
+	held := s.answer != nil || s.owed && s.format.Family != chattemplate.Harmony
+	if held && t.strategy == reasoning.StrategyMarkers && !t.effortNone() {
 		s.closes(reasoning.MarkersFormat.Close)
 		s.thinksFirst, s.lines = true, lineBreaks(r)
 		return s, s.opensWith(r, reasoning.MarkersFormat.Open, reasoning.MarkersFormat.Open+"\n")

@@ -65,7 +65,8 @@ func TestMarkersStrategy(t *testing.T) {
 	}
 }
 
-// TestMarkersBeforeAForm has models that would go straight to an answer that is held to a form, or reason more than once.
+// TestMarkersBeforeAForm has models that would go straight to an answer that is held to a form, or reason more
+// than once.
 func TestMarkersBeforeAForm(t *testing.T) {
 	const answer = `{"name":"Bob","age":4}`
 	for name, m := range map[string]struct {
@@ -75,7 +76,11 @@ func TestMarkersBeforeAForm(t *testing.T) {
 		"harmony": {fake.Config{}, ask("q") + finalTag, "<|return|>"},
 		"tags":    {thinkModel(), "q<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", "<|im_end|>"},
 	} {
-		for _, say := range []string{answer, "<<REASONING>>" + thought + "<</REASONING>>\n" + answer, "<<REASONING>>\n" + thought + "<|end|>" + again + finalTag + answer} {
+		for _, say := range []string{
+			answer,
+			"<<REASONING>>" + thought + "<</REASONING>>\n" + answer,
+			"<<REASONING>>\n" + thought + "<|end|>" + again + finalTag + answer,
+		} {
 			if name == "tags" && strings.Contains(say, finalTag) {
 				continue
 			}
@@ -83,7 +88,8 @@ func TestMarkersBeforeAForm(t *testing.T) {
 				f := start(t, m.cfg, Config{}, fake.Reply{After: m.after, Say: say + m.end},
 					fake.Reply{After: "<</REASONING>>\n", Say: answer + m.end})
 				req := user("q")
-				req.Strategy, req.Visibility, req.MaxTokens, req.Budget = reasoning.StrategyMarkers, reasoning.VisibilityFull, 400, budget
+				req.Strategy, req.Visibility = reasoning.StrategyMarkers, reasoning.VisibilityFull
+				req.MaxTokens, req.Budget = 400, budget
 				req.Form = grammar.JSONSchema([]byte(person))
 				g := f.must(t, req)
 				thoughts := g.text[reasoning.Reasoning]
@@ -121,7 +127,8 @@ func TestPosthocExplainsAnAnswerAndSaysSo(t *testing.T) {
 		explanation, source, says string
 	}{
 		{reasoning.VisibilityNone, "", "", "", ""},
-		{reasoning.VisibilitySummary, "", "It follows by adding.", "posthoc", "strategy posthoc gives none; the answer is explained afterwards"},
+		{reasoning.VisibilitySummary, "", "It follows by adding.", "posthoc",
+			"strategy posthoc gives none; the answer is explained afterwards"},
 		{reasoning.VisibilityFull, "", "", "", "strategy posthoc gives none; visibility summary has the answer explained"},
 		{reasoning.VisibilityFull, chattemplate.EffortNone, "", "", "the effort none keeps the model from reasoning"},
 	} {
@@ -134,7 +141,8 @@ func TestPosthocExplainsAnAnswerAndSaysSo(t *testing.T) {
 		if g.result.SummarySource != c.source || g.result.ReasoningUnavailable != (c.says != "") {
 			t.Errorf("%v: %+v", c.v, g.result)
 		}
-		if said := strings.Join(g.warnings, "; "); c.says != "" && !strings.HasSuffix(said, c.says) || c.says == "" && said != "" {
+		said := strings.Join(g.warnings, "; ")
+		if c.says != "" && !strings.HasSuffix(said, c.says) || c.says == "" && said != "" {
 			t.Errorf("%v: the warnings are %q", c.v, said)
 		}
 	}

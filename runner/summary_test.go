@@ -9,7 +9,8 @@ import (
 	"runner/reasoning"
 )
 
-// TestSummariesQuoteAShareOfTheReasoning has the summary pass repeat the reasoning, which is of many lengths and comes by every strategy.
+// TestSummariesQuoteAShareOfTheReasoning has the summary pass repeat the reasoning, which is of many lengths and
+// comes by every strategy.
 func TestSummariesQuoteAShareOfTheReasoning(t *testing.T) {
 	for _, n := range []int{2, 3, 4, 6, 9, 12, 13, 15, 24, 36, 48} {
 		words := make([]string, n)
@@ -19,14 +20,19 @@ func TestSummariesQuoteAShareOfTheReasoning(t *testing.T) {
 		thoughts := strings.Join(words, " ")
 		limit := min(12, max(3, n/3))
 		f := start(t, fake.Config{}, Config{},
-			fake.Reply{Prompt: reasoning.JSONV1, After: ask("q") + finalTag, Say: `{"reasoning": "` + thoughts + `", "answer": "yes"}<|return|>`},
+			fake.Reply{Prompt: reasoning.JSONV1, After: ask("q") + finalTag,
+				Say: `{"reasoning": "` + thoughts + `", "answer": "yes"}<|return|>`},
 			fake.Reply{Prompt: reasoning.ReportV1, After: ask("q"),
-				Say: `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>{"reasoning":"` + thoughts + `"}<|call|>`},
+				Say: `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>` +
+					`{"reasoning":"` + thoughts + `"}<|call|>`},
 			fake.Reply{Prompt: reasoning.ReportV1, After: "{}<|end|>" + again, Say: finalTag + "yes<|return|>"},
-			fake.Reply{Prompt: reasoning.MarkersV1, After: ask("q") + finalTag, Say: "<<REASONING>>" + thoughts + "<</REASONING>>yes<|return|>"},
+			fake.Reply{Prompt: reasoning.MarkersV1, After: ask("q") + finalTag,
+				Say: "<<REASONING>>" + thoughts + "<</REASONING>>yes<|return|>"},
 			fake.Reply{After: ask("q"), Say: think(thoughts, "yes")},
 			summaryReply(reasoning.SummaryConciseV1, "It is "+thoughts))
-		for _, strategy := range []reasoning.Strategy{reasoning.StrategyNative, reasoning.StrategyJSON, reasoning.StrategyTool, reasoning.StrategyMarkers} {
+		for _, strategy := range []reasoning.Strategy{
+			reasoning.StrategyNative, reasoning.StrategyJSON, reasoning.StrategyTool, reasoning.StrategyMarkers,
+		} {
 			req := user("q")
 			req.Strategy, req.Visibility, req.MaxTokens = strategy, reasoning.VisibilitySummary, 600
 			g := f.must(t, req)

@@ -386,8 +386,9 @@ func (t *turn) follow(l *lane) {
 	}
 }
 
-// demandCall admits nothing but the header of a call after the first reasoning message of a harmony model, where a call is demanded. A model that
-// has no use for its tools would reason in one message after another until its tokens are used up.
+// demandCall admits nothing but the header of a call after the first reasoning message of a harmony model, where a
+// call is demanded. A model that has no use for its tools would reason in one message after another until its
+// tokens are used up.
 func (t *turn) demandCall(l *lane) {
 	if t.demanded || !t.req.mustCall() || t.format().Family != chattemplate.Harmony {
 		return
@@ -680,7 +681,8 @@ func (t *turn) fallBack() {
 		t.output.send(reasoning.Event{Kind: reasoning.StrategySwitched, Info: t.infoNow(), Text: "the model gave no reasoning"})
 	}
 	t.result.ReasoningUnavailable = true
-	explains := t.req.Visibility == reasoning.VisibilitySummary && t.output.answered && t.result.Finish == reasoning.FinishStop
+	explains := t.req.Visibility == reasoning.VisibilitySummary && t.output.answered &&
+		t.result.Finish == reasoning.FinishStop
 	why := "reasoning was asked for and the model gave none"
 	switch posthoc := t.req.Strategy == reasoning.StrategyPosthoc; {
 	case t.effortNone():

@@ -67,7 +67,8 @@ var (
 	kinds  = regexp.MustCompile(`"type":"[^"]*"`)
 )
 
-// texts returns a body followed by its texts, each put together from its pieces, so that a word that came in pieces is one.
+// texts returns a body followed by its texts, each put together from its pieces, so that a word that came in
+// pieces is one.
 func texts(body string) string {
 	all := map[string]string{}
 	for line := range strings.Lines(body) {

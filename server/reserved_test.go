@@ -16,8 +16,9 @@ import (
 	"runner/server/wiretest"
 )
 
-// TestTheNameOfTheReportIsReserved offers a function called report_reasoning in every format that has functions, with each strategy where one can be
-// chosen. It is refused before anything is generated, also where nothing is to be called. A name that is like it is none of ours.
+// TestTheNameOfTheReportIsReserved offers a function called report_reasoning in every format that has functions,
+// with each strategy where one can be chosen. It is refused before anything is generated, also where nothing is to
+// be called. A name that is like it is none of ours.
 func TestTheNameOfTheReportIsReserved(t *testing.T) {
 	m := wiretest.New(t, fake.Config{}, fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Think("hm", "Four.")})
 	const said = `"messages":[{"role":"user","content":"q"}],`
@@ -30,17 +31,23 @@ func TestTheNameOfTheReportIsReserved(t *testing.T) {
 		// none is a choice of no tool, strategy a field with $S.
 		none, strategy string
 	}{
-		{"chat", openai.New(m, openai.Config{}), "/v1/chat/completions", `{` + said + `$M"tools":[{"type":"function","function":{"name":"$N"}}]}`,
+		{"chat", openai.New(m, openai.Config{}), "/v1/chat/completions",
+			`{` + said + `$M"tools":[{"type":"function","function":{"name":"$N"}}]}`,
 			`"tool_choice":"none",`, `"reasoning_strategy":"$S",`},
-		{"responses", responses.New(m, responses.Config{}), "/v1/responses", `{"input":"q",$M"tools":[{"type":"function","name":"$N"}]}`,
+		{"responses", responses.New(m, responses.Config{}), "/v1/responses",
+			`{"input":"q",$M"tools":[{"type":"function","name":"$N"}]}`,
 			`"tool_choice":"none",`, `"reasoning_strategy":"$S",`},
 		{"anthropic", anthropic.New(m, anthropic.Config{}), "/v1/messages",
-			`{` + named + `"max_tokens":200,` + said + `$M"tools":[{"name":"$N","input_schema":{"type":"object"}}]}`, `"tool_choice":{"type":"none"},`, ""},
+			`{` + named + `"max_tokens":200,` + said + `$M"tools":[{"name":"$N","input_schema":{"type":"object"}}]}`,
+			`"tool_choice":{"type":"none"},`, ""},
 		{"anthropic, counted", anthropic.New(m, anthropic.Config{}), "/v1/messages/count_tokens",
 			`{` + named + said + `$M"tools":[{"name":"$N","input_schema":{"type":"object"}}]}`, "", ""},
-		{"ollama", ollama.New(m, ollama.Config{}), "/api/chat", `{` + named + said + `$M"stream":false,"tools":[{"type":"function","function":{"name":"$N"}}]}`, "", ""},
-		{"agui", agui.New(m, agui.Config{}), "/agui", `{"threadId":"t","runId":"r","protocolVersion":"1.0","forwardedProps":{$M"x":1},` +
-			`"messages":[{"id":"m","role":"user","content":"q"}],"tools":[{"name":"$N","description":"","parameters":{"type":"object"}}]}`,
+		{"ollama", ollama.New(m, ollama.Config{}), "/api/chat",
+			`{` + named + said + `$M"stream":false,"tools":[{"type":"function","function":{"name":"$N"}}]}`, "", ""},
+		{"agui", agui.New(m, agui.Config{}), "/agui",
+			`{"threadId":"t","runId":"r","protocolVersion":"1.0","forwardedProps":{$M"x":1},` +
+				`"messages":[{"id":"m","role":"user","content":"q"}],` +
+				`"tools":[{"name":"$N","description":"","parameters":{"type":"object"}}]}`,
 			`"tool_choice":"none",`, `"reasoning_strategy":"$S",`},
 	} {
 		url := wiretest.Serve(t, f.format, wiretest.Anyone()).URL
@@ -52,12 +59,13 @@ func TestTheNameOfTheReportIsReserved(t *testing.T) {
 		}
 		for _, field := range fields {
 			send := func(name string) (int, string) {
-				status, _, got := wiretest.Send(t, http.MethodPost, url+f.path, strings.NewReplacer("$M", field, "$N", name).Replace(f.body), nil)
+				body := strings.NewReplacer("$M", field, "$N", name).Replace(f.body)
+				status, _, got := wiretest.Send(t, http.MethodPost, url+f.path, body, nil)
 				return status, got
 			}
 			status, got := send(reasoning.ReportReasoningName)
-			if status != http.StatusBadRequest || !strings.Contains(got, reasoning.ReportReasoningName) || !strings.Contains(got, "tools") ||
-				!strings.Contains(got, "rename the function") {
+			if status != http.StatusBadRequest || !strings.Contains(got, reasoning.ReportReasoningName) ||
+				!strings.Contains(got, "tools") || !strings.Contains(got, "rename the function") {
 				t.Errorf("%s %s: %d, %s", f.name, field, status, got)
 			}
 			if status, got = send("report_reasonings"); status != http.StatusOK {

@@ -15,17 +15,20 @@ import (
 	"runner/server/wiretest"
 )
 
-// strategicFormats are the formats in which a client chooses where reasoning comes from. $S stands for the strategy's fields and $J for a schema's.
+// strategicFormats are the formats in which a client chooses where reasoning comes from. $S stands for the
+// strategy's fields and $J for a schema's.
 func strategicFormats(m wire.Models) []strategicFormat {
 	const said = `"messages":[{"role":"user","content":"q"}],`
-	const schema = `"schema":{"type":"object","properties":{"sum":{"const":"It is four."}},"required":["sum"],"additionalProperties":false}`
+	const schema = `"schema":{"type":"object","properties":{"sum":{"const":"It is four."}},` +
+		`"required":["sum"],"additionalProperties":false}`
 	return []strategicFormat{
 		{"chat", openai.New(m, openai.Config{}), "/v1/chat/completions", `{` + said + `$S$J"stream":$L}`,
 			`"response_format":{"type":"json_schema","json_schema":{"name":"sum",` + schema + `}},`},
 		{"responses", responses.New(m, responses.Config{}), "/v1/responses", `{"input":"q",$S$J"stream":$L}`,
 			`"text":{"format":{"type":"json_schema","name":"sum",` + schema + `}},`},
-		{"agui", agui.New(m, agui.Config{}), "/agui", `{"threadId":"t","runId":"r","protocolVersion":"1.0","forwardedProps":{$S$J"x":$L},` +
-			`"messages":[{"id":"m","role":"user","content":"q"}]}`, ""},
+		{"agui", agui.New(m, agui.Config{}), "/agui",
+			`{"threadId":"t","runId":"r","protocolVersion":"1.0","forwardedProps":{$S$J"x":$L},` +
+				`"messages":[{"id":"m","role":"user","content":"q"}]}`, ""},
 	}
 }
 
@@ -37,8 +40,8 @@ type strategicFormat struct {
 	schema string
 }
 
-// TestStrategiesHideReasoning has a model reason by every strategy. It thinks the same whatever is visible, nothing of it shows under none, and at
-// effort none there is nothing to hide.
+// TestStrategiesHideReasoning has a model reason by every strategy. It thinks the same whatever is visible,
+// nothing of it shows under none, and at effort none there is nothing to hide.
 func TestStrategiesHideReasoning(t *testing.T) {
 	const canary, answer, quick = "zebra", "It is four.", "At once."
 	asked := wiretest.Ask("q")
@@ -50,14 +53,17 @@ func TestStrategiesHideReasoning(t *testing.T) {
 			said = `{"sum": "` + answer + `"}`
 			object, hasty = said, said
 		}
+		inObject, rest := reasoning.JSONV1[:60], `, "answer": `+object+`, "score": 0.5}<|return|>`
 		m := wiretest.New(t, fake.Config{},
-			fake.Reply{Prompt: reasoning.JSONV1[:60], After: asked + final, Say: `{"reasoning": "` + canary + `", "answer": ` + object + `, "score": 0.5}<|return|>`},
-			fake.Reply{Prompt: reasoning.JSONV1[:60], After: `"reasoning": ""`, Say: `, "answer": ` + object + `, "score": 0.5}<|return|>`},
-			fake.Reply{Prompt: reasoning.JSONV1[:60], After: `"reasoning":""`, Say: `, "answer": ` + object + `, "score": 0.5}<|return|>`},
+			fake.Reply{Prompt: inObject, After: asked + final, Say: `{"reasoning": "` + canary + `"` + rest},
+			fake.Reply{Prompt: inObject, After: `"reasoning": ""`, Say: rest},
+			fake.Reply{Prompt: inObject, After: `"reasoning":""`, Say: rest},
 			fake.Reply{Prompt: reasoning.ReportV1, After: asked,
-				Say: `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>{"reasoning":"` + canary + `"}<|call|>`},
+				Say: `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>` +
+					`{"reasoning":"` + canary + `"}<|call|>`},
 			fake.Reply{Prompt: reasoning.ReportV1, After: "{}<|end|><|start|>assistant", Say: final + said + "<|return|>"},
-			fake.Reply{Prompt: reasoning.MarkersV1, After: asked + final, Say: "<<REASONING>>" + canary + "<</REASONING>>" + said + "<|return|>"},
+			fake.Reply{Prompt: reasoning.MarkersV1, After: asked + final,
+				Say: "<<REASONING>>" + canary + "<</REASONING>>" + said + "<|return|>"},
 			fake.Reply{After: asked, Say: wiretest.Think(canary, said)},
 			fake.Reply{After: asked + final, Say: hasty + "<|return|>"},
 			fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant" + final, Say: "Counted.<|return|>"})

@@ -14,7 +14,8 @@ import (
 
 // sums are questions that the bundled model answers in a short sentence when it may reason first.
 var sums = []string{
-	"What is 17 + 25?", "What is 348 + 276?", "What is 91 - 47?", "What is 13 * 7?", "What is 24 * 12?", "What is 156 / 12?",
+	"What is 17 + 25?", "What is 348 + 276?", "What is 91 - 47?", "What is 13 * 7?", "What is 24 * 12?",
+	"What is 156 / 12?",
 	"What is 999 + 1?", "What is 502 - 318?", "What is 45 + 67 + 12?", "What is 8 * 9 + 5?",
 }
 
@@ -42,7 +43,8 @@ func askDemo(text string) runner.Request {
 	return runner.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}}
 }
 
-// TestHiddenWorkingIsNotInTheAnswer has the bundled model reason in the object of strategy json where nobody sees it.
+// TestHiddenWorkingIsNotInTheAnswer has the bundled model reason in the object of strategy json where nobody sees
+// it.
 func TestHiddenWorkingIsNotInTheAnswer(t *testing.T) {
 	r := openDemo(t)
 	for _, sum := range sums {
@@ -61,7 +63,8 @@ var (
 	plainWords = regexp.MustCompile(`[\pL\d]+`)
 )
 
-// TestShortReasoningIsSummarized has the bundled model summarize reasoning of a few words and of many. A summary says what came out, in other words.
+// TestShortReasoningIsSummarized has the bundled model summarize reasoning of a few words and of many. A summary
+// says what came out, in other words.
 func TestShortReasoningIsSummarized(t *testing.T) {
 	r := openDemo(t)
 	for i, sum := range sums {
@@ -83,7 +86,8 @@ func TestShortReasoningIsSummarized(t *testing.T) {
 				}
 				switch {
 				case budget == 0 && (len(told) == 0 || told[len(told)-1] != results[len(results)-1]):
-					t.Errorf("%s, %d words: the summary %q does not tell the result of %q", sum, len(words), summary, got[reasoning.Answer])
+					t.Errorf("%s, %d words: the summary %q does not tell the result of %q",
+						sum, len(words), summary, got[reasoning.Answer])
 				case budget > 0 && (len(words) > 15 || summary != "The work stopped early."):
 					t.Errorf("%s, %d words: the summary is %q", sum, len(words), summary)
 				}
@@ -108,14 +112,17 @@ func longestRun(a, b []string) (most int) {
 
 // TestMarkersBeforeASchema has the bundled model reason between markers before an answer in a schema.
 func TestMarkersBeforeASchema(t *testing.T) {
+	const schema = `{"type":"object","properties":{"result":{"type":"integer"}},` +
+		`"required":["result"],"additionalProperties":false}`
 	r := openDemo(t)
 	for _, sum := range sums {
 		req := askDemo(sum)
 		req.Strategy, req.Visibility = reasoning.StrategyMarkers, reasoning.VisibilityFull
-		req.Form = grammar.JSONSchema([]byte(`{"type":"object","properties":{"result":{"type":"integer"}},"required":["result"],"additionalProperties":false}`))
+		req.Form = grammar.JSONSchema([]byte(schema))
 		got := folded(t, r, req)
 		thoughts := got[reasoning.Reasoning]
-		if told := numbers.FindAllString(thoughts, -1); len(told) < 3 || !strings.Contains(got[reasoning.Answer], `{"result":`) {
+		told := numbers.FindAllString(thoughts, -1)
+		if len(told) < 3 || !strings.Contains(got[reasoning.Answer], `{"result":`) {
 			t.Errorf("%s: the reasoning is %q, the answer %q", sum, thoughts, got[reasoning.Answer])
 		}
 	}

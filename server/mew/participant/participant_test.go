@@ -327,18 +327,21 @@ func TestCallsGoThroughTheSpace(t *testing.T) {
 	}
 }
 
-// TestTheNameOfTheReportIsNotOffered has a participant offer a function under the name by which models report their reasoning.
+// TestTheNameOfTheReportIsNotOffered has a participant offer a function under the name by which models report
+// their reasoning.
 func TestTheNameOfTheReportIsNotOffered(t *testing.T) {
 	w := join(t, newParticipant(t, nil, fake.Config{}, fake.Reply{
-		Prompt: "type calc_report_reasoning", After: wiretest.Ask("Report."), Say: wiretest.Call("I report.", "", "calc_report_reasoning", `{"a":1}`),
+		Prompt: "type calc_report_reasoning", After: wiretest.Ask("Report."),
+		Say: wiretest.Call("I report.", "", "calc_report_reasoning", `{"a":1}`),
 	}), everything, calculator)
 	e := w.next()
 	w.say(envelope.Envelope{From: "calc", To: []string{"me"}, Kind: envelope.MCPResponse, Correlation: []string{e.ID}},
 		`{"jsonrpc":"2.0","id":"tools","result":{"tools":[{"name":"report_reasoning","inputSchema":{"type":"object"}}]}}`)
 	w.chat("alice", "Report.")
 	all := w.until(envelope.MCPRequest)
-	if call := all[len(all)-1]; !strings.Contains(string(call.Payload), `"name":"report_reasoning"`) || !strings.Contains(string(call.Payload), `{"a":1}`) {
-		t.Errorf("the call is %s", call.Payload)
+	call := string(all[len(all)-1].Payload)
+	if !strings.Contains(call, `"name":"report_reasoning"`) || !strings.Contains(call, `{"a":1}`) {
+		t.Errorf("the call is %s", call)
 	}
 }
 
