@@ -248,8 +248,8 @@ func TestReferenceTemplates(t *testing.T) {
 	t.Logf("%d renderings as in the reference, %d found where the reference fails, %d refused for tools that would be lost", same, found, refused)
 }
 
-// TestContinues: of the reference templates only Apriel's has the model go on from the last message of the assistant's, and
-// none from a user's.
+// TestContinues: of the reference templates only Apriel's has the model go on from a last message of the assistant's.
+// None does so from a user's.
 func TestContinues(t *testing.T) {
 	dir, names := templateNames(t)
 	given := chattemplate.Message{Role: chattemplate.Assistant, Content: "Let me think"}
@@ -266,7 +266,8 @@ func TestContinues(t *testing.T) {
 				continue // it takes no such conversation
 			}
 			if want := last && strings.HasPrefix(name, "Apriel"); p.Continues != want {
-				t.Errorf("%s, ending with the assistant's message %v: %v: ...%q", name, last, p.Continues, p.Text[max(0, len(p.Text)-60):])
+				t.Errorf("%s, ending with the assistant's message %v: %v: ...%q", name, last, p.Continues,
+					p.Text[max(0, len(p.Text)-60):])
 			}
 		}
 	}
@@ -274,6 +275,7 @@ func TestContinues(t *testing.T) {
 	c.Effort = chattemplate.EffortNone
 	tmpl, _ := familyTemplate(t, readTemplate(t, dir, "Apriel-1.6-15b-Thinker-fixed"))
 	if p := mustRender(t, tmpl, c); p.Continues {
-		t.Errorf("where the reasoning is skipped the prompt ends in the template's words: ...%q", p.Text[max(0, len(p.Text)-60):])
+		t.Errorf("where the reasoning is skipped the prompt ends in the template's words: ...%q",
+			p.Text[max(0, len(p.Text)-60):])
 	}
 }

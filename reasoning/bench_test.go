@@ -201,7 +201,8 @@ func TestAllocations(t *testing.T) {
 		if cfg.Tools != nil {
 			turn = inCall(t, turn)
 		}
-		stop := reasoning.NewStopFilter([]string{"STOP"}, reasoning.VisibilityFull.Filter(func(reasoning.Event) {}), reasoning.Answer)
+		stop := reasoning.NewStopFilter([]string{"STOP"}, reasoning.VisibilityFull.Filter(func(reasoning.Event) {}),
+			reasoning.Answer)
 		cfg.Vocab, cfg.Emit = o200k(t), stop.Push
 		s, err := reasoning.NewSplitter(cfg)
 		if err != nil {

@@ -40,6 +40,9 @@ var decodeCases = []struct {
 	{"tools", "final", func(r *Request) { r.Tools, r.Effort = addTool, chattemplate.EffortNone }},
 	{"traced", "analysis", func(r *Request) { r.Trace = forgetful{} }},
 	{"sampled", "final", func(r *Request) { r.Sampling = backend.Sampling{Temperature: 1, TopP: 0.9} }},
+	{"penalised", "final", func(r *Request) {
+		r.Sampling = backend.Sampling{PresencePenalty: 0.1, PenaltyWindow: 64, Bias: []backend.TokenBias{{Token: 1, Bias: 1}}}
+	}},
 }
 
 // forgetful is a Tracer whose recorder keeps nothing.

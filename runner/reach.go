@@ -122,7 +122,8 @@ type marks struct {
 func (t *turn) marksOf() marks {
 	m := marks{vocab: t.r.model.Vocab()}
 	f := t.format()
-	for _, tag := range []string{f.Open, f.Close, f.AnswerOpen, f.AnswerClose, reasoning.MarkersFormat.Open, reasoning.MarkersFormat.Close} {
+	for _, tag := range []string{f.Open, f.Close, f.AnswerOpen, f.AnswerClose, reasoning.MarkersFormat.Open,
+		reasoning.MarkersFormat.Close} {
 		if tag != "" {
 			m.tags = append(m.tags, tag)
 		}
@@ -218,7 +219,8 @@ func (t *turn) look() {
 		}
 	}
 	of := &req.Sampling
-	s.penalises = of.RepetitionPenalty != 0 && of.RepetitionPenalty != 1 || of.PresencePenalty != 0 || of.FrequencyPenalty != 0
+	s.penalises = of.RepetitionPenalty != 0 && of.RepetitionPenalty != 1 || of.PresencePenalty != 0 ||
+		of.FrequencyPenalty != 0
 }
 
 // partOf returns the part that the next token belongs to.
@@ -250,7 +252,8 @@ func (s *sight) next(st *reasoning.State) backend.Sampling {
 
 // note counts a token as seen if it was text that the penalties count. It came between two states of the splitter.
 func (s *sight) note(t backend.Token, before, after *reasoning.State) {
-	if s.penalises && before.Segment == after.Segment && !s.marks.is(t) && s.reach.acts(fieldSeen, s.partOf(after), s.sees) {
+	if s.penalises && before.Segment == after.Segment && !s.marks.is(t) &&
+		s.reach.acts(fieldSeen, s.partOf(after), s.sees) {
 		s.seen = append(s.seen, t)
 	}
 }

@@ -359,7 +359,8 @@ func (s *steering) placeOf(st *reasoning.State) place {
 
 // partOfPlace is the part that each place belongs to.
 var partOfPlace = [...]part{
-	placeHeader: partHeader, placeReasoning: partReasoning, placePreamble: partPreamble, placeCall: partCall, placeText: partAnswer,
+	placeHeader: partHeader, placeReasoning: partReasoning, placePreamble: partPreamble, placeCall: partCall,
+	placeText: partAnswer,
 }
 
 // formIn returns the answer's form where it acts, and nil elsewhere.

@@ -129,7 +129,8 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 	}
 	if p.Continues && t.hidesReasoning() {
 		return p, &RequestError{
-			Field: "Messages", Err: errors.New("the chat template has the model go on from the last message's own words, where its reasoning could not be told from its answer"),
+			Field: "Messages", Err: errors.New("the chat template has the model continue the last message, " +
+				"where its reasoning could not be told from its answer"),
 			Advice: "end with a message of the user or a tool, or ask for visibility full",
 		}
 	}
@@ -157,7 +158,8 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 
 // hidesReasoning reports whether the turn may have reasoning that its caller is not to see.
 func (t *turn) hidesReasoning() bool {
-	asked := t.strategy == reasoning.StrategyMarkers || t.strategy == reasoning.StrategyJSON || t.strategy == reasoning.StrategyTool
+	asked := t.strategy == reasoning.StrategyMarkers || t.strategy == reasoning.StrategyJSON ||
+		t.strategy == reasoning.StrategyTool
 	return !t.sight.sees && (asked || t.format().Family != chattemplate.Plain)
 }
 
@@ -245,7 +247,8 @@ func (t *turn) begin() {
 		t.output.warn(CodeStrictIgnored, "this model's format has no place where a call could be held to its parameters")
 	}
 	if t.sight.withholds(&t.req.Sampling) {
-		t.output.warn(CodeSamplingWithheld, "the bias and the penalties do not act where the model may give reasons for its calls, which are hidden")
+		t.output.warn(CodeSamplingWithheld,
+			"bias and penalties do not act where the model may give hidden reasons for its calls")
 	}
 	t.r.sched.add(t.lane, t.req.stage.isLater())
 }

@@ -140,7 +140,8 @@ func testPenalties(h *harness) {
 		return h.generate(s, prompt, 1, p, nil)[0]
 	}
 	best := choose(backend.Sampling{})
-	for _, p := range []backend.Sampling{{FrequencyPenalty: -2}, {FrequencyPenalty: 2, PresencePenalty: 2, RepetitionPenalty: 10}} {
+	for _, p := range []backend.Sampling{{FrequencyPenalty: -2},
+		{FrequencyPenalty: 2, PresencePenalty: 2, RepetitionPenalty: 10}} {
 		if got := choose(p); got != best {
 			h.Errorf("penalties took %d for %d though nothing counts as seen", got, best)
 		}

@@ -12,7 +12,8 @@ import (
 // reference is backend.Sampling's documentation, written down in float64 and with full sorts. It returns the tokens that
 // the filters keep, with their probabilities; allowed limits what the filters see, and nil is everything. slack widens every
 // filter by a factor near 1.
-func reference(logits []float32, p *backend.Sampling, allowed func(backend.Token) bool, slack float64) map[backend.Token]float64 {
+func reference(logits []float32, p *backend.Sampling, allowed func(backend.Token) bool,
+	slack float64) map[backend.Token]float64 {
 	type token struct {
 		id   backend.Token
 		l, q float64

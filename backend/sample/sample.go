@@ -70,7 +70,8 @@ func New(n int) *Sampler { return &Sampler{n: n, scan: newScan(n)} }
 // Errors: [ErrBadLogits]; [backend.ErrNothingAllowed] when c, the bias and the logits together leave no token. After an
 // error out is unchanged but for the memory of out.Top. Sample does not allocate once its scratch space and out.Top have
 // grown.
-func (s *Sampler) Sample(logits []float32, p *backend.Sampling, position int, c backend.Constraint, out *backend.Output) error {
+func (s *Sampler) Sample(logits []float32, p *backend.Sampling, position int, c backend.Constraint,
+	out *backend.Output) error {
 	if len(logits) != s.n {
 		return fmt.Errorf("sample: %d logits for a vocabulary of %d", len(logits), s.n)
 	}
@@ -139,7 +140,8 @@ func (s *Sampler) top(dst []backend.TokenLogprob, logits []float32, k int, logZ 
 }
 
 // choose returns the token. The scan holds the raw logits.
-func (s *Sampler) choose(logits []float32, p *backend.Sampling, position int, c backend.Constraint) (backend.Token, error) {
+func (s *Sampler) choose(logits []float32, p *backend.Sampling, position int, c backend.Constraint) (backend.Token,
+	error) {
 	if penalises(p) || len(p.Bias) > 0 {
 		defer s.restore(logits) // also when the constraint panics
 		s.adjust(logits, p)

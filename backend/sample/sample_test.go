@@ -147,7 +147,8 @@ func TestBadLogits(t *testing.T) {
 				continue // minus infinity is only bad when nothing else is there
 			}
 			for _, p := range []backend.Sampling{{}, {TopLogprobs: -1}, {Temperature: 1}, {Temperature: 1, TopK: 3, TopP: 0.5}} {
-				if err := New(len(logits)).Sample(logits, &p, 0, nil, &backend.Output{}); !errors.Is(err, ErrBadLogits) {
+				if err := New(len(logits)).Sample(logits, &p, 0, nil, &backend.Output{}); !errors.Is(err,
+					ErrBadLogits) {
 					t.Fatalf("%v after %d: %v", bad, size, err)
 				}
 			}
@@ -168,7 +169,8 @@ func TestGreedyTakesTheLowerOfEquals(t *testing.T) {
 	if err := New(1000).Sample(logits, &backend.Sampling{}, 0, nil, &out); err != nil || out.Token != 300 {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if err := New(1000).Sample(logits, &backend.Sampling{}, 0, allowing(1000, 5, 301, 900), &out); err != nil || out.Token != 301 {
+	if err := New(1000).Sample(logits, &backend.Sampling{}, 0, allowing(1000, 5, 301, 900), &out); err != nil ||
+		out.Token != 301 {
 		t.Errorf("masked: %+v, %v", out, err)
 	}
 }
@@ -222,7 +224,8 @@ func TestLogitsComeBackAfterAPanic(t *testing.T) {
 	logits := []float32{1, 2, 3}
 	func() {
 		defer func() { _ = recover() }()
-		_ = New(3).Sample(logits, &backend.Sampling{Bias: []backend.TokenBias{{Token: 0, Bias: 5}}}, 0, panics{}, &backend.Output{})
+		_ = New(3).Sample(logits, &backend.Sampling{Bias: []backend.TokenBias{{Token: 0, Bias: 5}}}, 0, panics{},
+			&backend.Output{})
 	}()
 	if logits[0] != 1 {
 		t.Errorf("token 0 has %v", logits[0])

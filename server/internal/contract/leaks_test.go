@@ -52,15 +52,18 @@ var scenes = []string{"answer", "call", "think only"}
 
 // thinker is what a harmony model says that has to think.
 func thinker() []fake.Reply {
-	const final, commentary, next = "<|channel|>final<|message|>", "<|channel|>commentary<|message|>", "<|end|><|start|>assistant"
+	const final, commentary, next = "<|channel|>final<|message|>", "<|channel|>commentary<|message|>",
+		"<|end|><|start|>assistant"
 	think := "<|channel|>analysis<|message|>" + pondered + next
 	answer := final + answered + "<|return|>"
 	replies := []fake.Reply{
 		{After: reasoning.SummaryConciseV1 + next + final, Say: "It is a plan.<|return|>"},
 		{After: reasoning.PosthocV1 + next + final, Say: "It is a plan.<|return|>"},
 		// The strategies: markers, an object, a call.
-		{Prompt: reasoning.MarkersV1[:40], After: final, Say: "<<REASONING>>" + pondered + "<</REASONING>>" + answered + "<|return|>"},
-		{Prompt: reasoning.JSONV1[:40], After: final, Say: `{"reasoning": "` + pondered + `", "answer": "` + answered + `"}<|return|>`},
+		{Prompt: reasoning.MarkersV1[:40], After: final,
+			Say: "<<REASONING>>" + pondered + "<</REASONING>>" + answered + "<|return|>"},
+		{Prompt: reasoning.JSONV1[:40], After: final,
+			Say: `{"reasoning": "` + pondered + `", "answer": "` + answered + `"}<|return|>`},
 		{Prompt: "report_reasoning", After: "{}" + next, Say: answer},
 		{After: "Let me see" + next, Say: think + answer},
 		{After: pondered + next, Say: answer}, {After: reasoning.BudgetV1 + next, Say: answer},
@@ -75,12 +78,15 @@ func thinker() []fake.Reply {
 			say = "<|channel|>analysis<|message|>" + pondered + "<|return|>"
 		}
 		replies = append(replies,
-			fake.Reply{Prompt: reasoning.MarkersV1[:40], After: ask, Say: final + "<<REASONING>>" + pondered + "<</REASONING>>" + answered + "<|return|>"},
-			fake.Reply{Prompt: reasoning.ReportV1[:40], After: ask, Say: "<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>" +
-				`{"reasoning": "` + pondered + `"}<|call|>`},
+			fake.Reply{Prompt: reasoning.MarkersV1[:40], After: ask,
+				Say: final + "<<REASONING>>" + pondered + "<</REASONING>>" + answered + "<|return|>"},
+			fake.Reply{Prompt: reasoning.ReportV1[:40], After: ask,
+				Say: "<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>" +
+					`{"reasoning": "` + pondered + `"}<|call|>`},
 			fake.Reply{After: ask, Say: say},
 			// It was kept from its channel, so it thinks where it is.
-			fake.Reply{After: ask + final, Say: pondered + "<|return|>"}, fake.Reply{After: ask + commentary, Say: pondered + "<|return|>"})
+			fake.Reply{After: ask + final, Say: pondered + "<|return|>"},
+			fake.Reply{After: ask + commentary, Say: pondered + "<|return|>"})
 	}
 	return replies
 }
@@ -92,10 +98,13 @@ func tagged() fake.Config {
 	cfg := fake.Config{Vocab: v, ChatTemplate: fake.ThinkTemplate, ContextSize: 4096}
 	replies := []fake.Reply{
 		{After: reasoning.SummaryConciseV1 + "<|im_end|>\n" + turn + skipped, Say: "It is a plan.<|im_end|>"},
-		{Prompt: reasoning.MarkersV1[:40], After: turn + skipped, Say: "<<REASONING>>" + pondered + "<</REASONING>>" + answered + "<|im_end|>"},
-		{Prompt: reasoning.JSONV1[:40], After: turn + skipped, Say: `{"reasoning": "` + pondered + `", "answer": "` + answered + `"}<|im_end|>`},
+		{Prompt: reasoning.MarkersV1[:40], After: turn + skipped,
+			Say: "<<REASONING>>" + pondered + "<</REASONING>>" + answered + "<|im_end|>"},
+		{Prompt: reasoning.JSONV1[:40], After: turn + skipped,
+			Say: `{"reasoning": "` + pondered + `", "answer": "` + answered + `"}<|im_end|>`},
 		{After: turn, Say: "<think>" + pondered + "</think>" + answered + "<|im_end|>"},
-		{After: pondered + "</think>\n\n", Say: answered + "<|im_end|>"}, {After: reasoning.BudgetV1 + "\n</think>\n\n", Say: answered + "<|im_end|>"},
+		{After: pondered + "</think>\n\n", Say: answered + "<|im_end|>"},
+		{After: reasoning.BudgetV1 + "\n</think>\n\n", Say: answered + "<|im_end|>"},
 	}
 	usual, kept := script(v, replies), fake.Encode(v, boosted)[0]
 	cfg.Script = func(before []backend.Token) backend.Token {
@@ -108,7 +117,8 @@ func tagged() fake.Config {
 	return cfg
 }
 
-// script is [fake.Replies] for many runs: it looks for each reply's last marker only, and cuts replies into tokens once.
+// script is [fake.Replies] for many runs: it looks for each reply's last marker only, and cuts replies into tokens
+// once.
 func script(v *backend.Vocab, replies []fake.Reply) fake.Script {
 	tokens := make([]map[int]backend.Token, len(replies)) // of each reply, by the byte at which they begin
 	for i, r := range replies {
@@ -128,7 +138,8 @@ func script(v *backend.Vocab, replies []fake.Reply) fake.Script {
 				continue
 			}
 			at += len(r.After)
-			if done := len(text) - at; strings.HasPrefix(r.Say, text[at:]) && (done > most || done == most && at > last) {
+			if done := len(text) - at; strings.HasPrefix(r.Say, text[at:]) &&
+				(done > most || done == most && at > last) {
 				if next, most, last = v.EOS(), done, at; done == len(r.Say) {
 					continue
 				}
@@ -168,20 +179,30 @@ func hostile(v *backend.Vocab) map[string]object {
 	return map[string]object{
 		"bias against channels": bias(-100, "analysis", "final"), "bias against reasoning": bias(-100, "analysis"),
 		"bias against calls": bias(-100, "analysis", "final", " to", "to"), "bias for the answer": bias(100, "final"),
-		"bias against headers": bias(-100, "<|channel|>", "<|start|>"), "bias against the end": bias(-100, "<|end|>", "<|return|>"),
-		"bias for the end": bias(100, "<|end|>", "<|message|>"), "bias for markers": bias(60, "<"),
-		"frequency": {"frequency_penalty": -2}, "presence": {"presence_penalty": -2, "frequency_penalty": -1.5}, "repetition": {"repetition_penalty": 0.01},
-		"repeat": {"repeat_penalty": 0.01}, "penalty and heat": {"frequency_penalty": -2, "temperature": 2},
-		"temperature": {"temperature": 2}, "cold": {"temperature": 0}, "top_p": {"top_p": 0}, "top_k": {"top_k": 1}, "min_p": {"min_p": 1}, "typical": {"typical_p": 0.05},
-		"stop": {"stop": []any{"END", spelled, "analysis"}}, "regex": {"regex": "[a-z ]{1,40}"}, "grammar": {"grammar": `root ::= [a-z ]+`},
-		"object": {"response_format": object{"type": "json_object"}, "max_tokens": 200}, "choice": {"choice": []any{"so it", "no"}},
-		"ignore_eos": {"ignore_eos": true, "max_tokens": 200}, "n": {"n": 2}, "short": {"max_tokens": 12}, "seal": {"reasoning_seal": true},
-		"budget": {"reasoning_budget": 3}, "effort": {"reasoning_effort": "high"}, "call no tool": {"tool_choice": "none"},
-		"template": {"chat_template_kwargs": object{"model_identity": "analysis", "builtin_tools": []any{"python"}}},
-		"markers":  {"reasoning_strategy": "markers"}, "tool": {"reasoning_strategy": "tool"},
+		"bias against headers": bias(-100, "<|channel|>", "<|start|>"),
+		"bias against the end": bias(-100, "<|end|>", "<|return|>"),
+		"bias for the end":     bias(100, "<|end|>", "<|message|>"), "bias for markers": bias(60, "<"),
+		"frequency": {"frequency_penalty": -2}, "presence": {"presence_penalty": -2, "frequency_penalty": -1.5},
+		"repetition": {"repetition_penalty": 0.01},
+		"repeat":     {"repeat_penalty": 0.01}, "penalty and heat": {"frequency_penalty": -2, "temperature": 2},
+		"temperature": {"temperature": 2}, "cold": {"temperature": 0}, "top_p": {"top_p": 0}, "top_k": {"top_k": 1},
+		"min_p": {"min_p": 1}, "typical": {"typical_p": 0.05},
+		"stop": {"stop": []any{"END", spelled, "analysis"}}, "regex": {"regex": "[a-z ]{1,40}"},
+		"grammar":    {"grammar": `root ::= [a-z ]+`},
+		"object":     {"response_format": object{"type": "json_object"}, "max_tokens": 200},
+		"choice":     {"choice": []any{"so it", "no"}},
+		"ignore_eos": {"ignore_eos": true, "max_tokens": 200}, "n": {"n": 2}, "short": {"max_tokens": 12},
+		"seal":   {"reasoning_seal": true},
+		"budget": {"reasoning_budget": 3}, "effort": {"reasoning_effort": "high"},
+		"call no tool": {"tool_choice": "none"},
+		"template": {"chat_template_kwargs": object{"model_identity": "analysis",
+			"builtin_tools": []any{"python"}}},
+		"markers": {"reasoning_strategy": "markers"}, "tool": {"reasoning_strategy": "tool"},
 		"json":      {"reasoning_strategy": "json", "reasoning_effort": "low", "tools": []any{}},
-		"rationale": {"rationale": true}, "rationale and bias": {"rationale": true, "logit_bias": object{id("<"): -100}},
-		"specialist": {"delegation": object{"agent_prompt": "You are careful."}}, "delegation": {"delegation": object{"allow": true}},
+		"rationale": {"rationale": true}, "rationale and bias": {"rationale": true,
+			"logit_bias": object{id("<"): -100}},
+		"specialist": {"delegation": object{"agent_prompt": "You are careful."}},
+		"delegation": {"delegation": object{"allow": true}},
 	}
 }
 
@@ -204,20 +225,27 @@ func leakTables(v *backend.Vocab) map[string]table {
 	chat := only(all)
 	maps.Copy(chat, logprobs)
 	chat["prefilled"] = object{"messages": append(user("answer"), object{"role": "assistant", "content": "Let me see"})}
-	inBody := map[string]object{"none": {"reasoning": "none"}, "summary": {"reasoning": "summary"}, "full": {"reasoning": "full"}, "unsaid": {}}
-	response := only(all, "logit_bias", "frequency_penalty", "presence_penalty", "repetition_penalty", "repeat_penalty", "top_k", "min_p", "typical_p", "stop",
+	inBody := map[string]object{"none": {"reasoning": "none"}, "summary": {"reasoning": "summary"},
+		"full": {"reasoning": "full"}, "unsaid": {}}
+	response := only(all, "logit_bias", "frequency_penalty", "presence_penalty", "repetition_penalty",
+		"repeat_penalty", "top_k", "min_p", "typical_p", "stop",
 		"regex", "grammar", "response_format", "choice", "ignore_eos", "n", "max_tokens")
 	response["logprobs"] = object{"include": []any{"message.output_text.logprobs"}, "top_logprobs": 20}
 	response["short"] = object{"max_output_tokens": 16}
 	response["sealed"] = object{"include": []any{"reasoning.encrypted_content"}, "store": false}
 	messages := map[string]object{
-		"nothing": {}, "temperature": {"temperature": 1}, "top_p": {"top_p": 0}, "top_k": {"top_k": 1}, "short": {"max_tokens": 12},
-		"stop": {"stop_sequences": []any{"END", spelled, "analysis"}}, "effort": {"output_config": object{"effort": "high"}},
-		"object": {"output_config": object{"format": object{"type": "json_schema", "schema": object{"type": "object"}}}},
+		"nothing": {}, "temperature": {"temperature": 1}, "top_p": {"top_p": 0}, "top_k": {"top_k": 1},
+		"short":  {"max_tokens": 12},
+		"stop":   {"stop_sequences": []any{"END", spelled, "analysis"}},
+		"effort": {"output_config": object{"effort": "high"}},
+		"object": {"output_config": object{"format": object{"type": "json_schema",
+			"schema": object{"type": "object"}}}},
 	}
 	options := map[string]object{"nothing": {}, "form": {"format": "json"}}
-	for name, o := range only(all, "logit_bias", "response_format", "regex", "grammar", "choice", "ignore_eos", "n", "reasoning_seal", "reasoning_budget",
-		"reasoning_effort", "tool_choice", "chat_template_kwargs", "reasoning_strategy", "rationale", "delegation", "repetition_penalty") {
+	for name, o := range only(all, "logit_bias", "response_format", "regex", "grammar", "choice", "ignore_eos", "n",
+		"reasoning_seal", "reasoning_budget",
+		"reasoning_effort", "tool_choice", "chat_template_kwargs", "reasoning_strategy", "rationale", "delegation",
+		"repetition_penalty") {
 		o = maps.Clone(o)
 		if n, ok := o["max_tokens"]; ok {
 			delete(o, "max_tokens")
@@ -228,11 +256,13 @@ func leakTables(v *backend.Vocab) map[string]table {
 	}
 	options["logprobs"] = object{"logprobs": true, "top_logprobs": 20}
 	agent := map[string]object{"nothing": {}}
-	for name, o := range only(all, "logit_bias", "frequency_penalty", "presence_penalty", "repetition_penalty", "repeat_penalty", "top_k", "min_p", "typical_p",
+	for name, o := range only(all, "logit_bias", "frequency_penalty", "presence_penalty", "repetition_penalty",
+		"repeat_penalty", "top_k", "min_p", "typical_p",
 		"regex", "grammar", "response_format", "choice", "ignore_eos", "n") {
 		agent[name] = object{"forwardedProps": o}
 	}
-	agent["json"] = object{"forwardedProps": object{"reasoning_strategy": "json", "reasoning_effort": "low"}, "tools": []any{}}
+	agent["json"] = object{"forwardedProps": object{"reasoning_strategy": "json", "reasoning_effort": "low"},
+		"tools": []any{}}
 	props := map[string]object{}
 	for name, o := range inBody {
 		props[name] = object{"forwardedProps": o}
@@ -248,29 +278,41 @@ func leakTables(v *backend.Vocab) map[string]table {
 		return fake.Config{Vocab: v, ContextSize: 4096, Script: script(v, thinker())}
 	}
 	return map[string]table{
-		"chat completions, tags": {"/v1/chat/completions", tagged, inBody, tags, func(question string, stream bool) object {
-			return object{"messages": user(question), "stream": stream, "max_tokens": 300, "seed": 7}
-		}},
+		"chat completions, tags": {"/v1/chat/completions", tagged, inBody, tags,
+			func(question string, stream bool) object {
+				return object{"messages": user(question), "stream": stream, "max_tokens": 300, "seed": 7}
+			}},
 		"chat completions": {"/v1/chat/completions", harmony, inBody, chat, func(question string, stream bool) object {
-			return object{"messages": user(question), "tools": []any{object{"type": "function", "function": tool}}, "stream": stream, "max_tokens": 300, "seed": 7}
+			return object{"messages": user(question), "tools": []any{object{"type": "function", "function": tool}},
+				"stream": stream, "max_tokens": 300, "seed": 7}
 		}},
 		"responses": {"/v1/responses", harmony, inBody, response, func(question string, stream bool) object {
-			return object{"input": question, "tools": []any{object{"type": "function", "name": function, "parameters": parameters}}, "stream": stream, "max_output_tokens": 300, "seed": 7}
+			return object{"input": question, "tools": []any{object{"type": "function", "name": function,
+				"parameters": parameters}}, "stream": stream, "max_output_tokens": 300, "seed": 7}
 		}},
 		"messages": {"/v1/messages", harmony, map[string]object{
 			"none": {}, "unsaid": {"thinking": object{"type": "enabled", "budget_tokens": 1024, "display": "omitted"}},
-			"summary": {"thinking": object{"type": "adaptive", "display": "summarized"}}, "full": {"thinking": object{"type": "adaptive"}},
+			"summary": {"thinking": object{"type": "adaptive", "display": "summarized"}},
+			"full":    {"thinking": object{"type": "adaptive"}},
 		}, messages, func(question string, stream bool) object {
-			return object{"messages": user(question), "tools": []any{object{"name": function, "input_schema": parameters}}, "stream": stream, "max_tokens": 300}
+			return object{"messages": user(question),
+				"tools": []any{object{"name": function, "input_schema": parameters}}, "stream": stream,
+				"max_tokens": 300}
 		}},
-		"ollama": {"/api/chat", harmony, map[string]object{"none": {}, "full": {"think": true}}, options, func(question string, stream bool) object {
-			return object{"model": wiretest.Name, "messages": user(question), "tools": []any{object{"type": "function", "function": tool}}, "stream": stream, "options": object{"num_predict": 300}}
-		}},
-		"ollama generate": {"/api/generate", harmony, map[string]object{"none": {}, "full": {"think": true}}, options, func(question string, stream bool) object {
-			return object{"model": wiretest.Name, "prompt": question, "stream": stream, "options": object{"num_predict": 300}}
-		}},
+		"ollama": {"/api/chat", harmony, map[string]object{"none": {}, "full": {"think": true}}, options,
+			func(question string, stream bool) object {
+				return object{"model": wiretest.Name, "messages": user(question),
+					"tools": []any{object{"type": "function", "function": tool}}, "stream": stream,
+					"options": object{"num_predict": 300}}
+			}},
+		"ollama generate": {"/api/generate", harmony, map[string]object{"none": {}, "full": {"think": true}},
+			options, func(question string, stream bool) object {
+				return object{"model": wiretest.Name, "prompt": question, "stream": stream,
+					"options": object{"num_predict": 300}}
+			}},
 		"AG-UI": {"/agui", harmony, props, agent, func(question string, stream bool) object {
-			return object{"threadId": "t", "runId": "r", "messages": []any{object{"id": "m", "role": "user", "content": question}}, "tools": []any{tool},
+			return object{"threadId": "t", "runId": "r",
+				"messages": []any{object{"id": "m", "role": "user", "content": question}}, "tools": []any{tool},
 				"forwardedProps": object{"max_tokens": 300, "seed": 7, "chunks": stream}}
 		}},
 	}
@@ -300,13 +342,17 @@ func TestNoFieldTellsHiddenReasoning(t *testing.T) {
 			models := wiretest.New(t, of.model())
 			keys := seal.NewKeyring()
 			api := map[string]wire.Format{
-				"/v1/chat/completions": openai.New(models, openai.Config{Seal: keys}), "/v1/messages": anthropic.New(models, anthropic.Config{Seal: keys}),
-				"/v1/responses": responses.New(models, responses.Config{Seal: keys}), "/agui": agui.New(models, agui.Config{Seal: keys}),
-				"/api/chat": ollama.New(models, ollama.Config{}), "/api/generate": ollama.New(models, ollama.Config{}),
+				"/v1/chat/completions": openai.New(models, openai.Config{Seal: keys}),
+				"/v1/messages":         anthropic.New(models, anthropic.Config{Seal: keys}),
+				"/v1/responses":        responses.New(models, responses.Config{Seal: keys}),
+				"/agui":                agui.New(models, agui.Config{Seal: keys}),
+				"/api/chat":            ollama.New(models, ollama.Config{}),
+				"/api/generate":        ollama.New(models, ollama.Config{}),
 			}[of.path]
 			capped := wiretest.Anyone()
 			capped.ID, capped.Reasoning = "capped", reasoning.VisibilityNone
-			urls := map[string]string{"full": wiretest.Serve(t, api, wiretest.Anyone()).URL, "none": wiretest.Serve(t, api, capped).URL}
+			urls := map[string]string{"full": wiretest.Serve(t, api, wiretest.Anyone()).URL,
+				"none": wiretest.Serve(t, api, capped).URL}
 			shown, hidden, refused := 0, 0, map[string]int{}
 			for field, extra := range of.fields {
 				answers := 0
@@ -316,7 +362,8 @@ func TestNoFieldTellsHiddenReasoning(t *testing.T) {
 					}
 					for asked, visibility := range of.visibility {
 						for most, url := range urls {
-							if most == "none" && asked != "unsaid" && (asked != "none" || of.visibility["unsaid"] != nil) {
+							if most == "none" && asked != "unsaid" &&
+								(asked != "none" || of.visibility["unsaid"] != nil) {
 								continue // it is refused, or asks for what the others ask for
 							}
 							for _, stream := range []bool{false, true} {
@@ -324,7 +371,8 @@ func TestNoFieldTellsHiddenReasoning(t *testing.T) {
 								if err != nil {
 									t.Fatal(err)
 								}
-								status, header, answer := wiretest.Send(t, http.MethodPost, url+of.path, string(b), http.Header{"Anthropic-Version": {"2023-06-01"}})
+								status, header, answer := wiretest.Send(t, http.MethodPost, url+of.path, string(b),
+									http.Header{"Anthropic-Version": {"2023-06-01"}})
 								if status != http.StatusOK {
 									refused[fmt.Sprintf("%s: %d %.120s", field, status, answer)]++
 								} else {
@@ -337,7 +385,8 @@ func TestNoFieldTellsHiddenReasoning(t *testing.T) {
 										shown++
 									}
 								case found:
-									t.Errorf("%s, %s, visibility %s, cap %s, stream %v: %.700s", field, scene, asked, most, stream, answer)
+									t.Errorf("%s, %s, visibility %s, cap %s, stream %v: %.700s", field, scene, asked,
+										most, stream, answer)
 								default:
 									hidden++
 								}
@@ -406,12 +455,17 @@ func TestMEWTellsNoHiddenReasoning(t *testing.T) {
 	}
 	shown := 0
 	for field, change := range map[string]func(*runner.Request){
-		"nothing": func(*runner.Request) {}, "bias": func(q *runner.Request) { q.Sampling.Bias = against("analysis", "final") },
-		"penalty": func(q *runner.Request) { q.Sampling.FrequencyPenalty = -2 }, "heat": func(q *runner.Request) { q.Sampling.Temperature = 2 },
-		"stop": func(q *runner.Request) { q.Stop = []string{"END", spelled} },
+		"nothing": func(*runner.Request) {}, "bias": func(q *runner.Request) {
+			q.Sampling.Bias = against("analysis",
+				"final")
+		},
+		"penalty": func(q *runner.Request) { q.Sampling.FrequencyPenalty = -2 },
+		"heat":    func(q *runner.Request) { q.Sampling.Temperature = 2 },
+		"stop":    func(q *runner.Request) { q.Stop = []string{"END", spelled} },
 	} {
 		for _, scene := range scenes {
-			for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary, reasoning.VisibilityFull} {
+			for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary,
+				reasoning.VisibilityFull} {
 				req := runner.Request{
 					Messages:   []chattemplate.Message{{Role: chattemplate.User, Content: scene}},
 					Tools:      []chattemplate.Tool{{Name: function, Parameters: json.RawMessage(`{"type":"object"}`)}},
@@ -421,7 +475,8 @@ func TestMEWTellsNoHiddenReasoning(t *testing.T) {
 				var frames strings.Builder
 				n := 0
 				id := func() string { n++; return fmt.Sprint("m", n) }
-				e := encoder.New(encoder.Config{From: "model", Clock: func() time.Time { return wiretest.Today }, NewID: id}, func(e *envelope.Envelope) error {
+				e := encoder.New(encoder.Config{From: "model", Clock: func() time.Time { return wiretest.Today },
+					NewID: id}, func(e *envelope.Envelope) error {
 					line, err := e.Append(nil)
 					frames.Write(append(line, '\n'))
 					return err
