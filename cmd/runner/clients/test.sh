@@ -131,9 +131,39 @@ test_lm_eval() {
   (cd "$here/lm_eval" && PYTHONDONTWRITEBYTECODE=1 "$at/bin/python" -m unittest --verbose) || status=1
 }
 
+# LiteLLM and LangChain are apart from the other clients for Python, because they need another version of OpenAI's, and
+# 450 MB.
+test_libraries() {
+  if ! command -v python3 >/dev/null; then
+    echo "SKIPPED: LiteLLM and LangChain, because python3 is not on the PATH"
+    return
+  fi
+  local version
+  version=$(python3 -c 'import sys; print(sys.version_info[0] * 100 + sys.version_info[1])')
+  if [ "$version" -lt 311 ]; then
+    echo "SKIPPED: LiteLLM and LangChain, because their versions here are for Python 3.11 and this is $(python3 --version)"
+    return
+  fi
+  local at=$cache/libraries
+  if ! fresh "$at/installed" "$here/libraries/requirements.txt"; then
+    echo "installing LiteLLM and LangChain"
+    rm -rf "$at"
+    python3 -m venv "$at"
+    if ! "$at/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement "$here/libraries/requirements.txt"; then
+      echo "SKIPPED: LiteLLM and LangChain, because pip could not install them"
+      return
+    fi
+    cp "$here/libraries/requirements.txt" "$at/installed"
+  fi
+  echo "LiteLLM and LangChain"
+  # Their packages warn of much that is none of the server's business.
+  (cd "$here/libraries" && PYTHONDONTWRITEBYTECODE=1 "$at/bin/python" -W ignore -m unittest --verbose) || status=1
+}
+
 test_node
 test_codex
 test_debrief
 test_python
+test_libraries
 test_lm_eval
 exit "$status"

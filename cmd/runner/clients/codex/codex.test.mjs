@@ -150,8 +150,9 @@ test('a prompt that does not fit is told as such', async () => {
   try {
     const run = await codex(home, relay.url, 'What is 17 + 25?');
     const failed = run.events.find((event) => event.type === 'turn.failed');
-    assert.match(failed?.error.message ?? '', /context window/, run.log);
-    assert.equal(relay.take()[0].status, 400);
+    assert.match(failed?.error.message ?? '', /ran out of room in the model's context window/, run.log);
+    const [turn] = relay.take();
+    assert.equal(turn.events.at(-1)?.response.error.code, 'context_length_exceeded');
   } finally {
     relay.stop();
     await server.stop();
