@@ -71,8 +71,8 @@ var efforts = []string{
 	string(chattemplate.EffortMedium), string(chattemplate.EffortHigh),
 }
 
-// ParseEffort reads none, minimal, low, medium or high. Clients also say xhigh and max, which mean the most there is: high.
-// The empty string is the model's own default. The error names what is allowed.
+// ParseEffort reads none, minimal, low, medium or high. Clients also say xhigh and max, which mean the most there is:
+// high. The empty string is the model's own default. The error names what is allowed.
 func ParseEffort(s string) (chattemplate.Effort, error) {
 	switch s {
 	case "":

@@ -253,7 +253,8 @@ func (t *turn) begin() {
 	t.r.sched.add(t.lane, t.req.stage.isLater())
 }
 
-// infoNow says what is in effect. Harmony knows low, medium and high, and its own default is medium. Other formats do not name theirs.
+// infoNow says what is in effect. Harmony knows low, medium and high, and its own default is medium. Other formats do
+// not name theirs.
 func (t *turn) infoNow() *reasoning.Info {
 	effort := t.req.Effort
 	if t.format().Family == chattemplate.Harmony {

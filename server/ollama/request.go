@@ -51,7 +51,8 @@ type GenerateRequest struct {
 type Common struct {
 	// Stream is true where it is left out: the answer comes as lines of JSON.
 	Stream *bool `json:"stream"`
-	// Think is true, or minimal, low, medium, high, xhigh or max, to see the reasoning. False skips it. Left out, the model reasons unseen.
+	// Think is true, or minimal, low, medium, high, xhigh or max, to see the reasoning. False skips it. Left out, the
+	// model reasons unseen.
 	Think json.RawMessage `json:"think"`
 	// Format is "json" for any object, or a JSON Schema.
 	Format json.RawMessage `json:"format"`

@@ -102,9 +102,17 @@ type AnswerMessage struct {
 // AnswerCall is a call that the model makes.
 type AnswerCall struct {
 	ID string `json:"id"`
-	// Type is function.
-	Type     string       `json:"type"`
-	Function FunctionCall `json:"function"`
+	// Type is function, or custom.
+	Type     string        `json:"type"`
+	Function *FunctionCall `json:"function,omitempty"`
+	Custom   *CustomCall   `json:"custom,omitempty"`
+}
+
+// CustomCall is a call of a custom tool.
+type CustomCall struct {
+	Name string `json:"name"`
+	// Input is the text.
+	Input string `json:"input"`
 }
 
 // chatOrder is a chat completion as it is carried out.
@@ -265,9 +273,11 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	replies := make([]chatReply, c.choices)
+	for i := range replies {
+		replies[i].free.Names = c.custom
+	}
 	err = generate(r.Context(), m, c.requests(), func() {}, func(choice int, e reasoning.Event) error {
-		replies[choice].push(e)
-		return nil
+		return replies[choice].free.Push(&e, replies[choice].push)
 	})
 	if err != nil {
 		a.fail(w, err, c.form)
@@ -280,7 +290,7 @@ func (a *API) chat(w http.ResponseWriter, r *http.Request) {
 func (c *chatOrder) chunks(h head) *stream {
 	cfg := ChunkConfig{
 		ID: h.id, Model: h.model, Fingerprint: h.fingerprint, Created: time.Unix(h.created, 0),
-		Usage: c.usage, Formed: c.form != "", Legacy: c.legacy, Warnings: c.warnings,
+		Usage: c.usage, Formed: c.form != "", Legacy: c.legacy, Custom: c.custom, Warnings: c.warnings,
 	}
 	s := &stream{reqs: c.requests(), form: c.form, encoder: func(choice int, send func([]byte) error) encoder {
 		return NewChunkEncoder(cfg, choice, send)

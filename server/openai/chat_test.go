@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,58 @@ func TestChoices(t *testing.T) {
 	}
 }
 
+const patchTool = `"tools":[{"type":"custom","custom":{"name":"patch","description":"Patches.",` +
+	`"format":{"type":"grammar","grammar":{"syntax":"lark",` +
+	`"definition":"start: LINE+\nLINE: (\"+\" | \"-\") /.*/ LF\n%import common.LF"}}}}]`
+
+// A custom tool's call comes with its text alone, in a stream and whole, and goes back as it came.
+func TestCustomTools(t *testing.T) {
+	const text = "+say \"hi\"\n-é\n"
+	f := start(t, Config{}, nil,
+		fake.Reply{After: wiretest.Ask("fix"), Say: wiretest.Call("use it", "", "patch", `{"input":"+say \"hi\"\n-é\n"}`)},
+		fake.Reply{
+			Prompt: `{"input":"+say \"hi\"\n-é\n"}`, After: "done<|end|><|start|>assistant",
+			Say: wiretest.Think("", "It is fixed."),
+		})
+	c := f.ask("fix", patchTool)
+	m := c.Choices[0].Message
+	if len(m.ToolCalls) != 1 || m.ToolCalls[0].Type != "custom" || m.ToolCalls[0].Function != nil ||
+		*m.ToolCalls[0].Custom != (CustomCall{"patch", text}) || c.Choices[0].FinishReason != "tool_calls" {
+		t.Fatalf("the call is %s", pretty(t, c))
+	}
+	frames := framesOf(t, f.post("/v1/chat/completions", body("fix", patchTool+`,"stream":true`)).body)
+	streamed := assemble(t, frames).Choices[0].Message
+	if len(streamed.ToolCalls) != 1 || streamed.ToolCalls[0].Type != "custom" ||
+		*streamed.ToolCalls[0].Custom != *m.ToolCalls[0].Custom {
+		t.Errorf("streamed, the call is %s", pretty(t, streamed))
+	}
+	back, _ := json.Marshal(m)
+	next := f.post("/v1/chat/completions", fmt.Sprintf(`{"messages":[{"role":"user","content":"fix"},%s,`+
+		`{"role":"tool","tool_call_id":%q,"content":"done"}],%s}`, back, m.ToolCalls[0].ID, patchTool))
+	if !strings.Contains(next.body, "It is fixed.") {
+		t.Errorf("with its call: %s", next.body)
+	}
+}
+
+// Whatever a model would like to write, the text of a custom tool has the form of its grammar.
+func TestCustomToolsAreHeldToTheirGrammar(t *testing.T) {
+	f := startModel(t, Config{}, nil, fake.Config{}) // noise
+	for format, want := range map[string]*regexp.Regexp{
+		`{"type":"grammar","grammar":{"syntax":"lark","definition":"start: (\"yes\" | \"n\\\"o\") \"!\"~1..3"}}`: regexp.MustCompile(`^(yes|n"o)!{1,3}$`),
+		`{"type":"grammar","grammar":{"syntax":"regex","definition":"[ab]{2,5}\\n"}}`:                            regexp.MustCompile(`^[ab]{2,5}\n$`),
+	} {
+		for seed := range 4 {
+			c := f.ask("q", fmt.Sprintf(`"seed":%d,"temperature":1,"reasoning_effort":"none",`+
+				`"tools":[{"type":"custom","custom":{"name":"vote","format":%s}}],`+
+				`"tool_choice":{"type":"custom","custom":{"name":"vote"}}`, seed, format))
+			calls := c.Choices[0].Message.ToolCalls
+			if len(calls) != 1 || calls[0].Custom == nil || !want.MatchString(calls[0].Custom.Input) {
+				t.Errorf("%s: %s", format, pretty(t, c.Choices[0]))
+			}
+		}
+	}
+}
+
 func TestCalls(t *testing.T) {
 	f := start(t, Config{}, nil,
 		fake.Reply{After: wiretest.Ask("add"), Say: wiretest.Call("use it", "Let me add.", "add", `{"a":1}`)},
@@ -138,7 +191,7 @@ func TestCalls(t *testing.T) {
 	c := f.ask("add", addTool+`,"reasoning":"full"`)
 	m := c.Choices[0].Message
 	if c.Choices[0].FinishReason != "tool_calls" || *m.Content != "Let me add." || len(m.ToolCalls) != 1 || m.ToolCalls[0].Type != "function" ||
-		m.ToolCalls[0].Function != (FunctionCall{"add", `{"a":1}`}) || m.ToolCalls[0].ID == "" {
+		*m.ToolCalls[0].Function != (FunctionCall{"add", `{"a":1}`}) || m.ToolCalls[0].ID == "" {
 		t.Fatalf("the call is %s", pretty(t, c))
 	}
 	// The message goes back as it came, and the reasoning of the pending call counts.

@@ -13,17 +13,20 @@ type chatReply struct {
 	delegations contract.DelegationLog
 	speech      speech
 	content     strings.Builder
+	// free takes the texts of custom tools' calls out of their JSON, before push.
+	free contract.FreeCalls
 }
 
-func (r *chatReply) push(e reasoning.Event) {
-	r.events.Push(e)
-	r.delegations.Push(&e)
+func (r *chatReply) push(e *reasoning.Event) error {
+	r.events.Push(*e)
+	r.delegations.Push(e)
 	if e.Kind == reasoning.SegmentDelta && (e.Segment == reasoning.Answer || e.Segment == reasoning.Preamble) {
 		if r.speech.joins(e.Segment) {
 			r.content.WriteString(gap)
 		}
 		r.content.WriteString(e.Text)
 	}
+	return nil
 }
 
 // completion is the answer with all choices.
@@ -71,7 +74,12 @@ func (c *chatOrder) message(r *reasoning.Reply, d *contract.DelegationLog, spoke
 			m.FunctionCall = &f
 			continue
 		}
-		m.ToolCalls = append(m.ToolCalls, AnswerCall{ID: call.ID, Type: "function", Function: f})
+		if c.custom[call.Name] {
+			custom := &CustomCall{Name: call.Name, Input: call.Arguments}
+			m.ToolCalls = append(m.ToolCalls, AnswerCall{ID: call.ID, Type: typeCustom, Custom: custom})
+			continue
+		}
+		m.ToolCalls = append(m.ToolCalls, AnswerCall{ID: call.ID, Type: "function", Function: &f})
 	}
 	return m
 }

@@ -80,10 +80,17 @@ func endOf(r *reasoning.Result, decisions []reasoning.Decision, d *contract.Dele
 
 // DeltaCall is what is new of a call. ID, Type and the function's name come in its first chunk.
 type DeltaCall struct {
-	Index    int               `json:"index"`
-	ID       string            `json:"id,omitempty"`
-	Type     string            `json:"type,omitempty"`
-	Function DeltaFunctionCall `json:"function"`
+	Index    int                `json:"index"`
+	ID       string             `json:"id,omitempty"`
+	Type     string             `json:"type,omitempty"`
+	Function *DeltaFunctionCall `json:"function,omitempty"`
+	Custom   *DeltaCustomCall   `json:"custom,omitempty"`
+}
+
+// DeltaCustomCall is a piece of a call of a custom tool. The input is to be appended.
+type DeltaCustomCall struct {
+	Name  string `json:"name,omitempty"`
+	Input string `json:"input"`
 }
 
 // DeltaFunctionCall is a piece of a function's call. The arguments are to be appended.
@@ -189,6 +196,8 @@ type ChunkConfig struct {
 	Formed bool
 	// Legacy says that a call comes as function_call.
 	Legacy bool
+	// Custom are the names of the tools whose calls are free text.
+	Custom map[string]bool
 	// Warnings are about the request. They come in the last chunk of the first choice.
 	Warnings []Warning
 }
@@ -206,11 +215,17 @@ type ChunkEncoder struct {
 	speech speech
 	// calls counts the calls, and last is the run's index of the last.
 	calls, last int
+	// isCustom says that the last call is a custom tool's.
+	isCustom bool
+	// free takes the texts of custom tools' calls out of their JSON, and next is what gets the events then.
+	free contract.FreeCalls
+	next func(*reasoning.Event) error
 }
 
 // NewChunkEncoder returns an encoder for a choice, counted from 0. send gets each chunk, one line of JSON, which is valid until it returns.
 func NewChunkEncoder(cfg ChunkConfig, choice int, send func(chunk []byte) error) *ChunkEncoder {
-	e := &ChunkEncoder{cfg: cfg, choice: choice}
+	e := &ChunkEncoder{cfg: cfg, choice: choice, free: contract.FreeCalls{Names: cfg.Custom}}
+	e.next = e.push
 	e.send, e.usage = send, cfg.Usage
 	e.buf = append(cfg.head().append(nil), `{"index":`...)
 	e.buf = append(strconv.AppendInt(e.buf, int64(choice), 10), `,"delta":{`...)
@@ -220,22 +235,32 @@ func NewChunkEncoder(cfg ChunkConfig, choice int, send func(chunk []byte) error)
 
 // Push takes the next event; Done is the last. The error is send's.
 func (c *ChunkEncoder) Push(e reasoning.Event) error {
+	if len(c.cfg.Custom) > 0 && e.Segment == reasoning.ToolCall {
+		return c.pushFree(e)
+	}
+	return c.push(&e)
+}
+
+// pushFree is Push for the events of calls where there are custom tools.
+func (c *ChunkEncoder) pushFree(e reasoning.Event) error { return c.free.Push(&e, c.next) }
+
+func (c *ChunkEncoder) push(e *reasoning.Event) error {
 	switch e.Kind {
 	case reasoning.SegmentDelta:
-		return c.delta(&e)
+		return c.delta(e)
 	case reasoning.Started:
-		c.note(&e)
+		c.note(e)
 		c.open(`"role":"assistant","content":null`)
 		return c.end(nil)
 	case reasoning.SegmentStart:
 		if e.Segment == reasoning.ToolCall {
-			return c.call(&e)
+			return c.call(e)
 		}
 	case reasoning.Done:
-		c.note(&e)
+		c.note(e)
 		return c.finish()
 	default:
-		c.note(&e)
+		c.note(e)
 	}
 	return nil
 }
@@ -308,9 +333,13 @@ func (c *ChunkEncoder) call(e *reasoning.Event) error {
 	c.openCall()
 	c.buf = append(c.buf, `,"id":`...)
 	c.buf = wire.AppendString(c.buf, e.Call.ID)
-	c.buf = append(c.buf, `,"type":"function","function":{"name":`...)
+	head, tail := `,"type":"function","function":{"name":`, `,"arguments":""}}]`
+	if c.isCustom = c.cfg.Custom[e.Call.Name]; c.isCustom {
+		head, tail = `,"type":"custom","custom":{"name":`, `,"input":""}}]`
+	}
+	c.buf = append(c.buf, head...)
 	c.buf = wire.AppendString(c.buf, e.Call.Name)
-	c.buf = append(c.buf, `,"arguments":""}}]`...)
+	c.buf = append(c.buf, tail...)
 	return c.end(nil)
 }
 
@@ -331,7 +360,11 @@ func (c *ChunkEncoder) arguments(e *reasoning.Event) error {
 		return c.end(nil)
 	}
 	c.openCall()
-	c.buf = append(c.buf, `,"function":{"arguments":`...)
+	field := `,"function":{"arguments":`
+	if c.isCustom {
+		field = `,"custom":{"input":`
+	}
+	c.buf = append(c.buf, field...)
 	c.buf = wire.AppendString(c.buf, e.Text)
 	c.buf = append(c.buf, "}}]"...)
 	return c.end(nil)

@@ -66,7 +66,7 @@ func whole(cfg ChunkConfig, streams [][]reasoning.Event) *ChatCompletion {
 	replies := make([]chatReply, len(streams))
 	for i, s := range streams {
 		for _, e := range s {
-			replies[i].push(e)
+			replies[i].push(&e)
 		}
 	}
 	h := cfg.head()

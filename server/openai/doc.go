@@ -10,8 +10,8 @@
 // user, metadata, service_tier, prompt_cache_key, prompt_cache_retention, safety_identifier, prediction,
 // cache_prompt, and what no API has. Refused with its path is what cannot be honoured: images, audio and files in
 // messages, modalities and audio, web_search_options, reasoning_encrypt on a server without a store,
-// continue_final_message, suffix, best_of other than n, more dimensions than the model has. Tools that are not
-// functions, a verbosity, store, and mirostat, ignore_eos and a chat's echo are left out with a warning in the
+// continue_final_message, suffix, best_of other than n, more dimensions than the model has. Tools of unknown
+// types, a verbosity, store, and mirostat, ignore_eos and a chat's echo are left out with a warning in the
 // answer.
 //
 // # Reasoning

@@ -211,8 +211,8 @@ func readCall(raw json.RawMessage, path string) (call chattemplate.ToolCall, err
 	switch {
 	case m.ID == "" || len(m.ID) > maxIDLength:
 		return call, wire.Invalid(path+".id", "it has to have 1 to %d bytes", maxIDLength)
-	case m.Type == "custom" && m.Custom != nil:
-		call = chattemplate.ToolCall{ID: m.ID, Name: m.Custom.Name, Arguments: m.Custom.Input}
+	case m.Type == typeCustom && m.Custom != nil:
+		call = chattemplate.ToolCall{ID: m.ID, Name: m.Custom.Name, Arguments: contract.FreeInput(m.Custom.Input)}
 		path += ".custom"
 	case m.Type != "" && m.Type != "function":
 		return call, wire.Unsupported(path+".type", "%q is not known here; function is", wire.Clip(m.Type))

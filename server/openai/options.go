@@ -70,6 +70,8 @@ type order struct {
 	// form is the field that the answer's form came from; empty for none.
 	form     string
 	warnings []Warning
+	// custom are the names of the tools whose calls are free text.
+	custom map[string]bool
 }
 
 // order reads the shared fields.

@@ -155,7 +155,13 @@ func TestRefusedFields(t *testing.T) {
 		{with(`"tools":[` + strings.TrimSuffix(strings.Repeat(`{"type":"function","function":{"name":"a"}},`, 1025), ",") + `]`), "tools", "at most 1024"},
 		{with(`"tool_choice":"maybe"`), "tool_choice", "maybe"},
 		{with(`"tool_choice":7`), "tool_choice", "object"},
-		{with(`"tool_choice":{"type":"custom"}`), "tool_choice.type", "custom"},
+		{with(`"tool_choice":{"type":"custom"}`), "tool_choice.custom.name", "none of the functions"},
+		{with(`"tool_choice":{"type":"mcp"}`), "tool_choice.type", "custom"},
+		{with(`"tools":[{"type":"custom"}]`), "tools[0].custom.name", "bytes"},
+		{with(`"tools":[{"type":"custom","custom":{"name":7}}]`), "tools[0].custom.name", "a string"},
+		{with(`"tools":[{"type":"custom","custom":{"name":"x","format":{"type":"grammar",` +
+			`"grammar":{"syntax":"lark","definition":"start: start"}}}}]`),
+			"tools[0].custom.format.grammar.definition", "recursion"},
 		{with(`"tool_choice":{"type":"function","function":{"name":"f"}}`), "tool_choice.function.name", "none of"},
 		{with(addTool + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"never","tools":[]}}`), "tool_choice.allowed_tools.mode", "never"},
 		{with(addTool + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}}]}}`), "tool_choice.allowed_tools.tools[0].function.name", "none of"},
@@ -329,7 +335,9 @@ func TestMessages(t *testing.T) {
 		{"role":"function","name":"h","content":"r4"}]}`)
 	want := []chattemplate.Message{
 		{Role: "developer", Content: "d"}, {Role: "system", Content: "s1\ns2"}, {Role: "user", Name: "bob"},
-		{Role: "assistant", ToolCalls: []chattemplate.ToolCall{{ID: "c1", Name: "f", Arguments: `{"a":1}`}, {ID: "c2", Name: "g", Arguments: "free"}}},
+		{Role: "assistant", ToolCalls: []chattemplate.ToolCall{
+			{ID: "c1", Name: "f", Arguments: `{"a":1}`}, {ID: "c2", Name: "g", Arguments: `{"input":"free"}`},
+		}},
 		{Role: "tool", ToolCallID: "c2", Content: "r2"}, {Role: "tool", ToolCallID: "c1", Content: "r1"},
 		{Role: "assistant", Content: "a\nno"}, {Role: "user", Content: "more"},
 		{Role: "assistant", Content: "let me see", Reasoning: "pending thoughts", ToolCalls: []chattemplate.ToolCall{{ID: "c1", Name: "f"}}},
@@ -356,7 +364,8 @@ func TestEmptyRepliesAreAccepted(t *testing.T) {
 
 func TestTools(t *testing.T) {
 	two := `"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"},"strict":true}},
-		{"type":"web_search"},{"type":"function","function":{"name":"g","parameters":null}},{"type":"custom","custom":{"name":"x"}}]`
+		{"type":"web_search"},{"type":"function","function":{"name":"g","parameters":null}},
+		{"type":"mcp","custom":{"name":"x"}}]`
 	c := ordered(t, body("q", two+`,"parallel_tool_calls":false`))
 	if len(c.req.Tools) != 2 || c.req.Tools[0].Name != "f" || !c.req.Tools[0].Strict || string(c.req.Tools[0].Parameters) != `{"type":"object"}` ||
 		c.req.Tools[1].Name != "g" || c.req.Tools[1].Parameters != nil || !c.req.SingleCall {

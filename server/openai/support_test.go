@@ -220,9 +220,19 @@ func merge(m *AnswerMessage, d *Delta) {
 	m.Preamble += d.Preamble
 	for _, call := range d.ToolCalls {
 		if call.Index == len(m.ToolCalls) {
-			m.ToolCalls = append(m.ToolCalls, AnswerCall{ID: call.ID, Type: call.Type, Function: FunctionCall{Name: call.Function.Name}})
+			made := AnswerCall{ID: call.ID, Type: call.Type}
+			if call.Custom != nil {
+				made.Custom = &CustomCall{Name: call.Custom.Name}
+			} else {
+				made.Function = &FunctionCall{Name: call.Function.Name}
+			}
+			m.ToolCalls = append(m.ToolCalls, made)
 		}
-		m.ToolCalls[call.Index].Function.Arguments += call.Function.Arguments
+		if made := m.ToolCalls[call.Index]; made.Custom != nil {
+			made.Custom.Input += call.Custom.Input
+		} else {
+			made.Function.Arguments += call.Function.Arguments
+		}
 	}
 	if d.FunctionCall != nil {
 		if m.FunctionCall == nil {

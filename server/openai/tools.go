@@ -3,17 +3,19 @@ package openai
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"runner/chattemplate"
 	"runner/reasoning/delegation"
 	"runner/runner"
+	"runner/server/internal/contract"
 	"runner/server/wire"
 )
 
 // ToolOptions are the fields about tools.
 type ToolOptions struct {
-	// Tools are what the model may call, at most 1,024. Only those of type function are offered to it; others are left out with a
-	// warning.
+	// Tools are what the model may call, at most 1,024. Those of the types function and custom are offered to it; others
+	// are left out with a warning.
 	Tools []json.RawMessage `json:"tools" max:"4096"`
 	// ToolChoice is none, auto, required, {"type": "function", "function": {"name": ...}} or {"type": "allowed_tools", ...}.
 	ToolChoice json.RawMessage `json:"tool_choice"`
@@ -70,7 +72,10 @@ func (d *order) addTool(raw json.RawMessage, path string, legacy bool) error {
 			return err
 		}
 		if t.Type == "" && !wire.Given(t.Function) {
-			return wire.Invalid(path+".type", "it is missing; function is known")
+			return wire.Invalid(path+".type", "it is missing; function and custom are known")
+		}
+		if t.Type == typeCustom {
+			return d.addCustom(raw, path+".custom")
 		}
 		if t.Type != "" && t.Type != "function" {
 			d.warn("tool_skipped", path+": tools of this type are not known here and were left out")
@@ -96,6 +101,32 @@ func (d *order) addTool(raw json.RawMessage, path string, legacy bool) error {
 	d.req.Tools = append(d.req.Tools, chattemplate.Tool{
 		Name: f.Name, Description: f.Description, Parameters: f.Parameters, Strict: f.Strict != nil && *f.Strict,
 	})
+	return nil
+}
+
+// typeCustom is the type of tools whose argument is free text, and of their calls.
+const typeCustom = "custom"
+
+// addCustom adds a custom tool, which the model sees as a function with one text.
+func (d *order) addCustom(raw json.RawMessage, path string) error {
+	var t struct {
+		Custom contract.CustomTool `json:"custom"`
+	}
+	if err := wire.Unmarshal(raw, &t); err != nil {
+		return wire.Under(strings.TrimSuffix(path, ".custom"), err)
+	}
+	tool, err := t.Custom.Tool(path)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(d.req.Tools, func(t chattemplate.Tool) bool { return t.Name == tool.Name }) {
+		return wire.Invalid(path+".name", "another tool has the same name")
+	}
+	if d.custom == nil {
+		d.custom = map[string]bool{}
+	}
+	d.custom[tool.Name] = true
+	d.req.Tools = append(d.req.Tools, tool)
 	return nil
 }
 
@@ -132,6 +163,9 @@ func (d *order) toolChoice(raw json.RawMessage) error {
 		Function struct {
 			Name string `json:"name"`
 		} `json:"function"`
+		Custom struct {
+			Name string `json:"name"`
+		} `json:"custom"`
 	}
 	var choice struct {
 		named
@@ -150,6 +184,9 @@ func (d *order) toolChoice(raw json.RawMessage) error {
 	case "function":
 		d.req.ToolChoice, d.req.ToolName = runner.ToolChoiceFunction, choice.Function.Name
 		return d.mustHave(choice.Function.Name, path+".function.name")
+	case typeCustom:
+		d.req.ToolChoice, d.req.ToolName = runner.ToolChoiceFunction, choice.Custom.Name
+		return d.mustHave(choice.Custom.Name, path+".custom.name")
 	case "allowed_tools":
 		if len(choice.AllowedTools.Tools) > maxTools {
 			return wire.Invalid(path+".allowed_tools.tools", "there are more than %d", maxTools)
@@ -157,6 +194,12 @@ func (d *order) toolChoice(raw json.RawMessage) error {
 		var allowed []chattemplate.Tool
 		for i, t := range choice.AllowedTools.Tools {
 			at := index(path+".allowed_tools.tools", i)
+			if t.Type == typeCustom {
+				if err := d.mustHave(t.Custom.Name, at+".custom.name"); err != nil {
+					return err
+				}
+				continue
+			}
 			if t.Type != "function" {
 				d.warn("tool_skipped", at+": tools of this type are not known here and were left out")
 				continue
@@ -167,7 +210,9 @@ func (d *order) toolChoice(raw json.RawMessage) error {
 		}
 		// The model is shown only these, since nothing else keeps it from calling the others.
 		for _, t := range d.req.Tools {
-			if slices.ContainsFunc(choice.AllowedTools.Tools, func(n named) bool { return n.Function.Name == t.Name }) {
+			if slices.ContainsFunc(choice.AllowedTools.Tools, func(n named) bool {
+				return n.Function.Name == t.Name || n.Type == typeCustom && n.Custom.Name == t.Name
+			}) {
 				allowed = append(allowed, t)
 			}
 		}
@@ -177,7 +222,8 @@ func (d *order) toolChoice(raw json.RawMessage) error {
 		}
 		return d.choose(choice.AllowedTools.Mode, path+".allowed_tools.mode")
 	}
-	return wire.Unsupported(path+".type", "%q is not known here; function and allowed_tools are", wire.Clip(choice.Type))
+	return wire.Unsupported(path+".type", "%q is not known here; function, custom and allowed_tools are",
+		wire.Clip(choice.Type))
 }
 
 func (d *order) functionCall(raw json.RawMessage) error {

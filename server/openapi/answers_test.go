@@ -33,7 +33,11 @@ const (
 	namedTool     = `,"tools":[{"name":"look","input_schema":{"type":"object"}},{"type":"bash_20250124","name":"bash"}]`
 	aguiTool      = `,"tools":[{"name":"look","description":"Looks.","parameters":{"type":"object"}}]`
 	sealIt        = `,"reasoning_seal":true`
-	traceIt       = `,"reasoning_encrypt":true`
+	customTool    = `,"tools":[{"type":"custom","custom":{"name":"patch"}}]`
+	// customResponse has a grammar.
+	customResponse = `{"input":"Patch it.","tools":[{"type":"custom","name":"patch","description":"Patches.","format":` +
+		`{"type":"grammar","syntax":"lark","definition":"start: (/[+-].*/ LF?)+\n%import common.LF"}}]`
+	traceIt = `,"reasoning_encrypt":true`
 	// The user's specialist, and leave for the model to call for one.
 	delegateIt  = `,"reasoning":"full","delegation":{"agent_prompt":"You check sums."}`
 	delegateAny = `,"reasoning":"full","delegation":{"allow":true}`
@@ -92,6 +96,9 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/api/generate", `{"model":"demo","prompt":"What is 17 + 25?","think":true,"logprobs":true}`, ""}, {"POST", "/api/generate", `{"model":"broken","prompt":"What is 17 + 25?"}`, ""},
 	{"POST", "/api/embed", `{"model":"demo","input":"a"}`, ""}, {"POST", "/api/embeddings", `{"model":"demo","prompt":"a"}`, ""},
 	{"GET", "/api/tags", "", ""}, {"GET", "/api/ps", "", ""}, {"POST", "/api/show", `{"model":"demo"}`, ""}, {"GET", "/api/version", "", ""},
+	{"POST", "/v1/chat/completions", says(patchIt, customTool), ""},
+	{"POST", "/v1/chat/completions", says(patchIt, customTool+`,"stream":true`), ""},
+	{"POST", "/v1/responses", customResponse + `}`, ""}, {"POST", "/v1/responses", customResponse + `,"stream":true}`, ""},
 	{"POST", "/api/pull", `{"model":"demo"}`, ""}, {"POST", "/api/pull", `{"model":"demo","stream":false}`, ""},
 
 	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content","message.output_text.logprobs","elsewhere"],"top_logprobs":2}`, ""},

@@ -50,6 +50,7 @@ const (
 	cut      = "Say it at length."
 	handOver = "Hand it over."
 	explain  = "Say why."
+	patchIt  = "Patch it."
 )
 
 // site is a server with all formats: the model demo answers, the model broken fails while it does, and idle is never loaded.
@@ -74,6 +75,7 @@ func script() fake.Config {
 		fake.Reply{After: wiretest.Ask(lookUp), Say: wiretest.Call("I look.", "One moment.", "look", `{"q":"a"}`)},
 		fake.Reply{After: wiretest.Ask(explain), Say: wiretest.Call(`<rationale call="1">{"why":"It knows.","refs":["r"],"alternatives":[{"option":"o","rejectedBecause":"b"}],"confidence":0.5}</rationale>`,
 			"", "look", `{"q":"a"}`)},
+		fake.Reply{After: wiretest.Ask(patchIt), Say: wiretest.Call("I patch.", "", "patch", `{"input":"+a\n-\"b\""}`)},
 		fake.Reply{After: wiretest.Ask(handOver), Say: wiretest.Call("", "", "delegate_internal_reasoning", `{"agent_prompt":"Look it up."}`)},
 		fake.Reply{After: "</delegate-reasoning><|end|><|start|>assistant", Say: wiretest.Call("I look.", "", "look", `{"q":"a"}`)},
 		fake.Reply{After: wiretest.Ask(cut), Say: wiretest.Call("", "", "look", `{"q":"`+strings.Repeat("a", 200)+`"}`)},

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Clients that join several tool servers send hundreds of functions. Every format takes them, and they end up in the prompt.
+// Clients that join several tool servers send hundreds of functions. Every format takes them, and they end up in the
+// prompt.
 func TestManyToolsInEveryFormat(t *testing.T) {
 	url := wholeServer(t, io.Discard)
 	const many = 200

@@ -158,13 +158,17 @@ func (a *assembler) call(c *FunctionCall) {
 		}
 		t.Preamble, t.Content = t.Preamble+t.Content, ""
 	}
-	t.ToolCalls = append(t.ToolCalls, chattemplate.ToolCall{ID: c.CallID, Name: c.Name, Arguments: c.Arguments})
+	arguments := c.Arguments
+	if c.Type == typeCustom {
+		arguments = contract.FreeInput(arguments)
+	}
+	t.ToolCalls = append(t.ToolCalls, chattemplate.ToolCall{ID: c.CallID, Name: c.Name, Arguments: arguments})
 	a.calls[c.CallID] = true
 }
 
 func (a *assembler) output(o *FunctionCallOutput, path string) error {
 	if !a.calls[o.CallID] {
-		return wire.Invalid(path+".call_id", "no function_call before it has this id")
+		return wire.Invalid(path+".call_id", "no call before it has this id")
 	}
 	if err := a.flush(); err != nil {
 		return err

@@ -203,6 +203,55 @@ func TestTools(t *testing.T) {
 	}
 }
 
+// A custom tool's call comes with its text alone, and goes back as it came, whoever carries the conversation.
+func TestCustomTools(t *testing.T) {
+	const text = "+say \"hi\"\n-é\n"
+	const arguments = `{"input":"+say \"hi\"\n-é\n"}`
+	call := fake.Reply{After: wiretest.Ask("Fix it."), Say: wiretest.Call(thoughts, "", "patch", arguments)}
+	after := fake.Reply{Prompt: arguments, After: "done<|end|><|start|>assistant", Say: wiretest.Think("", "It is fixed.")}
+	f := start(t, Config{}, fake.Config{}, call, after)
+	patch := object{"type": "custom", "name": "patch", "description": "Patches.", "format": object{
+		"type": "grammar", "syntax": "lark", "definition": "start: LINE+\nLINE: (\"+\" | \"-\") /.*/ LF\n%import common.LF",
+	}}
+	asked := object{"input": "Fix it.", "tools": []any{patch}, "tool_choice": object{"type": "custom", "name": "patch"}}
+	got := f.post(t, body(t, asked))
+	if encode(t, items(got)) != `["custom_tool_call"]` || got["status"] != statusCompleted {
+		t.Fatalf("response %v", got)
+	}
+	c := item(got, 0)
+	if c["name"] != "patch" || c["input"] != text || c["arguments"] != nil ||
+		!strings.HasPrefix(c["id"].(string), "ctc_") {
+		t.Errorf("call %v", c)
+	}
+	if tools := got["tools"].([]any); len(tools) != 1 || encode(t, tools[0]) != encode(t, patch) {
+		t.Errorf("tools %v", tools)
+	}
+	output := object{"type": "custom_tool_call_output", "call_id": c["call_id"], "output": "done"}
+	ask := object{"role": "user", "content": "Fix it."}
+	for _, next := range []object{
+		{"input": []any{output}, "previous_response_id": got["id"], "tools": []any{patch}},
+		{"input": []any{ask, c, output}, "tools": []any{patch}},
+		{"input": []any{ask, object{"type": "item_reference", "id": c["id"]}, output}, "tools": []any{patch}},
+	} {
+		next := f.post(t, body(t, next))
+		if partText(item(next, 0), "content", 0) != "It is fixed." {
+			t.Errorf("response %v", next)
+		}
+	}
+	for _, refused := range []struct {
+		item  object
+		param string
+	}{
+		{object{"type": "custom_tool_call", "call_id": "c", "name": "patch"}, "input[0].input"},
+		{object{"type": "custom_tool_call_output", "call_id": "c", "output": "x"}, "input[0].call_id"},
+	} {
+		e := f.refused(t, "POST", "/v1/responses", body(t, object{"input": []any{refused.item}}), 400)
+		if e["param"] != refused.param {
+			t.Errorf("%v: %v", refused.item, e)
+		}
+	}
+}
+
 // A function that does not say strict is held to its parameters where that is possible, and says so where it is not; one that says strict
 // is refused instead.
 func TestStrictTools(t *testing.T) {

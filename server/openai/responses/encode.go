@@ -26,7 +26,9 @@ type encoder struct {
 	homeID string
 	// carries says that the first reasoning item carries the sealed value.
 	carries bool
-	clock   func() int64
+	// custom are the names of the tools whose calls are free text.
+	custom map[string]bool
+	clock  func() int64
 
 	decisions reasoning.DecisionLog
 
@@ -152,10 +154,13 @@ func (e *encoder) start(ev *reasoning.Event) {
 	}
 	e.settle(statusCompleted)
 	if ev.Segment == reasoning.ToolCall {
+		kind, prefix, p := typeCall, "fc_", &openPart{event: "response.function_call_arguments.delta"}
+		if e.custom[ev.Call.Name] {
+			kind, prefix, p.event = typeCustom, "ctc_", "response.custom_tool_call_input.delta"
+		}
 		e.main = e.open(&FunctionCall{
-			ID: e.newID("fc_"), Type: typeCall, Status: statusInProgress, CallID: ev.Call.ID, Name: ev.Call.Name,
+			ID: e.newID(prefix), Type: kind, Status: statusInProgress, CallID: ev.Call.ID, Name: ev.Call.Name,
 		})
-		p := &openPart{event: "response.function_call_arguments.delta"}
 		p.head = e.head(p.event, e.main, "")
 		e.main.text = p
 		return
@@ -315,6 +320,10 @@ func (e *encoder) endText(o *openItem) {
 	switch item := o.item.(type) {
 	case *FunctionCall:
 		item.Arguments = text
+		if item.Type == typeCustom {
+			e.tell("response.custom_tool_call_input.done", &InputEvent{ItemID: item.ID, OutputIndex: o.index, Input: text})
+			return
+		}
 		e.tell("response.function_call_arguments.done", &ArgumentsEvent{
 			ItemID: item.ID, OutputIndex: o.index, Name: item.Name, Arguments: text,
 		})

@@ -90,7 +90,16 @@ type ArgumentsEvent struct {
 	Arguments   string `json:"arguments"`
 }
 
-// ErrorEvent is error: the stream cannot go on, although the response may. A prompt that does not fit is told by it, too.
+// InputEvent is response.custom_tool_call_input.done.
+type InputEvent struct {
+	Head
+	ItemID      string `json:"item_id"`
+	OutputIndex int    `json:"output_index"`
+	Input       string `json:"input"`
+}
+
+// ErrorEvent is error: the stream cannot go on, although the response may. A prompt that does not
+// fit is told by it, too.
 type ErrorEvent struct {
 	Head
 	Code    string  `json:"code"`

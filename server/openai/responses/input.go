@@ -36,6 +36,7 @@ type rawItem struct {
 	CallID           *string         `json:"call_id"`
 	Name             *string         `json:"name"`
 	Arguments        *string         `json:"arguments"`
+	Input            *string         `json:"input"`
 	Output           json.RawMessage `json:"output"`
 }
 
@@ -136,7 +137,9 @@ func readType(path string, raw json.RawMessage) (*string, error) {
 }
 
 // itemTypes are the types of items that are read.
-var itemTypes = []string{typeMessage, typeReasoning, typeCall, typeCallOutput, typeItemReference}
+var itemTypes = []string{
+	typeMessage, typeReasoning, typeCall, typeCallOutput, typeCustom, typeCustomOutput, typeItemReference,
+}
 
 // readKnown reads an item of a known type, or without one.
 func readKnown(path string, raw json.RawMessage) (Item, error) {
@@ -165,8 +168,10 @@ func readKnown(path string, raw json.RawMessage) (Item, error) {
 		return readReasoning(path, id, &r)
 	case typeCall:
 		return readCall(path, id, &r)
-	case typeCallOutput:
-		return readCallOutput(path, id, &r)
+	case typeCallOutput, typeCustomOutput:
+		return readCallOutput(path, id, kind, &r)
+	case typeCustom:
+		return readCustomCall(path, id, &r)
 	case typeItemReference:
 		if id == "" {
 			return nil, wire.Invalid(path+".id", "it names the item; it is missing")
@@ -319,8 +324,22 @@ func readCall(path, id string, r *rawItem) (Item, error) {
 	return c, nil
 }
 
-func readCallOutput(path, id string, r *rawItem) (Item, error) {
-	o := &FunctionCallOutput{ID: id, Type: typeCallOutput, Status: statusCompleted, Output: r.Output}
+// readCustomCall reads a call of a custom tool.
+func readCustomCall(path, id string, r *rawItem) (Item, error) {
+	if r.Input == nil {
+		return nil, wire.Invalid(path+".input", "it is missing")
+	}
+	r.Arguments = r.Input
+	item, err := readCall(path, id, r)
+	if err != nil {
+		return nil, err
+	}
+	item.(*FunctionCall).Type = typeCustom
+	return item, nil
+}
+
+func readCallOutput(path, id, kind string, r *rawItem) (Item, error) {
+	o := &FunctionCallOutput{ID: id, Type: kind, Status: statusCompleted, Output: r.Output}
 	if r.CallID == nil || *r.CallID == "" || len(*r.CallID) > maxID {
 		return nil, wire.Invalid(path+".call_id", "it names the call, in 1 to %d bytes", maxID)
 	}

@@ -11,6 +11,8 @@ const (
 	typeReasoning     = "reasoning"
 	typeCall          = "function_call"
 	typeCallOutput    = "function_call_output"
+	typeCustom        = "custom_tool_call"
+	typeCustomOutput  = "custom_tool_call_output"
 	typeItemReference = "item_reference"
 )
 
@@ -81,11 +83,11 @@ type Reasoning struct {
 	sealed string
 }
 
-// FunctionCall is a call that the model makes.
+// FunctionCall is a call that the model makes. One of a custom tool has the field input in place of arguments.
 type FunctionCall struct {
-	// ID begins with fc_.
+	// ID begins with fc_, or with ctc_.
 	ID string `json:"id"`
-	// Type is function_call.
+	// Type is function_call, or custom_tool_call.
 	Type string `json:"type"`
 	// Status is in_progress, completed or incomplete.
 	Status string `json:"status"`
@@ -97,11 +99,27 @@ type FunctionCall struct {
 	Arguments string `json:"arguments"`
 }
 
+// MarshalJSON writes the fields that a call of its type has.
+func (c FunctionCall) MarshalJSON() ([]byte, error) {
+	if c.Type == typeCustom {
+		return json.Marshal(struct {
+			ID     string `json:"id"`
+			Type   string `json:"type"`
+			Status string `json:"status"`
+			CallID string `json:"call_id"`
+			Name   string `json:"name"`
+			Input  string `json:"input"`
+		}{c.ID, c.Type, c.Status, c.CallID, c.Name, c.Arguments})
+	}
+	type plain FunctionCall
+	return json.Marshal(plain(c))
+}
+
 // FunctionCallOutput is what a call came to.
 type FunctionCallOutput struct {
 	// ID begins with fco_.
 	ID string `json:"id"`
-	// Type is function_call_output.
+	// Type is function_call_output, or custom_tool_call_output.
 	Type string `json:"type"`
 	// Status is completed.
 	Status string `json:"status"`

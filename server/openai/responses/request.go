@@ -62,7 +62,7 @@ type CreateRequest struct {
 	// Seed makes a run repeatable: a whole number of 64 bits, with or without a sign.
 	Seed json.RawMessage `json:"seed"`
 
-	// Tools are at most 1,024 functions. Tools of other types are left out with a warning.
+	// Tools are at most 1,024 functions and custom tools. Tools of other types are left out with a warning.
 	Tools []json.RawMessage `json:"tools" max:"4096"`
 	// ToolChoice is none, auto, required, a function {"type": "function", "name": ...} or {"type": "allowed_tools", "mode": auto or
 	// required, "tools": [functions]}.
@@ -103,9 +103,9 @@ type TextRequest struct {
 	Verbosity *string `json:"verbosity"`
 }
 
-// FunctionTool is a function that the model may call.
+// FunctionTool is a function that the model may call, or a custom tool, whose argument is free text.
 type FunctionTool struct {
-	// Type is function.
+	// Type is function or custom.
 	Type string `json:"type"`
 	// Name has no white space; at most 256 bytes.
 	Name string `json:"name"`
@@ -115,16 +115,47 @@ type FunctionTool struct {
 	Parameters json.RawMessage `json:"parameters"`
 	// Strict holds arguments to Parameters; true where it is left out and Parameters can be honoured.
 	Strict *bool `json:"strict"`
+	// Format is the form of a custom tool's text: {"type": "text"}, or type grammar with syntax (lark or regex) and
+	// definition.
+	Format json.RawMessage `json:"format"`
 }
+
+// MarshalJSON writes the fields that a tool of its type has.
+func (t FunctionTool) MarshalJSON() ([]byte, error) {
+	if t.Type == typeCustomTool {
+		format := t.Format
+		if !wire.Given(format) {
+			format = json.RawMessage(`{"type":"text"}`)
+		}
+		return json.Marshal(struct {
+			Type        string          `json:"type"`
+			Name        string          `json:"name"`
+			Description *string         `json:"description"`
+			Format      json.RawMessage `json:"format"`
+		}{t.Type, t.Name, t.Description, format})
+	}
+	return json.Marshal(struct {
+		Type        string          `json:"type"`
+		Name        string          `json:"name"`
+		Description *string         `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+		Strict      *bool           `json:"strict"`
+	}{t.Type, t.Name, t.Description, t.Parameters, t.Strict})
+}
+
+// typeCustomTool is the type of tools whose argument is free text.
+const typeCustomTool = "custom"
 
 // asked is a request that has been read, before its conversation and model are looked up.
 type asked struct {
-	wire      *CreateRequest
-	contract  contract.Asked
-	request   runner.Request
-	items     []entry
-	warnings  []Warning
-	tools     []FunctionTool
+	wire     *CreateRequest
+	contract contract.Asked
+	request  runner.Request
+	items    []entry
+	warnings []Warning
+	tools    []FunctionTool
+	// custom are the names of the custom tools among them.
+	custom    map[string]bool
 	store     bool
 	truncates bool
 	// loose lists the tools that are strict only because nothing was said, by their place in the request.
@@ -282,7 +313,7 @@ func (q *asked) readTools() error {
 		if err != nil {
 			return err
 		}
-		if kind != nil && *kind != "function" {
+		if kind != nil && *kind != "function" && *kind != typeCustomTool {
 			skipped.add(*kind)
 			continue
 		}
@@ -298,6 +329,18 @@ func (q *asked) readTools() error {
 			return wire.Invalid(path+".name", chattemplate.NameAdvice)
 		case slices.ContainsFunc(q.tools, func(o FunctionTool) bool { return o.Name == t.Name }):
 			return wire.Invalid(path+".name", "another tool has the same name")
+		case t.Type == typeCustomTool:
+			custom := contract.CustomTool{Name: t.Name, Description: t.Description, Format: t.Format}
+			tool, err := custom.Tool(path)
+			if err != nil {
+				return err
+			}
+			if q.custom == nil {
+				q.custom = map[string]bool{}
+			}
+			q.custom[t.Name] = true
+			q.tools, q.request.Tools = append(q.tools, t), append(q.request.Tools, tool)
+			continue
 		case !wire.Given(t.Parameters):
 			t.Parameters = nil
 		case t.Parameters[0] != '{':
@@ -351,13 +394,14 @@ func (q *asked) toolChoice() error {
 		return err
 	}
 	switch c.Type {
-	case "function":
+	case "function", typeCustomTool:
 		r.ToolChoice, r.ToolName = runner.ToolChoiceFunction, c.Name
 		return nil
 	case "allowed_tools":
 		return q.allowTools(&c)
 	}
-	return wire.Unsupported("tool_choice.type", "this server runs functions only; use function or allowed_tools")
+	return wire.Unsupported("tool_choice.type",
+		"this server runs functions and custom tools only; use function, custom or allowed_tools")
 }
 
 // allowTools leaves only the tools that are allowed.
@@ -375,7 +419,7 @@ func (q *asked) allowTools(c *choice) error {
 		if err := readObject(path, raw, &t); err != nil {
 			return err
 		}
-		if t.Type != "function" {
+		if t.Type != "function" && t.Type != typeCustomTool {
 			continue // as in tools, where they were left out with a warning
 		}
 		if !slices.ContainsFunc(q.tools, func(o FunctionTool) bool { return o.Name == t.Name }) {

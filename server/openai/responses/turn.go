@@ -269,7 +269,7 @@ func plain(f float32) float64 {
 // encoder returns what folds the turn's events; the response is its own.
 func (t *turn) encoder() *encoder {
 	return &encoder{
-		resp: t.response, newID: t.api.newID, homeID: t.homeID, carries: t.asked.contract.Seal,
+		resp: t.response, newID: t.api.newID, homeID: t.homeID, carries: t.asked.contract.Seal, custom: t.asked.custom,
 		clock: func() int64 { return t.api.cfg.Clock().Unix() },
 	}
 }
@@ -281,6 +281,8 @@ func (t *turn) streamed() bool { return is(t.asked.wire.Stream, false) }
 // caller to tell; one after it is told by the response too. gone reports whether nobody listens any more, which ends the run.
 // An input that is too long for the context is a stream's matter too, as it is in OpenAI's API: Codex looks for it there only.
 func (t *turn) run(ctx context.Context, enc *encoder, begun func(), gone func() bool) (started bool, failure *wire.Error) {
+	free := contract.FreeCalls{Names: t.asked.custom}
+	push := func(e *reasoning.Event) error { enc.push(e); return nil }
 	for e, err := range t.model.Generate(ctx, t.request) {
 		if err != nil {
 			failure = t.failure(ctx, err)
@@ -302,7 +304,7 @@ func (t *turn) run(ctx context.Context, enc *encoder, begun func(), gone func() 
 			t.end(enc, &e, nil)
 			return true, nil
 		}
-		if enc.push(&e); gone() {
+		if _ = free.Push(&e, push); gone() {
 			break
 		}
 	}
@@ -468,7 +470,9 @@ func named(item Item, newID func(string) string) Item {
 		return &c
 	case *FunctionCall:
 		c := *item
-		c.ID = newID("fc_")
+		if c.ID = newID("fc_"); c.Type == typeCustom {
+			c.ID = newID("ctc_")
+		}
 		return &c
 	case *FunctionCallOutput:
 		c := *item

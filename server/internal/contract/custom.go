@@ -1,0 +1,274 @@
+package contract
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"runner/chattemplate"
+	"runner/grammar/lark"
+	"runner/grammar/regex"
+	"runner/reasoning"
+	"runner/server/wire"
+)
+
+// Models call functions with JSON. So a custom tool, whose argument is free text, is shown to them as a function with one
+// text. The text of a call is taken out of the JSON again while it comes.
+
+// CustomTool is a tool whose argument is free text.
+type CustomTool struct {
+	Name        string  `json:"name"`
+	Description *string `json:"description"`
+	// Format is {"type": "text"}, or a grammar: type grammar with syntax (lark or regex) and definition, which may also stand
+	// in the field grammar.
+	Format json.RawMessage `json:"format"`
+}
+
+// customFormat is the form of a custom tool's argument.
+type customFormat struct {
+	Type string `json:"type"`
+	customGrammar
+	Grammar *customGrammar `json:"grammar"`
+}
+
+// customGrammar is a grammar.
+type customGrammar struct {
+	Syntax     string `json:"syntax"`
+	Definition string `json:"definition"`
+}
+
+// Tool returns the function that stands for the tool at path. The argument is held to the grammar, where the model's format
+// allows that.
+func (c *CustomTool) Tool(path string) (chattemplate.Tool, error) {
+	tool := chattemplate.Tool{Name: c.Name, Strict: true}
+	if !chattemplate.ValidName(c.Name) {
+		return tool, wire.Invalid(path+".name", chattemplate.NameAdvice)
+	}
+	pattern, grammar, err := readFormat(c.Format, path+".format")
+	if err != nil {
+		return tool, err
+	}
+	if c.Description != nil {
+		tool.Description = *c.Description
+	}
+	tool.Description = strings.TrimSpace(tool.Description + "\n" + "The input is free text." + grammar)
+	input := map[string]any{"type": "string"}
+	if pattern != "" {
+		input["pattern"] = pattern
+	}
+	tool.Parameters, _ = json.Marshal(map[string]any{ // texts can always be written
+		"type": "object", "properties": map[string]any{"input": input}, "required": []string{"input"},
+		"additionalProperties": false,
+	})
+	return tool, nil
+}
+
+// readFormat returns the pattern of an argument, empty for any text, and what the model is told of it.
+func readFormat(raw json.RawMessage, path string) (pattern, told string, err error) {
+	if !wire.Given(raw) {
+		return "", "", nil
+	}
+	var f customFormat
+	if raw[0] != '{' {
+		return "", "", wire.Invalid(path, "it takes an object")
+	}
+	if err := wire.UnmarshalAt(path, raw, &f); err != nil {
+		return "", "", err
+	}
+	g := f.customGrammar
+	switch f.Type {
+	case "text":
+		return "", "", nil
+	case "grammar":
+	default:
+		return "", "", wire.Invalid(path+".type", "it takes text or grammar")
+	}
+	if f.Grammar != nil {
+		g, path = *f.Grammar, path+".grammar"
+	}
+	switch g.Syntax {
+	case "regex":
+		pattern = g.Definition
+		_, err = regex.Parse(pattern)
+	case "lark":
+		pattern, err = lark.Pattern(g.Definition)
+	default:
+		return "", "", wire.Invalid(path+".syntax", "it takes lark or regex")
+	}
+	if err != nil {
+		return "", "", wire.Unsupported(path+".definition", "%v", err)
+	}
+	return "^(?:" + pattern + ")$", " It has to match this grammar (" + g.Syntax + "):\n" + g.Definition, nil
+}
+
+// FreeInput is the arguments of the function that stands for a custom tool, which hold a text.
+func FreeInput(text string) string { return `{"input":` + string(wire.AppendString(nil, text)) + `}` }
+
+// FreeCalls takes the texts of calls of custom tools out of a run's events. The zero value knows no such tool.
+type FreeCalls struct {
+	// Names are the custom tools'.
+	Names map[string]bool
+	// open reads the call that is open; nil where that is a function's.
+	open *freeText
+}
+
+// Push passes on an event. The text of a custom tool's call is taken out of the JSON. Deltas without text are left out.
+func (f *FreeCalls) Push(e *reasoning.Event, to func(*reasoning.Event) error) error {
+	if len(f.Names) == 0 || e.Segment != reasoning.ToolCall {
+		return to(e)
+	}
+	switch e.Kind {
+	case reasoning.SegmentStart:
+		if f.open = nil; f.Names[e.Call.Name] {
+			f.open = &freeText{}
+		}
+	case reasoning.SegmentDelta:
+		if f.open != nil {
+			return f.say(e, f.open.push(e.Text), to)
+		}
+	case reasoning.SegmentEnd:
+		if f.open != nil {
+			rest := *e
+			rest.Kind = reasoning.SegmentDelta
+			if err := f.say(&rest, f.open.end(), to); err != nil {
+				return err
+			}
+		}
+		f.open = nil
+	}
+	return to(e)
+}
+
+func (f *FreeCalls) say(e *reasoning.Event, text string, to func(*reasoning.Event) error) error {
+	if text == "" {
+		return nil
+	}
+	said := *e
+	said.Text = text
+	return to(&said)
+}
+
+// freeText takes the text out of {"input": "..."} as it comes. What has another form is passed on as it is.
+type freeText struct {
+	place freePlace
+	// held is what cannot be read yet: the beginning, or half an escape.
+	held string
+}
+
+type freePlace uint8
+
+const (
+	freeHead freePlace = iota
+	freeInside
+	freeOver
+	freeRaw
+)
+
+func (f *freeText) push(text string) string {
+	switch f.place {
+	case freeOver:
+		return ""
+	case freeRaw:
+		return text
+	}
+	f.held += text
+	if f.place == freeHead {
+		rest, found, impossible := cutHead(f.held)
+		switch {
+		case impossible:
+			f.place = freeRaw
+			return f.end()
+		case !found:
+			return ""
+		}
+		f.place, f.held = freeInside, rest
+	}
+	return f.inside()
+}
+
+// end returns what is left at the end of the call.
+func (f *freeText) end() string {
+	held := f.held
+	if f.held = ""; f.place == freeInside || f.place == freeOver {
+		return "" // half an escape
+	}
+	return held
+}
+
+// cutHead cuts what stands before the text. It is impossible where that has begun otherwise.
+func cutHead(text string) (rest string, found, impossible bool) {
+	for _, part := range []string{"{", `"input"`, ":", `"`} {
+		text = strings.TrimLeft(text, " \t\r\n")
+		switch {
+		case strings.HasPrefix(text, part):
+			text = text[len(part):]
+		case strings.HasPrefix(part, text):
+			return "", false, false // there is more to come
+		default:
+			return "", false, true
+		}
+	}
+	return text, true, false
+}
+
+// inside decodes as much of the text as is whole.
+func (f *freeText) inside() string {
+	var b strings.Builder
+	for f.held != "" {
+		switch i := strings.IndexAny(f.held, `\"`); {
+		case i < 0:
+			b.WriteString(f.held)
+			f.held = ""
+		case i > 0:
+			b.WriteString(f.held[:i])
+			f.held = f.held[i:]
+		case f.held[0] == '"':
+			f.place, f.held = freeOver, ""
+		default:
+			r, length := escaped(f.held)
+			if length == 0 {
+				return b.String()
+			}
+			b.WriteRune(r)
+			f.held = f.held[length:]
+		}
+	}
+	return b.String()
+}
+
+// escaped reads the escape that a text begins with. Its length is 0 where there is more to come.
+func escaped(text string) (r rune, length int) {
+	if len(text) < 2 {
+		return 0, 0
+	}
+	if i := strings.IndexByte(`nrtbf`, text[1]); i >= 0 {
+		return rune("\n\r\t\b\f"[i]), 2
+	}
+	if text[1] != 'u' {
+		r, n := utf8.DecodeRuneInString(text[1:])
+		return r, 1 + n
+	}
+	if len(text) < 6 {
+		return 0, 0
+	}
+	n, err := strconv.ParseUint(text[2:6], 16, 16)
+	if err != nil {
+		return utf8.RuneError, 2
+	}
+	if r = rune(n); !utf16.IsSurrogate(r) {
+		return r, 6
+	}
+	switch low := text[6:]; {
+	case len(low) < 6 && strings.HasPrefix(`\u`, low[:min(2, len(low))]):
+		return 0, 0
+	case len(low) >= 6 && strings.HasPrefix(low, `\u`):
+		if n, err := strconv.ParseUint(low[2:6], 16, 16); err == nil {
+			if pair := utf16.DecodeRune(r, rune(n)); pair != utf8.RuneError {
+				return pair, 12
+			}
+		}
+	}
+	return utf8.RuneError, 6
+}
