@@ -27,6 +27,8 @@ var (
 	ErrNothingAllowed = errors.New("constraint allows no token")
 	// ErrClosed: the model or sequence is closed.
 	ErrClosed = errors.New("closed")
+	// ErrBadLogits: a logit is not a number or plus infinity, or all are minus infinity. The model or its file is broken.
+	ErrBadLogits = errors.New("logits are not usable")
 	// ErrBroken: the engine failed and the model has to be loaded again.
 	ErrBroken = errors.New("engine failed")
 )

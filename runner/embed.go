@@ -33,6 +33,12 @@ func (e *embedding) started(*lane, int) {}
 
 func (e *embedding) accept(l *lane, _ *backend.Output) {
 	l.done = true
+	for _, x := range l.hidden {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			e.err = fmt.Errorf("embedding: %w", backend.ErrBadLogits)
+			break
+		}
+	}
 	close(e.done)
 }
 
@@ -88,6 +94,7 @@ func (r *Runner) Embed(ctx context.Context, principal string, tokens []Token) ([
 		}
 	}
 	if e.err != nil {
+		_ = r.sched.do(ctx, func() { r.sched.noteBad(e.err) })
 		return nil, e.err
 	}
 	return normalised(l.hidden), nil

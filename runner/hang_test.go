@@ -3,6 +3,8 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -161,4 +163,80 @@ func TestEmbeddingGoesRoundThePrincipals(t *testing.T) {
 	}
 	leave()
 	leave()
+}
+
+// TestRunsWithoutNumbersBreakTheModel: several in a row do, whatever they are. One that goes well in between starts the count
+// anew.
+func TestRunsWithoutNumbersBreakTheModel(t *testing.T) {
+	var bad atomic.Bool
+	r, err := New(fake.New(fake.Config{Vocab: fake.Harmony(), Fail: func(_ int, in []backend.Input) error {
+		for i := range in {
+			if bad.Load() && in[i].Hidden != nil {
+				in[i].Hidden[0] = math.NaN()
+			} else if bad.Load() && in[i].Sampling != nil {
+				return &backend.InputError{Index: i, Err: fmt.Errorf("sample: %w", backend.ErrBadLogits)}
+			}
+		}
+		return nil
+	}}), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	run := func() error {
+		req := user("q")
+		req.MaxTokens = 3
+		return collect(t.Context(), r, req).err
+	}
+	embed := func() error {
+		_, err := r.Embed(t.Context(), "", []Token{1})
+		return err
+	}
+	probe := func() error { return r.Probe(t.Context()) }
+	for i, f := range []func() error{run, embed, nil, probe, run, nil, embed, embed, nil, run, embed, probe} {
+		if f == nil {
+			bad.Store(false)
+			if err := run(); err != nil || r.Broken() {
+				t.Fatalf("a good run after %d: %v, broken %v", i, err, r.Broken())
+			}
+			continue
+		}
+		bad.Store(true)
+		if err := f(); !errors.Is(err, ErrBadLogits) {
+			t.Errorf("run %d: %v", i, err)
+		}
+	}
+	if !r.Broken() || !errors.Is(r.Failure(), ErrBadLogits) || !errors.Is(r.Failure(), backend.ErrBroken) {
+		t.Errorf("after three in a row: %v", r.Failure())
+	}
+	bad.Store(false)
+	if err := run(); !errors.Is(err, backend.ErrBroken) {
+		t.Errorf("a broken model runs: %v", err)
+	}
+}
+
+// TestFailEndsAllRuns: whoever learns that a model cannot be used any more ends its runs.
+func TestFailEndsAllRuns(t *testing.T) {
+	f := start(t, fake.Config{Delay: func(int) time.Duration { return time.Millisecond }}, Config{})
+	ended := make(chan error)
+	began := make(chan struct{}, 1)
+	go func() {
+		for e, err := range f.Generate(t.Context(), user("q")) {
+			if err != nil {
+				ended <- err
+				return
+			}
+			if e.Kind == reasoning.Started {
+				began <- struct{}{}
+			}
+		}
+		ended <- nil
+	}()
+	<-began
+	if err := f.Fail(t.Context(), ErrChanged); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, ErrChanged) || !f.Broken() {
+		t.Errorf("%v, broken %v", err, f.Broken())
+	}
 }

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 
 	"runner/backend"
 )
@@ -29,7 +30,27 @@ func (p *probe) full(l *lane) {
 func (p *probe) failed(_ *lane, err error) { p.done <- err }
 
 // Broken reports whether the model's engine has failed so that no step can follow. Every request fails until the model is loaded again.
-func (r *Runner) Broken() bool { return r.sched.lost.Load() }
+func (r *Runner) Broken() bool { return r.Failure() != nil }
+
+// Failure returns why Broken is true, or nil.
+func (r *Runner) Failure() error {
+	if err := r.sched.lost.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Fail ends all runs with an error, and from then on the model is Broken. It is for whoever learns from elsewhere that the
+// model cannot be used any more.
+func (r *Runner) Fail(ctx context.Context, why error) error {
+	err := fmt.Errorf("%w: %w", backend.ErrBroken, why)
+	return r.sched.do(ctx, func() {
+		if r.sched.broken == nil {
+			r.sched.breaks(err)
+			r.sched.failAll(err)
+		}
+	})
+}
 
 // Probe steps the model by one token, to see whether it still can. It waits its turn like any request, without a place in the queue. The
 // error is nil, the backend's, ErrClosed or the context's.

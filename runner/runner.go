@@ -28,6 +28,10 @@ var (
 	ErrClosed = errors.New("runner is closed")
 	// ErrQueueFull: as many requests as Config.Queue wait already; try again later.
 	ErrQueueFull = errors.New("too many requests are waiting")
+	// ErrChanged: the model's files are not those that were loaded. See [Runner.Fail].
+	ErrChanged = errors.New("the model's files have changed since they were loaded")
+	// ErrBadLogits: the model computes what are no numbers. Several such runs in a row are an ErrBroken as well.
+	ErrBadLogits = backend.ErrBadLogits
 	// ErrHangs: the model's step did not end in time; what it holds is not freed.
 	ErrHangs = errors.New("the model does not come back from a step")
 )

@@ -40,8 +40,10 @@ type scheduler struct {
 	pieces uint64
 	pace   pace
 	broken error
-	// lost tells other goroutines that broken is set.
-	lost atomic.Bool
+	// lost tells other goroutines what broken is.
+	lost atomic.Pointer[error]
+	// bad counts the runs since the last good token whose logits were not usable.
+	bad int
 	// hold keeps waiting lanes waiting after one had to give its sequence back, until another lane ends.
 	hold bool
 
@@ -360,6 +362,9 @@ func (s *scheduler) forward() (took time.Duration) {
 		}
 		l.fed += len(s.inputs[i].Tokens)
 		if l.fed == len(l.tokens) {
+			if s.inputs[i].Sampling != nil {
+				s.bad = 0
+			}
 			l.owner.accept(l, &s.outputs[i])
 		}
 	}
@@ -384,6 +389,7 @@ func (s *scheduler) stepFailed(err error) {
 			return
 		}
 		s.fail(l, nothingLeft(l, in.Err))
+		s.noteBad(in.Err)
 	case s.breaks(err):
 		s.log.Error("the engine failed", "lanes", len(s.inStep), "error", err)
 		s.failAll(err)
@@ -402,8 +408,26 @@ func (s *scheduler) breaks(err error) bool {
 		return false
 	}
 	s.broken = err
-	s.lost.Store(true)
+	s.lost.Store(&err)
 	return true
+}
+
+// mostBad is how many runs in a row may have unusable logits before the model counts as broken. A single one may be an
+// accident of its prompt.
+const mostBad = 3
+
+// noteBad counts a run that failed because the model computes no numbers.
+func (s *scheduler) noteBad(err error) {
+	if !errors.Is(err, backend.ErrBadLogits) {
+		return
+	}
+	if s.bad++; s.bad < mostBad || s.broken != nil {
+		return
+	}
+	err = fmt.Errorf("%w: %d runs in a row: %w", backend.ErrBroken, s.bad, err)
+	s.log.Error("the engine failed", "error", err)
+	s.breaks(err)
+	s.failAll(err)
 }
 
 // nothingLeft says that it was the request that forbade all tokens, where it could.

@@ -34,11 +34,16 @@ func (c *common) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Erro
 }
 
 func (c *common) getHealth(w http.ResponseWriter, _ *http.Request) {
-	code, status := http.StatusOK, c.health.get()
+	code := http.StatusOK
+	status, reason := c.health.now()
 	if status != healthOK {
 		code = http.StatusServiceUnavailable
 	}
-	wire.WriteJSON(w, code, map[string]string{"status": status})
+	answer := map[string]string{"status": status}
+	if reason != "" {
+		answer["reason"] = reason
+	}
+	wire.WriteJSON(w, code, answer)
 }
 
 // commonFields are the fields of [runner.Request] as requests call them.

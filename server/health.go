@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"runner/runner"
+	"runner/server/pool"
 	"runner/server/wire"
 )
 
@@ -41,6 +42,23 @@ func (h *health) get() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.status
+}
+
+// now returns the state and, where a model fails, the code of the reason. It does not wait for the next look at the models.
+func (h *health) now() (status, reason string) {
+	status = h.get()
+	if status != healthOK && status != healthFailing {
+		return status, ""
+	}
+	for _, c := range h.server.cards {
+		switch err := h.server.cfg.Pool.Failure(c.Name); {
+		case errors.Is(err, pool.ErrChanged):
+			return healthFailing, wire.CodeModelChanged
+		case err != nil:
+			status, reason = healthFailing, wire.CodeModelUnusable
+		}
+	}
+	return status, reason
 }
 
 // set goes to another state. Nothing leads out of stopping.
@@ -92,7 +110,8 @@ func (h *health) check(ctx context.Context) {
 // probe steps a model that is in memory, or that is to be loaded; one whose engine has failed is loaded anew. To be probed is not to be used: a
 // model that nobody needs is unloaded.
 func (h *health) probe(ctx context.Context, name string, load bool) error {
-	if r := h.server.cfg.Pool.Loaded(name); load || r != nil && r.Broken() {
+	h.server.cfg.Pool.Inspect(ctx, name)
+	if load || h.server.cfg.Pool.Failure(name) != nil {
 		m, err := h.server.Use(ctx, name)
 		if err != nil {
 			return err

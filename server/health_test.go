@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -89,5 +91,86 @@ func TestHealthKeepsNoModelLoaded(t *testing.T) {
 		case time.Now().After(deadline):
 			t.Fatal("the model is never unloaded")
 		}
+	}
+}
+
+// TestAModelWhoseFilesChange: what differs is told and not loaded, until it is put back. What does not differ is loaded again.
+func TestAModelWhoseFilesChange(t *testing.T) {
+	var bad, changed atomic.Bool
+	var loads, checks atomic.Int64
+	var passed atomic.Int64
+	clock := func() time.Time { return time.Unix(0, 0).Add(time.Duration(passed.Load())) }
+	p := pool.New(pool.Config{
+		Clock: clock, Models: []pool.Entry{{Name: "a"}},
+		Check: func(_ context.Context, name string, failure error) error {
+			checks.Add(1)
+			if changed.Load() {
+				return fmt.Errorf("%s.gguf: %w", name, pool.ErrChanged)
+			}
+			return nil
+		},
+		Open: func(context.Context, string) (*runner.Runner, error) {
+			loads.Add(1)
+			return runner.New(fake.New(fake.Config{Fail: func(_ int, in []backend.Input) error {
+				if bad.Load() {
+					return &backend.InputError{Err: backend.ErrBadLogits}
+				}
+				return nil
+			}}), runner.Config{})
+		},
+	})
+	defer p.Close()
+	s := New(Config{Pool: p, Cards: []wire.Card{{Name: "a"}}})
+	s.Mount(&echo{s})
+	ask := func(method, path string) (status int, body string) {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(`{"text":"q"}`)))
+		return w.Code, w.Body.String()
+	}
+	says := func(method, path string, status int, contains string) {
+		t.Helper()
+		if got, body := ask(method, path); got != status || !strings.Contains(body, contains) {
+			t.Errorf("%s: %d %s, want %d %s", path, got, body, status, contains)
+		}
+	}
+	ctx := wire.WithPrincipal(t.Context(), local)
+	s.health.check(ctx)
+	says(http.MethodGet, "/health", http.StatusOK, `{"status":"ok"}`)
+
+	// The weights are damaged under the engine.
+	passed.Add(int64(time.Minute))
+	bad.Store(true)
+	for range 3 {
+		says(http.MethodPost, "/say", http.StatusOK, wire.CodeModelUnusable) // its stream has begun
+	}
+	says(http.MethodGet, "/health", http.StatusServiceUnavailable, wire.CodeModelUnusable)
+	changed.Store(true)
+	for range 3 {
+		says(http.MethodPost, "/say", http.StatusServiceUnavailable, wire.CodeModelChanged)
+	}
+	says(http.MethodGet, "/health", http.StatusServiceUnavailable, `{"reason":"model_changed","status":"failing"}`)
+	if n := loads.Load(); n != 1 {
+		t.Errorf("loaded %d times", n)
+	}
+	passed.Add(int64(time.Minute))
+	s.health.check(ctx)
+	says(http.MethodGet, "/health", http.StatusServiceUnavailable, wire.CodeModelChanged)
+
+	// They are put back.
+	passed.Add(int64(time.Minute))
+	bad.Store(false)
+	changed.Store(false)
+	s.health.check(ctx)
+	says(http.MethodGet, "/health", http.StatusOK, `{"status":"ok"}`)
+	says(http.MethodPost, "/say", http.StatusOK, "")
+
+	// They are damaged so that the engine does not see it.
+	passed.Add(int64(time.Minute))
+	changed.Store(true)
+	s.health.check(ctx)
+	says(http.MethodGet, "/health", http.StatusServiceUnavailable, wire.CodeModelChanged)
+	says(http.MethodPost, "/say", http.StatusServiceUnavailable, wire.CodeModelChanged)
+	if n := loads.Load(); n != 2 {
+		t.Errorf("loaded %d times", n)
 	}
 }

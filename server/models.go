@@ -54,6 +54,9 @@ func (s *Server) poolError(ctx context.Context, name string, err error) *wire.Er
 	switch {
 	case errors.Is(err, pool.ErrNoMemory):
 		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeQueue, Param: "model", Message: pool.ErrNoMemory.Error() + "; try again soon", RetryAfter: 5 * time.Second, Err: err}
+	case errors.Is(err, pool.ErrChanged):
+		s.logFailure("a model's files have changed", name, err)
+		return wire.FromError(err, map[string]string{"Model": "model"})
 	case errors.Is(err, pool.ErrBroken):
 		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model", Message: pool.ErrBroken.Error() + "; it is loaded again soon, and the server's log says more", RetryAfter: 5 * time.Second, Err: err}
 	case errors.Is(err, pool.ErrClosed):
@@ -231,7 +234,7 @@ func (s *Server) limited(ctx context.Context, began time.Time) (context.Context,
 
 // explain logs what a client is only told to look up here. Such errors have nothing of the request in them.
 func (s *Server) explain(what, model string, err error) {
-	if wire.FromError(err, nil).Code == wire.CodeInternal {
+	if code := wire.FromError(err, nil).Code; code == wire.CodeInternal || code == wire.CodeModelUnusable {
 		s.logFailure(what, model, err)
 	}
 }

@@ -32,7 +32,6 @@
 package sample
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -40,8 +39,8 @@ import (
 	"runner/backend"
 )
 
-// ErrBadLogits says that a logit is NaN or plus infinity, or all are minus infinity. It means that the model or its file is broken.
-var ErrBadLogits = errors.New("logits are not usable")
+// ErrBadLogits is [backend.ErrBadLogits].
+var ErrBadLogits = backend.ErrBadLogits
 
 // Sampler samples for one vocabulary. It holds scratch space only, nothing that one result passes on to the next. It is
 // not safe for concurrent use.

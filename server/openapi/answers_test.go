@@ -146,8 +146,14 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	s.taking(t)
 	forgetful := start(t, options{events: 1})
 	forgetful.check(t, forgetful.ask(t, "POST", "/v1/responses", `{"input":"What is 17 + 25?","background":true,"stream":true}`))
+	damaged := start(t, options{damaged: true})
+	for a := damaged.ask(t, "GET", "/health", ""); !strings.Contains(string(a.body), "reason"); a = damaged.ask(t, "GET", "/health", "") {
+		damaged.ask(t, "POST", "/v1/chat/completions", says(question, ""))
+		damaged.check(t, a)
+	}
+	damaged.check(t, damaged.ask(t, "GET", "/health", ""))
 	for pointer := range s.answerParts() {
-		if known := slices.Contains(unseen, pointer); (s.seen[pointer] || forgetful.seen[pointer]) == known {
+		if known := slices.Contains(unseen, pointer); (s.seen[pointer] || forgetful.seen[pointer] || damaged.seen[pointer]) == known {
 			t.Errorf("something has %s: %v", pointer, known)
 		}
 	}

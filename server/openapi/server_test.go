@@ -90,6 +90,8 @@ type options struct {
 	maxBody int64
 	// events is how many bytes of events are kept of a response.
 	events int
+	// damaged says that the first model computes no numbers.
+	damaged bool
 }
 
 func start(t testing.TB, o options) *site {
@@ -113,6 +115,9 @@ func start(t testing.TB, o options) *site {
 				}
 				return nil
 			}
+		}
+		if o.damaged {
+			c.Fail = func(int, []backend.Input) error { return &backend.InputError{Err: backend.ErrBadLogits} }
 		}
 		return runner.New(fake.New(c), runner.Config{})
 	}})

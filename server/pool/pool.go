@@ -27,6 +27,8 @@ var (
 	ErrNoMemory = errors.New("the models in use leave no room for another")
 	// ErrClosed: the pool was closed.
 	ErrClosed = errors.New("the models are being unloaded")
+	// ErrChanged: the model's files are not those that were loaded.
+	ErrChanged = runner.ErrChanged
 	// ErrBroken: the model's engine failed right after it had been loaded; try again later.
 	ErrBroken = errors.New("the model's engine fails")
 )
@@ -37,6 +39,10 @@ type Config struct {
 	Open func(ctx context.Context, name string) (*runner.Runner, error)
 	// Models lists the models, the default first.
 	Models []Entry
+	// Check, when not nil, says whether a model's files are still those that were loaded. failure is why its engine failed, or
+	// nil where it works and only might use what has changed. An error that wraps ErrChanged says that they are not; others
+	// are logged.
+	Check func(ctx context.Context, name string, failure error) error
 	// KeepAlive is how long an idle model stays loaded; 0 means 5 minutes, negative for ever.
 	KeepAlive time.Duration
 	// Memory is the most bytes of weights that are loaded at once, by Entry.Size; 0 is no limit. One model alone may exceed it.
@@ -87,6 +93,8 @@ type model struct {
 	// failed is why the last attempt failed; until then nobody tries again.
 	failed error
 	until  time.Time
+	// failure is why the engine failed of a model that was not loaded again since; nil for none.
+	failure error
 	// unwanted models are unloaded as soon as nobody uses them.
 	unwanted bool
 }
@@ -196,7 +204,7 @@ func (p *Pool) take(name string) (*runner.Runner, func(), *attempt, error) {
 		if p.cfg.Clock().Before(m.loaded.Add(retryAfter)) {
 			return nil, nil, nil, ErrBroken
 		}
-		m.broken, m.runner, m.unwanted = m.runner, nil, false
+		m.broken, m.runner, m.unwanted, m.failure = m.runner, nil, false, m.runner.Failure()
 	}
 	switch {
 	case m.runner != nil:
@@ -271,7 +279,7 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	defer func() { <-p.loading }()
 	p.mu.Lock()
 	m := p.models[name]
-	there, closed, broken := m.runner != nil, p.closed, m.broken
+	there, closed, broken, failure := m.runner != nil, p.closed, m.broken, m.failure
 	m.broken = nil
 	p.mu.Unlock()
 	if broken != nil {
@@ -282,6 +290,11 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 		return nil, ErrClosed
 	case there:
 		return nil, nil
+	}
+	if failure != nil {
+		if err := p.check(p.stop, name, failure); err != nil {
+			return nil, err
+		}
 	}
 	if freed, err := p.makeRoom(m.entry.Size); err != nil {
 		return freed, err
@@ -296,10 +309,52 @@ func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	if p.closed {
 		return nil, errors.Join(ErrClosed, r.Close())
 	}
-	m.runner, m.used = r, p.cfg.Clock()
+	m.runner, m.used, m.failure = r, p.cfg.Clock(), nil
 	m.loaded = m.used
 	p.cfg.Logger.Info("model loaded", "model", name, "bytes", m.entry.Size, "seconds", m.used.Sub(begin).Seconds())
 	return nil, nil
+}
+
+// check returns an error that wraps ErrChanged if a model's files are not those that were loaded.
+func (p *Pool) check(ctx context.Context, name string, failure error) error {
+	if p.cfg.Check == nil {
+		return nil
+	}
+	err := p.cfg.Check(ctx, name, failure)
+	if err != nil && !errors.Is(err, ErrChanged) {
+		p.cfg.Logger.Warn("a model's files cannot be compared", "model", name, "error", err)
+		return nil
+	}
+	return err
+}
+
+// Inspect has a look at the files of a loaded model, and ends its runs if they are not those that were loaded.
+func (p *Pool) Inspect(ctx context.Context, name string) {
+	r := p.Loaded(name)
+	if r == nil || r.Broken() {
+		return
+	}
+	if err := p.check(ctx, name, nil); err != nil {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		_ = r.Fail(ctx, err) // where it was closed meanwhile there is nothing to end
+	}
+}
+
+// Failure returns why a model's engine failed, or why the model could not be loaded again since; nil where it works.
+func (p *Pool) Failure(name string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.models[name]
+	switch {
+	case m == nil:
+		return nil
+	case m.runner != nil:
+		return m.runner.Failure()
+	case m.failure != nil && m.failed != nil:
+		return m.failed
+	}
+	return m.failure
 }
 
 // makeRoom unloads idle models, the one used least recently first, until size more bytes fit, or returns ErrNoMemory and what is closed when

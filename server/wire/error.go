@@ -56,6 +56,7 @@ const (
 	CodeTimeout         = "request_timeout"
 	CodeDraining        = "server_stopping"
 	CodeModelUnusable   = "model_unusable"
+	CodeModelChanged    = "model_changed"
 	CodeInternal        = "internal_error"
 	CodeClientCancelled = "client_cancelled"
 )
@@ -120,6 +121,14 @@ func FromError(err error, params map[string]string) *Error {
 		return &Error{Status: http.StatusServiceUnavailable, Code: CodeTimeout, Message: ErrTimeout.Error(), Final: true, Err: err}
 	case errors.Is(err, ErrDraining), errors.Is(err, runner.ErrClosed):
 		return &Error{Status: http.StatusServiceUnavailable, Code: CodeDraining, Message: ErrDraining.Error(), RetryAfter: 5 * time.Second, Err: err}
+	case errors.Is(err, runner.ErrChanged):
+		return &Error{Status: http.StatusServiceUnavailable, Code: CodeModelChanged, Param: params["Model"], Err: err,
+			Message: runner.ErrChanged.Error() + "; the operator has to restore them or to start the server again"}
+	case errors.Is(err, runner.ErrBadLogits):
+		return &Error{
+			Status: http.StatusServiceUnavailable, Code: CodeModelUnusable, RetryAfter: 5 * time.Second, Err: err,
+			Message: "the model's engine fails; try again soon, and the server's log says more",
+		}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &Error{Status: StatusClientClosed, Code: CodeClientCancelled, Message: "the request was cancelled", Err: err}
 	case errors.As(err, &conversation):

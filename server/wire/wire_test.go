@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"runner/backend"
 	"runner/chattemplate"
 	"runner/reasoning"
 	"runner/runner"
@@ -212,6 +213,10 @@ func TestErrorsHaveTheirStatus(t *testing.T) {
 		{ErrDraining, 503, CodeDraining, ""},
 		{runner.ErrClosed, 503, CodeDraining, ""},
 		{context.Canceled, StatusClientClosed, CodeClientCancelled, ""},
+		{fmt.Errorf("%w", runner.ErrBadLogits), 503, CodeModelUnusable, ""},
+		{fmt.Errorf("%w: %w", backend.ErrBroken, runner.ErrBadLogits), 503, CodeModelUnusable, ""},
+		{fmt.Errorf("%w: %w", backend.ErrBroken, runner.ErrChanged), 503, CodeModelChanged, ""},
+		{backend.ErrBroken, 500, CodeInternal, ""},
 		{errors.New("secret detail"), 500, CodeInternal, ""},
 		{Invalid("n", "too many"), 400, CodeInvalid, "n"},
 	} {

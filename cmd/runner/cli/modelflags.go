@@ -15,6 +15,7 @@ func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 	f.IntVar(&m.ContextSize, "ctx-size", 0, "context in `tokens` (0: all that the model was trained for, if memory allows)")
 	f.IntVar(&m.Threads, "threads", 0, "compute with `N` threads (0: one per physical core, at most 2 for a tiny model such as the demo)")
 	f.IntVar(&m.GPULayers, "gpu-layers", -1, "`layers` on the GPU (-1: all that fit)")
+	f.BoolVar(&m.NoMemoryMap, "no-mmap", false, "read the weights into memory instead of mapping their file")
 	m.FlashAttention, m.CacheType, m.FullWindow = "auto", "f16", "auto"
 	addNameChoice(cmd, &m.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")
 	addNameChoice(cmd, &m.CacheType, "cache-type", "element type of the KV cache", "f16", "f32", "bf16", "q8_0", "q4_0")

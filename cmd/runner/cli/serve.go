@@ -205,19 +205,19 @@ func servedName(model string) string {
 // newPool makes the pool of the models and describes them. fail is called when the first, which is loaded at once, cannot be loaded.
 func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc runner.Config, fail func(error)) (*pool.Pool, []wire.Card, error) {
 	cfg := pool.Config{KeepAlive: o.keepAlive, Memory: int64(o.memory), Logger: rc.Logger}
-	byName := map[string]served{}
+	byName, paths := map[string]served{}, map[string][]string{}
 	var cards []wire.Card
 	for i, s := range list {
 		card := wire.Card{Name: s.name, Added: time.Now()}
-		paths := s.model.Parts
+		paths[s.name] = s.model.Parts
 		if s.model.Path == "" {
 			path, err := a.engine.Demo(ctx)
 			if err != nil {
 				return nil, nil, err
 			}
-			paths = []string{path}
+			paths[s.name] = []string{path}
 		}
-		for _, p := range paths {
+		for _, p := range paths[s.name] {
 			info, err := os.Stat(p)
 			if err != nil {
 				return nil, nil, &inputError{what: fmt.Sprintf("model %q cannot be looked at", s.name), hint: "check the file and its permissions", err: err}
@@ -229,10 +229,32 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 		cards = append(cards, card)
 		cfg.Models = append(cfg.Models, pool.Entry{Name: s.name, Size: card.Size, Pinned: i == 0 && len(list) == 1})
 	}
+	files := &modelFiles{mapped: !o.model.NoMemoryMap, log: cfg.Logger, loaded: map[string]*models.Snapshot{},
+		compared: map[string]bool{}, repair: map[string]func(context.Context) error{}}
+	for _, s := range list {
+		if s.model.Path == "" {
+			files.repair[s.name] = func(ctx context.Context) error {
+				_, err := a.engine.Demo(ctx)
+				return err
+			}
+		}
+	}
+	if files.log == nil {
+		files.log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Check = files.check
 	loaded := false // the first one, at some time; the pool opens one model at a time
 	var p *pool.Pool
 	cfg.Open = func(ctx context.Context, name string) (*runner.Runner, error) {
-		r, err := a.openServed(ctx, o, byName[name], othersOf(name, cfg, func(name string) bool { return p.Loaded(name) != nil }), rc)
+		before, err := models.Take(paths[name])
+		if err != nil {
+			return nil, &inputError{what: fmt.Sprintf("model %q cannot be looked at", name), hint: "check the file and its permissions", err: err}
+		}
+		others := othersOf(name, cfg, func(name string) bool { return p.Loaded(name) != nil })
+		r, err := a.openServed(ctx, o, byName[name], others, rc)
+		if err == nil {
+			files.opened(ctx, name, before)
+		}
 		if name == list[0].name && !loaded {
 			if loaded = err == nil; !loaded {
 				fail(err)
