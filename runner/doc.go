@@ -12,5 +12,6 @@
 //
 // Rules: a slow reader of events never delays another run; cancelling a request's context ends it within one step and
 // keeps the prefix; reasoning that the request's visibility does not allow never leaves the package; nothing is
-// invented: what the model did not give is reported as missing.
+// invented: what the model did not give is reported as missing. Fields that a caller can aim at single tokens (bias,
+// penalties, stop strings, forms) act only on text that the visibility shows, and never on headers.
 package runner
