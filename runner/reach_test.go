@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -781,6 +782,59 @@ func TestNoFieldMovesReasoningIntoSight(t *testing.T) {
 			table[c.field][c.part] = always
 			if !told(&table, visibility) {
 				t.Errorf("%s would tell nothing anyway: the test does not see what it is about", c.name)
+			}
+		}
+	}
+}
+
+// Whatever is biased and penalised, all that a model writes before its first visible token stays the same.
+func TestBiasChangesNothingBeforeWhatIsSeen(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, of := range situations() {
+		cfg := of.model()
+		if cfg.Vocab == nil {
+			cfg.Vocab = fake.Harmony()
+		}
+		var replies []fake.Reply
+		for i := range of.replies {
+			r := &of.replies[i]
+			replies = append(replies, fake.Reply{Prompt: r.prompt, After: r.after, Say: r.text()})
+		}
+		cfg.Script = fake.Replies(cfg.Vocab, replies...)
+		hidden := func(sampling backend.Sampling) (list []string) {
+			m := &listener{Model: fake.New(cfg)}
+			r, err := New(m, Config{Clock: clock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			seed := uint64(drawn)
+			req := user("q")
+			req.Sampling, req.Seed, req.MaxTokens = sampling, &seed, 200
+			of.change(&req)
+			if g := collect(t.Context(), r, req); g.err != nil {
+				t.Fatalf("%s: %v", of.name, g.err)
+			}
+			for _, a := range m.asked {
+				if p := pieceOf(of.replies, a.before); p != nil && p.part != partHeader && p.part != partReasoning {
+					break
+				}
+				list = append(list, a.before)
+			}
+			return list
+		}
+		want := hidden(backend.Sampling{Temperature: 1})
+		for range 8 {
+			s := backend.Sampling{
+				Temperature: 1, PresencePenalty: rng.Float32()*4 - 2, FrequencyPenalty: rng.Float32()*4 - 2,
+				RepetitionPenalty: rng.Float32() * 10,
+			}
+			for range 1 + rng.IntN(60) {
+				token := backend.Token(rng.IntN(cfg.Vocab.Len()))
+				s.Bias = append(s.Bias, backend.TokenBias{Token: token, Bias: []float32{-100, 60, 100}[rng.IntN(3)]})
+			}
+			if got := hidden(s); !slices.Equal(got, want) {
+				t.Errorf("%s: %d hidden tokens, and %d without bias and penalties", of.name, len(got), len(want))
 			}
 		}
 	}

@@ -94,7 +94,7 @@ type Options struct {
 	RepeatPenalty    *float64 `json:"repeat_penalty"`
 	PresencePenalty  *float64 `json:"presence_penalty"`
 	FrequencyPenalty *float64 `json:"frequency_penalty"`
-	// RepeatLastN is for how many of the last visible tokens the penalties count; -1 is all of them, 0 turns the penalties off.
+	// RepeatLastN is how many of the last visible tokens the penalties count; -1 is all of them, 0 turns penalties off.
 	RepeatLastN *float64 `json:"repeat_last_n"`
 }
 
