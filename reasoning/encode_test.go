@@ -83,7 +83,8 @@ func TestParseValues(t *testing.T) {
 	if _, err := reasoning.ParseVisibility("all"); err == nil || !strings.Contains(err.Error(), "none, summary, full") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := reasoning.ParseEffort("most"); err == nil || !strings.Contains(err.Error(), "none, minimal, low, medium, high") {
+	if _, err := reasoning.ParseEffort("most"); err == nil ||
+		!strings.Contains(err.Error(), "none, minimal, low, medium, high") {
 		t.Errorf("got %v", err)
 	}
 	for name, want := range map[string]chattemplate.Effort{

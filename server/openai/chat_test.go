@@ -167,9 +167,10 @@ func TestCustomTools(t *testing.T) {
 // Whatever a model would like to write, the text of a custom tool has the form of its grammar.
 func TestCustomToolsAreHeldToTheirGrammar(t *testing.T) {
 	f := startModel(t, Config{}, nil, fake.Config{}) // noise
+	const grammar = `{"type":"grammar","grammar":{"syntax":"%s","definition":"%s"}}`
 	for format, want := range map[string]*regexp.Regexp{
-		`{"type":"grammar","grammar":{"syntax":"lark","definition":"start: (\"yes\" | \"n\\\"o\") \"!\"~1..3"}}`: regexp.MustCompile(`^(yes|n"o)!{1,3}$`),
-		`{"type":"grammar","grammar":{"syntax":"regex","definition":"[ab]{2,5}\\n"}}`:                            regexp.MustCompile(`^[ab]{2,5}\n$`),
+		fmt.Sprintf(grammar, "lark", `start: (\"yes\" | \"n\\\"o\") \"!\"~1..3`): regexp.MustCompile(`^(yes|n"o)!{1,3}$`),
+		fmt.Sprintf(grammar, "regex", `[ab]{2,5}\\n`):                            regexp.MustCompile(`^[ab]{2,5}\n$`),
 	} {
 		for seed := range 4 {
 			c := f.ask("q", fmt.Sprintf(`"seed":%d,"temperature":1,"reasoning_effort":"none",`+

@@ -298,7 +298,8 @@ func TestEmbeddings(t *testing.T) {
 	}
 	for fields, param := range map[string]string{
 		``: "input", `"input":""`: "input", `"input":[]`: "input", `"input":["a",""]`: "input[1]", `"input":[[1],[]]`: "input[1]", `"input":[[1],[99999999]]`: "input[1]",
-		`"input":{}`: "input", `"input":["a",{}]`: "input[1]", `"input":"a","encoding_format":"int8"`: "encoding_format", `"input":"a","dimensions":0`: "dimensions",
+		`"input":{}`: "input", `"input":["a",{}]`: "input[1]",
+		`"input":"a","encoding_format":"int8"`: "encoding_format", `"input":"a","dimensions":0`: "dimensions",
 		`"input":"a","dimensions":-3`: "dimensions", `"input":"a","dimensions":100000`: "dimensions",
 		`"input":"a","model":"x"`: "model", `"input":["` + strings.Repeat(`a","`, 2048) + `a"]`: "input", `"input":["a","` + strings.Repeat("long ", 9000) + `"]`: "input[1]",
 	} {

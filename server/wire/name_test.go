@@ -8,8 +8,10 @@ func TestNamed(t *testing.T) {
 		cards = append(cards, Card{Name: name})
 	}
 	for asked, want := range map[string]string{
-		"demo": "demo", "demo:latest": "demo", "tagged": "tagged:latest", "tagged:latest": "tagged:latest", "other:q4": "other:q4",
-		"both": "both", "both:latest": "both:latest", "demo:q4": "", "other": "", "demo:latest:latest": "", "": "", ":latest": "",
+		"demo": "demo", "demo:latest": "demo", "tagged": "tagged:latest", "tagged:latest": "tagged:latest",
+		"other:q4": "other:q4",
+		"both":     "both", "both:latest": "both:latest", "demo:q4": "", "other": "",
+		"demo:latest:latest": "", "": "", ":latest": "",
 	} {
 		got := ""
 		if i := Named(cards, asked); i >= 0 {

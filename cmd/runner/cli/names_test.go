@@ -57,7 +57,8 @@ func TestAliasesInEveryFormat(t *testing.T) {
 	o := &serveOptions{maxReasoning: reasoning.VisibilityFull}
 	o.aliases = []string{"claude-*=demo:latest", "gpt-4o=slow", "*ok*=broken"}
 	url := wholeServerWith(t, io.Discard, o, true)
-	checkNames(t, url, []string{"claude-sonnet", "claude-3:latest", "demo"}, []string{"claude", "gpt-4", "anthropic/claude-3"})
+	taken := []string{"claude-sonnet", "claude-3:latest", "demo"}
+	checkNames(t, url, taken, []string{"claude", "gpt-4", "anthropic/claude-3"})
 	for name, want := range map[string]string{
 		"claude-x": "demo", "gpt-4o": "slow", "a-ok": "broken", "claude-ok": "demo", "broken": "broken",
 	} {

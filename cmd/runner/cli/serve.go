@@ -317,11 +317,13 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others 
 func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
 	cfg := server.Config{
 		MaxReasoning: &o.maxReasoning,
-		Public:       o.public, Hosts: o.hosts, Origins: o.origins, MaxBody: int64(o.maxBody), RequestTimeout: o.requestTimeout,
-		DrainTimeout: max(o.drainTimeout, time.Millisecond), // 0 is at once here, and the default there
-		Version:      a.versions().runner, LogContent: o.logContent,
+		Public:       o.public, Hosts: o.hosts, Origins: o.origins, MaxBody: int64(o.maxBody),
+		RequestTimeout: o.requestTimeout,
+		DrainTimeout:   max(o.drainTimeout, time.Millisecond), // 0 is at once here, and the default there
+		Version:        a.versions().runner, LogContent: o.logContent,
 		MaxConnections: o.connections, MaxPeerConnections: o.peerConnections, Proxies: o.proxies,
-		MaxTokenize: int64(o.maxTokenize), MaxValues: o.maxValues, MaxDepth: o.maxDepth, RequestMemory: int64(o.requestMemory), Memory: a.engine.Memory,
+		MaxTokenize: int64(o.maxTokenize), MaxValues: o.maxValues, MaxDepth: o.maxDepth,
+		RequestMemory: int64(o.requestMemory), Memory: a.engine.Memory,
 	}
 	handler := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if o.verbose {

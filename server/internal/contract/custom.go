@@ -14,15 +14,15 @@ import (
 	"runner/server/wire"
 )
 
-// Models call functions with JSON. So a custom tool, whose argument is free text, is shown to them as a function with one
-// text. The text of a call is taken out of the JSON again while it comes.
+// Models call functions with JSON. So a custom tool, whose argument is free text, is shown to them as a function with
+// one text. The text of a call is taken out of the JSON again while it comes.
 
 // CustomTool is a tool whose argument is free text.
 type CustomTool struct {
 	Name        string  `json:"name"`
 	Description *string `json:"description"`
-	// Format is {"type": "text"}, or a grammar: type grammar with syntax (lark or regex) and definition, which may also stand
-	// in the field grammar.
+	// Format is {"type": "text"}, or a grammar: type grammar with syntax (lark or regex) and definition, which may also
+	// stand in the field grammar.
 	Format json.RawMessage `json:"format"`
 }
 
@@ -39,8 +39,8 @@ type customGrammar struct {
 	Definition string `json:"definition"`
 }
 
-// Tool returns the function that stands for the tool at path. The argument is held to the grammar, where the model's format
-// allows that.
+// Tool returns the function that stands for the tool at path. The argument is held to the grammar, where the model's
+// format allows that.
 func (c *CustomTool) Tool(path string) (chattemplate.Tool, error) {
 	tool := chattemplate.Tool{Name: c.Name, Strict: true}
 	if !chattemplate.ValidName(c.Name) {

@@ -20,6 +20,7 @@ func InfoOf(i *reasoning.Info) *ReasoningInfo {
 		return nil
 	}
 	return &ReasoningInfo{
-		Visibility: i.Visibility.String(), Effort: string(i.Effort), Strategy: string(i.Strategy), Seed: i.Seed, Budget: i.Budget,
+		Visibility: i.Visibility.String(), Effort: string(i.Effort), Strategy: string(i.Strategy),
+		Seed: i.Seed, Budget: i.Budget,
 	}
 }

@@ -100,7 +100,10 @@ func (a *API) Routes() []wire.Route {
 		{Method: "POST", Path: "/v1/responses", Scope: wire.ScopeGenerate, Handle: a.create},
 		{Method: "POST", Path: "/v1/responses/input_tokens", Scope: wire.ScopeGenerate, Handle: a.countTokens},
 		{Method: "GET", Path: "/v1/responses/{id}", Scope: wire.ScopeGenerate, Handle: a.retrieve, When: namesResponse},
-		{Method: "DELETE", Path: "/v1/responses/{id}", Scope: wire.ScopeGenerate, Free: true, Handle: a.remove, When: namesResponse},
+		{
+			Method: "DELETE", Path: "/v1/responses/{id}", Scope: wire.ScopeGenerate, Free: true, Handle: a.remove,
+			When: namesResponse,
+		},
 		{Method: "POST", Path: "/v1/responses/{id}/cancel", Scope: wire.ScopeGenerate, Free: true, Handle: a.cancel},
 		{Method: "GET", Path: "/v1/responses/{id}/input_items", Scope: wire.ScopeGenerate, Handle: a.listInput},
 	}
