@@ -55,6 +55,14 @@ func statAll(paths []string) ([]os.FileInfo, error) {
 	return files, nil
 }
 
+// Size is how long the files are together, in bytes.
+func (s *Snapshot) Size() (n int64) {
+	for _, f := range *s.files.Load() {
+		n += f.Size()
+	}
+	return n
+}
+
 // Hash computes the digests, unless they are known. With gently it takes half of a processor's time at most. The error
 // wraps ErrChanged where the files change meanwhile, since then nobody knows what they held.
 func (s *Snapshot) Hash(ctx context.Context, gently bool) error {

@@ -55,7 +55,6 @@ func (s *Server) poolError(ctx context.Context, name string, err error) *wire.Er
 	case errors.Is(err, pool.ErrNoMemory):
 		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeQueue, Param: "model", Message: pool.ErrNoMemory.Error() + "; try again soon", RetryAfter: 5 * time.Second, Err: err}
 	case errors.Is(err, pool.ErrChanged):
-		s.logFailure("a model's files have changed", name, err)
 		return wire.FromError(err, map[string]string{"Model": "model"})
 	case errors.Is(err, pool.ErrBroken):
 		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model", Message: pool.ErrBroken.Error() + "; it is loaded again soon, and the server's log says more", RetryAfter: 5 * time.Second, Err: err}

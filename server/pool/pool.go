@@ -321,7 +321,9 @@ func (p *Pool) check(ctx context.Context, name string, failure error) error {
 		return nil
 	}
 	err := p.cfg.Check(ctx, name, failure)
-	if err != nil && !errors.Is(err, ErrChanged) {
+	if errors.Is(err, ErrChanged) {
+		p.cfg.Logger.Error("a model is not what was loaded", "model", name, "error", err)
+	} else if err != nil {
 		p.cfg.Logger.Warn("a model's files cannot be compared", "model", name, "error", err)
 		return nil
 	}

@@ -28,7 +28,7 @@ type modelFiles struct {
 }
 
 // opened notes what a model was loaded from, unless it is known to be the same as before. The digests are computed until
-// ctx ends, aside and gently.
+// ctx ends, those of long files aside and gently.
 func (f *modelFiles) opened(ctx context.Context, name string, now *models.Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -37,12 +37,21 @@ func (f *modelFiles) opened(ctx context.Context, name string, now *models.Snapsh
 		return
 	}
 	f.loaded[name] = now
-	go func() {
-		if err := now.Hash(ctx, true); err != nil && ctx.Err() == nil {
+	hash := func() {
+		if err := now.Hash(ctx, now.Size() > hashedAtOnce); err != nil && ctx.Err() == nil {
 			f.log.Warn("a model's files cannot be read for their digest", "model", name, "error", err)
 		}
-	}()
+	}
+	if now.Size() <= hashedAtOnce {
+		hash()
+		return
+	}
+	go hash()
 }
+
+// hashedAtOnce is how long files may be whose digests are computed while the model is loaded: they take some hundredths of a
+// second.
+const hashedAtOnce = 64 << 20
 
 // check is for [pool.Config].
 func (f *modelFiles) check(ctx context.Context, name string, failure error) error {
@@ -56,9 +65,7 @@ func (f *modelFiles) check(ctx context.Context, name string, failure error) erro
 		return nil // the engine has what it had, or has failed for a reason of its own
 	}
 	if put := f.repair[name]; put != nil && failure != nil {
-		if err := put(ctx); err != nil {
-			return err
-		}
+		return put(ctx) // which looks at the digest itself
 	}
 	err := was.Compare(ctx)
 	if errors.Is(err, models.ErrChanged) {
