@@ -15,8 +15,8 @@ import (
 // ErrChanged says that a model's files are not those of a snapshot. It is wrapped.
 var ErrChanged = errors.New("has changed since it was loaded")
 
-// Snapshot is what a model's files were at one time: which files, how long, how old, and the SHA-256 of all they hold. It
-// may be used by several goroutines at once.
+// Snapshot is what a model's files were at one time: which files, how long, how old, and the SHA-256 of all they
+// hold. It may be used by several goroutines at once.
 type Snapshot struct {
 	paths []string
 
@@ -100,9 +100,9 @@ func (s *Snapshot) Touched() bool {
 	return false
 }
 
-// Compare returns an error that wraps ErrChanged if the files do not hold what they held. It compares lengths first and
-// then digests; what was found out of files that nobody has written to since is not computed again. Other errors say that
-// the files cannot be read.
+// Compare returns an error that wraps ErrChanged if the files do not hold what they held. It compares lengths first
+// and then digests; what was found out of files that nobody has written to since is not computed again. Other errors
+// say that the files cannot be read.
 func (s *Snapshot) Compare(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

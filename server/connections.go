@@ -28,7 +28,8 @@ const (
 	headersDue = time.Second
 	// fresh is how long a new connection is safe: its request may have come and not been read yet.
 	fresh = 5 * time.Millisecond
-	// mostRefusals is how many refused connections are told why at once, and refusalTimeout how long one may take to hear it.
+	// mostRefusals is how many refused connections are told why at once, and refusalTimeout how long one may take to
+	// hear it.
 	mostRefusals   = 8
 	refusalTimeout = time.Second
 )

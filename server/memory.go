@@ -8,18 +8,20 @@ import (
 	"time"
 )
 
-// keepEvery is how often the server looks at its memory, and worthFreeing is how much more than before makes it worth to
-// give memory back to the system.
+// keepEvery is how often the server looks at its memory, and worthFreeing is how much more than before makes it
+// worth to give memory back to the system.
 const (
 	keepEvery    = 2 * time.Second
 	worthFreeing = 64 << 20
 )
 
-// memoryKeeper keeps the memory that Go manages within what the machine, its control group and resource limits leave, and
-// gives it back after a peak. By itself Go keeps what it has freed for minutes, and longer where nothing is allocated.
+// memoryKeeper keeps the memory that Go manages within what the machine, its control group and resource limits
+// leave, and gives it back after a peak. By itself Go keeps what it has freed for minutes, and longer where nothing
+// is allocated.
 type memoryKeeper struct {
 	server *Server
-	// settled is what was held after memory was last given back, and quiet for how many looks there was more for no reason.
+	// settled is what was held after memory was last given back, and quiet for how many looks there was more for no
+	// reason.
 	settled int64
 	quiet   int
 	// fixed says that the user has set GOMEMLIMIT.

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// The default limits of a body's shape. Each value can take some hundred bytes of memory when it is decoded, so that short
-// ones take a multiple of their text, and decoding what is nested takes time for each level.
+// The default limits of a body's shape. Each value can take some hundred bytes of memory when it is decoded, so that
+// short ones take a multiple of their text, and decoding what is nested takes time for each level.
 const (
 	DefaultValues = 1_000_000
 	DefaultDepth  = 256
@@ -44,8 +44,8 @@ func shapeOf(r *http.Request) (values, depth int) {
 	return DefaultValues, DefaultDepth
 }
 
-// valueCost is about what a decoded value takes in memory, in bytes, and textCost what a byte of text takes that is read,
-// decoded and rendered.
+// valueCost is about what a decoded value takes in memory, in bytes, and textCost what a byte of text takes that is
+// read, decoded and rendered.
 const (
 	valueCost = 128
 	textCost  = 8

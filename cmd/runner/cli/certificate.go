@@ -43,8 +43,8 @@ func (c *certificate) reload() error {
 // get is for [tls.Config].
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.pair.Load(), nil }
 
-// checkKeyFile refuses a TLS key that others may write, and warns of one that everybody may read. Group members may read
-// it: some systems have a group for that.
+// checkKeyFile refuses a TLS key that others may write, and warns of one that everybody may read. Group members may
+// read it: some systems have a group for that.
 func checkKeyFile(path string) (warning string, err error) {
 	if runtime.GOOS == "windows" {
 		return "", nil // it has no such permissions

@@ -27,8 +27,8 @@ type modelFiles struct {
 	compared map[string]bool
 }
 
-// opened notes what a model was loaded from, unless it is known to be the same as before. The digests are computed until
-// ctx ends, those of long files aside and gently.
+// opened notes what a model was loaded from, unless it is known to be the same as before. The digests are computed
+// until ctx ends, those of long files aside and gently.
 func (f *modelFiles) opened(ctx context.Context, name string, now *models.Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,8 +49,8 @@ func (f *modelFiles) opened(ctx context.Context, name string, now *models.Snapsh
 	go hash()
 }
 
-// hashedAtOnce is how long files may be whose digests are computed while the model is loaded: they take some hundredths of a
-// second.
+// hashedAtOnce is how long files may be whose digests are computed while the model is loaded: they take some
+// hundredths of a second.
 const hashedAtOnce = 64 << 20
 
 // check is for [pool.Config].
