@@ -176,7 +176,8 @@ type Info struct {
 	Quantization string
 	// ContextSize is how many tokens each sequence can hold and TrainedContext what the model was made for.
 	ContextSize, TrainedContext int
-	// CacheTokens is the cache that all sequences share, in tokens, and ContextReason why ContextSize is what it is, for people.
+	// CacheTokens is the cache that all sequences share, in tokens, and ContextReason why ContextSize is what it is, for
+	// people.
 	CacheTokens   int
 	ContextReason string
 	// Sequences is how many sequences can live at once and BatchSize how many tokens one step can take.
@@ -205,8 +206,8 @@ type Config struct {
 	ContextSize int
 	// Sequences is how many sequences can live at once; 0 means 4.
 	Sequences int
-	// CacheTokens is the cache shared by all sequences, in tokens; 0 is for the backend to choose, at least ContextSize and
-	// at most ContextSize*Sequences. Forks share their common prefix.
+	// CacheTokens is the cache shared by all sequences, in tokens; 0 is for the backend to choose, at least ContextSize
+	// and at most ContextSize*Sequences. Forks share their common prefix.
 	CacheTokens int
 	// Others are the weights, in bytes, of models that are still to be loaded beside this one. What the backend chooses
 	// leaves them room.

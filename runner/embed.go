@@ -65,7 +65,8 @@ func (r *Runner) Embed(ctx context.Context, principal string, tokens []Token) ([
 	}
 	for i, t := range tokens {
 		if !r.model.Vocab().Valid(t) {
-			return nil, &RequestError{Field: tokensField, Err: tokenError{i, t, r.model.Vocab().Len()}, Advice: "use tokens of this model"}
+			return nil, &RequestError{Field: tokensField, Err: tokenError{i, t, r.model.Vocab().Len()},
+				Advice: "use tokens of this model"}
 		}
 	}
 	if len(tokens) > r.info.ContextSize {

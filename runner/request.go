@@ -196,8 +196,8 @@ func (e *RequestError) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *RequestError) Hint() string { return e.Advice }
 
-// PromptTooLongError says that a prompt or a text does not fit into the context. Tokens is 0 when there are more than Bytes
-// bytes of text, which no context of that size holds, so that they were not counted.
+// PromptTooLongError says that a prompt or a text does not fit into the context. Tokens is 0 when there are more than
+// Bytes bytes of text, which no context of that size holds, so that they were not counted.
 type PromptTooLongError struct {
 	Tokens, Bytes, Context int
 	// Field is what is too long: Messages, Prompt for a raw prompt or Tokens for a text to embed. Empty means Messages.

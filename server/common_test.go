@@ -19,7 +19,8 @@ func TestTokens(t *testing.T) {
 		t.Fatalf("%s: %v", r.body, err)
 	}
 	list, _ := json.Marshal(tokens.Tokens)
-	if r := s.do(t, http.MethodPost, "/detokenize", `{"tokens":`+string(list)+`}`); r.body != `{"content":"hi <|end|>","prompt":"hi <|end|>"}` {
+	r = s.do(t, http.MethodPost, "/detokenize", `{"tokens":`+string(list)+`}`)
+	if r.body != `{"content":"hi <|end|>","prompt":"hi <|end|>"}` {
 		t.Errorf("%s", r.body)
 	}
 	if r := s.do(t, http.MethodPost, "/detokenize", `{"tokens":[-1]}`); r.StatusCode != http.StatusBadRequest {
@@ -35,7 +36,8 @@ func TestTokens(t *testing.T) {
 	if r := s.do(t, http.MethodPost, "/tokenize", `{"prompt":"a","content":"b"}`); r.StatusCode != http.StatusBadRequest {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
-	if r := s.do(t, http.MethodGet, "/tokenizer_info", ""); !strings.Contains(r.body, `"eos_token":"<|return|>"`) || !strings.Contains(r.body, `"bos_token":"<|startoftext|>"`) {
+	if r := s.do(t, http.MethodGet, "/tokenizer_info", ""); !strings.Contains(r.body, `"eos_token":"<|return|>"`) ||
+		!strings.Contains(r.body, `"bos_token":"<|startoftext|>"`) {
 		t.Errorf("%s", r.body)
 	}
 	if r := s.do(t, http.MethodGet, "/props?model=b", ""); !strings.Contains(r.body, `"model":"b"`) {

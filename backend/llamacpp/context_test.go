@@ -22,30 +22,42 @@ func TestContextIsTheModelsOwnAsFarAsMemoryAllows(t *testing.T) {
 		full, decided  bool
 		why            string
 	}{
-		{"plenty", room{available: 64 * gib, weights: weights}, wish{sequences: 8}, 131072, 0, true, true, "all that the model was trained for"},
-		{"plenty, many at once", room{available: 64 * gib, weights: weights}, wish{sequences: 16}, 131072, 262144, true, true, "all that"},
-		{"room for half", room{available: 18 * gib, weights: weights}, wish{sequences: 8}, 97536, 0, true, true, "room for: 18432 MiB of memory are available"},
+		{"plenty", room{available: 64 * gib, weights: weights},
+			wish{sequences: 8}, 131072, 0, true, true, "all that the model was trained for"},
+		{"plenty, many at once", room{available: 64 * gib, weights: weights},
+			wish{sequences: 16}, 131072, 262144, true, true, "all that"},
+		{"room for half", room{available: 18 * gib, weights: weights},
+			wish{sequences: 8}, 97536, 0, true, true, "room for: 18432 MiB of memory are available"},
 		{"the weights do not look used", room{available: 18 * gib}, wish{sequences: 8}, 131072, 0, true, true, "all that"},
 		{"loaded models do not look used", room{available: 30 * gib, weights: weights, promised: weights}, wish{sequences: 8},
 			88064, 0, true, true, "loaded models 11540 MiB"},
-		{"another model is to come", room{available: 42 * gib, weights: weights, others: []int64{weights}}, wish{sequences: 8},
+		{"another model is to come", room{available: 42 * gib, weights: weights, others: []int64{weights}},
+			wish{sequences: 8},
 			131072, 0, true, true, "all that"},
 		{"it is to have as much", room{available: 32 * gib, weights: weights, others: []int64{weights}}, wish{sequences: 8},
 			60672, 0, true, true, "other models get their share (1)"},
-		{"windows are forgotten for the sake of a good context", room{available: 14 * gib, weights: weights}, wish{sequences: 8},
+		{"windows are forgotten for the sake of a good context", room{available: 14 * gib, weights: weights},
+			wish{sequences: 8},
 			43264, 0, false, true, "room for"},
-		{"unless that is ruled out", room{available: 14 * gib, weights: weights}, wish{sequences: 8, window: "on"}, 23552, 0, true, true, "room for"},
-		{"windows are to be forgotten", room{available: 18 * gib, weights: weights}, wish{sequences: 8, window: "off"}, 131072, 0, false, true, "all that"},
-		{"no room", room{available: 12 * gib, weights: weights}, wish{sequences: 8}, 8192, 0, false, false, "the least, because memory is short"},
+		{"unless that is ruled out", room{available: 14 * gib, weights: weights},
+			wish{sequences: 8, window: "on"}, 23552, 0, true, true, "room for"},
+		{"windows are to be forgotten", room{available: 18 * gib, weights: weights},
+			wish{sequences: 8, window: "off"}, 131072, 0, false, true, "all that"},
+		{"no room", room{available: 12 * gib, weights: weights},
+			wish{sequences: 8}, 8192, 0, false, false, "the least, because memory is short"},
 		{"unknown", room{weights: weights}, wish{sequences: 8}, 8192, 65536, false, false, "unknown"},
-		{"asked for", room{available: 64 * gib, weights: weights}, wish{context: 4096, sequences: 8}, 4096, 32768, true, true, "as asked for"},
+		{"asked for", room{available: 64 * gib, weights: weights},
+			wish{context: 4096, sequences: 8}, 4096, 32768, true, true, "as asked for"},
 		{"asked for with a smaller cache", room{available: 18 * gib, weights: weights}, wish{context: 32768, sequences: 8},
 			32768, 97536, true, true, "as asked for"},
 		{"asked for beyond the training", room{available: 64 * gib, weights: weights}, wish{context: 200_000, sequences: 2},
 			200_000, 400_128, true, true, "as asked for"},
-		{"asked for without room", room{available: 12 * gib, weights: weights}, wish{context: 16384, sequences: 8}, 16384, 0, false, false, "as asked for"},
-		{"asked for, memory unknown", room{}, wish{context: 16384, sequences: 8}, 16384, 131072, false, false, "as asked for"},
-		{"a cache was asked for", room{available: 64 * gib}, wish{context: 512, cells: 700, sequences: 8}, 512, 700, false, false, "as asked for"},
+		{"asked for without room", room{available: 12 * gib, weights: weights},
+			wish{context: 16384, sequences: 8}, 16384, 0, false, false, "as asked for"},
+		{"asked for, memory unknown", room{},
+			wish{context: 16384, sequences: 8}, 16384, 131072, false, false, "as asked for"},
+		{"a cache was asked for", room{available: 64 * gib},
+			wish{context: 512, cells: 700, sequences: 8}, 512, 700, false, false, "as asked for"},
 	} {
 		s := shape20B()
 		p := &plan{sequences: c.wish.sequences, batch: 512}
@@ -57,22 +69,26 @@ func TestContextIsTheModelsOwnAsFarAsMemoryAllows(t *testing.T) {
 		if c.cells == 0 {
 			c.cells = c.context
 		}
-		if z.context != c.context || z.cells != c.cells || z.full != c.full || z.decided != c.decided || !strings.Contains(z.why, c.why) {
+		if z.context != c.context || z.cells != c.cells || z.full != c.full || z.decided != c.decided ||
+			!strings.Contains(z.why, c.why) {
 			t.Errorf("%s: %+v, want %d of %d cells, full %t, %q", c.name, z, c.context, c.cells, c.full, c.why)
 		}
 	}
 }
 
-// TestSmallModelsKeepTheirCache: a model that was trained for 8,192 tokens has as much cache as ever where there is room.
+// TestSmallModelsKeepTheirCache: a model that was trained for 8,192 tokens has as much cache as ever where there is
+// room.
 func TestSmallModelsKeepTheirCache(t *testing.T) {
-	s := &shape{layers: 6, trained: 8192, window: 128, vocab: 512, embedding: 192, weights: 4 << 20, perToken: make([]int64, 6), sliding: make([]bool, 6)}
+	s := &shape{
+		layers: 6, trained: 8192, window: 128, vocab: 512, embedding: 192, weights: 4 << 20,
+		perToken: make([]int64, 6), sliding: make([]bool, 6),
+	}
 	for i := range s.perToken {
 		s.perToken[i], s.sliding[i] = 2*64, i%2 == 0
 	}
 	for _, sequences := range []int{1, 2, 8, 128} {
-		z := s.size(wish{sequences: sequences}, room{available: 4 * gib, weights: s.weights}, func(cells int, full bool) int64 {
-			return s.cacheBytes(cells, 1024, full, 64)
-		})
+		cost := func(cells int, full bool) int64 { return s.cacheBytes(cells, 1024, full, 64) }
+		z := s.size(wish{sequences: sequences}, room{available: 4 * gib, weights: s.weights}, cost)
 		if z.context != 8192 || z.cells != 8192*sequences || !z.full {
 			t.Errorf("%d sequences: %+v", sequences, z)
 		}

@@ -254,7 +254,8 @@ func notGenerative(path, arch string) error {
 func (p *plan) info(f *gguf.File, path string) backend.Info {
 	info := backend.Info{
 		Architecture: f.Architecture(), Path: path, Backend: "llama.cpp", Device: p.device,
-		ContextSize: p.context, CacheTokens: p.cells, ContextReason: p.why, Sequences: p.sequences, BatchSize: p.batch, Threads: p.threads, GPULayers: p.gpuLayers,
+		ContextSize: p.context, CacheTokens: p.cells, ContextReason: p.why, Sequences: p.sequences,
+		BatchSize: p.batch, Threads: p.threads, GPULayers: p.gpuLayers,
 		Quantization: quantization(f), Digest: f.Digest,
 	}
 	if info.Name, _ = f.String("general.name"); info.Name == "" {

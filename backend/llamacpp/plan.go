@@ -62,9 +62,10 @@ var cacheTypes = map[string]struct {
 	"q8_0": {C.GGML_TYPE_Q8_0, 34}, "q4_0": {C.GGML_TYPE_Q4_0, 18},
 }
 
-// newPlan decides the sizes and refuses what does not fit into memory. promised is what loaded models will still take of
-// what the machine has available.
-func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machine, promised int64, gpus []Device) (*plan, error) {
+// newPlan decides the sizes and refuses what does not fit into memory. promised is what loaded models will still take
+// of what the machine has available.
+func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machine, promised int64,
+	gpus []Device) (*plan, error) {
 	fail := func(detail, advice string) error {
 		return &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: detail, Advice: advice}
 	}
@@ -88,7 +89,8 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 		{"number of threads", p.threads, 1, backend.MaxThreads},
 	} {
 		if c.v < c.least || c.v > c.most {
-			return nil, fail(fmt.Sprintf("the %s %d is not between %d and %d", c.name, c.v, c.least, c.most), "choose another "+c.name)
+			detail := fmt.Sprintf("the %s %d is not between %d and %d", c.name, c.v, c.least, c.most)
+			return nil, fail(detail, "choose another "+c.name)
 		}
 	}
 	name := cfg.CacheType
@@ -144,7 +146,10 @@ func (p *plan) onCPU(s *shape) float64 {
 
 // choose decides the context and the cache. They are to be where the layers are: on GPUs, if all of those may go there.
 func (p *plan) choose(cfg backend.Config, s *shape, bytes32 int64, machine Machine, promised int64, gpus []Device) {
-	r := room{available: machine.MemoryAvailable, weights: clamp(float64(s.weights) + float64(s.repacked)), promised: promised, others: cfg.Others}
+	r := room{
+		available: machine.MemoryAvailable, weights: clamp(float64(s.weights) + float64(s.repacked)),
+		promised: promised, others: cfg.Others,
+	}
 	if len(gpus) > 0 && cfg.GPULayers < 0 {
 		r = room{weights: s.weights, others: cfg.Others}
 		for _, d := range gpus {
@@ -160,7 +165,8 @@ func (p *plan) choose(cfg backend.Config, s *shape, bytes32 int64, machine Machi
 	p.context, p.cells, p.fullWindow, p.sized, p.why = z.context, z.cells, z.full, z.decided, z.why
 }
 
-// fit decides FullWindow and checks memory. What a GPU holds is the GPU's business: its share of the layers is left out.
+// fit decides FullWindow and checks memory. What a GPU holds is the GPU's business: its share of the layers is left
+// out.
 func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, machine Machine, fail func(string, string) error) error {
 	onCPU := p.onCPU(s)
 	need := func(full bool) int64 { return p.private(cfg, s, bytes32, onCPU, full) }
@@ -197,7 +203,8 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 			mebibytes(need(p.fullWindow)), p.cells, mebibytes(machine.MemoryAvailable))}
 }
 
-// private is the memory that the model takes and that is no mapped file's. onCPU is the part of its layers that no GPU holds.
+// private is the memory that the model takes and that is no mapped file's. onCPU is the part of its layers that no GPU
+// holds.
 func (p *plan) private(cfg backend.Config, s *shape, bytes32 int64, onCPU float64, full bool) int64 {
 	n := float64(s.cacheBytes(p.cells, p.windowCells(s), full, bytes32)) * onCPU
 	n += float64(p.computeBytes(s))

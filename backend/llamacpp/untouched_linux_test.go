@@ -30,8 +30,8 @@ func anonymous(t *testing.T) int64 {
 	return 0
 }
 
-// A cache takes memory as it is used, not when the model is loaded: one for many tokens costs nothing until then. What it
-// holds is zero where nothing was written, which the engine relies on.
+// A cache takes memory as it is used, not when the model is loaded: one for many tokens costs nothing until then. What
+// it holds is zero where nothing was written, which the engine relies on.
 func TestUnusedCacheTakesNoMemory(t *testing.T) {
 	path := writeModel(t, random.Config{Layers: 8, KVHeads: 8, Heads: 8, HeadSize: 64, Context: 1 << 17})
 	openModel(t, path, backend.Config{ContextSize: 256, Sequences: 1}) // what is made once
@@ -51,7 +51,8 @@ func TestUnusedCacheTakesNoMemory(t *testing.T) {
 		tokens[i] = backend.Token(i % 500)
 	}
 	outputs := make([]backend.Output, 1)
-	if err := m.Step(t.Context(), []backend.Input{{Sequence: s, Tokens: tokens, Sampling: &backend.Sampling{}}}, outputs); err != nil {
+	inputs := []backend.Input{{Sequence: s, Tokens: tokens, Sampling: &backend.Sampling{}}}
+	if err := m.Step(t.Context(), inputs, outputs); err != nil {
 		t.Fatal(err)
 	}
 	if grown := anonymous(t) - before; grown > cache/8 {

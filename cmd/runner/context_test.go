@@ -14,8 +14,8 @@ import (
 	"runner/models/random"
 )
 
-// TestServeUsesTheModelsOwnContext: a model that was trained for a long context is served with it, says why, and takes the
-// first prompt of a coding agent. Two models at once leave room for each other.
+// TestServeUsesTheModelsOwnContext: a model that was trained for a long context is served with it, says why, and takes
+// the first prompt of a coding agent. Two models at once leave room for each other.
 func TestServeUsesTheModelsOwnContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "long.gguf")
 	if err := random.WriteFile(path, random.Config{Context: 1 << 17}); err != nil {
@@ -38,10 +38,12 @@ func TestServeUsesTheModelsOwnContext(t *testing.T) {
 				Prompt int `json:"prompt_tokens"`
 			}
 		}
-		if err != nil || res.StatusCode != http.StatusOK || json.Unmarshal(answer, &reply) != nil || reply.Usage.Prompt < 10_000 {
+		if err != nil || res.StatusCode != http.StatusOK || json.Unmarshal(answer, &reply) != nil ||
+			reply.Usage.Prompt < 10_000 {
 			t.Fatalf("%s: status %d, %v: %.300s", model, res.StatusCode, err, answer)
 		}
-		line := regexp.MustCompile(`msg=context model=` + model + ` tokens=131072 trained=131072 cache_tokens=\d+ why="all that the model was trained for"`)
+		line := regexp.MustCompile(`msg=context model=` + model +
+			` tokens=131072 trained=131072 cache_tokens=\d+ why="all that the model was trained for"`)
 		for end := time.Now().Add(5 * time.Second); !line.MatchString(s.logged()); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("the log does not say what the context of %s is:\n%s", model, s.logged())

@@ -65,8 +65,8 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	a.WriteError(w, r, wireError(err))
 }
 
-// wireError says what an error amounts to. Of a prompt that is too long it speaks in Anthropic's words: by them clients know
-// to shorten the conversation.
+// wireError says what an error amounts to. Of a prompt that is too long it speaks in Anthropic's words: by them clients
+// know to shorten the conversation.
 func wireError(err error) *wire.Error {
 	e := wire.FromError(err, fields)
 	var long *runner.PromptTooLongError
@@ -78,7 +78,8 @@ func wireError(err error) *wire.Error {
 		told.Message = fmt.Sprintf("prompt is too long: at least %d tokens > %d maximum", long.Context+1, long.Context)
 	} else {
 		// A prompt that fills the context leaves no room for an answer.
-		told.Message = fmt.Sprintf("prompt is too long: %d tokens > %d maximum", long.Tokens, min(long.Context, long.Tokens-1))
+		most := min(long.Context, long.Tokens-1)
+		told.Message = fmt.Sprintf("prompt is too long: %d tokens > %d maximum", long.Tokens, most)
 	}
 	return &told
 }

@@ -164,7 +164,9 @@ func placed(err error, param string) error {
 	case errors.Is(err, runner.ErrNoEmbeddings):
 		return wire.Unsupported("model", "%s", err.Error())
 	case errors.As(err, &long):
-		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeContextLength, Param: param, Message: tooLong(long), Err: err}
+		e := wire.Errorf(http.StatusBadRequest, wire.CodeContextLength, "%s", tooLong(long))
+		e.Param, e.Err = param, err
+		return e
 	}
 	return err
 }

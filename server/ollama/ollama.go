@@ -285,7 +285,8 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 		}
 		if dropped > 0 {
 			p.head.warnings = append(p.head.warnings, Warning{
-				Code: "input_truncated", Message: fmt.Sprintf("%d messages were left out so that the rest fits into the context", dropped),
+				Code:    "input_truncated",
+				Message: fmt.Sprintf("%d messages were left out so that the rest fits into the context", dropped),
 			})
 		}
 	}

@@ -10,20 +10,23 @@ import (
 	"runner/server/wiretest"
 )
 
-// A chat that does not fit loses its oldest messages, but neither the system message nor the last ones. With truncate false
-// it is refused, and so is a last message that does not fit by itself.
+// A chat that does not fit loses its oldest messages, but neither the system message nor the last ones. With truncate
+// false it is refused, and so is a last message that does not fit by itself.
 func TestLongChatsLoseTheirOldestMessages(t *testing.T) {
 	const context = 600
 	long := func(last string) string {
 		list := []string{`{"role":"system","content":"Rules stay."}`}
 		for i := range 12 {
-			list = append(list, fmt.Sprintf(`{"role":"user","content":"Question %d %s"}`, i, strings.Repeat("word ", 8)), fmt.Sprintf(`{"role":"assistant","content":"Answer %d."}`, i))
+			list = append(list,
+				fmt.Sprintf(`{"role":"user","content":"Question %d %s"}`, i, strings.Repeat("word ", 8)),
+				fmt.Sprintf(`{"role":"assistant","content":"Answer %d."}`, i))
 		}
 		return strings.Join(append(list, `{"role":"user","content":"`+last+`"}`), ",")
 	}
 	calls := `{"role":"user","content":"sum"}`
 	for i := range 12 {
-		calls += fmt.Sprintf(`,{"role":"assistant","tool_calls":[{"function":{"name":"get","arguments":{"a":%d}}}]},{"role":"tool","tool_name":"get","content":"Result %d %s"}`,
+		calls += fmt.Sprintf(`,{"role":"assistant","tool_calls":[{"function":{"name":"get","arguments":{"a":%d}}}]},`+
+			`{"role":"tool","tool_name":"get","content":"Result %d %s"}`,
 			i, i, strings.Repeat("word ", 10))
 	}
 	for name, c := range map[string]struct {
@@ -31,21 +34,26 @@ func TestLongChatsLoseTheirOldestMessages(t *testing.T) {
 		status         int
 		has, lacks     []string
 	}{
-		"by default":    {long("sum"), "", 200, []string{"Rules stay.", "Question 11", "Answer 11.", "sum"}, []string{"Question 0", "Answer 0."}},
-		"true":          {long("sum"), `,"truncate":true`, 200, []string{"Rules stay.", "Question 11"}, []string{"Question 0"}},
-		"null":          {long("sum"), `,"truncate":null`, 200, []string{"Rules stay.", "Question 11"}, []string{"Question 0"}},
-		"little to say": {long("sum"), `,"options":{"num_predict":5}`, 200, []string{"Rules stay.", "Question 9"}, []string{"Question 0"}},
-		"calls":         {calls, tool, 200, []string{"sum", "Result 11"}, []string{"Result 0"}},
-		"false":         {long("sum"), `,"truncate":false`, 400, nil, nil},
-		"the last":      {long(strings.Repeat("word ", context)), "", 400, nil, nil},
-		"short":         {`{"role":"user","content":"sum"}`, "", 200, []string{"sum"}, nil},
+		"by default": {long("sum"), "", 200,
+			[]string{"Rules stay.", "Question 11", "Answer 11.", "sum"}, []string{"Question 0", "Answer 0."}},
+		"true": {long("sum"), `,"truncate":true`, 200,
+			[]string{"Rules stay.", "Question 11"}, []string{"Question 0"}},
+		"null": {long("sum"), `,"truncate":null`, 200,
+			[]string{"Rules stay.", "Question 11"}, []string{"Question 0"}},
+		"little to say": {long("sum"), `,"options":{"num_predict":5}`, 200,
+			[]string{"Rules stay.", "Question 9"}, []string{"Question 0"}},
+		"calls":    {calls, tool, 200, []string{"sum", "Result 11"}, []string{"Result 0"}},
+		"false":    {long("sum"), `,"truncate":false`, 400, nil, nil},
+		"the last": {long(strings.Repeat("word ", context)), "", 400, nil, nil},
+		"short":    {`{"role":"user","content":"sum"}`, "", 200, []string{"sum"}, nil},
 	} {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, stream), func(t *testing.T) {
 				s := serve(t, fake.Config{ContextSize: context}, wiretest.Anyone(), replies()...)
 				body := fmt.Sprintf(`{"model":%q,"stream":%t%s,"messages":[%s]}`, wiretest.Name, stream, c.more, c.messages)
 				status, answer := s.ask(t, http.MethodPost, "/api/chat", body)
-				if status != c.status || status == http.StatusBadRequest && !strings.Contains(answer, "exceeds the context length") {
+				if status != c.status || status == http.StatusBadRequest &&
+					!strings.Contains(answer, "exceeds the context length") {
 					t.Fatalf("status %d: %s", status, answer)
 				}
 				if status != http.StatusOK {
@@ -93,11 +101,13 @@ func TestEmbeddingsAreCutAtTheContext(t *testing.T) {
 			}
 		}
 		body := `{"model":"` + wiretest.Name + `","truncate":false,"input":"` + whole + strings.Repeat("8", longer) + `"}`
-		if status, answer := s.ask(t, http.MethodPost, "/api/embed", body); status != http.StatusBadRequest || !strings.Contains(answer, "context_length_exceeded") {
+		status, answer := s.ask(t, http.MethodPost, "/api/embed", body)
+		if status != http.StatusBadRequest || !strings.Contains(answer, "context_length_exceeded") {
 			t.Errorf("%d more with truncate false: %d %s", longer, status, answer)
 		}
 	}
-	if status, answer := s.ask(t, http.MethodPost, "/api/embed", `{"model":"`+wiretest.Name+`","truncate":false,"input":"`+whole+`"}`); status != http.StatusOK {
+	body := `{"model":"` + wiretest.Name + `","truncate":false,"input":"` + whole + `"}`
+	if status, answer := s.ask(t, http.MethodPost, "/api/embed", body); status != http.StatusOK {
 		t.Errorf("a text that fills the context: %d %s", status, answer)
 	}
 }

@@ -150,7 +150,8 @@ func tooLong(long *runner.PromptTooLongError, param string, err error) *Error {
 	case long.Tokens == long.Context:
 		resulted += ", which leave no room for an answer"
 	}
-	message := fmt.Sprintf("This model's maximum context length is %d tokens. However, your %s resulted in %s. Please reduce the length of the %s.",
+	message := fmt.Sprintf("This model's maximum context length is %d tokens. However, your %s resulted in %s. "+
+		"Please reduce the length of the %s.",
 		long.Context, field, resulted, field)
 	return &Error{Status: http.StatusBadRequest, Code: CodeContextLength, Param: param, Message: message, Err: err}
 }

@@ -23,7 +23,8 @@ func TestOthersLeaveOutWhatNeverStandsBeside(t *testing.T) {
 		{"c", 60, nil, []int64{10, 20}},
 		{"c", 45, []string{"b"}, nil},
 	} {
-		cfg := pool.Config{Memory: c.memory, Models: []pool.Entry{{Name: "a", Size: 10}, {Name: "b", Size: 20}, {Name: "c", Size: 30}}}
+		models := []pool.Entry{{Name: "a", Size: 10}, {Name: "b", Size: 20}, {Name: "c", Size: 30}}
+		cfg := pool.Config{Memory: c.memory, Models: models}
 		got := othersOf(c.name, cfg, func(name string) bool { return slices.Contains(c.loaded, name) })
 		if !slices.Equal(got, c.want) {
 			t.Errorf("beside %q, with %v loaded and %d bytes: %v, want %v", c.name, c.loaded, c.memory, got, c.want)

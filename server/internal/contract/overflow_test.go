@@ -18,10 +18,11 @@ import (
 	"runner/server/wiretest"
 )
 
-// What clients look for in an error to know that a prompt does not fit: langchain and litellm in Python, pi, Claude Code and
-// Codex. The last two also read the numbers.
+// What clients look for in an error to know that a prompt does not fit: langchain and litellm in Python, pi, Claude
+// Code and Codex. The last two also read the numbers.
 var (
-	openAIWords    = regexp.MustCompile(`^This model's maximum context length is (\d+) tokens\. However, your (\S+) resulted in (\d+) tokens(?:, [a-z ]+)?\. Please reduce the length of the (\S+)\.$`)
+	openAIWords = regexp.MustCompile(`^This model's maximum context length is (\d+) tokens\. However, your (\S+) ` +
+		`resulted in (\d+) tokens(?:, [a-z ]+)?\. Please reduce the length of the (\S+)\.$`)
 	anthropicWords = regexp.MustCompile(`^prompt is too long: (\d+) tokens > (\d+) maximum$`)
 	ollamaWords    = regexp.MustCompile(`^the input length exceeds the context length: `)
 )
@@ -40,28 +41,46 @@ type overflow struct {
 const demo = `"model":"` + wiretest.Name + `"`
 
 var overflows = map[string]overflow{
-	"chat completions": {"/v1/chat/completions", `{` + demo + `,"messages":[{"role":"user","content":"%s"}]%s}`, "messages", []string{"error"}, openAIWords, ""},
-	"completions":      {"/v1/completions", `{` + demo + `,"prompt":"%s"%s}`, "prompt", []string{"error"}, openAIWords, ""},
-	"responses": {
-		"/v1/responses", `{` + demo + `,"input":"%s"%s}`, "input", []string{"error"}, openAIWords, "Your input exceeds the context window of this model. ",
+	"chat completions": {
+		"/v1/chat/completions", `{` + demo + `,"messages":[{"role":"user","content":"%s"}]%s}`,
+		"messages", []string{"error"}, openAIWords, "",
 	},
-	"messages": {"/v1/messages", `{` + demo + `,"max_tokens":9,"messages":[{"role":"user","content":"%s"}]%s}`, "messages", []string{"error"}, anthropicWords, ""},
+	"completions": {
+		"/v1/completions", `{` + demo + `,"prompt":"%s"%s}`,
+		"prompt", []string{"error"}, openAIWords, "",
+	},
+	"responses": {
+		"/v1/responses", `{` + demo + `,"input":"%s"%s}`,
+		"input", []string{"error"}, openAIWords, "Your input exceeds the context window of this model. ",
+	},
+	"messages": {
+		"/v1/messages", `{` + demo + `,"max_tokens":9,"messages":[{"role":"user","content":"%s"}]%s}`,
+		"messages", []string{"error"}, anthropicWords, "",
+	},
 	"ollama chat": {
-		"/api/chat", `{` + demo + `,"truncate":false,"messages":[{"role":"user","content":"%s"}]%s}`, "messages", nil, ollamaWords, "",
+		"/api/chat", `{` + demo + `,"truncate":false,"messages":[{"role":"user","content":"%s"}]%s}`,
+		"messages", nil, ollamaWords, "",
 	},
 	"ollama generate": {"/api/generate", `{` + demo + `,"prompt":"%s"%s}`, "prompt", nil, ollamaWords, ""},
 	"ollama raw":      {"/api/generate", `{` + demo + `,"raw":true,"prompt":"%s"%s}`, "prompt", nil, ollamaWords, ""},
 	"agui": {
-		"/agui", `{"threadId":"t","runId":"r","state":{},"tools":[],"context":[],"forwardedProps":{},"messages":[{"id":"1","role":"user","content":"%s"}]%s}`,
+		"/agui", `{"threadId":"t","runId":"r","state":{},"tools":[],"context":[],"forwardedProps":{},` +
+			`"messages":[{"id":"1","role":"user","content":"%s"}]%s}`,
 		"messages", nil, openAIWords, "",
 	},
-	"embeddings":        {"/v1/embeddings", `{` + demo + `,"input":["a","%s"]%s}`, "input[1]", []string{"error"}, openAIWords, ""},
-	"ollama embed":      {"/api/embed", `{` + demo + `,"truncate":false,"input":["a","%s"]%s}`, "input[1]", nil, ollamaWords, ""},
+	"embeddings": {
+		"/v1/embeddings", `{` + demo + `,"input":["a","%s"]%s}`,
+		"input[1]", []string{"error"}, openAIWords, "",
+	},
+	"ollama embed": {
+		"/api/embed", `{` + demo + `,"truncate":false,"input":["a","%s"]%s}`,
+		"input[1]", nil, ollamaWords, "",
+	},
 	"ollama embeddings": {"/api/embed", `{` + demo + `,"truncate":false,"input":"%s"%s}`, "input", nil, ollamaWords, ""},
 }
 
-// Every format says that a prompt is longer than the context with the status 400, in the words that its clients match, and
-// names the field. A stream of responses says so by its events.
+// Every format says that a prompt is longer than the context with the status 400, in the words that its clients match,
+// and names the field. A stream of responses says so by its events.
 func TestOverflowIsToldInTheWordsThatClientsMatch(t *testing.T) {
 	const context = 400
 	models := wiretest.New(t, fake.Config{ContextSize: context})
@@ -100,8 +119,8 @@ func TestOverflowIsToldInTheWordsThatClientsMatch(t *testing.T) {
 	}
 }
 
-// check looks whether an error is what clients look for. Texts that are so long that their tokens are not counted have fewer
-// words.
+// check looks whether an error is what clients look for. Texts that are so long that their tokens are not counted have
+// fewer words.
 func (o *overflow) check(t *testing.T, e map[string]any, context, length int) {
 	t.Helper()
 	text := func(name string) string {
@@ -167,7 +186,8 @@ func (o *overflow) checkStream(t *testing.T, status int, answer string, context,
 		case "response.failed":
 			failed := e["response"].(map[string]any)
 			cause := failed["error"].(map[string]any)
-			if failed["status"] != "failed" || cause["code"] != wire.CodeContextLength || !strings.HasPrefix(cause["message"].(string), o.begins) {
+			if failed["status"] != "failed" || cause["code"] != wire.CodeContextLength ||
+				!strings.HasPrefix(cause["message"].(string), o.begins) {
 				t.Errorf("%.300s", data)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 // answerRoom is how many tokens [Shorten] leaves for the answer where the request does not say.
 const answerRoom = 1024
 
-// Shorten leaves out the oldest part of a request's conversation until the prompt leaves room for an answer, and returns how
-// many messages that were. What cannot be shortened stays as it is, for the model to refuse.
+// Shorten leaves out the oldest part of a request's conversation until the prompt leaves room for an answer, and
+// returns how many messages that were. What cannot be shortened stays as it is, for the model to refuse.
 func Shorten(ctx context.Context, m wire.Model, principal string, req *runner.Request) (int, error) {
 	size := m.Runner().Info().ContextSize
 	room := min(answerRoom, size/4)
@@ -59,8 +59,8 @@ func Shorten(ctx context.Context, m wire.Model, principal string, req *runner.Re
 	return len(whole) - len(req.Messages), nil
 }
 
-// mostTokens is more than the prompt of a request is likely to have: a token is at least a byte. It spares most requests a
-// second rendering.
+// mostTokens is more than the prompt of a request is likely to have: a token is at least a byte. It spares most
+// requests a second rendering.
 func mostTokens(req *runner.Request) int {
 	const frame, template = 32, 4096 // around a message, and around all of them
 	n := template
@@ -87,8 +87,8 @@ type Cut struct{ front, end []chattemplate.Message }
 func (c Cut) Messages() []chattemplate.Message { return slices.Concat(c.front, c.end) }
 
 // Cuts returns what a conversation can be shortened to, longest first, without the whole. System and developer messages
-// stay. First the oldest turns go, each with all that came of its user's message. Of the last turn the oldest calls go with
-// their outputs, but neither the user's message nor what came last.
+// stay. First the oldest turns go, each with all that came of its user's message. Of the last turn the oldest calls go
+// with their outputs, but neither the user's message nor what came last.
 func Cuts(all []chattemplate.Message) (shorter []Cut) {
 	var front []chattemplate.Message // what stays of the messages so far
 	add := func(i int) {

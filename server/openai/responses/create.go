@@ -27,8 +27,8 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	a.WriteError(w, r, wireError(err))
 }
 
-// wireError says what an error amounts to. Clients know from the first sentence about an input that is too long, which is
-// this API's, or from the second, which is that of chat completions, to shorten the conversation.
+// wireError says what an error amounts to. Clients know from the first sentence about an input that is too long, which
+// is this API's, or from the second, which is that of chat completions, to shorten the conversation.
 func wireError(err error) *wire.Error {
 	e := wire.FromError(err, params)
 	var long *runner.PromptTooLongError
