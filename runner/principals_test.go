@@ -111,6 +111,12 @@ func TestRememberedCallsBelongToTheirMoment(t *testing.T) {
 			t.Errorf("another %s: %q is restored", name, got)
 		}
 	}
+	digest := r.info.Digest
+	r.info.Digest = "another"
+	if got := r.restore(&req)[2].Reasoning; got != "" {
+		t.Errorf("with another model %q is restored", got)
+	}
+	r.info.Digest = digest
 	now = now.Add(time.Hour)
 	if got := r.restore(&req)[2].Reasoning; got != "" {
 		t.Errorf("after its time %q is restored", got)

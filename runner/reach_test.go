@@ -533,7 +533,7 @@ func textOf(t *testing.T, of *situation, table *reach, v reasoning.Visibility, c
 			Say: of.replies[i].text()})
 	}
 	f := start(t, cfg, Config{}, replies...)
-	f.Runner.reach = table
+	f.reach = table
 	req := user("q")
 	req.Visibility, req.MaxTokens = v, 200
 	of.change(&req)
@@ -753,7 +753,7 @@ func TestNoFieldMovesReasoningIntoSight(t *testing.T) {
 	} {
 		told := func(table *reach, visibility reasoning.Visibility) bool {
 			f := start(t, c.cfg, Config{}, c.replies...)
-			f.Runner.reach = table
+			f.reach = table
 			for seed := range uint64(12) {
 				req := user("q")
 				req.Sampling, req.Seed, req.Visibility, req.MaxTokens = c.sampling, &seed, visibility, 150

@@ -176,6 +176,7 @@ func TestTooLongBodiesAreRefusedAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		content, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
 		switch {
 		case c.refused == "" && answer.StatusCode != http.StatusContinue:
 			t.Errorf("%s with %d bytes: %d before they are sent", c.path, c.length, answer.StatusCode)

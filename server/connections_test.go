@@ -110,6 +110,7 @@ func TestFullOfRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" || !strings.Contains(string(body), wire.CodeConnections) {
 		t.Errorf("%d %v %s, %v", res.StatusCode, res.Header, body, err)

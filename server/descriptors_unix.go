@@ -11,7 +11,7 @@ import (
 // descriptors returns how many files the process may have open and about how many it has; 0 for no limit.
 func descriptors() (limit, open int) {
 	var r syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil || uint64(r.Cur) > math.MaxInt32 {
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil || r.Cur > math.MaxInt32 {
 		return 0, 0
 	}
 	open = 16 // where it cannot be found out

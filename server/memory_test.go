@@ -26,15 +26,15 @@ func newKeeping(t *testing.T, cfg Config) *keeping {
 	t.Cleanup(func() { cfg.Pool.Close() })
 	cfg.Memory = func() (available, addresses int64) { return k.available, k.addresses }
 	k.memoryKeeper = newMemoryKeeper(New(cfg))
-	k.memoryKeeper.use = func() (held, released int64) { return k.held, k.released }
-	k.memoryKeeper.setLimit = func(n int64) int64 {
+	k.use = func() (held, released int64) { return k.held, k.released }
+	k.setLimit = func(n int64) int64 {
 		before := k.limit
 		if n >= 0 {
 			k.limit = n
 		}
 		return before
 	}
-	k.memoryKeeper.giveBack = func() {
+	k.giveBack = func() {
 		k.freed++
 		k.held /= 10
 	}

@@ -78,7 +78,7 @@ func TestHangUpReadsTheKeysAgain(t *testing.T) {
 	t.Run("a certificate", func(t *testing.T) {
 		s := serveAs(t, func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }, "--tls-cert", cert, "--tls-key", tlsKey)
 		before := http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, cert), DisableKeepAlives: true}}
-		if _, err := before.Get(s.url + "/health"); err != nil {
+		if err := visit(&before, s.url+"/health"); err != nil {
 			t.Fatal(err)
 		}
 		certificate(t, dir)
@@ -87,7 +87,7 @@ func TestHangUpReadsTheKeysAgain(t *testing.T) {
 		}
 		after := http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, cert), DisableKeepAlives: true}}
 		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			_, err := after.Get(s.url + "/health")
+			err := visit(&after, s.url+"/health")
 			if err == nil {
 				break
 			}
@@ -102,10 +102,19 @@ func TestHangUpReadsTheKeysAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.logs("cannot be read again")
-		if _, err := after.Get(s.url + "/health"); err != nil {
+		if err := visit(&after, s.url+"/health"); err != nil {
 			t.Errorf("the certificate before is not in force: %v", err)
 		}
 	})
+}
+
+// visit gets an address and reports whether it was answered.
+func visit(c *http.Client, url string) error {
+	res, err := c.Get(url)
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
 }
 
 // TestHangUpOfTheTerminalDrains: the answers under way are whole, and the server ends well.

@@ -121,7 +121,7 @@ func TestValuesOfAnotherConversationOpenWhereTheCallerSaysSo(t *testing.T) {
 func TestTurnsWithoutAKeyNameTheirCalls(t *testing.T) {
 	var r Keyring
 	one, two := r.Begin(home, Question{}), r.Begin(home, Question{})
-	if one.CallID(0) != one.CallID(0) || one.CallID(0) == one.CallID(1) || one.CallID(0) == two.CallID(0) {
+	if again := one.CallID(0); again != one.CallID(0) || again == one.CallID(1) || one.CallID(0) == two.CallID(0) {
 		t.Error("ids of calls are not what names them")
 	}
 	if _, err := one.Seal("text", NoCalls); !errors.Is(err, ErrNoKey) {

@@ -16,11 +16,12 @@ import (
 type Calls byte
 
 const (
-	// Undecided: a value is sealed before that is known. It opens beside calls of its turn, and in a message without calls as with NoCalls.
+	// Undecided is a value that is sealed before that is known. It opens beside calls of its turn, and in a message
+	// without calls as with NoCalls.
 	Undecided Calls = iota
-	// NoCalls: the value opens in a message without calls only, after the same question.
+	// NoCalls is a value that opens in a message without calls only, after the same question.
 	NoCalls
-	// WithCalls: the value opens beside calls of its turn only.
+	// WithCalls is a value that opens beside calls of its turn only.
 	WithCalls
 )
 

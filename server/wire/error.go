@@ -144,10 +144,10 @@ func FromError(err error, params map[string]string) *Error {
 func tooLong(long *runner.PromptTooLongError, param string, err error) *Error {
 	field := cmp.Or(param, "messages")
 	resulted := fmt.Sprintf("%d tokens", long.Tokens)
-	switch {
-	case long.Tokens == 0:
+	switch long.Tokens {
+	case 0:
 		resulted = fmt.Sprintf("more than %d tokens", long.Context)
-	case long.Tokens == long.Context:
+	case long.Context:
 		resulted += ", which leave no room for an answer"
 	}
 	message := fmt.Sprintf("This model's maximum context length is %d tokens. However, your %s resulted in %s. "+
