@@ -82,7 +82,7 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 
 	f.StringVar(&o.host, "host", "127.0.0.1", "`ADDRESS` to listen on; other machines can reach 0.0.0.0")
 	f.IntVar(&o.port, "port", 8080, "`PORT` to listen on (0: any that is free)")
-	f.IntVar(&o.parallel, "parallel", 4, "`N` runs decode at once; each takes a context's worth of cache")
+	f.IntVar(&o.parallel, "parallel", 4, "`N` runs decode at once; all of them share one cache")
 	f.IntVar(&o.queue, "queue", 64, "`N` requests may wait; more are answered with 429")
 	f.DurationVar(&o.requestTimeout, "request-timeout", 30*time.Minute, "longest `TIME` of one run (0: no limit)")
 	f.DurationVar(&o.drainTimeout, "drain-timeout", 30*time.Second, "`TIME` that runs may go on when the server is told to stop")
