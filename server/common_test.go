@@ -19,9 +19,9 @@ func TestTokens(t *testing.T) {
 		t.Fatalf("%s: %v", r.body, err)
 	}
 	list, _ := json.Marshal(tokens.Tokens)
-	r = s.do(t, http.MethodPost, "/detokenize", `{"tokens":`+string(list)+`}`)
-	if r.body != `{"content":"hi <|end|>","prompt":"hi <|end|>"}` {
-		t.Errorf("%s", r.body)
+	back := s.do(t, http.MethodPost, "/detokenize", `{"tokens":`+string(list)+`}`)
+	if back.body != `{"content":"hi <|end|>","prompt":"hi <|end|>"}` {
+		t.Errorf("%s", back.body)
 	}
 	if r := s.do(t, http.MethodPost, "/detokenize", `{"tokens":[-1]}`); r.StatusCode != http.StatusBadRequest {
 		t.Errorf("%d %s", r.StatusCode, r.body)
