@@ -388,3 +388,20 @@ func TestADemandedCallIsACall(t *testing.T) {
 		t.Errorf("only %d calls came to their end", whole)
 	}
 }
+
+// TestCallsWithoutResultsAreRefused: a model that goes on after its own calls tends to think aloud in visible text.
+func TestCallsWithoutResultsAreRefused(t *testing.T) {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: "r<|end|><|start|>assistant", Say: think("", "so")})
+	req := user("q")
+	req.Messages = append(req.Messages, chattemplate.Message{
+		Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "call_1", Name: "f", Arguments: `{}`}},
+	})
+	var bad *RequestError
+	if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &bad) || bad.Field != "Messages" {
+		t.Errorf("without a result: %v", g.err)
+	}
+	req.Messages = append(req.Messages, chattemplate.Message{
+		Role: chattemplate.ToolRole, ToolCallID: "call_1", ToolName: "f", Content: "r",
+	})
+	f.must(t, req).want(t, reasoning.Answer, "so")
+}

@@ -286,6 +286,8 @@ func (r *Runner) Validate(req *Request) error {
 		}
 	case len(req.Messages) == 0:
 		return bad("Messages", "give at least one message", "there are none")
+	case awaitsResults(req.Messages):
+		return bad("Messages", "send the results of the calls", "the last message has calls that nobody has answered")
 	case req.PromptLogprobs || req.PromptOnly || req.IgnoreEnd:
 		return bad("Prompt", "give a raw prompt", "only the tokens of a raw prompt can be scored or continued without end")
 	}
@@ -332,6 +334,13 @@ func (r *Runner) Validate(req *Request) error {
 	}
 	_, err := r.strategy(req)
 	return err
+}
+
+// awaitsResults reports whether a conversation ends with calls. A model that is asked to go on there tends to think
+// aloud in text that everybody sees.
+func awaitsResults(messages []chattemplate.Message) bool {
+	last := lastOf(messages)
+	return last != nil && last.Role == chattemplate.Assistant && len(last.ToolCalls) > 0
 }
 
 // validateRaw reports what a raw prompt cannot be combined with.

@@ -441,7 +441,7 @@ func TestValuesOutOfPlace(t *testing.T) {
 		"activity":     {s.keys, anyone, carried("activity"), "sealed_foreign", "messages[4].encryptedValue", 2},
 		"developer":    {s.keys, anyone, carried("developer"), "sealed_foreign", "messages[4].encryptedValue", 2},
 		"no assistant": {s.keys, wiretest.Anyone(), input(tool, history[1], user("7")), "sealed_foreign", "messages[0].encryptedValue", 0},
-		"repeated":     {s.keys, wiretest.Anyone(), input(tool, append(history, history[1], history[2])...), "sealed_repeated", "messages[4].encryptedValue", 2},
+		"repeated":     {s.keys, wiretest.Anyone(), input(tool, append(history, history[1], history[2], history[3])...), "sealed_repeated", "messages[4].encryptedValue", 2},
 		"principal":    {s.keys, another, whole, "sealed_foreign", "messages[1].encryptedValue", 0},
 		"altered":      {s.keys, wiretest.Anyone(), swap(value, string(altered)), "sealed_tampered", "messages[1].encryptedValue", 1},
 		"cut":          {s.keys, wiretest.Anyone(), swap(value, value[:200]), "sealed_tampered", "messages[1].encryptedValue", 1},
