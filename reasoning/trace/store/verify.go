@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"runner/reasoning/trace"
@@ -179,6 +180,8 @@ func (v *verifier) entry(before, e *entry) {
 	head := Head{Number: e.number, Hash: e.hash, Public: v.public}
 	copy(head.signature[:], e.signature)
 	switch {
+	case e.number <= before.number || e.number > math.MaxInt64: // numbers below zero read as large ones
+		v.problem(e, "its number is not after that of the entry before it")
 	case e.number != before.number+1:
 		v.problem(e, "entries %d to %d are missing", before.number+1, e.number-1)
 	case e.previous != before.hash:
