@@ -95,7 +95,11 @@ func (r *Runner) Embed(ctx context.Context, principal string, tokens []Token) ([
 		}
 	}
 	if e.err != nil {
-		_ = r.sched.do(ctx, func() { r.sched.noteBad(e.err) })
+		_ = r.sched.do(ctx, func() {
+			if r.sched.noteBad(e.err) {
+				r.sched.failAll(r.sched.broken)
+			}
+		})
 		return nil, e.err
 	}
 	return normalised(l.hidden), nil

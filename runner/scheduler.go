@@ -388,8 +388,12 @@ func (s *scheduler) stepFailed(err error) {
 			s.remove(l)
 			return
 		}
+		// The count is kept before the run learns of its end: whoever waited for it may ask at once whether the model is broken.
+		broke := s.noteBad(in.Err)
 		s.fail(l, nothingLeft(l, in.Err))
-		s.noteBad(in.Err)
+		if broke {
+			s.failAll(s.broken)
+		}
 	case s.breaks(err):
 		s.log.Error("the engine failed", "lanes", len(s.inStep), "error", err)
 		s.failAll(err)
@@ -416,18 +420,18 @@ func (s *scheduler) breaks(err error) bool {
 // accident of its prompt.
 const mostBad = 3
 
-// noteBad counts a run that failed because the model computes no numbers.
-func (s *scheduler) noteBad(err error) {
+// noteBad counts a run that failed because the model computes no numbers. It reports whether the model broke by that; the
+// caller then fails the other runs.
+func (s *scheduler) noteBad(err error) (broke bool) {
 	if !errors.Is(err, backend.ErrBadLogits) {
-		return
+		return false
 	}
 	if s.bad++; s.bad < mostBad || s.broken != nil {
-		return
+		return false
 	}
 	err = fmt.Errorf("%w: %d runs in a row: %w", backend.ErrBroken, s.bad, err)
 	s.log.Error("the engine failed", "error", err)
-	s.breaks(err)
-	s.failAll(err)
+	return s.breaks(err)
 }
 
 // nothingLeft says that it was the request that forbade all tokens, where it could.
