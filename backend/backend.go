@@ -88,8 +88,9 @@ type Input struct {
 	// Logits, when not nil, receives the raw logits after the last token: Vocab.Len() values, in token order,
 	// before any penalty. Only for models with Capabilities().Logits.
 	Logits []float32
-	// Hidden, when not nil, has Info().EmbeddingLength values. The last hidden state of each of Tokens is added to them, of which an
-	// embedding is made. An error from the step leaves it as it was. Only for models with Capabilities().Embeddings.
+	// Hidden, when not nil, has Info().EmbeddingLength values. The last hidden state of each of Tokens is added to
+	// them, of which an embedding is made. An error from the step leaves it as it was. Only for models with
+	// Capabilities().Embeddings.
 	Hidden []float64
 }
 
@@ -98,8 +99,9 @@ type Output struct {
 	// Token is the sampled token, or NoToken when nothing was asked for. It is not yet part of the sequence:
 	// feed it (or another) in the next step.
 	Token Token
-	// Logprob is the natural logarithm of Token's probability under the model's own distribution: the softmax of the raw
-	// logits, before penalties, bias, temperature, the filters and Constraint. Not set when Sampling.TopLogprobs is negative.
+	// Logprob is the natural logarithm of Token's probability under the model's own distribution: the softmax of
+	// the raw logits, before penalties, bias, temperature, the filters and Constraint. Not set when
+	// Sampling.TopLogprobs is negative.
 	Logprob float32
 	// Top holds the Sampling.TopLogprobs most likely tokens under that distribution, best first; Token need not be among
 	// them. The slice is reused: it is valid until the next step that writes to this Output.
@@ -186,7 +188,8 @@ type Info struct {
 	Threads, GPULayers int
 	// EmbeddingLength is the width of the hidden state.
 	EmbeddingLength int
-	// WindowOnly says that sliding-window layers keep their window and no more, so that little of a sequence can be gone back to.
+	// WindowOnly says that sliding-window layers keep their window and no more, so that little of a sequence can be
+	// gone back to.
 	WindowOnly bool
 	// ChatTemplate is the model's own Jinja template; empty when it has none.
 	ChatTemplate string
@@ -214,7 +217,8 @@ type Config struct {
 	Others []int64
 	// BatchSize is the most tokens in one step; 0 means 512.
 	BatchSize int
-	// Threads is the number of compute threads; 0 means one per physical core, or fewer where the model has no work for so many.
+	// Threads is the number of compute threads; 0 means one per physical core, or fewer where the model has no work
+	// for so many.
 	Threads int
 	// GPULayers is how many layers to offload; negative means all that fit, 0 none.
 	GPULayers int

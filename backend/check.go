@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// CheckInputs reports the first thing in a step that breaks the contract whatever the backend: too few outputs, more
-// tokens than the batch size, a missing sequence, no tokens or tokens outside the vocabulary, a sequence that would
-// outgrow the context, sampling values out of range, targets that are too many or unknown, a buffer of the wrong
-// length. Backends call it before they change anything; what it cannot see (closed, foreign or repeated sequences) stays
-// theirs. It allocates only errors.
+// CheckInputs reports the first thing in a step that breaks the contract whatever the backend: too few outputs,
+// more tokens than the batch size, a missing sequence, no tokens or tokens outside the vocabulary, a sequence that
+// would outgrow the context, sampling values out of range, targets that are too many or unknown, a buffer of the
+// wrong length. Backends call it before they change anything; what it cannot see (closed, foreign or repeated
+// sequences) stays theirs. It allocates only errors.
 func CheckInputs(info *Info, v *Vocab, inputs []Input, outputs []Output) error {
 	if len(outputs) < len(inputs) {
 		return fmt.Errorf("step has %d inputs but room for %d outputs", len(inputs), len(outputs))

@@ -7,9 +7,9 @@ import (
 
 // Sampling says how a token is chosen. The zero value is greedy: the most likely token, ties to the lower id.
 //
-// The filters apply in this order: penalties and bias on the logits; then temperature 0 ends it with the best token; else
-// top-k, typical, top-p and min-p, each on what the one before left, renormalised, at temperature 1; then temperature; then
-// the draw. This is the order of llama.cpp's default chain. At least one token always stays.
+// The filters apply in this order: penalties and bias on the logits; then temperature 0 ends it with the best
+// token; else top-k, typical, top-p and min-p, each on what the one before left, renormalised, at temperature 1;
+// then temperature; then the draw. This is the order of llama.cpp's default chain. At least one token always stays.
 //
 // A [Constraint] comes last: the token is drawn from what the filters leave, given that it is allowed. Only where the
 // filters leave nothing that is allowed are they applied to the allowed tokens alone.

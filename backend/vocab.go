@@ -104,7 +104,8 @@ func NewVocab(c VocabConfig) (*Vocab, error) {
 // Len returns the number of tokens, padding included.
 func (v *Vocab) Len() int { return len(v.ends) }
 
-// LongestPiece returns how many bytes the longest piece has, so that a text of n bytes has at least n divided by it tokens.
+// LongestPiece returns how many bytes the longest piece has, so that a text of n bytes has at least n divided by it
+// tokens.
 func (v *Vocab) LongestPiece() int { return v.longest }
 
 // Valid reports whether t is a token of this vocabulary.

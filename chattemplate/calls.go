@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// CallStyle is how a family of models writes calls of functions in the text of its answers. Styles are the entries of one table;
-// they are compared by address and must not be changed.
+// CallStyle is how a family of models writes calls of functions in the text of its answers. Styles are the entries
+// of one table; they are compared by address and must not be changed.
 //
-// Calls stand in blocks. A block begins with Open and ends with Close; where there is no Close it ends with its only call, or
-// with the end of its list.
+// Calls stand in blocks. A block begins with Open and ends with Close; where there is no Close it ends with its
+// only call, or with the end of its list.
 type CallStyle struct {
 	// Name names the style for people.
 	Name string
@@ -32,7 +32,8 @@ type CallStyle struct {
 
 // CallToken is a piece of a call: a text, or the place of something.
 type CallToken struct {
-	// Space is the white space that models write before the token: nothing, one space, which they may leave out, or line breaks.
+	// Space is the white space that models write before the token: nothing, one space, which they may leave out, or
+	// line breaks.
 	Space string
 	// Text is what the token says; for a place it is what the place is for.
 	Text string

@@ -6,8 +6,8 @@ import (
 	"runner/chattemplate"
 )
 
-// TestCallStyles states how every reference template has its model write calls, as reading it shows. What is not here has no calls,
-// or writes them in a way that is not known.
+// TestCallStyles states how every reference template has its model write calls, as reading it shows. What is not
+// here has no calls, or writes them in a way that is not known.
 func TestCallStyles(t *testing.T) {
 	want := map[string]string{
 		"Apertus-8B-Instruct":                           "apertus",

@@ -1,9 +1,9 @@
 // Package chattemplate turns messages and tools into the tokens of a prompt, in the format that a model was trained on.
 //
-// Harmony models (gpt-oss) are rendered natively, by the subpackage harmony; every other family through its own Jinja
-// template, with the engine in the subpackage jinja. The package also tells which family a model belongs to, which is what
-// the splitter in package reasoning needs in order to take the output apart again, and it renders the sequences that the
-// runner forces in the middle of a turn: to close reasoning, to skip it, to ask for a summary.
+// Harmony models (gpt-oss) are rendered natively, by the subpackage harmony; every other family through its own
+// Jinja template, with the engine in the subpackage jinja. The package also tells which family a model belongs to,
+// which is what the splitter in package reasoning needs in order to take the output apart again, and it renders the
+// sequences that the runner forces in the middle of a turn: to close reasoning, to skip it, to ask for a summary.
 //
 // It does not generate, parse model output or know about visibility.
 //
@@ -65,8 +65,8 @@ type Tool struct {
 	Strict bool
 }
 
-// ResponseFormat is a schema that the final answer is to follow, as the prompt tells it to the model. Harmony has a place
-// for it; templates in the Jinja language have none, and leave it to the constraint on the answer.
+// ResponseFormat is a schema that the final answer is to follow, as the prompt tells it to the model. Harmony has a
+// place for it; templates in the Jinja language have none, and leave it to the constraint on the answer.
 type ResponseFormat struct {
 	Name, Description string
 	Schema            json.RawMessage
@@ -102,7 +102,8 @@ type Conversation struct {
 	NoGenerationPrompt bool
 }
 
-// BuiltinTools returns the tools of gpt-oss's own that the caller's variables offer, in the variable of gpt-oss's own template.
+// BuiltinTools returns the tools of gpt-oss's own that the caller's variables offer, in the variable of gpt-oss's
+// own template.
 func BuiltinTools(args map[string]any) []any {
 	list, _ := args["builtin_tools"].([]any)
 	return list

@@ -94,8 +94,8 @@ func (c *controlCase) check(t *testing.T, text string) {
 	}
 }
 
-// TestNoTextBecomesControl holds the rule that no text becomes a control token for every reference template: each of its
-// special strings, whole and in halves, in every place that text can stand.
+// TestNoTextBecomesControl holds the rule that no text becomes a control token for every reference template: each
+// of its special strings, whole and in halves, in every place that text can stand.
 func TestNoTextBecomesControl(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, c := range controlCases(t) {

@@ -31,13 +31,15 @@ var answerTags = []tags{
 	{"<|START_RESPONSE|>", "<|END_RESPONSE|>"},
 }
 
-// opensAnalysis and opensFinal are harmony's headers of reasoning and of an answer, which a template may write in the model's place.
+// opensAnalysis and opensFinal are harmony's headers of reasoning and of an answer, which a template may write in
+// the model's place.
 const (
 	opensAnalysis = "<|channel|>analysis<|message|>"
 	opensFinal    = "<|channel|>final<|message|>"
 )
 
-// switches are the variables by which templates let reasoning be turned off and on, in the order in which they are tried.
+// switches are the variables by which templates let reasoning be turned off and on, in the order in which they are
+// tried.
 var switches = []struct{ off, on []variable }{
 	{[]variable{{"enable_thinking", false}, {"thinking", false}}, []variable{{"enable_thinking", true}, {"thinking", true}}},
 	{[]variable{{"reasoning_effort", "none"}}, []variable{{"reasoning_effort", "high"}}},
@@ -52,7 +54,8 @@ var (
 	markPattern = regexp.MustCompile(`^(?:<[^<>\s]{1,46}>|\[[^\[\]\n]{1,46}\]|◁[^◁▷\s]{1,46}▷)`)
 )
 
-// detect finds out the family and the template's switch for reasoning. What the template renders comes first, then what stands in it, then the vocabulary.
+// detect finds out the family and the template's switch for reasoning. What the template renders comes first, then
+// what stands in it, then the vocabulary.
 func (j *jinjaTemplate) detect() (Format, tags) {
 	ask := &Conversation{Messages: []Message{{Role: User, Content: probeUser}}}
 	base, _ := j.probe(j.traits, ask)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// detectCalls finds out how the family writes calls: as the template renders them, or else with the first known mark that stands
-// in the template and is a token of the vocabulary.
+// detectCalls finds out how the family writes calls: as the template renders them, or else with the first known
+// mark that stands in the template and is a token of the vocabulary.
 func (j *jinjaTemplate) detectCalls() *CallStyle {
 	if text, ok := j.probeCall(); ok {
 		_, turn, _ := strings.Cut(text, probeUser)

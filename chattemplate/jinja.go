@@ -18,9 +18,10 @@ const chatML = `{% for message in messages %}{{ '<|im_start|>' + message['role']
 // jinjaTemplate renders through a template in the Jinja language.
 //
 // The template sees what Hugging Face transformers shows to it: messages (role, content, name, reasoning_content,
-// thinking, tool_calls, tool_call_id), tools and documents (None when there are none), add_generation_prompt, bos_token,
-// eos_token, strftime_now, and the caller's variables. What templates disagree on is found out by rendering probes, see
-// traits. The effort sets the template's own switch, and reasoning_effort where it asks for some.
+// thinking, tool_calls, tool_call_id), tools and documents (None when there are none), add_generation_prompt,
+// bos_token, eos_token, strftime_now, and the caller's variables. What templates disagree on is found out by
+// rendering probes, see traits. The effort sets the template's own switch, and reasoning_effort where it asks for
+// some.
 type jinjaTemplate struct {
 	program *jinja.Template
 	// reads are the variables that the template reads.
@@ -72,7 +73,8 @@ func newJinja(c Config) (*jinjaTemplate, error) {
 	return j, nil
 }
 
-// outputLimit is the longest text that a template may make for prompts of at most maxText bytes. On the way to a short prompt it may make longer ones.
+// outputLimit is the longest text that a template may make for prompts of at most maxText bytes. On the way to a
+// short prompt it may make longer ones.
 func outputLimit(maxText int) int {
 	const least = 4 << 20
 	if maxText <= 0 || maxText > 64<<20 {

@@ -49,8 +49,8 @@ func TestHarmonyVocabulary(t *testing.T) {
 	}
 }
 
-// TestHarmonyOpenings: where a template opens a message for the model, always or by a switch, the prompt starts in it, unless a user wrote
-// the header.
+// TestHarmonyOpenings: where a template opens a message for the model, always or by a switch, the prompt starts in
+// it, unless a user wrote the header.
 func TestHarmonyOpenings(t *testing.T) {
 	const (
 		chat     = `{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}<|start|>assistant`

@@ -9,8 +9,8 @@ import (
 
 // native renders harmony without a template.
 //
-// Of the caller's variables it knows those of gpt-oss's own template: model_identity, builtin_tools (a list of "browser"
-// and "python") and reasoning_effort. As in a template, other variables have no effect.
+// Of the caller's variables it knows those of gpt-oss's own template: model_identity, builtin_tools (a list of
+// "browser" and "python") and reasoning_effort. As in a template, other variables have no effect.
 type native struct{ tokens harmony.Tokens }
 
 func (n native) render(b *builder, c *Conversation) (Start, error) {

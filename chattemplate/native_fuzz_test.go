@@ -85,7 +85,8 @@ func FuzzNativeControlTokens(f *testing.F) {
 	})
 }
 
-// FuzzToolDefinitions feeds arbitrary bytes as a tool's schema: it is rendered or refused, never a panic, and stays text.
+// FuzzToolDefinitions feeds arbitrary bytes as a tool's schema: it is rendered or refused, never a panic, and stays
+// text.
 func FuzzToolDefinitions(f *testing.F) {
 	f.Add([]byte(`{"type":"object","properties":{"a":{"oneOf":[{"type":"string"},{"type":["integer","null"]}]}}}`))
 	f.Add([]byte(`{"type":"array","items":{"type":"object","properties":{"x":{"type":"boolean","default":false,"nullable":true}}}}`))

@@ -17,8 +17,9 @@ type Config struct {
 	Source string
 	// ForceJinja renders through Source even for a model that is rendered natively, because the user asked for it.
 	ForceJinja bool
-	// MaxText is the most bytes of text that a prompt may have, so that one that no context holds is not tokenized; 0 is no limit. More is
-	// ErrTooLong, or what a template in the Jinja language fails with when its output is too long.
+	// MaxText is the most bytes of text that a prompt may have, so that one that no context holds is not tokenized;
+	// 0 is no limit. More is ErrTooLong, or what a template in the Jinja language fails with when its output is too
+	// long.
 	MaxText int
 }
 
@@ -98,7 +99,8 @@ func (t *Template) newBuilder() *builder {
 // Format describes the model's family.
 func (t *Template) Format() Format { return t.format }
 
-// Render renders a conversation. It fails with a *ConversationError, a *TemplateError or ErrTooLong, or with the tokenizer's error.
+// Render renders a conversation. It fails with a *ConversationError, a *TemplateError or ErrTooLong, or with the
+// tokenizer's error.
 func (t *Template) Render(c Conversation) (Prompt, error) {
 	normal, err := normalize(c)
 	if err != nil {
@@ -114,10 +116,10 @@ func (t *Template) Render(c Conversation) (Prompt, error) {
 	return p, err
 }
 
-// EndReasoning returns the tokens that close reasoning in the middle of its text, as when its budget is spent. Harmony
-// models are then at StartTurn: the first token is <|end|>, and the others open the header of a new message that may become
-// an answer or a call. Think-tag models are at StartAnswer. Models that do not mark reasoning have nothing to close. The
-// slice must not be modified.
+// EndReasoning returns the tokens that close reasoning in the middle of its text, as when its budget is spent.
+// Harmony models are then at StartTurn: the first token is <|end|>, and the others open the header of a new message
+// that may become an answer or a call. Think-tag models are at StartAnswer. Models that do not mark reasoning have
+// nothing to close. The slice must not be modified.
 func (t *Template) EndReasoning() []backend.Token { return t.endReasoning }
 
 // OpenAnswer returns the tokens that lead from a place in the turn straight to the text of the answer: from StartTurn

@@ -213,8 +213,8 @@ func (j *jinjaTemplate) arguments(text string) jinja.Value {
 	return outside(text)
 }
 
-// callID returns the id that stands for id in this prompt: id itself, unless the template takes only ids of nine letters
-// and digits. Equal ids stay equal.
+// callID returns the id that stands for id in this prompt: id itself, unless the template takes only ids of nine
+// letters and digits. Equal ids stay equal.
 func (j *jinjaTemplate) callID(id string, ids map[string]string) string {
 	if !j.traits.shortIDs {
 		return id

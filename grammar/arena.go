@@ -8,8 +8,8 @@ import (
 	"runner/grammar/expr"
 )
 
-// arena holds what has been worked out about a grammar: its expressions and what its states admit. When it has grown too
-// large the grammar starts another, and the matchers move to it one by one.
+// arena holds what has been worked out about a grammar: its expressions and what its states admit. When it has
+// grown too large the grammar starts another, and the matchers move to it one by one.
 type arena struct {
 	mu   sync.Mutex
 	set  *expr.Set
@@ -20,7 +20,8 @@ type arena struct {
 	// probe walks for others than tasks.
 	probe walker
 
-	// masks holds what states admit, and plain the part of it that depends on the head of a state only. bytes is their size.
+	// masks holds what states admit, and plain the part of it that depends on the head of a state only. bytes is
+	// their size.
 	masks map[expr.ID]*allowed
 	plain map[expr.ID]*plain
 	bytes int
@@ -100,8 +101,8 @@ func (a *arena) isOpaque(id expr.ID) bool {
 	return b == 0x100
 }
 
-// run returns how many characters of plain text, whatever they are, may follow in state id for certain, and whether no plain
-// text that is longer may.
+// run returns how many characters of plain text, whatever they are, may follow in state id for certain, and whether
+// no plain text that is longer may.
 func (a *arena) run(id expr.ID) (n int, exact bool) {
 	r := a.set.Run(id, a.covers)
 	if !r.Alone {

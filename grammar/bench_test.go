@@ -111,8 +111,9 @@ func sum(d []time.Duration) (total time.Duration) {
 	return total
 }
 
-// BenchmarkMaskMaskbench compiles every schema of the sample and walks its valid instances token by token, filling the mask before each, with
-// nothing kept from one schema to the next. Each iteration is the whole sample. Times are those of threadTime.
+// BenchmarkMaskMaskbench compiles every schema of the sample and walks its valid instances token by token, filling
+// the mask before each, with nothing kept from one schema to the next. Each iteration is the whole sample. Times
+// are those of threadTime.
 func BenchmarkMaskMaskbench(b *testing.B) {
 	v, samples := o200k(b), maskbench(b)
 	runtime.LockOSThread()

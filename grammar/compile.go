@@ -42,8 +42,8 @@ func (e *CompileError) Hint() string {
 	return "correct it and try again"
 }
 
-// Compile checks a source and makes it ready for generation with a vocabulary. The errors are *CompileError and, when it ends
-// first, the context's.
+// Compile checks a source and makes it ready for generation with a vocabulary. The errors are *CompileError and,
+// when it ends first, the context's.
 func Compile(ctx context.Context, src Source, v *Vocabulary) (*Grammar, error) {
 	f, a, err := src.prepare(ctx)
 	if err != nil {
@@ -101,7 +101,8 @@ type validated struct {
 // maxValidated bounds the schemas whose validators are kept, in bytes. A validator takes some 50 times as much.
 const maxValidated = 1 << 20
 
-// shrinkEvery is after how many calls of Compile the sizes are added up where nothing new comes in: grammars grow while they are used.
+// shrinkEvery is after how many calls of Compile the sizes are added up where nothing new comes in: grammars grow
+// while they are used.
 const shrinkEvery = 16
 
 type entry struct {
@@ -132,8 +133,9 @@ func NewCache(v *Vocabulary, limit int) *Cache {
 	}
 }
 
-// Compile returns the grammar of src, compiled now or before. A source that is asked for by several callers at once is compiled
-// once, under the context of the first; a caller whose own context ends does not wait for it. Errors are not kept.
+// Compile returns the grammar of src, compiled now or before. A source that is asked for by several callers at once
+// is compiled once, under the context of the first; a caller whose own context ends does not wait for it. Errors
+// are not kept.
 func (c *Cache) Compile(ctx context.Context, src Source) (*Grammar, error) {
 	return c.compile(ctx, src.PlainNumbers())
 }

@@ -37,8 +37,8 @@ func Optional(part Source) Source {
 // Without is the form of any text in UTF-8 that does not contain stop.
 func Without(stop string) Source { return Source{kind: withoutSource, text: stop} }
 
-// Except is the form of the texts of a part that do not contain stop. There must be a way around it everywhere: what a text of the part
-// begins with must not force it to contain stop.
+// Except is the form of the texts of a part that do not contain stop. There must be a way around it everywhere:
+// what a text of the part begins with must not force it to contain stop.
 func Except(part Source, stop string) Source {
 	s := composed(exceptSource, []Source{part})
 	s.text = stop

@@ -11,7 +11,8 @@ import (
 	"runner/grammar/suitetest"
 )
 
-// inTokens walks a text as tokens and reports whether it is accepted to its end. Now and then it looks whether the mask agrees.
+// inTokens walks a text as tokens and reports whether it is accepted to its end. Now and then it looks whether the
+// mask agrees.
 func inTokens(t *testing.T, g *Grammar, text string, mask backend.Mask) bool {
 	t.Helper()
 	tokens, err := g.vocab.tokenize(nil, text)
@@ -45,8 +46,9 @@ func inBytes(g *Grammar, text string) bool {
 	return id != expr.Empty && a.set.Nullable(id)
 }
 
-// TestSuiteInTokens runs the official suite over gpt-oss's vocabulary: what is valid is accepted as tokens where it is as bytes, and
-// nothing invalid is. Which valid instances are refused, and why, is kept by the tests of package jsonschema.
+// TestSuiteInTokens runs the official suite over gpt-oss's vocabulary: what is valid is accepted as tokens where it
+// is as bytes, and nothing invalid is. Which valid instances are refused, and why, is kept by the tests of package
+// jsonschema.
 func TestSuiteInTokens(t *testing.T) {
 	list := suitetest.Official(t)
 	v := o200k(t)
@@ -81,7 +83,8 @@ func TestSuiteInTokens(t *testing.T) {
 	}
 }
 
-// TestMaskbenchInTokens walks the instances of real schemas over gpt-oss's vocabulary: of a quarter of them, and of all with RUNNER_LONG.
+// TestMaskbenchInTokens walks the instances of real schemas over gpt-oss's vocabulary: of a quarter of them, and of
+// all with RUNNER_LONG.
 func TestMaskbenchInTokens(t *testing.T) {
 	samples := maskbench(t)
 	v := o200k(t)

@@ -1,16 +1,16 @@
 // Package grammar says which tokens may come next so that a text obeys a given form: a JSON Schema, any JSON object, a
 // regular expression, a list of choices, or GBNF. Its matchers implement [backend.Constraint].
 //
-// A [Source] is compiled for a [Vocabulary] into a [Grammar], from which any number of [Matcher] values start. What can
-// not be honoured is refused by [Compile], before anything is generated; what is accepted is exact: every text that a matcher
-// lets through to the end obeys the source, and every prefix that it lets through can be completed, if only with
-// single-byte tokens.
+// A [Source] is compiled for a [Vocabulary] into a [Grammar], from which any number of [Matcher] values start. What
+// can not be honoured is refused by [Compile], before anything is generated; what is accepted is exact: every text
+// that a matcher lets through to the end obeys the source, and every prefix that it lets through can be completed,
+// if only with single-byte tokens.
 //
-// The forms are matched byte by byte with package expr. Masks walk the vocabulary's tries along the states that are still
-// alive, and what one state admits is kept.
+// The forms are matched byte by byte with package expr. Masks walk the vocabulary's tries along the states that are
+// still alive, and what one state admits is kept.
 //
-// The package works on tokens and bytes and knows nothing of chat formats, channels or reasoning: who uses it decides where
-// in the output a constraint starts, and which tokens end the text once the matcher is done.
+// The package works on tokens and bytes and knows nothing of chat formats, channels or reasoning: who uses it
+// decides where in the output a constraint starts, and which tokens end the text once the matcher is done.
 //
 // A Grammar may be used by several goroutines at once; a Matcher by one at a time.
 package grammar
@@ -72,8 +72,8 @@ func (g *Grammar) Vocabulary() *Vocabulary { return g.vocab }
 // warmWork is the work of Warm for which a matcher has to wait at most, about 0.2 ms.
 const warmWork = 2_000
 
-// Warm works out what the first state admits, which takes the longest, so that the first mask is ready when it is needed. It
-// stops when ctx ends, and does not keep matchers waiting.
+// Warm works out what the first state admits, which takes the longest, so that the first mask is ready when it is
+// needed. It stops when ctx ends, and does not keep matchers waiting.
 func (g *Grammar) Warm(ctx context.Context) {
 	m := g.Matcher()
 	for ctx.Err() == nil {

@@ -82,7 +82,8 @@ func TestMemoryStaysBounded(t *testing.T) {
 	}
 }
 
-// TestAmbiguityStaysCheap walks down forms whose beginnings leave open which of several alternatives they are, level by level.
+// TestAmbiguityStaysCheap walks down forms whose beginnings leave open which of several alternatives they are,
+// level by level.
 func TestAmbiguityStaysCheap(t *testing.T) {
 	v := small(t)
 	pair := `{"anyOf":[{"type":"object","properties":{"left":{"$ref":"#"},"op":{"type":"string"}},"required":["left","op"],"additionalProperties":false},` +
@@ -269,7 +270,8 @@ func TestCacheKeepsByContent(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForAFormAfterLeaving: a caller whose context ends does not wait for a form that another compiles, and the other gets it.
+// TestNobodyWaitsForAFormAfterLeaving: a caller whose context ends does not wait for a form that another compiles,
+// and the other gets it.
 func TestNobodyWaitsForAFormAfterLeaving(t *testing.T) {
 	c := NewCache(small(t), 0)
 	src := JSONSchema([]byte(`{"type":"string","allOf":[{"pattern":"a.{0,200}b"},{"pattern":"c.{0,200}d"},{"pattern":"e.{0,200}f"}]}`))
@@ -357,7 +359,8 @@ func TestSamplesAreAdmitted(t *testing.T) {
 	}
 }
 
-// FuzzSources compiles what it is given, as every kind of source, and sees that what is compiled has no dead end along a random walk.
+// FuzzSources compiles what it is given, as every kind of source, and sees that what is compiled has no dead end
+// along a random walk.
 func FuzzSources(f *testing.F) {
 	f.Add([]byte(`{"type":"object"}`), uint64(1))
 	f.Add([]byte(`root ::= [a-z]+`), uint64(2))

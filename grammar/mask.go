@@ -95,7 +95,8 @@ type filled[P comparable] struct {
 	idle int
 }
 
-// stop notes that an arena is full and reports whether none will be large enough. One alone proves nothing: others fill it, too.
+// stop notes that an arena is full and reports whether none will be large enough. One alone proves nothing: others
+// fill it, too.
 func (f *filled[P]) stop(at P) (hopeless bool) {
 	switch {
 	case !f.stopped || f.at != at:
@@ -112,7 +113,8 @@ type walker struct {
 	arena *arena
 	set   *expr.Set
 	task
-	// at is the node that comes next, stack holds the states before the nodes on the way to it, and more and fewer what was found.
+	// at is the node that comes next, stack holds the states before the nodes on the way to it, and more and fewer
+	// what was found.
 	at          int
 	stack       [maxDepth + 1]expr.ID
 	more, fewer []backend.Token
@@ -139,8 +141,9 @@ func (w *walker) take(v *Vocabulary) *allowed {
 	return &allowed{plain: w.plain, others: slices.Clone(w.more)}
 }
 
-// findPlain works out which plain tokens may follow. Where what stands after the head of the state does not begin with plain
-// text, as the quote that ends a string, they depend on the head only, and all strings of a form share them.
+// findPlain works out which plain tokens may follow. Where what stands after the head of the state does not begin
+// with plain text, as the quote that ends a string, they depend on the head only, and all strings of a form share
+// them.
 func (w *walker) findPlain(v *Vocabulary) *plain {
 	if w.head == expr.Empty {
 		head, tail := w.set.Split(w.id)
@@ -226,8 +229,8 @@ func (w *walker) begin(s *slice, from int, id expr.ID) {
 // nodesPerWork is how many nodes of a trie are looked at for one unit of work, when their derivatives are known.
 const nodesPerWork = 32
 
-// walk goes on through the nodes of a trie up to a node. Where whole is false it notes the tokens that are allowed, otherwise
-// those that are not.
+// walk goes on through the nodes of a trie up to a node. Where whole is false it notes the tokens that are allowed,
+// otherwise those that are not.
 func (w *walker) walk(s *slice, to int, whole bool) {
 	nodes := s.nodes[:to]
 	looked := 0

@@ -118,8 +118,8 @@ func newGrammar(v *Vocabulary, build func(*expr.Set) expr.ID, static int) *Gramm
 	return g
 }
 
-// checkMasks walks random texts of a random form in a random vocabulary and compares every mask, bit for bit, with feeding
-// each token's bytes to an expression in a set of its own.
+// checkMasks walks random texts of a random form in a random vocabulary and compares every mask, bit for bit, with
+// feeding each token's bytes to an expression in a set of its own.
 func checkMasks(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	vocab := randomVocab(rng)
@@ -184,7 +184,8 @@ func checkMasks(t *testing.T, seed uint64) {
 	}
 }
 
-// prepareSlowly prepares a mask in many small steps, between which the arena may be renewed and another matcher may work.
+// prepareSlowly prepares a mask in many small steps, between which the arena may be renewed and another matcher may
+// work.
 func prepareSlowly(t *testing.T, rng *rand.Rand, g *Grammar, m *Matcher) {
 	other := m.Clone()
 	for range 1_000_000 {

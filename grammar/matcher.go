@@ -10,8 +10,9 @@ import (
 
 // Matcher follows one text. It implements [backend.Constraint].
 //
-// What a state admits can take long to find out. Whoever cannot wait calls [Matcher.Prepare] before Allows, Fill and Accept, as
-// often as it takes; then these are look-ups and the other methods do little, too. Without it they do the work themselves, all of it.
+// What a state admits can take long to find out. Whoever cannot wait calls [Matcher.Prepare] before Allows, Fill
+// and Accept, as often as it takes; then these are look-ups and the other methods do little, too. Without it they
+// do the work themselves, all of it.
 type Matcher struct {
 	grammar *Grammar
 	arena   *arena
@@ -64,7 +65,8 @@ func (m *Matcher) settled() *arena {
 	return a
 }
 
-// The work that a matcher may do in one call of Accept or Forced, and for one mask. The units are those of [expr.Set.Within].
+// The work that a matcher may do in one call of Accept or Forced, and for one mask. The units are those of
+// [expr.Set.Within].
 const (
 	acceptWork = 10_000
 	forcedWork = 10_000
@@ -92,9 +94,9 @@ func (e *CostError) Hint() string {
 	return "make it less ambiguous: avoid counted repetitions and many alternatives after parts that can match the same text"
 }
 
-// Prepare works out what may come next, within a budget, which must be positive; a unit is about a tenth of a microsecond. It
-// returns the work that it did, which can be a little more, and whether all is known. If not, the next call goes on where this one
-// stopped. The only error is a [*CostError].
+// Prepare works out what may come next, within a budget, which must be positive; a unit is about a tenth of a
+// microsecond. It returns the work that it did, which can be a little more, and whether all is known. If not, the
+// next call goes on where this one stopped. The only error is a [*CostError].
 func (m *Matcher) Prepare(work int) (used int, ready bool, err error) {
 	for m.mask == nil {
 		if used >= work {
@@ -245,8 +247,9 @@ func (m *Matcher) Accepted() int { return m.accepted }
 // MaxRollback is how many tokens can be taken back at least.
 const MaxRollback = 256
 
-// Rollback takes the last n accepted tokens back, at most as many as are remembered: all, or the last MaxRollback or more. It returns
-// how many it took back. It feeds up to MaxRollback tokens again, so that a matcher need not keep old states and their memory.
+// Rollback takes the last n accepted tokens back, at most as many as are remembered: all, or the last MaxRollback
+// or more. It returns how many it took back. It feeds up to MaxRollback tokens again, so that a matcher need not
+// keep old states and their memory.
 func (m *Matcher) Rollback(n int) int {
 	if n = max(0, min(n, len(m.past))); n == 0 {
 		return 0
@@ -276,9 +279,9 @@ func (m *Matcher) Clone() *Matcher {
 // maxForced is the most bytes that Forced looks ahead.
 const maxForced = 256
 
-// Forced appends to dst the tokens that must come next, because no other text can, cut as the model's tokenizer would cut
-// them. The last of them are left out where the text that follows could lengthen them to other tokens.
-// It returns dst unchanged when there are none, and when finding out would take too long.
+// Forced appends to dst the tokens that must come next, because no other text can, cut as the model's tokenizer
+// would cut them. The last of them are left out where the text that follows could lengthen them to other tokens. It
+// returns dst unchanged when there are none, and when finding out would take too long.
 func (m *Matcher) Forced(dst []backend.Token) []backend.Token {
 	if m.grammar.vocab.tokenize == nil || m.unfed != "" {
 		return dst

@@ -10,14 +10,16 @@ import (
 	"runner/grammar/jsontext"
 )
 
-// MaxMembers is the most fields of [Members]. A name has at most maxMemberName bytes, and all have at most maxMemberNames.
+// MaxMembers is the most fields of [Members]. A name has at most maxMemberName bytes, and all have at most
+// maxMemberNames.
 const (
 	MaxMembers     = 128
 	maxMemberName  = 256
 	maxMemberNames = 16 << 10
 )
 
-// Members is the form of a JSON object with these fields and no others, each once and in any order. Their names must differ.
+// Members is the form of a JSON object with these fields and no others, each once and in any order. Their names
+// must differ.
 func Members(fields ...Field) Source { return Source{kind: membersSource, fields: fields} }
 
 func (s Source) compileMembers(ctx context.Context) (front, error) {
@@ -81,7 +83,8 @@ func (m *membersForm) expr(set *expr.Set) expr.ID {
 	return set.Concat(set.Literal("{"), set.Rule(m.rule(memberSet{})))
 }
 
-// rule is what comes after the fields that are written. There is one for every set of fields that a text comes to: for all there are too many.
+// rule is what comes after the fields that are written. There is one for every set of fields that a text comes to:
+// for all there are too many.
 func (m *membersForm) rule(written memberSet) *expr.Rule {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -128,7 +128,8 @@ func checkCostError(t *testing.T, err error, accepted int) {
 	}
 }
 
-// TestLettersThatMayBeLeftOut walks rows of optional parts: the state in one is one stack, and a byte costs no more than one way along it.
+// TestLettersThatMayBeLeftOut walks rows of optional parts: the state in one is one stack, and a byte costs no more
+// than one way along it.
 func TestLettersThatMayBeLeftOut(t *testing.T) {
 	v := small(t)
 	const parts = 2000

@@ -67,9 +67,9 @@ func GBNF(text string) Source { return Source{kind: gbnfSource, text: text} }
 // Fields is the form of a JSON object with these fields, in their order and no others. The first must not be optional.
 func Fields(fields ...Field) Source { return Source{kind: fieldsSource, fields: fields} }
 
-// PlainNumbers returns the form with numbers as programs hold them: integers without fraction and exponent, as 7 and not as 7.0, which
-// JSON Schema takes for the same and many readers do not; and no more digits than 64 bits hold where nothing asks for more, so that a model that has
-// lost its way does not write digits for ever.
+// PlainNumbers returns the form with numbers as programs hold them: integers without fraction and exponent, as 7
+// and not as 7.0, which JSON Schema takes for the same and many readers do not; and no more digits than 64 bits
+// hold where nothing asks for more, so that a model that has lost its way does not write digits for ever.
 func (s Source) PlainNumbers() Source {
 	s.plain = true
 	s.fields = slices.Clone(s.fields)
@@ -150,8 +150,8 @@ type front struct {
 	bytes int
 }
 
-// About how many bytes a byte of a pattern and of a grammar in GBNF takes when it is read, at most. Reading one as long as may be takes a
-// tenth of a second.
+// About how many bytes a byte of a pattern and of a grammar in GBNF takes when it is read, at most. Reading one as
+// long as may be takes a tenth of a second.
 const (
 	regexBytes = 112
 	gbnfBytes  = 100

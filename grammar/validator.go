@@ -15,8 +15,8 @@ import (
 	"runner/grammar/regex"
 )
 
-// Validator checks finished answers against a JSON Schema, independently of the grammar that they were generated with. It may
-// be used by several goroutines at once.
+// Validator checks finished answers against a JSON Schema, independently of the grammar that they were generated
+// with. It may be used by several goroutines at once.
 type Validator struct {
 	schema *v5.Schema
 }
@@ -30,8 +30,9 @@ var errRemote = errors.New("references to other documents are not followed")
 // errExponent is why a schema or a text with a number whose exact value would be huge is refused.
 var errExponent = errors.New("a number's exponent is too large")
 
-// NewValidator prepares a schema. Its patterns are read as package grammar/regex reads them. Without $schema it is draft 2020-12, or else whichever of drafts 7 and 4 it is well-formed in.
-// A $schema that names no draft is ignored. Nothing is ever loaded from elsewhere.
+// NewValidator prepares a schema. Its patterns are read as package grammar/regex reads them. Without $schema it is
+// draft 2020-12, or else whichever of drafts 7 and 4 it is well-formed in. A $schema that names no draft is
+// ignored. Nothing is ever loaded from elsewhere.
 func NewValidator(schema []byte) (*Validator, error) {
 	if err := checkNumbers(schema); err != nil {
 		return nil, err
@@ -76,10 +77,12 @@ func asSchemaError(err error) error {
 	return e
 }
 
-// maxSchemas bounds the schemas in a document. The validator looks at all of them for each, which takes some seconds for so many.
+// maxSchemas bounds the schemas in a document. The validator looks at all of them for each, which takes some
+// seconds for so many.
 const maxSchemas = 8_000
 
-// withPatterns returns the schema with its patterns in the notation of Go's regexp, which reads some of ECMA-262's otherwise.
+// withPatterns returns the schema with its patterns in the notation of Go's regexp, which reads some of ECMA-262's
+// otherwise.
 func withPatterns(schema []byte) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(schema))
 	d.UseNumber()
@@ -188,8 +191,8 @@ func compileSchema(schema []byte, draft *v5.Draft) (s *v5.Schema, err error) {
 	return c.Compile(url)
 }
 
-// Validate reports how a JSON text breaks the schema: nil if it does not. The error names the place in the schema and holds
-// nothing of the text, not even a key or the place of a value, which is made of keys: it may be logged.
+// Validate reports how a JSON text breaks the schema: nil if it does not. The error names the place in the schema
+// and holds nothing of the text, not even a key or the place of a value, which is made of keys: it may be logged.
 func (v *Validator) Validate(text []byte) (err error) {
 	if err := checkNumbers(text); errors.Is(err, errExponent) {
 		return err
@@ -224,7 +227,8 @@ func (v *Validator) Validate(text []byte) (err error) {
 	return nil
 }
 
-// NewPatternCheck returns a pattern, as package grammar/regex reads it, in Go's regexp: a second program that matches whole texts.
+// NewPatternCheck returns a pattern, as package grammar/regex reads it, in Go's regexp: a second program that
+// matches whole texts.
 func NewPatternCheck(pattern string) (*regexp.Regexp, error) {
 	r, err := regex.Parse(pattern)
 	if err != nil {

@@ -25,9 +25,9 @@ type Vocabulary struct {
 
 // slice is a part of the vocabulary with a trie of its own.
 //
-// Plain text is what stands for itself in a JSON string: characters but the quote, the backslash and the controls, DEL included.
-// Most tokens are plain, and inside a string all of them are allowed at once, whatever they say, as long as the string
-// may still be longer than they are. So they are kept apart, by length.
+// Plain text is what stands for itself in a JSON string: characters but the quote, the backslash and the controls,
+// DEL included. Most tokens are plain, and inside a string all of them are allowed at once, whatever they say, as
+// long as the string may still be longer than they are. So they are kept apart, by length.
 type slice struct {
 	nodes []trieNode
 	// chars is the most characters of a token; 0 for the slice of tokens that are not plain text.
@@ -54,8 +54,8 @@ var plainChars = [...]int{10, 30}
 
 const rest = 3
 
-// NewVocabulary arranges v. tokenize gives the usual tokens of a text, as the model was trained with; nil where forced text is
-// not asked for.
+// NewVocabulary arranges v. tokenize gives the usual tokens of a text, as the model was trained with; nil where
+// forced text is not asked for.
 func NewVocabulary(v *backend.Vocab, tokenize func(dst []backend.Token, text string) ([]backend.Token, error)) *Vocabulary {
 	out := &Vocabulary{vocab: v, tokenize: tokenize}
 	var parts [len(out.slices)][]text
@@ -98,7 +98,8 @@ func isText(v *backend.Vocab, t backend.Token) bool {
 
 const maxDepth = 1024
 
-// isPlain reports whether a byte can be part of plain text. Forms differ on whether DEL may stand for itself, so it is left out.
+// isPlain reports whether a byte can be part of plain text. Forms differ on whether DEL may stand for itself, so it
+// is left out.
 func isPlain(c byte) bool { return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F }
 
 func sliceOf(p string) int {

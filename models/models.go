@@ -71,9 +71,9 @@ func Resolve(name string) (Model, error) {
 	return Model{}, e
 }
 
-// IsName reports whether text names a model rather than being a prompt: it is an existing regular file, or one word that
-// ends in .gguf, or a name that the Hugging Face cache knows. It is false for names that would be well formed but
-// resolve nowhere; see [LooksLikeName].
+// IsName reports whether text names a model rather than being a prompt: it is an existing regular file, or one word
+// that ends in .gguf, or a name that the Hugging Face cache knows. It is false for names that would be well formed
+// but resolve nowhere; see [LooksLikeName].
 func IsName(text string) bool {
 	if isGGUF(text) && !strings.ContainsAny(text, " \t\r\n") {
 		return true
@@ -85,8 +85,8 @@ func IsName(text string) bool {
 	return ok && ref.cached()
 }
 
-// LooksLikeName reports whether text has the form of a model's name or path, whether or not there is such a model: no white
-// space, and a slash and a letter in it, unlike 100/7.
+// LooksLikeName reports whether text has the form of a model's name or path, whether or not there is such a model:
+// no white space, and a slash and a letter in it, unlike 100/7.
 func LooksLikeName(text string) bool {
 	return strings.Contains(text, "/") && strings.ContainsFunc(text, unicode.IsLetter) && !strings.ContainsAny(text, " \t\r\n")
 }

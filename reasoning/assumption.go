@@ -17,8 +17,8 @@ const (
 	assumingPhrase = "i am assuming that "
 )
 
-// assumptionReader finds "I assume X (because Y)." and "I am assuming that X because Y." in text that comes in pieces. A sentence ends at a
-// full stop before white space or the end.
+// assumptionReader finds "I assume X (because Y)." and "I am assuming that X because Y." in text that comes in
+// pieces. A sentence ends at a full stop before white space or the end.
 type assumptionReader struct {
 	text []byte // from the beginning of a phrase
 	// phrase is the length of the phrase that text begins with; 0 while it is not complete.

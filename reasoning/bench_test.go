@@ -10,8 +10,9 @@ import (
 	"runner/reasoning"
 )
 
-// benchTurn is a long harmony turn of o200k tokens: reasoning and an answer, with one token in forty that holds part of
-// a rune, one in ten of other scripts, one in eight a comma, and frequencies that fall with the rank as they do in text (Zipf).
+// benchTurn is a long harmony turn of o200k tokens: reasoning and an answer, with one token in forty that holds
+// part of a rune, one in ten of other scripts, one in eight a comma, and frequencies that fall with the rank as
+// they do in text (Zipf).
 func benchTurn(b testing.TB) ([]backend.Token, int) {
 	v, r := o200k(b), rand.New(rand.NewPCG(1, 2))
 	var ascii, other, partial []backend.Token
@@ -122,7 +123,8 @@ func benchSplitter(b *testing.B, cfg reasoning.SplitterConfig, stops ...string) 
 	}
 }
 
-// inObject puts a turn's text into the object of strategy json: the first half is the reasoning, with one token in thirty a newline.
+// inObject puts a turn's text into the object of strategy json: the first half is the reasoning, with one token in
+// thirty a newline.
 func inObject(b testing.TB, text []backend.Token) (turn []backend.Token, size int) {
 	v := o200k(b)
 	x := map[string]backend.Token{}
@@ -171,8 +173,8 @@ func inCall(b testing.TB, text []backend.Token) (turn []backend.Token) {
 	return turn
 }
 
-// BenchmarkSplitter pushes tokens through the splitter, and in one case through the stop filter and the policy after it. One operation
-// is a turn of 40,000 tokens.
+// BenchmarkSplitter pushes tokens through the splitter, and in one case through the stop filter and the policy
+// after it. One operation is a turn of 40,000 tokens.
 func BenchmarkSplitter(b *testing.B) {
 	b.Run("harmony", func(b *testing.B) { benchSplitter(b, reasoning.SplitterConfig{Format: harmonyFormat}) })
 	b.Run("harmony_stops_policy", func(b *testing.B) {

@@ -23,8 +23,8 @@ type argumentReader struct {
 	text, begun bool
 }
 
-// next takes a byte of a JSON object and reports whether the object is complete, or no JSON. Only what tells where the object ends
-// is looked at.
+// next takes a byte of a JSON object and reports whether the object is complete, or no JSON. Only what tells where
+// the object ends is looked at.
 func (a *argumentReader) next(c byte) matched {
 	switch {
 	case a.quoted && a.escaped:
@@ -124,8 +124,8 @@ func (m *tagMachine) endArguments() {
 	}
 }
 
-// takeUntilStop takes text of arguments that are not followed as JSON: they go on to the mark that ends them, and those of
-// report_reasoning to where their reader says.
+// takeUntilStop takes text of arguments that are not followed as JSON: they go on to the mark that ends them, and
+// those of report_reasoning to where their reader says.
 func (m *tagMachine) takeUntilStop(text string) {
 	c := &m.call
 	c.buf = append(c.buf, text...)
@@ -146,8 +146,8 @@ func (m *tagMachine) takeUntilStop(text string) {
 	}
 }
 
-// findStop returns where in what is held the mark of the end begins, with the white space before it, and true; or how much is
-// before what may become the mark, and false.
+// findStop returns where in what is held the mark of the end begins, with the white space before it, and true; or
+// how much is before what may become the mark, and false.
 func (m *tagMachine) findStop(space string) (int, bool) {
 	c := &m.call
 	stop := c.args.stop
@@ -212,7 +212,8 @@ func splitParam(s *chattemplate.CallStyle) (head, tail []chattemplate.CallToken)
 	return s.Param[:i], s.Param[i:]
 }
 
-// beginValue begins the value of an argument. kind says whether it is a string; if it does not, the function's parameters do.
+// beginValue begins the value of an argument. kind says whether it is a string; if it does not, the function's
+// parameters do.
 func (m *tagMachine) beginValue(key, kind string) {
 	c := &m.call
 	a := &c.args

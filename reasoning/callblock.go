@@ -9,9 +9,9 @@ import (
 	"runner/chattemplate"
 )
 
-// callReader takes a block of calls apart as it arrives. What is not sent yet stands in buf, so that a block that turns out to be none
-// becomes text of the answer again. Everything but arguments and values is looked at byte by byte: how the text is cut into
-// tokens makes no difference.
+// callReader takes a block of calls apart as it arrives. What is not sent yet stands in buf, so that a block that
+// turns out to be none becomes text of the answer again. Everything but arguments and values is looked at byte by
+// byte: how the text is cut into tokens makes no difference.
 type callReader struct {
 	// styles are those that the block may be of; once its first call has begun there is one.
 	styles []*chattemplate.CallStyle
@@ -52,7 +52,8 @@ func (m *tagMachine) enterCall(g *callGroup, opening string) {
 	m.state, m.mode = 0, modeCall
 }
 
-// opened reports whether the block is certain to be one: an answer that begins as a call is only one when the call has begun.
+// opened reports whether the block is certain to be one: an answer that begins as a call is only one when the call
+// has begun.
 func (m *tagMachine) opened() bool { return m.call.open != "" || m.call.begun }
 
 // inArguments reports whether the next text is of a call's arguments, and not of what stands around them.
@@ -173,7 +174,8 @@ func (m *tagMachine) headByte(rest string) {
 	}
 }
 
-// mayBegin reports whether what begins as a call of name is one: with no mark before it, it must be a function of the request.
+// mayBegin reports whether what begins as a call of name is one: with no mark before it, it must be a function of
+// the request.
 func (m *tagMachine) mayBegin(name, rest string) bool {
 	if m.opened() {
 		return true
@@ -182,7 +184,8 @@ func (m *tagMachine) mayBegin(name, rest string) bool {
 	return m.knows(name) && (opens == nil || opens(string(m.call.buf)+rest))
 }
 
-// whole returns the style in which a block may be JSON in another form, or nil. A call that is held to a form has that form.
+// whole returns the style in which a block may be JSON in another form, or nil. A call that is held to a form has
+// that form.
 func (m *tagMachine) whole() *chattemplate.CallStyle {
 	if m.s.cfg.Opens != nil {
 		return nil

@@ -19,8 +19,8 @@ const maxHead = 1024
 // found is what stands in the places of a pattern, as parts of the text.
 type found [chattemplate.KindPlace + 1][]byte
 
-// matchTokens matches the beginning of text and returns how much of it. Where a place could end in two spots it ends at the first, so
-// that the outcome does not depend on how much text has come.
+// matchTokens matches the beginning of text and returns how much of it. Where a place could end in two spots it
+// ends at the first, so that the outcome does not depend on how much text has come.
 func matchTokens(tokens []chattemplate.CallToken, text []byte, inJSON bool, at *found) (int, matched) {
 	return matchFrom(tokens, 0, text, inJSON, nil, at)
 }
@@ -94,8 +94,8 @@ func begins(text []byte, tokens []chattemplate.CallToken) matched {
 	return matchYes
 }
 
-// matchHead matches all that stands before a call's arguments, up to what shows that they begin. first says that the call is the first
-// of its block.
+// matchHead matches all that stands before a call's arguments, up to what shows that they begin. first says that
+// the call is the first of its block.
 func matchHead(s *chattemplate.CallStyle, text []byte, first bool, at *found) (int, matched) {
 	if len(text) > maxHead {
 		return 0, matchNo

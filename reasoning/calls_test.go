@@ -89,7 +89,8 @@ func recut(x *lexicon, v *backend.Vocab, tokens []backend.Token, cut func(string
 	return out
 }
 
-// TestCallsRoundTrip renders calls through every reference template whose way of writing them is known, and reads them back.
+// TestCallsRoundTrip renders calls through every reference template whose way of writing them is known, and reads
+// them back.
 func TestCallsRoundTrip(t *testing.T) {
 	dir := conformance.Dir(t, "chat_templates")
 	files, err := filepath.Glob(filepath.Join(dir, "*.jinja"))
@@ -236,8 +237,8 @@ func roundTrip(t *testing.T, r *rand.Rand, tmpl *chattemplate.Template, v *backe
 	return len(want)
 }
 
-// checkCallChunks reads a text cut in several ways and holds that the outcome is the same, that the splitter's state is told in every place,
-// and that a copy made anywhere goes on alike.
+// checkCallChunks reads a text cut in several ways and holds that the outcome is the same, that the splitter's
+// state is told in every place, and that a copy made anywhere goes on alike.
 func checkCallChunks(t *testing.T, cfg reasoning.SplitterConfig, text string, marks []string, r *rand.Rand) {
 	t.Helper()
 	var first reasoning.Reply

@@ -45,8 +45,9 @@ const (
 	CodeMalformedArguments = "malformed_arguments"
 	// CodeNotObject: the answer is not the object of strategy json; it was taken as it is.
 	CodeNotObject = "not_object"
-	// CodeMalformedObject: the object, or the arguments of report_reasoning, break JSON or hold values of the wrong type. Nothing of
-	// them is left out: a value of the wrong type is reasoning, and from where an object breaks off its text is part of the answer.
+	// CodeMalformedObject: the object, or the arguments of report_reasoning, break JSON or hold values of the wrong
+	// type. Nothing of them is left out: a value of the wrong type is reasoning, and from where an object breaks
+	// off its text is part of the answer.
 	CodeMalformedObject = "malformed_object"
 	// CodeUnknownMember: the object has a member that it should not have; the whole member is reasoning.
 	CodeUnknownMember = "unknown_member"

@@ -20,7 +20,8 @@ type Reply struct {
 	// Prompt are the tokens of a raw prompt, when their log probabilities were asked for.
 	Prompt   []TokenLogprobs
 	Warnings []Notice
-	// Decisions are those of a run whose decisions are traced, and Assumptions what the model said to assume. Both need visibility full.
+	// Decisions are those of a run whose decisions are traced, and Assumptions what the model said to assume. Both
+	// need visibility full.
 	Decisions   []Decision
 	Assumptions []Assumption
 	// Delegations are those that have ended.
@@ -34,8 +35,8 @@ type Reply struct {
 // Notice is a warning.
 type Notice struct{ Code, Text string }
 
-// Collector folds a run's events into a reply, for encoders that do not stream. Streamed and collected texts are the same,
-// because both are the concatenated deltas. The zero value is ready.
+// Collector folds a run's events into a reply, for encoders that do not stream. Streamed and collected texts are
+// the same, because both are the concatenated deltas. The zero value is ready.
 type Collector struct {
 	reply Reply
 	texts [Answer + 1]strings.Builder

@@ -11,8 +11,8 @@ import (
 	"runner/chattemplate"
 )
 
-// The JSON form of an event is one object, written on one line; a stream of them is JSON lines. Fields without a value are
-// left out:
+// The JSON form of an event is one object, written on one line; a stream of them is JSON lines. Fields without a
+// value are left out:
 //
 //	type      started, segment_start, segment_delta, segment_end, warning, strategy_switched, decision, assumption, curated, delegation_start,
 //	          delegation_end, instructed, prompt_scored, done

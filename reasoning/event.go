@@ -39,8 +39,8 @@ const (
 	SegmentEnd
 	// Warning carries a Code and a message in Text. The run goes on.
 	Warning
-	// StrategySwitched reports that the reasoning now comes from Info.Strategy, with the reason in Text. A splitter fills in
-	// nothing of Info but the strategy.
+	// StrategySwitched reports that the reasoning now comes from Info.Strategy, with the reason in Text. A splitter
+	// fills in nothing of Info but the strategy.
 	StrategySwitched
 	// Done is the last event of a run and carries Result.
 	Done
@@ -48,26 +48,28 @@ const (
 	Decided
 	// Assumed carries an Assumption.
 	Assumed
-	// Curated reports that the runner kept something from the model: what was done in Code, and what to in Text, which holds nothing of it.
+	// Curated reports that the runner kept something from the model: what was done in Code, and what to in Text,
+	// which holds nothing of it.
 	Curated
-	// DelegationStart and DelegationEnd stand around what a specialist writes, and carry Delegation. They hold nothing of its prompt.
+	// DelegationStart and DelegationEnd stand around what a specialist writes, and carry Delegation. They hold
+	// nothing of its prompt.
 	DelegationStart
 	DelegationEnd
-	// Instructed carries an instruction of package delegation that was followed, as JSON in Text, with the specialist's prompt in full, and its
-	// label in Code.
+	// Instructed carries an instruction of package delegation that was followed, as JSON in Text, with the
+	// specialist's prompt in full, and its label in Code.
 	Instructed
-	// PromptScored carries Logprobs of a raw prompt's tokens. It comes before what the model writes. The first token has no log
-	// probability (NaN) where nothing stands before it.
+	// PromptScored carries Logprobs of a raw prompt's tokens. It comes before what the model writes. The first
+	// token has no log probability (NaN) where nothing stands before it.
 	PromptScored
 )
 
 // Event is what the pipeline tells the world; every wire format is an encoding of events.
 //
-// Segments of different kinds may interleave (a summary and an answer are generated side by side), but two segments of the same
-// kind never overlap. A text segment starts with its first text, so that none is empty; a tool call starts with its header, and may
-// have no text. The texts of a segment's deltas, concatenated, are its text; no delta is empty or splits a rune.
-// The reasoning that a visibility hides may still show where it begins and ends, as a segment without text.
-// Strings may share memory with the vocabulary and stay valid.
+// Segments of different kinds may interleave (a summary and an answer are generated side by side), but two segments
+// of the same kind never overlap. A text segment starts with its first text, so that none is empty; a tool call
+// starts with its header, and may have no text. The texts of a segment's deltas, concatenated, are its text; no
+// delta is empty or splits a rune. The reasoning that a visibility hides may still show where it begins and ends,
+// as a segment without text. Strings may share memory with the vocabulary and stay valid.
 type Event struct {
 	Kind    Kind
 	Segment Segment
@@ -82,8 +84,8 @@ type Event struct {
 	Logprobs []TokenLogprobs
 	// Specialist is the id of the delegation that a segment was written in; empty for the model under its own prompt.
 	Specialist string
-	// Info is set on Started and StrategySwitched, Result on Done, Decision on Decided, Assumption on Assumed, Delegation on DelegationStart and
-	// DelegationEnd.
+	// Info is set on Started and StrategySwitched, Result on Done, Decision on Decided, Assumption on Assumed,
+	// Delegation on DelegationStart and DelegationEnd.
 	Info       *Info
 	Result     *Result
 	Decision   *Decision
@@ -113,7 +115,8 @@ type DelegationOutcome string
 const (
 	// DelegationReturned: the specialist gave control back, by its call, by the end of its turn or by an instruction.
 	DelegationReturned DelegationOutcome = "returned"
-	// DelegationPending: the run ended in calls that wait for the client, and goes on with the specialist when they are answered.
+	// DelegationPending: the run ended in calls that wait for the client, and goes on with the specialist when they
+	// are answered.
 	DelegationPending DelegationOutcome = "pending"
 	// DelegationLimit: the steps or the tokens were used up.
 	DelegationLimit DelegationOutcome = "limit"
@@ -129,12 +132,14 @@ type Call struct {
 	Name  string
 }
 
-// TokenLogprobs is one answer token with its alternatives. Text is the token's exact bytes, which need not be whole runes.
+// TokenLogprobs is one answer token with its alternatives. Text is the token's exact bytes, which need not be whole
+// runes.
 type TokenLogprobs struct {
 	backend.TokenLogprob
 	Text string
 	Top  []Alternative
-	// Rank is 1 plus the number of tokens that are more likely. It is set for the tokens of a prompt only, and not for its first.
+	// Rank is 1 plus the number of tokens that are more likely. It is set for the tokens of a prompt only, and not
+	// for its first.
 	Rank int
 }
 
@@ -209,7 +214,8 @@ type Result struct {
 	StopString string
 	// ReasoningUnavailable says that reasoning was asked for and the model gave none.
 	ReasoningUnavailable bool
-	// Score is what the model said of how sure it is, where strategy json or a call of report_reasoning gave it; nil where none came.
+	// Score is what the model said of how sure it is, where strategy json or a call of report_reasoning gave it;
+	// nil where none came.
 	Score *float64
 	// Specialist says that the run ended in calls of a specialist, to which it returns when they are answered.
 	Specialist bool

@@ -2,7 +2,8 @@ package reasoning
 
 import "strings"
 
-// maxWait is about the most bytes of an answer that are held until it is known whether it is the object of strategy json.
+// maxWait is about the most bytes of an answer that are held until it is known whether it is the object of strategy
+// json.
 const maxWait = 4096
 
 // expect begins an answer that may be the object of strategy json.

@@ -18,15 +18,15 @@ const (
 // of them, but at least MinQuote and at most MaxQuote. So a short reasoning cannot be quoted whole.
 func QuoteLimit(words int) int { return min(MaxQuote, max(MinQuote, words/3)) }
 
-// Guard keeps a summary from quoting the reasoning: it is the constraint of the summary pass. It lets no token pass that
-// would make the text, as it then stands, hold a run of more consecutive words of the reasoning than [QuoteLimit]
-// allows. A word at the end of the text counts as it stands, because the text may end there; so the rule holds for
-// every text that was accepted token by token, wherever it ends. Tokens without text, and those that end
-// generation, are always allowed.
+// Guard keeps a summary from quoting the reasoning: it is the constraint of the summary pass. It lets no token pass
+// that would make the text, as it then stands, hold a run of more consecutive words of the reasoning than
+// [QuoteLimit] allows. A word at the end of the text counts as it stands, because the text may end there; so the
+// rule holds for every text that was accepted token by token, wherever it ends. Tokens without text, and those that
+// end generation, are always allowed.
 //
 // A word is a run of letters, digits and marks, without regard to case, or a stretch of other characters that
-// stands alone between white space. Punctuation at a word is not part of it. In scripts that do not put spaces between words
-// every letter is a word.
+// stands alone between white space. Punctuation at a word is not part of it. In scripts that do not put spaces
+// between words every letter is a word.
 //
 // Where the reasoning goes on with a number after the longest run that may be quoted, no other number may take its
 // place: a summary that has to say something else must not say something wrong.
@@ -173,7 +173,8 @@ func (r *wordRing) push(w uint64) {
 	r.n++
 }
 
-// last returns the hash of the last k words, if there are so many. That of k+1 is that of the first k mixed with the last.
+// last returns the hash of the last k words, if there are so many. That of k+1 is that of the first k mixed with
+// the last.
 func (r *wordRing) last(k int) (uint64, bool) {
 	if r.n < k {
 		return 0, false
@@ -269,7 +270,8 @@ func (c *wordCutter) rune(r rune) uint64 {
 	return finished
 }
 
-// unspaced reports whether a letter is of a script that puts no spaces between words: Thai to Burmese, Khmer, Japanese, Chinese.
+// unspaced reports whether a letter is of a script that puts no spaces between words: Thai to Burmese, Khmer,
+// Japanese, Chinese.
 func unspaced(r rune) bool {
 	switch {
 	case r < 0x0E00:

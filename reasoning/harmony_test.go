@@ -11,8 +11,8 @@ import (
 	"runner/reasoning"
 )
 
-// recoveries says what becomes of malformed harmony output, by behaviour. Every case that warns of something other than a
-// harmless peculiarity is an error in strict mode.
+// recoveries says what becomes of malformed harmony output, by behaviour. Every case that warns of something other
+// than a harmless peculiarity is an error in strict mode.
 var recoveries = []struct {
 	name, in string
 	start    chattemplate.Start
@@ -125,7 +125,8 @@ func TestRecoveries(t *testing.T) {
 	}
 }
 
-// checkStrict holds that a strict splitter fails exactly where a lenient one warns of a broken rule, with the first such code.
+// checkStrict holds that a strict splitter fails exactly where a lenient one warns of a broken rule, with the first
+// such code.
 func checkStrict(t *testing.T, cfg reasoning.SplitterConfig, tokens []backend.Token, lenient []reasoning.Event) {
 	t.Helper()
 	want := ""

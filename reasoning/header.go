@@ -30,7 +30,8 @@ const (
 	constrainPart
 )
 
-// maxHeader is the most bytes of text that a header can have, maxHeaderParts the most parts, and maxName the longest recipient.
+// maxHeader is the most bytes of text that a header can have, maxHeaderParts the most parts, and maxName the
+// longest recipient.
 const (
 	maxHeader      = 512
 	maxHeaderParts = 16
@@ -98,8 +99,8 @@ type word struct {
 	brace bool
 }
 
-// read takes the header apart. confirmed says that <|message|> has come, closed that it will not: then words that only it
-// makes a header of are text.
+// read takes the header apart. confirmed says that <|message|> has come, closed that it will not: then words that
+// only it makes a header of are text.
 func (h *header) read(confirmed, closed bool) reading {
 	r := reading{body: -1, soft: -1}
 	s := reader{h: h, r: &r, roleKnown: h.given}
@@ -150,7 +151,8 @@ func (s *reader) odd(code string) {
 	}
 }
 
-// softly notes that the word at an offset is part of the header only if <|message|> follows, and what is known without it.
+// softly notes that the word at an offset is part of the header only if <|message|> follows, and what is known
+// without it.
 func (s *reader) softly(at int) {
 	if s.r.soft < 0 {
 		s.saved = *s.r

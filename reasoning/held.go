@@ -1,7 +1,7 @@
 package reasoning
 
-// heldText holds deltas back until it is known what becomes of their text. Log probabilities travel with the text of their tokens: those of a
-// token of which a part is dropped are dropped.
+// heldText holds deltas back until it is known what becomes of their text. Log probabilities travel with the text
+// of their tokens: those of a token of which a part is dropped are dropped.
 type heldText struct {
 	emit   func(Event)
 	events []Event

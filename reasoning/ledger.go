@@ -2,9 +2,9 @@ package reasoning
 
 import "runner/backend"
 
-// ledger keeps the log probabilities of tokens together with their bytes while the text is held back or cut up. Bytes enter
-// in the order of the stream and leave in the same order, either as answer text or not. It is empty unless log
-// probabilities were asked for.
+// ledger keeps the log probabilities of tokens together with their bytes while the text is held back or cut up.
+// Bytes enter in the order of the stream and leave in the same order, either as answer text or not. It is empty
+// unless log probabilities were asked for.
 type ledger struct {
 	on      bool
 	entries []ledgerEntry

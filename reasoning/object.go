@@ -18,13 +18,13 @@ type JSONConfig struct {
 // objectReader takes apart the object of strategy json, or the arguments of a call of report_reasoning, as they arrive
 // (RFC 8259). What it reads goes to the splitter's sink: strings decoded, other values as their JSON text.
 //
-// It is lenient. Members come in any order, their names in any case; a comma may be missing or too many; strings may hold raw
-// control characters, and a quote ends a string only where a next member or the object's end follows, so that quotes
-// which the model forgot to escape stay text. An escape that does not exist is text, half a surrogate pair U+FFFD. A member that
-// the object does not have is reasoning, as the JSON text of the whole member.
+// It is lenient. Members come in any order, their names in any case; a comma may be missing or too many; strings
+// may hold raw control characters, and a quote ends a string only where a next member or the object's end follows,
+// so that quotes which the model forgot to escape stay text. An escape that does not exist is text, half a
+// surrogate pair U+FFFD. A member that the object does not have is reasoning, as the JSON text of the whole member.
 //
-// What stands between two values is the gap. It is held until it is known to be one, for at most maxGap bytes, and dropped then.
-// Nesting costs a counter, so its depth has no limit.
+// What stands between two values is the gap. It is held until it is known to be one, for at most maxGap bytes, and
+// dropped then. Nesting costs a counter, so its depth has no limit.
 type objectReader struct {
 	s *Splitter
 	// arguments says that a call's arguments are read: no answer, and what is no object is reasoning.
@@ -371,8 +371,8 @@ func beginsMember(text []byte) bool {
 	return false
 }
 
-// closing returns the text that ends the reasoning here and leads on to the answer, and whether there is such a text: not
-// in the middle of a character.
+// closing returns the text that ends the reasoning here and leads on to the answer, and whether there is such a
+// text: not in the middle of a character.
 func (r *objectReader) closing() (string, bool) {
 	switch {
 	case r.place != placeString || r.target != Reasoning || r.high != 0 || r.s.out.nheld > 0:

@@ -161,8 +161,8 @@ func (r *objectReader) scalarByte(c byte) {
 	}
 }
 
-// settle takes the gap as the whole of a scalar, or, where it was cut, as its beginning: a number is the score, null is nothing,
-// and what is neither is reasoning.
+// settle takes the gap as the whole of a scalar, or, where it was cut, as its beginning: a number is the score,
+// null is nothing, and what is neither is reasoning.
 func (r *objectReader) settle(whole bool) {
 	var score float64
 	text := string(r.gap)

@@ -2,7 +2,8 @@ package reasoning
 
 // origin watches where reasoning comes from, for the strategies that may fail at run time.
 type origin struct {
-	// chosen is json or tool, or empty, when nothing is watched; now is where reasoning came from last, or was to come from.
+	// chosen is json or tool, or empty, when nothing is watched; now is where reasoning came from last, or was to
+	// come from.
 	chosen, now Strategy
 	// from is the source of the segment that begins.
 	from Strategy
@@ -20,7 +21,8 @@ var fallbacks = map[Strategy]string{
 // order is the order in which the strategies are tried.
 var order = map[Strategy]int{StrategyJSON: 0, StrategyTool: 1, StrategyMarkers: 2}
 
-// note takes the beginning of reasoning with its source, and tells when that is further down than where it came from so far.
+// note takes the beginning of reasoning with its source, and tells when that is further down than where it came
+// from so far.
 func (o *origin) note(emit func(Event)) {
 	switch {
 	case o.chosen == "":

@@ -6,9 +6,10 @@ import (
 	"runner/chattemplate"
 )
 
-// The prompts below are what models are told, and the bundled model is trained on all of them but PlanStrictV1. Each constant
-// carries a version: a change of wording is a new constant. What runs tell a model stays under its old name for as long as models that were trained
-// on it are in use; what the bundled model says of itself is replaced with it.
+// The prompts below are what models are told, and the bundled model is trained on all of them but PlanStrictV1.
+// Each constant carries a version: a change of wording is a new constant. What runs tell a model stays under its
+// old name for as long as models that were trained on it are in use; what the bundled model says of itself is
+// replaced with it.
 const (
 	// SummaryConciseV1 asks for the short form of the summary pass.
 	SummaryConciseV1 = "Summarize the reasoning above in at most two short sentences for the person who asked. " +

@@ -10,7 +10,8 @@ import (
 	"runner/reasoning"
 )
 
-// Models are trained on these wordings, so a name keeps the one that it has: another wording is another constant, with a line of its own here.
+// Models are trained on these wordings, so a name keeps the one that it has: another wording is another constant,
+// with a line of its own here.
 func TestPromptsKeepTheirWording(t *testing.T) {
 	source, err := os.ReadFile("prompts.go")
 	if err != nil {

@@ -62,8 +62,8 @@ func run(t testing.TB, cfg reasoning.SplitterConfig, tokens []backend.Token) ([]
 	return r.events, err
 }
 
-// TestTextIsNeverLost pushes random tokens through harmony in lenient mode: every piece of text that no header can hold is in
-// exactly one segment, in order.
+// TestTextIsNeverLost pushes random tokens through harmony in lenient mode: every piece of text that no header can
+// hold is in exactly one segment, in order.
 func TestTextIsNeverLost(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	for range 3000 {
@@ -294,8 +294,8 @@ func FuzzHarmony(f *testing.F) {
 	})
 }
 
-// checkBytes holds that the segments' text is a part of the tokens' text in order, and that all of it that no header can hold
-// is there. Markers and newlines beside them may be missing too.
+// checkBytes holds that the segments' text is a part of the tokens' text in order, and that all of it that no
+// header can hold is there. Markers and newlines beside them may be missing too.
 func checkBytes(t *testing.T, cfg reasoning.SplitterConfig, tokens []backend.Token, events []reasoning.Event) {
 	var in, out strings.Builder
 	for _, tok := range tokens {
@@ -324,7 +324,8 @@ func checkBytes(t *testing.T, cfg reasoning.SplitterConfig, tokens []backend.Tok
 	}
 }
 
-// afterRune returns what follows the first r in text, written as itself or, where escapes are decoded, as one of JSON's.
+// afterRune returns what follows the first r in text, written as itself or, where escapes are decoded, as one of
+// JSON's.
 func afterRune(text string, r rune, escapes bool) (after string, ok bool) {
 	spellings := []string{string(r)}
 	if escapes {

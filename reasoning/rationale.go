@@ -11,8 +11,8 @@ import (
 // maxWhy is the most characters of a reason.
 const maxWhy = 280
 
-// Rationale is why a decision was taken, as the one who took it says. Its JSON form is {why, refs, alternatives, confidence}, without
-// what is empty.
+// Rationale is why a decision was taken, as the one who took it says. Its JSON form is {why, refs, alternatives,
+// confidence}, without what is empty.
 type Rationale struct {
 	// Why has 1 to 280 characters.
 	Why string `json:"why"`
@@ -53,8 +53,8 @@ func (r *Rationale) Validate() error {
 	return nil
 }
 
-// ParseRationale reads what a model wrote as a rationale, and reports false where that is no object with a reason in it. A reason that is
-// too long is cut; of what is optional only what is valid is kept.
+// ParseRationale reads what a model wrote as a rationale, and reports false where that is no object with a reason
+// in it. A reason that is too long is cut; of what is optional only what is valid is kept.
 func ParseRationale(text []byte) (Rationale, bool) {
 	var fields map[string]json.RawMessage
 	var r Rationale
@@ -132,7 +132,8 @@ func (r *Result) Ending() (reason, why string) {
 	return reason, endings[reason]
 }
 
-// DecisionLog keeps the decisions of a run that is traced under visibility full: the model's reasons and the runner's. The zero value is ready.
+// DecisionLog keeps the decisions of a run that is traced under visibility full: the model's reasons and the
+// runner's. The zero value is ready.
 type DecisionLog struct {
 	info      Info
 	decisions []Decision
@@ -190,7 +191,8 @@ func decisionOf(e *Event, from Strategy) (decision string, r Rationale, ok bool)
 	return "", Rationale{}, false
 }
 
-// Decision is a decision of a run and why it was taken: the model's own reasons for its calls, and the runner's for what it does itself.
+// Decision is a decision of a run and why it was taken: the model's own reasons for its calls, and the runner's for
+// what it does itself.
 type Decision struct {
 	// Iteration counts the turns since the last message of the user, from 1.
 	Iteration int `json:"iteration"`

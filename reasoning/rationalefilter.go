@@ -20,23 +20,26 @@ type RationaleConfig struct {
 	Taken func(text string)
 }
 
-// RationaleFilter finds the reasons that a model gives for its calls and what it says to assume, and takes the former out of the text. It
-// stands between a splitter and the rest.
+// RationaleFilter finds the reasons that a model gives for its calls and what it says to assume, and takes the
+// former out of the text. It stands between a splitter and the rest.
 //
-// A reason stands in a block <rationale call="N">{...}</rationale> in reasoning, preambles or answers, N being the place of the call among
-// those of the turn, from 1; without it blocks count up. What may become the beginning of a block is held back. A block ends at its first
-// closing tag, or with its object if something else than that follows, or with its segment. Line breaks after a block that begins a line
-// go with it. What is in a block never passes as text, whatever is wrong with it. A call also has its reason where the splitter has read one
-// beside its arguments; the first of several counts.
+// A reason stands in a block <rationale call="N">{...}</rationale> in reasoning, preambles or answers, N being the
+// place of the call among those of the turn, from 1; without it blocks count up. What may become the beginning of a
+// block is held back. A block ends at its first closing tag, or with its object if something else than that
+// follows, or with its segment. Line breaks after a block that begins a line go with it. What is in a block never
+// passes as text, whatever is wrong with it. A call also has its reason where the splitter has read one beside its
+// arguments; the first of several counts.
 //
-// A reason becomes an event Decided just before its call begins, or at once if the call has begun already. One for a call that does not come
-// is left out, with a warning. Assumptions become events Assumed after the text in which they stand.
+// A reason becomes an event Decided just before its call begins, or at once if the call has begun already. One for
+// a call that does not come is left out, with a warning. Assumptions become events Assumed after the text in which
+// they stand.
 type RationaleFilter struct {
 	emit   func(Event)
 	cfg    RationaleConfig
 	spoken [Answer + 1]bool
 
-	// start is the event that opens the segment, until some of its text passes; inText says that a segment of text is open.
+	// start is the event that opens the segment, until some of its text passes; inText says that a segment of text
+	// is open.
 	start           Event
 	inText, started bool
 
@@ -46,7 +49,8 @@ type RationaleFilter struct {
 	place          blockPlace
 	// last is the last byte of text that passed, or is about to.
 	last byte
-	// tag and body are the block's opening tag and what is in it, as far as they have come, and closing is how much of the closing tag has.
+	// tag and body are the block's opening tag and what is in it, as far as they have come, and closing is how much
+	// of the closing tag has.
 	tag, body []byte
 	closing   int
 	object    objectEnd
@@ -75,7 +79,8 @@ const (
 const (
 	blockOpen  = "<rationale"
 	blockClose = "</rationale"
-	// maxBlockTag is the most bytes of an opening tag, maxBlock of what is in a block, and maxPlace the most calls that can have reasons.
+	// maxBlockTag is the most bytes of an opening tag, maxBlock of what is in a block, and maxPlace the most calls
+	// that can have reasons.
 	maxBlockTag = 64
 	maxBlock    = 16 << 10
 	maxPlace    = 128

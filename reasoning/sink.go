@@ -7,8 +7,9 @@ import (
 
 // sink turns a stretch of bytes with a segment into events whose text is whole runes.
 //
-// A text segment starts with its first text, so that there are no empty ones; a tool call starts with its header. Bytes that
-// cannot be part of a rune become U+FFFD, one each, as when a Go string is ranged over, at the latest at the segment's end.
+// A text segment starts with its first text, so that there are no empty ones; a tool call starts with its header.
+// Bytes that cannot be part of a rune become U+FFFD, one each, as when a Go string is ranged over, at the latest at
+// the segment's end.
 type sink struct {
 	emit      func(Event)
 	separator string

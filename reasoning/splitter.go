@@ -26,27 +26,27 @@ type SplitterConfig struct {
 	// Tools names the functions of the request. With any, families other than harmony have their tool calls taken
 	// out of the answer, and a call of another function is warned about. Nil warns about none.
 	Tools []string
-	// StringParam reports whether a function's parameter is a string. Some families write arguments one by one, without a sign of
-	// whether "5" is a string or a number. With nil, what is JSON is taken as JSON.
+	// StringParam reports whether a function's parameter is a string. Some families write arguments one by one,
+	// without a sign of whether "5" is a string or a number. With nil, what is JSON is taken as JSON.
 	StringParam func(function, parameter string) bool
-	// Opens is asked when a call begins in the text of an answer, with what follows its opening mark as far as it has come, or with all
-	// of the call's text where there is no mark; if it says no, the text is the answer's. With it calls are read only as the model's family
-	// writes them. Nil stands for yes.
+	// Opens is asked when a call begins in the text of an answer, with what follows its opening mark as far as it
+	// has come, or with all of the call's text where there is no mark; if it says no, the text is the answer's.
+	// With it calls are read only as the model's family writes them. Nil stands for yes.
 	Opens func(text string) bool
 	// CallID gives the id of a run's call by its index; nil leaves ids empty.
 	CallID func(index int) string
 	// Markers looks for MarkersFormat's markers in the answer too.
 	Markers bool
-	// JSON expects every answer to be the object of strategy json, and makes its members reasoning and answer. An answer that turns out
-	// not to be it is read as if JSON were nil. Nil expects none.
+	// JSON expects every answer to be the object of strategy json, and makes its members reasoning and answer. An
+	// answer that turns out not to be it is read as if JSON were nil. Nil expects none.
 	JSON *JSONConfig
 	// Report makes calls of ReportReasoningName reasoning (strategy tool). It needs no entry in Tools.
 	Report bool
-	// Formed says that the answer is held to a form: once it has begun, a marker in it is text and calls do not begin. With its first
-	// text it begins, or before, with Begin. Without Opens there are no calls at all.
+	// Formed says that the answer is held to a form: once it has begun, a marker in it is text and calls do not
+	// begin. With its first text it begins, or before, with Begin. Without Opens there are no calls at all.
 	Formed bool
-	// Rationales sends an event Decided, with no more than Call and the rationale, for each call with a member "rationale" beside its
-	// arguments; Decision is nil if it cannot be read. It follows the call's end.
+	// Rationales sends an event Decided, with no more than Call and the rationale, for each call with a member
+	// "rationale" beside its arguments; Decision is nil if it cannot be read. It follows the call's end.
 	Rationales bool
 	// Separator is put before the text of every later segment of a kind that had one already in this turn, so that
 	// concatenated texts do not run into each other. It counts as the segment's text.
@@ -58,10 +58,10 @@ type SplitterConfig struct {
 // Splitter is the header machine: it takes generated tokens, one at a time, and sends the events SegmentStart,
 // SegmentDelta, SegmentEnd and Warning.
 //
-// Harmony is read by token id, never by text. In lenient mode every malformed header is read for what it most likely means, and no text is
-// lost: text without a header is the answer, text on an unknown or empty channel is reasoning. White space between messages and
-// newlines next to a reasoning marker belong to the format. Think tags and markers are found in the text, however it is
-// cut into tokens; what may still become one is held back.
+// Harmony is read by token id, never by text. In lenient mode every malformed header is read for what it most
+// likely means, and no text is lost: text without a header is the answer, text on an unknown or empty channel is
+// reasoning. White space between messages and newlines next to a reasoning marker belong to the format. Think tags
+// and markers are found in the text, however it is cut into tokens; what may still become one is held back.
 //
 // The text of a delta is a piece of the vocabulary wherever possible, so that pushing a token allocates nothing.
 // A Splitter is not safe for use by several goroutines at once.
@@ -89,10 +89,11 @@ type State struct {
 	Call Call
 	// Role, Channel, Recipient and ContentType are what the harmony message's header says, without "<|constrain|>".
 	Role, Channel, Recipient, ContentType string
-	// InObject says that the text is read as the object of strategy json, or as the call of report_reasoning. It begins before
-	// the first brace of an object that is expected; an object ends with its last brace, a call with its message or its closing
-	// tag. Inside an object Segment is Reasoning or Answer in the middle of a value that is one, and Header between values, a
-	// quote that may end a string included. A call is Reasoning from its header to its end.
+	// InObject says that the text is read as the object of strategy json, or as the call of report_reasoning. It
+	// begins before the first brace of an object that is expected; an object ends with its last brace, a call with
+	// its message or its closing tag. Inside an object Segment is Reasoning or Answer in the middle of a value that
+	// is one, and Header between values, a quote that may end a string included. A call is Reasoning from its
+	// header to its end.
 	InObject bool
 	// Reported says that report_reasoning was called and that no segment has begun since: the call waits for its result.
 	Reported bool
@@ -165,10 +166,12 @@ func NewSplitter(cfg SplitterConfig) (*Splitter, error) {
 	return s, nil
 }
 
-// Push takes the next token. It returns an error only in strict mode, always a *FormatError, and then always the same one.
+// Push takes the next token. It returns an error only in strict mode, always a *FormatError, and then always the
+// same one.
 func (s *Splitter) Push(t backend.Token) error { return s.PushOutput(t, nil) }
 
-// PushOutput is Push for a token with the log probabilities of the step that sampled it; out may be nil and is not kept.
+// PushOutput is Push for a token with the log probabilities of the step that sampled it; out may be nil and is not
+// kept.
 func (s *Splitter) PushOutput(t backend.Token, out *backend.Output) error {
 	if s.err != nil || s.done {
 		return s.err
@@ -206,8 +209,8 @@ func (s *Splitter) pushTags(t backend.Token, out *backend.Output) {
 	s.tags.push(v.Piece(t), control, kind == backend.UserDefined)
 }
 
-// Begin says that the next token belongs to the answer that is held to a form: newlines and markers in its text are the answer's own
-// and not beside a marker of the format. Elsewhere, and without Formed, it does nothing.
+// Begin says that the next token belongs to the answer that is held to a form: newlines and markers in its text are
+// the answer's own and not beside a marker of the format. Elsewhere, and without Formed, it does nothing.
 func (s *Splitter) Begin() {
 	if s.cfg.Formed && s.tags.mode == modeAnswer {
 		s.tags.trim, s.tags.begun = false, true
@@ -240,9 +243,9 @@ func (s *Splitter) State() State {
 	}
 }
 
-// CloseReasoning returns the text that, coming next, would end the reasoning in the object of strategy json and open its answer,
-// or end the arguments of report_reasoning. It reports false outside such a string, and in the middle of a character or an
-// escape, where the next token or one soon after it leads to a place with such a text.
+// CloseReasoning returns the text that, coming next, would end the reasoning in the object of strategy json and
+// open its answer, or end the arguments of report_reasoning. It reports false outside such a string, and in the
+// middle of a character or an escape, where the next token or one soon after it leads to a place with such a text.
 func (s *Splitter) CloseReasoning() (text string, ok bool) {
 	if !s.State().InObject {
 		return "", false
@@ -250,7 +253,8 @@ func (s *Splitter) CloseReasoning() (text string, ok bool) {
 	return s.object.closing()
 }
 
-// Score returns the last score of an object of strategy json or of a call of report_reasoning, and whether there was one.
+// Score returns the last score of an object of strategy json or of a call of report_reasoning, and whether there
+// was one.
 func (s *Splitter) Score() (float64, bool) { return s.score, s.scored }
 
 // Clone returns an independent splitter in the same state that sends its events to emit.

@@ -1,11 +1,12 @@
 package reasoning
 
-// StopFilter ends the answer at the first stop string. It stands between a splitter and the rest: answer text that may be the
-// beginning of a stop string is held back until it cannot be, and from a stop string on all answer text is dropped.
+// StopFilter ends the answer at the first stop string. It stands between a splitter and the rest: answer text that
+// may be the beginning of a stop string is held back until it cannot be, and from a stop string on all answer text
+// is dropped.
 //
-// The stop string that is complete first counts, and of two that are complete at the same byte the longer. Stop strings are
-// found across deltas, not across segments. Log probabilities travel with the text of their tokens: those of a token of which a
-// part is dropped are dropped. Events of other segments pass unchanged.
+// The stop string that is complete first counts, and of two that are complete at the same byte the longer. Stop
+// strings are found across deltas, not across segments. Log probabilities travel with the text of their tokens:
+// those of a token of which a part is dropped are dropped. Events of other segments pass unchanged.
 type StopFilter struct {
 	emit    func(Event)
 	in      [Answer + 1]bool

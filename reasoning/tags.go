@@ -9,9 +9,9 @@ import (
 // tagMachine finds markers in text that arrives in pieces: those around the reasoning, around the answer where a family
 // marks it too, and those of tool calls. Text that may still become a marker is held back.
 //
-// A marker that the vocabulary has as one token always counts. Spelled as text, an opening marker counts only before any reasoning,
-// and a closing one only inside the reasoning or where no reasoning has been seen: later they are something that the
-// answer talks about. Newlines beside a marker belong to the marker.
+// A marker that the vocabulary has as one token always counts. Spelled as text, an opening marker counts only
+// before any reasoning, and a closing one only inside the reasoning or where no reasoning has been seen: later they
+// are something that the answer talks about. Newlines beside a marker belong to the marker.
 type tagMachine struct {
 	s     *Splitter
 	pairs []tagPair
@@ -257,8 +257,8 @@ func (m *tagMachine) push(piece string, control, special bool) {
 	m.release(m.nheld - keep)
 }
 
-// beginsBare reports whether an answer begins as a call without a mark, and if so begins to read it as one. It takes newlines that belong
-// to the marker before off the text.
+// beginsBare reports whether an answer begins as a call without a mark, and if so begins to read it as one. It
+// takes newlines that belong to the marker before off the text.
 func (m *tagMachine) beginsBare(text *string) bool {
 	if m.mode != modeAnswer || m.begun || m.nheld > 0 {
 		return false
@@ -359,7 +359,8 @@ func (m *tagMachine) body(text string) {
 	m.s.out.text(text)
 }
 
-// marker takes the marker p of the current matcher: the held text's next n bytes, after some newlines that belong to it.
+// marker takes the marker p of the current matcher: the held text's next n bytes, after some newlines that belong
+// to it.
 func (m *tagMachine) marker(p, n, newlines int) {
 	byToken := m.held[0].special && len(m.held[0].text) == n
 	switch {
@@ -444,7 +445,8 @@ func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
 	}
 }
 
-// openCall takes a mark of n bytes that begins calls. One that is spelled is kept, in case that what follows is no call.
+// openCall takes a mark of n bytes that begins calls. One that is spelled is kept, in case that what follows is no
+// call.
 func (m *tagMachine) openCall(g *callGroup, n int, byToken bool) {
 	if byToken {
 		m.skip(n)

@@ -21,7 +21,8 @@ var (
 	}
 )
 
-// tagCases say what becomes of the output of families that mark reasoning in the text, whether the markers are tokens or spelled.
+// tagCases say what becomes of the output of families that mark reasoning in the text, whether the markers are
+// tokens or spelled.
 var tagCases = []struct {
 	name, in string
 	format   chattemplate.Format

@@ -19,8 +19,8 @@ type callGroup struct {
 	styles []*chattemplate.CallStyle
 }
 
-// callGroups lists the styles that a splitter reads: the model's own, or where that is not known those whose marks cannot be
-// anything else: tokens of the vocabulary, and <tool_call>.
+// callGroups lists the styles that a splitter reads: the model's own, or where that is not known those whose marks
+// cannot be anything else: tokens of the vocabulary, and <tool_call>.
 func callGroups(cfg *SplitterConfig) []callGroup {
 	var groups []callGroup
 	own := cfg.Format.Calls
@@ -44,8 +44,8 @@ func callGroups(cfg *SplitterConfig) []callGroup {
 	return groups
 }
 
-// wholeCalls reads a block that is in none of the known forms but still JSON: members in another order, other names of members,
-// arguments in a string. It reports false if it is not.
+// wholeCalls reads a block that is in none of the known forms but still JSON: members in another order, other names
+// of members, arguments in a string. It reports false if it is not.
 func (m *tagMachine) wholeCalls(text string) bool {
 	calls, ok := readCalls(text)
 	for _, c := range calls {

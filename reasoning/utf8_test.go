@@ -10,8 +10,8 @@ import (
 	"runner/reasoning"
 )
 
-// TestRunes pushes random bytes, valid and not, in random pieces: the answer is what ranging over the whole gives, and a rune
-// is sent with the token that completes it.
+// TestRunes pushes random bytes, valid and not, in random pieces: the answer is what ranging over the whole gives,
+// and a rune is sent with the token that completes it.
 func TestRunes(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 3))
 	parts := []string{"a", "é", "中", "🙂", "\xf0", "\x9f\x99", "\xff", "\xc3", "\xe4\xb8", "\xed\xa0\x80", "\uFFFD", "\xf4\x90\x80\x80", "\x00"}

@@ -4,10 +4,10 @@ import "fmt"
 
 // Shows reports whether an event may leave the process under v. It is asked once for every event, before any encoder.
 //
-// Under none neither the reasoning nor its summary passes, under summary only the summary, under full everything. Answers,
-// preambles and tool calls always pass: the splitter puts no text of an unknown kind into them. So do warnings, which hold positions and
-// counts only, and the count of reasoning tokens in the result, which is the one thing about hidden reasoning that shows. Decisions, assumptions
-// and the prompts of specialists are reasoning.
+// Under none neither the reasoning nor its summary passes, under summary only the summary, under full everything.
+// Answers, preambles and tool calls always pass: the splitter puts no text of an unknown kind into them. So do
+// warnings, which hold positions and counts only, and the count of reasoning tokens in the result, which is the one
+// thing about hidden reasoning that shows. Decisions, assumptions and the prompts of specialists are reasoning.
 func (v Visibility) Shows(e *Event) bool {
 	switch e.Kind {
 	case SegmentStart, SegmentDelta, SegmentEnd:

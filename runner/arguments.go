@@ -11,8 +11,9 @@ import (
 	"runner/reasoning"
 )
 
-// holdArguments holds calls to the parameters of their functions: of those that say strict to the schema as it stands, of others to the names,
-// the types and the choices in it, or to any object. Nobody asked for the latter, so it must cost little and never fail.
+// holdArguments holds calls to the parameters of their functions: of those that say strict to the schema as it
+// stands, of others to the names, the types and the choices in it, or to any object. Nobody asked for the latter,
+// so it must cost little and never fail.
 func (s *steering) holdArguments(ctx context.Context, r *Runner, req *Request) error {
 	tools := req.Tools
 	if s.report {
@@ -55,7 +56,8 @@ func (s *steering) holdArguments(ctx context.Context, r *Runner, req *Request) e
 	return nil
 }
 
-// isBuiltin reports whether calls of a function cannot be told from those of one of gpt-oss's own tools, which need not be JSON.
+// isBuiltin reports whether calls of a function cannot be told from those of one of gpt-oss's own tools, which need
+// not be JSON.
 func (s *steering) isBuiltin(name string) bool {
 	return slices.ContainsFunc(s.builtin, func(tool any) bool {
 		own, _ := tool.(string)
@@ -64,15 +66,17 @@ func (s *steering) isBuiltin(name string) bool {
 }
 
 const (
-	// maxPlainTools and maxPlainBytes are the most functions, and bytes of their schemas, of a request whose calls are held to what nobody asked for.
+	// maxPlainTools and maxPlainBytes are the most functions, and bytes of their schemas, of a request whose calls
+	// are held to what nobody asked for.
 	maxPlainTools = 128
 	maxPlainBytes = 256 << 10
 	// maxChoices is the most choices of one parameter.
 	maxChoices = 128
 )
 
-// plainArguments returns the form of objects with the names, types and choices of a function's parameters, and no others, in any order. It is
-// zero where the schema says what cannot be told so, or names none: then the function may take any object.
+// plainArguments returns the form of objects with the names, types and choices of a function's parameters, and no
+// others, in any order. It is zero where the schema says what cannot be told so, or names none: then the function
+// may take any object.
 func plainArguments(schema json.RawMessage) grammar.Source {
 	var none grammar.Source
 	top, err := members(schema)

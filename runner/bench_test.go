@@ -27,7 +27,8 @@ func endless(v *backend.Vocab, channel string) fake.Script {
 	}
 }
 
-// decodeCases are ways to decode that must not cost memory per token; only log probabilities, which are handed out, may.
+// decodeCases are ways to decode that must not cost memory per token; only log probabilities, which are handed out,
+// may.
 var decodeCases = []struct {
 	name, channel string
 	change        func(*Request)
@@ -107,7 +108,8 @@ func BenchmarkDecode(b *testing.B) {
 	})
 }
 
-// TestDecodingAllocatesNothingPerToken compares a long run with a short one, so that what a request costs once does not count.
+// TestDecodingAllocatesNothingPerToken compares a long run with a short one, so that what a request costs once does
+// not count.
 func TestDecodingAllocatesNothingPerToken(t *testing.T) {
 	const short, long = 512, 8192
 	for _, c := range decodeCases {

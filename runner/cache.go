@@ -23,9 +23,9 @@ type idleSequence struct {
 	used      uint64
 }
 
-// acquire returns a sequence that holds the longest prefix of the lane's tokens to be had from its principal's sequences, never all of
-// them, since at least one token has to be fed to get logits. How much was cached shows, so it must not tell what others have asked. It
-// returns backend.ErrNoSequence when every sequence is in use.
+// acquire returns a sequence that holds the longest prefix of the lane's tokens to be had from its principal's
+// sequences, never all of them, since at least one token has to be fed to get logits. How much was cached shows, so
+// it must not tell what others have asked. It returns backend.ErrNoSequence when every sequence is in use.
 func (c *prefixCache) acquire(to *lane, active []*lane) (seq backend.Sequence, err error) {
 	tokens, limit := to.tokens, len(to.tokens)-1
 	if to.scoring != nil {

@@ -24,8 +24,8 @@ type callForm struct {
 	single bool
 }
 
-// callMark is a mark of the family's calls that is a token of the vocabulary. In the grammar it is a byte that UTF-8 never has, so that it
-// cannot be mistaken for text of an argument that says the same.
+// callMark is a mark of the family's calls that is a token of the vocabulary. In the grammar it is a byte that
+// UTF-8 never has, so that it cannot be mistaken for text of an argument that says the same.
 type callMark struct {
 	token backend.Token
 	text  string
@@ -174,7 +174,8 @@ func (f *callForm) call(tool chattemplate.Tool) (grammar.Source, error) {
 	return grammar.Sequence(append(parts, f.tokens(f.style.Tail, nil)...)...), nil
 }
 
-// asObject makes sure that a schema admits objects only. It puts nothing around the schema, in which references lead from its root.
+// asObject makes sure that a schema admits objects only. It puts nothing around the schema, in which references
+// lead from its root.
 func asObject(schema json.RawMessage) []byte {
 	var members map[string]json.RawMessage
 	if string(schema) == "true" {

@@ -47,8 +47,8 @@ func TestToolCall(t *testing.T) {
 	}
 }
 
-// TestHeadersOfRealModels: where headers are held to what is offered, every header that gpt-oss is known to write for a call or for words
-// before one stays as it is, whether the call is free or strict.
+// TestHeadersOfRealModels: where headers are held to what is offered, every header that gpt-oss is known to write
+// for a call or for words before one stays as it is, whether the call is free or strict.
 func TestHeadersOfRealModels(t *testing.T) {
 	const args = `{"a":2,"b":3}`
 	var headers []string
@@ -86,7 +86,8 @@ func TestHeadersOfRealModels(t *testing.T) {
 	}
 }
 
-// TestACallIsOfAnOfferedFunction: a model that writes at random calls nothing that is not offered, whatever it is offered.
+// TestACallIsOfAnOfferedFunction: a model that writes at random calls nothing that is not offered, whatever it is
+// offered.
 func TestACallIsOfAnOfferedFunction(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{})
 	called := 0
@@ -204,7 +205,8 @@ func TestArgumentsCostLittle(t *testing.T) {
 	}
 }
 
-// TestBuiltinToolsAreCalledWithoutReasoning: neither the effort none nor a spent budget takes the choice of calling them.
+// TestBuiltinToolsAreCalledWithoutReasoning: neither the effort none nor a spent budget takes the choice of calling
+// them.
 func TestBuiltinToolsAreCalledWithoutReasoning(t *testing.T) {
 	for _, spent := range []bool{false, true} {
 		const header = "<|channel|>commentary to=python code<|message|>"
@@ -226,7 +228,8 @@ func TestBuiltinToolsAreCalledWithoutReasoning(t *testing.T) {
 	}
 }
 
-// TestTemplateOpensTheMessage: a template that opens reasoning or the answer for a harmony model leaves it no second header to write.
+// TestTemplateOpensTheMessage: a template that opens reasoning or the answer for a harmony model leaves it no
+// second header to write.
 func TestTemplateOpensTheMessage(t *testing.T) {
 	const chat = `{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}<|start|>assistant`
 	const analysis = "<|channel|>analysis<|message|>"
@@ -267,7 +270,8 @@ func TestTemplateOpensTheMessage(t *testing.T) {
 	}
 }
 
-// TestReportsUnderTemplatesThatOpenReasoning: what such a template opens is closed again, before the report and after it.
+// TestReportsUnderTemplatesThatOpenReasoning: what such a template opens is closed again, before the report and
+// after it.
 func TestReportsUnderTemplatesThatOpenReasoning(t *testing.T) {
 	const chat = `{{ tools }}{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}{{ m.tool_calls }}<|end|>{% endfor %}<|start|>assistant<|channel|>analysis<|message|>`
 	f := start(t, fake.Config{}, Config{ChatTemplate: chat},
@@ -280,7 +284,8 @@ func TestReportsUnderTemplatesThatOpenReasoning(t *testing.T) {
 	g.want(t, reasoning.Reasoning, "r")
 }
 
-// TestNamesThatMeanSomethingElse: functions that are called like a person, or like something in the namespace, are called by their whole name.
+// TestNamesThatMeanSomethingElse: functions that are called like a person, or like something in the namespace, are
+// called by their whole name.
 func TestNamesThatMeanSomethingElse(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 1024}, Config{})
 	for seed := range uint64(40) {
@@ -303,8 +308,8 @@ func TestNamesThatMeanSomethingElse(t *testing.T) {
 	}
 }
 
-// TestAMessageWithoutItsEnd: a model that goes from its reasoning straight to the next <|channel|> or <|start|> is understood where
-// headers are held.
+// TestAMessageWithoutItsEnd: a model that goes from its reasoning straight to the next <|channel|> or <|start|> is
+// understood where headers are held.
 func TestAMessageWithoutItsEnd(t *testing.T) {
 	for _, next := range []string{"", again, "<|end|>" + again} {
 		f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"),
@@ -353,8 +358,8 @@ func TestHiddenReasoningOfPendingCallsComesBack(t *testing.T) {
 	}
 }
 
-// TestADemandedCallIsACall: a model that writes at random and has to call does so at once, and with an object for arguments, although nothing is
-// asked of them.
+// TestADemandedCallIsACall: a model that writes at random and has to call does so at once, and with an object for
+// arguments, although nothing is asked of them.
 func TestADemandedCallIsACall(t *testing.T) {
 	r := start(t, fake.Config{ContextSize: 1024}, Config{})
 	whole := 0

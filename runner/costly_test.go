@@ -43,7 +43,8 @@ func wide(t *testing.T) *backend.Vocab {
 	return out
 }
 
-// TestCostlyFormsDoNotStallOthers runs a request whose first mask takes many slices beside one without a form, which must be through before.
+// TestCostlyFormsDoNotStallOthers runs a request whose first mask takes many slices beside one without a form,
+// which must be through before.
 func TestCostlyFormsDoNotStallOthers(t *testing.T) {
 	v := wide(t)
 	f := start(t, fake.Config{Vocab: v}, Config{},
@@ -193,7 +194,8 @@ func TestPreparingIsShared(t *testing.T) {
 	}
 }
 
-// TestFirstMasksAreWarmedInTheBackground sees that what the answer begins with is known before the prompt has been read.
+// TestFirstMasksAreWarmedInTheBackground sees that what the answer begins with is known before the prompt has been
+// read.
 func TestFirstMasksAreWarmedInTheBackground(t *testing.T) {
 	hold := make(chan struct{})
 	f := start(t, fake.Config{Fail: func(step int, _ []backend.Input) error {

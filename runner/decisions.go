@@ -19,7 +19,8 @@ func (t *turn) iteration() int {
 	return n
 }
 
-// droppedTokens says how many tokens of earlier reasoning the format leaves out of the prompt, where decisions are traced.
+// droppedTokens says how many tokens of earlier reasoning the format leaves out of the prompt, where decisions are
+// traced.
 func (t *turn) droppedTokens() int {
 	if !t.req.Rationale || t.conv.KeepReasoning {
 		return 0

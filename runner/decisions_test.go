@@ -133,7 +133,8 @@ func TestRationaleBesideArguments(t *testing.T) {
 	}
 }
 
-// TestSummariesDoNotQuoteReasons: the summary pass reads the reasons with the rest of the reasoning, and may quote them no more than that.
+// TestSummariesDoNotQuoteReasons: the summary pass reads the reasons with the rest of the reasoning, and may quote
+// them no more than that.
 func TestSummariesDoNotQuoteReasons(t *testing.T) {
 	secret := strings.Repeat("one two three four five ", 5) + "six"
 	block := `<rationale call="1">{"why":"` + secret + `"}</rationale>`

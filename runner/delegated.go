@@ -14,10 +14,12 @@ import (
 	"runner/reasoning/delegation"
 )
 
-// delegated is a run that may hand its reasoning to specialists: turns of the model, one after the other, whose events become one stream.
+// delegated is a run that may hand its reasoning to specialists: turns of the model, one after the other, whose
+// events become one stream.
 //
-// It runs on its caller's goroutine. The conversation under the original prompt is main, which nothing of a specialist's enters but its report; what a
-// specialist is given is made of it anew for each turn. So the original prompt is back as soon as state says that nobody is active.
+// It runs on its caller's goroutine. The conversation under the original prompt is main, which nothing of a
+// specialist's enters but its report; what a specialist is given is made of it anew for each turn. So the original
+// prompt is back as soon as state says that nobody is active.
 type delegated struct {
 	r    *Runner
 	req  Request // with messages as they came
@@ -26,7 +28,8 @@ type delegated struct {
 	all  *stream // gets all events for it
 
 	state delegation.State
-	// main is the conversation under the original prompt. report is the index of the message that gets the specialist's report.
+	// main is the conversation under the original prompt. report is the index of the message that gets the
+	// specialist's report.
 	main   []chattemplate.Message
 	given  int // of main's messages came with the request
 	report int
@@ -37,8 +40,8 @@ type delegated struct {
 	about  reasoning.Delegation
 	count  int
 	random uint64
-	// engaged says that a specialist has been active, in this run or in one that it goes on from, so that who goes on from its calls has to know
-	// that it is no longer.
+	// engaged says that a specialist has been active, in this run or in one that it goes on from, so that who goes
+	// on from its calls has to know that it is no longer.
 	engaged bool
 	// forced says that a demand for a call to delegate, or for any call where there are no others, has been met.
 	forced bool
@@ -239,8 +242,8 @@ func (d *delegated) specialistTurn(ctx context.Context) (over bool, err error) {
 	return false, nil
 }
 
-// answer answers a call of the specialist's or of the main agent's to delegate or to return, in a conversation. It reports whether the call
-// returns control.
+// answer answers a call of the specialist's or of the main agent's to delegate or to return, in a conversation. It
+// reports whether the call returns control.
 func (d *delegated) answer(in *[]chattemplate.Message, out *said, c chattemplate.ToolCall) (returned bool) {
 	instruction, err := delegation.Call(c.Name, c.Arguments)
 	if err == nil {
@@ -337,7 +340,8 @@ func (d *delegated) squash(ctx context.Context, active delegation.Delegate) erro
 	return nil
 }
 
-// begin makes a specialist active, whose report goes into the message at report of main; len(main) is at the end of the user's message.
+// begin makes a specialist active, whose report goes into the message at report of main; len(main) is at the end of
+// the user's message.
 func (d *delegated) begin(to delegation.Delegate, by string, report int) {
 	if _, on := d.state.Active(); !on {
 		_ = d.state.Apply(to) // its prompt was checked
@@ -373,7 +377,8 @@ func (d *delegated) fail(why string) {
 	d.close(reasoning.DelegationFailed)
 }
 
-// tell puts a report into the main conversation. Where it is the result of no call it goes before the user's message, if it says anything.
+// tell puts a report into the main conversation. Where it is the result of no call it goes before the user's
+// message, if it says anything.
 func (d *delegated) tell(report string, says bool) {
 	at := d.report
 	if at >= len(d.main) {
@@ -386,7 +391,8 @@ func (d *delegated) tell(report string, says bool) {
 	d.reported = append(d.reported, at)
 }
 
-// takeBack leaves the specialists' reports out of a conversation that has become too long with them. It reports whether there were any.
+// takeBack leaves the specialists' reports out of a conversation that has become too long with them. It reports
+// whether there were any.
 func (d *delegated) takeBack() bool {
 	if len(d.reported) == 0 {
 		return false

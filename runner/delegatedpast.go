@@ -8,7 +8,8 @@ import (
 	"runner/reasoning/delegation"
 )
 
-// resume brings the run to where the messages say that the conversation stands, and what the runner remembers of its last calls.
+// resume brings the run to where the messages say that the conversation stands, and what the runner remembers of
+// its last calls.
 func (d *delegated) resume() error {
 	of := d.req.instructions()
 	messages := d.req.Messages
@@ -96,7 +97,8 @@ func pendingCall(messages []chattemplate.Message) pending {
 	return pending{at: -1}
 }
 
-// past is what a run leaves for the one that goes on from its calls: what stands before them and the client does not have.
+// past is what a run leaves for the one that goes on from its calls: what stands before them and the client does
+// not have.
 type past struct {
 	given      int
 	main, work []chattemplate.Message

@@ -15,7 +15,8 @@ import (
 // squashTokens is the most tokens of the message that a specialist's work is made into.
 const squashTokens = 600
 
-// withhold takes the offer to delegate back where the model cannot call, or the request leaves no room for calls. Then it cannot demand one, either.
+// withhold takes the offer to delegate back where the model cannot call, or the request leaves no room for calls.
+// Then it cannot demand one, either.
 func (d *delegated) withhold() error {
 	may := &d.req.Delegation.Model
 	if !*may || d.r.canCall() && d.req.ToolChoice != ToolChoiceNone && d.req.Strategy != reasoning.StrategyJSON {
@@ -103,8 +104,9 @@ func (d *delegated) withdraw(q *Request) {
 	}
 }
 
-// specialistLeft is how many tokens a specialist may still generate: what is left of the run's without the answer's reserve, and what is left of
-// the reasoning budget where its text is reasoning. limited is false where there is no limit.
+// specialistLeft is how many tokens a specialist may still generate: what is left of the run's without the answer's
+// reserve, and what is left of the reasoning budget where its text is reasoning. limited is false where there is no
+// limit.
 func (d *delegated) specialistLeft() (left int, limited bool) {
 	used := &d.result.Usage
 	if d.req.MaxTokens > 0 {
@@ -184,8 +186,8 @@ func (d *delegated) infoOf(i *reasoning.Info) *reasoning.Info {
 	return &info
 }
 
-// segment hands on an event of a segment. What a specialist writes is reasoning, or preamble where it is shown; calls that the run answers
-// are nobody else's.
+// segment hands on an event of a segment. What a specialist writes is reasoning, or preamble where it is shown;
+// calls that the run answers are nobody else's.
 func (d *delegated) segment(out *said, e reasoning.Event) bool {
 	from := e.Segment
 	if from == reasoning.ToolCall {
@@ -321,8 +323,8 @@ func (d *delegated) done(out *said) error {
 	return nil
 }
 
-// emit hands an event of the run to its trace, and through the visibility policy to its reader; before Started it waits. It reports whether
-// anybody reads on.
+// emit hands an event of the run to its trace, and through the visibility policy to its reader; before Started it
+// waits. It reports whether anybody reads on.
 func (d *delegated) emit(e reasoning.Event) bool {
 	if !d.started {
 		d.waiting = append(d.waiting, e)

@@ -11,16 +11,18 @@ import (
 
 // Delegation says who may hand the reasoning to a specialist, see package delegation. The zero value is nobody.
 //
-// A run that delegates is several turns of the model in one stream of events: under the specialist's prompt, then under the original one, which
-// answers. What the specialist writes comes as reasoning, so visibility governs it, unless the instruction says that it is shown; then it is
-// preamble. The run's limits are those of all its turns together. Its usage is their sum, so that a prompt counts each time that it is read.
+// A run that delegates is several turns of the model in one stream of events: under the specialist's prompt, then
+// under the original one, which answers. What the specialist writes comes as reasoning, so visibility governs it,
+// unless the instruction says that it is shown; then it is preamble. The run's limits are those of all its turns
+// together. Its usage is their sum, so that a prompt counts each time that it is read.
 //
-// Where a specialist calls the request's own tools the run ends in these calls, as any other. When their results come, the specialist goes on: as
-// the instructions among the messages say, or where they do not, because it was the model who delegated, as the runner remembers
-// (Config.CallMemory). What is not remembered goes on under the original prompt.
+// Where a specialist calls the request's own tools the run ends in these calls, as any other. When their results
+// come, the specialist goes on: as the instructions among the messages say, or where they do not, because it was
+// the model who delegated, as the runner remembers (Config.CallMemory). What is not remembered goes on under the
+// original prompt.
 type Delegation struct {
-	// Model offers the model the functions with which it delegates by itself. A model whose way of writing calls is not known gets none, with the
-	// warning CodeDelegationUnavailable.
+	// Model offers the model the functions with which it delegates by itself. A model whose way of writing calls is
+	// not known gets none, with the warning CodeDelegationUnavailable.
 	Model bool
 	// Specialist, when not nil, is whom the user's last message delegates to, as if it carried that instruction.
 	Specialist *delegation.Delegate
@@ -43,7 +45,8 @@ const (
 	WorkDelete Work = "delete"
 )
 
-// instructions are those of the messages and that of the request, which the user's last message carries, or where there is none the last.
+// instructions are those of the messages and that of the request, which the user's last message carries, or where
+// there is none the last.
 func (q *Request) instructions() map[int][]delegation.Instruction {
 	if q.Delegation.Specialist == nil {
 		return q.Delegation.Instructions

@@ -54,7 +54,8 @@ func eventsOf(ctx context.Context, r *Runner, req Request) (events []reasoning.E
 	return events, nil
 }
 
-// outcomes are how the delegations of a run ended. Each has to begin before it ends, under an id of its own, one at a time.
+// outcomes are how the delegations of a run ended. Each has to begin before it ends, under an id of its own, one at
+// a time.
 func outcomes(t *testing.T, events []reasoning.Event) (list []reasoning.DelegationOutcome) {
 	t.Helper()
 	seen, open := map[string]bool{}, ""
@@ -215,7 +216,8 @@ func TestASquashedReport(t *testing.T) {
 	}
 }
 
-// TestIntermediateMessagesOfEarlierTurns are marked for the model, or left out of the conversation, and then the run says so.
+// TestIntermediateMessagesOfEarlierTurns are marked for the model, or left out of the conversation, and then the
+// run says so.
 func TestIntermediateMessagesOfEarlierTurns(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		fake.Reply{Prompt: "<intermediate>Internal reasoning</intermediate>\nold work", After: ask("2+2?"), Say: think("", "Marked.")},
@@ -320,8 +322,8 @@ func TestTheStepsOfARunThatGoesOnEnd(t *testing.T) {
 	}
 }
 
-// TestASpecialistCallsTheClientsTools: the run ends in its call, and the next goes on with the specialist, from the runner's memory where the
-// model delegated, from the instruction where the user did.
+// TestASpecialistCallsTheClientsTools: the run ends in its call, and the next goes on with the specialist, from the
+// runner's memory where the model delegated, from the instruction where the user did.
 func TestASpecialistCallsTheClientsTools(t *testing.T) {
 	replies := []fake.Reply{
 		{Prompt: asSpecialist, After: engaged, Say: call("use it", "add", `{"a":2}`)},
@@ -446,8 +448,9 @@ func TestAModelWithoutCallsDoesNotDelegate(t *testing.T) {
 	}
 }
 
-// TestTheOriginalPromptIsBack: whatever a model calls, and however the run ends, by itself, by an error or because it is cancelled, nobody is active
-// afterwards, what began has ended, and the conversation under the original prompt has nothing of the specialist's but its report.
+// TestTheOriginalPromptIsBack: whatever a model calls, and however the run ends, by itself, by an error or because
+// it is cancelled, nobody is active afterwards, what began has ended, and the conversation under the original
+// prompt has nothing of the specialist's but its report.
 func TestTheOriginalPromptIsBack(t *testing.T) {
 	broke := errors.New("the step failed")
 	for seed := range uint64(60) {
@@ -514,7 +517,8 @@ func TestTheOriginalPromptIsBack(t *testing.T) {
 	}
 }
 
-// TestWhatIsHiddenIsTracedAndSealed: a hidden specialist is in the trace with its prompt and its work, also what was deleted, and in the sealed value.
+// TestWhatIsHiddenIsTracedAndSealed: a hidden specialist is in the trace with its prompt and its work, also what
+// was deleted, and in the sealed value.
 func TestWhatIsHiddenIsTracedAndSealed(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		append(delegates(), fake.Reply{After: "is 4\n" + reported, Say: think("", "never")})...)
@@ -671,8 +675,8 @@ func TestModelsOfEveryStyleDelegate(t *testing.T) {
 	}
 }
 
-// TestTheMainAgentCallsAfterASpecialist: whom the user delegated to has returned, and does not come back with the results of the main agent's
-// calls, which gets them beside the report.
+// TestTheMainAgentCallsAfterASpecialist: whom the user delegated to has returned, and does not come back with the
+// results of the main agent's calls, which gets them beside the report.
 func TestTheMainAgentCallsAfterASpecialist(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{CallMemory: NewCallMemory(8, 0)},
 		fake.Reply{Prompt: asSpecialist, After: ask("3+3?"), Say: think("", "worked out")},
@@ -762,7 +766,8 @@ func TestARunThatEndsBetweenTurnsIsAccounted(t *testing.T) {
 	}
 }
 
-// TestReasonsOfARunThatDelegates: the reason for delegating is not that for the client's call, which has its place among the client's.
+// TestReasonsOfARunThatDelegates: the reason for delegating is not that for the client's call, which has its place
+// among the client's.
 func TestReasonsOfARunThatDelegates(t *testing.T) {
 	why := func(n int, text string) string {
 		return fmt.Sprintf(`<rationale call="%d">{"why":%q}</rationale>`, n, text)

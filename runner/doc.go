@@ -1,9 +1,9 @@
 // Package runner drives a model from messages to events.
 //
-// A [Runner] owns one loaded model. Any number of goroutines call [Runner.Generate]; one goroutine of the runner's own steps the
-// model, so that prefill chunks and decode tokens of all runs, and their summary passes, share batches (continuous
-// batching). Finished runs leave their sequence in the cache, and the next request with a common prefix continues from
-// it.
+// A [Runner] owns one loaded model. Any number of goroutines call [Runner.Generate]; one goroutine of the runner's
+// own steps the model, so that prefill chunks and decode tokens of all runs, and their summary passes, share
+// batches (continuous batching). Finished runs leave their sequence in the cache, and the next request with a
+// common prefix continues from it.
 //
 // Where reasoning is handed to specialists ([Delegation]), a run is several turns of the model in one stream of events.
 //

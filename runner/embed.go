@@ -52,9 +52,10 @@ func (e *embedding) failed(_ *lane, err error) {
 	close(e.done)
 }
 
-// Embed returns the embedding of tokens: the mean of their last hidden states, scaled to length 1, Info().EmbeddingLength values. A text is
-// read in pieces between the steps of runs, which go first. It counts as a run of its principal, which has one text under way at a time. Callers
-// take a place in the queue first ([Runner.Enter]). The errors are ErrNoEmbeddings, ErrClosed, a *RequestError, a *PromptTooLongError, the
+// Embed returns the embedding of tokens: the mean of their last hidden states, scaled to length 1,
+// Info().EmbeddingLength values. A text is read in pieces between the steps of runs, which go first. It counts as a
+// run of its principal, which has one text under way at a time. Callers take a place in the queue first
+// ([Runner.Enter]). The errors are ErrNoEmbeddings, ErrClosed, a *RequestError, a *PromptTooLongError, the
 // context's and the backend's.
 func (r *Runner) Embed(ctx context.Context, principal string, tokens []Token) ([]float32, error) {
 	if !r.model.Capabilities().Embeddings {

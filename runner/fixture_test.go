@@ -32,7 +32,8 @@ func summaryReply(prompt, say string) fake.Reply {
 
 var began = time.Now()
 
-// clock starts at the same date in every run: models are told the date, and what the fake one makes up hangs on all that it is told.
+// clock starts at the same date in every run: models are told the date, and what the fake one makes up hangs on all
+// that it is told.
 func clock() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC).Add(time.Since(began)) }
 
 type fixture struct {

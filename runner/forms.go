@@ -109,8 +109,8 @@ func quote(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// check looks at a finished answer once more, with a program of its own: an answer that breaks its form although it was held to
-// it is a mistake of ours.
+// check looks at a finished answer once more, with a program of its own: an answer that breaks its form although it
+// was held to it is a mistake of ours.
 type check struct {
 	answer    strings.Builder
 	validator *grammar.Validator
@@ -158,8 +158,8 @@ func (c *check) holds() error {
 	return nil
 }
 
-// verify checks the answer of a run that came to its own end. A stop string cuts an answer as was asked, but says so where the
-// form is lost with it.
+// verify checks the answer of a run that came to its own end. A stop string cuts an answer as was asked, but says
+// so where the form is lost with it.
 func (t *turn) verify(finish reasoning.FinishReason) {
 	switch {
 	case finish != reasoning.FinishStop || t.req.Form.IsZero():

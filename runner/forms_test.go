@@ -123,8 +123,8 @@ func numbered(n int) string {
 	return "{" + strings.Join(list, ",") + "}"
 }
 
-// TestArguments: the arguments of a harmony call obey the function's parameters; where nobody asked for strict their names, types and choices,
-// unless the schema says more about them: then any object is right.
+// TestArguments: the arguments of a harmony call obey the function's parameters; where nobody asked for strict
+// their names, types and choices, unless the schema says more about them: then any object is right.
 func TestArguments(t *testing.T) {
 	const call = "<|channel|>commentary to=functions.add <|constrain|>json<|message|>"
 	const known = `"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a"]`
@@ -358,7 +358,8 @@ func TestStrategyTool(t *testing.T) {
 	}
 }
 
-// TestMarkersInAnAnswerAreText has models write the markers of reasoning and of calls inside an answer that is held to a form.
+// TestMarkersInAnAnswerAreText has models write the markers of reasoning and of calls inside an answer that is held
+// to a form.
 func TestMarkersInAnAnswerAreText(t *testing.T) {
 	schema := `{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`
 	chatml := "q<|im_end|>\n<|im_start|>assistant\n"
@@ -495,8 +496,8 @@ func TestFormsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestWildModelsObeyForms has models that write anything whatever, harmony's tokens in any order included, and checks that what ends
-// by itself obeys its form.
+// TestWildModelsObeyForms has models that write anything whatever, harmony's tokens in any order included, and
+// checks that what ends by itself obeys its form.
 func TestWildModelsObeyForms(t *testing.T) {
 	forms := []struct {
 		form   grammar.Source

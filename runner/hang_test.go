@@ -17,8 +17,8 @@ import (
 	"runner/reasoning"
 )
 
-// TestAStepThatHangs: who cancels a run is let go although the step does not end, whether the run is in it or waits, traced or not; so is who
-// closes the runner. What a run is known to have used is told once.
+// TestAStepThatHangs: who cancels a run is let go although the step does not end, whether the run is in it or
+// waits, traced or not; so is who closes the runner. What a run is known to have used is told once.
 func TestAStepThatHangs(t *testing.T) {
 	var hang atomic.Bool
 	hangs, release := make(chan struct{}), make(chan struct{})
@@ -93,7 +93,8 @@ func TestAStepThatHangs(t *testing.T) {
 	}
 }
 
-// TestABrokenEngineIsKnown: also when the run that was alone in the step has been cancelled meanwhile. Nothing is tried with it any more.
+// TestABrokenEngineIsKnown: also when the run that was alone in the step has been cancelled meanwhile. Nothing is
+// tried with it any more.
 func TestABrokenEngineIsKnown(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -122,7 +123,8 @@ func TestABrokenEngineIsKnown(t *testing.T) {
 	}
 }
 
-// TestEmbeddingGoesRoundThePrincipals: one principal's many texts keep another's one waiting for no more than one of them.
+// TestEmbeddingGoesRoundThePrincipals: one principal's many texts keep another's one waiting for no more than one
+// of them.
 func TestEmbeddingGoesRoundThePrincipals(t *testing.T) {
 	var order []Token // the first token of each text, as they are read
 	r, err := New(fake.New(fake.Config{Vocab: fake.Harmony(), Fail: func(_ int, in []backend.Input) error {
@@ -165,8 +167,8 @@ func TestEmbeddingGoesRoundThePrincipals(t *testing.T) {
 	leave()
 }
 
-// TestRunsWithoutNumbersBreakTheModel: several in a row do, whatever they are. One that goes well in between starts the count
-// anew.
+// TestRunsWithoutNumbersBreakTheModel: several in a row do, whatever they are. One that goes well in between starts
+// the count anew.
 func TestRunsWithoutNumbersBreakTheModel(t *testing.T) {
 	var bad atomic.Bool
 	r, err := New(fake.New(fake.Config{Vocab: fake.Harmony(), Fail: func(_ int, in []backend.Input) error {

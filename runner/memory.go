@@ -12,11 +12,13 @@ import (
 	"runner/chattemplate"
 )
 
-// CallMemory remembers what led to tool calls, so that formats that keep the reasoning while calls are pending get it back even where visibility
-// hid it from the caller. It is kept in memory only, and only for a time. What is remembered of a call is for the same principal, model and
-// thread, and only where the call comes back with the same name, arguments and message before it.
+// CallMemory remembers what led to tool calls, so that formats that keep the reasoning while calls are pending get
+// it back even where visibility hid it from the caller. It is kept in memory only, and only for a time. What is
+// remembered of a call is for the same principal, model and thread, and only where the call comes back with the
+// same name, arguments and message before it.
 //
-// When there are too many calls, the oldest of the principal goes that has the most, so that nobody's many calls push out another's.
+// When there are too many calls, the oldest of the principal goes that has the most, so that nobody's many calls
+// push out another's.
 //
 // Several runners may share one. Its methods may be called by several goroutines at once. Nil remembers nothing.
 type CallMemory struct {
@@ -46,7 +48,8 @@ type callKey struct{ principal, id string }
 // moment is what has to be the same where a call comes back, as a digest.
 type moment [sha256.Size]byte
 
-// NewCallMemory returns a memory of so many calls, each for so long at most; no age is no limit. It is nil for no calls.
+// NewCallMemory returns a memory of so many calls, each for so long at most; no age is no limit. It is nil for no
+// calls.
 func NewCallMemory(calls int, age time.Duration) *CallMemory {
 	if calls <= 0 {
 		return nil
@@ -126,7 +129,8 @@ func (m *CallMemory) put(id callKey, at moment, set func(*remembered)) {
 	}
 }
 
-// shrink drops the oldest call of the principal that has the most; of latest, which the newest is of, only if no other has as many.
+// shrink drops the oldest call of the principal that has the most; of latest, which the newest is of, only if no
+// other has as many.
 func (m *CallMemory) shrink(latest string) {
 	most := latest
 	for principal, ids := range m.order {
@@ -169,7 +173,8 @@ func (m *CallMemory) sweep() {
 	}
 }
 
-// restore returns the messages of a request with the remembered reasoning of calls that come without any. The request's own are not changed.
+// restore returns the messages of a request with the remembered reasoning of calls that come without any. The
+// request's own are not changed.
 func (r *Runner) restore(req *Request) []chattemplate.Message {
 	messages, copied := req.Messages, false
 	for i, msg := range messages {

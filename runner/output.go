@@ -25,12 +25,14 @@ type output struct {
 	// markers says that the splitter looks for the markers strategy's markers.
 	markers bool
 
-	// reasoned and answered say what has come so far, seen or not, and calls holds the tool calls; their arguments only where they are remembered.
+	// reasoned and answered say what has come so far, seen or not, and calls holds the tool calls; their arguments
+	// only where they are remembered.
 	reasoned, answered bool
 	calls              []chattemplate.ToolCall
 	remembers          bool
 	arguments          strings.Builder
-	// stage is what the run of several turns that this one is of says; nil where it is alone. inner says that the turn called what that run answers.
+	// stage is what the run of several turns that this one is of says; nil where it is alone. inner says that the
+	// turn called what that run answers.
 	stage *stage
 	inner bool
 	// thoughts is the reasoning as text, kept only for the summary's guard and for calls that are pending.
@@ -102,8 +104,8 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	return o, err
 }
 
-// start says where a splitter starts: where the reasoning is to come between markers, a prompt that skips the model's own
-// has not skipped that.
+// start says where a splitter starts: where the reasoning is to come between markers, a prompt that skips the
+// model's own has not skipped that.
 func (o *output) start(at chattemplate.Start) chattemplate.Start {
 	if o.markers && o.format.Family != chattemplate.Harmony {
 		return chattemplate.StartTurn

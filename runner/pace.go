@@ -2,8 +2,9 @@ package runner
 
 import "time"
 
-// pace says how much of a text is embedded between two steps of runs. Runs go first: a text gets as much of the time as a run, and all of
-// them together no more than half. Time, not tokens, is what it counts, since a piece of a text can take as long as many decoding steps.
+// pace says how much of a text is embedded between two steps of runs. Runs go first: a text gets as much of the
+// time as a run, and all of them together no more than half. Time, not tokens, is what it counts, since a piece of
+// a text can take as long as many decoding steps.
 type pace struct {
 	// owed is the time that texts may take now. It is below zero while the runs catch up.
 	owed time.Duration
@@ -12,14 +13,16 @@ type pace struct {
 }
 
 const (
-	// leastPiece and mostPiece bound a piece in tokens. Smaller ones waste most of a pass over the weights, and with longer ones memory is
-	// spent on outputs, which the engine gives for each token.
+	// leastPiece and mostPiece bound a piece in tokens. Smaller ones waste most of a pass over the weights, and
+	// with longer ones memory is spent on outputs, which the engine gives for each token.
 	leastPiece, mostPiece = 16, 128
-	// pieceTime is how long a piece may take at least, and where nothing is generated: a run that comes meanwhile waits for it.
+	// pieceTime is how long a piece may take at least, and where nothing is generated: a run that comes meanwhile
+	// waits for it.
 	pieceTime = 20 * time.Millisecond
 )
 
-// after counts the time that the last step of runs took, 0 for no step, and returns how many tokens of a text to embed now.
+// after counts the time that the last step of runs took, 0 for no step, and returns how many tokens of a text to
+// embed now.
 func (p *pace) after(step time.Duration, runs, texts int) int {
 	if step == 0 {
 		p.owed = 0

@@ -64,8 +64,8 @@ func TestPrefixesInUseAreNotSharedBetweenPrincipals(t *testing.T) {
 	wg.Wait()
 }
 
-// TestRememberedCallsBelongToTheirMoment: what is remembered of a call comes back for the same principal, thread, name, arguments and message before
-// it alone, and not after its time.
+// TestRememberedCallsBelongToTheirMoment: what is remembered of a call comes back for the same principal, thread,
+// name, arguments and message before it alone, and not after its time.
 func TestRememberedCallsBelongToTheirMoment(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	m := NewCallMemory(4, time.Hour)
@@ -276,7 +276,8 @@ func TestQueueHasAnEnd(t *testing.T) {
 	}
 }
 
-// TestWhatIsOverMakesRoom: requests whose run is over and that were not read make room for others, as many as may run and no more.
+// TestWhatIsOverMakesRoom: requests whose run is over and that were not read make room for others, as many as may
+// run and no more.
 func TestWhatIsOverMakesRoom(t *testing.T) {
 	q := newQueue(2)
 	var tickets []*ticket
@@ -305,7 +306,8 @@ func TestWhatIsOverMakesRoom(t *testing.T) {
 	}
 }
 
-// TestSlotsAreShared: there are never more at once than slots, one who asks once is next, and who gives up loses nobody's.
+// TestSlotsAreShared: there are never more at once than slots, one who asks once is next, and who gives up loses
+// nobody's.
 func TestSlotsAreShared(t *testing.T) {
 	s := newSlots(1)
 	if err := s.take(t.Context(), "many"); err != nil {
@@ -408,7 +410,8 @@ func TestNoMoreRunsThanAllowed(t *testing.T) {
 	}
 }
 
-// TestASlowReaderKeepsNoPlace: requests whose run is over leave room for others, though nobody has read what they gave; they can still be read.
+// TestASlowReaderKeepsNoPlace: requests whose run is over leave room for others, though nobody has read what they
+// gave; they can still be read.
 func TestASlowReaderKeepsNoPlace(t *testing.T) {
 	r := start(t, fake.Config{}, Config{Parallel: 1, Queue: 1}, fake.Reply{After: ask("q"), Say: think("x", "a b c")})
 	read := make(chan struct{})

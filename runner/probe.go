@@ -16,7 +16,8 @@ func (p *probe) started(*lane, int) {}
 
 func (p *probe) accept(l *lane, _ *backend.Output) {
 	l.done = true
-	// Its place stays free for the next probe, so that probing an idle model costs no more than one conversation in the cache.
+	// Its place stays free for the next probe, so that probing an idle model costs no more than one conversation in
+	// the cache.
 	l.seq.Close()
 	l.seq = nil
 	p.done <- nil
@@ -29,7 +30,8 @@ func (p *probe) full(l *lane) {
 
 func (p *probe) failed(_ *lane, err error) { p.done <- err }
 
-// Broken reports whether the model's engine has failed so that no step can follow. Every request fails until the model is loaded again.
+// Broken reports whether the model's engine has failed so that no step can follow. Every request fails until the
+// model is loaded again.
 func (r *Runner) Broken() bool { return r.Failure() != nil }
 
 // Failure returns why Broken is true, or nil.
@@ -40,8 +42,8 @@ func (r *Runner) Failure() error {
 	return nil
 }
 
-// Fail ends all runs with an error, and from then on the model is Broken. It is for whoever learns from elsewhere that the
-// model cannot be used any more.
+// Fail ends all runs with an error, and from then on the model is Broken. It is for whoever learns from elsewhere
+// that the model cannot be used any more.
 func (r *Runner) Fail(ctx context.Context, why error) error {
 	err := fmt.Errorf("%w: %w", backend.ErrBroken, why)
 	return r.sched.do(ctx, func() {
@@ -52,8 +54,8 @@ func (r *Runner) Fail(ctx context.Context, why error) error {
 	})
 }
 
-// Probe steps the model by one token, to see whether it still can. It waits its turn like any request, without a place in the queue. The
-// error is nil, the backend's, ErrClosed or the context's.
+// Probe steps the model by one token, to see whether it still can. It waits its turn like any request, without a
+// place in the queue. The error is nil, the backend's, ErrClosed or the context's.
 func (r *Runner) Probe(ctx context.Context) error {
 	p := &probe{done: make(chan error, 1)}
 	first := Token(0)

@@ -2,8 +2,9 @@ package runner
 
 import "sync"
 
-// queue bounds how many requests there are: those that wait or are under way, and beside them those that are over and whose events have not all
-// been read, so that a slow reader keeps nobody waiting and its memory is bounded all the same.
+// queue bounds how many requests there are: those that wait or are under way, and beside them those that are over
+// and whose events have not all been read, so that a slow reader keeps nobody waiting and its memory is bounded all
+// the same.
 type queue struct {
 	mu      sync.Mutex
 	running tally
@@ -12,7 +13,8 @@ type queue struct {
 
 func newQueue(most int) *queue { return &queue{running: newTally(most), unread: newTally(most)} }
 
-// Enter takes a place in the queue for what is no run, and returns what gives it back, which is harmless to call twice; or ErrQueueFull.
+// Enter takes a place in the queue for what is no run, and returns what gives it back, which is harmless to call
+// twice; or ErrQueueFull.
 func (r *Runner) Enter(principal string) (leave func(), err error) {
 	t := r.queue.enter(principal)
 	if t == nil {
@@ -39,7 +41,8 @@ func (q *queue) enter(principal string) *ticket {
 	return &ticket{queue: q, principal: principal, in: &q.running}
 }
 
-// over says that the run has ended. When too many others have not been read either, the request keeps its place until it leaves.
+// over says that the run has ended. When too many others have not been read either, the request keeps its place
+// until it leaves.
 func (t *ticket) over() {
 	q := t.queue
 	q.mu.Lock()
@@ -60,8 +63,8 @@ func (t *ticket) leave() {
 	}
 }
 
-// tally counts requests and bounds them. Once it is full, a principal that has none may still enter with one, so that nobody shuts another out;
-// with all of these there are never more than twice as many.
+// tally counts requests and bounds them. Once it is full, a principal that has none may still enter with one, so
+// that nobody shuts another out; with all of these there are never more than twice as many.
 type tally struct {
 	most, total int
 	of          map[string]int

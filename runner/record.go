@@ -9,26 +9,28 @@ import (
 
 // Tracer begins the traces of runs. It may be used by several goroutines at once.
 type Tracer interface {
-	// Begin begins the trace of a run. It returns when what the run starts from is durable, or why there will be no trace; the run goes on
-	// without one then. Its error and those of the Recorder are shown to who asked for the run, so they hold nothing else.
+	// Begin begins the trace of a run. It returns when what the run starts from is durable, or why there will be no
+	// trace; the run goes on without one then. Its error and those of the Recorder are shown to who asked for the
+	// run, so they hold nothing else.
 	Begin(ctx context.Context, run *TracedRun) (Recorder, error)
 }
 
-// Recorder writes down one run. Its methods are called one after the other, on a goroutine of the run's own: they may wait for a disk.
+// Recorder writes down one run. Its methods are called one after the other, on a goroutine of the run's own: they
+// may wait for a disk.
 type Recorder interface {
 	// Record takes the next event of the run, whatever the visibility. Errors are End's to tell.
 	Record(e reasoning.Event)
 	// Flush makes what was taken durable. It is called every second.
 	Flush()
-	// End ends the trace; why is nil after Done, else the error that ended the run. It returns the trace's id when all of it is durable, or why
-	// there is none.
+	// End ends the trace; why is nil after Done, else the error that ended the run. It returns the trace's id when
+	// all of it is durable, or why there is none.
 	End(why error) (id string, err error)
 }
 
 // TracedRun is what a run starts from.
 type TracedRun struct {
-	// Request is what was asked for, as it is carried out: with the instructions that strategy and form give the model among the messages, with
-	// reasoning that was restored, and with a seed. It must not be changed.
+	// Request is what was asked for, as it is carried out: with the instructions that strategy and form give the
+	// model among the messages, with reasoning that was restored, and with a seed. It must not be changed.
 	Request *Request
 	// Model is the model's name, and Digest that of its files.
 	Model, Digest string
@@ -40,7 +42,8 @@ const CodeNotTraced = "trace_not_stored"
 // flushEvery is how long what a run says may wait to be durable.
 const flushEvery = time.Second
 
-// tape carries a run's events, unfiltered, from the scheduler to its recorder, as a stream carries those that may be seen to the reader.
+// tape carries a run's events, unfiltered, from the scheduler to its recorder, as a stream carries those that may
+// be seen to the reader.
 type tape struct {
 	*stream
 	// ended is closed when the trace is; then id and err are what came of it.
@@ -49,7 +52,8 @@ type tape struct {
 	err   error
 }
 
-// record begins the trace of a turn, if one was asked for. It waits for the recorder, so it is for the caller's goroutine.
+// record begins the trace of a turn, if one was asked for. It waits for the recorder, so it is for the caller's
+// goroutine.
 func (t *turn) record(ctx context.Context) {
 	if t.req.Trace == nil {
 		return
@@ -97,7 +101,8 @@ func (p *tape) play(to Recorder) {
 	}
 }
 
-// outcome waits for the trace and adds what came of it to a run's last event. The warning, if there is one, goes before it.
+// outcome waits for the trace and adds what came of it to a run's last event. The warning, if there is one, goes
+// before it.
 func (p *tape) outcome(done *reasoning.Event) (warning *reasoning.Event) {
 	<-p.ended
 	if p.err != nil {

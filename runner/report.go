@@ -13,8 +13,8 @@ const maxReports = 4
 
 // reported goes on after a call of report_reasoning, whose result says nothing. It reports whether the run goes on.
 //
-// The conversation is rendered again with the call and its result, and a new lane takes the run on from there; what the old one held
-// is in the prefix cache.
+// The conversation is rendered again with the call and its result, and a new lane takes the run on from there; what
+// the old one held is in the prefix cache.
 func (t *turn) reported(l *lane) bool {
 	if t.reports++; t.reports > maxReports {
 		return false

@@ -25,11 +25,11 @@ type Config struct {
 	// PrefillChunk is the most prefill tokens in a step that also decodes, so that long prompts do not stall other
 	// runs; 0 means 256. A step without decode tokens is filled to the batch size.
 	PrefillChunk int
-	// Queue is how many requests may wait for their turn; 0 means 64. More are refused with ErrQueueFull, but for one of each principal that
-	// has none, as long as there are not twice as many.
+	// Queue is how many requests may wait for their turn; 0 means 64. More are refused with ErrQueueFull, but for
+	// one of each principal that has none, as long as there are not twice as many.
 	Queue int
-	// Parallel is the most runs under way at once, of the sequences that the model has; 0 means all of them. What is left serves
-	// summaries and keeps the prefixes of earlier runs.
+	// Parallel is the most runs under way at once, of the sequences that the model has; 0 means all of them. What
+	// is left serves summaries and keeps the prefixes of earlier runs.
 	Parallel int
 	// CallMemory remembers the reasoning before tool calls; nil remembers none.
 	CallMemory *CallMemory
@@ -39,32 +39,35 @@ type Config struct {
 
 // Request is one turn to generate. Only Messages or Prompt is required.
 type Request struct {
-	// Principal is whose request it is; empty where there is only one. Principals share sequences fairly, and nothing else: neither
-	// cached prefixes nor remembered calls.
+	// Principal is whose request it is; empty where there is only one. Principals share sequences fairly, and
+	// nothing else: neither cached prefixes nor remembered calls.
 	Principal string
 	// Thread names the conversation, where it has a name. What is remembered of a call is for its thread alone.
 	Thread string
 	// Unremembered keeps what leads to the run's calls out of the CallMemory.
 	Unremembered bool
 	Messages     []chattemplate.Message
-	// Prompt is a raw prompt in place of Messages: no template is applied, and what the model writes is the answer as it stands, with its
-	// reasoning if it writes any. PromptSpecial makes names of control tokens in it these tokens. Nothing that needs a template can be asked for.
+	// Prompt is a raw prompt in place of Messages: no template is applied, and what the model writes is the answer
+	// as it stands, with its reasoning if it writes any. PromptSpecial makes names of control tokens in it these
+	// tokens. Nothing that needs a template can be asked for.
 	Prompt        string
 	PromptSpecial bool
 	// PromptTokens is a raw prompt as tokens, in place of Prompt.
 	PromptTokens []Token
-	// Tools are the functions that the model may call. A harmony model can name no others, but for gpt-oss's own that a template offers.
+	// Tools are the functions that the model may call. A harmony model can name no others, but for gpt-oss's own
+	// that a template offers.
 	Tools []chattemplate.Tool
-	// ToolChoice says whether the model may or must call; the zero value is auto. ToolName is the function of ToolChoiceFunction.
+	// ToolChoice says whether the model may or must call; the zero value is auto. ToolName is the function of
+	// ToolChoiceFunction.
 	ToolChoice ToolChoice
 	ToolName   string
 	// SingleCall allows one call in a turn at most. Harmony models never make more.
 	SingleCall bool
-	// ResponseFormat tells the model about the form of the answer, where its format has a place for that. Nil tells harmony
-	// models about Form, if it is a schema.
+	// ResponseFormat tells the model about the form of the answer, where its format has a place for that. Nil tells
+	// harmony models about Form, if it is a schema.
 	ResponseFormat *chattemplate.ResponseFormat
-	// Form is what the answer's text has to obey; the zero value is anything. Only a run that ends by its limits gives less, and
-	// one that ends at a stop string, which the warning CodeFormCut tells.
+	// Form is what the answer's text has to obey; the zero value is anything. Only a run that ends by its limits
+	// gives less, and one that ends at a stop string, which the warning CodeFormCut tells.
 	Form grammar.Source
 
 	// Visibility says how much reasoning the events carry; the zero value is none.
@@ -83,14 +86,16 @@ type Request struct {
 	Budget int
 	// Strategy says where reasoning comes from; empty means auto.
 	Strategy reasoning.Strategy
-	// Rationale traces decisions: the model is asked for its reason for each call, which costs tokens, and the reasons that it gives and what it
-	// says to assume are taken out of its text. They are reasoning, so that events carry them under visibility full only. Without tools it is
-	// asked for nothing. An answer that is held to a form is left as it is.
+	// Rationale traces decisions: the model is asked for its reason for each call, which costs tokens, and the
+	// reasons that it gives and what it says to assume are taken out of its text. They are reasoning, so that
+	// events carry them under visibility full only. Without tools it is asked for nothing. An answer that is held
+	// to a form is left as it is.
 	Rationale bool
 	// Score asks for how sure the model is, from 0 to 1, where the strategy is json.
 	Score bool
 
-	// MaxTokens is the most tokens to generate, reasoning included, the summary pass excluded; 0 means what the context holds.
+	// MaxTokens is the most tokens to generate, reasoning included, the summary pass excluded; 0 means what the
+	// context holds.
 	MaxTokens int
 	// AnswerReserve is how many of the last tokens are kept for the answer: reasoning that would eat into them is
 	// closed. 0 means a quarter of what can be generated, at most 1,024; negative reserves nothing.
@@ -102,8 +107,9 @@ type Request struct {
 	Sampling backend.Sampling
 	// Logprobs attaches log probabilities to the answer's deltas; Sampling.TopLogprobs says how many alternatives.
 	Logprobs bool
-	// PromptLogprobs asks for the log probabilities of a raw prompt's tokens, which come in the event PromptScored. PromptTop is how many
-	// alternatives each place gets, 0 to backend.MaxTopLogprobs. The whole prompt is fed then, whatever is cached.
+	// PromptLogprobs asks for the log probabilities of a raw prompt's tokens, which come in the event PromptScored.
+	// PromptTop is how many alternatives each place gets, 0 to backend.MaxTopLogprobs. The whole prompt is fed
+	// then, whatever is cached.
 	PromptLogprobs bool
 	PromptTop      int
 	// PromptOnly generates nothing after a raw prompt.
@@ -123,16 +129,17 @@ type Request struct {
 
 	// CallID names the run's calls, counted from 0; nil draws random ids. It is called on another goroutine.
 	CallID func(number int) string
-	// Seal, when not nil, gets the run's whole reasoning when it ends, whatever the visibility, if there was any; Result.Sealed holds what it
-	// returns. calls says whether the run called anything of the client's. It must not keep the text. It is called on another goroutine.
+	// Seal, when not nil, gets the run's whole reasoning when it ends, whatever the visibility, if there was any;
+	// Result.Sealed holds what it returns. calls says whether the run called anything of the client's. It must not
+	// keep the text. It is called on another goroutine.
 	Seal func(thoughts string, calls bool) (string, error)
-	// Trace, when not nil, keeps all of the run, whatever the visibility and however it ends; Result.Trace holds the trace's id. Where there is none
-	// in the end, the warning CodeNotTraced says so.
+	// Trace, when not nil, keeps all of the run, whatever the visibility and however it ends; Result.Trace holds
+	// the trace's id. Where there is none in the end, the warning CodeNotTraced says so.
 	Trace Tracer
 	// Generated, when not nil, counts the tokens that the run generates while it goes on, those of its summary too.
 	Generated *atomic.Int64
-	// Account, when not nil, is told once what a run that was begun has used, however it ended. It is called on another goroutine, perhaps after
-	// Generate has returned, and must not block.
+	// Account, when not nil, is told once what a run that was begun has used, however it ended. It is called on
+	// another goroutine, perhaps after Generate has returned, and must not block.
 	Account func(reasoning.Usage)
 
 	// stage is what a run of several turns says to each of them; nil where there is one.

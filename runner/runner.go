@@ -133,8 +133,8 @@ func (r *Runner) Info() backend.Info { return r.info }
 // Format describes how the model marks its reasoning.
 func (r *Runner) Format() chattemplate.Format { return r.template.Format() }
 
-// Close ends all runs with ErrClosed and frees the model. Closing twice is harmless. Where a step hangs, Close gives up after some seconds with
-// ErrHangs, and the model is freed when the step ends.
+// Close ends all runs with ErrClosed and frees the model. Closing twice is harmless. Where a step hangs, Close
+// gives up after some seconds with ErrHangs, and the model is freed when the step ends.
 func (r *Runner) Close() error {
 	r.once.Do(func() {
 		r.cancel()
@@ -160,9 +160,10 @@ func (r *Runner) free() error {
 }
 
 // Generate runs one request and yields its events: Started first, Done last. An error ends the sequence in Done's
-// place: a *RequestError, a *PromptTooLongError, chattemplate's errors, ErrQueueFull, ErrClosed, the context's error or
-// the backend's. Leaving the loop early cancels the run. A reader may be slow: what it has not read is kept, which the run's token limit bounds,
-// and it delays nobody. A run that is traced returns when its trace has ended, and Done comes when it is durable.
+// place: a *RequestError, a *PromptTooLongError, chattemplate's errors, ErrQueueFull, ErrClosed, the context's
+// error or the backend's. Leaving the loop early cancels the run. A reader may be slow: what it has not read is
+// kept, which the run's token limit bounds, and it delays nobody. A run that is traced returns when its trace has
+// ended, and Done comes when it is durable.
 func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		caller := ctx
@@ -220,8 +221,9 @@ func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.
 // errLeft says that nobody reads a run's events any more.
 var errLeft = errors.New("the reader has left")
 
-// drive runs a turn and shows its events until show wants no more, which is errLeft; then the context is to be cancelled. When the context
-// ends, the scheduler ends the turn after the step under way; if that hangs, the turn ends without it.
+// drive runs a turn and shows its events until show wants no more, which is errLeft; then the context is to be
+// cancelled. When the context ends, the scheduler ends the turn after the step under way; if that hangs, the turn
+// ends without it.
 func (r *Runner) drive(ctx context.Context, t *turn, show func(*reasoning.Event) bool) error {
 	defer r.watch(ctx, t)()
 	if err := r.sched.do(ctx, t.begin); err != nil {

@@ -172,7 +172,8 @@ func (s *scheduler) dropCancelled() {
 	}
 }
 
-// admit gives sequences to waiting lanes. There are never more lanes than a step has tokens, so that each can decode in every step.
+// admit gives sequences to waiting lanes. There are never more lanes than a step has tokens, so that each can
+// decode in every step.
 func (s *scheduler) admit() {
 	if s.hold && len(s.active) > 0 {
 		return
@@ -205,7 +206,8 @@ func (s *scheduler) admit() {
 	}
 }
 
-// sequenceFor returns a sequence for a lane, with the beginning of its tokens where they may be reused: a text that is embedded has to be read whole.
+// sequenceFor returns a sequence for a lane, with the beginning of its tokens where they may be reused: a text that
+// is embedded has to be read whole.
 func (s *scheduler) sequenceFor(l *lane) (backend.Sequence, error) {
 	if l.hidden != nil {
 		return s.cache.fresh()
@@ -213,10 +215,11 @@ func (s *scheduler) sequenceFor(l *lane) (backend.Sequence, error) {
 	return s.cache.acquire(l, s.active)
 }
 
-// next says which waiting lane is served next: first what belongs to runs that are under way, then the run whose principal has the fewest
-// under way, so that nobody's many requests keep another's one waiting; among these that whose principal was served longest ago, and of one
-// principal's the one that has waited longest. A text that is embedded counts as a run of its principal, but takes no run's place: each
-// principal has one at most. It is -1 when none may be.
+// next says which waiting lane is served next: first what belongs to runs that are under way, then the run whose
+// principal has the fewest under way, so that nobody's many requests keep another's one waiting; among these that
+// whose principal was served longest ago, and of one principal's the one that has waited longest. A text that is
+// embedded counts as a run of its principal, but takes no run's place: each principal has one at most. It is -1
+// when none may be.
 func (s *scheduler) next() int {
 	runs, texts := s.underWay()
 	best, fewest := -1, 0
@@ -257,7 +260,8 @@ func (s *scheduler) underWay() (runs, texts int) {
 	return runs, texts
 }
 
-// fill builds the next step's inputs: first what decodes, then prefill chunks, in turns. Texts to embed have steps of their own.
+// fill builds the next step's inputs: first what decodes, then prefill chunks, in turns. Texts to embed have steps
+// of their own.
 func (s *scheduler) fill() {
 	s.inputs, s.inStep, s.targets = s.inputs[:0], s.inStep[:0], backend.MaxTargets
 	room := s.info.BatchSize
@@ -303,7 +307,8 @@ func (s *scheduler) put(l *lane, room int) int {
 	return n
 }
 
-// step runs one forward pass over the lanes that generate, and one over a piece of a text to embed where it is time for that.
+// step runs one forward pass over the lanes that generate, and one over a piece of a text to embed where it is time
+// for that.
 func (s *scheduler) step() {
 	for i := 0; i < len(s.active); {
 		l := s.active[i]
@@ -388,7 +393,8 @@ func (s *scheduler) stepFailed(err error) {
 			s.remove(l)
 			return
 		}
-		// The count is kept before the run learns of its end: whoever waited for it may ask at once whether the model is broken.
+		// The count is kept before the run learns of its end: whoever waited for it may ask at once whether the
+		// model is broken.
 		broke := s.noteBad(in.Err)
 		s.fail(l, nothingLeft(l, in.Err))
 		if broke {
@@ -420,8 +426,8 @@ func (s *scheduler) breaks(err error) bool {
 // accident of its prompt.
 const mostBad = 3
 
-// noteBad counts a run that failed because the model computes no numbers. It reports whether the model broke by that; the
-// caller then fails the other runs.
+// noteBad counts a run that failed because the model computes no numbers. It reports whether the model broke by
+// that; the caller then fails the other runs.
 func (s *scheduler) noteBad(err error) (broke bool) {
 	if !errors.Is(err, backend.ErrBadLogits) {
 		return false
@@ -442,8 +448,8 @@ func nothingLeft(l *lane, err error) error {
 	return &RequestError{Field: "Sampling", Err: errors.New("its bias forbids every token that can come next"), Advice: "forbid fewer tokens"}
 }
 
-// makeRoom frees cache: an idle sequence if there is one, else the youngest lane, a text's before any run's, gives its sequence back and
-// prefills again later. A lane that is alone and still does not fit has reached its end.
+// makeRoom frees cache: an idle sequence if there is one, else the youngest lane, a text's before any run's, gives
+// its sequence back and prefills again later. A lane that is alone and still does not fit has reached its end.
 func (s *scheduler) makeRoom() {
 	if s.cache.evict() {
 		return

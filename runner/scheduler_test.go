@@ -145,8 +145,8 @@ func TestCancelEndsWithinOneStepAndKeepsThePrefix(t *testing.T) {
 	}
 }
 
-// TestEmbeddingsDoNotStallDecoding: however long the texts are and however many wait for their embeddings, a run has about half of the time,
-// and no piece of a text is long. A step takes as long as it has tokens.
+// TestEmbeddingsDoNotStallDecoding: however long the texts are and however many wait for their embeddings, a run
+// has about half of the time, and no piece of a text is long. A step takes as long as it has tokens.
 func TestEmbeddingsDoNotStallDecoding(t *testing.T) {
 	const perToken = time.Millisecond
 	var running, embedded, longest int
@@ -199,7 +199,8 @@ func TestEmbeddingsDoNotStallDecoding(t *testing.T) {
 	}
 }
 
-// TestAnEmbeddingIsOfItsTextAlone: whatever else is under way and however the text is cut, the embedding is the same, and it leaves no sequence behind.
+// TestAnEmbeddingIsOfItsTextAlone: whatever else is under way and however the text is cut, the embedding is the
+// same, and it leaves no sequence behind.
 func TestAnEmbeddingIsOfItsTextAlone(t *testing.T) {
 	f := start(t, fake.Config{Sequences: 4, ContextSize: 512, CacheTokens: 700}, Config{Parallel: 2}, fake.Reply{After: ask("q"), Say: think("x", strings.Repeat("a b ", 100))})
 	text := make([]Token, 500)

@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// slots bounds how many do heavy work at once that comes before a run: rendering a prompt, tokenizing it, compiling forms. A slot goes to the
-// principal that holds the fewest, then to the one that was served longest ago, so that nobody's many requests keep another's one waiting. No
-// principal ever holds all of several, so that its slow work leaves one for the others.
+// slots bounds how many do heavy work at once that comes before a run: rendering a prompt, tokenizing it, compiling
+// forms. A slot goes to the principal that holds the fewest, then to the one that was served longest ago, so that
+// nobody's many requests keep another's one waiting. No principal ever holds all of several, so that its slow work
+// leaves one for the others.
 type slots struct {
 	mu         sync.Mutex
 	free, most int // most is how many one principal may hold

@@ -79,8 +79,8 @@ func babble(v *backend.Vocab, texts []string, noise uint64) fake.Script {
 	}
 }
 
-// TestSoak runs random requests on random small models and checks what holds for every run. RUNNER_LONG=1 makes it long;
-// RUNNER_SEED repeats the rounds from a seed that a failure names.
+// TestSoak runs random requests on random small models and checks what holds for every run. RUNNER_LONG=1 makes it
+// long; RUNNER_SEED repeats the rounds from a seed that a failure names.
 func TestSoak(t *testing.T) {
 	d := 2 * time.Second
 	if os.Getenv("RUNNER_LONG") != "" {

@@ -8,8 +8,8 @@ import (
 	"runner/reasoning/delegation"
 )
 
-// stage is what a run of several turns says to each of them. The run shows their events itself, so a turn with a stage shows all of them.
-// A nil stage is that of a turn that is alone.
+// stage is what a run of several turns says to each of them. The run shows their events itself, so a turn with a
+// stage shows all of them. A nil stage is that of a turn that is alone.
 type stage struct {
 	// later says that the run is under way, so that the turn waits for no other run.
 	later bool
@@ -64,7 +64,8 @@ func (s *stage) share(left int) int {
 	return left
 }
 
-// ledger adds up what the turns of a run use, and tells it once when the run is over and every turn that was begun has told its part.
+// ledger adds up what the turns of a run use, and tells it once when the run is over and every turn that was begun
+// has told its part.
 type ledger struct {
 	tell func(reasoning.Usage)
 

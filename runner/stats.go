@@ -7,8 +7,8 @@ import (
 
 // Stats is what a runner is doing and has done.
 type Stats struct {
-	// Waiting counts runs, summaries and texts to embed that wait for a sequence, Active those that have one, and Idle the sequences that are kept for
-	// the beginnings that they hold.
+	// Waiting counts runs, summaries and texts to embed that wait for a sequence, Active those that have one, and
+	// Idle the sequences that are kept for the beginnings that they hold.
 	Waiting, Active, Idle int
 	// Steps counts forward passes, and Tokens what was fed to them.
 	Steps, Tokens int64

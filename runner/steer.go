@@ -16,8 +16,8 @@ import (
 )
 
 // steering keeps what a model writes to what its request asks for: the form of the answer, the form of a call's
-// arguments, and which messages it may open. What is in force is a function of where the header machine stands; reasoning
-// and preambles stay free, but the turn cannot end in them while an answer or a call is owed.
+// arguments, and which messages it may open. What is in force is a function of where the header machine stands;
+// reasoning and preambles stay free, but the turn cannot end in them while an answer or a call is owed.
 //
 // It is the lane's constraint. Everything in it belongs to the scheduler's goroutine, or to the backend during a step.
 type steering struct {
@@ -28,11 +28,12 @@ type steering struct {
 	// answer is the answer's form, nil where it is free, and calls are the forms of a harmony model's arguments.
 	answer *grammar.Grammar
 	calls  map[string]*grammar.Grammar
-	// headers are the messages that a harmony model may open, and builtin the tools of gpt-oss's own that it may call; nil in other families.
+	// headers are the messages that a harmony model may open, and builtin the tools of gpt-oss's own that it may
+	// call; nil in other families.
 	headers *grammar.Choice
 	builtin []any
-	// text holds calls in the text of families without channels; nil where they are free. later takes its place when report_reasoning
-	// has been called. ignored says that strict tools are not held to anything.
+	// text holds calls in the text of families without channels; nil where they are free. later takes its place
+	// when report_reasoning has been called. ignored says that strict tools are not held to anything.
 	text, later *textCalls
 	ignored     bool
 	// answerEnds and callEnds are harmony's ends of an answer and of a call.
@@ -40,7 +41,8 @@ type steering struct {
 	// reach and sees say where the answer's form acts.
 	reach *reach
 	sees  bool
-	// owed says that the turn may not end outside of an answer or a call, and report that report_reasoning is to be called first.
+	// owed says that the turn may not end outside of an answer or a call, and report that report_reasoning is to be
+	// called first.
 	owed, report bool
 
 	// opening is the tag with which the model may begin to reason before its answer; nil where it cannot. thinksFirst
@@ -50,8 +52,8 @@ type steering struct {
 
 	at   place
 	mode steerMode
-	// matcher follows the answer, or a harmony call, and call a call in text; in an answer that may turn out to be a call both do, until
-	// one of them cannot go on.
+	// matcher follows the answer, or a harmony call, and call a call in text; in an answer that may turn out to be
+	// a call both do, until one of them cannot go on.
 	matcher, call *grammar.Matcher
 	// mayEnd says that the turn may end here whatever the matchers say.
 	mayEnd bool
@@ -229,7 +231,8 @@ func (s *steering) spans(t backend.Token) bool {
 	return i >= 0 && strings.Trim(text[i+len(s.closing):], "\n") != ""
 }
 
-// mayEscape reports whether t may come before the form: a tag that opens reasoning, or the line break after one that closed it.
+// mayEscape reports whether t may come before the form: a tag that opens reasoning, or the line break after one
+// that closed it.
 func (s *steering) mayEscape(t backend.Token) bool {
 	return s.tag != nil && s.tag.Allows(t) || s.padded && slices.Contains(s.lines, t)
 }
@@ -266,7 +269,8 @@ func (s *steering) accept(t backend.Token) {
 	}
 }
 
-// advance moves the matchers on by a token and drops the one that cannot go on. It reports false, and changes nothing, if neither can.
+// advance moves the matchers on by a token and drops the one that cannot go on. It reports false, and changes
+// nothing, if neither can.
 func (s *steering) advance(t backend.Token) bool {
 	answer := s.matcher != nil && s.matcher.Accept(t)
 	call := s.call != nil && s.text.accept(s.call, t)

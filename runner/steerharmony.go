@@ -11,8 +11,9 @@ import (
 	"runner/reasoning"
 )
 
-// initHarmony notes harmony's control tokens and holds the headers to what the request allows. That is done for every request: gpt-oss
-// now and then writes a header that is none, or calls what nobody offers, most of all where it is offered nothing.
+// initHarmony notes harmony's control tokens and holds the headers to what the request allows. That is done for
+// every request: gpt-oss now and then writes a header that is none, or calls what nobody offers, most of all where
+// it is offered nothing.
 func (s *steering) initHarmony(ctx context.Context, r *Runner, req *Request) error {
 	for _, name := range []string{"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"} {
 		if t, ok := s.vocab.Special(name); ok {
@@ -54,8 +55,8 @@ func (s *steering) endReport(r *Runner, req *Request) error {
 	return s.holdHeaders(r, req, false)
 }
 
-// holdHeaders lets the model open only the messages that the request allows: with or without further reasoning, and no call of a
-// function that is not offered.
+// holdHeaders lets the model open only the messages that the request allows: with or without further reasoning, and
+// no call of a function that is not offered.
 func (s *steering) holdHeaders(r *Runner, req *Request, mayReason bool) error {
 	w := newHeaderWriter(r)
 	tools := req.Tools
@@ -67,7 +68,8 @@ func (s *steering) holdHeaders(r *Runner, req *Request, mayReason bool) error {
 	if mayReason {
 		w.words(w.analysis, calls)
 	}
-	// Where a call is demanded no words go before it: they have no end of their own that the limits would leave room after.
+	// Where a call is demanded no words go before it: they have no end of their own that the limits would leave
+	// room after.
 	if !req.mustCall() {
 		w.answer(calls)
 		if calls {
@@ -95,9 +97,10 @@ func (s *steering) hold(w *headerWriter) error {
 	return err
 }
 
-// headerWriter collects the headers that a model may write, from after <|start|>assistant up to <|message|>. Every form that
-// gpt-oss is known to write is among them, but no other: the recipient before or after the channel, in its namespace or not, on
-// either channel, and a content type or none. Their parts are texts that gpt-oss's tokenizer never joins, so each is tokenized once.
+// headerWriter collects the headers that a model may write, from after <|start|>assistant up to <|message|>. Every
+// form that gpt-oss is known to write is among them, but no other: the recipient before or after the channel, in
+// its namespace or not, on either channel, and a content type or none. Their parts are texts that gpt-oss's
+// tokenizer never joins, so each is tokenized once.
 type headerWriter struct {
 	tokenize func([]backend.Token, string) ([]backend.Token, error)
 	vocab    *backend.Vocab
@@ -148,8 +151,9 @@ func (w *headerWriter) add(ends [][]backend.Token, parts ...[]backend.Token) {
 	}
 }
 
-// persons are recipients that make no call of a message. gpt-oss writes them now and then. They must be admitted before the channel
-// wherever calls are, or what is addressed to one would be led into a call, or onto another channel.
+// persons are recipients that make no call of a message. gpt-oss writes them now and then. They must be admitted
+// before the channel wherever calls are, or what is addressed to one would be led into a call, or onto another
+// channel.
 var persons = []string{"assistant", "user", "all"}
 
 // answer adds the headers of an answer.
@@ -176,8 +180,8 @@ func (w *headerWriter) words(channel []backend.Token, addressed bool) {
 	}
 }
 
-// call adds the headers of a call of a function, by its name alone too where that means no other. Of a name that is none it makes
-// nothing: rendering refuses it.
+// call adds the headers of a call of a function, by its name alone too where that means no other. Of a name that is
+// none it makes nothing: rendering refuses it.
 func (w *headerWriter) call(name string, mayReason bool) {
 	if !chattemplate.ValidName(name) {
 		return
@@ -200,8 +204,8 @@ func (w *headerWriter) builtin(tool any, mayReason bool) {
 	}
 }
 
-// recipient adds the headers of a call. Where the model may not reason, none begins with the channel of reasoning: a model that
-// writes it wants to reason and would be led into a call.
+// recipient adds the headers of a call. Where the model may not reason, none begins with the channel of reasoning:
+// a model that writes it wants to reason and would be led into a call.
 func (w *headerWriter) recipient(name string, mayReason bool) {
 	to := w.tokens(" to=" + name)
 	w.add(w.ends, to, w.commentary)

@@ -13,8 +13,8 @@ import (
 	"runner/reasoning"
 )
 
-// textCalls holds calls that a model writes in the text of its answers to their form. The reader of the text asks it whether what begins
-// as a call is one, so that both always agree; see [steering.opens].
+// textCalls holds calls that a model writes in the text of its answers to their form. The reader of the text asks
+// it whether what begins as a call is one, so that both always agree; see [steering.opens].
 type textCalls struct {
 	form *callForm
 	// whole is a block of calls with its opening mark, and after is one without.
@@ -114,8 +114,9 @@ func (c *textCalls) next(m *grammar.Matcher, vocab *backend.Vocab, dst []backend
 	return dst
 }
 
-// opens is asked by the reader when a call begins in an answer, with what came after its mark, or with all of it where there is no mark.
-// Where the answer may be a call from its beginning on, a matcher has followed it and knows. Where calls may come anywhere, one starts now.
+// opens is asked by the reader when a call begins in an answer, with what came after its mark, or with all of it
+// where there is no mark. Where the answer may be a call from its beginning on, a matcher has followed it and
+// knows. Where calls may come anywhere, one starts now.
 func (s *steering) opens(text string) bool {
 	switch c := s.text; {
 	case s.at == placeCall:

@@ -54,7 +54,8 @@ func (s *stream) signal() {
 }
 
 // next waits for events and returns those sent since the last call; free is the slice that the last call returned,
-// whose memory is used again. At the end it returns no events, end and close's error. When tick comes first, nil never does, it returns none.
+// whose memory is used again. At the end it returns no events, end and close's error. When tick comes first, nil
+// never does, it returns none.
 func (s *stream) next(free []reasoning.Event, tick <-chan time.Time) (events []reasoning.Event, end bool, err error) {
 	for {
 		s.mu.Lock()

@@ -21,7 +21,8 @@ type summaryPass struct {
 	done   bool
 }
 
-// beginSummary starts the summary of the reasoning so far, once, if one was asked for and there is something to summarize.
+// beginSummary starts the summary of the reasoning so far, once, if one was asked for and there is something to
+// summarize.
 func (t *turn) beginSummary() {
 	if t.summarized || t.output.inner || t.req.Visibility != reasoning.VisibilitySummary || t.reasoned == 0 || !t.output.reasoned {
 		return
@@ -71,7 +72,8 @@ func (t *turn) answeredTokens() []backend.Token {
 	return t.closedMessage(tokens)
 }
 
-// summarizeEarlier starts the summary of a run whose last turn went to the answer at once. What the turns before it thought stands in its prompt.
+// summarizeEarlier starts the summary of a run whose last turn went to the answer at once. What the turns before it
+// thought stands in its prompt.
 func (t *turn) summarizeEarlier() {
 	t.result.SummarySource = "reasoning"
 	t.startPass(t.answeredTokens(), t.summaryPrompt())
@@ -178,8 +180,8 @@ func (p *summaryPass) finish(l *lane) {
 	p.end("the model gave no summary", false)
 }
 
-// end closes the summary, and the turn if only the summary was left. why is the warning where there is no summary, or where
-// what there is broke off.
+// end closes the summary, and the turn if only the summary was left. why is the warning where there is no summary,
+// or where what there is broke off.
 func (p *summaryPass) end(why string, broke bool) {
 	p.done = true
 	_ = p.split.Finish()

@@ -13,9 +13,9 @@ import (
 // Token is the id of an entry of a model's vocabulary.
 type Token = backend.Token
 
-// Tokenize returns the tokens of a text, without a token for its beginning. With special, the names of control tokens become these
-// tokens; otherwise no text does. A few texts are done at a time, and whose turn it is goes by principal. The errors are ErrClosed, the
-// context's and the backend's.
+// Tokenize returns the tokens of a text, without a token for its beginning. With special, the names of control
+// tokens become these tokens; otherwise no text does. A few texts are done at a time, and whose turn it is goes by
+// principal. The errors are ErrClosed, the context's and the backend's.
 func (r *Runner) Tokenize(ctx context.Context, principal, text string, special bool) ([]Token, error) {
 	if err := r.slots.take(ctx, principal); err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func match(specials *[256][]special, text string) (t Token, length int) {
 // Piece returns the text of a token, as Detokenize does. Tokens that the vocabulary does not have have none.
 func (r *Runner) Piece(t Token) string { return r.model.Vocab().Piece(t) }
 
-// Detokenize returns the text of tokens, the names of control tokens included. It need not be valid UTF-8. A token that the vocabulary
-// does not have is a *RequestError.
+// Detokenize returns the text of tokens, the names of control tokens included. It need not be valid UTF-8. A token
+// that the vocabulary does not have is a *RequestError.
 func (r *Runner) Detokenize(tokens []Token) (string, error) {
 	var b strings.Builder
 	v := r.model.Vocab()
@@ -103,8 +103,9 @@ func (r *Runner) Detokenize(tokens []Token) (string, error) {
 	return b.String(), nil
 }
 
-// Prompt renders a request as [Runner.Generate] would, for who wants to see what a model gets or how long it is. principal is whose turn it
-// takes; what the runner remembers of calls is put into the prompt for the request's Principal alone. The errors are those of Generate.
+// Prompt renders a request as [Runner.Generate] would, for who wants to see what a model gets or how long it is.
+// principal is whose turn it takes; what the runner remembers of calls is put into the prompt for the request's
+// Principal alone. The errors are those of Generate.
 func (r *Runner) Prompt(ctx context.Context, principal string, req Request) (chattemplate.Prompt, error) {
 	if err := r.slots.take(ctx, principal); err != nil {
 		return chattemplate.Prompt{}, err
@@ -129,8 +130,8 @@ func (r *Runner) Prompt(ctx context.Context, principal string, req Request) (cha
 	return t.render()
 }
 
-// Fits returns a *PromptTooLongError if a text is so long that no context of this model can hold it, which shows without its tokens. That it
-// returns nil does not say that one does.
+// Fits returns a *PromptTooLongError if a text is so long that no context of this model can hold it, which shows
+// without its tokens. That it returns nil does not say that one does.
 func (r *Runner) Fits(text string) error {
 	if len(text) > r.maxText {
 		return r.tooMuch(tokensField)

@@ -13,7 +13,8 @@ import (
 	"runner/reasoning"
 )
 
-// turn is one request on its way from prompt to Done. After begin everything in it belongs to the scheduler's goroutine.
+// turn is one request on its way from prompt to Done. After begin everything in it belongs to the scheduler's
+// goroutine.
 type turn struct {
 	r        *Runner
 	ctx      context.Context
@@ -31,7 +32,8 @@ type turn struct {
 	reserve int // of these, kept for the answer
 	output  *output
 	sight   sight
-	// steer keeps the model to the forms that were asked for, and check looks at the answer afterwards; nil where nothing can.
+	// steer keeps the model to the forms that were asked for, and check looks at the answer afterwards; nil where
+	// nothing can.
 	steer *steering
 	check *check
 	// reports counts the calls of report_reasoning.
@@ -360,8 +362,8 @@ func (t *turn) take(l *lane, tok backend.Token, out *backend.Output) bool {
 	return false
 }
 
-// openHeader leads from the end of a harmony message, which was tok, into the header of the next. The end may be missing: then tok is
-// already of that header, its <|start|> or its <|channel|>.
+// openHeader leads from the end of a harmony message, which was tok, into the header of the next. The end may be
+// missing: then tok is already of that header, its <|start|> or its <|channel|>.
 func (t *turn) openHeader(l *lane, tok backend.Token) {
 	if channel, _ := t.steer.vocab.Special("<|channel|>"); tok == channel {
 		t.follow(l)
@@ -580,8 +582,8 @@ func (t *turn) refuse(err error) {
 	t.close(err)
 }
 
-// abandon ends the turn for its reader and its trace while the scheduler, whose everything else of it is, does not come back. What it has used is
-// told as far as it is known outside.
+// abandon ends the turn for its reader and its trace while the scheduler, whose everything else of it is, does not
+// come back. What it has used is told as far as it is known outside.
 func (t *turn) abandon(err error) {
 	used := reasoning.Usage{Prompt: t.prompt}
 	if t.req.Generated != nil && t.req.stage == nil {

@@ -27,7 +27,8 @@ func (m unheld) Step(ctx context.Context, inputs []backend.Input, outputs []back
 	return m.Model.Step(ctx, inner, outputs)
 }
 
-// TestBrokenFormsAreFoundAndTellNothing has a model that nothing holds answer with text that must not show in logs or warnings.
+// TestBrokenFormsAreFoundAndTellNothing has a model that nothing holds answer with text that must not show in logs
+// or warnings.
 func TestBrokenFormsAreFoundAndTellNothing(t *testing.T) {
 	for _, c := range []struct {
 		name, say string
@@ -146,7 +147,8 @@ func TestFormsKeepTheirNewlines(t *testing.T) {
 				req.Form = c.form
 				m.ask(&req)
 				g := f.must(t, req)
-				// Nothing tells line breaks that the model puts after its tag from the form's: those that the form admits are the form's.
+				// Nothing tells line breaks that the model puts after its tag from the form's: those that the form
+				// admits are the form's.
 				if !strings.HasSuffix(m.before, "\n") || !strings.HasPrefix(c.text, "\n") {
 					g.want(t, reasoning.Answer, c.text)
 				}
@@ -158,7 +160,8 @@ func TestFormsKeepTheirNewlines(t *testing.T) {
 	}
 }
 
-// TestCompilingEndsWithTheRun has runs end while their form is compiled: with what ended them, not with a mistake in the request.
+// TestCompilingEndsWithTheRun has runs end while their form is compiled: with what ended them, not with a mistake
+// in the request.
 func TestCompilingEndsWithTheRun(t *testing.T) {
 	f := start(t, fake.Config{}, Config{})
 	ctx, end := context.WithCancelCause(t.Context())

@@ -39,7 +39,8 @@ func (s *Server) capped(p *wire.Principal) *wire.Principal {
 	return &less
 }
 
-// authenticate says who makes a request, or why it is refused; also who is refused, where that is known. Where no key is needed, one that is wrong is as good as none.
+// authenticate says who makes a request, or why it is refused; also who is refused, where that is known. Where no
+// key is needed, one that is wrong is as good as none.
 func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principal, *wire.Error) {
 	if route.Scope == wire.ScopeOwn {
 		return wire.PrincipalOf(context.Background()), nil

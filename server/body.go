@@ -14,8 +14,8 @@ import (
 // bodies bounds how much memory requests take together until they are answered, beside what the models hold: their
 // bodies, what is decoded of them, and long answers. Its methods may be called by several goroutines at once.
 //
-// Once there is too much, a principal that holds no more than one of the longest may still bring that one, so that nobody
-// shuts another out; with all of these there is never more than twice as much.
+// Once there is too much, a principal that holds no more than one of the longest may still bring that one, so that
+// nobody shuts another out; with all of these there is never more than twice as much.
 type bodies struct {
 	mu sync.Mutex
 	// longest is what one request may take, and most what all may.
@@ -24,8 +24,8 @@ type bodies struct {
 	of            map[string]int64
 }
 
-// newBodies has room for memory bytes in all, of which half is for who has a request already, or for eight of the longest bodies
-// where memory is 0.
+// newBodies has room for memory bytes in all, of which half is for who has a request already, or for eight of the
+// longest bodies where memory is 0.
 func newBodies(maxBody, memory int64) *bodies {
 	b := &bodies{of: map[string]int64{}}
 	b.resize(maxBody, memory)
@@ -100,8 +100,9 @@ func (b *bodies) release(principal string, n int64) {
 	}
 }
 
-// body is a request's body. It counts when its first byte is read where its length was told, so that who is let in can also be read to the end,
-// and else as it comes. Reading it is bounded in time until it is read; answering may take longer.
+// body is a request's body. It counts when its first byte is read where its length was told, so that who is let in
+// can also be read to the end, and else as it comes. Reading it is bounded in time until it is read; answering may
+// take longer.
 type body struct {
 	io.ReadCloser
 	control   *http.ResponseController
@@ -137,8 +138,8 @@ func (s *Server) newBody(w http.ResponseWriter, r *http.Request, route *wire.Rou
 }
 
 // checkLength refuses a body whose declared length is over the limit. A client that waits for leave to send it
-// (Expect: 100-continue) is answered before it sends anything. Of others as much as the server takes is read and dropped: a
-// client that is still sending when its connection is closed might not see the answer.
+// (Expect: 100-continue) is answered before it sends anything. Of others as much as the server takes is read and
+// dropped: a client that is still sending when its connection is closed might not see the answer.
 func (b *body) checkLength(r *http.Request) *wire.Error {
 	if b.length <= b.limit {
 		return nil
@@ -222,8 +223,8 @@ func noRoom() *wire.Error {
 	return e
 }
 
-// refuse says why there is no room for the body, and takes what is left of it: a client that is still sending when its connection is closed might
-// not see the answer.
+// refuse says why there is no room for the body, and takes what is left of it: a client that is still sending when
+// its connection is closed might not see the answer.
 func (b *body) refuse(why error) error {
 	if b.refused = noRoom(); why == errNever {
 		b.refused = b.tooLong(nil)

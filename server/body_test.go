@@ -37,8 +37,8 @@ func (h *holding) Routes() []wire.Route {
 	}}}
 }
 
-// TestBodiesTogetherAreBounded: however their length is told, long bodies are refused when there are too many at once, and whose request is
-// answered makes room. One key cannot keep out another's one body.
+// TestBodiesTogetherAreBounded: however their length is told, long bodies are refused when there are too many at
+// once, and whose request is answered makes room. One key cannot keep out another's one body.
 func TestBodiesTogetherAreBounded(t *testing.T) {
 	const longest = 1 << 20
 	set := keyFile(t, entry("a", "key-of-a", "")+","+entry("b", "key-of-b", ""))
@@ -98,8 +98,8 @@ func TestBodiesTogetherAreBounded(t *testing.T) {
 	wg.Wait()
 }
 
-// TestLongBodiesTakeBoundedMemory: many clients send the longest bodies at once, each a prompt that no context holds, and all are answered within
-// a few times what may be held of them.
+// TestLongBodiesTakeBoundedMemory: many clients send the longest bodies at once, each a prompt that no context
+// holds, and all are answered within a few times what may be held of them.
 func TestLongBodiesTakeBoundedMemory(t *testing.T) {
 	const longest, clients = 4 << 20, 40
 	s := host(t, Config{MaxBody: longest}, fake.Config{})
@@ -148,8 +148,8 @@ func TestLongBodiesTakeBoundedMemory(t *testing.T) {
 	}
 }
 
-// TestTooLongBodiesAreRefusedAtOnce: a client that asks before it sends is answered before it sends. A client that sends
-// at once sees the answer as well.
+// TestTooLongBodiesAreRefusedAtOnce: a client that asks before it sends is answered before it sends. A client that
+// sends at once sees the answer as well.
 func TestTooLongBodiesAreRefusedAtOnce(t *testing.T) {
 	const longest = 1 << 20
 	s := host(t, Config{MaxBody: longest}, fake.Config{})

@@ -37,7 +37,8 @@ func TestAClientThatLeavesEndsItsRun(t *testing.T) {
 	}
 }
 
-// TestASlowReaderHoldsUpNobody: clients that ask and do not read what they get keep nobody else waiting, and their runs end all the same.
+// TestASlowReaderHoldsUpNobody: clients that ask and do not read what they get keep nobody else waiting, and their
+// runs end all the same.
 func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	c := scripted(said("slow", strings.Repeat("a b ", 500)), said("q", "four"))
 	c.Sequences = 4
@@ -64,7 +65,8 @@ func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: 64 clients ask at once, some leave early, and everybody gets the answer to their own question. Nothing is left behind.
+// TestManyAtOnce: 64 clients ask at once, some leave early, and everybody gets the answer to their own question.
+// Nothing is left behind.
 func TestManyAtOnce(t *testing.T) {
 	soak := 10 * time.Second
 	if os.Getenv("RUNNER_LONG") != "" {

@@ -11,8 +11,9 @@ import (
 	"runner/server/wire"
 )
 
-// common are the routes that belong to no format: health, figures, and what a model's tokenizer does. Requests and answers
-// have the fields that llama.cpp's server gives them; the tokenizer's take and return those of vLLM as well.
+// common are the routes that belong to no format: health, figures, and what a model's tokenizer does. Requests and
+// answers have the fields that llama.cpp's server gives them; the tokenizer's take and return those of vLLM as
+// well.
 type common struct{ *Server }
 
 // Routes implements [wire.Format].
@@ -109,8 +110,8 @@ type tokenizeRequest struct {
 	// Content is the text. Prompt is vLLM's name for it.
 	Content string `json:"content"`
 	Prompt  string `json:"prompt"`
-	// AddSpecial puts the token for the beginning of a text in front, where the model has one. AddSpecialTokens is vLLM's name
-	// for it.
+	// AddSpecial puts the token for the beginning of a text in front, where the model has one. AddSpecialTokens is
+	// vLLM's name for it.
 	AddSpecial       bool `json:"add_special"`
 	AddSpecialTokens bool `json:"add_special_tokens"`
 	// ParseSpecial makes names of control tokens these tokens; true unless it is said. llama.cpp's server does so too.
@@ -119,7 +120,8 @@ type tokenizeRequest struct {
 	WithPieces bool `json:"with_pieces"`
 }
 
-// maxPieces is the longest text in bytes whose tokens come with their pieces, each of which is several times as long in the answer.
+// maxPieces is the longest text in bytes whose tokens come with their pieces, each of which is several times as
+// long in the answer.
 const maxPieces = 1 << 20
 
 // tokenCost is about how much memory it takes to tokenize a byte of text, in bytes, where all of it is one long word.

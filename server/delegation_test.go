@@ -19,8 +19,8 @@ import (
 	"runner/server/wiretest"
 )
 
-// TestHiddenSpecialistsStayHidden: where the operator lets models delegate, no format shows anything of a specialist's prompt or work unless the
-// reasoning was asked for, and all of them have the answer.
+// TestHiddenSpecialistsStayHidden: where the operator lets models delegate, no format shows anything of a
+// specialist's prompt or work unless the reasoning was asked for, and all of them have the answer.
 func TestHiddenSpecialistsStayHidden(t *testing.T) {
 	const canary, answer = "zebra", "It is four."
 	m := wiretest.New(t, fake.Config{},

@@ -105,8 +105,8 @@ func (s *Server) originAllowed(origin, host string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost") || err == nil && addr.IsLoopback()
 }
 
-// guard refuses what comes under a wrong name or from a wrong page, and answers what browsers ask beforehand. It reports whether the
-// request may go on.
+// guard refuses what comes under a wrong name or from a wrong page, and answers what browsers ask beforehand. It
+// reports whether the request may go on.
 func (s *Server) guard(w http.ResponseWriter, r *http.Request) *wire.Error {
 	if !s.hostAllowed(r.Host) {
 		return wire.Errorf(http.StatusForbidden, wire.CodeHost, "this server does not answer to that name; allow it with --allow-host")
@@ -128,7 +128,8 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request) *wire.Error {
 	return nil
 }
 
-// fromOtherSite reports whether the browser says that a page of another site sends the request. Letter case does not count.
+// fromOtherSite reports whether the browser says that a page of another site sends the request. Letter case does
+// not count.
 func fromOtherSite(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values("Sec-Fetch-Site"), func(site string) bool {
 		return strings.EqualFold(strings.TrimSpace(site), "cross-site")

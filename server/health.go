@@ -44,7 +44,8 @@ func (h *health) get() string {
 	return h.status
 }
 
-// now returns the state and, where a model fails, the code of the reason. It does not wait for the next look at the models.
+// now returns the state and, where a model fails, the code of the reason. It does not wait for the next look at the
+// models.
 func (h *health) now() (status, reason string) {
 	status = h.get()
 	if status != healthOK && status != healthFailing {
@@ -107,8 +108,8 @@ func (h *health) check(ctx context.Context) {
 	h.set(status)
 }
 
-// probe steps a model that is in memory, or that is to be loaded; one whose engine has failed is loaded anew. To be probed is not to be used: a
-// model that nobody needs is unloaded.
+// probe steps a model that is in memory, or that is to be loaded; one whose engine has failed is loaded anew. To be
+// probed is not to be used: a model that nobody needs is unloaded.
 func (h *health) probe(ctx context.Context, name string, load bool) error {
 	h.server.cfg.Pool.Inspect(ctx, name)
 	if load || h.server.cfg.Pool.Failure(name) != nil {

@@ -94,7 +94,8 @@ func TestHealthKeepsNoModelLoaded(t *testing.T) {
 	}
 }
 
-// TestAModelWhoseFilesChange: what differs is told and not loaded, until it is put back. What does not differ is loaded again.
+// TestAModelWhoseFilesChange: what differs is told and not loaded, until it is put back. What does not differ is
+// loaded again.
 func TestAModelWhoseFilesChange(t *testing.T) {
 	var bad, changed atomic.Bool
 	var loads, checks atomic.Int64

@@ -8,8 +8,8 @@ import (
 	"runner/server/keys"
 )
 
-// allowance is a bucket that refills steadily up to a minute's worth. What is spent is known only afterwards, so it may go below zero, and
-// then nothing is allowed until it has recovered.
+// allowance is a bucket that refills steadily up to a minute's worth. What is spent is known only afterwards, so it
+// may go below zero, and then nothing is allowed until it has recovered.
 type allowance struct {
 	perMinute float64
 	level     float64
@@ -59,7 +59,8 @@ type keyLimits struct {
 	runs             map[*charge]struct{}
 }
 
-// charge is what one run takes of its key's tokens while it goes on: its prompt, and what it has generated or asks for, whichever is more.
+// charge is what one run takes of its key's tokens while it goes on: its prompt, and what it has generated or asks
+// for, whichever is more.
 type charge struct {
 	prompt, asked int
 	generated     atomic.Int64
@@ -97,7 +98,8 @@ func (l *limits) spent(id string) time.Duration {
 	return l.wait(l.keys[id])
 }
 
-// wait says when a key has tokens that neither are spent nor may be by its runs under way. What these give back is not known before they end.
+// wait says when a key has tokens that neither are spent nor may be by its runs under way. What these give back is
+// not known before they end.
 func (l *limits) wait(of *keyLimits) time.Duration {
 	if of == nil || of.tokens.perMinute <= 0 {
 		return 0
@@ -115,7 +117,8 @@ func (l *limits) wait(of *keyLimits) time.Duration {
 	return 0
 }
 
-// begin counts a run of a key, unless the key has to wait and the run is the first of its request: a request is carried out as a whole.
+// begin counts a run of a key, unless the key has to wait and the run is the first of its request: a request is
+// carried out as a whole.
 func (l *limits) begin(id string, first bool, c *charge) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -140,7 +140,8 @@ func (w *timed) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// A body has its time also where the request is refused, since package http waits for it before it answers. Who has been read has no more.
+// A body has its time also where the request is refused, since package http waits for it before it answers. Who has
+// been read has no more.
 func TestABodyHasItsTime(t *testing.T) {
 	s := host(t, Config{Keys: keyFile(t, entry("k", "key-k", ""))}, fake.Config{}, 1)
 	for _, c := range []struct {
@@ -176,7 +177,8 @@ func TestWhatCostsNothingIsNotLimited(t *testing.T) {
 	}
 }
 
-// TestRunsUnderWayCount: what runs may still use is not given to others, one request may overrun by itself, and what it does is made good.
+// TestRunsUnderWayCount: what runs may still use is not given to others, one request may overrun by itself, and
+// what it does is made good.
 func TestRunsUnderWayCount(t *testing.T) {
 	now := time.Unix(0, 0)
 	l := newLimits(func() time.Time { return now })
@@ -228,7 +230,8 @@ func TestRunsUnderWayCount(t *testing.T) {
 	}
 }
 
-// TestTokensCountWhileTheyAreGenerated: a run that goes on leaves less to others of its key from token to token, and nothing less to other keys.
+// TestTokensCountWhileTheyAreGenerated: a run that goes on leaves less to others of its key from token to token,
+// and nothing less to other keys.
 func TestTokensCountWhileTheyAreGenerated(t *testing.T) {
 	set := keyFile(t, entry("k", "key-of-k", `,"tokens_per_minute":400`)+","+entry("o", "key-of-o", `,"tokens_per_minute":400`))
 	now := time.Now()

@@ -9,7 +9,8 @@ import (
 	"runner/server/wire"
 )
 
-// contentLog records what is said, for servers whose operator has asked for it (--log-content). The zero value records nothing.
+// contentLog records what is said, for servers whose operator has asked for it (--log-content). The zero value
+// records nothing.
 type contentLog struct {
 	server *Server
 	ctx    context.Context

@@ -66,7 +66,8 @@ func TestWhatFailsIsInTheLog(t *testing.T) {
 	}
 }
 
-// An answer that breaks off is not taken for a whole one: its client sees the connection end, and the log and the metrics count it.
+// An answer that breaks off is not taken for a whole one: its client sees the connection end, and the log and the
+// metrics count it.
 func TestABrokenAnswerDoesNotLookWhole(t *testing.T) {
 	s := host(t, Config{}, scripted(said("q", "four")))
 	res, err := http.Get(s.url + "/break")

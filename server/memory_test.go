@@ -101,8 +101,8 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	looks(5, 0)
 }
 
-// TestMemoryOfRequests: short values, long answers and tokens count to the memory that requests have, and what no request
-// may take is not told to try again.
+// TestMemoryOfRequests: short values, long answers and tokens count to the memory that requests have, and what no
+// request may take is not told to try again.
 func TestMemoryOfRequests(t *testing.T) {
 	const memory = 32 << 20 // of which one request may have half
 	s := host(t, Config{RequestMemory: memory, MaxTokenize: 1 << 20}, fake.Config{})

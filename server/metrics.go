@@ -12,7 +12,8 @@ import (
 	"runner/reasoning"
 )
 
-// metrics are the server's figures. Labels are routes, models, statuses and kinds of token: nothing that a client wrote.
+// metrics are the server's figures. Labels are routes, models, statuses and kinds of token: nothing that a client
+// wrote.
 type metrics struct {
 	registry *prometheus.Registry
 

@@ -212,7 +212,8 @@ func (m *model) Embed(ctx context.Context, tokens []runner.Token) ([]float32, er
 	return vector, nil
 }
 
-// limited returns a context that ends with the time that a run, or all embeddings of a request, may take and with the server.
+// limited returns a context that ends with the time that a run, or all embeddings of a request, may take and with
+// the server.
 func (s *Server) limited(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func() bool{context.AfterFunc(s.cut, func() { cancel(wire.ErrDraining) })}
@@ -256,7 +257,8 @@ type note struct {
 	begun              bool
 	runs               int
 	prompt, completion int
-	// left gives back the place that the request has had since entered in the queue of a model that embeds for it; nil without one.
+	// left gives back the place that the request has had since entered in the queue of a model that embeds for it;
+	// nil without one.
 	left    func()
 	entered time.Time
 }

@@ -40,7 +40,8 @@ type Config struct {
 	// Hosts are further names by which a server without keys may be called. Addresses, localhost, single labels and
 	// names under internal are always allowed. With keys no name is checked.
 	Hosts []string
-	// Origins are the pages that may use the server, as in "https://example.org", beside those of this machine; "*" is every one.
+	// Origins are the pages that may use the server, as in "https://example.org", beside those of this machine; "*"
+	// is every one.
 	Origins []string
 	// TLS, when not nil, is what connections are secured with.
 	TLS *tls.Config
@@ -54,12 +55,12 @@ type Config struct {
 	MaxValues, MaxDepth int
 	// RequestMemory is how much memory requests may take together beside the models; 0 follows Memory.
 	RequestMemory int64
-	// Memory returns how much more memory the process can get now, and how much of its address space resource limits leave; 0
-	// is unknown, or no limit. Nil is unknown.
+	// Memory returns how much more memory the process can get now, and how much of its address space resource
+	// limits leave; 0 is unknown, or no limit. Nil is unknown.
 	Memory func() (available, addresses int64)
-	// MaxConnections is how many connections may be open at once; 0 is as many as the system's limit of open files leaves
-	// room for, at most 4,096. MaxPeerConnections is how many of them one peer may have, an address or an IPv6 network of 64
-	// bits; 0 is a quarter. This machine and Proxies may have all.
+	// MaxConnections is how many connections may be open at once; 0 is as many as the system's limit of open files
+	// leaves room for, at most 4,096. MaxPeerConnections is how many of them one peer may have, an address or an
+	// IPv6 network of 64 bits; 0 is a quarter. This machine and Proxies may have all.
 	MaxConnections, MaxPeerConnections int
 	// Proxies are addresses that speak for many clients.
 	Proxies []netip.Prefix
@@ -161,7 +162,8 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Mount adds a format's routes. It comes before Serve, which closes the format at its end if it has a method Close(context.Context).
+// Mount adds a format's routes. It comes before Serve, which closes the format at its end if it has a method
+// Close(context.Context).
 func (s *Server) Mount(f wire.Format) {
 	if c, ok := f.(closer); ok {
 		s.closers = append(s.closers, c)
@@ -255,7 +257,8 @@ func (s *Server) wrap(name string, f wire.Format, route wire.Route) http.Handler
 		w := &recorder{ResponseWriter: plain, refused: s.metrics.refusedBy}
 		control := http.NewResponseController(plain)
 		if r.ContentLength != 0 {
-			// Also for what is refused, because package http reads the rest of a body before it answers. Writers without deadlines are those of tests.
+			// Also for what is refused, because package http reads the rest of a body before it answers. Writers
+			// without deadlines are those of tests.
 			_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 		}
 		id := wire.NewID(nil, "req_")
@@ -336,8 +339,8 @@ func (s *Server) logRequest(r *http.Request, name, id string, p *wire.Principal,
 		"runs", said.runs, "prompt_tokens", said.prompt, "completion_tokens", said.completion)
 }
 
-// recovered answers a request whose handler panicked, or reports that the answer has begun and is broken. The panic's value may hold what the
-// request said, so only where it happened is logged.
+// recovered answers a request whose handler panicked, or reports that the answer has begun and is broken. The
+// panic's value may hold what the request said, so only where it happened is logged.
 func (s *Server) recovered(w *recorder, r *http.Request, f wire.Format, name string, p any) (broken bool) {
 	if p == http.ErrAbortHandler {
 		return true
@@ -396,8 +399,9 @@ func (c *Config) CheckAddress(a net.Addr) error {
 	return nil
 }
 
-// Serve answers requests that come to l until ctx ends; then it drains: it refuses new requests, lets those under way go on for DrainTimeout,
-// cuts what is left, so that every stream ends with a whole frame, and returns. It closes l and the pool.
+// Serve answers requests that come to l until ctx ends; then it drains: it refuses new requests, lets those under
+// way go on for DrainTimeout, cuts what is left, so that every stream ends with a whole frame, and returns. It
+// closes l and the pool.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err := s.cfg.CheckAddress(l.Addr()); err != nil {
 		return errors.Join(err, l.Close())

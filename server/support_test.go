@@ -117,7 +117,8 @@ func (l *lockedBuffer) String() string {
 // frameEnds are what stands between the texts of two frames.
 var frameEnds = regexp.MustCompile(`"\n\ndata: "`)
 
-// host serves fake models called a and b until the test ends. queue is how many requests may wait, 100 if it is not given.
+// host serves fake models called a and b until the test ends. queue is how many requests may wait, 100 if it is not
+// given.
 func host(t testing.TB, cfg Config, model fake.Config, queue ...int) *site {
 	t.Helper()
 	rc := runner.Config{Queue: 100}

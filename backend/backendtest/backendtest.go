@@ -1,14 +1,15 @@
 // Package backendtest is the conformance suite that every backend passes. It knows package backend and nothing of any
 // implementation.
 //
-// The heart of it: the logits after a sequence depend on the sequence's tokens alone. Not on the chunks in which they
-// were fed, on what shared the steps, on forks, truncations or cancelled steps before. Backends that return logits are compared on
-// all of them, others on the most likely tokens' log probabilities.
+// The heart of it: the logits after a sequence depend on the sequence's tokens alone. Not on the chunks in which
+// they were fed, on what shared the steps, on forks, truncations or cancelled steps before. Backends that return
+// logits are compared on all of them, others on the most likely tokens' log probabilities.
 //
-// Equality is within a tolerance. An engine's kernels sum in an order that depends on the shape of a batch, round activations and keys
-// to few bits, and a router near a tie can choose another expert; none of that is wrong, and all of it is far smaller
-// than the effect of one token more, less or misplaced, which the suite measures on the same model and demands to be at
-// least ten times the tolerance. So a tolerance that would hide an error fails by itself.
+// Equality is within a tolerance. An engine's kernels sum in an order that depends on the shape of a batch, round
+// activations and keys to few bits, and a router near a tie can choose another expert; none of that is wrong, and
+// all of it is far smaller than the effect of one token more, less or misplaced, which the suite measures on the
+// same model and demands to be at least ten times the tolerance. So a tolerance that would hide an error fails by
+// itself.
 package backendtest
 
 import (
@@ -21,8 +22,8 @@ import (
 	"runner/backend"
 )
 
-// Opener opens a fresh model for one test with at least what cfg asks for in ContextSize, Sequences, CacheTokens and BatchSize,
-// which are small. The suite closes it. The trained context must reach 1,024 tokens.
+// Opener opens a fresh model for one test with at least what cfg asks for in ContextSize, Sequences, CacheTokens
+// and BatchSize, which are small. The suite closes it. The trained context must reach 1,024 tokens.
 type Opener func(t *testing.T, cfg backend.Config) backend.Model
 
 // Options adapt the suite to a backend.

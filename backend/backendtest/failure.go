@@ -202,9 +202,10 @@ func testCanceled(h *harness) {
 // tellable is how long a step must take for the clock to tell one that stopped early from one that ran to its end.
 const tellable = 20 * time.Millisecond
 
-// testCanceledInFlight cancels a long step while it runs, at many moments, between whole ones. A backend that looks at the
-// context only before and after computing takes as long either way, so the fastest cancelled step must have taken clearly
-// less than the fastest whole one: the fastest, because other work on the machine only makes steps slower.
+// testCanceledInFlight cancels a long step while it runs, at many moments, between whole ones. A backend that looks
+// at the context only before and after computing takes as long either way, so the fastest cancelled step must have
+// taken clearly less than the fastest whole one: the fastest, because other work on the machine only makes steps
+// slower.
 func testCanceledInFlight(h *harness) {
 	const shared, attempts, most = 300, 8, 40 // more than attempts only while other work on the machine hides the difference
 	p := h.tokens(1, 900)

@@ -9,15 +9,16 @@ import (
 	"runner/backend"
 )
 
-// How much a process may grow over the sequences of testLeaks. The resident memory includes C's, whose allocator and caches settle late.
+// How much a process may grow over the sequences of testLeaks. The resident memory includes C's, whose allocator
+// and caches settle late.
 const (
 	leakSequences   = 1000
 	maxHeapGrowth   = 256 << 10
 	maxMemoryGrowth = 24 << 20
 )
 
-// testLeaks opens, forks, feeds and closes a thousand sequences. All places and all cells must be free again, and neither
-// Go's heap nor, where the system says how large it is, the whole process may have grown.
+// testLeaks opens, forks, feeds and closes a thousand sequences. All places and all cells must be free again, and
+// neither Go's heap nor, where the system says how large it is, the whole process may have grown.
 func testLeaks(h *harness) {
 	p := h.tokens(1, 200)
 	want := h.fresh(p[:100])
@@ -72,8 +73,8 @@ func testLeaks(h *harness) {
 	}
 }
 
-// memoryInUse returns the bytes of live objects on Go's heap and, where /proc tells, of the process's resident memory, which
-// is what C allocated as well.
+// memoryInUse returns the bytes of live objects on Go's heap and, where /proc tells, of the process's resident
+// memory, which is what C allocated as well.
 func memoryInUse() (heap, resident int64, measured bool) {
 	runtime.GC()
 	runtime.GC() // the first one only moves what a sync.Pool holds aside

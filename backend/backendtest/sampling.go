@@ -232,8 +232,8 @@ func testNothingAllowed(h *harness) {
 	h.same(h.feed(other, p[:5], 0), h.fresh(p[:5]), "the other sequence of that step")
 }
 
-// testEmbeddings: the sum of hidden states depends on the tokens alone, neither on the pieces in which they were fed nor on what shared the steps,
-// and reading them changes nothing else.
+// testEmbeddings: the sum of hidden states depends on the tokens alone, neither on the pieces in which they were
+// fed nor on what shared the steps, and reading them changes nothing else.
 func testEmbeddings(h *harness) {
 	if !h.caps.Embeddings {
 		h.Skip("the model has no embeddings")

@@ -1,9 +1,9 @@
 // Package fake is a backend without an engine, for the tests of everything above the contract.
 //
-// A [Model] keeps a real cache of cells with reference counts, honours every rule of package backend, and computes the
-// next token's logits from the tokens in a sequence's cells: noise that depends on the history alone, plus a strong vote for the
-// token that a [Script] names. It is deterministic, needs no file, and allocates little. [Replies] makes a script from
-// texts; [Harmony] and [Think] are small vocabularies of two model families.
+// A [Model] keeps a real cache of cells with reference counts, honours every rule of package backend, and computes
+// the next token's logits from the tokens in a sequence's cells: noise that depends on the history alone, plus a
+// strong vote for the token that a [Script] names. It is deterministic, needs no file, and allocates little.
+// [Replies] makes a script from texts; [Harmony] and [Think] are small vocabularies of two model families.
 //
 // It is not a language model and not a stub: it passes the conformance suite in package backendtest.
 package fake
@@ -24,8 +24,8 @@ type Script func(tokens []backend.Token) backend.Token
 
 // Config says what the model is like. The zero value is usable: the Harmony vocabulary and noise for replies.
 type Config struct {
-	// Vocab is the vocabulary; nil means Harmony(). Text is tokenized by the longest piece of a normal token, so every byte
-	// needs a token of its own.
+	// Vocab is the vocabulary; nil means Harmony(). Text is tokenized by the longest piece of a normal token, so
+	// every byte needs a token of its own.
 	Vocab *backend.Vocab
 	// Script chooses the replies; nil leaves them to the noise.
 	Script Script

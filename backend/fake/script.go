@@ -17,10 +17,10 @@ type Reply struct {
 	Say string
 }
 
-// Replies returns a script that answers from a list. A reply fits where everything after one of its markers is the beginning
-// of what it says, however it is cut into tokens. Of those that fit, the one that has said the most goes on; at the start of a reply that is the one whose
-// marker ends last, then the first in the list. When none fits EOS follows. So a reply may be cut short by feeding something
-// else, after which another reply may take over.
+// Replies returns a script that answers from a list. A reply fits where everything after one of its markers is the
+// beginning of what it says, however it is cut into tokens. Of those that fit, the one that has said the most goes
+// on; at the start of a reply that is the one whose marker ends last, then the first in the list. When none fits
+// EOS follows. So a reply may be cut short by feeding something else, after which another reply may take over.
 func Replies(v *backend.Vocab, replies ...Reply) Script {
 	t := newTrie(v)
 	return func(tokens []backend.Token) backend.Token {

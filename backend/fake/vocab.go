@@ -17,14 +17,15 @@ var words = strings.Fields(`the and ing tion is are was have that this with from
 var harmonySpecials = []string{"<|startoftext|>", "<|endoftext|>", "<|return|>", "<|constrain|>", "<|channel|>", "<|start|>",
 	"<|end|>", "<|message|>", "<|call|>"}
 
-// Harmony returns a vocabulary in the manner of gpt-oss: 256 bytes, some words, and the control tokens of the harmony format, of
-// which <|return|> and <|call|> end generation, followed by a few unused ids.
+// Harmony returns a vocabulary in the manner of gpt-oss: 256 bytes, some words, and the control tokens of the
+// harmony format, of which <|return|> and <|call|> end generation, followed by a few unused ids.
 func Harmony() *backend.Vocab {
 	return build(harmonySpecials, nil, "<|startoftext|>", "<|return|>", "<|call|>")
 }
 
-// Think returns a vocabulary in the manner of the models that put their reasoning between <think> and </think>: 256 bytes, some
-// words, ChatML's control tokens, of which <|im_end|> ends generation, and the tags as user-defined tokens.
+// Think returns a vocabulary in the manner of the models that put their reasoning between <think> and </think>: 256
+// bytes, some words, ChatML's control tokens, of which <|im_end|> ends generation, and the tags as user-defined
+// tokens.
 func Think() *backend.Vocab {
 	return build([]string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"},
 		[]string{"<think>", "</think>", "<tool_call>", "</tool_call>"}, "", "<|im_end|>", "<|endoftext|>")
@@ -135,8 +136,8 @@ func (t *trie) tokenize(dst []backend.Token, text string) []backend.Token {
 	return dst
 }
 
-// Encode returns the tokens of text in which the printed names of control and user-defined tokens stand for these tokens, as a
-// template's literals do. Use Model.Tokenize for what a user typed.
+// Encode returns the tokens of text in which the printed names of control and user-defined tokens stand for these
+// tokens, as a template's literals do. Use Model.Tokenize for what a user typed.
 func Encode(v *backend.Vocab, text string) []backend.Token {
 	return encode(v, newTrie(v), text)
 }

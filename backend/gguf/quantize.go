@@ -97,9 +97,9 @@ func appendQ8(dst []byte, x []float32) []byte {
 // e2m1 holds twice the values of the 4-bit floats.
 var e2m1 = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
-// appendMXFP4 writes one block: a power of two as its biased exponent, then 16 bytes with value i in the low half and
-// value i+16 in the high half of byte i. Values go to the nearest float, ties to the smaller magnitude; those above the largest,
-// which the scale permits up to a third beyond it, become the largest.
+// appendMXFP4 writes one block: a power of two as its biased exponent, then 16 bytes with value i in the low half
+// and value i+16 in the high half of byte i. Values go to the nearest float, ties to the smaller magnitude; those
+// above the largest, which the scale permits up to a third beyond it, become the largest.
 func appendMXFP4(dst []byte, x []float32) []byte {
 	exponent := 0
 	if most := largest(x); most > 0 {

@@ -9,8 +9,8 @@ import (
 	"math"
 )
 
-// Pair is a metadata entry to write. Value is a uint8, int8, uint16, int16, uint32, int32, float32, bool, string, uint64,
-// int64 or float64, or a slice of one of these.
+// Pair is a metadata entry to write. Value is a uint8, int8, uint16, int16, uint32, int32, float32, bool, string,
+// uint64, int64 or float64, or a slice of one of these.
 type Pair struct {
 	Key   string
 	Value any

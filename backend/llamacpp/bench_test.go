@@ -134,7 +134,8 @@ func TestStepDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkDecodeTogether measures steps of several sequences on the bundled model, each between 100 and 300 tokens long.
+// BenchmarkDecodeTogether measures steps of several sequences on the bundled model, each between 100 and 300 tokens
+// long.
 func BenchmarkDecodeTogether(b *testing.B) {
 	for _, threads := range []int{1, 2} {
 		for _, n := range []int{1, 2, 4, 8, 16} {
@@ -191,8 +192,8 @@ func BenchmarkDecodeTogether(b *testing.B) {
 	}
 }
 
-// BenchmarkLargeModel measures two layers in gpt-oss-20b's shape with this package's kernels and with the engine's: a prompt of 128 tokens, and single
-// tokens after it.
+// BenchmarkLargeModel measures two layers in gpt-oss-20b's shape with this package's kernels and with the engine's:
+// a prompt of 128 tokens, and single tokens after it.
 func BenchmarkLargeModel(b *testing.B) {
 	c := random.Full20B
 	c.Layers, c.Vocabulary = 2, 4096

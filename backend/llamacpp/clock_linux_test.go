@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadTime is the processor time of the calling thread, which other work on the machine does not change. The caller must have
-// locked itself to the thread.
+// threadTime is the processor time of the calling thread, which other work on the machine does not change. The
+// caller must have locked itself to the thread.
 func threadTime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {

@@ -1,4 +1,5 @@
-// Package llamacpp runs GGUF models in this process with llama.cpp. It is the only package of the project that uses cgo.
+// Package llamacpp runs GGUF models in this process with llama.cpp. It is the only package of the project that uses
+// cgo.
 //
 // The engine's C++ is built from the Go module github.com/ollama/ollama, whose packages are imported for effect; capi.h
 // declares what is used of it and shim.cpp turns its exceptions and assertions into errors. Before the engine sees a

@@ -51,8 +51,8 @@ func checkModel(path string, files []*gguf.File) error {
 	return nil
 }
 
-// ollamaFile refuses the files of Ollama's own store. They hold the weights of gpt-oss under other names and, in part, in
-// another order inside each block, which would have to be rewritten.
+// ollamaFile refuses the files of Ollama's own store. They hold the weights of gpt-oss under other names and, in
+// part, in another order inside each block, which would have to be rewritten.
 func ollamaFile(path string) error {
 	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
 		Detail: `is a gpt-oss model in Ollama's own layout (architecture "gptoss")`,
@@ -81,8 +81,8 @@ func checkNumbers(f *gguf.File, arch string) error {
 	return nil
 }
 
-// checkVocabulary checks the arrays that the engine reads without looking at their length or type, and that the vocabulary
-// is large enough for the ids that it assumes where the file names none.
+// checkVocabulary checks the arrays that the engine reads without looking at their length or type, and that the
+// vocabulary is large enough for the ids that it assumes where the file names none.
 func checkVocabulary(f *gguf.File) error {
 	const prefix = "tokenizer.ggml."
 	tokens, ok := f.Array(prefix + "tokens")

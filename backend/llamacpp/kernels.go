@@ -6,11 +6,12 @@ import "C"
 
 import "unsafe"
 
-// ownKernels names the instructions that this package's kernels use, or is empty where the engine's run alone. It is set by start.
+// ownKernels names the instructions that this package's kernels use, or is empty where the engine's run alone. It
+// is set by start.
 //
-// With them a token's logits depend on its sequence alone, bit for bit: not on what else is in the batch, nor on how the prompt was
-// cut into chunks, nor on where in the cache the sequence lies. That holds for models whose weights are all F32, F16, Q8_0 or MXFP4,
-// on the CPU, with an F16 cache.
+// With them a token's logits depend on its sequence alone, bit for bit: not on what else is in the batch, nor on
+// how the prompt was cut into chunks, nor on where in the cache the sequence lies. That holds for models whose
+// weights are all F32, F16, Q8_0 or MXFP4, on the CPU, with an F16 cache.
 var ownKernels string
 
 func offerKernels() {
@@ -19,8 +20,8 @@ func offerKernels() {
 	}
 }
 
-// allKernels names the instructions of all kernels of this package that the processor can run, the best first. Those in ownKernels are
-// in use.
+// allKernels names the instructions of all kernels of this package that the processor can run, the best first.
+// Those in ownKernels are in use.
 func allKernels() []string {
 	var all []string
 	for name := C.kernels_name(0); name != nil; name = C.kernels_name(C.int(len(all))) {
@@ -29,8 +30,8 @@ func allKernels() []string {
 	return all
 }
 
-// useKernels makes this package's kernels for these instructions compute from now on, or the engine's where they are empty. It reports
-// whether the processor can run them. No model may compute meanwhile.
+// useKernels makes this package's kernels for these instructions compute from now on, or the engine's where they
+// are empty. It reports whether the processor can run them. No model may compute meanwhile.
 func useKernels(instructions string) bool {
 	if instructions == "" {
 		return C.kernels_use(nil) != 0

@@ -35,7 +35,8 @@ func forEachKernels(t *testing.T, f func(t *testing.T, kernels string)) {
 	}
 }
 
-// kernelCheck compiles the kernels with the check in testdata and a sanitizer and runs it. It returns what was checked, line by line.
+// kernelCheck compiles the kernels with the check in testdata and a sanitizer and runs it. It returns what was
+// checked, line by line.
 func kernelCheck(t *testing.T, sanitizer string, args ...string) string {
 	t.Helper()
 	cxx := compiler(t, "CXX")
@@ -154,8 +155,8 @@ func kernelsAgree(t *testing.T, kernels string, c random.Config) {
 	}
 }
 
-// TestLogitsDependOnTheSequenceAlone: the neighbours in a batch, the chunks of a prompt, the place in the cache and the number of threads
-// do not show in a token's logits.
+// TestLogitsDependOnTheSequenceAlone: the neighbours in a batch, the chunks of a prompt, the place in the cache and
+// the number of threads do not show in a token's logits.
 func TestLogitsDependOnTheSequenceAlone(t *testing.T) {
 	forEachKernels(t, func(t *testing.T, _ string) {
 		for name, c := range kernelModels() {

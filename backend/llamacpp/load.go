@@ -30,8 +30,8 @@ func Open(ctx context.Context, path string, cfg backend.Config) (backend.Model, 
 	return m, nil
 }
 
-// Check reads the headers of the GGUF file at path and says whether this engine runs such a model, without loading it. The error is a
-// *backend.LoadError. Open makes the same checks first.
+// Check reads the headers of the GGUF file at path and says whether this engine runs such a model, without loading
+// it. The error is a *backend.LoadError. Open makes the same checks first.
 func Check(path string) error {
 	_, err := readChecked(path)
 	return err

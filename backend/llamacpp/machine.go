@@ -8,8 +8,8 @@ type Machine struct {
 	// MemoryTotal and MemoryAvailable are in bytes: what the process could ever get, and what it can get now without
 	// swapping; the smaller of the machine's and the control group's. 0 when unknown.
 	MemoryTotal, MemoryAvailable int64
-	// Addresses is how much more memory the process may map within its resource limits; 0 is no limit. MemoryAvailable is no
-	// more than that.
+	// Addresses is how much more memory the process may map within its resource limits; 0 is no limit.
+	// MemoryAvailable is no more than that.
 	Addresses int64
 }
 

@@ -247,8 +247,8 @@ func (m *Model) rollBack(inputs []backend.Input) {
 	}
 }
 
-// rewind removes what a sequence's cache holds from position n on and returns how much is left: n, or 0 where the engine
-// cannot rewind. It does not ask whether the sliding window is still covered: right after a step it is.
+// rewind removes what a sequence's cache holds from position n on and returns how much is left: n, or 0 where the
+// engine cannot rewind. It does not ask whether the sliding window is still covered: right after a step it is.
 func (m *Model) rewind(s *sequence, n int) int {
 	if !bool(C.llama_memory_seq_rm(m.mem, s.id, C.llama_pos(n), -1)) {
 		C.llama_memory_seq_rm(m.mem, s.id, -1, -1)

@@ -352,8 +352,8 @@ func (p *parts) mutateTensor(r *rand.Rand) {
 	}
 }
 
-// try opens a file and, if it opens, uses it a little. Whatever happens is fine if the process lives and errors are typed.
-// The counts tell that variants get as far as the engine.
+// try opens a file and, if it opens, uses it a little. Whatever happens is fine if the process lives and errors are
+// typed. The counts tell that variants get as far as the engine.
 func try(path string, reached map[string]int) error {
 	m, err := open(context.Background(), path, backend.Config{Threads: 1, ContextSize: 64, Sequences: 2, BatchSize: 16})
 	if err != nil {
@@ -398,7 +398,8 @@ func try(path string, reached map[string]int) error {
 	return nil
 }
 
-// TestMutatedFiles opens broken and odd models in a process of its own, so that an abort of the engine is seen and named.
+// TestMutatedFiles opens broken and odd models in a process of its own, so that an abort of the engine is seen and
+// named.
 func TestMutatedFiles(t *testing.T) {
 	if spec := os.Getenv("RUNNER_MUTATE"); spec != "" {
 		mutateChild(t, spec)

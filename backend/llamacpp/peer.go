@@ -11,10 +11,10 @@ import (
 	"runner/backend"
 )
 
-// PeerGrammar is llama.cpp's own engine for constrained decoding, for tests and benchmarks of package grammar to compare with;
-// nothing else uses it. Its text must come from the developer: on left recursion that passes through rules which can be
-// empty, and on repetitions of what can be empty, the engine overflows its stack, and what it does not understand it prints to
-// the standard error.
+// PeerGrammar is llama.cpp's own engine for constrained decoding, for tests and benchmarks of package grammar to
+// compare with; nothing else uses it. Its text must come from the developer: on left recursion that passes through
+// rules which can be empty, and on repetitions of what can be empty, the engine overflows its stack, and what it
+// does not understand it prints to the standard error.
 //
 // It differs from package grammar on purpose in this: control tokens are allowed where their names are, and bytes are
 // not required to be valid UTF-8.
@@ -43,8 +43,8 @@ func NewPeerGrammar(model backend.Model, text string) (*PeerGrammar, error) {
 
 var errPeer = errors.New("llama.cpp's grammar engine failed")
 
-// Fill sets the bit of every token that may come next and clears all others. Where the text may end, these are among them
-// those that end generation.
+// Fill sets the bit of every token that may come next and clears all others. Where the text may end, these are
+// among them those that end generation.
 func (g *PeerGrammar) Fill(mask backend.Mask) error {
 	if len(mask) != (len(g.room)+63)/64 {
 		return errors.New("the mask is not of the vocabulary's size")
@@ -55,7 +55,8 @@ func (g *PeerGrammar) Fill(mask backend.Mask) error {
 	return nil
 }
 
-// Allows reports whether t may come next. The engine asks so about the one token that was sampled before it asks about all.
+// Allows reports whether t may come next. The engine asks so about the one token that was sampled before it asks
+// about all.
 func (g *PeerGrammar) Allows(t backend.Token) (bool, error) {
 	token, bit := C.llama_token(t), C.uint64_t(0)
 	if !C.shim_grammar_fill(g.grammar, &token, 1, &g.room[0], &bit, &g.failure) {

@@ -201,8 +201,8 @@ func TestRandomMasksAgree(t *testing.T) {
 	}
 }
 
-// randomGrammar makes a grammar that llama.cpp survives: only characters and words are repeated, and a rule refers to itself
-// and to those before it only after a character.
+// randomGrammar makes a grammar that llama.cpp survives: only characters and words are repeated, and a rule refers
+// to itself and to those before it only after a character.
 func randomGrammar(r *rand.Rand) string {
 	names := []string{"root", "a", "b", "c"}[:1+r.IntN(4)]
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
@@ -279,10 +279,10 @@ type engine struct {
 	accept func(backend.Token) error
 }
 
-// BenchmarkMaskLlama follows a text token by token in both engines in turn: json is the grammar of any JSON text, person that
-// of a small schema. "mask" asks about all tokens before each, "token" about the next one only, as samplers
-// do first. What our engine keeps is new at the start of every text. Times are the thread's processor time where the
-// system tells it.
+// BenchmarkMaskLlama follows a text token by token in both engines in turn: json is the grammar of any JSON text,
+// person that of a small schema. "mask" asks about all tokens before each, "token" about the next one only, as
+// samplers do first. What our engine keeps is new at the start of every text. Times are the thread's processor time
+// where the system tells it.
 func BenchmarkMaskLlama(b *testing.B) {
 	const text = `{"name": "Zoë \"Zo\" Ångström", "age": 31, "active": true, "role": "editor", "tags": ["night owl", "日本語"], ` +
 		`"address": {"city": "São Paulo, near the old market", "zip": "01234"}}`

@@ -41,15 +41,16 @@ type plan struct {
 	takes entry
 }
 
-// Helpers are better than threads of the engine's for weights of up to mostHelped bytes or where there are at most fewThreads. What the
-// kernels leave to one thread counts more the more threads there are; waiting for a thread that is not running counts always, and less the
-// longer a step is.
+// Helpers are better than threads of the engine's for weights of up to mostHelped bytes or where there are at most
+// fewThreads. What the kernels leave to one thread counts more the more threads there are; waiting for a thread
+// that is not running counts always, and less the longer a step is.
 const (
 	mostHelped = 256 << 20
 	fewThreads = 4
 
-	// tiny models have weights of up to these many bytes, about twice the bundled one's. They compute an operation faster than threads of
-	// the engine's meet after it, and have work for one helper when several sequences take a step together or a prompt is read.
+	// tiny models have weights of up to these many bytes, about twice the bundled one's. They compute an operation
+	// faster than threads of the engine's meet after it, and have work for one helper when several sequences take a
+	// step together or a prompt is read.
 	tiny = 8 << 20
 )
 
@@ -363,8 +364,8 @@ func (s *shape) cacheBytes(cells, window int, full bool, bytes32 int64) int64 {
 	return clamp(sum)
 }
 
-// computeBytes is about what the engine's buffers take: logits, a few activations for every token of a batch, the attention
-// mask in two precisions and, without flash attention, the scores of every head.
+// computeBytes is about what the engine's buffers take: logits, a few activations for every token of a batch, the
+// attention mask in two precisions and, without flash attention, the scores of every head.
 func (p *plan) computeBytes(s *shape) int64 {
 	batch, pairs := float64(p.batch), float64(p.batch)*float64(p.cells)
 	n := float64(s.vocab)*4*float64(p.sequences) + batch*4*(8*float64(s.embedding)+3*float64(s.ahead)) + pairs*6 + 64<<20

@@ -103,8 +103,8 @@ func TestNoHeaderFitsByOverflow(t *testing.T) {
 	}
 }
 
-// TestHelpIsNotWithdrawn: helpers are the process's, so a model that is to compute with one thread asks for none, which would leave those that
-// are loaded already with one thread of theirs.
+// TestHelpIsNotWithdrawn: helpers are the process's, so a model that is to compute with one thread asks for none,
+// which would leave those that are loaded already with one thread of theirs.
 func TestHelpIsNotWithdrawn(t *testing.T) {
 	path := writeModel(t, random.Config{Layers: 1})
 	openModel(t, path, backend.Config{}) // starts the engine

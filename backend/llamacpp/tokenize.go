@@ -25,9 +25,9 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 	return m.text.append(dst, text)
 }
 
-// textTokenizer serves vocabularies that package tokenizer does not read. It tokenizes plain text with the engine, in
-// pieces that keep three promises the engine does not make: names of control tokens stay text, invalid UTF-8 stays as it is, and
-// long words do not exhaust the stack of its regular expressions.
+// textTokenizer serves vocabularies that package tokenizer does not read. It tokenizes plain text with the engine,
+// in pieces that keep three promises the engine does not make: names of control tokens stay text, invalid UTF-8
+// stays as it is, and long words do not exhaust the stack of its regular expressions.
 type textTokenizer struct {
 	vocab *C.struct_llama_vocab
 	// names are the texts that the engine would match whole and must not, by their first byte.
@@ -105,8 +105,8 @@ func (t *textTokenizer) nameAt(text string) string {
 	return ""
 }
 
-// runs tokenizes text in stretches of at most maxRun bytes, cut before a space that follows another character where there
-// is one, since words do not reach across.
+// runs tokenizes text in stretches of at most maxRun bytes, cut before a space that follows another character where
+// there is one, since words do not reach across.
 func (t *textTokenizer) runs(dst []backend.Token, text string, inside bool) ([]backend.Token, error) {
 	for len(text) > maxRun {
 		cut := 0
@@ -134,8 +134,8 @@ func (t *textTokenizer) runs(dst []backend.Token, text string, inside bool) ([]b
 
 func isLetter(b byte) bool { return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' }
 
-// mark stands before a run inside a text, to be taken off again with the space that the engine puts before it. It merges
-// with nothing.
+// mark stands before a run inside a text, to be taken off again with the space that the engine puts before it. It
+// merges with nothing.
 const mark = "\x01"
 
 func (t *textTokenizer) run(dst []backend.Token, text string, inside bool) ([]backend.Token, error) {

@@ -85,8 +85,9 @@ func writeO200k(t testing.TB, pre string) string {
 	return path
 }
 
-// TestTokenizerAgrees compares backend/tokenizer with the engine on random texts, for every pattern that it has. What is not
-// valid UTF-8 the engine does not take, and characters that are newer than Go's Unicode tables it may know better.
+// TestTokenizerAgrees compares backend/tokenizer with the engine on random texts, for every pattern that it has.
+// What is not valid UTF-8 the engine does not take, and characters that are newer than Go's Unicode tables it may
+// know better.
 func TestTokenizerAgrees(t *testing.T) {
 	for _, pre := range []string{"gpt-4o", "llama-bpe", "qwen2", "gpt-2", "starcoder", "tekken"} {
 		t.Run(pre, func(t *testing.T) {

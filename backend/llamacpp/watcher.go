@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// watcher sets a flag in the engine's memory when the context of the step that runs ends. It stays with a context until a step brings
-// another: all steps of a lone request have the same one and so have those of many together, and neither an allocation nor a switch to
-// another goroutine is spent on a token.
+// watcher sets a flag in the engine's memory when the context of the step that runs ends. It stays with a context
+// until a step brings another: all steps of a lone request have the same one and so have those of many together,
+// and neither an allocation nor a switch to another goroutine is spent on a token.
 type watcher struct {
 	flag *int32
 	done <-chan struct{} // the context's; nil while none is watched

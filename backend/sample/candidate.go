@@ -16,8 +16,8 @@ type candidate struct {
 // before orders candidates by descending key and then ascending token. No two are equal.
 func (c candidate) before(d candidate) bool { return c.key > d.key || c.key == d.key && c.id < d.id }
 
-// partition puts the candidates that come before some pivot first and returns how many there are, the pivot included, which
-// is the last of them. c holds at least one.
+// partition puts the candidates that come before some pivot first and returns how many there are, the pivot
+// included, which is the last of them. c holds at least one.
 func partition(c []candidate) int {
 	last := len(c) - 1
 	mid := last / 2
@@ -109,9 +109,9 @@ func mean(c []candidate) (mean, total float64) {
 	return sum / total, total
 }
 
-// selectTypical keeps the candidates whose information content is closest to the distribution's entropy, as many as it takes
-// to reach the mass target (Meister et al. 2022). A token's information is logZ less its logit and the entropy is the mean of
-// that, so the two are as far apart as the logit is from the mean logit.
+// selectTypical keeps the candidates whose information content is closest to the distribution's entropy, as many as
+// it takes to reach the mass target (Meister et al. 2022). A token's information is logZ less its logit and the
+// entropy is the mean of that, so the two are as far apart as the logit is from the mean logit.
 func selectTypical(c []candidate, mean, target float64, logits []float32) []candidate {
 	for i := range c {
 		c[i].key = -distance(c[i].key, mean)

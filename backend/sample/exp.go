@@ -27,11 +27,11 @@ var expTable = func() (t [expSteps]uint32) {
 	return
 }()
 
-// exp returns e^(x*scale) for x up to 0, or barely above, and scale > 0; 0 where that is below e^-87. The relative error is
-// below 2e-7 plus 1.2e-7 times the exponent's magnitude, which is the rounding of the exponent itself.
+// exp returns e^(x*scale) for x up to 0, or barely above, and scale > 0; 0 where that is below e^-87. The relative
+// error is below 2e-7 plus 1.2e-7 times the exponent's magnitude, which is the rounding of the exponent itself.
 //
-// The exponent in table steps is an integer, whose power is in the table, and a rest r of at most half a step, for which
-// e^r is 1+r to the precision at hand.
+// The exponent in table steps is an integer, whose power is in the table, and a rest r of at most half a step, for
+// which e^r is 1+r to the precision at hand.
 func exp(x, scale float32) float32 {
 	y := x * scale
 	if y < expLeast {
@@ -80,8 +80,8 @@ func power(t float32) float32 {
 
 // largest returns the largest value of x, or NaN if x holds one.
 //
-// It compares bits as signed integers, which orders floats as long as the largest is not negative and takes no branch, and
-// finds NaN by adding everything up.
+// It compares bits as signed integers, which orders floats as long as the largest is not negative and takes no
+// branch, and finds NaN by adding everything up.
 func largest(x []float32) float32 {
 	m0, m1 := int32(math.MinInt32), int32(math.MinInt32)
 	var s0, s1, s2, s3 float32

@@ -9,9 +9,9 @@ import (
 	"runner/backend"
 )
 
-// reference is backend.Sampling's documentation, written down in float64 and with full sorts. It returns the tokens that
-// the filters keep, with their probabilities; allowed limits what the filters see, and nil is everything. slack widens every
-// filter by a factor near 1.
+// reference is backend.Sampling's documentation, written down in float64 and with full sorts. It returns the tokens
+// that the filters keep, with their probabilities; allowed limits what the filters see, and nil is everything.
+// slack widens every filter by a factor near 1.
 func reference(logits []float32, p *backend.Sampling, allowed func(backend.Token) bool,
 	slack float64) map[backend.Token]float64 {
 	type token struct {
@@ -179,8 +179,8 @@ func randomSeen(r *rand.Rand, n int) []backend.Token {
 	return seen
 }
 
-// TestAgainstReference compares what the filters keep, and with which probability, over random requests. Tokens at the very
-// edge of a filter may fall on either side.
+// TestAgainstReference compares what the filters keep, and with which probability, over random requests. Tokens at
+// the very edge of a filter may fall on either side.
 func TestAgainstReference(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 6000 {
@@ -225,7 +225,8 @@ func TestAgainstReference(t *testing.T) {
 	}
 }
 
-// TestFreeDrawFollowsTheDistribution checks the draw without filters against the cumulative distribution in token order.
+// TestFreeDrawFollowsTheDistribution checks the draw without filters against the cumulative distribution in token
+// order.
 func TestFreeDrawFollowsTheDistribution(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 60 {

@@ -1,15 +1,15 @@
 // Package sample chooses the next token from a model's logits. Backends that compute logits in this process share it.
 //
-// [Sampler.Sample] does what [backend.Sampling] says, in that order, and is the definition of it: a slow reference in
-// the tests agrees with it. It is not a chain of pluggable stages: knowing the whole request lets it touch the vocabulary
-// once or twice and sort only the few tokens that matter.
+// [Sampler.Sample] does what [backend.Sampling] says, in that order, and is the definition of it: a slow reference
+// in the tests agrees with it. It is not a chain of pluggable stages: knowing the whole request lets it touch the
+// vocabulary once or twice and sort only the few tokens that matter.
 //
 // # Method
 //
-// One pass finds the largest logit of every block of tokens. The top k, the tokens above a bound and the most likely
-// ones are then gathered by looking into the blocks that can hold them. A second pass, taken only when the whole
-// distribution is needed (log probabilities, no filter, top-p without top-k, typical), sums exponentials per block; a draw
-// then finds the block first and the token inside it after.
+// One pass finds the largest logit of every block of tokens. The top k, the tokens above a bound and the most
+// likely ones are then gathered by looking into the blocks that can hold them. A second pass, taken only when the
+// whole distribution is needed (log probabilities, no filter, top-p without top-k, typical), sums exponentials per
+// block; a draw then finds the block first and the token inside it after.
 //
 // # Constraints
 //
@@ -17,8 +17,8 @@
 // token is distributed as F given A. The truncating filters thus judge plausibility on the model's own distribution;
 // only when F(A) = 0, so that nothing plausible is allowed, are they applied again to the allowed tokens alone.
 //
-// A mask is built only when it is needed: draw t from F; if t is allowed it is the result; else build the mask, remove from
-// F what is not allowed and draw again, independently. A token t of A then has the probability
+// A mask is built only when it is needed: draw t from F; if t is allowed it is the result; else build the mask,
+// remove from F what is not allowed and draw again, independently. A token t of A then has the probability
 //
 //	F(t) + (1-F(A))·F(t)/F(A) = F(t)/F(A),
 //
@@ -26,9 +26,10 @@
 //
 // # Randomness
 //
-// There is no generator state. The draw for the token at position n of its sequence, and the second draw after a refusal,
-// are a hash of (seed, n, first or second), so the same seed gives the same text whatever ran before or runs beside it.
-// Arithmetic is in a fixed order; only another machine architecture, which may round differently, can give another text.
+// There is no generator state. The draw for the token at position n of its sequence, and the second draw after a
+// refusal, are a hash of (seed, n, first or second), so the same seed gives the same text whatever ran before or
+// runs beside it. Arithmetic is in a fixed order; only another machine architecture, which may round differently,
+// can give another text.
 package sample
 
 import (
@@ -63,12 +64,12 @@ func New(n int) *Sampler { return &Sampler{n: n, scan: newScan(n)} }
 // position is the length of the sequence after which the token comes, the tokens just fed included. With the seed
 // it determines the draw. c may be nil.
 //
-// logits has one value per token. Sample writes penalties and bias into it while it runs and puts the original values back
-// before it returns, so nobody else may read it meanwhile. Minus infinity forbids a token.
+// logits has one value per token. Sample writes penalties and bias into it while it runs and puts the original
+// values back before it returns, so nobody else may read it meanwhile. Minus infinity forbids a token.
 //
-// Errors: [ErrBadLogits]; [backend.ErrNothingAllowed] when c, the bias and the logits together leave no token. After an
-// error out is unchanged but for the memory of out.Top. Sample does not allocate once its scratch space and out.Top have
-// grown.
+// Errors: [ErrBadLogits]; [backend.ErrNothingAllowed] when c, the bias and the logits together leave no token.
+// After an error out is unchanged but for the memory of out.Top. Sample does not allocate once its scratch space
+// and out.Top have grown.
 func (s *Sampler) Sample(logits []float32, p *backend.Sampling, position int, c backend.Constraint,
 	out *backend.Output) error {
 	if len(logits) != s.n {
@@ -100,8 +101,8 @@ func (s *Sampler) Sample(logits []float32, p *backend.Sampling, position int, c 
 	return nil
 }
 
-// Score writes to out how likely target is after logits, with the top most likely tokens. logits is not changed. The only error is
-// [ErrBadLogits].
+// Score writes to out how likely target is after logits, with the top most likely tokens. logits is not changed.
+// The only error is [ErrBadLogits].
 func (s *Sampler) Score(logits []float32, target backend.Token, top int, out *backend.TargetScore) error {
 	if err := s.scan.read(logits); err != nil {
 		return err
@@ -245,8 +246,8 @@ func (s *Sampler) typical(logits []float32, p float32) []candidate {
 	}
 }
 
-// gather returns the tokens whose logit is at most depth below from, or everything above minus infinity for a depth beyond
-// which nothing has weight, and says that it did.
+// gather returns the tokens whose logit is at most depth below from, or everything above minus infinity for a depth
+// beyond which nothing has weight, and says that it did.
 func (s *Sampler) gather(logits []float32, from, depth float32) (c []candidate, all bool) {
 	bound := from - depth
 	if all = depth > 64; all {

@@ -378,7 +378,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// FuzzSample feeds arbitrary bits as logits: no panic, nothing forbidden is drawn, and the logits come back bit for bit.
+// FuzzSample feeds arbitrary bits as logits: no panic, nothing forbidden is drawn, and the logits come back bit for
+// bit.
 func FuzzSample(f *testing.F) {
 	f.Add([]byte{0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 192, 127}, uint64(1), uint64(3))
 	f.Add(make([]byte, 4096), uint64(7), uint64(0))

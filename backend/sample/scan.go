@@ -8,7 +8,8 @@ import (
 	"runner/backend"
 )
 
-// blockSize is how many tokens share one entry of the index; a multiple of 64, so that a block is whole words of a mask.
+// blockSize is how many tokens share one entry of the index; a multiple of 64, so that a block is whole words of a
+// mask.
 const blockSize = 256
 
 // scan is an index over one vector of logits: the largest value and, once summed, the mass of every block.

@@ -2,8 +2,8 @@ package tokenizer
 
 import "unicode/utf8"
 
-// GPT-2's vocabulary files write every byte as a printable character: those that print stand for themselves, and the others
-// are the characters from U+0100 on, in order.
+// GPT-2's vocabulary files write every byte as a printable character: those that print stand for themselves, and
+// the others are the characters from U+0100 on, in order.
 
 var (
 	byteOf [0x144]int16 // by character; -1 for those that stand for no byte
@@ -40,7 +40,8 @@ func fromAlphabet(s string) string {
 	return string(b)
 }
 
-// Alphabet returns s as vocabulary files write it, one printable character for each byte. It is for programs that write them.
+// Alphabet returns s as vocabulary files write it, one printable character for each byte. It is for programs that
+// write them.
 func Alphabet(s string) string {
 	r := make([]rune, len(s))
 	for i := range len(s) {

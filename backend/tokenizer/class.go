@@ -90,8 +90,8 @@ func classify(r rune) class {
 	return c
 }
 
-// at returns the class and the length in bytes of the character at i; 0, 0 at the end. A byte that is not UTF-8 is a character
-// of no class, like the replacement character.
+// at returns the class and the length in bytes of the character at i; 0, 0 at the end. A byte that is not UTF-8 is
+// a character of no class, like the replacement character.
 func at(s string, i int) (class, int) {
 	if i >= len(s) {
 		return 0, 0

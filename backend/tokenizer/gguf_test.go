@@ -63,7 +63,8 @@ func fromPairs(t testing.TB, pairs []gguf.Pair) (*tokenizer.Tokenizer, error) {
 	return tokenizer.FromGGUF(f)
 }
 
-// TestGGUFEqualsJSON writes the tokenizers of testdata as GGUF metadata. The engine's own tests compare with the engine.
+// TestGGUFEqualsJSON writes the tokenizers of testdata as GGUF metadata. The engine's own tests compare with the
+// engine.
 func TestGGUFEqualsJSON(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for name, pre := range map[string]string{"llama3": "llama-bpe", "qwen2": "qwen2", "gpt2": "gpt-2", "starcoder": "starcoder"} {

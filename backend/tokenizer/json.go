@@ -53,8 +53,9 @@ type step struct {
 // maxJSON is the largest tokenizer.json that is read, in bytes. The largest in use have about 35 million.
 const maxJSON = 256 << 20
 
-// FromJSON builds a tokenizer from a Hugging Face tokenizer.json with a byte-level BPE model. Special added tokens become control
-// tokens and the others user-defined ones. An NFC normalizer is accepted but not applied, as in llama.cpp.
+// FromJSON builds a tokenizer from a Hugging Face tokenizer.json with a byte-level BPE model. Special added tokens
+// become control tokens and the others user-defined ones. An NFC normalizer is accepted but not applied, as in
+// llama.cpp.
 func FromJSON(data []byte, e Ends) (*Tokenizer, error) {
 	if len(data) > maxJSON {
 		return nil, vocabularyError("tokenizer.json has more than %d bytes", maxJSON)
@@ -155,7 +156,8 @@ func (f *file) vocabulary(e Ends) (backend.VocabConfig, error) {
 	return v, nil
 }
 
-// jsonPattern recognises the pre-tokenizers in use: a byte-level one, with a split or single digits before it or without.
+// jsonPattern recognises the pre-tokenizers in use: a byte-level one, with a split or single digits before it or
+// without.
 func jsonPattern(s *step) (pattern, error) {
 	if s == nil {
 		return pattern{}, &Error{ErrModel, "there is no pre-tokenizer"}

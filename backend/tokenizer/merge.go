@@ -80,8 +80,8 @@ const none = math.MaxInt32
 // short is the longest word, in tokens, for which looking at every pair is faster than a queue.
 const short = 48
 
-// apply merges the tokens of a word in place: the pair of lowest rank first, the leftmost among equals, until none is left.
-// It returns how many tokens remain at the start of ids.
+// apply merges the tokens of a word in place: the pair of lowest rank first, the leftmost among equals, until none
+// is left. It returns how many tokens remain at the start of ids.
 func (p *pairs) apply(ids []backend.Token, s *scratch) int {
 	if len(ids) > short {
 		return p.applyQueue(ids, s)

@@ -126,8 +126,8 @@ func TestPlainTextIsNeverControl(t *testing.T) {
 	}
 }
 
-// TestHugeWords: time grows with the length, not with its square, for which sixteen times the length takes 256 times as long. A
-// busy machine makes everything slow, but the short text as well.
+// TestHugeWords: time grows with the length, not with its square, for which sixteen times the length takes 256
+// times as long. A busy machine makes everything slow, but the short text as well.
 func TestHugeWords(t *testing.T) {
 	k := o200ktest.Tokenizer(t)
 	r := rand.New(rand.NewPCG(5, 6))
@@ -168,7 +168,8 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// FuzzRoundTrip: the pieces of the tokens are the text, whatever bytes it holds, and do not depend on what they are appended to.
+// FuzzRoundTrip: the pieces of the tokens are the text, whatever bytes it holds, and do not depend on what they are
+// appended to.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add("hello world")
 	f.Add("a\xffb\xc3\x28 '\u017f <|end|> \u0301\r\n 123456")

@@ -11,8 +11,8 @@ import (
 type RanksConfig struct {
 	// Ranks holds every token's bytes with its rank, which is also its id.
 	Ranks map[string]int
-	// Pattern is "r50k", "cl100k" or "o200k" (tiktoken's own names without "_base"), or one of the regular expressions that
-	// these or a known tokenizer.json use.
+	// Pattern is "r50k", "cl100k" or "o200k" (tiktoken's own names without "_base"), or one of the regular
+	// expressions that these or a known tokenizer.json use.
 	Pattern string
 	// Special holds the control tokens.
 	Special map[string]backend.Token
@@ -23,8 +23,8 @@ type RanksConfig struct {
 	EOG      []backend.Token
 }
 
-// FromRanks builds a tokenizer that agrees with tiktoken. It works the merges out from the ranks, which takes a fraction of a
-// second for a large vocabulary.
+// FromRanks builds a tokenizer that agrees with tiktoken. It works the merges out from the ranks, which takes a
+// fraction of a second for a large vocabulary.
 func FromRanks(c RanksConfig) (*Tokenizer, error) {
 	p, ok := map[string]pattern{"r50k": gpt2, "cl100k": cl100k, "o200k": o200k}[c.Pattern]
 	if !ok {
@@ -79,8 +79,9 @@ func FromRanks(c RanksConfig) (*Tokenizer, error) {
 // maxPadding is how many ids a vocabulary may leave unused.
 const maxPadding = 1 << 16
 
-// deriveMerges enters, for every token in order of rank, the merge that makes it: the merges of lower rank leave exactly two
-// tokens of its bytes. Where they leave more, no text ever makes the token but a word that is the token.
+// deriveMerges enters, for every token in order of rank, the merge that makes it: the merges of lower rank leave
+// exactly two tokens of its bytes. Where they leave more, no text ever makes the token but a word that is the
+// token.
 func (t *Tokenizer) deriveMerges(byRank []string) {
 	var ids []backend.Token
 	var s scratch

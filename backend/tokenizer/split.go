@@ -2,8 +2,8 @@ package tokenizer
 
 import "strings"
 
-// pattern is a way to split text into words, which merges do not cross. The fields describe a regular expression of one of
-// the three shapes in use:
+// pattern is a way to split text into words, which merges do not cross. The fields describe a regular expression of
+// one of the three shapes in use:
 //
 //	plain: 's|'t|...| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 //	loose: 's|'t|...|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
@@ -143,7 +143,8 @@ func (p *pattern) next(s string, i int) int {
 	return p.spaces(s, i, true, 0)
 }
 
-// nextPlain is next for the oldest shape. Where digits stand alone a digit is like the end of the text for what is before it.
+// nextPlain is next for the oldest shape. Where digits stand alone a digit is like the end of the text for what is
+// before it.
 func (p *pattern) nextPlain(s string, i int, c class, n int) int {
 	end := class(0)
 	if p.digitsAlone {
@@ -193,8 +194,8 @@ func looseWord(s string, i int, c class, n int) int {
 	return i
 }
 
-// casedWord matches the first two alternatives of the cased shape at i; 0 if they do not. As in a backtracking engine, the
-// first alternative is tried with and without the character in front, then the second.
+// casedWord matches the first two alternatives of the cased shape at i; 0 if they do not. As in a backtracking
+// engine, the first alternative is tried with and without the character in front, then the second.
 func (p *pattern) casedWord(s string, i int, c class, n int) int {
 	var first, second int
 	if c&(newline|letter|number) == 0 {
@@ -271,7 +272,8 @@ func (p *pattern) contraction(s string, i int) int {
 	return i
 }
 
-// punctuation matches " ?[^\s\p{L}\p{N}]+" at i; 0 if it does not. Characters of the class end count as the end of the text.
+// punctuation matches " ?[^\s\p{L}\p{N}]+" at i; 0 if it does not. Characters of the class end count as the end of
+// the text.
 func punctuation(s string, i int, c class, n int, end class) int {
 	if s[i] == ' ' {
 		i++
@@ -287,8 +289,8 @@ func punctuation(s string, i int, c class, n int, end class) int {
 	return i
 }
 
-// spaces matches "\s*[\r\n]+|\s+(?!\S)|\s+" at i, without the first alternative unless newlines is set. Where not even a
-// space is there, it returns the end of the character.
+// spaces matches "\s*[\r\n]+|\s+(?!\S)|\s+" at i, without the first alternative unless newlines is set. Where not
+// even a space is there, it returns the end of the character.
 func (p *pattern) spaces(s string, i int, newlines bool, end class) int {
 	j, last, lastNewline := i, i, 0
 	c, n := at(s, j)

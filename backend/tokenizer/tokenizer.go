@@ -1,17 +1,19 @@
-// Package tokenizer turns text into tokens and back with byte-level byte-pair encoding (Sennrich et al. 2016; Radford et al. 2019),
-// for what has no engine that does it: tests on real vocabularies, and backends whose engine takes tokens only.
+// Package tokenizer turns text into tokens and back with byte-level byte-pair encoding (Sennrich et al. 2016;
+// Radford et al. 2019), for what has no engine that does it: tests on real vocabularies, and backends whose engine
+// takes tokens only.
 //
-// A tokenizer comes from a GGUF file's metadata ([FromGGUF]), a Hugging Face tokenizer.json ([FromJSON]) or tiktoken's ranks
-// ([FromRanks]). From GGUF it agrees with llama.cpp, from the other two with the libraries that they belong to. These differ
-// for "gpt-4o": llama.cpp does not know that combining marks belong to words.
+// A tokenizer comes from a GGUF file's metadata ([FromGGUF]), a Hugging Face tokenizer.json ([FromJSON]) or
+// tiktoken's ranks ([FromRanks]). From GGUF it agrees with llama.cpp, from the other two with the libraries that
+// they belong to. These differ for "gpt-4o": llama.cpp does not know that combining marks belong to words.
 //
-// [Tokenizer.Encode] is for plain text. No text whatever becomes a control token, nor a user-defined token that looks like a tag,
-// <think> for instance: only whoever renders a prompt puts those there, by id, with [backend.Vocab.Special]. User-defined tokens
-// that are text, such as runs of spaces, are matched whole, longest first. Every byte string can be encoded, and the pieces
-// of its tokens, one after the other, are that byte string again; no normalization takes place.
+// [Tokenizer.Encode] is for plain text. No text whatever becomes a control token, nor a user-defined token that
+// looks like a tag, <think> for instance: only whoever renders a prompt puts those there, by id, with
+// [backend.Vocab.Special]. User-defined tokens that are text, such as runs of spaces, are matched whole, longest
+// first. Every byte string can be encoded, and the pieces of its tokens, one after the other, are that byte string
+// again; no normalization takes place.
 //
-// It is not a regular expression engine: the split patterns in use are written out by hand, and a pattern that is not among them is
-// [ErrPattern].
+// It is not a regular expression engine: the split patterns in use are written out by hand, and a pattern that is
+// not among them is [ErrPattern].
 package tokenizer
 
 import (

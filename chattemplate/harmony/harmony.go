@@ -132,9 +132,10 @@ func (t *Tokens) OpenFinal(s Sink) {
 	s.Control(t.Message)
 }
 
-// DropAnalysis removes the reasoning that a history no longer shows: all of the analysis channel before the last final
-// answer that the conversation has moved past. A final answer is moved past when a message follows it, or the opening of a new turn
-// (forCompletion). So reasoning is dropped once its turn has its answer, and kept while tool calls are pending.
+// DropAnalysis removes the reasoning that a history no longer shows: all of the analysis channel before the last
+// final answer that the conversation has moved past. A final answer is moved past when a message follows it, or the
+// opening of a new turn (forCompletion). So reasoning is dropped once its turn has its answer, and kept while tool
+// calls are pending.
 //
 // The result shares the messages' strings; msgs itself is not changed.
 func DropAnalysis(msgs []Message, forCompletion bool) []Message {

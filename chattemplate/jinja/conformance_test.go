@@ -78,7 +78,8 @@ func (c conversations) variables(t testing.TB, name string) map[string]Value {
 	return vars
 }
 
-// TestConformance renders 36 chat templates of real models with ten conversations each and compares with what jinja2 gives.
+// TestConformance renders 36 chat templates of real models with ten conversations each and compares with what
+// jinja2 gives.
 func TestConformance(t *testing.T) {
 	dir := conformance.Dir(t, "chat_templates")
 	convs, now := loadConversations(t, dir)

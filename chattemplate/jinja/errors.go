@@ -68,8 +68,8 @@ func (e *Error) Error() string {
 // Unwrap returns the context's error for KindCanceled, else nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// fail ends the render with an error at the current line. Evaluation panics with *Error, and Render recovers it: there is
-// an error path in almost every operation, and none of them has anything to add on the way up.
+// fail ends the render with an error at the current line. Evaluation panics with *Error, and Render recovers it:
+// there is an error path in almost every operation, and none of them has anything to add on the way up.
 func (r *render) fail(k Kind, format string, args ...any) {
 	panic(&Error{Kind: k, Line: r.line, Message: fmt.Sprintf(format, args...)})
 }

@@ -98,8 +98,8 @@ func (r *render) getter(attr, def Value, fold bool) func(Value) Value {
 	}
 }
 
-// multiGetter is getter for attributes divided by commas; the key is the list of them, also of one, since equal items of a
-// list are not compared for order: a list of undefined or none can be sorted.
+// multiGetter is getter for attributes divided by commas; the key is the list of them, also of one, since equal
+// items of a list are not compared for order: a list of undefined or none can be sorted.
 func (r *render) multiGetter(attr Value, fold bool) func(Value) Value {
 	gets := []func(Value) Value{}
 	if s, ok := attr.(*strValue); ok {

@@ -17,8 +17,8 @@ const maxInputDepth = 128
 // maxNumberLen bounds the digits of a number in JSON.
 const maxNumberLen = 4096
 
-// FromJSON returns the value of a JSON text. Objects keep the order of their keys; all strings, keys included, get origin o.
-// Numbers without fraction and exponent are integers of any size.
+// FromJSON returns the value of a JSON text. Objects keep the order of their keys; all strings, keys included, get
+// origin o. Numbers without fraction and exponent are integers of any size.
 func FromJSON(data []byte, o Origin) (Value, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -107,8 +107,8 @@ func fromNumber(n json.Number) (Value, error) {
 }
 
 // FromGo returns the value of a Go value: nil, booleans, numbers, strings (which get origin o), Text, Value,
-// json.RawMessage and json.Number, slices and arrays of such, and maps with string keys (in sorted order, since Go's have
-// none; use Dict, FromJSON or a slice of Entry for a given order). Anything else is an error.
+// json.RawMessage and json.Number, slices and arrays of such, and maps with string keys (in sorted order, since
+// Go's have none; use Dict, FromJSON or a slice of Entry for a given order). Anything else is an error.
 func FromGo(v any, o Origin) (Value, error) { return fromGo(v, o, 0) }
 
 func fromGo(v any, o Origin, depth int) (Value, error) {

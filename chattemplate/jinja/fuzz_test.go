@@ -10,8 +10,8 @@ import (
 // fuzzLimits keep one fuzzing input cheap.
 var fuzzLimits = Limits{Steps: 20_000, Output: 1 << 18, Memory: 1 << 20, Depth: 60, Range: 1000}
 
-// FuzzTemplate parses and renders any template: it must not panic, must stay within its limits, and the runs of its output
-// must cover it exactly. Failures are *Error, and never the engine's own.
+// FuzzTemplate parses and renders any template: it must not panic, must stay within its limits, and the runs of its
+// output must cover it exactly. Failures are *Error, and never the engine's own.
 func FuzzTemplate(f *testing.F) {
 	g, vars, now := loadGolden(f)
 	for _, c := range g.Cases {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// tooLong tells what was meant to end at once from what grows faster than its input, which takes many minutes, also on a busy
-// machine with the race detector.
+// tooLong tells what was meant to end at once from what grows faster than its input, which takes many minutes, also
+// on a busy machine with the race detector.
 const tooLong = time.Minute
 
 func kindOf(err error) Kind {

@@ -264,7 +264,8 @@ func addSearches() {
 	}
 }
 
-// window returns s[start:end] by characters and the number of characters before it; false when start lies beyond the end.
+// window returns s[start:end] by characters and the number of characters before it; false when start lies beyond
+// the end.
 func (r *render) window(t Text, start, end Value) (string, int, bool) {
 	if start == nil && end == nil {
 		return t.s, 0, true
@@ -306,7 +307,8 @@ func addTests() {
 	})
 }
 
-// isDigit is str.isdigit for one character: decimal digits, and the digits that stand above or below the line or in circles.
+// isDigit is str.isdigit for one character: decimal digits, and the digits that stand above or below the line or in
+// circles.
 func isDigit(c rune) bool {
 	if unicode.Is(unicode.Nd, c) {
 		return true

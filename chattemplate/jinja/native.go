@@ -1,7 +1,7 @@
 package jinja
 
-// signature is a function of the engine: a global, a filter, a test or a method. recv is the value filtered or tested, or
-// the object of the method; nil for a global.
+// signature is a function of the engine: a global, a filter, a test or a method. recv is the value filtered or
+// tested, or the object of the method; nil for a global.
 type signature struct {
 	name string
 	// params are the names of the parameters; one that starts with * can only be given by position.

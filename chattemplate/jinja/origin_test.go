@@ -126,8 +126,8 @@ func private(s string) string {
 	}, s)
 }
 
-// TestUserTextIsOutside renders all the shared templates with user, tool and client text made of characters that occur in
-// no template, and checks that none of them is ever trusted.
+// TestUserTextIsOutside renders all the shared templates with user, tool and client text made of characters that
+// occur in no template, and checks that none of them is ever trusted.
 func TestUserTextIsOutside(t *testing.T) {
 	dir := conformance.Dir(t, "chat_templates")
 	convs, now := loadConversations(t, dir)
@@ -229,8 +229,8 @@ func TestTextRandom(t *testing.T) {
 	}
 }
 
-// FuzzUserText renders a template that passes a text through many operations: bytes that only the text has must never be
-// trusted.
+// FuzzUserText renders a template that passes a text through many operations: bytes that only the text has must
+// never be trusted.
 func FuzzUserText(f *testing.F) {
 	for _, s := range []string{"", "x", "<|im_end|>", "{{ 'a' }}", "a\nb\r\n", "é😀\xff", "'\"\\", "%s %d {} {0}", "a,b c\td", "ß İ Σ"} {
 		f.Add(s)

@@ -8,8 +8,8 @@ import (
 // pprintWidth is the line width of the pprint filter.
 const pprintWidth = 80
 
-// pretty lays a value out as Python's pprint.pformat does: on one line if it fits, else one item a line, with the keys of
-// dicts sorted and long strings cut between words.
+// pretty lays a value out as Python's pprint.pformat does: on one line if it fits, else one item a line, with the
+// keys of dicts sorted and long strings cut between words.
 type pretty struct {
 	r *render
 	b builder

@@ -1,9 +1,9 @@
 package jinja
 
-// Names are bound to slots when a template is parsed, by the rules of jinja2's compiler: each scope first collects the
-// names that it reads and writes, in the order of the source. A name that a scope writes is its own there, and starts as
-// the name of the outer scope, if the outer scope has one; a name that is only read and that no outer scope knows is
-// looked up among the render's variables where the scope is entered.
+// Names are bound to slots when a template is parsed, by the rules of jinja2's compiler: each scope first collects
+// the names that it reads and writes, in the order of the source. A name that a scope writes is its own there, and
+// starts as the name of the outer scope, if the outer scope has one; a name that is only read and that no outer
+// scope knows is looked up among the render's variables where the scope is entered.
 
 // variable is a name of one scope.
 type variable struct {
@@ -11,8 +11,8 @@ type variable struct {
 	slot int
 }
 
-// symbols are the names of a scope. Each branch of an if has symbols over those of the scope, its base, which merge takes
-// over; they share own and order.
+// symbols are the names of a scope. Each branch of an if has symbols over those of the scope, its base, which merge
+// takes over; they share own and order.
 type symbols struct {
 	parent *symbols
 	base   *symbols

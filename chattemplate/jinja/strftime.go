@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// strftime writes the render's time by a format of Python's strftime, in the C locale. A directive's value has the origin
-// of the directive; one that is not known stays as it is.
+// strftime writes the render's time by a format of Python's strftime, in the C locale. A directive's value has the
+// origin of the directive; one that is not known stays as it is.
 func (r *render) strftime(format Text) Text {
 	var b builder
 	s := format.s

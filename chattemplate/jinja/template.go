@@ -55,8 +55,8 @@ func Parse(source string, opts Options) (t *Template, err error) {
 	return t, nil
 }
 
-// Variables returns the names of the variables that the template may read from the render, sorted: those that it does not
-// always set itself, globals of the language left out. It is jinja2's meta.find_undeclared_variables.
+// Variables returns the names of the variables that the template may read from the render, sorted: those that it
+// does not always set itself, globals of the language left out. It is jinja2's meta.find_undeclared_variables.
 func (t *Template) Variables() []string { return append([]string(nil), t.vars...) }
 
 // RenderOptions is what a render takes from the world besides its variables.
@@ -66,8 +66,8 @@ type RenderOptions struct {
 	Now time.Time
 }
 
-// Render runs the template with the variables and returns its output. Variables shadow globals of the same name, so names
-// that a client chose must be checked by the caller; a nil value is None. The error is an *Error.
+// Render runs the template with the variables and returns its output. Variables shadow globals of the same name, so
+// names that a client chose must be checked by the caller; a nil value is None. The error is an *Error.
 func (t *Template) Render(ctx context.Context, vars map[string]Value, opts RenderOptions) (out Text, err error) {
 	r := &render{ctx: ctx, t: t, vars: vars, lim: &t.lim, now: opts.Now}
 	if t.blocks {

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Operations on texts. Each keeps the origin of the bytes it keeps; what it puts in place of a byte has that byte's origin.
+// Operations on texts. Each keeps the origin of the bytes it keeps; what it puts in place of a byte has that byte's
+// origin.
 
 // mapRunes replaces each character by what f returns for it.
 func mapRunes(t Text, f func(c rune, i int) string) Text {
@@ -239,8 +240,8 @@ func splitSpace(t Text, n int, fromRight bool) []Text {
 	return reversed(out)
 }
 
-// replaceText replaces old by repl, at most n times (all when n < 0). What is put in for text that is not all trusted is
-// outside: otherwise whoever wrote the text could call up the template's own words.
+// replaceText replaces old by repl, at most n times (all when n < 0). What is put in for text that is not all
+// trusted is outside: otherwise whoever wrote the text could call up the template's own words.
 func replaceText(t Text, old string, repl Text, n int) Text {
 	if n == 0 || old != "" && !strings.Contains(t.s, old) {
 		return t

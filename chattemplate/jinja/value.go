@@ -157,8 +157,8 @@ type Entry struct {
 	Value Value
 }
 
-// Dict returns a dict with string keys of origin o, in the order given. Of equal keys the last value holds, in the place
-// of the first. A nil value stands for None.
+// Dict returns a dict with string keys of origin o, in the order given. Of equal keys the last value holds, in the
+// place of the first. A nil value stands for None.
 func Dict(o Origin, entries ...Entry) Value {
 	d := newDict(len(entries))
 	for _, e := range entries {

@@ -1,5 +1,5 @@
-// Package vocabtest makes vocabularies for tests of templates: the 256 bytes, whose ids are their values, and control tokens
-// from id 256 on. Only tests import it.
+// Package vocabtest makes vocabularies for tests of templates: the 256 bytes, whose ids are their values, and
+// control tokens from id 256 on. Only tests import it.
 package vocabtest
 
 import (

@@ -15,8 +15,9 @@ import (
 	"runner/models/demo"
 )
 
-// TestWeightsOverwrittenUnderTheMap: the server says that its model has changed, to clients and in /health, and goes on when
-// the file is put back. A file that was only touched costs nothing, and weights in memory of the server's own are safe.
+// TestWeightsOverwrittenUnderTheMap: the server says that its model has changed, to clients and in /health, and
+// goes on when the file is put back. A file that was only touched costs nothing, and weights in memory of the
+// server's own are safe.
 func TestWeightsOverwrittenUnderTheMap(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	source, err := demo.Path(t.Context())

@@ -12,12 +12,13 @@ type shown struct {
 	answer string
 	// thoughts are the reasoning, or its summary, as far as they are visible.
 	thoughts string
-	// prompt, completion and thinking count tokens, total those of prompt, completion and summary; 0 where the format does not tell.
+	// prompt, completion and thinking count tokens, total those of prompt, completion and summary; 0 where the
+	// format does not tell.
 	prompt, completion, thinking, total int
 }
 
-// formats is a command of test scripts: formats ARGUMENT... runs runner run with these in each format, and fails where two do not
-// show the same run.
+// formats is a command of test scripts: formats ARGUMENT... runs runner run with these in each format, and fails
+// where two do not show the same run.
 func formats(ts *testscript.TestScript, _ bool, args []string) {
 	run := func(output string) []map[string]any {
 		ts.Check(ts.Exec("runner", append([]string{"run", "--output", output}, args...)...))

@@ -21,8 +21,8 @@ import (
 // formSeeds is how often each schema is tried.
 const formSeeds = 5
 
-// TestHotAnswersObeyTheirSchemas runs the bundled model so hot that it rambles, against forty schemas: every answer that comes to its end
-// obeys its schema, and every other says that it was cut by length.
+// TestHotAnswersObeyTheirSchemas runs the bundled model so hot that it rambles, against forty schemas: every answer
+// that comes to its end obeys its schema, and every other says that it was cut by length.
 func TestHotAnswersObeyTheirSchemas(t *testing.T) {
 	schemas := readSchemas(t)
 	seeds := formSeeds

@@ -13,7 +13,8 @@ import (
 	"runner/models/random"
 )
 
-// The scripts run the whole program, engine included: "engine" on a model with random weights, "demo" on the bundled one.
+// The scripts run the whole program, engine included: "engine" on a model with random weights, "demo" on the
+// bundled one.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"runner": program})
 }

@@ -14,8 +14,9 @@ import (
 	"runner/models/random"
 )
 
-// BenchmarkMaskEndToEnd decodes with and without a schema, in turns, on a model with random weights, gpt-oss's vocabulary and a step of
-// at least 20 ms. Such a model knows nothing, so nearly every token that it samples is refused and takes a mask: the worst case.
+// BenchmarkMaskEndToEnd decodes with and without a schema, in turns, on a model with random weights, gpt-oss's
+// vocabulary and a step of at least 20 ms. Such a model knows nothing, so nearly every token that it samples is
+// refused and takes a mask: the worst case.
 func BenchmarkMaskEndToEnd(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "random.gguf")
 	if err := random.WriteFile(path, random.Config{Layers: 6, Width: 1024, Heads: 16, HeadSize: 64, Experts: 4, FeedForward: 1024,

@@ -131,8 +131,8 @@ func shownInDocument(t *testing.T) []envelope.Envelope {
 	return shown
 }
 
-// Two bundled models, one in the server and one in a program of its own, answer the same question at once; each tells as much of its reasoning as its
-// operator says.
+// Two bundled models, one in the server and one in a program of its own, answer the same question at once; each
+// tells as much of its reasoning as its operator says.
 func TestMEW(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	alice, helper := mewToken(t, file, "alice", "chat"), mewToken(t, file, "helper", "agent")

@@ -23,7 +23,8 @@ func official(s *serving) (openai.Client, *atomic.Int64) {
 
 const sum = "What is 17 + 25?"
 
-// TestOfficialClientChats: the official client for Go gets the bundled model's right answer, and a stream of it is the answer, sampled ones too.
+// TestOfficialClientChats: the official client for Go gets the bundled model's right answer, and a stream of it is
+// the answer, sampled ones too.
 func TestOfficialClientChats(t *testing.T) {
 	client, _ := official(serve(t))
 	for _, temperature := range []float64{0, 0.9} {

@@ -28,8 +28,9 @@ import (
 	"runner/server/wire"
 )
 
-// BenchmarkServeToken measures what a streamed token costs beside the model: the CPU time of the whole process, the client's part
-// included, for answers over loopback, less what the same answers cost without a server. The model is scripted and takes next to nothing.
+// BenchmarkServeToken measures what a streamed token costs beside the model: the CPU time of the whole process, the
+// client's part included, for answers over loopback, less what the same answers cost without a server. The model is
+// scripted and takes next to nothing.
 func BenchmarkServeToken(b *testing.B) {
 	const tokens = 4000
 	question := "tell me a long story"
@@ -63,8 +64,8 @@ func BenchmarkServeToken(b *testing.B) {
 	report(b, "us-more/token", more)
 }
 
-// BenchmarkServeEndToEnd decodes with and without a server, in turns, on a model with random weights and a step of at least 20 ms, and
-// measures how long it takes from a request to its first token when the prompt is cached.
+// BenchmarkServeEndToEnd decodes with and without a server, in turns, on a model with random weights and a step of
+// at least 20 ms, and measures how long it takes from a request to its first token when the prompt is cached.
 func BenchmarkServeEndToEnd(b *testing.B) {
 	const tokens = 40
 	path := filepath.Join(b.TempDir(), "random.gguf")
@@ -101,7 +102,8 @@ func BenchmarkServeEndToEnd(b *testing.B) {
 	report(b, "ms-to-first-token-less-a-step", first)
 }
 
-// serveModel serves a model over loopback until the benchmark ends, and returns the address of chat completions and the model's runner.
+// serveModel serves a model over loopback until the benchmark ends, and returns the address of chat completions and
+// the model's runner.
 func serveModel(b *testing.B, open func(context.Context, string) (*runner.Runner, error)) (url string, r *runner.Runner) {
 	b.Helper()
 	p := pool.New(pool.Config{Models: []pool.Entry{{Name: "model"}}, Open: open})

@@ -22,8 +22,8 @@ func repeats(t *testing.T) bool {
 	return s.Kernels != ""
 }
 
-// TestServeRepeatsForASeed: at temperature 1 a seed gives the same text, the same call and the same JSON, alone and beside seven others, with the
-// prompt in the cache and without.
+// TestServeRepeatsForASeed: at temperature 1 a seed gives the same text, the same call and the same JSON, alone and
+// beside seven others, with the prompt in the cache and without.
 func TestServeRepeatsForASeed(t *testing.T) {
 	if !repeats(t) {
 		t.Skip("the processor lacks AVX2 with FMA and F16C; the engine's own kernels round by what else is in the batch")

@@ -249,7 +249,8 @@ func (s *serving) settled(name string, most float64) {
 	}
 }
 
-// TestServeManyAtOnce: 64 clients ask at once, some leave early, and everybody gets the answer to their own question. Nothing is left behind.
+// TestServeManyAtOnce: 64 clients ask at once, some leave early, and everybody gets the answer to their own
+// question. Nothing is left behind.
 func TestServeManyAtOnce(t *testing.T) {
 	soak := 10 * time.Second
 	switch {
@@ -334,7 +335,8 @@ func TestServeManyAtOnce(t *testing.T) {
 	if whole == 0 || left == 0 {
 		t.Errorf("%d answers, %d left early", whole, left)
 	}
-	// With the engine's own kernels the order of sums depends on who shares a step, so that now and then another digit is chosen.
+	// With the engine's own kernels the order of sums depends on who shares a step, so that now and then another
+	// digit is chosen.
 	if other > 0 && repeats(t) || other*50 > whole {
 		t.Errorf("%d of %d answers are other than alone", other, whole+other)
 	}

@@ -108,7 +108,8 @@ func (a *archive) lacks(texts ...string) {
 	}
 }
 
-// audit checks the chain and reads every trace there is. Those of acknowledged have to be complete and to hold what was asked, by their ids.
+// audit checks the chain and reads every trace there is. Those of acknowledged have to be complete and to hold what
+// was asked, by their ids.
 func (a *archive) audit(acknowledged map[string]string) (complete, cut int) {
 	a.t.Helper()
 	a.runner("trace", "verify")

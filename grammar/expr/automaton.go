@@ -56,8 +56,8 @@ func (a *Automaton) ends(q int32) bool { return a.end != nil && a.end[q] }
 // final reports whether q accepts and nothing can follow.
 func (a *Automaton) final(q int32) bool { return a.accept[q] && !a.loose[q] }
 
-// reaches reports whether lo to hi more characters can complete a text from q; hi < 0 is no bound. measure must have been
-// called for these bounds or wider ones.
+// reaches reports whether lo to hi more characters can complete a text from q; hi < 0 is no bound. measure must
+// have been called for these bounds or wider ones.
 func (a *Automaton) reaches(q, lo, hi int32) bool {
 	if a.longest[q] < lo {
 		return false
@@ -82,7 +82,8 @@ func (a *Automaton) reaches(q, lo, hi int32) bool {
 	return false
 }
 
-// far is how far to look for a number of at least lo characters: a text with more goes through a cycle that can be left out.
+// far is how far to look for a number of at least lo characters: a text with more goes through a cycle that can be
+// left out.
 func (a *Automaton) far(lo int32) int32 { return lo + int32(a.States()) }
 
 // LengthRange returns the least number of characters of a text, and the largest or -1 where there is no bound. Without
@@ -121,14 +122,16 @@ func (a *Automaton) LengthRange() (least, most int) {
 	}
 }
 
-// Determinize explores the expression that build returns, which may hold And and Not, and returns the automaton of its
-// language without dead states. It fails with [ErrTooComplex] when there are more than maxStates states before trimming.
+// Determinize explores the expression that build returns, which may hold And and Not, and returns the automaton of
+// its language without dead states. It fails with [ErrTooComplex] when there are more than maxStates states before
+// trimming.
 func Determinize(ctx context.Context, build func(*Set) ID, maxStates int) (*Automaton, error) {
 	return determinize(ctx, build, nil, maxStates)
 }
 
-// DeterminizeText is Determinize for texts that are made of characters: char is the expression of one, and no character is
-// the beginning of another. Texts that are not made of them are not in the language. The automaton can be used with [Set.Counted].
+// DeterminizeText is Determinize for texts that are made of characters: char is the expression of one, and no
+// character is the beginning of another. Texts that are not made of them are not in the language. The automaton can
+// be used with [Set.Counted].
 func DeterminizeText(ctx context.Context, build, char func(*Set) ID, maxStates int) (*Automaton, error) {
 	return determinize(ctx, build, char, maxStates)
 }
@@ -192,7 +195,8 @@ func determinize(ctx context.Context, build, char func(*Set) ID, maxStates int) 
 	return a, nil
 }
 
-// byteClasses puts bytes that no expression reachable from root tells apart into one class, and returns a byte of each. The error is the context's.
+// byteClasses puts bytes that no expression reachable from root tells apart into one class, and returns a byte of
+// each. The error is the context's.
 func (s *Set) byteClasses(ctx context.Context, a *Automaton, root pair) ([]byte, error) {
 	seen := map[ID]bool{}
 	var err error

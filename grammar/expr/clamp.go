@@ -109,7 +109,8 @@ func (s *Set) copyConcat(from *Set, a ID, done map[ID]ID) ID {
 	return id
 }
 
-// Split returns the first part of a concatenation and what stands after it. The parts of anything else are itself and Epsilon.
+// Split returns the first part of a concatenation and what stands after it. The parts of anything else are itself
+// and Epsilon.
 func (s *Set) Split(a ID) (head, tail ID) {
 	if n := s.nodes[a]; n.kind == concatKind {
 		return ID(n.a), ID(n.b)
@@ -126,8 +127,9 @@ type Run struct {
 	Alone bool
 }
 
-// Run looks at the repetition at the start of a, or the largest of its alternatives', whose repeated part is covered, as covers
-// says. What was found is kept, for alternatives may share much of what they begin with; covers must always say the same.
+// Run looks at the repetition at the start of a, or the largest of its alternatives', whose repeated part is
+// covered, as covers says. What was found is kept, for alternatives may share much of what they begin with; covers
+// must always say the same.
 func (s *Set) Run(a ID, covers func(ID) bool) Run {
 	n := s.nodes[a]
 	switch n.kind {

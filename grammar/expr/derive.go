@@ -153,8 +153,8 @@ func (s *Set) derivative(a ID, b byte) ID {
 	return Empty
 }
 
-// deriveConcat goes along the parts that can be empty, all at once: one after the other, each would copy the alternatives of
-// those behind it.
+// deriveConcat goes along the parts that can be empty, all at once: one after the other, each would copy the
+// alternatives of those behind it.
 func (s *Set) deriveConcat(a ID, b byte) ID {
 	base := len(s.stack)
 	for {

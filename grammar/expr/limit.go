@@ -5,11 +5,13 @@ import "math"
 // interrupted is what a derivation panics with when it may do no more.
 type interrupted struct{}
 
-// Within runs f until it is done, has done about so much work, or the set takes more than so many bytes. A unit of work is a new
-// derivative of one expression, of which the machines of 2025 make five to ten in a microsecond; what is known already costs nothing.
+// Within runs f until it is done, has done about so much work, or the set takes more than so many bytes. A unit of
+// work is a new derivative of one expression, of which the machines of 2025 make five to ten in a microsecond; what
+// is known already costs nothing.
 //
-// When f is stopped, by a panic that Within recovers, what it has worked out is kept, so that f comes further when it is run
-// again, however little work it may do. f must be fit for that: it is stopped inside Derive and Spend only. Within cannot be nested.
+// When f is stopped, by a panic that Within recovers, what it has worked out is kept, so that f comes further when
+// it is run again, however little work it may do. f must be fit for that: it is stopped inside Derive and Spend
+// only. Within cannot be nested.
 func (s *Set) Within(work, bytes int, f func()) (used int, end End) {
 	s.work, s.room = work, bytes
 	defer func() {

@@ -405,8 +405,9 @@ func (s *Set) popUnion(base int) ID {
 	return s.intern(node{kind: unionKind}, list)
 }
 
-// subsume drops from a sorted list what another alternative includes because it can begin with nothing: y of x·y | y where x
-// can be empty. So a state in a row of optional parts is one stack, not one for each part that may come next.
+// subsume drops from a sorted list what another alternative includes because it can begin with nothing: y of x·y |
+// y where x can be empty. So a state in a row of optional parts is one stack, not one for each part that may come
+// next.
 func (s *Set) subsume(list []ID) []ID {
 	if len(list) < 2 {
 		return list
@@ -433,7 +434,8 @@ func (s *Set) subsume(list []ID) []ID {
 	return slices.DeleteFunc(list, func(id ID) bool { return s.mark[id] == s.marked })
 }
 
-// canBeEmpty reports whether a is known to match the empty text, without expanding rules, which are perhaps being built.
+// canBeEmpty reports whether a is known to match the empty text, without expanding rules, which are perhaps being
+// built.
 func (s *Set) canBeEmpty(a ID) bool {
 	n := &s.nodes[a]
 	return n.nullable == yes || n.nullable == unknown && !n.calls && s.Nullable(a)
@@ -617,8 +619,8 @@ func (s *Set) countedAt(i, state, lo, hi int32) ID {
 	return s.intern(node{kind: countedKind, a: i, b: state, lo: lo, hi: hi}, nil)
 }
 
-// And returns the expression of the texts that match all of parts, which must be regular. See the package's rule about dead
-// ends. No parts is any text.
+// And returns the expression of the texts that match all of parts, which must be regular. See the package's rule
+// about dead ends. No parts is any text.
 func (s *Set) And(parts ...ID) ID {
 	base := len(s.stack)
 	for _, id := range parts {
@@ -671,7 +673,8 @@ func (s *Set) popAnd(base int) ID {
 	return s.intern(node{kind: andKind}, list)
 }
 
-// Not returns the expression of all texts that do not match a, which must be regular. See the package's rule about dead ends.
+// Not returns the expression of all texts that do not match a, which must be regular. See the package's rule about
+// dead ends.
 func (s *Set) Not(a ID) ID {
 	if n := &s.nodes[a]; n.kind == notKind {
 		return ID(n.a)

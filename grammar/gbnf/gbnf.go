@@ -6,16 +6,17 @@
 //	root ::= "[" (item ("," item)*)? "]"   # a comment
 //	item ::= [0-9]+ | "\"" [^"\\]* "\""
 //
-// Names are made of letters, digits and dashes. There are literals "...", classes [...] and [^...], any character (.),
-// groups, alternatives |, and the repetitions * + ? {m} {m,} and {m,n}. Literals and classes know the escapes \n \r \t \\
-// \" \[ \] \xHH \uHHHH and \UHHHHHHHH, each of which is one code point. A rule ends with its line, except inside a group,
-// after ::= and after |. Characters are those of valid UTF-8: a dot and a negated class match any of them, line breaks included.
+// Names are made of letters, digits and dashes. There are literals "...", classes [...] and [^...], any character
+// (.), groups, alternatives |, and the repetitions * + ? {m} {m,} and {m,n}. Literals and classes know the escapes
+// \n \r \t \\ \" \[ \] \xHH \uHHHH and \UHHHHHHHH, each of which is one code point. A rule ends with its line,
+// except inside a group, after ::= and after |. Characters are those of valid UTF-8: a dot and a negated class
+// match any of them, line breaks included.
 //
-// What llama.cpp understands and this package refuses, each with an error that says where: token references (<...>), since a
-// grammar is about text; a rule that is defined twice; a class that is empty or matches nothing, a range whose ends
-// are swapped, and code points that UTF-8 cannot express. Left recursion both refuse, this package also where it passes
-// through rules that can be empty, on which llama.cpp fails. In return a repetition may repeat what can be empty, and count
-// to [MaxRepetition].
+// What llama.cpp understands and this package refuses, each with an error that says where: token references
+// (<...>), since a grammar is about text; a rule that is defined twice; a class that is empty or matches nothing, a
+// range whose ends are swapped, and code points that UTF-8 cannot express. Left recursion both refuse, this package
+// also where it passes through rules that can be empty, on which llama.cpp fails. In return a repetition may repeat
+// what can be empty, and count to [MaxRepetition].
 //
 // An alternative that no finite text matches, such as a recursion without an end, is left out, so that a
 // text that was begun can always be finished. If nothing is left of root, the grammar is refused.

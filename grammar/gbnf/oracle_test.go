@@ -11,7 +11,8 @@ import (
 	"runner/grammar/expr"
 )
 
-// The oracle has its own syntax tree, which is generated at random, printed in the notation and matched by trying everything.
+// The oracle has its own syntax tree, which is generated at random, printed in the notation and matched by trying
+// everything.
 
 type tree interface {
 	// ends adds to out where a match that starts at i may end.
@@ -224,7 +225,8 @@ func (c call) sample(r *rand.Rand, rules []tree, out *strings.Builder, budget *i
 	return *budget > 0 && out.Len() < 200 && rules[c].sample(r, rules, out, budget)
 }
 
-// alphabet holds characters of every length in UTF-8, around the borders of the lengths, and those that the notation escapes.
+// alphabet holds characters of every length in UTF-8, around the borders of the lengths, and those that the
+// notation escapes.
 var alphabet = []rune("aabbc]-[^\"\\\n\t\x00\x7f\u0080é\u07ff\u0800中\ud7ff\ue000\uffff\U0001000a😀\U0010ffff")
 
 // printer writes the notation with random blanks and escapes.
@@ -559,8 +561,8 @@ func mutate(r *rand.Rand, text string) string {
 	return out
 }
 
-// walk feeds n random bytes that are allowed, then looks for the nearest end. It returns false if the search was given up;
-// if there is no end at all, it panics.
+// walk feeds n random bytes that are allowed, then looks for the nearest end. It returns false if the search was
+// given up; if there is no end at all, it panics.
 func walk(r *rand.Rand, s *expr.Set, at expr.ID, n int) (string, bool) {
 	type step struct {
 		id   expr.ID

@@ -17,8 +17,8 @@ func (l literal) negated() bool        { return l&1 == 1 }
 func (l literal) negate() literal      { return l ^ 1 }
 func (c *compiler) of(l literal) *node { return c.load(c.nodes[l>>1]) }
 
-// alt is one alternative of a normal form: a conjunction of constraints on values of one kind, without "or". Alternatives
-// are immutable; merge makes new ones.
+// alt is one alternative of a normal form: a conjunction of constraints on values of one kind, without "or".
+// Alternatives are immutable; merge makes new ones.
 type alt struct {
 	kind   kinds
 	finite bool     // only values are admitted, after they are checked against the whole conjunction

@@ -146,8 +146,8 @@ func (f *arrayForm) most(n int) int {
 	return f.max - n
 }
 
-// countedForm is the arrays in which so many items satisfy something. An item is counted or it is not, and where an upper
-// bound counts, one that is not counted does not satisfy it.
+// countedForm is the arrays in which so many items satisfy something. An item is counted or it is not, and where an
+// upper bound counts, one that is not counted does not satisfy it.
 type countedForm struct {
 	arrayForm
 	counts  []counting

@@ -15,8 +15,8 @@ const maxBlamed = 24
 var silent = []string{"$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "title", "description", "default", "examples", "deprecated",
 	"readOnly", "writeOnly"}
 
-// blame names the keyword at fault of a schema without instances: the last one without which there are some. The type is named only when it is
-// the one: nearly every contradiction goes away with it.
+// blame names the keyword at fault of a schema without instances: the last one without which there are some. The
+// type is named only when it is the one: nearly every contradiction goes away with it.
 func blame(ctx context.Context, schema []byte, opt Options, e *Error) {
 	root, _, err := parseValue(schema, opt.MaxDepth)
 	if err != nil {

@@ -244,8 +244,8 @@ func (w *objectWords) part(n *node) *objectPart {
 	return p
 }
 
-// anyOf returns the alternatives in which one of the branches holds. Where somebody asks which ones do, every combination
-// is an alternative of its own.
+// anyOf returns the alternatives in which one of the branches holds. Where somebody asks which ones do, every
+// combination is an alternative of its own.
 func (c *compiler) anyOf(n *node, branches []*node, k kinds) []*alt {
 	var out []*alt
 	if c.scopes == 0 {
@@ -289,8 +289,8 @@ func (c *compiler) tidy(alts []*alt) []*alt {
 
 const maxCombined = 4
 
-// oneOf returns the alternatives in which exactly one branch holds. The negation of another branch is left out where the two
-// have nothing in common anyway.
+// oneOf returns the alternatives in which exactly one branch holds. The negation of another branch is left out
+// where the two have nothing in common anyway.
 func (c *compiler) oneOf(branches []*node, k kinds) []*alt {
 	lists := make([][]*alt, len(branches))
 	for i, s := range branches {

@@ -1,24 +1,25 @@
 // Package jsonschema turns a JSON Schema into an expression of its valid instances, so that a model can be held to it.
 //
-// The language is draft 2020-12 (https://json-schema.org/draft/2020-12/json-schema-core and -validation), and where $schema
-// names an older draft, from 4 on, that one. A document without $schema is read as 2020-12 with the older spellings beside the
-// new ones: definitions, lists under items with additionalItems, dependencies, exclusiveMinimum as a boolean.
-// Keywords that put no constraint on instances are ignored, as are unknown ones. format is enforced where the package jsontext
-// knows it, which is stricter than the draft asks for.
+// The language is draft 2020-12 (https://json-schema.org/draft/2020-12/json-schema-core and -validation), and where
+// $schema names an older draft, from 4 on, that one. A document without $schema is read as 2020-12 with the older
+// spellings beside the new ones: definitions, lists under items with additionalItems, dependencies,
+// exclusiveMinimum as a boolean. Keywords that put no constraint on instances are ignored, as are unknown ones.
+// format is enforced where the package jsontext knows it, which is stricter than the draft asks for.
 //
 // # What is kept
 //
-// A text that the expression matches is valid. A keyword that cannot be honoured exactly is refused by [Compile] with the
-// keyword and its place, never left out, and so is a schema without instances. In the other direction, a valid
-// instance is matched if it is written as jsontext says and its keys come in the order in which the schema names them: as in
-// the text of properties, then the other required ones, then all others.
+// A text that the expression matches is valid. A keyword that cannot be honoured exactly is refused by [Compile]
+// with the keyword and its place, never left out, and so is a schema without instances. In the other direction, a
+// valid instance is matched if it is written as jsontext says and its keys come in the order in which the schema
+// names them: as in the text of properties, then the other required ones, then all others.
 //
 // # How
 //
-// All "and", "or" and "not" is done on schemas, never on expressions. A [state] is a conjunction of schemas and negated schemas
-// that a value must satisfy. Its normal form is a list of alternatives, each for one type and without "or", whose children are states
-// again. As there are finitely many conjunctions the states close up, even for recursive schemas. Which
-// states have instances is a least fixpoint; the others are left out, so no text runs into a dead end.
+// All "and", "or" and "not" is done on schemas, never on expressions. A [state] is a conjunction of schemas and
+// negated schemas that a value must satisfy. Its normal form is a list of alternatives, each for one type and
+// without "or", whose children are states again. As there are finitely many conjunctions the states close up, even
+// for recursive schemas. Which states have instances is a least fixpoint; the others are left out, so no text runs
+// into a dead end.
 //
 // References are resolved in the document only. Nothing is loaded from elsewhere.
 package jsonschema
@@ -43,8 +44,9 @@ type Options struct {
 	MaxAlternatives int
 	// MaxWork is how many elementary steps may be taken; 2,000,000 by default, which is about a second.
 	MaxWork int
-	// PlainNumbers leaves integers no fraction and no exponent, which JSON Schema allows them (1.0) and readers choke on, and numbers no more
-	// digits than 64 bits hold where the schema does not ask for them, see [jsontext.NumberConstraint].
+	// PlainNumbers leaves integers no fraction and no exponent, which JSON Schema allows them (1.0) and readers
+	// choke on, and numbers no more digits than 64 bits hold where the schema does not ask for them, see
+	// [jsontext.NumberConstraint].
 	PlainNumbers bool
 }
 
@@ -215,8 +217,8 @@ func (c *compiler) reach(root *state) []*state {
 	return all
 }
 
-// settleLive finds out which states have instances: a least fixpoint. States come before those that they refer to, mostly, so
-// going backwards is quick.
+// settleLive finds out which states have instances: a least fixpoint. States come before those that they refer to,
+// mostly, so going backwards is quick.
 func settleLive(all []*state) {
 	for changed := true; changed; {
 		changed = false

@@ -14,8 +14,9 @@ type pattern struct {
 	item   literal
 }
 
-// freeMembers returns the members whose keys are none of named. They are grouped by which patterns find the key, and only so many
-// groups are made as have keys. If must is about something, only members that satisfy it are returned.
+// freeMembers returns the members whose keys are none of named. They are grouped by which patterns find the key,
+// and only so many groups are made as have keys. If must is about something, only members that satisfy it are
+// returned.
 func (c *compiler) freeMembers(st *state, p *objectPart, named []string, must existence) []freeMember {
 	g := grouping{c: c, state: st, p: p, named: named, must: must}
 	for i, s := range p.sources {

@@ -125,8 +125,8 @@ func (r *reader) logic(f factor) *logicWords {
 	return l
 }
 
-// keyword takes one keyword in. Those that are not listed put no constraint on instances: annotations, and words that JSON
-// Schema does not know, which it says to ignore.
+// keyword takes one keyword in. Those that are not listed put no constraint on instances: annotations, and words
+// that JSON Schema does not know, which it says to ignore.
 func (r *reader) keyword(key string, v *value) {
 	switch key {
 	case "type":

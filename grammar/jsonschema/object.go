@@ -87,7 +87,8 @@ type freeMember struct {
 	state *state
 }
 
-// objectPlace is how far an object is written: the next prop, how many members there are (if that matters), and whether a comma is due.
+// objectPlace is how far an object is written: the next prop, how many members there are (if that matters), and
+// whether a comma is due.
 type objectPlace struct {
 	prop, count int
 	comma       bool
@@ -101,7 +102,8 @@ func (c *compiler) finishObject(st *state, a *alt) {
 	c.finishExisting(st, a.obj, nil)
 }
 
-// finishExisting gives every property that must exist somewhere a place, first among the named keys and then among the free ones.
+// finishExisting gives every property that must exist somewhere a place, first among the named keys and then among
+// the free ones.
 func (c *compiler) finishExisting(st *state, p *objectPart, last []existence) {
 	c.step(4)
 	if len(p.exists) == 0 {

@@ -152,7 +152,8 @@ func (c *compiler) stringForm(st *state, p stringPart, except []string) (jsontex
 	return l.form, l.form != nil
 }
 
-// refuse ends the compilation because jsontext cannot keep a constraint of st. The first of the keywords that st has is blamed.
+// refuse ends the compilation because jsontext cannot keep a constraint of st. The first of the keywords that st
+// has is blamed.
 func (c *compiler) refuse(st *state, err error, keywords ...string) {
 	for _, keyword := range keywords {
 		if n := c.holder(st, keyword); n.raw.get(keyword) != nil {

@@ -51,8 +51,8 @@ func (v *value) get(key string) *value {
 
 func (v *value) isObject() bool { return v.kind == objectValue }
 
-// id returns a text that is the same for two values if they are the same as JSON Schema sees them: numbers by value, objects
-// in any order.
+// id returns a text that is the same for two values if they are the same as JSON Schema sees them: numbers by
+// value, objects in any order.
 func (v *value) id() string {
 	if v.kind == arrayValue || v.kind == objectValue {
 		return string(v.appendID(nil))

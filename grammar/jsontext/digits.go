@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// part is one condition, as an automaton over the digits of a number without its sign: first those before the point, then, after
-// point, those behind it. States are numbers; dead means that the condition can no longer be met.
+// part is one condition, as an automaton over the digits of a number without its sign: first those before the
+// point, then, after point, those behind it. States are numbers; dead means that the condition can no longer be
+// met.
 type part interface {
 	start() int32
 	digit(q int32, d int32) int32
@@ -20,8 +21,8 @@ type part interface {
 
 const dead = -1
 
-// decimal is a number that is not negative: digits before the point without leading zeros, but "0", and digits behind it
-// without trailing zeros.
+// decimal is a number that is not negative: digits before the point without leading zeros, but "0", and digits
+// behind it without trailing zeros.
 type decimal struct{ whole, fraction string }
 
 func newDecimal(v *big.Rat) (decimal, error) {
@@ -33,8 +34,8 @@ func newDecimal(v *big.Rat) (decimal, error) {
 	return decimal{whole, fraction}, nil
 }
 
-// comparison compares with a number. A state is the number of digits read, those behind the point after fractionAt, and how they compare
-// with as many of the number; settled ones have read none.
+// comparison compares with a number. A state is the number of digits read, those behind the point after fractionAt,
+// and how they compare with as many of the number; settled ones have read none.
 type comparison struct {
 	decimal
 	less, equal, more bool // which outcomes are accepted
@@ -127,14 +128,16 @@ func (c comparison) zeros(q int32) bool {
 	return !c.more && q%4 == isEqual && int(q/4-fractionAt) == len(c.fraction)
 }
 
-// exclusion accepts every number that is none of a list. It is the automaton of the list's digits: a trie with the point between the digits before
-// and behind it, in which nodes that nothing tells apart are one. So a state takes as much work for a long list as for a short one.
+// exclusion accepts every number that is none of a list. It is the automaton of the list's digits: a trie with the
+// point between the digits before and behind it, in which nodes that nothing tells apart are one. So a state takes
+// as much work for a long list as for a short one.
 type exclusion struct {
 	nodes []exclusionNode
 	first int32
 }
 
-// exclusionNode says where each digit leads and, at [atPoint], the point, and whether the number so far is one of the list.
+// exclusionNode says where each digit leads and, at [atPoint], the point, and whether the number so far is one of
+// the list.
 type exclusionNode struct {
 	next     [atPoint + 1]int32
 	excluded bool
@@ -142,7 +145,8 @@ type exclusionNode struct {
 
 const (
 	atPoint = 10
-	// notListed is the node of numbers that begin like none of the list. onlyZeros is that of numbers of the list that only zeros behind the point leave there.
+	// notListed is the node of numbers that begin like none of the list. onlyZeros is that of numbers of the list
+	// that only zeros behind the point leave there.
 	notListed, onlyZeros = 0, 1
 )
 
@@ -213,8 +217,9 @@ func (e exclusion) point(q int32) int32    { return e.nodes[q].next[atPoint] }
 func (e exclusion) accepts(q int32) bool   { return !e.nodes[q].excluded }
 func (e exclusion) zeros(int32) bool       { return false }
 
-// remainder asks for a multiple of a modulus divided by 10^places, or for none. A state holds the class of the remainder of the
-// digits and how many of them are behind the point; past all that count, only zeros leave a multiple.
+// remainder asks for a multiple of a modulus divided by 10^places, or for none. A state holds the class of the
+// remainder of the digits and how many of them are behind the point; past all that count, only zeros leave a
+// multiple.
 type remainder struct {
 	modulus, places int32
 	not             bool
@@ -224,7 +229,8 @@ type remainder struct {
 
 func newRemainder(modulus, places int32, not bool) remainder {
 	r := remainder{modulus: modulus, places: places, not: not, class: make([]int32, modulus)}
-	// Moore's partition refinement: split by acceptance after the point, then by where the digits lead, until nothing changes.
+	// Moore's partition refinement: split by acceptance after the point, then by where the digits lead, until
+	// nothing changes.
 	split := func(key func(rest int32) [11]int32) {
 		known := map[[11]int32]int32{}
 		next := make([]int32, modulus)

@@ -10,8 +10,8 @@ import (
 	"runner/grammar/regex"
 )
 
-// format is a named format: the strings that a pattern matches as a whole and that have at most most characters; 0 is no bound. With a
-// head, a text that head matches, of at most headMost characters, comes before.
+// format is a named format: the strings that a pattern matches as a whole and that have at most most characters; 0
+// is no bound. With a head, a text that head matches, of at most headMost characters, comes before.
 type format struct {
 	pattern  string
 	most     int
@@ -34,7 +34,8 @@ func (f *format) condition() condition {
 	return f.is
 }
 
-// counted returns the automaton of the format but for its bound. It is kept because it may take some milliseconds to make.
+// counted returns the automaton of the format but for its bound. It is kept because it may take some milliseconds
+// to make.
 func (f *format) counted() (*expr.Automaton, error) {
 	f.count.Do(func() {
 		build := func(s *expr.Set) expr.ID { return f.condition().build(s, regex.JSONString) }
@@ -48,9 +49,10 @@ func anyChar(s *expr.Set) expr.ID { return regex.Any(s, regex.JSONString) }
 // SupportedFormat reports whether a format is enforced. Others are annotations.
 func SupportedFormat(name string) bool { return formats[name] != nil }
 
-// The patterns follow the definitions of the formats, narrowed to what validators agree on: dates and times are those of RFC 3339, section
-// 5.6, durations those of its appendix A, e-mail addresses the dot-atoms and quoted strings of RFC 5322 with the lengths of RFC 5321,
-// host names those of RFC 1123, addresses those of RFC 3986, section 3.2.2, UUIDs those of RFC 4122, pointers those of RFC 6901.
+// The patterns follow the definitions of the formats, narrowed to what validators agree on: dates and times are
+// those of RFC 3339, section 5.6, durations those of its appendix A, e-mail addresses the dot-atoms and quoted
+// strings of RFC 5322 with the lengths of RFC 5321, host names those of RFC 1123, addresses those of RFC 3986,
+// section 3.2.2, UUIDs those of RFC 4122, pointers those of RFC 6901.
 const (
 	year      = `\d{4}`
 	leapYear  = `(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)`

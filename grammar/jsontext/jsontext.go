@@ -1,12 +1,13 @@
 // Package jsontext builds the expressions of JSON's scalars under constraints, and of any JSON value (RFC 8259).
 //
-// It knows the lexical level only: strings by length, pattern and format, numbers by bounds and multiples, literals. How
-// values are put together under a schema is another package's business.
+// It knows the lexical level only: strings by length, pattern and format, numbers by bounds and multiples,
+// literals. How values are put together under a schema is another package's business.
 //
-// The form of what is admitted: no white space but at most one space after a colon and after a comma. A literal has one
-// spelling, with as few escapes as can be, but for characters beyond ASCII, which may also be \u escapes. A string without
-// conditions may be spelled in any way that JSON has; one that has to obey a pattern or a format, or must not be one of a list, is
-// spelled as a literal is. Numbers have an exponent only where nothing is asked of them, and 1.0 is an integer.
+// The form of what is admitted: no white space but at most one space after a colon and after a comma. A literal has
+// one spelling, with as few escapes as can be, but for characters beyond ASCII, which may also be \u escapes. A
+// string without conditions may be spelled in any way that JSON has; one that has to obey a pattern or a format, or
+// must not be one of a list, is spelled as a literal is. Numbers have an exponent only where nothing is asked of
+// them, and 1.0 is an integer.
 //
 // All forms are exact: they admit what satisfies the constraints, in that form, and they never admit the beginning of
 // something that cannot be completed.
@@ -90,8 +91,8 @@ func LiteralString(value string) Form {
 	return func(s *expr.Set) expr.ID { return quoted(s, regex.Text(s, regex.JSONString, value)) }
 }
 
-// Literals returns the form of any one of a list of JSON texts: strings, numbers, true, false or null, each in the form that the
-// package describes.
+// Literals returns the form of any one of a list of JSON texts: strings, numbers, true, false or null, each in the
+// form that the package describes.
 func Literals(texts []string) Form {
 	var plain, wide []string
 	for _, text := range texts {
@@ -116,7 +117,8 @@ const (
 	anyNumber  = `-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?(?:\d{1,2}|[0-2]\d\d|30[0-8]))?`
 	anyInteger = `-?(?:0|[1-9]\d*)(?:\.0)?`
 
-	// A model that has lost its way writes digits for ever. These are all that 64 bits hold, as an integer and as a double, and not many more.
+	// A model that has lost its way writes digits for ever. These are all that 64 bits hold, as an integer and as a
+	// double, and not many more.
 	aPlainNumber  = `-?(?:0|[1-9]\d{0,19})(?:\.\d{1,17})?(?:[eE][+-]?(?:\d{1,2}|1\d\d|2[0-7]\d))?`
 	aPlainInteger = `-?(?:0|[1-9]\d{0,19})`
 )
@@ -139,8 +141,8 @@ func freeString(s *expr.Set) expr.ID { return quoted(s, s.Star(regex.Any(s, rege
 // Values are the forms of values that nothing is asked of.
 type Values struct{ value *expr.Rule }
 
-// Free are all JSON values; exponents have at most three digits and are at most 308. Plain are those whose numbers are plain, see
-// [NumberConstraint].
+// Free are all JSON values; exponents have at most three digits and are at most 308. Plain are those whose numbers
+// are plain, see [NumberConstraint].
 var (
 	Free  = newValues(freeNumber)
 	Plain = newValues(plainNumber)

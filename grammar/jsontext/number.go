@@ -15,8 +15,9 @@ import (
 type NumberConstraint struct {
 	// Integer asks for an integral value; 1.0 is one.
 	Integer bool
-	// Plain asks for numbers as programs hold them: integers, where all values are, without a point and, unless the bounds ask for more, with
-	// at most 20 digits, or 18 where multiples are asked for; numbers that nothing else is asked of with at most 20 digits before the point and 17 after it.
+	// Plain asks for numbers as programs hold them: integers, where all values are, without a point and, unless the
+	// bounds ask for more, with at most 20 digits, or 18 where multiples are asked for; numbers that nothing else
+	// is asked of with at most 20 digits before the point and 17 after it.
 	Plain bool
 	// NotInteger asks for a value that is not integral.
 	NotInteger bool
@@ -40,8 +41,8 @@ const (
 
 // Number returns the form of the numbers that satisfy c. It fails with [ErrUnsatisfiable] or an [*UnsupportedError].
 //
-// A value at an inclusive bound, or at the last place that a multiple can have, takes no more zeros than one after the point.
-// The negative zero is admitted where zero is, if there are negative numbers at all.
+// A value at an inclusive bound, or at the last place that a multiple can have, takes no more zeros than one after
+// the point. The negative zero is admitted where zero is, if there are negative numbers at all.
 func Number(ctx context.Context, c NumberConstraint) (Form, error) {
 	if c.Integer && c.NotInteger {
 		return nil, ErrUnsatisfiable
@@ -212,7 +213,8 @@ func (m *machine) multiples(c *NumberConstraint) ([]part, error) {
 
 func power10(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
-// machine makes the rules of the states of an automaton over the text of a number: JSON's syntax and all conditions side by side.
+// machine makes the rules of the states of an automaton over the text of a number: JSON's syntax and all conditions
+// side by side.
 type machine struct {
 	plain, integer, fractional bool
 	most                       int // states

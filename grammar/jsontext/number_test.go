@@ -147,7 +147,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestManyExcludedNumbers compares lists of values that begin like one another, and whose zeros do not count, with exact arithmetic.
+// TestManyExcludedNumbers compares lists of values that begin like one another, and whose zeros do not count, with
+// exact arithmetic.
 func TestManyExcludedNumbers(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 6))

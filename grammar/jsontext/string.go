@@ -34,8 +34,8 @@ type StringConstraint struct {
 type condition struct {
 	r    *regex.Regex
 	full bool // as a whole; else it is searched for
-	// head comes before what r matches, and has at most most characters. It is nil if there is no such part. With it, the expression may
-	// have dead ends.
+	// head comes before what r matches, and has at most most characters. It is nil if there is no such part. With
+	// it, the expression may have dead ends.
 	head *regex.Regex
 	most int
 }
@@ -58,8 +58,8 @@ func (c condition) lengths() (least, most int) {
 	return c.r.SearchLengths()
 }
 
-// stringPlan is a constraint that was read. A string satisfies it if all of must hold, none of mustNot does, its length is
-// within bounds and it is none of words.
+// stringPlan is a constraint that was read. A string satisfies it if all of must hold, none of mustNot does, its
+// length is within bounds and it is none of words.
 type stringPlan struct {
 	must        []condition
 	mustNot     []condition
@@ -67,8 +67,8 @@ type stringPlan struct {
 	words       []string
 }
 
-// String returns the form of the strings that satisfy c. It fails with [ErrUnsatisfiable], an [*UnsupportedError] or, for a
-// pattern, a [*regex.Error].
+// String returns the form of the strings that satisfy c. It fails with [ErrUnsatisfiable], an [*UnsupportedError]
+// or, for a pattern, a [*regex.Error].
 func String(ctx context.Context, c StringConstraint) (Form, error) {
 	p, err := c.plan()
 	if err != nil {

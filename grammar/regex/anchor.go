@@ -1,7 +1,8 @@
 package regex
 
 // anchors is a pattern without its anchors. What they demand becomes a condition on the text around: the texts of
-// parts[c] match where all conditions of c hold, and every match is among them. So `^a|b` has the parts {atStart: a, anywhere: b}.
+// parts[c] match where all conditions of c hold, and every match is among them. So `^a|b` has the parts {atStart:
+// a, anywhere: b}.
 type anchors struct{ parts [4]*node }
 
 const (
@@ -71,7 +72,8 @@ func (a anchors) or(b anchors) anchors {
 	return a
 }
 
-// then returns a followed by b. What must be at the end is followed by the empty text, and what must be at the start follows it.
+// then returns a followed by b. What must be at the end is followed by the empty text, and what must be at the
+// start follows it.
 func (a anchors) then(b anchors) anchors {
 	out := only(anywhere, void)
 	for c, x := range a.parts {
@@ -149,7 +151,8 @@ func (a anchors) search() *node {
 	)
 }
 
-// trimmer drops what any text that comes after a pattern, or before it with left, makes superfluous: `ab*` in front of any text is `a`.
+// trimmer drops what any text that comes after a pattern, or before it with left, makes superfluous: `ab*` in front
+// of any text is `a`.
 type trimmer struct {
 	memo map[*node]*node
 	left bool

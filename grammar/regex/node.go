@@ -24,12 +24,13 @@ type node struct {
 	lo, hi int
 
 	anchored bool // there is a beginOp or endOp in it
-	// least and most are the lengths of its texts in characters; most < 0 is no bound. Without texts they are tooLong and 0.
+	// least and most are the lengths of its texts in characters; most < 0 is no bound. Without texts they are
+	// tooLong and 0.
 	least, most int
 }
 
-// maxInline is the longest list that is copied into another one of its kind. Longer ones stay, for a list that grows step by
-// step would be copied again and again.
+// maxInline is the longest list that is copied into another one of its kind. Longer ones stay, for a list that
+// grows step by step would be copied again and again.
 const maxInline = 16
 
 // tooLong is more characters than any text has. Lengths stop there.

@@ -55,7 +55,8 @@ func (p *parser) take(text string) bool {
 	return true
 }
 
-// alternatives reads up to the end or an unmatched ). The number that comes with a part is the product of the repetition counts in it.
+// alternatives reads up to the end or an unmatched ). The number that comes with a part is the product of the
+// repetition counts in it.
 func (p *parser) alternatives() (*node, int, error) {
 	var list []*node
 	product := 1

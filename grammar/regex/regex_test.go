@@ -54,7 +54,8 @@ func (g patterns) text() string {
 	return b.String()
 }
 
-// spell returns a JSON string literal of text without the quotes, in one of the spellings of JSONString or, with free, of JSON.
+// spell returns a JSON string literal of text without the quotes, in one of the spellings of JSONString or, with
+// free, of JSON.
 func (g patterns) spell(text string, free bool) string {
 	const short = "\"\"\\\\//\bb\ff\nn\rr\tt"
 	var b strings.Builder

@@ -1,6 +1,6 @@
-// Package suitetest reads collections of JSON Schemas with instances for tests: the official test suite, and a sample of schemas from
-// the field. The data lies beside the repository and is not part of it; tests that need it are skipped where it is not. Only tests
-// import this package.
+// Package suitetest reads collections of JSON Schemas with instances for tests: the official test suite, and a
+// sample of schemas from the field. The data lies beside the repository and is not part of it; tests that need it
+// are skipped where it is not. Only tests import this package.
 package suitetest
 
 import (

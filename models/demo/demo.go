@@ -1,5 +1,6 @@
-// Package demo is the bundled model: a small gpt-oss-shaped model that calculates with small whole numbers, solves short word
-// problems, calls tools, and shows how it comes to its answers. README.md beside this file is its model card; scripts/demo_model trains it.
+// Package demo is the bundled model: a small gpt-oss-shaped model that calculates with small whole numbers, solves
+// short word problems, calls tools, and shows how it comes to its answers. README.md beside this file is its model
+// card; scripts/demo_model trains it.
 //
 // The model is embedded in the program and unpacked to the user's cache on first use, because the engine maps files.
 // Its file's name carries the digest of its contents, so that programs with different models do not overwrite each

@@ -1,6 +1,6 @@
-// Package random writes models with random weights in the shape of gpt-oss: GGUF files that an engine loads and runs like a
-// real one, and that say nothing sensible. They are for tests of backends and for benchmarks, from a megabyte to the
-// real size, and are the same for the same Config.
+// Package random writes models with random weights in the shape of gpt-oss: GGUF files that an engine loads and
+// runs like a real one, and that say nothing sensible. They are for tests of backends and for benchmarks, from a
+// megabyte to the real size, and are the same for the same Config.
 package random
 
 import (

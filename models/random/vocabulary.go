@@ -56,8 +56,8 @@ func (v *vocabulary) add(token string, kind int32) bool {
 	return true
 }
 
-// pieces adds merges until there are n tokens: pairs of frequent letters, with and without a space before them, then these
-// with one more letter, and so on.
+// pieces adds merges until there are n tokens: pairs of frequent letters, with and without a space before them,
+// then these with one more letter, and so on.
 func (v *vocabulary) pieces(n int) {
 	const letters = "etaoinshrdlcumwfgypbvkjxqz"
 	space := string(printable(' '))

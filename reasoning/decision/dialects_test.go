@@ -139,7 +139,8 @@ func jsonType(value any) string {
 	return "nothing"
 }
 
-// TestCutTrace: a trace that breaks off within a line is read as far as it goes. Any other line that is broken is refused.
+// TestCutTrace: a trace that breaks off within a line is read as far as it goes. Any other line that is broken is
+// refused.
 func TestCutTrace(t *testing.T) {
 	whole := file(t, "full.jsonl")
 	first, _, _ := bytes.Cut(whole, []byte("\n"))

@@ -37,8 +37,8 @@ type property struct {
 	schema any
 }
 
-// properties are written in their order, because an answer that is held to a schema has its members in the schema's order, and the prompt asks for
-// this one.
+// properties are written in their order, because an answer that is held to a schema has its members in the schema's
+// order, and the prompt asks for this one.
 type properties []property
 
 func (list properties) MarshalJSON() ([]byte, error) {
@@ -73,7 +73,8 @@ func PlanSchema(tools []string) ([]byte, error) {
 	return json.Marshal(closed([]string{"steps"}, property{"steps", object{"type": "array", "items": step, "minItems": 1, "maxItems": maxSteps}}))
 }
 
-// ParsePlan reads a plan with some tools. A rationale that cannot be read counts as missing; what else breaks the schema is an error.
+// ParsePlan reads a plan with some tools. A rationale that cannot be read counts as missing; what else breaks the
+// schema is an error.
 func ParsePlan(text string, tools []string) (Plan, error) {
 	var raw struct {
 		Steps []struct {

@@ -33,10 +33,10 @@ func (e *TraceError) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *TraceError) Hint() string { return "give JSON lines as run --output trace writes them" }
 
-// Read reads a trace in JSON lines and returns the debriefs of its runs, in the order in which they began. It reads the
-// traces that a [Tracer] makes, those of this program's earlier versions and those of Reactive Agents. Events of unknown
-// kinds are skipped, and so is a last line that broke off. A text that is not a trace is a *TraceError; other errors are
-// those of reading.
+// Read reads a trace in JSON lines and returns the debriefs of its runs, in the order in which they began. It reads
+// the traces that a [Tracer] makes, those of this program's earlier versions and those of Reactive Agents. Events
+// of unknown kinds are skipped, and so is a last line that broke off. A text that is not a trace is a *TraceError;
+// other errors are those of reading.
 func Read(from io.Reader) ([]*Debrief, error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)

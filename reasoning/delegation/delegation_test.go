@@ -115,8 +115,8 @@ func FuzzLabel(f *testing.F) {
 	})
 }
 
-// TestStateOverRandomScripts: whatever is said, one specialist at most is active, what cannot be followed changes nothing, and after 50 steps the
-// original prompt is back.
+// TestStateOverRandomScripts: whatever is said, one specialist at most is active, what cannot be followed changes
+// nothing, and after 50 steps the original prompt is back.
 func TestStateOverRandomScripts(t *testing.T) {
 	for seed := range uint64(500) {
 		draw := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // a test that can be repeated

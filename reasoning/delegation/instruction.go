@@ -41,8 +41,8 @@ type Instruction interface {
 type Delegate struct {
 	// Prompt is the specialist's: not blank, at most [MaxPrompt] UTF-16 units.
 	Prompt string
-	// Shown says that what the specialist writes is not marked as intermediate, and so is for the user. It is the opposite of JSON's
-	// markIntermediate, which is true unless it is given.
+	// Shown says that what the specialist writes is not marked as intermediate, and so is for the user. It is the
+	// opposite of JSON's markIntermediate, which is true unless it is given.
 	Shown bool
 }
 
@@ -93,15 +93,15 @@ func (Return) MarshalJSON() ([]byte, error) { return json.Marshal(wire{Type: Typ
 // MarshalJSON implements Instruction.
 func (Intermediate) MarshalJSON() ([]byte, error) { return json.Marshal(wire{Type: TypeIntermediate}) }
 
-// classes are the packages in which Gromozeka (github.com/Lewik/gromozeka), whose instructions these are, has had its classes; conversations
-// that it stored name them in full.
+// classes are the packages in which Gromozeka (github.com/Lewik/gromozeka), whose instructions these are, has had
+// its classes; conversations that it stored name them in full.
 var classes = []string{
 	"com.gromozeka.domain.model.Conversation.Message.Instruction.",
 	"com.gromozeka.bot.domain.model.Conversation.Message.Instruction.",
 }
 
-// Parse reads an instruction from JSON, with the type by its name or by the full name of its class. Members that it does not know are ignored. The
-// errors are *Error.
+// Parse reads an instruction from JSON, with the type by its name or by the full name of its class. Members that it
+// does not know are ignored. The errors are *Error.
 func Parse(text []byte) (Instruction, error) {
 	var w wire
 	if err := json.Unmarshal(text, &w); err != nil {
@@ -147,7 +147,8 @@ func (d Delegate) Check() error {
 	return nil
 }
 
-// blank reports whether a character shows nothing but room, as Kotlin counts it: Unicode's white space, and ASCII's separators.
+// blank reports whether a character shows nothing but room, as Kotlin counts it: Unicode's white space, and ASCII's
+// separators.
 func blank(r rune) bool {
 	return unicode.IsSpace(r) || unicode.Is(unicode.Z, r) || r >= 0x1c && r <= 0x1f
 }

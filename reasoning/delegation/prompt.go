@@ -18,7 +18,8 @@ const (
 // IsTool reports whether a function is one of those with which a model delegates.
 func IsTool(name string) bool { return name == DelegateName || name == ReturnName }
 
-// Tools returns both functions. A model is held to a prompt of most characters at most, so that it does not fill its context with one.
+// Tools returns both functions. A model is held to a prompt of most characters at most, so that it does not fill
+// its context with one.
 func Tools(most int) []chattemplate.Tool {
 	most = max(1, min(most, MaxPrompt))
 	return []chattemplate.Tool{
@@ -71,9 +72,9 @@ const (
 	fixedClose = "</fixed>"
 )
 
-// Compose returns a conversation as a specialist gets it: the leading system messages, which are the operator's, stay, and below them the specialist's
-// prompt stands in place of the developer's messages. Of those stays what they mark as fixed, between <fixed> and </fixed>, or the end. messages
-// is not changed.
+// Compose returns a conversation as a specialist gets it: the leading system messages, which are the operator's,
+// stay, and below them the specialist's prompt stands in place of the developer's messages. Of those stays what
+// they mark as fixed, between <fixed> and </fixed>, or the end. messages is not changed.
 func Compose(messages []chattemplate.Message, d Delegate) []chattemplate.Message {
 	head := chattemplate.Message{Role: chattemplate.System}
 	var above []string
@@ -117,7 +118,8 @@ func Fixed(prompt string) string {
 	}
 }
 
-// Report is a specialist's work as the main agent gets it. Texts are what it wrote, one message each; there may be none.
+// Report is a specialist's work as the main agent gets it. Texts are what it wrote, one message each; there may be
+// none.
 func Report(texts []string) string {
 	var b strings.Builder
 	for _, t := range texts {
@@ -130,8 +132,8 @@ func Report(texts []string) string {
 	return b.String()
 }
 
-// Mark returns messages as the model gets them: those that are intermediate or return control say so, each in a line before the message's text. That
-// a specialist is active stands in its own prompt.
+// Mark returns messages as the model gets them: those that are intermediate or return control say so, each in a
+// line before the message's text. That a specialist is active stands in its own prompt.
 func Mark(messages []chattemplate.Message, instructions map[int][]Instruction) []chattemplate.Message {
 	out := append([]chattemplate.Message(nil), messages...)
 	for i := range out {

@@ -2,7 +2,8 @@ package seal
 
 import "errors"
 
-// Error is why a value was not opened. There are five. They are compared with errors.Is. None has detail, so that none is an oracle.
+// Error is why a value was not opened. There are five. They are compared with errors.Is. None has detail, so that
+// none is an oracle.
 type Error struct{ code, reason, hint string }
 
 func (e *Error) Error() string { return "sealed value: " + e.reason }

@@ -29,8 +29,8 @@ type keyFile struct {
 	Keys []string `json:"keys"`
 }
 
-// Load reads a file that Save wrote. It refuses files that are not regular, belong to another user or give any permission to group or
-// others, with ErrExposed; a missing file is fs.ErrNotExist. No error quotes the file.
+// Load reads a file that Save wrote. It refuses files that are not regular, belong to another user or give any
+// permission to group or others, with ErrExposed; a missing file is fs.ErrNotExist. No error quotes the file.
 func Load(path string) (*Keyring, error) {
 	data, err := private.Read(path, maxFile)
 	if err != nil {
@@ -77,12 +77,13 @@ func parse(data []byte) ([]key, error) {
 	return keys, nil
 }
 
-// Save writes the keys to a file with mode 0600, in place of what was there, at once and durably: whatever happens, the file holds
-// either the old keys or these. The folder must exist. Programs that rotate one file must not do so at the same time.
+// Save writes the keys to a file with mode 0600, in place of what was there, at once and durably: whatever happens,
+// the file holds either the old keys or these. The folder must exist. Programs that rotate one file must not do so
+// at the same time.
 func (r *Keyring) Save(path string) error { return r.write(path, private.Replace) }
 
-// LoadOrCreate is Load, after making the file with one new key if there is none. Of programs that do so at the same time
-// one makes the file and all get its key.
+// LoadOrCreate is Load, after making the file with one new key if there is none. Of programs that do so at the same
+// time one makes the file and all get its key.
 func LoadOrCreate(path string) (*Keyring, error) {
 	r, err := Load(path)
 	if !errors.Is(err, fs.ErrNotExist) {

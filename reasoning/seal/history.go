@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// History opens the values of one conversation. Its messages are shown to Open once each, from the first to the last, because a turn counts
-// once, and never before one that was begun earlier. A History may be used by one goroutine at a time.
+// History opens the values of one conversation. Its messages are shown to Open once each, from the first to the
+// last, because a turn counts once, and never before one that was begun earlier. A History may be used by one
+// goroutine at a time.
 type History struct {
 	keys  *Keyring
 	scope Scope
@@ -17,7 +18,8 @@ type History struct {
 	last uint64
 }
 
-// History begins to open a conversation. The values of its messages are in the scope's conversation unless they say otherwise.
+// History begins to open a conversation. The values of its messages are in the scope's conversation unless they say
+// otherwise.
 func (r *Keyring) History(s Scope) *History { return &History{keys: r, scope: s} }
 
 // Place is where a message stands that carries values.
@@ -35,8 +37,9 @@ type Value struct {
 	Elsewhere *Conversation
 }
 
-// Open returns the reasoning that the values of one message hold, and why each value was left out, nil for those that were not. A value may
-// stand there several times. Errors: those of Error, and ErrScope if the caller forgot a part of the scope.
+// Open returns the reasoning that the values of one message hold, and why each value was left out, nil for those
+// that were not. A value may stand there several times. Errors: those of Error, and ErrScope if the caller forgot a
+// part of the scope.
 func (h *History) Open(p Place, values []Value) (text string, errs []error) {
 	errs = make([]error, len(values))
 	var opened []content
@@ -107,7 +110,8 @@ func (c *content) fits(k *key, p *Place, own *beside) bool {
 	return c.calls != WithCalls && subtle.ConstantTimeCompare(c.question.digest[:], p.Question.digest[:]) == 1
 }
 
-// beside compares the calls of one message with turns. It remembers the result, so that many values beside many calls cost no more than both.
+// beside compares the calls of one message with turns. It remembers the result, so that many values beside many
+// calls cost no more than both.
 type beside struct {
 	calls []string
 	known map[[turnSize]byte]bool

@@ -129,8 +129,8 @@ func TestTurnsWithoutAKeyNameTheirCalls(t *testing.T) {
 	}
 }
 
-// Conversations are made, edited at random as clients edit them, and opened. Whatever is restored stands where it was sealed for, and a
-// conversation that nobody edited restores everything.
+// Conversations are made, edited at random as clients edit them, and opened. Whatever is restored stands where it
+// was sealed for, and a conversation that nobody edited restores everything.
 func TestEditedConversationsRestoreNothingElsewhere(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -15,14 +15,15 @@ import (
 // MaxKeys is the most keys that a keyring holds.
 const MaxKeys = 64
 
-// Keyring seals under its current key and opens under that and older ones. Keys are named by ids of 16 hexadecimal digits, which are
-// public and follow from the key. A Keyring never prints its keys. It may be used by several goroutines at once; it must not be
-// copied, and the zero Keyring holds no key.
+// Keyring seals under its current key and opens under that and older ones. Keys are named by ids of 16 hexadecimal
+// digits, which are public and follow from the key. A Keyring never prints its keys. It may be used by several
+// goroutines at once; it must not be copied, and the zero Keyring holds no key.
 //
-// To rotate the keys of a file that is in use, Load it, Rotate what was loaded, Save that, and only then Replace the keys in use: then no
-// value is out under a key that a crash could lose.
+// To rotate the keys of a file that is in use, Load it, Rotate what was loaded, Save that, and only then Replace
+// the keys in use: then no value is out under a key that a crash could lose.
 type Keyring struct {
-	// keys is never changed in place, the current key is the first. It is read without the lock, which keeps writers apart.
+	// keys is never changed in place, the current key is the first. It is read without the lock, which keeps
+	// writers apart.
 	keys    atomic.Pointer[[]key]
 	writers sync.Mutex
 	// last is when the last turn began, in microseconds since 1970.
@@ -93,8 +94,8 @@ func (r *Keyring) IDs() []string {
 	return ids
 }
 
-// Rotate makes a new random key the current one and returns its id. The newest keep of the keys before, at most MaxKeys-1, go on
-// opening; the others are dropped.
+// Rotate makes a new random key the current one and returns its id. The newest keep of the keys before, at most
+// MaxKeys-1, go on opening; the others are dropped.
 func (r *Keyring) Rotate(keep int) string {
 	fresh := randomKey()
 	r.writers.Lock()
@@ -106,7 +107,8 @@ func (r *Keyring) Rotate(keep int) string {
 	return hex.EncodeToString(fresh.id[:])
 }
 
-// Drop removes an older key; its values are then refused with ErrUnknownKey. The current key is not dropped but rotated away.
+// Drop removes an older key; its values are then refused with ErrUnknownKey. The current key is not dropped but
+// rotated away.
 func (r *Keyring) Drop(id string) error {
 	r.writers.Lock()
 	defer r.writers.Unlock()

@@ -20,10 +20,12 @@ type Scope struct {
 	Conversation Conversation
 }
 
-// Conversation is a conversation that has an id. The zero value stands for conversations without one. Conversations can be compared with ==.
+// Conversation is a conversation that has an id. The zero value stands for conversations without one. Conversations
+// can be compared with ==.
 type Conversation struct{ place }
 
-// ConversationID returns the conversation that has an id. Kind keeps the ids of different formats apart. Without an id it is zero.
+// ConversationID returns the conversation that has an id. Kind keeps the ids of different formats apart. Without an
+// id it is zero.
 func ConversationID(kind, id string) Conversation {
 	if id == "" {
 		return Conversation{}

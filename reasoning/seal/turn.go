@@ -25,8 +25,8 @@ const (
 	WithCalls
 )
 
-// Turn is one reply in the making. It names the reply's tool calls and seals its reasoning. Its methods may be called by several goroutines
-// at once.
+// Turn is one reply in the making. It names the reply's tool calls and seals its reasoning. Its methods may be
+// called by several goroutines at once.
 type Turn struct {
 	key      *key // nil: the keyring holds none
 	random   key  // names calls in its place
@@ -52,7 +52,8 @@ func (r *Keyring) Begin(s Scope, q Question) *Turn {
 	return t
 }
 
-// CallID returns the id of the turn's call with a number, counted from 0. Nobody else can make it, and it shows nothing but the number.
+// CallID returns the id of the turn's call with a number, counted from 0. Nobody else can make it, and it shows
+// nothing but the number.
 func (t *Turn) CallID(number int) string {
 	k := t.key
 	if k == nil {
@@ -61,8 +62,8 @@ func (t *Turn) CallID(number int) string {
 	return callID(k, &t.id, number)
 }
 
-// Seal returns a value that holds a piece of the turn's reasoning. The text may hold any bytes. A turn's pieces are put together in the
-// order in which they were sealed. Errors: ErrScope, ErrTooLong, ErrNoKey.
+// Seal returns a value that holds a piece of the turn's reasoning. The text may hold any bytes. A turn's pieces are
+// put together in the order in which they were sealed. Errors: ErrScope, ErrTooLong, ErrNoKey.
 func (t *Turn) Seal(text string, calls Calls) (string, error) {
 	switch {
 	case !t.scope.complete():
@@ -89,7 +90,8 @@ const (
 	callSize   = 12
 )
 
-// callID returns the id of a turn's call. The HMAC's key is made of the sealing key, so that it is used for nothing else.
+// callID returns the id of a turn's call. The HMAC's key is made of the sealing key, so that it is used for nothing
+// else.
 func callID(k *key, turn *[turnSize]byte, number int) string {
 	secret := digest("call ids", string(k.secret[:]))
 	h := hmac.New(sha256.New, secret[:])

@@ -28,7 +28,8 @@ const (
 	// headerSize is what stands before the box: version, key id, nonce.
 	headerSize = 1 + keyIDSize + nonceSize
 	scopeSize  = 3 * sha256.Size
-	// textOffset is where the text begins in the plaintext: after version, scope, turn, beginning, piece, calls, question and the text's length.
+	// textOffset is where the text begins in the plaintext: after version, scope, turn, beginning, piece, calls,
+	// question and the text's length.
 	textOffset = 1 + scopeSize + turnSize + 8 + 4 + 1 + sha256.Size + 4
 	minClass   = 256
 	maxClass   = MaxText * 5 / 4

@@ -143,7 +143,8 @@ func TestIncompleteScopeIsTheCallersMistake(t *testing.T) {
 	}
 }
 
-// refusal returns what Open says of an altered value, which must be one of the errors that tell nothing of what is inside.
+// refusal returns what Open says of an altered value, which must be one of the errors that tell nothing of what is
+// inside.
 func refusal(t *testing.T, r *Keyring, altered string) error {
 	t.Helper()
 	text, err := r.Open(home, altered)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The vectors were made by testdata/vectors.py, which shares nothing with this package but the description of the format.
+// The vectors were made by testdata/vectors.py, which shares nothing with this package but the description of the
+// format.
 type vectors struct {
 	Calls []struct {
 		Key    string `json:"key"`

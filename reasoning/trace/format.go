@@ -59,7 +59,8 @@ func nonceOf(number uint64, last byte) *[nonceSize]byte {
 	return &n
 }
 
-// appendChunk appends a sealed chunk to dst. plain holds the payload's length and the payload, and room for the zeros, which it gets.
+// appendChunk appends a sealed chunk to dst. plain holds the payload's length and the payload, and room for the
+// zeros, which it gets.
 func appendChunk(dst, plain []byte, number uint64, last byte, key *[keySize]byte) []byte {
 	binary.BigEndian.PutUint32(plain, uint32(len(plain)-lengthSize))
 	used := len(plain)

@@ -18,7 +18,8 @@ type Header struct {
 	raw        []byte
 }
 
-// ReadHeader reads the header of a blob, and no byte after it. Errors: ErrTampered, ErrTruncated, ErrVersion, those of r.
+// ReadHeader reads the header of a blob, and no byte after it. Errors: ErrTampered, ErrTruncated, ErrVersion, those
+// of r.
 func ReadHeader(r io.Reader) (*Header, error) {
 	raw := make([]byte, fixedHeader)
 	if err := readFull(r, raw); err != nil {
@@ -58,8 +59,8 @@ type Reader struct {
 	err     error
 }
 
-// NewReader reads the header of a blob and opens its key with the first of the identities that it was sealed to. Errors: those of
-// ReadHeader, ErrNotRecipient. The id is authentic once Next has returned a record or io.EOF.
+// NewReader reads the header of a blob and opens its key with the first of the identities that it was sealed to.
+// Errors: those of ReadHeader, ErrNotRecipient. The id is authentic once Next has returned a record or io.EOF.
 func NewReader(r io.Reader, with ...*Identity) (*Reader, error) {
 	h, err := ReadHeader(r)
 	if err != nil {
@@ -84,8 +85,9 @@ func NewReader(r io.Reader, with ...*Identity) (*Reader, error) {
 // Header returns the header.
 func (r *Reader) Header() *Header { return r.header }
 
-// Next returns the next record, which is valid until the next call. It answers io.EOF after the last record of a whole trace and only then;
-// else ErrTampered, ErrTruncated, or an error of what is under it. An error stays. Records that came before an error are authentic.
+// Next returns the next record, which is valid until the next call. It answers io.EOF after the last record of a
+// whole trace and only then; else ErrTampered, ErrTruncated, or an error of what is under it. An error stays.
+// Records that came before an error are authentic.
 func (r *Reader) Next() ([]byte, error) {
 	r.record = r.record[:0]
 	for r.err == nil {

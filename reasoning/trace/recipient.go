@@ -31,7 +31,8 @@ var (
 // Recipient is a public key that traces are sealed to. Recipients are compared with ==. The zero Recipient is none.
 type Recipient struct{ public [keySize]byte }
 
-// NewRecipient is the recipient with an X25519 public key of 32 bytes. Keys that agree with every private key on one secret are refused.
+// NewRecipient is the recipient with an X25519 public key of 32 bytes. Keys that agree with every private key on
+// one secret are refused.
 func NewRecipient(public []byte) (Recipient, error) {
 	if len(public) != keySize {
 		return Recipient{}, errRecipient
@@ -58,8 +59,8 @@ func ParseRecipient(s string) (Recipient, error) {
 	return r, nil
 }
 
-// String is the public key as text: "rtrace1-" and base64url of the 32 bytes and the first 4 of their checksum, SHA-256 of
-// "runner/trace/v1 recipient", a zero byte and the key.
+// String is the public key as text: "rtrace1-" and base64url of the 32 bytes and the first 4 of their checksum,
+// SHA-256 of "runner/trace/v1 recipient", a zero byte and the key.
 func (r Recipient) String() string {
 	sum := r.checksum()
 	return recipientPrefix + encoding.EncodeToString(append(r.public[:], sum[:checksumSize]...))

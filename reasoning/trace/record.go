@@ -32,7 +32,8 @@ type Begin struct {
 	// Model is the model's name and ModelDigest the digest of its files.
 	Model       string `json:"model"`
 	ModelDigest string `json:"model_digest,omitempty"`
-	// Prompt, Tools and Sampling are the conversation, the functions and how tokens were chosen, in the form that the writer chose.
+	// Prompt, Tools and Sampling are the conversation, the functions and how tokens were chosen, in the form that
+	// the writer chose.
 	Prompt   json.RawMessage `json:"prompt"`
 	Tools    json.RawMessage `json:"tools,omitempty"`
 	Sampling json.RawMessage `json:"sampling,omitempty"`
@@ -68,9 +69,9 @@ type Sink interface {
 // maxMerged is how much text of deltas becomes one record.
 const maxMerged = 4 << 10
 
-// Recorder writes a run as records. Deltas of one segment that follow one another become one record, so that a token does not cost a record.
-// It must be given the events before the visibility policy has filtered them, or the trace is not the full one. It is for one
-// goroutine at a time.
+// Recorder writes a run as records. Deltas of one segment that follow one another become one record, so that a
+// token does not cost a record. It must be given the events before the visibility policy has filtered them, or the
+// trace is not the full one. It is for one goroutine at a time.
 type Recorder struct {
 	to    Sink
 	clock func() time.Time
@@ -81,8 +82,8 @@ type Recorder struct {
 	text   []byte
 }
 
-// NewRecorder writes the first record and flushes it, so that the prompt is sealed before anything is generated. Begin.Time may be zero, it is
-// then clock's. Errors: ErrConsent, those of to.
+// NewRecorder writes the first record and flushes it, so that the prompt is sealed before anything is generated.
+// Begin.Time may be zero, it is then clock's. Errors: ErrConsent, those of to.
 func NewRecorder(to Sink, b Begin, clock func() time.Time) (*Recorder, error) {
 	if b.Consent.By == "" || b.Consent.At.IsZero() || b.Consent.How == "" {
 		return nil, ErrConsent

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/crypto/nacl/box"
 )
 
-// Writer seals records as they come. What was appended is sealed when a chunk is full, and at Flush and Close; until then it is in memory
-// only. It is for one goroutine at a time. After an error of what is under it, it goes on answering that error.
+// Writer seals records as they come. What was appended is sealed when a chunk is full, and at Flush and Close;
+// until then it is in memory only. It is for one goroutine at a time. After an error of what is under it, it goes
+// on answering that error.
 type Writer struct {
 	w      io.Writer
 	key    *[keySize]byte
@@ -55,7 +56,8 @@ func newWriter(w io.Writer, id ID, to []Recipient, random io.Reader) (*Writer, e
 	return &Writer{w: w, key: chunkKey(&key, header), plain: make([]byte, lengthSize, maxClass)}, nil
 }
 
-// Append adds a record, which is copied. Errors: ErrRecord, after which the Writer can be used as before; ErrClosed; those of what is under it.
+// Append adds a record, which is copied. Errors: ErrRecord, after which the Writer can be used as before;
+// ErrClosed; those of what is under it.
 func (w *Writer) Append(record []byte) error {
 	if w.err != nil {
 		return w.err
@@ -83,7 +85,8 @@ func (w *Writer) add(b []byte) error {
 	return nil
 }
 
-// Flush seals what was appended, in a chunk of its own, whose size class then shows. It does nothing where there is nothing.
+// Flush seals what was appended, in a chunk of its own, whose size class then shows. It does nothing where there is
+// nothing.
 func (w *Writer) Flush() error {
 	if w.err != nil || len(w.plain) == lengthSize {
 		return w.err

@@ -13,8 +13,9 @@ import (
 // ErrNoRun says that a trace's records are not those of a run.
 var ErrNoRun = errors.New("the trace holds no run")
 
-// Replay sends the decision trace of a stored run to emit: what run --output trace writes with full visibility, since a stored run has
-// everything. Of a trace that was cut it sends what there is and returns trace.ErrTruncated; other errors are ErrNoRun and those of r.
+// Replay sends the decision trace of a stored run to emit: what run --output trace writes with full visibility,
+// since a stored run has everything. Of a trace that was cut it sends what there is and returns trace.ErrTruncated;
+// other errors are ErrNoRun and those of r.
 func Replay(r *trace.Reader, emit func(decision.Event)) error {
 	var tracer *decision.Tracer
 	var began, now time.Time

@@ -1,18 +1,21 @@
 // Package tracing records runs as sealed traces in a store, and tells from a stored one why its run went as it did.
 //
-// [Traces.Tracer] makes what a [runner.Request] takes as its Trace: who asks for it consents to the trace of that run, which notes who, when and
-// how. The trace has everything, whatever the visibility: it is sealed to the recipients of the store, and neither this package nor the
-// store can read it again. [Replay] can, for who has a private key.
+// [Traces.Tracer] makes what a [runner.Request] takes as its Trace: who asks for it consents to the trace of that
+// run, which notes who, when and how. The trace has everything, whatever the visibility: it is sealed to the
+// recipients of the store, and neither this package nor the store can read it again. [Replay] can, for who has a
+// private key.
 //
-// What a run starts from stands in [trace.Begin]: prompt is an object with messages (role, name, content, reasoning, preamble, tool_calls,
-// tool_call_id, tool_name) and template_args, or with text or tokens where the prompt was raw; tools is a list of name, description, parameters and
-// strict; sampling is the seed and what else chose the tokens, in the names of the HTTP API. After it comes every event as it happened, and then
-// how the run ended.
+// What a run starts from stands in [trace.Begin]: prompt is an object with messages (role, name, content,
+// reasoning, preamble, tool_calls, tool_call_id, tool_name) and template_args, or with text or tokens where the
+// prompt was raw; tools is a list of name, description, parameters and strict; sampling is the seed and what else
+// chose the tokens, in the names of the HTTP API. After it comes every event as it happened, and then how the run
+// ended.
 //
 // # Rules
 //
-// A run never waits for the store but at its very begin and end. What the store cannot take is lost to the trace alone. Errors that are
-// shown to who asked for a run hold nothing but their reason; all of it goes to Config.Report.
+// A run never waits for the store but at its very begin and end. What the store cannot take is lost to the trace
+// alone. Errors that are shown to who asked for a run hold nothing but their reason; all of it goes to
+// Config.Report.
 package tracing
 
 import (
@@ -31,7 +34,8 @@ import (
 type Config struct {
 	// Clock gives the times in traces; nil means time.Now.
 	Clock func() time.Time
-	// Report is told, by any goroutine, why a trace is not stored as it was asked for; nil is silent. It holds nothing of the run.
+	// Report is told, by any goroutine, why a trace is not stored as it was asked for; nil is silent. It holds
+	// nothing of the run.
 	Report func(error)
 	// Stored is told, by any goroutine, each trace that is durable now, before anybody else; may be nil.
 	Stored func(trace.ID)
@@ -56,8 +60,8 @@ func New(s Store, cfg Config) *Traces {
 	return &Traces{s, cfg}
 }
 
-// Tracer returns what records a run that principal asks for now. how is by what means, for instance "--trace" or "reasoning_encrypt"; run names
-// the run elsewhere, and may be empty.
+// Tracer returns what records a run that principal asks for now. how is by what means, for instance "--trace" or
+// "reasoning_encrypt"; run names the run elsewhere, and may be empty.
 func (t *Traces) Tracer(principal, how, run string) runner.Tracer {
 	return &tracer{t, run, principal, trace.Consent{By: principal, At: t.cfg.Clock().UTC(), How: how}}
 }

@@ -335,7 +335,8 @@ func TestWhatTheStoreCannotTake(t *testing.T) {
 	}
 }
 
-// TestTheGoalIsTheUsers: a run that goes on from a call's results is for what the user asked, not for what the tool said.
+// TestTheGoalIsTheUsers: a run that goes on from a call's results is for what the user asked, not for what the tool
+// said.
 func TestTheGoalIsTheUsers(t *testing.T) {
 	b := newBench(t, store.Config{})
 	req := request(asks)

@@ -1,12 +1,14 @@
-// Command loadgen asks a server many questions at once over OpenAI's chat completions, streamed, and prints what came of it: tokens per
-// second in all, and while every client's answer was coming, so that nobody's prompt was read (decode alone); time to first token, time between
-// tokens, and, given the server's process id on Linux, the CPU time that the server took.
+// Command loadgen asks a server many questions at once over OpenAI's chat completions, streamed, and prints what
+// came of it: tokens per second in all, and while every client's answer was coming, so that nobody's prompt was
+// read (decode alone); time to first token, time between tokens, and, given the server's process id on Linux, the
+// CPU time that the server took.
 //
 //	runner serve --parallel 8 &
 //	go run ./scripts/loadgen -url http://127.0.0.1:8080 -clients 8 -seconds 20 -pid $!
 //
-// It reads frames as bytes and parses none but the last of each answer, so that it takes little of the machine that it shares with the
-// server. It is for a server on this machine that serves the bundled model, or any other with -prompt.
+// It reads frames as bytes and parses none but the last of each answer, so that it takes little of the machine that
+// it shares with the server. It is for a server on this machine that serves the bundled model, or any other with
+// -prompt.
 package main
 
 import (
@@ -283,7 +285,8 @@ func cpuTime(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The second field, the name, may hold anything; user and system time are the 12th and 13th after it, in hundredths of a second (proc(5)).
+	// The second field, the name, may hold anything; user and system time are the 12th and 13th after it, in
+	// hundredths of a second (proc(5)).
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
 		return 0, fmt.Errorf("process %d: unknown form of its figures", pid)

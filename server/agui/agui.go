@@ -24,7 +24,8 @@ type Config struct {
 	Traces wire.Traces
 	// Clock gives the timestamps of events; nil means time.Now. It may be called by several goroutines at once.
 	Clock func() time.Time
-	// Random gives the ids of messages, and the seeds of requests without one; nil means crypto/rand. It may be read by several goroutines at once.
+	// Random gives the ids of messages, and the seeds of requests without one; nil means crypto/rand. It may be
+	// read by several goroutines at once.
 	Random io.Reader
 }
 
@@ -55,7 +56,8 @@ func (a *API) Routes() []wire.Route {
 	return []wire.Route{{Method: http.MethodPost, Path: "/agui", Scope: wire.ScopeGenerate, Handle: a.run}}
 }
 
-// run answers POST /agui. Until the run has started nothing is written, so that what is wrong with the request gets its status.
+// run answers POST /agui. Until the run has started nothing is written, so that what is wrong with the request gets
+// its status.
 func (a *API) run(w http.ResponseWriter, r *http.Request) {
 	var input RunAgentInput
 	if err := wire.ReadJSON(r, &input); err != nil {
@@ -139,7 +141,8 @@ func (a *API) refuse(w http.ResponseWriter, e *wire.Error) {
 	_ = enc.Fail(e) // whether the client is still there makes no difference now
 }
 
-// ErrorResponse is the body of an answer to a request that was refused before it ran. It has the fields of RUN_ERROR, and the field at fault.
+// ErrorResponse is the body of an answer to a request that was refused before it ran. It has the fields of
+// RUN_ERROR, and the field at fault.
 type ErrorResponse struct {
 	// Message is for people; it begins with the field that is wrong.
 	Message string `json:"message"`

@@ -166,7 +166,8 @@ func TestPendingCallsAreNamedToWhomTakesThem(t *testing.T) {
 	}
 }
 
-// Reasoning that was not asked for stands nowhere: not in events, not in pieces of them, not in sealed values, headers or errors.
+// Reasoning that was not asked for stands nowhere: not in events, not in pieces of them, not in sealed values,
+// headers or errors.
 func TestReasoningStaysHidden(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")},
@@ -339,7 +340,8 @@ func result(call string) string {
 	return fmt.Sprintf(`{"id":"t","role":"tool","toolCallId":%q,"content":"7"}`, call)
 }
 
-// What a value holds enters the prompt while its call is pending, once, whatever the text beside it says and whichever message carries it.
+// What a value holds enters the prompt while its call is pending, once, whatever the text beside it says and
+// whichever message carries it.
 func TestReasoningComesBack(t *testing.T) {
 	for _, preamble := range []string{"", "I look."} {
 		s := serve(t, fake.Config{}, wiretest.Anyone(),

@@ -19,7 +19,8 @@ type Form uint8
 const (
 	// FormStandard: REASONING_MESSAGE_START, _CONTENT and _END.
 	FormStandard Form = iota
-	// FormChunked: REASONING_MESSAGE_CHUNK. Each names its message, because any other event closes it and the next chunk opens it again.
+	// FormChunked: REASONING_MESSAGE_CHUNK. Each names its message, because any other event closes it and the next
+	// chunk opens it again.
 	FormChunked
 	// FormLegacy: THINKING_*, the names before 0.0.45.
 	FormLegacy
@@ -27,9 +28,11 @@ const (
 
 // EncoderConfig says what an [Encoder] cannot learn from the events of a run.
 type EncoderConfig struct {
-	// ThreadID and RunID name the conversation and the run, ParentRunID the run that it goes on from; the last may be empty.
+	// ThreadID and RunID name the conversation and the run, ParentRunID the run that it goes on from; the last may
+	// be empty.
 	ThreadID, RunID, ParentRunID string
-	// ProtocolVersion is what the client says that it speaks; empty for clients before 1.0, which refuse some of what it has.
+	// ProtocolVersion is what the client says that it speaks; empty for clients before 1.0, which refuse some of
+	// what it has.
 	ProtocolVersion string
 	// Model is the model's name.
 	Model string
@@ -51,12 +54,14 @@ type EncoderConfig struct {
 //
 // Hidden reasoning that the run marks ([runner.Request.Phases]) shows as REASONING_START and REASONING_END.
 //
-// The events, beside those of [RunFinished]: RUN_STARTED (threadId, runId, parentRunId, protocolVersion); REASONING_START and REASONING_END
-// (messageId) around REASONING_MESSAGE_START (messageId, role), _CONTENT (messageId, delta) and _END (messageId); TEXT_MESSAGE_START,
-// _CONTENT and _END likewise; TOOL_CALL_START (toolCallId, toolCallName, parentMessageId), _ARGS (toolCallId, delta) and _END (toolCallId);
-// SUBAGENT_STARTED, _FINISHED and _ERROR around what a specialist writes, whose events have its subagentRunId;
-// REASONING_ENCRYPTED_VALUE (subtype message or tool-call, entityId, encryptedValue); CUSTOM (name and value: "warning" with code and message,
-// "rationale" with toolCallId and the decision, "assumption" with assumption and because); and RUN_ERROR (message, code). All have a timestamp, in milliseconds since 1970.
+// The events, beside those of [RunFinished]: RUN_STARTED (threadId, runId, parentRunId, protocolVersion);
+// REASONING_START and REASONING_END (messageId) around REASONING_MESSAGE_START (messageId, role), _CONTENT
+// (messageId, delta) and _END (messageId); TEXT_MESSAGE_START, _CONTENT and _END likewise; TOOL_CALL_START
+// (toolCallId, toolCallName, parentMessageId), _ARGS (toolCallId, delta) and _END (toolCallId); SUBAGENT_STARTED,
+// _FINISHED and _ERROR around what a specialist writes, whose events have its subagentRunId;
+// REASONING_ENCRYPTED_VALUE (subtype message or tool-call, entityId, encryptedValue); CUSTOM (name and value:
+// "warning" with code and message, "rationale" with toolCallId and the decision, "assumption" with assumption and
+// because); and RUN_ERROR (message, code). All have a timestamp, in milliseconds since 1970.
 type Encoder struct {
 	cfg EncoderConfig
 	out func(event []byte) error
@@ -94,7 +99,8 @@ const (
 	summaryMessage
 )
 
-// NewEncoder returns an encoder. send gets each event, one line of JSON, which is valid until it returns; after its first error it gets no more.
+// NewEncoder returns an encoder. send gets each event, one line of JSON, which is valid until it returns; after its
+// first error it gets no more.
 func NewEncoder(cfg EncoderConfig, send func(event []byte) error) *Encoder {
 	return &Encoder{cfg: cfg, out: send}
 }
@@ -117,8 +123,8 @@ type RunFinished struct {
 type Outcome struct {
 	// Type is success.
 	Type string `json:"type"`
-	// PendingToolCallIDs are the calls that wait for the client: all of the run's. Clients before 1.0 do not take the field, and find them by
-	// themselves.
+	// PendingToolCallIDs are the calls that wait for the client: all of the run's. Clients before 1.0 do not take
+	// the field, and find them by themselves.
 	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
 }
 
@@ -221,8 +227,8 @@ func (e *Encoder) push(ev *reasoning.Event) {
 	}
 }
 
-// delegated tells where a specialist begins and ends, and gives it messages of its own. Clients before 1.0 do not know specialists; to them
-// its reasoning is the run's.
+// delegated tells where a specialist begins and ends, and gives it messages of its own. Clients before 1.0 do not
+// know specialists; to them its reasoning is the run's.
 func (e *Encoder) delegated(ev *reasoning.Event) {
 	if e.cfg.ProtocolVersion == "" || ev.Delegation == nil {
 		return
@@ -271,7 +277,8 @@ func (e *Encoder) start(info *reasoning.Info) {
 	e.send()
 }
 
-// segment tells an event of a segment, whose message is the specialist's where that is known to the client. Calls are all the client's to answer.
+// segment tells an event of a segment, whose message is the specialist's where that is known to the client. Calls
+// are all the client's to answer.
 func (e *Encoder) segment(ev *reasoning.Event) {
 	if e.cfg.ProtocolVersion != "" && ev.Segment != reasoning.ToolCall {
 		e.specialist = ev.Specialist

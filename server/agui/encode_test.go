@@ -216,7 +216,8 @@ type conversation struct {
 	last                  event
 }
 
-// fold does with a stream what the protocol's clients do, and checks the order and the pairing of its events as they do.
+// fold does with a stream what the protocol's clients do, and checks the order and the pairing of its events as
+// they do.
 func fold(f frames) (*conversation, error) {
 	c := &conversation{byID: map[string]*said{}, arguments: map[string]string{}, callValues: map[string]string{}, open: map[string]bool{}}
 	for i, data := range f {
@@ -392,7 +393,8 @@ func (c *conversation) texts(role string) string {
 	return b.String()
 }
 
-// Whatever comes, the events are in order and in pairs, and a client has the texts that the events of the run add up to.
+// Whatever comes, the events are in order and in pairs, and a client has the texts that the events of the run add
+// up to.
 func TestStreamsAreWhatRunsAddUpTo(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range 5000 {

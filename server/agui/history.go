@@ -59,11 +59,12 @@ type thoughts struct {
 	values []int
 }
 
-// summaryPrefix begins the ids of messages that hold a summary, so that those that come back are not taken for reasoning.
+// summaryPrefix begins the ids of messages that hold a summary, so that those that come back are not taken for
+// reasoning.
 const summaryPrefix = "summary_"
 
-// history turns the messages into a conversation. Reasoning belongs to the assistant's message after it; where there is none before someone else
-// speaks, to the one before it.
+// history turns the messages into a conversation. Reasoning belongs to the assistant's message after it; where
+// there is none before someone else speaks, to the one before it.
 func (p *prompt) history(input *RunAgentInput) error {
 	if len(input.Messages) == 0 {
 		return wire.Invalid("messages", "at least one message is required")
@@ -239,8 +240,8 @@ func partsOf(m *Message, path string) (string, error) {
 	return paragraphs(texts...), nil
 }
 
-// restore opens the values that came back and puts their reasoning in its place. A turn's value comes back several times, on its message and on
-// its calls; that counts once.
+// restore opens the values that came back and puts their reasoning in its place. A turn's value comes back several
+// times, on its message and on its calls; that counts once.
 func (p *prompt) restore(r *contract.Restorer) error {
 	err := r.Conversation(p.req.Messages, p.values)
 	p.warnings = append(p.warnings, r.Warnings()...)

@@ -15,9 +15,11 @@ import (
 
 // RunAgentInput is the body of POST /agui. Fields that are not here are ignored.
 type RunAgentInput struct {
-	// ProtocolVersion is the version that the client speaks. Clients that do not say are older than 1.0, and refuse some of what it has.
+	// ProtocolVersion is the version that the client speaks. Clients that do not say are older than 1.0, and refuse
+	// some of what it has.
 	ProtocolVersion string `json:"protocolVersion"`
-	// ThreadID names the conversation and RunID the run: 1 to 1,024 bytes. ParentRunID is the run that this one goes on from; it is only told back.
+	// ThreadID names the conversation and RunID the run: 1 to 1,024 bytes. ParentRunID is the run that this one
+	// goes on from; it is only told back.
 	ThreadID    string `json:"threadId"`
 	RunID       string `json:"runId"`
 	ParentRunID string `json:"parentRunId"`

@@ -6,8 +6,8 @@ import (
 	"runner/server/wire"
 )
 
-// ForwardedProps is what a client says to this server beside what the protocol has fields for. All of it may be left out, and what is not here is
-// ignored. What is said twice has to be the same.
+// ForwardedProps is what a client says to this server beside what the protocol has fields for. All of it may be
+// left out, and what is not here is ignored. What is said twice has to be the same.
 type ForwardedProps struct {
 	// Model is a name as GET /v1/models lists it; empty is the default model.
 	Model string `json:"model"`

@@ -48,8 +48,8 @@ func (a *API) Routes() []wire.Route {
 	}
 }
 
-// take reads a request, with the model that it is for and the reasoning that its conversation carries. complete says that it is to be
-// generated from. The caller releases the model.
+// take reads a request, with the model that it is for and the reasoning that its conversation carries. complete
+// says that it is to be generated from. The caller releases the model.
 func (a *API) take(r *http.Request, body *MessagesRequest, complete bool) (*prompt, wire.Model, error) {
 	if err := wire.ReadJSON(r, body); err != nil {
 		return nil, nil, err
@@ -105,8 +105,8 @@ func (a *API) createMessage(w http.ResponseWriter, r *http.Request) {
 	a.writeJSON(w, c.message())
 }
 
-// stream answers with server-sent events. Until the run has started nothing is written, so that what is wrong with the request gets its
-// status.
+// stream answers with server-sent events. Until the run has started nothing is written, so that what is wrong with
+// the request gets its status.
 func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *prompt, reply reply) {
 	var out *wire.Stream
 	var enc *encoder
@@ -160,5 +160,6 @@ func (a *API) writeJSON(w http.ResponseWriter, v any) {
 	wire.WriteJSON(w, http.StatusOK, v)
 }
 
-// isOwn reports whether a request to a path that other formats have too comes from a client of this one: they all name their version.
+// isOwn reports whether a request to a path that other formats have too comes from a client of this one: they all
+// name their version.
 func isOwn(r *http.Request) bool { return r.Header.Get("Anthropic-Version") != "" }

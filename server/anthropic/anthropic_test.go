@@ -216,7 +216,8 @@ func history(question string, blocks any, result string) string {
 		tool, question, b, result)
 }
 
-// What a signature holds enters the prompt while its call is pending, and nowhere else, whatever the text beside it says.
+// What a signature holds enters the prompt while its call is pending, and nowhere else, whatever the text beside it
+// says.
 func TestThinkingComesBack(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)})
 	for _, display := range []string{"", `,"display":"omitted"`} {
@@ -287,7 +288,8 @@ func TestSummaryComesBackAsNothing(t *testing.T) {
 	}
 }
 
-// A signature that does not belong where it stands is left out with a warning, and refused in Anthropic's words under strict.
+// A signature that does not belong where it stands is left out with a warning, and refused in Anthropic's words
+// under strict.
 func TestSealedValuesKeepTheirPlace(t *testing.T) {
 	replies := []fake.Reply{
 		{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")}, {After: wiretest.Ask("more"), Say: wiretest.Think("", "five")},
@@ -379,7 +381,8 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// A signature that is made before the call is known opens beside the call, and one of a turn with calls does not open without them.
+// A signature that is made before the call is known opens beside the call, and one of a turn with calls does not
+// open without them.
 func TestSignaturesKnowTheirCalls(t *testing.T) {
 	for _, display := range []string{"", `,"display":"omitted"`, `,"display":"summarized"`} {
 		for name, say := range map[string]string{

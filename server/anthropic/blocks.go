@@ -11,7 +11,8 @@ import (
 	"runner/server/wire"
 )
 
-// sink takes the content blocks of a reply, one after the other. Both encodings of a reply are sinks, so that they say the same.
+// sink takes the content blocks of a reply, one after the other. Both encodings of a reply are sinks, so that they
+// say the same.
 type sink interface {
 	// open begins a block.
 	open(kind blockKind, call reasoning.Call)

@@ -10,7 +10,8 @@ import (
 	"runner/server/wire"
 )
 
-// requestID names a request, for people who report a problem: as the server does already, in the header where Anthropic's clients look.
+// requestID names a request, for people who report a problem: as the server does already, in the header where
+// Anthropic's clients look.
 func (a *API) requestID(w http.ResponseWriter) string {
 	h := w.Header()
 	id := h.Get("Request-Id")
@@ -34,8 +35,8 @@ type ErrorResponse struct {
 
 // ErrorDetail says what is wrong.
 type ErrorDetail struct {
-	// Type is Anthropic's kind: invalid_request_error, authentication_error, permission_error, not_found_error, request_too_large,
-	// rate_limit_error, timeout_error, overloaded_error or api_error.
+	// Type is Anthropic's kind: invalid_request_error, authentication_error, permission_error, not_found_error,
+	// request_too_large, rate_limit_error, timeout_error, overloaded_error or api_error.
 	Type string `json:"type"`
 	// Message is for people; it begins with the field that is wrong.
 	Message string       `json:"message"`
@@ -50,7 +51,8 @@ type ErrorDetails struct {
 	Param string `json:"param,omitempty"`
 }
 
-// codeThread is Anthropic's code of a request that cannot go on from what the server keeps. Clients that see it send the whole conversation.
+// codeThread is Anthropic's code of a request that cannot go on from what the server keeps. Clients that see it
+// send the whole conversation.
 const codeThread = "thread_unsupported_request"
 
 // fields are the fields of [runner.Request] as this format calls them.

@@ -13,8 +13,8 @@ import (
 	"runner/server/wiretest"
 )
 
-// FuzzDecode: whatever a request says, it is decoded or refused with a status of the client's, and what is decoded can be checked and
-// rendered without harm.
+// FuzzDecode: whatever a request says, it is decoded or refused with a status of the client's, and what is decoded
+// can be checked and rendered without harm.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(body("a", tool+`,"thinking":{"type":"adaptive"},"system":"b","stop_sequences":["c"],"tool_choice":{"type":"any"}`)))
 	f.Add([]byte(history("a", []any{map[string]any{"type": "thinking", "thinking": "b", "signature": "AQ"}}, `"c"`)))

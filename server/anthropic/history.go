@@ -30,8 +30,8 @@ type Block struct {
 	ID    string          `json:"id"`
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
-	// ToolUseID, Content and IsError are a tool_result block's: the id of the call, a string or a list of text blocks, and whether
-	// the tool failed.
+	// ToolUseID, Content and IsError are a tool_result block's: the id of the call, a string or a list of text
+	// blocks, and whether the tool failed.
 	ToolUseID string          `json:"tool_use_id"`
 	Content   json.RawMessage `json:"content"`
 	IsError   bool            `json:"is_error"`

@@ -29,7 +29,8 @@ type ModelInfo struct {
 	CreatedAt time.Time `json:"created_at"`
 	// Lifecycle is "active".
 	Lifecycle string `json:"lifecycle"`
-	// MaxInputTokens and MaxTokens are how many tokens prompt and reply may have together; null while the model has not been loaded.
+	// MaxInputTokens and MaxTokens are how many tokens prompt and reply may have together; null while the model has
+	// not been loaded.
 	MaxInputTokens *int `json:"max_input_tokens"`
 	MaxTokens      *int `json:"max_tokens"`
 }

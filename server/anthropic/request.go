@@ -15,12 +15,13 @@ import (
 	"runner/server/wire"
 )
 
-// MessagesRequest is the body of POST /v1/messages, and without MaxTokens that of POST /v1/messages/count_tokens. Fields that are not here
-// are ignored.
+// MessagesRequest is the body of POST /v1/messages, and without MaxTokens that of POST /v1/messages/count_tokens.
+// Fields that are not here are ignored.
 type MessagesRequest struct {
 	// Model is a name as GET /v1/models lists it; empty is the default model.
 	Model string `json:"model"`
-	// MaxTokens is the most tokens to generate, reasoning included: at least 1. More than the context holds is what it holds.
+	// MaxTokens is the most tokens to generate, reasoning included: at least 1. More than the context holds is what
+	// it holds.
 	MaxTokens *int64 `json:"max_tokens"`
 	// Messages are MessageParam values, 1 to 100,000, the last one the user's.
 	Messages []json.RawMessage `json:"messages" max:"100000"`
@@ -76,7 +77,8 @@ type Thinking struct {
 	Type string `json:"type"`
 	// BudgetTokens is the most tokens of reasoning, with type enabled: at least 1.
 	BudgetTokens *int64 `json:"budget_tokens"`
-	// Display is summarized for a summary in the reasoning's place, omitted for a sealed value alone; empty is the reasoning itself.
+	// Display is summarized for a summary in the reasoning's place, omitted for a sealed value alone; empty is the
+	// reasoning itself.
 	Display string `json:"display"`
 }
 
@@ -97,7 +99,8 @@ type OutputFormat struct {
 
 // Tool is a function that the model may call.
 type Tool struct {
-	// Type is custom or empty. Other types are tools that Anthropic's servers or clients know by name, and are left out with a warning.
+	// Type is custom or empty. Other types are tools that Anthropic's servers or clients know by name, and are left
+	// out with a warning.
 	Type string `json:"type"`
 	// Name has 1 to 256 bytes without white space or angle, square or curly brackets.
 	Name        string `json:"name"`

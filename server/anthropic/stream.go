@@ -26,9 +26,9 @@ type encoder struct {
 
 func newEncoder(to sender, r reply) *encoder { return &encoder{to: to, reply: r} }
 
-// MessageDelta is the data of the event message_delta, the last but one of a stream. The other events are written by hand: message_start
-// with the Message as far as it is known, content_block_start, content_block_delta and content_block_stop with the index of a block and
-// a part of it, ping and message_stop.
+// MessageDelta is the data of the event message_delta, the last but one of a stream. The other events are written
+// by hand: message_start with the Message as far as it is known, content_block_start, content_block_delta and
+// content_block_stop with the index of a block and a part of it, ping and message_stop.
 type MessageDelta struct {
 	// Type is "message_delta".
 	Type  string `json:"type"`

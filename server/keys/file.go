@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// File is a file of secrets' hashes that is read again when it has changed. It may be used by several goroutines at once.
+// File is a file of secrets' hashes that is read again when it has changed. It may be used by several goroutines at
+// once.
 type File struct {
 	path string
 
@@ -21,8 +22,9 @@ type File struct {
 // NewFile returns the file at path, which is not looked at yet.
 func NewFile(path string) *File { return &File{path: path} }
 
-// Update reads the file if it has changed since the last time, or was never read, and hands its content to use, one at a time. It reports whether
-// use took something new. An error, that of [ReadFile] or of use, is told once for each change.
+// Update reads the file if it has changed since the last time, or was never read, and hands its content to use, one
+// at a time. It reports whether use took something new. An error, that of [ReadFile] or of use, is told once for
+// each change.
 func (f *File) Update(use func(content []byte) error) (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,9 +1,12 @@
-// Package keys is the API keys of a server: which there are, what each may do, and whether a request's key is one of them.
+// Package keys is the API keys of a server: which there are, what each may do, and whether a request's key is one
+// of them.
 //
-// A key is shown once, when it is made. What is kept is its SHA-256: keys are 256 random bits, so a slow hash would add nothing. Keys
-// that were made elsewhere, and may be guessable, are refused when they are shorter than 16 bytes.
+// A key is shown once, when it is made. What is kept is its SHA-256: keys are 256 random bits, so a slow hash would
+// add nothing. Keys that were made elsewhere, and may be guessable, are refused when they are shorter than 16
+// bytes.
 //
-// The file is JSON, {"keys": [{"id", "sha256", "scopes", "reasoning", "models", "requests_per_minute", "tokens_per_minute"}]}:
+// The file is JSON, {"keys": [{"id", "sha256", "scopes", "reasoning", "models", "requests_per_minute",
+// "tokens_per_minute"}]}:
 //
 //	id                   names the key in logs, limits and sealed values; letters, digits and . _ -, at most 64; "local" is taken
 //	sha256               hexadecimal, of the key's bytes
@@ -159,8 +162,9 @@ func Load(path string) (*Set, error) {
 	return s, nil
 }
 
-// Reload reads the file of a set again if it has changed, and reports whether the keys are new now. When the file cannot be used the keys stay
-// as they were; the error is told once for each change. Keys that are gone are refused from then on; what they have begun goes on.
+// Reload reads the file of a set again if it has changed, and reports whether the keys are new now. When the file
+// cannot be used the keys stay as they were; the error is told once for each change. Keys that are gone are refused
+// from then on; what they have begun goes on.
 func (s *Set) Reload() (changed bool, err error) {
 	if s.file == nil {
 		return false, nil
@@ -261,7 +265,8 @@ func validID(id string) bool {
 	}) < 0
 }
 
-// Add makes a key, writes its entry into the file at path, which is made if it is not there, and returns the key's text.
+// Add makes a key, writes its entry into the file at path, which is made if it is not there, and returns the key's
+// text.
 func Add(path string, e Entry) (key string, err error) {
 	var entries []Entry
 	content, err := ReadFile(path)
@@ -300,7 +305,8 @@ func List(path string) ([]Entry, error) {
 	return decode(content)
 }
 
-// Remove takes the entry called id out of the file at path. The last one stays, because a server keeps its keys when there are no others.
+// Remove takes the entry called id out of the file at path. The last one stays, because a server keeps its keys
+// when there are no others.
 func Remove(path, id string) error {
 	entries, err := List(path)
 	if err != nil {

@@ -29,8 +29,8 @@ type Config struct {
 	Space string
 	// Request is what each run of the model starts from: visibility, sampling, strategy.
 	Request runner.Request
-	// Connections is how many connections one token may have open at once; 0 means 4. Only the newest takes part, but those
-	// before it stay open until they are closed on both sides.
+	// Connections is how many connections one token may have open at once; 0 means 4. Only the newest takes part,
+	// but those before it stay open until they are closed on both sides.
 	Connections int
 	// Traces keeps a trace of each run of the model; nil keeps none.
 	Traces wire.Traces
@@ -139,7 +139,8 @@ func New(models wire.Models, cfg Config) *API {
 	return a
 }
 
-// watchTokens reads the tokens again when their file changes, until the space ends. Whoever's changed or is gone is not connected any more then.
+// watchTokens reads the tokens again when their file changes, until the space ends. Whoever's changed or is gone is
+// not connected any more then.
 func (a *API) watchTokens() {
 	tick := time.NewTicker(reloadEvery)
 	defer tick.Stop()

@@ -676,7 +676,8 @@ func TestCancelOverTheSpace(t *testing.T) {
 				after++
 			}
 		}
-		// Between the space's passing the cancel on and its being read there is time for what was on its way, more on a busy machine.
+		// Between the space's passing the cancel on and its being read there is time for what was on its way, more
+		// on a busy machine.
 		if after > 20 {
 			t.Errorf("%d messages after the cancel", after)
 		}
@@ -873,8 +874,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Who is taken out of the file, or may send something else now, is disconnected; who is put into it can join; the others stay. A file that cannot be used
-// changes nothing.
+// Who is taken out of the file, or may send something else now, is disconnected; who is put into it can join; the
+// others stay. A file that cannot be used changes nothing.
 func TestTokensAreReadAgain(t *testing.T) {
 	s := newSite(t, nil, fake.Config{}, sum)
 	content, err := os.ReadFile(s.file)
@@ -975,8 +976,8 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfOneToken: a token has a few connections, however it is told, and closing one makes room. Another token
-// is not held up.
+// TestConnectionsOfOneToken: a token has a few connections, however it is told, and closing one makes room. Another
+// token is not held up.
 func TestConnectionsOfOneToken(t *testing.T) {
 	const most = 3
 	s := newSite(t, func(c *mew.Config) { c.Connections = most }, fake.Config{})

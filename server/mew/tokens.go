@@ -17,10 +17,12 @@ import (
 	"runner/server/mew/space"
 )
 
-// Tokens are the participants of a space. They change only as a whole, by Reload, and may be used by several goroutines at once.
+// Tokens are the participants of a space. They change only as a whole, by Reload, and may be used by several
+// goroutines at once.
 //
-// They are kept in a file, {"participants": [{"id", "sha256", "capabilities"}]}: who the participant is, the hexadecimal SHA-256 of its token, and what it
-// may send, as in [{"kind": "chat"}, {"kind": "mcp/request", "payload": {"method": "tools/call"}}] (see [envelope.Capability]).
+// They are kept in a file, {"participants": [{"id", "sha256", "capabilities"}]}: who the participant is, the
+// hexadecimal SHA-256 of its token, and what it may send, as in [{"kind": "chat"}, {"kind": "mcp/request",
+// "payload": {"method": "tools/call"}}] (see [envelope.Capability]).
 type Tokens struct {
 	participants atomic.Pointer[[]participantToken]
 	file         *keys.File
@@ -73,8 +75,8 @@ func LoadTokens(path string) (*Tokens, error) {
 	return t, nil
 }
 
-// Reload reads the file again if it has changed, and reports whether the participants are new now. When the file cannot be used they stay as they
-// were; the error is told once for each change.
+// Reload reads the file again if it has changed, and reports whether the participants are new now. When the file
+// cannot be used they stay as they were; the error is told once for each change.
 func (t *Tokens) Reload() (changed bool, err error) {
 	changed, err = t.file.Update(func(content []byte) error {
 		f, err := decodeTokens(content)
@@ -181,7 +183,8 @@ func (t *Tokens) check(who space.Identity) error {
 	return space.ErrUnauthorized
 }
 
-// AddToken makes a token for a participant, adds its hash to the file at path, which is made if it is not there, and returns the token.
+// AddToken makes a token for a participant, adds its hash to the file at path, which is made if it is not there,
+// and returns the token.
 func AddToken(path, id string, capabilities envelope.Capabilities) (token string, err error) {
 	f := &tokenFile{}
 	content, err := keys.ReadFile(path)

@@ -11,8 +11,8 @@ import (
 	"runner/server/wiretest"
 )
 
-// FuzzDecode: whatever a request says, it is decoded or refused with a status of the client's, and what is decoded can be checked and
-// rendered without harm.
+// FuzzDecode: whatever a request says, it is decoded or refused with a status of the client's, and what is decoded
+// can be checked and rendered without harm.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(chat("a", tool+`,"think":"low","format":{"type":"object"},"keep_alive":"5m","options":{"stop":["c"],"seed":1,"num_predict":-1}`)))
 	f.Add([]byte(generate("a", `,"raw":true,"logprobs":true,"top_logprobs":2,"options":{"temperature":0.1,"repeat_last_n":0}`)))

@@ -19,8 +19,8 @@ type Message struct {
 	Thinking string `json:"thinking,omitempty"`
 	// ToolCalls are an assistant's calls.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
-	// ToolName and ToolCallID say what a tool's message answers: its function, or one call of it. Without both it answers the calls before
-	// it in their order.
+	// ToolName and ToolCallID say what a tool's message answers: its function, or one call of it. Without both it
+	// answers the calls before it in their order.
 	ToolName   string `json:"tool_name,omitempty"`
 	ToolCallID string `json:"tool_call_id,omitempty"`
 	// Images are refused.

@@ -83,8 +83,8 @@ type ShowResponse struct {
 	// Template is the model's chat template in the Jinja language; empty where it needs none.
 	Template string       `json:"template"`
 	Details  ModelDetails `json:"details"`
-	// ModelInfo has general.architecture, general.parameter_count, and under the architecture's name context_length, the context that the
-	// model was loaded with, and embedding_length.
+	// ModelInfo has general.architecture, general.parameter_count, and under the architecture's name
+	// context_length, the context that the model was loaded with, and embedding_length.
 	ModelInfo map[string]any `json:"model_info"`
 	// Capabilities are completion, and where the model has them tools, thinking and embedding.
 	Capabilities []string  `json:"capabilities"`

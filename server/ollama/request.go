@@ -24,8 +24,8 @@ type ChatRequest struct {
 	Messages []json.RawMessage `json:"messages" max:"100000"`
 	// Tools are Tool values, at most 1,024.
 	Tools []json.RawMessage `json:"tools" max:"1024"`
-	// Truncate leaves out the oldest messages where all do not fit into the context, as is done where it is left out; false
-	// refuses the request.
+	// Truncate leaves out the oldest messages where all do not fit into the context, as is done where it is left
+	// out; false refuses the request.
 	Truncate *bool `json:"truncate"`
 	Common
 }
@@ -58,8 +58,8 @@ type Common struct {
 	Format json.RawMessage `json:"format"`
 	// Options is an Options value.
 	Options json.RawMessage `json:"options"`
-	// KeepAlive is a duration ("5m") or seconds. 0 unloads the model when nobody uses it any more; beside that the server keeps models by its
-	// own rules.
+	// KeepAlive is a duration ("5m") or seconds. 0 unloads the model when nobody uses it any more; beside that the
+	// server keeps models by its own rules.
 	KeepAlive json.RawMessage `json:"keep_alive"`
 	// Logprobs asks for the log probabilities of the answer's tokens, TopLogprobs for 0 to 20 alternatives of each.
 	Logprobs    bool  `json:"logprobs"`

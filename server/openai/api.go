@@ -13,8 +13,8 @@ import (
 
 // Config says how the API works. The zero value is usable.
 type Config struct {
-	// Defaults is what a request starts from: sampling, effort, budget, strategy and visibility where it says nothing. Messages,
-	// tools and forms in it are not used.
+	// Defaults is what a request starts from: sampling, effort, budget, strategy and visibility where it says
+	// nothing. Messages, tools and forms in it are not used.
 	Defaults runner.Request
 	// Seal seals the reasoning that clients carry; nil refuses to.
 	Seal *seal.Keyring
@@ -26,8 +26,8 @@ type Config struct {
 	Clock func() time.Time
 	// Logger receives positions and counts, never text; nil is silent.
 	Logger *slog.Logger
-	// Random is where ids, and the seeds of requests without one, come from; nil means crypto/rand. It may be read by several
-	// goroutines at once.
+	// Random is where ids, and the seeds of requests without one, come from; nil means crypto/rand. It may be read
+	// by several goroutines at once.
 	Random io.Reader
 }
 

@@ -12,7 +12,8 @@ func sealedParam(message int) string {
 	return index("messages", message) + ".reasoning_encrypted_content"
 }
 
-// restore opens the values that came with the conversation and puts the reasoning back to its messages. It warns of those that do not open.
+// restore opens the values that came with the conversation and puts the reasoning back to its messages. It warns of
+// those that do not open.
 func (c *chatOrder) restore(a *API, s seal.Scope) error {
 	r := contract.NewRestorer(a.cfg.Seal, s, a.cfg.StrictSeal)
 	if err := r.Conversation(c.talk.messages, c.talk.sealed); err != nil {

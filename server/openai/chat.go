@@ -22,19 +22,19 @@ type ChatRequest struct {
 	Include []string `json:"include" max:"64"`
 	// Messages is the conversation, 1 to 10,000 messages of the shape of [Message].
 	Messages []json.RawMessage `json:"messages" max:"10000"`
-	// MaxCompletionTokens is the most tokens to generate, reasoning included, at least 1; -1 and left out are as many as the context
-	// holds. MaxTokens is another name for it.
+	// MaxCompletionTokens is the most tokens to generate, reasoning included, at least 1; -1 and left out are as
+	// many as the context holds. MaxTokens is another name for it.
 	MaxCompletionTokens *int64 `json:"max_completion_tokens"`
 	MaxTokens           *int64 `json:"max_tokens"`
-	// Logprobs returns the log probabilities of the answer's tokens, and TopLogprobs as many of the most likely tokens in each place, 0
-	// to 20.
+	// Logprobs returns the log probabilities of the answer's tokens, and TopLogprobs as many of the most likely
+	// tokens in each place, 0 to 20.
 	Logprobs    *bool  `json:"logprobs"`
 	TopLogprobs *int64 `json:"top_logprobs"`
 
 	// Verbosity is a hint that models here do not know; other than medium it is answered with a warning.
 	Verbosity *string `json:"verbosity"`
-	// Store would keep the answer for later; chat completions are not kept, so true is answered with a warning. With false the server does not
-	// remember what led to the answer's calls, either.
+	// Store would keep the answer for later; chat completions are not kept, so true is answered with a warning.
+	// With false the server does not remember what led to the answer's calls, either.
 	Store *bool `json:"store"`
 	// Echo is for completions; here it has no effect but a warning.
 	Echo bool `json:"echo"`
@@ -46,7 +46,8 @@ type ChatRequest struct {
 	// Audio and WebSearchOptions are refused.
 	Audio            json.RawMessage `json:"audio"`
 	WebSearchOptions json.RawMessage `json:"web_search_options"`
-	// AddGenerationPrompt cannot be false and ContinueFinalMessage cannot be true: an answer is always a message of its own.
+	// AddGenerationPrompt cannot be false and ContinueFinalMessage cannot be true: an answer is always a message of
+	// its own.
 	AddGenerationPrompt  *bool `json:"add_generation_prompt"`
 	ContinueFinalMessage *bool `json:"continue_final_message"`
 }

@@ -514,8 +514,8 @@ func TestCallsWithoutIDsAreBoundToTheirQuestion(t *testing.T) {
 	}
 }
 
-// Restored reasoning enters the prompt only while calls are pending, or where it is asked to be kept; plain text only while calls
-// are pending.
+// Restored reasoning enters the prompt only while calls are pending, or where it is asked to be kept; plain text
+// only while calls are pending.
 func TestWhatEntersThePrompt(t *testing.T) {
 	ring := keys()
 	f := start(t, Config{Seal: ring}, nil, say("q", "sealed canary", "so"))
@@ -623,7 +623,8 @@ func TestHiddenReasoningShowsNowhere(t *testing.T) {
 	}
 }
 
-// flat joins the texts of a stream's deltas of each kind, so that words are found that came in pieces, and adds the body as it is.
+// flat joins the texts of a stream's deltas of each kind, so that words are found that came in pieces, and adds the
+// body as it is.
 func flat(text string) string {
 	var b strings.Builder
 	b.WriteString(text)

@@ -21,7 +21,8 @@ type Chunk struct {
 	// SystemFingerprint names the weights: an answer can be repeated with its seed while this is the same.
 	SystemFingerprint string        `json:"system_fingerprint"`
 	Choices           []ChunkChoice `json:"choices"`
-	// Usage stands in the last chunk, which has no choices, where stream_options.include_usage asked for it; it is null in the others then.
+	// Usage stands in the last chunk, which has no choices, where stream_options.include_usage asked for it; it is
+	// null in the others then.
 	Usage *Usage `json:"usage,omitempty"`
 	Extras
 }
@@ -70,7 +71,8 @@ type MessageEnd struct {
 	Intermediate bool `json:"intermediate,omitempty"`
 	// Instructions are to be sent back with the message.
 	Instructions []json.RawMessage `json:"instructions,omitempty"`
-	// Delegations are the specialists' turns of the run: id, by (user or model), prompt_length, steps and outcome (returned, pending, limit, failed).
+	// Delegations are the specialists' turns of the run: id, by (user or model), prompt_length, steps and outcome
+	// (returned, pending, limit, failed).
 	Delegations []reasoning.Delegation `json:"delegations,omitempty"`
 }
 
@@ -206,8 +208,9 @@ func (c *ChunkConfig) head() *head {
 	return &head{id: c.ID, object: "chat.completion.chunk", model: c.Model, fingerprint: c.Fingerprint, created: c.Created.Unix()}
 }
 
-// ChunkEncoder turns the events of one choice into chunks of a chat completion. It neither waits nor writes: each chunk goes to a
-// function, in a buffer that is used again. An event with text takes no memory. It may be used by one goroutine at a time.
+// ChunkEncoder turns the events of one choice into chunks of a chat completion. It neither waits nor writes: each
+// chunk goes to a function, in a buffer that is used again. An event with text takes no memory. It may be used by
+// one goroutine at a time.
 type ChunkEncoder struct {
 	frames
 	cfg    ChunkConfig
@@ -222,7 +225,8 @@ type ChunkEncoder struct {
 	next func(*reasoning.Event) error
 }
 
-// NewChunkEncoder returns an encoder for a choice, counted from 0. send gets each chunk, one line of JSON, which is valid until it returns.
+// NewChunkEncoder returns an encoder for a choice, counted from 0. send gets each chunk, one line of JSON, which is
+// valid until it returns.
 func NewChunkEncoder(cfg ChunkConfig, choice int, send func(chunk []byte) error) *ChunkEncoder {
 	e := &ChunkEncoder{cfg: cfg, choice: choice, free: contract.FreeCalls{Names: cfg.Custom}}
 	e.next = e.push

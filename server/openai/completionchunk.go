@@ -62,7 +62,8 @@ func topLogprobs(t *reasoning.TokenLogprobs, top int) map[string]float32 {
 	return m
 }
 
-// promptLogprobs returns how likely the tokens of a prompt are, with at most top alternatives in each place, by their ids.
+// promptLogprobs returns how likely the tokens of a prompt are, with at most top alternatives in each place, by
+// their ids.
 func promptLogprobs(list []reasoning.TokenLogprobs, top int) []map[string]PromptLogprob {
 	out := make([]map[string]PromptLogprob, len(list))
 	for i := range list {
@@ -99,7 +100,8 @@ func (o *offset) next(token string) int {
 	return at
 }
 
-// completionEncoder turns the events of one choice into frames of a completion. What holds for [ChunkEncoder] holds for it.
+// completionEncoder turns the events of one choice into frames of a completion. What holds for [ChunkEncoder] holds
+// for it.
 type completionEncoder struct {
 	frames
 	choice int

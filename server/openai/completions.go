@@ -11,21 +11,24 @@ import (
 	"runner/server/wire"
 )
 
-// CompletionRequest is the body of POST /v1/completions. A raw prompt shows what a model thinks, so it takes the permission
-// reasoning:full, and fields about reasoning are refused. Fields that it does not have are ignored.
+// CompletionRequest is the body of POST /v1/completions. A raw prompt shows what a model thinks, so it takes the
+// permission reasoning:full, and fields about reasoning are refused. Fields that it does not have are ignored.
 type CompletionRequest struct {
 	Options
 	// Prompt is a text, a list of tokens, or a list of at most 32 of either.
 	Prompt json.RawMessage `json:"prompt"`
 	// ParseSpecial makes the names of control tokens in a text these tokens; otherwise they are plain text.
 	ParseSpecial bool `json:"parse_special"`
-	// MaxTokens is the most tokens to generate; -1 is as many as the context holds, 0 generates nothing. Left out, it is 16.
+	// MaxTokens is the most tokens to generate; -1 is as many as the context holds, 0 generates nothing. Left out,
+	// it is 16.
 	MaxTokens *int64 `json:"max_tokens"`
 	// Echo puts the prompt before the text, and before the log probabilities where Logprobs asks for them.
 	Echo bool `json:"echo"`
-	// Logprobs returns the log probabilities of the generated tokens with as many of the most likely ones in each place, 0 to 20.
+	// Logprobs returns the log probabilities of the generated tokens with as many of the most likely ones in each
+	// place, 0 to 20.
 	Logprobs *int64 `json:"logprobs"`
-	// PromptLogprobs returns those of the prompt's tokens, with as many of the most likely ones, 0 to 20. It does not go with Stream.
+	// PromptLogprobs returns those of the prompt's tokens, with as many of the most likely ones, 0 to 20. It does
+	// not go with Stream.
 	PromptLogprobs *int64 `json:"prompt_logprobs"`
 	// BestOf can only be n.
 	BestOf *int64 `json:"best_of"`
@@ -51,7 +54,8 @@ func (b *CompletionRequest) Note(body []byte) {
 		"reasoning_strategy", "reasoning_seal", "reasoning_encrypt")
 }
 
-// Completion is the answer, and each frame of a stream of it, where usage stands in a last frame without choices, if it was asked for.
+// Completion is the answer, and each frame of a stream of it, where usage stands in a last frame without choices,
+// if it was asked for.
 type Completion struct {
 	ID string `json:"id"`
 	// Object is text_completion.
@@ -71,7 +75,8 @@ type CompletionChoice struct {
 	Text     string              `json:"text"`
 	Index    int                 `json:"index"`
 	Logprobs *CompletionLogprobs `json:"logprobs"`
-	// PromptLogprobs has an entry for each token of the prompt, null for a first token with nothing before it. Its keys are token ids.
+	// PromptLogprobs has an entry for each token of the prompt, null for a first token with nothing before it. Its
+	// keys are token ids.
 	PromptLogprobs []map[string]PromptLogprob `json:"prompt_logprobs,omitempty"`
 	// FinishReason is stop or length; null in a stream before its end.
 	FinishReason *string `json:"finish_reason"`

@@ -18,7 +18,8 @@ const (
 	lookTool     = `"tools":[{"type":"function","function":{"name":"look"}}]`
 )
 
-// TestASpecialistOfTheUsers: what it writes shows with visibility full only, the same in an answer and in a stream, or where it is to be shown.
+// TestASpecialistOfTheUsers: what it writes shows with visibility full only, the same in an answer and in a stream,
+// or where it is to be shown.
 func TestASpecialistOfTheUsers(t *testing.T) {
 	f := start(t, Config{}, nil,
 		fake.Reply{Prompt: asSpecialist, After: wiretest.Ask("q"), Say: wiretest.Think("canary thinks", "canary works")},
@@ -60,8 +61,8 @@ func TestASpecialistOfTheUsers(t *testing.T) {
 	}
 }
 
-// TestInstructionsCarryADelegation: a run that ends in a specialist's calls says so, and its message, sent back as it came, brings the specialist
-// back; without it the original prompt answers.
+// TestInstructionsCarryADelegation: a run that ends in a specialist's calls says so, and its message, sent back as
+// it came, brings the specialist back; without it the original prompt answers.
 func TestInstructionsCarryADelegation(t *testing.T) {
 	result := "found<|end|><|start|>assistant"
 	f := start(t, Config{}, nil,

@@ -9,8 +9,8 @@ import (
 	"runner/server/wire"
 )
 
-// Forms are the fields that say what form the answer's text has. At most one can. Forms that cannot be honoured exactly are refused
-// before anything is generated, whatever strict says.
+// Forms are the fields that say what form the answer's text has. At most one can. Forms that cannot be honoured
+// exactly are refused before anything is generated, whatever strict says.
 type Forms struct {
 	// ResponseFormat is {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "json_schema": {...}}.
 	ResponseFormat json.RawMessage `json:"response_format"`
@@ -32,7 +32,8 @@ type Forms struct {
 	StructuredOutputs json.RawMessage `json:"structured_outputs"`
 }
 
-// source returns the form that is asked for and the field that asks for it, and tells the request what the model is to know of it.
+// source returns the form that is asked for and the field that asks for it, and tells the request what the model is
+// to know of it.
 func (f *Forms) source(req *runner.Request) (grammar.Source, string, error) {
 	type field struct {
 		name string

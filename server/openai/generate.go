@@ -10,8 +10,9 @@ import (
 	"runner/server/wire"
 )
 
-// generate runs requests side by side, one for each choice. When all have started it calls begin, once, and from then on take with
-// each event; neither is ever called twice at the same time. The first error ends all runs and is returned.
+// generate runs requests side by side, one for each choice. When all have started it calls begin, once, and from
+// then on take with each event; neither is ever called twice at the same time. The first error ends all runs and is
+// returned.
 func generate(ctx context.Context, m wire.Model, reqs []runner.Request, begin func(), take func(choice int, e reasoning.Event) error) error {
 	if len(reqs) == 1 {
 		started := false
@@ -57,8 +58,8 @@ type side struct {
 	cancel context.CancelCauseFunc
 
 	mu sync.Mutex
-	// early holds the events of each run while not all have started. A run that has started does not wait for the others, which may
-	// need its place.
+	// early holds the events of each run while not all have started. A run that has started does not wait for the
+	// others, which may need its place.
 	early    [][]reasoning.Event
 	waiting  int
 	err      error

@@ -167,7 +167,8 @@ func (g *gone) WriteHeader(int)           {}
 func (g *gone) Write([]byte) (int, error) { return 0, errors.New("connection reset") }
 func (g *gone) Flush()                    {}
 
-// BenchmarkStream is what one streamed token costs, from the event to the client's socket, the client's reading included.
+// BenchmarkStream is what one streamed token costs, from the event to the client's socket, the client's reading
+// included.
 func BenchmarkStream(b *testing.B) {
 	n := 0
 	m := runs(func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error] { return short(n) })

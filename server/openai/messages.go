@@ -27,15 +27,15 @@ type Message struct {
 	// ToolCallID says which call a tool message answers.
 	ToolCallID *string `json:"tool_call_id"`
 
-	// ReasoningEncryptedContent is the value that came with an assistant's message. It restores what the model thought. One that does not belong
-	// to the message is left out with a warning.
+	// ReasoningEncryptedContent is the value that came with an assistant's message. It restores what the model
+	// thought. One that does not belong to the message is left out with a warning.
 	ReasoningEncryptedContent *string `json:"reasoning_encrypted_content"`
-	// Reasoning and ReasoningContent, two names of one field, are what an assistant thought, as plain text. It counts only while the
-	// message's calls are pending and nothing is sealed.
+	// Reasoning and ReasoningContent, two names of one field, are what an assistant thought, as plain text. It
+	// counts only while the message's calls are pending and nothing is sealed.
 	Reasoning        *string `json:"reasoning"`
 	ReasoningContent *string `json:"reasoning_content"`
-	// Instructions say who reasons, at most 16: objects of type delegate_reasoning (with agentPrompt, at most 50,000 UTF-16 units, and
-	// markIntermediate), return_control or intermediate_reasoning.
+	// Instructions say who reasons, at most 16: objects of type delegate_reasoning (with agentPrompt, at most
+	// 50,000 UTF-16 units, and markIntermediate), return_control or intermediate_reasoning.
 	Instructions []json.RawMessage `json:"instructions"`
 }
 

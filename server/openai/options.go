@@ -34,11 +34,12 @@ type Options struct {
 	MinP *float64 `json:"min_p"`
 	// TypicalP keeps the most typical tokens that together reach this probability, 0 to 1; 0 and 1 keep all.
 	TypicalP *float64 `json:"typical_p"`
-	// PresencePenalty and FrequencyPenalty are subtracted from the logits of tokens that have been generated, once or for each time, -2 to 2.
+	// PresencePenalty and FrequencyPenalty are subtracted from the logits of tokens that have been generated, once
+	// or for each time, -2 to 2.
 	PresencePenalty  *float64 `json:"presence_penalty"`
 	FrequencyPenalty *float64 `json:"frequency_penalty"`
-	// RepetitionPenalty divides the logits of tokens that have been generated, more than 0 to 10; 1 is off. RepeatPenalty is another
-	// name for it.
+	// RepetitionPenalty divides the logits of tokens that have been generated, more than 0 to 10; 1 is off.
+	// RepeatPenalty is another name for it.
 	RepetitionPenalty *float64 `json:"repetition_penalty"`
 	RepeatPenalty     *float64 `json:"repeat_penalty"`
 	// LogitBias adds to the logits of tokens: an object of at most 1,024 token ids with -100 to 100 each; -100 forbids.
@@ -48,7 +49,8 @@ type Options struct {
 	NPredict *int64 `json:"n_predict"`
 	// Mirostat other than 0 is an option of llama.cpp's server that has no effect here but a warning.
 	Mirostat *float64 `json:"mirostat"`
-	// IgnoreEOS keeps a completion going to its token limit. A chat's answer ends when the model ends it, and a warning says so.
+	// IgnoreEOS keeps a completion going to its token limit. A chat's answer ends when the model ends it, and a
+	// warning says so.
 	IgnoreEOS bool `json:"ignore_eos"`
 
 	Forms

@@ -9,7 +9,8 @@ import (
 	"runner/reasoning"
 )
 
-// Warning says what is not as it was asked for, or what was odd about the model's output. It holds nothing of the model's text.
+// Warning says what is not as it was asked for, or what was odd about the model's output. It holds nothing of the
+// model's text.
 type Warning struct {
 	// Code names the kind for programs.
 	Code    string `json:"code"`
@@ -97,8 +98,8 @@ type Timings struct {
 	PredictedN         int     `json:"predicted_n"`
 	PredictedMS        float64 `json:"predicted_ms"`
 	PredictedPerSecond float64 `json:"predicted_per_second"`
-	// QueueMS is the time before the prompt was begun, FirstTokenMS that until the first token and FirstAnswerMS that until the first
-	// of the answer.
+	// QueueMS is the time before the prompt was begun, FirstTokenMS that until the first token and FirstAnswerMS
+	// that until the first of the answer.
 	QueueMS       float64 `json:"queue_ms"`
 	FirstTokenMS  float64 `json:"first_token_ms"`
 	FirstAnswerMS float64 `json:"first_answer_ms"`

@@ -30,8 +30,8 @@ type encoder interface {
 // streamEnd is the last frame of every stream.
 var streamEnd = []byte("[DONE]")
 
-// serve generates and streams. Nothing is written before all choices have started, so that what is refused is answered with a status of
-// its own; what fails later is told in a frame.
+// serve generates and streams. Nothing is written before all choices have started, so that what is refused is
+// answered with a status of its own; what fails later is told in a frame.
 func (a *API) serve(w http.ResponseWriter, r *http.Request, m wire.Model, s *stream) {
 	var out *wire.Stream
 	defer func() { out.End() }()

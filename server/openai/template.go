@@ -14,8 +14,8 @@ type AppliedTemplate struct {
 	Tokens int `json:"tokens"`
 }
 
-// applyTemplate handles POST /apply-template: it answers a chat completion's request with the prompt that the model would get. The prompt is
-// shown, so it never holds reasoning that is sealed or that the server remembers.
+// applyTemplate handles POST /apply-template: it answers a chat completion's request with the prompt that the model
+// would get. The prompt is shown, so it never holds reasoning that is sealed or that the server remembers.
 func (a *API) applyTemplate(w http.ResponseWriter, r *http.Request) {
 	var body ChatRequest
 	if err := wire.ReadJSON(r, &body); err != nil {

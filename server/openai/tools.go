@@ -17,7 +17,8 @@ type ToolOptions struct {
 	// Tools are what the model may call, at most 1,024. Those of the types function and custom are offered to it; others
 	// are left out with a warning.
 	Tools []json.RawMessage `json:"tools" max:"4096"`
-	// ToolChoice is none, auto, required, {"type": "function", "function": {"name": ...}} or {"type": "allowed_tools", ...}.
+	// ToolChoice is none, auto, required, {"type": "function", "function": {"name": ...}} or {"type":
+	// "allowed_tools", ...}.
 	ToolChoice json.RawMessage `json:"tool_choice"`
 	// ParallelToolCalls is false for at most one call.
 	ParallelToolCalls *bool `json:"parallel_tool_calls"`

@@ -33,7 +33,8 @@ type described struct {
 	schema string
 }
 
-// types are all structs with JSON fields in the packages of the server, by their name or by that of their function and their variable.
+// types are all structs with JSON fields in the packages of the server, by their name or by that of their function
+// and their variable.
 var types = map[string]map[string]described{
 	"..": {
 		"tokenizeRequest":   {asked, "TokenizeRequest"},

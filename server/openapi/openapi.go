@@ -121,8 +121,8 @@ func reference(kind, name string) raw {
 	return raw{"$ref": value("#/components/" + kind + "/" + name)}
 }
 
-// complete adds to an operation what all of them have: what permission it takes and how it can fail. shared are the answers that operations
-// have in common.
+// complete adds to an operation what all of them have: what permission it takes and how it can fail. shared are the
+// answers that operations have in common.
 func (f *format) complete(o, shared raw) error {
 	var permission string
 	var statuses []int
@@ -185,7 +185,8 @@ func failure(schema string, status int) json.RawMessage {
 	})
 }
 
-// Handler serves the description of a server of a version. Its files are part of the program, so it panics if they are wrong.
+// Handler serves the description of a server of a version. Its files are part of the program, so it panics if they
+// are wrong.
 func Handler(version string) http.HandlerFunc {
 	document := sync.OnceValue(func() []byte {
 		text, err := Document(version)

@@ -29,7 +29,8 @@ const (
 	aboutOthers  = "what other fields say"
 )
 
-// forms are fields about the form of an answer, whose texts a schema cannot judge, and an order for tools that are not there.
+// forms are fields about the form of an answer, whose texts a schema cannot judge, and an order for tools that are
+// not there.
 var forms = map[string]string{
 	"model": aboutModels, "grammar": aboutFormats, "guided_grammar": aboutFormats, "regex": aboutFormats, "guided_regex": aboutFormats, "json_schema": aboutFormats,
 	"guided_json": aboutFormats, "choice": aboutFormats, "guided_choice": aboutFormats, "tool_choice": aboutOthers, "function_call": aboutOthers, "stream_options": aboutOthers,
@@ -68,8 +69,8 @@ func with(m map[string]string, name, why string) map[string]string {
 	return m
 }
 
-// The schema of a field and the server agree on what it takes: what the schema refuses the server refuses, naming the field, and what it
-// lets through is answered.
+// The schema of a field and the server agree on what it takes: what the schema refuses the server refuses, naming
+// the field, and what it lets through is answered.
 func TestServerTakesWhatIsDescribed(t *testing.T) {
 	s := start(t, options{})
 	asked, refused := 0, 0

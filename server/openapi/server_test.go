@@ -53,7 +53,8 @@ const (
 	patchIt  = "Patch it."
 )
 
-// site is a server with all formats: the model demo answers, the model broken fails while it does, and idle is never loaded.
+// site is a server with all formats: the model demo answers, the model broken fails while it does, and idle is
+// never loaded.
 type site struct {
 	*server.Server
 	url string
@@ -299,7 +300,8 @@ func (s *site) check(t *testing.T, a *answer) {
 	}
 }
 
-// deepest tells what is wrong the furthest inside a value: of several kinds that it could be, that is about the one which it is.
+// deepest tells what is wrong the furthest inside a value: of several kinds that it could be, that is about the one
+// which it is.
 func deepest(err error) string {
 	var told string
 	depth := -1

@@ -1,8 +1,8 @@
-// Package pool keeps the models that a server has: loaded when they are first asked for, shared by all requests, and unloaded when they
-// have been idle for long or when another needs their memory.
+// Package pool keeps the models that a server has: loaded when they are first asked for, shared by all requests,
+// and unloaded when they have been idle for long or when another needs their memory.
 //
-// It knows names, runners and time, nothing of HTTP, and opens no model itself: it is given a function that does. A model is never
-// unloaded while somebody holds it, unless its engine has failed.
+// It knows names, runners and time, nothing of HTTP, and opens no model itself: it is given a function that does. A
+// model is never unloaded while somebody holds it, unless its engine has failed.
 package pool
 
 import (
@@ -39,13 +39,14 @@ type Config struct {
 	Open func(ctx context.Context, name string) (*runner.Runner, error)
 	// Models lists the models, the default first.
 	Models []Entry
-	// Check, when not nil, says whether a model's files are still those that were loaded. failure is why its engine failed, or
-	// nil where it works and only might use what has changed. An error that wraps ErrChanged says that they are not; others
-	// are logged.
+	// Check, when not nil, says whether a model's files are still those that were loaded. failure is why its engine
+	// failed, or nil where it works and only might use what has changed. An error that wraps ErrChanged says that
+	// they are not; others are logged.
 	Check func(ctx context.Context, name string, failure error) error
 	// KeepAlive is how long an idle model stays loaded; 0 means 5 minutes, negative for ever.
 	KeepAlive time.Duration
-	// Memory is the most bytes of weights that are loaded at once, by Entry.Size; 0 is no limit. One model alone may exceed it.
+	// Memory is the most bytes of weights that are loaded at once, by Entry.Size; 0 is no limit. One model alone
+	// may exceed it.
 	Memory int64
 	// Clock gives the time; nil means time.Now.
 	Clock func() time.Time
@@ -147,7 +148,8 @@ func (p *Pool) Loaded(name string) *runner.Runner {
 	return nil
 }
 
-// Expires returns when a loaded model is unloaded if nobody uses it from now on; zero for never, and for a model that is not loaded.
+// Expires returns when a loaded model is unloaded if nobody uses it from now on; zero for never, and for a model
+// that is not loaded.
 func (p *Pool) Expires(name string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,9 +167,10 @@ func (p *Pool) Expires(name string) time.Time {
 // retryAfter is how long a model that could not be loaded is not tried again.
 const retryAfter = 5 * time.Second
 
-// Use returns a model's runner, loading it where that is needed, and what gives it back; calling that twice is harmless. All who wait for a
-// model that cannot be loaded get the error of one attempt, and so do those who come within a few seconds of it. A model whose engine has failed is
-// loaded anew, every few seconds at most. The errors are ErrUnknown, ErrNoMemory, ErrClosed, ErrBroken, the context's and what Open returns.
+// Use returns a model's runner, loading it where that is needed, and what gives it back; calling that twice is
+// harmless. All who wait for a model that cannot be loaded get the error of one attempt, and so do those who come
+// within a few seconds of it. A model whose engine has failed is loaded anew, every few seconds at most. The errors
+// are ErrUnknown, ErrNoMemory, ErrClosed, ErrBroken, the context's and what Open returns.
 func (p *Pool) Use(ctx context.Context, name string) (*runner.Runner, func(), error) {
 	began := time.Now()
 	for {
@@ -190,7 +193,8 @@ func (p *Pool) Use(ctx context.Context, name string) (*runner.Runner, func(), er
 	}
 }
 
-// take holds a model if it is loaded. Otherwise it returns the attempt to load it, which goes on when its callers have left.
+// take holds a model if it is loaded. Otherwise it returns the attempt to load it, which goes on when its callers
+// have left.
 func (p *Pool) take(name string) (*runner.Runner, func(), *attempt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -268,8 +272,8 @@ func (p *Pool) load(name string) error {
 	}
 }
 
-// tryLoad brings a model into memory if there is room, once it is its turn. With ErrNoMemory it returns what is closed when there may be
-// room.
+// tryLoad brings a model into memory if there is room, once it is its turn. With ErrNoMemory it returns what is
+// closed when there may be room.
 func (p *Pool) tryLoad(name string) (freed <-chan struct{}, err error) {
 	select {
 	case p.loading <- struct{}{}:
@@ -359,8 +363,8 @@ func (p *Pool) Failure(name string) error {
 	return m.failure
 }
 
-// makeRoom unloads idle models, the one used least recently first, until size more bytes fit, or returns ErrNoMemory and what is closed when
-// a model is given back.
+// makeRoom unloads idle models, the one used least recently first, until size more bytes fit, or returns
+// ErrNoMemory and what is closed when a model is given back.
 func (p *Pool) makeRoom(size int64) (freed <-chan struct{}, err error) {
 	if p.cfg.Memory <= 0 {
 		return nil, nil
@@ -402,8 +406,9 @@ func (p *Pool) unload(name string, r *runner.Runner, why string) {
 	p.cfg.Logger.Info("model unloaded", "model", name, "why", why)
 }
 
-// Unload unloads a model, whatever its configuration, when nobody uses it any more; at once where nobody does, and Unload waits for that. Who asks
-// for it before gets it, and then it stays. The errors are ErrUnknown, ErrClosed and the context's.
+// Unload unloads a model, whatever its configuration, when nobody uses it any more; at once where nobody does, and
+// Unload waits for that. Who asks for it before gets it, and then it stays. The errors are ErrUnknown, ErrClosed
+// and the context's.
 func (p *Pool) Unload(ctx context.Context, name string) error {
 	p.mu.Lock()
 	m := p.models[name]

@@ -219,7 +219,8 @@ func TestAFailedLoadIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A model whose engine has failed is loaded anew, pinned or not, but not over and over at once; those who hold it do not keep that up.
+// A model whose engine has failed is loaded anew, pinned or not, but not over and over at once; those who hold it
+// do not keep that up.
 func TestABrokenModelIsLoadedAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, o := newPool(t, Config{}, "a")
@@ -270,7 +271,8 @@ func TestAFailedLoadAnswersAllWhoWait(t *testing.T) {
 	})
 }
 
-// Unload closes a model that nobody uses, pinned or not, and one in use when it is given back, unless somebody asks for it before.
+// Unload closes a model that nobody uses, pinned or not, and one in use when it is given back, unless somebody asks
+// for it before.
 func TestUnload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, o := newPool(t, Config{KeepAlive: -1, Models: []Entry{{Name: "p", Pinned: true}}}, "a")

@@ -76,7 +76,8 @@ type Trace struct {
 	CreatedAt int64  `json:"created_at"`
 	EndedAt   *int64 `json:"ended_at"`
 	ErasedAt  *int64 `json:"erased_at"`
-	// Bytes is the length of the sealed blob, and SHA256 its digest in hexadecimal; of one that is erased they say what it was.
+	// Bytes is the length of the sealed blob, and SHA256 its digest in hexadecimal; of one that is erased they say
+	// what it was.
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256,omitempty"`
 	// Principal is whose run it was: the id of an API key, or local.

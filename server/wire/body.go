@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// ReadJSON reads the body of a request, one JSON value, into v. Fields that v does not have are ignored. The errors are an
-// *Error with the field's name. How long a body may be, and how much memory there is for it, is for the server to say, see
-// [Budget]; an *Error with which reading ends is returned as it is.
+// ReadJSON reads the body of a request, one JSON value, into v. Fields that v does not have are ignored. The errors
+// are an *Error with the field's name. How long a body may be, and how much memory there is for it, is for the
+// server to say, see [Budget]; an *Error with which reading ends is returned as it is.
 func ReadJSON(r *http.Request, v any) error {
 	body, err := readBody(r)
 	var large *http.MaxBytesError
@@ -93,8 +93,8 @@ func Unmarshal(body []byte, v any) error {
 	return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body is not valid JSON", Err: err}
 }
 
-// fieldPath is a field's path without the names of embedded structs, which package json puts into it. Fields of requests begin with a small
-// letter.
+// fieldPath is a field's path without the names of embedded structs, which package json puts into it. Fields of
+// requests begin with a small letter.
 func fieldPath(path string) string {
 	names := strings.Split(path, ".")
 	names = slices.DeleteFunc(names, func(name string) bool { return name != "" && name[0] >= 'A' && name[0] <= 'Z' })
@@ -188,8 +188,8 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 	}
 }
 
-// parts writes an answer to a client. One that does not read is given up, so that it holds no model. Writers without deadlines are those of
-// tests, and whether the client is still there shows in the request's context.
+// parts writes an answer to a client. One that does not read is given up, so that it holds no model. Writers
+// without deadlines are those of tests, and whether the client is still there shows in the request's context.
 type parts struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -201,8 +201,8 @@ func (p *parts) write(part []byte) error {
 	return err
 }
 
-// WriteList answers with a JSON object of one field, a list, which may be long: it is written as it is made and never in memory as a whole. next
-// appends the value with number i to dst.
+// WriteList answers with a JSON object of one field, a list, which may be long: it is written as it is made and
+// never in memory as a whole. next appends the value with number i to dst.
 func WriteList(w http.ResponseWriter, field string, n int, next func(dst []byte, i int) []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
@@ -222,7 +222,8 @@ func WriteList(w http.ResponseWriter, field string, n int, next func(dst []byte,
 	_ = p.write(append(buf, "]}"...))
 }
 
-// writePart is how many bytes of an answer a client has writeTimeout for, and listPart how many of a list are written at once.
+// writePart is how many bytes of an answer a client has writeTimeout for, and listPart how many of a list are
+// written at once.
 const (
 	writePart = 1 << 20
 	listPart  = 64 << 10
@@ -231,8 +232,8 @@ const (
 // Refuser is a writer that counts the errors that are written to it, by their codes.
 type Refuser interface{ Refused(code string) }
 
-// BeginError sets the headers of an error that say whether and when to try again, and tells the server of it. Retry-After is in whole seconds;
-// X-Should-Retry is what the official clients of OpenAI and Anthropic go by.
+// BeginError sets the headers of an error that say whether and when to try again, and tells the server of it.
+// Retry-After is in whole seconds; X-Should-Retry is what the official clients of OpenAI and Anthropic go by.
 func BeginError(w http.ResponseWriter, e *Error) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((e.RetryAfter+999_999_999)/1_000_000_000)))

@@ -20,14 +20,16 @@ type Error struct {
 	Status int
 	// Code names the kind for programs, one of the constants below.
 	Code string
-	// Param is the field of the request that is wrong, as the format calls it, with places in lists as in messages[0].content; may be empty.
+	// Param is the field of the request that is wrong, as the format calls it, with places in lists as in
+	// messages[0].content; may be empty.
 	Param string
 	// Message is for people. It may quote the request, so it does not go into a log. With CodeContextLength it is in words
 	// that clients match and names the field itself.
 	Message string
 	// RetryAfter says when to try again; 0 says nothing.
 	RetryAfter time.Duration
-	// Final says that trying again would end the same way and cost as much; clients try again where a status of 500 or more does not say so.
+	// Final says that trying again would end the same way and cost as much; clients try again where a status of 500
+	// or more does not say so.
 	Final bool
 	// Err is the cause; may be nil.
 	Err error
@@ -97,8 +99,8 @@ var (
 	ErrDraining = errors.New("the server is stopping")
 )
 
-// FromError says what a request is answered with when it failed with err. params names the fields of [runner.Request] as the format
-// calls them.
+// FromError says what a request is answered with when it failed with err. params names the fields of
+// [runner.Request] as the format calls them.
 func FromError(err error, params map[string]string) *Error {
 	var own *Error
 	var request *runner.RequestError

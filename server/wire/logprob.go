@@ -18,7 +18,8 @@ func AppendLogprob(dst []byte, p float32) []byte {
 	return strconv.AppendFloat(dst, float64(Logprob(p)), 'g', -1, 32)
 }
 
-// AppendToken appends a token with its log probability and its bytes as OpenAI's APIs write it, a JSON object, without the brace at its end.
+// AppendToken appends a token with its log probability and its bytes as OpenAI's APIs write it, a JSON object,
+// without the brace at its end.
 func AppendToken(dst []byte, text string, p float32) []byte {
 	dst = AppendString(append(dst, `{"token":`...), text)
 	dst = AppendLogprob(append(dst, `,"logprob":`...), p)

@@ -40,8 +40,8 @@ func (p *Principal) MayUse(model string) bool {
 	return p.Models == nil || slices.Contains(p.Models, model)
 }
 
-// MayPromptRaw returns an error about the field param unless the principal may give a model a raw prompt: what the model writes then is not
-// taken apart, so it shows all reasoning.
+// MayPromptRaw returns an error about the field param unless the principal may give a model a raw prompt: what the
+// model writes then is not taken apart, so it shows all reasoning.
 func (p *Principal) MayPromptRaw(param string) error {
 	err := reasoning.VisibilityFull.Cap(p.Reasoning)
 	var lacks *reasoning.VisibilityError

@@ -27,7 +27,8 @@ const (
 	ScopeModels Scope = "models"
 	// ScopeMetrics: the server's figures.
 	ScopeMetrics Scope = "metrics"
-	// ScopeTraceRead: the sealed traces of the key's own runs, and what is known of them without opening one. ScopeTraceErase: to erase them.
+	// ScopeTraceRead: the sealed traces of the key's own runs, and what is known of them without opening one.
+	// ScopeTraceErase: to erase them.
 	ScopeTraceRead  Scope = "trace:read"
 	ScopeTraceErase Scope = "trace:erase"
 	// ScopeTraceAll makes the two above hold for everybody's traces. A key has it only where it is named.
@@ -43,32 +44,33 @@ type Route struct {
 	Method, Path string
 	Scope        Scope
 	Handle       http.HandlerFunc
-	// Free requests cost next to nothing, so that how many of them a key makes is not limited. Those of method GET are too, except where the
-	// route Loads the model that the query names, and it is not in memory.
+	// Free requests cost next to nothing, so that how many of them a key makes is not limited. Those of method GET
+	// are too, except where the route Loads the model that the query names, and it is not in memory.
 	Free, Loads bool
 	// MaxBody, if not 0, is the longest body in bytes where that is less than the server's limit. MaxBodyFlag names the
 	// flag that sets it; empty for none.
 	MaxBody     int64
 	MaxBodyFlag string
-	// When, if not nil, says whether a request is for this route, where formats have a path in common. One of them has none, and gets the rest.
+	// When, if not nil, says whether a request is for this route, where formats have a path in common. One of them
+	// has none, and gets the rest.
 	When func(*http.Request) bool
 }
 
 // Format is a wire format: routes, and the shape of its errors.
 type Format interface {
 	Routes() []Route
-	// WriteError answers a request with an error, before anything else was written, and says whether to try again (BeginError).
-	// The server uses it for what it refuses itself on the format's routes.
+	// WriteError answers a request with an error, before anything else was written, and says whether to try again
+	// (BeginError). The server uses it for what it refuses itself on the format's routes.
 	WriteError(w http.ResponseWriter, r *http.Request, e *Error)
 }
 
 // Models gives formats the models that the server has. It may be used by several goroutines at once.
 type Models interface {
-	// Use returns the model called name for the principal of ctx, loading it where that is needed; "" is the first that the principal may
-	// use. The caller calls Release when it is done. The errors are an [*Error].
+	// Use returns the model called name for the principal of ctx, loading it where that is needed; "" is the first
+	// that the principal may use. The caller calls Release when it is done. The errors are an [*Error].
 	Use(ctx context.Context, name string) (Model, error)
-	// Unload unloads the model called name when nobody uses it any more, at once where nobody does. The next request for it loads it again. The
-	// errors are those of Use; the principal of ctx also needs ScopeModels.
+	// Unload unloads the model called name when nobody uses it any more, at once where nobody does. The next
+	// request for it loads it again. The errors are those of Use; the principal of ctx also needs ScopeModels.
 	Unload(ctx context.Context, name string) error
 	// Find describes the model called name, without loading it. ok is false where the principal of ctx may use none of
 	// that name.

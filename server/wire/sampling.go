@@ -19,7 +19,8 @@ func ReadNumber(param string, v *float64, low, high float64, to *float32) error 
 	return nil
 }
 
-// ReadTemperature is ReadNumber for the temperature, 0 to 2 in all formats: what OpenAI's API takes, and more than Anthropic's.
+// ReadTemperature is ReadNumber for the temperature, 0 to 2 in all formats: what OpenAI's API takes, and more than
+// Anthropic's.
 func ReadTemperature(param string, v *float64, to *float32) error {
 	return ReadNumber(param, v, 0, 2, to)
 }

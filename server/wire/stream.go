@@ -8,14 +8,15 @@ import (
 
 // The times of a stream.
 const (
-	// keepAlive is the longest that a stream of server-sent events is silent, so that nothing on the way takes it for dead.
+	// keepAlive is the longest that a stream of server-sent events is silent, so that nothing on the way takes it
+	// for dead.
 	keepAlive = 15 * time.Second
 	// writeTimeout is how long a client may take to receive one frame, or a part of an answer.
 	writeTimeout = 2 * time.Minute
 )
 
-// Stream writes frames to a client, each whole and at once. Nothing but a frame is ever written, so what the client has received is
-// well formed wherever the stream ends. A client that does not read holds up its own stream alone.
+// Stream writes frames to a client, each whole and at once. Nothing but a frame is ever written, so what the client
+// has received is well formed wherever the stream ends. A client that does not read holds up its own stream alone.
 //
 // Its methods may be called by one goroutine at a time.
 type Stream struct {
@@ -57,8 +58,8 @@ func newStream(w http.ResponseWriter, kind string) *Stream {
 	return s
 }
 
-// Send writes one frame. data is one line; event is its name, empty for none. The error is that of the connection, and is the same from
-// then on.
+// Send writes one frame. data is one line; event is its name, empty for none. The error is that of the connection,
+// and is the same from then on.
 func (s *Stream) Send(event string, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,8 +76,9 @@ func (s *Stream) Send(event string, data []byte) error {
 	return s.err
 }
 
-// End ends the stream. Nothing is sent after it; a nil stream, one that has not begun, has nothing to end. A handler must end its stream
-// in a deferred function: one that outlives it, in a panic, would write to a connection that is gone, and net/http panics then.
+// End ends the stream. Nothing is sent after it; a nil stream, one that has not begun, has nothing to end. A
+// handler must end its stream in a deferred function: one that outlives it, in a panic, would write to a connection
+// that is gone, and net/http panics then.
 func (s *Stream) End() {
 	if s == nil {
 		return

@@ -20,7 +20,8 @@ func Segment(s reasoning.Segment, texts ...string) []reasoning.Event {
 	return append(events, reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s})
 }
 
-// CallSegment is the events of a call, which has the id call_ and its index, with a delta for each part of its arguments.
+// CallSegment is the events of a call, which has the id call_ and its index, with a delta for each part of its
+// arguments.
 func CallSegment(index int, name string, arguments ...string) []reasoning.Event {
 	events := Segment(reasoning.ToolCall, arguments...)
 	for i := range events {
@@ -49,8 +50,8 @@ func SummaryBeside() []reasoning.Event {
 		reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Answer})
 }
 
-// RandomRun is a run as the pipeline could give it with a visibility, a summary beside anything. Its texts are hard to encode, and need not be
-// UTF-8. extra are parts that it may have too.
+// RandomRun is a run as the pipeline could give it with a visibility, a summary beside anything. Its texts are hard
+// to encode, and need not be UTF-8. extra are parts that it may have too.
 func RandomRun(rnd *rand.Rand, v reasoning.Visibility, extra ...[]reasoning.Event) []reasoning.Event {
 	var parts [][]reasoning.Event
 	calls := 0

@@ -8,8 +8,9 @@ import (
 	"runner/reasoning"
 )
 
-// Canary stands in everything of a recording that is reasoning, also what only visibility full shows: the reasons for calls, what is assumed, a
-// specialist's prompt and text, the error of an engine that quotes what it worked on. SummaryCanary stands in every summary.
+// Canary stands in everything of a recording that is reasoning, also what only visibility full shows: the reasons
+// for calls, what is assumed, a specialist's prompt and text, the error of an engine that quotes what it worked on.
+// SummaryCanary stands in every summary.
 const (
 	Canary        = "marigold-7f3a91"
 	SummaryCanary = "periwinkle-44c0d2"
@@ -38,8 +39,8 @@ func (r *Recording) Thoughts() string {
 	return b.String()
 }
 
-// Play is the run with a visibility, through the policy, as [runner.Runner.Generate] gives it. seal gets the run's reasoning, whatever is visible; nil
-// seals nothing. A summary is there only with visibility summary.
+// Play is the run with a visibility, through the policy, as [runner.Runner.Generate] gives it. seal gets the run's
+// reasoning, whatever is visible; nil seals nothing. A summary is there only with visibility summary.
 func (r *Recording) Play(v reasoning.Visibility, seal func(thoughts string, calls bool) (string, error)) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		if r.Refused {

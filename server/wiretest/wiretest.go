@@ -1,9 +1,9 @@
-// Package wiretest gives the tests of wire formats a server to stand in: models with scripted replies, and a format's routes on
-// loopback for one principal. For encoders it has the events of made-up runs, also as recordings
+// Package wiretest gives the tests of wire formats a server to stand in: models with scripted replies, and a
+// format's routes on loopback for one principal. For encoders it has the events of made-up runs, also as recordings
 // that it replays in the place of a model, and files to compare with what comes of them.
 //
-// It is for tests only, needs no engine and no files, and stands for package server with the least that formats rely on: names of
-// models, the cap on visibility, and who makes a request. It has no keys, limits or metrics.
+// It is for tests only, needs no engine and no files, and stands for package server with the least that formats
+// rely on: names of models, the cap on visibility, and who makes a request. It has no keys, limits or metrics.
 package wiretest
 
 import (
@@ -36,7 +36,8 @@ type Models struct {
 	// Fake is the engine, and Engine what was loaded from it.
 	Fake   *fake.Model
 	Engine *runner.Runner
-	// Replay, when not nil, is the run that every request gets, in place of one by the engine. It is set before there are requests.
+	// Replay, when not nil, is the run that every request gets, in place of one by the engine. It is set before
+	// there are requests.
 	Replay *Recording
 	// Unloads is how often the model was to be unloaded.
 	Unloads atomic.Int64
@@ -45,7 +46,8 @@ type Models struct {
 	last    runner.Request
 }
 
-// New makes a harmony model that gives these replies, unless cfg says otherwise. The test fails if a request still holds it at the end.
+// New makes a harmony model that gives these replies, unless cfg says otherwise. The test fails if a request still
+// holds it at the end.
 func New(t testing.TB, cfg fake.Config, replies ...fake.Reply) *Models {
 	t.Helper()
 	return NewRunner(t, cfg, runner.Config{}, replies...)
@@ -240,7 +242,8 @@ func Think(thoughts, answer string) string {
 	return say + "<|channel|>final<|message|>" + answer + "<|return|>"
 }
 
-// Call is a scripted harmony reply that calls a function, after reasoning and a word to the user, which may both be empty.
+// Call is a scripted harmony reply that calls a function, after reasoning and a word to the user, which may both be
+// empty.
 func Call(thoughts, preamble, name, arguments string) string {
 	say := ""
 	if thoughts != "" {

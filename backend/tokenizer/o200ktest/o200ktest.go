@@ -1,5 +1,6 @@
-// Package o200ktest gives tests the real vocabulary of gpt-oss, o200k_harmony: 201,088 tokens with OpenAI's public ranks and
-// the special tokens of the harmony format. Only tests import it, because the ranks are several megabytes.
+// Package o200ktest gives tests the real vocabulary of gpt-oss, o200k_harmony: 201,088 tokens with OpenAI's public
+// ranks and the special tokens of the harmony format. Only tests import it, because the ranks are several
+// megabytes.
 package o200ktest
 
 import (
@@ -52,7 +53,8 @@ var shared = sync.OnceValues(func() (*tokenizer.Tokenizer, error) {
 	})
 })
 
-// Tokenizer returns the tokenizer of o200k_harmony, made once and shared by all tests of a process. It ends t if that fails.
+// Tokenizer returns the tokenizer of o200k_harmony, made once and shared by all tests of a process. It ends t if
+// that fails.
 func Tokenizer(t testing.TB) *tokenizer.Tokenizer {
 	t.Helper()
 	k, err := shared()

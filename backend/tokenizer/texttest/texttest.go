@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Random returns a valid UTF-8 text of random parts: words of several scripts, code, numbers, runs of spaces and newlines, contractions,
-// combining marks, emoji and single characters from all of Unicode.
+// Random returns a valid UTF-8 text of random parts: words of several scripts, code, numbers, runs of spaces and
+// newlines, contractions, combining marks, emoji and single characters from all of Unicode.
 func Random(r *rand.Rand, parts int) string {
 	words := []string{
 		"the", "The", "THE", "HelloWorld", "iPhone", "naïve", "Straße", "ÉCOLE", "école", "don't", "DON'T", "we'Ve", "I'll", "'s", "'S", "'ſ",

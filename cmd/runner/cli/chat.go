@@ -90,8 +90,8 @@ func (c *chat) loop(ctx context.Context) error {
 	}
 }
 
-// turn sends a message and shows what comes back, with as many rounds of tool calls as the model makes. It returns only errors
-// that end the chat.
+// turn sends a message and shows what comes back, with as many rounds of tool calls as the model makes. It returns
+// only errors that end the chat.
 func (c *chat) turn(ctx context.Context, text string) error {
 	before := len(c.messages)
 	text = joined(c.attached, text)
@@ -155,8 +155,8 @@ func (c *chat) stopped(before int, out reasoning.Reply) {
 	c.say("Stopped. Ctrl-C again leaves.")
 }
 
-// generate runs one request; answered says that it follows the results of calls. The first Ctrl-C stops it; a second one before it has
-// stopped sets c.interrupted.
+// generate runs one request; answered says that it follows the results of calls. The first Ctrl-C stops it; a
+// second one before it has stopped sets c.interrupted.
 func (c *chat) generate(ctx context.Context, answered bool) (reasoning.Reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var presses int

@@ -46,8 +46,8 @@ func effortNames() []string {
 	return names
 }
 
-// parseCommand recognises a command: one line that begins with a slash and a word of small letters. Other text with a slash
-// in front, for instance a path, is a message.
+// parseCommand recognises a command: one line that begins with a slash and a word of small letters. Other text with
+// a slash in front, for instance a path, is a message.
 func parseCommand(text string) (name, arguments string, ok bool) {
 	name, arguments, _ = strings.Cut(strings.TrimSpace(text), " ")
 	if len(name) < 2 || name[0] != '/' || strings.Contains(text, "\n") {

@@ -3,8 +3,9 @@
 // It names no engine: main gives it an [Engine], so that everything here but main is built and tested without one. It
 // holds no model logic.
 //
-// Rules: what can be refused before a model is loaded is refused then; an error is one line that says what was wrong and what
-// to do, and nothing is written to standard output before it; exit codes are 0, 1 failed, 2 usage, 130 interrupted.
+// Rules: what can be refused before a model is loaded is refused then; an error is one line that says what was
+// wrong and what to do, and nothing is written to standard output before it; exit codes are 0, 1 failed, 2 usage,
+// 130 interrupted.
 package cli
 
 import (
@@ -35,8 +36,8 @@ type Engine struct {
 	Name, Module string
 	// System lists what the engine sees of the machine.
 	System func() []Fact
-	// Memory returns how much more memory the process can get now, and how much of its address space resource limits leave; 0
-	// is unknown, or no limit. Nil is unknown.
+	// Memory returns how much more memory the process can get now, and how much of its address space resource
+	// limits leave; 0 is unknown, or no limit. Nil is unknown.
 	Memory func() (available, addresses int64)
 	// Clock gives the time that models are shown; nil means time.Now.
 	Clock func() time.Time
@@ -49,8 +50,8 @@ type Fact struct {
 	Problem string
 }
 
-// Build is what the linker was told of the program. Both may be empty; the commit is then read from the build info, where
-// Go noted one.
+// Build is what the linker was told of the program. Both may be empty; the commit is then read from the build info,
+// where Go noted one.
 type Build struct{ Version, Commit string }
 
 // generator is the part of a [runner.Runner] that the commands use.

@@ -19,8 +19,8 @@ import (
 	"runner/server/wire"
 )
 
-// mountFormats adds the wire formats to a server, which keeps traces where kept is not nil. calls is what its models remember of calls.
-// Until ctx ends it reads the keys that seal reasoning again when they change.
+// mountFormats adds the wire formats to a server, which keeps traces where kept is not nil. calls is what its
+// models remember of calls. Until ctx ends it reads the keys that seal reasoning again when they change.
 func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *keptTraces, calls *runner.CallMemory, log *slog.Logger) error {
 	path, err := sealKeysPath(o.sealKeys)
 	if err != nil {

@@ -45,7 +45,8 @@ func (o *formOptions) flag(cmd *cobra.Command) (flag string, err error) {
 	return flag, nil
 }
 
-// source reads the form that was asked for; zero where none was. It refuses what cannot be honoured before a model is loaded.
+// source reads the form that was asked for; zero where none was. It refuses what cannot be honoured before a model
+// is loaded.
 func (a *app) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (form grammar.Source, err error) {
 	flag, err := o.flag(cmd)
 	if err != nil {
@@ -95,8 +96,8 @@ func empty(name, hint string) error {
 // theSchema is the name of a schema that stands in an argument without a flag.
 const theSchema = "the schema"
 
-// readSchema reads a schema that was given as a file, - for standard input, or as JSON. where names it for messages: by the flag that
-// gave it, empty for an argument, and by its file.
+// readSchema reads a schema that was given as a file, - for standard input, or as JSON. where names it for
+// messages: by the flag that gave it, empty for an argument, and by its file.
 func (a *app) readSchema(flag, value string) (form grammar.Source, where string, err error) {
 	where = cmp.Or(flag, theSchema)
 	text := strings.TrimSpace(value)

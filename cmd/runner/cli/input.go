@@ -96,7 +96,8 @@ func joined(parts ...string) string {
 	return strings.Join(kept, "\n\n")
 }
 
-// readPrompt gathers the prompt from the argument, --file and standard input, which is read unless it is a terminal, and where the argument is "-".
+// readPrompt gathers the prompt from the argument, --file and standard input, which is read unless it is a
+// terminal, and where the argument is "-".
 func (a *app) readPrompt(typed string, given bool, files []string) (prompt, error) {
 	p := prompt{typed: typed, given: given}
 	dash := typed == "-" // standard input, also where it is a terminal

@@ -59,7 +59,8 @@ func (k *keyringFlags) load() (*keys.Keyring, error) {
 	return ring, err
 }
 
-// passphrase returns the keyring's passphrase, which is never an argument: others can see those. twice asks for a new one.
+// passphrase returns the keyring's passphrase, which is never an argument: others can see those. twice asks for a
+// new one.
 func (a *app) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
 	if k.passphraseFile != "" {
 		text, err := a.readFile("--passphrase-file", k.passphraseFile)
@@ -86,8 +87,8 @@ func (a *app) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
 	return []byte(lines[0]), nil
 }
 
-// ask reads lines from the terminal without showing them. The terminal stops showing what is typed before it asks, so that nobody types too
-// early.
+// ask reads lines from the terminal without showing them. The terminal stops showing what is typed before it asks,
+// so that nobody types too early.
 func (a *app) ask(questions []string) (lines []string, err error) {
 	fd := int(a.in.Fd())
 	state, err := term.MakeRaw(fd)

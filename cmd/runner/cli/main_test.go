@@ -24,7 +24,8 @@ import (
 // noRaceDelay keeps the race detector from waiting a second at the end of every process.
 const noRaceDelay = "atexit_sleep_ms=0"
 
-// The scripts and the terminal tests run this test binary as "runner", with a generator that answers by what it is asked.
+// The scripts and the terminal tests run this test binary as "runner", with a generator that answers by what it is
+// asked.
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", noRaceDelay)
 	testscript.Main(m, map[string]func(){"runner": func() { os.Exit(scripted().execute(os.Args[1:])) }})

@@ -26,7 +26,8 @@ import (
 	"runner/server/wire"
 )
 
-// mewTokenVariable is the environment variable that holds a participant's token, so that it need not stand on the command line.
+// mewTokenVariable is the environment variable that holds a participant's token, so that it need not stand on the
+// command line.
 const mewTokenVariable = "RUNNER_MEW_TOKEN"
 
 // mewServeOptions are the flags of serve that say how it serves a MEW space.

@@ -60,7 +60,8 @@ const (
 // encoding is one way in which a run leaves the process.
 type encoding struct {
 	name string
-	// encode writes a run with a visibility; false says that the format has no such visibility. read takes what was written apart.
+	// encode writes a run with a visibility; false says that the format has no such visibility. read takes what was
+	// written apart.
 	encode func(t *testing.T, r *wiretest.Recording, v reasoning.Visibility) (out string, ok bool)
 	read   func(out string) told
 	lacks  part
@@ -69,8 +70,8 @@ type encoding struct {
 // everyVisibility is each visibility, least first.
 var everyVisibility = []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary, reasoning.VisibilityFull}
 
-// overHTTP encodes with a wire format. bodies are the requests for none, summary and full; an empty one is not there. Sealed values are
-// asked for wherever there are some, because what is sealed is in reach of the format.
+// overHTTP encodes with a wire format. bodies are the requests for none, summary and full; an empty one is not
+// there. Sealed values are asked for wherever there are some, because what is sealed is in reach of the format.
 func overHTTP(mount func(wire.Models) wire.Format, path string, bodies [3]string) func(*testing.T, *wiretest.Recording, reasoning.Visibility) (string, bool) {
 	return func(t *testing.T, r *wiretest.Recording, v reasoning.Visibility) (string, bool) {
 		if bodies[v] == "" {
@@ -96,7 +97,8 @@ func overHTTP(mount func(wire.Models) wire.Format, path string, bodies [3]string
 	}
 }
 
-// inTerminal encodes with a renderer of the command line. What goes to standard error follows what goes to standard output.
+// inTerminal encodes with a renderer of the command line. What goes to standard error follows what goes to standard
+// output.
 func inTerminal(make func(s render.Streams, cancelled func() bool) render.Renderer) func(*testing.T, *wiretest.Recording, reasoning.Visibility) (string, bool) {
 	return func(t *testing.T, r *wiretest.Recording, v reasoning.Visibility) (string, bool) {
 		var out, aside bytes.Buffer
@@ -201,7 +203,8 @@ func encodings() []encoding {
 	}
 }
 
-// secrets are what nothing may hold that leaves the process with a visibility, in the clear or merely spelled otherwise.
+// secrets are what nothing may hold that leaves the process with a visibility, in the clear or merely spelled
+// otherwise.
 func secrets(v reasoning.Visibility) (list []string) {
 	hidden := []string{wiretest.Canary, wiretest.SummaryCanary}
 	switch v {
@@ -314,8 +317,8 @@ func problems(enc *encoding, r *wiretest.Recording, v reasoning.Visibility, out 
 	return list
 }
 
-// cut shortens what is wanted of a run that broke off to what was told, where that is its beginning and may be all. A call that does not come to
-// its end may always be missing.
+// cut shortens what is wanted of a run that broke off to what was told, where that is its beginning and may be all.
+// A call that does not come to its end may always be missing.
 func (t *told) cut(got *told, lacks part) {
 	if n := len(got.calls); n == len(t.calls)-1 || n < len(t.calls) && lacks&holds != 0 {
 		t.calls = t.calls[:n]

@@ -36,7 +36,8 @@ const (
 	asksSpecialist = "Hand it over."
 )
 
-// deepThoughts is a model that thinks of the canary on every way there is. "broken" fails while it does, and "slow" takes its time.
+// deepThoughts is a model that thinks of the canary on every way there is. "broken" fails while it does, and "slow"
+// takes its time.
 func deepThoughts(name string) fake.Config {
 	const summary = "<|end|><|start|>assistant<|channel|>final<|message|>"
 	reason := `<rationale call="1">{"why":"` + wiretest.Canary + `","refs":["` + wiretest.Canary + `"]}</rationale>`
@@ -83,7 +84,8 @@ func (l *lockedLog) String() string {
 	return l.b.String()
 }
 
-// wholeServer serves all formats as serve does, with keys called most and least, which may see all of the reasoning and none, until the test ends.
+// wholeServer serves all formats as serve does, with keys called most and least, which may see all of the reasoning
+// and none, until the test ends.
 func wholeServer(t *testing.T, log io.Writer) (url string) {
 	t.Helper()
 	return wholeServerWith(t, log, &serveOptions{maxReasoning: reasoning.VisibilityFull}, true)
@@ -196,8 +198,8 @@ func all(ctx context.Context, t *testing.T, method, url, key, body string) (int,
 	return res.StatusCode, out.String()
 }
 
-// What a model thinks leaves the server where it was asked for and may be seen, and nowhere else: in no answer, header, error, log line or
-// figure, whatever happens to the run.
+// What a model thinks leaves the server where it was asked for and may be seen, and nowhere else: in no answer,
+// header, error, log line or figure, whatever happens to the run.
 func TestHiddenReasoningLeavesTheServerNowhere(t *testing.T) {
 	log := &lockedLog{}
 	url := wholeServer(t, log)

@@ -30,7 +30,8 @@ func (o *runOptions) validatePlan(cmd *cobra.Command) error {
 	return nil
 }
 
-// plan asks for a plan and writes it. A plan in which reasons are missing is asked for once more, and the one with fewer missing is taken.
+// plan asks for a plan and writes it. A plan in which reasons are missing is asked for once more, and the one with
+// fewer missing is taken.
 func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req runner.Request, spinner *render.Spinner) error {
 	tools := make([]string, len(req.Tools))
 	for i, t := range req.Tools {

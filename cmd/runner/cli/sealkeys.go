@@ -19,7 +19,8 @@ import (
 // sealKeysUsage describes the flag that names the file.
 const sealKeysUsage = "`FILE` of the keys that seal reasoning for clients (default: in the data folder)"
 
-// sealKeysPath is where the keys that seal reasoning for clients are; the folder is made where path is empty, which is the default.
+// sealKeysPath is where the keys that seal reasoning for clients are; the folder is made where path is empty, which
+// is the default.
 func sealKeysPath(path string) (string, error) {
 	if path != "" {
 		return path, nil
@@ -46,8 +47,8 @@ func sealKeys(path string) (*seal.Keyring, error) {
 // sealReloadEvery is how often a server looks at the file of its sealing keys.
 const sealReloadEvery = 2 * time.Second
 
-// followSealKeys makes a keyring hold what its file holds, until ctx ends. Where the file cannot be used the keys stay as they were; the error is
-// logged once.
+// followSealKeys makes a keyring hold what its file holds, until ctx ends. Where the file cannot be used the keys
+// stay as they were; the error is logged once.
 func followSealKeys(ctx context.Context, path string, keyring *seal.Keyring, every time.Duration, log *slog.Logger) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -132,7 +132,8 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	return err
 }
 
-// resolveServed finds the models that the command line names and looks whether the engine runs them. No two have one name.
+// resolveServed finds the models that the command line names and looks whether the engine runs them. No two have
+// one name.
 func (a *app) resolveServed(args []string) ([]served, error) {
 	if len(args) == 0 {
 		args = []string{demoName}
@@ -202,7 +203,8 @@ func servedName(model string) string {
 	return model
 }
 
-// newPool makes the pool of the models and describes them. fail is called when the first, which is loaded at once, cannot be loaded.
+// newPool makes the pool of the models and describes them. fail is called when the first, which is loaded at once,
+// cannot be loaded.
 func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc runner.Config, fail func(error)) (*pool.Pool, []wire.Card, error) {
 	cfg := pool.Config{KeepAlive: o.keepAlive, Memory: int64(o.memory), Logger: rc.Logger}
 	byName, paths := map[string]served{}, map[string][]string{}
@@ -353,8 +355,8 @@ func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
 	return cfg, nil
 }
 
-// The reasoning before tool calls is remembered for so many calls and so long, so that a client's loop of calls goes on where it was: by a server, unless its
-// flags say otherwise, and by a program for itself.
+// The reasoning before tool calls is remembered for so many calls and so long, so that a client's loop of calls
+// goes on where it was: by a server, unless its flags say otherwise, and by a program for itself.
 const (
 	servedCalls = 256
 	ownCalls    = 32

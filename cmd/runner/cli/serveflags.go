@@ -236,7 +236,8 @@ func network(name string) (netip.Prefix, error) {
 	return netip.ParsePrefix(name)
 }
 
-// share is the most responses in the background that one key may have, 0 for a key's share of them: who is alone may have all.
+// share is the most responses in the background that one key may have, 0 for a key's share of them: who is alone
+// may have all.
 func (o *serveOptions) share() int {
 	if o.keyFile == "" {
 		return math.MaxInt

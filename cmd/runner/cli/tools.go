@@ -23,8 +23,8 @@ type toolDefinition struct {
 	Strict      bool            `json:"strict"`
 }
 
-// parseTools reads function definitions: an OpenAI tools array, an array of bare functions, or a single one of either. Tools that
-// are no functions are skipped and named in skipped.
+// parseTools reads function definitions: an OpenAI tools array, an array of bare functions, or a single one of
+// either. Tools that are no functions are skipped and named in skipped.
 func parseTools(data []byte) (tools []chattemplate.Tool, skipped []string, err error) {
 	data = bytes.TrimSpace(data)
 	items := make([]json.RawMessage, 1)

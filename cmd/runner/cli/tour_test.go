@@ -37,8 +37,8 @@ func consoles(doc string) string {
 	return b.String()
 }
 
-// The tour says that it shows every flag, every route and every kind of decision. The fields with which clients ask for reasoning, and
-// get it, are those of the tables of reasoning-api.md.
+// The tour says that it shows every flag, every route and every kind of decision. The fields with which clients ask
+// for reasoning, and get it, are those of the tables of reasoning-api.md.
 func TestTheTourShowsEverything(t *testing.T) {
 	tour := document(t, "tour.md")
 	shown := consoles(tour)

@@ -44,7 +44,8 @@ func TestTraceScripts(t *testing.T) {
 	})
 }
 
-// storeTrace stores a trace: storetrace FOLDER PUBLICKEYFILE whole|cut VARIABLE RECORD...; its id is then in the variable.
+// storeTrace stores a trace: storetrace FOLDER PUBLICKEYFILE whole|cut VARIABLE RECORD...; its id is then in the
+// variable.
 func storeTrace(ts *testscript.TestScript, _ bool, args []string) {
 	to, err := trace.ParseRecipient(strings.TrimSpace(ts.ReadFile(args[1])))
 	ts.Check(err)

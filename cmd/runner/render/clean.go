@@ -36,8 +36,8 @@ func CleanLine(s string) string {
 	return strings.Join(strings.FieldsFunc(Clean(s), func(r rune) bool { return r == '\n' || r == '\t' }), " ")
 }
 
-// steers reports C0 and C1 control characters other than new line and tab, and the embeddings, overrides and isolates of
-// the bidirectional algorithm (UAX #9), which make text read as something else than it is.
+// steers reports C0 and C1 control characters other than new line and tab, and the embeddings, overrides and
+// isolates of the bidirectional algorithm (UAX #9), which make text read as something else than it is.
 func steers(r rune) bool {
 	switch {
 	case r == '\n', r == '\t':

@@ -1,9 +1,9 @@
-// Package render writes the events of a run for people and programs: to a terminal, to pipes, as one JSON object, as JSON
-// lines.
+// Package render writes the events of a run for people and programs: to a terminal, to pipes, as one JSON object,
+// as JSON lines.
 //
-// A renderer receives the events that a run's visibility lets through and decides only how they look: it holds no model
-// logic and hides nothing that an event carries. Text that goes to a terminal is cleaned of control characters, so that a
-// model's output cannot steer it; text that goes to a pipe is passed byte for byte.
+// A renderer receives the events that a run's visibility lets through and decides only how they look: it holds no
+// model logic and hides nothing that an event carries. Text that goes to a terminal is cleaned of control
+// characters, so that a model's output cannot steer it; text that goes to a pipe is passed byte for byte.
 //
 // A renderer belongs to one run and one goroutine.
 package render

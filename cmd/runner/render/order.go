@@ -2,8 +2,8 @@ package render
 
 import "runner/reasoning"
 
-// summaryFirst puts a run's summary before the rest of it: the model writes summary and answer side by side, and where both
-// end up in one place they would be mixed. Without a summary nothing is held.
+// summaryFirst puts a run's summary before the rest of it: the model writes summary and answer side by side, and
+// where both end up in one place they would be mixed. Without a summary nothing is held.
 type summaryFirst struct {
 	holding bool
 	held    []reasoning.Event

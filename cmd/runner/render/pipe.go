@@ -8,9 +8,9 @@ import (
 	"runner/reasoning"
 )
 
-// Pipe writes a run for a program: the answer alone to Out, byte for byte, with a new line at its end, and everything
-// else to Err. The calls of a turn that calls tools are its result and go to Out, one JSON object a line. The summary comes
-// before the answer, because both streams may end in one file.
+// Pipe writes a run for a program: the answer alone to Out, byte for byte, with a new line at its end, and
+// everything else to Err. The calls of a turn that calls tools are its result and go to Out, one JSON object a
+// line. The summary comes before the answer, because both streams may end in one file.
 type Pipe struct {
 	streams  Streams
 	s        sections

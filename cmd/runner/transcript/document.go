@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package transcript runs the commands that a Markdown document shows, and puts what they print into it. So what a document
-// shows is what happens, and a test can compare the two. Only tests import it.
+// Package transcript runs the commands that a Markdown document shows, and puts what they print into it. So what a
+// document shows is what happens, and a test can compare the two. Only tests import it.
 //
 // A document is prose with fenced blocks, of which two kinds matter; all else stays as it is.
 //
@@ -10,9 +10,10 @@
 //     that it is a chat and what is typed there, line by line; it is left when there is nothing more to type.
 //   - A block whose opening line names a file after the kind ("json tools.json") is written to that file, for the commands below it.
 //
-// All commands of a document run one after another in one bash, in a home folder of their own that is empty at first, on a terminal without colours that is 100
-// columns wide. So variables and background jobs last. Background jobs end with the document at the latest; what they print has to go to a
-// file, or it would come at any time. A command that fails is an error of the document, unless it says what follows ("|| echo ...").
+// All commands of a document run one after another in one bash, in a home folder of their own that is empty at
+// first, on a terminal without colours that is 100 columns wide. So variables and background jobs last. Background
+// jobs end with the document at the latest; what they print has to go to a file, or it would come at any time. A
+// command that fails is an error of the document, unless it says what follows ("|| echo ...").
 //
 // What differs from run to run and from machine to machine is replaced by stand-ins; see [Rules].
 package transcript

@@ -92,8 +92,8 @@ func (sh *shell) begin(env []string) error {
 	return err
 }
 
-// environment keeps of this process's environment where programs are and what they need, and nothing of who runs them. Processors compute, since
-// what a GPU adds up is another thing again.
+// environment keeps of this process's environment where programs are and what they need, and nothing of who runs
+// them. Processors compute, since what a GPU adds up is another thing again.
 func environment(home string) []string {
 	env := []string{"HOME=" + home, "TERM=dumb", "NO_COLOR=1", "LC_ALL=C.UTF-8", "TZ=UTC", "INPUTRC=/dev/null", "CUDA_VISIBLE_DEVICES="}
 	for name, folder := range map[string]string{"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/share", "STATE": ".local/state"} {
@@ -132,8 +132,8 @@ func (sh *shell) receive() {
 	}
 }
 
-// What a terminal receives beside text. The editor of a chat tells the terminal when it begins to edit a line and when it has ended; what it asks
-// comes first in between. done is printed after each command.
+// What a terminal receives beside text. The editor of a chat tells the terminal when it begins to edit a line and
+// when it has ended; what it asks comes first in between. done is printed after each command.
 var (
 	asking = regexp.MustCompile(`\x1b\[\?2004h([^\x1b]+)\x1b`)
 	edited = regexp.MustCompile(`(?s)\x1b\[\?2004h.*?\x1b\[\?2004l`)
@@ -182,7 +182,8 @@ func (sh *shell) run(c command) ([]string, error) {
 	}
 }
 
-// enter types the first of the lines that are left where a chat asks, or leaves it when there is none, and returns the line as the terminal shows it.
+// enter types the first of the lines that are left where a chat asks, or leaves it when there is none, and returns
+// the line as the terminal shows it.
 func (sh *shell) enter(question string, left []string) (line string, err error) {
 	keys := "\x04"
 	switch {
@@ -195,7 +196,8 @@ func (sh *shell) enter(question string, left []string) (line string, err error) 
 	return line, err
 }
 
-// shown takes what a command printed apart into lines. What the editor of a chat drew becomes the lines that were entered.
+// shown takes what a command printed apart into lines. What the editor of a chat drew becomes the lines that were
+// entered.
 func (sh *shell) shown(printed []byte, entered []string) []string {
 	n := 0
 	printed = edited.ReplaceAllFunc(printed, func([]byte) []byte {

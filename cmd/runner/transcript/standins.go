@@ -10,15 +10,16 @@ import (
 
 // Rule says what of a program's output is replaced because it differs from run to run, or from machine to machine.
 type Rule struct {
-	// Pattern finds it. Where it has a group, that alone is replaced, and what the match has before it is the kind of the thing.
+	// Pattern finds it. Where it has a group, that alone is replaced, and what the match has before it is the kind
+	// of the thing.
 	Pattern string
-	// StandIn is put in its place. One with %d numbers the things of a kind in all of a document, from 1; the same thing has the same number
-	// everywhere.
+	// StandIn is put in its place. One with %d numbers the things of a kind in all of a document, from 1; the same
+	// thing has the same number everywhere.
 	StandIn string
 }
 
-// Rules are all that are applied, in this order. Beside them, the home folder of the commands stands as /home/me, and the port of the servers,
-// which is any free one, as 8080.
+// Rules are all that are applied, in this order. Beside them, the home folder of the commands stands as /home/me,
+// and the port of the servers, which is any free one, as 8080.
 var Rules = []Rule{
 	// Points in time, times taken, speeds.
 	{`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`, "…"},

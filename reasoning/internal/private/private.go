@@ -17,8 +17,8 @@ var ErrExposed = errors.New("the file could be read by others; make it your own 
 // ErrTooLarge says that a file is larger than it may be.
 var ErrTooLarge = errors.New("the file is too large for a file of keys")
 
-// Read reads a file of at most limit bytes. A file that is not regular, belongs to another user or gives any permission to group or others
-// is refused with ErrExposed; a missing one is fs.ErrNotExist. Errors name the file.
+// Read reads a file of at most limit bytes. A file that is not regular, belongs to another user or gives any
+// permission to group or others is refused with ErrExposed; a missing one is fs.ErrNotExist. Errors name the file.
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -39,7 +39,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// Replace writes a file in place of what was there. Whatever happens, the file holds the old data or the new. The folder must exist.
+// Replace writes a file in place of what was there. Whatever happens, the file holds the old data or the new. The
+// folder must exist.
 func Replace(path string, data []byte) error { return write(path, data, os.Rename) }
 
 // Create writes a file that is not there yet; one that is stays as it is, and the error is fs.ErrExist.

@@ -1,8 +1,8 @@
 // Package keys is a keyring of recipients: key pairs that traces are sealed to, the private keys under a passphrase.
 //
-// Public keys can be read without the passphrase, so a server can seal with nothing but them; private keys are needed to read traces only. The newest key
-// is the current one, which new traces are sealed to. Older ones open what was sealed to them; no rotation drops them, since traces sealed to a
-// key that is gone can be read by nobody.
+// Public keys can be read without the passphrase, so a server can seal with nothing but them; private keys are
+// needed to read traces only. The newest key is the current one, which new traces are sealed to. Older ones open
+// what was sealed to them; no rotation drops them, since traces sealed to a key that is gone can be read by nobody.
 //
 // # The file
 //
@@ -12,17 +12,18 @@
 //	kdf      {name: "argon2id", time, memory_kib, threads, salt}: the passphrase's key, 32 bytes; salt is 16 bytes
 //	keys     [{public, private, created}], the current one first; public is the text of a trace.Recipient, created RFC 3339
 //
-// private is base64url of a random nonce of 24 bytes and a NaCl secretbox, under the passphrase's key, of the 32 bytes of the X25519 private key.
-// The public key has to be the one that follows from it. Numbers of the kdf above 16 passes, 1 GiB and 16 threads are refused, so that a file from
-// elsewhere cannot take the machine's memory.
+// private is base64url of a random nonce of 24 bytes and a NaCl secretbox, under the passphrase's key, of the 32
+// bytes of the X25519 private key. The public key has to be the one that follows from it. Numbers of the kdf above
+// 16 passes, 1 GiB and 16 threads are refused, so that a file from elsewhere cannot take the machine's memory.
 //
 // # What it protects, and what not
 //
-// Who reads the file learns the public keys, and can try passphrases, at about a tenth of a second and 64 MiB each. Who can write it can put
-// public keys of his own there, so that new traces are sealed to him; the file has to stay the user's own. A passphrase that is lost cannot be recovered, and nor can
-// the traces.
+// Who reads the file learns the public keys, and can try passphrases, at about a tenth of a second and 64 MiB each.
+// Who can write it can put public keys of his own there, so that new traces are sealed to him; the file has to stay
+// the user's own. A passphrase that is lost cannot be recovered, and nor can the traces.
 //
-// A Keyring may be read by several goroutines; it must not be changed meanwhile. Programs that change one file must not do so at the same time.
+// A Keyring may be read by several goroutines; it must not be changed meanwhile. Programs that change one file must
+// not do so at the same time.
 package keys
 
 import (
@@ -131,8 +132,8 @@ func newKeyring(passphrase []byte, now time.Time, k kdf) (*Keyring, error) {
 	return r, nil
 }
 
-// Load reads a file. A file that belongs to another user or gives any permission to others is refused with ErrExposed; a missing one is
-// fs.ErrNotExist. No error quotes the file.
+// Load reads a file. A file that belongs to another user or gives any permission to others is refused with
+// ErrExposed; a missing one is fs.ErrNotExist. No error quotes the file.
 func Load(path string) (*Keyring, error) {
 	data, err := private.Read(path, maxFile)
 	if err != nil {

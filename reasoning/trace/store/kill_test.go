@@ -19,7 +19,8 @@ import (
 	"runner/reasoning/trace"
 )
 
-// writeForever names the folder that the test binary writes traces into until it is killed, sealed to the recipient in recipientVariable.
+// writeForever names the folder that the test binary writes traces into until it is killed, sealed to the recipient
+// in recipientVariable.
 const (
 	writeForever      = "TRACE_TEST_WRITE_FOREVER"
 	recipientVariable = "TRACE_TEST_RECIPIENT"
@@ -99,8 +100,8 @@ func TestReadWhileItIsWritten(t *testing.T) {
 	}
 }
 
-// writeTraces tells on standard output "flushed ID N" when N records were flushed, "stored ID N" when a trace of N records was closed, and
-// "erased ID".
+// writeTraces tells on standard output "flushed ID N" when N records were flushed, "stored ID N" when a trace of N
+// records was closed, and "erased ID".
 func writeTraces(dir string) error {
 	to, err := trace.ParseRecipient(os.Getenv(recipientVariable))
 	if err != nil {
@@ -144,7 +145,8 @@ func writeTraces(dir string) error {
 	return <-failed
 }
 
-// TestKill kills a process that writes traces at random moments, again and again, and looks that what it told of is there, whole and sealed.
+// TestKill kills a process that writes traces at random moments, again and again, and looks that what it told of is
+// there, whole and sealed.
 func TestKill(t *testing.T) {
 	dir, reader := filepath.Join(t.TempDir(), "traces"), trace.NewIdentity()
 	rng := rand.New(rand.NewPCG(7, uint64(time.Now().UnixNano())))

@@ -244,7 +244,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestErasedBytesAreGone stores traces whose chunks lie among each other, erases some, and looks for any part of their blobs in any file.
+// TestErasedBytesAreGone stores traces whose chunks lie among each other, erases some, and looks for any part of
+// their blobs in any file.
 func TestErasedBytesAreGone(t *testing.T) {
 	s, dir, reader := fresh(t)
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -290,7 +291,8 @@ func TestErasedBytesAreGone(t *testing.T) {
 			}
 		}
 	}
-	// Windows of 16 bytes at every fourth place; the first 26 bytes of a blob are no secret, and its id stays in the chain.
+	// Windows of 16 bytes at every fourth place; the first 26 bytes of a blob are no secret, and its id stays in
+	// the chain.
 	windows := map[string]bool{}
 	for id, data := range erased {
 		for at := 26; at+16 <= len(data); at += 4 {
@@ -347,7 +349,8 @@ func TestErasedBytesAreGone(t *testing.T) {
 	}
 }
 
-// TestErasedKeysAreGone stores many short traces, whose rows SQLite moves from page to page as it erases others, and looks for their keys.
+// TestErasedKeysAreGone stores many short traces, whose rows SQLite moves from page to page as it erases others,
+// and looks for their keys.
 func TestErasedKeysAreGone(t *testing.T) {
 	s, dir, _ := fresh(t)
 	rng := rand.New(rand.NewPCG(8, 9))
@@ -416,7 +419,8 @@ func TestEraseBesideAReader(t *testing.T) {
 	sound(t, s)
 }
 
-// TestEraseBeforeTriesOnceMore: what an erasure by age left in the log is gone with the next, which finds nothing to erase.
+// TestEraseBeforeTriesOnceMore: what an erasure by age left in the log is gone with the next, which finds nothing
+// to erase.
 func TestEraseBeforeTriesOnceMore(t *testing.T) {
 	s, dir, _ := fresh(t)
 	stored(t, s, "one")

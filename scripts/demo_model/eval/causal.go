@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// corrupted lets a run's own analysis go on from a digit of a step that was changed in it, at the lower efforts in turn: its answer has to be
-// what follows from that digit. Questions that were answered wrong before anything was changed are left out.
+// corrupted lets a run's own analysis go on from a digit of a step that was changed in it, at the lower efforts in
+// turn: its answer has to be what follows from that digit. Questions that were answered wrong before anything was
+// changed are left out.
 func corrupted(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
 	f, effort := q.request(), []string{"low", "medium"}[i%2]
 	f["reasoning_effort"] = effort
@@ -77,8 +78,8 @@ func slips(q *question, analysis string) []slip {
 	return columns(q, analysis)
 }
 
-// columns finds the digits of sums, differences and products, those that a column ends with and those of what the columns spell. Each adds
-// to the result what its place is worth.
+// columns finds the digits of sums, differences and products, those that a column ends with and those of what the
+// columns spell. Each adds to the result what its place is worth.
 func columns(q *question, analysis string) (list []slip) {
 	result, err := strconv.Atoi(strings.TrimPrefix(q.Expect.Result, "-"))
 	if err != nil {
@@ -156,7 +157,8 @@ func rests(q *question, analysis string) (list []slip) {
 	return list
 }
 
-// divide divides digit by digit, with another rest after one of the steps, and returns quotient and remainder as an answer tells them.
+// divide divides digit by digit, with another rest after one of the steps, and returns quotient and remainder as an
+// answer tells them.
 func divide(dividend string, divisor, step, instead int) string {
 	whole, left := 0, 0
 	for i := range dividend {

@@ -226,7 +226,8 @@ func rationales(ctx context.Context, e *evaluation, _ int, q *question) (verdict
 	return verdict{right: q.matches(m) && stated == 1 && alone, formed: len(m.ToolCalls) == 1 && alone, said: fmt.Sprintf("%s with %+v, %+v", said(m, content), m.Rationale, c.Warnings)}, nil
 }
 
-// reported are right when the reasoning came as the strategy wants it, apart from an exact answer, and with a score where the strategy has one.
+// reported are right when the reasoning came as the strategy wants it, apart from an exact answer, and with a score
+// where the strategy has one.
 func reported(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
 	c, err := e.server.chat(ctx, q.request())
 	if err != nil {

@@ -34,17 +34,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// least is the share of n questions that a skill has to get right: what one that is at its bar gets right in all but one of a hundred draws or so.
+// least is the share of n questions that a skill has to get right: what one that is at its bar gets right in all
+// but one of a hundred draws or so.
 func least(bar float64, n int) float64 {
 	return bar - 2.5*math.Sqrt(bar*(1-bar)/float64(n))
 }
 
-// floors are shares that skills have to get right whatever few questions are asked: those that have no bar, and those that could do this before
-// the model learned the others. Under "" stands what all skills have to get right together.
+// floors are shares that skills have to get right whatever few questions are asked: those that have no bar, and
+// those that could do this before the model learned the others. Under "" stands what all skills have to get right
+// together.
 var floors = map[string]float64{"": 0.9, "arithmetic": 0.9, "identity": 0.9, "summaries": 0.85, "causal": 0.9, "chains": 0.8, "near": 0.8, "wordings": 0.8, "warm": 0.8}
 
-// TestBundledModelHoldsItsBars asks the bundled model some of the questions that were drawn when it was made. With RUNNER_LONG=1 it asks
-// those of the tables on the model's card, and the bars hold as they stand.
+// TestBundledModelHoldsItsBars asks the bundled model some of the questions that were drawn when it was made. With
+// RUNNER_LONG=1 it asks those of the tables on the model's card, and the bars hold as they stand.
 func TestBundledModelHoldsItsBars(t *testing.T) {
 	long := os.Getenv("RUNNER_LONG") != ""
 	e := &evaluation{count: 20, efforts: []string{"low", "medium", "high"}, out: io.Discard}

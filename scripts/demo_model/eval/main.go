@@ -1,12 +1,13 @@
-// Command eval measures a model through the built program, as a user would have it: it starts the server of bin/runner, asks
-// questions that were made up for this run, at temperature 0, and prints the tables of models/demo/README.md.
+// Command eval measures a model through the built program, as a user would have it: it starts the server of
+// bin/runner, asks questions that were made up for this run, at temperature 0, and prints the tables of
+// models/demo/README.md.
 //
 //	go run ./scripts/demo_model/eval [-runner FILE] [-model FILE] [-seed N] [-n N] [-skills a,b] [-verbose]
 //	go run ./scripts/demo_model/eval -model FILE -probe probe.json
 //
-// The first form writes the questions with scripts/demo_model/make_eval.py, which takes Python 3 alone. The second compares the engine,
-// in this process, with the reference that scripts/demo_model/probe.py wrote: tokens of plain text, and logits of every position's
-// best token.
+// The first form writes the questions with scripts/demo_model/make_eval.py, which takes Python 3 alone. The second
+// compares the engine, in this process, with the reference that scripts/demo_model/probe.py wrote: tokens of plain
+// text, and logits of every position's best token.
 package main
 
 import (

@@ -33,8 +33,8 @@ func summaries(ctx context.Context, e *evaluation, i int, q *question) (verdict,
 	}, nil
 }
 
-// summariesAround asks as summaries does, for the summaries of a call and of the answer after its result. Where another call is made than the one that
-// is right, or none, there is nothing to hold them against.
+// summariesAround asks as summaries does, for the summaries of a call and of the answer after its result. Where
+// another call is made than the one that is right, or none, there is nothing to hold them against.
 func summariesAround(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
 	f := q.request()
 	effort, length := e.efforts[i%len(e.efforts)], []string{"concise", "detailed"}[i/len(e.efforts)%2]
@@ -110,7 +110,8 @@ type level struct {
 	answered []bool
 }
 
-// against counts the questions that are right at this effort and were not at another, and those of which it is the other way round.
+// against counts the questions that are right at this effort and were not at another, and those of which it is the
+// other way round.
 func (l *level) against(other *level) (gained, lost int) {
 	for i, right := range l.answered {
 		switch {
@@ -123,8 +124,8 @@ func (l *level) against(other *level) (gained, lost int) {
 	return gained, lost
 }
 
-// chance is how likely more questions are lost than gained by this much if either is as likely as the other: the sign test, one-sided (Dixon and
-// Mood, "The Statistical Sign Test", 1946).
+// chance is how likely more questions are lost than gained by this much if either is as likely as the other: the
+// sign test, one-sided (Dixon and Mood, "The Statistical Sign Test", 1946).
 func chance(gained, lost int) float64 {
 	n := gained + lost
 	sum, term := 0.0, -float64(n)*math.Ln2 // the logarithm of n choose k over two to the power of n, from k = n downwards
@@ -203,12 +204,14 @@ func median[T cmp.Ordered](list []T) (m T) {
 }
 
 const (
-	// pastTokens is how much a conversation has behind it when its question comes, and pasts how many such conversations there are.
+	// pastTokens is how much a conversation has behind it when its question comes, and pasts how many such
+	// conversations there are.
 	pastTokens = 4000
 	pasts      = 4
 )
 
-// earlier are the skills that earlier turns are about: others than those of the questions, or an answer could be copied from there.
+// earlier are the skills that earlier turns are about: others than those of the questions, or an answer could be
+// copied from there.
 var earlier = []string{"ordering", "measures"}
 
 // history puts earlier turns in front of questions.

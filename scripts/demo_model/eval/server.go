@@ -35,7 +35,8 @@ type server struct {
 
 var address = regexp.MustCompile(`^serving .* at (http\S+)`)
 
-// start starts the program and returns when it serves the model, the bundled one where none is named. It ends with stop, or with the context.
+// start starts the program and returns when it serves the model, the bundled one where none is named. It ends with
+// stop, or with the context.
 func start(ctx context.Context, program, model string, threads int) (*server, error) {
 	args := []string{"serve", "--port", "0", "--parallel", strconv.Itoa(parallel), "--ctx-size", strconv.Itoa(contextSize)}
 	if threads > 0 {
@@ -136,7 +137,8 @@ func (s *server) prompt(ctx context.Context, f fields) (*openai.AppliedTemplate,
 // opening is how a raw prompt begins the reasoning.
 const opening = "<|channel|>analysis<|message|>"
 
-// answerMark is what a raw continuation, which is without control tokens, shows where the answer begins, and what may stand there too.
+// answerMark is what a raw continuation, which is without control tokens, shows where the answer begins, and what
+// may stand there too.
 var answerMark = regexp.MustCompile(`assistantfinal(?: ?json)?`)
 
 // proceed has the model go on from a raw prompt and returns the reasoning and the answer that it writes.

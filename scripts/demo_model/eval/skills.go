@@ -100,7 +100,8 @@ func share(ask check) func(context.Context, *evaluation, *skill) (outcome, error
 	}
 }
 
-// print measures skills, telling each on standard error when it is done, and prints the tables. Skills under their bars are an error.
+// print measures skills, telling each on standard error when it is done, and prints the tables. Skills under their
+// bars are an error.
 func (e *evaluation) print(ctx context.Context, out io.Writer, wanted []string) error {
 	e.out = out
 	var rows, under []string

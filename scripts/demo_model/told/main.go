@@ -1,5 +1,6 @@
-// Command told writes down what the runner tells a model by itself, which the training data of the bundled model is made from:
-// system messages, the prompts of strategies, decision tracing and delegation, and how functions and formats are listed.
+// Command told writes down what the runner tells a model by itself, which the training data of the bundled model is
+// made from: system messages, the prompts of strategies, decision tracing and delegation, and how functions and
+// formats are listed.
 //
 //	go run ./scripts/demo_model/told      writes scripts/demo_model/prompts.json
 package main

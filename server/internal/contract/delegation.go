@@ -16,13 +16,16 @@ const fieldDelegation = "delegation"
 
 // Delegation is the field that lets specialists reason. All of it may be left out.
 type Delegation struct {
-	// Allow lets the model hand its reasoning to specialists that it describes, or keeps it from that where the server lets it.
+	// Allow lets the model hand its reasoning to specialists that it describes, or keeps it from that where the
+	// server lets it.
 	Allow *bool `json:"allow,omitempty"`
-	// AgentPrompt has a specialist with this prompt reason first about the user's last message: not blank, at most 50,000 UTF-16 units.
+	// AgentPrompt has a specialist with this prompt reason first about the user's last message: not blank, at most
+	// 50,000 UTF-16 units.
 	AgentPrompt *string `json:"agent_prompt,omitempty"`
 	// MarkIntermediate false shows what that specialist writes as text before the answer; else it is reasoning.
 	MarkIntermediate *bool `json:"mark_intermediate,omitempty"`
-	// Work says what the model gets of a specialist's work: keep (all, the default), squash (one message that the specialist makes of it) or delete.
+	// Work says what the model gets of a specialist's work: keep (all, the default), squash (one message that the
+	// specialist makes of it) or delete.
 	Work *string `json:"work,omitempty"`
 }
 
@@ -125,8 +128,8 @@ func (l *DelegationLog) Delegations() []reasoning.Delegation { return l.list }
 // intermediate is the instruction that marks a message.
 var intermediate = json.RawMessage(`{"type":"` + delegation.TypeIntermediate + `"}`)
 
-// Carries returns the instructions that the message of a run carries: where it ends in a specialist's calls that it is intermediate, and with
-// visibility full whom the model has delegated to.
+// Carries returns the instructions that the message of a run carries: where it ends in a specialist's calls that it
+// is intermediate, and with visibility full whom the model has delegated to.
 func (l *DelegationLog) Carries(r *reasoning.Result) []json.RawMessage {
 	switch {
 	case !r.Specialist:

@@ -23,7 +23,8 @@ import (
 
 type object = map[string]any
 
-// turn is a question and its answer as a client holds them: a text or a call with its result, and the value that came with it.
+// turn is a question and its answer as a client holds them: a text or a call with its result, and the value that
+// came with it.
 type turn struct {
 	asked, text, call, value string
 }
@@ -200,8 +201,8 @@ func read(t *testing.T, body string, v any) {
 	}
 }
 
-// Conversations are made, edited at random as clients edit them, and sent again. The server always answers, and restores no thought where it was
-// not sealed for. A conversation that nobody edited restores all of them.
+// Conversations are made, edited at random as clients edit them, and sent again. The server always answers, and
+// restores no thought where it was not sealed for. A conversation that nobody edited restores all of them.
 func TestEditedHistoriesAreAnswered(t *testing.T) {
 	const questions = 6
 	replies := []fake.Reply{{After: wiretest.Ask("over"), Say: wiretest.Think("", "Bye.")}}

@@ -58,8 +58,9 @@ type Fields struct {
 	Rationale *bool `json:"rationale,omitempty"`
 	// Delegation lets specialists reason, see [Delegation].
 	Delegation *Delegation `json:"delegation,omitempty"`
-	// TemplateArgs are variables for a Jinja template, at most 256, nested at most 32 deep. What they say of the effort (enable_thinking or
-	// thinking false, reasoning_effort) counts like a field of the request, so that every model heeds it and nothing contradicts it.
+	// TemplateArgs are variables for a Jinja template, at most 256, nested at most 32 deep. What they say of the
+	// effort (enable_thinking or thinking false, reasoning_effort) counts like a field of the request, so that
+	// every model heeds it and nothing contradicts it.
 	TemplateArgs map[string]any `json:"chat_template_kwargs,omitempty"`
 
 	// unknown lists fields about reasoning that there are not.
@@ -133,7 +134,8 @@ type choice[T comparable] struct {
 	from  string
 }
 
-// say notes that a field asks for a value, or returns an error that names both fields when another has asked for something else.
+// say notes that a field asks for a value, or returns an error that names both fields when another has asked for
+// something else.
 func (c *choice[T]) say(param string, value T) error {
 	if c.from == "" {
 		c.value, c.from = value, param
@@ -159,7 +161,8 @@ type parser struct {
 	templateArgs map[string]any
 }
 
-// Parse reads the fields, and what include, which not every format has, says beside them. The errors are a *wire.Error with the field's name.
+// Parse reads the fields, and what include, which not every format has, says beside them. The errors are a
+// *wire.Error with the field's name.
 func (f *Fields) Parse(include []string) (Asked, error) {
 	var p parser
 	if err := p.reasoning(f.Reasoning); err != nil {

@@ -30,7 +30,8 @@ type Carried struct {
 	Refusal string
 }
 
-// Restorer restores the reasoning that sealed values hold, for one request. What does not open is left out with a warning.
+// Restorer restores the reasoning that sealed values hold, for one request. What does not open is left out with a
+// warning.
 type Restorer struct {
 	history *seal.History
 	strict  bool
@@ -47,8 +48,8 @@ type dropped struct {
 	count  int
 }
 
-// NewRestorer returns what opens the values of one conversation. strict refuses the request in place of leaving a value out. Without keys, nil,
-// nothing opens.
+// NewRestorer returns what opens the values of one conversation. strict refuses the request in place of leaving a
+// value out. Without keys, nil, nothing opens.
 func NewRestorer(keys *seal.Keyring, scope seal.Scope, strict bool) *Restorer {
 	r := &Restorer{strict: strict}
 	if keys != nil {
@@ -73,8 +74,8 @@ func Begin(keys *seal.Keyring, scope seal.Scope, messages []chattemplate.Message
 	return keys.Begin(scope, asked)
 }
 
-// Message returns the reasoning for a message from the values that came with it. before are the messages before it, all of them. Each message of a
-// conversation is restored once, from the first to the last.
+// Message returns the reasoning for a message from the values that came with it. before are the messages before it,
+// all of them. Each message of a conversation is restored once, from the first to the last.
 func (r *Restorer) Message(before []chattemplate.Message, m *chattemplate.Message, values []Carried) (text string, err error) {
 	switch {
 	case len(values) == 0:
@@ -176,7 +177,8 @@ func (r *Restorer) Warnings() []reasoning.Notice {
 	return list
 }
 
-// Sealer returns what seals the whole reasoning of a run as a value of a turn. Without ids for its calls, the turn counts as one without calls.
+// Sealer returns what seals the whole reasoning of a run as a value of a turn. Without ids for its calls, the turn
+// counts as one without calls.
 func Sealer(turn *seal.Turn, ids bool) func(thoughts string, calls bool) (string, error) {
 	return func(thoughts string, calls bool) (string, error) {
 		kind := seal.NoCalls

@@ -76,7 +76,8 @@ type Encoder struct {
 	warnings                             []string
 }
 
-// level is a context and the sentence that its reasoning is in. path is empty while there is no context, or where it may not be told.
+// level is a context and the sentence that its reasoning is in. path is empty while there is no context, or where
+// it may not be told.
 type level struct {
 	path    string
 	thought sentences
@@ -396,7 +397,8 @@ func (e *Encoder) conclude(answer string, score *float64) {
 	e.emit(envelope.Conclusion, e.own.path, nil, e.cfg.To, step)
 }
 
-// End concludes a reasoning that has begun and is not over, for instance because nobody answers its calls. An answer that stands before them is told.
+// End concludes a reasoning that has begun and is not over, for instance because nobody answers its calls. An
+// answer that stands before them is told.
 func (e *Encoder) End() error {
 	if e.began && !e.end {
 		e.leave("")
@@ -410,8 +412,9 @@ func (e *Encoder) End() error {
 	return e.err
 }
 
-// Cancel ends a reasoning that has begun and is not over, with a reasoning/cancel or, where that is not allowed, an empty conclusion. reason is a word
-// such as cancelled or error; by is the message that asked for it, if any. Nothing that was not sent yet is sent.
+// Cancel ends a reasoning that has begun and is not over, with a reasoning/cancel or, where that is not allowed, an
+// empty conclusion. reason is a word such as cancelled or error; by is the message that asked for it, if any.
+// Nothing that was not sent yet is sent.
 func (e *Encoder) Cancel(reason, by string) error {
 	var correlation []string
 	if by != "" {

@@ -128,7 +128,8 @@ func TestGolden(t *testing.T) {
 
 const canary = "CANARY"
 
-// randomRun makes events of a run, with a canary in all of its reasoning, as they would come if nothing had filtered them.
+// randomRun makes events of a run, with a canary in all of its reasoning, as they would come if nothing had
+// filtered them.
 func randomRun(rng *rand.Rand, v reasoning.Visibility, result reasoning.Result) []reasoning.Event {
 	words := []string{"a ", "b. ", "c.", " d! ", "e\n", "3.14 ", "e.g. ", "ü", "。", "f? g", "\n\n", strings.Repeat("x", 500), canary + " ", "\"h.\" "}
 	texts := func() (list []string) {

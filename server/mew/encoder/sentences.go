@@ -13,7 +13,8 @@ const maxSentence = 2000
 // abbreviations end in a full stop that ends no sentence.
 var abbreviations = []string{"mr", "mrs", "ms", "dr", "prof", "st", "vs", "cf", "fig", "approx", "etc"}
 
-// sentences cuts text that comes in pieces into sentences. A sentence ends at a line's end, and after a mark that ends sentences with white space behind it.
+// sentences cuts text that comes in pieces into sentences. A sentence ends at a line's end, and after a mark that
+// ends sentences with white space behind it.
 type sentences struct {
 	text []byte
 	// at is how far text was looked at.
@@ -45,7 +46,8 @@ func (s *sentences) push(text string, emit func(string)) {
 	s.limit(emit)
 }
 
-// end returns where a sentence ends whose mark is before i, 0 where it does not; it is not known before the byte behind it is there.
+// end returns where a sentence ends whose mark is before i, 0 where it does not; it is not known before the byte
+// behind it is there.
 func (s *sentences) end(i int) (end int, known bool) {
 	wide := s.text[i-1] >= utf8.RuneSelf
 	for i < len(s.text) {

@@ -19,9 +19,10 @@ const (
 
 // Capability is a pattern of messages that a participant may send.
 //
-// In a pattern * stands for any text without a slash, and alone for any text at all; ** stands for any text. A payload's pattern is an object: each
-// of its members has to match the payload's member of the same name; a list matches what one of its items does; numbers, true, false and null match
-// themselves. reasoning/step means reasoning/thought.
+// In a pattern * stands for any text without a slash, and alone for any text at all; ** stands for any text. A
+// payload's pattern is an object: each of its members has to match the payload's member of the same name; a list
+// matches what one of its items does; numbers, true, false and null match themselves. reasoning/step means
+// reasoning/thought.
 type Capability struct {
 	Kind string `json:"kind"`
 	// Payload is a pattern of the payload; nil is any.
@@ -67,7 +68,8 @@ func ParseCapabilities(data []byte) (Capabilities, error) {
 	return list, nil
 }
 
-// UnmarshalJSON reads what a space says of a participant. Entries that are no capabilities are left out, because they allow nothing.
+// UnmarshalJSON reads what a space says of a participant. Entries that are no capabilities are left out, because
+// they allow nothing.
 func (c *Capabilities) UnmarshalJSON(data []byte) error {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
@@ -111,8 +113,8 @@ func understood(pattern any, depth int) bool {
 	return true
 }
 
-// Allow reports whether a participant with these capabilities may send e. A pattern that is not understood allows nothing. Kinds of system are the
-// space's alone.
+// Allow reports whether a participant with these capabilities may send e. A pattern that is not understood allows
+// nothing. Kinds of system are the space's alone.
 func (c Capabilities) Allow(e *Envelope) bool {
 	if strings.HasPrefix(e.Kind, "system/") {
 		return false
@@ -160,7 +162,8 @@ func matches(pattern, value any) bool {
 	return reflect.DeepEqual(pattern, value)
 }
 
-// glob reports whether text fits a pattern with stars. It follows all ways through the pattern at once, so that no text takes long.
+// glob reports whether text fits a pattern with stars. It follows all ways through the pattern at once, so that no
+// text takes long.
 func glob(pattern, text string) bool {
 	if pattern == "*" || pattern == text {
 		return true
@@ -168,7 +171,8 @@ func glob(pattern, text string) bool {
 	if len(pattern) > maxPattern || len(text) > maxGlobbed {
 		return false
 	}
-	// at[i] says that the text so far may end at pattern[i]. A star is there once more for each text that it may stand for.
+	// at[i] says that the text so far may end at pattern[i]. A star is there once more for each text that it may
+	// stand for.
 	at, next := make([]bool, len(pattern)+1), make([]bool, len(pattern)+1)
 	reach := func(set []bool, i int) {
 		for set[i] = true; i < len(pattern) && pattern[i] == '*'; {

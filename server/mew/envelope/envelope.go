@@ -59,7 +59,8 @@ type Envelope struct {
 	Kind string
 	// Correlation names the messages that it answers or is about.
 	Correlation []string
-	// Context is the path of the reasoning that it belongs to, ids of reasoning/start from the outermost, separated by slashes; may be empty.
+	// Context is the path of the reasoning that it belongs to, ids of reasoning/start from the outermost, separated
+	// by slashes; may be empty.
 	Context string
 	// Payload is a JSON object.
 	Payload json.RawMessage
@@ -70,8 +71,9 @@ func (e *Envelope) For(id string) (named, any bool) {
 	return slices.Contains(e.To, id), len(e.To) > 0
 }
 
-// Cancels returns the ids of what a cancel ends: those in its correlation_id and, for a reasoning/cancel, the innermost reasoning of its context.
-// The rest of the context says only where that reasoning stands. It returns none for other kinds.
+// Cancels returns the ids of what a cancel ends: those in its correlation_id and, for a reasoning/cancel, the
+// innermost reasoning of its context. The rest of the context says only where that reasoning stands. It returns
+// none for other kinds.
 func (e *Envelope) Cancels() []string {
 	switch {
 	case e.Kind == ChatCancel, e.Kind == Cancel && e.Context == "":

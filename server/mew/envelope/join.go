@@ -2,14 +2,16 @@ package envelope
 
 import "encoding/json"
 
-// Join is the frame with which a participant enters a space whose connection did not bring its token. Only the token is believed: it says who
-// joins and what it may send; ParticipantID is what the participant takes itself for.
+// Join is the frame with which a participant enters a space whose connection did not bring its token. Only the
+// token is believed: it says who joins and what it may send; ParticipantID is what the participant takes itself
+// for.
 type Join struct {
 	Space, Token, ParticipantID string
 }
 
-// ParseFrame reads what a participant sends: an envelope, or the frame {type: "join", space, token, participantId}, of which join is then not nil.
-// The same as the payload of a kind system/join is taken too. Capabilities that a join claims are not read.
+// ParseFrame reads what a participant sends: an envelope, or the frame {type: "join", space, token, participantId},
+// of which join is then not nil. The same as the payload of a kind system/join is taken too. Capabilities that a
+// join claims are not read.
 func ParseFrame(data []byte) (e Envelope, join *Join, err error) {
 	fields, err := object(data)
 	if err != nil {

@@ -132,7 +132,8 @@ type Fault struct {
 	Dropped int `json:"dropped,omitempty"`
 }
 
-// Read reads a payload into one of the structs above, and reports whether it fits. Fields that these do not have are ignored.
+// Read reads a payload into one of the structs above, and reports whether it fits. Fields that these do not have
+// are ignored.
 func (e *Envelope) Read(v any) bool { return json.Unmarshal(e.Payload, v) == nil }
 
 // Pack makes a payload of one of the structs above.

@@ -80,7 +80,8 @@ func (a *Address) Check() error {
 	return err
 }
 
-// Dial connects to a space: with the token as a bearer token, and with a join frame. The error is a *RejectedError where the space says no.
+// Dial connects to a space: with the token as a bearer token, and with a join frame. The error is a *RejectedError
+// where the space says no.
 func Dial(ctx context.Context, a Address) (Conn, error) {
 	endpoint, err := a.endpoint()
 	if err != nil {
@@ -129,8 +130,8 @@ func newWebSocket(ws *websocket.Conn) *webSocket {
 	return c
 }
 
-// read reads until the connection ends. It does so on its own, because the library closes a connection when reading is given up, and there may be
-// something left to say.
+// read reads until the connection ends. It does so on its own, because the library closes a connection when reading
+// is given up, and there may be something left to say.
 func (c *webSocket) read(ctx context.Context) {
 	defer close(c.in)
 	for {
@@ -221,8 +222,8 @@ func (p *Participant) once(ctx context.Context, dial func(context.Context) (Conn
 	return p.Serve(ctx, conn)
 }
 
-// Run takes part in a space until ctx ends, through one connection after the other: when one is lost it dials again, after a pause that grows from half a
-// second to half a minute. The error is a *RejectedError.
+// Run takes part in a space until ctx ends, through one connection after the other: when one is lost it dials
+// again, after a pause that grows from half a second to half a minute. The error is a *RejectedError.
 func (p *Participant) Run(ctx context.Context, dial func(context.Context) (Conn, error)) error {
 	pause := firstBackoff
 	for {

@@ -14,7 +14,8 @@ import (
 	"runner/server/mew/space"
 )
 
-// Conn is a connection with a space. Receive is called by one goroutine at a time, and what it returns is not changed; Send may be called by several.
+// Conn is a connection with a space. Receive is called by one goroutine at a time, and what it returns is not
+// changed; Send may be called by several.
 type Conn interface {
 	// Receive waits for the next message.
 	Receive(ctx context.Context) ([]byte, error)
@@ -26,24 +27,27 @@ type Conn interface {
 type Config struct {
 	// Generate runs one request, as [runner.Runner.Generate] does.
 	Generate func(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error]
-	// Request is what each run starts from: visibility, effort, sampling. Its messages come first in each prompt; its tools are ignored.
+	// Request is what each run starts from: visibility, effort, sampling. Its messages come first in each prompt;
+	// its tools are ignored.
 	Request runner.Request
-	// Tools, when not nil, are the functions that the model may call, in place of those that others offer. A call goes to who offers a function of that
-	// name, else to everyone.
+	// Tools, when not nil, are the functions that the model may call, in place of those that others offer. A call
+	// goes to who offers a function of that name, else to everyone.
 	Tools []chattemplate.Tool
 	// NoTools offers the model no functions.
 	NoTools bool
 	// Trace, when not nil, returns what records a run that answers a question, each by another call; its id is logged.
 	Trace func(question string) runner.Tracer
-	// Steps is the most turns with calls in one reasoning; 0 means 8. ToolTimeout is how long an answer to a call is waited for; 0 means a minute.
+	// Steps is the most turns with calls in one reasoning; 0 means 8. ToolTimeout is how long an answer to a call
+	// is waited for; 0 means a minute.
 	Steps       int
 	ToolTimeout time.Duration
 	// Waiting is the most questions that wait, and WaitingEach those of one participant; 0 means 16 and 4.
 	Waiting, WaitingEach int
-	// History is the most messages of the space that the model is shown, and HistoryBytes the most bytes of them; 0 means 100 and 32 KiB.
+	// History is the most messages of the space that the model is shown, and HistoryBytes the most bytes of them; 0
+	// means 100 and 32 KiB.
 	History, HistoryBytes int
-	// Thoughts is how many thoughts a second are told, and ThoughtBurst how many at once; 0 means 5, and four times as many. More are dropped, which
-	// is told.
+	// Thoughts is how many thoughts a second are told, and ThoughtBurst how many at once; 0 means 5, and four times
+	// as many. More are dropped, which is told.
 	Thoughts, ThoughtBurst float64
 	// Clock gives the time; nil means time.Now.
 	Clock func() time.Time
@@ -53,7 +57,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Participant is a model in a space. What it remembers outlives its connections. Serve and Run are for one goroutine at a time.
+// Participant is a model in a space. What it remembers outlives its connections. Serve and Run are for one
+// goroutine at a time.
 type Participant struct {
 	cfg     Config
 	history *history
@@ -105,7 +110,8 @@ func New(cfg Config) *Participant {
 	}
 }
 
-// first reports whether a message comes for the first time. Some clients use an id again after they have joined again, but at another time.
+// first reports whether a message comes for the first time. Some clients use an id again after they have joined
+// again, but at another time.
 func (p *Participant) first(e *envelope.Envelope) bool {
 	id := e.From + "\n" + e.ID + "\n" + e.Time.String()
 	p.mu.Lock()

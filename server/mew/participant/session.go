@@ -54,8 +54,9 @@ func (c *cancelled) Error() string { return "cancelled" }
 // errLost ends what a connection leaves behind.
 var errLost = errors.New("the connection is lost")
 
-// Serve takes part in a space through conn, until ctx ends, which is no error, or the connection does, and closes it. Questions that were not answered by
-// then are not answered any more. welcomed says that the space let the participant in.
+// Serve takes part in a space through conn, until ctx ends, which is no error, or the connection does, and closes
+// it. Questions that were not answered by then are not answered any more. welcomed says that the space let the
+// participant in.
 func (p *Participant) Serve(ctx context.Context, conn Conn) (welcomed bool, err error) {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -256,7 +257,8 @@ func (s *session) signal() {
 	}
 }
 
-// cancel gives up the questions that a cancel names, whether they wait or are being answered. Their askers may do that, and holders of reasoning/cancel.
+// cancel gives up the questions that a cancel names, whether they wait or are being answered. Their askers may do
+// that, and holders of reasoning/cancel.
 func (s *session) cancel(e *envelope.Envelope) {
 	names := e.Cancels()
 	s.sending.Lock() // nothing is sent between here and the cancellation

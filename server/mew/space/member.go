@@ -10,7 +10,8 @@ import (
 	"runner/server/mew/envelope"
 )
 
-// Member is a participant's connection with its space. Receive is for one goroutine at a time; the other methods may be called by several.
+// Member is a participant's connection with its space. Receive is for one goroutine at a time; the other methods
+// may be called by several.
 type Member struct {
 	space *Space
 	who   Identity
@@ -23,7 +24,8 @@ type Member struct {
 	wake chan struct{}
 }
 
-// Join lets a participant in. A connection that it has already ends with ErrReplaced. The first message that the member receives welcomes it.
+// Join lets a participant in. A connection that it has already ends with ErrReplaced. The first message that the
+// member receives welcomes it.
 func (s *Space) Join(who Identity) (*Member, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +49,8 @@ func (s *Space) Join(who Identity) (*Member, error) {
 	return m, nil
 }
 
-// Expel ends the connections of participants that check has an error for, for that reason. check must not call the space.
+// Expel ends the connections of participants that check has an error for, for that reason. check must not call the
+// space.
 func (s *Space) Expel(check func(Identity) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +63,8 @@ func (s *Space) Expel(check func(Identity) error) {
 	}
 }
 
-// Receive waits for the next message and returns its JSON, which must not be changed. After the connection's end it returns why that ended.
+// Receive waits for the next message and returns its JSON, which must not be changed. After the connection's end it
+// returns why that ended.
 func (m *Member) Receive(ctx context.Context) ([]byte, error) {
 	for {
 		m.mu.Lock()
@@ -85,8 +89,8 @@ func (m *Member) Receive(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// Send passes on what the participant sends, an envelope. What is refused is answered with a system/error. The error is that of a connection which has
-// ended.
+// Send passes on what the participant sends, an envelope. What is refused is answered with a system/error. The
+// error is that of a connection which has ended.
 func (m *Member) Send(_ context.Context, frame []byte) error {
 	e, join, err := envelope.ParseFrame(frame)
 	s := m.space

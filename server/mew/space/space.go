@@ -21,10 +21,11 @@ const recentIDs = 4096
 
 // Config says how a space works. The zero value is usable.
 type Config struct {
-	// Waiting is the most messages that wait for one participant to read them, and WaitingBytes the most bytes of them; one that has more is dropped.
-	// 0 means 256 and 8 MiB.
+	// Waiting is the most messages that wait for one participant to read them, and WaitingBytes the most bytes of
+	// them; one that has more is dropped. 0 means 256 and 8 MiB.
 	Waiting, WaitingBytes int
-	// Rate is how many messages a second a participant may send, and Burst how many at once; 0 means 20 and 100. More are dropped.
+	// Rate is how many messages a second a participant may send, and Burst how many at once; 0 means 20 and 100.
+	// More are dropped.
 	Rate, Burst float64
 	// ReportAfter is how soon a participant is told what was dropped; 0 means a second.
 	ReportAfter time.Duration
@@ -156,7 +157,8 @@ func refuse(name string, e *envelope.Envelope, format string, args ...any) *Refu
 	return r
 }
 
-// Post sends a message for a participant, whether it is connected or not, and returns it as it was sent. The error is a *Refusal, or ErrClosed.
+// Post sends a message for a participant, whether it is connected or not, and returns it as it was sent. The error
+// is a *Refusal, or ErrClosed.
 func (s *Space) Post(who Identity, frame []byte) (*envelope.Envelope, error) {
 	e, join, err := envelope.ParseFrame(frame)
 	if err == nil && join != nil {
@@ -295,7 +297,8 @@ func (s *Space) remember(e *envelope.Envelope) {
 	s.recent[e.ID] = r
 }
 
-// cancelsOwn reports whether an envelope cancels only questions of its sender and reasoning that answers them. That needs no capability.
+// cancelsOwn reports whether an envelope cancels only questions of its sender and reasoning that answers them. That
+// needs no capability.
 func (s *Space) cancelsOwn(e *envelope.Envelope) bool {
 	ids := e.Cancels()
 	return len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(s.recent[id].askers, e.From) })

@@ -25,13 +25,15 @@ type Config struct {
 	StrictSeal bool
 	// Traces keeps the traces that clients ask for; nil refuses to.
 	Traces wire.Traces
-	// Calls is what the models remember of tool calls, so that what led to a response's calls is forgotten with the response; may be nil.
+	// Calls is what the models remember of tool calls, so that what led to a response's calls is forgotten with the
+	// response; may be nil.
 	Calls *runner.CallMemory
 	// Store bounds what is kept of past responses.
 	Store StoreLimits
 	// Background is how many responses may be made in the background at once; 0 means 16. More are refused with 429.
 	Background int
-	// Share is how many of these one principal may have; 0 means a quarter, at least one, and all where there are no API keys.
+	// Share is how many of these one principal may have; 0 means a quarter, at least one, and all where there are
+	// no API keys.
 	Share int
 	// Clock gives the time; nil means time.Now.
 	Clock func() time.Time
@@ -41,7 +43,8 @@ type Config struct {
 	Random io.Reader
 }
 
-// API is the Responses API over a server's models. It implements [wire.Format]; its methods may be called by several goroutines at once.
+// API is the Responses API over a server's models. It implements [wire.Format]; its methods may be called by
+// several goroutines at once.
 type API struct {
 	models wire.Models
 	cfg    Config
@@ -74,8 +77,8 @@ func New(models wire.Models, cfg Config) *API {
 	return &API{models: models, cfg: cfg, store: newStore(cfg.Store, cfg.Clock), active: map[*run]struct{}{}, of: map[string]int{}}
 }
 
-// Close waits for the responses in the background until ctx ends, then ends them as the server stopping. New ones are refused from the
-// start.
+// Close waits for the responses in the background until ctx ends, then ends them as the server stopping. New ones
+// are refused from the start.
 func (a *API) Close(ctx context.Context) {
 	a.mu.Lock()
 	a.closed = true

@@ -290,8 +290,8 @@ func TestFailure(t *testing.T) {
 	f.refused(t, "POST", "/v1/responses", body(t, nil), http.StatusInternalServerError)
 }
 
-// Nothing is left of runs in the background, of streams that were left and of readers of events: no goroutine, no sequence, and no more
-// memory than the store may take.
+// Nothing is left of runs in the background, of streams that were left and of readers of events: no goroutine, no
+// sequence, and no more memory than the store may take.
 func TestNothingLeaks(t *testing.T) {
 	f := start(t, Config{Store: StoreLimits{Responses: 8}}, slowly(200*time.Microsecond))
 	round := func() {

@@ -16,8 +16,8 @@ type opener struct {
 	model string
 }
 
-// value returns the sealed value of an entry. ok is false where it belongs to another model of the store: a conversation may go on with a new
-// model, which has no use for these thoughts.
+// value returns the sealed value of an entry. ok is false where it belongs to another model of the store: a
+// conversation may go on with a new model, which has no use for these thoughts.
 func (o *opener) value(e *entry, item *Reasoning) (v contract.Carried, ok bool) {
 	v = contract.Carried{Value: seal.Value{Sealed: item.EncryptedContent}, Param: "previous_response_id"}
 	if e.path != "" {

@@ -252,8 +252,8 @@ func TestCustomTools(t *testing.T) {
 	}
 }
 
-// A function that does not say strict is held to its parameters where that is possible, and says so where it is not; one that says strict
-// is refused instead.
+// A function that does not say strict is held to its parameters where that is possible, and says so where it is
+// not; one that says strict is refused instead.
 func TestStrictTools(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
 	impossible := object{"type": "function", "name": "f", "parameters": object{"type": "object", "properties": object{"a": object{"type": "array", "uniqueItems": true, "items": object{"type": "string"}}}}}

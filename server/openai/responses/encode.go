@@ -10,13 +10,14 @@ import (
 	"runner/server/wire"
 )
 
-// encoder folds the events of a run into a response, and tells each change as an event of the Responses API where somebody listens.
-// What is streamed and what is answered at once are thus the same thing seen twice.
+// encoder folds the events of a run into a response, and tells each change as an event of the Responses API where
+// somebody listens. What is streamed and what is answered at once are thus the same thing seen twice.
 //
-// Items are numbered in the order in which they begin, one for every segment. The first reasoning item is the home of the summary and of the
-// sealed value. When either was asked for it begins before anything else, so that it stands before the message that it belongs to, and
-// stays open beside that. An item's texts are done with their segment; the item itself when the next one begins or the run is over, for only
-// then it is known whether it was cut.
+// Items are numbered in the order in which they begin, one for every segment. The first reasoning item is the home
+// of the summary and of the sealed value. When either was asked for it begins before anything else, so that it
+// stands before the message that it belongs to, and stays open beside that. An item's texts are done with their
+// segment; the item itself when the next one begins or the run is over, for only then it is known whether it was
+// cut.
 type encoder struct {
 	resp *Response
 	// emit gets each event's name and data, which is used again after it returns; nil where nobody listens.
@@ -41,7 +42,8 @@ type encoder struct {
 	queued bool
 	// sealed is the run's reasoning as a sealed value.
 	sealed string
-	// changed is called when the status has changed, before that is told, except at the end; atEnd is called when the response is final, before that is told.
+	// changed is called when the status has changed, before that is told, except at the end; atEnd is called when
+	// the response is final, before that is told.
 	changed, atEnd func()
 	over           bool
 }
@@ -424,8 +426,8 @@ func (e *encoder) fail(err *wire.Error) {
 	e.terminate(statusFailed, "response.failed")
 }
 
-// terminate closes what is open and tells that the response is final. The main sequence's last item has the response's fate; one before
-// it is whole.
+// terminate closes what is open and tells that the response is final. The main sequence's last item has the
+// response's fate; one before it is whole.
 func (e *encoder) terminate(status, event string) {
 	if e.over {
 		return

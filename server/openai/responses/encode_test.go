@@ -29,8 +29,8 @@ var texts = []string{"a", " the", "\n\n", `"quoted"`, "<b>&", "Ã©", "\u2028", "æ
 
 func someText(r *rand.Rand) string { return texts[r.IntN(len(texts))] }
 
-// someRun makes up the events of a run: segments of the main sequence in any order, beside them a summary at any time, warnings and a switch of
-// strategy anywhere. It keeps what package reasoning promises of events.
+// someRun makes up the events of a run: segments of the main sequence in any order, beside them a summary at any
+// time, warnings and a switch of strategy anywhere. It keeps what package reasoning promises of events.
 func someRun(r *rand.Rand) []reasoning.Event {
 	info := &reasoning.Info{
 		Visibility: reasoning.Visibility(r.IntN(3)), Effort: []chattemplate.Effort{"", "none", "low"}[r.IntN(3)],
@@ -109,7 +109,8 @@ func someLogprobs(r *rand.Rand, text string) []reasoning.TokenLogprobs {
 	return []reasoning.TokenLogprobs{l}[:r.IntN(2)]
 }
 
-// A stream folds, by the official client's rules, to what is answered without streaming; both hold what the run's events say.
+// A stream folds, by the official client's rules, to what is answered without streaming; both hold what the run's
+// events say.
 func TestStreamsFoldToTheResponse(t *testing.T) {
 	for seed := range uint64(4000) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -185,7 +186,8 @@ func checkTexts(t *testing.T, seed uint64, response object, want reasoning.Reply
 // clean is a text as it comes out of JSON.
 func clean(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
-// checkSealed checks that a sealed value stands on the first reasoning item and nowhere else, and that there is one whenever there is a value.
+// checkSealed checks that a sealed value stands on the first reasoning item and nowhere else, and that there is one
+// whenever there is a value.
 func checkSealed(t *testing.T, seed uint64, response object, want string) {
 	t.Helper()
 	found := ""
@@ -251,7 +253,8 @@ func TestLogprobsAreJSON(t *testing.T) {
 	}
 }
 
-// An item is done as soon as it can be: a summary's when it ends, unless the item waits for a sealed value, and any other when the next begins.
+// An item is done as soon as it can be: a summary's when it ends, unless the item waits for a sealed value, and any
+// other when the next begins.
 func TestItemsAreDoneEarly(t *testing.T) {
 	for _, carries := range []bool{false, true} {
 		e := newTestEncoder(carries, false)

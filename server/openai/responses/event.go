@@ -19,7 +19,8 @@ type Head struct {
 
 func (h *Head) is(name string, seq int) { h.Type, h.SequenceNumber = name, seq }
 
-// ResponseEvent tells of the response as a whole: response.created, queued, in_progress, completed, incomplete or failed.
+// ResponseEvent tells of the response as a whole: response.created, queued, in_progress, completed, incomplete or
+// failed.
 type ResponseEvent struct {
 	Head
 	Response *Response `json:"response"`

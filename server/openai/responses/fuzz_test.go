@@ -39,8 +39,8 @@ var requestSeeds = []string{
 	`{"input":"x","tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"}]},"background":true,"store":true,"stream":true}`,
 }
 
-// Whatever a request says, it is read or refused with a 4xx; what is read can be rendered or is refused then, and its conversation can be written
-// back and read as the same.
+// Whatever a request says, it is read or refused with a 4xx; what is read can be rendered or is refused then, and
+// its conversation can be written back and read as the same.
 func FuzzRequest(f *testing.F) {
 	for _, s := range requestSeeds {
 		f.Add(s)
@@ -69,8 +69,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// Whatever items there are, they become messages that keep the rules of conversations, or an error names the item. The store writes them as
-// they can be read again.
+// Whatever items there are, they become messages that keep the rules of conversations, or an error names the item.
+// The store writes them as they can be read again.
 func FuzzItems(f *testing.F) {
 	for _, s := range requestSeeds {
 		var w CreateRequest

@@ -205,7 +205,8 @@ func readMessage(path, id string, r *rawItem) (Item, error) {
 	return m, err
 }
 
-// readParts reads a content that is a string or a list of parts; plain is what a string, and every text that stands for one, becomes.
+// readParts reads a content that is a string or a list of parts; plain is what a string, and every text that stands
+// for one, becomes.
 func readParts(path string, raw json.RawMessage, plain string) ([]Part, error) {
 	switch {
 	case !wire.Given(raw):

@@ -30,12 +30,13 @@ const (
 // Values of include that this package gives; those of the reasoning are package contract's.
 const includeLogprobs = "message.output_text.logprobs"
 
-// CreateRequest asks for a response. Only input is required, or a previous response. Fields that are not listed are ignored.
+// CreateRequest asks for a response. Only input is required, or a previous response. Fields that are not listed are
+// ignored.
 type CreateRequest struct {
 	// Model is the model's name; the server's first model where it is left out.
 	Model string `json:"model"`
-	// Input is a user's text, or a list of at most 8,192 items: messages (with type message or without a type), function_call,
-	// function_call_output, reasoning and item_reference.
+	// Input is a user's text, or a list of at most 8,192 items: messages (with type message or without a type),
+	// function_call, function_call_output, reasoning and item_reference.
 	Input json.RawMessage `json:"input" max:"8192"`
 	// Instructions is a system prompt before everything else. It is not carried over by previous_response_id.
 	Instructions *string `json:"instructions"`
@@ -47,7 +48,8 @@ type CreateRequest struct {
 	Background *bool `json:"background"`
 	// Stream answers with server-sent events.
 	Stream *bool `json:"stream"`
-	// Truncation is disabled, where a prompt that is too long is refused, or auto, where the oldest part of the conversation is left out.
+	// Truncation is disabled, where a prompt that is too long is refused, or auto, where the oldest part of the
+	// conversation is left out.
 	Truncation *string `json:"truncation"`
 
 	// MaxOutputTokens is the most tokens to generate, reasoning included, from 1.
@@ -64,8 +66,8 @@ type CreateRequest struct {
 
 	// Tools are at most 1,024 functions and custom tools. Tools of other types are left out with a warning.
 	Tools []json.RawMessage `json:"tools" max:"4096"`
-	// ToolChoice is none, auto, required, a function {"type": "function", "name": ...} or {"type": "allowed_tools", "mode": auto or
-	// required, "tools": [functions]}.
+	// ToolChoice is none, auto, required, a function {"type": "function", "name": ...} or {"type": "allowed_tools",
+	// "mode": auto or required, "tools": [functions]}.
 	ToolChoice json.RawMessage `json:"tool_choice"`
 	// ParallelToolCalls false allows at most one call; true where it is left out.
 	ParallelToolCalls *bool `json:"parallel_tool_calls"`
@@ -77,7 +79,8 @@ type CreateRequest struct {
 
 	// Fields say how much of the reasoning is wanted.
 	contract.Fields
-	// Include names what the response is to hold beside the usual: reasoning.encrypted_content, reasoning.content, message.output_text.logprobs.
+	// Include names what the response is to hold beside the usual: reasoning.encrypted_content, reasoning.content,
+	// message.output_text.logprobs.
 	Include []string `json:"include" max:"64"`
 
 	// Metadata holds at most 16 texts of at most 512 bytes under keys of at most 64, which the response repeats.
@@ -96,8 +99,8 @@ type CreateRequest struct {
 
 // TextRequest is the field text of a request.
 type TextRequest struct {
-	// Format is {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "name", "schema", "description", "strict"}. The answer
-	// is held to a schema whatever strict says.
+	// Format is {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "name", "schema",
+	// "description", "strict"}. The answer is held to a schema whatever strict says.
 	Format json.RawMessage `json:"format"`
 	// Verbosity is low, medium or high and has no effect.
 	Verbosity *string `json:"verbosity"`

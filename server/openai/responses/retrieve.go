@@ -13,8 +13,8 @@ import (
 
 const visibilityFull = reasoning.VisibilityFull
 
-// stored returns the response that a request names, or answers that there is none for its principal, or that it shows more of the reasoning than
-// the principal may see by now.
+// stored returns the response that a request names, or answers that there is none for its principal, or that it
+// shows more of the reasoning than the principal may see by now.
 func (a *API) stored(w http.ResponseWriter, r *http.Request) *record {
 	p := wire.PrincipalOf(r.Context())
 	rec := a.store.get(p.ID, r.PathValue("id"))

@@ -26,8 +26,8 @@ type run struct {
 // busy reports whether the run still goes on. A run that is not there does not.
 func (r *run) busy() bool { return r != nil && !r.over.Load() }
 
-// eventLog keeps the newest events of a run, the nth under number n, for readers that come and go. Where they may hold reasoning it keeps
-// them sealed.
+// eventLog keeps the newest events of a run, the nth under number n, for readers that come and go. Where they may
+// hold reasoning it keeps them sealed.
 type eventLog struct {
 	keys *seal.Keyring
 	// scope is where an event belongs while it is stored, by its number.

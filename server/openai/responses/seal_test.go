@@ -42,8 +42,8 @@ func carried(t *testing.T, f *fixture, more object) (made object, next []any) {
 
 const kept = "<|channel|>analysis<|message|>" + thoughts
 
-// A sealed value restores the reasoning of its turn while calls are pending, with a store and without, with the ids of items and without, whatever
-// the client makes of what came before.
+// A sealed value restores the reasoning of its turn while calls are pending, with a store and without, with the ids
+// of items and without, whatever the client makes of what came before.
 func TestSealedValuesRestoreReasoning(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	for _, stored := range []bool{true, false} {
@@ -120,7 +120,8 @@ func TestCarriedReasoningGoesOn(t *testing.T) {
 	}
 }
 
-// Restored reasoning enters the prompt only where the format keeps it, and gives the same tokens as reasoning that was never away.
+// Restored reasoning enters the prompt only where the format keeps it, and gives the same tokens as reasoning that
+// was never away.
 func TestRestoredTokens(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	_, next := carried(t, f, object{"store": false})
@@ -167,7 +168,8 @@ func dropped(t *testing.T, name string, f, strict *fixture, request object, code
 	}
 }
 
-// A value that is moved, altered, of another principal or under an unknown key is left out with a warning, or refused under strict.
+// A value that is moved, altered, of another principal or under an unknown key is left out with a warning, or
+// refused under strict.
 func TestSealedValuesStayInTheirPlace(t *testing.T) {
 	keys := seal.NewKeyring()
 	f := start(t, Config{Seal: keys}, fake.Config{}, calling()...)

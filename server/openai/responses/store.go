@@ -13,8 +13,8 @@ import (
 	"runner/reasoning/seal"
 )
 
-// StoreLimits bounds what is kept of past responses. What is over a limit goes, the least recently used first: being gone on from counts
-// as use. The zero value of each field is its default.
+// StoreLimits bounds what is kept of past responses. What is over a limit goes, the least recently used first:
+// being gone on from counts as use. The zero value of each field is its default.
 type StoreLimits struct {
 	// Responses is how many are kept for each principal; 0 means 1,024.
 	Responses int
@@ -41,8 +41,8 @@ func (l StoreLimits) orDefaults() StoreLimits {
 	return l
 }
 
-// record is what is kept of a response. Once it is in the store its fields are read and written under the store's lock, except run, which
-// never changes; what the fields point to is not changed at all.
+// record is what is kept of a response. Once it is in the store its fields are read and written under the store's
+// lock, except run, which never changes; what the fields point to is not changed at all.
 type record struct {
 	id, principal string
 	// previous is the response that it goes on from, and root the first of that chain, which may be itself.
@@ -58,7 +58,8 @@ type record struct {
 	home      seal.Scope
 	// homeID is the id of the reasoning item that the run's reasoning belongs to, shown or not.
 	homeID string
-	// shown is how much of the reasoning the response shows. An API key's permission may have become less since it was made.
+	// shown is how much of the reasoning the response shows. An API key's permission may have become less since it
+	// was made.
 	shown reasoning.Visibility
 	size  int
 	// run is the run in the background that makes it; nil for others.
@@ -96,8 +97,8 @@ func (s *store) put(r *record) bool {
 	return s.add(r)
 }
 
-// replace puts a response in the place of what was kept of it so far, unless that has been deleted. It reports false, and keeps nothing, if
-// it is too large.
+// replace puts a response in the place of what was kept of it so far, unless that has been deleted. It reports
+// false, and keeps nothing, if it is too large.
 func (s *store) replace(old, r *record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +174,8 @@ func (s *store) find(principal, id string) *record {
 	return r
 }
 
-// chain returns a response and those that it goes on from, the first one first; missing is the id of one that is not there.
+// chain returns a response and those that it goes on from, the first one first; missing is the id of one that is
+// not there.
 func (s *store) chain(principal, id string) (chain []*record, missing string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,8 +262,8 @@ func (s *store) sweep() {
 	}
 }
 
-// shrink forgets what is over the limits after r was put on a shelf: first of its principal, then of those who keep the most. What is
-// still being made counts but stays; there is little of it.
+// shrink forgets what is over the limits after r was put on a shelf: first of its principal, then of those who keep
+// the most. What is still being made counts but stays; there is little of it.
 func (s *store) shrink(sh *shelf, r *record) {
 	for (len(sh.records) > s.limits.Responses || sh.bytes > s.limits.Bytes) && s.dropFirst(sh, r) {
 	}

@@ -216,7 +216,8 @@ func TestPreviousResponse(t *testing.T) {
 	}
 }
 
-// With truncation auto the oldest turns go until the prompt leaves room for an answer; prompts and the last question stay.
+// With truncation auto the oldest turns go until the prompt leaves room for an answer; prompts and the last
+// question stay.
 func TestTruncation(t *testing.T) {
 	f := start(t, Config{}, fake.Config{ContextSize: 600})
 	input := []any{object{"role": "system", "content": "Rules."}}

@@ -41,8 +41,8 @@ type fixture struct {
 	client openai.Client
 }
 
-// start serves the API for a principal who may do everything. Without replies the model answers question with thoughts and answer, and sums
-// up with brief.
+// start serves the API for a principal who may do everything. Without replies the model answers question with
+// thoughts and answer, and sums up with brief.
 func start(t testing.TB, cfg Config, model fake.Config, replies ...fake.Reply) *fixture {
 	t.Helper()
 	if len(replies) == 0 {
@@ -208,8 +208,8 @@ func body(t testing.TB, more object) string {
 	return encode(t, b)
 }
 
-// fold does with a stream what OpenAI's client for JavaScript does (ResponseAccumulator), without the last event, which holds the
-// result: what it makes of the others has to be the same. It fails where that client would.
+// fold does with a stream what OpenAI's client for JavaScript does (ResponseAccumulator), without the last event,
+// which holds the result: what it makes of the others has to be the same. It fails where that client would.
 func fold(t testing.TB, events []object) (output []any, last object) {
 	t.Helper()
 	for i, e := range events {

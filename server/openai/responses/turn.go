@@ -94,7 +94,8 @@ func (t *turn) lookUp() error {
 	return nil
 }
 
-// dereference puts the stored item in the place of one that only names it: a reference, or a reasoning item that holds nothing.
+// dereference puts the stored item in the place of one that only names it: a reference, or a reasoning item that
+// holds nothing.
 func (t *turn) dereference(e *entry) error {
 	ref, isRef := e.item.(*reference)
 	r, isReasoning := e.item.(*Reasoning)
@@ -126,7 +127,8 @@ func (t *turn) dereference(e *entry) error {
 	return nil
 }
 
-// history returns the entries of the responses before this one. What a run thought comes from what it sealed, whatever of it was shown.
+// history returns the entries of the responses before this one. What a run thought comes from what it sealed,
+// whatever of it was shown.
 func (t *turn) history() []entry {
 	var entries []entry
 	for _, r := range t.chain {
@@ -148,7 +150,8 @@ func (t *turn) history() []entry {
 	return entries
 }
 
-// conversation is the first response of the chain. Without previous_response_id the client carries the conversation, which has no id then.
+// conversation is the first response of the chain. Without previous_response_id the client carries the
+// conversation, which has no id then.
 func (t *turn) conversation() seal.Conversation {
 	if len(t.chain) == 0 {
 		return seal.Conversation{}
@@ -277,9 +280,10 @@ func (t *turn) encoder() *encoder {
 // streamed reports whether the request asks for a stream.
 func (t *turn) streamed() bool { return is(t.asked.wire.Stream, false) }
 
-// run generates and folds what comes into enc. begun is called with the first event, before enc gets it. A failure before that is for the
-// caller to tell; one after it is told by the response too. gone reports whether nobody listens any more, which ends the run.
-// An input that is too long for the context is a stream's matter too, as it is in OpenAI's API: Codex looks for it there only.
+// run generates and folds what comes into enc. begun is called with the first event, before enc gets it. A failure
+// before that is for the caller to tell; one after it is told by the response too. gone reports whether nobody
+// listens any more, which ends the run. An input that is too long for the context is a stream's matter too, as it
+// is in OpenAI's API: Codex looks for it there only.
 func (t *turn) run(ctx context.Context, enc *encoder, begun func(), gone func() bool) (started bool, failure *wire.Error) {
 	free := contract.FreeCalls{Names: t.asked.custom}
 	push := func(e *reasoning.Event) error { enc.push(e); return nil }
@@ -415,7 +419,8 @@ func (t *turn) sealed(part string, v any, ok *bool) (value string) {
 	return value
 }
 
-// opened reads a part of a stored response into v, and reports whether it could: its key may be gone, and with it what was sealed.
+// opened reads a part of a stored response into v, and reports whether it could: its key may be gone, and with it
+// what was sealed.
 func (a *API) opened(r *record, part, value string, v any) bool {
 	data, err := a.cfg.Seal.Open(storedScope(r.principal, r.home.Model, part), value)
 	return err == nil && json.Unmarshal([]byte(data), v) == nil
