@@ -21,26 +21,36 @@ var rules = []struct {
 	{"runner/backend/gguf", nil},
 	{"runner/backend/sample", []string{"runner/backend"}},
 	{"runner/backend/tokenizer", []string{"runner/backend", "runner/backend/gguf", "runner/backend/tokenizer"}},
-	{"runner/backend/backendtest", []string{"runner/backend", "runner/backend/gguf", "runner/backend/sample", "runner/backend/tokenizer"}},
-	{"runner/backend/", []string{"runner/backend", "runner/backend/gguf", "runner/backend/sample", "runner/backend/tokenizer"}},
+	{"runner/backend/backendtest", []string{"runner/backend", "runner/backend/gguf", "runner/backend/sample",
+		"runner/backend/tokenizer"}},
+	{"runner/backend/", []string{"runner/backend", "runner/backend/gguf", "runner/backend/sample",
+		"runner/backend/tokenizer"}},
 	{"runner/chattemplate", []string{"runner/backend", "runner/chattemplate/"}},
 	{"runner/chattemplate/jinja", nil},
 	{"runner/grammar", []string{"runner/backend", "runner/grammar/"}},
 	{"runner/grammar/suitetest", []string{"runner/chattemplate/conformance"}},
 	{"runner/models", []string{"runner/backend", "runner/backend/gguf", "runner/models", "runner/models/"}},
 	{"runner/reasoning", []string{"runner/backend", "runner/chattemplate", "runner/reasoning/"}},
-	{"runner/reasoning/trace", []string{"runner/reasoning", "runner/reasoning/internal/private", "runner/reasoning/seal", "runner/reasoning/trace", "runner/reasoning/trace/"}},
+	{"runner/reasoning/trace", []string{"runner/reasoning", "runner/reasoning/internal/private", "runner/reasoning/seal",
+		"runner/reasoning/trace", "runner/reasoning/trace/"}},
 	{"runner/reasoning/decision", []string{"runner/reasoning"}},
-	{"runner/runner", []string{"runner/backend", "runner/chattemplate", "runner/grammar", "runner/reasoning", "runner/reasoning/", "runner/models", "runner/models/"}},
-	{"runner/runner/tracing", []string{"runner/runner", "runner/chattemplate", "runner/grammar", "runner/reasoning", "runner/reasoning/decision", "runner/reasoning/trace", "runner/reasoning/trace/store"}},
-	{"runner/server", []string{"runner/runner", "runner/reasoning", "runner/reasoning/", "runner/chattemplate", "runner/grammar", "runner/models", "runner/server/"}},
+	{"runner/runner", []string{"runner/backend", "runner/chattemplate", "runner/grammar", "runner/reasoning",
+		"runner/reasoning/", "runner/models", "runner/models/"}},
+	{"runner/runner/tracing", []string{"runner/runner", "runner/chattemplate", "runner/grammar", "runner/reasoning",
+		"runner/reasoning/decision", "runner/reasoning/trace", "runner/reasoning/trace/store"}},
+	{"runner/server", []string{"runner/runner", "runner/reasoning", "runner/reasoning/", "runner/chattemplate",
+		"runner/grammar", "runner/models", "runner/server/"}},
 	{"runner/server/wire", []string{"runner/runner", "runner/reasoning", "runner/chattemplate"}},
-	{"runner/server/internal", []string{"runner/runner", "runner/reasoning", "runner/reasoning/seal", "runner/reasoning/delegation", "runner/chattemplate",
+	{"runner/server/internal", []string{"runner/runner", "runner/reasoning", "runner/reasoning/seal",
+		"runner/reasoning/delegation", "runner/chattemplate",
 		"runner/grammar/", "runner/server/wire"}},
 	{"runner/server/pool", []string{"runner/runner"}},
-	{"runner/server/wiretest", []string{"runner/backend/", "runner/runner", "runner/reasoning", "runner/reasoning/", "runner/server/wire"}},
+	{"runner/server/wiretest", []string{"runner/backend/", "runner/runner", "runner/reasoning", "runner/reasoning/",
+		"runner/server/wire"}},
 	{"runner/cmd", []string{"runner/"}},
-	{"runner/cmd/runner/cli", []string{"runner/backend", "runner/backend/gguf", "runner/chattemplate", "runner/grammar", "runner/reasoning", "runner/reasoning/", "runner/runner", "runner/runner/", "runner/models", "runner/server", "runner/server/", "runner/cmd/runner/render"}},
+	{"runner/cmd/runner/cli", []string{"runner/backend", "runner/backend/gguf", "runner/chattemplate", "runner/grammar",
+		"runner/reasoning", "runner/reasoning/", "runner/runner", "runner/runner/", "runner/models", "runner/server",
+		"runner/server/", "runner/cmd/runner/render"}},
 	{"runner/cmd/runner/transcript", nil},
 	{"runner/cmd/runner/render", []string{"runner/reasoning", "runner/reasoning/decision"}},
 	{"runner/scripts", []string{"runner/"}},
@@ -128,7 +138,8 @@ func TestEngineStaysInItsRoom(t *testing.T) {
 			if strings.HasPrefix(imp, "github.com/ollama/") {
 				t.Errorf("%s imports %s", p.ImportPath, imp)
 			}
-			if imp == engineOwner && !strings.HasPrefix(p.ImportPath, "runner/cmd/") && !strings.HasPrefix(p.ImportPath, "runner/scripts/") {
+			if imp == engineOwner && !strings.HasPrefix(p.ImportPath, "runner/cmd/") && !strings.HasPrefix(p.ImportPath,
+				"runner/scripts/") {
 				t.Errorf("%s imports %s; only commands name a backend", p.ImportPath, imp)
 			}
 		}
@@ -137,8 +148,10 @@ func TestEngineStaysInItsRoom(t *testing.T) {
 
 // forTests are packages that only tests, and one another, may import.
 var forTests = []string{
-	"runner/backend/backendtest", "runner/backend/fake", "runner/backend/tokenizer/o200ktest", "runner/backend/tokenizer/texttest",
-	"runner/chattemplate/conformance", "runner/chattemplate/vocabtest", "runner/grammar/suitetest", "runner/cmd/runner/scripttest", "runner/cmd/runner/transcript", "runner/server/wiretest",
+	"runner/backend/backendtest", "runner/backend/fake", "runner/backend/tokenizer/o200ktest",
+	"runner/backend/tokenizer/texttest",
+	"runner/chattemplate/conformance", "runner/chattemplate/vocabtest", "runner/grammar/suitetest",
+	"runner/cmd/runner/scripttest", "runner/cmd/runner/transcript", "runner/server/wiretest",
 }
 
 func TestTestPackagesStayInTests(t *testing.T) {

@@ -18,11 +18,15 @@ func twenty() chattemplate.Conversation {
 		c.Messages = append(c.Messages, user(text), assistant(text, text))
 	}
 	for range 2 {
-		c.Messages = append(c.Messages, user(text), calls(text, chattemplate.ToolCall{ID: "call00001", Name: "add", Arguments: `{"a":1,"b":2}`}), result("call00001", "3"))
+		c.Messages = append(c.Messages, user(text),
+			calls(text, chattemplate.ToolCall{ID: "call00001", Name: "add", Arguments: `{"a":1,"b":2}`}),
+			result("call00001", "3"))
 	}
 	c.Messages = append(c.Messages, user(text))
-	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"number","description":"one"},"b":{"type":"number"}},"required":["a","b"]}`)
-	c.Tools = []chattemplate.Tool{{Name: "add", Description: "Adds.", Parameters: schema}, {Name: "sub", Description: "Subtracts.", Parameters: schema}}
+	schema := json.RawMessage(
+		`{"type":"object","properties":{"a":{"type":"number","description":"one"},"b":{"type":"number"}},"required":["a","b"]}`)
+	c.Tools = []chattemplate.Tool{{Name: "add", Description: "Adds.", Parameters: schema},
+		{Name: "sub", Description: "Subtracts.", Parameters: schema}}
 	c.Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return c
 }

@@ -21,9 +21,11 @@ func jinjaShape(text string, tools bool) chattemplate.Conversation {
 	if len(name) > 200 {
 		name = strings.ToValidUTF8(name[:200], "")
 	}
-	c.Messages = append(c.Messages, chattemplate.Message{Role: chattemplate.Assistant, Reasoning: "r" + text, Content: "c" + text + "c"},
+	c.Messages = append(c.Messages, chattemplate.Message{Role: chattemplate.Assistant, Reasoning: "r" + text,
+		Content: "c" + text + "c"},
 		chattemplate.Message{Role: chattemplate.User, Content: "q" + text + "q"})
-	c.Args = map[string]any{"unknown": text, "documents": []any{map[string]any{"title": text, "text": text, "doc_id": text}}, "custom_instructions": text}
+	c.Args = map[string]any{"unknown": text,
+		"documents": []any{map[string]any{"title": text, "text": text, "doc_id": text}}, "custom_instructions": text}
 	if !tools {
 		c.Tools = nil
 		var plain []chattemplate.Message

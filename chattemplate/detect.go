@@ -41,7 +41,8 @@ const (
 // switches are the variables by which templates let reasoning be turned off and on, in the order in which they are
 // tried.
 var switches = []struct{ off, on []variable }{
-	{[]variable{{"enable_thinking", false}, {"thinking", false}}, []variable{{"enable_thinking", true}, {"thinking", true}}},
+	{[]variable{{"enable_thinking", false}, {"thinking", false}},
+		[]variable{{"enable_thinking", true}, {"thinking", true}}},
 	{[]variable{{"reasoning_effort", "none"}}, []variable{{"reasoning_effort", "high"}}},
 	{[]variable{{"thinking_budget", 0.0}}, nil},
 }
@@ -49,7 +50,8 @@ var switches = []struct{ off, on []variable }{
 var (
 	commentPattern = regexp.MustCompile(`(?s)\{#.*?#\}`)
 	// closePattern finds closing tags whose names speak of thinking.
-	closePattern = regexp.MustCompile(`</([\w.:-]*(?:think|thought|reason)[\w.:-]*)>|\[/([A-Z_]*(?:THINK|THOUGHT|REASON)[A-Z_]*)\]`)
+	closePattern = regexp.MustCompile(
+		`</([\w.:-]*(?:think|thought|reason)[\w.:-]*)>|\[/([A-Z_]*(?:THINK|THOUGHT|REASON)[A-Z_]*)\]`)
 	// markPattern matches one mark at the beginning of a text: <...>, [...] or ◁...▷ of at most 48 characters.
 	markPattern = regexp.MustCompile(`^(?:<[^<>\s]{1,46}>|\[[^\[\]\n]{1,46}\]|◁[^◁▷\s]{1,46}▷)`)
 )
@@ -207,7 +209,8 @@ func counterpart(mark string) string {
 			return t.open
 		}
 	}
-	for _, form := range [][2]string{{"</", "<"}, {"[/", "["}, {"<|/", "<|"}, {"<|END_", "<|START_"}, {"<|end_of_", "<|begin_of_"}} {
+	for _, form := range [][2]string{{"</", "<"}, {"[/", "["}, {"<|/", "<|"}, {"<|END_", "<|START_"},
+		{"<|end_of_", "<|begin_of_"}} {
 		if rest, ok := strings.CutPrefix(mark, form[0]); ok {
 			return form[1] + rest
 		}

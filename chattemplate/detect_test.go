@@ -14,7 +14,8 @@ func TestDetection(t *testing.T) {
 		open = `{% if add_generation_prompt %}[assistant]{% endif %}`
 	)
 	around := func(open, close string) string {
-		return chat[:len(chat)-len(`{{ m.content }}{% endfor %}`)] + `{% if m.reasoning_content %}` + open + `{{ m.reasoning_content }}` + close +
+		return chat[:len(chat)-len(`{{ m.content }}{% endfor %}`)] + `{% if m.reasoning_content %}` + open +
+			`{{ m.reasoning_content }}` + close +
 			`{% endif %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}`
 	}
 	tags := func(open, close string, skip bool) chattemplate.Format {
@@ -28,18 +29,33 @@ func TestDetection(t *testing.T) {
 	}{
 		{"nothing", chat + open, nil, chattemplate.Format{}, 0, 0},
 		{"only a comment", chat + open + `{# strips </think> #}`, nil, chattemplate.Format{}, 0, 0},
-		{"only the vocabulary", chat + open, []string{"<think>", "</think>"}, tags("<think>", "</think>", false), chattemplate.StartTurn, chattemplate.StartAnswer},
+		{"only the vocabulary", chat + open, []string{"<think>", "</think>"}, tags("<think>", "</think>", false),
+			chattemplate.StartTurn, chattemplate.StartAnswer},
 		{"half in the vocabulary", chat + open, []string{"<think>"}, chattemplate.Format{}, 0, 0},
-		{"brackets", around("[THINK]", "[/THINK]"), []string{"[THINK]", "[/THINK]"}, tags("[THINK]", "[/THINK]", false), 0, chattemplate.StartAnswer},
-		{"brackets in a system prompt", `[SYSTEM]Write your thoughts as [THINK]...[/THINK].[/SYSTEM]` + chat + open, nil, tags("[THINK]", "[/THINK]", false), 0, chattemplate.StartAnswer},
-		{"unknown tags in the history", around("<reflect>\n", "\n</reflect>\n\n"), nil, tags("<reflect>", "</reflect>", false), 0, chattemplate.StartAnswer},
-		{"unlike tags in the history", around("{{ '<|mull|>' }}", "{{ '<|speak|>' }}"), nil, tags("<|mull|>", "<|speak|>", false), 0, chattemplate.StartAnswer},
-		{"tags named for thinking", chat + `{% if add_generation_prompt %}[assistant]<ling_thinking>{% endif %}{% set x = '</ling_thinking>' %}`, nil, tags("<ling_thinking>", "</ling_thinking>", false), chattemplate.StartReasoning, chattemplate.StartAnswer},
-		{"seed", chat + open + `{% if thinking_budget is defined and thinking_budget == 0 %}<seed:think></seed:think>{% endif %}`, nil, tags("<seed:think>", "</seed:think>", true), chattemplate.StartTurn, chattemplate.StartAnswer},
-		{"granite's sentences", chat + `{% if thinking %}Write your thoughts after "Here is my thought process:" and your response after "Here is my response:".{% endif %}` + open, nil, tags("Here is my thought process:", "Here is my response:", true), chattemplate.StartTurn, chattemplate.StartTurn},
-		{"an effort of none", `{% if reasoning_effort == 'none' %}off{% else %}{{ reasoning_effort }}{% endif %}` + chat + open + `{% set x = '[/THINK]' %}`, nil, tags("[THINK]", "[/THINK]", true), chattemplate.StartTurn, chattemplate.StartTurn},
-		{"an effort without none", `{{ reasoning_effort }}` + chat + open + `{% set x = '</think>' %}`, nil, tags("<think>", "</think>", false), chattemplate.StartTurn, chattemplate.StartAnswer},
-		{"kimi", chat + `{% if add_generation_prompt %}[assistant]◁think▷{% endif %}{% set x = '◁/think▷' %}`, nil, tags("◁think▷", "◁/think▷", false), chattemplate.StartReasoning, chattemplate.StartAnswer},
+		{"brackets", around("[THINK]", "[/THINK]"), []string{"[THINK]", "[/THINK]"}, tags("[THINK]", "[/THINK]", false), 0,
+			chattemplate.StartAnswer},
+		{"brackets in a system prompt", `[SYSTEM]Write your thoughts as [THINK]...[/THINK].[/SYSTEM]` + chat + open, nil,
+			tags("[THINK]", "[/THINK]", false), 0, chattemplate.StartAnswer},
+		{"unknown tags in the history", around("<reflect>\n", "\n</reflect>\n\n"), nil,
+			tags("<reflect>", "</reflect>", false), 0, chattemplate.StartAnswer},
+		{"unlike tags in the history", around("{{ '<|mull|>' }}", "{{ '<|speak|>' }}"), nil,
+			tags("<|mull|>", "<|speak|>", false), 0, chattemplate.StartAnswer},
+		{"tags named for thinking",
+			chat + `{% if add_generation_prompt %}[assistant]<ling_thinking>{% endif %}{% set x = '</ling_thinking>' %}`, nil,
+			tags("<ling_thinking>", "</ling_thinking>", false), chattemplate.StartReasoning, chattemplate.StartAnswer},
+		{"seed",
+			chat + open + `{% if thinking_budget is defined and thinking_budget == 0 %}<seed:think></seed:think>{% endif %}`,
+			nil, tags("<seed:think>", "</seed:think>", true), chattemplate.StartTurn, chattemplate.StartAnswer},
+		{"granite's sentences",
+			chat +
+				`{% if thinking %}Write your thoughts after "Here is my thought process:" and your response after "Here is my response:".{% endif %}` + open, nil, tags("Here is my thought process:", "Here is my response:", true), chattemplate.StartTurn, chattemplate.StartTurn},
+		{"an effort of none", `{% if reasoning_effort == 'none' %}off{% else %}{{ reasoning_effort }}{% endif %}` + chat +
+			open + `{% set x = '[/THINK]' %}`, nil, tags("[THINK]", "[/THINK]", true), chattemplate.StartTurn,
+			chattemplate.StartTurn},
+		{"an effort without none", `{{ reasoning_effort }}` + chat + open + `{% set x = '</think>' %}`, nil,
+			tags("<think>", "</think>", false), chattemplate.StartTurn, chattemplate.StartAnswer},
+		{"kimi", chat + `{% if add_generation_prompt %}[assistant]◁think▷{% endif %}{% set x = '◁/think▷' %}`, nil,
+			tags("◁think▷", "◁/think▷", false), chattemplate.StartReasoning, chattemplate.StartAnswer},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tmpl := jinjaTemplate(t, tt.source, tt.vocab...)
@@ -73,8 +89,9 @@ func TestEffortVariables(t *testing.T) {
 	source := `{{ messages[0].content }} {{ enable_thinking }} {{ thinking }} {{ reasoning_effort }}{% if enable_thinking %}<think>{% endif %}{% set x = '</think>' %}`
 	tmpl := jinjaTemplate(t, source)
 	for effort, want := range map[chattemplate.Effort]string{
-		chattemplate.EffortDefault: "Q   ", chattemplate.EffortNone: "Q False False ", chattemplate.EffortMinimal: "Q True True low<think>",
-		chattemplate.EffortLow: "Q True True low<think>", chattemplate.EffortHigh: "Q True True high<think>",
+		chattemplate.EffortDefault: "Q   ", chattemplate.EffortNone: "Q False False ",
+		chattemplate.EffortMinimal: "Q True True low<think>",
+		chattemplate.EffortLow:     "Q True True low<think>", chattemplate.EffortHigh: "Q True True high<think>",
 	} {
 		c := messages(user("Q"))
 		c.Effort = effort

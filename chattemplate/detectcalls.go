@@ -32,11 +32,13 @@ func (j *jinjaTemplate) probeCall() (string, bool) {
 	}
 	c := &Conversation{Messages: []Message{
 		{Role: User, Content: probeUser},
-		{Role: Assistant, ToolCalls: []ToolCall{{ID: "call00001", Name: probeTool, Arguments: `{"` + probeKey + `": "` + probeValue + `"}`}}},
+		{Role: Assistant, ToolCalls: []ToolCall{{ID: "call00001", Name: probeTool, Arguments: `{"` + probeKey + `": "` +
+			probeValue + `"}`}}},
 	}, NoGenerationPrompt: true}
 	if j.traits.tools {
 		c.Tools = []Tool{{Name: probeTool, Description: "d", Parameters: []byte(
-			`{"type": "object", "properties": {"` + probeKey + `": {"type": "string", "description": "d"}}, "required": ["` + probeKey + `"]}`)}}
+			`{"type": "object", "properties": {"` + probeKey + `": {"type": "string", "description": "d"}}, "required": ["` +
+				probeKey + `"]}`)}}
 	}
 	return j.probe(j.traits, c)
 }

@@ -52,7 +52,8 @@ func (e *TemplateError) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *TemplateError) Hint() string {
 	if je := (*jinja.Error)(nil); errors.As(e.Err, &je) && je.Kind == jinja.KindRaised {
-		return "the template refuses this conversation: check its roles, their order and its tools, or give another template with --chat-template"
+		return "the template refuses this conversation: check its roles, their order and its tools, or give another " +
+			"template with --chat-template"
 	}
 	return "correct the template, or give another one with --chat-template"
 }

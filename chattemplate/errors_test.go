@@ -16,7 +16,8 @@ func TestTemplateHints(t *testing.T) {
 		_, err := jinjaTemplate(t, source).Render(messages(user("Q")))
 		return err
 	}
-	_, syntax := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize, Source: "{{ b"})
+	_, syntax := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize,
+		Source: "{{ b"})
 	for _, tt := range []struct {
 		name string
 		err  error

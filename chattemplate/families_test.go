@@ -42,7 +42,8 @@ func readTemplate(t testing.TB, dir, name string) string {
 	return string(source)
 }
 
-var specialPattern = regexp.MustCompile(`<\|[^<>|{}\s]{1,30}\|>|</?[a-z_:|]{2,24}>|<[|｜][^<>{}\s]{1,30}[|｜]?>|<[a-z_]{2,20}\|>|\[/?[A-Z_]{2,24}\]|\[gMASK\]`)
+var specialPattern = regexp.MustCompile(
+	`<\|[^<>|{}\s]{1,30}\|>|</?[a-z_:|]{2,24}>|<[|｜][^<>{}\s]{1,30}[|｜]?>|<[a-z_]{2,20}\|>|\[/?[A-Z_]{2,24}\]|\[gMASK\]`)
 
 // specialsOf returns the strings of a template that look like special tokens.
 func specialsOf(source string) []string {
@@ -64,7 +65,8 @@ func familyTemplate(t testing.TB, source string) (*chattemplate.Template, *backe
 	specials := specialsOf(source)
 	c := backend.VocabConfig{BOS: 256, EOS: 257, EOG: []backend.Token{257}}
 	vocab := vocabtest.With(t, c, specials...)
-	return mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: source, ForceJinja: true}), vocab
+	return mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: source, ForceJinja: true}),
+		vocab
 }
 
 // TestFamilies states the family of every reference template, as reading it shows.
@@ -85,10 +87,15 @@ func TestFamilies(t *testing.T) {
 		// Where the model begins with the default effort, high effort and none.
 		usual, high, none place
 	}{
-		"Apertus-8B-Instruct":                           {think("<|inner_prefix|>", "<|inner_suffix|>", true, true), turn, turn, turn},
-		"Apriel-1.6-15b-Thinker-fixed":                  {think("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", false, true), reasoning, reasoning, answer},
-		"CohereForAI-c4ai-command-r7b-12-2024-tool_use": {chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<|START_THINKING|>", Close: "<|END_THINKING|>", AnswerOpen: "<|START_RESPONSE|>", AnswerClose: "<|END_RESPONSE|>", CanSkip: true, Tools: true}, answer, turn, answer},
-		"GLM-4.7-Flash":                                 {think("<think>", "</think>", true, true), reasoning, reasoning, answer},
+		"Apertus-8B-Instruct": {think("<|inner_prefix|>", "<|inner_suffix|>", true, true), turn,
+			turn, turn},
+		"Apriel-1.6-15b-Thinker-fixed": {think("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]",
+			false, true), reasoning, reasoning, answer},
+		"CohereForAI-c4ai-command-r7b-12-2024-tool_use": {chattemplate.Format{Family: chattemplate.ThinkTags,
+			Open: "<|START_THINKING|>", Close: "<|END_THINKING|>", AnswerOpen: "<|START_RESPONSE|>",
+			AnswerClose: "<|END_RESPONSE|>", CanSkip: true, Tools: true}, answer, turn, answer},
+		"GLM-4.7-Flash": {think("<think>", "</think>", true, true), reasoning,
+			reasoning, answer},
 		"GigaChat3.1-10B-A1.8B":                         {plain(true), turn, turn, turn},
 		"HuggingFaceTB-SmolLM3-3B":                      {think("<think>", "</think>", true, false), turn, turn, answer},
 		"Kimi-K2-Instruct":                              {plain(true), turn, turn, turn},
@@ -97,30 +104,36 @@ func TestFamilies(t *testing.T) {
 		"Mistral-Small-3.2-24B-Instruct-2506":           {plain(true), turn, turn, turn},
 		"NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use": {plain(true), turn, turn, turn},
 		"NousResearch-Hermes-3-Llama-3.1-8B-tool_use":   {plain(true), turn, turn, turn},
-		"Qwen-QwQ-32B":                                  {think("<think>", "</think>", true, true), answer, reasoning, answer},
-		"Qwen-Qwen2.5-7B-Instruct":                      {plain(true), turn, turn, turn},
-		"Qwen-Qwen3-0.6B":                               {think("<think>", "</think>", true, true), turn, turn, answer},
-		"Reka-Edge":                                     {think("<think>", "</think>", true, true), turn, reasoning, turn},
-		"StepFun3.5-Flash":                              {think("<think>", "</think>", false, true), reasoning, reasoning, answer},
-		"deepseek-ai-DeepSeek-R1-Distill-Llama-8B":      {think("<think>", "</think>", false, false), reasoning, reasoning, answer},
-		"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B":      {think("<think>", "</think>", true, false), answer, reasoning, answer},
-		"deepseek-ai-DeepSeek-V3.1":                     {think("<think>", "</think>", true, false), answer, reasoning, answer},
-		"deepseek-ai-DeepSeek-V4":                       {think("<think>", "</think>", true, true), answer, reasoning, answer},
-		"fireworks-ai-llama-3-firefunction-v2":          {plain(true), turn, turn, turn},
-		"google-gemma-2-2b-it":                          {plain(false), turn, turn, turn},
-		"google-gemma-4-31B-it-interleaved":             {think("<|channel>thought", "<channel|>", true, true), answer, turn, answer},
-		"ibm-granite-granite-3.3-2B-Instruct":           {chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>", Close: "</think>", AnswerOpen: "<response>", AnswerClose: "</response>", CanSkip: true, Tools: true}, turn, turn, turn},
-		"llama-cpp-deepseek-r1":                         {think("<think>", "</think>", false, false), reasoning, reasoning, answer},
-		"llama-cpp-rwkv-world":                          {think("<think>", "</think>", true, false), turn, reasoning, answer},
-		"meetkai-functionary-medium-v3.1":               {plain(true), turn, turn, turn},
-		"meetkai-functionary-medium-v3.2":               {plain(true), turn, turn, turn},
-		"meta-llama-Llama-3.1-8B-Instruct":              {plain(true), turn, turn, turn},
-		"meta-llama-Llama-3.2-3B-Instruct":              {plain(true), turn, turn, turn},
-		"microsoft-Phi-3.5-mini-instruct":               {plain(false), turn, turn, turn},
-		"mistralai-Mistral-Nemo-Instruct-2407":          {plain(true), turn, turn, turn},
-		"moonshotai-Kimi-K2":                            {plain(true), turn, turn, turn},
-		"openai-gpt-oss-120b":                           {chattemplate.Format{Family: chattemplate.Harmony, CanSkip: true, Tools: true}, turn, turn, answer},
-		"unsloth-mistral-Devstral-Small-2507":           {plain(true), turn, turn, turn},
+		"Qwen-QwQ-32B": {think("<think>", "</think>", true, true), answer,
+			reasoning, answer},
+		"Qwen-Qwen2.5-7B-Instruct": {plain(true), turn, turn, turn},
+		"Qwen-Qwen3-0.6B":          {think("<think>", "</think>", true, true), turn, turn, answer},
+		"Reka-Edge":                {think("<think>", "</think>", true, true), turn, reasoning, turn},
+		"StepFun3.5-Flash":         {think("<think>", "</think>", false, true), reasoning, reasoning, answer},
+		"deepseek-ai-DeepSeek-R1-Distill-Llama-8B": {think("<think>", "</think>", false, false), reasoning,
+			reasoning, answer},
+		"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B": {think("<think>", "</think>", true, false), answer, reasoning, answer},
+		"deepseek-ai-DeepSeek-V3.1":                {think("<think>", "</think>", true, false), answer, reasoning, answer},
+		"deepseek-ai-DeepSeek-V4":                  {think("<think>", "</think>", true, true), answer, reasoning, answer},
+		"fireworks-ai-llama-3-firefunction-v2":     {plain(true), turn, turn, turn},
+		"google-gemma-2-2b-it":                     {plain(false), turn, turn, turn},
+		"google-gemma-4-31B-it-interleaved": {think("<|channel>thought", "<channel|>", true, true), answer,
+			turn, answer},
+		"ibm-granite-granite-3.3-2B-Instruct": {chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>",
+			Close: "</think>", AnswerOpen: "<response>", AnswerClose: "</response>", CanSkip: true, Tools: true}, turn,
+			turn, turn},
+		"llama-cpp-deepseek-r1":                {think("<think>", "</think>", false, false), reasoning, reasoning, answer},
+		"llama-cpp-rwkv-world":                 {think("<think>", "</think>", true, false), turn, reasoning, answer},
+		"meetkai-functionary-medium-v3.1":      {plain(true), turn, turn, turn},
+		"meetkai-functionary-medium-v3.2":      {plain(true), turn, turn, turn},
+		"meta-llama-Llama-3.1-8B-Instruct":     {plain(true), turn, turn, turn},
+		"meta-llama-Llama-3.2-3B-Instruct":     {plain(true), turn, turn, turn},
+		"microsoft-Phi-3.5-mini-instruct":      {plain(false), turn, turn, turn},
+		"mistralai-Mistral-Nemo-Instruct-2407": {plain(true), turn, turn, turn},
+		"moonshotai-Kimi-K2":                   {plain(true), turn, turn, turn},
+		"openai-gpt-oss-120b": {chattemplate.Format{Family: chattemplate.Harmony, CanSkip: true,
+			Tools: true}, turn, turn, answer},
+		"unsloth-mistral-Devstral-Small-2507": {plain(true), turn, turn, turn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !slices.Contains(names, name) {
@@ -135,7 +148,8 @@ func TestFamilies(t *testing.T) {
 			for _, at := range []struct {
 				effort chattemplate.Effort
 				want   place
-			}{{chattemplate.EffortDefault, want.usual}, {chattemplate.EffortHigh, want.high}, {chattemplate.EffortNone, want.none}} {
+			}{{chattemplate.EffortDefault, want.usual}, {chattemplate.EffortHigh, want.high},
+				{chattemplate.EffortNone, want.none}} {
 				c := messages(user("Hi"))
 				c.Effort, c.Now = at.effort, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 				p := mustRender(t, tmpl, c)
@@ -182,7 +196,8 @@ func (r *referenceConversation) conversation(now time.Time) chattemplate.Convers
 			ToolCallID: m.ToolCallID, ToolName: m.Name,
 		}
 		for _, call := range m.ToolCalls {
-			msg.ToolCalls = append(msg.ToolCalls, chattemplate.ToolCall{ID: call.ID, Name: call.Function.Name, Arguments: string(call.Function.Arguments)})
+			msg.ToolCalls = append(msg.ToolCalls, chattemplate.ToolCall{ID: call.ID, Name: call.Function.Name,
+				Arguments: string(call.Function.Arguments)})
 		}
 		c.Messages = append(c.Messages, msg)
 	}
@@ -245,7 +260,9 @@ func TestReferenceTemplates(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d renderings as in the reference, %d found where the reference fails, %d refused for tools that would be lost", same, found, refused)
+	t.Logf(
+		"%d renderings as in the reference, %d found where the reference fails, %d refused for tools that would be lost",
+		same, found, refused)
 }
 
 // TestContinues: of the reference templates only Apriel's has the model go on from a last message of the assistant's.

@@ -105,7 +105,8 @@ func (j *jinjaTemplate) execute(vars map[string]jinja.Value, now time.Time) (jin
 func (j *jinjaTemplate) render(b *builder, c *Conversation) (Start, error) {
 	if len(c.Tools) > 0 && !j.traits.tools {
 		return 0, &ConversationError{
-			Message: -1, Tool: 0, Err: errNoTools, advice: "leave the tools out, or give a template that renders them with --chat-template",
+			Message: -1, Tool: 0, Err: errNoTools,
+			advice: "leave the tools out, or give a template that renders them with --chat-template",
 		}
 	}
 	vars, err := j.variables(c)
@@ -113,7 +114,8 @@ func (j *jinjaTemplate) render(b *builder, c *Conversation) (Start, error) {
 		return 0, err
 	}
 	text, err := j.execute(vars, c.Now)
-	if limit := (*jinja.Error)(nil); errors.As(err, &limit) && limit.Kind == jinja.KindLimit && b.most > 0 && textLength(c) > b.most {
+	if limit := (*jinja.Error)(nil); errors.As(err, &limit) && limit.Kind == jinja.KindLimit && b.most > 0 &&
+		textLength(c) > b.most {
 		return 0, ErrTooLong
 	}
 	if err != nil {
@@ -223,7 +225,8 @@ func (j *jinjaTemplate) summaryTurn(b *builder, prompt string) error {
 		return &TemplateError{Rendering: true, Err: errNoHistory}
 	}
 	j.scanner.write(b, text, i+len(probeAnswer))
-	if start := j.startOf(text); j.format.Family == ThinkTags && (start == StartReasoning || start == StartTurn && !j.format.CanSkip) {
+	if start := j.startOf(text); j.format.Family == ThinkTags && (start == StartReasoning || start == StartTurn &&
+		!j.format.CanSkip) {
 		j.openAnswer(b, start)
 	}
 	return nil

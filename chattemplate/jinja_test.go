@@ -18,7 +18,8 @@ const chatMLSource = `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\n' 
 	`{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
 
 func jinjaTemplate(t testing.TB, source string, control ...string) *chattemplate.Template {
-	return mustNew(t, chattemplate.Config{Vocab: vocabtest.New(t, control...), Tokenize: vocabtest.Tokenize, Source: source})
+	return mustNew(t, chattemplate.Config{Vocab: vocabtest.New(t, control...), Tokenize: vocabtest.Tokenize,
+		Source: source})
 }
 
 func TestWithoutTemplate(t *testing.T) {
@@ -42,7 +43,8 @@ func TestWithoutTemplate(t *testing.T) {
 func TestHarmonyVocabulary(t *testing.T) {
 	vocab := vocabtest.New(t, append(vocabtest.Harmony(), "<|im_start|>", "<|im_end|>")...)
 	for _, force := range []bool{false, true} {
-		tmpl := mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: chatMLSource, ForceJinja: force})
+		tmpl := mustNew(t, chattemplate.Config{Vocab: vocab, Tokenize: vocabtest.Tokenize, Source: chatMLSource,
+			ForceJinja: force})
 		if native := tmpl.Format().Family == chattemplate.Harmony; native == force {
 			t.Errorf("ForceJinja %v: Format() = %+v", force, tmpl.Format())
 		}
@@ -76,7 +78,8 @@ func TestHarmonyOpenings(t *testing.T) {
 		}
 		c.Effort = chattemplate.EffortNone
 		p := mustRender(t, tmpl, c)
-		if headers := controls(vocab, p.Tokens); p.Start != chattemplate.StartAnswer || !strings.HasSuffix(headers, "<|channel|>.<|message|>") ||
+		if headers := controls(vocab, p.Tokens); p.Start != chattemplate.StartAnswer ||
+			!strings.HasSuffix(headers, "<|channel|>.<|message|>") ||
 			strings.HasSuffix(headers, "<|message|><|channel|>.<|message|>") {
 			t.Errorf("%s: without reasoning %q starts at %d", source, p.Text, p.Start)
 		}
@@ -84,12 +87,14 @@ func TestHarmonyOpenings(t *testing.T) {
 }
 
 func TestTemplateErrors(t *testing.T) {
-	_, err := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize, Source: "a\n{{ b"})
+	_, err := chattemplate.New(chattemplate.Config{Vocab: vocabtest.New(t), Tokenize: vocabtest.Tokenize,
+		Source: "a\n{{ b"})
 	var te *chattemplate.TemplateError
 	if !errors.As(err, &te) || te.Line != 2 || te.Rendering || te.Hint() == "" || strings.HasSuffix(te.Error(), ".") {
 		t.Errorf("syntax: err = %#v", err)
 	}
-	tmpl := jinjaTemplate(t, "{% for m in messages %}\n\n{% if m.role == 'system' %}{{ raise_exception('No ' + m.content) }}{% endif %}{{ m.content }}{% endfor %}")
+	tmpl := jinjaTemplate(t, "{% for m in messages %}\n\n{% if m.role == 'system' %}{{ raise_exception('No ' + "+
+		"m.content) }}{% endif %}{{ m.content }}{% endfor %}")
 	_, err = tmpl.Render(messages(user("Q"), system("secret")))
 	if !errors.As(err, &te) || te.Line != 3 || !te.Rendering || te.Hint() == "" {
 		t.Errorf("raised: err = %#v", err)
@@ -151,7 +156,8 @@ func TestUserDefinedTokens(t *testing.T) {
 	}
 	tmpl := mustNew(t, chattemplate.Config{
 		Vocab: vocab, Tokenize: tokenize,
-		Source: `{% for m in messages %}{{ m.role }}: {{ m.content }}k>` + "\n" + `{% endfor %}{% if add_generation_prompt %}assistant: <think>{% endif %}{# </think> #}`,
+		Source: `{% for m in messages %}{{ m.role }}: {{ m.content }}k>` + "\n" +
+			`{% endfor %}{% if add_generation_prompt %}assistant: <think>{% endif %}{# </think> #}`,
 	})
 	p := mustRender(t, tmpl, messages(user("a  b<b> <think>x</think><thin")))
 	var got []string
@@ -202,7 +208,8 @@ func TestSystemRoleUnsupported(t *testing.T) {
 		`{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}[{{ m.role }}]{{ m.content }}{% endfor %}`,
 		`{% for m in messages %}{% if m.role != 'system' %}[{{ m.role }}]{{ m.content }}{% endif %}{% endfor %}`,
 	} {
-		p := mustRender(t, jinjaTemplate(t, source), messages(system("S"), system("T"), user("Q"), assistant("", "A"), user("R")))
+		p := mustRender(t, jinjaTemplate(t, source), messages(system("S"), system("T"), user("Q"), assistant("", "A"),
+			user("R")))
 		if want := "[user]S\n\nT\n\nQ[assistant]A[user]R"; p.Text != want {
 			t.Errorf("Text = %q, want %q", p.Text, want)
 		}
@@ -211,16 +218,24 @@ func TestSystemRoleUnsupported(t *testing.T) {
 
 func TestMessageForms(t *testing.T) {
 	call := chattemplate.ToolCall{ID: "call_0123456789", Name: "f", Arguments: `{"b": 1, "a": "x"}`}
-	conv := messages(user("Q"), chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{call}}, result("call_0123456789", "R"))
+	conv := messages(user("Q"), chattemplate.Message{Role: chattemplate.Assistant,
+		ToolCalls: []chattemplate.ToolCall{call}}, result("call_0123456789", "R"))
 	conv.Tools = []chattemplate.Tool{{Name: "f"}}
 	const loop = `{% for m in messages %}{% if m.content is string %}{{ m.content }}{% endif %}{% for c in m.tool_calls or [] %}`
 	for _, tt := range []struct{ name, source, want string }{
-		{"object arguments", `{% if tools %}{{ tools[0].function.name }}{% endif %}` + loop + `({{ c.function.arguments | tojson }}){% endfor %}{% endfor %}`, `fQ({"b": 1, "a": "x"})R`},
-		{"string arguments", `{% if tools %}{{ tools[0].function.name }}{% endif %}` + loop + `({{ c.function.name + c.function.arguments }}){% endfor %}{% endfor %}`, `fQ(f{"b": 1, "a": "x"})R`},
-		{"no content", `{% if tools %}{{ tools[0].function.name }}{% endif %}` + `{% for m in messages %}{% if m.content is none %}{{ m.tool_calls[0].function.arguments | tojson }}{% else %}{{ m.content }}{% endif %}{% endfor %}`, `fQ{"b": 1, "a": "x"}R`},
-		{"short ids", `{% if tools %}{{ tools[0].function.name }}{% endif %}` + loop + `{% if c.id | length != 9 %}{{ raise_exception('id') }}{% endif %}({{ c.id }}{{ c.function.arguments | tojson }}){% endfor %}{% if m.role == 'tool' %}{{ m.tool_call_id }}{% endif %}{% endfor %}`, `fQ(call00001{"b": 1, "a": "x"})Rcall00001`},
-		{"no place for calls", `{% if tools %}{{ tools[0].function.name }}{% endif %}{% for m in messages %}{{ m.content }}|{% endfor %}`, `fQ|[{"name":"f","arguments":{"b":1,"a":"x"}}]|R|`},
-		{"typed content", `{% if tools %}{{ tools[0].function.name }}{% endif %}{% for m in messages %}{% for part in m.content %}{{ part.text }}{% endfor %}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}`, `fQ{"b": 1, "a": "x"}R`},
+		{"object arguments", `{% if tools %}{{ tools[0].function.name }}{% endif %}` + loop +
+			`({{ c.function.arguments | tojson }}){% endfor %}{% endfor %}`, `fQ({"b": 1, "a": "x"})R`},
+		{"string arguments", `{% if tools %}{{ tools[0].function.name }}{% endif %}` + loop +
+			`({{ c.function.name + c.function.arguments }}){% endfor %}{% endfor %}`, `fQ(f{"b": 1, "a": "x"})R`},
+		{"no content", `{% if tools %}{{ tools[0].function.name }}{% endif %}` +
+			`{% for m in messages %}{% if m.content is none %}{{ m.tool_calls[0].function.arguments | tojson }}{% else %}{{ m.content }}{% endif %}{% endfor %}`, `fQ{"b": 1, "a": "x"}R`},
+		{"short ids", `{% if tools %}{{ tools[0].function.name }}{% endif %}` + loop +
+			`{% if c.id | length != 9 %}{{ raise_exception('id') }}{% endif %}({{ c.id }}{{ c.function.arguments | tojson }}){% endfor %}{% if m.role == 'tool' %}{{ m.tool_call_id }}{% endif %}{% endfor %}`, `fQ(call00001{"b": 1, "a": "x"})Rcall00001`},
+		{"no place for calls",
+			`{% if tools %}{{ tools[0].function.name }}{% endif %}{% for m in messages %}{{ m.content }}|{% endfor %}`,
+			`fQ|[{"name":"f","arguments":{"b":1,"a":"x"}}]|R|`},
+		{"typed content",
+			`{% if tools %}{{ tools[0].function.name }}{% endif %}{% for m in messages %}{% for part in m.content %}{{ part.text }}{% endfor %}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}`, `fQ{"b": 1, "a": "x"}R`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := mustRender(t, jinjaTemplate(t, tt.source), conv)
@@ -239,7 +254,8 @@ func TestMessageForms(t *testing.T) {
 }
 
 func TestCallerVariables(t *testing.T) {
-	tmpl := jinjaTemplate(t, `{{ messages[0].content }}{{ style }}{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}`, "<think>", "</think>")
+	tmpl := jinjaTemplate(t,
+		`{{ messages[0].content }}{{ style }}{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}`, "<think>", "</think>")
 	c := messages(user("Q"))
 	c.Args = map[string]any{"style": "<think>", "enable_thinking": false}
 	p := mustRender(t, tmpl, c)
@@ -252,7 +268,8 @@ func TestCallerVariables(t *testing.T) {
 	if _, err := tmpl.Render(c); !errors.As(err, &ce) || ce.Arg != "enable_thinking" {
 		t.Errorf("a contradicting variable gives %v", err)
 	}
-	for _, name := range []string{"messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "raise_exception", "strftime_now"} {
+	for _, name := range []string{"messages", "tools", "add_generation_prompt", "bos_token", "eos_token",
+		"raise_exception", "strftime_now"} {
 		c := messages(user("Q"))
 		c.Args = map[string]any{name: "x"}
 		if _, err := tmpl.Render(c); !errors.As(err, &ce) || ce.Arg != name {
@@ -264,14 +281,20 @@ func TestCallerVariables(t *testing.T) {
 func TestThinkTagSequences(t *testing.T) {
 	dir := conformance.Dir(t, "chat_templates")
 	for _, tt := range []struct{ name, end, skip, summary string }{
-		{"Qwen-Qwen3-0.6B", "\n</think>\n\n", "<think>\n\n</think>\n\n", "<|im_end|>\n<|im_start|>user\nSum</s> up<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"},
-		{"deepseek-ai-DeepSeek-V3.1", "</think>", "<think></think>", "<｜end▁of▁sentence｜><｜User｜>Sum</s> up<｜Assistant｜><think></think>"},
+		{"Qwen-Qwen3-0.6B", "\n</think>\n\n", "<think>\n\n</think>\n\n",
+			"<|im_end|>\n<|im_start|>user\nSum</s> up<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"},
+		{"deepseek-ai-DeepSeek-V3.1", "</think>", "<think></think>",
+			"<｜end▁of▁sentence｜><｜User｜>Sum</s> up<｜Assistant｜><think></think>"},
 		{"GLM-4.7-Flash", "</think>", "<think></think>", "<|user|>Sum</s> up<|assistant|></think>"},
-		{"StepFun3.5-Flash", "\n</think>\n", "<think>\n\n</think>\n", "<|im_end|>\n<|im_start|>user\nSum</s> up<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n"},
-		{"deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "\n</think>\n\n", "<think>\n\n</think>\n\n", "<｜end▁of▁sentence｜><｜User｜>Sum</s> up<｜Assistant｜><think>\n\n</think>\n\n"},
-		{"google-gemma-4-31B-it-interleaved", "<channel|>", "<|channel>thought\n<channel|>", "<turn|>\n<|turn>user\nSum</s> up<turn|>\n<|turn>model\n<|channel>thought\n<channel|>"},
+		{"StepFun3.5-Flash", "\n</think>\n", "<think>\n\n</think>\n",
+			"<|im_end|>\n<|im_start|>user\nSum</s> up<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n"},
+		{"deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "\n</think>\n\n", "<think>\n\n</think>\n\n",
+			"<｜end▁of▁sentence｜><｜User｜>Sum</s> up<｜Assistant｜><think>\n\n</think>\n\n"},
+		{"google-gemma-4-31B-it-interleaved", "<channel|>", "<|channel>thought\n<channel|>",
+			"<turn|>\n<|turn>user\nSum</s> up<turn|>\n<|turn>model\n<|channel>thought\n<channel|>"},
 		{"Qwen-Qwen2.5-7B-Instruct", "", "", "<|im_end|>\n<|im_start|>user\nSum</s> up<|im_end|>\n<|im_start|>assistant\n"},
-		{"openai-gpt-oss-120b", "<|end|><|start|>assistant", "<|channel|>final<|message|>", "<|start|>developer<|message|>Sum</s> up<|end|><|start|>assistant<|channel|>final<|message|>"},
+		{"openai-gpt-oss-120b", "<|end|><|start|>assistant", "<|channel|>final<|message|>",
+			"<|start|>developer<|message|>Sum</s> up<|end|><|start|>assistant<|channel|>final<|message|>"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tmpl, vocab := familyTemplate(t, readTemplate(t, dir, tt.name))
@@ -288,7 +311,8 @@ func TestThinkTagSequences(t *testing.T) {
 					t.Errorf("%s = %q, want %q", got.name, got.got, got.want)
 				}
 			}
-			if slices.Contains(summary, vocab.EOS()) && !strings.Contains(strings.Replace(tt.summary, "Sum</s> up", "", 1), "</s>") {
+			if slices.Contains(summary, vocab.EOS()) && !strings.Contains(strings.Replace(tt.summary, "Sum</s> up", "", 1),
+				"</s>") {
 				t.Error("the prompt's text became a control token")
 			}
 		})
@@ -316,11 +340,13 @@ func TestToolsAsText(t *testing.T) {
 	c := messages(user("Q"))
 	c.Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c.Tools = []chattemplate.Tool{{Name: "f", Parameters: []byte(`{"b":1,"a":2}`)}}
-	want := "Jan 02 2026 03:04:05 UTC|[\n  {\n    \"name\": \"f\",\n    \"description\": \"\",\n    \"parameters\": {\n      \"b\": 1,\n      \"a\": 2\n    }\n  }\n]|Q"
+	want := "Jan 02 2026 03:04:05 UTC|[\n  {\n    \"name\": \"f\",\n    \"description\": \"\",\n    \"parameters\": " +
+		"{\n      \"b\": 1,\n      \"a\": 2\n    }\n  }\n]|Q"
 	if p := mustRender(t, tmpl, c); p.Text != want {
 		t.Errorf("Text = %q\nwant   %q", p.Text, want)
 	}
-	for _, schema := range []string{`{"a":`, `"` + strings.Repeat("x", 1<<20) + `"`, strings.Repeat("[", 200) + strings.Repeat("]", 200)} {
+	for _, schema := range []string{`{"a":`, `"` + strings.Repeat("x", 1<<20) + `"`, strings.Repeat("[", 200) +
+		strings.Repeat("]", 200)} {
 		c.Tools[0].Parameters = []byte(schema)
 		var ce *chattemplate.ConversationError
 		if _, err := tmpl.Render(c); !errors.As(err, &ce) || ce.Tool != 0 {

@@ -36,21 +36,26 @@ func hostile(names []string, seed []byte) string {
 // nativeShape is a conversation that uses every part of the format, with text in every place that text can go.
 func nativeShape(text string) chattemplate.Conversation {
 	quoted, _ := json.Marshal(text)
-	schema := `{"type":"object","description":` + string(quoted) + `,"properties":{` + string(quoted) + `:{"type":"string","description":` +
-		string(quoted) + `,"enum":[` + string(quoted) + `],"default":` + string(quoted) + `,"examples":[` + string(quoted) + `]}}}`
+	schema := `{"type":"object","description":` + string(quoted) + `,"properties":{` + string(quoted) +
+		`:{"type":"string","description":` +
+		string(quoted) + `,"enum":[` + string(quoted) + `],"default":` + string(quoted) + `,"examples":[` +
+		string(quoted) + `]}}}`
 	return chattemplate.Conversation{
 		Messages: []chattemplate.Message{
 			{Role: chattemplate.System, Content: "s" + text},
 			{Role: chattemplate.User, Content: "q" + text},
-			{Role: chattemplate.Assistant, Reasoning: "r" + text, Preamble: "p" + text, ToolCalls: []chattemplate.ToolCall{{ID: text, Name: "f", Arguments: "a" + text}}},
+			{Role: chattemplate.Assistant, Reasoning: "r" + text, Preamble: "p" + text,
+				ToolCalls: []chattemplate.ToolCall{{ID: text, Name: "f", Arguments: "a" + text}}},
 			{Role: chattemplate.ToolRole, ToolCallID: text, Content: "t" + text},
-			{Role: chattemplate.Assistant, Reasoning: "r" + text, ToolCalls: []chattemplate.ToolCall{{ID: "2", Name: "f", Arguments: "a" + text}}},
+			{Role: chattemplate.Assistant, Reasoning: "r" + text,
+				ToolCalls: []chattemplate.ToolCall{{ID: "2", Name: "f", Arguments: "a" + text}}},
 			{Role: chattemplate.ToolRole, ToolCallID: "2", Content: "t" + text},
 		},
-		Tools:          []chattemplate.Tool{{Name: "f", Description: "d" + text, Parameters: json.RawMessage(schema)}},
-		ResponseFormat: &chattemplate.ResponseFormat{Name: "n" + text, Description: "d" + text, Schema: json.RawMessage(schema)},
-		Now:            time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-		Args:           map[string]any{"model_identity": "i" + text, "unknown": text},
+		Tools: []chattemplate.Tool{{Name: "f", Description: "d" + text, Parameters: json.RawMessage(schema)}},
+		ResponseFormat: &chattemplate.ResponseFormat{Name: "n" + text, Description: "d" + text,
+			Schema: json.RawMessage(schema)},
+		Now:  time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Args: map[string]any{"model_identity": "i" + text, "unknown": text},
 	}
 }
 
@@ -89,7 +94,9 @@ func FuzzNativeControlTokens(f *testing.F) {
 // text.
 func FuzzToolDefinitions(f *testing.F) {
 	f.Add([]byte(`{"type":"object","properties":{"a":{"oneOf":[{"type":"string"},{"type":["integer","null"]}]}}}`))
-	f.Add([]byte(`{"type":"array","items":{"type":"object","properties":{"x":{"type":"boolean","default":false,"nullable":true}}}}`))
+	f.Add(
+		[]byte(
+			`{"type":"array","items":{"type":"object","properties":{"x":{"type":"boolean","default":false,"nullable":true}}}}`))
 	f.Add([]byte(`[1,2,{"a":`))
 	vocab := vocabtest.New(f, vocabtest.Harmony()...)
 	tmpl := nativeTemplate(f)

@@ -130,7 +130,8 @@ func TestNativeMessages(t *testing.T) {
 		conv chattemplate.Conversation
 		want string
 	}{
-		{"system prompts are joined", messages(system("A"), system(""), chattemplate.Message{Role: chattemplate.Developer, Content: "B"}, user("Q")),
+		{"system prompts are joined", messages(system("A"), system(""), chattemplate.Message{Role: chattemplate.Developer,
+			Content: "B"}, user("Q")),
 			"<|start|>developer<|message|># Instructions\n\nA\n\nB<|end|><|start|>user<|message|>Q<|end|>" + open},
 		{"a later system prompt keeps its place", messages(user("Q"), assistant("", "A"), system("S"), user("R")),
 			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>final<|message|>A<|end|>" +
@@ -140,12 +141,14 @@ func TestNativeMessages(t *testing.T) {
 		{"answered reasoning is dropped", messages(user("Q"), assistant("T", "A"), user("R"), assistant("U", "B"), user("S")),
 			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>final<|message|>A<|end|>" +
 				"<|start|>user<|message|>R<|end|><|start|>assistant<|channel|>final<|message|>B<|end|><|start|>user<|message|>S<|end|>" + open},
-		{"a pending call keeps its reasoning, answered turns do not", messages(user("Q"), assistant("T", "A"), user("R"), calls("U", add), result("1", "2")),
+		{"a pending call keeps its reasoning, answered turns do not", messages(user("Q"), assistant("T", "A"), user("R"),
+			calls("U", add), result("1", "2")),
 			"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>final<|message|>A<|end|><|start|>user<|message|>R<|end|>" +
 				"<|start|>assistant<|channel|>analysis<|message|>U<|end|>" +
 				`<|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{"a":1}<|call|>` +
 				"<|start|>functions.add to=assistant<|channel|>commentary<|message|>2<|end|>" + open},
-		{"an answered call drops its reasoning", messages(user("Q"), calls("U", add), result("1", "2"), assistant("V", "A"), user("R")),
+		{"an answered call drops its reasoning", messages(user("Q"), calls("U", add), result("1", "2"), assistant("V", "A"),
+			user("R")),
 			"<|start|>user<|message|>Q<|end|>" +
 				`<|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{"a":1}<|call|>` +
 				"<|start|>functions.add to=assistant<|channel|>commentary<|message|>2<|end|>" +
@@ -183,9 +186,11 @@ func TestNativeMessages(t *testing.T) {
 			"<|start|>assistant<|channel|>final<|message|>A<|end|><|start|>user<|message|>R<|end|>" + open},
 		{"response format", func() chattemplate.Conversation {
 			c := messages(user("Q"))
-			c.ResponseFormat = &chattemplate.ResponseFormat{Name: "n", Description: "d", Schema: json.RawMessage(`{ "z": 1, "a": "<&>" }`)}
+			c.ResponseFormat = &chattemplate.ResponseFormat{Name: "n", Description: "d",
+				Schema: json.RawMessage(`{ "z": 1, "a": "<&>" }`)}
 			return c
-		}(), "<|start|>developer<|message|># Response Formats\n\n## n\n\n// d\n{\"z\":1,\"a\":\"<&>\"}<|end|><|start|>user<|message|>Q<|end|>" + open},
+		}(), "<|start|>developer<|message|># Response Formats\n\n## n\n\n// " +
+			"d\n{\"z\":1,\"a\":\"<&>\"}<|end|><|start|>user<|message|>Q<|end|>" + open},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := mustRender(t, nativeTemplate(t), tt.conv)
@@ -229,17 +234,20 @@ func TestNativeEffort(t *testing.T) {
 		if tt.effort == "none" && mustRender(t, tmpl, c).Start != chattemplate.StartTurn {
 			t.Error("a builtin tool cannot be called")
 		}
-		if !strings.Contains(p.Text, "\n\nReasoning: "+tt.says+"\n\n") || !strings.HasSuffix(p.Text, tt.ends) || p.Start != tt.start {
+		if !strings.Contains(p.Text, "\n\nReasoning: "+tt.says+"\n\n") || !strings.HasSuffix(p.Text, tt.ends) ||
+			p.Start != tt.start {
 			t.Errorf("effort %q, %d tools: Start %d, %q", tt.effort, len(tt.tools), p.Start, p.Text)
 		}
 	}
 }
 
 func TestNativeBuiltinTools(t *testing.T) {
-	c := messages(user("Q"), calls("T", chattemplate.ToolCall{ID: "1", Name: "browser.search", Arguments: `{"query":"x"}`}), result("1", "R"))
+	c := messages(user("Q"), calls("T", chattemplate.ToolCall{ID: "1", Name: "browser.search",
+		Arguments: `{"query":"x"}`}), result("1", "R"))
 	c.Args = map[string]any{"builtin_tools": []any{"browser"}, "model_identity": "You are M."}
 	p := mustRender(t, nativeTemplate(t), c)
-	if !strings.HasPrefix(p.Text, "<|start|>system<|message|>You are M.\nKnowledge cutoff: 2024-06\n\nReasoning: medium\n\n# Tools\n\n## browser\n\n") {
+	if !strings.HasPrefix(p.Text, "<|start|>system<|message|>You are M.\nKnowledge cutoff: 2024-06\n\nReasoning: "+
+		"medium\n\n# Tools\n\n## browser\n\n") {
 		t.Errorf("system message %q", p.Text[:200])
 	}
 	const want = `<|start|>assistant to=browser.search<|channel|>analysis code<|message|>{"query":"x"}<|call|>` +
@@ -248,7 +256,8 @@ func TestNativeBuiltinTools(t *testing.T) {
 		t.Errorf("got\n%s\nwant the end\n%s", p.Text, want)
 	}
 	for _, bad := range []map[string]any{
-		{"builtin_tools": "browser"}, {"builtin_tools": []any{"shell"}}, {"model_identity": 1}, {"reasoning_effort": "max"}, {"reasoning_effort": 3},
+		{"builtin_tools": "browser"}, {"builtin_tools": []any{"shell"}}, {"model_identity": 1}, {"reasoning_effort": "max"},
+		{"reasoning_effort": 3},
 	} {
 		c.Args = bad
 		var ce *chattemplate.ConversationError
@@ -271,10 +280,13 @@ func TestNativeForcedSequences(t *testing.T) {
 	for _, tt := range []struct{ name, got, want string }{
 		{"EndReasoning", controls(vocab, tmpl.EndReasoning()), "<|end|><|start|>."},
 		{"OpenAnswer(StartTurn)", print(vocab, tmpl.OpenAnswer(chattemplate.StartTurn)), "<|channel|>final<|message|>"},
-		{"OpenAnswer(StartReasoning)", print(vocab, tmpl.OpenAnswer(chattemplate.StartReasoning)), "<|end|><|start|>assistant<|channel|>final<|message|>"},
+		{"OpenAnswer(StartReasoning)", print(vocab, tmpl.OpenAnswer(chattemplate.StartReasoning)),
+			"<|end|><|start|>assistant<|channel|>final<|message|>"},
 		{"OpenAnswer(StartAnswer)", print(vocab, tmpl.OpenAnswer(chattemplate.StartAnswer)), ""},
-		{"SummaryTurn", print(vocab, summary), "<|start|>developer<|message|>Sum <|end|> up<|end|><|start|>assistant<|channel|>final<|message|>"},
-		{"SummaryTurn's controls", controls(vocab, summary), "<|start|>.<|message|>.<|end|><|start|>.<|channel|>.<|message|>"},
+		{"SummaryTurn", print(vocab, summary), "<|start|>developer<|message|>Sum <|end|> " +
+			"up<|end|><|start|>assistant<|channel|>final<|message|>"},
+		{"SummaryTurn's controls", controls(vocab, summary),
+			"<|start|>.<|message|>.<|end|><|start|>.<|channel|>.<|message|>"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s = %q, want %q", tt.name, tt.got, tt.want)
@@ -284,7 +296,8 @@ func TestNativeForcedSequences(t *testing.T) {
 
 func TestRefusedConversations(t *testing.T) {
 	tmpl := nativeTemplate(t)
-	deep := json.RawMessage(`{"type":"object","properties":{"a":` + strings.Repeat(`{"type":"array","items":`, 100) + `{}` + strings.Repeat(`}`, 100) + `}}`)
+	deep := json.RawMessage(`{"type":"object","properties":{"a":` + strings.Repeat(`{"type":"array","items":`, 100) +
+		`{}` + strings.Repeat(`}`, 100) + `}}`)
 	for _, tt := range []struct {
 		name string
 		conv chattemplate.Conversation
@@ -293,18 +306,30 @@ func TestRefusedConversations(t *testing.T) {
 		{"empty", chattemplate.Conversation{}, "conversation has no messages"},
 		{"role", messages(chattemplate.Message{Role: "robot"}), "message 0: unknown role"},
 		{"result of no call", messages(user("Q"), result("9", "x")), "message 1: tool result answers no call"},
-		{"more results than calls", messages(user("Q"), calls("", chattemplate.ToolCall{Name: "f"}), result("", "x"), result("", "y")), "message 3: tool result answers no call"},
-		{"author", messages(chattemplate.Message{Role: chattemplate.User, Name: "a b"}), "message 0: author name is not valid"},
-		{"list author", messages(chattemplate.Message{Role: chattemplate.User, Name: "a[0]"}), "message 0: author name is not valid"},
-		{"map tool", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Tools: []chattemplate.Tool{{Name: "f{x}"}}}, "tool 0: its name is not valid"},
-		{"called tool", messages(calls("", chattemplate.ToolCall{Name: "a<|end|>"})), "message 0: name of a called tool is not valid"},
-		{"calling user", messages(chattemplate.Message{Role: chattemplate.User, ToolCalls: []chattemplate.ToolCall{{Name: "f"}}}), "message 0: tool calls in"},
-		{"tool name", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Tools: []chattemplate.Tool{{Name: "ok"}, {Name: ""}}}, "tool 1: its name is not valid"},
-		{"effort", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Effort: "max"}, "unknown reasoning effort"},
-		{"schema depth", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Tools: []chattemplate.Tool{{Name: "f", Parameters: deep}}}, "tool 0: schema nests deeper than 64"},
-		{"schema JSON", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Tools: []chattemplate.Tool{{Name: "f", Parameters: json.RawMessage(`{`)}}}, "tool 0: schema is not valid JSON"},
-		{"shadowed variable", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Args: map[string]any{"messages": 1}}, `template variable "messages": cannot be set`},
-		{"contradicting effort", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Effort: "low", Args: map[string]any{"reasoning_effort": "high"}}, `template variable "reasoning_effort": contradicts`},
+		{"more results than calls", messages(user("Q"), calls("", chattemplate.ToolCall{Name: "f"}), result("", "x"),
+			result("", "y")), "message 3: tool result answers no call"},
+		{"author", messages(chattemplate.Message{Role: chattemplate.User, Name: "a b"}),
+			"message 0: author name is not valid"},
+		{"list author", messages(chattemplate.Message{Role: chattemplate.User, Name: "a[0]"}),
+			"message 0: author name is not valid"},
+		{"map tool", chattemplate.Conversation{Messages: messages(user("Q")).Messages,
+			Tools: []chattemplate.Tool{{Name: "f{x}"}}}, "tool 0: its name is not valid"},
+		{"called tool", messages(calls("", chattemplate.ToolCall{Name: "a<|end|>"})),
+			"message 0: name of a called tool is not valid"},
+		{"calling user", messages(chattemplate.Message{Role: chattemplate.User,
+			ToolCalls: []chattemplate.ToolCall{{Name: "f"}}}), "message 0: tool calls in"},
+		{"tool name", chattemplate.Conversation{Messages: messages(user("Q")).Messages,
+			Tools: []chattemplate.Tool{{Name: "ok"}, {Name: ""}}}, "tool 1: its name is not valid"},
+		{"effort", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Effort: "max"},
+			"unknown reasoning effort"},
+		{"schema depth", chattemplate.Conversation{Messages: messages(user("Q")).Messages,
+			Tools: []chattemplate.Tool{{Name: "f", Parameters: deep}}}, "tool 0: schema nests deeper than 64"},
+		{"schema JSON", chattemplate.Conversation{Messages: messages(user("Q")).Messages,
+			Tools: []chattemplate.Tool{{Name: "f", Parameters: json.RawMessage(`{`)}}}, "tool 0: schema is not valid JSON"},
+		{"shadowed variable", chattemplate.Conversation{Messages: messages(user("Q")).Messages,
+			Args: map[string]any{"messages": 1}}, `template variable "messages": cannot be set`},
+		{"contradicting effort", chattemplate.Conversation{Messages: messages(user("Q")).Messages, Effort: "low",
+			Args: map[string]any{"reasoning_effort": "high"}}, `template variable "reasoning_effort": contradicts`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := tmpl.Render(tt.conv)
@@ -318,18 +343,21 @@ func TestRefusedConversations(t *testing.T) {
 
 // TestPromptsAreNoLongerThanAllowed: neither family tokenizes a prompt that has more text than is allowed.
 func TestPromptsAreNoLongerThanAllowed(t *testing.T) {
-	for name, v := range map[string]*backend.Vocab{"native": vocabtest.New(t, vocabtest.Harmony()...), "jinja": vocabtest.New(t, "<|im_start|>", "<|im_end|>")} {
+	for name, v := range map[string]*backend.Vocab{"native": vocabtest.New(t, vocabtest.Harmony()...),
+		"jinja": vocabtest.New(t, "<|im_start|>", "<|im_end|>")} {
 		tokenized := 0
-		tpl, err := chattemplate.New(chattemplate.Config{Vocab: v, MaxText: 1000, Tokenize: func(dst []backend.Token, text string) ([]backend.Token, error) {
-			tokenized += len(text)
-			return append(dst, 1), nil
-		}})
+		tpl, err := chattemplate.New(chattemplate.Config{Vocab: v, MaxText: 1000,
+			Tokenize: func(dst []backend.Token, text string) ([]backend.Token, error) {
+				tokenized += len(text)
+				return append(dst, 1), nil
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for n, want := range map[int]error{10: nil, 2000: chattemplate.ErrTooLong, 8 << 20: chattemplate.ErrTooLong} {
 			tokenized = 0
-			_, err := tpl.Render(chattemplate.Conversation{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: strings.Repeat("x", n)}}})
+			_, err := tpl.Render(chattemplate.Conversation{Messages: []chattemplate.Message{{Role: chattemplate.User,
+				Content: strings.Repeat("x", n)}}})
 			if !errors.Is(err, want) || tokenized > 1000 {
 				t.Errorf("%s, %d bytes: %v, %d bytes were tokenized", name, n, err, tokenized)
 			}

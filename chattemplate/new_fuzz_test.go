@@ -35,7 +35,8 @@ func FuzzNew(f *testing.F) {
 
 // TestEndlessTemplate holds that a template which would run for hours is stopped, in New's probes and in Render.
 func TestEndlessTemplate(t *testing.T) {
-	tmpl := jinjaTemplate(t, `{% for a in range(99999) %}{% for b in range(99999) %}{% set c = a * b %}{% endfor %}{% endfor %}`)
+	tmpl := jinjaTemplate(t,
+		`{% for a in range(99999) %}{% for b in range(99999) %}{% set c = a * b %}{% endfor %}{% endfor %}`)
 	_, err := tmpl.Render(messages(user("Q")))
 	var te *chattemplate.TemplateError
 	if !errors.As(err, &te) {

@@ -24,7 +24,8 @@ var reserved = map[string]bool{
 // conversation is not changed.
 func normalize(c Conversation) (*Conversation, error) {
 	if len(c.Messages) == 0 {
-		return nil, &ConversationError{Message: -1, Tool: -1, Err: errors.New("conversation has no messages"), advice: "send at least one message"}
+		return nil, &ConversationError{Message: -1, Tool: -1, Err: errors.New("conversation has no messages"),
+			advice: "send at least one message"}
 	}
 	switch c.Effort {
 	case EffortDefault, EffortNone, EffortMinimal, EffortLow, EffortMedium, EffortHigh:
@@ -54,7 +55,8 @@ func normalize(c Conversation) (*Conversation, error) {
 }
 
 // NameAdvice says what [ValidName] takes.
-const NameAdvice = "names have 1 to 256 bytes and no white space, control characters, or angle, square or curly brackets"
+const NameAdvice = "names have 1 to 256 bytes and no white space, control characters, or angle, square or curly " +
+	"brackets"
 
 // ValidName reports whether s can be the name of a tool or an author: whether it can stand in a
 // message's header, where white space separates words and brackets begin a control token or the arguments.

@@ -73,7 +73,8 @@ func (s *scanner) match(text jinja.Text, whole string, i int) (backend.Token, in
 			continue
 		}
 		token, ok := s.vocab.Special(whole[i : i+n])
-		if ok && (s.vocab.Kind(token) == backend.Control || slices.Contains(s.guarded, whole[i:i+n])) && text.Trusted(i, i+n) {
+		if ok && (s.vocab.Kind(token) == backend.Control || slices.Contains(s.guarded, whole[i:i+n])) &&
+			text.Trusted(i, i+n) {
 			return token, n
 		}
 	}

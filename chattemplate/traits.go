@@ -60,17 +60,20 @@ func (j *jinjaTemplate) probeTraits() traits {
 			break
 		}
 	}
-	t.system = shows(t, probeSystem, nil, Message{Role: System, Content: probeSystem}, ask) || !shows(t, probeUser, nil, ask)
+	t.system = shows(t, probeSystem, nil, Message{Role: System, Content: probeSystem}, ask) ||
+		!shows(t, probeUser, nil, ask)
 
 	tools := []Tool{{Name: probeTool, Description: "d", Parameters: []byte(
-		`{"type": "object", "properties": {"` + probeKey + `": {"type": "string", "description": "d"}}, "required": ["` + probeKey + `"]}`)}}
+		`{"type": "object", "properties": {"` + probeKey + `": {"type": "string", "description": "d"}}, "required": ["` +
+			probeKey + `"]}`)}}
 	if t.tools = shows(t, probeTool, tools, ask); !t.tools {
 		tools = nil
 	}
 	call := func(id string) []Message {
 		return []Message{
 			ask,
-			{Role: Assistant, ToolCalls: []ToolCall{{ID: id, Name: probeTool, Arguments: `{"` + probeKey + `": "` + probeValue + `"}`}}},
+			{Role: Assistant, ToolCalls: []ToolCall{{ID: id, Name: probeTool, Arguments: `{"` + probeKey + `": "` +
+				probeValue + `"}`}}},
 			{Role: ToolRole, ToolCallID: id, ToolName: probeTool, Content: probeResult},
 		}
 	}

@@ -39,11 +39,13 @@ func (j *jinjaTemplate) variables(c *Conversation) (map[string]jinja.Value, erro
 	for name, arg := range c.Args {
 		for _, v := range set {
 			if v.name == name && !reflect.DeepEqual(v.is, arg) {
-				return nil, argError(name, "set this in one place: the request or its template variables", "contradicts the request")
+				return nil, argError(name, "set this in one place: the request or its template variables",
+					"contradicts the request")
 			}
 		}
 		if vars[name], err = jinja.FromGo(arg, jinja.Outside); err != nil {
-			return nil, argError(name, "give JSON values: strings, numbers, booleans, lists and objects", "cannot be used in a template")
+			return nil, argError(name, "give JSON values: strings, numbers, booleans, lists and objects",
+				"cannot be used in a template")
 		}
 	}
 	return vars, nil

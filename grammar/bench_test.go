@@ -180,7 +180,9 @@ func BenchmarkMaskMaskbench(b *testing.B) {
 // BenchmarkMaskCached fills a mask that was worked out before.
 func BenchmarkMaskCached(b *testing.B) {
 	v := o200k(b)
-	g, err := Compile(context.Background(), JSONSchema([]byte(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`)), v)
+	g,
+		err := Compile(context.Background(),
+		JSONSchema([]byte(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`)), v)
 	if err != nil {
 		b.Fatal(err)
 	}

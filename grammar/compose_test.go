@@ -29,9 +29,11 @@ func TestComposedForms(t *testing.T) {
 		yes, not string // separated by spaces
 	}{
 		{list, "[0] [x] [xy,z] [12,z,z!]", "[] [x,] [y] [x!!] [x"},
-		{Sequence(text("<v>"), Without("</v>"), text("</v>")), "<v></v> <v>a</</v> <v>é{</v/v></v>", "<v>a</v></v> <v>\xff</v> <v>"},
+		{Sequence(text("<v>"), Without("</v>"), text("</v>")), "<v></v> <v>a</</v> <v>é{</v/v></v>",
+			"<v>a</v></v> <v>\xff</v> <v>"},
 		{Repeat(text("ab")), "ab abab", "a aba"},
-		{Sequence(Except(JSONSchema([]byte(`{"type":"array","items":{"type":"string"}}`)), "</v>"), text("</v>")), `[]</v> ["</v"]</v>`, `["</v>"]</v> ["</v>`},
+		{Sequence(Except(JSONSchema([]byte(`{"type":"array","items":{"type":"string"}}`)), "</v>"), text("</v>")),
+			`[]</v> ["</v"]</v>`, `["</v>"]</v> ["</v>`},
 	} {
 		g := compile(t, v, c.form)
 		for _, s := range strings.Fields(c.yes) {

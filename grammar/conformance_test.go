@@ -118,7 +118,8 @@ func TestMaskbenchInTokens(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d schemas compile; %d valid instances accepted as they are, %d have their keys in another order", schemas, (len(samples)+step-1)/step, accepted, differ)
+	t.Logf("%d of %d schemas compile; %d valid instances accepted as they are, %d have their keys in another order",
+		schemas, (len(samples)+step-1)/step, accepted, differ)
 	if schemas*step < len(samples)*9/10 || differ*8 > accepted {
 		t.Error("too few")
 	}

@@ -50,10 +50,14 @@ func TestMemoryStaysBounded(t *testing.T) {
 		words = append(words, fmt.Sprintf(`"value number %d"`, i*37))
 	}
 	for name, c := range map[string]struct{ schema, text string }{
-		"long string":    {`{"type":"string","minLength":10,"maxLength":200000}`, `"` + strings.Repeat("lorem ipsum ", 8000) + `"`},
-		"large maxItems": {`{"type":"array","items":{"type":"string","maxLength":9},"maxItems":50000}`, "[" + strings.Repeat(`"abc",`, 20000) + `"x"]`},
-		"deep":           {`{"$ref":"#/$defs/n","$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"}}}}`, strings.Repeat("[", 20000) + strings.Repeat("]", 20000)},
-		"many values":    {`{"type":"array","items":{"enum":[` + strings.Join(words, ",") + `]}}`, "[" + strings.Join(words, ",") + "]"},
+		"long string": {`{"type":"string","minLength":10,"maxLength":200000}`,
+			`"` + strings.Repeat("lorem ipsum ", 8000) + `"`},
+		"large maxItems": {`{"type":"array","items":{"type":"string","maxLength":9},"maxItems":50000}`,
+			"[" + strings.Repeat(`"abc",`, 20000) + `"x"]`},
+		"deep": {`{"$ref":"#/$defs/n","$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"}}}}`,
+			strings.Repeat("[", 20000) + strings.Repeat("]", 20000)},
+		"many values": {`{"type":"array","items":{"enum":[` + strings.Join(words, ",") + `]}}`,
+			"[" + strings.Join(words, ",") + "]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := compile(t, v, JSONSchema([]byte(c.schema)))
@@ -96,8 +100,10 @@ func TestAmbiguityStaysCheap(t *testing.T) {
 		src        Source
 		step, rest string
 	}{
-		"schema":    {JSONSchema([]byte(pair)), `{"left":`, `"x"`},
-		"arrays":    {JSONSchema([]byte(`{"anyOf":[{"type":"array","items":{"$ref":"#"},"maxItems":3},{"type":"array","items":{"$ref":"#"},"minItems":5},{"type":"string"}]}`)), "[", `"x"`},
+		"schema": {JSONSchema([]byte(pair)), `{"left":`, `"x"`},
+		"arrays": {JSONSchema(
+			[]byte(
+				`{"anyOf":[{"type":"array","items":{"$ref":"#"},"maxItems":3},{"type":"array","items":{"$ref":"#"},"minItems":5},{"type":"string"}]}`)), "[", `"x"`},
 		"gbnf":      {GBNF(`root ::= "a" root "b" | "a" root "c" | "x"`), "a", "x"},
 		"growing":   {GBNF(`root ::= "b" | "b" root{1,3}`), "b", "b"},
 		"optionals": {GBNF("root ::= " + strings.Repeat(`"a"? `, 150)), "a", "a"},
@@ -139,7 +145,8 @@ func TestLargeSchemasAreRefusedByLimit(t *testing.T) {
 	large := `{"enum":["` + strings.Repeat("x", 1<<20) + `"]}`
 	nested := strings.Repeat(`{"not":`, 100_000) + "true" + strings.Repeat("}", 100_000)
 	for name, src := range map[string]Source{
-		"schema": JSONSchema([]byte(large)), "nesting": JSONSchema([]byte(nested)), "choices": Choices(strings.Repeat("y", 5<<20)),
+		"schema": JSONSchema([]byte(large)), "nesting": JSONSchema([]byte(nested)),
+		"choices": Choices(strings.Repeat("y", 5<<20)),
 		"pattern": Regex(strings.Repeat("(a{1000}){1000}", 10)), "gbnf": GBNF("root ::= " + strings.Repeat("(", 100_000)),
 	} {
 		begin := time.Now()
@@ -157,7 +164,8 @@ func TestLargeSchemasAreRefusedByLimit(t *testing.T) {
 // TestStaticSizesAreNotTooLow measures what is kept of large sources.
 func TestStaticSizesAreNotTooLow(t *testing.T) {
 	for name, src := range map[string]Source{
-		"groups": GBNF("root ::= " + strings.Repeat(`("a"|"b")* `, 45_000)), "literals": GBNF("root ::= " + strings.Repeat(`"a" | `, 150_000) + `"b"`),
+		"groups":   GBNF("root ::= " + strings.Repeat(`("a"|"b")* `, 45_000)),
+		"literals": GBNF("root ::= " + strings.Repeat(`"a" | `, 150_000) + `"b"`),
 		"optional": Regex(strings.Repeat("a?", 20_000)), "classes": Regex(strings.Repeat("(a|[b-d]*)", 6000)),
 	} {
 		var before, after runtime.MemStats
@@ -192,15 +200,18 @@ func TestCompileStopsWithItsContext(t *testing.T) {
 func TestSourcesThatAreEmptyOrNot(t *testing.T) {
 	v := small(t)
 	for _, src := range []Source{{}, Choices(), Choices(""), Fields(), Fields(Field{Name: "a", Value: Regex("x")}),
-		Fields(Field{Name: "a", Value: AnyObject(), Optional: true}), JSONSchema(nil), JSONSchema([]byte("false")), Regex("a(?=b)"), GBNF("")} {
+		Fields(Field{Name: "a", Value: AnyObject(), Optional: true}), JSONSchema(nil), JSONSchema([]byte("false")),
+		Regex("a(?=b)"), GBNF("")} {
 		if _, err := Compile(context.Background(), src, v); err == nil {
 			t.Errorf("%s was compiled", src)
 		}
 	}
-	g := compile(t, v, Fields(Field{Name: "reasoning", Value: JSONSchema([]byte(`{"type":"string"}`))}, Field{Name: "a", Value: Choices("1", "2")},
+	g := compile(t, v, Fields(Field{Name: "reasoning", Value: JSONSchema([]byte(`{"type":"string"}`))},
+		Field{Name: "a", Value: Choices("1", "2")},
 		Field{Name: "b", Value: AnyObject(), Optional: true}))
 	for text, want := range map[string]bool{
-		`{"reasoning":"x","a":1}`: true, `{"reasoning": "x", "a": 2, "b": {"c": [1]}}`: true, `{"a":1}`: false, `{"reasoning":"x","a":3}`: false,
+		`{"reasoning":"x","a":1}`: true, `{"reasoning": "x", "a": 2, "b": {"c": [1]}}`: true, `{"a":1}`: false,
+		`{"reasoning":"x","a":3}`:       false,
 		`{"reasoning":"x","a":1,"b":1}`: false,
 	} {
 		if got := inBytes(g, text); got != want {
@@ -211,7 +222,8 @@ func TestSourcesThatAreEmptyOrNot(t *testing.T) {
 
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	v := small(t)
-	m := compile(t, v, JSONSchema([]byte(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`))).Matcher()
+	m := compile(t, v,
+		JSONSchema([]byte(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`))).Matcher()
 	if !feed(m, `{"a":"some text`) {
 		t.Fatal("refused")
 	}
@@ -274,7 +286,8 @@ func TestCacheKeepsByContent(t *testing.T) {
 // and the other gets it.
 func TestNobodyWaitsForAFormAfterLeaving(t *testing.T) {
 	c := NewCache(small(t), 0)
-	src := JSONSchema([]byte(`{"type":"string","allOf":[{"pattern":"a.{0,200}b"},{"pattern":"c.{0,200}d"},{"pattern":"e.{0,200}f"}]}`))
+	src := JSONSchema(
+		[]byte(`{"type":"string","allOf":[{"pattern":"a.{0,200}b"},{"pattern":"c.{0,200}d"},{"pattern":"e.{0,200}f"}]}`))
 	ctx, cancel := context.WithCancel(t.Context())
 	compiled := make(chan error)
 	go func() {
@@ -303,7 +316,10 @@ func TestNobodyWaitsForAFormAfterLeaving(t *testing.T) {
 // TestMatchersShareAGrammar runs many matchers of one grammar at once, while its arena is renewed under them.
 func TestMatchersShareAGrammar(t *testing.T) {
 	v := small(t)
-	g := compile(t, v, JSONSchema([]byte(`{"type":"object","properties":{"a":{"type":"string","maxLength":30},"b":{"type":"array","items":{"type":"integer"}}}}`)))
+	g := compile(t, v,
+		JSONSchema(
+			[]byte(
+				`{"type":"object","properties":{"a":{"type":"string","maxLength":30},"b":{"type":"array","items":{"type":"integer"}}}}`)))
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
@@ -335,8 +351,12 @@ func TestMatchersShareAGrammar(t *testing.T) {
 func TestSamplesAreAdmitted(t *testing.T) {
 	v := small(t)
 	for _, src := range []Source{
-		JSONSchema([]byte(`{"type":"object","properties":{"n":{"type":"integer","minimum":5},"s":{"type":"string","format":"date"}},"required":["n","s"]}`)),
-		JSONSchema([]byte(`{"$ref":"#/$defs/n","$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"},"minItems":1,"maxItems":2},"m":{}}}`)),
+		JSONSchema(
+			[]byte(
+				`{"type":"object","properties":{"n":{"type":"integer","minimum":5},"s":{"type":"string","format":"date"}},"required":["n","s"]}`)),
+		JSONSchema(
+			[]byte(
+				`{"$ref":"#/$defs/n","$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"},"minItems":1,"maxItems":2},"m":{}}}`)),
 		AnyObject(), Regex(`[a-z]+-\d{2,}`), Choices("a", "b"), GBNF(`root ::= "(" root ")" | "x"`),
 	} {
 		texts, err := Samples(context.Background(), src, 5, 1)
@@ -368,7 +388,8 @@ func FuzzSources(f *testing.F) {
 		if len(text) > 2000 {
 			return
 		}
-		for _, src := range []Source{JSONSchema(text), Regex(string(text)), GBNF(string(text)), Choices(ParseChoices(string(text))...)} {
+		for _, src := range []Source{JSONSchema(text), Regex(string(text)), GBNF(string(text)),
+			Choices(ParseChoices(string(text))...)} {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			fr, a, err := src.prepare(ctx)
 			cancel()

@@ -29,8 +29,10 @@ func jsonCharacter(s *expr.Set) expr.ID {
 }
 
 var pieces = []string{
-	"a", "b", "ab", "é", "\xc3", "\xa9", "日", "\xe6", "\x97\xa5", `"`, `",`, `":`, `": "`, `\`, `\"`, "{", "}", `{"`, `"}`, ",", " ", ":", "1", "12", "0",
-	"[", "]", "-", ".", "\n", "aaaaaaaaaaaaa", "the quick brown fox jumps over the lazy dog", "abcabcabcabcabcabc", "true", "tr", "null", `a"`, `é"`,
+	"a", "b", "ab", "é", "\xc3", "\xa9", "日", "\xe6", "\x97\xa5", `"`, `",`, `":`, `": "`, `\`, `\"`, "{", "}", `{"`, `"}`,
+	",", " ", ":", "1", "12", "0",
+	"[", "]", "-", ".", "\n", "aaaaaaaaaaaaa", "the quick brown fox jumps over the lazy dog", "abcabcabcabcabcabc", "true",
+	"tr", "null", `a"`, `é"`,
 }
 
 // randomVocab returns a vocabulary of random pieces with twins, empty pieces, control and padding tokens.
@@ -47,7 +49,8 @@ func randomVocab(rng *rand.Rand) *backend.Vocab {
 		for range 1 + rng.IntN(3) {
 			p.WriteString(pieces[rng.IntN(len(pieces))])
 		}
-		add(p.String(), []backend.TokenKind{backend.Normal, backend.Normal, backend.Normal, backend.Control, backend.UserDefined, backend.Unused}[rng.IntN(6)])
+		add(p.String(), []backend.TokenKind{backend.Normal, backend.Normal, backend.Normal, backend.Control,
+			backend.UserDefined, backend.Unused}[rng.IntN(6)])
 	}
 	add("", backend.Normal)
 	v, err := backend.NewVocab(c)
@@ -83,7 +86,8 @@ func randomForm(rng *rand.Rand, depth int) func(*expr.Set) expr.ID {
 		}
 		return func(s *expr.Set) expr.ID {
 			d := s.Byte(expr.ByteRange('0', '9'))
-			return s.Concat(s.Optional(s.Literal("-")), s.Repeat(d, 1, 3), s.Optional(s.Concat(s.Literal("."), s.Repeat(d, 1, -1))))
+			return s.Concat(s.Optional(s.Literal("-")), s.Repeat(d, 1, 3),
+				s.Optional(s.Concat(s.Literal("."), s.Repeat(d, 1, -1))))
 		}
 	}
 	switch rng.IntN(5) {
@@ -91,7 +95,8 @@ func randomForm(rng *rand.Rand, depth int) func(*expr.Set) expr.ID {
 		item := sub()
 		return func(s *expr.Set) expr.ID {
 			i := item(s)
-			return s.Concat(s.Literal("["), s.Optional(s.Concat(i, s.Repeat(s.Concat(s.Literal(","), s.Optional(s.Literal(" ")), i), 0, 3))), s.Literal("]"))
+			return s.Concat(s.Literal("["), s.Optional(s.Concat(i,
+				s.Repeat(s.Concat(s.Literal(","), s.Optional(s.Literal(" ")), i), 0, 3))), s.Literal("]"))
 		}
 	case 1:
 		key, value, more := []string{`"a":`, `"é":`, `"":`}[rng.IntN(3)], sub(), sub()
@@ -240,7 +245,8 @@ func greedy(v *backend.Vocab) func([]backend.Token, string) ([]backend.Token, er
 		for text != "" {
 			best := backend.NoToken
 			for tok := range backend.Token(v.Len()) {
-				if p := v.Piece(tok); isText(v, tok) && strings.HasPrefix(text, p) && (best == backend.NoToken || len(p) > len(v.Piece(best))) {
+				if p := v.Piece(tok); isText(v, tok) && strings.HasPrefix(text, p) &&
+					(best == backend.NoToken || len(p) > len(v.Piece(best))) {
 					best = tok
 				}
 			}

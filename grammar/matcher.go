@@ -91,7 +91,8 @@ func (e *CostError) Unwrap() error { return ErrTooCostly }
 
 // Hint tells the user what to do next.
 func (e *CostError) Hint() string {
-	return "make it less ambiguous: avoid counted repetitions and many alternatives after parts that can match the same text"
+	return "make it less ambiguous: avoid counted repetitions and many alternatives after parts that can match the " +
+		"same text"
 }
 
 // Prepare works out what may come next, within a budget, which must be positive; a unit is about a tenth of a

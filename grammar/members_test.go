@@ -13,7 +13,8 @@ import (
 func TestMembers(t *testing.T) {
 	v := small(t)
 	number, text := JSONSchema([]byte(`{"type":"integer"}`)), JSONSchema([]byte(`{"type":"string"}`))
-	fields := []Field{{Name: "a", Value: number}, {Name: "b", Value: text, Optional: true}, {Name: `"é`, Value: AnyObject(), Optional: true},
+	fields := []Field{{Name: "a", Value: number}, {Name: "b", Value: text, Optional: true},
+		{Name: `"é`, Value: AnyObject(), Optional: true},
 		{Name: "c", Value: Choices(`"x"`, "null")}, {Name: "aa", Value: number, Optional: true}}
 	values := []string{"17", `"t"`, `{"a": [1]}`, "null", "-3"}
 	g := compile(t, v, Members(fields...))
@@ -38,12 +39,14 @@ func TestMembers(t *testing.T) {
 			t.Errorf("%s: a field comes twice", object)
 		}
 	}
-	for _, no := range []string{`{"a":1,"c":null,"d":1}`, `{"a":"1","c":null}`, `{"a":1,"c":"y"}`, `{"a":1,"c":null,}`, `{,"a":1,"c":null}`} {
+	for _, no := range []string{`{"a":1,"c":null,"d":1}`, `{"a":"1","c":null}`, `{"a":1,"c":"y"}`, `{"a":1,"c":null,}`,
+		`{,"a":1,"c":null}`} {
 		if inBytes(g, no) {
 			t.Error(no)
 		}
 	}
-	if free := compile(t, v, Members(Field{Name: "a", Value: number, Optional: true})); !inBytes(free, "{}") || !inBytes(free, `{"a":1}`) {
+	if free := compile(t, v, Members(Field{Name: "a", Value: number, Optional: true})); !inBytes(free, "{}") ||
+		!inBytes(free, `{"a":1}`) {
 		t.Error("an object of optional fields cannot be empty, or has none")
 	}
 	for _, text := range samples(t, Members(fields...)) {
@@ -66,7 +69,8 @@ func TestMembers(t *testing.T) {
 		}
 	}
 	long := Field{Name: strings.Repeat("ж", maxMemberName/2+1), Value: number}
-	for _, src := range []Source{Members(many...), Members(long), Members(fields[0], fields[0]), Members(Field{Name: "a", Value: Regex("x")})} {
+	for _, src := range []Source{Members(many...), Members(long), Members(fields[0], fields[0]),
+		Members(Field{Name: "a", Value: Regex("x")})} {
 		if _, err := Compile(t.Context(), src, v); err == nil {
 			t.Errorf("%d fields were compiled", len(src.fields))
 		}

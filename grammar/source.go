@@ -116,7 +116,8 @@ func (s Source) String() string {
 	if s.kind.isComposed() {
 		return s.kind.composedName()
 	}
-	return [...]string{"none", "json schema", "json object", "regular expression", "choices", "gbnf", "json fields", "json members"}[s.kind]
+	return [...]string{"none", "json schema", "json object", "regular expression", "choices", "gbnf", "json fields",
+		"json members"}[s.kind]
 }
 
 // digest identifies a source by content.
@@ -214,7 +215,8 @@ func (s Source) compileChoices() (front, error) {
 	case len(s.list) == 0:
 		return front{}, errors.New("there are no choices")
 	case len(s.list) > maxChoices || size > maxChoiceBytes:
-		return front{}, fmt.Errorf("the choices are too many or too long: at most %d, and %d bytes together", maxChoices, maxChoiceBytes)
+		return front{}, fmt.Errorf("the choices are too many or too long: at most %d, and %d bytes together", maxChoices,
+			maxChoiceBytes)
 	}
 	words := expr.NewWords(s.list)
 	return front{func(set *expr.Set) expr.ID { return set.Words(words) }, size}, nil

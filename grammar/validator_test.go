@@ -15,7 +15,8 @@ func TestValidator(t *testing.T) {
 		schema     string
 		valid, bad []string
 	}{
-		{`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`, []string{`{"a":1}`, `{"a": 1.0}`}, []string{`{}`, `{"a":"x"}`, `[`, `{"a":1} 2`}},
+		{`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`, []string{`{"a":1}`, `{"a": 1.0}`},
+			[]string{`{}`, `{"a":"x"}`, `[`, `{"a":1} 2`}},
 		{`{"items":[{"type":"string"}],"additionalItems":false}`, []string{`["a"]`}, []string{`["a",1]`, `[1]`}},
 		{`{"minimum":0,"exclusiveMinimum":true}`, []string{`1`}, []string{`0`}},
 		{`{"format":"date"}`, []string{`"2024-02-29"`}, []string{`"2023-02-29"`}},
@@ -57,19 +58,24 @@ func TestValidatorLoadsNothing(t *testing.T) {
 
 // TestValidatorSaysNothingOfTheText has texts that break a schema in every way that an error could quote.
 func TestValidatorSaysNothingOfTheText(t *testing.T) {
-	v, err := NewValidator([]byte(`{"type":"object","properties":{"name":{"type":"integer"},"odd":{"pattern":"^x"},"list":{"items":{"enum":[1]}},` +
-		`"date":{"format":"date"}},"patternProperties":{"^c[a-z]+$":{"const":1}},"additionalProperties":false,"propertyNames":{"maxLength":9}}`))
+	v,
+		err := NewValidator(
+		[]byte(
+			`{"type":"object","properties":{"name":{"type":"integer"},"odd":{"pattern":"^x"},"list":{"items":{"enum":[1]}},` +
+				`"date":{"format":"date"}},"patternProperties":{"^c[a-z]+$":{"const":1}},"additionalProperties":false,"propertyNames":{"maxLength":9}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for text, place := range map[string]string{
-		`{"name":"canary"}`: `"#/properties/name/type"`, `{"odd":"canary"}`: `"#/properties/odd/pattern"`, `{"list":["canary"]}`: "/items/enum",
-		`{"date":"canary"}`: "/format", `{"canary":2}`: "patternProperties", `{"Canary":2}`: "additionalProperties",
+		`{"name":"canary"}`: `"#/properties/name/type"`, `{"odd":"canary"}`: `"#/properties/odd/pattern"`,
+		`{"list":["canary"]}`: "/items/enum",
+		`{"date":"canary"}`:   "/format", `{"canary":2}`: "patternProperties", `{"Canary":2}`: "additionalProperties",
 		`{"canarycanary":1}`: "propertyNames", `["canary"]`: `"#/type"`, `canary`: "not JSON", `{"name":canary}`: "not JSON",
 		`{"name":1} canary`: "not JSON", `{"name":1} "canary"`: "more follows", `{"name":1e99999999}`: "exponent",
 	} {
 		err := v.Validate([]byte(text))
-		if err == nil || strings.Contains(strings.ToLower(err.Error()), "canary") || strings.Contains(err.Error(), "'c'") || !strings.Contains(err.Error(), place) {
+		if err == nil || strings.Contains(strings.ToLower(err.Error()), "canary") || strings.Contains(err.Error(), "'c'") ||
+			!strings.Contains(err.Error(), place) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -97,9 +103,11 @@ func TestValidatorSaysWhatIsWrong(t *testing.T) {
 		{`{"definitions":{"a/b":5}}`, "a~1b", "/definitions"},
 		{`{"anyOf":[{"items":[]},{"type":"null"}]}`, "items", "/anyOf/0"},
 	} {
-		for _, err := range []error{Check(t.Context(), JSONSchema([]byte(c.schema))), second(NewValidator([]byte(c.schema)))} {
+		for _, err := range []error{Check(t.Context(), JSONSchema([]byte(c.schema))),
+			second(NewValidator([]byte(c.schema)))} {
 			var e *jsonschema.Error
-			if !errors.As(err, &e) || e.Class != jsonschema.ErrInvalid || e.Keyword != c.keyword || e.Pointer != c.pointer || e.Reason == "" {
+			if !errors.As(err, &e) || e.Class != jsonschema.ErrInvalid || e.Keyword != c.keyword || e.Pointer != c.pointer ||
+				e.Reason == "" {
 				t.Errorf("%s: %v", c.schema, err)
 			}
 		}
@@ -109,7 +117,8 @@ func TestValidatorSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ref := range []string{"x.json", "#/a", "#nowhere", "%zz"} {
-		if _, err := NewValidator([]byte(`{"$ref":"` + ref + `"}`)); err == nil || strings.Contains(err.Error(), wd) || strings.Contains(err.Error(), "mem:///schema.json compilation") {
+		if _, err := NewValidator([]byte(`{"$ref":"` + ref + `"}`)); err == nil || strings.Contains(err.Error(), wd) ||
+			strings.Contains(err.Error(), "mem:///schema.json compilation") {
 			t.Errorf("a reference to %s: %v", ref, err)
 		}
 	}
@@ -119,7 +128,8 @@ func second[A, B any](_ A, b B) B { return b }
 
 // TestValidatorTakesUnknownDrafts has schemas under names that are no draft's, which are read as if they had none.
 func TestValidatorTakesUnknownDrafts(t *testing.T) {
-	for _, name := range []string{`"https://example.com/own"`, `"http://json-schema.org/draft-03/schema#"`, `"http://json-schema.org/schema"`, `""`, `5`} {
+	for _, name := range []string{`"https://example.com/own"`, `"http://json-schema.org/draft-03/schema#"`,
+		`"http://json-schema.org/schema"`, `""`, `5`} {
 		schema := []byte(`{"$schema":` + name + `,"prefixItems":[{"const":1}],"dependencies":{"a":["b"]}}`)
 		if err := Check(t.Context(), JSONSchema(schema)); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -178,7 +188,8 @@ func TestCacheKeepsValidators(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { get(schema) }); n != 0 {
 		t.Errorf("%v allocations for one that is kept", n)
 	}
-	if other := get([]byte(`{"type":"string"}`)); other == first || other.Validate([]byte(`"x"`)) != nil || first.Validate([]byte(`{"a":"x"}`)) == nil {
+	if other := get([]byte(`{"type":"string"}`)); other == first || other.Validate([]byte(`"x"`)) != nil ||
+		first.Validate([]byte(`{"a":"x"}`)) == nil {
 		t.Error("two schemas share a validator")
 	}
 	for range 2 {

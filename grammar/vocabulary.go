@@ -56,7 +56,8 @@ const rest = 3
 
 // NewVocabulary arranges v. tokenize gives the usual tokens of a text, as the model was trained with; nil where
 // forced text is not asked for.
-func NewVocabulary(v *backend.Vocab, tokenize func(dst []backend.Token, text string) ([]backend.Token, error)) *Vocabulary {
+func NewVocabulary(v *backend.Vocab, tokenize func(dst []backend.Token, text string) ([]backend.Token,
+	error)) *Vocabulary {
 	out := &Vocabulary{vocab: v, tokenize: tokenize}
 	var parts [len(out.slices)][]text
 	byChars := map[int][]backend.Token{}

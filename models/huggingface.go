@@ -101,7 +101,8 @@ func (r reference) resolve() (Model, error) {
 	chosen := r.choose(files)
 	switch {
 	case len(chosen) == 0:
-		return Model{}, &Error{Name: r.name, Detail: fmt.Sprintf("no GGUF file matches %q; there is %s", r.selector, list(files)),
+		return Model{}, &Error{Name: r.name, Detail: fmt.Sprintf("no GGUF file matches %q; there is %s", r.selector,
+			list(files)),
 			Advice: fmt.Sprintf("name one, for instance %s/%s:%s", r.org, r.repo, files[0]), Err: fs.ErrNotExist}
 	case len(chosen) > 1:
 		return Model{}, &Error{Name: r.name, Detail: fmt.Sprintf("%d GGUF files match: %s", len(chosen), list(chosen)),
@@ -193,7 +194,8 @@ func (r reference) models() ([]string, error) {
 			return err
 		}
 		base := strings.ToLower(filepath.Base(p))
-		if part, _, ok := splitPart(p); ok && part != 1 || strings.HasPrefix(base, "mmproj") || strings.Contains(base, "imatrix") {
+		if part, _, ok := splitPart(p); ok && part != 1 || strings.HasPrefix(base, "mmproj") ||
+			strings.Contains(base, "imatrix") {
 			return nil
 		}
 		rel, err := filepath.Rel(snapshot, p)
@@ -201,7 +203,8 @@ func (r reference) models() ([]string, error) {
 		return err
 	})
 	if err != nil {
-		return nil, &Error{Name: r.name, Detail: "the Hugging Face cache cannot be read: " + cause(err), Advice: "check its permissions", Err: err}
+		return nil, &Error{Name: r.name, Detail: "the Hugging Face cache cannot be read: " + cause(err),
+			Advice: "check its permissions", Err: err}
 	}
 	slices.Sort(files)
 	return files, nil

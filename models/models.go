@@ -64,7 +64,8 @@ func Resolve(name string) (Model, error) {
 	if err == nil {
 		return Model{}, &Error{Name: name, Detail: "is a directory", Advice: "name a .gguf file in it"}
 	}
-	e := &Error{Name: name, Detail: "no such file", Advice: "check the path, or name a model of the Hugging Face cache as ORG/REPO", Err: err}
+	e := &Error{Name: name, Detail: "no such file",
+		Advice: "check the path, or name a model of the Hugging Face cache as ORG/REPO", Err: err}
 	if !errors.Is(err, fs.ErrNotExist) {
 		e.Detail, e.Advice = "cannot be looked at: "+cause(err), "check the path and its permissions"
 	}
@@ -88,7 +89,8 @@ func IsName(text string) bool {
 // LooksLikeName reports whether text has the form of a model's name or path, whether or not there is such a model:
 // no white space, and a slash and a letter in it, unlike 100/7.
 func LooksLikeName(text string) bool {
-	return strings.Contains(text, "/") && strings.ContainsFunc(text, unicode.IsLetter) && !strings.ContainsAny(text, " \t\r\n")
+	return strings.Contains(text, "/") && strings.ContainsFunc(text, unicode.IsLetter) &&
+		!strings.ContainsAny(text, " \t\r\n")
 }
 
 // file resolves a path to an existing file.
@@ -125,7 +127,8 @@ func isGGUF(name string) bool { return strings.EqualFold(filepath.Ext(name), ".g
 
 // isPathLike reports whether name can only be meant as a path.
 func isPathLike(name string) bool {
-	return filepath.IsAbs(name) || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") || strings.HasPrefix(name, "~")
+	return filepath.IsAbs(name) || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") ||
+		strings.HasPrefix(name, "~")
 }
 
 // cause returns the system's reason without the path, which the caller has named already.

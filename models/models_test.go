@@ -97,7 +97,8 @@ func TestResolveInCache(t *testing.T) {
 	for _, c := range bad {
 		_, err := models.Resolve(c.name)
 		var e *models.Error
-		if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) || e.Hint() == "" || strings.ContainsRune(err.Error(), '\n') {
+		if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) || e.Hint() == "" ||
+			strings.ContainsRune(err.Error(), '\n') {
 			t.Errorf("%s: %v, want an error with %q and a hint", c.name, err, c.want)
 		}
 	}
@@ -151,7 +152,8 @@ func TestCacheDir(t *testing.T) {
 func TestResolveFile(t *testing.T) {
 	t.Setenv("HF_HUB_CACHE", t.TempDir())
 	dir := t.TempDir()
-	single, first, second := filepath.Join(dir, "m.gguf"), filepath.Join(dir, "s-00001-of-00002.gguf"), filepath.Join(dir, "s-00002-of-00002.gguf")
+	single, first, second := filepath.Join(dir, "m.gguf"), filepath.Join(dir, "s-00001-of-00002.gguf"),
+		filepath.Join(dir, "s-00002-of-00002.gguf")
 	odd := filepath.Join(dir, "weights.bin")
 	for _, f := range []string{single, first, second, odd} {
 		write(t, f, "x")
@@ -188,12 +190,14 @@ func TestResolveFile(t *testing.T) {
 
 func TestPromptsAreNotNames(t *testing.T) {
 	t.Setenv("HF_HUB_CACHE", t.TempDir())
-	for _, prompt := range []string{"What is 17 + 25?", "hello", "either/or, which is it?", "km/h", "", ".", "a\nb.gguf", "What is in model.gguf"} {
+	for _, prompt := range []string{"What is 17 + 25?", "hello", "either/or, which is it?", "km/h", "", ".", "a\nb.gguf",
+		"What is in model.gguf"} {
 		if models.IsName(prompt) {
 			t.Errorf("IsName(%q)", prompt)
 		}
 	}
-	if models.LooksLikeName("either/or, which is it?") || models.LooksLikeName("hello") || models.LooksLikeName("100/7") || !models.LooksLikeName("org/repo:Q4") {
+	if models.LooksLikeName("either/or, which is it?") || models.LooksLikeName("hello") || models.LooksLikeName("100/7") ||
+		!models.LooksLikeName("org/repo:Q4") {
 		t.Error("LooksLikeName")
 	}
 	if !models.IsName("absent.gguf") {

@@ -162,7 +162,8 @@ func sameFiles(paths []string, a, b []os.FileInfo) error {
 func same(a, b os.FileInfo) bool { return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) }
 
 // digest reads files and returns their digests, and what the system said of them afterwards.
-func digest(ctx context.Context, paths []string, gently bool) (sums [][sha256.Size]byte, files []os.FileInfo, err error) {
+func digest(ctx context.Context, paths []string, gently bool) (sums [][sha256.Size]byte, files []os.FileInfo,
+	err error) {
 	buf := make([]byte, 1<<20)
 	for _, path := range paths {
 		sum, err := digestOf(ctx, path, buf, gently)

@@ -44,7 +44,8 @@ func TestSnapshots(t *testing.T) {
 					}
 				}
 				c.change(t, paths[1])
-				if got := s.Touched(); got != c.touched && name != "another file" && name != "another file, as good" { // its number may be used again
+				// its number may be used again
+				if got := s.Touched(); got != c.touched && name != "another file" && name != "another file, as good" {
 					t.Errorf("touched: %v", got)
 				}
 				for range 2 {

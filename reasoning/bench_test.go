@@ -68,7 +68,8 @@ func benchTurn(b testing.TB) ([]backend.Token, int) {
 	}
 	turn = append(turn, special("<|channel|>"), text("analysis"), special("<|message|>"))
 	words(20000)
-	turn = append(turn, special("<|end|>"), special("<|start|>"), text("assistant"), special("<|channel|>"), text("final"), special("<|message|>"))
+	turn = append(turn, special("<|end|>"), special("<|start|>"), text("assistant"), special("<|channel|>"), text("final"),
+		special("<|message|>"))
 	words(20000)
 	turn = append(turn, special("<|return|>"))
 	size := 0
@@ -185,7 +186,8 @@ func BenchmarkSplitter(b *testing.B) {
 	})
 	b.Run("json", func(b *testing.B) { benchSplitter(b, reasoning.SplitterConfig{JSON: decodedAnswer, Markers: true}) })
 	b.Run("call", func(b *testing.B) {
-		benchSplitter(b, reasoning.SplitterConfig{Format: chattemplate.Format{Calls: chattemplate.CallStyleNamed("hermes")}, Tools: []string{"f"}})
+		benchSplitter(b, reasoning.SplitterConfig{Format: chattemplate.Format{Calls: chattemplate.CallStyleNamed("hermes")},
+			Tools: []string{"f"}})
 	})
 	b.Run("plain_tools", func(b *testing.B) { benchSplitter(b, reasoning.SplitterConfig{Tools: []string{"f"}}) })
 }
@@ -194,7 +196,8 @@ func BenchmarkSplitter(b *testing.B) {
 func TestAllocations(t *testing.T) {
 	turn, _ := benchTurn(t)
 	for name, cfg := range map[string]reasoning.SplitterConfig{
-		"harmony": {Format: harmonyFormat}, "think": {Format: think}, "plain": {}, "json": {JSON: decodedAnswer}, "call": {Tools: []string{"f"}},
+		"harmony": {Format: harmonyFormat}, "think": {Format: think}, "plain": {}, "json": {JSON: decodedAnswer},
+		"call": {Tools: []string{"f"}},
 	} {
 		turn := turn
 		if cfg.JSON != nil {

@@ -26,7 +26,8 @@ func matchTokens(tokens []chattemplate.CallToken, text []byte, inJSON bool, at *
 }
 
 // matchFrom matches from a token on. If loose is not nil, its arguments or the end of its call must follow.
-func matchFrom(tokens []chattemplate.CallToken, i int, text []byte, inJSON bool, loose *chattemplate.CallStyle, at *found) (int, matched) {
+func matchFrom(tokens []chattemplate.CallToken, i int, text []byte, inJSON bool, loose *chattemplate.CallStyle,
+	at *found) (int, matched) {
 	if i == len(tokens) {
 		if loose == nil {
 			return 0, matchYes

@@ -18,23 +18,28 @@ import (
 	"runner/reasoning"
 )
 
-var markPattern = regexp.MustCompile(`<\|[^<>|{}\s]{1,30}\|>|</?[a-z_:|]{2,24}>|<[|｜][^<>{}\s]{1,30}[|｜]?>|<[a-z_]{2,20}\|>|\[/?[A-Z_]{2,24}\]`)
+var markPattern = regexp.MustCompile(
+	`<\|[^<>|{}\s]{1,30}\|>|</?[a-z_:|]{2,24}>|<[|｜][^<>{}\s]{1,30}[|｜]?>|<[a-z_]{2,20}\|>|\[/?[A-Z_]{2,24}\]`)
 
 // turnEnds are the marks that end a turn in the reference templates.
-var turnEnds = []string{"<|im_end|>", "</s>", "<|eot_id|>", "<|eom_id|>", "<｜end▁of▁sentence｜>", "<|END_OF_TURN_TOKEN|>", "<sep>",
+var turnEnds = []string{"<|im_end|>", "</s>", "<|eot_id|>", "<|eom_id|>", "<｜end▁of▁sentence｜>",
+	"<|END_OF_TURN_TOKEN|>", "<sep>",
 	"<|message_sep|>", "<|assistant_end|>", "<|user|>", "<|endoftext|>"}
 
 // callTools are the functions of random calls.
 var callTools = []chattemplate.Tool{
 	{Name: "add_x", Description: "d", Parameters: json.RawMessage(
 		`{"type": "object", "properties": {"text": {"type": "string", "description": "d"}, "n": {"type": "integer", "description": "d"}, "deep": {"type": "object", "description": "d"}}, "required": []}`)},
-	{Name: "sub", Description: "d", Parameters: json.RawMessage(`{"type": "object", "properties": {"list": {"type": "array", "items": {"type": "string"}, "description": "d"}}, "required": []}`)},
+	{Name: "sub", Description: "d",
+		Parameters: json.RawMessage(
+			`{"type": "object", "properties": {"list": {"type": "array", "items": {"type": "string"}, "description": "d"}}, "required": []}`)},
 }
 
 func isStringParam(_, parameter string) bool { return parameter == "text" }
 
 func callString(r *rand.Rand) string {
-	parts := []string{"a", " b", "\n", `"`, `\`, "<", "</", "}", "{", "é", "中", "🙂", "</tool_call", "5", "null", "]", "\t", "'", "&"}
+	parts := []string{"a", " b", "\n", `"`, `\`, "<", "</", "}", "{", "é", "中", "🙂", "</tool_call", "5", "null", "]",
+		"\t", "'", "&"}
 	var b strings.Builder
 	for range r.IntN(8) {
 		b.WriteString(parts[r.IntN(len(parts))])
@@ -105,7 +110,8 @@ func TestCallsRoundTrip(t *testing.T) {
 		}
 		marks := append([]string{"<s>", "</s>"}, markPattern.FindAllString(string(source), -1)...)
 		v := vocabtest.With(t, backend.VocabConfig{BOS: 256, EOS: 257, EOG: []backend.Token{257}}, unique(marks)...)
-		tmpl, err := chattemplate.New(chattemplate.Config{Vocab: v, Tokenize: vocabtest.Tokenize, Source: string(source), ForceJinja: true})
+		tmpl, err := chattemplate.New(chattemplate.Config{Vocab: v, Tokenize: vocabtest.Tokenize, Source: string(source),
+			ForceJinja: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +154,8 @@ func unique(list []string) []string {
 }
 
 // roundTrip writes and reads one turn and returns how many calls it had; none where the template has no place for them.
-func roundTrip(t *testing.T, r *rand.Rand, tmpl *chattemplate.Template, v *backend.Vocab, style *chattemplate.CallStyle) int {
+func roundTrip(t *testing.T, r *rand.Rand, tmpl *chattemplate.Template, v *backend.Vocab,
+	style *chattemplate.CallStyle) int {
 	t.Helper()
 	ask := chattemplate.Message{Role: chattemplate.User, Content: "Q"}
 	turn := chattemplate.Message{Role: chattemplate.Assistant}
@@ -159,10 +166,12 @@ func roundTrip(t *testing.T, r *rand.Rand, tmpl *chattemplate.Template, v *backe
 		if err != nil {
 			t.Fatal(err)
 		}
-		turn.ToolCalls = append(turn.ToolCalls, chattemplate.ToolCall{ID: "call0000" + string(rune('1'+i)), Name: name, Arguments: string(text)})
+		turn.ToolCalls = append(turn.ToolCalls, chattemplate.ToolCall{ID: "call0000" + string(rune('1'+i)), Name: name,
+			Arguments: string(text)})
 		want = append(want, map[string]any{"name": name, "args": args})
 	}
-	c := chattemplate.Conversation{Messages: []chattemplate.Message{ask, turn}, NoGenerationPrompt: true, Now: time.Unix(0, 0).UTC()}
+	c := chattemplate.Conversation{Messages: []chattemplate.Message{ask, turn}, NoGenerationPrompt: true,
+		Now: time.Unix(0, 0).UTC()}
 	if tmpl.Format().Tools {
 		c.Tools = callTools
 	}
@@ -274,7 +283,8 @@ var callSoup = func() (out []string) {
 			}
 		}
 	}
-	return append(unique(out), "f", "report_reasoning", "é", "{}", `{"a": 1}`, `{"a":"`, "x", "\n", " ", `{"name": "f", "arguments": {"b": 2}}`, "<think>", "</think>",
+	return append(unique(out), "f", "report_reasoning", "é", "{}", `{"a": 1}`, `{"a":"`, "x", "\n", " ",
+		`{"name": "f", "arguments": {"b": 2}}`, "<think>", "</think>",
 		`{"name": "report_reasoning", "arguments": {"reasoning": "`, "\xe4\xb8", ",", "[", "]", "}", `"`, `\`)
 }()
 
@@ -327,7 +337,8 @@ func TestRejectedCallsAreWhole(t *testing.T) {
 			}
 			x := newLexicon([]string{"<eos>"}, "<eos>")
 			tokens := x.encodeMarks(in.String(), nil, random(r))
-			events := split(t, reasoning.SplitterConfig{Format: chattemplate.Format{Calls: s}, Vocab: x.vocab(t), Tools: []string{"f"}}, tokens)
+			events := split(t, reasoning.SplitterConfig{Format: chattemplate.Format{Calls: s}, Vocab: x.vocab(t),
+				Tools: []string{"f"}}, tokens)
 			got := texts(events)
 			if got[reasoning.ToolCall] == "" && got[reasoning.Answer] != in.String() {
 				t.Fatalf("%s: %q became %q", s.Name, in.String(), got[reasoning.Answer])
@@ -341,7 +352,8 @@ func FuzzCalls(f *testing.F) {
 		f.Add(s.Open+`{"name": "f", "arguments": {"a": "é"}}`+"\n", uint64(i), uint8(i))
 		f.Add(s.Open+"\n<function=f>\n<parameter=a>\n5\n</parameter>\n</function>\n</tool_call>", uint64(i), uint8(i))
 		f.Add(s.Open+"f<arg_key>a</arg_key><arg_value>é</arg_value></tool_call>", uint64(i), uint8(i+32))
-		f.Add(s.Open+`[{"name": "f", "arguments": {}}, {"name": "report_reasoning", "arguments": {"reasoning": "x"}}]`, uint64(i), uint8(i+64))
+		f.Add(s.Open+`[{"name": "f", "arguments": {}}, {"name": "report_reasoning", "arguments": {"reasoning": "x"}}]`,
+			uint64(i), uint8(i+64))
 	}
 	f.Fuzz(func(t *testing.T, text string, seed uint64, mode uint8) {
 		styles := chattemplate.CallStyles()

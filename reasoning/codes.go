@@ -92,5 +92,6 @@ var messages = map[string]string{
 // harmless lists the codes that break no rule of the format.
 var harmless = map[string]bool{
 	CodeForeignRole: true, CodeUnknownRecipient: true, CodeUnknownFunction: true, CodeRecipientInFinal: true,
-	CodeNotObject: true, CodeMalformedObject: true, CodeUnknownMember: true, CodeUnfinishedObject: true, CodeTextAfterObject: true,
+	CodeNotObject: true, CodeMalformedObject: true, CodeUnknownMember: true, CodeUnfinishedObject: true,
+	CodeTextAfterObject: true,
 }

@@ -111,7 +111,8 @@ func (c *conformanceCase) check(t *testing.T, v *backend.Vocab, tokens []backend
 	var want []reasoning.Message
 	for _, m := range c.Messages {
 		want = append(want, reasoning.Message{
-			Role: m.Role, Name: m.Name, Channel: m.Channel, Recipient: m.Recipient, ContentType: m.ContentType, Content: m.Content,
+			Role: m.Role, Name: m.Name, Channel: m.Channel, Recipient: m.Recipient, ContentType: m.ContentType,
+			Content: m.Content,
 		})
 	}
 	if !slices.Equal(got, want) {

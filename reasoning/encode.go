@@ -134,7 +134,8 @@ func (m *millis) UnmarshalJSON(b []byte) error {
 // MarshalJSON writes the event as one JSON object.
 func (e Event) MarshalJSON() ([]byte, error) {
 	w := wireEvent{
-		Type: e.Kind, Text: e.Text, Code: e.Code, Specialist: e.Specialist, Decision: e.Decision, Assumption: e.Assumption, Delegation: e.Delegation,
+		Type: e.Kind, Text: e.Text, Code: e.Code, Specialist: e.Specialist, Decision: e.Decision, Assumption: e.Assumption,
+		Delegation: e.Delegation,
 	}
 	switch e.Kind {
 	case SegmentStart, SegmentDelta, SegmentEnd:
@@ -158,7 +159,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		u, t := r.Usage, r.Timing
 		w.Result = &wireResult{
 			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
-			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Specialist: r.Specialist, Sealed: r.Sealed, Trace: r.Trace, Rationale: (*wireCount)(r.Rationale), SummarySource: r.SummarySource,
+			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Specialist: r.Specialist, Sealed: r.Sealed,
+			Trace: r.Trace, Rationale: (*wireCount)(r.Rationale), SummarySource: r.SummarySource,
 			Usage: wireUsage(u),
 			Timing: wireTiming{
 				millis(t.Queue), millis(t.Prefill), millis(t.FirstToken), millis(t.FirstAnswer), millis(t.Decode),
@@ -175,7 +177,8 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*e = Event{
-		Kind: w.Type, Text: w.Text, Code: w.Code, Specialist: w.Specialist, Decision: w.Decision, Assumption: w.Assumption, Delegation: w.Delegation,
+		Kind: w.Type, Text: w.Text, Code: w.Code, Specialist: w.Specialist, Decision: w.Decision, Assumption: w.Assumption,
+		Delegation: w.Delegation,
 	}
 	if w.Segment != nil {
 		e.Segment = *w.Segment
@@ -198,7 +201,8 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		u, t := r.Usage, r.Timing
 		e.Result = &Result{
 			Finish: r.Finish, Detail: r.Detail, StopString: r.StopString,
-			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Specialist: r.Specialist, Sealed: r.Sealed, Trace: r.Trace, Rationale: (*RationaleCount)(r.Rationale), SummarySource: r.SummarySource,
+			ReasoningUnavailable: r.ReasoningUnavailable, Score: r.Score, Specialist: r.Specialist, Sealed: r.Sealed,
+			Trace: r.Trace, Rationale: (*RationaleCount)(r.Rationale), SummarySource: r.SummarySource,
 			Usage: Usage(u),
 			Timing: Timing{
 				Queue: time.Duration(t.Queue), Prefill: time.Duration(t.Prefill), FirstToken: time.Duration(t.FirstToken),

@@ -12,13 +12,15 @@ import (
 func TestFormedAnswerHoldsNoMarkers(t *testing.T) {
 	v := fake.Think()
 	for _, text := range []string{
-		`{"a":"<<REASONING>>b<</REASONING>>c"}`, `{"a":"[TOOL_CALLS][{}]"}`, `{"a":"<response>x</response>"}`, `{"name": "f", "parameters": {}}`,
+		`{"a":"<<REASONING>>b<</REASONING>>c"}`, `{"a":"[TOOL_CALLS][{}]"}`, `{"a":"<response>x</response>"}`,
+		`{"name": "f", "parameters": {}}`,
 	} {
 		for _, start := range []chattemplate.Start{chattemplate.StartTurn, chattemplate.StartAnswer} {
 			answer := ""
 			s, err := NewSplitter(SplitterConfig{
-				Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>", Close: "</think>", AnswerOpen: "<response>", AnswerClose: "</response>"},
-				Vocab:  v, Start: start, Tools: []string{"f"}, Markers: true, Formed: true,
+				Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>", Close: "</think>",
+					AnswerOpen: "<response>", AnswerClose: "</response>"},
+				Vocab: v, Start: start, Tools: []string{"f"}, Markers: true, Formed: true,
 				Emit: func(e Event) {
 					if e.Kind == SegmentDelta && e.Segment == Answer {
 						answer += e.Text

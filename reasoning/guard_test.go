@@ -67,7 +67,8 @@ func quoteVocab(t testing.TB) (*backend.Vocab, []backend.Token) {
 	x := newLexicon([]string{"<|end|>"}, "<|end|>")
 	var tokens []backend.Token
 	for _, p := range []string{
-		"a", "b", "ab", " a", " b", " A", "B", " ", "  ", "\n", ",", ", ", ".", " a b", "b a b a b a b a b a b a b a", " a b a b a b a b",
+		"a", "b", "ab", " a", " b", " A", "B", " ", "  ", "\n", ",", ", ", ".", " a b", "b a b a b a b a b a b a b a",
+		" a b a b a b a b",
 		"+", " + ", "-", "中", "中中", "\xe4", "\xb8", "\xad", "中中中中中中", "a中b", "é", "É", "(", ") ", "1", " 2", " 12 1", "\xff",
 	} {
 		tokens = append(tokens, x.text(p))

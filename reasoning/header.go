@@ -340,7 +340,8 @@ func (s *reader) channel(w word) bool {
 	switch {
 	case known && rest == "":
 		return true
-	case known && (rest == "json" || rest == "code" || w.last && (strings.HasPrefix("json", rest) || strings.HasPrefix("code", rest))):
+	case known && (rest == "json" || rest == "code" || w.last && (strings.HasPrefix("json", rest) ||
+		strings.HasPrefix("code", rest))):
 		s.r.contentType = rest
 		s.types++
 		s.odd(CodeMalformedHeader)

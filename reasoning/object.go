@@ -98,7 +98,8 @@ const (
 
 // reset prepares for an object.
 func (r *objectReader) reset(arguments, muted bool) {
-	*r = objectReader{s: r.s, gap: r.gap[:0], left: r.left[:0], arguments: arguments, muted: muted, known: arguments || !muted}
+	*r = objectReader{s: r.s, gap: r.gap[:0], left: r.left[:0], arguments: arguments, muted: muted,
+		known: arguments || !muted}
 }
 
 // ended reports whether nothing more can belong to the object.

@@ -66,7 +66,8 @@ func randomValue(r *rand.Rand, depth int) string {
 	case n < 4:
 		return jsonString(r, randomText(r))
 	}
-	return []string{"0", "-12.5e3", "true", "false", "null", "1e999", "123456789012345678901234567890123456789012345678901234567890"}[r.IntN(7)]
+	return []string{"0", "-12.5e3", "true", "false", "null", "1e999",
+		"123456789012345678901234567890123456789012345678901234567890"}[r.IntN(7)]
 }
 
 // oracle reads an object with encoding/json, and reports false for what is no object of strategy json.
@@ -120,7 +121,8 @@ func oracle(text string, raw bool) (reply reasoning.Reply, score *float64, ok bo
 }
 
 // readObject runs text through a splitter and returns what came of it, and the score.
-func readObject(t testing.TB, cfg reasoning.SplitterConfig, text string, cut func(string) []string) (reasoning.Reply, *float64) {
+func readObject(t testing.TB, cfg reasoning.SplitterConfig, text string, cut func(string) []string) (reasoning.Reply,
+	*float64) {
 	t.Helper()
 	x := newLexicon([]string{"<eos>"}, "<eos>")
 	tokens := x.encode(text, cut)
@@ -160,8 +162,10 @@ func checkOracle(t *testing.T, text string, raw bool, got reasoning.Reply, score
 	if !ok {
 		return
 	}
-	if got.Answer != validRunes(want.Answer) || got.Reasoning != validRunes(want.Reasoning) || !reflect.DeepEqual(score, wantScore) {
-		t.Fatalf("%q:\n got %q, %q, %v\nwant %q, %q, %v", text, got.Reasoning, got.Answer, score, want.Reasoning, want.Answer, wantScore)
+	if got.Answer != validRunes(want.Answer) || got.Reasoning != validRunes(want.Reasoning) ||
+		!reflect.DeepEqual(score, wantScore) {
+		t.Fatalf("%q:\n got %q, %q, %v\nwant %q, %q, %v", text, got.Reasoning, got.Answer, score, want.Reasoning,
+			want.Answer, wantScore)
 	}
 }
 
@@ -200,7 +204,8 @@ func TestObjectEqualsDecoder(t *testing.T) {
 
 // objectSoup is what the objects of sloppy models are made of.
 var objectSoup = []string{
-	"{", "}", "[", "]", ":", ",", `"`, `\`, `\"`, `\u`, `\ud83d`, `\ude00`, "00e9", " ", "\n", "```", "json\n", "null", "1.5", "true",
+	"{", "}", "[", "]", ":", ",", `"`, `\`, `\"`, `\u`, `\ud83d`, `\ude00`, "00e9", " ", "\n", "```", "json\n", "null",
+	"1.5", "true",
 	`"reasoning"`, `"answer"`, `"score"`, `"note"`, `{"reasoning": "`, `", "answer": "`, `"answer": `, `"}`, "reasoning",
 	"<think>", "</think>", "<<REASONING>>", "<</REASONING>>",
 }
@@ -272,7 +277,8 @@ func TestObjectVisibility(t *testing.T) {
 			for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
 				var seen recorder
 				stop := reasoning.NewStopFilter([]string{"lo\n"}, vis.Filter(seen.emit), reasoning.Answer)
-				s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Vocab: v, Emit: stop.Push, JSON: decodedAnswer, Markers: true, Logprobs: true})
+				s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Vocab: v, Emit: stop.Push, JSON: decodedAnswer,
+					Markers: true, Logprobs: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -310,7 +316,8 @@ func TestObjectClone(t *testing.T) {
 	r := rand.New(rand.NewPCG(51, 52))
 	for range 400 {
 		var in strings.Builder
-		in.WriteString([]string{"", `{"reasoning": "`, `<tool_call>{"name":"report_reasoning","arguments":{"reasoning":"`}[r.IntN(3)])
+		in.WriteString([]string{"", `{"reasoning": "`,
+			`<tool_call>{"name":"report_reasoning","arguments":{"reasoning":"`}[r.IntN(3)])
 		for range r.IntN(20) {
 			in.WriteString(objectSoup[r.IntN(len(objectSoup))])
 		}
@@ -337,7 +344,9 @@ func TestObjectClone(t *testing.T) {
 			_ = c.Push(tok)
 		}
 		_, _ = s.Finish(), c.Finish()
-		if !slices.EqualFunc(one.events[before:], two.events, func(a, b reasoning.Event) bool { return reflect.DeepEqual(a, b) }) {
+		if !slices.EqualFunc(one.events[before:], two.events, func(a, b reasoning.Event) bool {
+			return reflect.DeepEqual(a, b)
+		}) {
 			t.Fatalf("%q cloned at %d:\n%s\n%s", in.String(), at, allShow(one.events[before:]), allShow(two.events))
 		}
 	}
@@ -350,7 +359,8 @@ func FuzzJSONReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, seed uint64, mode uint8) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		cfg := reasoning.SplitterConfig{
-			JSON: []*reasoning.JSONConfig{decodedAnswer, rawAnswer, nil}[mode%3], Format: []chattemplate.Format{{}, think}[mode/3%2],
+			JSON:    []*reasoning.JSONConfig{decodedAnswer, rawAnswer, nil}[mode%3],
+			Format:  []chattemplate.Format{{}, think}[mode/3%2],
 			Markers: mode&64 != 0, Report: mode&128 != 0,
 		}
 		var first reasoning.Reply
@@ -364,7 +374,8 @@ func FuzzJSONReader(f *testing.F) {
 			}
 		}
 		// Where the reader's limits matter, or what is no object may be something else, the decoder knows less.
-		if cfg.JSON != nil && cfg.Format.Family == chattemplate.Plain && len(text) < 1000 && !strings.ContainsAny(text, "<`") &&
+		if cfg.JSON != nil && cfg.Format.Family == chattemplate.Plain && len(text) < 1000 &&
+			!strings.ContainsAny(text, "<`") &&
 			(!cfg.Markers || text == strings.TrimSpace(text)) { // newlines at the edges belong to the markers' format
 			checkOracle(t, text, cfg.JSON.RawAnswer, first, firstScore)
 		}

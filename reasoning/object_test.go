@@ -28,76 +28,101 @@ var objectCases = []struct {
 	score    float64
 }{
 	{name: "usual", in: `{"reasoning": "Hm.", "answer": "Hi."}`, want: `reasoning "Hm." | answer "Hi."`},
-	{name: "compact_with_score", in: `{"reasoning":"Hm.","answer":"Hi.","score":0.75}`, want: `reasoning "Hm." | answer "Hi."`, score: 0.75},
-	{name: "score_between", in: `{"reasoning":"Hm.","score": 1e-1 ,"answer":"Hi."}`, want: `reasoning "Hm." | answer "Hi."`, score: 0.1},
+	{name: "compact_with_score", in: `{"reasoning":"Hm.","answer":"Hi.","score":0.75}`,
+		want: `reasoning "Hm." | answer "Hi."`, score: 0.75},
+	{name: "score_between", in: `{"reasoning":"Hm.","score": 1e-1 ,"answer":"Hi."}`,
+		want: `reasoning "Hm." | answer "Hi."`, score: 0.1},
 	{name: "answer_first", in: `{"answer":"Hi.","reasoning":"Hm."}`, want: `answer "Hi." | reasoning "Hm."`},
-	{name: "white_space", in: "\n {\n\t\"reasoning\" : \"Hm.\" ,\r\n \"answer\" : \"Hi.\" } \n", want: `reasoning "Hm." | answer "Hi."`},
-	{name: "block_of_code", in: "```json\n{\"reasoning\": \"Hm.\", \"answer\": \"Hi.\"}\n```\n", want: `reasoning "Hm." | answer "Hi."`},
+	{name: "white_space", in: "\n {\n\t\"reasoning\" : \"Hm.\" ,\r\n \"answer\" : \"Hi.\" } \n",
+		want: `reasoning "Hm." | answer "Hi."`},
+	{name: "block_of_code", in: "```json\n{\"reasoning\": \"Hm.\", \"answer\": \"Hi.\"}\n```\n",
+		want: `reasoning "Hm." | answer "Hi."`},
 	{name: "block_of_code_on_a_line", in: "``` {\"answer\": \"`Hi`\"}```", want: "answer \"`Hi`\""},
 	{name: "empty_reasoning", in: `{"reasoning":"","answer":"Hi."}`, want: `answer "Hi."`},
 	{name: "null_reasoning", in: `{"reasoning": null, "answer":"Hi."}`, want: `answer "Hi."`},
-	{name: "escapes", in: `{"reasoning":"\"\\\/\b\f\n\r\té\ud83d\ude00","answer":"\u0041"}`, want: `reasoning "\"\\/\b\f\n\r\té😀" | answer "A"`},
+	{name: "escapes", in: `{"reasoning":"\"\\\/\b\f\n\r\té\ud83d\ude00","answer":"\u0041"}`,
+		want: `reasoning "\"\\/\b\f\n\r\té😀" | answer "A"`},
 	{name: "lone_surrogates", in: `{"answer":"\ud83dx\ude00\ud83d\ud83d\ude00\ud83d"}`, want: `answer "�x��😀�"`},
-	{name: "lone_surrogate_before_an_escape", in: `{"answer":"\ud83d\n\ud83d\q\ud83d\u12"}`, want: `answer "�\n�\\q�\\u12"`},
+	{name: "lone_surrogate_before_an_escape", in: `{"answer":"\ud83d\n\ud83d\q\ud83d\u12"}`,
+		want: `answer "�\n�\\q�\\u12"`},
 	{name: "invalid_escapes", in: `{"answer":"\q \u12x \u \'"}`, want: `answer "\\q \\u12x \\u \\'"`},
 	{name: "raw_newline", in: "{\"answer\":\"a\nb\"}", want: `answer "a\nb"`},
-	{name: "names_in_capitals_and_escaped", in: `{"Reasoning":"Hm.","\u0061nswer":"Hi."}`, want: `reasoning "Hm." | answer "Hi."`},
+	{name: "names_in_capitals_and_escaped", in: `{"Reasoning":"Hm.","\u0061nswer":"Hi."}`,
+		want: `reasoning "Hm." | answer "Hi."`},
 	{name: "quotes_not_escaped", in: `{"reasoning": "She said "no", "never" and left.", "answer": "The "end"."}`,
 		want: `reasoning "She said \"no\", \"never\" and left." | answer "The \"end\"."`},
-	{name: "commas_missing_and_too_many", in: `{"reasoning": "Hm." "answer": "Hi.",,}`, want: `reasoning "Hm." | answer "Hi."`},
+	{name: "commas_missing_and_too_many", in: `{"reasoning": "Hm." "answer": "Hi.",,}`,
+		want: `reasoning "Hm." | answer "Hi."`},
 	{name: "number_as_answer", in: `{"reasoning":"Hm.","answer": 42}`, want: `reasoning "Hm." | answer "42"`},
 	{name: "object_as_answer", in: `{"reasoning":"Hm.","answer": {"a": ["}", "\"]", {}]} , "score": 2}`,
 		want: `reasoning "Hm." | answer "{\"a\": [\"}\", \"\\\"]\", {}]}"`, score: 2},
-	{name: "raw_string", raw: true, in: `{"reasoning":"Hm.","answer": "a\n\"\u00e9"}`, want: `reasoning "Hm." | answer "\"a\\n\\\"\\u00e9\""`},
+	{name: "raw_string", raw: true, in: `{"reasoning":"Hm.","answer": "a\n\"\u00e9"}`,
+		want: `reasoning "Hm." | answer "\"a\\n\\\"\\u00e9\""`},
 	{name: "raw_number", raw: true, in: `{"reasoning":"Hm.","answer":-1.5e3}`, want: `reasoning "Hm." | answer "-1.5e3"`},
 	{name: "raw_null", raw: true, in: `{"answer":null}`, want: `answer "null"`},
 	{name: "raw_array", raw: true, in: `{"answer":[1 , [ 2 ]] }`, want: `answer "[1 , [ 2 ]]"`},
-	{name: "list_as_reasoning", in: `{"reasoning":["a","b"],"answer":"Hi."}`, want: `!malformed_object | reasoning "[\"a\",\"b\"]" | answer "Hi."`},
-	{name: "word_as_score", in: `{"answer":"Hi.","score":"high"}`, want: `answer "Hi." | !malformed_object | reasoning "\"high\""`},
-	{name: "score_out_of_range", in: `{"answer":"Hi.","score":1e999}`, want: `answer "Hi." | !malformed_object | reasoning "1e999"`},
+	{name: "list_as_reasoning", in: `{"reasoning":["a","b"],"answer":"Hi."}`,
+		want: `!malformed_object | reasoning "[\"a\",\"b\"]" | answer "Hi."`},
+	{name: "word_as_score", in: `{"answer":"Hi.","score":"high"}`,
+		want: `answer "Hi." | !malformed_object | reasoning "\"high\""`},
+	{name: "score_out_of_range", in: `{"answer":"Hi.","score":1e999}`,
+		want: `answer "Hi." | !malformed_object | reasoning "1e999"`},
 	{name: "other_member", in: `{"reasoning":"Hm.", "note" : {"a": 1}, "answer":"Hi."}`,
 		want: `reasoning "Hm." | !unknown_member | reasoning "\"note\" : {\"a\": 1}" | answer "Hi."`},
-	{name: "other_member_first", in: `{"step": "x\n", "answer":"Hi."}`, want: `!unknown_member | reasoning "\"step\": \"x\\n\"" | answer "Hi."`},
+	{name: "other_member_first", in: `{"step": "x\n", "answer":"Hi."}`,
+		want: `!unknown_member | reasoning "\"step\": \"x\\n\"" | answer "Hi."`},
 	{name: "member_twice", in: `{"answer":"Hi.","answer":"Ho."}`, want: `answer "Hi." | !malformed_object | answer "Ho."`},
 	{name: "empty_value", in: `{"answer":,"reasoning":}`, want: ``},
 	{name: "plain_text", in: "Hi there.", want: `!not_object | answer "Hi there."`},
-	{name: "another_object", in: `{"name": "Bob", "age": 4}`, want: `!not_object | answer "{\"name\": \"Bob\", \"age\": 4}"`},
+	{name: "another_object", in: `{"name": "Bob", "age": 4}`,
+		want: `!not_object | answer "{\"name\": \"Bob\", \"age\": 4}"`},
 	{name: "no_object_at_all", in: ` {"a"; 1}`, want: `!not_object | answer " {\"a\"; 1}"`},
 	{name: "code_that_is_no_object", in: "```go\nx := 1\n```", want: "!not_object | answer \"```go\\nx := 1\\n```\""},
 	{name: "text_before_the_object", in: `So: {"answer":"Hi."}`, want: `!not_object | answer "So: {\"answer\":\"Hi.\"}"`},
-	{name: "markers_instead", in: "\n<<REASONING>>\nHm.\n<</REASONING>>\nHi.", want: `>markers | reasoning "Hm." | !not_object | answer "Hi."`},
+	{name: "markers_instead", in: "\n<<REASONING>>\nHm.\n<</REASONING>>\nHi.",
+		want: `>markers | reasoning "Hm." | !not_object | answer "Hi."`},
 	{name: "markers_inside_are_text", in: `{"reasoning":"<<REASONING>>a<</REASONING>>","answer":"<think>"}`,
 		want: `reasoning "<<REASONING>>a<</REASONING>>" | answer "<think>"`},
 	{name: "text_after", in: `{"answer":"Hi."} Bye.`, want: `answer "Hi." | !text_after_object | answer "Bye."`},
-	{name: "markers_after", in: `{"answer":"Hi."}<<REASONING>>Hm.<</REASONING>>Bye.`, want: `answer "Hi." | !text_after_object | >markers | reasoning "Hm." | answer "Bye."`},
+	{name: "markers_after", in: `{"answer":"Hi."}<<REASONING>>Hm.<</REASONING>>Bye.`,
+		want: `answer "Hi." | !text_after_object | >markers | reasoning "Hm." | answer "Bye."`},
 	{name: "breaks_off", in: `{"answer": 4 apples}`, want: `answer "4" | !malformed_object | answer " apples}"`},
 	{name: "breaks_off_at_a_bracket", in: `{"answer": ]}`, want: `!malformed_object | answer "]}"`},
-	{name: "breaks_off_before_a_colon", in: `{"answer": 4, "x" 5}`, want: `answer "4" | !malformed_object | answer ", \"x\" 5}"`},
+	{name: "breaks_off_before_a_colon", in: `{"answer": 4, "x" 5}`,
+		want: `answer "4" | !malformed_object | answer ", \"x\" 5}"`},
 	{name: "over_inside_what_looked_like_a_name", in: "{\"answer\":\"a\"\"}x\"y \n<think>Hm.</think>", format: think,
 		want: `answer "a\"" | !text_after_object | answer "x\"y \n" | reasoning "Hm." | >native`},
 	{name: "cut_in_reasoning", in: `{"reasoning":"Hm. So`, want: `reasoning "Hm. So" | !unfinished_object`},
 	{name: "cut_in_an_escape", in: `{"answer":"a\u00`, want: `answer "a\\u00" | !unfinished_object`},
 	{name: "cut_in_a_pair", in: `{"answer":"a\ud83d`, want: `answer "a�" | !unfinished_object`},
 	{name: "cut_after_a_quote", in: `{"reasoning":"Hm.", "ans`, want: `reasoning "Hm." | !unfinished_object`},
-	{name: "cut_in_another_name", in: `{"reasoning":"Hm.", "note`, want: `reasoning "Hm." | !unknown_member | reasoning "\"note" | !unfinished_object`},
+	{name: "cut_in_another_name", in: `{"reasoning":"Hm.", "note`,
+		want: `reasoning "Hm." | !unknown_member | reasoning "\"note" | !unfinished_object`},
 	{name: "cut_in_a_raw_answer", raw: true, in: `{"answer":{"a":[`, want: `answer "{\"a\":[" | !unfinished_object`},
 	{name: "cut_in_a_score", in: `{"answer":"Hi.","score":0.`, want: `answer "Hi." | !unfinished_object`},
 	{name: "cut_at_the_beginning", in: `{"reaso`, want: `!unfinished_object`},
 	{name: "cut_in_another_object", in: `{"name`, want: `!not_object | answer "{\"name"`},
-	{name: "after_native_reasoning", format: think, in: "<think>\nWell.\n</think>\n\n{\"reasoning\":\"Hm.\",\"answer\":\"Hi.\"}",
+	{name: "after_native_reasoning", format: think,
+		in:   "<think>\nWell.\n</think>\n\n{\"reasoning\":\"Hm.\",\"answer\":\"Hi.\"}",
 		want: `reasoning "Well." | reasoning "Hm." | answer "Hi."`},
-	{name: "only_native_reasoning", format: think, start: chattemplate.StartReasoning, in: "Well.</think>{\"reasoning\":\"\",\"answer\":\"Hi.\"}",
+	{name: "only_native_reasoning", format: think, start: chattemplate.StartReasoning,
+		in:   "Well.</think>{\"reasoning\":\"\",\"answer\":\"Hi.\"}",
 		want: `reasoning "Well." | answer "Hi." | >native`},
-	{name: "native_reasoning_instead", format: think, in: "<think>Well.</think>Hi.", want: `reasoning "Well." | !not_object | answer "Hi." | >native`},
-	{name: "reasoning_skipped", format: think, start: chattemplate.StartAnswer, in: "\n\n{\"answer\":\"Hi.\"}", want: `answer "Hi."`},
-	{name: "reasoning_skipped_and_closed_again", format: think, start: chattemplate.StartAnswer, in: "</think>\n{\"answer\":\"Hi.\"}", want: `answer "Hi."`},
+	{name: "native_reasoning_instead", format: think, in: "<think>Well.</think>Hi.",
+		want: `reasoning "Well." | !not_object | answer "Hi." | >native`},
+	{name: "reasoning_skipped", format: think, start: chattemplate.StartAnswer, in: "\n\n{\"answer\":\"Hi.\"}",
+		want: `answer "Hi."`},
+	{name: "reasoning_skipped_and_closed_again", format: think, start: chattemplate.StartAnswer,
+		in: "</think>\n{\"answer\":\"Hi.\"}", want: `answer "Hi."`},
 	{name: "in_response_tags", format: granite, in: "<think>Well.</think><response>{\"answer\":\"Hi.\"}</response>",
 		want: `reasoning "Well." | answer "Hi." | !text_after_object | >native`},
-	{name: "call_first", tools: []string{"f"}, in: "<tool_call>{\"name\":\"f\"}</tool_call>\n{\"reasoning\":\"Hm.\",\"answer\":\"Hi.\"}",
+	{name: "call_first", tools: []string{"f"},
+		in:   "<tool_call>{\"name\":\"f\"}</tool_call>\n{\"reasoning\":\"Hm.\",\"answer\":\"Hi.\"}",
 		want: `call f "{}" | reasoning "Hm." | answer "Hi."`},
 	{name: "call_after", tools: []string{"f"}, in: "{\"reasoning\":\"Hm.\"}\n<tool_call>{\"name\":\"f\"}</tool_call>",
 		want: `reasoning "Hm." | !text_after_object | call f "{}"`},
-	{name: "bare_call", tools: []string{"f"}, special: []string{"<|python_tag|>"}, in: `{"name":"f","parameters":{"a":1}}`, want: `call f "{\"a\":1}"`},
+	{name: "bare_call", tools: []string{"f"}, special: []string{"<|python_tag|>"}, in: `{"name":"f","parameters":{"a":1}}`,
+		want: `call f "{\"a\":1}"`},
 }
 
 // allShow is show with the switches of strategy.
@@ -121,7 +146,8 @@ func TestObject(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for name, cut := range cuts {
 				x := newLexicon([]string{"<eos>"}, "<eos>")
-				cfg := reasoning.SplitterConfig{Format: c.format, Start: c.start, Tools: c.tools, Markers: true, JSON: decodedAnswer}
+				cfg := reasoning.SplitterConfig{Format: c.format, Start: c.start, Tools: c.tools, Markers: true,
+					JSON: decodedAnswer}
 				if c.raw {
 					cfg.JSON = rawAnswer
 				}
@@ -164,7 +190,8 @@ func TestObjectInHarmony(t *testing.T) {
 		for _, cut := range []func(string) []string{byWords, byBytes, whole} {
 			x := harmonyLexicon()
 			tokens := x.encode(c.in, cut)
-			got := allShow(split(t, reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t), JSON: decodedAnswer}, tokens))
+			got := allShow(split(t, reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t), JSON: decodedAnswer},
+				tokens))
 			if got != c.want {
 				t.Errorf("%s:\n got %s\nwant %s", c.in, got, c.want)
 			}
@@ -183,17 +210,25 @@ func TestReport(t *testing.T) {
 	}{
 		{name: "hermes", in: "<tool_call>\n" + call + "\n</tool_call>\n", want: `reasoning "Hm.\n"`},
 		{name: "and_an_answer", in: "<tool_call>" + call + "</tool_call>\n\nHi.", want: `reasoning "Hm.\n" | answer "Hi."`},
-		{name: "and_another_call", tools: []string{"f"}, in: "<tool_call>" + call + "</tool_call>\n<tool_call>{\"name\":\"f\"}</tool_call>",
+		{name: "and_another_call", tools: []string{"f"}, in: "<tool_call>" + call +
+			"</tool_call>\n<tool_call>{\"name\":\"f\"}</tool_call>",
 			want: `reasoning "Hm.\n" | call f "{}"`},
-		{name: "arguments_first", in: `<tool_call>{"arguments": {"reasoning": "Hm."}, "name": "report_reasoning"}</tool_call>`, want: `reasoning "Hm."`},
-		{name: "arguments_quoted", in: `<tool_call>{"name":"report_reasoning","arguments":"{\"reasoning\":\"Hm.\"}"}</tool_call>`, want: `reasoning "Hm."`},
-		{name: "no_object", in: `<tool_call>{"name":"report_reasoning","arguments":"Hm."}</tool_call>`, want: `!malformed_object | reasoning "Hm."`},
+		{name: "arguments_first",
+			in:   `<tool_call>{"arguments": {"reasoning": "Hm."}, "name": "report_reasoning"}</tool_call>`,
+			want: `reasoning "Hm."`},
+		{name: "arguments_quoted",
+			in:   `<tool_call>{"name":"report_reasoning","arguments":"{\"reasoning\":\"Hm.\"}"}</tool_call>`,
+			want: `reasoning "Hm."`},
+		{name: "no_object", in: `<tool_call>{"name":"report_reasoning","arguments":"Hm."}</tool_call>`,
+			want: `!malformed_object | reasoning "Hm."`},
 		{name: "other_member", in: `<tool_call>{"name":"report_reasoning","arguments":{"answer":"Hm."}}</tool_call>`,
 			want: `!unknown_member | reasoning "\"answer\":\"Hm.\""`},
-		{name: "unclosed", in: `<tool_call>{"name":"report_reasoning","arguments":{"reasoning":"Hm.`, want: `reasoning "Hm." | !unfinished_object`},
+		{name: "unclosed", in: `<tool_call>{"name":"report_reasoning","arguments":{"reasoning":"Hm.`,
+			want: `reasoning "Hm." | !unfinished_object`},
 		{name: "brace_missing", in: `<tool_call>{"name":"report_reasoning","arguments":{"reasoning":"Hm."}</tool_call>Hi.`,
 			want: `reasoning "Hm." | !malformed_tool_call | answer "Hi."`},
-		{name: "text_in_the_call", in: `<tool_call>{"name":"report_reasoning","arguments":{"reasoning":"Hm."}, oops}</tool_call>`,
+		{name: "text_in_the_call",
+			in:   `<tool_call>{"name":"report_reasoning","arguments":{"reasoning":"Hm."}, oops}</tool_call>`,
 			want: `reasoning "Hm." | !malformed_tool_call | answer ", oops}"`},
 		{name: "mistral", special: []string{"[TOOL_CALLS]"}, tools: []string{"f"},
 			in:   `[TOOL_CALLS][{"name":"report_reasoning","arguments":{"reasoning":"Hm."}}, {"name":"f","arguments":{}}]`,
@@ -201,19 +236,26 @@ func TestReport(t *testing.T) {
 		{name: "mistral_in_turn", special: []string{"[TOOL_CALLS]"}, tools: []string{"f"},
 			in:   `[TOOL_CALLS][{"name":"f","arguments":{}}, {"name":"report_reasoning","arguments":{"reasoning":"Hm."}}]`,
 			want: `call f "{}" | reasoning "Hm."`},
-		{name: "mistral_newer", special: []string{"[TOOL_CALLS]", "[ARGS]"}, in: `[TOOL_CALLS]report_reasoning[ARGS]{"reasoning":"Hm."}`, want: `reasoning "Hm."`},
-		{name: "llama", special: python, in: `<|python_tag|>{"name":"report_reasoning","parameters":{"reasoning":"Hm."}}`, want: `reasoning "Hm."`},
-		{name: "llama_bare", special: python, in: `{"name":"report_reasoning","parameters":{"reasoning":"Hm."}}`, want: `reasoning "Hm."`},
-		{name: "another_function", tools: []string{"f"}, in: `<tool_call>{"name":"report","arguments":{"reasoning":"Hm."}}</tool_call>`,
+		{name: "mistral_newer", special: []string{"[TOOL_CALLS]", "[ARGS]"},
+			in: `[TOOL_CALLS]report_reasoning[ARGS]{"reasoning":"Hm."}`, want: `reasoning "Hm."`},
+		{name: "llama", special: python, in: `<|python_tag|>{"name":"report_reasoning","parameters":{"reasoning":"Hm."}}`,
+			want: `reasoning "Hm."`},
+		{name: "llama_bare", special: python, in: `{"name":"report_reasoning","parameters":{"reasoning":"Hm."}}`,
+			want: `reasoning "Hm."`},
+		{name: "another_function", tools: []string{"f"},
+			in:   `<tool_call>{"name":"report","arguments":{"reasoning":"Hm."}}</tool_call>`,
 			want: `!unknown_function | call report "{\"reasoning\":\"Hm.\"}"`},
 		{name: "markers_instead", in: `<<REASONING>>Hm.<</REASONING>>Hi.`, want: `>markers | reasoning "Hm." | answer "Hi."`},
-		{name: "native_instead", format: think, in: `<think>Hm.</think>Hi.`, want: `reasoning "Hm." | answer "Hi." | >native`},
+		{name: "native_instead", format: think, in: `<think>Hm.</think>Hi.`,
+			want: `reasoning "Hm." | answer "Hi." | >native`},
 		{name: "harmony", format: harmonyFormat,
 			in:   `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>{"reasoning":"Hm.\u0021"}<|call|>`,
 			want: `reasoning "Hm.!"`},
-		{name: "harmony_plain_text", format: harmonyFormat, in: `<|channel|>analysis to=report_reasoning<|message|>Hm.<|call|>`,
+		{name: "harmony_plain_text", format: harmonyFormat,
+			in:   `<|channel|>analysis to=report_reasoning<|message|>Hm.<|call|>`,
 			want: `!malformed_object | reasoning "Hm."`},
-		{name: "harmony_text_after", format: harmonyFormat, in: `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"Hm."} So.<|call|>`,
+		{name: "harmony_text_after", format: harmonyFormat,
+			in:   `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"Hm."} So.<|call|>`,
 			want: `reasoning "Hm." | !malformed_object | reasoning "So."`},
 		{name: "harmony_then_final", format: harmonyFormat,
 			in:   `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"Hm."}<|end|><|start|>assistant<|channel|>final<|message|>Hi.<|return|>`,
@@ -221,7 +263,8 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(5, 7))
-			for name, cut := range map[string]func(string) []string{"words": byWords, "bytes": byBytes, "random": random(r), "whole": whole} {
+			for name, cut := range map[string]func(string) []string{"words": byWords, "bytes": byBytes, "random": random(r),
+				"whole": whole} {
 				x := harmonyLexicon()
 				tokens := x.encode(c.in, cut)
 				if c.format.Family != chattemplate.Harmony {
@@ -273,7 +316,8 @@ func TestObjectState(t *testing.T) {
 	const closes = "...............xx.x.....x.x................................"
 	x := newLexicon([]string{"<eos>"}, "<eos>")
 	tokens := x.encode(in, byBytes)
-	s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Vocab: x.vocab(t), Emit: func(reasoning.Event) {}, JSON: decodedAnswer})
+	s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Vocab: x.vocab(t), Emit: func(reasoning.Event) {},
+		JSON: decodedAnswer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,10 +353,12 @@ func TestObjectState(t *testing.T) {
 
 // TestReported says that a call of report_reasoning waits for its result.
 func TestReported(t *testing.T) {
-	const report, final = `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"a"}<|call|>`, `<|start|>assistant<|channel|>final<|message|>b`
+	const report, final = `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"a"}<|call|>`,
+		`<|start|>assistant<|channel|>final<|message|>b`
 	x := harmonyLexicon()
 	one, two := x.encode(report, byWords), x.encode(final, byWords)
-	s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t), Emit: func(reasoning.Event) {}, Report: true})
+	s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t),
+		Emit: func(reasoning.Event) {}, Report: true})
 	if err != nil {
 		t.Fatal(err)
 	}

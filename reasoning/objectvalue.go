@@ -121,7 +121,8 @@ func (r *objectReader) rawText(text string) int {
 			if r.inString = c != '"'; !r.inString && r.depth == 0 {
 				return r.endRaw(text[:i+1])
 			}
-		case r.depth == 0 && (isSpace(c) || c == ',' || c == '}' || c == ']' || r.begun && (c == '"' || c == '{' || c == '[')):
+		case r.depth == 0 && (isSpace(c) || c == ',' || c == '}' || c == ']' ||
+			r.begun && (c == '"' || c == '{' || c == '[')):
 			return r.endRaw(text[:i])
 		case c == '"':
 			r.inString = true

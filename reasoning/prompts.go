@@ -46,28 +46,35 @@ const (
 	PlanStrictV1 = `Each step that calls a function must say why in its rationale. A plan without that is of no use.`
 
 	// DemoIdentityV2 is what the bundled model says it is, whenever it is asked something that it cannot do.
-	DemoIdentityV2 = "I am the small demo model bundled with runner. I can calculate with small whole numbers, compare and sort them, " +
-		"solve short word problems, and work with time, money and units; please ask me something like that, or load a larger model."
+	DemoIdentityV2 = "I am the small demo model bundled with runner. I can calculate with small whole numbers, " +
+		"compare and sort them, " +
+		"solve short word problems, and work with time, money and units; please ask me something like that, or load a " +
+		"larger model."
 )
 
 // The texts of the strategies that have the model write its reasoning in a form of ours.
 const (
 	// JSONV1 is the instruction of strategy json.
 	JSONV1 = "Reply with one JSON object and nothing else, in this form: " +
-		`{"reasoning": "...", "answer": "..."}` + ". Write \"reasoning\" first and think the problem through in it, step by step. " +
-		"Then write in \"answer\" what you want to tell the person who asked, complete in itself, because the reasoning may not be shown."
+		`{"reasoning": "...", "answer": "..."}` +
+		". Write \"reasoning\" first and think the problem through in it, step by step. " +
+		"Then write in \"answer\" what you want to tell the person who asked, complete in itself, because the reasoning " +
+		"may not be shown."
 
 	// JSONSchemaV1 is JSONV1 for requests with a schema of their own.
 	JSONSchemaV1 = "Reply with one JSON object and nothing else, in this form: " +
-		`{"reasoning": "...", "answer": ...}` + ". Write \"reasoning\" first and think the problem through in it, step by step. " +
+		`{"reasoning": "...", "answer": ...}` + ". Write \"reasoning\" first and think the problem through in it, step " +
+		"by step. " +
 		"Then write in \"answer\" the JSON value that was asked for, exactly as its schema says."
 
 	// JSONScoreV1 is added to either where a score is wanted.
 	JSONScoreV1 = `After "answer" add "score": a number from 0 to 1 that says how sure you are that the answer is right.`
 
 	// ReportV1 is the instruction of strategy tool.
-	ReportV1 = "Before you do anything else, call the function " + ReportReasoningName + " once, with your step-by-step thinking as its argument. " +
-		"It returns nothing. Then go on: call other functions if you need them, or write only the answer, complete in itself, because " +
+	ReportV1 = "Before you do anything else, call the function " + ReportReasoningName +
+		" once, with your step-by-step thinking as its argument. " +
+		"It returns nothing. Then go on: call other functions if you need them, or write only the answer, complete in " +
+		"itself, because " +
 		"the reasoning may not be shown."
 
 	// ReportReasoningName is the name of the pseudo-function of strategy tool.

@@ -21,8 +21,10 @@ const foreign = "⟦⟧€√"
 func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
 	x := harmonyLexicon()
 	for i, p := range []string{
-		"assistant", "user", "commentary", "analysis", "final", " to=", "functions.f", "to=", "json", " json", " ", "\n", "{", "}",
-		"com", "mentary", "fin", "al", "t", "o", "=", "ass", "istant", "I", " think", "\xe2", "\x9f", "\xa6", "\xff", "é", ":", "<",
+		"assistant", "user", "commentary", "analysis", "final", " to=", "functions.f", "to=", "json", " json", " ",
+		"\n", "{", "}",
+		"com", "mentary", "fin", "al", "t", "o", "=", "ass", "istant", "I", " think", "\xe2", "\x9f", "\xa6", "\xff",
+		"é", ":", "<",
 		"<<REASONING>>", "<</REASONING>>", "code", "[", "constrain", "tool", "system", ".",
 		" to=report_reasoning", `{"reasoning":"`, `","answer":"`, `"answer"`, `"`, ",", "\\", "u00",
 	} {
@@ -116,9 +118,12 @@ func onlyForeign(s string, ok bool) string {
 func TestAnyChunking(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	words := []string{
-		"assistant", "analysis", "final", "commentary", " to=functions.f", " json", " ", "\n", "{", "é", "中", "\xe4\xb8", "\xff", "I", " think",
-		"<think>", "</think>", "<", "/", "<tool_call>", "</tool_call>", `{"name":"f"}`, "<<REASONING>>", "<</REASONING>>", "\n\n",
-		`{"reasoning": "`, `", "answer": "`, `"}`, `"`, `\`, ",", " to=report_reasoning", `{"name":"report_reasoning","arguments":`, "}",
+		"assistant", "analysis", "final", "commentary", " to=functions.f", " json", " ", "\n", "{", "é", "中", "\xe4\xb8",
+		"\xff", "I", " think",
+		"<think>", "</think>", "<", "/", "<tool_call>", "</tool_call>", `{"name":"f"}`, "<<REASONING>>",
+		"<</REASONING>>", "\n\n",
+		`{"reasoning": "`, `", "answer": "`, `"}`, `"`, `\`, ",", " to=report_reasoning",
+		`{"name":"report_reasoning","arguments":`, "}",
 	}
 	formats := []chattemplate.Format{harmonyFormat, think, granite, {}, reasoning.MarkersFormat}
 	for range 2000 {
@@ -225,7 +230,8 @@ func TestVisibility(t *testing.T) {
 		for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
 			var seen recorder
 			emit := vis.Filter(seen.emit)
-			s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: harmonyFormat, Vocab: v, Emit: emit, Logprobs: true})
+			s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: harmonyFormat, Vocab: v, Emit: emit,
+				Logprobs: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -247,7 +253,8 @@ func TestVisibility(t *testing.T) {
 					t.Fatalf("%v shows the event %s", vis, b)
 				}
 			}
-			if strings.ContainsAny(all.String(), "κρφ") != (vis == reasoning.VisibilityFull && strings.Contains(in.String(), secret)) {
+			if strings.ContainsAny(all.String(), "κρφ") != (vis == reasoning.VisibilityFull &&
+				strings.Contains(in.String(), secret)) {
 				t.Fatalf("%v and the reasoning: %s", vis, all.String())
 			}
 			if strings.Contains(all.String(), told) != (vis != reasoning.VisibilityNone) {

@@ -78,7 +78,8 @@ func ParseRationale(text []byte) (Rationale, bool) {
 		}
 	}
 	var confidence *float64
-	if json.Unmarshal(fields["confidence"], &confidence) == nil && confidence != nil && *confidence >= 0 && *confidence <= 1 {
+	if json.Unmarshal(fields["confidence"], &confidence) == nil && confidence != nil && *confidence >= 0 &&
+		*confidence <= 1 {
 		r.Confidence = confidence
 	}
 	return r, true

@@ -21,7 +21,8 @@ func TestRationaleValidation(t *testing.T) {
 		ok bool
 	}{
 		{reasoning.Rationale{Why: "x"}, true},
-		{reasoning.Rationale{Why: long, Refs: []string{"a"}, Alternatives: []reasoning.Rejected{{Option: "a", Because: "b"}}, Confidence: &half}, true},
+		{reasoning.Rationale{Why: long, Refs: []string{"a"}, Alternatives: []reasoning.Rejected{{Option: "a", Because: "b"}},
+			Confidence: &half}, true},
 		{reasoning.Rationale{}, false},
 		{reasoning.Rationale{Why: " \n"}, false},
 		{reasoning.Rationale{Why: long + "x"}, false},
@@ -42,7 +43,8 @@ func TestParseRationale(t *testing.T) {
 		{`{"why":"w","refs":"a","alternatives":{},"confidence":2}`, `{"why":"w"}`},
 		{`{"why":"w","confidence":null,"more":1}`, `{"why":"w"}`},
 		{`{"why":"` + strings.Repeat("é", 300) + `"}`, `{"why":"` + strings.Repeat("é", 280) + `"}`},
-		{`{"why":""}`, ""}, {`{"why":null}`, ""}, {`{"why":3}`, ""}, {`{}`, ""}, {`"w"`, ""}, {`{"why":"w"`, ""}, {``, ""}, {`null`, ""},
+		{`{"why":""}`, ""}, {`{"why":null}`, ""}, {`{"why":3}`, ""}, {`{}`, ""}, {`"w"`, ""}, {`{"why":"w"`, ""}, {``, ""},
+		{`null`, ""},
 	} {
 		r, ok := reasoning.ParseRationale([]byte(c.text))
 		if ok != (c.want != "") {
@@ -188,36 +190,51 @@ func TestRationaleBlocks(t *testing.T) {
 		{name: "none", text: "1 < 2 <ratio> <rationally x> </rationale>", want: "1 < 2 <ratio> <rationally x> </rationale>"},
 		{name: "plain", text: "I add. " + block("1", "it adds"), want: "I add. ", decisions: []string{"f: it adds"}},
 		{name: "alone", text: block("1", "it adds"), want: "", decisions: []string{"f: it adds"}},
-		{name: "lines", text: "a\n\n" + block("1", "x") + "\n\r\n" + block("2", "y") + "\n\nb", want: "a\n\nb", decisions: []string{"f: x", "g: y"}},
-		{name: "case", text: "<RATIONALE Call = '2' >{\"why\":\"y\"} </Rationale\n>!", want: "!", decisions: []string{"g: y"}},
-		{name: "counted", text: `<rationale>{"why":"x"}</rationale><rationale>{"why":"y"}</rationale>`, want: "", decisions: []string{"f: x", "g: y"}},
+		{name: "lines", text: "a\n\n" + block("1", "x") + "\n\r\n" + block("2", "y") + "\n\nb", want: "a\n\nb",
+			decisions: []string{"f: x", "g: y"}},
+		{name: "case", text: "<RATIONALE Call = '2' >{\"why\":\"y\"} </Rationale\n>!", want: "!",
+			decisions: []string{"g: y"}},
+		{name: "counted", text: `<rationale>{"why":"x"}</rationale><rationale>{"why":"y"}</rationale>`, want: "",
+			decisions: []string{"f: x", "g: y"}},
 		{name: "order", text: block("2", "y") + block("1", "x"), want: "", decisions: []string{"f: x", "g: y"}},
 		{name: "twice", text: block("1", "x") + block("1", "z"), want: "", decisions: []string{"f: x"}},
-		{name: "no closing tag", text: "a" + `<rationale call="1">{"why":"x"}` + " \n\nb <c", want: "a \n\nb <c", decisions: []string{"f: x"}},
-		{name: "block after block without closing", text: `<rationale call="1">{"why":"x"}` + block("2", "y"), want: "", decisions: []string{"f: x", "g: y"}},
+		{name: "no closing tag", text: "a" + `<rationale call="1">{"why":"x"}` + " \n\nb <c", want: "a \n\nb <c",
+			decisions: []string{"f: x"}},
+		{name: "block after block without closing", text: `<rationale call="1">{"why":"x"}` + block("2", "y"), want: "",
+			decisions: []string{"f: x", "g: y"}},
 		{name: "open at the end", text: `a<rationale call="1">{"why":"x`, want: "a", code: reasoning.CodeUnfinishedRationale},
-		{name: "open after the object", text: `a<rationale call="1">{"why":"x"} </ratio`, want: "a", decisions: []string{"f: x"}},
+		{name: "open after the object", text: `a<rationale call="1">{"why":"x"} </ratio`, want: "a",
+			decisions: []string{"f: x"}},
 		{name: "open in the tag", text: `a<rationale call="1`, want: "a", code: reasoning.CodeUnfinishedRationale},
 		{name: "open before the tag", text: `a<ration`, want: "a<ration"},
-		{name: "no object", text: `a<rationale call="1">because</rationale>b`, want: "ab", code: reasoning.CodeMalformedRationale},
-		{name: "no place", text: `a<rationale call="0">{"why":"x"}</rationale>b`, want: "ab", code: reasoning.CodeMalformedRationale},
-		{name: "strange place", text: `a<rationale call="one">{"why":"x"}</rationale>b`, want: "ab", code: reasoning.CodeMalformedRationale},
+		{name: "no object", text: `a<rationale call="1">because</rationale>b`, want: "ab",
+			code: reasoning.CodeMalformedRationale},
+		{name: "no place", text: `a<rationale call="0">{"why":"x"}</rationale>b`, want: "ab",
+			code: reasoning.CodeMalformedRationale},
+		{name: "strange place", text: `a<rationale call="one">{"why":"x"}</rationale>b`, want: "ab",
+			code: reasoning.CodeMalformedRationale},
 		{name: "no call", text: block("7", "x"), want: "", code: reasoning.CodeStrayRationale},
-		{name: "braces in strings", text: `<rationale>{"why":"} \" } {"}</rationale>b`, want: "b", decisions: []string{`f: } " } {`}},
-		{name: "long", text: `<rationale>{"why":"` + strings.Repeat("x", 20000) + `"}</rationale>b`, want: "b", code: reasoning.CodeMalformedRationale},
-		{name: "long tag", text: `<rationale ` + strings.Repeat("x", 80) + `>b`, want: `<rationale ` + strings.Repeat("x", 80) + `>b`},
+		{name: "braces in strings", text: `<rationale>{"why":"} \" } {"}</rationale>b`, want: "b",
+			decisions: []string{`f: } " } {`}},
+		{name: "long", text: `<rationale>{"why":"` + strings.Repeat("x", 20000) + `"}</rationale>b`, want: "b",
+			code: reasoning.CodeMalformedRationale},
+		{name: "long tag", text: `<rationale ` + strings.Repeat("x", 80) + `>b`, want: `<rationale ` + strings.Repeat("x",
+			80) + `>b`},
 		{name: "formed", text: block("1", "x"), want: block("1", "x"), formed: true},
 	} {
 		for _, cut := range []func(string) []string{whole, byRunes} {
-			got := filter(t, reasoning.RationaleConfig{Iteration: 3, Formed: c.formed}, cut, segmentText{reasoning.Answer, c.text},
+			got := filter(t, reasoning.RationaleConfig{Iteration: 3, Formed: c.formed}, cut,
+				segmentText{reasoning.Answer, c.text},
 				segmentText{reasoning.ToolCall, "f"}, segmentText{reasoning.ToolCall, "g"})
-			if got.text[reasoning.Answer] != c.want || !reflect.DeepEqual(got.decisions, c.decisions) || strings.Join(got.codes, " ") != c.code {
+			if got.text[reasoning.Answer] != c.want || !reflect.DeepEqual(got.decisions, c.decisions) ||
+				strings.Join(got.codes, " ") != c.code {
 				t.Errorf("%s: %q %v %v", c.name, got.text[reasoning.Answer], got.decisions, got.codes)
 			}
 			if n := len(c.decisions); got.count != (reasoning.RationaleCount{Stated: n, Missing: 2 - n}) {
 				t.Errorf("%s: %+v", c.name, got.count)
 			}
-			if text := got.text[reasoning.Answer]; (text == "") == strings.Contains(strings.Join(got.order, " "), "segment_start answer") {
+			if text := got.text[reasoning.Answer]; (text == "") == strings.Contains(strings.Join(got.order, " "),
+				"segment_start answer") {
 				t.Errorf("%s: %v", c.name, got.order)
 			}
 		}
@@ -228,7 +245,8 @@ func TestRationaleAfterTheCall(t *testing.T) {
 	got := filter(t, reasoning.RationaleConfig{Separator: "\n\n"}, byRunes, segmentText{reasoning.ToolCall, "f"},
 		segmentText{reasoning.Answer, "a"}, segmentText{reasoning.ToolCall, "g"},
 		segmentText{reasoning.Answer, `<rationale call="1">{"why":"x"}</rationale>`}, segmentText{reasoning.Answer, "b"})
-	if got.text[reasoning.Answer] != "a\n\nb" || !reflect.DeepEqual(got.decisions, []string{"f: x"}) || got.count != (reasoning.RationaleCount{Stated: 1, Missing: 1}) {
+	if got.text[reasoning.Answer] != "a\n\nb" || !reflect.DeepEqual(got.decisions, []string{"f: x"}) ||
+		got.count != (reasoning.RationaleCount{Stated: 1, Missing: 1}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -262,8 +280,10 @@ func TestAssumptions(t *testing.T) {
 
 // rationaleParts are what texts for the filter are made of.
 var rationaleParts = []string{
-	`<rationale call="1">`, `<rationale call="2">`, `<rationale>`, `<RATIONALE x>`, `<rationale`, `<ra`, `<`, `</rationale>`, `</rationale`, `{"why":"x"}`, `{"why":"}`,
-	`{"why":"y","confidence":1}`, `{`, `}`, `"`, `\`, "\n", "\n\n", " ", "é", "word", "I assume ", "I am assuming that ", " because ", ".", ". ", ">",
+	`<rationale call="1">`, `<rationale call="2">`, `<rationale>`, `<RATIONALE x>`, `<rationale`, `<ra`, `<`,
+	`</rationale>`, `</rationale`, `{"why":"x"}`, `{"why":"}`,
+	`{"why":"y","confidence":1}`, `{`, `}`, `"`, `\`, "\n", "\n\n", " ", "é", "word", "I assume ", "I am assuming that ",
+	" because ", ".", ". ", ">",
 }
 
 func blockText(r *rand.Rand) string {
@@ -300,7 +320,8 @@ func checkChunks(t testing.TB, r *rand.Rand, segments []segmentText) {
 		}
 	}
 	for _, s := range full {
-		if s.segment != reasoning.ToolCall && !strings.Contains(strings.ToLower(s.text), "<rationale") && !strings.Contains(want.text[s.segment], s.text) {
+		if s.segment != reasoning.ToolCall && !strings.Contains(strings.ToLower(s.text), "<rationale") &&
+			!strings.Contains(want.text[s.segment], s.text) {
 			t.Fatalf("%q is lost: %+v", s.text, want)
 		}
 	}
@@ -310,7 +331,8 @@ func TestRationaleChunksMakeNoDifference(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
 	for range 20000 {
 		checkChunks(t, r, []segmentText{
-			{reasoning.Reasoning, blockText(r)}, {reasoning.Preamble, blockText(r)}, {reasoning.ToolCall, "f"}, {reasoning.Answer, blockText(r)},
+			{reasoning.Reasoning, blockText(r)}, {reasoning.Preamble, blockText(r)}, {reasoning.ToolCall, "f"},
+			{reasoning.Answer, blockText(r)},
 			{reasoning.ToolCall, "g"}, {reasoning.Answer, blockText(r)},
 		})
 	}
@@ -343,7 +365,8 @@ func TestRationaleLogprobs(t *testing.T) {
 		at, from := 0, strings.Index(text, "<rationale")
 		to := strings.Index(text, "\ncd")
 		for _, piece := range cut {
-			f.Push(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: piece, Logprobs: []reasoning.TokenLogprobs{{Text: piece}}})
+			f.Push(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Answer, Text: piece,
+				Logprobs: []reasoning.TokenLogprobs{{Text: piece}}})
 			if at+len(piece) <= from || at >= to {
 				passed = append(passed, piece)
 			}
@@ -377,7 +400,8 @@ func TestRationaleBesideArguments(t *testing.T) {
 					args += e.Text
 				}
 			})
-			cfg := reasoning.SplitterConfig{Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>", Close: "</think>"},
+			cfg := reasoning.SplitterConfig{Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>",
+				Close: "</think>"},
 				Vocab: x.vocab(t), Tools: []string{"f"}, Rationales: true, Emit: f.Push}
 			s, err := reasoning.NewSplitter(cfg)
 			if err != nil {
@@ -400,8 +424,10 @@ func TestRationaleBesideArguments(t *testing.T) {
 }
 
 func TestDecisionsAreReasoning(t *testing.T) {
-	for _, e := range []reasoning.Event{{Kind: reasoning.Decided, Decision: &reasoning.Decision{}}, {Kind: reasoning.Assumed, Assumption: &reasoning.Assumption{}}} {
-		for v, want := range map[reasoning.Visibility]bool{reasoning.VisibilityNone: false, reasoning.VisibilitySummary: false, reasoning.VisibilityFull: true} {
+	for _, e := range []reasoning.Event{{Kind: reasoning.Decided, Decision: &reasoning.Decision{}},
+		{Kind: reasoning.Assumed, Assumption: &reasoning.Assumption{}}} {
+		for v, want := range map[reasoning.Visibility]bool{reasoning.VisibilityNone: false,
+			reasoning.VisibilitySummary: false, reasoning.VisibilityFull: true} {
 			if v.Shows(&e) != want {
 				t.Errorf("%v under %v", e.Kind, v)
 			}

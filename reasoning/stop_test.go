@@ -104,7 +104,8 @@ func TestLogprobs(t *testing.T) {
 			in     string
 			answer string
 		}{
-			{harmonyFormat, "<|channel|>analysis<|message|>κρυφό<|end|><|start|>assistant<|channel|>final<|message|>Grüße, 中!\n<|return|>", "Grüße, 中!\n"},
+			{harmonyFormat, "<|channel|>analysis<|message|>κρυφό<|end|><|start|>assistant<|channel|>final<|message|>Grüße, " +
+				"中!\n<|return|>", "Grüße, 中!\n"},
 			{harmonyFormat, "Grüße, 中!<|return|>", "Grüße, 中!"},
 			{think, "<think>\nκρυφό\n</think>\n\nGrüße <b>, 中!\n", "Grüße <b>, 中!\n"},
 			{chattemplate.Format{}, "\nGrüße", "\nGrüße"},
@@ -142,7 +143,8 @@ func TestLogprobs(t *testing.T) {
 				t.Fatalf("answer %q, want %q", answer.String(), c.answer)
 			}
 			// A token that reaches over the answer's beginning is left out if it has anything but newlines there.
-			if got := strings.TrimLeft(told.String(), "\n"); !strings.HasSuffix(c.answer, got) && strings.TrimLeft(c.answer, "\n") != got {
+			if got := strings.TrimLeft(told.String(), "\n"); !strings.HasSuffix(c.answer, got) &&
+				strings.TrimLeft(c.answer, "\n") != got {
 				t.Fatalf("tokens %q of the answer %q", got, c.answer)
 			} else if len(got) < len(strings.TrimLeft(c.answer, "\n"))-6 {
 				t.Fatalf("tokens %q of the answer %q are missing", got, c.answer)

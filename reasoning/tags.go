@@ -224,7 +224,8 @@ func (m *tagMachine) push(piece string, control, special bool) {
 		return
 	}
 	mt := m.matcher()
-	if m.nheld == 0 && !control && !m.trim && mt.idle(piece) && !(m.mode == modeReasoning && isNewline(piece[len(piece)-1])) {
+	if m.nheld == 0 && !control && !m.trim && mt.idle(piece) &&
+		!(m.mode == modeReasoning && isNewline(piece[len(piece)-1])) {
 		m.body(piece)
 		return
 	}

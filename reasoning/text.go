@@ -11,7 +11,8 @@ import (
 var segmentNames = []string{"header", "reasoning", "summary", "preamble", "tool_call", "answer"}
 
 var kindNames = []string{
-	"started", "segment_start", "segment_delta", "segment_end", "warning", "strategy_switched", "done", "decision", "assumption", "curated",
+	"started", "segment_start", "segment_delta", "segment_end", "warning", "strategy_switched", "done", "decision",
+	"assumption", "curated",
 	"delegation_start", "delegation_end", "instructed", "prompt_scored",
 }
 

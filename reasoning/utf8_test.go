@@ -14,7 +14,8 @@ import (
 // and a rune is sent with the token that completes it.
 func TestRunes(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 3))
-	parts := []string{"a", "é", "中", "🙂", "\xf0", "\x9f\x99", "\xff", "\xc3", "\xe4\xb8", "\xed\xa0\x80", "\uFFFD", "\xf4\x90\x80\x80", "\x00"}
+	parts := []string{"a", "é", "中", "🙂", "\xf0", "\x9f\x99", "\xff", "\xc3", "\xe4\xb8", "\xed\xa0\x80", "\uFFFD",
+		"\xf4\x90\x80\x80", "\x00"}
 	for range 5000 {
 		var in strings.Builder
 		for range r.IntN(12) {
@@ -22,7 +23,8 @@ func TestRunes(t *testing.T) {
 		}
 		x := harmonyLexicon()
 		tokens := x.encode(in.String(), random(r))
-		events, _ := run(t, reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t), Start: chattemplate.StartAnswer}, tokens)
+		events, _ := run(t, reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t),
+			Start: chattemplate.StartAnswer}, tokens)
 		if got, want := texts(events)[reasoning.Answer], string([]rune(in.String())); got != want {
 			t.Fatalf("%q gives %q, want %q", in.String(), got, want)
 		}
@@ -30,7 +32,8 @@ func TestRunes(t *testing.T) {
 	x := harmonyLexicon()
 	tokens := x.encode("🙂b", byBytes)
 	var got recorder
-	s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t), Start: chattemplate.StartAnswer, Emit: got.emit})
+	s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t),
+		Start: chattemplate.StartAnswer, Emit: got.emit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +54,8 @@ func TestClone(t *testing.T) {
 		format chattemplate.Format
 		in     string
 	}{
-		{harmonyFormat, "<|channel|>analysis to=python code<|message|>x🙂<|end|><|start|>assistant<|channel|>final<|message|>中é!<|return|>"},
+		{harmonyFormat, "<|channel|>analysis to=python " +
+			"code<|message|>x🙂<|end|><|start|>assistant<|channel|>final<|message|>中é!<|return|>"},
 		{think, "<think>\nHm🙂.\n\n</think>\n<tool_call>{\"name\":\"f\"}</tool_call> é"},
 	} {
 		for range 200 {

@@ -105,7 +105,8 @@ func (f *callForm) space(s string) []grammar.Source {
 }
 
 // tokens is the form of a pattern, with what is to stand in its places.
-func (f *callForm) tokens(tokens []chattemplate.CallToken, places map[chattemplate.CallPlace]grammar.Source) []grammar.Source {
+func (f *callForm) tokens(tokens []chattemplate.CallToken,
+	places map[chattemplate.CallPlace]grammar.Source) []grammar.Source {
 	var out []grammar.Source
 	for _, t := range tokens {
 		out = append(out, f.space(t.Space)...)
@@ -158,7 +159,8 @@ func (f *callForm) call(tool chattemplate.Tool) (grammar.Source, error) {
 	if !namePattern.MatchString(tool.Name) {
 		return grammar.Source{}, errors.New("this name cannot be told from the text around it")
 	}
-	parts := f.tokens(f.style.Head, map[chattemplate.CallPlace]grammar.Source{chattemplate.NamePlace: grammar.Choices(tool.Name)})
+	parts := f.tokens(f.style.Head, map[chattemplate.CallPlace]grammar.Source{chattemplate.NamePlace: grammar.Choices(
+		tool.Name)})
 	switch {
 	case f.style.Param != nil:
 		params, err := f.params(tool)
@@ -274,7 +276,8 @@ func members(object json.RawMessage) ([]property, error) {
 // params is the form of arguments that are written one by one: those of a strict function in the order of its schema.
 func (f *callForm) params(tool chattemplate.Tool) ([]grammar.Source, error) {
 	if !tool.Strict || len(tool.Parameters) == 0 {
-		return []grammar.Source{grammar.Repeat(f.param(grammar.Regex(`[A-Za-z0-9_.-]{1,64}`), "", grammar.Without(f.stop())))}, nil
+		return []grammar.Source{grammar.Repeat(f.param(grammar.Regex(`[A-Za-z0-9_.-]{1,64}`), "",
+			grammar.Without(f.stop())))}, nil
 	}
 	p, err := readParameters(tool.Parameters)
 	if err != nil {

@@ -17,8 +17,10 @@ import (
 func TestEffortNoneWithToolsStillCalls(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("2+2?"), Say: "<|channel|>analysis<|message|>" + thought + "<|end|>"},
-		fake.Reply{After: ask("2+2?") + "<|channel|>", Say: "commentary to=functions.add <|constrain|>json<|message|>{\"a\":2}<|call|>"},
-		fake.Reply{After: ask("2+2?") + "<|channel|>commentary", Say: " to=functions.add <|constrain|>json<|message|>{\"a\":2}<|call|>"})
+		fake.Reply{After: ask("2+2?") + "<|channel|>",
+			Say: "commentary to=functions.add <|constrain|>json<|message|>{\"a\":2}<|call|>"},
+		fake.Reply{After: ask("2+2?") + "<|channel|>commentary",
+			Say: " to=functions.add <|constrain|>json<|message|>{\"a\":2}<|call|>"})
 	req := user("2+2?")
 	req.Effort, req.Tools, req.Visibility = chattemplate.EffortNone, addTool, reasoning.VisibilityFull
 	g := f.must(t, req)
@@ -36,13 +38,15 @@ func TestEffortNoneWithToolsStillCalls(t *testing.T) {
 
 func TestToolCall(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+2?"),
-		Say: "<|channel|>analysis<|message|>use it<|end|><|start|>assistant<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\":2}<|call|>"})
+		Say: "<|channel|>analysis<|message|>use it<|end|><|start|>assistant<|channel|>commentary to=functions.add " +
+			"<|constrain|>json<|message|>{\"a\":2}<|call|>"})
 	req := user("2+2?")
 	req.Tools, req.Visibility = addTool, reasoning.VisibilityFull
 	g := f.must(t, req)
 	g.want(t, reasoning.ToolCall, `{"a":2}`)
 	g.want(t, reasoning.Reasoning, "use it")
-	if g.result.Finish != reasoning.FinishToolCalls || len(g.calls) != 1 || g.calls[0].Name != "add" || g.calls[0].ID == "" {
+	if g.result.Finish != reasoning.FinishToolCalls || len(g.calls) != 1 || g.calls[0].Name != "add" ||
+		g.calls[0].ID == "" {
 		t.Errorf("%+v %+v", g.result, g.calls)
 	}
 }
@@ -52,7 +56,8 @@ func TestToolCall(t *testing.T) {
 func TestHeadersOfRealModels(t *testing.T) {
 	const args = `{"a":2,"b":3}`
 	var headers []string
-	for _, end := range []string{"<|message|>", " <|constrain|>json<|message|>", "<|constrain|>json<|message|>", " json<|message|>", " code<|message|>"} {
+	for _, end := range []string{"<|message|>", " <|constrain|>json<|message|>", "<|constrain|>json<|message|>",
+		" json<|message|>", " code<|message|>"} {
 		for _, to := range []string{" to=functions.add", " to=add"} {
 			for _, channel := range []string{"commentary", "analysis"} {
 				headers = append(headers, "<|channel|>"+channel+to+end, to+"<|channel|>"+channel+end)
@@ -72,7 +77,8 @@ func TestHeadersOfRealModels(t *testing.T) {
 		for _, to := range []string{"", " to=assistant", " to=user", " to=all"} {
 			f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"), Say: to + finalTag + "It is 5.<|return|>"})
 			f.must(t, req).want(t, reasoning.Answer, "It is 5.")
-			for _, header := range []string{"<|channel|>commentary" + to, to + "<|channel|>commentary", "<|channel|>analysis" + to, to + "<|channel|>analysis"} {
+			for _, header := range []string{"<|channel|>commentary" + to, to + "<|channel|>commentary",
+				"<|channel|>analysis" + to, to + "<|channel|>analysis"} {
 				f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"),
 					Say: header + "<|message|>I add.<|end|>" + again + finalTag + "It is 5.<|return|>"})
 				req.Visibility = reasoning.VisibilityFull
@@ -121,12 +127,14 @@ func TestACallIsOfAnOfferedFunction(t *testing.T) {
 
 // TestHeadersThatAreNone: what gpt-oss writes now and then in place of a channel cannot come; the answer does.
 func TestHeadersThatAreNone(t *testing.T) {
-	for _, odd := range []string{"<|channel|>commentary?<|message|>", "<|channel|>??<|message|>", "?? what", " to=functions.sum<|channel|>commentary<|message|>", "<|channel|>commentary to=python code<|message|>"} {
+	for _, odd := range []string{"<|channel|>commentary?<|message|>", "<|channel|>??<|message|>", "?? what",
+		" to=functions.sum<|channel|>commentary<|message|>", "<|channel|>commentary to=python code<|message|>"} {
 		f := start(t, fake.Config{}, Config{},
 			fake.Reply{After: ask("2+3?"), Say: odd + "{}<|call|>"},
 			fake.Reply{After: ask("2+3?") + "<|channel|>", Say: "final<|message|>It is 5.<|return|>"},
 			fake.Reply{After: ask("2+3?") + finalTag, Say: "It is 5.<|return|>"},
-			fake.Reply{After: ask("2+3?") + "<|channel|>analysis<|message|>", Say: "<|end|>" + again + finalTag + "It is 5.<|return|>"})
+			fake.Reply{After: ask("2+3?") + "<|channel|>analysis<|message|>", Say: "<|end|>" + again + finalTag +
+				"It is 5.<|return|>"})
 		g := f.must(t, user("2+3?"))
 		if g.text[reasoning.Answer] != "It is 5." || len(g.calls) > 0 || len(g.warnings) > 0 {
 			t.Errorf("%s: answer %q, calls %v, warnings %v", odd, g.text[reasoning.Answer], g.calls, g.warnings)
@@ -137,7 +145,8 @@ func TestHeadersThatAreNone(t *testing.T) {
 // TestBuiltinToolsAreCalled: a function beside gpt-oss's own tools takes nothing from these.
 func TestBuiltinToolsAreCalled(t *testing.T) {
 	for _, name := range []string{"python", "browser.search", "browser.open", "browser.find"} {
-		for _, header := range []string{"<|channel|>analysis to=" + name + " code", "<|channel|>commentary to=" + name, " to=" + name + "<|channel|>analysis json"} {
+		for _, header := range []string{"<|channel|>analysis to=" + name + " code", "<|channel|>commentary to=" + name,
+			" to=" + name + "<|channel|>analysis json"} {
 			f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"), Say: header + "<|message|>{}<|call|>"})
 			req := user("2+3?")
 			req.TemplateArgs = map[string]any{"builtin_tools": []any{"python", "browser"}}
@@ -153,7 +162,8 @@ func TestBuiltinToolsAreCalled(t *testing.T) {
 
 // TestFunctionCalledLikeABuiltinTool: its arguments are not held, as code for the other would be.
 func TestFunctionCalledLikeABuiltinTool(t *testing.T) {
-	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"), Say: "<|channel|>analysis to=python code<|message|>print(2+3)<|call|>"})
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"),
+		Say: "<|channel|>analysis to=python code<|message|>print(2+3)<|call|>"})
 	req := user("2+3?")
 	req.Tools = []chattemplate.Tool{{Name: "python", Parameters: adder(false).Parameters}}
 	req.TemplateArgs = map[string]any{"builtin_tools": []any{"python"}}
@@ -162,7 +172,8 @@ func TestFunctionCalledLikeABuiltinTool(t *testing.T) {
 
 // TestArgumentsOfManyFunctions: of more than maxPlainTools any object is taken.
 func TestArgumentsOfManyFunctions(t *testing.T) {
-	f := start(t, fake.Config{ContextSize: 1 << 15}, Config{}, fake.Reply{After: ask("2+3?"), Say: "<|channel|>commentary to=functions.f0<|message|>{\"c\":1}<|call|>"})
+	f := start(t, fake.Config{ContextSize: 1 << 15}, Config{},
+		fake.Reply{After: ask("2+3?"), Say: "<|channel|>commentary to=functions.f0<|message|>{\"c\":1}<|call|>"})
 	for n := maxPlainTools; n <= maxPlainTools+1; n++ {
 		req := user("2+3?")
 		req.MaxTokens = 400
@@ -193,7 +204,8 @@ func TestArgumentsCostLittle(t *testing.T) {
 	} {
 		var req Request
 		for i := range maxPlainTools {
-			req.Tools = append(req.Tools, chattemplate.Tool{Name: fmt.Sprintf("f%d", i), Parameters: json.RawMessage(parameters)})
+			req.Tools = append(req.Tools, chattemplate.Tool{Name: fmt.Sprintf("f%d", i),
+				Parameters: json.RawMessage(parameters)})
 		}
 		began := time.Now()
 		if err := (&steering{}).holdArguments(t.Context(), f.Runner, &req); err != nil {
@@ -233,7 +245,8 @@ func TestBuiltinToolsAreCalledWithoutReasoning(t *testing.T) {
 func TestTemplateOpensTheMessage(t *testing.T) {
 	const chat = `{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}<|start|>assistant`
 	const analysis = "<|channel|>analysis<|message|>"
-	for opened, say := range map[string]string{analysis: "hm<|end|>" + again + finalTag + "5<|return|>", finalTag: "5<|return|>"} {
+	for opened, say := range map[string]string{analysis: "hm<|end|>" + again + finalTag + "5<|return|>",
+		finalTag: "5<|return|>"} {
 		f := start(t, fake.Config{}, Config{ChatTemplate: chat + opened},
 			fake.Reply{After: ask("2+3?") + opened, Say: say},
 			fake.Reply{After: "<|end|>" + again + finalTag, Say: "5<|return|>"})
@@ -275,8 +288,10 @@ func TestTemplateOpensTheMessage(t *testing.T) {
 func TestReportsUnderTemplatesThatOpenReasoning(t *testing.T) {
 	const chat = `{{ tools }}{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}{{ m.tool_calls }}<|end|>{% endfor %}<|start|>assistant<|channel|>analysis<|message|>`
 	f := start(t, fake.Config{}, Config{ChatTemplate: chat},
-		fake.Reply{After: "2+3?<|end|>" + again + "<|channel|>analysis<|message|><|end|>" + again, Say: " to=functions.report_reasoning<|channel|>commentary <|constrain|>json<|message|>{\"reasoning\":\"r\"}<|call|>"},
-		fake.Reply{After: "{}<|end|>" + again + "<|channel|>analysis<|message|><|end|>" + again, Say: finalTag + "5<|return|>"})
+		fake.Reply{After: "2+3?<|end|>" + again + "<|channel|>analysis<|message|><|end|>" + again,
+			Say: " to=functions.report_reasoning<|channel|>commentary <|constrain|>json<|message|>{\"reasoning\":\"r\"}<|call|>"},
+		fake.Reply{After: "{}<|end|>" + again + "<|channel|>analysis<|message|><|end|>" + again,
+			Say: finalTag + "5<|return|>"})
 	req := user("2+3?")
 	req.Visibility, req.Strategy = reasoning.VisibilityFull, reasoning.StrategyTool
 	g := f.must(t, req)
@@ -313,8 +328,10 @@ func TestNamesThatMeanSomethingElse(t *testing.T) {
 func TestAMessageWithoutItsEnd(t *testing.T) {
 	for _, next := range []string{"", again, "<|end|>" + again} {
 		f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"),
-			Say: "<|channel|>analysis<|message|>" + thought + next + "<|channel|>commentary to=functions.add json<|message|>{\"a\":2}<|call|>"},
-			fake.Reply{Prompt: thought + "<|end|><|start|>developer", After: reasoning.SummaryConciseV1 + "<|end|>" + again + finalTag, Say: "It adds.<|return|>"})
+			Say: "<|channel|>analysis<|message|>" + thought + next +
+				"<|channel|>commentary to=functions.add json<|message|>{\"a\":2}<|call|>"},
+			fake.Reply{Prompt: thought + "<|end|><|start|>developer", After: reasoning.SummaryConciseV1 + "<|end|>" + again +
+				finalTag, Say: "It adds.<|return|>"})
 		req := user("2+3?")
 		req.Tools, req.Visibility = addTool, reasoning.VisibilityFull
 		g := f.must(t, req)
@@ -344,12 +361,14 @@ func TestHiddenReasoningOfPendingCallsComesBack(t *testing.T) {
 	for _, id := range []string{forgotten.calls[0].ID, "call_other"} {
 		again := req
 		again.Messages = append(slices.Clone(req.Messages),
-			chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: id, Name: "add", Arguments: `{"a":2}`}}},
+			chattemplate.Message{Role: chattemplate.Assistant,
+				ToolCalls: []chattemplate.ToolCall{{ID: id, Name: "add", Arguments: `{"a":2}`}}},
 			chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: id, ToolName: "add", Content: "tool says 4"})
 		f.must(t, again).want(t, reasoning.Answer, "I forgot why.")
 	}
 	req.Messages = append(req.Messages,
-		chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: g.calls[0].ID, Name: "add", Arguments: g.text[reasoning.ToolCall]}}},
+		chattemplate.Message{Role: chattemplate.Assistant,
+			ToolCalls: []chattemplate.ToolCall{{ID: g.calls[0].ID, Name: "add", Arguments: g.text[reasoning.ToolCall]}}},
 		chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: g.calls[0].ID, ToolName: "add", Content: "tool says 4"})
 	g = f.must(t, req)
 	g.want(t, reasoning.Answer, "It is 4.")

@@ -34,7 +34,8 @@ func wide(t *testing.T) *backend.Vocab {
 		for j, n := 0, i*7919+1; j < len(word); j, n = j+1, n/5 {
 			word[j] = "aklmz"[n%5]
 		}
-		c.Pieces, c.Kinds = append(c.Pieces, fmt.Sprintf("%s%c%c%c", word, 'a'+i%26, 'a'+i/26%26, 'a'+i/676)), append(c.Kinds, backend.Normal)
+		c.Pieces, c.Kinds = append(c.Pieces, fmt.Sprintf("%s%c%c%c", word, 'a'+i%26, 'a'+i/26%26, 'a'+i/676)),
+			append(c.Kinds, backend.Normal)
 	}
 	out, err := backend.NewVocab(c)
 	if err != nil {
@@ -73,7 +74,8 @@ func TestCostlyFormsDoNotStallOthers(t *testing.T) {
 
 func TestCostlyFormsCanBeCancelled(t *testing.T) {
 	v := wide(t)
-	f := start(t, fake.Config{Vocab: v}, Config{}, fake.Reply{After: ask("costly"), Say: think("", strings.Repeat("za", 100))})
+	f := start(t, fake.Config{Vocab: v}, Config{},
+		fake.Reply{After: ask("costly"), Say: think("", strings.Repeat("za", 100))})
 	req := user("costly")
 	req.Form = grammar.Regex(costlyForm)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -99,12 +101,14 @@ func tooCostly() string {
 }
 
 func TestTooCostlyFormsEndTheirRequestOnly(t *testing.T) {
-	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("costly"), Say: think("", "a0a1")}, fake.Reply{After: ask("plain"), Say: think("", "ok")})
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("costly"), Say: think("", "a0a1")},
+		fake.Reply{After: ask("plain"), Say: think("", "ok")})
 	req := user("costly")
 	req.Form = grammar.GBNF(tooCostly())
 	var field *RequestError
 	g := collect(t.Context(), f.Runner, req)
-	if !errors.Is(g.err, grammar.ErrTooCostly) || !errors.As(g.err, &field) || field.Field != "Form" || field.Hint() == "" {
+	if !errors.Is(g.err, grammar.ErrTooCostly) || !errors.As(g.err, &field) || field.Field != "Form" ||
+		field.Hint() == "" {
 		t.Errorf("err = %v", g.err)
 	}
 	f.must(t, user("plain")).want(t, reasoning.Answer, "ok")
@@ -117,13 +121,16 @@ func TestPatternsOfArgumentsAreForStrict(t *testing.T) {
 		for i := range 8_000 {
 			fmt.Fprintf(&pattern, "(a%x)?", i)
 		}
-		schema := fmt.Sprintf(`{"type":"object","properties":{"a":{"type":"string","pattern":"^%s$"}},"required":["a"]}`, pattern.String())
+		schema := fmt.Sprintf(`{"type":"object","properties":{"a":{"type":"string","pattern":"^%s$"}},"required":["a"]}`,
+			pattern.String())
 		const arguments = `{"a":"a0a1"}`
-		f := start(t, fake.Config{ContextSize: 200_000}, Config{}, fake.Reply{After: ask("costly"), Say: "<|channel|>commentary to=functions.f<|message|>" + arguments + "<|call|>"})
+		f := start(t, fake.Config{ContextSize: 200_000}, Config{},
+			fake.Reply{After: ask("costly"), Say: "<|channel|>commentary to=functions.f<|message|>" + arguments + "<|call|>"})
 		req := user("costly")
 		req.Tools = []chattemplate.Tool{{Name: "f", Parameters: []byte(schema), Strict: strict}}
 		g := collect(t.Context(), f.Runner, req)
-		if strict != errors.Is(g.err, grammar.ErrTooCostly) || !strict && (g.err != nil || g.text[reasoning.ToolCall] != arguments || len(g.calls) != 1) {
+		if strict != errors.Is(g.err, grammar.ErrTooCostly) ||
+			!strict && (g.err != nil || g.text[reasoning.ToolCall] != arguments || len(g.calls) != 1) {
 			t.Errorf("strict %t: %v, %v", strict, g.err, g.text)
 		}
 	}
@@ -153,7 +160,8 @@ func TestPreparingIsShared(t *testing.T) {
 	for _, n := range needs {
 		s.active = append(s.active, &lane{tokens: make([]backend.Token, 3), fed: 2, constraint: &stubborn{needs: n}})
 	}
-	s.active = append(s.active, &lane{tokens: make([]backend.Token, 1000), constraint: &stubborn{needs: 1}}, &lane{tokens: make([]backend.Token, 1)})
+	s.active = append(s.active, &lane{tokens: make([]backend.Token, 1000), constraint: &stubborn{needs: 1}},
+		&lane{tokens: make([]backend.Token, 1)})
 	for round := 1; round <= 20; round++ {
 		before := 0
 		for _, l := range s.active[:5] {
@@ -205,8 +213,10 @@ func TestFirstMasksAreWarmedInTheBackground(t *testing.T) {
 		return nil
 	}}, Config{}, fake.Reply{After: ask("q"), Say: think("", `{"a":1}`)})
 	req := user("q")
-	req.Form = grammar.JSONSchema([]byte(`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}`))
-	req.Tools = []chattemplate.Tool{{Name: "x", Parameters: []byte(`{"type":"object","properties":{"b":{"type":"string"}},"required":["b"]}`), Strict: true}}
+	req.Form = grammar.JSONSchema(
+		[]byte(`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}`))
+	req.Tools = []chattemplate.Tool{{Name: "x",
+		Parameters: []byte(`{"type":"object","properties":{"b":{"type":"string"}},"required":["b"]}`), Strict: true}}
 	finished := make(chan got)
 	go func() { finished <- collect(t.Context(), f.Runner, req) }()
 	for _, src := range []grammar.Source{req.Form, grammar.JSONSchema(req.Tools[0].Parameters)} {

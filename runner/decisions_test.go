@@ -33,24 +33,29 @@ func traced(t *testing.T, f fixture, req Request) (reasoning.Reply, string) {
 const because = `<rationale call="1">{"why":"canary in a coal mine"}</rationale>`
 
 func TestRationaleOfHarmonyCall(t *testing.T) {
-	f := start(t, fake.Config{}, Config{CallMemory: NewCallMemory(4, 0)}, fake.Reply{Prompt: "<rationale call=", After: ask("2+2?"),
-		Say: "<|channel|>analysis<|message|>I assume that two is a number. " + because + "<|end|>" + again +
-			"<|channel|>commentary<|message|>" + because + "I add.<|end|>" + again +
-			"<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\":2}<|call|>"})
-	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary, reasoning.VisibilityFull} {
+	f := start(t, fake.Config{}, Config{CallMemory: NewCallMemory(4, 0)},
+		fake.Reply{Prompt: "<rationale call=", After: ask("2+2?"),
+			Say: "<|channel|>analysis<|message|>I assume that two is a number. " + because + "<|end|>" + again +
+				"<|channel|>commentary<|message|>" + because + "I add.<|end|>" + again +
+				"<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\":2}<|call|>"})
+	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary,
+		reasoning.VisibilityFull} {
 		req := user("2+2?")
 		req.Tools, req.Visibility, req.Rationale = addTool, v, true
 		reply, all := traced(t, f, req)
-		if reply.Preamble != "I add." || len(reply.Calls) != 1 || reply.Result.Rationale == nil || *reply.Result.Rationale != (reasoning.RationaleCount{Stated: 1}) {
+		if reply.Preamble != "I add." || len(reply.Calls) != 1 || reply.Result.Rationale == nil ||
+			*reply.Result.Rationale != (reasoning.RationaleCount{Stated: 1}) {
 			t.Errorf("%v: %+v %+v", v, reply, reply.Result)
 		}
 		if v != reasoning.VisibilityFull {
-			if strings.Contains(all, "canary") || strings.Contains(all, "two is") || reply.Decisions != nil || reply.Assumptions != nil {
+			if strings.Contains(all, "canary") || strings.Contains(all, "two is") || reply.Decisions != nil ||
+				reply.Assumptions != nil {
 				t.Errorf("%v shows %s", v, all)
 			}
 			continue
 		}
-		if strings.Contains(reply.Reasoning, "rationale") || !reflect.DeepEqual(reply.Assumptions, []reasoning.Assumption{{Text: "two is a number"}}) {
+		if strings.Contains(reply.Reasoning, "rationale") ||
+			!reflect.DeepEqual(reply.Assumptions, []reasoning.Assumption{{Text: "two is a number"}}) {
 			t.Errorf("%q %+v", reply.Reasoning, reply.Assumptions)
 		}
 		if b, _ := json.Marshal(reply.Decisions); string(b) != `[{"iteration":1,"decision":"tool-selection","toolName":"add","rationale":{"why":"canary in a coal mine"}},`+
@@ -83,7 +88,8 @@ func TestMissingRationaleIsCounted(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+2?"),
 		Say: "<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\":2}<|call|>"})
 	req := user("2+2?")
-	req.Tools, req.Rationale, req.Visibility, req.Strategy = addTool, true, reasoning.VisibilityFull, reasoning.StrategyNative
+	req.Tools, req.Rationale, req.Visibility, req.Strategy = addTool, true, reasoning.VisibilityFull,
+		reasoning.StrategyNative
 	reply, _ := traced(t, f, req)
 	if *reply.Result.Rationale != (reasoning.RationaleCount{Missing: 1}) {
 		t.Errorf("%+v", reply.Result)
@@ -98,13 +104,16 @@ func TestMissingRationaleIsCounted(t *testing.T) {
 func TestIterationAndCurator(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: "tool says 4<|end|>" + again, Say: think("", "It is 4.")})
 	req := user("first")
-	req.Messages = append(req.Messages, chattemplate.Message{Role: chattemplate.Assistant, Content: "1", Reasoning: "long ago"},
+	req.Messages = append(req.Messages, chattemplate.Message{Role: chattemplate.Assistant, Content: "1",
+		Reasoning: "long ago"},
 		chattemplate.Message{Role: chattemplate.User, Content: "2+2?"},
-		chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "c", Name: "add", Arguments: "{}"}}},
+		chattemplate.Message{Role: chattemplate.Assistant,
+			ToolCalls: []chattemplate.ToolCall{{ID: "c", Name: "add", Arguments: "{}"}}},
 		chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: "c", ToolName: "add", Content: "tool says 4"})
 	req.Tools, req.Rationale, req.Visibility = addTool, true, reasoning.VisibilityFull
 	reply, all := traced(t, f, req)
-	if reply.Info.Iteration != 2 || strings.Contains(all, "long ago") || !strings.Contains(all, `"code":"history-analysis-dropped"`) {
+	if reply.Info.Iteration != 2 || strings.Contains(all, "long ago") ||
+		!strings.Contains(all, `"code":"history-analysis-dropped"`) {
 		t.Errorf("%+v %s", reply.Info, all)
 	}
 	d := reply.Decisions
@@ -123,7 +132,8 @@ func TestRationaleBesideArguments(t *testing.T) {
 	cfg := thinkModel()
 	cfg.ChatTemplate = `{% if tools %}{{ tools|tojson }}{% endif %}` + cfg.ChatTemplate
 	f := start(t, cfg, Config{}, fake.Reply{After: turn,
-		Say: "<think>\nhm\n</think>\n\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}, \"rationale\": {\"why\": \"it adds\"}}\n</tool_call><|im_end|>"})
+		Say: "<think>\nhm\n</think>\n\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}, \"rationale\": " +
+			"{\"why\": \"it adds\"}}\n</tool_call><|im_end|>"})
 	req := user("q")
 	req.Tools, req.Rationale, req.Visibility = addTool, true, reasoning.VisibilityFull
 	req.Messages = append([]chattemplate.Message{{Role: chattemplate.System, Content: "s"}}, req.Messages...)

@@ -117,7 +117,8 @@ func (r *Runner) delegate(ctx context.Context, cancel func(), req Request, show 
 }
 
 // prepareDelegated is newDelegated when there is a slot, unless the runner is closed.
-func (r *Runner) prepareDelegated(ctx context.Context, req Request, show func(reasoning.Event) bool) (*delegated, error) {
+func (r *Runner) prepareDelegated(ctx context.Context, req Request, show func(reasoning.Event) bool) (*delegated,
+	error) {
 	if err := r.slots.take(ctx, req.Principal); err != nil {
 		return nil, err
 	}
@@ -132,7 +133,8 @@ func (r *Runner) prepareDelegated(ctx context.Context, req Request, show func(re
 
 // newDelegated checks a request and finds out where its conversation stands.
 func (r *Runner) newDelegated(ctx context.Context, req Request, show func(reasoning.Event) bool) (*delegated, error) {
-	d := &delegated{r: r, req: req, show: show, random: r.cfg.Seed(), asked: r.cfg.Clock(), accounts: ledger{tell: req.Account}}
+	d := &delegated{r: r, req: req, show: show, random: r.cfg.Seed(), asked: r.cfg.Clock(),
+		accounts: ledger{tell: req.Account}}
 	if err := r.Validate(&d.req); err != nil {
 		return nil, err
 	}
@@ -253,7 +255,8 @@ func (d *delegated) answer(in *[]chattemplate.Message, out *said, c chattemplate
 		err = d.state.Apply(instruction)
 	}
 	call := chattemplate.Message{
-		Role: chattemplate.Assistant, Reasoning: out.reasoning.String(), Preamble: out.text.String(), ToolCalls: []chattemplate.ToolCall{c},
+		Role: chattemplate.Assistant, Reasoning: out.reasoning.String(), Preamble: out.text.String(),
+		ToolCalls: []chattemplate.ToolCall{c},
 	}
 	out.reasoning.Reset() // they led to the first call
 	out.text.Reset()
@@ -303,7 +306,8 @@ func (d *delegated) mainTurn(ctx context.Context, last bool) (over bool, err err
 // ignored warns of calls that are not answered because others are the client's.
 func (d *delegated) ignored(out *said) {
 	if len(out.inner) > 0 {
-		d.emit(warning(CodeCallIgnored, "a call to delegate or to return was left out, because it came beside others, too late, or not to its end"))
+		d.emit(warning(CodeCallIgnored, "a call to delegate or to return was left out, because it came beside others, "+
+			"too late, or not to its end"))
 	}
 }
 
@@ -349,7 +353,8 @@ func (d *delegated) begin(to delegation.Delegate, by string, report int) {
 	d.count++
 	d.engaged = true
 	d.about = reasoning.Delegation{
-		ID: fmt.Sprintf("delegation_%016x%02d", d.random, d.count), By: by, Length: len(utf16.Encode([]rune(to.Prompt))), Shown: to.Shown,
+		ID: fmt.Sprintf("delegation_%016x%02d", d.random, d.count), By: by, Length: len(utf16.Encode([]rune(to.Prompt))),
+		Shown: to.Shown,
 	}
 	d.report = report
 	if report < len(d.main) {

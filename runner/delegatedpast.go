@@ -63,7 +63,9 @@ func (d *delegated) pastOf(call pending) (past, bool) {
 	if call.at < 0 || given.id != call.id {
 		return past{}, false
 	}
-	return d.r.cfg.CallMemory.delegationOf(callKey{d.req.Principal, call.id}, func() moment { return d.r.momentAt(&d.req, given.at) })
+	return d.r.cfg.CallMemory.delegationOf(callKey{d.req.Principal, call.id}, func() moment {
+		return d.r.momentAt(&d.req, given.at)
+	})
 }
 
 // lastDelegate returns the index of the message that carries the delegation under way.
@@ -136,7 +138,8 @@ func (d *delegated) remember(calls []chattemplate.ToolCall) {
 		given = min(given, at) // the client's message has no report
 	}
 	p := past{
-		given: given, main: slices.Clone(d.main[given:]), report: d.report, reported: slices.Clone(d.reported), steps: d.state.Steps(),
+		given: given, main: slices.Clone(d.main[given:]), report: d.report, reported: slices.Clone(d.reported),
+		steps: d.state.Steps(),
 	}
 	if active, on := d.state.Active(); on {
 		p.active, p.by = &active, d.about.By

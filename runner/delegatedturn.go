@@ -23,7 +23,8 @@ func (d *delegated) withhold() error {
 		return nil
 	}
 	if *may = false; !d.r.canCall() {
-		d.emit(warning(CodeDelegationUnavailable, "this model cannot delegate by itself, because how it writes calls is not known"))
+		d.emit(warning(CodeDelegationUnavailable, "this model cannot delegate by itself, because how it writes calls is "+
+			"not known"))
 	}
 	return d.r.validateTools(&d.req)
 }
@@ -41,7 +42,8 @@ func (d *delegated) tools(kind turnKind) []chattemplate.Tool {
 		own = nil
 	}
 	for i := range own {
-		own[i].Strict = d.r.Format().Family == chattemplate.Harmony // where arguments are written one by one, their strings can have no lengths
+		// where arguments are written one by one, their strings can have no lengths
+		own[i].Strict = d.r.Format().Family == chattemplate.Harmony
 	}
 	return append(tools[:len(tools):len(tools)], own...)
 }
@@ -346,7 +348,8 @@ func warning(code, text string) reasoning.Event {
 
 // curated says how many messages of whose work are kept from the model.
 func curated(code string, messages int, of string) reasoning.Event {
-	return reasoning.Event{Kind: reasoning.Curated, Code: code, Text: fmt.Sprintf("intermediate messages of %s: %d", of, messages)}
+	return reasoning.Event{Kind: reasoning.Curated, Code: code, Text: fmt.Sprintf("intermediate messages of %s: %d",
+		of, messages)}
 }
 
 // instructed tells an instruction as it was followed.

@@ -96,7 +96,8 @@ func validateDelegation(req *Request) error {
 	switch req.Delegation.Work {
 	case "", WorkKeep, WorkSquash, WorkDelete:
 	default:
-		return &RequestError{Field: "Delegation", Err: fmt.Errorf("%q is no way with a specialist's work", req.Delegation.Work), Advice: "use keep, squash or delete"}
+		return &RequestError{Field: "Delegation", Err: fmt.Errorf("%q is no way with a specialist's work",
+			req.Delegation.Work), Advice: "use keep, squash or delete"}
 	}
 	for i := range req.Delegation.Instructions {
 		if i < 0 || i >= len(req.Messages) {
@@ -105,7 +106,8 @@ func validateDelegation(req *Request) error {
 	}
 	for _, t := range req.Tools {
 		if delegation.IsTool(t.Name) {
-			return &RequestError{Field: "Tools", Err: fmt.Errorf("%s is a function of the runner's where the model may delegate", t.Name), Advice: "rename the tool, or leave delegation out"}
+			return &RequestError{Field: "Tools", Err: fmt.Errorf("%s is a function of the runner's where the model may delegate",
+				t.Name), Advice: "rename the tool, or leave delegation out"}
 		}
 	}
 	if _, at, err := delegation.Replay(req.Messages, req.instructions()); err != nil {

@@ -105,7 +105,8 @@ func byModel(text string) Request {
 
 func TestTheModelDelegates(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{}, delegates()...)
-	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary, reasoning.VisibilityFull} {
+	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary,
+		reasoning.VisibilityFull} {
 		req := byModel("2+2?")
 		req.Visibility = v
 		g := f.must(t, req)
@@ -119,7 +120,8 @@ func TestTheModelDelegates(t *testing.T) {
 		}
 		g.want(t, reasoning.Reasoning, thoughts)
 		g.want(t, reasoning.Summary, summary)
-		if len(g.calls) > 0 || len(g.codes) > 0 || g.result.Finish != reasoning.FinishStop || g.result.ReasoningUnavailable || g.info.Visibility != v {
+		if len(g.calls) > 0 || len(g.codes) > 0 || g.result.Finish != reasoning.FinishStop || g.result.ReasoningUnavailable ||
+			g.info.Visibility != v {
 			t.Errorf("%v: %+v %v %v", v, g.result, g.calls, g.codes)
 		}
 		if u := g.result.Usage; u.Reasoning < 2*u.Answer || u.Answer == 0 || u.Completion <= u.Reasoning+u.Answer {
@@ -150,15 +152,18 @@ func TestTheSpecialistsPrompt(t *testing.T) {
 	}}, Config{})
 	req := byModel("2+2?")
 	req.Messages = append([]chattemplate.Message{
-		{Role: chattemplate.System, Content: "OPERATOR."}, {Role: chattemplate.Developer, Content: "AGENT. <fixed>SAFETY.</fixed>"},
+		{Role: chattemplate.System, Content: "OPERATOR."},
+		{Role: chattemplate.Developer, Content: "AGENT. <fixed>SAFETY.</fixed>"},
 	}, req.Messages...)
 	f.must(t, req).want(t, reasoning.Answer, "It is 4.")
 	special := text
-	operator, safety, prompt := strings.Index(special, "OPERATOR."), strings.Index(special, "SAFETY."), strings.Index(special, canary+" adds.")
+	operator, safety, prompt := strings.Index(special, "OPERATOR."), strings.Index(special, "SAFETY."),
+		strings.Index(special, canary+" adds.")
 	if operator < 0 || safety < operator || prompt < safety || strings.Contains(special[operator:prompt], "AGENT.") {
 		t.Errorf("the specialist was given\n%s", special)
 	}
-	if p, err := f.Prompt(t.Context(), "", req); err != nil || !strings.Contains(p.Text, "AGENT.") || strings.Contains(p.Text, asSpecialist) {
+	if p, err := f.Prompt(t.Context(), "", req); err != nil || !strings.Contains(p.Text, "AGENT.") ||
+		strings.Contains(p.Text, asSpecialist) {
 		t.Errorf("afterwards the prompt is %q, %v", p.Text, err)
 	}
 }
@@ -170,7 +175,8 @@ func instructedBy(text string, d delegation.Delegate) Request {
 }
 
 func TestTheUserDelegates(t *testing.T) {
-	report := "<intermediate>Internal reasoning</intermediate>\n" + canary + " works\n<return-control>Returning to main agent</return-control>\n\n"
+	report := "<intermediate>Internal reasoning</intermediate>\n" + canary +
+		" works\n<return-control>Returning to main agent</return-control>\n\n"
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		fake.Reply{Prompt: asSpecialist, After: ask("2+2?"), Say: think(canary, canary+" works")},
 		fake.Reply{After: report + ask("2+2?"), Say: think("hm", "It is 4.")},
@@ -211,7 +217,8 @@ func TestASquashedReport(t *testing.T) {
 			codes = append(codes, e.Code)
 		}
 	}
-	if r := run.Reply(); r.Answer != "It is 4." || r.Reasoning != "long, long work\n\nFour." || fmt.Sprint(codes) != "["+curatedSquashed+"]" {
+	if r := run.Reply(); r.Answer != "It is 4." || r.Reasoning != "long, long work\n\nFour." || fmt.Sprint(codes) != "["+
+		curatedSquashed+"]" {
 		t.Errorf("%q, %q, %v", r.Answer, r.Reasoning, codes)
 	}
 }
@@ -220,7 +227,8 @@ func TestASquashedReport(t *testing.T) {
 // run says so.
 func TestIntermediateMessagesOfEarlierTurns(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
-		fake.Reply{Prompt: "<intermediate>Internal reasoning</intermediate>\nold work", After: ask("2+2?"), Say: think("", "Marked.")},
+		fake.Reply{Prompt: "<intermediate>Internal reasoning</intermediate>\nold work", After: ask("2+2?"),
+			Say: think("", "Marked.")},
 		fake.Reply{Prompt: "old work", After: ask("2+2?"), Say: think("", "Unmarked.")},
 		fake.Reply{After: ask("2+2?"), Say: think("", "Without.")})
 	for work, want := range map[Work]struct{ answer, told string }{
@@ -228,9 +236,11 @@ func TestIntermediateMessagesOfEarlierTurns(t *testing.T) {
 	} {
 		req := user("2+2?")
 		req.Messages = append([]chattemplate.Message{
-			{Role: chattemplate.User, Content: "1+1?"}, {Role: chattemplate.Assistant, Content: "old work"}, {Role: chattemplate.Assistant, Content: "It is 2."},
+			{Role: chattemplate.User, Content: "1+1?"}, {Role: chattemplate.Assistant, Content: "old work"},
+			{Role: chattemplate.Assistant, Content: "It is 2."},
 		}, req.Messages...)
-		req.Delegation = Delegation{Work: work, Instructions: map[int][]delegation.Instruction{1: {delegation.Intermediate{}}}}
+		req.Delegation = Delegation{Work: work,
+			Instructions: map[int][]delegation.Instruction{1: {delegation.Intermediate{}}}}
 		events, err := eventsOf(t.Context(), f.Runner, req)
 		if err != nil {
 			t.Fatal(err)
@@ -252,9 +262,11 @@ func TestIntermediateMessagesOfEarlierTurns(t *testing.T) {
 func TestNestingAndOtherMistakesAreToldToTheModel(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		fake.Reply{After: "call return_control first.<|end|>" + again, Say: call("then back", delegation.ReturnName, "{}")},
-		fake.Reply{Prompt: asSpecialist, After: engaged, Say: call("deeper", delegation.DelegateName, `{"agent_prompt":"Deeper."}`)},
+		fake.Reply{Prompt: asSpecialist, After: engaged, Say: call("deeper", delegation.DelegateName,
+			`{"agent_prompt":"Deeper."}`)},
 		fake.Reply{After: reported, Say: call("back again", delegation.ReturnName, "{}")},
-		fake.Reply{After: "answer the user.<|end|>" + again, Say: call("nobody", delegation.DelegateName, `{"agent_prompt":"  "}`)},
+		fake.Reply{After: "answer the user.<|end|>" + again, Say: call("nobody", delegation.DelegateName,
+			`{"agent_prompt":"  "}`)},
 		fake.Reply{After: "what the specialist is to do.<|end|>" + again, Say: think("", "Well, 4.")},
 		fake.Reply{After: ask("2+2?"), Say: call("help", delegation.DelegateName, `{"agent_prompt":"Add."}`)})
 	events, err := eventsOf(t.Context(), f.Runner, byModel("2+2?"))
@@ -269,15 +281,18 @@ func TestNestingAndOtherMistakesAreToldToTheModel(t *testing.T) {
 			refused++
 		}
 	}
-	if list := outcomes(t, events); run.Reply().Answer != "Well, 4." || refused != 3 || len(list) != 1 || list[0] != reasoning.DelegationReturned {
+	if list := outcomes(t, events); run.Reply().Answer != "Well, 4." || refused != 3 || len(list) != 1 ||
+		list[0] != reasoning.DelegationReturned {
 		t.Errorf("%q, %d refused, %v", run.Reply().Answer, refused, list)
 	}
 }
 
 func TestTheStepsOfARunEnd(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 1 << 15}, Config{},
-		fake.Reply{After: "call return_control first.<|end|>" + again, Say: call("", delegation.DelegateName, `{"agent_prompt":"Deeper."}`)},
-		fake.Reply{Prompt: asSpecialist, After: engaged, Say: call("", delegation.DelegateName, `{"agent_prompt":"Deeper."}`)},
+		fake.Reply{After: "call return_control first.<|end|>" + again,
+			Say: call("", delegation.DelegateName, `{"agent_prompt":"Deeper."}`)},
+		fake.Reply{Prompt: asSpecialist, After: engaged,
+			Say: call("", delegation.DelegateName, `{"agent_prompt":"Deeper."}`)},
 		fake.Reply{After: reported, Say: think("", "Enough.")},
 		fake.Reply{After: ask("2+2?"), Say: call("help", delegation.DelegateName, `{"agent_prompt":"Add."}`)})
 	g := f.must(t, byModel("2+2?"))
@@ -317,7 +332,8 @@ func TestTheStepsOfARunThatGoesOnEnd(t *testing.T) {
 			t.Fatalf("a call in step %d", step)
 		}
 		req.Messages = append(req.Messages,
-			chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: g.calls[0].ID, Name: "add", Arguments: `{"a":2}`}}},
+			chattemplate.Message{Role: chattemplate.Assistant,
+				ToolCalls: []chattemplate.ToolCall{{ID: g.calls[0].ID, Name: "add", Arguments: `{"a":2}`}}},
 			chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: g.calls[0].ID, ToolName: "add", Content: "tool says"})
 	}
 }
@@ -336,7 +352,8 @@ func TestASpecialistCallsTheClientsTools(t *testing.T) {
 	}
 	next := func(req Request, g got) Request {
 		req.Messages = append(req.Messages,
-			chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: g.calls[0].ID, Name: "add", Arguments: g.text[reasoning.ToolCall]}}},
+			chattemplate.Message{Role: chattemplate.Assistant,
+				ToolCalls: []chattemplate.ToolCall{{ID: g.calls[0].ID, Name: "add", Arguments: g.text[reasoning.ToolCall]}}},
 			chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: g.calls[0].ID, ToolName: "add", Content: "tool says"})
 		return req
 	}
@@ -355,7 +372,8 @@ func TestASpecialistCallsTheClientsTools(t *testing.T) {
 			f := start(t, fake.Config{ContextSize: 4096}, Config{CallMemory: NewCallMemory(c.memory, 0)}, replies...)
 			c.req.Tools, c.req.Visibility = addTool, reasoning.VisibilityFull
 			g := f.must(t, c.req)
-			if len(g.calls) != 1 || g.calls[0].Name != "add" || g.calls[0].Index != 0 || !g.result.Specialist || g.result.Finish != reasoning.FinishToolCalls {
+			if len(g.calls) != 1 || g.calls[0].Name != "add" || g.calls[0].Index != 0 || !g.result.Specialist ||
+				g.result.Finish != reasoning.FinishToolCalls {
 				t.Fatalf("%+v %v", g.result, g.calls)
 			}
 			req := next(c.req, g)
@@ -415,11 +433,14 @@ func TestDelegationsThatAreRefused(t *testing.T) {
 		"long":  instructedBy("q", long),
 		"blank": instructedBy("q", delegation.Delegate{Prompt: " \u00a0\n"}),
 		"nested": {Messages: user("q").Messages, Delegation: Delegation{
-			Specialist: &delegation.Delegate{Prompt: "a"}, Instructions: map[int][]delegation.Instruction{0: {delegation.Delegate{Prompt: "b"}}},
+			Specialist:   &delegation.Delegate{Prompt: "a"},
+			Instructions: map[int][]delegation.Instruction{0: {delegation.Delegate{Prompt: "b"}}},
 		}},
-		"work":  {Messages: user("q").Messages, Delegation: Delegation{Model: true, Work: "burn"}},
-		"place": {Messages: user("q").Messages, Delegation: Delegation{Instructions: map[int][]delegation.Instruction{3: {delegation.Return{}}}}},
-		"names": {Messages: user("q").Messages, Delegation: Delegation{Model: true}, Tools: []chattemplate.Tool{{Name: delegation.ReturnName}}},
+		"work": {Messages: user("q").Messages, Delegation: Delegation{Model: true, Work: "burn"}},
+		"place": {Messages: user("q").Messages,
+			Delegation: Delegation{Instructions: map[int][]delegation.Instruction{3: {delegation.Return{}}}}},
+		"names": {Messages: user("q").Messages, Delegation: Delegation{Model: true},
+			Tools: []chattemplate.Tool{{Name: delegation.ReturnName}}},
 	} {
 		g := collect(t.Context(), f.Runner, req)
 		var refused *RequestError
@@ -456,7 +477,8 @@ func TestTheOriginalPromptIsBack(t *testing.T) {
 	for seed := range uint64(60) {
 		draw := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test that can be repeated
 		says := []string{
-			think("", "text"), call("", delegation.DelegateName, `{"agent_prompt":"Special."}`), call("", delegation.DelegateName, `{"agent`),
+			think("", "text"), call("", delegation.DelegateName, `{"agent_prompt":"Special."}`),
+			call("", delegation.DelegateName, `{"agent`),
 			call("", delegation.ReturnName, "{}"), call("", "add", `{"a":1}`), "<|channel|>analysis<|message|>",
 		}
 		turns, failAt := 0, -1
@@ -474,7 +496,8 @@ func TestTheOriginalPromptIsBack(t *testing.T) {
 		begin := 0
 		cfg.Script = func(tokens []backend.Token) backend.Token {
 			text := fake.Decode(v, tokens)
-			if n := len(tokens); current == nil || n < begin || strings.HasSuffix(text, again) && !strings.Contains(text[max(0, len(text)-60):], "analysis") {
+			if n := len(tokens); current == nil || n < begin || strings.HasSuffix(text, again) &&
+				!strings.Contains(text[max(0, len(text)-60):], "analysis") {
 				begin, turns = n, turns+1
 				current = fake.Replies(v, fake.Reply{After: text, Say: says[draw.IntN(len(says))]})
 			}
@@ -528,7 +551,8 @@ func TestWhatIsHiddenIsTracedAndSealed(t *testing.T) {
 	var thoughts string
 	req.Trace, req.Seal = &tape, func(text string, _ bool) (string, error) { thoughts = text; return "sealed", nil }
 	g := f.must(t, req)
-	if g.result.Trace != "the id" || g.result.Sealed != "sealed" || len(tape.ends) != 1 || tape.ends[0] != nil || len(tape.run.Request.Tools) != 2 {
+	if g.result.Trace != "the id" || g.result.Sealed != "sealed" || len(tape.ends) != 1 || tape.ends[0] != nil ||
+		len(tape.run.Request.Tools) != 2 {
 		t.Errorf("%+v, %v, %+v", g.result, tape.ends, tape.run.Request.Tools)
 	}
 	if !strings.Contains(thoughts, canary+" wonders") || !strings.Contains(thoughts, canary+" works") {
@@ -558,9 +582,11 @@ func TestASpecialistWithoutRoom(t *testing.T) {
 		fake.Reply{Prompt: asSpecialist, After: ask("report"), Say: think("", strings.Repeat("word ", 60)+"end")},
 		fake.Reply{After: ask("report"), Say: think("", "Without.")},
 		fake.Reply{After: reported, Say: think("", "Without.")},
-		fake.Reply{After: ask("prompt"), Say: call("", delegation.DelegateName, `{"agent_prompt":"`+strings.Repeat("s", 500)+`"}`)})
+		fake.Reply{After: ask("prompt"), Say: call("", delegation.DelegateName,
+			`{"agent_prompt":"`+strings.Repeat("s", 500)+`"}`)})
 	report := instructedBy("report", delegation.Delegate{Prompt: "S."})
-	report.ResponseFormat = &chattemplate.ResponseFormat{Name: "answer", Schema: []byte(`{"description":"` + strings.Repeat("d", 900) + `"}`)}
+	report.ResponseFormat = &chattemplate.ResponseFormat{Name: "answer",
+		Schema: []byte(`{"description":"` + strings.Repeat("d", 900) + `"}`)}
 	for _, c := range []struct {
 		req     Request
 		outcome reasoning.DelegationOutcome
@@ -579,7 +605,8 @@ func TestASpecialistWithoutRoom(t *testing.T) {
 				kept = e.Code
 			}
 		}
-		if list := outcomes(t, events); len(list) != 1 || list[0] != c.outcome || run.Reply().Answer != "Without." || kept != c.curated {
+		if list := outcomes(t, events); len(list) != 1 || list[0] != c.outcome || run.Reply().Answer != "Without." ||
+			kept != c.curated {
 			t.Errorf("%v, %q, %q, prompt of %d", list, run.Reply().Answer, kept, events[0].Info.Prompt)
 		}
 	}
@@ -588,7 +615,8 @@ func TestASpecialistWithoutRoom(t *testing.T) {
 // TestAReaderThatPanics ends the run and its trace, as one that leaves.
 func TestAReaderThatPanics(t *testing.T) {
 	slow := func(int) time.Duration { return 5 * time.Millisecond } // so that the run is not over before its reader panics
-	f := start(t, fake.Config{ContextSize: 4096, Delay: slow}, Config{}, append(delegates(), fake.Reply{After: ask("q"), Say: think(thought, "four")})...)
+	f := start(t, fake.Config{ContextSize: 4096, Delay: slow}, Config{},
+		append(delegates(), fake.Reply{After: ask("q"), Say: think(thought, "four")})...)
 	for _, req := range []Request{byModel("2+2?"), user("q")} {
 		var tape notebook
 		req.Trace = &tape
@@ -643,7 +671,8 @@ func TestModelsOfEveryStyleDelegate(t *testing.T) {
 			f := styled(t, s, false, vocab, func(tokens []backend.Token) backend.Token { return script(tokens) })
 			p, err := f.template.Render(chattemplate.Conversation{NoGenerationPrompt: true, Messages: []chattemplate.Message{
 				{Role: chattemplate.User, Content: "q"},
-				{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "1", Name: delegation.DelegateName, Arguments: `{"agent_prompt":"` + canary + `"}`}}},
+				{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "1", Name: delegation.DelegateName,
+					Arguments: `{"agent_prompt":"` + canary + `"}`}}},
 			}})
 			if err != nil {
 				t.Fatal(err)
@@ -664,7 +693,8 @@ func TestModelsOfEveryStyleDelegate(t *testing.T) {
 				for _, e := range events {
 					run.Push(e)
 				}
-				if list := outcomes(t, events); len(list) != 1 || list[0] != reasoning.DelegationReturned || strings.TrimSpace(run.Reply().Answer) != "four" {
+				if list := outcomes(t, events); len(list) != 1 || list[0] != reasoning.DelegationReturned ||
+					strings.TrimSpace(run.Reply().Answer) != "four" {
 					t.Errorf("%v: %v, %q, from %q", v, list, run.Reply().Answer, written)
 				}
 				if text := allText(events); strings.Contains(text, canary) != (v == reasoning.VisibilityFull) {
@@ -701,13 +731,15 @@ func TestTheMainAgentCallsAfterASpecialist(t *testing.T) {
 			}
 			c := run.Reply().Calls[0]
 			req.Messages = append(req.Messages,
-				chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: c.ID, Name: "add", Arguments: c.Arguments}}},
+				chattemplate.Message{Role: chattemplate.Assistant,
+					ToolCalls: []chattemplate.ToolCall{{ID: c.ID, Name: "add", Arguments: c.Arguments}}},
 				chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: c.ID, ToolName: "add", Content: says})
 			p, err := f.Prompt(t.Context(), "", req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(p.Text, asSpecialist) || strings.Count(p.Text, " says<|end|>") != i+1 || strings.Contains(p.Text, "worked out") != (work == WorkKeep) {
+			if strings.Contains(p.Text, asSpecialist) || strings.Count(p.Text, " says<|end|>") != i+1 ||
+				strings.Contains(p.Text, "worked out") != (work == WorkKeep) {
 				t.Errorf("%s: the prompt after %q is %s", work, says, p.Text)
 			}
 		}
@@ -774,7 +806,8 @@ func TestReasonsOfARunThatDelegates(t *testing.T) {
 	}
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		fake.Reply{Prompt: asSpecialist, After: engaged, Say: think("", "worked out")},
-		fake.Reply{After: reported, Say: call(why(1, "it adds"), "add", `{"a":3}`)}, // in a turn of its own, so it is the first, too
+		// in a turn of its own, so it is the first, too
+		fake.Reply{After: reported, Say: call(why(1, "it adds"), "add", `{"a":3}`)},
 		fake.Reply{After: ask("q"), Say: call(why(1, "somebody knows"), delegation.DelegateName, `{"agent_prompt":"Add."}`)})
 	req := byModel("q")
 	req.Tools, req.Visibility, req.Rationale = addTool, reasoning.VisibilityFull, true

@@ -196,7 +196,8 @@ func TestAFailedPassClosesItsSegment(t *testing.T) {
 		req := user("2+2?")
 		req.Visibility = reasoning.VisibilitySummary
 		g := f.must(t, req)
-		if g.text[reasoning.Summary] == "" || !slices.Contains(g.codes, "summary_unavailable") || g.result.SummarySource != "reasoning" {
+		if g.text[reasoning.Summary] == "" || !slices.Contains(g.codes, "summary_unavailable") ||
+			g.result.SummarySource != "reasoning" {
 			t.Errorf("%q, warnings %v, %+v", g.text[reasoning.Summary], g.codes, g.result)
 		}
 	}
@@ -279,7 +280,8 @@ func (m *slowTokenizer) Close() error {
 
 func TestCloseWaitsForPromptsInTheMaking(t *testing.T) {
 	v := fake.Harmony()
-	m := &slowTokenizer{Model: fake.New(fake.Config{Vocab: v, Script: fake.Replies(v, fake.Reply{After: ask("a"), Say: think("", "b")})})}
+	m := &slowTokenizer{Model: fake.New(fake.Config{Vocab: v,
+		Script: fake.Replies(v, fake.Reply{After: ask("a"), Say: think("", "b")})})}
 	r, err := New(m, Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -148,7 +148,8 @@ func (g got) want(t *testing.T, s reasoning.Segment, text string) {
 	}
 }
 
-var addTool = []chattemplate.Tool{{Name: "add", Parameters: []byte(`{"type":"object","properties":{"a":{"type":"number"}}}`)}}
+var addTool = []chattemplate.Tool{{Name: "add",
+	Parameters: []byte(`{"type":"object","properties":{"a":{"type":"number"}}}`)}}
 
 func thinkModel() fake.Config {
 	return fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}

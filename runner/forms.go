@@ -55,7 +55,8 @@ func (t *turn) form() (grammar.Source, error) {
 	}
 	answer, ok := jsonForm(t.req.Form)
 	if !ok {
-		return answer, &RequestError{Field: "Strategy", Err: errors.New("an answer in GBNF cannot stand in the object of strategy json"),
+		return answer, &RequestError{Field: "Strategy",
+			Err:    errors.New("an answer in GBNF cannot stand in the object of strategy json"),
 			Advice: "use another strategy, or a schema"}
 	}
 	thoughts := grammar.JSONSchema([]byte(`{"type":"string"}`))

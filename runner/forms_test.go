@@ -38,7 +38,8 @@ func obeys(t *testing.T, schema, text string) {
 }
 
 func TestFormHoldsTheAnswerAndFreesTheReasoning(t *testing.T) {
-	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("who?"), Say: think(`{"no": this is free}`, "It is Bob, 42.")})
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("who?"),
+		Say: think(`{"no": this is free}`, "It is Bob, 42.")})
 	req := user("who?")
 	req.Form, req.Visibility = grammar.JSONSchema([]byte(person)), reasoning.VisibilityFull
 	g := f.must(t, req)
@@ -100,7 +101,8 @@ func TestTheTurnCannotEndBeforeItsAnswer(t *testing.T) {
 }
 
 func TestFormWithBudget(t *testing.T) {
-	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("who?"), Say: think(strings.Repeat("on and on ", 50), "Bob")})
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("who?"),
+		Say: think(strings.Repeat("on and on ", 50), "Bob")})
 	for _, tools := range [][]chattemplate.Tool{nil, {adder(false)}} {
 		req := user("who?")
 		req.Form, req.Budget, req.Tools, req.MaxTokens = grammar.JSONSchema([]byte(person)), 10, tools, 600
@@ -142,32 +144,43 @@ func TestArguments(t *testing.T) {
 		{closed, `{"a": "one", b}`, closed, "", true},
 		{`{"type":"object","properties":{"a":{"type":"array","uniqueItems":true}}}`, `{"a":[2,2]}`, "", `{"a":[2,2]}`, false},
 		{`{"type":"object","properties":{"a":{"type":"string","pattern":"^x$"}}}`, `{"a":"y"}`, "", `{"a":"y"}`, false},
-		{`{"type":"object","properties":{"a":{"type":"string","enum":["x","y"]}},"required":["a"]}`, `{"a":"z"}`, `{"required":["a"],"properties":{"a":{"enum":["x","y"]}}}`, "", false},
-		{`{"properties":{"a":{"type":["integer","null"]}},"required":["a","b"]}`, `{"a":null,"b":[1]}`, "", `{"a":null,"b":[1]}`, false},
-		{`{"properties":{"a":{"type":"dict"},"b":{"type":"Number"}}}`, `{"b":{"x":1},"a":{"x":[1]}}`, "", `{"b":{"x":1},"a":{"x":[1]}}`, false},
+		{`{"type":"object","properties":{"a":{"type":"string","enum":["x","y"]}},"required":["a"]}`, `{"a":"z"}`,
+			`{"required":["a"],"properties":{"a":{"enum":["x","y"]}}}`, "", false},
+		{`{"properties":{"a":{"type":["integer","null"]}},"required":["a","b"]}`, `{"a":null,"b":[1]}`, "",
+			`{"a":null,"b":[1]}`, false},
+		{`{"properties":{"a":{"type":"dict"},"b":{"type":"Number"}}}`, `{"b":{"x":1},"a":{"x":[1]}}`, "",
+			`{"b":{"x":1},"a":{"x":[1]}}`, false},
 		{`{` + known + `}`, `{}`, closed, "", false},
 		{`{` + known + `}`, `{"b":1,"a":2}`, "", `{"b":1,"a":2}`, false},
 		{`{` + known + `}`, `{"b":1}`, closed, "", false},
-		{`{"properties":{"limit":{"type":"integer"},"query":{"type":"string"},"é":{"type":"boolean"}},"required":["query"]}`, `{"é":true,"query":"x","limit":5}`, "", `{"é":true,"query":"x","limit":5}`, false},
-		{`{"properties":{"a":{"type":"integer"},"b":{"type":"number"},"c":{}}}`, `{"a":-9223372036854775808,"b":18446744073709551615,"c":1700000000000000000}`,
+		{`{"properties":{"limit":{"type":"integer"},"query":{"type":"string"},"é":{"type":"boolean"}},"required":["query"]}`,
+			`{"é":true,"query":"x","limit":5}`, "", `{"é":true,"query":"x","limit":5}`, false},
+		{`{"properties":{"a":{"type":"integer"},"b":{"type":"number"},"c":{}}}`,
+			`{"a":-9223372036854775808,"b":18446744073709551615,"c":1700000000000000000}`,
 			"", `{"a":-9223372036854775808,"b":18446744073709551615,"c":1700000000000000000}`, false},
-		{`{"properties":{"a":{"type":"string","nullable":true},"b":{"type":"string","default":null}}}`, `{"a":null,"b":null}`, "", `{"a":null,"b":null}`, false},
-		{`{"properties":{"a":{"type":"array","enum":["x"]},"b":{"type":"integer","enum":["1"]},"c":{"type":[]}}}`, `{"a":["x"],"b":1,"c":1}`, "", `{"a":["x"],"b":1,"c":1}`, false},
+		{`{"properties":{"a":{"type":"string","nullable":true},"b":{"type":"string","default":null}}}`, `{"a":null,"b":null}`,
+			"", `{"a":null,"b":null}`, false},
+		{`{"properties":{"a":{"type":"array","enum":["x"]},"b":{"type":"integer","enum":["1"]},"c":{"type":[]}}}`,
+			`{"a":["x"],"b":1,"c":1}`, "", `{"a":["x"],"b":1,"c":1}`, false},
 		{`{"properties":{"a":{"type":["string","null"],"enum":["x",null]},"b":{"type":"integer","enum":[1,2]},"c":{"enum":[true,"off"]}}}`, `{"a":null,"b":2,"c":"off"}`, "", `{"a":null,"b":2,"c":"off"}`, false},
 		{`{"properties":{"a":{"type":"string","enum":["x",null]}}}`, `{"a":null}`, "", `{"a":null}`, false},
 		{`{"properties":{"a":{"type":"integer"}},"required":["a","gone"]}`, `{"a":1}`, "", `{"a":1}`, false},
 		{`{"type":"object","required":["gone"]}`, `{}`, "", `{}`, false},
 		{`{"properties":{"a":{"type":"integer"},"a":{"type":"string"}}}`, `{"b":1}`, "", `{"b":1}`, false},
 		{`{"properties":{"a":{"type":"integer"}},"minProperties":1}`, `{"b":1}`, "", `{"b":1}`, false},
-		{`{"properties":{"a":{"type":"object","properties":{"b":{"type":"integer"}}}}}`, `{"a":{"c":[1]}}`, "", `{"a":{"c":[1]}}`, false},
+		{`{"properties":{"a":{"type":"object","properties":{"b":{"type":"integer"}}}}}`, `{"a":{"c":[1]}}`, "",
+			`{"a":{"c":[1]}}`, false},
 		{`{"properties":` + numbered(grammar.MaxMembers) + `}`, `{"p127":1,"p0":2}`, "", `{"p127":1,"p0":2}`, false},
-		{`{"properties":` + numbered(grammar.MaxMembers) + `}`, `{"q":1}`, `{"additionalProperties":false,"properties":` + numbered(grammar.MaxMembers) + `}`, "", false},
+		{`{"properties":` + numbered(grammar.MaxMembers) + `}`, `{"q":1}`, `{"additionalProperties":false,"properties":` +
+			numbered(grammar.MaxMembers) + `}`, "", false},
 		{`{"properties":` + numbered(grammar.MaxMembers+1) + `}`, `{"q":1}`, "", `{"q":1}`, false},
-		{`{"properties":{"a":{"description":"` + strings.Repeat("a", maxPlainBytes) + `"}}}`, `{"q":1}`, "", `{"q":1}`, false},
+		{`{"properties":{"a":{"description":"` + strings.Repeat("a", maxPlainBytes) + `"}}}`, `{"q":1}`, "",
+			`{"q":1}`, false},
 		{`{"type":"string"}`, `{"q":1}`, "", `{"q":1}`, false},
 		{`{"$ref":"#/definitions/in",` + defined + `}`, `{"c":1}`, "", `{"c":1}`, false},
 		{`{"$ref":"#/definitions/in",` + defined + `}`, `{"c":1}`, `{"type":"object","required":["a"]}`, "", true},
-		{`{"properties":{"a":{"$ref":"#/definitions/in"}},"required":["a"],` + defined + `}`, `{"a":{"a":3}}`, "", `{"a":{"a":3}}`, true},
+		{`{"properties":{"a":{"$ref":"#/definitions/in"}},"required":["a"],` + defined + `}`, `{"a":{"a":3}}`, "",
+			`{"a":{"a":3}}`, true},
 		{`{"Type":"object","properties":{"a":{"type":"integer"}}}`, `5`, `{"type":"object"}`, "", true},
 		{`{"type":["object","null"]}`, `null`, `{"type":"object"}`, "", true},
 		{`true`, `5`, `{"type":"object"}`, "", true},
@@ -194,7 +207,8 @@ func TestArguments(t *testing.T) {
 	for _, schema := range []string{`{"properties":{"a":{"type":"array","uniqueItems":true}}}`, `{"type":"string"}`, `5`} {
 		req.Tools = []chattemplate.Tool{{Name: "add", Parameters: json.RawMessage(schema), Strict: true}}
 		var bad *RequestError
-		if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &bad) || bad.Field != "Tools" || !strings.Contains(g.err.Error(), "add") {
+		if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &bad) || bad.Field != "Tools" ||
+			!strings.Contains(g.err.Error(), "add") {
 			t.Errorf("%s, which cannot be held to, gives %v", schema, g.err)
 		}
 	}
@@ -216,7 +230,8 @@ func TestToolChoice(t *testing.T) {
 		{"call", ToolChoiceFunction, "other", "other"}, {"answer", ToolChoiceFunction, "add", "add"},
 	} {
 		req := user(c.ask)
-		req.Tools, req.ToolChoice, req.ToolName, req.MaxTokens = []chattemplate.Tool{adder(true), other}, c.choice, c.name, 400
+		req.Tools, req.ToolChoice, req.ToolName, req.MaxTokens = []chattemplate.Tool{adder(true), other}, c.choice,
+			c.name, 400
 		g := f.must(t, req)
 		got := ""
 		if len(g.calls) > 0 {
@@ -242,7 +257,8 @@ func TestFormsOfText(t *testing.T) {
 		req := user("q")
 		req.Form, req.MaxTokens = c.form, 2000
 		g := f.must(t, req)
-		if text := g.text[reasoning.Answer]; g.result.Finish == reasoning.FinishStop && !regexp.MustCompile(c.match).MatchString(text) {
+		if text := g.text[reasoning.Answer]; g.result.Finish == reasoning.FinishStop &&
+			!regexp.MustCompile(c.match).MatchString(text) {
 			t.Errorf("%s: %q", name, text)
 		}
 		if len(g.codes) > 0 {
@@ -303,7 +319,8 @@ func TestScoresAreRead(t *testing.T) {
 	req := user("q")
 	req.Strategy, req.Visibility, req.Score, req.MaxTokens = reasoning.StrategyJSON, reasoning.VisibilityFull, true, 300
 	g := f.must(t, req)
-	if g.result.Score == nil || *g.result.Score < 0.3 || *g.result.Score > 0.4 || len(g.codes) > 0 || g.result.Finish != reasoning.FinishStop {
+	if g.result.Score == nil || *g.result.Score < 0.3 || *g.result.Score > 0.4 || len(g.codes) > 0 ||
+		g.result.Finish != reasoning.FinishStop {
 		t.Errorf("%+v, warnings %v", g.result, g.codes)
 	}
 	g.want(t, reasoning.Reasoning, "two")
@@ -326,10 +343,12 @@ func TestBudgetInTheObject(t *testing.T) {
 		`{"reasoning": "on \ud83d\ude42 and` + strings.Repeat(" on and", 100) + `", "answer": "it is 4"}<|return|>`})
 	for budget := 1; budget < 12; budget++ {
 		req := user("q")
-		req.Strategy, req.Visibility, req.Budget, req.MaxTokens = reasoning.StrategyJSON, reasoning.VisibilityFull, budget, 300
+		req.Strategy, req.Visibility, req.Budget, req.MaxTokens = reasoning.StrategyJSON, reasoning.VisibilityFull,
+			budget, 300
 		req.Form = grammar.JSONSchema([]byte(person))
 		g := f.must(t, req)
-		if g.result.Detail != reasoning.DetailReasoningBudget || len(g.text[reasoning.Reasoning]) > 200 || g.result.Finish != reasoning.FinishStop {
+		if g.result.Detail != reasoning.DetailReasoningBudget || len(g.text[reasoning.Reasoning]) > 200 ||
+			g.result.Finish != reasoning.FinishStop {
 			t.Errorf("budget %d: %+v after %q", budget, g.result, g.text[reasoning.Reasoning])
 		}
 		obeys(t, person, g.text[reasoning.Answer])
@@ -339,10 +358,13 @@ func TestBudgetInTheObject(t *testing.T) {
 func TestStrategyTool(t *testing.T) {
 	report := `{"reasoning":"two and two"}`
 	f := start(t, fake.Config{}, Config{},
-		fake.Reply{After: ask("q"), Say: "<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>" + report + "<|call|>"},
-		fake.Reply{Prompt: "functions.report_reasoning to=assistant", After: "{}<|end|>" + again, Say: finalTag + "it is 4<|return|>"},
+		fake.Reply{After: ask("q"), Say: "<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>" +
+			report + "<|call|>"},
+		fake.Reply{Prompt: "functions.report_reasoning to=assistant", After: "{}<|end|>" + again,
+			Say: finalTag + "it is 4<|return|>"},
 		summaryReply(reasoning.SummaryConciseV1, "I added."))
-	for _, v := range []reasoning.Visibility{reasoning.VisibilityFull, reasoning.VisibilitySummary, reasoning.VisibilityNone} {
+	for _, v := range []reasoning.Visibility{reasoning.VisibilityFull, reasoning.VisibilitySummary,
+		reasoning.VisibilityNone} {
 		req := user("q")
 		req.Strategy, req.Visibility = reasoning.StrategyTool, v
 		g := f.must(t, req)
@@ -368,9 +390,12 @@ func TestMarkersInAnAnswerAreText(t *testing.T) {
 		text string
 		ask  func(*Request)
 	}{
-		"harmony":       {fake.Config{}, "<<REASONING>>a<</REASONING>>b", func(r *Request) { r.Visibility = reasoning.VisibilityFull }},
-		"think":         {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "a< think>b<</REASONING>>", func(*Request) {}},
-		"think, effort": {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "<<REASONING>>", func(r *Request) { r.Effort = chattemplate.EffortNone }},
+		"harmony": {fake.Config{}, "<<REASONING>>a<</REASONING>>b",
+			func(r *Request) { r.Visibility = reasoning.VisibilityFull }},
+		"think": {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "a< think>b<</REASONING>>",
+			func(*Request) {}},
+		"think, effort": {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "<<REASONING>>",
+			func(r *Request) { r.Effort = chattemplate.EffortNone }},
 		"markers": {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "<<REASONING>>a<</REASONING>>b",
 			func(r *Request) { r.Strategy = reasoning.StrategyMarkers; r.Visibility = reasoning.VisibilityFull }},
 	} {
@@ -402,13 +427,16 @@ func TestMarkersInAnAnswerAreText(t *testing.T) {
 // TestReasoningEndsBeforeTheForm has tokens at hand that end the reasoning's marker and begin the answer.
 func TestReasoningEndsBeforeTheForm(t *testing.T) {
 	f := start(t, fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, Config{},
-		fake.Reply{After: "q<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", Say: "<<REASONING>>so<</REASONING>>\n" + `{"name":"x","age":3}<|im_end|>`})
+		fake.Reply{After: "q<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n",
+			Say: "<<REASONING>>so<</REASONING>>\n" + `{"name":"x","age":3}<|im_end|>`})
 	req := user("q")
-	req.Form, req.Strategy, req.Visibility, req.MaxTokens = grammar.JSONSchema([]byte(person)), reasoning.StrategyMarkers, reasoning.VisibilityFull, 300
+	req.Form, req.Strategy, req.Visibility, req.MaxTokens = grammar.JSONSchema([]byte(person)), reasoning.StrategyMarkers,
+		reasoning.VisibilityFull, 300
 	g := f.must(t, req)
 	g.want(t, reasoning.Reasoning, "so")
 	obeys(t, person, g.text[reasoning.Answer])
-	s := &steering{vocab: f.model.Vocab(), format: f.Format(), closing: "<</REASONING>>", at: placeReasoning, tail: []byte("so<</REASONING")}
+	s := &steering{vocab: f.model.Vocab(), format: f.Format(), closing: "<</REASONING>>", at: placeReasoning,
+		tail: []byte("so<</REASONING")}
 	for tok := range backend.Token(s.vocab.Len()) {
 		p := s.vocab.Piece(tok)
 		if want := strings.HasPrefix(p, ">>") && strings.Trim(p[2:], "\n") != ""; s.spans(tok) != want {
@@ -419,11 +447,14 @@ func TestReasoningEndsBeforeTheForm(t *testing.T) {
 
 func TestStrategyToolWithAForm(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
-		fake.Reply{After: ask("q"), Say: `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>not {"reasoning"`},
-		fake.Reply{Prompt: "functions.report_reasoning to=assistant", After: "{}<|end|>" + again, Say: finalTag + "Bob<|return|>"})
+		fake.Reply{After: ask("q"),
+			Say: `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>not {"reasoning"`},
+		fake.Reply{Prompt: "functions.report_reasoning to=assistant", After: "{}<|end|>" + again,
+			Say: finalTag + "Bob<|return|>"})
 	for _, budget := range []int{0, 4} {
 		req := user("q")
-		req.Form, req.Strategy, req.Visibility = grammar.JSONSchema([]byte(person)), reasoning.StrategyTool, reasoning.VisibilityFull
+		req.Form, req.Strategy, req.Visibility = grammar.JSONSchema([]byte(person)), reasoning.StrategyTool,
+			reasoning.VisibilityFull
 		req.MaxTokens, req.Budget = 1500, budget
 		g := f.must(t, req)
 		if slices.Contains(g.codes, reasoning.CodeMalformedObject) || slices.Contains(g.codes, reasoning.CodeUnknownMember) {
@@ -446,7 +477,8 @@ func TestStrategyToolWithAForm(t *testing.T) {
 }
 
 func TestFallbackFromJSONIsAnEvent(t *testing.T) {
-	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: finalTag + `<<REASONING>>two<</REASONING>>4<|return|>`})
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"),
+		Say: finalTag + `<<REASONING>>two<</REASONING>>4<|return|>`})
 	req := user("q")
 	req.Strategy, req.Visibility, req.MaxTokens = reasoning.StrategyJSON, reasoning.VisibilityFull, 60
 	// The form keeps a model from this, so the fallback is looked at where the output is taken apart.
@@ -462,7 +494,8 @@ func TestFallbackFromJSONIsAnEvent(t *testing.T) {
 	events, _, _ := turn.out.next(nil, nil)
 	switched := false
 	for _, e := range events {
-		switched = switched || e.Kind == reasoning.StrategySwitched && e.Info.Strategy == reasoning.StrategyMarkers && e.Info.Model != ""
+		switched = switched || e.Kind == reasoning.StrategySwitched && e.Info.Strategy == reasoning.StrategyMarkers &&
+			e.Info.Model != ""
 	}
 	if !switched || turn.strategy != reasoning.StrategyMarkers {
 		t.Errorf("no switch among %d events", len(events))
@@ -491,7 +524,8 @@ func TestFormsThatCannotBe(t *testing.T) {
 	tool.Parameters = json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`)
 	req.Tools = []chattemplate.Tool{tool}
 	var re *RequestError
-	if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &re) || re.Field != "Tools" || !strings.Contains(g.err.Error(), "add") {
+	if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &re) || re.Field != "Tools" ||
+		!strings.Contains(g.err.Error(), "add") {
 		t.Errorf("tools: %v", g.err)
 	}
 }
@@ -504,7 +538,8 @@ func TestWildModelsObeyForms(t *testing.T) {
 		schema string
 	}{
 		{grammar.JSONSchema([]byte(person)), person},
-		{grammar.JSONSchema([]byte(`{"type":"array","items":{"enum":["a","b",1,null]},"maxItems":3}`)), `{"type":"array","items":{"enum":["a","b",1,null]},"maxItems":3}`},
+		{grammar.JSONSchema([]byte(`{"type":"array","items":{"enum":["a","b",1,null]},"maxItems":3}`)),
+			`{"type":"array","items":{"enum":["a","b",1,null]},"maxItems":3}`},
 		{grammar.JSONSchema([]byte(`{"type":"boolean"}`)), `{"type":"boolean"}`},
 	}
 	runs := 120
@@ -515,7 +550,8 @@ func TestWildModelsObeyForms(t *testing.T) {
 	for seed := range uint64(runs) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		vocab := fake.Harmony()
-		special := []string{"<|channel|>", "<|message|>", "<|end|>", "<|start|>", "<|return|>", "<|call|>", "analysis", "final", "commentary", "{", "}", `"`, ","}
+		special := []string{"<|channel|>", "<|message|>", "<|end|>", "<|start|>", "<|return|>", "<|call|>", "analysis",
+			"final", "commentary", "{", "}", `"`, ","}
 		script := func(tokens []backend.Token) backend.Token {
 			r := rand.New(rand.NewPCG(seed, uint64(len(tokens))))
 			if r.IntN(3) > 0 {
@@ -550,7 +586,8 @@ func TestWildModelsObeyForms(t *testing.T) {
 			t.Errorf("finish %v", g.result.Finish)
 		}
 		if f.Violations() != 0 || slices.Contains(g.codes, CodeFormViolated) || t.Failed() {
-			t.Fatalf("seed %d: %+v, answer %q, calls %q, warnings %v", seed, g.result, g.text[reasoning.Answer], g.text[reasoning.ToolCall], g.codes)
+			t.Fatalf("seed %d: %+v, answer %q, calls %q, warnings %v", seed, g.result, g.text[reasoning.Answer],
+				g.text[reasoning.ToolCall], g.codes)
 		}
 	}
 	if ended < runs/3 {

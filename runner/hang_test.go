@@ -22,13 +22,14 @@ import (
 func TestAStepThatHangs(t *testing.T) {
 	var hang atomic.Bool
 	hangs, release := make(chan struct{}), make(chan struct{})
-	cfg := fake.Config{Vocab: fake.Harmony(), Delay: func(int) time.Duration { return time.Millisecond }, Fail: func(int, []backend.Input) error {
-		if hang.CompareAndSwap(true, false) {
-			close(hangs)
-			<-release
-		}
-		return nil
-	}}
+	cfg := fake.Config{Vocab: fake.Harmony(), Delay: func(int) time.Duration { return time.Millisecond },
+		Fail: func(int, []backend.Input) error {
+			if hang.CompareAndSwap(true, false) {
+				close(hangs)
+				<-release
+			}
+			return nil
+		}}
 	cfg.Script = fake.Replies(cfg.Vocab, fake.Reply{After: ask("q"), Say: think("x", strings.Repeat("a b ", 500))})
 	model := fake.New(cfg)
 	r, err := New(model, Config{Parallel: 1})
@@ -137,7 +138,8 @@ func TestEmbeddingGoesRoundThePrincipals(t *testing.T) {
 	defer r.Close()
 	text := func(principal string, token Token) *embedding {
 		e := &embedding{done: make(chan struct{})}
-		r.sched.add(&lane{ctx: t.Context(), owner: e, tokens: []Token{token}, principal: principal, hidden: make([]float64, r.info.EmbeddingLength)}, false)
+		r.sched.add(&lane{ctx: t.Context(), owner: e, tokens: []Token{token}, principal: principal,
+			hidden: make([]float64, r.info.EmbeddingLength)}, false)
 		return e
 	}
 	var last *embedding

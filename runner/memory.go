@@ -181,7 +181,9 @@ func (r *Runner) restore(req *Request) []chattemplate.Message {
 		if msg.Reasoning != "" || len(msg.ToolCalls) == 0 {
 			continue
 		}
-		known, ok := r.cfg.CallMemory.recall(callKey{req.Principal, msg.ToolCalls[0].ID}, func() moment { return r.momentAt(req, i) })
+		known, ok := r.cfg.CallMemory.recall(callKey{req.Principal, msg.ToolCalls[0].ID}, func() moment {
+			return r.momentAt(req, i)
+		})
 		if !ok || known.reasoning == "" {
 			continue
 		}
@@ -213,7 +215,8 @@ func (r *Runner) moment(req *Request, before *chattemplate.Message, call *chatte
 	}
 	h := sha256.New()
 	for _, part := range []string{
-		r.info.Digest, req.Thread, call.Name, canonical(call.Arguments), string(before.Role), before.Name, before.ToolCallID, before.Content,
+		r.info.Digest, req.Thread, call.Name, canonical(call.Arguments), string(before.Role), before.Name, before.ToolCallID,
+		before.Content,
 	} {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
 		h.Write([]byte(part))

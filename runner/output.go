@@ -69,7 +69,8 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	var err error
 	o.stop = reasoning.NewStopFilter(t.req.Stop, o.take, t.sight.reach.stopsIn(t.sight.sees)...)
 	auto := t.req.Strategy == "" || t.req.Strategy == reasoning.StrategyAuto
-	if auto && t.req.Form.IsZero() && t.strategy == reasoning.StrategyNative && t.req.Visibility != reasoning.VisibilityNone &&
+	if auto && t.req.Form.IsZero() && t.strategy == reasoning.StrategyNative &&
+		t.req.Visibility != reasoning.VisibilityNone &&
 		o.format.Family == chattemplate.Harmony {
 		o.markers, o.onMarkers = true, t.markersFound
 	}

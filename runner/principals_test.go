@@ -15,7 +15,8 @@ import (
 )
 
 func TestPrefixesAreNotSharedBetweenPrincipals(t *testing.T) {
-	r := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("a question that is long enough to share"), Say: think("x", "y")})
+	r := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("a question that is long enough to share"),
+		Say: think("x", "y")})
 	cached := func(principal string) int {
 		req := user("a question that is long enough to share")
 		req.Principal = principal
@@ -38,7 +39,8 @@ func TestPrefixesAreNotSharedBetweenPrincipals(t *testing.T) {
 
 func TestPrefixesInUseAreNotSharedBetweenPrincipals(t *testing.T) {
 	text := "a question that is long enough to share"
-	r := start(t, fake.Config{Delay: func(int) time.Duration { return time.Millisecond }}, Config{}, fake.Reply{After: ask(text), Say: think("x y z", "a b c d e f g h i j k l")})
+	r := start(t, fake.Config{Delay: func(int) time.Duration { return time.Millisecond }}, Config{},
+		fake.Reply{After: ask(text), Say: think("x y z", "a b c d e f g h i j k l")})
 	began := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -74,7 +76,8 @@ func TestRememberedCallsBelongToTheirMoment(t *testing.T) {
 	conversation := func() Request {
 		return Request{Principal: "a", Thread: "thread", Messages: []chattemplate.Message{
 			{Role: chattemplate.System, Content: "s"}, {Role: chattemplate.User, Content: "u"},
-			{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "call_1", Name: "f", Arguments: `{"a": 1, "b":[2]}`}}},
+			{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "call_1", Name: "f",
+				Arguments: `{"a": 1, "b":[2]}`}}},
 			{Role: chattemplate.ToolRole, ToolCallID: "call_1", Content: "r"},
 		}}
 	}
@@ -145,7 +148,8 @@ func TestForgottenCallsAreGone(t *testing.T) {
 	var none *CallMemory
 	none.Forget("a", "1")
 	none.keep(callKey{"a", "1"}, moment{}, "secret")
-	if _, known := none.recall(callKey{"a", "1"}, func() moment { return moment{} }); known || NewCallMemory(0, time.Hour) != nil {
+	if _, known := none.recall(callKey{"a", "1"}, func() moment { return moment{} }); known ||
+		NewCallMemory(0, time.Hour) != nil {
 		t.Error("no memory remembers")
 	}
 }
@@ -185,7 +189,8 @@ func TestNobodyWaitsForAnothersMany(t *testing.T) {
 }
 
 func testNobodyWaitsForAnothersMany(t *testing.T, parallel int) {
-	r := start(t, fake.Config{Sequences: 4, Delay: func(int) time.Duration { return time.Millisecond }}, Config{Parallel: parallel, Queue: 100},
+	r := start(t, fake.Config{Sequences: 4, Delay: func(int) time.Duration { return time.Millisecond }},
+		Config{Parallel: parallel, Queue: 100},
 		fake.Reply{After: ask("q"), Say: think("x", "a b c d e f g h")})
 	var mu sync.Mutex
 	var ended []string
@@ -230,7 +235,8 @@ func testNobodyWaitsForAnothersMany(t *testing.T, parallel int) {
 
 // TestAFullQueueShutsNobodyOut: what one has filled up refuses that one, not another who comes with one request.
 func TestAFullQueueShutsNobodyOut(t *testing.T) {
-	r := start(t, fake.Config{Sequences: 4, Delay: func(int) time.Duration { return time.Millisecond }}, Config{Parallel: 1, Queue: 3},
+	r := start(t, fake.Config{Sequences: 4, Delay: func(int) time.Duration { return time.Millisecond }},
+		Config{Parallel: 1, Queue: 3},
 		fake.Reply{After: ask("q"), Say: think("x", "a b c d e f g h i j k l m n o p")})
 	run := func(ctx context.Context, principal string) error {
 		req := user("q")
@@ -382,7 +388,8 @@ func TestNobodyHoldsAllSlots(t *testing.T) {
 
 func TestNoMoreRunsThanAllowed(t *testing.T) {
 	model := fake.Config{Sequences: 8, Record: true, Delay: func(int) time.Duration { return 100 * time.Microsecond }}
-	r := start(t, model, Config{Parallel: 3, Queue: 100}, fake.Reply{After: ask("q"), Say: think("one two three", "a b c")},
+	r := start(t, model, Config{Parallel: 3, Queue: 100},
+		fake.Reply{After: ask("q"), Say: think("one two three", "a b c")},
 		summaryReply(reasoning.SummaryConciseV1, "short"))
 	var wg sync.WaitGroup
 	for range 24 {

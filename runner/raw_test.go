@@ -12,7 +12,8 @@ import (
 )
 
 func TestARawPromptIsContinuedAsItStands(t *testing.T) {
-	r := start(t, fake.Config{}, Config{}, fake.Reply{After: "Once upon", Say: "\n\n a time <think>\n<<REASONING>>x\n\n<|return|>"})
+	r := start(t, fake.Config{}, Config{}, fake.Reply{After: "Once upon",
+		Say: "\n\n a time <think>\n<<REASONING>>x\n\n<|return|>"})
 	for _, special := range []bool{false, true} {
 		req := Request{Prompt: "<|start|>Once upon", PromptSpecial: special}
 		g := collect(t.Context(), r.Runner, req)
@@ -52,16 +53,19 @@ func TestARawPromptLeavesNoPlaceForMore(t *testing.T) {
 		}
 	}
 	var bad *RequestError
-	if g := collect(t.Context(), r.Runner, Request{PromptTokens: []Token{1 << 20}}); !errors.As(g.err, &bad) || bad.Field != "PromptTokens" {
+	if g := collect(t.Context(), r.Runner, Request{PromptTokens: []Token{1 << 20}}); !errors.As(g.err, &bad) ||
+		bad.Field != "PromptTokens" {
 		t.Errorf("a foreign token: %v", g.err)
 	}
-	if g := collect(t.Context(), r.Runner, Request{PromptTokens: []Token{}}); !errors.As(g.err, &bad) || bad.Field != "Prompt" {
+	if g := collect(t.Context(), r.Runner, Request{PromptTokens: []Token{}}); !errors.As(g.err, &bad) ||
+		bad.Field != "Prompt" {
 		t.Errorf("no tokens: %v", g.err)
 	}
 }
 
 func TestTheReasoningIsSealedWhateverIsSeen(t *testing.T) {
-	r := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("a"), Say: think(thought, "four")}, fake.Reply{After: ask("b"), Say: finalTag + "x<|return|>"})
+	r := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("a"), Say: think(thought, "four")},
+		fake.Reply{After: ask("b"), Say: finalTag + "x<|return|>"})
 	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilityFull} {
 		req := user("a")
 		req.Visibility = v
@@ -81,7 +85,8 @@ func TestTheReasoningIsSealedWhateverIsSeen(t *testing.T) {
 	}
 	req = user("a")
 	req.Seal = func(string, bool) (string, error) { return "", errors.New("no key") }
-	if g := collect(t.Context(), r.Runner, req); g.result.Sealed != "" || len(g.codes) != 1 || g.codes[0] != CodeNotSealed {
+	if g := collect(t.Context(), r.Runner, req); g.result.Sealed != "" || len(g.codes) != 1 ||
+		g.codes[0] != CodeNotSealed {
 		t.Errorf("%q, %v", g.result.Sealed, g.codes)
 	}
 }

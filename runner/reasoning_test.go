@@ -136,7 +136,8 @@ func TestEffortNoneSkipsReasoning(t *testing.T) {
 	if g.result.Usage.Reasoning != 0 || !g.result.ReasoningUnavailable || len(g.switched) != 1 {
 		t.Errorf("%+v, switched %v", g.result, g.switched)
 	}
-	if want := "reasoning was asked for, and the effort none keeps the model from reasoning"; len(g.warnings) != 1 || g.warnings[0] != want {
+	if want := "reasoning was asked for, and the effort none keeps the model from reasoning"; len(g.warnings) != 1 ||
+		g.warnings[0] != want {
 		t.Errorf("the warnings are %q", g.warnings)
 	}
 }

@@ -106,7 +106,8 @@ func (p *tape) play(to Recorder) {
 func (p *tape) outcome(done *reasoning.Event) (warning *reasoning.Event) {
 	<-p.ended
 	if p.err != nil {
-		return &reasoning.Event{Kind: reasoning.Warning, Code: CodeNotTraced, Text: "no whole trace of this run is stored: " + p.err.Error()}
+		return &reasoning.Event{Kind: reasoning.Warning, Code: CodeNotTraced, Text: "no whole trace of this run is stored: " +
+			p.err.Error()}
 	}
 	result := *done.Result // the recorder has the other
 	result.Trace = p.id

@@ -55,8 +55,10 @@ func (n *notebook) text(s reasoning.Segment) (text string) {
 }
 
 func TestTraceHoldsWhatIsHidden(t *testing.T) {
-	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")}, summaryReply(reasoning.SummaryConciseV1, "I added."))
-	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary, reasoning.VisibilityFull} {
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")},
+		summaryReply(reasoning.SummaryConciseV1, "I added."))
+	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary,
+		reasoning.VisibilityFull} {
 		n := &notebook{}
 		req := user("q")
 		req.Visibility, req.Trace = v, n
@@ -74,13 +76,15 @@ func TestTraceHoldsWhatIsHidden(t *testing.T) {
 			t.Errorf("%v: the reader saw %q", v, g.text[reasoning.Reasoning])
 		}
 		first, last := n.events[0], n.events[len(n.events)-1]
-		if first.Kind != reasoning.Started || last.Kind != reasoning.Done || last.Result.Usage != g.result.Usage || last.Result.Trace != "" {
+		if first.Kind != reasoning.Started || last.Kind != reasoning.Done || last.Result.Usage != g.result.Usage ||
+			last.Result.Trace != "" {
 			t.Errorf("%v: the trace goes from %+v to %+v", v, first, last.Result)
 		}
 		if len(n.ends) != 1 || n.ends[0] != nil {
 			t.Errorf("%v: it ended with %v", v, n.ends)
 		}
-		if n.run.Request.Seed == nil || *n.run.Request.Seed != g.info.Seed || n.run.Model != g.info.Model || n.run.Digest != f.Info().Digest {
+		if n.run.Request.Seed == nil || *n.run.Request.Seed != g.info.Seed || n.run.Model != g.info.Model ||
+			n.run.Digest != f.Info().Digest {
 			t.Errorf("%v: it began with %+v", v, n.run)
 		}
 	}
@@ -94,14 +98,16 @@ func TestTraceHasInstructions(t *testing.T) {
 	req.Trace, req.Rationale, req.Tools = n, true, addTool
 	f.must(t, req)
 	messages := n.run.Request.Messages
-	if len(messages) != 2 || messages[0].Role != chattemplate.System || !strings.Contains(messages[0].Content, reasoning.RationaleV1) {
+	if len(messages) != 2 || messages[0].Role != chattemplate.System ||
+		!strings.Contains(messages[0].Content, reasoning.RationaleV1) {
 		t.Errorf("%+v", messages)
 	}
 }
 
 func TestRunsGoOnWithoutTheirTrace(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")})
-	for name, n := range map[string]*notebook{"refused": {refuse: errors.New("the disk is full")}, "lost": {lose: errors.New("the disk is full")}} {
+	for name, n := range map[string]*notebook{"refused": {refuse: errors.New("the disk is full")},
+		"lost": {lose: errors.New("the disk is full")}} {
 		req := user("q")
 		req.Trace = n
 		g := f.must(t, req)

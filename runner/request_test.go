@@ -23,7 +23,8 @@ func TestEmptyPromptIsRefused(t *testing.T) {
 }
 
 func TestStopStringsAndLength(t *testing.T) {
-	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("count"), Say: think("STOP is not here", "one two STOP three")})
+	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("count"),
+		Say: think("STOP is not here", "one two STOP three")})
 	req := user("count")
 	req.Stop = []string{"STOP", "xyz"}
 	g := f.must(t, req)
@@ -41,15 +42,17 @@ func TestStopStringsAndLength(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 300}, Config{})
 	for name, req := range map[string]Request{
-		"Messages":   {},
-		"Budget":     {Messages: user("a").Messages, Budget: -1},
-		"Stop":       {Messages: user("a").Messages, Stop: []string{""}},
-		"Effort":     {Messages: user("a").Messages, Effort: "extreme"},
-		"Strategy":   {Messages: user("a").Messages, Strategy: reasoning.StrategyJSON, Tools: []chattemplate.Tool{{Name: "f"}}},
+		"Messages": {},
+		"Budget":   {Messages: user("a").Messages, Budget: -1},
+		"Stop":     {Messages: user("a").Messages, Stop: []string{""}},
+		"Effort":   {Messages: user("a").Messages, Effort: "extreme"},
+		"Strategy": {Messages: user("a").Messages, Strategy: reasoning.StrategyJSON,
+			Tools: []chattemplate.Tool{{Name: "f"}}},
 		"ToolChoice": {Messages: user("a").Messages, ToolChoice: ToolChoiceRequired},
-		"ToolName":   {Messages: user("a").Messages, Tools: []chattemplate.Tool{{Name: "f"}}, ToolChoice: ToolChoiceFunction, ToolName: "g"},
-		"Tools":      {Messages: user("a").Messages, Tools: []chattemplate.Tool{{Name: "report_reasoning"}}},
-		"Sampling":   {Messages: user("a").Messages, Sampling: backend.Sampling{Temperature: -1}},
+		"ToolName": {Messages: user("a").Messages, Tools: []chattemplate.Tool{{Name: "f"}}, ToolChoice: ToolChoiceFunction,
+			ToolName: "g"},
+		"Tools":    {Messages: user("a").Messages, Tools: []chattemplate.Tool{{Name: "report_reasoning"}}},
+		"Sampling": {Messages: user("a").Messages, Sampling: backend.Sampling{Temperature: -1}},
 	} {
 		var re *RequestError
 		if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &re) || re.Field != name {
@@ -57,7 +60,8 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	var long *PromptTooLongError
-	if g := collect(t.Context(), f.Runner, user(strings.Repeat("q", 1000))); !errors.As(g.err, &long) || long.Tokens < 1000 || long.Hint() == "" {
+	if g := collect(t.Context(), f.Runner, user(strings.Repeat("q", 1000))); !errors.As(g.err, &long) ||
+		long.Tokens < 1000 || long.Hint() == "" {
 		t.Errorf("long prompt: %v", g.err)
 	}
 	if err := f.Close(); err != nil {
@@ -69,7 +73,8 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestContextFullEndsWithLength(t *testing.T) {
-	f := start(t, fake.Config{ContextSize: 260}, Config{}, fake.Reply{After: ask("a"), Say: think("", strings.Repeat("z", 2000))})
+	f := start(t, fake.Config{ContextSize: 260}, Config{},
+		fake.Reply{After: ask("a"), Say: think("", strings.Repeat("z", 2000))})
 	req := user("a")
 	req.AnswerReserve = -1
 	g := f.must(t, req)

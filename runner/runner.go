@@ -105,9 +105,10 @@ func New(model backend.Model, cfg Config) (*Runner, error) {
 	}
 	stop, cancel := context.WithCancel(context.Background())
 	r := &Runner{
-		model: model, info: info, cfg: cfg, template: template, closing: closing, ends: endTokens(model.Vocab()), maxText: maxText,
-		reach:  &reachOf,
-		cancel: cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg), grace: grace,
+		model: model, info: info, cfg: cfg, template: template, closing: closing, ends: endTokens(model.Vocab()),
+		maxText: maxText,
+		reach:   &reachOf,
+		cancel:  cancel, stopped: make(chan struct{}), sched: newScheduler(stop, model, &cfg), grace: grace,
 	}
 	r.queue = newQueue(cfg.Queue + r.sched.parallel)
 	r.slots = newSlots(max(2, runtime.GOMAXPROCS(0))) // on a single processor, too, one is left for others
@@ -352,17 +353,21 @@ func (r *Runner) validateRaw(req *Request) error {
 		set   bool
 	}{
 		{"Messages", len(req.Messages) > 0}, {"Tools", len(req.Tools) > 0}, {"ResponseFormat", req.ResponseFormat != nil},
-		{"Visibility", req.Visibility != reasoning.VisibilityNone}, {"Effort", req.Effort != chattemplate.EffortDefault}, {"Budget", req.Budget != 0},
-		{"Strategy", req.Strategy != "" && req.Strategy != reasoning.StrategyAuto}, {"Score", req.Score}, {"Rationale", req.Rationale}, {"Seal", req.Seal != nil},
+		{"Visibility", req.Visibility != reasoning.VisibilityNone}, {"Effort", req.Effort != chattemplate.EffortDefault},
+		{"Budget", req.Budget != 0},
+		{"Strategy", req.Strategy != "" && req.Strategy != reasoning.StrategyAuto}, {"Score", req.Score},
+		{"Rationale", req.Rationale}, {"Seal", req.Seal != nil},
 		{"TemplateArgs", len(req.TemplateArgs) > 0}, {"PromptTokens", req.Prompt != "" && req.PromptTokens != nil},
 	} {
 		if f.set {
-			return &RequestError{Field: f.field, Err: errors.New("a raw prompt leaves no place for it"), Advice: "give messages instead of a prompt"}
+			return &RequestError{Field: f.field, Err: errors.New("a raw prompt leaves no place for it"),
+				Advice: "give messages instead of a prompt"}
 		}
 	}
 	for i, t := range req.PromptTokens {
 		if !r.model.Vocab().Valid(t) {
-			return &RequestError{Field: "PromptTokens", Err: tokenError{i, t, r.model.Vocab().Len()}, Advice: "use tokens of this model"}
+			return &RequestError{Field: "PromptTokens", Err: tokenError{i, t, r.model.Vocab().Len()},
+				Advice: "use tokens of this model"}
 		}
 	}
 	return nil

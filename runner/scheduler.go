@@ -445,7 +445,8 @@ func nothingLeft(l *lane, err error) error {
 	if !errors.Is(err, backend.ErrNothingAllowed) || len(l.sampling.Bias) == 0 {
 		return err
 	}
-	return &RequestError{Field: "Sampling", Err: errors.New("its bias forbids every token that can come next"), Advice: "forbid fewer tokens"}
+	return &RequestError{Field: "Sampling", Err: errors.New("its bias forbids every token that can come next"),
+		Advice: "forbid fewer tokens"}
 }
 
 // makeRoom frees cache: an idle sequence if there is one, else the youngest lane, a text's before any run's, gives

@@ -20,14 +20,17 @@ import (
 
 func TestSecondTurnReusesThePrefix(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
-		fake.Reply{After: ask("first"), Say: think(thought, "one")}, fake.Reply{After: ask("second"), Say: think(thought, "two")})
+		fake.Reply{After: ask("first"), Say: think(thought, "one")},
+		fake.Reply{After: ask("second"), Say: think(thought, "two")})
 	long := strings.Repeat("words words words ", 200)
-	req := Request{Messages: []chattemplate.Message{{Role: chattemplate.System, Content: long}, {Role: chattemplate.User, Content: "first"}}}
+	req := Request{Messages: []chattemplate.Message{{Role: chattemplate.System, Content: long},
+		{Role: chattemplate.User, Content: "first"}}}
 	g := f.must(t, req)
 	if g.result.Usage.Cached != 0 {
 		t.Errorf("cached %d before anything ran", g.result.Usage.Cached)
 	}
-	req.Messages = append(req.Messages, chattemplate.Message{Role: chattemplate.Assistant, Content: g.text[reasoning.Answer]},
+	req.Messages = append(req.Messages, chattemplate.Message{Role: chattemplate.Assistant,
+		Content: g.text[reasoning.Answer]},
 		chattemplate.Message{Role: chattemplate.User, Content: "second"})
 	g = f.must(t, req)
 	g.want(t, reasoning.Answer, "two")
@@ -80,8 +83,11 @@ func TestManyAtOnceGetTheirOwnAnswers(t *testing.T) {
 }
 
 func TestLongPrefillDoesNotStallDecoding(t *testing.T) {
-	f := start(t, fake.Config{BatchSize: 128, ContextSize: 16384, Delay: func(int) time.Duration { return time.Millisecond }}, Config{PrefillChunk: 32},
-		fake.Reply{After: ask("talk"), Say: think("", strings.Repeat("la ", 300))}, fake.Reply{After: ask("long"), Say: think("", "ok")})
+	f := start(t, fake.Config{BatchSize: 128, ContextSize: 16384, Delay: func(int) time.Duration {
+		return time.Millisecond
+	}}, Config{PrefillChunk: 32},
+		fake.Reply{After: ask("talk"), Say: think("", strings.Repeat("la ", 300))},
+		fake.Reply{After: ask("long"), Say: think("", "ok")})
 	talking := make(chan struct{})
 	var once sync.Once
 	var wg sync.WaitGroup
@@ -195,14 +201,16 @@ func TestEmbeddingsDoNotStallDecoding(t *testing.T) {
 	cancel()
 	wg.Wait()
 	if running < 100 || embedded == 0 || embedded > 3*running+2*mostPiece || longest > mostPiece {
-		t.Errorf("while the run had %d steps, %d tokens of texts were embedded, at most %d at once", running, embedded, longest)
+		t.Errorf("while the run had %d steps, %d tokens of texts were embedded, at most %d at once", running,
+			embedded, longest)
 	}
 }
 
 // TestAnEmbeddingIsOfItsTextAlone: whatever else is under way and however the text is cut, the embedding is the
 // same, and it leaves no sequence behind.
 func TestAnEmbeddingIsOfItsTextAlone(t *testing.T) {
-	f := start(t, fake.Config{Sequences: 4, ContextSize: 512, CacheTokens: 700}, Config{Parallel: 2}, fake.Reply{After: ask("q"), Say: think("x", strings.Repeat("a b ", 100))})
+	f := start(t, fake.Config{Sequences: 4, ContextSize: 512, CacheTokens: 700}, Config{Parallel: 2},
+		fake.Reply{After: ask("q"), Say: think("x", strings.Repeat("a b ", 100))})
 	text := make([]Token, 500)
 	for i := range text {
 		text[i] = Token(i % 50)

@@ -79,7 +79,8 @@ func TestPromptsAreScoredInPiecesAndNotTokenByToken(t *testing.T) {
 		if !sameScores(list, want) {
 			t.Errorf("got %v, want %v", list, want)
 		}
-		if u := result.Usage; u.Prompt != 200 || u.Completion != 0 || u.Cached != 0 || result.Finish != reasoning.FinishLength {
+		if u := result.Usage; u.Prompt != 200 || u.Completion != 0 || u.Cached != 0 ||
+			result.Finish != reasoning.FinishLength {
 			t.Errorf("%+v", result)
 		}
 	}

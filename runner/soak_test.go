@@ -24,11 +24,14 @@ var errInjected = errors.New("injected failure")
 // soakText is what the scripted models have read: their own format, well formed and broken.
 var soakText = map[chattemplate.Family][]string{
 	chattemplate.Harmony: {
-		again + "<|channel|>analysis<|message|>" + thought + " so it is 4. <|end|>" + again + finalTag + "It is 4 and that is the answer.<|return|>",
+		again + "<|channel|>analysis<|message|>" + thought + " so it is 4. <|end|>" + again + finalTag +
+			"It is 4 and that is the answer.<|return|>",
 		again + "<|channel|>analysis<|message|>hm hm hm " + thought + " hm hm <|return|>",
-		again + "<|channel|>analysis<|message|>use it<|end|>" + again + "<|channel|>commentary<|message|>I will add.<|end|>" + again +
+		again + "<|channel|>analysis<|message|>use it<|end|>" + again + "<|channel|>commentary<|message|>I will add.<|end|>" +
+			again +
 			"<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\": 12}<|call|>",
-		again + "<|channel|>commentary<|channel|>analysis<|message|>again " + thought + "<|channel|>final<|message|>four<|end|>",
+		again + "<|channel|>commentary<|channel|>analysis<|message|>again " + thought +
+			"<|channel|>final<|message|>four<|end|>",
 		again + finalTag + "<<REASONING>>\n" + thought + "\n<</REASONING>>\nfour 🙂 é<|return|>",
 		again + "analysis" + thought + "<|start|><|start|>user<|message|>what<|end|><|endoftext|>",
 		finalTag + "Summary: they were added, and four came out.<|end|>" + again,
@@ -38,7 +41,8 @@ var soakText = map[chattemplate.Family][]string{
 		"assistant\n<think>hm hm hm " + thought + " hm hm<|im_end|>",
 		"assistant\nIt is <think>again " + thought + "</think> and </think> four<|im_start|><|endoftext|>",
 		"assistant\n<<REASONING>>\n" + thought + "\n<</REASONING>>\nfour 🙂 é<|im_end|>",
-		"</think>\n\nThey were added, and <tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 2}}</tool_call> came out.<|im_end|>",
+		"</think>\n\nThey were added, and <tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 2}}</tool_call> came " +
+			"out.<|im_end|>",
 	},
 }
 
@@ -130,7 +134,8 @@ func soakRound(t *testing.T, seed uint64) int {
 		cfg.Fail = failNowAndThen(seed)
 	}
 	m := fake.New(cfg)
-	r, err := New(m, Config{PrefillChunk: rng.IntN(64), Queue: 4 + rng.IntN(20), CallMemory: NewCallMemory(rng.IntN(3), 0)})
+	r, err := New(m, Config{PrefillChunk: rng.IntN(64), Queue: 4 + rng.IntN(20),
+		CallMemory: NewCallMemory(rng.IntN(3), 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +259,8 @@ func (s *soakRun) run(ctx context.Context) {
 		other := req
 		other.Visibility = v
 		o := s.watch(ctx, other, func(int) bool { return true })
-		if o.result == nil || o.result.Detail == reasoning.DetailContextFull || first.result.Detail == reasoning.DetailContextFull {
+		if o.result == nil || o.result.Detail == reasoning.DetailContextFull ||
+			first.result.Detail == reasoning.DetailContextFull {
 			continue
 		}
 		for _, seg := range []reasoning.Segment{reasoning.Answer, reasoning.Preamble, reasoning.ToolCall} {
@@ -315,7 +321,8 @@ func (s *soakRun) watch(ctx context.Context, req Request, on func(int) bool) *se
 				w.calls++
 			}
 		case reasoning.SegmentDelta:
-			if e.Text == "" || !utf8.ValidString(e.Text) || e.Logprobs != nil && (e.Segment != reasoning.Answer || !req.Logprobs) {
+			if e.Text == "" || !utf8.ValidString(e.Text) || e.Logprobs != nil && (e.Segment != reasoning.Answer ||
+				!req.Logprobs) {
 				fail("delta %q of segment %v with %d log probabilities", e.Text, e.Segment, len(e.Logprobs))
 			}
 			w.text[e.Segment].WriteString(e.Text)
@@ -362,11 +369,14 @@ func (s *soakRun) checkResult(req Request, w *seen, fail func(string, ...any)) {
 		most = req.SummaryTokens
 	}
 	summary := w.text[reasoning.Summary].Len() > 0
-	if u.Summary > most || u.Summary > 0 && req.Visibility != reasoning.VisibilitySummary || summary != (r.SummarySource != "") {
+	if u.Summary > most || u.Summary > 0 && req.Visibility != reasoning.VisibilitySummary ||
+		summary != (r.SummarySource != "") {
 		fail("a summary is %v, source %q, %d tokens of %d", summary, r.SummarySource, u.Summary, most)
 	}
-	harmony := s.r.Format().Family == chattemplate.Harmony && len(req.Tools) == 0 && req.Strategy == reasoning.StrategyNative
-	if harmony && (req.Budget > 0 && u.Reasoning > req.Budget || req.Effort == chattemplate.EffortNone && u.Reasoning > 0) {
+	harmony := s.r.Format().Family == chattemplate.Harmony && len(req.Tools) == 0 &&
+		req.Strategy == reasoning.StrategyNative
+	if harmony && (req.Budget > 0 && u.Reasoning > req.Budget || req.Effort == chattemplate.EffortNone &&
+		u.Reasoning > 0) {
 		fail("%d tokens of reasoning", u.Reasoning)
 	}
 	switch r.Finish {

@@ -23,7 +23,8 @@ func (r *Runner) Stats() Stats {
 	c := &r.sched.counts
 	return Stats{
 		Waiting: int(c.waiting.Load()), Active: int(c.active.Load()), Idle: int(c.idle.Load()),
-		MaskTime: time.Duration(r.maskTime.Load()), Steps: c.steps.Load(), Tokens: c.tokens.Load(), Violations: r.violations.Load(),
+		MaskTime: time.Duration(r.maskTime.Load()), Steps: c.steps.Load(), Tokens: c.tokens.Load(),
+		Violations: r.violations.Load(),
 	}
 }
 

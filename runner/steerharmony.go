@@ -120,7 +120,8 @@ func newHeaderWriter(r *Runner) *headerWriter {
 	w.final = w.tokens("<|channel|>", "final")
 	w.ends = append(w.ends, w.tokens("<|message|>"))
 	if _, ok := w.vocab.Special("<|constrain|>"); ok {
-		w.ends = append(w.ends, w.tokens(" ", "<|constrain|>", "json", "<|message|>"), w.tokens("<|constrain|>", "json", "<|message|>"))
+		w.ends = append(w.ends, w.tokens(" ", "<|constrain|>", "json", "<|message|>"),
+			w.tokens("<|constrain|>", "json", "<|message|>"))
 	}
 	w.constrained = len(w.ends)
 	w.ends = append(w.ends, w.tokens(" json", "<|message|>"), w.tokens(" code", "<|message|>"))

@@ -27,11 +27,13 @@ type textCalls struct {
 }
 
 // newTextCalls compiles the calls that a model may make.
-func (s *steering) newTextCalls(ctx context.Context, r *Runner, tools []chattemplate.Tool, must, single bool) (*textCalls, error) {
+func (s *steering) newTextCalls(ctx context.Context, r *Runner, tools []chattemplate.Tool, must,
+	single bool) (*textCalls, error) {
 	c := &textCalls{form: newCallForm(s.vocab, s.format.Calls, single), must: must, mask: backend.NewMask(s.vocab.Len())}
 	block, err := c.form.block(tools)
 	if err != nil {
-		return nil, &RequestError{Field: "Tools", Err: err, Advice: "change the tool, or leave strict and the choice of tools out"}
+		return nil, &RequestError{Field: "Tools", Err: err,
+			Advice: "change the tool, or leave strict and the choice of tools out"}
 	}
 	whole := block
 	if s.format.Calls.Open != "" {
@@ -159,18 +161,22 @@ func (s *steering) initCalls(ctx context.Context, r *Runner, t *turn) error {
 	if s.format.Calls == nil {
 		switch {
 		case must:
-			return &RequestError{Field: "ToolChoice", Err: errors.New("how this model writes calls is not known, so it cannot be held to one"), Advice: "use auto"}
+			return &RequestError{Field: "ToolChoice",
+				Err: errors.New("how this model writes calls is not known, so it cannot be held to one"), Advice: "use auto"}
 		case req.SingleCall:
-			return &RequestError{Field: "SingleCall", Err: errors.New("how this model writes calls is not known, so it cannot be held to one"), Advice: "leave it out"}
+			return &RequestError{Field: "SingleCall",
+				Err: errors.New("how this model writes calls is not known, so it cannot be held to one"), Advice: "leave it out"}
 		case s.report && s.answer != nil:
-			return &RequestError{Field: "Strategy", Err: errors.New("how this model writes calls is not known, so it cannot report its reasoning by one and be held to a form"),
+			return &RequestError{Field: "Strategy", Err: errors.New("how this model writes calls is not known, so it " +
+				"cannot report its reasoning by one and be held to a form"),
 				Advice: "use auto, json or markers"}
 		}
 		s.ignored, s.report = strict, false
 		return nil
 	}
 	var err error
-	if len(req.Tools) > 0 && req.ToolChoice != ToolChoiceNone && (must || strict || req.SingleCall || s.answer != nil || s.report) {
+	if len(req.Tools) > 0 && req.ToolChoice != ToolChoiceNone && (must || strict || req.SingleCall || s.answer != nil ||
+		s.report) {
 		tools := slices.DeleteFunc(slices.Clone(req.Tools), func(t chattemplate.Tool) bool { return !req.admits(t.Name) })
 		if s.text, err = s.newTextCalls(ctx, r, tools, must, req.SingleCall); err != nil {
 			return err

@@ -16,7 +16,8 @@ func TestThinkTags(t *testing.T) {
 		fake.Reply{After: turn, Say: "<think>\n" + thought + "\n</think>\n\nfour<|im_end|>"},
 		fake.Reply{After: turn + "<think>\n\n</think>\n\n", Say: "quick<|im_end|>"},
 		fake.Reply{After: reasoning.BudgetV1 + "\n</think>\n\n", Say: "hurried<|im_end|>"},
-		fake.Reply{After: reasoning.SummaryConciseV1 + "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", Say: "Added them up.<|im_end|>"})
+		fake.Reply{After: reasoning.SummaryConciseV1 + "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n",
+			Say: "Added them up.<|im_end|>"})
 	req := user("q")
 	req.Visibility = reasoning.VisibilityFull
 	g := f.must(t, req)
@@ -120,7 +121,8 @@ func TestMarkersInsteadOfTheChannelAreUnderstood(t *testing.T) {
 
 func TestPosthocExplainsAnAnswerAndSaysSo(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
-		fake.Reply{After: ask("2+2?") + finalTag, Say: "four<|return|>"}, summaryReply(reasoning.PosthocV1, "It follows by adding."))
+		fake.Reply{After: ask("2+2?") + finalTag, Say: "four<|return|>"},
+		summaryReply(reasoning.PosthocV1, "It follows by adding."))
 	for _, c := range []struct {
 		v                         reasoning.Visibility
 		effort                    chattemplate.Effort

@@ -24,7 +24,8 @@ type summaryPass struct {
 // beginSummary starts the summary of the reasoning so far, once, if one was asked for and there is something to
 // summarize.
 func (t *turn) beginSummary() {
-	if t.summarized || t.output.inner || t.req.Visibility != reasoning.VisibilitySummary || t.reasoned == 0 || !t.output.reasoned {
+	if t.summarized || t.output.inner || t.req.Visibility != reasoning.VisibilitySummary || t.reasoned == 0 ||
+		!t.output.reasoned {
 		return
 	}
 	t.result.SummarySource = "reasoning"
@@ -121,7 +122,8 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	p.lane.tokens = make([]backend.Token, 0, len(prefix)+len(ask)+p.limit)
 	p.lane.tokens = append(append(p.lane.tokens, prefix...), ask...)
 	p.lane.sampling = t.sight.sampling[partSummary]
-	if text := strings.TrimSpace(strings.Join([]string{t.req.stage.thought(), t.output.thoughts.String(), t.output.reasons.String()}, "\n")); text != "" {
+	if text := strings.TrimSpace(strings.Join([]string{t.req.stage.thought(), t.output.thoughts.String(),
+		t.output.reasons.String()}, "\n")); text != "" {
 		p.guard = reasoning.NewGuard(t.r.model.Vocab(), text)
 		p.lane.constraint = p.guard
 	}

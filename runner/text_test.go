@@ -95,7 +95,8 @@ func TestProbeOfAModelThatHangs(t *testing.T) {
 }
 
 func TestProbeSeesABrokenModelAndKeepsTheCache(t *testing.T) {
-	r := start(t, fake.Config{Sequences: 2}, Config{}, fake.Reply{After: ask("a"), Say: think("x", "y")}, fake.Reply{After: ask("b"), Say: think("x", "y")})
+	r := start(t, fake.Config{Sequences: 2}, Config{}, fake.Reply{After: ask("a"), Say: think("x", "y")},
+		fake.Reply{After: ask("b"), Say: think("x", "y")})
 	for _, q := range []string{"a", "b"} {
 		if g := collect(t.Context(), r.Runner, user(q)); g.err != nil {
 			t.Fatal(g.err)
@@ -122,7 +123,8 @@ func TestPromptsThatNoContextHoldsAreNotTokenized(t *testing.T) {
 	long := strings.Repeat("word ", r.maxText)
 	for name, req := range map[string]Request{"messages": user(long), "raw": {Prompt: long}} {
 		var e *PromptTooLongError
-		if err := collect(t.Context(), r.Runner, req).err; !errors.As(err, &e) || e.Tokens != 0 || e.Bytes != r.maxText || e.Context != 64 {
+		if err := collect(t.Context(), r.Runner, req).err; !errors.As(err, &e) || e.Tokens != 0 || e.Bytes != r.maxText ||
+			e.Context != 64 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -21,7 +21,8 @@ func styleMarks(s *chattemplate.CallStyle) []string {
 	marks := []string{s.Open}
 	for _, tokens := range [][]chattemplate.CallToken{s.Head, s.Tail, s.Close, s.Param} {
 		for _, t := range tokens {
-			if t.Place == chattemplate.NoPlace && len(t.Text) > 2 && strings.ContainsAny(t.Text[:1], "<[") && !strings.ContainsAny(t.Text, "\"=`") {
+			if t.Place == chattemplate.NoPlace && len(t.Text) > 2 && strings.ContainsAny(t.Text[:1], "<[") &&
+				!strings.ContainsAny(t.Text, "\"=`") {
 				marks = append(marks, t.Text)
 			}
 		}
@@ -33,8 +34,10 @@ func styleMarks(s *chattemplate.CallStyle) []string {
 // styleTemplate is a chat template whose model writes calls in a style, with or without thinking tags.
 func styleTemplate(s *chattemplate.CallStyle, thinks bool) string {
 	places := map[chattemplate.CallPlace]string{
-		chattemplate.NamePlace: "{{ c.function.name }}", chattemplate.IDPlace: "{{ loop.index }}", chattemplate.KeyPlace: "{{ k }}",
-		chattemplate.ValuePlace: "{{ v if v is string else v|tojson }}", chattemplate.KindPlace: "{{ 'true' if v is string else 'false' }}",
+		chattemplate.NamePlace: "{{ c.function.name }}", chattemplate.IDPlace: "{{ loop.index }}",
+		chattemplate.KeyPlace:   "{{ k }}",
+		chattemplate.ValuePlace: "{{ v if v is string else v|tojson }}",
+		chattemplate.KindPlace:  "{{ 'true' if v is string else 'false' }}",
 	}
 	write := func(tokens ...chattemplate.CallToken) string {
 		var b strings.Builder
@@ -60,7 +63,8 @@ func styleTemplate(s *chattemplate.CallStyle, thinks bool) string {
 		call, open, closing = open+call+closing, "", ""
 	}
 	source := `{% if tools %}{{ tools|tojson }}{% endif %}{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content }}{% if m.tool_calls %}` +
-		open + `{% for c in m.tool_calls %}{% if not loop.first %}` + between + `{% endif %}` + call + `{% endfor %}` + closing +
+		open + `{% for c in m.tool_calls %}{% if not loop.first %}` + between + `{% endif %}` + call +
+		`{% endfor %}` + closing +
 		`{% endif %}{{ '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}`
 	if thinks {
 		source += `{% if enable_thinking is defined and enable_thinking is false %}{{ '<think>\n\n</think>\n\n' }}{% endif %}`
@@ -82,7 +86,8 @@ func styleVocab(t *testing.T, s *chattemplate.CallStyle, kind backend.TokenKind,
 	for b := range 256 {
 		add(string([]byte{byte(b)}), backend.Normal)
 	}
-	marks := slices.DeleteFunc(styleMarks(s), func(m string) bool { return m == "functools" }) // a word, and no token in any vocabulary
+	// a word, and no token in any vocabulary
+	marks := slices.DeleteFunc(styleMarks(s), func(m string) bool { return m == "functools" })
 	if kind != backend.Normal {
 		for _, m := range marks {
 			add(m, kind)
@@ -102,7 +107,8 @@ func styleVocab(t *testing.T, s *chattemplate.CallStyle, kind backend.TokenKind,
 		add(m[1:]+"\n", backend.Normal)
 		add(m+m, backend.Normal)
 	}
-	for _, p := range []string{`{"`, `":`, `": `, `"}`, "}}", `"name"`, `{"name": "`, "add", "other", `", "arguments": {`, `"a"`, `"b"`, "12", "\n", "\n\n", " the", "true", "yes", "name"} {
+	for _, p := range []string{`{"`, `":`, `": `, `"}`, "}}", `"name"`, `{"name": "`, "add", "other", `", "arguments": {`,
+		`"a"`, `"b"`, "12", "\n", "\n\n", " the", "true", "yes", "name"} {
 		add(p, backend.Normal)
 	}
 	add("<|im_start|>", backend.Control)
@@ -119,7 +125,8 @@ func styleVocab(t *testing.T, s *chattemplate.CallStyle, kind backend.TokenKind,
 // styled starts a runner for a style.
 func styled(t *testing.T, s *chattemplate.CallStyle, thinks bool, vocab *backend.Vocab, script fake.Script) fixture {
 	t.Helper()
-	f := start(t, fake.Config{Vocab: vocab, ChatTemplate: styleTemplate(s, thinks), Script: script, ContextSize: 4096}, Config{})
+	f := start(t, fake.Config{Vocab: vocab, ChatTemplate: styleTemplate(s, thinks), Script: script, ContextSize: 4096},
+		Config{})
 	if got := f.Format(); got.Calls != s {
 		t.Fatalf("style %v, want %s, from %q", got.Calls, s.Name, styleTemplate(s, thinks))
 	}
@@ -153,7 +160,9 @@ func otherTool() chattemplate.Tool {
 
 // stylesUnderTest are all styles that a model can be held to.
 func stylesUnderTest() []*chattemplate.CallStyle {
-	return slices.DeleteFunc(slices.Clone(chattemplate.CallStyles()), func(s *chattemplate.CallStyle) bool { return s.Name == "llama-tag" })
+	return slices.DeleteFunc(slices.Clone(chattemplate.CallStyles()), func(s *chattemplate.CallStyle) bool {
+		return s.Name == "llama-tag"
+	})
 }
 
 // TestWildModelsObeyCallForms has models of every style that write anything whatever, and checks that the calls and the answers of what ends by
@@ -220,7 +229,8 @@ func wildRun(t *testing.T, s *chattemplate.CallStyle, seed uint64) (ended, calls
 	}
 	g := reply(t, f, req)
 	if t.Failed() {
-		t.Fatalf("seed %d, marks of kind %d, thinks %v: %s %s, single %v, form %v, answer %q, calls %+v", seed, kind, thinks, req.Strategy, req.ToolChoice, req.SingleCall, req.Form, g.Answer, g.Calls)
+		t.Fatalf("seed %d, marks of kind %d, thinks %v: %s %s, single %v, form %v, answer %q, calls %+v", seed, kind, thinks,
+			req.Strategy, req.ToolChoice, req.SingleCall, req.Form, g.Answer, g.Calls)
 	}
 	for i, c := range g.Calls {
 		cut := i == len(g.Calls)-1 && g.Result.Finish == reasoning.FinishLength
@@ -250,8 +260,10 @@ func wildRun(t *testing.T, s *chattemplate.CallStyle, seed uint64) (ended, calls
 		t.Error("malformed")
 	}
 	if t.Failed() {
-		t.Fatalf("seed %d, marks of kind %d, thinks %v: %s %s, single %v, form %v: %v, answer %q, reasoning %q, calls %+v, warnings %v",
-			seed, kind, thinks, req.Strategy, req.ToolChoice, req.SingleCall, req.Form, g.Result, g.Answer, g.Reasoning, g.Calls, codes(g))
+		t.Fatalf("seed %d, marks of kind %d, thinks %v: %s %s, single %v, form %v: %v, answer %q, reasoning %q, calls "+
+			"%+v, warnings %v",
+			seed, kind, thinks, req.Strategy, req.ToolChoice, req.SingleCall, req.Form, g.Result, g.Answer, g.Reasoning,
+			g.Calls, codes(g))
 	}
 	if over {
 		ended = 1
@@ -262,8 +274,9 @@ func wildRun(t *testing.T, s *chattemplate.CallStyle, seed uint64) (ended, calls
 // written is a call as a model of a style writes it, after text.
 func written(t *testing.T, f fixture, calls ...chattemplate.ToolCall) string {
 	t.Helper()
-	p, err := f.template.Render(chattemplate.Conversation{Tools: []chattemplate.Tool{adder(true), otherTool()}, NoGenerationPrompt: true, Messages: []chattemplate.Message{
-		{Role: chattemplate.User, Content: "q"}, {Role: chattemplate.Assistant, ToolCalls: calls}}})
+	p, err := f.template.Render(chattemplate.Conversation{Tools: []chattemplate.Tool{adder(true), otherTool()},
+		NoGenerationPrompt: true, Messages: []chattemplate.Message{
+			{Role: chattemplate.User, Content: "q"}, {Role: chattemplate.Assistant, ToolCalls: calls}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,8 +305,10 @@ func TestCallsOfEveryStyle(t *testing.T) {
 				"two":               {written(t, probe, right, right), func(*Request) {}, true},
 				"two, but one":      {written(t, probe, right, right), func(r *Request) { r.SingleCall = true }, false},
 				"answer, required":  {"Hello<|im_end|>", func(r *Request) { r.ToolChoice = ToolChoiceRequired }, false},
-				"after thinking":    {"<think>hm</think>\n\n" + written(t, probe, right), func(r *Request) { r.ToolChoice, r.ToolName = ToolChoiceFunction, "add" }, false},
-				"no form, but call": {written(t, probe, right), func(r *Request) { r.Form = grammar.JSONSchema([]byte(person)) }, false},
+				"after thinking": {"<think>hm</think>\n\n" + written(t, probe, right),
+					func(r *Request) { r.ToolChoice, r.ToolName = ToolChoiceFunction, "add" }, false},
+				"no form, but call": {written(t, probe, right), func(r *Request) { r.Form = grammar.JSONSchema([]byte(person)) },
+					false},
 			} {
 				if kind == backend.Normal && name != "right" && s.Name != "hermes" {
 					continue // pieces of the vocabulary run over marks that are spelled
@@ -317,12 +332,14 @@ func TestCallsOfEveryStyle(t *testing.T) {
 				}
 				if name == "wrong" || name == "answer, required" { // what the model goes on with is noise
 					if len(g.Calls) == 0 || slices.Contains(codes(g), reasoning.CodeMalformedToolCall) {
-						t.Errorf("%s, marks of kind %d, %s: %d calls, answer %q, warnings %v", s.Name, kind, name, len(g.Calls), g.Answer, codes(g))
+						t.Errorf("%s, marks of kind %d, %s: %d calls, answer %q, warnings %v", s.Name, kind, name, len(g.Calls),
+							g.Answer, codes(g))
 					}
 					continue
 				}
 				if len(g.Calls) != want || len(codes(g)) > 0 || !sameJSON(g.Calls[0].Arguments, right.Arguments) {
-					t.Errorf("%s, marks of kind %d, %s: %q became %+v, answer %q, warnings %v", s.Name, kind, name, c.say, g.Calls, g.Answer, codes(g))
+					t.Errorf("%s, marks of kind %d, %s: %q became %+v, answer %q, warnings %v", s.Name, kind, name, c.say, g.Calls,
+						g.Answer, codes(g))
 				}
 			}
 		}
@@ -343,8 +360,10 @@ func TestArgumentsOneByOne(t *testing.T) {
 		s := chattemplate.CallStyleNamed(name)
 		vocab := styleVocab(t, s, backend.Normal, false)
 		f := styled(t, s, false, vocab, fake.Replies(vocab))
-		say := written(t, f, chattemplate.ToolCall{ID: "1", Name: "add", Arguments: `{"text": "5\n\"</x>", "unit": "m", "list": [1, 2]}`})
-		for i, say := range []string{say, strings.ReplaceAll(say, "[1, 2]", "[1, true]"), strings.Replace(say, "m<", "km<", 1), strings.Replace(say, "m\n<", "km\n<", 1)} {
+		say := written(t, f, chattemplate.ToolCall{ID: "1", Name: "add",
+			Arguments: `{"text": "5\n\"</x>", "unit": "m", "list": [1, 2]}`})
+		for i, say := range []string{say, strings.ReplaceAll(say, "[1, 2]", "[1, true]"),
+			strings.Replace(say, "m<", "km<", 1), strings.Replace(say, "m\n<", "km\n<", 1)} {
 			f := styled(t, s, false, vocab, fake.Replies(vocab, fake.Reply{After: chatmlAsk, Say: say}))
 			req := user("q")
 			req.Tools, req.MaxTokens, req.SingleCall = []chattemplate.Tool{tool}, 400, true
@@ -357,11 +376,14 @@ func TestArgumentsOneByOne(t *testing.T) {
 			}
 			obeys(t, string(tool.Parameters), g.Calls[0].Arguments)
 		}
-		for _, bad := range []string{`{"text":{"type":"string","maxLength":3}}`, `{"text":{"type":"string","enum":[""]}}`, `{"a b":{}}`, `{"x":{"const":"</y>"}}`} {
+		for _, bad := range []string{`{"text":{"type":"string","maxLength":3}}`, `{"text":{"type":"string","enum":[""]}}`,
+			`{"a b":{}}`, `{"x":{"const":"</y>"}}`} {
 			req := user("q")
-			req.Tools = []chattemplate.Tool{{Name: "add", Strict: true, Parameters: json.RawMessage(`{"type":"object","properties":` + bad + `}`)}}
+			req.Tools = []chattemplate.Tool{{Name: "add", Strict: true,
+				Parameters: json.RawMessage(`{"type":"object","properties":` + bad + `}`)}}
 			var re *RequestError
-			if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &re) || re.Field != "Tools" || !strings.Contains(g.err.Error(), "add") {
+			if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &re) || re.Field != "Tools" ||
+				!strings.Contains(g.err.Error(), "add") {
 				t.Errorf("%s: %s: %v", name, bad, g.err)
 			}
 		}
@@ -373,7 +395,8 @@ func TestCallsThatCannotBeHeld(t *testing.T) {
 	s := chattemplate.CallStyleNamed("hermes")
 	vocab := styleVocab(t, s, backend.Control, false)
 	f := styled(t, s, false, vocab, fake.Replies(vocab))
-	unknown := start(t, fake.Config{Vocab: vocab, ChatTemplate: `{{ tools }}{% for m in messages %}{{ m.content }}{% endfor %}`, Script: fake.Replies(vocab)}, Config{})
+	unknown := start(t, fake.Config{Vocab: vocab,
+		ChatTemplate: `{{ tools }}{% for m in messages %}{{ m.content }}{% endfor %}`, Script: fake.Replies(vocab)}, Config{})
 	tool := adder(true)
 	tool.Name = "no good"
 	for name, c := range map[string]struct {
@@ -381,11 +404,12 @@ func TestCallsThatCannotBeHeld(t *testing.T) {
 		ask   func(*Request)
 		field string
 	}{
-		"name":            {f, func(r *Request) { r.Tools = []chattemplate.Tool{tool} }, "Tools"},
-		"schema":          {f, func(r *Request) { r.Tools[0].Parameters = json.RawMessage(`{"$ref":"#/x"}`) }, "Tools"},
-		"unknown":         {unknown, func(r *Request) { r.ToolChoice = ToolChoiceRequired }, "ToolChoice"},
-		"unknown, one":    {unknown, func(r *Request) { r.SingleCall = true }, "SingleCall"},
-		"unknown, report": {unknown, func(r *Request) { r.Strategy, r.Form = reasoning.StrategyTool, grammar.AnyObject() }, "Strategy"},
+		"name":         {f, func(r *Request) { r.Tools = []chattemplate.Tool{tool} }, "Tools"},
+		"schema":       {f, func(r *Request) { r.Tools[0].Parameters = json.RawMessage(`{"$ref":"#/x"}`) }, "Tools"},
+		"unknown":      {unknown, func(r *Request) { r.ToolChoice = ToolChoiceRequired }, "ToolChoice"},
+		"unknown, one": {unknown, func(r *Request) { r.SingleCall = true }, "SingleCall"},
+		"unknown, report": {unknown, func(r *Request) { r.Strategy, r.Form = reasoning.StrategyTool, grammar.AnyObject() },
+			"Strategy"},
 	} {
 		req := user("q")
 		req.Tools = []chattemplate.Tool{adder(true)}
@@ -407,9 +431,11 @@ func TestStrategyToolOfEveryStyle(t *testing.T) {
 	for _, s := range stylesUnderTest() {
 		vocab := styleVocab(t, s, backend.Control, false)
 		f := styled(t, s, false, vocab, fake.Replies(vocab))
-		say := written(t, f, chattemplate.ToolCall{ID: "report", Name: reasoning.ReportReasoningName, Arguments: `{"reasoning": "two </x> two"}`})
+		say := written(t, f, chattemplate.ToolCall{ID: "report", Name: reasoning.ReportReasoningName,
+			Arguments: `{"reasoning": "two </x> two"}`})
 		f = styled(t, s, false, vocab, fake.Replies(vocab, fake.Reply{After: chatmlAsk, Say: say},
-			fake.Reply{Prompt: "report_reasoning", After: "{}<|im_end|>\n<|im_start|>assistant\n", Say: `{"name":"Bob","age":4}<|im_end|>`}))
+			fake.Reply{Prompt: "report_reasoning", After: "{}<|im_end|>\n<|im_start|>assistant\n",
+				Say: `{"name":"Bob","age":4}<|im_end|>`}))
 		for _, form := range []grammar.Source{{}, grammar.JSONSchema([]byte(person))} {
 			req := user("q")
 			req.Strategy, req.Visibility, req.Form, req.MaxTokens = reasoning.StrategyTool, reasoning.VisibilityFull, form, 600

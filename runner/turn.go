@@ -144,7 +144,8 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 		}
 	}
 	if harmony && p.Start == chattemplate.StartAnswer && (t.req.mustCall() || t.steer.report) {
-		e := &RequestError{Field: "ToolChoice", Err: errors.New("the chat template opens the answer itself, so that the model cannot call anything"),
+		e := &RequestError{Field: "ToolChoice", Err: errors.New("the chat template opens the answer itself, so that the " +
+			"model cannot call anything"),
 			Advice: "use the model's own template, or ask for no call"}
 		if t.steer.report {
 			e.Field, e.Advice = "Strategy", "use the model's own template, or the strategies auto, json or markers"
@@ -243,7 +244,8 @@ func (t *turn) begin() {
 	t.output.send(reasoning.Event{Kind: reasoning.Started, Info: t.infoNow()})
 	if t.dropped > 0 {
 		t.output.send(reasoning.Event{Kind: reasoning.Curated, Code: reasoning.CuratedHistory,
-			Text: fmt.Sprintf("reasoning of earlier turns, %d tokens of the prompt, was left out as the format wants it", t.dropped)})
+			Text: fmt.Sprintf("reasoning of earlier turns, %d tokens of the prompt, was left out as the format wants it",
+				t.dropped)})
 	}
 	if t.steer.ignored {
 		t.output.warn(CodeStrictIgnored, "this model's format has no place where a call could be held to its parameters")
@@ -465,7 +467,8 @@ func (t *turn) limitReasoning(l *lane) {
 	switch {
 	case t.req.Budget > 0 && u.Reasoning >= t.req.Budget:
 		t.closeReasoning(l, reasoning.DetailReasoningBudget)
-	case t.reserve > 0 && (u.Completion >= t.limit-t.reserve || len(l.tokens)+t.r.closing.cost+t.reserve >= t.r.info.ContextSize):
+	case t.reserve > 0 && (u.Completion >= t.limit-t.reserve || len(l.tokens)+t.r.closing.cost+
+		t.reserve >= t.r.info.ContextSize):
 		t.closeReasoning(l, reasoning.DetailAnswerReserve)
 	}
 }
@@ -542,7 +545,8 @@ func (t *turn) markersFound() {
 		return
 	}
 	t.strategy = reasoning.StrategyMarkers
-	t.output.send(reasoning.Event{Kind: reasoning.StrategySwitched, Info: t.infoNow(), Text: "the reasoning came between markers"})
+	t.output.send(reasoning.Event{Kind: reasoning.StrategySwitched, Info: t.infoNow(),
+		Text: "the reasoning came between markers"})
 }
 
 // answerBegins notes when the first text of the answer came.
@@ -684,7 +688,8 @@ func (t *turn) fallBack() {
 	}
 	if t.strategy != reasoning.StrategyPosthoc {
 		t.strategy = reasoning.StrategyPosthoc
-		t.output.send(reasoning.Event{Kind: reasoning.StrategySwitched, Info: t.infoNow(), Text: "the model gave no reasoning"})
+		t.output.send(reasoning.Event{Kind: reasoning.StrategySwitched, Info: t.infoNow(),
+			Text: "the model gave no reasoning"})
 	}
 	t.result.ReasoningUnavailable = true
 	explains := t.req.Visibility == reasoning.VisibilitySummary && t.output.answered &&

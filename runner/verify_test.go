@@ -45,7 +45,8 @@ func TestBrokenFormsAreFoundAndTellNothing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var log bytes.Buffer
 			v := fake.Harmony()
-			m := unheld{fake.New(fake.Config{Vocab: v, Script: fake.Replies(v, fake.Reply{After: ask("q"), Say: think("canary thoughts", c.say)})})}
+			m := unheld{fake.New(fake.Config{Vocab: v,
+				Script: fake.Replies(v, fake.Reply{After: ask("q"), Say: think("canary thoughts", c.say)})})}
 			r, err := New(m, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			if err != nil {
 				t.Fatal(err)
@@ -63,7 +64,8 @@ func TestBrokenFormsAreFoundAndTellNothing(t *testing.T) {
 					answer += e.Text
 				}
 			}
-			if answer != c.say || r.Violations() != 1 || !strings.Contains(warnings, CodeFormViolated) || !strings.Contains(log.String(), "broke its form") {
+			if answer != c.say || r.Violations() != 1 || !strings.Contains(warnings, CodeFormViolated) ||
+				!strings.Contains(log.String(), "broke its form") {
 				t.Errorf("answer %q, %d violations, warnings %q, log %q", answer, r.Violations(), warnings, log.String())
 			}
 			if strings.Contains(log.String()+warnings, "canary") {
@@ -84,7 +86,8 @@ func TestStopStringsCutForms(t *testing.T) {
 		cut                   bool
 	}{
 		{"schema", `{"name":"Bob","age":42}`, `"age"`, `{"name":"Bob",`, grammar.JSONSchema([]byte(person)), true},
-		{"schema, last byte", `{"name":"Bob","age":42}`, `}`, `{"name":"Bob","age":42`, grammar.JSONSchema([]byte(person)), true},
+		{"schema, last byte", `{"name":"Bob","age":42}`, `}`, `{"name":"Bob","age":42`, grammar.JSONSchema([]byte(person)),
+			true},
 		{"schema, at once", `{"name":"Bob","age":42}`, `{"name`, ``, grammar.JSONSchema([]byte(person)), true},
 		{"object", `{"a":"STOP it"}`, `STOP`, `{"a":"`, grammar.AnyObject(), true},
 		{"number", `1234`, `4`, `123`, grammar.JSONSchema([]byte(`{"type":"integer"}`)), false},
@@ -101,10 +104,12 @@ func TestStopStringsCutForms(t *testing.T) {
 			req.Form, req.Stop = c.form, []string{c.stop}
 			g := f.must(t, req)
 			g.want(t, reasoning.Answer, c.want)
-			if slices.Contains(g.codes, CodeFormCut) != c.cut || slices.Contains(g.codes, CodeFormViolated) || f.Violations() != 0 {
+			if slices.Contains(g.codes, CodeFormCut) != c.cut || slices.Contains(g.codes, CodeFormViolated) ||
+				f.Violations() != 0 {
 				t.Errorf("warnings %v, %d violations", g.codes, f.Violations())
 			}
-			if g.result.Finish != reasoning.FinishStop || g.result.Detail != reasoning.DetailStopString || g.result.StopString != c.stop {
+			if g.result.Finish != reasoning.FinishStop || g.result.Detail != reasoning.DetailStopString ||
+				g.result.StopString != c.stop {
 				t.Errorf("%+v", g.result)
 			}
 		})
@@ -120,12 +125,15 @@ func TestFormsKeepTheirNewlines(t *testing.T) {
 		after, before, end string
 		ask                func(*Request)
 	}{
-		"harmony":          {fake.Config{}, ask("q"), finalTag, "<|return|>", full},
-		"harmony, markers": {fake.Config{}, ask("q") + finalTag, "<<REASONING>>so<</REASONING>>", "<|return|>", func(r *Request) { full(r); r.Strategy = reasoning.StrategyMarkers }},
-		"think":            {thinkModel(), after, "<think>\nso\n</think>\n\n", "<|im_end|>", full},
-		"think, tight":     {thinkModel(), after, "<think>so</think>", "<|im_end|>", full},
-		"think, skipped":   {thinkModel(), after + skipped, "", "<|im_end|>", func(r *Request) { r.Effort = chattemplate.EffortNone }},
-		"think, markers":   {thinkModel(), after + skipped, "<<REASONING>>\nso\n<</REASONING>>", "<|im_end|>", func(r *Request) { full(r); r.Strategy = reasoning.StrategyMarkers }},
+		"harmony": {fake.Config{}, ask("q"), finalTag, "<|return|>", full},
+		"harmony, markers": {fake.Config{}, ask("q") + finalTag, "<<REASONING>>so<</REASONING>>", "<|return|>",
+			func(r *Request) { full(r); r.Strategy = reasoning.StrategyMarkers }},
+		"think":        {thinkModel(), after, "<think>\nso\n</think>\n\n", "<|im_end|>", full},
+		"think, tight": {thinkModel(), after, "<think>so</think>", "<|im_end|>", full},
+		"think, skipped": {thinkModel(), after + skipped, "", "<|im_end|>",
+			func(r *Request) { r.Effort = chattemplate.EffortNone }},
+		"think, markers": {thinkModel(), after + skipped, "<<REASONING>>\nso\n<</REASONING>>", "<|im_end|>",
+			func(r *Request) { full(r); r.Strategy = reasoning.StrategyMarkers }},
 	}
 	forms := map[string]struct {
 		form grammar.Source

@@ -54,13 +54,16 @@ func (s *Server) authenticate(r *http.Request, route wire.Route) (*wire.Principa
 	case k == nil && route.Scope == wire.ScopeNone:
 		return wire.PrincipalOf(context.Background()), nil
 	case text == "":
-		return nil, wire.Errorf(http.StatusUnauthorized, wire.CodeNoKey, "this server asks for an API key; send it as Authorization: Bearer KEY")
+		return nil, wire.Errorf(http.StatusUnauthorized, wire.CodeNoKey,
+			"this server asks for an API key; send it as Authorization: Bearer KEY")
 	case k == nil:
 		return nil, wire.Errorf(http.StatusUnauthorized, wire.CodeBadKey, "the API key is not one of this server's")
 	case !k.May(route.Scope):
-		return &k.Principal, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "this API key lacks the permission %s", route.Scope)
+		return &k.Principal, wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "this API key lacks the permission %s",
+			route.Scope)
 	}
-	if route.Free || route.Method == http.MethodGet && !(route.Loads && s.mustLoad(&k.Principal, r.URL.Query().Get("model"))) {
+	if route.Free || route.Method == http.MethodGet &&
+		!(route.Loads && s.mustLoad(&k.Principal, r.URL.Query().Get("model"))) {
 		return s.capped(&k.Principal), nil
 	}
 	return s.capped(&k.Principal), s.limit(k)
@@ -133,7 +136,8 @@ func (s *Server) limit(k *keys.Key) *wire.Error {
 
 // overRate says that a key has used its share of requests or tokens.
 func overRate(what string, wait time.Duration) *wire.Error {
-	e := wire.Errorf(http.StatusTooManyRequests, wire.CodeRate, "this API key has used its %s for now; try again in %s", what, wait.Round(time.Second/10))
+	e := wire.Errorf(http.StatusTooManyRequests, wire.CodeRate, "this API key has used its %s for now; try again in %s",
+		what, wait.Round(time.Second/10))
 	e.RetryAfter = wait
 	return e
 }

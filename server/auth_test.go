@@ -15,7 +15,8 @@ import (
 )
 
 func TestKeysDecideWhoMayDoWhat(t *testing.T) {
-	set := keyFile(t, entry("full", "key-full", `,"reasoning":"full"`)+","+entry("small", "key-small", `,"reasoning":"summary","scopes":["generate"],"models":["b"]`))
+	set := keyFile(t, entry("full", "key-full", `,"reasoning":"full"`)+","+entry("small", "key-small",
+		`,"reasoning":"summary","scopes":["generate"],"models":["b"]`))
 	s := host(t, Config{Keys: set}, scripted(said("q", "four")))
 	for _, c := range []struct {
 		method, path, body string
@@ -30,7 +31,8 @@ func TestKeysDecideWhoMayDoWhat(t *testing.T) {
 		{"POST", "/say", `{"text":"q"}`, []string{"X-Api-Key", "key-full"}, 200, "four"},
 		{"POST", "/say", `{"text":"q"}`, []string{"X-Api-Key", "key-full", "Authorization", "Bearer "}, 200, "four"},
 		{"POST", "/say", `{"text":"q","visibility":"full"}`, []string{"Authorization", "Bearer key-full"}, 200, canary},
-		{"POST", "/say", `{"text":"q","visibility":"full"}`, []string{"Authorization", "Bearer key-small"}, 403, "reasoning:full"},
+		{"POST", "/say", `{"text":"q","visibility":"full"}`, []string{"Authorization", "Bearer key-small"}, 403,
+			"reasoning:full"},
 		{"POST", "/say", `{"text":"q"}`, []string{"Authorization", "Bearer key-small"}, 200, "four"},
 		{"POST", "/say", `{"text":"q","model":"a"}`, []string{"Authorization", "Bearer key-small"}, 404, wire.CodeModel},
 		{"POST", "/say", `{"text":"q","model":"c"}`, []string{"Authorization", "Bearer key-full"}, 404, wire.CodeModel},
@@ -47,7 +49,8 @@ func TestKeysDecideWhoMayDoWhat(t *testing.T) {
 			t.Errorf("%s %s %v: %d %s", c.path, c.body, c.header, r.StatusCode, r.body)
 		}
 	}
-	if log := s.log.String(); strings.Contains(log, "key-full") || strings.Contains(log, "key-small") || !strings.Contains(log, "key=small") {
+	if log := s.log.String(); strings.Contains(log, "key-full") || strings.Contains(log, "key-small") ||
+		!strings.Contains(log, "key=small") {
 		t.Errorf("log: %s", log)
 	}
 	if log := s.log.String(); !regexp.MustCompile(`route="GET /metrics" status=403 ms=\S+ key=small `).MatchString(log) {
@@ -78,7 +81,8 @@ func TestKeysAreReadAgain(t *testing.T) {
 		t.Errorf("%s", s.log)
 	}
 	write(`{"keys":[` + entry("second", "key-second", "") + `]}`)
-	if s.Reload(); status("key-first") != 401 || status("key-second") != 200 || !strings.Contains(s.log.String(), "the API keys were read again") {
+	if s.Reload(); status("key-first") != 401 || status("key-second") != 200 ||
+		!strings.Contains(s.log.String(), "the API keys were read again") {
 		t.Errorf("%s", s.log)
 	}
 	if strings.Contains(s.log.String(), "key-second") {

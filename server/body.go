@@ -218,7 +218,8 @@ func (b *body) Reserve(n int64) error {
 
 // noRoom says that other requests have the memory.
 func noRoom() *wire.Error {
-	e := wire.Errorf(http.StatusServiceUnavailable, wire.CodeBusy, "the requests under way take too much memory together; try again soon")
+	e := wire.Errorf(http.StatusServiceUnavailable, wire.CodeBusy,
+		"the requests under way take too much memory together; try again soon")
 	e.RetryAfter = time.Second
 	return e
 }

@@ -25,16 +25,17 @@ type holding struct {
 }
 
 func (h *holding) Routes() []wire.Route {
-	return []wire.Route{{Method: http.MethodPost, Path: "/hold", Scope: wire.ScopeGenerate, Handle: func(w http.ResponseWriter, r *http.Request) {
-		var body struct{}
-		if err := wire.ReadJSON(r, &body); err != nil {
-			h.WriteError(w, r, wire.FromError(err, nil))
-			return
-		}
-		h.read <- struct{}{}
-		<-h.answer
-		w.WriteHeader(http.StatusNoContent)
-	}}}
+	return []wire.Route{{Method: http.MethodPost, Path: "/hold", Scope: wire.ScopeGenerate,
+		Handle: func(w http.ResponseWriter, r *http.Request) {
+			var body struct{}
+			if err := wire.ReadJSON(r, &body); err != nil {
+				h.WriteError(w, r, wire.FromError(err, nil))
+				return
+			}
+			h.read <- struct{}{}
+			<-h.answer
+			w.WriteHeader(http.StatusNoContent)
+		}}}
 }
 
 // TestBodiesTogetherAreBounded: however their length is told, long bodies are refused when there are too many at
@@ -170,7 +171,8 @@ func TestTooLongBodiesAreRefusedAtOnce(t *testing.T) {
 		if err := c1.SetDeadline(time.Now().Add(bodyTimeout / 2)); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(c1, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nExpect: 100-Continue\r\n\r\n", c.path, c.length)
+		fmt.Fprintf(c1, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nExpect: 100-Continue\r\n\r\n",
+			c.path, c.length)
 		answer, err := http.ReadResponse(bufio.NewReader(c1), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +182,8 @@ func TestTooLongBodiesAreRefusedAtOnce(t *testing.T) {
 		switch {
 		case c.refused == "" && answer.StatusCode != http.StatusContinue:
 			t.Errorf("%s with %d bytes: %d before they are sent", c.path, c.length, answer.StatusCode)
-		case c.refused != "" && (answer.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(content), c.refused)):
+		case c.refused != "" && (answer.StatusCode != http.StatusRequestEntityTooLarge ||
+			!strings.Contains(string(content), c.refused)):
 			t.Errorf("%s with %d bytes: %d %s before they are sent", c.path, c.length, answer.StatusCode, content)
 		}
 		if c.refused == "" || c.length > 2*longest {

@@ -29,7 +29,8 @@ func TestAClientThatLeavesEndsItsRun(t *testing.T) {
 	leave()
 	res.Body.Close()
 	deadline := time.Now().Add(10 * time.Second)
-	for !strings.Contains(s.do(t, http.MethodGet, "/metrics", "").body, `runner_runs_total{finish="cancelled",model="a"} 1`) {
+	for !strings.Contains(s.do(t, http.MethodGet, "/metrics", "").body,
+		`runner_runs_total{finish="cancelled",model="a"} 1`) {
 		if time.Now().After(deadline) {
 			t.Fatal("the run goes on")
 		}
@@ -74,7 +75,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	var replies []fake.Reply
 	for i := range 50 {
-		replies = append(replies, said(fmt.Sprintf("question %d.", i), fmt.Sprintf("answer %d of many words that take a while", i)))
+		replies = append(replies, said(fmt.Sprintf("question %d.", i),
+			fmt.Sprintf("answer %d of many words that take a while", i)))
 	}
 	c := scripted(replies...)
 	c.Sequences = 16
@@ -86,7 +88,8 @@ func TestManyAtOnce(t *testing.T) {
 		if leave > 0 {
 			defer time.AfterFunc(leave, cancel).Stop()
 		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/say", strings.NewReader(fmt.Sprintf(`{"text":"question %d."}`, i)))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/say",
+			strings.NewReader(fmt.Sprintf(`{"text":"question %d."}`, i)))
 		if err != nil {
 			return "", err
 		}

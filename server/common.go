@@ -23,7 +23,8 @@ func (c *common) Routes() []wire.Route {
 		{Method: http.MethodGet, Path: "/metrics", Scope: wire.ScopeMetrics, Handle: c.Server.metrics.handler().ServeHTTP},
 		{Method: http.MethodGet, Path: "/openapi.json", Handle: openapi.Handler(c.cfg.Version)},
 		{Method: http.MethodGet, Path: "/props", Scope: wire.ScopeModels, Loads: true, Handle: c.getProps},
-		{Method: http.MethodPost, Path: "/tokenize", Scope: wire.ScopeModels, MaxBody: c.cfg.MaxTokenize, MaxBodyFlag: "--max-tokenize", Handle: c.tokenize},
+		{Method: http.MethodPost, Path: "/tokenize", Scope: wire.ScopeModels, MaxBody: c.cfg.MaxTokenize,
+			MaxBodyFlag: "--max-tokenize", Handle: c.tokenize},
 		{Method: http.MethodPost, Path: "/detokenize", Scope: wire.ScopeModels, Handle: c.detokenize},
 		{Method: http.MethodGet, Path: "/tokenizer_info", Scope: wire.ScopeModels, Loads: true, Handle: c.getTokenizerInfo},
 	}
@@ -69,7 +70,8 @@ func (c *common) getProps(w http.ResponseWriter, r *http.Request) {
 		info := run.Info()
 		return map[string]any{
 			"model": info.Name, "model_path": info.Path, "architecture": info.Architecture, "digest": info.Digest,
-			"n_ctx": info.ContextSize, "n_ctx_train": info.TrainedContext, "total_slots": info.Sequences, "n_batch": info.BatchSize,
+			"n_ctx": info.ContextSize, "n_ctx_train": info.TrainedContext, "total_slots": info.Sequences,
+			"n_batch":  info.BatchSize,
 			"n_params": info.Parameters, "size": info.Bytes, "quantization": info.Quantization, "n_embd": info.EmbeddingLength,
 			"backend": info.Backend, "device": info.Device, "threads": info.Threads, "gpu_layers": info.GPULayers,
 			"chat_template": info.ChatTemplate, "build_info": c.cfg.Version,
@@ -156,7 +158,8 @@ func (c *common) answerTokens(w http.ResponseWriter, r *http.Request, in *tokeni
 	if err := wire.Reserve(r, tokenCost*int64(len(in.Content))); err != nil {
 		return err
 	}
-	tokens, err := run.Tokenize(r.Context(), wire.PrincipalOf(r.Context()).ID, in.Content, in.ParseSpecial == nil || *in.ParseSpecial)
+	tokens, err := run.Tokenize(r.Context(), wire.PrincipalOf(r.Context()).ID, in.Content, in.ParseSpecial == nil ||
+		*in.ParseSpecial)
 	if err != nil {
 		return err
 	}
@@ -191,7 +194,8 @@ func (c *common) detokenize(w http.ResponseWriter, r *http.Request) {
 		length := int64(0)
 		for _, t := range in.Tokens {
 			if length += int64(len(run.Piece(t))); length > c.cfg.MaxBody {
-				return nil, wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "their text is longer than the %d bytes that a body may have (--max-body)", c.cfg.MaxBody)
+				return nil, wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge,
+					"their text is longer than the %d bytes that a body may have (--max-body)", c.cfg.MaxBody)
 			}
 		}
 		if err := wire.Reserve(r, answerCost*length); err != nil {

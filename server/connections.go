@@ -46,7 +46,8 @@ func (e *DescriptorsError) Error() string {
 	if e.Asked == 0 {
 		return fmt.Sprintf("the limit of %d open files leaves no room for connections", e.Limit)
 	}
-	return fmt.Sprintf("the limit of %d open files leaves room for %d connections, not for %d", e.Limit, max(e.Room, 0), e.Asked)
+	return fmt.Sprintf("the limit of %d open files leaves room for %d connections, not for %d", e.Limit,
+		max(e.Room, 0), e.Asked)
 }
 
 // Hint tells the user what to do next.
@@ -108,7 +109,8 @@ func newConnections(l net.Listener, cfg *Config, dropped *prometheus.CounterVec)
 		}
 	}
 	return &connections{
-		Listener: l, most: cfg.MaxConnections, perPeer: cfg.MaxPeerConnections, proxies: cfg.Proxies, tls: cfg.TLS != nil, clock: time.Now, dropped: dropped,
+		Listener: l, most: cfg.MaxConnections, perPeer: cfg.MaxPeerConnections, proxies: cfg.Proxies, tls: cfg.TLS != nil,
+		clock: time.Now, dropped: dropped,
 		refusals: make(chan struct{}, mostRefusals), open: map[*connection]struct{}{}, peers: map[netip.Prefix]int{},
 	}, nil
 }
@@ -258,7 +260,8 @@ func (s *connections) refuse(c net.Conn) {
 		_ = c.SetDeadline(time.Now().Add(refusalTimeout))
 		const body = `{"error":{"message":"too many connections; try again soon","type":"service_unavailable_error","param":null,"code":"` +
 			wire.CodeConnections + `"}}`
-		_, err := fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"+
+		_, err := fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: "+
+			"%d\r\n"+
 			"Retry-After: 1\r\nConnection: close\r\n\r\n%s", len(body), body)
 		if half, ok := c.(interface{ CloseWrite() error }); ok && err == nil && half.CloseWrite() == nil {
 			_, _ = io.Copy(io.Discard, c) // a connection that is closed with something unread loses what was written

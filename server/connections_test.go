@@ -112,7 +112,8 @@ func TestFullOfRequests(t *testing.T) {
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" || !strings.Contains(string(body), wire.CodeConnections) {
+	if err != nil || res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" ||
+		!strings.Contains(string(body), wire.CodeConnections) {
 		t.Errorf("%d %v %s, %v", res.StatusCode, res.Header, body, err)
 	}
 	h.answer <- struct{}{}
@@ -210,7 +211,8 @@ func TestConnectionsFitTheOpenFiles(t *testing.T) {
 		t.Skip("the system has no limit of open files")
 	}
 	c := Config{}
-	if err := c.LimitConnections(); err != nil || c.MaxConnections < leastConnections || c.MaxConnections > limit-open || c.MaxPeerConnections > c.MaxConnections {
+	if err := c.LimitConnections(); err != nil || c.MaxConnections < leastConnections || c.MaxConnections > limit-open ||
+		c.MaxPeerConnections > c.MaxConnections {
 		t.Errorf("%d and %d of %d files, %d of them open: %v", c.MaxConnections, c.MaxPeerConnections, limit, open, err)
 	}
 	c = Config{MaxConnections: limit}

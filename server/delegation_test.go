@@ -26,8 +26,10 @@ func TestHiddenSpecialistsStayHidden(t *testing.T) {
 	m := wiretest.New(t, fake.Config{},
 		fake.Reply{After: "</delegate-reasoning><|end|><|start|>assistant", Say: wiretest.Think(canary, canary)},
 		fake.Reply{After: "agent</return-control><|end|><|start|>assistant", Say: wiretest.Think(canary, answer)},
-		fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Call(canary, "", "delegate_internal_reasoning", `{"agent_prompt":"`+canary+`"}`)},
-		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>", Say: "Counted.<|return|>"})
+		fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Call(canary, "", "delegate_internal_reasoning",
+			`{"agent_prompt":"`+canary+`"}`)},
+		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
+			Say: "Counted.<|return|>"})
 	defaults := runner.Request{Delegation: runner.Delegation{Model: true}}
 	said := `"messages":[{"role":"user","content":"q"}]`
 	for _, f := range []struct {
@@ -38,17 +40,22 @@ func TestHiddenSpecialistsStayHidden(t *testing.T) {
 		full   string
 	}{
 		{"chat", openai.New(m, openai.Config{Defaults: defaults}), "/v1/chat/completions", said, `"reasoning":"full"`},
-		{"responses", responses.New(m, responses.Config{Defaults: defaults}), "/v1/responses", `"input":"q"`, `"reasoning":"full"`},
-		{"anthropic", anthropic.New(m, anthropic.Config{Defaults: defaults}), "/v1/messages", `"model":"` + wiretest.Name + `","max_tokens":2000,` + said,
+		{"responses", responses.New(m, responses.Config{Defaults: defaults}), "/v1/responses", `"input":"q"`,
+			`"reasoning":"full"`},
+		{"anthropic", anthropic.New(m, anthropic.Config{Defaults: defaults}), "/v1/messages", `"model":"` + wiretest.Name +
+			`","max_tokens":2000,` + said,
 			`"thinking":{"type":"enabled","budget_tokens":1900}`},
-		{"ollama", ollama.New(m, ollama.Config{Defaults: defaults}), "/api/chat", `"model":"` + wiretest.Name + `",` + said, `"think":true`},
+		{"ollama", ollama.New(m, ollama.Config{Defaults: defaults}), "/api/chat", `"model":"` + wiretest.Name + `",` + said,
+			`"think":true`},
 		{"agui", agui.New(m, agui.Config{Defaults: defaults}), "/agui",
-			`"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[{"id":"m","role":"user","content":"q"}]`, `"forwardedProps":{"reasoning":"full"}`},
+			`"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[{"id":"m","role":"user","content":"q"}]`,
+			`"forwardedProps":{"reasoning":"full"}`},
 	} {
 		url := wiretest.Serve(t, f.format, wiretest.Anyone()).URL
 		for _, stream := range []string{"true", "false"} {
 			for _, more := range []string{"", "," + f.full} {
-				status, header, got := wiretest.Send(t, http.MethodPost, url+f.path, fmt.Sprintf(`{%s,"stream":%s%s}`, f.body, stream, more), nil)
+				status, header, got := wiretest.Send(t, http.MethodPost, url+f.path, fmt.Sprintf(`{%s,"stream":%s%s}`, f.body,
+					stream, more), nil)
 				all := fmt.Sprint(header) + texts(got)
 				if status != http.StatusOK || !strings.Contains(all, answer) {
 					t.Errorf("%s%s: %d, %s", f.name, more, status, got)

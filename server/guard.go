@@ -84,7 +84,9 @@ func IsHostName(name string) bool {
 
 // originAllowed reports whether pages of an origin may use the server.
 func (s *Server) originAllowed(origin, host string) bool {
-	if slices.Contains(s.cfg.Origins, "*") || slices.ContainsFunc(s.cfg.Origins, func(o string) bool { return strings.EqualFold(o, origin) }) {
+	if slices.Contains(s.cfg.Origins, "*") || slices.ContainsFunc(s.cfg.Origins, func(o string) bool {
+		return strings.EqualFold(o, origin)
+	}) {
 		return true
 	}
 	u, err := url.Parse(origin)
@@ -109,19 +111,22 @@ func (s *Server) originAllowed(origin, host string) bool {
 // reports whether the request may go on.
 func (s *Server) guard(w http.ResponseWriter, r *http.Request) *wire.Error {
 	if !s.hostAllowed(r.Host) {
-		return wire.Errorf(http.StatusForbidden, wire.CodeHost, "this server does not answer to that name; allow it with --allow-host")
+		return wire.Errorf(http.StatusForbidden, wire.CodeHost,
+			"this server does not answer to that name; allow it with --allow-host")
 	}
 	h := w.Header()
 	h.Add("Vary", "Origin")
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		if fromOtherSite(r) && r.Method != http.MethodGet && r.Method != http.MethodHead {
-			return wire.Errorf(http.StatusForbidden, wire.CodeOrigin, "pages of other sites may not use this server; allow an origin with --cors-origin")
+			return wire.Errorf(http.StatusForbidden, wire.CodeOrigin,
+				"pages of other sites may not use this server; allow an origin with --cors-origin")
 		}
 		return nil
 	}
 	if !s.originAllowed(origin, r.Host) {
-		return wire.Errorf(http.StatusForbidden, wire.CodeOrigin, "pages of this origin may not use this server; allow it with --cors-origin")
+		return wire.Errorf(http.StatusForbidden, wire.CodeOrigin,
+			"pages of this origin may not use this server; allow it with --cors-origin")
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, X-Should-Retry")

@@ -13,7 +13,8 @@ import (
 )
 
 func TestPagesAndForeignNamesAreKeptOut(t *testing.T) {
-	s := host(t, Config{Origins: []string{"https://good.example"}, Hosts: []string{"runner.lan"}}, scripted(said("q", "four")))
+	s := host(t, Config{Origins: []string{"https://good.example"}, Hosts: []string{"runner.lan"}},
+		scripted(said("q", "four")))
 	for _, c := range []struct {
 		header  []string
 		status  int
@@ -44,11 +45,13 @@ func TestPagesAndForeignNamesAreKeptOut(t *testing.T) {
 			t.Errorf("%v: %d, allowed %q: %s", c.header, r.StatusCode, r.Header.Get("Access-Control-Allow-Origin"), r.body)
 		}
 	}
-	r := s.do(t, http.MethodOptions, "/say", "", "Origin", "https://good.example", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")
+	r := s.do(t, http.MethodOptions, "/say", "", "Origin", "https://good.example", "Access-Control-Request-Method", "POST",
+		"Access-Control-Request-Headers", "authorization")
 	if r.StatusCode != http.StatusNoContent || r.Header.Get("Access-Control-Allow-Headers") != "authorization" {
 		t.Errorf("preflight: %d %v", r.StatusCode, r.Header)
 	}
-	if r := s.do(t, http.MethodOptions, "/say", "", "Origin", "https://evil.example", "Access-Control-Request-Method", "POST"); r.StatusCode != http.StatusForbidden {
+	if r := s.do(t, http.MethodOptions, "/say", "", "Origin", "https://evil.example", "Access-Control-Request-Method",
+		"POST"); r.StatusCode != http.StatusForbidden {
 		t.Errorf("preflight of a foreign page: %d", r.StatusCode)
 	}
 }

@@ -36,7 +36,8 @@ func TestHealthFollowsTheModel(t *testing.T) {
 	}
 	broken.Store("yes", true)
 	s.health.check(t.Context())
-	if r := s.do(t, http.MethodGet, "/health", ""); r.StatusCode != http.StatusServiceUnavailable || !strings.Contains(r.body, healthFailing) {
+	if r := s.do(t, http.MethodGet, "/health", ""); r.StatusCode != http.StatusServiceUnavailable ||
+		!strings.Contains(r.body, healthFailing) {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
 }
@@ -48,12 +49,13 @@ func TestAModelThatCannotBeLoadedIsNoHealth(t *testing.T) {
 	fail.Store(true)
 	var passed atomic.Int64
 	clock := func() time.Time { return time.Unix(0, 0).Add(time.Duration(passed.Load())) }
-	p := pool.New(pool.Config{Clock: clock, Models: []pool.Entry{{Name: "a"}}, Open: func(context.Context, string) (*runner.Runner, error) {
-		if fail.Load() {
-			return nil, cannot
-		}
-		return runner.New(fake.New(fake.Config{}), runner.Config{})
-	}})
+	p := pool.New(pool.Config{Clock: clock, Models: []pool.Entry{{Name: "a"}},
+		Open: func(context.Context, string) (*runner.Runner, error) {
+			if fail.Load() {
+				return nil, cannot
+			}
+			return runner.New(fake.New(fake.Config{}), runner.Config{})
+		}})
 	defer p.Close()
 	log := &lockedBuffer{}
 	s := New(Config{Pool: p, Cards: []wire.Card{{Name: "a"}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -63,7 +65,8 @@ func TestAModelThatCannotBeLoadedIsNoHealth(t *testing.T) {
 			t.Fatalf("it is %s", s.health.get())
 		}
 	}
-	if line := log.String(); !strings.Contains(line, `error="cannot load a.gguf: ends early" advice="download the file again"`) {
+	if line := log.String(); !strings.Contains(line,
+		`error="cannot load a.gguf: ends early" advice="download the file again"`) {
 		t.Errorf("the log says %s", line)
 	}
 	fail.Store(false)
@@ -75,9 +78,10 @@ func TestAModelThatCannotBeLoadedIsNoHealth(t *testing.T) {
 
 // Looking at a model's health is no use of it.
 func TestHealthKeepsNoModelLoaded(t *testing.T) {
-	p := pool.New(pool.Config{KeepAlive: 50 * time.Millisecond, Models: []pool.Entry{{Name: "a"}}, Open: func(context.Context, string) (*runner.Runner, error) {
-		return runner.New(fake.New(fake.Config{}), runner.Config{})
-	}})
+	p := pool.New(pool.Config{KeepAlive: 50 * time.Millisecond, Models: []pool.Entry{{Name: "a"}},
+		Open: func(context.Context, string) (*runner.Runner, error) {
+			return runner.New(fake.New(fake.Config{}), runner.Config{})
+		}})
 	defer p.Close()
 	s := New(Config{Pool: p, Cards: []wire.Card{{Name: "a"}}})
 	ctx := wire.WithPrincipal(t.Context(), local)

@@ -21,7 +21,8 @@ func TestRatesAreLimited(t *testing.T) {
 	var mu sync.Mutex
 	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
 	pass := func(d time.Duration) { mu.Lock(); defer mu.Unlock(); now = now.Add(d) }
-	set := keyFile(t, entry("requests", "key-requests", `,"requests_per_minute":2`)+","+entry("tokens", "key-tokens", `,"tokens_per_minute":60`))
+	set := keyFile(t, entry("requests", "key-requests", `,"requests_per_minute":2`)+","+entry("tokens", "key-tokens",
+		`,"tokens_per_minute":60`))
 	s := host(t, Config{Keys: set, Clock: clock}, scripted(said("q", "four")))
 	ask := func(key string) reply {
 		return s.do(t, http.MethodPost, "/say", `{"text":"q"}`, "Authorization", "Bearer "+key)
@@ -51,8 +52,10 @@ func TestRatesAreLimited(t *testing.T) {
 }
 
 func TestRunsThatTakeTooLongAreCut(t *testing.T) {
-	s := host(t, Config{RequestTimeout: 500 * time.Millisecond}, slowly(2*time.Millisecond, said("q", strings.Repeat("a b ", 1000))))
-	if r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`); !strings.Contains(r.body, wire.CodeTimeout) || !strings.HasSuffix(r.body, "\n\n") {
+	s := host(t, Config{RequestTimeout: 500 * time.Millisecond},
+		slowly(2*time.Millisecond, said("q", strings.Repeat("a b ", 1000))))
+	if r := s.do(t, http.MethodPost, "/say", `{"text":"q"}`); !strings.Contains(r.body, wire.CodeTimeout) ||
+		!strings.HasSuffix(r.body, "\n\n") {
 		t.Errorf("%d %q", r.StatusCode, r.body)
 	}
 }
@@ -90,11 +93,13 @@ func TestEmbeddingsOfARequestShareItsTime(t *testing.T) {
 func TestClientsAreToldWhetherToTryAgain(t *testing.T) {
 	s := host(t, Config{}, fake.Config{})
 	w := httptest.NewRecorder()
-	if wire.BeginError(w, wire.FromError(wire.ErrTimeout, nil)); w.Header().Get("X-Should-Retry") != "false" || w.Header().Get("Retry-After") != "" {
+	if wire.BeginError(w, wire.FromError(wire.ErrTimeout, nil)); w.Header().Get("X-Should-Retry") != "false" ||
+		w.Header().Get("Retry-After") != "" {
 		t.Errorf("after a time-out: %v", w.Header())
 	}
 	w = httptest.NewRecorder()
-	if wire.BeginError(w, wire.FromError(runner.ErrQueueFull, nil)); w.Header().Get("X-Should-Retry") != "" || w.Header().Get("Retry-After") != "1" {
+	if wire.BeginError(w, wire.FromError(runner.ErrQueueFull, nil)); w.Header().Get("X-Should-Retry") != "" ||
+		w.Header().Get("Retry-After") != "1" {
 		t.Errorf("with a full queue: %v", w.Header())
 	}
 	if r := s.do(t, http.MethodGet, "/nothing", ""); r.StatusCode != http.StatusNotFound {
@@ -118,7 +123,8 @@ func TestAFullQueueIsToldSo(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			count[r.StatusCode]++
-			if r.StatusCode == http.StatusTooManyRequests && (r.Header.Get("Retry-After") == "" || !strings.Contains(r.body, wire.CodeQueue)) {
+			if r.StatusCode == http.StatusTooManyRequests && (r.Header.Get("Retry-After") == "" ||
+				!strings.Contains(r.body, wire.CodeQueue)) {
 				t.Errorf("Retry-After %q: %s", r.Header.Get("Retry-After"), r.body)
 			}
 		})
@@ -233,10 +239,13 @@ func TestRunsUnderWayCount(t *testing.T) {
 // TestTokensCountWhileTheyAreGenerated: a run that goes on leaves less to others of its key from token to token,
 // and nothing less to other keys.
 func TestTokensCountWhileTheyAreGenerated(t *testing.T) {
-	set := keyFile(t, entry("k", "key-of-k", `,"tokens_per_minute":400`)+","+entry("o", "key-of-o", `,"tokens_per_minute":400`))
+	set := keyFile(t, entry("k", "key-of-k", `,"tokens_per_minute":400`)+","+entry("o", "key-of-o",
+		`,"tokens_per_minute":400`))
 	now := time.Now()
-	s := host(t, Config{Keys: set, Clock: func() time.Time { return now }}, slowly(time.Millisecond, said("long", strings.Repeat("a b ", 1000)), said("q", "four")))
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/say", strings.NewReader(`{"text":"long"}`))
+	s := host(t, Config{Keys: set, Clock: func() time.Time { return now }},
+		slowly(time.Millisecond, said("long", strings.Repeat("a b ", 1000)), said("q", "four")))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/say",
+		strings.NewReader(`{"text":"long"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,8 @@ func (c *contentLog) push(e reasoning.Event) {
 	c.reply.Push(e)
 	if e.Kind == reasoning.Done {
 		r := c.reply.Reply()
-		c.server.log.InfoContext(c.ctx, "reply", "key", wire.PrincipalOf(c.ctx).ID, "answer", r.Answer, "reasoning", r.Reasoning, "summary", r.Summary)
+		c.server.log.InfoContext(c.ctx, "reply", "key", wire.PrincipalOf(c.ctx).ID, "answer", r.Answer, "reasoning",
+			r.Reasoning, "summary", r.Summary)
 	}
 }
 

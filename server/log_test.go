@@ -19,8 +19,10 @@ func TestARequestIsAnsweredAndLoggedWithoutItsContent(t *testing.T) {
 		t.Fatalf("%d %s", r.StatusCode, r.body)
 	}
 	metrics := s.do(t, http.MethodGet, "/metrics", "").body
-	for _, want := range []string{`runner_runs_total{finish="stop",model="a"} 1`, `runner_tokens_total{kind="reasoning",model="a"}`,
-		`runner_requests_total{route="POST /say",status="200"} 1`, "runner_time_to_first_token_seconds_count", `runner_model_loaded{model="a"} 1`, "runner_steps_total"} {
+	for _, want := range []string{`runner_runs_total{finish="stop",model="a"} 1`,
+		`runner_tokens_total{kind="reasoning",model="a"}`,
+		`runner_requests_total{route="POST /say",status="200"} 1`, "runner_time_to_first_token_seconds_count",
+		`runner_model_loaded{model="a"} 1`, "runner_steps_total"} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("no %s in the metrics", want)
 		}
@@ -61,7 +63,8 @@ func TestWhatFailsIsInTheLog(t *testing.T) {
 	if r := s.do(t, http.MethodPost, "/say", `{"text":"`+canary+`"}`); !strings.Contains(r.body, wire.CodeInternal) {
 		t.Errorf("%s", r.body)
 	}
-	if log := s.log.String(); !strings.Contains(log, "a run failed") || !strings.Contains(log, "the engine gave up") || strings.Contains(log, canary) {
+	if log := s.log.String(); !strings.Contains(log, "a run failed") || !strings.Contains(log, "the engine gave up") ||
+		strings.Contains(log, canary) {
 		t.Errorf("%s", log)
 	}
 }
@@ -78,7 +81,8 @@ func TestABrokenAnswerDoesNotLookWhole(t *testing.T) {
 	if got, err := io.ReadAll(res.Body); string(got) != "data: 1\n\n" || err == nil {
 		t.Errorf("%q, %v", got, err)
 	}
-	if log := s.log.String(); strings.Contains(log, canary) || !strings.Contains(log, `a handler panicked`) || !strings.Contains(log, `route="GET /break"`) {
+	if log := s.log.String(); strings.Contains(log, canary) || !strings.Contains(log, `a handler panicked`) ||
+		!strings.Contains(log, `route="GET /break"`) {
 		t.Errorf("%s", log)
 	}
 	if m := s.do(t, http.MethodGet, "/metrics", "").body; !strings.Contains(m, `runner_requests_total{route="GET /break",status="200"} 1`) || !strings.Contains(m, "runner_requests_in_flight 1") {

@@ -34,7 +34,8 @@ type memoryKeeper struct {
 
 func newMemoryKeeper(s *Server) *memoryKeeper {
 	return &memoryKeeper{
-		server: s, fixed: os.Getenv("GOMEMLIMIT") != "", setLimit: debug.SetMemoryLimit, giveBack: debug.FreeOSMemory, use: goMemory,
+		server: s, fixed: os.Getenv("GOMEMLIMIT") != "", setLimit: debug.SetMemoryLimit, giveBack: debug.FreeOSMemory,
+		use: goMemory,
 	}
 }
 

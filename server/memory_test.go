@@ -68,7 +68,8 @@ func TestLimitsFollowTheMemory(t *testing.T) {
 				t.Errorf("Go's limit is %d MiB, want %d", k.limit/mib, c.limit/mib)
 			}
 			if b := k.server.bodies; !near(2*b.most, c.budget) || !near(b.longestBody(), c.longestBody) {
-				t.Errorf("requests have %d MiB and a body %d, want %d and %d", 2*b.most/mib, b.longestBody()/mib, c.budget/mib, c.longestBody/mib)
+				t.Errorf("requests have %d MiB and a body %d, want %d and %d", 2*b.most/mib, b.longestBody()/mib, c.budget/mib,
+					c.longestBody/mib)
 			}
 		})
 	}
@@ -117,7 +118,8 @@ func TestMemoryOfRequests(t *testing.T) {
 		{"/say", `{"text":"` + strings.Repeat("x", memory/16) + `"}`, http.StatusRequestEntityTooLarge, "--request-memory"},
 		{"/say", values(wire.DefaultValues), http.StatusRequestEntityTooLarge, "--max-values"},
 		{"/tokenize", `{"content":"` + strings.Repeat("x", 100_000) + `"}`, http.StatusOK, ""},
-		{"/tokenize", `{"content":"` + strings.Repeat("x", 600_000) + `"}`, http.StatusRequestEntityTooLarge, "--request-memory"},
+		{"/tokenize", `{"content":"` + strings.Repeat("x", 600_000) + `"}`, http.StatusRequestEntityTooLarge,
+			"--request-memory"},
 		{"/tokenize", `{"content":"` + strings.Repeat("x", 1<<20) + `"}`, http.StatusRequestEntityTooLarge, "--max-tokenize"},
 	} {
 		r := s.do(t, http.MethodPost, c.path, c.body)

@@ -40,29 +40,40 @@ func newMetrics(models prometheus.Collector) *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runner_" + name, Help: help}, labels)
 	}
 	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "runner_" + name, Help: help, Buckets: buckets}, labels)
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "runner_" + name, Help: help, Buckets: buckets},
+			labels)
 	}
 	m := &metrics{
-		registry:    prometheus.NewRegistry(),
-		requests:    counter("requests_total", "HTTP requests, by route and status.", "route", "status"),
-		inFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "runner_requests_in_flight", Help: "HTTP requests being answered."}),
-		duration:    histogram("request_duration_seconds", "Time from a request's first byte to the last of its answer.", seconds, "route"),
-		runs:        counter("runs_total", "Generations, by model and how they ended.", "model", "finish"),
-		tokens:      counter("tokens_total", "Tokens, by model and kind: prompt (cached ones included), cached, completion (reasoning included), reasoning, summary.", "model", "kind"),
-		queue:       histogram("queue_seconds", "Time that a run waited for a sequence.", seconds, "model"),
-		firstToken:  histogram("time_to_first_token_seconds", "Time from the request to the first token, seen or not.", seconds, "model"),
-		firstAnswer: histogram("time_to_first_answer_seconds", "Time from the request to the first text of the answer.", seconds, "model"),
-		speed:       histogram("decode_tokens_per_second", "Speed of decoding of one run.", prometheus.ExponentialBuckets(1, 2, 14), "model"),
-		prefill:     counter("prefill_seconds_total", "Time spent in prefill, summed over runs.", "model"),
-		decode:      counter("decode_seconds_total", "Time spent decoding, summed over runs.", "model"),
-		rationales:  counter("rationales_total", "Calls whose reason was asked for, by whether the model gave one: stated or missing.", "model", "reason"),
-		warnings:    counter("warnings_total", "Warnings of runs, by code.", "model", "code"),
-		refusedBy:   counter("refused_total", "Answers that were errors before anything else was sent, by code.", "code"),
+		registry: prometheus.NewRegistry(),
+		requests: counter("requests_total", "HTTP requests, by route and status.", "route", "status"),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "runner_requests_in_flight",
+			Help: "HTTP requests being answered."}),
+		duration: histogram("request_duration_seconds", "Time from a request's first byte to the last of its answer.",
+			seconds, "route"),
+		runs: counter("runs_total", "Generations, by model and how they ended.", "model", "finish"),
+		tokens: counter("tokens_total", "Tokens, by model and kind: prompt (cached ones included), cached, "+
+			"completion (reasoning included), reasoning, summary.", "model", "kind"),
+		queue: histogram("queue_seconds", "Time that a run waited for a sequence.", seconds, "model"),
+		firstToken: histogram("time_to_first_token_seconds", "Time from the request to the first token, seen or not.",
+			seconds, "model"),
+		firstAnswer: histogram("time_to_first_answer_seconds", "Time from the request to the first text of the answer.",
+			seconds, "model"),
+		speed: histogram("decode_tokens_per_second", "Speed of decoding of one run.",
+			prometheus.ExponentialBuckets(1, 2, 14), "model"),
+		prefill: counter("prefill_seconds_total", "Time spent in prefill, summed over runs.", "model"),
+		decode:  counter("decode_seconds_total", "Time spent decoding, summed over runs.", "model"),
+		rationales: counter("rationales_total", "Calls whose reason was asked for, by whether the model gave one: "+
+			"stated or missing.", "model", "reason"),
+		warnings:  counter("warnings_total", "Warnings of runs, by code.", "model", "code"),
+		refusedBy: counter("refused_total", "Answers that were errors before anything else was sent, by code.", "code"),
 		dropped: counter("connections_dropped_total",
-			"Connections beyond the limits, by why: idle ones that made room, or new ones that were too many of a peer or in all.", "why"),
+			"Connections beyond the limits, by why: idle ones that made room, or new ones that were too many of a peer or "+
+				"in all.", "why"),
 	}
-	m.registry.MustRegister(m.requests, m.inFlight, m.duration, m.runs, m.tokens, m.queue, m.firstToken, m.firstAnswer, m.speed, m.prefill, m.decode,
-		m.rationales, m.warnings, m.refusedBy, m.dropped, models, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.requests, m.inFlight, m.duration, m.runs, m.tokens, m.queue, m.firstToken, m.firstAnswer,
+		m.speed, m.prefill, m.decode,
+		m.rationales, m.warnings, m.refusedBy, m.dropped, models, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -77,7 +88,8 @@ func (m *metrics) answered(route string, status int, took time.Duration) {
 
 // used counts the tokens of a run, however it ended.
 func (m *metrics) used(model string, u reasoning.Usage) {
-	for kind, n := range map[string]int{"prompt": u.Prompt, "cached": u.Cached, "completion": u.Completion, "reasoning": u.Reasoning, "summary": u.Summary} {
+	for kind, n := range map[string]int{"prompt": u.Prompt, "cached": u.Cached, "completion": u.Completion,
+		"reasoning": u.Reasoning, "summary": u.Summary} {
 		m.tokens.WithLabelValues(model, kind).Add(float64(n))
 	}
 }

@@ -17,14 +17,17 @@ func TestFiguresAreToldUnderTheirNames(t *testing.T) {
 	models := newModelFigures(pool.New(pool.Config{}))
 	m := newMetrics(models)
 	m.answered("GET /x", http.StatusOK, 250*time.Millisecond)
-	m.finished("a", &reasoning.Result{Finish: reasoning.FinishLength, Usage: reasoning.Usage{Completion: 11}, Timing: reasoning.Timing{
-		Queue: 2 * time.Second, FirstToken: 3 * time.Second, FirstAnswer: 4 * time.Second, Prefill: 500 * time.Millisecond, Decode: 5 * time.Second}})
+	m.finished("a", &reasoning.Result{Finish: reasoning.FinishLength, Usage: reasoning.Usage{Completion: 11},
+		Timing: reasoning.Timing{
+			Queue: 2 * time.Second, FirstToken: 3 * time.Second, FirstAnswer: 4 * time.Second, Prefill: 500 * time.Millisecond,
+			Decode: 5 * time.Second}})
 	m.finished("a", &reasoning.Result{Finish: reasoning.FinishLength}) // no answer, and nothing decoded
 	w := httptest.NewRecorder()
 	m.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, want := range []string{
 		`runner_request_duration_seconds_sum{route="GET /x"} 0.25`, `runner_runs_total{finish="length",model="a"} 2`,
-		`runner_queue_seconds_sum{model="a"} 2`, `runner_time_to_first_token_seconds_sum{model="a"} 3`, `runner_time_to_first_token_seconds_count{model="a"} 2`,
+		`runner_queue_seconds_sum{model="a"} 2`, `runner_time_to_first_token_seconds_sum{model="a"} 3`,
+		`runner_time_to_first_token_seconds_count{model="a"} 2`,
 		`runner_time_to_first_answer_seconds_sum{model="a"} 4`, `runner_time_to_first_answer_seconds_count{model="a"} 1`,
 		`runner_decode_tokens_per_second_sum{model="a"} 2`, `runner_decode_tokens_per_second_count{model="a"} 1`,
 		`runner_prefill_seconds_total{model="a"} 0.5`, `runner_decode_seconds_total{model="a"} 5`,
@@ -34,7 +37,8 @@ func TestFiguresAreToldUnderTheirNames(t *testing.T) {
 		}
 	}
 
-	wanted := map[string]float64{"model_loaded": 1, "runs_waiting": 2, "runs_active": 3, "sequences_idle": 4, "steps_total": 5, "step_tokens_total": 6,
+	wanted := map[string]float64{"model_loaded": 1, "runs_waiting": 2, "runs_active": 3, "sequences_idle": 4,
+		"steps_total": 5, "step_tokens_total": 6,
 		"mask_seconds_total": 7, "form_violations_total": 8}
 	now := runner.Stats{Waiting: 2, Active: 3, Idle: 4, Steps: 5, Tokens: 6, MaskTime: 7 * time.Second, Violations: 8}
 	if len(models.figures) != len(wanted) {
@@ -63,7 +67,8 @@ func TestMissingReasonsAreCounted(t *testing.T) {
 	m.finished("a", &reasoning.Result{Rationale: &reasoning.RationaleCount{Missing: 1}})
 	w := httptest.NewRecorder()
 	m.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	for _, want := range []string{`runner_rationales_total{model="a",reason="missing"} 3`, `runner_rationales_total{model="a",reason="stated"} 1`} {
+	for _, want := range []string{`runner_rationales_total{model="a",reason="missing"} 3`,
+		`runner_rationales_total{model="a",reason="stated"} 1`} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("no %s in the metrics", want)
 		}

@@ -46,25 +46,30 @@ func (s *Server) Unload(ctx context.Context, name string) error {
 }
 
 func noModel(name string) *wire.Error {
-	return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model", Message: fmt.Sprintf("there is no model %.100q that you may use; GET /v1/models lists those that there are", name)}
+	return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model",
+		Message: fmt.Sprintf("there is no model %.100q that you may use; GET /v1/models lists those that there are", name)}
 }
 
 // poolError says what a request is answered with that cannot have a model.
 func (s *Server) poolError(ctx context.Context, name string, err error) *wire.Error {
 	switch {
 	case errors.Is(err, pool.ErrNoMemory):
-		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeQueue, Param: "model", Message: pool.ErrNoMemory.Error() + "; try again soon", RetryAfter: 5 * time.Second, Err: err}
+		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeQueue, Param: "model",
+			Message: pool.ErrNoMemory.Error() + "; try again soon", RetryAfter: 5 * time.Second, Err: err}
 	case errors.Is(err, pool.ErrChanged):
 		return wire.FromError(err, map[string]string{"Model": "model"})
 	case errors.Is(err, pool.ErrBroken):
-		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model", Message: pool.ErrBroken.Error() + "; it is loaded again soon, and the server's log says more", RetryAfter: 5 * time.Second, Err: err}
+		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model",
+			Message:    pool.ErrBroken.Error() + "; it is loaded again soon, and the server's log says more",
+			RetryAfter: 5 * time.Second, Err: err}
 	case errors.Is(err, pool.ErrClosed):
 		return wire.FromError(wire.ErrDraining, nil)
 	case ctx.Err() != nil:
 		return wire.FromError(context.Cause(ctx), nil)
 	}
 	s.logFailure("a model could not be loaded", name, err)
-	return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model", Message: "the model could not be loaded; the server's log says why", Err: err}
+	return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeModelUnusable, Param: "model",
+		Message: "the model could not be loaded; the server's log says why", Err: err}
 }
 
 // List implements [wire.Models].
@@ -113,7 +118,8 @@ func (s *Server) describe(c wire.Card, r *runner.Runner) wire.Card {
 		return c
 	}
 	info := r.Info()
-	c.Loaded, c.Context, c.Digest, c.Family, c.Parameters, c.Quantization = true, info.ContextSize, info.Digest, info.Architecture, info.Parameters, info.Quantization
+	c.Loaded, c.Context, c.Digest, c.Family, c.Parameters, c.Quantization = true, info.ContextSize, info.Digest,
+		info.Architecture, info.Parameters, info.Quantization
 	c.Expires, c.GPULayers = s.cfg.Pool.Expires(c.Name), info.GPULayers
 	if c.Size == 0 {
 		c.Size = info.Bytes

@@ -15,7 +15,8 @@ import (
 
 func TestPathsThatAreNotThere(t *testing.T) {
 	s := host(t, Config{MaxBody: 64}, fake.Config{})
-	if r := s.do(t, http.MethodGet, "/nothing", ""); r.StatusCode != http.StatusNotFound || !strings.Contains(r.body, wire.CodeNotFound) {
+	if r := s.do(t, http.MethodGet, "/nothing", ""); r.StatusCode != http.StatusNotFound ||
+		!strings.Contains(r.body, wire.CodeNotFound) {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
 	r := s.do(t, http.MethodGet, "/say", "")
@@ -43,7 +44,8 @@ func (*half) Routes() []wire.Route {
 	}
 	own := func(r *http.Request) bool { return r.Header.Get("X-Half") != "" }
 	return []wire.Route{
-		{Method: http.MethodGet, Path: "/shared", Handle: answer("half"), When: own}, {Method: http.MethodGet, Path: "/shared", Handle: answer("rest")},
+		{Method: http.MethodGet, Path: "/shared", Handle: answer("half"), When: own},
+		{Method: http.MethodGet, Path: "/shared", Handle: answer("rest")},
 		{Method: http.MethodGet, Path: "/only", Handle: answer("half"), When: own},
 	}
 }
@@ -62,7 +64,8 @@ func TestFormatsShareAPath(t *testing.T) {
 		s.ServeHTTP(w, r)
 		return w.Body.String()
 	}
-	for _, c := range [][3]string{{"/shared", "X-Half", "half"}, {"/shared", "", "rest"}, {"/only", "X-Half", "half"}, {"/only", "", "not_found"}} {
+	for _, c := range [][3]string{{"/shared", "X-Half", "half"}, {"/shared", "", "rest"}, {"/only", "X-Half", "half"},
+		{"/only", "", "not_found"}} {
 		if got := get(c[0], c[1]); !strings.Contains(got, c[2]) {
 			t.Errorf("%s with %q: %s", c[0], c[1], got)
 		}

@@ -148,7 +148,8 @@ func New(cfg Config) *Server {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	s := &Server{
-		cfg: cfg, log: cfg.Logger, cards: cfg.Cards, limits: newLimits(cfg.Clock), bodies: newBodies(cfg.MaxBody, cfg.RequestMemory),
+		cfg: cfg, log: cfg.Logger, cards: cfg.Cards, limits: newLimits(cfg.Clock),
+		bodies:  newBodies(cfg.MaxBody, cfg.RequestMemory),
 		metrics: newMetrics(newModelFigures(cfg.Pool)), mux: http.NewServeMux(), routes: map[string][]route{},
 	}
 	s.cut, s.cutNow = context.WithCancel(context.Background())
@@ -222,7 +223,8 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) *wire.Error {
 		w.Header().Set("Allow", allow(allowed))
 		return wire.Errorf(http.StatusMethodNotAllowed, wire.CodeMethod, "this path takes %s", strings.Join(allowed, ", "))
 	}
-	return wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "there is nothing at this path; /openapi.json lists what there is")
+	return wire.Errorf(http.StatusNotFound, wire.CodeNotFound,
+		"there is nothing at this path; /openapi.json lists what there is")
 }
 
 // allow is the value of the header Allow. Every path that takes a method takes OPTIONS.
@@ -324,18 +326,21 @@ func checkEncoding(w http.ResponseWriter, r *http.Request) *wire.Error {
 		return nil
 	}
 	w.Header().Set("Accept-Encoding", "identity")
-	return wire.Errorf(http.StatusUnsupportedMediaType, wire.CodeEncoding, "a body with Content-Encoding %.40q is not taken; send it as it is", encoding)
+	return wire.Errorf(http.StatusUnsupportedMediaType, wire.CodeEncoding,
+		"a body with Content-Encoding %.40q is not taken; send it as it is", encoding)
 }
 
 // logRequest writes the one line that the log has of a request.
-func (s *Server) logRequest(r *http.Request, name, id string, p *wire.Principal, status int, took time.Duration, said *note) {
+func (s *Server) logRequest(r *http.Request, name, id string, p *wire.Principal, status int, took time.Duration,
+	said *note) {
 	key := "" // which no key is called
 	if p != nil {
 		key = p.ID
 	}
 	said.mu.Lock()
 	defer said.mu.Unlock()
-	s.log.InfoContext(r.Context(), "request", "route", name, "status", status, "ms", float64(took.Microseconds())/1000, "key", key, "id", id,
+	s.log.InfoContext(r.Context(), "request", "route", name, "status", status, "ms", float64(took.Microseconds())/1000,
+		"key", key, "id", id,
 		"runs", said.runs, "prompt_tokens", said.prompt, "completion_tokens", said.completion)
 }
 
@@ -349,7 +354,8 @@ func (s *Server) recovered(w *recorder, r *http.Request, f wire.Format, name str
 	if w.status != 0 {
 		return true
 	}
-	f.WriteError(w, r, wire.Errorf(http.StatusInternalServerError, wire.CodeInternal, "the server failed; its log says where"))
+	f.WriteError(w, r, wire.Errorf(http.StatusInternalServerError, wire.CodeInternal,
+		"the server failed; its log says where"))
 	return false
 }
 
@@ -413,8 +419,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	l = held
 	hs := &http.Server{
 		ConnState: held.note,
-		Handler:   s, TLSConfig: s.cfg.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		Handler:   s, TLSConfig: s.cfg.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan error, 1)
 	go func() {

@@ -66,7 +66,8 @@ func (e *echo) say(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer m.Release()
-	req := runner.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: in.Text}}, Visibility: in.Visibility}
+	req := runner.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: in.Text}},
+		Visibility: in.Visibility}
 	var s *wire.Stream
 	for ev, err := range m.Generate(r.Context(), req) {
 		if err != nil {
@@ -199,7 +200,8 @@ func scripted(replies ...fake.Reply) fake.Config {
 
 func said(text, answer string) fake.Reply {
 	return fake.Reply{After: text + "<|end|><|start|>assistant",
-		Say: "<|channel|>analysis<|message|>" + canary + "<|end|><|start|>assistant<|channel|>final<|message|>" + answer + "<|return|>"}
+		Say: "<|channel|>analysis<|message|>" + canary + "<|end|><|start|>assistant<|channel|>final<|message|>" + answer +
+			"<|return|>"}
 }
 
 func keyFile(t *testing.T, entries string) *keys.Set {

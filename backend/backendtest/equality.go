@@ -24,7 +24,8 @@ func testTolerance(h *harness) {
 		d := difference(h.fresh(q), want)
 		h.Logf("another token at %d of 300 moves a logit by %.4g deviations; the tolerance is %g", at, d, h.tolerance)
 		if !(d >= 10*h.tolerance) || d == 0 {
-			h.Errorf("a wrong token at %d of 300 moves no logit by more than %.4g deviations; the tolerance %g would hide it", at, d, h.tolerance)
+			h.Errorf("a wrong token at %d of 300 moves no logit by more than %.4g deviations; the tolerance %g would hide it",
+				at, d, h.tolerance)
 		}
 	}
 }
@@ -85,7 +86,8 @@ func testBatched(h *harness) {
 			h.step(in, out)
 			for j, i := range who {
 				if fed[i] == len(prompts[i]) {
-					h.same(resultOf(&in[j], &out[j]), want[i], "round %d, prompt %d of %d tokens among others", round, i, len(prompts[i]))
+					h.same(resultOf(&in[j], &out[j]), want[i], "round %d, prompt %d of %d tokens among others", round, i,
+						len(prompts[i]))
 					left--
 				}
 			}
@@ -114,7 +116,8 @@ func testDecoding(h *harness) {
 func testTruncate(h *harness) {
 	p, q := h.tokens(60, 500), h.tokens(61, 500)
 	for _, c := range []struct{ grow, keep, regrow int }{
-		{10, 5, 10}, {50, 0, 20}, {200, 199, 5}, {200, 100, 60}, {200, 40, 5}, {450, 449, 1}, {450, 330, 100}, {450, 10, 300}, {500, 500, 4},
+		{10, 5, 10}, {50, 0, 20}, {200, 199, 5}, {200, 100, 60}, {200, 40, 5}, {450, 449, 1}, {450, 330, 100}, {450, 10, 300},
+		{500, 500, 4},
 	} {
 		s := h.sequence()
 		h.feed(s, p[:c.grow], 0)
@@ -188,7 +191,8 @@ func testForkOfForks(h *harness) {
 		out := make([]backend.Output, len(in))
 		h.step(in, out)
 		i := r.IntN(len(family))
-		h.same(resultOf(&in[i], &out[i]), h.fresh(family[i].tokens), "round %d, member %d of %d tokens", round, i, len(family[i].tokens))
+		h.same(resultOf(&in[i], &out[i]), h.fresh(family[i].tokens), "round %d, member %d of %d tokens", round, i,
+			len(family[i].tokens))
 	}
 	for _, m := range family {
 		m.s.Close()

@@ -14,7 +14,8 @@ func testInfo(h *harness) {
 		h.Errorf("name %q, backend %q, architecture %q or digest %q is empty", i.Name, i.Backend, i.Architecture, i.Digest)
 	}
 	if i.ContextSize != 256 || i.Sequences != 3 || i.BatchSize != 64 {
-		h.Errorf("asked for a context of 256, 3 sequences and batches of 64, got %d, %d and %d", i.ContextSize, i.Sequences, i.BatchSize)
+		h.Errorf("asked for a context of 256, 3 sequences and batches of 64, got %d, %d and %d", i.ContextSize, i.Sequences,
+			i.BatchSize)
 	}
 	if i.TrainedContext <= 0 || i.Threads <= 0 || i.EmbeddingLength <= 0 {
 		h.Errorf("trained context %d, %d threads and embedding length %d", i.TrainedContext, i.Threads, i.EmbeddingLength)
@@ -66,14 +67,19 @@ func testErrors(h *harness) {
 
 	h.wantInput(h.unchanged(ctx, with(backend.Input{Sequence: s})), backend.ErrNoTokens, 1, "no tokens")
 	for _, t := range []backend.Token{-1, -7, backend.Token(h.v.Len()), 1 << 30} {
-		h.wantInput(h.unchanged(ctx, with(backend.Input{Sequence: s, Tokens: []backend.Token{p[0], t}})), backend.ErrBadToken, 1, "bad token")
+		h.wantInput(h.unchanged(ctx, with(backend.Input{Sequence: s, Tokens: []backend.Token{p[0], t}})), backend.ErrBadToken,
+			1, "bad token")
 	}
-	h.wantInput(h.unchanged(ctx, []backend.Input{good, {Sequence: other, Tokens: p[:1]}}), backend.ErrRepeated, 1, "sequence twice")
+	h.wantInput(h.unchanged(ctx, []backend.Input{good, {Sequence: other, Tokens: p[:1]}}), backend.ErrRepeated, 1,
+		"sequence twice")
 	big := h.tokens(2, h.info.BatchSize)
-	h.wantError(h.unchanged(ctx, with(backend.Input{Sequence: s, Tokens: big})), backend.ErrBatchTooLarge, "batch too large")
-	for _, bad := range []backend.Sampling{{Temperature: -1}, {TopP: 2}, {TopLogprobs: 21}, {Bias: []backend.TokenBias{{Token: -1}}}} {
+	h.wantError(h.unchanged(ctx, with(backend.Input{Sequence: s, Tokens: big})), backend.ErrBatchTooLarge,
+		"batch too large")
+	for _, bad := range []backend.Sampling{{Temperature: -1}, {TopP: 2}, {TopLogprobs: 21},
+		{Bias: []backend.TokenBias{{Token: -1}}}} {
 		var e *backend.InputError
-		if err := h.unchanged(ctx, with(backend.Input{Sequence: s, Tokens: p[:1], Sampling: &bad})); !errors.As(err, &e) || e.Index != 1 {
+		if err := h.unchanged(ctx, with(backend.Input{Sequence: s, Tokens: p[:1], Sampling: &bad})); !errors.As(err, &e) ||
+			e.Index != 1 {
 			h.Errorf("sampling %+v: error %v, want an InputError for input 1", bad, err)
 		}
 	}
@@ -88,7 +94,8 @@ func testErrors(h *harness) {
 		h.Error("too few outputs are no error")
 	}
 	other.Close()
-	h.wantInput(h.m.Step(ctx, []backend.Input{{Sequence: s, Tokens: p[:1]}, good}, make([]backend.Output, 2)), backend.ErrClosed, 1, "closed sequence")
+	h.wantInput(h.m.Step(ctx, []backend.Input{{Sequence: s, Tokens: p[:1]}, good}, make([]backend.Output, 2)),
+		backend.ErrClosed, 1, "closed sequence")
 	h.same(h.feed(s, p[:3], 0), h.fresh(append(append([]backend.Token(nil), p...), p[:3]...)), "after all these errors")
 	if err := h.m.Step(ctx, nil, nil); err != nil {
 		h.Errorf("a step without inputs: %v", err)
@@ -116,7 +123,8 @@ func testCacheFull(h *harness) {
 	var err error
 	fed := 50
 	for fed < 500 && err == nil {
-		if err = h.m.Step(context.Background(), []backend.Input{{Sequence: b, Tokens: q[fed : fed+50]}}, make([]backend.Output, 1)); err == nil {
+		if err = h.m.Step(context.Background(), []backend.Input{{Sequence: b, Tokens: q[fed : fed+50]}},
+			make([]backend.Output, 1)); err == nil {
 			fed += 50
 		}
 	}
@@ -176,7 +184,8 @@ func testClosed(h *harness) {
 	}
 	_, err = h.m.NewSequence()
 	h.wantError(err, backend.ErrClosed, "NewSequence on a closed model")
-	err = h.m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: []backend.Token{1}}}, make([]backend.Output, 1))
+	err = h.m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: []backend.Token{1}}},
+		make([]backend.Output, 1))
 	h.wantError(err, backend.ErrClosed, "Step on a closed model")
 	s.Close()
 }
@@ -207,7 +216,8 @@ const tellable = 20 * time.Millisecond
 // taken clearly less than the fastest whole one: the fastest, because other work on the machine only makes steps
 // slower.
 func testCanceledInFlight(h *harness) {
-	const shared, attempts, most = 300, 8, 40 // more than attempts only while other work on the machine hides the difference
+	// more than attempts only while other work on the machine hides the difference
+	const shared, attempts, most = 300, 8, 40
 	p := h.tokens(1, 900)
 	s := h.sequence()
 	var want result
@@ -245,7 +255,8 @@ func testCanceledInFlight(h *harness) {
 		canceled++
 		stopped = min(stopped, took)
 	}
-	h.Logf("of %d steps %d were cancelled while they ran; the fastest whole one took %v, the fastest cancelled one %v", tried, canceled, whole, stopped)
+	h.Logf("of %d steps %d were cancelled while they ran; the fastest whole one took %v, the fastest cancelled one %v",
+		tried, canceled, whole, stopped)
 	switch {
 	case whole < tellable:
 		h.Logf("too short to tell whether a cancelled step stops early: that takes %v", tellable)

@@ -56,7 +56,8 @@ func testLeaks(h *harness) {
 	if measured {
 		h.Logf("over %d sequences Go's heap grew by %d bytes and the process by %d KiB", opened, heap, memory>>10)
 	} else {
-		h.Logf("over %d sequences Go's heap grew by %d bytes; this system does not say how large the process is, so C's memory is not measured", opened, heap)
+		h.Logf("over %d sequences Go's heap grew by %d bytes; this system does not say how large the process is, so C's "+
+			"memory is not measured", opened, heap)
 	}
 	// Every place and cell is free: all sequences can be open at once and full.
 	var open []backend.Sequence

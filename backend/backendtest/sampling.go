@@ -9,7 +9,8 @@ import (
 )
 
 // generate samples n tokens after prompt, feeding each.
-func (h *harness) generate(s backend.Sequence, prompt []backend.Token, n int, p backend.Sampling, c backend.Constraint) []backend.Token {
+func (h *harness) generate(s backend.Sequence, prompt []backend.Token, n int, p backend.Sampling,
+	c backend.Constraint) []backend.Token {
 	h.Helper()
 	var got []backend.Token
 	out := make([]backend.Output, 1)
@@ -52,7 +53,8 @@ func testTopLogprobs(h *harness) {
 	s := h.sequence()
 	out := make([]backend.Output, 1)
 	for n := range backend.MaxTopLogprobs + 1 {
-		h.step([]backend.Input{{Sequence: s, Tokens: h.tokens(uint64(n), 1), Sampling: &backend.Sampling{TopLogprobs: n}}}, out)
+		h.step([]backend.Input{{Sequence: s, Tokens: h.tokens(uint64(n), 1), Sampling: &backend.Sampling{TopLogprobs: n}}},
+			out)
 		if len(out[0].Top) != n {
 			h.Fatalf("asked for %d alternatives and got %d", n, len(out[0].Top))
 		}
@@ -259,7 +261,8 @@ func testEmbeddings(h *harness) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		before := append([]float64(nil), sum...)
-		h.wantError(h.unchanged(ctx, []backend.Input{{Sequence: s, Tokens: p[:1], Hidden: sum}}), context.Canceled, "reading hidden states with an ended context")
+		h.wantError(h.unchanged(ctx, []backend.Input{{Sequence: s, Tokens: p[:1], Hidden: sum}}), context.Canceled,
+			"reading hidden states with an ended context")
 		for i := range sum {
 			if sum[i] != before[i] {
 				h.Fatal("a step that failed changed the sum of hidden states")

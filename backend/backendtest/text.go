@@ -44,10 +44,14 @@ func testVocabulary(h *harness) {
 
 // texts yields fixed and random strings: words, numbers, scripts, spaces, control characters, broken UTF-8.
 func texts(names []string, yield func(string) bool) {
-	fixed := []string{"", " ", "\n", "\r\n\r\n", "Hello, world!", "  two  spaces ", "\ttabs\t\t", "don't can't WE'LL", "12345678901234567890",
-		"naïve café Ünïcödé", "Привет, мир", "中文字符測試", "日本語テキスト", "한국어", "العربية", "हिन्दी", "🙂🙃👩‍👩‍👧‍👦🏳️‍🌈", "a\u0301e\u0308", "\x00\x01\x7f",
-		"\xff\xfe", "ab\xc3", "\xe4\xb8", "\xf0\x9f\x99", "x\x80y", "<|>", "<|", "|>", "<", "<|endoftext", "{\"a\": [1, 2.5e3, null]}",
-		strings.Repeat("a", 5000), strings.Repeat("中", 3000), strings.Repeat(" ", 3000), strings.Repeat("!", 5000), strings.Repeat("ab ", 3000),
+	fixed := []string{"", " ", "\n", "\r\n\r\n", "Hello, world!", "  two  spaces ", "\ttabs\t\t", "don't can't WE'LL",
+		"12345678901234567890",
+		"naïve café Ünïcödé", "Привет, мир", "中文字符測試", "日本語テキスト", "한국어", "العربية", "हिन्दी", "🙂🙃👩‍👩‍👧‍👦🏳️‍🌈",
+		"a\u0301e\u0308", "\x00\x01\x7f",
+		"\xff\xfe", "ab\xc3", "\xe4\xb8", "\xf0\x9f\x99", "x\x80y", "<|>", "<|", "|>", "<", "<|endoftext",
+		"{\"a\": [1, 2.5e3, null]}",
+		strings.Repeat("a", 5000), strings.Repeat("中", 3000), strings.Repeat(" ", 3000), strings.Repeat("!", 5000),
+		strings.Repeat("ab ", 3000),
 		strings.Repeat("\n", 2000), "\u00a0\u2003\u3000", "\ufeffbom"}
 	for _, s := range fixed {
 		if !yield(s) {
@@ -55,7 +59,8 @@ func texts(names []string, yield func(string) bool) {
 		}
 	}
 	r := rand.New(rand.NewPCG(5, 5))
-	parts := append([]string{" ", "  ", "\n", "the", "The", "ing", "'s", "9", "42", ".", "...", "é", "中", "🙂", "\xff", "\xc3", "<|", "|>", "\t", "_", "A"}, names...)
+	parts := append([]string{" ", "  ", "\n", "the", "The", "ing", "'s", "9", "42", ".", "...", "é", "中", "🙂", "\xff",
+		"\xc3", "<|", "|>", "\t", "_", "A"}, names...)
 	for range 400 {
 		var b strings.Builder
 		for range 1 + r.IntN(20) {
@@ -122,7 +127,8 @@ func testNeverControl(h *harness) {
 	}
 	for i, name := range names {
 		other := names[(i+1)%len(names)]
-		for _, s := range []string{name, " " + name, name + " ", "x" + name + "y", name + other, name + name, name[:1] + name, other[:len(other)-1] + name} {
+		for _, s := range []string{name, " " + name, name + " ", "x" + name + "y", name + other, name + name, name[:1] + name,
+			other[:len(other)-1] + name} {
 			check(s)
 		}
 	}

@@ -14,8 +14,9 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
 				return fake.New(fake.Config{
-					Vocab: v, ContextSize: cfg.ContextSize, Sequences: cfg.Sequences, CacheTokens: cfg.CacheTokens, BatchSize: cfg.BatchSize,
-					Delay: longSteps,
+					Vocab: v, ContextSize: cfg.ContextSize, Sequences: cfg.Sequences, CacheTokens: cfg.CacheTokens,
+					BatchSize: cfg.BatchSize,
+					Delay:     longSteps,
 				})
 			}, backendtest.Options{})
 		})

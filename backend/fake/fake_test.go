@@ -36,13 +36,16 @@ func TestReplies(t *testing.T) {
 	const open = "<|start|>assistant"
 	const final = open + "<|channel|>final<|message|>"
 	m := fake.New(fake.Config{Vocab: v, Script: fake.Replies(v,
-		fake.Reply{Prompt: "17 + 25", After: open, Say: "<|channel|>analysis<|message|>17 plus 25 is 42.<|end|>" + final + "42"},
+		fake.Reply{Prompt: "17 + 25", After: open, Say: "<|channel|>analysis<|message|>17 plus 25 is 42.<|end|>" +
+			final + "42"},
 		fake.Reply{Prompt: "Hello", After: open, Say: "<|channel|>final<|message|>I do not know 🙂."},
 		fake.Reply{Prompt: "17 + 25", After: open + "<|channel|>final<|message|>", Say: "forty-two"},
 	)})
 	for prompt, want := range map[string]string{
-		"<|start|>user<|message|>What is 17 + 25?<|end|>" + open:                    "<|channel|>analysis<|message|>17 plus 25 is 42.<|end|>" + final + "42",
-		"<|start|>user<|message|>Hello<|end|>" + open:                               "<|channel|>final<|message|>I do not know 🙂.",
+		"<|start|>user<|message|>What is 17 + 25?<|end|>" + open: "<|channel|>analysis<|message|>17 " +
+			"plus 25 is 42.<|end|>" + final + "42",
+		"<|start|>user<|message|>Hello<|end|>" + open: "<|channel|>final<|message|>I do " +
+			"not know 🙂.",
 		"17 + 25" + open + "<|channel|>analysis<|message|>cut short<|end|>" + final: "forty-two",
 	} {
 		s, err := m.NewSequence()

@@ -14,7 +14,8 @@ var words = strings.Fields(`the and ing tion is are was have that this with from
 	reasoning think ab abc abcd 12 123 == -- !! {" "} ": <| |> </ 中文 é ö ß 🙂`)
 
 // harmonySpecials are the control tokens of OpenAI's harmony format.
-var harmonySpecials = []string{"<|startoftext|>", "<|endoftext|>", "<|return|>", "<|constrain|>", "<|channel|>", "<|start|>",
+var harmonySpecials = []string{"<|startoftext|>", "<|endoftext|>", "<|return|>", "<|constrain|>", "<|channel|>",
+	"<|start|>",
 	"<|end|>", "<|message|>", "<|call|>"}
 
 // Harmony returns a vocabulary in the manner of gpt-oss: 256 bytes, some words, and the control tokens of the

@@ -145,7 +145,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 	var got []byte
 	for i, ti := range f.Tensors {
-		if ti.Name != tensors[i].Name || ti.Type != tensors[i].Type || !reflect.DeepEqual(ti.Dims, tensors[i].Dims) || ti.Offset%64 != 0 {
+		if ti.Name != tensors[i].Name || ti.Type != tensors[i].Type || !reflect.DeepEqual(ti.Dims, tensors[i].Dims) ||
+			ti.Offset%64 != 0 {
 			t.Errorf("tensor %+v, want %+v", ti, tensors[i])
 		}
 		got = append(got, out.Bytes()[f.DataOffset+ti.Offset:][:ti.Size]...)
@@ -280,7 +281,8 @@ func TestHostile(t *testing.T) {
 	for _, test := range tests {
 		_, err := parse(test.change(goldenFile()))
 		var fe *FormatError
-		if !errors.As(err, &fe) || !errors.Is(err, test.kind) || !strings.Contains(fe.Detail, test.detail) || fe.Hint() == "" {
+		if !errors.As(err, &fe) || !errors.Is(err, test.kind) || !strings.Contains(fe.Detail, test.detail) ||
+			fe.Hint() == "" {
 			t.Errorf("%s: got %v, want %v with %q", test.name, err, test.kind, test.detail)
 		}
 	}
@@ -293,7 +295,8 @@ func TestHostile(t *testing.T) {
 
 func TestOverlapAndDuplicates(t *testing.T) {
 	var out bytes.Buffer
-	w, err := NewWriter(&out, nil, []Tensor{{Name: "aa", Type: F32, Dims: []int64{16}}, {Name: "bb", Type: F32, Dims: []int64{16}}})
+	w, err := NewWriter(&out, nil, []Tensor{{Name: "aa", Type: F32, Dims: []int64{16}},
+		{Name: "bb", Type: F32, Dims: []int64{16}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +341,10 @@ func TestWriterErrors(t *testing.T) {
 			_, err := NewWriter(&bytes.Buffer{}, []Pair{{"k", "a"}, {"k", "b"}}, nil)
 			return err
 		},
-		"alignment":   func() error { _, err := NewWriter(&bytes.Buffer{}, []Pair{{alignmentKey, uint32(3)}}, nil); return err },
+		"alignment": func() error {
+			_, err := NewWriter(&bytes.Buffer{}, []Pair{{alignmentKey, uint32(3)}}, nil)
+			return err
+		},
 		"same tensor": func() error { _, err := NewWriter(&bytes.Buffer{}, nil, append(one, one...)); return err },
 		"shape": func() error {
 			_, err := NewWriter(&bytes.Buffer{}, nil, []Tensor{{Name: "a", Type: Q8_0, Dims: []int64{31}}})

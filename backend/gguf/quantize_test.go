@@ -45,7 +45,8 @@ func TestHalf(t *testing.T) {
 
 func TestBrain(t *testing.T) {
 	for bits, want := range map[uint32]uint16{
-		0x3f800000: 0x3f80, 0x3f808000: 0x3f80, 0x3f818000: 0x3f82, 0x3f808001: 0x3f81, 0x7f7fffff: 0x7f80, 0x7f800001: 0x7fc0, 0xff800000: 0xff80,
+		0x3f800000: 0x3f80, 0x3f808000: 0x3f80, 0x3f818000: 0x3f82, 0x3f808001: 0x3f81, 0x7f7fffff: 0x7f80,
+		0x7f800001: 0x7fc0, 0xff800000: 0xff80,
 	} {
 		if got := brainBits(math.Float32frombits(bits)); got != want {
 			t.Errorf("%08x is %04x, want %04x", bits, got, want)
@@ -119,7 +120,8 @@ func TestQuantizeError(t *testing.T) {
 
 // TestQuantizeExtremes: no value, however odd, panics or becomes NaN in the block formats.
 func TestQuantizeExtremes(t *testing.T) {
-	odd := []float32{0, float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32, math.SmallestNonzeroFloat32, -1e-40, 1}
+	odd := []float32{0, float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32,
+		math.SmallestNonzeroFloat32, -1e-40, 1}
 	for _, a := range odd {
 		for _, b := range odd {
 			x := make([]float32, 32)

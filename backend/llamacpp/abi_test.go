@@ -38,13 +38,15 @@ func engineHeaders(t *testing.T) []string {
 	dir := strings.TrimSpace(string(out))
 	ggml := filepath.Join(dir, "ml", "backend", "ggml", "ggml")
 	var flags []string
-	for _, folder := range []string{filepath.Join(dir, "llama", "llama.cpp", "include"), filepath.Join(ggml, "include"), filepath.Join(ggml, "src"), filepath.Join(ggml, "src", "ggml-cpu")} {
+	for _, folder := range []string{filepath.Join(dir, "llama", "llama.cpp", "include"), filepath.Join(ggml, "include"),
+		filepath.Join(ggml, "src"), filepath.Join(ggml, "src", "ggml-cpu")} {
 		flags = append(flags, "-I", folder)
 	}
 	return flags
 }
 
-const realHeaders = "#include \"llama.h\"\n#include \"ggml-cpu.h\"\n#include \"ggml-backend.h\"\n#include \"ggml-backend-impl.h\"\n#include \"ggml-cpu-impl.h\"\n"
+const realHeaders = "#include \"llama.h\"\n#include \"ggml-cpu.h\"\n#include \"ggml-backend.h\"\n#include " +
+	"\"ggml-backend-impl.h\"\n#include \"ggml-cpu-impl.h\"\n"
 
 var (
 	comments  = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/`)
@@ -101,7 +103,8 @@ func TestABI(t *testing.T) {
 		if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		args := append(append(append([]string{}, cc[1:]...), flags...), "-O1", "-w", "-o", binary, source) // optimized, so that what the headers define and nobody calls is gone
+		// optimized, so that what the headers define and nobody calls is gone
+		args := append(append(append([]string{}, cc[1:]...), flags...), "-O1", "-w", "-o", binary, source)
 		if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
 			t.Fatalf("%s does not compile: %v\n%s", name, err, out)
 		}

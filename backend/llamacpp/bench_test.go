@@ -13,7 +13,8 @@ import (
 )
 
 // stepper returns a model and a function that runs steps of one sequence.
-func stepper(b *testing.B, c random.Config, cfg backend.Config) (m *Model, step func(tokens []backend.Token, p *backend.Sampling) backend.Token) {
+func stepper(b *testing.B, c random.Config, cfg backend.Config) (m *Model,
+	step func(tokens []backend.Token, p *backend.Sampling) backend.Token) {
 	b.Helper()
 	m = openModel(b, writeModel(b, c), cfg)
 	s, err := m.NewSequence()
@@ -89,7 +90,8 @@ func BenchmarkFork(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if err := m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: make([]backend.Token, 300)}}, make([]backend.Output, 1)); err != nil {
+			if err := m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: make([]backend.Token, 300)}},
+				make([]backend.Output, 1)); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
@@ -140,7 +142,8 @@ func BenchmarkDecodeTogether(b *testing.B) {
 	for _, threads := range []int{1, 2} {
 		for _, n := range []int{1, 2, 4, 8, 16} {
 			b.Run(fmt.Sprintf("threads=%d/sequences=%d", threads, n), func(b *testing.B) {
-				m := openModel(b, filepath.Join("..", "..", "models", "demo", "demo.gguf"), backend.Config{ContextSize: 512, Sequences: 2 * n, Threads: threads})
+				m := openModel(b, filepath.Join("..", "..", "models", "demo", "demo.gguf"),
+					backend.Config{ContextSize: 512, Sequences: 2 * n, Threads: threads})
 				in, out := make([]backend.Input, n), make([]backend.Output, n)
 				p := &backend.Sampling{Temperature: 0.8, Seed: 1}
 				for i := range in {

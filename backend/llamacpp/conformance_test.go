@@ -19,8 +19,10 @@ func TestConformance(t *testing.T) {
 		base    backend.Config
 		options backendtest.Options
 	}{
-		{"FullWindow", backend.Config{FullWindow: "on", CacheType: "f32", FlashAttention: "off"}, backendtest.Options{Tolerance: 1e-3}},
-		{"SmallWindow", backend.Config{FullWindow: "off", CacheType: "f32", FlashAttention: "off"}, backendtest.Options{Tolerance: 1e-3}},
+		{"FullWindow", backend.Config{FullWindow: "on", CacheType: "f32", FlashAttention: "off"},
+			backendtest.Options{Tolerance: 1e-3}},
+		{"SmallWindow", backend.Config{FullWindow: "off", CacheType: "f32", FlashAttention: "off"},
+			backendtest.Options{Tolerance: 1e-3}},
 		{"Default", backend.Config{}, backendtest.Options{Tolerance: 0.02, Coarse: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -28,7 +30,8 @@ func TestConformance(t *testing.T) {
 				t.Skip("short")
 			}
 			backendtest.Run(t, func(t *testing.T, cfg backend.Config) backend.Model {
-				cfg.FullWindow, cfg.CacheType, cfg.FlashAttention, cfg.Threads = c.base.FullWindow, c.base.CacheType, c.base.FlashAttention, 1
+				cfg.FullWindow, cfg.CacheType, cfg.FlashAttention, cfg.Threads = c.base.FullWindow, c.base.CacheType,
+					c.base.FlashAttention, 1
 				m, err := Open(context.Background(), path, cfg)
 				if err != nil {
 					t.Fatal(err)

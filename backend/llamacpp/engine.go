@@ -63,7 +63,8 @@ func SetLogger(l *slog.Logger) {
 	logger.Store(l)
 	least := C.GGML_LOG_LEVEL_NONE
 	if l != nil {
-		for _, level := range []int{C.GGML_LOG_LEVEL_DEBUG, C.GGML_LOG_LEVEL_INFO, C.GGML_LOG_LEVEL_WARN, C.GGML_LOG_LEVEL_ERROR} {
+		for _, level := range []int{C.GGML_LOG_LEVEL_DEBUG, C.GGML_LOG_LEVEL_INFO, C.GGML_LOG_LEVEL_WARN,
+			C.GGML_LOG_LEVEL_ERROR} {
 			if l.Enabled(context.Background(), slogLevel(level)) {
 				least = level
 				break

@@ -21,7 +21,8 @@ func checkModel(path string, files []*gguf.File) error {
 	case arch == "gptoss":
 		return ollamaFile(path)
 	case arch == "clip" || arch == "mmproj":
-		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture, Detail: "holds an image or audio encoder, not a language model",
+		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
+			Detail: "holds an image or audio encoder, not a language model",
 			Advice: "name the language model that it belongs to"}
 	case others[arch]:
 		return notGenerative(path, arch)
@@ -56,7 +57,8 @@ func checkModel(path string, files []*gguf.File) error {
 func ollamaFile(path string) error {
 	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
 		Detail: `is a gpt-oss model in Ollama's own layout (architecture "gptoss")`,
-		Advice: "use the GGUF file of gpt-oss that llama.cpp reads (architecture \"gpt-oss\"), for instance from ggml-org on Hugging Face"}
+		Advice: "use the GGUF file of gpt-oss that llama.cpp reads (architecture \"gpt-oss\"), for instance from " +
+			"ggml-org on Hugging Face"}
 }
 
 func checkNumbers(f *gguf.File, arch string) error {
@@ -97,7 +99,8 @@ func checkVocabulary(f *gguf.File) error {
 		types []gguf.Type
 		long  bool
 	}{
-		{"token_type", []gguf.Type{gguf.Int32, gguf.Uint32}, true}, {"scores", []gguf.Type{gguf.Float32}, true}, {"merges", []gguf.Type{gguf.String}, false},
+		{"token_type", []gguf.Type{gguf.Int32, gguf.Uint32}, true}, {"scores", []gguf.Type{gguf.Float32}, true},
+		{"merges", []gguf.Type{gguf.String}, false},
 	} {
 		v, ok := f.Lookup(prefix + c.name)
 		if !ok {

@@ -45,9 +45,12 @@ func kernelCheck(t *testing.T, sanitizer string, args ...string) string {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(t.TempDir(), "kernels")
-	line := append(append([]string{}, cxx[1:]...), "-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-uninitialized", "-Wno-maybe-uninitialized", // GCC's own header of intrinsics
+	// GCC's own header of intrinsics
+	line := append(append([]string{}, cxx[1:]...), "-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
+		"-Wno-uninitialized", "-Wno-maybe-uninitialized",
 		"-fno-omit-frame-pointer", "-pthread",
-		"-fsanitize="+sanitizer, "-fno-sanitize-recover=all", "-I", here, "-o", binary, "kernels_avx512.cpp", "kernels_avx2.cpp", "team.cpp", filepath.Join("testdata", "kernels.cpp"))
+		"-fsanitize="+sanitizer, "-fno-sanitize-recover=all", "-I", here, "-o", binary, "kernels_avx512.cpp",
+		"kernels_avx2.cpp", "team.cpp", filepath.Join("testdata", "kernels.cpp"))
 	if out, err := exec.Command(cxx[0], line...).CombinedOutput(); err != nil {
 		if strings.Contains(string(out), "cannot find") && strings.Contains(string(out), "san") {
 			t.Skip("the compiler has no sanitizers")

@@ -47,7 +47,8 @@ func loadLibraries(folders []string) []Library {
 		}
 		var list []Library
 		for _, e := range entries {
-			if name := e.Name(); strings.HasPrefix(name, "libggml-") && strings.HasSuffix(name, ".so") && !strings.HasPrefix(baseLibrary, name) {
+			if name := e.Name(); strings.HasPrefix(name, "libggml-") && strings.HasSuffix(name, ".so") &&
+				!strings.HasPrefix(baseLibrary, name) {
 				path := filepath.Join(dir, name)
 				list = append(list, Library{path, loadLibrary(filepath.Join(dir, baseLibrary), path)})
 			}

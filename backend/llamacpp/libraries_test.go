@@ -24,7 +24,8 @@ func TestLibraries(t *testing.T) {
 	dir := t.TempDir()
 	build := func(name, source string, args ...string) {
 		t.Helper()
-		c := exec.Command(cc[0], append(append(append([]string{}, cc[1:]...), "-shared", "-fPIC", "-x", "c", "-", "-o", filepath.Join(dir, name)), args...)...)
+		c := exec.Command(cc[0], append(append(append([]string{}, cc[1:]...), "-shared", "-fPIC", "-x", "c", "-", "-o",
+			filepath.Join(dir, name)), args...)...)
 		c.Stdin = strings.NewReader(source)
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)

@@ -45,7 +45,8 @@ func TestDecodes(t *testing.T) {
 	}
 	out := make([]backend.Output, 1)
 	for i := range 8 {
-		if err := m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: feed, Sampling: &backend.Sampling{}}}, out); err != nil {
+		if err := m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: feed, Sampling: &backend.Sampling{}}},
+			out); err != nil {
 			t.Fatal(err)
 		}
 		if !m.Vocab().Valid(out[0].Token) {

@@ -147,7 +147,8 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	m.failure = &cArray[C.struct_shim_error](1)[0]
 	fail := func(what string) error {
 		return &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: what,
-			Err: engineError(errors.New(what), m.failure), Advice: "try the file with a newer version, or convert the model again"}
+			Err:    engineError(errors.New(what), m.failure),
+			Advice: "try the file with a newer version, or convert the model again"}
 	}
 	if err := m.loadWeights(ctx, path, p, cfg); err != nil {
 		return err
@@ -155,7 +156,8 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	if m.model == nil {
 		return fail("the engine refused the model" + reason(m.failure))
 	}
-	if bool(C.llama_model_has_encoder(m.model)) || !bool(C.llama_model_has_decoder(m.model)) || bool(C.llama_model_is_diffusion(m.model)) {
+	if bool(C.llama_model_has_encoder(m.model)) || !bool(C.llama_model_has_decoder(m.model)) ||
+		bool(C.llama_model_is_diffusion(m.model)) {
 		return notGenerative(path, f.Architecture())
 	}
 	m.threads = p.engineThreads()
@@ -169,7 +171,8 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	}
 	cp := p.contextParams()
 	if m.ctx = C.shim_context(m.model, cp, m.pool, (*C.int32_t)(unsafe.Pointer(m.cancel)), m.failure); m.ctx == nil {
-		e := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: "the engine made no context" + reason(m.failure),
+		e := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: "the engine made no context" +
+			reason(m.failure),
 			Err: engineError(errors.New("no context"), m.failure), Advice: "choose a smaller context size or fewer sequences"}
 		if strings.Contains(e.Detail, "alloc") {
 			e.Reason = backend.LoadTooBig
@@ -182,7 +185,8 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	vocab := C.llama_model_get_vocab(m.model)
 	v, err := newVocab(vocab, f)
 	if err != nil {
-		return &backend.LoadError{Path: path, Reason: backend.LoadCorrupt, Detail: err.Error(), Err: err, Advice: "convert the model again"}
+		return &backend.LoadError{Path: path, Reason: backend.LoadCorrupt, Detail: err.Error(), Err: err,
+			Advice: "convert the model again"}
 	}
 	m.vocab = v
 	m.text = newTextTokenizer(vocab, v)

@@ -62,26 +62,31 @@ func TestLoadErrors(t *testing.T) {
 		cfg    backend.Config
 		reason backend.LoadFailure
 	}{
-		"missing":              {filepath.Join(t.TempDir(), "none.gguf"), backend.Config{}, backend.LoadMissing},
-		"folder":               {t.TempDir(), backend.Config{}, backend.LoadNotModel},
-		"empty":                {written(t, nil), backend.Config{}, backend.LoadNotModel},
-		"text":                 {written(t, []byte("hello, this is no model at all")), backend.Config{}, backend.LoadNotModel},
+		"missing": {filepath.Join(t.TempDir(), "none.gguf"), backend.Config{}, backend.LoadMissing},
+		"folder":  {t.TempDir(), backend.Config{}, backend.LoadNotModel},
+		"empty":   {written(t, nil), backend.Config{}, backend.LoadNotModel},
+		"text": {written(t, []byte("hello, this is no model at all")), backend.Config{},
+			backend.LoadNotModel},
 		"truncated header":     {written(t, raw[:3000]), backend.Config{}, backend.LoadTruncated},
 		"truncated data":       {written(t, raw[:len(raw)-100]), backend.Config{}, backend.LoadTruncated},
 		"unknown architecture": {arch("gpt-oss-9"), backend.Config{}, backend.LoadUnknownArchitecture},
 		"ollama's layout":      {arch("gptoss"), backend.Config{}, backend.LoadUnknownArchitecture},
 		"embedding model":      {arch("bert"), backend.Config{}, backend.LoadUnknownArchitecture},
-		"no architecture":      {rewritten(t, func(p *parts) { p.metadata = p.metadata[1:] }), backend.Config{}, backend.LoadCorrupt},
-		"no vocabulary":        {rewritten(t, func(p *parts) { p.set("tokenizer.ggml.tokens", []string{"a"}) }), backend.Config{}, backend.LoadCorrupt},
-		"missing tensor":       {rewritten(t, func(p *parts) { p.tensors = p.tensors[:len(p.tensors)-1] }), backend.Config{}, backend.LoadFailed},
-		"no room for cache":    {written(t, raw), backend.Config{ContextSize: 1 << 24, Sequences: 128}, backend.LoadTooBig},
-		"negative context":     {written(t, raw), backend.Config{ContextSize: -1}, backend.LoadFailed},
-		"too many sequences":   {written(t, raw), backend.Config{Sequences: 1000}, backend.LoadFailed},
-		"cache type":           {written(t, raw), backend.Config{CacheType: "q9"}, backend.LoadFailed},
-		"flash attention":      {written(t, raw), backend.Config{FlashAttention: "maybe"}, backend.LoadFailed},
-		"quantized, no flash":  {written(t, raw), backend.Config{CacheType: "q8_0", FlashAttention: "off"}, backend.LoadFailed},
-		"full window":          {written(t, raw), backend.Config{FullWindow: "half"}, backend.LoadFailed},
-		"canceled":             {written(t, raw), backend.Config{Progress: func(float32) bool { return false }}, backend.LoadCanceled},
+		"no architecture": {rewritten(t, func(p *parts) { p.metadata = p.metadata[1:] }), backend.Config{},
+			backend.LoadCorrupt},
+		"no vocabulary": {rewritten(t, func(p *parts) { p.set("tokenizer.ggml.tokens", []string{"a"}) }),
+			backend.Config{}, backend.LoadCorrupt},
+		"missing tensor": {rewritten(t, func(p *parts) { p.tensors = p.tensors[:len(p.tensors)-1] }), backend.Config{},
+			backend.LoadFailed},
+		"no room for cache":  {written(t, raw), backend.Config{ContextSize: 1 << 24, Sequences: 128}, backend.LoadTooBig},
+		"negative context":   {written(t, raw), backend.Config{ContextSize: -1}, backend.LoadFailed},
+		"too many sequences": {written(t, raw), backend.Config{Sequences: 1000}, backend.LoadFailed},
+		"cache type":         {written(t, raw), backend.Config{CacheType: "q9"}, backend.LoadFailed},
+		"flash attention":    {written(t, raw), backend.Config{FlashAttention: "maybe"}, backend.LoadFailed},
+		"quantized, no flash": {written(t, raw), backend.Config{CacheType: "q8_0", FlashAttention: "off"},
+			backend.LoadFailed},
+		"full window": {written(t, raw), backend.Config{FullWindow: "half"}, backend.LoadFailed},
+		"canceled":    {written(t, raw), backend.Config{Progress: func(float32) bool { return false }}, backend.LoadCanceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := Open(context.Background(), c.path, c.cfg)
@@ -120,12 +125,14 @@ func TestLoadCanceledByContext(t *testing.T) {
 
 func TestProgress(t *testing.T) {
 	var seen []float32
-	m := openModel(t, writeModel(t, smallest), backend.Config{Progress: func(f float32) bool { seen = append(seen, f); return true }})
+	m := openModel(t, writeModel(t, smallest),
+		backend.Config{Progress: func(f float32) bool { seen = append(seen, f); return true }})
 	if len(seen) == 0 || seen[len(seen)-1] != 1 || !slices.IsSorted(seen) {
 		t.Errorf("progress %v", seen)
 	}
 	i := m.Info()
-	if i.Architecture != "gpt-oss" || i.ContextSize != 256 || i.Sequences != 4 || i.BatchSize != 512 || i.Threads != 1 || len(i.Digest) != 64 {
+	if i.Architecture != "gpt-oss" || i.ContextSize != 256 || i.Sequences != 4 || i.BatchSize != 512 || i.Threads != 1 ||
+		len(i.Digest) != 64 {
 		t.Errorf("info %+v", i)
 	}
 }
@@ -133,8 +140,10 @@ func TestProgress(t *testing.T) {
 func TestConfigIsHonoured(t *testing.T) {
 	path := writeModel(t, random.Config{})
 	for _, c := range []backend.Config{
-		{NoMemoryMap: true}, {CacheType: "q8_0"}, {CacheType: "q4_0"}, {CacheType: "bf16"}, {CacheType: "f32", FlashAttention: "on"}, {FlashAttention: "off"},
-		{FullWindow: "off"}, {Threads: 2}, {CacheTokens: 300, ContextSize: 200}, {GPULayers: -1}, {GPULayers: 5}, {BatchSize: 1},
+		{NoMemoryMap: true}, {CacheType: "q8_0"}, {CacheType: "q4_0"}, {CacheType: "bf16"},
+		{CacheType: "f32", FlashAttention: "on"}, {FlashAttention: "off"},
+		{FullWindow: "off"}, {Threads: 2}, {CacheTokens: 300, ContextSize: 200}, {GPULayers: -1}, {GPULayers: 5},
+		{BatchSize: 1},
 	} {
 		m := openModel(t, path, c)
 		s, err := m.NewSequence()
@@ -143,7 +152,8 @@ func TestConfigIsHonoured(t *testing.T) {
 		}
 		out := make([]backend.Output, 1)
 		for range 3 {
-			if err := m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: []backend.Token{70}, Sampling: &backend.Sampling{}}}, out); err != nil {
+			if err := m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: []backend.Token{70},
+				Sampling: &backend.Sampling{}}}, out); err != nil {
 				t.Fatalf("%+v: %v", c, err)
 			}
 		}
@@ -182,7 +192,8 @@ func TestParts(t *testing.T) {
 		if !metadata {
 			p.metadata = nil
 		}
-		p.metadata = append(p.metadata, gguf.Pair{Key: "split.no", Value: uint16(no)}, gguf.Pair{Key: "split.count", Value: uint16(2)},
+		p.metadata = append(p.metadata, gguf.Pair{Key: "split.no", Value: uint16(no)},
+			gguf.Pair{Key: "split.count", Value: uint16(2)},
 			gguf.Pair{Key: "split.tensors.count", Value: int32(len(p.tensors))})
 		skip := int64(0)
 		for i, x := range p.tensors {
@@ -202,7 +213,8 @@ func TestParts(t *testing.T) {
 	part(0, 0, 20, true)
 	first := filepath.Join(dir, "m-00001-of-00002.gguf")
 	var e *backend.LoadError
-	if _, err := Open(context.Background(), first, backend.Config{}); !errors.As(err, &e) || e.Reason != backend.LoadMissing {
+	if _, err := Open(context.Background(), first, backend.Config{}); !errors.As(err, &e) ||
+		e.Reason != backend.LoadMissing {
 		t.Errorf("without the second part: %v", err)
 	}
 	part(1, 20, 1000, false)

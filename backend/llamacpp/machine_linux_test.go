@@ -10,14 +10,17 @@ func TestCPUQuota(t *testing.T) {
 		files map[string]string
 		want  float64
 	}{
-		"none":            {map[string]string{"self": "0::/\n"}, 0},
-		"v2 no limit":     {map[string]string{"self": "0::/a/b\n", "cg/a/b/cpu.max": "max 100000\n"}, 0},
-		"v2":              {map[string]string{"self": "0::/a/b\n", "cg/a/b/cpu.max": "150000 100000\n"}, 1.5},
-		"v2 above":        {map[string]string{"self": "0::/a/b\n", "cg/a/cpu.max": "50000 100000\n", "cg/a/b/cpu.max": "max 100000"}, 0.5},
+		"none":        {map[string]string{"self": "0::/\n"}, 0},
+		"v2 no limit": {map[string]string{"self": "0::/a/b\n", "cg/a/b/cpu.max": "max 100000\n"}, 0},
+		"v2":          {map[string]string{"self": "0::/a/b\n", "cg/a/b/cpu.max": "150000 100000\n"}, 1.5},
+		"v2 above": {map[string]string{"self": "0::/a/b\n", "cg/a/cpu.max": "50000 100000\n",
+			"cg/a/b/cpu.max": "max 100000"}, 0.5},
 		"v2 in container": {map[string]string{"self": "0::/../other\n", "cg/cpu.max": "200000 100000\n"}, 2},
-		"v1":              {map[string]string{"self": "4:cpu,cpuacct:/x\n", "cg/cpu,cpuacct/x/cpu.cfs_quota_us": "300000", "cg/cpu,cpuacct/x/cpu.cfs_period_us": "100000"}, 3},
-		"v1 no limit":     {map[string]string{"self": "4:cpu:/x\n", "cg/cpu/x/cpu.cfs_quota_us": "-1", "cg/cpu/x/cpu.cfs_period_us": "100000"}, 0},
-		"rubbish":         {map[string]string{"self": "x\n::::\n0::/a\n", "cg/a/cpu.max": "NaN inf -- \n"}, 0},
+		"v1": {map[string]string{"self": "4:cpu,cpuacct:/x\n", "cg/cpu,cpuacct/x/cpu.cfs_quota_us": "300000",
+			"cg/cpu,cpuacct/x/cpu.cfs_period_us": "100000"}, 3},
+		"v1 no limit": {map[string]string{"self": "4:cpu:/x\n", "cg/cpu/x/cpu.cfs_quota_us": "-1",
+			"cg/cpu/x/cpu.cfs_period_us": "100000"}, 0},
+		"rubbish": {map[string]string{"self": "x\n::::\n0::/a\n", "cg/a/cpu.max": "NaN inf -- \n"}, 0},
 	} {
 		root := tree(t, c.files)
 		if got := cpuQuota(filepath.Join(root, "cg"), filepath.Join(root, "self")); got != c.want {
@@ -36,9 +39,12 @@ func TestMemoryLimit(t *testing.T) {
 		"v2": {map[string]string{"self": "0::/a\n", "cg/a/memory.max": "4294967296\n", "cg/a/memory.current": "2147483648\n",
 			"cg/a/memory.stat": "anon 5\ninactive_file 1073741824\n"}, 4 * gib, 3 * gib},
 		"v2 no limit": {map[string]string{"self": "0::/a\n", "cg/a/memory.max": "max\n"}, 64 * gib, 32 * gib},
-		"v2 over":     {map[string]string{"self": "0::/a\n", "cg/a/memory.max": "1073741824", "cg/a/memory.current": "2147483648"}, gib, 0},
-		"v1":          {map[string]string{"self": "4:memory:/a\n", "cg/memory/a/memory.limit_in_bytes": "8589934592", "cg/memory/a/memory.usage_in_bytes": "0"}, 8 * gib, 8 * gib},
-		"v1 no limit": {map[string]string{"self": "4:memory:/a\n", "cg/memory/a/memory.limit_in_bytes": "9223372036854771712"}, 64 * gib, 32 * gib},
+		"v2 over": {map[string]string{"self": "0::/a\n", "cg/a/memory.max": "1073741824",
+			"cg/a/memory.current": "2147483648"}, gib, 0},
+		"v1": {map[string]string{"self": "4:memory:/a\n", "cg/memory/a/memory.limit_in_bytes": "8589934592",
+			"cg/memory/a/memory.usage_in_bytes": "0"}, 8 * gib, 8 * gib},
+		"v1 no limit": {map[string]string{"self": "4:memory:/a\n",
+			"cg/memory/a/memory.limit_in_bytes": "9223372036854771712"}, 64 * gib, 32 * gib},
 	} {
 		root := tree(t, c.files)
 		total, available := 64*gib, 32*gib
@@ -69,7 +75,8 @@ func TestAddressSpaceLimit(t *testing.T) {
 
 func TestCoreOf(t *testing.T) {
 	root := tree(t, map[string]string{
-		"cpu0/topology/core_cpus_list": "0,2\n", "cpu2/topology/core_cpus_list": "0,2\n", "cpu1/topology/thread_siblings_list": "1,3\n",
+		"cpu0/topology/core_cpus_list": "0,2\n", "cpu2/topology/core_cpus_list": "0,2\n",
+		"cpu1/topology/thread_siblings_list": "1,3\n",
 	})
 	if coreOf(root, 0) != coreOf(root, 2) || coreOf(root, 0) == coreOf(root, 1) || coreOf(root, 1) == coreOf(root, 5) {
 		t.Errorf("cores %q %q %q %q", coreOf(root, 0), coreOf(root, 1), coreOf(root, 2), coreOf(root, 5))

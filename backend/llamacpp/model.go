@@ -35,8 +35,10 @@ type Model struct {
 	window int
 	small  bool
 
-	batch   *batch
-	cancel  *int32 // in the engine's memory; nonzero stops a computation, and may be left from the last one: who computes calls watch first
+	batch *batch
+	// in the engine's memory; nonzero stops a computation, and may be left from the last one: who computes calls watch
+	// first
+	cancel  *int32
 	failure *C.struct_shim_error
 	watcher watcher
 	sampler *sample.Sampler

@@ -26,7 +26,8 @@ import (
 var otherKinds = []string{"llama", "qwen3", "gemma2", "gemma3", "qwen3moe"}
 
 // smallest is the smallest model of the shape, for mutation.
-var smallest = random.Config{Layers: 2, Width: 32, Heads: 2, KVHeads: 1, HeadSize: 32, Experts: 2, Used: 1, FeedForward: 32, Vocabulary: 300, Context: 256, Window: 16}
+var smallest = random.Config{Layers: 2, Width: 32, Heads: 2, KVHeads: 1, HeadSize: 32, Experts: 2, Used: 1,
+	FeedForward: 32, Vocabulary: 300, Context: 256, Window: 16}
 
 // parts is a model taken apart.
 type parts struct {
@@ -246,24 +247,38 @@ func (p *parts) drop(keys ...string) {
 	p.metadata = kept
 }
 
-var awkward = []any{uint32(0), uint32(1), uint32(3), uint32(31), uint32(513), uint32(1 << 16), uint32(math.MaxInt32), uint32(math.MaxUint32), int32(-1), float32(0),
-	float32(math.NaN()), float32(math.Inf(1)), float32(-1), float32(1e30), "", "none", "linear", "longrope", "x", true, uint64(math.MaxUint64), int64(-5), uint8(200),
-	[]int32{}, []int32{1, 2}, []int32{-1, math.MaxInt32}, []int32{0, 0}, []string{}, []string{"a"}, []string{"", ""}, []float32{1, 2}, []uint8{1}}
+var awkward = []any{uint32(0), uint32(1), uint32(3), uint32(31), uint32(513), uint32(1 << 16), uint32(math.MaxInt32),
+	uint32(math.MaxUint32), int32(-1), float32(0),
+	float32(math.NaN()), float32(math.Inf(1)), float32(-1), float32(1e30), "", "none", "linear", "longrope", "x", true,
+	uint64(math.MaxUint64), int64(-5), uint8(200),
+	[]int32{}, []int32{1, 2}, []int32{-1, math.MaxInt32}, []int32{0, 0}, []string{}, []string{"a"}, []string{"", ""},
+	[]float32{1, 2}, []uint8{1}}
 
 // moreKeys are read by some architecture or tokenizer of the engine.
-var moreKeys = []string{"A.rope.dimension_count", "A.rope.dimension_sections", "A.attention.causal", "A.pooling_type", "A.expert_shared_count", "A.leading_dense_block_count",
-	"A.ssm.conv_kernel", "A.ssm.inner_size", "A.ssm.state_size", "A.ssm.time_step_rank", "A.ssm.group_count", "A.attention.q_lora_rank", "A.attention.kv_lora_rank",
-	"A.attention.key_length_mla", "A.attention.value_length_mla", "A.expert_group_count", "A.expert_group_used_count", "A.expert_gating_func", "A.expert_weights_scale", "A.vocab_size",
-	"A.attention.layer_norm_epsilon", "A.attention.clamp_kqv", "A.attention.max_alibi_bias", "A.logit_scale", "A.embedding_scale", "A.residual_scale", "A.attention.scale",
-	"A.attn_logit_softcapping", "A.final_logit_softcapping", "A.rope.scaling.yarn_log_multiplier", "A.wkv.head_size", "A.token_shift_count", "A.use_parallel_residual",
-	"A.interleave_moe_layer_step", "A.attention.group_norm_groups", "A.nextn_predict_layers", "A.embedding_length_per_layer_input", "A.shortconv.l_cache", "A.moe_every_n_layers",
-	"A.attention.sliding_window_pattern", "A.full_attention_interval", "A.rope.scaling.attn_factor", "A.altup.active_idx", "A.n_deepstack_layers", "A.activation_sparsity_scale",
-	"tokenizer.ggml.scores", "tokenizer.ggml.unknown_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id", "tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.seperator_token_id",
-	"tokenizer.ggml.precompiled_charsmap", "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.remove_extra_whitespaces", "tokenizer.ggml.token_type_count", "tokenizer.ggml.mask_token_id",
-	"tokenizer.chat_template", "split.count", "split.no", "split.tensors.count", "general.alignment", "general.file_type", "general.quantization_version", "adapter.type", "general.type"}
+var moreKeys = []string{"A.rope.dimension_count", "A.rope.dimension_sections", "A.attention.causal", "A.pooling_type",
+	"A.expert_shared_count", "A.leading_dense_block_count",
+	"A.ssm.conv_kernel", "A.ssm.inner_size", "A.ssm.state_size", "A.ssm.time_step_rank", "A.ssm.group_count",
+	"A.attention.q_lora_rank", "A.attention.kv_lora_rank",
+	"A.attention.key_length_mla", "A.attention.value_length_mla", "A.expert_group_count", "A.expert_group_used_count",
+	"A.expert_gating_func", "A.expert_weights_scale", "A.vocab_size",
+	"A.attention.layer_norm_epsilon", "A.attention.clamp_kqv", "A.attention.max_alibi_bias", "A.logit_scale",
+	"A.embedding_scale", "A.residual_scale", "A.attention.scale",
+	"A.attn_logit_softcapping", "A.final_logit_softcapping", "A.rope.scaling.yarn_log_multiplier", "A.wkv.head_size",
+	"A.token_shift_count", "A.use_parallel_residual",
+	"A.interleave_moe_layer_step", "A.attention.group_norm_groups", "A.nextn_predict_layers",
+	"A.embedding_length_per_layer_input", "A.shortconv.l_cache", "A.moe_every_n_layers",
+	"A.attention.sliding_window_pattern", "A.full_attention_interval", "A.rope.scaling.attn_factor", "A.altup.active_idx",
+	"A.n_deepstack_layers", "A.activation_sparsity_scale",
+	"tokenizer.ggml.scores", "tokenizer.ggml.unknown_token_id", "tokenizer.ggml.eot_token_id",
+	"tokenizer.ggml.eom_token_id", "tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.seperator_token_id",
+	"tokenizer.ggml.precompiled_charsmap", "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.remove_extra_whitespaces",
+	"tokenizer.ggml.token_type_count", "tokenizer.ggml.mask_token_id",
+	"tokenizer.chat_template", "split.count", "split.no", "split.tensors.count", "general.alignment", "general.file_type",
+	"general.quantization_version", "adapter.type", "general.type"}
 
 var tokenizers = []string{"gpt2", "llama", "bert", "t5", "rwkv", "plamo2", "no_vocab", "none", "replit", "default", ""}
-var pretokenizers = []string{"gpt-4o", "gpt-2", "llama-bpe", "qwen2", "default", "deepseek-llm", "deepseek-v3", "tekken", "kimi-k2", "viking", "x", "", "superbpe", "bailingmoe", "chatglm-bpe"}
+var pretokenizers = []string{"gpt-4o", "gpt-2", "llama-bpe", "qwen2", "default", "deepseek-llm", "deepseek-v3",
+	"tekken", "kimi-k2", "viking", "x", "", "superbpe", "bailingmoe", "chatglm-bpe"}
 
 func (p *parts) mutateMetadata(r *rand.Rand) {
 	i := r.IntN(len(p.metadata))
@@ -288,7 +303,8 @@ func (p *parts) mutateMetadata(r *rand.Rand) {
 		switch a := kv.Value.(type) {
 		case []string:
 			if len(a) > 0 {
-				a[r.IntN(len(a))] = []string{"", "a", " ", "a b c", "\xff\xfe", "<0x41>", "<|end|>", "中", strings.Repeat("z", 3000), a[0]}[r.IntN(10)]
+				a[r.IntN(len(a))] = []string{"", "a", " ", "a b c", "\xff\xfe", "<0x41>", "<|end|>", "中", strings.Repeat("z", 3000),
+					a[0]}[r.IntN(10)]
 			}
 			if r.IntN(3) == 0 {
 				kv.Value = a[:r.IntN(len(a)+1)]
@@ -342,13 +358,16 @@ func (p *parts) mutateTensor(r *rand.Rand) {
 	case 3:
 		t.Type = gguf.TensorType(r.IntN(40))
 	case 4:
-		t.Name = []string{"x", "output.weight", "rope_freqs.weight", "blk.0.ffn_down.weight", "blk.0.ssm_in.weight", "blk.99.attn_q.weight", "blk.-1.x", strings.Repeat("n", 63), strings.Repeat("n", 64),
+		t.Name = []string{"x", "output.weight", "rope_freqs.weight", "blk.0.ffn_down.weight", "blk.0.ssm_in.weight",
+			"blk.99.attn_q.weight", "blk.-1.x", strings.Repeat("n", 63), strings.Repeat("n", 64),
 			strings.Repeat("n", 200)}[r.IntN(10)]
 	case 5:
 		t.Dims[0], t.Dims[len(t.Dims)-1] = t.Dims[len(t.Dims)-1], t.Dims[0]
 	default:
-		p.tensors = append(p.tensors, gguf.Tensor{Name: fmt.Sprintf("blk.%d.%s", r.IntN(3), []string{"attn_q_norm.weight", "attn_qkv.weight", "ffn_up.weight",
-			"ffn_norm.weight", "attn_rot_embd", "ffn_gate_up_exps.weight", "attn_sinks.bias", "bskcn_tv", "nextn.eh_proj.weight"}[r.IntN(9)]), Type: gguf.F32, Dims: []int64{32}})
+		p.tensors = append(p.tensors, gguf.Tensor{Name: fmt.Sprintf("blk.%d.%s", r.IntN(3),
+			[]string{"attn_q_norm.weight", "attn_qkv.weight", "ffn_up.weight",
+				"ffn_norm.weight", "attn_rot_embd", "ffn_gate_up_exps.weight", "attn_sinks.bias", "bskcn_tv",
+				"nextn.eh_proj.weight"}[r.IntN(9)]), Type: gguf.F32, Dims: []int64{32}})
 	}
 }
 
@@ -386,7 +405,8 @@ func try(path string, reached map[string]int) error {
 	out := make([]backend.Output, 1)
 	for i := range min(len(tokens), 4) {
 		// Broken weights may give logits that are no numbers; that is an error, not a crash.
-		if err := m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: tokens[i : i+1], Sampling: &backend.Sampling{}}}, out); err != nil {
+		if err := m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: tokens[i : i+1],
+			Sampling: &backend.Sampling{}}}, out); err != nil {
 			return nil
 		}
 	}
@@ -488,7 +508,8 @@ func TestOtherKinds(t *testing.T) {
 			}
 			// All weights are zero, so are the logits, and the lowest id wins.
 			out := make([]backend.Output, 1)
-			if err := m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: tokens, Sampling: &backend.Sampling{}}}, out); err != nil || out[0].Token != 0 {
+			if err := m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: tokens, Sampling: &backend.Sampling{}}},
+				out); err != nil || out[0].Token != 0 {
 				t.Errorf("%s: token %d, %v", arch, out[0].Token, err)
 			}
 			text := ""

@@ -72,9 +72,11 @@ func (p *pair) compare() {
 		case strings.Contains(text, "\x00"): // ends the text for llama.cpp
 		case p.b.Has(id) && !utf8.ValidString(text[:len(text)-tail]): // llama.cpp does not look closely
 		case p.b.Has(id) && tail > 0 && !possible(text[len(text)-tail:]):
-		case p.a.Has(id) && tail > 0: // for llama.cpp a negated class has no character whose beginning is also another's that is in the class
+		// for llama.cpp a negated class has no character whose beginning is also another's that is in the class
+		case p.a.Has(id) && tail > 0:
 		default:
-			p.t.Fatalf("after %q: token %d %q: allowed %v, by llama.cpp %v", p.text, id, p.vocab.Piece(id), p.a.Has(id), p.b.Has(id))
+			p.t.Fatalf("after %q: token %d %q: allowed %v, by llama.cpp %v", p.text, id, p.vocab.Piece(id), p.a.Has(id),
+				p.b.Has(id))
 		}
 		p.excused++
 	}
@@ -120,7 +122,8 @@ func incomplete(text string) int {
 
 // possible reports whether some character begins with bytes.
 func possible(bytes string) bool {
-	for _, more := range []string{"\x80", "\xbf", "\x80\x80", "\xbf\xbf", "\x80\x80\x80", "\x90\x80\x80", "\x8f\xbf\xbf", "\xa0\x80", "\x9f\xbf"} {
+	for _, more := range []string{"\x80", "\xbf", "\x80\x80", "\xbf\xbf", "\x80\x80\x80", "\x90\x80\x80", "\x8f\xbf\xbf",
+		"\xa0\x80", "\x9f\xbf"} {
 		if r, size := utf8.DecodeRuneInString(bytes + more); r != utf8.RuneError && size == len(bytes)+len(more) {
 			return true
 		}
@@ -173,7 +176,8 @@ func TestMasksAgree(t *testing.T) {
 
 // TestRandomMasksAgree does the same for random grammars, over a small vocabulary.
 func TestRandomMasksAgree(t *testing.T) {
-	m := openModel(t, writeModel(t, random.Config{Layers: 1, Vocabulary: 2000}), backend.Config{ContextSize: 256, Sequences: 1})
+	m := openModel(t, writeModel(t, random.Config{Layers: 1, Vocabulary: 2000}),
+		backend.Config{ContextSize: 256, Sequences: 1})
 	v := grammar.NewVocabulary(m.Vocab(), nil)
 	r := rand.New(rand.NewPCG(3, 5))
 	masks, allowed := 0, 0
@@ -248,13 +252,17 @@ func TestRefusalsAgree(t *testing.T) {
 	m := openModel(t, writeModel(t, random.Config{Layers: 1}), backend.Config{ContextSize: 256, Sequences: 1})
 	v := grammar.NewVocabulary(m.Vocab(), nil)
 	good := []string{
-		`root ::= "a"`, "root ::= (\n\"a\" # x\n| \"b\")", "a ::= \"x\"\r\nroot ::= a\r\n", "root ::=\n\n  \"a\" |\n \"b\"", `root ::= [^\]\\-]`,
-		`root ::= "\x41\u00e9\U0001F600\[\]\"\\\n\r\t"`, `root ::= "a"{2} "b"{2,} "c"{2,3} "d"{0,1} "e"{ 1 , 2 }`, `root ::= . "a"*?`,
+		`root ::= "a"`, "root ::= (\n\"a\" # x\n| \"b\")", "a ::= \"x\"\r\nroot ::= a\r\n", "root ::=\n\n  \"a\" |\n \"b\"",
+		`root ::= [^\]\\-]`,
+		`root ::= "\x41\u00e9\U0001F600\[\]\"\\\n\r\t"`, `root ::= "a"{2} "b"{2,} "c"{2,3} "d"{0,1} "e"{ 1 , 2 }`,
+		`root ::= . "a"*?`,
 		"root ::= \"a\nb\"", `root ::= "a" |`, `root ::= [a-]`, `root ::= [a-c-e]`,
 	}
 	bad := []string{
-		``, `a ::= "x"`, `root ::= a`, `root = "a"`, "root ::= \"a\"\n| \"b\"", `root ::= ("a"`, `root ::= "a")`, `root ::= "a`, `root ::= [a`,
-		`root ::= *`, `root ::= "a"{,3}`, `root ::= "a"{3;`, `root ::= "\d"`, `root ::= "\x4"`, `root ::= [\-]`, `root ::= root "a" | "b"`,
+		``, `a ::= "x"`, `root ::= a`, `root = "a"`, "root ::= \"a\"\n| \"b\"", `root ::= ("a"`, `root ::= "a")`,
+		`root ::= "a`, `root ::= [a`,
+		`root ::= *`, `root ::= "a"{,3}`, `root ::= "a"{3;`, `root ::= "\d"`, `root ::= "\x4"`, `root ::= [\-]`,
+		`root ::= root "a" | "b"`,
 		"root ::= a\na ::= \"x\"? b\nb ::= a", `my_root ::= "a"`, `root ::= &`, "root ::= \"a\"\nb ::= c",
 	}
 	for i, text := range slices.Concat(good, bad) {

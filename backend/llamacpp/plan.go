@@ -71,7 +71,8 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 		return &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: detail, Advice: advice}
 	}
 	shape := newShape(files)
-	p := &plan{context: cfg.ContextSize, sequences: cfg.Sequences, cells: cfg.CacheTokens, batch: cfg.BatchSize, threads: cfg.Threads}
+	p := &plan{context: cfg.ContextSize, sequences: cfg.Sequences, cells: cfg.CacheTokens, batch: cfg.BatchSize,
+		threads: cfg.Threads}
 	if p.sequences == 0 {
 		p.sequences = 4
 	}
@@ -168,7 +169,8 @@ func (p *plan) choose(cfg backend.Config, s *shape, bytes32 int64, machine Machi
 
 // fit decides FullWindow and checks memory. What a GPU holds is the GPU's business: its share of the layers is left
 // out.
-func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, machine Machine, fail func(string, string) error) error {
+func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, machine Machine,
+	fail func(string, string) error) error {
 	onCPU := p.onCPU(s)
 	need := func(full bool) int64 { return p.private(cfg, s, bytes32, onCPU, full) }
 	fits := func(full bool) bool { return machine.MemoryAvailable == 0 || need(full) <= machine.MemoryAvailable }
@@ -186,7 +188,8 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 	}
 	// Mapped weights need not be free memory, but a model that is larger than all memory would be read from the disk for
 	// every token.
-	if all := float64(s.weights)*onCPU + float64(need(p.fullWindow)); !cfg.NoMemoryMap && machine.MemoryTotal > 0 && all > float64(machine.MemoryTotal) {
+	if all := float64(s.weights)*onCPU + float64(need(p.fullWindow)); !cfg.NoMemoryMap && machine.MemoryTotal > 0 &&
+		all > float64(machine.MemoryTotal) {
 		return &backend.LoadError{Path: path, Reason: backend.LoadTooBig,
 			Advice: "choose a smaller model, a stronger quantization or a smaller context size",
 			Detail: fmt.Sprintf("weights and cache take about %s and this machine has %s of memory",
@@ -287,8 +290,9 @@ type shape struct {
 
 // slidingPeriod says, per architecture, how many layers follow one another before one attends to everything; the others
 // slide. From llama.cpp's set_swa_pattern calls.
-var slidingPeriod = map[string]int{"gpt-oss": 2, "gemma2": 2, "gemma3": 6, "gemma3n": 5, "cohere2": 4, "exaone4": 4, "llama4": 4,
-	"olmo2": 4, "afmoe": 4, "smallthinker": 4}
+var slidingPeriod = map[string]int{"gpt-oss": 2, "gemma2": 2, "gemma3": 6, "gemma3n": 5, "cohere2": 4, "exaone4": 4,
+	"llama4": 4,
+	"olmo2":  4, "afmoe": 4, "smallthinker": 4}
 
 func newShape(files []*gguf.File) *shape {
 	f := files[0]

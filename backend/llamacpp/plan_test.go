@@ -14,7 +14,8 @@ import (
 
 // shape20B is the shape of gpt-oss-20b as its header states it.
 func shape20B() *shape {
-	s := &shape{layers: 24, trained: 131072, window: 128, vocab: 201088, embedding: 2880, weights: 12_100_000_000, output: 1_230_000_000, ahead: 2880 * 4}
+	s := &shape{layers: 24, trained: 131072, window: 128, vocab: 201088, embedding: 2880, weights: 12_100_000_000,
+		output: 1_230_000_000, ahead: 2880 * 4}
 	for i := range 24 {
 		s.perToken = append(s.perToken, 8*(64+64))
 		s.sliding = append(s.sliding, i%2 == 0)
@@ -46,7 +47,8 @@ func TestHeaderShape(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newShape([]*gguf.File{f})
-	if s.layers != 3 || s.window != 128 || s.vocab != 512 || s.perToken[0] != 2*64 || !s.sliding[0] || s.sliding[1] || !s.sliding[2] {
+	if s.layers != 3 || s.window != 128 || s.vocab != 512 || s.perToken[0] != 2*64 || !s.sliding[0] || s.sliding[1] ||
+		!s.sliding[2] {
 		t.Errorf("shape %+v", s)
 	}
 	m := openModel(t, writeModel(t, random.Config{Layers: 3}), backend.Config{})
@@ -80,7 +82,8 @@ func TestFit(t *testing.T) {
 		p := &plan{cells: 32768, sequences: 4, batch: 512}
 		err := p.fit("x", c.cfg, s, 64, Machine{MemoryAvailable: c.available << 20, MemoryTotal: c.total << 20}, fail)
 		var e *backend.LoadError
-		if (err != nil) != c.tooBig || c.tooBig && (!errors.As(err, &e) || e.Reason != backend.LoadTooBig) || p.fullWindow != c.full {
+		if (err != nil) != c.tooBig || c.tooBig && (!errors.As(err, &e) || e.Reason != backend.LoadTooBig) ||
+			p.fullWindow != c.full {
 			t.Errorf("%s: full window %t, %v", c.name, p.fullWindow, err)
 		}
 	}
@@ -137,7 +140,8 @@ func TestTinyModelsTakeOneHelper(t *testing.T) {
 		want   int
 		helped bool
 	}{
-		{8, backend.Config{}, 2, true}, {1, backend.Config{}, 1, false}, {8, backend.Config{Threads: 3}, 3, true}, {8, backend.Config{CacheType: "f32"}, 1, false},
+		{8, backend.Config{}, 2, true}, {1, backend.Config{}, 1, false}, {8, backend.Config{Threads: 3}, 3, true},
+		{8, backend.Config{CacheType: "f32"}, 1, false},
 	} {
 		if ownKernels == "" && c.helped {
 			c.want, c.helped = max(c.cfg.Threads, 1), false

@@ -38,7 +38,8 @@ func SystemInfo() (System, error) {
 			if f.name == nil {
 				break
 			}
-			s.Features = append(s.Features, Feature{C.GoString(C.ggml_backend_reg_name(reg)), C.GoString(f.name), C.GoString(f.value)})
+			s.Features = append(s.Features, Feature{C.GoString(C.ggml_backend_reg_name(reg)), C.GoString(f.name),
+				C.GoString(f.value)})
 		}
 	}
 	return s, nil
@@ -49,12 +50,14 @@ func devices() []Device {
 	var list []Device
 	for i := range C.ggml_backend_dev_count() {
 		d := C.ggml_backend_dev_get(i)
-		if kind := C.ggml_backend_dev_type(d); kind != C.GGML_BACKEND_DEVICE_TYPE_GPU && kind != C.GGML_BACKEND_DEVICE_TYPE_IGPU {
+		if kind := C.ggml_backend_dev_type(d); kind != C.GGML_BACKEND_DEVICE_TYPE_GPU &&
+			kind != C.GGML_BACKEND_DEVICE_TYPE_IGPU {
 			continue
 		}
 		var free, total C.size_t
 		C.ggml_backend_dev_memory(d, &free, &total)
-		list = append(list, Device{C.GoString(C.ggml_backend_dev_name(d)), C.GoString(C.ggml_backend_dev_description(d)), int64(free), int64(total)})
+		list = append(list, Device{C.GoString(C.ggml_backend_dev_name(d)), C.GoString(C.ggml_backend_dev_description(d)),
+			int64(free), int64(total)})
 	}
 	return list
 }

@@ -147,7 +147,8 @@ func (t *textTokenizer) run(dst []backend.Token, text string, inside bool) ([]ba
 		text = mark + text
 	}
 	var room [maxRun + 16]C.llama_token
-	n := C.shim_tokenize(t.vocab, (*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.int32_t(len(text)), &room[0], C.int32_t(len(room)))
+	n := C.shim_tokenize(t.vocab, (*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.int32_t(len(text)), &room[0],
+		C.int32_t(len(room)))
 	if n < 0 {
 		return dst, errors.New("the engine cannot tokenize the text")
 	}

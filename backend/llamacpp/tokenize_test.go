@@ -31,7 +31,8 @@ func TestTokenizersAgree(t *testing.T) {
 		t.Errorf("BOS, EOS or AddBOS differ")
 	}
 	r := rand.New(rand.NewPCG(3, 3))
-	parts := []string{" ", "  ", "\n", "the", "The", "ING", "'s", "'LL", "9", "1234", ".", "...", "é", "中", "🙂", "\t", "_", "A", "a", "/", "\r\n", "ß", "Ж", " x"}
+	parts := []string{" ", "  ", "\n", "the", "The", "ING", "'s", "'LL", "9", "1234", ".", "...", "é", "中", "🙂", "\t", "_",
+		"A", "a", "/", "\r\n", "ß", "Ж", " x"}
 	for range 2000 {
 		var b strings.Builder
 		for range 1 + r.IntN(12) {
@@ -54,8 +55,10 @@ func TestEngineTokenizer(t *testing.T) {
 		size = 20_000
 	}
 	for name, s := range map[string]string{
-		"a word without end": strings.Repeat("a", size), "spaces": strings.Repeat(" ", size), "marks": strings.Repeat("!", size),
-		"other letters": strings.Repeat("é", size), "control tokens": strings.Repeat("<|end|><|start|>", 200), "broken": "a\xffb\xc3\xc3<|call|>\xe2\x82",
+		"a word without end": strings.Repeat("a", size), "spaces": strings.Repeat(" ", size),
+		"marks":         strings.Repeat("!", size),
+		"other letters": strings.Repeat("é", size), "control tokens": strings.Repeat("<|end|><|start|>", 200),
+		"broken": "a\xffb\xc3\xc3<|call|>\xe2\x82",
 		"nested": "<|en<|end|>d|>", "nothing": "",
 	} {
 		begin := time.Now()
@@ -74,6 +77,7 @@ func TestEngineTokenizer(t *testing.T) {
 		if b.String() != s {
 			t.Errorf("%s: the tokens spell another text of %d bytes, not %d", name, b.Len(), len(s))
 		}
-		t.Logf("%s: %d bytes in %v, valid UTF-8 %t", name, len(s), time.Since(begin).Round(time.Millisecond), utf8.ValidString(s))
+		t.Logf("%s: %d bytes in %v, valid UTF-8 %t", name, len(s), time.Since(begin).Round(time.Millisecond),
+			utf8.ValidString(s))
 	}
 }

@@ -110,12 +110,15 @@ func TestTokenizerAgrees(t *testing.T) {
 			}
 			for i := range k.Vocab().Len() {
 				id := backend.Token(i)
-				if a, b := k.Vocab(), m.Vocab(); a.Piece(id) != b.Piece(id) || a.Kind(id) != b.Kind(id) || a.EndsGeneration(id) != b.EndsGeneration(id) {
-					t.Fatalf("token %d is %q, kind %d, but %q, kind %d for the engine", id, a.Piece(id), a.Kind(id), b.Piece(id), b.Kind(id))
+				if a, b := k.Vocab(), m.Vocab(); a.Piece(id) != b.Piece(id) || a.Kind(id) != b.Kind(id) ||
+					a.EndsGeneration(id) != b.EndsGeneration(id) {
+					t.Fatalf("token %d is %q, kind %d, but %q, kind %d for the engine", id, a.Piece(id), a.Kind(id), b.Piece(id),
+						b.Kind(id))
 				}
 			}
 			if a, b := k.Vocab(), m.Vocab(); a.BOS() != b.BOS() || a.EOS() != b.EOS() || a.AddBOS() != b.AddBOS() {
-				t.Errorf("BOS %d, EOS %d, add %v, but %d, %d, %v for the engine", a.BOS(), a.EOS(), a.AddBOS(), b.BOS(), b.EOS(), b.AddBOS())
+				t.Errorf("BOS %d, EOS %d, add %v, but %d, %d, %v for the engine", a.BOS(), a.EOS(), a.AddBOS(), b.BOS(), b.EOS(),
+					b.AddBOS())
 			}
 			r := rand.New(rand.NewPCG(1, 2))
 			for range 800 {

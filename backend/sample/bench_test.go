@@ -35,7 +35,8 @@ var chains = []struct {
 	{"gpt-oss+logprob", backend.Sampling{Temperature: 1, TopP: 1}},
 	{"top-p", backend.Sampling{Temperature: 0.7, TopP: 0.9, TopLogprobs: -1}},
 	{"min-p", backend.Sampling{Temperature: 0.7, MinP: 0.05, TopLogprobs: -1}},
-	{"penalties", backend.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, TopLogprobs: -1, RepetitionPenalty: 1.1, PenaltyWindow: 256}},
+	{"penalties", backend.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, TopLogprobs: -1,
+		RepetitionPenalty: 1.1, PenaltyWindow: 256}},
 	{"typical", backend.Sampling{Temperature: 0.8, TypicalP: 0.95, TopLogprobs: -1}},
 }
 

@@ -162,7 +162,8 @@ func randomSampling(r *rand.Rand, n int) *backend.Sampling {
 		p.Seen, p.PenaltyWindow = randomSeen(r, n), pickOne(r, 0, 1, 10)
 	}
 	for range r.IntN(3) * r.IntN(3) {
-		p.Bias = append(p.Bias, backend.TokenBias{Token: backend.Token(r.IntN(n)), Bias: pickOne[float32](r, 1, -3, 20, -100)})
+		p.Bias = append(p.Bias, backend.TokenBias{Token: backend.Token(r.IntN(n)),
+			Bias: pickOne[float32](r, 1, -3, 20, -100)})
 	}
 	return p
 }

@@ -134,7 +134,8 @@ func TestNothingAllowed(t *testing.T) {
 func TestBadLogits(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	negative := math.Float32frombits(0xffc00000) // the NaN that x86 makes
-	for _, bad := range [][]float32{{nan}, {negative}, {inf}, {-inf}, {-inf, -inf}, {1, nan, 2}, {-1, negative, -2}, {1, inf}, {-inf, inf}, {nan, inf}} {
+	for _, bad := range [][]float32{{nan}, {negative}, {inf}, {-inf}, {-inf, -inf}, {1, nan, 2}, {-1, negative, -2},
+		{1, inf}, {-inf, inf}, {nan, inf}} {
 		for size := range 700 {
 			if size > 20 && size%97 != 0 {
 				continue
@@ -188,7 +189,8 @@ func TestPenalties(t *testing.T) {
 		{backend.Sampling{FrequencyPenalty: 0.5, PenaltyWindow: 2}, []float32{4, -2, 3.5, -2.5, 4}},
 		{backend.Sampling{FrequencyPenalty: 0.5, PenaltyWindow: 100}, []float32{3, -2.5, 2.5, -2.5, 4}},
 		{backend.Sampling{RepetitionPenalty: 2, FrequencyPenalty: 1, PresencePenalty: -1}, []float32{1, -4, 0, -4, 4}},
-		{backend.Sampling{Bias: []backend.TokenBias{{Token: 4, Bias: -1}, {Token: 4, Bias: -2}, {Token: 0, Bias: 3}}}, []float32{7, -2, 4, -2, 1}},
+		{backend.Sampling{Bias: []backend.TokenBias{{Token: 4, Bias: -1}, {Token: 4, Bias: -2}, {Token: 0, Bias: 3}}},
+			[]float32{7, -2, 4, -2, 1}},
 		{backend.Sampling{Bias: []backend.TokenBias{{Token: 4, Bias: -100}}}, []float32{4, -2, 4, -2, float32(math.Inf(-1))}},
 	}
 	for _, test := range tests {
@@ -284,7 +286,8 @@ func TestUniform(t *testing.T) {
 			last = u
 		}
 		// Five standard deviations: 0.2887, 0.0745 and 0.0833 for one number.
-		if d := 5 / math.Sqrt(n); math.Abs(sum/n-0.5) > 0.2887*d || math.Abs(squares/n-1.0/12) > 0.0745*d || math.Abs(products/n) > 0.0833*d {
+		if d := 5 / math.Sqrt(n); math.Abs(sum/n-0.5) > 0.2887*d || math.Abs(squares/n-1.0/12) > 0.0745*d ||
+			math.Abs(products/n) > 0.0833*d {
 			t.Errorf("%s: mean %v, variance %v, correlation %v", name, sum/n, squares/n, products/n)
 		}
 	}
@@ -390,7 +393,8 @@ func FuzzSample(f *testing.F) {
 		}
 		logits := make([]float32, n)
 		for i := range logits {
-			logits[i] = math.Float32frombits(uint32(data[4*i]) | uint32(data[4*i+1])<<8 | uint32(data[4*i+2])<<16 | uint32(data[4*i+3])<<24)
+			logits[i] = math.Float32frombits(uint32(data[4*i]) | uint32(data[4*i+1])<<8 | uint32(data[4*i+2])<<16 |
+				uint32(data[4*i+3])<<24)
 		}
 		before := append([]float32(nil), logits...)
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -419,7 +423,8 @@ func FuzzSample(f *testing.F) {
 			}
 			return
 		}
-		if out.Token < 0 || int(out.Token) >= n || c != nil && !c.Allows(out.Token) || math.IsInf(float64(logits[out.Token]), -1) {
+		if out.Token < 0 || int(out.Token) >= n || c != nil && !c.Allows(out.Token) ||
+			math.IsInf(float64(logits[out.Token]), -1) {
 			t.Fatalf("drew %d of %d", out.Token, n)
 		}
 		if p.TopLogprobs >= 0 && math.IsNaN(float64(out.Logprob)) {

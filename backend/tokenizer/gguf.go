@@ -50,25 +50,27 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 	}
 	v.BOS, v.EOS = idAt(f, "bos", tokens.Len()), idAt(f, "eos", tokens.Len())
 	v.AddBOS, ok = f.Bool("tokenizer.ggml.add_bos_token")
-	v.AddBOS = v.BOS != backend.NoToken && (v.AddBOS || !ok && wholeWords[pre]) // these patterns' models want it unless they say no
+	// these patterns' models want it unless they say no
+	v.AddBOS = v.BOS != backend.NoToken && (v.AddBOS || !ok && wholeWords[pre])
 	v.EOG = ends(&v)
 	for _, name := range []string{"eot", "eom"} {
 		if id := idAt(f, name, tokens.Len()); id != backend.NoToken {
 			v.EOG = append(v.EOG, id)
 		}
 	}
-	return build(parts{vocab: v, pattern: p, whole: wholeWords[pre], eachMerge: func(yield func(left, right string) error) error {
-		for i := range merges.Len() {
-			left, right, ok := cutMerge(merges.String(i))
-			if !ok {
-				return vocabularyError("merge %d is not two tokens", i)
+	return build(parts{vocab: v, pattern: p, whole: wholeWords[pre],
+		eachMerge: func(yield func(left, right string) error) error {
+			for i := range merges.Len() {
+				left, right, ok := cutMerge(merges.String(i))
+				if !ok {
+					return vocabularyError("merge %d is not two tokens", i)
+				}
+				if err := yield(fromAlphabet(left), fromAlphabet(right)); err != nil {
+					return err
+				}
 			}
-			if err := yield(fromAlphabet(left), fromAlphabet(right)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}})
+			return nil
+		}})
 }
 
 // cutMerge splits "left right". Neither holds a space in the alphabet.
@@ -114,7 +116,8 @@ func idAt(f *gguf.File, name string, n int) backend.Token {
 // endNames are the control tokens that end generation by their name, in the model families in use.
 var endNames = map[string]bool{
 	"<|eot_id|>": true, "<|im_end|>": true, "<|end|>": true, "<|return|>": true, "<|call|>": true, "<end_of_turn>": true,
-	"<|endoftext|>": true, "<|eom_id|>": true, "<EOT>": true, "_<EOT>": true, "<|end_of_text|>": true, "<end_of_utterance>": true,
+	"<|endoftext|>": true, "<|eom_id|>": true, "<EOT>": true, "_<EOT>": true, "<|end_of_text|>": true,
+	"<end_of_utterance>": true,
 }
 
 // ends finds the control tokens that end generation. In harmony <|end|> ends a message, not the turn.

@@ -40,7 +40,8 @@ func metadata(k *tokenizer.Tokenizer, pre string) []gguf.Pair {
 		merges[rank] = m
 	}
 	return []gguf.Pair{
-		{Key: "tokenizer.ggml.model", Value: "gpt2"}, {Key: "tokenizer.ggml.pre", Value: pre}, {Key: "tokenizer.ggml.tokens", Value: tokens},
+		{Key: "tokenizer.ggml.model", Value: "gpt2"}, {Key: "tokenizer.ggml.pre", Value: pre},
+		{Key: "tokenizer.ggml.tokens", Value: tokens},
 		{Key: "tokenizer.ggml.token_type", Value: types}, {Key: "tokenizer.ggml.merges", Value: merges},
 		{Key: "tokenizer.ggml.eos_token_id", Value: uint32(v.EOS())},
 	}
@@ -67,7 +68,8 @@ func fromPairs(t testing.TB, pairs []gguf.Pair) (*tokenizer.Tokenizer, error) {
 // engine.
 func TestGGUFEqualsJSON(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for name, pre := range map[string]string{"llama3": "llama-bpe", "qwen2": "qwen2", "gpt2": "gpt-2", "starcoder": "starcoder"} {
+	for name, pre := range map[string]string{"llama3": "llama-bpe", "qwen2": "qwen2", "gpt2": "gpt-2",
+		"starcoder": "starcoder"} {
 		a, err := tokenizer.FromJSON(readFile(t, name+".json"), tokenizer.Ends{EOS: "<|endoftext|>"})
 		if err != nil {
 			t.Fatal(err)
@@ -139,11 +141,12 @@ func TestGGUFErrors(t *testing.T) {
 			p[2].Value, p[3].Value = []string{}, []int32{}
 			return p
 		}, tokenizer.ErrVocabulary},
-		"numbers":       {func(p []gguf.Pair) []gguf.Pair { p[2].Value = []int32{1}; return p }, tokenizer.ErrVocabulary},
-		"few types":     {func(p []gguf.Pair) []gguf.Pair { p[3].Value = []int32{1}; return p }, tokenizer.ErrVocabulary},
-		"no merges":     {func(p []gguf.Pair) []gguf.Pair { return p[:4] }, tokenizer.ErrVocabulary},
-		"odd merge":     {func(p []gguf.Pair) []gguf.Pair { p[4].Value = []string{"ab"}; return p }, tokenizer.ErrVocabulary},
-		"unknown merge": {func(p []gguf.Pair) []gguf.Pair { p[4].Value = []string{"~ ~"}; return p }, tokenizer.ErrVocabulary},
+		"numbers":   {func(p []gguf.Pair) []gguf.Pair { p[2].Value = []int32{1}; return p }, tokenizer.ErrVocabulary},
+		"few types": {func(p []gguf.Pair) []gguf.Pair { p[3].Value = []int32{1}; return p }, tokenizer.ErrVocabulary},
+		"no merges": {func(p []gguf.Pair) []gguf.Pair { return p[:4] }, tokenizer.ErrVocabulary},
+		"odd merge": {func(p []gguf.Pair) []gguf.Pair { p[4].Value = []string{"ab"}; return p }, tokenizer.ErrVocabulary},
+		"unknown merge": {func(p []gguf.Pair) []gguf.Pair { p[4].Value = []string{"~ ~"}; return p },
+			tokenizer.ErrVocabulary},
 	} {
 		if _, err := fromPairs(t, test.change(metadata(a, "gpt-2"))); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, want %v", name, err, test.want)

@@ -78,18 +78,19 @@ func FromJSON(data []byte, e Ends) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return build(parts{vocab: v, pattern: p, whole: f.Model.IgnoreMerges, eachMerge: func(yield func(left, right string) error) error {
-		for i, raw := range f.Model.Merges {
-			left, right, ok := jsonMerge(raw)
-			if !ok {
-				return vocabularyError("merge %d is not two tokens", i)
+	return build(parts{vocab: v, pattern: p, whole: f.Model.IgnoreMerges,
+		eachMerge: func(yield func(left, right string) error) error {
+			for i, raw := range f.Model.Merges {
+				left, right, ok := jsonMerge(raw)
+				if !ok {
+					return vocabularyError("merge %d is not two tokens", i)
+				}
+				if err := yield(fromAlphabet(left), fromAlphabet(right)); err != nil {
+					return err
+				}
 			}
-			if err := yield(fromAlphabet(left), fromAlphabet(right)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}})
+			return nil
+		}})
 }
 
 // jsonMerge reads "left right" or ["left", "right"].
@@ -172,7 +173,8 @@ func jsonPattern(s *step) (pattern, error) {
 	}
 	last := len(steps) - 1
 	if last < 0 || steps[last].Type != "ByteLevel" || steps[last].AddPrefixSpace {
-		return pattern{}, &Error{ErrModel, fmt.Sprintf("the pre-tokenizer is %.80q, not byte-level", strings.Join(types, ", "))}
+		return pattern{}, &Error{ErrModel, fmt.Sprintf("the pre-tokenizer is %.80q, not byte-level",
+			strings.Join(types, ", "))}
 	}
 	regex := steps[last].UseRegex == nil || *steps[last].UseRegex
 	switch {

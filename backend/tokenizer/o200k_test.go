@@ -75,7 +75,8 @@ func TestMergesEqualTheRanks(t *testing.T) {
 	}
 	k := o200ktest.Tokenizer(t)
 	r := rand.New(rand.NewPCG(3, 4))
-	letters := []string{"e", "t", "a", "o", "in", "er", "th", "an", "ing", "tion", "é", "ß", "я", "ни", "ного", "中", "国", "の", "ए", "q", "z", "aaaa"}
+	letters := []string{"e", "t", "a", "o", "in", "er", "th", "an", "ing", "tion", "é", "ß", "я", "ни", "ного", "中", "国",
+		"の", "ए", "q", "z", "aaaa"}
 	for range 4000 {
 		var b strings.Builder
 		for range 1 + r.IntN(60) {
@@ -136,9 +137,11 @@ func TestHugeWords(t *testing.T) {
 		random[i] = 'a' + byte(r.IntN(26))
 	}
 	for name, text := range map[string]string{
-		"one letter": strings.Repeat("a", 1<<20), "spaces": strings.Repeat(" ", 1<<18), "newlines": strings.Repeat("\n", 1<<18),
-		"letters": string(random), "quotes": strings.Repeat("'", 1<<18), "marks": strings.Repeat("\u0301", 1<<17),
-		"invalid": strings.Repeat("\xff", 1<<18), "spaces and newlines": strings.Repeat(" \n", 1<<17), "mixed case": strings.Repeat("中A", 1<<16),
+		"one letter": strings.Repeat("a", 1<<20), "spaces": strings.Repeat(" ", 1<<18),
+		"newlines": strings.Repeat("\n", 1<<18),
+		"letters":  string(random), "quotes": strings.Repeat("'", 1<<18), "marks": strings.Repeat("\u0301", 1<<17),
+		"invalid": strings.Repeat("\xff", 1<<18), "spaces and newlines": strings.Repeat(" \n", 1<<17),
+		"mixed case": strings.Repeat("中A", 1<<16),
 	} {
 		start := time.Now()
 		k.Encode(nil, text[:len(text)/16])
@@ -227,8 +230,10 @@ func TestRanksErrors(t *testing.T) {
 func BenchmarkEncode(b *testing.B) {
 	k := o200ktest.Tokenizer(b)
 	for name, text := range map[string]string{
-		"english": strings.Repeat("The quick brown fox jumps over the lazy dog, and nobody's surprised that it did so again in 1987. ", 200),
-		"code":    strings.Repeat("func (t *Tokenizer) Vocab() *backend.Vocab {\n\tif t.vocab == nil {\n\t\treturn nil\n\t}\n\treturn t.vocab\n}\n\n", 200),
+		"english": strings.Repeat("The quick brown fox jumps over the lazy dog, and nobody's surprised that it did so "+
+			"again in 1987. ", 200),
+		"code": strings.Repeat("func (t *Tokenizer) Vocab() *backend.Vocab {\n\tif t.vocab == nil {\n\t\treturn "+
+			"nil\n\t}\n\treturn t.vocab\n}\n\n", 200),
 		"chinese": strings.Repeat("今天天气很好，我们一起去公园散步吧。", 400),
 		"letter":  strings.Repeat("a", 1<<20),
 	} {

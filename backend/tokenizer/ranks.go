@@ -68,7 +68,9 @@ func FromRanks(c RanksConfig) (*Tokenizer, error) {
 		}
 	}
 	slices.SortFunc(byRank, func(a, b string) int { return c.Ranks[a] - c.Ranks[b] })
-	t, err := build(parts{vocab: v, pattern: p, whole: true, eachMerge: func(func(l, r string) error) error { return nil }})
+	t, err := build(parts{vocab: v, pattern: p, whole: true, eachMerge: func(func(l, r string) error) error {
+		return nil
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +105,8 @@ func (t *Tokenizer) deriveMerges(byRank []string) {
 // Merges calls yield for every merge, in no order, with its rank and the bytes of the two tokens that it joins.
 func (t *Tokenizer) Merges(yield func(rank int, left, right string) bool) {
 	for _, e := range t.merges.table {
-		if e.key != noPair && !yield(int(e.rank), t.vocab.Piece(backend.Token(e.key>>32)), t.vocab.Piece(backend.Token(uint32(e.key)))) {
+		if e.key != noPair && !yield(int(e.rank), t.vocab.Piece(backend.Token(e.key>>32)),
+			t.vocab.Piece(backend.Token(uint32(e.key)))) {
 			return
 		}
 	}

@@ -48,19 +48,22 @@ var (
 	starcoder = pattern{shape: plain, contractions: lowerCase, digitsAlone: true}
 	llama3    = pattern{shape: loose, contractions: anyCase, digits: 3, tail: newlines}
 	qwen2     = pattern{shape: loose, contractions: anyCase, digits: 1, tail: newlines}
-	gpt4o     = pattern{shape: cased, contractions: anyCase, digits: 3, tail: newlinesAndSlash, upper: notLowerASCII, lower: notUpperASCII}
-	tekken    = pattern{shape: cased, digits: 1, tail: newlinesAndSlash, upper: notLowerASCII, lower: notUpperASCII}
+	gpt4o     = pattern{shape: cased, contractions: anyCase, digits: 3, tail: newlinesAndSlash, upper: notLowerASCII,
+		lower: notUpperASCII}
+	tekken = pattern{shape: cased, digits: 1, tail: newlinesAndSlash, upper: notLowerASCII, lower: notUpperASCII}
 )
 
 // ggufPatterns maps the values of tokenizer.ggml.pre.
 var ggufPatterns = map[string]pattern{
-	"gpt-2": gpt2, "phi-2": gpt2, "gigachat": gpt2, "a.x-4.0": gpt2, "mellum": gpt2, "exaone4": gpt2, "olmo": gpt2, "jais": gpt2,
-	"mpt": gpt2, "trillion": gpt2, "granite-docling": gpt2,
+	"gpt-2": gpt2, "phi-2": gpt2, "gigachat": gpt2, "a.x-4.0": gpt2, "mellum": gpt2, "exaone4": gpt2, "olmo": gpt2,
+	"jais": gpt2,
+	"mpt":  gpt2, "trillion": gpt2, "granite-docling": gpt2,
 	"starcoder": starcoder, "refact": starcoder, "command-r": starcoder, "smollm": starcoder, "codeshell": starcoder,
 	"exaone": starcoder, "minerva-7b": starcoder,
 	"llama3": llama3, "llama-v3": llama3, "llama-bpe": llama3, "falcon3": llama3, "falcon-h1": llama3, "pixtral": llama3,
 	"midm-2.0": llama3, "lfm2": llama3, "dbrx": llama3, "smaug-bpe": llama3, "glm4": llama3, "chatglm-bpe": llama3,
-	"qwen2": qwen2, "deepseek-r1-qwen": qwen2, "kormo": qwen2, "stablelm2": qwen2, "megrez": qwen2, "hunyuan": qwen2, "grok-2": qwen2,
+	"qwen2": qwen2, "deepseek-r1-qwen": qwen2, "kormo": qwen2, "stablelm2": qwen2, "megrez": qwen2, "hunyuan": qwen2,
+	"grok-2":     qwen2,
 	"bailingmoe": qwen2, "bailingmoe2": qwen2, "llada-moe": qwen2,
 	"gpt-4o": gpt4o, "llama4": gpt4o, "minimax-m2": gpt4o,
 	"tekken": tekken,
@@ -68,8 +71,9 @@ var ggufPatterns = map[string]pattern{
 
 // wholeWords names the values of tokenizer.ggml.pre with which llama.cpp takes a word that is a token as it is.
 var wholeWords = map[string]bool{
-	"llama3": true, "llama-v3": true, "llama-bpe": true, "falcon3": true, "falcon-h1": true, "pixtral": true, "midm-2.0": true,
-	"lfm2": true, "tekken": true,
+	"llama3": true, "llama-v3": true, "llama-bpe": true, "falcon3": true, "falcon-h1": true, "pixtral": true,
+	"midm-2.0": true,
+	"lfm2":     true, "tekken": true,
 }
 
 // The patterns as their own libraries have them.
@@ -89,10 +93,14 @@ var regexps = map[string]pattern{
 	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`:      gpt2,
 	`'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s`: gpt2,
 
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)` + looseRegexp(`\p{N}{1,3}`):                                                              llama3JSON,
-	`(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])` + looseRegexp(`\p{N}{1,3}`):                                 llama3,
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)` + looseRegexp(`\p{N}`):                                                                   qwen2JSON,
-	`(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])` + looseRegexp(`\p{N}`):                                      qwen2,
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)` + looseRegexp(
+		`\p{N}{1,3}`): llama3JSON,
+	`(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])` + looseRegexp(
+		`\p{N}{1,3}`): llama3,
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)` + looseRegexp(
+		`\p{N}`): qwen2JSON,
+	`(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])` + looseRegexp(
+		`\p{N}`): qwen2,
 	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`: cl100k,
 
 	casedRegexp(`(?i:'s|'t|'re|'ve|'m|'ll|'d)?`, `\p{N}{1,3}`): o200k,

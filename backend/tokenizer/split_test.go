@@ -19,7 +19,8 @@ func TestSplitEqualsTheRegexp(t *testing.T) {
 	for expression := range regexps {
 		// The engine knows neither possessive quantifiers, which only save time here, nor \s as Unicode has it.
 		e := strings.NewReplacer("++", "+", "?+", "?", ",3}+", ",3}", "*+", "*").Replace(expression)
-		e = strings.NewReplacer(`[^\s`, `[^\u0009-\u000d\u0020\u0085\p{Z}`, `\s`, `[\u0009-\u000d\u0020\u0085\p{Z}]`, `\S`, `[^\u0009-\u000d\u0020\u0085\p{Z}]`).Replace(e)
+		e = strings.NewReplacer(`[^\s`, `[^\u0009-\u000d\u0020\u0085\p{Z}`, `\s`, `[\u0009-\u000d\u0020\u0085\p{Z}]`, `\S`,
+			`[^\u0009-\u000d\u0020\u0085\p{Z}]`).Replace(e)
 		compiled[expression] = regexp2.MustCompile(e, regexp2.None)
 	}
 	r := rand.New(rand.NewPCG(1, 2))

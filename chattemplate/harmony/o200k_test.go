@@ -93,7 +93,8 @@ func TestReferenceTokens(t *testing.T) {
 			}
 			s := &tokenSink{o: o}
 			for _, m := range c.Messages {
-				h := harmony.Message{Role: harmony.RoleAssistant, Channel: m.Channel, Recipient: m.Recipient, ContentType: m.ContentType, Content: m.Content}
+				h := harmony.Message{Role: harmony.RoleAssistant, Channel: m.Channel, Recipient: m.Recipient,
+					ContentType: m.ContentType, Content: m.Content}
 				tokens.Write(s, h)
 			}
 			got := s.tokens[2:] // without the opening of the turn

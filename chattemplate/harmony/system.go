@@ -155,7 +155,8 @@ func functionsText(functions []Function) (string, error) {
 			w.put(") => any;\n\n")
 		}
 		if w.full {
-			return "", &SchemaError{What: "function", Index: i, Err: fmt.Errorf("definitions take more than %d bytes", maxDefinitions)}
+			return "", &SchemaError{What: "function", Index: i, Err: fmt.Errorf("definitions take more than %d bytes",
+				maxDefinitions)}
 		}
 	}
 	w.put("} // namespace functions")

@@ -107,7 +107,8 @@ func enumText(s *value) string {
 func (w *tsWriter) nullable(s *value, indent int) {
 	start := w.Len()
 	w.typ(s, indent)
-	if n := s.get("nullable"); n != nil && n.kind == 'b' && n.text == "true" && !strings.Contains(w.String()[start:], "null") {
+	if n := s.get("nullable"); n != nil && n.kind == 'b' && n.text == "true" &&
+		!strings.Contains(w.String()[start:], "null") {
 		w.put(" | null")
 	}
 }

@@ -200,7 +200,8 @@ func (r *render) slice(obj, start, stop, step Value) Value {
 		return &tupleValue{items: r.sliceItems(v.items, start, stop, step)}
 	case *rangeValue:
 		lo, k, st := r.sliceBounds(start, stop, step, int(v.n))
-		return &rangeValue{start: v.start + int64(lo)*v.step, stop: v.start + int64(lo+k*st)*v.step, step: v.step * int64(st), n: int64(k)}
+		return &rangeValue{start: v.start + int64(lo)*v.step, stop: v.start + int64(lo+k*st)*v.step, step: v.step * int64(st),
+			n: int64(k)}
 	case *dictValue:
 		r.typeError("unhashable type: 'slice'")
 	}

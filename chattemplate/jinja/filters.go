@@ -41,9 +41,10 @@ func init() {
 		}
 		return &undefined{obj: v, name: a[0]}
 	})
-	addFilter("tojson", []string{"ensure_ascii", "indent", "separators", "sort_keys"}, 0, func(r *render, v Value, a []Value) Value {
-		return r.tojson(v, a[0], a[1], a[2], a[3])
-	})
+	addFilter("tojson", []string{"ensure_ascii", "indent", "separators", "sort_keys"}, 0,
+		func(r *render, v Value, a []Value) Value {
+			return r.tojson(v, a[0], a[1], a[2], a[3])
+		})
 	addFilter("random", nil, 0, func(r *render, _ Value, _ []Value) Value {
 		r.typeError("the random filter is refused: prompts must not be random")
 		return nil

@@ -114,7 +114,8 @@ func parseInt(s string, base int) (*big.Int, bool) {
 			}
 		}
 	}
-	if base < 2 || base > 36 || s == "" || s[0] == '_' || s[0] == '+' || s[0] == '-' || s[len(s)-1] == '_' || strings.Contains(s, "__") {
+	if base < 2 || base > 36 || s == "" || s[0] == '_' || s[0] == '+' || s[0] == '-' || s[len(s)-1] == '_' ||
+		strings.Contains(s, "__") {
 		return nil, false
 	}
 	return new(big.Int).SetString(sign+strings.ReplaceAll(s, "_", ""), base)

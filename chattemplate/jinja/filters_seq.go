@@ -190,7 +190,8 @@ func (r *render) reversible(v Value) []Value {
 	switch v.(type) {
 	case *generator:
 		r.typeError("'generator' object is not reversible")
-	case noneValue, boolValue, intValue, *bigValue, floatValue, *namespace, *macro, *native, *loopContext, *cycler, *joiner:
+	case noneValue, boolValue, intValue, *bigValue, floatValue, *namespace, *macro, *native, *loopContext,
+		*cycler, *joiner:
 		r.typeError("'%s' object is not reversible", v.typeName())
 	}
 	return r.items(v)

@@ -339,7 +339,8 @@ func (r *render) number(neg bool, digits string, f spec) Text {
 	if f.align != '=' {
 		return r.pad(NewText(sign+digits, Outside), f)
 	}
-	if len(digits) > 1 && digits[0] == '0' && !decimal(digits[1]) && digits[1] != '.' && digits[1] != ',' && digits[1] != '_' {
+	if len(digits) > 1 && digits[0] == '0' && !decimal(digits[1]) && digits[1] != '.' && digits[1] != ',' &&
+		digits[1] != '_' {
 		sign, digits = sign+digits[:2], digits[2:]
 	}
 	n := f.width - len(sign) - len(digits)

@@ -45,7 +45,8 @@ func FuzzTemplate(f *testing.F) {
 
 // FuzzFromJSON reads any text as JSON; what can be read must print and be written without a fault.
 func FuzzFromJSON(f *testing.F) {
-	for _, s := range []string{`{"a":[1,2.5,null,true,"x"],"b":{}}`, `[`, `1e999`, `123456789012345678901234567890`, `"\ud83d"`, `{"a":1,"a":2}`, "[[[[[", `-0`} {
+	for _, s := range []string{`{"a":[1,2.5,null,true,"x"],"b":{}}`, `[`, `1e999`, `123456789012345678901234567890`,
+		`"\ud83d"`, `{"a":1,"a":2}`, "[[[[[", `-0`} {
 		f.Add(s)
 	}
 	tmpl, err := Parse("{{ v }}{{ v|tojson }}{{ v|pprint }}{{ v|string|upper }}", Options{Limits: fuzzLimits})

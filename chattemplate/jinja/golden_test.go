@@ -25,8 +25,9 @@ type goldenFile struct {
 }
 
 var goldenKinds = map[string]Kind{
-	"syntax": KindSyntax, "runtime": KindRuntime, "undefined": KindUndefined, "security": KindSecurity, "raised": KindRaised,
-	"limit": KindLimit,
+	"syntax": KindSyntax, "runtime": KindRuntime, "undefined": KindUndefined, "security": KindSecurity,
+	"raised": KindRaised,
+	"limit":  KindLimit,
 }
 
 func loadGolden(t testing.TB) (g goldenFile, vars map[string]Value, now time.Time) {

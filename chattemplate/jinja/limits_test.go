@@ -30,39 +30,42 @@ func TestLimits(t *testing.T) {
 		return "{% set ns = namespace(x='abcdefgh', l=[1, 2]) %}{% for i in range(1000) %}" + body + "{% endfor %}"
 	}
 	for name, src := range map[string]string{
-		"loops":         loops,
-		"recursion":     "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
-		"mutual":        "{% macro f() %}{% call g() %}{% endcall %}{% endmacro %}{% macro g() %}{{ caller() }}{{ f() }}{% endmacro %}{{ f() }}",
-		"loop":          "{% set ns = namespace() %}{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
-		"times":         "{{ 'abc' * 1000000000 }}",
-		"times list":    "{{ [1] * 1000000000000 }}",
-		"double text":   grow("{% set ns.x = ns.x + ns.x %}"),
-		"double tilde":  grow("{% set ns.x = ns.x ~ ns.x %}"),
-		"double list":   grow("{% set ns.l = ns.l + ns.l %}"),
-		"double block":  grow("{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = y %}"),
-		"join":          grow("{% set ns.x = [ns.x, ns.x]|join(ns.x) %}"),
-		"replace":       grow("{% set ns.x = ns.x|replace('', ns.x) %}"),
-		"format":        grow("{% set ns.x = '%s%s%s' % (ns.x, ns.x, ns.x) %}"),
-		"brace format":  grow("{% set ns.x = '{0}{0}{0}'.format(ns.x) %}"),
-		"json":          grow("{% set ns.x = [ns.x, ns.x]|tojson %}"),
-		"repr":          grow("{% set ns.x = [ns.x, ns.x]|string %}"),
-		"width":         "{{ '%999999999999d' % 1 }}",
-		"brace width":   "{{ '{:999999999999}'.format(1) }}",
-		"precision":     "{{ '%.999999999f' % 1.5 }}",
-		"digits":        "{{ '%.999999999d' % 1 }}",
-		"center":        "{{ 'a'|center(99999999999) }}",
-		"ljust":         "{{ 'a'.ljust(99999999999) }}",
-		"zfill":         "{{ 'a'.zfill(99999999999) }}",
-		"indent":        "{{ 'a\nb'|indent(99999999999) }}",
-		"json indent":   "{{ [[1]]|tojson(indent=99999999999) }}",
-		"expandtabs":    "{{ '\t'.expandtabs(99999999999) }}",
-		"batch":         "{{ [1]|batch(99999999999, 'x')|list }}",
-		"slice":         "{{ [1]|slice(99999999999, 'x')|list }}",
-		"power":         "{{ 10 ** (10 ** 10) }}",
-		"square":        "{% set ns = namespace(x=3) %}{% for i in range(100) %}{% set ns.x = ns.x * ns.x %}{% endfor %}",
-		"range":         "{{ range(10 ** 9)|list }}",
-		"nested value":  "{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
-		"nested equal":  "{% set ns = namespace(x=[], y=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% set ns.y = [ns.y] %}{% endfor %}{{ ns.x == ns.y }}",
+		"loops":     loops,
+		"recursion": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+		"mutual": "{% macro f() %}{% call g() %}{% endcall %}{% endmacro %}{% macro g() %}{{ caller() }}{{ f() " +
+			"}}{% endmacro %}{{ f() }}",
+		"loop":         "{% set ns = namespace() %}{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+		"times":        "{{ 'abc' * 1000000000 }}",
+		"times list":   "{{ [1] * 1000000000000 }}",
+		"double text":  grow("{% set ns.x = ns.x + ns.x %}"),
+		"double tilde": grow("{% set ns.x = ns.x ~ ns.x %}"),
+		"double list":  grow("{% set ns.l = ns.l + ns.l %}"),
+		"double block": grow("{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = y %}"),
+		"join":         grow("{% set ns.x = [ns.x, ns.x]|join(ns.x) %}"),
+		"replace":      grow("{% set ns.x = ns.x|replace('', ns.x) %}"),
+		"format":       grow("{% set ns.x = '%s%s%s' % (ns.x, ns.x, ns.x) %}"),
+		"brace format": grow("{% set ns.x = '{0}{0}{0}'.format(ns.x) %}"),
+		"json":         grow("{% set ns.x = [ns.x, ns.x]|tojson %}"),
+		"repr":         grow("{% set ns.x = [ns.x, ns.x]|string %}"),
+		"width":        "{{ '%999999999999d' % 1 }}",
+		"brace width":  "{{ '{:999999999999}'.format(1) }}",
+		"precision":    "{{ '%.999999999f' % 1.5 }}",
+		"digits":       "{{ '%.999999999d' % 1 }}",
+		"center":       "{{ 'a'|center(99999999999) }}",
+		"ljust":        "{{ 'a'.ljust(99999999999) }}",
+		"zfill":        "{{ 'a'.zfill(99999999999) }}",
+		"indent":       "{{ 'a\nb'|indent(99999999999) }}",
+		"json indent":  "{{ [[1]]|tojson(indent=99999999999) }}",
+		"expandtabs":   "{{ '\t'.expandtabs(99999999999) }}",
+		"batch":        "{{ [1]|batch(99999999999, 'x')|list }}",
+		"slice":        "{{ [1]|slice(99999999999, 'x')|list }}",
+		"power":        "{{ 10 ** (10 ** 10) }}",
+		"square":       "{% set ns = namespace(x=3) %}{% for i in range(100) %}{% set ns.x = ns.x * ns.x %}{% endfor %}",
+		"range":        "{{ range(10 ** 9)|list }}",
+		"nested value": "{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ " +
+			"ns.x }}",
+		"nested equal": "{% set ns = namespace(x=[], y=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% set " +
+			"ns.y = [ns.y] %}{% endfor %}{{ ns.x == ns.y }}",
 		"cycle":         "{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}",
 		"output":        "{% for i in range(100000) %}{% for j in range(100) %}{{ 'x' * 1000 }}{% endfor %}{% endfor %}",
 		"deep brackets": "{{ " + deep + " }}",
@@ -78,8 +81,10 @@ func TestLimits(t *testing.T) {
 		"deep dict":     "{{ " + strings.Repeat("{1:", 5000) + "1" + strings.Repeat("}", 5000) + " }}",
 		"nested calls":  "{{ " + strings.Repeat("range(", 5000) + "1" + strings.Repeat(")", 5000) + " }}",
 		"nested format": "{{ '{:{:{:{}}}}'.format(1, 2, 3, 4) }}",
-		"lazy chain":    "{% set ns = namespace(x=[1]) %}{% for i in range(100000) %}{% set ns.x = ns.x|map('string') %}{% endfor %}{{ ns.x|list }}",
-		"loop chain": "{% set ns = namespace(l=range(100000)) %}{% for i in range(100000) %}{% for x in ns.l %}{% set ns.l = loop %}" +
+		"lazy chain": "{% set ns = namespace(x=[1]) %}{% for i in range(100000) %}{% set ns.x = ns.x|map('string') " +
+			"%}{% endfor %}{{ ns.x|list }}",
+		"loop chain": "{% set ns = namespace(l=range(100000)) %}{% for i in range(100000) %}{% for x in ns.l %}{% set " +
+			"ns.l = loop %}" +
 			"{{ loop.last }}{% break %}{% endfor %}{% endfor %}{% for x in ns.l %}{% endfor %}",
 		"source": strings.Repeat("x", 2<<20),
 	} {
@@ -134,7 +139,8 @@ func TestParseTime(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	tmpl, err := Parse("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", Options{Limits: Limits{Steps: 1 << 60}})
+	tmpl, err := Parse("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}",
+		Options{Limits: Limits{Steps: 1 << 60}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,11 +160,15 @@ func TestErrorsAreDiscreet(t *testing.T) {
 		"d": Dict(Outside, Entry{secret, Int(1)}),
 	}
 	for _, src := range []string{
-		"{{ {}[u].x }}", "{{ d|attr(u) + 1 }}", "{{ raise_exception('bad role: ' + u) }}", "{{ 1|map(u)|list }}", "{{ [1]|select(u)|list }}",
+		"{{ {}[u].x }}", "{{ d|attr(u) + 1 }}", "{{ raise_exception('bad role: ' + u) }}", "{{ 1|map(u)|list }}",
+		"{{ [1]|select(u)|list }}",
 		"{{ u % 1 }}", "{{ ('%(' ~ u ~ ')s') % {} }}", "{{ ('{' ~ u ~ '}').format() }}", "{{ ('{:' ~ u ~ '}').format(1) }}",
-		"{{ dict(**d)[u].y.z }}", "{{ 'a'.upper(**d) }}", "{% macro f() %}{% endmacro %}{{ f(**d) }}", "{{ u|int + u }}", "{{ [u].index('x') }}",
-		"{{ {u: 1}|xmlattr ~ {u ~ ' ': 1}|xmlattr }}", "{{ u.nope.x }}", "{{ (u ~ '}').format() }}", "{{ u() }}", "{{ [1]|map(**d)|list }}",
-		"{{ [1]|map('string', **d)|list }}", "{{ u|round }}", "{{ u|abs }}", "{{ u is divisibleby u }}", "{{ u.index('x') }}", "{{ u < 1 }}",
+		"{{ dict(**d)[u].y.z }}", "{{ 'a'.upper(**d) }}", "{% macro f() %}{% endmacro %}{{ f(**d) }}", "{{ u|int + u }}",
+		"{{ [u].index('x') }}",
+		"{{ {u: 1}|xmlattr ~ {u ~ ' ': 1}|xmlattr }}", "{{ u.nope.x }}", "{{ (u ~ '}').format() }}", "{{ u() }}",
+		"{{ [1]|map(**d)|list }}",
+		"{{ [1]|map('string', **d)|list }}", "{{ u|round }}", "{{ u|abs }}", "{{ u is divisibleby u }}", "{{ u.index('x') }}",
+		"{{ u < 1 }}",
 	} {
 		tmpl, err := Parse(src, Options{})
 		if err != nil {
@@ -174,7 +184,8 @@ func TestErrorsAreDiscreet(t *testing.T) {
 	tmpl, _ := Parse("\n\n{{ raise_exception('bad role: ' + u) }}", Options{})
 	_, err := tmpl.Render(context.Background(), vars, RenderOptions{})
 	var e *Error
-	if !errors.As(err, &e) || e.Kind != KindRaised || e.Line != 3 || e.Message != "bad role: …" || e.Raised.String() != "bad role: "+secret {
+	if !errors.As(err, &e) || e.Kind != KindRaised || e.Line != 3 || e.Message != "bad role: …" ||
+		e.Raised.String() != "bad role: "+secret {
 		t.Errorf("raised: %#v", err)
 	}
 }

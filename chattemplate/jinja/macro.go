@@ -84,7 +84,8 @@ func (m *macro) bindRest(r *render, c *callArgs, kw []kwArg) {
 		slots[d.kwargs] = rest
 	} else if len(kw) > 0 {
 		if slices.ContainsFunc(kw, func(k kwArg) bool { return k.name == "caller" }) {
-			r.typeError("macro '%s' was invoked with two values for the special caller argument. This is most likely a bug.", d.name)
+			r.typeError("macro '%s' was invoked with two values for the special caller argument. This is most likely a bug.",
+				d.name)
 		}
 		r.typeError("macro '%s' takes no keyword argument %s", d.name, r.quote(str(kw[0].name, kw[0].origin)))
 	}

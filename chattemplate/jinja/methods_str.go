@@ -7,7 +7,8 @@ import (
 )
 
 // strMethod makes a method of strings. The result of a method of markup is markup, as in markupsafe.
-func strMethod(name string, params []string, required int, fn func(r *render, s *strValue, a []Value) Value) *signature {
+func strMethod(name string, params []string, required int,
+	fn func(r *render, s *strValue, a []Value) Value) *signature {
 	return &signature{name: name, params: params, required: required,
 		fn: func(r *render, recv Value, a []Value, _ *callArgs) Value {
 			s := recv.(*strValue)
@@ -240,7 +241,8 @@ func addSearches() {
 		}
 		return intValue(strings.Count(part, sub.s))
 	})
-	for name, has := range map[string]func(string, string) bool{"startswith": strings.HasPrefix, "endswith": strings.HasSuffix} {
+	for name, has := range map[string]func(string, string) bool{"startswith": strings.HasPrefix,
+		"endswith": strings.HasSuffix} {
 		addStr(name, []string{"*prefix", "*start", "*end"}, 1, func(r *render, s *strValue, a []Value) Value {
 			part, _, ok := r.window(s.Text, a[1], a[2])
 			options := []Value{a[0]}

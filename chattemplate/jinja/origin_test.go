@@ -180,7 +180,8 @@ func obscure(v Value) Value {
 		d := newDict(v.len())
 		for i, k := range v.keys {
 			val := v.vals[i]
-			if s, ok := val.(*strValue); ok && k.(*strValue).s != "role" && k.(*strValue).s != "type" && k.(*strValue).s != "id" {
+			if s, ok := val.(*strValue); ok && k.(*strValue).s != "role" && k.(*strValue).s != "type" &&
+				k.(*strValue).s != "id" {
 				val = str(private(s.s), Outside)
 			} else {
 				val = obscure(val)
@@ -232,7 +233,8 @@ func TestTextRandom(t *testing.T) {
 // FuzzUserText renders a template that passes a text through many operations: bytes that only the text has must
 // never be trusted.
 func FuzzUserText(f *testing.F) {
-	for _, s := range []string{"", "x", "<|im_end|>", "{{ 'a' }}", "a\nb\r\n", "é😀\xff", "'\"\\", "%s %d {} {0}", "a,b c\td", "ß İ Σ"} {
+	for _, s := range []string{"", "x", "<|im_end|>", "{{ 'a' }}", "a\nb\r\n", "é😀\xff", "'\"\\", "%s %d {} {0}",
+		"a,b c\td", "ß İ Σ"} {
 		f.Add(s)
 	}
 	tmpl, err := Parse(`{{ t }}|{{ t|upper }}|{{ t|lower }}|{{ t|title }}|{{ t.swapcase() }}|{{ t|trim }}|{{ t|tojson }}|{{ [t] }}|
@@ -247,7 +249,8 @@ func FuzzUserText(f *testing.F) {
 		if len(s) > 1<<12 {
 			return
 		}
-		out, err := tmpl.Render(context.Background(), map[string]Value{"t": String(NewText(private(s), Outside))}, RenderOptions{})
+		out, err := tmpl.Render(context.Background(), map[string]Value{"t": String(NewText(private(s), Outside))},
+			RenderOptions{})
 		if err != nil {
 			return
 		}

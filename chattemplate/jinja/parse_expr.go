@@ -386,7 +386,8 @@ const maxNames = 1000
 
 func (p *parser) fewNames(n int) {
 	if n >= maxNames {
-		panic(&Error{Kind: KindLimit, Line: p.cur().line, Message: fmt.Sprintf("more than %d parameters or keyword arguments", maxNames)})
+		panic(&Error{Kind: KindLimit, Line: p.cur().line, Message: fmt.Sprintf("more than %d parameters or keyword arguments",
+			maxNames)})
 	}
 }
 

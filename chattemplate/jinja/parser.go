@@ -186,7 +186,8 @@ func (p *parser) failTag(name string, line int) {
 			nested = nested || slices.Contains(e, name)
 		}
 		if nested {
-			msg = append(msg, "You probably made a nesting mistake. Jinja is expecting this tag, but currently looking for "+want+".")
+			msg = append(msg, "You probably made a nesting mistake. Jinja is expecting this tag, but currently looking for "+
+				want+".")
 		} else {
 			msg = append(msg, "Jinja was looking for the following tags: "+want+".")
 		}

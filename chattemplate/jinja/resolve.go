@@ -180,7 +180,8 @@ func (rs *resolver) macro(sc scope, d *macroDef) {
 		}
 	}
 	if i, ok := explicit["caller"]; ok && rs.reads(d.body, "caller") && i < len(d.params)-len(d.defaults) {
-		syntaxError(d.line, `When defining macros or call blocks the special "caller" argument must be omitted or be given a default.`)
+		syntaxError(d.line,
+			`When defining macros or call blocks the special "caller" argument must be omitted or be given a default.`)
 	}
 	special("caller", &d.caller)
 	special("kwargs", &d.kwargs)

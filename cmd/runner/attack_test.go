@@ -294,7 +294,8 @@ func (s *serving) tokensUsed(key string) (n float64) {
 	}
 	for line := range strings.Lines(string(text)) {
 		var x float64
-		if strings.HasPrefix(line, "runner_tokens_total{") && (strings.Contains(line, `"prompt"`) || strings.Contains(line, `"completion"`)) {
+		if strings.HasPrefix(line, "runner_tokens_total{") && (strings.Contains(line, `"prompt"`) ||
+			strings.Contains(line, `"completion"`)) {
 			if _, err := fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &x); err != nil {
 				s.t.Fatal(err)
 			}

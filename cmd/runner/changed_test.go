@@ -101,7 +101,8 @@ func TestWeightsOverwrittenUnderTheMap(t *testing.T) {
 		}
 		return strings.Contains(body, "model_changed")
 	})
-	if status, body := health(s); status != http.StatusServiceUnavailable || !strings.Contains(body, `"reason":"model_changed"`) {
+	if status, body := health(s); status != http.StatusServiceUnavailable ||
+		!strings.Contains(body, `"reason":"model_changed"`) {
 		t.Errorf("the health is %d %s", status, body)
 	}
 	t.Logf("answers until it was known: %v", counts)

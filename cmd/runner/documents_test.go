@@ -18,7 +18,8 @@ var update = flag.Bool("update", false, "put what the commands of the documents 
 
 // The documents whose commands are run, and show what really comes of them.
 func TestDocuments(t *testing.T) {
-	for name, tools := range map[string][]string{"README.md": nil, "docs/server.md": {"curl", "jq"}, "docs/tour.md": {"curl", "jq"}} {
+	for name, tools := range map[string][]string{"README.md": nil, "docs/server.md": {"curl", "jq"},
+		"docs/tour.md": {"curl", "jq"}} {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			for _, tool := range tools {
@@ -42,7 +43,8 @@ func TestDocuments(t *testing.T) {
 					t.Fatal(err)
 				}
 			default:
-				t.Errorf("%s does not show what its commands print; make tour renews it\n%s", name, diff.Diff(name, doc, "now", []byte(now)))
+				t.Errorf("%s does not show what its commands print; make tour renews it\n%s", name,
+					diff.Diff(name, doc, "now", []byte(now)))
 			}
 		})
 	}

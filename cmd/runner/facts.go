@@ -16,7 +16,8 @@ func facts() []cli.Fact {
 		return []cli.Fact{{Name: "engine start", Problem: err.Error()}}
 	}
 	list := []cli.Fact{
-		{Name: "processor", Value: fmt.Sprintf("%s, %d physical cores to use, %d logical", runtime.GOARCH, s.Machine.Cores, runtime.NumCPU())},
+		{Name: "processor", Value: fmt.Sprintf("%s, %d physical cores to use, %d logical", runtime.GOARCH, s.Machine.Cores,
+			runtime.NumCPU())},
 		{Name: "compiled for", Value: features(s.Features)},
 		{Name: "kernels", Value: kernels(s.Kernels)},
 		{Name: "memory", Value: memory(s.Machine)},
@@ -25,7 +26,8 @@ func facts() []cli.Fact {
 		list = append(list, cli.Fact{Name: "GPU", Value: noGPU(s.Libraries)})
 	}
 	for _, d := range s.Devices {
-		list = append(list, cli.Fact{Name: "GPU", Value: fmt.Sprintf("%s, %s, %s of %s free", d.Name, d.Description, gib(d.MemoryFree), gib(d.MemoryTotal))})
+		list = append(list, cli.Fact{Name: "GPU", Value: fmt.Sprintf("%s, %s, %s of %s free", d.Name, d.Description,
+			gib(d.MemoryFree), gib(d.MemoryTotal))})
 	}
 	return list
 }

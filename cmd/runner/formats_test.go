@@ -36,7 +36,8 @@ func formats(ts *testscript.TestScript, _ bool, args []string) {
 		if r.output != "trace" && (words(got.answer) != words(want.answer) || words(got.thoughts) != words(want.thoughts)) {
 			ts.Fatalf("%s shows %+v, json %+v", r.output, got, want)
 		}
-		for _, n := range [][2]int{{got.prompt, want.prompt}, {got.completion, want.completion}, {got.thinking, want.thinking}, {got.total, want.total}} {
+		for _, n := range [][2]int{{got.prompt, want.prompt}, {got.completion, want.completion},
+			{got.thinking, want.thinking}, {got.total, want.total}} {
 			if n[0] != 0 && n[0] != n[1] {
 				ts.Fatalf("%s counts %+v, json %+v", r.output, got, want)
 			}
@@ -99,7 +100,8 @@ func readObject(ts *testscript.TestScript, values []map[string]any) (s shown) {
 	s.answer, s.thoughts = text(o["answer"]), text(o["reasoning"])+text(o["reasoning_summary"])
 	details := at(o, "usage", "completion_tokens_details")
 	s.prompt, s.completion = number(at(o, "usage", "prompt_tokens")), number(at(o, "usage", "completion_tokens"))
-	s.thinking, s.total = number(at(details, "reasoning_tokens")), s.prompt+s.completion+number(at(details, "summary_tokens"))
+	s.thinking, s.total = number(at(details, "reasoning_tokens")),
+		s.prompt+s.completion+number(at(details, "summary_tokens"))
 	if s.answer == "" || s.thinking == 0 {
 		ts.Fatalf("the run has no answer or no reasoning: %+v", s)
 	}
@@ -111,7 +113,8 @@ func readEvents(ts *testscript.TestScript, values []map[string]any) (s shown) {
 		switch {
 		case text(v["type"]) == "done":
 			u := at(v, "result", "usage")
-			s.prompt, s.completion, s.thinking = number(at(u, "prompt_tokens")), number(at(u, "completion_tokens")), number(at(u, "reasoning_tokens"))
+			s.prompt, s.completion, s.thinking = number(at(u, "prompt_tokens")), number(at(u, "completion_tokens")),
+				number(at(u, "reasoning_tokens"))
 		case text(v["type"]) != "segment_delta":
 		case text(v["segment"]) == "answer":
 			s.answer += text(v["text"])
@@ -134,7 +137,8 @@ func readAGUI(ts *testscript.TestScript, values []map[string]any) (s shown) {
 			s.thoughts += text(v["delta"])
 		case "RUN_FINISHED":
 			u := at(v, "usage", 0)
-			s.prompt, s.completion, s.thinking = number(at(u, "inputTokens")), number(at(u, "outputTokens")), number(at(u, "reasoningTokens"))
+			s.prompt, s.completion, s.thinking = number(at(u, "inputTokens")), number(at(u, "outputTokens")),
+				number(at(u, "reasoningTokens"))
 		}
 	}
 	if s.prompt == 0 || text(values[0]["type"]) != "RUN_STARTED" || text(values[len(values)-1]["type"]) != "RUN_FINISHED" {

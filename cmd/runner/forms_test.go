@@ -63,12 +63,14 @@ func TestHotAnswersObeyTheirSchemas(t *testing.T) {
 	}
 	close(jobs)
 	wg.Wait()
-	t.Logf("%d runs against %d schemas: %d complete, %d cut by length; %d schemas have complete answers", complete+cut, len(schemas), complete, cut, len(ended))
+	t.Logf("%d runs against %d schemas: %d complete, %d cut by length; %d schemas have complete answers", complete+cut,
+		len(schemas), complete, cut, len(ended))
 	if n := r.Violations(); n != 0 {
 		t.Errorf("the runner counted %d violations", n)
 	}
 	if complete < cut || len(ended) < len(schemas)*3/4 {
-		t.Errorf("only %d of %d runs came to their end, against %d of %d schemas", complete, complete+cut, len(ended), len(schemas))
+		t.Errorf("only %d of %d runs came to their end, against %d of %d schemas", complete, complete+cut, len(ended),
+			len(schemas))
 	}
 }
 

@@ -76,7 +76,8 @@ func TestHangUpReadsTheKeysAgain(t *testing.T) {
 		})
 	}
 	t.Run("a certificate", func(t *testing.T) {
-		s := serveAs(t, func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }, "--tls-cert", cert, "--tls-key", tlsKey)
+		s := serveAs(t, func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }, "--tls-cert", cert,
+			"--tls-key", tlsKey)
 		before := http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, cert), DisableKeepAlives: true}}
 		if err := visit(&before, s.url+"/health"); err != nil {
 			t.Fatal(err)
@@ -191,7 +192,8 @@ func TestTLSKeyThatOthersCanReach(t *testing.T) {
 		}
 		if !c.starts {
 			out, err := exec.Command("runner", "serve", "--port", "0", "--tls-cert", cert, "--tls-key", key).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "others may write the TLS key") || !strings.Contains(string(out), "chmod 600") {
+			if err == nil || !strings.Contains(string(out), "others may write the TLS key") ||
+				!strings.Contains(string(out), "chmod 600") {
 				t.Errorf("%o: %v: %s", c.mode, err, out)
 			}
 			continue

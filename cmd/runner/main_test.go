@@ -35,7 +35,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": scripttest.Exits, "formats": formats},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": scripttest.Exits,
+			"formats": formats},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HF_HUB_CACHE", filepath.Join(e.WorkDir, "hub"))
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))

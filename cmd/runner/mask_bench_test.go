@@ -19,8 +19,9 @@ import (
 // refused and takes a mask: the worst case.
 func BenchmarkMaskEndToEnd(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "random.gguf")
-	if err := random.WriteFile(path, random.Config{Layers: 6, Width: 1024, Heads: 16, HeadSize: 64, Experts: 4, FeedForward: 1024,
-		Vocabulary: o200ktest.Size, Seed: 1}); err != nil {
+	if err := random.WriteFile(path, random.Config{Layers: 6, Width: 1024, Heads: 16, HeadSize: 64, Experts: 4,
+		FeedForward: 1024,
+		Vocabulary:  o200ktest.Size, Seed: 1}); err != nil {
 		b.Fatal(err)
 	}
 	m, err := llamacpp.Open(context.Background(), path, backend.Config{Threads: 1, Sequences: 1, ContextSize: 2048})
@@ -29,9 +30,11 @@ func BenchmarkMaskEndToEnd(b *testing.B) {
 	}
 	defer m.Close()
 	v := grammar.NewVocabulary(o200ktest.Tokenizer(b).Vocab(), nil)
-	schema := grammar.JSONSchema([]byte(`{"type":"array","minItems":100,"items":{"type":"object","properties":{"name":{"type":"string","maxLength":40},` +
-		`"kind":{"enum":["circle","square","triangle"]},"size":{"type":"number"},"tags":{"type":"array","items":{"type":"string","pattern":"^[a-z]{3,12}$"}}},` +
-		`"required":["name","kind","size","tags"],"additionalProperties":false}}`))
+	schema := grammar.JSONSchema(
+		[]byte(
+			`{"type":"array","minItems":100,"items":{"type":"object","properties":{"name":{"type":"string","maxLength":40},` +
+				`"kind":{"enum":["circle","square","triangle"]},"size":{"type":"number"},"tags":{"type":"array","items":{"type":"string","pattern":"^[a-z]{3,12}$"}}},` +
+				`"required":["name","kind","size","tags"],"additionalProperties":false}}`))
 	var free, held, ratios []float64
 	for b.Loop() {
 		g, err := grammar.Compile(context.Background(), schema, v)

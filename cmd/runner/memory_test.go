@@ -80,7 +80,8 @@ func TestLargeRequestsInLittleMemory(t *testing.T) {
 	deadline := time.Now().Add(30 * time.Second)
 	for s.status("VmRSS") > before+most+8<<20 {
 		if time.Now().After(deadline) {
-			t.Fatalf("it has %d MiB, %d more than before and %d at most", s.status("VmRSS")>>20, (s.status("VmRSS")-before)>>20, peak>>20)
+			t.Fatalf("it has %d MiB, %d more than before and %d at most", s.status("VmRSS")>>20, (s.status("VmRSS")-before)>>20,
+				peak>>20)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -49,7 +49,8 @@ func listen(t *testing.T, url, token, origin string) (*listener, int) {
 	if origin != "" {
 		header.Set("Origin", origin)
 	}
-	ws, resp, err := websocket.Dial(ctx, strings.Replace(url, "http", "ws", 1)+"/ws", &websocket.DialOptions{HTTPHeader: header})
+	ws, resp, err := websocket.Dial(ctx, strings.Replace(url, "http", "ws", 1)+"/ws",
+		&websocket.DialOptions{HTTPHeader: header})
 	status := 0
 	if resp != nil {
 		status = resp.StatusCode
@@ -105,7 +106,8 @@ func (l *listener) wait(t *testing.T, what string, fits func(*envelope.Envelope)
 func sayings(heard []envelope.Envelope, who string) []string {
 	var out []string
 	for i := range heard {
-		if e := &heard[i]; e.From == who && slices.Contains([]string{envelope.Thought, envelope.Conclusion, envelope.Chat}, e.Kind) {
+		if e := &heard[i]; e.From == who && slices.Contains([]string{envelope.Thought, envelope.Conclusion, envelope.Chat},
+			e.Kind) {
 			var said struct{ Message, Text string }
 			e.Read(&said)
 			out = append(out, said.Message+said.Text)
@@ -157,11 +159,14 @@ func TestMEW(t *testing.T) {
 	l.wait(t, "the helper", func(e *envelope.Envelope) bool {
 		return e.Kind == envelope.Presence && strings.Contains(string(e.Payload), `"join","participant":{"id":"helper"`)
 	})
-	if err := l.ws.Write(context.Background(), websocket.MessageText, []byte(`{"id":"q","kind":"chat","payload":{"text":"What is 17 + 25?"}}`)); err != nil {
+	if err := l.ws.Write(context.Background(), websocket.MessageText,
+		[]byte(`{"id":"q","kind":"chat","payload":{"text":"What is 17 + 25?"}}`)); err != nil {
 		t.Fatal(err)
 	}
 	for _, who := range []string{"runner", "helper"} {
-		e := l.wait(t, "the answer of "+who, func(e *envelope.Envelope) bool { return e.Kind == envelope.Chat && e.From == who })
+		e := l.wait(t, "the answer of "+who, func(e *envelope.Envelope) bool {
+			return e.Kind == envelope.Chat && e.From == who
+		})
 		var said envelope.ChatText
 		if !e.Read(&said) || said.Text != "17 + 25 = 42." || e.Context != "" || !slices.Equal(e.Correlation, []string{"q"}) {
 			t.Errorf("%s answers %s to %v", who, e.Payload, e.Correlation)
@@ -192,7 +197,8 @@ func TestMEW(t *testing.T) {
 	}
 	agent = exec.Command("runner", "mew", "--url", s.url, "--token", "wrong")
 	var exit *exec.ExitError
-	if out, err := agent.CombinedOutput(); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(out), "refuses this participant") {
+	if out, err := agent.CombinedOutput(); !errors.As(err, &exit) || exit.ExitCode() != 1 ||
+		!strings.Contains(string(out), "refuses this participant") {
 		t.Errorf("with a wrong token: %v, %s", err, out)
 	}
 }

@@ -15,10 +15,11 @@ import (
 // official returns OpenAI's own client for a server, and how many requests it has made.
 func official(s *serving) (openai.Client, *atomic.Int64) {
 	made := new(atomic.Int64)
-	return openai.NewClient(option.WithBaseURL(s.url+"/v1/"), option.WithAPIKey("none"), option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-		made.Add(1)
-		return next(r)
-	})), made
+	return openai.NewClient(option.WithBaseURL(s.url+"/v1/"), option.WithAPIKey("none"),
+		option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+			made.Add(1)
+			return next(r)
+		})), made
 }
 
 const sum = "What is 17 + 25?"
@@ -28,7 +29,8 @@ const sum = "What is 17 + 25?"
 func TestOfficialClientChats(t *testing.T) {
 	client, _ := official(serve(t))
 	for _, temperature := range []float64{0, 0.9} {
-		params := openai.ChatCompletionNewParams{Model: "demo", Seed: openai.Int(7), Temperature: openai.Float(temperature), Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(sum)}}
+		params := openai.ChatCompletionNewParams{Model: "demo", Seed: openai.Int(7), Temperature: openai.Float(temperature),
+			Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(sum)}}
 		whole, err := client.Chat.Completions.New(t.Context(), params)
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +52,8 @@ func TestOfficialClientChats(t *testing.T) {
 		if !repeats(t) {
 			continue
 		}
-		if a, b := whole.Choices[0], streamed.Choices[0]; a.Message.Content != b.Message.Content || a.FinishReason != b.FinishReason || whole.Usage.CompletionTokens != streamed.Usage.CompletionTokens {
+		if a, b := whole.Choices[0], streamed.Choices[0]; a.Message.Content != b.Message.Content ||
+			a.FinishReason != b.FinishReason || whole.Usage.CompletionTokens != streamed.Usage.CompletionTokens {
 			t.Errorf("at temperature %v a stream is %+v, and the answer %+v", temperature, b, a)
 		}
 	}
@@ -60,7 +63,8 @@ func TestOfficialClientChats(t *testing.T) {
 func TestOfficialClientConverses(t *testing.T) {
 	client, _ := official(serve(t))
 	ask := func(text, previous string) responses.ResponseNewParams {
-		p := responses.ResponseNewParams{Model: "demo", Temperature: openai.Float(0), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(text)}}
+		p := responses.ResponseNewParams{Model: "demo", Temperature: openai.Float(0),
+			Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(text)}}
 		if previous != "" {
 			p.PreviousResponseID = openai.String(previous)
 		}
@@ -92,7 +96,8 @@ func TestOfficialClientConverses(t *testing.T) {
 // TestOfficialClientDoesNotRepeatWhatTimedOut: as often as it may by default, it would.
 func TestOfficialClientDoesNotRepeatWhatTimedOut(t *testing.T) {
 	client, made := official(serve(t, "--request-timeout", "1ms"))
-	_, err := client.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{Model: "demo", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(sum)}})
+	_, err := client.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{Model: "demo",
+		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(sum)}})
 	var refused *openai.Error
 	if !errors.As(err, &refused) || refused.Code != "request_timeout" {
 		t.Errorf("%v", err)

@@ -35,8 +35,9 @@ func BenchmarkServeToken(b *testing.B) {
 	const tokens = 4000
 	question := "tell me a long story"
 	vocab := fake.Harmony()
-	model := fake.Config{Vocab: vocab, Sequences: 8, Script: fake.Replies(vocab, fake.Reply{After: question + "<|end|><|start|>assistant",
-		Say: "<|channel|>final<|message|>" + strings.Repeat("a b ", tokens/4) + "<|return|>"})}
+	model := fake.Config{Vocab: vocab, Sequences: 8,
+		Script: fake.Replies(vocab, fake.Reply{After: question + "<|end|><|start|>assistant",
+			Say: "<|channel|>final<|message|>" + strings.Repeat("a b ", tokens/4) + "<|return|>"})}
 	open := func(context.Context, string) (*runner.Runner, error) {
 		return runner.New(fake.New(model), runner.Config{})
 	}
@@ -69,8 +70,9 @@ func BenchmarkServeToken(b *testing.B) {
 func BenchmarkServeEndToEnd(b *testing.B) {
 	const tokens = 40
 	path := filepath.Join(b.TempDir(), "random.gguf")
-	if err := random.WriteFile(path, random.Config{Layers: 14, Width: 1024, Heads: 16, HeadSize: 64, Experts: 4, FeedForward: 1024,
-		Vocabulary: o200ktest.Size, Seed: 1}); err != nil {
+	if err := random.WriteFile(path, random.Config{Layers: 14, Width: 1024, Heads: 16, HeadSize: 64, Experts: 4,
+		FeedForward: 1024,
+		Vocabulary:  o200ktest.Size, Seed: 1}); err != nil {
 		b.Fatal(err)
 	}
 	url, r := serveModel(b, func(ctx context.Context, _ string) (*runner.Runner, error) {
@@ -83,7 +85,8 @@ func BenchmarkServeEndToEnd(b *testing.B) {
 	seed := uint64(1)
 	req := runner.Request{PromptTokens: []runner.Token{1, 2, 3}, MaxTokens: tokens, Seed: &seed}
 	req.Sampling.Temperature = 1
-	body := fmt.Sprintf(`{"stream":true,"temperature":1,"top_k":0,"top_p":1,"min_p":0,"seed":1,"prompt":[1,2,3],"max_tokens":%d}`, tokens)
+	body := fmt.Sprintf(
+		`{"stream":true,"temperature":1,"top_k":0,"top_p":1,"min_p":0,"seed":1,"prompt":[1,2,3],"max_tokens":%d}`, tokens)
 	url = strings.Replace(url, "/chat/completions", "/completions", 1)
 	direct := func() { deltas(b, r, req) }
 	served := func() { frames(b, url, body) }
@@ -104,7 +107,8 @@ func BenchmarkServeEndToEnd(b *testing.B) {
 
 // serveModel serves a model over loopback until the benchmark ends, and returns the address of chat completions and
 // the model's runner.
-func serveModel(b *testing.B, open func(context.Context, string) (*runner.Runner, error)) (url string, r *runner.Runner) {
+func serveModel(b *testing.B, open func(context.Context, string) (*runner.Runner, error)) (url string,
+	r *runner.Runner) {
 	b.Helper()
 	p := pool.New(pool.Config{Models: []pool.Entry{{Name: "model"}}, Open: open})
 	s := server.New(server.Config{Pool: p, Cards: []wire.Card{{Name: "model"}}})

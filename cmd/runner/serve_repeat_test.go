@@ -32,13 +32,16 @@ func TestServeRepeatsForASeed(t *testing.T) {
 	parameters := map[string]any{"type": "object", "required": []string{"a", "note"}, "properties": map[string]any{
 		"a": map[string]any{"type": "integer"}, "note": map[string]any{"type": "string"}}}
 	kinds := map[string]map[string]any{
-		"text":   {},
-		"call":   {"tool_choice": "required", "tools": []any{map[string]any{"type": "function", "function": map[string]any{"name": "add", "parameters": parameters}}}},
-		"schema": {"response_format": map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "sum", "schema": parameters}}},
+		"text": {},
+		"call": {"tool_choice": "required", "tools": []any{map[string]any{"type": "function",
+			"function": map[string]any{"name": "add", "parameters": parameters}}}},
+		"schema": {"response_format": map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "sum",
+			"schema": parameters}}},
 	}
 	ask := func(kind string, seed int) (string, error) {
 		request := map[string]any{"temperature": 1, "seed": seed, "reasoning": "full", "max_tokens": 120,
-			"messages": []any{map[string]any{"role": "user", "content": fmt.Sprintf("What is %d + %d?", 100+7*seed, 35+11*seed)}}}
+			"messages": []any{map[string]any{"role": "user", "content": fmt.Sprintf("What is %d + %d?", 100+7*seed,
+				35+11*seed)}}}
 		for name, value := range kinds[kind] {
 			request[name] = value
 		}

@@ -160,7 +160,8 @@ func (s *serving) ask(ctx context.Context, client *http.Client, question string,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	body, _ := json.Marshal(map[string]any{
-		"model": "demo", "stream": true, "temperature": 0, "reasoning_effort": "low", "messages": []map[string]string{{"role": "user", "content": question}},
+		"model": "demo", "stream": true, "temperature": 0, "reasoning_effort": "low",
+		"messages": []map[string]string{{"role": "user", "content": question}},
 	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/chat/completions", bytes.NewReader(body))
 	if err != nil {
@@ -330,7 +331,8 @@ func TestServeManyAtOnce(t *testing.T) {
 	goroutines, memory := rest()
 	whole, left, other := load(soak)
 	after, grown := rest()
-	t.Logf("%d answers, %d of them other than alone, %d clients left early; %.0f goroutines, then %.0f; %.1f MiB, then %.1f", whole+other, other, left,
+	t.Logf("%d answers, %d of them other than alone, %d clients left early; %.0f goroutines, then %.0f; %.1f MiB, "+
+		"then %.1f", whole+other, other, left,
 		goroutines, after, memory/(1<<20), grown/(1<<20))
 	if whole == 0 || left == 0 {
 		t.Errorf("%d answers, %d left early", whole, left)
@@ -442,7 +444,8 @@ func TestServeWithKeysOverTLS(t *testing.T) {
 	cert, key, roots := certificate(t, dir)
 	s := serve(t, "--host", "0.0.0.0", "--api-keys", file, "--tls-cert", cert, "--tls-key", key)
 	s.url = regexp.MustCompile(`//[^/]*:`).ReplaceAllString(s.url, "//127.0.0.1:")
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots},
+		ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
 	post := func(path, key, body string) (status, major int, text string) {
 		t.Helper()
@@ -484,7 +487,8 @@ func TestServeWithKeysOverTLS(t *testing.T) {
 			t.Errorf("%s: HTTP/%d", c.path, major)
 		}
 	}
-	if log := s.logged(); strings.Contains(log, full) || strings.Contains(log, none) || strings.Contains(log, "17 + 25") || !strings.Contains(log, "key=none") ||
+	if log := s.logged(); strings.Contains(log, full) || strings.Contains(log, none) || strings.Contains(log, "17 + 25") ||
+		!strings.Contains(log, "key=none") ||
 		!regexp.MustCompile(`status=401 .*key=""`).MatchString(log) {
 		t.Errorf("the log:\n%s", log)
 	}
@@ -497,7 +501,8 @@ func certificate(t *testing.T, dir string) (cert, key string, roots *x509.CertPo
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:    time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(crand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
@@ -538,7 +543,8 @@ func TestServeSeveralModels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`runner_model_loaded\{model="(\w+)"\} 1`).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile(`runner_model_loaded\{model="(\w+)"\} 1`).FindAllStringSubmatch(string(text),
+			-1) {
 			names = append(names, m[1])
 		}
 		return names

@@ -200,7 +200,8 @@ func TestRunIsKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		timer := time.AfterFunc(time.Duration(rand.Int64N(int64(3*whole))), func() { _ = cmd.Process.Kill() }) // it may have ended
+		// it may have ended
+		timer := time.AfterFunc(time.Duration(rand.Int64N(int64(3*whole))), func() { _ = cmd.Process.Kill() })
 		err := cmd.Wait()
 		timer.Stop()
 		if cmd.ProcessState.Exited() && err != nil {
@@ -265,7 +266,8 @@ func (b *lockedBuffer) text() string {
 // traced asks for an answer and its trace.
 func traced(url, question string) (id string, err error) {
 	body, err := json.Marshal(map[string]any{
-		"temperature": 0, "reasoning_encrypt": true, "messages": []map[string]string{{"role": "system", "content": named}, {"role": "user", "content": question}},
+		"temperature": 0, "reasoning_encrypt": true, "messages": []map[string]string{{"role": "system", "content": named},
+			{"role": "user", "content": question}},
 	})
 	if err != nil {
 		return "", err
@@ -373,10 +375,14 @@ func TestServeTraces(t *testing.T) {
 		return id[:32]
 	}
 	const question = "What is 17 + 25?"
-	ofOne := traceOf(one, "/v1/chat/completions", `{"stream":true,"reasoning_encrypt":true,"messages":[{"role":"system","content":"`+named+`"},{"role":"user","content":"`+question+`"}]}`)
+	ofOne := traceOf(one, "/v1/chat/completions",
+		`{"stream":true,"reasoning_encrypt":true,"messages":[{"role":"system","content":"`+named+
+			`"},{"role":"user","content":"`+question+`"}]}`)
 	ofTwo := []string{
 		traceOf(two, "/v1/responses", `{"reasoning_encrypt":true,"instructions":"`+named+`","input":"`+question+`"}`),
-		traceOf(two, "/agui", `{"threadId":"t","runId":"r","messages":[{"id":"s","role":"system","content":"`+named+`"},{"id":"m","role":"user","content":"`+question+`"}],"forwardedProps":{"reasoning":"full","reasoning_encrypt":true}}`),
+		traceOf(two, "/agui", `{"threadId":"t","runId":"r","messages":[{"id":"s","role":"system","content":"`+named+
+			`"},{"id":"m","role":"user","content":"`+question+
+			`"}],"forwardedProps":{"reasoning":"full","reasoning_encrypt":true}}`),
 	}
 	a.sealed()
 	_, blob := ask("GET", "/v1/traces/"+ofOne+"/content", one, "")
@@ -385,18 +391,24 @@ func TestServeTraces(t *testing.T) {
 		status            int
 		contains, lacks   string
 	}{
-		{"GET", "/v1/traces", one, 200, ofOne, ofTwo[0]}, {"GET", "/v1/traces", two, 200, ofTwo[1], ofOne}, {"GET", "/v1/traces", auditor, 200, ofOne, canary},
-		{"GET", "/v1/traces/" + ofOne, two, 404, "trace_not_found", ""}, {"GET", "/v1/traces/" + ofOne + "/content", two, 404, "trace_not_found", ""},
-		{"DELETE", "/v1/traces/" + ofOne, two, 404, "trace_not_found", ""}, {"DELETE", "/v1/traces/" + ofOne, auditor, 403, "trace:erase", ""},
-		{"GET", "/v1/traces/" + ofOne + "/content", one, 200, "rtrace", canary}, {"GET", "/v1/traces/" + ofTwo[0] + "/content", auditor, 200, "rtrace", thinks},
-		{"DELETE", "/v1/traces/" + ofOne, one, 200, `"deleted":true`, ""}, {"GET", "/v1/traces/" + ofOne + "/content", one, 410, "trace_erased", ""},
+		{"GET", "/v1/traces", one, 200, ofOne, ofTwo[0]}, {"GET", "/v1/traces", two, 200, ofTwo[1], ofOne},
+		{"GET", "/v1/traces", auditor, 200, ofOne, canary},
+		{"GET", "/v1/traces/" + ofOne, two, 404, "trace_not_found", ""}, {"GET", "/v1/traces/" + ofOne + "/content", two, 404,
+			"trace_not_found", ""},
+		{"DELETE", "/v1/traces/" + ofOne, two, 404, "trace_not_found", ""}, {"DELETE", "/v1/traces/" + ofOne, auditor, 403,
+			"trace:erase", ""},
+		{"GET", "/v1/traces/" + ofOne + "/content", one, 200, "rtrace", canary},
+		{"GET", "/v1/traces/" + ofTwo[0] + "/content", auditor, 200, "rtrace", thinks},
+		{"DELETE", "/v1/traces/" + ofOne, one, 200, `"deleted":true`, ""}, {"GET", "/v1/traces/" + ofOne + "/content", one,
+			410, "trace_erased", ""},
 	} {
 		status, text := ask(c.method, c.path, c.key, "")
 		if status != c.status || !strings.Contains(text, c.contains) || c.lacks != "" && strings.Contains(text, c.lacks) {
 			t.Errorf("%s %s: %d: %.500s", c.method, c.path, status, text)
 		}
 	}
-	a.lacks(blob[26:90], blob[len(blob)/2:len(blob)/2+64], blob[len(blob)-64:]) // a recipient with its sealed key, and what the key was for
+	// a recipient with its sealed key, and what the key was for
+	a.lacks(blob[26:90], blob[len(blob)/2:len(blob)/2+64], blob[len(blob)-64:])
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -404,14 +416,16 @@ func TestServeTraces(t *testing.T) {
 		t.Errorf("%v: %s", err, log.text())
 	}
 	a.sealed()
-	if shown := a.runner("trace", "show", ofTwo[1]); !strings.Contains(shown, canary) || !strings.Contains(shown, `"by":"two"`) || !strings.Contains(shown, `"how":"reasoning_encrypt"`) {
+	if shown := a.runner("trace", "show", ofTwo[1]); !strings.Contains(shown, canary) ||
+		!strings.Contains(shown, `"by":"two"`) || !strings.Contains(shown, `"how":"reasoning_encrypt"`) {
 		t.Errorf("%.1000s", shown)
 	}
 	told := a.runner("debrief", ofTwo[0])
 	if !strings.Contains(told, "Debrief: run resp_") || !strings.Contains(told, "Goal: "+question) {
 		t.Errorf("%s", told)
 	}
-	if verified := a.runner("trace", "verify"); !strings.Contains(verified, "2 traces") || !strings.Contains(verified, "1 erased, 0 open") {
+	if verified := a.runner("trace", "verify"); !strings.Contains(verified, "2 traces") ||
+		!strings.Contains(verified, "1 erased, 0 open") {
 		t.Errorf("%s", verified)
 	}
 	if strings.Contains(log.text(), canary) || strings.Contains(log.text(), thinks) {

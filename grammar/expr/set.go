@@ -119,7 +119,8 @@ func NewSet() *Set {
 		setIndex: map[ByteSet]int32{}, literalIndex: map[string]int32{}, wordsIndex: map[*Words]int32{},
 		dfaIndex: map[*Automaton]int32{}, ruleIndex: map[*Rule]int32{},
 	}
-	s.nodes = append(s.nodes, node{kind: emptyKind, nullable: no}, node{kind: epsilonKind, nullable: yes, clamped: Epsilon})
+	s.nodes = append(s.nodes, node{kind: emptyKind, nullable: no},
+		node{kind: epsilonKind, nullable: yes, clamped: Epsilon})
 	s.row = make([]int32, len(s.nodes))
 	s.rows = make([]ID, 256, 4*256)
 	for i := range s.rows {

@@ -63,10 +63,14 @@ func TestErrors(t *testing.T) {
 		{`root ::= a`, `grammar: line 1, column 10: rule "a" is not defined`},
 		{"root ::= \"x\"\n  a ::= b{0} \"é\" b", `grammar: line 2, column 9: rule "b" is not defined`},
 		{`root ::= root "x" | "y"`, `grammar: line 1, column 1: rule "root" begins with itself: root → root`},
-		{"root ::= a\na ::= \"x\"? b\nb ::= \"y\"* (\"z\" | a)", `grammar: line 2, column 1: rule "a" begins with itself: a → b → a`},
-		{"root ::= a\na ::= b? c* (b | c){0} a\nb ::= \"b\" |\"\"\nc ::= b b", `grammar: line 2, column 1: rule "a" begins with itself: a → a`},
-		{`root ::= "x" root`, `grammar: line 1, column 1: rule "root" matches no finite text, since each of its alternatives recurs for ever`},
-		{"root ::= a | b\na ::= \"x\" b\nb ::= \"y\" a{1,2}", `grammar: line 1, column 1: rule "root" matches no finite text, since each of its alternatives recurs for ever`},
+		{"root ::= a\na ::= \"x\"? b\nb ::= \"y\"* (\"z\" | a)",
+			`grammar: line 2, column 1: rule "a" begins with itself: a → b → a`},
+		{"root ::= a\na ::= b? c* (b | c){0} a\nb ::= \"b\" |\"\"\nc ::= b b",
+			`grammar: line 2, column 1: rule "a" begins with itself: a → a`},
+		{`root ::= "x" root`,
+			`grammar: line 1, column 1: rule "root" matches no finite text, since each of its alternatives recurs for ever`},
+		{"root ::= a | b\na ::= \"x\" b\nb ::= \"y\" a{1,2}",
+			`grammar: line 1, column 1: rule "root" matches no finite text, since each of its alternatives recurs for ever`},
 		{"root ::= \"a\"\nroot ::= \"b\"", `grammar: line 2, column 1: rule "root" is defined a second time, after line 1`},
 		{`root = "a"`, `grammar: line 1, column 6: expected ::= after the name of the rule "root", found "="`},
 		{`my_root ::= "a"`, `grammar: line 1, column 3: names consist of letters, digits and dashes`},
@@ -82,8 +86,10 @@ func TestErrors(t *testing.T) {
 		{`root ::= "a"{,3}`, `grammar: line 1, column 14: expected a number, found ","`},
 		{`root ::= "a"{3,2}`, `grammar: line 1, column 13: the repetition's upper bound 2 is below its lower bound 3`},
 		{`root ::= "a"{3;`, `grammar: line 1, column 15: expected } after the bounds of a repetition, found ";"`},
-		{`root ::= "a"{3`, `grammar: line 1, column 15: expected } after the bounds of a repetition, found the end of the text`},
-		{"root ::= \"a\"{3\n}", `grammar: line 1, column 15: expected } after the bounds of a repetition, found the end of the line`},
+		{`root ::= "a"{3`,
+			`grammar: line 1, column 15: expected } after the bounds of a repetition, found the end of the text`},
+		{"root ::= \"a\"{3\n}",
+			`grammar: line 1, column 15: expected } after the bounds of a repetition, found the end of the line`},
 		{`root ::= "a"{0,100001}`, `grammar: line 1, column 16: the repetition exceeds 100000`},
 		{`root ::= "a"{99999999999999999999999}`, `grammar: line 1, column 14: the repetition exceeds 100000`},
 		{`root ::= "a`, `grammar: line 1, column 10: the literal is not closed`},
@@ -109,9 +115,12 @@ func TestErrors(t *testing.T) {
 		{"root ::= \"a\"\r\n\r\n\r=", `grammar: line 4, column 1: expected the name of a rule, found "="`},
 		{deep(MaxNesting), ""},
 		{deep(MaxNesting + 1), `grammar: line 1, column 210: groups are nested more than 200 deep`},
-		{`root ::= "a"` + strings.Repeat("+", 2000), `grammar: line 1, column 813: repetitions and groups are nested too deep`},
-		{"root ::= " + strings.Repeat(`"a"`, MaxSymbols+1), `grammar: line 1, column 600013: there are more than 200000 symbols`},
-		{"root ::= [" + strings.Repeat(`a`, MaxSymbols+1) + `] "b"`, `grammar: line 1, column 200014: there are more than 200000 symbols`},
+		{`root ::= "a"` + strings.Repeat("+", 2000),
+			`grammar: line 1, column 813: repetitions and groups are nested too deep`},
+		{"root ::= " + strings.Repeat(`"a"`, MaxSymbols+1),
+			`grammar: line 1, column 600013: there are more than 200000 symbols`},
+		{"root ::= [" + strings.Repeat(`a`, MaxSymbols+1) + `] "b"`,
+			`grammar: line 1, column 200014: there are more than 200000 symbols`},
 		{strings.Repeat(" ", MaxText+1), `grammar: the text is too long`},
 	} {
 		_, err := Parse(c.text)
@@ -145,7 +154,8 @@ func TestTooManyRules(t *testing.T) {
 
 // TestNoDeadEnds leaves out what could never be finished.
 func TestNoDeadEnds(t *testing.T) {
-	g, err := Parse("root ::= \"a\" loop | \"b\" (loop | \"c\")+ | \"d\" loop* | \"e\" loop{0} | loop\nloop ::= \"x\" loop")
+	g,
+		err := Parse("root ::= \"a\" loop | \"b\" (loop | \"c\")+ | \"d\" loop* | \"e\" loop{0} | loop\nloop ::= \"x\" loop")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -529,7 +529,8 @@ func TestOracle(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", tally)
-	if tally.grammars < rounds/10 || tally.leftRecursive < rounds/20 || tally.noClass > rounds/20 || tally.endless < rounds/200 || tally.unfinished > tally.finished/100 {
+	if tally.grammars < rounds/10 || tally.leftRecursive < rounds/20 || tally.noClass > rounds/20 ||
+		tally.endless < rounds/200 || tally.unfinished > tally.finished/100 {
 		t.Error("the random grammars are of too few kinds")
 	}
 }

@@ -245,7 +245,8 @@ func (p *parser) item() (*node, error) {
 	case c == '(':
 		return p.group()
 	case c == '<' || c == '!':
-		return nil, p.errorAt(p.pos, "write the text that the token stands for as a literal", "token references are not supported")
+		return nil, p.errorAt(p.pos, "write the text that the token stands for as a literal",
+			"token references are not supported")
 	case c == '*' || c == '+' || c == '?' || c == '{':
 		return nil, p.errorAt(p.pos, "", "there is nothing before %s to repeat", p.found())
 	case isNameByte(c):
@@ -337,7 +338,8 @@ func (p *parser) bounds() (least, most int, err error) {
 		}
 	}
 	if p.peek() != '}' {
-		return 0, 0, p.errorAt(p.pos, "a repetition is {m}, {m,} or {m,n}", "expected } after the bounds of a repetition, found %s", p.found())
+		return 0, 0, p.errorAt(p.pos, "a repetition is {m}, {m,} or {m,n}",
+			"expected } after the bounds of a repetition, found %s", p.found())
 	}
 	p.skip(1)
 	return least, most, nil

@@ -188,8 +188,9 @@ func (p *arrayPart) merge(q *arrayPart) (*arrayPart, bool) {
 
 func (p *objectPart) merge(q *objectPart) (*objectPart, bool) {
 	r := &objectPart{
-		sources: union(p.sources, q.sources), required: union(p.required, q.required), forbidden: union(p.forbidden, q.forbidden),
-		extra: union(p.extra, q.extra), names: union(p.names, q.names), exists: union(p.exists, q.exists),
+		sources: union(p.sources, q.sources), required: union(p.required, q.required),
+		forbidden: union(p.forbidden, q.forbidden),
+		extra:     union(p.extra, q.extra), names: union(p.names, q.names), exists: union(p.exists, q.exists),
 		min: max(p.min, q.min), max: least(p.max, q.max),
 	}
 	return r, (r.max < 0 || r.min <= r.max && len(r.required) <= r.max) && !overlap(r.required, r.forbidden)
@@ -243,7 +244,8 @@ func mergePart[T any](a, b *T, merge func(a, b *T) (*T, bool)) (*T, bool) {
 
 // free reports whether nothing is asked.
 func (a *alt) free() bool {
-	return !a.finite && a.except == nil && a.num == nil && a.str == nil && a.arr == nil && a.obj == nil && a.held == nil && a.poison == nil
+	return !a.finite && a.except == nil && a.num == nil && a.str == nil && a.arr == nil && a.obj == nil && a.held == nil &&
+		a.poison == nil
 }
 
 // join appends without touching its arguments, and union leaves out what is there already.
@@ -290,7 +292,8 @@ func least(a, b int) int {
 
 // within reports whether it is plain that every instance of a is one of b: what b asks, a asks as well.
 func (a *alt) within(b *alt) bool {
-	if b.poison != nil || b.finite || a.finite || !subset(b.except, a.except) || !subset(b.held, a.held) || !subset(a.held, b.held) {
+	if b.poison != nil || b.finite || a.finite || !subset(b.except, a.except) || !subset(b.held, a.held) ||
+		!subset(a.held, b.held) {
 		return false
 	}
 	return partWithin(a.num, b.num, (*numberPart).within) && partWithin(a.str, b.str, (*stringPart).within) &&
@@ -304,25 +307,31 @@ func partWithin[T any](a, b *T, within func(a, b *T) bool) bool {
 func (p *numberPart) within(q *numberPart) bool {
 	r, ok := p.merge(q)
 	return ok && r.integer == p.integer && r.fractional == p.fractional && r.min == p.min && r.max == p.max &&
-		r.exclMin == p.exclMin && r.exclMax == p.exclMax && subset(q.multiple, p.multiple) && subset(q.notMultiple, p.notMultiple)
+		r.exclMin == p.exclMin && r.exclMax == p.exclMax && subset(q.multiple, p.multiple) &&
+		subset(q.notMultiple, p.notMultiple)
 }
 
 func (p *stringPart) within(q *stringPart) bool {
-	return p.min >= q.min && least(p.max, q.max) == p.max && subset(q.patterns, p.patterns) && subset(q.notPatterns, p.notPatterns) &&
+	return p.min >= q.min && least(p.max, q.max) == p.max && subset(q.patterns, p.patterns) &&
+		subset(q.notPatterns, p.notPatterns) &&
 		subset(q.formats, p.formats) && subset(q.notFormats, p.notFormats)
 }
 
 func (p *arrayPart) within(q *arrayPart) bool {
 	for _, s := range q.sources {
-		if !slices.ContainsFunc(p.sources, func(t itemSource) bool { return t.rest == s.rest && slices.Equal(t.prefix, s.prefix) }) {
+		if !slices.ContainsFunc(p.sources, func(t itemSource) bool {
+			return t.rest == s.rest && slices.Equal(t.prefix, s.prefix)
+		}) {
 			return false
 		}
 	}
-	return p.min >= q.min && least(p.max, q.max) == p.max && (q.unique == nil || p.unique != nil) && subset(q.counts, p.counts)
+	return p.min >= q.min && least(p.max, q.max) == p.max && (q.unique == nil || p.unique != nil) &&
+		subset(q.counts, p.counts)
 }
 
 func (p *objectPart) within(q *objectPart) bool {
-	return p.min >= q.min && least(p.max, q.max) == p.max && subset(q.sources, p.sources) && subset(q.required, p.required) &&
+	return p.min >= q.min && least(p.max, q.max) == p.max && subset(q.sources, p.sources) &&
+		subset(q.required, p.required) &&
 		subset(q.forbidden, p.forbidden) && subset(q.extra, p.extra) && subset(q.names, p.names) && subset(q.exists, p.exists)
 }
 

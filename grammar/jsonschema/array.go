@@ -177,7 +177,8 @@ const (
 )
 
 func (c *compiler) finishCounted(st *state, p *arrayPart, f arrayForm) {
-	g := &countedForm{arrayForm: f, counts: p.counts, choices: map[countedChoice]*state{}, rules: map[countedPlace]*expr.Rule{}}
+	g := &countedForm{arrayForm: f, counts: p.counts, choices: map[countedChoice]*state{},
+		rules: map[countedPlace]*expr.Rule{}}
 	g.last = max(len(f.prefix), f.min)
 	places := 1
 	for _, n := range p.counts {
@@ -316,7 +317,9 @@ func (g *countedForm) rule(at countedPlace, due bool) *expr.Rule {
 	}
 	r, ok := g.rules[key]
 	if !ok {
-		r = &expr.Rule{Name: fmt.Sprintf("array %d", at.length), Expand: func(s *expr.Set) expr.ID { return g.items(s, at, due) }}
+		r = &expr.Rule{Name: fmt.Sprintf("array %d", at.length), Expand: func(s *expr.Set) expr.ID {
+			return g.items(s, at, due)
+		}}
 		g.rules[key] = r
 	}
 	return r
@@ -364,7 +367,8 @@ func (c *compiler) finishUnique(st *state, p *arrayPart, f arrayForm) {
 	}
 	most := least(f.max, len(values))
 	if f.min <= most {
-		st.forms = append(st.forms, &uniqueForm{values: values, min: f.min, max: most, plain: c.opt.PlainNumbers, rules: map[uint64]*expr.Rule{}})
+		st.forms = append(st.forms, &uniqueForm{values: values, min: f.min, max: most, plain: c.opt.PlainNumbers,
+			rules: map[uint64]*expr.Rule{}})
 	}
 }
 

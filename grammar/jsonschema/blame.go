@@ -12,7 +12,8 @@ import (
 const maxBlamed = 24
 
 // silent are members of a schema without which nothing is different.
-var silent = []string{"$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "title", "description", "default", "examples", "deprecated",
+var silent = []string{"$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "title", "description",
+	"default", "examples", "deprecated",
 	"readOnly", "writeOnly"}
 
 // blame names the keyword at fault of a schema without instances: the last one without which there are some. The
@@ -41,7 +42,8 @@ func blame(ctx context.Context, schema []byte, opt Options, e *Error) {
 		}
 		root.find(e.Pointer).remove(keys[i])
 		var still *Error
-		if _, err = compileValue(ctx, root, p, opt); errors.As(err, &still) && still.Class == ErrUnsatisfiable && still.Pointer == e.Pointer {
+		if _, err = compileValue(ctx, root, p, opt); errors.As(err, &still) && still.Class == ErrUnsatisfiable &&
+			still.Pointer == e.Pointer {
 			continue
 		}
 		if ctx.Err() == nil {

@@ -56,7 +56,8 @@ func (e *Error) Unwrap() error { return e.Class }
 func (e *Error) Hint() string {
 	switch e.Class {
 	case ErrUnsupported:
-		return fmt.Sprintf("remove %q or write the schema without it; answers are only generated for schemas that can be kept exactly", e.Keyword)
+		return fmt.Sprintf("remove %q or write the schema without it; answers are only generated for schemas that can "+
+			"be kept exactly", e.Keyword)
 	case ErrUnsatisfiable:
 		return "look for keywords that contradict one another, such as a required property whose schema is false"
 	case ErrLimit:

@@ -260,7 +260,8 @@ func (c *compiler) anyOf(n *node, branches []*node, k kinds) []*alt {
 		return out
 	}
 	if len(branches) > maxCombined {
-		return []*alt{{kind: k, poison: &poison{n, "anyOf", "too many branches under a keyword that asks which of them hold"}}}
+		return []*alt{{kind: k, poison: &poison{n, "anyOf",
+			"too many branches under a keyword that asks which of them hold"}}}
 	}
 	for set := 1; set < 1<<len(branches); set++ {
 		alts := top(k)

@@ -76,7 +76,8 @@ func (s *Schema) Expr(set *expr.Set) expr.ID { return s.root.expr(set) }
 func Compile(ctx context.Context, schema []byte, opt Options) (s *Schema, err error) {
 	opt = opt.withDefaults()
 	if len(schema) > opt.MaxBytes {
-		return nil, &Error{Class: ErrLimit, Reason: fmt.Sprintf("the text has %d bytes, and %d are allowed", len(schema), opt.MaxBytes)}
+		return nil, &Error{Class: ErrLimit, Reason: fmt.Sprintf("the text has %d bytes, and %d are allowed", len(schema),
+			opt.MaxBytes)}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -140,8 +141,9 @@ type compiler struct {
 func newCompiler(ctx context.Context, root *value, opt Options) *compiler {
 	c := &compiler{
 		ctx: ctx, opt: opt, root: root, home: &resource{root: root}, dialect: open,
-		places: places{resources: map[string]place{}, anchors: map[string]place{}, dynamic: map[string]int{}, loose: map[string]place{}},
-		exact:  map[*value]*node{}, eithers: map[string]*node{}, states: map[string]*state{},
+		places: places{resources: map[string]place{}, anchors: map[string]place{}, dynamic: map[string]int{},
+			loose: map[string]place{}},
+		exact: map[*value]*node{}, eithers: map[string]*node{}, states: map[string]*state{},
 		texts: newLexicon(),
 	}
 	c.never = c.synthetic(&node{always: -1})

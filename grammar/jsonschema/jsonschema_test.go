@@ -31,7 +31,8 @@ func TestLanguage(t *testing.T) {
 		{ // properties first, in their order, then other required ones, then the rest
 			`{"type":"object","required":["z","a"],"properties":{"b":{"type":"null"},"a":{"type":"null"}}}`,
 			[]string{`{"b":null,"a":null,"z":1}`, `{"a": null, "z": 1, "x": 2}`, `{"a":null,"z":[],"y":2,"x":2}`},
-			[]string{`{"a":null,"b":null,"z":1}`, `{"z":1,"a":null}`, `{"a":null,"x":2,"z":1}`, `{"a":null,"z":1,"b":null}`, `{"a":null,"z":1,}`, `{"a":null,  "z":1}`},
+			[]string{`{"a":null,"b":null,"z":1}`, `{"z":1,"a":null}`, `{"a":null,"x":2,"z":1}`, `{"a":null,"z":1,"b":null}`,
+				`{"a":null,"z":1,}`, `{"a":null,  "z":1}`},
 		},
 		{ // what comes first in the text comes first
 			`{"allOf":[{"properties":{"x":{}}}],"type":"object","properties":{"y":{}},"additionalProperties":{"type":"integer"}}`,
@@ -49,7 +50,8 @@ func TestLanguage(t *testing.T) {
 			`{"items":[{"type":"string"},{"type":"null"}],"additionalItems":{"type":"integer"},"type":"array"}`,
 			[]string{`[]`, `["",null,1,2]`}, []string{`[1]`, `["",null,""]`},
 		},
-		{`{"type":"integer","minimum":1,"exclusiveMinimum":true,"maximum":3,"exclusiveMaximum":true}`, []string{"2", "2.0"}, []string{"1", "3"}},
+		{`{"type":"integer","minimum":1,"exclusiveMinimum":true,"maximum":3,"exclusiveMaximum":true}`, []string{"2", "2.0"},
+			[]string{"1", "3"}},
 		{
 			`{"dependencies":{"a":["b"],"c":{"required":["d"]}},"type":"object"}`,
 			[]string{`{}`, `{"a":1,"b":1}`, `{"c":1,"d":1}`}, []string{`{"a":1}`, `{"c":1}`},
@@ -58,17 +60,22 @@ func TestLanguage(t *testing.T) {
 			`{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"s":{"type":"string"}},"$ref":"#/definitions/s","maxLength":1}`,
 			[]string{`"abc"`}, []string{`1`},
 		},
-		{`{"definitions":{"s":{"type":"string"}},"$ref":"#/definitions/s","maxLength":1}`, []string{`"a"`}, []string{`"abc"`, `1`}},
+		{`{"definitions":{"s":{"type":"string"}},"$ref":"#/definitions/s","maxLength":1}`, []string{`"a"`},
+			[]string{`"abc"`, `1`}},
 		{ // draft 4 has no const
 			`{"$schema":"http://json-schema.org/draft-04/schema#","type":"integer","const":1}`, []string{"2"}, nil,
 		},
 		{`{"$schema":"http://json-schema.org/draft-04/schema#","id":"http://x/y","items":{"id":"#i","type":"null"},"type":"array","maxItems":2}`, []string{`[null]`}, []string{`[1]`}},
 		{`{"properties":{"a":{"$id":"http://x/a.json","$defs":{"n":{"$anchor":"n","type":"null"}},"$ref":"#n"}},"type":"object"}`, []string{`{"a":null}`}, []string{`{"a":1}`}},
-		{`{"const":{"a":[1,{"b":"é"}],"c":null}}`, []string{`{"a":[1,{"b":"é"}],"c":null}`, `{"a": [1, {"b": "\u00E9"}], "c": null}`, `{"a":[1.0,{"b":"é"}],"c":null}`}, []string{`{"a":[1,{"b":"é"}]}`}},
-		{`{"enum":[1,"1",true,null,[],{}],"not":{"enum":["1",{}]}}`, []string{"1", "true", "null", "[]"}, []string{`"1"`, `{}`, "false"}},
-		{`{"type":"array","uniqueItems":true,"items":{"enum":["a","b"]},"minItems":1}`, []string{`["a"]`, `["b","a"]`, `["a", "b"]`}, []string{`[]`, `["a","a"]`, `["a","b","a"]`}},
+		{`{"const":{"a":[1,{"b":"é"}],"c":null}}`, []string{`{"a":[1,{"b":"é"}],"c":null}`,
+			`{"a": [1, {"b": "\u00E9"}], "c": null}`, `{"a":[1.0,{"b":"é"}],"c":null}`}, []string{`{"a":[1,{"b":"é"}]}`}},
+		{`{"enum":[1,"1",true,null,[],{}],"not":{"enum":["1",{}]}}`, []string{"1", "true", "null", "[]"},
+			[]string{`"1"`, `{}`, "false"}},
+		{`{"type":"array","uniqueItems":true,"items":{"enum":["a","b"]},"minItems":1}`,
+			[]string{`["a"]`, `["b","a"]`, `["a", "b"]`}, []string{`[]`, `["a","a"]`, `["a","b","a"]`}},
 		{`{"type":"object","minProperties":1,"maxProperties":2,"properties":{"a":{},"b":{},"c":{}},"additionalProperties":false}`, []string{`{"a":1}`, `{"a":1,"c":1}`}, []string{`{}`, `{"a":1,"b":1,"c":1}`}},
-		{`{"type":"object","propertyNames":{"enum":["k","l"]},"additionalProperties":{"type":"integer"}}`, []string{`{"k":1}`, `{"k":1,"l":2}`}, []string{`{"m":1}`, `{"k":1,"k":2}`}},
+		{`{"type":"object","propertyNames":{"enum":["k","l"]},"additionalProperties":{"type":"integer"}}`,
+			[]string{`{"k":1}`, `{"k":1,"l":2}`}, []string{`{"m":1}`, `{"k":1,"k":2}`}},
 		{`{"type":"string","nullable":true,"x-any":1,"contentEncoding":"base64"}`, []string{`"a"`}, []string{"null"}},
 		{`{"$defs":{"t":{"type":"object","properties":{"l":{"$ref":"#/$defs/t"},"r":{"$ref":"#/$defs/t"}},"additionalProperties":false}},"$ref":"#/$defs/t"}`, []string{`{"l":{"r":{}},"r":{}}`}, []string{`{"l":1}`}},
 		{ // the only way out of this recursion is the base
@@ -106,14 +113,17 @@ func TestRefusals(t *testing.T) {
 		{`{"$defs":{"a":{"allOf":[{"$ref":"#/$defs/a"}]}},"$ref":"#/$defs/a"}`, ErrUnsupported, "$ref", "/$defs/a"},
 		{`{"type":"object","minProperties":2}`, ErrUnsupported, "minProperties", ""},
 		{`false`, ErrUnsatisfiable, "", ""},
-		{`{"type":"object","required":["a"],"properties":{"a":{"type":"object","required":["b"],"properties":{"b":false}}}}`, ErrUnsatisfiable, "properties", "/properties/a"},
-		{`{"$defs":{"t":{"type":"array","minItems":1,"items":{"$ref":"#/$defs/t"}}},"$ref":"#/$defs/t"}`, ErrUnsatisfiable, "items", "/$defs/t"},
+		{`{"type":"object","required":["a"],"properties":{"a":{"type":"object","required":["b"],"properties":{"b":false}}}}`,
+			ErrUnsatisfiable, "properties", "/properties/a"},
+		{`{"$defs":{"t":{"type":"array","minItems":1,"items":{"$ref":"#/$defs/t"}}},"$ref":"#/$defs/t"}`, ErrUnsatisfiable,
+			"items", "/$defs/t"},
 		{`{"type":"string","minLength":3,"maxLength":2}`, ErrUnsatisfiable, "maxLength", ""},
 		{`{"enum":[]}`, ErrUnsatisfiable, "enum", ""},
 		{`{"type":"integer","minimum":5,"maximum":3,"title":"x"}`, ErrUnsatisfiable, "maximum", ""},
 		{`{"enum":[1,2],"type":"string"}`, ErrUnsatisfiable, "enum", ""},
 		{`{"allOf":[{"type":"string"},{"type":"integer"}]}`, ErrUnsatisfiable, "type", "/allOf/0"},
-		{`{"type":"object","properties":{"a":{"type":"string","minLength":4,"maxLength":2}},"required":["a"]}`, ErrUnsatisfiable, "maxLength", "/properties/a"},
+		{`{"type":"object","properties":{"a":{"type":"string","minLength":4,"maxLength":2}},"required":["a"]}`,
+			ErrUnsatisfiable, "maxLength", "/properties/a"},
 		{`{"properties":{"a":{"type":"text"}}}`, ErrInvalid, "type", "/properties/a"},
 		{`{"required":true}`, ErrInvalid, "required", ""},
 		{`{"a":1,"a":2}`, ErrInvalid, "", ""},
@@ -180,7 +190,8 @@ func TestLarge(t *testing.T) {
 	for i := range 500 {
 		props = append(props, fmt.Sprintf(`"p%d":{"type":"integer"}`, i))
 	}
-	if schema := `{"enum":[` + strings.Join(words, ",") + `]}`; !accepts(t, schema, words[7777]) || accepts(t, schema, `"word 10000"`) {
+	if schema := `{"enum":[` + strings.Join(words, ",") + `]}`; !accepts(t, schema, words[7777]) ||
+		accepts(t, schema, `"word 10000"`) {
 		t.Error("a large enum")
 	}
 	if schema := `{"type":"object","properties":{` + strings.Join(props, ",") + `}}`; !accepts(t, schema, `{"p3":1,"p499":2,"q":"x"}`) || accepts(t, schema, `{"p3":1,"p499":2,"p400":"x"}`) {
@@ -200,7 +211,10 @@ func TestLarge(t *testing.T) {
 
 // TestConcurrent holds that one schema can be used by many goroutines, each with its own set.
 func TestConcurrent(t *testing.T) {
-	s, err := Compile(t.Context(), []byte(`{"type":"object","minProperties":1,"properties":{"a":{"$ref":"#"},"b":{"type":"array","contains":{"const":1}}},"additionalProperties":false}`), Options{})
+	s,
+		err := Compile(t.Context(),
+		[]byte(
+			`{"type":"object","minProperties":1,"properties":{"a":{"$ref":"#"},"b":{"type":"array","contains":{"const":1}}},"additionalProperties":false}`), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,15 +279,18 @@ func TestPlainNumbers(t *testing.T) {
 		{`{"type":"number","minimum":0,"maximum":1}`, "0 1 0.5 0.0 1.0", "1.5"},
 		{`{"type":["integer","null"],"enum":[1e2,null]}`, "100 null", "1e2 100.0"},
 		{`{"type":"array","items":{"enum":[1.0,2.0]},"uniqueItems":true,"minItems":2}`, "[1,2] [2,1]", "[1.0,2] [1,1]"},
-		{`{"type":"object","properties":{"n":{"$ref":"#/$defs/i"}},"required":["n"],"$defs":{"i":{"type":"integer"}}}`, `{"n":1}`, `{"n":1.0}`},
-		{`{"type":"integer"}`, "18446744073709551615 -9223372036854775808 99999999999999999999", "100000000000000000000 -100000000000000000000"},
+		{`{"type":"object","properties":{"n":{"$ref":"#/$defs/i"}},"required":["n"],"$defs":{"i":{"type":"integer"}}}`,
+			`{"n":1}`, `{"n":1.0}`},
+		{`{"type":"integer"}`, "18446744073709551615 -9223372036854775808 99999999999999999999",
+			"100000000000000000000 -100000000000000000000"},
 		{`{"type":"integer","minimum":0}`, "0 18446744073709551615 99999999999999999999", "100000000000000000000 -1"},
 		{`{"type":"integer","maximum":3}`, "3 -9223372036854775808 -99999999999999999999", "4 -100000000000000000000"},
 		{`{"type":"integer","minimum":1e20}`, "100000000000000000000 1000000000000000000000", "99999999999999999999"},
 		{`{"type":"integer","maximum":1e30}`, "1000000000000000000000000000000 0", "-100000000000000000000"},
 		{`{"type":"integer","multipleOf":7}`, "7 999999999999999999", "7777777777777777777"},
 		{`{"const":123456789012345678901234567890}`, "123456789012345678901234567890", "1"},
-		{`{"type":"number"}`, "1.5 -0.25 1e9 12345678901234567890.12345678901234567 1.0 1e100 1e-100 1e279", "123456789012345678901 0.123456789012345678 1e280 1e1000"},
+		{`{"type":"number"}`, "1.5 -0.25 1e9 12345678901234567890.12345678901234567 1.0 1e100 1e-100 1e279",
+			"123456789012345678901 0.123456789012345678 1e280 1e1000"},
 		{`{}`, `1.5 [1] {"a":1e9}`, `123456789012345678901 [123456789012345678901] {"a":0.123456789012345678}`},
 		{`{"type":"array"}`, `[1]`, `[123456789012345678901]`},
 		{`{"type":"object"}`, `{"a":1}`, `{"a":123456789012345678901}`},

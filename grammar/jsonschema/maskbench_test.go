@@ -52,7 +52,8 @@ func TestMaskbench(t *testing.T) {
 	for _, key := range slices.Sorted(maps.Keys(refused)) {
 		t.Logf("%4d %s", refused[key], key)
 	}
-	t.Logf("%d of %d schemas pass (%.1f%%); %d instances, %d of them with keys moved", passed, len(list), 100*float64(passed)/float64(len(list)), instances, moved)
+	t.Logf("%d of %d schemas pass (%.1f%%); %d instances, %d of them with keys moved", passed, len(list),
+		100*float64(passed)/float64(len(list)), instances, moved)
 	if passed*10 < len(list)*9 {
 		t.Errorf("fewer than 90%% pass")
 	}

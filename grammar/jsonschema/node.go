@@ -208,7 +208,8 @@ func (c *compiler) load(n *node) *node {
 			}
 			r.join()
 		}
-		if n.types == allKinds && !n.integer && n.enum == nil && n.num == nil && n.str == nil && n.arr == nil && n.obj == nil && n.logic == nil {
+		if n.types == allKinds && !n.integer && n.enum == nil && n.num == nil && n.str == nil && n.arr == nil &&
+			n.obj == nil && n.logic == nil {
 			n.always = 1
 		}
 	default:

@@ -162,7 +162,9 @@ func (c *compiler) concerns(e existence, key string) bool {
 	if e.class == byPattern {
 		return c.finds(e.node, e.pattern, key)
 	}
-	return e.node.obj.prop(key) == nil && !slices.ContainsFunc(e.node.obj.patterns, func(p property) bool { return c.finds(e.node, p.key, key) })
+	return e.node.obj.prop(key) == nil && !slices.ContainsFunc(e.node.obj.patterns, func(p property) bool {
+		return c.finds(e.node, p.key, key)
+	})
 }
 
 func (c *compiler) finishKeys(st *state, p *objectPart, last []existence) {
@@ -196,7 +198,8 @@ func (c *compiler) finishKeys(st *state, p *objectPart, last []existence) {
 		if len(f.free) == 0 {
 			return
 		}
-		fail(c.errorAt(ErrUnsupported, last[1].node, last[1].keyword(), "more than one negated keyword asks for a property of any name"))
+		fail(c.errorAt(ErrUnsupported, last[1].node, last[1].keyword(),
+			"more than one negated keyword asks for a property of any name"))
 	}
 	st.forms = append(st.forms, f)
 }
@@ -284,7 +287,8 @@ func (f *objectForm) settle(c *compiler) {
 		}
 	}
 	if distinct := f.atLeast[0] + 1 - f.atLeast[n]; f.atMost[n] > 0 && f.min > distinct {
-		fail(c.errorAt(ErrUnsupported, c.holder(f.state, "minProperties"), "minProperties", "two keys that the schema does not name cannot be kept from being the same"))
+		fail(c.errorAt(ErrUnsupported, c.holder(f.state, "minProperties"), "minProperties",
+			"two keys that the schema does not name cannot be kept from being the same"))
 	}
 	if f.min <= f.atLeast[0] {
 		f.min = 0

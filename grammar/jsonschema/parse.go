@@ -227,7 +227,8 @@ func (p *parser) number() (*value, error) {
 		exponent = max(n, -n)
 	}
 	if mantissa > maxDigits || exponent > maxExponent {
-		return nil, &Error{Class: ErrLimit, Reason: fmt.Sprintf("a number at byte %d has more than %d digits or an exponent over %d", start, maxDigits, maxExponent)}
+		return nil, &Error{Class: ErrLimit, Reason: fmt.Sprintf("a number at byte %d has more than %d digits or an "+
+			"exponent over %d", start, maxDigits, maxExponent)}
 	}
 	v := p.alloc(numberValue)
 	v.text = string(p.text[start:p.pos])

@@ -49,7 +49,8 @@ func (a author) pattern() string {
 }
 
 func (a author) scalar() string {
-	return a.one(`null`, `true`, `false`, `0`, `1`, `2`, `3.5`, `-1`, `6`, `"a"`, `"b"`, `"ab"`, `""`, `"é"`, `"2020-01-01"`)
+	return a.one(`null`, `true`, `false`, `0`, `1`, `2`, `3.5`, `-1`, `6`, `"a"`, `"b"`, `"ab"`, `""`, `"é"`,
+		`"2020-01-01"`)
 }
 
 func (a author) instance(depth int) string {
@@ -95,13 +96,15 @@ func (a author) named(depth int, key func() string) string {
 func (a author) schema(depth int) string {
 	if depth == 0 || a.r.IntN(8) == 0 {
 		return a.one(`true`, `{}`, `false`, `{"type":"string"}`, `{"type":"integer"}`, `{"type":["null","array"]}`,
-			`{"enum":[1,"a",null,[1],{"a":1}]}`, `{"const":2}`, `{"type":"object"}`, `{"$ref":"#/$defs/d"}`, `{"type":"boolean"}`)
+			`{"enum":[1,"a",null,[1],{"a":1}]}`, `{"const":2}`, `{"type":"object"}`, `{"$ref":"#/$defs/d"}`,
+			`{"type":"boolean"}`)
 	}
 	number := func() string { return a.one("0", "1", "2", "3", "2.5") }
 	count := func() string { return a.one("0", "1", "2", "3") }
 	keywords := []func() string{
 		func() string {
-			return `"type":` + a.one(`"object"`, `"array"`, `"string"`, `"number"`, `"integer"`, `["object","null"]`, `["string","integer"]`)
+			return `"type":` + a.one(`"object"`, `"array"`, `"string"`, `"number"`, `"integer"`, `["object","null"]`,
+				`["string","integer"]`)
 		},
 		func() string { return `"type":` + a.one(`"object"`, `"array"`) },
 		func() string { return `"enum":[` + a.instance(1) + `,` + a.instance(2) + `,"a",1]` },

@@ -82,7 +82,8 @@ var holders = map[string]bool{
 	"allOf": false, "anyOf": false, "oneOf": false, "not": false, "if": false, "then": false, "else": false,
 	"prefixItems": false, "items": false, "additionalItems": false, "contains": false, "additionalProperties": false,
 	"propertyNames": false, "unevaluatedItems": false, "unevaluatedProperties": false, "contentSchema": false,
-	"properties": true, "patternProperties": true, "dependentSchemas": true, "dependencies": true, "$defs": true, "definitions": true,
+	"properties": true, "patternProperties": true, "dependentSchemas": true, "dependencies": true, "$defs": true,
+	"definitions": true,
 }
 
 // index finds the resources and anchors below raw.

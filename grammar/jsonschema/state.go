@@ -88,7 +88,8 @@ func (c *compiler) stateOf(lits ...literal) *state {
 // wraps returns which factor a schema consists of, if it is only one and nothing else; ownFactor otherwise.
 func (n *node) wraps() factor {
 	l := n.logic
-	if l == nil || n.types != allKinds || n.integer || n.enum != nil || n.num != nil || n.str != nil || n.arr != nil || n.obj != nil {
+	if l == nil || n.types != allKinds || n.integer || n.enum != nil || n.num != nil || n.str != nil || n.arr != nil ||
+		n.obj != nil {
 		return ownFactor
 	}
 	var only factor

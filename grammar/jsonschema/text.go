@@ -113,10 +113,12 @@ func (c *compiler) finishNumber(st *state, a *alt) {
 	for _, v := range a.except {
 		k.NotIn = append(k.NotIn, v.num)
 	}
-	key := fmt.Sprint("number ", k.Integer, k.NotInteger, k.Minimum, k.Maximum, k.ExclusiveMinimum, k.ExclusiveMaximum, k.MultipleOf, k.NotMultipleOf, k.NotIn)
+	key := fmt.Sprint("number ", k.Integer, k.NotInteger, k.Minimum, k.Maximum, k.ExclusiveMinimum, k.ExclusiveMaximum,
+		k.MultipleOf, k.NotMultipleOf, k.NotIn)
 	l := c.lexeme(key, func() (jsontext.Form, error) { return jsontext.Number(c.ctx, k) })
 	if l.err != nil {
-		c.refuse(st, l.err, "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "const", "type")
+		c.refuse(st, l.err, "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum",
+			"const", "type")
 	}
 	if l.form != nil {
 		st.forms = append(st.forms, scalar(l.form))
@@ -139,7 +141,8 @@ func (c *compiler) finishString(st *state, a *alt) {
 
 // stringForm returns the form of the strings that p admits but those in except, and reports whether there are any.
 func (c *compiler) stringForm(st *state, p stringPart, except []string) (jsontext.Form, bool) {
-	key := fmt.Sprintf("string %d %d %q %q %q %q %q", p.min, p.max, p.patterns, p.notPatterns, p.formats, p.notFormats, except)
+	key := fmt.Sprintf("string %d %d %q %q %q %q %q", p.min, p.max, p.patterns, p.notPatterns, p.formats,
+		p.notFormats, except)
 	l := c.lexeme(key, func() (jsontext.Form, error) {
 		return jsontext.String(c.ctx, jsontext.StringConstraint{
 			MinLength: p.min, MaxLength: p.max, Patterns: p.patterns, NotPatterns: p.notPatterns,
@@ -147,7 +150,8 @@ func (c *compiler) stringForm(st *state, p stringPart, except []string) (jsontex
 		})
 	})
 	if l.err != nil {
-		c.refuse(st, l.err, "pattern", "patternProperties", "format", "propertyNames", "maxLength", "minLength", "enum", "const", "properties")
+		c.refuse(st, l.err, "pattern", "patternProperties", "format", "propertyNames", "maxLength", "minLength", "enum",
+			"const", "properties")
 	}
 	return l.form, l.form != nil
 }

@@ -206,7 +206,9 @@ func (c *compiler) admitsNeeds(n *node, v *value) bool {
 		if v.get(d.key) == nil {
 			continue
 		}
-		if d.node != nil && !c.valid(holds(d.node), v) || slices.ContainsFunc(d.required, func(key string) bool { return v.get(key) == nil }) {
+		if d.node != nil && !c.valid(holds(d.node), v) || slices.ContainsFunc(d.required, func(key string) bool {
+			return v.get(key) == nil
+		}) {
 			return false
 		}
 	}

@@ -54,9 +54,11 @@ func SupportedFormat(name string) bool { return formats[name] != nil }
 // strings of RFC 5322 with the lengths of RFC 5321, host names those of RFC 1123, addresses those of RFC 3986,
 // section 3.2.2, UUIDs those of RFC 4122, pointers those of RFC 6901.
 const (
-	year      = `\d{4}`
-	leapYear  = `(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)`
-	date      = `(?:` + year + `-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))|` + leapYear + `-02-29)`
+	year     = `\d{4}`
+	leapYear = `(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)`
+	date     = `(?:` + year +
+		`-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))|` +
+		leapYear + `-02-29)`
 	hourMin   = `(?:[01]\d|2[0-3]):[0-5]\d`
 	plainTime = hourMin + `:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-]` + hourMin + `)`
 
@@ -136,13 +138,15 @@ func (r reference) after() string {
 func (r reference) absolute() string {
 	c := r.char(`:@`)
 	rest := `(?:/` + c + `*)*`
-	return `[A-Za-z][A-Za-z0-9+.-]*:(?:` + r.authority() + rest + `|/(?:` + c + `+` + rest + `)?|(?:` + c + `+` + rest + `)?)` + r.after()
+	return `[A-Za-z][A-Za-z0-9+.-]*:(?:` + r.authority() + rest + `|/(?:` + c + `+` + rest + `)?|(?:` + c + `+` + rest +
+		`)?)` + r.after()
 }
 
 func (r reference) relative() string {
 	c := r.char(`:@`)
 	rest := `(?:/` + c + `*)*`
-	return `(?:` + r.authority() + rest + `|/(?:` + c + `+` + rest + `)?|(?:` + r.char(`@`) + `+` + rest + `)?)` + r.after()
+	return `(?:` + r.authority() + rest + `|/(?:` + c + `+` + rest + `)?|(?:` + r.char(`@`) + `+` + rest +
+		`)?)` + r.after()
 }
 
 var (
@@ -188,7 +192,8 @@ var safePattern = func() string {
 		}
 	}
 	counts := `\{(?:` + strings.Join(pairs, `|`) + `)\}`
-	single := `(?:[^\\^$.*+?()\[\]{}|\n\r\u2028\u2029]|\.|` + escape + `|` + class + `)(?:(?:[*+?]|` + counts + `)\??)?|[$^]|\\[bB]`
+	single := `(?:[^\\^$.*+?()\[\]{}|\n\r\u2028\u2029]|\.|` + escape + `|` + class + `)(?:(?:[*+?]|` + counts +
+		`)\??)?|[$^]|\\[bB]`
 	p := `(?:` + single + `|\|)*`
 	for range 3 {
 		p = `(?:` + single + `|\||\((?:\?:)?` + p + `\)(?:[*+?]\??)?)*`
@@ -197,13 +202,14 @@ var safePattern = func() string {
 }()
 
 var formats = map[string]*format{
-	"date":                  {pattern: date},
-	"time":                  {pattern: dayTime},
-	"date-time":             {pattern: dateTime},
-	"duration":              {pattern: duration},
-	"period":                {pattern: dateTime + `/(?:` + dateTime + `|` + duration + `)|` + duration + `/` + dateTime},
-	"uuid":                  {pattern: hex + `{8}-` + hex + `{4}-` + hex + `{4}-` + hex + `{4}-` + hex + `{12}`},
-	"email":                 {head: local, headMost: 64, pattern: `@(?:` + hostname + `|\[(?:` + ipv4 + `|IPv6:` + ipv6 + `)\])`, most: 254},
+	"date":      {pattern: date},
+	"time":      {pattern: dayTime},
+	"date-time": {pattern: dateTime},
+	"duration":  {pattern: duration},
+	"period":    {pattern: dateTime + `/(?:` + dateTime + `|` + duration + `)|` + duration + `/` + dateTime},
+	"uuid":      {pattern: hex + `{8}-` + hex + `{4}-` + hex + `{4}-` + hex + `{4}-` + hex + `{12}`},
+	"email": {head: local, headMost: 64, pattern: `@(?:` + hostname + `|\[(?:` + ipv4 + `|IPv6:` + ipv6 +
+		`)\])`, most: 254},
 	"hostname":              {pattern: hostname, most: 253},
 	"ipv4":                  {pattern: ipv4},
 	"ip-address":            {pattern: ipv4},

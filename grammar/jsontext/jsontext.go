@@ -151,7 +151,8 @@ var (
 func newValues(number Form) Values {
 	v := Values{&expr.Rule{Name: "value"}}
 	v.value.Expand = func(s *expr.Set) expr.ID {
-		return s.Union(freeString(s), number(s), s.Literal("true"), s.Literal("false"), s.Literal("null"), v.Object(s), v.Array(s))
+		return s.Union(freeString(s), number(s), s.Literal("true"), s.Literal("false"), s.Literal("null"), v.Object(s),
+			v.Array(s))
 	}
 	return v
 }

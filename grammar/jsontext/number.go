@@ -47,7 +47,8 @@ func Number(ctx context.Context, c NumberConstraint) (Form, error) {
 	if c.Integer && c.NotInteger {
 		return nil, ErrUnsatisfiable
 	}
-	free := c.Minimum == nil && c.Maximum == nil && len(c.MultipleOf) == 0 && len(c.NotMultipleOf) == 0 && len(c.NotIn) == 0
+	free := c.Minimum == nil && c.Maximum == nil && len(c.MultipleOf) == 0 && len(c.NotMultipleOf) == 0 &&
+		len(c.NotIn) == 0
 	switch {
 	case free && c.Integer && c.Plain:
 		return plainInteger, nil
@@ -59,7 +60,8 @@ func Number(ctx context.Context, c NumberConstraint) (Form, error) {
 		return freeNumber, nil
 	}
 	c.limit()
-	m := &machine{plain: c.Plain, integer: c.Integer, fractional: c.NotInteger, most: maxNumberStates, rules: map[string]*expr.Rule{}}
+	m := &machine{plain: c.Plain, integer: c.Integer, fractional: c.NotInteger, most: maxNumberStates,
+		rules: map[string]*expr.Rule{}}
 	positive, negative, err := m.sides(ctx, &c)
 	if err != nil {
 		return nil, err
@@ -186,8 +188,10 @@ func (m *machine) multiples(c *NumberConstraint) ([]part, error) {
 	add := func(v *big.Rat, not bool) error {
 		places, exact := v.FloatPrec()
 		scaled := new(big.Rat).Mul(v, new(big.Rat).SetInt(power10(min(places, maxDigits))))
-		if v.Sign() <= 0 || !exact || !scaled.IsInt() || !scaled.Num().IsInt64() || scaled.Num().Int64() > maxModulus || places > 100 {
-			return &UnsupportedError{What: fmt.Sprintf("multiples of a number with so many digits; %d is the most, without its point", maxModulus)}
+		if v.Sign() <= 0 || !exact || !scaled.IsInt() || !scaled.Num().IsInt64() || scaled.Num().Int64() > maxModulus ||
+			places > 100 {
+			return &UnsupportedError{What: fmt.Sprintf("multiples of a number with so many digits; %d is the most, without "+
+				"its point", maxModulus)}
 		}
 		parts = append(parts, newRemainder(int32(scaled.Num().Int64()), int32(places), not))
 		return nil

@@ -48,7 +48,8 @@ func (c *NumberConstraint) satisfied(v *big.Rat) bool {
 }
 
 func (c *NumberConstraint) String() string {
-	return fmt.Sprint("integer ", c.Integer, " not ", c.NotInteger, " min ", c.Minimum, c.ExclusiveMinimum, " max ", c.Maximum, c.ExclusiveMaximum,
+	return fmt.Sprint("integer ", c.Integer, " not ", c.NotInteger, " min ", c.Minimum, c.ExclusiveMinimum, " max ",
+		c.Maximum, c.ExclusiveMaximum,
 		" multiple ", c.MultipleOf, " not ", c.NotMultipleOf, " not in ", c.NotIn)
 }
 
@@ -67,7 +68,8 @@ func randomNumberConstraint(rng *rand.Rand) *NumberConstraint {
 		c.Maximum, c.ExclusiveMaximum = randomDecimal(rng), rng.IntN(3) == 0
 	}
 	for range rng.IntN(3) / 2 {
-		c.MultipleOf = append(c.MultipleOf, rat([]string{"1", "2", "3", "5", "7", "10", "100", "0.1", "0.01", "0.5", "1.5", "2.5", "0.25"}[rng.IntN(13)]))
+		c.MultipleOf = append(c.MultipleOf, rat([]string{"1", "2", "3", "5", "7", "10", "100", "0.1", "0.01", "0.5", "1.5",
+			"2.5", "0.25"}[rng.IntN(13)]))
 	}
 	for range rng.IntN(5) / 4 {
 		c.NotMultipleOf = append(c.NotMultipleOf, rat([]string{"1", "2", "3", "10", "0.5", "0.1"}[rng.IntN(6)]))
@@ -88,7 +90,8 @@ func candidate(rng *rand.Rand, c *NumberConstraint) (*big.Rat, string) {
 		}
 	}
 	if len(near) > 0 && rng.IntN(2) == 0 {
-		v = new(big.Rat).Add(near[rng.IntN(len(near))], []*big.Rat{new(big.Rat), rat("0.001"), rat("-0.001"), rat("1"), rat("-1"), rat("10"), rat("0.00001")}[rng.IntN(7)])
+		v = new(big.Rat).Add(near[rng.IntN(len(near))], []*big.Rat{new(big.Rat), rat("0.001"), rat("-0.001"), rat("1"),
+			rat("-1"), rat("10"), rat("0.00001")}[rng.IntN(7)])
 	}
 	if len(c.MultipleOf) > 0 && rng.IntN(2) == 0 {
 		m := c.MultipleOf[0]
@@ -131,7 +134,8 @@ func checkNumber(t *testing.T, seed uint64) {
 		if v, ok := new(big.Rat).SetString(text); !ok || !c.satisfied(v) {
 			t.Fatalf("%v: admits %s", c, text)
 		}
-		if digits := strings.TrimPrefix(text, "-"); len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
+		if digits := strings.TrimPrefix(text, "-"); len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' &&
+			digits[1] <= '9' {
 			t.Fatalf("%v: admits %s", c, text)
 		}
 	}
@@ -213,19 +217,26 @@ func TestNumberForms(t *testing.T) {
 		c        NumberConstraint
 		yes, not []string
 	}{
-		{NumberConstraint{}, []string{"0", "-0", "1.50", "1e5", "-1.5E+308", "12345678901234567890.5", "1e-07"}, []string{"", "-", "01", "1.", ".5", "1e", "+1", "1e309", "NaN", "1e0400"}},
+		{NumberConstraint{}, []string{"0", "-0", "1.50", "1e5", "-1.5E+308", "12345678901234567890.5", "1e-07"},
+			[]string{"", "-", "01", "1.", ".5", "1e", "+1", "1e309", "NaN", "1e0400"}},
 		{NumberConstraint{Integer: true}, []string{"0", "-0", "10", "-5.0"}, []string{"1.5", "1e2", "1.00", "00"}},
 		{NumberConstraint{Minimum: rat("0")}, []string{"0", "0.0", "0.00", "3.14", "10.00"}, []string{"-0", "-1", "1e2"}},
-		{NumberConstraint{Minimum: rat("0"), Maximum: rat("100")}, []string{"100", "100.0", "99.999999", "0"}, []string{"100.00", "100.1", "101", "1000"}},
+		{NumberConstraint{Minimum: rat("0"), Maximum: rat("100")}, []string{"100", "100.0", "99.999999", "0"},
+			[]string{"100.00", "100.1", "101", "1000"}},
 		{NumberConstraint{Minimum: rat("-1"), Maximum: rat("1")}, []string{"-1", "-0", "-0.5", "1.0"}, []string{"-1.1", "2"}},
 		{NumberConstraint{Maximum: rat("0"), ExclusiveMaximum: true}, []string{"-0.1", "-7"}, []string{"0", "-0", "-0.0"}},
-		{NumberConstraint{Minimum: rat("1e-3"), Maximum: rat("0.5")}, []string{"0.001", "0.5", "0.0010", "0.25"}, []string{"0", "0.0009", "0.50", "0.51", "1"}},
-		{NumberConstraint{MultipleOf: []*big.Rat{rat("0.01")}}, []string{"1", "1.2", "1.25", "-1.25", "1.0"}, []string{"1.250", "1.255"}},
+		{NumberConstraint{Minimum: rat("1e-3"), Maximum: rat("0.5")}, []string{"0.001", "0.5", "0.0010", "0.25"},
+			[]string{"0", "0.0009", "0.50", "0.51", "1"}},
+		{NumberConstraint{MultipleOf: []*big.Rat{rat("0.01")}}, []string{"1", "1.2", "1.25", "-1.25", "1.0"},
+			[]string{"1.250", "1.255"}},
 		{NumberConstraint{MultipleOf: []*big.Rat{rat("1")}}, []string{"1", "1.0", "-0"}, []string{"1.5", "1.00"}},
-		{NumberConstraint{Integer: true, MultipleOf: []*big.Rat{rat("2.5")}}, []string{"0", "5", "10.0"}, []string{"2.5", "7"}},
-		{NumberConstraint{Integer: true, Minimum: rat("1"), Maximum: rat("65535")}, []string{"1", "65535", "9999"}, []string{"0", "65536", "70000", "100000"}},
+		{NumberConstraint{Integer: true, MultipleOf: []*big.Rat{rat("2.5")}}, []string{"0", "5", "10.0"},
+			[]string{"2.5", "7"}},
+		{NumberConstraint{Integer: true, Minimum: rat("1"), Maximum: rat("65535")}, []string{"1", "65535", "9999"},
+			[]string{"0", "65536", "70000", "100000"}},
 		{NumberConstraint{NotInteger: true}, []string{"0.5", "-1.05", "1.50"}, []string{"1", "1.0", "1.00"}},
-		{NumberConstraint{Minimum: rat("1"), NotIn: []*big.Rat{rat("1"), rat("2"), rat("2.5")}}, []string{"1.1", "2.51", "3", "22"}, []string{"1", "1.0", "2", "2.0", "2.50"}},
+		{NumberConstraint{Minimum: rat("1"), NotIn: []*big.Rat{rat("1"), rat("2"), rat("2.5")}},
+			[]string{"1.1", "2.51", "3", "22"}, []string{"1", "1.0", "2", "2.0", "2.50"}},
 	}
 	for _, tt := range tests {
 		form, err := Number(t.Context(), tt.c)
@@ -251,7 +262,8 @@ func TestNumberForms(t *testing.T) {
 func TestNumbersRefused(t *testing.T) {
 	var unsupported *UnsupportedError
 	for _, c := range []NumberConstraint{
-		{MultipleOf: []*big.Rat{rat("0.123456789")}}, {MultipleOf: []*big.Rat{rat("1/3")}}, {MultipleOf: []*big.Rat{rat("0")}},
+		{MultipleOf: []*big.Rat{rat("0.123456789")}}, {MultipleOf: []*big.Rat{rat("1/3")}},
+		{MultipleOf: []*big.Rat{rat("0")}},
 		{Minimum: rat("1/3")}, {Maximum: rat("1e5000")}, {Minimum: rat("1e-5000")},
 		{MultipleOf: []*big.Rat{rat("9973"), rat("9967")}},
 	} {
@@ -260,9 +272,12 @@ func TestNumbersRefused(t *testing.T) {
 		}
 	}
 	for _, c := range []NumberConstraint{
-		{Integer: true, NotInteger: true}, {Minimum: rat("2"), Maximum: rat("1")}, {Minimum: rat("1"), Maximum: rat("1"), ExclusiveMaximum: true},
-		{Integer: true, Minimum: rat("0.1"), Maximum: rat("0.9")}, {Minimum: rat("1"), Maximum: rat("1"), NotIn: []*big.Rat{rat("1")}},
-		{MultipleOf: []*big.Rat{rat("4")}, NotMultipleOf: []*big.Rat{rat("2")}}, {Minimum: rat("1"), Maximum: rat("9"), MultipleOf: []*big.Rat{rat("10")}},
+		{Integer: true, NotInteger: true}, {Minimum: rat("2"), Maximum: rat("1")},
+		{Minimum: rat("1"), Maximum: rat("1"), ExclusiveMaximum: true},
+		{Integer: true, Minimum: rat("0.1"), Maximum: rat("0.9")},
+		{Minimum: rat("1"), Maximum: rat("1"), NotIn: []*big.Rat{rat("1")}},
+		{MultipleOf: []*big.Rat{rat("4")}, NotMultipleOf: []*big.Rat{rat("2")}},
+		{Minimum: rat("1"), Maximum: rat("9"), MultipleOf: []*big.Rat{rat("10")}},
 	} {
 		if _, err := Number(t.Context(), c); !errors.Is(err, ErrUnsatisfiable) {
 			t.Errorf("%v: %v", &c, err)
@@ -272,8 +287,11 @@ func TestNumbersRefused(t *testing.T) {
 
 func BenchmarkNumber(b *testing.B) {
 	for _, c := range []NumberConstraint{
-		{Minimum: rat("0")}, {Minimum: rat("0"), Maximum: rat("1")}, {Integer: true, Minimum: rat("1"), Maximum: rat("65535")}, {Integer: true, Minimum: rat("0"), Maximum: rat("18446744073709551615")},
-		{MultipleOf: []*big.Rat{rat("0.01")}}, {MultipleOf: []*big.Rat{rat("5")}}, {MultipleOf: []*big.Rat{rat("1000")}}, {MultipleOf: []*big.Rat{rat("3600")}}, {MultipleOf: []*big.Rat{rat("997")}},
+		{Minimum: rat("0")}, {Minimum: rat("0"), Maximum: rat("1")},
+		{Integer: true, Minimum: rat("1"), Maximum: rat("65535")},
+		{Integer: true, Minimum: rat("0"), Maximum: rat("18446744073709551615")},
+		{MultipleOf: []*big.Rat{rat("0.01")}}, {MultipleOf: []*big.Rat{rat("5")}}, {MultipleOf: []*big.Rat{rat("1000")}},
+		{MultipleOf: []*big.Rat{rat("3600")}}, {MultipleOf: []*big.Rat{rat("997")}},
 	} {
 		b.Run(c.String(), func(b *testing.B) {
 			for b.Loop() {

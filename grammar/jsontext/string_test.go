@@ -62,9 +62,12 @@ func found(pattern, text string) bool {
 }
 
 var (
-	somePatterns = []string{`^a*$`, `ab`, `^[a-c]{2,4}$`, `[é-ü]`, `^[^a]`, `b$`, `^(a|bc)+$`, `.`, `^.{2}`, `\d`, `^[a-z0-9_]+$`, `^\w{1,3}(-\w{1,3})?$`, `"`, `\\`, `😀`, `^.*$`, ``, `^x-`, `\n`}
-	someFormats  = []string{"date", "ipv4", "json-pointer", "time", "uuid", "duration", "uri-reference", "email", "hostname"}
-	someWords    = []string{"", "a", "ab", "abc", "é", "aé", "b", "\"", "\\", "\n", "😀", "a-b", "2024-02-29", "10.0.0.1", "/a", "x-y", "5", "P1D", "aa", "bb", "\x01", "aaaa", "x", "@", "a@b", "a.b"}
+	somePatterns = []string{`^a*$`, `ab`, `^[a-c]{2,4}$`, `[é-ü]`, `^[^a]`, `b$`, `^(a|bc)+$`, `.`, `^.{2}`, `\d`,
+		`^[a-z0-9_]+$`, `^\w{1,3}(-\w{1,3})?$`, `"`, `\\`, `😀`, `^.*$`, ``, `^x-`, `\n`}
+	someFormats = []string{"date", "ipv4", "json-pointer", "time", "uuid", "duration", "uri-reference", "email",
+		"hostname"}
+	someWords = []string{"", "a", "ab", "abc", "é", "aé", "b", "\"", "\\", "\n", "😀", "a-b", "2024-02-29", "10.0.0.1",
+		"/a", "x-y", "5", "P1D", "aa", "bb", "\x01", "aaaa", "x", "@", "a@b", "a.b"}
 )
 
 func pick(rng *rand.Rand, list []string) string { return list[rng.IntN(len(list))] }
@@ -219,7 +222,8 @@ func TestLongLengths(t *testing.T) {
 	}
 	s := expr.NewSet()
 	id := form(s)
-	for text, want := range map[string]bool{`"a"`: false, `"\u0041\/"`: true, `"😀\ud83d\uDE00"`: true, `"` + strings.Repeat("x", 100000) + `"`: true, `"` + strings.Repeat("x", 100001) + `"`: false} {
+	for text, want := range map[string]bool{`"a"`: false, `"\u0041\/"`: true, `"😀\ud83d\uDE00"`: true,
+		`"` + strings.Repeat("x", 100000) + `"`: true, `"` + strings.Repeat("x", 100001) + `"`: false} {
 		if s.Match(id, text) != want {
 			t.Errorf("%.20s of %d bytes: %v", text, len(text), !want)
 		}
@@ -266,8 +270,10 @@ func TestAnyValue(t *testing.T) {
 	}
 	s := expr.NewSet()
 	for text, want := range map[string]bool{
-		`{}`: true, `[]`: true, `[1,2, 3]`: true, `{"a":{"b": [null,true]},"\u0063": -1e5}`: true, `"\ud83d\ude00"`: true, `""`: true,
-		`[1,]`: false, `{"a" :1}`: false, `[ 1]`: false, `[1,  2]`: false, ` 1`: false, "\"\n\"": false, `"\ud83d"`: false, `tru`: false, `{"a":1`: false,
+		`{}`: true, `[]`: true, `[1,2, 3]`: true, `{"a":{"b": [null,true]},"\u0063": -1e5}`: true, `"\ud83d\ude00"`: true,
+		`""`:   true,
+		`[1,]`: false, `{"a" :1}`: false, `[ 1]`: false, `[1,  2]`: false, ` 1`: false, "\"\n\"": false, `"\ud83d"`: false,
+		`tru`: false, `{"a":1`: false,
 	} {
 		if s.Match(Free.Any(s), text) != want {
 			t.Errorf("%s: %v", text, !want)
@@ -277,10 +283,14 @@ func TestAnyValue(t *testing.T) {
 
 func BenchmarkString(b *testing.B) {
 	for _, c := range []StringConstraint{
-		{MaxLength: -1}, {MinLength: 1, MaxLength: 255}, {MaxLength: -1, NotIn: []string{"name", "id", "type", "kind"}}, {MaxLength: -1, Patterns: []string{`^[a-z_]+$`}},
-		{MinLength: 1, MaxLength: 64, Patterns: []string{`^[a-z][a-z0-9-]*$`}}, {MinLength: 1, MaxLength: 64, Patterns: []string{`^[a-z0-9]+(-[a-z0-9]+)*$`}},
-		{MinLength: 5, MaxLength: 100, Patterns: []string{`foo`}}, {MaxLength: -1, Patterns: []string{`^[a-z]+$`}, NotIn: []string{"name", "id"}},
-		{MaxLength: -1, Formats: []string{"date-time"}}, {MaxLength: 100, Formats: []string{"email"}}, {MaxLength: 200, Formats: []string{"uri"}},
+		{MaxLength: -1}, {MinLength: 1, MaxLength: 255}, {MaxLength: -1, NotIn: []string{"name", "id", "type", "kind"}},
+		{MaxLength: -1, Patterns: []string{`^[a-z_]+$`}},
+		{MinLength: 1, MaxLength: 64, Patterns: []string{`^[a-z][a-z0-9-]*$`}},
+		{MinLength: 1, MaxLength: 64, Patterns: []string{`^[a-z0-9]+(-[a-z0-9]+)*$`}},
+		{MinLength: 5, MaxLength: 100, Patterns: []string{`foo`}}, {MaxLength: -1, Patterns: []string{`^[a-z]+$`},
+			NotIn: []string{"name", "id"}},
+		{MaxLength: -1, Formats: []string{"date-time"}}, {MaxLength: 100, Formats: []string{"email"}},
+		{MaxLength: 200, Formats: []string{"uri"}},
 		{MaxLength: -1, NotPatterns: []string{`^x-`}},
 	} {
 		b.Run(fmt.Sprintf("%+v", c), func(b *testing.B) {

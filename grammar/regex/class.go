@@ -16,7 +16,8 @@ var (
 	digitClass = class{{'0', '9'}}
 	wordClass  = class{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}
 	// ECMA-262's WhiteSpace and LineTerminator.
-	spaceClass = class{{'\t', '\r'}, {' ', ' '}, {0xa0, 0xa0}, {0x1680, 0x1680}, {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f},
+	spaceClass = class{{'\t', '\r'}, {' ', ' '}, {0xa0, 0xa0}, {0x1680, 0x1680}, {0x2000, 0x200a}, {0x2028, 0x2029},
+		{0x202f, 0x202f},
 		{0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}}
 	dotClass = class{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}.negate()
 

@@ -56,8 +56,9 @@ var (
 		{{3, offset(0xf0)}, tail, tail, tail},
 	}
 	hexLevel   = level{4, hexDigit(0, true)}
-	hexControl = []level{{0, fixed('u')}, {0, fixed('0')}, {0, fixed('0')}, {4, hexDigit(0, false)}, {4, hexDigit(0, false)}}
-	hexBMP     = []level{{0, fixed('u')}, hexLevel, hexLevel, hexLevel, hexLevel}
+	hexControl = []level{{0, fixed('u')}, {0, fixed('0')}, {0, fixed('0')}, {4, hexDigit(0, false)},
+		{4, hexDigit(0, false)}}
+	hexBMP = []level{{0, fixed('u')}, hexLevel, hexLevel, hexLevel, hexLevel}
 	// hexPair spells a code point less 0x10000.
 	hexPair = []level{{0, fixed('u')}, {0, hexEither('d')}, {2, hexDigit(8, true)}, hexLevel, hexLevel,
 		{0, fixed('\\')}, {0, fixed('u')}, {0, hexEither('d')}, {2, hexDigit(12, true)}, hexLevel, hexLevel}

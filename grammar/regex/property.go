@@ -89,7 +89,8 @@ func binaryProperty(name string) (class, bool) {
 		return fromTables(unicode.Sm, unicode.Other_Math), true
 	case "White_Space", "space":
 		return fromTables(unicode.White_Space), true
-	case "ASCII_Hex_Digit", "Bidi_Control", "Dash", "Deprecated", "Diacritic", "Extender", "Hex_Digit", "IDS_Binary_Operator",
+	case "ASCII_Hex_Digit", "Bidi_Control", "Dash", "Deprecated", "Diacritic", "Extender", "Hex_Digit",
+		"IDS_Binary_Operator",
 		"IDS_Trinary_Operator", "Ideographic", "Join_Control", "Logical_Order_Exception", "Noncharacter_Code_Point",
 		"Pattern_Syntax", "Pattern_White_Space", "Quotation_Mark", "Radical", "Regional_Indicator", "Sentence_Terminal",
 		"Soft_Dotted", "Terminal_Punctuation", "Unified_Ideograph", "Variation_Selector":

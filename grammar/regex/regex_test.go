@@ -42,14 +42,16 @@ func (g patterns) atom(depth int) string {
 	if depth > 0 && g.rng.IntN(3) == 0 {
 		return g.pick("(", "(?:", fmt.Sprintf("(?<n%d>", g.rng.Int64())) + g.pattern(depth-1) + ")"
 	}
-	return g.pick("a", "b", "c", "é", "€", "😀", `\.`, `\\`, `\/`, `"`, `\n`, `\t`, `\x41`, `\d`, `\D`, `\w`, `\W`, `[ab]`, `[^a]`, `[a-cé-ü]`, `[^€]`,
+	return g.pick("a", "b", "c", "é", "€", "😀", `\.`, `\\`, `\/`, `"`, `\n`, `\t`, `\x41`, `\d`, `\D`, `\w`, `\W`, `[ab]`,
+		`[^a]`, `[a-cé-ü]`, `[^€]`,
 		`[\w-]`, `[\d.-]`, `[^\n😀]`, `[😀-😂x]`, `\p{L}`, `\P{L}`, `[\p{Lu}\d]`, `\p{Greek}`, " ")
 }
 
 func (g patterns) text() string {
 	var b strings.Builder
 	for range g.rng.IntN(7) {
-		b.WriteString(g.pick("a", "b", "c", "a", "b", "é", "€", "😀", "😁", ".", "\\", "/", "\"", "\n", "\t", "A", "-", "5", "ü", "Ω", "x", "\x00", "\x7f", " ", "\u2028", "\U0010ffff"))
+		b.WriteString(g.pick("a", "b", "c", "a", "b", "é", "€", "😀", "😁", ".", "\\", "/", "\"", "\n", "\t", "A", "-", "5",
+			"ü", "Ω", "x", "\x00", "\x7f", " ", "\u2028", "\U0010ffff"))
 	}
 	return b.String()
 }
@@ -176,7 +178,8 @@ func FuzzAgainstRegexp(f *testing.F) {
 
 // FuzzParse checks that any text is refused or gives a pattern that RE2 agrees with, in its own dialect.
 func FuzzParse(f *testing.F) {
-	for _, p := range []string{`^a*$`, `[^\u{1f600}-\ud83d\ude02]`, `(?<x>a|b){2,3}?\p{Script=Greek}`, `\cA[\b]\0`, `(?=a)`, `a{`, `x{1001}`, `[[:alpha:]]`} {
+	for _, p := range []string{`^a*$`, `[^\u{1f600}-\ud83d\ude02]`, `(?<x>a|b){2,3}?\p{Script=Greek}`, `\cA[\b]\0`,
+		`(?=a)`, `a{`, `x{1001}`, `[[:alpha:]]`} {
 		f.Add(p, "aé\n")
 	}
 	f.Fuzz(func(t *testing.T, pattern, text string) {
@@ -259,15 +262,22 @@ func TestRefused(t *testing.T) {
 		kind    error
 		offset  int
 	}{
-		{`a(?=b)`, ErrUnsupported, 1}, {`(?!b)`, ErrUnsupported, 0}, {`(?<=b)`, ErrUnsupported, 0}, {`(?<!b)`, ErrUnsupported, 0},
-		{`ab\b`, ErrUnsupported, 2}, {`\B`, ErrUnsupported, 0}, {`(a)\1`, ErrUnsupported, 3}, {`(?<a>b)\k<a>`, ErrUnsupported, 7},
+		{`a(?=b)`, ErrUnsupported, 1}, {`(?!b)`, ErrUnsupported, 0}, {`(?<=b)`, ErrUnsupported, 0},
+		{`(?<!b)`, ErrUnsupported, 0},
+		{`ab\b`, ErrUnsupported, 2}, {`\B`, ErrUnsupported, 0}, {`(a)\1`, ErrUnsupported, 3},
+		{`(?<a>b)\k<a>`, ErrUnsupported, 7},
 		{`(?P<a>b)(?P=a)`, ErrUnsupported, 8}, {`(?i)a`, ErrUnsupported, 0}, {`\p{Emoji}`, ErrUnsupported, 0},
-		{`a)`, ErrSyntax, 1}, {`x(a`, ErrSyntax, 1}, {`x[a`, ErrSyntax, 1}, {`*`, ErrSyntax, 0}, {`a**`, ErrSyntax, 1}, {`a{2}{3}`, ErrSyntax, 1},
-		{`a{3,2}`, ErrSyntax, 1}, {`[z-a]`, ErrSyntax, 1}, {`[a-\d]`, ErrSyntax, 1}, {`[]a]`, ErrSyntax, 0}, {`[^]`, ErrSyntax, 0}, {`[[:alpha:]]`, ErrSyntax, 1},
-		{`\`, ErrSyntax, 0}, {`\A`, ErrSyntax, 0}, {`\z`, ErrSyntax, 0}, {`\Qa\E`, ErrSyntax, 0}, {`\01`, ErrSyntax, 0}, {`\x4`, ErrSyntax, 0}, {`\u12`, ErrSyntax, 0},
-		{`\u{110000}`, ErrSyntax, 0}, {`\u{}`, ErrSyntax, 0}, {`\c1`, ErrSyntax, 0}, {`\pL`, ErrSyntax, 0}, {`\é`, ErrSyntax, 0}, {"\xff", ErrSyntax, 0}, {`^*`, ErrSyntax, 0},
+		{`a)`, ErrSyntax, 1}, {`x(a`, ErrSyntax, 1}, {`x[a`, ErrSyntax, 1}, {`*`, ErrSyntax, 0}, {`a**`, ErrSyntax, 1},
+		{`a{2}{3}`, ErrSyntax, 1},
+		{`a{3,2}`, ErrSyntax, 1}, {`[z-a]`, ErrSyntax, 1}, {`[a-\d]`, ErrSyntax, 1}, {`[]a]`, ErrSyntax, 0},
+		{`[^]`, ErrSyntax, 0}, {`[[:alpha:]]`, ErrSyntax, 1},
+		{`\`, ErrSyntax, 0}, {`\A`, ErrSyntax, 0}, {`\z`, ErrSyntax, 0}, {`\Qa\E`, ErrSyntax, 0}, {`\01`, ErrSyntax, 0},
+		{`\x4`, ErrSyntax, 0}, {`\u12`, ErrSyntax, 0},
+		{`\u{110000}`, ErrSyntax, 0}, {`\u{}`, ErrSyntax, 0}, {`\c1`, ErrSyntax, 0}, {`\pL`, ErrSyntax, 0},
+		{`\é`, ErrSyntax, 0}, {"\xff", ErrSyntax, 0}, {`^*`, ErrSyntax, 0},
 		{`(?<a>b)(?<a>c)`, ErrSyntax, 7}, {`(?<é>b)`, ErrSyntax, 0}, {`(?>a)`, ErrSyntax, 0}, {`{2}`, ErrSyntax, 0},
-		{`a{1001}`, ErrTooLarge, 1}, {`a{99999999999999999999}`, ErrTooLarge, 1}, {`(a{100}b){11}`, ErrTooLarge, 0}, {deep, ErrTooLarge, maxDepth},
+		{`a{1001}`, ErrTooLarge, 1}, {`a{99999999999999999999}`, ErrTooLarge, 1}, {`(a{100}b){11}`, ErrTooLarge, 0},
+		{deep, ErrTooLarge, maxDepth},
 		{strings.Repeat("a", MaxPattern+1), ErrTooLarge, MaxPattern}, {`(^a|b){101}`, ErrTooLarge, 0},
 	}
 	for _, tt := range tests {
@@ -290,8 +300,10 @@ func TestHostile(t *testing.T) {
 		fmt.Fprintf(&many, `[\p{L}\u{%x}]`, i)
 	}
 	for _, p := range []string{
-		fill("(?:^|a)"), fill("(^|$|a)?"), fill("^|"), fill("a|"), fill("a?"), fill("[^a]"), fill(`\p{L}`), fill("(a|b)*"), fill("[a-z]{1000}"), many.String(),
-		nest("(", ")*"), nest("(^|", ")+"), nest("(b?", "|$)*"), nest("(^|x", ")+|y"), nest("(^|x", "){0,2}?y|$"), "((((^a|b){100}|c){10})+$)*",
+		fill("(?:^|a)"), fill("(^|$|a)?"), fill("^|"), fill("a|"), fill("a?"), fill("[^a]"), fill(`\p{L}`), fill("(a|b)*"),
+		fill("[a-z]{1000}"), many.String(),
+		nest("(", ")*"), nest("(^|", ")+"), nest("(b?", "|$)*"), nest("(^|x", ")+|y"), nest("(^|x", "){0,2}?y|$"),
+		"((((^a|b){100}|c){10})+$)*",
 	} {
 		r, err := Parse(p)
 		if err != nil {
@@ -357,7 +369,8 @@ func TestSpellingsAreLegal(t *testing.T) {
 			t.Fatalf("%s", lower)
 		}
 	}
-	for _, bad := range []string{"\xff", "\xed\xa0\x80", "\xc0\x80", "\xf4\x90\x80\x80", `\uD800\u0041`, `\uDC00\uD800`, `\x`, `\`, "", "ab"} {
+	for _, bad := range []string{"\xff", "\xed\xa0\x80", "\xc0\x80", "\xf4\x90\x80\x80", `\uD800\u0041`, `\uDC00\uD800`,
+		`\x`, `\`, "", "ab"} {
 		if s.Match(strict, bad) || s.Match(free, bad) || s.Match(raw, bad) && bad != `\` {
 			t.Errorf("%q is a character", bad)
 		}

@@ -22,7 +22,8 @@ func TestFile(t *testing.T) {
 		t.Errorf("architecture %q", f.Architecture())
 	}
 	for key, want := range map[string]string{
-		"general.name": "runner demo", "general.license": "mit", "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-4o",
+		"general.name": "runner demo", "general.license": "mit", "tokenizer.ggml.model": "gpt2",
+		"tokenizer.ggml.pre":        "gpt-4o",
 		"gpt-oss.rope.scaling.type": "yarn",
 	} {
 		if got, _ := f.String(key); got != want {
@@ -30,9 +31,12 @@ func TestFile(t *testing.T) {
 		}
 	}
 	for key, want := range map[string]int64{
-		"gpt-oss.context_length": 8192, "gpt-oss.attention.sliding_window": 128, "gpt-oss.block_count": 6, "gpt-oss.embedding_length": 192,
-		"gpt-oss.attention.head_count": 8, "gpt-oss.attention.head_count_kv": 4, "gpt-oss.attention.key_length": 32, "gpt-oss.expert_count": 4,
-		"gpt-oss.expert_used_count": 2, "gpt-oss.expert_feed_forward_length": 192, "gpt-oss.rope.scaling.original_context_length": 4096,
+		"gpt-oss.context_length": 8192, "gpt-oss.attention.sliding_window": 128, "gpt-oss.block_count": 6,
+		"gpt-oss.embedding_length":     192,
+		"gpt-oss.attention.head_count": 8, "gpt-oss.attention.head_count_kv": 4, "gpt-oss.attention.key_length": 32,
+		"gpt-oss.expert_count":      4,
+		"gpt-oss.expert_used_count": 2, "gpt-oss.expert_feed_forward_length": 192,
+		"gpt-oss.rope.scaling.original_context_length": 4096,
 	} {
 		if got, _ := f.Int(key); got != want {
 			t.Errorf("%s is %d, want %d", key, got, want)
@@ -46,7 +50,8 @@ func TestFile(t *testing.T) {
 	if len(names) != 1536 {
 		t.Errorf("the vocabulary has %d tokens, want 1536", len(names))
 	}
-	for _, special := range []string{"<|startoftext|>", "<|endoftext|>", "<|return|>", "<|constrain|>", "<|channel|>", "<|start|>",
+	for _, special := range []string{"<|startoftext|>", "<|endoftext|>", "<|return|>", "<|constrain|>", "<|channel|>",
+		"<|start|>",
 		"<|end|>", "<|message|>", "<|call|>"} {
 		if !slices.Contains(names, special) {
 			t.Errorf("the vocabulary lacks %s", special)

@@ -39,8 +39,9 @@ type Config struct {
 }
 
 // Full20B is the shape of gpt-oss-20b; the file has 12 GB.
-var Full20B = Config{Layers: 24, Width: 2880, Heads: 64, KVHeads: 8, HeadSize: 64, Experts: 32, Used: 4, FeedForward: 2880,
-	Vocabulary: 201088, Window: 128, Context: 131072}
+var Full20B = Config{Layers: 24, Width: 2880, Heads: 64, KVHeads: 8, HeadSize: 64, Experts: 32, Used: 4,
+	FeedForward: 2880,
+	Vocabulary:  201088, Window: 128, Context: 131072}
 
 func (c Config) withDefaults() Config {
 	for _, f := range []struct {

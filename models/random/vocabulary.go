@@ -17,7 +17,8 @@ const (
 )
 
 // specials are harmony's control tokens by their distance from the first, as in o200k_harmony.
-var specials = map[int]string{0: "<|startoftext|>", 1: "<|endoftext|>", 4: "<|return|>", 5: "<|constrain|>", 7: "<|channel|>",
+var specials = map[int]string{0: "<|startoftext|>", 1: "<|endoftext|>", 4: "<|return|>", 5: "<|constrain|>",
+	7: "<|channel|>",
 	8: "<|start|>", 9: "<|end|>", 10: "<|message|>", 14: "<|call|>"}
 
 // newVocabulary makes n tokens: 256 bytes, pieces that merge, and 16 control tokens, or 1,090 in the real size.

@@ -41,9 +41,11 @@ func run(t *testing.T, visibility reasoning.Visibility) []reasoning.Event {
 	t.Helper()
 	var events []reasoning.Event
 	show := visibility.Filter(func(e reasoning.Event) { events = append(events, e) })
-	info := &reasoning.Info{Model: "m", Visibility: visibility, Effort: "medium", Strategy: reasoning.StrategyNative, Seed: 7, Iteration: 2}
+	info := &reasoning.Info{Model: "m", Visibility: visibility, Effort: "medium", Strategy: reasoning.StrategyNative,
+		Seed: 7, Iteration: 2}
 	show(reasoning.Event{Kind: reasoning.Started, Info: info})
-	show(reasoning.Event{Kind: reasoning.Curated, Code: "history-analysis-dropped", Text: "the reasoning of 1 earlier turn was left out of the prompt"})
+	show(reasoning.Event{Kind: reasoning.Curated, Code: "history-analysis-dropped",
+		Text: "the reasoning of 1 earlier turn was left out of the prompt"})
 	f := reasoning.NewRationaleFilter(reasoning.RationaleConfig{Iteration: 2}, show)
 	segment := func(s reasoning.Segment, text string, call reasoning.Call) {
 		f.Push(reasoning.Event{Kind: reasoning.SegmentStart, Segment: s, Call: call})
@@ -55,16 +57,18 @@ func run(t *testing.T, visibility reasoning.Visibility) []reasoning.Event {
 		reasoning.Call{})
 	segment(reasoning.ToolCall, `{"a":17}`, reasoning.Call{ID: "c1", Name: "add"})
 	segment(reasoning.ToolCall, `{}`, reasoning.Call{Index: 1, ID: "c2", Name: "look_up"})
-	segment(reasoning.Answer, `<rationale call="3">{"why":"`+strings.Repeat("long ", 50)+`"}</rationale>1. Adding.`, reasoning.Call{})
+	segment(reasoning.Answer, `<rationale call="3">{"why":"`+strings.Repeat("long ", 50)+`"}</rationale>1. Adding.`,
+		reasoning.Call{})
 	segment(reasoning.ToolCall, `{}`, reasoning.Call{Index: 2, ID: "c3", Name: "mul"})
 	f.Finish()
 	switched := *info
 	switched.Strategy = reasoning.StrategyMarkers
 	show(reasoning.Event{Kind: reasoning.StrategySwitched, Info: &switched, Text: "the reasoning came between markers"})
 	count := f.Count()
-	show(reasoning.Event{Kind: reasoning.Done, Result: &reasoning.Result{Finish: reasoning.FinishToolCalls, Rationale: &count,
-		Usage:  reasoning.Usage{Prompt: 20, Completion: 50},
-		Timing: reasoning.Timing{FirstToken: 100 * time.Millisecond, Decode: 1134 * time.Millisecond}}})
+	show(reasoning.Event{Kind: reasoning.Done, Result: &reasoning.Result{Finish: reasoning.FinishToolCalls,
+		Rationale: &count,
+		Usage:     reasoning.Usage{Prompt: 20, Completion: 50},
+		Timing:    reasoning.Timing{FirstToken: 100 * time.Millisecond, Decode: 1134 * time.Millisecond}}})
 	return events
 }
 
@@ -72,7 +76,8 @@ func clock() time.Time { return time.UnixMilli(1_700_000_000_123) }
 
 func trace(events []reasoning.Event) []decision.Event {
 	var out []decision.Event
-	tracer := decision.NewTracer(decision.Config{RunID: "run_1", Goal: "What is\n17 + 25?", Clock: clock}, func(e decision.Event) { out = append(out, e) })
+	tracer := decision.NewTracer(decision.Config{RunID: "run_1", Goal: "What is\n17 + 25?", Clock: clock},
+		func(e decision.Event) { out = append(out, e) })
 	for _, e := range events {
 		tracer.Push(e)
 	}
@@ -252,7 +257,8 @@ func TestReadManyRuns(t *testing.T) {
 {"type":"run-completed","runId":"a","status":"completed","totalTokens":1,"rationaleMissing":1}
 {"type":"run-completed","runId":"a","status":"failed","totalTokens":2,"rationaleMissing":1}
 `))
-	if err != nil || len(debriefs) != 2 || debriefs[0].RunID != "a" || debriefs[1].Goal != "y" || debriefs[1].Verdict != nil {
+	if err != nil || len(debriefs) != 2 || debriefs[0].RunID != "a" || debriefs[1].Goal != "y" ||
+		debriefs[1].Verdict != nil {
 		t.Fatalf("%+v %v", debriefs, err)
 	}
 	a := debriefs[0]
@@ -284,7 +290,9 @@ var treeLine = regexp.MustCompile(`^(├─ |│   • |│     ✗ |└─ Verd
 
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"type":"tool-call-start","runId":"a","callIndex":0,"toolName":"f","rationale":{"why":"x"}}`))
-	f.Add([]byte("{\"type\":\"run-completed\",\"runId\":\"a\",\"status\":\"x\"}\n{\"type\":\"strategy-switched\",\"runId\":\"a\",\"from\":\"a\",\"reason\":\"b\"}"))
+	f.Add(
+		[]byte(
+			"{\"type\":\"run-completed\",\"runId\":\"a\",\"status\":\"x\"}\n{\"type\":\"strategy-switched\",\"runId\":\"a\",\"from\":\"a\",\"reason\":\"b\"}"))
 	f.Add([]byte(`{"type":"alternatives-considered","runId":"a","alternatives":[{}],"callIndex":-1}`))
 	f.Add([]byte(`{"kind":"alternatives-considered","runId":"a","chosen":"f",` +
 		`"alternatives":[{"option":"g","rejectedBecause":"h"}]}`))

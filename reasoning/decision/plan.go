@@ -60,17 +60,21 @@ func (list properties) MarshalJSON() ([]byte, error) {
 func PlanSchema(tools []string) ([]byte, error) {
 	text := object{"type": "string", "minLength": 1, "maxLength": 280}
 	closed := func(required []string, members ...property) object {
-		return object{"type": "object", "properties": properties(members), "required": required, "additionalProperties": false}
+		return object{"type": "object", "properties": properties(members), "required": required,
+			"additionalProperties": false}
 	}
 	several := func(items any) object { return object{"type": "array", "items": items, "maxItems": 8} }
 	rationale := closed([]string{"why"}, property{"why", text}, property{"refs", several(text)},
-		property{"alternatives", several(closed([]string{"option", "rejectedBecause"}, property{"option", text}, property{"rejectedBecause", text}))},
+		property{"alternatives", several(closed([]string{"option", "rejectedBecause"}, property{"option", text},
+			property{"rejectedBecause", text}))},
 		property{"confidence", object{"type": "number", "minimum": 0, "maximum": 1}})
 	step := object{"anyOf": []object{
-		closed([]string{"tool", "purpose", "rationale"}, property{"tool", object{"enum": tools}}, property{"purpose", text}, property{"rationale", rationale}),
+		closed([]string{"tool", "purpose", "rationale"}, property{"tool", object{"enum": tools}}, property{"purpose", text},
+			property{"rationale", rationale}),
 		closed([]string{"purpose"}, property{"purpose", text}),
 	}}
-	return json.Marshal(closed([]string{"steps"}, property{"steps", object{"type": "array", "items": step, "minItems": 1, "maxItems": maxSteps}}))
+	return json.Marshal(closed([]string{"steps"},
+		property{"steps", object{"type": "array", "items": step, "minItems": 1, "maxItems": maxSteps}}))
 }
 
 // ParsePlan reads a plan with some tools. A rationale that cannot be read counts as missing; what else breaks the

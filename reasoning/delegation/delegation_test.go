@@ -24,14 +24,20 @@ func TestInstructionsReadAndWritten(t *testing.T) {
 		{`{"type":"delegate_reasoning","agentPrompt":"Check."}`, Delegate{Prompt: "Check."},
 			"delegate_reasoning:6:Check.", "<delegate-reasoning>Specialist active (6 chars)</delegate-reasoning>",
 			`{"type":"delegate_reasoning","agentPrompt":"Check.","markIntermediate":true}`},
-		{`{"type":"com.gromozeka.domain.model.Conversation.Message.Instruction.DelegateReasoning","agentPrompt":"` + long + `","markIntermediate":false,"title":"x"}`,
-			Delegate{Prompt: long, Shown: true}, "delegate_reasoning:300:" + long[:200], "<delegate-reasoning>Specialist active (300 chars)</delegate-reasoning>",
+		{`{"type":"com.gromozeka.domain.model.Conversation.Message.Instruction.DelegateReasoning","agentPrompt":"` + long +
+			`","markIntermediate":false,"title":"x"}`,
+			Delegate{Prompt: long, Shown: true}, "delegate_reasoning:300:" + long[:200],
+			"<delegate-reasoning>Specialist active (300 chars)</delegate-reasoning>",
 			`{"type":"delegate_reasoning","agentPrompt":"` + long + `","markIntermediate":false}`},
-		{`{"type":"return_control"}`, Return{}, "return_control", "<return-control>Returning to main agent</return-control>", ""},
-		{`{"type":"com.gromozeka.bot.domain.model.Conversation.Message.Instruction.ReturnControl"}`, Return{}, "return_control",
+		{`{"type":"return_control"}`, Return{}, "return_control", "<return-control>Returning to main agent</return-control>",
+			""},
+		{`{"type":"com.gromozeka.bot.domain.model.Conversation.Message.Instruction.ReturnControl"}`, Return{},
+			"return_control",
 			"<return-control>Returning to main agent</return-control>", `{"type":"return_control"}`},
-		{`{"type":"intermediate_reasoning"}`, Intermediate{}, "intermediate", "<intermediate>Internal reasoning</intermediate>", ""},
-		{`{"type":"com.gromozeka.domain.model.Conversation.Message.Instruction.IntermediateReasoning"}`, Intermediate{}, "intermediate",
+		{`{"type":"intermediate_reasoning"}`, Intermediate{}, "intermediate",
+			"<intermediate>Internal reasoning</intermediate>", ""},
+		{`{"type":"com.gromozeka.domain.model.Conversation.Message.Instruction.IntermediateReasoning"}`, Intermediate{},
+			"intermediate",
 			"<intermediate>Internal reasoning</intermediate>", `{"type":"intermediate_reasoning"}`},
 	} {
 		got, err := Parse([]byte(c.json))
@@ -53,10 +59,12 @@ func TestInstructionsReadAndWritten(t *testing.T) {
 
 func TestInstructionsRefused(t *testing.T) {
 	for text, code := range map[string]string{
-		`[]`: CodeMalformed, `{"type":3}`: CodeMalformed, `{"type":"delegate_reasoning","agentPrompt":3}`: CodeMalformed, `{`: CodeMalformed,
+		`[]`: CodeMalformed, `{"type":3}`: CodeMalformed, `{"type":"delegate_reasoning","agentPrompt":3}`: CodeMalformed,
+		`{`:  CodeMalformed,
 		`{}`: CodeUnknown, `{"type":"DelegateReasoning","agentPrompt":"x"}`: CodeUnknown,
 		`{"type":"com.gromozeka.domain.model.Conversation.Message.Instruction.Nothing"}`: CodeUnknown,
-		`{"type":"delegate_reasoning"}`: CodeBlank, `{"type":"delegate_reasoning","agentPrompt":" \u00a0\u2003\u001c\n"}`: CodeBlank,
+		`{"type":"delegate_reasoning"}`:                                                     CodeBlank,
+		`{"type":"delegate_reasoning","agentPrompt":" \u00a0\u2003\u001c\n"}`:               CodeBlank,
 		`{"type":"delegate_reasoning","agentPrompt":"` + strings.Repeat("x", 50_001) + `"}`: CodeTooLong,
 		// Outside of the basic plane a character is two units.
 		`{"type":"delegate_reasoning","agentPrompt":"` + strings.Repeat("😀", 25_000) + `x"}`: CodeTooLong,
@@ -66,7 +74,8 @@ func TestInstructionsRefused(t *testing.T) {
 			t.Errorf("%.80s is %v, %v, not %s", text, in, err, code)
 		}
 	}
-	for _, prompt := range []string{strings.Repeat("x", 50_000), strings.Repeat("😀", 25_000), strings.Repeat("é", 50_000)} {
+	for _, prompt := range []string{strings.Repeat("x", 50_000), strings.Repeat("😀", 25_000),
+		strings.Repeat("é", 50_000)} {
 		if err := (Delegate{Prompt: prompt}).Check(); err != nil {
 			t.Errorf("%.10s...: %v", prompt, err)
 		}
@@ -180,13 +189,16 @@ func TestReplay(t *testing.T) {
 		active       bool
 		code         string
 	}{
-		"nothing":             {[]chattemplate.Message{u, a, u}, nil, false, ""},
-		"asked for":           {[]chattemplate.Message{u}, map[int][]Instruction{0: of(d)}, true, ""},
-		"answered":            {[]chattemplate.Message{u, a, u}, map[int][]Instruction{0: of(d)}, false, ""},
-		"at work":             {[]chattemplate.Message{u, a, u}, map[int][]Instruction{0: of(d), 1: of(Intermediate{})}, true, ""},
-		"in a call":           {[]chattemplate.Message{u, call, result}, map[int][]Instruction{0: of(d)}, true, ""},
-		"returned":            {[]chattemplate.Message{u, a, u}, map[int][]Instruction{0: of(d), 1: of(Intermediate{}, Return{})}, false, ""},
-		"called back":         {[]chattemplate.Message{u, call, result}, map[int][]Instruction{0: of(d), 2: of(Return{})}, false, ""},
+		"nothing":   {[]chattemplate.Message{u, a, u}, nil, false, ""},
+		"asked for": {[]chattemplate.Message{u}, map[int][]Instruction{0: of(d)}, true, ""},
+		"answered":  {[]chattemplate.Message{u, a, u}, map[int][]Instruction{0: of(d)}, false, ""},
+		"at work": {[]chattemplate.Message{u, a, u}, map[int][]Instruction{0: of(d), 1: of(Intermediate{})}, true,
+			""},
+		"in a call": {[]chattemplate.Message{u, call, result}, map[int][]Instruction{0: of(d)}, true, ""},
+		"returned": {[]chattemplate.Message{u, a, u},
+			map[int][]Instruction{0: of(d), 1: of(Intermediate{}, Return{})}, false, ""},
+		"called back": {[]chattemplate.Message{u, call, result}, map[int][]Instruction{0: of(d), 2: of(Return{})},
+			false, ""},
 		"carried by a call":   {[]chattemplate.Message{u, call, result}, map[int][]Instruction{1: of(d)}, true, ""},
 		"nobody to return":    {[]chattemplate.Message{u}, map[int][]Instruction{0: of(Return{})}, false, ""},
 		"nested":              {[]chattemplate.Message{u, u}, map[int][]Instruction{0: of(d), 1: of(d)}, true, CodeNested},
@@ -213,19 +225,24 @@ func TestCompose(t *testing.T) {
 		want    []string // in this order, above the specialist's
 		not     string
 	}{
-		"none":      {nil, nil, "adds to what is said above"},
-		"operator":  {[]chattemplate.Message{msg(chattemplate.System, "OPERATOR")}, []string{"OPERATOR", "changes none of it"}, "\x00"},
+		"none": {nil, nil, "adds to what is said above"},
+		"operator": {[]chattemplate.Message{msg(chattemplate.System, "OPERATOR")},
+			[]string{"OPERATOR", "changes none of it"}, "\x00"},
 		"developer": {[]chattemplate.Message{msg(chattemplate.Developer, "AGENT")}, nil, "AGENT"},
-		"fixed": {[]chattemplate.Message{msg(chattemplate.System, "OPERATOR"), msg(chattemplate.Developer, "AGENT <fixed>SAFE</fixed> AGENT <fixed>TO THE END")},
+		"fixed": {[]chattemplate.Message{msg(chattemplate.System, "OPERATOR"),
+			msg(chattemplate.Developer, "AGENT <fixed>SAFE</fixed> AGENT <fixed>TO THE END")},
 			[]string{"OPERATOR", "<fixed>SAFE</fixed>", "<fixed>TO THE END</fixed>"}, "AGENT"},
 	} {
 		messages := append(slices.Clone(c.prompts), q)
 		before := slices.Clone(messages)
 		got := Compose(messages, d)
-		if !slices.EqualFunc(messages, before, func(a, b chattemplate.Message) bool { return a.Content == b.Content && a.Role == b.Role }) {
+		if !slices.EqualFunc(messages, before, func(a, b chattemplate.Message) bool {
+			return a.Content == b.Content && a.Role == b.Role
+		}) {
 			t.Errorf("%s: the conversation was changed", name)
 		}
-		if len(got) != 2 || got[1].Content != "q" || got[0].Role != chattemplate.System && got[0].Role != chattemplate.Developer {
+		if len(got) != 2 || got[1].Content != "q" || got[0].Role != chattemplate.System &&
+			got[0].Role != chattemplate.Developer {
 			t.Fatalf("%s: %v", name, got)
 		}
 		text, from := got[0].Content, 0
@@ -245,12 +262,14 @@ func TestCompose(t *testing.T) {
 
 func TestCalls(t *testing.T) {
 	for arguments, code := range map[string]string{
-		`{"agent_prompt":"x"}`: "", `{"agent_prompt":" "}`: CodeBlank, `{"agent_prompt":3}`: CodeMalformed, `{}`: CodeMalformed, ``: CodeMalformed,
+		`{"agent_prompt":"x"}`: "", `{"agent_prompt":" "}`: CodeBlank, `{"agent_prompt":3}`: CodeMalformed,
+		`{}`: CodeMalformed, ``: CodeMalformed,
 		`{"agent_prompt":"x"`: CodeMalformed, `{"agent_prompt":"` + strings.Repeat("x", 50_001) + `"}`: CodeTooLong,
 	} {
 		_, err := Call(DelegateName, arguments)
 		var refused *Error
-		if (err == nil) != (code == "") || err != nil && (!errors.As(err, &refused) || refused.Code != code || !strings.HasPrefix(refused.Text(), "Error: ")) {
+		if (err == nil) != (code == "") || err != nil && (!errors.As(err, &refused) || refused.Code != code ||
+			!strings.HasPrefix(refused.Text(), "Error: ")) {
 			t.Errorf("%.40s: %v, want %q", arguments, err, code)
 		}
 	}
@@ -266,12 +285,14 @@ func TestCalls(t *testing.T) {
 
 func TestMarkAndDrop(t *testing.T) {
 	messages := []chattemplate.Message{
-		{Role: chattemplate.User, Content: "q"}, {Role: chattemplate.Assistant, Content: "work"}, {Role: chattemplate.Assistant, Content: "answer"},
+		{Role: chattemplate.User, Content: "q"}, {Role: chattemplate.Assistant, Content: "work"},
+		{Role: chattemplate.Assistant, Content: "answer"},
 	}
 	of := map[int][]Instruction{0: {Delegate{Prompt: "secret"}}, 1: {Intermediate{}, Return{}}}
 	marked := Mark(messages, of)
 	if marked[0].Content != "q" ||
-		marked[1].Content != "<intermediate>Internal reasoning</intermediate>\n<return-control>Returning to main agent</return-control>\nwork" ||
+		marked[1].Content != "<intermediate>Internal reasoning</intermediate>\n<return-control>Returning to main "+
+			"agent</return-control>\nwork" ||
 		marked[2].Content != "answer" || messages[0].Content != "q" {
 		t.Errorf("%q", marked)
 	}

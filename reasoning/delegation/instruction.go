@@ -105,12 +105,14 @@ var classes = []string{
 func Parse(text []byte) (Instruction, error) {
 	var w wire
 	if err := json.Unmarshal(text, &w); err != nil {
-		return nil, &Error{Code: CodeMalformed, what: "an instruction is an object with a type", hint: "see the documentation of delegation"}
+		return nil, &Error{Code: CodeMalformed, what: "an instruction is an object with a type",
+			hint: "see the documentation of delegation"}
 	}
 	kind := w.Type
 	for _, class := range classes {
 		if name, ok := strings.CutPrefix(w.Type, class); ok {
-			kind = map[string]string{"DelegateReasoning": TypeDelegate, "ReturnControl": TypeReturn, "IntermediateReasoning": TypeIntermediate}[name]
+			kind = map[string]string{"DelegateReasoning": TypeDelegate, "ReturnControl": TypeReturn,
+				"IntermediateReasoning": TypeIntermediate}[name]
 		}
 	}
 	switch kind {
@@ -129,18 +131,21 @@ func Parse(text []byte) (Instruction, error) {
 		return Intermediate{}, nil
 	}
 	return nil, &Error{
-		Code: CodeUnknown, Field: "type", what: "the type of an instruction is " + TypeDelegate + ", " + TypeReturn + " or " + TypeIntermediate,
+		Code: CodeUnknown, Field: "type", what: "the type of an instruction is " + TypeDelegate + ", " + TypeReturn + " or " +
+			TypeIntermediate,
 	}
 }
 
 // Check returns an *Error if the prompt is blank or too long.
 func (d Delegate) Check() error {
 	if strings.TrimFunc(d.Prompt, blank) == "" {
-		return &Error{Code: CodeBlank, Field: "agentPrompt", what: "the agent prompt is blank", hint: "say what the specialist is to do"}
+		return &Error{Code: CodeBlank, Field: "agentPrompt", what: "the agent prompt is blank",
+			hint: "say what the specialist is to do"}
 	}
 	if n := units(d.Prompt); n > MaxPrompt {
 		return &Error{
-			Code: CodeTooLong, Field: "agentPrompt", what: fmt.Sprintf("the agent prompt has %d UTF-16 units; at most %d are allowed", n, MaxPrompt),
+			Code: CodeTooLong, Field: "agentPrompt",
+			what: fmt.Sprintf("the agent prompt has %d UTF-16 units; at most %d are allowed", n, MaxPrompt),
 			hint: "shorten it",
 		}
 	}

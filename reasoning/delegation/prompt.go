@@ -25,15 +25,18 @@ func Tools(most int) []chattemplate.Tool {
 	return []chattemplate.Tool{
 		{
 			Name: DelegateName,
-			Description: "Hands the reasoning about the conversation to a specialist that you describe, which works on it by itself. " +
+			Description: "Hands the reasoning about the conversation to a specialist that you describe, which works on it " +
+				"by itself. " +
 				"Its work comes back as the result. It is internal: the user sees your answer only.",
 			Strict: true,
-			Parameters: fmt.Appendf(nil, `{"type":"object","properties":{"agent_prompt":{"type":"string","minLength":1,"maxLength":%d,`+
-				`"description":"The specialist's whole system prompt: who it is, what to work out, what to return."}},`+
-				`"required":["agent_prompt"],"additionalProperties":false}`, most),
+			Parameters: fmt.Appendf(nil,
+				`{"type":"object","properties":{"agent_prompt":{"type":"string","minLength":1,"maxLength":%d,`+
+					`"description":"The specialist's whole system prompt: who it is, what to work out, what to return."}},`+
+					`"required":["agent_prompt"],"additionalProperties":false}`, most),
 		},
 		{
-			Name: ReturnName, Description: "As a specialist: ends your work and hands control back to who asked for it.", Strict: true,
+			Name: ReturnName, Description: "As a specialist: ends your work and hands control back to who asked for it.",
+			Strict:     true,
 			Parameters: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
 		},
 	}
@@ -47,9 +50,11 @@ func Call(name, arguments string) (Instruction, error) {
 	var given struct {
 		Prompt *string `json:"agent_prompt"`
 	}
-	if err := json.NewDecoder(bytes.NewReader([]byte(valid(arguments)))).Decode(&given); err != nil || given.Prompt == nil {
+	if err := json.NewDecoder(bytes.NewReader([]byte(valid(arguments)))).Decode(&given); err != nil ||
+		given.Prompt == nil {
 		return nil, &Error{
-			Code: CodeMalformed, Field: "agent_prompt", what: DelegateName + " takes an object with a string agent_prompt", hint: "call it again with one",
+			Code: CodeMalformed, Field: "agent_prompt", what: DelegateName + " takes an object with a string agent_prompt",
+			hint: "call it again with one",
 		}
 	}
 	d := Delegate{Prompt: *given.Prompt}
@@ -59,11 +64,13 @@ func Call(name, arguments string) (Instruction, error) {
 // What specialists are told beside their prompt, and how the main agent gets their work.
 const (
 	rankV1 = "What follows says how you work for now. It adds to what is said above and changes none of it."
-	workV1 = "What you write is internal: it goes to the main agent, not to the user. Write down what you find, and end when you are done."
+	workV1 = "What you write is internal: it goes to the main agent, not to the user. Write down what you find, and " +
+		"end when you are done."
 )
 
 // SquashV1 has a specialist make one message of its work.
-const SquashV1 = "Write one message that holds what of your work above the main agent needs: what you found, and what it rests on. " +
+const SquashV1 = "Write one message that holds what of your work above the main agent needs: what you found, and " +
+	"what it rests on. " +
 	"Leave out how you got there. Write nothing else."
 
 // Marks of text in a prompt that no specialist replaces.
@@ -152,7 +159,8 @@ func Mark(messages []chattemplate.Message, instructions map[int][]Instruction) [
 }
 
 // Drop returns messages without those that are marked as intermediate and call nothing.
-func Drop(messages []chattemplate.Message, instructions map[int][]Instruction) (kept []chattemplate.Message, of map[int][]Instruction) {
+func Drop(messages []chattemplate.Message, instructions map[int][]Instruction) (kept []chattemplate.Message,
+	of map[int][]Instruction) {
 	of = map[int][]Instruction{}
 	for i, m := range messages {
 		marked := false

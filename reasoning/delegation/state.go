@@ -34,12 +34,14 @@ func (s *State) Apply(in Instruction) error {
 			return err
 		}
 		if s.active != nil {
-			return &Error{Code: CodeNested, what: "a specialist is active already, and delegations do not nest", hint: "call return_control first"}
+			return &Error{Code: CodeNested, what: "a specialist is active already, and delegations do not nest",
+				hint: "call return_control first"}
 		}
 		s.active = &in
 	case Return:
 		if s.active == nil {
-			return &Error{Code: CodeIdle, what: "no specialist is active, so there is nothing to return from", hint: "answer the user"}
+			return &Error{Code: CodeIdle, what: "no specialist is active, so there is nothing to return from",
+				hint: "answer the user"}
 		}
 		s.Restore()
 	}

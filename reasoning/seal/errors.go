@@ -22,7 +22,8 @@ var (
 	ErrForeign error = &Error{
 		code:   "sealed_foreign",
 		reason: "it belongs to another key, conversation, message or model",
-		hint:   "send each value back only on the message that it came with, in its conversation, with the same API key and model",
+		hint: "send each value back only on the message that it came with, in its conversation, with the same API key " +
+			"and model",
 	}
 	ErrRepeated error = &Error{
 		code:   "sealed_repeated",

@@ -231,7 +231,8 @@ func TestMalformedFiles(t *testing.T) {
 			t.Errorf("%s: loaded", name)
 			continue
 		}
-		if !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), good[:10]) || strings.Contains(err.Error(), "123456789") {
+		if !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), good[:10]) ||
+			strings.Contains(err.Error(), "123456789") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := LoadOrCreate(path); err == nil {

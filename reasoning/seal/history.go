@@ -50,7 +50,9 @@ func (h *History) Open(p Place, values []Value) (text string, errs []error) {
 			opened = append(opened, c)
 		}
 	}
-	slices.SortStableFunc(opened, func(a, b content) int { return cmp.Or(cmp.Compare(a.begun, b.begun), cmp.Compare(a.piece, b.piece)) })
+	slices.SortStableFunc(opened, func(a, b content) int {
+		return cmp.Or(cmp.Compare(a.begun, b.begun), cmp.Compare(a.piece, b.piece))
+	})
 	var b strings.Builder
 	for i, c := range opened {
 		switch {

@@ -45,7 +45,8 @@ func TestValuesOpenInTheirConversation(t *testing.T) {
 			"other question": {Question: QuestionOf("other")},
 			"strange call":   {Question: QuestionOf("q"), Calls: append(slices.Clone(calls), "call_x")},
 		} {
-			opens := kind != NoCalls && strings.HasPrefix(where, "o") && len(at.Calls) > 0 || kind != WithCalls && where == "question"
+			opens := kind != NoCalls && strings.HasPrefix(where, "o") && len(at.Calls) > 0 || kind != WithCalls &&
+				where == "question"
 			text, errs := open(at, two, one, two)
 			switch {
 			case opens && (text != "one two" || errors.Join(errs...) != nil):
@@ -113,7 +114,8 @@ func TestValuesOfAnotherConversationOpenWhereTheCallerSaysSo(t *testing.T) {
 	if text, errs := r.History(home).Open(at, []Value{{Sealed: value}}); text != "" || !errors.Is(errs[0], ErrForeign) {
 		t.Errorf("%q, %v", text, errs)
 	}
-	if text, errs := r.History(home).Open(at, []Value{{Sealed: value, Elsewhere: &other.Conversation}}); text != "text" || errs[0] != nil {
+	if text, errs := r.History(home).Open(at, []Value{{Sealed: value, Elsewhere: &other.Conversation}}); text != "text" ||
+		errs[0] != nil {
 		t.Errorf("%q, %v", text, errs)
 	}
 }
@@ -171,10 +173,13 @@ func TestEditedConversationsRestoreNothingElsewhere(t *testing.T) {
 			text, _ := h.Open(Place{Question: QuestionOf(m.asked), Calls: m.calls}, values(m))
 			for _, piece := range strings.SplitAfter(strings.ReplaceAll(text, "\n", ""), ">") {
 				o, known := origins[piece]
-				beside := len(m.calls) > 0 && !slices.ContainsFunc(m.calls, func(id string) bool { return !slices.Contains(o.calls, id) })
+				beside := len(m.calls) > 0 && !slices.ContainsFunc(m.calls, func(id string) bool {
+					return !slices.Contains(o.calls, id)
+				})
 				switch {
 				case piece == "":
-				case !known, o.scope != scopes[at], o.number < last, len(m.calls) > 0 && !beside, len(m.calls) == 0 && (o.kind == WithCalls || o.asked != m.asked):
+				case !known, o.scope != scopes[at], o.number < last, len(m.calls) > 0 && !beside, len(m.calls) == 0 &&
+					(o.kind == WithCalls || o.asked != m.asked):
 					t.Fatalf("seed %d: %s of %+v is restored in %+v of %+v, after turn %d", seed, piece, o, m, scopes[at], last)
 				default:
 					last = o.number

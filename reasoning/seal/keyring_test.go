@@ -140,7 +140,8 @@ func TestDigestsAreNeverPrinted(t *testing.T) {
 		fmt.Fprintf(&out, strings.Repeat(verb, 5), s, &s, s.Conversation, q, turn)
 	}
 	for _, d := range [][32]byte{s.Conversation.digest, q.digest, turn.key.secret} {
-		for _, spelled := range []string{hex.EncodeToString(d[:6]), strings.Trim(fmt.Sprintf("%d", d[:6]), "[]"), fmt.Sprintf("%#x, %#x", d[0], d[1])} {
+		for _, spelled := range []string{hex.EncodeToString(d[:6]), strings.Trim(fmt.Sprintf("%d", d[:6]), "[]"),
+			fmt.Sprintf("%#x, %#x", d[0], d[1])} {
 			if strings.Contains(out.String(), spelled) {
 				t.Errorf("a digest is printed: %s", out.String())
 			}

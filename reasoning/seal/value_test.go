@@ -36,7 +36,8 @@ func mustRefuse(t testing.TB, r *Keyring, s Scope, value string, want error) {
 
 func TestTextsComeBack(t *testing.T) {
 	r := NewKeyring()
-	for _, text := range []string{"", "a", "größer", "\xff\x00\xfe", "\x00\x00", strings.Repeat("x", minClass-textOffset), strings.Repeat("x", minClass-textOffset+1), strings.Repeat("long ", 1<<18), strings.Repeat("y", MaxText)} {
+	for _, text := range []string{"", "a", "größer", "\xff\x00\xfe", "\x00\x00", strings.Repeat("x", minClass-textOffset),
+		strings.Repeat("x", minClass-textOffset+1), strings.Repeat("long ", 1<<18), strings.Repeat("y", MaxText)} {
 		v := mustSeal(t, r, home, text)
 		mustOpen(t, r, home, v, text)
 		if strings.ContainsAny(v, "+/=\r\n ") || len(v) > MaxValue {
@@ -80,7 +81,8 @@ func TestLengthIsHidden(t *testing.T) {
 			t.Errorf("a class of %d bytes ends at a text of %d", plain, span[1])
 		}
 	}
-	long := Scope{Principal: strings.Repeat("p", 10000), Model: strings.Repeat("m", 10000), Conversation: ConversationID("c", strings.Repeat("c", 10000))}
+	long := Scope{Principal: strings.Repeat("p", 10000), Model: strings.Repeat("m", 10000),
+		Conversation: ConversationID("c", strings.Repeat("c", 10000))}
 	if len(mustSeal(t, r, long, "x")) != len(mustSeal(t, r, home, "x")) {
 		t.Error("the scope shows in the length")
 	}
@@ -134,7 +136,8 @@ func TestAnotherScopeIsForeign(t *testing.T) {
 func TestIncompleteScopeIsTheCallersMistake(t *testing.T) {
 	r := NewKeyring()
 	v := mustSeal(t, r, home, "text")
-	for _, s := range []Scope{{Model: "m", Conversation: home.Conversation}, {Principal: "p", Conversation: home.Conversation}} {
+	for _, s := range []Scope{{Model: "m", Conversation: home.Conversation},
+		{Principal: "p", Conversation: home.Conversation}} {
 		if _, err := r.Seal(s, "text"); !errors.Is(err, ErrScope) {
 			t.Errorf("%+v is sealed for: %v", s, err)
 		}
@@ -236,7 +239,8 @@ func TestLineBreaksAreTampered(t *testing.T) {
 func TestAuthenticTextOverTheLimitIsTampered(t *testing.T) {
 	r := NewKeyring()
 	sealed := func(n int) string {
-		return sealWith(&r.held()[0], &[nonceSize]byte{}, &home, &content{begun: 1, calls: NoCalls, text: strings.Repeat("x", n)})
+		return sealWith(&r.held()[0], &[nonceSize]byte{}, &home,
+			&content{begun: 1, calls: NoCalls, text: strings.Repeat("x", n)})
 	}
 	mustOpen(t, r, home, sealed(MaxText), strings.Repeat("x", MaxText))
 	mustRefuse(t, r, home, sealed(MaxText+1), ErrTampered)
@@ -275,11 +279,13 @@ func TestHostileValuesCostNothing(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for err, code := range map[error]string{
-		ErrForeign: "sealed_foreign", ErrRepeated: "sealed_repeated", ErrTampered: "sealed_tampered", ErrOutdated: "sealed_outdated",
+		ErrForeign: "sealed_foreign", ErrRepeated: "sealed_repeated", ErrTampered: "sealed_tampered",
+		ErrOutdated:   "sealed_outdated",
 		ErrUnknownKey: "sealed_unknown_key",
 	} {
 		var e *Error
-		if !errors.As(err, &e) || e.Code() != code || e.Hint() == "" || !strings.HasSuffix(e.Error(), e.Reason()) || e.Reason() == "" {
+		if !errors.As(err, &e) || e.Code() != code || e.Hint() == "" || !strings.HasSuffix(e.Error(), e.Reason()) ||
+			e.Reason() == "" {
 			t.Errorf("%v is not %s", err, code)
 		}
 	}

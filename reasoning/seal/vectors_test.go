@@ -70,7 +70,8 @@ func (v vectorPlace) scope() Scope {
 
 // open opens a value in its place, as the only one of a conversation.
 func (v vectorPlace) open(r *Keyring, value string) (string, error) {
-	text, errs := r.History(v.scope()).Open(Place{Question: question(v.Question), Calls: v.Calls}, []Value{{Sealed: value}})
+	text, errs := r.History(v.scope()).Open(Place{Question: question(v.Question), Calls: v.Calls},
+		[]Value{{Sealed: value}})
 	return text, errs[0]
 }
 
@@ -119,7 +120,8 @@ func TestVectors(t *testing.T) {
 			}
 			nonce, scope := [nonceSize]byte(unhex(t, want.Nonce)), want.Place.scope()
 			c := content{
-				turn: [turnSize]byte(unhex(t, want.Turn.Turn)), begun: want.Turn.Begun, piece: want.Turn.Piece, calls: want.Turn.Calls,
+				turn: [turnSize]byte(unhex(t, want.Turn.Turn)), begun: want.Turn.Begun, piece: want.Turn.Piece,
+				calls:    want.Turn.Calls,
 				question: question(want.QuestionSealed), text: want.Text,
 			}
 			if got := sealWith(&r.held()[0], &nonce, &scope, &c); got != want.Value {

@@ -236,7 +236,8 @@ func TestReaderPassesErrorsOn(t *testing.T) {
 	i := NewIdentity()
 	blob := sealed(t, []Recipient{i.Recipient()}, true, "one")
 	broken := errors.New("disk gone")
-	r, err := NewReader(io.MultiReader(iotest.OneByteReader(bytes.NewReader(blob[:len(blob)-10])), iotest.ErrReader(broken)), i)
+	r, err := NewReader(io.MultiReader(iotest.OneByteReader(bytes.NewReader(blob[:len(blob)-10])),
+		iotest.ErrReader(broken)), i)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +323,8 @@ func TestRecipientText(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	s := r.String()
-	bad := []string{"", "rtrace1-", s + "A", s[:len(s)-1], s[1:], "\n" + s, s + "\n", encoding.EncodeToString(r.public[:]), Recipient{}.String()}
+	bad := []string{"", "rtrace1-", s + "A", s[:len(s)-1], s[1:], "\n" + s, s + "\n", encoding.EncodeToString(r.public[:]),
+		Recipient{}.String()}
 	for i := len(recipientPrefix); i < len(s); i++ {
 		c := byte('A')
 		if s[i] == c {
@@ -349,7 +351,8 @@ func TestRecorder(t *testing.T) {
 	if _, err := NewRecorder(w, Begin{}, clock); !errors.Is(err, ErrConsent) {
 		t.Errorf("%v, want ErrConsent", err)
 	}
-	b := Begin{Consent: Consent{By: "local", At: now, How: "--trace"}, Model: "demo", Prompt: json.RawMessage(`[{"role":"user"}]`)}
+	b := Begin{Consent: Consent{By: "local", At: now, How: "--trace"}, Model: "demo",
+		Prompt: json.RawMessage(`[{"role":"user"}]`)}
 	r, err := NewRecorder(w, b, clock)
 	if err != nil {
 		t.Fatal(err)
@@ -364,7 +367,8 @@ func TestRecorder(t *testing.T) {
 	for _, e := range []reasoning.Event{
 		{Kind: reasoning.Started, Info: &reasoning.Info{Model: "demo", Visibility: reasoning.VisibilityFull}},
 		{Kind: reasoning.SegmentStart, Segment: reasoning.Reasoning},
-		delta(reasoning.Reasoning, "a"), delta(reasoning.Reasoning, "b"), delta(reasoning.Summary, "s"), delta(reasoning.Reasoning, "c"),
+		delta(reasoning.Reasoning, "a"), delta(reasoning.Reasoning, "b"), delta(reasoning.Summary, "s"),
+		delta(reasoning.Reasoning, "c"),
 		delta(reasoning.Reasoning, long), delta(reasoning.Reasoning, long),
 		{Kind: reasoning.SegmentEnd, Segment: reasoning.Reasoning},
 		{Kind: reasoning.Done, Result: &reasoning.Result{Finish: reasoning.FinishStop}},
@@ -459,7 +463,8 @@ func FuzzPayload(f *testing.F) {
 		if err := errors.Join(err, w.add(payload[half:]), w.Close()); err != nil {
 			t.Fatal(err)
 		}
-		good := len(payload) == 0 || payload[0] != '\n' && payload[len(payload)-1] == '\n' && !bytes.Contains(payload, []byte("\n\n"))
+		good := len(payload) == 0 || payload[0] != '\n' && payload[len(payload)-1] == '\n' &&
+			!bytes.Contains(payload, []byte("\n\n"))
 		got, err := records(out.Bytes(), i)
 		if good != (err == nil) || !good && !errors.Is(err, ErrTampered) {
 			t.Fatalf("%v", err)

@@ -77,7 +77,8 @@ func describe(b *trace.Begin, req *runner.Request) error {
 	p := prompt{TemplateArgs: req.TemplateArgs, Text: req.Prompt, Tokens: req.PromptTokens}
 	for _, m := range req.Messages {
 		out := message{
-			Role: m.Role, Name: m.Name, Content: m.Content, Reasoning: m.Reasoning, Preamble: m.Preamble, ToolCallID: m.ToolCallID, ToolName: m.ToolName,
+			Role: m.Role, Name: m.Name, Content: m.Content, Reasoning: m.Reasoning, Preamble: m.Preamble,
+			ToolCallID: m.ToolCallID, ToolName: m.ToolName,
 		}
 		for _, c := range m.ToolCalls {
 			out.ToolCalls = append(out.ToolCalls, call(c))
@@ -91,8 +92,10 @@ func describe(b *trace.Begin, req *runner.Request) error {
 	s := &req.Sampling
 	chosen := sampling{
 		Seed: req.Seed, Temperature: s.Temperature, TopK: s.TopK, TopP: s.TopP, MinP: s.MinP, TypicalP: s.TypicalP,
-		RepetitionPenalty: s.RepetitionPenalty, PresencePenalty: s.PresencePenalty, FrequencyPenalty: s.FrequencyPenalty, PenaltyWindow: s.PenaltyWindow,
-		MaxTokens: req.MaxTokens, AnswerReserve: req.AnswerReserve, Stop: req.Stop, ToolChoice: string(req.ToolChoice), ToolName: req.ToolName,
+		RepetitionPenalty: s.RepetitionPenalty, PresencePenalty: s.PresencePenalty, FrequencyPenalty: s.FrequencyPenalty,
+		PenaltyWindow: s.PenaltyWindow,
+		MaxTokens:     req.MaxTokens, AnswerReserve: req.AnswerReserve, Stop: req.Stop, ToolChoice: string(req.ToolChoice),
+		ToolName: req.ToolName,
 	}
 	for _, t := range s.Bias {
 		chosen.Bias = append(chosen.Bias, bias{t.Token, t.Bias})

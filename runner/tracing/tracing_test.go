@@ -61,13 +61,16 @@ func newSlowBench(t *testing.T, cfg store.Config, step time.Duration) *bench {
 	if b.store, err = store.Open(b.dir, cfg); err != nil {
 		t.Fatal(err)
 	}
-	rationale := `<rationale call="1">{"why":"It knows ` + canary + `.","alternatives":[{"option":"to guess","rejectedBecause":"it is rude"}],"confidence":0.5}</rationale>`
+	rationale := `<rationale call="1">{"why":"It knows ` + canary +
+		`.","alternatives":[{"option":"to guess","rejectedBecause":"it is rude"}],"confidence":0.5}</rationale>`
 	after := func(text string) string { return text + "<|end|><|start|>assistant" }
 	vocab := fake.Harmony()
 	delay := func(int) time.Duration { return step }
 	b.Runner, err = runner.New(fake.New(fake.Config{Vocab: vocab, Delay: delay, Script: fake.Replies(vocab,
-		fake.Reply{After: after(asks), Say: "<|channel|>analysis<|message|>" + thought + "<|end|><|start|>assistant<|channel|>final<|message|>" + answer + "<|return|>"},
-		fake.Reply{After: after("Look."), Say: "<|channel|>analysis<|message|>" + thought + rationale + "<|end|><|start|>assistant<|channel|>commentary to=functions.look <|constrain|>json<|message|>{}<|call|>"},
+		fake.Reply{After: after(asks), Say: "<|channel|>analysis<|message|>" + thought +
+			"<|end|><|start|>assistant<|channel|>final<|message|>" + answer + "<|return|>"},
+		fake.Reply{After: after("Look."), Say: "<|channel|>analysis<|message|>" + thought + rationale +
+			"<|end|><|start|>assistant<|channel|>commentary to=functions.look <|constrain|>json<|message|>{}<|call|>"},
 	)}), runner.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +86,8 @@ func newSlowBench(t *testing.T, cfg store.Config, step time.Duration) *bench {
 
 func request(text string) runner.Request {
 	return runner.Request{
-		Messages:  []chattemplate.Message{{Role: chattemplate.System, Content: system}, {Role: chattemplate.User, Content: text}},
+		Messages: []chattemplate.Message{{Role: chattemplate.System, Content: system},
+			{Role: chattemplate.User, Content: text}},
 		Rationale: true, Tools: []chattemplate.Tool{lookTool},
 	}
 }
@@ -155,7 +159,8 @@ func TestTraceHasTheWholeRun(t *testing.T) {
 	if begin == nil || last == nil || last.Status != trace.StatusDone {
 		t.Fatalf("from %+v to %+v", records[0], records[len(records)-1])
 	}
-	if c := begin.Consent; c.By != "key-1" || c.How != "a test" || c.At.IsZero() || c.At.After(begin.Time) || begin.Run != "run_1" || begin.Principal != "key-1" {
+	if c := begin.Consent; c.By != "key-1" || c.How != "a test" || c.At.IsZero() || c.At.After(begin.Time) ||
+		begin.Run != "run_1" || begin.Principal != "key-1" {
 		t.Errorf("%+v", begin)
 	}
 	if begin.ModelDigest != b.Info().Digest || begin.Model != b.Info().Name {
@@ -202,7 +207,8 @@ func TestReplay(t *testing.T) {
 			id := traceOf(t, b.generate(t, req))
 			req.Visibility = reasoning.VisibilityFull
 			var live, again []decision.Event
-			tracer := decision.NewTracer(decision.Config{RunID: "run_1", Goal: question}, func(e decision.Event) { live = append(live, e) })
+			tracer := decision.NewTracer(decision.Config{RunID: "run_1", Goal: question},
+				func(e decision.Event) { live = append(live, e) })
 			for e, err := range b.Generate(t.Context(), req) {
 				if err != nil {
 					t.Fatal(err)
@@ -251,11 +257,13 @@ func TestReplayOfARunThatBrokeOff(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	var events []decision.Event
-	if err := tracing.Replay(b.open(t, list[0].ID.String(), b.identity), func(e decision.Event) { events = append(events, e) }); err != nil {
+	if err := tracing.Replay(b.open(t, list[0].ID.String(), b.identity),
+		func(e decision.Event) { events = append(events, e) }); err != nil {
 		t.Fatal(err)
 	}
 	d := decision.New(events)
-	if d.RunID != list[0].ID.String() || d.Goal != asks || d.Verdict == nil || d.Verdict.Status != decision.StatusCancelled {
+	if d.RunID != list[0].ID.String() || d.Goal != asks || d.Verdict == nil ||
+		d.Verdict.Status != decision.StatusCancelled {
 		t.Errorf("%+v", d)
 	}
 }
@@ -304,7 +312,8 @@ func TestWhatTheStoreCannotTake(t *testing.T) {
 			}
 			return w.Abandon()
 		}, "size limit", []store.State{store.StateCut}},
-		{"the trace is too long", store.Config{MaxTrace: 3 << 10}, func(*bench) error { return nil }, "longer than a trace may be", []store.State{store.StateCut}},
+		{"the trace is too long", store.Config{MaxTrace: 3 << 10}, func(*bench) error { return nil },
+			"longer than a trace may be", []store.State{store.StateCut}},
 		{"the store fails", store.Config{}, func(b *bench) error { return b.store.Close() }, "the store failed", nil},
 	} {
 		b := newBench(t, c.cfg)
@@ -314,7 +323,8 @@ func TestWhatTheStoreCannotTake(t *testing.T) {
 		req := request(asks)
 		events := b.generate(t, req)
 		said := slices.IndexFunc(events, func(e reasoning.Event) bool {
-			return e.Kind == reasoning.Warning && e.Code == runner.CodeNotTraced && strings.Contains(e.Text, c.says) && !strings.Contains(e.Text, b.dir)
+			return e.Kind == reasoning.Warning && e.Code == runner.CodeNotTraced && strings.Contains(e.Text, c.says) &&
+				!strings.Contains(e.Text, b.dir)
 		})
 		last := events[len(events)-1]
 		if said < 0 || last.Kind != reasoning.Done || last.Result.Trace != "" || len(b.reports) != 1 {
@@ -341,7 +351,8 @@ func TestTheGoalIsTheUsers(t *testing.T) {
 	b := newBench(t, store.Config{})
 	req := request(asks)
 	req.Messages = append(req.Messages,
-		chattemplate.Message{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "c", Name: "look", Arguments: "{}"}}},
+		chattemplate.Message{Role: chattemplate.Assistant,
+			ToolCalls: []chattemplate.ToolCall{{ID: "c", Name: "look", Arguments: "{}"}}},
 		chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: "c", ToolName: "look", Content: "a tool's words"})
 	events := b.generate(t, req)
 	goal := ""
@@ -357,7 +368,8 @@ func TestTheGoalIsTheUsers(t *testing.T) {
 
 func TestReplayRefusesWhatIsNoRun(t *testing.T) {
 	b := newBench(t, store.Config{})
-	for _, records := range [][]string{{}, {`{}`}, {`{"end":{"status":"done"}}`}, {`[]`}, {`{"begin":{}}`, `{"begin":{}}`}} {
+	for _, records := range [][]string{{}, {`{}`}, {`{"end":{"status":"done"}}`}, {`[]`},
+		{`{"begin":{}}`, `{"begin":{}}`}} {
 		w, err := b.store.Create(t.Context(), store.Info{})
 		if err != nil {
 			t.Fatal(err)
@@ -410,7 +422,8 @@ func FuzzReplay(f *testing.F) {
 			t.Fatal(err)
 		}
 		var events []decision.Event
-		if err := tracing.Replay(r, func(e decision.Event) { events = append(events, e) }); err != nil && !errors.Is(err, tracing.ErrNoRun) {
+		if err := tracing.Replay(r, func(e decision.Event) { events = append(events, e) }); err != nil &&
+			!errors.Is(err, tracing.ErrNoRun) {
 			t.Fatal(err)
 		}
 		d := decision.New(events)
@@ -425,17 +438,19 @@ func BenchmarkRun(b *testing.B) {
 	vocab := fake.Harmony()
 	ids := fake.Encode(vocab, "<|start|>assistant<|channel|>analysis<|message|>")
 	words := fake.Encode(vocab, " and that was it")
-	r, err := runner.New(fake.New(fake.Config{Vocab: vocab, ContextSize: 16384, Script: func(tokens []backend.Token) backend.Token {
-		if i := slices.Index(ids, tokens[len(tokens)-1]); i >= 0 && i+1 < len(ids) {
-			return ids[i+1]
-		}
-		return words[len(tokens)%len(words)]
-	}}), runner.Config{})
+	r, err := runner.New(fake.New(fake.Config{Vocab: vocab, ContextSize: 16384,
+		Script: func(tokens []backend.Token) backend.Token {
+			if i := slices.Index(ids, tokens[len(tokens)-1]); i >= 0 && i+1 < len(ids) {
+				return ids[i+1]
+			}
+			return words[len(tokens)%len(words)]
+		}}), runner.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer r.Close()
-	s, err := store.Open(filepath.Join(b.TempDir(), "traces"), store.Config{Recipients: []trace.Recipient{trace.NewIdentity().Recipient()}})
+	s, err := store.Open(filepath.Join(b.TempDir(), "traces"),
+		store.Config{Recipients: []trace.Recipient{trace.NewIdentity().Recipient()}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -445,7 +460,8 @@ func BenchmarkRun(b *testing.B) {
 	for _, traced := range []bool{false, true} {
 		b.Run(map[bool]string{false: "plain", true: "traced"}[traced], func(b *testing.B) {
 			for b.Loop() {
-				req := runner.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: "go on"}}, MaxTokens: tokens, AnswerReserve: -1}
+				req := runner.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: "go on"}},
+					MaxTokens: tokens, AnswerReserve: -1}
 				if traced {
 					req.Trace = traces.Tracer("local", "a benchmark", "")
 				}

@@ -40,10 +40,11 @@ type options struct {
 // tally is what one client has seen.
 type tally struct {
 	requests, failed, tokens, frames int
-	cut                              int // frames with text of the answer that the end cut off; its tokens are a few more, since some have no text
-	first, between                   []time.Duration
-	answers                          []span
-	arrived                          []time.Time // every frame with text
+	// frames with text of the answer that the end cut off; its tokens are a few more, since some have no text
+	cut            int
+	first, between []time.Duration
+	answers        []span
+	arrived        []time.Time // every frame with text
 }
 
 // span is a time in which an answer came, from its first text to its last.
@@ -107,8 +108,9 @@ func (t *tally) ask(ctx context.Context, client *http.Client, o *options, rng *r
 		prompt = fmt.Sprintf("What is %d + %d?", rng.IntN(1000), rng.IntN(1000))
 	}
 	request := map[string]any{
-		"model": o.model, "stream": true, "temperature": 0, "reasoning": "full", "stream_options": map[string]bool{"include_usage": true},
-		"messages": []map[string]string{{"role": "user", "content": prompt}},
+		"model": o.model, "stream": true, "temperature": 0, "reasoning": "full",
+		"stream_options": map[string]bool{"include_usage": true},
+		"messages":       []map[string]string{{"role": "user", "content": prompt}},
 	}
 	if o.maxTokens > 0 {
 		request["max_tokens"] = o.maxTokens
@@ -213,15 +215,18 @@ func report(o *options, tallies []tally, took, cpu time.Duration) {
 		all.first = append(all.first, tallies[i].first...)
 		all.between = append(all.between, tallies[i].between...)
 	}
-	fmt.Printf("clients %d, %.1f s: %d answers, %d failed, %d tokens, %d frames\n", o.clients, took.Seconds(), all.requests, all.failed, all.tokens, all.frames)
+	fmt.Printf("clients %d, %.1f s: %d answers, %d failed, %d tokens, %d frames\n", o.clients, took.Seconds(),
+		all.requests, all.failed, all.tokens, all.frames)
 	all.tokens += all.cut
 	fmt.Printf("tokens per second   %.1f\n", float64(all.tokens)/took.Seconds())
 	frames, long := decoding(tallies)
-	fmt.Printf("decode alone        %.1f frames per second, in %.1f s\n", float64(frames)/max(long.Seconds(), 1e-9), long.Seconds())
+	fmt.Printf("decode alone        %.1f frames per second, in %.1f s\n", float64(frames)/max(long.Seconds(), 1e-9),
+		long.Seconds())
 	fmt.Printf("time to first token %s\n", quantiles(all.first))
 	fmt.Printf("between frames      %s\n", quantiles(all.between))
 	if o.pid != 0 && all.tokens > 0 {
-		fmt.Printf("server CPU          %.2f s, %.1f us per token\n", cpu.Seconds(), float64(cpu.Microseconds())/float64(all.tokens))
+		fmt.Printf("server CPU          %.2f s, %.1f us per token\n", cpu.Seconds(),
+			float64(cpu.Microseconds())/float64(all.tokens))
 	}
 }
 

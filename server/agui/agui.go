@@ -79,7 +79,8 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 	}
 	defer m.Release()
 	scope := seal.Scope{
-		Principal: wire.PrincipalOf(r.Context()).ID, Model: m.Runner().Info().Digest, Conversation: seal.ConversationID("thread", input.ThreadID),
+		Principal: wire.PrincipalOf(r.Context()).ID, Model: m.Runner().Info().Digest,
+		Conversation: seal.ConversationID("thread", input.ThreadID),
 	}
 	if err := p.restore(contract.NewRestorer(a.cfg.Seal, scope, a.cfg.StrictSeal)); err != nil {
 		a.refuse(w, wire.FromError(err, fields))
@@ -154,8 +155,10 @@ type ErrorResponse struct {
 
 // fields are the fields of [runner.Request] as this format calls them.
 var fields = map[string]string{
-	"Messages": "messages", "Tools": "tools", "ToolChoice": "forwardedProps.tool_choice", "Visibility": "forwardedProps.reasoning",
-	"Effort": "forwardedProps.reasoning_effort", "Budget": "forwardedProps.reasoning_budget", "Strategy": "forwardedProps.reasoning_strategy", "Delegation": "forwardedProps.delegation",
+	"Messages": "messages", "Tools": "tools", "ToolChoice": "forwardedProps.tool_choice",
+	"Visibility": "forwardedProps.reasoning",
+	"Effort":     "forwardedProps.reasoning_effort", "Budget": "forwardedProps.reasoning_budget",
+	"Strategy": "forwardedProps.reasoning_strategy", "Delegation": "forwardedProps.delegation",
 	"MaxTokens": "forwardedProps.max_tokens", "Stop": "forwardedProps.stop", "Sampling": "forwardedProps.temperature",
 	"TemplateArgs": "forwardedProps.chat_template_kwargs",
 }

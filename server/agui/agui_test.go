@@ -73,7 +73,8 @@ func (s served) run(t *testing.T, body string) (*conversation, string) {
 
 // input makes a request of messages, which are JSON, and more fields.
 func input(more string, messages ...string) string {
-	return fmt.Sprintf(`{"threadId":"thread","runId":"run","state":{},"protocolVersion":"1.0","messages":[%s]%s}`, strings.Join(messages, ","), more)
+	return fmt.Sprintf(`{"threadId":"thread","runId":"run","state":{},"protocolVersion":"1.0","messages":[%s]%s}`,
+		strings.Join(messages, ","), more)
 }
 
 func user(text string) string {
@@ -99,7 +100,8 @@ func (c *conversation) history() []string {
 		}
 		var calls []any
 		for _, id := range m.calls {
-			call := map[string]any{"id": id, "type": "function", "function": map[string]any{"name": "get", "arguments": c.arguments[id]}}
+			call := map[string]any{"id": id, "type": "function", "function": map[string]any{"name": "get",
+				"arguments": c.arguments[id]}}
 			if v := c.callValues[id]; v != "" {
 				call["encryptedValue"] = v
 			}
@@ -138,10 +140,12 @@ func TestRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, body := s.run(t, input(c.more, user(c.question)))
-			if got.texts("reasoning") != c.thoughts || got.texts("assistant") != c.says || string(got.last.Result.FinishReason) != c.finish {
+			if got.texts("reasoning") != c.thoughts || got.texts("assistant") != c.says ||
+				string(got.last.Result.FinishReason) != c.finish {
 				t.Errorf("%s", body)
 			}
-			if u := got.last.Usage[0]; u.Model != wiretest.Name || *u.InputTokens == 0 || u.TotalTokens != *u.InputTokens+u.OutputTokens || (*u.ReasoningTokens == 0) != (name == "cut") {
+			if u := got.last.Usage[0]; u.Model != wiretest.Name || *u.InputTokens == 0 || u.TotalTokens != *u.InputTokens+
+				u.OutputTokens || (*u.ReasoningTokens == 0) != (name == "cut") {
 				t.Errorf("usage %+v", u)
 			}
 			if got.last.ThreadID != "thread" || got.last.RunID != "run" || strings.Contains(body, "encryptedValue") {
@@ -156,12 +160,14 @@ func TestRuns(t *testing.T) {
 
 // Clients before 1.0 do not say which version they speak, and take no list of calls.
 func TestPendingCallsAreNamedToWhomTakesThem(t *testing.T) {
-	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call("", "", "get", `{"a": 1}`)})
+	s := serve(t, fake.Config{}, wiretest.Anyone(),
+		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call("", "", "get", `{"a": 1}`)})
 	body := input(tool, user("look"))
 	if c, _ := s.run(t, body); len(c.last.Outcome.PendingToolCallIDs) != 1 {
 		t.Errorf("outcome %+v", c.last.Outcome)
 	}
-	if c, got := s.run(t, strings.Replace(body, `"protocolVersion":"1.0",`, "", 1)); len(c.arguments) != 1 || strings.Contains(got, "pending") {
+	if c, got := s.run(t, strings.Replace(body, `"protocolVersion":"1.0",`, "", 1)); len(c.arguments) != 1 ||
+		strings.Contains(got, "pending") {
 		t.Errorf("%s", got)
 	}
 }
@@ -175,7 +181,8 @@ func TestReasoningStaysHidden(t *testing.T) {
 		fake.Reply{After: summaryTurn, Say: "It was counted.<|return|>"})
 	for _, question := range []string{"sum", "look"} {
 		for _, visibility := range []string{`"none"`, `"summary"`} {
-			for _, more := range []string{"", `,"reasoning_seal":true`, `,"chunks":true`, `,"legacy_thinking":true`, `,"reasoning_seal":true,"chunks":true`} {
+			for _, more := range []string{"", `,"reasoning_seal":true`, `,"chunks":true`, `,"legacy_thinking":true`,
+				`,"reasoning_seal":true,"chunks":true`} {
 				c, body := s.run(t, input(tool+props(`"reasoning":`+visibility+more), user(question)))
 				var all strings.Builder
 				for _, m := range c.messages {
@@ -196,10 +203,13 @@ func TestReasoningStaysHidden(t *testing.T) {
 
 // Reasons are reasoning: they show with visibility full alone.
 func TestRationale(t *testing.T) {
-	say := wiretest.Call(`<rationale call="1">{"why":"`+canary+`"}</rationale>I assume that it is there.`, "", "get", `{"a": 1}`)
-	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("look"), Say: say}, fake.Reply{After: summaryTurn, Say: "Counted.<|return|>"})
+	say := wiretest.Call(`<rationale call="1">{"why":"`+canary+`"}</rationale>I assume that it is there.`, "", "get",
+		`{"a": 1}`)
+	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("look"), Say: say},
+		fake.Reply{After: summaryTurn, Say: "Counted.<|return|>"})
 	_, body := s.run(t, input(tool+props(`"rationale":true,"reasoning":"full"`), user("look")))
-	if !strings.Contains(body, `"name":"rationale","value":{"toolCallId":"call_`) || !strings.Contains(body, `"why":"`+canary) || !strings.Contains(body, `"name":"assumption"`) {
+	if !strings.Contains(body, `"name":"rationale","value":{"toolCallId":"call_`) ||
+		!strings.Contains(body, `"why":"`+canary) || !strings.Contains(body, `"name":"assumption"`) {
 		t.Errorf("%s", body)
 	}
 	for _, visibility := range []string{"none", "summary"} {
@@ -226,10 +236,12 @@ func TestRequestReachesTheRunner(t *testing.T) {
 		`{"id":"8","role":"assistant","content":"Done."}`, `{"id":"9","role":"user","content":"again"}`))
 	r := s.Last()
 	want := []chattemplate.Message{
-		{Role: chattemplate.System, Content: "Be kind.\n\nContext from the application:\n\nThe user's name:\nAda\n\nToday:\nMonday"},
+		{Role: chattemplate.System, Content: "Be kind.\n\nContext from the application:\n\nThe user's " +
+			"name:\nAda\n\nToday:\nMonday"},
 		{Role: chattemplate.Developer, Content: "Be short."},
 		{Role: chattemplate.User, Content: "one\n\ntwo"},
-		{Role: chattemplate.Assistant, Preamble: "I look.", ToolCalls: []chattemplate.ToolCall{{ID: "c1", Name: "get", Arguments: `{"b": 1}`}}},
+		{Role: chattemplate.Assistant, Preamble: "I look.",
+			ToolCalls: []chattemplate.ToolCall{{ID: "c1", Name: "get", Arguments: `{"b": 1}`}}},
 		{Role: chattemplate.ToolRole, ToolCallID: "c1", Content: "Error: no"},
 		{Role: chattemplate.Assistant, Content: "Done."},
 		{Role: chattemplate.User, Content: "again"},
@@ -237,9 +249,12 @@ func TestRequestReachesTheRunner(t *testing.T) {
 	if !reflect.DeepEqual(r.Messages, want) {
 		t.Errorf("messages %+v", r.Messages)
 	}
-	if r.MaxTokens != 50 || r.Sampling.Temperature != 0.5 || r.Sampling.TopP != 0.9 || *r.Seed != 7 || r.Stop[0] != "x" || r.Budget != 64 ||
-		r.Visibility != reasoning.VisibilitySummary || !r.DetailedSummary || r.Effort != chattemplate.EffortLow || r.Strategy != reasoning.StrategyNative ||
-		!r.KeepReasoning || r.ToolChoice != runner.ToolChoiceNone || !r.SingleCall || len(r.Tools) != 2 || !r.Tools[0].Strict || r.Seal != nil {
+	if r.MaxTokens != 50 || r.Sampling.Temperature != 0.5 || r.Sampling.TopP != 0.9 || *r.Seed != 7 || r.Stop[0] != "x" ||
+		r.Budget != 64 ||
+		r.Visibility != reasoning.VisibilitySummary || !r.DetailedSummary || r.Effort != chattemplate.EffortLow ||
+		r.Strategy != reasoning.StrategyNative ||
+		!r.KeepReasoning || r.ToolChoice != runner.ToolChoiceNone || !r.SingleCall || len(r.Tools) != 2 ||
+		!r.Tools[0].Strict || r.Seal != nil {
 		t.Errorf("request %+v", r)
 	}
 }
@@ -347,7 +362,8 @@ func TestReasoningComesBack(t *testing.T) {
 		s := serve(t, fake.Config{}, wiretest.Anyone(),
 			fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, preamble, "get", `{"a": 1}`)},
 			fake.Reply{After: summaryTurn, Say: "Sheep were counted.<|return|>"})
-		for _, fields := range []string{``, `,"reasoning":"full"`, `,"reasoning":"summary"`, `,"reasoning":"full","chunks":true`} {
+		for _, fields := range []string{``, `,"reasoning":"full"`, `,"reasoning":"summary"`,
+			`,"reasoning":"full","chunks":true`} {
 			history, call := sealedRun(t, s, fields)
 			history = append(history, result(call))
 			for i := range history {
@@ -357,11 +373,14 @@ func TestReasoningComesBack(t *testing.T) {
 			if thread := s.Last().Thread; thread != "thread" {
 				t.Errorf("the run's thread is %q", thread)
 			}
-			if prompt := s.Prompt(t); strings.Count(prompt, canary) != 1 || strings.Contains(prompt, "somebody else") || strings.Contains(prompt, "Sheep") {
+			if prompt := s.Prompt(t); strings.Count(prompt, canary) != 1 || strings.Contains(prompt, "somebody else") ||
+				strings.Contains(prompt, "Sheep") {
 				t.Errorf("%q: the prompt of a pending call is %q", fields, prompt)
 			}
 			// A client that keeps no reasoning messages still has the call's value.
-			bare := slices.DeleteFunc(slices.Clone(history), func(m string) bool { return strings.Contains(m, `"role":"reasoning"`) })
+			bare := slices.DeleteFunc(slices.Clone(history), func(m string) bool {
+				return strings.Contains(m, `"role":"reasoning"`)
+			})
 			if s.run(t, input(tool, bare...)); strings.Count(s.Prompt(t), canary) != 1 {
 				t.Errorf("%q: the prompt without reasoning messages is %q", fields, s.Prompt(t))
 			}
@@ -383,13 +402,15 @@ func TestReasoningWithoutAValueIsTheClients(t *testing.T) {
 		more     string
 		messages []string
 	}{
-		"pending":      {canary, "", []string{user("a"), thought, call, result("c1")}},
-		"after it":     {canary, "", []string{user("a"), call, thought, result("c1")}},
-		"answered":     {"", "", []string{user("a"), thought, call, result("c1"), `{"id":"b","role":"assistant","content":"c"}`, user("d")}},
-		"a summary":    {"", "", []string{user("a"), strings.Replace(thought, `"r"`, `"summary_1"`, 1), call, result("c1")}},
-		"legacy":       {"", props(`"legacy_thinking":true`), []string{user("a"), thought, call, result("c1")}},
-		"nobody's":     {"", "", []string{thought, user("a"), call, result("c1")}},
-		"with context": {canary, `,"context":[{"description":"b","value":"c"}]`, []string{user("a"), thought, call, result("c1")}},
+		"pending":  {canary, "", []string{user("a"), thought, call, result("c1")}},
+		"after it": {canary, "", []string{user("a"), call, thought, result("c1")}},
+		"answered": {"", "", []string{user("a"), thought, call, result("c1"),
+			`{"id":"b","role":"assistant","content":"c"}`, user("d")}},
+		"a summary": {"", "", []string{user("a"), strings.Replace(thought, `"r"`, `"summary_1"`, 1), call, result("c1")}},
+		"legacy":    {"", props(`"legacy_thinking":true`), []string{user("a"), thought, call, result("c1")}},
+		"nobody's":  {"", "", []string{thought, user("a"), call, result("c1")}},
+		"with context": {canary, `,"context":[{"description":"b","value":"c"}]`,
+			[]string{user("a"), thought, call, result("c1")}},
 	} {
 		s.run(t, input(tool+c.more, c.messages...))
 		got := ""
@@ -434,29 +455,39 @@ func TestValuesOutOfPlace(t *testing.T) {
 		// left counts how many values still restore the reasoning: its message has two.
 		left int
 	}{
-		"its place":    {s.keys, wiretest.Anyone(), whole, "", "", 2},
-		"edited":       {s.keys, wiretest.Anyone(), swap(`"content":"look"`, `"content":"today: look"`), "", "", 2},
-		"thread":       {s.keys, wiretest.Anyone(), swap(`"threadId":"thread"`, `"threadId":"other"`), "sealed_foreign", "messages[1].encryptedValue", 0},
-		"call":         {s.keys, wiretest.Anyone(), strings.ReplaceAll(whole, call, "elsewhere"), "sealed_foreign", "messages[1].encryptedValue", 0},
-		"user":         {s.keys, wiretest.Anyone(), swap(`"role":"user"`, `"encryptedValue":"`+value+`","role":"user"`), "sealed_foreign", "messages[0].encryptedValue", 2},
-		"tool":         {s.keys, wiretest.Anyone(), swap(`"role":"tool"`, `"encryptedValue":"`+value+`","role":"tool"`), "sealed_foreign", "messages[3].encryptedValue", 2},
-		"activity":     {s.keys, anyone, carried("activity"), "sealed_foreign", "messages[4].encryptedValue", 2},
-		"developer":    {s.keys, anyone, carried("developer"), "sealed_foreign", "messages[4].encryptedValue", 2},
-		"no assistant": {s.keys, wiretest.Anyone(), input(tool, history[1], user("7")), "sealed_foreign", "messages[0].encryptedValue", 0},
-		"repeated":     {s.keys, wiretest.Anyone(), input(tool, append(history, history[1], history[2], history[3])...), "sealed_repeated", "messages[4].encryptedValue", 2},
-		"principal":    {s.keys, another, whole, "sealed_foreign", "messages[1].encryptedValue", 0},
-		"altered":      {s.keys, wiretest.Anyone(), swap(value, string(altered)), "sealed_tampered", "messages[1].encryptedValue", 1},
-		"cut":          {s.keys, wiretest.Anyone(), swap(value, value[:200]), "sealed_tampered", "messages[1].encryptedValue", 1},
-		"no value":     {s.keys, wiretest.Anyone(), swap(value, "x"), "sealed_tampered", "messages[1].encryptedValue", 1},
-		"outdated":     {s.keys, wiretest.Anyone(), swap(value, "AQ"+value[2:]), "sealed_outdated", "messages[1].encryptedValue", 1},
-		"other keys":   {unknown, wiretest.Anyone(), whole, "sealed_unknown_key", "messages[1].encryptedValue", 0},
+		"its place": {s.keys, wiretest.Anyone(), whole, "", "", 2},
+		"edited":    {s.keys, wiretest.Anyone(), swap(`"content":"look"`, `"content":"today: look"`), "", "", 2},
+		"thread": {s.keys, wiretest.Anyone(), swap(`"threadId":"thread"`, `"threadId":"other"`), "sealed_foreign",
+			"messages[1].encryptedValue", 0},
+		"call": {s.keys, wiretest.Anyone(), strings.ReplaceAll(whole, call, "elsewhere"), "sealed_foreign",
+			"messages[1].encryptedValue", 0},
+		"user": {s.keys, wiretest.Anyone(), swap(`"role":"user"`, `"encryptedValue":"`+value+`","role":"user"`),
+			"sealed_foreign", "messages[0].encryptedValue", 2},
+		"tool": {s.keys, wiretest.Anyone(), swap(`"role":"tool"`, `"encryptedValue":"`+value+`","role":"tool"`),
+			"sealed_foreign", "messages[3].encryptedValue", 2},
+		"activity":  {s.keys, anyone, carried("activity"), "sealed_foreign", "messages[4].encryptedValue", 2},
+		"developer": {s.keys, anyone, carried("developer"), "sealed_foreign", "messages[4].encryptedValue", 2},
+		"no assistant": {s.keys, wiretest.Anyone(), input(tool, history[1], user("7")), "sealed_foreign",
+			"messages[0].encryptedValue", 0},
+		"repeated": {s.keys, wiretest.Anyone(), input(tool, append(history, history[1], history[2], history[3])...),
+			"sealed_repeated", "messages[4].encryptedValue", 2},
+		"principal": {s.keys, another, whole, "sealed_foreign", "messages[1].encryptedValue", 0},
+		"altered": {s.keys, wiretest.Anyone(), swap(value, string(altered)), "sealed_tampered",
+			"messages[1].encryptedValue", 1},
+		"cut": {s.keys, wiretest.Anyone(), swap(value, value[:200]), "sealed_tampered",
+			"messages[1].encryptedValue", 1},
+		"no value": {s.keys, wiretest.Anyone(), swap(value, "x"), "sealed_tampered", "messages[1].encryptedValue", 1},
+		"outdated": {s.keys, wiretest.Anyone(), swap(value, "AQ"+value[2:]), "sealed_outdated",
+			"messages[1].encryptedValue", 1},
+		"other keys": {unknown, wiretest.Anyone(), whole, "sealed_unknown_key", "messages[1].encryptedValue", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := s
 			at.url = wiretest.Serve(t, New(s.Models, Config{Seal: c.keys}), c.principal).URL
 			got, body := at.run(t, c.body)
 			warned := strings.Count(body, `"name":"warning","value":{"code":"sealed_dropped"`)
-			if got.last.Type != "RUN_FINISHED" || (c.code != "") != (warned == 1) || !strings.Contains(body, c.code) || !strings.Contains(body, c.param) {
+			if got.last.Type != "RUN_FINISHED" || (c.code != "") != (warned == 1) || !strings.Contains(body, c.code) ||
+				!strings.Contains(body, c.param) {
 				t.Errorf("%s", body)
 			}
 			restored := 0
@@ -476,7 +507,8 @@ func TestValuesOutOfPlace(t *testing.T) {
 				}
 				return
 			}
-			if got.last.Type != "RUN_ERROR" || got.last.Code != c.code || !strings.HasPrefix(got.last.Message, c.param) || strings.Count(body, "data: ") != 1 {
+			if got.last.Type != "RUN_ERROR" || got.last.Code != c.code || !strings.HasPrefix(got.last.Message, c.param) ||
+				strings.Count(body, "data: ") != 1 {
 				t.Errorf("strict: %s", body)
 			}
 		})
@@ -493,22 +525,32 @@ func TestRefused(t *testing.T) {
 		status int
 		param  string
 	}{
-		{`{`, 400, ""}, {`[]`, 400, ""}, {`{"runId":"r","messages":[]}`, 400, "threadId"}, {`{"threadId":"t","messages":[]}`, 400, "runId"},
+		{`{`, 400, ""}, {`[]`, 400, ""}, {`{"runId":"r","messages":[]}`, 400, "threadId"},
+		{`{"threadId":"t","messages":[]}`, 400, "runId"},
 		{`{"threadId":"t","runId":"r"}`, 400, "messages"}, {input(""), 400, "messages"}, {`{"threadId":7}`, 400, "threadId"},
-		{strings.Replace(input("", ask), `"thread"`, `"`+long+`"`, 1), 400, "threadId"}, {input(`,"parentRunId":"`+long+`"`, ask), 400, "parentRunId"},
+		{strings.Replace(input("", ask), `"thread"`, `"`+long+`"`, 1), 400, "threadId"},
+		{input(`,"parentRunId":"`+long+`"`, ask), 400, "parentRunId"},
 		{input(`,"resume":[{"interruptId":"i","status":"resolved"}]`, ask), 400, "resume"},
-		{input("", `{"role":"user","content":"a"}`), 400, "messages[0].id"}, {input("", `{"id":"1","role":"robot","content":"a"}`), 400, "messages[0].role"},
-		{input("", `{"id":"1","role":"user"}`), 400, "messages[0].content"}, {input("", `{"id":"1","role":"user","content":7}`), 400, "messages[0].content"},
+		{input("", `{"role":"user","content":"a"}`), 400, "messages[0].id"},
+		{input("", `{"id":"1","role":"robot","content":"a"}`), 400, "messages[0].role"},
+		{input("", `{"id":"1","role":"user"}`), 400, "messages[0].content"},
+		{input("", `{"id":"1","role":"user","content":7}`), 400, "messages[0].content"},
 		{input("", `{"id":"1","role":"user","content":[{"type":"image","source":{}}]}`), 400, "messages[0].content[0].type"},
 		{input("", `{"id":"1","role":"user","content":[{"type":"text"}]}`), 400, "messages[0].content[0].text"},
 		{input("", ask, `{"id":"1","role":"tool","content":"a"}`), 400, "messages[1].toolCallId"},
-		{input("", ask, `{"id":"1","role":"assistant","toolCalls":[{"id":"c","function":{"arguments":"{}"}}]}`), 400, "messages[1].toolCalls[0].function.name"},
-		{input("", ask, `{"id":"1","role":"assistant","toolCalls":[{"function":{"name":"f"}}]}`), 400, "messages[1].toolCalls[0].id"},
-		{input("", `{"id":"1","role":"activity","content":{}}`), 400, "messages"}, {input("", `{"id":"1","role":"reasoning","content":"a"}`), 400, "messages"},
-		{input(`,"tools":[{"name":"f","parameters":[]}]`, ask), 400, "tools[0].parameters"}, {input(`,"tools":[{"name":"","description":""}]`, ask), 400, "tools[0].name"},
+		{input("", ask, `{"id":"1","role":"assistant","toolCalls":[{"id":"c","function":{"arguments":"{}"}}]}`), 400,
+			"messages[1].toolCalls[0].function.name"},
+		{input("", ask, `{"id":"1","role":"assistant","toolCalls":[{"function":{"name":"f"}}]}`), 400,
+			"messages[1].toolCalls[0].id"},
+		{input("", `{"id":"1","role":"activity","content":{}}`), 400, "messages"},
+		{input("", `{"id":"1","role":"reasoning","content":"a"}`), 400, "messages"},
+		{input(`,"tools":[{"name":"f","parameters":[]}]`, ask), 400, "tools[0].parameters"},
+		{input(`,"tools":[{"name":"","description":""}]`, ask), 400, "tools[0].name"},
 		{input(`,"context":"x"`, ask), 400, "context"}, {input(`,"forwardedProps":"x"`, ask), 400, "forwardedProps"},
-		{input(props(`"model":"nothing"`), ask), 404, "model"}, {input(props(`"reasoning":"full"`), ask), 403, "forwardedProps.reasoning"},
-		{input(props(`"reasoning":"all"`), ask), 400, "forwardedProps.reasoning"}, {input(props(`"reasoning":7`), ask), 400, "forwardedProps.reasoning"},
+		{input(props(`"model":"nothing"`), ask), 404, "model"}, {input(props(`"reasoning":"full"`), ask), 403,
+			"forwardedProps.reasoning"},
+		{input(props(`"reasoning":"all"`), ask), 400, "forwardedProps.reasoning"}, {input(props(`"reasoning":7`), ask), 400,
+			"forwardedProps.reasoning"},
 		{input(props(`"reasoning":{"effort":7}`), ask), 400, "forwardedProps.reasoning.effort"},
 		{input(props(`"reasoning":{"summary":"long"}`), ask), 400, "forwardedProps.reasoning.summary"},
 		{input(props(`"reasoning":{"summary":"auto","exclude":true}`), ask), 400, "forwardedProps.reasoning.exclude"},
@@ -521,14 +563,18 @@ func TestRefused(t *testing.T) {
 		{input(props(`"reasoning_encrypt":true`), ask), 400, "forwardedProps.reasoning_encrypt"},
 		{input(props(`"chunks":true,"legacy_thinking":true`), ask), 400, "forwardedProps.chunks"},
 		{input(props(`"reasoning_seal":true,"legacy_thinking":true`), ask), 400, "forwardedProps.reasoning_seal"},
-		{input(props(`"max_tokens":0`), ask), 400, "forwardedProps.max_tokens"}, {input(props(`"temperature":3`), ask), 400, "forwardedProps.temperature"},
-		{input(props(`"top_p":-1`), ask), 400, "forwardedProps.top_p"}, {input(props(`"seed":9007199254740992`), ask), 400, "forwardedProps.seed"},
-		{input(props(`"stop":[""]`), ask), 400, "forwardedProps.stop[0]"}, {input(props(`"tool_choice":"get"`), ask), 400, "forwardedProps.tool_choice"},
+		{input(props(`"max_tokens":0`), ask), 400, "forwardedProps.max_tokens"}, {input(props(`"temperature":3`), ask), 400,
+			"forwardedProps.temperature"},
+		{input(props(`"top_p":-1`), ask), 400, "forwardedProps.top_p"}, {input(props(`"seed":9007199254740992`), ask), 400,
+			"forwardedProps.seed"},
+		{input(props(`"stop":[""]`), ask), 400, "forwardedProps.stop[0]"}, {input(props(`"tool_choice":"get"`), ask), 400,
+			"forwardedProps.tool_choice"},
 		{input(props(`"tool_choice":"required"`), ask), 400, "forwardedProps.tool_choice"},
 	} {
 		status, answer := s.post(t, c.body)
 		var e ErrorResponse
-		if err := json.Unmarshal([]byte(answer), &e); err != nil || status != c.status || e.Param != c.param || e.Code == "" || !strings.HasPrefix(e.Message, c.param) {
+		if err := json.Unmarshal([]byte(answer), &e); err != nil || status != c.status || e.Param != c.param ||
+			e.Code == "" || !strings.HasPrefix(e.Message, c.param) {
 			t.Errorf("%.200s: %d %s, want %d about %s", c.body, status, answer, c.status, c.param)
 		}
 	}
@@ -545,7 +591,8 @@ func TestErrorsDuringARun(t *testing.T) {
 		return nil
 	}}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")})
 	c, body := s.run(t, input("", user("sum")))
-	if c.last.Type != "RUN_ERROR" || c.last.Code != wire.CodeInternal || !strings.HasPrefix(body, `data: {"type":"RUN_STARTED"`) || strings.Contains(body, "zebras") {
+	if c.last.Type != "RUN_ERROR" || c.last.Code != wire.CodeInternal ||
+		!strings.HasPrefix(body, `data: {"type":"RUN_STARTED"`) || strings.Contains(body, "zebras") {
 		t.Errorf("%s", body)
 	}
 }
@@ -562,7 +609,8 @@ func TestCancel(t *testing.T) {
 		return nil
 	}}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("count"), Say: wiretest.Think("", strings.Repeat("one ", 5000))})
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/agui", strings.NewReader(input("", user("count"))))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/agui",
+		strings.NewReader(input("", user("count"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -588,11 +636,14 @@ func TestCancel(t *testing.T) {
 // FuzzDecode: whatever a request says, it is decoded or refused with a status of the client's, and what is decoded can be checked and rendered
 // without harm.
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(input(tool+props(`"reasoning":{"effort":"low","summary":"auto"},"reasoning_seal":true,"stop":["a"]`), user("a"))))
+	f.Add([]byte(input(tool+props(`"reasoning":{"effort":"low","summary":"auto"},"reasoning_seal":true,"stop":["a"]`),
+		user("a"))))
 	f.Add([]byte(strings.Replace(input("", user("a")), `"state":{}`, `"state":[{"a": [1,{}]}]`, 1)))
-	f.Add([]byte(input(`,"context":[{"description":"a","value":"b"}]`, user("a"), `{"id":"r","role":"reasoning","content":"b","encryptedValue":"AQ"}`,
+	f.Add([]byte(input(`,"context":[{"description":"a","value":"b"}]`, user("a"),
+		`{"id":"r","role":"reasoning","content":"b","encryptedValue":"AQ"}`,
 		`{"id":"m","role":"assistant","toolCalls":[{"id":"c","function":{"name":"f","arguments":"x"},"encryptedValue":"AQ"}]}`, result("c"))))
-	f.Add([]byte(input("", `{"id":"1","role":"system","content":"a"}`, `{"id":"2","role":"activity"}`, `{"id":"3","role":"user","content":[{"type":"text","text":null}]}`)))
+	f.Add([]byte(input("", `{"id":"1","role":"system","content":"a"}`, `{"id":"2","role":"activity"}`,
+		`{"id":"3","role":"user","content":[{"type":"text","text":null}]}`)))
 	models := wiretest.New(f, fake.Config{})
 	a := New(models, Config{})
 	refused := func(t *testing.T, err error) {

@@ -42,7 +42,8 @@ func TestSpecialistsAreSubagents(t *testing.T) {
 			cfg := config(FormStandard)
 			cfg.ProtocolVersion = version
 			enc := NewEncoder(cfg, f.send)
-			events := append([]reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{}}}, subagentEvents("d1", outcome)...)
+			events := append([]reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{}}},
+				subagentEvents("d1", outcome)...)
 			for i := range events {
 				if err := enc.Push(&events[i]); err != nil {
 					t.Fatal(err)
@@ -81,7 +82,8 @@ func TestSpecialistsHaveMessagesOfTheirOwn(t *testing.T) {
 	cfg := config(FormStandard)
 	cfg.ProtocolVersion, cfg.NewID = "1.0", func(prefix string) string { n++; return fmt.Sprint(prefix, n) }
 	enc := NewEncoder(cfg, f.send)
-	events := append(subagentEvents("d1", reasoning.DelegationReturned), subagentEvents("d2", reasoning.DelegationReturned)...)
+	events := append(subagentEvents("d1", reasoning.DelegationReturned),
+		subagentEvents("d2", reasoning.DelegationReturned)...)
 	for _, kind := range []reasoning.Kind{reasoning.SegmentStart, reasoning.SegmentEnd} {
 		events = append(events, reasoning.Event{Kind: kind, Segment: reasoning.Reasoning})
 	}

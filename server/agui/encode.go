@@ -537,13 +537,16 @@ func (e *Encoder) finish(r *reasoning.Result) {
 		Type: "RUN_FINISHED", ThreadID: e.cfg.ThreadID, RunID: e.cfg.RunID, Timestamp: e.cfg.Clock().UnixMilli(),
 		Outcome: Outcome{Type: "success"},
 		Usage: []TokenUsage{{
-			Model: e.cfg.Model, InputTokens: &u.Prompt, CachedInputTokens: &u.Cached, OutputTokens: u.Completion, ReasoningTokens: &u.Reasoning,
-			TotalTokens: u.Prompt + u.Completion,
+			Model: e.cfg.Model, InputTokens: &u.Prompt, CachedInputTokens: &u.Cached, OutputTokens: u.Completion,
+			ReasoningTokens: &u.Reasoning,
+			TotalTokens:     u.Prompt + u.Completion,
 		}},
 		Result: RunResult{
-			FinishReason: r.Finish, FinishDetail: r.Detail, TraceID: r.Trace, ReasoningUnavailable: r.ReasoningUnavailable, SummarySource: r.SummarySource, Score: r.Score,
+			FinishReason: r.Finish, FinishDetail: r.Detail, TraceID: r.Trace, ReasoningUnavailable: r.ReasoningUnavailable,
+			SummarySource: r.SummarySource, Score: r.Score,
 			Info: ReasoningInfo{
-				Visibility: e.info.Visibility.String(), Effort: string(e.info.Effort), Strategy: string(e.info.Strategy), Seed: e.info.Seed, Budget: e.info.Budget,
+				Visibility: e.info.Visibility.String(), Effort: string(e.info.Effort), Strategy: string(e.info.Strategy),
+				Seed: e.info.Seed, Budget: e.info.Budget,
 			},
 		},
 	}

@@ -115,16 +115,20 @@ func TestGolden(t *testing.T) {
 		"summary_missing": {FormStandard, summary(withSeal(stop), hidden, answer, unavailable)},
 		"summary_posthoc": {FormStandard, summary(stop, answer, posthoc)},
 		"calls":           {FormStandard, wiretest.Run(tools, calls)},
-		"calls_sealed":    {FormStandard, wiretest.Run(withSeal(tools), thoughts, wiretest.Segment(reasoning.Preamble, "I look."), thoughts, calls)},
-		"nothing_visible": {FormStandard, wiretest.Run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Detail: reasoning.DetailContextFull, Usage: wiretest.Usage}))},
-		"nothing_chunked": {FormChunked, wiretest.Run(withSeal(reasoning.Result{Finish: reasoning.FinishLength, Usage: wiretest.Usage}))},
+		"calls_sealed": {FormStandard, wiretest.Run(withSeal(tools), thoughts,
+			wiretest.Segment(reasoning.Preamble, "I look."), thoughts, calls)},
+		"nothing_visible": {FormStandard, wiretest.Run(withSeal(reasoning.Result{Finish: reasoning.FinishLength,
+			Detail: reasoning.DetailContextFull, Usage: wiretest.Usage}))},
+		"nothing_chunked": {FormChunked, wiretest.Run(withSeal(reasoning.Result{Finish: reasoning.FinishLength,
+			Usage: wiretest.Usage}))},
 		"chunked":         {FormChunked, wiretest.Run(withSeal(stop), thoughts, answer)},
 		"chunked_summary": {FormChunked, summary(withSeal(stop), hidden, late)},
 		"chunked_calls":   {FormChunked, summary(tools, hidden, calls[:3], posthoc, calls[3:])},
 		"chunked_missing": {FormChunked, summary(withSeal(stop), hidden, answer[:2], unavailable, answer[2:])},
 		"chunked_posthoc": {FormChunked, summary(stop, answer, posthoc)},
 		"legacy":          {FormLegacy, wiretest.Run(stop, thoughts, answer)},
-		"empty":           {FormStandard, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength, ReasoningUnavailable: true, Score: &score})},
+		"empty": {FormStandard, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength,
+			ReasoningUnavailable: true, Score: &score})},
 		"rationale": {FormStandard, wiretest.Run(tools, wiretest.CallSegment(0, "get", "{}"), []reasoning.Event{
 			{Kind: reasoning.Decided, Call: reasoning.Call{ID: "call_0", Name: "get"}, Decision: &reasoning.Decision{
 				Iteration: 1, Decision: "tool-selection", ToolName: "get", Rationale: reasoning.Rationale{Why: "It \"knows\"."},
@@ -157,7 +161,8 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := e.Fail(&wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeTimeout, Message: wire.ErrTimeout.Error()}); err != nil {
+	if err := e.Fail(&wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeTimeout,
+		Message: wire.ErrTimeout.Error()}); err != nil {
 		t.Fatal(err)
 	}
 	wiretest.Golden(t, filepath.Join("testdata", "error.sse"), f.String())
@@ -197,7 +202,10 @@ type event struct {
 	Outcome                                                                                          *Outcome
 	Usage                                                                                            []TokenUsage
 	Result                                                                                           *RunResult
-	Value                                                                                            struct{ Code, Message string }
+	Value                                                                                            struct {
+		Code,
+		Message string
+	}
 }
 
 // said is a message that events build.
@@ -219,7 +227,8 @@ type conversation struct {
 // fold does with a stream what the protocol's clients do, and checks the order and the pairing of its events as
 // they do.
 func fold(f frames) (*conversation, error) {
-	c := &conversation{byID: map[string]*said{}, arguments: map[string]string{}, callValues: map[string]string{}, open: map[string]bool{}}
+	c := &conversation{byID: map[string]*said{}, arguments: map[string]string{}, callValues: map[string]string{},
+		open: map[string]bool{}}
 	for i, data := range f {
 		if bytes.Contains(data, []byte(":null")) {
 			return nil, fmt.Errorf("frame %d has a null: %s", i, data)

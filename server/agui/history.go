@@ -128,7 +128,8 @@ func (p *prompt) attach(waiting *thoughts, message int) {
 // sealed notes a value that came back.
 func (p *prompt) sealed(message int, value, path string) {
 	if value != "" {
-		p.values = append(p.values, contract.Carried{Message: message, Value: seal.Value{Sealed: value}, Param: path + ".encryptedValue"})
+		p.values = append(p.values, contract.Carried{Message: message, Value: seal.Value{Sealed: value},
+			Param: path + ".encryptedValue"})
 	}
 }
 
@@ -167,7 +168,8 @@ func (p *prompt) says(m *Message, path string) error {
 		if c.Function.Name == "" {
 			return wire.Invalid(path+".function.name", "it is required")
 		}
-		to.ToolCalls = append(to.ToolCalls, chattemplate.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+		to.ToolCalls = append(to.ToolCalls, chattemplate.ToolCall{ID: c.ID, Name: c.Function.Name,
+			Arguments: c.Function.Arguments})
 		p.sealed(place, c.EncryptedValue, path)
 	}
 	if len(to.ToolCalls) > 0 {

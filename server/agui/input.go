@@ -92,7 +92,8 @@ func (a *API) decode(who *wire.Principal, input *RunAgentInput) (*prompt, error)
 		return nil, wire.Invalid("parentRunId", "it has %d bytes; at most %d are allowed", len(input.ParentRunID), maxID)
 	}
 	if len(input.Resume) > 0 {
-		return nil, wire.Unsupported("resume", "no run of this server is interrupted, so there is nothing to resume; answer calls with tool messages")
+		return nil, wire.Unsupported("resume", "no run of this server is interrupted, so there is nothing to resume; "+
+			"answer calls with tool messages")
 	}
 	p := &prompt{req: a.cfg.Defaults, traces: a.cfg.Traces}
 	p.req.Visibility = who.Default(p.req.Visibility)

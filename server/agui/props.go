@@ -69,7 +69,8 @@ func (p *prompt) delivery(props *ForwardedProps) error {
 	case props.Chunks && props.LegacyThinking:
 		return wire.Invalid(at("chunks"), "clients that know chunks take no events of legacy_thinking; ask for one of them")
 	case p.seal && props.LegacyThinking:
-		return wire.Unsupported(at("reasoning_seal"), "the events of legacy_thinking have no place for sealed values; leave one of them out")
+		return wire.Unsupported(at("reasoning_seal"),
+			"the events of legacy_thinking have no place for sealed values; leave one of them out")
 	case props.Chunks:
 		p.form = FormChunked
 	case props.LegacyThinking:

@@ -43,7 +43,8 @@ func serve(t *testing.T, cfg fake.Config, principal *wire.Principal, replies ...
 // post sends a request and returns status and body.
 func (s served) post(t *testing.T, path, body string) (int, string) {
 	t.Helper()
-	status, header, answer := wiretest.Send(t, http.MethodPost, s.url+path, body, http.Header{"Anthropic-Version": {"2023-06-01"}})
+	status, header, answer := wiretest.Send(t, http.MethodPost, s.url+path, body,
+		http.Header{"Anthropic-Version": {"2023-06-01"}})
 	if header.Get("Request-Id") == "" {
 		t.Error("the answer has no request id")
 	}
@@ -96,7 +97,8 @@ func readFrames(t *testing.T, answer string) *frames {
 
 // body makes a request with a question and more fields.
 func body(question, more string) string {
-	return fmt.Sprintf(`{"model":%q,"max_tokens":200%s,"messages":[{"role":"user","content":%q}]}`, wiretest.Name, more, question)
+	return fmt.Sprintf(`{"model":%q,"max_tokens":200%s,"messages":[{"role":"user","content":%q}]}`, wiretest.Name,
+		more, question)
 }
 
 func block(t *testing.T, m map[string]any, i int) map[string]any {
@@ -124,8 +126,9 @@ func TestAnswers(t *testing.T) {
 		"omitted":   {"sum", `,"thinking":{"type":"adaptive","display":"omitted"}`, "end_turn", "text redacted_thinking"},
 		"call":      {"look", tool, "tool_use", "text tool_use"},
 		"call seen": {"look", tool + `,"thinking":{"type":"adaptive"}`, "tool_use", "thinking text tool_use"},
-		"call kept": {"look", tool + `,"thinking":{"type":"adaptive","display":"omitted"}`, "tool_use", "text redacted_thinking tool_use"},
-		"stopped":   {"sum", `,"stop_sequences":["ur"]`, "stop_sequence", "text"},
+		"call kept": {"look", tool + `,"thinking":{"type":"adaptive","display":"omitted"}`, "tool_use",
+			"text redacted_thinking tool_use"},
+		"stopped": {"sum", `,"stop_sequences":["ur"]`, "stop_sequence", "text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := s.message(t, body(c.question, c.more))
@@ -174,7 +177,8 @@ func TestRequestReachesTheRunner(t *testing.T) {
 	want := []chattemplate.Message{
 		{Role: chattemplate.System, Content: "Be kind.\n\nBe short."},
 		{Role: chattemplate.User, Content: "one\n\ntwo"},
-		{Role: chattemplate.Assistant, Preamble: "I look.", ToolCalls: []chattemplate.ToolCall{{ID: "c1", Name: "get", Arguments: `{"b":1,"a":2}`}}},
+		{Role: chattemplate.Assistant, Preamble: "I look.",
+			ToolCalls: []chattemplate.ToolCall{{ID: "c1", Name: "get", Arguments: `{"b":1,"a":2}`}}},
 		{Role: chattemplate.ToolRole, ToolCallID: "c1", Content: "Error: no"},
 		{Role: chattemplate.User, Content: "go on"},
 		{Role: chattemplate.Assistant, Content: "Done."},
@@ -183,8 +187,10 @@ func TestRequestReachesTheRunner(t *testing.T) {
 	if !reflect.DeepEqual(r.Messages, want) {
 		t.Errorf("messages %+v", r.Messages)
 	}
-	if r.MaxTokens != 50 || r.Sampling.Temperature != 0.5 || r.Sampling.TopP != 0.9 || r.Sampling.TopK != 7 || r.Stop[0] != "x" ||
-		r.Budget != 64 || r.Visibility != reasoning.VisibilityFull || r.ToolChoice != runner.ToolChoiceFunction || r.ToolName != "get" || !r.SingleCall || len(r.Tools) != 1 {
+	if r.MaxTokens != 50 || r.Sampling.Temperature != 0.5 || r.Sampling.TopP != 0.9 || r.Sampling.TopK != 7 ||
+		r.Stop[0] != "x" ||
+		r.Budget != 64 || r.Visibility != reasoning.VisibilityFull || r.ToolChoice != runner.ToolChoiceFunction ||
+		r.ToolName != "get" || !r.SingleCall || len(r.Tools) != 1 {
 		t.Errorf("request %+v", r)
 	}
 }
@@ -200,7 +206,8 @@ func TestUnknownToolTypesAreLeftOut(t *testing.T) {
 func TestSchemasHold(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("hi"), Say: wiretest.Think("", "ho")})
 	schema := `{"type":"object","properties":{"a":{"const":4}},"required":["a"],"additionalProperties":false}`
-	for _, field := range []string{`,"output_config":{"format":{"type":"json_schema","schema":` + schema + `}}`, `,"output_format":{"type":"json_schema","schema":` + schema + `}`} {
+	for _, field := range []string{`,"output_config":{"format":{"type":"json_schema","schema":` + schema + `}}`,
+		`,"output_format":{"type":"json_schema","schema":` + schema + `}`} {
 		m := s.message(t, body("hi", field))
 		var v struct{ A float64 }
 		if err := json.Unmarshal([]byte(block(t, m, 0)["text"].(string)), &v); err != nil || v.A != 4 {
@@ -212,14 +219,16 @@ func TestSchemasHold(t *testing.T) {
 // history is a conversation in which a call is pending, with the blocks of the reply that made it.
 func history(question string, blocks any, result string) string {
 	b, _ := json.Marshal(blocks)
-	return fmt.Sprintf(`{"max_tokens":200%s,"messages":[{"role":"user","content":%q},{"role":"assistant","content":%s},{"role":"user","content":%s}]}`,
+	return fmt.Sprintf(
+		`{"max_tokens":200%s,"messages":[{"role":"user","content":%q},{"role":"assistant","content":%s},{"role":"user","content":%s}]}`,
 		tool, question, b, result)
 }
 
 // What a signature holds enters the prompt while its call is pending, and nowhere else, whatever the text beside it
 // says.
 func TestThinkingComesBack(t *testing.T) {
-	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)})
+	s := serve(t, fake.Config{}, wiretest.Anyone(),
+		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)})
 	for _, display := range []string{"", `,"display":"omitted"`} {
 		m := s.message(t, body("look", tool+`,"thinking":{"type":"adaptive"`+display+`}`))
 		blocks := m["content"].([]any)
@@ -271,7 +280,8 @@ func TestUnsignedThinkingIsTheClients(t *testing.T) {
 func TestSummaryComesBackAsNothing(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)},
-		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>", Say: "It was counted.<|return|>"})
+		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
+			Say: "It was counted.<|return|>"})
 	m := s.message(t, body("look", tool+`,"thinking":{"type":"adaptive","display":"summarized"}`))
 	if b := block(t, m, 0); b["thinking"] != "It was counted." || b["signature"] == "" {
 		t.Fatalf("content %v", m["content"])
@@ -292,7 +302,8 @@ func TestSummaryComesBackAsNothing(t *testing.T) {
 // under strict.
 func TestSealedValuesKeepTheirPlace(t *testing.T) {
 	replies := []fake.Reply{
-		{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")}, {After: wiretest.Ask("more"), Say: wiretest.Think("", "five")},
+		{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")},
+		{After: wiretest.Ask("more"), Say: wiretest.Think("", "five")},
 		{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "I look.", "get", `{"a": 1}`)},
 		{After: "7<|end|><|start|>assistant", Say: wiretest.Think("", "It is seven.")},
 	}
@@ -326,10 +337,13 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 	}{
 		"in place":        {s, with(strict, wiretest.Anyone()), answered("sum", signature), "", ""},
 		"beside its call": {s, with(strict, wiretest.Anyone()), called("look at another date", call, looked), "", ""},
-		"moved":           {s, with(strict, wiretest.Anyone()), answered("another sum", signature), "sealed_foreign", thinking},
-		"another call":    {s, with(strict, wiretest.Anyone()), called("look", "toolu_1", looked), "sealed_foreign", thinking},
-		"other key":       {with(New(s.Models, Config{Seal: s.keys}), stranger), with(strict, stranger), answered("sum", signature), "sealed_foreign", thinking},
-		"other server": {with(New(s.Models, Config{Seal: otherKeys}), wiretest.Anyone()), with(New(s.Models, Config{Seal: otherKeys, StrictSeal: true}), wiretest.Anyone()),
+		"moved": {s, with(strict, wiretest.Anyone()), answered("another sum", signature),
+			"sealed_foreign", thinking},
+		"another call": {s, with(strict, wiretest.Anyone()), called("look", "toolu_1", looked), "sealed_foreign", thinking},
+		"other key": {with(New(s.Models, Config{Seal: s.keys}), stranger), with(strict, stranger),
+			answered("sum", signature), "sealed_foreign", thinking},
+		"other server": {with(New(s.Models, Config{Seal: otherKeys}), wiretest.Anyone()),
+			with(New(s.Models, Config{Seal: otherKeys, StrictSeal: true}), wiretest.Anyone()),
 			answered("sum", signature), "sealed_unknown_key", thinking},
 		"altered":  {s, with(strict, wiretest.Anyone()), answered("sum", "B"+signature[1:]), "sealed_tampered", thinking},
 		"outdated": {s, with(strict, wiretest.Anyone()), answered("sum", "AQ"+signature[2:]), "sealed_outdated", thinking},
@@ -347,7 +361,8 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 			warnings, _ := m["warnings"].([]any)
 			for _, w := range warnings {
 				codes = append(codes, w.(map[string]any)["code"])
-				if text := w.(map[string]any)["message"].(string); !strings.Contains(text, c.code) || !strings.HasPrefix(text, "messages[1].content[0].") {
+				if text := w.(map[string]any)["message"].(string); !strings.Contains(text, c.code) ||
+					!strings.HasPrefix(text, "messages[1].content[0].") {
 					t.Errorf("%s: %s: %q", name, kind, text)
 				}
 			}
@@ -373,7 +388,8 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 				continue
 			}
 			var e ErrorResponse
-			if err := json.Unmarshal([]byte(answer), &e); err != nil || status != http.StatusBadRequest || e.Error.Details.ErrorCode != c.code ||
+			if err := json.Unmarshal([]byte(answer), &e); err != nil || status != http.StatusBadRequest ||
+				e.Error.Details.ErrorCode != c.code ||
 				e.Error.Type != "invalid_request_error" || e.Error.Message != c.words {
 				t.Errorf("%s: status %d: %s", name, status, answer)
 			}
@@ -386,11 +402,14 @@ func TestSealedValuesKeepTheirPlace(t *testing.T) {
 func TestSignaturesKnowTheirCalls(t *testing.T) {
 	for _, display := range []string{"", `,"display":"omitted"`, `,"display":"summarized"`} {
 		for name, say := range map[string]string{
-			"call at once": wiretest.Call(canary, "", "get", `{"a": 1}`), "after a word": wiretest.Call(canary, "I look.", "get", `{"a": 1}`), "none": wiretest.Think(canary, "four"),
+			"call at once": wiretest.Call(canary, "", "get", `{"a": 1}`), "after a word": wiretest.Call(canary, "I look.", "get",
+				`{"a": 1}`), "none": wiretest.Think(canary, "four"),
 		} {
 			s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("look"), Say: say},
-				fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>", Say: "It was counted.<|return|>"},
-				fake.Reply{After: "7<|end|><|start|>assistant", Say: wiretest.Think("", "so")}, fake.Reply{After: wiretest.Ask("more"), Say: wiretest.Think("", "so")})
+				fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
+					Say: "It was counted.<|return|>"},
+				fake.Reply{After: "7<|end|><|start|>assistant", Say: wiretest.Think("", "so")},
+				fake.Reply{After: wiretest.Ask("more"), Say: wiretest.Think("", "so")})
 			m := s.message(t, body("look", tool+`,"thinking":{"type":"adaptive"`+display+`}`))
 			blocks := m["content"].([]any)
 			next := `"more"`
@@ -417,8 +436,10 @@ func TestNoReasoningLeaks(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")},
 		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "I look.", "get", `{"a": 1}`)},
-		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>", Say: "It was counted.<|return|>"})
-	for _, thinking := range []string{"", `,"thinking":{"type":"disabled"}`, `,"thinking":{"type":"adaptive","display":"omitted"}`,
+		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
+			Say: "It was counted.<|return|>"})
+	for _, thinking := range []string{"", `,"thinking":{"type":"disabled"}`,
+		`,"thinking":{"type":"adaptive","display":"omitted"}`,
 		`,"thinking":{"type":"enabled","budget_tokens":100,"display":"summarized"}`} {
 		for _, question := range []string{"sum", "look"} {
 			_, whole := s.post(t, "/v1/messages", body(question, tool+thinking))
@@ -438,7 +459,8 @@ func TestVisibilityIsCapped(t *testing.T) {
 	s := serve(t, fake.Config{}, p, fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")})
 	for _, stream := range []string{"", `,"stream":true`} {
 		status, answer := s.post(t, "/v1/messages", body("sum", stream+`,"thinking":{"type":"adaptive"}`))
-		if status != http.StatusForbidden || !strings.Contains(answer, `"permission_error"`) || !strings.Contains(answer, "reasoning:full") {
+		if status != http.StatusForbidden || !strings.Contains(answer, `"permission_error"`) ||
+			!strings.Contains(answer, "reasoning:full") {
 			t.Errorf("status %d: %s", status, answer)
 		}
 	}
@@ -471,7 +493,8 @@ func TestErrors(t *testing.T) {
 		{user(`[{"type":"hologram"}]`), "messages[0].content[0].type"},
 		{user(`[{"type":"thinking","thinking":"a"}]`), "messages[0].content[0]"},
 		{user(`[{"type":"tool_result","content":"a"}]`), "messages[0].content[0].tool_use_id"},
-		{user(`[{"type":"tool_result","tool_use_id":"c","content":[{"type":"image"}]}]`), "messages[0].content[0].content[0]"},
+		{user(`[{"type":"tool_result","tool_use_id":"c","content":[{"type":"image"}]}]`),
+			"messages[0].content[0].content[0]"},
 		{user(`[{"type":"tool_result","tool_use_id":"c","content":"a"}]`), "messages"},
 		{body("a", `,"system":[{"type":"image"}]`), "system[0]"},
 		{body("a", `,"system":7`), "system"},
@@ -518,12 +541,15 @@ func TestErrors(t *testing.T) {
 func TestErrorTypes(t *testing.T) {
 	a := New(nil, Config{})
 	for status, want := range map[int]string{
-		400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error", 405: "invalid_request_error",
-		413: "request_too_large", 429: "rate_limit_error", 500: "api_error", 501: "api_error", 503: "overloaded_error", 504: "timeout_error",
+		400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
+		405: "invalid_request_error",
+		413: "request_too_large", 429: "rate_limit_error", 500: "api_error", 501: "api_error", 503: "overloaded_error",
+		504: "timeout_error",
 	} {
 		w := httptest.NewRecorder()
 		a.WriteError(w, nil, &wire.Error{Status: status, Code: "c", Message: "m", RetryAfter: 1})
-		if w.Code != status || !strings.Contains(w.Body.String(), `"type":"`+want+`"`) || w.Header().Get("Retry-After") != "1" {
+		if w.Code != status || !strings.Contains(w.Body.String(), `"type":"`+want+`"`) ||
+			w.Header().Get("Retry-After") != "1" {
 			t.Errorf("%d: %s", status, w.Body)
 		}
 	}
@@ -541,14 +567,17 @@ func TestBrokenModel(t *testing.T) {
 		}
 		return nil
 	}}
-	s := serve(t, cfg, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think("", "a long answer that never ends")})
+	s := serve(t, cfg, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("sum"),
+		Say: wiretest.Think("", "a long answer that never ends")})
 	status, answer := s.post(t, "/v1/messages", body("sum", `,"stream":true`))
 	f := readFrames(t, answer)
 	last := len(f.events) - 1
-	if status != http.StatusOK || f.events[last] != "error" || !bytes.Contains(f.data[last], []byte(`"api_error"`)) || strings.Contains(answer, "out of order") {
+	if status != http.StatusOK || f.events[last] != "error" || !bytes.Contains(f.data[last], []byte(`"api_error"`)) ||
+		strings.Contains(answer, "out of order") {
 		t.Errorf("status %d: %s", status, answer)
 	}
-	if status, answer := s.post(t, "/v1/messages", body("sum", "")); status != http.StatusInternalServerError || !strings.Contains(answer, `"api_error"`) {
+	if status, answer := s.post(t, "/v1/messages", body("sum", "")); status != http.StatusInternalServerError ||
+		!strings.Contains(answer, `"api_error"`) {
 		t.Errorf("status %d: %s", status, answer)
 	}
 }
@@ -561,7 +590,8 @@ func TestClientLeaves(t *testing.T) {
 	defer server.Close()
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/v1/messages", strings.NewReader(body("sum", `,"stream":true,"max_tokens":6000`)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/v1/messages",
+		strings.NewReader(body("sum", `,"stream":true,"max_tokens":6000`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -582,9 +612,11 @@ func TestClientLeaves(t *testing.T) {
 }
 
 func TestCountTokens(t *testing.T) {
-	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")})
+	s := serve(t, fake.Config{}, wiretest.Anyone(),
+		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")})
 	usage := s.message(t, body("sum", tool))["usage"].(map[string]any)
-	status, answer := s.post(t, "/v1/messages/count_tokens", strings.Replace(body("sum", tool), `"max_tokens":200,`, "", 1))
+	status, answer := s.post(t, "/v1/messages/count_tokens",
+		strings.Replace(body("sum", tool), `"max_tokens":200,`, "", 1))
 	if want := fmt.Sprintf(`{"input_tokens":%v}`, usage["input_tokens"]); status != http.StatusOK || answer != want {
 		t.Errorf("status %d: %s, and the usage is %v", status, answer, usage)
 	}
@@ -606,14 +638,16 @@ func TestModels(t *testing.T) {
 		return l, fmt.Sprintf("%d %s %v", w.Code, names, l.HasMore)
 	}
 	for query, want := range map[string]string{
-		"": "200 abc false", "?limit=2": "200 ab true", "?limit=2&after_id=b": "200 c false", "?before_id=c&limit=1": "200 b true",
-		"?after_id=c": "200  false", "?limit=0": "400  false", "?after_id=z": "400  false",
+		"": "200 abc false", "?limit=2": "200 ab true", "?limit=2&after_id=b": "200 c false",
+		"?before_id=c&limit=1": "200 b true",
+		"?after_id=c":          "200  false", "?limit=0": "400  false", "?after_id=z": "400  false",
 	} {
 		if _, got := get(query); got != want {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
-	if l, _ := get(""); l.Data[0].Type != "model" || *l.LastID != "c" || *l.Data[0].MaxTokens != 100 || l.Data[1].MaxTokens != nil {
+	if l, _ := get(""); l.Data[0].Type != "model" || *l.LastID != "c" || *l.Data[0].MaxTokens != 100 ||
+		l.Data[1].MaxTokens != nil {
 		t.Errorf("%+v", l)
 	}
 	for id, want := range map[string]int{"b": 200, "z": 404} {

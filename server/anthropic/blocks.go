@@ -60,7 +60,8 @@ type blocks struct {
 }
 
 func newBlocks(out sink, p *prompt, seal sealFunc) *blocks {
-	return &blocks{out: out, display: p.display, eager: p.eager, seal: seal, warnings: p.warnings[:len(p.warnings):len(p.warnings)]}
+	return &blocks{out: out, display: p.display, eager: p.eager, seal: seal,
+		warnings: p.warnings[:len(p.warnings):len(p.warnings)]}
 }
 
 // push takes the next event.

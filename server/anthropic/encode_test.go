@@ -151,19 +151,28 @@ func TestGolden(t *testing.T) {
 		p      prompt
 		events []reasoning.Event
 	}{
-		"answer":       {prompt{}, wiretest.Run(stop, answer)},
-		"empty":        {prompt{}, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength, Usage: wiretest.Usage})},
-		"thinking":     {prompt{display: displayFull}, wiretest.Run(stop, thoughts, answer)},
-		"interleave":   {prompt{display: displayFull}, wiretest.Run(tools, thoughts, wiretest.Segment(reasoning.Preamble, "I look."), thoughts, wiretest.CallSegment(0, "get", `{"a"`, `:1}`), wiretest.CallSegment(1, "now"))},
-		"summary":      {prompt{display: displaySummary}, wiretest.Run(withSeal(stop), beside)},
-		"summary_call": {prompt{display: displaySummary}, wiretest.Run(withSeal(tools), wiretest.CallSegment(0, "get", "{}"), wiretest.Segment(reasoning.Summary, "Why."))},
-		"posthoc":      {prompt{display: displaySummary}, wiretest.Run(stop, answer, wiretest.Segment(reasoning.Summary, "Explained."))},
-		"no_summary":   {prompt{display: displaySummary}, wiretest.Run(withSeal(stop), answer)},
-		"omitted":      {prompt{display: displaySealed}, wiretest.Run(withSeal(tools), wiretest.Segment(reasoning.Preamble, "I look."), wiretest.CallSegment(0, "get", `{"a":1}`))},
-		"stop":         {prompt{}, wiretest.Run(reasoning.Result{Finish: reasoning.FinishStop, Detail: reasoning.DetailStopString, StopString: "END"}, answer)},
-		"context":      {prompt{}, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength, Detail: reasoning.DetailContextFull}, answer)},
-		"broken_call":  {prompt{}, wiretest.Run(tools, wiretest.CallSegment(0, "get", `{"a": <b>`))},
-		"eager_call":   {prompt{eager: map[string]bool{"get": true}}, wiretest.Run(tools, wiretest.CallSegment(0, "get", `{"a"`, `:1}`))},
+		"answer":   {prompt{}, wiretest.Run(stop, answer)},
+		"empty":    {prompt{}, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength, Usage: wiretest.Usage})},
+		"thinking": {prompt{display: displayFull}, wiretest.Run(stop, thoughts, answer)},
+		"interleave": {prompt{display: displayFull},
+			wiretest.Run(tools, thoughts, wiretest.Segment(reasoning.Preamble, "I look."), thoughts,
+				wiretest.CallSegment(0, "get", `{"a"`, `:1}`), wiretest.CallSegment(1, "now"))},
+		"summary": {prompt{display: displaySummary}, wiretest.Run(withSeal(stop), beside)},
+		"summary_call": {prompt{display: displaySummary}, wiretest.Run(withSeal(tools), wiretest.CallSegment(0, "get", "{}"),
+			wiretest.Segment(reasoning.Summary, "Why."))},
+		"posthoc": {prompt{display: displaySummary},
+			wiretest.Run(stop, answer, wiretest.Segment(reasoning.Summary, "Explained."))},
+		"no_summary": {prompt{display: displaySummary}, wiretest.Run(withSeal(stop), answer)},
+		"omitted": {prompt{display: displaySealed},
+			wiretest.Run(withSeal(tools), wiretest.Segment(reasoning.Preamble, "I look."),
+				wiretest.CallSegment(0, "get", `{"a":1}`))},
+		"stop": {prompt{}, wiretest.Run(reasoning.Result{Finish: reasoning.FinishStop,
+			Detail: reasoning.DetailStopString, StopString: "END"}, answer)},
+		"context": {prompt{}, wiretest.Run(reasoning.Result{Finish: reasoning.FinishLength,
+			Detail: reasoning.DetailContextFull}, answer)},
+		"broken_call": {prompt{}, wiretest.Run(tools, wiretest.CallSegment(0, "get", `{"a": <b>`))},
+		"eager_call": {prompt{eager: map[string]bool{"get": true}},
+			wiretest.Run(tools, wiretest.CallSegment(0, "get", `{"a"`, `:1}`))},
 		"warnings": {prompt{warnings: []Warning{{"unknown_tool_type", "left out"}}}, wiretest.Run(stop, answer,
 			[]reasoning.Event{{Kind: reasoning.Warning, Code: "malformed_header", Text: "a header is in an unusual form"}})},
 	} {
@@ -182,7 +191,8 @@ func TestGolden(t *testing.T) {
 
 // A stream and a whole message say the same, block by block.
 func TestStreamIsTheMessage(t *testing.T) {
-	shown := map[display]reasoning.Visibility{displayFull: reasoning.VisibilityFull, displaySummary: reasoning.VisibilitySummary}
+	shown := map[display]reasoning.Visibility{displayFull: reasoning.VisibilityFull,
+		displaySummary: reasoning.VisibilitySummary}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range 3000 {
 		display := display(rnd.IntN(4))
@@ -219,7 +229,8 @@ func checkTexts(t *testing.T, events []reasoning.Event, m Message) {
 			calls++
 		}
 	}
-	if text.Len() != len(reply.Answer)+len(reply.Preamble) || thinking.String() != reply.Reasoning+reply.Summary || calls != len(reply.Calls) {
+	if text.Len() != len(reply.Answer)+len(reply.Preamble) || thinking.String() != reply.Reasoning+reply.Summary ||
+		calls != len(reply.Calls) {
 		t.Fatalf("the blocks hold %q, %q and %d calls of %+v", text.String(), thinking.String(), calls, reply)
 	}
 }
@@ -230,7 +241,8 @@ func (nowhere) Send(string, []byte) error { return nil }
 
 func TestDeltasTakeNoMemory(t *testing.T) {
 	for _, s := range []reasoning.Segment{reasoning.Answer, reasoning.Reasoning, reasoning.ToolCall} {
-		b := newBlocks(newEncoder(nowhere{}, reply{}), &prompt{display: displayFull, eager: map[string]bool{"f": true}}, fakeSeal)
+		b := newBlocks(newEncoder(nowhere{}, reply{}), &prompt{display: displayFull, eager: map[string]bool{"f": true}},
+			fakeSeal)
 		b.thoughts = make([]byte, 0, 1<<20)
 		e := reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Text: " a token\n", Call: reasoning.Call{Name: "f"}}
 		b.push(&e)

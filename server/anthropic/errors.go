@@ -58,7 +58,8 @@ const codeThread = "thread_unsupported_request"
 // fields are the fields of [runner.Request] as this format calls them.
 var fields = map[string]string{
 	"Messages": "messages", "Tools": "tools", "ToolChoice": "tool_choice", "ToolName": "tool_choice.name",
-	"Form": "output_config.format", "ResponseFormat": "output_config.format", "Visibility": "thinking", "Effort": "output_config.effort",
+	"Form": "output_config.format", "ResponseFormat": "output_config.format", "Visibility": "thinking",
+	"Effort": "output_config.effort",
 	"Budget": "thinking.budget_tokens", "MaxTokens": "max_tokens", "Stop": "stop_sequences",
 }
 

@@ -16,10 +16,15 @@ import (
 // FuzzDecode: whatever a request says, it is decoded or refused with a status of the client's, and what is decoded
 // can be checked and rendered without harm.
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(body("a", tool+`,"thinking":{"type":"adaptive"},"system":"b","stop_sequences":["c"],"tool_choice":{"type":"any"}`)))
+	f.Add(
+		[]byte(body("a",
+			tool+`,"thinking":{"type":"adaptive"},"system":"b","stop_sequences":["c"],"tool_choice":{"type":"any"}`)))
 	f.Add([]byte(history("a", []any{map[string]any{"type": "thinking", "thinking": "b", "signature": "AQ"}}, `"c"`)))
-	f.Add([]byte(history("a", []any{map[string]any{"type": "tool_use", "id": "i", "name": "n", "input": "x"}}, `[{"type":"tool_result","tool_use_id":"i","content":[{"type":"text","text":"d"}]}]`)))
-	f.Add([]byte(`{"max_tokens":1,"messages":[{"role":"system","content":"a"},{"role":"user","content":[{"type":"text","text":null}]}],"output_format":{"type":"json_schema","schema":{}}}`))
+	f.Add([]byte(history("a", []any{map[string]any{"type": "tool_use", "id": "i", "name": "n", "input": "x"}},
+		`[{"type":"tool_result","tool_use_id":"i","content":[{"type":"text","text":"d"}]}]`)))
+	f.Add(
+		[]byte(
+			`{"max_tokens":1,"messages":[{"role":"system","content":"a"},{"role":"user","content":[{"type":"text","text":null}]}],"output_format":{"type":"json_schema","schema":{}}}`))
 	models := wiretest.New(f, fake.Config{})
 	a := New(models, Config{})
 	f.Fuzz(func(t *testing.T, data []byte) {

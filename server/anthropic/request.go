@@ -169,7 +169,8 @@ func (a *API) decode(who *wire.Principal, body *MessagesRequest, complete bool) 
 func (body *MessagesRequest) elsewhere() error {
 	switch {
 	case wire.Given(body.Thread):
-		err := wire.Unsupported("thread", "this server keeps no conversations; send the whole conversation, without this field")
+		err := wire.Unsupported("thread", "this server keeps no conversations; send the whole conversation, without "+
+			"this field")
 		err.Code = codeThread
 		return err
 	case wire.Given(body.Container):
@@ -239,7 +240,8 @@ func (p *prompt) thinking(body *MessagesRequest) error {
 		}
 		p.req.Budget = int(min(*t.BudgetTokens, 1<<31-1))
 	case "between_tools":
-		return wire.Unsupported("thinking.type", "local models cannot be held to think between tools alone; use enabled, adaptive or disabled")
+		return wire.Unsupported("thinking.type",
+			"local models cannot be held to think between tools alone; use enabled, adaptive or disabled")
 	default:
 		return wire.Invalid("thinking.type", "it takes enabled, adaptive or disabled")
 	}

@@ -55,7 +55,8 @@ func (e *encoder) start(prompt int) {
 	b = wire.AppendString(b, e.reply.id)
 	b = append(b, `,"type":"message","role":"assistant","model":`...)
 	b = wire.AppendString(b, e.reply.model)
-	e.buf = append(b, `,"content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":{"input_tokens":`...)
+	e.buf = append(b,
+		`,"content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":{"input_tokens":`...)
 	e.buf = append(strconv.AppendInt(e.buf, int64(prompt), 10), `,"output_tokens":0}}}`...)
 	e.send("message_start")
 	e.buf = append(e.buf[:0], `{"type":"ping"}`...)

@@ -68,7 +68,8 @@ func ReadFile(path string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, &Error{Detail: path + " is not a regular file", Advice: "name a file"}
 	case info.Size() > maxFile:
-		return nil, &Error{Detail: fmt.Sprintf("%s has %d bytes; at most %d are read", path, info.Size(), maxFile), Advice: "name a file of keys"}
+		return nil, &Error{Detail: fmt.Sprintf("%s has %d bytes; at most %d are read", path, info.Size(), maxFile),
+			Advice: "name a file of keys"}
 	case info.Mode().Perm()&0o022 != 0:
 		return nil, &Error{Detail: "others may write " + path, Advice: "chmod 600 " + path}
 	}
@@ -92,7 +93,8 @@ func ReplaceFile(path string, content []byte) error {
 	tmp := path + ".new"
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return &Error{Detail: "the file cannot be written", Advice: "check the folder's permissions, and that no " + tmp + " was left behind", Err: err}
+		return &Error{Detail: "the file cannot be written", Advice: "check the folder's permissions, and that no " + tmp +
+			" was left behind", Err: err}
 	}
 	_, err = f.Write(content)
 	if err == nil {
@@ -102,7 +104,8 @@ func ReplaceFile(path string, content []byte) error {
 		err = os.Rename(tmp, path)
 	}
 	if err != nil {
-		return errors.Join(&Error{Detail: "the file cannot be written", Advice: "check the space and the permissions of its folder", Err: err}, os.Remove(tmp))
+		return errors.Join(&Error{Detail: "the file cannot be written",
+			Advice: "check the space and the permissions of its folder", Err: err}, os.Remove(tmp))
 	}
 	return nil
 }

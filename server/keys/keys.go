@@ -102,7 +102,8 @@ func One(key string) (*Set, error) {
 
 func everything(id, key string) (*Key, error) {
 	if len(key) < minKey || len(key) > maxKey {
-		return nil, &Error{ID: id, Detail: fmt.Sprintf("it has %d bytes; %d to %d are allowed", len(key), minKey, maxKey), Advice: "make one with runner apikey new"}
+		return nil, &Error{ID: id, Detail: fmt.Sprintf("it has %d bytes; %d to %d are allowed", len(key), minKey, maxKey),
+			Advice: "make one with runner apikey new"}
 	}
 	return &Key{
 		Principal: wire.Principal{ID: id, Scopes: slices.Clone(wire.Scopes), Reasoning: reasoning.VisibilityFull},
@@ -191,7 +192,8 @@ func decode(content []byte) ([]Entry, error) {
 	d.DisallowUnknownFields()
 	var f fileContent
 	if err := d.Decode(&f); err != nil {
-		return nil, &Error{Detail: "the file is not as it should be: " + err.Error(), Advice: "see docs/server.md for its form", Err: err}
+		return nil, &Error{Detail: "the file is not as it should be: " + err.Error(),
+			Advice: "see docs/server.md for its form", Err: err}
 	}
 	if d.More() {
 		return nil, &Error{Detail: "there is something after the keys", Advice: "see docs/server.md for the file's form"}
@@ -229,7 +231,8 @@ func (e *Entry) key() (*Key, error) {
 	bad := func(advice, format string, args ...any) (*Key, error) {
 		return nil, &Error{ID: e.ID, Detail: fmt.Sprintf(format, args...), Advice: advice}
 	}
-	k := &Key{Principal: wire.Principal{ID: e.ID, Scopes: e.Scopes, Models: e.Models}, RequestsPerMinute: e.RequestsPerMinute, TokensPerMinute: e.TokensPerMinute}
+	k := &Key{Principal: wire.Principal{ID: e.ID, Scopes: e.Scopes, Models: e.Models},
+		RequestsPerMinute: e.RequestsPerMinute, TokensPerMinute: e.TokensPerMinute}
 	if !validID(e.ID) {
 		return bad("use letters, digits and . _ -, at most 64, and not local", "its id cannot be used")
 	}
@@ -280,7 +283,8 @@ func Add(path string, e Entry) (key string, err error) {
 		}
 	}
 	if slices.ContainsFunc(entries, func(other Entry) bool { return other.ID == e.ID }) {
-		return "", &Error{ID: e.ID, Detail: "there is one of this id in " + path, Advice: "choose another id, or remove that one from the file"}
+		return "", &Error{ID: e.ID, Detail: "there is one of this id in " + path,
+			Advice: "choose another id, or remove that one from the file"}
 	}
 	key, e.SHA256 = New()
 	out, err := json.MarshalIndent(fileContent{Keys: append(entries, e)}, "", "  ")

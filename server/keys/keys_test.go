@@ -20,7 +20,8 @@ func TestAddedKeysAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	small, err := Add(path, Entry{ID: "small", Scopes: []wire.Scope{wire.ScopeEmbed}, Models: []string{"demo"}, RequestsPerMinute: 3, TokensPerMinute: 4})
+	small, err := Add(path, Entry{ID: "small", Scopes: []wire.Scope{wire.ScopeEmbed}, Models: []string{"demo"},
+		RequestsPerMinute: 3, TokensPerMinute: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,14 +42,17 @@ func TestAddedKeysAreFound(t *testing.T) {
 	if err != nil || s.Len() != 2 {
 		t.Fatal(s.Len(), err)
 	}
-	if k := s.Find(full); k == nil || k.ID != "full" || k.Reasoning != reasoning.VisibilityFull || !k.May(wire.ScopeMetrics) || !k.MayUse("x") {
+	if k := s.Find(full); k == nil || k.ID != "full" || k.Reasoning != reasoning.VisibilityFull ||
+		!k.May(wire.ScopeMetrics) || !k.MayUse("x") {
 		t.Errorf("%+v", k)
 	}
-	if k := s.Find(small); k == nil || k.May(wire.ScopeGenerate) || !k.May(wire.ScopeEmbed) || k.MayUse("x") || !k.MayUse("demo") ||
+	if k := s.Find(small); k == nil || k.May(wire.ScopeGenerate) || !k.May(wire.ScopeEmbed) || k.MayUse("x") ||
+		!k.MayUse("demo") ||
 		k.Reasoning != reasoning.VisibilityNone || k.RequestsPerMinute != 3 || k.TokensPerMinute != 4 {
 		t.Errorf("%+v", k)
 	}
-	for _, wrong := range []string{"", "x", full[:len(full)-1], full + "x", strings.ToUpper(full), strings.Repeat("x", 1<<16)} {
+	for _, wrong := range []string{"", "x", full[:len(full)-1], full + "x", strings.ToUpper(full),
+		strings.Repeat("x", 1<<16)} {
 		if k := s.Find(wrong); k != nil {
 			t.Errorf("%.20q is key %s", wrong, k.ID)
 		}
@@ -206,7 +210,8 @@ func FuzzParse(f *testing.F) {
 // Who removes one key leaves the others what they were; no scopes or models at all are not all of them.
 func TestRemoveKeepsTheOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
-	for _, e := range []Entry{{ID: "a"}, {ID: "b", Scopes: []wire.Scope{}, Models: []string{}}, {ID: "c", Models: []string{"m"}, RequestsPerMinute: 3}} {
+	for _, e := range []Entry{{ID: "a"}, {ID: "b", Scopes: []wire.Scope{}, Models: []string{}},
+		{ID: "c", Models: []string{"m"}, RequestsPerMinute: 3}} {
 		if _, err := Add(path, e); err != nil {
 			t.Fatal(err)
 		}

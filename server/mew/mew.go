@@ -81,7 +81,8 @@ const principal = "mew space"
 // AgentCapabilities are what a model needs to send. It may not cancel others' reasoning.
 func AgentCapabilities() envelope.Capabilities {
 	return envelope.Capabilities{
-		{Kind: envelope.Chat}, {Kind: envelope.Start}, {Kind: envelope.Thought}, {Kind: envelope.Conclusion}, {Kind: envelope.MCPRequest}, {Kind: envelope.MCPResponse},
+		{Kind: envelope.Chat}, {Kind: envelope.Start}, {Kind: envelope.Thought}, {Kind: envelope.Conclusion},
+		{Kind: envelope.MCPRequest}, {Kind: envelope.MCPResponse},
 	}
 }
 
@@ -119,7 +120,8 @@ func New(models wire.Models, cfg Config) *API {
 	}
 	p := participant.New(part)
 	// It cancels nothing but its own reasoning.
-	model := space.Identity{ID: LocalID, Capabilities: append(AgentCapabilities(), envelope.Capability{Kind: envelope.Cancel})}
+	model := space.Identity{ID: LocalID, Capabilities: append(AgentCapabilities(),
+		envelope.Capability{Kind: envelope.Cancel})}
 	// The model joins before anybody can ask something that it would not hear.
 	member, _ := a.space.Join(model) // an empty space refuses nobody
 	go func() {
@@ -220,7 +222,8 @@ func (a *API) Close(ctx context.Context) {
 func (a *API) Routes() []wire.Route {
 	return []wire.Route{
 		{Method: http.MethodGet, Path: "/ws", Scope: wire.ScopeOwn, Handle: a.connect},
-		{Method: http.MethodPost, Path: "/participants/{id}/messages", Scope: wire.ScopeOwn, Free: true, MaxBody: envelope.MaxSize, Handle: a.post},
+		{Method: http.MethodPost, Path: "/participants/{id}/messages", Scope: wire.ScopeOwn, Free: true,
+			MaxBody: envelope.MaxSize, Handle: a.post},
 	}
 }
 
@@ -291,7 +294,8 @@ func (a *API) post(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case refused != nil:
 	case who == nil:
-		refused = wire.Errorf(http.StatusUnauthorized, wire.CodeNoKey, "this space asks for a token; send it as Authorization: Bearer TOKEN")
+		refused = wire.Errorf(http.StatusUnauthorized, wire.CodeNoKey,
+			"this space asks for a token; send it as Authorization: Bearer TOKEN")
 	case who.ID != r.PathValue("id"):
 		refused = wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "the token is that of %s", who.ID)
 	case !a.inSpace(r.URL.Query().Get("space")):
@@ -309,7 +313,8 @@ func (a *API) post(w http.ResponseWriter, r *http.Request) {
 		a.WriteError(w, r, own)
 		return
 	case errors.As(err, &large), len(body) > envelope.MaxSize:
-		a.WriteError(w, r, wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "a message has at most %d bytes", envelope.MaxSize))
+		a.WriteError(w, r, wire.Errorf(http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "a message has at most %d bytes",
+			envelope.MaxSize))
 		return
 	case err != nil:
 		a.WriteError(w, r, wire.Errorf(http.StatusBadRequest, wire.CodeInvalidJSON, "the body broke off"))
@@ -367,7 +372,8 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request) {
 		select {
 		case a.joining <- struct{}{}: // take gives it back
 		default:
-			refused = wire.Errorf(http.StatusServiceUnavailable, wire.CodeQueue, "too many connections have not said who they are")
+			refused = wire.Errorf(http.StatusServiceUnavailable, wire.CodeQueue,
+				"too many connections have not said who they are")
 		}
 	}
 	if refused != nil {

@@ -71,7 +71,8 @@ func (s *site) open(change func(*mew.Config), engine fake.Config, replies ...fak
 		s.t.Fatal(err)
 	}
 	models := wiretest.NewRunner(s.t, engine, runner.Config{CallMemory: runner.NewCallMemory(32, 0)}, replies...)
-	cfg := mew.Config{Tokens: tokens, Request: runner.Request{Visibility: reasoning.VisibilityFull}, Limits: space.Config{Rate: 1e6, Burst: 1e6}}
+	cfg := mew.Config{Tokens: tokens, Request: runner.Request{Visibility: reasoning.VisibilityFull},
+		Limits: space.Config{Rate: 1e6, Burst: 1e6}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -226,7 +227,8 @@ func (p *person) say(text string, to ...string) string {
 	p.t.Helper()
 	p.n++
 	id := fmt.Sprintf("%s-%d", p.id, p.n)
-	body, err := json.Marshal(map[string]any{"protocol": envelope.Protocol, "id": id, "kind": envelope.Chat, "to": to, "payload": map[string]string{"text": text}})
+	body, err := json.Marshal(map[string]any{"protocol": envelope.Protocol, "id": id, "kind": envelope.Chat, "to": to,
+		"payload": map[string]string{"text": text}})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -253,15 +255,20 @@ func about(id string) func(*envelope.Envelope) bool {
 	return func(e *envelope.Envelope) bool { return slices.Contains(e.Correlation, id) }
 }
 
-var sum = fake.Reply{After: wiretest.Ask("What is 17 + 25?"), Say: wiretest.Think("CANARY I add them. It is 42.", "42.")}
+var sum = fake.Reply{After: wiretest.Ask("What is 17 + 25?"),
+	Say: wiretest.Think("CANARY I add them. It is 42.", "42.")}
 
-var told = fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>", Say: "Adding gives 42.<|return|>"}
+var told = fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
+	Say: "Adding gives 42.<|return|>"}
 
 func TestTheModelAnswers(t *testing.T) {
 	for v, want := range map[reasoning.Visibility][]string{
-		reasoning.VisibilityNone:    {`reasoning/start {"message":""}`, `reasoning/conclusion {"message":""}`, `chat {"text":"42.","format":"markdown"}`},
-		reasoning.VisibilitySummary: {`reasoning/start`, `reasoning/thought {"message":"Adding gives 42."}`, `reasoning/conclusion {"message":"42."}`, `chat`},
-		reasoning.VisibilityFull: {`reasoning/start`, `reasoning/thought {"message":"CANARY I add them."}`, `reasoning/thought {"message":"It is 42."}`,
+		reasoning.VisibilityNone: {`reasoning/start {"message":""}`, `reasoning/conclusion {"message":""}`,
+			`chat {"text":"42.","format":"markdown"}`},
+		reasoning.VisibilitySummary: {`reasoning/start`, `reasoning/thought {"message":"Adding gives 42."}`,
+			`reasoning/conclusion {"message":"42."}`, `chat`},
+		reasoning.VisibilityFull: {`reasoning/start`, `reasoning/thought {"message":"CANARY I add them."}`,
+			`reasoning/thought {"message":"It is 42."}`,
 			`reasoning/conclusion {"message":"42."}`, `chat`},
 	} {
 		s := newSite(t, func(c *mew.Config) { c.Request.Visibility = v }, fake.Config{}, sum, told)
@@ -293,10 +300,12 @@ func TestTheModelAnswers(t *testing.T) {
 }
 
 // agent takes part from another program's place, with a model of its own.
-func (s *site) agent(ctx context.Context, id string, request runner.Request, engine fake.Config, replies ...fake.Reply) (done <-chan error) {
+func (s *site) agent(ctx context.Context, id string, request runner.Request, engine fake.Config,
+	replies ...fake.Reply) (done <-chan error) {
 	s.t.Helper()
 	models := wiretest.NewRunner(s.t, engine, runner.Config{CallMemory: runner.NewCallMemory(32, 0)}, replies...)
-	p := participant.New(participant.Config{Generate: models.Engine.Generate, Request: request, Thoughts: 1e6, ThoughtBurst: 1e6})
+	p := participant.New(participant.Config{Generate: models.Engine.Generate, Request: request, Thoughts: 1e6,
+		ThoughtBurst: 1e6})
 	ended := make(chan error, 1)
 	to := participant.Address{URL: s.url, Token: s.tokens[id], Space: "local", ID: id}
 	go func() {
@@ -316,10 +325,13 @@ func TestTwoAgentsReasonAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	alice, bob := s.join("alice"), s.join("bob")
 	done := s.agent(ctx, "thinker", runner.Request{Visibility: reasoning.VisibilityFull}, fake.Config{Delay: slow}, there)
-	alice.wait(envelope.Presence, func(e *envelope.Envelope) bool { return strings.Contains(string(e.Payload), "thinker") })
+	alice.wait(envelope.Presence, func(e *envelope.Envelope) bool {
+		return strings.Contains(string(e.Payload), "thinker")
+	})
 	id := alice.say(both)
 	start := bob.wait(envelope.Start, of("thinker"))
-	alice.write(`{"kind":"reasoning/thought","context":"` + start.ID + `","correlation_id":["` + start.ID + `"],"payload":{"message":"Mind the gap."}}`)
+	alice.write(`{"kind":"reasoning/thought","context":"` + start.ID + `","correlation_id":["` + start.ID +
+		`"],"payload":{"message":"Mind the gap."}}`)
 	if got := bob.answer(mew.LocalID, id) + bob.answer("thinker", id); got != "Here.There." {
 		t.Errorf("answered %q", got)
 	}
@@ -398,15 +410,20 @@ func common(a, b []string) []string {
 
 func TestCallsAndNesting(t *testing.T) {
 	s := newSite(t, nil, fake.Config{},
-		fake.Reply{Prompt: "type add", After: wiretest.Ask("Add them."), Say: wiretest.Call("I use the tool.", "", "add", `{"a":17,"b":25}`)},
-		fake.Reply{Prompt: "I use the tool.", After: "sum: 42<|end|><|start|>assistant", Say: wiretest.Think("It says 42.", "It is 42.")})
+		fake.Reply{Prompt: "type add", After: wiretest.Ask("Add them."), Say: wiretest.Call("I use the tool.", "", "add",
+			`{"a":17,"b":25}`)},
+		fake.Reply{Prompt: "I use the tool.", After: "sum: 42<|end|><|start|>assistant",
+			Say: wiretest.Think("It says 42.", "It is 42.")})
 	alice, calc, boss := s.join("alice"), s.join("calc"), s.join("boss")
 	list := calc.wait(envelope.MCPRequest, nil)
-	calc.write(`{"to":["runner"],"kind":"mcp/response","correlation_id":["` + list.ID + `"],"payload":{"jsonrpc":"2.0","id":"tools","result":{"tools":[{"name":"add"}]}}}`)
+	calc.write(`{"to":["runner"],"kind":"mcp/response","correlation_id":["` + list.ID +
+		`"],"payload":{"jsonrpc":"2.0","id":"tools","result":{"tools":[{"name":"add"}]}}}`)
 	calc.say("I add.", "alice") // comes after the response
 	alice.wait(envelope.Chat, of("calc"))
 	boss.write(`{"id":"q","to":["runner","alice"],"kind":"chat","context":"outer","payload":{"text":"Add them."}}`)
-	call := calc.wait(envelope.MCPRequest, func(e *envelope.Envelope) bool { return strings.Contains(string(e.Payload), "tools/call") })
+	call := calc.wait(envelope.MCPRequest, func(e *envelope.Envelope) bool {
+		return strings.Contains(string(e.Payload), "tools/call")
+	})
 	start := boss.wait(envelope.Start, nil)
 	if start.Context != "outer" || call.Context != "outer/"+start.ID || call.From != mew.LocalID {
 		t.Errorf("the start is in %q, the call in %q", start.Context, call.Context)
@@ -429,19 +446,22 @@ func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct{ frame, fault, more string }{
 		"a kind that she may not send": {`{"id":"v1","kind":"reasoning/start"}`, "capability_violation",
 			`"attempted_kind":"reasoning/start","your_capabilities":[{"kind":"chat"},{"kind":"reasoning/thought"}]`},
-		"the space's kind": {`{"id":"v2","kind":"system/presence"}`, "capability_violation", `"attempted_kind":"system/presence"`},
-		"another's name":   {`{"id":"v3","from":"bob","kind":"chat","payload":{"text":"I am bob"}}`, "identity_violation", "alice"},
-		"nobody":           {`{"id":"v4","to":["nobody"],"kind":"chat","payload":{"text":"x"}}`, "recipient_not_found", ""},
-		"a cancel":         {`{"id":"v5","kind":"reasoning/cancel","context":"x"}`, "capability_violation", ""},
-		"another version":  {`{"id":"v6","protocol":"mew/v0.3","kind":"chat"}`, "invalid_message", "protocol"},
-		"no kind":          {`{"id":"v7"}`, "invalid_message", "kind"},
-		"another's join":   {`{"type":"join","token":"x","participantId":"bob"}`, "identity_violation", ""},
-		"no JSON":          {`{`, "invalid_message", ""},
+		"the space's kind": {`{"id":"v2","kind":"system/presence"}`, "capability_violation",
+			`"attempted_kind":"system/presence"`},
+		"another's name": {`{"id":"v3","from":"bob","kind":"chat","payload":{"text":"I am bob"}}`,
+			"identity_violation", "alice"},
+		"nobody":          {`{"id":"v4","to":["nobody"],"kind":"chat","payload":{"text":"x"}}`, "recipient_not_found", ""},
+		"a cancel":        {`{"id":"v5","kind":"reasoning/cancel","context":"x"}`, "capability_violation", ""},
+		"another version": {`{"id":"v6","protocol":"mew/v0.3","kind":"chat"}`, "invalid_message", "protocol"},
+		"no kind":         {`{"id":"v7"}`, "invalid_message", "kind"},
+		"another's join":  {`{"type":"join","token":"x","participantId":"bob"}`, "identity_violation", ""},
+		"no JSON":         {`{`, "invalid_message", ""},
 	} {
 		before := len(alice.all())
 		alice.write(c.frame)
 		e := alice.wait(envelope.Error, func(e *envelope.Envelope) bool { return slices.Index(alice.all(), e) >= before })
-		if e.From != space.Gateway || !slices.Equal(e.To, []string{"alice"}) || !strings.Contains(string(e.Payload), `{"error":"`+c.fault+`"`) || !strings.Contains(string(e.Payload), c.more) {
+		if e.From != space.Gateway || !slices.Equal(e.To, []string{"alice"}) ||
+			!strings.Contains(string(e.Payload), `{"error":"`+c.fault+`"`) || !strings.Contains(string(e.Payload), c.more) {
 			t.Errorf("%s: %+v %s", name, e, e.Payload)
 		}
 		if strings.Contains(c.frame, `"id":"v`) && c.fault != "invalid_message" && !strings.HasPrefix(e.Correlation[0], "v") {
@@ -452,9 +472,12 @@ func TestRefusals(t *testing.T) {
 	bob.wait(envelope.Chat, of("alice"))
 	boss := s.join("boss")
 	boss.write(`{"id":"alice-1","kind":"chat","payload":{"text":"twice"}}`)
-	boss.wait(envelope.Error, func(e *envelope.Envelope) bool { return strings.Contains(string(e.Payload), "duplicate_id") })
+	boss.wait(envelope.Error, func(e *envelope.Envelope) bool {
+		return strings.Contains(string(e.Payload), "duplicate_id")
+	})
 	for _, e := range bob.all() {
-		if e.From == "bob" || e.Kind == envelope.Error || strings.Contains(string(e.Payload), "twice") || strings.HasPrefix(e.ID, "v") {
+		if e.From == "bob" || e.Kind == envelope.Error || strings.Contains(string(e.Payload), "twice") ||
+			strings.HasPrefix(e.ID, "v") {
 			t.Errorf("bob hears %s %s", e.Kind, e.Payload)
 		}
 	}
@@ -470,7 +493,8 @@ func TestJoining(t *testing.T) {
 		header http.Header
 		status int
 	}{
-		"a wrong token": {bearer("wrong"), http.StatusForbidden}, "a long token": {bearer(strings.Repeat("x", 1000)), http.StatusForbidden},
+		"a wrong token": {bearer("wrong"), http.StatusForbidden}, "a long token": {bearer(strings.Repeat("x", 1000)),
+			http.StatusForbidden},
 	} {
 		if _, status, err := s.dial(c.header); err == nil || status != c.status {
 			t.Errorf("%s: %v, %d", name, err, status)
@@ -479,7 +503,8 @@ func TestJoining(t *testing.T) {
 	if _, err := participant.Dial(context.Background(), participant.Address{URL: s.url, Token: "wrong"}); !errors.As(err, new(*participant.RejectedError)) {
 		t.Errorf("dialling with a wrong token: %v", err)
 	}
-	if _, err := participant.Dial(context.Background(), participant.Address{URL: s.url, Token: s.tokens["bob"], Space: "other"}); !errors.As(err, new(*participant.RejectedError)) {
+	if _, err := participant.Dial(context.Background(), participant.Address{URL: s.url, Token: s.tokens["bob"],
+		Space: "other"}); !errors.As(err, new(*participant.RejectedError)) {
 		t.Errorf("dialling another space: %v", err)
 	}
 	for frame, reason := range map[string]string{
@@ -508,10 +533,12 @@ func TestJoining(t *testing.T) {
 		t.Fatal(err)
 	}
 	bob := s.listen("bob", ws)
-	bob.write(`{"type":"join","space":"local","token":"` + s.tokens["bob"] + `","participantId":"bob","capabilities":[{"kind":"*"}]}`)
+	bob.write(`{"type":"join","space":"local","token":"` + s.tokens["bob"] +
+		`","participantId":"bob","capabilities":[{"kind":"*"}]}`)
 	welcome := bob.wait(envelope.Welcome, nil)
 	var a envelope.Arrival
-	if !welcome.Read(&a) || a.You.ID != "bob" || len(a.You.Capabilities) != 1 || a.You.Capabilities[0].Kind != "chat" || len(a.Participants) != 1 || a.Participants[0].ID != mew.LocalID {
+	if !welcome.Read(&a) || a.You.ID != "bob" || len(a.You.Capabilities) != 1 || a.You.Capabilities[0].Kind != "chat" ||
+		len(a.Participants) != 1 || a.Participants[0].ID != mew.LocalID {
 		t.Errorf("welcomed with %s", welcome.Payload)
 	}
 	alice := s.join("alice")
@@ -621,11 +648,17 @@ func TestHTTP(t *testing.T) {
 		status          int
 		fault           string
 	}{
-		"no token": {"bob", "", hello, 401, "missing_api_key"}, "a wrong token": {"bob", "wrong", hello, 403, "permission_denied"},
-		"another's token": {"bob", s.tokens["alice"], hello, 403, "permission_denied"}, "another's name": {"bob", s.tokens["bob"], `{"kind":"chat","from":"alice"}`, 403, "identity_violation"},
-		"a kind that he may not send": {"bob", s.tokens["bob"], `{"kind":"reasoning/start"}`, 403, "capability_violation"}, "no JSON": {"bob", s.tokens["bob"], `{`, 400, "invalid_message"},
-		"no kind": {"bob", s.tokens["bob"], `{}`, 400, "invalid_message"}, "nobody": {"bob", s.tokens["bob"], `{"kind":"chat","to":["x"]}`, 404, "recipient_not_found"},
-		"a join": {"bob", s.tokens["bob"], `{"type":"join"}`, 400, "invalid_message"}, "too long": {"bob", s.tokens["bob"], strings.Repeat("x", envelope.MaxSize+1), 413, "request_too_large"},
+		"no token": {"bob", "", hello, 401, "missing_api_key"}, "a wrong token": {"bob", "wrong", hello, 403,
+			"permission_denied"},
+		"another's token":             {"bob", s.tokens["alice"], hello, 403, "permission_denied"},
+		"another's name":              {"bob", s.tokens["bob"], `{"kind":"chat","from":"alice"}`, 403, "identity_violation"},
+		"a kind that he may not send": {"bob", s.tokens["bob"], `{"kind":"reasoning/start"}`, 403, "capability_violation"},
+		"no JSON":                     {"bob", s.tokens["bob"], `{`, 400, "invalid_message"},
+		"no kind":                     {"bob", s.tokens["bob"], `{}`, 400, "invalid_message"},
+		"nobody":                      {"bob", s.tokens["bob"], `{"kind":"chat","to":["x"]}`, 404, "recipient_not_found"},
+		"a join":                      {"bob", s.tokens["bob"], `{"type":"join"}`, 400, "invalid_message"},
+		"too long": {"bob", s.tokens["bob"], strings.Repeat("x", envelope.MaxSize+1), 413,
+			"request_too_large"},
 	} {
 		if status, answer := post(c.id, c.token, c.body); status != c.status || answer["error"] != c.fault {
 			t.Errorf("%s: %d, %v", name, status, answer)
@@ -653,7 +686,8 @@ func TestHTTP(t *testing.T) {
 }
 
 func TestCancelOverTheSpace(t *testing.T) {
-	long := fake.Reply{After: wiretest.Ask("Think long."), Say: wiretest.Think(strings.Repeat("So it goes on. ", 1000), "Done.")}
+	long := fake.Reply{After: wiretest.Ask("Think long."),
+		Say: wiretest.Think(strings.Repeat("So it goes on. ", 1000), "Done.")}
 	s := newSite(t, nil, fake.Config{Delay: slow}, long)
 	bob, boss, alice := s.join("bob"), s.join("boss"), s.join("alice")
 	for _, who := range []*person{bob, boss} { // bob asked; boss holds reasoning/cancel
@@ -662,8 +696,11 @@ func TestCancelOverTheSpace(t *testing.T) {
 		bob.wait(envelope.Thought, func(e *envelope.Envelope) bool { return e.Context == start.ID })
 		alice.write(`{"id":"no-` + who.id + `","kind":"reasoning/cancel","context":"` + start.ID + `"}`)
 		alice.wait(envelope.Error, about("no-"+who.id))
-		who.write(`{"id":"stop-` + who.id + `","kind":"reasoning/cancel","context":"` + start.ID + `","payload":{"reason":"enough"}}`)
-		cancelled := bob.wait(envelope.Cancel, func(e *envelope.Envelope) bool { return e.From == mew.LocalID && e.Context == start.ID })
+		who.write(`{"id":"stop-` + who.id + `","kind":"reasoning/cancel","context":"` + start.ID +
+			`","payload":{"reason":"enough"}}`)
+		cancelled := bob.wait(envelope.Cancel, func(e *envelope.Envelope) bool {
+			return e.From == mew.LocalID && e.Context == start.ID
+		})
 		if !slices.Equal(cancelled.Correlation, []string{"stop-" + who.id}) {
 			t.Errorf("cancelled by %v", cancelled.Correlation)
 		}
@@ -686,7 +723,8 @@ func TestCancelOverTheSpace(t *testing.T) {
 
 // Who asked needs no capability to take a question back, by its id, whether it waits or is being answered.
 func TestQuestionsAreTakenBack(t *testing.T) {
-	long := fake.Reply{After: wiretest.Ask("Think long."), Say: wiretest.Think(strings.Repeat("So it goes on. ", 1000), "Done.")}
+	long := fake.Reply{After: wiretest.Ask("Think long."),
+		Say: wiretest.Think(strings.Repeat("So it goes on. ", 1000), "Done.")}
 	for _, kind := range []string{envelope.Cancel, envelope.ChatCancel} {
 		s := newSite(t, nil, fake.Config{Delay: slow}, long, sum)
 		alice, bob := s.join("alice"), s.join("bob")
@@ -843,7 +881,8 @@ func TestTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if who := tokens.Find(token); who == nil || who.ID != "alice" || len(who.Capabilities) != 1 || tokens.Find(token+"x") != nil || tokens.Find("") != nil {
+	if who := tokens.Find(token); who == nil || who.ID != "alice" || len(who.Capabilities) != 1 ||
+		tokens.Find(token+"x") != nil || tokens.Find("") != nil {
 		t.Errorf("found %+v", who)
 	}
 	for _, id := range []string{"alice", mew.LocalID, "", "a b", "a/b", "system:gateway", strings.Repeat("x", 65)} {
@@ -853,10 +892,13 @@ func TestTokens(t *testing.T) {
 	}
 	hash := strings.Repeat("ab", 32)
 	for name, text := range map[string]string{
-		"empty": `{"participants":[]}`, "no JSON": `{`, "more": `{"participants":[]} {}`, "another field": `{"participants":[],"x":1}`,
-		"no capabilities": `{"participants":[{"id":"a","sha256":"` + hash + `"}]}`, "no hash": `{"participants":[{"id":"a","sha256":"ab","capabilities":[]}]}`,
+		"empty": `{"participants":[]}`, "no JSON": `{`, "more": `{"participants":[]} {}`,
+		"another field":   `{"participants":[],"x":1}`,
+		"no capabilities": `{"participants":[{"id":"a","sha256":"` + hash + `"}]}`,
+		"no hash":         `{"participants":[{"id":"a","sha256":"ab","capabilities":[]}]}`,
 		"a wrong pattern": `{"participants":[{"id":"a","sha256":"` + hash + `","capabilities":[{"kind":"!chat"}]}]}`,
-		"a hash twice":    `{"participants":[{"id":"a","sha256":"` + hash + `","capabilities":[]},{"id":"b","sha256":"` + hash + `","capabilities":[]}]}`,
+		"a hash twice": `{"participants":[{"id":"a","sha256":"` + hash + `","capabilities":[]},{"id":"b","sha256":"` +
+			hash + `","capabilities":[]}]}`,
 	} {
 		bad := filepath.Join(dir, "bad.json")
 		if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
@@ -1009,7 +1051,8 @@ func TestConnectionsOfOneToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	var closed websocket.CloseError
-	if _, _, err := late.Read(ctx); !errors.As(err, &closed) || closed.Code != websocket.StatusTryAgainLater || closed.Reason != wire.CodeConnections {
+	if _, _, err := late.Read(ctx); !errors.As(err, &closed) || closed.Code != websocket.StatusTryAgainLater ||
+		closed.Reason != wire.CodeConnections {
 		t.Errorf("one more that joins is closed with %v", err)
 	}
 	s.join("bob")

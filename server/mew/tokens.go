@@ -110,7 +110,8 @@ func decodeTokens(content []byte) (*tokenFile, error) {
 
 func (f *tokenFile) tokens() (list []participantToken, err error) {
 	bad := func(id, format string, args ...any) ([]participantToken, error) {
-		return nil, &TokenError{Detail: fmt.Sprintf("%q ", id) + fmt.Sprintf(format, args...), Advice: "see docs/mew.md for the form of the file"}
+		return nil, &TokenError{Detail: fmt.Sprintf("%q ", id) + fmt.Sprintf(format, args...),
+			Advice: "see docs/mew.md for the form of the file"}
 	}
 	if len(f.Participants) > maxTokens {
 		return bad("participants", "are more than %d", maxTokens)

@@ -34,7 +34,8 @@ func ticking() func() time.Time {
 }
 
 func testHead(chat bool) head {
-	return head{chat: chat, model: "demo", clock: func() time.Time { return wiretest.Today }, began: wiretest.Today.Add(-time.Second), load: 5,
+	return head{chat: chat, model: "demo", clock: func() time.Time { return wiretest.Today },
+		began: wiretest.Today.Add(-time.Second), load: 5,
 		warnings: []Warning{{"num_ctx", "too much"}}}
 }
 
@@ -132,7 +133,9 @@ func TestGolden(t *testing.T) {
 		"answer":   wiretest.Run(stopped, answer),
 		"empty":    wiretest.Run(long),
 		"thinking": wiretest.Run(stopped, wiretest.Segment(reasoning.Reasoning, "two and ", "two"), answer),
-		"calls":    wiretest.Run(tools, wiretest.Segment(reasoning.Preamble, "I look."), wiretest.CallSegment(0, "get", `{"b": 1`, `, "a": 2}`), wiretest.CallSegment(1, "now"), wiretest.CallSegment(2, "bad", `{"a": <`)),
+		"calls": wiretest.Run(tools, wiretest.Segment(reasoning.Preamble, "I look."),
+			wiretest.CallSegment(0, "get", `{"b": 1`, `, "a": 2}`), wiretest.CallSegment(1, "now"),
+			wiretest.CallSegment(2, "bad", `{"a": <`)),
 		"preamble": wiretest.Run(stopped, wiretest.Segment(reasoning.Preamble, "First."), answer),
 		"logprobs": wiretest.Run(stopped, withLogprobs()),
 		"warning":  wiretest.Run(stopped, []reasoning.Event{{Kind: reasoning.Warning, Code: "c", Text: "w"}}, answer),
@@ -140,7 +143,8 @@ func TestGolden(t *testing.T) {
 		for kind, h := range map[string]head{"chat": testHead(true), "generate": testHead(false)} {
 			t.Run(name+"_"+kind, func(t *testing.T) {
 				l, whole := bothWays(t, events, h)
-				for ext, got := range map[string]string{".jsonl": string(bytes.Join(l, []byte("\n"))) + "\n", ".json": string(whole) + "\n"} {
+				for ext, got := range map[string]string{".jsonl": string(bytes.Join(l, []byte("\n"))) + "\n",
+					".json": string(whole) + "\n"} {
 					wiretest.Golden(t, filepath.Join("testdata", name+"_"+kind+ext), got)
 				}
 			})

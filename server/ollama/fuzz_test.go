@@ -14,9 +14,15 @@ import (
 // FuzzDecode: whatever a request says, it is decoded or refused with a status of the client's, and what is decoded
 // can be checked and rendered without harm.
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(chat("a", tool+`,"think":"low","format":{"type":"object"},"keep_alive":"5m","options":{"stop":["c"],"seed":1,"num_predict":-1}`)))
-	f.Add([]byte(generate("a", `,"raw":true,"logprobs":true,"top_logprobs":2,"options":{"temperature":0.1,"repeat_last_n":0}`)))
-	f.Add([]byte(`{"model":"m","messages":[{"role":"assistant","thinking":"t","tool_calls":[{"function":{"name":"n","arguments":"x"}}]},{"role":"tool","content":"c"}]}`))
+	f.Add(
+		[]byte(chat("a",
+			tool+
+				`,"think":"low","format":{"type":"object"},"keep_alive":"5m","options":{"stop":["c"],"seed":1,"num_predict":-1}`)))
+	f.Add(
+		[]byte(generate("a", `,"raw":true,"logprobs":true,"top_logprobs":2,"options":{"temperature":0.1,"repeat_last_n":0}`)))
+	f.Add(
+		[]byte(
+			`{"model":"m","messages":[{"role":"assistant","thinking":"t","tool_calls":[{"function":{"name":"n","arguments":"x"}}]},{"role":"tool","content":"c"}]}`))
 	f.Add([]byte(`{"model":"m","input":["a"],"dimensions":3,"format":"json","think":null,"options":null}`))
 	models := wiretest.New(f, fake.Config{})
 	a := New(models, Config{})
@@ -80,7 +86,8 @@ func FuzzCall(f *testing.F) {
 	f.Fuzz(func(t *testing.T, arguments string) {
 		c := callOf(0, "id", "f", arguments)
 		var object map[string]any
-		if err := json.Unmarshal(c.Function.Arguments, &object); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
+		if err := json.Unmarshal(c.Function.Arguments, &object); err != nil &&
+			!errors.As(err, new(*json.UnmarshalTypeError)) {
 			t.Fatalf("%q becomes %s", arguments, c.Function.Arguments)
 		}
 		if c.Function.RawArguments != "" && argumentsOf(&c.Function) != arguments {

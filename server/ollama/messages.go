@@ -108,7 +108,8 @@ func (p *prompt) history(list []json.RawMessage) error {
 		case chattemplate.Assistant:
 			m.Reasoning = in.Thinking
 			for _, c := range in.ToolCalls {
-				m.ToolCalls = append(m.ToolCalls, chattemplate.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: argumentsOf(&c.Function)})
+				m.ToolCalls = append(m.ToolCalls, chattemplate.ToolCall{ID: c.ID, Name: c.Function.Name,
+					Arguments: argumentsOf(&c.Function)})
 			}
 			if len(m.ToolCalls) > 0 {
 				m.Preamble, m.Content = m.Content, ""

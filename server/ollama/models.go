@@ -117,11 +117,13 @@ func (a *API) loaded(w http.ResponseWriter, r *http.Request) {
 }
 
 func listed(c wire.Card) ListedModel {
-	return ListedModel{Name: c.Name, Model: c.Name, ModifiedAt: c.Modified.UTC(), Size: c.Size, Digest: c.Digest, Details: details(c)}
+	return ListedModel{Name: c.Name, Model: c.Name, ModifiedAt: c.Modified.UTC(), Size: c.Size, Digest: c.Digest,
+		Details: details(c)}
 }
 
 func details(c wire.Card) ModelDetails {
-	d := ModelDetails{Format: "gguf", Family: c.Family, Families: []string{}, QuantizationLevel: c.Quantization, ParameterSize: human(c.Parameters)}
+	d := ModelDetails{Format: "gguf", Family: c.Family, Families: []string{}, QuantizationLevel: c.Quantization,
+		ParameterSize: human(c.Parameters)}
 	if c.Family != "" {
 		d.Families = append(d.Families, c.Family)
 	}
@@ -163,11 +165,13 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) {
 	defer m.Release()
 	card, info, format := m.Card(), m.Runner().Info(), m.Runner().Format()
 	answer := ShowResponse{
-		Modelfile: "FROM " + card.Name + "\n", Parameters: a.parameters(), Template: info.ChatTemplate, Details: details(card), ModifiedAt: card.Modified.UTC(),
+		Modelfile: "FROM " + card.Name + "\n", Parameters: a.parameters(), Template: info.ChatTemplate,
+		Details: details(card), ModifiedAt: card.Modified.UTC(),
 		Capabilities: []string{"completion"},
 		ModelInfo: map[string]any{
 			"general.architecture": info.Architecture, "general.basename": card.Name, "general.parameter_count": info.Parameters,
-			info.Architecture + ".context_length": info.ContextSize, info.Architecture + ".embedding_length": info.EmbeddingLength,
+			info.Architecture + ".context_length":   info.ContextSize,
+			info.Architecture + ".embedding_length": info.EmbeddingLength,
 		},
 	}
 	if format.Tools {
@@ -191,7 +195,8 @@ func (a *API) parameters() string {
 		name  string
 		value float64
 	}{
-		{"temperature", float64(s.Temperature)}, {"top_k", float64(s.TopK)}, {"top_p", float64(s.TopP)}, {"min_p", float64(s.MinP)},
+		{"temperature", float64(s.Temperature)}, {"top_k", float64(s.TopK)}, {"top_p", float64(s.TopP)},
+		{"min_p", float64(s.MinP)},
 		{"repeat_penalty", float64(s.RepetitionPenalty)}, {"num_predict", float64(a.cfg.Defaults.MaxTokens)},
 	} {
 		if p.value != 0 {

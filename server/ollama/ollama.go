@@ -65,9 +65,10 @@ func (a *API) Routes() []wire.Route {
 		{http.MethodDelete, "/api/delete", "remove the file yourself, and start the server without it"},
 		{http.MethodPost, "/api/blobs/{digest}", "start the server with the model's file"},
 	} {
-		routes = append(routes, wire.Route{Method: o.method, Path: o.path, Scope: wire.ScopeModels, Free: true, Handle: func(w http.ResponseWriter, r *http.Request) {
-			a.WriteError(w, r, unmanaged(o.instead))
-		}})
+		routes = append(routes, wire.Route{Method: o.method, Path: o.path, Scope: wire.ScopeModels, Free: true,
+			Handle: func(w http.ResponseWriter, r *http.Request) {
+				a.WriteError(w, r, unmanaged(o.instead))
+			}})
 	}
 	return routes
 }
@@ -98,8 +99,9 @@ type ErrorResponse struct {
 
 // fields are the fields of [runner.Request] as requests call them.
 var fields = map[string]string{
-	"Messages": "messages", "Prompt": "prompt", "Tools": "tools", "Form": "format", "ResponseFormat": "format", "Visibility": "think",
-	"Effort": "think", "MaxTokens": "options.num_predict", "Stop": "options.stop", "Sampling": "options",
+	"Messages": "messages", "Prompt": "prompt", "Tools": "tools", "Form": "format", "ResponseFormat": "format",
+	"Visibility": "think",
+	"Effort":     "think", "MaxTokens": "options.num_predict", "Stop": "options.stop", "Sampling": "options",
 }
 
 // fail answers with an error of any kind.
@@ -163,7 +165,8 @@ func (a *API) use(ctx context.Context, name string) (wire.Model, error) {
 func notFound(err error, name string) error {
 	e := wire.FromError(err, fields)
 	if e.Code == wire.CodeModel {
-		e = &wire.Error{Status: e.Status, Code: e.Code, Err: err, Message: fmt.Sprintf("model '%.100s' not found; GET /api/tags lists those that there are", name)}
+		e = &wire.Error{Status: e.Status, Code: e.Code, Err: err,
+			Message: fmt.Sprintf("model '%.100s' not found; GET /api/tags lists those that there are", name)}
 	}
 	return e
 }
@@ -275,7 +278,9 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 		return
 	}
 	if size := m.Runner().Info().ContextSize; p.context > size {
-		p.head.warnings = append(p.head.warnings, Warning{Code: "num_ctx", Message: fmt.Sprintf("options.num_ctx asks for %d tokens, and the model was loaded with a context of %d", p.context, size)})
+		p.head.warnings = append(p.head.warnings,
+			Warning{Code: "num_ctx", Message: fmt.Sprintf("options.num_ctx asks for %d tokens, and the model was loaded "+
+				"with a context of %d", p.context, size)})
 	}
 	if p.truncate {
 		dropped, err := contract.Shorten(r.Context(), m, wire.PrincipalOf(r.Context()).ID, &p.req)
@@ -292,9 +297,12 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, model string, p *pr
 	}
 	if p.unload {
 		if wire.PrincipalOf(r.Context()).May(wire.ScopeModels) {
-			defer func() { _ = a.unload(context.WithoutCancel(r.Context()), model) }() // when the model is given back, and others have given it back
+			// when the model is given back, and others have given it back
+			defer func() { _ = a.unload(context.WithoutCancel(r.Context()), model) }()
 		} else {
-			p.head.warnings = append(p.head.warnings, Warning{Code: "keep_alive", Message: "keep_alive was ignored: this API key lacks the permission models, which unloading takes"})
+			p.head.warnings = append(p.head.warnings,
+				Warning{Code: "keep_alive", Message: "keep_alive was ignored: this API key lacks the permission models, which " +
+					"unloading takes"})
 		}
 	}
 	a.run(w, r, m, p)

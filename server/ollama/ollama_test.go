@@ -124,7 +124,8 @@ func TestAnswers(t *testing.T) {
 						t.Errorf("raw arguments %v", raw)
 					}
 				}
-				if message["content"] != c.content || thinking != c.thinking || calls != c.calls || m["done_reason"] != "stop" || message["role"] != "assistant" {
+				if message["content"] != c.content || thinking != c.thinking || calls != c.calls || m["done_reason"] != "stop" ||
+					message["role"] != "assistant" {
 					t.Errorf("%v", m)
 				}
 			}
@@ -156,7 +157,8 @@ func TestCutCall(t *testing.T) {
 		}
 		function := list[0].(map[string]any)["function"].(map[string]any)
 		raw, _ := function["raw_arguments"].(string)
-		if arguments, ok := function["arguments"].(map[string]any); !ok || len(arguments) > 0 || raw == "" || raw == count || !strings.HasPrefix(count, raw) {
+		if arguments, ok := function["arguments"].(map[string]any); !ok || len(arguments) > 0 || raw == "" || raw == count ||
+			!strings.HasPrefix(count, raw) {
 			t.Errorf("arguments %v, raw %q", function["arguments"], raw)
 		}
 	}
@@ -191,13 +193,17 @@ func TestRequestReachesTheRunner(t *testing.T) {
 		t.Errorf("messages %+v", r.Messages)
 	}
 	p := r.Sampling
-	if r.MaxTokens != 50 || *r.Seed != 42 || r.Stop[0] != "x" || r.Effort != chattemplate.EffortHigh || r.Visibility != reasoning.VisibilityFull || len(r.Tools) != 1 ||
-		!r.Logprobs || p.TopLogprobs != 3 || p.Temperature != 0.5 || p.TopK != 7 || p.TopP != 0.9 || p.MinP != 0.1 || p.TypicalP != 0.8 ||
+	if r.MaxTokens != 50 || *r.Seed != 42 || r.Stop[0] != "x" || r.Effort != chattemplate.EffortHigh ||
+		r.Visibility != reasoning.VisibilityFull || len(r.Tools) != 1 ||
+		!r.Logprobs || p.TopLogprobs != 3 || p.Temperature != 0.5 || p.TopK != 7 || p.TopP != 0.9 || p.MinP != 0.1 ||
+		p.TypicalP != 0.8 ||
 		p.RepetitionPenalty != 1.1 || p.PresencePenalty != 0.2 || p.FrequencyPenalty != 0.3 || p.PenaltyWindow != 64 {
 		t.Errorf("request %+v", r)
 	}
-	s.get(t, http.MethodPost, "/api/chat", unstreamed(chat("a", `,"options":{"num_predict":-1,"top_k":-1,"seed":-1,"repeat_last_n":0,"repeat_penalty":1.5,"stop":[]}`)))
-	if r := s.Last(); r.MaxTokens != 0 || r.Seed != nil || r.Sampling.TopK != 0 || r.Sampling.RepetitionPenalty != 0 || r.Stop != nil {
+	s.get(t, http.MethodPost, "/api/chat", unstreamed(chat("a",
+		`,"options":{"num_predict":-1,"top_k":-1,"seed":-1,"repeat_last_n":0,"repeat_penalty":1.5,"stop":[]}`)))
+	if r := s.Last(); r.MaxTokens != 0 || r.Seed != nil || r.Sampling.TopK != 0 || r.Sampling.RepetitionPenalty != 0 ||
+		r.Stop != nil {
 		t.Errorf("request %+v", r)
 	}
 }
@@ -210,8 +216,10 @@ func TestFormats(t *testing.T) {
 	if err := json.Unmarshal([]byte(m["response"].(string)), &v); err != nil || v.A != 4 {
 		t.Errorf("%v: %v", m, err)
 	}
-	m = s.get(t, http.MethodPost, "/api/generate", unstreamed(generate("sum", `,"options":{"num_predict":100},"format":"json"`)))
-	if text := m["response"].(string); m["done_reason"] == "stop" && !json.Valid([]byte(text)) || !strings.HasPrefix(text, "{") {
+	m = s.get(t, http.MethodPost, "/api/generate",
+		unstreamed(generate("sum", `,"options":{"num_predict":100},"format":"json"`)))
+	if text := m["response"].(string); m["done_reason"] == "stop" && !json.Valid([]byte(text)) ||
+		!strings.HasPrefix(text, "{") {
 		t.Errorf("%v", m)
 	}
 }
@@ -281,7 +289,8 @@ func TestUnloadingAfterAnAnswer(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	s := serve(t, fake.Config{ContextSize: 512}, wiretest.Anyone(), replies()...)
-	m := s.get(t, http.MethodPost, "/api/chat", unstreamed(chat("sum", `,"keep_alive":"0s","options":{"num_ctx":131072},"tools":[{"type":"browser"}]`)))
+	m := s.get(t, http.MethodPost, "/api/chat",
+		unstreamed(chat("sum", `,"keep_alive":"0s","options":{"num_ctx":131072},"tools":[{"type":"browser"}]`)))
 	var codes []string
 	for _, w := range m["warnings"].([]any) {
 		codes = append(codes, w.(map[string]any)["code"].(string))
@@ -328,7 +337,8 @@ func TestErrors(t *testing.T) {
 		{"chat", with(`[7]`), "messages[0]"},
 		{"chat", with(`[{"role":"robot","content":"a"}]`), "messages[0].role"},
 		{"chat", with(`[{"role":"user","content":[{"type":"text"}]}]`), "messages[0].content"},
-		{"chat", with(`[{"role":"user","content":"a"},{"role":"user","content":"a","images":["AAAA"]}]`), "messages[1].images"},
+		{"chat", with(`[{"role":"user","content":"a"},{"role":"user","content":"a","images":["AAAA"]}]`),
+			"messages[1].images"},
 		{"chat", with(`[{"role":"tool","content":"a"}]`), "messages"},
 		{"chat", chat("a", `,"think":"loud"`), "think"},
 		{"chat", chat("a", `,"think":1`), "think"},
@@ -349,7 +359,8 @@ func TestErrors(t *testing.T) {
 		{"chat", chat("a", `,"options":{"num_predict":1e300}`), "options.num_predict"},
 		{"chat", chat("a", `,"options":{"stop":7}`), "options.stop"},
 		{"chat", chat("a", `,"options":{"stop":["a",""]}`), "options.stop[1]"},
-		{"chat", chat("a", `,"options":{"stop":`+strings.Replace(strings.Repeat(`,"a"`, 17), ",", "[", 1)+`]}`), "options.stop"},
+		{"chat", chat("a", `,"options":{"stop":`+strings.Replace(strings.Repeat(`,"a"`, 17), ",", "[", 1)+`]}`),
+			"options.stop"},
 		{"chat", chat("a", `,"tools":[7]`), "tools[0]"},
 		{"chat", chat("a", `,"tools":[{"function":{"name":"f","parameters":[]}}]`), "tools[0].function.parameters"},
 		{"chat", chat(strings.Repeat("a ", 600), ""), "messages"},
@@ -365,7 +376,8 @@ func TestErrors(t *testing.T) {
 		{"embed", `{"model":"` + wiretest.Name + `","input":7}`, "input"},
 		{"embed", `{"model":"` + wiretest.Name + `","input":["a",""]}`, "input[1]"},
 		{"embed", `{"model":"` + wiretest.Name + `","input":"a","dimensions":100000}`, "dimensions"},
-		{"embed", `{"model":"` + wiretest.Name + `","truncate":false,"input":["a","` + strings.Repeat("a ", 600) + `"]}`, "input[1]"},
+		{"embed", `{"model":"` + wiretest.Name + `","truncate":false,"input":["a","` + strings.Repeat("a ", 600) + `"]}`,
+			"input[1]"},
 		{"embed", `{"input":"a"}`, "model"},
 		{"show", `{}`, "model"},
 	} {
@@ -377,12 +389,15 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"chat", "generate", "embed", "embeddings", "show"} {
-		if status, answer := s.ask(t, http.MethodPost, "/api/"+path, `{"model":"nobody"}`); status != http.StatusNotFound || !strings.Contains(answer, "model 'nobody' not found") {
+		if status, answer := s.ask(t, http.MethodPost, "/api/"+path, `{"model":"nobody"}`); status != http.StatusNotFound ||
+			!strings.Contains(answer, "model 'nobody' not found") {
 			t.Errorf("%s: status %d: %s", path, status, answer)
 		}
 	}
-	for path, method := range map[string]string{"pull": "POST", "push": "POST", "create": "POST", "copy": "POST", "delete": "DELETE", "blobs/sha256:0": "POST"} {
-		if status, answer := s.ask(t, method, "/api/"+path, `{"model":"a"}`); status != http.StatusNotImplemented || !strings.Contains(answer, `"error":"this server does not manage models: `) || strings.Contains(answer, "`") {
+	for path, method := range map[string]string{"pull": "POST", "push": "POST", "create": "POST", "copy": "POST",
+		"delete": "DELETE", "blobs/sha256:0": "POST"} {
+		if status, answer := s.ask(t, method, "/api/"+path, `{"model":"a"}`); status != http.StatusNotImplemented ||
+			!strings.Contains(answer, `"error":"this server does not manage models: `) || strings.Contains(answer, "`") {
 			t.Errorf("%s: status %d: %s", path, status, answer)
 		}
 	}
@@ -426,10 +441,12 @@ func TestBrokenModel(t *testing.T) {
 		}
 		return nil
 	}}
-	s := serve(t, cfg, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think("", "a long answer that never ends")})
+	s := serve(t, cfg, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("sum"),
+		Say: wiretest.Think("", "a long answer that never ends")})
 	status, answer := s.ask(t, http.MethodPost, "/api/chat", chat("sum", ""))
 	all := strings.Split(strings.TrimSuffix(answer, "\n"), "\n")
-	if status != http.StatusOK || len(all) < 2 || !strings.HasPrefix(all[len(all)-1], `{"error":"`) || strings.Contains(answer, "out of order") {
+	if status != http.StatusOK || len(all) < 2 || !strings.HasPrefix(all[len(all)-1], `{"error":"`) ||
+		strings.Contains(answer, "out of order") {
 		t.Errorf("status %d: %s", status, answer)
 	}
 	if status, answer := s.ask(t, http.MethodPost, "/api/chat", unstreamed(chat("sum", ""))); status != http.StatusInternalServerError || !strings.HasPrefix(answer, `{"error":"`) {
@@ -454,7 +471,8 @@ func TestModels(t *testing.T) {
 	for _, field := range []string{"model", "name"} {
 		m := s.get(t, http.MethodPost, "/api/show", fmt.Sprintf(`{%q:%q}`, field, wiretest.Name))
 		info := m["model_info"].(map[string]any)
-		if fmt.Sprint(m["capabilities"]) != "[completion tools thinking embedding]" || info["general.architecture"] != "fake" || info["fake.context_length"] != 8192.0 {
+		if fmt.Sprint(m["capabilities"]) != "[completion tools thinking embedding]" ||
+			info["general.architecture"] != "fake" || info["fake.context_length"] != 8192.0 {
 			t.Errorf("%v", m)
 		}
 	}
@@ -480,7 +498,8 @@ func TestEmbeddings(t *testing.T) {
 	}
 	one, tokens := embed(`"input":"hello"`)
 	two, _ := embed(`"input":["hello","world"]`)
-	if len(one) != 1 || len(two) != 2 || tokens == 0 || !reflect.DeepEqual(one[0], two[0]) || reflect.DeepEqual(one[0], two[1]) {
+	if len(one) != 1 || len(two) != 2 || tokens == 0 || !reflect.DeepEqual(one[0], two[0]) ||
+		reflect.DeepEqual(one[0], two[1]) {
 		t.Errorf("%v %v", one, two)
 	}
 	short, _ := embed(`"input":"hello","dimensions":3`)
@@ -509,7 +528,8 @@ func TestEmbeddings(t *testing.T) {
 func one2any(v []any) any { return v }
 
 func TestSizesForPeople(t *testing.T) {
-	for n, want := range map[int64]string{0: "", 999: "999", 1_500: "1.5K", 82_000_000: "82M", 20_900_000_000: "20.9B", 117_000_000_000: "117B"} {
+	for n, want := range map[int64]string{0: "", 999: "999", 1_500: "1.5K", 82_000_000: "82M", 20_900_000_000: "20.9B",
+		117_000_000_000: "117B"} {
 		if got := human(n); got != want {
 			t.Errorf("%d is %s, want %s", n, got, want)
 		}
@@ -517,7 +537,8 @@ func TestSizesForPeople(t *testing.T) {
 }
 
 func TestKeepAlive(t *testing.T) {
-	for raw, want := range map[string]time.Duration{`0`: 0, `"5m"`: 5 * time.Minute, `-1`: -time.Second, `1.5`: 1500 * time.Millisecond, `null`: 0, `"-1s"`: -time.Second} {
+	for raw, want := range map[string]time.Duration{`0`: 0, `"5m"`: 5 * time.Minute, `-1`: -time.Second,
+		`1.5`: 1500 * time.Millisecond, `null`: 0, `"-1s"`: -time.Second} {
 		if got, err := readKeepAlive([]byte(raw)); err != nil || got != want {
 			t.Errorf("%s is %v: %v", raw, got, err)
 		}

@@ -99,7 +99,8 @@ func (h *head) ending(info *reasoning.Info, r *reasoning.Result, warnings []Warn
 	e := Ending{
 		Done: true, DoneReason: "stop", Warnings: append(h.warnings[:len(h.warnings):len(h.warnings)], warnings...),
 		TotalDuration: h.clock().Sub(h.began), LoadDuration: h.load,
-		PromptEvalCount: r.Usage.Prompt, PromptEvalDuration: r.Timing.Prefill, EvalCount: r.Usage.Completion, EvalDuration: r.Timing.Decode,
+		PromptEvalCount: r.Usage.Prompt, PromptEvalDuration: r.Timing.Prefill, EvalCount: r.Usage.Completion,
+		EvalDuration:  r.Timing.Decode,
 		ReasoningInfo: contract.InfoOf(info),
 	}
 	if r.Finish == reasoning.FinishLength || r.Finish == "load" || r.Finish == "unload" {

@@ -140,9 +140,11 @@ func (a *API) decodeGenerate(who *wire.Principal, body *GenerateRequest) (*promp
 	}
 	switch {
 	case body.Suffix != "":
-		return nil, wire.Unsupported("suffix", "text around a gap cannot be asked for; give the text before it as a raw prompt")
+		return nil, wire.Unsupported("suffix", "text around a gap cannot be asked for; give the text before it as a raw "+
+			"prompt")
 	case body.Template != "":
-		return nil, wire.Unsupported("template", "a request cannot replace the model's template; start the server with --chat-template, or give a raw prompt")
+		return nil, wire.Unsupported("template",
+			"a request cannot replace the model's template; start the server with --chat-template, or give a raw prompt")
 	case len(body.Context) > 0:
 		return nil, wire.Unsupported("context", "this server gives no context; send the conversation to /api/chat")
 	case len(body.Images) > 0:
@@ -256,7 +258,8 @@ func (p *prompt) options(o *Options) error {
 	var context int64
 	if err := errors.Join(
 		wire.ReadTemperature("options.temperature", o.Temperature, &s.Temperature),
-		wire.ReadTopP("options.top_p", o.TopP, &s.TopP), set(&s.MinP, o.MinP, "min_p", 0, 1), set(&s.TypicalP, o.TypicalP, "typical_p", 0, 1),
+		wire.ReadTopP("options.top_p", o.TopP, &s.TopP), set(&s.MinP, o.MinP, "min_p", 0, 1),
+		set(&s.TypicalP, o.TypicalP, "typical_p", 0, 1),
 		set(&s.RepetitionPenalty, o.RepeatPenalty, "repeat_penalty", 0, 10),
 		set(&s.PresencePenalty, o.PresencePenalty, "presence_penalty", -2, 2),
 		set(&s.FrequencyPenalty, o.FrequencyPenalty, "frequency_penalty", -2, 2),

@@ -25,31 +25,37 @@ func say(question, thoughts, answer string) fake.Reply {
 }
 
 func TestChat(t *testing.T) {
-	f := start(t, Config{Clock: func() time.Time { return wiretest.Today }}, nil, say("2+2?", "two and two", "It is 4."), summaryReply("Adding gives four."))
+	f := start(t, Config{Clock: func() time.Time { return wiretest.Today }}, nil, say("2+2?", "two and two", "It is 4."),
+		summaryReply("Adding gives four."))
 	c := f.ask("2+2?", "")
 	m := &c.Choices[0].Message
-	if c.Object != "chat.completion" || c.Model != wiretest.Name || c.Created != wiretest.Today.Unix() || !strings.HasPrefix(c.ID, "chatcmpl-") ||
+	if c.Object != "chat.completion" || c.Model != wiretest.Name || c.Created != wiretest.Today.Unix() ||
+		!strings.HasPrefix(c.ID, "chatcmpl-") ||
 		!strings.HasPrefix(c.SystemFingerprint, "fp_") || len(c.Choices) != 1 {
 		t.Errorf("the answer is %s", pretty(t, c))
 	}
-	if m.Role != "assistant" || *m.Content != "It is 4." || m.Reasoning+m.ReasoningContent+m.ReasoningSummary != "" || c.Choices[0].FinishReason != "stop" {
+	if m.Role != "assistant" || *m.Content != "It is 4." || m.Reasoning+m.ReasoningContent+m.ReasoningSummary != "" ||
+		c.Choices[0].FinishReason != "stop" {
 		t.Errorf("the message is %s", pretty(t, m))
 	}
-	if u := c.Usage; u.PromptTokens == 0 || u.CompletionTokens == 0 || u.TotalTokens != u.PromptTokens+u.CompletionTokens || u.CompletionTokensDetails.ReasoningTokens == 0 {
+	if u := c.Usage; u.PromptTokens == 0 || u.CompletionTokens == 0 || u.TotalTokens != u.PromptTokens+
+		u.CompletionTokens || u.CompletionTokensDetails.ReasoningTokens == 0 {
 		t.Errorf("usage is %+v", u)
 	}
 	if i := c.ReasoningInfo; i == nil || i.Visibility != "none" || i.Effort != "medium" || i.Strategy != "native" {
 		t.Errorf("info is %+v", i)
 	}
 	full := f.ask("2+2?", `"reasoning":"full","seed":5`)
-	if m := full.Choices[0].Message; m.Reasoning != "two and two" || m.ReasoningContent != m.Reasoning || m.ReasoningSummary != "" || full.ReasoningInfo.Seed != 5 {
+	if m := full.Choices[0].Message; m.Reasoning != "two and two" || m.ReasoningContent != m.Reasoning ||
+		m.ReasoningSummary != "" || full.ReasoningInfo.Seed != 5 {
 		t.Errorf("full: %s", pretty(t, full))
 	}
 	if full.Usage.PromptTokensDetails.CachedTokens == 0 {
 		t.Error("the second request found nothing in the cache")
 	}
 	summary := f.ask("2+2?", `"reasoning":{"summary":"auto","effort":"high"}`)
-	if m := summary.Choices[0].Message; m.Reasoning != "" || m.ReasoningSummary != "Adding gives four." || m.ReasoningSummarySource != "reasoning" ||
+	if m := summary.Choices[0].Message; m.Reasoning != "" || m.ReasoningSummary != "Adding gives four." ||
+		m.ReasoningSummarySource != "reasoning" ||
 		summary.Usage.CompletionTokensDetails.SummaryTokens == 0 || summary.ReasoningInfo.Effort != "high" {
 		t.Errorf("summary: %s", pretty(t, summary))
 	}
@@ -89,9 +95,11 @@ func TestUsageInStreams(t *testing.T) {
 	if strings.Contains(plain.body, `"usage"`) {
 		t.Error("usage came unasked")
 	}
-	frames := framesOf(t, f.post("/v1/chat/completions", body("q", `"stream":true,"stream_options":{"include_usage":true}`)).body)
+	frames := framesOf(t, f.post("/v1/chat/completions",
+		body("q", `"stream":true,"stream_options":{"include_usage":true}`)).body)
 	for i, frame := range frames {
-		if last := i == len(frames)-1; strings.Contains(frame, `"usage":null`) == last || strings.Contains(frame, `"choices":[]`) != last {
+		if last := i == len(frames)-1; strings.Contains(frame, `"usage":null`) == last ||
+			strings.Contains(frame, `"choices":[]`) != last {
 			t.Errorf("frame %d of %d: %s", i, len(frames), frame)
 		}
 	}
@@ -109,7 +117,8 @@ func TestChoices(t *testing.T) {
 		alone := f.ask("q", fmt.Sprintf(`"seed":%d,"temperature":1,"max_tokens":12,"reasoning_effort":"none"`, 40+i))
 		total += alone.Usage.CompletionTokens
 		if c.Choices[i].Index != i || *c.Choices[i].Message.Content != *alone.Choices[0].Message.Content {
-			t.Errorf("choice %d is %q and with its seed alone %q", i, *c.Choices[i].Message.Content, *alone.Choices[0].Message.Content)
+			t.Errorf("choice %d is %q and with its seed alone %q", i, *c.Choices[i].Message.Content,
+				*alone.Choices[0].Message.Content)
 		}
 		if c.Usage.PromptTokens != alone.Usage.PromptTokens {
 			t.Errorf("the prompt counts %d and alone %d", c.Usage.PromptTokens, alone.Usage.PromptTokens)
@@ -191,14 +200,17 @@ func TestCalls(t *testing.T) {
 		fake.Reply{After: "result 5<|end|><|start|>assistant", Say: wiretest.Think("", "I forgot why.")})
 	c := f.ask("add", addTool+`,"reasoning":"full"`)
 	m := c.Choices[0].Message
-	if c.Choices[0].FinishReason != "tool_calls" || *m.Content != "Let me add." || len(m.ToolCalls) != 1 || m.ToolCalls[0].Type != "function" ||
+	if c.Choices[0].FinishReason != "tool_calls" || *m.Content != "Let me add." || len(m.ToolCalls) != 1 ||
+		m.ToolCalls[0].Type != "function" ||
 		*m.ToolCalls[0].Function != (FunctionCall{"add", `{"a":1}`}) || m.ToolCalls[0].ID == "" {
 		t.Fatalf("the call is %s", pretty(t, c))
 	}
 	// The message goes back as it came, and the reasoning of the pending call counts.
 	back, _ := json.Marshal(m)
-	next := f.post("/v1/chat/completions", fmt.Sprintf(`{"messages":[{"role":"user","content":"add"},%s,{"role":"tool","tool_call_id":%q,"content":"result 5"}],%s}`,
-		back, m.ToolCalls[0].ID, addTool))
+	next := f.post("/v1/chat/completions",
+		fmt.Sprintf(
+			`{"messages":[{"role":"user","content":"add"},%s,{"role":"tool","tool_call_id":%q,"content":"result 5"}],%s}`,
+			back, m.ToolCalls[0].ID, addTool))
 	if !strings.Contains(next.body, "It is 5.") {
 		t.Errorf("with its reasoning: %s", next.body)
 	}
@@ -208,7 +220,8 @@ func TestCalls(t *testing.T) {
 		t.Errorf("without: %s", next.body)
 	}
 	older := f.ask("add", `"functions":[{"name":"add"}]`)
-	if call := older.Choices[0].Message.FunctionCall; call == nil || call.Name != "add" || older.Choices[0].FinishReason != "function_call" {
+	if call := older.Choices[0].Message.FunctionCall; call == nil || call.Name != "add" ||
+		older.Choices[0].FinishReason != "function_call" {
 		t.Errorf("the older form: %s", pretty(t, older))
 	}
 }
@@ -230,7 +243,8 @@ func TestFormsAreHeld(t *testing.T) {
 	} {
 		for _, stream := range []string{"", `,"stream":true`} {
 			a := f.post("/v1/chat/completions", body("q", form.fields+stream))
-			if e := a.failing(t); a.status != 400 || e.Param == nil || *e.Param != form.param || !strings.Contains(e.Message, form.says) {
+			if e := a.failing(t); a.status != 400 || e.Param == nil || *e.Param != form.param ||
+				!strings.Contains(e.Message, form.says) {
 				t.Errorf("%s: %d %s", form.fields, a.status, a.body)
 			}
 		}
@@ -259,8 +273,10 @@ func TestLogprobs(t *testing.T) {
 
 func TestMalformedOutputIsNoError(t *testing.T) {
 	for _, out := range []string{
-		"<|channel|>commentary to=functions. <|message|>{\"a\"<|call|>", "<|message|><|message|><|start|>user<|channel|><|end|>", "plain text<|return|>",
-		"<|channel|>analysis<|message|>only thoughts<|return|>", "<|channel|>final<|constrain|>json<|message|>\xff\xfe<|return|>", "<|return|>",
+		"<|channel|>commentary to=functions. <|message|>{\"a\"<|call|>",
+		"<|message|><|message|><|start|>user<|channel|><|end|>", "plain text<|return|>",
+		"<|channel|>analysis<|message|>only thoughts<|return|>",
+		"<|channel|>final<|constrain|>json<|message|>\xff\xfe<|return|>", "<|return|>",
 		"<|channel|>commentary to=functions.add <|constrain|>json<|message|>{broken<|call|>",
 	} {
 		f := start(t, Config{}, nil, fake.Reply{After: wiretest.Ask("q"), Say: out})
@@ -289,10 +305,12 @@ func TestErrorsOfTheModel(t *testing.T) {
 	if a.status != http.StatusOK || !strings.HasPrefix(frames[0], `{"id":"chatcmpl-`) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	if last := frames[len(frames)-1]; !strings.HasPrefix(last, `{"error":{`) || !strings.Contains(last, `"server_error"`) || strings.Contains(a.body, "fire") {
+	if last := frames[len(frames)-1]; !strings.HasPrefix(last, `{"error":{`) ||
+		!strings.Contains(last, `"server_error"`) || strings.Contains(a.body, "fire") {
 		t.Errorf("the last frame is %s", last)
 	}
-	if a := f.post("/v1/chat/completions", body("q", "")); a.status != http.StatusInternalServerError || a.failing(t).Type != "server_error" || strings.Contains(a.body, "fire") {
+	if a := f.post("/v1/chat/completions", body("q", "")); a.status != http.StatusInternalServerError ||
+		a.failing(t).Type != "server_error" || strings.Contains(a.body, "fire") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
@@ -311,11 +329,15 @@ func TestErrorsOfRequests(t *testing.T) {
 		{body("q", `"model":"other"`), 404, "not_found_error", wire.CodeModel, "model"},
 		{body(strings.Repeat("long ", 400), ""), 400, "invalid_request_error", wire.CodeContextLength, "messages"},
 		{body("q", `"logit_bias":{"99999999":1}`), 400, "invalid_request_error", wire.CodeInvalid, "logit_bias"},
-		{body("q", `"chat_template_kwargs":{"messages":[]}`), 400, "invalid_request_error", wire.CodeInvalid, "chat_template_kwargs.messages"},
-		{body("q", `"tools":[{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"b","parameters":{"a":`+
-			strings.Repeat("[", 90)+strings.Repeat("]", 90)+`}}}]`), 400, "invalid_request_error", wire.CodeInvalid, "tools[1]"},
+		{body("q", `"chat_template_kwargs":{"messages":[]}`), 400, "invalid_request_error", wire.CodeInvalid,
+			"chat_template_kwargs.messages"},
+		{body("q",
+			`"tools":[{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"b","parameters":{"a":`+
+				strings.Repeat("[", 90)+strings.Repeat("]", 90)+`}}}]`), 400, "invalid_request_error", wire.CodeInvalid,
+			"tools[1]"},
 		{body("q", `"tool_choice":"required"`), 400, "invalid_request_error", wire.CodeInvalid, "tool_choice"},
-		{body("q", `"reasoning_strategy":"json",`+addTool), 400, "invalid_request_error", wire.CodeInvalid, "reasoning_strategy"},
+		{body("q", `"reasoning_strategy":"json",`+addTool), 400, "invalid_request_error", wire.CodeInvalid,
+			"reasoning_strategy"},
 	} {
 		for _, stream := range []string{"", `,"stream":true`} {
 			text := c.body
@@ -342,7 +364,8 @@ func TestErrorsOfRequests(t *testing.T) {
 func TestQueueFull(t *testing.T) {
 	w := httptest.NewRecorder()
 	(&API{}).WriteError(w, nil, wire.FromError(errQueue, nil))
-	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"rate_limit_error"`) {
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" ||
+		!strings.Contains(w.Body.String(), `"rate_limit_error"`) {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
 }
@@ -356,7 +379,8 @@ func TestCancel(t *testing.T) {
 			Delay:  func(int) time.Duration { return time.Millisecond },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, f.url+"/v1/chat/completions", strings.NewReader(body("q", `"reasoning":"full"`+optional(fields))))
+		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, f.url+"/v1/chat/completions",
+			strings.NewReader(body("q", `"reasoning":"full"`+optional(fields))))
 		go func() {
 			defer close(gone)
 			resp, err := http.DefaultClient.Do(req)
@@ -400,7 +424,8 @@ func TestCarriedReasoning(t *testing.T) {
 	if m.ReasoningEncryptedContent == "" || m.Reasoning != "" || strings.Contains(pretty(t, first), "canary") {
 		t.Fatalf("the first answer is %s", pretty(t, first))
 	}
-	streamed := assemble(t, framesOf(t, f.post("/v1/chat/completions", body("add", addTool+`,"stream":true,"include":["reasoning.encrypted_content"]`)).body))
+	streamed := assemble(t, framesOf(t, f.post("/v1/chat/completions",
+		body("add", addTool+`,"stream":true,"include":["reasoning.encrypted_content"]`)).body))
 	if streamed.Choices[0].Message.ReasoningEncryptedContent == "" {
 		t.Error("the stream has no sealed value")
 	}
@@ -444,14 +469,17 @@ func TestCarriedReasoning(t *testing.T) {
 	} {
 		a := c.f.post("/v1/chat/completions", c.body)
 		got := decodeChat(t, a)
-		if len(got.Warnings) != 1 || got.Warnings[0].Code != "sealed_dropped" || !strings.Contains(got.Warnings[0].Message, c.code) ||
-			!strings.HasPrefix(got.Warnings[0].Message, "messages[") || *got.Choices[0].Message.Content != "I forgot why." && name != "twice" {
+		if len(got.Warnings) != 1 || got.Warnings[0].Code != "sealed_dropped" ||
+			!strings.Contains(got.Warnings[0].Message, c.code) ||
+			!strings.HasPrefix(got.Warnings[0].Message, "messages[") || *got.Choices[0].Message.Content != "I forgot why." &&
+			name != "twice" {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 		c.f.api.cfg.StrictSeal = true
 		a = c.f.post("/v1/chat/completions", c.body)
 		c.f.api.cfg.StrictSeal = false
-		if e := a.failing(t); a.status != 400 || e.Code != c.code || e.Param == nil || !strings.HasSuffix(*e.Param, "].reasoning_encrypted_content") {
+		if e := a.failing(t); a.status != 400 || e.Code != c.code || e.Param == nil ||
+			!strings.HasSuffix(*e.Param, "].reasoning_encrypted_content") {
 			t.Errorf("%s: strict: %d %s", name, a.status, a.body)
 		}
 	}
@@ -473,7 +501,8 @@ func decodeChat(t *testing.T, a answer) (c ChatCompletion) {
 // Who wants nothing stored has nothing remembered of its calls.
 func TestStoreFalseIsNotRemembered(t *testing.T) {
 	f := start(t, Config{}, nil, say("q", "", "so"))
-	for fields, want := range map[string]bool{"": false, `"store":true`: false, `"store":null`: false, `"store":false`: true} {
+	for fields, want := range map[string]bool{"": false, `"store":true`: false, `"store":null`: false,
+		`"store":false`: true} {
 		if f.ask("q", fields); f.models.Last().Unremembered != want {
 			t.Errorf("%q: unremembered is %v", fields, !want)
 		}
@@ -482,7 +511,9 @@ func TestStoreFalseIsNotRemembered(t *testing.T) {
 
 // Choices are turns of their own: their calls have different ids, and each value opens beside its own.
 func TestChoicesAreSealedApart(t *testing.T) {
-	f := start(t, Config{Seal: keys()}, nil, fake.Reply{After: wiretest.Ask("add"), Say: wiretest.Call("a thought", "", "add", `{}`)}, fake.Reply{After: "5<|end|><|start|>assistant", Say: wiretest.Think("", "so")})
+	f := start(t, Config{Seal: keys()}, nil,
+		fake.Reply{After: wiretest.Ask("add"), Say: wiretest.Call("a thought", "", "add", `{}`)},
+		fake.Reply{After: "5<|end|><|start|>assistant", Say: wiretest.Think("", "so")})
 	two := f.ask("add", addTool+`,"reasoning_seal":true,"n":2`).Choices
 	a, b := two[0].Message, two[1].Message
 	if a.ToolCalls[0].ID == b.ToolCalls[0].ID {
@@ -491,7 +522,8 @@ func TestChoicesAreSealedApart(t *testing.T) {
 	for _, c := range []struct {
 		id, value string
 		dropped   int
-	}{{a.ToolCalls[0].ID, a.ReasoningEncryptedContent, 0}, {b.ToolCalls[0].ID, b.ReasoningEncryptedContent, 0}, {a.ToolCalls[0].ID, b.ReasoningEncryptedContent, 1}} {
+	}{{a.ToolCalls[0].ID, a.ReasoningEncryptedContent, 0}, {b.ToolCalls[0].ID, b.ReasoningEncryptedContent, 0},
+		{a.ToolCalls[0].ID, b.ReasoningEncryptedContent, 1}} {
 		got := decodeChat(t, f.post("/v1/chat/completions", fmt.Sprintf(`{"messages":[{"role":"user","content":"add"},{"role":"assistant","reasoning_encrypted_content":%q,
 			"tool_calls":[{"id":%q,"function":{"name":"add","arguments":"{}"}}]},{"role":"tool","tool_call_id":%[2]q,"content":"5"}],%s}`, c.value, c.id, addTool)))
 		if len(got.Warnings) != c.dropped {
@@ -503,7 +535,9 @@ func TestChoicesAreSealedApart(t *testing.T) {
 // The older form of calls has no ids, so such a turn is bound to its question.
 func TestCallsWithoutIDsAreBoundToTheirQuestion(t *testing.T) {
 	const functions = `"functions":[{"name":"add","parameters":{"type":"object"}}]`
-	f := start(t, Config{Seal: keys()}, nil, fake.Reply{After: wiretest.Ask("add"), Say: wiretest.Call("a thought", "", "add", `{}`)}, fake.Reply{After: "5<|end|><|start|>assistant", Say: wiretest.Think("", "so")})
+	f := start(t, Config{Seal: keys()}, nil,
+		fake.Reply{After: wiretest.Ask("add"), Say: wiretest.Call("a thought", "", "add", `{}`)},
+		fake.Reply{After: "5<|end|><|start|>assistant", Say: wiretest.Think("", "so")})
 	value := f.ask("add", functions+`,"reasoning_seal":true`).Choices[0].Message.ReasoningEncryptedContent
 	for question, dropped := range map[string]int{"add": 0, "subtract": 1} {
 		got := decodeChat(t, f.post("/v1/chat/completions", fmt.Sprintf(`{"messages":[{"role":"user","content":%q},{"role":"assistant","content":null,"reasoning_encrypted_content":%q,
@@ -575,9 +609,11 @@ func TestHiddenReasoningShowsNowhere(t *testing.T) {
 	replies := []fake.Reply{
 		{After: wiretest.Ask("q"), Say: wiretest.Think("the "+canary+" END plan", "so it is")},
 		{After: wiretest.Ask("call"), Say: wiretest.Call("the "+canary+" plan", "Let me see.", "add", `{}`)},
-		{After: wiretest.Ask("odd"), Say: "<|channel|>thoughts<|message|>the " + canary + " plan<|end|><|start|>assistant<|channel|>final<|message|>so<|return|>"},
+		{After: wiretest.Ask("odd"), Say: "<|channel|>thoughts<|message|>the " + canary +
+			" plan<|end|><|start|>assistant<|channel|>final<|message|>so<|return|>"},
 		{After: wiretest.Ask("only"), Say: "<|channel|>analysis<|message|>the " + canary + " plan<|return|>"},
-		{After: "<|channel|>analysis<|message|>the " + canary + " plan<|end|><|start|>assistant", Say: "<|channel|>final<|message|>so<|return|>"},
+		{After: "<|channel|>analysis<|message|>the " + canary + " plan<|end|><|start|>assistant",
+			Say: "<|channel|>final<|message|>so<|return|>"},
 		{After: wiretest.Ask("markers"), Say: wiretest.Think("", "<<REASONING>>the "+canary+" plan<</REASONING>>so")},
 		summaryReply("It plans."),
 	}
@@ -585,12 +621,16 @@ func TestHiddenReasoningShowsNowhere(t *testing.T) {
 	shown := 0
 	for _, question := range []string{"q", "call", "odd", "only", "markers"} {
 		for _, fields := range []string{
-			``, `"logprobs":true,"top_logprobs":20`, `"stop":"END"`, addTool, addTool + `,"tool_choice":"none"`, `"max_tokens":20`, `"n":2`, `"reasoning_seal":true`,
-			`"reasoning_budget":3`, `"reasoning_effort":"high"`, `"response_format":{"type":"json_object"},"max_tokens":60`, `"functions":[{"name":"add"}]`,
-			`"reasoning_strategy":"markers"`, `"reasoning_strategy":"tool"`, `"reasoning_strategy":"posthoc"`, `"keep_reasoning":true`,
+			``, `"logprobs":true,"top_logprobs":20`, `"stop":"END"`, addTool, addTool + `,"tool_choice":"none"`,
+			`"max_tokens":20`, `"n":2`, `"reasoning_seal":true`,
+			`"reasoning_budget":3`, `"reasoning_effort":"high"`, `"response_format":{"type":"json_object"},"max_tokens":60`,
+			`"functions":[{"name":"add"}]`,
+			`"reasoning_strategy":"markers"`, `"reasoning_strategy":"tool"`, `"reasoning_strategy":"posthoc"`,
+			`"keep_reasoning":true`,
 		} {
 			for visibility, hidden := range map[string]bool{
-				``: true, `"reasoning":"none"`: true, `"reasoning":{"exclude":true}`: true, `"include_reasoning":false`: true, `"reasoning":"summary"`: true,
+				``: true, `"reasoning":"none"`: true, `"reasoning":{"exclude":true}`: true, `"include_reasoning":false`: true,
+				`"reasoning":"summary"`:        true,
 				`"reasoning":{"effort":"low"}`: true, `"reasoning":"full"`: false,
 			} {
 				if visibility == `"reasoning":{"effort":"low"}` && strings.Contains(fields, "reasoning_effort") {
@@ -663,7 +703,8 @@ func walk(path string, v any, to map[string]*strings.Builder) {
 // More than a key may see is refused by the permission's name, never cut.
 func TestPermissions(t *testing.T) {
 	for most, allowed := range map[reasoning.Visibility][]string{
-		reasoning.VisibilityNone: {"none"}, reasoning.VisibilitySummary: {"none", "summary"}, reasoning.VisibilityFull: {"none", "summary", "full"},
+		reasoning.VisibilityNone: {"none"}, reasoning.VisibilitySummary: {"none", "summary"},
+		reasoning.VisibilityFull: {"none", "summary", "full"},
 	} {
 		p := wiretest.Anyone()
 		p.Reasoning = most
@@ -677,13 +718,15 @@ func TestPermissions(t *testing.T) {
 					}
 					continue
 				}
-				if e := a.failing(t); a.status != http.StatusForbidden || !strings.Contains(e.Message, "reasoning:"+v) || e.Type != "permission_error" || *e.Param != "reasoning" {
+				if e := a.failing(t); a.status != http.StatusForbidden || !strings.Contains(e.Message, "reasoning:"+v) ||
+					e.Type != "permission_error" || *e.Param != "reasoning" {
 					t.Errorf("%s of %s: %d %s", v, most, a.status, a.body)
 				}
 			}
 		}
 		a := f.post("/v1/completions", `{"prompt":"a"}`)
-		if ok := most == reasoning.VisibilityFull; (a.status == http.StatusOK) != ok || !ok && !strings.Contains(a.body, "reasoning:full") {
+		if ok := most == reasoning.VisibilityFull; (a.status == http.StatusOK) != ok ||
+			!ok && !strings.Contains(a.body, "reasoning:full") {
 			t.Errorf("a raw prompt with %s: %d %s", most, a.status, a.body)
 		}
 	}

@@ -40,7 +40,8 @@ func (c *chatOrder) completion(h head, replies []chatReply) *ChatCompletion {
 		r := replies[i].events.Reply()
 		results[i] = r.Result
 		out.Choices[i] = Choice{
-			Index: i, Message: c.message(&r, &replies[i].delegations, replies[i].content.String()), FinishReason: finishOf(r.Result, c.legacy), FinishDetail: r.Result.Detail,
+			Index: i, Message: c.message(&r, &replies[i].delegations, replies[i].content.String()),
+			FinishReason: finishOf(r.Result, c.legacy), FinishDetail: r.Result.Detail,
 			TraceID: r.Result.Trace,
 		}
 		if len(r.Logprobs) > 0 {
@@ -60,7 +61,8 @@ func (c *chatOrder) completion(h head, replies []chatReply) *ChatCompletion {
 // message is the message of a choice. spoken is its answer and its preamble in the order in which they came.
 func (c *chatOrder) message(r *reasoning.Reply, d *contract.DelegationLog, spoken string) AnswerMessage {
 	m := AnswerMessage{
-		Role: "assistant", Reasoning: r.Reasoning, ReasoningContent: r.Reasoning, ReasoningSummary: r.Summary, MessageEnd: endOf(r.Result, r.Decisions, d),
+		Role: "assistant", Reasoning: r.Reasoning, ReasoningContent: r.Reasoning, ReasoningSummary: r.Summary,
+		MessageEnd: endOf(r.Result, r.Decisions, d),
 	}
 	if c.form != "" {
 		spoken, m.Preamble = r.Answer, r.Preamble

@@ -205,7 +205,8 @@ type ChunkConfig struct {
 }
 
 func (c *ChunkConfig) head() *head {
-	return &head{id: c.ID, object: "chat.completion.chunk", model: c.Model, fingerprint: c.Fingerprint, created: c.Created.Unix()}
+	return &head{id: c.ID, object: "chat.completion.chunk", model: c.Model, fingerprint: c.Fingerprint,
+		created: c.Created.Unix()}
 }
 
 // ChunkEncoder turns the events of one choice into chunks of a chat completion. It neither waits nor writes: each

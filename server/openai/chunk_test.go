@@ -107,7 +107,8 @@ func TestRecordedStreams(t *testing.T) {
 type generator struct{ *rand.Rand }
 
 var pieces = []string{
-	"a", "word ", "\n", "\"", "\\", "é", "中文", "🙂", "\u2028", "\u2029", "\x00", "\x1b[0m", "</script>", "{\"k\":", "data: x\n\n", "\ufffd", "\t", "null", "\x7f",
+	"a", "word ", "\n", "\"", "\\", "é", "中文", "🙂", "\u2028", "\u2029", "\x00", "\x1b[0m", "</script>", "{\"k\":",
+	"data: x\n\n", "\ufffd", "\t", "null", "\x7f",
 }
 
 func (g generator) text() string {
@@ -150,13 +151,15 @@ func (g generator) logprobs() []reasoning.TokenLogprobs {
 func (g generator) stream(logprobs bool) []reasoning.Event {
 	info := func() *reasoning.Info {
 		return &reasoning.Info{
-			Model: "m", Visibility: reasoning.Visibility(g.IntN(3)), Effort: "low", Strategy: reasoning.StrategyNative, Seed: g.Uint64(), Budget: g.IntN(2) * 7,
+			Model: "m", Visibility: reasoning.Visibility(g.IntN(3)), Effort: "low", Strategy: reasoning.StrategyNative,
+			Seed: g.Uint64(), Budget: g.IntN(2) * 7,
 		}
 	}
 	list := []reasoning.Event{{Kind: reasoning.Started, Info: info()}}
 	open := map[reasoning.Segment]reasoning.Call{}
 	calls := 0
-	segments := []reasoning.Segment{reasoning.Reasoning, reasoning.Summary, reasoning.Preamble, reasoning.ToolCall, reasoning.Answer}
+	segments := []reasoning.Segment{reasoning.Reasoning, reasoning.Summary, reasoning.Preamble, reasoning.ToolCall,
+		reasoning.Answer}
 	end := func(s reasoning.Segment) {
 		list = append(list, reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s, Call: open[s]})
 		delete(open, s)
@@ -194,10 +197,13 @@ func (g generator) stream(logprobs bool) []reasoning.Event {
 		}
 	}
 	r := &reasoning.Result{
-		Finish:               []reasoning.FinishReason{reasoning.FinishStop, reasoning.FinishLength, reasoning.FinishToolCalls, ""}[g.IntN(4)],
+		Finish: []reasoning.FinishReason{reasoning.FinishStop, reasoning.FinishLength,
+			reasoning.FinishToolCalls, ""}[g.IntN(4)],
 		Detail:               []string{"", reasoning.DetailReasoningBudget, reasoning.DetailContextFull}[g.IntN(3)],
-		ReasoningUnavailable: g.IntN(2) == 0, SummarySource: []string{"", "posthoc"}[g.IntN(2)], Sealed: []string{"", "c2Vh"}[g.IntN(2)],
-		Usage: reasoning.Usage{Prompt: 9, Cached: g.IntN(9), Completion: g.IntN(99), Reasoning: g.IntN(9), Summary: g.IntN(9), Answer: 3},
+		ReasoningUnavailable: g.IntN(2) == 0, SummarySource: []string{"", "posthoc"}[g.IntN(2)],
+		Sealed: []string{"", "c2Vh"}[g.IntN(2)],
+		Usage: reasoning.Usage{Prompt: 9, Cached: g.IntN(9), Completion: g.IntN(99), Reasoning: g.IntN(9),
+			Summary: g.IntN(9), Answer: 3},
 	}
 	if score := []float64{0, 0.25, math.NaN(), math.Inf(1)}[g.IntN(4)]; g.IntN(2) == 0 {
 		r.Score = &score
@@ -257,7 +263,8 @@ func TestOlderCallsAddUp(t *testing.T) {
 	if a, b := pretty(t, got), pretty(t, whole(cfg, streams)); a != b {
 		t.Errorf("the stream adds up to\n%s\nand the answer is\n%s", a, b)
 	}
-	if f := got.Choices[0].Message.FunctionCall; f == nil || f.Name != "f" || f.Arguments != `{"a":1}` || got.Choices[0].FinishReason != "function_call" {
+	if f := got.Choices[0].Message.FunctionCall; f == nil || f.Name != "f" || f.Arguments != `{"a":1}` ||
+		got.Choices[0].FinishReason != "function_call" {
 		t.Errorf("the call is %+v", got.Choices[0])
 	}
 }
@@ -342,8 +349,11 @@ var recordings = map[string]struct {
 	body    string
 	replies []fake.Reply
 }{
-	"none": {body("hi", `"reasoning":"none"`), []fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("a secret thought", "Hello you.")}}},
-	"full": {body("hi", `"reasoning":"full"`), []fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("greet \"them\"\nin \u4e2d\u6587", "\u4f60\u597d \U0001F642")}}},
+	"none": {body("hi", `"reasoning":"none"`),
+		[]fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("a secret thought", "Hello you.")}}},
+	"full": {body("hi", `"reasoning":"full"`),
+		[]fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("greet \"them\"\nin \u4e2d\u6587",
+			"\u4f60\u597d \U0001F642")}}},
 	"summary": {body("hi", `"reasoning":"summary"`), []fake.Reply{
 		{After: wiretest.Ask("hi"), Say: wiretest.Think("a secret thought", "Hello you.")}, summaryReply("It greets."),
 	}},
@@ -359,13 +369,19 @@ var recordings = map[string]struct {
 	"legacy_call": {body("hi", `"functions":[{"name":"add"}]`), []fake.Reply{
 		{After: wiretest.Ask("hi"), Say: wiretest.Call("add it", "", "add", `{}`)},
 	}},
-	"logprobs": {body("hi", `"logprobs":true,"top_logprobs":2`), []fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("hm", "so \u00e9\u4e2d")}}},
-	"length":   {body("hi", `"max_tokens":12`), []fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("hm", strings.Repeat("on ", 50))}}},
-	"nothing":  {body("hi", `"max_tokens":2`), []fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think(strings.Repeat("hm ", 50), "")}}},
-	"stop":     {body("hi", `"stop":"END"`), []fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("hm END", "so END more")}}},
-	"malformed": {body("hi", `"reasoning":"full"`), []fake.Reply{{After: wiretest.Ask("hi"), Say: "<|channel|>thoughts<|message|>hm<|end|><|start|>assistant" +
-		"<|channel|>final<|message|>so<|return|>"}}},
-	"unavailable": {body("hi", `"reasoning":"full"`), []fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("", "so")}}},
+	"logprobs": {body("hi", `"logprobs":true,"top_logprobs":2`),
+		[]fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("hm", "so \u00e9\u4e2d")}}},
+	"length": {body("hi", `"max_tokens":12`),
+		[]fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("hm", strings.Repeat("on ", 50))}}},
+	"nothing": {body("hi", `"max_tokens":2`),
+		[]fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think(strings.Repeat("hm ", 50), "")}}},
+	"stop": {body("hi", `"stop":"END"`), []fake.Reply{{After: wiretest.Ask("hi"),
+		Say: wiretest.Think("hm END", "so END more")}}},
+	"malformed": {body("hi", `"reasoning":"full"`),
+		[]fake.Reply{{After: wiretest.Ask("hi"), Say: "<|channel|>thoughts<|message|>hm<|end|><|start|>assistant" +
+			"<|channel|>final<|message|>so<|return|>"}}},
+	"unavailable": {body("hi", `"reasoning":"full"`),
+		[]fake.Reply{{After: wiretest.Ask("hi"), Say: wiretest.Think("", "so")}}},
 	"budget": {body("hi", `"reasoning":"full","reasoning_budget":4`), []fake.Reply{
 		{After: wiretest.Ask("hi"), Say: wiretest.Think(strings.Repeat("hm ", 50), "so")},
 		{Prompt: "hi", After: "<|end|><|start|>assistant", Say: "<|channel|>final<|message|>so<|return|>"},

@@ -62,11 +62,13 @@ func TestClientChat(t *testing.T) {
 	if whole.Choices[0].Message.Content != want || acc.Choices[0].Message.Content != want {
 		t.Errorf("got %q and %q", whole.Choices[0].Message.Content, acc.Choices[0].Message.Content)
 	}
-	if whole.Choices[0].FinishReason != "stop" || acc.Choices[0].FinishReason != "stop" || string(acc.Choices[0].Message.Role) != "assistant" || acc.Model != wiretest.Name {
+	if whole.Choices[0].FinishReason != "stop" || acc.Choices[0].FinishReason != "stop" ||
+		string(acc.Choices[0].Message.Role) != "assistant" || acc.Model != wiretest.Name {
 		t.Errorf("whole %s", whole.RawJSON())
 	}
 	u, v := whole.Usage, acc.Usage
-	if u.PromptTokens != v.PromptTokens || u.CompletionTokens != v.CompletionTokens || u.TotalTokens != u.PromptTokens+u.CompletionTokens ||
+	if u.PromptTokens != v.PromptTokens || u.CompletionTokens != v.CompletionTokens || u.TotalTokens != u.PromptTokens+
+		u.CompletionTokens ||
 		u.CompletionTokensDetails.ReasoningTokens == 0 || v.PromptTokensDetails.CachedTokens == 0 {
 		t.Errorf("usage is %s and %s", u.RawJSON(), v.RawJSON())
 	}
@@ -85,7 +87,8 @@ func TestClientReasoning(t *testing.T) {
 			t.Errorf("%s is %s", field, got)
 		}
 	}
-	if got := whole.JSON.ExtraFields["reasoning_info"].Raw(); !strings.Contains(got, `"seed":7`) || !strings.Contains(got, `"visibility":"full"`) {
+	if got := whole.JSON.ExtraFields["reasoning_info"].Raw(); !strings.Contains(got, `"seed":7`) ||
+		!strings.Contains(got, `"visibility":"full"`) {
 		t.Errorf("reasoning_info is %s", got)
 	}
 	p := params("2+2?")
@@ -108,13 +111,15 @@ func TestClientReasoning(t *testing.T) {
 
 func TestClientTools(t *testing.T) {
 	f := start(t, Config{}, nil,
-		fake.Reply{After: wiretest.Ask("weather?"), Say: wiretest.Call("look it up", "Let me look.", "weather", `{"city": "Köln"}`)},
+		fake.Reply{After: wiretest.Ask("weather?"), Say: wiretest.Call("look it up", "Let me look.", "weather",
+			`{"city": "Köln"}`)},
 		fake.Reply{After: "sunny<|end|><|start|>assistant", Say: wiretest.Think("", "It is sunny.")})
 	c := f.client()
 	p := params("weather?")
 	p.Tools = []sdk.ChatCompletionToolUnionParam{sdk.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
 		Name: "weather", Description: sdk.String("Tells the weather."),
-		Parameters: shared.FunctionParameters{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}},
+		Parameters: shared.FunctionParameters{"type": "object",
+			"properties": map[string]any{"city": map[string]any{"type": "string"}}},
 	}), sdk.ChatCompletionCustomTool(sdk.ChatCompletionCustomToolCustomParam{Name: "other"})}
 	p.ParallelToolCalls = sdk.Bool(false)
 	acc := &sdk.ChatCompletionAccumulator{}
@@ -139,7 +144,8 @@ func TestClientTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := whole.Choices[0].Message
-	if m.Content != "Let me look." || len(m.ToolCalls) != 1 || m.ToolCalls[0].Function.Arguments != acc.Choices[0].Message.ToolCalls[0].Function.Arguments {
+	if m.Content != "Let me look." || len(m.ToolCalls) != 1 ||
+		m.ToolCalls[0].Function.Arguments != acc.Choices[0].Message.ToolCalls[0].Function.Arguments {
 		t.Errorf("streamed %s, whole %s", acc.Choices[0].Message.ToolCalls[0].RawJSON(), m.RawJSON())
 	}
 	if w := whole.JSON.ExtraFields["warnings"].Raw(); w != "" {
@@ -165,7 +171,8 @@ func TestClientStructuredOutputs(t *testing.T) {
 	p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
 		Name: "person", Strict: sdk.Bool(true), Schema: map[string]any{
 			"type": "object", "additionalProperties": false, "required": []string{"grown", "kind"},
-			"properties": map[string]any{"grown": map[string]any{"type": "boolean"}, "kind": map[string]any{"enum": []string{"cat", "dog"}}},
+			"properties": map[string]any{"grown": map[string]any{"type": "boolean"},
+				"kind": map[string]any{"enum": []string{"cat", "dog"}}},
 		},
 	}}
 	for seed := range int64(3) {
@@ -178,14 +185,17 @@ func TestClientStructuredOutputs(t *testing.T) {
 			Grown *bool
 			Kind  string
 		}
-		if err := json.Unmarshal([]byte(answer.Choices[0].Message.Content), &v); err != nil || v.Grown == nil || v.Kind != "cat" && v.Kind != "dog" {
+		if err := json.Unmarshal([]byte(answer.Choices[0].Message.Content), &v); err != nil || v.Grown == nil ||
+			v.Kind != "cat" && v.Kind != "dog" {
 			t.Errorf("%v in %q", err, answer.Choices[0].Message.Content)
 		}
 	}
-	p.ResponseFormat.OfJSONSchema.JSONSchema.Schema = map[string]any{"type": "array", "uniqueItems": true, "items": map[string]any{}}
+	p.ResponseFormat.OfJSONSchema.JSONSchema.Schema = map[string]any{"type": "array", "uniqueItems": true,
+		"items": map[string]any{}}
 	_, err := c.Chat.Completions.New(t.Context(), p)
 	var e *sdk.Error
-	if !errors.As(err, &e) || e.StatusCode != http.StatusBadRequest || e.Param != "response_format" || !strings.Contains(e.Message, "uniqueItems") {
+	if !errors.As(err, &e) || e.StatusCode != http.StatusBadRequest || e.Param != "response_format" ||
+		!strings.Contains(e.Message, "uniqueItems") {
 		t.Errorf("%v: %s", err, e.RawJSON())
 	}
 }
@@ -204,7 +214,8 @@ func TestClientLogprobs(t *testing.T) {
 	text := ""
 	for i := range list {
 		text += list[i].Token
-		if math.Exp(list[i].Logprob) > 1 || len(list[i].TopLogprobs) != 3 || list[i].Token != streamed[i].Token || list[i].Logprob != streamed[i].Logprob {
+		if math.Exp(list[i].Logprob) > 1 || len(list[i].TopLogprobs) != 3 || list[i].Token != streamed[i].Token ||
+			list[i].Logprob != streamed[i].Logprob {
 			t.Errorf("%s, streamed %s", list[i].RawJSON(), streamed[i].RawJSON())
 		}
 	}
@@ -221,7 +232,8 @@ func TestClientErrors(t *testing.T) {
 	check := func(name string, err error, status int, kind, code, param string) {
 		t.Helper()
 		var e *sdk.Error
-		if !errors.As(err, &e) || e.StatusCode != status || e.Type != kind || e.Code != code || e.Param != param || e.Message == "" {
+		if !errors.As(err, &e) || e.StatusCode != status || e.Type != kind || e.Code != code || e.Param != param ||
+			e.Message == "" {
 			t.Errorf("%s: %v: %s", name, err, e.RawJSON())
 		}
 	}
@@ -242,7 +254,8 @@ func TestClientErrors(t *testing.T) {
 		sdk.TextContentPart("a"), sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: "data:,"}),
 	})}
 	_, err = c.Chat.Completions.New(t.Context(), p)
-	check("an image", err, http.StatusBadRequest, "invalid_request_error", "unsupported_value", "messages[0].content[1].image_url")
+	check("an image", err, http.StatusBadRequest, "invalid_request_error", "unsupported_value",
+		"messages[0].content[1].image_url")
 	closed := start(t, Config{}, nobody).client()
 	_, err = closed.Models.List(t.Context())
 	check("a key without scopes", err, http.StatusForbidden, "permission_error", "permission_denied", "")
@@ -317,9 +330,11 @@ func TestClientChoices(t *testing.T) {
 func TestClientOthers(t *testing.T) {
 	f := start(t, Config{}, nil, fake.Reply{After: "once", Say: " upon<|return|>"})
 	c := f.client()
-	text := sdk.CompletionNewParams{Model: wiretest.Name, Prompt: sdk.CompletionNewParamsPromptUnion{OfString: sdk.String("once")}, Logprobs: sdk.Int(2), Seed: sdk.Int(1)}
+	text := sdk.CompletionNewParams{Model: wiretest.Name,
+		Prompt: sdk.CompletionNewParamsPromptUnion{OfString: sdk.String("once")}, Logprobs: sdk.Int(2), Seed: sdk.Int(1)}
 	whole, err := c.Completions.New(t.Context(), text)
-	if err != nil || whole.Choices[0].Text != " upon" || len(whole.Choices[0].Logprobs.Tokens) == 0 || whole.Choices[0].FinishReason != "stop" {
+	if err != nil || whole.Choices[0].Text != " upon" || len(whole.Choices[0].Logprobs.Tokens) == 0 ||
+		whole.Choices[0].FinishReason != "stop" {
 		t.Fatalf("%v, %v", err, whole)
 	}
 	s := c.Completions.NewStreaming(t.Context(), text)
@@ -330,7 +345,8 @@ func TestClientOthers(t *testing.T) {
 	if s.Err() != nil || streamed != " upon" {
 		t.Errorf("%q, %v", streamed, s.Err())
 	}
-	vectors, err := c.Embeddings.New(t.Context(), sdk.EmbeddingNewParams{Model: wiretest.Name, Input: sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: []string{"a", "b"}}})
+	vectors, err := c.Embeddings.New(t.Context(), sdk.EmbeddingNewParams{Model: wiretest.Name,
+		Input: sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: []string{"a", "b"}}})
 	if err != nil || len(vectors.Data) != 2 || len(vectors.Data[1].Embedding) == 0 || vectors.Usage.TotalTokens == 0 {
 		t.Errorf("%v, %v", err, vectors)
 	}

@@ -28,7 +28,8 @@ func appendTokenBytes(dst []byte, token string) []byte {
 
 // completionLogprobs returns the log probabilities of a whole choice, with at most top alternatives in each place.
 func completionLogprobs(list []reasoning.TokenLogprobs, top int) *CompletionLogprobs {
-	l := &CompletionLogprobs{Tokens: []string{}, TokenLogprobs: []*float32{}, TopLogprobs: []map[string]float32{}, TextOffset: []int{}}
+	l := &CompletionLogprobs{Tokens: []string{}, TokenLogprobs: []*float32{}, TopLogprobs: []map[string]float32{},
+		TextOffset: []int{}}
 	var at offset
 	for i := range list {
 		t := &list[i]
@@ -114,7 +115,8 @@ type completionEncoder struct {
 }
 
 func newCompletionEncoder(h head, c *completionOrder, choice int, send func(frame []byte) error) *completionEncoder {
-	e := &completionEncoder{choice: choice, prefix: c.prefix(choice), scored: c.req.PromptLogprobs, top: c.req.Sampling.TopLogprobs}
+	e := &completionEncoder{choice: choice, prefix: c.prefix(choice), scored: c.req.PromptLogprobs,
+		top: c.req.Sampling.TopLogprobs}
 	if choice == 0 {
 		e.about = c.warnings
 	}

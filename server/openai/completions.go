@@ -122,7 +122,8 @@ func (a *API) readCompletion(b *CompletionRequest) (*completionOrder, error) {
 		raw  json.RawMessage
 	}{
 		{"reasoning", b.Reasoning}, {"reasoning_effort", b.ReasoningEffort}, {"include_reasoning", b.IncludeReasoning},
-		{"reasoning_budget", b.ReasoningBudget}, {"reasoning_strategy", b.ReasoningStrategy}, {"reasoning_seal", b.ReasoningSeal},
+		{"reasoning_budget", b.ReasoningBudget}, {"reasoning_strategy", b.ReasoningStrategy},
+		{"reasoning_seal", b.ReasoningSeal},
 		{"reasoning_encrypt", b.ReasoningEncrypt},
 	} {
 		if wire.Given(f.raw) && string(f.raw) != "false" {
@@ -143,7 +144,8 @@ func (a *API) readCompletion(b *CompletionRequest) (*completionOrder, error) {
 		}
 	}
 	if len(c.prompts)*c.choices > maxPrompts {
-		return nil, wire.Invalid("n", "%d prompts with %d choices each are more than %d", len(c.prompts), c.choices, maxPrompts)
+		return nil, wire.Invalid("n", "%d prompts with %d choices each are more than %d", len(c.prompts), c.choices,
+			maxPrompts)
 	}
 	c.req.MaxTokens = 16
 	if c.req.PromptOnly = b.MaxTokens != nil && *b.MaxTokens == 0 && b.NPredict == nil; !c.req.PromptOnly {
@@ -168,7 +170,8 @@ func (a *API) readCompletion(b *CompletionRequest) (*completionOrder, error) {
 	}
 	// A raw prompt leaves no place for what the defaults say about reasoning.
 	plain := &c.req
-	plain.ResponseFormat, plain.TemplateArgs, plain.Visibility, plain.Effort, plain.Budget, plain.Strategy = nil, nil, reasoning.VisibilityNone, "", 0, ""
+	plain.ResponseFormat, plain.TemplateArgs, plain.Visibility, plain.Effort, plain.Budget, plain.Strategy = nil, nil,
+		reasoning.VisibilityNone, "", 0, ""
 	plain.Score = false
 	return c, nil
 }
@@ -322,7 +325,8 @@ func (c *completionOrder) completion(h head, replies []reasoning.Collector) *Com
 		results[i] = r.Result
 		prefix := c.prefix(i)
 		finish := finishOf(r.Result, false)
-		out.Choices[i] = CompletionChoice{Index: i, Text: prefix + r.Answer, FinishReason: &finish, FinishDetail: r.Result.Detail}
+		out.Choices[i] = CompletionChoice{Index: i, Text: prefix + r.Answer, FinishReason: &finish,
+			FinishDetail: r.Result.Detail}
 		if list := slices.Concat(c.echoed(r.Prompt), r.Logprobs); len(list) > 0 {
 			out.Choices[i].Logprobs = completionLogprobs(list, c.req.Sampling.TopLogprobs)
 		}

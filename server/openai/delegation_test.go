@@ -24,7 +24,8 @@ func TestASpecialistOfTheUsers(t *testing.T) {
 	f := start(t, Config{}, nil,
 		fake.Reply{Prompt: asSpecialist, After: wiretest.Ask("q"), Say: wiretest.Think("canary thinks", "canary works")},
 		fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Think("hm", "four")},
-		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>", Say: "Counted.<|return|>"})
+		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
+			Say: "Counted.<|return|>"})
 	for _, c := range []struct{ fields, thoughts, content string }{
 		{`"reasoning":"none"`, "", "four"},
 		{`"reasoning":"summary"`, "", "four"},
@@ -50,11 +51,13 @@ func TestASpecialistOfTheUsers(t *testing.T) {
 				t.Fatal(err)
 			}
 			m := a.Choices[0].Message
-			if m.Reasoning != c.thoughts || m.Content == nil || *m.Content != c.content || len(m.Delegations) != 1 || m.Intermediate || m.Instructions != nil ||
+			if m.Reasoning != c.thoughts || m.Content == nil || *m.Content != c.content || len(m.Delegations) != 1 ||
+				m.Intermediate || m.Instructions != nil ||
 				strings.Contains(string(text), "canary") != shows {
 				t.Errorf("%s: %s", c.fields, pretty(t, m))
 			}
-			if d := m.Delegations[0]; d.By != "user" || d.Outcome != reasoning.DelegationReturned || d.Length != len("canary checks") || d.Steps != 1 {
+			if d := m.Delegations[0]; d.By != "user" || d.Outcome != reasoning.DelegationReturned ||
+				d.Length != len("canary checks") || d.Steps != 1 {
 				t.Errorf("%+v", d)
 			}
 		}
@@ -67,7 +70,8 @@ func TestInstructionsCarryADelegation(t *testing.T) {
 	result := "found<|end|><|start|>assistant"
 	f := start(t, Config{}, nil,
 		fake.Reply{Prompt: "canary saw it", After: wiretest.Ask("q"), Say: wiretest.Think("", "together")},
-		fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Call("", "", "delegate_internal_reasoning", `{"agent_prompt":"canary looks"}`)},
+		fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Call("", "", "delegate_internal_reasoning",
+			`{"agent_prompt":"canary looks"}`)},
 		fake.Reply{After: "</delegate-reasoning><|end|><|start|>assistant", Say: wiretest.Call("", "", "look", "{}")},
 		fake.Reply{Prompt: asSpecialist, After: result, Say: wiretest.Think("", "canary saw it")},
 		fake.Reply{After: result, Say: wiretest.Think("", "alone")})
@@ -78,7 +82,8 @@ func TestInstructionsCarryADelegation(t *testing.T) {
 		if !m.Intermediate || len(m.ToolCalls) != 1 || m.ToolCalls[0].Function.Name != "look" {
 			t.Fatalf("%s", pretty(t, m))
 		}
-		streamed := assemble(t, framesOf(t, f.post("/v1/chat/completions", body("q", fields+`,"stream":true`)).body)).Choices[0].Message
+		streamed := assemble(t, framesOf(t, f.post("/v1/chat/completions",
+			body("q", fields+`,"stream":true`)).body)).Choices[0].Message
 		if !reflect.DeepEqual(streamed.Instructions, m.Instructions) || !streamed.Intermediate {
 			t.Errorf("streamed: %s", pretty(t, streamed))
 		}
@@ -94,8 +99,9 @@ func TestInstructionsCarryADelegation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		next := f.post("/v1/chat/completions", fmt.Sprintf(`{"messages":[{"role":"user","content":"q"},%s,{"role":"tool","tool_call_id":%q,"content":"found"}],%s}`,
-			said, m.ToolCalls[0].ID, fields))
+		next := f.post("/v1/chat/completions",
+			fmt.Sprintf(`{"messages":[{"role":"user","content":"q"},%s,{"role":"tool","tool_call_id":%q,"content":"found"}],%s}`,
+				said, m.ToolCalls[0].ID, fields))
 		var second ChatCompletion
 		decode(t, next.body, &second)
 		if got := second.Choices[0].Message; got.Content == nil || *got.Content != answer {
@@ -108,8 +114,9 @@ func TestDelegationsRefused(t *testing.T) {
 	f := start(t, Config{}, nil)
 	for fields, param := range map[string]string{
 		`"delegation":{"agent_prompt":" "}`: "delegation.agent_prompt", `"delegation":{"work":"burn"}`: "delegation.work",
-		`"delegation":{"mark_intermediate":true}`:                                                        "delegation.mark_intermediate",
-		`"delegation":{"agent_prompt":"` + strings.Repeat("x", 50_001) + `"}`:                            "delegation.agent_prompt",
+		`"delegation":{"mark_intermediate":true}`: "delegation.mark_intermediate",
+		`"delegation":{"agent_prompt":"` + strings.Repeat("x",
+			50_001) + `"}`: "delegation.agent_prompt",
 		`"tool_choice":{"type":"function","function":{"name":"return_control"}}`:                         "tool_choice",
 		`"delegation":{"allow":true},"tools":[{"type":"function","function":{"name":"return_control"}}]`: "tools",
 	} {
@@ -119,8 +126,10 @@ func TestDelegationsRefused(t *testing.T) {
 		}
 	}
 	for instructions, param := range map[string]string{
-		`[{"type":"elsewhere"}]`: "messages[0].instructions[0].type", `[{"type":"delegate_reasoning","agentPrompt":"\n"}]`: "messages[0].instructions[0].agentPrompt",
-		`[{"type":"delegate_reasoning","agentPrompt":"a"},{"type":"delegate_reasoning","agentPrompt":"b"}]`: "delegation", `[3]`: "messages[0].instructions[0]",
+		`[{"type":"elsewhere"}]`:                             "messages[0].instructions[0].type",
+		`[{"type":"delegate_reasoning","agentPrompt":"\n"}]`: "messages[0].instructions[0].agentPrompt",
+		`[{"type":"delegate_reasoning","agentPrompt":"a"},{"type":"delegate_reasoning","agentPrompt":"b"}]`: "delegation",
+		`[3]`: "messages[0].instructions[0]",
 	} {
 		a := f.post("/v1/chat/completions", `{"messages":[{"role":"user","content":"q","instructions":`+instructions+`}]}`)
 		if a.status != 400 || !strings.Contains(a.body, `"param":"`+param+`"`) {

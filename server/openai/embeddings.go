@@ -120,7 +120,8 @@ const numberCost = 16
 // embedError names the input that an error is about.
 func embedError(err error, path string) error {
 	if errors.Is(err, runner.ErrNoEmbeddings) {
-		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeUnsupported, Param: "model", Message: err.Error(), Err: err}
+		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeUnsupported, Param: "model",
+			Message: err.Error(), Err: err}
 	}
 	return wire.FromError(err, map[string]string{"Tokens": path, "Messages": path})
 }

@@ -44,6 +44,8 @@ func wireError(err error, form string) *wire.Error {
 var fieldNames = map[string]string{
 	"Messages": "messages", "Prompt": "prompt", "PromptTokens": "prompt", "Tools": "tools", "ToolChoice": "tool_choice",
 	"ToolName": "tool_choice", "ResponseFormat": "response_format", "Form": "response_format", "Visibility": "reasoning",
-	"Effort": "reasoning_effort", "Budget": "reasoning_budget", "Strategy": "reasoning_strategy", "MaxTokens": "max_completion_tokens",
-	"Stop": "stop", "Sampling": "logit_bias", "TemplateArgs": "chat_template_kwargs", "Seal": "reasoning_seal", "Tokens": "input", "Delegation": "delegation",
+	"Effort": "reasoning_effort", "Budget": "reasoning_budget", "Strategy": "reasoning_strategy",
+	"MaxTokens": "max_completion_tokens",
+	"Stop":      "stop", "Sampling": "logit_bias", "TemplateArgs": "chat_template_kwargs", "Seal": "reasoning_seal",
+	"Tokens": "input", "Delegation": "delegation",
 }

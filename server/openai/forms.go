@@ -43,7 +43,8 @@ func (f *Forms) source(req *runner.Request) (grammar.Source, string, error) {
 	fields := []field{
 		{"response_format", f.ResponseFormat, responseFormat}, {"response_schema", f.ResponseSchema, responseSchema},
 		{"json_schema", f.JSONSchema, schemaForm}, {"grammar", f.Grammar, grammarForm}, {"regex", f.Regex, regexForm},
-		{"choice", f.Choice, choiceForm}, {"guided_json", f.GuidedJSON, schemaForm}, {"guided_regex", f.GuidedRegex, regexForm},
+		{"choice", f.Choice, choiceForm}, {"guided_json", f.GuidedJSON, schemaForm},
+		{"guided_regex", f.GuidedRegex, regexForm},
 		{"guided_choice", f.GuidedChoice, choiceForm}, {"guided_grammar", f.GuidedGrammar, grammarForm},
 	}
 	if wire.Given(f.StructuredOutputs) {
@@ -65,9 +66,10 @@ func (f *Forms) source(req *runner.Request) (grammar.Source, string, error) {
 		fields = append(fields, field{at + ".json", s.JSON, schemaForm}, field{at + ".regex", s.Regex, regexForm},
 			field{at + ".choice", s.Choice, choiceForm}, field{at + ".grammar", s.Grammar, grammarForm})
 		if s.JSONObject {
-			fields = append(fields, field{at + ".json_object", f.StructuredOutputs, func(json.RawMessage, string, *runner.Request) (grammar.Source, error) {
-				return grammar.AnyObject(), nil
-			}})
+			fields = append(fields, field{at + ".json_object", f.StructuredOutputs,
+				func(json.RawMessage, string, *runner.Request) (grammar.Source, error) {
+					return grammar.AnyObject(), nil
+				}})
 		}
 	}
 	var form grammar.Source
@@ -136,7 +138,8 @@ func responseFormat(raw json.RawMessage, path string, req *runner.Request) (form
 	case "":
 		return form, wire.Invalid(path+".type", "it is missing; text, json_object and json_schema are known")
 	}
-	return form, wire.Unsupported(path+".type", "%q is not known here; text, json_object and json_schema are", wire.Clip(f.Type))
+	return form, wire.Unsupported(path+".type", "%q is not known here; text, json_object and json_schema are",
+		wire.Clip(f.Type))
 }
 
 func responseSchema(raw json.RawMessage, path string, req *runner.Request) (form grammar.Source, err error) {

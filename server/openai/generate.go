@@ -13,7 +13,8 @@ import (
 // generate runs requests side by side, one for each choice. When all have started it calls begin, once, and from
 // then on take with each event; neither is ever called twice at the same time. The first error ends all runs and is
 // returned.
-func generate(ctx context.Context, m wire.Model, reqs []runner.Request, begin func(), take func(choice int, e reasoning.Event) error) error {
+func generate(ctx context.Context, m wire.Model, reqs []runner.Request, begin func(),
+	take func(choice int, e reasoning.Event) error) error {
 	if len(reqs) == 1 {
 		started := false
 		for e, err := range m.Generate(ctx, reqs[0]) {

@@ -37,9 +37,11 @@ func logprobsOf(list []reasoning.TokenLogprobs) *Logprobs {
 	l := &Logprobs{Content: make([]TokenLogprob, len(list))}
 	for i := range list {
 		t := &list[i]
-		e := TokenLogprob{Token: t.Text, Logprob: wire.Logprob(t.Logprob), Bytes: numbers(t.Text), TopLogprobs: make([]TopLogprob, len(t.Top))}
+		e := TokenLogprob{Token: t.Text, Logprob: wire.Logprob(t.Logprob), Bytes: numbers(t.Text),
+			TopLogprobs: make([]TopLogprob, len(t.Top))}
 		for j := range t.Top {
-			e.TopLogprobs[j] = TopLogprob{Token: t.Top[j].Text, Logprob: wire.Logprob(t.Top[j].Logprob), Bytes: numbers(t.Top[j].Text)}
+			e.TopLogprobs[j] = TopLogprob{Token: t.Top[j].Text, Logprob: wire.Logprob(t.Top[j].Logprob),
+				Bytes: numbers(t.Top[j].Text)}
 		}
 		l.Content[i] = e
 	}

@@ -116,7 +116,8 @@ func (c *conversation) read(i int, path string, m *Message, called map[string]bo
 	case "":
 		return wire.Invalid(path+".role", "it is missing; developer, system, user, assistant and tool are known")
 	default:
-		return wire.Invalid(path+".role", "%q is not a role; developer, system, user, assistant and tool are known", wire.Clip(m.Role))
+		return wire.Invalid(path+".role", "%q is not a role; developer, system, user, assistant and tool are known",
+			wire.Clip(m.Role))
 	}
 	list, err := contract.Instructions(path+".instructions", m.Instructions)
 	if err != nil {

@@ -75,5 +75,6 @@ func (a *API) getModel(w http.ResponseWriter, r *http.Request) {
 		wire.WriteJSON(w, http.StatusOK, modelOf(&c))
 		return
 	}
-	a.fail(w, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model", Message: fmt.Sprintf("there is no model %q that you may use", wire.Clip(id))}, "")
+	a.fail(w, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model",
+		Message: fmt.Sprintf("there is no model %q that you may use", wire.Clip(id))}, "")
 }

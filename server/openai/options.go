@@ -78,7 +78,8 @@ type order struct {
 
 // order reads the shared fields.
 func (a *API) order(o *Options) (*order, error) {
-	d := &order{req: a.cfg.Defaults, choices: 1, stream: o.Stream, usage: o.StreamOptions != nil && o.StreamOptions.IncludeUsage}
+	d := &order{req: a.cfg.Defaults, choices: 1, stream: o.Stream, usage: o.StreamOptions != nil &&
+		o.StreamOptions.IncludeUsage}
 	if o.StreamOptions != nil && !o.Stream {
 		return nil, wire.Invalid("stream_options", "it goes with stream only")
 	}

@@ -12,7 +12,8 @@ import (
 // stream, and nowhere else.
 func TestRationale(t *testing.T) {
 	f := start(t, Config{}, nil, fake.Reply{After: wiretest.Ask("q"),
-		Say: wiretest.Call(`I look. <rationale call="1">{"why":"canary","confidence":0.5}</rationale>`, "", "look", `{"q":"a"}`)})
+		Say: wiretest.Call(`I look. <rationale call="1">{"why":"canary","confidence":0.5}</rationale>`, "", "look",
+			`{"q":"a"}`)})
 	const tools = `"rationale":true,"tools":[{"type":"function","function":{"name":"look"}}]`
 	for _, visibility := range []string{"none", "summary", "full"} {
 		fields := tools + `,"reasoning":"` + visibility + `"`
@@ -28,7 +29,8 @@ func TestRationale(t *testing.T) {
 		decode(t, whole.body, &answer)
 		for _, c := range []*ChatCompletion{&answer, assemble(t, framesOf(t, stream.body))} {
 			m := c.Choices[0].Message
-			if len(m.Rationale) != 2 || m.Rationale[0].ToolName != "look" || m.Rationale[0].Rationale.Why != "canary" || m.Rationale[1].Decision != "termination:tool_calls" ||
+			if len(m.Rationale) != 2 || m.Rationale[0].ToolName != "look" || m.Rationale[0].Rationale.Why != "canary" ||
+				m.Rationale[1].Decision != "termination:tool_calls" ||
 				strings.Contains(m.Reasoning, "canary") || len(m.ToolCalls) != 1 {
 				t.Errorf("%s", pretty(t, m))
 			}

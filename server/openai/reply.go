@@ -85,7 +85,8 @@ type ReasoningInfo struct {
 }
 
 func infoOf(i *reasoning.Info) ReasoningInfo {
-	return ReasoningInfo{Visibility: i.Visibility.String(), Effort: string(i.Effort), Strategy: string(i.Strategy), Seed: i.Seed, Budget: i.Budget}
+	return ReasoningInfo{Visibility: i.Visibility.String(), Effort: string(i.Effort), Strategy: string(i.Strategy),
+		Seed: i.Seed, Budget: i.Budget}
 }
 
 // Timings says how long a choice took, with the names of llama.cpp's server. Times are in milliseconds.
@@ -132,7 +133,8 @@ type Extras struct {
 }
 
 // extrasOf returns the extras of one choice. about are the warnings of the request, which stand with the first.
-func extrasOf(choice int, info *reasoning.Info, r *reasoning.Result, about []Warning, notices []reasoning.Notice) Extras {
+func extrasOf(choice int, info *reasoning.Info, r *reasoning.Result, about []Warning,
+	notices []reasoning.Notice) Extras {
 	i, t := infoOf(info), timingsOf(r)
 	x := Extras{ReasoningInfo: &i, ReasoningUnavailable: r.ReasoningUnavailable, Timings: &t}
 	if choice == 0 {

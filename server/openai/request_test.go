@@ -48,8 +48,10 @@ func TestRefusedFields(t *testing.T) {
 		{msg(`{"role":"system","content":7}`), "messages[0].content", "string"},
 		{msg(`{"role":"user","content":[]}`), "messages[0].content", "parts"},
 		{msg(`{"role":"user","content":["q"]}`), "messages[0].content[0]", "object"},
-		{msg(user + `,{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"x"}}]}`), "messages[1].content[1].image_url", "text only"},
-		{msg(`{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}`), "messages[0].content[0].input_audio", "text only"},
+		{msg(user + `,{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"x"}}]}`),
+			"messages[1].content[1].image_url", "text only"},
+		{msg(`{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}`), "messages[0].content[0].input_audio",
+			"text only"},
 		{msg(`{"role":"user","content":[{"type":"file","file":{}}]}`), "messages[0].content[0].file", "text only"},
 		{msg(`{"role":"user","content":[{"type":"hologram"}]}`), "messages[0].content[0].type", "hologram"},
 		{msg(`{"role":"user","content":[{"text":"a"}]}`), "messages[0].content[0].type", "missing"},
@@ -63,12 +65,17 @@ func TestRefusedFields(t *testing.T) {
 		{msg(`{"role":"tool","content":"4","tool_call_id":""}`), "messages[0].tool_call_id", "missing"},
 		{msg(`{"role":"tool","content":"4","tool_call_id":"x"}`), "messages[0].tool_call_id", "no message before"},
 		{msg(`{"role":"function","content":"4"}`), "messages[0].name", "missing"},
-		{msg(`{"role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":"{}"}}]}`), "messages[0].tool_calls[0].id", "bytes"},
+		{msg(`{"role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":"{}"}}]}`),
+			"messages[0].tool_calls[0].id", "bytes"},
 		{msg(`{"role":"assistant","tool_calls":[{"id":"1"}]}`), "messages[0].tool_calls[0].function", "missing"},
-		{msg(`{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"","arguments":"{}"}}]}`), "messages[0].tool_calls[0].function.name", "names"},
-		{msg(`{"role":"assistant","tool_calls":[{"id":"1","type":"magic","function":{"name":"f"}}]}`), "messages[0].tool_calls[0].type", "magic"},
-		{msg(`{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f","arguments":{}}}]}`), "messages[0].tool_calls[0].function.arguments", "object"},
-		{msg(`{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f"}},{"id":"1","function":{"name":"g"}}]}`), "messages[0].tool_calls[1].id", "same id"},
+		{msg(`{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"","arguments":"{}"}}]}`),
+			"messages[0].tool_calls[0].function.name", "names"},
+		{msg(`{"role":"assistant","tool_calls":[{"id":"1","type":"magic","function":{"name":"f"}}]}`),
+			"messages[0].tool_calls[0].type", "magic"},
+		{msg(`{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f","arguments":{}}}]}`),
+			"messages[0].tool_calls[0].function.arguments", "object"},
+		{msg(`{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f"}},{"id":"1","function":{"name":"g"}}]}`),
+			"messages[0].tool_calls[1].id", "same id"},
 		{msg(`{"role":"assistant","reasoning":{}}`), "messages[0].reasoning", "object"},
 
 		{with(`"n":0`), "n", "between 1 and 16"},
@@ -130,8 +137,10 @@ func TestRefusedFields(t *testing.T) {
 		{with(`"response_format":{}`), "response_format.type", "missing"},
 		{with(`"response_format":{"type":"yaml"}`), "response_format.type", "yaml"},
 		{with(`"response_format":{"type":"json_schema"}`), "response_format.json_schema", "object"},
-		{with(`"response_format":{"type":"json_schema","json_schema":{"name":"a"}}`), "response_format.json_schema.schema", "Schema"},
-		{with(`"response_format":{"type":"json_schema","json_schema":{"name":"a b","schema":{}}}`), "response_format.json_schema.name", "white space"},
+		{with(`"response_format":{"type":"json_schema","json_schema":{"name":"a"}}`), "response_format.json_schema.schema",
+			"Schema"},
+		{with(`"response_format":{"type":"json_schema","json_schema":{"name":"a b","schema":{}}}`),
+			"response_format.json_schema.name", "white space"},
 		{with(`"response_schema":{"type":"xml","schema":{}}`), "response_schema.type", "xml"},
 		{with(`"response_schema":{"type":"json"}`), "response_schema.schema", "Schema"},
 		{with(`"response_format":{"type":"json_object"},"regex":"a"`), "response_format", "regex"},
@@ -149,10 +158,12 @@ func TestRefusedFields(t *testing.T) {
 		{tool(`{"type":"function"}`), "tools[0].function", "object"},
 		{tool(`{"type":"function","function":{}}`), "tools[0].function.name", "names"},
 		{tool(`{"type":"function","function":{"name":"a b"}}`), "tools[0].function.name", "names"},
-		{tool(`{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"a"}}`), "tools[1].function.name", "same name"},
+		{tool(`{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"a"}}`),
+			"tools[1].function.name", "same name"},
 		{tool(`{"type":"function","function":{"name":"a","parameters":[]}}`), "tools[0].function.parameters", "Schema"},
 		{tool(`{"type":"function","function":{"name":"a","strict":"yes"}}`), "tools[0].function.strict", "true or false"},
-		{with(`"tools":[` + strings.TrimSuffix(strings.Repeat(`{"type":"function","function":{"name":"a"}},`, 1025), ",") + `]`),
+		{with(`"tools":[` + strings.TrimSuffix(strings.Repeat(`{"type":"function","function":{"name":"a"}},`, 1025),
+			",") + `]`),
 			"tools", "at most 1024"},
 		{with(`"tool_choice":"maybe"`), "tool_choice", "maybe"},
 		{with(`"tool_choice":7`), "tool_choice", "object"},
@@ -164,8 +175,10 @@ func TestRefusedFields(t *testing.T) {
 			`"grammar":{"syntax":"lark","definition":"start: start"}}}}]`),
 			"tools[0].custom.format.grammar.definition", "recursion"},
 		{with(`"tool_choice":{"type":"function","function":{"name":"f"}}`), "tool_choice.function.name", "none of"},
-		{with(addTool + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"never","tools":[]}}`), "tool_choice.allowed_tools.mode", "never"},
-		{with(addTool + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}}]}}`), "tool_choice.allowed_tools.tools[0].function.name", "none of"},
+		{with(addTool + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"never","tools":[]}}`),
+			"tool_choice.allowed_tools.mode", "never"},
+		{with(addTool +
+			`,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}}]}}`), "tool_choice.allowed_tools.tools[0].function.name", "none of"},
 		{with(addTool + `,"functions":[{"name":"f"}]`), "tools", "functions"},
 		{with(`"functions":[{"name":"f"}],"function_call":{"name":"g"}`), "function_call.name", "none of"},
 		{with(`"functions":[{"name":"f"}],"function_call":"required"`), "function_call", "required"},
@@ -223,14 +236,17 @@ func TestSamplingFields(t *testing.T) {
 	c := ordered(t, body("q", `"temperature":0.5,"top_p":0.9,"top_k":40,"min_p":0.05,"typical_p":0.7,"presence_penalty":-1,"frequency_penalty":2,
 		"repeat_penalty":1.5,"logit_bias":{"7":-100,"3":2.5},"n":3,"stop":["a","b"],"max_tokens":9,"logprobs":true,"top_logprobs":4,"seed":-1`))
 	s := &c.req.Sampling
-	if s.Temperature != 0.5 || s.TopP != 0.9 || s.TopK != 40 || s.MinP != 0.05 || s.TypicalP != 0.7 || s.PresencePenalty != -1 ||
+	if s.Temperature != 0.5 || s.TopP != 0.9 || s.TopK != 40 || s.MinP != 0.05 || s.TypicalP != 0.7 ||
+		s.PresencePenalty != -1 ||
 		s.FrequencyPenalty != 2 || s.RepetitionPenalty != 1.5 || s.TopLogprobs != 4 {
 		t.Errorf("sampling is %+v", *s)
 	}
-	if len(s.Bias) != 2 || s.Bias[0].Token != 3 || s.Bias[0].Bias != 2.5 || s.Bias[1].Token != 7 || s.Bias[1].Bias != -100 {
+	if len(s.Bias) != 2 || s.Bias[0].Token != 3 || s.Bias[0].Bias != 2.5 || s.Bias[1].Token != 7 ||
+		s.Bias[1].Bias != -100 {
 		t.Errorf("bias is %+v", s.Bias)
 	}
-	if c.choices != 3 || !slices.Equal(c.req.Stop, []string{"a", "b"}) || c.req.MaxTokens != 9 || !c.req.Logprobs || *c.req.Seed != math.MaxUint64 {
+	if c.choices != 3 || !slices.Equal(c.req.Stop, []string{"a", "b"}) || c.req.MaxTokens != 9 || !c.req.Logprobs ||
+		*c.req.Seed != math.MaxUint64 {
 		t.Errorf("the order is %+v", c.order)
 	}
 	reqs := c.requests()
@@ -268,7 +284,9 @@ func TestFieldsWithoutEffect(t *testing.T) {
 		field, _, _ := strings.Cut(w.Message, ":")
 		warned = append(warned, w.Code+" "+field)
 	}
-	if got := strings.Join(warned, ", "); c.req.MaxTokens != 7 || got != "unsupported_parameter mirostat, field_ignored store, unsupported_parameter ignore_eos, unsupported_parameter echo" {
+	if got := strings.Join(warned, ", "); c.req.MaxTokens != 7 ||
+		got != "unsupported_parameter mirostat, field_ignored store, unsupported_parameter ignore_eos, "+
+			"unsupported_parameter echo" {
 		t.Errorf("%d tokens, warnings %s", c.req.MaxTokens, got)
 	}
 	if c = ordered(t, body("q", `"n_predict":7,"max_tokens":7,"mirostat":0,"ignore_eos":false,"echo":false`)); c.req.MaxTokens != 7 || len(c.warnings) > 0 {
@@ -289,23 +307,25 @@ func told(r runner.Request) string {
 func TestForms(t *testing.T) {
 	schema := `{"type":"object","properties":{"b":{},"a":{}}}`
 	for fields, want := range map[string]struct{ kind, field string }{
-		`"response_format":{"type":"json_object"}`:                                                    {"json object", "response_format"},
-		`"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":` + schema + `}}`: {"json schema", "response_format"},
-		`"response_format":{"type":"json_object","schema":` + schema + `}`:                            {"json schema", "response_format"},
-		`"response_format":{"type":"json_schema","schema":` + schema + `}`:                            {"json schema", "response_format"},
-		`"response_format":{"type":"text"},"regex":"a+"`:                                              {"regular expression", "regex"},
-		`"response_schema":{"type":"json","schema":` + schema + `}`:                                   {"json schema", "response_schema"},
-		`"json_schema":` + schema:                                                                     {"json schema", "json_schema"},
-		`"grammar":"root ::= \"a\""`:                                                                  {"gbnf", "grammar"},
-		`"choice":["a","b"]`:                                                                          {"choices", "choice"},
-		`"guided_json":` + schema:                                                                     {"json schema", "guided_json"},
-		`"guided_json":"{}"`:                                                                          {"json schema", "guided_json"},
-		`"guided_regex":"a"`:                                                                          {"regular expression", "guided_regex"},
-		`"guided_choice":["a"]`:                                                                       {"choices", "guided_choice"},
-		`"guided_grammar":"root ::= \"a\"","guided_decoding_backend":"x"`:                             {"gbnf", "guided_grammar"},
-		`"structured_outputs":{"json":` + schema + `}`:                                                {"json schema", "structured_outputs.json"},
-		`"structured_outputs":{"json_object":true}`:                                                   {"json object", "structured_outputs.json_object"},
-		`"structured_outputs":{"choice":["a"]}`:                                                       {"choices", "structured_outputs.choice"},
+		`"response_format":{"type":"json_object"}`: {"json object",
+			"response_format"},
+		`"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":` + schema + `}}`: {"json schema",
+			"response_format"},
+		`"response_format":{"type":"json_object","schema":` + schema + `}`: {"json schema", "response_format"},
+		`"response_format":{"type":"json_schema","schema":` + schema + `}`: {"json schema", "response_format"},
+		`"response_format":{"type":"text"},"regex":"a+"`:                   {"regular expression", "regex"},
+		`"response_schema":{"type":"json","schema":` + schema + `}`:        {"json schema", "response_schema"},
+		`"json_schema":` + schema:                                          {"json schema", "json_schema"},
+		`"grammar":"root ::= \"a\""`:                                       {"gbnf", "grammar"},
+		`"choice":["a","b"]`:                                               {"choices", "choice"},
+		`"guided_json":` + schema:                                          {"json schema", "guided_json"},
+		`"guided_json":"{}"`:                                               {"json schema", "guided_json"},
+		`"guided_regex":"a"`:                                               {"regular expression", "guided_regex"},
+		`"guided_choice":["a"]`:                                            {"choices", "guided_choice"},
+		`"guided_grammar":"root ::= \"a\"","guided_decoding_backend":"x"`:  {"gbnf", "guided_grammar"},
+		`"structured_outputs":{"json":` + schema + `}`:                     {"json schema", "structured_outputs.json"},
+		`"structured_outputs":{"json_object":true}`:                        {"json object", "structured_outputs.json_object"},
+		`"structured_outputs":{"choice":["a"]}`:                            {"choices", "structured_outputs.choice"},
 	} {
 		c := ordered(t, body("q", fields))
 		if c.req.Form.String() != want.kind || c.form != want.field {
@@ -315,7 +335,9 @@ func TestForms(t *testing.T) {
 			t.Errorf("%s: the schema became %s", fields, c.req.Form.Schema())
 		}
 	}
-	c := ordered(t, body("q", `"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","schema":`+schema+`,"strict":false}}`))
+	c := ordered(t,
+		body("q", `"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","schema":`+schema+
+			`,"strict":false}}`))
 	if f := c.req.ResponseFormat; f == nil || f.Name != "n" || f.Description != "d" || string(f.Schema) != schema {
 		t.Errorf("the model is told %+v", f)
 	}
@@ -341,9 +363,11 @@ func TestMessages(t *testing.T) {
 		}},
 		{Role: "tool", ToolCallID: "c2", Content: "r2"}, {Role: "tool", ToolCallID: "c1", Content: "r1"},
 		{Role: "assistant", Content: "a\nno"}, {Role: "user", Content: "more"},
-		{Role: "assistant", Content: "let me see", Reasoning: "pending thoughts", ToolCalls: []chattemplate.ToolCall{{ID: "c1", Name: "f"}}},
+		{Role: "assistant", Content: "let me see", Reasoning: "pending thoughts",
+			ToolCalls: []chattemplate.ToolCall{{ID: "c1", Name: "f"}}},
 		{Role: "tool", ToolCallID: "c1", Content: "r3"},
-		{Role: "assistant", ToolCalls: []chattemplate.ToolCall{{Name: "h", Arguments: "{}"}}}, {Role: "tool", ToolName: "h", Content: "r4"},
+		{Role: "assistant", ToolCalls: []chattemplate.ToolCall{{Name: "h", Arguments: "{}"}}},
+		{Role: "tool", ToolName: "h", Content: "r4"},
 	}
 	if got := c.talk.messages; pretty(t, got) != pretty(t, want) {
 		t.Errorf("got %s\nwant %s", pretty(t, got), pretty(t, want))
@@ -353,8 +377,10 @@ func TestMessages(t *testing.T) {
 // A reply that came without anything can be sent back.
 func TestEmptyRepliesAreAccepted(t *testing.T) {
 	for _, m := range []string{
-		`{"role":"assistant"}`, `{"role":"assistant","content":null}`, `{"role":"assistant","content":"","reasoning":"","reasoning_encrypted_content":""}`,
-		`{"role":"assistant","content":[],"tool_calls":[]}`, `{"role":"assistant","content":null,"reasoning":null,"reasoning_encrypted_content":null,"tool_calls":null}`,
+		`{"role":"assistant"}`, `{"role":"assistant","content":null}`,
+		`{"role":"assistant","content":"","reasoning":"","reasoning_encrypted_content":""}`,
+		`{"role":"assistant","content":[],"tool_calls":[]}`,
+		`{"role":"assistant","content":null,"reasoning":null,"reasoning_encrypted_content":null,"tool_calls":null}`,
 	} {
 		c := ordered(t, `{"messages":[{"role":"user","content":"q"},`+m+`,{"role":"user","content":"q"}]}`)
 		if m := c.talk.messages[1]; m.Content != "" || m.Reasoning != "" || len(c.talk.sealed) != 0 {
@@ -368,11 +394,13 @@ func TestTools(t *testing.T) {
 		{"type":"web_search"},{"type":"function","function":{"name":"g","parameters":null}},
 		{"type":"mcp","custom":{"name":"x"}}]`
 	c := ordered(t, body("q", two+`,"parallel_tool_calls":false`))
-	if len(c.req.Tools) != 2 || c.req.Tools[0].Name != "f" || !c.req.Tools[0].Strict || string(c.req.Tools[0].Parameters) != `{"type":"object"}` ||
+	if len(c.req.Tools) != 2 || c.req.Tools[0].Name != "f" || !c.req.Tools[0].Strict ||
+		string(c.req.Tools[0].Parameters) != `{"type":"object"}` ||
 		c.req.Tools[1].Name != "g" || c.req.Tools[1].Parameters != nil || !c.req.SingleCall {
 		t.Errorf("tools are %+v", c.req.Tools)
 	}
-	if len(c.warnings) != 2 || c.warnings[0].Code != "tool_skipped" || !strings.HasPrefix(c.warnings[0].Message, "tools[1]:") || !strings.HasPrefix(c.warnings[1].Message, "tools[3]:") {
+	if len(c.warnings) != 2 || c.warnings[0].Code != "tool_skipped" || !strings.HasPrefix(c.warnings[0].Message,
+		"tools[1]:") || !strings.HasPrefix(c.warnings[1].Message, "tools[3]:") {
 		t.Errorf("warnings are %+v", c.warnings)
 	}
 	for choice, want := range map[string]struct {
@@ -380,13 +408,15 @@ func TestTools(t *testing.T) {
 		name   string
 		tools  int
 	}{
-		`"auto"`: {runner.ToolChoiceAuto, "", 2}, `"none"`: {runner.ToolChoiceNone, "", 2}, `"required"`: {runner.ToolChoiceRequired, "", 2}, `null`: {"", "", 2},
+		`"auto"`: {runner.ToolChoiceAuto, "", 2}, `"none"`: {runner.ToolChoiceNone, "", 2},
+		`"required"`: {runner.ToolChoiceRequired, "", 2}, `null`: {"", "", 2},
 		`{"type":"function","function":{"name":"g"}}`: {runner.ToolChoiceFunction, "g", 2},
 		`{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"g"}}]}}`:            {runner.ToolChoiceRequired, "", 1},
 		`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"g"}},{"type":"mcp"}]}}`: {runner.ToolChoiceAuto, "", 1},
 	} {
 		c := ordered(t, body("q", two+`,"tool_choice":`+choice))
-		if c.req.ToolChoice != want.choice || c.req.ToolName != want.name || len(c.req.Tools) != want.tools || c.req.SingleCall {
+		if c.req.ToolChoice != want.choice || c.req.ToolName != want.name || len(c.req.Tools) != want.tools ||
+			c.req.SingleCall {
 			t.Errorf("%s: %s %s of %d tools", choice, c.req.ToolChoice, c.req.ToolName, len(c.req.Tools))
 		}
 	}
@@ -401,21 +431,27 @@ func TestReasoningFields(t *testing.T) {
 	api := New(nil, Config{Seal: keys(), Defaults: defaults})
 	for fields, check := range map[string]func(c *chatOrder) bool{
 		``: func(c *chatOrder) bool {
-			return c.req.Visibility == reasoning.VisibilityNone && c.req.Effort == "low" && c.req.Budget == 5 && c.req.Strategy == reasoning.StrategyMarkers
+			return c.req.Visibility == reasoning.VisibilityNone && c.req.Effort == "low" && c.req.Budget == 5 &&
+				c.req.Strategy == reasoning.StrategyMarkers
 		},
 		`"reasoning":"summary"`: func(c *chatOrder) bool {
 			return c.req.Visibility == reasoning.VisibilitySummary && !c.req.DetailedSummary
 		},
 		`"reasoning":{"summary":"detailed","effort":"high","max_tokens":9}`: func(c *chatOrder) bool {
-			return c.req.Visibility == reasoning.VisibilitySummary && c.req.DetailedSummary && c.req.Effort == "high" && c.req.Budget == 9
+			return c.req.Visibility == reasoning.VisibilitySummary && c.req.DetailedSummary && c.req.Effort == "high" &&
+				c.req.Budget == 9
 		},
 		`"include_reasoning":true,"reasoning_effort":"none"`: func(c *chatOrder) bool {
 			return c.req.Visibility == reasoning.VisibilityFull && c.req.Effort == chattemplate.EffortNone
 		},
-		`"reasoning_seal":true`:                     func(c *chatOrder) bool { return c.seal && c.req.Visibility == reasoning.VisibilityNone },
+		`"reasoning_seal":true`: func(c *chatOrder) bool {
+			return c.seal && c.req.Visibility == reasoning.VisibilityNone
+		},
 		`"include":["reasoning.encrypted_content"]`: func(c *chatOrder) bool { return c.seal },
-		`"reasoning_strategy":"json"`:               func(c *chatOrder) bool { return c.req.Strategy == reasoning.StrategyJSON && c.req.Score },
-		`"keep_reasoning":true`:                     func(c *chatOrder) bool { return c.req.KeepReasoning },
+		`"reasoning_strategy":"json"`: func(c *chatOrder) bool {
+			return c.req.Strategy == reasoning.StrategyJSON && c.req.Score
+		},
+		`"keep_reasoning":true`: func(c *chatOrder) bool { return c.req.KeepReasoning },
 		`"chat_template_kwargs":{"enable_thinking":false,"x":[1]}`: func(c *chatOrder) bool {
 			return c.req.Effort == chattemplate.EffortNone && len(c.req.TemplateArgs) == 2
 		},
@@ -439,16 +475,21 @@ func TestReasoningFields(t *testing.T) {
 
 // Whatever is posted, it is an order or a 400 with words.
 func FuzzChatRequest(f *testing.F) {
-	f.Add(body("q", `"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}}`))
-	f.Add(body("q", `"stop":["a"],"seed":-1,"logit_bias":{"1":2},"n":2,"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{}}}`))
-	f.Add(body("q", `"reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content"],"chat_template_kwargs":{"thinking":false}`))
+	f.Add(body("q",
+		`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}}`))
+	f.Add(body("q",
+		`"stop":["a"],"seed":-1,"logit_bias":{"1":2},"n":2,"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{}}}`))
+	f.Add(body("q",
+		`"reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content"],"chat_template_kwargs":{"thinking":false}`))
 	f.Add(body("q", `"functions":[{"name":"f"}],"function_call":"auto","structured_outputs":{"regex":"a"}`))
-	f.Add(`{"messages":[{"role":"assistant","content":[{"type":"refusal","refusal":"x"}],"tool_calls":[{"id":"1","function":{"name":"f","arguments":""}}]},{"role":"tool","tool_call_id":"1","content":"r"}]}`)
+	f.Add(
+		`{"messages":[{"role":"assistant","content":[{"type":"refusal","refusal":"x"}],"tool_calls":[{"id":"1","function":{"name":"f","arguments":""}}]},{"role":"tool","tool_call_id":"1","content":"r"}]}`)
 	f.Add(`{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := readBody(t, text)
 		checkRefusal(t, text, err)
-		if err == nil && (len(c.talk.messages) == 0 || c.choices < 1 || c.choices > maxChoices || c.req.Seed == nil || len(c.requests()) != c.choices) {
+		if err == nil && (len(c.talk.messages) == 0 || c.choices < 1 || c.choices > maxChoices || c.req.Seed == nil ||
+			len(c.requests()) != c.choices) {
 			t.Fatalf("%q became %+v", text, c)
 		}
 	})

@@ -154,7 +154,8 @@ func assemble(t testing.TB, frames []string) *ChatCompletion {
 	for i, frame := range frames {
 		var c Chunk
 		decode(t, frame, &c)
-		if c.Object != "chat.completion.chunk" || i > 0 && (c.ID != out.ID || c.Model != out.Model || c.Created != out.Created) {
+		if c.Object != "chat.completion.chunk" || i > 0 && (c.ID != out.ID || c.Model != out.Model ||
+			c.Created != out.Created) {
 			t.Fatalf("frame %d belongs to another answer: %s", i, frame)
 		}
 		out.ID, out.Model, out.Created, out.SystemFingerprint = c.ID, c.Model, c.Created, c.SystemFingerprint
@@ -262,7 +263,8 @@ func pretty(t testing.TB, v any) string {
 
 // summaryReply answers the summary pass.
 func summaryReply(say string) fake.Reply {
-	return fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>", Say: say + "<|return|>"}
+	return fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
+		Say: say + "<|return|>"}
 }
 
 // keys is a keyring for tests.

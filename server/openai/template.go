@@ -28,7 +28,8 @@ func (a *API) applyTemplate(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if len(c.talk.sealed) > 0 {
-		a.fail(w, wire.Unsupported(c.talk.sealed[0].Param, "a prompt that is shown holds no sealed reasoning; leave the value out"), "")
+		a.fail(w, wire.Unsupported(c.talk.sealed[0].Param,
+			"a prompt that is shown holds no sealed reasoning; leave the value out"), "")
 		return
 	}
 	m, err := a.models.Use(r.Context(), body.Model)

@@ -33,9 +33,12 @@ func (f *fixture) complete(body string) *Completion {
 }
 
 func TestCompletions(t *testing.T) {
-	f := start(t, Config{}, nil, fake.Reply{After: "once upon", Say: " a time é中 there was more and more and more<|return|>"}, fake.Reply{After: "<|start|>", Say: "assistant<|channel|>analysis"})
+	f := start(t, Config{}, nil, fake.Reply{After: "once upon",
+		Say: " a time é中 there was more and more and more<|return|>"},
+		fake.Reply{After: "<|start|>", Say: "assistant<|channel|>analysis"})
 	c := f.complete(`{"prompt":"once upon"}`)
-	if got := c.Choices[0].Text; !strings.HasPrefix(got, " a time é") || *c.Choices[0].FinishReason != "length" || c.Usage.CompletionTokens != 16 || c.Object != "text_completion" ||
+	if got := c.Choices[0].Text; !strings.HasPrefix(got, " a time é") || *c.Choices[0].FinishReason != "length" ||
+		c.Usage.CompletionTokens != 16 || c.Object != "text_completion" ||
 		!strings.HasPrefix(c.ID, "cmpl-") || c.Usage.TotalTokens != c.Usage.PromptTokens+16 {
 		t.Errorf("the answer is %s", pretty(t, c))
 	}
@@ -56,7 +59,8 @@ func TestCompletions(t *testing.T) {
 		t.Errorf("from tokens: %s", pretty(t, c))
 	}
 	many := f.complete(`{"prompt":["once upon",` + list + `,"else"],"n":2,"max_tokens":4,"echo":true}`)
-	if len(many.Choices) != 6 || many.Choices[3].Index != 3 || !strings.HasPrefix(many.Choices[3].Text, "once upon") || !strings.HasPrefix(many.Choices[5].Text, "else") {
+	if len(many.Choices) != 6 || many.Choices[3].Index != 3 || !strings.HasPrefix(many.Choices[3].Text, "once upon") ||
+		!strings.HasPrefix(many.Choices[5].Text, "else") {
 		t.Errorf("several prompts: %s", pretty(t, many))
 	}
 }
@@ -65,14 +69,19 @@ func TestCompletions(t *testing.T) {
 func TestCompletionStreams(t *testing.T) {
 	scripted := start(t, Config{}, nil, fake.Reply{After: "once upon", Say: " a time é中🙂 there<|return|>"})
 	noisy := startModel(t, Config{}, nil, fake.Config{})
-	for _, fields := range []string{`"prompt":"once upon","seed":1`, `"prompt":"once upon","logprobs":3,"seed":1`, `"prompt":["once upon","noise"],"n":2,"echo":true,"seed":1,"temperature":1`, `"prompt":"noise","logprobs":1,"seed":2,"temperature":2,"max_tokens":60`,
-		`"prompt":"once upon","echo":true,"logprobs":2,"seed":1`, `"prompt":["noise é","b"],"n":2,"echo":true,"logprobs":0,"seed":1`, `"prompt":"once upon","echo":true,"logprobs":1,"seed":1,"max_tokens":0`} {
+	for _, fields := range []string{`"prompt":"once upon","seed":1`, `"prompt":"once upon","logprobs":3,"seed":1`,
+		`"prompt":["once upon","noise"],"n":2,"echo":true,"seed":1,"temperature":1`,
+		`"prompt":"noise","logprobs":1,"seed":2,"temperature":2,"max_tokens":60`,
+		`"prompt":"once upon","echo":true,"logprobs":2,"seed":1`,
+		`"prompt":["noise é","b"],"n":2,"echo":true,"logprobs":0,"seed":1`,
+		`"prompt":"once upon","echo":true,"logprobs":1,"seed":1,"max_tokens":0`} {
 		f := scripted
 		if strings.Contains(fields, "noise") {
 			f = noisy
 		}
 		want := f.complete(`{` + fields + `}`)
-		frames := framesOf(t, f.post("/v1/completions", `{`+fields+`,"stream":true,"stream_options":{"include_usage":true}}`).body)
+		frames := framesOf(t, f.post("/v1/completions",
+			`{`+fields+`,"stream":true,"stream_options":{"include_usage":true}}`).body)
 		got := &Completion{Choices: make([]CompletionChoice, len(want.Choices))}
 		for i, frame := range frames {
 			var c Completion
@@ -176,7 +185,8 @@ func TestPromptsAreScored(t *testing.T) {
 	echo := f.complete(`{` + fields + `,"echo":true,"logprobs":2,"max_tokens":1}`).Choices[0]
 	only := f.complete(`{` + fields + `,"echo":true,"logprobs":2,"max_tokens":0,"prompt_logprobs":1}`)
 	c, l, n := only.Choices[0], only.Choices[0].Logprobs, only.Usage.PromptTokens
-	if c.Text != "once é" || *c.FinishReason != "length" || only.Usage.CompletionTokens != 0 || len(l.Tokens) != n || n < 5 {
+	if c.Text != "once é" || *c.FinishReason != "length" || only.Usage.CompletionTokens != 0 ||
+		len(l.Tokens) != n || n < 5 {
 		t.Fatalf("nothing but the prompt is %s", pretty(t, only))
 	}
 	if len(echo.Logprobs.Tokens) != n+1 || pretty(t, echo.Logprobs.TokenLogprobs[:n]) != pretty(t, l.TokenLogprobs) {
@@ -212,7 +222,8 @@ func TestIgnoreEOSGoesOnToTheLimit(t *testing.T) {
 	if c := f.complete(`{"prompt":"once","max_tokens":30}`); *c.Choices[0].FinishReason != "stop" {
 		t.Fatalf("the answer is %s", pretty(t, c))
 	}
-	if c := f.complete(`{"prompt":"once","max_tokens":30,"ignore_eos":true}`); c.Usage.CompletionTokens != 30 || *c.Choices[0].FinishReason != "length" {
+	if c := f.complete(`{"prompt":"once","max_tokens":30,"ignore_eos":true}`); c.Usage.CompletionTokens != 30 ||
+		*c.Choices[0].FinishReason != "length" {
 		t.Errorf("the answer is %s", pretty(t, c))
 	}
 }
@@ -220,12 +231,18 @@ func TestIgnoreEOSGoesOnToTheLimit(t *testing.T) {
 func TestRefusedCompletions(t *testing.T) {
 	f := start(t, Config{}, nil)
 	for fields, param := range map[string]string{
-		``: "prompt", `"prompt":7`: "prompt", `"prompt":""`: "prompt", `"prompt":["a",""]`: "prompt[1]", `"prompt":[]`: "prompt", `"prompt":[1,"a"]`: "prompt", `"prompt":["a",7]`: "prompt[1]", `"prompt":[[],"a"]`: "prompt[0]",
-		`"prompt":[1,null]`: "prompt", `"prompt":[1.5]`: "prompt", `"prompt":[99999999]`: "prompt", `"prompt":"a","suffix":"b"`: "suffix", `"prompt":"a","best_of":2`: "best_of",
-		`"prompt":"a","logprobs":21`: "logprobs", `"prompt":"a","max_tokens":-2`: "max_tokens", `"prompt":"a","prompt_logprobs":21`: "prompt_logprobs",
-		`"prompt":"a","prompt_logprobs":1,"stream":true`: "prompt_logprobs", `"prompt":"a","ignore_eos":true,"regex":"b"`: "ignore_eos",
-		`"prompt":["a","b","c"],"n":16`: "n", `"prompt":"a","reasoning":"full"`: "reasoning", `"prompt":"a","reasoning_effort":"low"`: "reasoning_effort",
-		`"prompt":"a","temperature":-1`: "temperature", `"prompt":"a","model":"x"`: "model",
+		``: "prompt", `"prompt":7`: "prompt", `"prompt":""`: "prompt", `"prompt":["a",""]`: "prompt[1]",
+		`"prompt":[]`: "prompt", `"prompt":[1,"a"]`: "prompt", `"prompt":["a",7]`: "prompt[1]",
+		`"prompt":[[],"a"]`: "prompt[0]",
+		`"prompt":[1,null]`: "prompt", `"prompt":[1.5]`: "prompt", `"prompt":[99999999]`: "prompt",
+		`"prompt":"a","suffix":"b"`: "suffix", `"prompt":"a","best_of":2`: "best_of",
+		`"prompt":"a","logprobs":21`: "logprobs", `"prompt":"a","max_tokens":-2`: "max_tokens",
+		`"prompt":"a","prompt_logprobs":21`:              "prompt_logprobs",
+		`"prompt":"a","prompt_logprobs":1,"stream":true`: "prompt_logprobs",
+		`"prompt":"a","ignore_eos":true,"regex":"b"`:     "ignore_eos",
+		`"prompt":["a","b","c"],"n":16`:                  "n", `"prompt":"a","reasoning":"full"`: "reasoning",
+		`"prompt":"a","reasoning_effort":"low"`: "reasoning_effort",
+		`"prompt":"a","temperature":-1`:         "temperature", `"prompt":"a","model":"x"`: "model",
 	} {
 		a := f.post("/v1/completions", `{`+fields+`}`)
 		if e := a.failing(t); a.status != 400 && a.status != 404 || e.Param == nil || *e.Param != param {
@@ -249,7 +266,8 @@ func TestEmbeddings(t *testing.T) {
 	size := f.models.Engine.Info().EmbeddingLength
 	one := ask(fmt.Sprintf(`"input":"some text","dimensions":%d`, size))
 	numbers := one.Data[0].Embedding.([]any)
-	if len(one.Data) != 1 || one.Data[0].Object != "embedding" || len(numbers) != size || one.Usage.PromptTokens == 0 || one.Usage.TotalTokens != one.Usage.PromptTokens {
+	if len(one.Data) != 1 || one.Data[0].Object != "embedding" || len(numbers) != size || one.Usage.PromptTokens == 0 ||
+		one.Usage.TotalTokens != one.Usage.PromptTokens {
 		t.Fatalf("the answer is %s", pretty(t, one))
 	}
 	packed := ask(`"input":["other","some text"],"encoding_format":"base64"`)
@@ -293,15 +311,18 @@ func TestEmbeddings(t *testing.T) {
 	if l := ask(`"input":` + list); pretty(t, l.Data) != pretty(t, one.Data) {
 		t.Error("tokens give another embedding than their text")
 	}
-	if l := ask(`"input":[` + list + `,` + list + `],"user":"u"`); len(l.Data) != 2 || l.Usage.PromptTokens != 2*one.Usage.PromptTokens {
+	if l := ask(`"input":[` + list + `,` + list + `],"user":"u"`); len(l.Data) != 2 ||
+		l.Usage.PromptTokens != 2*one.Usage.PromptTokens {
 		t.Errorf("lists of tokens: %s", pretty(t, l.Usage))
 	}
 	for fields, param := range map[string]string{
-		``: "input", `"input":""`: "input", `"input":[]`: "input", `"input":["a",""]`: "input[1]", `"input":[[1],[]]`: "input[1]", `"input":[[1],[99999999]]`: "input[1]",
+		``: "input", `"input":""`: "input", `"input":[]`: "input", `"input":["a",""]`: "input[1]",
+		`"input":[[1],[]]`: "input[1]", `"input":[[1],[99999999]]`: "input[1]",
 		`"input":{}`: "input", `"input":["a",{}]`: "input[1]",
 		`"input":"a","encoding_format":"int8"`: "encoding_format", `"input":"a","dimensions":0`: "dimensions",
 		`"input":"a","dimensions":-3`: "dimensions", `"input":"a","dimensions":100000`: "dimensions",
-		`"input":"a","model":"x"`: "model", `"input":["` + strings.Repeat(`a","`, 2048) + `a"]`: "input", `"input":["a","` + strings.Repeat("long ", 9000) + `"]`: "input[1]",
+		`"input":"a","model":"x"`: "model", `"input":["` + strings.Repeat(`a","`, 2048) + `a"]`: "input",
+		`"input":["a","` + strings.Repeat("long ", 9000) + `"]`: "input[1]",
 	} {
 		a := f.post("/v1/embeddings", `{`+fields+`}`)
 		if e := a.failing(t); a.status != 400 && a.status != 404 || e.Param == nil || *e.Param != param {
@@ -314,7 +335,8 @@ func TestModels(t *testing.T) {
 	f := start(t, Config{}, nil)
 	var list ModelList
 	decode(t, f.get("/v1/models").body, &list)
-	if len(list.Data) != 1 || list.Object != "list" || list.Data[0].ID != wiretest.Name || list.Data[0].Object != "model" || !list.Data[0].Loaded ||
+	if len(list.Data) != 1 || list.Object != "list" || list.Data[0].ID != wiretest.Name ||
+		list.Data[0].Object != "model" || !list.Data[0].Loaded ||
 		list.Data[0].ContextLength != 8192 || list.Data[0].Created != wiretest.Today.Unix() {
 		t.Errorf("the list is %s", pretty(t, list))
 	}
@@ -328,7 +350,8 @@ func TestModels(t *testing.T) {
 	if a := f.get("/v1/models/none"); a.status != http.StatusNotFound || a.failing(t).Code != wire.CodeModel {
 		t.Errorf("a model that is not there: %d %s", a.status, a.body)
 	}
-	if m := modelOf(&wire.Card{Name: "a", Modified: wiretest.Today}); m.Created != wiretest.Today.Unix() || m.Loaded || m.ContextLength != 0 {
+	if m := modelOf(&wire.Card{Name: "a", Modified: wiretest.Today}); m.Created != wiretest.Today.Unix() || m.Loaded ||
+		m.ContextLength != 0 {
 		t.Errorf("a model that is not loaded is %s", pretty(t, m))
 	}
 	p := wiretest.Anyone()

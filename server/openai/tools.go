@@ -255,7 +255,8 @@ func (d *order) functionCall(raw json.RawMessage) error {
 
 // mustHave refuses a name that no function has.
 func (d *order) mustHave(name, path string) error {
-	if slices.ContainsFunc(d.req.Tools, func(t chattemplate.Tool) bool { return t.Name == name }) || delegation.IsTool(name) {
+	if slices.ContainsFunc(d.req.Tools, func(t chattemplate.Tool) bool { return t.Name == name }) ||
+		delegation.IsTool(name) {
 		return nil // the runner knows whether the model may delegate
 	}
 	return wire.Invalid(path, "%q is none of the functions", wire.Clip(name))

@@ -21,7 +21,9 @@ func says(question, rest string) string {
 
 // agent is a turn of AG-UI with a question, props and more fields.
 func agent(question, props, rest string) string {
-	return fmt.Sprintf(`{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":%q}],"forwardedProps":{%s}%s}`, question, props, rest)
+	return fmt.Sprintf(
+		`{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":%q}],"forwardedProps":{%s}%s}`, question,
+		props, rest)
 }
 
 // The tools of requests, in each format.
@@ -45,89 +47,145 @@ const (
 
 // exchanges are requests that are answered with 200, and together with all that answers can have.
 var exchanges = []struct{ method, path, body, header string }{
-	{"GET", "/health", "", ""}, {"GET", "/metrics", "", ""}, {"GET", "/openapi.json", "", ""}, {"GET", "/props", "", ""}, {"GET", "/tokenizer_info", "", ""}, {"GET", "/", "", ""},
-	{"POST", "/tokenize", `{"content":"a","with_pieces":true}`, ""}, {"POST", "/tokenize", `{"content":"𐍈","with_pieces":true}`, ""}, {"POST", "/tokenize", `{"content":"a"}`, ""},
-	{"POST", "/detokenize", `{"tokens":[49,50]}`, ""}, {"POST", "/apply-template", says(question, `,"tools":[{"function":{"name":"f"}}]`), ""},
+	{"GET", "/health", "", ""}, {"GET", "/metrics", "", ""}, {"GET", "/openapi.json", "", ""}, {"GET", "/props", "", ""},
+	{"GET", "/tokenizer_info", "", ""}, {"GET", "/", "", ""},
+	{"POST", "/tokenize", `{"content":"a","with_pieces":true}`, ""},
+	{"POST", "/tokenize", `{"content":"𐍈","with_pieces":true}`, ""}, {"POST", "/tokenize", `{"content":"a"}`, ""},
+	{"POST", "/detokenize", `{"tokens":[49,50]}`, ""},
+	{"POST", "/apply-template", says(question, `,"tools":[{"function":{"name":"f"}}]`), ""},
 
-	{"POST", "/v1/chat/completions", says(question, traceIt), ""}, {"POST", "/v1/chat/completions", says(question, traceIt+`,"stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(question, traceIt), ""},
+	{"POST", "/v1/chat/completions", says(question, traceIt+`,"stream":true`), ""},
 	{"POST", "/v1/chat/completions", says(question, ""), ""},
-	{"POST", "/v1/chat/completions", says(question, `,"reasoning":"full","reasoning_budget":3,"reasoning_effort":"low"`+sealIt), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"reasoning":"full","reasoning_budget":3,"reasoning_effort":"low"`+
+		sealIt), ""},
 	{"POST", "/v1/chat/completions", says(question, `,"logprobs":true,"top_logprobs":2,"n":2`), ""},
-	{"POST", "/v1/chat/completions", says(question, `,"reasoning":"full","logprobs":true,"top_logprobs":2,"stream":true,"stream_options":{"include_usage":true},"reasoning_effort":"low"`+sealIt), ""},
+	{"POST", "/v1/chat/completions", says(question,
+		`,"reasoning":"full","logprobs":true,"top_logprobs":2,"stream":true,"stream_options":{"include_usage":true},"reasoning_effort":"low"`+sealIt), ""},
 	{"POST", "/v1/chat/completions", says(question, `,"reasoning":{"summary":"auto"}`), ""},
-	{"POST", "/v1/chat/completions", says(question, `,"reasoning":{"summary":"detailed","max_tokens":3},"stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"reasoning":{"summary":"detailed","max_tokens":3},"stream":true`),
+		""},
 	{"POST", "/v1/chat/completions", says(question, `,"reasoning":"summary","reasoning_effort":"none"`), ""},
-	{"POST", "/v1/chat/completions", says(question, `,"reasoning":"full","reasoning_strategy":"markers","stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(question, `,"reasoning":"full","reasoning_strategy":"markers","stream":true`),
+		""},
 	{"POST", "/v1/chat/completions", says(question, `,"reasoning":"full","reasoning_strategy":"markers"`), ""},
 	{"POST", "/v1/chat/completions", says(question, `,"max_tokens":2,"stream":true`), ""},
 	{"POST", "/v1/chat/completions", says(question, `,"reasoning_strategy":"json","reasoning":"full"`), ""},
 	{"POST", "/v1/chat/completions", says(question, `,"reasoning_strategy":"json","reasoning":"full","stream":true`), ""},
-	{"POST", "/v1/chat/completions", says(lookUp, chatTool), ""}, {"POST", "/v1/chat/completions", says(lookUp, chatTool+`,"stream":true`), ""},
-	{"POST", "/v1/chat/completions", says(lookUp, `,"functions":[{"name":"look"}]`), ""}, {"POST", "/v1/chat/completions", says(lookUp, `,"functions":[{"name":"look"}],"stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(lookUp, chatTool), ""},
+	{"POST", "/v1/chat/completions", says(lookUp, chatTool+`,"stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(lookUp, `,"functions":[{"name":"look"}]`), ""},
+	{"POST", "/v1/chat/completions", says(lookUp, `,"functions":[{"name":"look"}],"stream":true`), ""},
 	{"POST", "/v1/chat/completions", says(lookUp, chatTool+`,"response_format":{"type":"json_object"}`), ""},
 	{"POST", "/v1/chat/completions", says(lookUp, chatTool+`,"response_format":{"type":"json_object"},"stream":true`), ""},
 	{"POST", "/v1/chat/completions", says(explain, chatTool+`,"rationale":true,"reasoning":"full"`), ""},
 	{"POST", "/v1/chat/completions", says(explain, chatTool+`,"rationale":true,"reasoning":"full","stream":true`), ""},
-	{"POST", "/v1/chat/completions", says(cut, chatTool+`,"max_tokens":40,"n":2`), ""}, {"POST", "/v1/chat/completions", says(cut, chatTool+`,"max_tokens":40,"n":2,"stream":true`), ""},
-	{"POST", "/v1/chat/completions", `{"model":"broken","stream":true,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
-	{"POST", "/v1/chat/completions", says(handOver, chatTool+delegateAny), ""}, {"POST", "/v1/chat/completions", says(handOver, chatTool+delegateAny+`,"stream":true`), ""},
-	{"POST", "/v1/chat/completions", says(question, `,"delegation":{"agent_prompt":"You check sums.","mark_intermediate":false}`), ""},
-	{"POST", "/v1/completions", `{"prompt":"Once upon a time","logprobs":2,"n":2}`, ""}, {"POST", "/v1/completions", `{"prompt":["Once upon a time"],"echo":true,"max_tokens":2}`, ""},
-	{"POST", "/v1/completions", `{"prompt":"Once upon a time","logprobs":2,"stream":true,"stream_options":{"include_usage":true}}`, ""},
-	{"POST", "/v1/completions", `{"prompt":"Once upon a time","echo":true,"logprobs":1,"prompt_logprobs":1,"max_tokens":0}`, ""},
+	{"POST", "/v1/chat/completions", says(cut, chatTool+`,"max_tokens":40,"n":2`), ""},
+	{"POST", "/v1/chat/completions", says(cut, chatTool+`,"max_tokens":40,"n":2,"stream":true`), ""},
+	{"POST", "/v1/chat/completions",
+		`{"model":"broken","stream":true,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
+	{"POST", "/v1/chat/completions", says(handOver, chatTool+delegateAny), ""},
+	{"POST", "/v1/chat/completions", says(handOver, chatTool+delegateAny+`,"stream":true`), ""},
+	{"POST", "/v1/chat/completions", says(question,
+		`,"delegation":{"agent_prompt":"You check sums.","mark_intermediate":false}`), ""},
+	{"POST", "/v1/completions", `{"prompt":"Once upon a time","logprobs":2,"n":2}`, ""},
+	{"POST", "/v1/completions", `{"prompt":["Once upon a time"],"echo":true,"max_tokens":2}`, ""},
+	{"POST", "/v1/completions",
+		`{"prompt":"Once upon a time","logprobs":2,"stream":true,"stream_options":{"include_usage":true}}`, ""},
+	{"POST", "/v1/completions",
+		`{"prompt":"Once upon a time","echo":true,"logprobs":1,"prompt_logprobs":1,"max_tokens":0}`, ""},
 	{"POST", "/v1/completions", `{"prompt":"Once upon a time","stop":"was","stream":true}`, ""},
-	{"POST", "/v1/completions", `{"prompt":"Once upon a time","stop":"was","regex":" there was[.]","n":2}`, ""}, {"POST", "/v1/completions", `{"prompt":"Once upon a time","stop":"was","regex":" there was[.]","stream":true}`, ""},
+	{"POST", "/v1/completions", `{"prompt":"Once upon a time","stop":"was","regex":" there was[.]","n":2}`, ""},
+	{"POST", "/v1/completions", `{"prompt":"Once upon a time","stop":"was","regex":" there was[.]","stream":true}`, ""},
 	{"POST", "/v1/completions", `{"model":"broken","stream":true,"prompt":"Once upon a time"}`, ""},
-	{"POST", "/v1/embeddings", `{"input":["a","b"]}`, ""}, {"POST", "/v1/embeddings", `{"input":[1,2],"encoding_format":"base64"}`, ""},
-	{"GET", "/v1/models", "", ""}, {"GET", "/v1/models/demo", "", ""}, {"GET", "/v1/models", "", "Anthropic-Version: 2023-06-01"}, {"GET", "/v1/models/demo", "", "Anthropic-Version: 2023-06-01"},
+	{"POST", "/v1/embeddings", `{"input":["a","b"]}`, ""},
+	{"POST", "/v1/embeddings", `{"input":[1,2],"encoding_format":"base64"}`, ""},
+	{"GET", "/v1/models", "", ""}, {"GET", "/v1/models/demo", "", ""},
+	{"GET", "/v1/models", "", "Anthropic-Version: 2023-06-01"},
+	{"GET", "/v1/models/demo", "", "Anthropic-Version: 2023-06-01"},
 
-	{"POST", "/v1/messages", says(question, `,"max_tokens":200`), ""}, {"POST", "/v1/messages", says(question, `,"max_tokens":200,"thinking":{"type":"adaptive"},"stream":true`), ""},
-	{"POST", "/v1/messages", says(question, `,"max_tokens":200,"thinking":{"type":"adaptive","display":"summarized"}`), ""},
+	{"POST", "/v1/messages", says(question, `,"max_tokens":200`), ""},
+	{"POST", "/v1/messages", says(question, `,"max_tokens":200,"thinking":{"type":"adaptive"},"stream":true`), ""},
+	{"POST", "/v1/messages", says(question, `,"max_tokens":200,"thinking":{"type":"adaptive","display":"summarized"}`),
+		""},
 	{"POST", "/v1/messages", says(question, `,"max_tokens":200,"thinking":{"type":"adaptive","display":"omitted"}`), ""},
-	{"POST", "/v1/messages", says(question, `,"max_tokens":200,"thinking":{"type":"adaptive","display":"omitted"},"stream":true,"stop_sequences":["42"]`), ""},
-	{"POST", "/v1/messages", says(lookUp, anthropicTool), ""}, {"POST", "/v1/messages", says(cut, cutTool+`,"stream":true`), ""}, {"POST", "/v1/messages", says(cut, cutTool), ""},
-	{"POST", "/v1/messages", `{"model":"broken","stream":true,"max_tokens":200,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
+	{"POST", "/v1/messages",
+		says(question,
+			`,"max_tokens":200,"thinking":{"type":"adaptive","display":"omitted"},"stream":true,"stop_sequences":["42"]`), ""},
+	{"POST", "/v1/messages", says(lookUp, anthropicTool), ""},
+	{"POST", "/v1/messages", says(cut, cutTool+`,"stream":true`), ""}, {"POST", "/v1/messages", says(cut, cutTool), ""},
+	{"POST", "/v1/messages",
+		`{"model":"broken","stream":true,"max_tokens":200,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
 	{"POST", "/v1/messages/count_tokens", says(question, ""), ""},
 
-	{"POST", "/api/chat", says(question, `,"stream":false,"think":true,"logprobs":true,"top_logprobs":2,"options":{"num_ctx":100000}`), ""}, {"POST", "/api/chat", says(question, `,"think":true,"logprobs":true`), ""},
-	{"POST", "/api/chat", says(lookUp, chatTool), ""}, {"POST", "/api/chat", says(cut, chatTool+`,"options":{"num_predict":40},"stream":false`), ""}, {"POST", "/api/chat", `{"model":"demo"}`, ""},
+	{"POST", "/api/chat",
+		says(question, `,"stream":false,"think":true,"logprobs":true,"top_logprobs":2,"options":{"num_ctx":100000}`), ""},
+	{"POST", "/api/chat", says(question, `,"think":true,"logprobs":true`), ""},
+	{"POST", "/api/chat", says(lookUp, chatTool), ""},
+	{"POST", "/api/chat", says(cut, chatTool+`,"options":{"num_predict":40},"stream":false`), ""},
+	{"POST", "/api/chat", `{"model":"demo"}`, ""},
 	{"POST", "/api/chat", `{"model":"broken","messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
-	{"POST", "/api/generate", `{"model":"demo","prompt":"What is 17 + 25?","stream":false,"think":true,"logprobs":true,"options":{"num_ctx":100000}}`, ""},
-	{"POST", "/api/generate", `{"model":"demo","prompt":"What is 17 + 25?","think":true,"logprobs":true}`, ""}, {"POST", "/api/generate", `{"model":"broken","prompt":"What is 17 + 25?"}`, ""},
-	{"POST", "/api/embed", `{"model":"demo","input":"a"}`, ""}, {"POST", "/api/embeddings", `{"model":"demo","prompt":"a"}`, ""},
-	{"GET", "/api/tags", "", ""}, {"GET", "/api/ps", "", ""}, {"POST", "/api/show", `{"model":"demo"}`, ""}, {"GET", "/api/version", "", ""},
+	{"POST", "/api/generate",
+		`{"model":"demo","prompt":"What is 17 + 25?","stream":false,"think":true,"logprobs":true,"options":{"num_ctx":100000}}`, ""},
+	{"POST", "/api/generate", `{"model":"demo","prompt":"What is 17 + 25?","think":true,"logprobs":true}`, ""},
+	{"POST", "/api/generate", `{"model":"broken","prompt":"What is 17 + 25?"}`, ""},
+	{"POST", "/api/embed", `{"model":"demo","input":"a"}`, ""},
+	{"POST", "/api/embeddings", `{"model":"demo","prompt":"a"}`, ""},
+	{"GET", "/api/tags", "", ""}, {"GET", "/api/ps", "", ""}, {"POST", "/api/show", `{"model":"demo"}`, ""},
+	{"GET", "/api/version", "", ""},
 	{"POST", "/v1/chat/completions", says(patchIt, customTool), ""},
 	{"POST", "/v1/chat/completions", says(patchIt, customTool+`,"stream":true`), ""},
 	{"POST", "/v1/responses", customResponse + `}`, ""}, {"POST", "/v1/responses", customResponse + `,"stream":true}`, ""},
 	{"POST", "/api/pull", `{"model":"demo"}`, ""}, {"POST", "/api/pull", `{"model":"demo","stream":false}`, ""},
 
-	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content","message.output_text.logprobs","elsewhere"],"top_logprobs":2}`, ""},
-	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content","message.output_text.logprobs","elsewhere"],"top_logprobs":2,"stream":true}`, ""},
-	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_budget":3,"text":{"verbosity":"low"},"metadata":{"a":"b"}}`, ""},
-	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_budget":3,"text":{"verbosity":"low"},"metadata":{"a":"b"},"stream":true}`, ""},
-	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_strategy":"json"}`, ""}, {"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"summary","reasoning_effort":"none"}`, ""},
-	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_strategy":"markers"}`, ""}, {"POST", "/v1/responses", `{"input":"What is 17 + 25?","max_output_tokens":2,"stream":true}`, ""},
-	{"POST", "/v1/responses", `{"input":"Look it up."` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"input":"Look it up.","stream":true` + responseTool + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"look"}]}}`, ""},
+	{"POST", "/v1/responses",
+		`{"input":"What is 17 + 25?","reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content","message.output_text.logprobs","elsewhere"],"top_logprobs":2}`, ""},
+	{"POST", "/v1/responses",
+		`{"input":"What is 17 + 25?","reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content","message.output_text.logprobs","elsewhere"],"top_logprobs":2,"stream":true}`, ""},
+	{"POST", "/v1/responses",
+		`{"input":"What is 17 + 25?","reasoning":"full","reasoning_budget":3,"text":{"verbosity":"low"},"metadata":{"a":"b"}}`, ""},
+	{"POST", "/v1/responses",
+		`{"input":"What is 17 + 25?","reasoning":"full","reasoning_budget":3,"text":{"verbosity":"low"},"metadata":{"a":"b"},"stream":true}`, ""},
+	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_strategy":"json"}`, ""},
+	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"summary","reasoning_effort":"none"}`, ""},
+	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_strategy":"markers"}`, ""},
+	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","max_output_tokens":2,"stream":true}`, ""},
+	{"POST", "/v1/responses", `{"input":"Look it up."` + responseTool + `}`, ""},
+	{"POST", "/v1/responses", `{"input":"Look it up.","stream":true` + responseTool +
+		`,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"look"}]}}`, ""},
 	{"POST", "/v1/responses", `{"input":"Say why.","rationale":true,"reasoning":"full"` + responseTool + `}`, ""},
-	{"POST", "/v1/responses", `{"input":"Say it at length.","max_output_tokens":40` + responseTool + `}`, ""}, {"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?","stream":true}`, ""},
+	{"POST", "/v1/responses", `{"input":"Say it at length.","max_output_tokens":40` + responseTool + `}`, ""},
+	{"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?","stream":true}`, ""},
 	{"POST", "/v1/responses", `{"stream":true,"input":"` + strings.Repeat("long ", 40_000) + `"}`, ""},
-	{"POST", "/v1/responses", `{"input":"What is 17 + 25?"` + traceIt + `}`, ""}, {"POST", "/v1/responses/input_tokens", `{"input":"What is 17 + 25?"}`, ""},
+	{"POST", "/v1/responses", `{"input":"What is 17 + 25?"` + traceIt + `}`, ""},
+	{"POST", "/v1/responses/input_tokens", `{"input":"What is 17 + 25?"}`, ""},
 
-	{"POST", "/agui", agent(question, traceIt[1:], `,"parentRunId":"p"`), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","reasoning_seal":true,"reasoning_budget":3,"reasoning_effort":"low"`, ""), ""},
-	{"POST", "/agui", agent(question, delegateIt[1:], `,"protocolVersion":"1.0"`), ""}, {"POST", "/agui", agent(lookUp, delegateIt[1:], aguiTool+`,"protocolVersion":"1.0"`), ""},
-	{"POST", "/agui", agent(question, `"model":"broken"`+delegateIt, `,"protocolVersion":"1.0"`), ""}, {"POST", "/agui", agent(question, delegateIt[1:], ""), ""},
-	{"POST", "/agui", agent(question, `"reasoning":"summary","chunks":true`, ""), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","legacy_thinking":true`, ""), ""},
-	{"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"markers"`, ""), ""}, {"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"json"`, ""), ""},
-	{"POST", "/agui", agent(lookUp, `"reasoning_seal":true`, aguiTool+`,"protocolVersion":"1.0"`), ""}, {"POST", "/agui", agent(cut, `"max_tokens":40`, aguiTool), ""}, {"POST", "/agui", agent(question, `"model":"broken"`, ""), ""},
-	{"POST", "/agui", `{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"a","encryptedValue":"x"}]}`, ""},
+	{"POST", "/agui", agent(question, traceIt[1:], `,"parentRunId":"p"`), ""},
+	{"POST", "/agui",
+		agent(question, `"reasoning":"full","reasoning_seal":true,"reasoning_budget":3,"reasoning_effort":"low"`, ""), ""},
+	{"POST", "/agui", agent(question, delegateIt[1:], `,"protocolVersion":"1.0"`), ""},
+	{"POST", "/agui", agent(lookUp, delegateIt[1:], aguiTool+`,"protocolVersion":"1.0"`), ""},
+	{"POST", "/agui", agent(question, `"model":"broken"`+delegateIt, `,"protocolVersion":"1.0"`), ""},
+	{"POST", "/agui", agent(question, delegateIt[1:], ""), ""},
+	{"POST", "/agui", agent(question, `"reasoning":"summary","chunks":true`, ""), ""},
+	{"POST", "/agui", agent(question, `"reasoning":"full","legacy_thinking":true`, ""), ""},
+	{"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"markers"`, ""), ""},
+	{"POST", "/agui", agent(question, `"reasoning":"full","reasoning_strategy":"json"`, ""), ""},
+	{"POST", "/agui", agent(lookUp, `"reasoning_seal":true`, aguiTool+`,"protocolVersion":"1.0"`), ""},
+	{"POST", "/agui", agent(cut, `"max_tokens":40`, aguiTool), ""},
+	{"POST", "/agui", agent(question, `"model":"broken"`, ""), ""},
+	{"POST", "/agui",
+		`{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"a","encryptedValue":"x"}]}`, ""},
 }
 
 // unseen are parts of answers that do not come, because a schema describes something else as well.
 var unseen = []string{
 	// What fails in a stream is no field's fault.
-	"#/components/schemas/OllamaError/properties/param", "#/components/schemas/AnthropicErrorDetail/properties/details/properties/param",
+	"#/components/schemas/OllamaError/properties/param",
+	"#/components/schemas/AnthropicErrorDetail/properties/details/properties/param",
 	// Requests may have these.
-	"#/components/schemas/OllamaToolCall/properties/function/properties/arguments/oneOf/1", "#/components/schemas/ResponseInputPart/properties/refusal",
+	"#/components/schemas/OllamaToolCall/properties/function/properties/arguments/oneOf/1",
+	"#/components/schemas/ResponseInputPart/properties/refusal",
 }
 
 func TestAnswersAreAsDescribed(t *testing.T) {
@@ -145,7 +203,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	s.tracing(t)
 	s.taking(t)
 	forgetful := start(t, options{events: 1})
-	forgetful.check(t, forgetful.ask(t, "POST", "/v1/responses", `{"input":"What is 17 + 25?","background":true,"stream":true}`))
+	forgetful.check(t, forgetful.ask(t, "POST", "/v1/responses",
+		`{"input":"What is 17 + 25?","background":true,"stream":true}`))
 	damaged := start(t, options{damaged: true})
 	for a := damaged.ask(t, "GET", "/health", ""); !strings.Contains(string(a.body), "reason"); a = damaged.ask(t, "GET", "/health", "") {
 		damaged.ask(t, "POST", "/v1/chat/completions", says(question, ""))
@@ -153,7 +212,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	}
 	damaged.check(t, damaged.ask(t, "GET", "/health", ""))
 	for pointer := range s.answerParts() {
-		if known := slices.Contains(unseen, pointer); (s.seen[pointer] || forgetful.seen[pointer] || damaged.seen[pointer]) == known {
+		if known := slices.Contains(unseen, pointer); (s.seen[pointer] || forgetful.seen[pointer] ||
+			damaged.seen[pointer]) == known {
 			t.Errorf("something has %s: %v", pointer, known)
 		}
 	}
@@ -178,11 +238,13 @@ func (s *site) keeping(t *testing.T) {
 			}
 		}
 	}
-	create(`{"input":[{"role":"user","content":"Look it up."},{"type":"function_call","call_id":"c","name":"look","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"x"}]},` +
-		`{"type":"function_call","call_id":"d","name":"look","arguments":"{}"},{"type":"function_call_output","call_id":"d","output":"x"},` +
-		`{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]},{"role":"user","content":"What is 17 + 25?"}],"background":true,"stream":true,"instructions":"Be brief.","reasoning":"full"}`)
+	create(
+		`{"input":[{"role":"user","content":"Look it up."},{"type":"function_call","call_id":"c","name":"look","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"x"}]},` +
+			`{"type":"function_call","call_id":"d","name":"look","arguments":"{}"},{"type":"function_call_output","call_id":"d","output":"x"},` +
+			`{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]},{"role":"user","content":"What is 17 + 25?"}],"background":true,"stream":true,"instructions":"Be brief.","reasoning":"full"}`)
 	for _, request := range [][2]string{
-		{"GET", ""}, {"GET", "?stream=true&starting_after=1"}, {"POST", "/cancel"}, {"GET", "/input_items"}, {"GET", "/input_items?limit=1&order=asc"}, {"DELETE", ""},
+		{"GET", ""}, {"GET", "?stream=true&starting_after=1"}, {"POST", "/cancel"}, {"GET", "/input_items"},
+		{"GET", "/input_items?limit=1&order=asc"}, {"DELETE", ""},
 	} {
 		a := s.ask(t, request[0], "/v1/responses/"+made.ID+request[1], "")
 		if s.check(t, a); a.status != 200 {
@@ -241,8 +303,10 @@ func (s *site) taking(t *testing.T) {
 	const path = "/participants/alice/messages"
 	mine, wrong := "Authorization: Bearer "+s.tokens["alice"], "Authorization: Bearer wrong-wrong-wrong-wrong"
 	see(202, "POST", path, `{"kind":"chat","payload":{"text":"a"}}`, mine)
-	see(202, "POST", path+"?space=local", `{"protocol":"mew/v0.4","id":"1","ts":"2026-01-01T00:00:00Z","from":"alice","to":["runner"],"kind":"chat","correlation_id":["q"],"payload":{}}`, mine)
-	for status, body := range map[int]string{400: `{"kind":"chat"`, 403: `{"kind":"reasoning/cancel","payload":{}}`, 404: `{"kind":"chat","to":["nobody"],"payload":{}}`, 413: strings.Repeat(" ", envelope.MaxSize+1)} {
+	see(202, "POST", path+"?space=local",
+		`{"protocol":"mew/v0.4","id":"1","ts":"2026-01-01T00:00:00Z","from":"alice","to":["runner"],"kind":"chat","correlation_id":["q"],"payload":{}}`, mine)
+	for status, body := range map[int]string{400: `{"kind":"chat"`, 403: `{"kind":"reasoning/cancel","payload":{}}`,
+		404: `{"kind":"chat","to":["nobody"],"payload":{}}`, 413: strings.Repeat(" ", envelope.MaxSize+1)} {
 		see(status, "POST", path, body, mine)
 	}
 	see(401, "POST", path, `{}`)
@@ -254,7 +318,8 @@ func (s *site) taking(t *testing.T) {
 	see(404, "GET", "/ws?space=elsewhere", "", mine)
 	see(426, "GET", "/ws", "", mine)
 	see(400, "GET", "/ws", "", mine, "Connection: Upgrade", "Upgrade: websocket")
-	ws, res, err := websocket.Dial(t.Context(), s.url+"/ws", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + s.tokens["alice"]}}})
+	ws, res, err := websocket.Dial(t.Context(), s.url+"/ws",
+		&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + s.tokens["alice"]}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +332,8 @@ func (s *site) taking(t *testing.T) {
 	}
 	limited := false
 	for range 200 {
-		a := s.ask(t, "POST", "/participants/flood/messages", `{"kind":"x","payload":{}}`, "Authorization: Bearer "+s.tokens["flood"])
+		a := s.ask(t, "POST", "/participants/flood/messages", `{"kind":"x","payload":{}}`, "Authorization: Bearer "+
+			s.tokens["flood"])
 		s.check(t, a)
 		limited = limited || a.status == 429
 	}
@@ -368,16 +434,24 @@ func TestErrorsAreAsDescribed(t *testing.T) {
 		method, path, body, header string
 		status                     int
 	}{
-		{"GET", "/v1/models?limit=0", "", "Anthropic-Version: 1", 400}, {"GET", "/v1/models/nothing", "", "Anthropic-Version: 1", 404}, {"GET", "/v1/models/nothing", "", "", 404},
+		{"GET", "/v1/models?limit=0", "", "Anthropic-Version: 1", 400},
+		{"GET", "/v1/models/nothing", "", "Anthropic-Version: 1", 404}, {"GET", "/v1/models/nothing", "", "", 404},
 		{"GET", "/props?model=nothing", "", "", 404}, {"POST", "/tokenize", `{"model":"nothing"}`, "", 404},
-		{"POST", "/v1/chat/completions", says(question, `,"n":17`), "", 400}, {"POST", "/v1/chat/completions", strings.Replace(says(question, ""), "demo", "nothing", 1), "", 404},
-		{"POST", "/v1/messages", says(question, `,"max_tokens":0`), "", 400}, {"POST", "/v1/messages", strings.Replace(says(question, `,"max_tokens":1`), "demo", "nothing", 1), "", 404},
-		{"POST", "/api/chat", says(question, `,"options":{"seed":0.5}`), "", 400}, {"POST", "/api/chat", strings.Replace(says(question, ""), "demo", "nothing", 1), "", 404},
-		{"POST", "/api/chat", `{"model":"idle","keep_alive":0}`, "", 200}, {"GET", "/v1/responses/nothing", "", "", 404}, {"DELETE", "/v1/responses/nothing", "", "", 404},
-		{"POST", "/v1/responses", `{"input":5}`, "", 400}, {"POST", "/v1/chat/completions", strings.Replace(says(question, ""), "demo", "broken", 1), "", 500},
+		{"POST", "/v1/chat/completions", says(question, `,"n":17`), "", 400},
+		{"POST", "/v1/chat/completions", strings.Replace(says(question, ""), "demo", "nothing", 1), "", 404},
+		{"POST", "/v1/messages", says(question, `,"max_tokens":0`), "", 400},
+		{"POST", "/v1/messages", strings.Replace(says(question, `,"max_tokens":1`), "demo", "nothing", 1), "", 404},
+		{"POST", "/api/chat", says(question, `,"options":{"seed":0.5}`), "", 400},
+		{"POST", "/api/chat", strings.Replace(says(question, ""), "demo", "nothing", 1), "", 404},
+		{"POST", "/api/chat", `{"model":"idle","keep_alive":0}`, "", 200}, {"GET", "/v1/responses/nothing", "", "", 404},
+		{"DELETE", "/v1/responses/nothing", "", "", 404},
+		{"POST", "/v1/responses", `{"input":5}`, "", 400},
+		{"POST", "/v1/chat/completions", strings.Replace(says(question, ""), "demo", "broken", 1), "", 500},
 		{"POST", "/v1/messages", strings.Replace(says(question, `,"max_tokens":100`), "demo", "broken", 1), "", 500},
-		{"POST", "/api/chat", strings.Replace(says(question, `,"stream":false`), "demo", "broken", 1), "", 500}, {"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?"}`, "", 500},
-		{"POST", "/agui", agent(question, `"seed":-1`, ""), "", 400}, {"POST", "/agui", agent(question, `"model":"nothing"`, ""), "", 404},
+		{"POST", "/api/chat", strings.Replace(says(question, `,"stream":false`), "demo", "broken", 1), "", 500},
+		{"POST", "/v1/responses", `{"model":"broken","input":"What is 17 + 25?"}`, "", 500},
+		{"POST", "/agui", agent(question, `"seed":-1`, ""), "", 400},
+		{"POST", "/agui", agent(question, `"model":"nothing"`, ""), "", 404},
 	} {
 		see(s.ask(t, c.method, c.path, c.body, c.header), c.status)
 	}

@@ -178,7 +178,8 @@ func TestSchemasAreSchemas(t *testing.T) {
 			case name == "properties":
 				for field, v := range v.(object) {
 					p := v.(object)
-					if target := d.resolve(v); p["description"] == nil && target["description"] == nil && target["properties"] == nil && target["oneOf"] == nil {
+					if target := d.resolve(v); p["description"] == nil && target["description"] == nil &&
+						target["properties"] == nil && target["oneOf"] == nil {
 						t.Errorf("%s does not describe %s", pointer, field)
 					}
 					check(pointer+"/properties/"+field, v)
@@ -199,7 +200,8 @@ func TestSchemasAreSchemas(t *testing.T) {
 		}
 	}
 	walk(d.root, "#", func(pointer string, v any) {
-		if isSchema.MatchString(pointer) && !strings.Contains(pointer, "/properties/") && !strings.Contains(pointer, "/example") {
+		if isSchema.MatchString(pointer) && !strings.Contains(pointer, "/properties/") &&
+			!strings.Contains(pointer, "/example") {
 			check(pointer, v)
 		}
 	})
@@ -325,7 +327,8 @@ func TestDocumentIsServed(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if w.Code != 200 || w.Header().Get("Content-Type") != "application/json" || doc.OpenAPI != "3.1.0" || doc.Info.Version != "1.2.3" || doc.Servers[0].URL != "/" {
+	if w.Code != 200 || w.Header().Get("Content-Type") != "application/json" || doc.OpenAPI != "3.1.0" ||
+		doc.Info.Version != "1.2.3" || doc.Servers[0].URL != "/" {
 		t.Errorf("%d, %v, %+v", w.Code, w.Header(), doc)
 	}
 	tag := w.Header().Get("ETag")

@@ -43,18 +43,22 @@ var failures = map[int]struct {
 	text  string
 	later bool
 }{
-	http.StatusBadRequest:            {"The request is wrong or asks for what cannot be honoured; the error names the field.", false},
-	http.StatusUnauthorized:          {"No API key or token, or none of this server's.", false},
-	http.StatusForbidden:             {"The API key or token may not do this, or the request comes from a web page or to a name that is not allowed.", false},
+	http.StatusBadRequest: {"The request is wrong or asks for what cannot be honoured; the error names " +
+		"the field.", false},
+	http.StatusUnauthorized: {"No API key or token, or none of this server's.", false},
+	http.StatusForbidden: {"The API key or token may not do this, or the request comes from a web page " +
+		"or to a name that is not allowed.", false},
 	http.StatusNotFound:              {"There is no such thing that the API key or token may use.", false},
 	http.StatusConflict:              {"It is not in a state for that yet.", false},
 	http.StatusGone:                  {"It was there, and is erased.", false},
 	http.StatusRequestEntityTooLarge: {"The body is longer than the server allows.", false},
 	http.StatusUnsupportedMediaType:  {"The body is compressed.", false},
-	http.StatusTooManyRequests:       {"Too many requests are waiting, or the API key or participant has used its share.", true},
-	http.StatusInternalServerError:   {"The server failed; its log says where.", false},
-	http.StatusNotImplemented:        {"This server does not do that.", false},
-	http.StatusServiceUnavailable:    {"The server is stopping, the model cannot be loaded or its engine fails, the requests under way are too long together, or the run took too long.", true},
+	http.StatusTooManyRequests: {"Too many requests are waiting, or the API key or participant has used its share.",
+		true},
+	http.StatusInternalServerError: {"The server failed; its log says where.", false},
+	http.StatusNotImplemented:      {"This server does not do that.", false},
+	http.StatusServiceUnavailable: {"The server is stopping, the model cannot be loaded or its engine fails, the " +
+		"requests under way are too long together, or the run took too long.", true},
 }
 
 // Document returns the description of a server of a version.
@@ -128,7 +132,8 @@ func (f *format) complete(o, shared raw) error {
 	var statuses []int
 	var responses map[string]raw
 	schema := f.Errors
-	for name, to := range map[string]any{"x-permission": &permission, "x-errors": &statuses, "x-error": &schema, "responses": &responses} {
+	for name, to := range map[string]any{"x-permission": &permission, "x-errors": &statuses, "x-error": &schema,
+		"responses": &responses} {
 		if o[name] == nil {
 			continue
 		}

@@ -32,35 +32,58 @@ const (
 // forms are fields about the form of an answer, whose texts a schema cannot judge, and an order for tools that are
 // not there.
 var forms = map[string]string{
-	"model": aboutModels, "grammar": aboutFormats, "guided_grammar": aboutFormats, "regex": aboutFormats, "guided_regex": aboutFormats, "json_schema": aboutFormats,
-	"guided_json": aboutFormats, "choice": aboutFormats, "guided_choice": aboutFormats, "tool_choice": aboutOthers, "function_call": aboutOthers, "stream_options": aboutOthers,
-	"logit_bias": "which tokens there are", "best_of": aboutOthers, "structured_outputs": aboutFormats, "text": aboutFormats, "echo": aboutOthers,
+	"model": aboutModels, "grammar": aboutFormats, "guided_grammar": aboutFormats, "regex": aboutFormats,
+	"guided_regex": aboutFormats, "json_schema": aboutFormats,
+	"guided_json": aboutFormats, "choice": aboutFormats, "guided_choice": aboutFormats, "tool_choice": aboutOthers,
+	"function_call": aboutOthers, "stream_options": aboutOthers,
+	"logit_bias": "which tokens there are", "best_of": aboutOthers, "structured_outputs": aboutFormats,
+	"text": aboutFormats, "echo": aboutOthers,
 }
 
 const aguiTurn = `{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"What is 17 + 25?"}]}`
 
 var probes = []probe{
-	{path: "/v1/chat/completions", base: `{"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, schema: "ChatCompletionRequest", beyond: forms,
-		more: map[string]string{"top_logprobs": `"logprobs":true`, "stream_options": `"stream":true`, "function_call": `"functions":[{"name":"look"}]`}},
-	{path: "/v1/chat/completions", base: `{"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, within: "reasoning", schema: "ReasoningObject"},
-	{path: "/v1/completions", base: `{"prompt":"Once upon a time"}`, schema: "CompletionRequest", beyond: forms, more: map[string]string{"stream_options": `"stream":true`}},
-	{path: "/v1/embeddings", base: `{"input":"a"}`, schema: "EmbeddingRequest", beyond: map[string]string{"model": aboutModels, "dimensions": aboutModels, "input": "which tokens there are"}},
-	{path: "/v1/responses", base: `{"input":"What is 17 + 25?","store":true}`, schema: "ResponsesRequest", beyond: with(with(forms, "previous_response_id", "what is stored"), "input", aboutOthers)},
-	{path: "/v1/messages", base: `{"max_tokens":100,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, schema: "MessagesRequest", beyond: forms},
-	{path: "/v1/messages", base: `{"max_tokens":100,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, within: "thinking", schema: "Thinking",
-		more: map[string]string{"budget_tokens": `"type":"enabled"`, "display": `"type":"adaptive"`}, beyond: map[string]string{"type": aboutOthers}},
-	{path: "/v1/messages", base: `{"max_tokens":100,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, within: "output_config", schema: "OutputConfig"},
-	{path: "/api/chat", base: `{"model":"demo","messages":[{"role":"user","content":"What is 17 + 25?"}]}`, schema: "OllamaChatRequest", beyond: with(forms, "keep_alive", "what a duration is")},
-	{path: "/api/generate", base: `{"model":"demo","prompt":"What is 17 + 25?"}`, schema: "OllamaGenerateRequest", beyond: with(forms, "keep_alive", "what a duration is")},
-	{path: "/api/chat", base: `{"model":"demo","messages":[{"role":"user","content":"What is 17 + 25?"}]}`, within: "options", schema: "OllamaOptions"},
-	{path: "/api/embed", base: `{"model":"demo","input":"a"}`, schema: "OllamaEmbedRequest", beyond: map[string]string{"model": aboutModels}},
-	{path: "/api/embeddings", base: `{"model":"demo","prompt":"a"}`, schema: "OllamaEmbeddingsRequest", beyond: map[string]string{"model": aboutModels}},
+	{path: "/v1/chat/completions", base: `{"messages":[{"role":"user","content":"What is 17 + 25?"}]}`,
+		schema: "ChatCompletionRequest", beyond: forms,
+		more: map[string]string{"top_logprobs": `"logprobs":true`, "stream_options": `"stream":true`,
+			"function_call": `"functions":[{"name":"look"}]`}},
+	{path: "/v1/chat/completions", base: `{"messages":[{"role":"user","content":"What is 17 + 25?"}]}`,
+		within: "reasoning", schema: "ReasoningObject"},
+	{path: "/v1/completions", base: `{"prompt":"Once upon a time"}`, schema: "CompletionRequest", beyond: forms,
+		more: map[string]string{"stream_options": `"stream":true`}},
+	{path: "/v1/embeddings", base: `{"input":"a"}`, schema: "EmbeddingRequest",
+		beyond: map[string]string{"model": aboutModels, "dimensions": aboutModels, "input": "which tokens there are"}},
+	{path: "/v1/responses", base: `{"input":"What is 17 + 25?","store":true}`, schema: "ResponsesRequest",
+		beyond: with(with(forms, "previous_response_id", "what is stored"), "input", aboutOthers)},
+	{path: "/v1/messages", base: `{"max_tokens":100,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`,
+		schema: "MessagesRequest", beyond: forms},
+	{path: "/v1/messages", base: `{"max_tokens":100,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`,
+		within: "thinking", schema: "Thinking",
+		more:   map[string]string{"budget_tokens": `"type":"enabled"`, "display": `"type":"adaptive"`},
+		beyond: map[string]string{"type": aboutOthers}},
+	{path: "/v1/messages", base: `{"max_tokens":100,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`,
+		within: "output_config", schema: "OutputConfig"},
+	{path: "/api/chat", base: `{"model":"demo","messages":[{"role":"user","content":"What is 17 + 25?"}]}`,
+		schema: "OllamaChatRequest", beyond: with(forms, "keep_alive", "what a duration is")},
+	{path: "/api/generate", base: `{"model":"demo","prompt":"What is 17 + 25?"}`, schema: "OllamaGenerateRequest",
+		beyond: with(forms, "keep_alive", "what a duration is")},
+	{path: "/api/chat", base: `{"model":"demo","messages":[{"role":"user","content":"What is 17 + 25?"}]}`,
+		within: "options", schema: "OllamaOptions"},
+	{path: "/api/embed", base: `{"model":"demo","input":"a"}`, schema: "OllamaEmbedRequest",
+		beyond: map[string]string{"model": aboutModels}},
+	{path: "/api/embeddings", base: `{"model":"demo","prompt":"a"}`, schema: "OllamaEmbeddingsRequest",
+		beyond: map[string]string{"model": aboutModels}},
 	{path: "/agui", base: aguiTurn, schema: "RunAgentInput"},
-	{path: "/agui", base: aguiTurn, within: "forwardedProps", schema: "AguiProps", beyond: map[string]string{"model": aboutModels, "tool_choice": aboutOthers}},
-	{path: "/tokenize", base: `{"content":"a"}`, schema: "TokenizeRequest", beyond: map[string]string{"model": aboutModels, "prompt": aboutOthers}},
-	{path: "/detokenize", base: `{"tokens":[49]}`, schema: "DetokenizeRequest", beyond: map[string]string{"model": aboutModels, "tokens": "which tokens there are"}},
-	{path: "/apply-template", base: `{"messages":[{"role":"user","content":"a"}]}`, schema: "ChatCompletionRequest", beyond: forms,
-		more: map[string]string{"top_logprobs": `"logprobs":true`, "stream_options": `"stream":true`, "function_call": `"functions":[{"name":"look"}]`}},
+	{path: "/agui", base: aguiTurn, within: "forwardedProps", schema: "AguiProps",
+		beyond: map[string]string{"model": aboutModels, "tool_choice": aboutOthers}},
+	{path: "/tokenize", base: `{"content":"a"}`, schema: "TokenizeRequest", beyond: map[string]string{"model": aboutModels,
+		"prompt": aboutOthers}},
+	{path: "/detokenize", base: `{"tokens":[49]}`, schema: "DetokenizeRequest",
+		beyond: map[string]string{"model": aboutModels, "tokens": "which tokens there are"}},
+	{path: "/apply-template", base: `{"messages":[{"role":"user","content":"a"}]}`, schema: "ChatCompletionRequest",
+		beyond: forms,
+		more: map[string]string{"top_logprobs": `"logprobs":true`, "stream_options": `"stream":true`,
+			"function_call": `"functions":[{"name":"look"}]`}},
 }
 
 func with(m map[string]string, name, why string) map[string]string {
@@ -134,7 +157,8 @@ func (s *site) valid(t *testing.T, path, body string) bool {
 	if err := d.Decode(&v); err != nil {
 		t.Fatal(err)
 	}
-	return s.open.at(t, "#/paths/"+strings.ReplaceAll(path, "/", "~1")+"/post/requestBody/content/application~1json/schema").Validate(v) == nil
+	return s.open.at(t, "#/paths/"+strings.ReplaceAll(path, "/", "~1")+
+		"/post/requestBody/content/application~1json/schema").Validate(v) == nil
 }
 
 // values collects values that a schema's limits and kinds suggest, right ones and wrong ones.

@@ -74,14 +74,19 @@ func script() fake.Config {
 	return fake.Config{Script: fake.Replies(fake.Harmony(),
 		fake.Reply{After: wiretest.Ask(question), Say: wiretest.Think("Seventeen and 25 make 42.", "It is 42.")},
 		fake.Reply{After: wiretest.Ask(lookUp), Say: wiretest.Call("I look.", "One moment.", "look", `{"q":"a"}`)},
-		fake.Reply{After: wiretest.Ask(explain), Say: wiretest.Call(`<rationale call="1">{"why":"It knows.","refs":["r"],"alternatives":[{"option":"o","rejectedBecause":"b"}],"confidence":0.5}</rationale>`,
-			"", "look", `{"q":"a"}`)},
+		fake.Reply{After: wiretest.Ask(explain),
+			Say: wiretest.Call(
+				`<rationale call="1">{"why":"It knows.","refs":["r"],"alternatives":[{"option":"o","rejectedBecause":"b"}],"confidence":0.5}</rationale>`,
+				"", "look", `{"q":"a"}`)},
 		fake.Reply{After: wiretest.Ask(patchIt), Say: wiretest.Call("I patch.", "", "patch", `{"input":"+a\n-\"b\""}`)},
-		fake.Reply{After: wiretest.Ask(handOver), Say: wiretest.Call("", "", "delegate_internal_reasoning", `{"agent_prompt":"Look it up."}`)},
-		fake.Reply{After: "</delegate-reasoning><|end|><|start|>assistant", Say: wiretest.Call("I look.", "", "look", `{"q":"a"}`)},
+		fake.Reply{After: wiretest.Ask(handOver), Say: wiretest.Call("", "", "delegate_internal_reasoning",
+			`{"agent_prompt":"Look it up."}`)},
+		fake.Reply{After: "</delegate-reasoning><|end|><|start|>assistant", Say: wiretest.Call("I look.", "", "look",
+			`{"q":"a"}`)},
 		fake.Reply{After: wiretest.Ask(cut), Say: wiretest.Call("", "", "look", `{"q":"`+strings.Repeat("a", 200)+`"}`)},
 		fake.Reply{After: "Once upon a time", Say: " there was.<|return|>"},
-		fake.Reply{After: reasoning.SummaryConciseV1 + summary, Say: said}, fake.Reply{After: reasoning.SummaryDetailedV1 + summary, Say: said},
+		fake.Reply{After: reasoning.SummaryConciseV1 + summary, Say: said},
+		fake.Reply{After: reasoning.SummaryDetailedV1 + summary, Say: said},
 	)}
 }
 
@@ -131,7 +136,9 @@ func start(t testing.TB, o options) *site {
 	recorded := tracing.New(kept, tracing.Config{})
 	keyring := seal.NewKeyring()
 	for _, f := range []wire.Format{
-		openai.New(s, openai.Config{Seal: keyring, Traces: recorded}), responses.New(s, responses.Config{Seal: keyring, Traces: recorded, Store: responses.StoreLimits{Events: o.events}}), anthropic.New(s, anthropic.Config{Seal: keyring}), ollama.New(s, ollama.Config{}),
+		openai.New(s, openai.Config{Seal: keyring, Traces: recorded}),
+		responses.New(s, responses.Config{Seal: keyring, Traces: recorded, Store: responses.StoreLimits{Events: o.events}}),
+		anthropic.New(s, anthropic.Config{Seal: keyring}), ollama.New(s, ollama.Config{}),
 		agui.New(s, agui.Config{Seal: keyring, Traces: recorded}), traces.New(traces.Config{Store: kept}), s.space(t),
 	} {
 		s.Mount(f)
@@ -177,7 +184,8 @@ func (s *site) space(t testing.TB) wire.Format {
 // shut closes the schemas of a document to what they do not describe.
 func shut(v any) any {
 	walk(v, "#", func(_ string, v any) {
-		if o, ok := v.(object); ok && asObject(o["properties"]) != nil && o["additionalProperties"] == nil && o["type"] == "object" {
+		if o, ok := v.(object); ok && asObject(o["properties"]) != nil && o["additionalProperties"] == nil &&
+			o["type"] == "object" {
 			o["additionalProperties"] = false
 		}
 	})
@@ -258,7 +266,8 @@ func fits(pattern, path []string) bool {
 func (s *site) check(t *testing.T, a *answer) {
 	t.Helper()
 	what := fmt.Sprintf("%s: %d %s", a.op, a.status, a.kind)
-	pointer := fmt.Sprintf("#/paths/%s/%s/responses/%d", strings.ReplaceAll(a.op.path, "/", "~1"), strings.ToLower(a.op.method), a.status)
+	pointer := fmt.Sprintf("#/paths/%s/%s/responses/%d", strings.ReplaceAll(a.op.path, "/", "~1"),
+		strings.ToLower(a.op.method), a.status)
 	response := asObject(s.doc.at(pointer))
 	if ref, ok := response["$ref"].(string); ok {
 		pointer, response = ref, s.doc.resolve(response)
@@ -308,7 +317,8 @@ func deepest(err error) string {
 	var visit func(e *jsonschema.ValidationError)
 	visit = func(e *jsonschema.ValidationError) {
 		if n := strings.Count(e.InstanceLocation, "/"); len(e.Causes) == 0 && n > depth {
-			depth, told = n, e.InstanceLocation+": "+e.Message+" ("+e.AbsoluteKeywordLocation[strings.IndexByte(e.AbsoluteKeywordLocation, '#'):]+")"
+			depth, told = n, e.InstanceLocation+": "+e.Message+" ("+
+				e.AbsoluteKeywordLocation[strings.IndexByte(e.AbsoluteKeywordLocation, '#'):]+")"
 		}
 		for _, cause := range e.Causes {
 			visit(cause)
@@ -424,7 +434,9 @@ func TestRoutesAreThoseOfTheServer(t *testing.T) {
 	for _, r := range s.Routes() {
 		path := strings.NewReplacer("...}", "}", "{$}", "").Replace(r.Path)
 		mounted[r.Method+" "+path] = string(r.Scope)
-		limited[r.Method+" "+path] = r.Scope != wire.ScopeNone && r.Method != http.MethodGet && (!r.Free || r.Scope == wire.ScopeOwn) // a space has a limit of its own
+		// a space has a limit of its own
+		limited[r.Method+" "+path] = r.Scope != wire.ScopeNone && r.Method != http.MethodGet &&
+			(!r.Free || r.Scope == wire.ScopeOwn)
 	}
 	for _, o := range s.doc.operations() {
 		scope, ok := mounted[o.String()]

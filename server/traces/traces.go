@@ -91,7 +91,8 @@ type Trace struct {
 
 func newTrace(e *store.Entry) Trace {
 	t := Trace{
-		ID: e.ID.String(), Object: "trace", State: e.State.String(), CreatedAt: e.Began.Unix(), Bytes: e.Size, SHA256: e.SHA256,
+		ID: e.ID.String(), Object: "trace", State: e.State.String(), CreatedAt: e.Began.Unix(), Bytes: e.Size,
+		SHA256:    e.SHA256,
 		Principal: e.Principal, ModelDigest: e.Model, Unattested: e.Unattested,
 	}
 	for _, at := range []struct {
@@ -248,7 +249,8 @@ func (a *API) erase(w http.ResponseWriter, r *http.Request) {
 	wire.WriteJSON(w, http.StatusOK, Erased{ID: e.ID.String(), Object: "trace", Deleted: true})
 }
 
-var errNoStore = wire.Errorf(http.StatusNotFound, CodeNoStore, "this server keeps no traces; its operator can have it do so with runner serve --traces")
+var errNoStore = wire.Errorf(http.StatusNotFound, CodeNoStore,
+	"this server keeps no traces; its operator can have it do so with runner serve --traces")
 
 // fail answers with what a store has failed with.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
@@ -260,10 +262,12 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.As(err, &e):
 	case errors.Is(err, store.ErrNotFound):
-		e = wire.Errorf(http.StatusNotFound, CodeNotFound, "there is no trace with this id that you may see; GET /v1/traces lists those that there are")
+		e = wire.Errorf(http.StatusNotFound, CodeNotFound,
+			"there is no trace with this id that you may see; GET /v1/traces lists those that there are")
 	case !errors.As(err, &known):
 		a.cfg.Logger.Error("the store of traces failed", "error", err)
-		e = wire.Errorf(http.StatusInternalServerError, wire.CodeInternal, "the store of traces failed; the server's log says more")
+		e = wire.Errorf(http.StatusInternalServerError, wire.CodeInternal,
+			"the store of traces failed; the server's log says more")
 	case errors.Is(err, store.ErrErased):
 		e = answer(http.StatusGone)
 	case errors.Is(err, store.ErrOpen):

@@ -52,7 +52,8 @@ func newSite(t *testing.T, cfg store.Config) *site {
 	}
 	t.Cleanup(func() { s.Close() })
 	s.traces = tracing.New(s.Store, tracing.Config{})
-	s.models = wiretest.New(t, fake.Config{Sequences: 4}, fake.Reply{After: wiretest.Ask(question), Say: wiretest.Think(thought, "It is 42.")})
+	s.models = wiretest.New(t, fake.Config{Sequences: 4}, fake.Reply{After: wiretest.Ask(question),
+		Say: wiretest.Think(thought, "It is 42.")})
 	return s
 }
 
@@ -107,7 +108,8 @@ func refused(t *testing.T, method, url string, status int, code string) {
 			Param               *string
 		}
 	}
-	if get(t, method, url, status, &body); body.Error == nil || body.Error.Code != code || body.Error.Message == "" || body.Error.Type == "" {
+	if get(t, method, url, status, &body); body.Error == nil || body.Error.Code != code || body.Error.Message == "" ||
+		body.Error.Type == "" {
 		t.Errorf("%s %s: %+v, want %s", method, url, body.Error, code)
 	}
 }
@@ -123,7 +125,8 @@ func idsOf(list []traces.Trace) (ids []string) {
 func TestKeysAreIsolated(t *testing.T) {
 	s := newSite(t, store.Config{})
 	ids := s.runs(t, "a", "b", "a")
-	a, b := s.serve(t, key("a", wire.ScopeTraceRead, wire.ScopeTraceErase)), s.serve(t, key("b", wire.ScopeTraceRead, wire.ScopeTraceErase))
+	a, b := s.serve(t, key("a", wire.ScopeTraceRead, wire.ScopeTraceErase)),
+		s.serve(t, key("b", wire.ScopeTraceRead, wire.ScopeTraceErase))
 	all := s.serve(t, key("c", wire.ScopeTraceRead, wire.ScopeTraceErase, wire.ScopeTraceAll))
 	for _, c := range []struct {
 		url  string
@@ -144,7 +147,8 @@ func TestKeysAreIsolated(t *testing.T) {
 	refused(t, "DELETE", b+"/v1/traces/"+ids[0], 404, "trace_not_found")
 	refused(t, "GET", b+"/v1/traces?after="+ids[0], 400, "invalid_value")
 	var one traces.Trace
-	if get(t, "GET", a+"/v1/traces/"+ids[0], 200, &one); one.State != "complete" || one.Principal != "a" || one.ModelDigest != "00ff" || one.EndedAt == nil || one.ErasedAt != nil {
+	if get(t, "GET", a+"/v1/traces/"+ids[0], 200, &one); one.State != "complete" || one.Principal != "a" ||
+		one.ModelDigest != "00ff" || one.EndedAt == nil || one.ErasedAt != nil {
 		t.Errorf("%+v", one)
 	}
 	var gone traces.Erased
@@ -203,7 +207,8 @@ func TestPages(t *testing.T) {
 		}
 	}
 	var none traces.List
-	if get(t, "GET", s.serve(t, key("c", wire.ScopeTraceRead))+"/v1/traces", 200, &none); none.Data == nil || none.FirstID != nil || none.HasMore {
+	if get(t, "GET", s.serve(t, key("c", wire.ScopeTraceRead))+"/v1/traces", 200, &none); none.Data == nil ||
+		none.FirstID != nil || none.HasMore {
 		t.Errorf("%+v", none)
 	}
 }
@@ -288,11 +293,14 @@ var asking = []struct {
 	name, path, body string
 	ids              func(body string) []string
 }{
-	{"chat", "/v1/chat/completions", `{"reasoning_encrypt":true,"n":2,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, told},
-	{"chat stream", "/v1/chat/completions", `{"reasoning_encrypt":true,"n":2,"stream":true,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, told},
+	{"chat", "/v1/chat/completions",
+		`{"reasoning_encrypt":true,"n":2,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, told},
+	{"chat stream", "/v1/chat/completions",
+		`{"reasoning_encrypt":true,"n":2,"stream":true,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, told},
 	{"responses", "/v1/responses", `{"reasoning_encrypt":true,"input":"What is 17 + 25?"}`, told},
 	{"responses stream", "/v1/responses", `{"reasoning_encrypt":true,"stream":true,"input":"What is 17 + 25?"}`, told},
-	{"agui", "/agui", `{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"What is 17 + 25?"}],"forwardedProps":{"reasoning_encrypt":true}}`, told},
+	{"agui", "/agui",
+		`{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"What is 17 + 25?"}],"forwardedProps":{"reasoning_encrypt":true}}`, told},
 }
 
 // told returns the ids of traces in an answer.
@@ -312,7 +320,8 @@ func (s *site) formats(t *testing.T, kept wire.Traces, p *wire.Principal) string
 	t.Helper()
 	mux := http.NewServeMux()
 	for path, f := range map[string]wire.Format{
-		"/v1/chat/completions": openai.New(s.models, openai.Config{Traces: kept}), "/v1/responses": responses.New(s.models, responses.Config{Traces: kept}),
+		"/v1/chat/completions": openai.New(s.models, openai.Config{Traces: kept}), "/v1/responses": responses.New(s.models,
+			responses.Config{Traces: kept}),
 		"/agui": agui.New(s.models, agui.Config{Traces: kept}),
 	} {
 		mux.Handle(path, wiretest.Handler(f, p))
@@ -331,14 +340,16 @@ func TestAnswersTellTheirTraces(t *testing.T) {
 		status, _, body := wiretest.Send(t, "POST", url+c.path, c.body, nil)
 		ids := c.ids(body)
 		want := 1 + strings.Count(c.body, `"n":2`)
-		if status != 200 || len(ids) != want || strings.Contains(body, thought) || strings.Contains(body, "trace_not_stored") {
+		if status != 200 || len(ids) != want || strings.Contains(body, thought) ||
+			strings.Contains(body, "trace_not_stored") {
 			t.Errorf("%s: %d, %q: %.2000s", c.name, status, ids, body)
 			continue
 		}
 		known += want
 		for _, id := range ids {
 			text, begin := s.read(t, id)
-			if !strings.Contains(text, thought) || begin.Principal != "k" || begin.Consent.By != "k" || begin.Consent.How != "reasoning_encrypt" || begin.Run == "" {
+			if !strings.Contains(text, thought) || begin.Principal != "k" || begin.Consent.By != "k" ||
+				begin.Consent.How != "reasoning_encrypt" || begin.Run == "" {
 				t.Errorf("%s: %+v: %s", c.name, begin, text)
 			}
 			if c.name != "agui" && !strings.Contains(body, begin.Run) {
@@ -392,7 +403,9 @@ func TestAnswersWithoutTheirTraces(t *testing.T) {
 	url := s.formats(t, s.traces, key("k"))
 	for _, c := range asking {
 		status, _, body := wiretest.Send(t, "POST", url+c.path, c.body, nil)
-		if status != 200 || len(c.ids(body)) > 0 || !strings.Contains(body, "trace_not_stored") || !strings.Contains(body, "size limit") || !strings.Contains(body, `"stop"`) && !strings.Contains(body, `"completed"`) {
+		if status != 200 || len(c.ids(body)) > 0 || !strings.Contains(body, "trace_not_stored") ||
+			!strings.Contains(body, "size limit") || !strings.Contains(body, `"stop"`) &&
+			!strings.Contains(body, `"completed"`) {
 			t.Errorf("%s: %d: %.2000s", c.name, status, body)
 		}
 	}
@@ -436,7 +449,8 @@ func TestClientThatLeaves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(list) >= 3 && !slices.ContainsFunc(list, func(e store.Entry) bool { return e.State == store.StateOpen }) && s.models.Idle() {
+		if len(list) >= 3 && !slices.ContainsFunc(list, func(e store.Entry) bool { return e.State == store.StateOpen }) &&
+			s.models.Idle() {
 			for _, e := range list {
 				if e.State != store.StateComplete {
 					t.Errorf("%s is %s", e.ID, e.State)

@@ -24,7 +24,8 @@ func ReadJSON(r *http.Request, v any) error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &large):
-		e := Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the body is longer than the %d bytes that are allowed (--max-body)", large.Limit)
+		e := Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge,
+			"the body is longer than the %d bytes that are allowed (--max-body)", large.Limit)
 		e.Err = err
 		return e
 	case err != nil:
@@ -85,7 +86,8 @@ func Unmarshal(body []byte, v any) error {
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: fieldPath(wrong.Field), Err: err,
 			Message: valueName(clip(wrong.Value)) + " cannot stand here; it takes " + jsonName(wrong.Type.Kind().String())}
 	case errors.As(err, &wrong):
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body has to be a JSON object", Err: err}
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Message: "the body has to be a JSON object",
+			Err: err}
 	case errors.As(err, &syntax) && len(body) > 0:
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalidJSON, Err: err,
 			Message: "the body is not valid JSON at byte " + strconv.FormatInt(syntax.Offset, 10)}
@@ -174,7 +176,8 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 	err := enc.Encode(v)
 	body := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer cannot be written as JSON","code":"internal_error"}}`)
+		status, body = http.StatusInternalServerError,
+			[]byte(`{"error":{"message":"the answer cannot be written as JSON","code":"internal_error"}}`)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")

@@ -88,7 +88,8 @@ func Invalid(param, format string, args ...any) *Error {
 
 // Unsupported makes an error about a field of the request that is well formed but cannot be honoured.
 func Unsupported(param, format string, args ...any) *Error {
-	return &Error{Status: http.StatusBadRequest, Code: CodeUnsupported, Param: param, Message: fmt.Sprintf(format, args...)}
+	return &Error{Status: http.StatusBadRequest, Code: CodeUnsupported, Param: param,
+		Message: fmt.Sprintf(format, args...)}
 }
 
 // Causes with which the server ends the context of a request.
@@ -112,17 +113,22 @@ func FromError(err error, params map[string]string) *Error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &request):
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params[request.Field], Message: advised(request.Err, request.Hint()), Err: err}
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params[request.Field],
+			Message: advised(request.Err, request.Hint()), Err: err}
 	case errors.As(err, &long):
 		return tooLong(long, params[cmp.Or(long.Field, "Messages")], err)
 	case errors.As(err, &visibility):
-		return &Error{Status: http.StatusForbidden, Code: CodeForbidden, Param: params["Visibility"], Message: advised(err, visibility.Hint()), Err: err}
+		return &Error{Status: http.StatusForbidden, Code: CodeForbidden, Param: params["Visibility"],
+			Message: advised(err, visibility.Hint()), Err: err}
 	case errors.Is(err, runner.ErrQueueFull):
-		return &Error{Status: http.StatusTooManyRequests, Code: CodeQueue, Message: "too many requests are waiting; try again soon", RetryAfter: time.Second, Err: err}
+		return &Error{Status: http.StatusTooManyRequests, Code: CodeQueue,
+			Message: "too many requests are waiting; try again soon", RetryAfter: time.Second, Err: err}
 	case errors.Is(err, ErrTimeout):
-		return &Error{Status: http.StatusServiceUnavailable, Code: CodeTimeout, Message: ErrTimeout.Error(), Final: true, Err: err}
+		return &Error{Status: http.StatusServiceUnavailable, Code: CodeTimeout, Message: ErrTimeout.Error(),
+			Final: true, Err: err}
 	case errors.Is(err, ErrDraining), errors.Is(err, runner.ErrClosed):
-		return &Error{Status: http.StatusServiceUnavailable, Code: CodeDraining, Message: ErrDraining.Error(), RetryAfter: 5 * time.Second, Err: err}
+		return &Error{Status: http.StatusServiceUnavailable, Code: CodeDraining, Message: ErrDraining.Error(),
+			RetryAfter: 5 * time.Second, Err: err}
 	case errors.Is(err, runner.ErrChanged):
 		return &Error{Status: http.StatusServiceUnavailable, Code: CodeModelChanged, Param: params["Model"], Err: err,
 			Message: runner.ErrChanged.Error() + "; the operator has to restore them or to start the server again"}
@@ -134,11 +140,14 @@ func FromError(err error, params map[string]string) *Error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &Error{Status: StatusClientClosed, Code: CodeClientCancelled, Message: "the request was cancelled", Err: err}
 	case errors.As(err, &conversation):
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params["Messages"], Message: advised(err, conversation.Hint()), Err: err}
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params["Messages"],
+			Message: advised(err, conversation.Hint()), Err: err}
 	case errors.As(err, &template) && template.Rendering:
-		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params["Messages"], Message: advised(err, template.Hint()), Err: err}
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: params["Messages"],
+			Message: advised(err, template.Hint()), Err: err}
 	}
-	return &Error{Status: http.StatusInternalServerError, Code: CodeInternal, Message: "the model failed; the server's log says more", Err: err}
+	return &Error{Status: http.StatusInternalServerError, Code: CodeInternal,
+		Message: "the model failed; the server's log says more", Err: err}
 }
 
 // tooLong says that a field is longer than the context. The words are OpenAI's: by them clients know to shorten the

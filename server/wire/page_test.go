@@ -11,8 +11,10 @@ func TestReadPage(t *testing.T) {
 		want  Page
 		param string
 	}{
-		{"", Page{Limit: 20}, ""}, {"limit=1&order=asc&after=x", Page{1, true, "x"}, ""}, {"limit=100&order=desc", Page{Limit: 100}, ""},
-		{"limit=0", Page{}, "limit"}, {"limit=101", Page{}, "limit"}, {"limit=x", Page{}, "limit"}, {"limit=99999999999999999999", Page{}, "limit"},
+		{"", Page{Limit: 20}, ""}, {"limit=1&order=asc&after=x", Page{1, true, "x"}, ""},
+		{"limit=100&order=desc", Page{Limit: 100}, ""},
+		{"limit=0", Page{}, "limit"}, {"limit=101", Page{}, "limit"}, {"limit=x", Page{}, "limit"},
+		{"limit=99999999999999999999", Page{}, "limit"},
 		{"order=up", Page{Limit: 20}, "order"},
 	} {
 		query, err := url.ParseQuery(c.query)

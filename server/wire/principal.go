@@ -49,7 +49,8 @@ func (p *Principal) MayPromptRaw(param string) error {
 		return err
 	}
 	return &Error{Status: http.StatusForbidden, Code: CodeForbidden, Param: param, Err: err,
-		Message: "a raw prompt shows what the model thinks, so it needs the permission " + lacks.Permission() + ", which this API key lacks"}
+		Message: "a raw prompt shows what the model thinks, so it needs the permission " + lacks.Permission() +
+			", which this API key lacks"}
 }
 
 type principalKey struct{}

@@ -24,7 +24,8 @@ func TestNewID(t *testing.T) {
 }
 
 func TestNewSeed(t *testing.T) {
-	if seed := NewSeed(strings.NewReader("\xff\xff\xff\xff\xff\xff\xff\xff")); seed != MaxSeed || uint64(float64(seed)) != seed {
+	if seed := NewSeed(strings.NewReader("\xff\xff\xff\xff\xff\xff\xff\xff")); seed != MaxSeed ||
+		uint64(float64(seed)) != seed {
 		t.Errorf("%d", seed)
 	}
 	seen := map[uint64]bool{}

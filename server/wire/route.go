@@ -36,7 +36,8 @@ const (
 )
 
 // Scopes lists the scopes that a key can have.
-var Scopes = []Scope{ScopeGenerate, ScopeEmbed, ScopeModels, ScopeMetrics, ScopeTraceRead, ScopeTraceErase, ScopeTraceAll}
+var Scopes = []Scope{ScopeGenerate, ScopeEmbed, ScopeModels, ScopeMetrics, ScopeTraceRead, ScopeTraceErase,
+	ScopeTraceAll}
 
 // Route is one endpoint of a format.
 type Route struct {

@@ -26,7 +26,8 @@ func TestReadNumber(t *testing.T) {
 		v    float64
 		want float32
 		bad  bool
-	}{{v: 0}, {v: 2, want: 2}, {v: 0.5, want: 0.5}, {v: -0.1, bad: true}, {v: 2.1, bad: true}, {v: math.NaN(), bad: true}, {v: math.Inf(1), bad: true}} {
+	}{{v: 0}, {v: 2, want: 2}, {v: 0.5, want: 0.5}, {v: -0.1, bad: true}, {v: 2.1, bad: true}, {v: math.NaN(), bad: true},
+		{v: math.Inf(1), bad: true}} {
 		got := float32(0)
 		if param := paramOf(t, ReadNumber("x", &c.v, 0, 2, &got)); (param == "x") != c.bad || got != c.want {
 			t.Errorf("%v gives %v, error about %q", c.v, got, param)
@@ -55,7 +56,8 @@ func TestReadTopP(t *testing.T) {
 }
 
 func TestReadSeed(t *testing.T) {
-	for text, want := range map[string]uint64{"0": 0, "7": 7, "-1": math.MaxUint64, "18446744073709551615": math.MaxUint64, "-9223372036854775808": 1 << 63} {
+	for text, want := range map[string]uint64{"0": 0, "7": 7, "-1": math.MaxUint64, "18446744073709551615": math.MaxUint64,
+		"-9223372036854775808": 1 << 63} {
 		if got, err := ReadSeed("seed", json.RawMessage(text)); err != nil || got == nil || *got != want {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
@@ -78,7 +80,8 @@ func TestCheckStops(t *testing.T) {
 		stops []string
 		param string
 	}{
-		{nil, ""}, {[]string{"a", long}, ""}, {make([]string, MaxStops+1), "stop"}, {[]string{"a", ""}, "stop[1]"}, {[]string{long + "x"}, "stop[0]"},
+		{nil, ""}, {[]string{"a", long}, ""}, {make([]string, MaxStops+1), "stop"}, {[]string{"a", ""}, "stop[1]"},
+		{[]string{long + "x"}, "stop[0]"},
 	} {
 		if param := paramOf(t, CheckStops("stop", c.stops)); param != c.param {
 			t.Errorf("%d stops: an error about %q, want %q", len(c.stops), param, c.param)

@@ -67,8 +67,9 @@ type shape struct {
 // look returns the shape of what begins like JSON text. Of entries it keeps those of fields, whose names have any case.
 func look(body []byte, fields map[string]int) (s shape) {
 	open := 0
-	var key []byte                 // the last string in the outermost object
-	field, n, used := "", 0, false // the field that is being read, how many commas it has, and whether something came after the last
+	var key []byte // the last string in the outermost object
+	// the field that is being read, how many commas it has, and whether something came after the last
+	field, n, used := "", 0, false
 	for i := 0; i < len(body); i++ {
 		switch c := body[i]; {
 		case c == '"':

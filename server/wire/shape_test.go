@@ -108,7 +108,8 @@ func TestEntriesAreThoseOfTheDecoder(t *testing.T) {
 
 // FuzzShape: looking at a body never fails, whatever it is, and agrees with the decoder on how many entries it has.
 func FuzzShape(f *testing.F) {
-	for _, seed := range []string{`{"list":[1,{"a":"\""}]}`, `{"a`, `"`, `\`, `{"list":"`, `[[[`, `]]}`, `{"list":[1,2],"x\`} {
+	for _, seed := range []string{`{"list":[1,{"a":"\""}]}`, `{"a`, `"`, `\`, `{"list":"`, `[[[`, `]]}`,
+		`{"list":[1,2],"x\`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

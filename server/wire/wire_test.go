@@ -178,10 +178,12 @@ func TestReadJSON(t *testing.T) {
 		`[]`:                     "the body has to be a JSON object",
 		`{"n":1} {}`:             "the body is not valid JSON at byte 9",
 		`{"n":1,"x":` + strings.Repeat("[", DefaultDepth-1) + strings.Repeat("]", DefaultDepth-1) + `}`: "",
-		`{"n":1,"x":` + strings.Repeat("[", DefaultDepth) + strings.Repeat("]", DefaultDepth) + `}`:     "the body is nested deeper than the 256 levels that are allowed (--max-nesting)",
-		`{"n":1,"x":"` + strings.Repeat(`[\"`, 10_000) + `" x}`:                                         "the body is not valid JSON at byte 30015",
-		"{\"n\":1,\"s\":\"\xff\"}":                "the body is not UTF-8 text",
-		`{"n":` + strings.Repeat("9", 1000) + `}`: "n: a number " + strings.Repeat("9", 33) + "... cannot stand here; it takes a whole number",
+		`{"n":1,"x":` + strings.Repeat("[", DefaultDepth) + strings.Repeat("]",
+			DefaultDepth) + `}`: "the body is nested deeper than the 256 levels that are allowed (--max-nesting)",
+		`{"n":1,"x":"` + strings.Repeat(`[\"`, 10_000) + `" x}`: "the body is not valid JSON at byte 30015",
+		"{\"n\":1,\"s\":\"\xff\"}":                              "the body is not UTF-8 text",
+		`{"n":` + strings.Repeat("9", 1000) + `}`: "n: a number " + strings.Repeat("9", 33) +
+			"... cannot stand here; it takes a whole number",
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 		err := ReadJSON(r, &v)
@@ -221,7 +223,8 @@ func TestErrorsHaveTheirStatus(t *testing.T) {
 		{Invalid("n", "too many"), 400, CodeInvalid, "n"},
 	} {
 		e := FromError(c.err, params)
-		if e.Status != c.status || e.Code != c.code || e.Param != c.param || e.Message == "" || strings.Contains(e.Message, "secret") {
+		if e.Status != c.status || e.Code != c.code || e.Param != c.param || e.Message == "" ||
+			strings.Contains(e.Message, "secret") {
 			t.Errorf("%v: %+v", c.err, e)
 		}
 		if !errors.Is(e, c.err) && !errors.Is(c.err, e) {
@@ -247,13 +250,15 @@ func TestNobodyMayDoNothing(t *testing.T) {
 }
 
 func TestRawPromptsTakeAllReasoning(t *testing.T) {
-	for most, want := range map[reasoning.Visibility]bool{reasoning.VisibilityNone: false, reasoning.VisibilitySummary: false, reasoning.VisibilityFull: true} {
+	for most, want := range map[reasoning.Visibility]bool{reasoning.VisibilityNone: false,
+		reasoning.VisibilitySummary: false, reasoning.VisibilityFull: true} {
 		err := (&Principal{ID: "k", Reasoning: most}).MayPromptRaw("prompt")
 		if (err == nil) != want {
 			t.Errorf("%v: %v", most, err)
 		}
 		var e *Error
-		if !want && (!errors.As(err, &e) || e.Status != http.StatusForbidden || e.Param != "prompt" || !strings.Contains(e.Message, "reasoning:full")) {
+		if !want && (!errors.As(err, &e) || e.Status != http.StatusForbidden || e.Param != "prompt" ||
+			!strings.Contains(e.Message, "reasoning:full")) {
 			t.Errorf("%v: %+v", most, e)
 		}
 	}
@@ -300,7 +305,8 @@ func TestPlainReasoningCountsWhileCallsArePending(t *testing.T) {
 	said := func(role chattemplate.Role, calls int) chattemplate.Message {
 		return chattemplate.Message{Role: role, Reasoning: "r", ToolCalls: make([]chattemplate.ToolCall, calls)}
 	}
-	u, a, c, r := said(chattemplate.User, 0), said(chattemplate.Assistant, 0), said(chattemplate.Assistant, 1), said(chattemplate.ToolRole, 0)
+	u, a, c, r := said(chattemplate.User, 0), said(chattemplate.Assistant, 0), said(chattemplate.Assistant, 1),
+		said(chattemplate.ToolRole, 0)
 	for name, x := range map[string]struct {
 		messages []chattemplate.Message
 		kept     string

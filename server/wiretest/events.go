@@ -75,7 +75,8 @@ func RandomRun(rnd *rand.Rand, v reasoning.Visibility, extra ...[]reasoning.Even
 			parts = append(parts, extra[kind-5])
 		}
 	}
-	r := reasoning.Result{Finish: reasoning.FinishStop, Usage: Usage, Timing: reasoning.Timing{Prefill: 40 * time.Nanosecond, Decode: 60 * time.Nanosecond}}
+	r := reasoning.Result{Finish: reasoning.FinishStop, Usage: Usage,
+		Timing: reasoning.Timing{Prefill: 40 * time.Nanosecond, Decode: 60 * time.Nanosecond}}
 	if rnd.IntN(2) == 0 {
 		r.Sealed = "sealed"
 	}

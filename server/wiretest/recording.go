@@ -41,13 +41,15 @@ func (r *Recording) Thoughts() string {
 
 // Play is the run with a visibility, through the policy, as [runner.Runner.Generate] gives it. seal gets the run's
 // reasoning, whatever is visible; nil seals nothing. A summary is there only with visibility summary.
-func (r *Recording) Play(v reasoning.Visibility, seal func(thoughts string, calls bool) (string, error)) iter.Seq2[reasoning.Event, error] {
+func (r *Recording) Play(v reasoning.Visibility, seal func(thoughts string, calls bool) (string,
+	error)) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		if r.Refused {
 			yield(reasoning.Event{}, r.Err)
 			return
 		}
-		info := reasoning.Info{Model: "demo", Visibility: v, Effort: "low", Strategy: reasoning.StrategyNative, Seed: 7, Prompt: Usage.Prompt}
+		info := reasoning.Info{Model: "demo", Visibility: v, Effort: "low", Strategy: reasoning.StrategyNative, Seed: 7,
+			Prompt: Usage.Prompt}
 		events := append([]reasoning.Event{{Kind: reasoning.Started, Info: &info}}, r.Events...)
 		if r.Err == nil {
 			result := r.Result

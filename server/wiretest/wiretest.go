@@ -85,7 +85,8 @@ func NewRunner(t testing.TB, cfg fake.Config, engine runner.Config, replies ...f
 func (m *Models) Use(ctx context.Context, name string) (wire.Model, error) {
 	p := wire.PrincipalOf(ctx)
 	if name != "" && wire.BareName(name) != Name || !p.MayUse(Name) {
-		return nil, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model", Message: "there is no such model"}
+		return nil, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeModel, Param: "model",
+			Message: "there is no such model"}
 	}
 	m.held.Add(1)
 	return &model{Models: m}, nil
@@ -140,7 +141,8 @@ func (m *Models) Idle() bool { return m.held.Load() == 0 }
 func (m *Models) card() wire.Card {
 	info := m.Engine.Info()
 	return wire.Card{
-		Name: Name, Added: Today, Loaded: true, Size: 1 << 20, Modified: Today, Context: info.ContextSize, Digest: info.Digest,
+		Name: Name, Added: Today, Loaded: true, Size: 1 << 20, Modified: Today, Context: info.ContextSize,
+		Digest: info.Digest,
 		Family: info.Architecture, Parameters: 1 << 10, Quantization: info.Quantization,
 	}
 }

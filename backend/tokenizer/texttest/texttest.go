@@ -12,11 +12,15 @@ import (
 // newlines, contractions, combining marks, emoji and single characters from all of Unicode.
 func Random(r *rand.Rand, parts int) string {
 	words := []string{
-		"the", "The", "THE", "HelloWorld", "iPhone", "naïve", "Straße", "ÉCOLE", "école", "don't", "DON'T", "we'Ve", "I'll", "'s", "'S", "'ſ",
-		"'x", "it's'll", "日本語", "中文A", "a中B", "русский", "РУССКИЙ", "हिन्दी", "ไทย", "عربي", "e\u0301", "\u0301", "\u0301A", "ǅ", "ʰ", "ªº",
+		"the", "The", "THE", "HelloWorld", "iPhone", "naïve", "Straße", "ÉCOLE", "école", "don't", "DON'T", "we'Ve", "I'll",
+		"'s", "'S", "'ſ",
+		"'x", "it's'll", "日本語", "中文A", "a中B", "русский", "РУССКИЙ", "हिन्दी", "ไทย", "عربي", "e\u0301", "\u0301", "\u0301A",
+		"ǅ", "ʰ", "ªº",
 		"1", "12", "123", "1234567", "٣٤", "½", "Ⅷ", "x1y2", "3.14", "0xFF",
-		" ", "  ", "   ", "\t", "\t\t", "\n", "\r\n", "\n\n", " \n", "\n ", " \n \n  ", "\u00a0", "\u3000", "\u2028", "\u0085", "\v", "\x1c", "\u200b",
-		".", "...", "!?", "//", "/*", "*/\n", "};\n", "->", "==", "_", "__init__", "<div>", "</div>\n/", "#!/", "€", "™", "–", "👍🏽", "👨‍👩‍👧",
+		" ", "  ", "   ", "\t", "\t\t", "\n", "\r\n", "\n\n", " \n", "\n ", " \n \n  ", "\u00a0", "\u3000", "\u2028",
+		"\u0085", "\v", "\x1c", "\u200b",
+		".", "...", "!?", "//", "/*", "*/\n", "};\n", "->", "==", "_", "__init__", "<div>", "</div>\n/", "#!/", "€", "™", "–",
+		"👍🏽", "👨‍👩‍👧",
 		"\x00", "\x7f", "\ufffd", "if (x) {\n\treturn 1;\n}\n",
 	}
 	var b strings.Builder

@@ -24,7 +24,8 @@ type aguiLines struct {
 func newAGUILines(s render.Streams, model, run string, cancelled func() bool) *aguiLines {
 	l := &aguiLines{streams: s, cancelled: cancelled}
 	l.enc = agui.NewEncoder(agui.EncoderConfig{
-		ThreadID: wire.NewID(nil, "thread_"), RunID: run, ProtocolVersion: agui.ProtocolVersion, Model: model, Clock: time.Now,
+		ThreadID: wire.NewID(nil, "thread_"), RunID: run, ProtocolVersion: agui.ProtocolVersion, Model: model,
+		Clock: time.Now,
 		NewID: func(prefix string) string { return wire.NewID(nil, prefix) },
 	}, l.write)
 	return l

@@ -47,14 +47,16 @@ only. Give FILE to runner serve --api-keys.`,
   runner apikey new keys.json ci --scope generate --models demo --requests-per-minute 60`,
 		Args: fileAndID,
 		RunE: func(_ *cobra.Command, args []string) error {
-			for _, n := range []number{{"requests-per-minute", e.RequestsPerMinute, 0, math.MaxInt32}, {"tokens-per-minute", e.TokensPerMinute, 0, math.MaxInt32}} {
+			for _, n := range []number{{"requests-per-minute", e.RequestsPerMinute, 0, math.MaxInt32},
+				{"tokens-per-minute", e.TokensPerMinute, 0, math.MaxInt32}} {
 				if err := n.check(); err != nil {
 					return err
 				}
 			}
 			for _, s := range scopes {
 				if !slices.Contains(wire.Scopes, wire.Scope(s)) {
-					return &usageError{what: fmt.Sprintf("--scope cannot be %q", s), hint: "use some of " + strings.Join(scopeNames(), ", ")}
+					return &usageError{what: fmt.Sprintf("--scope cannot be %q", s),
+						hint: "use some of " + strings.Join(scopeNames(), ", ")}
 				}
 				e.Scopes = append(e.Scopes, wire.Scope(s))
 			}
@@ -73,12 +75,14 @@ only. Give FILE to runner serve --api-keys.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringSliceVar(&scopes, "scope", nil, "`SCOPES` that it may use: "+strings.Join(scopeNames(), ", ")+" (default: all but trace:all)")
+	f.StringSliceVar(&scopes, "scope", nil, "`SCOPES` that it may use: "+strings.Join(scopeNames(), ", ")+
+		" (default: all but trace:all)")
 	addNameChoice(cmd, &e.Reasoning, "reasoning", "the most reasoning that it may see", visibilityNames...)
 	f.StringSliceVar(&e.Models, "models", nil, "`MODELS` that it may use (default: all)")
 	f.IntVar(&e.RequestsPerMinute, "requests-per-minute", 0, "`N` requests a minute (0: no limit)")
 	f.IntVar(&e.TokensPerMinute, "tokens-per-minute", 0, "`N` tokens a minute, of prompts and answers (0: no limit)")
-	_ = cmd.RegisterFlagCompletionFunc("scope", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	_ = cmd.RegisterFlagCompletionFunc("scope", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
 		return scopeNames(), cobra.ShellCompDirectiveNoFileComp
 	})
 	return cmd
@@ -126,9 +130,10 @@ func (a *app) listKeysCommand() *cobra.Command {
 
 func (a *app) removeKeyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "remove FILE ID",
-		Short:   "Remove a key from FILE",
-		Long:    "Remove the key called ID from FILE. A server that has FILE refuses the key within two seconds; what it has begun goes on.",
+		Use:   "remove FILE ID",
+		Short: "Remove a key from FILE",
+		Long: "Remove the key called ID from FILE. A server that has FILE refuses the key within two seconds; what " +
+			"it has begun goes on.",
 		Example: "  runner apikey remove keys.json laptop",
 		Args:    fileAndID,
 		RunE: func(_ *cobra.Command, args []string) error {

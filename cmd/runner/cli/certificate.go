@@ -30,7 +30,8 @@ func (c *certificate) reload() error {
 	pair, err := tls.LoadX509KeyPair(c.chain, c.key)
 	if err != nil {
 		return &inputError{
-			what: "the certificate and its key cannot be used: " + err.Error(), hint: "give a PEM certificate chain and its key", err: err,
+			what: "the certificate and its key cannot be used: " + err.Error(), hint: "give a PEM certificate chain and its key",
+			err: err,
 		}
 	}
 	if warning != "" {

@@ -40,7 +40,8 @@ type chat struct {
 }
 
 // chat talks with the user until they leave.
-func (a *app) chat(ctx context.Context, gen generator, o *runOptions, p prompt, spinner *render.Spinner, loaded time.Duration) error {
+func (a *app) chat(ctx context.Context, gen generator, o *runOptions, p prompt, spinner *render.Spinner,
+	loaded time.Duration) error {
 	c := &chat{
 		app: a, gen: gen, options: o, spinner: spinner, loaded: loaded, attached: p.attached,
 		editor:   newTerminalEditor(openHistory(historyPath()), commandNames()),

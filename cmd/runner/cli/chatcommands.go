@@ -22,8 +22,10 @@ type chatCommand struct {
 func chatCommands() []chatCommand {
 	return []chatCommand{
 		{"/help", "", "list the commands", (*chat).help},
-		{"/reasoning", "[" + strings.Join(visibilityNames, "|") + "]", "show or set how much reasoning is shown", (*chat).setReasoning},
-		{"/effort", "[" + strings.Join(effortNames(), "|") + "]", "show or set how much the model reasons", (*chat).setEffort},
+		{"/reasoning", "[" + strings.Join(visibilityNames, "|") + "]", "show or set how much reasoning is shown",
+			(*chat).setReasoning},
+		{"/effort", "[" + strings.Join(effortNames(), "|") + "]", "show or set how much the model reasons",
+			(*chat).setEffort},
 		{"/clear", "", "forget the conversation", (*chat).clear},
 		{"/save", "FILE", "write the conversation, as it was shown, to a new file", (*chat).save},
 		{"/exit", "", "leave", func(*chat, string) bool { return true }},

@@ -13,9 +13,11 @@ import (
 
 // addDelegationFlags adds the flags of delegation that run and serve have in common.
 func addDelegationFlags(cmd *cobra.Command, req *runner.Request) {
-	cmd.Flags().BoolVar(&req.Delegation.Model, "allow-delegation", false, "let the model hand its reasoning to specialists that it describes")
+	cmd.Flags().BoolVar(&req.Delegation.Model, "allow-delegation", false,
+		"let the model hand its reasoning to specialists that it describes")
 	req.Delegation.Work = runner.WorkKeep
-	addNameChoice(cmd, &req.Delegation.Work, "delegated-work", "what the model gets of a specialist's work: all, one message made of it, or nothing",
+	addNameChoice(cmd, &req.Delegation.Work, "delegated-work",
+		"what the model gets of a specialist's work: all, one message made of it, or nothing",
 		runner.WorkKeep, runner.WorkSquash, runner.WorkDelete)
 }
 
@@ -32,7 +34,8 @@ func (a *app) readSpecialist(path string) (*delegation.Delegate, error) {
 		in, err = delegation.Parse([]byte(text))
 		ok := false
 		if d, ok = in.(delegation.Delegate); err == nil && !ok {
-			return nil, &inputError{what: "--delegate " + path + " holds no delegate_reasoning", hint: "give one, or a prompt in a file of another name"}
+			return nil, &inputError{what: "--delegate " + path + " holds no delegate_reasoning",
+				hint: "give one, or a prompt in a file of another name"}
 		}
 	}
 	var refused *delegation.Error

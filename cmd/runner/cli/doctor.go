@@ -70,7 +70,8 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 		}
 		r.ok(f.Name, "%s", f.Value)
 	}
-	r.ok("model cache", "%s, %s with GGUF models", models.CacheDir(), count(len(models.Cached()), "repository", "repositories"))
+	r.ok("model cache", "%s, %s with GGUF models", models.CacheDir(), count(len(models.Cached()), "repository",
+		"repositories"))
 	a.checkModel(ctx, r, name, cfg)
 	if ctx.Err() != nil {
 		return errInterrupted
@@ -104,9 +105,11 @@ func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backen
 	defer gen.Close()
 	info := gen.Info()
 	a.warnLoaded(&cfg, info)
-	r.ok("model", "%s, %s, %s parameters, %s, %s", info.Name, info.Architecture, amount(float64(info.Parameters)), info.Quantization, size(info.Bytes))
+	r.ok("model", "%s, %s, %s parameters, %s, %s", info.Name, info.Architecture, amount(float64(info.Parameters)),
+		info.Quantization, size(info.Bytes))
 	r.ok("model file", "%s", info.Path)
-	r.ok("loads", "in %s on %s with %s, %s on a GPU", seconds(loaded), info.Device, count(info.Threads, "thread", "threads"), count(info.GPULayers, "layer", "layers"))
+	r.ok("loads", "in %s on %s with %s, %s on a GPU", seconds(loaded), info.Device,
+		count(info.Threads, "thread", "threads"), count(info.GPULayers, "layer", "layers"))
 	r.ok("context", "%d tokens, trained for %d", info.ContextSize, info.TrainedContext)
 	if info.ContextReason != "" {
 		r.ok("cache", "%s; the context is %s", count(info.CacheTokens, "token", "tokens"), info.ContextReason)

@@ -51,8 +51,9 @@ func (e *inputError) Hint() string  { return e.hint }
 // requestFlags are the flags behind the fields of a runner.Request.
 var requestFlags = map[string]string{
 	"Budget": "--reasoning-budget", "Effort": "--reasoning-effort", "Strategy": "--reasoning-strategy",
-	"Visibility": "--reasoning", "MaxTokens": "--max-tokens", "Stop": "--stop", "Tools": "--tools", "Messages": "the prompt",
-	"Form": "the form of the answer", "Rationale": "--rationale", "ToolChoice": "--tool-choice",
+	"Visibility": "--reasoning", "MaxTokens": "--max-tokens", "Stop": "--stop", "Tools": "--tools",
+	"Messages": "the prompt",
+	"Form":     "the form of the answer", "Rationale": "--rationale", "ToolChoice": "--tool-choice",
 }
 
 // errorLine is the error as one line, "what was wrong; what to do"; empty when there is nothing to say: what the user

@@ -21,7 +21,8 @@ import (
 
 // mountFormats adds the wire formats to a server, which keeps traces where kept is not nil. calls is what its
 // models remember of calls. Until ctx ends it reads the keys that seal reasoning again when they change.
-func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *keptTraces, calls *runner.CallMemory, log *slog.Logger) error {
+func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *keptTraces, calls *runner.CallMemory,
+	log *slog.Logger) error {
 	path, err := sealKeysPath(o.sealKeys)
 	if err != nil {
 		return err
@@ -38,9 +39,11 @@ func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *
 	}
 	strict := o.sealed == sealedStrict
 	s.Mount(openai.New(s, openai.Config{Defaults: o.defaults, Seal: keyring, StrictSeal: strict, Traces: recorded}))
-	stored := responses.StoreLimits{Responses: o.responses, Bytes: int(o.responsesMemory / 4), Total: int(o.responsesMemory), Age: o.responsesAge}
+	stored := responses.StoreLimits{Responses: o.responses, Bytes: int(o.responsesMemory / 4),
+		Total: int(o.responsesMemory), Age: o.responsesAge}
 	s.Mount(responses.New(s, responses.Config{
-		Defaults: o.defaults, Seal: keyring, StrictSeal: strict, Traces: recorded, Calls: calls, Store: stored, Background: o.background, Share: o.share(),
+		Defaults: o.defaults, Seal: keyring, StrictSeal: strict, Traces: recorded, Calls: calls, Store: stored,
+		Background: o.background, Share: o.share(),
 	}))
 	s.Mount(traces.New(served))
 	s.Mount(anthropic.New(s, anthropic.Config{Defaults: o.defaults, Seal: keyring, StrictSeal: strict}))

@@ -37,7 +37,8 @@ func (o *formOptions) flag(cmd *cobra.Command) (flag string, err error) {
 		switch {
 		case !cmd.Flags().Changed(name) || name == "json" && !o.json:
 		case flag != "":
-			return "", &usageError{what: fmt.Sprintf("%s and --%s exclude each other", flag, name), hint: "an answer has one form; give one of them"}
+			return "", &usageError{what: fmt.Sprintf("%s and --%s exclude each other", flag, name),
+				hint: "an answer has one form; give one of them"}
 		default:
 			flag = "--" + name
 		}

@@ -23,7 +23,8 @@ func TestAKeyThatIsNotShown(t *testing.T) {
 	if cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
-	if got := cmd.ProcessState.ExitCode(); got != exitFailed || !strings.HasSuffix(errs.String(), "; remove it from the file and make another\n") {
+	if got := cmd.ProcessState.ExitCode(); got != exitFailed ||
+		!strings.HasSuffix(errs.String(), "; remove it from the file and make another\n") {
 		t.Errorf("exit code %d, %q", got, errs.String())
 	}
 }
@@ -34,7 +35,8 @@ func TestFullDevice(t *testing.T) {
 		t.Skip("this system has no device that is always full")
 	}
 	defer full.Close()
-	for _, args := range [][]string{{"run", "hello"}, {"run", "--output", "json", "hello"}, {"run", "--output", "events", "hello"}, {"version"}, {"doctor"}} {
+	for _, args := range [][]string{{"run", "hello"}, {"run", "--output", "json", "hello"},
+		{"run", "--output", "events", "hello"}, {"version"}, {"doctor"}} {
 		var errs bytes.Buffer
 		cmd := exec.Command("runner", args...)
 		cmd.Stdout, cmd.Stderr = full, &errs
@@ -42,7 +44,8 @@ func TestFullDevice(t *testing.T) {
 		if cmd.ProcessState == nil {
 			t.Fatal(err)
 		}
-		if got := cmd.ProcessState.ExitCode(); got != exitFailed || !strings.HasSuffix(errs.String(), "; free some space, or write elsewhere\n") {
+		if got := cmd.ProcessState.ExitCode(); got != exitFailed ||
+			!strings.HasSuffix(errs.String(), "; free some space, or write elsewhere\n") {
 			t.Errorf("%v: exit code %d, %q", args, got, errs.String())
 		}
 	}

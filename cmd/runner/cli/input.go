@@ -17,7 +17,8 @@ const maxInput = 16 << 20
 func (a *app) readFile(flag, path string) (string, error) {
 	if path == "-" {
 		if a.inTaken {
-			return "", &usageError{what: strings.TrimSpace(flag + " -: standard input was read already"), hint: "give a file instead"}
+			return "", &usageError{what: strings.TrimSpace(flag + " -: standard input was read already"),
+				hint: "give a file instead"}
 		}
 		return a.readStdin()
 	}
@@ -49,7 +50,8 @@ func readText(what string, r io.Reader) (string, error) {
 	case err != nil:
 		return "", unreadable(what, "", err)
 	case len(b) > maxInput:
-		return "", &inputError{what: fmt.Sprintf("%s is larger than %d MiB", what, maxInput>>20), hint: "give a smaller part of it"}
+		return "", &inputError{what: fmt.Sprintf("%s is larger than %d MiB", what, maxInput>>20),
+			hint: "give a smaller part of it"}
 	}
 	return string(b), checkText(what, string(b))
 }

@@ -24,7 +24,8 @@ type keyringFlags struct{ file, passphraseFile string }
 
 func (k *keyringFlags) add(cmd *cobra.Command) {
 	k.addFile(cmd)
-	cmd.Flags().StringVar(&k.passphraseFile, "passphrase-file", "", "`FILE` whose first line is the passphrase (default: "+passphraseVariable+", or asked for)")
+	cmd.Flags().StringVar(&k.passphraseFile, "passphrase-file", "", "`FILE` whose first line is the passphrase (default: "+
+		passphraseVariable+", or asked for)")
 }
 
 func (k *keyringFlags) addFile(cmd *cobra.Command) {
@@ -42,7 +43,8 @@ func (k *keyringFlags) path() (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", &inputError{what: "the data folder cannot be made: " + err.Error(), hint: "give a file with --keyring", err: err}
+		return "", &inputError{what: "the data folder cannot be made: " + err.Error(), hint: "give a file with --keyring",
+			err: err}
 	}
 	return filepath.Join(dir, "trace.keys"), nil
 }
@@ -54,7 +56,8 @@ func (k *keyringFlags) load() (*keys.Keyring, error) {
 	}
 	ring, err := keys.Load(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &inputError{what: fmt.Sprintf("there is no keyring %s", path), hint: "make one with runner keys new", err: err}
+		return nil, &inputError{what: fmt.Sprintf("there is no keyring %s", path), hint: "make one with runner keys new",
+			err: err}
 	}
 	return ring, err
 }
@@ -71,7 +74,8 @@ func (a *app) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
 		return []byte(text), nil
 	}
 	if !a.inTerminal || !a.errTerminal {
-		return nil, &usageError{what: "a passphrase is needed, and this is no terminal to ask at", hint: "use --passphrase-file or " + passphraseVariable}
+		return nil, &usageError{what: "a passphrase is needed, and this is no terminal to ask at",
+			hint: "use --passphrase-file or " + passphraseVariable}
 	}
 	questions := []string{"Passphrase: ", "Once more: "}
 	if !twice {
@@ -107,7 +111,8 @@ func (a *app) ask(questions []string) (lines []string, err error) {
 		}
 	}
 	if err != nil {
-		return nil, &inputError{what: "no passphrase was typed", hint: "use --passphrase-file or " + passphraseVariable, err: err}
+		return nil, &inputError{what: "no passphrase was typed", hint: "use --passphrase-file or " + passphraseVariable,
+			err: err}
 	}
 	return lines, nil
 }
@@ -130,8 +135,9 @@ func (a *app) keysNewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Make a keyring with one key and print its public key",
-		Long:  "Make a keyring with one key and print its public key. Nobody can read traces without the passphrase: it cannot be recovered.",
-		Args:  noArguments,
+		Long: "Make a keyring with one key and print its public key. Nobody can read traces without the passphrase: it " +
+			"cannot be recovered.",
+		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			path, err := k.path()
 			if err != nil {
@@ -164,7 +170,8 @@ func (a *app) keysNewCommand() *cobra.Command {
 }
 
 func keyringThere(path string) error {
-	return &inputError{what: path + " is there already", hint: "use runner keys rotate for a new key, or name another file with --keyring", err: fs.ErrExist}
+	return &inputError{what: path + " is there already",
+		hint: "use runner keys rotate for a new key, or name another file with --keyring", err: fs.ErrExist}
 }
 
 func (a *app) keysListCommand() *cobra.Command {

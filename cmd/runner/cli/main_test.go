@@ -63,7 +63,8 @@ func scripted() *app {
 		},
 		Name: "scripted", Module: "github.com/spf13/cobra",
 		System: func() []Fact {
-			return []Fact{{Name: "processor", Value: "scripted"}, {Name: "memory", Value: "1 GiB", Problem: os.Getenv("DOCTOR_PROBLEM")}}
+			return []Fact{{Name: "processor", Value: "scripted"},
+				{Name: "memory", Value: "1 GiB", Problem: os.Getenv("DOCTOR_PROBLEM")}}
 		},
 	}, Build{Version: "v1.2.3"})
 	a.load = func(_ context.Context, path string, cfg backend.Config, rc runner.Config) (generator, error) {
@@ -79,7 +80,8 @@ func scripted() *app {
 }
 
 func errCorrupt(path string) error {
-	return &backend.LoadError{Path: path, Reason: backend.LoadNotModel, Detail: "not a GGUF file", Advice: "name a .gguf file"}
+	return &backend.LoadError{Path: path, Reason: backend.LoadNotModel, Detail: "not a GGUF file",
+		Advice: "name a .gguf file"}
 }
 
 // script is a generator that answers by what it is asked.
@@ -89,7 +91,8 @@ type script struct {
 }
 
 func (s *script) Info() backend.Info {
-	info := backend.Info{Name: "scripted model", Architecture: "none", Path: s.path, ContextSize: 4096, TrainedContext: 4096, Device: "paper", Threads: 1}
+	info := backend.Info{Name: "scripted model", Architecture: "none", Path: s.path, ContextSize: 4096,
+		TrainedContext: 4096, Device: "paper", Threads: 1}
 	if s.cfg.ContextSize > 0 {
 		info.ContextSize = s.cfg.ContextSize
 	}
@@ -116,7 +119,8 @@ func (t *turn) emit(e reasoning.Event) {
 
 func (t *turn) segment(seg reasoning.Segment, call reasoning.Call, deltas ...string) {
 	v := t.req.Visibility
-	if t.ended || seg == reasoning.Reasoning && v != reasoning.VisibilityFull || seg == reasoning.Summary && v != reasoning.VisibilitySummary {
+	if t.ended || seg == reasoning.Reasoning && v != reasoning.VisibilityFull || seg == reasoning.Summary &&
+		v != reasoning.VisibilitySummary {
 		return
 	}
 	t.emit(reasoning.Event{Kind: reasoning.SegmentStart, Segment: seg, Call: call})
@@ -138,7 +142,8 @@ func (s *script) Generate(ctx context.Context, req runner.Request) iter.Seq2[rea
 			return
 		}
 		if req.Strategy == reasoning.StrategyMarkers {
-			yield(reasoning.Event{}, &runner.RequestError{Field: "Strategy", Err: errors.New("not this one"), Advice: "use auto"})
+			yield(reasoning.Event{}, &runner.RequestError{Field: "Strategy", Err: errors.New("not this one"),
+				Advice: "use auto"})
 			return
 		}
 		var recorder runner.Recorder
@@ -160,7 +165,8 @@ func (s *script) Generate(ctx context.Context, req runner.Request) iter.Seq2[rea
 		if req.Seed != nil {
 			seed = *req.Seed
 		}
-		info := &reasoning.Info{Model: "scripted model", Visibility: req.Visibility, Effort: req.Effort, Strategy: reasoning.StrategyNative, Seed: seed, Budget: req.Budget}
+		info := &reasoning.Info{Model: "scripted model", Visibility: req.Visibility, Effort: req.Effort,
+			Strategy: reasoning.StrategyNative, Seed: seed, Budget: req.Budget}
 		if req.Rationale {
 			info.Iteration = 1
 		}
@@ -170,8 +176,9 @@ func (s *script) Generate(ctx context.Context, req runner.Request) iter.Seq2[rea
 			t.emit(reasoning.Event{Kind: reasoning.Warning, Code: runner.CodeNotTraced, Text: text})
 		}
 		result := &reasoning.Result{Finish: reasoning.FinishStop,
-			Usage:  reasoning.Usage{Prompt: 20, Cached: 4, Completion: 12, Reasoning: 8, Answer: 2},
-			Timing: reasoning.Timing{Prefill: 10 * time.Millisecond, FirstToken: 11 * time.Millisecond, FirstAnswer: 20 * time.Millisecond, Decode: 30 * time.Millisecond}}
+			Usage: reasoning.Usage{Prompt: 20, Cached: 4, Completion: 12, Reasoning: 8, Answer: 2},
+			Timing: reasoning.Timing{Prefill: 10 * time.Millisecond, FirstToken: 11 * time.Millisecond,
+				FirstAnswer: 20 * time.Millisecond, Decode: 30 * time.Millisecond}}
 		err := t.answer(ctx, last, result)
 		if recorder != nil {
 			var lost error
@@ -243,8 +250,10 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 	case has("weather"):
 		t.segment(reasoning.Preamble, none, "Let me look.")
 		if t.req.Rationale && t.req.Visibility == reasoning.VisibilityFull {
-			t.emit(reasoning.Event{Kind: reasoning.Decided, Call: reasoning.Call{ID: "call_1", Name: "get_weather"}, Decision: &reasoning.Decision{
-				Iteration: 1, Decision: reasoning.DecisionToolSelection, ToolName: "get_weather", Rationale: reasoning.Rationale{Why: "it knows"}}})
+			t.emit(reasoning.Event{Kind: reasoning.Decided, Call: reasoning.Call{ID: "call_1", Name: "get_weather"},
+				Decision: &reasoning.Decision{
+					Iteration: 1, Decision: reasoning.DecisionToolSelection, ToolName: "get_weather",
+					Rationale: reasoning.Rationale{Why: "it knows"}}})
 		}
 		t.segment(reasoning.ToolCall, reasoning.Call{ID: "call_1", Name: "get_weather"}, `{"city":`, `"Paris"}`)
 		result.Finish = reasoning.FinishToolCalls

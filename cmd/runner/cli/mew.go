@@ -51,7 +51,8 @@ func (o *mewServeOptions) add(cmd *cobra.Command) {
 	f.BoolVar(&o.on, "mew", false, "serve a MEW space, in which the first model takes part; see runner mew")
 	f.StringVar(&o.tokens, "mew-tokens", "", "`FILE` of the participants' tokens; see runner mew token")
 	f.StringVar(&o.space, "mew-space", "local", "`NAME` of the space")
-	addChoice(cmd, &o.visibility, "mew-reasoning", "how much of its reasoning the model tells the space", visibilityNames, visibilities)
+	addChoice(cmd, &o.visibility, "mew-reasoning", "how much of its reasoning the model tells the space", visibilityNames,
+		visibilities)
 	f.BoolVar(&o.rationale, "rationale", false, "with --mew: have the model give its reason for each call in the space")
 	f.BoolVar(&o.trace, "trace", false, "with --mew: keep a trace of each of its runs in the space; see runner keys")
 	f.IntVar(&o.rate, "mew-rate", 20, "most messages a second of each participant, `N`, and five times as many at once")
@@ -61,7 +62,8 @@ func (o *mewServeOptions) add(cmd *cobra.Command) {
 
 // addThoughts adds the flag that limits how many thoughts a model tells.
 func addThoughts(cmd *cobra.Command, n *int, flag string) {
-	cmd.Flags().IntVar(n, flag, 5, "most thoughts a second that the model tells, `N`, and four times as many at once; what is left out is counted")
+	cmd.Flags().IntVar(n, flag, 5, "most thoughts a second that the model tells, `N`, and four times as many at "+
+		"once; what is left out is counted")
 }
 
 // validate refuses flags that do not go together.
@@ -69,7 +71,8 @@ func (o *mewServeOptions) validate(cmd *cobra.Command) error {
 	if o.on && o.tokens == "" {
 		return &usageError{what: "--mew needs --mew-tokens", hint: "make the file with runner mew token FILE ID"}
 	}
-	for _, n := range []number{{"mew-rate", o.rate, 1, 100_000}, {"mew-connections", o.connections, 1, 100_000}, {"mew-thoughts", o.thoughts, 1, 100_000}} {
+	for _, n := range []number{{"mew-rate", o.rate, 1, 100_000}, {"mew-connections", o.connections, 1, 100_000},
+		{"mew-thoughts", o.thoughts, 1, 100_000}} {
 		if err := n.check(); err != nil {
 			return err
 		}
@@ -162,10 +165,12 @@ func (o *mewOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.delegate, "delegate", "", "have a specialist reason first, whose prompt is in `FILE`")
 	addDelegationFlags(cmd, &o.request)
 	f.StringVar(&o.system, "system", "", "system prompt, `TEXT` or @FILE")
-	f.StringVar(&o.tools, "tools", "", "functions that the model may call in place of those that others offer, a JSON `FILE`")
+	f.StringVar(&o.tools, "tools", "", "functions that the model may call in place of those that others offer, a "+
+		"JSON `FILE`")
 	f.BoolVar(&o.noTools, "no-tools", false, "offer the model no functions")
 	f.StringVar(&o.chatTemplate, "chat-template", "", "Jinja chat template `FILE` instead of the model's own")
-	f.IntVar(&o.request.MaxTokens, "max-tokens", 0, "most `tokens` to generate in a turn, reasoning included (0: what the context holds)")
+	f.IntVar(&o.request.MaxTokens, "max-tokens", 0,
+		"most `tokens` to generate in a turn, reasoning included (0: what the context holds)")
 	addThoughts(cmd, &o.thoughts, "thoughts")
 	o.record.add(cmd, "trace", "keep a trace of each run in the space, sealed to who may read it; see runner keys")
 	addSamplingFlags(cmd, &o.request.Sampling)
@@ -180,7 +185,8 @@ func (o *mewOptions) validate(cmd *cobra.Command) error {
 	}
 	switch {
 	case o.address.URL == "":
-		return &usageError{what: "--url is missing", hint: "give the address of the space's server, as in ws://127.0.0.1:8080"}
+		return &usageError{what: "--url is missing",
+			hint: "give the address of the space's server, as in ws://127.0.0.1:8080"}
 	case o.address.Token == "":
 		return &usageError{what: "the token is missing", hint: "give it with " + mewTokenVariable + " or --token"}
 	case o.tools != "" && o.noTools:
@@ -211,7 +217,8 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 	}
 	rc.CallMemory = runner.NewCallMemory(ownCalls, callAge)
 	if o.exposed() {
-		a.complain("warning: --url is not encrypted, so that others on the way can read the token and what is said; use wss://")
+		a.complain("warning: --url is not encrypted, so that others on the way can read the token and what is said; use " +
+			"wss://")
 	}
 	a.warnReasons(o.request.Rationale, o.record.on, o.request.Visibility, "--reasoning")
 	level := slog.LevelInfo

@@ -26,7 +26,8 @@ func newMEWLines(s render.Streams, prompt string, cancelled func() bool) *mewLin
 	l := &mewLines{streams: s, cancelled: cancelled}
 	body, _ := envelope.Pack(envelope.ChatText{Text: prompt, Format: "plain"}) // a text can always be written
 	l.question = &envelope.Envelope{ID: space.NewID(), Time: time.Now(), From: "user", Kind: envelope.Chat, Payload: body}
-	l.enc = encoder.New(encoder.Config{From: "runner", Trigger: l.question.ID, Clock: time.Now, NewID: space.NewID}, l.write)
+	l.enc = encoder.New(encoder.Config{From: "runner", Trigger: l.question.ID, Clock: time.Now, NewID: space.NewID},
+		l.write)
 	return l
 }
 

@@ -61,7 +61,8 @@ func (f *modelFiles) check(ctx context.Context, name string, failure error) erro
 	if was == nil {
 		return nil
 	}
-	if !f.mapped && failure == nil || !was.Touched() && !errors.Is(failure, runner.ErrBadLogits) && !errors.Is(failure, pool.ErrChanged) {
+	if !f.mapped && failure == nil || !was.Touched() && !errors.Is(failure, runner.ErrBadLogits) &&
+		!errors.Is(failure, pool.ErrChanged) {
 		return nil // the engine has what it had, or has failed for a reason of its own
 	}
 	if put := f.repair[name]; put != nil && failure != nil {

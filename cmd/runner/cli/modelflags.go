@@ -12,20 +12,24 @@ import (
 // addModelFlags adds the flags that say how a model is loaded.
 func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 	f := cmd.Flags()
-	f.IntVar(&m.ContextSize, "ctx-size", 0, "context in `tokens` (0: all that the model was trained for, if memory allows)")
-	f.IntVar(&m.Threads, "threads", 0, "compute with `N` threads (0: one per physical core, at most 2 for a tiny model such as the demo)")
+	f.IntVar(&m.ContextSize, "ctx-size", 0,
+		"context in `tokens` (0: all that the model was trained for, if memory allows)")
+	f.IntVar(&m.Threads, "threads", 0, "compute with `N` threads (0: one per physical core, at most 2 for a tiny "+
+		"model such as the demo)")
 	f.IntVar(&m.GPULayers, "gpu-layers", -1, "`layers` on the GPU (-1: all that fit)")
 	f.BoolVar(&m.NoMemoryMap, "no-mmap", false, "read the weights into memory instead of mapping their file")
 	m.FlashAttention, m.CacheType, m.FullWindow = "auto", "f16", "auto"
 	addNameChoice(cmd, &m.FlashAttention, "flash-attn", "flash attention", "auto", "on", "off")
 	addNameChoice(cmd, &m.CacheType, "cache-type", "element type of the KV cache", "f16", "f32", "bf16", "q8_0", "q4_0")
-	addNameChoice(cmd, &m.FullWindow, "full-window", "keep the whole context of sliding-window layers, so that earlier turns are not prefilled again", "auto", "on", "off")
+	addNameChoice(cmd, &m.FullWindow, "full-window",
+		"keep the whole context of sliding-window layers, so that earlier turns are not prefilled again", "auto", "on", "off")
 }
 
 // checkModelFlags refuses what no model can be loaded with.
 func checkModelFlags(m *backend.Config) error {
 	for _, n := range []number{
-		{"ctx-size", m.ContextSize, 0, backend.MaxContextSize}, {"threads", m.Threads, 0, backend.MaxThreads}, {"gpu-layers", m.GPULayers, -1, math.MaxInt32},
+		{"ctx-size", m.ContextSize, 0, backend.MaxContextSize}, {"threads", m.Threads, 0, backend.MaxThreads},
+		{"gpu-layers", m.GPULayers, -1, math.MaxInt32},
 	} {
 		if err := n.check(); err != nil {
 			return err
@@ -58,15 +62,18 @@ func (n number) check() error {
 // warnLoaded says where a loaded model differs from what its flags asked for, or makes little of it.
 func (a *app) warnLoaded(asked *backend.Config, info backend.Info) {
 	if asked.GPULayers > 0 && info.GPULayers < asked.GPULayers {
-		a.complain(fmt.Sprintf("warning: --gpu-layers asks for %d layers and %d are on a GPU; runner doctor lists the GPUs that this build can use",
+		a.complain(fmt.Sprintf("warning: --gpu-layers asks for %d layers and %d are on a GPU; runner doctor lists the "+
+			"GPUs that this build can use",
 			asked.GPULayers, info.GPULayers))
 	}
 	if info.WindowOnly && asked.FullWindow != "off" {
-		a.complain("warning: the memory that is free does not hold the whole context of this model's sliding-window layers, so earlier turns may have to be prefilled again; " +
+		a.complain("warning: the memory that is free does not hold the whole context of this model's sliding-window " +
+			"layers, so earlier turns may have to be prefilled again; " +
 			"free some, use a smaller --ctx-size, or say --full-window off if that is meant")
 	}
 	if info.TrainedContext > 0 && info.ContextSize > info.TrainedContext {
-		a.complain(fmt.Sprintf("warning: the context of %d tokens is longer than the %d that the model was trained for, and answers get worse beyond those; use --ctx-size %d or less",
+		a.complain(fmt.Sprintf("warning: the context of %d tokens is longer than the %d that the model was trained for, "+
+			"and answers get worse beyond those; use --ctx-size %d or less",
 			info.ContextSize, info.TrainedContext, info.TrainedContext))
 	}
 }

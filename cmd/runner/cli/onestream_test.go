@@ -68,11 +68,13 @@ type encoding struct {
 }
 
 // everyVisibility is each visibility, least first.
-var everyVisibility = []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary, reasoning.VisibilityFull}
+var everyVisibility = []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary,
+	reasoning.VisibilityFull}
 
 // overHTTP encodes with a wire format. bodies are the requests for none, summary and full; an empty one is not
 // there. Sealed values are asked for wherever there are some, because what is sealed is in reach of the format.
-func overHTTP(mount func(wire.Models) wire.Format, path string, bodies [3]string) func(*testing.T, *wiretest.Recording, reasoning.Visibility) (string, bool) {
+func overHTTP(mount func(wire.Models) wire.Format, path string, bodies [3]string) func(*testing.T, *wiretest.Recording,
+	reasoning.Visibility) (string, bool) {
 	return func(t *testing.T, r *wiretest.Recording, v reasoning.Visibility) (string, bool) {
 		if bodies[v] == "" {
 			return "", false
@@ -99,7 +101,8 @@ func overHTTP(mount func(wire.Models) wire.Format, path string, bodies [3]string
 
 // inTerminal encodes with a renderer of the command line. What goes to standard error follows what goes to standard
 // output.
-func inTerminal(make func(s render.Streams, cancelled func() bool) render.Renderer) func(*testing.T, *wiretest.Recording, reasoning.Visibility) (string, bool) {
+func inTerminal(make func(s render.Streams, cancelled func() bool) render.Renderer) func(*testing.T,
+	*wiretest.Recording, reasoning.Visibility) (string, bool) {
 	return func(t *testing.T, r *wiretest.Recording, v reasoning.Visibility) (string, bool) {
 		var out, aside bytes.Buffer
 		to := make(render.Streams{Out: &out, Err: &aside}, func() bool { return errors.Is(r.Err, context.Canceled) })
@@ -144,14 +147,18 @@ func encodings() []encoding {
 	const question = `"messages":[{"role":"user","content":"What is 2 + 2?"}]`
 	const function = `"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}},{"type":"function","function":{"name":"find","parameters":{"type":"object"}}}]`
 	chatBodies := func(more string) [3]string {
-		return threeways(`{`+question+`,`+function+`,"logprobs":true,"top_logprobs":1,"reasoning_seal":true`+more+`,"reasoning":"$"}`, "none", "summary", "full")
+		return threeways(`{`+question+`,`+function+`,"logprobs":true,"top_logprobs":1,"reasoning_seal":true`+more+
+			`,"reasoning":"$"}`, "none", "summary", "full")
 	}
 	respBodies := func(more string) [3]string {
-		return threeways(`{"input":"What is 2 + 2?","tools":[{"type":"function","name":"look","parameters":{"type":"object"},"strict":false}],`+
-			`"include":["reasoning.encrypted_content","message.output_text.logprobs"]`+more+`,"reasoning":"$"}`, "none", "summary", "full")
+		return threeways(
+			`{"input":"What is 2 + 2?","tools":[{"type":"function","name":"look","parameters":{"type":"object"},"strict":false}],`+
+				`"include":["reasoning.encrypted_content","message.output_text.logprobs"]`+more+`,"reasoning":"$"}`, "none",
+			"summary", "full")
 	}
 	claudeBodies := func(more string) [3]string {
-		return threeways(`{`+question+`,"max_tokens":2000,"tools":[{"name":"look","input_schema":{"type":"object"}}]`+more+`,"thinking":{"type":"adaptive","display":"$"}}`,
+		return threeways(`{`+question+`,"max_tokens":2000,"tools":[{"name":"look","input_schema":{"type":"object"}}]`+more+
+			`,"thinking":{"type":"adaptive","display":"$"}}`,
 			"omitted", "summarized", "full")
 	}
 	llamaBodies := func(more string) [3]string {
@@ -163,15 +170,19 @@ func encodings() []encoding {
 		return list
 	}
 	agBodies := func(more string) [3]string {
-		return threeways(`{"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[{"id":"m","role":"user","content":"What is 2 + 2?"}],`+
-			`"tools":[{"name":"look","description":"","parameters":{"type":"object"}}],"forwardedProps":{`+more+`"reasoning":"$"}}`, "none", "summary", "full")
+		return threeways(
+			`{"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[{"id":"m","role":"user","content":"What is 2 + 2?"}],`+
+				`"tools":[{"name":"look","description":"","parameters":{"type":"object"}}],"forwardedProps":{`+more+
+				`"reasoning":"$"}}`, "none", "summary", "full")
 	}
 	raw := func(more string) [3]string { return threeways(`{"prompt":"Two and two","logprobs":1`+more+`$}`, "") }
 	const stream = `,"stream":true`
 	return []encoding{
 		{"chat completions", overHTTP(chat, "/v1/chat/completions", chatBodies("")), readChat, holds},
-		{"chat completions stream", overHTTP(chat, "/v1/chat/completions", chatBodies(stream+`,"stream_options":{"include_usage":true}`)), readChatStream, 0},
-		{"chat completions stream of two choices", overHTTP(chat, "/v1/chat/completions", chatBodies(stream+`,"n":2`)), readChatStream, holds},
+		{"chat completions stream", overHTTP(chat, "/v1/chat/completions",
+			chatBodies(stream+`,"stream_options":{"include_usage":true}`)), readChatStream, 0},
+		{"chat completions stream of two choices", overHTTP(chat, "/v1/chat/completions", chatBodies(stream+`,"n":2`)),
+			readChatStream, holds},
 		{"completions", overHTTP(chat, "/v1/completions", raw("")), readChat, noPreamble | noCalls | holds},
 		{"completions stream", overHTTP(chat, "/v1/completions", raw(stream)), readChatStream, noPreamble | noCalls},
 		{"responses", overHTTP(resp, "/v1/responses", respBodies("")), readResponse, holds},
@@ -180,17 +191,21 @@ func encodings() []encoding {
 		{"messages stream", overHTTP(claude, "/v1/messages", full(claudeBodies(stream))), readMessagesStream, either | holds},
 		{"ollama chat", overHTTP(llama, "/api/chat", llamaBodies(`,"stream":false,"logprobs":true`)), readOllama, holds},
 		{"ollama chat stream", overHTTP(llama, "/api/chat", llamaBodies(`,"logprobs":true`)), readOllama, 0},
-		{"ollama generate stream", overHTTP(llama, "/api/generate", threeways(`{"model":"`+wiretest.Name+`","prompt":"Two"$}`, "", "-", `,"think":true`)), readOllama, noCalls},
+		{"ollama generate stream", overHTTP(llama, "/api/generate", threeways(`{"model":"`+wiretest.Name+`","prompt":"Two"$}`,
+			"", "-", `,"think":true`)), readOllama, noCalls},
 		{"ag-ui", overHTTP(ag, "/agui", agBodies(`"reasoning_seal":true,`)), readAGUI, 0},
 		{"ag-ui in chunks", overHTTP(ag, "/agui", agBodies(`"reasoning_seal":true,"chunks":true,`)), readAGUI, 0},
 		{"ag-ui as before 1.0", overHTTP(ag, "/agui", agBodies(`"legacy_thinking":true,`)), readAGUI, 0},
-		{"text in a pipe", inTerminal(func(s render.Streams, _ func() bool) render.Renderer { return render.NewPipe(s) }), readPipe, noEnding | noThoughts | noSummary | noPreamble},
+		{"text in a pipe", inTerminal(func(s render.Streams, _ func() bool) render.Renderer { return render.NewPipe(s) }),
+			readPipe, noEnding | noThoughts | noSummary | noPreamble},
 		{"text in a terminal", inTerminal(func(s render.Streams, _ func() bool) render.Renderer {
 			s.OutTerminal, s.ErrTerminal, s.Color = true, true, true
 			return render.NewTerminal(s)
 		}), readTerminal, noEnding | noThoughts | noSummary | noCalls | noText},
-		{"json", inTerminal(func(s render.Streams, _ func() bool) render.Renderer { return render.NewJSON(s) }), readObject, noEnding | holds},
-		{"events", inTerminal(func(s render.Streams, _ func() bool) render.Renderer { return render.NewEvents(s) }), readEvents, noEnding},
+		{"json", inTerminal(func(s render.Streams, _ func() bool) render.Renderer { return render.NewJSON(s) }), readObject,
+			noEnding | holds},
+		{"events", inTerminal(func(s render.Streams, _ func() bool) render.Renderer { return render.NewEvents(s) }),
+			readEvents, noEnding},
 		{"decision trace", inTerminal(func(s render.Streams, cancelled func() bool) render.Renderer {
 			return render.NewTrace(s, decision.Config{RunID: "run", Goal: "What is 2 + 2?"}, cancelled)
 		}), readTrace, noThoughts | noSummary | noText},
@@ -280,7 +295,8 @@ func TestEveryEncoderTellsTheSameRun(t *testing.T) {
 			if _, ok := enc.encode(t, &recordings[1], reasoning.VisibilityFull); ok && !shown {
 				t.Error("the reasoning never shows")
 			}
-			if _, ok := enc.encode(t, &recordings[1], reasoning.VisibilitySummary); ok && !summarized && enc.name != "decision trace" {
+			if _, ok := enc.encode(t, &recordings[1], reasoning.VisibilitySummary); ok && !summarized &&
+				enc.name != "decision trace" {
 				t.Error("the summary never shows")
 			}
 		})
@@ -306,7 +322,8 @@ func problems(enc *encoding, r *wiretest.Recording, v reasoning.Visibility, out 
 		name      string
 		lacks     part
 		got, want string
-	}{{"answer", noText, got.said, want.said}, {"reasoning", noThoughts, got.thoughts, want.thoughts}, {"summary", noSummary, got.summary, want.summary}} {
+	}{{"answer", noText, got.said, want.said}, {"reasoning", noThoughts, got.thoughts, want.thoughts},
+		{"summary", noSummary, got.summary, want.summary}} {
 		if enc.lacks&text.lacks == 0 && squeezed(text.got) != squeezed(text.want) {
 			list = append(list, fmt.Sprintf("the %s is %q, not %q", text.name, text.got, text.want))
 		}

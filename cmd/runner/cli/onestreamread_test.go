@@ -152,7 +152,8 @@ func readChatStream(out string) (t told) {
 		if t.ending == "" && one.ending == "" {
 			t.wrongf("a choice does not end")
 		}
-		if first := choices[0]; t.ending == "" && (one.said != first.said || one.thoughts != first.thoughts || one.summary != first.summary) {
+		if first := choices[0]; t.ending == "" && (one.said != first.said || one.thoughts != first.thoughts ||
+			one.summary != first.summary) {
 			t.wrongf("the choices differ")
 		}
 	}
@@ -254,7 +255,8 @@ func readResponseStream(out string) (t told) {
 			streamed.thoughts += f.text("delta")
 		case "reasoning_summary_text.delta":
 			streamed.summary += f.text("delta")
-		case "function_call_arguments.delta", "function_call_arguments.done", "output_text.done", "reasoning_text.done", "reasoning_summary_text.done":
+		case "function_call_arguments.delta", "function_call_arguments.done", "output_text.done", "reasoning_text.done",
+			"reasoning_summary_text.done":
 		case "completed", "incomplete", "failed":
 			t.response(f.at("response"))
 		case "error":

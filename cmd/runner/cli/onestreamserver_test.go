@@ -46,8 +46,10 @@ func deepThoughts(name string) fake.Config {
 	cfg := fake.Config{Name: name, Vocab: vocab, Script: fake.Replies(vocab,
 		fake.Reply{After: wiretest.Ask(asksSum), Say: wiretest.Think(thought, "It is 4.")},
 		fake.Reply{After: wiretest.Ask(asksLookUp), Say: wiretest.Call(thought+reason, "One moment.", "look", `{"q":"a"}`)},
-		fake.Reply{After: wiretest.Ask(asksSpecialist), Say: wiretest.Call(thought, "", "delegate_internal_reasoning", `{"agent_prompt":"You know `+wiretest.Canary+`."}`)},
-		fake.Reply{After: "</delegate-reasoning><|end|><|start|>assistant", Say: wiretest.Think(thought, "As a specialist: "+wiretest.Canary)},
+		fake.Reply{After: wiretest.Ask(asksSpecialist), Say: wiretest.Call(thought, "", "delegate_internal_reasoning",
+			`{"agent_prompt":"You know `+wiretest.Canary+`."}`)},
+		fake.Reply{After: "</delegate-reasoning><|end|><|start|>assistant",
+			Say: wiretest.Think(thought, "As a specialist: "+wiretest.Canary)},
 		fake.Reply{After: "</return-control><|end|><|start|>assistant", Say: wiretest.Think(thought, "It is 4.")},
 		fake.Reply{After: reasoning.SummaryConciseV1 + summary, Say: "It was " + wiretest.SummaryCanary + ".<|return|>"},
 		fake.Reply{After: "Two and two", Say: " is four.<|return|>"},
@@ -118,9 +120,10 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (
 	for _, e := range entries {
 		cfg.Cards = append(cfg.Cards, wire.Card{Name: e.Name, Added: wiretest.Today})
 	}
-	cfg.Pool = pool.New(pool.Config{Models: entries, Logger: cfg.Logger, Open: func(_ context.Context, name string) (*runner.Runner, error) {
-		return runner.New(fake.New(deepThoughts(name)), runner.Config{Logger: cfg.Logger})
-	}})
+	cfg.Pool = pool.New(pool.Config{Models: entries, Logger: cfg.Logger,
+		Open: func(_ context.Context, name string) (*runner.Runner, error) {
+			return runner.New(fake.New(deepThoughts(name)), runner.Config{Logger: cfg.Logger})
+		}})
 	s := server.New(cfg)
 	o.sealKeys = filepath.Join(dir, "seal.keys")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -152,22 +155,28 @@ type exchange struct {
 
 func exchanges() []exchange {
 	const question = `"messages":[{"role":"user","content":"$Q"}]`
-	const chat = `{"model":"$M",` + question + `,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}],"rationale":true,"logprobs":true,"top_logprobs":2`
+	const chat = `{"model":"$M",` + question +
+		`,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}],"rationale":true,"logprobs":true,"top_logprobs":2`
 	const resp = `{"model":"$M","input":"$Q","tools":[{"type":"function","name":"look","parameters":{"type":"object"},"strict":false}],"rationale":true,` +
 		`"include":["reasoning.encrypted_content","message.output_text.logprobs"]`
-	const claude = `{"model":"$M",` + question + `,"max_tokens":2000,"tools":[{"name":"look","input_schema":{"type":"object"}}]`
-	const llama = `{"model":"$M",` + question + `,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}]`
+	const claude = `{"model":"$M",` + question +
+		`,"max_tokens":2000,"tools":[{"name":"look","input_schema":{"type":"object"}}]`
+	const llama = `{"model":"$M",` + question +
+		`,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}]`
 	const ag = `{"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[{"id":"m","role":"user","content":"$Q"}],` +
 		`"tools":[{"name":"look","description":"","parameters":{"type":"object"}}],"forwardedProps":{"model":"$M","rationale":true,"reasoning_seal":true`
 	const delegation = `,"delegation":{"allow":true}`
 	plain := [3]string{`,"reasoning":"none"}`, `,"reasoning":"summary"}`, `,"reasoning":"full"}`}
 	props := [3]string{`,"reasoning":"none"}}`, `,"reasoning":"summary"}}`, `,"reasoning":"full"}}`}
-	thinking := [3]string{`,"thinking":{"type":"adaptive","display":"omitted"}}`, `,"thinking":{"type":"adaptive","display":"summarized"}}`, `,"thinking":{"type":"adaptive"}}`}
+	thinking := [3]string{`,"thinking":{"type":"adaptive","display":"omitted"}}`,
+		`,"thinking":{"type":"adaptive","display":"summarized"}}`, `,"thinking":{"type":"adaptive"}}`}
 	think := [3]string{`}`, "-", `,"think":true}`}
 	const stream = `,"stream":true`
 	return []exchange{
-		{"/v1/chat/completions", chat + `,"reasoning_seal":true$V`, plain}, {"/v1/chat/completions", chat + stream + "$V", plain},
-		{"/v1/chat/completions", chat + `,"n":2$V`, plain}, {"/v1/chat/completions", chat + delegation + "$V", plain}, {"/v1/chat/completions", chat + delegation + stream + "$V", plain},
+		{"/v1/chat/completions", chat + `,"reasoning_seal":true$V`, plain},
+		{"/v1/chat/completions", chat + stream + "$V", plain},
+		{"/v1/chat/completions", chat + `,"n":2$V`, plain}, {"/v1/chat/completions", chat + delegation + "$V", plain},
+		{"/v1/chat/completions", chat + delegation + stream + "$V", plain},
 		{"/v1/responses", resp + "$V", plain}, {"/v1/responses", resp + stream + "$V", plain},
 		{"/v1/messages", claude + "$V", thinking}, {"/v1/messages", claude + stream + "$V", thinking},
 		{"/api/chat", llama + `,"stream":false$V`, think}, {"/api/chat", llama + "$V", think},
@@ -258,14 +267,16 @@ func TestHiddenReasoningLeavesTheServerNowhere(t *testing.T) {
 		check(reasoning.VisibilityNone, "cut off", status, out)
 		cancel()
 	}
-	for _, path := range []string{"/metrics", "/props", "/props?model=demo", "/openapi.json", "/health", "/v1/models", "/api/ps", "/nowhere"} {
+	for _, path := range []string{"/metrics", "/props", "/props?model=demo", "/openapi.json", "/health", "/v1/models",
+		"/api/ps", "/nowhere"} {
 		status, out := all(t.Context(), t, http.MethodGet, url+path, "most", "")
 		check(reasoning.VisibilityNone, path, status, out)
 		if status != http.StatusOK && path != "/nowhere" {
 			t.Errorf("%s: %d", path, status)
 		}
 	}
-	if answered[http.StatusOK] == 0 || answered[http.StatusForbidden] == 0 || answered[http.StatusInternalServerError] == 0 {
+	if answered[http.StatusOK] == 0 || answered[http.StatusForbidden] == 0 ||
+		answered[http.StatusInternalServerError] == 0 {
 		t.Errorf("the answers were %v", answered)
 	}
 	said := log.String()
@@ -274,7 +285,8 @@ func TestHiddenReasoningLeavesTheServerNowhere(t *testing.T) {
 			t.Errorf("the log holds %s", secret)
 		}
 	}
-	if !strings.Contains(said, "it broke") || !strings.Contains(said, "reasoning_tokens=") && !strings.Contains(said, "completion_tokens=") {
+	if !strings.Contains(said, "it broke") || !strings.Contains(said, "reasoning_tokens=") &&
+		!strings.Contains(said, "completion_tokens=") {
 		t.Errorf("the log says nothing of the runs:\n%s", said)
 	}
 }
@@ -297,8 +309,11 @@ func TestACarriedValueIsNotTold(t *testing.T) {
 		value, key string
 		dropped    bool
 	}{{value, "most", false}, {altered, "most", true}, {value, "least", true}, {value[:middle], "most", true}} {
-		body := `{"model":"demo","reasoning":"none","messages":[{"role":"user","content":"` + asksLookUp + `"},{"role":"assistant","content":"One moment.","reasoning_encrypted_content":"` +
-			carried.value + `","tool_calls":[{"id":"` + call + `","type":"function","function":{"name":"look","arguments":"{}"}}]},{"role":"tool","tool_call_id":"` + call + `","content":"4"}],` +
+		body := `{"model":"demo","reasoning":"none","messages":[{"role":"user","content":"` + asksLookUp +
+			`"},{"role":"assistant","content":"One moment.","reasoning_encrypted_content":"` +
+			carried.value + `","tool_calls":[{"id":"` + call +
+			`","type":"function","function":{"name":"look","arguments":"{}"}}]},{"role":"tool","tool_call_id":"` + call +
+			`","content":"4"}],` +
 			`"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}]}`
 		status, out := all(t.Context(), t, http.MethodPost, url+"/v1/chat/completions", carried.key, body)
 		if status != http.StatusOK || strings.Contains(out, `"sealed_dropped"`) != carried.dropped {

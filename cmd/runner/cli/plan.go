@@ -32,7 +32,8 @@ func (o *runOptions) validatePlan(cmd *cobra.Command) error {
 
 // plan asks for a plan and writes it. A plan in which reasons are missing is asked for once more, and the one with
 // fewer missing is taken.
-func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req runner.Request, spinner *render.Spinner) error {
+func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req runner.Request,
+	spinner *render.Spinner) error {
 	tools := make([]string, len(req.Tools))
 	for i, t := range req.Tools {
 		tools[i] = t.Name
@@ -79,7 +80,8 @@ func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req runner
 		return err
 	}
 	if best.Missing > 0 {
-		a.complain(fmt.Sprintf("warning: plan_rationale_missing: %s of the plan without a reason", count(best.Missing, "step", "steps")))
+		a.complain(fmt.Sprintf("warning: plan_rationale_missing: %s of the plan without a reason",
+			count(best.Missing, "step", "steps")))
 	}
 	enc := json.NewEncoder(cleaned(a.out, a.outTerminal))
 	enc.SetEscapeHTML(false)

@@ -37,7 +37,9 @@ func (o *recordOptions) add(cmd *cobra.Command, flag, usage string) {
 	f := cmd.Flags()
 	o.flag, o.maxTrace, o.total = flag, store.DefaultMaxTrace, store.DefaultMaxTotal
 	f.BoolVar(&o.on, flag, false, usage)
-	f.StringArrayVar(&o.to, "trace-to", nil, "public `KEY` that traces are sealed to, its id in the keyring, or a file of keys (repeatable; default: the keyring's current key)")
+	f.StringArrayVar(&o.to, "trace-to", nil,
+		"public `KEY` that traces are sealed to, its id in the keyring, or a file of keys (repeatable; default: the "+
+			"keyring's current key)")
 	f.StringVar(&o.dir, "trace-store", "", "`FOLDER` of the traces (default: in the data folder)")
 	o.keys.addFile(cmd)
 	f.Var(&o.maxTrace, "trace-max", "longest trace in `BYTES`; a longer one is kept as cut")
@@ -59,7 +61,8 @@ func (o *recordOptions) validate(cmd *cobra.Command) error {
 		return &usageError{what: "--trace-age cannot be 0", hint: "leave --" + o.flag + " out to record nothing"}
 	}
 	if o.maxTrace < 1 || o.total < 1 {
-		return &usageError{what: "--trace-max and --trace-total cannot be 0", hint: "leave --" + o.flag + " out to record nothing"}
+		return &usageError{what: "--trace-max and --trace-total cannot be 0", hint: "leave --" + o.flag +
+			" out to record nothing"}
 	}
 	return nil
 }
@@ -112,7 +115,8 @@ func (a *app) recipients(o *recordOptions) (list []trace.Recipient, err error) {
 		}
 	}
 	if len(list) > trace.MaxRecipients {
-		return nil, &usageError{what: fmt.Sprintf("--trace-to names %d keys, and %d are possible", len(list), trace.MaxRecipients), hint: "name fewer"}
+		return nil, &usageError{what: fmt.Sprintf("--trace-to names %d keys, and %d are possible", len(list),
+			trace.MaxRecipients), hint: "name fewer"}
 	}
 	return list, nil
 }
@@ -147,12 +151,14 @@ func (a *app) recipientsOf(o *recordOptions, text string) (list []trace.Recipien
 		}
 		r, err := trace.ParseRecipient(line)
 		if err != nil {
-			return nil, &inputError{what: fmt.Sprintf("--trace-to %s: it holds what is no public key", text), hint: "give what runner keys export prints, one a line", err: err}
+			return nil, &inputError{what: fmt.Sprintf("--trace-to %s: it holds what is no public key", text),
+				hint: "give what runner keys export prints, one a line", err: err}
 		}
 		list = append(list, r)
 	}
 	if len(list) == 0 {
-		return nil, &inputError{what: fmt.Sprintf("--trace-to %s: it holds no key", text), hint: "give what runner keys export prints"}
+		return nil, &inputError{what: fmt.Sprintf("--trace-to %s: it holds no key", text),
+			hint: "give what runner keys export prints"}
 	}
 	return list, nil
 }

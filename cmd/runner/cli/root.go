@@ -18,7 +18,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "runner",
 		Short: "Run reasoning models on your own machine, with the reasoning kept apart from the answer",
-		Long: "runner runs quantized reasoning models on your own machine and keeps a model's reasoning apart from its answer:\n" +
+		Long: "runner runs quantized reasoning models on your own machine and keeps a model's reasoning apart from its " +
+			"answer:\n" +
 			"hidden by default, summarised or shown in full on request.",
 		Example: `  runner run --reasoning full "What is 17 + 25?"
   runner run path/to/model.gguf
@@ -34,9 +35,12 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	root.Flags().BoolVarP(&version, "version", "v", false, "print the versions of runner, its engine and Go")
 	root.SetFlagErrorFunc(flagError)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages",
+		fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(a.runCommand(), a.serveCommand(), a.mewCommand(), a.apikeyCommand(), a.sealKeysCommand(), a.keysCommand(), a.traceCommand(), a.schemaCommand(), a.debriefCommand(), a.doctorCommand(), a.versionCommand(), a.completionCommand())
+	root.AddCommand(a.runCommand(), a.serveCommand(), a.mewCommand(), a.apikeyCommand(), a.sealKeysCommand(),
+		a.keysCommand(), a.traceCommand(), a.schemaCommand(), a.debriefCommand(), a.doctorCommand(), a.versionCommand(),
+		a.completionCommand())
 	return root
 }
 

@@ -102,7 +102,8 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	case o.plan && (o.delegate != "" || o.request.Delegation.Model):
 		return &usageError{what: "a plan is not delegated", hint: "leave --plan out, or --delegate and --allow-delegation"}
 	case chatting && o.request.Rationale && !o.record.on:
-		return &usageError{what: "a chat does not show the reasons of --rationale", hint: "give a prompt, with --output json, events or trace, or --trace to keep them"}
+		return &usageError{what: "a chat does not show the reasons of --rationale",
+			hint: "give a prompt, with --output json, events or trace, or --trace to keep them"}
 	case chatting && o.output != outputText:
 		return &usageError{what: "a chat has no --output " + o.output, hint: "give a prompt"}
 	case !chatting && p.empty():
@@ -188,14 +189,16 @@ func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 			return cfg, err
 		}
 		if cfg.ChatTemplate == "" {
-			return cfg, &inputError{what: "--chat-template " + o.chatTemplate + " is empty", hint: "leave the flag out for the model's own template"}
+			return cfg, &inputError{what: "--chat-template " + o.chatTemplate + " is empty",
+				hint: "leave the flag out for the model's own template"}
 		}
 	}
 	return cfg, nil
 }
 
 // open loads a model; the zero Model is the demo. It returns how long that took.
-func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc runner.Config, spinner *render.Spinner) (generator, time.Duration, error) {
+func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc runner.Config,
+	spinner *render.Spinner) (generator, time.Duration, error) {
 	defer spinner.Stop()
 	begin := time.Now()
 	if m.Path == "" {
@@ -221,13 +224,17 @@ func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 }
 
 // once generates one turn.
-func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner.Request, spinner *render.Spinner, loaded time.Duration) error {
+func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner.Request, spinner *render.Spinner,
+	loaded time.Duration) error {
 	if req.Rationale && !o.record.on && (req.Visibility != reasoning.VisibilityFull || o.output == outputText) {
-		a.complain("warning: --rationale shows reasons only with --reasoning full and --output json, events, trace, agui or mew")
+		a.complain("warning: --rationale shows reasons only with --reasoning full and --output json, events, trace, " +
+			"agui or mew")
 	}
 	run := newRunID()
 	to := a.renderer(o, spinner, asked{
-		run: run, model: gen.Info().Name, prompt: req.Messages[len(req.Messages)-1].Content, interrupted: func() bool { return ctx.Err() != nil },
+		run: run, model: gen.Info().Name, prompt: req.Messages[len(req.Messages)-1].Content, interrupted: func() bool {
+			return ctx.Err() != nil
+		},
 	})
 	req.Trace = o.records.tracer(run)
 	req.Phases = o.output == outputAGUI
@@ -285,7 +292,8 @@ func (a *app) renderer(o *runOptions, spinner *render.Spinner, q asked) render.R
 
 // streams is where a renderer writes.
 func (a *app) streams(o *runOptions, spinner *render.Spinner) render.Streams {
-	return render.Streams{Out: a.out, Err: a.err, OutTerminal: a.outTerminal, ErrTerminal: a.errTerminal, Color: a.color(o), Spinner: spinner}
+	return render.Streams{Out: a.out, Err: a.err, OutTerminal: a.outTerminal, ErrTerminal: a.errTerminal,
+		Color: a.color(o), Spinner: spinner}
 }
 
 // newRunID names a run in traces.

@@ -44,10 +44,12 @@ const (
 
 var (
 	visibilityNames = []string{"none", "summary", "full"}
-	visibilities    = []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary, reasoning.VisibilityFull}
-	efforts         = []chattemplate.Effort{chattemplate.EffortNone, chattemplate.EffortMinimal, chattemplate.EffortLow,
+	visibilities    = []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary,
+		reasoning.VisibilityFull}
+	efforts = []chattemplate.Effort{chattemplate.EffortNone, chattemplate.EffortMinimal, chattemplate.EffortLow,
 		chattemplate.EffortMedium, chattemplate.EffortHigh}
-	strategies = []reasoning.Strategy{reasoning.StrategyAuto, reasoning.StrategyNative, reasoning.StrategyJSON, reasoning.StrategyTool,
+	strategies = []reasoning.Strategy{reasoning.StrategyAuto, reasoning.StrategyNative, reasoning.StrategyJSON,
+		reasoning.StrategyTool,
 		reasoning.StrategyMarkers, reasoning.StrategyPosthoc}
 )
 
@@ -56,7 +58,8 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	f.SortFlags = false
 
 	o.addReasoning(cmd)
-	f.BoolVar(&o.plan, "plan", false, "write a plan with the functions of --tools as JSON, with the reason for each; nothing is called")
+	f.BoolVar(&o.plan, "plan", false, "write a plan with the functions of --tools as JSON, with the reason for each; "+
+		"nothing is called")
 	f.BoolVar(&o.request.Rationale, "rationale", false, "have the model give its reason for each call, which costs tokens")
 
 	f.StringVar(&o.system, "system", "", "system prompt, `TEXT` or @FILE")
@@ -64,12 +67,14 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	addDelegationFlags(cmd, &o.request)
 	f.StringArrayVar(&o.files, "file", nil, "add the text of `FILE` to the prompt, - for standard input (repeatable)")
 	f.StringVar(&o.tools, "tools", "", "functions that the model may call, a JSON `FILE`")
-	addNameChoice(cmd, &o.request.ToolChoice, "tool-choice", "whether the model may or must call", runner.ToolChoiceAuto, runner.ToolChoiceNone,
+	addNameChoice(cmd, &o.request.ToolChoice, "tool-choice", "whether the model may or must call", runner.ToolChoiceAuto,
+		runner.ToolChoiceNone,
 		runner.ToolChoiceRequired)
 	o.form.add(cmd)
 	f.StringVar(&o.chatTemplate, "chat-template", "", "Jinja chat template `FILE` instead of the model's own")
 
-	f.IntVar(&o.request.MaxTokens, "max-tokens", 0, "most `tokens` to generate, reasoning included (0: what the context holds)")
+	f.IntVar(&o.request.MaxTokens, "max-tokens", 0,
+		"most `tokens` to generate, reasoning included (0: what the context holds)")
 	f.StringArrayVar(&o.request.Stop, "stop", nil, "`TEXT` that ends the answer (repeatable)")
 	addSamplingFlags(cmd, &o.request.Sampling)
 	f.Uint64Var(&o.seed, "seed", 0, "seed `N` that makes a run repeatable (default: drawn)")
@@ -77,7 +82,8 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	addModelFlags(cmd, &o.model)
 
 	o.output = outputText
-	addNameChoice(cmd, &o.output, "output", "text, one JSON object, or JSON lines of events, of decisions, of AG-UI events or of MEW envelopes", outputText, outputJSON, outputEvents, outputTrace, outputAGUI, outputMEW)
+	addNameChoice(cmd, &o.output, "output", "text, one JSON object, or JSON lines of events, of decisions, of AG-UI "+
+		"events or of MEW envelopes", outputText, outputJSON, outputEvents, outputTrace, outputAGUI, outputMEW)
 	o.record.add(cmd, "trace", "keep all of the run, sealed to who may read it; see runner keys and runner trace")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print timings and token counts to standard error")
 	f.BoolVar(&o.noColor, "no-color", false, "no styles on the terminal (also: NO_COLOR)")
@@ -86,11 +92,14 @@ func (o *runOptions) add(cmd *cobra.Command) {
 // addReasoning adds the flags that say how a model reasons and what of it is shown.
 func (o *runOptions) addReasoning(cmd *cobra.Command) {
 	addChoice(cmd, &o.request.Visibility, "reasoning", "how much reasoning is shown", visibilityNames, visibilities)
-	addNameChoice(cmd, &o.request.Effort, "reasoning-effort", "how much the model reasons (default: the model's own)", efforts...)
-	cmd.Flags().IntVar(&o.request.Budget, "reasoning-budget", 0, "most reasoning `tokens`; when they are spent the answer starts (0: no limit)")
+	addNameChoice(cmd, &o.request.Effort, "reasoning-effort", "how much the model reasons (default: the model's own)",
+		efforts...)
+	cmd.Flags().IntVar(&o.request.Budget, "reasoning-budget", 0,
+		"most reasoning `tokens`; when they are spent the answer starts (0: no limit)")
 	o.request.Strategy = reasoning.StrategyAuto
 	addNameChoice(cmd, &o.request.Strategy, "reasoning-strategy", "where the reasoning comes from", strategies...)
-	addChoice(cmd, &o.request.DetailedSummary, "summary", "length of the summary", []string{"concise", "detailed"}, []bool{false, true})
+	addChoice(cmd, &o.request.DetailedSummary, "summary", "length of the summary", []string{"concise", "detailed"},
+		[]bool{false, true})
 }
 
 // validate refuses flags that cannot be honoured.
@@ -107,7 +116,8 @@ func (o *runOptions) validateRequest(cmd *cobra.Command) error {
 	if o.seeded {
 		o.request.Seed = &o.seed
 	}
-	for _, n := range []number{{"reasoning-budget", o.request.Budget, 0, math.MaxInt}, {"max-tokens", o.request.MaxTokens, 0, math.MaxInt}} {
+	for _, n := range []number{{"reasoning-budget", o.request.Budget, 0, math.MaxInt},
+		{"max-tokens", o.request.MaxTokens, 0, math.MaxInt}} {
 		if err := n.check(); err != nil {
 			return err
 		}

@@ -30,7 +30,8 @@ func sealKeysPath(path string) (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", &inputError{what: "the data folder cannot be made: " + err.Error(), hint: "give a file with --seal-keys", err: err}
+		return "", &inputError{what: "the data folder cannot be made: " + err.Error(), hint: "give a file with --seal-keys",
+			err: err}
 	}
 	return filepath.Join(dir, "seal.keys"), nil
 }
@@ -39,7 +40,8 @@ func sealKeysPath(path string) (string, error) {
 func sealKeys(path string) (*seal.Keyring, error) {
 	keyring, err := seal.LoadOrCreate(path)
 	if err != nil {
-		return nil, &inputError{what: "the keys that seal reasoning cannot be used: " + err.Error(), hint: "give another file with --seal-keys", err: err}
+		return nil, &inputError{what: "the keys that seal reasoning cannot be used: " + err.Error(),
+			hint: "give another file with --seal-keys", err: err}
 	}
 	return keyring, nil
 }

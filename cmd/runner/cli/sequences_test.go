@@ -17,7 +17,8 @@ func TestSequences(t *testing.T) {
 	const turn = "<|start|>assistant"
 	final := "<|channel|>final<|message|>"
 	script := fake.Replies(fake.Harmony(),
-		fake.Reply{After: "question<|end|>" + turn, Say: "<|channel|>analysis<|message|>thought<|end|>" + turn + final + "forty-two<|return|>"},
+		fake.Reply{After: "question<|end|>" + turn, Say: "<|channel|>analysis<|message|>thought<|end|>" + turn + final +
+			"forty-two<|return|>"},
 		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|>" + turn + final, Say: "Short.<|return|>"})
 	for visibility, want := range map[string]int{"none": 1, "full": 1, "summary": 2} {
 		var asked int

@@ -84,7 +84,9 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 		return listenError(o, err)
 	}
 	if err := cfg.CheckAddress(l.Addr()); err != nil {
-		return errors.Join(&usageError{what: err.Error(), hint: "use --api-key or --api-keys, or --insecure-public if everybody who can reach it may use it", err: err}, l.Close())
+		return errors.Join(&usageError{what: err.Error(),
+			hint: "use --api-key or --api-keys, or --insecure-public if everybody who can reach it may use it", err: err},
+			l.Close())
 	}
 	if err := cfg.LimitConnections(); err != nil {
 		return errors.Join(err, l.Close())
@@ -205,7 +207,8 @@ func servedName(model string) string {
 
 // newPool makes the pool of the models and describes them. fail is called when the first, which is loaded at once,
 // cannot be loaded.
-func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc runner.Config, fail func(error)) (*pool.Pool, []wire.Card, error) {
+func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc runner.Config,
+	fail func(error)) (*pool.Pool, []wire.Card, error) {
 	cfg := pool.Config{KeepAlive: o.keepAlive, Memory: int64(o.memory), Logger: rc.Logger}
 	byName, paths := map[string]served{}, map[string][]string{}
 	var cards []wire.Card
@@ -222,7 +225,8 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 		for _, p := range paths[s.name] {
 			info, err := os.Stat(p)
 			if err != nil {
-				return nil, nil, &inputError{what: fmt.Sprintf("model %q cannot be looked at", s.name), hint: "check the file and its permissions", err: err}
+				return nil, nil, &inputError{what: fmt.Sprintf("model %q cannot be looked at", s.name),
+					hint: "check the file and its permissions", err: err}
 			}
 			card.Size += info.Size()
 			card.Modified = info.ModTime()
@@ -250,7 +254,8 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 	cfg.Open = func(ctx context.Context, name string) (*runner.Runner, error) {
 		before, err := models.Take(paths[name])
 		if err != nil {
-			return nil, &inputError{what: fmt.Sprintf("model %q cannot be looked at", name), hint: "check the file and its permissions", err: err}
+			return nil, &inputError{what: fmt.Sprintf("model %q cannot be looked at", name),
+				hint: "check the file and its permissions", err: err}
 		}
 		others := othersOf(name, cfg, func(name string) bool { return p.Loaded(name) != nil })
 		r, err := a.openServed(ctx, o, byName[name], others, rc)
@@ -287,7 +292,8 @@ func othersOf(name string, cfg pool.Config, loaded func(name string) bool) (size
 }
 
 // openServed loads a model for the server. others are the sizes of models that are still to be loaded.
-func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others []int64, rc runner.Config) (*runner.Runner, error) {
+func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others []int64,
+	rc runner.Config) (*runner.Runner, error) {
 	cfg, path := o.model, s.model.Path
 	cfg.Others = others
 	if path == "" {
@@ -374,7 +380,8 @@ func (a *app) runnerConfig(o *serveOptions) (rc runner.Config, err error) {
 
 // listenError says why the address cannot be listened to.
 func listenError(o *serveOptions, err error) error {
-	e := &inputError{what: fmt.Sprintf("cannot listen on %s: %v", net.JoinHostPort(o.host, strconv.Itoa(o.port)), errors.Unwrap(err)), err: err}
+	e := &inputError{what: fmt.Sprintf("cannot listen on %s: %v", net.JoinHostPort(o.host, strconv.Itoa(o.port)),
+		errors.Unwrap(err)), err: err}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		e.hint = "another program uses the port; choose one with --port, 0 for any that is free"

@@ -85,8 +85,10 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	f.IntVar(&o.parallel, "parallel", 4, "`N` runs decode at once; all of them share one cache")
 	f.IntVar(&o.queue, "queue", 64, "`N` requests may wait; more are answered with 429")
 	f.DurationVar(&o.requestTimeout, "request-timeout", 30*time.Minute, "longest `TIME` of one run (0: no limit)")
-	f.DurationVar(&o.drainTimeout, "drain-timeout", 30*time.Second, "`TIME` that runs may go on when the server is told to stop")
-	f.DurationVar(&o.keepAlive, "keep-alive", 5*time.Minute, "`TIME` that an idle model stays loaded, if there are several (negative: for ever)")
+	f.DurationVar(&o.drainTimeout, "drain-timeout", 30*time.Second,
+		"`TIME` that runs may go on when the server is told to stop")
+	f.DurationVar(&o.keepAlive, "keep-alive", 5*time.Minute,
+		"`TIME` that an idle model stays loaded, if there are several (negative: for ever)")
 	f.Var(&o.memory, "memory", "most `BYTES` of weights loaded at once, as in 24GB (0: no limit)")
 
 	f.StringArrayVar(&o.aliases, "alias", nil,
@@ -102,29 +104,39 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	f.BoolVar(&o.public, "insecure-public", false, "serve others without asking for a key")
 	f.StringArrayVar(&o.hosts, "allow-host", nil,
 		"`NAME` by which the server may be called without a key, as in box.local (repeatable)")
-	f.StringArrayVar(&o.origins, "cors-origin", nil, "`ORIGIN` whose pages may use the server, as in https://example.org; * is every one (repeatable)")
+	f.StringArrayVar(&o.origins, "cors-origin", nil,
+		"`ORIGIN` whose pages may use the server, as in https://example.org; * is every one (repeatable)")
 	f.StringVar(&o.cert, "tls-cert", "", "certificate chain `FILE`, PEM")
 	f.StringVar(&o.certKey, "tls-key", "", "the certificate's key `FILE`, PEM")
 	f.StringVar(&o.sealKeys, "seal-keys", "", sealKeysUsage)
 	o.sealed = sealedLenient
-	addNameChoice(cmd, &o.sealed, "sealed", "what becomes of sealed reasoning that does not belong where a client sends it: left out with a warning, or the request refused", sealedLenient, sealedStrict)
-	o.record.add(cmd, "traces", "keep traces of the runs whose requests ask for it (reasoning_encrypt), sealed to who may read them; see runner keys")
+	addNameChoice(cmd, &o.sealed, "sealed", "what becomes of sealed reasoning that does not belong where a client "+
+		"sends it: left out with a warning, or the request refused", sealedLenient, sealedStrict)
+	o.record.add(cmd, "traces", "keep traces of the runs whose requests ask for it (reasoning_encrypt), sealed to "+
+		"who may read them; see runner keys")
 	o.mew.add(cmd)
 	o.maxBody = 32 << 20
 	f.Var(&o.maxBody, "max-body", "longest body of a request in `BYTES`")
 	o.maxTokenize = 4 << 20
 	f.Var(&o.maxTokenize, "max-tokenize", "longest body of /tokenize in `BYTES`")
 	f.IntVar(&o.maxValues, "max-values", wire.DefaultValues, "`N` values may be in a body")
-	f.IntVar(&o.maxDepth, "max-nesting", wire.DefaultDepth, "`N` levels of lists and objects may be in one another in a body")
-	f.Var(&o.requestMemory, "request-memory", "`BYTES` of memory that requests may take beside the models (0: half of what is available, at most 64 times --max-body)")
-	f.IntVar(&o.connections, "max-connections", 0, "`N` connections may be open at once (0: what the limit of open files allows, at most 4096)")
-	f.IntVar(&o.peerConnections, "max-peer-connections", 0, "`N` of them may be of one address (0: a quarter); this machine may have all")
-	f.StringArrayVar(&o.proxyNames, "proxy", nil, "`ADDRESS` or network of a proxy, which may have all connections (repeatable)")
+	f.IntVar(&o.maxDepth, "max-nesting", wire.DefaultDepth,
+		"`N` levels of lists and objects may be in one another in a body")
+	f.Var(&o.requestMemory, "request-memory",
+		"`BYTES` of memory that requests may take beside the models (0: half of what is available, at most 64 times "+
+			"--max-body)")
+	f.IntVar(&o.connections, "max-connections", 0,
+		"`N` connections may be open at once (0: what the limit of open files allows, at most 4096)")
+	f.IntVar(&o.peerConnections, "max-peer-connections", 0,
+		"`N` of them may be of one address (0: a quarter); this machine may have all")
+	f.StringArrayVar(&o.proxyNames, "proxy", nil,
+		"`ADDRESS` or network of a proxy, which may have all connections (repeatable)")
 	f.IntVar(&o.responses, "responses", 1024, "`N` responses are stored for each key, in memory")
 	o.responsesMemory = 256 << 20
 	f.Var(&o.responsesMemory, "responses-memory", "most `BYTES` of stored responses, a quarter of them for one key")
 	f.DurationVar(&o.responsesAge, "responses-age", 24*time.Hour, "`TIME` that a response is stored")
-	f.IntVar(&o.callMemory, "call-memory", servedCalls, "remember the reasoning before `N` tool calls, in memory, for the next turn (0: none)")
+	f.IntVar(&o.callMemory, "call-memory", servedCalls,
+		"remember the reasoning before `N` tool calls, in memory, for the next turn (0: none)")
 	f.DurationVar(&o.callMemoryAge, "call-memory-age", callAge, "`TIME` that it is remembered")
 	f.IntVar(&o.background, "background", 16, "`N` responses may be made in the background at once")
 
@@ -147,7 +159,9 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	for _, n := range []number{
 		{"port", o.port, 0, math.MaxUint16}, {"parallel", o.parallel, 1, 64}, {"queue", o.queue, 1, 100_000},
 		{"responses", o.responses, 1, 1 << 20}, {"call-memory", o.callMemory, 0, 1 << 20},
-		{"max-values", o.maxValues, 1, 100_000_000}, {"max-nesting", o.maxDepth, 1, 10_000}, {"max-connections", o.connections, 0, 1 << 20}, {"max-peer-connections", o.peerConnections, 0, 1 << 20}, {"background", o.background, 1, 10_000},
+		{"max-values", o.maxValues, 1, 100_000_000}, {"max-nesting", o.maxDepth, 1, 10_000},
+		{"max-connections", o.connections, 0, 1 << 20}, {"max-peer-connections", o.peerConnections, 0, 1 << 20},
+		{"background", o.background, 1, 10_000},
 	} {
 		if err := n.check(); err != nil {
 			return err
@@ -199,29 +213,36 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	case o.maxTokenize < 1:
 		return &usageError{what: "--max-tokenize cannot be 0", hint: "use 1 or more"}
 	case o.requestMemory != 0 && o.requestMemory < leastRequestMemory:
-		return &usageError{what: fmt.Sprintf("--request-memory cannot be %d", o.requestMemory), hint: "use 16MiB or more, or 0"}
+		return &usageError{what: fmt.Sprintf("--request-memory cannot be %d", o.requestMemory),
+			hint: "use 16MiB or more, or 0"}
 	case o.responsesMemory < 4:
-		return &usageError{what: "--responses-memory cannot be 0", hint: "use some, as in 64MB; what is not to be stored is asked for with store: false"}
+		return &usageError{what: "--responses-memory cannot be 0",
+			hint: "use some, as in 64MB; what is not to be stored is asked for with store: false"}
 	case o.callMemoryAge <= 0:
-		return &usageError{what: fmt.Sprintf("--call-memory-age cannot be %s", o.callMemoryAge), hint: "use more than 0, as in 1h; --call-memory 0 remembers nothing"}
+		return &usageError{what: fmt.Sprintf("--call-memory-age cannot be %s", o.callMemoryAge),
+			hint: "use more than 0, as in 1h; --call-memory 0 remembers nothing"}
 	case o.responsesAge <= 0:
-		return &usageError{what: fmt.Sprintf("--responses-age cannot be %s", o.responsesAge), hint: "use more than 0, as in 24h"}
+		return &usageError{what: fmt.Sprintf("--responses-age cannot be %s", o.responsesAge),
+			hint: "use more than 0, as in 24h"}
 	}
 	for _, name := range o.proxyNames {
 		p, err := network(name)
 		if err != nil {
-			return &usageError{what: fmt.Sprintf("--proxy cannot be %q", name), hint: "use an address or a network, as in 10.0.0.7 or 10.0.0.0/24"}
+			return &usageError{what: fmt.Sprintf("--proxy cannot be %q", name),
+				hint: "use an address or a network, as in 10.0.0.7 or 10.0.0.0/24"}
 		}
 		o.proxies = append(o.proxies, p)
 	}
 	for _, host := range o.hosts {
 		if !server.IsHostName(host) {
-			return &usageError{what: fmt.Sprintf("--allow-host cannot be %q", host), hint: "use a name alone, as in runner.example.org"}
+			return &usageError{what: fmt.Sprintf("--allow-host cannot be %q", host),
+				hint: "use a name alone, as in runner.example.org"}
 		}
 	}
 	for _, origin := range o.origins {
 		if origin != "*" && !strings.Contains(origin, "://") {
-			return &usageError{what: fmt.Sprintf("--cors-origin cannot be %q", origin), hint: "use a scheme and a host, as in https://example.org"}
+			return &usageError{what: fmt.Sprintf("--cors-origin cannot be %q", origin),
+				hint: "use a scheme and a host, as in https://example.org"}
 		}
 	}
 	return nil
@@ -252,7 +273,8 @@ type byteSize int64
 var units = []struct {
 	name string
 	size float64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}}
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9},
+	{"TB", 1e12}, {"B", 1}}
 
 func (b *byteSize) Set(text string) error {
 	number, unit := strings.TrimSpace(text), 1.0

@@ -45,7 +45,10 @@ func (a *app) keepTraces(o *recordOptions, log *slog.Logger) (*keptTraces, error
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	k := &keptTraces{store: s, log: log, stop: stop}
-	k.traces = tracing.New(s, tracing.Config{Report: func(err error) { log.Error("no whole trace of a run is stored", "error", err) }})
+	k.traces = tracing.New(s, tracing.Config{Report: func(err error) {
+		log.Error("no whole trace of a run is stored",
+			"error", err)
+	}})
 	if age := o.age.Duration; age > 0 {
 		k.pruning.Go(func() { k.prune(ctx, max(time.Second, min(age, pruneEvery))) })
 	}

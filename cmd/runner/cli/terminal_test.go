@@ -38,9 +38,11 @@ func start(t *testing.T, env []string, args ...string) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tt := &terminal{t: t, cmd: exec.Command(bin, args...), dir: t.TempDir(), more: make(chan struct{}, 1), done: make(chan struct{})}
+	tt := &terminal{t: t, cmd: exec.Command(bin, args...), dir: t.TempDir(), more: make(chan struct{}, 1),
+		done: make(chan struct{})}
 	tt.cmd.Dir = tt.dir
-	tt.cmd.Env = append(os.Environ(), "HOME="+tt.dir, "XDG_STATE_HOME="+tt.dir+"/state", "HF_HUB_CACHE="+tt.dir, "TERM=xterm-256color", "NO_COLOR=", "INPUTRC=/dev/null")
+	tt.cmd.Env = append(os.Environ(), "HOME="+tt.dir, "XDG_STATE_HOME="+tt.dir+"/state", "HF_HUB_CACHE="+tt.dir,
+		"TERM=xterm-256color", "NO_COLOR=", "INPUTRC=/dev/null")
 	tt.cmd.Env = append(tt.cmd.Env, env...)
 	if tt.file, err = pty.StartWithSize(tt.cmd, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
 		t.Fatal(err)
@@ -185,7 +187,8 @@ func TestChat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"# Conversation with scripted model\n", "## You\n\nWhat is 17 + 25?\n", "## Reasoning\n\n17 plus 25 makes 42.\n", "## Answer\n\n42\n", "## Summary of the reasoning\n\nAdding gives 42.\n"} {
+	for _, want := range []string{"# Conversation with scripted model\n", "## You\n\nWhat is 17 + 25?\n",
+		"## Reasoning\n\n17 plus 25 makes 42.\n", "## Answer\n\n42\n", "## Summary of the reasoning\n\nAdding gives 42.\n"} {
 		if !strings.Contains(string(saved), want) {
 			t.Errorf("the saved conversation has no %q:\n%s", want, saved)
 		}
@@ -378,7 +381,8 @@ func TestTerminalWithoutColor(t *testing.T) {
 	}{{[]string{"NO_COLOR=1"}, nil}, {nil, []string{"--no-color"}}, {[]string{"TERM=dumb"}, nil}} {
 		tt := start(t, c.env, append([]string{"run", "--reasoning", "full", "What is 17 + 25?"}, c.args...)...)
 		tt.exit(0)
-		if want := "Reasoning:\r\n17 plus 25 makes 42.\r\n\r\nAnswer:\r\n42\r\n"; !strings.HasSuffix(tt.text, want) || strings.Contains(tt.text, "\x1b[2m") {
+		if want := "Reasoning:\r\n17 plus 25 makes 42.\r\n\r\nAnswer:\r\n42\r\n"; !strings.HasSuffix(tt.text, want) ||
+			strings.Contains(tt.text, "\x1b[2m") {
 			t.Errorf("%v %v: the terminal received %q, want %q", c.env, c.args, tt.text, want)
 		}
 	}

@@ -59,7 +59,8 @@ func parseTools(data []byte) (tools []chattemplate.Tool, skipped []string, err e
 		if err := d.check(seen); err != nil {
 			return nil, nil, fmt.Errorf("entry %d: %w", i+1, err)
 		}
-		tools = append(tools, chattemplate.Tool{Name: d.Name, Description: d.Description, Parameters: d.Parameters, Strict: d.Strict})
+		tools = append(tools, chattemplate.Tool{Name: d.Name, Description: d.Description, Parameters: d.Parameters,
+			Strict: d.Strict})
 	}
 	return tools, skipped, nil
 }
@@ -98,10 +99,12 @@ func (a *app) readTools(path string) ([]chattemplate.Tool, error) {
 	}
 	tools, skipped, err := parseTools([]byte(text))
 	if err != nil {
-		return nil, &inputError{what: fmt.Sprintf("--tools %s %v", path, err), hint: "give an OpenAI tools array or function objects", err: err}
+		return nil, &inputError{what: fmt.Sprintf("--tools %s %v", path, err),
+			hint: "give an OpenAI tools array or function objects", err: err}
 	}
 	for _, kind := range skipped {
-		a.complain(fmt.Sprintf("warning: --tools %s: a tool of type %q was skipped; only functions can be called", path, clip(kind)))
+		a.complain(fmt.Sprintf("warning: --tools %s: a tool of type %q was skipped; only functions can be called", path,
+			clip(kind)))
 	}
 	return tools, nil
 }

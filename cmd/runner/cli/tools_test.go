@@ -7,7 +7,9 @@ import (
 )
 
 func FuzzTools(f *testing.F) {
-	f.Add([]byte(`[{"type":"function","function":{"name":"a","parameters":{"type":"object"}}},{"type":"web_search"},{"name":"b"}]`))
+	f.Add(
+		[]byte(
+			`[{"type":"function","function":{"name":"a","parameters":{"type":"object"}}},{"type":"web_search"},{"name":"b"}]`))
 	f.Add([]byte(`{"name":"a","parameters":null,"strict":true}`))
 	f.Add([]byte(`[{"name":"a","parameters":[]}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -53,7 +53,8 @@ func TestTheTourShowsEverything(t *testing.T) {
 			}
 		})
 		for _, sub := range cmd.Commands() {
-			if path := sub.CommandPath(); !sub.HasSubCommands() && !sub.Hidden && sub.Name() != "help" && !strings.Contains(shown, path) {
+			if path := sub.CommandPath(); !sub.HasSubCommands() && !sub.Hidden && sub.Name() != "help" &&
+				!strings.Contains(shown, path) {
 				t.Errorf("%s is not shown", path)
 			}
 			look(sub)
@@ -80,7 +81,8 @@ func TestTheTourShowsEverything(t *testing.T) {
 		}
 	}
 
-	for _, kind := range []decision.Kind{decision.RunStarted, decision.ToolCallStart, decision.DecisionEvaluated, decision.AlternativesConsidered, decision.AssumptionRecorded,
+	for _, kind := range []decision.Kind{decision.RunStarted, decision.ToolCallStart, decision.DecisionEvaluated,
+		decision.AlternativesConsidered, decision.AssumptionRecorded,
 		decision.CuratorDecision, decision.StrategySwitched, decision.KernelStateSnapshot, decision.RunCompleted} {
 		if !strings.Contains(tour, `"kind":"`+string(kind)+`"`) {
 			t.Errorf("no decision of the kind %s is shown", kind)

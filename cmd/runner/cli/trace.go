@@ -92,7 +92,8 @@ func (a *app) traceCommand() *cobra.Command {
 		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.traceListCommand(), a.traceShowCommand(), a.traceExportCommand(), a.traceVerifyCommand(), a.traceEraseCommand())
+	cmd.AddCommand(a.traceListCommand(), a.traceShowCommand(), a.traceExportCommand(), a.traceVerifyCommand(),
+		a.traceEraseCommand())
 	return cmd
 }
 
@@ -298,7 +299,8 @@ func (a *app) traceExportCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
-				return &inputError{what: "the file cannot be made: " + err.Error(), hint: "name a file that is not there yet", err: err}
+				return &inputError{what: "the file cannot be made: " + err.Error(), hint: "name a file that is not there yet",
+					err: err}
 			}
 			defer func() {
 				if err = errors.Join(err, f.Close()); err != nil && !errors.Is(err, trace.ErrTruncated) {

@@ -144,7 +144,8 @@ func TestChatIsTraced(t *testing.T) {
 func TestServerErasesOldTraces(t *testing.T) {
 	dir := t.TempDir()
 	o := &serveOptions{}
-	o.record = recordOptions{on: true, to: []string{trace.NewIdentity().Recipient().String()}, dir: dir, maxTrace: 1 << 20, total: 1 << 20}
+	o.record = recordOptions{on: true, to: []string{trace.NewIdentity().Recipient().String()}, dir: dir, maxTrace: 1 << 20,
+		total: 1 << 20}
 	o.record.age = age{Duration: time.Second, given: true}
 	k, err := scripted().keepTraces(&o.record, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 )
 
 // generate drives one request into a renderer and returns what came of it, also when the run ended early.
-func generate(ctx context.Context, gen generator, req runner.Request, to render.Renderer, spinner *render.Spinner) (reasoning.Reply, error) {
+func generate(ctx context.Context, gen generator, req runner.Request, to render.Renderer,
+	spinner *render.Spinner) (reasoning.Reply, error) {
 	defer spinner.Stop()
 	var run reasoning.Collector
 	var failed error
@@ -70,7 +71,8 @@ func writeTimings(w io.Writer, loaded time.Duration, model backend.Info, info re
 	}
 	line("finish", "%s", finish)
 	line("in effect", "effort %s, strategy %s, seed %d", effortName(info.Effort), info.Strategy, info.Seed)
-	line("engine", "%s, %s, %s on a GPU, context of %d tokens", model.Device, count(model.Threads, "thread", "threads"), count(model.GPULayers, "layer", "layers"), model.ContextSize)
+	line("engine", "%s, %s, %s on a GPU, context of %d tokens", model.Device, count(model.Threads, "thread", "threads"),
+		count(model.GPULayers, "layer", "layers"), model.ContextSize)
 	if model.ContextReason != "" {
 		line("context", "%s", contextLine(model))
 	}

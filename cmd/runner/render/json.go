@@ -105,7 +105,8 @@ func (j *JSON) Render(e reasoning.Event) error {
 func (j *JSON) Close() error { return nil }
 
 func newObject(r reasoning.Reply) object {
-	o := object{Answer: r.Answer, Preamble: r.Preamble, ToolCalls: []toolCall{}, Model: r.Info.Model, Warnings: []warning{}}
+	o := object{Answer: r.Answer, Preamble: r.Preamble, ToolCalls: []toolCall{}, Model: r.Info.Model,
+		Warnings: []warning{}}
 	o.Rationale, o.Assumptions = r.Decisions, r.Assumptions
 	o.Delegations, o.Instructions = r.Delegations, r.Instructions
 	o.ReasoningInfo = info{Visibility: r.Info.Visibility.String(), Effort: string(r.Info.Effort),
@@ -144,7 +145,8 @@ func (o *object) result(r *reasoning.Result) {
 		o.RationaleMissing = &r.Rationale.Missing
 	}
 	t := r.Timing
-	o.Timing = timing{Queue: millis(t.Queue), Prefill: millis(t.Prefill), FirstToken: millis(t.FirstToken), Decode: millis(t.Decode)}
+	o.Timing = timing{Queue: millis(t.Queue), Prefill: millis(t.Prefill), FirstToken: millis(t.FirstToken),
+		Decode: millis(t.Decode)}
 	if t.FirstAnswer > 0 {
 		ms := millis(t.FirstAnswer)
 		o.Timing.FirstAnswer = &ms

@@ -77,7 +77,8 @@ func TestPipeKeepsSummaryAndAnswerApartInOneFile(t *testing.T) {
 	r := render.NewPipe(render.Streams{Out: &out, Err: &out})
 	play(t, r, start(reasoning.VisibilitySummary, reasoning.StrategyNative),
 		open(reasoning.Answer), text(reasoning.Answer, "4"), open(reasoning.Summary), text(reasoning.Summary, "Adding "),
-		text(reasoning.Answer, "2"), end(reasoning.Answer), text(reasoning.Summary, "gives 42."), end(reasoning.Summary), done)
+		text(reasoning.Answer, "2"), end(reasoning.Answer), text(reasoning.Summary, "gives 42."),
+		end(reasoning.Summary), done)
 	if want := "Summary of the reasoning:\nAdding gives 42.\n42\n"; out.String() != want {
 		t.Fatalf("got %q, want %q", out.String(), want)
 	}
@@ -87,9 +88,11 @@ func TestTerminalWithoutTheSummaryAskedFor(t *testing.T) {
 	for _, ended := range []bool{true, false} {
 		var out, errs bytes.Buffer
 		r := render.NewTerminal(render.Streams{Out: &out, Err: &errs})
-		events := []reasoning.Event{start(reasoning.VisibilitySummary, reasoning.StrategyNative), open(reasoning.Answer), text(reasoning.Answer, "42")}
+		events := []reasoning.Event{start(reasoning.VisibilitySummary, reasoning.StrategyNative), open(reasoning.Answer),
+			text(reasoning.Answer, "42")}
 		if ended {
-			events = append(events, end(reasoning.Answer), reasoning.Event{Kind: reasoning.Warning, Code: "reasoning_unavailable", Text: "no reasoning"}, done)
+			events = append(events, end(reasoning.Answer), reasoning.Event{Kind: reasoning.Warning,
+				Code: "reasoning_unavailable", Text: "no reasoning"}, done)
 		}
 		play(t, r, events...)
 		if out.String() != "42\n" {
@@ -103,7 +106,8 @@ func TestTerminalWithoutTheSummaryAskedFor(t *testing.T) {
 
 func TestPosthocSummaryIsLabelled(t *testing.T) {
 	var out bytes.Buffer
-	play(t, render.NewTerminal(render.Streams{Out: &out, Err: io.Discard}), start(reasoning.VisibilitySummary, reasoning.StrategyPosthoc),
+	play(t, render.NewTerminal(render.Streams{Out: &out, Err: io.Discard}),
+		start(reasoning.VisibilitySummary, reasoning.StrategyPosthoc),
 		open(reasoning.Answer), text(reasoning.Answer, "42"), end(reasoning.Answer),
 		open(reasoning.Summary), text(reasoning.Summary, "It adds up."), end(reasoning.Summary), done)
 	if !strings.HasPrefix(out.String(), "Explanation, made after the answer") {
@@ -116,13 +120,15 @@ func TestTerminalIsLeftInOrder(t *testing.T) {
 	events := []reasoning.Event{start(reasoning.VisibilityFull, reasoning.StrategyNative),
 		open(reasoning.Reasoning), text(reasoning.Reasoning, "\n\nhm"), end(reasoning.Reasoning),
 		open(reasoning.Preamble), text(reasoning.Preamble, "look"), end(reasoning.Preamble),
-		{Kind: reasoning.SegmentStart, Segment: reasoning.ToolCall, Call: reasoning.Call{Name: "f"}}, text(reasoning.ToolCall, "{}"), end(reasoning.ToolCall),
+		{Kind: reasoning.SegmentStart, Segment: reasoning.ToolCall, Call: reasoning.Call{Name: "f"}},
+		text(reasoning.ToolCall, "{}"), end(reasoning.ToolCall),
 		open(reasoning.Answer), text(reasoning.Answer, "42"), end(reasoning.Answer), done}
 	for n := range events {
 		var out bytes.Buffer
 		play(t, render.NewTerminal(render.Streams{Out: &out, Err: io.Discard, Color: true}), events[:n]...)
 		s := out.String()
-		if strings.Count(s, "\x1b[2m") != strings.Count(s, "\x1b[0m") || s != "" && !strings.HasSuffix(strings.TrimSuffix(s, "\x1b[0m"), "\n") {
+		if strings.Count(s, "\x1b[2m") != strings.Count(s, "\x1b[0m") ||
+			s != "" && !strings.HasSuffix(strings.TrimSuffix(s, "\x1b[0m"), "\n") {
 			t.Errorf("after %d events: %q", n, s)
 		}
 	}
@@ -131,7 +137,8 @@ func TestTerminalIsLeftInOrder(t *testing.T) {
 func TestPipePassesTheAnswerOnly(t *testing.T) {
 	var out, errs bytes.Buffer
 	answer := "\n\x1b[1m4\r\n2\xff"
-	play(t, render.NewPipe(render.Streams{Out: &out, Err: &errs}), start(reasoning.VisibilityFull, reasoning.StrategyNative),
+	play(t, render.NewPipe(render.Streams{Out: &out, Err: &errs}),
+		start(reasoning.VisibilityFull, reasoning.StrategyNative),
 		open(reasoning.Reasoning), text(reasoning.Reasoning, "hm\x1b"), end(reasoning.Reasoning),
 		open(reasoning.Answer), text(reasoning.Answer, answer), end(reasoning.Answer), done)
 	if out.String() != answer+"\n" {
@@ -145,7 +152,8 @@ func TestPipePassesTheAnswerOnly(t *testing.T) {
 func TestJSON(t *testing.T) {
 	var out bytes.Buffer
 	r := render.NewJSON(render.Streams{Out: &out})
-	play(t, r, start(reasoning.VisibilityFull, reasoning.StrategyNative), open(reasoning.Answer), text(reasoning.Answer, "half"))
+	play(t, r, start(reasoning.VisibilityFull, reasoning.StrategyNative), open(reasoning.Answer),
+		text(reasoning.Answer, "half"))
 	if out.Len() > 0 {
 		t.Errorf("a run that broke off wrote %q", out.String())
 	}

@@ -95,8 +95,10 @@ func (sh *shell) begin(env []string) error {
 // environment keeps of this process's environment where programs are and what they need, and nothing of who runs
 // them. Processors compute, since what a GPU adds up is another thing again.
 func environment(home string) []string {
-	env := []string{"HOME=" + home, "TERM=dumb", "NO_COLOR=1", "LC_ALL=C.UTF-8", "TZ=UTC", "INPUTRC=/dev/null", "CUDA_VISIBLE_DEVICES="}
-	for name, folder := range map[string]string{"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/share", "STATE": ".local/state"} {
+	env := []string{"HOME=" + home, "TERM=dumb", "NO_COLOR=1", "LC_ALL=C.UTF-8", "TZ=UTC", "INPUTRC=/dev/null",
+		"CUDA_VISIBLE_DEVICES="}
+	for name, folder := range map[string]string{"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/share",
+		"STATE": ".local/state"} {
 		env = append(env, "XDG_"+name+"_HOME="+filepath.Join(home, folder))
 	}
 	for _, name := range []string{"PATH", "TMPDIR", "LD_LIBRARY_PATH"} {

@@ -66,7 +66,8 @@ type compiled struct {
 }
 
 func newStandIns(home, freePort string) standIns {
-	s := standIns{fixed: strings.NewReplacer(home, "/home/me", ":"+freePort, ":"+port), seen: map[string]string{}, count: map[string]int{}}
+	s := standIns{fixed: strings.NewReplacer(home, "/home/me", ":"+freePort, ":"+port), seen: map[string]string{},
+		count: map[string]int{}}
 	for _, r := range Rules {
 		s.rules = append(s.rules, compiled{regexp.MustCompile(r.Pattern), r.StandIn})
 	}

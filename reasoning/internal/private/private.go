@@ -12,7 +12,8 @@ import (
 )
 
 // ErrExposed says that a file can be read by others, or that this cannot be ruled out.
-var ErrExposed = errors.New("the file could be read by others; make it your own (chown) and private (chmod 600), and replace its keys if anyone may have read it")
+var ErrExposed = errors.New("the file could be read by others; make it your own (chown) and private (chmod 600), " +
+	"and replace its keys if anyone may have read it")
 
 // ErrTooLarge says that a file is larger than it may be.
 var ErrTooLarge = errors.New("the file is too large for a file of keys")

@@ -261,6 +261,7 @@ func (r *Keyring) add(key *[keySize]byte, now time.Time) {
 	defer clear(secret)
 	var nonce [nonceSize]byte
 	_, _ = rand.Read(nonce[:]) // never fails, by its contract
-	sealed := sealedKey{Key{identity.Recipient(), now.UTC().Truncate(time.Second)}, secretbox.Seal(nonce[:], secret, &nonce, key)}
+	sealed := sealedKey{Key{identity.Recipient(), now.UTC().Truncate(time.Second)},
+		secretbox.Seal(nonce[:], secret, &nonce, key)}
 	r.keys = append([]sealedKey{sealed}, r.keys...)
 }

@@ -61,11 +61,13 @@ func TestRotateAndLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := got.Keys()
-	if len(keys) != 2 || keys[1].Recipient != first || keys[0].Recipient != r.Current() || !keys[1].Created.Equal(now.Truncate(time.Second)) {
+	if len(keys) != 2 || keys[1].Recipient != first || keys[0].Recipient != r.Current() ||
+		!keys[1].Created.Equal(now.Truncate(time.Second)) {
 		t.Errorf("%v", keys)
 	}
 	identities, err := got.Unlock(passphrase)
-	if err != nil || len(identities) != 2 || identities[0].Recipient() != r.Current() || identities[1].Recipient() != first {
+	if err != nil || len(identities) != 2 || identities[0].Recipient() != r.Current() ||
+		identities[1].Recipient() != first {
 		t.Fatalf("%v, %v", identities, err)
 	}
 	if _, err := got.Unlock([]byte("wrong horse")); !errors.Is(err, ErrPassphrase) {
@@ -173,7 +175,8 @@ func TestBadFiles(t *testing.T) {
 			t.Errorf("%s: it was taken", name)
 		}
 	}
-	for _, s := range []string{"", "null", "[]", string(data) + "{}", `{"version":1,"other":1}`, string(data[:len(data)/2])} {
+	for _, s := range []string{"", "null", "[]", string(data) + "{}", `{"version":1,"other":1}`,
+		string(data[:len(data)/2])} {
 		if _, err := parse([]byte(s)); err == nil {
 			t.Errorf("%.40q was taken", s)
 		}

@@ -87,8 +87,9 @@ func record(s *store.Store, run []reasoning.Event) (id trace.ID, err error) {
 		}
 	}()
 	begin := trace.Begin{
-		Consent: trace.Consent{By: "local", At: time.Now(), How: "--trace"}, Principal: "local", Model: "demo", ModelDigest: "sha256:12",
-		Prompt: json.RawMessage(`[{"role":"user","content":"What is 17 + 25?"}]`),
+		Consent: trace.Consent{By: "local", At: time.Now(), How: "--trace"}, Principal: "local", Model: "demo",
+		ModelDigest: "sha256:12",
+		Prompt:      json.RawMessage(`[{"role":"user","content":"What is 17 + 25?"}]`),
 	}
 	r, err := trace.NewRecorder(w, begin, time.Now)
 	if err != nil {

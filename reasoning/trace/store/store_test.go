@@ -151,7 +151,8 @@ func TestStoreAndRead(t *testing.T) {
 		t.Fatalf("%d traces, %v", len(list), err)
 	}
 	for _, e := range list {
-		if e.State != StateComplete || e.Principal != "local" || e.Model != "sha256:12" || e.Size == 0 || e.Began.IsZero() || e.Ended.Before(e.Began) {
+		if e.State != StateComplete || e.Principal != "local" || e.Model != "sha256:12" || e.Size == 0 || e.Began.IsZero() ||
+			e.Ended.Before(e.Began) {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -185,7 +186,10 @@ func TestWhileItIsWritten(t *testing.T) {
 	if e, err := other.Get(background, id); err != nil || e.State != StateOpen {
 		t.Errorf("%+v, %v, want it open", e, err)
 	}
-	for _, err := range []error{other.Erase(background, id), func() error { _, err := other.Blob(background, id); return err }()} {
+	for _, err := range []error{other.Erase(background, id), func() error {
+		_, err := other.Blob(background, id)
+		return err
+	}()} {
 		if !errors.Is(err, ErrOpen) {
 			t.Errorf("%v, want ErrOpen", err)
 		}
@@ -499,7 +503,8 @@ func TestLimits(t *testing.T) {
 		if err := w.Abandon(); err != nil {
 			t.Error(err)
 		}
-		if e, err := s.Get(background, w.sink.begun.id); err != nil || e.State != StateCut || e.Size < 80_000 || e.Size > 100_000 {
+		if e, err := s.Get(background, w.sink.begun.id); err != nil || e.State != StateCut || e.Size < 80_000 ||
+			e.Size > 100_000 {
 			t.Errorf("%+v, %v", e, err)
 		}
 	}
@@ -525,18 +530,27 @@ func TestLimits(t *testing.T) {
 func TestVerifyFinds(t *testing.T) {
 	// Each alters a store of six traces, of which the second was erased: two entries each, then the 13th.
 	for _, tt := range []struct{ name, alter, want string }{
-		{"a byte of a blob", "UPDATE pieces SET data = zeroblob(length(data)) WHERE piece = (SELECT min(piece) FROM pieces)", "entry 2: trace ID: its bytes were changed"},
-		{"a piece removed", "DELETE FROM pieces WHERE trace = (SELECT trace FROM chain WHERE number = 6) AND number = 1", "entry 6: trace ID: its bytes were changed"},
-		{"a blob removed", "DELETE FROM pieces WHERE trace = (SELECT trace FROM chain WHERE number = 6)", "entry 6: trace ID: its bytes were removed"},
+		{"a byte of a blob", "UPDATE pieces SET data = zeroblob(length(data)) WHERE piece = (SELECT min(piece) FROM pieces)",
+			"entry 2: trace ID: its bytes were changed"},
+		{"a piece removed", "DELETE FROM pieces WHERE trace = (SELECT trace FROM chain WHERE number = 6) AND number = 1",
+			"entry 6: trace ID: its bytes were changed"},
+		{"a blob removed", "DELETE FROM pieces WHERE trace = (SELECT trace FROM chain WHERE number = 6)",
+			"entry 6: trace ID: its bytes were removed"},
 		{"blobs exchanged", `UPDATE pieces SET number = number + 100 WHERE trace = (SELECT trace FROM chain WHERE number = 6);
 			UPDATE pieces SET trace = (SELECT trace FROM chain WHERE number = 6) WHERE trace = (SELECT trace FROM chain WHERE number = 8);
 			UPDATE pieces SET trace = (SELECT trace FROM chain WHERE number = 8), number = number - 100 WHERE number >= 100`, "entry 6: trace ID: its bytes were changed"},
-		{"a piece more", "INSERT INTO pieces (trace, number, padding, data) SELECT trace, 99, x'', x'00' FROM chain WHERE number = 8", "entry 8: trace ID: its bytes were changed"},
-		{"bytes of an erased trace", "INSERT INTO pieces (trace, number, padding, data) SELECT trace, 0, x'', x'00' FROM chain WHERE number = 4", "entry 4: trace ID: it was erased, and bytes of it are there"},
-		{"bytes of no trace", "INSERT INTO pieces (trace, number, padding, data) VALUES (x'0102', 0, x'', x'00')", "there are bytes that no entry knows, of 0102"},
-		{"a piece of no possible length", "UPDATE pieces SET data = zeroblob(40000) WHERE piece = (SELECT min(piece) FROM pieces)", "entry 2: trace ID: its bytes were changed"},
+		{"a piece more", "INSERT INTO pieces (trace, number, padding, data) SELECT trace, 99, x'', x'00' FROM chain " +
+			"WHERE number = 8", "entry 8: trace ID: its bytes were changed"},
+		{"bytes of an erased trace", "INSERT INTO pieces (trace, number, padding, data) SELECT trace, 0, x'', x'00' " +
+			"FROM chain WHERE number = 4", "entry 4: trace ID: it was erased, and bytes of it are there"},
+		{"bytes of no trace", "INSERT INTO pieces (trace, number, padding, data) VALUES (x'0102', 0, x'', x'00')",
+			"there are bytes that no entry knows, of 0102"},
+		{"a piece of no possible length", "UPDATE pieces SET data = zeroblob(40000) WHERE piece = (SELECT min(piece) " +
+			"FROM pieces)", "entry 2: trace ID: its bytes were changed"},
 		{"an entry removed", "DELETE FROM chain WHERE number = 6", "entry 7: trace ID: entries 6 to 6 are missing"},
-		{"an entry and its place", "DELETE FROM chain WHERE number = 6; UPDATE chain SET number = number - 1 WHERE number > 6", "entry 6: trace ID: it does not follow the entry before it"},
+		{"an entry and its place",
+			"DELETE FROM chain WHERE number = 6; UPDATE chain SET number = number - 1 WHERE number > 6",
+			"entry 6: trace ID: it does not follow the entry before it"},
 		{"an erasure removed", "DELETE FROM chain WHERE number = 13", "entry 4: trace ID: its bytes were removed"},
 		{"a time", "UPDATE chain SET at = at + 1 WHERE number = 10", "entry 10: trace ID: it was changed"},
 		{"a principal", "UPDATE chain SET principal = 'another' WHERE number = 10", "entry 10: trace ID: it was changed"},
@@ -544,8 +558,10 @@ func TestVerifyFinds(t *testing.T) {
 		{"a size", "UPDATE chain SET size = size + 1 WHERE number = 2", "entry 2: trace ID: it was changed"},
 		{"a kind", "UPDATE chain SET kind = 2 WHERE number = 2", "entry 2: trace ID: it was changed"},
 		{"a kind of none", "UPDATE chain SET kind = 9 WHERE number = 2", "entry 2: trace ID: it is not an entry"},
-		{"a signature", "UPDATE chain SET signature = zeroblob(64) WHERE number = 12", "entry 12: trace ID: its signature is not this store's"},
-		{"a signature of another entry", "UPDATE chain SET signature = (SELECT signature FROM chain WHERE number = 2) WHERE number = 12", "entry 12: trace ID: its signature is not this store's"},
+		{"a signature", "UPDATE chain SET signature = zeroblob(64) WHERE number = 12",
+			"entry 12: trace ID: its signature is not this store's"},
+		{"a signature of another entry", "UPDATE chain SET signature = (SELECT signature FROM chain WHERE number = 2) " +
+			"WHERE number = 12", "entry 12: trace ID: its signature is not this store's"},
 		{"a hash", "UPDATE chain SET hash = zeroblob(32) WHERE number = 12", "entry 12: trace ID: it was changed"},
 		{"a digest cut short", "UPDATE chain SET digest = x'01' WHERE number = 12", "entry 12: trace ID: it is not an entry"},
 	} {
@@ -605,11 +621,13 @@ func TestKeptHead(t *testing.T) {
 		t.Errorf("%v in another chain", r.Problems)
 	}
 	// Who can alter the database removes the newest entries with all that belongs to them.
-	if _, err := s.db.Exec("DELETE FROM pieces WHERE trace IN (SELECT trace FROM chain WHERE number > 4); DELETE FROM chain WHERE number > 4"); err != nil {
+	if _, err := s.db.Exec("DELETE FROM pieces WHERE trace IN (SELECT trace FROM chain WHERE number > 4); DELETE " +
+		"FROM chain WHERE number > 4"); err != nil {
 		t.Fatal(err)
 	}
 	sound(t, s)
-	if r := verified(t, s, &kept); len(r.Problems) != 1 || r.Problems[0].What != "the chain ends at entry 4 and was once 6 long: its tail was cut off" {
+	if r := verified(t, s, &kept); len(r.Problems) != 1 ||
+		r.Problems[0].What != "the chain ends at entry 4 and was once 6 long: its tail was cut off" {
 		t.Errorf("%v", r.Problems)
 	}
 	// The process that has seen them adds nothing more. Another one knows no better and goes on.
@@ -619,7 +637,8 @@ func TestKeptHead(t *testing.T) {
 	s = open(t, dir, Config{Recipients: []trace.Recipient{reader.Recipient()}})
 	stored(t, s, "three")
 	sound(t, s)
-	if r := verified(t, s, &kept); len(r.Problems) != 1 || !strings.Contains(r.Problems[0].What, "entry 6 is not the one of the kept head") {
+	if r := verified(t, s, &kept); len(r.Problems) != 1 ||
+		!strings.Contains(r.Problems[0].What, "entry 6 is not the one of the kept head") {
 		t.Errorf("%v", r.Problems)
 	}
 }
@@ -633,7 +652,8 @@ func TestSigningKey(t *testing.T) {
 	if _, err := Open(dir, Config{Recipients: []trace.Recipient{reader.Recipient()}}); !errors.Is(err, ErrNoSigner) {
 		t.Errorf("%v, want ErrNoSigner", err)
 	}
-	for _, content := range []string{"", "{}", `{"version":1,"seed":"AAAA"}`, `{"version":2,"seed":"` + encoding.EncodeToString(make([]byte, 32)) + `"}`} {
+	for _, content := range []string{"", "{}", `{"version":1,"seed":"AAAA"}`, `{"version":2,"seed":"` +
+		encoding.EncodeToString(make([]byte, 32)) + `"}`} {
 		if err := os.WriteFile(filepath.Join(dir, "sign.key"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -667,7 +687,8 @@ func TestHugePiece(t *testing.T) {
 
 // TestNotADatabase opens files that anybody may have put there.
 func TestNotADatabase(t *testing.T) {
-	for _, content := range []string{"not a database, but longer than its header, which is a hundred bytes long, so that it is read whole", strings.Repeat("\x00", 5000)} {
+	for _, content := range []string{"not a database, but longer than its header, which is a hundred bytes long, so " +
+		"that it is read whole", strings.Repeat("\x00", 5000)} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "traces.db"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

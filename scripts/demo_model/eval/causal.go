@@ -151,7 +151,8 @@ func rests(q *question, analysis string) (list []slip) {
 		at := m[6] + r[2]
 		digits := strings.Replace("0123456789"[:divisor], analysis[at:at+1], "", 1)
 		if digits != "" {
-			list = append(list, slip{at, digits, func(digit int) string { return q.with(divide(dividend, divisor, i, digit)) }, ofStep})
+			list = append(list, slip{at, digits, func(digit int) string { return q.with(divide(dividend, divisor, i, digit)) },
+				ofStep})
 		}
 	}
 	return list

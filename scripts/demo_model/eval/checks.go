@@ -125,7 +125,8 @@ func freeJSON(ctx context.Context, e *evaluation, _ int, q *question) (verdict, 
 		return verdict{}, err
 	}
 	valid, err := q.obeys(answer)
-	return verdict{right: valid && equalJSON(answer, string(q.Expect.JSON)), said: fmt.Sprintf("%q\n    after %q", answer, thoughts)}, err
+	return verdict{right: valid && equalJSON(answer, string(q.Expect.JSON)), said: fmt.Sprintf("%q\n    after %q", answer,
+		thoughts)}, err
 }
 
 // heldJSON has the model held to a schema. Its answer has to be valid; whether it is right is told in the kinds.
@@ -174,7 +175,8 @@ func value(text string) (v any, err error) {
 // matches reports whether a message makes just the call that is right.
 func (q *question) matches(m *openai.AnswerMessage) bool {
 	want := q.Expect.Call
-	return want != nil && len(m.ToolCalls) == 1 && m.ToolCalls[0].Function.Name == want.Name && equalJSON(m.ToolCalls[0].Function.Arguments, string(want.Arguments))
+	return want != nil && len(m.ToolCalls) == 1 && m.ToolCalls[0].Function.Name == want.Name &&
+		equalJSON(m.ToolCalls[0].Function.Arguments, string(want.Arguments))
 }
 
 // after are the messages that follow on the question when a message has called its function: that one, and the result.
@@ -194,7 +196,8 @@ func calls(ctx context.Context, e *evaluation, _ int, q *question) (verdict, err
 	}
 	m, content := first(c)
 	if q.Expect.Call == nil || !q.matches(m) {
-		return verdict{right: q.Expect.Call == nil && len(m.ToolCalls) == 0 && q.answered(content), said: said(m, content)}, nil
+		return verdict{right: q.Expect.Call == nil && len(m.ToolCalls) == 0 && q.answered(content), said: said(m, content)},
+			nil
 	}
 	f["messages"] = append(f["messages"].([]any), q.after(m)...)
 	if c, err = e.server.chat(ctx, f); err != nil {
@@ -223,7 +226,8 @@ func rationales(ctx context.Context, e *evaluation, _ int, q *question) (verdict
 	}
 	odd := slices.ContainsFunc(c.Warnings, func(w openai.Warning) bool { return strings.HasSuffix(w.Code, "_rationale") })
 	alone := reasons == 1 && !odd
-	return verdict{right: q.matches(m) && stated == 1 && alone, formed: len(m.ToolCalls) == 1 && alone, said: fmt.Sprintf("%s with %+v, %+v", said(m, content), m.Rationale, c.Warnings)}, nil
+	return verdict{right: q.matches(m) && stated == 1 && alone, formed: len(m.ToolCalls) == 1 && alone,
+		said: fmt.Sprintf("%s with %+v, %+v", said(m, content), m.Rationale, c.Warnings)}, nil
 }
 
 // reported are right when the reasoning came as the strategy wants it, apart from an exact answer, and with a score
@@ -257,7 +261,8 @@ func delegations(ctx context.Context, e *evaluation, _ int, q *question) (verdic
 	m, content := first(c)
 	d := m.Delegations
 	returned := len(d) == 1 && d[0].By == by && d[0].Outcome == reasoning.DelegationReturned
-	return verdict{right: returned && q.answered(content), formed: returned, said: fmt.Sprintf("%s by %+v", said(m, content), d)}, nil
+	return verdict{right: returned && q.answered(content), formed: returned,
+		said: fmt.Sprintf("%s by %+v", said(m, content), d)}, nil
 }
 
 // holds reports whether a text holds a result as a word or number of its own, not as a part of one.

@@ -33,17 +33,22 @@ func scripted(context.Context, string, backend.Config) (backend.Model, error) {
 	sure := func(score string) string {
 		return `{"reasoning": "` + work + `", "answer": "` + answer + `"` + score + "}<|return|>"
 	}
-	report := " to=functions." + reasoning.ReportReasoningName + `<|channel|>commentary <|constrain|>json<|message|>{"reasoning":"` + work + `"}<|call|>`
+	report := " to=functions." + reasoning.ReportReasoningName +
+		`<|channel|>commentary <|constrain|>json<|message|>{"reasoning":"` + work + `"}<|call|>`
 	summarize := reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>"
 	long := work + ", which is what was asked for"
 	why := "I call it.\n" + `<rationale call="1">{"why": "I was asked to."}</rationale>`
 	v := fake.Harmony()
 	return fake.New(fake.Config{Vocab: v, Script: fake.Replies(v,
 		after("plain", wiretest.Think(work, answer)), after("wrong", wiretest.Think(work, "12 + 3 = 16.")),
-		fake.Reply{After: "2+3=0", Say: ", 1+0=1, so 10<|end|><|start|>assistant<|channel|>final<|message|>12 + 3 = 10.<|return|>"},
-		after("form", wiretest.Think(work, `{"sum": 15}`)), after("misfit", wiretest.Think(work, `{"sum": "15"}`)), after("miscount", wiretest.Think(work, `{"sum": 16}`)),
-		after("call", wiretest.Call("I call it.", "", "plus", plus)), after("misuse", wiretest.Call("I call it.", "", "plus", `{"a":12,"b":4}`)),
-		after("reason", wiretest.Call(why, "", "plus", plus)), after("stray", wiretest.Call(strings.Replace(why, "1", "2", 1), "", "plus", plus)),
+		fake.Reply{After: "2+3=0", Say: ", 1+0=1, so 10<|end|><|start|>assistant<|channel|>final<|message|>12 + 3 = " +
+			"10.<|return|>"},
+		after("form", wiretest.Think(work, `{"sum": 15}`)), after("misfit", wiretest.Think(work, `{"sum": "15"}`)),
+		after("miscount", wiretest.Think(work, `{"sum": 16}`)),
+		after("call", wiretest.Call("I call it.", "", "plus", plus)),
+		after("misuse", wiretest.Call("I call it.", "", "plus", `{"a":12,"b":4}`)),
+		after("reason", wiretest.Call(why, "", "plus", plus)),
+		after("stray", wiretest.Call(strings.Replace(why, "1", "2", 1), "", "plus", plus)),
 		fake.Reply{After: given, Say: wiretest.Think("It gives 15.", answer)},
 		after("report", report),
 		fake.Reply{After: "<|message|>{}<|end|><|start|>assistant", Say: wiretest.Think("", answer)},
@@ -51,23 +56,32 @@ func scripted(context.Context, string, backend.Config) (backend.Model, error) {
 		fake.Reply{After: "bare" + inside, Say: answer + "<|return|>"},
 		fake.Reply{After: "object" + inside, Say: sure(`, "score": 0.9`)},
 		fake.Reply{After: "unsure" + inside, Say: sure("")},
-		after("around", wiretest.Call("I call it.", "", "plus", plus)), after("astray", wiretest.Call("I call it.", "", "plus", plus)), after("amiss", wiretest.Call("I call it.", "", "plus", plus)),
-		after("short", wiretest.Think(long, answer)), fake.Reply{Prompt: "short", After: summarize, Say: "It makes 15.<|return|>"},
-		after("invent", wiretest.Think(long, answer)), fake.Reply{Prompt: "invent", After: summarize, Say: "It makes 15, not 7.<|return|>"},
-		after("wordy", wiretest.Think(work, answer)), fake.Reply{Prompt: "wordy", After: summarize, Say: "It makes 15.<|return|>"},
-		fake.Reply{Prompt: "amiss?<|end|><|start|>assistant<|channel|>analysis<|message|>I call it.<|end|><|start|>assistant to=", After: summarize, Say: "It gave 3.<|return|>"},
+		after("around", wiretest.Call("I call it.", "", "plus", plus)),
+		after("astray", wiretest.Call("I call it.", "", "plus", plus)),
+		after("amiss", wiretest.Call("I call it.", "", "plus", plus)),
+		after("short", wiretest.Think(long, answer)), fake.Reply{Prompt: "short", After: summarize,
+			Say: "It makes 15.<|return|>"},
+		after("invent", wiretest.Think(long, answer)), fake.Reply{Prompt: "invent", After: summarize,
+			Say: "It makes 15, not 7.<|return|>"},
+		after("wordy", wiretest.Think(work, answer)), fake.Reply{Prompt: "wordy", After: summarize,
+			Say: "It makes 15.<|return|>"},
+		fake.Reply{Prompt: "amiss?<|end|><|start|>assistant<|channel|>analysis<|message|>I call " +
+			"it.<|end|><|start|>assistant to=", After: summarize, Say: "It gave 3.<|return|>"},
 		fake.Reply{Prompt: "<|message|>15<|end|>", After: summarize, Say: "It gave 15.<|return|>"},
-		fake.Reply{Prompt: "astray", After: summarize, Say: "The larger.<|return|>"}, fake.Reply{After: summarize, Say: "A function works that out.<|return|>"},
+		fake.Reply{Prompt: "astray", After: summarize, Say: "The larger.<|return|>"},
+		fake.Reply{After: summarize, Say: "A function works that out.<|return|>"},
 		after("delegate", wiretest.Call("I delegate.", "", delegation.DelegateName, `{"agent_prompt":"Add."}`)),
 		fake.Reply{After: "</delegate-reasoning><|end|><|start|>assistant", Say: wiretest.Think(work, answer)},
-		fake.Reply{After: "<return-control>Returning to main agent</return-control><|end|><|start|>assistant", Say: wiretest.Think("It says so.", answer)},
+		fake.Reply{After: "<return-control>Returning to main agent</return-control><|end|><|start|>assistant",
+			Say: wiretest.Think("It says so.", answer)},
 	)}), nil
 }
 
 // serveScripted runs the program with the scripted model.
 func serveScripted() int {
 	engine := cli.Engine{
-		Open: scripted, Check: func(string) error { return nil }, Name: "scripted", Demo: func(context.Context) (string, error) { return os.Args[0], nil },
+		Open: scripted, Check: func(string) error { return nil }, Name: "scripted",
+		Demo: func(context.Context) (string, error) { return os.Args[0], nil },
 	}
 	return cli.Main(engine, cli.Build{}, os.Args[1:])
 }
@@ -87,12 +101,16 @@ func TestChecks(t *testing.T) {
 	e := &evaluation{server: s, efforts: []string{"low", "medium", "high"}, out: io.Discard}
 	base := question{Kind: "add", Expect: expect{Answer: answer, Result: "15"}}
 	formed, called, report, markers, object, delegates, allows := base, base, base, base, base, base, base
-	formed.Schema, formed.SchemaName, formed.Expect.JSON = json.RawMessage(`{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}`), "answer", json.RawMessage(`{"sum":15}`)
-	called.Tools = []json.RawMessage{json.RawMessage(`{"name":"plus","description":"Adds.","parameters":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}}}}`)}
+	formed.Schema, formed.SchemaName,
+		formed.Expect.JSON = json.RawMessage(`{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}`),
+		"answer", json.RawMessage(`{"sum":15}`)
+	called.Tools = []json.RawMessage{json.RawMessage(
+		`{"name":"plus","description":"Adds.","parameters":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}}}}`)}
 	called.ToolResult, called.Expect.Call = "15", &expectedCall{"plus", json.RawMessage(plus)}
 	reasoned := called
 	reasoned.Rationale = true
-	report.Strategy, markers.Strategy, object.Strategy, delegates.Delegate, allows.Allow = "tool", "markers", "json", "Add.", true
+	report.Strategy, markers.Strategy, object.Strategy, delegates.Delegate, allows.Allow = "tool", "markers", "json",
+		"Add.", true
 	other := report
 	other.Expect.Answer = "12 + 3 = 16."
 	for _, c := range []struct {
@@ -102,15 +120,19 @@ func TestChecks(t *testing.T) {
 		right bool
 	}{
 		{"plain", answers, base, true}, {"wrong", answers, base, false},
-		{"form", freeJSON, formed, true}, {"misfit", freeJSON, formed, false}, {"miscount", freeJSON, formed, false}, {"plain", freeJSON, formed, false},
+		{"form", freeJSON, formed, true}, {"misfit", freeJSON, formed, false}, {"miscount", freeJSON, formed, false},
+		{"plain", freeJSON, formed, false},
 		{"form", heldJSON, formed, true}, {"miscount", heldJSON, formed, true},
 		{"call", calls, called, true}, {"misuse", calls, called, false}, {"plain", calls, called, false},
 		{"reason", rationales, reasoned, true}, {"call", rationales, reasoned, false}, {"stray", rationales, reasoned, false},
-		{"report", reported, report, true}, {"report", reported, other, false}, {"mark", reported, markers, true}, {"bare", reported, markers, false},
+		{"report", reported, report, true}, {"report", reported, other, false}, {"mark", reported, markers, true},
+		{"bare", reported, markers, false},
 		{"object", reported, object, true}, {"unsure", reported, object, false}, {"object", reported, markers, false},
-		{"around", summariesAround, called, true}, {"astray", summariesAround, called, false}, {"amiss", summariesAround, called, false},
+		{"around", summariesAround, called, true}, {"astray", summariesAround, called, false},
+		{"amiss", summariesAround, called, false},
 		{"short", summaries, base, true}, {"invent", summaries, base, false}, {"wordy", summaries, base, false},
-		{"plain", delegations, delegates, true}, {"wrong", delegations, delegates, false}, {"delegate", delegations, allows, true}, {"plain", delegations, allows, false},
+		{"plain", delegations, delegates, true}, {"wrong", delegations, delegates, false},
+		{"delegate", delegations, allows, true}, {"plain", delegations, allows, false},
 		{"plain", corrupted, base, true},
 	} {
 		c.q.Messages = []message{{"user", "What is it, " + c.word + "?"}}

@@ -43,7 +43,8 @@ func least(bar float64, n int) float64 {
 // floors are shares that skills have to get right whatever few questions are asked: those that have no bar, and
 // those that could do this before the model learned the others. Under "" stands what all skills have to get right
 // together.
-var floors = map[string]float64{"": 0.9, "arithmetic": 0.9, "identity": 0.9, "summaries": 0.85, "causal": 0.9, "chains": 0.8, "near": 0.8, "wordings": 0.8, "warm": 0.8}
+var floors = map[string]float64{"": 0.9, "arithmetic": 0.9, "identity": 0.9, "summaries": 0.85, "causal": 0.9,
+	"chains": 0.8, "near": 0.8, "wordings": 0.8, "warm": 0.8}
 
 // TestBundledModelHoldsItsBars asks the bundled model some of the questions that were drawn when it was made. With
 // RUNNER_LONG=1 it asks those of the tables on the model's card, and the bars hold as they stand.
@@ -144,7 +145,8 @@ func compared(t *testing.T, e *evaluation, s *skill) (all tally) {
 		all.add(l.tally)
 		for j := range levels[:i] {
 			if gained, lost := l.against(&levels[j]); chance(gained, lost) < falling {
-				t.Errorf("at effort %s: %s, at effort %s: %s; %d more are right and %d are no more", l.effort, l.tally, levels[j].effort, levels[j].tally, gained, lost)
+				t.Errorf("at effort %s: %s, at effort %s: %s; %d more are right and %d are no more", l.effort, l.tally,
+					levels[j].effort, levels[j].tally, gained, lost)
 			}
 		}
 	}
@@ -185,7 +187,8 @@ func draw(t *testing.T, seed, count int) []byte {
 	if err != nil {
 		t.Skip("there is no python3 to draw questions with")
 	}
-	lines, err := exec.CommandContext(t.Context(), python, filepath.Join("..", "make_eval.py"), "--seed", strconv.Itoa(seed), "--count", strconv.Itoa(count)).Output()
+	lines, err := exec.CommandContext(t.Context(), python, filepath.Join("..", "make_eval.py"), "--seed",
+		strconv.Itoa(seed), "--count", strconv.Itoa(count)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +198,8 @@ func draw(t *testing.T, seed, count int) []byte {
 // TestQuestionsAreDrawn draws the kept questions again.
 func TestQuestionsAreDrawn(t *testing.T) {
 	if !bytes.Equal(draw(t, 2, 80), kept(t)) {
-		t.Error("make_eval.py draws other questions than those that are kept: write them anew with `make_eval.py --seed 2 --count 80 --out models/demo/testdata/questions.jsonl`")
+		t.Error("make_eval.py draws other questions than those that are kept: write them anew with `make_eval.py --seed " +
+			"2 --count 80 --out models/demo/testdata/questions.jsonl`")
 	}
 	for _, name := range names() {
 		if pools[name] == nil && len((&evaluation{questions: drawn(t)}).of(name)) < 80 {
@@ -207,16 +211,28 @@ func TestQuestionsAreDrawn(t *testing.T) {
 // The answer that follows from a changed digit is what the columns give when they go on from it.
 func TestSlips(t *testing.T) {
 	for _, c := range []struct{ kind, answer, result, analysis, changed, want string }{
-		{"add", "347 + 85 = 432.", "432", "I add 347 and 85. 347+85: 7+5=12, 4+8+1=13, 3+0+1=4, so 432.", "7+5=16", "347 + 85 = 436."},
-		{"add", "347 + 85 = 432.", "432", "I add 347 and 85. 347+85: 7+5=12, 4+8+1=13, 3+0+1=4, so 432.", "4+8+1=10", "347 + 85 = 402."},
-		{"add", "347 + 85 = 432.", "432", "I add 347 and 85. 347+85: 7+5=12, 4+8+1=13, 3+0+1=4, so 432.", "so 7", "347 + 85 = 732."},
-		{"subtract", "85 - 432 = -347.", "-347", "I take 432 from 85. 85<432, minus, so 432-85: 12-5=7, 12-8=4, 3-0=3, so 347, with the minus -347.", "12-8=9", "85 - 432 = -397."},
-		{"subtract", "85 - 432 = -347.", "-347", "I take 432 from 85. 85<432, minus, so 432-85: 12-5=7, 12-8=4, 3-0=3, so 347, with the minus -347.", "minus -341", "85 - 432 = -341."},
-		{"multiply", "12 * 26 = 312.", "312", "12*6: 2*6=12, 1*6+1=7, so 72; 12*2: 2*2=4, 1*2=2, so 24, with a zero 240; 72+240: 2+0=2, 7+4=11, 0+2+1=3, so 312.", "1*6+1=9", "12 * 26 = 332."},
-		{"multiply", "12 * 26 = 312.", "312", "12*6: 2*6=12, 1*6+1=7, so 72; 12*2: 2*2=4, 1*2=2, so 24, with a zero 240; 72+240: 2+0=2, 7+4=11, 0+2+1=3, so 312.", "2*2=5", "12 * 26 = 322."},
-		{"multiply", "12 * 26 = 312.", "312", "12*6: 2*6=12, 1*6+1=7, so 72; 12*2: 2*2=4, 1*2=2, so 24, with a zero 240; 72+240: 2+0=2, 7+4=11, 0+2+1=3, so 312.", "zero 28", "12 * 26 = 352."},
-		{"divide", "857 / 6 = 142 remainder 5.", "142 remainder 5", "857/6: 8/6=1 rest 2, 25/6=4 rest 1, 17/6=2 rest 5, so 142 rest 5.", "8/6=1 rest 0", "857 / 6 = 109 remainder 3."},
-		{"divide", "857 / 6 = 142 remainder 5.", "142 remainder 5", "857/6: 8/6=1 rest 2, 25/6=4 rest 1, 17/6=2 rest 5, so 142 rest 5.", "17/6=2 rest 0", "857 / 6 = 142."},
+		{"add", "347 + 85 = 432.", "432", "I add 347 and 85. 347+85: 7+5=12, 4+8+1=13, 3+0+1=4, so 432.", "7+5=16",
+			"347 + 85 = 436."},
+		{"add", "347 + 85 = 432.", "432", "I add 347 and 85. 347+85: 7+5=12, 4+8+1=13, 3+0+1=4, so 432.", "4+8+1=10",
+			"347 + 85 = 402."},
+		{"add", "347 + 85 = 432.", "432", "I add 347 and 85. 347+85: 7+5=12, 4+8+1=13, 3+0+1=4, so 432.", "so 7",
+			"347 + 85 = 732."},
+		{"subtract", "85 - 432 = -347.", "-347",
+			"I take 432 from 85. 85<432, minus, so 432-85: 12-5=7, 12-8=4, 3-0=3, so 347, with the minus -347.", "12-8=9",
+			"85 - 432 = -397."},
+		{"subtract", "85 - 432 = -347.", "-347",
+			"I take 432 from 85. 85<432, minus, so 432-85: 12-5=7, 12-8=4, 3-0=3, so 347, with the minus -347.", "minus -341",
+			"85 - 432 = -341."},
+		{"multiply", "12 * 26 = 312.", "312", "12*6: 2*6=12, 1*6+1=7, so 72; 12*2: 2*2=4, 1*2=2, so 24, with a zero " +
+			"240; 72+240: 2+0=2, 7+4=11, 0+2+1=3, so 312.", "1*6+1=9", "12 * 26 = 332."},
+		{"multiply", "12 * 26 = 312.", "312", "12*6: 2*6=12, 1*6+1=7, so 72; 12*2: 2*2=4, 1*2=2, so 24, with a zero " +
+			"240; 72+240: 2+0=2, 7+4=11, 0+2+1=3, so 312.", "2*2=5", "12 * 26 = 322."},
+		{"multiply", "12 * 26 = 312.", "312", "12*6: 2*6=12, 1*6+1=7, so 72; 12*2: 2*2=4, 1*2=2, so 24, with a zero " +
+			"240; 72+240: 2+0=2, 7+4=11, 0+2+1=3, so 312.", "zero 28", "12 * 26 = 352."},
+		{"divide", "857 / 6 = 142 remainder 5.", "142 remainder 5",
+			"857/6: 8/6=1 rest 2, 25/6=4 rest 1, 17/6=2 rest 5, so 142 rest 5.", "8/6=1 rest 0", "857 / 6 = 109 remainder 3."},
+		{"divide", "857 / 6 = 142 remainder 5.", "142 remainder 5",
+			"857/6: 8/6=1 rest 2, 25/6=4 rest 1, 17/6=2 rest 5, so 142 rest 5.", "17/6=2 rest 0", "857 / 6 = 142."},
 	} {
 		q := &question{Kind: c.kind, Expect: expect{Answer: c.answer, Result: c.result}}
 		digit := c.changed[len(c.changed)-1]
@@ -243,8 +259,10 @@ func TestHolds(t *testing.T) {
 		text, result string
 		want         bool
 	}{
-		{"It makes 432.", "432", true}, {"It makes 1432.", "432", false}, {"It makes 4320, no, 432.", "432", true}, {"No, it is smaller.", "no", true},
-		{"None of it.", "no", false}, {"In order: 12, 33, 45.", "12, 33, 45", true}, {"It costs $6.25.", "$6.25", true}, {"Nothing.", "", false},
+		{"It makes 432.", "432", true}, {"It makes 1432.", "432", false}, {"It makes 4320, no, 432.", "432", true},
+		{"No, it is smaller.", "no", true},
+		{"None of it.", "no", false}, {"In order: 12, 33, 45.", "12, 33, 45", true}, {"It costs $6.25.", "$6.25", true},
+		{"Nothing.", "", false},
 		{"It makes -18.", "18", false}, {"It makes -18.", "-18", true}, {"21-18", "18", true},
 	} {
 		if got := holds(c.text, c.result); got != c.want {
@@ -257,7 +275,8 @@ func TestChance(t *testing.T) {
 	for _, c := range []struct {
 		gained, lost int
 		want         float64
-	}{{0, 0, 1}, {0, 1, 0.5}, {1, 0, 1}, {0, 5, 0.03125}, {1, 4, 0.1875}, {8, 2, 0.98925781}, {2, 8, 0.0546875}, {23, 25, 0.44271675}, {1500, 1500, 0.50728296}} {
+	}{{0, 0, 1}, {0, 1, 0.5}, {1, 0, 1}, {0, 5, 0.03125}, {1, 4, 0.1875}, {8, 2, 0.98925781}, {2, 8, 0.0546875},
+		{23, 25, 0.44271675}, {1500, 1500, 0.50728296}} {
 		if got := chance(c.gained, c.lost); math.Abs(got-c.want) > 1e-5 {
 			t.Errorf("%d gained and %d lost: %v, want %v", c.gained, c.lost, got, c.want)
 		}
@@ -269,7 +288,8 @@ func TestEqualJSON(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{`{"a": 1, "b": [2]}`, `{"b":[2],"a":1}`, true}, {`{"a": 12345678901234567890}`, `{"a": 12345678901234567891}`, false}, {`{"a": "1"}`, `{"a": 1}`, false},
+		{`{"a": 1, "b": [2]}`, `{"b":[2],"a":1}`, true}, {`{"a": 12345678901234567890}`, `{"a": 12345678901234567891}`,
+			false}, {`{"a": "1"}`, `{"a": 1}`, false},
 		{`{"a": 1} and more`, `{"a": 1}`, false}, {``, ``, false},
 	} {
 		if got := equalJSON(c.a, c.b); got != c.want {
@@ -281,7 +301,8 @@ func TestEqualJSON(t *testing.T) {
 // A number that stands neither in the reasoning nor in the conversation was invented.
 func TestKnown(t *testing.T) {
 	q := &question{Messages: []message{{"user", "What is 17 plus 25?"}}}
-	for summary, want := range map[string]bool{"It makes 42.": true, "17 and 25 make 42.": true, "It makes 42, in 3 steps.": false, "It makes 420.": false} {
+	for summary, want := range map[string]bool{"It makes 42.": true, "17 and 25 make 42.": true,
+		"It makes 42, in 3 steps.": false, "It makes 420.": false} {
 		if got := known(summary, "7+5=12, 1+2+1=4, so 42", q); got != want {
 			t.Errorf("known(%q) is %v", summary, got)
 		}

@@ -103,7 +103,8 @@ func (e *evaluation) tally(ctx context.Context, skill string, list []question, a
 		if v.right {
 			all.right, t.right = all.right+1, t.right+1
 		} else if e.verbose {
-			fmt.Fprintf(e.out, "  wrong (%s, %s): %q\n    expected %s\n    got %s\n", skill, name, list[i].asked(), list[i].Expect, v.said)
+			fmt.Fprintf(e.out, "  wrong (%s, %s): %q\n    expected %s\n    got %s\n", skill, name, list[i].asked(),
+				list[i].Expect, v.said)
 		}
 		kinds[name] = t
 	}

@@ -27,9 +27,10 @@ func summaries(ctx context.Context, e *evaluation, i int, q *question) (verdict,
 	}
 	thoughts := s.message.Reasoning
 	return verdict{
-		right: holds(s.summary, q.resultIn(s.content)) && 100*utf8.RuneCountInString(s.summary) <= 40*utf8.RuneCountInString(thoughts) && known(s.summary, thoughts, q),
-		kind:  length + ", " + effort,
-		said:  fmt.Sprintf("%q\n    of %s", s.summary, said(s.message, s.content)),
+		right: holds(s.summary, q.resultIn(s.content)) &&
+			100*utf8.RuneCountInString(s.summary) <= 40*utf8.RuneCountInString(thoughts) && known(s.summary, thoughts, q),
+		kind: length + ", " + effort,
+		said: fmt.Sprintf("%q\n    of %s", s.summary, said(s.message, s.content)),
 	}, nil
 }
 
@@ -49,8 +50,10 @@ func summariesAround(ctx context.Context, e *evaluation, i int, q *question) (ve
 		return verdict{}, err
 	}
 	told := strings.Contains(before.summary, "function") && known(before.summary, before.message.Reasoning, q)
-	gave := (holds(after.summary, q.Expect.Result) || q.failed() && strings.Contains(after.summary, "failed")) && known(after.summary, after.message.Reasoning+"\n"+q.ToolResult, q)
-	return verdict{right: told && gave, kind: length + ", " + effort, said: fmt.Sprintf("%q and %q", before.summary, after.summary)}, nil
+	gave := (holds(after.summary, q.Expect.Result) || q.failed() && strings.Contains(after.summary, "failed")) &&
+		known(after.summary, after.message.Reasoning+"\n"+q.ToolResult, q)
+	return verdict{right: told && gave, kind: length + ", " + effort, said: fmt.Sprintf("%q and %q", before.summary,
+		after.summary)}, nil
 }
 
 // failed reports whether the function gives an error, whose words a summary need not repeat.
@@ -175,11 +178,13 @@ func efforts(ctx context.Context, e *evaluation, s *skill) (outcome, error) {
 	holds := apart(levels)
 	for i := range levels {
 		l := &levels[i]
-		figures = append(figures, fmt.Sprintf("%s %d (%.2f), %.1f%%", l.effort, l.median, float64(l.median)/float64(max(1, levels[0].median)), 100*l.share()))
+		figures = append(figures, fmt.Sprintf("%s %d (%.2f), %.1f%%", l.effort, l.median,
+			float64(l.median)/float64(max(1, levels[0].median)), 100*l.share()))
 		for j := range levels[:i] {
 			gained, lost := l.against(&levels[j])
 			holds = holds && chance(gained, lost) >= falling
-			e.kinds = append(e.kinds, kind{s.name, fmt.Sprintf("%s after %s: now right of those that differ", l.effort, levels[j].effort), tally{asked: gained + lost, right: gained}})
+			e.kinds = append(e.kinds, kind{s.name, fmt.Sprintf("%s after %s: now right of those that differ", l.effort,
+				levels[j].effort), tally{asked: gained + lost, right: gained}})
 		}
 	}
 	return outcome{questions: levels[0].asked, figure: strings.Join(figures, "; "), holds: holds}, nil
@@ -222,7 +227,8 @@ func history(ctx context.Context, e *evaluation, s *skill) (outcome, error) {
 		from = append(from, e.of(name)...)
 	}
 	if len(from) == 0 {
-		return outcome{}, fmt.Errorf("%s: there are no questions about %s for earlier turns", s.name, strings.Join(earlier, " or "))
+		return outcome{}, fmt.Errorf("%s: there are no questions about %s for earlier turns", s.name,
+			strings.Join(earlier, " or "))
 	}
 	talks := make([][]message, pasts)
 	err := together(pasts, func(i int) (err error) {

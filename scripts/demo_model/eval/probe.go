@@ -45,7 +45,8 @@ func probe(ctx context.Context, m backend.Model, path string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("case %d: %d tokens, best token equal at %d, largest difference of the last logits %.4f\n", i, len(c.Tokens), same, worst)
+		fmt.Printf("case %d: %d tokens, best token equal at %d, largest difference of the last logits %.4f\n", i,
+			len(c.Tokens), same, worst)
 		bad = bad || float64(same) < 0.985*float64(len(c.Tokens)) || worst > 1
 	}
 	if bad {
@@ -62,7 +63,8 @@ func follow(ctx context.Context, m backend.Model, c reference) (same int, worst 
 	defer s.Close()
 	logits, out := make([]float32, m.Vocab().Len()), make([]backend.Output, 1)
 	for i := range c.Tokens {
-		in := backend.Input{Sequence: s, Tokens: c.Tokens[i : i+1], Sampling: &backend.Sampling{TopLogprobs: -1}, Logits: logits}
+		in := backend.Input{Sequence: s, Tokens: c.Tokens[i : i+1], Sampling: &backend.Sampling{TopLogprobs: -1},
+			Logits: logits}
 		if err := m.Step(ctx, []backend.Input{in}, out); err != nil {
 			return 0, 0, err
 		}

@@ -143,7 +143,8 @@ var answerMark = regexp.MustCompile(`assistantfinal(?: ?json)?`)
 
 // proceed has the model go on from a raw prompt and returns the reasoning and the answer that it writes.
 func (s *server) proceed(ctx context.Context, prompt string) (thoughts, answer string, err error) {
-	c, err := post[openai.Completion](ctx, s, "/v1/completions", fields{"prompt": prompt, "parse_special": true, "temperature": 0, "max_tokens": maxTokens})
+	c, err := post[openai.Completion](ctx, s, "/v1/completions", fields{"prompt": prompt, "parse_special": true,
+		"temperature": 0, "max_tokens": maxTokens})
 	if err != nil {
 		return "", "", err
 	}

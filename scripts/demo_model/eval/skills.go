@@ -33,7 +33,8 @@ func (s *skill) outcome(t tally) outcome {
 
 // skills are the rows, in their order.
 var skills = []skill{
-	{"arithmetic", "addition, subtraction to three digits; multiplication to two digits by two; division with remainder by one digit", 0.95, share(answers)},
+	{"arithmetic", "addition, subtraction to three digits; multiplication to two digits by two; division with " +
+		"remainder by one digit", 0.95, share(answers)},
 	{"chains", "three numbers with two operations, as a formula or in words", 0, share(answers)},
 	{"ordering", "comparison, sorting and largest/smallest of up to six numbers", 0.95, share(answers)},
 	{"stories", "word problems of one and two steps, with unseen names and objects", 0.90, share(answers)},
@@ -46,8 +47,10 @@ var skills = []skill{
 	{"report", "reasoning by `report_reasoning`", 0.90, share(reported)},
 	{"markers", "reasoning between markers", 0.90, share(reported)},
 	{"object", "reasoning in the object of strategy json, with how sure it is", 0.90, share(reported)},
-	{"summaries", "summary: at most 40% of the reasoning's length, holds the result, no invented number", 0.95, share(summaries)},
-	{"around", "summaries of the reasoning before and after a call: the first says that a function is called, the second what it gave or that it failed, no invented number", 0.90, share(summariesAround)},
+	{"summaries", "summary: at most 40% of the reasoning's length, holds the result, no invented number", 0.95,
+		share(summaries)},
+	{"around", "summaries of the reasoning before and after a call: the first says that a function is called, the " +
+		"second what it gave or that it failed, no invented number", 0.90, share(summariesAround)},
 	{"efforts", "reasoning tokens at the three efforts (medians); share right, not falling", 0, efforts},
 	{"delegation", "delegation to a specialist prompt and return", 0.90, share(delegations)},
 	{"identity", "anything else: says what it is and what it can do", 0.95, share(answers)},
@@ -55,7 +58,8 @@ var skills = []skill{
 	{"causal", "a corrupted intermediate result changes the final answer accordingly", 0.90, share(corrupted)},
 	{"history", "right answers with 4,000 tokens of earlier turns in front", 0.90, history},
 	{"wordings", "the same tasks in wordings that training has not seen", 0, share(answers)},
-	{"warm", "sums, stories and anything else at temperature 0.8, which `runner run` has where nothing is said", 0, share(warm)},
+	{"warm", "sums, stories and anything else at temperature 0.8, which `runner run` has where nothing is said", 0,
+		share(warm)},
 	{"speed", "decoded tokens a second, one run at a time", minSpeed, speed},
 }
 

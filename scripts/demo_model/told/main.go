@@ -42,18 +42,22 @@ func promptRequests() map[string]runner.Request {
 		`{"type":"object","properties":{"a":{"type":"number","description":"a factor"},"b":{"type":"integer"},"op":{"type":"string","enum":["x","y"]}},"required":["a","b"]}`)}
 	called := []chattemplate.Message{
 		asked[0],
-		{Role: chattemplate.Assistant, Reasoning: "I call it.", ToolCalls: []chattemplate.ToolCall{{ID: "1", Name: tool.Name, Arguments: `{"a": 1, "b": 2}`}}},
+		{Role: chattemplate.Assistant, Reasoning: "I call it.",
+			ToolCalls: []chattemplate.ToolCall{{ID: "1", Name: tool.Name, Arguments: `{"a": 1, "b": 2}`}}},
 		{Role: chattemplate.ToolRole, ToolCallID: "1", ToolName: tool.Name, Content: `{"result": 5}`},
 	}
 	tools := []chattemplate.Tool{tool}
 	told := append([]chattemplate.Message{{Role: chattemplate.Developer, Content: "Be brief."}}, asked...)
-	later := []chattemplate.Message{asked[0], {Role: chattemplate.Assistant, Content: "12 + 3 = 15."}, {Role: chattemplate.User, Content: "Add 8."}}
+	later := []chattemplate.Message{asked[0], {Role: chattemplate.Assistant, Content: "12 + 3 = 15."},
+		{Role: chattemplate.User, Content: "Add 8."}}
 	plan, err := decision.PlanSchema([]string{tool.Name})
 	if err != nil {
 		panic(err) // the schema is made of constants
 	}
-	planned := append([]chattemplate.Message{{Role: chattemplate.System, Content: "Be brief.\n\n" + reasoning.PlanV1 + "\n" + planTool}}, asked...)
-	schema := grammar.JSONSchema([]byte(`{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}`))
+	planned := append([]chattemplate.Message{{Role: chattemplate.System, Content: "Be brief.\n\n" + reasoning.PlanV1 +
+		"\n" + planTool}}, asked...)
+	schema := grammar.JSONSchema(
+		[]byte(`{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}`))
 	return map[string]runner.Request{
 		"plain":      {Messages: asked},
 		"none":       {Messages: asked, Effort: chattemplate.EffortNone},

@@ -23,7 +23,8 @@ func TestPromptsAreWrittenDown(t *testing.T) {
 	}
 	for name, text := range now {
 		if written[name] != text {
-			t.Errorf("%s has changed: run go run ./scripts/demo_model/told, and train the model again\nwas: %q\nis:  %q", name, written[name], text)
+			t.Errorf("%s has changed: run go run ./scripts/demo_model/told, and train the model again\nwas: %q\nis:  %q", name,
+				written[name], text)
 		}
 	}
 	if len(written) != len(now) {

@@ -69,12 +69,14 @@ var formats = map[string]format{
 			m := object{"role": "assistant", "content": u.text, "reasoning_encrypted_content": u.value}
 			messages = append(messages, m)
 			if u.call != "" {
-				m["tool_calls"] = []any{object{"id": u.call, "type": "function", "function": object{"name": function, "arguments": "{}"}}}
+				m["tool_calls"] = []any{object{"id": u.call, "type": "function",
+					"function": object{"name": function, "arguments": "{}"}}}
 				messages = append(messages, object{"role": "tool", "tool_call_id": u.call, "content": "the sky"})
 			}
 		}
-		return object{"messages": append(messages, object{"role": "user", "content": question}), "reasoning_seal": true, "keep_reasoning": true,
-			"tools": []any{object{"type": "function", "function": object{"name": function, "parameters": parameters}}}}
+		return object{"messages": append(messages, object{"role": "user", "content": question}), "reasoning_seal": true,
+			"keep_reasoning": true,
+			"tools":          []any{object{"type": "function", "function": object{"name": function, "parameters": parameters}}}}
 	}, answer: func(t *testing.T, body string) (u turn) {
 		var c openai.ChatCompletion
 		read(t, body, &c)
@@ -102,11 +104,13 @@ var formats = map[string]format{
 			}
 			messages = append(messages, object{"role": "assistant", "content": blocks})
 			if u.call != "" {
-				messages = append(messages, object{"role": "user", "content": []any{object{"type": "tool_result", "tool_use_id": u.call, "content": "the sky"}}})
+				messages = append(messages, object{"role": "user",
+					"content": []any{object{"type": "tool_result", "tool_use_id": u.call, "content": "the sky"}}})
 			}
 		}
-		return object{"max_tokens": 200, "messages": append(messages, object{"role": "user", "content": question}), "thinking": object{"type": "adaptive"},
-			"tools": []any{object{"name": function, "input_schema": parameters}}}
+		return object{"max_tokens": 200, "messages": append(messages, object{"role": "user", "content": question}),
+			"thinking": object{"type": "adaptive"},
+			"tools":    []any{object{"name": function, "input_schema": parameters}}}
 	}, answer: func(t *testing.T, body string) (u turn) {
 		var m struct {
 			Content []struct{ Type, Signature, Text, ID string }
@@ -134,7 +138,8 @@ var formats = map[string]format{
 					object{"type": "function_call_output", "call_id": u.call, "output": "the sky"})
 			}
 		}
-		return object{"input": append(items, object{"role": "user", "content": question}), "include": []any{"reasoning.encrypted_content"}, "store": false,
+		return object{"input": append(items, object{"role": "user", "content": question}),
+			"include": []any{"reasoning.encrypted_content"}, "store": false,
 			"keep_reasoning": true, "tools": []any{object{"type": "function", "name": function, "parameters": parameters}}}
 	}, answer: func(t *testing.T, body string) (u turn) {
 		var r struct {
@@ -165,12 +170,15 @@ var formats = map[string]format{
 			m := object{"id": id(), "role": "assistant", "content": u.text}
 			messages = append(messages, m)
 			if u.call != "" {
-				m["toolCalls"] = []any{object{"id": u.call, "type": "function", "function": object{"name": function, "arguments": "{}"}, "encryptedValue": u.value}}
+				m["toolCalls"] = []any{object{"id": u.call, "type": "function",
+					"function": object{"name": function, "arguments": "{}"}, "encryptedValue": u.value}}
 				messages = append(messages, object{"id": id(), "role": "tool", "toolCallId": u.call, "content": "the sky"})
 			}
 		}
-		return object{"threadId": thread, "runId": "r", "messages": append(messages, object{"id": id(), "role": "user", "content": question}),
-			"tools": []any{object{"name": function, "description": "", "parameters": parameters}}, "forwardedProps": object{"reasoning_seal": true, "keep_reasoning": true}}
+		return object{"threadId": thread, "runId": "r",
+			"messages":       append(messages, object{"id": id(), "role": "user", "content": question}),
+			"tools":          []any{object{"name": function, "description": "", "parameters": parameters}},
+			"forwardedProps": object{"reasoning_seal": true, "keep_reasoning": true}}
 	}, answer: func(t *testing.T, body string) (u turn) {
 		for line := range strings.Lines(body) {
 			data, ok := strings.CutPrefix(line, "data: ")
@@ -219,8 +227,10 @@ func TestEditedHistoriesAreAnswered(t *testing.T) {
 			models := wiretest.New(t, fake.Config{ContextSize: 1 << 14}, replies...)
 			keys := seal.NewKeyring()
 			api := map[string]wire.Format{
-				"/v1/chat/completions": openai.New(models, openai.Config{Seal: keys}), "/v1/messages": anthropic.New(models, anthropic.Config{Seal: keys}),
-				"/v1/responses": responses.New(models, responses.Config{Seal: keys}), "/agui": agui.New(models, agui.Config{Seal: keys}),
+				"/v1/chat/completions": openai.New(models, openai.Config{Seal: keys}),
+				"/v1/messages":         anthropic.New(models, anthropic.Config{Seal: keys}),
+				"/v1/responses":        responses.New(models, responses.Config{Seal: keys}),
+				"/agui":                agui.New(models, agui.Config{Seal: keys}),
 			}[f.path]
 			urls := map[string]string{}
 			for _, id := range []string{"one", "two"} {
@@ -234,7 +244,8 @@ func TestEditedHistoriesAreAnswered(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				status, _, answer := wiretest.Send(t, http.MethodPost, urls[principal], string(body), http.Header{"Anthropic-Version": {"2023-06-01"}})
+				status, _, answer := wiretest.Send(t, http.MethodPost, urls[principal], string(body),
+					http.Header{"Anthropic-Version": {"2023-06-01"}})
 				if status != http.StatusOK || strings.Contains(answer, "RUN_ERROR") {
 					t.Fatalf("%d %s for %s", status, answer, body)
 				}
@@ -247,7 +258,8 @@ func TestEditedHistoriesAreAnswered(t *testing.T) {
 			}
 			rng := rand.New(rand.NewPCG(7, 7))
 			number := 0
-			made := []conversation{{principal: "one", thread: "a"}, {principal: "one", thread: "b"}, {principal: "two", thread: "a"}}
+			made := []conversation{{principal: "one", thread: "a"}, {principal: "one", thread: "b"},
+				{principal: "two", thread: "a"}}
 			for i := range made {
 				c := &made[i]
 				for _, q := range rng.Perm(questions) {

@@ -221,7 +221,8 @@ const FieldTrace = "reasoning_encrypt"
 // CanTrace refuses to keep a trace where there is no place for it.
 func (a *Asked) CanTrace(to wire.Traces) error {
 	if a.Encrypt && to == nil {
-		return wire.Unsupported(FieldTrace, "this server keeps no traces; its operator can have it do so with runner serve --traces. reasoning_seal returns the reasoning as a sealed value")
+		return wire.Unsupported(FieldTrace, "this server keeps no traces; its operator can have it do so with runner "+
+			"serve --traces. reasoning_seal returns the reasoning as a sealed value")
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ func TestFields(t *testing.T) {
 		{`{"chat_template_kwargs":{"enable_thinking":false}}`, Asked{Effort: chattemplate.EffortNone}},
 		{`{"chat_template_kwargs":{"thinking":false},"reasoning_effort":"none"}`, Asked{Effort: chattemplate.EffortNone}},
 		{`{"chat_template_kwargs":{"enable_thinking":true,"thinking":0}}`, Asked{}},
-		{`{"chat_template_kwargs":{"reasoning_effort":"low"},"reasoning":{"effort":"low"}}`, Asked{Effort: chattemplate.EffortLow}},
+		{`{"chat_template_kwargs":{"reasoning_effort":"low"},"reasoning":{"effort":"low"}}`,
+			Asked{Effort: chattemplate.EffortLow}},
 		{`{"reasoning_seal":true}`, Asked{Seal: true}},
 		{`{"reasoning_encrypt":true}`, Asked{Encrypt: true}},
 		{`{"include":["reasoning.encrypted_content"]}`, Asked{Seal: true}},
@@ -61,7 +62,8 @@ func TestFields(t *testing.T) {
 			continue
 		}
 		if got.Visibility == c.want.Visibility && got.Summary == c.want.Summary && got.Effort == c.want.Effort &&
-			got.Budget == c.want.Budget && got.Strategy == c.want.Strategy && got.Seal == c.want.Seal && got.Encrypt == c.want.Encrypt && got.Keep == c.want.Keep {
+			got.Budget == c.want.Budget && got.Strategy == c.want.Strategy && got.Seal == c.want.Seal &&
+			got.Encrypt == c.want.Encrypt && got.Keep == c.want.Keep {
 			continue
 		}
 		t.Errorf("%s: %+v, want %+v", c.body, got, c.want)
@@ -73,7 +75,8 @@ func TestCanTrace(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		err := (&Asked{Encrypt: asked}).CanTrace(nil)
 		var e *wire.Error
-		if (err != nil) != asked || asked && (!errors.As(err, &e) || e.Status != 400 || e.Param != FieldTrace || !strings.Contains(e.Message, "--traces")) {
+		if (err != nil) != asked || asked && (!errors.As(err, &e) || e.Status != 400 || e.Param != FieldTrace ||
+			!strings.Contains(e.Message, "--traces")) {
 			t.Errorf("asked %v: %v", asked, err)
 		}
 	}
@@ -140,9 +143,11 @@ func TestEffortAndVisibilityAreIndependent(t *testing.T) {
 }
 
 func TestApplyKeepsDefaults(t *testing.T) {
-	req := runner.Request{Budget: 9, Effort: chattemplate.EffortLow, Strategy: reasoning.StrategyMarkers, DetailedSummary: true}
+	req := runner.Request{Budget: 9, Effort: chattemplate.EffortLow, Strategy: reasoning.StrategyMarkers,
+		DetailedSummary: true}
 	(&Asked{Summary: "auto"}).Apply(&req)
-	if req.Budget != 9 || req.Effort != chattemplate.EffortLow || req.Strategy != reasoning.StrategyMarkers || !req.DetailedSummary {
+	if req.Budget != 9 || req.Effort != chattemplate.EffortLow || req.Strategy != reasoning.StrategyMarkers ||
+		!req.DetailedSummary {
 		t.Errorf("defaults are gone: %+v", req)
 	}
 	(&Asked{Summary: "concise", Budget: 3}).Apply(&req)

@@ -76,7 +76,8 @@ func Begin(keys *seal.Keyring, scope seal.Scope, messages []chattemplate.Message
 
 // Message returns the reasoning for a message from the values that came with it. before are the messages before it,
 // all of them. Each message of a conversation is restored once, from the first to the last.
-func (r *Restorer) Message(before []chattemplate.Message, m *chattemplate.Message, values []Carried) (text string, err error) {
+func (r *Restorer) Message(before []chattemplate.Message, m *chattemplate.Message, values []Carried) (text string,
+	err error) {
 	switch {
 	case len(values) == 0:
 		return "", nil
@@ -147,7 +148,8 @@ func (r *Restorer) dropOne(v *Carried, err error) error {
 	}
 	if r.strict {
 		refused := &wire.Error{
-			Status: http.StatusBadRequest, Code: reason.Code(), Param: v.Param, Message: reason.Error() + "; " + reason.Hint(), Err: err,
+			Status: http.StatusBadRequest, Code: reason.Code(), Param: v.Param, Message: reason.Error() + "; " + reason.Hint(),
+			Err: err,
 		}
 		if v.Refusal != "" {
 			refused.Param, refused.Message = "", v.Refusal
@@ -172,7 +174,8 @@ func (r *Restorer) Warnings() []reasoning.Notice {
 		if d.count > 1 {
 			what = fmt.Sprintf("%d sealed values were left out, the first of them %s", d.count, d.first)
 		}
-		list = append(list, reasoning.Notice{Code: CodeSealedDropped, Text: fmt.Sprintf("%s (%s): %s", what, d.reason.Code(), d.reason.Reason())})
+		list = append(list, reasoning.Notice{Code: CodeSealedDropped, Text: fmt.Sprintf("%s (%s): %s", what, d.reason.Code(),
+			d.reason.Reason())})
 	}
 	return list
 }

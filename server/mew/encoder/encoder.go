@@ -157,7 +157,8 @@ func (e *Encoder) start() {
 	step := envelope.Step{}
 	if e.shows() {
 		step.Message = "Thinking about the message."
-		step.Metadata = &envelope.Metadata{Approach: string(e.info.Strategy), EstimatedDuration: e.cfg.Estimate.Milliseconds()}
+		step.Metadata = &envelope.Metadata{Approach: string(e.info.Strategy),
+			EstimatedDuration: e.cfg.Estimate.Milliseconds()}
 		if e.cfg.Trigger != "" {
 			step.References = []string{e.cfg.Trigger}
 		}
@@ -287,7 +288,8 @@ func (e *Encoder) decided(path string, d *reasoning.Decision) {
 		return
 	}
 	if body, err := json.Marshal(d.Rationale); err == nil {
-		e.think(path, envelope.Step{Message: d.Rationale.Why, Metadata: &envelope.Metadata{Rationale: body, Confidence: d.Rationale.Confidence}})
+		e.think(path, envelope.Step{Message: d.Rationale.Why, Metadata: &envelope.Metadata{Rationale: body,
+			Confidence: d.Rationale.Confidence}})
 	}
 }
 
@@ -434,7 +436,8 @@ func (e *Encoder) Cancel(reason, by string) error {
 
 // chat sends text.
 func (e *Encoder) chat(context, text string, meta *envelope.Metadata) {
-	e.emit(envelope.Chat, context, e.trigger(), e.cfg.To, envelope.ChatText{Text: text, Format: "markdown", Metadata: meta})
+	e.emit(envelope.Chat, context, e.trigger(), e.cfg.To, envelope.ChatText{Text: text, Format: "markdown",
+		Metadata: meta})
 }
 
 // emit sends an envelope and returns it, or nil where that is not allowed or failed.
@@ -448,7 +451,8 @@ func (e *Encoder) emit(kind, context string, correlation, to []string, payload a
 		return nil
 	}
 	env := &envelope.Envelope{
-		ID: e.cfg.NewID(), Time: e.cfg.Clock(), From: e.cfg.From, To: to, Kind: kind, Correlation: correlation, Context: context, Payload: body,
+		ID: e.cfg.NewID(), Time: e.cfg.Clock(), From: e.cfg.From, To: to, Kind: kind, Correlation: correlation,
+		Context: context, Payload: body,
 	}
 	if e.cfg.May != nil && !e.cfg.May(env) {
 		return nil

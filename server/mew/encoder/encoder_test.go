@@ -20,12 +20,14 @@ import (
 func config() Config {
 	n := 0
 	return Config{
-		From: "thinker", Trigger: "q1", Clock: func() time.Time { return wiretest.Today }, NewID: func() string { n++; return fmt.Sprint("m", n) },
+		From: "thinker", Trigger: "q1", Clock: func() time.Time { return wiretest.Today },
+		NewID: func() string { n++; return fmt.Sprint("m", n) },
 	}
 }
 
 func run(v reasoning.Visibility, result reasoning.Result, parts ...[]reasoning.Event) []reasoning.Event {
-	events := []reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{Model: "demo", Visibility: v, Strategy: reasoning.StrategyNative}}}
+	events := []reasoning.Event{{Kind: reasoning.Started, Info: &reasoning.Info{Model: "demo", Visibility: v,
+		Strategy: reasoning.StrategyNative}}}
 	events = append(events, slices.Concat(parts...)...)
 	return append(events, reasoning.Event{Kind: reasoning.Done, Result: &result})
 }
@@ -37,7 +39,8 @@ func specialist(outcome reasoning.DelegationOutcome, parts ...[]reasoning.Event)
 		events[i].Specialist = "d1"
 	}
 	begin := reasoning.Event{Kind: reasoning.DelegationStart, Delegation: &reasoning.Delegation{ID: "d1", By: "user"}}
-	end := reasoning.Event{Kind: reasoning.DelegationEnd, Delegation: &reasoning.Delegation{ID: "d1", By: "user", Outcome: outcome}}
+	end := reasoning.Event{Kind: reasoning.DelegationEnd, Delegation: &reasoning.Delegation{ID: "d1", By: "user",
+		Outcome: outcome}}
 	return slices.Concat([]reasoning.Event{begin}, events, []reasoning.Event{end})
 }
 
@@ -84,24 +87,30 @@ func lines(t *testing.T, list []*envelope.Envelope) []byte {
 }
 
 func TestGolden(t *testing.T) {
-	thoughts := wiretest.Segment(reasoning.Reasoning, "The task is to add. Ones: 7+5=12, so", " I carry 1.\nTens: 1+2+1=4.")
+	thoughts := wiretest.Segment(reasoning.Reasoning, "The task is to add. Ones: 7+5=12, so",
+		" I carry 1.\nTens: 1+2+1=4.")
 	summary := wiretest.Segment(reasoning.Summary, "Adding the columns ", "gives 42.")
 	answer := wiretest.Segment(reasoning.Answer, "17 + 25 ", "= 42.")
 	score, confidence := 0.75, 0.5
-	why := []reasoning.Event{{Kind: reasoning.Decided, Call: reasoning.Call{ID: "call_0", Name: "add"}, Decision: &reasoning.Decision{
-		Iteration: 1, Decision: "tool-selection", ToolName: "add", Rationale: reasoning.Rationale{Why: "It adds exactly.", Refs: []string{"the question"}, Confidence: &confidence},
-	}}, {Kind: reasoning.Assumed, Assumption: &reasoning.Assumption{Text: "the numbers are decimal", Because: "nothing else is said"}}}
+	why := []reasoning.Event{{Kind: reasoning.Decided, Call: reasoning.Call{ID: "call_0", Name: "add"},
+		Decision: &reasoning.Decision{
+			Iteration: 1, Decision: "tool-selection", ToolName: "add", Rationale: reasoning.Rationale{Why: "It adds exactly.",
+				Refs: []string{"the question"}, Confidence: &confidence},
+		}}, {Kind: reasoning.Assumed, Assumption: &reasoning.Assumption{Text: "the numbers are decimal",
+		Because: "nothing else is said"}}}
 	for name, c := range map[string]struct {
 		change func(*Config)
 		runs   [][]reasoning.Event
 	}{
 		"none":    {nil, [][]reasoning.Event{run(reasoning.VisibilityNone, stop, answer)}},
 		"summary": {nil, [][]reasoning.Event{run(reasoning.VisibilitySummary, stop, answer[:2], summary, answer[2:])}},
-		"full":    {nil, [][]reasoning.Event{run(reasoning.VisibilityFull, reasoning.Result{Finish: reasoning.FinishStop, Score: &score}, thoughts, answer)}},
+		"full": {nil, [][]reasoning.Event{run(reasoning.VisibilityFull, reasoning.Result{Finish: reasoning.FinishStop,
+			Score: &score}, thoughts, answer)}},
 		"tools": {func(c *Config) {
 			c.Route = func(f string) ([]string, string) { return []string{"calculator"}, strings.TrimPrefix(f, "calculator_") }
 		}, [][]reasoning.Event{
-			run(reasoning.VisibilityFull, calls, thoughts, wiretest.Segment(reasoning.Preamble, "I ask the calculator."), why, wiretest.CallSegment(0, "calculator_add", `{"a":17,`, `"b":25.50}`)),
+			run(reasoning.VisibilityFull, calls, thoughts, wiretest.Segment(reasoning.Preamble, "I ask the calculator."), why,
+				wiretest.CallSegment(0, "calculator_add", `{"a":17,`, `"b":25.50}`)),
 			run(reasoning.VisibilityFull, stop, wiretest.Segment(reasoning.Reasoning, "It says 42."), answer),
 		}},
 		"proposal": {func(c *Config) {
@@ -109,10 +118,13 @@ func TestGolden(t *testing.T) {
 		}, [][]reasoning.Event{run(reasoning.VisibilityNone, calls, wiretest.CallSegment(0, "add"))}},
 		"nested": {func(c *Config) { c.Outer, c.To, c.Estimate = "s1/s2", []string{"asker"}, 1500*time.Millisecond },
 			[][]reasoning.Event{run(reasoning.VisibilityFull, stop, thoughts, answer)}},
-		"specialist": {nil, [][]reasoning.Event{run(reasoning.VisibilityFull, stop, wiretest.Segment(reasoning.Reasoning, "I ask a specialist"), specialist(reasoning.DelegationReturned,
-			wiretest.Segment(reasoning.Reasoning, "It is. It was"), wiretest.CallSegment(0, "add", "{}")), thoughts, answer)}},
-		"specialist_hidden": {nil, [][]reasoning.Event{run(reasoning.VisibilityNone, stop, specialist(reasoning.DelegationLimit), answer)}},
-		"cut_off":           {nil, [][]reasoning.Event{run(reasoning.VisibilityFull, reasoning.Result{Finish: reasoning.FinishLength, ReasoningUnavailable: true})}},
+		"specialist": {nil, [][]reasoning.Event{run(reasoning.VisibilityFull, stop,
+			wiretest.Segment(reasoning.Reasoning, "I ask a specialist"), specialist(reasoning.DelegationReturned,
+				wiretest.Segment(reasoning.Reasoning, "It is. It was"), wiretest.CallSegment(0, "add", "{}")), thoughts, answer)}},
+		"specialist_hidden": {nil, [][]reasoning.Event{run(reasoning.VisibilityNone, stop,
+			specialist(reasoning.DelegationLimit), answer)}},
+		"cut_off": {nil, [][]reasoning.Event{run(reasoning.VisibilityFull, reasoning.Result{Finish: reasoning.FinishLength,
+			ReasoningUnavailable: true})}},
 		"no_mention": {func(c *Config) { c.May = func(e *envelope.Envelope) bool { return e.Kind == envelope.Chat } },
 			[][]reasoning.Event{run(reasoning.VisibilityFull, stop, thoughts, answer)}},
 	} {
@@ -131,7 +143,8 @@ const canary = "CANARY"
 // randomRun makes events of a run, with a canary in all of its reasoning, as they would come if nothing had
 // filtered them.
 func randomRun(rng *rand.Rand, v reasoning.Visibility, result reasoning.Result) []reasoning.Event {
-	words := []string{"a ", "b. ", "c.", " d! ", "e\n", "3.14 ", "e.g. ", "ü", "。", "f? g", "\n\n", strings.Repeat("x", 500), canary + " ", "\"h.\" "}
+	words := []string{"a ", "b. ", "c.", " d! ", "e\n", "3.14 ", "e.g. ", "ü", "。", "f? g", "\n\n",
+		strings.Repeat("x", 500), canary + " ", "\"h.\" "}
 	texts := func() (list []string) {
 		for range 1 + rng.IntN(30) {
 			list = append(list, words[rng.IntN(len(words))])
@@ -142,11 +155,13 @@ func randomRun(rng *rand.Rand, v reasoning.Visibility, result reasoning.Result) 
 	for range rng.IntN(5) {
 		switch rng.IntN(6) {
 		case 5:
-			parts = append(parts, specialist(reasoning.DelegationReturned, wiretest.Segment(reasoning.Reasoning, texts()...), wiretest.Segment(reasoning.Preamble, "Wait.")))
+			parts = append(parts, specialist(reasoning.DelegationReturned, wiretest.Segment(reasoning.Reasoning, texts()...),
+				wiretest.Segment(reasoning.Preamble, "Wait.")))
 		case 0, 1:
 			parts = append(parts, wiretest.Segment(reasoning.Reasoning, texts()...))
 		case 2:
-			parts = append(parts, []reasoning.Event{{Kind: reasoning.Decided, Decision: &reasoning.Decision{Rationale: reasoning.Rationale{Why: canary}}},
+			parts = append(parts, []reasoning.Event{{Kind: reasoning.Decided,
+				Decision: &reasoning.Decision{Rationale: reasoning.Rationale{Why: canary}}},
 				{Kind: reasoning.Assumed, Assumption: &reasoning.Assumption{Text: canary}}})
 		case 3:
 			parts = append(parts, wiretest.Segment(reasoning.Preamble, "Wait."))
@@ -156,7 +171,8 @@ func randomRun(rng *rand.Rand, v reasoning.Visibility, result reasoning.Result) 
 	}
 	if result.Finish == reasoning.FinishToolCalls {
 		for i := range 1 + rng.IntN(3) {
-			parts = append(parts, wiretest.CallSegment(i, "f", [...]string{`{}`, ``, `{"a":{"b":1,"b":2}}`, `{"a"`, `[]`, strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100)}[rng.IntN(6)]))
+			parts = append(parts, wiretest.CallSegment(i, "f", [...]string{`{}`, ``, `{"a":{"b":1,"b":2}}`, `{"a"`, `[]`,
+				strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100)}[rng.IntN(6)]))
 		}
 	} else {
 		parts = append(parts, wiretest.Segment(reasoning.Summary, canary), wiretest.Segment(reasoning.Answer, "It ", "is 4."))
@@ -176,7 +192,8 @@ func TestProperties(t *testing.T) {
 		cfg := config()
 		barred := ""
 		if rng.IntN(3) == 0 {
-			barred = []string{envelope.Start, envelope.Thought, envelope.Conclusion, envelope.MCPRequest, envelope.Chat}[rng.IntN(5)]
+			barred = []string{envelope.Start, envelope.Thought, envelope.Conclusion, envelope.MCPRequest,
+				envelope.Chat}[rng.IntN(5)]
 			cfg.May = func(e *envelope.Envelope) bool { return e.Kind != barred }
 		}
 		out := encode(t, cfg, runs...)
@@ -292,7 +309,8 @@ func TestSentences(t *testing.T) {
 	var s sentences
 	longest := 0
 	for range 100 {
-		s.push(strings.Repeat("ü", 333)+strings.Repeat(".", 333), func(sentence string) { longest = max(longest, len(sentence)) })
+		s.push(strings.Repeat("ü", 333)+strings.Repeat(".", 333),
+			func(sentence string) { longest = max(longest, len(sentence)) })
 	}
 	if len(s.text) > 2*maxSentence || longest > maxSentence || longest == 0 {
 		t.Errorf("%d bytes are kept, the longest thought has %d", len(s.text), longest)
@@ -303,7 +321,9 @@ func TestDroppedThoughtsAreReported(t *testing.T) {
 	cfg := config()
 	n := 0
 	cfg.Admit = func() bool { n++; return n != 2 && n != 3 && n != 5 }
-	out := encode(t, cfg, run(reasoning.VisibilityFull, stop, wiretest.Segment(reasoning.Reasoning, "A one. B two. C three. D four. E five."), wiretest.Segment(reasoning.Answer, "F.")))
+	out := encode(t, cfg, run(reasoning.VisibilityFull, stop,
+		wiretest.Segment(reasoning.Reasoning, "A one. B two. C three. D four. E five."),
+		wiretest.Segment(reasoning.Answer, "F.")))
 	var got []string
 	for _, e := range out {
 		var step envelope.Step
@@ -319,7 +339,8 @@ func TestDroppedThoughtsAreReported(t *testing.T) {
 func TestCancelAndFailure(t *testing.T) {
 	var kinds []string
 	e := New(config(), func(env *envelope.Envelope) error { kinds = append(kinds, env.Kind); return nil })
-	events := run(reasoning.VisibilityFull, stop, wiretest.Segment(reasoning.Reasoning, "A one. B two, not sent"), wiretest.Segment(reasoning.Answer, "C."))
+	events := run(reasoning.VisibilityFull, stop, wiretest.Segment(reasoning.Reasoning, "A one. B two, not sent"),
+		wiretest.Segment(reasoning.Answer, "C."))
 	for i := range events {
 		if i == 3 {
 			if err := e.Cancel("cancelled", "m9"); err != nil {
@@ -364,8 +385,10 @@ func TestLongAnswersComeInParts(t *testing.T) {
 
 func TestBadArgumentsAreNotSent(t *testing.T) {
 	for arguments, malformed := range map[string]bool{
-		``: false, ` {} `: false, `{"a":1}`: false, `{"a":1,"a":2}`: false, `[]`: true, `{"a":`: true, `null`: true, `{} {}`: true, `text`: true,
-		strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200): true, `{"a":"` + strings.Repeat("x", maxCall) + `"}`: true,
+		``: false, ` {} `: false, `{"a":1}`: false, `{"a":1,"a":2}`: false, `[]`: true, `{"a":`: true, `null`: true,
+		`{} {}`: true, `text`: true,
+		strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200): true,
+		`{"a":"` + strings.Repeat("x", maxCall) + `"}`:                true,
 	} {
 		var requests int
 		e := New(config(), func(env *envelope.Envelope) error {
@@ -381,7 +404,8 @@ func TestBadArgumentsAreNotSent(t *testing.T) {
 			}
 		}
 		c := e.Calls()
-		if len(c) != 1 || c[0].Malformed != malformed || c[0].Request == "" != malformed || requests == 1 == malformed || c[0].Arguments != arguments {
+		if len(c) != 1 || c[0].Malformed != malformed || c[0].Request == "" != malformed || requests == 1 == malformed ||
+			c[0].Arguments != arguments {
 			t.Errorf("%.40s: %+v, %d requests", arguments, c, requests)
 		}
 	}

@@ -72,7 +72,8 @@ func (s *sentences) abbreviated() bool {
 	switch {
 	case word == "", digits:
 		return word == before && word != ""
-	case utf8.RuneCountInString(word) == 1, len(word) <= 4 && strings.Contains(word, ".") && !strings.ContainsAny(word, "0123456789"):
+	case utf8.RuneCountInString(word) == 1, len(word) <= 4 && strings.Contains(word, ".") &&
+		!strings.ContainsAny(word, "0123456789"):
 		return true
 	}
 	return slices.Contains(abbreviations, strings.ToLower(word))

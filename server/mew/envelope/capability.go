@@ -60,7 +60,8 @@ func ParseCapabilities(data []byte) (Capabilities, error) {
 				return nil, wrong("capabilities", "have an object as the pattern of a payload")
 			}
 			if !understood(c.Payload, 0) {
-				return nil, wrong("capabilities", "take texts with *, numbers, true, false, null, lists and objects as patterns; /.../, !... and keys with $ or * are not supported")
+				return nil, wrong("capabilities", "take texts with *, numbers, true, false, null, lists and objects as "+
+					"patterns; /.../, !... and keys with $ or * are not supported")
 			}
 		}
 		list = append(list, c)

@@ -150,7 +150,8 @@ func readFields(fields map[string]json.RawMessage) (e Envelope, err error) {
 		return e, wrongID("id")
 	}
 	var protocol, ts string
-	for name, to := range map[string]*string{"protocol": &protocol, "ts": &ts, "from": &e.From, "kind": &e.Kind, "context": &e.Context} {
+	for name, to := range map[string]*string{"protocol": &protocol, "ts": &ts, "from": &e.From, "kind": &e.Kind,
+		"context": &e.Context} {
 		if err := text(fields, name, to); err != nil {
 			return e, err
 		}
@@ -298,7 +299,8 @@ func (e *Envelope) Append(dst []byte) ([]byte, error) {
 	b := bytes.NewBuffer(dst)
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(wireForm{Protocol, e.ID, e.Time.UTC().Format(time.RFC3339Nano), e.From, e.To, e.Kind, e.Correlation, e.Context, e.Payload})
+	err := enc.Encode(wireForm{Protocol, e.ID, e.Time.UTC().Format(time.RFC3339Nano), e.From, e.To, e.Kind, e.Correlation,
+		e.Context, e.Payload})
 	if err != nil {
 		return dst, err
 	}
@@ -307,7 +309,9 @@ func (e *Envelope) Append(dst []byte) ([]byte, error) {
 
 // ValidID reports whether a string may be the id of a message or participant.
 func ValidID(id string) bool {
-	return id != "" && len(id) <= MaxID && utf8.ValidString(id) && strings.IndexFunc(id, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) < 0
+	return id != "" && len(id) <= MaxID && utf8.ValidString(id) && strings.IndexFunc(id, func(r rune) bool {
+		return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
+	}) < 0
 }
 
 func validKind(kind string) bool {

@@ -109,10 +109,13 @@ func TestParseRefuses(t *testing.T) {
 func TestOutputIsStrict(t *testing.T) {
 	good := Envelope{ID: "m", Time: when, From: "a", Kind: Chat, Payload: json.RawMessage(`{"text":"x"}`)}
 	for name, change := range map[string]func(*Envelope){
-		"no id": func(e *Envelope) { e.ID = "" }, "no from": func(e *Envelope) { e.From = "" }, "no kind": func(e *Envelope) { e.Kind = "" },
-		"no time": func(e *Envelope) { e.Time = time.Time{} }, "an old kind": func(e *Envelope) { e.Kind = "reasoning.start" },
-		"no payload": func(e *Envelope) { e.Payload = nil }, "a payload twice": func(e *Envelope) { e.Payload = json.RawMessage(`{"a":1,"a":2}`) },
-		"a bad context": func(e *Envelope) { e.Context = "/" },
+		"no id": func(e *Envelope) { e.ID = "" }, "no from": func(e *Envelope) { e.From = "" },
+		"no kind":         func(e *Envelope) { e.Kind = "" },
+		"no time":         func(e *Envelope) { e.Time = time.Time{} },
+		"an old kind":     func(e *Envelope) { e.Kind = "reasoning.start" },
+		"no payload":      func(e *Envelope) { e.Payload = nil },
+		"a payload twice": func(e *Envelope) { e.Payload = json.RawMessage(`{"a":1,"a":2}`) },
+		"a bad context":   func(e *Envelope) { e.Context = "/" },
 	} {
 		e := good
 		change(&e)
@@ -166,15 +169,19 @@ func TestCapabilities(t *testing.T) {
 		{`[{"kind":"reasoning/**"}]`, `{"kind":"reasoning/a/b"}`, true},
 		{`[{"kind":"reasoning/step"}]`, `{"kind":"reasoning/thought"}`, true},
 		{`[{"kind":"reasoning.start"}]`, `{"kind":"reasoning/start"}`, true},
-		{`[{"kind":"mcp/request","payload":{"method":"tools/*"}}]`, `{"kind":"mcp/request","payload":{"method":"tools/call"}}`, true},
-		{`[{"kind":"mcp/request","payload":{"method":"*/list"}}]`, `{"kind":"mcp/request","payload":{"method":"tools/call"}}`, false},
+		{`[{"kind":"mcp/request","payload":{"method":"tools/*"}}]`,
+			`{"kind":"mcp/request","payload":{"method":"tools/call"}}`, true},
+		{`[{"kind":"mcp/request","payload":{"method":"*/list"}}]`, `{"kind":"mcp/request","payload":{"method":"tools/call"}}`,
+			false},
 		{`[{"kind":"mcp/request","payload":{"method":"*"}}]`, `{"kind":"mcp/request","payload":{}}`, false},
 		{`[{"kind":"mcp/request","payload":{"method":"tools/call","params":{"name":"read_*"}}}]`,
 			`{"kind":"mcp/request","payload":{"method":"tools/call","params":{"name":"read_file","arguments":{}}}}`, true},
 		{`[{"kind":"mcp/request","payload":{"method":"tools/call","params":{"name":"read_*"}}}]`,
 			`{"kind":"mcp/request","payload":{"method":"tools/call","params":{"name":"delete_file"}}}`, false},
-		{`[{"kind":"mcp/request","payload":{"params":{"name":["a","b"]}}}]`, `{"kind":"mcp/request","payload":{"params":{"name":"b"}}}`, true},
-		{`[{"kind":"mcp/request","payload":{"params":{"name":["a","b"]}}}]`, `{"kind":"mcp/request","payload":{"params":{"name":["a","b"]}}}`, false},
+		{`[{"kind":"mcp/request","payload":{"params":{"name":["a","b"]}}}]`,
+			`{"kind":"mcp/request","payload":{"params":{"name":"b"}}}`, true},
+		{`[{"kind":"mcp/request","payload":{"params":{"name":["a","b"]}}}]`,
+			`{"kind":"mcp/request","payload":{"params":{"name":["a","b"]}}}`, false},
 		{`[{"kind":"x","payload":{"n":1,"b":true,"z":null}}]`, `{"kind":"x","payload":{"n":1.0,"b":true,"z":null}}`, true},
 		{`[{"kind":"x","payload":{"n":1}}]`, `{"kind":"x","payload":{"n":"1"}}`, false},
 		{`[{"kind":"x","payload":{"p":"a*b*c"}}]`, `{"kind":"x","payload":{"p":"aXbbYc"}}`, true},
@@ -191,8 +198,10 @@ func TestCapabilities(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		`{}`, `[1]`, `[{}]`, `[{"kind":""}]`, `[{"kind":"!chat"}]`, `[{"kind":"/chat/"}]`, `[{"kind":"chat","Payload":{}}]`, `[{"kind":"chat","payload":null}]`,
-		`[{"kind":"chat","payload":{"$.a":"b"}}]`, `[{"kind":"chat","payload":{"**":"b"}}]`, `[{"kind":"chat","kind":"*"}]`, `[{"kind":"chat","payload":"x"}]`,
+		`{}`, `[1]`, `[{}]`, `[{"kind":""}]`, `[{"kind":"!chat"}]`, `[{"kind":"/chat/"}]`, `[{"kind":"chat","Payload":{}}]`,
+		`[{"kind":"chat","payload":null}]`,
+		`[{"kind":"chat","payload":{"$.a":"b"}}]`, `[{"kind":"chat","payload":{"**":"b"}}]`, `[{"kind":"chat","kind":"*"}]`,
+		`[{"kind":"chat","payload":"x"}]`,
 	} {
 		if list, err := ParseCapabilities([]byte(bad)); err == nil {
 			t.Errorf("%s is %+v", bad, list)
@@ -223,7 +232,8 @@ func TestPatternsAreFast(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"protocol":"mew/v0.4","id":"a","ts":"2026-07-01T12:00:00Z","from":"b","to":["c"],"kind":"chat","correlation_id":["d"],"context":"e/f","payload":{"text":"g"}}`,
-		`{"kind":"reasoning.start","correlationId":"x","payload":{"message":"y"}}`, `{"type":"join","space":"s","token":"t","participantId":"p"}`,
+		`{"kind":"reasoning.start","correlationId":"x","payload":{"message":"y"}}`,
+		`{"type":"join","space":"s","token":"t","participantId":"p"}`,
 		`{"kind":"chat","payload":{"message":"m","message":"n"}}`, `[[[[`, `{"a":{"b":[{},{"c":1}]}}`,
 	} {
 		f.Add([]byte(seed))
@@ -267,7 +277,8 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzCapabilities(f *testing.F) {
-	f.Add([]byte(`[{"kind":"mcp/*","payload":{"params":{"name":["read_*","x"]}}}]`), []byte(`{"kind":"mcp/request","payload":{"params":{"name":"read_a"}}}`))
+	f.Add([]byte(`[{"kind":"mcp/*","payload":{"params":{"name":["read_*","x"]}}}]`),
+		[]byte(`{"kind":"mcp/request","payload":{"params":{"name":"read_a"}}}`))
 	f.Fuzz(func(t *testing.T, capabilities, data []byte) {
 		list, err := ParseCapabilities(capabilities)
 		if err != nil {

@@ -28,7 +28,8 @@ func ParseFrame(data []byte) (e Envelope, join *Join, err error) {
 		}
 	}
 	join = &Join{}
-	for name, to := range map[string]*string{"space": &join.Space, "token": &join.Token, "participantId": &join.ParticipantID} {
+	for name, to := range map[string]*string{"space": &join.Space, "token": &join.Token,
+		"participantId": &join.ParticipantID} {
 		if err := text(fields, name, to); err != nil {
 			return Envelope{}, nil, err
 		}

@@ -66,7 +66,8 @@ func (s *session) answer(a *active) {
 		code := wire.FromError(err, nil).Code
 		s.p.cfg.Logger.Warn("a question could not be answered", "code", code)
 		if err = enc.Cancel("error", ""); err == nil {
-			s.reply(envelope.Chat, cfg.To, []string{a.trigger.ID}, "", envelope.ChatText{Text: "This could not be answered: " + code + ".", Format: "plain"})
+			s.reply(envelope.Chat, cfg.To, []string{a.trigger.ID}, "",
+				envelope.ChatText{Text: "This could not be answered: " + code + ".", Format: "plain"})
 		}
 	}
 	if err != nil {
@@ -134,7 +135,8 @@ func (t *turns) run(question string, private bool) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		turn = append(turn, chattemplate.Message{Role: chattemplate.Assistant, Preamble: reply.Preamble, Content: reply.Answer, ToolCalls: reply.Calls})
+		turn = append(turn, chattemplate.Message{Role: chattemplate.Assistant, Preamble: reply.Preamble,
+			Content: reply.Answer, ToolCalls: reply.Calls})
 		turn = append(turn, results...)
 	}
 }

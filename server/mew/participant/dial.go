@@ -89,7 +89,8 @@ func Dial(ctx context.Context, a Address) (Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	ws, resp, err := websocket.Dial(ctx, endpoint, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + a.Token}}})
+	ws, resp, err := websocket.Dial(ctx, endpoint,
+		&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + a.Token}}})
 	if resp != nil && resp.Body != nil {
 		_ = resp.Body.Close() // the library has read it
 	}

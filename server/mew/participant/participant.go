@@ -106,7 +106,8 @@ func New(cfg Config) *Participant {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Participant{
-		cfg: cfg, history: newHistory(cfg.History, cfg.HistoryBytes), seen: map[string]bool{}, tokens: cfg.ThoughtBurst, refill: cfg.Clock(),
+		cfg: cfg, history: newHistory(cfg.History, cfg.HistoryBytes), seen: map[string]bool{}, tokens: cfg.ThoughtBurst,
+		refill: cfg.Clock(),
 	}
 }
 

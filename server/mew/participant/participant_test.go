@@ -189,8 +189,10 @@ var sum = fake.Reply{After: wiretest.Ask("What is 17 + 25?"), Say: wiretest.Thin
 func TestWhatIsAnswered(t *testing.T) {
 	w := join(t, newParticipant(t, nil, fake.Config{}, sum), everything)
 	q := "What is 17 + 25?"
-	for name, answered := range map[string]bool{"to all": true, "to me": true, "to me and others": true, "a reply to me": true, "in a context to me": true,
-		"to others": false, "a reply": false, "in a context": false, "my own": false, "of the space": false, "empty": false, "twice": false} {
+	for name, answered := range map[string]bool{"to all": true, "to me": true, "to me and others": true,
+		"a reply to me": true, "in a context to me": true,
+		"to others": false, "a reply": false, "in a context": false, "my own": false, "of the space": false, "empty": false,
+		"twice": false} {
 		e := envelope.Envelope{From: "alice", Kind: envelope.Chat, ID: name}
 		payload := `{"text":"` + q + `"}`
 		switch name {
@@ -248,9 +250,11 @@ func TestWhatIsAnswered(t *testing.T) {
 func TestDeepContexts(t *testing.T) {
 	w := join(t, newParticipant(t, nil, fake.Config{}, sum), everything)
 	for _, path := range []string{
-		strings.Repeat("a/", envelope.MaxNesting-1) + "a", strings.Repeat("a/", envelope.MaxNesting-2) + "a", strings.Repeat(strings.Repeat("x", 127)+"/", 15) + "x",
+		strings.Repeat("a/", envelope.MaxNesting-1) + "a", strings.Repeat("a/", envelope.MaxNesting-2) + "a",
+		strings.Repeat(strings.Repeat("x", 127)+"/", 15) + "x",
 	} {
-		w.say(envelope.Envelope{From: "alice", To: []string{"me"}, Kind: envelope.Chat, Context: path}, `{"text":"What is 17 + 25?"}`)
+		w.say(envelope.Envelope{From: "alice", To: []string{"me"}, Kind: envelope.Chat, Context: path},
+			`{"text":"What is 17 + 25?"}`)
 		all := w.until(envelope.Chat)
 		if all[0].Context != "" || text(t, all[len(all)-1]) != "42." {
 			t.Errorf("%d levels: the start is in %q", strings.Count(path, "/")+1, all[0].Context)
@@ -261,8 +265,10 @@ func TestDeepContexts(t *testing.T) {
 func TestCapabilitiesAreKept(t *testing.T) {
 	for capabilities, want := range map[string][]string{
 		`[{"kind":"chat"}]`: {envelope.Chat},
-		`[{"kind":"chat"},{"kind":"reasoning/start"},{"kind":"reasoning/conclusion"}]`: {envelope.Start, envelope.Conclusion, envelope.Chat},
-		`[{"kind":"chat"},{"kind":"reasoning/start"},{"kind":"reasoning/step"}]`:       {envelope.Start, envelope.Thought, envelope.Thought, envelope.Chat},
+		`[{"kind":"chat"},{"kind":"reasoning/start"},{"kind":"reasoning/conclusion"}]`: {envelope.Start, envelope.Conclusion,
+			envelope.Chat},
+		`[{"kind":"chat"},{"kind":"reasoning/start"},{"kind":"reasoning/step"}]`: {envelope.Start, envelope.Thought,
+			envelope.Thought, envelope.Chat},
 	} {
 		w := join(t, newParticipant(t, nil, fake.Config{}, sum), capabilities)
 		w.chat("alice", "What is 17 + 25?")
@@ -287,8 +293,10 @@ func offerAdd(t *testing.T, w *line, id string) {
 }
 
 var adding = []fake.Reply{
-	{Prompt: "type add", After: wiretest.Ask("Add them."), Say: wiretest.Call("I use the tool.", "One moment.", "add", `{"a":17,"b":25}`)},
-	{Prompt: "I use the tool.", After: "sum: 42<|end|><|start|>assistant", Say: wiretest.Think("It says 42.", "It is 42.")},
+	{Prompt: "type add", After: wiretest.Ask("Add them."), Say: wiretest.Call("I use the tool.", "One moment.", "add",
+		`{"a":17,"b":25}`)},
+	{Prompt: "I use the tool.", After: "sum: 42<|end|><|start|>assistant",
+		Say: wiretest.Think("It says 42.", "It is 42.")},
 	{After: "in time<|end|><|start|>assistant", Say: wiretest.Think("", "Nobody answers.")},
 	{After: "has left<|end|><|start|>assistant", Say: wiretest.Think("", "It left.")},
 	{After: "rejected: unsafe<|end|><|start|>assistant", Say: wiretest.Think("", "It is unsafe.")},
@@ -304,15 +312,19 @@ func TestCallsGoThroughTheSpace(t *testing.T) {
 		t.Fatalf("%v", kinds(all))
 	}
 	call := all[3]
-	if call.Context != all[0].ID || !slices.Equal(call.To, []string{"calc"}) || !strings.Contains(string(call.Payload), `"arguments":{"a":17,"b":25}`) {
+	if call.Context != all[0].ID || !slices.Equal(call.To, []string{"calc"}) ||
+		!strings.Contains(string(call.Payload), `"arguments":{"a":17,"b":25}`) {
 		t.Errorf("%+v %s", call, call.Payload)
 	}
 	// Neither somebody else's word nor one about another call counts.
-	w.say(envelope.Envelope{From: "bob", To: []string{"me"}, Kind: envelope.MCPResponse, Correlation: []string{call.ID}}, `{"result":{"content":[{"type":"text","text":"sum: 7"}]}}`)
-	w.say(envelope.Envelope{From: "calc", To: []string{"me"}, Kind: envelope.MCPResponse, Correlation: []string{"x"}}, `{"result":{"content":[{"type":"text","text":"sum: 8"}]}}`)
+	w.say(envelope.Envelope{From: "bob", To: []string{"me"}, Kind: envelope.MCPResponse, Correlation: []string{call.ID}},
+		`{"result":{"content":[{"type":"text","text":"sum: 7"}]}}`)
+	w.say(envelope.Envelope{From: "calc", To: []string{"me"}, Kind: envelope.MCPResponse, Correlation: []string{"x"}},
+		`{"result":{"content":[{"type":"text","text":"sum: 8"}]}}`)
 	w.say(envelope.Envelope{From: "bob", Kind: envelope.Error, Correlation: []string{call.ID}}, `{"error":"spoofed"}`)
 	w.quiet()
-	w.say(envelope.Envelope{ID: "result", From: "calc", To: []string{"me"}, Kind: envelope.MCPResponse, Correlation: []string{call.ID}, Context: call.Context},
+	w.say(envelope.Envelope{ID: "result", From: "calc", To: []string{"me"}, Kind: envelope.MCPResponse,
+		Correlation: []string{call.ID}, Context: call.Context},
 		`{"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":"sum: 42"}]}}`)
 	all = w.until(envelope.Chat)
 	if want := []string{envelope.Thought, envelope.Conclusion, envelope.Chat}; !slices.Equal(kinds(all), want) {
@@ -346,7 +358,8 @@ func TestTheNameOfTheReportIsNotOffered(t *testing.T) {
 }
 
 func TestCallsThatFail(t *testing.T) {
-	for name, want := range map[string]string{"late": "Nobody answers.", "left": "It left.", "refused": "It is not there."} {
+	for name, want := range map[string]string{"late": "Nobody answers.", "left": "It left.",
+		"refused": "It is not there."} {
 		w := join(t, newParticipant(t, func(c *Config) {
 			if name == "late" {
 				c.ToolTimeout = 50 * time.Millisecond
@@ -360,7 +373,8 @@ func TestCallsThatFail(t *testing.T) {
 		case "left":
 			w.say(envelope.Envelope{From: "gate", Kind: envelope.Presence}, `{"event":"leave","participant":{"id":"calc"}}`)
 		case "refused":
-			w.say(envelope.Envelope{From: "gate", To: []string{"me"}, Kind: envelope.Error, Correlation: []string{call.ID}}, `{"error":"recipient_not_found"}`)
+			w.say(envelope.Envelope{From: "gate", To: []string{"me"}, Kind: envelope.Error, Correlation: []string{call.ID}},
+				`{"error":"recipient_not_found"}`)
 		}
 		all = w.until(envelope.Chat)
 		if got := text(t, all[len(all)-1]); got != want {
@@ -381,13 +395,17 @@ func TestProposals(t *testing.T) {
 			t.Errorf("the proposal is in %q", proposal.Context)
 		}
 		if name == "rejected" {
-			w.say(envelope.Envelope{From: "calc", To: []string{"me"}, Kind: envelope.MCPReject, Correlation: []string{proposal.ID}}, `{"reason":"unsafe"}`)
+			w.say(envelope.Envelope{From: "calc", To: []string{"me"}, Kind: envelope.MCPReject,
+				Correlation: []string{proposal.ID}}, `{"reason":"unsafe"}`)
 		} else {
 			// A response to the proposal itself is none; alice makes the request.
-			w.say(envelope.Envelope{From: "calc", Kind: envelope.MCPResponse, Correlation: []string{proposal.ID}}, `{"result":{"content":[{"type":"text","text":"sum: 9"}]}}`)
-			w.say(envelope.Envelope{ID: "fulfil", From: "alice", Kind: envelope.MCPRequest, Correlation: []string{proposal.ID}}, string(proposal.Payload))
+			w.say(envelope.Envelope{From: "calc", Kind: envelope.MCPResponse, Correlation: []string{proposal.ID}},
+				`{"result":{"content":[{"type":"text","text":"sum: 9"}]}}`)
+			w.say(envelope.Envelope{ID: "fulfil", From: "alice", Kind: envelope.MCPRequest, Correlation: []string{proposal.ID}},
+				string(proposal.Payload))
 			w.quiet()
-			w.say(envelope.Envelope{From: "calc", Kind: envelope.MCPResponse, Correlation: []string{"fulfil"}}, `{"result":{"content":[{"type":"text","text":"sum: 42"}]}}`)
+			w.say(envelope.Envelope{From: "calc", Kind: envelope.MCPResponse, Correlation: []string{"fulfil"}},
+				`{"result":{"content":[{"type":"text","text":"sum: 42"}]}}`)
 		}
 		all = w.until(envelope.Chat)
 		if got := text(t, all[len(all)-1]); got != want {
@@ -397,7 +415,8 @@ func TestProposals(t *testing.T) {
 }
 
 // long is a reply with many sentences.
-var long = fake.Reply{After: wiretest.Ask("Think long."), Say: wiretest.Think(strings.Repeat("So it goes on. ", 400), "Done.")}
+var long = fake.Reply{After: wiretest.Ask("Think long."),
+	Say: wiretest.Think(strings.Repeat("So it goes on. ", 400), "Done.")}
 
 func slow(tokens int) time.Duration { return time.Millisecond }
 
@@ -406,11 +425,14 @@ func TestCancel(t *testing.T) {
 		cancel  func(q, start string) envelope.Envelope
 		allowed bool
 	}{
-		"by who asked": {func(_, start string) envelope.Envelope { return envelope.Envelope{From: "alice", Context: start} }, true},
+		"by who asked": {func(_, start string) envelope.Envelope { return envelope.Envelope{From: "alice", Context: start} },
+			true},
 		"by who asked, by id": {func(_, start string) envelope.Envelope {
 			return envelope.Envelope{From: "alice", Correlation: []string{start}}
 		}, true},
-		"of the question": {func(q, _ string) envelope.Envelope { return envelope.Envelope{From: "alice", Correlation: []string{q}} }, true},
+		"of the question": {func(q, _ string) envelope.Envelope {
+			return envelope.Envelope{From: "alice", Correlation: []string{q}}
+		}, true},
 		"of the question, by chat/cancel": {func(q, _ string) envelope.Envelope {
 			return envelope.Envelope{From: "alice", Kind: envelope.ChatCancel, Correlation: []string{q}}
 		}, true},
@@ -426,17 +448,27 @@ func TestCancel(t *testing.T) {
 		"of the question, by chat/cancel of a holder": {func(q, _ string) envelope.Envelope {
 			return envelope.Envelope{From: "boss", Kind: envelope.ChatCancel, Correlation: []string{q}}
 		}, true},
-		"by a holder":          {func(_, start string) envelope.Envelope { return envelope.Envelope{From: "boss", Context: start} }, true},
-		"by anyone":            {func(_, start string) envelope.Envelope { return envelope.Envelope{From: "bob", Context: start} }, false},
-		"by a stranger":        {func(_, start string) envelope.Envelope { return envelope.Envelope{From: "eve", Context: start} }, false},
-		"of another reasoning": {func(_, _ string) envelope.Envelope { return envelope.Envelope{From: "alice", Context: "other"} }, false},
+		"by a holder": {func(_, start string) envelope.Envelope {
+			return envelope.Envelope{From: "boss", Context: start}
+		}, true},
+		"by anyone": {func(_, start string) envelope.Envelope {
+			return envelope.Envelope{From: "bob", Context: start}
+		}, false},
+		"by a stranger": {func(_, start string) envelope.Envelope {
+			return envelope.Envelope{From: "eve", Context: start}
+		}, false},
+		"of another reasoning": {func(_, _ string) envelope.Envelope {
+			return envelope.Envelope{From: "alice", Context: "other"}
+		}, false},
 		"for another": {func(_, start string) envelope.Envelope {
 			return envelope.Envelope{From: "alice", Context: start, To: []string{"bob"}}
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newParticipant(t, func(c *Config) { c.Thoughts, c.ThoughtBurst = 1e6, 1e6 }, fake.Config{Delay: slow}, long, sum)
-			w := join(t, p, everything, `{"id":"boss","capabilities":[{"kind":"reasoning/cancel"}]}`, `{"id":"clerk","capabilities":[{"kind":"chat/*"}]}`, `{"id":"bob","capabilities":[{"kind":"chat"}]}`)
+			p := newParticipant(t, func(c *Config) { c.Thoughts, c.ThoughtBurst = 1e6, 1e6 }, fake.Config{Delay: slow}, long,
+				sum)
+			w := join(t, p, everything, `{"id":"boss","capabilities":[{"kind":"reasoning/cancel"}]}`,
+				`{"id":"clerk","capabilities":[{"kind":"chat/*"}]}`, `{"id":"bob","capabilities":[{"kind":"chat"}]}`)
 			q := w.chat("alice", "Think long.")
 			start := w.until(envelope.Thought)[0]
 			e := c.cancel(q, start.ID)
@@ -473,7 +505,10 @@ func TestCancel(t *testing.T) {
 // When the end of a reasoning is told, at most the step that was under way is still made.
 func TestCancelEndsWithinAStep(t *testing.T) {
 	var steps atomic.Int64
-	p := newParticipant(t, nil, fake.Config{Delay: slow, Fail: func(int, []backend.Input) error { steps.Add(1); return nil }}, long)
+	p := newParticipant(t, nil, fake.Config{Delay: slow, Fail: func(int, []backend.Input) error {
+		steps.Add(1)
+		return nil
+	}}, long)
 	w := join(t, p, everything)
 	for range 5 {
 		q := w.chat("alice", "Think long.")
@@ -491,7 +526,8 @@ func TestCancelEndsWithinAStep(t *testing.T) {
 
 // Without the right to cancel, a reasoning that is given up ends with an empty conclusion.
 func TestCancelWithoutTheRight(t *testing.T) {
-	w := join(t, newParticipant(t, nil, fake.Config{Delay: slow}, long), `[{"kind":"chat"},{"kind":"reasoning/start"},{"kind":"reasoning/conclusion"}]`)
+	w := join(t, newParticipant(t, nil, fake.Config{Delay: slow}, long),
+		`[{"kind":"chat"},{"kind":"reasoning/start"},{"kind":"reasoning/conclusion"}]`)
 	q := w.chat("alice", "Think long.")
 	w.until(envelope.Start)
 	w.say(envelope.Envelope{From: "alice", Kind: envelope.Cancel, Correlation: []string{q}}, `{}`)
@@ -640,7 +676,8 @@ func TestThoughtsAreLimited(t *testing.T) {
 }
 
 // asked notes what a model was asked.
-func asked(answer string, fail error) (*[]runner.Request, func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error]) {
+func asked(answer string, fail error) (*[]runner.Request,
+	func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error]) {
 	var all []runner.Request
 	return &all, func(_ context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
 		all = append(all, req)
@@ -659,7 +696,8 @@ func asked(answer string, fail error) (*[]runner.Request, func(context.Context, 
 func TestHistory(t *testing.T) {
 	all, generate := asked("A.", nil)
 	system := chattemplate.Message{Role: chattemplate.System, Content: "Be brief."}
-	w := join(t, New(Config{Generate: generate, Request: runner.Request{Messages: []chattemplate.Message{system}}}), everything)
+	w := join(t, New(Config{Generate: generate, Request: runner.Request{Messages: []chattemplate.Message{system}}}),
+		everything)
 	shown := func() string {
 		t.Helper()
 		w.until(envelope.Chat)
@@ -749,14 +787,17 @@ func TestBadToolsKeepNobodyFromBeingAnswered(t *testing.T) {
 func TestFunctionsOfSeveral(t *testing.T) {
 	w := join(t, newParticipant(t, nil, fake.Config{}), everything, calculator)
 	offerAdd(t, w, "calc")
-	w.say(envelope.Envelope{From: "gate", Kind: envelope.Presence}, `{"event":"join","participant":{"id":"other one","capabilities":[{"kind":"mcp/*"}]}}`)
+	w.say(envelope.Envelope{From: "gate", Kind: envelope.Presence},
+		`{"event":"join","participant":{"id":"other one","capabilities":[{"kind":"mcp/*"}]}}`)
 	offerAdd(t, w, "other one")
 	w.say(envelope.Envelope{From: "mallory", Kind: envelope.Presence}, `{"event":"leave","participant":{"id":"calc"}}`)
-	w.say(envelope.Envelope{From: "alice", To: []string{"me"}, Kind: envelope.MCPRequest}, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	w.say(envelope.Envelope{From: "alice", To: []string{"me"}, Kind: envelope.MCPRequest},
+		`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	if e := w.next(); e.Kind != envelope.MCPResponse || !strings.Contains(string(e.Payload), `"tools":[]`) {
 		t.Errorf("%s %s", e.Kind, e.Payload)
 	}
-	w.say(envelope.Envelope{From: "alice", To: []string{"me"}, Kind: envelope.MCPRequest}, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
+	w.say(envelope.Envelope{From: "alice", To: []string{"me"}, Kind: envelope.MCPRequest},
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 	if e := w.next(); !strings.Contains(string(e.Payload), `-32601`) {
 		t.Errorf("%s %s", e.Kind, e.Payload)
 	}
@@ -783,7 +824,8 @@ func TestALostConnectionAndTheEnd(t *testing.T) {
 			return w, nil
 		})
 	}()
-	w.say(envelope.Envelope{ID: "welcome again", From: "gate", Kind: envelope.Welcome, To: []string{"me"}}, `{"you":{"id":"me","capabilities":[{"kind":"*"}]}}`)
+	w.say(envelope.Envelope{ID: "welcome again", From: "gate", Kind: envelope.Welcome, To: []string{"me"}},
+		`{"you":{"id":"me","capabilities":[{"kind":"*"}]}}`)
 	w.say(envelope.Envelope{ID: "q2", From: "alice", Kind: envelope.Chat}, `{"text":"What is 17 + 25?"}`)
 	w.until(envelope.Chat)
 	w.say(envelope.Envelope{ID: "q3", From: "alice", Kind: envelope.Chat}, `{"text":"Think long."}`)
@@ -825,7 +867,8 @@ func FuzzHandle(f *testing.F) {
 		`{"id":"a","from":"gate","kind":"system/welcome","to":["me"],"payload":{"you":{"id":"me","capabilities":[{"kind":"*"}]},"participants":[{"id":"calc","capabilities":[{"kind":"*"}]}]}}`,
 		`{"id":"b","from":"gate","kind":"system/presence","payload":{"event":"join","participant":{"id":"x","capabilities":5}}}`,
 		`{"id":"c","from":"calc","kind":"mcp/response","correlation_id":["r"],"payload":{"result":{"tools":[{"name":"f","inputSchema":[]}]}}}`,
-		`{"id":"d","from":"alice","kind":"chat","payload":{"text":"hi"}}`, `{"id":"e","from":"alice","kind":"reasoning/cancel","context":"a/b"}`,
+		`{"id":"d","from":"alice","kind":"chat","payload":{"text":"hi"}}`,
+		`{"id":"e","from":"alice","kind":"reasoning/cancel","context":"a/b"}`,
 		`{"id":"f","from":"alice","to":["me"],"kind":"mcp/request","payload":{"id":1,"method":"ping"}}`, `{`,
 	} {
 		f.Add([]byte(seed))
@@ -840,7 +883,8 @@ func FuzzHandle(f *testing.F) {
 			defer close(done)
 			_, _ = p.Serve(ctx, w) // it is ended
 		}()
-		w.say(envelope.Envelope{From: "gate", Kind: envelope.Welcome, To: []string{"me"}}, `{"you":{"id":"me","capabilities":[{"kind":"*"}]},"participants":[`+calculator+`]}`)
+		w.say(envelope.Envelope{From: "gate", Kind: envelope.Welcome, To: []string{"me"}},
+			`{"you":{"id":"me","capabilities":[{"kind":"*"}]},"participants":[`+calculator+`]}`)
 		w.in <- frame
 		w.in <- []byte(`{}`)
 		cancel()

@@ -108,7 +108,8 @@ func (s *session) reply(kind string, to, correlation []string, path string, payl
 	}
 	s.mu.Lock()
 	e := &envelope.Envelope{
-		ID: s.p.cfg.NewID(), Time: s.p.cfg.Clock(), From: s.id, To: to, Kind: kind, Correlation: correlation, Context: path, Payload: body,
+		ID: s.p.cfg.NewID(), Time: s.p.cfg.Clock(), From: s.id, To: to, Kind: kind, Correlation: correlation, Context: path,
+		Payload: body,
 	}
 	allowed := s.capabilities.Allow(e)
 	s.mu.Unlock()
@@ -270,7 +271,9 @@ func (s *session) cancel(e *envelope.Envelope) {
 		return slices.Contains(names, w.ID) && (holds || w.From == e.From)
 	})
 	if a := s.active; a != nil && (holds || a.trigger.From == e.From) &&
-		(slices.Contains(names, a.trigger.ID) || slices.ContainsFunc(a.starts, func(id string) bool { return slices.Contains(names, id) })) {
+		(slices.Contains(names, a.trigger.ID) || slices.ContainsFunc(a.starts, func(id string) bool {
+			return slices.Contains(names, id)
+		})) {
 		a.cancel(&cancelled{e.ID})
 	}
 }

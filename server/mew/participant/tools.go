@@ -170,7 +170,8 @@ func readOffers(result json.RawMessage) []offer {
 	var offers []offer
 	for _, raw := range list.Tools {
 		var o offer
-		if json.Unmarshal(raw, &o) != nil || !functionName.MatchString(o.Name) || len(o.Schema) > maxSchema || len(offers) == maxTools {
+		if json.Unmarshal(raw, &o) != nil || !functionName.MatchString(o.Name) || len(o.Schema) > maxSchema ||
+			len(offers) == maxTools {
 			continue
 		}
 		if len(o.Schema) > 0 && o.Schema[0] != '{' {
@@ -235,13 +236,15 @@ func (s *session) requested(e *envelope.Envelope, named bool) {
 	}
 	s.mu.Unlock()
 	var rpc envelope.RPC
-	if !named || !e.Read(&rpc) || len(rpc.ID) == 0 || len(rpc.ID) > maxRPCID || strings.HasPrefix(rpc.Method, "notifications/") {
+	if !named || !e.Read(&rpc) || len(rpc.ID) == 0 || len(rpc.ID) > maxRPCID ||
+		strings.HasPrefix(rpc.Method, "notifications/") {
 		return
 	}
 	answer := envelope.RPC{Version: "2.0", ID: rpc.ID}
 	switch rpc.Method {
 	case "initialize":
-		answer.Result = json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"runner","version":"1"}}`)
+		answer.Result = json.RawMessage(
+			`{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"runner","version":"1"}}`)
 	case "ping":
 		answer.Result = json.RawMessage(`{}`)
 	case "tools/list":
@@ -310,7 +313,8 @@ func (s *session) results(ctx context.Context, enc *encoder.Encoder) ([]chattemp
 		if o.by != "" {
 			enc.Refer(o.by)
 		}
-		out = append(out, chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: c.ID, ToolName: c.Name, Content: o.text})
+		out = append(out, chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: c.ID, ToolName: c.Name,
+			Content: o.text})
 	}
 	return out, nil
 }

@@ -39,9 +39,11 @@ func (s *Space) Join(who Identity) (*Member, error) {
 		return nil, ErrFull
 	}
 	m := &Member{space: s, who: who, wake: make(chan struct{}, 1)}
-	arrival := envelope.Arrival{You: envelope.Member{ID: who.ID, Capabilities: who.Capabilities}, Participants: []envelope.Member{}}
+	arrival := envelope.Arrival{You: envelope.Member{ID: who.ID, Capabilities: who.Capabilities},
+		Participants: []envelope.Member{}}
 	for _, id := range slices.Sorted(maps.Keys(s.members)) {
-		arrival.Participants = append(arrival.Participants, envelope.Member{ID: id, Capabilities: s.members[id].who.Capabilities})
+		arrival.Participants = append(arrival.Participants,
+			envelope.Member{ID: id, Capabilities: s.members[id].who.Capabilities})
 	}
 	s.members[who.ID] = m
 	s.push([]*Member{m}, s.system(envelope.Welcome, []string{who.ID}, nil, arrival))

@@ -213,7 +213,8 @@ func (s *Space) report(id string) {
 	from := s.senders[id]
 	s.cfg.Logger.Warn("messages were dropped", "participant", id, "count", from.dropped)
 	r := &Refusal{Correlation: from.ids, Fault: envelope.Fault{
-		Error: RefusedRate, Message: fmt.Sprintf("at most %g messages a second", s.cfg.Rate), AttemptedKind: from.kind, Dropped: from.dropped,
+		Error: RefusedRate, Message: fmt.Sprintf("at most %g messages a second", s.cfg.Rate), AttemptedKind: from.kind,
+		Dropped: from.dropped,
 	}}
 	from.dropped, from.ids, from.kind = 0, nil, ""
 	if m := s.members[id]; m != nil {
@@ -301,7 +302,9 @@ func (s *Space) remember(e *envelope.Envelope) {
 // needs no capability.
 func (s *Space) cancelsOwn(e *envelope.Envelope) bool {
 	ids := e.Cancels()
-	return len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(s.recent[id].askers, e.From) })
+	return len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool {
+		return !slices.Contains(s.recent[id].askers, e.From)
+	})
 }
 
 // push queues a line for members and drops those that have not read enough of what came before.
@@ -347,7 +350,8 @@ func (s *Space) system(kind string, to, correlation []string, payload any) []byt
 	if err != nil {
 		panic("space: " + err.Error()) // what the space says can always be written
 	}
-	e := envelope.Envelope{ID: NewID(), Time: s.cfg.Clock(), From: Gateway, To: to, Kind: kind, Correlation: correlation, Payload: body}
+	e := envelope.Envelope{ID: NewID(), Time: s.cfg.Clock(), From: Gateway, To: to, Kind: kind, Correlation: correlation,
+		Payload: body}
 	line, err := e.Append(nil)
 	if err != nil {
 		panic("space: " + err.Error())

@@ -85,8 +85,10 @@ func TestRandomTraffic(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		s := New(plenty)
 		ids := []string{"a", "b", "c", "d"}
-		kinds := []string{"chat", "x/y", envelope.Start, envelope.Thought, envelope.Cancel, envelope.MCPRequest, "system/presence", envelope.Error}
-		may := map[string]Identity{"a": may(t, "a", "*"), "b": may(t, "b", "chat x/*"), "c": may(t, "c", "reasoning/*"), "d": may(t, "d", "mcp/request")}
+		kinds := []string{"chat", "x/y", envelope.Start, envelope.Thought, envelope.Cancel, envelope.MCPRequest,
+			"system/presence", envelope.Error}
+		may := map[string]Identity{"a": may(t, "a", "*"), "b": may(t, "b", "chat x/*"), "c": may(t, "c", "reasoning/*"),
+			"d": may(t, "d", "mcp/request")}
 		members := map[string]*Member{}
 		for _, id := range ids {
 			members[id] = join(t, s, may[id])
@@ -146,7 +148,9 @@ func TestRandomTraffic(t *testing.T) {
 		for _, a := range orders {
 			for _, b := range orders {
 				in := func(list []string) []string {
-					return slices.DeleteFunc(slices.Clone(list), func(id string) bool { return !slices.Contains(a, id) || !slices.Contains(b, id) })
+					return slices.DeleteFunc(slices.Clone(list), func(id string) bool {
+						return !slices.Contains(a, id) || !slices.Contains(b, id)
+					})
 				}
 				if !slices.Equal(in(a), in(b)) {
 					t.Fatalf("seed %d: two hear things in different orders", seed)
@@ -223,8 +227,10 @@ func TestMembers(t *testing.T) {
 	got := read(t, a)
 	var arrival envelope.Arrival
 	var move envelope.Move
-	if len(got) != 2 || got[0].Kind != envelope.Welcome || !got[0].Read(&arrival) || arrival.You.ID != "a" || len(arrival.Participants) != 0 ||
-		got[1].Kind != envelope.Presence || !got[1].Read(&move) || move.Event != "join" || move.Participant.ID != "b" || len(move.Participant.Capabilities) != 1 {
+	if len(got) != 2 || got[0].Kind != envelope.Welcome || !got[0].Read(&arrival) || arrival.You.ID != "a" ||
+		len(arrival.Participants) != 0 ||
+		got[1].Kind != envelope.Presence || !got[1].Read(&move) || move.Event != "join" || move.Participant.ID != "b" ||
+		len(move.Participant.Capabilities) != 1 {
 		t.Errorf("a hears %+v", got)
 	}
 	again := join(t, s, may(t, "b", "*"))
@@ -310,7 +316,8 @@ func TestRate(t *testing.T) {
 // A refusal names only ids that a message may have, however the message is refused.
 func TestRefusalsOfImpossibleIDs(t *testing.T) {
 	ids := map[string]bool{
-		strings.Repeat("x", envelope.MaxID+1): false, strings.Repeat("x", 10_000): false, "a\nb": false, "\x00": false, "a\u200fb": false, "\u0085": false,
+		strings.Repeat("x", envelope.MaxID+1): false, strings.Repeat("x", 10_000): false, "a\nb": false, "\x00": false,
+		"a\u200fb": false, "\u0085": false,
 		strings.Repeat("x", envelope.MaxID): true, "fine": true, "ä/1": true,
 	}
 	for _, limited := range []bool{false, true} {
@@ -343,7 +350,8 @@ func TestRefusalsOfImpossibleIDs(t *testing.T) {
 				t.Errorf("limited %v, %q: answered %+v", limited, id, got)
 			}
 			var r *Refusal
-			if _, err := s.Post(who, frame); !errors.As(err, &r) || r.Fault.Error != want || !slices.Equal(r.Correlation, correlation) {
+			if _, err := s.Post(who, frame); !errors.As(err, &r) || r.Fault.Error != want ||
+				!slices.Equal(r.Correlation, correlation) {
 				t.Errorf("limited %v, %q: posted: %v", limited, id, err)
 			}
 		}
@@ -389,8 +397,10 @@ func TestRefusalsOfLongFields(t *testing.T) {
 
 func FuzzSend(f *testing.F) {
 	for _, seed := range []string{
-		`{"id":"a","kind":"chat","payload":{"text":"x"}}`, `{"kind":"reasoning/cancel","context":"a/b","correlation_id":["c"]}`, `{"type":"join","participantId":"b"}`,
-		`{"kind":"system/error","from":"system:gateway"}`, `{"to":["b"],"kind":"mcp/request","payload":{"method":"tools/call"}}`, `{`,
+		`{"id":"a","kind":"chat","payload":{"text":"x"}}`,
+		`{"kind":"reasoning/cancel","context":"a/b","correlation_id":["c"]}`, `{"type":"join","participantId":"b"}`,
+		`{"kind":"system/error","from":"system:gateway"}`,
+		`{"to":["b"],"kind":"mcp/request","payload":{"method":"tools/call"}}`, `{`,
 		`{"id":"` + strings.Repeat("x", envelope.MaxID+1) + `","kind":"chat"}`, `{"id":"a\nb","kind":"chat"}`,
 	} {
 		f.Add([]byte(seed))

@@ -74,7 +74,8 @@ func New(models wire.Models, cfg Config) *API {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &API{models: models, cfg: cfg, store: newStore(cfg.Store, cfg.Clock), active: map[*run]struct{}{}, of: map[string]int{}}
+	return &API{models: models, cfg: cfg, store: newStore(cfg.Store, cfg.Clock), active: map[*run]struct{}{},
+		of: map[string]int{}}
 }
 
 // Close waits for the responses in the background until ctx ends, then ends them as the server stopping. New ones

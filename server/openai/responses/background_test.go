@@ -51,7 +51,8 @@ func (f *fixture) idle(t testing.TB) {
 func TestBackground(t *testing.T) {
 	f := start(t, Config{}, slowly(time.Millisecond))
 	made := f.post(t, body(t, object{"background": true, "reasoning": "full", "seed": 1}))
-	if made["status"] != statusQueued || made["background"] != true || len(made["output"].([]any)) != 0 || made["usage"] != nil {
+	if made["status"] != statusQueued || made["background"] != true || len(made["output"].([]any)) != 0 ||
+		made["usage"] != nil {
 		t.Errorf("response %v", made)
 	}
 	got := f.until(t, made["id"], statusCompleted)
@@ -74,7 +75,8 @@ func TestBackground(t *testing.T) {
 func TestReplay(t *testing.T) {
 	f := start(t, Config{}, slowly(time.Millisecond))
 	for _, visibility := range []string{"none", "full"} {
-		events := f.stream(t, "POST", "/v1/responses", body(t, object{"background": true, "stream": true, "reasoning": visibility}))
+		events := f.stream(t, "POST", "/v1/responses",
+			body(t, object{"background": true, "stream": true, "reasoning": visibility}))
 		_, last := fold(t, events)
 		if got := types(events); !strings.HasPrefix(got, "created\nqueued\nin_progress\n") {
 			t.Errorf("events %s", got)
@@ -85,7 +87,8 @@ func TestReplay(t *testing.T) {
 		}
 		for _, n := range []int{0, 3, len(events) - 2, len(events) - 1, len(events) + 5} {
 			rest := f.stream(t, "GET", fmt.Sprint(path, "&starting_after=", n), "")
-			if want := events[min(n+1, len(events)):]; encode(t, append([]object{}, rest...)) != encode(t, append([]object{}, want...)) {
+			if want := events[min(n+1, len(events)):]; encode(t, append([]object{}, rest...)) != encode(t,
+				append([]object{}, want...)) {
 				t.Errorf("after %d: %d events, want %d", n, len(rest), len(want))
 			}
 		}
@@ -100,7 +103,8 @@ func TestReplayIsBounded(t *testing.T) {
 	f := start(t, Config{Store: StoreLimits{Events: 4000}}, fake.Config{})
 	made := f.post(t, body(t, object{"background": true, "stream": false}))
 	_ = f.until(t, made["id"], statusCompleted)
-	events := f.stream(t, "POST", "/v1/responses", body(t, object{"background": true, "stream": true, "instructions": strings.Repeat("word ", 100)}))
+	events := f.stream(t, "POST", "/v1/responses",
+		body(t, object{"background": true, "stream": true, "instructions": strings.Repeat("word ", 100)}))
 	id := ""
 	for _, e := range events {
 		if r, ok := e["response"].(object); ok {
@@ -200,7 +204,8 @@ func TestBackgroundIsShared(t *testing.T) {
 func TestBackgroundOutlivesItsClient(t *testing.T) {
 	f := start(t, Config{}, slowly(5*time.Millisecond))
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.server.URL+"/v1/responses", strings.NewReader(body(t, object{"background": true, "stream": true})))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.server.URL+"/v1/responses",
+		strings.NewReader(body(t, object{"background": true, "stream": true})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +226,8 @@ func TestBackgroundOutlivesItsClient(t *testing.T) {
 func TestForegroundEndsWithItsClient(t *testing.T) {
 	f := start(t, Config{}, slowly(20*time.Millisecond))
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.server.URL+"/v1/responses", strings.NewReader(body(t, object{"stream": true, "reasoning": "full"})))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.server.URL+"/v1/responses",
+		strings.NewReader(body(t, object{"stream": true, "reasoning": "full"})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +308,8 @@ func TestNothingLeaks(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*4*time.Millisecond)
 				defer cancel()
 				more := object{"stream": i%2 == 0, "background": i%3 == 0, "reasoning": []string{"none", "full", "summary"}[i%3]}
-				req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.server.URL+"/v1/responses", strings.NewReader(body(t, more)))
+				req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.server.URL+"/v1/responses",
+					strings.NewReader(body(t, more)))
 				if err != nil {
 					t.Error(err)
 					return
@@ -413,7 +420,8 @@ func TestNothingIsWrittenAfterAPanic(t *testing.T) {
 					t.Error("no panic came up")
 				}
 			}()
-			wiretest.Handler(a, wiretest.Anyone()).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(body(t, object{"stream": true}))))
+			wiretest.Handler(a, wiretest.Anyone()).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/responses",
+				strings.NewReader(body(t, object{"stream": true}))))
 		}()
 		written := w.Body.Len()
 		time.Sleep(time.Minute)

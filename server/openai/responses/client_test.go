@@ -19,7 +19,8 @@ import (
 
 func ask(text string) responses.ResponseNewParams {
 	return responses.ResponseNewParams{
-		Model: wiretest.Name, Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(text)}, Temperature: openai.Float(0),
+		Model: wiretest.Name, Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(text)},
+		Temperature: openai.Float(0),
 	}
 }
 
@@ -31,15 +32,18 @@ func TestClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.OutputText() != answer || got.Status != responses.ResponseStatusCompleted || len(got.Output) != 2 || got.Output[0].AsReasoning().Summary[0].Text != brief ||
-		got.Reasoning.Effort != shared.ReasoningEffortLow || got.Usage.OutputTokensDetails.ReasoningTokens == 0 || got.Output[1].AsMessage().Phase != "final_answer" {
+	if got.OutputText() != answer || got.Status != responses.ResponseStatusCompleted || len(got.Output) != 2 ||
+		got.Output[0].AsReasoning().Summary[0].Text != brief ||
+		got.Reasoning.Effort != shared.ReasoningEffortLow || got.Usage.OutputTokensDetails.ReasoningTokens == 0 ||
+		got.Output[1].AsMessage().Phase != "final_answer" {
 		t.Errorf("response %s", got.RawJSON())
 	}
 	again, err := f.client.Responses.Get(t.Context(), got.ID, responses.ResponseGetParams{})
 	if err != nil || again.OutputText() != answer {
 		t.Errorf("%v, %v", again, err)
 	}
-	pages := f.client.Responses.InputItems.ListAutoPaging(t.Context(), got.ID, responses.InputItemListParams{Limit: openai.Int(1)})
+	pages := f.client.Responses.InputItems.ListAutoPaging(t.Context(), got.ID,
+		responses.InputItemListParams{Limit: openai.Int(1)})
 	n := 0
 	for pages.Next() {
 		n++
@@ -64,7 +68,8 @@ func TestClient(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	request.Temperature = openai.Float(7)
-	if _, err = f.client.Responses.New(t.Context(), request); !errors.As(err, &e) || e.StatusCode != http.StatusBadRequest || e.Param != "temperature" {
+	if _, err = f.client.Responses.New(t.Context(), request); !errors.As(err, &e) ||
+		e.StatusCode != http.StatusBadRequest || e.Param != "temperature" {
 		t.Errorf("error %v", err)
 	}
 }
@@ -72,7 +77,8 @@ func TestClient(t *testing.T) {
 func TestClientStreams(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
 	for name, more := range map[string][]option.RequestOption{
-		"none": nil, "summary": {option.WithJSONSet("reasoning.summary", "auto")}, "full": {option.WithJSONSet("reasoning", "full")},
+		"none": nil, "summary": {option.WithJSONSet("reasoning.summary", "auto")},
+		"full": {option.WithJSONSet("reasoning", "full")},
 	} {
 		stream := f.client.Responses.NewStreaming(t.Context(), ask(question), more...)
 		var deltas, thought, summary strings.Builder
@@ -92,7 +98,8 @@ func TestClientStreams(t *testing.T) {
 		if stream.Err() != nil {
 			t.Fatal(stream.Err())
 		}
-		if deltas.String() != answer || last.OutputText() != answer || (thought.String() == thoughts) != (name == "full") || (summary.String() == brief) != (name == "summary") {
+		if deltas.String() != answer || last.OutputText() != answer || (thought.String() == thoughts) != (name == "full") ||
+			(summary.String() == brief) != (name == "summary") {
 			t.Errorf("%s: %q, %q, %q, %s", name, deltas.String(), thought.String(), summary.String(), last.RawJSON())
 		}
 	}
@@ -126,7 +133,8 @@ func TestClientAccumulates(t *testing.T) {
 			if got.ItemID != want["id"] || got.Type != want["type"] {
 				t.Errorf("item %v, want %v", got, want)
 			}
-			if got.Type == typeMessage && got.Text[0] != partText(want, "content", 0) || got.Type == typeCall && got.Arguments != want["arguments"] {
+			if got.Type == typeMessage && got.Text[0] != partText(want, "content", 0) || got.Type == typeCall &&
+				got.Arguments != want["arguments"] {
 				t.Errorf("item %v, want %v", got, want)
 			}
 		}
@@ -138,8 +146,10 @@ func TestClientCalls(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	request := ask("Call it.")
 	request.Tools = []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{
-		Name: "look", Parameters: map[string]any{"type": "object", "properties": map[string]any{}, "additionalProperties": false}, Strict: openai.Bool(true)}}}
-	request.ToolChoice = responses.ResponseNewParamsToolChoiceUnion{OfToolChoiceMode: param.NewOpt(responses.ToolChoiceOptionsRequired)}
+		Name: "look", Parameters: map[string]any{"type": "object", "properties": map[string]any{},
+			"additionalProperties": false}, Strict: openai.Bool(true)}}}
+	request.ToolChoice = responses.ResponseNewParamsToolChoiceUnion{OfToolChoiceMode: param.NewOpt(
+		responses.ToolChoiceOptionsRequired)}
 	request.ParallelToolCalls = openai.Bool(false)
 	request.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
 	for _, stored := range []bool{true, false} {
@@ -204,7 +214,8 @@ func TestClientInTheBackground(t *testing.T) {
 			t.Fatalf("event %d, want %d", last.SequenceNumber, seen)
 		}
 	}
-	if rest.Err() != nil || last.Type != "response.completed" || last.AsResponseCompleted().Response.OutputText() != answer {
+	if rest.Err() != nil || last.Type != "response.completed" ||
+		last.AsResponseCompleted().Response.OutputText() != answer {
 		t.Errorf("%v, last event %s", rest.Err(), last.RawJSON())
 	}
 }

@@ -173,6 +173,7 @@ func (a *assembler) output(o *FunctionCallOutput, path string) error {
 	if err := a.flush(); err != nil {
 		return err
 	}
-	a.messages = append(a.messages, chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: o.CallID, Content: o.text})
+	a.messages = append(a.messages, chattemplate.Message{Role: chattemplate.ToolRole, ToolCallID: o.CallID,
+		Content: o.text})
 	return nil
 }

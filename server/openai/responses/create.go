@@ -108,7 +108,8 @@ func (a *API) detach(w http.ResponseWriter, r *http.Request, t *turn, streamed b
 		defer func() {
 			// net/http does as much for requests that have a client.
 			if p := recover(); p != nil {
-				a.cfg.Logger.Error("a response in the background panicked", "response", t.response.ID, "stack", string(debug.Stack()))
+				a.cfg.Logger.Error("a response in the background panicked", "response", t.response.ID, "stack",
+					string(debug.Stack()))
 				t.breakOff(refused)
 			}
 		}()
@@ -186,7 +187,8 @@ func (a *API) admit(job *run, principal string) *wire.Error {
 	case len(a.active) >= a.cfg.Background:
 		return tooMany("as many responses as may be (%d) are being made in the background; try again later", len(a.active))
 	case principal != wire.Local && a.of[principal] >= a.cfg.Share:
-		return tooMany("as many of your responses as an API key may have (%d) are being made in the background; try again later", a.of[principal])
+		return tooMany("as many of your responses as an API key may have (%d) are being made in the background; try "+
+			"again later", a.of[principal])
 	}
 	a.active[job] = struct{}{}
 	a.of[principal]++

@@ -16,15 +16,20 @@ import (
 
 func TestAnswer(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
-	got := f.post(t, body(t, object{"metadata": object{"k": "v"}, "user": "u", "seed": 5, "instructions": "Be brief.", "max_output_tokens": 500}))
-	if got["object"] != "response" || got["status"] != statusCompleted || got["error"] != nil || got["incomplete_details"] != nil ||
+	got := f.post(t, body(t, object{"metadata": object{"k": "v"}, "user": "u", "seed": 5, "instructions": "Be brief.",
+		"max_output_tokens": 500}))
+	if got["object"] != "response" || got["status"] != statusCompleted || got["error"] != nil ||
+		got["incomplete_details"] != nil ||
 		got["completed_at"] == nil || got["model"] != wiretest.Name || !strings.HasPrefix(got["id"].(string), "resp_") {
 		t.Errorf("response %v", got)
 	}
 	echoed := object{
-		"metadata": object{"k": "v"}, "user": "u", "instructions": "Be brief.", "max_output_tokens": 500, "temperature": 0, "top_p": 1,
-		"tool_choice": "auto", "tools": []any{}, "text": object{"format": object{"type": "text"}}, "truncation": "disabled", "store": true,
-		"background": false, "parallel_tool_calls": true, "previous_response_id": nil, "reasoning": object{"effort": nil, "summary": nil},
+		"metadata": object{"k": "v"}, "user": "u", "instructions": "Be brief.", "max_output_tokens": 500, "temperature": 0,
+		"top_p":       1,
+		"tool_choice": "auto", "tools": []any{}, "text": object{"format": object{"type": "text"}}, "truncation": "disabled",
+		"store":      true,
+		"background": false, "parallel_tool_calls": true, "previous_response_id": nil,
+		"reasoning":    object{"effort": nil, "summary": nil},
 		"top_logprobs": 0, "max_tool_calls": nil, "service_tier": "default",
 	}
 	for name, want := range echoed {
@@ -37,7 +42,8 @@ func TestAnswer(t *testing.T) {
 		t.Fatalf("items %v", items(got))
 	}
 	m := item(got, 0)
-	if !strings.HasPrefix(m["id"].(string), "msg_") || m["role"] != "assistant" || m["status"] != statusCompleted || m["phase"] != phaseFinal {
+	if !strings.HasPrefix(m["id"].(string), "msg_") || m["role"] != "assistant" || m["status"] != statusCompleted ||
+		m["phase"] != phaseFinal {
 		t.Errorf("message %v", m)
 	}
 	if c := encode(t, m["content"]); c != `[{"annotations":[],"logprobs":[],"text":"It is four.","type":"output_text"}]` {
@@ -45,10 +51,12 @@ func TestAnswer(t *testing.T) {
 	}
 	usage := got["usage"].(object)
 	if usage["total_tokens"] != usage["input_tokens"].(float64)+usage["output_tokens"].(float64) ||
-		usage["output_tokens_details"].(object)["reasoning_tokens"].(float64) == 0 || usage["input_tokens_details"].(object)["cached_tokens"] == nil {
+		usage["output_tokens_details"].(object)["reasoning_tokens"].(float64) == 0 ||
+		usage["input_tokens_details"].(object)["cached_tokens"] == nil {
 		t.Errorf("usage %v", usage)
 	}
-	if info := got["reasoning_info"].(object); info["visibility"] != "none" || info["seed"] != 5.0 || info["strategy"] != "native" || info["effort"] != "medium" {
+	if info := got["reasoning_info"].(object); info["visibility"] != "none" || info["seed"] != 5.0 ||
+		info["strategy"] != "native" || info["effort"] != "medium" {
 		t.Errorf("info %v", info)
 	}
 }
@@ -57,17 +65,21 @@ func TestAnswer(t *testing.T) {
 func TestOrderOfEvents(t *testing.T) {
 	call := fake.Reply{After: wiretest.Ask("Call it."), Say: wiretest.Call(thoughts, "I look it up.", "look", `{"at":4}`)}
 	f := start(t, Config{}, fake.Config{}, append(usual(), call)...)
-	const message = "output_item.added\n1 content_part.added\n1 output_text.delta\n1 output_text.done\n1 content_part.done\n1 output_item.done\n"
+	const message = "output_item.added\n1 content_part.added\n1 output_text.delta\n1 output_text.done\n1 " +
+		"content_part.done\n1 output_item.done\n"
 	for name, c := range map[string]struct {
 		more object
 		want string
 	}{
 		"none": {nil, "created\nin_progress\n" + strings.ReplaceAll("1 "+message, "1 ", "0 ") + "completed\n"},
-		"full": {object{"reasoning": "full"}, "created\nin_progress\n0 output_item.added\n0 content_part.added\n0 reasoning_text.delta\n0 reasoning_text.done\n" +
+		"full": {object{"reasoning": "full"}, "created\nin_progress\n0 output_item.added\n0 content_part.added\n0 " +
+			"reasoning_text.delta\n0 reasoning_text.done\n" +
 			"0 content_part.done\n0 output_item.done\n1 " + message + "completed\n"},
-		"call": {object{"input": "Call it.", "tools": []any{object{"type": "function", "name": "look"}}}, "created\nin_progress\n" +
-			strings.ReplaceAll("1 "+message, "1 ", "0 ") + "1 output_item.added\n1 function_call_arguments.delta\n1 function_call_arguments.done\n" +
-			"1 output_item.done\ncompleted\n"},
+		"call": {object{"input": "Call it.", "tools": []any{object{"type": "function", "name": "look"}}},
+			"created\nin_progress\n" +
+				strings.ReplaceAll("1 "+message, "1 ", "0 ") +
+				"1 output_item.added\n1 function_call_arguments.delta\n1 function_call_arguments.done\n" +
+				"1 output_item.done\ncompleted\n"},
 	} {
 		if c.more == nil {
 			c.more = object{}
@@ -84,7 +96,8 @@ func TestOrderOfEvents(t *testing.T) {
 // The summary's item stands before the message, whichever is told first, and both are done.
 func TestSummaryStandsFirst(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
-	for _, more := range []object{{"reasoning": object{"summary": "auto"}}, {"reasoning": object{"summary": "concise"}, "include": []string{"reasoning.encrypted_content"}}} {
+	for _, more := range []object{{"reasoning": object{"summary": "auto"}}, {"reasoning": object{"summary": "concise"},
+		"include": []string{"reasoning.encrypted_content"}}} {
 		more["stream"] = true
 		output, last := fold(t, f.stream(t, "POST", "/v1/responses", body(t, more)))
 		if len(output) != 2 || encode(t, items(last)) != `["reasoning","message"]` {
@@ -97,7 +110,8 @@ func TestSummaryStandsFirst(t *testing.T) {
 		if _, sealed := r["encrypted_content"]; sealed != (more["include"] != nil) {
 			t.Errorf("sealed value %v", r)
 		}
-		if last["reasoning_summary_source"] != "reasoning" || last["usage"].(object)["output_tokens_details"].(object)["summary_tokens"].(float64) == 0 {
+		if last["reasoning_summary_source"] != "reasoning" ||
+			last["usage"].(object)["output_tokens_details"].(object)["summary_tokens"].(float64) == 0 {
 			t.Errorf("response %v", last)
 		}
 	}
@@ -108,7 +122,8 @@ func TestStreamingIsNotStreaming(t *testing.T) {
 	call := fake.Reply{After: wiretest.Ask("Call it."), Say: wiretest.Call(thoughts, "I look it up.", "look", `{"at":4}`)}
 	f := start(t, Config{}, fake.Config{}, append(usual(), call)...)
 	for _, more := range []object{
-		{}, {"reasoning": "full"}, {"reasoning": "summary"}, {"include": []string{"message.output_text.logprobs"}, "top_logprobs": 2},
+		{}, {"reasoning": "full"}, {"reasoning": "summary"}, {"include": []string{"message.output_text.logprobs"},
+			"top_logprobs": 2},
 		{"max_output_tokens": 3}, {"reasoning": "full", "max_output_tokens": 4}, {"reasoning": object{"effort": "none"}},
 		{"input": "Call it.", "tools": []any{object{"type": "function", "name": "look"}}, "reasoning": "full"},
 		{"text": object{"format": object{"type": "json_object"}}, "max_output_tokens": 40},
@@ -140,9 +155,11 @@ func withoutIDs(t *testing.T, response object) string {
 }
 
 func TestStatuses(t *testing.T) {
-	f := start(t, Config{}, fake.Config{}, append(usual(), fake.Reply{After: wiretest.Ask("Count."), Say: wiretest.Think("", "one two three four five")})...)
+	f := start(t, Config{}, fake.Config{}, append(usual(), fake.Reply{After: wiretest.Ask("Count."),
+		Say: wiretest.Think("", "one two three four five")})...)
 	cut := f.post(t, body(t, object{"input": "Count.", "max_output_tokens": 9}))
-	if cut["status"] != statusIncomplete || cut["incomplete_details"].(object)["reason"] != "max_output_tokens" || item(cut, 0)["status"] != statusIncomplete ||
+	if cut["status"] != statusIncomplete || cut["incomplete_details"].(object)["reason"] != "max_output_tokens" ||
+		item(cut, 0)["status"] != statusIncomplete ||
 		cut["completed_at"] != nil {
 		t.Errorf("response %v", cut)
 	}
@@ -154,7 +171,8 @@ func TestStatuses(t *testing.T) {
 
 func TestLogprobs(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
-	got := f.post(t, body(t, object{"include": []string{"message.output_text.logprobs"}, "top_logprobs": 3, "reasoning": "full"}))
+	got := f.post(t, body(t, object{"include": []string{"message.output_text.logprobs"}, "top_logprobs": 3,
+		"reasoning": "full"}))
 	var text strings.Builder
 	list := item(got, 1)["content"].([]any)[0].(object)["logprobs"].([]any)
 	for _, l := range list {
@@ -170,17 +188,21 @@ func TestLogprobs(t *testing.T) {
 
 func TestTools(t *testing.T) {
 	call := fake.Reply{After: wiretest.Ask("Call it."), Say: wiretest.Call(thoughts, "", "look", `{"at":4}`)}
-	after := fake.Reply{Prompt: "Call it.", After: "the sky<|end|><|start|>assistant", Say: wiretest.Think("", "You see the sky.")}
+	after := fake.Reply{Prompt: "Call it.", After: "the sky<|end|><|start|>assistant",
+		Say: wiretest.Think("", "You see the sky.")}
 	f := start(t, Config{}, fake.Config{}, call, after)
-	look := object{"type": "function", "name": "look", "description": "Looks.", "parameters": object{"type": "object", "properties": object{"at": object{"type": "integer"}},
-		"required": []string{"at"}, "additionalProperties": false}}
-	got := f.post(t, body(t, object{"input": "Call it.", "tools": []any{look, object{"type": "web_search"}}, "tool_choice": object{"type": "allowed_tools", "mode": "auto",
-		"tools": []any{object{"type": "function", "name": "look"}}}}))
+	look := object{"type": "function", "name": "look", "description": "Looks.",
+		"parameters": object{"type": "object", "properties": object{"at": object{"type": "integer"}},
+			"required": []string{"at"}, "additionalProperties": false}}
+	got := f.post(t, body(t, object{"input": "Call it.", "tools": []any{look, object{"type": "web_search"}},
+		"tool_choice": object{"type": "allowed_tools", "mode": "auto",
+			"tools": []any{object{"type": "function", "name": "look"}}}}))
 	if encode(t, items(got)) != `["function_call"]` || got["status"] != statusCompleted {
 		t.Fatalf("response %v", got)
 	}
 	c := item(got, 0)
-	if c["name"] != "look" || c["arguments"] != `{"at":4}` || c["status"] != statusCompleted || c["call_id"] == "" || !strings.HasPrefix(c["id"].(string), "fc_") {
+	if c["name"] != "look" || c["arguments"] != `{"at":4}` || c["status"] != statusCompleted || c["call_id"] == "" ||
+		!strings.HasPrefix(c["id"].(string), "fc_") {
 		t.Errorf("call %v", c)
 	}
 	if w := got["warnings"].([]any); len(w) != 1 || w[0].(object)["code"] != CodeToolSkipped {
@@ -190,11 +212,13 @@ func TestTools(t *testing.T) {
 		t.Errorf("tools %v", tools)
 	}
 	// The result comes back as a list of parts, once with the whole conversation and once as a continuation.
-	output := object{"type": "function_call_output", "call_id": c["call_id"], "output": []any{object{"type": "input_text", "text": "the sky"}}}
+	output := object{"type": "function_call_output", "call_id": c["call_id"],
+		"output": []any{object{"type": "input_text", "text": "the sky"}}}
 	for _, next := range []object{
 		{"input": []any{output}, "previous_response_id": got["id"], "tools": []any{look}},
 		{"input": []any{object{"role": "user", "content": "Call it."}, c, output}, "tools": []any{look}},
-		{"input": []any{object{"role": "user", "content": "Call it."}, object{"type": "item_reference", "id": c["id"]}, output}, "tools": []any{look}},
+		{"input": []any{object{"role": "user", "content": "Call it."}, object{"type": "item_reference", "id": c["id"]},
+			output}, "tools": []any{look}},
 	} {
 		next := f.post(t, body(t, next))
 		if partText(item(next, 0), "content", 0) != "You see the sky." {
@@ -256,9 +280,12 @@ func TestCustomTools(t *testing.T) {
 // not; one that says strict is refused instead.
 func TestStrictTools(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
-	impossible := object{"type": "function", "name": "f", "parameters": object{"type": "object", "properties": object{"a": object{"type": "array", "uniqueItems": true, "items": object{"type": "string"}}}}}
+	impossible := object{"type": "function", "name": "f",
+		"parameters": object{"type": "object", "properties": object{"a": object{"type": "array", "uniqueItems": true,
+			"items": object{"type": "string"}}}}}
 	got := f.post(t, body(t, object{"tools": []any{impossible}}))
-	if w := got["warnings"].([]any); len(w) != 1 || w[0].(object)["code"] != CodeStrictUnavailable || got["tools"].([]any)[0].(object)["strict"] != false {
+	if w := got["warnings"].([]any); len(w) != 1 || w[0].(object)["code"] != CodeStrictUnavailable ||
+		got["tools"].([]any)[0].(object)["strict"] != false {
 		t.Errorf("response %v", got)
 	}
 	text := object{"type": "function", "name": "f", "parameters": object{"type": "string"}}
@@ -277,10 +304,12 @@ func TestStrictTools(t *testing.T) {
 
 func TestForms(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, fake.Reply{After: wiretest.Ask(question), Say: wiretest.Think("", `{"sum":4}`)})
-	format := object{"type": "json_schema", "name": "sum", "strict": true, "schema": object{"type": "object", "properties": object{"sum": object{"type": "integer"}},
-		"required": []string{"sum"}, "additionalProperties": false}}
+	format := object{"type": "json_schema", "name": "sum", "strict": true,
+		"schema": object{"type": "object", "properties": object{"sum": object{"type": "integer"}},
+			"required": []string{"sum"}, "additionalProperties": false}}
 	got := f.post(t, body(t, object{"text": object{"format": format, "verbosity": "low"}}))
-	if partText(item(got, 0), "content", 0) != `{"sum":4}` || encode(t, got["text"]) != encode(t, object{"format": format, "verbosity": "low"}) {
+	if partText(item(got, 0), "content", 0) != `{"sum":4}` ||
+		encode(t, got["text"]) != encode(t, object{"format": format, "verbosity": "low"}) {
 		t.Errorf("response %v", got)
 	}
 	got = f.post(t, body(t, object{"response_schema": object{"type": "json", "schema": format["schema"]}}))
@@ -330,20 +359,25 @@ func TestItemsBecomeMessages(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
 	sealedForm := []any{
 		object{"role": "developer", "content": "Rules."},
-		object{"role": "user", "content": []any{object{"type": "input_text", "text": "one"}, object{"type": "input_text", "text": "two"}}},
+		object{"role": "user", "content": []any{object{"type": "input_text", "text": "one"},
+			object{"type": "input_text", "text": "two"}}},
 		object{"type": "reasoning", "id": "rs_x", "summary": []any{}},
 		object{"type": "web_search_call", "id": "ws_1", "status": "completed"},
-		object{"type": "message", "role": "assistant", "id": "msg_x", "status": "completed", "phase": "commentary", "content": []any{object{"type": "output_text", "text": "I look.", "annotations": []any{}}}},
+		object{"type": "message", "role": "assistant", "id": "msg_x", "status": "completed", "phase": "commentary",
+			"content": []any{object{"type": "output_text", "text": "I look.", "annotations": []any{}}}},
 		object{"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
 		object{"type": "function_call_output", "call_id": "c1", "output": "sky"},
-		object{"type": "reasoning", "id": "rs_y", "summary": []any{object{"type": "summary_text", "text": "a summary"}}, "content": []any{object{"type": "reasoning_text", "text": "plain " + secret}}},
+		object{"type": "reasoning", "id": "rs_y", "summary": []any{object{"type": "summary_text", "text": "a summary"}},
+			"content": []any{object{"type": "reasoning_text", "text": "plain " + secret}}},
 		object{"role": "assistant", "content": []any{object{"type": "refusal", "refusal": "No."}}},
 		object{"type": "message", "role": "user", "content": "three"},
 	}
 	prompt := f.prompt(t, object{"instructions": "First.", "input": sealedForm})
 	for _, want := range []string{
-		"First.\n\nRules.<|end|>", "<|start|>user<|message|>one\ntwo<|end|>", "<|start|>assistant<|channel|>commentary<|message|>I look.<|end|>",
-		"to=functions.look", "sky", "<|channel|>final<|message|>No.<|end|><|start|>user<|message|>three<|end|><|start|>assistant",
+		"First.\n\nRules.<|end|>", "<|start|>user<|message|>one\ntwo<|end|>",
+		"<|start|>assistant<|channel|>commentary<|message|>I look.<|end|>",
+		"to=functions.look", "sky",
+		"<|channel|>final<|message|>No.<|end|><|start|>user<|message|>three<|end|><|start|>assistant",
 	} {
 		if !strings.Contains(prompt, want) {
 			t.Errorf("%q is not in the prompt %q", want, prompt)
@@ -355,8 +389,10 @@ func TestItemsBecomeMessages(t *testing.T) {
 		}
 	}
 	// While a call is pending, plain reasoning counts as what it is: text.
-	pending := []any{object{"role": "user", "content": "one"}, object{"type": "reasoning", "id": "rs_z", "summary": []any{}, "content": []any{object{"type": "reasoning_text", "text": "hm <|end|>"}}},
-		object{"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}, object{"type": "function_call_output", "call_id": "c1", "output": "sky"}}
+	pending := []any{object{"role": "user", "content": "one"}, object{"type": "reasoning", "id": "rs_z",
+		"summary": []any{}, "content": []any{object{"type": "reasoning_text", "text": "hm <|end|>"}}},
+		object{"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+		object{"type": "function_call_output", "call_id": "c1", "output": "sky"}}
 	if prompt := f.prompt(t, object{"input": pending}); !strings.Contains(prompt, "<|channel|>analysis<|message|>hm <|end|><|end|>") {
 		t.Errorf("prompt %q", prompt)
 	}
@@ -411,9 +447,12 @@ func TestRefusals(t *testing.T) {
 		{object{"input": []any{object{"role": "robot", "content": "x"}}}, "input[0].role"},
 		{object{"input": []any{object{"role": "user"}}}, "input[0].content"},
 		{object{"input": []any{object{"role": "user", "content": 3}}}, "input[0].content"},
-		{object{"input": []any{object{"role": "user", "content": []any{object{"type": "input_text", "text": "a"}, object{"type": "input_image", "image_url": "x"}}}}}, "input[0].content[1].type"},
-		{object{"input": []any{object{"role": "user", "content": []any{object{"type": "refusal", "refusal": "a"}}}}}, "input[0].content[0].type"},
-		{object{"input": []any{object{"role": "user", "content": []any{object{"type": "input_text"}}}}}, "input[0].content[0].text"},
+		{object{"input": []any{object{"role": "user", "content": []any{object{"type": "input_text", "text": "a"},
+			object{"type": "input_image", "image_url": "x"}}}}}, "input[0].content[1].type"},
+		{object{"input": []any{object{"role": "user", "content": []any{object{"type": "refusal", "refusal": "a"}}}}},
+			"input[0].content[0].type"},
+		{object{"input": []any{object{"role": "user", "content": []any{object{"type": "input_text"}}}}},
+			"input[0].content[0].text"},
 		{object{"input": []any{object{"role": "user", "content": "a", "id": 3}}}, "input[0].id"},
 		{object{"input": []any{object{"role": "assistant", "content": "a", "phase": "x"}}}, "input[0].phase"},
 		{object{"input": []any{object{"type": "function_call", "name": "f", "arguments": "{}"}}}, "input[0].call_id"},
@@ -424,34 +463,48 @@ func TestRefusals(t *testing.T) {
 		{object{"input": []any{object{"type": "item_reference"}}}, "input[0].id"},
 		{object{"input": []any{object{"type": "item_reference", "id": "msg_none"}}}, "input[0].id"},
 		{object{"input": []any{object{"id": "msg_none"}}}, "input[0].id"},
-		{object{"input": []any{object{"type": "reasoning", "summary": []any{object{"type": "x", "text": "a"}}}}}, "input[0].summary[0].type"},
+		{object{"input": []any{object{"type": "reasoning", "summary": []any{object{"type": "x", "text": "a"}}}}},
+			"input[0].summary[0].type"},
 		{object{"input": []any{object{"type": "reasoning", "content": "x"}}}, "input[0].content"},
 		{object{"input": many(maxItems+1, object{"role": "user", "content": "a"})}, "input"},
-		{object{"input": []any{object{"role": "user", "content": many(maxParts+1, object{"type": "input_text", "text": "a"})}}}, "input[0].content"},
+		{object{"input": []any{object{"role": "user",
+			"content": many(maxParts+1, object{"type": "input_text", "text": "a"})}}}, "input[0].content"},
 		{object{"conversation": "conv_1"}, "conversation"}, {object{"conversation": object{"id": "conv_1"}}, "conversation"},
-		{object{"prompt": object{"id": "p"}}, "prompt"}, {object{"context_management": []any{object{"type": "compaction"}}}, "context_management"},
+		{object{"prompt": object{"id": "p"}}, "prompt"}, {object{"context_management": []any{object{"type": "compaction"}}},
+			"context_management"},
 		{object{"moderation": object{"model": "m"}}, "moderation"}, {object{"reasoning_encrypt": true}, "reasoning_encrypt"},
 		{object{"background": true, "store": false}, "background"}, {object{"truncation": "some"}, "truncation"},
-		{object{"temperature": 3}, "temperature"}, {object{"top_p": -1}, "top_p"}, {object{"top_logprobs": 21}, "top_logprobs"},
-		{object{"max_output_tokens": 0}, "max_output_tokens"}, {object{"max_output_tokens": "x"}, "max_output_tokens"}, {object{"max_tool_calls": -1}, "max_tool_calls"},
+		{object{"temperature": 3}, "temperature"}, {object{"top_p": -1}, "top_p"},
+		{object{"top_logprobs": 21}, "top_logprobs"},
+		{object{"max_output_tokens": 0}, "max_output_tokens"}, {object{"max_output_tokens": "x"}, "max_output_tokens"},
+		{object{"max_tool_calls": -1}, "max_tool_calls"},
 		{object{"seed": 1.5}, "seed"}, {object{"seed": "x"}, "seed"},
-		{object{"tools": []any{3}}, "tools[0]"}, {object{"tools": []any{function, function}}, "tools[1].name"}, {object{"tools": many(maxTools+1, function)}, "tools"},
+		{object{"tools": []any{3}}, "tools[0]"}, {object{"tools": []any{function, function}}, "tools[1].name"},
+		{object{"tools": many(maxTools+1, function)}, "tools"},
 		{object{"tools": []any{object{"type": "function", "name": "f", "parameters": 3}}}, "tools[0].parameters"},
 		{object{"tools": []any{object{"type": "function", "name": "a b"}}}, "tools[0].name"},
-		{object{"tool_choice": "perhaps"}, "tool_choice"}, {object{"tool_choice": object{"type": "web_search"}}, "tool_choice.type"},
-		{object{"tool_choice": "required"}, "tool_choice"}, {object{"tool_choice": object{"type": "function", "name": "g"}, "tools": []any{function}}, "tool_choice.name"},
-		{object{"tool_choice": object{"type": "allowed_tools", "mode": "auto", "tools": []any{object{"type": "function", "name": "g"}}}}, "tool_choice.tools[0].name"},
+		{object{"tool_choice": "perhaps"}, "tool_choice"}, {object{"tool_choice": object{"type": "web_search"}},
+			"tool_choice.type"},
+		{object{"tool_choice": "required"}, "tool_choice"},
+		{object{"tool_choice": object{"type": "function", "name": "g"}, "tools": []any{function}}, "tool_choice.name"},
+		{object{"tool_choice": object{"type": "allowed_tools", "mode": "auto",
+			"tools": []any{object{"type": "function", "name": "g"}}}}, "tool_choice.tools[0].name"},
 		{object{"tool_choice": object{"type": "allowed_tools", "mode": "x"}}, "tool_choice.mode"},
-		{object{"text": object{"format": object{"type": "xml"}}}, "text.format.type"}, {object{"text": object{"format": object{"type": "json_schema"}}}, "text.format.schema"},
-		{object{"text": object{"verbosity": "loud"}}, "text.verbosity"}, {object{"text": object{"format": object{"type": "text"}}, "response_schema": object{}}, "response_schema"},
-		{object{"include": many(maxInclude+1, "x")}, "include"}, {object{"metadata": object{strings.Repeat("k", 65): "v"}}, "metadata"},
-		{object{"metadata": object{"k": strings.Repeat("v", 513)}}, "metadata"}, {object{"user": strings.Repeat("u", 513)}, "user"},
+		{object{"text": object{"format": object{"type": "xml"}}}, "text.format.type"},
+		{object{"text": object{"format": object{"type": "json_schema"}}}, "text.format.schema"},
+		{object{"text": object{"verbosity": "loud"}}, "text.verbosity"},
+		{object{"text": object{"format": object{"type": "text"}}, "response_schema": object{}}, "response_schema"},
+		{object{"include": many(maxInclude+1, "x")}, "include"}, {object{"metadata": object{strings.Repeat("k", 65): "v"}},
+			"metadata"},
+		{object{"metadata": object{"k": strings.Repeat("v", 513)}}, "metadata"},
+		{object{"user": strings.Repeat("u", 513)}, "user"},
 		{object{"reasoning": object{"effort": "most"}}, "reasoning.effort"},
 		{object{"reasoning": "full", "include_reasoning": false}, "include_reasoning"},
 		{object{"reasoning": object{"summary": "auto"}, "include": []string{"reasoning.content"}}, "include"},
 		{object{"reasoning_budget": -2}, "reasoning_budget"},
 		{object{"reasoning_effort": 3}, "reasoning_effort"},
-		{object{"previous_response_id": "resp_none"}, "previous_response_id"}, {object{"input": strings.Repeat("word ", 9000)}, "input"},
+		{object{"previous_response_id": "resp_none"}, "previous_response_id"},
+		{object{"input": strings.Repeat("word ", 9000)}, "input"},
 	} {
 		request := body(t, c.more)
 		for _, stream := range []bool{false, true} {
@@ -461,7 +514,8 @@ func TestRefusals(t *testing.T) {
 			if stream {
 				request = strings.Replace(request, "{", `{"stream":true,`, 1)
 			}
-			if e := f.refused(t, "POST", "/v1/responses", request, 400); e["param"] != c.param || e["type"] != "invalid_request_error" || e["message"] == "" {
+			if e := f.refused(t, "POST", "/v1/responses", request, 400); e["param"] != c.param ||
+				e["type"] != "invalid_request_error" || e["message"] == "" {
 				t.Errorf("%.200s: %v, want param %v", request, e, c.param)
 			}
 		}
@@ -477,9 +531,12 @@ func TestRefusals(t *testing.T) {
 func TestWhatIsIgnored(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
 	got := f.post(t, body(t, object{
-		"unheard_of": object{"a": 1}, "stream_options": object{"include_obfuscation": true}, "service_tier": "flex", "safety_identifier": "s", "prompt_cache_key": "p",
-		"max_tool_calls": 3, "context_management": []any{}, "conversation": nil, "include": []string{"file_search_call.results"}, "text": object{"verbosity": "high"},
-		"reasoning": object{"effort": nil, "summary": nil, "mode": "standard"}, "tools": nil, "tool_choice": nil, "metadata": nil,
+		"unheard_of": object{"a": 1}, "stream_options": object{"include_obfuscation": true}, "service_tier": "flex",
+		"safety_identifier": "s", "prompt_cache_key": "p",
+		"max_tool_calls": 3, "context_management": []any{}, "conversation": nil,
+		"include": []string{"file_search_call.results"}, "text": object{"verbosity": "high"},
+		"reasoning": object{"effort": nil, "summary": nil, "mode": "standard"}, "tools": nil, "tool_choice": nil,
+		"metadata": nil,
 	}))
 	if got["safety_identifier"] != "s" || got["prompt_cache_key"] != "p" || got["max_tool_calls"] != 3.0 {
 		t.Errorf("response %v", got)
@@ -496,12 +553,15 @@ func TestReasoningStaysHidden(t *testing.T) {
 	var log strings.Builder
 	f := start(t, Config{Logger: textLogger(&log)}, fake.Config{})
 	for _, more := range []object{
-		{}, {"reasoning": "none"}, {"reasoning": "summary"}, {"reasoning": object{"effort": "high"}}, {"include": []string{"reasoning.encrypted_content"}},
-		{"include": []string{"message.output_text.logprobs"}, "top_logprobs": 5}, {"store": false, "reasoning_seal": true}, {"background": true}, {"reasoning": object{"exclude": true}},
+		{}, {"reasoning": "none"}, {"reasoning": "summary"}, {"reasoning": object{"effort": "high"}},
+		{"include": []string{"reasoning.encrypted_content"}},
+		{"include": []string{"message.output_text.logprobs"}, "top_logprobs": 5}, {"store": false, "reasoning_seal": true},
+		{"background": true}, {"reasoning": object{"exclude": true}},
 	} {
 		for _, stream := range []bool{false, true} {
 			more["stream"] = stream
-			if _, got := f.do(t, "POST", "/v1/responses", body(t, more)); strings.Contains(got, secret) || !strings.Contains(got, "resp_") {
+			if _, got := f.do(t, "POST", "/v1/responses", body(t, more)); strings.Contains(got, secret) ||
+				!strings.Contains(got, "resp_") {
 				t.Errorf("%v: %s", more, got)
 			}
 		}
@@ -515,7 +575,8 @@ func TestReasoningStaysHidden(t *testing.T) {
 	few := wiretest.Anyone()
 	few.Reasoning = reasoning.VisibilitySummary
 	capped := f.as(t, few)
-	for _, more := range []object{{"reasoning": "full"}, {"include": []string{"reasoning.content"}}, {"include_reasoning": true, "stream": true}, {"include_reasoning": "full", "background": true}} {
+	for _, more := range []object{{"reasoning": "full"}, {"include": []string{"reasoning.content"}},
+		{"include_reasoning": true, "stream": true}, {"include_reasoning": "full", "background": true}} {
 		if e := capped.refused(t, "POST", "/v1/responses", body(t, more), http.StatusForbidden); e["code"] != wire.CodeForbidden || !strings.Contains(e["message"].(string), "reasoning:full") {
 			t.Errorf("%v: %v", more, e)
 		}
@@ -545,7 +606,8 @@ func TestSampling(t *testing.T) {
 			t.Errorf("%s: %s, want %s", body, got, want)
 		}
 	}
-	if got := f.post(t, `{"input":"`+question+`","top_p":0,"seed":-1}`); got["temperature"] != 0.8 || got["top_p"] != 0.0 || got["reasoning_info"].(object)["seed"] != float64(math.MaxUint64) {
+	if got := f.post(t, `{"input":"`+question+`","top_p":0,"seed":-1}`); got["temperature"] != 0.8 ||
+		got["top_p"] != 0.0 || got["reasoning_info"].(object)["seed"] != float64(math.MaxUint64) {
 		t.Errorf("response %v", got)
 	}
 }

@@ -172,7 +172,8 @@ func (e *encoder) start(ev *reasoning.Event) {
 		phase = phaseCommentary
 	}
 	e.main = e.open(&Message{
-		ID: e.newID("msg_"), Type: typeMessage, Status: statusInProgress, Role: string(chattemplate.Assistant), Phase: phase, Content: []Part{},
+		ID: e.newID("msg_"), Type: typeMessage, Status: statusInProgress, Role: string(chattemplate.Assistant), Phase: phase,
+		Content: []Part{},
 	})
 	e.openText(e.main, "response.output_text.delta", Part{Type: partOutput}, true)
 }
@@ -307,8 +308,10 @@ func (e *encoder) endSummary() {
 	part := Part{Type: partSummary, Text: text}
 	r := o.item.(*Reasoning)
 	r.Summary = append(r.Summary, part)
-	e.tell("response.reasoning_summary_text.done", &SummaryTextEvent{ItemID: r.ID, OutputIndex: o.index, SummaryIndex: at, Text: text})
-	e.tell("response.reasoning_summary_part.done", &SummaryPartEvent{ItemID: r.ID, OutputIndex: o.index, SummaryIndex: at, Part: part})
+	e.tell("response.reasoning_summary_text.done", &SummaryTextEvent{ItemID: r.ID, OutputIndex: o.index, SummaryIndex: at,
+		Text: text})
+	e.tell("response.reasoning_summary_part.done", &SummaryPartEvent{ItemID: r.ID, OutputIndex: o.index, SummaryIndex: at,
+		Part: part})
 }
 
 // endText closes an item's content part, or a call's arguments.
@@ -337,7 +340,8 @@ func (e *encoder) endText(o *openItem) {
 	case *Message:
 		part = Part{Type: partOutput, Text: text, Logprobs: o.text.list()}
 		item.Content = append(item.Content, part)
-		e.tell("response.output_text.done", &TextEvent{ItemID: item.ID, OutputIndex: o.index, Text: text, Logprobs: part.Logprobs})
+		e.tell("response.output_text.done", &TextEvent{ItemID: item.ID, OutputIndex: o.index, Text: text,
+			Logprobs: part.Logprobs})
 	}
 	e.tell("response.content_part.done", &PartEvent{ItemID: o.item.ItemID(), OutputIndex: o.index, Part: part})
 }

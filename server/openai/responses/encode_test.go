@@ -25,7 +25,8 @@ func newTestEncoder(carries, background bool) *encoder {
 	}
 }
 
-var texts = []string{"a", " the", "\n\n", `"quoted"`, "<b>&", "é", "\u2028", "日本", "🙂", "\\", "\x00", "\x7f", strings.Repeat("long ", 40)}
+var texts = []string{"a", " the", "\n\n", `"quoted"`, "<b>&", "é", "\u2028", "日本", "🙂", "\\", "\x00", "\x7f",
+	strings.Repeat("long ", 40)}
 
 func someText(r *rand.Rand) string { return texts[r.IntN(len(texts))] }
 
@@ -81,7 +82,8 @@ func someRun(r *rand.Rand) []reasoning.Event {
 	}
 	result := &reasoning.Result{
 		Finish: []reasoning.FinishReason{reasoning.FinishStop, reasoning.FinishLength, reasoning.FinishToolCalls}[r.IntN(3)],
-		Sealed: []string{"", "sealedvalue"}[r.IntN(2)], Usage: reasoning.Usage{Prompt: 3, Cached: 1, Completion: 9, Reasoning: 2, Summary: 4},
+		Sealed: []string{"", "sealedvalue"}[r.IntN(2)], Usage: reasoning.Usage{Prompt: 3, Cached: 1, Completion: 9,
+			Reasoning: 2, Summary: 4},
 	}
 	events = append(events, reasoning.Event{Kind: reasoning.Done, Result: result})
 	seen := events[:0:0]
@@ -119,7 +121,8 @@ func TestStreamsFoldToTheResponse(t *testing.T) {
 		if breaks {
 			run = run[:1+r.IntN(len(run)-1)]
 		}
-		failure := []*wire.Error{wire.Errorf(500, wire.CodeInternal, "m"), wire.Errorf(499, wire.CodeClientCancelled, "c")}[r.IntN(2)]
+		failure := []*wire.Error{wire.Errorf(500, wire.CodeInternal, "m"), wire.Errorf(499, wire.CodeClientCancelled,
+			"c")}[r.IntN(2)]
 		var events []object
 		streamed, whole := newTestEncoder(carries, background), newTestEncoder(carries, background)
 		streamed.emit = func(_ string, data []byte) { events = append(events, decode(t, string(data))) }
@@ -171,7 +174,8 @@ func checkTexts(t *testing.T, seed uint64, response object, want reasoning.Reply
 				summary.WriteString(partText(item, "summary", i))
 			}
 		case typeCall:
-			if c := want.Calls[calls]; item["arguments"] != clean(c.Arguments) || item["call_id"] != c.ID || item["name"] != c.Name {
+			if c := want.Calls[calls]; item["arguments"] != clean(c.Arguments) || item["call_id"] != c.ID ||
+				item["name"] != c.Name {
 				t.Fatalf("seed %d: call %v, want %v", seed, item, c)
 			}
 			calls++
@@ -243,9 +247,11 @@ func TestDeltasTakeNoMemory(t *testing.T) {
 }
 
 func TestLogprobsAreJSON(t *testing.T) {
-	l := reasoning.TokenLogprobs{TokenLogprob: backend.TokenLogprob{Logprob: -0.25}, Text: "a\xff\"", Top: []reasoning.Alternative{
-		{TokenLogprob: backend.TokenLogprob{Logprob: float32(math.Inf(-1))}, Text: "b"}, {TokenLogprob: backend.TokenLogprob{Logprob: -1e-9}},
-	}}
+	l := reasoning.TokenLogprobs{TokenLogprob: backend.TokenLogprob{Logprob: -0.25}, Text: "a\xff\"",
+		Top: []reasoning.Alternative{
+			{TokenLogprob: backend.TokenLogprob{Logprob: float32(math.Inf(-1))}, Text: "b"},
+			{TokenLogprob: backend.TokenLogprob{Logprob: -1e-9}},
+		}}
 	const want = `{"token":"a�\"","logprob":-0.25,"bytes":[97,255,34],"top_logprobs":[{"token":"b","logprob":-9999,"bytes":[98]},` +
 		`{"token":"","logprob":-1e-09,"bytes":[]}]}`
 	if got := string(appendLogprobs(nil, &l)); got != want || !json.Valid([]byte(got)) {
@@ -261,7 +267,8 @@ func TestItemsAreDoneEarly(t *testing.T) {
 		told := ""
 		e.emit = func(name string, _ []byte) { told = name }
 		push := func(k reasoning.Kind, s reasoning.Segment) {
-			e.push(&reasoning.Event{Kind: k, Segment: s, Text: "x", Info: &reasoning.Info{Visibility: reasoning.VisibilitySummary}})
+			e.push(&reasoning.Event{Kind: k, Segment: s, Text: "x",
+				Info: &reasoning.Info{Visibility: reasoning.VisibilitySummary}})
 		}
 		push(reasoning.Started, 0)
 		for _, s := range []reasoning.Segment{reasoning.Answer, reasoning.Summary} {

@@ -29,7 +29,8 @@ func refusal(t *testing.T, input string, err error) bool {
 }
 
 var requestSeeds = []string{
-	`{"input":"hi"}`, `{"input":[{"role":"user","content":"hi"}],"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],"tool_choice":"auto"}`,
+	`{"input":"hi"}`,
+	`{"input":[{"role":"user","content":"hi"}],"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],"tool_choice":"auto"}`,
 	`{"input":[{"type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"a"},{"type":"refusal","refusal":"b"}]}]}`,
 	`{"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"x"}]}]}`,
 	`{"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"s"}],"content":[{"type":"reasoning_text","text":"t"}],"encrypted_content":"AQ"}]}`,
@@ -63,7 +64,8 @@ func FuzzRequest(f *testing.F) {
 		if r, ok := turn.record("x"); !ok || r.size < recordCost {
 			t.Fatalf("%q: cannot be stored", body)
 		}
-		if _, err := turn.model.Runner().Prompt(t.Context(), "", turn.request); err != nil && wire.FromError(err, params).Status >= http.StatusInternalServerError {
+		if _, err := turn.model.Runner().Prompt(t.Context(), "", turn.request); err != nil &&
+			wire.FromError(err, params).Status >= http.StatusInternalServerError {
 			t.Fatalf("%q: %v", body, err)
 		}
 	})
@@ -100,7 +102,8 @@ func FuzzItems(f *testing.F) {
 			return
 		}
 		for i, m := range got {
-			if len(m.ToolCalls) > 0 && m.Role != chattemplate.Assistant || m.Reasoning != "" && m.Role != chattemplate.Assistant || m.Role == chattemplate.ToolRole && m.ToolCallID == "" {
+			if len(m.ToolCalls) > 0 && m.Role != chattemplate.Assistant || m.Reasoning != "" &&
+				m.Role != chattemplate.Assistant || m.Role == chattemplate.ToolRole && m.ToolCallID == "" {
 				t.Fatalf("%q: message %d is %+v", list, i, m)
 			}
 		}

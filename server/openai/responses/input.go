@@ -60,7 +60,8 @@ func (q *asked) input() error {
 		if err != nil {
 			return err
 		}
-		m := &Message{Type: typeMessage, Status: statusCompleted, Role: string(chattemplate.User), Content: []Part{{Type: partInput, Text: said}}}
+		m := &Message{Type: typeMessage, Status: statusCompleted, Role: string(chattemplate.User),
+			Content: []Part{{Type: partInput, Text: said}}}
 		q.items = []entry{{item: m, path: "input"}}
 		return nil
 	case raw[0] != '[':
@@ -310,7 +311,8 @@ func readCall(path, id string, r *rawItem) (Item, error) {
 		value *string
 		to    *string
 		limit int
-	}{{".call_id", r.CallID, &c.CallID, maxID}, {".name", r.Name, &c.Name, maxID}, {".arguments", r.Arguments, &c.Arguments, 0}} {
+	}{{".call_id", r.CallID, &c.CallID, maxID}, {".name", r.Name, &c.Name, maxID},
+		{".arguments", r.Arguments, &c.Arguments, 0}} {
 		switch {
 		case f.value == nil || f.limit > 0 && *f.value == "":
 			return nil, wire.Invalid(path+f.name, "it is missing")

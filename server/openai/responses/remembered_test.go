@@ -56,7 +56,8 @@ func TestRememberedCallsGoWithTheirResponse(t *testing.T) {
 			made = f.get(t, "/v1/responses/"+made["id"].(string))
 		}
 		call := item(made, len(items(made))-1)
-		input := []any{object{"role": "user", "content": "Call it."}, call, object{"type": "function_call_output", "call_id": call["call_id"], "output": "the sky"}}
+		input := []any{object{"role": "user", "content": "Call it."}, call,
+			object{"type": "function_call_output", "call_id": call["call_id"], "output": "the sky"}}
 		got := c.changed(made, input).post(t, body(t, object{"input": input, "tools": look}))
 		if text := partText(item(got, len(items(got))-1), "content", 0); text != c.want {
 			t.Errorf("%s: %q", name, text)

@@ -197,7 +197,8 @@ func (q *asked) refuse() error {
 	}{
 		{"conversation", "this server keeps no conversations; previous_response_id goes on from a response", w.Conversation},
 		{"prompt", "this server keeps no prompt templates; send instructions and input", w.Prompt},
-		{"context_management", "this server does not compact conversations; truncation auto leaves out their oldest part", w.ContextManagement},
+		{"context_management", "this server does not compact conversations; truncation auto leaves out their oldest part",
+			w.ContextManagement},
 		{"moderation", "this server does not moderate", w.Moderation},
 	} {
 		if wire.Given(f.raw) && !(f.name == "context_management" && bytes.Equal(f.raw, emptyList)) {

@@ -143,7 +143,8 @@ type ReasoningInfo struct {
 
 func newInfo(i *reasoning.Info) *ReasoningInfo {
 	return &ReasoningInfo{
-		Visibility: i.Visibility.String(), Effort: string(i.Effort), Strategy: string(i.Strategy), Seed: i.Seed, Budget: i.Budget,
+		Visibility: i.Visibility.String(), Effort: string(i.Effort), Strategy: string(i.Strategy), Seed: i.Seed,
+		Budget: i.Budget,
 	}
 }
 

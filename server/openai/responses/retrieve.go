@@ -74,7 +74,8 @@ func wantsStream(r *http.Request) bool {
 // replay streams what is kept of a response's events, and those to come.
 func (a *API) replay(w http.ResponseWriter, r *http.Request, rec *record, after string) {
 	if rec.run == nil || rec.run.log == nil {
-		a.WriteError(w, r, wire.Unsupported("stream", "only responses that were created with background and stream keep their events"))
+		a.WriteError(w, r, wire.Unsupported("stream", "only responses that were created with background and stream keep "+
+			"their events"))
 		return
 	}
 	n := 0
@@ -128,7 +129,8 @@ func (a *API) cancel(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if rec.run == nil {
-		a.WriteError(w, r, wire.Invalid("", "only responses in the background can be cancelled; to end another, close its connection"))
+		a.WriteError(w, r, wire.Invalid("", "only responses in the background can be cancelled; to end another, close "+
+			"its connection"))
 		return
 	}
 	rec.run.cancel(errCancelled)

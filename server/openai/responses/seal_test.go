@@ -88,7 +88,8 @@ func TestTheStoreRestoresReasoning(t *testing.T) {
 			t.Errorf("%s: prompt %q", visibility, prompt)
 		}
 		if visibility == "full" {
-			named := object{"input": []any{object{"role": "user", "content": "Call it."}, object{"type": "item_reference", "id": item(made, 0)["id"]}, call, output}, "tools": look}
+			named := object{"input": []any{object{"role": "user", "content": "Call it."},
+				object{"type": "item_reference", "id": item(made, 0)["id"]}, call, output}, "tools": look}
 			if prompt := f.prompt(t, named); strings.Count(prompt, kept) != 1 {
 				t.Errorf("by reference: prompt %q", prompt)
 			}
@@ -111,7 +112,8 @@ func TestCarriedReasoningGoesOn(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	_, next := carried(t, f, object{"store": false})
 	second := f.post(t, body(t, object{"input": next, "tools": look}))
-	prompt := f.prompt(t, object{"input": "Next.", "previous_response_id": second["id"], "reasoning": object{"context": "all_turns"}})
+	prompt := f.prompt(t, object{"input": "Next.", "previous_response_id": second["id"],
+		"reasoning": object{"context": "all_turns"}})
 	if strings.Count(prompt, kept) != 1 {
 		t.Errorf("prompt %q", prompt)
 	}
@@ -126,13 +128,15 @@ func TestRestoredTokens(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, calling()...)
 	_, next := carried(t, f, object{"store": false})
 	plain := append([]any(nil), next...)
-	plain[1] = object{"type": "reasoning", "summary": []any{}, "content": []any{object{"type": "reasoning_text", "text": thoughts}}}
+	plain[1] = object{"type": "reasoning", "summary": []any{},
+		"content": []any{object{"type": "reasoning_text", "text": thoughts}}}
 	if got, want := f.prompt(t, object{"input": next, "tools": look}), f.prompt(t, object{"input": plain, "tools": look}); got != want {
 		t.Errorf("restored %q, pending %q", got, want)
 	}
 	none := append(append([]any{}, next[:1]...), next[2:]...)
 	end := []any{object{"role": "assistant", "content": "Done."}, object{"role": "user", "content": "Next."}}
-	if got, want := f.prompt(t, object{"input": append(next, end...), "tools": look}), f.prompt(t, object{"input": append(none, end...), "tools": look}); got != want {
+	if got, want := f.prompt(t, object{"input": append(next, end...), "tools": look}),
+		f.prompt(t, object{"input": append(none, end...), "tools": look}); got != want {
 		t.Errorf("finished %q, without %q", got, want)
 	}
 	if got := f.prompt(t, object{"input": append(next, end...), "tools": look, "keep_reasoning": true}); !strings.Contains(got, kept) {
@@ -154,7 +158,8 @@ func dropped(t *testing.T, name string, f, strict *fixture, request object, code
 			told += w["message"].(string)
 		}
 	}
-	if !strings.Contains(told, "].encrypted_content was left out ("+code+"): ") || strings.Contains(f.models.Prompt(t), secret) {
+	if !strings.Contains(told, "].encrypted_content was left out ("+code+"): ") ||
+		strings.Contains(f.models.Prompt(t), secret) {
 		t.Errorf("%s: warnings %v", name, warnings)
 	}
 	streamed := object{"stream": true}
@@ -188,11 +193,13 @@ func TestSealedValuesStayInTheirPlace(t *testing.T) {
 			return list
 		}
 		reasoning := func(value string) object {
-			return object{"type": "reasoning", "id": item(object{"output": next}, 1)["id"], "summary": []any{}, "encrypted_content": value}
+			return object{"type": "reasoning", "id": item(object{"output": next}, 1)["id"], "summary": []any{},
+				"encrypted_content": value}
 		}
 		refuse("beside another call", f, strict, append([]any{next[0], next[1]}, other[2:]...), "sealed_foreign")
 		refuse("after its call", f, strict, []any{next[0], next[2], next[1], next[3]}, "sealed_foreign")
-		refuse("without its call", f, strict, []any{next[0], next[1], object{"role": "assistant", "content": "x"}, object{"role": "user", "content": "the sky"}}, "sealed_foreign")
+		refuse("without its call", f, strict, []any{next[0], next[1], object{"role": "assistant", "content": "x"},
+			object{"role": "user", "content": "the sky"}}, "sealed_foreign")
 		swapped := "A"
 		if value[100] == 'A' {
 			swapped = "B"
@@ -226,7 +233,8 @@ func TestRepeatedItemsCountOnce(t *testing.T) {
 	if prompt := f.prompt(t, request); strings.Count(prompt, kept) != 1 {
 		t.Errorf("the prompt is %q", prompt)
 	}
-	if got := f.post(t, body(t, request)); !strings.Contains(encode(t, got["warnings"]), "input[4].encrypted_content was left out (sealed_repeated)") {
+	if got := f.post(t, body(t, request)); !strings.Contains(encode(t, got["warnings"]),
+		"input[4].encrypted_content was left out (sealed_repeated)") {
 		t.Errorf("warnings %v", got["warnings"])
 	}
 }
@@ -269,7 +277,8 @@ func TestThoughtsOfAnotherModelStayOut(t *testing.T) {
 	}
 	said := entry{item: &Message{Role: "assistant", Content: []Part{{Text: "a"}}}}
 	for model, want := range map[string]string{"one": thoughts, "two": ""} {
-		for _, e := range []entry{{item: &Reasoning{}, sealed: value, home: &home}, {item: &Reasoning{ID: "rs_1", EncryptedContent: value}, home: &home}} {
+		for _, e := range []entry{{item: &Reasoning{}, sealed: value, home: &home},
+			{item: &Reasoning{ID: "rs_1", EncryptedContent: value}, home: &home}} {
 			r := contract.NewRestorer(keys, seal.Scope{Principal: "p", Model: model}, true)
 			got, err := messages([]entry{e, said}, &opener{r, model})
 			if err != nil || len(got) != 1 || got[0].Reasoning != want {
@@ -279,7 +288,8 @@ func TestThoughtsOfAnotherModelStayOut(t *testing.T) {
 	}
 	carried := []entry{{item: &Reasoning{ID: "rs_1", EncryptedContent: value}, path: "input[0]"}}
 	var e *wire.Error
-	if _, err := messages(carried, &opener{contract.NewRestorer(keys, seal.Scope{Principal: "p", Model: "two", Conversation: home.Conversation}, true), "two"}); !errors.As(err, &e) ||
+	if _, err := messages(carried, &opener{contract.NewRestorer(keys, seal.Scope{Principal: "p", Model: "two",
+		Conversation: home.Conversation}, true), "two"}); !errors.As(err, &e) ||
 		e.Code != "sealed_foreign" {
 		t.Errorf("carried to another model: %v", err)
 	}

@@ -112,7 +112,8 @@ func TestStoreKeepsItsBooks(t *testing.T) {
 					t.Fatal("the lists disagree")
 				}
 			}
-			if bytes != sh.bytes || len(sh.records) != sh.order.Len() || len(sh.items) != sh.order.Len() || bytes > limits.Bytes || sh.order.Len() > limits.Responses || sh.order.Len() == 0 {
+			if bytes != sh.bytes || len(sh.records) != sh.order.Len() || len(sh.items) != sh.order.Len() ||
+				bytes > limits.Bytes || sh.order.Len() > limits.Responses || sh.order.Len() == 0 {
 				t.Fatalf("%d responses of %d bytes, noted %d and %d", sh.order.Len(), bytes, len(sh.records), sh.bytes)
 			}
 			total += bytes
@@ -140,8 +141,10 @@ func TestStoredResponses(t *testing.T) {
 		}
 		list := f.get(t, path+"/input_items?order=asc")
 		data := list["data"].([]any)
-		if list["object"] != "list" || list["has_more"] != false || len(data) != 2 || list["first_id"] != data[0].(object)["id"] || list["last_id"] != data[1].(object)["id"] ||
-			data[0].(object)["role"] != "system" || encode(t, data[1].(object)["content"]) != `[{"text":"`+question+`","type":"input_text"}]` {
+		if list["object"] != "list" || list["has_more"] != false || len(data) != 2 ||
+			list["first_id"] != data[0].(object)["id"] || list["last_id"] != data[1].(object)["id"] ||
+			data[0].(object)["role"] != "system" || encode(t, data[1].(object)["content"]) != `[{"text":"`+question+
+			`","type":"input_text"}]` {
 			t.Errorf("input items %v", list)
 		}
 		first := f.get(t, path+"/input_items?limit=1")
@@ -162,13 +165,15 @@ func TestStoredResponses(t *testing.T) {
 		stranger := wiretest.Anyone()
 		stranger.ID = "stranger"
 		other := f.as(t, stranger)
-		for _, request := range [][2]string{{"GET", path}, {"DELETE", path}, {"POST", path + "/cancel"}, {"GET", path + "/input_items"}} {
+		for _, request := range [][2]string{{"GET", path}, {"DELETE", path}, {"POST", path + "/cancel"},
+			{"GET", path + "/input_items"}} {
 			if e := other.refused(t, request[0], request[1], "", http.StatusNotFound); e["code"] != "not_found" {
 				t.Errorf("%v: %v", request, e)
 			}
 		}
 		other.refused(t, "POST", "/v1/responses", body(t, object{"previous_response_id": made["id"]}), 400)
-		other.refused(t, "POST", "/v1/responses", body(t, object{"input": []any{object{"type": "item_reference", "id": item(made, 1)["id"]}}}), 400)
+		other.refused(t, "POST", "/v1/responses",
+			body(t, object{"input": []any{object{"type": "item_reference", "id": item(made, 1)["id"]}}}), 400)
 
 		status, got := f.do(t, "DELETE", path, "")
 		if o := decode(t, got); status != 200 || o["id"] != made["id"] || o["deleted"] != true || o["object"] != "response" {
@@ -202,7 +207,8 @@ func TestPreviousResponse(t *testing.T) {
 	first := f.post(t, body(t, object{"instructions": "Be brief."}))
 	second := f.post(t, body(t, object{"input": more, "previous_response_id": first["id"], "instructions": "Be long."}))
 	third := f.post(t, body(t, object{"input": "And another?", "previous_response_id": second["id"]}))
-	if partText(item(second, 0), "content", 0) != "Five." || partText(item(third, 0), "content", 0) != "Six." || second["previous_response_id"] != first["id"] {
+	if partText(item(second, 0), "content", 0) != "Five." || partText(item(third, 0), "content", 0) != "Six." ||
+		second["previous_response_id"] != first["id"] {
 		t.Errorf("responses %v and %v", second, third)
 	}
 	prompt := f.prompt(t, object{"input": "x", "previous_response_id": third["id"], "instructions": "Now."})
@@ -222,19 +228,22 @@ func TestTruncation(t *testing.T) {
 	f := start(t, Config{}, fake.Config{ContextSize: 600})
 	input := []any{object{"role": "system", "content": "Rules."}}
 	for i := range 12 {
-		input = append(input, object{"role": "user", "content": fmt.Sprintf("Question %d %s", i, strings.Repeat("word ", 6))}, object{"role": "assistant", "content": fmt.Sprintf("Answer %d.", i)})
+		input = append(input, object{"role": "user", "content": fmt.Sprintf("Question %d %s", i, strings.Repeat("word ", 6))},
+			object{"role": "assistant", "content": fmt.Sprintf("Answer %d.", i)})
 	}
 	input = append(input, object{"role": "user", "content": question})
 	f.refused(t, "POST", "/v1/responses", body(t, object{"input": input}), 400)
 	got := f.post(t, body(t, object{"input": input, "truncation": "auto"}))
-	if got["truncation"] != "auto" || partText(item(got, 0), "content", 0) != answer || got["usage"].(object)["input_tokens"].(float64) > 450 {
+	if got["truncation"] != "auto" || partText(item(got, 0), "content", 0) != answer ||
+		got["usage"].(object)["input_tokens"].(float64) > 450 {
 		t.Errorf("response %v", got)
 	}
 	if w := got["warnings"].([]any); len(w) != 1 || w[0].(object)["code"] != CodeTruncated {
 		t.Errorf("warnings %v", w)
 	}
 	prompt := f.prompt(t, object{"input": input, "truncation": "auto"})
-	if !strings.Contains(prompt, "Rules.") || !strings.Contains(prompt, "Question 11") || strings.Contains(prompt, "Question 0") || strings.Contains(prompt, "Answer 0.") {
+	if !strings.Contains(prompt, "Rules.") || !strings.Contains(prompt, "Question 11") ||
+		strings.Contains(prompt, "Question 0") || strings.Contains(prompt, "Answer 0.") {
 		t.Errorf("prompt %q", prompt)
 	}
 	// Less is left out when less room is asked for.
@@ -253,11 +262,14 @@ func TestTruncationOfCalls(t *testing.T) {
 	input := []any{object{"role": "user", "content": question}}
 	for i := range 12 {
 		id := fmt.Sprint("call_", i)
-		input = append(input, object{"type": "function_call", "call_id": id, "name": "look", "arguments": fmt.Sprintf(`{"n":"first %d"}`, i)},
-			object{"type": "function_call_output", "call_id": id, "output": fmt.Sprintf("Output %d %s", i, strings.Repeat("word ", 30))})
+		input = append(input, object{"type": "function_call", "call_id": id, "name": "look",
+			"arguments": fmt.Sprintf(`{"n":"first %d"}`, i)},
+			object{"type": "function_call_output", "call_id": id, "output": fmt.Sprintf("Output %d %s", i,
+				strings.Repeat("word ", 30))})
 	}
 	prompt := f.prompt(t, object{"input": input, "truncation": "auto"})
-	if !strings.Contains(prompt, question) || !strings.Contains(prompt, "Output 11") || !strings.Contains(prompt, "first 11") || strings.Contains(prompt, "first 0") ||
+	if !strings.Contains(prompt, question) || !strings.Contains(prompt, "Output 11") ||
+		!strings.Contains(prompt, "first 11") || strings.Contains(prompt, "first 0") ||
 		strings.Contains(prompt, "Output 0 ") {
 		t.Errorf("prompt %q", prompt)
 	}
@@ -269,14 +281,17 @@ func TestStoredReasoningNeedsThePermissionStill(t *testing.T) {
 	f := start(t, Config{}, fake.Config{})
 	for _, tt := range []struct {
 		ask, now reasoning.Visibility
-	}{{reasoning.VisibilityFull, reasoning.VisibilitySummary}, {reasoning.VisibilityFull, reasoning.VisibilityNone}, {reasoning.VisibilitySummary, reasoning.VisibilityNone}} {
+	}{{reasoning.VisibilityFull, reasoning.VisibilitySummary}, {reasoning.VisibilityFull, reasoning.VisibilityNone},
+		{reasoning.VisibilitySummary, reasoning.VisibilityNone}} {
 		made := f.post(t, body(t, object{"reasoning": tt.ask.String()}))
-		events := f.stream(t, "POST", "/v1/responses", body(t, object{"reasoning": tt.ask.String(), "background": true, "stream": true}))
+		events := f.stream(t, "POST", "/v1/responses",
+			body(t, object{"reasoning": tt.ask.String(), "background": true, "stream": true}))
 		less := wiretest.Anyone()
 		less.Reasoning = tt.now
 		lesser := f.as(t, less)
 		for id, paths := range map[any][]string{
-			made["id"]: {"", "/input_items"}, events[0]["response"].(object)["id"]: {"", "?stream=true", "?stream=true&starting_after=3"},
+			made["id"]: {"", "/input_items"}, events[0]["response"].(object)["id"]: {"", "?stream=true",
+				"?stream=true&starting_after=3"},
 		} {
 			for _, path := range paths {
 				if e := lesser.refused(t, "GET", "/v1/responses/"+id.(string)+path, "", http.StatusForbidden); e["code"] != wire.CodeForbidden {
@@ -286,10 +301,12 @@ func TestStoredReasoningNeedsThePermissionStill(t *testing.T) {
 		}
 		// What the model thought goes on to count, but nothing tells it.
 		again := lesser.post(t, body(t, object{"input": []any{
-			object{"role": "user", "content": question}, object{"type": "item_reference", "id": item(made, 0)["id"]}, object{"role": "assistant", "content": "x"},
+			object{"role": "user", "content": question}, object{"type": "item_reference", "id": item(made, 0)["id"]},
+			object{"role": "assistant", "content": "x"},
 			object{"role": "user", "content": question}}}))
 		items := encode(t, lesser.get(t, "/v1/responses/"+again["id"].(string)+"/input_items"))
-		if strings.Contains(items, secret) || strings.Contains(items, brief) || !strings.Contains(items, item(made, 0)["id"].(string)) {
+		if strings.Contains(items, secret) || strings.Contains(items, brief) ||
+			!strings.Contains(items, item(made, 0)["id"].(string)) {
 			t.Errorf("%s now %s: input items %s", tt.ask, tt.now, items)
 		}
 		if status, _ := lesser.do(t, "DELETE", "/v1/responses/"+made["id"].(string), ""); status != http.StatusOK {
@@ -300,14 +317,18 @@ func TestStoredReasoningNeedsThePermissionStill(t *testing.T) {
 
 func TestStoreSealsReasoning(t *testing.T) {
 	f := start(t, Config{}, fake.Config{}, append(usual(), fake.Reply{After: wiretest.Ask("Look."),
-		Say: wiretest.Call(`I look. <rationale call="1">{"why":"`+secret+`","confidence":0.5}</rationale>`, "", "look", `{"q":"a"}`)})...)
-	reasons := object{"input": "Look.", "reasoning": "full", "rationale": true, "tools": []any{object{"type": "function", "name": "look", "parameters": object{"type": "object"}}}}
+		Say: wiretest.Call(`I look. <rationale call="1">{"why":"`+secret+`","confidence":0.5}</rationale>`, "", "look",
+			`{"q":"a"}`)})...)
+	reasons := object{"input": "Look.", "reasoning": "full", "rationale": true,
+		"tools": []any{object{"type": "function", "name": "look", "parameters": object{"type": "object"}}}}
 	if made := f.post(t, body(t, reasons)); !strings.Contains(encode(t, made["rationale"]), secret) ||
 		encode(t, f.get(t, "/v1/responses/"+made["id"].(string))["rationale"]) != encode(t, made["rationale"]) {
 		t.Errorf("the reasons of %v are not those that were stored", made)
 	}
-	for _, more := range []object{{}, {"reasoning": "full"}, {"reasoning": "summary"}, {"reasoning": "full", "background": true, "stream": true},
-		{"input": []any{object{"role": "user", "content": question}, object{"type": "reasoning", "id": "rs_in", "summary": []any{}, "content": []any{object{"type": "reasoning_text", "text": thoughts}}},
+	for _, more := range []object{{}, {"reasoning": "full"}, {"reasoning": "summary"},
+		{"reasoning": "full", "background": true, "stream": true},
+		{"input": []any{object{"role": "user", "content": question}, object{"type": "reasoning", "id": "rs_in",
+			"summary": []any{}, "content": []any{object{"type": "reasoning_text", "text": thoughts}}},
 			object{"role": "assistant", "content": "x"}, object{"role": "user", "content": question}}}} {
 		if _, got := f.do(t, "POST", "/v1/responses", body(t, more)); !strings.Contains(got, "resp_") {
 			t.Fatal(got)

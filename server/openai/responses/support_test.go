@@ -81,7 +81,8 @@ func usual() []fake.Reply {
 
 // summaryReply answers the summary pass.
 func summaryReply(say string) fake.Reply {
-	return fake.Reply{Prompt: "<|start|>developer", After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>", Say: say + "<|return|>"}
+	return fake.Reply{Prompt: "<|start|>developer", After: reasoning.SummaryConciseV1 +
+		"<|end|><|start|>assistant<|channel|>final<|message|>", Say: say + "<|return|>"}
 }
 
 // slowly makes each step of a model take a while.
@@ -289,7 +290,8 @@ func foldText(t testing.TB, kind string, e, item object) {
 		p := part()
 		p["text"] = p["text"].(string) + e["delta"].(string)
 	case "response.output_text.done", "response.reasoning_text.done", "response.reasoning_summary_text.done":
-		if p := part(); p["text"] != e["text"] || p["logprobs"] != nil && encode(t, p["logprobs"]) != encode(t, e["logprobs"]) {
+		if p := part(); p["text"] != e["text"] || p["logprobs"] != nil && encode(t, p["logprobs"]) != encode(t,
+			e["logprobs"]) {
 			t.Fatalf("%s says %v after deltas %v", kind, e, p)
 		}
 	case "response.content_part.done", "response.reasoning_summary_part.done":

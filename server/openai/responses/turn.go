@@ -39,9 +39,12 @@ type turn struct {
 
 // params names the fields of [runner.Request] as this format does.
 var params = map[string]string{
-	"Messages": "input", "Tools": "tools", "ToolChoice": "tool_choice", "ToolName": "tool_choice.name", "Form": "text.format",
-	"ResponseFormat": "text.format", "Visibility": "reasoning", "Effort": "reasoning.effort", "Budget": "reasoning.max_tokens",
-	"Strategy": "reasoning_strategy", "Delegation": "delegation", "MaxTokens": "max_output_tokens", "Sampling": "temperature", "TemplateArgs": "chat_template_kwargs",
+	"Messages": "input", "Tools": "tools", "ToolChoice": "tool_choice", "ToolName": "tool_choice.name",
+	"Form":           "text.format",
+	"ResponseFormat": "text.format", "Visibility": "reasoning", "Effort": "reasoning.effort",
+	"Budget":   "reasoning.max_tokens",
+	"Strategy": "reasoning_strategy", "Delegation": "delegation", "MaxTokens": "max_output_tokens",
+	"Sampling": "temperature", "TemplateArgs": "chat_template_kwargs",
 }
 
 // prepare looks up what a request needs. The caller releases the turn's model. The errors are a *wire.Error.
@@ -78,11 +81,13 @@ func (t *turn) lookUp() error {
 		chain, missing := a.store.chain(t.principal.ID, *id)
 		if missing != "" {
 			return &wire.Error{Status: http.StatusBadRequest, Code: "previous_response_not_found", Param: "previous_response_id",
-				Message: "it, or a response that it goes on from, is not stored here, or no longer; send the whole conversation as input"}
+				Message: "it, or a response that it goes on from, is not stored here, or no longer; send the whole " +
+					"conversation as input"}
 		}
 		last := chain[len(chain)-1]
 		if s := last.response.Status; s != statusCompleted && s != statusIncomplete {
-			return wire.Invalid("previous_response_id", "the response is %s; one can go on from a completed or incomplete one only", s)
+			return wire.Invalid("previous_response_id",
+				"the response is %s; one can go on from a completed or incomplete one only", s)
 		}
 		t.chain, t.root = chain, last.root
 	}
@@ -215,7 +220,8 @@ func (t *turn) loosen(ctx context.Context) {
 	q := t.asked
 	for _, i := range q.loose {
 		tool := &q.tools[i]
-		if tool.Parameters == nil || t.model.Runner().CheckTool(ctx, chattemplate.Tool{Name: tool.Name, Parameters: tool.Parameters}) == nil {
+		if tool.Parameters == nil || t.model.Runner().CheckTool(ctx,
+			chattemplate.Tool{Name: tool.Name, Parameters: tool.Parameters}) == nil {
 			continue
 		}
 		no := false
@@ -284,7 +290,8 @@ func (t *turn) streamed() bool { return is(t.asked.wire.Stream, false) }
 // before that is for the caller to tell; one after it is told by the response too. gone reports whether nobody
 // listens any more, which ends the run. An input that is too long for the context is a stream's matter too, as it
 // is in OpenAI's API: Codex looks for it there only.
-func (t *turn) run(ctx context.Context, enc *encoder, begun func(), gone func() bool) (started bool, failure *wire.Error) {
+func (t *turn) run(ctx context.Context, enc *encoder, begun func(), gone func() bool) (started bool,
+	failure *wire.Error) {
 	free := contract.FreeCalls{Names: t.asked.custom}
 	push := func(e *reasoning.Event) error { enc.push(e); return nil }
 	for e, err := range t.model.Generate(ctx, t.request) {
@@ -333,7 +340,8 @@ func (t *turn) failure(ctx context.Context, err error) *wire.Error {
 func (t *turn) end(enc *encoder, done *reasoning.Event, failure *wire.Error) {
 	enc.atEnd = func() {
 		if t.asked.store && !t.keep(enc.sealed) {
-			t.response.Warnings = append(t.response.Warnings, Warning{CodeNotStored, "the response is too large to be stored; its id cannot be used"})
+			t.response.Warnings = append(t.response.Warnings,
+				Warning{CodeNotStored, "the response is too large to be stored; its id cannot be used"})
 		}
 	}
 	if failure != nil {
