@@ -86,11 +86,14 @@ test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests
 	@$(GO) test -race $(pure_pkgs)
 	@echo "packages that link the engine, and the end-to-end tests"
 	@$(GO) test $(engine_pkgs)
+	@echo "package grammar against llama.cpp's own grammar engine"
+	@$(GO) test -tags peer -run '(Masks|Refusals)Agree$$' ./backend/llamacpp
 	@scripts/fuzz.sh 3s
 
 .PHONY: test-long
 test-long: toolchain ## soaks, attacks on the server and long fuzzing (about an hour; LONG=10m for each fuzz target)
 	RUNNER_LONG=1 $(GO) test -timeout 60m -skip '^TestAttacks$$' $(engine_pkgs)
+	RUNNER_LONG=1 $(GO) test -tags peer -timeout 60m -run '(Masks|Refusals)Agree$$' ./backend/llamacpp
 	RUNNER_LONG=1 $(GO) test -timeout 60m -count 1 -v -run '^TestAttacks$$' ./cmd/runner
 	RUNNER_LONG=1 $(GO) test -race -timeout 60m $(pure_pkgs)
 	ENGINE=1 scripts/fuzz.sh $(or $(LONG),2m)
@@ -101,7 +104,8 @@ test-clients: build ## bin/runner serve with the official clients for Node and P
 
 .PHONY: bench
 bench: toolchain ## the short benchmarks that docs/benchmarks.md quotes
-	$(GO) test -run '^$$' -bench . -benchmem ./backend/sample ./backend/tokenizer ./reasoning ./chattemplate/... ./backend/llamacpp ./runner
+	$(GO) test -run '^$$' -bench . -benchmem ./backend/sample ./backend/tokenizer ./reasoning ./chattemplate/... ./runner
+	$(GO) test -tags peer -run '^$$' -bench . -benchmem ./backend/llamacpp
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)

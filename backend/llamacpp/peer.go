@@ -1,5 +1,8 @@
+//go:build peer
+
 package llamacpp
 
+// #cgo CPPFLAGS: -DRUNNER_PEER
 // #include <stdlib.h>
 // #include "shim.h"
 import "C"
@@ -11,15 +14,16 @@ import (
 	"runner/backend"
 )
 
-// PeerGrammar is llama.cpp's own engine for constrained decoding, for tests and benchmarks of package grammar to
-// compare with; nothing else uses it. Its text must come from the developer: on left recursion that passes through
-// rules which can be empty, and on repetitions of what can be empty, the engine overflows its stack, and what it
-// does not understand it prints to the standard error.
+// PeerGrammar is llama.cpp's own engine for constrained decoding. Tests and benchmarks compare package grammar with it.
+// The build tag peer keeps it out of the program.
 //
-// It differs from package grammar on purpose in this: control tokens are allowed where their names are, and bytes are
-// not required to be valid UTF-8.
+// Only use grammars written by a developer. The engine overflows its stack on left recursion through rules that can be
+// empty, and on repetitions of something that can be empty. It prints what it does not understand to standard error.
 //
-// It must be closed before the model is, and is not safe for concurrent use.
+// It differs from package grammar on purpose in two ways. It allows control tokens where a grammar spells their names,
+// and it does not require bytes to be valid UTF-8.
+//
+// Close it before the model. It is not safe for concurrent use.
 type PeerGrammar struct {
 	grammar *C.struct_llama_sampler
 	room    []C.llama_token_data

@@ -234,6 +234,7 @@ extern "C" struct ggml_backend_feature shim_feature(ggml_backend_reg_t reg, size
     return none;
 }
 
+#ifdef RUNNER_PEER
 extern "C" struct llama_sampler * shim_grammar(const struct llama_vocab * vocab, const char * text, struct shim_error * err) {
     return guarded<llama_sampler *>(err, nullptr, [&] { return llama_sampler_init_grammar(vocab, text, "root"); });
 }
@@ -260,3 +261,4 @@ extern "C" bool shim_grammar_accept(struct llama_sampler * grammar, llama_token 
         return true;
     });
 }
+#endif

@@ -50,6 +50,9 @@ bool shim_fork(struct llama_context * ctx, llama_seq_id src, llama_seq_id dst, l
 // shim_feature returns the i-th feature of a device registry; its name is NULL when there are no more.
 struct ggml_backend_feature shim_feature(ggml_backend_reg_t reg, size_t i);
 
+// The grammar engine is compiled with the build tag peer only, see peer.go.
+#ifdef RUNNER_PEER
+
 // shim_grammar reads a grammar, whose root rule is root. NULL on failure; the engine prints its reason to the standard error.
 struct llama_sampler * shim_grammar(const struct llama_vocab * vocab, const char * text, struct shim_error * err);
 
@@ -60,6 +63,8 @@ bool shim_grammar_fill(struct llama_sampler * grammar, const llama_token * token
 
 // shim_grammar_accept moves on by a token; if it was not allowed, it fails and the grammar must not be used again.
 bool shim_grammar_accept(struct llama_sampler * grammar, llama_token token, struct shim_error * err);
+
+#endif
 
 #ifdef __cplusplus
 }

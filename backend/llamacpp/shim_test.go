@@ -20,7 +20,7 @@ func TestShimSanitized(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "shim")
 	args := append(append([]string{}, cxx[1:]...), "-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
 		"-fno-omit-frame-pointer",
-		"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I", here, "-o", binary, "shim.cpp",
+		"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DRUNNER_PEER", "-I", here, "-o", binary, "shim.cpp",
 		filepath.Join("testdata", "stub.cpp"))
 	if out, err := exec.Command(cxx[0], args...).CombinedOutput(); err != nil {
 		if strings.Contains(string(out), "cannot find") && strings.Contains(string(out), "san") {
