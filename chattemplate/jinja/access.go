@@ -3,6 +3,7 @@ package jinja
 import (
 	"math"
 	"math/big"
+	"runner/chattemplate/jinja/origin"
 )
 
 // attr is obj.name: an attribute of the object, else its item.
@@ -11,7 +12,7 @@ func (r *render) attr(obj Value, name *strValue) Value {
 		return v
 	}
 	if d, ok := obj.(*dictValue); ok {
-		if v := d.getStr(name.s); v != nil {
+		if v := d.getStr(name.String()); v != nil {
 			return v
 		}
 	}
@@ -40,9 +41,9 @@ func (r *render) item(obj, key Value) Value {
 			return intValue(v.start + int64(i)*v.step)
 		}
 	case *strValue:
-		r.work(len(v.s))
-		if i, ok := r.index(key, runeCount(v.s)); ok {
-			c, _ := charAt(v.Text, runeOffset(v.s, i))
+		r.work(v.Len())
+		if i, ok := r.index(key, origin.RuneCount(v.String())); ok {
+			c, _ := charAt(v.Text, origin.RuneOffset(v.String(), i))
 			if v.markup {
 				return asMarkup(c)
 			}
@@ -74,15 +75,15 @@ func (r *render) attribute(obj Value, name *strValue) Value {
 	if u, ok := obj.(*undefined); ok {
 		r.failUndefined(u)
 	}
-	if v := r.field(obj, name.s); v != nil {
+	if v := r.field(obj, name.String()); v != nil {
 		return v
 	}
-	if sig := methodOf(obj, name.s); sig != nil {
+	if sig := methodOf(obj, name.String()); sig != nil {
 		return &native{signature: sig, recv: obj}
 	}
-	if isUnsafe(obj, name.s) {
+	if isUnsafe(obj, name.String()) {
 		return &undefined{
-			hint: "access to attribute '" + name.s + "' of '" + obj.typeName() + "' object is unsafe.",
+			hint: "access to attribute '" + name.String() + "' of '" + obj.typeName() + "' object is unsafe.",
 			kind: KindSecurity, name: name,
 		}
 	}
@@ -191,7 +192,7 @@ func (r *render) slice(obj, start, stop, step Value) Value {
 	r.defined(obj)
 	switch v := obj.(type) {
 	case *strValue:
-		n := runeCount(v.s)
+		n := origin.RuneCount(v.String())
 		lo, k, st := r.sliceBounds(start, stop, step, n)
 		return &strValue{Text: r.sliceText(v.Text, n, lo, k, st), markup: v.markup}
 	case *listValue:
@@ -224,24 +225,24 @@ func (r *render) sliceItems(items []Value, start, stop, step Value) []Value {
 
 // sliceText takes k characters of a text of n, every st-th from character lo.
 func (r *render) sliceText(t Text, n, lo, k, st int) Text {
-	r.work(len(t.s))
+	r.work(t.Len())
 	if st == 1 {
-		i := runeOffset(t.s, lo)
-		return t.slice(i, i+runeOffset(t.s[i:], k))
+		i := origin.RuneOffset(t.String(), lo)
+		return t.Slice(i, i+origin.RuneOffset(t.String()[i:], k))
 	}
-	r.made(len(t.s))
+	r.made(t.Len())
 	r.madeItems(n / 4)
 	offsets := make([]int, 0, n+1)
-	for i := range t.s {
+	for i := range t.String() {
 		offsets = append(offsets, i)
 	}
-	offsets = append(offsets, len(t.s))
-	var b builder
+	offsets = append(offsets, t.Len())
+	var b origin.Builder
 	for i := 0; i < k; i++ {
 		c := lo + i*st
-		b.addText(t.slice(offsets[c], offsets[c+1]))
+		b.AddText(t.Slice(offsets[c], offsets[c+1]))
 	}
-	return b.text()
+	return b.Text()
 }
 
 // sliceBounds returns where a slice of a sequence of n starts, how many items it has, and its step.

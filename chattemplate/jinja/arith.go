@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
-	"strings"
+	"runner/chattemplate/jinja/origin"
 )
 
 // maxIntBits bounds the size of integers.
@@ -219,8 +219,8 @@ func (r *render) concatStr(a, b *strValue) Value {
 	if a.markup != b.markup {
 		a, b = r.escaped(a), r.escaped(b)
 	}
-	r.made(len(a.s) + len(b.s))
-	return &strValue{Text: concat(a.Text, b.Text), markup: a.markup}
+	r.made(a.Len() + b.Len())
+	return &strValue{Text: origin.Concat(a.Text, b.Text), markup: a.markup}
 }
 
 // concat is + of anything but numbers.
@@ -270,11 +270,11 @@ func (r *render) repeat(a, b Value) Value {
 	n = max(n, 0)
 	switch x := a.(type) {
 	case *strValue:
-		if len(x.s) > 0 && n > int64(r.lim.Output/len(x.s)) {
+		if x.Len() > 0 && n > int64(r.lim.Output/x.Len()) {
 			r.made(math.MaxInt)
 		}
-		r.made(len(x.s) * int(n))
-		return &strValue{Text: repeatText(x.Text, int(n)), markup: x.markup}
+		r.made(x.Len() * int(n))
+		return &strValue{Text: origin.Repeat(x.Text, int(n)), markup: x.markup}
 	case *listValue:
 		return &listValue{items: r.repeatItems(x.items, n)}
 	case *tupleValue:
@@ -296,17 +296,6 @@ func (r *render) repeatItems(items []Value, n int64) []Value {
 		out = append(out, items...)
 	}
 	return out
-}
-
-func repeatText(t Text, n int) Text {
-	if len(t.ends) == 0 {
-		return Text{s: strings.Repeat(t.s, n), first: t.first}
-	}
-	var b builder
-	for ; n > 0; n-- {
-		b.addText(t)
-	}
-	return b.text()
 }
 
 // negate and plus are the unary operators.

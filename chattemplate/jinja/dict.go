@@ -46,7 +46,7 @@ func hash(v Value) (hashKey, bool) {
 func hashIn(v Value, room *int) (hashKey, bool) {
 	switch v := v.(type) {
 	case *strValue:
-		return hashKey{kind: 's', str: v.s}, true
+		return hashKey{kind: 's', str: v.String()}, true
 	case noneValue:
 		return hashKey{kind: 'n'}, true
 	case boolValue:
@@ -106,7 +106,7 @@ func (d *dictValue) find(k hashKey) int {
 	}
 	for i, key := range d.keys {
 		if s, ok := key.(*strValue); ok {
-			if k.kind == 's' && s.s == k.str {
+			if k.kind == 's' && s.String() == k.str {
 				return i
 			}
 			continue

@@ -1,5 +1,7 @@
 package jinja
 
+import "runner/chattemplate/jinja/origin"
+
 func (e *constExpr) eval(r *render) Value { return e.v }
 
 func (e *nameExpr) eval(r *render) Value {
@@ -105,15 +107,15 @@ func (r *render) compare(op string, a, b Value) bool {
 
 func (e *concatExpr) eval(r *render) Value {
 	r.step()
-	var b builder
+	var b origin.Builder
 	for _, p := range e.parts {
 		t := r.str(p.eval(r))
 		r.line = e.line
-		r.made(len(t.s))
-		b.addText(t)
-		r.fits(len(b.buf))
+		r.made(t.Len())
+		b.AddText(t)
+		r.fits(b.Len())
 	}
-	return text(b.text())
+	return text(b.Text())
 }
 
 func (e *condExpr) eval(r *render) Value {
@@ -211,15 +213,15 @@ func (a *arguments) eval(r *render) callArgs {
 				r.typeError("keywords must be strings")
 			}
 			for _, have := range c.kw {
-				if have.name == s.s {
+				if have.name == s.String() {
 					r.typeError("got multiple values for keyword argument %s", r.quote(s))
 				}
 			}
 			o := Outside
-			if s.allTrusted() {
+			if s.AllTrusted() {
 				o = Trusted
 			}
-			c.kw = append(c.kw, kwArg{s.s, o, d.vals[i]})
+			c.kw = append(c.kw, kwArg{s.String(), o, d.vals[i]})
 		}
 	}
 	return c
@@ -235,7 +237,7 @@ func (e *callExpr) evalWith(r *render, caller *macro) Value {
 		// A method is called without making a value of it first.
 		obj := a.obj.eval(r)
 		r.line = a.line
-		if sig := methodOf(obj, a.name.s); sig != nil {
+		if sig := methodOf(obj, a.name.String()); sig != nil {
 			args := e.args.eval(r)
 			if caller != nil {
 				args.kw = append(args.kw, kwArg{"caller", Trusted, caller})

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"runner/chattemplate/jinja/origin"
 	"strconv"
 	"strings"
 )
@@ -35,7 +36,7 @@ func init() {
 		return v
 	})
 	addFilter("attr", []string{"name"}, 1, func(r *render, v Value, a []Value) Value {
-		name := str(r.argStr("attr()", a[0]).s, a[0].(*strValue).originAt(0))
+		name := str(r.argStr("attr()", a[0]).String(), a[0].(*strValue).OriginAt(0))
 		if it := r.attribute(v, name); it != nil {
 			return it
 		}
@@ -67,9 +68,9 @@ func (r *render) pathOf(attr Value) []Value {
 		return []Value{attr}
 	}
 	var path []Value
-	for _, p := range splitOn(s.Text, ".", -1, false) {
-		if p.s != "" && len(p.s) < 10 && strings.Trim(p.s, "0123456789") == "" {
-			n, _ := strconv.Atoi(p.s)
+	for _, p := range origin.Split(s.Text, ".", -1, false) {
+		if p.String() != "" && p.Len() < 10 && strings.Trim(p.String(), "0123456789") == "" {
+			n, _ := strconv.Atoi(p.String())
 			path = append(path, intValue(n))
 		} else {
 			path = append(path, text(p))
@@ -92,8 +93,8 @@ func (r *render) getter(attr, def Value, fold bool) func(Value) Value {
 			}
 		}
 		if s, ok := v.(*strValue); ok && fold {
-			r.made(len(s.s))
-			return text(lower(s.Text))
+			r.made(s.Len())
+			return text(origin.Lower(s.Text))
 		}
 		return v
 	}
@@ -104,7 +105,7 @@ func (r *render) getter(attr, def Value, fold bool) func(Value) Value {
 func (r *render) multiGetter(attr Value, fold bool) func(Value) Value {
 	gets := []func(Value) Value{}
 	if s, ok := attr.(*strValue); ok {
-		for _, p := range splitOn(s.Text, ",", -1, false) {
+		for _, p := range origin.Split(s.Text, ",", -1, false) {
 			gets = append(gets, r.getter(text(p), nil, fold))
 		}
 	} else {
@@ -122,8 +123,8 @@ func (r *render) multiGetter(attr Value, fold bool) func(Value) Value {
 // named finds a filter or test whose name is a value.
 func (r *render) named(table map[string]*signature, what string, name Value) *signature {
 	s, ok := name.(*strValue)
-	if ok && table[s.s] != nil {
-		return table[s.s]
+	if ok && table[s.String()] != nil {
+		return table[s.String()]
 	}
 	if u, isUndef := name.(*undefined); isUndef {
 		r.typeError("No %s named Undefined. (%s; did you forget to quote the callable name?)", what, r.undefinedMessage(u))
@@ -149,7 +150,7 @@ func addMappingFilters() {
 	addFilter("dictsort", []string{"case_sensitive", "by", "reverse"}, 0, func(r *render, v Value, a []Value) Value {
 		byValue := false
 		if a[1] != nil {
-			switch r.argStr("dictsort()", a[1]).s {
+			switch r.argStr("dictsort()", a[1]).String() {
 			case "key":
 			case "value":
 				byValue = true

@@ -3,6 +3,7 @@ package jinja
 import (
 	"math"
 	"math/big"
+	"runner/chattemplate/jinja/origin"
 	"strconv"
 	"strings"
 	"unicode"
@@ -40,7 +41,7 @@ func addNumberFilters() {
 	addFilter("round", []string{"precision", "method"}, 0, func(r *render, v Value, a []Value) Value {
 		method := "common"
 		if a[1] != nil {
-			method = r.argStr("round()", a[1]).s
+			method = r.argStr("round()", a[1]).String()
 		}
 		return r.round(v, r.argInt(a[0], 0), method)
 	})
@@ -53,9 +54,9 @@ func (r *render) toInt(v, def Value, base int) Value {
 	case boolValue, intValue, *bigValue:
 		return bigInt(toBig(v))
 	case *strValue:
-		r.work(len(x.s))
-		if len(x.s) <= maxNumberLen {
-			if i, ok := parseInt(x.s, base); ok {
+		r.work(x.Len())
+		if x.Len() <= maxNumberLen {
+			if i, ok := parseInt(x.String(), base); ok {
 				return bigInt(i)
 			}
 		}
@@ -73,7 +74,7 @@ func (r *render) toInt(v, def Value, base int) Value {
 
 // asciiDigits replaces decimal digits of all scripts by those of ASCII.
 func asciiDigits(s string) string {
-	if isASCII(s) {
+	if origin.IsASCII(s) {
 		return s
 	}
 	return strings.Map(func(c rune) rune {
@@ -97,7 +98,7 @@ func asciiDigits(s string) string {
 
 // parseInt reads an integer as Python's int(s, base).
 func parseInt(s string, base int) (*big.Int, bool) {
-	s = strings.ToLower(asciiDigits(strings.TrimFunc(s, isSpace)))
+	s = strings.ToLower(asciiDigits(strings.TrimFunc(s, origin.IsSpace)))
 	sign := ""
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		sign, s = s[:1], s[1:]
@@ -127,10 +128,10 @@ func parseFloatValue(v Value) (float64, bool) {
 		return toFloat(v), true
 	}
 	s, ok := v.(*strValue)
-	if !ok || len(s.s) > maxNumberLen {
+	if !ok || s.Len() > maxNumberLen {
 		return 0, false
 	}
-	t := strings.ToLower(asciiDigits(strings.TrimFunc(s.s, isSpace)))
+	t := strings.ToLower(asciiDigits(strings.TrimFunc(s.String(), origin.IsSpace)))
 	digits := strings.TrimLeft(t, "+-")
 	switch {
 	case len(t)-len(digits) > 1, digits == "", strings.HasPrefix(digits, "0x"):

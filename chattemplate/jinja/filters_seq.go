@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"runner/chattemplate/jinja/origin"
 	"slices"
 	"sort"
 	"strings"
@@ -26,15 +27,16 @@ func addSequenceFilters() {
 	})
 	addFilter("reverse", nil, 0, func(r *render, v Value, _ []Value) Value {
 		if s, ok := v.(*strValue); ok {
-			r.made(len(s.s))
-			return &strValue{Text: reverseText(s.Text), markup: s.markup}
+			r.made(s.Len())
+			return &strValue{Text: origin.Reverse(s.Text), markup: s.markup}
 		}
 		if tryIter(v) == nil {
 			r.typeError("argument must be iterable")
 		}
 		items := slices.Clone(r.items(v))
 		r.madeItems(len(items))
-		it := &sliceIter{items: reversed(items)}
+		slices.Reverse(items)
+		it := &sliceIter{items: items}
 		if _, ok := v.(*generator); ok {
 			return &listValue{items: it.items}
 		}
@@ -135,7 +137,7 @@ func addFoldFilters() {
 		}
 		key := r.getter(a[1], nil, false)
 		src := r.iter(v)
-		var b builder
+		var b origin.Builder
 		for i := 0; ; i++ {
 			it, ok := src.next(r)
 			if !ok {
@@ -143,14 +145,14 @@ func addFoldFilters() {
 			}
 			r.step()
 			if i > 0 {
-				b.addText(sep)
+				b.AddText(sep)
 			}
 			t := r.str(key(it))
-			r.made(len(t.s) + len(sep.s))
-			b.addText(t)
-			r.fits(len(b.buf))
+			r.made(t.Len() + sep.Len())
+			b.AddText(t)
+			r.fits(b.Len())
 		}
-		return text(b.text())
+		return text(b.Text())
 	})
 	addFilter("sum", []string{"attribute", "start"}, 0, func(r *render, v Value, a []Value) Value {
 		key := r.getter(a[0], nil, false)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"runner/chattemplate/jinja/origin"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,16 +13,16 @@ func addStringFilters() {
 	mapped := func(name string, f func(Text) Text) {
 		addFilter(name, nil, 0, func(r *render, v Value, _ []Value) Value {
 			s := r.soft(v)
-			r.made(len(s.s))
+			r.made(s.Len())
 			return &strValue{Text: f(s.Text), markup: s.markup}
 		})
 	}
-	mapped("upper", upper)
-	mapped("lower", lower)
-	mapped("capitalize", capitalize)
+	mapped("upper", origin.Upper)
+	mapped("lower", origin.Lower)
+	mapped("capitalize", origin.Capitalize)
 	addFilter("title", nil, 0, func(r *render, v Value, _ []Value) Value {
 		t := r.str(v)
-		r.made(len(t.s))
+		r.made(t.Len())
 		return text(titleWords(t))
 	})
 	addFilter("string", nil, 0, func(r *render, v Value, _ []Value) Value { return r.soft(v) })
@@ -32,8 +33,8 @@ func addStringFilters() {
 	addFilter("forceescape", nil, 0, func(r *render, v Value, _ []Value) Value { return r.escaped(text(r.str(v))) })
 	addFilter("trim", []string{"chars"}, 0, func(r *render, v Value, a []Value) Value {
 		s := r.soft(v)
-		r.work(len(s.s))
-		return &strValue{Text: strip(s.Text, r.stripChars("strip", a[0]), true, true), markup: s.markup}
+		r.work(s.Len())
+		return &strValue{Text: origin.Strip(s.Text, r.stripChars("strip", a[0]), true, true), markup: s.markup}
 	})
 	addFilter("replace", []string{"old", "new", "count"}, 2, func(r *render, v Value, a []Value) Value {
 		n := -1
@@ -54,11 +55,11 @@ func addStringFilters() {
 	}}
 	addFilter("center", []string{"width"}, 0, func(r *render, v Value, a []Value) Value {
 		s := r.soft(v)
-		n := r.argInt(a[0], 80) - runeCount(s.s)
+		n := r.argInt(a[0], 80) - origin.RuneCount(s.String())
 		if n <= 0 {
 			return s
 		}
-		r.made(len(s.s) + n)
+		r.made(s.Len() + n)
 		return &strValue{Text: center(s.Text, n, NewText(" ", Outside)), markup: s.markup}
 	})
 	addFilter("indent", []string{"width", "first", "blank"}, 0, func(r *render, v Value, a []Value) Value {
@@ -74,9 +75,9 @@ func addMarkupFilters() {
 	addFilter("wordcount", nil, 0, func(r *render, v Value, _ []Value) Value {
 		n, in := 0, false
 		t := r.str(v)
-		r.work(len(t.s))
-		for _, c := range t.s {
-			word := isWord(c)
+		r.work(t.Len())
+		for _, c := range t.String() {
+			word := origin.IsWord(c)
 			if word && !in {
 				n++
 			}
@@ -88,7 +89,7 @@ func addMarkupFilters() {
 		func(r *render, v Value, a []Value) Value { return r.wordwrap(v, a) })
 	addFilter("striptags", nil, 0, func(r *render, v Value, _ []Value) Value {
 		t := r.str(v)
-		r.made(len(t.s))
+		r.made(t.Len())
 		return text(striptags(t))
 	})
 	addFilter("urlencode", nil, 0, func(r *render, v Value, _ []Value) Value { return r.urlencode(v) })
@@ -122,13 +123,13 @@ func (r *render) soft(v Value) *strValue {
 // titleWords is the title filter: words begin after white space and after - ( { [ <.
 func titleWords(t Text) Text {
 	start := true
-	return mapRunes(t, func(c rune, i int) string {
+	return origin.MapRunes(t, func(c rune, i int) string {
 		was := start
-		start = isSpace(c) || strings.ContainsRune("-({[<", c)
+		start = origin.IsSpace(c) || strings.ContainsRune("-({[<", c)
 		if was && !start {
-			return upperRune(c)
+			return origin.UpperRune(c)
 		}
-		return lowerRune(t.s, c, i)
+		return origin.LowerRune(t.String(), c, i)
 	})
 }
 
@@ -139,7 +140,7 @@ func (r *render) indent(v, width Value, first, blank bool) Value {
 		r.typeError("unsupported operand type(s) for +=: '%s' and 'str'", v.typeName())
 	}
 	made := Outside
-	if s.allTrusted() {
+	if s.AllTrusted() {
 		made = Trusted
 	}
 	var pad Text
@@ -151,21 +152,21 @@ func (r *render) indent(v, width Value, first, blank bool) Value {
 		pad = NewText(strings.Repeat(" ", n), made)
 	}
 	newline := NewText("\n", made)
-	lines := splitLines(concat(s.Text, newline), false)
-	var b builder
+	lines := origin.SplitLines(origin.Concat(s.Text, newline), false)
+	var b origin.Builder
 	for i, line := range lines {
 		if i > 0 {
-			b.addText(newline)
+			b.AddText(newline)
 		}
-		if i > 0 && (blank || line.s != "") || i == 0 && first {
-			r.made(len(pad.s))
-			b.addText(pad)
+		if i > 0 && (blank || line.String() != "") || i == 0 && first {
+			r.made(pad.Len())
+			b.AddText(pad)
 		}
-		b.addText(line)
-		r.made(len(line.s) + 1)
-		r.fits(len(b.buf))
+		b.AddText(line)
+		r.made(line.Len() + 1)
+		r.fits(b.Len())
 	}
-	return &strValue{Text: b.text(), markup: s.markup}
+	return &strValue{Text: b.Text(), markup: s.markup}
 }
 
 func (r *render) truncate(v Value, a []Value) Value {
@@ -177,7 +178,7 @@ func (r *render) truncate(v Value, a []Value) Value {
 	if a[3] != nil && !isNone(a[3]) {
 		leeway = r.argInt(a[3], 5)
 	}
-	endLen := runeCount(end.s)
+	endLen := origin.RuneCount(end.String())
 	if length < endLen {
 		r.typeError("expected length >= %d, got %d", endLen, length)
 	}
@@ -192,23 +193,23 @@ func (r *render) truncate(v Value, a []Value) Value {
 	if !ok {
 		r.typeError("unhashable type: 'slice'")
 	}
-	if !s.allTrusted() {
-		end = NewText(end.s, Outside)
+	if !s.AllTrusted() {
+		end = NewText(end.String(), Outside)
 	}
-	cut := s.slice(0, runeOffset(s.s, length-endLen))
+	cut := s.Slice(0, origin.RuneOffset(s.String(), length-endLen))
 	if !given(a[1]) {
-		cut = splitOn(cut, " ", 1, true)[0]
+		cut = origin.Split(cut, " ", 1, true)[0]
 	}
-	r.made(len(cut.s) + len(end.s))
-	return &strValue{Text: concat(cut, end), markup: s.markup}
+	r.made(cut.Len() + end.Len())
+	return &strValue{Text: origin.Concat(cut, end), markup: s.markup}
 }
 
 // striptags takes away tags and comments, joins white space and resolves character references.
 func striptags(t Text) Text {
-	var b builder
-	lastComment, lastTag := strings.LastIndex(t.s, "-->"), strings.LastIndexByte(t.s, '>')
-	for i := 0; i < len(t.s); {
-		rest := t.s[i:]
+	var b origin.Builder
+	lastComment, lastTag := strings.LastIndex(t.String(), "-->"), strings.LastIndexByte(t.String(), '>')
+	for i := 0; i < t.Len(); {
+		rest := t.String()[i:]
 		if i < lastComment && strings.HasPrefix(rest, "<!--") {
 			i += strings.Index(rest, "-->") + 3
 			continue
@@ -217,24 +218,24 @@ func striptags(t Text) Text {
 			i += strings.IndexByte(rest, '>') + 1
 			continue
 		}
-		b.addText(t.slice(i, i+1))
+		b.AddText(t.Slice(i, i+1))
 		i++
 	}
-	return unescapeHTML(joinTexts(NewText(" ", Outside), splitSpace(b.text(), -1, false)))
+	return unescapeHTML(origin.Join(NewText(" ", Outside), origin.SplitSpace(b.Text(), -1, false)))
 }
 
 // unescapeHTML resolves the references that escaping makes, and numbers.
 func unescapeHTML(t Text) Text {
 	names := map[string]string{"amp": "&", "lt": "<", "gt": ">", "quot": `"`, "apos": "'", "nbsp": "\u00a0"}
-	var b builder
-	for i := 0; i < len(t.s); {
+	var b origin.Builder
+	for i := 0; i < t.Len(); {
 		end := -1
-		if t.s[i] == '&' {
-			end = strings.IndexByte(t.s[i:min(len(t.s), i+12)], ';')
+		if t.String()[i] == '&' {
+			end = strings.IndexByte(t.String()[i:min(t.Len(), i+12)], ';')
 		}
 		out := ""
 		if end > 1 {
-			ref := t.s[i+1 : i+end]
+			ref := t.String()[i+1 : i+end]
 			out = names[ref]
 			var c rune
 			if n, _ := fmt.Sscanf(ref, "#%d", &c); n == 1 && c > 0 && utf8.ValidRune(c) {
@@ -244,7 +245,7 @@ func unescapeHTML(t Text) Text {
 			}
 		}
 		if out == "" {
-			b.addText(t.slice(i, i+1))
+			b.AddText(t.Slice(i, i+1))
 			i++
 			continue
 		}
@@ -252,16 +253,16 @@ func unescapeHTML(t Text) Text {
 		if t.Trusted(i, i+end+1) {
 			o = Trusted
 		}
-		b.add(out, o)
+		b.Add(out, o)
 		i += end + 1
 	}
-	return b.text()
+	return b.Text()
 }
 
 func (r *render) urlencode(v Value) Value {
 	quote := func(v Value, query bool) Text {
 		t := r.str(v)
-		r.made(3 * len(t.s))
+		r.made(3 * t.Len())
 		return quoteURL(t, query)
 	}
 	if _, isStr := v.(*strValue); isStr || tryIter(v) == nil {
@@ -277,26 +278,26 @@ func (r *render) urlencode(v Value) Value {
 		if len(kv) != 2 {
 			r.typeError("not enough or too many values to unpack (expected 2)")
 		}
-		parts = append(parts, joinTexts(NewText("=", Outside), []Text{quote(kv[0], true), quote(kv[1], true)}))
+		parts = append(parts, origin.Join(NewText("=", Outside), []Text{quote(kv[0], true), quote(kv[1], true)}))
 	}
-	return text(joinTexts(NewText("&", Outside), parts))
+	return text(origin.Join(NewText("&", Outside), parts))
 }
 
 func quoteURL(t Text, query bool) Text {
-	var b builder
-	for i := 0; i < len(t.s); i++ {
-		c, o := t.s[i], t.originAt(i)
+	var b origin.Builder
+	for i := 0; i < t.Len(); i++ {
+		c, o := t.String()[i], t.OriginAt(i)
 		switch {
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("_.-~", c) >= 0,
 			c == '/' && !query:
-			b.add(t.s[i:i+1], o)
+			b.Add(t.String()[i:i+1], o)
 		case c == ' ' && query:
-			b.add("+", o)
+			b.Add("+", o)
 		default:
-			b.add(strings.ReplaceAll(url.QueryEscape(t.s[i:i+1]), "+", "%20"), o)
+			b.Add(strings.ReplaceAll(url.QueryEscape(t.String()[i:i+1]), "+", "%20"), o)
 		}
 	}
-	return b.text()
+	return b.Text()
 }
 
 func (r *render) xmlattr(v Value, space bool) Value {
@@ -305,25 +306,25 @@ func (r *render) xmlattr(v Value, space bool) Value {
 		r.defined(v)
 		r.typeError("'%s' object has no attribute 'items'", v.typeName())
 	}
-	var b builder
+	var b origin.Builder
 	for i, k := range d.keys {
 		if isNone(d.vals[i]) || isUndefined(d.vals[i]) {
 			continue
 		}
 		key := r.soft(k)
-		if strings.ContainsAny(key.s, " \t\n\v\f\r/>=") {
+		if strings.ContainsAny(key.String(), " \t\n\v\f\r/>=") {
 			r.typeError("Invalid character in attribute name: %s", r.quote(key))
 		}
-		if len(b.buf) > 0 || space {
-			b.add(" ", Outside)
+		if b.Len() > 0 || space {
+			b.Add(" ", Outside)
 		}
-		b.addText(r.escaped(key).Text)
-		b.add(`="`, Outside)
-		b.addText(r.escaped(r.soft(d.vals[i])).Text)
-		b.add(`"`, Outside)
-		r.made(len(key.s))
+		b.AddText(r.escaped(key).Text)
+		b.Add(`="`, Outside)
+		b.AddText(r.escaped(r.soft(d.vals[i])).Text)
+		b.Add(`"`, Outside)
+		r.made(key.Len())
 	}
-	return text(b.text())
+	return text(b.Text())
 }
 
 func fileSize(f float64, binary bool) string {
@@ -345,4 +346,45 @@ func fileSize(f float64, binary bool) string {
 		unit *= base
 	}
 	return fmt.Sprintf("%.1f %s", base*f/unit, units[len(units)-1])
+}
+
+// escaped returns a string as markup.
+func (r *render) escaped(s *strValue) *strValue {
+	if s.markup {
+		return s
+	}
+	r.made(s.Len())
+	return &strValue{Text: origin.EscapeHTML(s.Text), markup: true}
+}
+
+// wordwrap is the wordwrap filter. It wraps each line of the text on its own.
+func (r *render) wordwrap(v Value, a []Value) Value {
+	r.defined(v)
+	s, ok := v.(*strValue)
+	if !ok {
+		r.typeError("'%s' object has no attribute 'splitlines'", v.typeName())
+	}
+	w := origin.Wrapper{
+		Width:        r.argInt(a[0], 79),
+		BreakLong:    a[1] == nil || truth(a[1]),
+		BreakHyphens: a[3] == nil || truth(a[3]),
+	}
+	if w.Width <= 0 {
+		r.typeError("invalid width %d (must be > 0)", w.Width)
+	}
+	sep := NewText("\n", Outside)
+	if s.AllTrusted() {
+		sep = NewText("\n", Trusted)
+	}
+	if a[2] != nil && !isNone(a[2]) {
+		sep = r.argStr("wordwrap()", a[2])
+	}
+	r.madeItems(s.Len())
+	var lines []Text
+	for _, line := range origin.SplitLines(s.Text, false) {
+		lines = append(lines, origin.Join(sep, w.Wrap(line)))
+		r.step()
+	}
+	r.made(s.Len() + s.Len()*sep.Len())
+	return text(origin.Join(sep, lines))
 }

@@ -3,6 +3,7 @@ package jinja
 import (
 	"math"
 	"math/big"
+	"runner/chattemplate/jinja/origin"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -24,197 +25,6 @@ type spec struct {
 // maxPrec bounds the precision of numbers.
 const maxPrec = 1000
 
-// percent is s % args.
-func (r *render) percent(s *strValue, args Value) Value {
-	p := &percentFormat{r: r, s: s, single: args}
-	if t, ok := args.(*tupleValue); ok {
-		p.args, p.isTuple = t.items, true
-	}
-	p.run()
-	switch args.(type) {
-	case *dictValue, *listValue, *rangeValue, *undefined:
-	default:
-		if p.isTuple && p.used < len(p.args) || !p.isTuple && p.used == 0 {
-			r.typeError("not all arguments converted during string formatting")
-		}
-	}
-	return &strValue{Text: p.b.text(), markup: s.markup}
-}
-
-type percentFormat struct {
-	r       *render
-	s       *strValue
-	b       builder
-	single  Value
-	args    []Value
-	isTuple bool
-	used    int
-}
-
-func (p *percentFormat) arg() Value {
-	if p.isTuple && p.used < len(p.args) {
-		p.used++
-		return p.args[p.used-1]
-	}
-	if p.isTuple || p.used > 0 {
-		p.r.typeError("not enough arguments for format string")
-	}
-	p.used++
-	return p.single
-}
-
-func (p *percentFormat) run() {
-	s := p.s.s
-	for i := 0; i < len(s); {
-		k := strings.IndexByte(s[i:], '%')
-		if k < 0 {
-			p.b.addText(p.s.slice(i, len(s)))
-			break
-		}
-		p.b.addText(p.s.slice(i, i+k))
-		i = p.conversion(i + k)
-		p.r.fits(len(p.b.buf))
-	}
-}
-
-// conversion handles the conversion that starts at the percent sign at byte i, and returns the place after it.
-func (p *percentFormat) conversion(i int) int {
-	r, s, start := p.r, p.s.s, i
-	i++
-	at := func() byte {
-		if i >= len(s) {
-			r.typeError("incomplete format")
-		}
-		return s[i]
-	}
-	var keyed Value
-	if at() == '(' {
-		end := i + 1
-		for depth := 1; depth > 0; end++ {
-			if end >= len(s) {
-				r.typeError("incomplete format key")
-			}
-			depth += strings.Count(s[end:end+1], "(") - strings.Count(s[end:end+1], ")")
-		}
-		d, ok := p.single.(*dictValue)
-		if !ok {
-			r.typeError("format requires a mapping")
-		}
-		key := p.s.slice(i+1, end-1)
-		if keyed = d.getStr(key.s); keyed == nil {
-			r.typeError("key %s is missing", r.quote(text(key)))
-		}
-		i = end
-	}
-	f := spec{prec: -1, fill: NewText(" ", Outside), align: '>'}
-	for ; strings.IndexByte("-+ #0", at()) >= 0; i++ {
-		switch s[i] {
-		case '-':
-			f.align = '<'
-		case '+':
-			f.sign = '+'
-		case ' ':
-			if f.sign == 0 {
-				f.sign = ' '
-			}
-		case '#':
-			f.alt = true
-		case '0':
-			f.zero = true
-		}
-	}
-	number := func() int {
-		if at() == '*' {
-			i++
-			return r.argInt(p.arg(), 0)
-		}
-		n := 0
-		for ; decimal(at()); i++ {
-			n = min(n*10+int(s[i]-'0'), 1<<40)
-		}
-		return n
-	}
-	if f.width = number(); f.width < 0 {
-		f.width, f.align = -f.width, '<'
-	}
-	if at() == '.' {
-		i++
-		f.prec = max(0, number())
-	}
-	for strings.IndexByte("hlL", at()) >= 0 {
-		i++
-	}
-	verb := at()
-	i++
-	if verb == '%' {
-		p.b.add("%", p.s.originAt(start))
-		return i
-	}
-	if strings.IndexByte("diuoxXeEfFgGcrsa", verb) < 0 {
-		r.typeError("unsupported format character at index %d", runeCount(s[:i-1]))
-	}
-	v := keyed
-	if v == nil {
-		v = p.arg()
-	}
-	p.b.addText(p.convert(v, verb, f))
-	return i
-}
-
-func (p *percentFormat) convert(v Value, verb byte, f spec) Text {
-	r := p.r
-	f.verb = verb
-	switch verb {
-	case 's', 'r', 'a':
-		return r.formatStr(p.shown(v, verb), f)
-	case 'c':
-		if s, ok := v.(*strValue); ok && runeCount(s.s) == 1 {
-			return r.formatStr(s.Text, f)
-		}
-		k, n, _, _ := numberOf(v)
-		if k != 1 || !utf8.ValidRune(rune(n)) || n != int64(rune(n)) {
-			r.typeError("%%c requires int or char")
-		}
-		return r.formatStr(NewText(string(rune(n)), Outside), f)
-	}
-	if !isNumber(v) {
-		if strings.IndexByte("oxX", verb) >= 0 {
-			r.typeError("%%%c format: an integer is required, not %s", verb, v.typeName())
-		}
-		r.defined(v)
-		if strings.IndexByte("diu", verb) >= 0 {
-			r.typeError("%%%c format: a real number is required, not %s", verb, v.typeName())
-		}
-		r.typeError("must be real number, not %s", v.typeName())
-	}
-	if f.zero && f.align == '>' {
-		f.align, f.fill = '=', NewText("0", Outside)
-	}
-	switch verb {
-	case 'd', 'i', 'u', 'o', 'x', 'X':
-		if x, ok := v.(floatValue); ok {
-			if verb == 'o' || verb == 'x' || verb == 'X' {
-				r.typeError("%%%c format: an integer is required, not float", verb)
-			}
-			if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-				r.typeError("cannot convert float infinity to integer")
-			}
-			i, _ := big.NewFloat(math.Trunc(float64(x))).Int(nil)
-			v = bigInt(i)
-		}
-		if verb == 'i' || verb == 'u' {
-			f.verb = 'd'
-		}
-		digits := r.minDigits(intDigits(toBig(v), f), f.prec)
-		f.prec = -1
-		return r.number(toBig(v).Sign() < 0, digits, f)
-	}
-	if f.prec < 0 {
-		f.prec = 6
-	}
-	return r.formatFloat(toFloat(v), f)
-}
-
 // minDigits adds zeros to the front of digits, after a prefix such as 0x.
 func (r *render) minDigits(d string, n int) string {
 	prefix := ""
@@ -228,28 +38,10 @@ func (r *render) minDigits(d string, n int) string {
 	return prefix + d
 }
 
-// shown is str, repr or ascii of a value, escaped for markup.
-func (p *percentFormat) shown(v Value, verb byte) Text {
-	r := p.r
-	var t Text
-	switch verb {
-	case 's':
-		t = r.str(v)
-	case 'r':
-		t = r.repr(v)
-	default:
-		t = r.asciiRepr(v)
-	}
-	if s, ok := v.(*strValue); p.s.markup && (!ok || !s.markup || verb != 's') {
-		t = r.escaped(text(t)).Text
-	}
-	return t
-}
-
 func (r *render) asciiRepr(v Value) Text {
 	t := r.repr(v)
-	r.made(len(t.s))
-	return mapRunes(t, func(c rune, _ int) string {
+	r.made(t.Len())
+	return origin.MapRunes(t, func(c rune, _ int) string {
 		if c < utf8.RuneSelf {
 			return string(c)
 		}
@@ -264,25 +56,25 @@ func (r *render) asciiRepr(v Value) Text {
 
 // formatStr pads and cuts a text.
 func (r *render) formatStr(t Text, f spec) Text {
-	if f.prec >= 0 && f.prec < runeCount(t.s) {
-		t = t.slice(0, runeOffset(t.s, f.prec))
+	if f.prec >= 0 && f.prec < origin.RuneCount(t.String()) {
+		t = t.Slice(0, origin.RuneOffset(t.String(), f.prec))
 	}
 	return r.pad(t, f)
 }
 
 func (r *render) pad(t Text, f spec) Text {
-	n := f.width - runeCount(t.s)
+	n := f.width - origin.RuneCount(t.String())
 	if n <= 0 {
 		return t
 	}
-	r.made(len(t.s) + n*len(f.fill.s))
+	r.made(t.Len() + n*f.fill.Len())
 	switch f.align {
 	case '<':
-		return concat(t, repeatText(f.fill, n))
+		return origin.Concat(t, origin.Repeat(f.fill, n))
 	case '^':
-		return concat(repeatText(f.fill, n/2), concat(t, repeatText(f.fill, n-n/2)))
+		return origin.Concat(origin.Repeat(f.fill, n/2), origin.Concat(t, origin.Repeat(f.fill, n-n/2)))
 	}
-	return concat(repeatText(f.fill, n), t)
+	return origin.Concat(origin.Repeat(f.fill, n), t)
 }
 
 // intDigits returns the digits of |i| in the base of the verb, with its prefix if asked for.
@@ -347,11 +139,11 @@ func (r *render) number(neg bool, digits string, f spec) Text {
 	if n <= 0 {
 		return NewText(sign+digits, Outside)
 	}
-	r.made(f.width * len(f.fill.s))
-	if f.group != 0 && f.fill.s == "0" {
+	r.made(f.width * f.fill.Len())
+	if f.group != 0 && f.fill.String() == "0" {
 		return NewText(sign+groupedZeros(digits, f.width-len(sign), f.group), Outside)
 	}
-	return concat(NewText(sign, Outside), concat(repeatText(f.fill, n), NewText(digits, Outside)))
+	return origin.Concat(NewText(sign, Outside), origin.Concat(origin.Repeat(f.fill, n), NewText(digits, Outside)))
 }
 
 // groupedZeros fills up grouped digits with zeros to at least a width, going on with the groups.
@@ -457,4 +249,64 @@ func withPoint(s string) string {
 		return s[:i] + "." + s[i:]
 	}
 	return s + "."
+}
+
+// parseSpec reads [[fill]align][sign][z][#][0][width][grouping][.precision][type].
+func (r *render) parseSpec(t Text) spec {
+	f := spec{prec: -1, fill: NewText(" ", Outside)}
+	s := t.String()
+	isAlign := func(i int) bool { return i < len(s) && strings.IndexByte("<>^=", s[i]) >= 0 }
+	i := 0
+	if _, w := utf8.DecodeRuneInString(s); isAlign(w) {
+		f.fill, f.align = t.Slice(0, w), s[w]
+		i = w + 1
+	} else if isAlign(0) {
+		f.align = s[0]
+		i = 1
+	}
+	has := func(set string) bool { return i < len(s) && strings.IndexByte(set, s[i]) >= 0 }
+	number := func() int {
+		n := 0
+		for ; has("0123456789"); i++ {
+			n = min(n*10+int(s[i]-'0'), 1<<40)
+		}
+		return n
+	}
+	if has("+- ") {
+		f.sign = s[i]
+		i++
+	}
+	if has("z") {
+		i++
+	}
+	if has("#") {
+		f.alt = true
+		i++
+	}
+	if has("0") {
+		if f.align == 0 {
+			f.align, f.fill, f.zero = '=', NewText("0", Outside), true
+		}
+		i++
+	}
+	f.width = number()
+	if has(",_") {
+		f.group = s[i]
+		i++
+	}
+	if has(".") {
+		i++
+		if !has("0123456789") {
+			r.typeError("Format specifier missing precision")
+		}
+		f.prec = number()
+	}
+	if i < len(s) {
+		f.verb = s[i]
+		i++
+	}
+	if i < len(s) {
+		r.typeError("Invalid format specifier")
+	}
+	return f
 }

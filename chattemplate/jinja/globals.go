@@ -42,7 +42,7 @@ func init() {
 	})
 	add("raise_exception", []string{"message"}, 1, false, func(r *render, a []Value, _ *callArgs) Value {
 		msg := r.str(a[0])
-		panic(&Error{Kind: KindRaised, Line: r.line, Message: msg.redacted(), Raised: msg})
+		panic(&Error{Kind: KindRaised, Line: r.line, Message: msg.Redacted(), Raised: msg})
 	})
 }
 

@@ -3,6 +3,7 @@ package jinja
 import (
 	"fmt"
 	"math"
+	"runner/chattemplate/jinja/origin"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -11,7 +12,7 @@ import (
 // jsonWriter is json.dumps. The text of strings keeps its origins; all that is added is outside.
 type jsonWriter struct {
 	r *render
-	b builder
+	b origin.Builder
 	// indent is nil for one line.
 	indent          *Text
 	itemSep, keySep Text
@@ -42,16 +43,16 @@ func (r *render) tojson(v Value, ascii, indent, separators, sortKeys Value) Valu
 		w.itemSep, w.keySep = r.argStr("separators", seps[0]), r.argStr("separators", seps[1])
 	}
 	w.value(v, 0)
-	r.made(len(w.b.buf))
-	return text(w.b.text())
+	r.made(w.b.Len())
+	return text(w.b.Text())
 }
 
-func (w *jsonWriter) add(s string) { w.b.add(s, Outside) }
+func (w *jsonWriter) add(s string) { w.b.Add(s, Outside) }
 
 func (w *jsonWriter) value(v Value, depth int) {
 	w.r.tooDeep(depth)
 	w.r.step()
-	w.r.fits(len(w.b.buf))
+	w.r.fits(w.b.Len())
 	switch v := v.(type) {
 	case *strValue:
 		w.str(v.Text)
@@ -93,7 +94,7 @@ func (w *jsonWriter) newline(depth int) {
 	w.r.made(1 + depth*w.indent.Len())
 	w.add("\n")
 	for ; depth > 0; depth-- {
-		w.b.addText(*w.indent)
+		w.b.AddText(*w.indent)
 	}
 }
 
@@ -105,7 +106,7 @@ func (w *jsonWriter) list(items []Value, depth int) {
 	w.add("[")
 	for i, it := range items {
 		if i > 0 {
-			w.b.addText(w.itemSep)
+			w.b.AddText(w.itemSep)
 		}
 		w.newline(depth + 1)
 		w.value(it, depth+1)
@@ -129,11 +130,11 @@ func (w *jsonWriter) dict(d *dictValue, depth int) {
 	w.add("{")
 	for n, i := range order {
 		if n > 0 {
-			w.b.addText(w.itemSep)
+			w.b.AddText(w.itemSep)
 		}
 		w.newline(depth + 1)
 		w.key(d.keys[i])
-		w.b.addText(w.keySep)
+		w.b.AddText(w.keySep)
 		w.value(d.vals[i], depth+1)
 	}
 	w.newline(depth)
@@ -154,7 +155,7 @@ func (w *jsonWriter) key(k Value) {
 }
 
 func (w *jsonWriter) str(t Text) {
-	w.r.work(len(t.s))
+	w.r.work(t.Len())
 	w.add(`"`)
 	for s, o := range t.Runs() {
 		start := 0
@@ -164,13 +165,13 @@ func (w *jsonWriter) str(t Text) {
 				c, n = utf8.DecodeRuneInString(s[i:])
 			}
 			if esc := w.escape(c); esc != "" {
-				w.b.add(s[start:i], o)
-				w.b.add(esc, o)
+				w.b.Add(s[start:i], o)
+				w.b.Add(esc, o)
 				start = i + n
 			}
 			i += n
 		}
-		w.b.add(s[start:], o)
+		w.b.Add(s[start:], o)
 	}
 	w.add(`"`)
 }

@@ -3,6 +3,7 @@ package jinja
 import (
 	"fmt"
 	"math/big"
+	"runner/chattemplate/jinja/origin"
 	"strconv"
 	"strings"
 	"unicode"
@@ -140,12 +141,12 @@ func (lx *lexer) sign(pos int) byte {
 func (lx *lexer) strip(data string, sign byte, lstrip bool) string {
 	switch {
 	case sign == '-':
-		return strings.TrimRightFunc(data, isSpace)
+		return strings.TrimRightFunc(data, origin.IsSpace)
 	case sign == '+' || !lstrip || lx.opts.NoLstripBlocks:
 		return data
 	}
 	nl := strings.LastIndexByte(data, '\n') + 1
-	if (nl > 0 || lx.lineStart) && strings.TrimLeftFunc(data[nl:], isSpace) == "" {
+	if (nl > 0 || lx.lineStart) && strings.TrimLeftFunc(data[nl:], origin.IsSpace) == "" {
 		return data[:nl]
 	}
 	return data
@@ -154,7 +155,7 @@ func (lx *lexer) strip(data string, sign byte, lstrip bool) string {
 func (lx *lexer) skipSpace(pos int) int {
 	for pos < len(lx.src) {
 		c, n := utf8.DecodeRuneInString(lx.src[pos:])
-		if !isSpace(c) {
+		if !origin.IsSpace(c) {
 			break
 		}
 		pos += n
@@ -261,7 +262,7 @@ func (lx *lexer) tag(endKind tokenKind) {
 			lx.number()
 		case c == '\'' || c == '"':
 			lx.str(byte(c))
-		case c == '_' || unicode.IsLetter(c) || c >= utf8.RuneSelf && isWord(c):
+		case c == '_' || unicode.IsLetter(c) || c >= utf8.RuneSelf && origin.IsWord(c):
 			lx.name()
 		default:
 			open = lx.operator(open)
@@ -269,15 +270,11 @@ func (lx *lexer) tag(endKind tokenKind) {
 	}
 }
 
-func isWord(c rune) bool {
-	return c == '_' || unicode.IsLetter(c) || unicode.IsNumber(c)
-}
-
 func (lx *lexer) name() {
 	end := lx.pos
 	for end < len(lx.src) {
 		c, n := utf8.DecodeRuneInString(lx.src[end:])
-		if !isWord(c) && !(c >= utf8.RuneSelf && unicode.IsMark(c)) {
+		if !origin.IsWord(c) && !(c >= utf8.RuneSelf && unicode.IsMark(c)) {
 			break
 		}
 		end += n
@@ -436,13 +433,8 @@ func (lx *lexer) operator(open []byte) []byte {
 
 // unexpected fails at the current character.
 func (lx *lexer) unexpected() {
-	var b builder
+	var b origin.Builder
 	_, n := utf8.DecodeRuneInString(lx.src[lx.pos:])
 	writeStrRepr(&b, NewText(lx.src[lx.pos:lx.pos+n], Trusted))
-	syntaxError(lx.line, "unexpected char %s at %d", b.buf, runeCount(lx.src[:lx.pos]))
-}
-
-// isSpace reports what str.isspace does.
-func isSpace(c rune) bool {
-	return unicode.IsSpace(c) || c >= 0x1c && c <= 0x1f
+	syntaxError(lx.line, "unexpected char %s at %d", b.Text().String(), origin.RuneCount(lx.src[:lx.pos]))
 }

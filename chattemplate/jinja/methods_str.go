@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"runner/chattemplate/jinja/origin"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,7 +13,7 @@ func strMethod(name string, params []string, required int,
 	return &signature{name: name, params: params, required: required,
 		fn: func(r *render, recv Value, a []Value, _ *callArgs) Value {
 			s := recv.(*strValue)
-			r.work(len(s.s))
+			r.work(s.Len())
 			if !s.markup {
 				return fn(r, s, a)
 			}
@@ -79,7 +80,7 @@ func (r *render) argInt(v Value, def int) int {
 
 func addMap(name string, f func(Text) Text) {
 	addStr(name, nil, 0, func(r *render, s *strValue, _ []Value) Value {
-		r.made(len(s.s))
+		r.made(s.Len())
 		return text(f(s.Text))
 	})
 }
@@ -87,21 +88,21 @@ func addMap(name string, f func(Text) Text) {
 func addTest(name string, f func(string) bool) {
 	strMethods[name] = &signature{name: name, fn: func(r *render, recv Value, _ []Value, _ *callArgs) Value {
 		s := recv.(*strValue)
-		r.work(len(s.s))
-		return boolValue(f(s.s))
+		r.work(s.Len())
+		return boolValue(f(s.String()))
 	}}
 }
 
 func init() {
-	addMap("upper", upper)
-	addMap("lower", lower)
-	addMap("casefold", func(t Text) Text { return casefold(t) })
-	addMap("title", title)
-	addMap("capitalize", capitalize)
-	addMap("swapcase", swapcase)
+	addMap("upper", origin.Upper)
+	addMap("lower", origin.Lower)
+	addMap("casefold", func(t Text) Text { return origin.CaseFold(t) })
+	addMap("title", origin.Title)
+	addMap("capitalize", origin.Capitalize)
+	addMap("swapcase", origin.SwapCase)
 	for name, side := range map[string][2]bool{"strip": {true, true}, "lstrip": {true, false}, "rstrip": {false, true}} {
 		addStr(name, []string{"*chars"}, 0, func(r *render, s *strValue, a []Value) Value {
-			return text(strip(s.Text, r.stripChars(name, a[0]), side[0], side[1]))
+			return text(origin.Strip(s.Text, r.stripChars(name, a[0]), side[0], side[1]))
 		})
 	}
 	for name, fromRight := range map[string]bool{"split": false, "rsplit": true} {
@@ -110,7 +111,7 @@ func init() {
 		})
 	}
 	addStr("splitlines", []string{"keepends"}, 0, func(r *render, s *strValue, a []Value) Value {
-		return r.texts(splitLines(s.Text, a[0] != nil && truth(a[0])))
+		return r.texts(origin.SplitLines(s.Text, a[0] != nil && truth(a[0])))
 	})
 	addStr("partition", []string{"*sep"}, 1, func(r *render, s *strValue, a []Value) Value {
 		return r.partition(s.Text, a[0], strings.Index)
@@ -122,10 +123,10 @@ func init() {
 		return text(r.replace(s.Text, r.argStr("replace()", a[0]), r.argStr("replace()", a[1]), r.argInt(a[2], -1)))
 	})
 	addStr("removeprefix", []string{"*prefix"}, 1, func(r *render, s *strValue, a []Value) Value {
-		return text(s.slice(len(s.s)-len(strings.TrimPrefix(s.s, r.argStr("removeprefix()", a[0]).s)), len(s.s)))
+		return text(s.Slice(s.Len()-len(strings.TrimPrefix(s.String(), r.argStr("removeprefix()", a[0]).String())), s.Len()))
 	})
 	addStr("removesuffix", []string{"*suffix"}, 1, func(r *render, s *strValue, a []Value) Value {
-		return text(s.slice(0, len(strings.TrimSuffix(s.s, r.argStr("removesuffix()", a[0]).s))))
+		return text(s.Slice(0, len(strings.TrimSuffix(s.String(), r.argStr("removesuffix()", a[0]).String()))))
 	})
 	addStr("expandtabs", []string{"tabsize"}, 0, func(r *render, s *strValue, a []Value) Value {
 		return text(r.expandTabs(s.Text, r.argInt(a[0], 8)))
@@ -146,68 +147,53 @@ func init() {
 			c := &callArgs{}
 			for i, k := range d.keys {
 				if s, ok := k.(*strValue); ok {
-					c.kw = append(c.kw, kwArg{s.s, Outside, d.vals[i]})
+					c.kw = append(c.kw, kwArg{s.String(), Outside, d.vals[i]})
 				}
 			}
 			return r.formatMethod(recv.(*strValue), c)
 		}}
 }
 
-func casefold(t Text) Text {
-	return mapRunes(lower(t), func(c rune, _ int) string {
-		switch c {
-		case 'ß', 'ẞ':
-			return "ss"
-		case 'ς':
-			return "σ"
-		}
-		if _, ok := upperSpecial[c]; ok {
-			return strings.ToLower(upperSpecial[c])
-		}
-		return string(c)
-	})
-}
-
 func addPads() {
 	pad := func(name string, f func(r *render, t Text, n int, fill Text) Text) {
 		addStr(name, []string{"*width", "*fillchar"}, 1, func(r *render, s *strValue, a []Value) Value {
-			n := r.argInt(a[0], 0) - runeCount(s.s)
+			n := r.argInt(a[0], 0) - origin.RuneCount(s.String())
 			fill := NewText(" ", Outside)
 			if a[1] != nil {
-				if fill = r.argStr(name+"()", a[1]); runeCount(fill.s) != 1 {
+				if fill = r.argStr(name+"()", a[1]); origin.RuneCount(fill.String()) != 1 {
 					r.typeError("The fill character must be exactly one character long")
 				}
 			}
 			if n <= 0 {
 				return text(s.Text)
 			}
-			r.made(len(s.s) + n*len(fill.s))
+			r.made(s.Len() + n*fill.Len())
 			return text(f(r, s.Text, n, fill))
 		})
 	}
-	pad("ljust", func(r *render, t Text, n int, fill Text) Text { return concat(t, repeatText(fill, n)) })
-	pad("rjust", func(r *render, t Text, n int, fill Text) Text { return concat(repeatText(fill, n), t) })
+	pad("ljust", func(r *render, t Text, n int, fill Text) Text { return origin.Concat(t, origin.Repeat(fill, n)) })
+	pad("rjust", func(r *render, t Text, n int, fill Text) Text { return origin.Concat(origin.Repeat(fill, n), t) })
 	pad("center", func(r *render, t Text, n int, fill Text) Text { return center(t, n, fill) })
 	addStr("zfill", []string{"*width"}, 1, func(r *render, s *strValue, a []Value) Value {
-		n := r.argInt(a[0], 0) - runeCount(s.s)
+		n := r.argInt(a[0], 0) - origin.RuneCount(s.String())
 		if n <= 0 {
 			return text(s.Text)
 		}
-		r.made(len(s.s) + n)
+		r.made(s.Len() + n)
 		sign := 0
-		if strings.HasPrefix(s.s, "+") || strings.HasPrefix(s.s, "-") {
+		if strings.HasPrefix(s.String(), "+") || strings.HasPrefix(s.String(), "-") {
 			sign = 1
 		}
 		zeros := NewText(strings.Repeat("0", n), Outside)
-		return text(concat(s.slice(0, sign), concat(zeros, s.slice(sign, len(s.s)))))
+		return text(origin.Concat(s.Slice(0, sign), origin.Concat(zeros, s.Slice(sign, s.Len()))))
 	})
 }
 
 // center adds n fill characters around a text, as str.center shares them out.
 func center(t Text, n int, fill Text) Text {
-	total := n + runeCount(t.s)
+	total := n + origin.RuneCount(t.String())
 	left := n/2 + n&total&1
-	return concat(repeatText(fill, left), concat(t, repeatText(fill, n-left)))
+	return origin.Concat(origin.Repeat(fill, left), origin.Concat(t, origin.Repeat(fill, n-left)))
 }
 
 // addSearches adds find, rfind, index, rindex, count, startswith and endswith.
@@ -222,10 +208,10 @@ func addSearches() {
 			part, off, ok := r.window(s.Text, a[1], a[2])
 			k := -1
 			if ok {
-				k = search(part, sub.s)
+				k = search(part, sub.String())
 			}
 			if k >= 0 {
-				return intValue(off + runeCount(part[:k]))
+				return intValue(off + origin.RuneCount(part[:k]))
 			}
 			if strings.HasSuffix(name, "index") {
 				r.typeError("substring not found")
@@ -239,7 +225,7 @@ func addSearches() {
 		if !ok {
 			return intValue(0)
 		}
-		return intValue(strings.Count(part, sub.s))
+		return intValue(strings.Count(part, sub.String()))
 	})
 	for name, has := range map[string]func(string, string) bool{"startswith": strings.HasPrefix,
 		"endswith": strings.HasSuffix} {
@@ -256,8 +242,8 @@ func addSearches() {
 					r.typeError("%s first arg must be str or a tuple of str, not %s", name, o.typeName())
 				}
 				r.step()
-				r.work(len(x.s))
-				if ok && has(part, x.s) {
+				r.work(x.Len())
+				if ok && has(part, x.String()) {
 					return boolValue(true)
 				}
 			}
@@ -270,15 +256,15 @@ func addSearches() {
 // the end.
 func (r *render) window(t Text, start, end Value) (string, int, bool) {
 	if start == nil && end == nil {
-		return t.s, 0, true
+		return t.String(), 0, true
 	}
-	n := runeCount(t.s)
+	n := origin.RuneCount(t.String())
 	if i := r.sliceIndex(start, 0); i > n {
 		return "", 0, false
 	}
 	lo, k, _ := r.sliceBounds(start, end, nil, n)
-	i := runeOffset(t.s, lo)
-	return t.s[i : i+runeOffset(t.s[i:], k)], lo, true
+	i := origin.RuneOffset(t.String(), lo)
+	return t.String()[i : i+origin.RuneOffset(t.String()[i:], k)], lo, true
 }
 
 func addTests() {
@@ -297,15 +283,15 @@ func addTests() {
 	addTest("isdecimal", all(func(c rune) bool { return unicode.Is(unicode.Nd, c) }))
 	addTest("isdigit", all(isDigit))
 	addTest("isnumeric", all(isNumeric))
-	addTest("isspace", all(isSpace))
-	addTest("isascii", isASCII)
+	addTest("isspace", all(origin.IsSpace))
+	addTest("isascii", origin.IsASCII)
 	addTest("isprintable", func(s string) bool { return s == "" || all(isPrintable)(s) })
 	addTest("isupper", isUpper)
 	addTest("islower", isLower)
 	addTest("istitle", isTitle)
 	addTest("isidentifier", func(s string) bool {
 		c, _ := utf8.DecodeRuneInString(s)
-		return (c == '_' || unicode.IsLetter(c)) && all(func(c rune) bool { return isWord(c) || unicode.IsMark(c) })(s)
+		return (c == '_' || unicode.IsLetter(c)) && all(func(c rune) bool { return origin.IsWord(c) || unicode.IsMark(c) })(s)
 	})
 }
 
@@ -328,10 +314,10 @@ func isNumeric(c rune) bool {
 func isUpper(s string) bool {
 	cased := false
 	for _, c := range s {
-		if isLowerRune(c) || unicode.IsTitle(c) {
+		if origin.IsLower(c) || unicode.IsTitle(c) {
 			return false
 		}
-		cased = cased || isUpperRune(c)
+		cased = cased || origin.IsUpper(c)
 	}
 	return cased
 }
@@ -339,10 +325,10 @@ func isUpper(s string) bool {
 func isLower(s string) bool {
 	cased := false
 	for _, c := range s {
-		if isUpperRune(c) || unicode.IsTitle(c) {
+		if origin.IsUpper(c) || unicode.IsTitle(c) {
 			return false
 		}
-		cased = cased || isLowerRune(c)
+		cased = cased || origin.IsLower(c)
 	}
 	return cased
 }
@@ -351,12 +337,12 @@ func isTitle(s string) bool {
 	prev, some := false, false
 	for _, c := range s {
 		switch {
-		case isUpperRune(c) || unicode.IsTitle(c):
+		case origin.IsUpper(c) || unicode.IsTitle(c):
 			if prev {
 				return false
 			}
 			prev, some = true, true
-		case isLowerRune(c):
+		case origin.IsLower(c):
 			if !prev {
 				return false
 			}
@@ -377,18 +363,19 @@ func (r *render) stripChars(name string, v Value) *string {
 		r.defined(v)
 		r.typeError("%s arg must be None or str", name)
 	}
-	return &s.s
+	chars := s.String()
+	return &chars
 }
 
 func (r *render) split(t Text, sep Value, n int, fromRight bool) Value {
 	if sep == nil || isNone(sep) {
-		return r.texts(splitSpace(t, n, fromRight))
+		return r.texts(origin.SplitSpace(t, n, fromRight))
 	}
 	s := r.argStr("split()", sep)
-	if s.s == "" {
+	if s.String() == "" {
 		r.typeError("empty separator")
 	}
-	return r.texts(splitOn(t, s.s, n, fromRight))
+	return r.texts(origin.Split(t, s.String(), n, fromRight))
 }
 
 // texts makes a list of strings.
@@ -403,14 +390,14 @@ func (r *render) texts(ts []Text) Value {
 
 func (r *render) partition(t Text, sep Value, find func(string, string) int) Value {
 	s := r.argStr("partition()", sep)
-	if s.s == "" {
+	if s.String() == "" {
 		r.typeError("empty separator")
 	}
-	i := find(t.s, s.s)
+	i := find(t.String(), s.String())
 	parts := []Value{text(t), emptyStr, emptyStr}
 	switch {
 	case i >= 0:
-		parts = []Value{text(t.slice(0, i)), text(t.slice(i, i+len(s.s))), text(t.slice(i+len(s.s), len(t.s)))}
+		parts = []Value{text(t.Slice(0, i)), text(t.Slice(i, i+s.Len())), text(t.Slice(i+s.Len(), t.Len()))}
 	case find("ab", "") != 0:
 		parts = []Value{emptyStr, emptyStr, text(t)}
 	}
@@ -419,38 +406,38 @@ func (r *render) partition(t Text, sep Value, find func(string, string) int) Val
 
 // replace counts the size of the result before it is made.
 func (r *render) replace(t, old, repl Text, n int) Text {
-	times := strings.Count(t.s, old.s)
+	times := strings.Count(t.String(), old.String())
 	if n >= 0 {
 		times = min(times, n)
 	}
-	r.made(len(t.s) + times*max(0, len(repl.s)-len(old.s)))
-	return replaceText(t, old.s, repl, n)
+	r.made(t.Len() + times*max(0, repl.Len()-old.Len()))
+	return origin.Replace(t, old.String(), repl, n)
 }
 
 func (r *render) expandTabs(t Text, size int) Text {
-	r.made(len(t.s))
-	var b builder
+	r.made(t.Len())
+	var b origin.Builder
 	col := 0
-	for i := 0; i < len(t.s); {
-		c, n := utf8.DecodeRuneInString(t.s[i:])
+	for i := 0; i < t.Len(); {
+		c, n := utf8.DecodeRuneInString(t.String()[i:])
 		switch c {
 		case '\t':
 			if size > 0 {
 				k := size - col%size
 				r.made(k)
-				b.add(strings.Repeat(" ", k), t.originAt(i))
+				b.Add(strings.Repeat(" ", k), t.OriginAt(i))
 				col += k
 			}
 		case '\n', '\r':
-			b.addText(t.slice(i, i+n))
+			b.AddText(t.Slice(i, i+n))
 			col = 0
 		default:
-			b.addText(t.slice(i, i+n))
+			b.AddText(t.Slice(i, i+n))
 			col++
 		}
 		i += n
 	}
-	return b.text()
+	return b.Text()
 }
 
 // joinMethod is sep.join(items).
@@ -460,7 +447,7 @@ func (r *render) joinMethod(sep *strValue, v Value) Value {
 	if it == nil {
 		r.typeError("can only join an iterable")
 	}
-	var b builder
+	var b origin.Builder
 	for i := 0; ; i++ {
 		e, ok := it.next(r)
 		if !ok {
@@ -478,12 +465,12 @@ func (r *render) joinMethod(sep *strValue, v Value) Value {
 			r.typeError("sequence item %d: expected str instance, %s found", i, e.typeName())
 		}
 		if i > 0 {
-			r.made(len(sep.s))
-			b.addText(sep.Text)
+			r.made(sep.Len())
+			b.AddText(sep.Text)
 		}
-		r.made(len(s.s))
-		b.addText(s.Text)
-		r.fits(len(b.buf))
+		r.made(s.Len())
+		b.AddText(s.Text)
+		r.fits(b.Len())
 	}
-	return &strValue{Text: b.text(), markup: sep.markup}
+	return &strValue{Text: b.Text(), markup: sep.markup}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"math/big"
+	"runner/chattemplate/jinja/origin"
 	"strings"
 	"unicode/utf8"
 )
@@ -38,7 +39,7 @@ type charIter struct {
 }
 
 func (c *charIter) next(*render) (Value, bool) {
-	if c.i >= len(c.t.s) {
+	if c.i >= c.t.Len() {
 		return nil, false
 	}
 	v, n := charAt(c.t, c.i)
@@ -48,11 +49,11 @@ func (c *charIter) next(*render) (Value, bool) {
 
 // charAt returns the character at byte i as a string, and its length in bytes.
 func charAt(t Text, i int) (Value, int) {
-	if b := t.s[i]; b < utf8.RuneSelf {
-		return asciiStr[t.originAt(i)][b], 1
+	if b := t.String()[i]; b < utf8.RuneSelf {
+		return asciiStr[t.OriginAt(i)][b], 1
 	}
-	_, n := utf8.DecodeRuneInString(t.s[i:])
-	return text(t.slice(i, i+n)), n
+	_, n := utf8.DecodeRuneInString(t.String()[i:])
+	return text(t.Slice(i, i+n)), n
 }
 
 func (v *rangeValue) iter() iterator {
@@ -160,7 +161,7 @@ func truth(v Value) bool {
 	case boolValue:
 		return bool(v)
 	case *strValue:
-		return v.s != ""
+		return v.String() != ""
 	case noneValue, *undefined:
 		return false
 	case intValue:
@@ -185,8 +186,8 @@ func truth(v Value) bool {
 func (r *render) tryLen(v Value) int {
 	switch v := v.(type) {
 	case *strValue:
-		r.work(len(v.s))
-		return runeCount(v.s)
+		r.work(v.Len())
+		return origin.RuneCount(v.String())
 	case *listValue:
 		return len(v.items)
 	case *tupleValue:
@@ -291,11 +292,11 @@ func (r *render) equalAt(a, b Value, depth int) bool {
 	switch x := a.(type) {
 	case *strValue:
 		y, ok := b.(*strValue)
-		if !ok || len(x.s) != len(y.s) {
+		if !ok || x.Len() != y.Len() {
 			return false
 		}
-		r.work(len(x.s))
-		return x.s == y.s
+		r.work(x.Len())
+		return x.String() == y.String()
 	case boolValue, intValue, *bigValue, floatValue:
 		if !isNumber(b) {
 			return false
@@ -403,8 +404,8 @@ func (r *render) compareFor(op string, a, b Value, depth int) (c int, unordered 
 	switch x := a.(type) {
 	case *strValue:
 		if y, ok := b.(*strValue); ok {
-			r.work(min(len(x.s), len(y.s)))
-			return strings.Compare(x.s, y.s), false
+			r.work(min(x.Len(), y.Len()))
+			return strings.Compare(x.String(), y.String()), false
 		}
 	case *listValue:
 		if y, ok := b.(*listValue); ok {
@@ -437,8 +438,8 @@ func (r *render) contains(c, v Value) bool {
 		if !ok {
 			r.typeError("'in <string>' requires string as left operand, not %s", v.typeName())
 		}
-		r.work(len(c.s))
-		return strings.Contains(c.s, s.s)
+		r.work(c.Len())
+		return strings.Contains(c.String(), s.String())
 	case *dictValue:
 		return r.hasKey(c, v)
 	case *dictView:
@@ -467,7 +468,7 @@ func (r *render) contains(c, v Value) bool {
 // keyWork counts the search for a key.
 func (r *render) keyWork(key Value) {
 	if s, ok := key.(*strValue); ok {
-		r.work(len(s.s))
+		r.work(s.Len())
 	}
 	if _, ok := key.(*tupleValue); ok {
 		r.work(maxTupleKey)
@@ -518,31 +519,4 @@ func (r *render) undefinedMessage(u *undefined) string {
 		return "'" + owner + "' has no attribute " + r.quote(u.name)
 	}
 	return owner + " has no element " + r.quote(u.name)
-}
-
-// runeCount counts characters, each byte that is not UTF-8 as one.
-func runeCount(s string) int { return utf8.RuneCountInString(s) }
-
-// isASCII reports whether byte and character offsets are the same in s.
-func isASCII(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-// runeOffset returns the byte offset of character n, which may be the number of characters.
-func runeOffset(s string, n int) int {
-	i := 0
-	for ; n > 0 && i < len(s); n-- {
-		if s[i] < utf8.RuneSelf {
-			i++
-			continue
-		}
-		_, w := utf8.DecodeRuneInString(s[i:])
-		i += w
-	}
-	return i
 }

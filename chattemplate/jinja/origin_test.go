@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runner/chattemplate/conformance"
+	"runner/chattemplate/jinja/origin"
 	"strings"
 	"testing"
 	"time"
@@ -180,9 +181,9 @@ func obscure(v Value) Value {
 		d := newDict(v.len())
 		for i, k := range v.keys {
 			val := v.vals[i]
-			if s, ok := val.(*strValue); ok && k.(*strValue).s != "role" && k.(*strValue).s != "type" &&
-				k.(*strValue).s != "id" {
-				val = str(private(s.s), Outside)
+			if s, ok := val.(*strValue); ok && k.(*strValue).String() != "role" && k.(*strValue).String() != "type" &&
+				k.(*strValue).String() != "id" {
+				val = str(private(s.String()), Outside)
 			} else {
 				val = obscure(val)
 			}
@@ -205,19 +206,19 @@ func TestTextRandom(t *testing.T) {
 		var want []Origin
 		for range 1 + next(6) {
 			o, n := Origin(next(2)), next(4)
-			x = concat(x, NewText("abcd"[:n], o))
+			x = origin.Concat(x, NewText("abcd"[:n], o))
 			for range n {
 				want = append(want, o)
 			}
 		}
 		i := next(len(want) + 1)
 		j := i + next(len(want)-i+1)
-		y := x.slice(i, j)
+		y := x.Slice(i, j)
 		checkRuns(t, x)
 		checkRuns(t, y)
 		for k := i; k < j; k++ {
-			if y.originAt(k-i) != want[k] {
-				t.Fatalf("byte %d of [%d:%d] of %v has origin %d", k, i, j, want, y.originAt(k-i))
+			if y.OriginAt(k-i) != want[k] {
+				t.Fatalf("byte %d of [%d:%d] of %v has origin %d", k, i, j, want, y.OriginAt(k-i))
 			}
 		}
 		trusted := true

@@ -3,6 +3,7 @@ package jinja
 import (
 	"fmt"
 	"math"
+	"runner/chattemplate/jinja/origin"
 	"strconv"
 	"strings"
 	"unicode"
@@ -33,44 +34,44 @@ func (r *render) str(v Value) Text {
 
 // repr returns repr(v). The marks that it adds are outside; the text of strings keeps its origins.
 func (r *render) repr(v Value) Text {
-	var b builder
+	var b origin.Builder
 	r.writeRepr(&b, v, 0)
-	r.made(len(b.buf))
-	return b.text()
+	r.made(b.Len())
+	return b.Text()
 }
 
-func (r *render) writeRepr(b *builder, v Value, depth int) {
+func (r *render) writeRepr(b *origin.Builder, v Value, depth int) {
 	r.tooDeep(depth)
 	r.step()
-	r.fits(len(b.buf))
+	r.fits(b.Len())
 	switch v := v.(type) {
 	case *strValue:
 		if v.markup {
-			b.add("Markup(", Outside)
+			b.Add("Markup(", Outside)
 		}
 		writeStrRepr(b, v.Text)
 		if v.markup {
-			b.add(")", Outside)
+			b.Add(")", Outside)
 		}
 	case *undefined:
-		b.add("Undefined", Outside)
+		b.Add("Undefined", Outside)
 	case *bigValue:
-		b.add(v.i.String(), Outside)
+		b.Add(v.i.String(), Outside)
 	case *listValue:
-		b.add("[", Outside)
+		b.Add("[", Outside)
 		r.writeReprs(b, v.items, depth)
-		b.add("]", Outside)
+		b.Add("]", Outside)
 	case *tupleValue:
-		b.add("(", Outside)
+		b.Add("(", Outside)
 		r.writeReprs(b, v.items, depth)
 		if len(v.items) == 1 {
-			b.add(",", Outside)
+			b.Add(",", Outside)
 		}
-		b.add(")", Outside)
+		b.Add(")", Outside)
 	case *dictValue:
 		r.writeDictRepr(b, v, depth)
 	case *dictView:
-		b.add(v.typeName()+"([", Outside)
+		b.Add(v.typeName()+"([", Outside)
 		it := v.iter()
 		for i := 0; ; i++ {
 			e, ok := it.next(r)
@@ -78,93 +79,93 @@ func (r *render) writeRepr(b *builder, v Value, depth int) {
 				break
 			}
 			if i > 0 {
-				b.add(", ", Outside)
+				b.Add(", ", Outside)
 			}
 			r.writeRepr(b, e, depth+1)
 		}
-		b.add("])", Outside)
+		b.Add("])", Outside)
 	case *namespace:
-		b.add("<Namespace ", Outside)
+		b.Add("<Namespace ", Outside)
 		r.writeDictRepr(b, v.d, depth)
-		b.add(">", Outside)
+		b.Add(">", Outside)
 	case *rangeValue:
-		b.add(v.String(), Outside)
+		b.Add(v.String(), Outside)
 	case *generator:
-		b.add("<generator object "+v.label+">", Outside)
+		b.Add("<generator object "+v.label+">", Outside)
 	case *macro:
-		b.add("<Macro '"+v.def.name+"'>", Outside)
+		b.Add("<Macro '"+v.def.name+"'>", Outside)
 	case *loopContext:
-		b.add(fmt.Sprintf("<LoopContext %d/%d>", v.index0+1, v.len(r)), Outside)
+		b.Add(fmt.Sprintf("<LoopContext %d/%d>", v.index0+1, v.len(r)), Outside)
 	case *native:
 		if v.recv == nil {
-			b.add("<function "+v.name+">", Outside)
+			b.Add("<function "+v.name+">", Outside)
 		} else {
-			b.add("<built-in method "+v.name+" of "+v.recv.typeName()+" object>", Outside)
+			b.Add("<built-in method "+v.name+" of "+v.recv.typeName()+" object>", Outside)
 		}
 	case *cycler, *joiner:
-		b.add("<jinja2.utils."+v.typeName()+" object>", Outside)
+		b.Add("<jinja2.utils."+v.typeName()+" object>", Outside)
 	default:
-		b.addText(r.str(v))
+		b.AddText(r.str(v))
 	}
 }
 
-func (r *render) writeReprs(b *builder, items []Value, depth int) {
+func (r *render) writeReprs(b *origin.Builder, items []Value, depth int) {
 	for i, it := range items {
 		if i > 0 {
-			b.add(", ", Outside)
+			b.Add(", ", Outside)
 		}
 		r.writeRepr(b, it, depth+1)
 	}
 }
 
-func (r *render) writeDictRepr(b *builder, d *dictValue, depth int) {
-	b.add("{", Outside)
+func (r *render) writeDictRepr(b *origin.Builder, d *dictValue, depth int) {
+	b.Add("{", Outside)
 	for i, k := range d.keys {
 		if i > 0 {
-			b.add(", ", Outside)
+			b.Add(", ", Outside)
 		}
 		r.writeRepr(b, k, depth+1)
-		b.add(": ", Outside)
+		b.Add(": ", Outside)
 		r.writeRepr(b, d.vals[i], depth+1)
 	}
-	b.add("}", Outside)
+	b.Add("}", Outside)
 }
 
 // writeStrRepr writes a string as Python's repr does: in single quotes unless it holds them and no double quotes.
-func writeStrRepr(b *builder, t Text) {
+func writeStrRepr(b *origin.Builder, t Text) {
 	quote := '\''
-	if strings.Contains(t.s, "'") && !strings.Contains(t.s, `"`) {
+	if strings.Contains(t.String(), "'") && !strings.Contains(t.String(), `"`) {
 		quote = '"'
 	}
-	b.add(string(quote), Outside)
+	b.Add(string(quote), Outside)
 	for s, o := range t.Runs() {
 		for i := 0; i < len(s); {
 			c, n := utf8.DecodeRuneInString(s[i:])
 			switch {
 			case c == quote || c == '\\':
-				b.add(`\`, o)
-				b.add(s[i:i+n], o)
+				b.Add(`\`, o)
+				b.Add(s[i:i+n], o)
 			case c == '\n':
-				b.add(`\n`, o)
+				b.Add(`\n`, o)
 			case c == '\r':
-				b.add(`\r`, o)
+				b.Add(`\r`, o)
 			case c == '\t':
-				b.add(`\t`, o)
+				b.Add(`\t`, o)
 			case c == utf8.RuneError && n == 1:
-				b.add(fmt.Sprintf(`\x%02x`, s[i]), o)
+				b.Add(fmt.Sprintf(`\x%02x`, s[i]), o)
 			case isPrintable(c):
-				b.add(s[i:i+n], o)
+				b.Add(s[i:i+n], o)
 			case c < 0x100:
-				b.add(fmt.Sprintf(`\x%02x`, c), o)
+				b.Add(fmt.Sprintf(`\x%02x`, c), o)
 			case c < 0x10000:
-				b.add(fmt.Sprintf(`\u%04x`, c), o)
+				b.Add(fmt.Sprintf(`\u%04x`, c), o)
 			default:
-				b.add(fmt.Sprintf(`\U%08x`, c), o)
+				b.Add(fmt.Sprintf(`\U%08x`, c), o)
 			}
 			i += n
 		}
 	}
-	b.add(string(quote), Outside)
+	b.Add(string(quote), Outside)
 }
 
 // isPrintable reports what str.isprintable does: no control, format, surrogate, private, unassigned or separator
@@ -204,14 +205,14 @@ func (v *rangeValue) String() string {
 func (r *render) quote(v Value) string {
 	switch v := v.(type) {
 	case *strValue:
-		if !v.allTrusted() {
+		if !v.AllTrusted() {
 			return "'…'"
 		}
 	case noneValue, boolValue, intValue:
 	default:
 		return "a " + v.typeName()
 	}
-	var b builder
+	var b origin.Builder
 	r.writeRepr(&b, v, 0)
-	return string(b.buf)
+	return b.Text().String()
 }

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"fmt"
+	"runner/chattemplate/jinja/origin"
 	"strconv"
 	"strings"
 	"time"
@@ -11,11 +12,11 @@ import (
 // strftime writes the render's time by a format of Python's strftime, in the C locale. A directive's value has the
 // origin of the directive; one that is not known stays as it is.
 func (r *render) strftime(format Text) Text {
-	var b builder
-	s := format.s
+	var b origin.Builder
+	s := format.String()
 	for i := 0; i < len(s); {
 		if s[i] != '%' || i+1 >= len(s) {
-			b.addText(format.slice(i, i+1))
+			b.AddText(format.Slice(i, i+1))
 			i++
 			continue
 		}
@@ -28,15 +29,15 @@ func (r *render) strftime(format Text) Text {
 		v, ok := directive(s[i+n], r.now)
 		if !ok {
 			_, w := utf8.DecodeRuneInString(s[i+n:])
-			b.addText(format.slice(i, i+n+w))
+			b.AddText(format.Slice(i, i+n+w))
 			i += n + w
 			continue
 		}
-		b.add(applyFlag(flag, v), format.originAt(i)&format.originAt(i+n))
+		b.Add(applyFlag(flag, v), format.OriginAt(i)&format.OriginAt(i+n))
 		i += n + 1
-		r.made(len(b.buf))
+		r.made(b.Len())
 	}
-	return b.text()
+	return b.Text()
 }
 
 // applyFlag changes the padding or the case of a directive's value, as glibc does.

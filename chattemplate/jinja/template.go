@@ -3,6 +3,7 @@ package jinja
 import (
 	"context"
 	"fmt"
+	"runner/chattemplate/jinja/origin"
 	"time"
 	"unicode/utf8"
 )
@@ -81,10 +82,10 @@ func (t *Template) Render(ctx context.Context, vars map[string]Value, opts Rende
 	r.line = 1
 	r.checkSteps()
 	r.act = &activation{slots: make([]Value, t.fn.slots)}
-	r.out = &builder{}
+	r.out = &origin.Builder{}
 	r.load(&t.frame)
 	r.run(t.body)
-	return r.out.text(), nil
+	return r.out.Text(), nil
 }
 
 // recovered turns what a panic carried into an error. Anything but an *Error is a fault of the engine; it must not take
@@ -110,10 +111,10 @@ type render struct {
 	now     time.Time
 
 	act  *activation
-	out  *builder
+	out  *origin.Builder
 	line int
 	// free are builders for reuse.
-	free []*builder
+	free []*origin.Builder
 
 	steps, memory int64
 	depth         int
@@ -178,14 +179,14 @@ func (r *render) capture(f func()) Text {
 	if n := len(r.free); n > 0 {
 		r.out = r.free[n-1]
 		r.free = r.free[:n-1]
-		r.out.reset()
+		r.out.Reset()
 	} else {
-		r.out = &builder{}
+		r.out = &origin.Builder{}
 	}
 	f()
-	r.made(len(r.out.buf))
-	t := r.out.text()
-	if cap(r.out.buf) <= 1<<16 {
+	r.made(r.out.Len())
+	t := r.out.Text()
+	if r.out.Cap() <= 1<<16 {
 		r.free = append(r.free, r.out)
 	}
 	r.out = outer
@@ -194,7 +195,7 @@ func (r *render) capture(f func()) Text {
 
 // write appends to the output.
 func (r *render) write(t Text) {
-	r.made(len(t.s))
-	r.out.addText(t)
-	r.fits(len(r.out.buf))
+	r.made(t.Len())
+	r.out.AddText(t)
+	r.fits(r.out.Len())
 }

@@ -50,12 +50,12 @@ func init() {
 		return false
 	})
 	is("escaped", func(v Value) bool { s, ok := v.(*strValue); return ok && s.markup })
-	add("lower", 0, func(r *render, v Value, _ []Value) bool { return isLower(r.str(v).s) })
-	add("upper", 0, func(r *render, v Value, _ []Value) bool { return isUpper(r.str(v).s) })
+	add("lower", 0, func(r *render, v Value, _ []Value) bool { return isLower(r.str(v).String()) })
+	add("upper", 0, func(r *render, v Value, _ []Value) bool { return isUpper(r.str(v).String()) })
 	known := func(name string, table func() map[string]*signature) {
 		add(name, 0, func(_ *render, v Value, _ []Value) bool {
 			s, ok := v.(*strValue)
-			return ok && table()[s.s] != nil
+			return ok && table()[s.String()] != nil
 		})
 	}
 	known("filter", func() map[string]*signature { return filters })
@@ -77,7 +77,7 @@ func same(a, b Value) bool {
 	switch x := a.(type) {
 	case *strValue:
 		y, ok := b.(*strValue)
-		return ok && x.s == y.s
+		return ok && x.String() == y.String()
 	case *tupleValue:
 		y, ok := b.(*tupleValue)
 		return ok && (x == y || len(x.items) == 0 && len(y.items) == 0)

@@ -134,9 +134,6 @@ func Bool(b bool) Value { return boolValue(b) }
 // Int returns an integer.
 func Int(i int64) Value { return intValue(i) }
 
-// Float returns a floating-point number.
-func Float(f float64) Value { return floatValue(f) }
-
 // String returns a string with the origins of t.
 func String(t Text) Value { return &strValue{Text: t} }
 
@@ -171,7 +168,7 @@ func Dict(o Origin, entries ...Entry) Value {
 }
 
 // str returns a string of one origin.
-func str(s string, o Origin) *strValue { return &strValue{Text: Text{s: s, first: o}} }
+func str(s string, o Origin) *strValue { return &strValue{Text: NewText(s, o)} }
 
 func text(t Text) *strValue { return &strValue{Text: t} }
 

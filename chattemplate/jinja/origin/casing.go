@@ -1,4 +1,4 @@
-package jinja
+package origin
 
 // Characters whose upper case or title case has more than one character, from Unicode's SpecialCasing.txt
 // (scripts/jinja_golden/casing.py prints this file).

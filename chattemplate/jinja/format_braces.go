@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"runner/chattemplate/jinja/origin"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,21 +24,21 @@ type braceFormat struct {
 
 // expand replaces the fields of a format; those in a specification are one level down.
 func (f *braceFormat) expand(t Text, level int) Text {
-	r, s := f.r, t.s
+	r, s := f.r, t.String()
 	if level > 1 {
 		r.typeError("Max string recursion exceeded")
 	}
-	var b builder
+	var b origin.Builder
 	for i := 0; i < len(s); {
 		k := strings.IndexAny(s[i:], "{}")
 		if k < 0 {
-			b.addText(t.slice(i, len(s)))
+			b.AddText(t.Slice(i, len(s)))
 			break
 		}
-		b.addText(t.slice(i, i+k))
+		b.AddText(t.Slice(i, i+k))
 		i += k
 		if i+1 < len(s) && s[i+1] == s[i] {
-			b.addText(t.slice(i, i+1))
+			b.AddText(t.Slice(i, i+1))
 			i += 2
 			continue
 		}
@@ -59,12 +60,12 @@ func (f *braceFormat) expand(t Text, level int) Text {
 				depth--
 			}
 		}
-		b.addText(f.field(t.slice(i+1, end-1), level))
+		b.AddText(f.field(t.Slice(i+1, end-1), level))
 		i = end
-		r.fits(len(b.buf))
+		r.fits(b.Len())
 	}
-	r.made(len(b.buf))
-	return b.text()
+	r.made(b.Len())
+	return b.Text()
 }
 
 // field formats one field: name!conversion:specification.
@@ -74,24 +75,24 @@ func (f *braceFormat) field(t Text, level int) Text {
 	name, conv, specText := t, byte(0), Text{}
 	depth := 0
 scan:
-	for i := 0; i < len(t.s); i++ {
-		switch c := t.s[i]; {
+	for i := 0; i < t.Len(); i++ {
+		switch c := t.String()[i]; {
 		case c == '[':
 			depth++
 		case c == ']':
 			depth--
 		case depth <= 0 && c == ':':
-			name, specText = t.slice(0, i), t.slice(i+1, len(t.s))
+			name, specText = t.Slice(0, i), t.Slice(i+1, t.Len())
 			break scan
 		case depth <= 0 && c == '!':
-			name = t.slice(0, i)
-			rest := t.s[i+1:]
+			name = t.Slice(0, i)
+			rest := t.String()[i+1:]
 			if rest == "" || len(rest) > 1 && rest[1] != ':' {
 				r.typeError("expected ':' after conversion specifier")
 			}
 			conv = rest[0]
 			if len(rest) > 2 {
-				specText = t.slice(i+3, len(t.s))
+				specText = t.Slice(i+3, t.Len())
 			}
 			break scan
 		}
@@ -108,7 +109,7 @@ scan:
 	default:
 		r.typeError("Unknown conversion specifier")
 	}
-	if strings.ContainsAny(specText.s, "{}") {
+	if strings.ContainsAny(specText.String(), "{}") {
 		specText = f.expand(specText, level+1)
 	}
 	out := r.format(v, specText)
@@ -122,12 +123,12 @@ scan:
 
 // lookup finds the value of a field name: a number or name, then .attributes and [items].
 func (f *braceFormat) lookup(t Text) Value {
-	r, s := f.r, t.s
+	r, s := f.r, t.String()
 	end := strings.IndexAny(s, ".[")
 	if end < 0 {
 		end = len(s)
 	}
-	v := f.first(t.slice(0, end))
+	v := f.first(t.Slice(0, end))
 	for i := end; i < len(s); {
 		switch s[i] {
 		case '.':
@@ -138,7 +139,7 @@ func (f *braceFormat) lookup(t Text) Value {
 			if k == 0 {
 				r.typeError("Empty attribute in format string")
 			}
-			v = r.attr(v, text(t.slice(i+1, i+1+k)))
+			v = r.attr(v, text(t.Slice(i+1, i+1+k)))
 			i += 1 + k
 		case '[':
 			k := strings.IndexByte(s[i:], ']')
@@ -148,7 +149,7 @@ func (f *braceFormat) lookup(t Text) Value {
 			if k == 1 {
 				r.typeError("Empty attribute in format string")
 			}
-			v = r.item(v, fieldKey(t.slice(i+1, i+k)))
+			v = r.item(v, fieldKey(t.Slice(i+1, i+k)))
 			i += k + 1
 		default:
 			r.typeError("Only '.' or '[' may follow ']' in format field specifier")
@@ -159,8 +160,8 @@ func (f *braceFormat) lookup(t Text) Value {
 
 // fieldKey is an index if it is all digits, else a string.
 func fieldKey(t Text) Value {
-	if len(t.s) < 10 && strings.Trim(t.s, "0123456789") == "" {
-		i, _ := parseInt(t.s, 10)
+	if t.Len() < 10 && strings.Trim(t.String(), "0123456789") == "" {
+		i, _ := parseInt(t.String(), 10)
 		return bigInt(i)
 	}
 	return text(t)
@@ -168,9 +169,9 @@ func fieldKey(t Text) Value {
 
 func (f *braceFormat) first(t Text) Value {
 	r := f.r
-	if strings.Trim(t.s, "0123456789") != "" {
+	if strings.Trim(t.String(), "0123456789") != "" {
 		for _, k := range f.args.kw {
-			if k.name == t.s {
+			if k.name == t.String() {
 				return k.v
 			}
 		}
@@ -178,7 +179,7 @@ func (f *braceFormat) first(t Text) Value {
 	}
 	n := 0
 	switch {
-	case t.s == "":
+	case t.String() == "":
 		if f.manual {
 			r.typeError("cannot switch from manual field specification to automatic field numbering")
 		}
@@ -186,11 +187,11 @@ func (f *braceFormat) first(t Text) Value {
 		f.next++
 	case f.next > 0:
 		r.typeError("cannot switch from manual field specification to automatic field numbering")
-	case len(t.s) > 9:
+	case t.Len() > 9:
 		r.typeError("Too many decimal digits in format string")
 	default:
 		f.manual = true
-		for _, c := range t.s {
+		for _, c := range t.String() {
 			n = n*10 + int(c-'0')
 		}
 	}
@@ -202,7 +203,7 @@ func (f *braceFormat) first(t Text) Value {
 
 // format is format(v, spec).
 func (r *render) format(v Value, t Text) Text {
-	if t.s == "" {
+	if t.String() == "" {
 		return r.str(v)
 	}
 	f := r.parseSpec(t)
@@ -259,64 +260,4 @@ func (r *render) formatInt(v Value, f spec) Text {
 	}
 	i := toBig(v)
 	return r.number(i.Sign() < 0, intDigits(i, f), f)
-}
-
-// parseSpec reads [[fill]align][sign][z][#][0][width][grouping][.precision][type].
-func (r *render) parseSpec(t Text) spec {
-	f := spec{prec: -1, fill: NewText(" ", Outside)}
-	s := t.s
-	isAlign := func(i int) bool { return i < len(s) && strings.IndexByte("<>^=", s[i]) >= 0 }
-	i := 0
-	if _, w := utf8.DecodeRuneInString(s); isAlign(w) {
-		f.fill, f.align = t.slice(0, w), s[w]
-		i = w + 1
-	} else if isAlign(0) {
-		f.align = s[0]
-		i = 1
-	}
-	has := func(set string) bool { return i < len(s) && strings.IndexByte(set, s[i]) >= 0 }
-	number := func() int {
-		n := 0
-		for ; has("0123456789"); i++ {
-			n = min(n*10+int(s[i]-'0'), 1<<40)
-		}
-		return n
-	}
-	if has("+- ") {
-		f.sign = s[i]
-		i++
-	}
-	if has("z") {
-		i++
-	}
-	if has("#") {
-		f.alt = true
-		i++
-	}
-	if has("0") {
-		if f.align == 0 {
-			f.align, f.fill, f.zero = '=', NewText("0", Outside), true
-		}
-		i++
-	}
-	f.width = number()
-	if has(",_") {
-		f.group = s[i]
-		i++
-	}
-	if has(".") {
-		i++
-		if !has("0123456789") {
-			r.typeError("Format specifier missing precision")
-		}
-		f.prec = number()
-	}
-	if i < len(s) {
-		f.verb = s[i]
-		i++
-	}
-	if i < len(s) {
-		r.typeError("Invalid format specifier")
-	}
-	return f
 }

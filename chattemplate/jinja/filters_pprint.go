@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"runner/chattemplate/jinja/origin"
 	"sort"
 	"strings"
 )
@@ -12,14 +13,14 @@ const pprintWidth = 80
 // keys of dicts sorted and long strings cut between words.
 type pretty struct {
 	r *render
-	b builder
+	b origin.Builder
 }
 
 func (r *render) pprint(v Value) Text {
 	p := &pretty{r: r}
 	p.value(p.sorted(v, 0), 0, 0, 0)
-	r.made(len(p.b.buf))
-	return p.b.text()
+	r.made(p.b.Len())
+	return p.b.Text()
 }
 
 // sorted returns the value with all dicts in the order of their keys.
@@ -66,13 +67,13 @@ func (p *pretty) before(a, b Value) bool {
 	return a.typeName() < b.typeName()
 }
 
-func (p *pretty) add(s string) { p.b.add(s, Outside) }
+func (p *pretty) add(s string) { p.b.Add(s, Outside) }
 
 // value writes a value that starts at column indent and is followed by room characters on its last line.
 func (p *pretty) value(v Value, indent, room, level int) {
 	rep := p.r.repr(v)
-	if runeCount(rep.s) <= pprintWidth-indent-room {
-		p.b.addText(rep)
+	if origin.RuneCount(rep.String()) <= pprintWidth-indent-room {
+		p.b.AddText(rep)
 		return
 	}
 	p.r.made(indent)
@@ -82,13 +83,13 @@ func (p *pretty) value(v Value, indent, room, level int) {
 		for i, k := range v.keys {
 			last := i == v.len()-1
 			key := p.r.repr(k)
-			p.b.addText(key)
+			p.b.AddText(key)
 			p.add(": ")
 			after := 1
 			if last {
 				after = room + 1
 			}
-			p.value(v.vals[i], indent+1+runeCount(key.s)+2, after, level+1)
+			p.value(v.vals[i], indent+1+origin.RuneCount(key.String())+2, after, level+1)
 			if !last {
 				p.breakLine(",", indent+1)
 			}
@@ -104,12 +105,12 @@ func (p *pretty) value(v Value, indent, room, level int) {
 		p.items("(", end, v.items, indent, room, level)
 	case *strValue:
 		if v.markup {
-			p.b.addText(rep)
+			p.b.AddText(rep)
 			return
 		}
 		p.str(v.Text, indent, room, level)
 	default:
-		p.b.addText(rep)
+		p.b.AddText(rep)
 	}
 }
 
@@ -140,8 +141,8 @@ func (p *pretty) str(t Text, indent, room, level int) {
 		room++
 	}
 	var chunks []Text
-	width := func(t Text) int { return runeCount(p.r.repr(text(t)).s) }
-	lines := splitLines(t, true)
+	width := func(t Text) int { return origin.RuneCount(p.r.repr(text(t)).String()) }
+	lines := origin.SplitLines(t, true)
 	for i, line := range lines {
 		last := i == len(lines)-1
 		limit := pprintWidth - indent
@@ -155,7 +156,7 @@ func (p *pretty) str(t Text, indent, room, level int) {
 		chunks = append(chunks, p.words(line, indent, room, last)...)
 	}
 	if len(chunks) == 1 {
-		p.b.addText(p.r.repr(text(chunks[0])))
+		p.b.AddText(p.r.repr(text(chunks[0])))
 		return
 	}
 	if level == 0 {
@@ -165,7 +166,7 @@ func (p *pretty) str(t Text, indent, room, level int) {
 		if i > 0 {
 			p.breakLine("", indent)
 		}
-		p.b.addText(p.r.repr(text(c)))
+		p.b.AddText(p.r.repr(text(c)))
 	}
 	if level == 0 {
 		p.add(")")
@@ -177,24 +178,24 @@ func (p *pretty) words(t Text, indent, room int, last bool) []Text {
 	var out []Text
 	limit := pprintWidth - indent
 	start := 0
-	for i := 0; i < len(t.s); {
+	for i := 0; i < t.Len(); {
 		end := i
 		for _, inSpace := range []bool{false, true} {
-			if k := strings.IndexFunc(t.s[end:], func(c rune) bool { return isSpace(c) != inSpace }); k >= 0 {
+			if k := strings.IndexFunc(t.String()[end:], func(c rune) bool { return origin.IsSpace(c) != inSpace }); k >= 0 {
 				end += k
 			} else {
-				end = len(t.s)
+				end = t.Len()
 			}
 		}
-		if end == len(t.s) && last {
+		if end == t.Len() && last {
 			limit -= room
 		}
 		p.r.work(end - start)
-		if runeCount(p.r.repr(text(t.slice(start, end))).s) > limit && i > start {
-			out = append(out, t.slice(start, i))
+		if origin.RuneCount(p.r.repr(text(t.Slice(start, end))).String()) > limit && i > start {
+			out = append(out, t.Slice(start, i))
 			start = i
 		}
 		i = end
 	}
-	return append(out, t.slice(start, len(t.s)))
+	return append(out, t.Slice(start, t.Len()))
 }
