@@ -6,7 +6,7 @@ import (
 	"runner/chattemplate/jinja/origin"
 )
 
-// attr is obj.name: an attribute of the object, else its item.
+// attr is obj.name: an attribute of the object or, if it has none, its item of that name.
 func (r *render) attr(obj Value, name *strValue) Value {
 	if v := r.attribute(obj, name); v != nil {
 		return v
@@ -19,7 +19,7 @@ func (r *render) attr(obj Value, name *strValue) Value {
 	return &undefined{obj: obj, name: name}
 }
 
-// item is obj[key]: an item, else an attribute of that name.
+// item is obj[key]: an item of the object or, if it has none, its attribute of that name.
 func (r *render) item(obj, key Value) Value {
 	r.defined(obj)
 	switch v := obj.(type) {
@@ -58,7 +58,8 @@ func (r *render) item(obj, key Value) Value {
 	return &undefined{obj: obj, name: key}
 }
 
-// index returns the place that key means in a sequence of n items; false when it is out of range or no integer.
+// index returns the position that key means in a sequence of n items. It returns false if key is not an integer or is
+// out of range.
 func (r *render) index(key Value, n int) (int, bool) {
 	kind, i, _, _ := numberOf(key)
 	if kind != 1 {
@@ -70,7 +71,7 @@ func (r *render) index(key Value, n int) (int, bool) {
 	return int(i), i >= 0 && i < int64(n)
 }
 
-// attribute returns what Python's getattr finds, seen through the sandbox; nil when there is nothing.
+// attribute returns what Python's getattr finds through the sandbox, or nil.
 func (r *render) attribute(obj Value, name *strValue) Value {
 	if u, ok := obj.(*undefined); ok {
 		r.failUndefined(u)
@@ -187,7 +188,7 @@ func (l *loopContext) field(r *render, name string) Value {
 	return nil
 }
 
-// slice is obj[start:stop:step]; nil stands for a part left out.
+// slice is obj[start:stop:step]. A part that was left out is nil.
 func (r *render) slice(obj, start, stop, step Value) Value {
 	r.defined(obj)
 	switch v := obj.(type) {
@@ -223,7 +224,7 @@ func (r *render) sliceItems(items []Value, start, stop, step Value) []Value {
 	return out
 }
 
-// sliceText takes k characters of a text of n, every st-th from character lo.
+// sliceText takes k characters from a text of n characters: every st-th one, starting at character lo.
 func (r *render) sliceText(t Text, n, lo, k, st int) Text {
 	r.work(t.Len())
 	if st == 1 {
@@ -245,7 +246,7 @@ func (r *render) sliceText(t Text, n, lo, k, st int) Text {
 	return b.Text()
 }
 
-// sliceBounds returns where a slice of a sequence of n starts, how many items it has, and its step.
+// sliceBounds returns the start of a slice of n items, its number of items and its step.
 func (r *render) sliceBounds(start, stop, step Value, n int) (lo, k, st int) {
 	st = r.sliceIndex(step, 1)
 	if st == 0 {
@@ -274,7 +275,7 @@ func (r *render) sliceBounds(start, stop, step Value, n int) (lo, k, st int) {
 	return lo, k, st
 }
 
-// sliceIndex returns a part of a slice, kept within what a sequence can have.
+// sliceIndex returns a bound of a slice, clipped to the sequence.
 func (r *render) sliceIndex(v Value, def int) int {
 	const bound = math.MaxInt32
 	if v == nil || isNone(v) {

@@ -47,7 +47,7 @@ func (r *render) binary(op string, a, b Value) Value {
 	return nil
 }
 
-// smallArith handles what stays within int64; else it returns nil.
+// smallArith handles results that fit into int64. It returns nil for others.
 func smallArith(op string, x, y int64) Value {
 	switch op {
 	case "+":
@@ -123,7 +123,7 @@ func (r *render) arith(op string, a, b Value) Value {
 				r.bigOverflow()
 			}
 		} else if y.Cmp(big.NewInt(2)) > 0 {
-			// Of 0, 1 and -1 a power only depends on whether the exponent is odd.
+			// A power of 0, 1 or -1 depends only on whether the exponent is odd.
 			y = big.NewInt(2 + int64(y.Bit(0)))
 		}
 		z.Exp(x, y, nil)
@@ -223,7 +223,7 @@ func (r *render) concatStr(a, b *strValue) Value {
 	return &strValue{Text: origin.Concat(a.Text, b.Text), markup: a.markup}
 }
 
-// concat is + of anything but numbers.
+// concat is + for everything but numbers.
 func (r *render) concat(a, b Value) Value {
 	switch x := a.(type) {
 	case *strValue:
@@ -250,7 +250,7 @@ func joinItems(a, b []Value) []Value {
 	return append(append(make([]Value, 0, len(a)+len(b)), a...), b...)
 }
 
-// repeat is * of a sequence and an integer; nil when it is something else.
+// repeat is * of a sequence and an integer. It returns nil for other operands.
 func (r *render) repeat(a, b Value) Value {
 	if isNumber(a) {
 		a, b = b, a

@@ -1,7 +1,7 @@
 package jinja
 
-// Expressions and statements know how to run themselves: see eval.go and exec.go. The parser makes them, and the
-// resolver in scope.go then binds their names to slots.
+// Expressions and statements run themselves, see eval.go and exec.go. The parser makes them. The resolver in resolve.go
+// and scope.go then binds their names to slots.
 
 type expr interface {
 	eval(r *render) Value
@@ -11,7 +11,7 @@ type stmt interface {
 	exec(r *render) control
 }
 
-// varRef is where a variable lives: slot of the activation that is hops functions out.
+// varRef is the place of a variable: a slot of the activation that is hops functions out.
 type varRef struct{ hops, slot int }
 
 type (
@@ -21,7 +21,7 @@ type (
 		name string
 		line int
 		ref  varRef
-		// undef is what the name gives while it has no value.
+		// undef is the value of the name while nothing is assigned to it.
 		undef *undefined
 	}
 
@@ -107,13 +107,13 @@ type (
 	}
 )
 
-// operand is one link of a chain of comparisons.
+// operand is one link in a chain of comparisons.
 type operand struct {
 	op string
 	x  expr
 }
 
-// arguments are those of a call.
+// arguments are the arguments of a call.
 type arguments struct {
 	pos    []expr
 	names  []string
@@ -122,7 +122,7 @@ type arguments struct {
 	kwstar expr
 }
 
-// target is what can be assigned to: *nameTarget, *attrTarget or *tupleTarget.
+// target is the left side of an assignment: *nameTarget, *attrTarget or *tupleTarget.
 type target interface {
 	assign(r *render, v Value)
 }
@@ -132,7 +132,7 @@ type (
 		name string
 		line int
 		ref  varRef
-		// export is set where blocks must see the name.
+		// export is set if blocks must see the name.
 		export bool
 	}
 	attrTarget struct {
@@ -146,7 +146,7 @@ type (
 	}
 )
 
-// frame says what happens where a scope is entered: the variables that get a value then.
+// frame lists the variables that get a value when a scope is entered.
 type frame struct{ loads []load }
 
 type loadKind uint8
@@ -157,7 +157,7 @@ const (
 	loadAlias
 )
 
-// load sets slot of the current activation: to nothing, to the render's variable of that name, or to another variable.
+// load sets a slot of the current activation: to nothing, to a variable of the render, or to another variable.
 type load struct {
 	kind loadKind
 	slot int
@@ -175,7 +175,7 @@ type (
 
 	ifStmt struct {
 		conds []expr
-		// bodies holds one more than conds if there is an else.
+		// bodies has one element more than conds if there is an else.
 		bodies [][]stmt
 		lines  []int
 	}
@@ -189,9 +189,9 @@ type (
 		elseBody  []stmt
 		recursive bool
 		line      int
-		// loop is the slot of the loop variable, or -1 when the body does not use it.
+		// loop is the slot of the loop variable, or -1 if the body does not use it.
 		loop int
-		// self is where the else branch of a recursive loop runs, and the loop itself: a function of its own.
+		// self is the function of a recursive loop; its else branch runs there too.
 		fn                           *function
 		frame, testFrame, otherFrame frame
 	}
@@ -236,7 +236,7 @@ type (
 		line    int
 	}
 
-	// scopeStmt is an autoescape block, whose only effect is a scope.
+	// scopeStmt is an autoescape block. Its only effect is a new scope.
 	scopeStmt struct {
 		body  []stmt
 		frame frame
@@ -252,7 +252,7 @@ type (
 		line     int
 	}
 
-	// generationStmt is the generation tag: its body is a function of its own, as that of a call block.
+	// generationStmt is the generation tag. Its body is a function, like the body of a call block.
 	generationStmt struct {
 		body  []stmt
 		fn    *function
@@ -263,7 +263,7 @@ type (
 	continueStmt struct{ line int }
 )
 
-// macroDef is the definition of a macro or of the body of a call block.
+// macroDef is the definition of a macro, or of the body of a call block.
 type macroDef struct {
 	name     string
 	params   []*nameTarget
@@ -272,11 +272,11 @@ type macroDef struct {
 	line     int
 	fn       *function
 	frame    frame
-	// The slots of the special parameters, or -1.
+	// The slots of the special parameters; -1 for those that the body does not use.
 	caller, varargs, kwargs int
 }
 
-// function is a unit with variables of its own: the template, a macro, a recursive loop, a block.
+// function is a unit with its own variables: the template, a macro, a recursive loop or a block.
 type function struct {
 	depth int
 	slots int

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// dictValue is a dict that keeps the order in which its keys came. Nothing changes one after it is made, save the one
-// inside a namespace.
+// dictValue is a dict that keeps its keys in order of insertion. Only the dict inside a namespace changes after it was
+// made.
 type dictValue struct {
 	keys, vals []Value
-	// index finds a key; nil while the dict is small enough to search.
+	// index finds keys. It is nil while the dict is small enough for a search.
 	index map[hashKey]int
 }
 
-// hashKey is equal for keys that Python holds equal: 1, 1.0 and True; strings of any origin.
+// hashKey is equal for keys that are equal in Python: 1, 1.0 and True, and strings of any origin.
 type hashKey struct {
 	kind uint8
 	num  uint64
 	str  string
-	// obj is what is equal to nothing but itself.
+	// obj is set for values that equal only themselves.
 	obj Value
 }
 
@@ -33,16 +33,17 @@ func newDict(n int) *dictValue {
 	return d
 }
 
-// maxTupleKey bounds a tuple that is a key: the items in it, those of inner tuples too, and in 64ths the bytes of text.
+// maxTupleKey limits a tuple used as a key. It counts the items, those of inner tuples included, and one more for every
+// 64 bytes of text.
 const maxTupleKey = 10_000
 
-// hash returns the key under which v is stored; false when v cannot be a key.
+// hash returns the key for v. It returns false if v cannot be a key.
 func hash(v Value) (hashKey, bool) {
 	room := maxTupleKey
 	return hashIn(v, &room)
 }
 
-// hashIn is hash for a value in a tuple, with room for so many more items.
+// hashIn is hash for a value in a tuple. The tuple may have room more items.
 func hashIn(v Value, room *int) (hashKey, bool) {
 	switch v := v.(type) {
 	case *strValue:
@@ -96,7 +97,7 @@ func hashTuple(v *tupleValue, room *int) (hashKey, bool) {
 
 func (d *dictValue) len() int { return len(d.keys) }
 
-// find returns the place of a hashed key, or -1.
+// find returns the position of a hashed key, or -1.
 func (d *dictValue) find(k hashKey) int {
 	if d.index != nil {
 		if i, ok := d.index[k]; ok {
@@ -126,7 +127,7 @@ func (d *dictValue) getStr(key string) Value {
 	return nil
 }
 
-// get returns the value at key, or nil; ok is false when the key cannot be one.
+// get returns the value at key, or nil. ok is false if the key is not hashable.
 func (d *dictValue) get(key Value) (v Value, ok bool) {
 	h, ok := hash(key)
 	if !ok {
@@ -138,7 +139,7 @@ func (d *dictValue) get(key Value) (v Value, ok bool) {
 	return nil, true
 }
 
-// set stores a value; false when the key cannot be one.
+// set stores a value. It returns false if the key is not hashable.
 func (d *dictValue) set(key, val Value) bool {
 	h, ok := hash(key)
 	if !ok {

@@ -6,13 +6,13 @@ import (
 	"unicode"
 )
 
-// The escapes of one letter, and what they stand for.
+// The one-letter escapes and their values.
 const (
 	escapeLetters = "\\'\"abfnrtv"
 	escapeBytes   = "\\'\"\a\b\f\n\r\t\v"
 )
 
-// unescape returns the value of a string literal: Python's escapes, an unknown one standing for itself.
+// unescape returns the value of a string literal with Python's escapes. An unknown escape stands for itself.
 func unescape(s string, line int) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -76,7 +76,7 @@ func unescape(s string, line int) string {
 	return b.String()
 }
 
-// joinSurrogates joins a high surrogate with a low one that follows it as another \u escape.
+// joinSurrogates joins a high surrogate with the low one in the \u escape that follows it.
 func joinSurrogates(n uint64, s string, i int) (uint64, int) {
 	if n < 0xd800 || n >= 0xdc00 || len(s) < i+6 || s[i] != '\\' || s[i+1] != 'u' {
 		return n, i

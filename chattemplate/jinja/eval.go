@@ -164,7 +164,7 @@ func (e *dictExpr) eval(r *render) Value {
 	return d
 }
 
-// setKey stores into a dict being made.
+// setKey stores an entry in a dict under construction.
 func (r *render) setKey(d *dictValue, key, val Value) {
 	r.keyWork(key)
 	if !d.set(key, val) {
@@ -180,7 +180,7 @@ type callArgs struct {
 
 type kwArg struct {
 	name string
-	// origin is that of the name.
+	// origin is the origin of the name.
 	origin Origin
 	v      Value
 }
@@ -229,12 +229,12 @@ func (a *arguments) eval(r *render) callArgs {
 
 func (e *callExpr) eval(r *render) Value { return e.evalWith(r, nil) }
 
-// evalWith calls with the caller of a call block, or none.
+// evalWith evaluates the call. caller is the body of a call block, or nil.
 func (e *callExpr) evalWith(r *render, caller *macro) Value {
 	r.step()
 	var fn Value
 	if a, ok := e.fn.(*attrExpr); ok {
-		// A method is called without making a value of it first.
+		// A method is called directly, without a value for the bound method.
 		obj := a.obj.eval(r)
 		r.line = a.line
 		if sig := methodOf(obj, a.name.String()); sig != nil {

@@ -1,6 +1,6 @@
 package jinja
 
-// control says how a statement ended.
+// control says how a statement ended: normally, by break or by continue.
 type control uint8
 
 const (
@@ -70,7 +70,7 @@ func (s *setBlockStmt) exec(r *render) control {
 	return ctlNext
 }
 
-// block runs the body of a statement and returns the text that it writes.
+// block runs the body of a statement and returns the text it wrote.
 func (r *render) block(line int, f *frame, body []stmt) (t Text, ctl control) {
 	r.step()
 	r.line = line
@@ -171,7 +171,7 @@ func (t *attrTarget) assign(r *render, v Value) {
 	ns.d.set(t.attr, v)
 }
 
-// checkNamespaces fails when a target assigns to an attribute of something else than a namespace.
+// checkNamespaces fails if a target assigns to an attribute of anything but a namespace.
 func checkNamespaces(r *render, t target) {
 	switch t := t.(type) {
 	case *attrTarget:
@@ -213,7 +213,7 @@ func (t *tupleTarget) assign(r *render, v Value) {
 	}
 }
 
-// writeStr writes what a filter or call block gave, which is not turned into a string.
+// writeStr writes the result of a filter block or call block, without turning it into a string.
 func (r *render) writeStr(v Value) {
 	s, ok := v.(*strValue)
 	if !ok {

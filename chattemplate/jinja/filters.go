@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// filters are the filters by name, in this file those on any value, in filters_str.go those on text.
+// filters holds the filters by name. This file has those for any value, filters_str.go those for text.
 var filters map[string]*signature
 
-// filterFunc is a filter: v is the value filtered, a its arguments, nil where not given.
+// filterFunc is a filter. v is the filtered value and a the arguments, nil for each that was not given.
 type filterFunc func(r *render, v Value, a []Value) Value
 
 func addFilter(name string, params []string, required int, fn filterFunc) {
@@ -55,10 +55,10 @@ func init() {
 	filters["count"] = filters["length"]
 }
 
-// given reports whether an optional argument is there and true.
+// given reports whether an optional argument was given and is true.
 func given(v Value) bool { return v != nil && truth(v) }
 
-// pathOf splits the attribute argument of a filter into its parts; all-digit parts are indices.
+// pathOf splits the attribute argument of a filter at its dots. Parts of only digits are indices.
 func (r *render) pathOf(attr Value) []Value {
 	s, ok := attr.(*strValue)
 	if !ok {
@@ -79,7 +79,8 @@ func (r *render) pathOf(attr Value) []Value {
 	return path
 }
 
-// getter returns a function that looks up an attribute, which may have dots, in an item. fold lowers strings.
+// getter returns a function that looks up an attribute of an item. The attribute may have dots. With fold, strings
+// become lower case.
 func (r *render) getter(attr, def Value, fold bool) func(Value) Value {
 	path := r.pathOf(attr)
 	if def != nil && isNone(def) {
@@ -100,8 +101,8 @@ func (r *render) getter(attr, def Value, fold bool) func(Value) Value {
 	}
 }
 
-// multiGetter is getter for attributes divided by commas; the key is the list of them, also of one, since equal
-// items of a list are not compared for order: a list of undefined or none can be sorted.
+// multiGetter is getter for several attributes, separated by commas. The key is always a list, also for one attribute.
+// Equal items of lists are never compared for order, so a list of undefined or none can be sorted.
 func (r *render) multiGetter(attr Value, fold bool) func(Value) Value {
 	gets := []func(Value) Value{}
 	if s, ok := attr.(*strValue); ok {
@@ -120,7 +121,7 @@ func (r *render) multiGetter(attr Value, fold bool) func(Value) Value {
 	}
 }
 
-// named finds a filter or test whose name is a value.
+// named finds a filter or test by a name that is a value.
 func (r *render) named(table map[string]*signature, what string, name Value) *signature {
 	s, ok := name.(*strValue)
 	if ok && table[s.String()] != nil {

@@ -47,7 +47,7 @@ func addNumberFilters() {
 	})
 }
 
-// toInt is the int filter: what does not read as an integer, or as a float cut off, is def.
+// toInt is the int filter. Floats are truncated; what cannot be read as a number becomes def.
 func (r *render) toInt(v, def Value, base int) Value {
 	r.defined(v)
 	switch x := v.(type) {
@@ -72,7 +72,7 @@ func (r *render) toInt(v, def Value, base int) Value {
 	return bigInt(i)
 }
 
-// asciiDigits replaces decimal digits of all scripts by those of ASCII.
+// asciiDigits replaces the decimal digits of every script by ASCII digits.
 func asciiDigits(s string) string {
 	if origin.IsASCII(s) {
 		return s
@@ -81,7 +81,7 @@ func asciiDigits(s string) string {
 		if c < utf8.RuneSelf || !unicode.Is(unicode.Nd, c) {
 			return c
 		}
-		// The digits of a script stand together, from zero on, in ranges of a multiple of ten.
+		// Unicode stores the ten digits of a script together, starting with zero.
 		for _, x := range unicode.Nd.R16 {
 			if rune(x.Lo) <= c && c <= rune(x.Hi) {
 				return '0' + (c-rune(x.Lo))%10
@@ -148,7 +148,7 @@ func parseFloatValue(v Value) (float64, bool) {
 	return f, true
 }
 
-// round is the round filter: common rounds half to even as Python's round does.
+// round is the round filter. The method common rounds half to even, as Python's round does.
 func (r *render) round(v Value, precision int, method string) Value {
 	if method != "common" && method != "ceil" && method != "floor" {
 		r.typeError("method must be common, ceil or floor")

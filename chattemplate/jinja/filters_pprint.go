@@ -9,8 +9,8 @@ import (
 // pprintWidth is the line width of the pprint filter.
 const pprintWidth = 80
 
-// pretty lays a value out as Python's pprint.pformat does: on one line if it fits, else one item a line, with the
-// keys of dicts sorted and long strings cut between words.
+// pretty formats a value as Python's pprint.pformat does. A value that does not fit on one line has one item a line.
+// Dict keys are sorted, and long strings are split between words.
 type pretty struct {
 	r *render
 	b origin.Builder
@@ -23,7 +23,7 @@ func (r *render) pprint(v Value) Text {
 	return p.b.Text()
 }
 
-// sorted returns the value with all dicts in the order of their keys.
+// sorted returns the value with the keys of all dicts sorted.
 func (p *pretty) sorted(v Value, depth int) Value {
 	p.r.tooDeep(depth)
 	p.r.step()
@@ -56,7 +56,7 @@ func (p *pretty) sorted(v Value, depth int) Value {
 	return v
 }
 
-// before orders keys; those of types that do not compare are ordered by the names of their types.
+// before orders keys. Keys of types that cannot be compared are ordered by the names of their types.
 func (p *pretty) before(a, b Value) bool {
 	p.r.step()
 	_, sa := a.(*strValue)
@@ -69,7 +69,7 @@ func (p *pretty) before(a, b Value) bool {
 
 func (p *pretty) add(s string) { p.b.Add(s, Outside) }
 
-// value writes a value that starts at column indent and is followed by room characters on its last line.
+// value writes a value that starts at column indent. room more characters must fit on its last line.
 func (p *pretty) value(v Value, indent, room, level int) {
 	rep := p.r.repr(v)
 	if origin.RuneCount(rep.String()) <= pprintWidth-indent-room {
@@ -134,7 +134,7 @@ func (p *pretty) items(open, end string, items []Value, indent, room, level int)
 	p.add(end)
 }
 
-// str writes a long string as literals one below the other, in parentheses if it stands alone.
+// str writes a long string as one literal per line, in parentheses at the top level.
 func (p *pretty) str(t Text, indent, room, level int) {
 	if level == 0 {
 		indent++
@@ -173,7 +173,7 @@ func (p *pretty) str(t Text, indent, room, level int) {
 	}
 }
 
-// words fills lines with the words of a text; last says that room must be left after the last one.
+// words splits a text into lines of whole words. If last is set, the final line leaves room characters free.
 func (p *pretty) words(t Text, indent, room int, last bool) []Text {
 	var out []Text
 	limit := pprintWidth - indent

@@ -128,7 +128,7 @@ func addOrderFilters() {
 	})
 }
 
-// addFoldFilters adds the filters that make one value of all items.
+// addFoldFilters adds the filters that reduce all items to one value.
 func addFoldFilters() {
 	addFilter("join", []string{"d", "attribute"}, 0, func(r *render, v Value, a []Value) Value {
 		var sep Text
@@ -175,7 +175,7 @@ func addFoldFilters() {
 	})
 }
 
-// lazy returns a generator. Generators can be stacked without end, so each counts as a level of nesting while it runs.
+// lazy returns a generator. Generators can be nested without limit, so each running one counts as a level of nesting.
 func lazy(label string, next iterFunc) Value { return &generator{it: nested(next), label: label} }
 
 func nested(next iterFunc) iterFunc {
@@ -187,7 +187,7 @@ func nested(next iterFunc) iterFunc {
 	}
 }
 
-// reversible returns the items of what Python's reversed takes.
+// reversible returns the items of a value that Python's reversed accepts.
 func (r *render) reversible(v Value) []Value {
 	switch v.(type) {
 	case *generator:
@@ -199,7 +199,7 @@ func (r *render) reversible(v Value) []Value {
 	return r.items(v)
 }
 
-// sortOrder sorts places by their keys, keeping the order of equal ones.
+// sortOrder sorts positions by their keys. The sort is stable.
 func (r *render) sortOrder(order []int, key func(int) Value, reverse bool) {
 	r.work(len(order) * bytesPerStep)
 	sort.SliceStable(order, func(i, j int) bool {
@@ -286,7 +286,7 @@ func (r *render) groupby(v, attr, def Value, caseSensitive bool) Value {
 	return r.list(out)
 }
 
-// mapFilter is map: with a filter and its arguments, or with attribute and default.
+// mapFilter is the map filter: with a filter and its arguments, or with an attribute and a default.
 func (r *render) mapFilter(v Value, c *callArgs) Value {
 	if !truth(v) {
 		return lazy("sync_do_map", func(*render) (Value, bool) { return nil, false })
@@ -334,7 +334,7 @@ func (r *render) mapFunc(c *callArgs) func(r *render, v Value) Value {
 	return func(r *render, v Value) Value { return r.callNative(sig, v, rest) }
 }
 
-// selectFilter is select, reject, selectattr and rejectattr.
+// selectFilter implements select, reject, selectattr and rejectattr.
 func (r *render) selectFilter(v Value, c *callArgs, want, byAttr bool) Value {
 	if !truth(v) {
 		return lazy("select_or_reject", func(*render) (Value, bool) { return nil, false })

@@ -70,7 +70,7 @@ func addStringFilters() {
 	})
 }
 
-// addMarkupFilters adds the filters for HTML and URLs, and those that count and measure.
+// addMarkupFilters adds the filters for HTML and URLs, and those that count and measure text.
 func addMarkupFilters() {
 	addFilter("wordcount", nil, 0, func(r *render, v Value, _ []Value) Value {
 		n, in := 0, false
@@ -112,7 +112,7 @@ func addMarkupFilters() {
 	})
 }
 
-// soft returns v if it is a string, markup or not, else str(v).
+// soft returns v if it is a string, with or without markup, else str(v).
 func (r *render) soft(v Value) *strValue {
 	if s, ok := v.(*strValue); ok {
 		return s
@@ -120,7 +120,7 @@ func (r *render) soft(v Value) *strValue {
 	return text(r.str(v))
 }
 
-// titleWords is the title filter: words begin after white space and after - ( { [ <.
+// titleWords is the title filter. A word begins after white space and after - ( { [ and <.
 func titleWords(t Text) Text {
 	start := true
 	return origin.MapRunes(t, func(c rune, i int) string {
@@ -204,7 +204,7 @@ func (r *render) truncate(v Value, a []Value) Value {
 	return &strValue{Text: origin.Concat(cut, end), markup: s.markup}
 }
 
-// striptags takes away tags and comments, joins white space and resolves character references.
+// striptags removes tags and comments, collapses white space and resolves character references.
 func striptags(t Text) Text {
 	var b origin.Builder
 	lastComment, lastTag := strings.LastIndex(t.String(), "-->"), strings.LastIndexByte(t.String(), '>')
@@ -224,7 +224,7 @@ func striptags(t Text) Text {
 	return unescapeHTML(origin.Join(NewText(" ", Outside), origin.SplitSpace(b.Text(), -1, false)))
 }
 
-// unescapeHTML resolves the references that escaping makes, and numbers.
+// unescapeHTML resolves the references that escaping makes, and numeric ones.
 func unescapeHTML(t Text) Text {
 	names := map[string]string{"amp": "&", "lt": "<", "gt": ">", "quot": `"`, "apos": "'", "nbsp": "\u00a0"}
 	var b origin.Builder

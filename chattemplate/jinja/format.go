@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// spec is how one value is to be formatted, in % formatting or by a format specification.
+// spec says how to format one value, in % formatting or in a format specification.
 type spec struct {
 	fill  Text
 	align byte // '<', '>', '^' or '='; 0 for the type's own
@@ -22,10 +22,10 @@ type spec struct {
 	zero  bool
 }
 
-// maxPrec bounds the precision of numbers.
+// maxPrec limits the precision of numbers.
 const maxPrec = 1000
 
-// minDigits adds zeros to the front of digits, after a prefix such as 0x.
+// minDigits pads digits with zeros to n digits, after a prefix such as 0x.
 func (r *render) minDigits(d string, n int) string {
 	prefix := ""
 	if len(d) > 1 && d[0] == '0' && !decimal(d[1]) {
@@ -54,7 +54,7 @@ func (r *render) asciiRepr(v Value) Text {
 	})
 }
 
-// formatStr pads and cuts a text.
+// formatStr truncates and pads a text.
 func (r *render) formatStr(t Text, f spec) Text {
 	if f.prec >= 0 && f.prec < origin.RuneCount(t.String()) {
 		t = t.Slice(0, origin.RuneOffset(t.String(), f.prec))
@@ -77,7 +77,7 @@ func (r *render) pad(t Text, f spec) Text {
 	return origin.Concat(origin.Repeat(f.fill, n), t)
 }
 
-// intDigits returns the digits of |i| in the base of the verb, with its prefix if asked for.
+// intDigits returns the digits of |i| in the base of the verb, with the prefix if asked for.
 func intDigits(i *big.Int, f spec) string {
 	base, prefix := 10, ""
 	switch f.verb {
@@ -119,7 +119,7 @@ func grouped(d string, n int, sep byte) string {
 	return b.String()
 }
 
-// number puts sign and digits together and pads them.
+// number joins sign and digits and pads them.
 func (r *render) number(neg bool, digits string, f spec) Text {
 	sign := ""
 	switch {
@@ -146,7 +146,7 @@ func (r *render) number(neg bool, digits string, f spec) Text {
 	return origin.Concat(NewText(sign, Outside), origin.Concat(origin.Repeat(f.fill, n), NewText(digits, Outside)))
 }
 
-// groupedZeros fills up grouped digits with zeros to at least a width, going on with the groups.
+// groupedZeros pads grouped digits with zeros to a width and groups the zeros too.
 func groupedZeros(d string, width int, sep byte) string {
 	whole, frac := d, ""
 	if i := strings.IndexAny(d, ".e%"); i >= 0 {
@@ -222,7 +222,7 @@ func floatDigits(x float64, f spec) string {
 	return s
 }
 
-// generalDigits is %g: significant digits, with an exponent if that is shorter; alt keeps zeros at the end.
+// generalDigits is %g: significant digits, with an exponent if that is shorter. alt keeps trailing zeros.
 func generalDigits(x float64, prec int, alt bool) string {
 	s := strconv.FormatFloat(x, 'g', prec, 64)
 	if !alt {
@@ -240,7 +240,7 @@ func generalDigits(x float64, prec int, alt bool) string {
 	return mant + exp
 }
 
-// withPoint makes sure that digits have a decimal point.
+// withPoint adds a decimal point to digits that have none.
 func withPoint(s string) string {
 	if strings.Contains(s, ".") {
 		return s

@@ -17,12 +17,12 @@ type braceFormat struct {
 	r      *render
 	args   *callArgs
 	markup bool
-	// next is the number of the next field without one; manual says that fields have had numbers.
+	// next is the number of the next automatic field. manual is set once a field had a number of its own.
 	next   int
 	manual bool
 }
 
-// expand replaces the fields of a format; those in a specification are one level down.
+// expand replaces the fields of a format. Fields inside a specification are one level deeper.
 func (f *braceFormat) expand(t Text, level int) Text {
 	r, s := f.r, t.String()
 	if level > 1 {
@@ -158,7 +158,7 @@ func (f *braceFormat) lookup(t Text) Value {
 	return v
 }
 
-// fieldKey is an index if it is all digits, else a string.
+// fieldKey returns an index if the text is all digits, else a string.
 func fieldKey(t Text) Value {
 	if t.Len() < 10 && strings.Trim(t.String(), "0123456789") == "" {
 		i, _ := parseInt(t.String(), 10)

@@ -61,7 +61,7 @@ func (p *percentFormat) run() {
 	}
 }
 
-// conversion handles the conversion that starts at the percent sign at byte i, and returns the place after it.
+// conversion handles the conversion at byte i, where the percent sign is. It returns the offset after it.
 func (p *percentFormat) conversion(i int) int {
 	r, s, start := p.r, p.s.String(), i
 	i++
@@ -199,7 +199,7 @@ func (p *percentFormat) convert(v Value, verb byte, f spec) Text {
 	return r.formatFloat(toFloat(v), f)
 }
 
-// shown is str, repr or ascii of a value, escaped for markup.
+// shown returns str, repr or ascii of a value, escaped if the format is markup.
 func (p *percentFormat) shown(v Value, verb byte) Text {
 	r := p.r
 	var t Text

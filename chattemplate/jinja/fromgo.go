@@ -11,13 +11,13 @@ import (
 	"sort"
 )
 
-// maxInputDepth bounds how deep values from the caller may nest.
+// maxInputDepth limits how deep values from the caller may nest.
 const maxInputDepth = 128
 
-// maxNumberLen bounds the digits of a number in JSON.
+// maxNumberLen limits the length of a number in JSON, in bytes.
 const maxNumberLen = 4096
 
-// FromJSON returns the value of a JSON text. Objects keep the order of their keys; all strings, keys included, get
+// FromJSON returns the value of a JSON text. Objects keep the order of their keys. All strings, keys included, get
 // origin o. Numbers without fraction and exponent are integers of any size.
 func FromJSON(data []byte, o Origin) (Value, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -106,9 +106,9 @@ func fromNumber(n json.Number) (Value, error) {
 	return floatValue(f), nil
 }
 
-// FromGo returns the value of a Go value: nil, booleans, numbers, strings (which get origin o), Text, Value,
-// json.RawMessage and json.Number, slices and arrays of such, and maps with string keys (in sorted order, since
-// Go's have none; use Dict, FromJSON or a slice of Entry for a given order). Anything else is an error.
+// FromGo converts a Go value: nil, booleans, numbers, strings (which get origin o), Text, Value, json.RawMessage,
+// json.Number, slices, arrays, and maps with string keys. Keys of maps are sorted, because Go's maps have no order; use
+// Dict, FromJSON or a slice of Entry to set an order. Other types are an error.
 func FromGo(v any, o Origin) (Value, error) { return fromGo(v, o, 0) }
 
 func fromGo(v any, o Origin, depth int) (Value, error) {

@@ -1,6 +1,6 @@
 package jinja
 
-// clockName is the global that tells the time, defined only in renders that have one.
+// clockName is the global that returns the time. Only renders with a time have it.
 const clockName = "strftime_now"
 
 var clock = &native{signature: &signature{name: clockName, params: []string{"format"}, required: 1,

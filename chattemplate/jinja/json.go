@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// jsonWriter is json.dumps. The text of strings keeps its origins; all that is added is outside.
+// jsonWriter is json.dumps. The text of strings keeps its origins. All bytes it adds are outside.
 type jsonWriter struct {
 	r *render
 	b origin.Builder
-	// indent is nil for one line.
+	// indent is nil for output on one line.
 	indent          *Text
 	itemSep, keySep Text
 	ascii, sorted   bool
 }
 
-// tojson is the filter as chat templates have it: json.dumps, with ensure_ascii False unless asked for.
+// tojson is the filter of chat templates: json.dumps, with ensure_ascii False unless asked otherwise.
 func (r *render) tojson(v Value, ascii, indent, separators, sortKeys Value) Value {
 	w := &jsonWriter{r: r, itemSep: NewText(", ", Outside), keySep: NewText(": ", Outside)}
 	w.ascii = ascii != nil && truth(ascii)
@@ -176,7 +176,7 @@ func (w *jsonWriter) str(t Text) {
 	w.add(`"`)
 }
 
-// escape returns how a character is written, or "" for itself.
+// escape returns the escape of a character, or "" if it needs none.
 func (w *jsonWriter) escape(c rune) string {
 	switch c {
 	case '"':

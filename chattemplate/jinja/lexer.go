@@ -26,7 +26,7 @@ const (
 	tokOp
 )
 
-// token is one token of a template. text is the data, the name, the string's value or the operator.
+// token is one token of a template. text is the data, the name, the value of the string, or the operator.
 type token struct {
 	kind tokenKind
 	line int
@@ -34,14 +34,14 @@ type token struct {
 	num  Value
 }
 
-// lexer turns a template into tokens, with the whitespace rules of trim_blocks and lstrip_blocks applied.
+// lexer splits a template into tokens and applies the whitespace rules of trim_blocks and lstrip_blocks.
 type lexer struct {
 	src    string
 	opts   Options
 	pos    int
 	line   int
 	tokens []token
-	// lineStart says that what came before ended with a line break.
+	// lineStart is set if the text before ended with a line break.
 	lineStart bool
 }
 
@@ -49,7 +49,7 @@ func syntaxError(line int, format string, args ...any) {
 	panic(&Error{Kind: KindSyntax, Line: line, Message: fmt.Sprintf(format, args...)})
 }
 
-// lex returns the tokens of a template; the last is tokEOF. It panics with *Error.
+// lex returns the tokens of a template. The last is tokEOF. It panics with *Error.
 func lex(source string, opts Options) []token {
 	source = strings.ReplaceAll(source, "\r\n", "\n")
 	source = strings.ReplaceAll(source, "\r", "\n")
@@ -70,7 +70,7 @@ func lex(source string, opts Options) []token {
 
 func (lx *lexer) emit(t token) { lx.tokens = append(lx.tokens, t) }
 
-// advance moves to pos, counting lines.
+// advance moves to pos and counts lines.
 func (lx *lexer) advance(pos int) {
 	if pos > lx.pos {
 		lx.line += strings.Count(lx.src[lx.pos:pos], "\n")
@@ -79,7 +79,7 @@ func (lx *lexer) advance(pos int) {
 	}
 }
 
-// root reads data up to the next tag, and the tag.
+// root reads the data up to the next tag, then the tag.
 func (lx *lexer) root() {
 	begin := lx.pos
 	for {
@@ -137,7 +137,7 @@ func (lx *lexer) sign(pos int) byte {
 	return 0
 }
 
-// strip takes away from the end of data what the sign of the tag after it, or lstrip_blocks, says.
+// strip removes white space from the end of data, as the sign of the next tag or lstrip_blocks asks.
 func (lx *lexer) strip(data string, sign byte, lstrip bool) string {
 	switch {
 	case sign == '-':
@@ -163,8 +163,8 @@ func (lx *lexer) skipSpace(pos int) int {
 	return pos
 }
 
-// tagEnd matches the end of a block, comment or variable tag at pos and returns the place after it and the whitespace
-// that it takes along.
+// tagEnd matches the end of a block, comment or variable tag at pos. It returns the offset after it and after the white
+// space that the tag removes.
 func (lx *lexer) tagEnd(pos int, closer string) (int, bool) {
 	rest := lx.src[pos:]
 	switch {
@@ -287,7 +287,7 @@ func (lx *lexer) name() {
 	lx.pos = end
 }
 
-// digits returns the end of a run of digits at pos that single underscores may divide.
+// digits returns the end of the digits at pos. Single underscores may separate them.
 func (lx *lexer) digits(pos int, isDigit func(byte) bool) int {
 	for pos < len(lx.src) {
 		if isDigit(lx.src[pos]) {
@@ -334,7 +334,7 @@ func (lx *lexer) number() {
 	lx.pos = end
 }
 
-// prefixed matches the rest of a binary, octal or hexadecimal number after its 0.
+// prefixed matches a binary, octal or hexadecimal number from its second character on.
 func (lx *lexer) prefixed(pos int) (end, base int) {
 	var isDigit func(c byte) bool
 	switch lx.src[pos] | 0x20 {
@@ -356,7 +356,7 @@ func (lx *lexer) prefixed(pos int) (end, base int) {
 	return end, base
 }
 
-// floatEnd returns the end of a float at pos, or 0 when there is none: it needs a fraction or an exponent.
+// floatEnd returns the end of the float at pos, or 0 if there is none. A float has a fraction or an exponent.
 func (lx *lexer) floatEnd(pos int) int {
 	end := lx.digits(pos, decimal)
 	isFloat := false
@@ -401,7 +401,7 @@ var operators = []string{
 	"+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";",
 }
 
-// operator reads one operator; open is the stack of the closing brackets still due.
+// operator reads one operator. open is the stack of closing brackets still expected.
 func (lx *lexer) operator(open []byte) []byte {
 	for _, op := range operators {
 		if !strings.HasPrefix(lx.src[lx.pos:], op) {

@@ -1,22 +1,22 @@
 package jinja
 
-// Limits bounds what one template may cost. A zero field stands for the default given with it.
+// Limits limits what one template may use. A zero field means the default.
 type Limits struct {
-	// Source is the largest template, in bytes. Default 1 MiB.
+	// Source is the maximum size of a template, in bytes. Default 1 MiB.
 	Source int
-	// Nesting is how deep expressions and tags may nest in the source; a tag counts as ten. Default 1000.
+	// Nesting is how deep expressions and tags may nest in the source. A tag counts as ten. Default 1000.
 	Nesting int
-	// Steps is how many expressions and statements one render may evaluate; each loop turn, list item and 256 bytes of
-	// text that an operation reads or makes count as one more. Default 10 million.
+	// Steps is how many expressions and statements one render may evaluate. Each loop turn, each list item and every
+	// 256 bytes of text that an operation reads or makes count as one more. Default 10 million.
 	Steps int64
-	// Output is the longest text that a render may make, as its output or as any one value, in bytes. Default 64 MiB.
+	// Output is the maximum length of the output and of any one text value, in bytes. Default 64 MiB.
 	Output int
-	// Memory bounds all text and items that one render makes, still used or not, in bytes. Default 1 GiB.
+	// Memory limits all text and items that one render makes, whether still in use or not, in bytes. Default 1 GiB.
 	Memory int64
 	// Depth is how deep macro calls and recursive loops may nest at run time, and how deep values may nest when they
 	// are printed or compared. Default 200.
 	Depth int
-	// Range is the longest range(). Default 100,000, as in jinja2's sandbox.
+	// Range is the maximum length of a range(). Default 100,000, as in jinja2's sandbox.
 	Range int
 }
 
@@ -40,10 +40,10 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// bytesPerStep is how much text counts as one step.
+// bytesPerStep is the number of bytes of text that count as one step.
 const bytesPerStep = 256
 
-// itemBytes is what one item of a list or dict counts as, in bytes.
+// itemBytes is the number of bytes that one item of a list or dict counts as.
 const itemBytes = 32
 
 // step counts one evaluation.
@@ -63,7 +63,7 @@ func (r *render) checkSteps() {
 	}
 }
 
-// work counts an operation that reads n bytes of text, or n items at itemBytes each.
+// work counts an operation that reads n bytes of text, or n / itemBytes items.
 func (r *render) work(n int) {
 	before := r.steps
 	r.steps += int64(n / bytesPerStep)
@@ -72,7 +72,7 @@ func (r *render) work(n int) {
 	}
 }
 
-// made counts text about to be made, n bytes long.
+// made counts a text of n bytes before it is made.
 func (r *render) made(n int) {
 	if n > r.lim.Output || n < 0 {
 		r.fail(KindLimit, "the template makes a text of more than %d bytes", r.lim.Output)
@@ -84,14 +84,14 @@ func (r *render) made(n int) {
 	}
 }
 
-// fits fails when a text being made is longer than allowed.
+// fits fails if a text under construction is longer than allowed.
 func (r *render) fits(n int) {
 	if n > r.lim.Output {
 		r.made(n)
 	}
 }
 
-// madeItems counts a list or dict of n items about to be made.
+// madeItems counts a list or dict of n items before it is made.
 func (r *render) madeItems(n int) {
 	if n > r.lim.Output/itemBytes || n < 0 {
 		r.fail(KindLimit, "the template makes a list of more than %d items", r.lim.Output/itemBytes)
@@ -99,7 +99,7 @@ func (r *render) madeItems(n int) {
 	r.made(n * itemBytes)
 }
 
-// enter and leave bracket a level of run-time nesting.
+// enter and leave count a level of nesting at run time.
 func (r *render) enter() {
 	r.depth++
 	if r.depth > r.lim.Depth {
@@ -109,7 +109,7 @@ func (r *render) enter() {
 
 func (r *render) leave() { r.depth-- }
 
-// tooDeep fails when a value nests deeper than depth allows.
+// tooDeep fails if a value nests deeper than allowed.
 func (r *render) tooDeep(depth int) {
 	if depth > r.lim.Depth {
 		r.fail(KindLimit, "a value nests more than %d deep", r.lim.Depth)

@@ -1,20 +1,20 @@
 package jinja
 
-// loopContext is the loop variable, and drives the loop.
+// loopContext is the loop variable. It also drives the loop.
 type loopContext struct {
 	stmt *forStmt
-	// src is what is looped over, for its length.
+	// src is the value looped over. It is kept for its length.
 	src Value
 	it  iterator
 	// index0 is -1 before the first item.
 	index0, length int
-	// after is the next item if it was looked at; ended says that there is none.
+	// after is the next item, if peek read it. ended is set if there is none.
 	after           Value
 	ended           bool
 	current, before Value
 	changed         []Value
 	depth0          int
-	// act is where a recursive loop was started.
+	// act is the activation in which a recursive loop started.
 	act *activation
 }
 
@@ -30,7 +30,7 @@ func (l *loopContext) advance(r *render) (Value, bool) {
 	return v, true
 }
 
-// peek returns the next item without moving on, or nil.
+// peek returns the next item without advancing, or nil.
 func (l *loopContext) peek(r *render) Value {
 	if l.after == nil && !l.ended {
 		v, ok := l.it.next(r)
@@ -43,7 +43,7 @@ func (l *loopContext) peek(r *render) Value {
 	return l.after
 }
 
-// len returns the number of items; it reads all of them if what is looped over does not tell.
+// len returns the number of items. It reads them all if the value has no length.
 func (l *loopContext) len(r *render) int {
 	if l.length >= 0 {
 		return l.length
@@ -76,7 +76,7 @@ func (s *forStmt) exec(r *render) control {
 	return ctlNext
 }
 
-// recurse runs a recursive loop at a depth; act is where the loop stands.
+// recurse runs a recursive loop at a depth. act is the activation of the loop.
 func (s *forStmt) recurse(r *render, src Value, depth int, act *activation) Text {
 	line, outer := r.line, r.act
 	var t Text
@@ -110,7 +110,7 @@ func (s *forStmt) loopOver(r *render, src Value, depth int, act *activation) {
 			break
 		}
 		r.step()
-		// A loop that is left by break has run, as jinja2 has it, only if it came to the end of its body once.
+		// As in jinja2, a loop left by break counts as run only if its body ended once before.
 		s.target.assign(r, v)
 		if lc != nil {
 			r.act.slots[s.loop] = lc
@@ -131,7 +131,7 @@ func (s *forStmt) loopOver(r *render, src Value, depth int, act *activation) {
 	}
 }
 
-// filtered yields the items for which the loop's test holds.
+// filtered yields the items that pass the loop's test.
 func (s *forStmt) filtered(r *render, it iterator) iterator {
 	act := r.act
 	first := true

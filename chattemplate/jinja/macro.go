@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// macro is a macro, or the body of a call block, with the variables around it.
+// macro is a macro or the body of a call block, with the variables around it.
 type macro struct {
 	def *macroDef
 	act *activation
@@ -73,7 +73,7 @@ func (m *macro) call(r *render, c *callArgs) Value {
 	return text(t)
 }
 
-// bindRest gives the arguments without a parameter to kwargs and varargs.
+// bindRest puts the arguments that have no parameter into kwargs and varargs.
 func (m *macro) bindRest(r *render, c *callArgs, kw []kwArg) {
 	d, slots := m.def, r.act.slots
 	if d.kwargs >= 0 {

@@ -39,20 +39,20 @@ func methodOf(v Value, name string) *signature {
 	return nil
 }
 
-// unsafeMethods are those that change their object, which the immutable sandbox refuses.
+// unsafeMethods are the methods that change their object. The immutable sandbox refuses them.
 var unsafeMethods = map[string][]string{
 	"list": {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"},
 	"dict": {"clear", "pop", "popitem", "setdefault", "update"},
 }
 
-// dunders are the internal attributes that all objects have.
+// dunders are the internal attributes that all Python objects have.
 var dunders = []string{
 	"__class__", "__delattr__", "__dir__", "__doc__", "__eq__", "__format__", "__ge__", "__getattribute__", "__gt__",
 	"__hash__", "__init__", "__init_subclass__", "__le__", "__lt__", "__module__", "__ne__", "__new__", "__reduce__",
 	"__reduce_ex__", "__repr__", "__setattr__", "__sizeof__", "__str__", "__subclasshook__",
 }
 
-// isUnsafe reports whether an attribute exists in Python but is out of bounds.
+// isUnsafe reports whether Python has an attribute that the sandbox refuses.
 func isUnsafe(v Value, name string) bool {
 	if strings.HasPrefix(name, "__") {
 		return slices.Contains(dunders, name)

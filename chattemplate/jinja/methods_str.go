@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// strMethod makes a method of strings. The result of a method of markup is markup, as in markupsafe.
+// strMethod makes a method of strings. The result is markup if the string is, as in markupsafe.
 func strMethod(name string, params []string, required int,
 	fn func(r *render, s *strValue, a []Value) Value) *signature {
 	return &signature{name: name, params: params, required: required,
@@ -60,7 +60,7 @@ func (r *render) argStr(fn string, v Value) Text {
 	return s.Text
 }
 
-// argInt returns an integer argument, or def when it is not given.
+// argInt returns an integer argument, or def if it was not given.
 func (r *render) argInt(v Value, def int) int {
 	if v == nil {
 		return def
@@ -295,8 +295,7 @@ func addTests() {
 	})
 }
 
-// isDigit is str.isdigit for one character: decimal digits, and the digits that stand above or below the line or in
-// circles.
+// isDigit is str.isdigit for one character: decimal digits, superscripts, subscripts and circled digits.
 func isDigit(c rune) bool {
 	if unicode.Is(unicode.Nd, c) {
 		return true
@@ -404,7 +403,7 @@ func (r *render) partition(t Text, sep Value, find func(string, string) int) Val
 	return &tupleValue{items: parts}
 }
 
-// replace counts the size of the result before it is made.
+// replace counts the size of the result before it makes it.
 func (r *render) replace(t, old, repl Text, n int) Text {
 	times := strings.Count(t.String(), old.String())
 	if n >= 0 {

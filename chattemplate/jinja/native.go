@@ -1,14 +1,14 @@
 package jinja
 
-// signature is a function of the engine: a global, a filter, a test or a method. recv is the value filtered or
-// tested, or the object of the method; nil for a global.
+// signature is a built-in function: a global, a filter, a test or a method. recv is the value that is filtered or
+// tested, or the object of the method. It is nil for a global.
 type signature struct {
 	name string
-	// params are the names of the parameters; one that starts with * can only be given by position.
+	// params are the names of the parameters. A name that starts with * can only be passed by position.
 	params []string
-	// required is how many parameters must be given.
+	// required is the number of parameters that must be given.
 	required int
-	// rest: further arguments are allowed, and fn finds them in c.
+	// rest allows further arguments; fn finds them in c.
 	rest bool
 	fn   func(r *render, recv Value, a []Value, c *callArgs) Value
 }

@@ -27,7 +27,7 @@ func (s *sliceIter) next(*render) (Value, bool) {
 	return s.items[s.i-1], true
 }
 
-// iterFunc is an iterator made of a function.
+// iterFunc adapts a function to an iterator.
 type iterFunc func(r *render) (Value, bool)
 
 func (f iterFunc) next(r *render) (Value, bool) { return f(r) }
@@ -88,7 +88,7 @@ func (v *dictView) at(i int) Value {
 	return &tupleValue{items: []Value{v.d.keys[i], v.d.vals[i]}}
 }
 
-// tryIter returns an iterator over v, or nil when v has none.
+// tryIter returns an iterator over v, or nil if v is not iterable.
 func tryIter(v Value) iterator {
 	switch v := v.(type) {
 	case *listValue:
@@ -127,7 +127,7 @@ func (r *render) iter(v Value) iterator {
 	return it
 }
 
-// items returns all that an iteration over v yields. The slice may belong to v: it must not be changed.
+// items returns all items of v. The slice may belong to v, so the caller must not change it.
 func (r *render) items(v Value) []Value {
 	switch v := v.(type) {
 	case *listValue:
@@ -182,7 +182,7 @@ func truth(v Value) bool {
 	return true
 }
 
-// tryLen returns len(v), or -1 when v has none.
+// tryLen returns len(v), or -1 if v has no length.
 func (r *render) tryLen(v Value) int {
 	switch v := v.(type) {
 	case *strValue:
@@ -214,7 +214,7 @@ func (r *render) len(v Value) int {
 	return n
 }
 
-// numberOf returns v as an int64 (i, kind 1), a big integer (kind 2) or a float (kind 3); kind 0 is no number.
+// numberOf returns v as an int64 (kind 1), a big integer (kind 2) or a float (kind 3). kind 0 means v is not a number.
 func numberOf(v Value) (kind int, i int64, b *big.Int, f float64) {
 	switch v := v.(type) {
 	case boolValue:
@@ -258,7 +258,7 @@ func toFloat(v Value) float64 {
 	return f
 }
 
-// compareNumbers compares exactly, also an integer with a float; unordered is true with a NaN.
+// compareNumbers compares exactly, also an integer with a float. unordered is set if one of them is NaN.
 func compareNumbers(a, b Value) (c int, unordered bool) {
 	ka, ia, _, fa := numberOf(a)
 	kb, ib, _, fb := numberOf(b)
@@ -375,7 +375,7 @@ func (r *render) equalDicts(a, b *dictValue, depth int) bool {
 	return true
 }
 
-// order compares by a Python ordering operator (op is "<", "<=", ">" or ">=").
+// order compares by an ordering operator of Python: "<", "<=", ">" or ">=".
 func (r *render) order(op string, a, b Value) bool {
 	c, un := r.compareFor(op, a, b, 0)
 	if un {
@@ -465,7 +465,7 @@ func (r *render) contains(c, v Value) bool {
 	}
 }
 
-// keyWork counts the search for a key.
+// keyWork counts the cost of a search for a key.
 func (r *render) keyWork(key Value) {
 	if s, ok := key.(*strValue); ok {
 		r.work(s.Len())
@@ -484,7 +484,7 @@ func (r *render) hasKey(d *dictValue, key Value) bool {
 	return v != nil
 }
 
-// defined fails when v is undefined.
+// defined fails if v is undefined.
 func (r *render) defined(v Value) {
 	if u, ok := v.(*undefined); ok {
 		r.failUndefined(u)

@@ -238,11 +238,16 @@ func FuzzUserText(f *testing.F) {
 		"a,b c\td", "ß İ Σ"} {
 		f.Add(s)
 	}
-	tmpl, err := Parse(`{{ t }}|{{ t|upper }}|{{ t|lower }}|{{ t|title }}|{{ t.swapcase() }}|{{ t|trim }}|{{ t|tojson }}|{{ [t] }}|
-{{- t|replace('a', 'b') }}|{{ t|replace(' ', '<|x|>') }}|{{ t.split()|join('-') }}|{{ t[::-1] }}|{{ t[1:-1] }}|{{ '%s' % t }}|
-{{- '{!r:>10}'.format(t) }}|{{ t|e }}|{{ t|indent }}|{{ t|truncate(5) }}|{{ t|wordwrap(3) }}|{{ t|urlencode }}|{{ t|list }}|
-{{- t|center(20) }}|{{ t.partition('a')|join }}|{{ t|striptags }}|{{ t|pprint }}|{{ {t: t}|dictsort }}|{{ t|tojson(true, 2) }}|
-{{- t.splitlines()|join('+') }}|{{ t|capitalize }}|{{ t.casefold() }}|{{ t.expandtabs() }}|{{ t ~ t }}|{{ t * 2 }}|{{ t|first }}|{{ t|xmlattr if t is mapping }}`, Options{})
+	tmpl, err := Parse(`{{ t }}|{{ t|upper }}|{{ t|lower }}|{{ t|title }}|{{ t.swapcase() }}|{{ t|trim }}|{{ t|tojson }}|
+{{- [t] }}|
+{{- t|replace('a', 'b') }}|{{ t|replace(' ', '<|x|>') }}|{{ t.split()|join('-') }}|{{ t[::-1] }}|{{ t[1:-1] }}|
+{{- '%s' % t }}|
+{{- '{!r:>10}'.format(t) }}|{{ t|e }}|{{ t|indent }}|{{ t|truncate(5) }}|{{ t|wordwrap(3) }}|{{ t|urlencode }}|
+{{- t|list }}|
+{{- t|center(20) }}|{{ t.partition('a')|join }}|{{ t|striptags }}|{{ t|pprint }}|{{ {t: t}|dictsort }}|
+{{- t|tojson(true, 2) }}|
+{{- t.splitlines()|join('+') }}|{{ t|capitalize }}|{{ t.casefold() }}|{{ t.expandtabs() }}|{{ t ~ t }}|
+{{- t * 2 }}|{{ t|first }}|{{ t|xmlattr if t is mapping }}`, Options{})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// tupleOpts says how a possible tuple is read.
+// tupleOpts says how to read an expression that may be a tuple.
 type tupleOpts struct {
 	// cond allows a conditional expression.
 	cond bool
-	// target reads only names and literals; attrs also reads ns.attr.
+	// target reads only names and literals. attrs allows ns.attr as well.
 	target, attrs bool
-	// parens: the tuple stands in parentheses and may be empty.
+	// parens: the tuple is in parentheses and may be empty.
 	parens bool
 	// end is a word that ends the tuple.
 	end string
 }
 
-// attrTargetExpr is ns.attr where it is assigned to; it never stays in a template.
+// attrTargetExpr is ns.attr on the left side of an assignment. It never stays in a template.
 type attrTargetExpr struct {
 	ns   *nameExpr
 	attr *strValue
@@ -81,7 +81,7 @@ func (p *parser) expression(cond bool) expr {
 	return e
 }
 
-// chain reads left-associative operators. Each link nests the tree one deeper.
+// chain reads left-associative operators. Each operator nests the tree one level deeper.
 func (p *parser) chain(operand func() expr, step func(left expr) expr) expr {
 	e := operand()
 	n := 0
@@ -355,7 +355,7 @@ func (p *parser) subscript(e expr) expr {
 	}
 }
 
-// sliceOrKey reads one subscript; a slice is of obj.
+// sliceOrKey reads one subscript. A slice applies to obj.
 func (p *parser) sliceOrKey(obj expr, line int) expr {
 	s := &sliceExpr{obj: obj, line: line}
 	if !p.cur().isOp(":") {
@@ -381,7 +381,7 @@ func (p *parser) call(fn expr) expr {
 	return &callExpr{fn: fn, args: p.arguments(), line: line}
 }
 
-// maxNames bounds the parameters of a macro and the keyword arguments of a call.
+// maxNames limits the parameters of a macro and the keyword arguments of a call.
 const maxNames = 1000
 
 func (p *parser) fewNames(n int) {
@@ -455,7 +455,7 @@ func (p *parser) filter(e expr) expr {
 	return f
 }
 
-// filters reads the filters of a filter or set block; the innermost has no object. It returns nil when there is none.
+// filters reads the filters of a filter or set block. The innermost has no object. It returns nil if there are none.
 func (p *parser) filters(e expr, inline bool) expr {
 	n := 0
 	defer func() { p.up(n) }()

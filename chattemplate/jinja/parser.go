@@ -11,11 +11,11 @@ type parser struct {
 	pos    int
 	lim    Limits
 	depth  int
-	// ends is the stack of the tags that would close what is open.
+	// ends is the stack of the end tags of the open blocks.
 	ends [][]string
 	// open is the stack of the open tags.
 	open []string
-	// loops is how many loops of the current function are open, for break and continue.
+	// loops is the number of open loops of the current function, for break and continue.
 	loops int
 	// blocks are the names of the blocks so far.
 	blocks map[string]bool
@@ -35,10 +35,10 @@ func (p *parser) next() *token {
 
 func (p *parser) fail(format string, args ...any) { syntaxError(p.cur().line, format, args...) }
 
-// tagNesting is what a tag inside a tag counts as, in levels of nesting.
+// tagNesting is how many levels of nesting a tag inside a tag counts as.
 const tagNesting = 10
 
-// down counts a level of nesting, up takes back n of them.
+// down counts one more level of nesting. up takes n levels back.
 func (p *parser) down() { p.deeper(1) }
 
 func (p *parser) deeper(n int) {
@@ -113,7 +113,7 @@ func (t *token) describe() string {
 	return "'" + t.text + "'"
 }
 
-// statements reads up to one of the end tags, which becomes the current token, or to the end of the template.
+// statements reads up to one of the end tags, or to the end of the template. The end tag is then the current token.
 func (p *parser) statements(ends ...string) []stmt {
 	var body []stmt
 	p.deeper(tagNesting)
@@ -150,14 +150,15 @@ func (p *parser) statements(ends ...string) []stmt {
 	}
 }
 
-// body reads the statements of a tag, from the tag's end on. The current token is then one of the end tags.
+// body reads the body of a tag. It starts at the tag's closing mark and stops at one of the end tags, which is then the
+// current token.
 func (p *parser) body(ends ...string) []stmt {
 	p.skipOp(":")
 	p.expectKind(tokBlockEnd)
 	return p.statements(ends...)
 }
 
-// bodyTo is body with one end tag, which it takes.
+// bodyTo is body with a single end tag, which it consumes.
 func (p *parser) bodyTo(end string) []stmt {
 	b := p.body(end)
 	p.next()
@@ -398,7 +399,7 @@ func (p *parser) autoescapeTag() stmt {
 	return &scopeStmt{body: p.bodyTo("endautoescape")}
 }
 
-// target reads what is assigned to. Namespace attributes are allowed on request; end is the word after the target.
+// target reads the left side of an assignment, with namespace attributes if allowed. end is the word after it.
 func (p *parser) target(attrs bool, end string) target {
 	line := p.cur().line
 	t := p.tuple(tupleOpts{target: true, attrs: attrs, end: end})

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// str returns str(v), as printing does. A string is itself.
+// str returns str(v), the form in which values are printed. A string is returned as it is.
 func (r *render) str(v Value) Text {
 	switch v := v.(type) {
 	case *strValue:
@@ -32,7 +32,7 @@ func (r *render) str(v Value) Text {
 	return r.repr(v)
 }
 
-// repr returns repr(v). The marks that it adds are outside; the text of strings keeps its origins.
+// repr returns repr(v). The quotes and brackets it adds are outside. The text of strings keeps its origins.
 func (r *render) repr(v Value) Text {
 	var b origin.Builder
 	r.writeRepr(&b, v, 0)
@@ -131,7 +131,8 @@ func (r *render) writeDictRepr(b *origin.Builder, d *dictValue, depth int) {
 	b.Add("}", Outside)
 }
 
-// writeStrRepr writes a string as Python's repr does: in single quotes unless it holds them and no double quotes.
+// writeStrRepr writes a string as Python's repr does. It uses double quotes only if the string has single quotes and no
+// double quotes.
 func writeStrRepr(b *origin.Builder, t Text) {
 	quote := '\''
 	if strings.Contains(t.String(), "'") && !strings.Contains(t.String(), `"`) {
@@ -168,13 +169,13 @@ func writeStrRepr(b *origin.Builder, t Text) {
 	b.Add(string(quote), Outside)
 }
 
-// isPrintable reports what str.isprintable does: no control, format, surrogate, private, unassigned or separator
-// characters except the space.
+// isPrintable is str.isprintable: false for control, format, surrogate, private-use, unassigned and separator
+// characters, except the space.
 func isPrintable(c rune) bool {
 	return c == ' ' || c < 0x7f && c > 0x20 || c > 0x7f && unicode.IsPrint(c)
 }
 
-// floatRepr returns repr of a float: the shortest digits that read back the same.
+// floatRepr returns repr of a float: the shortest digits that read back as the same number.
 func floatRepr(f float64) string {
 	switch {
 	case math.IsInf(f, 1):
@@ -201,7 +202,7 @@ func (v *rangeValue) String() string {
 	return fmt.Sprintf("range(%d, %d)", v.start, v.stop)
 }
 
-// quote returns repr(v) for an error message: only text of the template is shown.
+// quote returns repr(v) for an error message. It shows only text of the template.
 func (r *render) quote(v Value) string {
 	switch v := v.(type) {
 	case *strValue:

@@ -4,12 +4,12 @@ import (
 	"slices"
 )
 
-// scope is a place in the template while names are bound.
+// scope is a place in the template, used while names are bound.
 type scope struct {
 	syms *symbols
 	fn   *function
-	// top: a write here is seen by blocks. soft: unknown filters and tests are errors only when reached. inLoop: the place
-	// is inside a loop, where nothing may be called loop.
+	// top: blocks see a write here. soft: unknown filters and tests are errors only when they run. inLoop: the place is
+	// inside a loop, where no name may be loop.
 	top, soft, inLoop bool
 }
 
@@ -19,9 +19,9 @@ func (sc scope) inner(fn *function) scope {
 
 // resolver binds the names of a template.
 type resolver struct {
-	// vars are the variables that the template reads from the render.
+	// vars are the render variables that the template reads.
 	vars map[string]bool
-	// uses holds what was found out about statements.
+	// uses caches results about statements.
 	uses map[stmt]uses
 }
 
@@ -30,7 +30,7 @@ func (rs *resolver) ref(sc scope, name string) varRef {
 	return varRef{hops: sc.fn.depth - v.fn.depth, slot: v.slot}
 }
 
-// frame returns what a scope does when it is entered.
+// frame returns what a scope loads when it is entered.
 func (rs *resolver) frame(sc scope) frame {
 	var f frame
 	for _, v := range *sc.syms.order {
@@ -50,7 +50,7 @@ func (rs *resolver) frame(sc scope) frame {
 	return f
 }
 
-// template binds a whole template and returns its function and the frame to enter it with.
+// template binds a whole template. It returns the template's function and its frame.
 func (rs *resolver) template(body []stmt) (*function, frame) {
 	fn := &function{}
 	sc := scope{syms: newSymbols(nil, fn), fn: fn, top: true}
@@ -164,7 +164,7 @@ func (rs *resolver) forStmt(sc scope, st *forStmt) {
 	st.otherFrame = rs.frame(other)
 }
 
-// macro binds a macro's parameters, defaults and body, and finds out which special parameters the body uses.
+// macro binds a macro's parameters, defaults and body. It finds out which special parameters the body uses.
 func (rs *resolver) macro(sc scope, d *macroDef) {
 	d.fn = &function{depth: sc.fn.depth + 1}
 	in := sc.inner(d.fn)

@@ -1,9 +1,9 @@
 package jinja
 
-// Names are bound to slots when a template is parsed, by the rules of jinja2's compiler: each scope first collects
-// the names that it reads and writes, in the order of the source. A name that a scope writes is its own there, and
-// starts as the name of the outer scope, if the outer scope has one; a name that is only read and that no outer
-// scope knows is looked up among the render's variables where the scope is entered.
+// Names are bound to slots at parse time, by the rules of jinja2's compiler. Each scope first collects the names that
+// it reads and writes, in source order. A name that a scope writes belongs to that scope. It starts with the value of
+// the same name in the outer scope, if there is one. A name that is only read and that no outer scope has is looked up
+// among the render's variables when the scope is entered.
 
 // variable is a name of one scope.
 type variable struct {
@@ -11,8 +11,8 @@ type variable struct {
 	slot int
 }
 
-// symbols are the names of a scope. Each branch of an if has symbols over those of the scope, its base, which merge
-// takes over; they share own and order.
+// symbols are the names of a scope. Each branch of an if has its own symbols on top of those of the scope, its base;
+// merge copies them to the base. They share own and order.
 type symbols struct {
 	parent *symbols
 	base   *symbols
@@ -38,7 +38,7 @@ func newSymbols(parent *symbols, fn *function) *symbols {
 	}
 }
 
-// local finds a name of the scope itself.
+// local finds a name in this scope only.
 func (s *symbols) local(name string) *variable {
 	for ; s != nil; s = s.base {
 		if v := s.refs[name]; v != nil {
@@ -103,7 +103,7 @@ func (s *symbols) load(name string) {
 	}
 }
 
-// branch returns symbols over s.
+// branch returns new symbols on top of s.
 func (s *symbols) branch() *symbols {
 	return &symbols{
 		parent: s.parent, base: s, fn: s.fn, refs: map[string]*variable{}, loads: map[*variable]symbolLoad{},
@@ -111,8 +111,8 @@ func (s *symbols) branch() *symbols {
 	}
 }
 
-// merge takes over what the branches of an if found. What only some of them wrote starts as the outer scope's or the
-// render's variable.
+// merge adds the names from the branches of an if. A name that only some of them wrote starts with the value of the
+// outer scope or of the render.
 func (s *symbols) merge(branches ...*symbols) {
 	written := map[string]bool{}
 	for _, b := range branches {
@@ -143,7 +143,7 @@ func (s *symbols) merge(branches ...*symbols) {
 	}
 }
 
-// collect gathers the names that statements use in the scope itself, not in the scopes within.
+// collect gathers the names that statements use in this scope, without the scopes inside it.
 func (s *symbols) collect(body []stmt) {
 	for _, st := range body {
 		s.collectStmt(st)
@@ -211,7 +211,7 @@ func (s *symbols) collectExpr(e expr) {
 	})
 }
 
-// walk calls f for an expression and all within, in the order of the source.
+// walk calls f for an expression and all its parts, in source order.
 func walk(e expr, f func(expr)) {
 	if e == nil {
 		return

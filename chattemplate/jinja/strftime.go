@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// strftime writes the render's time by a format of Python's strftime, in the C locale. A directive's value has the
-// origin of the directive; one that is not known stays as it is.
+// strftime formats the render's time as Python's strftime does in the C locale. A value has the origin of its
+// directive. Unknown directives stay as they are.
 func (r *render) strftime(format Text) Text {
 	var b origin.Builder
 	s := format.String()
@@ -40,7 +40,7 @@ func (r *render) strftime(format Text) Text {
 	return b.Text()
 }
 
-// applyFlag changes the padding or the case of a directive's value, as glibc does.
+// applyFlag changes the padding or the case of a value, as glibc does.
 func applyFlag(flag byte, v string) string {
 	if v == "" {
 		return v
@@ -146,7 +146,7 @@ func directive(c byte, t time.Time) (string, bool) {
 	case 'Y':
 		return strconv.Itoa(t.Year()), true
 	case 'z', 'Z':
-		// Python's datetime.now() knows no time zone.
+		// Python's datetime.now() has no time zone.
 		return "", true
 	case '%':
 		return "%", true

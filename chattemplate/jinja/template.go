@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Options are the settings of a template. The zero value is what chat templates expect.
+// Options are the settings of a template. The zero value is right for chat templates.
 type Options struct {
 	Limits Limits
 	// NoTrimBlocks keeps the line break after a block tag.
@@ -19,7 +19,7 @@ type Options struct {
 	KeepTrailingNewline bool
 }
 
-// Template is a template ready to be rendered, by any number of goroutines at a time.
+// Template is a parsed template. Any number of goroutines may render it at a time.
 type Template struct {
 	body   []stmt
 	fn     *function
@@ -56,19 +56,20 @@ func Parse(source string, opts Options) (t *Template, err error) {
 	return t, nil
 }
 
-// Variables returns the names of the variables that the template may read from the render, sorted: those that it
-// does not always set itself, globals of the language left out. It is jinja2's meta.find_undeclared_variables.
+// Variables returns the sorted names of the variables that the template may read from the render. Names that the
+// template always sets itself, and globals of the language, are left out. It is jinja2's
+// meta.find_undeclared_variables.
 func (t *Template) Variables() []string { return append([]string(nil), t.vars...) }
 
-// RenderOptions is what a render takes from the world besides its variables.
+// RenderOptions are the inputs of a render besides its variables.
 type RenderOptions struct {
-	// Now is the time that strftime_now tells, in its own location. If it is zero, strftime_now is not defined, and
-	// templates that ask for it fall back to a date of their own or fail.
+	// Now is the time that strftime_now returns, in its own location. If it is zero, strftime_now is undefined, and
+	// templates that need it use a date of their own or fail.
 	Now time.Time
 }
 
-// Render runs the template with the variables and returns its output. Variables shadow globals of the same name, so
-// names that a client chose must be checked by the caller; a nil value is None. The error is an *Error.
+// Render runs the template and returns its output. Variables hide globals of the same name, so the caller must check
+// names that a client chose. A nil value is None. The error is an *Error.
 func (t *Template) Render(ctx context.Context, vars map[string]Value, opts RenderOptions) (out Text, err error) {
 	r := &render{ctx: ctx, t: t, vars: vars, lim: &t.lim, now: opts.Now}
 	if t.blocks {
@@ -88,8 +89,8 @@ func (t *Template) Render(ctx context.Context, vars map[string]Value, opts Rende
 	return r.out.Text(), nil
 }
 
-// recovered turns what a panic carried into an error. Anything but an *Error is a fault of the engine; it must not take
-// the process down, since templates come from outside.
+// recovered turns a panic into an error. A panic with anything but an *Error is a fault of this package. It must not
+// end the process, because templates come from outside.
 func recovered(p any, line int) *Error {
 	switch p := p.(type) {
 	case nil:
@@ -105,7 +106,7 @@ type render struct {
 	ctx  context.Context
 	t    *Template
 	vars map[string]Value
-	// exports are the variables set at the top level, for blocks; nil when there are none.
+	// exports are the variables set at the top level, which blocks can see. It is nil if there are none.
 	exports map[string]Value
 	lim     *Limits
 	now     time.Time
@@ -126,7 +127,7 @@ type activation struct {
 	parent *activation
 }
 
-// slot returns where a variable lives.
+// slot returns the place of a variable.
 func (r *render) slot(v varRef) *Value {
 	a := r.act
 	for h := v.hops; h > 0; h-- {
@@ -150,7 +151,7 @@ func (r *render) load(f *frame) {
 	}
 }
 
-// lookup finds a variable of the render or a global; nil when there is none.
+// lookup finds a variable of the render or a global. It returns nil if there is none.
 func (r *render) lookup(name string) Value {
 	if v, ok := r.exports[name]; ok {
 		return v
@@ -173,7 +174,7 @@ func (r *render) lookup(name string) Value {
 	return nil
 }
 
-// capture runs f with its output going to a text of its own.
+// capture runs f and returns the output of f as a text.
 func (r *render) capture(f func()) Text {
 	outer := r.out
 	if n := len(r.free); n > 0 {

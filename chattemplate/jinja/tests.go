@@ -72,7 +72,7 @@ func init() {
 	}
 }
 
-// same is Python's "is", for values that have an identity: equal small values are the same.
+// same is Python's "is" for values with an identity. Equal small values are the same.
 func same(a, b Value) bool {
 	switch x := a.(type) {
 	case *strValue:

@@ -1,9 +1,9 @@
 package jinja
 
-// specialNames are those that a loop or a macro has only if its body reads them.
+// specialNames are the names that a loop or macro defines only if its body reads them.
 var specialNames = [...]string{"loop", "caller", "kwargs", "varargs"}
 
-// uses says for each special name how it is first used: 0 for not at all.
+// uses says how each special name is first used; 0 means not at all.
 type uses [len(specialNames)]byte
 
 const (
@@ -11,7 +11,7 @@ const (
 	useWrite = 'w'
 )
 
-// then adds what comes later in the source.
+// then adds the uses of later source.
 func (u *uses) then(v uses) {
 	for i := range u {
 		if u[i] == 0 {
@@ -75,7 +75,7 @@ func (rs *resolver) bodyUses(body []stmt) uses {
 	return u
 }
 
-// stmtUses looks at a statement and all within it but blocks, whose names are their own.
+// stmtUses looks at a statement and everything inside it except blocks, which have names of their own.
 func (rs *resolver) stmtUses(st stmt) uses {
 	var u uses
 	in := func(body []stmt) { u.then(rs.bodyUses(body)) }

@@ -4,7 +4,7 @@ import (
 	"math/big"
 )
 
-// Value is a value of the language. Build one with None, Bool, Int, Float, String, List, Dict, FromGo or FromJSON.
+// Value is a value of the language. Build one with None, Bool, Int, String, List, Dict, FromGo or FromJSON.
 type Value interface {
 	// typeName is the name of the Python type.
 	typeName() string
@@ -17,19 +17,19 @@ type (
 	floatValue float64
 )
 
-// bigValue is an integer beyond int64.
+// bigValue is an integer that does not fit into int64.
 type bigValue struct{ i *big.Int }
 
-// strValue is a string. markup is set on what the safe and escape filters return: Python's Markup.
+// strValue is a string. markup is set on the results of safe and escape, which are Python's Markup.
 type strValue struct {
 	Text
 	markup bool
 }
 
-// listValue is a list; nothing changes one after it is made.
+// listValue is a list. It never changes after it was made.
 type listValue struct{ items []Value }
 
-// tupleValue is a tuple; names, if any, are the names of its fields.
+// tupleValue is a tuple. names are the names of its fields, if it has any.
 type tupleValue struct {
 	items []Value
 	names []string
@@ -37,15 +37,15 @@ type tupleValue struct {
 
 // undefined is the result of a lookup that found nothing.
 type undefined struct {
-	// hint is the message, if it is not made from obj and name.
+	// hint is the message. If it is empty, obj and name make the message.
 	hint string
 	kind Kind
-	// obj is what was looked into; nil for a variable.
+	// obj is the value in which the lookup took place, or nil for a variable.
 	obj  Value
 	name Value
 }
 
-// generator is a Python iterator: it can be gone through once.
+// generator is a Python iterator. It can be read only once.
 type generator struct {
 	it    iterator
 	label string
@@ -62,22 +62,22 @@ const (
 	viewItems
 )
 
-// dictView is what keys, values and items of a dict return.
+// dictView is the result of keys, values or items of a dict.
 type dictView struct {
 	d    *dictValue
 	kind viewKind
 }
 
-// namespace is the one value that a template can change.
+// namespace is the only value that a template can change.
 type namespace struct{ d *dictValue }
 
-// native is a function of the engine, bound to its receiver if it is a method.
+// native is a built-in function. A method is bound to its receiver.
 type native struct {
 	*signature
 	recv Value
 }
 
-// cycler and joiner are the objects that the globals of those names make.
+// cycler and joiner are the objects that the globals of the same names make.
 type cycler struct {
 	items []Value
 	pos   int
@@ -137,8 +137,7 @@ func Int(i int64) Value { return intValue(i) }
 // String returns a string with the origins of t.
 func String(t Text) Value { return &strValue{Text: t} }
 
-// List returns a list of the items. The caller must not change the slice afterwards.
-// A nil item stands for None.
+// List returns a list of the items. The caller must not change the slice afterwards. A nil item means None.
 func List(items ...Value) Value {
 	for i, it := range items {
 		if it == nil {
@@ -148,14 +147,14 @@ func List(items ...Value) Value {
 	return &listValue{items: items}
 }
 
-// Entry is a pair of a dict.
+// Entry is one key and value of a dict.
 type Entry struct {
 	Key   string
 	Value Value
 }
 
-// Dict returns a dict with string keys of origin o, in the order given. Of equal keys the last value holds, in the
-// place of the first. A nil value stands for None.
+// Dict returns a dict with string keys of origin o, in the given order. If a key occurs twice, the last value takes the
+// place of the first. A nil value means None.
 func Dict(o Origin, entries ...Entry) Value {
 	d := newDict(len(entries))
 	for _, e := range entries {
@@ -172,7 +171,7 @@ func str(s string, o Origin) *strValue { return &strValue{Text: NewText(s, o)} }
 
 func text(t Text) *strValue { return &strValue{Text: t} }
 
-// emptyStr is the empty string, which has no origin to speak of.
+// emptyStr is the empty string. Its origin does not matter.
 var emptyStr = str("", Trusted)
 
 // asciiStr holds the one-byte strings of each origin.
