@@ -8,25 +8,26 @@ import (
 	"runner/grammar/expr"
 )
 
-// arena holds what has been worked out about a grammar: its expressions and what its states admit. When it has
-// grown too large the grammar starts another, and the matchers move to it one by one.
+// arena holds what is known about a grammar: its expressions and what its states admit. When it has grown too large,
+// the grammar starts another, and the matchers move to it one by one.
 type arena struct {
 	mu   sync.Mutex
 	set  *expr.Set
 	root expr.ID
 	base int // size when it was new
-	// walker works at one task at a time; what is open is finished before another is begun, whoever asks.
+	// walker works on one task at a time. It finishes an open task before it starts another, whoever asks.
 	walker walker
-	// probe walks for others than tasks.
+	// probe walks for callers without a task.
 	probe walker
 
-	// masks holds what states admit, and plain the part of it that depends on the head of a state only. bytes is
-	// their size.
+	// masks holds what states admit. plain is the part that depends only on the head of a state. bytes is the size of
+	// both.
 	masks map[expr.ID]*allowed
 	plain map[expr.ID]*plain
 	bytes int
 
-	// covered says how an expression takes characters of plain text, and opaque before which byte no plain text begins it.
+	// covered says how an expression takes characters of plain text. opaque says before which byte it takes no plain
+	// text.
 	covered map[expr.ID]cover
 	opaque  map[expr.ID]uint16
 }
@@ -51,13 +52,13 @@ func newArena(build func(*expr.Set) expr.ID) *arena {
 	return a
 }
 
-// full reports whether it is time for another arena.
+// full reports whether it is time for a new arena.
 func (a *arena) full() bool { return a.size()-a.base > maxArena }
 
-// room returns how many bytes the expressions may take.
+// room returns how many bytes the expressions may use.
 func (a *arena) room() int { return a.base + maxArena - a.bytes }
 
-// size returns about how many bytes the arena takes.
+// size returns the approximate size of the arena, in bytes.
 func (a *arena) size() int { return a.set.Bytes() + a.bytes }
 
 // admits returns what may follow in state id. It finishes the open task first.
@@ -83,7 +84,7 @@ func (a *arena) admits(v *Vocabulary, id expr.ID) *allowed {
 	}
 }
 
-// isOpaque reports whether no plain text begins id.
+// isOpaque reports whether id takes no plain text.
 func (a *arena) isOpaque(id expr.ID) bool {
 	from := a.opaque[id]
 	b := from
@@ -101,8 +102,8 @@ func (a *arena) isOpaque(id expr.ID) bool {
 	return b == 0x100
 }
 
-// run returns how many characters of plain text, whatever they are, may follow in state id for certain, and whether
-// no plain text that is longer may.
+// run returns how many characters of plain text, whatever they are, certainly may follow in state id. It also reports
+// whether no longer plain text may follow.
 func (a *arena) run(id expr.ID) (n int, exact bool) {
 	r := a.set.Run(id, a.covers)
 	if !r.Alone {
@@ -139,7 +140,7 @@ func (a *arena) cover(x expr.ID) cover {
 	return c
 }
 
-// utf8Ranges are the well-formed byte sequences of characters beyond ASCII (Unicode Standard, table 3-7).
+// utf8Ranges are the valid byte sequences of characters beyond ASCII (Unicode Standard, table 3-7).
 var utf8Ranges = [][][2]byte{
 	{{0xC2, 0xDF}, {0x80, 0xBF}},
 	{{0xE0, 0xE0}, {0xA0, 0xBF}, {0x80, 0xBF}},

@@ -1,8 +1,12 @@
-// Package grammar says which tokens may come next so that a text obeys a given form. Its constraints implement
+// Package grammar says which tokens may come next so that a text has a given form. Its constraints implement
 // [backend.Constraint].
 //
-// It works on tokens and bytes and knows nothing of chat formats, channels or reasoning: who uses it decides where in
-// the output a constraint starts.
+// A [Source] describes a form: a JSON Schema, a regular expression, a grammar, a list of choices, or a combination of
+// them. [Compile] makes a [Grammar] of a source for one [Vocabulary]. A [Matcher] follows one text and fills the masks
+// for its tokens.
+//
+// The package works on tokens and bytes. It knows nothing of chat formats, channels or reasoning. The caller decides
+// where in the output a constraint starts.
 package grammar
 
 import (
@@ -13,15 +17,14 @@ import (
 
 // Choice admits exactly one of a list of token sequences. It is not safe for concurrent use.
 //
-// When one choice is a prefix of another, the shorter one is complete first, and Done reports it while longer ones
-// may still go on.
+// If one choice is a prefix of another, Done reports true after the shorter one, and the longer one may still follow.
 type Choice struct {
 	choices [][]backend.Token
 	live    []bool
 	pos     int
 }
 
-// NewChoice returns a constraint to one of choices, none of which may be empty.
+// NewChoice returns a constraint to one of the choices. No choice may be empty.
 func NewChoice(choices ...[]backend.Token) (*Choice, error) {
 	if len(choices) == 0 {
 		return nil, errors.New("grammar: no choices")
@@ -69,7 +72,7 @@ func (c *Choice) Add(m backend.Mask) {
 	}
 }
 
-// Accept moves on by t and reports whether it was allowed; if not, nothing changes.
+// Accept advances by t and reports whether t was allowed. If not, nothing changes.
 func (c *Choice) Accept(t backend.Token) bool {
 	if !c.Allows(t) {
 		return false
@@ -81,7 +84,7 @@ func (c *Choice) Accept(t backend.Token) bool {
 	return true
 }
 
-// Forced returns the only token that may come next, if there is just one.
+// Forced returns the only token that may come next. It reports false if there are several or none.
 func (c *Choice) Forced() (backend.Token, bool) {
 	only := backend.NoToken
 	for i, ch := range c.choices {

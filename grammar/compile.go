@@ -12,13 +12,14 @@ import (
 	"runner/grammar/expr"
 )
 
-// CompileTimeout is the most time that Compile takes.
+// CompileTimeout is the maximum time of one Compile.
 const CompileTimeout = 5 * time.Second
 
 // ErrUnsatisfiable says that no text has the form.
 var ErrUnsatisfiable = errors.New("no text has this form")
 
-// CompileError says that a source cannot be honoured. It wraps the front end's own error, which says where and why.
+// CompileError says why a source cannot be used. It wraps the error of the front end, which has the reason and the
+// place.
 type CompileError struct {
 	// Form names the kind of source.
 	Form string
@@ -42,8 +43,8 @@ func (e *CompileError) Hint() string {
 	return "correct it and try again"
 }
 
-// Compile checks a source and makes it ready for generation with a vocabulary. The errors are *CompileError and,
-// when it ends first, the context's.
+// Compile checks a source and prepares it for generation with a vocabulary. Errors are *CompileError, or the context's
+// error if the context ends first.
 func Compile(ctx context.Context, src Source, v *Vocabulary) (*Grammar, error) {
 	f, a, err := src.prepare(ctx)
 	if err != nil {
@@ -53,7 +54,7 @@ func Compile(ctx context.Context, src Source, v *Vocabulary) (*Grammar, error) {
 	return &Grammar{vocab: v, build: f.build, static: f.bytes, current: a}, nil
 }
 
-// prepare compiles a source within the time that it may take, and sees whether any text has its form.
+// prepare compiles a source within its time limit and checks that at least one text has the form.
 func (s Source) prepare(ctx context.Context) (front, *arena, error) {
 	limited, cancel := context.WithTimeout(ctx, CompileTimeout)
 	defer cancel()
@@ -74,9 +75,9 @@ func (s Source) prepare(ctx context.Context) (front, *arena, error) {
 	return f, a, nil
 }
 
-// Cache keeps compiled grammars of one vocabulary, by content. They are for generation: their integers are plain, see
-// [Source.PlainNumbers]. The zero value is not usable. It may be used by several
-// goroutines at once.
+// Cache keeps the compiled grammars of one vocabulary, by content. They are for generation, so their integers are
+// plain, see [Source.PlainNumbers]. Use [NewCache]; the zero value is not usable. Several goroutines may use a cache at
+// once.
 type Cache struct {
 	vocab *Vocabulary
 	limit int
@@ -86,7 +87,7 @@ type Cache struct {
 	entries map[[sha256.Size]byte]*list.Element
 	order   *list.List // of *entry, the last used first
 
-	// validators holds the last used ones, by schema; text is how many bytes their schemas have.
+	// validators holds the most recently used ones, by schema. text is the total size of their schemas in bytes.
 	validators map[string]*list.Element
 	checked    *list.List // of *validated, the last used first
 	text       int
@@ -98,16 +99,17 @@ type validated struct {
 	validator *Validator
 }
 
-// maxValidated bounds the schemas whose validators are kept, in bytes. A validator takes some 50 times as much.
+// maxValidated limits the total size of the schemas whose validators are kept, in bytes. A validator takes about 50
+// times as much.
 const maxValidated = 1 << 20
 
-// shrinkEvery is after how many calls of Compile the sizes are added up where nothing new comes in: grammars grow
-// while they are used.
+// shrinkEvery is the number of calls of Compile after which the sizes are added up again, even if nothing new was
+// compiled. Grammars grow while they are used.
 const shrinkEvery = 16
 
 type entry struct {
 	key [sha256.Size]byte
-	// done is closed when g and err are known.
+	// done is closed once g and err are set.
 	done chan struct{}
 	g    *Grammar
 	err  error
@@ -122,7 +124,7 @@ func (e *entry) isDone() bool {
 	}
 }
 
-// NewCache returns a cache that keeps about limit bytes of grammars; 0 means 64 MiB.
+// NewCache returns a cache that keeps about limit bytes of grammars. 0 means 64 MiB.
 func NewCache(v *Vocabulary, limit int) *Cache {
 	if limit <= 0 {
 		limit = 64 << 20
@@ -133,9 +135,9 @@ func NewCache(v *Vocabulary, limit int) *Cache {
 	}
 }
 
-// Compile returns the grammar of src, compiled now or before. A source that is asked for by several callers at once
-// is compiled once, under the context of the first; a caller whose own context ends does not wait for it. Errors
-// are not kept.
+// Compile returns the grammar of src from the cache, or compiles it. Callers that ask for the same source at once share
+// one compilation, which runs under the context of the first. A caller whose own context ends stops waiting. Errors are
+// not cached.
 func (c *Cache) Compile(ctx context.Context, src Source) (*Grammar, error) {
 	return c.compile(ctx, src.PlainNumbers())
 }
@@ -180,7 +182,7 @@ func (c *Cache) compile(ctx context.Context, src Source) (*Grammar, error) {
 	return e.g, e.err
 }
 
-// shrink drops what was not used for longest until the rest is small enough. The newest stays.
+// shrink drops the least recently used grammars until the rest is small enough. It keeps the newest.
 func (c *Cache) shrink() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +199,7 @@ func (c *Cache) shrink() {
 	}
 }
 
-// Validator returns what NewValidator makes of a schema, made now or before. Errors are not kept.
+// Validator returns the validator of a schema from the cache, or makes it. Errors are not cached.
 func (c *Cache) Validator(schema []byte) (*Validator, error) {
 	c.mu.Lock()
 	el, ok := c.validators[string(schema)]
@@ -226,7 +228,7 @@ func (c *Cache) Validator(schema []byte) (*Validator, error) {
 	return v, nil
 }
 
-// Len returns the number of grammars kept.
+// Len returns the number of cached grammars.
 func (c *Cache) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

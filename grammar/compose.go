@@ -9,7 +9,7 @@ import (
 	"runner/grammar/regex"
 )
 
-// The kinds of forms that are made of others.
+// The kinds of forms that are made of other forms.
 const (
 	sequenceSource sourceKind = membersSource + 1 + iota
 	anySource
@@ -18,27 +18,27 @@ const (
 	exceptSource
 )
 
-// Sequence is the form of a text of each part, one after the other.
+// Sequence is the form of a text of each part, in order.
 func Sequence(parts ...Source) Source { return composed(sequenceSource, parts) }
 
-// AnyOf is the form of the texts of one of its parts.
+// AnyOf is the form of a text of any one part.
 func AnyOf(parts ...Source) Source { return composed(anySource, parts) }
 
-// Repeat is the form of any number of texts of a part, none included, one after the other.
+// Repeat is the form of any number of texts of a part in a row, including none.
 func Repeat(part Source) Source { return composed(repeatSource, []Source{part}) }
 
-// Optional is the form of the texts of a part, or nothing.
+// Optional is the form of one text of a part, or nothing.
 func Optional(part Source) Source {
 	s := composed(repeatSource, []Source{part})
 	s.text = "?"
 	return s
 }
 
-// Without is the form of any text in UTF-8 that does not contain stop.
+// Without is the form of any UTF-8 text that does not contain stop.
 func Without(stop string) Source { return Source{kind: withoutSource, text: stop} }
 
-// Except is the form of the texts of a part that do not contain stop. There must be a way around it everywhere:
-// what a text of the part begins with must not force it to contain stop.
+// Except is the form of the texts of a part that do not contain stop. Every beginning of a text of the part must have a
+// continuation without stop.
 func Except(part Source, stop string) Source {
 	s := composed(exceptSource, []Source{part})
 	s.text = stop
@@ -53,7 +53,7 @@ func composed(kind sourceKind, parts []Source) Source {
 	return s
 }
 
-// compileComposed checks a form that is made of others.
+// compileComposed checks a form that is made of other forms.
 func (s Source) compileComposed(ctx context.Context) (front, error) {
 	if s.kind == withoutSource {
 		return s.compileWithout(ctx)
@@ -96,7 +96,7 @@ func (s Source) compileComposed(ctx context.Context) (front, error) {
 	}, total}, nil
 }
 
-// maxStopStates bounds the automaton of texts without a stop.
+// maxStopStates limits the automaton for texts without a stop.
 const maxStopStates = 4096
 
 func (s Source) compileWithout(ctx context.Context) (front, error) {
@@ -117,14 +117,15 @@ func (s Source) compileWithout(ctx context.Context) (front, error) {
 	return front{func(set *expr.Set) expr.ID { return set.Automaton(a) }, 64 * a.States()}, nil
 }
 
-// AllowsText reports whether bytes may come next, whatever tokens they would be cut into.
+// AllowsText reports whether these bytes may come next, however they are split into tokens.
 func (m *Matcher) AllowsText(text string) bool {
 	a := m.settled()
 	defer a.mu.Unlock()
 	return a.feedText(m.at, text) != expr.Empty
 }
 
-// ForcedByte returns the only byte that may come next, if there is just one and finding out does not take too long.
+// ForcedByte returns the only byte that may come next. It reports false if there are several or none, or if the search
+// takes too long.
 func (m *Matcher) ForcedByte() (b byte, ok bool) {
 	if m.unfed != "" {
 		return 0, false
@@ -135,10 +136,10 @@ func (m *Matcher) ForcedByte() (b byte, ok bool) {
 	return b, ok
 }
 
-// isComposed reports whether a form is made of others.
+// isComposed reports whether a form is made of other forms.
 func (k sourceKind) isComposed() bool { return k >= sequenceSource }
 
-// composedName names such a form.
+// composedName returns the name of such a form.
 func (k sourceKind) composedName() string {
 	return strings.Fields("sequence alternatives repetition text exception")[k-sequenceSource]
 }

@@ -7,21 +7,22 @@ import (
 	"runner/grammar/expr"
 )
 
-// allowed is what a state admits: plain tokens and others.
+// allowed is what a state admits: plain tokens and other tokens.
 type allowed struct {
 	plain  *plain
 	others []backend.Token
 }
 
-// plain is a set of plain tokens: those of at most upTo characters, beyond them tokens more, and tokens fewer.
+// plain is a set of plain tokens. It has all tokens of up to upTo characters, and of the longer ones those in more. The
+// tokens in fewer are excluded.
 type plain struct {
 	upTo        int
 	more, fewer []backend.Token
-	// mask replaces the rest where it takes less room.
+	// mask replaces the other fields if it takes less memory.
 	mask backend.Mask
 }
 
-// bytes is about how much memory the parts take.
+// bytes returns the approximate memory of the parts.
 func (a *allowed) bytes() int { return 128 + 4*cap(a.others) }
 func (p *plain) bytes() int   { return 128 + 4*cap(p.more) + 4*cap(p.fewer) + 8*len(p.mask) }
 
@@ -61,41 +62,42 @@ func (v *Vocabulary) has(a *allowed, t backend.Token) bool {
 	return slices.Contains(p.more, t)
 }
 
-// task is the work of finding out what a state admits. It can be cut off at any derivative and taken up again, see
-// [expr.Set.Within].
+// task finds out what a state admits. It can stop at any derivative and continue later, see [expr.Set.Within].
 type task struct {
 	id expr.ID
-	// head is the part of id that its plain tokens depend on, Empty until that is known, and plain is what they are.
+	// head is the part of id that its plain tokens depend on, or Empty while unknown. plain is the set of those tokens.
 	head  expr.ID
 	plain *plain
-	// slice is the slice under way. mostly has looked at the nodes before seen and counted; then walking is set.
+	// slice is the current slice. mostly has looked at the nodes before seen and counted them; then walking is set.
 	slice       int
 	walking     bool
 	seen        int
 	free, other int
-	// upTo says that the slices up to one are whole, and whole that the one under way is.
+	// upTo is the length in characters up to which plain tokens are admitted, except those in fewer. whole says that
+	// the current slice is admitted in the same way.
 	upTo  int
 	whole bool
 	// spent is the work so far.
 	spent int
-	// filled says where the task stood when it last filled an arena.
+	// filled is the progress of the task when it last filled an arena.
 	filled filled[progress]
 }
 
-// progress is how far a task has come.
+// progress says how far a task has come.
 type progress struct{ slice, seen, at int }
 
-// filled notes where work stood when it filled an arena, to tell whether it comes further in the next.
+// filled records progress at the moment an arena was full. It shows whether the next arena gets the work further.
 type filled[P comparable] struct {
-	// moves counts the arenas that the work was moved to, and last is what it was at the last stop.
+	// moves counts the arenas that the work moved to. last is the progress at the last stop.
 	moves, last int
 	stopped     bool
 	at          P
-	// idle counts the arenas that were filled without coming further.
+	// idle counts the arenas in a row that were filled without progress.
 	idle int
 }
 
-// stop notes that an arena is full and reports whether none will be large enough. One alone proves nothing: others
+// stop records that an arena is full. It reports whether no arena will be large enough. One full arena proves nothing,
+// because others fill it as well.
 // fill it, too.
 func (f *filled[P]) stop(at P) (hopeless bool) {
 	switch {
@@ -108,17 +110,18 @@ func (f *filled[P]) stop(at P) (hopeless bool) {
 	return f.idle >= 2
 }
 
-// walker works at an arena's task. It holds the arena's lock.
+// walker works on the task of an arena. It needs the arena's lock.
 type walker struct {
 	arena *arena
 	set   *expr.Set
 	task
-	// at is the node that comes next, stack holds the states before the nodes on the way to it, and more and fewer
+	// at is the next node. stack holds the states before the nodes on the path to it. more and fewer are the results so
+	// far.
 	// what was found.
 	at          int
 	stack       [maxDepth + 1]expr.ID
 	more, fewer []backend.Token
-	// lastFree is what run said of last.
+	// lastFree is the result of run for last.
 	last     expr.ID
 	lastFree int
 }
@@ -126,7 +129,7 @@ type walker struct {
 // progress returns how far the task has come.
 func (w *walker) progress() progress { return progress{w.slice, w.seen, w.at} }
 
-// take goes on with the task and finishes it.
+// take continues the task and finishes it.
 func (w *walker) take(v *Vocabulary) *allowed {
 	if w.plain == nil {
 		w.plain = w.findPlain(v)
@@ -141,9 +144,8 @@ func (w *walker) take(v *Vocabulary) *allowed {
 	return &allowed{plain: w.plain, others: slices.Clone(w.more)}
 }
 
-// findPlain works out which plain tokens may follow. Where what stands after the head of the state does not begin
-// with plain text, as the quote that ends a string, they depend on the head only, and all strings of a form share
-// them.
+// findPlain finds the plain tokens that may follow. If what comes after the head of the state starts with no plain
+// text, such as the quote that ends a string, they depend only on the head. All strings of a form then share one set.
 func (w *walker) findPlain(v *Vocabulary) *plain {
 	if w.head == expr.Empty {
 		head, tail := w.set.Split(w.id)
@@ -173,7 +175,7 @@ func (w *walker) walkPlain(v *Vocabulary) *plain {
 		}
 		if !w.walking {
 			free := w.freeOf(w.head)
-			// The slices before this one are whole, or nothing of them is.
+			// A slice can be whole only if all slices before it are.
 			whole := (w.slice == 0 || w.upTo == v.slices[w.slice-1].chars) && (free >= s.chars || w.mostly(s))
 			if w.seen, w.free, w.other = 0, 0, 0; whole {
 				w.upTo = s.chars
@@ -197,7 +199,7 @@ func (w *walker) walkPlain(v *Vocabulary) *plain {
 	return p
 }
 
-// mostly reports whether more tokens of a slice of plain text are known at once to be allowed than not.
+// mostly reports whether most tokens of a slice of plain text are known to be allowed without a walk.
 func (w *walker) mostly(s *slice) bool {
 	for w.seen < len(s.nodes) {
 		n := &s.nodes[w.seen]
@@ -211,7 +213,7 @@ func (w *walker) mostly(s *slice) bool {
 	return w.free > w.other
 }
 
-// freeOf returns how many characters of plain text, whatever they are, may follow in state id for certain.
+// freeOf returns how many characters of plain text, whatever they are, certainly may follow in state id.
 func (w *walker) freeOf(id expr.ID) int {
 	if id != w.last {
 		w.lastFree, _ = w.arena.run(id)
@@ -220,17 +222,17 @@ func (w *walker) freeOf(id expr.ID) int {
 	return w.lastFree
 }
 
-// begin prepares to walk from a node on, which follows state id.
+// begin prepares a walk that starts at a node in state id.
 func (w *walker) begin(s *slice, from int, id expr.ID) {
 	w.at, w.walking = from, true
 	w.stack[s.nodes[from].depth] = id
 }
 
-// nodesPerWork is how many nodes of a trie are looked at for one unit of work, when their derivatives are known.
+// nodesPerWork is the number of trie nodes that one unit of work visits when their derivatives are known.
 const nodesPerWork = 32
 
-// walk goes on through the nodes of a trie up to a node. Where whole is false it notes the tokens that are allowed,
-// otherwise those that are not.
+// walk visits the nodes of a trie up to a given node. It records the tokens that are allowed or, if whole is set, those
+// that are not.
 func (w *walker) walk(s *slice, to int, whole bool) {
 	nodes := s.nodes[:to]
 	looked := 0
@@ -272,7 +274,7 @@ func tokens(list []backend.Token, nodes []trieNode) []backend.Token {
 	return list
 }
 
-// any reports whether a token in the range of nodes can follow state id.
+// any reports whether any token in the range of nodes can follow state id.
 func (w *walker) any(s *slice, from, to int, id expr.ID) bool {
 	w.more = w.more[:0]
 	w.begin(s, from, id)
@@ -280,7 +282,7 @@ func (w *walker) any(s *slice, from, to int, id expr.ID) bool {
 	return len(w.more) > 0
 }
 
-// adopt takes a task over from a walker of another arena.
+// adopt takes over a task from a walker of another arena.
 func (w *walker) adopt(old *walker, v *Vocabulary) {
 	w.task, w.at = old.task, old.at
 	w.filled.moves++

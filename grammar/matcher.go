@@ -10,27 +10,28 @@ import (
 
 // Matcher follows one text. It implements [backend.Constraint].
 //
-// What a state admits can take long to find out. Whoever cannot wait calls [Matcher.Prepare] before Allows, Fill
-// and Accept, as often as it takes; then these are look-ups and the other methods do little, too. Without it they
-// do the work themselves, all of it.
+// Finding out what a state admits can take long. A caller that cannot wait calls [Matcher.Prepare] before Allows, Fill
+// and Accept, as often as needed. Those three are then look-ups, and the other methods do little. Without Prepare they
+// do all the work themselves.
 type Matcher struct {
 	grammar *Grammar
 	arena   *arena
 	at      expr.ID
-	// unfed is the end of the accepted text, which at has not been fed yet.
+	// unfed is the end of the accepted text that at does not include yet.
 	unfed string
-	// mask is what may come next, once it is prepared, and spent the work that was done for it.
+	// mask is what may come next, once it is prepared. spent is the work that it took.
 	mask  *allowed
 	spent int
-	// filled says how long unfed was when feeding it last filled an arena.
+	// filled is the length of unfed when feeding it last filled an arena.
 	filled filled[int]
-	// past holds the last accepted tokens' bytes; base is the state before them and mid that before number MaxRollback.
+	// past holds the bytes of the last accepted tokens. base is the state before the first of them, mid the state
+	// before number MaxRollback.
 	past      []string
 	base, mid expr.ID
 	accepted  int
 }
 
-// lock returns the arena that m is in, locked. It moves m first if the grammar has another by now.
+// lock locks and returns the arena of m. It first moves m to the grammar's newest arena.
 func (m *Matcher) lock() *arena {
 	now := m.grammar.arena()
 	if old := m.arena; old != now {
@@ -50,7 +51,7 @@ func (m *Matcher) lock() *arena {
 	return now
 }
 
-// settle feeds what is left of the accepted text.
+// settle feeds the rest of the accepted text.
 func (m *Matcher) settle(a *arena) {
 	for m.unfed != "" {
 		m.at = a.set.Derive(m.at, m.unfed[0])
@@ -58,14 +59,14 @@ func (m *Matcher) settle(a *arena) {
 	}
 }
 
-// settled is lock and settle.
+// settled is lock followed by settle.
 func (m *Matcher) settled() *arena {
 	a := m.lock()
 	m.settle(a)
 	return a
 }
 
-// The work that a matcher may do in one call of Accept or Forced, and for one mask. The units are those of
+// How much work a matcher may do in one call of Accept or Forced, and for one mask. The units are those of
 // [expr.Set.Within].
 const (
 	acceptWork = 10_000
@@ -73,12 +74,12 @@ const (
 	maxWork    = 20_000_000
 )
 
-// ErrTooCostly says that finding out what a text may go on with takes more work or memory than it may.
+// ErrTooCostly says that a mask takes more work or memory than allowed.
 var ErrTooCostly = errors.New("the form is too costly to follow")
 
 // CostError is an [ErrTooCostly] with its place.
 type CostError struct {
-	// Accepted is how many tokens were accepted before.
+	// Accepted is the number of tokens accepted before.
 	Accepted int
 }
 
@@ -95,9 +96,9 @@ func (e *CostError) Hint() string {
 		"same text"
 }
 
-// Prepare works out what may come next, within a budget, which must be positive; a unit is about a tenth of a
-// microsecond. It returns the work that it did, which can be a little more, and whether all is known. If not, the
-// next call goes on where this one stopped. The only error is a [*CostError].
+// Prepare finds out what may come next, within a budget, which must be positive. A unit is about a tenth of a
+// microsecond. It returns the work done, which can exceed the budget a little, and whether it finished. If not, the
+// next call continues. The only error is a [*CostError].
 func (m *Matcher) Prepare(work int) (used int, ready bool, err error) {
 	for m.mask == nil {
 		if used >= work {
@@ -166,8 +167,8 @@ func (m *Matcher) Allows(t backend.Token) bool {
 	return a.feed(m.grammar.vocab, m.at, t) != expr.Empty
 }
 
-// Fill sets the bit of every token that may come next and clears all others. It sets none when the text is complete
-// and nothing can follow.
+// Fill sets the bit of every token that may come next and clears all others. It sets none if the text is complete and
+// nothing can follow.
 func (m *Matcher) Fill(mask backend.Mask) {
 	if m.mask != nil {
 		m.grammar.vocab.fill(mask, m.mask)
@@ -178,7 +179,7 @@ func (m *Matcher) Fill(mask backend.Mask) {
 	m.grammar.vocab.fill(mask, a.admits(m.grammar.vocab, m.at))
 }
 
-// Accept moves on by t and reports whether it was allowed; if not, nothing changes.
+// Accept advances by t and reports whether t was allowed. If not, nothing changes.
 func (m *Matcher) Accept(t backend.Token) bool {
 	v := m.grammar.vocab
 	if m.mask == nil {
@@ -195,7 +196,7 @@ func (m *Matcher) Accept(t backend.Token) bool {
 	return true
 }
 
-// AcceptText moves on by bytes, as by one token, and reports whether they were allowed; if not, nothing changes.
+// AcceptText advances by bytes, as if by one token, and reports whether they were allowed. If not, nothing changes.
 func (m *Matcher) AcceptText(text string) bool {
 	a := m.settled()
 	next := a.feedText(m.at, text)
@@ -209,7 +210,7 @@ func (m *Matcher) AcceptText(text string) bool {
 	return true
 }
 
-// remember notes for Rollback what comes next.
+// remember stores the bytes of the next token for Rollback.
 func (m *Matcher) remember(text string) {
 	if len(m.past) == 2*MaxRollback {
 		m.base = m.mid
@@ -222,7 +223,7 @@ func (m *Matcher) remember(text string) {
 	m.accepted++
 }
 
-// moveOn leaves behind what was known about the last state, and unlocks the arena or, if it is full, has it renewed.
+// moveOn drops what was known about the last state and unlocks the arena. It replaces an arena that is full.
 func (m *Matcher) moveOn(a *arena) {
 	m.mask, m.spent, m.filled = nil, 0, filled[int]{}
 	full := a.full()
@@ -239,18 +240,19 @@ func (m *Matcher) Done() bool {
 	return a.set.Nullable(m.at)
 }
 
-// Over reports whether the text must end here: it is complete and nothing can follow. It may say so only after Prepare.
+// Over reports whether the text must end here: it is complete and nothing can follow. Without Prepare it may report
+// false.
 func (m *Matcher) Over() bool { return m.at == expr.Epsilon && m.unfed == "" }
 
 // Accepted returns the number of tokens accepted so far.
 func (m *Matcher) Accepted() int { return m.accepted }
 
-// MaxRollback is how many tokens can be taken back at least.
+// MaxRollback is the number of tokens that can always be taken back.
 const MaxRollback = 256
 
-// Rollback takes the last n accepted tokens back, at most as many as are remembered: all, or the last MaxRollback
-// or more. It returns how many it took back. It feeds up to MaxRollback tokens again, so that a matcher need not
-// keep old states and their memory.
+// Rollback takes back the last n accepted tokens and returns how many it took back. That is fewer than n if n exceeds
+// the tokens that are remembered: all, or at least the last MaxRollback. It feeds up to MaxRollback tokens again, so a
+// matcher need not keep old states and their memory.
 func (m *Matcher) Rollback(n int) int {
 	if n = max(0, min(n, len(m.past))); n == 0 {
 		return 0
@@ -270,19 +272,19 @@ func (m *Matcher) Rollback(n int) int {
 	return n
 }
 
-// Clone returns a matcher at the same place that goes its own way.
+// Clone returns an independent matcher at the same place.
 func (m *Matcher) Clone() *Matcher {
 	c := *m
 	c.past = append([]string(nil), m.past...)
 	return &c
 }
 
-// maxForced is the most bytes that Forced looks ahead.
+// maxForced is the maximum number of bytes that Forced looks ahead.
 const maxForced = 256
 
-// Forced appends to dst the tokens that must come next, because no other text can, cut as the model's tokenizer
-// would cut them. The last of them are left out where the text that follows could lengthen them to other tokens. It
-// returns dst unchanged when there are none, and when finding out would take too long.
+// Forced appends to dst the tokens that must come next because no other text can. They are split as the model's
+// tokenizer would split them. It leaves out the last ones if following text could lengthen them to other tokens. It
+// returns dst unchanged if there are none, or if the search takes too long.
 func (m *Matcher) Forced(dst []backend.Token) []backend.Token {
 	if m.grammar.vocab.tokenize == nil || m.unfed != "" {
 		return dst
@@ -331,7 +333,7 @@ func (a *arena) forced(v *Vocabulary, from expr.ID, dst []backend.Token) []backe
 	return out[:keep]
 }
 
-// lengthens reports whether a token begins with text and goes on as state id allows.
+// lengthens reports whether some token starts with text and continues as state id allows.
 func (w *walker) lengthens(v *Vocabulary, text string, id expr.ID) bool {
 	if len(text) >= v.longest {
 		return false

@@ -10,16 +10,15 @@ import (
 	"runner/grammar/jsontext"
 )
 
-// MaxMembers is the most fields of [Members]. A name has at most maxMemberName bytes, and all have at most
-// maxMemberNames.
+// MaxMembers is the maximum number of fields of [Members]. One name has at most maxMemberName bytes, and all names
+// together at most maxMemberNames.
 const (
 	MaxMembers     = 128
 	maxMemberName  = 256
 	maxMemberNames = 16 << 10
 )
 
-// Members is the form of a JSON object with these fields and no others, each once and in any order. Their names
-// must differ.
+// Members is the form of a JSON object with exactly these fields, each once and in any order. Their names must differ.
 func Members(fields ...Field) Source { return Source{kind: membersSource, fields: fields} }
 
 func (s Source) compileMembers(ctx context.Context) (front, error) {
@@ -53,7 +52,7 @@ func (s Source) compileMembers(ctx context.Context) (front, error) {
 	return front{m.expr, total}, nil
 }
 
-// memberSet says which fields of an object are written.
+// memberSet records which fields of an object are written.
 type memberSet [MaxMembers / 64]uint64
 
 func (s *memberSet) add(i int)      { s[i/64] |= 1 << (i % 64) }
@@ -76,15 +75,16 @@ type membersForm struct {
 	rules map[memberSet]*expr.Rule
 }
 
-// maxMemberRules bounds the rules that are kept. One that is made again is another to the sets, but the same to texts.
+// maxMemberRules limits the rules that are kept. A rule that is made again is new to the sets but admits the same
+// texts.
 const maxMemberRules = 1 << 12
 
 func (m *membersForm) expr(set *expr.Set) expr.ID {
 	return set.Concat(set.Literal("{"), set.Rule(m.rule(memberSet{})))
 }
 
-// rule is what comes after the fields that are written. There is one for every set of fields that a text comes to:
-// for all there are too many.
+// rule is what comes after the fields already written. There is one rule for every set of fields that a text reaches,
+// because all sets would be too many.
 func (m *membersForm) rule(written memberSet) *expr.Rule {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +99,7 @@ func (m *membersForm) rule(written memberSet) *expr.Rule {
 	return r
 }
 
-// rest is what comes after the fields that are written, up to the end of the object.
+// rest is what comes after the fields already written, up to the end of the object.
 func (m *membersForm) rest(set *expr.Set, written memberSet) expr.ID {
 	var next []expr.ID
 	for i, field := range m.fields {

@@ -7,8 +7,8 @@ import (
 	"runner/grammar/expr"
 )
 
-// Check reports why a source cannot be honoured, whatever the vocabulary, or why answers could not be checked
-// against it, see [NewValidator]. The errors are those of Compile.
+// Check reports why a source cannot be used with any vocabulary, or why its answers could not be validated, see
+// [NewValidator]. The errors are those of Compile.
 func Check(ctx context.Context, src Source) error {
 	if _, _, err := src.prepare(ctx); err != nil {
 		return err
@@ -23,8 +23,8 @@ func Check(ctx context.Context, src Source) error {
 	return nil
 }
 
-// Samples returns up to n different texts that a source admits, for people to look at. They are random, by seed,
-// and short where the source allows. Their integers are plain, as those of generated answers.
+// Samples returns up to n different texts that a source admits, for people to look at. They are random but fixed by
+// seed, and short if the source allows. Integers are plain, as in generated answers.
 func Samples(ctx context.Context, src Source, n int, seed uint64) ([]string, error) {
 	f, _, err := src.PlainNumbers().prepare(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func Samples(ctx context.Context, src Source, n int, seed uint64) ([]string, err
 	return out, nil
 }
 
-// sampleText walks at random for about soft bytes and then takes the shortest way to an end.
+// sampleText takes random steps for about soft bytes and then the shortest way to an end.
 func sampleText(rng *rand.Rand, set *expr.Set, id expr.ID, soft int) (string, bool) {
 	var text []byte
 	for len(text) < soft {
@@ -65,8 +65,8 @@ func sampleText(rng *rand.Rand, set *expr.Set, id expr.ID, soft int) (string, bo
 	return string(text) + end, ok
 }
 
-// sampleByte chooses one of the bytes that may come next; of many it takes letters before others, and ends before
-// letters now and then, so that texts look natural and come to an end.
+// sampleByte picks one of the bytes that may come next. It prefers letters if there are many, and sometimes an end, so
+// that texts look natural and come to an end.
 func sampleByte(rng *rand.Rand, set *expr.Set, id expr.ID) (byte, bool) {
 	var all, letters, ends []byte
 	for i := range 256 {
@@ -93,7 +93,7 @@ func sampleByte(rng *rand.Rand, set *expr.Set, id expr.ID) (byte, bool) {
 	return all[rng.IntN(len(all))], true
 }
 
-// maxSearch bounds the states that shortest looks at.
+// maxSearch limits the states that shortest looks at.
 const maxSearch = 20_000
 
 // shortest returns a shortest text that completes id.

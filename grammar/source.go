@@ -17,13 +17,13 @@ import (
 	"runner/grammar/regex"
 )
 
-// Source is a form that a text shall have. The zero value admits any text and cannot be compiled.
+// Source is the form that a text must have. The zero value admits any text and cannot be compiled.
 type Source struct {
 	kind   sourceKind
 	text   string
 	list   []string
 	fields []Field
-	// plain says that integers have no fraction and no exponent.
+	// plain: integers have no fraction and no exponent.
 	plain bool
 }
 
@@ -40,36 +40,36 @@ const (
 	membersSource
 )
 
-// Field is a key of an object made with [Fields] or [Members].
+// Field is one field of an object made with [Fields] or [Members].
 type Field struct {
 	Name string
 	// Value is a JSON form: JSONSchema, AnyObject, Fields, or Choices of JSON texts.
 	Value Source
-	// Optional says that the field may be left out.
+	// Optional allows the field to be left out.
 	Optional bool
 }
 
-// JSONSchema is the form of the JSON texts that a schema admits, as package grammar/jsonschema reads it.
+// JSONSchema is the form of the JSON texts that a schema admits, see package grammar/jsonschema.
 func JSONSchema(schema []byte) Source { return Source{kind: schemaSource, text: string(schema)} }
 
 // AnyObject is the form of any JSON object.
 func AnyObject() Source { return Source{kind: objectSource} }
 
-// Regex is the form of the texts that a pattern matches as a whole, as package grammar/regex reads it.
+// Regex is the form of the texts that a pattern matches from start to end, see package grammar/regex.
 func Regex(pattern string) Source { return Source{kind: regexSource, text: pattern} }
 
 // Choices is the form of exactly one of a list of texts.
 func Choices(list ...string) Source { return Source{kind: choicesSource, list: list} }
 
-// GBNF is the form of the texts that a grammar in llama.cpp's notation derives, as package grammar/gbnf reads it.
+// GBNF is the form of the texts of a grammar in llama.cpp's notation, see package grammar/gbnf.
 func GBNF(text string) Source { return Source{kind: gbnfSource, text: text} }
 
-// Fields is the form of a JSON object with these fields, in their order and no others. The first must not be optional.
+// Fields is the form of a JSON object with exactly these fields, in this order. The first field must not be optional.
 func Fields(fields ...Field) Source { return Source{kind: fieldsSource, fields: fields} }
 
-// PlainNumbers returns the form with numbers as programs hold them: integers without fraction and exponent, as 7
-// and not as 7.0, which JSON Schema takes for the same and many readers do not; and no more digits than 64 bits
-// hold where nothing asks for more, so that a model that has lost its way does not write digits for ever.
+// PlainNumbers returns the form with numbers as programs hold them. Integers have no fraction and no exponent: 7, not
+// 7.0, which JSON Schema accepts and many readers do not. Numbers have no more digits than 64 bits hold unless the form
+// asks for more, so a model that is stuck cannot write digits without end.
 func (s Source) PlainNumbers() Source {
 	s.plain = true
 	s.fields = slices.Clone(s.fields)
@@ -79,7 +79,7 @@ func (s Source) PlainNumbers() Source {
 	return s
 }
 
-// IsZero reports whether s is no form at all.
+// IsZero reports whether s is the zero value.
 func (s Source) IsZero() bool { return s.kind == noSource }
 
 // IsJSON reports whether every text of the form is JSON.
@@ -103,7 +103,7 @@ func (s Source) Pattern() string {
 	return s.text
 }
 
-// List returns the choices that s was made from, or nil. It must not be changed.
+// List returns the choices that s was made from, or nil. The caller must not change it.
 func (s Source) List() []string {
 	if s.kind != choicesSource {
 		return nil
@@ -111,7 +111,7 @@ func (s Source) List() []string {
 	return s.list
 }
 
-// String names the kind of form, not its content, which may be a user's.
+// String names the kind of form. It never shows the content, which may belong to a user.
 func (s Source) String() string {
 	if s.kind.isComposed() {
 		return s.kind.composedName()
@@ -120,7 +120,7 @@ func (s Source) String() string {
 		"json members"}[s.kind]
 }
 
-// digest identifies a source by content.
+// digest identifies a source by its content.
 func (s Source) digest() (sum [sha256.Size]byte) {
 	h := sha256.New()
 	part := func(text string) {
@@ -145,20 +145,20 @@ func (s Source) digest() (sum [sha256.Size]byte) {
 	return sum
 }
 
-// front is a compiled source: what makes its expression, and about how many bytes that keeps.
+// front is a compiled source: a function that makes its expression, and its approximate size in bytes.
 type front struct {
 	build func(*expr.Set) expr.ID
 	bytes int
 }
 
-// About how many bytes a byte of a pattern and of a grammar in GBNF takes when it is read, at most. Reading one as
-// long as may be takes a tenth of a second.
+// Upper limits for the memory of a source that was read, in bytes per byte of a pattern and of a GBNF grammar. Reading
+// a source of the maximum length takes a tenth of a second.
 const (
 	regexBytes = 112
 	gbnfBytes  = 100
 )
 
-// maxChoices and maxChoiceBytes bound a list of choices.
+// maxChoices and maxChoiceBytes limit a list of choices.
 const (
 	maxChoices     = 100_000
 	maxChoiceBytes = 4 << 20
@@ -247,7 +247,7 @@ func (s Source) compileFields(ctx context.Context) (front, error) {
 	}, total}, nil
 }
 
-// compileValues compiles the values of the fields, and adds up their bytes.
+// compileValues compiles the values of the fields and adds up their sizes.
 func (s Source) compileValues(ctx context.Context) (values []front, total int, err error) {
 	values = make([]front, len(s.fields))
 	same := make(map[[sha256.Size]byte]front) // most values are of a few types
@@ -269,7 +269,7 @@ func (s Source) compileValues(ctx context.Context) (values []front, total int, e
 	return values, total, nil
 }
 
-// ParseChoices splits a comma-separated list; a backslash before a comma or a backslash takes it as it is.
+// ParseChoices splits a comma-separated list. A backslash before a comma or a backslash makes it a normal character.
 func ParseChoices(text string) []string {
 	var out []string
 	var b strings.Builder

@@ -15,24 +15,24 @@ import (
 	"runner/grammar/regex"
 )
 
-// Validator checks finished answers against a JSON Schema, independently of the grammar that they were generated
-// with. It may be used by several goroutines at once.
+// Validator checks finished answers against a JSON Schema, independently of the grammar that produced them. Several
+// goroutines may use it at once.
 type Validator struct {
 	schema *v5.Schema
 }
 
-// maxExponent bounds the exponents of numbers, because an exact value is worked out for each.
+// maxExponent limits the exponents of numbers, because the exact value of each is computed.
 const maxExponent = 4096
 
-// errRemote is why a schema with a reference outside of itself is refused.
+// errRemote refuses a schema that refers to another document.
 var errRemote = errors.New("references to other documents are not followed")
 
-// errExponent is why a schema or a text with a number whose exact value would be huge is refused.
+// errExponent refuses a schema or a text with a number whose exact value would be huge.
 var errExponent = errors.New("a number's exponent is too large")
 
-// NewValidator prepares a schema. Its patterns are read as package grammar/regex reads them. Without $schema it is
-// draft 2020-12, or else whichever of drafts 7 and 4 it is well-formed in. A $schema that names no draft is
-// ignored. Nothing is ever loaded from elsewhere.
+// NewValidator prepares a schema. Patterns are read by package grammar/regex. Without $schema, the schema is draft
+// 2020-12 or, if it is not well-formed in that, draft 7 or draft 4. A $schema that names no draft is ignored. It never
+// loads anything.
 func NewValidator(schema []byte) (*Validator, error) {
 	if err := checkNumbers(schema); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func NewValidator(schema []byte) (*Validator, error) {
 	return nil, asSchemaError(first)
 }
 
-// asSchemaError says what the validator has against a schema in the words of package grammar/jsonschema.
+// asSchemaError turns the validator's objection to a schema into an error of package grammar/jsonschema.
 func asSchemaError(err error) error {
 	var bad *v5.ValidationError
 	if !errors.As(err, &bad) {
@@ -77,12 +77,12 @@ func asSchemaError(err error) error {
 	return e
 }
 
-// maxSchemas bounds the schemas in a document. The validator looks at all of them for each, which takes some
-// seconds for so many.
+// maxSchemas limits the schemas in a document. The validator compares each with all others, which takes a few seconds
+// for this many.
 const maxSchemas = 8_000
 
-// withPatterns returns the schema with its patterns in the notation of Go's regexp, which reads some of ECMA-262's
-// otherwise.
+// withPatterns returns the schema with its patterns in the notation of Go's regexp, which differs from ECMA-262 in
+// places.
 func withPatterns(schema []byte) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(schema))
 	d.UseNumber()
@@ -102,7 +102,7 @@ func withPatterns(schema []byte) ([]byte, error) {
 	return json.Marshal(value)
 }
 
-// rewriter changes the patterns of schemas and counts these.
+// rewriter changes and counts the patterns of schemas.
 type rewriter struct{ schemas int }
 
 // rewrite changes the patterns of a schema, or of a list of schemas, in place.
@@ -176,7 +176,7 @@ func rewriteKeys(schema map[string]any, key string) error {
 }
 
 func compileSchema(schema []byte, draft *v5.Draft) (s *v5.Schema, err error) {
-	const url = "mem:///schema.json" // without a scheme it would become the path of a file, and show in errors
+	const url = "mem:///schema.json" // without a scheme it would become a file path and show up in errors
 	c := v5.NewCompiler()
 	c.Draft, c.AssertFormat = draft, true
 	c.LoadURL = func(string) (io.ReadCloser, error) { return nil, errRemote }
@@ -191,8 +191,8 @@ func compileSchema(schema []byte, draft *v5.Draft) (s *v5.Schema, err error) {
 	return c.Compile(url)
 }
 
-// Validate reports how a JSON text breaks the schema: nil if it does not. The error names the place in the schema
-// and holds nothing of the text, not even a key or the place of a value, which is made of keys: it may be logged.
+// Validate reports how a JSON text breaks the schema, or nil. The error names the place in the schema. It has nothing
+// of the text, not even a key or the path of a value, which consists of keys, so it may be logged.
 func (v *Validator) Validate(text []byte) (err error) {
 	if err := checkNumbers(text); errors.Is(err, errExponent) {
 		return err
@@ -227,8 +227,8 @@ func (v *Validator) Validate(text []byte) (err error) {
 	return nil
 }
 
-// NewPatternCheck returns a pattern, as package grammar/regex reads it, in Go's regexp: a second program that
-// matches whole texts.
+// NewPatternCheck compiles a pattern, as package grammar/regex reads it, with Go's regexp. It is a second
+// implementation for checks of whole texts.
 func NewPatternCheck(pattern string) (*regexp.Regexp, error) {
 	r, err := regex.Parse(pattern)
 	if err != nil {

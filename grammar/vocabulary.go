@@ -9,28 +9,28 @@ import (
 	"runner/backend"
 )
 
-// Vocabulary is a model's vocabulary arranged for masks: its tokens' bytes as tries. It is made once for every model,
-// takes about 14 bytes a byte of distinct prefix (6 MB for o200k), is immutable and may be shared.
+// Vocabulary is a model's vocabulary arranged for masks: the bytes of its tokens as tries. Make it once per model. It
+// takes about 14 bytes for each byte of a distinct prefix (6 MB for o200k). It is immutable and may be shared.
 //
-// Only tokens of kinds Normal and Byte can be text of a constrained answer. Control tokens and padding never are, nor
-// user-defined tokens, which are tags.
+// Only tokens of kinds Normal and Byte can be text of a constrained answer. Control tokens, padding and user-defined
+// tokens, which are tags, cannot.
 type Vocabulary struct {
 	vocab    *backend.Vocab
 	tokenize func(dst []backend.Token, text string) ([]backend.Token, error)
 	slices   [4]slice
-	// upTo[n] has the plain tokens of at most n characters, up to the longest.
+	// upTo[n] has the plain tokens of at most n characters.
 	upTo    []backend.Mask
 	longest int // bytes of the longest token
 }
 
-// slice is a part of the vocabulary with a trie of its own.
+// slice is a part of the vocabulary with its own trie.
 //
-// Plain text is what stands for itself in a JSON string: characters but the quote, the backslash and the controls,
-// DEL included. Most tokens are plain, and inside a string all of them are allowed at once, whatever they say, as
-// long as the string may still be longer than they are. So they are kept apart, by length.
+// Plain text is text that stands for itself in a JSON string: all characters except the quote, the backslash, the
+// control characters and DEL. Most tokens are plain. Inside a string all of them are allowed at once, whatever they
+// say, as long as the string may still be longer than they are. So they are stored apart, by length.
 type slice struct {
 	nodes []trieNode
-	// chars is the most characters of a token; 0 for the slice of tokens that are not plain text.
+	// chars is the maximum number of characters of a token. It is 0 for the slice of tokens that are not plain text.
 	chars int
 }
 
@@ -40,8 +40,8 @@ type text struct {
 	token backend.Token
 }
 
-// trieNode is a byte of one or several tokens. The nodes of a trie stand in preorder; below a node come size-1 others.
-// Tokens with equal bytes end on neighbours, of which the last has what is below.
+// trieNode is one byte of one or several tokens. The nodes of a trie are in preorder, and the size-1 nodes after a node
+// are below it. Tokens with equal bytes end on neighbouring nodes. The last of these has the nodes below it.
 type trieNode struct {
 	token backend.Token // NoToken where none ends
 	size  int32
@@ -49,13 +49,13 @@ type trieNode struct {
 	b     byte
 }
 
-// The plain slices hold tokens of at most so many characters, and the last plain one all others.
+// The character limits of the plain slices. A last slice holds the longer plain tokens.
 var plainChars = [...]int{10, 30}
 
 const rest = 3
 
-// NewVocabulary arranges v. tokenize gives the usual tokens of a text, as the model was trained with; nil where
-// forced text is not asked for.
+// NewVocabulary arranges v. tokenize splits a text into the tokens that the model was trained with. It may be nil if
+// forced text is not needed.
 func NewVocabulary(v *backend.Vocab, tokenize func(dst []backend.Token, text string) ([]backend.Token,
 	error)) *Vocabulary {
 	out := &Vocabulary{vocab: v, tokenize: tokenize}
@@ -91,7 +91,7 @@ func NewVocabulary(v *backend.Vocab, tokenize func(dst []backend.Token, text str
 	return out
 }
 
-// isText reports whether t can be part of constrained text. Longer tokens than a trie can hold are left out.
+// isText reports whether t can be part of constrained text. It excludes tokens that are too long for a trie.
 func isText(v *backend.Vocab, t backend.Token) bool {
 	k, p := v.Kind(t), v.Piece(t)
 	return (k == backend.Normal || k == backend.Byte) && p != "" && len(p) < maxDepth
@@ -99,8 +99,8 @@ func isText(v *backend.Vocab, t backend.Token) bool {
 
 const maxDepth = 1024
 
-// isPlain reports whether a byte can be part of plain text. Forms differ on whether DEL may stand for itself, so it
-// is left out.
+// isPlain reports whether a byte can be part of plain text. It excludes DEL, because forms differ on whether DEL may
+// stand for itself.
 func isPlain(c byte) bool { return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F }
 
 func sliceOf(p string) int {
@@ -153,7 +153,7 @@ func (s *slice) build(texts []text) {
 	s.close(open, 0)
 }
 
-// close ends the open nodes deeper than keep and returns the others.
+// close closes the open nodes deeper than keep and returns the others.
 func (s *slice) close(open []int, keep int) []int {
 	for _, at := range open[min(keep, len(open)):] {
 		s.nodes[at].size = int32(len(s.nodes) - at)
@@ -161,7 +161,7 @@ func (s *slice) close(open []int, keep int) []int {
 	return open[:min(keep, len(open))]
 }
 
-// shared returns how many bytes a and b begin with in common.
+// shared returns the length of the common prefix of a and b.
 func shared(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -170,10 +170,10 @@ func shared(a, b string) int {
 	return n
 }
 
-// Len returns the number of tokens, padding included: masks have as many bits.
+// Len returns the number of tokens, including padding. A mask has as many bits.
 func (v *Vocabulary) Len() int { return v.vocab.Len() }
 
-// Bytes returns about how much memory the tables take, in bytes.
+// Bytes returns the approximate size of the tables, in bytes.
 func (v *Vocabulary) Bytes() int {
 	n := 0
 	for i := range v.slices {
@@ -187,7 +187,7 @@ func (v *Vocabulary) Bytes() int {
 	return n
 }
 
-// find returns the range of nodes below text's last byte in the trie, empty if the path is not there.
+// find returns the range of nodes below the last byte of text. The range is empty if the trie has no such path.
 func (s *slice) find(text string) (from, to int) {
 	from, to = 0, len(s.nodes)
 	for d := range len(text) {
