@@ -8,14 +8,14 @@ import (
 	"sync/atomic"
 )
 
-// ErrTooComplex is returned where a language would take more states than allowed.
+// ErrTooComplex says that a language needs more states than allowed.
 var ErrTooComplex = errors.New("too many states")
 
-// MaxCounted is the largest lower bound that [Set.Counted] takes, in characters.
+// MaxCounted is the largest lower limit that [Set.Counted] takes, in characters.
 const MaxCounted = 4096
 
 // Automaton is a deterministic automaton over bytes without dead states: every state leads to an accepting one. It is
-// immutable and may be shared by any number of sets.
+// immutable, and any number of sets may share it.
 type Automaton struct {
 	class   [256]uint8
 	classes int
@@ -24,16 +24,17 @@ type Automaton struct {
 	end     []bool // a character ends on entering the state
 	loose   []bool // an edge leaves the state
 	start   int32
-	// longest[q] is the most characters that can complete a text from q, or endless. Nil without characters.
+	// longest[q] is the maximum number of characters that complete a text from q, or endless. It is nil if characters
+	// are not counted.
 	longest []int32
-	// lengths is worked out when it is first needed, and again when more is needed.
+	// lengths is computed when first needed, and again when more of it is needed.
 	lengths atomic.Pointer[lengths]
 }
 
-// endless stands for no largest number of characters.
+// endless means that there is no maximum number of characters.
 const endless = 1 << 30
 
-// lengths tells how many characters can complete a text: row q has bit k set if k can from state q, for k up to limit.
+// lengths says how many characters can complete a text. Row q has bit k set if k characters can, for k up to limit.
 type lengths struct {
 	limit int
 	rows  [][]uint64
@@ -56,8 +57,8 @@ func (a *Automaton) ends(q int32) bool { return a.end != nil && a.end[q] }
 // final reports whether q accepts and nothing can follow.
 func (a *Automaton) final(q int32) bool { return a.accept[q] && !a.loose[q] }
 
-// reaches reports whether lo to hi more characters can complete a text from q; hi < 0 is no bound. measure must
-// have been called for these bounds or wider ones.
+// reaches reports whether lo to hi more characters can complete a text from q. A negative hi means no limit. measure
+// must have run for these limits or wider ones.
 func (a *Automaton) reaches(q, lo, hi int32) bool {
 	if a.longest[q] < lo {
 		return false
@@ -82,12 +83,12 @@ func (a *Automaton) reaches(q, lo, hi int32) bool {
 	return false
 }
 
-// far is how far to look for a number of at least lo characters: a text with more goes through a cycle that can be
-// left out.
+// far is how far to look for a number of at least lo characters. A longer text goes through a cycle that can be left
+// out.
 func (a *Automaton) far(lo int32) int32 { return lo + int32(a.States()) }
 
-// LengthRange returns the least number of characters of a text, and the largest or -1 where there is no bound. Without
-// characters, or for the empty language, both are 0.
+// LengthRange returns the minimum and maximum number of characters of a text. The maximum is -1 if there is no limit.
+// Both are 0 if characters are not counted, and for the empty language.
 func (a *Automaton) LengthRange() (least, most int) {
 	if a.IsEmpty() || a.end == nil {
 		return 0, 0
@@ -95,7 +96,7 @@ func (a *Automaton) LengthRange() (least, most int) {
 	if most = int(a.longest[a.start]); most >= endless {
 		most = -1
 	}
-	// Breadth first, a character at a time.
+	// Breadth first, one character at a time.
 	seen := make([]bool, a.States())
 	now, later := []int32{a.start}, []int32(nil)
 	for ; ; least++ {
@@ -122,21 +123,21 @@ func (a *Automaton) LengthRange() (least, most int) {
 	}
 }
 
-// Determinize explores the expression that build returns, which may hold And and Not, and returns the automaton of
-// its language without dead states. It fails with [ErrTooComplex] when there are more than maxStates states before
-// trimming.
+// Determinize explores the expression that build returns, which may contain And and Not. It returns the automaton of
+// its language without dead states. It fails with [ErrTooComplex] if there are more than maxStates states, dead ones
+// included.
 func Determinize(ctx context.Context, build func(*Set) ID, maxStates int) (*Automaton, error) {
 	return determinize(ctx, build, nil, maxStates)
 }
 
-// DeterminizeText is Determinize for texts that are made of characters: char is the expression of one, and no
-// character is the beginning of another. Texts that are not made of them are not in the language. The automaton can
-// be used with [Set.Counted].
+// DeterminizeText is Determinize for texts made of characters. char is the expression of one character, and no
+// character may be the beginning of another. Texts that are not made of characters are not in the language. The
+// automaton can be used with [Set.Counted].
 func DeterminizeText(ctx context.Context, build, char func(*Set) ID, maxStates int) (*Automaton, error) {
 	return determinize(ctx, build, char, maxStates)
 }
 
-// pair is a state while exploring: what is left of the text and of the characters.
+// pair is a state during the exploration: the rest of the text and the rest of the character.
 type pair struct{ text, chars ID }
 
 func determinize(ctx context.Context, build, char func(*Set) ID, maxStates int) (*Automaton, error) {
@@ -195,8 +196,8 @@ func determinize(ctx context.Context, build, char func(*Set) ID, maxStates int) 
 	return a, nil
 }
 
-// byteClasses puts bytes that no expression reachable from root tells apart into one class, and returns a byte of
-// each. The error is the context's.
+// byteClasses groups bytes that every expression reachable from root treats alike. It returns one byte of each class.
+// The error is the context's.
 func (s *Set) byteClasses(ctx context.Context, a *Automaton, root pair) ([]byte, error) {
 	seen := map[ID]bool{}
 	var err error
@@ -218,7 +219,7 @@ func (s *Set) byteClasses(ctx context.Context, a *Automaton, root pair) ([]byte,
 			}
 			a.class[i] = to
 		}
-		// A class all of whose bytes moved leaves its number unused; renumber.
+		// A class that lost all its bytes leaves its number unused, so renumber.
 		var number [256]int
 		a.classes = 0
 		for i := range 256 {
@@ -291,7 +292,7 @@ func (s *Set) byteClasses(ctx context.Context, a *Automaton, root pair) ([]byte,
 	return first, nil
 }
 
-// trim drops the states from which no accepting one is reached.
+// trim drops the states that lead to no accepting state.
 func (a *Automaton) trim() {
 	n := len(a.accept)
 	back := make([][]int32, n)
@@ -360,7 +361,7 @@ type edge struct {
 	count bool // a character ends
 }
 
-// edgesInto returns the edges that lead into each state, each once.
+// edgesInto returns the edges that lead into each state, without repetitions.
 func (a *Automaton) edgesInto() [][]edge {
 	back := make([][]edge, a.States())
 	for q := range back {
@@ -373,7 +374,7 @@ func (a *Automaton) edgesInto() [][]edge {
 	return back
 }
 
-// findLongest works longest out: states from which no cycle is reached are taken in the order of what they lead to.
+// findLongest computes longest. It takes the states that reach no cycle in reverse topological order.
 func (a *Automaton) findLongest() {
 	if a.end == nil || a.IsEmpty() {
 		return
@@ -412,7 +413,7 @@ func (a *Automaton) findLongest() {
 	}
 }
 
-// measure works lengths out as far as the bounds need them.
+// measure computes lengths as far as the limits need them.
 func (a *Automaton) measure(lo, hi int32) {
 	if hi < 0 {
 		return // longest says enough

@@ -11,17 +11,17 @@ func ByteRange(lo, hi byte) (s ByteSet) {
 	return s
 }
 
-// Add puts b into the set.
+// Add adds b to the set.
 func (s *ByteSet) Add(b byte) { s[b>>6] |= 1 << (b & 63) }
 
-// AddRange puts the bytes from lo to hi, both included, into the set.
+// AddRange adds the bytes from lo to hi, both included.
 func (s *ByteSet) AddRange(lo, hi byte) {
 	for b := int(lo); b <= int(hi); b++ {
 		s.Add(byte(b))
 	}
 }
 
-// Remove takes b out of the set.
+// Remove removes b from the set.
 func (s *ByteSet) Remove(b byte) { s[b>>6] &^= 1 << (b & 63) }
 
 // Has reports whether b is in the set.

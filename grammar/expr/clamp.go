@@ -1,11 +1,11 @@
 package expr
 
-// SetHorizon says how many bytes ahead the users of Clamp look. It must not change later; the default is 256.
+// SetHorizon sets how many bytes ahead the users of Clamp look. Set it before the first Clamp. The default is 256.
 func (s *Set) SetHorizon(n int) { s.longest = int32(max(n, 1)) }
 
-// Clamp returns an expression that agrees with a on all texts of at most the horizon's length and on which of their
-// prefixes are complete, but does not tell apart repetition counts that are larger. So states that differ only in
-// how far a large bound still is away share what is worked out for one of them.
+// Clamp returns an expression that does not distinguish repetition counts larger than the horizon. It agrees with a on
+// all texts of at most the horizon's length, and on which of their prefixes are complete. States that differ only in
+// how far away a large bound is then share their results.
 func (s *Set) Clamp(a ID) ID {
 	if a <= Epsilon {
 		return a
@@ -39,7 +39,7 @@ func (s *Set) clamp(a ID) ID {
 	return a
 }
 
-// Import replaces expressions of another set by those of this one that equal them.
+// Import replaces expressions of another set by the equal ones of this set.
 func (s *Set) Import(from *Set, list ...*ID) {
 	done := map[ID]ID{}
 	for _, a := range list {
@@ -95,7 +95,7 @@ func (s *Set) copy(from *Set, a ID, done map[ID]ID) ID {
 	return id
 }
 
-// copyConcat goes along a stack without recursion, for stacks may be deep.
+// copyConcat copies a stack without recursion, because stacks may be deep.
 func (s *Set) copyConcat(from *Set, a ID, done map[ID]ID) ID {
 	var heads []ID
 	for from.nodes[a].kind == concatKind {
@@ -109,8 +109,8 @@ func (s *Set) copyConcat(from *Set, a ID, done map[ID]ID) ID {
 	return id
 }
 
-// Split returns the first part of a concatenation and what stands after it. The parts of anything else are itself
-// and Epsilon.
+// Split returns the first part of a concatenation and the rest. The parts of any other expression are itself and
+// Epsilon.
 func (s *Set) Split(a ID) (head, tail ID) {
 	if n := s.nodes[a]; n.kind == concatKind {
 		return ID(n.a), ID(n.b)
@@ -120,16 +120,16 @@ func (s *Set) Split(a ID) (head, tail ID) {
 
 // Run is a repetition at the start of an expression.
 type Run struct {
-	// Part is what is repeated, and Times how many times it may be for certain: 0 where there is no repetition.
+	// Part is the repeated expression. Times is how often it certainly may be repeated, or 0 without a repetition.
 	Part  ID
 	Times int32
-	// Alone says that the repetition has no alternatives but what stands after it.
+	// Alone says that the only alternative to the repetition is what comes after it.
 	Alone bool
 }
 
-// Run looks at the repetition at the start of a, or the largest of its alternatives', whose repeated part is
-// covered, as covers says. What was found is kept, for alternatives may share much of what they begin with; covers
-// must always say the same.
+// Run returns the repetition at the start of a, or the largest one among its alternatives. It considers only repeated
+// parts for which covers returns true. Results are kept, because alternatives may share much of their beginnings, so
+// covers must always give the same answer.
 func (s *Set) Run(a ID, covers func(ID) bool) Run {
 	n := s.nodes[a]
 	switch n.kind {

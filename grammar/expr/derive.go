@@ -1,6 +1,6 @@
 package expr
 
-// Nullable reports whether a matches the empty text: whether a match that has come to a is complete.
+// Nullable reports whether a matches the empty text, so a match that reached a is complete.
 func (s *Set) Nullable(a ID) bool {
 	switch s.nodes[a].nullable {
 	case yes:
@@ -52,7 +52,7 @@ func (s *Set) nullable(a ID) bool {
 	return false
 }
 
-// Derive returns the expression of what may follow b in a.
+// Derive returns the expression of everything that may follow b in a.
 func (s *Set) Derive(a ID, b byte) ID {
 	d := s.rows[s.row[a]|int32(b)]
 	if d < 0 {
@@ -61,12 +61,12 @@ func (s *Set) Derive(a ID, b byte) ID {
 	return d
 }
 
-// deriveNew works a derivative out and keeps it, if a is asked often enough.
+// deriveNew computes a derivative. It keeps it if a was asked often enough.
 func (s *Set) deriveNew(a ID, b byte) ID {
 	if a <= Epsilon {
 		return Empty
 	}
-	// Within one call a node may be reached on many ways.
+	// One call may reach a node on many paths.
 	if n := &s.nodes[a]; n.lastD != unset && n.lastB == b {
 		return n.lastD
 	}
@@ -153,8 +153,8 @@ func (s *Set) derivative(a ID, b byte) ID {
 	return Empty
 }
 
-// deriveConcat goes along the parts that can be empty, all at once: one after the other, each would copy the
-// alternatives of those behind it.
+// deriveConcat derives all leading parts that can be empty at once. One after the other, each would copy the
+// alternatives of the parts behind it.
 func (s *Set) deriveConcat(a ID, b byte) ID {
 	base := len(s.stack)
 	for {
@@ -192,7 +192,7 @@ func (s *Set) deriveCounted(n *node, b byte) ID {
 	return s.countedAt(n.a, q, lo, hi)
 }
 
-// Match reports whether a matches text as a whole.
+// Match reports whether a matches text from start to end.
 func (s *Set) Match(a ID, text string) bool {
 	for i := range len(text) {
 		if a = s.Derive(a, text[i]); a == Empty {
@@ -202,7 +202,8 @@ func (s *Set) Match(a ID, text string) bool {
 	return s.Nullable(a)
 }
 
-// Forced returns the only byte that can come next in a, if a is not complete and there is just one.
+// Forced returns the only byte that can come next in a. It reports false if a is complete, or if there are several or
+// none.
 func (s *Set) Forced(a ID) (byte, bool) {
 	if s.Nullable(a) {
 		return 0, false

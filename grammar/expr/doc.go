@@ -1,23 +1,23 @@
 // Package expr matches bytes against formal languages by derivatives.
 //
-// An expression is a node of a [Set]. Equal expressions have equal ids, so the state of a match is one id, copying a
-// match is copying a number, and going back is keeping the old one. Feeding a byte takes the derivative: the
-// expression of all that may follow (Brzozowski, "Derivatives of Regular Expressions", 1964; Might, Darais and
-// Spiewak, "Parsing with Derivatives", 2011). Derivatives are worked out when they are first asked for and kept, so a
-// set behaves like a lazily built automaton whose states may hold a stack: a concatenation is a stack frame, a union
-// a set of stacks, and a [Rule] a call.
+// An expression is a node of a [Set]. Equal expressions have equal ids, so one id is the whole state of a match.
+// Copying a match copies a number, and going back means keeping the old number. Feeding a byte takes the derivative:
+// the expression of everything that may follow (Brzozowski, "Derivatives of Regular Expressions", 1964; Might, Darais
+// and Spiewak, "Parsing with Derivatives", 2011). Derivatives are computed on demand and kept. A set therefore behaves
+// like a lazily built automaton whose states may hold a stack: a concatenation is a stack frame, a union is a set of
+// stacks, and a [Rule] is a call.
 //
 // # No dead ends
 //
-// Whoever builds an expression sees to it that every prefix that does not lead to [Empty] can be completed. Concat,
-// Union, Repeat, Words and rules keep that property when their parts have it and are not empty. And and Not do not:
-// pass what is built with them through [Determinize], which trims, unless it can be shown to be productive, as for
-// all texts of an infinite language but finitely many.
+// The builder of an expression must ensure that every prefix can be completed unless it leads to [Empty]. Concat,
+// Union, Repeat, Words and rules keep that property if their parts have it and are not empty. And and Not do not. Pass
+// what is built with them through [Determinize], which trims, unless it is known to be productive, such as all texts of
+// an infinite language except finitely many.
 //
 // # Lifetime
 //
-// A Set grows with use and can be thrown away: [Set.Import] carries one expression over to a new set. So front ends
-// keep no ids but immutable parts (*Rule, *Words, *Automaton) from which expressions are built when they are needed.
+// A Set grows with use and can be thrown away: [Set.Import] copies one expression to a new set. So front ends keep no
+// ids but immutable parts (*Rule, *Words, *Automaton), and build expressions from them when needed.
 //
-// The package knows bytes only: no tokens, no JSON, no pattern syntax.
+// The package knows only bytes: no tokens, no JSON, no pattern syntax.
 package expr

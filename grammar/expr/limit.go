@@ -2,16 +2,16 @@ package expr
 
 import "math"
 
-// interrupted is what a derivation panics with when it may do no more.
+// interrupted is the panic value of a derivation that may do no more.
 type interrupted struct{}
 
-// Within runs f until it is done, has done about so much work, or the set takes more than so many bytes. A unit of
-// work is a new derivative of one expression, of which the machines of 2025 make five to ten in a microsecond; what
-// is known already costs nothing.
+// Within runs f until f returns, has done about the given work, or the set takes more than the given bytes. A unit of
+// work is a new derivative of one expression; a machine of 2025 computes five to ten in a microsecond. What is already
+// known costs nothing.
 //
-// When f is stopped, by a panic that Within recovers, what it has worked out is kept, so that f comes further when
-// it is run again, however little work it may do. f must be fit for that: it is stopped inside Derive and Spend
-// only. Within cannot be nested.
+// Within stops f by a panic, which it recovers. The results so far are kept, so f gets further in its next run, however
+// small the work limit. f must tolerate the panic, which happens only inside Derive and Spend. Calls of Within cannot
+// be nested.
 func (s *Set) Within(work, bytes int, f func()) (used int, end End) {
 	s.work, s.room = work, bytes
 	defer func() {
@@ -35,15 +35,15 @@ func (s *Set) Within(work, bytes int, f func()) (used int, end End) {
 type End uint8
 
 const (
-	// Finished says that the function came to its end.
+	// Finished says that the function returned.
 	Finished End = iota
-	// OutOfWork says that it did as much work as it may.
+	// OutOfWork says that the function used up its work.
 	OutOfWork
-	// OutOfRoom says that the set takes as much memory as it may.
+	// OutOfRoom says that the set reached its memory limit.
 	OutOfRoom
 )
 
-// Spend counts work that is done with a set beside deriving.
+// Spend counts work other than derivatives.
 func (s *Set) Spend(work int) {
 	if s.work <= 0 {
 		panic(interrupted{})

@@ -10,15 +10,15 @@ import (
 type ID int32
 
 const (
-	// Empty matches no text: a match that comes to it has failed.
+	// Empty matches no text. A match that reaches it has failed.
 	Empty ID = 0
-	// Epsilon matches the empty text only.
+	// Epsilon matches only the empty text.
 	Epsilon ID = 1
 )
 
-// Rule is a nonterminal. It is identified by its address: a front end makes one for every nonterminal and keeps it.
-// Expand builds its body in the given set and is called at most once for every set, when the rule is first reached.
-// A rule must not come to itself before a byte is consumed.
+// Rule is a nonterminal. Its address is its identity, so a front end makes and keeps one for each nonterminal. Expand
+// builds its body in the given set. It is called at most once per set, when the rule is first reached. A rule must not
+// reach itself before it consumes a byte.
 type Rule struct {
 	// Name is for people.
 	Name string
@@ -67,11 +67,11 @@ const (
 	asking // being worked out
 )
 
-// unset marks a derivative that is not known yet, and rowAfter is how often a node is asked before it gets a row.
+// unset marks a derivative that is not known yet. rowAfter is the number of requests after which a node gets a row.
 const (
 	unset    = -1
 	rowAfter = 3
-	// maxRows bounds the kept derivatives: 1 KiB each.
+	// maxRows limits the rows of derivatives. A row takes 1 KiB.
 	maxRows = 2048
 )
 
@@ -80,7 +80,7 @@ type rule struct {
 	body ID // unset until it is expanded
 }
 
-// Set holds expressions. It is not safe for use by several goroutines at once.
+// Set holds expressions. It is not safe for concurrent use.
 type Set struct {
 	nodes []node
 	table []ID // open addressing; 0 is free, for Empty is never looked up
@@ -104,15 +104,15 @@ type Set struct {
 	longest  int32 // counters above it need not be told apart by Clamp
 	inserted int
 
-	// work is how much may still be done and room how many bytes the set may take, see Within.
+	// work is the work that is left and room the memory limit in bytes, see Within.
 	work int
 	room int
-	// mark and marked are of use to subsume: an expression was seen in this round if it holds the round's number.
+	// mark and marked belong to subsume: an expression was seen in this round if it has the number of the round.
 	mark   []int32
 	marked int32
 }
 
-// NewSet returns a set that holds Empty and Epsilon.
+// NewSet returns a set with Empty and Epsilon.
 func NewSet() *Set {
 	s := &Set{
 		table: make([]ID, 256), longest: 256, work: math.MaxInt, room: math.MaxInt,
@@ -129,15 +129,15 @@ func NewSet() *Set {
 	return s
 }
 
-// Len returns the number of expressions, and Bytes about how much memory they take.
+// Len returns the number of expressions.
 func (s *Set) Len() int { return len(s.nodes) }
 
-// Bytes returns about how much memory the set takes, in bytes.
+// Bytes returns the approximate memory of the set, in bytes.
 func (s *Set) Bytes() int {
 	return len(s.nodes)*(32+4) + len(s.table)*4 + len(s.lists)*4 + len(s.runs)*12 + cap(s.rows)*4 + len(s.sets)*40
 }
 
-// intern returns the id of a node, which is new if no equal one exists. list is the content of a union or an And.
+// intern returns the id of a node. It adds the node if no equal one exists. list is the content of a union or an And.
 func (s *Set) intern(n node, list []ID) ID {
 	if s.inserted*4 >= len(s.table)*3 {
 		s.grow()
@@ -232,7 +232,7 @@ func (s *Set) grow() {
 	}
 }
 
-// Byte returns the expression of one byte out of b.
+// Byte returns the expression of any one byte of b.
 func (s *Set) Byte(b ByteSet) ID {
 	if b.IsEmpty() {
 		return Empty
@@ -280,7 +280,7 @@ func (s *Set) addWords(w *Words) int32 {
 	return int32(len(s.words) - 1)
 }
 
-// wordsAt returns what is left of the words [lo, hi) after depth bytes.
+// wordsAt returns the rest of the words [lo, hi) after depth bytes.
 func (s *Set) wordsAt(words, lo, hi, depth int32) ID {
 	if lo >= hi {
 		return Empty
@@ -291,7 +291,7 @@ func (s *Set) wordsAt(words, lo, hi, depth int32) ID {
 	return s.intern(node{kind: wordsKind, a: words, b: depth, lo: lo, hi: hi}, nil)
 }
 
-// Rule returns the expression of r, which is not expanded yet.
+// Rule returns the expression of r, without expanding it.
 func (s *Set) Rule(r *Rule) ID {
 	i, ok := s.ruleIndex[r]
 	if !ok {
@@ -313,7 +313,7 @@ func (s *Set) body(i int32) ID {
 	return s.rules[i].body
 }
 
-// Concat returns the expression of the parts one after the other.
+// Concat returns the expression of the parts in order.
 func (s *Set) Concat(parts ...ID) ID {
 	id := Epsilon
 	for i := len(parts) - 1; i >= 0; i-- {
@@ -362,7 +362,7 @@ func (s *Set) Union(parts ...ID) ID {
 	return s.popUnion(base)
 }
 
-// pushUnion puts the alternatives of id on the stack of lists being built.
+// pushUnion pushes the alternatives of id onto the stack of lists under construction.
 func (s *Set) pushUnion(id ID) {
 	if id == Empty {
 		return
@@ -374,9 +374,9 @@ func (s *Set) pushUnion(id ID) {
 	s.stack = append(s.stack, id)
 }
 
-// popUnion makes a union of what lies on the stack from base on. Alternatives that begin with the same expression are
-// merged, x·y | x·z into x·(y|z), so that a union is a set of stacks that share their tops (Tomita's graph-structured
-// stack): without it an ambiguous grammar would have exponentially many.
+// popUnion makes a union of the stack's elements from base on. It merges alternatives that begin with the same
+// expression: x·y | x·z becomes x·(y|z). A union is then a set of stacks with shared tops (Tomita's graph-structured
+// stack). Without this, an ambiguous grammar would have exponentially many alternatives.
 func (s *Set) popUnion(base int) ID {
 	s.work -= (len(s.stack) - base) / 2
 	list := s.subsume(normal(s.stack[base:]))
@@ -406,8 +406,8 @@ func (s *Set) popUnion(base int) ID {
 	return s.intern(node{kind: unionKind}, list)
 }
 
-// subsume drops from a sorted list what another alternative includes because it can begin with nothing: y of x·y |
-// y where x can be empty. So a state in a row of optional parts is one stack, not one for each part that may come
+// subsume drops alternatives of a sorted list that another one includes because its first part can be empty: y in x·y |
+// y if x can be empty. A state in a row of optional parts is then one stack instead of one for each part that may come
 // next.
 func (s *Set) subsume(list []ID) []ID {
 	if len(list) < 2 {
@@ -435,8 +435,8 @@ func (s *Set) subsume(list []ID) []ID {
 	return slices.DeleteFunc(list, func(id ID) bool { return s.mark[id] == s.marked })
 }
 
-// canBeEmpty reports whether a is known to match the empty text, without expanding rules, which are perhaps being
-// built.
+// canBeEmpty reports whether a is known to match the empty text. It does not expand rules, because they may be under
+// construction.
 func (s *Set) canBeEmpty(a ID) bool {
 	n := &s.nodes[a]
 	return n.nullable == yes || n.nullable == unknown && !n.calls && s.Nullable(a)
@@ -450,7 +450,7 @@ func (s *Set) split(id ID) (head, tail ID) {
 	return id, Epsilon
 }
 
-// sharesHead reports whether two of list begin with the same expression.
+// sharesHead reports whether two elements of list begin with the same expression.
 func (s *Set) sharesHead(list []ID) bool {
 	if len(list) <= 8 {
 		for i, a := range list {
@@ -484,7 +484,7 @@ func (s *Set) sortByHead(list []ID) {
 	})
 }
 
-// mergeHeads merges those of the n alternatives from base on that begin with the same expression.
+// mergeHeads merges the alternatives from base on that begin with the same expression. There are n.
 func (s *Set) mergeHeads(base, n int) []ID {
 	s.stack = s.stack[:base+n]
 	s.sortByHead(s.stack[base:])
@@ -513,7 +513,7 @@ func (s *Set) mergeHeads(base, n int) []ID {
 	return s.stack[base:]
 }
 
-// normal sorts a list in place and drops repetitions.
+// normal sorts a list in place and removes duplicates.
 func normal(list []ID) []ID {
 	if len(list) < 2 {
 		return list
@@ -531,7 +531,7 @@ func normal(list []ID) []ID {
 	return slices.Compact(list)
 }
 
-// Repeat returns the expression of min to max times a. A negative max is no bound.
+// Repeat returns the expression of min to max times a. A negative max means no limit.
 func (s *Set) Repeat(a ID, lo, hi int) ID {
 	const most = 1 << 30
 	lo = min(max(lo, 0), most)
@@ -558,7 +558,7 @@ func (s *Set) Repeat(a ID, lo, hi int) ID {
 	return s.intern(node{kind: repeatKind, nullable: t, a: int32(a), lo: int32(lo), hi: int32(hi)}, nil)
 }
 
-// Star returns the expression of any number of a.
+// Star returns the expression of a any number of times.
 func (s *Set) Star(a ID) ID { return s.Repeat(a, 0, -1) }
 
 // Optional returns the expression of a or nothing.
@@ -592,8 +592,8 @@ func (s *Set) dfaAt(i, state int32) ID {
 	return s.intern(node{kind: dfaKind, a: i, b: state}, nil)
 }
 
-// Counted returns the expression of those texts of a that have lo to hi characters, as [DeterminizeText] counts them. A
-// negative hi is no bound. lo must be at most [MaxCounted].
+// Counted returns the expression of the texts of a with lo to hi characters, as [DeterminizeText] counts them. A
+// negative hi means no limit. lo must be at most [MaxCounted].
 func (s *Set) Counted(a *Automaton, lo, hi int) ID {
 	if lo > MaxCounted || a.IsEmpty() {
 		return Empty
@@ -620,8 +620,8 @@ func (s *Set) countedAt(i, state, lo, hi int32) ID {
 	return s.intern(node{kind: countedKind, a: i, b: state, lo: lo, hi: hi}, nil)
 }
 
-// And returns the expression of the texts that match all of parts, which must be regular. See the package's rule
-// about dead ends. No parts is any text.
+// And returns the expression of the texts that match all parts, which must be regular. See the package's rule about
+// dead ends. Without parts it is any text.
 func (s *Set) And(parts ...ID) ID {
 	base := len(s.stack)
 	for _, id := range parts {

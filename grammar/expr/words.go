@@ -26,7 +26,7 @@ func (w *Words) Has(text string) bool {
 	return found
 }
 
-// narrow returns the part of [lo, hi), whose words agree in their first depth bytes, that goes on with b.
+// narrow returns the part of [lo, hi) that continues with b. The words in [lo, hi) share their first depth bytes.
 func (w *Words) narrow(lo, hi, depth int32, b byte) (int32, int32) {
 	if hi-lo == 1 {
 		if s := w.list[lo]; int(depth) < len(s) && s[depth] == b {

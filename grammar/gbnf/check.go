@@ -2,7 +2,7 @@ package gbnf
 
 import "strings"
 
-// check finds undefined rules, left recursion and what no text matches, and returns the root.
+// check finds undefined rules, left recursion and rules that match no text. It returns the root.
 func (p *parser) check() (*rule, error) {
 	for _, r := range p.rules {
 		if r.body == nil {
@@ -31,9 +31,9 @@ func (p *parser) check() (*rule, error) {
 	return root, nil
 }
 
-// spread computes a property that holds for the nodes of seed, for a sequence when it holds for all of its parts, for a
-// choice when it holds for one, for a repetition when it holds for what is repeated, and for a reference when it holds
-// for its rule: the least such property, in time linear in the grammar.
+// spread computes the least property that holds for the nodes of seed, for a sequence if it holds for all parts, for a
+// choice if it holds for one, for a repetition if it holds for the repeated node, and for a reference if it holds for
+// its rule. It takes time linear in the size of the grammar.
 func (p *parser) spread(seed func(*node) bool, mark func(*node) *bool) {
 	missing := make([]int, len(p.nodes)) // parts of a sequence that do not have it yet
 	var work []*node
@@ -65,7 +65,8 @@ func (p *parser) spread(seed func(*node) bool, mark func(*node) *bool) {
 	}
 }
 
-// begin calls visit for every rule that a match of n may enter before it reads a character, until visit returns false.
+// begin calls visit for every rule that a match of n may enter before it reads a character. It stops when visit returns
+// false.
 func (n *node) begin(visit func(*rule) bool) bool {
 	switch n.op {
 	case reference:
@@ -85,7 +86,7 @@ func (n *node) begin(visit func(*rule) bool) bool {
 	return true
 }
 
-// leftRecursion returns rules each of which begins with the next and the last with the first, or nil.
+// leftRecursion returns a cycle of rules in which each rule begins with the next, or nil.
 func (p *parser) leftRecursion() []*rule {
 	var stack []*rule
 	depth := map[*rule]int{} // place on the stack from 1; 0 when not seen, -1 when done
@@ -116,7 +117,7 @@ func (p *parser) leftRecursion() []*rule {
 	return nil
 }
 
-// path lists the rules of a cycle, or its beginning.
+// path lists the rules of a cycle, or the first of them.
 func path(cycle []*rule) string {
 	const most = 8
 	var b strings.Builder

@@ -11,7 +11,7 @@ import (
 // span is a range of code points, both ends included.
 type span struct{ lo, hi rune }
 
-// The code points that UTF-8 does not encode.
+// The code points that UTF-8 cannot encode.
 const (
 	surrogateMin = 0xD800
 	surrogateMax = 0xDFFF
@@ -53,7 +53,7 @@ func classOf(spans []span, negated bool) []span {
 	return out
 }
 
-// classExpression builds one character of spans in UTF-8.
+// classExpression builds the expression of one character of spans in UTF-8.
 func classExpression(s *expr.Set, spans []span) expr.ID {
 	var ascii expr.ByteSet
 	parts := []expr.ID{}
@@ -61,7 +61,7 @@ func classExpression(s *expr.Set, spans []span) expr.ID {
 		if sp.lo < utf8.RuneSelf {
 			ascii.AddRange(byte(sp.lo), byte(min(sp.hi, utf8.RuneSelf-1)))
 		}
-		// Encodings of the same length order like their code points.
+		// Encodings of the same length are ordered like their code points.
 		for _, length := range []span{{0x80, 0x7FF}, {0x800, 0xFFFF}, {0x10000, utf8.MaxRune}} {
 			lo, hi := max(sp.lo, length.lo), min(sp.hi, length.hi)
 			if lo <= hi {
@@ -75,8 +75,8 @@ func classExpression(s *expr.Set, spans []span) expr.ID {
 	return s.Union(parts...)
 }
 
-// encodings builds the byte strings from lo to hi, which have the same length, in which every byte but the first is a
-// continuation byte: those under lo's first byte, those under hi's, and all that lies between.
+// encodings builds the byte strings from lo to hi, which have the same length and consist of continuation bytes after
+// the first byte. It builds those with the first byte of lo, those with the first byte of hi, and all between.
 func encodings(s *expr.Set, lo, hi []byte) expr.ID {
 	if len(lo) == 1 {
 		return byteRange(s, lo[0], hi[0])

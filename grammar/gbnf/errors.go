@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// Error says why a grammar was refused, and where.
+// Error says why and where a grammar was refused.
 type Error struct {
-	// Line and Column count from 1, columns in characters. Both are 0 when the grammar as a whole is meant.
+	// Line and Column count from 1, columns in characters. Both are 0 if the error concerns the whole grammar.
 	Line, Column int
 	// Problem is one line.
 	Problem string
-	// Advice is one line that tells the user what to do; empty where there is none.
+	// Advice is one line that tells the user what to do. It may be empty.
 	Advice string
 }
 
@@ -32,7 +32,7 @@ func (p *parser) errorAt(offset int, advice, format string, args ...any) *Error 
 	return &Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...), Advice: advice}
 }
 
-// position converts a byte offset. Lines end with LF, CR or CR LF, as in the notation.
+// position converts a byte offset. Lines end with LF, CR or CR LF, as in GBNF.
 func position(text string, offset int) (line, column int) {
 	before := text[:offset]
 	start := strings.LastIndexAny(before, "\r\n") + 1
@@ -40,10 +40,10 @@ func position(text string, offset int) (line, column int) {
 	return line, 1 + utf8.RuneCountInString(before[start:])
 }
 
-// quoted is a name as it stands in an error.
+// quoted returns a name as errors show it.
 func quoted(name string) string { return fmt.Sprintf("%q", clipped(name)) }
 
-// clipped cuts a long name.
+// clipped shortens a long name.
 func clipped(name string) string {
 	const most = 60
 	if len(name) > most {

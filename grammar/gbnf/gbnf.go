@@ -12,35 +12,35 @@
 // except inside a group, after ::= and after |. Characters are those of valid UTF-8: a dot and a negated class
 // match any of them, line breaks included.
 //
-// What llama.cpp understands and this package refuses, each with an error that says where: token references
-// (<...>), since a grammar is about text; a rule that is defined twice; a class that is empty or matches nothing, a
-// range whose ends are swapped, and code points that UTF-8 cannot express. Left recursion both refuse, this package
-// also where it passes through rules that can be empty, on which llama.cpp fails. In return a repetition may repeat
-// what can be empty, and count to [MaxRepetition].
+// This package refuses some of what llama.cpp accepts, each with an error that says where: token references (<...>),
+// because a grammar is about text; a rule that is defined twice; a class that is empty or matches nothing; a range with
+// swapped ends; and code points that UTF-8 cannot express. Both refuse left recursion. This package also refuses it
+// through rules that can be empty, on which llama.cpp fails. In return a repetition may repeat something that can be
+// empty, and count up to [MaxRepetition].
 //
-// An alternative that no finite text matches, such as a recursion without an end, is left out, so that a
-// text that was begun can always be finished. If nothing is left of root, the grammar is refused.
+// An alternative that no finite text matches, such as an endless recursion, is left out. So a text that has begun can
+// always be finished. If nothing of root is left, the grammar is refused.
 package gbnf
 
 import (
 	"runner/grammar/expr"
 )
 
-// Limits on grammars; what exceeds one is refused with an [*Error].
+// Limits of grammars. A grammar beyond a limit is refused with an [*Error].
 const (
-	// MaxText is the greatest length of a grammar, in bytes.
+	// MaxText is the maximum length of a grammar, in bytes.
 	MaxText = 1 << 20
-	// MaxRules is the greatest number of rules.
+	// MaxRules is the maximum number of rules.
 	MaxRules = 20_000
-	// MaxSymbols is the greatest number of literals, classes, references, groups and operators in a grammar.
+	// MaxSymbols is the maximum number of literals, classes, references, groups and operators in a grammar.
 	MaxSymbols = 200_000
-	// MaxNesting is the greatest depth of groups in one another.
+	// MaxNesting is the maximum depth of nested groups.
 	MaxNesting = 200
-	// MaxRepetition is the greatest count in a repetition; llama.cpp's is 2,000.
+	// MaxRepetition is the maximum count of a repetition. In llama.cpp it is 2,000.
 	MaxRepetition = 100_000
 )
 
-// Grammar is a grammar that was read and found sound. It is immutable and safe for concurrent use.
+// Grammar is a valid grammar. It is immutable and safe for concurrent use.
 type Grammar struct {
 	root *rule
 }

@@ -51,7 +51,7 @@ func (p *parser) peek() byte {
 	return 0
 }
 
-// found names what stands at pos, for errors.
+// found describes the text at pos, for errors.
 func (p *parser) found() string {
 	if p.pos >= len(p.text) {
 		return "the end of the text"
@@ -64,7 +64,7 @@ func (p *parser) found() string {
 	}
 }
 
-// blanks skips spaces, tabs and comments, and line breaks where they do not end a rule.
+// blanks skips spaces, tabs and comments, and line breaks that do not end a rule.
 func (p *parser) blanks(lines bool) {
 	for p.pos < len(p.text) {
 		switch c := p.text[p.pos]; {
@@ -92,7 +92,7 @@ func isNameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-'
 }
 
-// name reads the name at pos, which may be missing.
+// name reads the name at pos. It returns "" if there is none.
 func (p *parser) name() string {
 	start := p.pos
 	for p.pos < len(p.text) && isNameByte(p.text[p.pos]) {
@@ -101,7 +101,7 @@ func (p *parser) name() string {
 	return p.text[start:p.pos]
 }
 
-// mention returns the rule of a name that stands at an offset.
+// mention returns the rule of a name. The offset is where the name stands.
 func (p *parser) mention(name string, offset int) (*rule, error) {
 	if r, ok := p.byName[name]; ok {
 		return r, nil
@@ -115,7 +115,7 @@ func (p *parser) mention(name string, offset int) (*rule, error) {
 	return r, nil
 }
 
-// add enters a node, whose kids are already there.
+// add adds a node whose kids are already there.
 func (p *parser) add(n *node) *node {
 	n.id = len(p.nodes)
 	for _, k := range n.kids {
@@ -168,7 +168,7 @@ func (p *parser) rule() error {
 	return nil
 }
 
-// unexpected is the error of a character that continues neither a rule nor a group.
+// unexpected returns the error for a character that continues neither a rule nor a group.
 func (p *parser) unexpected() error {
 	switch {
 	case strings.HasPrefix(p.text[p.pos:], "::="):
@@ -181,7 +181,7 @@ func (p *parser) unexpected() error {
 	return p.errorAt(p.pos, "", "unexpected %s", p.found())
 }
 
-// alternatives reads sequences with | between them, up to what continues none.
+// alternatives reads sequences separated by |, up to the first character that continues none.
 func (p *parser) alternatives() (*node, error) {
 	var kids []*node
 	for {
@@ -229,7 +229,7 @@ func (p *parser) sequence() (*node, error) {
 	return p.add(&node{op: sequence, kids: kids}), nil
 }
 
-// item reads a literal, class, dot, group or reference; nil if none begins here.
+// item reads a literal, class, dot, group or reference. It returns nil if none begins here.
 func (p *parser) item() (*node, error) {
 	if len(p.nodes)+p.ranges > MaxSymbols {
 		return nil, p.errorAt(p.pos, "", "there are more than %d symbols", MaxSymbols)
@@ -401,7 +401,7 @@ func (p *parser) class() (*node, error) {
 			return nil, err
 		}
 		hi := lo
-		// A dash before the closing bracket is a dash.
+		// A dash before the closing bracket stands for itself.
 		if p.peek() == '-' && p.pos+1 < len(p.text) && p.text[p.pos+1] != ']' {
 			p.pos++
 			if hi, err = p.char(); err != nil {

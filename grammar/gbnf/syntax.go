@@ -4,7 +4,7 @@ import (
 	"runner/grammar/expr"
 )
 
-// rule is a nonterminal. What refers to it holds the pointer, so that a rule may be used before it is defined.
+// rule is a nonterminal. References hold a pointer to it, so a rule may be used before it is defined.
 type rule struct {
 	name string
 	body *node // nil until it is defined
@@ -15,7 +15,7 @@ type rule struct {
 	nonterminal *expr.Rule
 }
 
-// op says what a node is.
+// op is the kind of a node.
 type op uint8
 
 const (
@@ -35,12 +35,12 @@ type node struct {
 	kids     []*node
 	min, max int // max is negative when there is no upper bound
 	rule     *rule
-	// words are the literals among the kids of a choice that has several.
+	// words are the literals among the kids of a choice, if there are several.
 	words *expr.Words
 
 	id     int // its index in parser.nodes
 	height int
-	// parent is the node that it is a kid of; the body of a rule has none, but an owner.
+	// parent is the node above. The body of a rule has an owner instead.
 	parent *node
 	owner  *rule
 
@@ -48,7 +48,7 @@ type node struct {
 	productive bool // matches some text
 }
 
-// expression builds the expression of what the node matches, which is empty for unproductive nodes.
+// expression builds the expression of a node. It is Empty for nodes that match no text.
 func (n *node) expression(s *expr.Set) expr.ID {
 	if !n.productive {
 		return expr.Empty
@@ -78,7 +78,7 @@ func (n *node) expression(s *expr.Set) expr.ID {
 	return s.Union(parts...)
 }
 
-// collectWords gives a choice its words.
+// collectWords sets the words of a choice.
 func (n *node) collectWords() {
 	var words []string
 	for _, k := range n.kids {

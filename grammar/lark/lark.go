@@ -5,13 +5,13 @@
 //	greeting: "Hello" | "Bye"
 //	NAME: /[A-Z][a-z]+/
 //
-// The text that a grammar describes is what its rule start matches. A grammar without recursion describes a regular
-// language, which a pattern can say exactly. So rules and terminals may not refer to themselves. What a parser would
-// make of a text does not matter here: aliases, priorities and the marks ? and ! are read and change nothing.
+// The text that a grammar describes is what its rule start matches. Without recursion, a grammar describes a regular
+// language, which a pattern expresses exactly. So rules and terminals may not refer to themselves. The parse tree does
+// not matter here: aliases, priorities and the marks ? and ! are accepted and have no effect.
 //
-// Refused with its name is what a pattern cannot say or this package does not know: recursion, %ignore, %declare,
-// %override, %extend, templates, imports other than from common, and flags other than i of a string and s and u of a
-// regular expression. A dot matches everything but a line feed, as in Python.
+// Some features are refused by name, because a pattern cannot express them or this package does not know them:
+// recursion, %ignore, %declare, %override, %extend, templates, imports from anything but common, and flags other than i
+// on a string and s and u on a regular expression. A dot matches everything except a line feed, as in Python.
 package lark
 
 import (
@@ -22,10 +22,10 @@ import (
 	"runner/grammar/regex"
 )
 
-// MaxText is the longest grammar, in bytes. The pattern has the limits of package regex.
+// MaxText is the maximum length of a grammar, in bytes. The pattern has the limits of package regex.
 const MaxText = 64 << 10
 
-// Pattern returns the pattern of the texts that a grammar describes as a whole.
+// Pattern returns the pattern that matches exactly the texts of a grammar.
 func Pattern(text string) (string, error) {
 	if len(text) > MaxText {
 		return "", fmt.Errorf("the grammar has %d bytes; at most %d are allowed", len(text), MaxText)
@@ -57,7 +57,7 @@ const (
 	choice
 	repeat
 	reference
-	// pattern is a part of a pattern as it stands.
+	// pattern is a finished part of a pattern.
 	pattern
 )
 
@@ -67,14 +67,14 @@ type node struct {
 	kids []*node
 	// text is the name of a reference, or a pattern.
 	text string
-	// min and max bound a repetition; a negative max is no bound.
+	// min and max are the limits of a repetition. A negative max means no limit.
 	min, max int
 }
 
-// writer makes patterns of rules. Rules are put in the place of their references.
+// writer turns rules into patterns. It replaces references by their rules.
 type writer struct {
 	rules map[string]*node
-	// open are the rules that are being written, and done the patterns of those that are written.
+	// open are the rules under construction. done holds the finished patterns.
 	open map[string]bool
 	done map[string]string
 	path []string
@@ -131,7 +131,7 @@ func (w *writer) write(n *node) (string, error) {
 	return b.String(), nil
 }
 
-// times is the quantifier of a repetition.
+// times returns the quantifier of a repetition.
 func times(least, most int) string {
 	switch {
 	case least == 0 && most == 1:

@@ -8,7 +8,7 @@ import (
 	"runner/grammar/regex"
 )
 
-// maxNesting is how deep groups may stand in one another.
+// maxNesting is the maximum depth of nested groups.
 const maxNesting = 100
 
 type parser struct {
@@ -28,7 +28,7 @@ func (p *parser) next() token {
 	return t
 }
 
-// takes moves past a mark, and reports whether it stood there.
+// takes consumes a mark and reports whether it was there.
 func (p *parser) takes(text string) bool {
 	if t := p.peek(); t.kind == mark && t.text == text {
 		p.at++
@@ -69,7 +69,7 @@ func (p *parser) file() error {
 	}
 }
 
-// directive reads %import, and refuses the others.
+// directive reads %import and refuses all others.
 func (p *parser) directive() error {
 	d := p.next()
 	if d.text != "%import" {
@@ -95,7 +95,7 @@ func (p *parser) directive() error {
 	return p.imported(true)
 }
 
-// imported reads a terminal of common, which may get another name.
+// imported reads a terminal of common. The import may rename it.
 func (p *parser) imported(renamed bool) error {
 	t := p.next()
 	body, ok := common[t.text]
@@ -152,7 +152,7 @@ func (p *parser) rule() error {
 	return p.define(t, body)
 }
 
-// bar moves past a |, which may stand on a later line.
+// bar consumes a |, which may be on a later line.
 func (p *parser) bar() bool {
 	from := p.at
 	for p.peek().kind == newline {
@@ -206,7 +206,7 @@ func (p *parser) sequence() (*node, error) {
 	}
 }
 
-// repeated reads what says how often an item comes.
+// repeated reads the quantifier of an item.
 func (p *parser) repeated(k *node) (*node, error) {
 	switch {
 	case p.takes("?"):
@@ -243,7 +243,7 @@ func (p *parser) count() (int, error) {
 	return n, nil
 }
 
-// item reads one part of a sequence; nil where there is none.
+// item reads one part of a sequence. It returns nil if there is none.
 func (p *parser) item() (*node, error) {
 	t := p.peek()
 	switch {
@@ -297,7 +297,7 @@ func (p *parser) span(from token) (*node, error) {
 	return &node{op: pattern, text: "[" + escape(lo[0]) + "-" + escape(hi[0]) + "]"}, nil
 }
 
-// exactly is the pattern of a string.
+// exactly returns the pattern of a string.
 func exactly(t token) (string, error) {
 	if strings.Trim(t.flags, "i") != "" {
 		return "", fmt.Errorf("line %d: the flags %s of a string are not supported", t.line, t.flags)
@@ -317,7 +317,7 @@ func exactly(t token) (string, error) {
 	return b.String(), nil
 }
 
-// escape is the pattern of one character, also in a class.
+// escape returns the pattern of one character. It is valid inside a class, too.
 func escape(r rune) string {
 	switch {
 	case strings.ContainsRune(`\^$.|?*+()[]{}/-`, r):
@@ -328,7 +328,7 @@ func escape(r rune) string {
 	return string(r)
 }
 
-// python is the pattern of a regular expression of Python's. Its dot is everything but a line feed.
+// python returns the pattern of a Python regular expression. Its dot is everything except a line feed.
 func python(t token) (string, error) {
 	dot := `[^\n]`
 	switch strings.Trim(t.flags, "u") {
@@ -358,7 +358,7 @@ func python(t token) (string, error) {
 	return "(?:" + b.String() + ")", nil
 }
 
-// common are the terminals that can be imported, as patterns.
+// common holds the patterns of the terminals that can be imported.
 var common = map[string]string{
 	"DIGIT": `[0-9]`, "HEXDIGIT": `[a-fA-F0-9]`, "INT": `[0-9]+`, "SIGNED_INT": `[\+\-]?[0-9]+`,
 	"DECIMAL": decimal, "FLOAT": float, "SIGNED_FLOAT": `[\+\-]?` + float,

@@ -15,7 +15,7 @@ const (
 	newline
 	name
 	number
-	// literal is a string as it was meant, in text, with its flags.
+	// literal is a string with its flags. Its text is unescaped.
 	literal
 	// expression is a regular expression between slashes, with its flags.
 	expression
@@ -23,7 +23,7 @@ const (
 	mark
 )
 
-// token is a word of a grammar.
+// token is a token of a grammar.
 type token struct {
 	kind  kind
 	text  string
