@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// literal is a schema or its negation: twice the id of the node, plus one for the negation.
+// literal is a schema or its negation: twice the id of the node, plus one if negated.
 type literal int32
 
-// anything is the literal that puts no constraint.
+// anything is the literal without constraints.
 const anything literal = -1
 
 func holds(n *node) literal            { return literal(n.id << 1) }
@@ -32,7 +32,7 @@ type alt struct {
 	poison *poison // a constraint that cannot be honoured; it matters only if the alternative has instances without it
 }
 
-// poison is a constraint that cannot be honoured.
+// poison is a constraint that cannot be enforced.
 type poison struct {
 	node            *node
 	keyword, reason string
@@ -65,7 +65,7 @@ func (s *itemSource) at(i int) literal {
 	return s.rest
 }
 
-// counting bounds how many items from a position on satisfy a literal.
+// counting limits how many items satisfy a literal, from a position on.
 type counting struct {
 	item     literal
 	from     int
@@ -86,7 +86,7 @@ type keySource struct {
 	others literal // for keys that match nothing
 }
 
-// existence asks for a property that satisfies item. Which keys come into question depends on the negated schema.
+// existence demands a property that satisfies item. The negated schema decides which keys qualify.
 type existence struct {
 	node    *node
 	pattern string // a key that this pattern finds, if class is byPattern
@@ -196,7 +196,7 @@ func (p *objectPart) merge(q *objectPart) (*objectPart, bool) {
 	return r, (r.max < 0 || r.min <= r.max && len(r.required) <= r.max) && !overlap(r.required, r.forbidden)
 }
 
-// merge returns the conjunction of two alternatives of one kind, or nil where it is plain that nothing is in it.
+// merge returns the conjunction of two alternatives of one kind. It returns nil if the result is plainly empty.
 func (c *compiler) merge(a, b *alt) *alt {
 	c.step(1)
 	if a.free() {
@@ -242,13 +242,13 @@ func mergePart[T any](a, b *T, merge func(a, b *T) (*T, bool)) (*T, bool) {
 	return merge(a, b)
 }
 
-// free reports whether nothing is asked.
+// free reports whether the alternative has no constraints.
 func (a *alt) free() bool {
 	return !a.finite && a.except == nil && a.num == nil && a.str == nil && a.arr == nil && a.obj == nil && a.held == nil &&
 		a.poison == nil
 }
 
-// join appends without touching its arguments, and union leaves out what is there already.
+// join appends without changing its arguments. union also skips elements that are already there.
 func join[T any](a, b []T) []T {
 	if len(a) == 0 {
 		return b
@@ -279,7 +279,7 @@ func overlap(a, b []string) bool {
 	return len(b) > 0 && slices.ContainsFunc(a, func(x string) bool { return slices.Contains(b, x) })
 }
 
-// least returns the smaller of two upper bounds, of which a negative one is none.
+// least returns the smaller of two upper limits. A negative one means no limit.
 func least(a, b int) int {
 	if a < 0 {
 		return b
@@ -290,7 +290,7 @@ func least(a, b int) int {
 	return min(a, b)
 }
 
-// within reports whether it is plain that every instance of a is one of b: what b asks, a asks as well.
+// within reports whether every instance of a plainly is one of b: a has all constraints of b.
 func (a *alt) within(b *alt) bool {
 	if b.poison != nil || b.finite || a.finite || !subset(b.except, a.except) || !subset(b.held, a.held) ||
 		!subset(a.held, b.held) {

@@ -9,7 +9,7 @@ import (
 	"runner/grammar/expr"
 )
 
-// at returns what p asks of the item at position i, leaving counts out.
+// at returns what p demands of the item at position i, without the counts.
 func (p *arrayPart) at(i int) []literal {
 	var list []literal
 	for _, s := range p.sources {
@@ -20,7 +20,7 @@ func (p *arrayPart) at(i int) []literal {
 	return list
 }
 
-// prefix is the number of positions that are not like all later ones.
+// prefix is the number of positions that differ from all later ones.
 func (p *arrayPart) prefix() int {
 	n := 0
 	for _, s := range p.sources {
@@ -58,7 +58,7 @@ func (c *compiler) finishArray(st *state, a *alt) {
 	}
 }
 
-// settleCounts drops the counts that ask nothing, and turns "none" into a constraint on every item.
+// settleCounts drops the counts without effect and turns "none" into a constraint on every item.
 func (p *arrayPart) settleCounts() *arrayPart {
 	q := *p
 	q.counts = nil
@@ -78,7 +78,7 @@ func (p *arrayPart) settleCounts() *arrayPart {
 	return &q
 }
 
-// arrayForm is the arrays whose items depend on their position only.
+// arrayForm describes arrays whose items depend only on their position.
 type arrayForm struct {
 	prefix   []*state
 	rest     *state
@@ -138,7 +138,7 @@ func (f *arrayForm) expr(s *expr.Set) expr.ID {
 	return s.Concat(s.Literal("["), body, s.Literal("]"))
 }
 
-// most is the upper bound when n items are written.
+// most is the upper limit after n items.
 func (f *arrayForm) most(n int) int {
 	if f.max < 0 {
 		return -1
@@ -146,8 +146,8 @@ func (f *arrayForm) most(n int) int {
 	return f.max - n
 }
 
-// countedForm is the arrays in which so many items satisfy something. An item is counted or it is not, and where an
-// upper bound counts, one that is not counted does not satisfy it.
+// countedForm describes arrays in which a certain number of items satisfies something. Each item is either counted or
+// not. If there is an upper limit, an item that is not counted does not satisfy it.
 type countedForm struct {
 	arrayForm
 	counts  []counting
@@ -159,13 +159,13 @@ type countedForm struct {
 	rules map[countedPlace]*expr.Rule
 }
 
-// countedPlace is how far an array is written: its length, up to where it matters, and the counts likewise.
+// countedPlace is a position in an array: its length as far as that matters, and the counts likewise.
 type countedPlace struct {
 	length int
 	counts [maxCounts]int
 }
 
-// countedChoice is an item at a position that is counted by the counts in set.
+// countedChoice is an item at a position. set says which counts include it.
 type countedChoice struct {
 	at  int
 	set uint8
@@ -208,7 +208,7 @@ func maxFrom(counts []counting) (from int) {
 	return from
 }
 
-// choice returns the state of an item at position i that is counted by the counts in set.
+// choice returns the state of an item at position i that the counts in set include.
 func (g *countedForm) choice(c *compiler, p *arrayPart, i int, set uint8) (*state, bool) {
 	lits := p.at(i)
 	for j, n := range g.counts {
@@ -235,12 +235,12 @@ func (g *countedForm) reach(visit func(*state)) {
 	}
 }
 
-// choicePosition is the position that stands for position i.
+// choicePosition is the position that represents position i.
 func (g *countedForm) choicePosition(i int) int {
 	return min(i, max(len(g.prefix), maxFrom(g.counts)))
 }
 
-// next calls yield for every item that may come at a place and where that leads.
+// next calls yield for every item that may come at a place, with the place it leads to.
 func (g *countedForm) next(at countedPlace, yield func(*state, countedPlace)) {
 	if g.max >= 0 && at.length >= g.max {
 		return
@@ -284,7 +284,7 @@ func (g *countedForm) hasInstance() bool {
 	return g.search(countedPlace{}, map[countedPlace]bool{})
 }
 
-// search finds out from which places the array can be completed.
+// search finds the places from which the array can be completed.
 func (g *countedForm) search(at countedPlace, known map[countedPlace]bool) bool {
 	if done, ok := known[at]; ok {
 		return done
@@ -342,7 +342,7 @@ func (g *countedForm) items(s *expr.Set, at countedPlace, due bool) expr.ID {
 	return body
 }
 
-// uniqueForm is the arrays whose items are different values out of a few.
+// uniqueForm describes arrays of different values from a short list.
 type uniqueForm struct {
 	values   []*value
 	min, max int
@@ -377,7 +377,7 @@ func (f *uniqueForm) hasInstance() bool        { return true }
 func (f *uniqueForm) settle(*compiler)         {}
 func (f *uniqueForm) expr(s *expr.Set) expr.ID { return s.Concat(s.Literal("["), s.Rule(f.rule(0))) }
 
-// rule is the rest of the array when the values in used are written.
+// rule is the rest of the array after the values in used.
 func (f *uniqueForm) rule(used uint64) *expr.Rule {
 	f.mu.Lock()
 	defer f.mu.Unlock()

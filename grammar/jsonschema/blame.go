@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// maxBlamed is how many keywords are tried in order to find the one at fault.
+// maxBlamed is the number of keywords that are tried, in order, to find the one at fault.
 const maxBlamed = 24
 
-// silent are members of a schema without which nothing is different.
+// silent are members of a schema that have no effect on its instances.
 var silent = []string{"$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "title", "description",
 	"default", "examples", "deprecated",
 	"readOnly", "writeOnly"}
 
-// blame names the keyword at fault of a schema without instances: the last one without which there are some. The
-// type is named only when it is the one: nearly every contradiction goes away with it.
+// blame names the keyword at fault in a schema without instances: the last one whose removal gives it some. It names
+// type only as a last resort, because nearly every contradiction goes away without it.
 func blame(ctx context.Context, schema []byte, opt Options, e *Error) {
 	root, _, err := parseValue(schema, opt.MaxDepth)
 	if err != nil {
@@ -53,7 +53,7 @@ func blame(ctx context.Context, schema []byte, opt Options, e *Error) {
 	}
 }
 
-// first orders type before all other keywords.
+// first sorts type before all other keywords.
 func first(key string) string {
 	if key == "type" {
 		return "a"
@@ -84,7 +84,7 @@ func (v *value) find(pointer string) *value {
 	return v
 }
 
-// remove takes a member out.
+// remove removes a member.
 func (v *value) remove(key string) {
 	v.members = slices.DeleteFunc(v.members, func(m member) bool { return m.key == key })
 	delete(v.index, key)

@@ -5,27 +5,27 @@ import (
 	"fmt"
 )
 
-// The classes of [Error]; errors.Is tells them apart.
+// The classes of [Error]. Use errors.Is to check for them.
 var (
-	// ErrInvalid says that the text is no JSON or no schema.
+	// ErrInvalid says that the text is not JSON or not a schema.
 	ErrInvalid = errors.New("invalid schema")
-	// ErrUnsupported says that a keyword cannot be honoured exactly.
+	// ErrUnsupported says that a keyword cannot be enforced exactly.
 	ErrUnsupported = errors.New("unsupported keyword")
 	// ErrUnsatisfiable says that no instance is valid.
 	ErrUnsatisfiable = errors.New("unsatisfiable schema")
-	// ErrLimit says that the schema is larger or needs more work than the options allow.
+	// ErrLimit says that the schema is larger, or needs more work, than the options allow.
 	ErrLimit = errors.New("schema over a limit")
 )
 
-// Error says why a schema is refused. It holds text of the schema but never of an instance.
+// Error says why a schema is refused. It contains text of the schema, never of an instance.
 type Error struct {
 	// Class is one of ErrInvalid, ErrUnsupported, ErrUnsatisfiable and ErrLimit.
 	Class error
-	// Keyword is the keyword at fault; empty if it is not one alone.
+	// Keyword is the keyword at fault, or empty if no single keyword is.
 	Keyword string
-	// Pointer is the JSON pointer (RFC 6901) of the schema that holds the keyword; empty for the whole document.
+	// Pointer is the JSON pointer (RFC 6901) of the schema with the keyword. It is empty for the whole document.
 	Pointer string
-	// Reason is why, in words.
+	// Reason is the reason in words.
 	Reason string
 }
 
@@ -52,7 +52,7 @@ func (e *Error) Error() string {
 // Unwrap returns the class.
 func (e *Error) Unwrap() error { return e.Class }
 
-// Hint says what the user can do about it.
+// Hint tells the user what to do.
 func (e *Error) Hint() string {
 	switch e.Class {
 	case ErrUnsupported:
@@ -66,8 +66,8 @@ func (e *Error) Hint() string {
 	return "check the schema against the JSON Schema specification (draft 2020-12)"
 }
 
-// bailout carries an error out of the depth of a compilation.
+// bailout carries an error out of a nested compilation.
 type bailout struct{ err error }
 
-// fail ends the compilation.
+// fail aborts the compilation.
 func fail(err error) { panic(bailout{err}) }

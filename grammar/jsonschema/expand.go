@@ -14,7 +14,7 @@ var free = func() (list [6][]*alt) {
 
 func slot(k kinds) int { return bits.TrailingZeros8(uint8(k)) }
 
-// top returns the alternative of kind k that asks nothing.
+// top returns the alternative of kind k without constraints.
 func top(k kinds) []*alt { return free[slot(k)] }
 
 // product returns the alternatives of "a and b".
@@ -43,10 +43,10 @@ func (c *compiler) product(a, b []*alt) []*alt {
 	return out
 }
 
-// few is the number of alternatives up to which it does not pay to look whether they are needed.
+// few is the number of alternatives up to which a search for superfluous ones does not pay.
 const few = 4
 
-// absorb adds m to a list, unless it lies within one of the others, and drops those that lie within it.
+// absorb adds m to a list unless another element contains it, and drops the elements that m contains.
 func (c *compiler) absorb(list []*alt, m *alt) []*alt {
 	c.step(1 + len(list)/8)
 	for _, a := range list {
@@ -57,7 +57,7 @@ func (c *compiler) absorb(list []*alt, m *alt) []*alt {
 	return append(slices.DeleteFunc(list, func(a *alt) bool { return a.within(m) }), m)
 }
 
-// emptyHere reports whether a plainly has no instance among the values being looked at.
+// emptyHere reports whether a plainly has no instance among the values under consideration.
 func (c *compiler) emptyHere(a *alt) bool {
 	if c.given != nil {
 		if a = c.merge(c.given, a); a == nil {
@@ -67,7 +67,7 @@ func (c *compiler) emptyHere(a *alt) bool {
 	return c.plainlyEmpty(a)
 }
 
-// plain returns what l asks of values of kind k without any branch, which is part of every alternative of it.
+// plain returns what l demands of values of kind k outside its branches. Every alternative of l includes it.
 func (c *compiler) plain(l literal, k kinds, levels int) *alt {
 	n := c.of(l)
 	if l.negated() || n.always != 0 || n.types&k == 0 || levels == 0 {
@@ -111,7 +111,7 @@ func (c *compiler) expand(l literal, k kinds) []*alt {
 	return c.expandHeld(n, k)
 }
 
-// maxInPlace bounds how many schemas may apply to one value by way of one another.
+// maxInPlace limits how many schemas may apply to one value through references from one to the next.
 const maxInPlace = 500
 
 func (c *compiler) expandHeld(n *node, k kinds) []*alt {
@@ -164,7 +164,7 @@ func (c *compiler) factor(n *node, f factor, k kinds) []*alt {
 	return c.dependencies(n, k)
 }
 
-// own returns what the keywords of n itself ask of values of kind k.
+// own returns what the keywords of n itself demand of values of kind k.
 func (c *compiler) own(n *node, k kinds) *alt {
 	if a := n.top[slot(k)]; a != nil && c.scopes == 0 {
 		return a
@@ -244,8 +244,8 @@ func (w *objectWords) part(n *node) *objectPart {
 	return p
 }
 
-// anyOf returns the alternatives in which one of the branches holds. Where somebody asks which ones do, every
-// combination is an alternative of its own.
+// anyOf returns the alternatives in which one of the branches holds. If it matters which ones hold, every combination
+// is an alternative of its own.
 func (c *compiler) anyOf(n *node, branches []*node, k kinds) []*alt {
 	var out []*alt
 	if c.scopes == 0 {
@@ -277,7 +277,7 @@ func (c *compiler) anyOf(n *node, branches []*node, k kinds) []*alt {
 	return c.tidy(out)
 }
 
-// tidy returns the same alternatives, as few as can be seen at once.
+// tidy returns the same alternatives without those that are plainly superfluous.
 func (c *compiler) tidy(alts []*alt) []*alt {
 	for _, a := range alts {
 		if a.free() {
@@ -290,8 +290,8 @@ func (c *compiler) tidy(alts []*alt) []*alt {
 
 const maxCombined = 4
 
-// oneOf returns the alternatives in which exactly one branch holds. The negation of another branch is left out
-// where the two have nothing in common anyway.
+// oneOf returns the alternatives in which exactly one branch holds. It leaves out the negation of a branch that plainly
+// has no instance in common with the one that holds.
 func (c *compiler) oneOf(branches []*node, k kinds) []*alt {
 	lists := make([][]*alt, len(branches))
 	for i, s := range branches {
@@ -314,7 +314,7 @@ func (c *compiler) oneOf(branches []*node, k kinds) []*alt {
 	return out
 }
 
-// disjoint reports whether a, an alternative of branch, plainly has nothing in common with any of others.
+// disjoint reports whether a, an alternative of branch, plainly has no instance in common with any of others.
 func (c *compiler) disjoint(a *alt, branch *node, others []*alt) bool {
 	for _, b := range others {
 		if b.finite {

@@ -1,27 +1,28 @@
-// Package jsonschema turns a JSON Schema into an expression of its valid instances, so that a model can be held to it.
+// Package jsonschema turns a JSON Schema into an expression of its valid instances, so that a model's answer can be
+// made to match it.
 //
-// The language is draft 2020-12 (https://json-schema.org/draft/2020-12/json-schema-core and -validation), and where
-// $schema names an older draft, from 4 on, that one. A document without $schema is read as 2020-12 with the older
-// spellings beside the new ones: definitions, lists under items with additionalItems, dependencies,
-// exclusiveMinimum as a boolean. Keywords that put no constraint on instances are ignored, as are unknown ones.
-// format is enforced where the package jsontext knows it, which is stricter than the draft asks for.
+// The language is draft 2020-12 (https://json-schema.org/draft/2020-12/json-schema-core and -validation). If $schema
+// names an older draft, from 4 on, that draft applies. A document without $schema is read as 2020-12 plus the older
+// spellings: definitions, lists under items with additionalItems, dependencies, and exclusiveMinimum as a boolean.
+// Unknown keywords and those without constraints on instances are ignored. format is enforced if package jsontext knows
+// the format, which is stricter than the draft requires.
 //
-// # What is kept
+// # Guarantees
 //
-// A text that the expression matches is valid. A keyword that cannot be honoured exactly is refused by [Compile]
-// with the keyword and its place, never left out, and so is a schema without instances. In the other direction, a
-// valid instance is matched if it is written as jsontext says and its keys come in the order in which the schema
-// names them: as in the text of properties, then the other required ones, then all others.
+// A text that the expression matches is valid. [Compile] refuses a keyword that it cannot enforce exactly, with its
+// name and place, and also a schema without instances. It never ignores such a keyword. In the other direction, a valid
+// instance is matched if it is written as jsontext describes and its keys are in the schema's order: first those of
+// properties in the order of the text, then the other required ones, then all others.
 //
-// # How
+// # Method
 //
-// All "and", "or" and "not" is done on schemas, never on expressions. A [state] is a conjunction of schemas and
-// negated schemas that a value must satisfy. Its normal form is a list of alternatives, each for one type and
-// without "or", whose children are states again. As there are finitely many conjunctions the states close up, even
-// for recursive schemas. Which states have instances is a least fixpoint; the others are left out, so no text runs
-// into a dead end.
+// All "and", "or" and "not" is done on schemas, never on expressions. A [state] is a conjunction of schemas and negated
+// schemas that a value must satisfy. Its normal form is a list of alternatives, each for one type and without "or".
+// Their children are states again. There are finitely many conjunctions, so the set of states is finite, also for
+// recursive schemas. A least fixpoint finds the states that have instances. The others are left out, so no text reaches
+// a dead end.
 //
-// References are resolved in the document only. Nothing is loaded from elsewhere.
+// References are resolved only inside the document. Nothing is loaded from elsewhere.
 package jsonschema
 
 import (
@@ -32,20 +33,20 @@ import (
 	"runner/grammar/expr"
 )
 
-// Options bound the work of [Compile]. A field that is zero stands for its default.
+// Options limit the work of [Compile]. A zero field means the default.
 type Options struct {
-	// MaxBytes is the largest size of the schema's text; 512 KiB by default.
+	// MaxBytes is the maximum size of the schema's text. The default is 512 KiB.
 	MaxBytes int
-	// MaxDepth is how deep the text may nest; 200 by default.
+	// MaxDepth is the maximum nesting of the text. The default is 200.
 	MaxDepth int
-	// MaxSubschemas is how many schemas may be reached; 100,000 by default.
+	// MaxSubschemas is the maximum number of schemas that may be reached. The default is 100,000.
 	MaxSubschemas int
-	// MaxAlternatives is how many alternatives a value may have at one place; 2,000 by default.
+	// MaxAlternatives is the maximum number of alternatives of a value at one place. The default is 2,000.
 	MaxAlternatives int
-	// MaxWork is how many elementary steps may be taken; 2,000,000 by default, which is about a second.
+	// MaxWork is the maximum number of elementary steps. The default is 2,000,000, about a second.
 	MaxWork int
-	// PlainNumbers leaves integers no fraction and no exponent, which JSON Schema allows them (1.0) and readers
-	// choke on, and numbers no more digits than 64 bits hold where the schema does not ask for them, see
+	// PlainNumbers gives integers no fraction and no exponent, which JSON Schema allows (1.0) but many readers reject.
+	// It gives numbers no more digits than 64 bits hold unless the schema asks for more, see
 	// [jsontext.NumberConstraint].
 	PlainNumbers bool
 }
@@ -64,7 +65,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Schema is a compiled schema. It is immutable and may be used by several goroutines at once, each with its own set.
+// Schema is a compiled schema. It is immutable. Several goroutines may use it at once, each with its own set.
 type Schema struct {
 	root *state
 }
@@ -72,7 +73,7 @@ type Schema struct {
 // Expr returns the expression of the valid instances.
 func (s *Schema) Expr(set *expr.Set) expr.ID { return s.root.expr(set) }
 
-// Compile reads a schema. It fails with an [*Error], or with the context's error when that ends first.
+// Compile reads a schema. It fails with an [*Error], or with the context's error if the context ends first.
 func Compile(ctx context.Context, schema []byte, opt Options) (s *Schema, err error) {
 	opt = opt.withDefaults()
 	if len(schema) > opt.MaxBytes {
@@ -197,7 +198,7 @@ func (c *compiler) compile() *state {
 	return root
 }
 
-// reach finishes root and all states that can be reached from it, and returns them.
+// reach finishes root and all states reachable from it, and returns them.
 func (c *compiler) reach(root *state) []*state {
 	all := []*state{root}
 	seen := map[*state]bool{root: true, c.any: true, c.nothing: true}
@@ -219,8 +220,8 @@ func (c *compiler) reach(root *state) []*state {
 	return all
 }
 
-// settleLive finds out which states have instances: a least fixpoint. States come before those that they refer to,
-// mostly, so going backwards is quick.
+// settleLive finds the states that have instances: a least fixpoint. Most states come before those they refer to, so
+// the loop runs backwards.
 func settleLive(all []*state) {
 	for changed := true; changed; {
 		changed = false
@@ -239,7 +240,7 @@ func settleLive(all []*state) {
 	}
 }
 
-// unsatisfiable returns the error for a schema without instances, as near to the cause as can be told.
+// unsatisfiable returns the error for a schema without instances. It names the cause as closely as it can.
 func (c *compiler) unsatisfiable(st *state) *Error {
 	e := &Error{Class: ErrUnsatisfiable, Reason: "no value can be valid"}
 	for seen := map[*state]bool{}; st != nil && !seen[st]; {

@@ -6,7 +6,7 @@ import (
 	"runner/grammar/jsontext"
 )
 
-// pattern is one of patternProperties in force.
+// pattern is an entry of patternProperties that applies.
 type pattern struct {
 	text   string
 	node   *node // for errors
@@ -14,9 +14,8 @@ type pattern struct {
 	item   literal
 }
 
-// freeMembers returns the members whose keys are none of named. They are grouped by which patterns find the key,
-// and only so many groups are made as have keys. If must is about something, only members that satisfy it are
-// returned.
+// freeMembers returns the members whose keys are not in named. They are grouped by the patterns that match the key,
+// with a group only for patterns that some key matches. If must is set, only members that satisfy it are returned.
 func (c *compiler) freeMembers(st *state, p *objectPart, named []string, must existence) []freeMember {
 	g := grouping{c: c, state: st, p: p, named: named, must: must}
 	for i, s := range p.sources {
@@ -45,7 +44,7 @@ func (c *compiler) freeMembers(st *state, p *objectPart, named []string, must ex
 	return g.out
 }
 
-// grouping splits the free keys of an object by the patterns that find them.
+// grouping splits the free keys of an object by the patterns that match them.
 type grouping struct {
 	c        *compiler
 	state    *state
@@ -105,7 +104,7 @@ func (g *grouping) constrainNames(names []literal) {
 	}
 }
 
-// split decides for pattern i whether it finds the key; in holds the decisions before.
+// split decides whether pattern i matches the key. in holds the decisions for the earlier patterns.
 func (g *grouping) split(i int, in []bool) {
 	c := g.c
 	c.step(4)
@@ -131,7 +130,7 @@ func (g *grouping) split(i int, in []bool) {
 	}
 }
 
-// child returns the state of the values of the keys that the patterns chosen by in find and the others do not.
+// child returns the state of the values whose keys match exactly the patterns chosen by in.
 func (g *grouping) child(in []bool) (*state, bool) {
 	var lits []literal
 	mustFound := false
@@ -159,7 +158,7 @@ func (g *grouping) child(in []bool) (*state, bool) {
 	return g.c.stateOf(lits...), true
 }
 
-// add makes members of the keys that are found as in says.
+// add makes members for the keys that match as in says.
 func (g *grouping) add(in []bool, child *state) {
 	for k, part := range g.keys {
 		part = g.narrow(part, in)
@@ -184,7 +183,7 @@ func (g *grouping) add(in []bool, child *state) {
 	}
 }
 
-// narrow adds to part the patterns that find the key and those that do not.
+// narrow adds to part the patterns that match the key and those that do not.
 func (g *grouping) narrow(part stringPart, in []bool) stringPart {
 	var yes, no []string
 	for i := range in {
@@ -198,7 +197,7 @@ func (g *grouping) narrow(part stringPart, in []bool) stringPart {
 	return part
 }
 
-// has reports whether a key is one that is found as in says.
+// has reports whether key matches as in says.
 func (g *grouping) has(in []bool, key string) bool {
 	for i := range in {
 		if g.c.finds(g.patterns[i].node, g.patterns[i].text, key) != in[i] {

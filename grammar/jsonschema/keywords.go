@@ -45,7 +45,7 @@ func (r *reader) named(key string, v *value) []property {
 	return list
 }
 
-// count reads a number of characters, items or properties. Beyond what an int32 holds no text comes.
+// count reads a number of characters, items or properties. No text exceeds an int32.
 func (r *reader) count(key string, v *value) int {
 	if v.kind != numberValue || !v.num.IsInt() || v.num.Sign() < 0 {
 		r.bad(key, "it must be an integer that is not negative")
@@ -125,8 +125,8 @@ func (r *reader) logic(f factor) *logicWords {
 	return l
 }
 
-// keyword takes one keyword in. Those that are not listed put no constraint on instances: annotations, and words
-// that JSON Schema does not know, which it says to ignore.
+// keyword reads one keyword. All others put no constraint on instances: annotations, and unknown words, which JSON
+// Schema says to ignore.
 func (r *reader) keyword(key string, v *value) {
 	switch key {
 	case "type":
@@ -342,7 +342,7 @@ func (r *reader) dependencies(key string, v *value) {
 	}
 }
 
-// join settles the keywords that depend on one another.
+// join handles the keywords that depend on one another.
 func (r *reader) join() {
 	n := r.n
 	if r.exclMin && n.num != nil && n.num.min != nil {

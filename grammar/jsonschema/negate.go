@@ -4,7 +4,7 @@ import (
 	"math/big"
 )
 
-// expandNegated returns the alternatives of kind k that violate n: one of its keywords is violated.
+// expandNegated returns the alternatives of kind k that violate n, that is, at least one of its keywords.
 func (c *compiler) expandNegated(n *node, k kinds) []*alt {
 	if n.types&k == 0 {
 		return top(k)
@@ -31,7 +31,7 @@ func (c *compiler) expandNegated(n *node, k kinds) []*alt {
 	return c.tidy(out)
 }
 
-// violateEnum returns the alternatives that are none of the values. Arrays and objects are taken apart into schemas.
+// violateEnum returns the alternatives that equal none of the values. Arrays and objects are turned into schemas.
 func (c *compiler) violateEnum(n *node, k kinds) []*alt {
 	var except []*value
 	alts := top(k)
@@ -52,7 +52,7 @@ func (c *compiler) violateEnum(n *node, k kinds) []*alt {
 	return alts
 }
 
-// exactly returns a schema for one value without enum, if it is an array or object.
+// exactly returns a schema for exactly one value. For an array or object it uses no enum.
 func (c *compiler) exactly(v *value) *node {
 	if s, ok := c.exact[v]; ok {
 		return s

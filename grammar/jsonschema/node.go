@@ -33,8 +33,8 @@ func (v *value) kinds() kinds {
 	return objectKind
 }
 
-// dialect is a version of JSON Schema. open stands for a document that does not say which: it is read as 2020-12 with
-// the older spellings beside the new ones.
+// dialect is a version of JSON Schema. open means that the document names none. It is then read as 2020-12 plus the
+// older spellings.
 type dialect uint8
 
 const (
@@ -54,13 +54,13 @@ var dialects = map[string]dialect{
 	"https://json-schema.org/draft/2020-12/schema": draft2020,
 }
 
-// IsDraft reports whether $schema names a draft that Compile tells from the others.
+// IsDraft reports whether $schema names a draft that Compile knows.
 func IsDraft(name string) bool {
 	_, ok := dialects[trimFragment(name)]
 	return ok
 }
 
-// since says which draft brought a keyword that draft 4 does not have. Older documents may use the word for anything.
+// since is the draft that introduced a keyword which draft 4 lacks. Older documents may use the word for anything.
 var since = map[string]dialect{
 	"const": draft6, "contains": draft6, "propertyNames": draft6,
 	"if": draft7, "then": draft7, "else": draft7,
@@ -128,14 +128,14 @@ func (o *objectWords) prop(key string) *node {
 	return nil
 }
 
-// dependency is what the presence of a property asks for: other properties, or a schema.
+// dependency is what the presence of a property demands: other properties, or a schema.
 type dependency struct {
 	key      string
 	required []string
 	node     *node
 }
 
-// factor is one of the parts of a schema that must hold together.
+// factor is one of the parts of a schema that must all hold.
 type factor uint8
 
 const (
@@ -157,7 +157,7 @@ type logicWords struct {
 	cond, then, other *node
 }
 
-// nodeOf returns the schema made of raw, which lies in the resource home.
+// nodeOf returns the schema of raw, which is part of the resource home.
 func (c *compiler) nodeOf(raw *value, home *resource) *node {
 	if raw.schema != nil {
 		return raw.schema
@@ -174,7 +174,7 @@ func (c *compiler) nodeOf(raw *value, home *resource) *node {
 	return n
 }
 
-// synthetic returns a schema that is not in the document, made of other ones.
+// synthetic returns a schema that is not in the document but made of others.
 func (c *compiler) synthetic(n *node) *node {
 	n.id, n.loaded, n.raw = int32(len(c.nodes)), true, &value{kind: objectValue}
 	if n.types == 0 {

@@ -9,7 +9,7 @@ import (
 	"runner/grammar/jsontext"
 )
 
-// keyLits returns what p asks of the value of a key, apart from whether the key is admitted at all.
+// keyLits returns what p demands of the value of a key. It does not say whether the key is allowed.
 func (c *compiler) keyLits(p *objectPart, key string) []literal {
 	var list []literal
 	for _, s := range p.sources {
@@ -23,7 +23,7 @@ func (c *compiler) keyLits(p *objectPart, key string) []literal {
 	return list
 }
 
-// admitsKey reports whether a key may be there as far as its name goes.
+// admitsKey reports whether the key's name allows it.
 func (c *compiler) admitsKey(p *objectPart, key string) bool {
 	return len(p.names) == 0 || c.allValid(p.names, &value{kind: stringValue, text: key})
 }
@@ -57,7 +57,7 @@ func (p *objectPart) namedKeys() []string {
 	return keys
 }
 
-// objectForm is the objects of one alternative: named members in their order, then free ones.
+// objectForm describes the objects of one alternative: named members in order, then free ones.
 type objectForm struct {
 	props    []objectProp
 	free     []freeMember
@@ -66,7 +66,7 @@ type objectForm struct {
 	min, max int // max < 0: none
 	state    *state
 
-	// Set by settle.
+	// settle sets these.
 	atLeast, atMost []int // how many of the props from i on are there
 
 	mu    sync.Mutex
@@ -80,15 +80,15 @@ type objectProp struct {
 	required bool
 }
 
-// freeMember is a class of keys and what their values are. Classes with different values have no key in common, so
-// that a repeated key cannot bring an invalid value in.
+// freeMember is a class of keys with the state of their values. Classes with different states have no key in common, so
+// a repeated key cannot bring in an invalid value.
 type freeMember struct {
 	name  jsontext.Form
 	state *state
 }
 
-// objectPlace is how far an object is written: the next prop, how many members there are (if that matters), and
-// whether a comma is due.
+// objectPlace is a position in an object: the next prop, the number of members so far (if that matters), and whether a
+// comma is due.
 type objectPlace struct {
 	prop, count int
 	comma       bool
@@ -102,7 +102,7 @@ func (c *compiler) finishObject(st *state, a *alt) {
 	c.finishExisting(st, a.obj, nil)
 }
 
-// finishExisting gives every property that must exist somewhere a place, first among the named keys and then among
+// finishExisting finds a place for every property that must exist somewhere, first among the named keys and then among
 // the free ones.
 func (c *compiler) finishExisting(st *state, p *objectPart, last []existence) {
 	c.step(4)
@@ -149,7 +149,7 @@ func (c *compiler) finishExisting(st *state, p *objectPart, last []existence) {
 	}
 }
 
-// names returns what e asks of the key.
+// names returns what e demands of the key.
 func (e existence) names() []literal {
 	if e.class == byName {
 		return []literal{e.item}
@@ -157,7 +157,7 @@ func (e existence) names() []literal {
 	return nil
 }
 
-// concerns reports whether e asks about the value of a key.
+// concerns reports whether e constrains the value of a key.
 func (c *compiler) concerns(e existence, key string) bool {
 	if e.class == byPattern {
 		return c.finds(e.node, e.pattern, key)
@@ -208,7 +208,7 @@ func (e existence) keyword() string {
 	return [...]string{byPattern: "patternProperties", byRest: "additionalProperties", byName: "propertyNames"}[e.class]
 }
 
-// finiteNames returns the keys that satisfy names, if they are finitely many.
+// finiteNames returns the keys that satisfy names. It reports false if they are not finitely many.
 func (c *compiler) finiteNames(names []literal) ([]string, bool) {
 	if len(names) == 0 {
 		return nil, false
@@ -317,7 +317,7 @@ func (f *objectForm) rule(at objectPlace) *expr.Rule {
 	return r
 }
 
-// possible reports whether the object can be completed with props from i on and count members so far.
+// possible reports whether the object can be completed with the props from i on, after count members.
 func (f *objectForm) possible(i, count int) bool {
 	return count+f.atMost[i] >= f.min && (f.max < 0 || count+f.atLeast[i] <= f.max)
 }

@@ -16,7 +16,7 @@ const (
 	manyMembers = 12   // from which on an index pays
 )
 
-// parser reads JSON (RFC 8259). It refuses what JSON leaves open: repeated keys.
+// parser reads JSON (RFC 8259). It refuses repeated keys, whose meaning JSON leaves open.
 type parser struct {
 	text   []byte
 	pos    int
@@ -66,7 +66,7 @@ func (p *parser) space() {
 	}
 }
 
-// take moves over c after white space and reports whether it was there.
+// take skips white space, then consumes c and reports whether it was there.
 func (p *parser) take(c byte) bool {
 	p.space()
 	if p.pos < len(p.text) && p.text[p.pos] == c {
@@ -240,7 +240,7 @@ func (p *parser) number() (*value, error) {
 	return v, nil
 }
 
-// str reads a string and reports whether it held half a surrogate pair, which becomes U+FFFD.
+// str reads a string. It reports whether the string had half a surrogate pair, which becomes U+FFFD.
 func (p *parser) str() (text string, broken bool, err error) {
 	p.pos++
 	start := p.pos
@@ -259,7 +259,7 @@ func (p *parser) str() (text string, broken bool, err error) {
 	return "", false, p.errorf("a string without end")
 }
 
-// escaped reads on where the first backslash is.
+// escaped continues from the first backslash on.
 func (p *parser) escaped(out []byte) (text string, broken bool, err error) {
 	for p.pos < len(p.text) {
 		c := p.text[p.pos]

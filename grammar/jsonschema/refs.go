@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// resource is a schema with an address of its own: the document, and every schema in it that has an $id. References are
-// relative to the resource in which they stand.
+// resource is a schema with its own address: the document, or a schema in it with an $id. References are relative to
+// the resource that contains them.
 type resource struct {
 	root *value
 	uri  *url.URL // nil where there is none
 }
 
-// place is a schema that a reference can name.
+// place is a schema that a reference can point to.
 type place struct {
 	raw  *value
 	home *resource
 }
 
-// places are what references can name other than by a JSON pointer.
+// places are the targets that references can name without a JSON pointer.
 type places struct {
 	resources map[string]place // by absolute address
 	anchors   map[string]place // by address of the resource, "#" and name
@@ -34,7 +34,7 @@ func (r *resource) address() string {
 	return r.uri.String()
 }
 
-// under returns the address of ref as it stands in r.
+// under returns the address of ref relative to r.
 func (r *resource) under(ref string) (*url.URL, bool) {
 	u, err := url.Parse(ref)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *compiler) id(raw *value) (string, bool) {
 	return v.text, true
 }
 
-// enter returns the resource that raw belongs to when it lies in home.
+// enter returns the resource of raw, which is inside home.
 func (c *compiler) enter(raw *value, home *resource) *resource {
 	if raw.kind != objectValue {
 		return home
@@ -77,7 +77,7 @@ func (c *compiler) enter(raw *value, home *resource) *resource {
 	return home
 }
 
-// holders says what lies under the keywords that hold schemas: a schema or a list of them, or an object of them.
+// holders lists the keywords that contain schemas: one schema or a list of them, or an object of them.
 var holders = map[string]bool{
 	"allOf": false, "anyOf": false, "oneOf": false, "not": false, "if": false, "then": false, "else": false,
 	"prefixItems": false, "items": false, "additionalItems": false, "contains": false, "additionalProperties": false,
@@ -151,7 +151,7 @@ func (c *compiler) indexID(raw *value, id string, home *resource) *resource {
 	return inner
 }
 
-// resolve returns the schema that the reference ref of n names.
+// resolve returns the schema that the reference ref of n points to.
 func (c *compiler) resolve(n *node, keyword, ref string) *node {
 	p, ok := c.find(n, ref)
 	if !ok {
@@ -233,7 +233,7 @@ func (c *compiler) walk(home *resource, pointer string) (place, bool) {
 	return at, true
 }
 
-// resolveDynamic resolves $dynamicRef and $recursiveRef where they can mean one schema only.
+// resolveDynamic resolves $dynamicRef and $recursiveRef if they can mean only one schema.
 func (c *compiler) resolveDynamic(n *node, keyword, ref string) *node {
 	target := c.resolve(n, keyword, ref)
 	if keyword == "$recursiveRef" {
@@ -250,7 +250,7 @@ func (c *compiler) resolveDynamic(n *node, keyword, ref string) *node {
 	return nil
 }
 
-// pointer returns the JSON pointer of raw, or of the nearest schema of the document.
+// pointer returns the JSON pointer of raw, or of the nearest enclosing schema of the document.
 func (c *compiler) pointer(raw *value) string {
 	path, _ := pathTo(c.root, raw)
 	return path

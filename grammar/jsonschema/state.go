@@ -8,8 +8,8 @@ import (
 	"runner/grammar/jsontext"
 )
 
-// state is a conjunction of literals: a nonterminal of the grammar. There are finitely many for a schema, so recursion
-// comes back to one that exists.
+// state is a conjunction of literals. It is a nonterminal of the grammar. A schema has finitely many, so recursion
+// returns to an existing one.
 type state struct {
 	lits   []literal
 	rule   expr.Rule
@@ -29,13 +29,13 @@ const (
 	reached // forms are known or on the way
 )
 
-// form is an alternative of a state, ready to be made an expression.
+// form is an alternative of a state, ready to become an expression.
 type form interface {
 	// reach calls visit for every state that the form refers to.
 	reach(visit func(*state))
-	// hasInstance reports whether there is an instance, going by what is known of the states it refers to.
+	// hasInstance reports whether there is an instance, based on what is known about the states it refers to.
 	hasInstance() bool
-	// settle is called once when it is known which states have instances, and checks what could not be checked before.
+	// settle is called once, when it is known which states have instances. It checks what could not be checked before.
 	settle(c *compiler)
 	expr(s *expr.Set) expr.ID
 }
@@ -48,7 +48,7 @@ func (f scalar) hasInstance() bool        { return true }
 func (f scalar) settle(*compiler)         {}
 func (f scalar) expr(s *expr.Set) expr.ID { return f(s) }
 
-// stateOf returns the state of a conjunction. Schemas that only refer to others are replaced by those.
+// stateOf returns the state of a conjunction. It replaces schemas that only refer to others by those others.
 func (c *compiler) stateOf(lits ...literal) *state {
 	var list []literal
 	for hops := 0; len(lits) > 0; hops++ {
@@ -85,7 +85,7 @@ func (c *compiler) stateOf(lits ...literal) *state {
 	return c.intern(list)
 }
 
-// wraps returns which factor a schema consists of, if it is only one and nothing else; ownFactor otherwise.
+// wraps returns the factor of a schema that has only one and nothing else. It returns ownFactor for other schemas.
 func (n *node) wraps() factor {
 	l := n.logic
 	if l == nil || n.types != allKinds || n.integer || n.enum != nil || n.num != nil || n.str != nil || n.arr != nil ||
@@ -126,7 +126,7 @@ func (c *compiler) intern(list []literal) *state {
 	return st
 }
 
-// open works out the normal form of st.
+// open computes the normal form of st.
 func (c *compiler) open(st *state) {
 	if st.phase != untouched {
 		return
@@ -180,7 +180,7 @@ func (c *compiler) openKinds(st *state) {
 	}
 }
 
-// allPlain returns what a conjunction asks of values of kind k whatever the branch.
+// allPlain returns what a conjunction demands of values of kind k in every branch.
 func (c *compiler) allPlain(lits []literal, k kinds) *alt {
 	a := top(k)[0]
 	for _, l := range lits {
@@ -191,7 +191,7 @@ func (c *compiler) allPlain(lits []literal, k kinds) *alt {
 	return a
 }
 
-// admit adds those values to a state that are valid in it.
+// admit adds the values that are valid in a state to it.
 func (st *state) admit(c *compiler, list []*value) {
 	for _, v := range list {
 		if c.allValid(st.lits, v) {
@@ -200,7 +200,7 @@ func (st *state) admit(c *compiler, list []*value) {
 	}
 }
 
-// finite returns values of which every instance of the conjunction is one.
+// finite returns a list of values that contains every instance of the conjunction.
 func (c *compiler) finite(lits []literal) ([]*value, bool) {
 	for _, l := range lits {
 		if l.negated() {
@@ -213,7 +213,7 @@ func (c *compiler) finite(lits []literal) ([]*value, bool) {
 	return nil, false
 }
 
-// plainlyEmpty reports whether it takes only a look at the next levels to see that a has no instance.
+// plainlyEmpty reports whether a look at the next levels shows that a has no instance.
 func (c *compiler) plainlyEmpty(a *alt) bool {
 	if c.depth >= maxLook {
 		return false
@@ -238,7 +238,7 @@ func (c *compiler) plainlyEmpty(a *alt) bool {
 	return false
 }
 
-// keyless reports whether an object that is closed in more than one way has no key that all of them admit.
+// keyless reports whether an object that several schemas close has no key that all of them allow.
 func (c *compiler) keyless(p *objectPart) bool {
 	for _, s := range p.sources {
 		if s.others == anything || c.of(s.others).always >= 0 {
@@ -254,7 +254,7 @@ func (c *compiler) keyless(p *objectPart) bool {
 	return len(c.freeMembers(c.any, p, keys, existence{})) == 0
 }
 
-// maxLook is how many levels, and how many items, are looked at to tell two branches apart.
+// maxLook is the number of levels and of items that are compared to distinguish two branches.
 const maxLook = 3
 
 func (c *compiler) emptyState(st *state) bool {
@@ -308,7 +308,7 @@ func (st *state) body(s *expr.Set) expr.ID {
 	return s.Union(parts...)
 }
 
-// expr is the expression of st: in place where it refers to no other state, as a rule where it does.
+// expr is the expression of st: inline if it refers to no other state, else a rule.
 func (st *state) expr(s *expr.Set) expr.ID {
 	for _, f := range st.forms {
 		if _, ok := f.(scalar); !ok {

@@ -13,20 +13,20 @@ import (
 
 func formatIsEnforced(name string) bool { return jsontext.SupportedFormat(name) }
 
-// lexicon keeps what was made of patterns and constraints on texts, as schemas repeat themselves.
+// lexicon caches the results for patterns and constraints on texts, because schemas repeat themselves.
 type lexicon struct {
 	finds map[string]finder
 	forms map[string]lexeme
 	set   *expr.Set // in which texts are matched
 }
 
-// finder is a pattern as an expression of texts in UTF-8.
+// finder is the expression of the UTF-8 texts in which a pattern is found.
 type finder struct {
 	id  expr.ID
 	err error
 }
 
-// lexeme is the form of a constraint; nil if nothing satisfies it.
+// lexeme is the form of a constraint. It is nil if nothing satisfies the constraint.
 type lexeme struct {
 	form jsontext.Form
 	err  error
@@ -64,7 +64,7 @@ func (c *compiler) finds(n *node, pattern, text string) bool {
 	return c.texts.scratch().Match(f.id, text)
 }
 
-// hasFormat reports whether text is of a format of n.
+// hasFormat reports whether text has a format of n.
 func (c *compiler) hasFormat(n *node, format, text string) bool {
 	l := c.lexeme("format "+format, func() (jsontext.Form, error) {
 		return jsontext.String(c.ctx, jsontext.StringConstraint{MaxLength: -1, Formats: []string{format}})
@@ -76,7 +76,7 @@ func (c *compiler) hasFormat(n *node, format, text string) bool {
 	return l.form != nil && s.Match(l.form(s), quote(text))
 }
 
-// lexeme returns what make makes of a constraint, which key stands for.
+// lexeme returns the result of make for a constraint. key identifies the constraint.
 func (c *compiler) lexeme(key string, make func() (jsontext.Form, error)) lexeme {
 	l, ok := c.texts.forms[key]
 	if !ok {
@@ -93,7 +93,7 @@ func (c *compiler) lexeme(key string, make func() (jsontext.Form, error)) lexeme
 	return l
 }
 
-// values are the forms of values that nothing is asked of.
+// values are the forms of values without constraints.
 func (c *compiler) values() jsontext.Values {
 	if c.opt.PlainNumbers {
 		return jsontext.Plain
@@ -139,7 +139,7 @@ func (c *compiler) finishString(st *state, a *alt) {
 	}
 }
 
-// stringForm returns the form of the strings that p admits but those in except, and reports whether there are any.
+// stringForm returns the form of the strings that p allows, except those in except. It reports whether there are any.
 func (c *compiler) stringForm(st *state, p stringPart, except []string) (jsontext.Form, bool) {
 	key := fmt.Sprintf("string %d %d %q %q %q %q %q", p.min, p.max, p.patterns, p.notPatterns, p.formats,
 		p.notFormats, except)
@@ -156,8 +156,8 @@ func (c *compiler) stringForm(st *state, p stringPart, except []string) (jsontex
 	return l.form, l.form != nil
 }
 
-// refuse ends the compilation because jsontext cannot keep a constraint of st. The first of the keywords that st
-// has is blamed.
+// refuse aborts the compilation because jsontext cannot enforce a constraint of st. It blames the first of the keywords
+// that st has.
 func (c *compiler) refuse(st *state, err error, keywords ...string) {
 	for _, keyword := range keywords {
 		if n := c.holder(st, keyword); n.raw.get(keyword) != nil {
@@ -167,7 +167,7 @@ func (c *compiler) refuse(st *state, err error, keywords ...string) {
 	fail(c.errorAt(ErrUnsupported, c.holder(st, ""), keywords[0], err.Error()))
 }
 
-// holder returns a schema that has the keyword among those that apply to the values of st, or else the first of them.
+// holder returns a schema with the keyword among those that apply to the values of st, or else the first of them.
 func (c *compiler) holder(st *state, keyword string) *node {
 	var list []*node
 	for _, l := range st.lits {
@@ -193,7 +193,7 @@ func (c *compiler) holder(st *state, keyword string) *node {
 	return list[0]
 }
 
-// literals returns the form of any one of a list of values.
+// literals returns the form of any value in a list.
 func (c *compiler) literals(list []*value) form {
 	plain := c.opt.PlainNumbers
 	var texts []string
@@ -252,7 +252,7 @@ func literal1(v *value, plain bool) jsontext.Form {
 	return jsontext.Literals(v.spellings(plain))
 }
 
-// spellings returns how a value other than a string, array or object may be written; plain integers in one way only.
+// spellings returns the spellings of a value that is not a string, array or object. A plain integer has only one.
 func (v *value) spellings(plain bool) []string {
 	switch v.kind {
 	case nullValue:
@@ -276,7 +276,7 @@ func (v *value) spellings(plain bool) []string {
 	return list
 }
 
-// longNumber is how many digits a number may take without an exponent.
+// longNumber is the maximum number of digits that a number is written with, without an exponent.
 const longNumber = 40
 
 // quote returns text as a JSON string with as few escapes as possible.

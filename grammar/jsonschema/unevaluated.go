@@ -4,7 +4,8 @@ import (
 	"encoding/binary"
 )
 
-// unevaluated returns the schema for what no other keyword of n has evaluated, if it has one for values of kind k.
+// unevaluated returns the schema for everything that no other keyword of n has evaluated. It returns nil if n has none
+// for values of kind k.
 func (n *node) unevaluated(k kinds) *node {
 	switch {
 	case k == objectKind && n.obj != nil:
@@ -15,7 +16,8 @@ func (n *node) unevaluated(k kinds) *node {
 	return nil
 }
 
-// closeOff adds to each alternative of n that what its schemas do not evaluate satisfies rest.
+// closeOff makes everything that the schemas of an alternative leave unevaluated satisfy rest, for each alternative of
+// n.
 func (c *compiler) closeOff(n, rest *node, alts []*alt, k kinds) []*alt {
 	out := make([]*alt, 0, len(alts))
 	for _, a := range alts {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// valid reports whether a value of the schema itself (from enum or const, or a key) satisfies l.
+// valid reports whether a value from the schema itself (enum, const or a key) satisfies l.
 func (c *compiler) valid(l literal, v *value) bool {
 	c.step(1)
 	n := c.of(l)
@@ -133,7 +133,7 @@ func (c *compiler) admitsObject(n *node, v *value) bool {
 	return c.admitsNeeds(n, v)
 }
 
-// ownKey returns what the keywords of n ask of the value of a key.
+// ownKey returns what the keywords of n demand of the value of a key.
 func (c *compiler) ownKey(n *node, key string) []literal {
 	others := anything
 	if n.obj.additional != nil {
@@ -142,7 +142,7 @@ func (c *compiler) ownKey(n *node, key string) []literal {
 	return c.keyed(&keySource{nodes: []*node{n}, own: true, others: others}, key, nil)
 }
 
-// keyed appends to list what a source asks of the value of a key.
+// keyed appends to list what a source demands of the value of a key.
 func (c *compiler) keyed(s *keySource, key string, list []literal) []literal {
 	known := false
 	for _, n := range s.nodes {
@@ -200,7 +200,7 @@ func (c *compiler) admitsLogic(l *logicWords, v *value) bool {
 	return true
 }
 
-// admitsNeeds is about the dependencies of n.
+// admitsNeeds checks the dependencies of n.
 func (c *compiler) admitsNeeds(n *node, v *value) bool {
 	for _, d := range n.obj.needs {
 		if v.get(d.key) == nil {

@@ -19,7 +19,7 @@ const (
 	objectValue
 )
 
-// value is a JSON value that keeps the order of its keys and the exact value of its numbers.
+// value is a JSON value with the order of its keys and the exact value of its numbers.
 type value struct {
 	kind    valueKind
 	broken  bool     // a string with half a surrogate pair, which has no meaning as text
@@ -51,8 +51,7 @@ func (v *value) get(key string) *value {
 
 func (v *value) isObject() bool { return v.kind == objectValue }
 
-// id returns a text that is the same for two values if they are the same as JSON Schema sees them: numbers by
-// value, objects in any order.
+// id returns the same text for two values if JSON Schema considers them equal: numbers by value, objects in any order.
 func (v *value) id() string {
 	if v.kind == arrayValue || v.kind == objectValue {
 		return string(v.appendID(nil))

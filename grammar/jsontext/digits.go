@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// part is one condition, as an automaton over the digits of a number without its sign: first those before the
-// point, then, after point, those behind it. States are numbers; dead means that the condition can no longer be
-// met.
+// part is one condition, as an automaton over the digits of a number without its sign: first those before the point,
+// then point, then those after it. States are numbers. dead means that the condition can no longer be met.
 type part interface {
 	start() int32
 	digit(q int32, d int32) int32
@@ -21,8 +20,8 @@ type part interface {
 
 const dead = -1
 
-// decimal is a number that is not negative: digits before the point without leading zeros, but "0", and digits
-// behind it without trailing zeros.
+// decimal is a number that is not negative. The digits before the point have no leading zeros, except "0", and those
+// after it no trailing zeros.
 type decimal struct{ whole, fraction string }
 
 func newDecimal(v *big.Rat) (decimal, error) {
@@ -34,8 +33,9 @@ func newDecimal(v *big.Rat) (decimal, error) {
 	return decimal{whole, fraction}, nil
 }
 
-// comparison compares with a number. A state is the number of digits read, those behind the point after fractionAt,
-// and how they compare with as many of the number; settled ones have read none.
+// comparison compares with a number. A state is the number of digits read, with those after the point counted from
+// fractionAt, and how they compare with the same digits of the number. Once the result is certain, the state no longer
+// counts digits.
 type comparison struct {
 	decimal
 	less, equal, more bool // which outcomes are accepted
@@ -84,7 +84,7 @@ func compare(a, b int32) int32 {
 	return isEqual
 }
 
-// settle gives states that cannot be told apart one number, and ends those that cannot be accepted.
+// settle merges states that cannot be distinguished, and ends those that cannot be accepted.
 func (c comparison) settle(q int32) int32 {
 	read, order := q/4, q%4
 	inFraction := read >= fractionAt
@@ -128,15 +128,15 @@ func (c comparison) zeros(q int32) bool {
 	return !c.more && q%4 == isEqual && int(q/4-fractionAt) == len(c.fraction)
 }
 
-// exclusion accepts every number that is none of a list. It is the automaton of the list's digits: a trie with the
-// point between the digits before and behind it, in which nodes that nothing tells apart are one. So a state takes
-// as much work for a long list as for a short one.
+// exclusion accepts every number that is not in a list. It is the automaton of the list's digits: a trie, with the
+// point between the digits before and after it, whose equivalent nodes are merged. So a state takes the same work for a
+// long list as for a short one.
 type exclusion struct {
 	nodes []exclusionNode
 	first int32
 }
 
-// exclusionNode says where each digit leads and, at [atPoint], the point, and whether the number so far is one of
+// exclusionNode says where each digit leads and, at [atPoint], the point. It also says whether the number so far is in
 // the list.
 type exclusionNode struct {
 	next     [atPoint + 1]int32
@@ -145,8 +145,8 @@ type exclusionNode struct {
 
 const (
 	atPoint = 10
-	// notListed is the node of numbers that begin like none of the list. onlyZeros is that of numbers of the list
-	// that only zeros behind the point leave there.
+	// notListed is the node of numbers that begin like none in the list. onlyZeros is the node of numbers in the list
+	// that can only be followed by zeros after the point.
 	notListed, onlyZeros = 0, 1
 )
 
@@ -189,7 +189,7 @@ func newExclusion(list []decimal) exclusion {
 			trie[zero].excluded = true
 		}
 	}
-	// Equal nodes become one, from the last on, so that the nodes that a node leads to are done before it.
+	// Merge equal nodes, starting with the last, so that the successors of a node are done before it.
 	e := exclusion{nodes: slices.Clone(trie[:root])}
 	same := map[exclusionNode]int32{trie[notListed]: notListed, trie[onlyZeros]: onlyZeros}
 	number := make([]int32, len(trie))
@@ -217,8 +217,8 @@ func (e exclusion) point(q int32) int32    { return e.nodes[q].next[atPoint] }
 func (e exclusion) accepts(q int32) bool   { return !e.nodes[q].excluded }
 func (e exclusion) zeros(int32) bool       { return false }
 
-// remainder asks for a multiple of a modulus divided by 10^places, or for none. A state holds the class of the
-// remainder of the digits and how many of them are behind the point; past all that count, only zeros leave a
+// remainder demands a multiple of a modulus divided by 10^places, or a number that is not one. A state holds the class
+// of the remainder of the digits, and how many digits come after the point. After all that count, only zeros leave a
 // multiple.
 type remainder struct {
 	modulus, places int32
@@ -229,8 +229,8 @@ type remainder struct {
 
 func newRemainder(modulus, places int32, not bool) remainder {
 	r := remainder{modulus: modulus, places: places, not: not, class: make([]int32, modulus)}
-	// Moore's partition refinement: split by acceptance after the point, then by where the digits lead, until
-	// nothing changes.
+	// Moore's partition refinement: split by acceptance after the point, then by where the digits lead, until nothing
+	// changes.
 	split := func(key func(rest int32) [11]int32) {
 		known := map[[11]int32]int32{}
 		next := make([]int32, modulus)
@@ -269,7 +269,8 @@ func newRemainder(modulus, places int32, not bool) remainder {
 
 func (r remainder) state(class, behind int32) int32 { return class*(r.places+3) + behind }
 
-// behind is 0 before the point and then one more than the number of digits; places+2 says that it is no multiple.
+// behind is 0 before the point, then one more than the number of digits after it. places+2 means that it is not a
+// multiple.
 func (r remainder) split(q int32) (class, behind int32) {
 	return q / (r.places + 3), q % (r.places + 3)
 }

@@ -10,8 +10,8 @@ import (
 	"runner/grammar/regex"
 )
 
-// format is a named format: the strings that a pattern matches as a whole and that have at most most characters; 0
-// is no bound. With a head, a text that head matches, of at most headMost characters, comes before.
+// format is a named format: the strings that pattern matches from start to end with at most most characters. 0 means no
+// limit. If head is set, a text that head matches, of at most headMost characters, comes first.
 type format struct {
 	pattern  string
 	most     int
@@ -34,8 +34,8 @@ func (f *format) condition() condition {
 	return f.is
 }
 
-// counted returns the automaton of the format but for its bound. It is kept because it may take some milliseconds
-// to make.
+// counted returns the automaton of the format without its limit. It is cached because it may take some milliseconds to
+// make.
 func (f *format) counted() (*expr.Automaton, error) {
 	f.count.Do(func() {
 		build := func(s *expr.Set) expr.ID { return f.condition().build(s, regex.JSONString) }
@@ -46,13 +46,13 @@ func (f *format) counted() (*expr.Automaton, error) {
 
 func anyChar(s *expr.Set) expr.ID { return regex.Any(s, regex.JSONString) }
 
-// SupportedFormat reports whether a format is enforced. Others are annotations.
+// SupportedFormat reports whether a format is enforced. Other formats are annotations.
 func SupportedFormat(name string) bool { return formats[name] != nil }
 
-// The patterns follow the definitions of the formats, narrowed to what validators agree on: dates and times are
-// those of RFC 3339, section 5.6, durations those of its appendix A, e-mail addresses the dot-atoms and quoted
-// strings of RFC 5322 with the lengths of RFC 5321, host names those of RFC 1123, addresses those of RFC 3986,
-// section 3.2.2, UUIDs those of RFC 4122, pointers those of RFC 6901.
+// The patterns follow the definitions of the formats, narrowed to what validators agree on: dates and times as in RFC
+// 3339, section 5.6, durations as in its appendix A, e-mail addresses as the dot-atoms and quoted strings of RFC 5322
+// with the lengths of RFC 5321, host names as in RFC 1123, addresses as in RFC 3986, section 3.2.2, UUIDs as in RFC
+// 4122, and pointers as in RFC 6901.
 const (
 	year     = `\d{4}`
 	leapYear = `(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)`
@@ -80,7 +80,7 @@ const (
 	pointer = `(?:/(?:[^/~]|~[01])*)*`
 )
 
-// ipv6 has an alternative for every number of groups after the double colon.
+// ipv6 has an alternative for each number of groups after the double colon.
 var ipv6 = func() string {
 	last := `(?:` + group + `:` + group + `|` + ipv4 + `)`
 	return `(?:` + strings.Join([]string{
@@ -96,7 +96,7 @@ var ipv6 = func() string {
 	}, `|`) + `)`
 }()
 
-// leapTime is the times with second 60: at the end of a day of UTC, at offsets of whole and half hours.
+// leapTime matches the times with second 60: at the end of a day in UTC, at offsets of whole and half hours.
 var leapTime = func() string {
 	var hours []string
 	for h := range 24 {
@@ -114,7 +114,7 @@ var (
 	dateTime = date + `[Tt]` + dayTime
 )
 
-// reference holds the parts of a URI (RFC 3986) or IRI (RFC 3987). wide is what its characters have beyond ASCII.
+// reference holds the parts of a URI (RFC 3986) or IRI (RFC 3987). wide holds the characters beyond ASCII.
 type reference struct{ wide string }
 
 const escaped = `%` + hex + hex
@@ -125,7 +125,7 @@ func (r reference) char(more string) string {
 
 func (r reference) authority() string {
 	user := `(?:` + reference{}.char(":") + `*@)?`
-	// In a host, Go's parser takes no escapes of ASCII characters.
+	// Go's parser accepts no escapes of ASCII characters in a host.
 	name := `(?:[A-Za-z0-9._~!$&'()*+,;=` + r.wide + `-]|%[89A-Fa-f]` + hex + `)*`
 	return `//` + user + `(?:\[` + ipv6 + `\]|` + name + `)(?::\d*)?`
 }
@@ -160,7 +160,8 @@ var (
 	}()}
 )
 
-// uriTemplate is a URI template (RFC 6570) whose expressions are in the path and do not expand to slashes, queries or fragments.
+// uriTemplate matches URI templates (RFC 6570) whose expressions are in the path and do not expand to slashes, queries
+// or fragments.
 var uriTemplate = func() string {
 	variable := `(?:[A-Za-z0-9_]|` + escaped + `)+(?:\.(?:[A-Za-z0-9_]|` + escaped + `)+)*`
 	list := func(variable string) string { return `\{[+.;&]?` + variable + `(?:,` + variable + `)*\}` }
@@ -171,8 +172,8 @@ var uriTemplate = func() string {
 		`|/(?:` + c + `+` + rest + `)?|(?:` + first + `+` + rest + `)?)` + uri.after()
 }()
 
-// safePattern is the patterns that ECMA-262 and RE2 read alike, with groups inside each other up to three deep and
-// counts of single atoms only.
+// safePattern matches the patterns that ECMA-262 and RE2 read alike, with groups nested up to three deep and counts
+// only on single atoms.
 var safePattern = func() string {
 	var ranges []string
 	for _, of := range []string{"az", "AZ", "09"} {
@@ -183,7 +184,7 @@ var safePattern = func() string {
 	const escape = `\\(?:[dDwWsSnrtfv^$\\.*+?()\[\]{}|/-]|x` + hex + hex + `)`
 	member := `(?:` + strings.Join(ranges, `|`) + `|[^\\\[\]^\n\r\u2028\u2029-]|` + escape + `)`
 	class := `\[\^?` + member + `+-?\]`
-	// Of two counts, the second is larger in its first digit that differs, or has more digits.
+	// Of two counts, the second is larger in the first digit that differs, or has more digits.
 	pairs := []string{`\d{1,3},?`, `\d,[1-9]\d{1,2}`, `[1-9]\d,[1-9]\d\d`}
 	for d := range 10 {
 		pairs = append(pairs, fmt.Sprintf(`%d,[%d-9]`, d, d))

@@ -1,16 +1,16 @@
-// Package jsontext builds the expressions of JSON's scalars under constraints, and of any JSON value (RFC 8259).
+// Package jsontext builds the expressions of JSON scalars under constraints, and of any JSON value (RFC 8259).
 //
-// It knows the lexical level only: strings by length, pattern and format, numbers by bounds and multiples,
-// literals. How values are put together under a schema is another package's business.
+// It knows only the lexical level: strings by length, pattern and format, numbers by limits and multiples, and
+// literals. Package jsonschema combines values under a schema.
 //
-// The form of what is admitted: no white space but at most one space after a colon and after a comma. A literal has
-// one spelling, with as few escapes as can be, but for characters beyond ASCII, which may also be \u escapes. A
-// string without conditions may be spelled in any way that JSON has; one that has to obey a pattern or a format, or
-// must not be one of a list, is spelled as a literal is. Numbers have an exponent only where nothing is asked of
-// them, and 1.0 is an integer.
+// The form of admitted text is as follows. There is no white space except at most one space after a colon and after a
+// comma. A literal has one spelling, with as few escapes as possible; only characters beyond ASCII may also be \u
+// escapes. A string without conditions may have any spelling that JSON allows. A string with a pattern, a format or
+// excluded values is spelled like a literal. Numbers have an exponent only if they have no constraints. 1.0 is an
+// integer.
 //
-// All forms are exact: they admit what satisfies the constraints, in that form, and they never admit the beginning of
-// something that cannot be completed.
+// All forms are exact: they admit what satisfies the constraints, in that form, and never the beginning of something
+// that cannot be completed.
 package jsontext
 
 import (
@@ -24,17 +24,17 @@ import (
 	"runner/grammar/regex"
 )
 
-// Form builds its expression in any set. It may be used by several goroutines at once, each with its own set.
+// Form builds its expression in any set. Several goroutines may use it at once, each with its own set.
 type Form func(*expr.Set) expr.ID
 
 // ErrUnsatisfiable is returned for constraints that nothing satisfies.
 var ErrUnsatisfiable = errors.New("nothing satisfies the constraints")
 
-// UnsupportedError says which constraint cannot be kept.
+// UnsupportedError says which constraint cannot be enforced.
 type UnsupportedError struct {
-	// What is one line.
+	// What is the constraint, in one line.
 	What string
-	// Err is the cause; it may be nil.
+	// Err is the cause. It may be nil.
 	Err error
 }
 
@@ -91,8 +91,8 @@ func LiteralString(value string) Form {
 	return func(s *expr.Set) expr.ID { return quoted(s, regex.Text(s, regex.JSONString, value)) }
 }
 
-// Literals returns the form of any one of a list of JSON texts: strings, numbers, true, false or null, each in the
-// form that the package describes.
+// Literals returns the form of any one of a list of JSON texts: strings, numbers, true, false or null, each in the form
+// that the package describes.
 func Literals(texts []string) Form {
 	var plain, wide []string
 	for _, text := range texts {
@@ -117,13 +117,13 @@ const (
 	anyNumber  = `-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?(?:\d{1,2}|[0-2]\d\d|30[0-8]))?`
 	anyInteger = `-?(?:0|[1-9]\d*)(?:\.0)?`
 
-	// A model that has lost its way writes digits for ever. These are all that 64 bits hold, as an integer and as a
-	// double, and not many more.
+	// A model that is stuck writes digits without end. These are all the digits that 64 bits hold, as an integer and as
+	// a double, and a few more.
 	aPlainNumber  = `-?(?:0|[1-9]\d{0,19})(?:\.\d{1,17})?(?:[eE][+-]?(?:\d{1,2}|1\d\d|2[0-7]\d))?`
 	aPlainInteger = `-?(?:0|[1-9]\d{0,19})`
 )
 
-// fullForm returns the form of what pattern matches as a whole, outside strings.
+// fullForm returns the form of the texts, outside strings, that pattern matches from start to end.
 func fullForm(pattern string) Form {
 	read := sync.OnceValue(func() *regex.Regex { return regex.MustParse(pattern) })
 	return func(s *expr.Set) expr.ID { return read().Full(s, regex.UTF8) }
@@ -138,10 +138,10 @@ var (
 
 func freeString(s *expr.Set) expr.ID { return quoted(s, s.Star(regex.Any(s, regex.JSONFree))) }
 
-// Values are the forms of values that nothing is asked of.
+// Values are the forms of values without constraints.
 type Values struct{ value *expr.Rule }
 
-// Free are all JSON values; exponents have at most three digits and are at most 308. Plain are those whose numbers
+// Free is all JSON values. Exponents have at most three digits and are at most 308. Plain is all values whose numbers
 // are plain, see [NumberConstraint].
 var (
 	Free  = newValues(freeNumber)
@@ -168,7 +168,7 @@ func (v Values) Object(s *expr.Set) expr.ID {
 // Array is the form of any array.
 func (v Values) Array(s *expr.Set) expr.ID { return list(s, "[", s.Rule(v.value), "]") }
 
-// list returns the expression of any number of items with commas between them.
+// list returns the expression of any number of items separated by commas.
 func list(s *expr.Set, open string, item expr.ID, shut string) expr.ID {
 	more := s.Concat(s.Literal(","), s.Optional(s.Literal(" ")), item)
 	return s.Concat(s.Literal(open), s.Optional(s.Concat(item, s.Star(more))), s.Literal(shut))

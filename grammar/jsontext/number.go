@@ -11,38 +11,38 @@ import (
 	"runner/grammar/expr"
 )
 
-// NumberConstraint is what is asked of a number. All of its numbers are exact decimals.
+// NumberConstraint is the constraint on a number. Its numbers are exact decimals.
 type NumberConstraint struct {
-	// Integer asks for an integral value; 1.0 is one.
+	// Integer demands an integral value. 1.0 is one.
 	Integer bool
-	// Plain asks for numbers as programs hold them: integers, where all values are, without a point and, unless the
-	// bounds ask for more, with at most 20 digits, or 18 where multiples are asked for; numbers that nothing else
-	// is asked of with at most 20 digits before the point and 17 after it.
+	// Plain demands numbers as programs hold them. If all values are integers, they have no point and, unless the
+	// limits need more, at most 20 digits, or 18 with multiples. Numbers without other constraints have at most 20
+	// digits before the point and 17 after it.
 	Plain bool
-	// NotInteger asks for a value that is not integral.
+	// NotInteger demands a value that is not integral.
 	NotInteger bool
 	// Minimum and Maximum may be nil.
 	Minimum, Maximum                   *big.Rat
 	ExclusiveMinimum, ExclusiveMaximum bool
-	// MultipleOf are positive numbers of each of which the value must be a multiple, NotMultipleOf of none.
+	// MultipleOf are positive numbers. The value must be a multiple of each, and of none in NotMultipleOf.
 	MultipleOf, NotMultipleOf []*big.Rat
-	// NotIn are the values that are excluded.
+	// NotIn are the excluded values.
 	NotIn []*big.Rat
 }
 
-// Limits of what a number's automaton takes on.
+// Limits of a number's automaton.
 const (
 	maxDigits       = 1000 // of a bound or an excluded value
 	maxModulus      = 10000
 	maxNumberStates = 5000
-	// maxExcludedStates is how many more states excluded values may take on either side of zero.
+	// maxExcludedStates is the maximum number of extra states for excluded values, on either side of zero.
 	maxExcludedStates = 20_000
 )
 
 // Number returns the form of the numbers that satisfy c. It fails with [ErrUnsatisfiable] or an [*UnsupportedError].
 //
-// A value at an inclusive bound, or at the last place that a multiple can have, takes no more zeros than one after
-// the point. The negative zero is admitted where zero is, if there are negative numbers at all.
+// A value at an inclusive limit, or at the last place that a multiple can have, takes at most one zero after the point.
+// Negative zero is admitted if zero and negative numbers are.
 func Number(ctx context.Context, c NumberConstraint) (Form, error) {
 	if c.Integer && c.NotInteger {
 		return nil, ErrUnsatisfiable
@@ -86,7 +86,7 @@ func tenTo(n int64) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil))
 }
 
-// limit bounds plain integers where the schema does not, if what it asks for leaves room for many below the bound.
+// limit limits plain integers if the schema does not, unless it excludes most integers below the limit.
 func (c *NumberConstraint) limit() {
 	if !c.Plain || !c.Integer {
 		return
@@ -111,7 +111,7 @@ func (c *NumberConstraint) limit() {
 	}
 }
 
-// side is what is asked of the digits of the numbers of one sign.
+// side is the set of conditions on the digits of the numbers of one sign.
 type side struct {
 	id    byte
 	parts []part
@@ -125,7 +125,7 @@ func (m *machine) sides(ctx context.Context, c *NumberConstraint) (positive, neg
 	}
 	positive, negative = &side{id: 0, parts: slices.Clip(multiples)}, &side{id: 1, parts: slices.Clip(multiples)}
 	bound := func(limit *big.Rat, exclusive, lower bool) error {
-		// Mirrored for the negative numbers, a lower bound is an upper one.
+		// For negative numbers everything is mirrored: a lower limit becomes an upper one.
 		for _, s := range []*side{positive, negative} {
 			v, isLower := limit, lower
 			if s == negative {
@@ -217,8 +217,8 @@ func (m *machine) multiples(c *NumberConstraint) ([]part, error) {
 
 func power10(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
-// machine makes the rules of the states of an automaton over the text of a number: JSON's syntax and all conditions
-// side by side.
+// machine makes the rules for the states of an automaton over the text of a number: JSON's syntax and all conditions in
+// parallel.
 type machine struct {
 	plain, integer, fractional bool
 	most                       int // states
@@ -226,7 +226,7 @@ type machine struct {
 	overflow                   bool
 }
 
-// phase is where in the syntax of a number the text is.
+// phase is the position in the syntax of a number.
 type phase byte
 
 const (
@@ -252,7 +252,7 @@ func (s *side) start() *numberState {
 	return q
 }
 
-// move returns the state after each part has moved, or nil if one is dead.
+// move returns the state after each part has moved. It returns nil if one is dead.
 func (q *numberState) move(to phase, step func(p part, q int32) int32) *numberState {
 	next := &numberState{side: q.side, phase: to, parts: make([]int32, len(q.parts))}
 	for i, p := range q.side.parts {

@@ -11,22 +11,22 @@ import (
 	"runner/grammar/regex"
 )
 
-// maxStates bounds the automaton of a constraint, before states without a way out are dropped.
+// maxStates limits the automaton of a constraint, before dead states are dropped.
 const maxStates = 20000
 
-// StringConstraint is what is asked of a string.
+// StringConstraint is the constraint on a string.
 type StringConstraint struct {
-	// MinLength and MaxLength bound the number of characters (code points). A negative MaxLength is no bound.
+	// MinLength and MaxLength limit the number of characters (code points). A negative MaxLength means no limit.
 	MinLength, MaxLength int
-	// Patterns are those that must each be found in the string, in the dialect of package regex.
+	// Patterns must all be found in the string. They are in the dialect of package regex.
 	Patterns []string
-	// NotPatterns are those of which none may be found.
+	// NotPatterns must not be found in the string.
 	NotPatterns []string
-	// Formats are the names of formats that the string must have. Those that are not supported ask nothing.
+	// Formats are the names of formats that the string must have. Unsupported ones have no effect.
 	Formats []string
-	// NotFormats are those of which it must have none.
+	// NotFormats are formats that the string must not have.
 	NotFormats []string
-	// NotIn are the values that are excluded, not encoded.
+	// NotIn are the excluded values, not encoded.
 	NotIn []string
 }
 
@@ -34,8 +34,8 @@ type StringConstraint struct {
 type condition struct {
 	r    *regex.Regex
 	full bool // as a whole; else it is searched for
-	// head comes before what r matches, and has at most most characters. It is nil if there is no such part. With
-	// it, the expression may have dead ends.
+	// head comes before what r matches and has at most most characters. It is nil if there is no such part. With it,
+	// the expression may have dead ends.
 	head *regex.Regex
 	most int
 }
@@ -58,8 +58,8 @@ func (c condition) lengths() (least, most int) {
 	return c.r.SearchLengths()
 }
 
-// stringPlan is a constraint that was read. A string satisfies it if all of must hold, none of mustNot does, its
-// length is within bounds and it is none of words.
+// stringPlan is a constraint that was read. A string satisfies it if all of must and none of mustNot hold, its length
+// is within limits and it is none of words.
 type stringPlan struct {
 	must        []condition
 	mustNot     []condition
@@ -67,8 +67,8 @@ type stringPlan struct {
 	words       []string
 }
 
-// String returns the form of the strings that satisfy c. It fails with [ErrUnsatisfiable], an [*UnsupportedError]
-// or, for a pattern, a [*regex.Error].
+// String returns the form of the strings that satisfy c. It fails with [ErrUnsatisfiable], an [*UnsupportedError] or,
+// for a pattern, a [*regex.Error].
 func String(ctx context.Context, c StringConstraint) (Form, error) {
 	p, err := c.plan()
 	if err != nil {
@@ -132,14 +132,14 @@ func (c *StringConstraint) plan() (*stringPlan, error) {
 	return p, nil
 }
 
-// atMost lowers the largest length. 0 is no bound.
+// atMost lowers the maximum length. 0 means no limit.
 func (p *stringPlan) atMost(n int) {
 	if n > 0 && (p.most < 0 || n < p.most) {
 		p.most = n
 	}
 }
 
-// dropWords leaves out excluded words that the other conditions exclude anyway.
+// dropWords removes excluded words that the other conditions exclude already.
 func (p *stringPlan) dropWords() {
 	if len(p.words) == 0 {
 		return
@@ -162,7 +162,7 @@ func (p *stringPlan) dropWords() {
 	p.words = kept
 }
 
-// onlyFormat returns the format of a plan that asks for nothing but one format and a length.
+// onlyFormat returns the format of a plan that has only one format and a length.
 func (p *stringPlan) onlyFormat(c *StringConstraint) *format {
 	if len(c.Formats) != 1 || len(c.Patterns) > 0 || len(p.mustNot) > 0 || len(p.words) > 0 || p.least > expr.MaxCounted {
 		return nil
@@ -170,8 +170,8 @@ func (p *stringPlan) onlyFormat(c *StringConstraint) *format {
 	return formats[c.Formats[0]]
 }
 
-// withoutConditions returns the form of the strings with a length that are none of the words. It has nothing for
-// a word as long as can be: at its last character there may be no other way to go on.
+// withoutConditions returns the form of the strings with a length that are none of the words. It handles no word of the
+// maximum length: at its last character there may be no other way to continue.
 func (p *stringPlan) withoutConditions() (Form, bool) {
 	least, most := p.least, p.most
 	if len(p.words) == 0 {
@@ -189,7 +189,8 @@ func (p *stringPlan) withoutConditions() (Form, bool) {
 	}, true
 }
 
-// oneCondition returns the form of the strings with a length and one condition, if it needs no automaton.
+// oneCondition returns the form of the strings with a length and one condition. It reports false if that needs an
+// automaton.
 func (p *stringPlan) oneCondition() (Form, bool, error) {
 	c := p.must[0]
 	if c.head != nil {
@@ -219,7 +220,7 @@ func (p *stringPlan) oneCondition() (Form, bool, error) {
 	}, true, nil
 }
 
-// determinize returns the form of any plan, by way of an automaton.
+// determinize returns the form of any plan, through an automaton.
 func (p *stringPlan) determinize(ctx context.Context) (Form, error) {
 	if p.least > expr.MaxCounted {
 		return nil, &UnsupportedError{What: fmt.Sprintf("a least length above %d beside other conditions", expr.MaxCounted)}
@@ -246,7 +247,7 @@ func (p *stringPlan) determinize(ctx context.Context) (Form, error) {
 	return counted(a, p.least, p.most)
 }
 
-// tooComplex turns the error of an automaton's size into one of this package.
+// tooComplex turns an error about the size of an automaton into one of this package.
 func tooComplex(err error) error {
 	if errors.Is(err, expr.ErrTooComplex) {
 		return &UnsupportedError{What: "the conditions on a string are too complex together", Err: err}
@@ -266,7 +267,7 @@ func counted(a *expr.Automaton, least, most int) (Form, error) {
 	return func(s *expr.Set) expr.ID { return quoted(s, s.Counted(a, least, most)) }, nil
 }
 
-// wordList is a list of strings in the form of literals, without the quotes.
+// wordList is a list of strings spelled like literals, without the quotes.
 type wordList struct {
 	plain *expr.Words
 	wide  []string

@@ -1,8 +1,8 @@
 package regex
 
-// anchors is a pattern without its anchors. What they demand becomes a condition on the text around: the texts of
-// parts[c] match where all conditions of c hold, and every match is among them. So `^a|b` has the parts {atStart:
-// a, anywhere: b}.
+// anchors is a pattern without its anchors. Their demands are conditions on the surrounding text: the texts of parts[c]
+// match where all conditions of c hold, and every match is among them. So `^a|b` has the parts {atStart: a, anywhere:
+// b}.
 type anchors struct{ parts [4]*node }
 
 const (
@@ -11,7 +11,7 @@ const (
 	atEnd    = 1 << 1 // nothing comes after
 )
 
-// maxUnroll bounds how often a repeated part with an anchor in it is written out.
+// maxUnroll limits how often a repeated part with an anchor in it is written out.
 const maxUnroll = 100
 
 func only(condition int, n *node) anchors {
@@ -72,8 +72,8 @@ func (a anchors) or(b anchors) anchors {
 	return a
 }
 
-// then returns a followed by b. What must be at the end is followed by the empty text, and what must be at the
-// start follows it.
+// then returns a followed by b. Only empty text can follow what must be at the end, and only empty text can precede
+// what must be at the start.
 func (a anchors) then(b anchors) anchors {
 	out := only(anywhere, void)
 	for c, x := range a.parts {
@@ -129,10 +129,10 @@ func (a anchors) repeat(lo, hi int) (anchors, error) {
 	return out, nil
 }
 
-// full returns the texts that match as a whole.
+// full returns the texts that match from start to end.
 func (a anchors) full() *node { return alternate(a.parts[:]...) }
 
-// search returns the texts in which there is a match.
+// search returns the texts that contain a match.
 func (a anchors) search() *node {
 	left, right := trimmer{memo: map[*node]*node{}, left: true}, trimmer{memo: map[*node]*node{}}
 	inside := right.trim(left.trim(a.parts[anywhere]))
@@ -151,8 +151,8 @@ func (a anchors) search() *node {
 	)
 }
 
-// trimmer drops what any text that comes after a pattern, or before it with left, makes superfluous: `ab*` in front
-// of any text is `a`.
+// trimmer drops parts that make no difference before any text, or with left after any text: `ab*` before any text is
+// `a`.
 type trimmer struct {
 	memo map[*node]*node
 	left bool

@@ -8,7 +8,7 @@ import (
 // span is a range of code points, both ends included.
 type span struct{ lo, hi rune }
 
-// class is a set of code points: ascending spans with gaps between them and without surrogates, which no text holds.
+// class is a set of code points: ascending spans with gaps between them. It has no surrogates, which no text contains.
 type class []span
 
 var (
@@ -26,7 +26,7 @@ var (
 
 const firstSurrogate, lastSurrogate = 0xd800, 0xdfff
 
-// newClass returns the class of all code points in spans, which may come in any order. It takes over the slice.
+// newClass returns the class of all code points in spans, in any order. It takes over the slice.
 func newClass(spans ...span) class {
 	slices.SortFunc(spans, func(a, b span) int { return int(a.lo - b.lo) })
 	var c class
@@ -72,7 +72,7 @@ func (c class) negate() class {
 	return newClass(out...)
 }
 
-// single returns the only code point, if there is just one.
+// single returns the only code point. It reports false if there are several or none.
 func (c class) single() (rune, bool) {
 	if len(c) == 1 && c[0].lo == c[0].hi {
 		return c[0].lo, true

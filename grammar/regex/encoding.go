@@ -6,21 +6,22 @@ import (
 	"runner/grammar/expr"
 )
 
-// Encoding says how characters are spelled in bytes.
+// Encoding says how characters are written in bytes.
 type Encoding uint8
 
 const (
-	// UTF8 spells a character in UTF-8.
+	// UTF8 writes a character in UTF-8.
 	UTF8 Encoding = iota
-	// JSONString is the inside of a JSON string (RFC 8259) with few spellings: printable ASCII as itself, but \" and \\;
-	// control characters as \b, \f, \n, \r, \t or \u00xx in lower case; all others in UTF-8, or as \uXXXX in either case
-	// and with surrogate pairs. DEL counts as printable.
+	// JSONString is the inside of a JSON string (RFC 8259) with few spellings. Printable ASCII stands for itself,
+	// except \" and \\. Control characters are \b, \f,
+	// , \r, \t or \u00xx in lower case. All others are UTF-8, or \uXXXX in either case with surrogate pairs. DEL counts
+	// as printable.
 	JSONString
-	// JSONFree is the inside of a JSON string with all spellings that JSON has.
+	// JSONFree is the inside of a JSON string with every spelling that JSON allows.
 	JSONFree
 )
 
-// level is one byte of a spelling: it says bits of the number that is spelled, as the byte set of a range of values.
+// level is one byte of a spelling. It encodes some bits of a number: each range of values is a byte set.
 type level struct {
 	bits uint
 	set  func(lo, hi uint32) expr.ByteSet
@@ -30,7 +31,7 @@ func offset(base byte) func(lo, hi uint32) expr.ByteSet {
 	return func(lo, hi uint32) expr.ByteSet { return expr.ByteRange(base+byte(lo), base+byte(hi)) }
 }
 
-// hexDigit is the set of digits of the values lo+base to hi+base.
+// hexDigit is the set of hexadecimal digits of the values lo+base to hi+base.
 func hexDigit(base uint32, upper bool) func(lo, hi uint32) expr.ByteSet {
 	return func(lo, hi uint32) (b expr.ByteSet) {
 		for v := lo + base; v <= hi+base; v++ {
@@ -59,7 +60,7 @@ var (
 	hexControl = []level{{0, fixed('u')}, {0, fixed('0')}, {0, fixed('0')}, {4, hexDigit(0, false)},
 		{4, hexDigit(0, false)}}
 	hexBMP = []level{{0, fixed('u')}, hexLevel, hexLevel, hexLevel, hexLevel}
-	// hexPair spells a code point less 0x10000.
+	// hexPair writes a code point minus 0x10000 as a surrogate pair.
 	hexPair = []level{{0, fixed('u')}, {0, hexEither('d')}, {2, hexDigit(8, true)}, hexLevel, hexLevel,
 		{0, fixed('\\')}, {0, fixed('u')}, {0, hexEither('d')}, {2, hexDigit(12, true)}, hexLevel, hexLevel}
 )
@@ -71,14 +72,14 @@ func hexEither(b byte) func(lo, hi uint32) expr.ByteSet {
 	return func(_, _ uint32) expr.ByteSet { return set }
 }
 
-// builder makes expressions of one set.
+// builder makes expressions in one set.
 type builder struct {
 	set   *expr.Set
 	enc   Encoding
 	nodes map[*node]expr.ID
-	// classes is by the first span: equal classes are mostly one slice.
+	// classes is keyed by the first span, because equal classes mostly share one slice.
 	classes map[*span]expr.ID
-	// whole is the tree of all values, by its first level.
+	// whole is the tree of all values, keyed by its first level.
 	whole map[*level]expr.ID
 }
 
@@ -93,7 +94,7 @@ func Any(s *expr.Set, enc Encoding) expr.ID {
 	return b.class(anyClass)
 }
 
-// Text returns the expression of exactly text, which is valid UTF-8, in all its spellings.
+// Text returns the expression of exactly text in all its spellings. text must be valid UTF-8.
 func Text(s *expr.Set, enc Encoding, text string) expr.ID {
 	b := builder{set: s, enc: enc}
 	var list []expr.ID
@@ -114,7 +115,7 @@ func Text(s *expr.Set, enc Encoding, text string) expr.ID {
 	return s.Concat(list...)
 }
 
-// plain reports whether the only spelling of r is the byte r.
+// plain reports whether the byte r is the only spelling of r.
 func (b *builder) plain(r rune) bool {
 	switch b.enc {
 	case UTF8:
@@ -153,7 +154,7 @@ func (b *builder) node(n *node) expr.ID {
 	return id
 }
 
-// concat makes one literal of characters in a row that have one spelling.
+// concat joins neighbouring characters with a single spelling into one literal.
 func (b *builder) concat(subs []*node) expr.ID {
 	var ids []expr.ID
 	var literal []byte
@@ -200,7 +201,7 @@ func (b *builder) class(c class) expr.ID {
 	return b.set.Union(ids...)
 }
 
-// utf8 appends the expressions of the characters of c in UTF-8. Inside a JSON string, " and \ are left out.
+// utf8 appends the expressions of the characters of c in UTF-8. Inside a JSON string it leaves out " and \.
 func (b *builder) utf8(ids []expr.ID, c class) []expr.ID {
 	var ascii expr.ByteSet
 	for _, p := range c {
@@ -220,7 +221,7 @@ func (b *builder) utf8(ids []expr.ID, c class) []expr.ID {
 	return ids
 }
 
-// escapes appends the expressions of what follows a \ in the escapes of the characters of c.
+// escapes appends the expressions of the text after the \ in the escapes of the characters of c.
 func (b *builder) escapes(ids []expr.ID, c class) []expr.ID {
 	var short expr.ByteSet
 	long := class{}
@@ -244,10 +245,10 @@ func (b *builder) escapes(ids []expr.ID, c class) []expr.ID {
 	return append(ids, b.spell(hexPair, long, 0x10000, utf8.MaxRune, 0x10000))
 }
 
-// shortEscapes pairs a character with the letter of its escape.
+// shortEscapes maps a character to the letter of its escape.
 const shortEscapes = "\"\"\\\\//\bb\ff\nn\rr\tt"
 
-// spell returns the expression of the code points of c from lo to hi, less base, in bytes of the levels.
+// spell returns the expression of the code points of c from lo to hi, minus base, in bytes of the levels.
 func (b *builder) spell(levels []level, c class, lo, hi, base rune) expr.ID {
 	var spans []span
 	for _, p := range c {
@@ -277,14 +278,14 @@ func (b *builder) all(levels []level) expr.ID {
 	return id
 }
 
-// branch is the bytes after which the same may follow.
+// branch is the set of bytes with the same continuation.
 type branch struct {
 	set  expr.ByteSet
 	next expr.ID
 }
 
-// tree returns the expression of the values in spans, spelled in the levels. Equal tails are shared, so it has as few
-// derivatives as there can be.
+// tree returns the expression of the values in spans, written in the levels. Equal tails are shared, so it has the
+// fewest possible derivatives.
 func (b *builder) tree(levels []level, spans []span) expr.ID {
 	if len(levels) == 0 {
 		return expr.Epsilon
@@ -309,7 +310,7 @@ func (b *builder) tree(levels []level, spans []span) expr.ID {
 		p := spans[i]
 		first, last := p.lo>>shift, p.hi>>shift
 		if p.lo&low == 0 && (first < last || p.hi&low == low) {
-			// Whole blocks, and perhaps a rest.
+			// Whole blocks, then the rest, if any.
 			if p.hi&low != low {
 				spans[i].lo = last << shift
 				last--
@@ -319,7 +320,7 @@ func (b *builder) tree(levels []level, spans []span) expr.ID {
 			add(first, last, b.all(levels[1:]))
 			continue
 		}
-		// One block in parts.
+		// Part of one block.
 		var parts []span
 		for i < len(spans) && spans[i].lo>>shift == first {
 			p := &spans[i]

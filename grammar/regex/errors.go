@@ -7,19 +7,19 @@ import (
 
 // Kinds of errors, for errors.Is.
 var (
-	// ErrSyntax marks what is not a pattern, and what the two dialects would read in different ways.
+	// ErrSyntax marks an invalid pattern, and one that the two dialects would read differently.
 	ErrSyntax = errors.New("not a pattern")
 	// ErrUnsupported marks a construct that is not supported.
 	ErrUnsupported = errors.New("not supported in a pattern")
-	// ErrTooLarge marks a pattern beyond the limits.
+	// ErrTooLarge marks a pattern beyond a limit.
 	ErrTooLarge = errors.New("the pattern is too large")
 )
 
-// Error says why a pattern was refused, and where.
+// Error says why and where a pattern was refused.
 type Error struct {
 	// Kind is ErrSyntax, ErrUnsupported or ErrTooLarge.
 	Kind error
-	// Offset is the byte of the pattern at which it happened.
+	// Offset is the byte offset in the pattern.
 	Offset int
 	// Problem is one line.
 	Problem string

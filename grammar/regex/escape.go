@@ -6,7 +6,7 @@ import (
 	"unicode/utf16"
 )
 
-// escape reads what follows a backslash at the offset.
+// escape reads the text after a backslash at the offset.
 func (p *parser) escape(at int, inClass bool) (class, error) {
 	char, ok, err := p.codePoint(at)
 	if err != nil {
@@ -59,7 +59,7 @@ func (p *parser) escape(at int, inClass bool) (class, error) {
 	return nil, e
 }
 
-// codePoint reads an escape that stands for one code point by name or number, which may be half of a surrogate pair.
+// codePoint reads an escape for one code point, by name or number. It may be half of a surrogate pair.
 func (p *parser) codePoint(at int) (rune, bool, error) {
 	rest := p.rest()
 	if rest == "" {
@@ -95,7 +95,7 @@ func (p *parser) codePoint(at int) (rune, bool, error) {
 	return 0, false, nil
 }
 
-// unicodeEscape reads uHHHH, a pair of them that stands for one code point, or u{H...}.
+// unicodeEscape reads uHHHH, a pair of them for one code point, or u{H...}.
 func (p *parser) unicodeEscape(at int) (rune, bool, error) {
 	rest := p.rest()[1:]
 	if digits, ok := strings.CutPrefix(rest, "{"); ok {
@@ -127,7 +127,7 @@ func (p *parser) unicodeEscape(at int) (rune, bool, error) {
 	return r, true, nil
 }
 
-// hex reads n hexadecimal digits, 6 at most.
+// hex reads n hexadecimal digits. n is at most 6.
 func hex(text string, n int) (rune, bool) {
 	if len(text) < n || n > 6 {
 		return 0, false

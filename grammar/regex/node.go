@@ -24,16 +24,16 @@ type node struct {
 	lo, hi int
 
 	anchored bool // there is a beginOp or endOp in it
-	// least and most are the lengths of its texts in characters; most < 0 is no bound. Without texts they are
+	// least and most are the lengths of the texts in characters. A negative most means no limit. Without texts they are
 	// tooLong and 0.
 	least, most int
 }
 
-// maxInline is the longest list that is copied into another one of its kind. Longer ones stay, for a list that
-// grows step by step would be copied again and again.
+// maxInline is the length up to which a list is copied into an outer list of its kind. Copying longer ones at each step
+// would take quadratic time.
 const maxInline = 16
 
-// tooLong is more characters than any text has. Lengths stop there.
+// tooLong is longer than any text. Lengths stop there.
 const tooLong = math.MaxInt32
 
 var (
@@ -47,10 +47,10 @@ var (
 func (n *node) isVoid() bool    { return n.op == altOp && len(n.subs) == 0 }
 func (n *node) isEpsilon() bool { return n.op == concatOp && len(n.subs) == 0 }
 
-// nullable reports whether the empty text is among the texts of n, which has no anchors.
+// nullable reports whether n matches the empty text. n must have no anchors.
 func (n *node) nullable() bool { return n.least == 0 && !n.isVoid() }
 
-// isAny reports whether n is any text.
+// isAny reports whether n matches every text.
 func (n *node) isAny() bool {
 	return n.op == repeatOp && n.lo == 0 && n.hi < 0 && n.subs[0].op == classOp && slices.Equal(n.subs[0].class, anyClass)
 }
@@ -164,7 +164,7 @@ func repeat(sub *node, lo, hi int) *node {
 
 func star(sub *node) *node { return repeat(sub, 0, -1) }
 
-// between returns the texts of n, which has no anchors, that have least to most characters. See [Regex.SearchBetween].
+// between returns the texts of n that have least to most characters. n must have no anchors. See [Regex.SearchBetween].
 func (n *node) between(least, most int) (*node, bool) {
 	subs := []*node{n}
 	if n.op == concatOp {

@@ -13,7 +13,7 @@ type parser struct {
 	pos   int
 	depth int
 	names map[string]bool
-	// brackets keeps classes by their text, so that repeated ones are one.
+	// brackets caches classes by their text, so that repeated ones share memory.
 	brackets map[string]class
 	spans    int // of them
 }
@@ -46,7 +46,7 @@ func (p *parser) errorAt(offset int, kind error, format string, args ...any) *Er
 
 func (p *parser) rest() string { return p.text[p.pos:] }
 
-// take goes past text if it comes next.
+// take consumes text if it comes next.
 func (p *parser) take(text string) bool {
 	if !strings.HasPrefix(p.rest(), text) {
 		return false
@@ -55,8 +55,8 @@ func (p *parser) take(text string) bool {
 	return true
 }
 
-// alternatives reads up to the end or an unmatched ). The number that comes with a part is the product of the
-// repetition counts in it.
+// alternatives reads up to the end or an unmatched ). The number returned with a part is the product of the repetition
+// counts in it.
 func (p *parser) alternatives() (*node, int, error) {
 	var list []*node
 	product := 1
@@ -99,7 +99,7 @@ func (p *parser) sequence() (*node, int, error) {
 	return concat(list...), product, nil
 }
 
-// quantifier reads *, +, ?, {m}, {m,} or {m,n}, each perhaps lazy, if there is one.
+// quantifier reads *, +, ?, {m}, {m,} or {m,n}, if there is one. It may be lazy.
 func (p *parser) quantifier() (lo, hi int, found bool, err error) {
 	at := p.pos
 	switch {
@@ -126,7 +126,7 @@ func (p *parser) quantifier() (lo, hi int, found bool, err error) {
 	return lo, hi, true, nil
 }
 
-// counts reads a quantifier in braces. A brace that begins none is no error but a character.
+// counts reads a quantifier in braces. A brace that starts none is a plain character, not an error.
 func (p *parser) counts() (lo, hi int, found bool, err error) {
 	at := p.pos
 	if !p.take("{") {
@@ -152,7 +152,7 @@ func (p *parser) counts() (lo, hi int, found bool, err error) {
 	return lo, hi, true, nil
 }
 
-// number reads a decimal number. Those that are too large come out as one that is too large.
+// number reads a decimal number. Numbers that are too large become one number that is too large.
 func (p *parser) number() (int, bool) {
 	start, n := p.pos, 0
 	for p.pos < len(p.text) && p.text[p.pos] >= '0' && p.text[p.pos] <= '9' {
@@ -213,7 +213,7 @@ func (p *parser) group(at int) (*node, int, error) {
 	return n, k, nil
 }
 
-// groupKind reads what follows (?.
+// groupKind reads the text after (?.
 func (p *parser) groupKind(at int) error {
 	switch {
 	case p.take(":"):
@@ -241,7 +241,7 @@ func (p *parser) groupKind(at int) error {
 	return p.errorAt(at, ErrSyntax, "an unknown kind of group")
 }
 
-// isName reports whether both dialects accept the name of a group.
+// isName reports whether both dialects accept a group name.
 func isName(name string) bool {
 	for i, r := range name {
 		if r != '_' && (r > unicode.MaxASCII || !unicode.IsLetter(r)) && (i == 0 || r < '0' || r > '9') {
@@ -300,7 +300,7 @@ func (p *parser) bracket(at int) (class, error) {
 	return c, nil
 }
 
-// item is a member of a class in brackets: a class, or a code point, which may be a surrogate.
+// item is a member of a class in brackets: a class or a code point, possibly a surrogate.
 type item struct {
 	class class
 	char  rune // -1 for a class

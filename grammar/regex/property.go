@@ -11,10 +11,10 @@ type propertyKey struct {
 	negated bool
 }
 
-// properties keeps the classes that were asked for: propertyKey to class.
+// properties caches classes: propertyKey to class.
 var properties sync.Map
 
-// property returns the class of \p{name} or \P{name}, if it is known.
+// property returns the class of \p{name} or \P{name}. It reports false for unknown names.
 func property(name string, negated bool) (class, bool) {
 	key := propertyKey{name, negated}
 	if c, ok := properties.Load(key); ok {

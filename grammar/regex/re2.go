@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// RE2 returns a pattern for package regexp that finds the same texts. So a validator that knows only RE2's dialect
-// can be given what the pattern means in this one.
+// RE2 returns a pattern for package regexp that finds the same texts. A validator that knows only RE2's dialect can use
+// it.
 func (r *Regex) RE2() string {
 	var b strings.Builder
 	r.source.writeRE2(&b)

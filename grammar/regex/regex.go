@@ -1,38 +1,38 @@
 // Package regex reads patterns of the JSON Schema dialect and turns them into expressions over bytes.
 //
-// The dialect is that of ECMA-262 with the u flag (https://tc39.es/ecma262/#sec-patterns), as far as RE2 has the
-// same constructs: no look-around, no back-references, no word boundaries. Where the two read a construct
-// differently, ECMA-262's meaning holds: \s is Unicode white space, `.` leaves out the four line terminators, $ is
-// the very end. What they would read as different constructs, such as `[]` or `\A`, is refused. A few spellings
-// that ECMA-262 allows only without the flag are read as everybody means them: an escaped punctuation character, a
-// lone `{`, `}` or `]`, and a hyphen beside \w in a class. Named groups may also be written (?P<name>...), and all
-// groups and lazy quantifiers mean the same here as plain ones.
+// The dialect is that of ECMA-262 with the u flag (https://tc39.es/ecma262/#sec-patterns), restricted to the constructs
+// that RE2 has: no look-around, no back-references, no word boundaries. If both read a construct differently,
+// ECMA-262's meaning holds: \s is Unicode white space, `.` excludes the four line terminators, and $ is the very end.
+// Text that they would read as different constructs, such as `[]` or `\A`, is refused. A few spellings that ECMA-262
+// allows only without the flag are accepted with their usual meaning: an escaped punctuation character, a lone `{`, `}`
+// or `]`, and a hyphen next to \w in a class. Named groups may also be written (?P<name>...). All groups and lazy
+// quantifiers mean the same as plain ones.
 //
-// A pattern is about characters, Unicode code points. How a character is spelled in bytes is the business of an
-// [Encoding].
+// A pattern is about characters, which are Unicode code points. An [Encoding] says how a character is written in bytes.
 //
-// The package does not match, and it does not report where a match is: it only says which whole texts have one.
+// The package does not match, and does not report where a match is. It only says which whole texts contain one.
 package regex
 
 import "runner/grammar/expr"
 
-// Limits of a pattern. What RE2 does not compile either is refused, so that a schema means the same to a validator.
+// Limits of a pattern. Patterns that RE2 cannot compile are refused too, so that a schema means the same to a
+// validator.
 const (
-	// MaxPattern is the longest pattern, in bytes.
+	// MaxPattern is the maximum length of a pattern, in bytes.
 	MaxPattern = 64 << 10
-	// MaxRepeat is the largest repetition count, and the largest product of nested ones.
+	// MaxRepeat is the maximum repetition count, and the maximum product of nested ones.
 	MaxRepeat = 1000
 	maxDepth  = 200
 	maxSpans  = 20000
 )
 
-// Regex is a pattern that was read. It is immutable and may be used by several goroutines at once.
+// Regex is a parsed pattern. It is immutable and safe for concurrent use.
 type Regex struct {
 	source       *node // as written
 	search, full *node // without anchors
 }
 
-// Parse reads a pattern. It fails with an [*Error].
+// Parse reads a pattern. Errors are of type [*Error].
 func Parse(pattern string) (*Regex, error) {
 	source, err := parse(pattern)
 	if err != nil {
@@ -45,7 +45,7 @@ func Parse(pattern string) (*Regex, error) {
 	return &Regex{source: source, search: a.search(), full: a.full()}, nil
 }
 
-// MustParse is Parse for patterns that are known to be good; it panics with others.
+// MustParse is Parse for patterns that are known to be valid. It panics on others.
 func MustParse(pattern string) *Regex {
 	r, err := Parse(pattern)
 	if err != nil {
@@ -57,23 +57,23 @@ func MustParse(pattern string) *Regex {
 // Search returns the expression of all texts in which the pattern is found.
 func (r *Regex) Search(s *expr.Set, enc Encoding) expr.ID { return build(s, enc, r.search) }
 
-// Full returns the expression of the texts that the pattern matches from start to end. Anchors are allowed and
-// change nothing at the ends.
+// Full returns the expression of the texts that the pattern matches from start to end. Anchors are allowed. At the ends
+// they change nothing.
 func (r *Regex) Full(s *expr.Set, enc Encoding) expr.ID { return build(s, enc, r.full) }
 
-// SearchAll reports whether the pattern is found in every text. It may fail to notice that it is.
+// SearchAll reports whether the pattern is known to be found in every text. A false result proves nothing.
 func (r *Regex) SearchAll() bool { return r.search.isAny() }
 
-// SearchLengths returns the least and the largest number of characters of the texts in which the pattern is found. A
-// largest number of -1 is no bound. Where there are no such texts, least is larger than most, which is 0.
+// SearchLengths returns the minimum and maximum number of characters of the texts in which the pattern is found. A
+// maximum of -1 means no limit. If there are no such texts, the maximum is 0 and the minimum is larger.
 func (r *Regex) SearchLengths() (least, most int) { return r.search.least, r.search.most }
 
 // FullLengths is SearchLengths for the texts that the pattern matches from start to end.
 func (r *Regex) FullLengths() (least, most int) { return r.full.least, r.full.most }
 
-// SearchBetween returns the expression of those texts in which the pattern is found that have least to most
-// characters; a negative most is no bound. It knows only patterns in which at most one part varies in length, and
-// that part repeats texts of one character; for others it reports false.
+// SearchBetween returns the expression of the texts with least to most characters in which the pattern is found. A
+// negative most means no limit. It handles only patterns in which at most one part varies in length and that part
+// repeats texts of one character. For others it reports false.
 func (r *Regex) SearchBetween(s *expr.Set, enc Encoding, least, most int) (expr.ID, bool) {
 	n, ok := r.search.between(least, most)
 	if !ok {

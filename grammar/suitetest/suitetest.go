@@ -1,6 +1,6 @@
-// Package suitetest reads collections of JSON Schemas with instances for tests: the official test suite, and a
-// sample of schemas from the field. The data lies beside the repository and is not part of it; tests that need it
-// are skipped where it is not. Only tests import this package.
+// Package suitetest reads collections of JSON Schemas with instances, for tests: the official test suite and a sample
+// of schemas in use. The data is next to the repository, not part of it. Tests that need the data are skipped without
+// it. Only tests import this package.
 package suitetest
 
 import (
@@ -17,21 +17,21 @@ import (
 
 // Schema is a schema with instances.
 type Schema struct {
-	// Name tells it from the others of its collection.
+	// Name is unique in its collection.
 	Name      string
 	Schema    json.RawMessage
 	Instances []Instance
 }
 
-// Instance is a JSON value that a schema admits or does not.
+// Instance is a JSON value that is valid or invalid.
 type Instance struct {
-	// Name says what it is about; may be empty.
+	// Name describes the instance. It may be empty.
 	Name  string
 	Data  json.RawMessage
 	Valid bool
 }
 
-// group is a schema as both collections write it.
+// group is a schema in the form that both collections use.
 type group struct {
 	Name        string
 	Description string
