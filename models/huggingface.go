@@ -34,7 +34,7 @@ func CacheDir() string {
 	return filepath.Join(home, ".cache", "huggingface", "hub")
 }
 
-// Cached lists the repositories of the Hugging Face cache that hold at least one GGUF model, sorted, as ORG/REPO.
+// Cached lists the repositories in the Hugging Face cache that have at least one GGUF model, sorted, as ORG/REPO.
 func Cached() []string {
 	entries, err := os.ReadDir(CacheDir())
 	if err != nil {
@@ -120,8 +120,8 @@ func (r reference) resolve() (Model, error) {
 	return m, err
 }
 
-// choose returns the files that the selector means: the file of that path or base name, else those with the
-// selector as a word of their name, else all when there is no selector.
+// choose returns the files that the selector means: the file with that path or base name or, if there is none, those
+// with the selector as a word of their names. Without a selector it returns all files.
 func (r reference) choose(files []string) []string {
 	if r.selector == "" {
 		return files
@@ -163,7 +163,7 @@ func wordByte(b byte) bool {
 
 var revision = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// snapshot returns the folder of the main revision; where the cache has no main, of the only revision there is.
+// snapshot returns the folder of the main revision. If the cache has no main, it returns that of the only revision.
 func (r reference) snapshot() (string, error) {
 	snapshots := filepath.Join(r.dir(), "snapshots")
 	if main, err := os.ReadFile(filepath.Join(r.dir(), "refs", "main")); err == nil {
@@ -181,8 +181,8 @@ func (r reference) snapshot() (string, error) {
 	return filepath.Join(snapshots, entries[0].Name()), nil
 }
 
-// models lists the models of the snapshot by slash-separated path: every GGUF file that is not a later part of a split
-// model, nor a helper file such as a vision projector or an importance matrix.
+// models lists the models of the snapshot by slash-separated path: every GGUF file except the later parts of a split
+// model and extra files such as a vision projector or an importance matrix.
 func (r reference) models() ([]string, error) {
 	snapshot, err := r.snapshot()
 	if err != nil {
@@ -210,7 +210,7 @@ func (r reference) models() ([]string, error) {
 	return files, nil
 }
 
-// list names the files in one line, the first few of many.
+// list names the files in one line. Of many files it names only the first few.
 func list(files []string) string {
 	const most = 8
 	if len(files) > most {

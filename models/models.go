@@ -1,11 +1,12 @@
-// Package models turns the names that people give models into files.
+// Package models finds the files of a model by its name.
 //
-// A name is a path to a GGUF file or a name in the local Hugging Face cache. The package looks at directories and
-// names only: it opens no model, downloads nothing and writes nothing.
+// A name is a path to a GGUF file or a name in the local Hugging Face cache. Resolving a
+// name looks only at directories and names: it opens no model, downloads nothing and writes nothing. A [Snapshot]
+// detects that the files of a loaded model have changed.
 //
-// Rules: a name resolves to exactly one model or to an error that says what was looked for, where, and what there was;
-// names can never reach outside the cache; a model split over several files is found by its first part, and all parts
-// must be there.
+// A name resolves to exactly one model, or to an error that says what was looked for, where, and what was found. A name
+// can never reach outside the cache. A model that is split over several files is named by its first part, and all parts
+// must exist.
 package models
 
 import (
@@ -22,7 +23,7 @@ import (
 type Model struct {
 	// Name is what the user called it.
 	Name string
-	// Path is the file to open; for a split model its first part.
+	// Path is the file to open. For a split model it is the first part.
 	Path string
 	// Parts are all files of the model in order, Path first.
 	Parts []string
@@ -35,7 +36,7 @@ type Error struct {
 	Detail string
 	// Advice is one line that tells the user what to do.
 	Advice string
-	// Err is the cause, for instance fs.ErrNotExist; may be nil.
+	// Err is the cause, for instance fs.ErrNotExist. It may be nil.
 	Err error
 }
 
@@ -47,8 +48,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *Error) Hint() string { return e.Advice }
 
-// Resolve finds the model called name, which is a path to a file, or ORG/REPO, ORG/REPO:FILE or ORG/REPO:QUANT in the
-// local Hugging Face cache (see [CacheDir]). A file of that name comes first. All errors are an [*Error].
+// Resolve finds the model called name: a path to a file, or ORG/REPO, ORG/REPO:FILE or ORG/REPO:QUANT in the local
+// Hugging Face cache (see [CacheDir]). A file of that name has priority. Every error is an [*Error].
 func Resolve(name string) (Model, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -72,9 +73,9 @@ func Resolve(name string) (Model, error) {
 	return Model{}, e
 }
 
-// IsName reports whether text names a model rather than being a prompt: it is an existing regular file, or one word
-// that ends in .gguf, or a name that the Hugging Face cache knows. It is false for names that would be well formed
-// but resolve nowhere; see [LooksLikeName].
+// IsName reports whether text names a model and is not a prompt. That holds for an existing regular file, for one word
+// that ends in .gguf, and for a name in the Hugging Face cache. It is false for a well-formed name without a model, see
+// [LooksLikeName].
 func IsName(text string) bool {
 	if isGGUF(text) && !strings.ContainsAny(text, " \t\r\n") {
 		return true
@@ -86,8 +87,8 @@ func IsName(text string) bool {
 	return ok && ref.cached()
 }
 
-// LooksLikeName reports whether text has the form of a model's name or path, whether or not there is such a model:
-// no white space, and a slash and a letter in it, unlike 100/7.
+// LooksLikeName reports whether text has the form of a model's name or path, even if there is no such model. It has no
+// white space, but a slash and a letter, unlike 100/7.
 func LooksLikeName(text string) bool {
 	return strings.Contains(text, "/") && strings.ContainsFunc(text, unicode.IsLetter) &&
 		!strings.ContainsAny(text, " \t\r\n")
@@ -112,7 +113,7 @@ func file(path string) (Model, error) {
 	return m, nil
 }
 
-// checkParts reports the first part that is not there.
+// checkParts reports the first part that is missing.
 func checkParts(name string, parts []string) error {
 	for i, p := range parts {
 		if _, err := os.Stat(p); err != nil {
@@ -131,7 +132,7 @@ func isPathLike(name string) bool {
 		strings.HasPrefix(name, "~")
 }
 
-// cause returns the system's reason without the path, which the caller has named already.
+// cause returns the system's reason without the path, which the caller names.
 func cause(err error) string {
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 		return pe.Err.Error()

@@ -12,27 +12,27 @@ import (
 	"time"
 )
 
-// ErrChanged says that a model's files are not those of a snapshot. It is wrapped.
+// ErrChanged says that a model's files differ from a snapshot. Errors wrap it.
 var ErrChanged = errors.New("has changed since it was loaded")
 
-// Snapshot is what a model's files were at one time: which files, how long, how old, and the SHA-256 of all they
-// hold. It may be used by several goroutines at once.
+// Snapshot records a model's files at one time: their identity, sizes, modification times and SHA-256 digests. It is
+// safe for concurrent use.
 type Snapshot struct {
 	paths []string
 
-	// files are what the system said of the files when they were last known to hold what the snapshot says.
+	// files is the state of the files when their contents were last known to equal the snapshot.
 	files atomic.Pointer[[]os.FileInfo]
 
-	// mu is held while files are read, which can take long.
+	// mu is held while files are read, which can take a long time.
 	mu sync.Mutex
-	// sums are the digests of the files; nil until they were computed.
+	// sums are the digests of the files. They are nil until computed.
 	sums [][sha256.Size]byte
-	// differs is what the files were when they were last found to have changed, and why the comparison said so.
+	// differs is the state of the files when they were last found to have changed. why is the error of that comparison.
 	differs []os.FileInfo
 	why     error
 }
 
-// Take looks at a model's files. It reads nothing of them; Hash does.
+// Take takes a snapshot of a model's files. It does not read their contents; Hash does.
 func Take(paths []string) (*Snapshot, error) {
 	files, err := statAll(paths)
 	if err != nil {
@@ -55,7 +55,7 @@ func statAll(paths []string) ([]os.FileInfo, error) {
 	return files, nil
 }
 
-// Size is how long the files are together, in bytes.
+// Size is the total size of the files, in bytes.
 func (s *Snapshot) Size() (n int64) {
 	for _, f := range *s.files.Load() {
 		n += f.Size()
@@ -63,8 +63,8 @@ func (s *Snapshot) Size() (n int64) {
 	return n
 }
 
-// Hash computes the digests, unless they are known. With gently it takes half of a processor's time at most. The error
-// wraps ErrChanged where the files change meanwhile, since then nobody knows what they held.
+// Hash computes the digests if they are not known. With gently it uses at most half of a processor's time. The error
+// wraps ErrChanged if the files change meanwhile, because then their earlier contents are unknown.
 func (s *Snapshot) Hash(ctx context.Context, gently bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +85,8 @@ func (s *Snapshot) hash(ctx context.Context, gently bool) error {
 	return err
 }
 
-// Touched reports whether the files are the same ones, in place, but were written to. Files that others have taken the
-// place of are not touched: who has them open still has the old ones.
+// Touched reports whether the files were written to in place. Files that were replaced by others do not count, because
+// a program that has the old ones open still has them.
 func (s *Snapshot) Touched() bool {
 	now, err := statAll(s.paths)
 	if err != nil {
@@ -100,9 +100,9 @@ func (s *Snapshot) Touched() bool {
 	return false
 }
 
-// Compare returns an error that wraps ErrChanged if the files do not hold what they held. It compares lengths first
-// and then digests; what was found out of files that nobody has written to since is not computed again. Other errors
-// say that the files cannot be read.
+// Compare returns an error that wraps ErrChanged if the contents of the files differ from the snapshot. It compares
+// sizes first and then digests. It reuses the last result if nobody has written to the files since. Other errors say
+// that the files cannot be read.
 func (s *Snapshot) Compare(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,10 +158,10 @@ func sameFiles(paths []string, a, b []os.FileInfo) error {
 	return nil
 }
 
-// same reports whether two looks at one file saw no difference.
+// same reports whether two states of a file have the same size and modification time.
 func same(a, b os.FileInfo) bool { return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) }
 
-// digest reads files and returns their digests, and what the system said of them afterwards.
+// digest reads files. It returns their digests and their state afterwards.
 func digest(ctx context.Context, paths []string, gently bool) (sums [][sha256.Size]byte, files []os.FileInfo,
 	err error) {
 	buf := make([]byte, 1<<20)

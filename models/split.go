@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// A split model's files end in "-00001-of-00003.gguf", as llama.cpp's gguf-split writes them.
+// The files of a split model end in "-00001-of-00003.gguf", as llama.cpp's gguf-split writes them.
 var splitName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})\.gguf$`)
 
-// splitPart returns which part of how many the file is.
+// splitPart returns the number of the part and the number of parts. It reports false if the file is not a part.
 func splitPart(path string) (part, count int, ok bool) {
 	m := splitName.FindStringSubmatch(path)
 	if m == nil {

@@ -1,10 +1,10 @@
-// Package demo is the bundled model: a small gpt-oss-shaped model that calculates with small whole numbers, solves
-// short word problems, calls tools, and shows how it comes to its answers. README.md beside this file is its model
-// card; scripts/demo_model trains it.
+// Package demo holds the bundled model: a small model in the shape of gpt-oss that calculates with small whole numbers,
+// solves short word problems, calls tools and shows its reasoning. README.md in this folder is its model card.
+// scripts/demo_model trains it.
 //
-// The model is embedded in the program and unpacked to the user's cache on first use, because the engine maps files.
-// Its file's name carries the digest of its contents, so that programs with different models do not overwrite each
-// other's. A file that is there but was changed is written again. Nothing else on the disk is touched.
+// The model is embedded in the program. It is unpacked to the user's cache on first use, because the engine maps files.
+// The name of the file has the digest of its contents, so programs with different models do not overwrite each other's.
+// A file with changed contents is written again. Nothing else on the disk is touched.
 package demo
 
 import (
@@ -24,7 +24,7 @@ import (
 	"runner/models"
 )
 
-// Name is what the bundled model is called on the command line.
+// Name is the name of the bundled model on the command line.
 const Name = "demo"
 
 //go:embed demo.gguf
@@ -38,13 +38,9 @@ var digest = sync.OnceValue(func() string {
 // Digest is the hexadecimal SHA-256 of the model's file.
 func Digest() string { return digest() }
 
-// Size is the length of the model's file in bytes.
-func Size() int { return len(file) }
-
-// Path returns where the bundled model is on the disk, unpacking it where that is needed: in runner/models under the
-// user's cache directory (os.UserCacheDir, so XDG_CACHE_HOME where that is set). The file's contents are checked
-// against the digest on every call. Several processes and goroutines may call it at the same time. Errors are a
-// [*models.Error].
+// Path returns the path of the bundled model on the disk. It unpacks the model if needed, to runner/models in the user's
+// cache directory (os.UserCacheDir, which is XDG_CACHE_HOME if that is set). Each call checks the contents of the file
+// against the digest. Several processes and goroutines may call it at the same time. Errors are a [*models.Error].
 func Path(ctx context.Context) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -71,7 +67,7 @@ func unpack(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
-// intact reports whether the file at path is there with the right contents.
+// intact reports whether the file at path exists and has the right contents.
 func intact(path string) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +88,7 @@ func intact(path string) (bool, error) {
 	return hex.EncodeToString(h.Sum(nil)) == Digest(), nil
 }
 
-// replace puts the model at path in one rename, so that nobody ever sees a part of it.
+// replace writes the model to path with a rename at the end, so that no reader sees a partial file.
 func replace(dir, path string) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

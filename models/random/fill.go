@@ -9,7 +9,7 @@ import (
 	"runner/backend/gguf"
 )
 
-// fill writes the tensor's data. Blocks are drawn in their stored form, so that gigabytes take seconds.
+// fill writes the tensor's data. It draws blocks in their stored form, so that gigabytes take seconds.
 func (t *tensor) fill(w io.Writer, r *rand.Rand) error {
 	elements, _ := t.Type.Block()
 	var block []byte
@@ -33,7 +33,7 @@ func (t *tensor) fill(w io.Writer, r *rand.Rand) error {
 	return nil
 }
 
-// q8Block draws 32 bytes evenly from -127 to 127 under a scale.
+// q8Block draws 32 bytes uniformly from -127 to 127, with a scale.
 func q8Block(b []byte, r *rand.Rand, deviation float64) []byte {
 	const even = 73.6 // deviation of the integers from -127 to 127
 	b = binary.LittleEndian.AppendUint16(b, half(deviation/even))
@@ -51,7 +51,7 @@ func q8Block(b []byte, r *rand.Rand, deviation float64) []byte {
 	return b
 }
 
-// fp4Block draws 32 four-bit floats evenly from their 16 codes under a power-of-two scale.
+// fp4Block draws 32 four-bit floats uniformly from their 16 codes, with a scale that is a power of two.
 func fp4Block(b []byte, r *rand.Rand, deviation float64) []byte {
 	const even = 2.915 // deviation of 0, 0.5, 1, 1.5, 2, 3, 4, 6 with both signs
 	b = append(b, byte(127+int(math.Round(math.Log2(deviation/even)))))
@@ -59,7 +59,7 @@ func fp4Block(b []byte, r *rand.Rand, deviation float64) []byte {
 	return binary.LittleEndian.AppendUint64(b, r.Uint64())
 }
 
-// half converts a positive number in the normal range of IEEE 754 binary16, truncating.
+// half converts a positive number in the normal range of IEEE 754 binary16. It truncates.
 func half(x float64) uint16 {
 	bits := math.Float32bits(float32(x))
 	exponent := int(bits>>23&0xff) - 127 + 15

@@ -1,6 +1,6 @@
-// Package random writes models with random weights in the shape of gpt-oss: GGUF files that an engine loads and
-// runs like a real one, and that say nothing sensible. They are for tests of backends and for benchmarks, from a
-// megabyte to the real size, and are the same for the same Config.
+// Package random writes models with random weights in the shape of gpt-oss: GGUF files that an engine loads and runs
+// like a real model, with meaningless output. They are for tests of backends and for benchmarks. Their size ranges from
+// a megabyte to that of the real model. The same Config always gives the same file.
 package random
 
 import (
@@ -14,34 +14,34 @@ import (
 	"runner/backend/gguf"
 )
 
-// Config is the shape of a model. Zero fields have the defaults of a tiny one.
+// Config is the shape of a model. A zero field means the default, which is for a tiny model.
 type Config struct {
-	// Layers alternate between a sliding window and full attention, the first sliding; 0 means 4.
+	// Layers is the number of layers. They alternate between a sliding window and full attention, starting with a
+	// sliding window. 0 means 4.
 	Layers int
-	// Width is the hidden state's; a multiple of 32. 0 means 64.
+	// Width is the size of the hidden state, a multiple of 32. 0 means 64.
 	Width int
-	// Heads and KVHeads of HeadSize values each; 0 means 4, 2 and 32. HeadSize is a multiple of 32.
+	// Heads and KVHeads have HeadSize values each. 0 means 4, 2 and 32. HeadSize is a multiple of 32.
 	Heads, KVHeads, HeadSize int
-	// Experts of FeedForward values each, of which Used work on a token; 0 means 4, 64 and 2. FeedForward is a
+	// Experts have FeedForward values each, and Used of them work on a token. 0 means 4, 64 and 2. FeedForward is a
 	// multiple of 32.
 	Experts, Used, FeedForward int
-	// Vocabulary is the number of tokens; 0 means 512. With 201088 the special tokens have gpt-oss's own ids.
+	// Vocabulary is the number of tokens. 0 means 512. With 201088 the special tokens have the ids of gpt-oss.
 	Vocabulary int
-	// Window is the sliding window in tokens; 0 means 128.
+	// Window is the sliding window in tokens. 0 means 128.
 	Window int
-	// Context is the trained context that the file states; 0 means 4096.
+	// Context is the trained context in tokens, as the file states it. 0 means 4096.
 	Context int
-	// Precise stores every weight as F32, so that an engine rounds nothing on the way and two orders of the same sum
-	// differ in their last bits only. Otherwise experts are MXFP4 and the other matrices Q8_0, as usual.
+	// Precise stores every weight as F32. An engine then rounds nothing, and two orders of the same sum differ only in
+	// their last bits. Otherwise experts are MXFP4 and the other matrices Q8_0, as usual.
 	Precise bool
 	// Seed chooses the weights.
 	Seed uint64
 }
 
-// Full20B is the shape of gpt-oss-20b; the file has 12 GB.
+// Full20B is the shape of gpt-oss-20b. The file has 12 GB.
 var Full20B = Config{Layers: 24, Width: 2880, Heads: 64, KVHeads: 8, HeadSize: 64, Experts: 32, Used: 4,
-	FeedForward: 2880,
-	Vocabulary:  201088, Window: 128, Context: 131072}
+	FeedForward: 2880, Vocabulary: 201088, Window: 128, Context: 131072}
 
 func (c Config) withDefaults() Config {
 	for _, f := range []struct {
@@ -58,7 +58,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// WriteFile writes a model to path, which is removed again on an error.
+// WriteFile writes a model to path. It removes the file if there is an error.
 func WriteFile(path string, c Config) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -75,7 +75,7 @@ func WriteFile(path string, c Config) (err error) {
 	return Write(f, c)
 }
 
-// Write writes a model. It holds a few megabytes at most in memory.
+// Write writes a model. It uses at most a few megabytes of memory.
 func Write(w io.Writer, c Config) error {
 	c = c.withDefaults()
 	vocab, err := newVocabulary(c.Vocabulary)
@@ -139,7 +139,7 @@ func (c Config) metadata(v *vocabulary) []gguf.Pair {
 	}
 }
 
-// tensor is a tensor with the standard deviation of its values; 0 makes them all ones.
+// tensor is a tensor with the standard deviation of its values. 0 means that all values are 1.
 type tensor struct {
 	gguf.Tensor
 	deviation float64
@@ -157,7 +157,7 @@ func (c Config) tensors() []tensor {
 		}
 		list = append(list, tensor{gguf.Tensor{Name: name, Type: t, Dims: d}, deviation})
 	}
-	in := func(n int) float64 { return 1 / math.Sqrt(float64(n)) } // keeps the size of what passes through
+	in := func(n int) float64 { return 1 / math.Sqrt(float64(n)) } // keeps the scale of the activations
 	q, kv := c.Heads*c.HeadSize, c.KVHeads*c.HeadSize
 	add("token_embd.weight", gguf.Q8_0, 1, c.Width, c.Vocabulary)
 	for l := range c.Layers {

@@ -2,7 +2,7 @@ package random
 
 import "fmt"
 
-// vocabulary is a byte-level BPE vocabulary in the form of GGUF's tokenizer keys.
+// vocabulary is a byte-level BPE vocabulary as GGUF's tokenizer keys store it.
 type vocabulary struct {
 	tokens []string
 	types  []int32
@@ -16,12 +16,11 @@ const (
 	controlType = 3
 )
 
-// specials are harmony's control tokens by their distance from the first, as in o200k_harmony.
+// specials are harmony's control tokens. The key is the distance from the first one, as in o200k_harmony.
 var specials = map[int]string{0: "<|startoftext|>", 1: "<|endoftext|>", 4: "<|return|>", 5: "<|constrain|>",
-	7: "<|channel|>",
-	8: "<|start|>", 9: "<|end|>", 10: "<|message|>", 14: "<|call|>"}
+	7: "<|channel|>", 8: "<|start|>", 9: "<|end|>", 10: "<|message|>", 14: "<|call|>"}
 
-// newVocabulary makes n tokens: 256 bytes, pieces that merge, and 16 control tokens, or 1,090 in the real size.
+// newVocabulary makes n tokens: 256 bytes, pieces made by merges, and 16 control tokens, or 1,090 at the real size.
 func newVocabulary(n int) (*vocabulary, error) {
 	control := 16
 	if n >= 201088 {
@@ -57,8 +56,8 @@ func (v *vocabulary) add(token string, kind int32) bool {
 	return true
 }
 
-// pieces adds merges until there are n tokens: pairs of frequent letters, with and without a space before them,
-// then these with one more letter, and so on.
+// pieces adds merges until there are n tokens: first pairs of frequent letters, with and without a space in front, then
+// these with one more letter, and so on.
 func (v *vocabulary) pieces(n int) {
 	const letters = "etaoinshrdlcumwfgypbvkjxqz"
 	space := string(printable(' '))
@@ -83,7 +82,7 @@ func (v *vocabulary) pieces(n int) {
 	}
 }
 
-// printable maps a byte to the character that stands for it in byte-level vocabularies (GPT-2).
+// printable maps a byte to the character that represents it in the vocabulary files of GPT-2.
 func printable(b byte) rune {
 	if b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae {
 		return rune(b)
