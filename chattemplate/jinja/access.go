@@ -3,6 +3,7 @@ package jinja
 import (
 	"math"
 	"math/big"
+
 	"runner/chattemplate/jinja/origin"
 )
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
+
 	"runner/chattemplate/jinja/origin"
 )
 

@@ -4,8 +4,9 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"runner/chattemplate/conformance"
 	"testing"
+
+	"runner/chattemplate/conformance"
 )
 
 var benchTemplates = map[string]string{"gpt-oss": "openai-gpt-oss-120b", "qwen3": "Qwen-Qwen3-0.6B"}

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runner/chattemplate/conformance"
 	"strings"
 	"testing"
 	"time"
+
+	"runner/chattemplate/conformance"
 )
 
 type conversations struct {

@@ -1,9 +1,10 @@
 package jinja
 
 import (
-	"runner/chattemplate/jinja/origin"
 	"strconv"
 	"strings"
+
+	"runner/chattemplate/jinja/origin"
 )
 
 // filters holds the filters by name. This file has those for any value, filters_str.go those for text.

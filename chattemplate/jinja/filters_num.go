@@ -3,11 +3,12 @@ package jinja
 import (
 	"math"
 	"math/big"
-	"runner/chattemplate/jinja/origin"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"runner/chattemplate/jinja/origin"
 )
 
 func addNumberFilters() {

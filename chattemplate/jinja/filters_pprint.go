@@ -1,9 +1,10 @@
 package jinja
 
 import (
-	"runner/chattemplate/jinja/origin"
 	"sort"
 	"strings"
+
+	"runner/chattemplate/jinja/origin"
 )
 
 // pprintWidth is the line width of the pprint filter.

@@ -1,10 +1,11 @@
 package jinja
 
 import (
-	"runner/chattemplate/jinja/origin"
 	"slices"
 	"sort"
 	"strings"
+
+	"runner/chattemplate/jinja/origin"
 )
 
 func addSequenceFilters() {

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"runner/chattemplate/jinja/origin"
 	"strings"
 	"unicode/utf8"
+
+	"runner/chattemplate/jinja/origin"
 )
 
 func addStringFilters() {

@@ -3,10 +3,11 @@ package jinja
 import (
 	"math"
 	"math/big"
-	"runner/chattemplate/jinja/origin"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"runner/chattemplate/jinja/origin"
 )
 
 // spec says how to format one value, in % formatting or in a format specification.

@@ -1,9 +1,10 @@
 package jinja
 
 import (
-	"runner/chattemplate/jinja/origin"
 	"strings"
 	"unicode/utf8"
+
+	"runner/chattemplate/jinja/origin"
 )
 
 // formatMethod is str.format: replacement fields in braces.

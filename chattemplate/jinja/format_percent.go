@@ -3,9 +3,10 @@ package jinja
 import (
 	"math"
 	"math/big"
-	"runner/chattemplate/jinja/origin"
 	"strings"
 	"unicode/utf8"
+
+	"runner/chattemplate/jinja/origin"
 )
 
 // percent is s % args.

@@ -3,10 +3,11 @@ package jinja
 import (
 	"fmt"
 	"math"
-	"runner/chattemplate/jinja/origin"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"runner/chattemplate/jinja/origin"
 )
 
 // jsonWriter is json.dumps. The text of strings keeps its origins. All bytes it adds are outside.

@@ -1,10 +1,11 @@
 package jinja
 
 import (
-	"runner/chattemplate/jinja/origin"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"runner/chattemplate/jinja/origin"
 )
 
 // strMethod makes a method of strings. The result is markup if the string is, as in markupsafe.

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"math"
 	"math/big"
-	"runner/chattemplate/jinja/origin"
 	"strings"
 	"unicode/utf8"
+
+	"runner/chattemplate/jinja/origin"
 )
 
 // iterator yields the items of a value one by one.

@@ -4,13 +4,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"runner/chattemplate/conformance"
-	"runner/chattemplate/jinja/origin"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"runner/chattemplate/conformance"
+	"runner/chattemplate/jinja/origin"
 )
 
 func renderText(t testing.TB, src string, vars map[string]Value) Text {

@@ -3,11 +3,12 @@ package jinja
 import (
 	"fmt"
 	"math"
-	"runner/chattemplate/jinja/origin"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"runner/chattemplate/jinja/origin"
 )
 
 // str returns str(v), the form in which values are printed. A string is returned as it is.

@@ -2,11 +2,12 @@ package jinja
 
 import (
 	"fmt"
-	"runner/chattemplate/jinja/origin"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"runner/chattemplate/jinja/origin"
 )
 
 // strftime formats the render's time as Python's strftime does in the C locale. A value has the origin of its

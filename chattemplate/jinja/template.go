@@ -3,9 +3,10 @@ package jinja
 import (
 	"context"
 	"fmt"
-	"runner/chattemplate/jinja/origin"
 	"time"
 	"unicode/utf8"
+
+	"runner/chattemplate/jinja/origin"
 )
 
 // Options are the settings of a template. The zero value is right for chat templates.
