@@ -1,15 +1,13 @@
-// Package gguf reads and writes GGUF files, the container that llama.cpp's models come in: ordered metadata, a list of
-// tensors, and the tensors' data.
+// Package gguf reads GGUF files, the container of llama.cpp's models: ordered metadata, a list of tensors, and the
+// tensors' data.
 //
-// Reading is for everything that has to look into a model without an engine: the vocabulary and the merges, the chat
-// template, sizes and types, and whether the file is whole. It reads the header only, never the weights, and believes
-// nothing that it reads: counts, lengths, sizes and offsets are checked against the file's size and fixed limits before
-// anything is allocated. Every [*File] that is returned describes tensors that lie inside the file and do not overlap.
-//
-// Writing is for small models and for test models; it quantizes to F16, BF16, Q8_0 and MXFP4.
+// It serves code that looks into a model without an engine: the vocabulary and the merges, the chat template, sizes and
+// types, and whether the file is complete. It reads only the header, never the weights, and trusts nothing it reads. It
+// checks counts, lengths, sizes and offsets against the size of the file and fixed limits before it allocates memory.
+// The tensors of a returned [*File] lie inside the file and do not overlap.
 //
 // The format is the specification in ggml's docs/gguf.md, versions 2 and 3, little-endian. A [*File] is immutable and
-// safe for concurrent use.
+// safe for concurrent use. Package models/random/ggufwriter writes such files for tests.
 package gguf
 
 import (

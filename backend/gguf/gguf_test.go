@@ -1,4 +1,4 @@
-package gguf
+package gguf_test
 
 import (
 	"bytes"
@@ -11,6 +11,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"runner/backend/gguf"
+	"runner/models/random/ggufwriter"
 )
 
 // golden is a complete file of version 3, byte by byte from the specification: two keys and one tensor of 32 values.
@@ -32,11 +35,13 @@ var goldenData = "\x00\x3c\xff\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x
 
 func goldenFile() []byte {
 	b := []byte(golden)
-	b = append(b, make([]byte, padding(int64(len(b)), 32))...)
+	b = append(b, make([]byte, gguf.Padding(int64(len(b)), 32))...)
 	return append(b, goldenData...)
 }
 
-func parse(b []byte) (*File, error) { return Read(bytes.NewReader(b), int64(len(b))) }
+func pair(key string, value any) ggufwriter.Pair { return ggufwriter.Pair{Key: key, Value: value} }
+
+func parse(b []byte) (*gguf.File, error) { return gguf.Read(bytes.NewReader(b), int64(len(b))) }
 
 func TestReadGolden(t *testing.T) {
 	b := goldenFile()
@@ -60,14 +65,14 @@ func TestReadGolden(t *testing.T) {
 		t.Error("a number passes for a string")
 	}
 	a, ok := f.Array("s")
-	if !ok || a.Type() != String || !reflect.DeepEqual(a.Strings(), []string{"a", ""}) {
+	if !ok || a.Type() != gguf.String || !reflect.DeepEqual(a.Strings(), []string{"a", ""}) {
 		t.Errorf("s = %v", a)
 	}
 	w, ok := f.Tensor("w")
-	if !ok || w.Type != Q8_0 || w.Size != 34 || w.Offset != 0 || w.Elements() != 32 || f.Parameters() != 32 {
+	if !ok || w.Type != gguf.Q8_0 || w.Size != 34 || w.Offset != 0 || w.Elements() != 32 || f.Parameters() != 32 {
 		t.Fatalf("w = %+v", w)
 	}
-	values, err := Values(nil, w.Type, b[f.DataOffset+w.Offset:][:w.Size])
+	values, err := ggufwriter.Values(nil, w.Type, b[f.DataOffset+w.Offset:][:w.Size])
 	if err != nil || values[0] != -1 || values[31] != 30 {
 		t.Errorf("values %v, %v", values, err)
 	}
@@ -75,8 +80,8 @@ func TestReadGolden(t *testing.T) {
 
 func TestWriteGolden(t *testing.T) {
 	var out bytes.Buffer
-	w, err := NewWriter(&out, []Pair{{"general.architecture", "test"}, {"n", int32(-2)}, {"s", []string{"a", ""}}},
-		[]Tensor{{Name: "w", Type: Q8_0, Dims: []int64{32}}})
+	w, err := ggufwriter.New(&out, []ggufwriter.Pair{pair("general.architecture", "test"), pair("n", int32(-2)), pair("s", []string{"a", ""})},
+		[]gguf.Tensor{{Name: "w", Type: gguf.Q8_0, Dims: []int64{32}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,29 +91,29 @@ func TestWriteGolden(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want := append(goldenFile(), make([]byte, padding(34, 32))...)
+	want := append(goldenFile(), make([]byte, gguf.Padding(34, 32))...)
 	if !bytes.Equal(out.Bytes(), want) {
 		t.Errorf("got  %q\nwant %q", out.Bytes(), want)
 	}
 }
 
 func TestRoundTrip(t *testing.T) {
-	metadata := []Pair{
-		{"general.alignment", uint32(64)},
-		{"u8", uint8(200)}, {"i8", int8(-100)}, {"u16", uint16(60000)}, {"i16", int16(-30000)},
-		{"u32", uint32(4e9)}, {"i32", int32(-2e9)}, {"f32", float32(1.5)}, {"yes", true}, {"no", false},
-		{"text", "αβγ\x00\xff"}, {"u64", uint64(math.MaxUint64)}, {"i64", int64(math.MinInt64)}, {"f64", math.Pi},
-		{"u8s", []uint8{1, 255}}, {"i8s", []int8{-1, 1}}, {"u16s", []uint16{1, 65535}}, {"i16s", []int16{-1, 1}},
-		{"u32s", []uint32{1, math.MaxUint32}}, {"i32s", []int32{-1, 1}}, {"f32s", []float32{-0.5, 2}},
-		{"bools", []bool{true, false}}, {"texts", []string{"", "x", "yz"}}, {"u64s", []uint64{1, math.MaxUint64}},
-		{"i64s", []int64{-1, 1}}, {"f64s", []float64{-0.5, 2}}, {"none", []string{}},
+	metadata := []ggufwriter.Pair{
+		pair("general.alignment", uint32(64)),
+		pair("u8", uint8(200)), pair("i8", int8(-100)), pair("u16", uint16(60000)), pair("i16", int16(-30000)),
+		pair("u32", uint32(4e9)), pair("i32", int32(-2e9)), pair("f32", float32(1.5)), pair("yes", true), pair("no", false),
+		pair("text", "αβγ\x00\xff"), pair("u64", uint64(math.MaxUint64)), pair("i64", int64(math.MinInt64)), pair("f64", math.Pi),
+		pair("u8s", []uint8{1, 255}), pair("i8s", []int8{-1, 1}), pair("u16s", []uint16{1, 65535}), pair("i16s", []int16{-1, 1}),
+		pair("u32s", []uint32{1, math.MaxUint32}), pair("i32s", []int32{-1, 1}), pair("f32s", []float32{-0.5, 2}),
+		pair("bools", []bool{true, false}), pair("texts", []string{"", "x", "yz"}), pair("u64s", []uint64{1, math.MaxUint64}),
+		pair("i64s", []int64{-1, 1}), pair("f64s", []float64{-0.5, 2}), pair("none", []string{}),
 	}
-	tensors := []Tensor{
-		{Name: "a", Type: F32, Dims: []int64{3, 2}}, {Name: "b", Type: MXFP4, Dims: []int64{64, 2, 3}},
-		{Name: "c", Type: F16, Dims: []int64{1}},
+	tensors := []gguf.Tensor{
+		{Name: "a", Type: gguf.F32, Dims: []int64{3, 2}}, {Name: "b", Type: gguf.MXFP4, Dims: []int64{64, 2, 3}},
+		{Name: "c", Type: gguf.F16, Dims: []int64{1}},
 	}
 	var out bytes.Buffer
-	w, err := NewWriter(&out, metadata, tensors)
+	w, err := ggufwriter.New(&out, metadata, tensors)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +133,7 @@ func TestRoundTrip(t *testing.T) {
 	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(path)
+	f, err := gguf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,28 +162,28 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // plain turns a value back into what the Writer took, through the public accessors.
-func plain(v Value) any {
+func plain(v gguf.Value) any {
 	switch v.Type() {
-	case String:
+	case gguf.String:
 		s, _ := v.String()
 		return s
-	case Bool:
+	case gguf.Bool:
 		b, _ := v.Bool()
 		return b
-	case Float32, Float64:
+	case gguf.Float32, gguf.Float64:
 		x, _ := v.Float()
 		return x
-	case ArrayOf:
+	case gguf.ArrayOf:
 		a, _ := v.Array()
 		s := []any{}
 		for i := range a.Len() {
 			switch a.Type() {
-			case String:
+			case gguf.String:
 				s = append(s, a.String(i))
-			case Bool:
+			case gguf.Bool:
 				b, _ := a.Bool(i)
 				s = append(s, b)
-			case Float32, Float64:
+			case gguf.Float32, gguf.Float64:
 				x, _ := a.Float(i)
 				s = append(s, x)
 			default:
@@ -201,11 +206,11 @@ func TestNestedArrays(t *testing.T) {
 	le := binary.LittleEndian
 	build := func(depth int) []byte {
 		b := []byte("GGUF\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00")
-		b = le.AppendUint32(appendString(b, "k"), uint32(ArrayOf))
+		b = le.AppendUint32(append(le.AppendUint64(b, 1), 'k'), uint32(gguf.ArrayOf))
 		for range depth - 1 {
-			b = le.AppendUint64(le.AppendUint32(b, uint32(ArrayOf)), 1)
+			b = le.AppendUint64(le.AppendUint32(b, uint32(gguf.ArrayOf)), 1)
 		}
-		return append(le.AppendUint64(le.AppendUint32(b, uint32(Uint8)), 2), 7, 8)
+		return append(le.AppendUint64(le.AppendUint32(b, uint32(gguf.Uint8)), 2), 7, 8)
 	}
 	f, err := parse(build(3))
 	if err != nil {
@@ -216,7 +221,7 @@ func TestNestedArrays(t *testing.T) {
 	if n, ok := inner.Int(1); !ok || n != 8 {
 		t.Errorf("inner element %d, %v", n, ok)
 	}
-	if _, err := parse(build(5)); !errors.Is(err, ErrCorrupt) {
+	if _, err := parse(build(5)); !errors.Is(err, gguf.ErrCorrupt) {
 		t.Errorf("five levels: %v", err)
 	}
 }
@@ -240,54 +245,54 @@ func TestHostile(t *testing.T) {
 		kind   error
 		detail string
 	}{
-		{"empty", func(b []byte) []byte { return nil }, ErrNotGGUF, "letters"},
-		{"three bytes", func(b []byte) []byte { return b[:3] }, ErrNotGGUF, "letters"},
-		{"other magic", put32(0, 0x04034b50), ErrNotGGUF, "letters"},
-		{"magic only", func(b []byte) []byte { return b[:4] }, ErrTruncated, "ends after 4 bytes"},
-		{"big-endian", put32(4, 3<<24), ErrVersion, "big-endian"},
-		{"version 1", put32(4, 1), ErrVersion, "version 1"},
-		{"version 4", put32(4, 4), ErrVersion, "version 4"},
-		{"version 0", put32(4, 0), ErrVersion, "version 0"},
-		{"tensor count", put64(8, 1<<40), ErrCorrupt, "tensors"},
-		{"key count", put64(16, 1<<63), ErrCorrupt, "metadata keys"},
-		{"more keys than there are", put64(16, 4), ErrCorrupt, "a string"},
-		{"key length", put64(24, 1<<20), ErrCorrupt, "string at byte"},
-		{"empty key", put64(24, 0), ErrCorrupt, "empty"},
-		{"value type", put32(n+1, 13), ErrCorrupt, "unknown type"},
-		{"value type bool", put32(n+1, uint32(Bool)), ErrCorrupt, "truth value"},
-		{"duplicate key", func(b []byte) []byte { b[array] = 'n'; return b }, ErrCorrupt, "twice"},
-		{"array type", put32(array+5, 13), ErrCorrupt, "unknown type"},
-		{"array length", put64(array+9, 1<<50), ErrCorrupt, "elements"},
-		{"array longer than the file", put64(array+9, 1<<20), ErrTruncated, "inside its header"},
-		{"string longer than the file", put64(array+17, 1<<20), ErrTruncated, "inside its header"},
-		{"string longer than allowed", put64(array+17, math.MaxUint64), ErrCorrupt, "a string"},
-		{"no dimensions", put32(dims, 0), ErrCorrupt, "unknown format"},
-		{"five dimensions", put32(dims, 5), ErrCorrupt, "dimensions"},
-		{"zero dimension", put64(dim, 0), ErrCorrupt, "a dimension of 0"},
-		{"negative dimension", put64(dim, 1<<63), ErrCorrupt, "a dimension"},
-		{"huge dimension", put64(dim, 1<<63-32), ErrCorrupt, "too many bytes"},
-		{"large dimension", put64(dim, 1<<62), ErrTruncated, "ends after"},
-		{"ragged row", put64(dim, 33), ErrCorrupt, "multiple of the 32"},
-		{"unknown format", put32(format, 40), ErrCorrupt, "unknown format 40"},
-		{"removed format", put32(format, 31), ErrCorrupt, "unknown format 31"},
-		{"misaligned", put64(offset, 16), ErrCorrupt, "multiple of 32"},
-		{"offset outside", put64(offset, 1<<20), ErrTruncated, "of 1,"},
-		{"offset overflow", put64(offset, 1<<63-32), ErrCorrupt, "impossible"},
-		{"negative offset", put64(offset, 1<<63), ErrCorrupt, "offset"},
-		{"data cut short", func(b []byte) []byte { return b[:len(b)-1] }, ErrTruncated,
+		{"empty", func(b []byte) []byte { return nil }, gguf.ErrNotGGUF, "letters"},
+		{"three bytes", func(b []byte) []byte { return b[:3] }, gguf.ErrNotGGUF, "letters"},
+		{"other magic", put32(0, 0x04034b50), gguf.ErrNotGGUF, "letters"},
+		{"magic only", func(b []byte) []byte { return b[:4] }, gguf.ErrTruncated, "ends after 4 bytes"},
+		{"big-endian", put32(4, 3<<24), gguf.ErrVersion, "big-endian"},
+		{"version 1", put32(4, 1), gguf.ErrVersion, "version 1"},
+		{"version 4", put32(4, 4), gguf.ErrVersion, "version 4"},
+		{"version 0", put32(4, 0), gguf.ErrVersion, "version 0"},
+		{"tensor count", put64(8, 1<<40), gguf.ErrCorrupt, "tensors"},
+		{"key count", put64(16, 1<<63), gguf.ErrCorrupt, "metadata keys"},
+		{"more keys than there are", put64(16, 4), gguf.ErrCorrupt, "a string"},
+		{"key length", put64(24, 1<<20), gguf.ErrCorrupt, "string at byte"},
+		{"empty key", put64(24, 0), gguf.ErrCorrupt, "empty"},
+		{"value type", put32(n+1, 13), gguf.ErrCorrupt, "unknown type"},
+		{"value type bool", put32(n+1, uint32(gguf.Bool)), gguf.ErrCorrupt, "truth value"},
+		{"duplicate key", func(b []byte) []byte { b[array] = 'n'; return b }, gguf.ErrCorrupt, "twice"},
+		{"array type", put32(array+5, 13), gguf.ErrCorrupt, "unknown type"},
+		{"array length", put64(array+9, 1<<50), gguf.ErrCorrupt, "elements"},
+		{"array longer than the file", put64(array+9, 1<<20), gguf.ErrTruncated, "inside its header"},
+		{"string longer than the file", put64(array+17, 1<<20), gguf.ErrTruncated, "inside its header"},
+		{"string longer than allowed", put64(array+17, math.MaxUint64), gguf.ErrCorrupt, "a string"},
+		{"no dimensions", put32(dims, 0), gguf.ErrCorrupt, "unknown format"},
+		{"five dimensions", put32(dims, 5), gguf.ErrCorrupt, "dimensions"},
+		{"zero dimension", put64(dim, 0), gguf.ErrCorrupt, "a dimension of 0"},
+		{"negative dimension", put64(dim, 1<<63), gguf.ErrCorrupt, "a dimension"},
+		{"huge dimension", put64(dim, 1<<63-32), gguf.ErrCorrupt, "too many bytes"},
+		{"large dimension", put64(dim, 1<<62), gguf.ErrTruncated, "ends after"},
+		{"ragged row", put64(dim, 33), gguf.ErrCorrupt, "multiple of the 32"},
+		{"unknown format", put32(format, 40), gguf.ErrCorrupt, "unknown format 40"},
+		{"removed format", put32(format, 31), gguf.ErrCorrupt, "unknown format 31"},
+		{"misaligned", put64(offset, 16), gguf.ErrCorrupt, "multiple of 32"},
+		{"offset outside", put64(offset, 1<<20), gguf.ErrTruncated, "of 1,"},
+		{"offset overflow", put64(offset, 1<<63-32), gguf.ErrCorrupt, "impossible"},
+		{"negative offset", put64(offset, 1<<63), gguf.ErrCorrupt, "offset"},
+		{"data cut short", func(b []byte) []byte { return b[:len(b)-1] }, gguf.ErrTruncated,
 			fmt.Sprintf("ends after %d of %d bytes", len(goldenFile())-1, len(goldenFile()))},
-		{"no data", func(b []byte) []byte { return b[:len(golden)] }, ErrTruncated, "ends after"},
+		{"no data", func(b []byte) []byte { return b[:len(golden)] }, gguf.ErrTruncated, "ends after"},
 	}
 	for _, test := range tests {
 		_, err := parse(test.change(goldenFile()))
-		var fe *FormatError
+		var fe *gguf.FormatError
 		if !errors.As(err, &fe) || !errors.Is(err, test.kind) || !strings.Contains(fe.Detail, test.detail) ||
 			fe.Hint() == "" {
 			t.Errorf("%s: got %v, want %v with %q", test.name, err, test.kind, test.detail)
 		}
 	}
 	for cut := 5; cut < len(golden); cut++ {
-		if _, err := parse(goldenFile()[:cut]); !errors.Is(err, ErrTruncated) {
+		if _, err := parse(goldenFile()[:cut]); !errors.Is(err, gguf.ErrTruncated) {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
 	}
@@ -295,8 +300,8 @@ func TestHostile(t *testing.T) {
 
 func TestOverlapAndDuplicates(t *testing.T) {
 	var out bytes.Buffer
-	w, err := NewWriter(&out, nil, []Tensor{{Name: "aa", Type: F32, Dims: []int64{16}},
-		{Name: "bb", Type: F32, Dims: []int64{16}}})
+	w, err := ggufwriter.New(&out, nil, []gguf.Tensor{{Name: "aa", Type: gguf.F32, Dims: []int64{16}},
+		{Name: "bb", Type: gguf.F32, Dims: []int64{16}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,50 +318,53 @@ func TestOverlapAndDuplicates(t *testing.T) {
 		t.Fatalf("offset %d", got)
 	}
 	binary.LittleEndian.PutUint64(b[offset:], 32)
-	if _, err := parse(b); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "overlap") {
+	if _, err := parse(b); !errors.Is(err, gguf.ErrCorrupt) || !strings.Contains(err.Error(), "overlap") {
 		t.Errorf("overlap: %v", err)
 	}
 	binary.LittleEndian.PutUint64(b[offset:], 64)
 	copy(b[second:], "aa")
-	if _, err := parse(b); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "twice") {
+	if _, err := parse(b); !errors.Is(err, gguf.ErrCorrupt) || !strings.Contains(err.Error(), "twice") {
 		t.Errorf("duplicate: %v", err)
 	}
 }
 
 func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Open(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := gguf.Open(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
 	}
-	if _, err := Open(dir); !errors.Is(err, ErrNotGGUF) {
+	if _, err := gguf.Open(dir); !errors.Is(err, gguf.ErrNotGGUF) {
 		t.Errorf("directory: %v", err)
 	}
 }
 
 func TestWriterErrors(t *testing.T) {
-	one := []Tensor{{Name: "a", Type: F32, Dims: []int64{2}}}
+	one := []gguf.Tensor{{Name: "a", Type: gguf.F32, Dims: []int64{2}}}
 	for name, try := range map[string]func() error{
-		"value type": func() error { _, err := NewWriter(&bytes.Buffer{}, []Pair{{"k", 1}}, nil); return err },
+		"value type": func() error {
+			_, err := ggufwriter.New(&bytes.Buffer{}, []ggufwriter.Pair{pair("k", 1)}, nil)
+			return err
+		},
 		"same key": func() error {
-			_, err := NewWriter(&bytes.Buffer{}, []Pair{{"k", "a"}, {"k", "b"}}, nil)
+			_, err := ggufwriter.New(&bytes.Buffer{}, []ggufwriter.Pair{pair("k", "a"), pair("k", "b")}, nil)
 			return err
 		},
 		"alignment": func() error {
-			_, err := NewWriter(&bytes.Buffer{}, []Pair{{alignmentKey, uint32(3)}}, nil)
+			_, err := ggufwriter.New(&bytes.Buffer{}, []ggufwriter.Pair{pair(gguf.AlignmentKey, uint32(3))}, nil)
 			return err
 		},
-		"same tensor": func() error { _, err := NewWriter(&bytes.Buffer{}, nil, append(one, one...)); return err },
+		"same tensor": func() error { _, err := ggufwriter.New(&bytes.Buffer{}, nil, append(one, one...)); return err },
 		"shape": func() error {
-			_, err := NewWriter(&bytes.Buffer{}, nil, []Tensor{{Name: "a", Type: Q8_0, Dims: []int64{31}}})
+			_, err := ggufwriter.New(&bytes.Buffer{}, nil, []gguf.Tensor{{Name: "a", Type: gguf.Q8_0, Dims: []int64{31}}})
 			return err
 		},
 		"too much data": func() error {
-			w, _ := NewWriter(&bytes.Buffer{}, nil, one)
+			w, _ := ggufwriter.New(&bytes.Buffer{}, nil, one)
 			_, err := w.Write(make([]byte, 9))
 			return err
 		},
 		"too little data": func() error {
-			w, _ := NewWriter(&bytes.Buffer{}, nil, one)
+			w, _ := ggufwriter.New(&bytes.Buffer{}, nil, one)
 			if _, err := w.Write(make([]byte, 7)); err != nil {
 				t.Fatal(err)
 			}
@@ -369,33 +377,20 @@ func TestWriterErrors(t *testing.T) {
 	}
 }
 
-func TestBlockTableIsConsistent(t *testing.T) {
-	names := map[string]bool{}
-	for typ, b := range blockFormats {
-		if names[b.name] || b.elements <= 0 || b.bytes <= 0 || !typ.Known() || typ.String() != b.name {
-			t.Errorf("%d: %+v", uint32(typ), b)
-		}
-		names[b.name] = true
-	}
-	if TensorType(99).Known() || TensorType(99).String() != "type 99" {
-		t.Error("type 99 is known")
-	}
-}
-
 // FuzzRead checks that no input panics or allocates without bound, and that what is accepted keeps its promises.
 func FuzzRead(f *testing.F) {
 	f.Add(goldenFile())
 	f.Add([]byte("GGUF\x02\x00\x00\x00"))
 	var out bytes.Buffer
-	w, _ := NewWriter(&out, []Pair{{"a", []string{"x"}}, {"b", []float32{1}}, {"general.alignment", uint32(8)}},
-		[]Tensor{{Name: "t", Type: MXFP4, Dims: []int64{32, 2}}, {Name: "u", Type: F16, Dims: []int64{1}}})
+	w, _ := ggufwriter.New(&out, []ggufwriter.Pair{pair("a", []string{"x"}), pair("b", []float32{1}), pair("general.alignment", uint32(8))},
+		[]gguf.Tensor{{Name: "t", Type: gguf.MXFP4, Dims: []int64{32, 2}}, {Name: "u", Type: gguf.F16, Dims: []int64{1}}})
 	w.Write(make([]byte, 36))
 	w.Close()
 	f.Add(out.Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file, err := parse(b)
 		if err != nil {
-			var fe *FormatError
+			var fe *gguf.FormatError
 			if !errors.As(err, &fe) {
 				t.Fatalf("untyped error %v", err)
 			}
@@ -422,8 +417,8 @@ func BenchmarkRead(b *testing.B) {
 		merges[i] = fmt.Sprintf("left%d right%d", i, i)
 	}
 	var out bytes.Buffer
-	w, err := NewWriter(&out, []Pair{{"tokenizer.ggml.tokens", tokens}, {"tokenizer.ggml.merges", merges},
-		{"tokenizer.ggml.token_type", make([]int32, len(tokens))}}, nil)
+	w, err := ggufwriter.New(&out, []ggufwriter.Pair{pair("tokenizer.ggml.tokens", tokens), pair("tokenizer.ggml.merges", merges),
+		pair("tokenizer.ggml.token_type", make([]int32, len(tokens)))}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

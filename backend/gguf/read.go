@@ -13,25 +13,32 @@ import (
 	"slices"
 )
 
+// Constants of the format.
 const (
-	magic            = "GGUF"
-	defaultAlignment = 32
-	alignmentKey     = "general.alignment"
+	// Magic is the start of every file.
+	Magic = "GGUF"
+	// AlignmentKey is the metadata key of the alignment. Without it the alignment is DefaultAlignment, in bytes.
+	AlignmentKey     = "general.alignment"
+	DefaultAlignment = 32
 )
 
-// Limits on what a header may hold. The largest models in use stay far below: about 2,000 tensors, 100 keys, 300,000
-// tokens, 20 MB of metadata.
+// Limits of a header. The largest models in use stay far below: about 2,000 tensors, 100 keys, 300,000 tokens and 20 MB
+// of metadata.
 const (
-	maxTensors   = 1 << 18
-	maxKeys      = 1 << 16
-	maxKeyLength = 1<<16 - 1 // from the specification
-	maxTensorKey = 1 << 10
-	maxString    = 1 << 26
-	maxArray     = 1 << 26 // elements, all nesting levels of one value together
-	maxArrays    = 1 << 16 // arrays inside arrays of one value
-	maxNesting   = 4
-	maxHeader    = 1 << 29 // bytes
-	maxAlignment = 1 << 24
+	maxTensors = 1 << 18
+	maxKeys    = 1 << 16
+	maxString  = 1 << 26
+	maxArray   = 1 << 26 // elements, all nesting levels of one value together
+	maxArrays  = 1 << 16 // arrays inside arrays of one value
+	maxNesting = 4
+	maxHeader  = 1 << 29 // bytes
+
+	// MaxKeyLength is the maximum length of a key, in bytes, from the specification.
+	MaxKeyLength = 1<<16 - 1
+	// MaxTensorName is the maximum length of a tensor's name, in bytes.
+	MaxTensorName = 1 << 10
+	// MaxAlignment is the maximum alignment, in bytes.
+	MaxAlignment = 1 << 24
 )
 
 // Open reads the header of the file at path. The file is closed again.
@@ -59,7 +66,7 @@ func Read(r io.ReaderAt, size int64) (*File, error) {
 	d := &decoder{
 		r: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 1<<16), left: size, size: size, sum: sha256.New(),
 	}
-	f := &File{Size: size, Alignment: defaultAlignment}
+	f := &File{Size: size, Alignment: DefaultAlignment}
 	if err := d.header(f); err != nil {
 		return nil, err
 	}
@@ -68,7 +75,7 @@ func Read(r io.ReaderAt, size int64) (*File, error) {
 	f.Digest = hex.EncodeToString(d.sum.Sum(nil))
 
 	end := size - d.left
-	f.DataOffset = end + padding(end, f.Alignment)
+	f.DataOffset = end + Padding(end, f.Alignment)
 	if err := checkTensors(f); err != nil {
 		return nil, err
 	}
@@ -87,7 +94,7 @@ type decoder struct {
 
 func (d *decoder) header(f *File) error {
 	start, err := d.fixed(4)
-	if err != nil || string(start) != magic {
+	if err != nil || string(start) != Magic {
 		if err != nil && d.size >= 4 {
 			return err
 		}
@@ -115,10 +122,10 @@ func (d *decoder) header(f *File) error {
 	if err := d.metadata(f, keys); err != nil {
 		return err
 	}
-	if v, ok := f.Lookup(alignmentKey); ok {
+	if v, ok := f.Lookup(AlignmentKey); ok {
 		a, ok := v.Int()
-		if !ok || a <= 0 || a > maxAlignment || a&(a-1) != 0 {
-			return corrupt("%s is not a power of two up to %d", alignmentKey, maxAlignment)
+		if !ok || a <= 0 || a > MaxAlignment || a&(a-1) != 0 {
+			return corrupt("%s is not a power of two up to %d", AlignmentKey, MaxAlignment)
 		}
 		f.Alignment = a
 	}
@@ -128,7 +135,7 @@ func (d *decoder) header(f *File) error {
 func (d *decoder) metadata(f *File, n int) error {
 	f.keys = make(map[string]int, min(n, 1024))
 	for i := range n {
-		key, err := d.string(maxKeyLength)
+		key, err := d.string(MaxKeyLength)
 		if err != nil {
 			return err
 		}
@@ -249,7 +256,7 @@ func (d *decoder) tensors(f *File, n int) error {
 	for i := range n {
 		var t Tensor
 		var err error
-		if t.Name, err = d.string(maxTensorKey); err != nil {
+		if t.Name, err = d.string(MaxTensorName); err != nil {
 			return err
 		}
 		if _, dup := f.tensors[t.Name]; dup {
@@ -283,7 +290,7 @@ func (d *decoder) tensors(f *File, n int) error {
 			return corrupt("tensor %s has the offset %d", quote(t.Name), offset)
 		}
 		t.Offset = int64(offset)
-		if t.Size, err = byteSize(t.Type, t.Dims); err != nil {
+		if t.Size, err = ByteSize(t.Type, t.Dims); err != nil {
 			return corrupt("tensor %s %v", quote(t.Name), err)
 		}
 		f.tensors[t.Name] = i
@@ -326,8 +333,8 @@ func checkTensors(f *File) error {
 	return nil
 }
 
-// padding returns how many bytes follow offset n so that the next multiple of align is reached.
-func padding(n, align int64) int64 { return (align - n%align) % align }
+// Padding returns how many bytes follow offset n so that the next multiple of align is reached.
+func Padding(n, align int64) int64 { return (align - n%align) % align }
 
 // truncated is the error for a file that ends inside its header.
 func (d *decoder) truncated() error {

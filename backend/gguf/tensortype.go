@@ -8,7 +8,7 @@ import (
 // TensorType is the format of a tensor's data, numbered as in ggml.
 type TensorType uint32
 
-// The formats that [Append] writes or that need a name here. The table below knows the others too.
+// The formats that need a name. The table below has all formats.
 const (
 	F32   TensorType = 0
 	F16   TensorType = 1
@@ -59,8 +59,8 @@ func (t TensorType) Block() (elements, bytes int64) {
 
 const maxDims = 4
 
-// byteSize returns how many bytes a tensor takes, or what is wrong with its shape.
-func byteSize(t TensorType, dims []int64) (int64, error) {
+// ByteSize returns the size of a tensor in bytes. The error says what is wrong with its shape.
+func ByteSize(t TensorType, dims []int64) (int64, error) {
 	elements, bytes := t.Block()
 	switch {
 	case elements == 0:

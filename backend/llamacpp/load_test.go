@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"runner/backend"
-	"runner/backend/gguf"
 	"runner/models/random"
+	"runner/models/random/ggufwriter"
 )
 
 // rewritten writes the smallest model after change and returns its path.
@@ -192,9 +192,9 @@ func TestParts(t *testing.T) {
 		if !metadata {
 			p.metadata = nil
 		}
-		p.metadata = append(p.metadata, gguf.Pair{Key: "split.no", Value: uint16(no)},
-			gguf.Pair{Key: "split.count", Value: uint16(2)},
-			gguf.Pair{Key: "split.tensors.count", Value: int32(len(p.tensors))})
+		p.metadata = append(p.metadata, ggufwriter.Pair{Key: "split.no", Value: uint16(no)},
+			ggufwriter.Pair{Key: "split.count", Value: uint16(2)},
+			ggufwriter.Pair{Key: "split.tensors.count", Value: int32(len(p.tensors))})
 		skip := int64(0)
 		for i, x := range p.tensors {
 			if i < from {

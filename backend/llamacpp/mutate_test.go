@@ -20,6 +20,7 @@ import (
 	"runner/backend"
 	"runner/backend/gguf"
 	"runner/models/random"
+	"runner/models/random/ggufwriter"
 )
 
 // otherKinds are whole models that the mutations start from besides gpt-oss.
@@ -31,7 +32,7 @@ var smallest = random.Config{Layers: 2, Width: 32, Heads: 2, KVHeads: 1, HeadSiz
 
 // parts is a model taken apart.
 type parts struct {
-	metadata []gguf.Pair
+	metadata []ggufwriter.Pair
 	tensors  []gguf.Tensor
 	data     []byte // of all tensors, without padding
 }
@@ -43,7 +44,7 @@ func takeApart(raw []byte) (*parts, error) {
 	}
 	p := &parts{tensors: f.Tensors}
 	for _, kv := range f.Metadata {
-		p.metadata = append(p.metadata, gguf.Pair{Key: kv.Key, Value: plain(kv.Value)})
+		p.metadata = append(p.metadata, ggufwriter.Pair{Key: kv.Key, Value: plain(kv.Value)})
 	}
 	for _, t := range f.Tensors {
 		p.data = append(p.data, raw[f.DataOffset+t.Offset:f.DataOffset+t.Offset+t.Size]...)
@@ -79,7 +80,7 @@ func plain(v gguf.Value) any {
 // put writes the model with as much data as its tensors need.
 func (p *parts) put() ([]byte, error) {
 	var b bytes.Buffer
-	w, err := gguf.NewWriter(&b, p.metadata, p.tensors)
+	w, err := ggufwriter.New(&b, p.metadata, p.tensors)
 	if err != nil {
 		return nil, err
 	}
@@ -234,11 +235,11 @@ func (p *parts) becomeSentencePiece() {
 	p.set("tokenizer.ggml.bos_token_id", uint32(1))
 	p.set("tokenizer.ggml.eos_token_id", uint32(2))
 	p.drop("tokenizer.ggml.merges", "tokenizer.ggml.pre")
-	p.metadata = append(p.metadata, gguf.Pair{Key: "tokenizer.ggml.scores", Value: scores})
+	p.metadata = append(p.metadata, ggufwriter.Pair{Key: "tokenizer.ggml.scores", Value: scores})
 }
 
 func (p *parts) drop(keys ...string) {
-	var kept []gguf.Pair
+	var kept []ggufwriter.Pair
 	for _, kv := range p.metadata {
 		if !slices.Contains(keys, kv.Key) {
 			kept = append(kept, kv)
@@ -294,7 +295,7 @@ func (p *parts) mutateMetadata(r *rand.Rand) {
 		p.metadata = append(p.metadata[:i], p.metadata[i+1:]...)
 	case 1, 2:
 		key := strings.Replace(moreKeys[r.IntN(len(moreKeys))], "A.", arch+".", 1)
-		p.metadata = append(p.metadata, gguf.Pair{Key: key, Value: awkward[r.IntN(len(awkward))]})
+		p.metadata = append(p.metadata, ggufwriter.Pair{Key: key, Value: awkward[r.IntN(len(awkward))]})
 	case 3:
 		p.set("tokenizer.ggml.model", tokenizers[r.IntN(len(tokenizers))])
 	case 4:

@@ -18,6 +18,7 @@ import (
 	"runner/backend/tokenizer/o200ktest"
 	"runner/backend/tokenizer/texttest"
 	"runner/models/random"
+	"runner/models/random/ggufwriter"
 )
 
 // writeO200k writes a tiny model with the real vocabulary of gpt-oss, split by the pattern that pre names.
@@ -50,23 +51,23 @@ func writeO200k(t testing.TB, pre string) string {
 		return true
 	})
 	merges = slices.DeleteFunc(merges, func(s string) bool { return s == "" })
-	var metadata []gguf.Pair
+	var metadata []ggufwriter.Pair
 	for _, kv := range f.Metadata {
 		switch kv.Key {
 		case "tokenizer.ggml.pre":
-			metadata = append(metadata, gguf.Pair{Key: kv.Key, Value: pre})
+			metadata = append(metadata, ggufwriter.Pair{Key: kv.Key, Value: pre})
 		case "tokenizer.ggml.tokens":
-			metadata = append(metadata, gguf.Pair{Key: kv.Key, Value: tokens})
+			metadata = append(metadata, ggufwriter.Pair{Key: kv.Key, Value: tokens})
 		case "tokenizer.ggml.token_type":
-			metadata = append(metadata, gguf.Pair{Key: kv.Key, Value: types})
+			metadata = append(metadata, ggufwriter.Pair{Key: kv.Key, Value: types})
 		case "tokenizer.ggml.merges":
-			metadata = append(metadata, gguf.Pair{Key: kv.Key, Value: merges})
+			metadata = append(metadata, ggufwriter.Pair{Key: kv.Key, Value: merges})
 		default:
-			metadata = append(metadata, gguf.Pair{Key: kv.Key, Value: plain(kv.Value)})
+			metadata = append(metadata, ggufwriter.Pair{Key: kv.Key, Value: plain(kv.Value)})
 		}
 	}
 	var out bytes.Buffer
-	w, err := gguf.NewWriter(&out, metadata, f.Tensors)
+	w, err := ggufwriter.New(&out, metadata, f.Tensors)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,11 @@ import (
 	"runner/backend/gguf"
 	"runner/backend/tokenizer"
 	"runner/backend/tokenizer/texttest"
+	"runner/models/random/ggufwriter"
 )
 
 // metadata writes the vocabulary of k the way a GGUF file has it.
-func metadata(k *tokenizer.Tokenizer, pre string) []gguf.Pair {
+func metadata(k *tokenizer.Tokenizer, pre string) []ggufwriter.Pair {
 	v := k.Vocab()
 	tokens, types := make([]string, v.Len()), make([]int32, v.Len())
 	for i := range tokens {
@@ -39,7 +40,7 @@ func metadata(k *tokenizer.Tokenizer, pre string) []gguf.Pair {
 	for rank, m := range byRank {
 		merges[rank] = m
 	}
-	return []gguf.Pair{
+	return []ggufwriter.Pair{
 		{Key: "tokenizer.ggml.model", Value: "gpt2"}, {Key: "tokenizer.ggml.pre", Value: pre},
 		{Key: "tokenizer.ggml.tokens", Value: tokens},
 		{Key: "tokenizer.ggml.token_type", Value: types}, {Key: "tokenizer.ggml.merges", Value: merges},
@@ -47,10 +48,10 @@ func metadata(k *tokenizer.Tokenizer, pre string) []gguf.Pair {
 	}
 }
 
-func fromPairs(t testing.TB, pairs []gguf.Pair) (*tokenizer.Tokenizer, error) {
+func fromPairs(t testing.TB, pairs []ggufwriter.Pair) (*tokenizer.Tokenizer, error) {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := gguf.NewWriter(&out, pairs, nil)
+	w, err := ggufwriter.New(&out, pairs, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,23 +130,23 @@ func TestGGUFErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		change func(p []gguf.Pair) []gguf.Pair
+		change func(p []ggufwriter.Pair) []ggufwriter.Pair
 		want   error
 	}{
-		"no tokenizer":  {func(p []gguf.Pair) []gguf.Pair { return nil }, tokenizer.ErrModel},
-		"SentencePiece": {func(p []gguf.Pair) []gguf.Pair { p[0].Value = "llama"; return p }, tokenizer.ErrModel},
-		"pattern":       {func(p []gguf.Pair) []gguf.Pair { p[1].Value = "gpt-7"; return p }, tokenizer.ErrPattern},
-		"no pattern":    {func(p []gguf.Pair) []gguf.Pair { p[1].Key = "x"; return p }, tokenizer.ErrPattern},
-		"no tokens":     {func(p []gguf.Pair) []gguf.Pair { p[2].Key = "x"; return p }, tokenizer.ErrVocabulary},
-		"empty tokens": {func(p []gguf.Pair) []gguf.Pair {
+		"no tokenizer":  {func(p []ggufwriter.Pair) []ggufwriter.Pair { return nil }, tokenizer.ErrModel},
+		"SentencePiece": {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[0].Value = "llama"; return p }, tokenizer.ErrModel},
+		"pattern":       {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[1].Value = "gpt-7"; return p }, tokenizer.ErrPattern},
+		"no pattern":    {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[1].Key = "x"; return p }, tokenizer.ErrPattern},
+		"no tokens":     {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[2].Key = "x"; return p }, tokenizer.ErrVocabulary},
+		"empty tokens": {func(p []ggufwriter.Pair) []ggufwriter.Pair {
 			p[2].Value, p[3].Value = []string{}, []int32{}
 			return p
 		}, tokenizer.ErrVocabulary},
-		"numbers":   {func(p []gguf.Pair) []gguf.Pair { p[2].Value = []int32{1}; return p }, tokenizer.ErrVocabulary},
-		"few types": {func(p []gguf.Pair) []gguf.Pair { p[3].Value = []int32{1}; return p }, tokenizer.ErrVocabulary},
-		"no merges": {func(p []gguf.Pair) []gguf.Pair { return p[:4] }, tokenizer.ErrVocabulary},
-		"odd merge": {func(p []gguf.Pair) []gguf.Pair { p[4].Value = []string{"ab"}; return p }, tokenizer.ErrVocabulary},
-		"unknown merge": {func(p []gguf.Pair) []gguf.Pair { p[4].Value = []string{"~ ~"}; return p },
+		"numbers":   {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[2].Value = []int32{1}; return p }, tokenizer.ErrVocabulary},
+		"few types": {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[3].Value = []int32{1}; return p }, tokenizer.ErrVocabulary},
+		"no merges": {func(p []ggufwriter.Pair) []ggufwriter.Pair { return p[:4] }, tokenizer.ErrVocabulary},
+		"odd merge": {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[4].Value = []string{"ab"}; return p }, tokenizer.ErrVocabulary},
+		"unknown merge": {func(p []ggufwriter.Pair) []ggufwriter.Pair { p[4].Value = []string{"~ ~"}; return p },
 			tokenizer.ErrVocabulary},
 	} {
 		if _, err := fromPairs(t, test.change(metadata(a, "gpt-2"))); !errors.Is(err, test.want) {

@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"runner/backend/gguf"
+	"runner/models/random/ggufwriter"
 )
 
 // Config is the shape of a model. A zero field means the default, which is for a tiny model.
@@ -87,7 +88,7 @@ func Write(w io.Writer, c Config) error {
 	for i, t := range tensors {
 		list[i] = t.Tensor
 	}
-	out, err := gguf.NewWriter(w, c.metadata(vocab), list)
+	out, err := ggufwriter.New(w, c.metadata(vocab), list)
 	if err != nil {
 		return err
 	}
@@ -104,9 +105,9 @@ func Write(w io.Writer, c Config) error {
 	return out.Close()
 }
 
-func (c Config) metadata(v *vocabulary) []gguf.Pair {
+func (c Config) metadata(v *vocabulary) []ggufwriter.Pair {
 	const a = "gpt-oss."
-	return []gguf.Pair{
+	return []ggufwriter.Pair{
 		{Key: "general.architecture", Value: "gpt-oss"},
 		{Key: "general.name", Value: fmt.Sprintf("random %d", c.Seed)},
 		{Key: "general.quantization_version", Value: uint32(2)},

@@ -1,65 +1,67 @@
-package gguf
+package ggufwriter
 
 import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"runner/backend/gguf"
 )
 
 // Append quantizes values to format t and appends the data to dst. Their number must be a multiple of the format's
 // block. It writes F32, F16, BF16, Q8_0 and MXFP4; other formats are an error. The layouts and the rounding are ggml's
 // (ggml-common.h and ggml-quants.c); MXFP4 is from the OCP Microscaling Formats specification 1.0.
-func Append(dst []byte, t TensorType, values []float32) ([]byte, error) {
+func Append(dst []byte, t gguf.TensorType, values []float32) ([]byte, error) {
 	if elements, _ := t.Block(); elements == 0 || len(values)%int(elements) != 0 {
-		return nil, fmt.Errorf("gguf: %d values are not a multiple of the %d that %v needs", len(values), elements, t)
+		return nil, fmt.Errorf("ggufwriter: %d values are not a multiple of the %d that %v needs", len(values), elements, t)
 	}
 	switch t {
-	case F32:
+	case gguf.F32:
 		for _, x := range values {
 			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
 		}
-	case F16:
+	case gguf.F16:
 		for _, x := range values {
 			dst = binary.LittleEndian.AppendUint16(dst, halfBits(x))
 		}
-	case BF16:
+	case gguf.BF16:
 		for _, x := range values {
 			dst = binary.LittleEndian.AppendUint16(dst, brainBits(x))
 		}
-	case Q8_0:
+	case gguf.Q8_0:
 		for ; len(values) > 0; values = values[32:] {
 			dst = appendQ8(dst, values[:32])
 		}
-	case MXFP4:
+	case gguf.MXFP4:
 		for ; len(values) > 0; values = values[32:] {
 			dst = appendMXFP4(dst, values[:32])
 		}
 	default:
-		return nil, fmt.Errorf("gguf: %v is not written", t)
+		return nil, fmt.Errorf("ggufwriter: %v is not written", t)
 	}
 	return dst, nil
 }
 
 // Values is the inverse of [Append]: it appends to dst the values that data stands for.
-func Values(dst []float32, t TensorType, data []byte) ([]float32, error) {
+func Values(dst []float32, t gguf.TensorType, data []byte) ([]float32, error) {
 	_, size := t.Block()
 	if size == 0 || len(data)%int(size) != 0 {
-		return nil, fmt.Errorf("gguf: %d bytes are not a multiple of the %d of a block of %v", len(data), size, t)
+		return nil, fmt.Errorf("ggufwriter: %d bytes are not a multiple of the %d of a block of %v", len(data), size, t)
 	}
 	for ; len(data) > 0; data = data[size:] {
 		switch t {
-		case F32:
+		case gguf.F32:
 			dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(data)))
-		case F16:
+		case gguf.F16:
 			dst = append(dst, fromHalf(binary.LittleEndian.Uint16(data)))
-		case BF16:
+		case gguf.BF16:
 			dst = append(dst, math.Float32frombits(uint32(binary.LittleEndian.Uint16(data))<<16))
-		case Q8_0:
+		case gguf.Q8_0:
 			scale := fromHalf(binary.LittleEndian.Uint16(data))
 			for _, q := range data[2:34] {
 				dst = append(dst, float32(int8(q))*scale)
 			}
-		case MXFP4:
+		case gguf.MXFP4:
 			scale := halfScale(data[0])
 			for _, q := range data[1:17] {
 				dst = append(dst, float32(e2m1[q&15])*scale)
@@ -68,7 +70,7 @@ func Values(dst []float32, t TensorType, data []byte) ([]float32, error) {
 				dst = append(dst, float32(e2m1[q>>4])*scale)
 			}
 		default:
-			return nil, fmt.Errorf("gguf: %v is not read", t)
+			return nil, fmt.Errorf("ggufwriter: %v is not read", t)
 		}
 	}
 	return dst, nil

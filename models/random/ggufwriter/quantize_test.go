@@ -1,10 +1,12 @@
-package gguf
+package ggufwriter
 
 import (
 	"bytes"
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"runner/backend/gguf"
 )
 
 // TestHalf walks all halves: each survives the way to float32 and back, and midpoints go to the even neighbour.
@@ -68,11 +70,11 @@ func TestMXFP4Golden(t *testing.T) {
 		}
 		want = append(want, low|high<<4)
 	}
-	got, err := Append(nil, MXFP4, x)
+	got, err := Append(nil, gguf.MXFP4, x)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Fatalf("got %x, %v, want %x", got, err, want)
 	}
-	back, err := Values(nil, MXFP4, got)
+	back, err := Values(nil, gguf.MXFP4, got)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,9 +89,9 @@ func TestMXFP4Golden(t *testing.T) {
 func TestQuantizeError(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, format := range []struct {
-		t     TensorType
+		t     gguf.TensorType
 		bound float64 // of the error, as a part of the block's largest magnitude
-	}{{F32, 0}, {F16, 1.0 / 2048}, {BF16, 1.0 / 256}, {Q8_0, 0.57 / 127}, {MXFP4, 0.2501}} {
+	}{{gguf.F32, 0}, {gguf.F16, 1.0 / 2048}, {gguf.BF16, 1.0 / 256}, {gguf.Q8_0, 0.57 / 127}, {gguf.MXFP4, 0.2501}} {
 		for range 200 {
 			scale := math.Exp(r.Float64()*10 - 2) // above the subnormal halves
 			x := make([]float32, 96)
@@ -100,7 +102,7 @@ func TestQuantizeError(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want, _ := byteSize(format.t, []int64{96}); int64(len(data)) != want+1 {
+			if want, _ := gguf.ByteSize(format.t, []int64{96}); int64(len(data)) != want+1 {
 				t.Fatalf("%v: %d bytes", format.t, len(data))
 			}
 			back, err := Values(nil, format.t, data[1:])
@@ -126,18 +128,18 @@ func TestQuantizeExtremes(t *testing.T) {
 		for _, b := range odd {
 			x := make([]float32, 32)
 			x[3], x[20] = a, b
-			for _, typ := range []TensorType{Q8_0, MXFP4} {
+			for _, typ := range []gguf.TensorType{gguf.Q8_0, gguf.MXFP4} {
 				data, err := Append(nil, typ, x)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if back, err := Values(nil, typ, data); err != nil || typ == MXFP4 && back[0] != 0 {
+				if back, err := Values(nil, typ, data); err != nil || typ == gguf.MXFP4 && back[0] != 0 {
 					t.Errorf("%v of %v and %v: %v %v", typ, a, b, back, err)
 				}
 			}
 		}
 	}
-	if _, err := Append(nil, Q8_0, make([]float32, 31)); err == nil {
+	if _, err := Append(nil, gguf.Q8_0, make([]float32, 31)); err == nil {
 		t.Error("a ragged block was written")
 	}
 	if _, err := Append(nil, 12, make([]float32, 256)); err == nil {
@@ -156,6 +158,6 @@ func BenchmarkAppendMXFP4(b *testing.B) {
 	var dst []byte
 	b.SetBytes(int64(len(x) * 4))
 	for b.Loop() {
-		dst, _ = Append(dst[:0], MXFP4, x)
+		dst, _ = Append(dst[:0], gguf.MXFP4, x)
 	}
 }

@@ -1,4 +1,5 @@
-package gguf
+// Package ggufwriter writes GGUF files and quantizes tensors, for test models and tests. Package gguf reads the files.
+package ggufwriter
 
 import (
 	"bufio"
@@ -7,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"runner/backend/gguf"
 )
 
 // Pair is a metadata entry to write. Value is a uint8, int8, uint16, int16, uint32, int32, float32, bool, string,
@@ -20,35 +23,35 @@ type Pair struct {
 // concurrent use.
 type Writer struct {
 	w       *bufio.Writer
-	tensors []Tensor
+	tensors []gguf.Tensor
 	align   int64
 	next    int   // tensor that is being written
 	left    int64 // bytes it still lacks
 	err     error
 }
 
-// NewWriter writes the header. The tensors' offsets and sizes are computed, in the order given; those in tensors are
-// ignored. The metadata's general.alignment is honoured.
-func NewWriter(w io.Writer, metadata []Pair, tensors []Tensor) (*Writer, error) {
-	e := &Writer{w: bufio.NewWriterSize(w, 1<<16), align: defaultAlignment}
-	h := append(make([]byte, 0, 1<<12), magic...)
+// New writes the header. It computes the offsets and sizes of the tensors, in the given order, and ignores
+// those in tensors. The metadata's general.alignment applies.
+func New(w io.Writer, metadata []Pair, tensors []gguf.Tensor) (*Writer, error) {
+	e := &Writer{w: bufio.NewWriterSize(w, 1<<16), align: gguf.DefaultAlignment}
+	h := append(make([]byte, 0, 1<<12), gguf.Magic...)
 	h = binary.LittleEndian.AppendUint32(h, 3)
 	h = binary.LittleEndian.AppendUint64(h, uint64(len(tensors)))
 	h = binary.LittleEndian.AppendUint64(h, uint64(len(metadata)))
 	keys := map[string]bool{}
 	for _, kv := range metadata {
-		if kv.Key == "" || len(kv.Key) > maxKeyLength || keys[kv.Key] {
-			return nil, fmt.Errorf("gguf: key %s is empty, too long or given twice", quote(kv.Key))
+		if kv.Key == "" || len(kv.Key) > gguf.MaxKeyLength || keys[kv.Key] {
+			return nil, fmt.Errorf("ggufwriter: key %.80q is empty, too long or given twice", kv.Key)
 		}
 		keys[kv.Key] = true
 		var err error
 		if h, err = appendValue(appendString(h, kv.Key), kv.Value); err != nil {
-			return nil, fmt.Errorf("gguf: key %s: %w", quote(kv.Key), err)
+			return nil, fmt.Errorf("ggufwriter: key %.80q: %w", kv.Key, err)
 		}
-		if kv.Key == alignmentKey {
+		if kv.Key == gguf.AlignmentKey {
 			a, ok := kv.Value.(uint32)
-			if !ok || a == 0 || a&(a-1) != 0 || a > maxAlignment {
-				return nil, fmt.Errorf("gguf: %s is not a uint32 power of two up to %d", alignmentKey, maxAlignment)
+			if !ok || a == 0 || a&(a-1) != 0 || a > gguf.MaxAlignment {
+				return nil, fmt.Errorf("ggufwriter: %s is not a uint32 power of two up to %d", gguf.AlignmentKey, gguf.MaxAlignment)
 			}
 			e.align = int64(a)
 		}
@@ -56,12 +59,12 @@ func NewWriter(w io.Writer, metadata []Pair, tensors []Tensor) (*Writer, error) 
 	offset := int64(0)
 	names := map[string]bool{}
 	for _, t := range tensors {
-		size, err := byteSize(t.Type, t.Dims)
+		size, err := gguf.ByteSize(t.Type, t.Dims)
 		if err != nil {
-			return nil, fmt.Errorf("gguf: tensor %s %w", quote(t.Name), err)
+			return nil, fmt.Errorf("ggufwriter: tensor %.80q %w", t.Name, err)
 		}
-		if t.Name == "" || len(t.Name) > maxTensorKey || names[t.Name] {
-			return nil, fmt.Errorf("gguf: tensor name %s is empty, too long or given twice", quote(t.Name))
+		if t.Name == "" || len(t.Name) > gguf.MaxTensorName || names[t.Name] {
+			return nil, fmt.Errorf("ggufwriter: tensor name %.80q is empty, too long or given twice", t.Name)
 		}
 		names[t.Name] = true
 		h = appendString(h, t.Name)
@@ -73,15 +76,15 @@ func NewWriter(w io.Writer, metadata []Pair, tensors []Tensor) (*Writer, error) 
 		h = binary.LittleEndian.AppendUint64(h, uint64(offset))
 		t.Offset, t.Size = offset, size
 		e.tensors = append(e.tensors, t)
-		if size > math.MaxInt64-offset-2*maxAlignment {
-			return nil, errors.New("gguf: the tensors are too large")
+		if size > math.MaxInt64-offset-2*gguf.MaxAlignment {
+			return nil, errors.New("ggufwriter: the tensors are too large")
 		}
-		offset += size + padding(size, e.align)
+		offset += size + gguf.Padding(size, e.align)
 	}
 	if _, err := e.w.Write(h); err != nil {
 		return nil, err
 	}
-	if err := e.pad(padding(int64(len(h)), e.align)); err != nil {
+	if err := e.pad(gguf.Padding(int64(len(h)), e.align)); err != nil {
 		return nil, err
 	}
 	if len(tensors) > 0 {
@@ -90,13 +93,13 @@ func NewWriter(w io.Writer, metadata []Pair, tensors []Tensor) (*Writer, error) 
 	return e, nil
 }
 
-// Write appends to the tensors' data. The tensors follow one another in the order given to NewWriter; a call may
-// cross from one into the next, and the padding between them is the Writer's business.
+// Write appends to the tensors' data. The tensors follow one another in the order given to New. A call may
+// cross from one into the next, and the Writer adds the padding between them.
 func (e *Writer) Write(p []byte) (int, error) {
 	written := 0
 	for e.err == nil && len(p) > 0 {
 		if e.next == len(e.tensors) {
-			e.err = errors.New("gguf: more data than the tensors hold")
+			e.err = errors.New("ggufwriter: more data than the tensors hold")
 			break
 		}
 		n := int(min(int64(len(p)), e.left))
@@ -106,7 +109,7 @@ func (e *Writer) Write(p []byte) (int, error) {
 		p = p[m:]
 		e.left -= int64(m)
 		for e.err == nil && e.left == 0 && e.next < len(e.tensors) {
-			e.err = e.pad(padding(e.tensors[e.next].Size, e.align))
+			e.err = e.pad(gguf.Padding(e.tensors[e.next].Size, e.align))
 			if e.next++; e.next < len(e.tensors) {
 				e.left = e.tensors[e.next].Size
 			}
@@ -115,13 +118,13 @@ func (e *Writer) Write(p []byte) (int, error) {
 	return written, e.err
 }
 
-// Close finishes the file, without closing what it was written to, and reports tensors that lack data.
+// Close finishes the file. It does not close the underlying writer. It fails if tensors lack data.
 func (e *Writer) Close() error {
 	if e.err != nil {
 		return e.err
 	}
 	if e.next < len(e.tensors) {
-		e.err = fmt.Errorf("gguf: tensor %s lacks %d bytes", quote(e.tensors[e.next].Name), e.left)
+		e.err = fmt.Errorf("ggufwriter: tensor %.80q lacks %d bytes", e.tensors[e.next].Name, e.left)
 		return e.err
 	}
 	return e.w.Flush()
@@ -143,29 +146,29 @@ func appendString(b []byte, s string) []byte {
 func appendValue(b []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case []uint8:
-		return appendArray(b, Uint8, v), nil
+		return appendArray(b, gguf.Uint8, v), nil
 	case []int8:
-		return appendArray(b, Int8, v), nil
+		return appendArray(b, gguf.Int8, v), nil
 	case []uint16:
-		return appendArray(b, Uint16, v), nil
+		return appendArray(b, gguf.Uint16, v), nil
 	case []int16:
-		return appendArray(b, Int16, v), nil
+		return appendArray(b, gguf.Int16, v), nil
 	case []uint32:
-		return appendArray(b, Uint32, v), nil
+		return appendArray(b, gguf.Uint32, v), nil
 	case []int32:
-		return appendArray(b, Int32, v), nil
+		return appendArray(b, gguf.Int32, v), nil
 	case []float32:
-		return appendArray(b, Float32, v), nil
+		return appendArray(b, gguf.Float32, v), nil
 	case []bool:
-		return appendArray(b, Bool, v), nil
+		return appendArray(b, gguf.Bool, v), nil
 	case []string:
-		return appendArray(b, String, v), nil
+		return appendArray(b, gguf.String, v), nil
 	case []uint64:
-		return appendArray(b, Uint64, v), nil
+		return appendArray(b, gguf.Uint64, v), nil
 	case []int64:
-		return appendArray(b, Int64, v), nil
+		return appendArray(b, gguf.Int64, v), nil
 	case []float64:
-		return appendArray(b, Float64, v), nil
+		return appendArray(b, gguf.Float64, v), nil
 	}
 	t, ok := typeOf(v)
 	if !ok {
@@ -174,8 +177,8 @@ func appendValue(b []byte, v any) ([]byte, error) {
 	return appendScalar(binary.LittleEndian.AppendUint32(b, uint32(t)), v), nil
 }
 
-func appendArray[E any](b []byte, t Type, v []E) []byte {
-	b = binary.LittleEndian.AppendUint32(b, uint32(ArrayOf))
+func appendArray[E any](b []byte, t gguf.Type, v []E) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(gguf.ArrayOf))
 	b = binary.LittleEndian.AppendUint32(b, uint32(t))
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(v)))
 	for _, x := range v {
@@ -184,32 +187,32 @@ func appendArray[E any](b []byte, t Type, v []E) []byte {
 	return b
 }
 
-func typeOf(v any) (Type, bool) {
+func typeOf(v any) (gguf.Type, bool) {
 	switch v.(type) {
 	case uint8:
-		return Uint8, true
+		return gguf.Uint8, true
 	case int8:
-		return Int8, true
+		return gguf.Int8, true
 	case uint16:
-		return Uint16, true
+		return gguf.Uint16, true
 	case int16:
-		return Int16, true
+		return gguf.Int16, true
 	case uint32:
-		return Uint32, true
+		return gguf.Uint32, true
 	case int32:
-		return Int32, true
+		return gguf.Int32, true
 	case float32:
-		return Float32, true
+		return gguf.Float32, true
 	case bool:
-		return Bool, true
+		return gguf.Bool, true
 	case string:
-		return String, true
+		return gguf.String, true
 	case uint64:
-		return Uint64, true
+		return gguf.Uint64, true
 	case int64:
-		return Int64, true
+		return gguf.Int64, true
 	case float64:
-		return Float64, true
+		return gguf.Float64, true
 	}
 	return 0, false
 }
@@ -244,5 +247,5 @@ func appendScalar(b []byte, v any) []byte {
 	case string:
 		return appendString(b, v)
 	}
-	panic("gguf: scalar of an unchecked type")
+	panic("ggufwriter: scalar of an unchecked type")
 }
