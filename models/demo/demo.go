@@ -38,9 +38,10 @@ var digest = sync.OnceValue(func() string {
 // Digest is the hexadecimal SHA-256 of the model's file.
 func Digest() string { return digest() }
 
-// Path returns the path of the bundled model on the disk. It unpacks the model if needed, to runner/models in the user's
-// cache directory (os.UserCacheDir, which is XDG_CACHE_HOME if that is set). Each call checks the contents of the file
-// against the digest. Several processes and goroutines may call it at the same time. Errors are a [*models.Error].
+// Path returns the path of the bundled model on the disk. It unpacks the model if needed, to runner/models in the
+// user's cache directory (os.UserCacheDir, which is XDG_CACHE_HOME if that is set). Each call checks the contents of
+// the file against the digest. Several processes and goroutines may call it at the same time. Errors are a
+// [*models.Error].
 func Path(ctx context.Context) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
