@@ -30,8 +30,8 @@ var golden = strings.Join([]string{
 }, "")
 
 // goldenData is the tensor: Q8_0 with the scale 1 and the values -1 and 0 to 30.
-var goldenData = "\x00\x3c\xff\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18" +
-	"\x19\x1a\x1b\x1c\x1d\x1e"
+var goldenData = "\x00\x3c\xff\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14" +
+	"\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e"
 
 func goldenFile() []byte {
 	b := []byte(golden)
@@ -80,7 +80,8 @@ func TestReadGolden(t *testing.T) {
 
 func TestWriteGolden(t *testing.T) {
 	var out bytes.Buffer
-	w, err := ggufwriter.New(&out, []ggufwriter.Pair{pair("general.architecture", "test"), pair("n", int32(-2)), pair("s", []string{"a", ""})},
+	w, err := ggufwriter.New(&out, []ggufwriter.Pair{pair("general.architecture", "test"), pair("n", int32(-2)),
+		pair("s", []string{"a", ""})},
 		[]gguf.Tensor{{Name: "w", Type: gguf.Q8_0, Dims: []int64{32}}})
 	if err != nil {
 		t.Fatal(err)
@@ -102,8 +103,10 @@ func TestRoundTrip(t *testing.T) {
 		pair("general.alignment", uint32(64)),
 		pair("u8", uint8(200)), pair("i8", int8(-100)), pair("u16", uint16(60000)), pair("i16", int16(-30000)),
 		pair("u32", uint32(4e9)), pair("i32", int32(-2e9)), pair("f32", float32(1.5)), pair("yes", true), pair("no", false),
-		pair("text", "αβγ\x00\xff"), pair("u64", uint64(math.MaxUint64)), pair("i64", int64(math.MinInt64)), pair("f64", math.Pi),
-		pair("u8s", []uint8{1, 255}), pair("i8s", []int8{-1, 1}), pair("u16s", []uint16{1, 65535}), pair("i16s", []int16{-1, 1}),
+		pair("text", "αβγ\x00\xff"), pair("u64", uint64(math.MaxUint64)), pair("i64", int64(math.MinInt64)),
+		pair("f64", math.Pi),
+		pair("u8s", []uint8{1, 255}), pair("i8s", []int8{-1, 1}), pair("u16s", []uint16{1, 65535}),
+		pair("i16s", []int16{-1, 1}),
 		pair("u32s", []uint32{1, math.MaxUint32}), pair("i32s", []int32{-1, 1}), pair("f32s", []float32{-0.5, 2}),
 		pair("bools", []bool{true, false}), pair("texts", []string{"", "x", "yz"}), pair("u64s", []uint64{1, math.MaxUint64}),
 		pair("i64s", []int64{-1, 1}), pair("f64s", []float64{-0.5, 2}), pair("none", []string{}),
@@ -382,7 +385,8 @@ func FuzzRead(f *testing.F) {
 	f.Add(goldenFile())
 	f.Add([]byte("GGUF\x02\x00\x00\x00"))
 	var out bytes.Buffer
-	w, _ := ggufwriter.New(&out, []ggufwriter.Pair{pair("a", []string{"x"}), pair("b", []float32{1}), pair("general.alignment", uint32(8))},
+	w, _ := ggufwriter.New(&out, []ggufwriter.Pair{pair("a", []string{"x"}), pair("b", []float32{1}),
+		pair("general.alignment", uint32(8))},
 		[]gguf.Tensor{{Name: "t", Type: gguf.MXFP4, Dims: []int64{32, 2}}, {Name: "u", Type: gguf.F16, Dims: []int64{1}}})
 	w.Write(make([]byte, 36))
 	w.Close()
@@ -417,7 +421,8 @@ func BenchmarkRead(b *testing.B) {
 		merges[i] = fmt.Sprintf("left%d right%d", i, i)
 	}
 	var out bytes.Buffer
-	w, err := ggufwriter.New(&out, []ggufwriter.Pair{pair("tokenizer.ggml.tokens", tokens), pair("tokenizer.ggml.merges", merges),
+	w, err := ggufwriter.New(&out, []ggufwriter.Pair{pair("tokenizer.ggml.tokens", tokens),
+		pair("tokenizer.ggml.merges", merges),
 		pair("tokenizer.ggml.token_type", make([]int32, len(tokens)))}, nil)
 	if err != nil {
 		b.Fatal(err)
