@@ -90,8 +90,10 @@ func TestMemoryStaysBounded(t *testing.T) {
 // level by level.
 func TestAmbiguityStaysCheap(t *testing.T) {
 	v := small(t)
-	pair := `{"anyOf":[{"type":"object","properties":{"left":{"$ref":"#"},"op":{"type":"string"}},"required":["left","op"],"additionalProperties":false},` +
-		`{"type":"object","properties":{"left":{"$ref":"#"},"neg":{"type":"boolean"}},"required":["left","neg"],"additionalProperties":false},{"type":"string"}]}`
+	pair := `{"anyOf":[{"type":"object","properties":{"left":{"$ref":"#"},"op":{"type":"string"}},"required":["left",` +
+		`"op"],"additionalProperties":false},` +
+		`{"type":"object","properties":{"left":{"$ref":"#"},"neg":{"type":"boolean"}},"required":["left","neg"],` +
+		`"additionalProperties":false},{"type":"string"}]}`
 	var ladder strings.Builder
 	for i := range 60 {
 		fmt.Fprintf(&ladder, "r%d ::= \"(\" r%d \")\" | \"(\" r%d \"]\"\n", i, i+1, i+1)
@@ -103,7 +105,8 @@ func TestAmbiguityStaysCheap(t *testing.T) {
 		"schema": {JSONSchema([]byte(pair)), `{"left":`, `"x"`},
 		"arrays": {JSONSchema(
 			[]byte(
-				`{"anyOf":[{"type":"array","items":{"$ref":"#"},"maxItems":3},{"type":"array","items":{"$ref":"#"},"minItems":5},{"type":"string"}]}`)), "[", `"x"`},
+				`{"anyOf":[{"type":"array","items":{"$ref":"#"},"maxItems":3},{"type":"array","items":{"$ref":"#"},` +
+					`"minItems":5},{"type":"string"}]}`)), "[", `"x"`},
 		"gbnf":      {GBNF(`root ::= "a" root "b" | "a" root "c" | "x"`), "a", "x"},
 		"growing":   {GBNF(`root ::= "b" | "b" root{1,3}`), "b", "b"},
 		"optionals": {GBNF("root ::= " + strings.Repeat(`"a"? `, 150)), "a", "a"},
@@ -192,7 +195,8 @@ func TestCompileStopsWithItsContext(t *testing.T) {
 			t.Errorf("%s: %v", src, err)
 		}
 	}
-	if _, err := Compile(ctx, JSONSchema([]byte(`{"allOf":[{"pattern":"a.*b"},{"pattern":"c.*d"}]}`)), small(t)); !errors.Is(err, context.Canceled) {
+	schema := JSONSchema([]byte(`{"allOf":[{"pattern":"a.*b"},{"pattern":"c.*d"}]}`))
+	if _, err := Compile(ctx, schema, small(t)); !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -319,7 +323,8 @@ func TestMatchersShareAGrammar(t *testing.T) {
 	g := compile(t, v,
 		JSONSchema(
 			[]byte(
-				`{"type":"object","properties":{"a":{"type":"string","maxLength":30},"b":{"type":"array","items":{"type":"integer"}}}}`)))
+				`{"type":"object","properties":{"a":{"type":"string","maxLength":30},"b":{"type":"array",`+
+					`"items":{"type":"integer"}}}}`)))
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
@@ -353,10 +358,12 @@ func TestSamplesAreAdmitted(t *testing.T) {
 	for _, src := range []Source{
 		JSONSchema(
 			[]byte(
-				`{"type":"object","properties":{"n":{"type":"integer","minimum":5},"s":{"type":"string","format":"date"}},"required":["n","s"]}`)),
+				`{"type":"object","properties":{"n":{"type":"integer","minimum":5},"s":{"type":"string","format":"date"}},` +
+					`"required":["n","s"]}`)),
 		JSONSchema(
 			[]byte(
-				`{"$ref":"#/$defs/n","$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"},"minItems":1,"maxItems":2},"m":{}}}`)),
+				`{"$ref":"#/$defs/n","$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"},"minItems":1,"maxItems":2},` +
+					`"m":{}}}`)),
 		AnyObject(), Regex(`[a-z]+-\d{2,}`), Choices("a", "b"), GBNF(`root ::= "(" root ")" | "x"`),
 	} {
 		texts, err := Samples(context.Background(), src, 5, 1)

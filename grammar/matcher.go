@@ -292,7 +292,8 @@ func (m *Matcher) Forced(dst []backend.Token) []backend.Token {
 	a := m.lock()
 	defer a.mu.Unlock()
 	out := dst
-	if _, end := a.set.Within(forcedWork, a.room(), func() { out = a.forced(m.grammar.vocab, m.at, dst) }); end != expr.Finished {
+	_, end := a.set.Within(forcedWork, a.room(), func() { out = a.forced(m.grammar.vocab, m.at, dst) })
+	if end != expr.Finished {
 		return dst
 	}
 	return out

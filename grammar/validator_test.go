@@ -62,7 +62,8 @@ func TestValidatorSaysNothingOfTheText(t *testing.T) {
 		err := NewValidator(
 		[]byte(
 			`{"type":"object","properties":{"name":{"type":"integer"},"odd":{"pattern":"^x"},"list":{"items":{"enum":[1]}},` +
-				`"date":{"format":"date"}},"patternProperties":{"^c[a-z]+$":{"const":1}},"additionalProperties":false,"propertyNames":{"maxLength":9}}`))
+				`"date":{"format":"date"}},"patternProperties":{"^c[a-z]+$":{"const":1}},"additionalProperties":false,` +
+				`"propertyNames":{"maxLength":9}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,8 @@ func TestValidatorIsBounded(t *testing.T) {
 	if err := Check(t.Context(), JSONSchema([]byte(schema))); !errors.As(err, &e) || e.Class != jsonschema.ErrLimit {
 		t.Errorf("%v", err)
 	}
-	if err := Check(t.Context(), JSONSchema([]byte(`{"enum":[`+strings.Repeat(`{"a":1},`, maxSchemas)+`{}]}`))); err != nil {
+	enum := `{"enum":[` + strings.Repeat(`{"a":1},`, maxSchemas) + `{}]}`
+	if err := Check(t.Context(), JSONSchema([]byte(enum))); err != nil {
 		t.Errorf("values are counted as schemas: %v", err)
 	}
 }

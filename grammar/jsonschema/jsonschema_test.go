@@ -35,7 +35,8 @@ func TestLanguage(t *testing.T) {
 				`{"a":null,"z":1,}`, `{"a":null,  "z":1}`},
 		},
 		{ // what comes first in the text comes first
-			`{"allOf":[{"properties":{"x":{}}}],"type":"object","properties":{"y":{}},"additionalProperties":{"type":"integer"}}`,
+			`{"allOf":[{"properties":{"x":{}}}],"type":"object","properties":{"y":{}},` +
+				`"additionalProperties":{"type":"integer"}}`,
 			[]string{`{"x":1,"y":1}`}, []string{`{"y":1,"x":1}`},
 		},
 		{
@@ -43,7 +44,8 @@ func TestLanguage(t *testing.T) {
 			[]string{`{"a":1,"b":2,"b":3}`}, []string{`{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"a":1,"b":2,"a":2}`},
 		},
 		{ // a key found by both patterns must not slip through one of them
-			`{"type":"object","patternProperties":{"a":{"type":["integer","null"]},"b":{"type":["integer","string"]}},"additionalProperties":false}`,
+			`{"type":"object","patternProperties":{"a":{"type":["integer","null"]},"b":{"type":["integer","string"]}},` +
+				`"additionalProperties":false}`,
 			[]string{`{"a":null,"b":"","ab":1}`}, []string{`{"ab":null}`, `{"ab":""}`, `{"c":1}`},
 		},
 		{
@@ -57,7 +59,8 @@ func TestLanguage(t *testing.T) {
 			[]string{`{}`, `{"a":1,"b":1}`, `{"c":1,"d":1}`}, []string{`{"a":1}`, `{"c":1}`},
 		},
 		{ // beside $ref nothing counts in draft 7
-			`{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"s":{"type":"string"}},"$ref":"#/definitions/s","maxLength":1}`,
+			`{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"s":{"type":"string"}},` +
+				`"$ref":"#/definitions/s","maxLength":1}`,
 			[]string{`"abc"`}, []string{`1`},
 		},
 		{`{"definitions":{"s":{"type":"string"}},"$ref":"#/definitions/s","maxLength":1}`, []string{`"a"`},
@@ -65,24 +68,30 @@ func TestLanguage(t *testing.T) {
 		{ // draft 4 has no const
 			`{"$schema":"http://json-schema.org/draft-04/schema#","type":"integer","const":1}`, []string{"2"}, nil,
 		},
-		{`{"$schema":"http://json-schema.org/draft-04/schema#","id":"http://x/y","items":{"id":"#i","type":"null"},"type":"array","maxItems":2}`, []string{`[null]`}, []string{`[1]`}},
-		{`{"properties":{"a":{"$id":"http://x/a.json","$defs":{"n":{"$anchor":"n","type":"null"}},"$ref":"#n"}},"type":"object"}`, []string{`{"a":null}`}, []string{`{"a":1}`}},
+		{`{"$schema":"http://json-schema.org/draft-04/schema#","id":"http://x/y","items":{"id":"#i","type":"null"},` +
+			`"type":"array","maxItems":2}`, []string{`[null]`}, []string{`[1]`}},
+		{`{"properties":{"a":{"$id":"http://x/a.json","$defs":{"n":{"$anchor":"n","type":"null"}},"$ref":"#n"}},` +
+			`"type":"object"}`, []string{`{"a":null}`}, []string{`{"a":1}`}},
 		{`{"const":{"a":[1,{"b":"é"}],"c":null}}`, []string{`{"a":[1,{"b":"é"}],"c":null}`,
 			`{"a": [1, {"b": "\u00E9"}], "c": null}`, `{"a":[1.0,{"b":"é"}],"c":null}`}, []string{`{"a":[1,{"b":"é"}]}`}},
 		{`{"enum":[1,"1",true,null,[],{}],"not":{"enum":["1",{}]}}`, []string{"1", "true", "null", "[]"},
 			[]string{`"1"`, `{}`, "false"}},
 		{`{"type":"array","uniqueItems":true,"items":{"enum":["a","b"]},"minItems":1}`,
 			[]string{`["a"]`, `["b","a"]`, `["a", "b"]`}, []string{`[]`, `["a","a"]`, `["a","b","a"]`}},
-		{`{"type":"object","minProperties":1,"maxProperties":2,"properties":{"a":{},"b":{},"c":{}},"additionalProperties":false}`, []string{`{"a":1}`, `{"a":1,"c":1}`}, []string{`{}`, `{"a":1,"b":1,"c":1}`}},
+		{`{"type":"object","minProperties":1,"maxProperties":2,"properties":{"a":{},"b":{},"c":{}},` +
+			`"additionalProperties":false}`, []string{`{"a":1}`, `{"a":1,"c":1}`}, []string{`{}`, `{"a":1,"b":1,"c":1}`}},
 		{`{"type":"object","propertyNames":{"enum":["k","l"]},"additionalProperties":{"type":"integer"}}`,
 			[]string{`{"k":1}`, `{"k":1,"l":2}`}, []string{`{"m":1}`, `{"k":1,"k":2}`}},
 		{`{"type":"string","nullable":true,"x-any":1,"contentEncoding":"base64"}`, []string{`"a"`}, []string{"null"}},
-		{`{"$defs":{"t":{"type":"object","properties":{"l":{"$ref":"#/$defs/t"},"r":{"$ref":"#/$defs/t"}},"additionalProperties":false}},"$ref":"#/$defs/t"}`, []string{`{"l":{"r":{}},"r":{}}`}, []string{`{"l":1}`}},
+		{`{"$defs":{"t":{"type":"object","properties":{"l":{"$ref":"#/$defs/t"},"r":{"$ref":"#/$defs/t"}},` +
+			`"additionalProperties":false}},"$ref":"#/$defs/t"}`, []string{`{"l":{"r":{}},"r":{}}`}, []string{`{"l":1}`}},
 		{ // the only way out of this recursion is the base
-			`{"$defs":{"t":{"oneOf":[{"type":"array","minItems":1,"items":{"$ref":"#/$defs/t"}},{"type":"null"}]}},"$ref":"#/$defs/t"}`, []string{`[[null],null]`}, []string{`[]`, `[[]]`},
+			`{"$defs":{"t":{"oneOf":[{"type":"array","minItems":1,"items":{"$ref":"#/$defs/t"}},{"type":"null"}]}},` +
+				`"$ref":"#/$defs/t"}`, []string{`[[null],null]`}, []string{`[]`, `[[]]`},
 		},
 		{ // an optional property without instances is left out
-			`{"type":"object","properties":{"a":false,"b":{"type":"string","minLength":2,"maxLength":1},"c":{}},"additionalProperties":false}`, []string{`{"c":1}`, `{}`}, []string{`{"a":1}`, `{"b":"x"}`},
+			`{"type":"object","properties":{"a":false,"b":{"type":"string","minLength":2,"maxLength":1},"c":{}},` +
+				`"additionalProperties":false}`, []string{`{"c":1}`, `{}`}, []string{`{"a":1}`, `{"b":"x"}`},
 		},
 	} {
 		for _, text := range test.yes {
@@ -145,7 +154,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%.80s: got %v", test.schema, err)
 		}
 	}
-	if text := (&Error{Class: ErrUnsupported, Keyword: "uniqueItems", Pointer: "/properties/a", Reason: "why"}).Error(); text != "unsupported keyword uniqueItems at /properties/a: why" {
+	e := &Error{Class: ErrUnsupported, Keyword: "uniqueItems", Pointer: "/properties/a", Reason: "why"}
+	if text := e.Error(); text != "unsupported keyword uniqueItems at /properties/a: why" {
 		t.Error(text)
 	}
 }
@@ -176,7 +186,8 @@ func TestLimits(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := Compile(ctx, []byte(`{"type":"object","oneOf":[`+strings.Join(branches, ",")+`]}`), Options{}); !errors.Is(err, context.DeadlineExceeded) {
+	schema := []byte(`{"type":"object","oneOf":[` + strings.Join(branches, ",") + `]}`)
+	if _, err := Compile(ctx, schema, Options{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 }
@@ -194,10 +205,12 @@ func TestLarge(t *testing.T) {
 		accepts(t, schema, `"word 10000"`) {
 		t.Error("a large enum")
 	}
-	if schema := `{"type":"object","properties":{` + strings.Join(props, ",") + `}}`; !accepts(t, schema, `{"p3":1,"p499":2,"q":"x"}`) || accepts(t, schema, `{"p3":1,"p499":2,"p400":"x"}`) {
+	schema := `{"type":"object","properties":{` + strings.Join(props, ",") + `}}`
+	if !accepts(t, schema, `{"p3":1,"p499":2,"q":"x"}`) || accepts(t, schema, `{"p3":1,"p499":2,"p400":"x"}`) {
 		t.Error("many properties")
 	}
-	if schema := `{"type":"array","items":{"type":"null"},"minItems":1,"maxItems":100000}`; !accepts(t, schema, `[null]`) || accepts(t, schema, `[]`) {
+	schema = `{"type":"array","items":{"type":"null"},"minItems":1,"maxItems":100000}`
+	if !accepts(t, schema, `[null]`) || accepts(t, schema, `[]`) {
 		t.Error("a large bound")
 	}
 	nested := `{"type":"integer"}`
@@ -214,7 +227,8 @@ func TestConcurrent(t *testing.T) {
 	s,
 		err := Compile(t.Context(),
 		[]byte(
-			`{"type":"object","minProperties":1,"properties":{"a":{"$ref":"#"},"b":{"type":"array","contains":{"const":1}}},"additionalProperties":false}`), Options{})
+			`{"type":"object","minProperties":1,"properties":{"a":{"$ref":"#"},"b":{"type":"array",`+
+				`"contains":{"const":1}}},"additionalProperties":false}`), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,8 +250,10 @@ func FuzzCompile(f *testing.F) {
 		`{"type":"object","properties":{"a":{"$ref":"#"}},"required":["b"],"patternProperties":{"^x":{"type":"integer"}}}`,
 		`{"oneOf":[{"type":"string","pattern":"^a+$","format":"date"},{"enum":[1,{"a":[]}]}],"not":{"const":null}}`,
 		`{"type":"array","prefixItems":[true],"items":false,"contains":{"minimum":1.5},"maxContains":2,"uniqueItems":true}`,
-		`{"$id":"http://a/b","$defs":{"c":{"$anchor":"d"}},"$ref":"b#d","if":{"minLength":1},"then":{"maxProperties":1},"unevaluatedProperties":false}`,
-		`{"$schema":"http://json-schema.org/draft-04/schema#","id":"x","items":[{}],"additionalItems":false,"dependencies":{"a":["b"]}}`,
+		`{"$id":"http://a/b","$defs":{"c":{"$anchor":"d"}},"$ref":"b#d","if":{"minLength":1},"then":{"maxProperties":1},` +
+			`"unevaluatedProperties":false}`,
+		`{"$schema":"http://json-schema.org/draft-04/schema#","id":"x","items":[{}],"additionalItems":false,` +
+			`"dependencies":{"a":["b"]}}`,
 		`{"propertyNames":{"maxLength":2},"minProperties":1,"dependentSchemas":{"a":false},"\ud83d\ude00":"\u00e9"}`,
 	} {
 		f.Add([]byte(schema))
