@@ -59,7 +59,7 @@ func (s Source) compileComposed(ctx context.Context) (front, error) {
 		return s.compileWithout(ctx)
 	}
 	if len(s.fields) == 0 {
-		return front{}, errors.New("a form that is made of others needs one")
+		return front{}, errors.New("a combined form needs at least one part")
 	}
 	parts, total := make([]front, len(s.fields)), 0
 	for i, f := range s.fields {
@@ -101,7 +101,7 @@ const maxStopStates = 4096
 
 func (s Source) compileWithout(ctx context.Context) (front, error) {
 	if s.text == "" {
-		return front{}, errors.New("every text contains the empty one")
+		return front{}, errors.New("the excluded text is empty")
 	}
 	text, err := regex.Parse(`[\s\S]*`)
 	if err != nil {

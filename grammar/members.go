@@ -23,7 +23,7 @@ func Members(fields ...Field) Source { return Source{kind: membersSource, fields
 
 func (s Source) compileMembers(ctx context.Context) (front, error) {
 	if len(s.fields) > MaxMembers {
-		return front{}, fmt.Errorf("an object has %d fields in any order, and at most %d can be", len(s.fields), MaxMembers)
+		return front{}, fmt.Errorf("an object has %d fields in any order; at most %d are allowed", len(s.fields), MaxMembers)
 	}
 	values, total, err := s.compileValues(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s Source) compileMembers(ctx context.Context) (front, error) {
 			return front{}, errors.New("the names of fields in any order are too long")
 		}
 		if seen[f.Name] {
-			return front{}, fmt.Errorf("two fields of an object are called %s", f.Name)
+			return front{}, fmt.Errorf("two fields of an object have the name %s", f.Name)
 		}
 		seen[f.Name] = true
 		name, value := jsontext.LiteralString(f.Name), values[i].build

@@ -215,7 +215,7 @@ func (s Source) compileChoices() (front, error) {
 	case len(s.list) == 0:
 		return front{}, errors.New("there are no choices")
 	case len(s.list) > maxChoices || size > maxChoiceBytes:
-		return front{}, fmt.Errorf("the choices are too many or too long: at most %d, and %d bytes together", maxChoices,
+		return front{}, fmt.Errorf("too many or too long choices: at most %d, and %d bytes together", maxChoices,
 			maxChoiceBytes)
 	}
 	words := expr.NewWords(s.list)
@@ -224,7 +224,7 @@ func (s Source) compileChoices() (front, error) {
 
 func (s Source) compileFields(ctx context.Context) (front, error) {
 	if len(s.fields) == 0 || s.fields[0].Optional {
-		return front{}, errors.New("an object of fields needs a first one that is not optional")
+		return front{}, errors.New("the first field of an object must not be optional")
 	}
 	values, total, err := s.compileValues(ctx)
 	if err != nil {

@@ -167,7 +167,7 @@ func rewriteKeys(schema map[string]any, key string) error {
 			return err
 		}
 		if _, twice := out[r.RE2()]; twice {
-			return errors.New("two patterns say the same")
+			return errors.New("two patterns are equal")
 		}
 		out[r.RE2()] = sub
 	}
@@ -206,7 +206,7 @@ func (v *Validator) Validate(text []byte) (err error) {
 		return errors.New("it is not JSON")
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more follows the JSON value")
+		return errors.New("something follows the JSON value")
 	}
 	defer func() {
 		if r := recover(); r != nil {

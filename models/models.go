@@ -68,7 +68,7 @@ func Resolve(name string) (Model, error) {
 	e := &Error{Name: name, Detail: "no such file",
 		Advice: "check the path, or name a model of the Hugging Face cache as ORG/REPO", Err: err}
 	if !errors.Is(err, fs.ErrNotExist) {
-		e.Detail, e.Advice = "cannot be looked at: "+cause(err), "check the path and its permissions"
+		e.Detail, e.Advice = "cannot be accessed: "+cause(err), "check the path and its permissions"
 	}
 	return Model{}, e
 }

@@ -100,7 +100,7 @@ func (c *compiler) expand(l literal, k kinds) []*alt {
 	}
 	c.step(1)
 	if n.busy == c.generation || c.inPlace > maxInPlace {
-		fail(c.errorAt(ErrUnsupported, n, "$ref", "the schema refers to itself without going down into the instance"))
+		fail(c.errorAt(ErrUnsupported, n, "$ref", "the schema refers to itself without descending into the instance"))
 	}
 	defer func(before int) { n.busy = before; c.inPlace-- }(n.busy)
 	n.busy = c.generation

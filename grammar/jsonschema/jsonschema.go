@@ -157,7 +157,7 @@ func newCompiler(ctx context.Context, root *value, opt Options) *compiler {
 func (c *compiler) step(n int) {
 	before := c.work
 	if c.work += n; c.work > c.opt.MaxWork {
-		fail(&Error{Class: ErrLimit, Reason: "it takes too many steps to tell its alternatives apart"})
+		fail(&Error{Class: ErrLimit, Reason: "it takes too many steps to distinguish its alternatives"})
 	}
 	if c.work>>8 != before>>8 {
 		if err := c.ctx.Err(); err != nil {

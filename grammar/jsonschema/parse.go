@@ -256,7 +256,7 @@ func (p *parser) str() (text string, broken bool, err error) {
 			return "", false, p.errorf("a control character in a string")
 		}
 	}
-	return "", false, p.errorf("a string without end")
+	return "", false, p.errorf("a string without an end")
 }
 
 // escaped continues from the first backslash on.
@@ -287,7 +287,7 @@ func (p *parser) escaped(out []byte) (text string, broken bool, err error) {
 		}
 		r, ok := p.hex()
 		if !ok {
-			return "", false, p.errorf("no four hexadecimal digits")
+			return "", false, p.errorf("an escape without four hexadecimal digits")
 		}
 		if utf16.IsSurrogate(r) {
 			r = p.pair(r)
@@ -295,7 +295,7 @@ func (p *parser) escaped(out []byte) (text string, broken bool, err error) {
 		}
 		out = utf8.AppendRune(out, r)
 	}
-	return "", false, p.errorf("a string without end")
+	return "", false, p.errorf("a string without an end")
 }
 
 // pair reads the second half of a surrogate pair.

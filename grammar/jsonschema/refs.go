@@ -162,7 +162,7 @@ func (c *compiler) resolve(n *node, keyword, ref string) *node {
 		fail(c.errorAt(ErrUnsupported, n, keyword, reason))
 	}
 	if p.raw.schema == nil && p.raw.kind != objectValue && p.raw.kind != trueValue && p.raw.kind != falseValue {
-		fail(c.errorAt(ErrInvalid, n, keyword, "the reference leads to something that is no schema"))
+		fail(c.errorAt(ErrInvalid, n, keyword, "the reference points to something that is not a schema"))
 	}
 	return c.nodeOf(p.raw, p.home)
 }

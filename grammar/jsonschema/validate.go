@@ -11,7 +11,7 @@ func (c *compiler) valid(l literal, v *value) bool {
 	c.step(1)
 	n := c.of(l)
 	if c.inPlace++; c.inPlace > maxInPlace {
-		fail(c.errorAt(ErrUnsupported, n, "$ref", "the schema refers to itself without going down into the instance"))
+		fail(c.errorAt(ErrUnsupported, n, "$ref", "the schema refers to itself without descending into the instance"))
 	}
 	defer func() { c.inPlace-- }()
 	return c.satisfies(n, v) != l.negated()
@@ -84,7 +84,7 @@ func (c *compiler) admitsString(n *node, text string) bool {
 func (c *compiler) admitsArray(n *node, v *value) bool {
 	w := n.arr
 	if w.unevaluated != nil {
-		fail(c.errorAt(ErrUnsupported, n, "unevaluatedItems", "it meets the values of an enum or const"))
+		fail(c.errorAt(ErrUnsupported, n, "unevaluatedItems", "it applies to the values of an enum or const"))
 	}
 	if len(v.items) < w.min || w.max >= 0 && len(v.items) > w.max {
 		return false
@@ -112,7 +112,7 @@ func (c *compiler) admitsArray(n *node, v *value) bool {
 func (c *compiler) admitsObject(n *node, v *value) bool {
 	w := n.obj
 	if w.unevaluated != nil {
-		fail(c.errorAt(ErrUnsupported, n, "unevaluatedProperties", "it meets the values of an enum or const"))
+		fail(c.errorAt(ErrUnsupported, n, "unevaluatedProperties", "it applies to the values of an enum or const"))
 	}
 	if len(v.members) < w.min || w.max >= 0 && len(v.members) > w.max {
 		return false

@@ -126,7 +126,7 @@ func (w *writer) write(n *node) (string, error) {
 		b.WriteString("(?:" + parts[0] + ")" + times(n.min, n.max))
 	}
 	if b.Len() > regex.MaxPattern {
-		return "", fmt.Errorf("the grammar comes to a pattern of more than %d bytes", regex.MaxPattern)
+		return "", fmt.Errorf("the grammar needs a pattern of more than %d bytes", regex.MaxPattern)
 	}
 	return b.String(), nil
 }

@@ -46,7 +46,7 @@ func (p *parser) need(text string) error {
 
 func (p *parser) unexpected(want string) error {
 	t := p.peek()
-	return fmt.Errorf("line %d: %s cannot stand here; %s is expected", t.line, t, want)
+	return fmt.Errorf("line %d: unexpected %s; expected %s", t.line, t, want)
 }
 
 // file reads all rules, terminals and directives.
@@ -76,7 +76,7 @@ func (p *parser) directive() error {
 		return fmt.Errorf("line %d: %s is not supported", d.line, d.text)
 	}
 	if from := p.next(); from.kind != name || from.text != "common" {
-		return fmt.Errorf("line %d: %%import is supported from common only", d.line)
+		return fmt.Errorf("line %d: %%import is only supported from common", d.line)
 	}
 	if p.takes("(") {
 		for !p.takes(")") {
@@ -100,7 +100,7 @@ func (p *parser) imported(renamed bool) error {
 	t := p.next()
 	body, ok := common[t.text]
 	if !ok {
-		return fmt.Errorf("line %d: common has no %s that is known here", t.line, t)
+		return fmt.Errorf("line %d: common has no terminal %s", t.line, t)
 	}
 	to := t
 	if renamed && p.takes("->") {
@@ -111,7 +111,7 @@ func (p *parser) imported(renamed bool) error {
 
 func (p *parser) define(t token, body *node) error {
 	if t.kind != name {
-		return fmt.Errorf("line %d: %s is no name", t.line, t)
+		return fmt.Errorf("line %d: %s is not a name", t.line, t)
 	}
 	if p.rules[t.text] != nil {
 		return fmt.Errorf("line %d: %s is defined twice", t.line, t.text)
@@ -136,7 +136,7 @@ func (p *parser) rule() error {
 	if p.takes(".") { // a priority
 		p.takes("-")
 		if n := p.next(); n.kind != number {
-			return fmt.Errorf("line %d: the priority of %s is no number", t.line, t.text)
+			return fmt.Errorf("line %d: the priority of %s is not a number", t.line, t.text)
 		}
 	}
 	if err := p.need(":"); err != nil {
@@ -180,7 +180,7 @@ func (p *parser) choice() (*node, error) {
 		n.kids = append(n.kids, k)
 		if p.takes("->") {
 			if t := p.next(); t.kind != name {
-				return nil, fmt.Errorf("line %d: an alias is a name", t.line)
+				return nil, fmt.Errorf("line %d: an alias must be a name", t.line)
 			}
 		}
 		if !p.bar() {
@@ -229,7 +229,7 @@ func (p *parser) repeated(k *node) (*node, error) {
 		}
 	}
 	if most < least {
-		return nil, fmt.Errorf("line %d: %d..%d is no range", p.peek().line, least, most)
+		return nil, fmt.Errorf("line %d: %d..%d is not a range", p.peek().line, least, most)
 	}
 	return &node{op: repeat, kids: []*node{k}, min: least, max: most}, nil
 }
@@ -238,7 +238,7 @@ func (p *parser) count() (int, error) {
 	t := p.next()
 	n, err := strconv.Atoi(t.text)
 	if t.kind != number || err != nil || n > regex.MaxRepeat {
-		return 0, fmt.Errorf("line %d: %s is no count up to %d", t.line, t, regex.MaxRepeat)
+		return 0, fmt.Errorf("line %d: %s is not a count of at most %d", t.line, t, regex.MaxRepeat)
 	}
 	return n, nil
 }
@@ -309,7 +309,7 @@ func exactly(t token) (string, error) {
 		case t.flags == "" || len(lower) == 1 && len(upper) == 1 && lower[0] == upper[0]:
 			b.WriteString(escape(r))
 		case r > 'z':
-			return "", fmt.Errorf("line %d: the flag i is supported for letters from a to z only", t.line)
+			return "", fmt.Errorf("line %d: the flag i is only supported for letters from a to z", t.line)
 		default:
 			b.WriteString("[" + string(lower) + string(upper) + "]")
 		}

@@ -76,7 +76,7 @@ func scan(text string) (tokens []token, err error) {
 			length = 2
 		case !strings.ContainsRune(":|()[]?*+~!{},.-", rune(c)):
 			r, _ := utf8.DecodeRuneInString(rest)
-			return nil, fmt.Errorf("line %d: %q cannot stand here", line, r)
+			return nil, fmt.Errorf("line %d: unexpected %q", line, r)
 		}
 		if t.text == "" && t.kind != literal && t.kind != expression {
 			t.text = rest[:length]
@@ -119,7 +119,7 @@ func quoted(text string, line int) (t token, length int, err error) {
 	if quote == '"' {
 		t.kind = literal
 		if t.text, err = strconv.Unquote(`"` + inner + `"`); err != nil {
-			return t, 0, fmt.Errorf("line %d: the string has an escape that is not known", line)
+			return t, 0, fmt.Errorf("line %d: the string has an unknown escape", line)
 		}
 	}
 	return t, length, nil

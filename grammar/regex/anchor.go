@@ -113,7 +113,7 @@ func (a anchors) star() anchors {
 
 func (a anchors) repeat(lo, hi int) (anchors, error) {
 	if max(lo, hi) > maxUnroll {
-		return a, &Error{Kind: ErrTooLarge, Problem: "a repeated group that often must not hold ^ or $"}
+		return a, &Error{Kind: ErrTooLarge, Problem: "a group that is repeated this often must not contain ^ or $"}
 	}
 	out := only(anywhere, epsilon)
 	for range lo {
