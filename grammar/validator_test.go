@@ -56,7 +56,7 @@ func TestValidatorLoadsNothing(t *testing.T) {
 	}
 }
 
-// TestValidatorSaysNothingOfTheText has texts that break a schema in every way that an error could quote.
+// TestValidatorSaysNothingOfTheText breaks a schema in every way in which an error could quote the text.
 func TestValidatorSaysNothingOfTheText(t *testing.T) {
 	v,
 		err := NewValidator(
@@ -72,7 +72,7 @@ func TestValidatorSaysNothingOfTheText(t *testing.T) {
 		`{"list":["canary"]}`: "/items/enum",
 		`{"date":"canary"}`:   "/format", `{"canary":2}`: "patternProperties", `{"Canary":2}`: "additionalProperties",
 		`{"canarycanary":1}`: "propertyNames", `["canary"]`: `"#/type"`, `canary`: "not JSON", `{"name":canary}`: "not JSON",
-		`{"name":1} canary`: "not JSON", `{"name":1} "canary"`: "more follows", `{"name":1e99999999}`: "exponent",
+		`{"name":1} canary`: "not JSON", `{"name":1} "canary"`: "something follows", `{"name":1e99999999}`: "exponent",
 	} {
 		err := v.Validate([]byte(text))
 		if err == nil || strings.Contains(strings.ToLower(err.Error()), "canary") || strings.Contains(err.Error(), "'c'") ||
@@ -95,7 +95,7 @@ func TestValidatorRefusesHugeNumbers(t *testing.T) {
 	}
 }
 
-// TestValidatorSaysWhatIsWrong has schemas that the validator does not take, which is told as [Check] tells it.
+// TestValidatorSaysWhatIsWrong has schemas that the validator refuses. The errors are those of [Check].
 func TestValidatorSaysWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ schema, keyword, pointer string }{
 		{`{"type":"string","title":5}`, "title", ""},
@@ -127,7 +127,7 @@ func TestValidatorSaysWhatIsWrong(t *testing.T) {
 
 func second[A, B any](_ A, b B) B { return b }
 
-// TestValidatorTakesUnknownDrafts has schemas under names that are no draft's, which are read as if they had none.
+// TestValidatorTakesUnknownDrafts has schemas whose $schema names no draft. They are read as if they had none.
 func TestValidatorTakesUnknownDrafts(t *testing.T) {
 	for _, name := range []string{`"https://example.com/own"`, `"http://json-schema.org/draft-03/schema#"`,
 		`"http://json-schema.org/schema"`, `""`, `5`} {
