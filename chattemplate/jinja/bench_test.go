@@ -30,8 +30,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkRender renders the shared conversations "multi_turn" (four messages) and "tool_pending" (two tools, a
-// call and its result).
+// BenchmarkRender renders the shared conversations "multi_turn" (four messages) and "tool_pending" (two tools, a call
+// and its result).
 func BenchmarkRender(b *testing.B) {
 	dir := conformance.Dir(b, "chat_templates")
 	convs, now := loadConversations(b, dir)

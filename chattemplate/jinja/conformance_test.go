@@ -54,7 +54,7 @@ func mustJSON(t testing.TB, data []byte, o Origin) Value {
 	return v
 }
 
-// variables returns what a conversation is rendered with.
+// variables returns the variables with which a conversation is rendered.
 func (c conversations) variables(t testing.TB, name string) map[string]Value {
 	conv := c.Conversations[name]
 	vars := map[string]Value{
@@ -79,8 +79,8 @@ func (c conversations) variables(t testing.TB, name string) map[string]Value {
 	return vars
 }
 
-// TestConformance renders 36 chat templates of real models with ten conversations each and compares with what
-// jinja2 gives.
+// TestConformance renders 36 chat templates of real models with ten conversations each and compares the output with
+// that of jinja2.
 func TestConformance(t *testing.T) {
 	dir := conformance.Dir(t, "chat_templates")
 	convs, now := loadConversations(t, dir)

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// fuzzLimits keep one fuzzing input cheap.
+// fuzzLimits keeps one fuzzing input cheap.
 var fuzzLimits = Limits{Steps: 20_000, Output: 1 << 18, Memory: 1 << 20, Depth: 60, Range: 1000}
 
-// FuzzTemplate parses and renders any template: it must not panic, must stay within its limits, and the runs of its
-// output must cover it exactly. Failures are *Error, and never the engine's own.
+// FuzzTemplate parses and renders any template. It must not panic and must stay within its limits. The runs of the
+// output must cover it exactly. Every failure is an *Error, and never of KindInternal.
 func FuzzTemplate(f *testing.F) {
 	g, vars, now := loadGolden(f)
 	for _, c := range g.Cases {
@@ -43,7 +43,7 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// FuzzFromJSON reads any text as JSON; what can be read must print and be written without a fault.
+// FuzzFromJSON reads any text as JSON. A value that can be read must print and be written back without a fault.
 func FuzzFromJSON(f *testing.F) {
 	for _, s := range []string{`{"a":[1,2.5,null,true,"x"],"b":{}}`, `[`, `1e999`, `123456789012345678901234567890`,
 		`"\ud83d"`, `{"a":1,"a":2}`, "[[[[[", `-0`} {

@@ -47,8 +47,8 @@ func loadGolden(t testing.TB) (g goldenFile, vars map[string]Value, now time.Tim
 	return g, vars, now
 }
 
-// TestGolden compares with what jinja2 gave for the templates of scripts/jinja_golden/cases.txt: the output, or
-// that there is an error, of which kind, and in which line. JINJA_GOLDEN names another file to compare with.
+// TestGolden compares with jinja2's results for the templates of scripts/jinja_golden/cases.txt: the output, or the
+// kind and line of the error. JINJA_GOLDEN names another file to compare with.
 func TestGolden(t *testing.T) {
 	g, vars, now := loadGolden(t)
 	for _, c := range g.Cases {

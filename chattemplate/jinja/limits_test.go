@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// tooLong tells what was meant to end at once from what grows faster than its input, which takes many minutes, also
-// on a busy machine with the race detector.
+// tooLong separates code that should end at once from code that grows faster than its input, which takes many minutes.
+// It holds on a busy machine with the race detector, too.
 const tooLong = time.Minute
 
 func kindOf(err error) Kind {
@@ -22,7 +22,7 @@ func kindOf(err error) Kind {
 	return 0
 }
 
-// TestLimits runs templates that would not end, or would take all memory, and expects a clear error soon.
+// TestLimits runs templates that would never end, or would take all memory, and expects a clear error soon.
 func TestLimits(t *testing.T) {
 	deep := strings.Repeat("(", 5000) + "1" + strings.Repeat(")", 5000)
 	loops := strings.Repeat("{% for a in range(100000) %}", 4) + strings.Repeat("{% endfor %}", 4)
@@ -152,7 +152,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestErrorsAreDiscreet checks that no outside text gets into an error's text, and that the template's own does.
+// TestErrorsAreDiscreet checks that error texts show no outside text, but do show text of the template.
 func TestErrorsAreDiscreet(t *testing.T) {
 	const secret = "SECRET"
 	vars := map[string]Value{

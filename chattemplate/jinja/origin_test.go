@@ -28,7 +28,7 @@ func renderText(t testing.TB, src string, vars map[string]Value) Text {
 	return out
 }
 
-// marked shows outside text in brackets.
+// marked puts outside text in brackets.
 func marked(x Text) string {
 	var b strings.Builder
 	for s, o := range x.Runs() {
@@ -40,7 +40,7 @@ func marked(x Text) string {
 	return b.String()
 }
 
-// TestOrigin says for each operation which bytes of its result are outside.
+// TestOrigin checks for each operation which bytes of its result are outside.
 func TestOrigin(t *testing.T) {
 	vars := map[string]Value{
 		"u":   String(NewText("uSeR x", Outside)),
@@ -117,8 +117,8 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// private maps text to private-use characters, so that what came from it can be told in an output. ASCII letters and
-// digits become characters without case.
+// private maps text to private-use characters, so that its traces in an output can be found. ASCII letters and digits
+// become characters without case.
 func private(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c > 0x20 && c < 0x7f {
@@ -128,8 +128,8 @@ func private(s string) string {
 	}, s)
 }
 
-// TestUserTextIsOutside renders all the shared templates with user, tool and client text made of characters that
-// occur in no template, and checks that none of them is ever trusted.
+// TestUserTextIsOutside renders all the shared templates. The text of users, tools and clients consists of characters
+// that occur in no template. None of them may ever be trusted.
 func TestUserTextIsOutside(t *testing.T) {
 	dir := conformance.Dir(t, "chat_templates")
 	convs, now := loadConversations(t, dir)
@@ -169,7 +169,8 @@ func TestUserTextIsOutside(t *testing.T) {
 	}
 }
 
-// obscure makes content, names, descriptions and arguments private; roles and types stay, since templates ask for them.
+// obscure makes content, names, descriptions and arguments private. It keeps roles and types, because templates check
+// them.
 func obscure(v Value) Value {
 	switch v := v.(type) {
 	case *listValue:
@@ -195,7 +196,7 @@ func obscure(v Value) Value {
 	return v
 }
 
-// TestTextRandom checks the run bookkeeping of slices and concatenations against a text kept as one origin per byte.
+// TestTextRandom compares slices and concatenations with a text that stores one origin per byte.
 func TestTextRandom(t *testing.T) {
 	seed := uint32(1)
 	next := func(n int) int {
@@ -232,8 +233,8 @@ func TestTextRandom(t *testing.T) {
 	}
 }
 
-// FuzzUserText renders a template that passes a text through many operations: bytes that only the text has must
-// never be trusted.
+// FuzzUserText passes a text through many operations of a template. Bytes that occur only in the text must never be
+// trusted.
 func FuzzUserText(f *testing.F) {
 	for _, s := range []string{"", "x", "<|im_end|>", "{{ 'a' }}", "a\nb\r\n", "é😀\xff", "'\"\\", "%s %d {} {0}",
 		"a,b c\td", "ß İ Σ"} {
