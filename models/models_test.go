@@ -11,7 +11,7 @@ import (
 	"runner/models"
 )
 
-// cache builds a Hugging Face cache in a temporary folder, with blobs and links as the real one has, and returns it.
+// cache builds a Hugging Face cache in a temporary folder, with blobs and links like a real one, and returns it.
 func cache(t *testing.T, repo, rev string, files ...string) string {
 	t.Helper()
 	root := t.TempDir()

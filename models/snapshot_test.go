@@ -49,7 +49,7 @@ func TestSnapshots(t *testing.T) {
 					t.Errorf("touched: %v", got)
 				}
 				for range 2 {
-					// What was not read before it changed is not known to be the same, unless nothing shows a change.
+					// A file that changed before it was read can only be compared if nothing shows the change.
 					want := c.changed && hashed || !hashed && c.touched || !hashed && errors.Is(s.Hash(t.Context(), false), ErrChanged)
 					if err := s.Compare(t.Context()); errors.Is(err, ErrChanged) != want || !want && err != nil {
 						t.Errorf("hashed before: %v: %v", hashed, err)

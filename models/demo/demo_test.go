@@ -12,7 +12,7 @@ import (
 	"runner/models"
 )
 
-// cached points the user's cache at a fresh directory.
+// cached sets the user's cache to a new directory.
 func cached(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -111,7 +111,7 @@ func TestPathRace(t *testing.T) {
 
 func TestPathErrors(t *testing.T) {
 	dir := cached(t)
-	// A file where the directory should be fails for every user, also for one who may write anywhere.
+	// A file in place of the directory fails for every user, even for one who may write anywhere.
 	if err := os.WriteFile(filepath.Join(dir, "cache"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 	"runner/backend/gguf"
 )
 
-// Append quantizes values to format t and appends the data to dst. Their number must be a multiple of the format's
-// block. It writes F32, F16, BF16, Q8_0 and MXFP4; other formats are an error. The layouts and the rounding are ggml's
-// (ggml-common.h and ggml-quants.c); MXFP4 is from the OCP Microscaling Formats specification 1.0.
+// Append quantizes values to format t and appends the data to dst. The number of values must be a multiple of the
+// format's block. It supports F32, F16, BF16, Q8_0 and MXFP4. The layouts and the rounding are those of ggml
+// (ggml-common.h and ggml-quants.c). MXFP4 is from the OCP Microscaling Formats specification 1.0.
 func Append(dst []byte, t gguf.TensorType, values []float32) ([]byte, error) {
 	if elements, _ := t.Block(); elements == 0 || len(values)%int(elements) != 0 {
 		return nil, fmt.Errorf("ggufwriter: %d values are not a multiple of the %d that %v needs", len(values), elements, t)
@@ -42,7 +42,7 @@ func Append(dst []byte, t gguf.TensorType, values []float32) ([]byte, error) {
 	return dst, nil
 }
 
-// Values is the inverse of [Append]: it appends to dst the values that data stands for.
+// Values is the inverse of [Append]. It appends the values of data to dst.
 func Values(dst []float32, t gguf.TensorType, data []byte) ([]float32, error) {
 	_, size := t.Block()
 	if size == 0 || len(data)%int(size) != 0 {
@@ -99,9 +99,9 @@ func appendQ8(dst []byte, x []float32) []byte {
 // e2m1 holds twice the values of the 4-bit floats.
 var e2m1 = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
-// appendMXFP4 writes one block: a power of two as its biased exponent, then 16 bytes with value i in the low half
-// and value i+16 in the high half of byte i. Values go to the nearest float, ties to the smaller magnitude; those
-// above the largest, which the scale permits up to a third beyond it, become the largest.
+// appendMXFP4 writes one block: a power of two as its biased exponent, then 16 bytes. Byte i has value i in its low
+// half and value i+16 in its high half. Values are rounded to the nearest float, ties to the smaller magnitude. The
+// scale allows values up to a third above the largest float; they become the largest float.
 func appendMXFP4(dst []byte, x []float32) []byte {
 	exponent := 0
 	if most := largest(x); most > 0 {
@@ -116,7 +116,7 @@ func appendMXFP4(dst []byte, x []float32) []byte {
 	return dst
 }
 
-// nearestE2M1 returns the code of the float nearest to x. The bounds lie half-way between the entries of e2m1.
+// nearestE2M1 returns the code of the float nearest to x. The bounds are half-way between the entries of e2m1.
 func nearestE2M1(x float32, inverse float64) uint8 {
 	magnitude, code := math.Abs(float64(x))*inverse, uint8(0)
 	for _, bound := range [7]float64{0.5, 1.5, 2.5, 3.5, 5, 7, 10} {
@@ -133,7 +133,7 @@ func nearestE2M1(x float32, inverse float64) uint8 {
 // halfScale returns 2^(e-127)/2, because e2m1 holds doubled values.
 func halfScale(e uint8) float32 { return float32(math.Ldexp(1, int(e)-128)) }
 
-// largest returns the largest magnitude in x, NaN aside.
+// largest returns the largest magnitude in x. It ignores NaN.
 func largest(x []float32) float32 {
 	most := float32(0)
 	for _, v := range x {
@@ -161,8 +161,8 @@ func halfBits(x float32) uint16 {
 	case exponent < -25:
 		return sign
 	}
-	// value has the implied bit, and drop is how many of its low bits do not fit. A carry out of the fraction
-	// runs into the exponent, as it should, up to infinity.
+	// value has the implied bit. drop is the number of low bits that do not fit. A carry out of the fraction correctly
+	// increments the exponent, up to infinity.
 	value, drop, base := fraction|0x800000, 13, uint32(exponent+14)<<10
 	if exponent < -14 {
 		drop, base = -1-exponent, 0
@@ -188,7 +188,7 @@ func fromHalf(h uint16) float32 {
 	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
 }
 
-// brainBits rounds x to bfloat16, to nearest with ties to even; NaN stays NaN.
+// brainBits rounds x to bfloat16, to nearest with ties to even. NaN stays NaN.
 func brainBits(x float32) uint16 {
 	b := math.Float32bits(x)
 	if b&0x7fffffff > 0x7f800000 {

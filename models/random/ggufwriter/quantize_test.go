@@ -9,7 +9,7 @@ import (
 	"runner/backend/gguf"
 )
 
-// TestHalf walks all halves: each survives the way to float32 and back, and midpoints go to the even neighbour.
+// TestHalf converts every half to float32 and back without change, and checks that midpoints round to even.
 func TestHalf(t *testing.T) {
 	for h := range 1 << 16 {
 		x := fromHalf(uint16(h))
@@ -56,7 +56,7 @@ func TestBrain(t *testing.T) {
 	}
 }
 
-// TestMXFP4Golden gives the block of the values 0, ±0.5, ±1, ... ±6 by hand.
+// TestMXFP4Golden has the block of the values 0, ±0.5, ±1, ... ±6, written by hand.
 func TestMXFP4Golden(t *testing.T) {
 	magnitudes := []float32{0, 0.5, 1, 1.5, 2, 3, 4, 6}
 	x := make([]float32, 32)
@@ -85,7 +85,7 @@ func TestMXFP4Golden(t *testing.T) {
 	}
 }
 
-// TestQuantizeError bounds the error of every format by its step, over many scales.
+// TestQuantizeError bounds the error of every format by its step, at many scales.
 func TestQuantizeError(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, format := range []struct {
@@ -120,7 +120,7 @@ func TestQuantizeError(t *testing.T) {
 	}
 }
 
-// TestQuantizeExtremes: no value, however odd, panics or becomes NaN in the block formats.
+// TestQuantizeExtremes checks that no extreme value causes a panic or a NaN in the block formats.
 func TestQuantizeExtremes(t *testing.T) {
 	odd := []float32{0, float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32,
 		math.SmallestNonzeroFloat32, -1e-40, 1}

@@ -19,8 +19,8 @@ type Pair struct {
 	Value any
 }
 
-// Writer writes a GGUF file of version 3: the header at once, then the tensors' data as a stream. It is not safe for
-// concurrent use.
+// Writer writes a GGUF file of version 3. It writes the header at once and the tensors' data as a stream. It is not
+// safe for concurrent use.
 type Writer struct {
 	w       *bufio.Writer
 	tensors []gguf.Tensor
@@ -93,8 +93,8 @@ func New(w io.Writer, metadata []Pair, tensors []gguf.Tensor) (*Writer, error) {
 	return e, nil
 }
 
-// Write appends to the tensors' data. The tensors follow one another in the order given to New. A call may
-// cross from one into the next, and the Writer adds the padding between them.
+// Write appends to the tensors' data. The tensors follow one another in the order given to New. One call may span
+// several tensors. The Writer adds the padding between them.
 func (e *Writer) Write(p []byte) (int, error) {
 	written := 0
 	for e.err == nil && len(p) > 0 {
