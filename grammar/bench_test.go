@@ -33,14 +33,14 @@ var (
 	table  *Vocabulary
 )
 
-// sample is a schema of MaskBench with the instances that it admits and those that it does not.
+// sample is a schema of MaskBench with its valid and invalid instances.
 type sample struct {
 	name           string
 	schema         json.RawMessage
 	valid, invalid []string
 }
 
-// maskbench reads the sample of MaskBench, or skips the test where it is absent.
+// maskbench reads the sample of MaskBench. It skips the test if there is none.
 func maskbench(tb testing.TB) (out []sample) {
 	tb.Helper()
 	for _, schema := range suitetest.MaskBench(tb) {
@@ -57,7 +57,7 @@ func maskbench(tb testing.TB) (out []sample) {
 	return out
 }
 
-// spaced writes JSON as models mostly do, with a space after each colon and comma, its keys in their order.
+// spaced writes JSON as models usually do, with a space after each colon and comma and the keys in their order.
 func spaced(data json.RawMessage) string {
 	d := json.NewDecoder(strings.NewReader(string(data)))
 	d.UseNumber()
@@ -99,7 +99,7 @@ func spaced(data json.RawMessage) string {
 	return strings.ReplaceAll(b.String(), "\n", "")
 }
 
-// percentile returns the value that the share p of the sorted durations is not above.
+// percentile returns the smallest of the sorted durations that is at least as long as the share p of them.
 func percentile(d []time.Duration, p float64) time.Duration {
 	return d[min(len(d)-1, int(p*float64(len(d))))]
 }
@@ -111,9 +111,9 @@ func sum(d []time.Duration) (total time.Duration) {
 	return total
 }
 
-// BenchmarkMaskMaskbench compiles every schema of the sample and walks its valid instances token by token, filling
-// the mask before each, with nothing kept from one schema to the next. Each iteration is the whole sample. Times
-// are those of threadTime.
+// BenchmarkMaskMaskbench compiles every schema of the sample and walks its valid instances token by token. It fills the
+// mask before each token and keeps nothing from one schema to the next. Each iteration is the whole sample. Times are
+// those of threadTime.
 func BenchmarkMaskMaskbench(b *testing.B) {
 	v, samples := o200k(b), maskbench(b)
 	runtime.LockOSThread()
@@ -177,7 +177,7 @@ func BenchmarkMaskMaskbench(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkMaskCached fills a mask that was worked out before.
+// BenchmarkMaskCached fills a mask that is already known.
 func BenchmarkMaskCached(b *testing.B) {
 	v := o200k(b)
 	g,
@@ -204,7 +204,7 @@ func BenchmarkMaskCached(b *testing.B) {
 	}
 }
 
-// BenchmarkMaskAllowsAccept checks and accepts a token inside a string, which is what most tokens cost.
+// BenchmarkMaskAllowsAccept checks and accepts a token inside a string, which is the usual cost of a token.
 func BenchmarkMaskAllowsAccept(b *testing.B) {
 	v := o200k(b)
 	g, err := Compile(context.Background(), JSONSchema([]byte(`{"type":"string"}`)), v)

@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clockName says what threadTime measures.
+// clockName names the clock of threadTime.
 const clockName = "the thread's processor time"
 
-// threadTime is the processor time of the calling thread, which other work on the machine does not change. The
-// caller must have locked itself to the thread.
+// threadTime is the processor time of the calling thread. Other work on the machine does not change it. The caller must
+// be locked to its thread.
 func threadTime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {

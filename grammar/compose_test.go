@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// takes reports whether a text has a form, fed byte by byte and once at once.
+// takes reports whether a text has a form. It feeds the text byte by byte, and again as a whole.
 func takes(t *testing.T, g *Grammar, text string) bool {
 	t.Helper()
 	m, n := g.Matcher(), g.Matcher()

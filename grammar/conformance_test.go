@@ -11,8 +11,8 @@ import (
 	"runner/grammar/suitetest"
 )
 
-// inTokens walks a text as tokens and reports whether it is accepted to its end. Now and then it looks whether the
-// mask agrees.
+// inTokens feeds a text as tokens and reports whether it is accepted to its end. Now and then it checks that the mask
+// agrees.
 func inTokens(t *testing.T, g *Grammar, text string, mask backend.Mask) bool {
 	t.Helper()
 	tokens, err := g.vocab.tokenize(nil, text)
@@ -46,9 +46,9 @@ func inBytes(g *Grammar, text string) bool {
 	return id != expr.Empty && a.set.Nullable(id)
 }
 
-// TestSuiteInTokens runs the official suite over gpt-oss's vocabulary: what is valid is accepted as tokens where it
-// is as bytes, and nothing invalid is. Which valid instances are refused, and why, is kept by the tests of package
-// jsonschema.
+// TestSuiteInTokens runs the official suite with gpt-oss's vocabulary. A valid instance is accepted as tokens if it is
+// accepted as bytes, and no invalid one is. The tests of package jsonschema list which valid instances are refused, and
+// why.
 func TestSuiteInTokens(t *testing.T) {
 	list := suitetest.Official(t)
 	v := o200k(t)
@@ -83,8 +83,8 @@ func TestSuiteInTokens(t *testing.T) {
 	}
 }
 
-// TestMaskbenchInTokens walks the instances of real schemas over gpt-oss's vocabulary: of a quarter of them, and of
-// all with RUNNER_LONG.
+// TestMaskbenchInTokens feeds the instances of real schemas with gpt-oss's vocabulary: a quarter of them, or all with
+// RUNNER_LONG.
 func TestMaskbenchInTokens(t *testing.T) {
 	samples := maskbench(t)
 	v := o200k(t)

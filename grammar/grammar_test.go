@@ -24,7 +24,7 @@ func compile(t testing.TB, v *Vocabulary, src Source) *Grammar {
 	return g
 }
 
-// small is a vocabulary of bytes and a few words.
+// small is a vocabulary of all bytes and a few words.
 func small(t testing.TB) *Vocabulary {
 	t.Helper()
 	vocab := randomVocab(rand.New(rand.NewPCG(1, 1)))
@@ -86,8 +86,8 @@ func TestMemoryStaysBounded(t *testing.T) {
 	}
 }
 
-// TestAmbiguityStaysCheap walks down forms whose beginnings leave open which of several alternatives they are,
-// level by level.
+// TestAmbiguityStaysCheap descends level by level into forms whose beginnings do not decide between several
+// alternatives.
 func TestAmbiguityStaysCheap(t *testing.T) {
 	v := small(t)
 	pair := `{"anyOf":[{"type":"object","properties":{"left":{"$ref":"#"},"op":{"type":"string"}},"required":["left",` +
@@ -164,7 +164,7 @@ func TestLargeSchemasAreRefusedByLimit(t *testing.T) {
 	}
 }
 
-// TestStaticSizesAreNotTooLow measures what is kept of large sources.
+// TestStaticSizesAreNotTooLow measures the memory of large sources.
 func TestStaticSizesAreNotTooLow(t *testing.T) {
 	for name, src := range map[string]Source{
 		"groups":   GBNF("root ::= " + strings.Repeat(`("a"|"b")* `, 45_000)),
@@ -286,8 +286,8 @@ func TestCacheKeepsByContent(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForAFormAfterLeaving: a caller whose context ends does not wait for a form that another compiles,
-// and the other gets it.
+// TestNobodyWaitsForAFormAfterLeaving checks that a caller whose context ends stops waiting for a form that another
+// caller compiles. The other caller still gets the form.
 func TestNobodyWaitsForAFormAfterLeaving(t *testing.T) {
 	c := NewCache(small(t), 0)
 	src := JSONSchema(

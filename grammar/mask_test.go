@@ -11,7 +11,7 @@ import (
 	"runner/grammar/expr"
 )
 
-// plainText is the expression of a character that stands for itself in a JSON string, beside the escape \".
+// plainText is the expression of a character that stands for itself in a JSON string, or of the escape \".
 func jsonCharacter(s *expr.Set) expr.ID {
 	var ascii expr.ByteSet
 	ascii.AddRange(0x20, 0x7F)
@@ -60,7 +60,7 @@ func randomVocab(rng *rand.Rand) *backend.Vocab {
 	return v
 }
 
-// randomForm returns a random form of JSON-like text; every part of it is productive.
+// randomForm returns a random form of JSON-like text. Every part of it is productive.
 func randomForm(rng *rand.Rand, depth int) func(*expr.Set) expr.ID {
 	sub := func() func(*expr.Set) expr.ID { return randomForm(rng, depth-1) }
 	str := func() func(*expr.Set) expr.ID {
@@ -123,8 +123,8 @@ func newGrammar(v *Vocabulary, build func(*expr.Set) expr.ID, static int) *Gramm
 	return g
 }
 
-// checkMasks walks random texts of a random form in a random vocabulary and compares every mask, bit for bit, with
-// feeding each token's bytes to an expression in a set of its own.
+// checkMasks feeds random texts of a random form with a random vocabulary. It compares every mask, bit for bit, with
+// the result of feeding the bytes of each token to an expression in a separate set.
 func checkMasks(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	vocab := randomVocab(rng)
@@ -189,7 +189,7 @@ func checkMasks(t *testing.T, seed uint64) {
 	}
 }
 
-// prepareSlowly prepares a mask in many small steps, between which the arena may be renewed and another matcher may
+// prepareSlowly prepares a mask in many small steps. Between them the arena may be renewed and another matcher may
 // work.
 func prepareSlowly(t *testing.T, rng *rand.Rand, g *Grammar, m *Matcher) {
 	other := m.Clone()
@@ -276,7 +276,7 @@ func TestForcedTokensAreTheOnlyOnes(t *testing.T) {
 					}
 					text += vocab.Piece(tok)
 				}
-				// Whatever else is allowed begins with the same bytes or is the beginning of them.
+				// All other allowed tokens begin with the same bytes or are a beginning of them.
 				m.Fill(mask)
 				for tok := range backend.Token(vocab.Len()) {
 					if p := vocab.Piece(tok); mask.Has(tok) && !strings.HasPrefix(p, text) && !strings.HasPrefix(text, p) {

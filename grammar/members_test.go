@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMembers writes objects with random subsets of fields in random orders: those with all that are not optional
-// are texts of the form, and no others are.
+// TestMembers writes objects with random subsets of fields in random orders. Exactly those with all required fields are
+// texts of the form.
 func TestMembers(t *testing.T) {
 	v := small(t)
 	number, text := JSONSchema([]byte(`{"type":"integer"}`)), JSONSchema([]byte(`{"type":"string"}`))

@@ -13,10 +13,10 @@ import (
 	"runner/grammar/expr"
 )
 
-// costly is a form each of whose masks takes long: which of the letters so far was the one that counts stays open.
+// costly is a form whose masks take long, because it stays open which of the letters so far was the one that counts.
 var costly = Regex(`[a-z]*[a-m][a-z]{120}`)
 
-// prepare prepares a mask in slices and returns how many it took.
+// prepare prepares a mask in slices and returns the number of slices.
 func prepare(t testing.TB, m *Matcher, work int) (slices int) {
 	t.Helper()
 	for {
@@ -97,7 +97,7 @@ func TestTooCostlyForms(t *testing.T) {
 		}
 	})
 	t.Run("memory", func(t *testing.T) {
-		// After the first letter 60,000 alternatives are left, more than an arena holds.
+		// After the first letter 60,000 alternatives remain, more than an arena holds.
 		var b strings.Builder
 		for i := range 60_000 {
 			fmt.Fprintf(&b, "\"a%x\"? ", i)
@@ -128,8 +128,8 @@ func checkCostError(t *testing.T, err error, accepted int) {
 	}
 }
 
-// TestLettersThatMayBeLeftOut walks rows of optional parts: the state in one is one stack, and a byte costs no more
-// than one way along it.
+// TestLettersThatMayBeLeftOut feeds rows of optional parts. A state in a row is one stack, and a byte costs no more
+// than one step along the row.
 func TestLettersThatMayBeLeftOut(t *testing.T) {
 	v := small(t)
 	const parts = 2000
@@ -155,7 +155,7 @@ func TestLettersThatMayBeLeftOut(t *testing.T) {
 	}
 }
 
-// TestRenewedArenasAreLetGo sees that a matcher keeps no arena but its own, however often its grammar renews it.
+// TestRenewedArenasAreLetGo checks that a matcher keeps no arena but its own, however often its grammar renews it.
 func TestRenewedArenasAreLetGo(t *testing.T) {
 	v := small(t)
 	g := compile(t, v, JSONSchema([]byte(`{"type":"array","items":{"type":"string"}}`)))

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// pattern is an expression that can be built in any set and matched without one, the slow way.
+// pattern is an expression that can be built in any set, and also matched slowly without a set.
 type pattern interface {
 	build(s *Set) ID
 	// ends returns where matches of text[from:] can end.
@@ -172,7 +172,7 @@ func (p counted) build(s *Set) ID { return s.Counted(p.a, p.lo, p.hi) }
 func (p counted) ends(text string, from int) map[int]bool {
 	out := map[int]bool{}
 	for end := range p.p.ends(text, from) {
-		// A character is "a", "b", or "c" and one more byte.
+		// A character is "a", "b", or "c" followed by one more byte.
 		n, at := 0, from
 		for at < end {
 			if text[at] == 'c' {
@@ -198,7 +198,7 @@ type generator struct {
 	rules []*callee
 }
 
-// regular returns a random pattern without rules; boolean ones only at the top of it when asked.
+// regular returns a random pattern without rules. And and Not occur only at its top, and only if asked for.
 func (g *generator) regular(depth int, boolean bool) pattern {
 	if depth == 0 || g.rng.IntN(5) == 0 {
 		if g.rng.IntN(2) == 0 {
@@ -229,7 +229,7 @@ func (g *generator) regular(depth int, boolean bool) pattern {
 	return butNot{sub(), sub()}
 }
 
-// grammar returns a random pattern with calls of rules, each of which consumes a byte before it calls another.
+// grammar returns a random pattern with calls of rules. Each rule consumes a byte before it calls another.
 func (g *generator) grammar(depth int) pattern {
 	if depth == 0 || g.rng.IntN(6) == 0 {
 		return g.regular(1, false)
@@ -306,7 +306,7 @@ func checkAgainst(t *testing.T, g *generator, p pattern) {
 	}
 }
 
-// checkInPieces derives with hardly any work at a time and sees that it comes to the same.
+// checkInPieces derives in very small portions of work and checks that the result is the same.
 func checkInPieces(t *testing.T, g *generator, p pattern) {
 	s := NewSet()
 	id := p.build(s)
@@ -369,7 +369,7 @@ func check(t *testing.T, seed uint64) {
 	checkLengths(t, c)
 }
 
-// checkProductive checks that no state that is reached is a dead end, by looking for a way out of each.
+// checkProductive checks that no reached state is a dead end, by looking for a way out of each.
 func checkProductive(t *testing.T, p pattern, s *Set, id ID) {
 	seen, queue := map[ID]bool{id: true}, []ID{id}
 	back := map[ID][]ID{}
@@ -525,7 +525,8 @@ func TestWithinStopsForRoomAndPassesPanicsOn(t *testing.T) {
 	s.Within(1, math.MaxInt, func() { panic("mine") })
 }
 
-// TestDeterminizeStopsWithItsContext also while the rules are expanded, before the first state is looked at.
+// TestDeterminizeStopsWithItsContext checks that the context also stops the expansion of rules, before the first state
+// is explored.
 func TestDeterminizeStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	expanded := 0

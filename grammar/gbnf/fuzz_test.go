@@ -10,8 +10,8 @@ import (
 	"runner/grammar/expr"
 )
 
-// FuzzParse reads any text as a grammar. An error has a place inside the text, and a grammar allows a first byte or
-// the end.
+// FuzzParse reads any text as a grammar. The place of an error must be inside the text. A grammar must allow a first
+// byte or the end.
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.gbnf")
 	for _, file := range files {

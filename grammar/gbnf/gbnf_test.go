@@ -11,7 +11,8 @@ import (
 	"runner/grammar/expr"
 )
 
-// TestGolden matches the texts of testdata/*.texts, quoted and marked + or -, with the grammar of the same name.
+// TestGolden matches the texts of testdata/*.texts with the grammar of the same name. They are quoted and marked + or
+// -.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.gbnf")
 	if err != nil || len(files) < 7 {
@@ -140,7 +141,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestTooManyRules has a rule for every mention.
+// TestTooManyRules has as many rules as mentions.
 func TestTooManyRules(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("root ::= ")
@@ -152,7 +153,7 @@ func TestTooManyRules(t *testing.T) {
 	}
 }
 
-// TestNoDeadEnds leaves out what could never be finished.
+// TestNoDeadEnds checks that alternatives which could never be finished are left out.
 func TestNoDeadEnds(t *testing.T) {
 	g,
 		err := Parse("root ::= \"a\" loop | \"b\" (loop | \"c\")+ | \"d\" loop* | \"e\" loop{0} | loop\nloop ::= \"x\" loop")
@@ -176,7 +177,7 @@ func TestNoDeadEnds(t *testing.T) {
 	}
 }
 
-// TestLarge reads grammars as large as the limits allow, and matches with them.
+// TestLarge reads grammars as large as the limits allow and matches texts with them.
 func TestLarge(t *testing.T) {
 	var words, chain strings.Builder
 	words.WriteString("root ::= \"x\" | ")

@@ -11,16 +11,16 @@ import (
 	"runner/grammar/expr"
 )
 
-// The oracle has its own syntax tree, which is generated at random, printed in the notation and matched by trying
+// The oracle has its own syntax tree. It generates the tree at random, prints it as GBNF, and matches by trying
 // everything.
 
 type tree interface {
-	// ends adds to out where a match that starts at i may end.
+	// ends adds to out the offsets where a match that starts at i may end.
 	ends(m *matcher, i int, out *positions)
 	print(p *printer)
-	// sample appends a random text that it matches; false when it was not found within the budget.
+	// sample appends a random text that matches. It returns false if it found none within the budget.
 	sample(r *rand.Rand, rules []tree, out *strings.Builder, budget *int) bool
-	// empty and finite say whether the empty text and whether any text matches, by what is known of the rules.
+	// empty and finite report whether the empty text and any text match, given what is known about the rules.
 	empty(rules []bool) bool
 	finite(rules []bool) bool
 	// first calls f for the rules that may be entered before a character is read.
@@ -225,11 +225,10 @@ func (c call) sample(r *rand.Rand, rules []tree, out *strings.Builder, budget *i
 	return *budget > 0 && out.Len() < 200 && rules[c].sample(r, rules, out, budget)
 }
 
-// alphabet holds characters of every length in UTF-8, around the borders of the lengths, and those that the
-// notation escapes.
+// alphabet holds characters of every length in UTF-8, at the borders of the lengths, and those that GBNF escapes.
 var alphabet = []rune("aabbc]-[^\"\\\n\t\x00\x7f\u0080é\u07ff\u0800中\ud7ff\ue000\uffff\U0001000a😀\U0010ffff")
 
-// printer writes the notation with random blanks and escapes.
+// printer writes GBNF with random blanks and escapes.
 type printer struct {
 	strings.Builder
 	r      *rand.Rand
@@ -363,7 +362,7 @@ func (c call) print(p *printer) { p.WriteString(ruleNames[c]) }
 
 var ruleNames = []string{"root", "a", "B-2", "3", "-"}
 
-// generate makes a random tree over rules call(0) to call(rules-1).
+// generate makes a random tree that may call the rules call(0) to call(rules-1).
 func generate(r *rand.Rand, rules, depth int) tree {
 	many := func() []tree {
 		list := make([]tree, 2+r.IntN(2))
@@ -423,7 +422,7 @@ func render(r *rand.Rand, rules []tree) string {
 	return p.String()
 }
 
-// fixpoint works out what holds for which rules, from nothing upwards.
+// fixpoint computes for which rules a property holds, starting from none.
 func fixpoint(rules []tree, holds func(tree, []bool) bool) []bool {
 	known := make([]bool, len(rules))
 	for range rules {
@@ -434,7 +433,7 @@ func fixpoint(rules []tree, holds func(tree, []bool) bool) []bool {
 	return known
 }
 
-// leftRecursive says whether any rule begins with itself.
+// leftRecursive reports whether some rule begins with itself.
 func leftRecursive(rules []tree) bool {
 	empty := fixpoint(rules, tree.empty)
 	n := len(rules)
@@ -458,7 +457,7 @@ func leftRecursive(rules []tree) bool {
 	return false
 }
 
-// TestOracle reads random grammars and compares what they match, and what is refused, with the oracle.
+// TestOracle reads random grammars. It compares what they match and which are refused with the oracle.
 func TestOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 11))
 	var tally struct{ grammars, noClass, leftRecursive, endless, matches, failures, finished, unfinished int }
@@ -519,7 +518,7 @@ func TestOracle(t *testing.T) {
 					compare(mutate(r, b.String()), false)
 				}
 			}
-			// A text that the expression allows byte by byte, and its end.
+			// A random text that the expression allows, byte by byte, and its end.
 			walked, ok := walk(r, s, root, r.IntN(10))
 			if !ok {
 				tally.unfinished++
@@ -535,7 +534,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// mutate changes a text a little; it may no longer be valid UTF-8.
+// mutate changes a text slightly. The result may be invalid UTF-8.
 func mutate(r *rand.Rand, text string) string {
 	runes := []rune(text)
 	for range 1 + r.IntN(2) {
@@ -562,8 +561,8 @@ func mutate(r *rand.Rand, text string) string {
 	return out
 }
 
-// walk feeds n random bytes that are allowed, then looks for the nearest end. It returns false if the search was
-// given up; if there is no end at all, it panics.
+// walk feeds n random allowed bytes, then looks for the nearest end. It returns false if it gave up the search. It
+// panics if there is no end at all.
 func walk(r *rand.Rand, s *expr.Set, at expr.ID, n int) (string, bool) {
 	type step struct {
 		id   expr.ID

@@ -77,7 +77,8 @@ func (j *judge) accepts(v *value) bool {
 	return j.set.Match(id, v.write(false)) && j.set.Match(id, v.write(true))
 }
 
-// arrange returns v with the keys of its objects in an order that the schema accepts, if there is one.
+// arrange returns v with the keys of its objects in an order that the schema accepts. It reports false if there is
+// none.
 func (j *judge) arrange(v *value) (*value, bool) { return j.arrangeIn(j.schema.root, v) }
 
 func (j *judge) arrangeIn(st *state, v *value) (*value, bool) {
@@ -161,7 +162,7 @@ func (j *judge) arrangeFree(list []freeMember, m member) (member, bool) {
 	return m, false
 }
 
-// arrangeArray arranges each item for the first of the states for its position that has it.
+// arrangeArray arranges each item for the first state of its position that accepts the item.
 func (j *judge) arrangeArray(v *value, states func(int) []*state) *value {
 	w := &value{kind: arrayValue}
 	for i, item := range v.items {

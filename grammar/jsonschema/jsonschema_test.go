@@ -22,7 +22,7 @@ func accepts(t *testing.T, schema, text string) bool {
 	return set.Match(s.Expr(set), text)
 }
 
-// TestLanguage holds what the suites do not say: the order of keys, older spellings, and keys that come twice.
+// TestLanguage checks what the suites do not cover: the order of keys, older spellings, and repeated keys.
 func TestLanguage(t *testing.T) {
 	for _, test := range []struct {
 		schema   string
@@ -107,7 +107,7 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-// TestRefusals holds which schemas are refused, and that the error names the keyword and where it stands.
+// TestRefusals checks which schemas are refused, and that the error names the keyword and its place.
 func TestRefusals(t *testing.T) {
 	for _, test := range []struct {
 		schema           string
@@ -160,7 +160,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestLimits holds that schemas made to blow up are refused soon.
+// TestLimits checks that schemas which would blow up are refused soon.
 func TestLimits(t *testing.T) {
 	var branches, deep []string
 	for i := range 40 {
@@ -192,7 +192,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLarge holds that what is long but simple compiles, and works.
+// TestLarge checks that long but simple schemas compile and work.
 func TestLarge(t *testing.T) {
 	var words, props []string
 	for i := range 10000 {
@@ -222,7 +222,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// TestConcurrent holds that one schema can be used by many goroutines, each with its own set.
+// TestConcurrent checks that many goroutines can use one schema, each with its own set.
 func TestConcurrent(t *testing.T) {
 	s,
 		err := Compile(t.Context(),

@@ -11,7 +11,7 @@ import (
 	"runner/grammar/suitetest"
 )
 
-// TestMaskbench compiles schemas from the field. A schema passes when it compiles and all instances are told right.
+// TestMaskbench compiles real schemas. A schema passes if it compiles and every instance is classified correctly.
 func TestMaskbench(t *testing.T) {
 	list := suitetest.MaskBench(t)
 	var lines []string

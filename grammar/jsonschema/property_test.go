@@ -39,7 +39,7 @@ func oracleSays(s *validator.Schema, text string) error {
 	return s.Validate(v)
 }
 
-// author writes random schemas and instances over few names and values, so that they meet.
+// author writes random schemas and instances with few names and values, so that they often match.
 type author struct{ r *rand.Rand }
 
 func (a author) one(list ...string) string { return list[a.r.IntN(len(list))] }
@@ -181,7 +181,7 @@ func (a author) document() string {
 
 var errDeadEnd = errors.New("dead end")
 
-// walk writes a random text of the language, or nothing if it does not come to an end soon.
+// walk writes a random text of the language, or nothing if the text does not end soon.
 func walk(r *rand.Rand, s *expr.Set, id expr.ID) (string, bool, error) {
 	var text []byte
 	for steps := 0; ; steps++ {
@@ -214,7 +214,7 @@ func walk(r *rand.Rand, s *expr.Set, id expr.ID) (string, bool, error) {
 	}
 }
 
-// checkRandom holds one random schema against the oracle, in both directions, and reports whether it was compiled.
+// checkRandom compares one random schema with the oracle, in both directions. It reports whether the schema compiled.
 func checkRandom(t *testing.T, seed uint64) bool {
 	r := rand.New(rand.NewPCG(seed, 0))
 	a := author{r}

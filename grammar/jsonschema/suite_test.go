@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the lists of what is refused anew")
 
-// ratchet compares what a test found with the list in a file, in both directions.
+// ratchet compares the findings of a test with the list in a file, in both directions.
 func ratchet(t *testing.T, name string, lines []string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

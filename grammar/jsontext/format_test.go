@@ -10,7 +10,7 @@ import (
 	"runner/grammar/expr"
 )
 
-// TestFormatsAgainstValidator checks that a validator takes every text that a format admits.
+// TestFormatsAgainstValidator checks that a validator accepts every text that a format admits.
 func TestFormatsAgainstValidator(t *testing.T) {
 	n := uint64(300)
 	if testing.Short() {

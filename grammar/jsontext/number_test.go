@@ -80,7 +80,7 @@ func randomNumberConstraint(rng *rand.Rand) *NumberConstraint {
 	return c
 }
 
-// candidate returns a number that is likely to be near what c is about, spelled without needless digits.
+// candidate returns a number that is probably close to the limits of c, without needless digits.
 func candidate(rng *rand.Rand, c *NumberConstraint) (*big.Rat, string) {
 	v := randomDecimal(rng)
 	near := append([]*big.Rat{}, c.NotIn...)
@@ -151,8 +151,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestManyExcludedNumbers compares lists of values that begin like one another, and whose zeros do not count, with
-// exact arithmetic.
+// TestManyExcludedNumbers compares lists of values with exact arithmetic. The values share beginnings and have trailing
+// zeros.
 func TestManyExcludedNumbers(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 6))
@@ -187,7 +187,7 @@ func TestManyExcludedNumbers(t *testing.T) {
 			}
 		}
 	}
-	// Thousands of values, near one another and not, take as much as their digits.
+	// The cost of thousands of values, close together or not, depends on their digits.
 	for _, spread := range []int64{1, 918_273} {
 		c := NumberConstraint{Plain: true}
 		for i := range int64(5000) {

@@ -7,7 +7,7 @@ import (
 	"runner/grammar/expr"
 )
 
-// sampler draws texts of an expression by random walks, and finds a way out of any state.
+// sampler draws texts of an expression by random steps and finds a way out of any state.
 type sampler struct {
 	t   *testing.T
 	rng *rand.Rand
@@ -63,7 +63,7 @@ func (w *sampler) step(id expr.ID) (byte, bool) {
 	return 0, false
 }
 
-// finish returns a shortest completion of a text that has come to id.
+// finish returns a shortest completion of a text that has reached id.
 func (w *sampler) finish(id expr.ID, text []byte) string {
 	w.t.Helper()
 	type step struct {

@@ -16,7 +16,7 @@ import (
 	"runner/grammar/regex"
 )
 
-// satisfied judges a value without the expressions of this package but for formats.
+// satisfied judges a value without the expressions of this package, except for formats.
 func (c *StringConstraint) satisfied(text string, formats *formatOracle) bool {
 	n := utf8.RuneCountInString(text)
 	if n < c.MinLength || c.MaxLength >= 0 && n > c.MaxLength || slices.Contains(c.NotIn, text) {
@@ -45,7 +45,7 @@ func (c *StringConstraint) satisfied(text string, formats *formatOracle) bool {
 	return true
 }
 
-// formatOracle matches formats in plain UTF-8, where the forms match them inside JSON strings.
+// formatOracle matches formats in plain UTF-8. The forms match them inside JSON strings.
 type formatOracle struct{ s *expr.Set }
 
 func (o *formatOracle) has(name, text string) bool {
@@ -56,7 +56,7 @@ func (o *formatOracle) has(name, text string) bool {
 	return o.s.Match(f.condition().build(o.s, regex.UTF8), text)
 }
 
-// found reports whether package regexp finds a pattern, by its meaning in ECMA-262.
+// found reports whether package regexp finds a pattern with its meaning in ECMA-262.
 func found(pattern, text string) bool {
 	return regexp.MustCompile(regex.MustParse(pattern).RE2()).MatchString(text)
 }

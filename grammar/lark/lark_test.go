@@ -10,7 +10,7 @@ import (
 	"runner/grammar/regex"
 )
 
-// matcher returns what reports whether a grammar describes a text.
+// matcher returns a function that reports whether a grammar describes a text.
 func matcher(t testing.TB, grammar string) func(text string) bool {
 	t.Helper()
 	pattern, err := lark.Pattern(grammar)
@@ -130,7 +130,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Whatever the text is, it becomes a pattern that package regex reads, or an error.
+// Any text becomes a pattern that package regex reads, or an error.
 func FuzzPattern(f *testing.F) {
 	f.Add(patch)
 	f.Add(sums)

@@ -56,8 +56,8 @@ func (g patterns) text() string {
 	return b.String()
 }
 
-// spell returns a JSON string literal of text without the quotes, in one of the spellings of JSONString or, with
-// free, of JSON.
+// spell returns text as the inside of a JSON string literal, in one of the spellings of JSONString or, with free, of
+// JSON.
 func (g patterns) spell(text string, free bool) string {
 	const short = "\"\"\\\\//\bb\ff\nn\rr\tt"
 	var b strings.Builder
@@ -176,7 +176,7 @@ func FuzzAgainstRegexp(f *testing.F) {
 	})
 }
 
-// FuzzParse checks that any text is refused or gives a pattern that RE2 agrees with, in its own dialect.
+// FuzzParse checks that any text is refused, or gives a pattern that agrees with RE2 in RE2's own dialect.
 func FuzzParse(f *testing.F) {
 	for _, p := range []string{`^a*$`, `[^\u{1f600}-\ud83d\ude02]`, `(?<x>a|b){2,3}?\p{Script=Greek}`, `\cA[\b]\0`,
 		`(?=a)`, `a{`, `x{1001}`, `[[:alpha:]]`} {
@@ -342,7 +342,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestSpellingsAreLegal checks what an encoding lets through against a JSON reader: every code point, and what is none.
+// TestSpellingsAreLegal compares what an encoding admits with a JSON reader, for every code point and for values that
+// are none.
 func TestSpellingsAreLegal(t *testing.T) {
 	s := expr.NewSet()
 	strict, free := Any(s, JSONString), Any(s, JSONFree)
