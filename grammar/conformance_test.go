@@ -31,10 +31,7 @@ func inTokens(t *testing.T, g *Grammar, text string, mask backend.Mask) bool {
 			return false
 		}
 	}
-	if !m.Done() {
-		return false
-	}
-	return m.Rollback(len(tokens)) == len(tokens)-m.Accepted()
+	return m.Done() && m.Accepted() == len(tokens)
 }
 
 // inBytes reports whether a text is accepted byte by byte.

@@ -87,5 +87,5 @@ func (g *Grammar) Warm(ctx context.Context) {
 // Matcher returns a matcher at the start of the text.
 func (g *Grammar) Matcher() *Matcher {
 	a := g.arena()
-	return &Matcher{grammar: g, arena: a, at: a.root, base: a.root}
+	return &Matcher{grammar: g, arena: a, at: a.root}
 }

@@ -134,7 +134,11 @@ func checkMasks(t *testing.T, seed uint64) {
 	m := g.Matcher()
 	slow := expr.NewSet()
 	at := build(slow)
-	trail := []expr.ID{at}
+	type place struct {
+		at expr.ID
+		m  *Matcher
+	}
+	trail := []place{{at, m.Clone()}}
 	mask := backend.NewMask(vocab.Len())
 	for step := 0; step < 40; step++ {
 		if rng.IntN(12) == 0 {
@@ -170,9 +174,9 @@ func checkMasks(t *testing.T, seed uint64) {
 		}
 		if len(trail) > 1 && rng.IntN(10) == 0 {
 			n := 1 + rng.IntN(len(trail)-1)
-			m.Rollback(n)
 			trail = trail[:len(trail)-n]
-			at = trail[len(trail)-1]
+			back := trail[len(trail)-1]
+			at, m = back.at, back.m.Clone()
 			continue
 		}
 		if rng.IntN(10) == 0 {
@@ -185,7 +189,7 @@ func checkMasks(t *testing.T, seed uint64) {
 		for _, b := range []byte(vocab.Piece(tok)) {
 			at = slow.Derive(at, b)
 		}
-		trail = append(trail, at)
+		trail = append(trail, place{at, m.Clone()})
 	}
 }
 

@@ -24,11 +24,8 @@ type Matcher struct {
 	spent int
 	// filled is the length of unfed when feeding it last filled an arena.
 	filled filled[int]
-	// past holds the bytes of the last accepted tokens. base is the state before the first of them, mid the state
-	// before number MaxRollback.
-	past      []string
-	base, mid expr.ID
-	accepted  int
+	// accepted is the number of tokens accepted so far.
+	accepted int
 }
 
 // lock locks and returns the arena of m. It first moves m to the grammar's newest arena.
@@ -37,7 +34,7 @@ func (m *Matcher) lock() *arena {
 	if old := m.arena; old != now {
 		old.mu.Lock()
 		now.mu.Lock()
-		now.set.Import(old.set, &m.at, &m.base, &m.mid)
+		now.set.Import(old.set, &m.at)
 		m.filled.moves++
 		if old.walker.id != expr.Empty && now.walker.id == expr.Empty {
 			now.walker.adopt(&old.walker, m.grammar.vocab)
@@ -189,7 +186,7 @@ func (m *Matcher) Accept(t backend.Token) bool {
 		return false
 	}
 	m.unfed = v.vocab.Piece(t)
-	m.remember(m.unfed)
+	m.accepted++
 	a := m.lock()
 	a.set.Within(acceptWork, a.room(), func() { m.settle(a) })
 	m.moveOn(a)
@@ -204,23 +201,10 @@ func (m *Matcher) AcceptText(text string) bool {
 		a.mu.Unlock()
 		return false
 	}
-	m.remember(text)
+	m.accepted++
 	m.at = next
 	m.moveOn(a)
 	return true
-}
-
-// remember stores the bytes of the next token for Rollback.
-func (m *Matcher) remember(text string) {
-	if len(m.past) == 2*MaxRollback {
-		m.base = m.mid
-		m.past = m.past[:copy(m.past, m.past[MaxRollback:])]
-	}
-	if len(m.past) == MaxRollback {
-		m.mid = m.at
-	}
-	m.past = append(m.past, text)
-	m.accepted++
 }
 
 // moveOn drops what was known about the last state and unlocks the arena. It replaces an arena that is full.
@@ -247,35 +231,9 @@ func (m *Matcher) Over() bool { return m.at == expr.Epsilon && m.unfed == "" }
 // Accepted returns the number of tokens accepted so far.
 func (m *Matcher) Accepted() int { return m.accepted }
 
-// MaxRollback is the number of tokens that can always be taken back.
-const MaxRollback = 256
-
-// Rollback takes back the last n accepted tokens and returns how many it took back. That is fewer than n if n exceeds
-// the tokens that are remembered: all, or at least the last MaxRollback. It feeds up to MaxRollback tokens again, so a
-// matcher need not keep old states and their memory.
-func (m *Matcher) Rollback(n int) int {
-	if n = max(0, min(n, len(m.past))); n == 0 {
-		return 0
-	}
-	m.past = m.past[:len(m.past)-n]
-	m.accepted -= n
-	m.unfed, m.mask, m.spent, m.filled = "", nil, 0, filled[int]{}
-	a := m.lock()
-	defer a.mu.Unlock()
-	again := m.past
-	if m.at = m.base; len(m.past) >= MaxRollback {
-		m.at, again = m.mid, m.past[MaxRollback:]
-	}
-	for _, text := range again {
-		m.at = a.feedText(m.at, text)
-	}
-	return n
-}
-
 // Clone returns an independent matcher at the same place.
 func (m *Matcher) Clone() *Matcher {
 	c := *m
-	c.past = append([]string(nil), m.past...)
 	return &c
 }
 
