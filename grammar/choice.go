@@ -1,12 +1,3 @@
-// Package grammar says which tokens may come next so that a text has a given form. Its constraints implement
-// [backend.Constraint].
-//
-// A [Source] describes a form: a JSON Schema, a regular expression, a grammar, a list of choices, or a combination of
-// them. [Compile] makes a [Grammar] of a source for one [Vocabulary]. A [Matcher] follows one text and fills the masks
-// for its tokens.
-//
-// The package works on tokens and bytes. It knows nothing of chat formats, channels or reasoning. The caller decides
-// where in the output a constraint starts.
 package grammar
 
 import (

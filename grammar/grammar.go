@@ -1,18 +1,20 @@
-// Package grammar says which tokens may come next so that a text obeys a given form: a JSON Schema, any JSON object, a
-// regular expression, a list of choices, or GBNF. Its matchers implement [backend.Constraint].
+// Package grammar says which tokens may come next so that a text has a given form. A form is a JSON Schema, any JSON
+// object, a regular expression, a list of choices, a GBNF grammar, or a combination of these.
 //
-// A [Source] is compiled for a [Vocabulary] into a [Grammar], from which any number of [Matcher] values start. What
-// can not be honoured is refused by [Compile], before anything is generated; what is accepted is exact: every text
-// that a matcher lets through to the end obeys the source, and every prefix that it lets through can be completed,
-// if only with single-byte tokens.
+// [Compile] turns a [Source] into a [Grammar] for one [Vocabulary]. Any number of [Matcher] values can start from a
+// grammar. A matcher follows one text. It implements [backend.Constraint].
 //
-// The forms are matched byte by byte with package expr. Masks walk the vocabulary's tries along the states that are
-// still alive, and what one state admits is kept.
+// Compile refuses a source that cannot be enforced before anything is generated. An accepted source is exact: every
+// complete text that a matcher accepts has the form, and every accepted prefix can be completed, if only with tokens of
+// a single byte.
 //
-// The package works on tokens and bytes and knows nothing of chat formats, channels or reasoning: who uses it
-// decides where in the output a constraint starts, and which tokens end the text once the matcher is done.
+// Package expr matches the forms byte by byte. Masks walk the tries of the vocabulary along the states that are still
+// possible, and keep the result for each state.
 //
-// A Grammar may be used by several goroutines at once; a Matcher by one at a time.
+// The package works on tokens and bytes. It knows nothing of chat formats, channels or reasoning. The caller decides
+// where in the output a constraint starts, and which tokens end the text once the matcher is done.
+//
+// Several goroutines may use a Grammar at once. Only one may use a Matcher at a time.
 package grammar
 
 import (
@@ -23,7 +25,7 @@ import (
 	"runner/grammar/expr"
 )
 
-// maxArena and maxMaskBytes bound the memory of a grammar: of all that has been worked out about it, and of masks.
+// maxArena and maxMaskBytes limit the memory of a grammar, in bytes: of all its results, and of its masks.
 const (
 	maxArena     = 6 << 20
 	maxMaskBytes = 2 << 20
@@ -33,14 +35,14 @@ const (
 type Grammar struct {
 	vocab *Vocabulary
 	build func(*expr.Set) expr.ID
-	// static is about how many bytes the parts take from which build makes expressions.
+	// static is the approximate size of the parts from which build makes expressions, in bytes.
 	static int
 
 	mu      sync.Mutex
 	current *arena
 }
 
-// arena returns the arena to use now.
+// arena returns the current arena.
 func (g *Grammar) arena() *arena {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,7 +60,7 @@ func (g *Grammar) renew(old *arena) *arena {
 	return g.current
 }
 
-// Bytes returns about how much memory the grammar takes now.
+// Bytes returns the approximate memory of the grammar now, in bytes.
 func (g *Grammar) Bytes() int {
 	a := g.arena()
 	a.mu.Lock()
@@ -69,11 +71,11 @@ func (g *Grammar) Bytes() int {
 // Vocabulary returns the vocabulary that the grammar was compiled for.
 func (g *Grammar) Vocabulary() *Vocabulary { return g.vocab }
 
-// warmWork is the work of Warm for which a matcher has to wait at most, about 0.2 ms.
+// warmWork is the maximum work of Warm that a matcher has to wait for, about 0.2 ms.
 const warmWork = 2_000
 
-// Warm works out what the first state admits, which takes the longest, so that the first mask is ready when it is
-// needed. It stops when ctx ends, and does not keep matchers waiting.
+// Warm prepares the first mask, which takes the longest, so that it is ready when needed. It stops when ctx ends. It
+// does not make matchers wait long.
 func (g *Grammar) Warm(ctx context.Context) {
 	m := g.Matcher()
 	for ctx.Err() == nil {
