@@ -85,11 +85,11 @@ type Cache struct {
 	mu      sync.Mutex
 	asked   int // how often Compile was called
 	entries map[[sha256.Size]byte]*list.Element
-	order   *list.List // of *entry, the last used first
+	order   *list.List // of *entry, the most recently used first
 
 	// validators holds the most recently used ones, by schema. text is the total size of their schemas in bytes.
 	validators map[string]*list.Element
-	checked    *list.List // of *validated, the last used first
+	checked    *list.List // of *validated, the most recently used first
 	text       int
 }
 
@@ -174,7 +174,7 @@ func (c *Cache) compile(ctx context.Context, src Source) (*Grammar, error) {
 	c.mu.Unlock()
 	var own *CompileError
 	if e.err != nil && !errors.As(e.err, &own) && ctx.Err() == nil {
-		return c.compile(ctx, src) // the caller that compiled it went away
+		return c.compile(ctx, src) // the caller that compiled it gave up
 	}
 	if due {
 		c.shrink()
@@ -217,7 +217,7 @@ func (c *Cache) Validator(schema []byte) (*Validator, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if el, ok := c.validators[string(schema)]; ok {
-		return el.Value.(*validated).validator, nil // another was faster
+		return el.Value.(*validated).validator, nil // another caller was faster
 	}
 	c.validators[string(schema)] = c.checked.PushFront(&validated{string(schema), v})
 	for c.text += len(schema); c.text > maxValidated && c.checked.Len() > 1; {

@@ -68,7 +68,7 @@ func (s *memberSet) holds(other *memberSet) bool {
 }
 
 type membersForm struct {
-	fields   []*expr.Rule // each is made once, however many rules lead to it
+	fields   []*expr.Rule // each is made once, even if many rules lead to it
 	required memberSet
 
 	mu    sync.Mutex

@@ -43,7 +43,7 @@ type text struct {
 // trieNode is one byte of one or several tokens. The nodes of a trie are in preorder, and the size-1 nodes after a node
 // are below it. Tokens with equal bytes end on neighbouring nodes. The last of these has the nodes below it.
 type trieNode struct {
-	token backend.Token // NoToken where none ends
+	token backend.Token // NoToken if none ends here
 	size  int32
 	depth uint16
 	b     byte

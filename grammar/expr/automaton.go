@@ -19,7 +19,7 @@ const MaxCounted = 4096
 type Automaton struct {
 	class   [256]uint8
 	classes int
-	next    []int32 // state*classes + class; -1 where there is none
+	next    []int32 // state*classes + class; -1 if there is none
 	accept  []bool
 	end     []bool // a character ends on entering the state
 	loose   []bool // an edge leaves the state

@@ -34,7 +34,7 @@ const (
 	byteKind          // a: index of the byte set
 	concatKind        // a, then b; a is no concatenation
 	unionKind         // lists[a:a+b], ascending
-	repeatKind        // a, lo to hi times; hi < 0 is no bound
+	repeatKind        // a, lo to hi times; hi < 0 means no limit
 	wordsKind         // words[a][lo:hi], of whose bytes b are consumed
 	ruleKind          // rules[a]
 	dfaKind           // automata[a] from state b
@@ -49,11 +49,11 @@ const (
 type node struct {
 	kind     kind
 	nullable truth
-	asked    uint8 // how often derivatives were asked for, until they are kept
+	asked    uint8 // number of requests for derivatives, until they are kept
 	calls    bool  // a rule is part of it
 	a, b     int32
 	lo, hi   int32
-	clamped  ID // 0 until it is asked for
+	clamped  ID // 0 until requested
 	lastB    byte
 	lastD    ID
 }
@@ -64,7 +64,7 @@ const (
 	unknown truth = iota
 	yes
 	no
-	asking // being worked out
+	asking // being computed
 )
 
 // unset marks a derivative that is not known yet. rowAfter is the number of requests after which a node gets a row.
@@ -83,12 +83,12 @@ type rule struct {
 // Set holds expressions. It is not safe for concurrent use.
 type Set struct {
 	nodes []node
-	table []ID // open addressing; 0 is free, for Empty is never looked up
+	table []ID // open addressing; 0 is free, because Empty is never looked up
 	lists []ID
-	row   []int32 // of each node: where its derivatives stand in rows, by byte; 0, where none do, is an empty row
+	row   []int32 // by node: the place of its derivatives in rows, by byte; 0 is an empty row
 	rows  []ID
-	stack []ID  // of lists being built
-	runs  []Run // of each node as far as they were asked for; Times is unset where it was not
+	stack []ID  // of lists under construction
+	runs  []Run // by node, as far as they were requested; otherwise Times is unset
 
 	sets     []ByteSet
 	words    []*Words
@@ -101,7 +101,7 @@ type Set struct {
 	dfaIndex     map[*Automaton]int32
 	ruleIndex    map[*Rule]int32
 
-	longest  int32 // counters above it need not be told apart by Clamp
+	longest  int32 // Clamp does not distinguish counts above it
 	inserted int
 
 	// work is the work that is left and room the memory limit in bytes, see Within.
@@ -305,7 +305,7 @@ func (s *Set) Rule(r *Rule) ID {
 func (s *Set) body(i int32) ID {
 	if s.rules[i].body == unset {
 		work, room, before := s.work, s.room, len(s.nodes)
-		s.work, s.room = math.MaxInt, math.MaxInt // it is not to be cut off
+		s.work, s.room = math.MaxInt, math.MaxInt // it must not be cut off
 		body := s.rules[i].def.Expand(s)          // may add rules
 		s.rules[i].body = body
 		s.work, s.room = work-(len(s.nodes)-before), room

@@ -23,13 +23,13 @@ type alt struct {
 	kind   kinds
 	finite bool     // only values are admitted, after they are checked against the whole conjunction
 	values []*value // if finite
-	except []*value // numbers or strings that are not admitted
+	except []*value // excluded numbers or strings
 	num    *numberPart
 	str    *stringPart
 	arr    *arrayPart
 	obj    *objectPart
-	held   []*node // the schemas that hold, as far as unevaluated... must know
-	poison *poison // a constraint that cannot be honoured; it matters only if the alternative has instances without it
+	held   []*node // the schemas that hold, as far as the unevaluated keywords need them
+	poison *poison // a constraint that cannot be enforced; it matters only if the alternative has instances without it
 }
 
 // poison is a constraint that cannot be enforced.
@@ -46,7 +46,7 @@ type numberPart struct {
 }
 
 type stringPart struct {
-	min, max              int // max < 0: none
+	min, max              int // max < 0 means no limit
 	patterns, notPatterns []string
 	formats, notFormats   []string
 	only                  *value // of a key: just this one
@@ -69,20 +69,20 @@ func (s *itemSource) at(i int) literal {
 type counting struct {
 	item     literal
 	from     int
-	min, max int // max < 0: none
+	min, max int // max < 0 means no limit
 }
 
 type arrayPart struct {
 	sources  []itemSource
 	counts   []counting
-	min, max int   // max < 0: none
+	min, max int   // max < 0 means no limit
 	unique   *node // whose uniqueItems it is
 }
 
 // keySource constrains the values of an object by their keys.
 type keySource struct {
 	nodes  []*node // whose properties and patternProperties are matched
-	own    bool    // their schemas apply; else the keys are only told from the others
+	own    bool    // their schemas apply; otherwise the keys only count as matched
 	others literal // for keys that match nothing
 }
 
@@ -114,7 +114,7 @@ type objectPart struct {
 	extra     []keyed // more constraints on the value of a key
 	names     []literal
 	exists    []existence
-	min, max  int // max < 0: none
+	min, max  int // max < 0 means no limit
 }
 
 // raise and lower narrow the range.

@@ -82,7 +82,7 @@ func (p *arrayPart) settleCounts() *arrayPart {
 type arrayForm struct {
 	prefix   []*state
 	rest     *state
-	min, max int // max < 0: none
+	min, max int // max < 0 means no limit
 }
 
 func (f *arrayForm) reach(visit func(*state)) {

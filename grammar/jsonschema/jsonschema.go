@@ -130,10 +130,10 @@ type compiler struct {
 	key          []byte // scratch of intern
 
 	work                    int
-	scopes                  int  // how many schemas around ask what is evaluated
-	inPlace                 int  // how many schemas around apply to the same value
+	scopes                  int  // number of enclosing schemas that need to know what is evaluated
+	inPlace                 int  // number of enclosing schemas for the same value
 	generation, generations int  // of the state being opened
-	given                   *alt // what every alternative of that state and kind asks
+	given                   *alt // the constraints of every alternative of that state and kind
 	depth                   int  // how far plainlyEmpty looks ahead
 
 	texts lexicon

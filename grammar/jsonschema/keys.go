@@ -52,8 +52,8 @@ type grouping struct {
 	named    []string
 	must     existence
 	patterns []pattern
-	keys     []stringPart // what propertyNames asks: any one of these
-	except   [][]*value   // and which names it does not want, for each
+	keys     []stringPart // propertyNames demands any one of these
+	except   [][]*value   // the names that each of them excludes
 	out      []freeMember
 }
 

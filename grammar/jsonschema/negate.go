@@ -10,7 +10,7 @@ func (c *compiler) expandNegated(n *node, k kinds) []*alt {
 		return top(k)
 	}
 	defer func(scopes int) { c.scopes = scopes }(c.scopes)
-	c.scopes = 0 // what is under a negation does not count as evaluated
+	c.scopes = 0 // nothing under a negation counts as evaluated
 	var out []*alt
 	if n.enum != nil {
 		out = c.violateEnum(n, k)

@@ -75,25 +75,25 @@ type node struct {
 	raw    *value
 	home   *resource
 	loaded bool
-	busy   int  // the generation in which it is being expanded, to find references that come back without going down
+	busy   int  // the generation in which it is being expanded, to find references that return without descending
 	always int8 // +1 for a schema that admits everything, -1 for one that admits nothing
 
-	types   kinds       // allKinds unless type says less
+	types   kinds       // allKinds unless type restricts them
 	integer bool        // numbers must be integral
-	enum    *valueSet   // nil if every value will do
-	num     *numberPart // nil where there is no such keyword; so below
+	enum    *valueSet   // nil if every value is allowed
+	num     *numberPart // nil without the keyword; the same holds below
 	str     *stringPart
 	arr     *arrayWords
 	obj     *objectWords
 	logic   *logicWords
-	top     [6]*alt // what the keywords about one kind ask of it, made when asked for
+	top     [6]*alt // the constraints of the keywords on one kind, made on demand
 }
 
 type arrayWords struct {
 	prefix                   []*node
 	items                    *node
 	contains                 *node
-	min, max                 int // max < 0: none
+	min, max                 int // max < 0 means no limit
 	minContains, maxContains int
 	unique                   bool
 	unevaluated              *node

@@ -63,7 +63,7 @@ type objectForm struct {
 	free     []freeMember
 	last     []freeMember // if mustLast, the last member is one of these
 	mustLast bool
-	min, max int // max < 0: none
+	min, max int // max < 0 means no limit
 	state    *state
 
 	// settle sets these.

@@ -13,7 +13,7 @@ import (
 const (
 	maxExponent = 400  // of a number, in either direction
 	maxDigits   = 1000 // of a number
-	manyMembers = 12   // from which on an index pays
+	manyMembers = 12   // number of members from which an index pays
 )
 
 // parser reads JSON (RFC 8259). It refuses repeated keys, whose meaning JSON leaves open.

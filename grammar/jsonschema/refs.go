@@ -10,7 +10,7 @@ import (
 // the resource that contains them.
 type resource struct {
 	root *value
-	uri  *url.URL // nil where there is none
+	uri  *url.URL // nil if there is none
 }
 
 // place is a schema that a reference can point to.

@@ -17,7 +17,7 @@ type state struct {
 	values valueSet // the instances that enum, const, null and booleans give
 	alts   []*alt   // the other instances, by kind
 	forms  []form   // of both, once the state is reached
-	live   bool     // there is an instance
+	live   bool     // it has an instance
 }
 
 type phase uint8
@@ -26,7 +26,7 @@ const (
 	untouched phase = iota
 	opening
 	opened  // values and alts are known
-	reached // forms are known or on the way
+	reached // forms are known or being computed
 )
 
 // form is an alternative of a state, ready to become an expression.

@@ -223,7 +223,7 @@ func (e exclusion) zeros(int32) bool       { return false }
 type remainder struct {
 	modulus, places int32
 	not             bool
-	class           []int32 // of a remainder; those of a class cannot be told apart by what follows
+	class           []int32 // by remainder; what follows treats the remainders of a class alike
 	member          []int32 // a remainder of a class
 }
 

@@ -33,7 +33,7 @@ type StringConstraint struct {
 // condition is a regular language of the inside of a string.
 type condition struct {
 	r    *regex.Regex
-	full bool // as a whole; else it is searched for
+	full bool // r matches the whole; otherwise it is searched for
 	// head comes before what r matches and has at most most characters. It is nil if there is no such part. With it,
 	// the expression may have dead ends.
 	head *regex.Regex
@@ -223,7 +223,8 @@ func (p *stringPlan) oneCondition() (Form, bool, error) {
 // determinize returns the form of any plan, through an automaton.
 func (p *stringPlan) determinize(ctx context.Context) (Form, error) {
 	if p.least > expr.MaxCounted {
-		return nil, &UnsupportedError{What: fmt.Sprintf("a least length above %d beside other conditions", expr.MaxCounted)}
+		what := fmt.Sprintf("a minimum length above %d together with other conditions", expr.MaxCounted)
+		return nil, &UnsupportedError{What: what}
 	}
 	words := newWordList(p.words)
 	build := func(s *expr.Set) expr.ID {

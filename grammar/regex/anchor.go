@@ -138,7 +138,7 @@ func (a anchors) search() *node {
 	inside := right.trim(left.trim(a.parts[anywhere]))
 	before := anyText
 	if inside.op == classOp {
-		before = star(oneOf(inside.class.negate())) // up to the first match, so that there is one way only to find it
+		before = star(oneOf(inside.class.negate())) // up to the first match, so that there is only one way to find it
 	}
 	if inside.isEpsilon() {
 		return anyText

@@ -181,7 +181,7 @@ func (b *builder) concat(subs []*node) expr.ID {
 // class returns the expression of one character of c.
 func (b *builder) class(c class) expr.ID {
 	var ids, escapes []expr.ID
-	first := class{} // what is spelled in UTF-8
+	first := class{} // the characters spelled in UTF-8
 	for _, p := range c {
 		switch {
 		case b.enc == UTF8:

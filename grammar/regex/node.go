@@ -9,9 +9,9 @@ type op uint8
 
 const (
 	classOp  op = iota // one character of class
-	concatOp           // subs one after the other; none is the empty text
-	altOp              // any of subs; none is no text at all
-	repeatOp           // lo to hi times subs[0]; hi < 0 is no bound
+	concatOp           // subs in order; without subs the empty text
+	altOp              // any of subs; without subs no text at all
+	repeatOp           // lo to hi times subs[0]; hi < 0 means no limit
 	beginOp            // the start of the text
 	endOp              // the end of the text
 )
