@@ -100,7 +100,7 @@ func (c *compiler) expand(l literal, k kinds) []*alt {
 	}
 	c.step(1)
 	if n.busy == c.generation || c.inPlace > maxInPlace {
-		fail(c.errorAt(ErrUnsupported, n, "$ref", "the schema refers to itself without descending into the instance"))
+		c.failLoop(n)
 	}
 	defer func(before int) { n.busy = before; c.inPlace-- }(n.busy)
 	n.busy = c.generation
@@ -109,6 +109,11 @@ func (c *compiler) expand(l literal, k kinds) []*alt {
 		return c.expandNegated(n, k)
 	}
 	return c.expandHeld(n, k)
+}
+
+// failLoop refuses a schema that refers to itself for the same value.
+func (c *compiler) failLoop(n *node) {
+	fail(c.errorAt(ErrUnsupported, n, "$ref", "the schema refers to itself without descending into the instance"))
 }
 
 // maxInPlace limits how many schemas may apply to one value through references from one to the next.

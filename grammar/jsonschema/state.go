@@ -59,7 +59,7 @@ func (c *compiler) stateOf(lits ...literal) *state {
 		}
 		n := c.of(l)
 		if hops > maxInPlace {
-			fail(c.errorAt(ErrUnsupported, n, "$ref", "the schema refers to itself without descending into the instance"))
+			c.failLoop(n)
 		}
 		switch inner := n.wraps(); {
 		case n.always != 0:

@@ -11,7 +11,7 @@ func (c *compiler) valid(l literal, v *value) bool {
 	c.step(1)
 	n := c.of(l)
 	if c.inPlace++; c.inPlace > maxInPlace {
-		fail(c.errorAt(ErrUnsupported, n, "$ref", "the schema refers to itself without descending into the instance"))
+		c.failLoop(n)
 	}
 	defer func() { c.inPlace-- }()
 	return c.satisfies(n, v) != l.negated()
