@@ -37,7 +37,7 @@ func writeO200k(t testing.TB, pre string) string {
 	tokens, types := make([]string, v.Len()), make([]int32, v.Len())
 	for i := range tokens {
 		id := backend.Token(i)
-		tokens[i], types[i] = tokenizer.Alphabet(v.Piece(id)), 1
+		tokens[i], types[i] = ggufwriter.Alphabet(v.Piece(id)), 1
 		switch v.Kind(id) {
 		case backend.Control:
 			tokens[i], types[i] = v.Piece(id), 3
@@ -47,7 +47,7 @@ func writeO200k(t testing.TB, pre string) string {
 	}
 	merges := make([]string, v.Len())
 	k.Merges(func(rank int, left, right string) bool {
-		merges[rank] = tokenizer.Alphabet(left) + " " + tokenizer.Alphabet(right)
+		merges[rank] = ggufwriter.Alphabet(left) + " " + ggufwriter.Alphabet(right)
 		return true
 	})
 	merges = slices.DeleteFunc(merges, func(s string) bool { return s == "" })

@@ -5,10 +5,7 @@ import "unicode/utf8"
 // GPT-2's vocabulary files write every byte as a printable character: those that print stand for themselves, and
 // the others are the characters from U+0100 on, in order.
 
-var (
-	byteOf [0x144]int16 // by character; -1 for those that stand for no byte
-	runeOf [256]rune
-)
+var byteOf [0x144]int16 // by character; -1 for those that stand for no byte
 
 func init() {
 	for i := range byteOf {
@@ -21,7 +18,7 @@ func init() {
 			r = next
 			next++
 		}
-		runeOf[b], byteOf[r] = r, int16(b)
+		byteOf[r] = int16(b)
 	}
 }
 
@@ -38,14 +35,4 @@ func fromAlphabet(s string) string {
 		i += n
 	}
 	return string(b)
-}
-
-// Alphabet returns s as vocabulary files write it, one printable character for each byte. It is for programs that
-// write them.
-func Alphabet(s string) string {
-	r := make([]rune, len(s))
-	for i := range len(s) {
-		r[i] = runeOf[s[i]]
-	}
-	return string(r)
 }

@@ -21,7 +21,7 @@ func metadata(k *tokenizer.Tokenizer, pre string) []ggufwriter.Pair {
 	tokens, types := make([]string, v.Len()), make([]int32, v.Len())
 	for i := range tokens {
 		id := backend.Token(i)
-		tokens[i], types[i] = tokenizer.Alphabet(v.Piece(id)), 1
+		tokens[i], types[i] = ggufwriter.Alphabet(v.Piece(id)), 1
 		switch v.Kind(id) {
 		case backend.Control:
 			tokens[i], types[i] = v.Piece(id), 3
@@ -33,7 +33,7 @@ func metadata(k *tokenizer.Tokenizer, pre string) []ggufwriter.Pair {
 	}
 	byRank := map[int]string{}
 	k.Merges(func(rank int, left, right string) bool {
-		byRank[rank] = tokenizer.Alphabet(left) + " " + tokenizer.Alphabet(right)
+		byRank[rank] = ggufwriter.Alphabet(left) + " " + ggufwriter.Alphabet(right)
 		return true
 	})
 	merges := make([]string, len(byRank))
@@ -152,11 +152,5 @@ func TestGGUFErrors(t *testing.T) {
 		if _, err := fromPairs(t, test.change(metadata(a, "gpt-2"))); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, want %v", name, err, test.want)
 		}
-	}
-}
-
-func TestAlphabet(t *testing.T) {
-	if got := tokenizer.Alphabet(" \n\x00é"); got != "ĠĊĀÃ©" {
-		t.Errorf("got %q", got)
 	}
 }

@@ -1,6 +1,10 @@
 package random
 
-import "fmt"
+import (
+	"fmt"
+
+	"runner/models/random/ggufwriter"
+)
 
 // vocabulary is a byte-level BPE vocabulary as GGUF's tokenizer keys store it.
 type vocabulary struct {
@@ -31,7 +35,7 @@ func newVocabulary(n int) (*vocabulary, error) {
 	}
 	v := &vocabulary{ids: map[string]uint32{}}
 	for b := range 256 {
-		v.add(string(printable(byte(b))), normalType)
+		v.add(ggufwriter.Alphabet(string([]byte{byte(b)})), normalType)
 	}
 	v.pieces(n - control)
 	for i := range control {
@@ -60,7 +64,7 @@ func (v *vocabulary) add(token string, kind int32) bool {
 // these with one more letter, and so on.
 func (v *vocabulary) pieces(n int) {
 	const letters = "etaoinshrdlcumwfgypbvkjxqz"
-	space := string(printable(' '))
+	space := ggufwriter.Alphabet(" ")
 	last := []string{space}
 	for _, l := range letters {
 		last = append(last, string(l))
@@ -80,18 +84,4 @@ func (v *vocabulary) pieces(n int) {
 		}
 		last = grown
 	}
-}
-
-// printable maps a byte to the character that represents it in the vocabulary files of GPT-2.
-func printable(b byte) rune {
-	if b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae {
-		return rune(b)
-	}
-	n := rune(0)
-	for c := byte(0); c < b; c++ {
-		if !(c >= '!' && c <= '~' || c >= 0xa1 && c <= 0xac || c >= 0xae) {
-			n++
-		}
-	}
-	return 256 + n
 }
