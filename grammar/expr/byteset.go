@@ -39,6 +39,3 @@ func (s *ByteSet) Len() int {
 func (s ByteSet) Union(t ByteSet) ByteSet {
 	return ByteSet{s[0] | t[0], s[1] | t[1], s[2] | t[2], s[3] | t[3]}
 }
-
-// Negate returns the bytes that are not in s.
-func (s ByteSet) Negate() ByteSet { return ByteSet{^s[0], ^s[1], ^s[2], ^s[3]} }
