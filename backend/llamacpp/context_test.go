@@ -10,8 +10,8 @@ import (
 
 const gib = 1 << 30
 
-// TestContextIsTheModelsOwnAsFarAsMemoryAllows sizes a model in the shape of gpt-oss-20b: 48 KiB a token where sliding
-// layers keep everything, 24 where they do not, and weights of 11.3 GiB.
+// TestContextIsTheModelsOwnAsFarAsMemoryAllows sizes a model in the shape of gpt-oss-20b: 48 KiB per token if
+// sliding-window layers keep everything, 24 KiB if not, and weights of 11.3 GiB.
 func TestContextIsTheModelsOwnAsFarAsMemoryAllows(t *testing.T) {
 	const weights = 12_100_000_000
 	for _, c := range []struct {
@@ -76,8 +76,8 @@ func TestContextIsTheModelsOwnAsFarAsMemoryAllows(t *testing.T) {
 	}
 }
 
-// TestSmallModelsKeepTheirCache: a model that was trained for 8,192 tokens has as much cache as ever where there is
-// room.
+// TestSmallModelsKeepTheirCache checks that a model trained for 8,192 tokens gets a cache for all sequences if
+// there is room.
 func TestSmallModelsKeepTheirCache(t *testing.T) {
 	s := &shape{
 		layers: 6, trained: 8192, window: 128, vocab: 512, embedding: 192, weights: 4 << 20,
@@ -95,7 +95,7 @@ func TestSmallModelsKeepTheirCache(t *testing.T) {
 	}
 }
 
-// TestLoadedModelsCount: what a model takes stands in the ledger until it is closed, whether it loads or not.
+// TestLoadedModelsCount checks that a model is in the ledger until it is closed, and not after a failed load.
 func TestLoadedModelsCount(t *testing.T) {
 	entered := func() entry {
 		loaded.mu.Lock()
@@ -126,7 +126,7 @@ func TestLoadedModelsCount(t *testing.T) {
 	}
 }
 
-// TestCacheIsShared: a sequence can hold all of a context that the cache of all sequences holds just once.
+// TestCacheIsShared checks that one sequence can fill a whole context when the shared cache holds exactly one.
 func TestCacheIsShared(t *testing.T) {
 	m := openModel(t, writeModel(t, random.Config{Context: 512}), backend.Config{Sequences: 4, CacheTokens: 512})
 	if i := m.Info(); i.ContextSize != 512 || i.CacheTokens != 512 {

@@ -9,8 +9,8 @@ import (
 	"runner/backend/gguf"
 )
 
-// checkModel checks what the engine would trust or assert, so that no file can end the process. Each rule stands for a
-// file that did; see TestMutatedFiles.
+// checkModel checks what the engine would trust or assert, so that no file can end the process. Each rule was added
+// for a file that did; see TestMutatedFiles.
 func checkModel(path string, files []*gguf.File) error {
 	f := files[0]
 	arch := f.Architecture()
@@ -52,8 +52,8 @@ func checkModel(path string, files []*gguf.File) error {
 	return nil
 }
 
-// ollamaFile refuses the files of Ollama's own store. They hold the weights of gpt-oss under other names and, in
-// part, in another order inside each block, which would have to be rewritten.
+// ollamaFile refuses files of Ollama's own store. Their gpt-oss weights have other names, and some have another
+// order within each block. They would have to be rewritten.
 func ollamaFile(path string) error {
 	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
 		Detail: `is a gpt-oss model in Ollama's own layout (architecture "gptoss")`,
@@ -83,8 +83,8 @@ func checkNumbers(f *gguf.File, arch string) error {
 	return nil
 }
 
-// checkVocabulary checks the arrays that the engine reads without looking at their length or type, and that the
-// vocabulary is large enough for the ids that it assumes where the file names none.
+// checkVocabulary checks the arrays that the engine reads without checking their length or type. It also checks
+// that the vocabulary contains the ids that the engine assumes where the file names none.
 func checkVocabulary(f *gguf.File) error {
 	const prefix = "tokenizer.ggml."
 	tokens, ok := f.Array(prefix + "tokens")
@@ -115,13 +115,13 @@ func checkVocabulary(f *gguf.File) error {
 			return fmt.Errorf("%s%s is not a list of the right type", prefix, c.name)
 		}
 		if c.long && a.Len() != tokens.Len() {
-			return fmt.Errorf("has %d tokens and %d entries in %s%s", tokens.Len(), a.Len(), prefix, c.name)
+			return fmt.Errorf("has %d tokens but %d entries in %s%s", tokens.Len(), a.Len(), prefix, c.name)
 		}
 	}
 	return nil
 }
 
-// computable are the formats that the engine multiplies by. The others are for intermediate results or gone.
+// computable are the formats that the engine can multiply by. The others hold intermediate results or were removed.
 var computable = map[string]bool{}
 
 func init() {
