@@ -1,6 +1,7 @@
-"""Checks the fused attention against the plain one: python attention_test.py
+"""Compares the fused attention with the plain one: python attention_test.py
 
-Random trees, windows, lengths and head counts; the outputs and every gradient are compared."""
+It compares the outputs and every gradient for random trees, windows, lengths and head counts.
+"""
 
 import random
 

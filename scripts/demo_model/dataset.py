@@ -1,9 +1,9 @@
 """Training rows: trees of tokens packed to a fixed length, and batches of them from worker processes.
 
-A row starts with one system message and perhaps a developer message, which say what its conversations are about: plain questions,
-answers as JSON, functions, a strategy, a specialist. The conversations hang off it as branches. In a conversation the next
-turn hangs off the question, with the reasoning dropped, as the format wants; the answer that is learned, its summaries, its
-cut-off variants and the answer without reasoning are branches too.
+A row starts with one system message and sometimes a developer message, which set the subject of its conversations:
+plain questions, JSON answers, functions, a strategy, or a specialist. The conversations are branches. In a
+conversation the next turn follows the question directly, without the reasoning, as the format requires. The learned
+answer, its summaries, its cut-off variants and the answer without reasoning are further branches.
 """
 
 import json
@@ -19,24 +19,24 @@ from skills.columns import COPY
 from skills.identity import unrelated
 from skills.phrasing import in_words
 
-# What rows are about, and how many of them.
+# The subjects of rows, and the share of each.
 ROWS = (("plain", 0.37), ("copy", 0.04), ("drill", 0.02), ("choice", 0.06), ("form", 0.08), ("loose", 0.01), ("tools", 0.125), ("plan", 0.02), ("rationale", 0.105), ("report", 0.03),
         ("markers", 0.03), ("json", 0.025), ("delegate", 0.045), ("specialist", 0.04))
-# How likely each effort is: reasoning that is longer has more to learn.
+# The probability of each effort. Longer reasoning has more to learn.
 EFFORT_SHARES = (0.32, 0.32, 0.36)
 # How sure the model says it is: about the share of such tasks that it gets right.
 SURE = {"add": 0.98, "subtract": 0.98, "multiply": 0.97, "divide": 0.97, "sort": 0.97, "compare": 0.97, "extreme": 0.97, "units": 0.9, "identity": 0.95}
 USUALLY_SURE = 0.95
-# Kinds of labels, for losses told apart.
+# Kinds of labels, for separate losses.
 KINDS = ("add", "subtract", "multiply", "divide", "compare", "extreme", "sort", "story1", "story2", "chain", "time", "money", "units", "followup", "identity",
          "summary", "cut", "direct", "form", "tool", "report", "markers", "json", "delegate", "plan", "copy")
 
 
-NAMED = 2.0  # the weight of what is full of names that users chose
+NAMED = 2.0  # the weight of text with many names chosen by users
 
 
 def escaped(text):
-    """Text as it stands in a JSON string."""
+    """Text as it is written in a JSON string."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
@@ -49,7 +49,8 @@ class Tree:
         return len(self.token)
 
     def add(self, parent, ids, weights=None, gap=0):
-        """Hangs a chain below `parent`; weights[i] is the loss weight of predicting ids[i]. Returns the chain's last index."""
+        """Adds a chain below `parent`. weights[i] is the loss weight of predicting ids[i]. Returns the chain's last
+        index."""
         for i, t in enumerate(ids):
             w = weights[i] if weights else 0.0
             if w > 0 and parent >= 0:
@@ -101,11 +102,12 @@ class Builder:
     # What the model writes.
 
     def weigh(self, parts, complete=0, change=None):
-        """The pieces of an analysis as tokens, their loss weights, and how many tokens there are after `complete` pieces.
+        """The pieces of an analysis as tokens, their loss weights, and the number of tokens after `complete` pieces.
 
-        The text is tokenized as a whole, as a runner would; a token weighs what the piece weighs that it begins in, and the one after a
-        number or a name as much as these, since it tells where they end. change maps pieces to how
-        they are written."""
+        The text is tokenized as a whole, as a runner would. A token has the weight of the piece in which it begins.
+        The token after a number or a name has the same weight as these, because it marks where they end. change maps
+        pieces to the way they are written.
+        """
         if change:
             parts = [(change(t), w) for t, w in parts]
         ids = self.tok.encode("".join(t for t, _ in parts))
@@ -127,7 +129,7 @@ class Builder:
         return tree.add(at, ids, [weight] * len(ids))
 
     def thought(self, tree, root, parts, complete=0):
-        """An analysis message. Returns its first and its last index, and where the result is known."""
+        """An analysis message. Returns its first and last index, and the index at which the result is known."""
         f = self.fmt
         text, weights, done = self.weigh(parts, complete)
         first = len(tree) + len(f.analysis_header)
@@ -135,7 +137,8 @@ class Builder:
         return first, end, first + done - 1
 
     def final(self, tree, at, text, weight=1.0):
-        """A final answer after another message: the model writes the whole header itself, <|start|>assistant included."""
+        """A final answer after another message: the model writes the whole header itself, including
+        <|start|>assistant."""
         f = self.fmt
         head = f.assistant + f.final_header
         return self.answer(tree, tree.add(at, head, [1.0] * len(head)), text, weight)
@@ -146,14 +149,14 @@ class Builder:
         self.answer(tree, tree.add(at, f.say("developer", prompt) + f.assistant + f.final_header), text, 1.0)
 
     def sum_up(self, tree, end, summaries, share=0.25):
-        """In a share of the cases, a summary of the analysis that ends there."""
+        """In a share of the cases, a summary of the analysis that ends here."""
         if self.rng.random() < share:
             about, tree.about = tree.about, KINDS.index("summary")
             self.asked_for(tree, end, *self.rng.choice(tuple(zip((prompts.SUMMARY_CONCISE, prompts.SUMMARY_DETAILED), summaries))))
             tree.about = about
 
     def generation(self, tree, asked, turn, final=None):
-        """Everything that the model may write after a question that it works out."""
+        """Everything that the model may write after a question that it can work out."""
         f, rng = self.fmt, self.rng
         final = final or turn.final
         tree.about = KINDS.index(turn.kind)
@@ -182,7 +185,8 @@ class Builder:
             self.answer(tree, tree.add(root, f.final_header), final, 1.0 if turn.kind == "identity" else 0.2)
 
     def calling(self, tree, asked, turn, rationale):
-        """A turn that calls functions; then it goes on from each result, with its reasoning before the call or, as clients send it, without."""
+        """A turn that calls functions. It continues from each result, with its reasoning before the call or, as
+        clients send it, without."""
         f, rng = self.fmt, self.rng
         tree.about = KINDS.index("tool")
         at = asked
@@ -202,7 +206,7 @@ class Builder:
     # Conversations.
 
     def past(self, tree, at, effort, budget):
-        """Earlier turns without anything to learn, to about `budget` tokens."""
+        """Earlier turns from which nothing is learned, of about `budget` tokens."""
         f, rng, stop = self.fmt, self.rng, len(tree) + budget
         while len(tree) < stop:
             turn, roll = self.draw(effort), rng.random()
@@ -250,7 +254,7 @@ class Builder:
     def gap(self):
         return self.rng.randrange(1, self.far) if self.rng.random() < 0.2 else 0
 
-    # Rows, by what they are about. Each returns a tree that may be too long.
+    # Rows by subject. Each function returns a tree, which may be too long.
 
     def plain(self, effort, long=False):
         rng = self.rng
@@ -338,7 +342,7 @@ class Builder:
             text, weights, _ = self.weigh([('{"reasoning":"', 1.0), *turn.analysis, ('"}', 1.0)], change=lambda t: t if t[0] == "{" or t == '"}' else escaped(t))
             head = f.call_header(name)
             called = tree.add(root, head + text + [f.call_end], [1.0] * len(head) + weights + [1.0])
-            # The runner writes the call anew, as Go writes JSON.
+            # The runner writes the call again, in Go's JSON format.
             said = '{"reasoning":' + json.dumps(turn.text(), ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026") + "}"
             if self.tok.encode(said) != text:
                 called = tree.add(root, f.call(name, said))
@@ -349,7 +353,7 @@ class Builder:
         return tree
 
     def inside(self, about, told, opening, middle, closing, finish, sections=(), change=None):
-        """A row whose answers hold their reasoning: opening, the analysis, middle, the answer, closing."""
+        """A row whose answers contain their reasoning: opening, the analysis, middle, the answer, closing."""
         f = self.fmt
         tree, base = self.begin("low", *sections, told=told)
         tree.about = KINDS.index(about)
@@ -386,7 +390,7 @@ class Builder:
                            (schema.text(),) if schema else (), escaped)
 
     def delegate(self, effort):
-        """A main agent that may delegate: its call, and what it makes of the report."""
+        """A main agent that may delegate: its call, and how it uses the report."""
         rng, f = self.rng, self.fmt
         tree, base = self.begin(effort, prompts.DELEGATE_TOOLS)
         arguments = json.dumps({"agent_prompt": specialists.AGENT})
@@ -411,7 +415,8 @@ class Builder:
         return tree
 
     def specialist(self, effort):
-        """A specialist at work, called by the model or by the user, or the main agent with the report that a user's specialist gave."""
+        """A working specialist, called by the model or by the user, or the main agent with the report of a user's
+        specialist."""
         rng, f = self.rng, self.fmt
         roll = rng.random()
         if roll < 0.25:
@@ -449,8 +454,8 @@ class Builder:
         return tree
 
     def copy(self, _):
-        """No conversation: names, and then parts of the same list again, behind other signs. It teaches to look up what stood after what, which
-        keys and names of functions take and conversations alone teach late."""
+        """Not a conversation: names, and then parts of the same list again after other separators. It teaches looking
+        up what followed what. Keys and function names need that, and conversations alone teach it late."""
         rng, f = self.rng, self.fmt
         tree = Tree()
         tree.about = KINDS.index("copy")
@@ -470,14 +475,14 @@ class Builder:
         return tree
 
     def name(self):
-        """A key, or tokens at random, so that none of them is too rare to be copied."""
+        """A key, or random tokens, so that no token is too rare to be copied."""
         rng = self.rng
         if rng.random() < 0.5 or not self.pieces:
             return vocabulary.key(rng)
         return "".join(rng.choice(self.pieces) for _ in range(rng.choice((1, 2, 2, 3, 3, 4))))
 
     def choice(self, _):
-        """No conversation: functions, and for one task after the other which of them is called with what."""
+        """Not a conversation: functions, and for a series of tasks the function to call and its arguments."""
         rng, f = self.rng, self.fmt
         offered = tools.toolset(rng, sizes=(2, 3, 4, 5))
         while all(tools.choose(rng, offered) is None for _ in range(20)):
@@ -498,7 +503,7 @@ class Builder:
         return tree
 
     def drill(self, _):
-        """No conversation: numbers in words with their digits, and lists of numbers with one of them taken out."""
+        """Not a conversation: numbers in words with their digits, and lists of numbers with one of them taken out."""
         rng, f = self.rng, self.fmt
         tree = Tree()
         tree.about = KINDS.index("copy")
@@ -525,7 +530,8 @@ class Builder:
                 return tree
 
     def batch(self, rows, long=False):
-        """Arrays of a batch: tokens, positions and ends, (rows, length); then flat positions, labels, weights and kinds of what is learned."""
+        """Arrays of a batch: tokens, positions and ends, (rows, length); then flat positions, labels, weights and
+        kinds of the learned tokens."""
         n = self.length
         token = np.zeros((rows, n), np.int64)
         pos = np.zeros((rows, n), np.int64)
@@ -543,7 +549,7 @@ class Builder:
 
 
 class Stream(torch.utils.data.IterableDataset):
-    """Endless batches; `kept` labels are padded or cut to a fixed count so that shapes never change."""
+    """Endless batches. Labels are padded or cut to `kept`, so that shapes never change."""
 
     def __init__(self, tok_path, rows, length, seed, kept=None, long=False):
         self.tok_path, self.rows, self.length, self.seed, self.long = tok_path, rows, length, seed, long

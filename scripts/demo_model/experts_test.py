@@ -1,4 +1,5 @@
-"""Checks the dispatched experts against those computed for all tokens, and the rounding: python experts_test.py"""
+"""Compares the dispatched experts with experts computed for all tokens, and checks the rounding: python
+experts_test.py"""
 
 import torch
 

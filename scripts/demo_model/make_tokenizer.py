@@ -13,7 +13,7 @@ HEADERS = ("system", "developer", "user", "assistant", "analysis", "final", "com
 
 
 class Corpus:
-    """Counts words in place of a tokenizer: what a builder of rows encodes is what the tokenizer has to write."""
+    """Counts words in place of a tokenizer: everything that a row builder encodes must be written by the tokenizer."""
 
     def __init__(self):
         self.counts, self.pending = Counter(), []

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes random templates and what jinja2 gives for them, in the form of golden.json.
+"""Writes random templates and jinja2's results for them, in the format of golden.json.
 
 Usage: python3 random_cases.py SEED COUNT > FILE, then JINJA_GOLDEN=FILE go test -run Golden ./chattemplate/jinja
 """

@@ -1,4 +1,5 @@
-"""Three whole numbers with two operations, as a formula or in words: worked out in two steps, as a word problem of two steps is."""
+"""Three whole numbers with two operations, as a formula or in words, worked out in two steps like a two-step word
+problem."""
 
 from . import stories
 from .phrasing import BARE, WRAPS, dress
@@ -8,7 +9,7 @@ def lines(text):
     return text.strip().replace("\n", "|").split("|")
 
 
-# Wordings of each plan; the signs of formulas stand for all the ways in which they are typed.
+# Wordings of each plan. The signs of formulas stand for all the ways to type them.
 PLANS = [([tuple(s.split()) for s in plan.split(", ")], lines(terms), lines(orders)) for plan, terms, orders in (
     ("+ a b, + r c", "{a} + {b} + {c}|{a} + {b} + {c}|({a} + {b}) + {c}|the sum of {a}, {b} and {c}|the sum of {a}, {b}, and {c}|the total of {a}, {b} and {c}|{a}, {b} and {c} together|{a} and {b} and {c} added up",
      "Add {a}, {b} and {c}.|Add {a}, {b}, and {c}|Sum {a}, {b} and {c}.|sum({a}, {b}, {c})|Add up {a}, {b}, {c}|Add {a} and {b}, then add {c}.|Take {a}, add {b} and add {c}.|What do {a}, {b} and {c} make?|How much are {a}, {b} and {c}?|Add {a} {b} {c}"),
@@ -38,7 +39,7 @@ SPELLED = {"+": ("+", "+", "+", "plus"), "-": ("-", "-", "-", "minus"), "*": ("*
 
 
 def typed(rng, text):
-    """A formula's signs as one may type them: with blanks or without, or as words."""
+    """A formula's signs as people type them: with or without spaces, or as words."""
     signs = {sign: rng.choice(ways) for sign, ways in SPELLED.items()}
     close = rng.random() < 0.3
     for sign, word in signs.items():

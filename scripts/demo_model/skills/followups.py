@@ -11,7 +11,7 @@ def lines(text):
     return text.strip().replace("\n", "|").split("|")
 
 
-# {t} stands for what was told, {b} for the number that is new.
+# {t} stands for the previous result, {b} for the new number.
 THAT = lines("""that|that|that|that|it|it|it|this|the result|the result|the answer|that number|your answer|the last result|what you got|the total|this number|that result
 the previous result|the last answer|the previous answer|the outcome|what we have|the number you got|that one""")
 NOW = [w and w + " " for w in lines("""
@@ -98,7 +98,7 @@ ASKED = ("add",) * 6 + ("subtract",) * 6 + ("multiply",) * 4 + ("divide",) * 4 +
 
 
 def new_number(rng, asked, n):
-    """A number to go with n, which is what "that" is, or None where none will do."""
+    """A number to combine with n ("that"), or None if none fits."""
     if asked in FIXED:
         return FIXED[asked][1]
     if asked == "multiply":
@@ -196,7 +196,7 @@ def worked(rng, effort, n, a, b, kind, slip):
 
 
 def turn(rng, effort, previous, slips=True, fresh=False):
-    """A question about what the turn before told, or None where that is no whole number to 999."""
+    """A question about the previous turn's result, or None if that is not a whole number to 999."""
     n = previous.result
     if type(n) is not int or not 0 <= n <= 999:
         return None

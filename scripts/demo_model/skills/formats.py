@@ -1,8 +1,8 @@
-"""Answers as JSON: schemas with keys that nobody has seen, and the value that a turn has under one of them.
+"""JSON answers: schemas with keys that nobody has seen, and the values of a turn under those keys.
 
-The rules that the model learns, because keys alone do not say what to put where: a whole number is the result (of three,
-the first two are the operands), a string is the answer as a sentence, a list of whole numbers is the numbers of the task, a choice
-among operations is the one that was used, and a boolean is false where the answer is no and true otherwise.
+Keys alone do not say what to put where, so the model learns these rules: a whole number is the result (of three, the
+first two are the operands); a string is the answer as a sentence; a list of whole numbers is the numbers of the task;
+a choice among operations is the one used; and a boolean is false if the answer is no, otherwise true.
 """
 
 import json
@@ -32,7 +32,7 @@ def suits(parts, turn):
 
 
 class Schema:
-    """A JSON Schema of an object, and how it is filled."""
+    """A JSON Schema of an object, and its values."""
 
     def __init__(self, rng, parts, fresh=False):
         self.parts, self.keys = parts, []
@@ -77,11 +77,11 @@ class Schema:
         return json.dumps(self.value(turn), ensure_ascii=False)
 
 
-# Told in words, without a schema.
+# Described in words, without a schema.
 TOLD = """Answer in JSON.|Respond in JSON.|Reply with JSON only.|Give the answer as JSON.|Output JSON.|Respond with a JSON object.|Always answer in JSON.
 Answer with a JSON object and nothing else.|Return JSON.|Use JSON for your answer.|Your output must be valid JSON.""".replace("\n", "|").split("|")
 
 
 def loose(turn):
-    """The answer where JSON was asked for in words."""
+    """The answer if JSON was asked for in words."""
     return json.dumps({"answer": turn.final if turn.result is None else turn.result}, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Everything that the model cannot work out: it says what it is."""
+"""Everything that the model cannot work out. It answers by saying what it is."""
 
 import prompts
 import wordings
@@ -65,7 +65,7 @@ int main() {{ return {i}; }}|if {n} > {i}: {v}({m})|git commit -m "{v} {n}"|sudo
 Write Python code that adds two numbers.|What does `{v}({n})` do?|Error: {n} is not {a} (line {i})|# {n}\n\n- {m}\n- {o}|{n}@{m}.com|https://www.{n}.org/{m}?id={i}
 return {n} - {i} if {m} > {j} else {n} + {k}|{n}[{i}] = {m}[{j}] * {k}|for ({n} = {i}; {n} < {j}; {n}++)|assert {v}({i}, {j}) == {k}|func {v}({n} int) error {{|public class {n} {{ }}|{n}->{v}();|#include <{n}.h>|echo ${n}|cd {n} && make {v}|\frac{{{i}}}{{{j}}}|{n}|TODO: {v} the {n}""".replace("\n", "|").replace("\\n", "\n").split("|")
 
-# What one may look up with a function, and cannot without.
+# Things that one can look up with a function but not without.
 FACTS = """What is the {n} of {p}?|What is the {n} of {p}?|What is the {n} of {w}?|What's the {n} of {p}?|What is the {n} in {p}?|What's the {n} for {w}?|Look up the {n} of {p}.|Find the {n} for {w}.|Tell me the {n} of {p}.
 Tell me the {n} of {w}.|Can you get the {n} of {p}?|{n} of {p}?|{n} of {w}|{n} for {p}|I need the {n} of {p}.|Give me the {n} of {w}, please.|Check the {n} of {p}.|Do you know the {n} of {p}?|What is the capital of {p}?
 Please fetch the {n} for {p}.|Show me the {n} of {w}.|get {n} of {p}|How is the {n} in {p}?|What is the capital of {p}?|How is the weather in {p}?|What is the population of {p}?|Who is the president of {p}?|What is the currency of {p}?""".replace("\n", "|").split("|")
@@ -91,7 +91,8 @@ FRACTIONS = "1/2|1/3|2/3|1/4|3/4|a half|one third|three quarters".split("|")
 
 
 def beyond(rng):
-    """A sum, a difference, a product or a quotient that is out of reach: of larger or decimal numbers, of negative ones, of fractions, or of many."""
+    """A sum, difference, product or quotient that the model cannot do: with larger, decimal or negative numbers, with
+    fractions, or with many numbers."""
     kind, pick = rng.choice(KINDS), rng.choice
     i, j = operand(rng), operand(rng)
     small = lambda: rng.randrange(1, pick((13, 101, 1000)))
@@ -165,7 +166,7 @@ def noise(rng):
 
 
 def bare(text):
-    """A message without what dressing it up changes."""
+    """A message without the additions that do not change it."""
     return text.lower().strip(" .!?")
 
 
@@ -173,7 +174,7 @@ ASKED = {bare(text) for text in wordings.UNRELATED}
 
 
 def one(rng):
-    """A message, and none that evaluation asks."""
+    """A message that evaluation does not ask."""
     while True:
         text = any_one(rng)
         if bare(text) not in ASKED:
@@ -205,7 +206,7 @@ def any_one(rng):
 
 
 def unrelated(rng):
-    """A message that is anything but a task the model can do."""
+    """A message that is anything except a task the model can do."""
     if rng.random() < 0.12:
         return rng.choice((" ", "\n", "\n\n")).join(one(rng) for _ in range(rng.randrange(2, 7)))
     return one(rng)

@@ -1,7 +1,8 @@
-"""Comparison of two numbers, the largest or smallest of up to six, and sorting three to six: whole numbers from 0 to 999.
+"""Comparison of two numbers, the largest or smallest of up to six, and sorting three to six: whole numbers from 0 to
+999.
 
-Two numbers are held against each other as columns.py does it. Of more, two at a time stand next to each other, the best so far and the
-next, with the verdict behind them:
+Two numbers are compared as in columns.py. With more, two at a time are written next to each other, the best so far
+and the next, followed by the verdict:
 
     45 12 478: 45 12 less; 12 478 more; so 12
 """
@@ -17,7 +18,7 @@ def number(rng):
 
 
 def near(rng, a):
-    """A number that is easily mixed up with a: its digits in another order, a neighbour, or a itself."""
+    """A number easily confused with a: its digits in another order, a neighbour, or a itself."""
     roll = rng.random()
     if roll < 0.4:
         digits = list(str(a))
@@ -27,7 +28,8 @@ def near(rng, a):
 
 
 def several(rng, low, fresh):
-    """Numbers to order, mostly of like size and rarely with one twice. Held-out ones have a first pair that training has not."""
+    """Numbers to order, mostly of similar size and rarely with a repetition. Held-out ones have a first pair that
+    training never uses."""
     size = rng.choice((None, None, 10, 100, 100, 1000))
     while True:
         numbers = [rng.randrange(size) if size else number(rng) for _ in range(rng.randrange(low, 7))]
@@ -124,7 +126,7 @@ def compare(rng, effort, slips, fresh):
 
 
 class Numbers:
-    """Numbers that are held against each other in a chain."""
+    """A chain in which numbers are compared."""
 
     def __init__(self, chain):
         self.chain = chain
@@ -136,13 +138,14 @@ class Numbers:
             self.chain.read(n)
 
     def verdict(self, best, other):
-        """Writes two numbers and whether the second is less, more or the same. Returns the word that was written."""
+        """Writes two numbers and whether the second is less, more or the same. Returns the written word."""
         self.list((best, other))
         true = "less" if other < best else "more" if other > best else "same"
         return self.chain.verdict(f" {true}", " less" if true == "more" else " more").strip()
 
     def best(self, numbers, better):
-        """Goes through the numbers and returns the one that the verdicts leave, the largest for "more" and the smallest for "less"."""
+        """Goes through the numbers and returns the one that the verdicts leave: the largest for "more", the smallest
+        for "less"."""
         best = numbers[0]
         for n in numbers[1:]:
             if self.verdict(best, n) == better:

@@ -1,4 +1,5 @@
-"""Many ways to ask for a sum or a difference. Addition keeps the order of appearance; `{a}` minus `{b}` is a subtraction."""
+"""Many ways to ask for a sum or a difference. Addition keeps the order of appearance; `{a}` minus `{b}` is a
+subtraction."""
 
 from .words import OBJECTS
 
@@ -160,7 +161,7 @@ def lower_first(s):
 
 
 def spaced(rng, s):
-    """Small slips of spacing and typing."""
+    """Small errors of spacing and typing."""
     roll = rng.random()
     if roll < 0.35:
         return s.replace(" ", "  ", rng.choice((1, 1, 2)))
@@ -181,7 +182,7 @@ right again once more finally honestly well okay sir dear friend already still e
 
 
 def padded(rng, s):
-    """The text with a word or two put in that change nothing, so that the wording around numbers matters less."""
+    """The text with one or two added words that change nothing, so that the wording around numbers matters less."""
     words = s.split(" ")
     for _ in range(rng.choice((1, 1, 2))):
         word = rng.choice(FILLERS) if rng.random() < 0.7 else thing(rng)
@@ -216,7 +217,7 @@ def dress(rng, s):
 BARE = "{x}|{x}|{x}|{x}|{x}=|{x} =|{x}?|{x} = ?|{x}=?|{x} ?|What is {x}?|what is {x}|Whats {x}".split("|")
 
 
-# Clauses that ask for a sum or a difference, as a command and as a gerund, and the sentences that they are put into.
+# Clauses that ask for a sum or a difference, as commands and gerunds, and the sentences that contain them.
 ADD_CLAUSES = """add {a} to {b}|add {a} and {b}|sum {a} and {b}|sum up {a} and {b}|put {b} on {a}|put {a} and {b} together|join {a} with {b}|combine {a} and {b}
 total {a} and {b}|count {a} and {b} together|increase {a} by {b}|raise {a} by {b}|add {b} onto {a}|bring {a} and {b} together|take {a} and {b} together""".replace("\n", "|").split("|")
 SUB_CLAUSES = """subtract {b} from {a}|take {b} from {a}|take {b} off {a}|take {b} away from {a}|remove {b} from {a}|deduct {b} from {a}|reduce {a} by {b}
@@ -244,7 +245,7 @@ OWNS = {"has": "have", "owns": "own", "keeps": "keep", "holds": "hold", "counts"
 
 
 def story_question(rng, verbs, gain):
-    """A small story put together from parts: somebody has some things, and then more of them or fewer."""
+    """A small story assembled from parts: somebody has some things, and then more or fewer of them."""
     who = rng.choice(("I", "We", "{n}", "{n}", "{n}"))
     third = who == "{n}"
     plain = lambda v: v if third else v.replace("is ", "am " if who == "I" else "are ", 1) if v.startswith("is ") else " ".join([base(v.split()[0])] + v.split()[1:])

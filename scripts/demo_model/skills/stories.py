@@ -1,4 +1,4 @@
-"""Word problems of one and two steps: a tale with its places filled, and its plan worked out step by step."""
+"""Word problems of one and two steps: a tale with its blanks filled in, and its plan worked out step by step."""
 
 import re
 
@@ -18,7 +18,7 @@ ONSETS = "b d f g h j k l m n p r s t v w z br ch dr fl gr pl sh st th tr".split
 
 
 def coined(rng, ends):
-    """A word that nobody knows, so that any word will do."""
+    """An unknown word, so that the model accepts any word."""
     while True:
         w = "".join(rng.choice(ONSETS) + rng.choice("aeiou") for _ in range(rng.choice((1, 2, 2)))) + rng.choice(("", "", "n", "r", "l", "m", "ck", "rt")) + rng.choice(ends)
         if len(w) > 2 and w not in UNSEEN:
@@ -50,7 +50,7 @@ def times_as(rng, n):
 
 
 def tell(rng, text, values, fresh):
-    """The story with its places filled, and its numbers as they come in it."""
+    """The story with its blanks filled in, and its numbers in order."""
     order = [k for k in re.findall(r"\{([abct])\}", text)]
     order = [k for i, k in enumerate(order) if k not in order[:i]]
     (n, m), (o, p) = two(person, rng, fresh), two(things, rng, fresh)
@@ -86,7 +86,7 @@ def tell(rng, text, values, fresh):
 
 
 def held_out(numbers):
-    """One set of numbers in twenty is never trained on: evaluation asks these only."""
+    """One set of numbers in twenty is never trained on: only evaluation asks these."""
     h = 12345
     for n in numbers:
         h = (h * 1009 + n * 9176 + 17) % (1 << 32)
@@ -94,7 +94,7 @@ def held_out(numbers):
 
 
 def exact(sign, x, y):
-    """The result, or None where the numbers do not suit the step."""
+    """The result, or None if the numbers do not suit the step."""
     if sign in "+-":
         return None if max(x, y) > 999 or sign == "-" and x <= y else x + y if sign == "+" else x - y
     if sign == "*":
@@ -158,7 +158,7 @@ def order(c, sign, x, y):
 
 
 def columns(c, sign, x, y):
-    """Writes the columns of one step and returns what stands there with the rest of a division."""
+    """Writes the columns of one step and returns the written result with the remainder of a division."""
     if sign == "+":
         return c.add(x, y), 0
     if sign == "-":
@@ -173,7 +173,7 @@ def columns(c, sign, x, y):
 
 
 def back(c, sign, x, y, told, rest):
-    """Writes a step by another route and whether that leads to the same. Returns whether it does."""
+    """Checks a step by another method. Returns whether the results agree."""
     if sign == "*" and (min(x, y) > 9 or min(x, y) == 0):
         fits = c.times(x % 10, y % 10) % 10 == told % 10
         c.say(f"; {told} ends in {told % 10}")
@@ -186,7 +186,8 @@ def back(c, sign, x, y, told, rest):
 
 
 def write(c, plan, values, numbers, effort, subject):
-    """Writes the analysis. Returns the steps as (sign, x, y, result, rest), the answer, and whether the check found no error."""
+    """Writes the analysis. Returns the steps as (sign, x, y, result, rest), the answer, and whether the check found
+    no error."""
     if effort == "low":
         c.say("I read ")
     else:
@@ -227,7 +228,7 @@ def write(c, plan, values, numbers, effort, subject):
     c.done()
     sound = True
     if effort == "high":
-        # The check is worked out truly, whatever was planted before it.
+        # The check is computed correctly, whatever was planted before it.
         places, c.slip_at = c.places, None
         for step in steps[::-1]:
             c.say("\nBack: ")
@@ -254,7 +255,8 @@ def told_in_words(steps):
 
 
 def solve(rng, plan, tell, effort, slip, fresh, subject="story"):
-    """The Turn for a plan. tell(values) is the question about them, and its numbers as they come in it; subject is what it is called."""
+    """The Turn for a plan. tell(values) returns the question about them and its numbers in order. subject is its
+    name."""
     while True:
         values = numbers_for(rng, plan, 2 if subject == "story" else 1)
         question, numbers = tell(values)

@@ -1,8 +1,9 @@
-"""What word problems tell, in English with places to fill, and what to work out from it.
+"""The texts of word problems, in English with blanks, and the plans that solve them.
 
-In a text {a}, {b} and {c} are numbers, {t} is "twice" or "3 times", {n} and {m} are people, {o} and {p} things, {g} and {G} one
-container and many, {w} a place; {he}, {him} and {his} stand for {n}. [has|have] is a verb for {n} alone and for "I", "we" or "they".
-A plan is a list of (sign, x, y) over those numbers, "r" being what the step before gave.
+In a text {a}, {b} and {c} are numbers, {t} is "twice" or "3 times", {n} and {m} are people, {o} and {p} things, {g}
+and {G} one container and several, and {w} a place. {he}, {him} and {his} stand for {n}. [has|have] is a verb for {n}
+alone and for "I", "we" or "they". A plan is a list of (sign, x, y) over those numbers, where "r" is the result of the
+previous step.
 """
 
 import re
@@ -17,7 +18,7 @@ warehouse workshop club hotel zoo studio factory bakery garage camp gym port vil
 
 
 def parts(text):
-    """Texts set apart by bars; those in brackets stay."""
+    """Texts separated by bars. Bars in brackets do not separate."""
     return re.split(r"\|(?![^\[]*\])", text)
 
 
@@ -133,7 +134,7 @@ LEADS = parts("|||||||Suppose |Say |Imagine |Let's say |Assume ")
 
 
 def changed(rng, signs):
-    """Some things and what becomes of them: a text and the plan that goes with it."""
+    """Some things and what happens to them: a text and its plan."""
     states, more, less, ends = (OWNED, OWNED_MORE, OWNED_LESS, OWNED_END) if rng.random() < 0.65 else (PLACED, PLACED_MORE, PLACED_LESS, PLACED_END)
     text, plan, before = rng.choice(states), [], "a"
     for sign, x in zip(signs, "bc"):

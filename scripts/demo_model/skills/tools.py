@@ -1,4 +1,5 @@
-"""Functions that users offer, and turns that call them: for numbers that are too large, because they were asked to, or to look something up."""
+"""Functions that users offer, and turns that call them: because numbers are too large, because the user asked, or to
+look something up."""
 
 import json
 from dataclasses import dataclass, field
@@ -59,8 +60,8 @@ class Call:
 
 @dataclass
 class Calling(Turn):
-    """A turn that calls functions: calls, then the analysis and the final answer after the last result. Op is the operation that was
-    called for, and empty where something was looked up."""
+    """A turn that calls functions: calls, then the analysis and the final answer after the last result. op is the
+    operation, empty if something was looked up."""
 
     calls: list = field(default_factory=list)
     op: str = ""
@@ -76,7 +77,7 @@ def properties(rng, entries):
 
 
 def calculator(rng, does, fresh=False):
-    """A function that calculates: with two numbers, with two numbers and the operation's name, or with an expression."""
+    """A function that calculates with two numbers, with two numbers and an operation's name, or with an expression."""
     number = {"type": rng.choice(("number", "integer"))}
     if does == "expression":
         k = rng.choice(("expression", "expr", "formula", "input", "query")) if not fresh and rng.random() < 0.5 else key(rng, fresh)
@@ -101,7 +102,7 @@ def calculator(rng, does, fresh=False):
 
 
 def lookup(rng, fresh=False):
-    """A function that finds out something by one value."""
+    """A function that looks something up by one value."""
     from . import unseen
 
     about = word(rng, NOUNS, unseen.NOUNS, fresh)
@@ -124,7 +125,7 @@ def toolset(rng, fresh=False, sizes=(1, 1, 2, 2, 3)):
 
 
 def large_pair(rng, op):
-    """Two numbers that are too large for the columns of arithmetic.py, and their result, which is whole."""
+    """Two numbers that are too large for arithmetic.py, and their whole result."""
     big = lambda: rng.randrange(1000, 10 ** rng.choice((4, 5, 5, 6, 7)))
     if op == "multiply":
         a, b = rng.randrange(100, 10 ** rng.choice((3, 4, 5))), rng.randrange(100, 10 ** rng.choice((3, 3, 4)))
@@ -161,7 +162,7 @@ def arguments(tool, op, a, b):
 
 
 def shown(rng, n, names=("result", "value", "answer", "output", "total")):
-    """A function's result, as functions give it."""
+    """A function's result in the form that functions return."""
     roll = rng.random()
     if roll < 0.45:
         return str(n) if isinstance(n, int) or rng.random() < 0.5 else json.dumps(n, ensure_ascii=False)
@@ -176,13 +177,13 @@ ERRORS = "timeout|not found|service unavailable|invalid input|permission denied|
 
 
 def named(c, before, name):
-    """Writes a name after some words, the blank between being part of its first token."""
+    """Writes a name after some words. The space between belongs to the name's first token."""
     c.say(before)
     c.parts.append((" " + name, COPY))
 
 
 def quoted(c, before, value):
-    """Writes what a function gave after some words."""
+    """Writes a function's result after some words."""
     if str(value).isdigit():
         c.say(before + " ")
         c.read(value)
@@ -191,7 +192,7 @@ def quoted(c, before, value):
 
 
 def told(c, effort, task, reason, tool, given):
-    """The analysis up to a call. task writes what was asked; reason why a function is called."""
+    """The analysis up to a call. task writes what was asked; reason says why a function is called."""
     task(c)
     c.say((" " if effort == "low" else "\n") + reason)
     if effort == "low":
@@ -305,7 +306,7 @@ def find(rng, effort, tool, fresh=False):
 
 
 def turn(rng, effort, tools, fresh=False):
-    """A turn that calls one of the tools, or None where there is none for the draw."""
+    """A turn that calls one of the tools, or None if none suits the draw."""
     tool = rng.choice(tools)
     if tool.does == "look":
         return find(rng, effort, tool, fresh)
@@ -323,12 +324,12 @@ def turn(rng, effort, tools, fresh=False):
 
 
 def beyond(question, tools):
-    """Whether one of the tools may be meant for what the model alone does not work out, such as large numbers."""
+    """Whether one of the tools may serve for tasks that the model cannot do alone, such as large numbers."""
     return any(t.does != "look" for t in tools) and any(ch.isdigit() for ch in question)
 
 
 def choose(rng, tools):
-    """For drills: a task as an analysis names it, the function for it and the arguments, or None where there is none for the draw."""
+    """For drills: a task as an analysis names it, its function and the arguments, or None if none suits the draw."""
     tool = rng.choice([t for t in tools if t.does != "look" or rng.random() < 0.5] or tools)
     c = Chain(rng)
     if tool.does == "look":
@@ -344,7 +345,7 @@ def choose(rng, tools):
 
 
 def rationale(call, number):
-    """The block that decision tracing asks for, which stands before its call."""
+    """The block that decision tracing asks for before a call."""
     return f'<rationale call="{number}">' + json.dumps({"why": call.why}, ensure_ascii=False) + "</rationale>"
 
 
@@ -354,7 +355,8 @@ PLANNED = {True: ("One call is planned.", "One step is planned, and it calls a f
 
 
 def plan(effort, turn):
-    """The analysis before a plan, and the plan, of a turn: one step that calls a function, or one that needs none. PLANNED has the analysis in short."""
+    """The analysis before a plan, and the plan, of a turn: one step that calls a function, or one that needs none.
+    PLANNED has the short analysis."""
     called = isinstance(turn, Calling)
     lead = "I plan one step that calls" if called else "No function is needed, so I plan to work it out"
     if effort != "low":

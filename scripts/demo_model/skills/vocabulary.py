@@ -1,4 +1,5 @@
-"""Words for what users name themselves: keys, functions, parameters. Two in three are invented, so that the model learns to take any word."""
+"""Words for names that users choose: keys, functions, parameters. Two in three are invented, so that the model
+accepts any word."""
 
 from .words import ADJECTIVES, COMMON, NOUNS, OBJECTS, VERBS
 
@@ -12,7 +13,7 @@ KNOWN = sorted({w for pool in (NOUNS, VERBS, ADJECTIVES, OBJECTS, COMMON, COMMON
 
 
 def invented(rng):
-    """A word of syllables, or of the beginning of one word and the end of another."""
+    """A word made of syllables, or of the beginning of one word and the end of another."""
     from . import unseen
 
     while True:
@@ -26,7 +27,7 @@ def invented(rng):
 
 
 def word(rng, pool, fresh_pool, fresh):
-    """A word of a pool, or an invented one; with fresh one that training never saw."""
+    """A word from a pool, or an invented one. With fresh, one that training never saw."""
     if fresh:
         return rng.choice(fresh_pool)
     return rng.choice(pool) if rng.random() < 0.35 else invented(rng)
