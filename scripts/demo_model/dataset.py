@@ -20,15 +20,18 @@ from skills.identity import unrelated
 from skills.phrasing import in_words
 
 # The subjects of rows, and the share of each.
-ROWS = (("plain", 0.37), ("copy", 0.04), ("drill", 0.02), ("choice", 0.06), ("form", 0.08), ("loose", 0.01), ("tools", 0.125), ("plan", 0.02), ("rationale", 0.105), ("report", 0.03),
+ROWS = (("plain", 0.37), ("copy", 0.04), ("drill", 0.02), ("choice", 0.06), ("form", 0.08), ("loose", 0.01),
+        ("tools", 0.125), ("plan", 0.02), ("rationale", 0.105), ("report", 0.03),
         ("markers", 0.03), ("json", 0.025), ("delegate", 0.045), ("specialist", 0.04))
 # The probability of each effort. Longer reasoning has more to learn.
 EFFORT_SHARES = (0.32, 0.32, 0.36)
 # How sure the model says it is: about the share of such tasks that it gets right.
-SURE = {"add": 0.98, "subtract": 0.98, "multiply": 0.97, "divide": 0.97, "sort": 0.97, "compare": 0.97, "extreme": 0.97, "units": 0.9, "identity": 0.95}
+SURE = {"add": 0.98, "subtract": 0.98, "multiply": 0.97, "divide": 0.97, "sort": 0.97, "compare": 0.97,
+    "extreme": 0.97, "units": 0.9, "identity": 0.95}
 USUALLY_SURE = 0.95
 # Kinds of labels, for separate losses.
-KINDS = ("add", "subtract", "multiply", "divide", "compare", "extreme", "sort", "story1", "story2", "chain", "time", "money", "units", "followup", "identity",
+KINDS = ("add", "subtract", "multiply", "divide", "compare", "extreme", "sort", "story1", "story2", "chain", "time",
+         "money", "units", "followup", "identity",
          "summary", "cut", "direct", "form", "tool", "report", "markers", "json", "delegate", "plan", "copy")
 
 
@@ -152,7 +155,8 @@ class Builder:
         """In a share of the cases, a summary of the analysis that ends here."""
         if self.rng.random() < share:
             about, tree.about = tree.about, KINDS.index("summary")
-            self.asked_for(tree, end, *self.rng.choice(tuple(zip((prompts.SUMMARY_CONCISE, prompts.SUMMARY_DETAILED), summaries))))
+            self.asked_for(tree, end, *self.rng.choice(tuple(zip((prompts.SUMMARY_CONCISE, prompts.SUMMARY_DETAILED),
+                summaries))))
             tree.about = about
 
     def generation(self, tree, asked, turn, final=None):
@@ -246,7 +250,8 @@ class Builder:
         """The system and developer messages of a row. told is what the runner adds to a user's instructions."""
         f, rng = self.fmt, self.rng
         tree = Tree()
-        base = tree.add(-1, f.say("system", harmony.system_text(rng, effort, any("namespace functions" in s for s in sections))))
+        base = tree.add(-1, f.say("system", harmony.system_text(rng, effort,
+            any("namespace functions" in s for s in sections))))
         own = harmony.instructions(rng) if rng.random() < share else ""
         text = harmony.developer_text("\n\n".join(t for t in (own, told) if t), *sections)
         return tree, tree.add(base, f.say("developer", text)) if text else base
@@ -260,8 +265,10 @@ class Builder:
         rng = self.rng
         tree, base = self.begin(effort)
         if long or rng.random() < 0.4:
-            base = self.past(tree, base, effort, int(self.length * (rng.uniform(0.4, 0.85) if long else rng.uniform(0, 0.5))))
-        self.fill(tree, lambda: self.conversation(tree, base, effort, rng.choice((1, 1, 1, 2, 3)), 0 if long else self.gap()))
+            base = self.past(tree, base, effort, int(self.length * (rng.uniform(0.4, 0.85) if long else rng.uniform(0,
+                0.5))))
+        self.fill(tree, lambda: self.conversation(tree, base, effort, rng.choice((1, 1, 1, 2, 3)),
+            0 if long else self.gap()))
         return tree
 
     def form(self, effort):
@@ -273,7 +280,8 @@ class Builder:
             turn = self.draw(effort)
             while not formats.suits(schema.parts, turn):
                 turn = self.draw(effort)
-            self.generation(tree, tree.add(base, f.say("user", turn.question), gap=self.gap()), turn, schema.answer(turn))
+            self.generation(tree, tree.add(base, f.say("user", turn.question), gap=self.gap()), turn,
+                schema.answer(turn))
 
         self.fill(tree, branch)
         return tree
@@ -339,11 +347,13 @@ class Builder:
             turn = self.draw("low")
             root = tree.add(base, f.say("user", turn.question) + f.assistant, gap=self.gap())
             tree.about = KINDS.index("report")
-            text, weights, _ = self.weigh([('{"reasoning":"', 1.0), *turn.analysis, ('"}', 1.0)], change=lambda t: t if t[0] == "{" or t == '"}' else escaped(t))
+            text, weights, _ = self.weigh([('{"reasoning":"', 1.0), *turn.analysis, ('"}', 1.0)], change=lambda t: t
+                if t[0] == "{" or t == '"}' else escaped(t))
             head = f.call_header(name)
             called = tree.add(root, head + text + [f.call_end], [1.0] * len(head) + weights + [1.0])
             # The runner writes the call again, in Go's JSON format.
-            said = '{"reasoning":' + json.dumps(turn.text(), ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026") + "}"
+            said = '{"reasoning":' + json.dumps(turn.text(), ensure_ascii=False).replace("<", "\\u003c").replace(">",
+                "\\u003e").replace("&", "\\u0026") + "}"
             if self.tok.encode(said) != text:
                 called = tree.add(root, f.call(name, said))
             at = tree.add(called, f.result(name, "{}") + f.assistant)
@@ -361,7 +371,8 @@ class Builder:
         def branch():
             turn, final = finish()
             root = tree.add(base, f.say("user", turn.question) + f.assistant + f.final_header, gap=self.gap())
-            text, weights, _ = self.weigh([(opening, 1.0), *((change(t) if change else t, w) for t, w in turn.analysis), (middle + final + closing, 1.0)])
+            text, weights, _ = self.weigh([(opening, 1.0),
+                *((change(t) if change else t, w) for t, w in turn.analysis), (middle + final + closing, 1.0)])
             tree.add(root, text + [f.ret], weights + [1.0])
 
         self.fill(tree, branch)
@@ -386,7 +397,8 @@ class Builder:
             answer = schema.answer(turn) if schema else json.dumps(turn.final, ensure_ascii=False)
             return turn, f'{answer}, "score": {SURE.get(turn.kind, USUALLY_SURE)}' if scored else answer
 
-        return self.inside("json", f"{told} {prompts.JSON_SCORE}" if scored else told, '{"reasoning": "', '", "answer": ', "}", finish,
+        return self.inside("json", f"{told} {prompts.JSON_SCORE}" if scored else told, '{"reasoning": "',
+                           '", "answer": ', "}", finish,
                            (schema.text(),) if schema else (), escaped)
 
     def delegate(self, effort):
@@ -424,7 +436,8 @@ class Builder:
 
             def branch():
                 turn = self.draw(effort)
-                at = tree.add(base, f.say("user", prompts.report(turn.final) + "\n\n" + turn.question) + f.assistant, gap=self.gap())
+                at = tree.add(base, f.say("user", prompts.report(turn.final) + "\n\n" + turn.question) + f.assistant,
+                    gap=self.gap())
                 tree.about = KINDS.index("delegate")
                 _, end, _ = self.thought(tree, at, specialists.after(effort, turn.final))
                 self.sum_up(tree, end, specialists.passed_on(turn))
@@ -434,13 +447,15 @@ class Builder:
             prompt = specialists.AGENT if called else specialists.prompt(rng)
             own, line = prompts.specialist(prompt)
             told = (harmony.instructions(rng) + "\n\n" + prompts.RANK + "\n\n" if rng.random() < 0.3 else "") + own
-            tree, base = self.begin(effort, prompts.DELEGATE_TOOLS if called else prompts.RETURN_TOOLS, told=told, share=0)
+            tree, base = self.begin(effort, prompts.DELEGATE_TOOLS if called else prompts.RETURN_TOOLS, told=told,
+                share=0)
             before = f.assistant + f.analysis_header + f.encode(specialists.before(effort)) + [f.end] + f.assistant
             before += f.call(prompts.DELEGATE_NAME, json.dumps({"agent_prompt": specialists.AGENT})) + f.result(prompts.DELEGATE_NAME, line)
 
             def branch():
                 turn = self.draw(effort)
-                asked = tree.add(base, f.say("user", specialists.ask(rng, turn.question) if called else turn.question), gap=self.gap())
+                asked = tree.add(base, f.say("user", specialists.ask(rng, turn.question) if called else turn.question),
+                    gap=self.gap())
                 if called:
                     asked = tree.add(asked, before)
                 self.generation(tree, asked, turn)
@@ -460,12 +475,14 @@ class Builder:
         tree = Tree()
         tree.about = KINDS.index("copy")
         share = rng.choice((0.0, 0.2, 0.2, 0.9))
-        names = [str(rng.randrange(10 ** rng.choice((1, 2, 2, 3, 3, 4)))) if rng.random() < share else self.name() for _ in range(rng.randrange(8, 60))]
+        names = [str(rng.randrange(10 ** rng.choice((1, 2, 2, 3, 3, 4)))) if rng.random() < share else self.name()
+            for _ in range(rng.randrange(8, 60))]
         at = tree.add(-1, f.encode(rng.choice((" ", ", ", "\n", '", "')).join(names) + "\n"))
         while len(tree) < self.length - 40:
             first = rng.randrange(len(names) - 2)
             part = names[first:first + rng.randrange(2, 9)]
-            before, between = rng.choice(((" ", " "), (".", " "), ('{"', '": "'), ('"', '","'), ("=", " = "), ("_", "."), ("\n", "\n")))
+            before, between = rng.choice(((" ", " "), (".", " "), ('{"', '": "'), ('"', '","'), ("=", " = "),
+                ("_", "."), ("\n", "\n")))
             head = f.encode(before + part[0])
             rest = f.encode(before + part[0] + between + between.join(part[1:]))
             if rest[:len(head)] != head:
@@ -496,7 +513,8 @@ class Builder:
             while made is None:
                 made = tools.choose(rng, offered)
             task, name, given = made
-            text, weights, _ = self.weigh([(t, 0.0) for t, _ in task] + [(" I call", 0.0), (" " + name, NAMED), (".\n", 0.0), (json.dumps(given, ensure_ascii=False), NAMED)])
+            text, weights, _ = self.weigh([(t, 0.0) for t, _ in task] + [(" I call", 0.0), (" " + name, NAMED),
+                (".\n", 0.0), (json.dumps(given, ensure_ascii=False), NAMED)])
             tree.add(base, text, weights, gap=self.gap())
 
         self.fill(tree, branch)
@@ -511,7 +529,8 @@ class Builder:
         while len(tree) < self.length - 60:
             if words:
                 numbers = [rng.randrange(10 ** rng.choice((2, 3, 3))) for _ in range(rng.randrange(1, 5))]
-                head, rest = ", ".join(in_words(rng, n) if rng.random() < 0.9 else str(n) for n in numbers) + ": ", ", ".join(map(str, numbers))
+                head, rest = ", ".join(in_words(rng, n) if rng.random() < 0.9 else str(n)
+                    for n in numbers) + ": ", ", ".join(map(str, numbers))
             else:
                 numbers = [rng.randrange(10 ** rng.choice((1, 2, 3, 3))) for _ in range(rng.randrange(2, 7))]
                 out = rng.choice(numbers)
@@ -542,7 +561,8 @@ class Builder:
         for r in range(rows):
             t = self.row(long)
             k = len(t)
-            for a, values in ((token, t.token), (pos, t.pos), (end, t.ends()), (label, t.label), (weight, t.weight), (kind, t.kind)):
+            for a, values in ((token, t.token), (pos, t.pos), (end, t.ends()), (label, t.label), (weight, t.weight),
+                    (kind, t.kind)):
                 a[r, :k] = values
         at = np.flatnonzero(label.reshape(-1) >= 0)
         return token, pos, end, at, label.reshape(-1)[at], weight.reshape(-1)[at], kind.reshape(-1)[at]

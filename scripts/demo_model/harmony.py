@@ -90,15 +90,18 @@ class Format:
 
     def result(self, name, text):
         """A function's result."""
-        return ([self.start] + self.encode(f"functions.{name} to=assistant") + [self.channel] + self.encode("commentary") + [self.message]
+        return ([self.start] + self.encode(f"functions.{name} to=assistant") + [self.channel]
+                + self.encode("commentary") + [self.message]
                 + self.encode(text) + [self.end])
 
 
 def check(tok):
     """Compares this module with the prompts that the runner wrote down."""
     f, p = Format(tok), prompts
-    tool = SimpleNamespace(name="multiply", description="Multiplies two numbers.", parameters={"required": ["a", "b"], "properties": {
-        "a": {"type": "number", "description": "a factor"}, "b": {"type": "integer"}, "op": {"type": "string", "enum": ["x", "y"]}}})
+    tool = SimpleNamespace(name="multiply", description="Multiplies two numbers.", parameters={"required": ["a", "b"],
+        "properties": {
+        "a": {"type": "number", "description": "a factor"}, "b": {"type": "integer"},
+        "op": {"type": "string", "enum": ["x", "y"]}}})
     schema = '{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}'
     format_text = f"# Response Formats\n\n## answer\n\n{schema}"
     brief, asked, tools = "Be brief.", f.say("user", "What is 12+3?"), tools_text([tool])
@@ -110,7 +113,8 @@ def check(tok):
         text = developer_text(told, *sections)
         return f.say("system", system) + (f.say("developer", text) if text else [])
 
-    called = (f.assistant + f.analysis_header + tok.encode("I call it.") + [f.end] + f.assistant + f.call("multiply", '{"a": 1, "b": 2}')
+    called = (f.assistant + f.analysis_header + tok.encode("I call it.") + [f.end] + f.assistant + f.call("multiply",
+              '{"a": 1, "b": 2}')
               + f.result("multiply", '{"result": 5}'))
     plan_told, plan_format = p.plan([SimpleNamespace(name="multiply", description="Multiplies two numbers.",
                                                      parameters={"type": "object", "properties": {"a": {"type": "number"}}})])

@@ -36,7 +36,8 @@ def said(role, text):
 def ask(turn, question=None, kind=None, effort=EFFORT, **more):
     """A question from a turn, and the right answer."""
     expect = {"answer": turn.final, "result": "" if turn.result is None else str(turn.result)}
-    return {"kind": kind or turn.kind, "effort": effort, "messages": [said("user", question or turn.question)], "expect": expect, **more}
+    return {"kind": kind or turn.kind, "effort": effort, "messages": [said("user", question or turn.question)],
+        "expect": expect, **more}
 
 
 def plain(skill):
@@ -97,7 +98,8 @@ def offered(rng, i, **more):
 
 def offered_or_idle(rng, i):
     """One question in eight needs none of the offered tools."""
-    return ask(task(rng), kind="not needed", tools=written(tools.toolset(rng, fresh=True))) if i % 8 == 7 else offered(rng, i)
+    return ask(task(rng), kind="not needed", tools=written(tools.toolset(rng,
+        fresh=True))) if i % 8 == 7 else offered(rng, i)
 
 
 def strategy(name):
@@ -139,10 +141,14 @@ def reworded(rng, i):
 
 # How a skill's questions are made, how many of them for each of --count, and the maximum number.
 SKILLS = {
-    "arithmetic": (calculation, len(OPERATIONS), None), "chains": (plain(chains), 1, None), "ordering": (plain(ordering), 1, None), "stories": (plain(stories), 1, None),
-    "measures": (plain(measures), 1, None), "followups": (followup, 1, None), "json": (formed, 1, None), "tools": (offered_or_idle, 1, None),
-    "rationale": (lambda rng, i: offered(rng, i, rationale=True), 1, None), "report": (strategy("tool"), 1, None), "markers": (strategy("markers"), 1, None), "object": (strategy("json"), 1, None),
-    "delegation": (delegated, 1, None), "identity": (unrelated, 1, len(wordings.UNRELATED)), "near": (plain(identity), 1, 200), "wordings": (reworded, 1, None),
+    "arithmetic": (calculation, len(OPERATIONS), None), "chains": (plain(chains), 1, None),
+    "ordering": (plain(ordering), 1, None), "stories": (plain(stories), 1, None),
+    "measures": (plain(measures), 1, None), "followups": (followup, 1, None), "json": (formed, 1, None),
+    "tools": (offered_or_idle, 1, None),
+    "rationale": (lambda rng, i: offered(rng, i, rationale=True), 1, None), "report": (strategy("tool"), 1, None),
+    "markers": (strategy("markers"), 1, None), "object": (strategy("json"), 1, None),
+    "delegation": (delegated, 1, None), "identity": (unrelated, 1, len(wordings.UNRELATED)),
+    "near": (plain(identity), 1, 200), "wordings": (reworded, 1, None),
 }
 
 

@@ -9,7 +9,8 @@ from dataset import Builder
 from skills.words import ADJECTIVES, COMMON, NOUNS, OBJECTS, VERBS
 from tokenizer import Tokenizer, train, words
 
-HEADERS = ("system", "developer", "user", "assistant", "analysis", "final", "commentary", "functions", "json", ".functions", " to=functions")
+HEADERS = ("system", "developer", "user", "assistant", "analysis", "final", "commentary", "functions", "json",
+    ".functions", " to=functions")
 
 
 class Corpus:

@@ -19,7 +19,8 @@ def constants(path):
     literal = r'(?:"(?:[^"\\\n]|\\.)*"|`[^`]*`)'
     found = {}
     for name, value in re.findall(rf"(\w+)\s*=\s*({literal}(?:\s*\+\s*{literal})*)", source):
-        found[name] = "".join(part[1:-1] if part[0] == "`" else ast.literal_eval(part) for part in re.findall(literal, value))
+        found[name] = "".join(part[1:-1] if part[0] == "`" else ast.literal_eval(part) for part in re.findall(literal,
+            value))
     return found
 
 
@@ -41,7 +42,8 @@ REPORT_NAME, DELEGATE_NAME, RETURN_NAME = _P["ReportReasoningName"], _D["Delegat
 # The report_reasoning strategy has an instruction. It and delegation have functions of their own, as the runner lists
 # them.
 REPORT = between(TOLD["report"], "# Instructions\n\nBe brief.\n\n", "\n\n# Tools")
-REPORT_TOOLS, DELEGATE_TOOLS, RETURN_TOOLS = ("# Tools" + between(TOLD[k], "# Tools", "<|end|>") for k in ("report", "delegate", "specialist"))
+REPORT_TOOLS, DELEGATE_TOOLS, RETURN_TOOLS = ("# Tools" + between(TOLD[k], "# Tools", "<|end|>") for k in ("report",
+    "delegate", "specialist"))
 
 
 def specialist(prompt):
@@ -58,6 +60,8 @@ def report(text):
 def plan(tools):
     """What --plan adds to the instructions, and the section with the plan's schema. Tools have a name, a description
     and parameters."""
-    lines = "".join(json.dumps({"name": t.name, "description": t.description, "parameters": t.parameters}, separators=(",", ":")) + "\n" for t in tools)
+    lines = "".join(json.dumps({"name": t.name, "description": t.description, "parameters": t.parameters},
+        separators=(",", ":")) + "\n" for t in tools)
     section = "# Response Formats" + between(TOLD["plan"], "# Response Formats", "<|end|>")
-    return f"{PLAN}\n{lines}", section.replace('"enum":["multiply"]', '"enum":' + json.dumps([t.name for t in tools], separators=(",", ":")))
+    return f"{PLAN}\n{lines}", section.replace('"enum":["multiply"]', '"enum":' + json.dumps([t.name for t in tools],
+        separators=(",", ":")))

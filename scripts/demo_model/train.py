@@ -89,7 +89,8 @@ def main():
     p.add_argument("--workers", type=int, default=0)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--quantize-from", type=float, default=0.12)
-    p.add_argument("--long-every", type=int, default=25, help="every this many steps a batch of long rows, as many tokens in all")
+    p.add_argument("--long-every", type=int, default=25,
+        help="every this many steps a batch of long rows, as many tokens in all")
     p.add_argument("--long-length", type=int, default=4096)
     p.add_argument("--exact", action="store_true", help="no bf16")
     p.add_argument("--no-compile", action="store_true")
@@ -123,10 +124,12 @@ def main():
     model.attention = attention.best(a.device)
     model.dispatched = not gpu
     named = dict(model.named_parameters())
-    matrices = [q for n, q in named.items() if n.startswith("layers.") and q.dim() >= 2 and "_b" not in n and "router" not in n]
+    matrices = [q for n, q in named.items() if n.startswith("layers.") and q.dim() >= 2 and "_b" not in n
+        and "router" not in n]
     taken = {id(q) for q in matrices}
     opts = [Muon(matrices, lr=MUON * rate, weight_decay=0.05),
-            torch.optim.AdamW([q for q in named.values() if id(q) not in taken], lr=rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True)]
+            torch.optim.AdamW([q for q in named.values() if id(q) not in taken], lr=rate, betas=(0.9, 0.98),
+            weight_decay=0.0, fused=True)]
     average = {n: q.detach().clone() for n, q in named.items()}
     step, before, seen = 0, 0.0, 0
     if a.resume:
@@ -139,13 +142,15 @@ def main():
           f"{clock(before)} of {clock(whole)} used", flush=True)
 
     short = batches(a, rows, a.length, a.seed + step, workers)
-    far = batches(a, max(1, rows * a.length // a.long_length), a.long_length, a.seed + step, 1, long=True) if a.long_every else None
+    far = batches(a, max(1, rows * a.length // a.long_length), a.long_length, a.seed + step, 1,
+        long=True) if a.long_every else None
     measure = [[x.to(a.device) for x in next(batches(a, 16, a.length, a.seed + HELD_OUT, 1))]]
     loss_of = model.loss if a.no_compile else torch.compile(model.loss)
     bf16 = contextlib.nullcontext if a.exact else (lambda: torch.autocast(a.device.split(":")[0], torch.bfloat16))
 
     def save():
-        torch.save({"config": cfg.dict(), "model": model.state_dict(), "opt": [o.state_dict() for o in opts], "average": average,
+        torch.save({"config": cfg.dict(), "model": model.state_dict(), "opt": [o.state_dict() for o in opts],
+                    "average": average,
                     "step": step, "seen": seen, "used": used}, path.with_suffix(".new"))
         path.with_suffix(".new").replace(path)
 
@@ -182,13 +187,15 @@ def main():
         if now - last_print > 15:
             pace = (seen - seen_then) / (now - last_print)
             print(f"{100 * used / whole:5.1f}%  step {step}  {seen / 1e6:.2f}M tokens, {pace:,.0f} a second  "
-                  f"loss {float(tally) / max(1, tally_n):.4f}  ends in {clock(max(0, whole - used))} ", end=line_end, flush=True)
+                  f"loss {float(tally) / max(1, tally_n):.4f}  ends in {clock(max(0, whole - used))} ", end=line_end,
+                  flush=True)
             last_print, seen_then, tally, tally_n = now, seen, 0.0, 0
         if now - last_save > 120:
             last_save = now
             save()
             with bf16():
-                print(f"held out: {held_out(model, measure, share >= a.quantize_from)}  balance {balance.item():.3f}", flush=True)
+                print(f"held out: {held_out(model, measure, share >= a.quantize_from)}  balance {balance.item():.3f}",
+                    flush=True)
     save()
     print(f"{'stopped' if stopped else 'done'}: step {step}, {seen / 1e6:.2f}M tokens, {clock(used)} of {clock(whole)}", flush=True)
 

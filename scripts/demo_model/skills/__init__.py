@@ -44,4 +44,5 @@ def mix():
     """The skills and their shares."""
     from . import arithmetic, chains, identity, measures, ordering, stories
 
-    return ((arithmetic.turn, 0.15), (chains.turn, 0.06), (ordering.turn, 0.21), (stories.turn, 0.17), (measures.turn, 0.27), (identity.turn, 0.14))
+    return ((arithmetic.turn, 0.15), (chains.turn, 0.06), (ordering.turn, 0.21), (stories.turn, 0.17),
+        (measures.turn, 0.27), (identity.turn, 0.14))

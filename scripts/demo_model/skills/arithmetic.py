@@ -8,7 +8,8 @@ from .columns import work
 SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 
 # The wording of the task around its two numbers: the verb, the number named first, and the word between.
-TASKS = {"add": (" add", "a", " and "), "subtract": (" take", "b", " from "), "multiply": (" multiply", "a", " by "), "divide": (" divide", "a", " by ")}
+TASKS = {"add": (" add", "a", " and "), "subtract": (" take", "b", " from "), "multiply": (" multiply", "a", " by "),
+    "divide": (" divide", "a", " by ")}
 PLANS = {
     "add": "I go digit by digit, from the right.\nWhat goes over ten is carried to the next digit.",
     "subtract": "I compare the two numbers first, to see which of them is larger.\n"
@@ -21,7 +22,8 @@ TWO_DIGITS = ("I multiply by the ones first, then by the tens with a zero put af
 BACK = "To check the result, I go back by the inverse operation.\nIf nothing went wrong, I come to the number that I started from."
 LAST_DIGITS = "To check the result, I look at the last digits of both numbers.\nTheir product must end in the same digit as the whole product does."
 
-POSTHOC = {"add": "Adding {a} and {b} gives {r}.", "subtract": "Taking {b} from {a} leaves {r}.", "multiply": "Multiplying {a} by {b} gives {r}.",
+POSTHOC = {"add": "Adding {a} and {b} gives {r}.", "subtract": "Taking {b} from {a} leaves {r}.",
+           "multiply": "Multiplying {a} by {b} gives {r}.",
            "divide": "Dividing {a} by {b} gives {r}."}
 DONE = {"add": "Adding", "subtract": "Subtracting", "multiply": "Multiplying", "divide": "Dividing"}
 

@@ -1,7 +1,8 @@
 """Many ways to ask for a sum, a product, a comparison, the largest of some numbers or their order, and wordings for
 evaluation only."""
 
-from .phrasing import (ADD_CLAUSES, ADD_ORDERS, ADD_TERMS, BARE, COMMANDS, GERUNDS, SUB_CLAUSES, SUB_ORDERS, SUB_TERMS, WRAPS, dress,
+from .phrasing import (ADD_CLAUSES, ADD_ORDERS, ADD_TERMS, BARE, COMMANDS, GERUNDS, SUB_CLAUSES, SUB_ORDERS, SUB_TERMS,
+                       WRAPS, dress,
                        gerund, in_words)
 
 
@@ -70,7 +71,8 @@ divide the number {a} by {b}|divide {a} by the number {b}|split {a} {b} ways|tak
 
 # For each operation: its terms, whole questions, clauses, and words that contain the second number.
 OPERATIONS = {"add": (ADD_TERMS, ADD_ORDERS, ADD_CLAUSES, {}), "subtract": (SUB_TERMS, SUB_ORDERS, SUB_CLAUSES, {}),
-              "multiply": (MUL_TERMS, MUL_ORDERS, MUL_CLAUSES, MUL_WORDS), "divide": (DIV_TERMS, DIV_ORDERS, DIV_CLAUSES, DIV_WORDS)}
+              "multiply": (MUL_TERMS, MUL_ORDERS, MUL_CLAUSES, MUL_WORDS),
+              "divide": (DIV_TERMS, DIV_ORDERS, DIV_CLAUSES, DIV_WORDS)}
 
 # What a comparison asks for: the larger or the smaller number, whether the first is larger, smaller or equal, or how
 # they compare.
@@ -133,7 +135,8 @@ ASCENDING = lines(""" from smallest to largest| in ascending order| ascending| f
 DESCENDING = lines(""" from largest to smallest| in descending order| descending| from high to low| from large to small| from the largest to the smallest| in decreasing order| largest first| highest first
  from greatest to least| downwards| (descending)|, largest first|, descending|, starting with the largest| from highest to lowest|, from big to small| in falling order|, high to low| in reverse order|, biggest first""")
 
-SMALLEST_OF = {"largest": "smallest", "Largest": "Smallest", "biggest": "smallest", "greatest": "least", "maximum": "minimum", "max": "min", "Max": "Min", "highest": "lowest",
+SMALLEST_OF = {"largest": "smallest", "Largest": "Smallest", "biggest": "smallest", "greatest": "least",
+               "maximum": "minimum", "max": "min", "Max": "Min", "highest": "lowest",
                "Highest": "Lowest", "top": "bottom", "most": "least"}
 
 
@@ -149,7 +152,8 @@ def finish(rng, text):
 
 def clear_in_words(numbers):
     """Whether numbers in words stay separate: "one hundred and five" could be 100 and 5, or 105."""
-    return not any(x > 19 and (x % 10 == 0 and y < 10 or x % 100 == 0 and y < 100) for x, y in zip(numbers, numbers[1:]))
+    return not any(x > 19 and (x % 10 == 0 and y < 10 or x % 100 == 0 and y < 100)
+        for x, y in zip(numbers, numbers[1:]))
 
 
 def operands(rng, a, b, spelled=0.12):
@@ -173,7 +177,8 @@ def operation_question(rng, kind, a, b):
         text = rng.choice(orders)
     else:
         clause = rng.choice(clauses)
-        text = rng.choice(COMMANDS).replace("{c}", clause) if rng.random() < 0.65 else rng.choice(GERUNDS).replace("{g}", gerund(clause))
+        text = rng.choice(COMMANDS).replace("{c}",
+            clause) if rng.random() < 0.65 else rng.choice(GERUNDS).replace("{g}", gerund(clause))
     return finish(rng, text.replace("{a}", sa).replace("{b}", sb))
 
 

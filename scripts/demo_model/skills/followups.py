@@ -94,7 +94,8 @@ so is {t} smaller than {b}?|do I have less than {b}?|are there fewer than {b}?|h
 is {t} still under {b}?|is {t} short of {b}?|does {b} exceed {t}?|is {b} bigger than {t}?|is {t} fewer than {b}?|is {t} not even {b}, but less?|does {t} fall short of {b}?|would {t} stay beneath {b}?|short of {b}, is it?"""),
 }
 FIXED = {"double": ("multiply", 2), "triple": ("multiply", 3), "halve": ("divide", 2)}
-ASKED = ("add",) * 6 + ("subtract",) * 6 + ("multiply",) * 4 + ("divide",) * 4 + ("double", "double", "halve", "halve", "triple", "from", "from", "larger", "larger", "smaller", "smaller")
+ASKED = ("add",) * 6 + ("subtract",) * 6 + ("multiply",) * 4 + ("divide",) * 4 + ("double", "double", "halve", "halve",
+    "triple", "from", "from", "larger", "larger", "smaller", "smaller")
 
 
 def new_number(rng, asked, n):
@@ -106,7 +107,8 @@ def new_number(rng, asked, n):
     if asked == "divide":
         return rng.randrange(2, 10)
     if asked == "from":
-        return rng.randrange(n, 1000) if rng.random() < 0.5 else min(999, rng.choice((10, 20, 50, 100, 200, 500, 1000)) + n // 10 * 10)
+        return rng.randrange(n, 1000) if rng.random() < 0.5 else min(999,
+            rng.choice((10, 20, 50, 100, 200, 500, 1000)) + n // 10 * 10)
     if asked in WHETHER:
         return rng.randrange(1000) if rng.random() < 0.4 else min(999, max(0, n + rng.randrange(-30, 31)))
     b = rng.randrange(1, rng.choice((10, 21, 100, 100, 1000)))
@@ -165,7 +167,8 @@ def whether(rng, effort, n, b, asked):
     chain, _ = work(rng, write)
     final = f"{reply.capitalize()}, " + (f"{n} is {size} than {b}." if size else "they are equal.")
     gist = f"{reply.capitalize()}, it is {size}." if size else f"{reply.capitalize()}, they are equal."
-    return Turn(question="", analysis=chain.parts, final=final, concise=gist, detailed=gist if effort == "low" else gist[:-1] + ", as the digits tell.",
+    return Turn(question="", analysis=chain.parts, final=final, concise=gist, detailed=gist if effort == "low"
+                else gist[:-1] + ", as the digits tell.",
                 posthoc=final, complete=chain.known, kind="followup", result=reply, numbers=[n, b])
 
 
@@ -190,8 +193,10 @@ def worked(rng, effort, n, a, b, kind, slip):
     concise, detailed = arithmetic.summaries(kind, "low", r)
     if effort != "low":
         detailed = f"The result is {r} now." if effort == "medium" else f"The result is {r} now, and the check agrees."
-    return Turn(question="", analysis=chain.parts, final=f"{a} {arithmetic.SIGNS[kind]} {b} = {r}.", concise=concise if sound else "", detailed=detailed if sound else "",
-                posthoc=arithmetic.POSTHOC[kind].format(a=a, b=b, r=r), direct=all(w for _, w in chain.parts), complete=chain.known, kind="followup",
+    return Turn(question="", analysis=chain.parts, final=f"{a} {arithmetic.SIGNS[kind]} {b} = {r}.",
+                concise=concise if sound else "", detailed=detailed if sound else "",
+                posthoc=arithmetic.POSTHOC[kind].format(a=a, b=b, r=r), direct=all(w for _, w in chain.parts),
+                complete=chain.known, kind="followup",
                 result=r if " " in r else int(r), numbers=[a, b])
 
 

@@ -11,9 +11,12 @@ from .vocabulary import key
 
 OPERATIONS = ("add", "subtract", "multiply", "divide")
 INNER = ("time", "money", "units")  # their numbers are those that are worked with, not those of the question
-ABOUT = ("The result.", "What comes out.", "The answer.", "the final number", "The number asked for.", "Result as a whole number.")
-PLANS = (("int",), ("int",), ("int",), ("text",), ("text",), ("int", "text"), ("text", "int"), ("int", "list"), ("list", "int"), ("list",),
-         ("op", "int"), ("int", "op"), ("text", "int", "list"), ("bool", "int"), ("bool",), ("int", "int", "int"), ("int", "int", "int"), ("nested",))
+ABOUT = ("The result.", "What comes out.", "The answer.", "the final number", "The number asked for.",
+    "Result as a whole number.")
+PLANS = (("int",), ("int",), ("int",), ("text",), ("text",), ("int", "text"), ("text", "int"), ("int", "list"),
+         ("list", "int"), ("list",),
+         ("op", "int"), ("int", "op"), ("text", "int", "list"), ("bool", "int"), ("bool",), ("int", "int", "int"),
+         ("int", "int", "int"), ("nested",))
 
 
 def plan(rng):
@@ -26,7 +29,8 @@ def suits(parts, turn):
     if parts == ("bool",):
         return turn.result in ("yes", "no")
     for p in set(parts):
-        if p in ("int", "nested") and not whole or p == "list" and (not turn.numbers or turn.kind in INNER) or p == "op" and turn.kind not in OPERATIONS:
+        if p in ("int", "nested") and not whole or p == "list" and (not turn.numbers
+                or turn.kind in INNER) or p == "op" and turn.kind not in OPERATIONS:
             return False
     return parts.count("int") < 3 or len(turn.numbers) == 2
 
@@ -42,7 +46,8 @@ class Schema:
                 self.keys.append(k)
         self.inner = key(rng, fresh)
         number = rng.choice(("integer", "integer", "number"))
-        kinds = {"int": {"type": number}, "text": {"type": "string"}, "list": {"type": "array", "items": {"type": "integer"}},
+        kinds = {"int": {"type": number}, "text": {"type": "string"},
+                 "list": {"type": "array", "items": {"type": "integer"}},
                  "bool": {"type": "boolean"}, "op": {"type": "string", "enum": rng.sample(OPERATIONS, 4)},
                  "nested": {"type": "object", "properties": {self.inner: {"type": number}}, "required": [self.inner]}}
         properties = {}
@@ -59,7 +64,8 @@ class Schema:
 
     def text(self):
         """The section of the developer message."""
-        return f"# Response Formats\n\n## {self.name}\n\n" + json.dumps(self.schema, separators=(",", ":"), ensure_ascii=False)
+        return f"# Response Formats\n\n## {self.name}\n\n" + json.dumps(self.schema, separators=(",", ":"),
+            ensure_ascii=False)
 
     def value(self, turn):
         whole = turn.result if isinstance(turn.result, int) else 0
@@ -69,7 +75,8 @@ class Schema:
             if p == "int":
                 out[k] = numbers.pop(0)
             else:
-                out[k] = {"text": turn.final, "list": turn.numbers, "bool": turn.result != "no", "op": turn.kind, "nested": {self.inner: whole}}[p]
+                out[k] = {"text": turn.final, "list": turn.numbers, "bool": turn.result != "no", "op": turn.kind,
+                    "nested": {self.inner: whole}}[p]
         return out
 
     def answer(self, turn):

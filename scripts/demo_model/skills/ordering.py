@@ -75,7 +75,8 @@ def compare(rng, effort, slips, fresh):
         b = near(rng, a) if rng.random() < 0.25 else number(rng)
         if held_out(a, b) == fresh:
             break
-    asked = rng.choice(("larger", "larger", "smaller", "whether larger", "whether larger", "whether smaller", "whether equal", "compared"))
+    asked = rng.choice(("larger", "larger", "smaller", "whether larger", "whether larger", "whether smaller",
+        "whether equal", "compared"))
     if asked == "whether equal" and rng.random() < 0.4 and held_out(a, a) == fresh:
         b = a
     size = "larger" if a > b else "smaller" if a < b else None
@@ -121,8 +122,10 @@ def compare(rng, effort, slips, fresh):
     gist = f"It is {told}" if told is not None else "They are equal" if size is None else f"It is {size}"
     gist = f"{reply.capitalize()}, {gist[0].lower()}{gist[1:]}" if reply else gist
     concise, detailed = f"{gist}.", f"{gist}." if effort == "low" else f"{gist}, as the digits tell."
-    return Turn(question=compare_question(rng, asked, a, b), analysis=chain.parts, final=final, concise=concise, detailed=detailed,
-                posthoc=final, complete=chain.known, kind="compare", result=result, numbers=[a, b], direct=all(w for _, w in chain.parts))
+    return Turn(question=compare_question(rng, asked, a, b), analysis=chain.parts, final=final, concise=concise,
+                detailed=detailed,
+                posthoc=final, complete=chain.known, kind="compare", result=result, numbers=[a, b],
+                direct=all(w for _, w in chain.parts))
 
 
 class Numbers:
@@ -172,7 +175,8 @@ def extreme(rng, effort, slips, fresh):
 
     def write(c):
         n = Numbers(c)
-        introduce(c, numbers, effort, "I look for the" if effort == "low" else "The task is to find the", f" {word}", " of ")
+        introduce(c, numbers, effort, "I look for the" if effort == "low" else "The task is to find the", f" {word}",
+            " of ")
         if effort != "low":
             c.say(f"I go through them from left to right and leave none out.\nI keep the {word} so far next to each number that follows.\n")
         else:
@@ -200,8 +204,10 @@ def extreme(rng, effort, slips, fresh):
     if sound:
         concise = f"It is {told}." if effort == "low" else f"The {word} is {told}."
         detailed = concise if effort == "low" else f"Of all the numbers, the {word} is {told}."
-    return Turn(question=extreme_question(rng, largest, numbers), analysis=chain.parts, final=f"The {word} is {told}.", concise=concise,
-                detailed=detailed, posthoc=f"Of these numbers {told} is the {word}.", complete=chain.known, kind="extreme", result=told,
+    return Turn(question=extreme_question(rng, largest, numbers), analysis=chain.parts, final=f"The {word} is {told}.",
+                concise=concise,
+                detailed=detailed, posthoc=f"Of these numbers {told} is the {word}.", complete=chain.known,
+                kind="extreme", result=told,
                 numbers=list(numbers), direct=all(w for _, w in chain.parts))
 
 
@@ -212,7 +218,8 @@ def sort(rng, effort, slips, fresh):
 
     def write(c):
         n, low = Numbers(c), effort == "low"
-        introduce(c, numbers, effort, "I sort with the" if low else "The task is to sort with the", f" {word}", " first: ")
+        introduce(c, numbers, effort, "I sort with the" if low else "The task is to sort with the", f" {word}",
+            " first: ")
         if not low:
             c.say(f"I go through them again and again and leave none out.\nI look for the {word}, put it next in line, and go on with those that are left.\n")
         if effort == "high":
@@ -256,8 +263,10 @@ def sort(rng, effort, slips, fresh):
     if sound:
         concise = f"In order: {r}."
         detailed = concise if effort == "low" else f"Sorted with the {word} first: {r}."
-    return Turn(question=sort_question(rng, descending, numbers), analysis=chain.parts, final=f"In order: {r}.", concise=concise,
-                detailed=detailed, posthoc=f"Sorted with the {word} first, they are {r}.", complete=chain.known, kind="sort", result=r,
+    return Turn(question=sort_question(rng, descending, numbers), analysis=chain.parts, final=f"In order: {r}.",
+                concise=concise,
+                detailed=detailed, posthoc=f"Sorted with the {word} first, they are {r}.", complete=chain.known,
+                kind="sort", result=r,
                 numbers=list(told), direct=all(w for _, w in chain.parts))
 
 

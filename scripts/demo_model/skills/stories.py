@@ -9,7 +9,8 @@ from .phrasing import dress, in_words
 from .tales import CONTAINERS, LEADS, PLACES, one_step, two_steps
 from .words import NAMES, OBJECTS
 
-SUBJECTS = {"i": ("I", "me", "my"), "we": ("we", "us", "our"), "they": ("they", "them", "their"), "he": ("he", "him", "his"), "she": ("she", "her", "her")}
+SUBJECTS = {"i": ("I", "me", "my"), "we": ("we", "us", "our"), "they": ("they", "them", "their"),
+    "he": ("he", "him", "his"), "she": ("she", "her", "her")}
 PEOPLE = [n[0].lower() + n[1:] if " " in n and "." not in n else n for n in NAMES if n not in ("She", "He")]
 UNSEEN = {w.lower() for w in unseen.NAMES + unseen.OBJECTS}
 
@@ -20,7 +21,8 @@ ONSETS = "b d f g h j k l m n p r s t v w z br ch dr fl gr pl sh st th tr".split
 def coined(rng, ends):
     """An unknown word, so that the model accepts any word."""
     while True:
-        w = "".join(rng.choice(ONSETS) + rng.choice("aeiou") for _ in range(rng.choice((1, 2, 2)))) + rng.choice(("", "", "n", "r", "l", "m", "ck", "rt")) + rng.choice(ends)
+        w = "".join(rng.choice(ONSETS) + rng.choice("aeiou") for _ in range(rng.choice((1, 2, 2)))) + rng.choice(("",
+            "", "n", "r", "l", "m", "ck", "rt")) + rng.choice(ends)
         if len(w) > 2 and w not in UNSEEN:
             return w
 
@@ -66,15 +68,18 @@ def tell(rng, text, values, fresh):
         text = re.sub(r"\b(than|to|bring|for|as) \{n\}", r"\1 {him}", text)
     if text.startswith(("{n}", "There", "A ")) and rng.random() < 0.1:
         text = rng.choice(LEADS) + text[0].lower() + text[1:]
-    text = re.sub(r"\[([^|\]]*)\|([^\]]*)\]", lambda v: v[1] if third else re.sub("^are", "am", v[2]) if who == "i" else v[2], text)
+    text = re.sub(r"\[([^|\]]*)\|([^\]]*)\]", lambda v: v[1] if third else re.sub("^are", "am", v[2]) if who == "i"
+        else v[2], text)
     one, many = rng.choice(CONTAINERS).split()
     if not fresh and rng.random() < 0.15:
         one = coined(rng, ("",))
         many = one + "s"
     spoken = rng.random()
     number = lambda k: in_words(rng, k) if spoken < 0.07 or spoken < 0.15 and k < 13 else str(k)
-    fill = {"{n's}": n + "'s" if third else possessive, "{m}": m, "{o}": o, "{p}": p, "{g}": one, "{G}": many, "{w}": rng.choice(PLACES),
-            "{him}": objective, "{his}": possessive, **{"{" + k + "}": times_as(rng, values[k]) if k == "t" else number(values[k]) for k in order}}
+    fill = {"{n's}": n + "'s" if third else possessive, "{m}": m, "{o}": o, "{p}": p, "{g}": one, "{G}": many,
+            "{w}": rng.choice(PLACES),
+            "{him}": objective, "{his}": possessive, **{"{" + k + "}": times_as(rng, values[k]) if k == "t"
+            else number(values[k]) for k in order}}
     again = n if third and rng.random() < 0.3 else nominative
     text = text.replace("{n}", n).replace("{he}", again)
     for slot, word in fill.items():
@@ -105,7 +110,8 @@ def exact(sign, x, y):
 
 
 def sized(rng, least, most):
-    return rng.randrange(least, min(most, rng.choice((9, 20, 99, 99, 999))) + 1) if least < 10 else rng.randrange(least, rng.choice((40, 99, 99, 999)) + 1)
+    return rng.randrange(least, min(most, rng.choice((9, 20, 99, 99, 999)))
+        + 1) if least < 10 else rng.randrange(least, rng.choice((40, 99, 99, 999)) + 1)
 
 
 def numbers_for(rng, plan, lowest=2):
@@ -242,7 +248,8 @@ def equation(sign, x, y, r, rest):
     return f"{x} {'/' if sign == '%' else sign} {y} = {r}" + (f" remainder {rest}." if rest else ".")
 
 
-DOING = {"+": "adding {0} and {1}", "-": "taking {1} from {0}", "*": "multiplying {0} by {1}", "/": "dividing {0} by {1}", "%": "dividing {0} by {1}"}
+DOING = {"+": "adding {0} and {1}", "-": "taking {1} from {0}", "*": "multiplying {0} by {1}",
+    "/": "dividing {0} by {1}", "%": "dividing {0} by {1}"}
 
 
 def told_in_words(steps):
@@ -271,8 +278,10 @@ def solve(rng, plan, tell, effort, slip, fresh, subject="story"):
         concise, detailed = f"The {subject} comes to {answer}.", words
     elif effort == "high":
         concise, detailed = f"The {subject} comes to {answer}, which was checked.", words + " Going back fits."
-    return Turn(question=question, analysis=c.parts, final=" ".join(equation(*s) for s in steps) + f" The answer is {answer}.",
-                concise=concise if sound else "", detailed=detailed if sound else "", posthoc=words, direct=all(w for _, w in c.parts), complete=c.known,
+    return Turn(question=question, analysis=c.parts, final=" ".join(equation(*s) for s in steps)
+                + f" The answer is {answer}.",
+                concise=concise if sound else "", detailed=detailed if sound else "", posthoc=words,
+                direct=all(w for _, w in c.parts), complete=c.known,
                 kind=f"story{len(plan)}" if subject == "story" else "chain", result=answer, numbers=numbers)
 
 

@@ -135,12 +135,14 @@ LEADS = parts("|||||||Suppose |Say |Imagine |Let's say |Assume ")
 
 def changed(rng, signs):
     """Some things and what happens to them: a text and its plan."""
-    states, more, less, ends = (OWNED, OWNED_MORE, OWNED_LESS, OWNED_END) if rng.random() < 0.65 else (PLACED, PLACED_MORE, PLACED_LESS, PLACED_END)
+    states, more, less, ends = (OWNED, OWNED_MORE, OWNED_LESS, OWNED_END) if rng.random() < 0.65 else (PLACED,
+        PLACED_MORE, PLACED_LESS, PLACED_END)
     text, plan, before = rng.choice(states), [], "a"
     for sign, x in zip(signs, "bc"):
         if states is OWNED and rng.random() < 0.4:
             verb = rng.choice(GAINS if sign == "+" else LOSSES)
-            rest = rng.choice((" {x} more", " {x} {o}", " another {x}") if sign == "+" else (" {x}", " {x} of them", " {x} {o}"))
+            rest = rng.choice((" {x} more", " {x} {o}", " another {x}") if sign == "+" else (" {x}", " {x} of them",
+                " {x} {o}"))
             many = "are" + verb[2:] if verb.startswith("is ") else " ".join([base(verb.split()[0])] + verb.split()[1:])
             clause = "{he} [" + verb + "|" + many + "]" + rest
         else:
@@ -309,7 +311,8 @@ How many {o} remain?""")
 
 def grouped(rng, sign):
     more = sign == "+"
-    ends = GROUPS_END[:-1] if more else [e for e in GROUPS_END if "all" not in e and "total" not in e] + ["How many {o} are left?", "How many does that leave?"]
+    ends = GROUPS_END[:-1] if more else [e for e in GROUPS_END if "all" not in e
+        and "total" not in e] + ["How many {o} are left?", "How many does that leave?"]
     text, change = rng.choice(GROUPS), rng.choice(GROUPS_MORE if more else GROUPS_LESS)
     if text.startswith("{n}") and change.startswith("{he} ") and rng.random() < 0.4:
         text += rng.choice((" and ", " and then ", ", ", ", but ")) + change.removeprefix("{he} ")
@@ -333,7 +336,8 @@ SHARED_END = parts("How many {o} does each have now?|How many {o} has each of th
 
 
 def shared(rng, sign):
-    text = rng.choice(SHARED) + ". " + rng.choice(SHARED_MORE if sign == "+" else SHARED_LESS) + ". " + rng.choice(SHARED_END)
+    text = rng.choice(SHARED) + ". " + rng.choice(SHARED_MORE if sign == "+"
+        else SHARED_LESS) + ". " + rng.choice(SHARED_END)
     return text, [("/", "a", "b"), (sign, "r", "c")]
 
 
@@ -367,8 +371,11 @@ def pooled(rng, sign):
     text, first = (rng.choice(POOLED), "+") if rng.random() < 0.6 else (rng.choice(REDUCED), "-")
     text += ". " + rng.choice({"*": PRICED_END, "/": SPLIT_END, "%": OVER_END}[sign])
     if first == "-":
-        text = re.sub(r"\. Each (one )?(costs|weighs|is worth)", r". Each one left \2", text.replace("for all of them", "for the rest"))
-        text = re.sub(r"\. (They|All of them|All)\b", ". The rest", text.replace("They share them", "They are shared").replace("They sell all of them for", "The rest sell for"))
+        text = re.sub(r"\. Each (one )?(costs|weighs|is worth)", r". Each one left \2",
+            text.replace("for all of them", "for the rest"))
+        text = re.sub(r"\. (They|All of them|All)\b", ". The rest",
+            text.replace("They share them", "They are shared").replace("They sell all of them for",
+            "The rest sell for"))
     return text, [(first, "a", "b"), (sign, "r", "c")]
 
 
@@ -388,7 +395,8 @@ COUPON_END = parts("{he} [gets|get] {c} dollars off. How much [does|do] {he} pay
 
 
 def priced(rng, way):
-    ends, step = {"change": (CHANGE_END, ("-", "c", "r")), "extra": (EXTRA_END, ("+", "r", "c")), "coupon": (COUPON_END, ("-", "r", "c"))}[way]
+    ends, step = {"change": (CHANGE_END, ("-", "c", "r")), "extra": (EXTRA_END, ("+", "r", "c")),
+        "coupon": (COUPON_END, ("-", "r", "c"))}[way]
     return rng.choice(PRODUCTS) + ". " + rng.choice(ends), [("*", "a", "b"), step]
 
 
@@ -417,7 +425,8 @@ def compared(rng, sign):
     if sign == "*":
         return rng.choice(TIMES_AS_MANY) + ". " + rng.choice(TOGETHER_END), [("*", "a", "t"), ("+", "a", "r")]
     more = "more" if sign == "+" else rng.choice(("fewer", "fewer", "less"))
-    return rng.choice(COMPARED).replace("{more}", more) + ". " + rng.choice(TOGETHER_END), [(sign, "a", "b"), ("+", "a", "r")]
+    return rng.choice(COMPARED).replace("{more}", more) + ". " + rng.choice(TOGETHER_END), [(sign, "a", "b"),
+        ("+", "a", "r")]
 
 
 # Two steps in a fixed text.

@@ -38,7 +38,8 @@ timer token transcript transfer usage vendor voucher widget workflow""".split()
 
 # No word here is in a vocabulary that training draws from. A few words of function names occur in its wordings: "a
 # customer pays".
-_POOLS = (words.NAMES, words.OBJECTS, words.NOUNS, words.VERBS, words.ADJECTIVES, words.COMMON, PLACES, " ".join(CONTAINERS).split())
+_POOLS = (words.NAMES, words.OBJECTS, words.NOUNS, words.VERBS, words.ADJECTIVES, words.COMMON, PLACES,
+    " ".join(CONTAINERS).split())
 _TRAINED = {w.lower() for pool in _POOLS for w in pool}
 assert not _TRAINED & {w.lower() for w in NAMES + OBJECTS}, sorted(_TRAINED & {w.lower() for w in NAMES + OBJECTS})
 assert not _TRAINED & set(VERBS + NOUNS), sorted(_TRAINED & set(VERBS + NOUNS))

@@ -3,7 +3,8 @@ accepts any word."""
 
 from .words import ADJECTIVES, COMMON, NOUNS, OBJECTS, VERBS
 
-SYLLABLES = ("b", "c", "d", "f", "g", "h", "j", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "z", "st", "tr", "ch", "sh", "br", "cl", "pl", "qu", "gr")
+SYLLABLES = ("b", "c", "d", "f", "g", "h", "j", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "z", "st", "tr",
+    "ch", "sh", "br", "cl", "pl", "qu", "gr")
 VOWELS = ("a", "e", "i", "o", "u", "ea", "oo", "ar", "in", "er", "on", "al", "y", "ou", "ex")
 COMMON_KEYS = """answer result value total sum number output response solution final count amount n x y a b num res difference product quotient
 score message text explanation data content status name id code size""".split()
@@ -18,7 +19,8 @@ def invented(rng):
 
     while True:
         if rng.random() < 0.4:
-            made = "".join(rng.choice(SYLLABLES) + rng.choice(VOWELS) for _ in range(rng.randrange(1, 4))) + rng.choice(("", "", "n", "s", "t", "x", "m"))
+            made = "".join(rng.choice(SYLLABLES) + rng.choice(VOWELS)
+                for _ in range(rng.randrange(1, 4))) + rng.choice(("", "", "n", "s", "t", "x", "m"))
         else:
             first, second = rng.choice(KNOWN), rng.choice(KNOWN)
             made = first[:rng.randrange(2, len(first) + 1)] + second[rng.randrange(len(second) - 1):]
@@ -63,7 +65,8 @@ def function(rng, fresh=False):
     return joined(rng, [word(rng, VERBS, unseen.VERBS, fresh), word(rng, NOUNS, unseen.NOUNS, fresh)])
 
 
-PAIRS = (("a", "b"), ("a", "b"), ("x", "y"), ("first", "second"), ("left", "right"), ("n", "m"), ("p", "q"), ("num1", "num2"), ("value1", "value2"))
+PAIRS = (("a", "b"), ("a", "b"), ("x", "y"), ("first", "second"), ("left", "right"), ("n", "m"), ("p", "q"),
+    ("num1", "num2"), ("value1", "value2"))
 
 
 def pair(rng, fresh=False):

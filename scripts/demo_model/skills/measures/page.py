@@ -104,10 +104,12 @@ def fill(rng, template, fresh, **words):
     """The template with names, things and amounts. {o} is one thing after a, one or the, and many otherwise."""
     for slot in "op":
         many = things(rng, fresh)
-        template = re.sub(r"\b(an?|one|the) \{" + slot + r"\}", lambda m: m[1] + " " + single(many), template, flags=re.I)
+        template = re.sub(r"\b(an?|one|the) \{" + slot + r"\}", lambda m: m[1] + " " + single(many), template,
+            flags=re.I)
         words[slot] = many
     words |= {"n": person(rng, fresh), "m": person(rng, fresh)}
-    words["e"] = rng.choice(UNSEEN_EVENTS) if fresh else coined(rng, ("", "er")) if rng.random() < 0.2 else rng.choice(EVENTS)
+    words["e"] = rng.choice(UNSEEN_EVENTS) if fresh else coined(rng,
+        ("", "er")) if rng.random() < 0.2 else rng.choice(EVENTS)
     for slot, word in words.items():
         template = template.replace("{" + slot + "}", word)
     return re.sub(r"\b([Aa]) (?=[aeiou]\w)", r"\1n ", template)
@@ -155,12 +157,15 @@ def build(rng, task, effort, slip):
 
     chain, (value, sound) = work(rng, write, slip)
     r = task.show(value)
-    concise = {"low": f"It is {r}.", "medium": f"The steps give {r}.", "high": f"The steps give {r}, and the check holds."}[effort]
+    concise = {"low": f"It is {r}.", "medium": f"The steps give {r}.",
+        "high": f"The steps give {r}, and the check holds."}[effort]
     detailed = {"low": f"It is {r}.", "medium": f"Step after step leads to {r}.",
                 "high": f"Step after step leads to {r}. The way back fits."}[effort]
     return Turn(
-        question=task.question, analysis=chain.parts, final=task.final.replace("{r}", r), concise=concise if sound else "",
-        detailed=detailed if sound else "", posthoc=task.posthoc.replace("{r}", r), direct=not slip, complete=chain.known, kind=task.kind,
+        question=task.question, analysis=chain.parts, final=task.final.replace("{r}", r), concise=concise if sound
+        else "",
+        detailed=detailed if sound else "", posthoc=task.posthoc.replace("{r}", r), direct=not slip,
+        complete=chain.known, kind=task.kind,
         result=r, numbers=task.numbers)
 
 
