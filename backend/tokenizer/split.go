@@ -101,7 +101,8 @@ var regexps = map[string]pattern{
 		`\p{N}`): qwen2JSON,
 	`(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])` + looseRegexp(
 		`\p{N}`): qwen2,
-	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`: cl100k,
+	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+` +
+		`| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`: cl100k,
 
 	casedRegexp(`(?i:'s|'t|'re|'ve|'m|'ll|'d)?`, `\p{N}{1,3}`): o200k,
 	casedRegexp(``, `\p{N}`):                                   tekkenJSON,
