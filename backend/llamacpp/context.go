@@ -45,7 +45,7 @@ func (r room) String() string {
 		text += ", loaded models " + mebibytes(r.promised)
 	}
 	if n := len(r.others); n > 0 {
-		text += fmt.Sprintf(", other models get their share (%d)", n)
+		text += fmt.Sprintf(", the same share is kept for other models (%d)", n)
 	}
 	return text + " and a tenth stays free"
 }
@@ -75,12 +75,12 @@ func (s *shape) size(w wish, r room, cost func(cells int, full bool) int64) sizi
 		if w.context == 0 {
 			w.context = min(trained, w.cells)
 		}
-		return sizing{context: w.context, cells: w.cells, why: "as asked for"}
+		return sizing{context: w.context, cells: w.cells, why: "as requested"}
 	case r.available == 0:
 		if w.context > 0 {
-			return sizing{context: w.context, cells: w.context * w.sequences, why: "as asked for"}
+			return sizing{context: w.context, cells: w.context * w.sequences, why: "as requested"}
 		}
-		return sizing{context: least, cells: least * w.sequences, why: "what is safe where the free memory is unknown"}
+		return sizing{context: least, cells: least * w.sequences, why: "a safe length, because the free memory is unknown"}
 	}
 	goal, most := w.context, w.context*w.sequences
 	if goal == 0 {
@@ -104,16 +104,16 @@ func (s *shape) size(w wish, r room, cost func(cells int, full bool) int64) sizi
 	switch {
 	case w.context > 0:
 		// An explicit context is only refused if even the smallest cache does not fit.
-		best.why = "as asked for"
+		best.why = "as requested"
 		if best.context < w.context {
 			best = sizing{context: w.context, cells: w.context, why: best.why}
 		}
 	case best.context == trained:
-		best.why = "all that the model was trained for"
+		best.why = "as long as in training"
 	case best.context >= least:
-		best.why = "what there is room for: " + r.String()
+		best.why = "as long as memory allows: " + r.String()
 	default:
-		best = sizing{context: least, cells: least, why: "the least, because memory is short: " + r.String()}
+		best = sizing{context: least, cells: least, why: "the minimum, because memory is short: " + r.String()}
 	}
 	return best
 }

@@ -22,18 +22,18 @@ func checkModel(path string, files []*gguf.File) error {
 		return ollamaFile(path)
 	case arch == "clip" || arch == "mmproj":
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
-			Detail: "holds an image or audio encoder, not a language model",
-			Advice: "name the language model that it belongs to"}
+			Detail: "is an image or audio encoder, not a language model",
+			Advice: "use the language model that it belongs to"}
 	case others[arch]:
 		return notGenerative(path, arch)
 	case !architectures[arch]:
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
-			Detail: fmt.Sprintf("the architecture %.40q is unknown", arch),
-			Advice: "this engine is llama.cpp of December 2025; look for a model of an architecture that it runs"}
+			Detail: fmt.Sprintf("unknown architecture %.40q", arch),
+			Advice: "this engine is llama.cpp of December 2025; choose a model that it supports"}
 	}
 	if kind, ok := f.String("tokenizer.ggml.model"); ok && kind != "gpt2" && kind != "llama" {
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
-			Detail: fmt.Sprintf("the kind of tokenizer %.40q is not supported", kind),
+			Detail: fmt.Sprintf("the tokenizer type %.40q is not supported", kind),
 			Advice: "choose a model with a byte-level (gpt2) or sentence-piece (llama) vocabulary"}
 	}
 	err := checkNumbers(f, arch)
@@ -74,7 +74,7 @@ func checkNumbers(f *gguf.File, arch string) error {
 			continue
 		}
 		if !ok {
-			return fmt.Errorf("has no number %s.%s", arch, c.name)
+			return fmt.Errorf("key %s.%s is missing or not a number", arch, c.name)
 		}
 		if n < c.lo || n > c.hi {
 			return fmt.Errorf("%s.%s is %d, not between %d and %d", arch, c.name, n, c.lo, c.hi)
@@ -135,7 +135,7 @@ func checkTensors(f *gguf.File) error {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		if !computable[t.Type.String()] {
-			return fmt.Errorf("tensor %.64q has the format %v, which cannot be computed with", t.Name, t.Type)
+			return fmt.Errorf("tensor %.64q has the format %v, which the engine cannot compute with", t.Name, t.Type)
 		}
 		if t.Type != gguf.F32 && (len(t.Dims) == 1 || strings.HasSuffix(t.Name, ".bias")) {
 			return fmt.Errorf("tensor %.64q has the format %v where F32 is needed", t.Name, t.Type)

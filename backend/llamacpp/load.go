@@ -165,14 +165,14 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	var params C.struct_ggml_threadpool_params
 	C.ggml_threadpool_params_init(&params, C.int(m.threads))
 	if m.pool = C.ggml_threadpool_new(&params); m.pool == nil {
-		return fail("no threads to compute with")
+		return fail("the engine could not start its threads")
 	}
 	if p.helped {
 		help(p.threads - 1)
 	}
 	cp := p.contextParams()
 	if m.ctx = C.shim_context(m.model, cp, m.pool, (*C.int32_t)(unsafe.Pointer(m.cancel)), m.failure); m.ctx == nil {
-		e := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: "the engine made no context" +
+		e := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: "the engine could not create a context" +
 			reason(m.failure),
 			Err: engineError(errors.New("no context"), m.failure), Advice: "choose a smaller context size or fewer sequences"}
 		if strings.Contains(e.Detail, "alloc") {

@@ -101,7 +101,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	}
 	kind, ok := cacheTypes[name]
 	if !ok {
-		return nil, fail(fmt.Sprintf("the cache type %q is unknown", cfg.CacheType), "use f16, f32, bf16, q8_0 or q4_0")
+		return nil, fail(fmt.Sprintf("unknown cache type %q", cfg.CacheType), "use f16, f32, bf16, q8_0 or q4_0")
 	}
 	p.cacheType = kind.id
 	switch cfg.FlashAttention {
@@ -112,10 +112,10 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	case "off":
 		p.flash = C.LLAMA_FLASH_ATTN_TYPE_DISABLED
 	default:
-		return nil, fail(fmt.Sprintf("flash attention %q is unknown", cfg.FlashAttention), "use auto, on or off")
+		return nil, fail(fmt.Sprintf("unknown flash attention setting %q", cfg.FlashAttention), "use auto, on or off")
 	}
 	if p.flash == C.LLAMA_FLASH_ATTN_TYPE_DISABLED && (name == "q8_0" || name == "q4_0") {
-		return nil, fail("a quantized cache needs flash attention", "turn flash attention on or use the cache type f16")
+		return nil, fail("a quantized cache requires flash attention", "turn flash attention on or use the cache type f16")
 	}
 	p.choose(cfg, shape, kind.bytes, machine, promised, gpus)
 	p.cells = (p.cells + 255) / 256 * 256 // as the engine rounds it
@@ -183,7 +183,7 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 			p.fullWindow = s.window == 0 || fits(true)
 		}
 	default:
-		return fail(fmt.Sprintf("full window %q is unknown", cfg.FullWindow), "use auto, on or off")
+		return fail(fmt.Sprintf("unknown full window setting %q", cfg.FullWindow), "use auto, on or off")
 	}
 	// Mapped weights need not be free memory. But a model larger than all memory would be read from disk for every
 	// token.
