@@ -27,7 +27,8 @@ var golden = strings.Join([]string{
 }, "")
 
 // goldenData is the tensor: Q8_0 with the scale 1 and the values -1 and 0 to 30.
-var goldenData = "\x00\x3c\xff\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18" +
+var goldenData = "\x00\x3c\xff\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b" +
+	"\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18" +
 	"\x19\x1a\x1b\x1c\x1d\x1e"
 
 func goldenFile() []byte {
@@ -57,7 +58,7 @@ func TestReadGolden(t *testing.T) {
 		t.Errorf("n = %v, %v", n, ok)
 	}
 	if _, ok := f.String("n"); ok {
-		t.Error("a number passes for a string")
+		t.Error("a number was returned as a string")
 	}
 	a, ok := f.Array("s")
 	if !ok || a.Type() != String || !reflect.DeepEqual(a.Strings(), []string{"a", ""}) {
@@ -156,7 +157,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// plain turns a value back into what the Writer took, through the public accessors.
+// plain converts a value back to what the Writer took, through the public accessors.
 func plain(v Value) any {
 	switch v.Type() {
 	case String:
@@ -221,7 +222,7 @@ func TestNestedArrays(t *testing.T) {
 	}
 }
 
-// TestHostile changes the golden file in one place each.
+// TestHostile changes the golden file in one place at a time.
 func TestHostile(t *testing.T) {
 	le := binary.LittleEndian
 	put32 := func(at int, v uint32) func([]byte) []byte {
@@ -254,7 +255,7 @@ func TestHostile(t *testing.T) {
 		{"key length", put64(24, 1<<20), ErrCorrupt, "string at byte"},
 		{"empty key", put64(24, 0), ErrCorrupt, "empty"},
 		{"value type", put32(n+1, 13), ErrCorrupt, "unknown type"},
-		{"value type bool", put32(n+1, uint32(Bool)), ErrCorrupt, "truth value"},
+		{"value type bool", put32(n+1, uint32(Bool)), ErrCorrupt, "boolean"},
 		{"duplicate key", func(b []byte) []byte { b[array] = 'n'; return b }, ErrCorrupt, "twice"},
 		{"array type", put32(array+5, 13), ErrCorrupt, "unknown type"},
 		{"array length", put64(array+9, 1<<50), ErrCorrupt, "elements"},
@@ -265,14 +266,14 @@ func TestHostile(t *testing.T) {
 		{"five dimensions", put32(dims, 5), ErrCorrupt, "dimensions"},
 		{"zero dimension", put64(dim, 0), ErrCorrupt, "a dimension of 0"},
 		{"negative dimension", put64(dim, 1<<63), ErrCorrupt, "a dimension"},
-		{"huge dimension", put64(dim, 1<<63-32), ErrCorrupt, "too many bytes"},
+		{"huge dimension", put64(dim, 1<<63-32), ErrCorrupt, "too large"},
 		{"large dimension", put64(dim, 1<<62), ErrTruncated, "ends after"},
 		{"ragged row", put64(dim, 33), ErrCorrupt, "multiple of the 32"},
 		{"unknown format", put32(format, 40), ErrCorrupt, "unknown format 40"},
 		{"removed format", put32(format, 31), ErrCorrupt, "unknown format 31"},
 		{"misaligned", put64(offset, 16), ErrCorrupt, "multiple of 32"},
 		{"offset outside", put64(offset, 1<<20), ErrTruncated, "of 1,"},
-		{"offset overflow", put64(offset, 1<<63-32), ErrCorrupt, "impossible"},
+		{"offset overflow", put64(offset, 1<<63-32), ErrCorrupt, "largest possible"},
 		{"negative offset", put64(offset, 1<<63), ErrCorrupt, "offset"},
 		{"data cut short", func(b []byte) []byte { return b[:len(b)-1] }, ErrTruncated,
 			fmt.Sprintf("ends after %d of %d bytes", len(goldenFile())-1, len(goldenFile()))},
@@ -378,11 +379,12 @@ func TestBlockTableIsConsistent(t *testing.T) {
 		names[b.name] = true
 	}
 	if TensorType(99).Known() || TensorType(99).String() != "type 99" {
-		t.Error("type 99 is known")
+		t.Error("type 99 has a name")
 	}
 }
 
-// FuzzRead checks that no input panics or allocates without bound, and that what is accepted keeps its promises.
+// FuzzRead checks that no input causes a panic or unbounded allocation, and that accepted files keep File's
+// promises.
 func FuzzRead(f *testing.F) {
 	f.Add(goldenFile())
 	f.Add([]byte("GGUF\x02\x00\x00\x00"))
@@ -412,7 +414,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// BenchmarkRead reads the header of a file with a vocabulary and merges of the size of o200k's.
+// BenchmarkRead reads the header of a file with as many tokens and merges as o200k.
 func BenchmarkRead(b *testing.B) {
 	tokens, merges := make([]string, 201088), make([]string, 199742)
 	for i := range tokens {

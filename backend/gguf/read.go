@@ -19,22 +19,22 @@ const (
 	alignmentKey     = "general.alignment"
 )
 
-// Limits on what a header may hold. The largest models in use stay far below: about 2,000 tensors, 100 keys, 300,000
-// tokens, 20 MB of metadata.
+// Limits on a header. The largest models in use stay far below: about 2,000 tensors, 100 keys, 300,000 tokens, 20
+// MB of metadata.
 const (
 	maxTensors   = 1 << 18
 	maxKeys      = 1 << 16
 	maxKeyLength = 1<<16 - 1 // from the specification
 	maxTensorKey = 1 << 10
 	maxString    = 1 << 26
-	maxArray     = 1 << 26 // elements, all nesting levels of one value together
-	maxArrays    = 1 << 16 // arrays inside arrays of one value
+	maxArray     = 1 << 26 // elements in one value, over all nesting levels
+	maxArrays    = 1 << 16 // arrays inside arrays in one value
 	maxNesting   = 4
 	maxHeader    = 1 << 29 // bytes
 	maxAlignment = 1 << 24
 )
 
-// Open reads the header of the file at path. The file is closed again.
+// Open reads the header of the file at path and closes the file.
 func Open(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -46,12 +46,12 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, &FormatError{ErrNotGGUF, "it is not a regular file"}
+		return nil, &FormatError{ErrNotGGUF, "not a regular file"}
 	}
 	return Read(f, st.Size())
 }
 
-// Read reads the header of a file of size bytes. Its errors are as described at [ErrNotGGUF] and following.
+// Read reads the header of a file of size bytes. For its errors see [ErrNotGGUF] and the following.
 func Read(r io.ReaderAt, size int64) (*File, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("gguf: negative size %d", size)
@@ -75,11 +75,11 @@ func Read(r io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
-// decoder reads little-endian values and knows how many bytes are left in the file.
+// decoder reads little-endian values and counts the bytes left in the file.
 type decoder struct {
 	r          *bufio.Reader
 	size, left int64
-	elements   int // read of the value at hand, and how many arrays they were in
+	elements   int // elements of the current value read so far, and the arrays that held them
 	arrays     int
 	sum        hash.Hash
 	buf        [8]byte
@@ -91,7 +91,7 @@ func (d *decoder) header(f *File) error {
 		if err != nil && d.size >= 4 {
 			return err
 		}
-		return &FormatError{ErrNotGGUF, "it does not start with the letters GGUF"}
+		return &FormatError{ErrNotGGUF, "the file does not start with the letters GGUF"}
 	}
 	if f.Version, err = d.uint32(); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (d *decoder) value(key string, t Type) (Value, error) {
 	var err error
 	switch {
 	case t >= typeCount:
-		err = corrupt("metadata key %s has the unknown type %d", quote(key), uint32(t))
+		err = corrupt("metadata key %s has unknown type %d", quote(key), uint32(t))
 	case t == String:
 		v.str, err = d.string(maxString)
 	case t == ArrayOf:
@@ -172,7 +172,7 @@ func (d *decoder) value(key string, t Type) (Value, error) {
 		}
 	}
 	if err == nil && t == Bool && v.bits > 1 {
-		err = corrupt("metadata key %s has %d for a truth value", quote(key), v.bits)
+		err = corrupt("metadata key %s is a boolean with the value %d", quote(key), v.bits)
 	}
 	return v, err
 }
@@ -196,7 +196,7 @@ func (d *decoder) arrayOf(key string, depth int) (*Array, error) {
 	a := &Array{typ: Type(t), n: n}
 	switch width := a.typ.width(); {
 	case a.typ >= typeCount:
-		return nil, corrupt("metadata key %s has elements of the unknown type %d", quote(key), t)
+		return nil, corrupt("metadata key %s has elements of unknown type %d", quote(key), t)
 	case a.typ == String:
 		err = d.strings(a)
 	case a.typ == ArrayOf:
@@ -210,7 +210,7 @@ func (d *decoder) arrayOf(key string, depth int) (*Array, error) {
 		if a.typ == Bool && err == nil {
 			for _, b := range a.data {
 				if b > 1 {
-					return nil, corrupt("metadata key %s has %d for a truth value", quote(key), b)
+					return nil, corrupt("metadata key %s holds a boolean with the value %d", quote(key), b)
 				}
 			}
 		}
@@ -220,7 +220,7 @@ func (d *decoder) arrayOf(key string, depth int) (*Array, error) {
 
 // strings reads the elements of an array of strings into one string.
 func (d *decoder) strings(a *Array) error {
-	if int64(a.n) > d.left/8 { // each has at least its length
+	if int64(a.n) > d.left/8 { // each string takes at least the bytes of its length
 		return d.truncated()
 	}
 	a.ends = make([]uint32, 0, a.n)
@@ -232,7 +232,7 @@ func (d *decoder) strings(a *Array) error {
 		}
 		start := len(text)
 		if int64(start)+n > math.MaxUint32 {
-			return corrupt("an array of strings holds more than %d bytes", uint32(math.MaxUint32))
+			return corrupt("the strings of an array have more than %d bytes together", uint32(math.MaxUint32))
 		}
 		text = slices.Grow(text, int(n))[:start+int(n)]
 		if err := d.full(text[start:]); err != nil {
@@ -268,7 +268,7 @@ func (d *decoder) tensors(f *File, n int) error {
 			if err != nil {
 				return err
 			}
-			t.Dims[j] = int64(v) // byteSize refuses what becomes negative
+			t.Dims[j] = int64(v) // byteSize refuses values that become negative
 		}
 		format, err := d.uint32()
 		if err != nil {
@@ -280,7 +280,7 @@ func (d *decoder) tensors(f *File, n int) error {
 			return err
 		}
 		if offset > math.MaxInt64 {
-			return corrupt("tensor %s has the offset %d", quote(t.Name), offset)
+			return corrupt("tensor %s has offset %d", quote(t.Name), offset)
 		}
 		t.Offset = int64(offset)
 		if t.Size, err = byteSize(t.Type, t.Dims); err != nil {
@@ -316,7 +316,7 @@ func checkTensors(f *File) error {
 			return corrupt("tensors %s and %s overlap", quote(order[i-1].Name), quote(t.Name))
 		}
 		if t.Size > math.MaxInt64-f.DataOffset-t.Offset {
-			return corrupt("tensor %s ends at an impossible offset", quote(t.Name))
+			return corrupt("tensor %s ends beyond the largest possible offset", quote(t.Name))
 		}
 		end = t.Offset + t.Size
 	}
@@ -326,15 +326,15 @@ func checkTensors(f *File) error {
 	return nil
 }
 
-// padding returns how many bytes follow offset n so that the next multiple of align is reached.
+// padding returns how many bytes follow offset n up to the next multiple of align.
 func padding(n, align int64) int64 { return (align - n%align) % align }
 
-// truncated is the error for a file that ends inside its header.
+// truncated returns the error for a file that ends inside its header.
 func (d *decoder) truncated() error {
 	return &FormatError{ErrTruncated, fmt.Sprintf("ends after %s bytes, inside its header", group(d.size))}
 }
 
-// full fills p, which the file must have left.
+// full fills p; the file must have that many bytes left.
 func (d *decoder) full(p []byte) error {
 	if int64(len(p)) > d.left {
 		return d.truncated()
@@ -380,7 +380,7 @@ func (d *decoder) count(what string, most int) (int, error) {
 		return 0, err
 	}
 	if n > uint64(most) {
-		return 0, corrupt("%d %s are more than %d", n, what, most)
+		return 0, corrupt("%d %s; the limit is %d", n, what, most)
 	}
 	return int(n), nil
 }
@@ -392,7 +392,7 @@ func (d *decoder) length(most int64) (int64, error) {
 		return 0, err
 	}
 	if n > uint64(most) {
-		return 0, corrupt("a string at byte %s has %d bytes, more than %d", group(d.size-d.left), n, most)
+		return 0, corrupt("a string at byte %s has %d bytes; the limit is %d", group(d.size-d.left), n, most)
 	}
 	if int64(n) > d.left {
 		return 0, d.truncated()
@@ -400,10 +400,10 @@ func (d *decoder) length(most int64) (int64, error) {
 	return int64(n), nil
 }
 
-// bytes reads n bytes, checked against the file's size before they are allocated.
+// bytes reads n bytes. It checks n against the file's size before it allocates.
 func (d *decoder) bytes(n, most int64) ([]byte, error) {
 	if n > most {
-		return nil, corrupt("a value at byte %s has %d bytes, more than %d", group(d.size-d.left), n, most)
+		return nil, corrupt("a value at byte %s has %d bytes; the limit is %d", group(d.size-d.left), n, most)
 	}
 	if n > d.left {
 		return nil, d.truncated()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints chattemplate/jinja/casing_table.go: the characters whose upper or title case has more than one character."""
+"""Prints chattemplate/jinja/casing_table.go: characters whose upper or title case has more than one character."""
 
 import sys
 
