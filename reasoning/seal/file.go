@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"runner/reasoning/internal/base64url"
 	"runner/reasoning/internal/private"
 )
 
@@ -61,7 +62,7 @@ func parse(data []byte) ([]key, error) {
 	}
 	keys := make([]key, 0, len(file.Keys))
 	for i, s := range file.Keys {
-		secret, err := encoding.DecodeString(s)
+		secret, err := base64url.Decode(s)
 		if err != nil || len(secret) != keySize {
 			return nil, fmt.Errorf("key %d is not %d bytes of base64url", i+1, keySize)
 		}
@@ -103,7 +104,7 @@ func (r *Keyring) write(path string, put func(path string, data []byte) error) e
 	}
 	file := keyFile{Version: fileVersion}
 	for i := range keys {
-		file.Keys = append(file.Keys, encoding.EncodeToString(keys[i].secret[:]))
+		file.Keys = append(file.Keys, base64url.Encoding.EncodeToString(keys[i].secret[:]))
 	}
 	data, err := json.MarshalIndent(file, "", "  ")
 	if err == nil {

@@ -2,10 +2,11 @@ package seal
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"math/bits"
 
 	"golang.org/x/crypto/nacl/secretbox"
+
+	"runner/reasoning/internal/base64url"
 )
 
 // The limits, in bytes.
@@ -35,8 +36,6 @@ const (
 	maxClass   = MaxText * 5 / 4
 )
 
-var encoding = base64.RawURLEncoding.Strict()
-
 // sealWith makes a value.
 func sealWith(k *key, nonce *[nonceSize]byte, s *Scope, c *content) string {
 	size := classOf(textOffset + len(c.text))
@@ -49,7 +48,7 @@ func sealWith(k *key, nonce *[nonceSize]byte, s *Scope, c *content) string {
 	raw = append(raw, version)
 	raw = append(raw, k.id[:]...)
 	raw = append(raw, nonce[:]...)
-	return encoding.EncodeToString(secretbox.Seal(raw, plain, nonce, &k.secret))
+	return base64url.Encoding.EncodeToString(secretbox.Seal(raw, plain, nonce, &k.secret))
 }
 
 // unbox returns the authentic plaintext of a value and its key. Errors: ErrTampered, ErrOutdated, ErrUnknownKey.
@@ -79,14 +78,12 @@ func (r *Keyring) unbox(value string) (*key, []byte, error) {
 
 // decode returns the bytes of a value, whose length is that of some value.
 func decode(value string) ([]byte, bool) {
-	n := encoding.DecodedLen(len(value))
-	size := n - headerSize - secretbox.Overhead
-	if size < minClass || size > maxClass || size != classOf(size) || encoding.EncodedLen(n) != len(value) {
+	size := base64url.Encoding.DecodedLen(len(value)) - headerSize - secretbox.Overhead
+	if size < minClass || size > maxClass || size != classOf(size) {
 		return nil, false
 	}
-	// The decoder passes over line breaks, and then returns too little.
-	raw, err := encoding.DecodeString(value)
-	return raw, err == nil && len(raw) == n
+	raw, err := base64url.Decode(value)
+	return raw, err == nil
 }
 
 // classOf returns the smallest size class that holds n bytes, at least 1.

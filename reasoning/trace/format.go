@@ -15,8 +15,8 @@ const (
 	MaxRecipients = 32
 	// MaxRecord is the length of the longest record in bytes.
 	MaxRecord = 16 << 20
-	// MaxChunk is the most payload of a chunk in bytes, and so the most that a crash loses.
-	MaxChunk = maxClass - lengthSize
+	// maxChunk is the most payload of a chunk in bytes, and so the most that a crash loses.
+	maxChunk = maxClass - lengthSize
 )
 
 const (

@@ -3,8 +3,6 @@ package trace
 import (
 	"bytes"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -12,18 +10,18 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/curve25519"
+
+	"runner/reasoning/internal/base64url"
 )
 
 const (
 	keySize = 32
 	// recipientPrefix begins the text of a recipient, so that nobody takes it for a private key.
 	recipientPrefix = "rtrace1-"
-	checksumSize    = 4
+	recipientDomain = "runner/trace/v1 recipient"
 )
 
 var (
-	encoding = base64.RawURLEncoding.Strict()
-
 	errRecipient = errors.New("it is not a recipient's public key as runner keys export prints it")
 	errIdentity  = errors.New("it is not a private key")
 )
@@ -31,9 +29,9 @@ var (
 // Recipient is a public key that traces are sealed to. Recipients are compared with ==. The zero Recipient is none.
 type Recipient struct{ public [keySize]byte }
 
-// NewRecipient is the recipient with an X25519 public key of 32 bytes. Keys that agree with every private key on
+// newRecipient is the recipient with an X25519 public key of 32 bytes. Keys that agree with every private key on
 // one secret are refused.
-func NewRecipient(public []byte) (Recipient, error) {
+func newRecipient(public []byte) (Recipient, error) {
 	if len(public) != keySize {
 		return Recipient{}, errRecipient
 	}
@@ -47,37 +45,27 @@ func NewRecipient(public []byte) (Recipient, error) {
 
 // ParseRecipient reads what String writes.
 func ParseRecipient(s string) (Recipient, error) {
-	text, ok := strings.CutPrefix(s, recipientPrefix)
-	raw, err := encoding.DecodeString(text)
-	if !ok || err != nil || len(raw) != keySize+checksumSize || strings.ContainsAny(text, "\r\n") {
+	public, ok := base64url.ParseKey(recipientPrefix, recipientDomain, s)
+	if !ok {
 		return Recipient{}, errRecipient
 	}
-	r, err := NewRecipient(raw[:keySize])
-	if sum := r.checksum(); err != nil || !bytes.Equal(sum[:checksumSize], raw[keySize:]) {
-		return Recipient{}, errRecipient
-	}
-	return r, nil
+	return newRecipient(public[:])
 }
 
 // String is the public key as text: "rtrace1-" and base64url of the 32 bytes and the first 4 of their checksum,
 // SHA-256 of "runner/trace/v1 recipient", a zero byte and the key.
 func (r Recipient) String() string {
-	sum := r.checksum()
-	return recipientPrefix + encoding.EncodeToString(append(r.public[:], sum[:checksumSize]...))
+	return base64url.KeyText(recipientPrefix, recipientDomain, r.public)
 }
 
 // ID names the recipient in lists: 16 hexadecimal digits of the checksum.
 func (r Recipient) ID() string {
-	sum := r.checksum()
+	sum := base64url.Checksum(recipientDomain, r.public)
 	return hex.EncodeToString(sum[:8])
 }
 
 // Bytes returns the public key.
 func (r Recipient) Bytes() []byte { return r.public[:] }
-
-func (r Recipient) checksum() [sha256.Size]byte {
-	return sha256.Sum256(append([]byte("runner/trace/v1 recipient\x00"), r.public[:]...))
-}
 
 // Identity is the private key of a recipient. It is never printed.
 type Identity struct {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"runner/reasoning"
+
+	"runner/reasoning/internal/base64url"
 )
 
 // sealed returns a blob of two recipients with the records, flushed after each where flush says so.
@@ -180,7 +182,7 @@ func TestCrashLosesLessThanAChunk(t *testing.T) {
 		for _, r := range got {
 			have += len(r) + 1
 		}
-		if lost := appended - have; lost > MaxChunk+3010 {
+		if lost := appended - have; lost > maxChunk+3010 {
 			t.Fatalf("%d bytes are lost", lost)
 		}
 	}
@@ -291,7 +293,7 @@ func TestEndlessRecordIsRefused(t *testing.T) {
 	go func() {
 		w, err := NewWriter(pw, NewID(), []Recipient{i.Recipient()})
 		for err == nil {
-			err = w.add(make([]byte, MaxChunk))
+			err = w.add(make([]byte, maxChunk))
 		}
 	}()
 	r, err := NewReader(pr, i)
@@ -323,7 +325,7 @@ func TestRecipientText(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	s := r.String()
-	bad := []string{"", "rtrace1-", s + "A", s[:len(s)-1], s[1:], "\n" + s, s + "\n", encoding.EncodeToString(r.public[:]),
+	bad := []string{"", "rtrace1-", s + "A", s[:len(s)-1], s[1:], "\n" + s, s + "\n", base64url.Encoding.EncodeToString(r.public[:]),
 		Recipient{}.String()}
 	for i := len(recipientPrefix); i < len(s); i++ {
 		c := byte('A')

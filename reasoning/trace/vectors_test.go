@@ -87,7 +87,7 @@ func TestVectors(t *testing.T) {
 			var to []Recipient
 			random := bytes.Clone(want.Key)
 			for i, public := range want.Recipients {
-				r, err := NewRecipient(public)
+				r, err := newRecipient(public)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -29,7 +29,6 @@ package keys
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +38,7 @@ import (
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/nacl/secretbox"
 
+	"runner/reasoning/internal/base64url"
 	"runner/reasoning/internal/private"
 	"runner/reasoning/trace"
 )
@@ -72,8 +72,6 @@ var (
 	// ErrExposed says that the file can be read by others.
 	ErrExposed = private.ErrExposed
 )
-
-var encoding = base64.RawURLEncoding.Strict()
 
 type keyFile struct {
 	Version int       `json:"version"`
@@ -125,7 +123,7 @@ func newKeyring(passphrase []byte, now time.Time, k kdf) (*Keyring, error) {
 	}
 	r := &Keyring{kdf: k, salt: make([]byte, saltSize)}
 	_, _ = rand.Read(r.salt) // never fails, by its contract
-	r.kdf.Salt = encoding.EncodeToString(r.salt)
+	r.kdf.Salt = base64url.Encoding.EncodeToString(r.salt)
 	key := r.derive(passphrase)
 	defer clear(key[:])
 	r.add(key, now)
@@ -155,7 +153,7 @@ func parse(data []byte) (*Keyring, error) {
 		return nil, errors.New("it is not a keyring")
 	}
 	k := file.KDF
-	salt, err := encoding.DecodeString(k.Salt)
+	salt, err := base64url.Decode(k.Salt)
 	switch {
 	case file.Version != version:
 		return nil, fmt.Errorf("its version is %d, and %d is known", file.Version, version)
@@ -170,7 +168,7 @@ func parse(data []byte) (*Keyring, error) {
 	seen := map[trace.Recipient]bool{}
 	for i, f := range file.Keys {
 		recipient, err := trace.ParseRecipient(f.Public)
-		box, err2 := encoding.DecodeString(f.Private)
+		box, err2 := base64url.Decode(f.Private)
 		if err != nil || err2 != nil || len(box) != nonceSize+secretbox.Overhead+keySize || seen[recipient] {
 			return nil, fmt.Errorf("key %d is not a key", i+1)
 		}
@@ -238,7 +236,7 @@ func (r *Keyring) Save(path string) error { return r.write(path, private.Replace
 func (r *Keyring) write(path string, put func(string, []byte) error) error {
 	file := keyFile{Version: version, KDF: r.kdf}
 	for _, k := range r.keys {
-		file.Keys = append(file.Keys, fileKey{k.Recipient.String(), encoding.EncodeToString(k.private), k.Created.UTC()})
+		file.Keys = append(file.Keys, fileKey{k.Recipient.String(), base64url.Encoding.EncodeToString(k.private), k.Created.UTC()})
 	}
 	data, err := json.MarshalIndent(file, "", "  ")
 	if err == nil {

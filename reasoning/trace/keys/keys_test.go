@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"runner/reasoning/internal/base64url"
 )
 
 var (
@@ -74,7 +76,7 @@ func TestRotateAndLoad(t *testing.T) {
 		t.Errorf("%v, want ErrPassphrase", err)
 	}
 	for _, i := range identities {
-		for _, s := range []string{string(i.Secret()), encoding.EncodeToString(i.Secret())} {
+		for _, s := range []string{string(i.Secret()), base64url.Encoding.EncodeToString(i.Secret())} {
 			if bytes.Contains(data, []byte(s)) {
 				t.Error("the file holds a private key in the clear")
 			}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,7 @@ import (
 
 	"golang.org/x/crypto/nacl/sign"
 
+	"runner/reasoning/internal/base64url"
 	"runner/reasoning/internal/private"
 	"runner/reasoning/trace"
 )
@@ -27,7 +27,7 @@ const (
 	headPrefix    = "rthead1-"
 	headSize      = 8 + sha256.Size + publicSize + signatureSize
 	publicPrefix  = "rtsign1-"
-	checksumSize  = 4
+	publicDomain  = "runner/trace/v1 signer"
 
 	// Files of a store.
 	databaseName = "traces.db"
@@ -35,8 +35,6 @@ const (
 	publicName   = "sign.pub"
 	lockName     = "lock"
 )
-
-var encoding = base64.RawURLEncoding.Strict()
 
 // public is the public half of a signing key.
 type public [publicSize]byte
@@ -64,7 +62,7 @@ func loadSigner(path string) (*signer, error) {
 	var file signFile
 	seed := []byte(nil)
 	if json.Unmarshal(data, &file) == nil && file.Version >= 1 && file.Version <= format {
-		seed, _ = encoding.DecodeString(file.Seed)
+		seed, _ = base64url.Decode(file.Seed)
 	}
 	if len(seed) != seedSize {
 		return nil, errors.New("signing key: it is not a signing key")
@@ -78,7 +76,7 @@ func loadSigner(path string) (*signer, error) {
 
 // signerFile is the file of a signing key.
 func signerFile(seed []byte) ([]byte, error) {
-	data, err := json.Marshal(signFile{Version: format, Seed: encoding.EncodeToString(seed)})
+	data, err := json.Marshal(signFile{Version: format, Seed: base64url.Encoding.EncodeToString(seed)})
 	return append(data, '\n'), err
 }
 
@@ -112,8 +110,7 @@ func (s *signer) update(path string) error {
 // String is the public half as text: "rtsign1-" and base64url of the 32 bytes and the first 4 of the SHA-256 of
 // "runner/trace/v1 signer", a zero byte and the key.
 func (p public) String() string {
-	sum := sha256.Sum256(append([]byte("runner/trace/v1 signer\x00"), p[:]...))
-	return publicPrefix + encoding.EncodeToString(append(p[:], sum[:checksumSize]...))
+	return base64url.KeyText(publicPrefix, publicDomain, p)
 }
 
 // loadPublic reads the public half of a signing key.
@@ -127,16 +124,11 @@ func loadPublic(path string) (p public, err error) {
 	if err != nil {
 		return p, err
 	}
-	text, ok := strings.CutPrefix(strings.TrimSpace(string(data)), publicPrefix)
-	raw, err := encoding.DecodeString(text)
-	if !ok || err != nil || len(raw) != publicSize+checksumSize {
+	key, ok := base64url.ParseKey(publicPrefix, publicDomain, strings.TrimSpace(string(data)))
+	if !ok {
 		return p, fmt.Errorf("%w: it is no public half at all", ErrPublic)
 	}
-	copy(p[:], raw)
-	if p.String() != publicPrefix+text {
-		return p, fmt.Errorf("%w: it is no public half at all", ErrPublic)
-	}
-	return p, nil
+	return key, nil
 }
 
 // sign signs what signed or signedPiece returns.
@@ -182,14 +174,14 @@ func (h *Head) genuine() bool { return h.Public.signed(signed(h.Number, h.Hash),
 func (h Head) String() string {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, headSize), h.Number)
 	b = append(append(append(b, h.Hash[:]...), h.Public[:]...), h.signature[:]...)
-	return headPrefix + encoding.EncodeToString(b)
+	return headPrefix + base64url.Encoding.EncodeToString(b)
 }
 
 // ParseHead reads what String writes, of a head that was signed; else it is ErrNotHead.
 func ParseHead(s string) (h Head, err error) {
 	text, ok := strings.CutPrefix(s, headPrefix)
-	b, err := encoding.DecodeString(text)
-	if !ok || err != nil || len(b) != headSize || strings.ContainsAny(text, "\r\n") {
+	b, err := base64url.Decode(text)
+	if !ok || err != nil || len(b) != headSize {
 		return Head{}, ErrNotHead
 	}
 	h.Number = binary.BigEndian.Uint64(b)

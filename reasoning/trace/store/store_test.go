@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"runner/reasoning/internal/base64url"
 	"runner/reasoning/trace"
 )
 
@@ -653,7 +654,7 @@ func TestSigningKey(t *testing.T) {
 		t.Errorf("%v, want ErrNoSigner", err)
 	}
 	for _, content := range []string{"", "{}", `{"version":1,"seed":"AAAA"}`, `{"version":2,"seed":"` +
-		encoding.EncodeToString(make([]byte, 32)) + `"}`} {
+		base64url.Encoding.EncodeToString(make([]byte, 32)) + `"}`} {
 		if err := os.WriteFile(filepath.Join(dir, "sign.key"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
