@@ -96,7 +96,7 @@ func Compose(messages []chattemplate.Message, d Delegate) []chattemplate.Message
 		}
 		text := m.Content
 		if m.Role == chattemplate.Developer {
-			text = Fixed(text)
+			text = fixed(text)
 		}
 		if text != "" {
 			above = append(above, text)
@@ -111,8 +111,8 @@ func Compose(messages []chattemplate.Message, d Delegate) []chattemplate.Message
 	return append([]chattemplate.Message{head}, messages[n:]...)
 }
 
-// Fixed returns the parts of a prompt that are marked as fixed, with their marks, one under the other.
-func Fixed(prompt string) string {
+// fixed returns the parts of a prompt that are marked as fixed, with their marks, one under the other.
+func fixed(prompt string) string {
 	var parts []string
 	for {
 		_, rest, ok := strings.Cut(prompt, fixedOpen)

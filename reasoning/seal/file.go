@@ -1,11 +1,9 @@
 package seal
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 
@@ -49,9 +47,7 @@ func Load(path string) (*Keyring, error) {
 // parse reads a file's keys. Its errors hold nothing of the data, unlike those of package json.
 func parse(data []byte) ([]key, error) {
 	var file keyFile
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if dec.Decode(&file) != nil || !errors.Is(dec.Decode(&struct{}{}), io.EOF) {
+	if !private.Parse(data, &file) {
 		return nil, errors.New("it is not a file of keys")
 	}
 	if file.Version != fileVersion {

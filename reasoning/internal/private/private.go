@@ -4,6 +4,8 @@
 package private
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -38,6 +40,14 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: ErrTooLarge}
 	}
 	return data, err
+}
+
+// Parse reads JSON into v and reports whether it could: one value, no unknown fields, nothing after it. It has no
+// error, because those of package json quote the data.
+func Parse(data []byte, v any) bool {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	return dec.Decode(v) == nil && errors.Is(dec.Decode(&struct{}{}), io.EOF)
 }
 
 // Replace writes a file in place of what was there. Whatever happens, the file holds the old data or the new. The

@@ -27,12 +27,10 @@
 package keys
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"golang.org/x/crypto/argon2"
@@ -47,9 +45,9 @@ import (
 const (
 	// MaxKeys is the most keys of a keyring.
 	MaxKeys = 64
-	// MinPassphrase and MaxPassphrase bound a passphrase's length in bytes.
-	MinPassphrase = 8
-	MaxPassphrase = 1024
+	// minPassphrase and maxPassphrase bound a passphrase's length in bytes.
+	minPassphrase = 8
+	maxPassphrase = 1024
 
 	maxFile    = 64 << 10
 	version    = 1
@@ -118,7 +116,7 @@ func New(passphrase []byte, now time.Time) (*Keyring, error) {
 }
 
 func newKeyring(passphrase []byte, now time.Time, k kdf) (*Keyring, error) {
-	if len(passphrase) < MinPassphrase || len(passphrase) > MaxPassphrase {
+	if len(passphrase) < minPassphrase || len(passphrase) > maxPassphrase {
 		return nil, ErrWeak
 	}
 	r := &Keyring{kdf: k, salt: make([]byte, saltSize)}
@@ -147,9 +145,7 @@ func Load(path string) (*Keyring, error) {
 // parse reads a file. Its errors hold nothing of the data, unlike those of package json.
 func parse(data []byte) (*Keyring, error) {
 	var file keyFile
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if dec.Decode(&file) != nil || !errors.Is(dec.Decode(&struct{}{}), io.EOF) {
+	if !private.Parse(data, &file) {
 		return nil, errors.New("it is not a keyring")
 	}
 	k := file.KDF
