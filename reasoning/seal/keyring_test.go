@@ -149,7 +149,7 @@ func TestDigestsAreNeverPrinted(t *testing.T) {
 	}
 }
 
-// Run with -race: sealing and opening go on while keys come and go.
+// With -race: sealing and opening go on while keys are added and removed.
 func TestConcurrentUse(t *testing.T) {
 	r := NewKeyring()
 	stable := mustSeal(t, r, home, "stable")

@@ -11,7 +11,7 @@ import (
 
 // The limits, in bytes.
 const (
-	// MaxText is the longest text that is sealed.
+	// MaxText is the length of the longest text that can be sealed.
 	MaxText = 4 << 20
 	// MaxValue is the length of the longest value.
 	MaxValue = ((headerSize+secretbox.Overhead+maxClass)*8 + 5) / 6
@@ -19,18 +19,18 @@ const (
 
 const (
 	version = 2
-	// oldVersion is that of values that servers before this one made. They bind to other things, so they never open.
+	// oldVersion is the version of values from older servers. They are bound to other things, so they never open.
 	oldVersion = 1
 
 	keySize   = 32
 	keyIDSize = 8
 	nonceSize = 24
 	turnSize  = 16
-	// headerSize is what stands before the box: version, key id, nonce.
+	// headerSize is the size of version, key id and nonce, which come before the box.
 	headerSize = 1 + keyIDSize + nonceSize
 	scopeSize  = 3 * sha256.Size
-	// textOffset is where the text begins in the plaintext: after version, scope, turn, beginning, piece, calls,
-	// question and the text's length.
+	// textOffset is where the text begins in the plaintext: after version, scope, turn, time, piece, calls, question and
+	// the text's length.
 	textOffset = 1 + scopeSize + turnSize + 8 + 4 + 1 + sha256.Size + 4
 	minClass   = 256
 	maxClass   = MaxText * 5 / 4
@@ -76,7 +76,7 @@ func (r *Keyring) unbox(value string) (*key, []byte, error) {
 	return k, plain, nil
 }
 
-// decode returns the bytes of a value, whose length is that of some value.
+// decode returns the bytes of a value. It refuses lengths that no value has.
 func decode(value string) ([]byte, bool) {
 	size := base64url.Encoding.DecodedLen(len(value)) - headerSize - secretbox.Overhead
 	if size < minClass || size > maxClass || size != classOf(size) {
@@ -86,7 +86,7 @@ func decode(value string) ([]byte, bool) {
 	return raw, err == nil
 }
 
-// classOf returns the smallest size class that holds n bytes, at least 1.
+// classOf returns the smallest size class that holds n bytes. n is at least 1.
 func classOf(n int) int {
 	if n <= minClass {
 		return minClass

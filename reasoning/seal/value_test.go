@@ -299,7 +299,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Whatever opens is the one spelling of what it says.
+// A value that opens is the only spelling of its content.
 func FuzzOpen(f *testing.F) {
 	v := readVectors(f)
 	at := v.Values[0].Place
@@ -326,7 +326,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// again seals anew what a value that opens holds.
+// again seals the content of an opened value a second time.
 func again(t testing.TB, r *Keyring, s *Scope, value, text string) string {
 	t.Helper()
 	k, plain, err := r.unbox(value)
@@ -343,7 +343,7 @@ func again(t testing.TB, r *Keyring, s *Scope, value, text string) string {
 	return sealWith(k, &nonce, s, &c)
 }
 
-// What is inside an authentic box may be anything once a key is known to another; it is still refused or well formed.
+// Somebody who knows a key can put anything into an authentic box. It is still refused or well formed.
 func FuzzPlaintext(f *testing.F) {
 	r := ringOf(f, strings.Repeat("5a", keySize))
 	k := &r.held()[0]
