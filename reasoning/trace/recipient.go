@@ -16,21 +16,22 @@ import (
 
 const (
 	keySize = 32
-	// recipientPrefix begins the text of a recipient, so that nobody takes it for a private key.
+	// recipientPrefix begins the text of a recipient, so that it cannot be mistaken for a private key.
 	recipientPrefix = "rtrace1-"
 	recipientDomain = "runner/trace/v1 recipient"
 )
 
 var (
-	errRecipient = errors.New("it is not a recipient's public key as runner keys export prints it")
-	errIdentity  = errors.New("it is not a private key")
+	errRecipient = errors.New("not a recipient's public key as runner keys export prints it")
+	errIdentity  = errors.New("not a private key")
 )
 
-// Recipient is a public key that traces are sealed to. Recipients are compared with ==. The zero Recipient is none.
+// Recipient is a public key that traces are sealed to. Recipients can be compared with ==. The zero Recipient is not
+// valid.
 type Recipient struct{ public [keySize]byte }
 
-// newRecipient is the recipient with an X25519 public key of 32 bytes. Keys that agree with every private key on
-// one secret are refused.
+// newRecipient returns the recipient with an X25519 public key of 32 bytes. It refuses low-order keys, which give the
+// same shared secret with every private key.
 func newRecipient(public []byte) (Recipient, error) {
 	if len(public) != keySize {
 		return Recipient{}, errRecipient
@@ -52,13 +53,13 @@ func ParseRecipient(s string) (Recipient, error) {
 	return newRecipient(public[:])
 }
 
-// String is the public key as text: "rtrace1-" and base64url of the 32 bytes and the first 4 of their checksum,
-// SHA-256 of "runner/trace/v1 recipient", a zero byte and the key.
+// String returns the public key as text: "rtrace1-" and base64url of the 32 bytes and the first 4 bytes of their
+// checksum, which is SHA-256 of "runner/trace/v1 recipient", a zero byte and the key.
 func (r Recipient) String() string {
 	return base64url.KeyText(recipientPrefix, recipientDomain, r.public)
 }
 
-// ID names the recipient in lists: 16 hexadecimal digits of the checksum.
+// ID returns a short name for lists: the first 16 hexadecimal digits of the checksum.
 func (r Recipient) ID() string {
 	sum := base64url.Checksum(recipientDomain, r.public)
 	return hex.EncodeToString(sum[:8])
@@ -67,7 +68,7 @@ func (r Recipient) ID() string {
 // Bytes returns the public key.
 func (r Recipient) Bytes() []byte { return r.public[:] }
 
-// Identity is the private key of a recipient. It is never printed.
+// Identity is a recipient's private key. It is never printed.
 type Identity struct {
 	recipient Recipient
 	secret    [keySize]byte
@@ -84,7 +85,7 @@ func NewIdentity() *Identity {
 	return i
 }
 
-// IdentityOf is the identity with an X25519 private key of 32 bytes.
+// IdentityOf returns the identity with an X25519 private key of 32 bytes.
 func IdentityOf(secret []byte) (*Identity, error) {
 	if len(secret) != keySize {
 		return nil, errIdentity
@@ -102,7 +103,7 @@ func (i *Identity) Recipient() Recipient { return i.recipient }
 // Secret returns a copy of the private key, for keyrings.
 func (i *Identity) Secret() []byte { return bytes.Clone(i.secret[:]) }
 
-// Format writes the recipient's id whatever the verb.
+// Format writes the recipient's id for every verb.
 func (i *Identity) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, "private key of "+i.recipient.ID())
 }
@@ -127,13 +128,13 @@ func ParseID(s string) (id ID, err error) {
 	return ID{}, errors.New("a trace's id is 32 hexadecimal digits")
 }
 
-// String is the id as 32 hexadecimal digits.
+// String returns the id as 32 hexadecimal digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// MarshalText is String.
+// MarshalText returns String.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalText is ParseID.
+// UnmarshalText reads the id as ParseID does.
 func (id *ID) UnmarshalText(b []byte) (err error) {
 	*id, err = ParseID(string(b))
 	return err

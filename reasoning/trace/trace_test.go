@@ -325,7 +325,8 @@ func TestRecipientText(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	s := r.String()
-	bad := []string{"", "rtrace1-", s + "A", s[:len(s)-1], s[1:], "\n" + s, s + "\n", base64url.Encoding.EncodeToString(r.public[:]),
+	bad := []string{"", "rtrace1-", s + "A", s[:len(s)-1], s[1:], "\n" + s, s + "\n",
+		base64url.Encoding.EncodeToString(r.public[:]),
 		Recipient{}.String()}
 	for i := len(recipientPrefix); i < len(s); i++ {
 		c := byte('A')
