@@ -538,8 +538,10 @@ func TestVerifyFinds(t *testing.T) {
 		{"a blob removed", "DELETE FROM pieces WHERE trace = (SELECT trace FROM chain WHERE number = 6)",
 			"entry 6: trace ID: its bytes were removed"},
 		{"blobs exchanged", `UPDATE pieces SET number = number + 100 WHERE trace = (SELECT trace FROM chain WHERE number = 6);
-			UPDATE pieces SET trace = (SELECT trace FROM chain WHERE number = 6) WHERE trace = (SELECT trace FROM chain WHERE number = 8);
-			UPDATE pieces SET trace = (SELECT trace FROM chain WHERE number = 8), number = number - 100 WHERE number >= 100`, "entry 6: trace ID: its bytes were changed"},
+			UPDATE pieces SET trace = (SELECT trace FROM chain WHERE number = 6)
+				WHERE trace = (SELECT trace FROM chain WHERE number = 8);
+			UPDATE pieces SET trace = (SELECT trace FROM chain WHERE number = 8), number = number - 100
+				WHERE number >= 100`, "entry 6: trace ID: its bytes were changed"},
 		{"a piece more", "INSERT INTO pieces (trace, number, padding, data) SELECT trace, 99, x'', x'00' FROM chain " +
 			"WHERE number = 8", "entry 8: trace ID: its bytes were changed"},
 		{"bytes of an erased trace", "INSERT INTO pieces (trace, number, padding, data) SELECT trace, 0, x'', x'00' " +
