@@ -412,7 +412,8 @@ func TestRecorder(t *testing.T) {
 	if want := []string{"ab", "s", "c" + long, long}; !slices.Equal(texts, want) {
 		t.Errorf("%d deltas, want %d", len(texts), len(want))
 	}
-	if want := []reasoning.Kind{reasoning.Started, reasoning.SegmentStart, reasoning.SegmentEnd, reasoning.Done}; !slices.Equal(kinds, want) {
+	want := []reasoning.Kind{reasoning.Started, reasoning.SegmentStart, reasoning.SegmentEnd, reasoning.Done}
+	if !slices.Equal(kinds, want) {
 		t.Errorf("events %v", kinds)
 	}
 }
