@@ -53,7 +53,8 @@ func run(t *testing.T, visibility reasoning.Visibility) []reasoning.Event {
 		f.Push(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s, Call: call})
 	}
 	segment(reasoning.Reasoning, "I assume the sum is wanted because it says plus.\n"+
-		`<rationale call="1">{"why":"The numbers are *long*.","refs":["17","25"],"alternatives":[{"option":"the head","rejectedBecause":"it errs"}],"confidence":0.9}</rationale>`,
+		`<rationale call="1">{"why":"The numbers are *long*.","refs":["17","25"],"alternatives":[{"option":"the head",`+
+		`"rejectedBecause":"it errs"}],"confidence":0.9}</rationale>`,
 		reasoning.Call{})
 	segment(reasoning.ToolCall, `{"a":17}`, reasoning.Call{ID: "c1", Name: "add"})
 	segment(reasoning.ToolCall, `{}`, reasoning.Call{Index: 1, ID: "c2", Name: "look_up"})
@@ -253,7 +254,8 @@ func TestReadManyRuns(t *testing.T) {
 {"type":"run-started","runId":"b","goal":"y"}
 {"type":"something-new","runId":"b","more":1}
 {"type":"tool-call-start","runId":"a","iter":1,"callIndex":0,"toolName":"f","rationale":{"why":""}}
-{"type":"alternatives-considered","runId":"a","iter":1,"callIndex":3,"alternatives":[{"option":"o","rejectedBecause":"r"}]}
+{"type":"alternatives-considered","runId":"a","iter":1,"callIndex":3,` +
+		`"alternatives":[{"option":"o","rejectedBecause":"r"}]}
 {"type":"run-completed","runId":"a","status":"completed","totalTokens":1,"rationaleMissing":1}
 {"type":"run-completed","runId":"a","status":"failed","totalTokens":2,"rationaleMissing":1}
 `))
@@ -292,7 +294,8 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"type":"tool-call-start","runId":"a","callIndex":0,"toolName":"f","rationale":{"why":"x"}}`))
 	f.Add(
 		[]byte(
-			"{\"type\":\"run-completed\",\"runId\":\"a\",\"status\":\"x\"}\n{\"type\":\"strategy-switched\",\"runId\":\"a\",\"from\":\"a\",\"reason\":\"b\"}"))
+			"{\"type\":\"run-completed\",\"runId\":\"a\",\"status\":\"x\"}\n{\"type\":\"strategy-switched\",\"runId\":\"a\"," +
+				"\"from\":\"a\",\"reason\":\"b\"}"))
 	f.Add([]byte(`{"type":"alternatives-considered","runId":"a","alternatives":[{}],"callIndex":-1}`))
 	f.Add([]byte(`{"kind":"alternatives-considered","runId":"a","chosen":"f",` +
 		`"alternatives":[{"option":"g","rejectedBecause":"h"}]}`))

@@ -17,7 +17,8 @@ func TestParsePlan(t *testing.T) {
 		missing int
 	}{
 		{`{"steps":[{"tool":"f","purpose":"p","rationale":{"why":"w"}},{"purpose":"q"}]}`, true, 0},
-		{`{"steps":[{"tool":"f","purpose":"p","rationale":{"why":" "}},{"tool":"g","purpose":"p"},{"tool":"g","purpose":"p","rationale":"w"}]}`, true, 3},
+		{`{"steps":[{"tool":"f","purpose":"p","rationale":{"why":" "}},{"tool":"g","purpose":"p"},{"tool":"g",` +
+			`"purpose":"p","rationale":"w"}]}`, true, 3},
 		{`{"steps":[{"tool":"h","purpose":"p"}]}`, false, 0},
 		{`{"steps":[{"purpose":""}]}`, false, 0},
 		{`{"steps":[]}`, false, 0},
