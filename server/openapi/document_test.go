@@ -40,7 +40,7 @@ func load(t testing.TB) *document {
 	return d
 }
 
-// at returns what a pointer like #/components/schemas/Usage points to; nil for nothing.
+// at returns the value that a pointer like #/components/schemas/Usage points to, or nil.
 func (d *document) at(pointer string) any {
 	var v any = d.root
 	for _, name := range strings.Split(strings.TrimPrefix(pointer, "#/"), "/") {
@@ -158,7 +158,8 @@ var isSchema = regexp.MustCompile(`^#/components/schemas/[^/]+$|/schema$`)
 func TestSchemasAreSchemas(t *testing.T) {
 	d := load(t)
 	s := newSchemas(t, d.root)
-	known := strings.Fields(`$ref type enum const description examples example default deprecated format properties required additionalProperties propertyNames
+	known := strings.Fields(`$ref type enum const description examples example default deprecated format properties required
+		additionalProperties propertyNames
 		maxProperties items minItems maxItems minLength maxLength pattern minimum maximum not oneOf allOf`)
 	var check func(pointer string, v any)
 	check = func(pointer string, v any) {

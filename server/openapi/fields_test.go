@@ -264,7 +264,8 @@ func name(e ast.Expr) string {
 	return "?"
 }
 
-// fields returns the fields of a struct, with those of embedded ones. packages are all that were read, and key is the struct's name.
+// fields returns the fields of a struct, including those of embedded structs. packages are all packages that were read,
+// and key is the struct's name.
 func fields(packages map[string]*source, folder, key string, st *ast.StructType) map[string]field {
 	all := tagged(st)
 	for _, f := range st.Fields.List {

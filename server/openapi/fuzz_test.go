@@ -16,8 +16,10 @@ func FuzzRequests(f *testing.F) {
 	for i, body := range []string{
 		`{"input":["a",[1,2]],"encoding_format":"base64","dimensions":3}`, `{"model":"demo","verbose":true}`,
 		`{"model":"demo","input":["a"],"truncate":false}`, `{"model":"demo","prompt":"a"}`,
-		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"system":"b","tools":[{"name":"n","input_schema":{"type":"object"}}]}`,
-		`{"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":{"name":"n"}}],"response_format":{"type":"json_object"},"reasoning_effort":"low"}`,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"system":"b","tools":[{"name":"n",` +
+			`"input_schema":{"type":"object"}}]}`,
+		`{"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":{"name":"n"}}],` +
+			`"response_format":{"type":"json_object"},"reasoning_effort":"low"}`,
 		`{"content":"a","add_special":true,"parse_special":true,"with_pieces":true}`, `{"tokens":[1,2]}`,
 	} {
 		f.Add(uint8(i), body)

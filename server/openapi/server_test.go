@@ -76,7 +76,8 @@ func script() fake.Config {
 		fake.Reply{After: wiretest.Ask(lookUp), Say: wiretest.Call("I look.", "One moment.", "look", `{"q":"a"}`)},
 		fake.Reply{After: wiretest.Ask(explain),
 			Say: wiretest.Call(
-				`<rationale call="1">{"why":"It knows.","refs":["r"],"alternatives":[{"option":"o","rejectedBecause":"b"}],"confidence":0.5}</rationale>`,
+				`<rationale call="1">{"why":"It knows.","refs":["r"],"alternatives":[{"option":"o","rejectedBecause":"b"}],`+
+					`"confidence":0.5}</rationale>`,
 				"", "look", `{"q":"a"}`)},
 		fake.Reply{After: wiretest.Ask(patchIt), Say: wiretest.Call("I patch.", "", "patch", `{"input":"+a\n-\"b\""}`)},
 		fake.Reply{After: wiretest.Ask(handOver), Say: wiretest.Call("", "", "delegate_internal_reasoning",
