@@ -158,8 +158,8 @@ var isSchema = regexp.MustCompile(`^#/components/schemas/[^/]+$|/schema$`)
 func TestSchemasAreSchemas(t *testing.T) {
 	d := load(t)
 	s := newSchemas(t, d.root)
-	known := strings.Fields(`$ref type enum const description examples example default deprecated format properties required
-		additionalProperties propertyNames
+	known := strings.Fields(`$ref type enum const description examples example default deprecated format
+		properties required additionalProperties propertyNames
 		maxProperties items minItems maxItems minLength maxLength pattern minimum maximum not oneOf allOf`)
 	var check func(pointer string, v any)
 	check = func(pointer string, v any) {
