@@ -42,9 +42,10 @@ type site struct {
 // roles are who may join, and what each may send.
 var roles = map[string]string{
 	"alice": `[{"kind":"chat"},{"kind":"reasoning/thought"}]`, "bob": `[{"kind":"chat"}]`, "boss": `[{"kind":"*"}]`,
-	"calc":    `[{"kind":"mcp/response"},{"kind":"chat"}]`,
-	"thinker": `[{"kind":"chat"},{"kind":"reasoning/*"},{"kind":"mcp/request","payload":{"method":"tools/*"}},{"kind":"mcp/response"}]`,
-	"mute":    `[]`,
+	"calc": `[{"kind":"mcp/response"},{"kind":"chat"}]`,
+	"thinker": `[{"kind":"chat"},{"kind":"reasoning/*"},{"kind":"mcp/request","payload":{"method":"tools/*"}},` +
+		`{"kind":"mcp/response"}]`,
+	"mute": `[]`,
 }
 
 func newSite(t *testing.T, change func(*mew.Config), engine fake.Config, replies ...fake.Reply) *site {
@@ -500,7 +501,8 @@ func TestJoining(t *testing.T) {
 			t.Errorf("%s: %v, %d", name, err, status)
 		}
 	}
-	if _, err := participant.Dial(context.Background(), participant.Address{URL: s.url, Token: "wrong"}); !errors.As(err, new(*participant.RejectedError)) {
+	_, err := participant.Dial(context.Background(), participant.Address{URL: s.url, Token: "wrong"})
+	if !errors.As(err, new(*participant.RejectedError)) {
 		t.Errorf("dialling with a wrong token: %v", err)
 	}
 	if _, err := participant.Dial(context.Background(), participant.Address{URL: s.url, Token: s.tokens["bob"],
