@@ -233,7 +233,8 @@ func TestWhatIsAnswered(t *testing.T) {
 		if len(e.To) > 0 != slices.Equal(last.To, []string{"alice"}) {
 			t.Errorf("%s: answered to %v", name, last.To)
 		}
-		if want := []string{envelope.Start, envelope.Thought, envelope.Thought, envelope.Conclusion, envelope.Chat}; !slices.Equal(kinds(all), want) {
+		want := []string{envelope.Start, envelope.Thought, envelope.Thought, envelope.Conclusion, envelope.Chat}
+		if !slices.Equal(kinds(all), want) {
 			t.Errorf("%s: %v", name, kinds(all))
 		}
 		path := all[0].ID
@@ -289,7 +290,8 @@ func offerAdd(t *testing.T, w *line, id string) {
 		t.Fatalf("%s is asked %s %s", id, e.Kind, e.Payload)
 	}
 	w.say(envelope.Envelope{From: id, To: []string{"me"}, Kind: envelope.MCPResponse, Correlation: []string{e.ID}},
-		`{"jsonrpc":"2.0","id":"tools","result":{"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object"}},{"name":"not a name"},5]}}`)
+		`{"jsonrpc":"2.0","id":"tools","result":{"tools":[{"name":"add","description":"Adds.",`+
+			`"inputSchema":{"type":"object"}},{"name":"not a name"},5]}}`)
 }
 
 var adding = []fake.Reply{
@@ -308,7 +310,8 @@ func TestCallsGoThroughTheSpace(t *testing.T) {
 	offerAdd(t, w, "calc")
 	w.chat("alice", "Add them.")
 	all := w.until(envelope.MCPRequest)
-	if want := []string{envelope.Start, envelope.Thought, envelope.Chat, envelope.MCPRequest}; !slices.Equal(kinds(all), want) {
+	want := []string{envelope.Start, envelope.Thought, envelope.Chat, envelope.MCPRequest}
+	if !slices.Equal(kinds(all), want) {
 		t.Fatalf("%v", kinds(all))
 	}
 	call := all[3]
@@ -384,7 +387,8 @@ func TestCallsThatFail(t *testing.T) {
 }
 
 func TestProposals(t *testing.T) {
-	const may = `[{"kind":"chat"},{"kind":"reasoning/*"},{"kind":"mcp/proposal"},{"kind":"mcp/request","payload":{"method":"tools/list"}}]`
+	const may = `[{"kind":"chat"},{"kind":"reasoning/*"},{"kind":"mcp/proposal"},{"kind":"mcp/request",` +
+		`"payload":{"method":"tools/list"}}]`
 	for name, want := range map[string]string{"fulfilled": "It is 42.", "rejected": "It is unsafe."} {
 		w := join(t, newParticipant(t, nil, fake.Config{}, adding...), may, calculator)
 		offerAdd(t, w, "calc")
@@ -841,7 +845,8 @@ func TestALostConnectionAndTheEnd(t *testing.T) {
 	}
 
 	final := &RejectedError{"no"}
-	if err := p.Run(context.Background(), func(context.Context) (Conn, error) { return nil, final }); !errors.Is(err, final) {
+	err := p.Run(context.Background(), func(context.Context) (Conn, error) { return nil, final })
+	if !errors.Is(err, final) {
 		t.Errorf("rejected: %v", err)
 	}
 }
@@ -864,9 +869,12 @@ func TestAddresses(t *testing.T) {
 
 func FuzzHandle(f *testing.F) {
 	for _, seed := range []string{
-		`{"id":"a","from":"gate","kind":"system/welcome","to":["me"],"payload":{"you":{"id":"me","capabilities":[{"kind":"*"}]},"participants":[{"id":"calc","capabilities":[{"kind":"*"}]}]}}`,
-		`{"id":"b","from":"gate","kind":"system/presence","payload":{"event":"join","participant":{"id":"x","capabilities":5}}}`,
-		`{"id":"c","from":"calc","kind":"mcp/response","correlation_id":["r"],"payload":{"result":{"tools":[{"name":"f","inputSchema":[]}]}}}`,
+		`{"id":"a","from":"gate","kind":"system/welcome","to":["me"],"payload":{"you":{"id":"me",` +
+			`"capabilities":[{"kind":"*"}]},"participants":[{"id":"calc","capabilities":[{"kind":"*"}]}]}}`,
+		`{"id":"b","from":"gate","kind":"system/presence","payload":{"event":"join","participant":{"id":"x",` +
+			`"capabilities":5}}}`,
+		`{"id":"c","from":"calc","kind":"mcp/response","correlation_id":["r"],"payload":{"result":{"tools":[{"name":"f",` +
+			`"inputSchema":[]}]}}}`,
 		`{"id":"d","from":"alice","kind":"chat","payload":{"text":"hi"}}`,
 		`{"id":"e","from":"alice","kind":"reasoning/cancel","context":"a/b"}`,
 		`{"id":"f","from":"alice","to":["me"],"kind":"mcp/request","payload":{"id":1,"method":"ping"}}`, `{`,
