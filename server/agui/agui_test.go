@@ -83,7 +83,8 @@ func user(text string) string {
 
 func props(fields string) string { return `,"forwardedProps":{` + fields + `}` }
 
-const tool = `,"tools":[{"name":"get","description":"gets","parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}]`
+const tool = `,"tools":[{"name":"get","description":"gets","parameters":{"type":"object",` +
+	`"properties":{"a":{"type":"integer"}}}}]`
 
 // history is the conversation after a run, as a client sends it back.
 func (c *conversation) history() []string {
@@ -193,7 +194,8 @@ func TestReasoningStaysHidden(t *testing.T) {
 						t.Errorf("%s with %s%s: %s", question, visibility, more, body)
 					}
 				}
-				if want := map[string]string{`"none"`: "", `"summary"`: "It was counted."}[visibility]; c.texts("reasoning") != want {
+				want := map[string]string{`"none"`: "", `"summary"`: "It was counted."}[visibility]
+				if c.texts("reasoning") != want {
 					t.Errorf("%s with %s%s: the reasoning message says %q", question, visibility, more, c.texts("reasoning"))
 				}
 			}
@@ -213,7 +215,8 @@ func TestRationale(t *testing.T) {
 		t.Errorf("%s", body)
 	}
 	for _, visibility := range []string{"none", "summary"} {
-		if _, body := s.run(t, input(tool+props(`"rationale":true,"reasoning":"`+visibility+`"`), user("look"))); strings.Contains(body, "zebras") || strings.Contains(body, "CUSTOM") {
+		_, body := s.run(t, input(tool+props(`"rationale":true,"reasoning":"`+visibility+`"`), user("look")))
+		if strings.Contains(body, "zebras") || strings.Contains(body, "CUSTOM") {
 			t.Errorf("%s: %s", visibility, body)
 		}
 	}
@@ -222,16 +225,20 @@ func TestRationale(t *testing.T) {
 func TestRequestReachesTheRunner(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
 	s.run(t, input(`,"parentRunId":"before","unknown":{"a":[1]},"resume":[],
-		"tools":[{"name":"get","description":"gets","parameters":{"type":"object"},"metadata":{}},{"name":"now","description":""}],
+		"tools":[{"name":"get","description":"gets","parameters":{"type":"object"},"metadata":{}},
+			{"name":"now","description":""}],
 		"context":[{"description":"The user's name","value":"Ada"},{"description":"Today","value":"Monday"}],
-		"forwardedProps":{"model":"`+wiretest.Name+`","reasoning":{"effort":"low","summary":"detailed","max_tokens":64,"exclude":false},"reasoning_effort":"low",
-			"reasoning_budget":64,"reasoning_strategy":"native","keep_reasoning":true,"max_tokens":50,"temperature":0.5,"top_p":0.9,"seed":7,"stop":["x"],
+		"forwardedProps":{"model":"`+wiretest.Name+`",
+			"reasoning":{"effort":"low","summary":"detailed","max_tokens":64,"exclude":false},
+			"reasoning_effort":"low","reasoning_budget":64,"reasoning_strategy":"native","keep_reasoning":true,
+			"max_tokens":50,"temperature":0.5,"top_p":0.9,"seed":7,"stop":["x"],
 			"tool_choice":"none","strict_tools":true,"parallel_tool_calls":false,"unknown":1}`,
 		`{"id":"1","role":"system","content":"Be kind."}`, `{"id":"2","role":"developer","content":"Be short.","name":"dev"}`,
 		`{"id":"3","role":"activity","activityType":"PLAN","content":{"a":1}}`,
 		`{"id":"4","role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two","id":"p"}]}`,
 		`{"id":"5","role":"reasoning","content":"hm"}`,
-		`{"id":"6","role":"assistant","content":"I look.","toolCalls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{\"b\": 1}"}}]}`,
+		`{"id":"6","role":"assistant","content":"I look.","toolCalls":[{"id":"c1","type":"function",`+
+			`"function":{"name":"get","arguments":"{\"b\": 1}"}}]}`,
 		`{"id":"7","role":"tool","toolCallId":"c1","content":"","error":"no"}`,
 		`{"id":"8","role":"assistant","content":"Done."}`, `{"id":"9","role":"user","content":"again"}`))
 	r := s.Last()
@@ -396,7 +403,8 @@ func TestReasoningComesBack(t *testing.T) {
 func TestReasoningWithoutAValueIsTheClients(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
 	thought := `{"id":"r","role":"reasoning","content":"` + canary + `"}`
-	call := `{"id":"m","role":"assistant","toolCalls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{}"}}]}`
+	call := `{"id":"m","role":"assistant","toolCalls":[{"id":"c1","type":"function","function":{"name":"get",` +
+		`"arguments":"{}"}}]}`
 	for name, c := range map[string]struct {
 		want     string
 		more     string
@@ -633,7 +641,7 @@ func TestCancel(t *testing.T) {
 	t.Error("the run goes on")
 }
 
-// FuzzDecode: whatever a request says, it is decoded or refused with a status of the client's, and what is decoded can be checked and rendered
+// FuzzDecode: every request is decoded, or refused with a 4xx status. What is decoded can be checked and rendered
 // without harm.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(input(tool+props(`"reasoning":{"effort":"low","summary":"auto"},"reasoning_seal":true,"stop":["a"]`),
@@ -641,7 +649,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(strings.Replace(input("", user("a")), `"state":{}`, `"state":[{"a": [1,{}]}]`, 1)))
 	f.Add([]byte(input(`,"context":[{"description":"a","value":"b"}]`, user("a"),
 		`{"id":"r","role":"reasoning","content":"b","encryptedValue":"AQ"}`,
-		`{"id":"m","role":"assistant","toolCalls":[{"id":"c","function":{"name":"f","arguments":"x"},"encryptedValue":"AQ"}]}`, result("c"))))
+		`{"id":"m","role":"assistant","toolCalls":[{"id":"c","function":{"name":"f","arguments":"x"},`+
+			`"encryptedValue":"AQ"}]}`, result("c"))))
 	f.Add([]byte(input("", `{"id":"1","role":"system","content":"a"}`, `{"id":"2","role":"activity"}`,
 		`{"id":"3","role":"user","content":[{"type":"text","text":null}]}`)))
 	models := wiretest.New(f, fake.Config{})

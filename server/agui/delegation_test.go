@@ -35,7 +35,8 @@ func TestSpecialistsAreSubagents(t *testing.T) {
 		reasoning.DelegationReturned: `{"type":"SUBAGENT_FINISHED","subagentRunId":"d1","outcome":{"type":"success"}`,
 		reasoning.DelegationLimit:    `{"type":"SUBAGENT_FINISHED","subagentRunId":"d1","outcome":{"type":"success"}`,
 		reasoning.DelegationPending:  `{"type":"SUBAGENT_FINISHED","subagentRunId":"d1","outcome":{"type":"suspended"}`,
-		reasoning.DelegationFailed:   `{"type":"SUBAGENT_ERROR","subagentRunId":"d1","message":"the specialist failed, and the original prompt is back","code":"delegation_failed"`,
+		reasoning.DelegationFailed: `{"type":"SUBAGENT_ERROR","subagentRunId":"d1","message":"the specialist failed,` +
+			` and the original prompt is back","code":"delegation_failed"`,
 	} {
 		for _, version := range []string{"1.0", ""} {
 			var f frames
