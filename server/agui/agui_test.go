@@ -49,7 +49,7 @@ func (s served) post(t *testing.T, body string) (int, string) {
 	return status, answer
 }
 
-// run sends a request that is run and returns what a client has then, and what came.
+// run sends a request that is accepted, and returns what a client has afterwards and the raw events.
 func (s served) run(t *testing.T, body string) (*conversation, string) {
 	t.Helper()
 	status, answer := s.post(t, body)
@@ -71,7 +71,7 @@ func (s served) run(t *testing.T, body string) (*conversation, string) {
 	return c, answer
 }
 
-// input makes a request of messages, which are JSON, and more fields.
+// input makes a request from messages, which are JSON, and more fields.
 func input(more string, messages ...string) string {
 	return fmt.Sprintf(`{"threadId":"thread","runId":"run","state":{},"protocolVersion":"1.0","messages":[%s]%s}`,
 		strings.Join(messages, ","), more)
@@ -86,7 +86,7 @@ func props(fields string) string { return `,"forwardedProps":{` + fields + `}` }
 const tool = `,"tools":[{"name":"get","description":"gets","parameters":{"type":"object",` +
 	`"properties":{"a":{"type":"integer"}}}}]`
 
-// history is the conversation after a run, as a client sends it back.
+// history is the conversation after a run in the form in which a client sends it back.
 func (c *conversation) history() []string {
 	var list []string
 	for _, m := range c.messages {
@@ -159,7 +159,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// Clients before 1.0 do not say which version they speak, and take no list of calls.
+// Clients before 1.0 do not say which version they speak, and refuse the list of calls.
 func TestPendingCallsAreNamedToWhomTakesThem(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call("", "", "get", `{"a": 1}`)})
@@ -173,7 +173,7 @@ func TestPendingCallsAreNamedToWhomTakesThem(t *testing.T) {
 	}
 }
 
-// Reasoning that was not asked for stands nowhere: not in events, not in pieces of them, not in sealed values,
+// Reasoning that was not asked for appears nowhere: not in events or pieces of them, and not in sealed values,
 // headers or errors.
 func TestReasoningStaysHidden(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
@@ -203,7 +203,7 @@ func TestReasoningStaysHidden(t *testing.T) {
 	}
 }
 
-// Reasons are reasoning: they show with visibility full alone.
+// Reasons are reasoning: they show only with visibility full.
 func TestRationale(t *testing.T) {
 	say := wiretest.Call(`<rationale call="1">{"why":"`+canary+`"}</rationale>I assume that it is there.`, "", "get",
 		`{"a": 1}`)
@@ -266,7 +266,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 	}
 }
 
-// The application's state stands in the system prompt, unless it says nothing.
+// The application's state is in the system prompt, unless it is empty.
 func TestStateReachesThePrompt(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
 	const context = `,"context":[{"description":"Today","value":"Monday"}]`
@@ -298,7 +298,7 @@ func TestStateReachesThePrompt(t *testing.T) {
 	}
 }
 
-// A client's history reads user, reasoning, assistant. Hidden reasoning shows that it took place, and nothing else.
+// A client's history reads user, reasoning, assistant. Hidden reasoning shows only that it took place.
 func TestReasoningComesBeforeTheAnswer(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")},
@@ -328,7 +328,7 @@ func TestReasoningComesBeforeTheAnswer(t *testing.T) {
 			got, body := s.run(t, input(tool+props(c.fields+form), user(c.question)))
 			var roles []string
 			for _, m := range got.messages {
-				// What is said before calls is a message of its own.
+				// The text before calls is a message of its own.
 				if len(roles) == 0 || roles[len(roles)-1] != m.role {
 					roles = append(roles, m.role)
 				}
@@ -348,7 +348,7 @@ func TestReasoningComesBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// sealedRun is the first turn of a conversation that ends with a call, and the messages that a client holds after it.
+// sealedRun is the first turn of a conversation, which ends with a call, and the messages that a client then has.
 func sealedRun(t *testing.T, s served, fields string) (history []string, call string) {
 	t.Helper()
 	c, body := s.run(t, input(tool+props(`"reasoning_seal":true`+fields), user("look")))
@@ -362,7 +362,7 @@ func result(call string) string {
 	return fmt.Sprintf(`{"id":"t","role":"tool","toolCallId":%q,"content":"7"}`, call)
 }
 
-// What a value holds enters the prompt while its call is pending, once, whatever the text beside it says and
+// The content of a value enters the prompt once while its call is pending, whatever the text next to it says and
 // whichever message carries it.
 func TestReasoningComesBack(t *testing.T) {
 	for _, preamble := range []string{"", "I look."} {
@@ -391,7 +391,7 @@ func TestReasoningComesBack(t *testing.T) {
 			if s.run(t, input(tool, bare...)); strings.Count(s.Prompt(t), canary) != 1 {
 				t.Errorf("%q: the prompt without reasoning messages is %q", fields, s.Prompt(t))
 			}
-			// Once the turn has its answer nothing of it is left.
+			// After the turn has its answer, nothing of the reasoning is left.
 			over := append(slices.Clone(history), `{"id":"a","role":"assistant","content":"seven"}`, user("and now?"))
 			if s.run(t, input(tool, over...)); strings.Contains(s.Prompt(t), canary) {
 				t.Errorf("%q: the prompt of a finished call is %q", fields, s.Prompt(t))
@@ -431,7 +431,7 @@ func TestReasoningWithoutAValueIsTheClients(t *testing.T) {
 	}
 }
 
-// A value that is not in its place is left out with a warning. Under strict it ends the run before it begins.
+// A value in the wrong place is left out with a warning. Under strict it ends the run before it begins.
 func TestValuesOutOfPlace(t *testing.T) {
 	reply := fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)}
 	answer := fake.Reply{After: "7<|end|><|start|>assistant", Say: wiretest.Think("", "It is seven.")}
@@ -460,7 +460,7 @@ func TestValuesOutOfPlace(t *testing.T) {
 		keys              *seal.Keyring
 		principal         *wire.Principal
 		body, code, param string
-		// left counts how many values still restore the reasoning: its message has two.
+		// left is the number of values that still restore the reasoning; its message has two.
 		left int
 	}{
 		"its place": {s.keys, wiretest.Anyone(), whole, "", "", 2},
