@@ -208,7 +208,7 @@ func TestCapabilities(t *testing.T) {
 			t.Errorf("%s is %+v", bad, list)
 		}
 	}
-	// What another program's space says of itself may have patterns that are not understood. They allow nothing.
+	// A space of another program may send patterns that are not supported. They allow nothing.
 	var foreign Capabilities
 	if err := json.Unmarshal([]byte(`[{"kind":"!chat"},{"kind":"mcp/request",`+
 		`"payload":{"$.method":"*"}}]`), &foreign); err != nil {
@@ -220,7 +220,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// A pattern with many stars takes no long time on any text.
+// A pattern with many stars is fast on every text.
 func TestPatternsAreFast(t *testing.T) {
 	began := time.Now()
 	if glob(strings.Repeat("*a", maxPattern/2), strings.Repeat("a", maxGlobbed)+"b") {
