@@ -40,7 +40,7 @@ func TestFile(t *testing.T) {
 	mustOpen(t, got, home, old, "old")
 	mustOpen(t, got, home, value, "text")
 
-	// What was there, private or not, is replaced whole by a private file, and nothing else is left in the folder.
+	// The old file, private or not, is replaced by a private one, and nothing else is left in the folder.
 	if err := os.WriteFile(path, []byte(strings.Repeat("x", 10000)), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,7 @@ func TestConcurrentUse(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				// Its key may have been dropped since.
+				// Its key may have been dropped meanwhile.
 				if got, err := r.Open(home, value); err == nil && got != text || err != nil && !errors.Is(err, ErrUnknownKey) {
 					t.Errorf("%q, %v", got, err)
 					return

@@ -73,7 +73,7 @@ func TestLengthIsHidden(t *testing.T) {
 		span[1] = n
 		sizes[size], last = span, size
 	}
-	// The classes up to 5120: 256, and four for each doubling to 4096, and 5120.
+	// The classes up to 5120: 256, then four for each doubling up to 4096, and 5120.
 	if len(sizes) != 1+4*4+1 {
 		t.Errorf("%d sizes: %v", len(sizes), sizes)
 	}
@@ -148,8 +148,8 @@ func TestIncompleteScopeIsTheCallersMistake(t *testing.T) {
 	}
 }
 
-// refusal returns what Open says of an altered value, which must be one of the errors that tell nothing of what is
-// inside.
+// refusal returns the error of Open for an altered value. It must be one of the errors that reveal nothing of the
+// content.
 func refusal(t *testing.T, r *Keyring, altered string) error {
 	t.Helper()
 	text, err := r.Open(home, altered)
@@ -229,7 +229,7 @@ func TestLineBreaksAreTampered(t *testing.T) {
 		v := mustSeal(t, r, home, strings.Repeat("x", n*60))
 		mustRefuse(t, r, home, v+"\n", ErrTampered)
 		mustRefuse(t, r, home, "\r"+v, ErrTampered)
-		// As many as make the length that of a larger class.
+		// As many characters as the length of a larger class needs.
 		for size := minClass; size <= 4096; size = classOf(size + 1) {
 			if more := base64url.Encoding.EncodedLen(headerSize+secretbox.Overhead+size) - len(v); more > 0 {
 				mustRefuse(t, r, home, v+strings.Repeat("\n", more), ErrTampered)
