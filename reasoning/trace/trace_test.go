@@ -19,7 +19,7 @@ import (
 	"runner/reasoning/internal/base64url"
 )
 
-// sealed returns a blob of two recipients with the records, flushed after each where flush says so.
+// sealed returns a blob with the records for two recipients, flushed after each record if flush is set.
 func sealed(t testing.TB, to []Recipient, flush bool, recs ...string) []byte {
 	t.Helper()
 	var blob bytes.Buffer
@@ -158,7 +158,7 @@ func TestSizesShowClassesOnly(t *testing.T) {
 	}
 }
 
-// TestCrashLosesLessThanAChunk reads what was written at each moment as if the writer had died then.
+// TestCrashLosesLessThanAChunk reads what was written at each moment, as if the writer had crashed then.
 func TestCrashLosesLessThanAChunk(t *testing.T) {
 	i := NewIdentity()
 	var out bytes.Buffer
@@ -286,7 +286,7 @@ func TestHostileBlobsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// A recipient can make blobs whose record never ends.
+// A recipient can make a blob whose record never ends.
 func TestEndlessRecordIsRefused(t *testing.T) {
 	i := NewIdentity()
 	pr, pw := io.Pipe()
@@ -447,7 +447,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// FuzzPayload seals what only a holder of the key could, and reads it back.
+// FuzzPayload seals payloads that only a holder of the key can seal, and reads them.
 func FuzzPayload(f *testing.F) {
 	f.Add([]byte("one\ntwo\n"), true)
 	f.Add([]byte("\n"), false)
