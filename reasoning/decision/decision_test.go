@@ -36,7 +36,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// run is a run with two calls, of which one has no reason, as a model's text makes it.
+// run is a run with two calls, one of them without a reason, in the form of a model's text.
 func run(t *testing.T, visibility reasoning.Visibility) []reasoning.Event {
 	t.Helper()
 	var events []reasoning.Event
@@ -124,7 +124,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestReplay: a run that was stored as events renders the same debrief as when it ran.
+// TestReplay: a run that was stored as events gives the same debrief as when it ran.
 func TestReplay(t *testing.T) {
 	live := run(t, reasoning.VisibilityFull)
 	var replayed []reasoning.Event
@@ -144,7 +144,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestHiddenReasons: a trace under a visibility that hides reasoning has the model's reasons as counts only.
+// TestHiddenReasons: if the visibility hides reasoning, the trace only counts the model's reasons.
 func TestHiddenReasons(t *testing.T) {
 	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary} {
 		events := trace(run(t, v))
@@ -184,8 +184,8 @@ func TestOrderAndBase(t *testing.T) {
 	}
 }
 
-// TestReasonAmongArguments: a reason that the model states among the arguments of its call stands at the call, like one
-// that comes before it.
+// TestReasonAmongArguments: a reason among the arguments of a call is shown at the call, like a reason before the
+// call.
 func TestReasonAmongArguments(t *testing.T) {
 	var events []decision.Event
 	keep := func(e decision.Event) { events = append(events, e) }
@@ -322,7 +322,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestALongTraceTakesNoLongTime: what a trace takes grows with its length, not with the square of it.
+// TestALongTraceTakesNoLongTime: the time grows with the length of the trace, not with its square.
 func TestALongTraceTakesNoLongTime(t *testing.T) {
 	const n = 50_000
 	line := `{"type":"strategy-switched","runId":"r","from":"json","to":"posthoc","reason":"x"}` + "\n"
