@@ -16,7 +16,7 @@ import (
 	"runner/reasoning/decision"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // golden compares with a file of testdata.
 func golden(t *testing.T, name string, got []byte) {
