@@ -107,7 +107,7 @@ func TestExposedFilesAreRefused(t *testing.T) {
 			t.Errorf("mode %v: %v", mode, err)
 		}
 		if _, err := LoadOrCreate(path); mode&0o077 != 0 && !errors.Is(err, ErrExposed) {
-			t.Errorf("mode %v: created anew: %v", mode, err)
+			t.Errorf("mode %v: created again: %v", mode, err)
 		}
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
@@ -236,7 +236,7 @@ func TestMalformedFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := LoadOrCreate(path); err == nil {
-			t.Errorf("%s: created anew", name)
+			t.Errorf("%s: created again", name)
 		}
 	}
 }
