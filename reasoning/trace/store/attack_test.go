@@ -398,7 +398,7 @@ var attacks = []struct {
 		}
 		copyFolder(v, dir, v.dir)
 	}, outcome{headed: "signed with another key", afterHeaded: "signed with another key"}},
-	{"roll back: the public half of another key", func(v *victim) {
+	{"roll back: the public key of another store", func(v *victim) {
 		_, dir, _ := fresh(v)
 		data, err := os.ReadFile(filepath.Join(dir, publicName))
 		if err == nil {
@@ -716,7 +716,7 @@ func TestEveryByte(t *testing.T) {
 		t.Error("the flips met too little")
 	}
 	if v.flip(publicName, 1)["refused"] == 0 {
-		t.Error("no other public half is refused")
+		t.Error("no other public key is refused")
 	}
 }
 

@@ -89,7 +89,7 @@ func TestVectors(t *testing.T) {
 		t.Fatal(err)
 	}
 	if kept.Public.String() != v.Public {
-		t.Errorf("the public half is %s, want %s", kept.Public, v.Public)
+		t.Errorf("the public key is %s, want %s", kept.Public, v.Public)
 	}
 	seed, err := signerFile(v.Seed)
 	if err != nil {
