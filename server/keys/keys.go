@@ -51,7 +51,7 @@ const (
 // Key is one API key, without the key itself.
 type Key struct {
 	wire.Principal
-	// RequestsPerMinute and TokensPerMinute limit what it may ask for; 0 is no limit.
+	// RequestsPerMinute and TokensPerMinute limit what it may ask for; 0 means no limit.
 	RequestsPerMinute, TokensPerMinute int
 
 	hash [sha256.Size]byte
