@@ -14,7 +14,7 @@ import (
 	"runner/server/wire"
 )
 
-// says is a conversation of one question in a body's fields.
+// says is the fields of a body with a conversation of one question.
 func says(question, rest string) string {
 	return fmt.Sprintf(`{"model":"demo","messages":[{"role":"user","content":%q}]%s}`, question, rest)
 }
@@ -42,12 +42,12 @@ const (
 	customResponse = `{"input":"Patch it.","tools":[{"type":"custom","name":"patch","description":"Patches.","format":` +
 		`{"type":"grammar","syntax":"lark","definition":"start: (/[+-].*/ LF?)+\n%import common.LF"}}]`
 	traceIt = `,"reasoning_encrypt":true`
-	// The user's specialist, and leave for the model to call for one.
+	// The user's specialist, and permission for the model to call one.
 	delegateIt  = `,"reasoning":"full","delegation":{"agent_prompt":"You check sums."}`
 	delegateAny = `,"reasoning":"full","delegation":{"allow":true}`
 )
 
-// exchanges are requests that are answered with 200, and together with all that answers can have.
+// exchanges are requests that are answered with 200. Together their answers have every part that answers can have.
 var exchanges = []struct{ method, path, body, header string }{
 	{"GET", "/health", "", ""}, {"GET", "/metrics", "", ""}, {"GET", "/openapi.json", "", ""}, {"GET", "/props", "", ""},
 	{"GET", "/tokenizer_info", "", ""}, {"GET", "/", "", ""},
@@ -188,7 +188,7 @@ var exchanges = []struct{ method, path, body, header string }{
 
 // unseen are parts of answers that never come, because their schema also describes other things.
 var unseen = []string{
-	// What fails in a stream is no field's fault.
+	// An error in a stream names no field.
 	"#/components/schemas/OllamaError/properties/param",
 	"#/components/schemas/AnthropicErrorDetail/properties/details/properties/param",
 	// Requests may have these.
@@ -228,7 +228,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	}
 }
 
-// keeping goes through what stored responses can be asked for.
+// keeping sends every request about stored responses.
 func (s *site) keeping(t *testing.T) {
 	t.Helper()
 	var made struct{ ID string }
@@ -265,7 +265,7 @@ func (s *site) keeping(t *testing.T) {
 	}
 }
 
-// tracing goes through what traces can be asked for.
+// tracing sends every request about traces.
 func (s *site) tracing(t *testing.T) {
 	t.Helper()
 	see := func(method, path string, status int) *answer {
@@ -302,7 +302,7 @@ func (s *site) tracing(t *testing.T) {
 	}
 }
 
-// taking goes through what a space answers with.
+// taking gets every answer of a space.
 func (s *site) taking(t *testing.T) {
 	t.Helper()
 	see := func(status int, method, path, body string, header ...string) {

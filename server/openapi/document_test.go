@@ -21,7 +21,7 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// document is the description as tests look at it.
+// document is the description in the form that tests use.
 type document struct {
 	root object
 	text []byte
@@ -118,7 +118,7 @@ func walk(v any, pointer string, f func(pointer string, v any)) {
 	}
 }
 
-// schemas makes validators of the schemas of a document.
+// schemas compiles the schemas of a document.
 type schemas struct {
 	compiler *jsonschema.Compiler
 	known    map[string]*jsonschema.Schema
@@ -152,7 +152,7 @@ func (s *schemas) at(t *testing.T, pointer string) *jsonschema.Schema {
 	return s.known[pointer]
 }
 
-// isSchema matches the pointers of whole schemas.
+// isSchema matches the pointers to whole schemas.
 var isSchema = regexp.MustCompile(`^#/components/schemas/[^/]+$|/schema$`)
 
 func TestSchemasAreSchemas(t *testing.T) {
@@ -208,7 +208,7 @@ func TestSchemasAreSchemas(t *testing.T) {
 	})
 }
 
-// fields returns the properties of a schema and of those that it is made of.
+// fields returns the properties of a schema and of the schemas that it consists of.
 func (d *document) fields(schema any) object {
 	s := d.resolve(schema)
 	all := object{}

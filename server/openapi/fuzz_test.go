@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzRequests sends anything to what decodes a request and generates nothing; the decoders of what generates have
-// targets of their own. Every answer is one that is described, and none says that the server failed.
+// FuzzRequests sends any input to the routes that decode a request and generate nothing. The decoders of the others
+// have fuzz targets of their own. Every answer matches the description, and none says that the server failed.
 func FuzzRequests(f *testing.F) {
 	s := start(f, options{})
 	posts := []string{"/v1/embeddings", "/api/show", "/api/embed", "/api/embeddings", "/v1/messages/count_tokens",
