@@ -31,7 +31,7 @@ var rules = []struct {
 	{"runner/grammar/suitetest", []string{"runner/chattemplate/conformance"}},
 	{"runner/models", []string{"runner/backend", "runner/backend/gguf", "runner/models", "runner/models/"}},
 	{"runner/reasoning", []string{"runner/backend", "runner/chattemplate", "runner/reasoning/"}},
-	{"runner/reasoning/trace", []string{"runner/reasoning", "runner/reasoning/internal/private", "runner/reasoning/seal",
+	{"runner/reasoning/trace", []string{"runner/reasoning", "runner/reasoning/internal/", "runner/reasoning/seal",
 		"runner/reasoning/trace", "runner/reasoning/trace/"}},
 	{"runner/reasoning/decision", []string{"runner/reasoning"}},
 	{"runner/runner", []string{"runner/backend", "runner/chattemplate", "runner/grammar", "runner/reasoning",
