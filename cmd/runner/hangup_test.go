@@ -134,7 +134,8 @@ func TestHangUpOfTheTerminalDrains(t *testing.T) {
 	for range cap(answers) {
 		go func() { answers <- s.ask(context.Background(), http.DefaultClient, "Sort 93 12 55 41 8 77.", 0) }()
 	}
-	for deadline := time.Now().Add(20 * time.Second); s.metric("runner_requests_in_flight") < 2; time.Sleep(time.Millisecond) {
+	deadline := time.Now().Add(20 * time.Second)
+	for ; s.metric("runner_requests_in_flight") < 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing is in flight")
 		}

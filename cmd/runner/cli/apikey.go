@@ -66,8 +66,10 @@ this once: FILE holds its hash only. Give FILE to runner serve --api-keys.`,
 				return err
 			}
 			if _, err := fmt.Fprintln(a.out, key); err != nil {
-				return &inputError{what: fmt.Sprintf("%s was added to %s, but its key could not be printed: %v", e.ID, args[0], err),
-					hint: "remove it from the file and make another", err: err}
+				return &inputError{
+					what: fmt.Sprintf("%s was added to %s, but its key could not be printed: %v", e.ID, args[0], err),
+					hint: "remove it from the file and make another", err: err,
+				}
 			}
 			a.note(fmt.Sprintf("added %s to %s; the key is shown only once", e.ID, args[0]))
 			return nil

@@ -90,7 +90,7 @@ func TestChat(t *testing.T) {
 	}
 	for doc, problem := range map[string]string{
 		"```console\n$ echo\n>>> hello\n```\n":                          `the command did not ask for "hello"`,
-		"```console\n$ PROMPT='result of add: ' ./chat\n>>> hello\n```": `the document has no line to type at "result of add: "`,
+		"```console\n$ PROMPT='result of add: ' ./chat\n>>> hello\n```": `no line to type at "result of add: "`,
 	} {
 		if _, err := Renew(doc, home); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v", doc, err)
