@@ -4,7 +4,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 GO      ?= go
-# The compilers are Go's, unless the environment names others; make has names of its own for both.
+# Use Go's compilers unless the environment sets others. Make has its own defaults for both variables.
 ifeq ($(origin CC),default)
 CC      := $(or $(shell $(GO) env CC 2>/dev/null),gcc)
 endif
@@ -15,15 +15,15 @@ TOOLS   := $(CURDIR)/.cache/tools
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 
-# The engine's kernels are chosen at compile time, so the default build is for this machine's processor.
-# PORTABLE=1 builds for any processor of this architecture; it is several times slower.
+# The engine's kernels are chosen at compile time, so the default build is for this machine's processor only.
+# PORTABLE=1 builds for any processor of this architecture; the result is several times slower.
 ifeq ($(PORTABLE),1)
   ARCH_FLAGS :=
 else ifeq ($(shell uname -s)-$(shell uname -m),Darwin-arm64)
   ARCH_FLAGS := -mcpu=native
 else
   ARCH_FLAGS := -march=native
-  # Processors with AMX would make the engine call code that its Go module does not compile.
+  # On processors with AMX the engine would call code that its Go module does not compile.
   ifeq ($(shell $(CC) -mno-amx-int8 -x c -c /dev/null -o /dev/null 2>/dev/null && echo yes),yes)
     ARCH_FLAGS += -mno-amx-int8 -mno-amx-tile -mno-amx-bf16
   endif
@@ -32,8 +32,9 @@ export CGO_ENABLED := 1
 export CGO_CFLAGS   ?= -O3 -w $(ARCH_FLAGS)
 export CGO_CXXFLAGS ?= -O3 -w $(ARCH_FLAGS)
 
-# Lists packages that do (engine) or do not (pure) link the C++ engine, tests included.
-engine_pkgs = $(shell $(GO) list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... | grep 'runner/backend/llamacpp' | sed 's/[ ].*//; s/\.test$$//; s/_test$$//' | sort -u)
+# The packages that link the C++ engine (engine) and those that do not (pure), tests included.
+engine_pkgs = $(shell $(GO) list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... | \
+  grep 'runner/backend/llamacpp' | sed 's/[ ].*//; s/\.test$$//; s/_test$$//' | sort -u)
 pure_pkgs   = $(filter-out $(engine_pkgs),$(shell $(GO) list ./...))
 
 .PHONY: help
@@ -42,33 +43,38 @@ help: ## list the targets
 
 .PHONY: toolchain
 toolchain:
-	@command -v $(GO) >/dev/null || { echo "runner: Go 1.26 or newer is needed and '$(GO)' is not on the PATH" >&2; exit 1; }
+	@command -v $(GO) >/dev/null || \
+	  { echo "runner: Go 1.26 or newer is required, but '$(GO)' is not on the PATH" >&2; exit 1; }
 	@for c in $(firstword $(CC)) $(firstword $(CXX)); do command -v $$c >/dev/null || \
-	  { echo "runner: a C and C++ compiler is needed and '$$c' is not on the PATH; install gcc and g++, or name others in CC and CXX" >&2; exit 1; }; done
+	  { echo "runner: C and C++ compilers are required, but '$$c' is not on the PATH;" \
+	    "install gcc and g++, or set CC and CXX" >&2; exit 1; }; done
 
 .PHONY: build
 build: toolchain ## build bin/runner
-	@echo "building bin/runner; the first time the C++ engine is compiled as well, which takes about two minutes on two cores"
+	@echo "building bin/runner; the first build also compiles the C++ engine, which takes about two minutes on two cores"
 	@$(GO) build -v -ldflags "-X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o bin/runner ./cmd/runner 2>&1 | \
 	  { grep --line-buffered -vE '^(internal/|vendor/|[a-z0-9]+(/[a-z0-9.]+)*$$)' | \
 	    sed -u -E 's|^github.com/ollama/ollama/(.*)$$|  compiling the engine: \1|' ; true; }
 	@echo "built bin/runner"
 
-# Built from the very module that the engine comes from, since no other fits it. The engine looks for it at run time.
+# Built from the same module version as the engine; no other version works. The engine looks for it at run time.
 .PHONY: cuda
-cuda: toolchain ## build the engine's CUDA library, lib/runner (needs nvcc and cmake; CUDA_ARCH=86 when the GPU is not in this machine)
+cuda: toolchain ## build the engine's CUDA library, lib/runner (CUDA_ARCH=86 names a GPU that is not here)
 	@for c in nvcc cmake; do command -v $$c >/dev/null || \
-	  { echo "runner: the CUDA library needs NVIDIA's CUDA toolkit and CMake, and '$$c' is not on the PATH" >&2; exit 1; }; done
+	  { echo "runner: the CUDA library requires NVIDIA's CUDA toolkit and CMake, but '$$c' is not on the PATH" >&2; \
+	    exit 1; }; done
 	@$(GO) mod download github.com/ollama/ollama
-	@echo "building lib/runner/libggml-cuda.so; this takes a core about half an hour"
-	@cmake -S "$$($(GO) list -m -f '{{.Dir}}' github.com/ollama/ollama)" -B .cache/cuda -DCMAKE_BUILD_RPATH="\$$ORIGIN;$$(dirname "$$(command -v nvcc)")/../lib64" \
+	@echo "building lib/runner/libggml-cuda.so; this takes about half an hour on one core"
+	@cmake -S "$$($(GO) list -m -f '{{.Dir}}' github.com/ollama/ollama)" -B .cache/cuda \
+	  -DCMAKE_BUILD_RPATH="\$$ORIGIN;$$(dirname "$$(command -v nvcc)")/../lib64" \
 	  $(if $(CUDA_ARCH),-DCMAKE_CUDA_ARCHITECTURES="$(CUDA_ARCH)")
 	@cmake --build .cache/cuda --target ggml-cuda --parallel "$$(getconf _NPROCESSORS_ONLN)"
-	@mkdir -p lib/runner && cp -L .cache/cuda/lib/ollama/libggml-cuda.so .cache/cuda/lib/ollama/libggml-base.so.0 lib/runner/
+	@mkdir -p lib/runner
+	@cp -L .cache/cuda/lib/ollama/libggml-cuda.so .cache/cuda/lib/ollama/libggml-base.so.0 lib/runner/
 	@echo "built lib/runner; bin/runner doctor shows the GPU"
 
 .PHONY: run
-run: build ## build, then ask the bundled model a question and show its reasoning and the summary of it
+run: build ## build, then ask the bundled model two questions: one with its reasoning, one with a summary
 	@echo
 	bin/runner run --temperature 0 --reasoning full "What is 17 + 25?"
 	@echo
@@ -76,22 +82,24 @@ run: build ## build, then ask the bundled model a question and show its reasonin
 
 .PHONY: test
 test: toolchain ## vet, import rules, all tests, short fuzzing, end-to-end tests on the bundled model
-	@[ -d ../shared/conformance ] || echo "note: without ../shared/conformance the tests against the field's reference data skip"
-	@command -v curl >/dev/null && command -v jq >/dev/null || echo "note: without curl and jq docs/tour.md and docs/server.md are not compared with what their commands print"
-	@echo "vet (compiles the engine the first time: about two minutes on two cores)"
+	@[ -d ../shared/conformance ] || \
+	  echo "note: without ../shared/conformance the tests against public reference data are skipped"
+	@command -v curl >/dev/null && command -v jq >/dev/null || \
+	  echo "note: without curl and jq the output shown in docs/tour.md and docs/server.md is not checked"
+	@echo "vet (the first run compiles the engine: about two minutes on two cores)"
 	@$(GO) vet ./...
 	@echo "import directions"
 	@$(GO) test .
 	@echo "packages without the engine, with the race detector"
 	@$(GO) test -race $(pure_pkgs)
-	@echo "packages that link the engine, and the end-to-end tests"
+	@echo "packages that link the engine, and end-to-end tests"
 	@$(GO) test $(engine_pkgs)
 	@echo "package grammar against llama.cpp's own grammar engine"
 	@$(GO) test -tags peer -run '(Masks|Refusals)Agree$$' ./backend/llamacpp
 	@scripts/fuzz.sh 3s
 
 .PHONY: test-long
-test-long: toolchain ## soaks, attacks on the server and long fuzzing (about an hour; LONG=10m for each fuzz target)
+test-long: toolchain ## soak tests, attacks on the server, long fuzzing (an hour; LONG=10m per fuzz target)
 	RUNNER_LONG=1 $(GO) test -timeout 60m -skip '^TestAttacks$$' $(engine_pkgs)
 	RUNNER_LONG=1 $(GO) test -tags peer -timeout 60m -run '(Masks|Refusals)Agree$$' ./backend/llamacpp
 	RUNNER_LONG=1 $(GO) test -timeout 60m -count 1 -v -run '^TestAttacks$$' ./cmd/runner
@@ -99,7 +107,7 @@ test-long: toolchain ## soaks, attacks on the server and long fuzzing (about an 
 	ENGINE=1 scripts/fuzz.sh $(or $(LONG),2m)
 
 .PHONY: test-clients
-test-clients: build ## bin/runner serve with the official clients for Node and Python, from lock files (skips what the machine lacks)
+test-clients: build ## test bin/runner serve with the official clients for Node and Python (skips missing languages)
 	@cmd/runner/clients/test.sh
 
 .PHONY: bench
@@ -111,33 +119,39 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 $(GOLANGCI):
 	@echo "installing golangci-lint $(GOLANGCI_VERSION) (compiled once, about five minutes on two cores)"
-	@mkdir -p $(TOOLS)/bin && CGO_CFLAGS= CGO_CXXFLAGS= GOBIN=$(TOOLS)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mkdir -p $(TOOLS)/bin
+	@CGO_CFLAGS= CGO_CXXFLAGS= GOBIN=$(TOOLS)/bin $(GO) install \
+	  github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(TOOLS)/bin/golangci-lint $@
 
 .PHONY: lint
-lint: toolchain $(GOLANGCI) ## golangci-lint, pinned
+lint: toolchain $(GOLANGCI) ## run golangci-lint, at a pinned version
 	$(GOLANGCI) run ./...
 
 .PHONY: demo-model
-demo-model: build ## train the bundled model, or go on where .cache/demo-model stopped, and measure it (MINUTES=240; needs python3 with scripts/demo_model/requirements.txt)
-	@python3 -c 'import torch, numpy, regex, ninja' 2>/dev/null || { echo "runner: python3 with torch, numpy, regex and ninja is needed: pip install -r scripts/demo_model/requirements.txt" >&2; exit 1; }
-	@echo "comparing what training computes in C++ and expert by expert with the plain forms"
+demo-model: build ## train the bundled model or resume its training, and evaluate it (MINUTES=240)
+	@python3 -c 'import torch, numpy, regex, ninja' 2>/dev/null || \
+	  { echo "runner: python3 with torch, numpy, regex and ninja is required:" \
+	    "pip install -r scripts/demo_model/requirements.txt" >&2; exit 1; }
+	@echo "checking the fast attention and experts used in training against the plain versions"
 	python3 scripts/demo_model/attention_test.py
 	python3 scripts/demo_model/experts_test.py
-	python3 scripts/demo_model/train.py --minutes $(or $(MINUTES),240) --out .cache/demo-model $(if $(wildcard .cache/demo-model/checkpoint.pt),--resume)
+	python3 scripts/demo_model/train.py --minutes $(or $(MINUTES),240) --out .cache/demo-model \
+	  $(if $(wildcard .cache/demo-model/checkpoint.pt),--resume)
 	python3 scripts/demo_model/export.py .cache/demo-model/checkpoint.pt .cache/demo-model/demo.gguf
 	$(GO) run ./scripts/demo_model/eval -runner bin/runner -model .cache/demo-model/demo.gguf -seed 21
 
 .PHONY: demo-eval
-demo-eval: build ## measure the bundled model: the tables of models/demo/README.md
+demo-eval: build ## evaluate the bundled model: the tables of models/demo/README.md
 	$(GO) run ./scripts/demo_model/eval -runner bin/runner -seed 21
 
 .PHONY: tour
-tour: toolchain ## run the commands that docs/tour.md, docs/server.md and README.md show and put what they print there (needs curl and jq)
-	@for c in curl jq; do command -v $$c >/dev/null || { echo "runner: the tour needs '$$c', which is not on the PATH" >&2; exit 1; }; done
+tour: toolchain ## run the commands in the documents and update their output (needs curl and jq)
+	@for c in curl jq; do command -v $$c >/dev/null || \
+	  { echo "runner: the tour requires '$$c', which is not on the PATH" >&2; exit 1; }; done
 	$(GO) test ./cmd/runner -run '^TestDocuments$$' -count=1 -update
 	$(GO) test ./cmd/runner -run '^TestDocuments$$' -count=1
 
 .PHONY: clean
-clean: ## remove what make built here
+clean: ## remove everything that make built
 	rm -rf bin lib .cache cmd/runner/clients/*/node_modules

@@ -1,4 +1,4 @@
-// Package rules_test holds the rules about the tree as a whole that a compiler does not check.
+// Package rules_test checks rules about the whole tree that the compiler does not check.
 package rules_test
 
 import (
@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// rules says, per package prefix, which packages of this module its non-test files may import.
-// A package is governed by the longest prefix that matches it. Imports point down only.
+// rules lists, for each package prefix, the packages of this module that non-test files may import. The longest
+// matching prefix applies. Imports point down only.
 var rules = []struct {
 	prefix string
 	may    []string
@@ -32,7 +32,7 @@ var rules = []struct {
 	{"runner/grammar/suitetest", []string{"runner/chattemplate/conformance"}},
 	{"runner/models", []string{"runner/backend", "runner/backend/gguf", "runner/models", "runner/models/"}},
 	{"runner/reasoning", []string{"runner/backend", "runner/chattemplate", "runner/reasoning/"}},
-	{"runner/reasoning/trace", []string{"runner/reasoning", "runner/reasoning/internal/private", "runner/reasoning/seal",
+	{"runner/reasoning/trace", []string{"runner/reasoning", "runner/reasoning/internal/", "runner/reasoning/seal",
 		"runner/reasoning/trace", "runner/reasoning/trace/"}},
 	{"runner/reasoning/decision", []string{"runner/reasoning"}},
 	{"runner/runner", []string{"runner/backend", "runner/chattemplate", "runner/grammar", "runner/reasoning",
@@ -57,7 +57,7 @@ var rules = []struct {
 	{"runner/scripts", []string{"runner/"}},
 }
 
-// engineOwner is the one package that may import the engine's C++ packages and use cgo.
+// engineOwner is the only package that may import the engine's C++ packages and use cgo.
 const engineOwner = "runner/backend/llamacpp"
 
 type pkg struct {
@@ -141,13 +141,13 @@ func TestEngineStaysInItsRoom(t *testing.T) {
 			}
 			if imp == engineOwner && !strings.HasPrefix(p.ImportPath, "runner/cmd/") && !strings.HasPrefix(p.ImportPath,
 				"runner/scripts/") {
-				t.Errorf("%s imports %s; only commands name a backend", p.ImportPath, imp)
+				t.Errorf("%s imports %s; only commands may import a backend", p.ImportPath, imp)
 			}
 		}
 	}
 }
 
-// forTests are packages that only tests, and one another, may import.
+// forTests lists packages that only tests and each other may import.
 var forTests = []string{
 	"runner/backend/backendtest", "runner/backend/fake", "runner/backend/tokenizer/o200ktest",
 	"runner/backend/tokenizer/texttest",

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// CheckInputs reports the first thing in a step that breaks the contract whatever the backend: too few outputs,
-// more tokens than the batch size, a missing sequence, no tokens or tokens outside the vocabulary, a sequence that
-// would outgrow the context, sampling values out of range, targets that are too many or unknown, a buffer of the
-// wrong length. Backends call it before they change anything; what it cannot see (closed, foreign or repeated
-// sequences) stays theirs. It allocates only errors.
+// CheckInputs returns the first error in a step that is an error for every backend: too few outputs, more tokens
+// than the batch size, a missing sequence, no tokens, tokens outside the vocabulary, a sequence that would outgrow
+// the context, sampling values out of range, too many or unknown targets, or a buffer of the wrong length. Backends
+// call it before they change anything. They check closed, foreign and repeated sequences themselves. Only errors
+// are allocated.
 func CheckInputs(info *Info, v *Vocab, inputs []Input, outputs []Output) error {
 	if len(outputs) < len(inputs) {
 		return fmt.Errorf("step has %d inputs but room for %d outputs", len(inputs), len(outputs))
@@ -42,10 +42,10 @@ func checkInput(info *Info, v *Vocab, in *Input) error {
 	case in.TargetTop < 0 || in.TargetTop > MaxTopLogprobs:
 		return fmt.Errorf("top %d of targets is not between 0 and %d", in.TargetTop, MaxTopLogprobs)
 	case in.Logits != nil && len(in.Logits) != v.Len():
-		return fmt.Errorf("room for %d logits, not %d", len(in.Logits), v.Len())
+		return fmt.Errorf("buffer for %d logits, want %d", len(in.Logits), v.Len())
 	}
 	if in.Hidden != nil && len(in.Hidden) != info.EmbeddingLength {
-		return fmt.Errorf("room for a hidden state of %d values, not %d", len(in.Hidden), info.EmbeddingLength)
+		return fmt.Errorf("buffer for a hidden state of %d values, want %d", len(in.Hidden), info.EmbeddingLength)
 	}
 	for _, list := range [2][]Token{in.Tokens, in.Targets} {
 		for _, t := range list {

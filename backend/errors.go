@@ -13,29 +13,29 @@ var (
 	ErrCacheFull = errors.New("cache is full")
 	// ErrNoSequence: all Info().Sequences are in use.
 	ErrNoSequence = errors.New("no free sequence")
-	// ErrBatchTooLarge: the inputs hold more tokens than Info().BatchSize, or more targets than MaxTargets.
+	// ErrBatchTooLarge: the inputs have more tokens than Info().BatchSize, or more targets than MaxTargets.
 	ErrBatchTooLarge = errors.New("step is larger than the model takes")
-	// ErrNoTokens: an input feeds no token.
+	// ErrNoTokens: an input has no tokens.
 	ErrNoTokens = errors.New("input has no tokens")
-	// ErrBadToken: a token id outside the vocabulary.
+	// ErrBadToken: a token id is outside the vocabulary.
 	ErrBadToken = errors.New("token is outside the vocabulary")
 	// ErrRepeated: a sequence appears twice in one step.
 	ErrRepeated = errors.New("sequence appears twice in a step")
 	// ErrForeign: the sequence belongs to another model.
 	ErrForeign = errors.New("sequence belongs to another model")
-	// ErrNothingAllowed: the constraint allows no token at all.
+	// ErrNothingAllowed: the constraint allows no token.
 	ErrNothingAllowed = errors.New("constraint allows no token")
 	// ErrClosed: the model or sequence is closed.
 	ErrClosed = errors.New("closed")
-	// ErrBadLogits: a logit is not a number or plus infinity, or all are minus infinity. The model or its file is broken.
+	// ErrBadLogits: a logit is NaN or plus infinity, or all are minus infinity. The model or its file is broken.
 	ErrBadLogits = errors.New("logits are not usable")
-	// ErrBroken: the engine failed and the model has to be loaded again.
+	// ErrBroken: the engine failed and the model must be loaded again.
 	ErrBroken = errors.New("engine failed")
 )
 
-// InputError is an error that concerns one input of a step. No input of that step was processed.
+// InputError is an error about one input of a step. No input of that step was processed.
 type InputError struct {
-	// Index is the input's place in Step's inputs.
+	// Index is the position of the input in Step's inputs.
 	Index int
 	Err   error
 }
@@ -45,22 +45,22 @@ func (e *InputError) Error() string { return fmt.Sprintf("input %d: %v", e.Index
 // Unwrap returns the cause.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// LoadFailure says why a model could not be opened.
+// LoadFailure is the reason why a model could not be opened.
 type LoadFailure int
 
-// The reasons why a model does not load.
+// Reasons why a model does not load.
 const (
 	// LoadFailed: the engine refused the model for a reason of its own.
 	LoadFailed LoadFailure = iota
-	// LoadMissing: no file is there, or it cannot be read.
+	// LoadMissing: there is no such file, or it cannot be read.
 	LoadMissing
-	// LoadNotModel: the file is not of a format that this backend reads.
+	// LoadNotModel: the file has a format that this backend does not read.
 	LoadNotModel
-	// LoadTruncated: the file ends before its contents do.
+	// LoadTruncated: the file is shorter than its header says.
 	LoadTruncated
-	// LoadCorrupt: the file's contents contradict one another.
+	// LoadCorrupt: parts of the file contradict each other.
 	LoadCorrupt
-	// LoadUnknownArchitecture: the model is of a kind that this engine does not run.
+	// LoadUnknownArchitecture: this engine does not run models of this architecture.
 	LoadUnknownArchitecture
 	// LoadTooBig: the weights or the cache do not fit in memory.
 	LoadTooBig
@@ -68,13 +68,13 @@ const (
 	LoadCanceled
 )
 
-// LoadError says that a model could not be opened, why, and what to do.
+// LoadError says why a model could not be opened and what to do about it.
 type LoadError struct {
 	Path   string
 	Reason LoadFailure
 	// Detail is one line without the path, for instance "ends after 1,024 of 12,345 bytes".
 	Detail string
-	// Advice is one line that tells the user what to do; empty where there is none.
+	// Advice is one line that tells the user what to do; empty if there is no advice.
 	Advice string
 	Err    error
 }

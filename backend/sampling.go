@@ -7,47 +7,48 @@ import (
 
 // Sampling says how a token is chosen. The zero value is greedy: the most likely token, ties to the lower id.
 //
-// The filters apply in this order: penalties and bias on the logits; then temperature 0 ends it with the best
-// token; else top-k, typical, top-p and min-p, each on what the one before left, renormalised, at temperature 1;
-// then temperature; then the draw. This is the order of llama.cpp's default chain. At least one token always stays.
+// The filters apply in this order: penalties and bias change the logits. With temperature 0 the best token is then
+// taken. Otherwise top-k, typical, top-p and min-p apply at temperature 1, each to what the one before left,
+// renormalised; then the temperature; then the draw. This is the order of llama.cpp's default chain. At least one
+// token always stays.
 //
-// A [Constraint] comes last: the token is drawn from what the filters leave, given that it is allowed. Only where the
-// filters leave nothing that is allowed are they applied to the allowed tokens alone.
+// A [Constraint] comes last: the token is drawn from the allowed part of what the filters leave. If the filters
+// leave no allowed token, they are applied again to the allowed tokens alone.
 type Sampling struct {
-	// Temperature divides the logits; 0 is greedy. 0 to 100.
+	// Temperature divides the logits, 0 to 100. 0 is greedy.
 	Temperature float32
 	// TopK keeps the k most likely tokens; 0 keeps all.
 	TopK int
-	// TopP keeps the smallest set whose probability reaches p (nucleus sampling, Holtzman et al. 2019); 0 or 1
-	// keeps all.
+	// TopP keeps the smallest set of tokens whose probability reaches TopP (nucleus sampling, Holtzman et al.
+	// 2019). 0 or 1 keeps all.
 	TopP float32
 	// MinP drops tokens less likely than MinP times the best one (Nguyen et al. 2024); 0 keeps all.
 	MinP float32
-	// TypicalP keeps the fewest of the most locally typical tokens whose probability reaches this (Meister et al. 2022); 0
-	// or 1 keeps all.
+	// TypicalP keeps the smallest set of the most locally typical tokens whose probability reaches TypicalP
+	// (Meister et al. 2022). 0 or 1 keeps all.
 	TypicalP float32
 
-	// RepetitionPenalty divides positive and multiplies negative logits of tokens seen (Keskar et al. 2019);
-	// 0 or 1 is off.
+	// RepetitionPenalty divides the positive logits of seen tokens and multiplies the negative ones (Keskar et al.
+	// 2019). 0 or 1 is off.
 	RepetitionPenalty float32
-	// PresencePenalty is subtracted once from tokens seen, FrequencyPenalty once per occurrence. -2 to 2.
+	// PresencePenalty is subtracted once from each seen token, FrequencyPenalty once per occurrence. -2 to 2.
 	PresencePenalty, FrequencyPenalty float32
-	// Seen lists the tokens that the penalties count, oldest first. The caller chooses them: the sequence also
-	// holds tokens that must not count, such as the prompt and hidden text. It is only read, during Step. Tokens
-	// that the vocabulary does not have count for nothing.
+	// Seen lists the tokens that the penalties count, oldest first. The caller chooses them, because the sequence
+	// also holds tokens that must not count, such as the prompt and hidden text. Step only reads it. Tokens outside
+	// the vocabulary are ignored.
 	Seen []Token
-	// PenaltyWindow is how many of the last of Seen count; 0 means all of them.
+	// PenaltyWindow is how many of the last tokens of Seen count; 0 means all.
 	PenaltyWindow int
 
-	// Bias is added to the logits of the tokens named. A bias of -100 or less forbids the token.
+	// Bias is added to the logits of the given tokens. A bias of -100 or less forbids the token.
 	Bias []TokenBias
 
-	// Seed and the position of the token in its sequence determine every random draw, so that the same seed gives
-	// the same text on one machine whatever else runs beside it.
+	// Seed and the token's position in its sequence determine every random draw. The same seed therefore gives the
+	// same text on one machine, whatever else is running.
 	Seed uint64
 
-	// TopLogprobs asks for that many alternatives in Output.Top; 0 to MaxTopLogprobs. Negative asks not even for
-	// Output.Logprob, which saves a pass over the vocabulary: most of the time that sampling takes.
+	// TopLogprobs is how many alternatives to put into Output.Top, 0 to MaxTopLogprobs. A negative value omits
+	// Output.Logprob too, which saves a pass over the vocabulary: most of the time that sampling takes.
 	TopLogprobs int
 }
 
@@ -57,10 +58,10 @@ type TokenBias struct {
 	Bias  float32
 }
 
-// MaxTopLogprobs is the largest Sampling.TopLogprobs.
+// MaxTopLogprobs is the maximum of Sampling.TopLogprobs.
 const MaxTopLogprobs = 20
 
-// Validate reports the first value that is out of range, by its name, for a vocabulary of n tokens.
+// Validate returns an error for the first value that is out of range. n is the size of the vocabulary.
 func (s *Sampling) Validate(n int) error {
 	switch {
 	case !in(s.Temperature, 0, 100):
@@ -86,7 +87,7 @@ func (s *Sampling) Validate(n int) error {
 	}
 	for _, b := range s.Bias {
 		if b.Token < 0 || int(b.Token) >= n {
-			return fmt.Errorf("logit bias names token %d, which the vocabulary of %d does not have", b.Token, n)
+			return fmt.Errorf("logit bias for token %d, which is not in the vocabulary of %d", b.Token, n)
 		}
 		if !in(b.Bias, -1000, 1000) {
 			return fmt.Errorf("logit bias %v of token %d is not between -1000 and 1000", b.Bias, b.Token)

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// TokenKind says what a vocabulary entry is.
+// TokenKind is the kind of a vocabulary entry.
 type TokenKind uint8
 
 // The kinds of token, as in GGUF's tokenizer.ggml.token_type.
 const (
 	// Normal tokens are text.
 	Normal TokenKind = iota
-	// Control tokens steer the model and have no text of their own; only a template may produce them.
+	// Control tokens steer the model and are not text. Only a template may produce them.
 	Control
-	// UserDefined tokens are text that is matched whole before the ordinary merges.
+	// UserDefined tokens are text that is matched whole, before the ordinary merges.
 	UserDefined
 	// Byte tokens stand for one byte that no other token covers.
 	Byte
@@ -36,9 +36,9 @@ type Vocab struct {
 	longest  int // length of the longest piece
 }
 
-// VocabConfig is what NewVocab builds from.
+// VocabConfig is the input of NewVocab.
 type VocabConfig struct {
-	// Pieces holds each token's exact bytes; for control tokens their printed name, for instance "<|end|>".
+	// Pieces holds each token's exact bytes. For a control token that is its printed name, for instance "<|end|>".
 	Pieces []string
 	// Kinds holds each token's kind; nil means all Normal.
 	Kinds []TokenKind
@@ -104,15 +104,15 @@ func NewVocab(c VocabConfig) (*Vocab, error) {
 // Len returns the number of tokens, padding included.
 func (v *Vocab) Len() int { return len(v.ends) }
 
-// LongestPiece returns how many bytes the longest piece has, so that a text of n bytes has at least n divided by it
+// LongestPiece returns the length of the longest piece in bytes. A text of n bytes has at least n/LongestPiece
 // tokens.
 func (v *Vocab) LongestPiece() int { return v.longest }
 
 // Valid reports whether t is a token of this vocabulary.
 func (v *Vocab) Valid(t Token) bool { return t >= 0 && int(t) < len(v.ends) }
 
-// Piece returns t's exact bytes, which need not be valid UTF-8; for a control token its printed name. It does not
-// allocate. Tokens outside the vocabulary have none.
+// Piece returns t's exact bytes, which need not be valid UTF-8. For a control token it returns the printed name,
+// and for tokens outside the vocabulary the empty string. It does not allocate.
 func (v *Vocab) Piece(t Token) string {
 	if !v.Valid(t) {
 		return ""
@@ -124,7 +124,7 @@ func (v *Vocab) Piece(t Token) string {
 	return v.text[start:v.ends[t]]
 }
 
-// Kind returns t's kind; Unused outside the vocabulary.
+// Kind returns t's kind, or Unused outside the vocabulary.
 func (v *Vocab) Kind(t Token) TokenKind {
 	if !v.Valid(t) {
 		return Unused
@@ -132,13 +132,13 @@ func (v *Vocab) Kind(t Token) TokenKind {
 	return v.kinds[t]
 }
 
-// Special returns the control or user-defined token printed as text.
+// Special returns the control or user-defined token with this printed name.
 func (v *Vocab) Special(text string) (Token, bool) {
 	t, ok := v.specials[text]
 	return t, ok
 }
 
-// Specials calls yield for every control and user-defined token, in no order.
+// Specials calls yield for every control and user-defined token, in no particular order.
 func (v *Vocab) Specials(yield func(text string, t Token) bool) {
 	for s, t := range v.specials {
 		if !yield(s, t) {
@@ -147,14 +147,14 @@ func (v *Vocab) Specials(yield func(text string, t Token) bool) {
 	}
 }
 
-// BOS returns the beginning-of-sequence token or NoToken, and AddBOS whether prompts start with it.
+// BOS returns the beginning-of-sequence token, or NoToken.
 func (v *Vocab) BOS() Token { return v.bos }
 
 // AddBOS reports whether prompts start with BOS.
 func (v *Vocab) AddBOS() bool { return v.addBOS }
 
-// EOS returns the end-of-sequence token or NoToken.
+// EOS returns the end-of-sequence token, or NoToken.
 func (v *Vocab) EOS() Token { return v.eos }
 
-// EndsGeneration reports whether the model is done when it samples t.
+// EndsGeneration reports whether sampling t ends the generation.
 func (v *Vocab) EndsGeneration(t Token) bool { return v.eog.Has(t) }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every fuzz target, each for the time given. Targets that link the engine run only when it is asked for with
-# ENGINE=1, because their instrumented build compiles the engine anew.
+# Runs every fuzz target for DURATION. Targets that link the engine run only with ENGINE=1, because fuzzing compiles
+# the engine again with instrumentation.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:?usage: [ENGINE=1] scripts/fuzz.sh DURATION}
@@ -11,15 +11,15 @@ for dir in $(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname 
   fi
   for target in $(grep -hoE '^func Fuzz[A-Za-z0-9_]+' "$dir"/*_test.go | sed 's/^func //' | sort -u); do
     printf 'fuzz %s %s %s\n' "$time" "$dir" "$target"
-    # Minimizing an input can take longer than the whole run, so it is kept short. Before Go 1.27 a run that found nothing may fail as it
-    # ends (go.dev/issue/75804); such a run is done again.
+    # Minimizing an input can take longer than the whole run, so it is kept short. Before Go 1.27 a run without findings
+    # may fail at its end (go.dev/issue/75804); it is then repeated.
     for try in 1 2 3; do
       out=$(go test -v -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 10x "$dir" 2>&1) && break
       if [ "$try" = 3 ] || ! grep -q 'context deadline exceeded' <<<"$out" || grep -q 'Failing input' <<<"$out"; then
         printf '%s\n' "$out"
         exit 1
       fi
-      echo "  nothing found, but Go failed the run as it ended; again"
+      echo "  nothing found, but Go failed at the end of the run; repeating it"
     done
     if grep -q -- '--- SKIP' <<<"$out"; then
       idle=$((idle + 1))

@@ -1,15 +1,16 @@
-// Package backendtest is the conformance suite that every backend passes. It knows package backend and nothing of any
+// Package backendtest is the conformance suite for backends. It depends on package backend only, not on any
 // implementation.
 //
-// The heart of it: the logits after a sequence depend on the sequence's tokens alone. Not on the chunks in which
-// they were fed, on what shared the steps, on forks, truncations or cancelled steps before. Backends that return
-// logits are compared on all of them, others on the most likely tokens' log probabilities.
+// Its main rule: the logits after a sequence depend on the tokens of the sequence alone. They must not depend on
+// how the tokens were split into chunks, on the other sequences in a step, or on earlier forks, truncations and
+// cancelled steps. Backends that return logits are compared on all of them; others on the log probabilities of the
+// most likely tokens.
 //
-// Equality is within a tolerance. An engine's kernels sum in an order that depends on the shape of a batch, round
-// activations and keys to few bits, and a router near a tie can choose another expert; none of that is wrong, and
-// all of it is far smaller than the effect of one token more, less or misplaced, which the suite measures on the
-// same model and demands to be at least ten times the tolerance. So a tolerance that would hide an error fails by
-// itself.
+// Results are equal if they differ by no more than a tolerance. Correct engines differ a little: kernels add in an
+// order that depends on the batch, activations and keys are rounded to few bits, and a router near a tie can choose
+// another expert. These differences are far smaller than the effect of one missing, extra or misplaced token. The
+// suite measures that effect on the same model and requires it to be at least ten times the tolerance, so a
+// tolerance that is too wide makes the suite fail.
 package backendtest
 
 import (
@@ -22,17 +23,17 @@ import (
 	"runner/backend"
 )
 
-// Opener opens a fresh model for one test with at least what cfg asks for in ContextSize, Sequences, CacheTokens
-// and BatchSize, which are small. The suite closes it. The trained context must reach 1,024 tokens.
+// Opener opens a fresh model for one test, with at least the ContextSize, Sequences, CacheTokens and BatchSize of
+// cfg, which are small. The suite closes it. The trained context must be at least 1,024 tokens.
 type Opener func(t *testing.T, cfg backend.Config) backend.Model
 
 // Options adapt the suite to a backend.
 type Options struct {
-	// Tolerance is the largest difference of a logit that counts as equal, as a multiple of the logits' standard
-	// deviation; 0 demands bit-equal logits.
+	// Tolerance is the largest difference between two logits that counts as equal, as a multiple of the logits'
+	// standard deviation. 0 requires identical bits.
 	Tolerance float64
-	// Coarse leaves out the test that the tolerance is far below the effect of an error, for kernels that round too
-	// much for that. Run the suite with finer kernels as well.
+	// Coarse skips the test that the tolerance is far below the effect of an error, for kernels that round too
+	// much. Run the suite with finer kernels as well.
 	Coarse bool
 }
 
@@ -93,7 +94,7 @@ type harness struct {
 	tolerance float64
 }
 
-// tokens draws n ordinary tokens.
+// tokens returns n random ordinary tokens.
 func (h *harness) tokens(seed uint64, n int) []backend.Token {
 	r := rand.New(rand.NewPCG(seed, 1))
 	out := make([]backend.Token, n)
@@ -126,7 +127,7 @@ func (h *harness) fork(s backend.Sequence) backend.Sequence {
 	return f
 }
 
-// truncate shortens s and checks what the contract says of the result.
+// truncate shortens s and checks the result against the contract.
 func (h *harness) truncate(s backend.Sequence, n int) int {
 	h.Helper()
 	before := len(s.Tokens())
@@ -138,19 +139,19 @@ func (h *harness) truncate(s backend.Sequence, n int) int {
 		h.Fatalf("Truncate(%d) of %d tokens kept %d and the sequence has %d", n, before, kept, len(s.Tokens()))
 	}
 	if want := min(n, before); h.caps.ExactTruncate && kept != want {
-		h.Fatalf("Truncate(%d) of %d tokens kept %d though the model says ExactTruncate", n, before, kept)
+		h.Fatalf("Truncate(%d) of %d tokens kept %d although the model has ExactTruncate", n, before, kept)
 	}
 	return kept
 }
 
-// result is what a model says after a sequence.
+// result is a model's output after a sequence.
 type result struct {
 	logits []float32
 	top    []backend.TokenLogprob
 	token  backend.Token
 }
 
-// input asks for everything that can be compared.
+// input returns an input that asks for everything that can be compared.
 func (h *harness) input(s backend.Sequence, tokens []backend.Token) backend.Input {
 	in := backend.Input{Sequence: s, Tokens: tokens, Sampling: &backend.Sampling{TopLogprobs: backend.MaxTopLogprobs}}
 	if h.caps.Logits {
@@ -163,7 +164,8 @@ func resultOf(in *backend.Input, out *backend.Output) result {
 	return result{in.Logits, append([]backend.TokenLogprob(nil), out.Top...), out.Token}
 }
 
-// feed appends tokens in chunks of at most size, or the batch size, and returns what the model says after the last.
+// feed appends tokens in chunks of at most size, or the batch size if size is 0, and returns the output after the
+// last.
 func (h *harness) feed(s backend.Sequence, tokens []backend.Token, size int) result {
 	h.Helper()
 	if size <= 0 || size > h.info.BatchSize {
@@ -179,7 +181,7 @@ func (h *harness) feed(s backend.Sequence, tokens []backend.Token, size int) res
 	return resultOf(&in[0], &out[0])
 }
 
-// fresh returns what the model says after tokens in a new sequence.
+// fresh returns the output after tokens in a new sequence.
 func (h *harness) fresh(tokens []backend.Token) result {
 	h.Helper()
 	s := h.sequence()
@@ -207,7 +209,7 @@ func (h *harness) step(in []backend.Input, out []backend.Output) {
 	}
 }
 
-// difference is how far two results are apart, as a multiple of the logits' standard deviation.
+// difference returns the largest difference between two results, as a multiple of the logits' standard deviation.
 func difference(a, b result) float64 {
 	if a.logits != nil && b.logits != nil {
 		most, sum, squares := 0.0, 0.0, 0.0
@@ -223,7 +225,7 @@ func difference(a, b result) float64 {
 		n := float64(len(b.logits))
 		return most / math.Sqrt(max(squares/n-sum/n*sum/n, 1e-12))
 	}
-	// The deviation of all logits is unknown; that of the best twenty is smaller, so this is the stricter measure.
+	// Without all logits the deviation is unknown. The range of the best twenty is used instead.
 	at := map[backend.Token]float64{}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, p := range b.top {
@@ -259,7 +261,7 @@ func (h *harness) wantError(err, want error, what string) {
 	}
 }
 
-// wantInput fails the test unless err wraps want in an InputError for that input.
+// wantInput fails the test unless err is an InputError for input index that wraps want.
 func (h *harness) wantInput(err, want error, index int, what string) {
 	h.Helper()
 	h.wantError(err, want, what)

@@ -7,8 +7,9 @@ import (
 	"runner/backend"
 )
 
-// testTolerance measures what one wrong token does and demands that the tolerance is far below it, near the end of the
-// sequence and, so that sliding windows do not hide it, just inside its last hundred tokens.
+// testTolerance measures the effect of one wrong token and checks that the tolerance is far below it. The wrong
+// token is near the end of the sequence, or within its last hundred tokens, so that a sliding window does not hide
+// it.
 func testTolerance(h *harness) {
 	p := h.tokens(1, 300)
 	want := h.fresh(p)
@@ -30,7 +31,7 @@ func testTolerance(h *harness) {
 	}
 }
 
-// testChunks feeds one prompt in chunks of many sizes, shorter and longer than a usual sliding window.
+// testChunks feeds one prompt in chunks of many sizes, shorter and longer than a typical sliding window.
 func testChunks(h *harness) {
 	for _, n := range []int{1, 2, 31, 127, 128, 129, 300, 777} {
 		p := h.tokens(uint64(n), n)
@@ -46,7 +47,7 @@ func testChunks(h *harness) {
 	}
 }
 
-// testBatched feeds prompts alone and together in steps that mix chunks of different lengths with single tokens.
+// testBatched feeds prompts alone, and together in steps that mix chunks of different lengths with single tokens.
 func testBatched(h *harness) {
 	const count = 4
 	var prompts [count][]backend.Token
@@ -98,7 +99,7 @@ func testBatched(h *harness) {
 	}
 }
 
-// testDecoding compares token-by-token decoding, far beyond a sliding window, with one prompt of the same tokens.
+// testDecoding compares decoding token by token, far beyond a sliding window, with one prompt of the same tokens.
 func testDecoding(h *harness) {
 	p := h.tokens(50, 640)
 	s := h.sequence()
@@ -133,11 +134,11 @@ func testTruncate(h *harness) {
 		h.Errorf("Truncate beyond the end kept %d of 20", n)
 	}
 	if _, err := s.Truncate(-1); err == nil {
-		h.Error("Truncate(-1) is no error")
+		h.Error("Truncate(-1) returned no error")
 	}
 }
 
-// testFork continues both branches, apart and together, and cuts one below the fork.
+// testFork continues both branches, separately and together, and truncates one below the fork.
 func testFork(h *harness) {
 	p, a, b := h.tokens(70, 700), h.tokens(71, 60), h.tokens(72, 60)
 	for _, n := range []int{1, 50, 128, 200, 600} {
@@ -152,8 +153,8 @@ func testFork(h *harness) {
 		in := []backend.Input{h.input(s, a), h.input(f, b)}
 		out := make([]backend.Output, 2)
 		h.step(in, out)
-		h.same(resultOf(&in[0], &out[0]), h.fresh(onA), "original of %d tokens beside its fork", n)
-		h.same(resultOf(&in[1], &out[1]), h.fresh(onB), "fork of %d tokens beside its original", n)
+		h.same(resultOf(&in[0], &out[0]), h.fresh(onA), "original of %d tokens in a step with its fork", n)
+		h.same(resultOf(&in[1], &out[1]), h.fresh(onB), "fork of %d tokens in a step with its original", n)
 		kept := h.truncate(f, n/2)
 		tokens := append(append([]backend.Token(nil), p[:n/2]...), b...)
 		h.same(h.feed(f, tokens[kept:], 0), h.fresh(tokens), "fork of %d tokens cut to %d", n, n/2)
@@ -163,7 +164,7 @@ func testFork(h *harness) {
 	}
 }
 
-// testForkOfForks keeps a family of forks growing past a sliding window while members come and go.
+// testForkOfForks grows forks of forks past a sliding window while some are closed and new ones made.
 func testForkOfForks(h *harness) {
 	type member struct {
 		s      backend.Sequence
@@ -199,8 +200,7 @@ func testForkOfForks(h *harness) {
 	}
 }
 
-// testRandomOperations plays random histories of feeding, truncating, forking and closing, and compares with fresh
-// sequences.
+// testRandomOperations feeds, truncates, forks and closes at random and compares with fresh sequences.
 func testRandomOperations(h *harness) {
 	r := rand.New(rand.NewPCG(9, 9))
 	var seqs []backend.Sequence

@@ -22,7 +22,7 @@ func testInfo(h *harness) {
 	}
 }
 
-// unchanged runs a step that must fail and checks that no sequence changed.
+// unchanged runs a step that must fail and checks that it changed no sequence.
 func (h *harness) unchanged(ctx context.Context, in []backend.Input) error {
 	h.Helper()
 	var before [][]backend.Token
@@ -88,10 +88,10 @@ func testErrors(h *harness) {
 	}
 	var e *backend.InputError
 	if err := h.unchanged(ctx, with(backend.Input{Tokens: p[:1]})); !errors.As(err, &e) || e.Index != 1 {
-		h.Errorf("no sequence: error %v, want an InputError for input 1", err)
+		h.Errorf("missing sequence: error %v, want an InputError for input 1", err)
 	}
 	if err := h.m.Step(ctx, []backend.Input{good}, nil); err == nil {
-		h.Error("too few outputs are no error")
+		h.Error("too few outputs returned no error")
 	}
 	other.Close()
 	h.wantInput(h.m.Step(ctx, []backend.Input{{Sequence: s, Tokens: p[:1]}, good}, make([]backend.Output, 2)),
@@ -132,7 +132,7 @@ func testCacheFull(h *harness) {
 	if n := len(b.Tokens()); n != fed {
 		h.Errorf("after ErrCacheFull the sequence has %d tokens, not %d", n, fed)
 	}
-	f, ferr := a.Fork() // shares its cells, so that there is room, or says that there is none
+	f, ferr := a.Fork() // either shares its cells or fails with ErrCacheFull
 	if ferr == nil {
 		f.Close()
 	} else {
@@ -144,7 +144,7 @@ func testCacheFull(h *harness) {
 	h.same(h.feed(b, q[kept:50], 0), half, "started again")
 }
 
-// fresh0 is fresh for when the cache has no room for a second copy: it starts s itself again.
+// fresh0 is fresh when the cache has no room for a second copy: it truncates s to nothing and feeds it again.
 func (h *harness) fresh0(s backend.Sequence, tokens []backend.Token) result {
 	h.Helper()
 	h.truncate(s, 0)
@@ -190,7 +190,7 @@ func testClosed(h *harness) {
 	s.Close()
 }
 
-// testCanceled steps with contexts that have ended, between steps that have not.
+// testCanceled runs steps with ended contexts between normal steps.
 func testCanceled(h *harness) {
 	p := h.tokens(1, 600)
 	s, other := h.sequence(), h.sequence()
@@ -208,15 +208,15 @@ func testCanceled(h *harness) {
 	h.same(h.feed(other, p[30:40], 0), h.fresh(p[:40]), "the other sequence after cancelled steps")
 }
 
-// tellable is how long a step must take for the clock to tell one that stopped early from one that ran to its end.
+// tellable is the minimum length of a step for the clock to show whether a cancelled one stopped early.
 const tellable = 20 * time.Millisecond
 
-// testCanceledInFlight cancels a long step while it runs, at many moments, between whole ones. A backend that looks
-// at the context only before and after computing takes as long either way, so the fastest cancelled step must have
-// taken clearly less than the fastest whole one: the fastest, because other work on the machine only makes steps
-// slower.
+// testCanceledInFlight cancels a long step while it runs, at many moments, between complete steps. A backend that
+// checks the context only before and after computing always takes the full time. So the fastest cancelled step must
+// be clearly faster than the fastest complete one. The fastest are compared because other work on the machine only
+// makes steps slower.
 func testCanceledInFlight(h *harness) {
-	// more than attempts only while other work on the machine hides the difference
+	// More than attempts are needed only while other work on the machine hides the difference.
 	const shared, attempts, most = 300, 8, 40
 	p := h.tokens(1, 900)
 	s := h.sequence()
@@ -235,14 +235,14 @@ func testCanceledInFlight(h *harness) {
 		want = h.feed(s, p[shared:], 0)
 		whole = min(whole, time.Since(begin))
 
-		from := shared + i // a token more each time, so that something real happens between
+		from := shared + i // one more token each time, so that the steps differ
 		back(from)
 		ctx, cancel := context.WithTimeout(context.Background(), whole*time.Duration(i%attempts+1)/10)
 		begin = time.Now()
 		err := h.m.Step(ctx, []backend.Input{{Sequence: s, Tokens: p[from:]}}, make([]backend.Output, 1))
 		took := time.Since(begin)
 		cancel()
-		if err == nil { // it was faster than before
+		if err == nil { // the step ended before it was cancelled
 			continue
 		}
 		h.wantError(err, context.DeadlineExceeded, "step cancelled while it ran")
@@ -263,6 +263,6 @@ func testCanceledInFlight(h *harness) {
 	case stopped > whole*3/4:
 		h.Error("no cancelled step stopped early")
 	}
-	back(shared) // the last step may have come to its end
+	back(shared) // the last step may have run to its end
 	h.same(h.feed(s, p[shared:], 0), want, "the prompt after cancelled steps")
 }

@@ -9,16 +9,16 @@ import (
 	"runner/backend"
 )
 
-// How much a process may grow over the sequences of testLeaks. The resident memory includes C's, whose allocator
-// and caches settle late.
+// How much a process may grow during testLeaks. The resident memory includes C's, whose allocator and caches take a
+// while to settle.
 const (
 	leakSequences   = 1000
 	maxHeapGrowth   = 256 << 10
 	maxMemoryGrowth = 24 << 20
 )
 
-// testLeaks opens, forks, feeds and closes a thousand sequences. All places and all cells must be free again, and
-// neither Go's heap nor, where the system says how large it is, the whole process may have grown.
+// testLeaks opens, forks, feeds and closes a thousand sequences. Afterwards all sequences and all cells must be
+// free. Go's heap must not have grown, nor the process, where its size is known.
 func testLeaks(h *harness) {
 	p := h.tokens(1, 200)
 	want := h.fresh(p[:100])
@@ -56,10 +56,10 @@ func testLeaks(h *harness) {
 	if measured {
 		h.Logf("over %d sequences Go's heap grew by %d bytes and the process by %d KiB", opened, heap, memory>>10)
 	} else {
-		h.Logf("over %d sequences Go's heap grew by %d bytes; this system does not say how large the process is, so C's "+
+		h.Logf("over %d sequences Go's heap grew by %d bytes; the size of the process is unknown on this system, so C's "+
 			"memory is not measured", opened, heap)
 	}
-	// Every place and cell is free: all sequences can be open at once and full.
+	// Every sequence and cell is free: all sequences can be open and full at once.
 	var open []backend.Sequence
 	for range h.info.Sequences {
 		s := h.sequence()
@@ -74,11 +74,11 @@ func testLeaks(h *harness) {
 	}
 }
 
-// memoryInUse returns the bytes of live objects on Go's heap and, where /proc tells, of the process's resident
-// memory, which is what C allocated as well.
+// memoryInUse returns the bytes of live objects on Go's heap and, where /proc has it, the resident memory of the
+// process, which includes C's.
 func memoryInUse() (heap, resident int64, measured bool) {
 	runtime.GC()
-	runtime.GC() // the first one only moves what a sync.Pool holds aside
+	runtime.GC() // the first run only moves what is in a sync.Pool to its victim cache
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	heap = int64(m.HeapAlloc)

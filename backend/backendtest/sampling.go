@@ -8,7 +8,7 @@ import (
 	"runner/backend"
 )
 
-// generate samples n tokens after prompt, feeding each.
+// generate samples n tokens after prompt, feeding each of them.
 func (h *harness) generate(s backend.Sequence, prompt []backend.Token, n int, p backend.Sampling,
 	c backend.Constraint) []backend.Token {
 	h.Helper()
@@ -18,7 +18,7 @@ func (h *harness) generate(s backend.Sequence, prompt []backend.Token, n int, p 
 	for range n {
 		h.step([]backend.Input{{Sequence: s, Tokens: feed, Sampling: &p, Constraint: c}}, out)
 		if !h.v.Valid(out[0].Token) {
-			h.Fatalf("sampled %d, which is no token", out[0].Token)
+			h.Fatalf("sampled %d, which is not a token", out[0].Token)
 		}
 		got = append(got, out[0].Token)
 		feed = got[len(got)-1:]
@@ -86,8 +86,9 @@ func testTopLogprobs(h *harness) {
 	}
 }
 
-// testSeeds generates with one seed alone, again, and beside other sequences; the tokens must be the same. Where mates
-// change the last bits of logits, a draw may fall on the other side of an edge, so a tolerance allows one parting.
+// testSeeds generates with one seed alone, again, and together with other sequences. The tokens must be the same.
+// Where the other sequences change the last bits of the logits, a draw may land on the other side of a boundary, so
+// with a tolerance the texts may differ in one token.
 func testSeeds(h *harness) {
 	p := h.tokens(1, 12)
 	sampling := backend.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.95, Seed: 42}
@@ -119,7 +120,7 @@ func testSeeds(h *harness) {
 			{Sequence: mate2, Tokens: h.tokens(uint64(i), 1)},
 		}, out)
 		got = append(got, out[1].Token)
-		feed = []backend.Token{want[i]} // so that one parting does not become all
+		feed = []backend.Token{want[i]} // continue with the expected token, so that one difference does not cause more
 	}
 	parted := 0
 	for i := range got {
@@ -128,11 +129,11 @@ func testSeeds(h *harness) {
 		}
 	}
 	if parted > 1 || parted > 0 && h.tolerance == 0 {
-		h.Errorf("beside others the same seed gave\n%v, alone\n%v", got, want)
+		h.Errorf("with other sequences the same seed gave\n%v, alone\n%v", got, want)
 	}
 }
 
-// testPenalties: penalties count what the caller lists, and nothing else that the sequence holds.
+// testPenalties checks that penalties count the tokens in Seen and no others of the sequence.
 func testPenalties(h *harness) {
 	held := h.tokens(2, 1)[0]
 	prompt := append(h.tokens(1, 10), slices.Repeat([]backend.Token{held}, 100)...)
@@ -145,13 +146,13 @@ func testPenalties(h *harness) {
 	for _, p := range []backend.Sampling{{FrequencyPenalty: -2},
 		{FrequencyPenalty: 2, PresencePenalty: 2, RepetitionPenalty: 10}} {
 		if got := choose(p); got != best {
-			h.Errorf("penalties took %d for %d though nothing counts as seen", got, best)
+			h.Errorf("penalties took %d for %d although nothing was seen", got, best)
 		}
 	}
 	strong := backend.Sampling{PresencePenalty: 2, FrequencyPenalty: 2, RepetitionPenalty: 10}
 	strong.Seen = slices.Repeat([]backend.Token{best}, 200)
 	if got := choose(strong); got == best {
-		h.Errorf("token %d counts as seen 200 times and was taken again", best)
+		h.Errorf("token %d was seen 200 times and was taken again", best)
 	}
 	other := best + 1
 	if int(other) == h.v.Len() {
@@ -159,11 +160,11 @@ func testPenalties(h *harness) {
 	}
 	strong.Seen, strong.PenaltyWindow = append(strong.Seen, other), 1
 	if got := choose(strong); got != best {
-		h.Errorf("penalties took %d for %d, which is outside of their window", got, best)
+		h.Errorf("penalties took %d for %d, which is outside the window", got, best)
 	}
 	strong.Seen, strong.PenaltyWindow = []backend.Token{backend.NoToken, backend.Token(h.v.Len())}, 0
 	if got := choose(strong); got != best {
-		h.Errorf("penalties took %d for %d, and only tokens that do not exist count as seen", got, best)
+		h.Errorf("penalties took %d for %d, although only unknown tokens were seen", got, best)
 	}
 	boost := backend.Sampling{FrequencyPenalty: -2, Seen: slices.Repeat([]backend.Token{other}, 200)}
 	if got := choose(boost); got != other {
@@ -206,7 +207,7 @@ func testConstraint(h *harness) {
 			s.Close()
 		}
 	}
-	// Among the allowed tokens greedy sampling takes the best.
+	// Greedy sampling takes the best of the allowed tokens.
 	s := h.sequence()
 	defer s.Close()
 	c := every{7, h.v.Len()}
@@ -234,8 +235,8 @@ func testNothingAllowed(h *harness) {
 	h.same(h.feed(other, p[:5], 0), h.fresh(p[:5]), "the other sequence of that step")
 }
 
-// testEmbeddings: the sum of hidden states depends on the tokens alone, neither on the pieces in which they were
-// fed nor on what shared the steps, and reading them changes nothing else.
+// testEmbeddings checks that the sum of hidden states depends on the tokens alone, not on how they were split or on
+// the other sequences of a step. Reading them must change nothing else.
 func testEmbeddings(h *harness) {
 	if !h.caps.Embeddings {
 		h.Skip("the model has no embeddings")
@@ -279,8 +280,9 @@ func testEmbeddings(h *harness) {
 	}
 	h.same(h.feed(other, p[fed:], 0), h.fresh(p), "after steps that read hidden states")
 	s := h.sequence()
-	if err := h.unchanged(context.Background(), []backend.Input{{Sequence: s, Tokens: p[:1], Hidden: make([]float64, 1)}}); err == nil {
-		h.Error("a hidden state of the wrong width is no error")
+	wrong := []backend.Input{{Sequence: s, Tokens: p[:1], Hidden: make([]float64, 1)}}
+	if err := h.unchanged(context.Background(), wrong); err == nil {
+		h.Error("a hidden state of the wrong width returned no error")
 	}
 }
 

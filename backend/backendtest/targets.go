@@ -8,8 +8,8 @@ import (
 	"runner/backend"
 )
 
-// testTargets scores the tokens of a sequence in pieces and compares each score with what the model says when the
-// sequence is fed token by token. Another sequence decodes in the same steps and must not notice.
+// testTargets scores the tokens of a sequence in chunks and compares each score with the model's output when the
+// sequence is fed token by token. Another sequence decodes in the same steps and must not be affected.
 func testTargets(h *harness) {
 	tokens := h.tokens(11, 90)
 	best := make([]result, len(tokens))
@@ -42,13 +42,13 @@ func testTargets(h *harness) {
 	h.refusedTargets(tokens)
 }
 
-// sameScore compares the score of a target with the model's word for the place.
+// sameScore compares the score of a target with the model's own output at that position.
 func (h *harness) sameScore(got *backend.TargetScore, want *result, target backend.Token) {
 	h.Helper()
 	if len(got.Top) != 3 || got.Top[0].Logprob < got.Top[2].Logprob {
 		h.Fatalf("the best three are %v", got.Top)
 	}
-	// The suite's tolerance is in deviations of the logits, which are a few units wide.
+	// The suite's tolerance is in standard deviations of the logits, which are a few units wide.
 	near := 0.05 + 10*h.tolerance
 	if d := math.Abs(float64(got.Top[0].Logprob - want.top[0].Logprob)); !(d <= near) {
 		h.Errorf("the best token has %v, and %v when it is alone", got.Top[0], want.top[0])
@@ -81,7 +81,7 @@ func (h *harness) sameScore(got *backend.TargetScore, want *result, target backe
 	}
 }
 
-// refusedTargets asks for what the contract does not allow and looks that nothing changes.
+// refusedTargets checks that inputs that break the contract are refused and change nothing.
 func (h *harness) refusedTargets(tokens []backend.Token) {
 	h.Helper()
 	s := h.sequence()

@@ -38,7 +38,7 @@ func testVocabulary(h *harness) {
 	}
 	_, harmony := v.Special("<|return|>")
 	if end, ok := v.Special("<|end|>"); harmony && ok && v.EndsGeneration(end) {
-		h.Error("<|end|> ends generation, where it only ends a message")
+		h.Error("<|end|> ends generation, but it should only end a message")
 	}
 }
 
@@ -76,7 +76,7 @@ func texts(names []string, yield func(string) bool) {
 	}
 }
 
-// testRoundTrip demands that the pieces of a text's tokens are the text, byte for byte.
+// testRoundTrip checks that the pieces of a text's tokens give the text back, byte for byte.
 func testRoundTrip(h *harness) {
 	texts(nil, func(s string) bool {
 		tokens, err := h.m.Tokenize(nil, s)
@@ -101,7 +101,7 @@ func testRoundTrip(h *harness) {
 	}
 }
 
-// testNeverControl demands that no text becomes a control token, whole names of control tokens least of all.
+// testNeverControl checks that no text becomes a control token, in particular not the name of one.
 func testNeverControl(h *harness) {
 	var names []string
 	for text, t := range h.v.Specials {

@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// longSteps makes steps of many tokens slow enough to be cancelled while they run.
+// longSteps slows down steps of many tokens, so that they can be cancelled while they run.
 func longSteps(tokens int) time.Duration {
 	if tokens < 500 {
 		return 0

@@ -1,11 +1,11 @@
-// Package fake is a backend without an engine, for the tests of everything above the contract.
+// Package fake is a backend without an engine, for tests of the packages above the contract.
 //
-// A [Model] keeps a real cache of cells with reference counts, honours every rule of package backend, and computes
-// the next token's logits from the tokens in a sequence's cells: noise that depends on the history alone, plus a
-// strong vote for the token that a [Script] names. It is deterministic, needs no file, and allocates little.
-// [Replies] makes a script from texts; [Harmony] and [Think] are small vocabularies of two model families.
+// A [Model] has a real cache of cells with reference counts and follows every rule of package backend. It computes
+// the next token's logits from the cells of a sequence: noise that depends on the history alone, plus a large bonus
+// for the token that a [Script] names. It is deterministic, needs no file, and allocates little. [Replies] makes a
+// script from texts. [Harmony] and [Think] are small vocabularies of two model families.
 //
-// It is not a language model and not a stub: it passes the conformance suite in package backendtest.
+// It passes the conformance suite in package backendtest.
 package fake
 
 import (
@@ -18,49 +18,49 @@ import (
 	"runner/backend/sample"
 )
 
-// Script names the token that shall follow tokens, the whole sequence; backend.NoToken leaves it to the noise. It must
-// depend on its argument alone and not keep it.
+// Script returns the token that should follow tokens, the whole sequence. backend.NoToken leaves the choice to the
+// noise. The result must depend on the argument alone. A Script must not keep its argument.
 type Script func(tokens []backend.Token) backend.Token
 
-// Config says what the model is like. The zero value is usable: the Harmony vocabulary and noise for replies.
+// Config describes the model. The zero value is usable: the Harmony vocabulary, and noise for replies.
 type Config struct {
-	// Vocab is the vocabulary; nil means Harmony(). Text is tokenized by the longest piece of a normal token, so
-	// every byte needs a token of its own.
+	// Vocab is the vocabulary; nil means Harmony(). Tokenize takes the longest normal token that matches, so every
+	// byte needs a token of its own.
 	Vocab *backend.Vocab
 	// Script chooses the replies; nil leaves them to the noise.
 	Script Script
-	// ChatTemplate and Name are reported by Info.
+	// ChatTemplate and Name appear in Info.
 	ChatTemplate, Name string
 
 	// ContextSize, Sequences, CacheTokens and BatchSize are as in backend.Config; 0 means 8192, 8,
 	// ContextSize*Sequences and 512.
 	ContextSize, Sequences, CacheTokens, BatchSize int
 
-	// Delay, when not nil, is how long a step of that many tokens takes. A canceled step returns at once.
+	// Delay, when not nil, returns how long a step of that many tokens takes. A cancelled step returns at once.
 	Delay func(tokens int) time.Duration
-	// Fail, when not nil, is called before each step, numbered from 0. Its error becomes the step's error and nothing
-	// changes; after an error that wraps backend.ErrBroken every further step fails with it.
+	// Fail, when not nil, is called before each step, numbered from 0. Its error becomes the step's error, and
+	// nothing changes. After an error that wraps backend.ErrBroken every later step fails with the same error.
 	Fail func(step int, inputs []backend.Input) error
 	// Record keeps the shape of every step for Steps.
 	Record bool
 }
 
-// Step is the shape of one step that succeeded.
+// Step is the shape of one successful step.
 type Step struct {
 	Inputs []Fed
 }
 
 // Fed is the shape of one input.
 type Fed struct {
-	// ID tells sequences apart; every NewSequence and Fork gets the next number, from 1.
+	// ID identifies the sequence. Every NewSequence and Fork takes the next number, from 1.
 	ID int
-	// Before is the sequence's length before the step and Tokens how many were fed.
+	// Before is the sequence's length before the step. Tokens is how many tokens were fed.
 	Before, Tokens int
-	// Sampled says whether a token was asked for and Constrained whether a constraint was in force.
+	// Sampled reports whether a token was asked for, Constrained whether a constraint applied.
 	Sampled, Constrained bool
 }
 
-// Model implements backend.Model. The methods that the contract does not name may be called from any goroutine.
+// Model implements backend.Model. The methods that are not part of the contract may be called from any goroutine.
 type Model struct {
 	cfg   Config
 	info  backend.Info
@@ -80,8 +80,8 @@ type Model struct {
 	closed bool
 }
 
-// New returns a model. It panics when the configuration is impossible: a vocabulary without all 256 bytes or a negative
-// size.
+// New returns a model. It panics if the configuration is impossible: a vocabulary without all 256 bytes, or a
+// negative size.
 func New(cfg Config) *Model {
 	if cfg.Vocab == nil {
 		cfg.Vocab = Harmony()
@@ -174,18 +174,18 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 	return m.run(inputs, outputs)
 }
 
-// check refuses a step before it changes anything.
+// check returns the error of a bad step before anything changes.
 func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	if m.isClosed() {
 		return backend.ErrClosed
 	}
-	m.nextID++ // a number that no sequence has marks the ones seen in this step
+	m.nextID++ // a number of no sequence; it marks the sequences seen in this step
 	for i := range inputs {
 		s, ok := inputs[i].Sequence.(*sequence)
 		var err error
 		switch {
 		case inputs[i].Sequence == nil:
-			continue // CheckInputs says so
+			continue // CheckInputs returns the error
 		case !ok || s.model != m:
 			err = backend.ErrForeign
 		case s.closed:
@@ -201,7 +201,7 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
 }
 
-// run feeds and samples; on an error every sequence is as it was.
+// run feeds and samples. After an error every sequence is as it was.
 func (m *Model) run(inputs []backend.Input, outputs []backend.Output) error {
 	total := 0
 	for i := range inputs {
@@ -220,7 +220,7 @@ func (m *Model) run(inputs []backend.Input, outputs []backend.Output) error {
 		for j, target := range in.Targets {
 			s.feed(in.Tokens[j : j+1])
 			m.next(s)
-			_ = m.sampler.Score(m.logits, target, in.TargetTop, outputs[i].NextScore()) // these logits are good
+			_ = m.sampler.Score(m.logits, target, in.TargetTop, outputs[i].NextScore()) // the fake's logits are never bad
 		}
 		s.feed(in.Tokens[scored:])
 		fed++
@@ -282,10 +282,10 @@ func (m *Model) next(s *sequence) {
 	}
 }
 
-// vote is what a script's token gets on top: more than any noise, penalty or usual bias.
+// vote is the bonus for a script's token: more than any noise, penalty or usual bias.
 const vote = 50
 
-// noise returns a value between -4 and 4, denser around 0, from a history's hash and a token.
+// noise returns a value between -4 and 4, denser around 0, that depends on a history's hash and a token.
 func noise(h, token uint64) float32 {
 	x := mix(h ^ token*0x9e3779b97f4a7c15)
 	sum := uint32(x&0xffff) + uint32(x>>16&0xffff) + uint32(x>>32&0xffff) + uint32(x>>48)
@@ -320,11 +320,11 @@ func (m *Model) OpenSequences() int {
 	return m.open
 }
 
-// UsedCells returns how many tokens the cache holds; a prefix that forks share counts once. Like Step it must not run
-// at the same time as methods of sequences.
+// UsedCells returns how many tokens the cache holds. A prefix that forks share counts once. Like Step it must not
+// run concurrently with methods of sequences.
 func (m *Model) UsedCells() int { return len(m.cells.all) - m.cells.free() }
 
-// Steps returns the shapes of the steps that succeeded so far, if Config.Record is set.
+// Steps returns the shapes of the successful steps so far, if Config.Record is set.
 func (m *Model) Steps() []Step {
 	m.mu.Lock()
 	defer m.mu.Unlock()

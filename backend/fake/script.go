@@ -6,21 +6,21 @@ import (
 	"runner/backend"
 )
 
-// Reply is one answer of a script made by Replies. Texts write control tokens by their printed names.
+// Reply is one entry of a script made by Replies. In its texts, control tokens appear by their printed names.
 type Reply struct {
-	// Prompt must occur before After in the sequence's text; empty always does.
+	// Prompt must occur before After in the sequence's text. An empty Prompt always matches.
 	Prompt string
-	// After is the marker after which the reply starts, for instance "<|start|>assistant"; empty is the start of the
-	// sequence.
+	// After is the marker that the reply follows, for instance "<|start|>assistant". An empty After is the start of
+	// the sequence.
 	After string
-	// Say is the reply, control tokens by name. When it is spent the vocabulary's EOS follows.
+	// Say is the text of the reply. The vocabulary's EOS follows it.
 	Say string
 }
 
-// Replies returns a script that answers from a list. A reply fits where everything after one of its markers is the
-// beginning of what it says, however it is cut into tokens. Of those that fit, the one that has said the most goes
-// on; at the start of a reply that is the one whose marker ends last, then the first in the list. When none fits
-// EOS follows. So a reply may be cut short by feeding something else, after which another reply may take over.
+// Replies returns a script that answers from a list. A reply matches if the text after one of its markers is a
+// prefix of its Say, however that is split into tokens. Of the matching replies, the one furthest along continues.
+// At the start of a reply, the marker that ends last wins, then the order of the list. EOS follows if none matches.
+// Feeding other text cuts a reply short, and another reply may then match.
 func Replies(v *backend.Vocab, replies ...Reply) Script {
 	t := newTrie(v)
 	return func(tokens []backend.Token) backend.Token {
@@ -47,7 +47,7 @@ func Replies(v *backend.Vocab, replies ...Reply) Script {
 	}
 }
 
-// first returns the first token of text. No token is longer than the part that is encoded for that.
+// first returns the first token of text. It encodes only a part that is longer than any token.
 func first(v *backend.Vocab, t *trie, text string) backend.Token {
 	const longest = 64
 	return encode(v, t, text[:min(len(text), longest)])[0]

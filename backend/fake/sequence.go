@@ -7,7 +7,7 @@ import (
 )
 
 // cell is one token in the cache. hash stands for the state that an engine keeps: it depends on the token and on
-// everything before it in the sequence that fed it.
+// all tokens before it in the sequence that fed it.
 type cell struct {
 	hash uint64
 	refs int
@@ -47,7 +47,7 @@ func (c *cells) release(i int32) {
 type sequence struct {
 	model  *Model
 	id     int
-	step   int // the last step that it appeared in
+	step   int // the last step in which it appeared
 	tokens []backend.Token
 	cells  []int32
 	closed bool
@@ -116,7 +116,7 @@ func (s *sequence) Close() {
 
 const embeddingLength = 16
 
-// addHidden adds each token's noise, so that texts with common tokens are near each other.
+// addHidden adds each token's noise, so that texts with tokens in common get similar sums.
 func addHidden(to []float64, tokens []backend.Token) {
 	if to == nil {
 		return

@@ -7,8 +7,8 @@ import (
 	"runner/backend"
 )
 
-// words are pieces of more than one byte, so that text is not all bytes: whole words, pieces of words, pieces that span
-// a space, and halves of UTF-8 sequences.
+// words are pieces of more than one byte, so that text is not all single bytes: words, parts of words, pieces that
+// contain a space, and halves of UTF-8 sequences.
 var words = strings.Fields(`the and ing tion is are was have that this with from what answer because so plus minus
 	user assistant system developer tool analysis commentary final functions json name arguments result summary
 	reasoning think ab abc abcd 12 123 == -- !! {" "} ": <| |> </ 中文 é ö ß 🙂`)
@@ -18,21 +18,20 @@ var harmonySpecials = []string{"<|startoftext|>", "<|endoftext|>", "<|return|>",
 	"<|start|>",
 	"<|end|>", "<|message|>", "<|call|>"}
 
-// Harmony returns a vocabulary in the manner of gpt-oss: 256 bytes, some words, and the control tokens of the
-// harmony format, of which <|return|> and <|call|> end generation, followed by a few unused ids.
+// Harmony returns a vocabulary like that of gpt-oss: 256 bytes, some words, the control tokens of the harmony
+// format and a few unused ids. <|return|> and <|call|> end generation.
 func Harmony() *backend.Vocab {
 	return build(harmonySpecials, nil, "<|startoftext|>", "<|return|>", "<|call|>")
 }
 
-// Think returns a vocabulary in the manner of the models that put their reasoning between <think> and </think>: 256
-// bytes, some words, ChatML's control tokens, of which <|im_end|> ends generation, and the tags as user-defined
-// tokens.
+// Think returns a vocabulary like that of models that reason between <think> and </think>: 256 bytes, some words,
+// ChatML's control tokens, and the tags as user-defined tokens. <|im_end|> ends generation.
 func Think() *backend.Vocab {
 	return build([]string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"},
 		[]string{"<think>", "</think>", "<tool_call>", "</tool_call>"}, "", "<|im_end|>", "<|endoftext|>")
 }
 
-// ThinkTemplate is a chat template for Think's vocabulary: ChatML, with the reasoning of earlier turns left out.
+// ThinkTemplate is a chat template for Think's vocabulary: ChatML without the reasoning of earlier turns.
 const ThinkTemplate = `{%- for message in messages %}
 {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}
 {%- endfor %}
@@ -137,8 +136,8 @@ func (t *trie) tokenize(dst []backend.Token, text string) []backend.Token {
 	return dst
 }
 
-// Encode returns the tokens of text in which the printed names of control and user-defined tokens stand for these
-// tokens, as a template's literals do. Use Model.Tokenize for what a user typed.
+// Encode returns the tokens of text. Printed names of control and user-defined tokens become those tokens, as in
+// the literals of a template. For text that a user typed, use Model.Tokenize.
 func Encode(v *backend.Vocab, text string) []backend.Token {
 	return encode(v, newTrie(v), text)
 }
@@ -164,7 +163,7 @@ func encode(v *backend.Vocab, t *trie, text string) []backend.Token {
 	return t.tokenize(out, text[start:])
 }
 
-// Decode returns the text of tokens, control tokens by their printed names.
+// Decode returns the text of tokens, with control tokens as their printed names.
 func Decode(v *backend.Vocab, tokens []backend.Token) string {
 	var b strings.Builder
 	for _, t := range tokens {

@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// Why a file is refused. Errors from [Open] and [Read] wrap one of these in a [*FormatError], unless the file could not
-// be read at all, in which case they wrap the error of the operating system.
+// Reasons why a file is refused. Errors from [Open] and [Read] wrap one of these in a [*FormatError]. If the file
+// cannot be read at all, they wrap the error of the operating system.
 var (
-	// ErrNotGGUF: the file does not start like a GGUF file.
+	// ErrNotGGUF: the file does not start as a GGUF file does.
 	ErrNotGGUF = errors.New("not a GGUF file")
-	// ErrVersion: a version or byte order that this package does not read.
+	// ErrVersion: the version or byte order is not supported.
 	ErrVersion = errors.New("unsupported GGUF version")
-	// ErrTruncated: the file ends before its contents do.
+	// ErrTruncated: the file is shorter than its header says.
 	ErrTruncated = errors.New("GGUF file is truncated")
-	// ErrCorrupt: the contents contradict one another or exceed the limits.
+	// ErrCorrupt: parts of the file contradict each other or exceed the limits.
 	ErrCorrupt = errors.New("GGUF file is corrupt")
 )
 
@@ -23,8 +23,8 @@ var (
 type FormatError struct {
 	// Kind is one of the errors above.
 	Kind error
-	// Detail is one line, for instance "ends after 1,024 of 12,345 bytes". Names taken from the file are quoted
-	// and shortened.
+	// Detail is one line, for instance "ends after 1,024 of 12,345 bytes". Names from the file are quoted and
+	// shortened.
 	Detail string
 }
 
@@ -50,7 +50,7 @@ func corrupt(format string, args ...any) error {
 	return &FormatError{ErrCorrupt, fmt.Sprintf(format, args...)}
 }
 
-// quote makes a name from the file fit for an error message.
+// quote makes a name from the file safe for an error message.
 func quote(s string) string {
 	const most = 80
 	if len(s) > most {
@@ -59,7 +59,7 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// group writes n with a comma between every three digits.
+// group formats n with a comma between every three digits.
 func group(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {

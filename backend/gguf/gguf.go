@@ -20,16 +20,16 @@ import (
 type File struct {
 	// Version is 2 or 3.
 	Version uint32
-	// Alignment is the multiple at which each tensor's data starts, in bytes; a power of two.
+	// Alignment is the alignment of each tensor's data in bytes, a power of two.
 	Alignment int64
-	// DataOffset is where the tensors' data starts in the file and Size the file's length, in bytes.
+	// DataOffset is the file offset of the tensors' data. Size is the file's length in bytes.
 	DataOffset, Size int64
 	// Metadata holds the key-value pairs in file order.
 	Metadata []KeyValue
 	// Tensors holds the tensors in file order.
 	Tensors []Tensor
-	// Digest identifies the file without reading its weights: the hexadecimal SHA-256 of the header's bytes up to the
-	// last tensor's description, followed by Size as eight little-endian bytes.
+	// Digest identifies the file without reading the weights: the hexadecimal SHA-256 of the header's bytes up to
+	// the end of the last tensor's description, followed by Size as eight little-endian bytes.
 	Digest string
 
 	keys    map[string]int
@@ -46,9 +46,9 @@ type KeyValue struct {
 type Tensor struct {
 	Name string
 	Type TensorType
-	// Dims holds 1 to 4 sizes, the fastest-changing first: Dims[0] is the length of a row.
+	// Dims holds 1 to 4 sizes, the fastest-changing first. Dims[0] is the length of a row.
 	Dims []int64
-	// Offset is where the data starts, relative to File.DataOffset, and Size its length, in bytes.
+	// Offset is the start of the data relative to File.DataOffset, Size its length, both in bytes.
 	Offset, Size int64
 }
 
@@ -70,7 +70,7 @@ func (f *File) Lookup(key string) (Value, bool) {
 	return f.Metadata[i].Value, true
 }
 
-// Tensor returns the tensor of that name.
+// Tensor returns the tensor with this name.
 func (f *File) Tensor(name string) (*Tensor, bool) {
 	i, ok := f.tensors[name]
 	if !ok {
@@ -79,43 +79,43 @@ func (f *File) Tensor(name string) (*Tensor, bool) {
 	return &f.Tensors[i], true
 }
 
-// String returns the string at key; false where there is none.
+// String returns the string at key; false if there is none.
 func (f *File) String(key string) (string, bool) {
 	v, _ := f.Lookup(key)
 	return v.String()
 }
 
-// Int returns the integer at key, of any width; false where there is none or it does not fit.
+// Int returns the integer at key, of any width; false if there is none or it does not fit.
 func (f *File) Int(key string) (int64, bool) {
 	v, _ := f.Lookup(key)
 	return v.Int()
 }
 
-// Float returns the number at key, integer or not; false where there is none.
+// Float returns the number at key, integer or not; false if there is none.
 func (f *File) Float(key string) (float64, bool) {
 	v, _ := f.Lookup(key)
 	return v.Float()
 }
 
-// Bool returns the truth value at key; false, false where there is none.
+// Bool returns the boolean at key; false, false if there is none.
 func (f *File) Bool(key string) (value, ok bool) {
 	v, _ := f.Lookup(key)
 	return v.Bool()
 }
 
-// Array returns the array at key; false where there is none.
+// Array returns the array at key; false if there is none.
 func (f *File) Array(key string) (*Array, bool) {
 	v, _ := f.Lookup(key)
 	return v.Array()
 }
 
-// Architecture returns the value of general.architecture; empty where there is none.
+// Architecture returns the value of general.architecture; empty if there is none.
 func (f *File) Architecture() string {
 	s, _ := f.String("general.architecture")
 	return s
 }
 
-// Parameters returns the number of values in all tensors, or math.MaxInt64 where that overflows.
+// Parameters returns the number of values in all tensors, or math.MaxInt64 if that overflows.
 func (f *File) Parameters() int64 {
 	n := int64(0)
 	for i := range f.Tensors {
@@ -174,7 +174,7 @@ func (t Type) width() int {
 	return 0
 }
 
-// Value is one metadata value. The zero Value holds nothing.
+// Value is one metadata value. The zero Value is empty.
 type Value struct {
 	typ   Type
 	set   bool
@@ -192,7 +192,7 @@ func (v Value) String() (string, bool) { return v.str, v.set && v.typ == String 
 // Array returns the array; false for other types.
 func (v Value) Array() (*Array, bool) { return v.array, v.set && v.typ == ArrayOf }
 
-// Bool returns the truth value; false, false for other types.
+// Bool returns the boolean; false, false for other types.
 func (v Value) Bool() (value, ok bool) {
 	if !v.set || v.typ != Bool {
 		return false, false
@@ -247,11 +247,12 @@ func floatOf(t Type, bits uint64) (float64, bool) {
 	return float64(n), ok
 }
 
-// Array is a metadata array. Strings are stored one after the other with a table of ends, numbers as in the file.
+// Array is a metadata array. Strings are stored one after the other with a table of their ends, numbers as in the
+// file.
 type Array struct {
 	typ    Type
 	n      int
-	data   []byte   // numbers and truth values, little-endian
+	data   []byte   // numbers and booleans, little-endian
 	text   string   // all strings
 	ends   []uint32 // end of string i in text
 	nested []*Array
@@ -275,7 +276,7 @@ func (a *Array) String(i int) string {
 	return a.text[start:a.ends[i]]
 }
 
-// Strings copies an array of strings out of its shared text, which can then be freed; nil for other types.
+// Strings copies an array of strings, so that the shared text can be freed; nil for other types.
 func (a *Array) Strings() []string {
 	if a.typ != String {
 		return nil
@@ -293,7 +294,7 @@ func (a *Array) Int(i int) (int64, bool) { return intOf(a.typ, a.bits(i)) }
 // Float returns element i of an array of numbers; false for other types.
 func (a *Array) Float(i int) (float64, bool) { return floatOf(a.typ, a.bits(i)) }
 
-// Bool returns element i of an array of truth values; false, false for other types.
+// Bool returns element i of an array of booleans; false, false for other types.
 func (a *Array) Bool(i int) (value, ok bool) {
 	if a.typ != Bool {
 		return false, false

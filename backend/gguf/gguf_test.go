@@ -62,7 +62,7 @@ func TestReadGolden(t *testing.T) {
 		t.Errorf("n = %v, %v", n, ok)
 	}
 	if _, ok := f.String("n"); ok {
-		t.Error("a number passes for a string")
+		t.Error("a number was returned as a string")
 	}
 	a, ok := f.Array("s")
 	if !ok || a.Type() != gguf.String || !reflect.DeepEqual(a.Strings(), []string{"a", ""}) {
@@ -229,7 +229,7 @@ func TestNestedArrays(t *testing.T) {
 	}
 }
 
-// TestHostile changes the golden file in one place each.
+// TestHostile changes the golden file in one place at a time.
 func TestHostile(t *testing.T) {
 	le := binary.LittleEndian
 	put32 := func(at int, v uint32) func([]byte) []byte {
@@ -262,7 +262,7 @@ func TestHostile(t *testing.T) {
 		{"key length", put64(24, 1<<20), gguf.ErrCorrupt, "string at byte"},
 		{"empty key", put64(24, 0), gguf.ErrCorrupt, "empty"},
 		{"value type", put32(n+1, 13), gguf.ErrCorrupt, "unknown type"},
-		{"value type bool", put32(n+1, uint32(gguf.Bool)), gguf.ErrCorrupt, "truth value"},
+		{"value type bool", put32(n+1, uint32(gguf.Bool)), gguf.ErrCorrupt, "boolean"},
 		{"duplicate key", func(b []byte) []byte { b[array] = 'n'; return b }, gguf.ErrCorrupt, "twice"},
 		{"array type", put32(array+5, 13), gguf.ErrCorrupt, "unknown type"},
 		{"array length", put64(array+9, 1<<50), gguf.ErrCorrupt, "elements"},
@@ -273,14 +273,14 @@ func TestHostile(t *testing.T) {
 		{"five dimensions", put32(dims, 5), gguf.ErrCorrupt, "dimensions"},
 		{"zero dimension", put64(dim, 0), gguf.ErrCorrupt, "a dimension of 0"},
 		{"negative dimension", put64(dim, 1<<63), gguf.ErrCorrupt, "a dimension"},
-		{"huge dimension", put64(dim, 1<<63-32), gguf.ErrCorrupt, "too many bytes"},
+		{"huge dimension", put64(dim, 1<<63-32), gguf.ErrCorrupt, "too large"},
 		{"large dimension", put64(dim, 1<<62), gguf.ErrTruncated, "ends after"},
 		{"ragged row", put64(dim, 33), gguf.ErrCorrupt, "multiple of the 32"},
 		{"unknown format", put32(format, 40), gguf.ErrCorrupt, "unknown format 40"},
 		{"removed format", put32(format, 31), gguf.ErrCorrupt, "unknown format 31"},
 		{"misaligned", put64(offset, 16), gguf.ErrCorrupt, "multiple of 32"},
 		{"offset outside", put64(offset, 1<<20), gguf.ErrTruncated, "of 1,"},
-		{"offset overflow", put64(offset, 1<<63-32), gguf.ErrCorrupt, "impossible"},
+		{"offset overflow", put64(offset, 1<<63-32), gguf.ErrCorrupt, "largest possible"},
 		{"negative offset", put64(offset, 1<<63), gguf.ErrCorrupt, "offset"},
 		{"data cut short", func(b []byte) []byte { return b[:len(b)-1] }, gguf.ErrTruncated,
 			fmt.Sprintf("ends after %d of %d bytes", len(goldenFile())-1, len(goldenFile()))},
@@ -411,7 +411,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// BenchmarkRead reads the header of a file with a vocabulary and merges of the size of o200k's.
+// BenchmarkRead reads the header of a file with as many tokens and merges as o200k.
 func BenchmarkRead(b *testing.B) {
 	tokens, merges := make([]string, 201088), make([]string, 199742)
 	for i := range tokens {

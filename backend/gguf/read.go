@@ -41,7 +41,7 @@ const (
 	MaxAlignment = 1 << 24
 )
 
-// Open reads the header of the file at path. The file is closed again.
+// Open reads the header of the file at path and closes the file.
 func Open(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -53,12 +53,12 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, &FormatError{ErrNotGGUF, "it is not a regular file"}
+		return nil, &FormatError{ErrNotGGUF, "not a regular file"}
 	}
 	return Read(f, st.Size())
 }
 
-// Read reads the header of a file of size bytes. Its errors are as described at [ErrNotGGUF] and following.
+// Read reads the header of a file of size bytes. For its errors see [ErrNotGGUF] and the following.
 func Read(r io.ReaderAt, size int64) (*File, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("gguf: negative size %d", size)
@@ -82,11 +82,11 @@ func Read(r io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
-// decoder reads little-endian values and knows how many bytes are left in the file.
+// decoder reads little-endian values and counts the bytes left in the file.
 type decoder struct {
 	r          *bufio.Reader
 	size, left int64
-	elements   int // read of the value at hand, and how many arrays they were in
+	elements   int // elements of the current value read so far, and the arrays that held them
 	arrays     int
 	sum        hash.Hash
 	buf        [8]byte
@@ -98,7 +98,7 @@ func (d *decoder) header(f *File) error {
 		if err != nil && d.size >= 4 {
 			return err
 		}
-		return &FormatError{ErrNotGGUF, "it does not start with the letters GGUF"}
+		return &FormatError{ErrNotGGUF, "the file does not start with the letters GGUF"}
 	}
 	if f.Version, err = d.uint32(); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (d *decoder) value(key string, t Type) (Value, error) {
 	var err error
 	switch {
 	case t >= typeCount:
-		err = corrupt("metadata key %s has the unknown type %d", quote(key), uint32(t))
+		err = corrupt("metadata key %s has unknown type %d", quote(key), uint32(t))
 	case t == String:
 		v.str, err = d.string(maxString)
 	case t == ArrayOf:
@@ -179,7 +179,7 @@ func (d *decoder) value(key string, t Type) (Value, error) {
 		}
 	}
 	if err == nil && t == Bool && v.bits > 1 {
-		err = corrupt("metadata key %s has %d for a truth value", quote(key), v.bits)
+		err = corrupt("metadata key %s is a boolean with the value %d", quote(key), v.bits)
 	}
 	return v, err
 }
@@ -203,7 +203,7 @@ func (d *decoder) arrayOf(key string, depth int) (*Array, error) {
 	a := &Array{typ: Type(t), n: n}
 	switch width := a.typ.width(); {
 	case a.typ >= typeCount:
-		return nil, corrupt("metadata key %s has elements of the unknown type %d", quote(key), t)
+		return nil, corrupt("metadata key %s has elements of unknown type %d", quote(key), t)
 	case a.typ == String:
 		err = d.strings(a)
 	case a.typ == ArrayOf:
@@ -217,7 +217,7 @@ func (d *decoder) arrayOf(key string, depth int) (*Array, error) {
 		if a.typ == Bool && err == nil {
 			for _, b := range a.data {
 				if b > 1 {
-					return nil, corrupt("metadata key %s has %d for a truth value", quote(key), b)
+					return nil, corrupt("metadata key %s holds a boolean with the value %d", quote(key), b)
 				}
 			}
 		}
@@ -227,7 +227,7 @@ func (d *decoder) arrayOf(key string, depth int) (*Array, error) {
 
 // strings reads the elements of an array of strings into one string.
 func (d *decoder) strings(a *Array) error {
-	if int64(a.n) > d.left/8 { // each has at least its length
+	if int64(a.n) > d.left/8 { // each string takes at least the bytes of its length
 		return d.truncated()
 	}
 	a.ends = make([]uint32, 0, a.n)
@@ -239,7 +239,7 @@ func (d *decoder) strings(a *Array) error {
 		}
 		start := len(text)
 		if int64(start)+n > math.MaxUint32 {
-			return corrupt("an array of strings holds more than %d bytes", uint32(math.MaxUint32))
+			return corrupt("the strings of an array have more than %d bytes together", uint32(math.MaxUint32))
 		}
 		text = slices.Grow(text, int(n))[:start+int(n)]
 		if err := d.full(text[start:]); err != nil {
@@ -275,7 +275,7 @@ func (d *decoder) tensors(f *File, n int) error {
 			if err != nil {
 				return err
 			}
-			t.Dims[j] = int64(v) // byteSize refuses what becomes negative
+			t.Dims[j] = int64(v) // byteSize refuses values that become negative
 		}
 		format, err := d.uint32()
 		if err != nil {
@@ -287,7 +287,7 @@ func (d *decoder) tensors(f *File, n int) error {
 			return err
 		}
 		if offset > math.MaxInt64 {
-			return corrupt("tensor %s has the offset %d", quote(t.Name), offset)
+			return corrupt("tensor %s has offset %d", quote(t.Name), offset)
 		}
 		t.Offset = int64(offset)
 		if t.Size, err = ByteSize(t.Type, t.Dims); err != nil {
@@ -323,7 +323,7 @@ func checkTensors(f *File) error {
 			return corrupt("tensors %s and %s overlap", quote(order[i-1].Name), quote(t.Name))
 		}
 		if t.Size > math.MaxInt64-f.DataOffset-t.Offset {
-			return corrupt("tensor %s ends at an impossible offset", quote(t.Name))
+			return corrupt("tensor %s ends beyond the largest possible offset", quote(t.Name))
 		}
 		end = t.Offset + t.Size
 	}
@@ -336,12 +336,12 @@ func checkTensors(f *File) error {
 // Padding returns how many bytes follow offset n so that the next multiple of align is reached.
 func Padding(n, align int64) int64 { return (align - n%align) % align }
 
-// truncated is the error for a file that ends inside its header.
+// truncated returns the error for a file that ends inside its header.
 func (d *decoder) truncated() error {
 	return &FormatError{ErrTruncated, fmt.Sprintf("ends after %s bytes, inside its header", group(d.size))}
 }
 
-// full fills p, which the file must have left.
+// full fills p; the file must have that many bytes left.
 func (d *decoder) full(p []byte) error {
 	if int64(len(p)) > d.left {
 		return d.truncated()
@@ -387,7 +387,7 @@ func (d *decoder) count(what string, most int) (int, error) {
 		return 0, err
 	}
 	if n > uint64(most) {
-		return 0, corrupt("%d %s are more than %d", n, what, most)
+		return 0, corrupt("%d %s; the limit is %d", n, what, most)
 	}
 	return int(n), nil
 }
@@ -399,7 +399,7 @@ func (d *decoder) length(most int64) (int64, error) {
 		return 0, err
 	}
 	if n > uint64(most) {
-		return 0, corrupt("a string at byte %s has %d bytes, more than %d", group(d.size-d.left), n, most)
+		return 0, corrupt("a string at byte %s has %d bytes; the limit is %d", group(d.size-d.left), n, most)
 	}
 	if int64(n) > d.left {
 		return 0, d.truncated()
@@ -407,10 +407,10 @@ func (d *decoder) length(most int64) (int64, error) {
 	return int64(n), nil
 }
 
-// bytes reads n bytes, checked against the file's size before they are allocated.
+// bytes reads n bytes. It checks n against the file's size before it allocates.
 func (d *decoder) bytes(n, most int64) ([]byte, error) {
 	if n > most {
-		return nil, corrupt("a value at byte %s has %d bytes, more than %d", group(d.size-d.left), n, most)
+		return nil, corrupt("a value at byte %s has %d bytes; the limit is %d", group(d.size-d.left), n, most)
 	}
 	if n > d.left {
 		return nil, d.truncated()

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// TensorType is the format of a tensor's data, numbered as in ggml.
+// TensorType is the format of a tensor's data, with ggml's numbers.
 type TensorType uint32
 
 // The formats that need a name. The table below has all formats.
@@ -15,8 +15,8 @@ const (
 	Q8_0  TensorType = 8
 	BF16  TensorType = 30
 	MXFP4 TensorType = 39
-	// OllamaMXFP4 is what Ollama's own gpt-oss files call MXFP4, with the nibbles in another order. ggml once
-	// used the number for a format that it has since dropped.
+	// OllamaMXFP4 is MXFP4 in Ollama's own gpt-oss files, with the 4-bit values in another order. ggml once used
+	// the number for a format that it has since dropped.
 	OllamaMXFP4 TensorType = 4
 )
 
@@ -26,8 +26,8 @@ type blockFormat struct {
 	bytes    int64 // bytes of a block
 }
 
-// The formats of ggml, from ggml.h and the static assertions of ggml-common.h. Missing numbers are formats that ggml
-// has removed.
+// ggml's formats, from ggml.h and the static assertions of ggml-common.h. ggml has removed the formats of the
+// missing numbers.
 var blockFormats = map[TensorType]blockFormat{
 	F32: {"F32", 1, 4}, F16: {"F16", 1, 2}, BF16: {"BF16", 1, 2}, 28: {"F64", 1, 8},
 	24: {"I8", 1, 1}, 25: {"I16", 1, 2}, 26: {"I32", 1, 4}, 27: {"I64", 1, 8},
@@ -51,7 +51,7 @@ func (t TensorType) String() string {
 	return fmt.Sprintf("type %d", uint32(t))
 }
 
-// Block returns how many values a block holds and how many bytes it takes; 0, 0 for unknown formats.
+// Block returns the number of values and bytes in a block; 0, 0 for unknown formats.
 func (t TensorType) Block() (elements, bytes int64) {
 	b := blockFormats[t]
 	return b.elements, b.bytes
@@ -64,7 +64,7 @@ func ByteSize(t TensorType, dims []int64) (int64, error) {
 	elements, bytes := t.Block()
 	switch {
 	case elements == 0:
-		return 0, fmt.Errorf("has the unknown format %d", uint32(t))
+		return 0, fmt.Errorf("has unknown format %d", uint32(t))
 	case len(dims) == 0 || len(dims) > maxDims:
 		return 0, fmt.Errorf("has %d dimensions, not 1 to %d", len(dims), maxDims)
 	case dims[0]%elements != 0:
@@ -81,7 +81,7 @@ func ByteSize(t TensorType, dims []int64) (int64, error) {
 		count *= d
 	}
 	if count/elements > math.MaxInt64/bytes {
-		return 0, fmt.Errorf("has too many bytes")
+		return 0, fmt.Errorf("is too large")
 	}
 	return count / elements * bytes, nil
 }

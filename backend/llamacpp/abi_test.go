@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// compiler returns a command line for the C compiler that cgo uses, or skips.
+// compiler returns a command line for the C compiler that cgo uses, or skips the test.
 func compiler(t *testing.T, name string) []string {
 	t.Helper()
 	out, err := exec.Command("go", "env", name).Output()
@@ -55,7 +55,7 @@ var (
 	fieldName = regexp.MustCompile(`(\w+)\s*(?:\[\w+\])?$`)
 )
 
-// questions returns C statements that print every size, offset and value that capi.h fixes.
+// questions returns C statements that print every size, offset and value declared in capi.h.
 func questions(t *testing.T, header string) string {
 	header = comments.ReplaceAllString(header, "")
 	var b strings.Builder
@@ -88,7 +88,8 @@ func questions(t *testing.T, header string) string {
 	return b.String()
 }
 
-// TestABI compiles capi.h and the engine's headers apart, prints every size, offset and value from both, and compares.
+// TestABI compiles capi.h and the engine's headers separately, prints every size, offset and value from both, and
+// compares.
 func TestABI(t *testing.T) {
 	cc, include := compiler(t, "CC"), engineHeaders(t)
 	header, err := os.ReadFile("capi.h")
@@ -103,7 +104,7 @@ func TestABI(t *testing.T) {
 		if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// optimized, so that what the headers define and nobody calls is gone
+		// optimized, so that unused inline functions of the headers are dropped
 		args := append(append(append([]string{}, cc[1:]...), flags...), "-O1", "-w", "-o", binary, source)
 		if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
 			t.Fatalf("%s does not compile: %v\n%s", name, err, out)
@@ -131,8 +132,8 @@ func TestABI(t *testing.T) {
 	t.Logf("%d sizes, offsets and values agree", len(ours)-1)
 }
 
-// TestPrototypes declares every function a second time after the engine's own declaration, which C accepts only when
-// the types are the same.
+// TestPrototypes declares every function again after the engine's own declaration. C accepts that only if the types
+// are the same.
 func TestPrototypes(t *testing.T) {
 	cc, include := compiler(t, "CC"), engineHeaders(t)
 	here, err := os.Getwd()

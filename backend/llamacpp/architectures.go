@@ -2,8 +2,8 @@ package llamacpp
 
 import "strings"
 
-// architectures are those of LLM_ARCH_NAMES in this version of llama.cpp that generate text token by token, and others
-// the rest; a test compares.
+// architectures are the entries of LLM_ARCH_NAMES in this version of llama.cpp that generate text token by token.
+// others are the rest. A test compares both with the engine.
 var architectures, others = set(generative), set(notTokenByToken)
 
 func set(names string) map[string]bool {
@@ -15,8 +15,8 @@ func set(names string) map[string]bool {
 }
 
 const notTokenByToken = `
-clip bert nomic-bert nomic-bert-moe neo-bert jina-bert-v2 jina-bert-v3 t5 t5encoder wavtokenizer-dec gemma-embedding dream
-llada llada-moe rnd1 gptj (unknown)
+clip bert nomic-bert nomic-bert-moe neo-bert jina-bert-v2 jina-bert-v3 t5 t5encoder wavtokenizer-dec gemma-embedding
+dream llada llada-moe rnd1 gptj (unknown)
 `
 
 const generative = `

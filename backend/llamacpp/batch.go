@@ -10,7 +10,7 @@ import (
 	"runner/backend"
 )
 
-// batch is a llama_batch in the engine's memory, allocated once, with Go's view of its arrays.
+// batch is a llama_batch in the engine's memory, allocated once, with its arrays as Go slices.
 type batch struct {
 	c      *C.struct_llama_batch
 	ids    []C.llama_seq_id // id i at index i; entries of seq point here
@@ -53,8 +53,8 @@ func newBatch(tokens, sequences int) *batch {
 
 func (b *batch) clear() { b.c.n_tokens = 0 }
 
-// add appends tokens of sequence id from position pos on. The engine gives an output for the first tokens, as many as
-// first says, and for the last ones.
+// add appends tokens of sequence id, starting at position pos. The engine returns outputs for the first `first`
+// tokens and the last `last` ones.
 func (b *batch) add(id C.llama_seq_id, pos int, tokens []backend.Token, first, last int) {
 	n := int(b.c.n_tokens)
 	for i, t := range tokens {

@@ -21,7 +21,7 @@ func stepper(b *testing.B, c random.Config, cfg backend.Config) (m *Model,
 	if err != nil {
 		b.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background()) // one that can end, as in use
+	ctx, cancel := context.WithCancel(context.Background()) // a context that can end, as in real use
 	b.Cleanup(cancel)
 	in, out := make([]backend.Input, 1), make([]backend.Output, 1)
 	return m, func(tokens []backend.Token, p *backend.Sampling) backend.Token {
@@ -38,8 +38,8 @@ func stepper(b *testing.B, c random.Config, cfg backend.Config) (m *Model,
 	}
 }
 
-// BenchmarkDecode measures steps of one token: what a tiny model leaves is the cost of the binding, the engine's graph
-// and the sampler.
+// BenchmarkDecode measures steps of one token. With a tiny model the cost is that of the binding, the engine's
+// graph and the sampler.
 func BenchmarkDecode(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -81,7 +81,7 @@ func BenchmarkPrefill(b *testing.B) {
 	b.ReportMetric(128*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
 }
 
-// BenchmarkFork measures a fork of 300 tokens and its end.
+// BenchmarkFork measures forking a sequence of 300 tokens and closing the fork.
 func BenchmarkFork(b *testing.B) {
 	for _, window := range []string{"on", "off"} {
 		b.Run("full window "+window, func(b *testing.B) {
@@ -106,7 +106,7 @@ func BenchmarkFork(b *testing.B) {
 	}
 }
 
-// TestStepDoesNotAllocate holds Step to no allocation per token, with sampling and with a context that can end.
+// TestStepDoesNotAllocate checks that Step does not allocate per token, with sampling and a context that can end.
 func TestStepDoesNotAllocate(t *testing.T) {
 	m := openModel(t, writeModel(t, random.Config{Layers: 2}), backend.Config{ContextSize: 2048, Sequences: 2})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
@@ -130,7 +130,7 @@ func TestStepDoesNotAllocate(t *testing.T) {
 	for range 600 {
 		step()
 	}
-	// The tokens' slices grow now and then, by doubling.
+	// The slices of tokens are doubled now and then.
 	if n := testing.AllocsPerRun(200, step); n > 0 {
 		t.Errorf("a step allocates %v times", n)
 	}
@@ -195,8 +195,8 @@ func BenchmarkDecodeTogether(b *testing.B) {
 	}
 }
 
-// BenchmarkLargeModel measures two layers in gpt-oss-20b's shape with this package's kernels and with the engine's:
-// a prompt of 128 tokens, and single tokens after it.
+// BenchmarkLargeModel measures two layers in the shape of gpt-oss-20b with this package's kernels and the engine's:
+// a prompt of 128 tokens, then single tokens.
 func BenchmarkLargeModel(b *testing.B) {
 	c := random.Full20B
 	c.Layers, c.Vocabulary = 2, 4096
@@ -217,7 +217,8 @@ func BenchmarkLargeModel(b *testing.B) {
 				prompt := someTokens(128, 1)
 				feed := func(tokens []backend.Token) time.Duration {
 					began := time.Now()
-					if err := m.Step(b.Context(), []backend.Input{{Sequence: s, Tokens: tokens}}, make([]backend.Output, 1)); err != nil {
+					in, out := []backend.Input{{Sequence: s, Tokens: tokens}}, make([]backend.Output, 1)
+					if err := m.Step(b.Context(), in, out); err != nil {
 						b.Fatal(err)
 					}
 					return time.Since(began)

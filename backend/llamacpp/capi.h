@@ -1,9 +1,9 @@
-// The part of the engine's C interface that this package uses: llama.cpp at commit ec98e2002 with ollama's patches, as
-// in the Go module github.com/ollama/ollama v0.24.0. A cgo package cannot point the compiler at another module's folder,
-// so the declarations stand here. abi_test.go compiles them beside the real headers and compares every size, offset,
-// enum value and prototype; start-up checks the default parameters once more.
+// The part of the engine's C interface that this package uses: llama.cpp at commit ec98e2002 with ollama's patches,
+// as in the Go module github.com/ollama/ollama v0.24.0. A cgo package cannot include headers from another module's
+// folder, so this file repeats the declarations. abi_test.go compiles them and the real headers, and compares every
+// size, offset, enum value and prototype. The default parameters are checked again at start.
 //
-// With RUNNER_CAPI_PROTOTYPES_ONLY defined the types are left out, for that test.
+// That test defines RUNNER_CAPI_PROTOTYPES_ONLY to leave out the types.
 #ifndef RUNNER_CAPI_H
 #define RUNNER_CAPI_H
 
@@ -304,15 +304,18 @@ void ggml_threadpool_free(struct ggml_threadpool * threadpool);
 void ggml_barrier(struct ggml_threadpool * tp);
 void ggml_threadpool_chunk_set(struct ggml_threadpool * tp, int value);
 int  ggml_threadpool_chunk_add(struct ggml_threadpool * tp, int value);
-void llama_attach_threadpool(struct llama_context * ctx, ggml_threadpool_t threadpool, ggml_threadpool_t threadpool_batch);
+void llama_attach_threadpool(struct llama_context * ctx, ggml_threadpool_t threadpool,
+    ggml_threadpool_t threadpool_batch);
 
 // Operations.
-void ggml_rope_yarn_corr_dims(int n_dims, int n_ctx_orig, float freq_base, float beta_fast, float beta_slow, float dims[2]);
+void ggml_rope_yarn_corr_dims(int n_dims, int n_ctx_orig, float freq_base, float beta_fast, float beta_slow,
+    float dims[2]);
 
 // Models.
 struct llama_model_params llama_model_default_params(void);
 struct llama_model * llama_model_load_from_file(const char * path_model, struct llama_model_params params);
-struct llama_model * llama_model_load_from_splits(const char ** paths, size_t n_paths, struct llama_model_params params);
+struct llama_model * llama_model_load_from_splits(const char ** paths, size_t n_paths,
+    struct llama_model_params params);
 void llama_model_free(struct llama_model * model);
 const struct llama_vocab * llama_model_get_vocab(const struct llama_model * model);
 int32_t llama_model_n_ctx_train(const struct llama_model * model);
@@ -335,7 +338,8 @@ bool llama_vocab_is_eog(const struct llama_vocab * vocab, llama_token token);
 llama_token llama_vocab_bos(const struct llama_vocab * vocab);
 llama_token llama_vocab_eos(const struct llama_vocab * vocab);
 bool llama_vocab_get_add_bos(const struct llama_vocab * vocab);
-int32_t llama_token_to_piece(const struct llama_vocab * vocab, llama_token token, char * buf, int32_t length, int32_t lstrip, bool special);
+int32_t llama_token_to_piece(const struct llama_vocab * vocab, llama_token token, char * buf, int32_t length,
+    int32_t lstrip, bool special);
 int32_t llama_tokenize(const struct llama_vocab * vocab, const char * text, int32_t text_len, llama_token * tokens,
                        int32_t n_tokens_max, bool add_special, bool parse_special);
 
@@ -355,15 +359,19 @@ float * llama_get_embeddings_ith(struct llama_context * ctx, int32_t i);
 llama_memory_t llama_get_memory(const struct llama_context * ctx);
 void llama_memory_clear(llama_memory_t mem, bool data);
 bool llama_memory_seq_rm(llama_memory_t mem, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
-void llama_memory_seq_cp(llama_memory_t mem, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0, llama_pos p1);
+void llama_memory_seq_cp(llama_memory_t mem, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0,
+    llama_pos p1);
 llama_pos llama_memory_seq_pos_min(llama_memory_t mem, llama_seq_id seq_id);
 llama_pos llama_memory_seq_pos_max(llama_memory_t mem, llama_seq_id seq_id);
 size_t llama_state_seq_get_size_ext(struct llama_context * ctx, llama_seq_id seq_id, llama_state_seq_flags flags);
-size_t llama_state_seq_get_data_ext(struct llama_context * ctx, uint8_t * dst, size_t size, llama_seq_id seq_id, llama_state_seq_flags flags);
-size_t llama_state_seq_set_data_ext(struct llama_context * ctx, const uint8_t * src, size_t size, llama_seq_id dest_seq_id, llama_state_seq_flags flags);
+size_t llama_state_seq_get_data_ext(struct llama_context * ctx, uint8_t * dst, size_t size, llama_seq_id seq_id,
+    llama_state_seq_flags flags);
+size_t llama_state_seq_set_data_ext(struct llama_context * ctx, const uint8_t * src, size_t size,
+    llama_seq_id dest_seq_id, llama_state_seq_flags flags);
 
 // Grammars.
-struct llama_sampler * llama_sampler_init_grammar(const struct llama_vocab * vocab, const char * grammar_str, const char * grammar_root);
+struct llama_sampler * llama_sampler_init_grammar(const struct llama_vocab * vocab, const char * grammar_str,
+    const char * grammar_root);
 void llama_sampler_apply(struct llama_sampler * smpl, llama_token_data_array * cur_p);
 void llama_sampler_accept(struct llama_sampler * smpl, llama_token token);
 void llama_sampler_free(struct llama_sampler * smpl);

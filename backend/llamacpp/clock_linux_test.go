@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadTime is the processor time of the calling thread, which other work on the machine does not change. The
+// threadTime returns the processor time of the calling thread, which other work on the machine does not affect. The
 // caller must have locked itself to the thread.
 func threadTime() time.Duration {
 	var ts unix.Timespec

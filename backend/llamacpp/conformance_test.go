@@ -9,9 +9,9 @@ import (
 	"runner/models/random"
 )
 
-// TestConformance runs the suite with F32 weights, cache and attention, where two orders of one sum differ in their
-// last bits only: whatever is wrong with cells, positions, masks or windows shows. Then with the default kernels, whose
-// attention adds up in 16 bits.
+// TestConformance first runs the suite with F32 weights, cache and attention, where two orders of one sum differ
+// only in the last bits. Any error in cells, positions, masks or windows then shows. It runs again with the default
+// kernels, whose attention adds in 16 bits.
 func TestConformance(t *testing.T) {
 	path := writeModel(t, random.Config{Seed: 1, Precise: true, Layers: 2})
 	for _, c := range []struct {

@@ -8,26 +8,29 @@ import (
 )
 
 const (
-	// leastContext is what a model gets where memory is short, or all that it was trained for if that is less.
+	// leastContext is the context of a model when memory is short, or its trained context if that is less.
 	leastContext = 8192
-	// goodContext holds the first prompts of coding agents. Up to it more tokens are worth more than what a sliding window
-	// forgets, which has to be read again in the next turn. Beyond it, it is the other way round.
+	// goodContext holds the first prompts of coding agents. Up to this size a longer context is worth more than
+	// keeping the past of sliding windows, which otherwise must be read again in the next turn. Beyond it the past
+	// is worth more.
 	goodContext = 32768
 )
 
-// room is what the default context depends on, in bytes. A tenth of what is available stays free.
+// room is the memory, in bytes, that the default context depends on. A tenth of what is available stays free.
 type room struct {
-	// available is what this process can get, 0 when it is unknown.
+	// available is what this process can get; 0 if unknown.
 	available int64
-	// weights are this model's. Mapped ones count, although the system says that their memory is available.
+	// weights is the size of this model's weights. Mapped weights count, although the system reports their memory
+	// as available.
 	weights int64
-	// promised is what loaded models still take: their mapped weights, and the caches that they have not used yet.
+	// promised is the memory that loaded models will still take: their mapped weights and the unused part of their
+	// caches.
 	promised int64
-	// others are the weights of models that are still to be loaded. Each of them gets as much room as this one.
+	// others are the sizes of models that are still to be loaded. Each gets as much room as this one.
 	others []int64
 }
 
-// left is what remains for this model's cache and buffers.
+// left returns the memory for this model's cache and buffers.
 func (r room) left() int64 {
 	n := float64(r.available-r.available/10) - float64(r.weights) - float64(r.promised)
 	for _, w := range r.others {
@@ -42,28 +45,28 @@ func (r room) String() string {
 		text += ", loaded models " + mebibytes(r.promised)
 	}
 	if n := len(r.others); n > 0 {
-		text += fmt.Sprintf(", other models get their share (%d)", n)
+		text += fmt.Sprintf(", the same share is kept for other models (%d)", n)
 	}
 	return text + " and a tenth stays free"
 }
 
-// sizing is how many tokens a sequence can hold, and the cache that all of them share.
+// sizing is how many tokens a sequence can hold, and the size of the shared cache.
 type sizing struct {
 	context, cells int
-	// full keeps the whole context of sliding-window layers. It counts where decided is true.
+	// full keeps the whole context of sliding-window layers. It is valid if decided is true.
 	full, decided bool
 	// why explains the context to people.
 	why string
 }
 
-// wish is what a Config says about sizes. Zero context and cells are for size to choose.
+// wish is the part of a Config about sizes. size chooses context and cells that are zero.
 type wish struct {
 	context, cells, sequences int
 	window                    string
 }
 
-// size chooses the context and the cache: what the model was trained for, as far as there is room for it. cost is the
-// memory that so many cells take, with the whole context of sliding-window layers or without.
+// size chooses the context and the cache. The context is the trained one, as far as memory allows. cost returns the
+// memory for a number of cells, with or without the whole context of sliding-window layers.
 func (s *shape) size(w wish, r room, cost func(cells int, full bool) int64) sizing {
 	trained := int(min(max(s.trained, 1), backend.MaxContextSize))
 	least := min(trained, leastContext)
@@ -72,12 +75,12 @@ func (s *shape) size(w wish, r room, cost func(cells int, full bool) int64) sizi
 		if w.context == 0 {
 			w.context = min(trained, w.cells)
 		}
-		return sizing{context: w.context, cells: w.cells, why: "as asked for"}
+		return sizing{context: w.context, cells: w.cells, why: "as requested"}
 	case r.available == 0:
 		if w.context > 0 {
-			return sizing{context: w.context, cells: w.context * w.sequences, why: "as asked for"}
+			return sizing{context: w.context, cells: w.context * w.sequences, why: "as requested"}
 		}
-		return sizing{context: least, cells: least * w.sequences, why: "what is safe where the free memory is unknown"}
+		return sizing{context: least, cells: least * w.sequences, why: "a safe length, because the free memory is unknown"}
 	}
 	goal, most := w.context, w.context*w.sequences
 	if goal == 0 {
@@ -100,22 +103,22 @@ func (s *shape) size(w wish, r room, cost func(cells int, full bool) int64) sizi
 	}
 	switch {
 	case w.context > 0:
-		// An explicit context is refused where even the smallest cache does not fit, and only there.
-		best.why = "as asked for"
+		// An explicit context is only refused if even the smallest cache does not fit.
+		best.why = "as requested"
 		if best.context < w.context {
 			best = sizing{context: w.context, cells: w.context, why: best.why}
 		}
 	case best.context == trained:
-		best.why = "all that the model was trained for"
+		best.why = "as long as in training"
 	case best.context >= least:
-		best.why = "what there is room for: " + r.String()
+		best.why = "as long as memory allows: " + r.String()
 	default:
-		best = sizing{context: least, cells: least, why: "the least, because memory is short: " + r.String()}
+		best = sizing{context: least, cells: least, why: "the minimum, because memory is short: " + r.String()}
 	}
 	return best
 }
 
-// windows lists the ways to keep sliding-window layers that a Config allows, the better first.
+// windows lists the ways to keep sliding-window layers that a Config allows, the preferred one first.
 func (s *shape) windows(asked string) []bool {
 	switch {
 	case s.window == 0, asked == "on":
@@ -126,7 +129,7 @@ func (s *shape) windows(asked string) []bool {
 	return []bool{true, false}
 }
 
-// fitting is the largest number of cells, in the engine's units and at most most, whose cost is at most left.
+// fitting returns the largest number of cells, in the engine's units and at most most, whose cost is at most left.
 func fitting(most int, left int64, cost func(int) int64) int {
 	const unit = 256
 	low, high := 0, (most+unit-1)/unit
@@ -140,19 +143,20 @@ func fitting(most int, left int64, cost func(int) int64) int {
 	return low * unit
 }
 
-// ledger is what the loaded models of this process take.
+// ledger is the memory that the loaded models of this process take.
 type ledger struct {
 	mu sync.Mutex
-	// mapped are weights that look free to the system. private is the rest, which the system may not have given out yet.
+	// mapped are weights that look free to the system. private is the rest; the system may not have handed it out
+	// yet.
 	mapped, private int64
 }
 
 var loaded ledger
 
-// untouched is the memory of loaded models that the system still counts as free, besides mapped weights.
+// untouched returns the memory of loaded models that the system still counts as free, without mapped weights.
 func (l *ledger) untouched() int64 { return max(l.private-anonymousMemory(), 0) }
 
-// entry is one model's part of a ledger.
+// entry is the share of one model in a ledger.
 type entry struct{ mapped, private int64 }
 
 func (l *ledger) add(e entry) {

@@ -10,8 +10,8 @@ import (
 
 const gib = 1 << 30
 
-// TestContextIsTheModelsOwnAsFarAsMemoryAllows sizes a model in the shape of gpt-oss-20b: 48 KiB a token where sliding
-// layers keep everything, 24 where they do not, and weights of 11.3 GiB.
+// TestContextIsTheModelsOwnAsFarAsMemoryAllows sizes a model in the shape of gpt-oss-20b: 48 KiB per token if
+// sliding-window layers keep everything, 24 KiB if not, and weights of 11.3 GiB.
 func TestContextIsTheModelsOwnAsFarAsMemoryAllows(t *testing.T) {
 	const weights = 12_100_000_000
 	for _, c := range []struct {
@@ -23,41 +23,42 @@ func TestContextIsTheModelsOwnAsFarAsMemoryAllows(t *testing.T) {
 		why            string
 	}{
 		{"plenty", room{available: 64 * gib, weights: weights},
-			wish{sequences: 8}, 131072, 0, true, true, "all that the model was trained for"},
+			wish{sequences: 8}, 131072, 0, true, true, "as long as in training"},
 		{"plenty, many at once", room{available: 64 * gib, weights: weights},
-			wish{sequences: 16}, 131072, 262144, true, true, "all that"},
+			wish{sequences: 16}, 131072, 262144, true, true, "as long as in training"},
 		{"room for half", room{available: 18 * gib, weights: weights},
-			wish{sequences: 8}, 97536, 0, true, true, "room for: 18432 MiB of memory are available"},
-		{"the weights do not look used", room{available: 18 * gib}, wish{sequences: 8}, 131072, 0, true, true, "all that"},
+			wish{sequences: 8}, 97536, 0, true, true, "as long as memory allows: 18432 MiB of memory are available"},
+		{"the weights do not look used", room{available: 18 * gib},
+			wish{sequences: 8}, 131072, 0, true, true, "as long as in training"},
 		{"loaded models do not look used", room{available: 30 * gib, weights: weights, promised: weights}, wish{sequences: 8},
 			88064, 0, true, true, "loaded models 11540 MiB"},
 		{"another model is to come", room{available: 42 * gib, weights: weights, others: []int64{weights}},
 			wish{sequences: 8},
-			131072, 0, true, true, "all that"},
+			131072, 0, true, true, "as long as in training"},
 		{"it is to have as much", room{available: 32 * gib, weights: weights, others: []int64{weights}}, wish{sequences: 8},
-			60672, 0, true, true, "other models get their share (1)"},
+			60672, 0, true, true, "the same share is kept for other models (1)"},
 		{"windows are forgotten for the sake of a good context", room{available: 14 * gib, weights: weights},
 			wish{sequences: 8},
-			43264, 0, false, true, "room for"},
+			43264, 0, false, true, "as long as memory allows"},
 		{"unless that is ruled out", room{available: 14 * gib, weights: weights},
-			wish{sequences: 8, window: "on"}, 23552, 0, true, true, "room for"},
+			wish{sequences: 8, window: "on"}, 23552, 0, true, true, "as long as memory allows"},
 		{"windows are to be forgotten", room{available: 18 * gib, weights: weights},
-			wish{sequences: 8, window: "off"}, 131072, 0, false, true, "all that"},
+			wish{sequences: 8, window: "off"}, 131072, 0, false, true, "as long as in training"},
 		{"no room", room{available: 12 * gib, weights: weights},
-			wish{sequences: 8}, 8192, 0, false, false, "the least, because memory is short"},
+			wish{sequences: 8}, 8192, 0, false, false, "the minimum, because memory is short"},
 		{"unknown", room{weights: weights}, wish{sequences: 8}, 8192, 65536, false, false, "unknown"},
 		{"asked for", room{available: 64 * gib, weights: weights},
-			wish{context: 4096, sequences: 8}, 4096, 32768, true, true, "as asked for"},
+			wish{context: 4096, sequences: 8}, 4096, 32768, true, true, "as requested"},
 		{"asked for with a smaller cache", room{available: 18 * gib, weights: weights}, wish{context: 32768, sequences: 8},
-			32768, 97536, true, true, "as asked for"},
+			32768, 97536, true, true, "as requested"},
 		{"asked for beyond the training", room{available: 64 * gib, weights: weights}, wish{context: 200_000, sequences: 2},
-			200_000, 400_128, true, true, "as asked for"},
+			200_000, 400_128, true, true, "as requested"},
 		{"asked for without room", room{available: 12 * gib, weights: weights},
-			wish{context: 16384, sequences: 8}, 16384, 0, false, false, "as asked for"},
+			wish{context: 16384, sequences: 8}, 16384, 0, false, false, "as requested"},
 		{"asked for, memory unknown", room{},
-			wish{context: 16384, sequences: 8}, 16384, 131072, false, false, "as asked for"},
+			wish{context: 16384, sequences: 8}, 16384, 131072, false, false, "as requested"},
 		{"a cache was asked for", room{available: 64 * gib},
-			wish{context: 512, cells: 700, sequences: 8}, 512, 700, false, false, "as asked for"},
+			wish{context: 512, cells: 700, sequences: 8}, 512, 700, false, false, "as requested"},
 	} {
 		s := shape20B()
 		p := &plan{sequences: c.wish.sequences, batch: 512}
@@ -76,8 +77,8 @@ func TestContextIsTheModelsOwnAsFarAsMemoryAllows(t *testing.T) {
 	}
 }
 
-// TestSmallModelsKeepTheirCache: a model that was trained for 8,192 tokens has as much cache as ever where there is
-// room.
+// TestSmallModelsKeepTheirCache checks that a model trained for 8,192 tokens gets a cache for all sequences if
+// there is room.
 func TestSmallModelsKeepTheirCache(t *testing.T) {
 	s := &shape{
 		layers: 6, trained: 8192, window: 128, vocab: 512, embedding: 192, weights: 4 << 20,
@@ -95,7 +96,7 @@ func TestSmallModelsKeepTheirCache(t *testing.T) {
 	}
 }
 
-// TestLoadedModelsCount: what a model takes stands in the ledger until it is closed, whether it loads or not.
+// TestLoadedModelsCount checks that a model is in the ledger until it is closed, and not after a failed load.
 func TestLoadedModelsCount(t *testing.T) {
 	entered := func() entry {
 		loaded.mu.Lock()
@@ -126,7 +127,7 @@ func TestLoadedModelsCount(t *testing.T) {
 	}
 }
 
-// TestCacheIsShared: a sequence can hold all of a context that the cache of all sequences holds just once.
+// TestCacheIsShared checks that one sequence can fill a whole context when the shared cache holds exactly one.
 func TestCacheIsShared(t *testing.T) {
 	m := openModel(t, writeModel(t, random.Config{Context: 512}), backend.Config{Sequences: 4, CacheTokens: 512})
 	if i := m.Info(); i.ContextSize != 512 || i.CacheTokens != 512 {

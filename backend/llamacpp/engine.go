@@ -20,7 +20,7 @@ import (
 	_ "github.com/ollama/ollama/ml/backend/ggml/ggml/src" // ggml and its CPU backend, on macOS Metal as well
 )
 
-// start brings the engine up once and checks that it is the one that capi.h describes.
+// start starts the engine once and checks that it is the version that capi.h describes.
 var start = sync.OnceValue(func() error {
 	C.shim_start()
 	if err := checkDefaults(); err != nil {
@@ -31,11 +31,11 @@ var start = sync.OnceValue(func() error {
 	return nil
 })
 
-// ErrIncompatible says that the engine linked in is not the one that this package was written for.
+// ErrIncompatible: the linked engine is not the version that this package was written for.
 var ErrIncompatible = errors.New("llama.cpp does not match its declarations; build with the module versions in go.mod")
 
-// checkDefaults compares the engine's default parameters with what this version is known to use. A struct that changed
-// shape would show here as a wrong value, before it does harm.
+// checkDefaults compares the engine's default parameters with the known ones. A struct with a changed layout would
+// show here as a wrong value, before it does harm.
 func checkDefaults() error {
 	m := C.llama_model_default_params()
 	c := C.llama_context_default_params()
@@ -57,8 +57,8 @@ func checkDefaults() error {
 
 var logger atomic.Pointer[slog.Logger]
 
-// SetLogger sends the engine's messages to l; nil, the default, drops them. They hold sizes, settings and metadata of
-// models, never prompts. It may be called from any goroutine.
+// SetLogger sends the engine's messages to l; nil, the default, drops them. They contain sizes, settings and
+// metadata of models, never prompts. It may be called from any goroutine.
 func SetLogger(l *slog.Logger) {
 	logger.Store(l)
 	least := C.GGML_LOG_LEVEL_NONE
@@ -89,7 +89,7 @@ func slogLevel(level int) slog.Level {
 //export runnerLog
 func runnerLog(level C.int, text *C.char) {
 	l := logger.Load()
-	if l == nil || level == C.GGML_LOG_LEVEL_CONT { // continuations are dots of a progress bar
+	if l == nil || level == C.GGML_LOG_LEVEL_CONT { // continuations are the dots of a progress bar
 		return
 	}
 	if s := strings.TrimSpace(C.GoString(text)); s != "" {
@@ -97,11 +97,11 @@ func runnerLog(level C.int, text *C.char) {
 	}
 }
 
-// progress is the target of the engine's progress callback.
+// progress receives the engine's progress callbacks.
 type progress struct {
 	ctx  context.Context
 	call func(float32) bool
-	// stopped says that one of the two asked to stop.
+	// stopped reports whether the context or Config.Progress asked to stop.
 	stopped bool
 }
 
@@ -115,7 +115,7 @@ func runnerProgress(handle C.uintptr_t, fraction C.float) C.int {
 	return 1
 }
 
-// engineError wraps the engine's own words, which name functions and sizes.
+// engineError wraps the engine's own message, which names functions and sizes.
 func engineError(kind error, e *C.struct_shim_error) error {
 	if s := strings.TrimSpace(C.GoString(&e.text[0])); s != "" {
 		return fmt.Errorf("%w: %s", kind, s)

@@ -9,8 +9,8 @@ import (
 	"runner/backend/gguf"
 )
 
-// checkModel checks what the engine would trust or assert, so that no file can end the process. Each rule stands for a
-// file that did; see TestMutatedFiles.
+// checkModel checks what the engine would trust or assert, so that no file can end the process. Each rule was added
+// for a file that did; see TestMutatedFiles.
 func checkModel(path string, files []*gguf.File) error {
 	f := files[0]
 	arch := f.Architecture()
@@ -22,18 +22,18 @@ func checkModel(path string, files []*gguf.File) error {
 		return ollamaFile(path)
 	case arch == "clip" || arch == "mmproj":
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
-			Detail: "holds an image or audio encoder, not a language model",
-			Advice: "name the language model that it belongs to"}
+			Detail: "is an image or audio encoder, not a language model",
+			Advice: "use the language model that it belongs to"}
 	case others[arch]:
 		return notGenerative(path, arch)
 	case !architectures[arch]:
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
-			Detail: fmt.Sprintf("the architecture %.40q is unknown", arch),
-			Advice: "this engine is llama.cpp of December 2025; look for a model of an architecture that it runs"}
+			Detail: fmt.Sprintf("unknown architecture %.40q", arch),
+			Advice: "this engine is llama.cpp of December 2025; choose a model that it supports"}
 	}
 	if kind, ok := f.String("tokenizer.ggml.model"); ok && kind != "gpt2" && kind != "llama" {
 		return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
-			Detail: fmt.Sprintf("the kind of tokenizer %.40q is not supported", kind),
+			Detail: fmt.Sprintf("the tokenizer type %.40q is not supported", kind),
 			Advice: "choose a model with a byte-level (gpt2) or sentence-piece (llama) vocabulary"}
 	}
 	err := checkNumbers(f, arch)
@@ -52,8 +52,8 @@ func checkModel(path string, files []*gguf.File) error {
 	return nil
 }
 
-// ollamaFile refuses the files of Ollama's own store. They hold the weights of gpt-oss under other names and, in
-// part, in another order inside each block, which would have to be rewritten.
+// ollamaFile refuses files of Ollama's own store. Their gpt-oss weights have other names, and some have another
+// order within each block. They would have to be rewritten.
 func ollamaFile(path string) error {
 	return &backend.LoadError{Path: path, Reason: backend.LoadUnknownArchitecture,
 		Detail: `is a gpt-oss model in Ollama's own layout (architecture "gptoss")`,
@@ -74,7 +74,7 @@ func checkNumbers(f *gguf.File, arch string) error {
 			continue
 		}
 		if !ok {
-			return fmt.Errorf("has no number %s.%s", arch, c.name)
+			return fmt.Errorf("key %s.%s is missing or not a number", arch, c.name)
 		}
 		if n < c.lo || n > c.hi {
 			return fmt.Errorf("%s.%s is %d, not between %d and %d", arch, c.name, n, c.lo, c.hi)
@@ -83,8 +83,8 @@ func checkNumbers(f *gguf.File, arch string) error {
 	return nil
 }
 
-// checkVocabulary checks the arrays that the engine reads without looking at their length or type, and that the
-// vocabulary is large enough for the ids that it assumes where the file names none.
+// checkVocabulary checks the arrays that the engine reads without checking their length or type. It also checks
+// that the vocabulary contains the ids that the engine assumes where the file names none.
 func checkVocabulary(f *gguf.File) error {
 	const prefix = "tokenizer.ggml."
 	tokens, ok := f.Array(prefix + "tokens")
@@ -115,13 +115,13 @@ func checkVocabulary(f *gguf.File) error {
 			return fmt.Errorf("%s%s is not a list of the right type", prefix, c.name)
 		}
 		if c.long && a.Len() != tokens.Len() {
-			return fmt.Errorf("has %d tokens and %d entries in %s%s", tokens.Len(), a.Len(), prefix, c.name)
+			return fmt.Errorf("has %d tokens but %d entries in %s%s", tokens.Len(), a.Len(), prefix, c.name)
 		}
 	}
 	return nil
 }
 
-// computable are the formats that the engine multiplies by. The others are for intermediate results or gone.
+// computable are the formats that the engine can multiply by. The others hold intermediate results or were removed.
 var computable = map[string]bool{}
 
 func init() {
@@ -135,7 +135,7 @@ func checkTensors(f *gguf.File) error {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		if !computable[t.Type.String()] {
-			return fmt.Errorf("tensor %.64q has the format %v, which cannot be computed with", t.Name, t.Type)
+			return fmt.Errorf("tensor %.64q has the format %v, which the engine cannot compute with", t.Name, t.Type)
 		}
 		if t.Type != gguf.F32 && (len(t.Dims) == 1 || strings.HasSuffix(t.Name, ".bias")) {
 			return fmt.Errorf("tensor %.64q has the format %v where F32 is needed", t.Name, t.Type)

@@ -1,6 +1,6 @@
-// The engine asks the traits of every "extra" buffer type, for every operation, whether they compute it, before it takes its own
-// kernel. That is meant for buffers that hold weights in another layout; the one registered here holds nothing and is offered to
-// nobody, it only has traits. Declarations: ggml-cpu/traits.h and ggml-cpu-impl.h of the engine.
+// For every operation, the engine asks the traits of each "extra" buffer type whether they compute it, before it
+// uses its own kernel. Extra buffer types are meant for weights in another layout. The one registered here holds no
+// buffers; it only has traits. Declarations: ggml-cpu/traits.h and ggml-cpu-impl.h of the engine.
 
 #include "kernels.h"
 
@@ -43,7 +43,7 @@ std::atomic<bool> helped{false};
 
 int64_t columns_of(const ggml_tensor * t) { return t->ne[1] * t->ne[2]; }
 
-// format_of says how weights lie in memory, or false when no kernel reads them.
+// format_of determines the memory format of weights. It returns false if no kernel reads them.
 bool format_of(const ggml_tensor * w, rows & r) {
     size_t element;
     switch (w->type) {
@@ -56,18 +56,21 @@ bool format_of(const ggml_tensor * w, rows & r) {
     r.data = (const char *) w->data;
     r.stride = w->nb[1];
     r.n = w->ne[0];
-    return w->nb[0] == element && w->extra == nullptr && r.n % (r.format == rows::f32 || r.format == rows::f16 ? 16 : 32) == 0;
+    return w->nb[0] == element && w->extra == nullptr &&
+           r.n % (r.format == rows::f32 || r.format == rows::f16 ? 16 : 32) == 0;
 }
 
 bool is_quantized(const rows & r) { return r.format == rows::q8_0 || r.format == rows::mxfp4; }
 
-// is_floats says that t holds rows of floats.
+// is_floats reports whether t holds rows of floats.
 bool is_floats(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && t->nb[0] == sizeof(float) && t->ne[3] == 1; }
 
-// row is where row i of a tensor of floats begins.
-float * row(const ggml_tensor * t, int64_t i) { return (float *) ((char *) t->data + i / t->ne[1] * t->nb[2] + i % t->ne[1] * t->nb[1]); }
+// row returns the start of row i of a tensor of floats.
+float * row(const ggml_tensor * t, int64_t i) {
+    return (float *) ((char *) t->data + i / t->ne[1] * t->nb[2] + i % t->ne[1] * t->nb[1]);
+}
 
-// A product of one weight matrix, or of the experts' matrices of which each column names its own.
+// A product with one weight matrix, or with the experts' matrices, where each column names its matrices.
 bool is_product(const ggml_tensor * op) {
     rows r;
     const ggml_tensor * w = op->src[0], * x = op->src[1];
@@ -85,23 +88,28 @@ bool is_attention(const ggml_tensor * op) {
     float bias, cap;
     std::memcpy(&bias, op->op_params + 1, sizeof bias);
     std::memcpy(&cap, op->op_params + 2, sizeof cap);
-    return bias == 0 && cap == 0 && is_floats(q) && is_floats(op) && mask && mask->type == GGML_TYPE_F16 && mask->nb[0] == 2 &&
-           mask->ne[2] == 1 && mask->ne[3] == 1 && k->type == GGML_TYPE_F16 && v->type == GGML_TYPE_F16 && k->nb[0] == 2 &&
+    return bias == 0 && cap == 0 && is_floats(q) && is_floats(op) && mask && mask->type == GGML_TYPE_F16 &&
+           mask->nb[0] == 2 &&
+           mask->ne[2] == 1 && mask->ne[3] == 1 && k->type == GGML_TYPE_F16 && v->type == GGML_TYPE_F16 &&
+           k->nb[0] == 2 &&
            v->nb[0] == 2 && k->ne[3] == 1 && v->ne[3] == 1 && k->ne[0] == v->ne[0] && k->ne[0] % 32 == 0 &&
            k->ne[0] <= kernels::max_size && k->ne[2] == v->ne[2] && q->ne[2] % k->ne[2] == 0 &&
-           q->ne[2] / k->ne[2] <= kernels::max_group && k->ne[1] < INT32_MAX && op->nb[1] == op->ne[0] * sizeof(float) &&
+           q->ne[2] / k->ne[2] <= kernels::max_group && k->ne[1] < INT32_MAX &&
+           op->nb[1] == op->ne[0] * sizeof(float) &&
            (!sinks || (sinks->type == GGML_TYPE_F32 && sinks->nb[0] == sizeof(float)));
 }
 
-// is_scaling says that every row of floats is multiplied with a number of its own, as with the experts' shares.
+// is_scaling reports whether op multiplies every row of floats by a number of its own, as with the experts' shares.
 bool is_scaling(const ggml_tensor * op) {
     const ggml_tensor * x = op->src[0], * by = op->src[1];
-    return is_floats(x) && is_floats(by) && is_floats(op) && by->ne[0] == 1 && by->ne[1] == x->ne[1] && by->ne[2] == x->ne[2] && x->ne[0] % 16 == 0;
+    return is_floats(x) && is_floats(by) && is_floats(op) && by->ne[0] == 1 && by->ne[1] == x->ne[1] &&
+           by->ne[2] == x->ne[2] && x->ne[0] % 16 == 0;
 }
 
 bool is_gate(const ggml_tensor * op) {
     const ggml_tensor * x = op->src[0], * y = op->src[1];
-    return op->op_params[0] == GGML_GLU_OP_SWIGLU_OAI && y && is_floats(x) && is_floats(y) && is_floats(op) && x->ne[0] % 16 == 0;
+    return op->op_params[0] == GGML_GLU_OP_SWIGLU_OAI && y && is_floats(x) && is_floats(y) && is_floats(op) &&
+           x->ne[0] % 16 == 0;
 }
 
 bool is_normalization(const ggml_tensor * op) {
@@ -110,13 +118,15 @@ bool is_normalization(const ggml_tensor * op) {
     return epsilon >= 0 && is_floats(op->src[0]) && is_floats(op) && op->ne[0] % 16 == 0;
 }
 
-// turned_halves is the form of rotary embedding in which value i of a head is turned together with the one half a head further.
+// turned_halves is the form of rotary embedding that rotates value i of a head together with the value half a head
+// further.
 constexpr int32_t turned_halves = 2;
 
-// is_rotation says that whole heads are turned, with one position for each token.
+// is_rotation reports whether op rotates whole heads, with one position per token.
 bool is_rotation(const ggml_tensor * op) {
     const ggml_tensor * x = op->src[0], * positions = op->src[1];
-    return is_floats(x) && is_floats(op) && positions->type == GGML_TYPE_I32 && !op->src[2] && op->op_params[2] == turned_halves && op->op_params[1] == x->ne[0] &&
+    return is_floats(x) && is_floats(op) && positions->type == GGML_TYPE_I32 && !op->src[2] &&
+           op->op_params[2] == turned_halves && op->op_params[1] == x->ne[0] &&
            x->ne[0] % 32 == 0;
 }
 
@@ -133,14 +143,16 @@ bool is_ours(const ggml_tensor * op) {
     }
 }
 
-// A piece of work that is worth sharing takes a helper at least some microseconds: this many products.
+// A piece of work is worth sharing from this many products on: a few microseconds for a helper.
 constexpr int64_t worth = 1 << 16;
 
-// share calls f for pieces 0 to n-1, each of about cost products. Where the engine computes with several threads, all of them call
-// it and those that are quick take more pieces; where it has one, the team helps when there is enough to do.
+// share calls f for pieces 0 to n-1, each of about cost products. If the engine computes with several threads, all
+// of them call share, and faster threads take more pieces. If it computes with one, the team helps when there is
+// enough work.
 template <typename F> void share(ggml_compute_params * params, int64_t n, int64_t cost, F f) {
     if (params->nth == 1) {
-        const int64_t bundle = std::max<int64_t>(1, worth / std::max<int64_t>(cost, 1)), bundles = (n + bundle - 1) / bundle;
+        const int64_t bundle = std::max<int64_t>(1, worth / std::max<int64_t>(cost, 1)),
+            bundles = (n + bundle - 1) / bundle;
         const auto take = [&](int64_t i) {
             for (int64_t p = i * bundle; p < std::min(n, (i + 1) * bundle); p++) {
                 f(p);
@@ -164,13 +176,13 @@ template <typename F> void share(ggml_compute_params * params, int64_t n, int64_
     }
 }
 
-// The work buffer of a product: its quantized columns, then pointers to columns and results, expert by expert, then where each
-// expert's begin.
+// The work buffer of a product: its quantized columns, then pointers to columns and results by expert, then the
+// index at which each expert's begin.
 struct work {
     pair *         pairs;
     const void **  columns;
     float **       out;
-    int64_t *      begin; // one more than there are experts
+    int64_t *      begin; // one more than the number of experts
     size_t         size;
 
     work(const ggml_tensor * op, void * base) {
@@ -193,7 +205,7 @@ struct work {
     }
 };
 
-// arrange lists the columns and their results by expert. Thread 0 does it.
+// arrange sorts the columns and their results by expert. Thread 0 does it.
 void arrange(const ggml_tensor * op, const rows & r, work & w) {
     const ggml_tensor * x = op->src[1], * ids = op->op == GGML_OP_MUL_MAT_ID ? op->src[2] : nullptr;
     const int64_t experts = ids ? op->src[0]->ne[2] : 1;
@@ -209,13 +221,13 @@ void arrange(const ggml_tensor * op, const rows & r, work & w) {
     for (int64_t e = 0; e < experts; e++) {
         w.begin[e + 1] += w.begin[e];
     }
-    // Filling moves every begin to the next one's place.
+    // Filling has moved every begin to the place of the next.
     for (int64_t t = 0; t < op->ne[2]; t++) {
         for (int64_t i = 0; i < op->ne[1]; i++) {
             const int64_t at = w.begin[expert(i, t)]++;
             const int64_t column = ids ? i % x->ne[1] : i;
-            w.columns[at] = is_quantized(r) ? (const void *) (w.pairs + (t * x->ne[1] + column) * kernels::pairs_of(r.n))
-                                            : row(x, t * x->ne[1] + column);
+            const int64_t from = t * x->ne[1] + column;
+            w.columns[at] = is_quantized(r) ? (const void *) (w.pairs + from * kernels::pairs_of(r.n)) : row(x, from);
             w.out[at] = row(op, t * op->ne[1] + i);
         }
     }
@@ -237,7 +249,7 @@ void product(const kernels::set & own, ggml_compute_params * params, ggml_tensor
             own.quantize(row(x, c), r.n, r.format, w.pairs + c * kernels::pairs_of(r.n));
         }
     }
-    // A piece is some rows of one expert's matrix with all of the expert's columns.
+    // A piece is some rows of one expert's matrix with all columns of that expert.
     const int64_t height = op->src[0]->ne[1], experts = op->op == GGML_OP_MUL_MAT_ID ? op->src[0]->ne[2] : 1;
     constexpr int64_t piece = 32;
     const int64_t each = (height + piece - 1) / piece;
@@ -271,14 +283,17 @@ void attend(const kernels::set & own, ggml_compute_params * params, ggml_tensor 
     a.out = (float *) op->data;
     static std::atomic<uint64_t> ids{0};
     a.id = ++ids;
-    // How many cells a token's mask leaves open is not known; at most all, and usually few of them where many share the cache.
+    // The number of cells that a token's mask leaves open is unknown. It is at most all of them, and usually few
+    // when many sequences share the cache.
     share(params, a.tokens * a.shared, a.heads / a.shared * a.size * std::min<int64_t>(a.cells, 256), [&](int64_t i) {
         own.attend(a, i / a.shared, i % a.shared);
     });
 }
 
 void scaling(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
-    share(params, columns_of(op), op->ne[0], [&](int64_t i) { own.scale(row(op->src[0], i), *row(op->src[1], i), op->ne[0], row(op, i)); });
+    share(params, columns_of(op), op->ne[0], [&](int64_t i) {
+        own.scale(row(op->src[0], i), *row(op->src[1], i), op->ne[0], row(op, i));
+    });
 }
 
 void gate(const kernels::set & own, ggml_compute_params * params, ggml_tensor * op) {
@@ -298,9 +313,9 @@ void normalize(const kernels::set & own, ggml_compute_params * params, ggml_tens
     }
 }
 
-// angles are those by which rotary embedding (Su et al., "RoFormer", 2021), stretched by YaRN (Peng et al., 2023), turns the pairs of a head. They
-// depend on the token's position alone, and a step asks for the same ones for the queries and the keys of every layer, so each thread keeps those of
-// its tokens.
+// angles holds the angles by which rotary embedding (Su et al., "RoFormer", 2021), stretched by YaRN (Peng et al.,
+// 2023), rotates the pairs of a head. They depend on the token's position alone. A step needs the same angles for
+// the queries and keys of every layer, so each thread keeps those of its tokens.
 class angles {
     enum { parameters = 11 };
 
@@ -308,7 +323,8 @@ class angles {
     std::vector<int32_t> positions, wanted;
     std::vector<float>   turns;
 
-    // fill works them out as the engine does: each pair turns slower than the one before it by the same factor.
+    // fill computes them as the engine does: each pair rotates more slowly than the one before, by a constant
+    // factor.
     void fill() {
         const int32_t n = key[1] / 2;
         float base, stretch, share, magnitude, fast, slow, ends[2];
@@ -325,7 +341,8 @@ class angles {
         for (const int32_t position : positions) {
             float angle = position;
             for (int32_t i = 0; i < n; i++, angle *= slower) {
-                const float whole = share == 0 ? 0 : share * (1 - std::clamp((i - ends[0]) / std::max(0.001f, ends[1] - ends[0]), 0.0f, 1.0f));
+                const float ramp = std::clamp((i - ends[0]) / std::max(0.001f, ends[1] - ends[0]), 0.0f, 1.0f);
+                const float whole = share == 0 ? 0 : share * (1 - ramp);
                 const float turn = stretch * angle * (1 - whole) + angle * whole;
                 cosines[i] = std::cos(turn) * magnitude;
                 cosines[n + i] = std::sin(turn) * magnitude;
@@ -335,7 +352,7 @@ class angles {
     }
 
   public:
-    // of returns the cosines and then the sines for each token that the thread has part in.
+    // of returns the cosines and then the sines of each token that the thread works on.
     const float * of(const ggml_compute_params * params, const ggml_tensor * op) {
         const int32_t * all = (const int32_t *) op->src[1]->data;
         wanted.clear();
@@ -343,7 +360,7 @@ class angles {
             wanted.push_back(all[t]);
         }
         if (wanted != positions || std::memcmp(key, op->op_params, sizeof key) != 0) {
-            turns.resize(wanted.size() * op->ne[0]); // first, since nothing may have changed if it throws
+            turns.resize(wanted.size() * op->ne[0]); // first, so that nothing has changed if it throws
             std::memcpy(key, op->op_params, sizeof key);
             positions.swap(wanted);
             fill();
@@ -393,7 +410,9 @@ struct buffer_type final : ggml::cpu::extra_buffer_type {
 
 } // namespace
 
-extern "C" const char * kernels_name(int i) { return i < (int) runnable.size() ? runnable[i].own.instructions : nullptr; }
+extern "C" const char * kernels_name(int i) {
+    return i < (int) runnable.size() ? runnable[i].own.instructions : nullptr;
+}
 
 extern "C" int kernels_use(const char * instructions) {
     if (!instructions) {
@@ -423,8 +442,7 @@ extern "C" const char * kernels_offer(void) {
     if (runnable.empty()) {
         return nullptr;
     }
-    // The list that models choose buffers for their weights from is a copy, made when it is first asked for: before this one is
-    // added.
+    // The list of buffer types for weights is a copy that the engine makes on first use: before this type is added.
     for (size_t i = 0; i < ggml_backend_reg_count(); i++) {
         const ggml_backend_reg_t reg = ggml_backend_reg_get(i);
         if (std::strcmp(ggml_backend_reg_name(reg), "CPU") == 0) {

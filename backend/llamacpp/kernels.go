@@ -6,12 +6,12 @@ import "C"
 
 import "unsafe"
 
-// ownKernels names the instructions that this package's kernels use, or is empty where the engine's run alone. It
-// is set by start.
+// ownKernels names the instructions that this package's kernels use. It is empty where only the engine's kernels
+// run. start sets it.
 //
-// With them a token's logits depend on its sequence alone, bit for bit: not on what else is in the batch, nor on
-// how the prompt was cut into chunks, nor on where in the cache the sequence lies. That holds for models whose
-// weights are all F32, F16, Q8_0 or MXFP4, on the CPU, with an F16 cache.
+// With these kernels a token's logits depend on its sequence alone, bit for bit. They do not depend on the rest of
+// the batch, on how the prompt was split, or on the sequence's place in the cache. This holds on the CPU with an
+// F16 cache, for models whose weights are all F32, F16, Q8_0 or MXFP4.
 var ownKernels string
 
 func offerKernels() {
@@ -20,8 +20,8 @@ func offerKernels() {
 	}
 }
 
-// allKernels names the instructions of all kernels of this package that the processor can run, the best first.
-// Those in ownKernels are in use.
+// allKernels lists the instructions of all kernels of this package that the processor can run, the best first.
+// ownKernels are the ones in use.
 func allKernels() []string {
 	var all []string
 	for name := C.kernels_name(0); name != nil; name = C.kernels_name(C.int(len(all))) {
@@ -30,8 +30,8 @@ func allKernels() []string {
 	return all
 }
 
-// useKernels makes this package's kernels for these instructions compute from now on, or the engine's where they
-// are empty. It reports whether the processor can run them. No model may compute meanwhile.
+// useKernels switches to this package's kernels for these instructions, or to the engine's if instructions is
+// empty. It reports whether the processor can run them. No model may compute meanwhile.
 func useKernels(instructions string) bool {
 	if instructions == "" {
 		return C.kernels_use(nil) != 0
@@ -41,5 +41,5 @@ func useKernels(instructions string) bool {
 	return C.kernels_use(name) != 0
 }
 
-// help lets more threads help the one that the engine computes with.
+// help lets more threads help the engine's compute thread.
 func help(threads int) { C.kernels_help(C.int(threads)) }

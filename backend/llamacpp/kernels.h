@@ -1,11 +1,11 @@
-// Kernels for the operations in which a mixture-of-experts model spends its time on a CPU: products, attention, rotary
-// embedding, norms, and what gates and scales the experts' results. They take many tokens at once, read each weight once for
-// several of them, and give a token the same result, bit for bit, whatever else is in its batch: every dot product adds in one
-// fixed order.
+// CPU kernels for the operations in which a mixture-of-experts model spends its time: matrix products, attention,
+// rotary embedding, norms, and the gating and scaling of the experts' results. They process many tokens at once and
+// read each weight once for several of them. Every dot product adds in one fixed order, so a token gets the same
+// result, bit for bit, whatever else is in its batch.
 //
-// kernels.cpp offers them to the engine, operation by operation; kernels_simd.h has the arithmetic, on plain arrays, for the
-// instructions of kernels_avx512.cpp and kernels_avx2.cpp, whose results differ in rounding. A processor that lacks both, or an
-// operation of another shape, is left to the engine's own kernels.
+// kernels.cpp offers them to the engine, operation by operation. kernels_simd.h has the arithmetic, on plain
+// arrays, for the instructions of kernels_avx512.cpp and kernels_avx2.cpp, whose results differ in rounding. Other
+// processors and operations of other shapes use the engine's own kernels.
 #ifndef RUNNER_KERNELS_H
 #define RUNNER_KERNELS_H
 
@@ -13,20 +13,20 @@
 extern "C" {
 #endif
 
-// kernels_offer puts the best kernels that the processor can run before the engine's own. Call it once, after shim_start and
-// before the first model. It returns their instructions ("AVX-512 VNNI", "AVX2"), or NULL when the processor can run none and
-// nothing was done.
+// kernels_offer gives the best kernels that the processor can run precedence over the engine's own. Call it once,
+// after shim_start and before the first model. It returns their instructions ("AVX-512 VNNI", "AVX2"), or NULL if
+// the processor can run none.
 const char * kernels_offer(void);
 
-// kernels_help lets this many more threads help where the engine computes with one; see team.h.
+// kernels_help adds this many helpers for the engine's one compute thread; see team.h.
 void kernels_help(int helpers);
 
-// kernels_name returns the instructions of kernels that the processor can run, the best for i = 0, or NULL where there are no more. Call
-// it after kernels_offer.
+// kernels_name returns the instructions of the i-th kernels that the processor can run, the best first, or NULL if
+// there are no more. Call it after kernels_offer.
 const char * kernels_name(int i);
 
-// kernels_use says which kernels compute from now on, by their instructions, or that the engine's own do, for NULL. It returns 0
-// and does nothing when the processor can run none of that name. For tests and comparisons, while no model computes.
+// kernels_use selects the kernels with these instructions, or the engine's own for NULL. It returns 0 and changes
+// nothing if the processor cannot run them. For tests and comparisons, while no model computes.
 int kernels_use(const char * instructions);
 
 #ifdef __cplusplus
@@ -37,7 +37,7 @@ int kernels_use(const char * instructions);
 
 namespace kernels {
 
-// rows is a weight matrix: its rows lie stride bytes apart and hold n values each.
+// rows is a weight matrix. Its rows are stride bytes apart and have n values each.
 struct rows {
     enum format { f32, f16, q8_0, mxfp4 } format;
     const char * data;
@@ -45,15 +45,16 @@ struct rows {
     int64_t      n;
 };
 
-// pair is 64 activations rounded to 8 bits, in two blocks with a scale each, made ready for one weight format.
+// pair is 64 activations rounded to 8 bits, in two blocks with a scale each, prepared for one weight format.
 struct alignas(64) pair {
     int8_t  x[64];
-    int32_t offset[16]; // takes back what the unsigned form of the weights adds, per four activations
+    int32_t offset[16]; // corrects for the offset of the unsigned weights, per four activations
     float   scale[16];  // of the block, per four activations
 };
 
-// attention is one layer's: every token's query heads over those cells of the cache that its row of the mask leaves open.
-// Query heads share key heads in groups of heads/shared. Strides are in bytes; mask, keys and values are half floats.
+// attention is the attention of one layer: every token's query heads attend to the cells of the cache that its row
+// of the mask leaves open. Groups of heads/shared query heads share a key head. Strides are in bytes. mask, keys
+// and values are half floats.
 struct attention {
     int64_t       tokens, cells, size, heads, shared;
     const char *  q, * k, * v, * mask;
@@ -61,7 +62,8 @@ struct attention {
     const float * sinks; // one per head, or null
     float         scale;
     float *       out; // tokens x heads x size
-    uint64_t      id;  // one that no other has had, by which what the mask says of a token is kept from one key head to the next; 0 keeps nothing
+    // id is unique to this call. By it, the open cells of a token are kept from one key head to the next. 0 keeps none.
+    uint64_t id;
 };
 
 enum { max_size = 256, max_group = 16 };
@@ -69,43 +71,47 @@ enum { max_size = 256, max_group = 16 };
 // pairs_of is how many pairs n activations take; n is a multiple of 32.
 inline int64_t pairs_of(int64_t n) { return (n + 63) / 64; }
 
-// set is the kernels for some instructions.
+// set is the kernels for one set of instructions.
 struct set {
     const char * instructions;
 
-    // supported says whether this processor has them. No other function may be called where it has not.
+    // supported reports whether this processor has the instructions. If not, no other function may be called.
     bool (*supported)();
 
-    // quantize makes pairs of n activations for weights of a quantized format, for this set's own use. Where n leaves half a pair,
-    // that half is zero.
+    // quantize makes pairs of n activations for weights of a quantized format. Only this set can use them. If n
+    // leaves half a pair, that half is zero.
     void (*quantize)(const float * x, int64_t n, enum rows::format format, pair * out);
 
-    // multiply_floats writes the products of weight rows first to last-1 with each column; out[c][r] belongs to row r. n is a
-    // multiple of 16; w is f32 or f16.
-    void (*multiply_floats)(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out, int64_t count);
+    // multiply_floats writes the products of weight rows first to last-1 with each column. out[c][r] is for row r.
+    // n is a multiple of 16; w is f32 or f16.
+    void (*multiply_floats)(const rows & w, int64_t first, int64_t last, const float * const * columns,
+        float * const * out, int64_t count);
 
-    // multiply_quantized is the same for q8_0 and mxfp4 with columns from quantize; n is a multiple of 32.
-    void (*multiply_quantized)(const rows & w, int64_t first, int64_t last, const pair * const * columns, float * const * out, int64_t count);
+    // multiply_quantized does the same for q8_0 and mxfp4, with columns from quantize. n is a multiple of 32.
+    void (*multiply_quantized)(const rows & w, int64_t first, int64_t last, const pair * const * columns,
+        float * const * out, int64_t count);
 
     // scale writes n values times a factor; n is a multiple of 16.
     void (*scale)(const float * x, float factor, int64_t n, float * out);
 
-    // gate writes gpt-oss's clamped SwiGLU of n values: x sigmoid(alpha x) (y + 1), with x at most limit and y within it. n is a
-    // multiple of 16.
+    // gate writes gpt-oss's clamped SwiGLU of n values: x sigmoid(alpha x) (y + 1), with x limited to at most limit
+    // and y to between -limit and limit. n is a multiple of 16.
     void (*gate)(const float * x, const float * y, float alpha, float limit, int64_t n, float * out);
 
-    // normalize writes n values divided by their root mean square, to whose square epsilon is added (RMSNorm). n is a multiple of 16.
+    // normalize divides n values by the square root of their mean square plus epsilon (RMSNorm). n is a multiple of
+    // 16.
     void (*normalize)(const float * x, int64_t n, float epsilon, float * out);
 
-    // rotate turns pairs of values, i and i+n of 2n, by angles of which it takes the n cosines and then the n sines. n is a multiple of 16.
+    // rotate rotates the pairs (i, i+n) of 2n values. turns holds the n cosines of the angles and then the n sines.
+    // n is a multiple of 16.
     void (*rotate)(const float * x, const float * turns, int64_t n, float * out);
 
-    // attend works out all heads that share key head s, for one token. size is a multiple of 32 and at most max_size, and
-    // heads/shared is at most max_group.
+    // attend computes all heads that share key head s, for one token. size is a multiple of 32 and at most
+    // max_size; heads/shared is at most max_group.
     void (*attend)(const attention & a, int64_t token, int64_t s);
 };
 
-// sets are all there are for this kind of processor, the best first, up to a null.
+// sets lists the kernels for this kind of processor, the best first, ending with a null.
 #if defined(__x86_64__)
 extern const set         avx512, avx2;
 inline const set * const sets[] = {&avx512, &avx2, nullptr};

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <cstring>
 
-// The binary runs everywhere; only what stands in this file may use these instructions, after supported() said so.
+// The binary runs everywhere. Only this file may use these instructions, and only after supported() returned true.
 #define KERNEL __attribute__((target("avx2,f16c,fma")))
 #define INLINE KERNEL inline __attribute__((always_inline))
 
@@ -52,7 +52,7 @@ INLINE float largest(floats v) {
     return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
 }
 
-// The power is made of an exponent's bits: those of -127 are a zero's.
+// The bits of the exponent form the power. The bits for -127 are those of zero.
 INLINE floats times_power(floats x, floats n) {
     const ints exponent = _mm256_cvtps_epi32(greater(n, all(-127.0f)));
     return x * _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23));
@@ -64,7 +64,7 @@ INLINE void round_bytes(int8_t * p, floats v) {
     _mm_storel_epi64((__m128i *) p, _mm_packs_epi16(words, words));
 }
 
-// What is known to be zero costs nothing.
+// Operations on values known to be zero cost nothing.
 INLINE floats sums(const floats * v) {
     floats quads[2];
     for (int i = 0; i < 2; i++, v += 4) {
@@ -98,7 +98,7 @@ INLINE void pack(unsigned open, floats bias, int32_t first, int32_t * cells, flo
     }
 }
 
-// Bytes are multiplied in pairs of 16 bits, unsigned by signed: 2*255*127 would be too much for them.
+// Bytes are multiplied, unsigned by signed, and added in pairs to 16 bits. 2*255*127 would be too large.
 INLINE ints fours(ints w, ints x) { return _mm256_madd_epi16(_mm256_maddubs_epi16(w, x), _mm256_set1_epi16(1)); }
 
 INLINE void offset_pair(pair & p, int32_t offset) {
@@ -108,7 +108,7 @@ INLINE void offset_pair(pair & p, int32_t offset) {
     }
 }
 
-// The weights have 12 added to them, at most 24: 2*24*127 fits. The pair's offset takes it back.
+// 12 is added to the weights, so they are at most 24, and 2*24*127 fits. The pair's offset corrects for it.
 struct mxfp4_weights {
     static constexpr size_t bytes = mxfp4_block;
     static constexpr int32_t offset = 12;
@@ -120,11 +120,13 @@ struct mxfp4_weights {
         w = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *) e2m1)), index);
         scale = all(scales.of[(uint8_t) a[0]]);
     }
-    static INLINE floats dot(ints w, ints x, ints offset) { return _mm256_cvtepi32_ps(_mm256_add_epi32(fours(w, x), offset)); }
+    static INLINE floats dot(ints w, ints x, ints offset) {
+        return _mm256_cvtepi32_ps(_mm256_add_epi32(fours(w, x), offset));
+    }
 };
 
-// The weights stay signed. Their magnitudes, at most 128, are multiplied with activations that take their signs: 2*128*127 fits. It
-// is why no activation is -128, whose sign cannot be changed.
+// The weights stay signed. Their magnitudes, at most 128, are multiplied by activations that take over their signs;
+// 2*128*127 fits. This is why no activation is -128, whose sign cannot be changed.
 struct q8_0_weights {
     static constexpr size_t bytes = q8_0_block;
     static constexpr int32_t offset = 0;
@@ -135,13 +137,16 @@ struct q8_0_weights {
         w = _mm256_loadu_si256((const __m256i *) (a + 2));
         scale = all(_cvtsh_ss(by));
     }
-    static INLINE floats dot(ints w, ints x, ints) { return _mm256_cvtepi32_ps(fours(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w))); }
+    static INLINE floats dot(ints w, ints x, ints) {
+        return _mm256_cvtepi32_ps(fours(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)));
+    }
 };
 
 bool supported() {
     __builtin_cpu_init();
     unsigned a, b, c = 0, d;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __get_cpuid(1, &a, &b, &c, &d) &&
+           (c & bit_F16C);
 }
 
 } // namespace
@@ -150,6 +155,7 @@ bool supported() {
 
 #include "kernels_simd.h"
 
-const kernels::set kernels::avx2 = {"AVX2", supported, quantize, multiply_floats, multiply_quantized, scale, gate, normalize, rotate, attend};
+const kernels::set kernels::avx2 = {"AVX2", supported, quantize, multiply_floats, multiply_quantized, scale, gate,
+    normalize, rotate, attend};
 
 #endif

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <cstring>
 
-// The binary runs everywhere; only what stands in this file may use these instructions, after supported() said so.
+// The binary runs everywhere. Only this file may use these instructions, and only after supported() returned true.
 #define KERNEL __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,f16c,fma")))
 #define INLINE KERNEL inline __attribute__((always_inline))
 
@@ -42,13 +42,17 @@ INLINE floats  magnitude(floats v) { return _mm512_abs_ps(v); }
 INLINE float   largest(floats v) { return _mm512_reduce_max_ps(v); }
 INLINE floats  rounded(floats v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 INLINE floats  times_power(floats x, floats n) { return _mm512_scalef_ps(x, n); }
-INLINE floats  opened(floats t, floats w) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(t, all(-INFINITY), _CMP_NEQ_UQ), w); }
+INLINE floats  opened(floats t, floats w) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(t, all(-INFINITY), _CMP_NEQ_UQ), w);
+}
 INLINE doubles lower(floats v) { return _mm512_cvtps_pd(_mm512_castps512_ps256(v)); }
 INLINE doubles upper(floats v) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)); }
 INLINE void    narrow(float * p, doubles v) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(v)); }
-INLINE void    round_bytes(int8_t * p, floats v) { _mm_storeu_si128((__m128i *) p, _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v))); }
+INLINE void    round_bytes(int8_t * p, floats v) {
+    _mm_storeu_si128((__m128i *) p, _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v)));
+}
 
-// What is known to be zero costs nothing.
+// Operations on values known to be zero cost nothing.
 INLINE floats sums(const floats * v) {
     floats quads[4];
     for (int i = 0; i < 4; i++, v += 4) {
@@ -71,11 +75,13 @@ INLINE unsigned open_cells(const char * mask, int64_t left, floats & bias) {
 
 INLINE void pack(unsigned open, floats bias, int32_t first, int32_t * cells, float * biases) {
     const ints each = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    _mm512_storeu_si512(cells, _mm512_maskz_compress_epi32((__mmask16) open, _mm512_add_epi32(each, _mm512_set1_epi32(first))));
+    const __m512i numbers = _mm512_add_epi32(each, _mm512_set1_epi32(first));
+    _mm512_storeu_si512(cells, _mm512_maskz_compress_epi32((__mmask16) open, numbers));
     store(biases, _mm512_maskz_compress_ps((__mmask16) open, bias));
 }
 
-// A dot product takes unsigned weights with signed activations, so weights come with an offset added; the pair's take it back.
+// A dot product multiplies unsigned weights by signed activations, so weights have an offset added. The pair's
+// offset corrects for it.
 INLINE floats offset_dot(ints w, ints x, ints offset) { return _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(offset, w, x)); }
 
 INLINE void offset_pair(pair & p, int32_t offset) {
@@ -84,7 +90,9 @@ INLINE void offset_pair(pair & p, int32_t offset) {
 }
 
 // both is a for the first 32 activations of a pair and b for the others.
-INLINE floats both(const float & a, const float & b) { return _mm512_mask_broadcastss_ps(all(a), 0xff00, _mm_load_ss(&b)); }
+INLINE floats both(const float & a, const float & b) {
+    return _mm512_mask_broadcastss_ps(all(a), 0xff00, _mm_load_ss(&b));
+}
 
 INLINE float half(const char * p) {
     uint16_t h;
@@ -92,7 +100,7 @@ INLINE float half(const char * p) {
     return _cvtsh_ss(h);
 }
 
-// Where one block is all that is left, it is read twice; the second half of the activations is zero.
+// A last single block is read twice; the second half of the activations is zero.
 
 struct mxfp4_weights {
     static constexpr size_t bytes = mxfp4_block;
@@ -128,7 +136,8 @@ struct q8_0_weights {
 
 bool supported() {
     __builtin_cpu_init();
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("fma");
 }
 
@@ -138,6 +147,7 @@ bool supported() {
 
 #include "kernels_simd.h"
 
-const kernels::set kernels::avx512 = {"AVX-512 VNNI", supported, quantize, multiply_floats, multiply_quantized, scale, gate, normalize, rotate, attend};
+const kernels::set kernels::avx512 = {"AVX-512 VNNI", supported, quantize, multiply_floats, multiply_quantized,
+    scale, gate, normalize, rotate, attend};
 
 #endif

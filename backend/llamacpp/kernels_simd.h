@@ -1,9 +1,10 @@
-// The arithmetic of kernels.h, written once for vectors of any width. A file for some instructions (kernels_avx512.cpp,
-// kernels_avx2.cpp) says what a vector is and how a block of weights is read, includes this file and so defines one set of kernels.
+// The arithmetic of kernels.h, written once for vectors of any width. The file of an instruction set
+// (kernels_avx512.cpp, kernels_avx2.cpp) defines the vectors and how to read a block of weights, then includes this
+// file. Together they define one set of kernels.
 //
-// What it defines before, in the same unnamed namespace:
+// Before the include it defines, in the same unnamed namespace:
 //
-//   KERNEL, INLINE       what marks functions that use the instructions
+//   KERNEL, INLINE       mark functions that use the instructions
 //   lanes                how many floats a vector has; doubles have half as many
 //   floats, doubles, ints  vectors with the compiler's operators; ints holds 4 bytes for each float
 //   load, store, all     whole vectors from and to memory (any alignment), and of one number
@@ -11,7 +12,7 @@
 //   fused                a*b + c, rounded once
 //   lesser, greater      the second where one is not a number
 //   magnitude, rounded   of each lane; rounded to the nearest whole number
-//   times_power          x times two to the power of whole numbers up to 127; 0 is right for what lies below the normal numbers
+//   times_power          x times two to the power of whole numbers up to 127; below the normal numbers 0 is allowed
 //   opened               w, but 0 where t is minus infinity
 //   largest              of all lanes
 //   sums                 the sum of each of lanes vectors, all added in the same order
@@ -20,8 +21,8 @@
 //   round_bytes          stores numbers from -127 to 127 as bytes, to the nearest
 //   offset_pair          fills in a pair's offsets
 //   open_cells, pack     which of the next cells a mask leaves open and how it biases them; and those alone, packed
-//   mxfp4_weights, q8_0_weights  read 4*lanes weights from the i-th on, as signed bytes or with an offset, with their scales; and
-//                        multiply them with as many activations, summed by fours
+//   mxfp4_weights, q8_0_weights  read 4*lanes weights from the i-th on, as signed bytes or with an offset, with their
+//                        scales; and multiply them by as many activations, summed by fours
 #ifndef RUNNER_KERNELS_SIMD_H
 #define RUNNER_KERNELS_SIMD_H
 
@@ -33,14 +34,14 @@
 #include <cstring>
 #include <vector>
 
-// A loop of constant length is unrolled whole, so that the arrays it goes over become registers at every level of optimization.
+// A loop of constant length is fully unrolled, so that its arrays become registers at every optimization level.
 #define UNROLL _Pragma("GCC unroll 16")
 
 namespace kernels {
 
 namespace {
 
-// put writes the products of R rows with C columns, from their accumulators, column by column.
+// put writes the products of R rows and C columns from their accumulators, column by column.
 template <int R, int C> INLINE void put(const floats (&acc)[C][R], int64_t row, float * const * out) {
     static_assert(R * C <= lanes);
     floats v[lanes];
@@ -54,7 +55,7 @@ template <int R, int C> INLINE void put(const floats (&acc)[C][R], int64_t row, 
     }
 }
 
-// fraction is two to the power of r for r from -1/2 to 1/2, within 2 units in the last place: Taylor's polynomial.
+// fraction returns two to the power of r for r from -1/2 to 1/2, to 2 units in the last place: Taylor's polynomial.
 INLINE floats fraction(floats r) {
     floats p = all(1.54035304e-4f);
     p = fused(p, r, all(1.33335581e-3f));
@@ -67,7 +68,7 @@ INLINE floats fraction(floats r) {
 
 constexpr float log2_e = 1.44269504f;
 
-// exponential is e to the power of x, for x from -80 to 80 and at those for what lies beyond.
+// exponential returns e to the power of x. x is first limited to -80 to 80.
 INLINE floats exponential(floats x) {
     x = lesser(greater(x, all(-80.0f)), all(80.0f));
     const floats t = x * all(log2_e), n = rounded(t);
@@ -82,11 +83,12 @@ struct f16_weights {
     static INLINE floats load(const char * row, int64_t i) { return halves(row + i * 2); }
 };
 
-// in_register keeps the compiler from reading a value from memory again for every use: that is what limits a tile.
+// in_register keeps the compiler from reading a value from memory again for every use, which would limit the speed
+// of a tile.
 template <typename T> INLINE void in_register(T & v) { __asm__("" : "+v"(v)); }
 
-// A tile is R rows by C columns, kept in registers. Each product has an accumulator of its own, so its value does not depend on
-// the tile that it falls into.
+// A tile is R rows by C columns, kept in registers. Each product has its own accumulator, so its value does not
+// depend on the tile it is in.
 
 template <typename W, int R, int C>
 INLINE void float_tile(const rows & w, int64_t row, const float * const * columns, float * const * out) {
@@ -149,12 +151,13 @@ INLINE void quantized_tile(const rows & w, int64_t row, const pair * const * col
     put<R, C>(acc, row, out);
 }
 
-// A strip is all rows for C columns, as many at a time as there are registers for.
+// A strip is all rows for C columns, as many rows at a time as fit into registers.
 
 template <int C> constexpr int rows_of_tile = C * 8 <= lanes ? 8 : C * 4 <= lanes ? 4 : 2;
 
 template <typename W, int C>
-KERNEL void float_strip(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out) {
+KERNEL void float_strip(const rows & w, int64_t first, int64_t last, const float * const * columns,
+    float * const * out) {
     constexpr int R = rows_of_tile<C>;
     for (; first + R <= last; first += R) {
         float_tile<W, R, C>(w, first, columns, out);
@@ -165,7 +168,8 @@ KERNEL void float_strip(const rows & w, int64_t first, int64_t last, const float
 }
 
 template <typename W, int C>
-KERNEL void quantized_strip(const rows & w, int64_t first, int64_t last, const pair * const * columns, float * const * out) {
+KERNEL void quantized_strip(const rows & w, int64_t first, int64_t last, const pair * const * columns,
+    float * const * out) {
     constexpr int R = rows_of_tile<C>;
     for (; first + R <= last; first += R) {
         quantized_tile<W, R, C>(w, first, columns, out);
@@ -175,13 +179,15 @@ KERNEL void quantized_strip(const rows & w, int64_t first, int64_t last, const p
     }
 }
 
-// A block of rows that stays in the cache while all columns pass over it.
+// A block of rows that stays in the cache while all columns are multiplied with it.
 constexpr int64_t row_block = 32;
 
-// Columns are taken as many at a time as a tile has, and those that are left in one strip more, since each strip reads the weights anew.
+// Columns are processed a tile's width at a time. The rest forms one more strip, because each strip reads the
+// weights again.
 
 template <typename W, int C>
-KERNEL void float_block(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out, int64_t count) {
+KERNEL void float_block(const rows & w, int64_t first, int64_t last, const float * const * columns,
+    float * const * out, int64_t count) {
     for (; count >= C; count -= C, columns += C, out += C) {
         float_strip<W, C>(w, first, last, columns, out);
     }
@@ -191,7 +197,8 @@ KERNEL void float_block(const rows & w, int64_t first, int64_t last, const float
 }
 
 template <typename W, int C>
-KERNEL void quantized_block(const rows & w, int64_t first, int64_t last, const pair * const * columns, float * const * out, int64_t count) {
+KERNEL void quantized_block(const rows & w, int64_t first, int64_t last, const pair * const * columns,
+    float * const * out, int64_t count) {
     for (; count >= C; count -= C, columns += C, out += C) {
         quantized_strip<W, C>(w, first, last, columns, out);
     }
@@ -201,25 +208,32 @@ KERNEL void quantized_block(const rows & w, int64_t first, int64_t last, const p
 }
 
 template <typename W>
-KERNEL void float_products(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out, int64_t count) {
+KERNEL void float_products(const rows & w, int64_t first, int64_t last, const float * const * columns,
+    float * const * out, int64_t count) {
     for (int64_t r = first; r < last; r += row_block) {
         float_block<W, lanes / 2>(w, r, std::min(r + row_block, last), columns, out, count);
     }
 }
 
 template <typename W>
-KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, const pair * const * columns, float * const * out, int64_t count) {
+KERNEL void quantized_products(const rows & w, int64_t first, int64_t last, const pair * const * columns,
+    float * const * out, int64_t count) {
     for (int64_t r = first; r < last; r += row_block) {
         quantized_block<W, lanes / 2>(w, r, std::min(r + row_block, last), columns, out, count);
     }
 }
 
-void multiply_floats(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out, int64_t count) {
-    (w.format == rows::f32 ? float_products<f32_weights> : float_products<f16_weights>)(w, first, last, columns, out, count);
+void multiply_floats(const rows & w, int64_t first, int64_t last, const float * const * columns, float * const * out,
+    int64_t count) {
+    const auto products = w.format == rows::f32 ? float_products<f32_weights> : float_products<f16_weights>;
+    products(w, first, last, columns, out, count);
 }
 
-void multiply_quantized(const rows & w, int64_t first, int64_t last, const pair * const * columns, float * const * out, int64_t count) {
-    (w.format == rows::mxfp4 ? quantized_products<mxfp4_weights> : quantized_products<q8_0_weights>)(w, first, last, columns, out, count);
+void multiply_quantized(const rows & w, int64_t first, int64_t last, const pair * const * columns,
+    float * const * out, int64_t count) {
+    const bool mxfp4 = w.format == rows::mxfp4;
+    const auto products = mxfp4 ? quantized_products<mxfp4_weights> : quantized_products<q8_0_weights>;
+    products(w, first, last, columns, out, count);
 }
 
 KERNEL void quantize(const float * x, int64_t n, enum rows::format format, pair * out) {
@@ -277,10 +291,11 @@ KERNEL void rotate(const float * x, const float * turns, int64_t n, float * out)
     }
 }
 
-// Attention goes over the open cells in blocks with a running maximum and sum (Milakov and Gimelshein, "Online normalizer
-// calculation for softmax", 2018). How the cache is laid out does not show in the result: closed cells are left out before
-// anything else is done, and the order of the others does not matter, because a cell's weight is a fraction of its score alone times
-// a power of two, the maximum is one too, so that rescaling is exact, and sums have the precision of doubles.
+// Attention processes the open cells in blocks, with a running maximum and sum (Milakov and Gimelshein, "Online
+// normalizer calculation for softmax", 2018). The layout of the cache does not affect the result. Closed cells are
+// skipped first. The order of the others does not matter: a cell's weight is a fraction that depends on its score
+// alone, times a power of two; the maximum is a power of two as well, so rescaling is exact; and sums have double
+// precision.
 
 constexpr int block = 64;
 
@@ -294,8 +309,8 @@ struct head_state {
     const float *   bias;
 };
 
-// open_list is the cells that are open to a token and their biases, kept for its other key heads. It has room for a vector more, since gathering and
-// filling up write whole ones.
+// open_list is the cells that are open to a token and their biases, kept for its other key heads. It has room for one
+// extra vector, because gathering and padding write whole vectors.
 struct open_list {
     uint64_t id = 0;
     int64_t  token = -1, count = 0;
@@ -326,15 +341,18 @@ KERNEL void gather(const attention & a, int64_t token, open_list & list) {
     list.id = a.id, list.token = token, list.count = n;
 }
 
-// fetch asks for a key or a value ahead. Other sequences' cells lie between, so the processor does not foresee them.
+// fetch prefetches a key or a value. The cells of other sequences lie in between, so the processor does not predict
+// the access.
 INLINE void fetch(const attention & a, const char * at) {
     for (int64_t line = 0; line < a.size * 2; line += 64) {
         __builtin_prefetch(at + line);
     }
 }
 
-// products writes the products of G heads' queries, from h on, with the keys of as many cells, from j on, as fill a vector with them.
-template <int G> INLINE void products(const attention & a, const char * q, const char * k, head_state & st, int h, int j) {
+// products writes the products of the queries of G heads, from h on, with the keys of one vector of cells, from j
+// on.
+template <int G> INLINE void products(const attention & a, const char * q, const char * k, head_state & st, int h,
+    int j) {
     constexpr int cells = lanes / G;
     floats acc[lanes];
     UNROLL for (int i = 0; i < lanes; i++) {
@@ -394,7 +412,7 @@ template <int G, int W> INLINE void blend(const attention & a, const char * v, h
     }
 }
 
-// weigh turns the scores of one head into weights and rescales what there is when the largest grew.
+// weigh converts the scores of one head to weights, and rescales the earlier results when the maximum grew.
 INLINE void weigh(const attention & a, head_state & st, int h, int n) {
     const floats rate = all(a.scale * log2_e);
     floats most = all(-INFINITY);
@@ -421,11 +439,12 @@ INLINE void weigh(const attention & a, head_state & st, int h, int n) {
     }
 }
 
-// ahead is how many cells before their use keys are asked for; values are when the scores of their cells are worked out.
+// Keys are prefetched this many cells ahead; values while the scores of their cells are computed.
 constexpr int ahead = 16;
 
-// score works out the products of G heads with the keys of the block, from head h on.
-template <int G> INLINE void score(const attention & a, const char * q, const char * k, const char * v, head_state & st, int h, int n) {
+// score computes the products of G heads, from head h on, with the keys of the block.
+template <int G> INLINE void score(const attention & a, const char * q, const char * k, const char * v,
+    head_state & st, int h, int n) {
     constexpr int cells = lanes / G;
     const int padded = (n + lanes - 1) / lanes * lanes;
     for (int j = 0; j < padded; j += cells) {
@@ -442,7 +461,8 @@ template <int G> INLINE void score(const attention & a, const char * q, const ch
 }
 
 // take adds a block of n cells.
-KERNEL void take(const attention & a, const char * q, const char * k, const char * v, head_state & st, int group, int n) {
+KERNEL void take(const attention & a, const char * q, const char * k, const char * v, head_state & st, int group,
+    int n) {
     for (int i = 0; i < std::min(ahead, n); i++) {
         fetch(a, k + st.cell[i] * a.k_cell);
     }

@@ -35,8 +35,8 @@ func forEachKernels(t *testing.T, f func(t *testing.T, kernels string)) {
 	}
 }
 
-// kernelCheck compiles the kernels with the check in testdata and a sanitizer and runs it. It returns what was
-// checked, line by line.
+// kernelCheck compiles the kernels with the check in testdata and a sanitizer, and runs it. It returns the check's
+// output by lines.
 func kernelCheck(t *testing.T, sanitizer string, args ...string) string {
 	t.Helper()
 	cxx := compiler(t, "CXX")
@@ -158,8 +158,8 @@ func kernelsAgree(t *testing.T, kernels string, c random.Config) {
 	}
 }
 
-// TestLogitsDependOnTheSequenceAlone: the neighbours in a batch, the chunks of a prompt, the place in the cache and
-// the number of threads do not show in a token's logits.
+// TestLogitsDependOnTheSequenceAlone checks that a token's logits do not depend on the rest of the batch, the
+// chunks of the prompt, the place in the cache or the number of threads.
 func TestLogitsDependOnTheSequenceAlone(t *testing.T) {
 	forEachKernels(t, func(t *testing.T, _ string) {
 		for name, c := range kernelModels() {
@@ -197,7 +197,7 @@ func dependOnTheSequenceAlone(t *testing.T, c random.Config) {
 			check(fmt.Sprintf("chunks of %d", chunk), logitsOf(t, m, s, tokens, chunk))
 			s.Close()
 		}
-		// Seven others write into the cache, then all take the last token in one step.
+		// Seven other sequences write into the cache, then all decode the last token in one step.
 		all := make([]backend.Input, 8)
 		for i := range all {
 			all[i] = backend.Input{Sequence: fresh(), Tokens: []backend.Token{backend.Token(i)}}

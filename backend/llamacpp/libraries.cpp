@@ -1,5 +1,5 @@
-// A library for a GPU stands on a copy of ggml's base library, not on the one that is linked into the program. That copy has a
-// log and an assertion handler of its own, which print and end the process, so it gets the program's.
+// A GPU library uses a copy of ggml's base library, not the one linked into the program. That copy has its own log
+// and assertion handler, which would print and end the process. So it gets the program's handlers.
 
 #include "libraries.h"
 
@@ -28,7 +28,7 @@ void share_handlers(void * base) {
 } // namespace
 
 extern "C" ggml_backend_reg_t runner_load_library(const char * base, const char * path, char * error, size_t size) {
-    // Loaded first, it is the one that the library finds. Neither is ever unloaded.
+    // The base library is loaded first, so that the library finds this copy. Neither is ever unloaded.
     void * handle = dlopen(base, RTLD_NOW | RTLD_LOCAL);
     if (handle) {
         share_handlers(handle);

@@ -12,17 +12,18 @@ import (
 	"unsafe"
 )
 
-// Library is a library for GPUs that was built for this very engine.
+// Library is a GPU library that was built for this version of the engine.
 type Library struct {
 	Path string
-	// Err says why it was not loaded. One that was loaded may still find no device.
+	// Err says why it was not loaded. A loaded library may still find no device.
 	Err error
 }
 
 // libraries are those that start found.
 var libraries []Library
 
-// libraryFolders lists where they may lie: lib/runner beside the program's folder, as in an installation, or inside it.
+// libraryFolders lists where libraries may be: in lib/runner next to the program's folder, as in an installation,
+// or in lib/runner inside it.
 func libraryFolders() []string {
 	exe, err := os.Executable()
 	if err != nil {
@@ -35,10 +36,10 @@ func libraryFolders() []string {
 	return []string{filepath.Join(dir, "..", "lib", "runner"), filepath.Join(dir, "lib", "runner")}
 }
 
-// baseLibrary is what the others in its folder stand on.
+// baseLibrary is the library that the others in its folder depend on.
 const baseLibrary = "libggml-base.so.0"
 
-// loadLibraries loads what the first folder that exists holds.
+// loadLibraries loads the libraries of the first folder that exists.
 func loadLibraries(folders []string) []Library {
 	for _, dir := range folders {
 		entries, err := os.ReadDir(dir)

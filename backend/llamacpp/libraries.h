@@ -1,4 +1,4 @@
-// Libraries for GPUs, which the engine loads at run time.
+// GPU libraries, loaded at run time.
 #ifndef RUNNER_LIBRARIES_H
 #define RUNNER_LIBRARIES_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-// runner_load_library loads the library at path, which stands on the engine's base library at base, and returns the registry
-// of its devices. On failure that is NULL and error, of size bytes, says why.
+// runner_load_library loads the library at path, which depends on the engine's base library at base, and returns
+// the registry of its devices. On failure it returns NULL and writes the reason to error, which has size bytes.
 ggml_backend_reg_t runner_load_library(const char * base, const char * path, char * error, size_t size);
 
 #ifdef __cplusplus

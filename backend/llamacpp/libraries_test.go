@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestLibraries loads libraries that cannot be used from a folder. What they log must arrive where the engine's
-// messages go, though they do so through a base library of their own.
+// TestLibraries loads unusable libraries from a folder. Their log messages must reach the engine's log, although
+// the libraries use a base library of their own.
 func TestLibraries(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has such libraries")

@@ -19,7 +19,8 @@ func writeModel(t testing.TB, c random.Config) string {
 	return path
 }
 
-// openModel opens a model on one thread, so that tests do not wait for one another's, and closes it with the test.
+// openModel opens a model on one thread, so that parallel tests do not wait for each other, and closes it after the
+// test.
 func openModel(t testing.TB, path string, cfg backend.Config) *Model {
 	t.Helper()
 	if cfg.Threads == 0 {

@@ -20,8 +20,9 @@ import (
 	"runner/backend/tokenizer"
 )
 
-// Open loads the GGUF file at path. A file in parts is named by its first. The error is a *backend.LoadError, the
-// context's error when it ended meanwhile, or ErrIncompatible. The context matters only while loading.
+// Open loads the GGUF file at path. For a model in several parts, path is the first part. The error is a
+// *backend.LoadError, the context's error if it ended meanwhile, or ErrIncompatible. The context matters only while
+// loading.
 func Open(ctx context.Context, path string, cfg backend.Config) (backend.Model, error) {
 	m, err := open(ctx, path, cfg)
 	if err != nil {
@@ -30,8 +31,8 @@ func Open(ctx context.Context, path string, cfg backend.Config) (backend.Model, 
 	return m, nil
 }
 
-// Check reads the headers of the GGUF file at path and says whether this engine runs such a model, without loading
-// it. The error is a *backend.LoadError. Open makes the same checks first.
+// Check reads the headers of the GGUF file at path and reports whether this engine can run the model, without
+// loading it. The error is a *backend.LoadError. Open makes the same checks first.
 func Check(path string) error {
 	_, err := readChecked(path)
 	return err
@@ -69,8 +70,8 @@ func open(ctx context.Context, path string, cfg backend.Config) (*Model, error) 
 	return m, nil
 }
 
-// reserve makes a plan and enters what it takes into the ledger, so that models that load meanwhile do not count on the
-// same memory.
+// reserve makes a plan and enters its memory into the ledger, so that models loaded at the same time do not count
+// on that memory too.
 func reserve(path string, files []*gguf.File, cfg backend.Config) (*plan, error) {
 	loaded.mu.Lock()
 	defer loaded.mu.Unlock()
@@ -86,7 +87,7 @@ func reserve(path string, files []*gguf.File, cfg backend.Config) (*plan, error)
 	return p, nil
 }
 
-// readParts reads the header of the file and, for a model in parts, of the others, whose names follow from the first.
+// readParts reads the header of the file and of all other parts of the model. Their names follow from the first.
 func readParts(path string) ([]*gguf.File, error) {
 	f, err := readHeader(path)
 	if err != nil {
@@ -141,7 +142,7 @@ func readHeader(path string) (*gguf.File, error) {
 	return nil, e
 }
 
-// load makes the engine's objects. On an error the caller frees what there is.
+// load makes the engine's objects. After an error the caller frees those that were made.
 func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cfg backend.Config) error {
 	m.cancel = &cArray[int32](1)[0]
 	m.failure = &cArray[C.struct_shim_error](1)[0]
@@ -164,14 +165,14 @@ func (m *Model) load(ctx context.Context, path string, f *gguf.File, p *plan, cf
 	var params C.struct_ggml_threadpool_params
 	C.ggml_threadpool_params_init(&params, C.int(m.threads))
 	if m.pool = C.ggml_threadpool_new(&params); m.pool == nil {
-		return fail("no threads to compute with")
+		return fail("the engine could not start its threads")
 	}
 	if p.helped {
 		help(p.threads - 1)
 	}
 	cp := p.contextParams()
 	if m.ctx = C.shim_context(m.model, cp, m.pool, (*C.int32_t)(unsafe.Pointer(m.cancel)), m.failure); m.ctx == nil {
-		e := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: "the engine made no context" +
+		e := &backend.LoadError{Path: path, Reason: backend.LoadFailed, Detail: "the engine could not create a context" +
 			reason(m.failure),
 			Err: engineError(errors.New("no context"), m.failure), Advice: "choose a smaller context size or fewer sequences"}
 		if strings.Contains(e.Detail, "alloc") {
@@ -219,7 +220,7 @@ func reason(e *C.struct_shim_error) string {
 	return ""
 }
 
-// loadWeights sets m.model, or leaves it nil when the engine refused the file.
+// loadWeights sets m.model, or leaves it nil if the engine refused the file.
 func (m *Model) loadWeights(ctx context.Context, path string, p *plan, cfg backend.Config) error {
 	mp := C.llama_model_default_params()
 	mp.n_gpu_layers = C.int32_t(p.gpuLayers)
@@ -254,7 +255,7 @@ func notGenerative(path, arch string) error {
 		Advice: "choose a decoder-only language model"}
 }
 
-// info describes the model as far as the header and the plan tell.
+// info describes the model from its header and plan.
 func (p *plan) info(f *gguf.File, path string) backend.Info {
 	info := backend.Info{
 		Architecture: f.Architecture(), Path: path, Backend: "llama.cpp", Device: p.device,
@@ -269,7 +270,7 @@ func (p *plan) info(f *gguf.File, path string) backend.Info {
 	return info
 }
 
-// quantization names the tensor format that most of the bytes are in.
+// quantization names the tensor format that holds most of the bytes.
 func quantization(f *gguf.File) string {
 	bytes := map[gguf.TensorType]int64{}
 	best := gguf.F32

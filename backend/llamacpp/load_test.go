@@ -16,7 +16,7 @@ import (
 	"runner/models/random/ggufwriter"
 )
 
-// rewritten writes the smallest model after change and returns its path.
+// rewritten changes the smallest model, writes it and returns its path.
 func rewritten(t *testing.T, change func(p *parts)) string {
 	t.Helper()
 	raw, err := os.ReadFile(writeModel(t, smallest))
@@ -161,7 +161,7 @@ func TestConfigIsHonoured(t *testing.T) {
 	}
 }
 
-// TestSilent demands that nothing reaches the log unless asked for, and that it does when it is.
+// TestSilent checks that nothing is logged unless asked for, and that messages arrive when they are.
 func TestLogger(t *testing.T) {
 	path := writeModel(t, smallest)
 	var b bytes.Buffer
@@ -219,7 +219,8 @@ func TestParts(t *testing.T) {
 	}
 	part(1, 20, 1000, false)
 	openModel(t, first, backend.Config{}).Close()
-	if _, err := Open(context.Background(), filepath.Join(dir, "m-00002-of-00002.gguf"), backend.Config{}); !errors.As(err, &e) {
+	_, err = Open(context.Background(), filepath.Join(dir, "m-00002-of-00002.gguf"), backend.Config{})
+	if !errors.As(err, &e) {
 		t.Errorf("the second part alone: %v", err)
 	}
 }

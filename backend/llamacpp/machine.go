@@ -1,19 +1,19 @@
 package llamacpp
 
-// Machine is what the computer offers to this process.
+// Machine describes the resources that this process can use.
 type Machine struct {
-	// Cores is how many physical cores the process may use: distinct cores among the processors that it may run on, no
-	// more than the CPU time that its control group grants. At least 1.
+	// Cores is how many physical cores the process may use: the distinct cores among its allowed processors,
+	// limited by the CPU quota of its control group. At least 1.
 	Cores int
-	// MemoryTotal and MemoryAvailable are in bytes: what the process could ever get, and what it can get now without
-	// swapping; the smaller of the machine's and the control group's. 0 when unknown.
+	// MemoryTotal is the memory, in bytes, that the process could ever get; MemoryAvailable is what it can get now
+	// without swapping. Each is the smaller of the machine's and the control group's. 0 if unknown.
 	MemoryTotal, MemoryAvailable int64
-	// Addresses is how much more memory the process may map within its resource limits; 0 is no limit.
-	// MemoryAvailable is no more than that.
+	// Addresses is how much more memory the process may map within its resource limits; 0 means no limit.
+	// MemoryAvailable is never more than that.
 	Addresses int64
 }
 
-// ThisMachine reports what is available now.
+// ThisMachine returns what is available now.
 func ThisMachine() Machine {
 	total, available := memory()
 	m := Machine{Cores: max(cores(), 1), MemoryTotal: total, MemoryAvailable: available}

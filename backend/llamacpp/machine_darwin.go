@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cores counts the performance cores where there are two kinds: the slow ones would hold back every step.
+// cores counts only the performance cores where there are two kinds: slow cores would delay every step.
 func cores() int {
 	for _, name := range []string{"hw.perflevel0.physicalcpu", "hw.physicalcpu"} {
 		if n, err := unix.SysctlUint32(name); err == nil && n > 0 {
@@ -16,8 +16,8 @@ func cores() int {
 	return runtime.NumCPU()
 }
 
-// memory returns the machine's memory. macOS compresses and purges before it swaps and has no cheap figure for what is
-// left, so four fifths of all count as available.
+// memory returns the machine's memory. macOS compresses and purges before it swaps, and has no cheap measure of
+// free memory, so four fifths of the total count as available.
 func memory() (total, available int64) {
 	n, err := unix.SysctlUint64("hw.memsize")
 	if err != nil {
@@ -26,8 +26,8 @@ func memory() (total, available int64) {
 	return int64(n), int64(n / 5 * 4)
 }
 
-// anonymousMemory is nothing here: what is available does not depend on what is in use.
+// anonymousMemory is 0 here: the available memory does not depend on what is in use.
 func anonymousMemory() int64 { return 0 }
 
-// addresses returns the limit of the process's address space and what is left of it; 0 is no limit.
+// addresses returns the limit of the process's address space and what is left of it; 0 means no limit.
 func addresses() (limit, left int64) { return 0, 0 }

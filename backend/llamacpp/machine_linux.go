@@ -33,7 +33,7 @@ func cores() int {
 	return n
 }
 
-// coreOf names the physical core of a processor by the list of processors that share it.
+// coreOf identifies the physical core of a processor by the list of processors that share it.
 func coreOf(sys string, cpu int) string {
 	dir := filepath.Join(sys, "cpu"+strconv.Itoa(cpu), "topology")
 	for _, name := range []string{"core_cpus_list", "thread_siblings_list"} {
@@ -44,7 +44,7 @@ func coreOf(sys string, cpu int) string {
 	return strconv.Itoa(cpu)
 }
 
-// cpuQuota returns how many processors' time the control groups grant, or 0 for no limit.
+// cpuQuota returns the number of processors that the control groups grant, or 0 for no limit.
 func cpuQuota(root, self string) float64 {
 	least := 0.0
 	take := func(quota, period float64) {
@@ -85,7 +85,7 @@ func memory() (total, available int64) {
 	return total, available
 }
 
-// addresses returns the limit of the process's address space and what is left of it; 0 is no limit.
+// addresses returns the limit of the process's address space and what is left of it; 0 means no limit.
 func addresses() (limit, left int64) {
 	var space, data unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_AS, &space) != nil || unix.Getrlimit(unix.RLIMIT_DATA, &data) != nil {
@@ -94,7 +94,7 @@ func addresses() (limit, left int64) {
 	return limitAddresses("/proc/self/status", space.Cur, data.Cur)
 }
 
-// limitAddresses is addresses with the limits of the whole address space and of the part that is for data.
+// limitAddresses is addresses with the limits of the whole address space and of its data part.
 func limitAddresses(status string, space, data uint64) (limit, left int64) {
 	for line := range strings.Lines(read(status)) {
 		name, rest, _ := strings.Cut(line, ":")
@@ -106,7 +106,7 @@ func limitAddresses(status string, space, data uint64) (limit, left int64) {
 		default:
 			continue
 		}
-		if most >= math.MaxInt64 { // RLIM_INFINITY is
+		if most >= math.MaxInt64 { // RLIM_INFINITY is larger
 			continue
 		}
 		used := int64(number(strings.TrimSuffix(strings.TrimSpace(rest), " kB"))) << 10
@@ -117,8 +117,8 @@ func limitAddresses(status string, space, data uint64) (limit, left int64) {
 	return limit, left
 }
 
-// limitMemory lowers total and available to what the control groups leave. File pages that the kernel can drop count as
-// available.
+// limitMemory lowers total and available to what the control groups leave. File pages that the kernel can drop
+// count as available.
 func limitMemory(root, self string, total, available *int64) {
 	groups(root, self, "memory", func(dir string, v2 bool) {
 		limit, usage, reclaim := "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
@@ -126,7 +126,7 @@ func limitMemory(root, self string, total, available *int64) {
 			limit, usage, reclaim = "memory.max", "memory.current", "inactive_file"
 		}
 		most := number(read(filepath.Join(dir, limit)))
-		if most <= 0 || most >= float64(*total) { // "max" reads as no number; v1 has a huge one for no limit
+		if most <= 0 || most >= float64(*total) { // "max" reads as 0; v1 has a huge number for no limit
 			return
 		}
 		used := number(read(filepath.Join(dir, usage)))
@@ -140,8 +140,8 @@ func limitMemory(root, self string, total, available *int64) {
 	})
 }
 
-// groups calls visit for the control group of this process and every one above it, in version 2's tree or version 1's
-// tree of one controller.
+// groups calls visit for the control group of this process and each of its ancestors, in version 2's tree or in
+// version 1's tree of one controller.
 func groups(root, self, controller string, visit func(dir string, v2 bool)) {
 	for line := range strings.Lines(read(self)) {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -158,7 +158,7 @@ func groups(root, self, controller string, visit func(dir string, v2 bool)) {
 				base = filepath.Join(root, controller)
 			}
 		}
-		// Inside a container the path may be that of the host; the root then is the container's own group.
+		// Inside a container the path may be the host's. The root is then the container's own group.
 		for dir := filepath.Clean("/" + f[2]); ; dir = filepath.Dir(dir) {
 			visit(filepath.Join(base, dir), v2)
 			if dir == "/" {
@@ -185,7 +185,7 @@ func read(path string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// number reads a decimal number; anything else is 0.
+// number reads a decimal number; any other text is 0.
 func number(s string) float64 {
 	x, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
@@ -194,7 +194,7 @@ func number(s string) float64 {
 	return x
 }
 
-// anonymousMemory is the memory that this process has in use and that is no file's, in bytes.
+// anonymousMemory returns the memory that this process uses and that does not belong to a file, in bytes.
 func anonymousMemory() int64 {
 	f := strings.Fields(read("/proc/self/statm"))
 	if len(f) < 3 {

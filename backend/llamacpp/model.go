@@ -21,7 +21,7 @@ type Model struct {
 	takes entry // in the ledger
 	caps  backend.Capabilities
 	vocab *backend.Vocab
-	// pure tokenizes where package tokenizer knows the vocabulary, else it is nil and text does.
+	// pure is set if package tokenizer supports the vocabulary. Otherwise it is nil and text is used.
 	pure *tokenizer.Tokenizer
 	text *textTokenizer
 
@@ -30,14 +30,14 @@ type Model struct {
 	pool    *C.struct_ggml_threadpool
 	ctx     *C.struct_llama_context
 	mem     C.llama_memory_t
-	// window is the width of the sliding-window layers, or 0. In a small cache, which small says, they forget what lies
-	// before it; in a full one the engine may still overwrite it, which sequence.protect prevents.
+	// window is the width of the sliding-window layers, or 0. A small cache (small is true) forgets the tokens
+	// before the window. In a full one the engine might still overwrite them; sequence.protect prevents that.
 	window int
 	small  bool
 
 	batch *batch
-	// in the engine's memory; nonzero stops a computation, and may be left from the last one: who computes calls watch
-	// first
+	// cancel is in the engine's memory. A nonzero value stops a computation. It may be left over from the last one,
+	// so call watch before computing.
 	cancel  *int32
 	failure *C.struct_shim_error
 	watcher watcher
@@ -118,7 +118,7 @@ func (m *Model) Step(ctx context.Context, inputs []backend.Input, outputs []back
 	return nil
 }
 
-// addHidden hands out the hidden states of the last decode, to those inputs that asked for them.
+// addHidden adds the hidden states of the last decode for the inputs that asked for them.
 func (m *Model) addHidden(inputs []backend.Input) error {
 	at := 0
 	for i := range inputs {
@@ -142,7 +142,7 @@ func (m *Model) addHidden(inputs []backend.Input) error {
 	return nil
 }
 
-// check refuses a step before it changes anything.
+// check returns the error of a bad step before anything changes.
 func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	if m.closed {
 		return backend.ErrClosed
@@ -153,7 +153,7 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	m.step++
 	for i := range inputs {
 		if inputs[i].Sequence == nil {
-			continue // CheckInputs says so
+			continue // CheckInputs returns the error
 		}
 		s, ok := inputs[i].Sequence.(*sequence)
 		var err error
@@ -173,7 +173,7 @@ func (m *Model) check(inputs []backend.Input, outputs []backend.Output) error {
 	return backend.CheckInputs(&m.info, m.vocab, inputs, outputs)
 }
 
-// decode runs the batch. Unless the error is ErrBroken the cache is as before.
+// decode runs the batch. After any error except ErrBroken the cache is as before.
 func (m *Model) decode(ctx context.Context) error {
 	switch rc := C.shim_decode(m.ctx, m.batch.c, m.failure); rc {
 	case 0:
@@ -193,7 +193,7 @@ func (m *Model) decode(ctx context.Context) error {
 	}
 }
 
-// sample fills the outputs from the logits of the last decode. The sequences already hold the tokens fed.
+// sample fills the outputs from the logits of the last decode. The sequences already include the tokens fed.
 func (m *Model) sample(inputs []backend.Input, outputs []backend.Output) error {
 	end := 0
 	for i := range inputs {
@@ -229,7 +229,7 @@ func (m *Model) sample(inputs []backend.Input, outputs []backend.Output) error {
 	return nil
 }
 
-// logits returns the logits after an entry of the batch that asked for them, in the engine's memory.
+// logits returns the logits, in the engine's memory, after an entry of the batch that asked for them.
 func (m *Model) logits(index int) ([]float32, error) {
 	p := C.shim_logits(m.ctx, C.int32_t(index))
 	if p == nil {
@@ -239,7 +239,7 @@ func (m *Model) logits(index int) ([]float32, error) {
 	return unsafe.Slice((*float32)(unsafe.Pointer(p)), m.vocab.Len()), nil
 }
 
-// rollBack takes back the tokens that the inputs of this step fed.
+// rollBack removes the tokens that this step fed.
 func (m *Model) rollBack(inputs []backend.Input) {
 	for i := range inputs {
 		s := inputs[i].Sequence.(*sequence)
@@ -249,8 +249,8 @@ func (m *Model) rollBack(inputs []backend.Input) {
 	}
 }
 
-// rewind removes what a sequence's cache holds from position n on and returns how much is left: n, or 0 where the
-// engine cannot rewind. It does not ask whether the sliding window is still covered: right after a step it is.
+// rewind removes the cached tokens of a sequence from position n on and returns how many are left: n, or 0 if the
+// engine cannot rewind. It does not check that the sliding window is still covered; right after a step it is.
 func (m *Model) rewind(s *sequence, n int) int {
 	if !bool(C.llama_memory_seq_rm(m.mem, s.id, C.llama_pos(n), -1)) {
 		C.llama_memory_seq_rm(m.mem, s.id, -1, -1)
@@ -263,8 +263,8 @@ func (m *Model) rewind(s *sequence, n int) int {
 	return n
 }
 
-// restore feeds again what a sequence has lost when a step was undone on a model that cannot rewind, such as one with
-// recurrent layers.
+// restore feeds the lost tokens of a sequence again after a step was undone on a model that cannot rewind, such as
+// one with recurrent layers.
 func (m *Model) restore(ctx context.Context, s *sequence) error {
 	for s.held < len(s.tokens) {
 		n := min(len(s.tokens)-s.held, m.info.BatchSize)
@@ -313,7 +313,7 @@ func (m *Model) Close() error {
 	return nil
 }
 
-// free releases what the engine holds; fields may be unset.
+// free frees the engine's objects; fields may be unset.
 func (m *Model) free() {
 	m.watcher.stop()
 	if m.ctx != nil {
@@ -338,18 +338,18 @@ type sequence struct {
 	model  *Model
 	id     C.llama_seq_id
 	tokens []backend.Token
-	// held is how many of tokens the engine's cache holds: all, except after a step was undone on a model that
-	// cannot rewind.
+	// held is how many of tokens are in the engine's cache. That is all, except after a step was undone on a model
+	// that cannot rewind.
 	held int
-	// protected is how many of them, from the first, a second sequence id of the engine holds as well.
+	// protected is how many of the first tokens also belong to the second sequence id.
 	protected int
-	step      uint64 // the last step that it appeared in
+	step      uint64 // the last step in which it appeared
 	closed    bool
 }
 
-// protect keeps the engine from overwriting cells of sliding-window layers that have left the window, which it does
-// even where the cache is full-size and has free cells, but only to cells of one sequence: a second id, used for
-// nothing else, holds them too. It costs one call per window.
+// protect keeps the engine from overwriting cells of sliding-window layers that have left the window. It does so
+// even if the cache is full-size and has free cells, but only to cells of a single sequence. So a second id, used
+// for nothing else, holds the cells too. That costs one call per window.
 func (s *sequence) protect() {
 	m := s.model
 	if m.window == 0 || m.small || s.held-s.protected < m.window {
@@ -359,7 +359,7 @@ func (s *sequence) protect() {
 	s.protected = s.held
 }
 
-// guard is the second id.
+// guard returns the second id.
 func (s *sequence) guard() C.llama_seq_id { return s.id + C.llama_seq_id(s.model.info.Sequences) }
 
 func (s *sequence) Tokens() []backend.Token { return s.tokens }
@@ -376,7 +376,7 @@ func (s *sequence) Truncate(n int) (int, error) {
 	}
 	if n < s.held {
 		if m.window > 0 && n > 0 {
-			// The next token looks back to n-window+1; the engine keeps every position from the lowest it has.
+			// The next token looks back to n-window+1. The engine has every position from its lowest on.
 			if low := int(C.llama_memory_seq_pos_min(m.mem, s.id)); low < 0 || low > max(n-m.window+1, 0) {
 				n = 0
 			}

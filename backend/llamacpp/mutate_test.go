@@ -23,14 +23,14 @@ import (
 	"runner/models/random/ggufwriter"
 )
 
-// otherKinds are whole models that the mutations start from besides gpt-oss.
+// otherKinds are complete models, other than gpt-oss, from which mutations start.
 var otherKinds = []string{"llama", "qwen3", "gemma2", "gemma3", "qwen3moe"}
 
-// smallest is the smallest model of the shape, for mutation.
+// smallest is the smallest model with this shape, for mutation.
 var smallest = random.Config{Layers: 2, Width: 32, Heads: 2, KVHeads: 1, HeadSize: 32, Experts: 2, Used: 1,
 	FeedForward: 32, Vocabulary: 300, Context: 256, Window: 16}
 
-// parts is a model taken apart.
+// parts is a model as separate parts.
 type parts struct {
 	metadata []ggufwriter.Pair
 	tensors  []gguf.Tensor
@@ -102,7 +102,7 @@ func (p *parts) put() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// mutated returns variant n of a model: changed where it hurts, mostly in ways that leave the file well formed.
+// mutated returns variant n of a model: changed in dangerous places, mostly so that the file stays well-formed.
 func mutated(raw []byte, n uint64) []byte {
 	r := rand.New(rand.NewPCG(n, 77))
 	if r.IntN(8) == 0 {
@@ -150,7 +150,7 @@ func mutatedBytes(raw []byte, r *rand.Rand) []byte {
 	return out
 }
 
-// becomeAnother gives the model another architecture, and its keys that prefix.
+// becomeAnother changes the model's architecture and the prefix of its keys.
 func (p *parts) becomeAnother(r *rand.Rand) {
 	names := strings.Fields(generative)
 	name := names[r.IntN(len(names))]
@@ -163,7 +163,7 @@ func (p *parts) becomeAnother(r *rand.Rand) {
 	}
 }
 
-// becomeDense turns the model into a whole one of another architecture, of the same sizes.
+// becomeDense turns the model into a complete one of another architecture with the same sizes.
 func (p *parts) becomeDense(arch string) {
 	for i := range p.metadata {
 		if p.metadata[i].Key == "general.architecture" {
@@ -175,7 +175,7 @@ func (p *parts) becomeDense(arch string) {
 		p.drop(arch+".expert_count", arch+".expert_used_count", arch+".expert_feed_forward_length")
 	}
 	p.set(arch+".rope.scaling.type", "linear")
-	layers := max(2, slidingPeriod[arch]) // so that one of them attends to everything
+	layers := max(2, slidingPeriod[arch]) // so that one of them has full attention
 	p.set(arch+".block_count", uint32(layers))
 	var list []gguf.Tensor
 	add := func(name string, dims ...int64) {
@@ -217,7 +217,7 @@ func (p *parts) becomeDense(arch string) {
 	p.tensors, p.data = list, nil
 }
 
-// becomeSentencePiece gives the model a vocabulary with scores and byte tokens in place of merges.
+// becomeSentencePiece replaces the merges by a vocabulary with scores and byte tokens.
 func (p *parts) becomeSentencePiece() {
 	tokens, types, scores := []string{"<unk>", "<s>", "</s>"}, []int32{2, 3, 3}, []float32{0, 0, 0}
 	for b := range 256 {
@@ -255,7 +255,7 @@ var awkward = []any{uint32(0), uint32(1), uint32(3), uint32(31), uint32(513), ui
 	[]int32{}, []int32{1, 2}, []int32{-1, math.MaxInt32}, []int32{0, 0}, []string{}, []string{"a"}, []string{"", ""},
 	[]float32{1, 2}, []uint8{1}}
 
-// moreKeys are read by some architecture or tokenizer of the engine.
+// moreKeys are keys that some architecture or tokenizer of the engine reads.
 var moreKeys = []string{"A.rope.dimension_count", "A.rope.dimension_sections", "A.attention.causal", "A.pooling_type",
 	"A.expert_shared_count", "A.leading_dense_block_count",
 	"A.ssm.conv_kernel", "A.ssm.inner_size", "A.ssm.state_size", "A.ssm.time_step_rank", "A.ssm.group_count",
@@ -372,8 +372,8 @@ func (p *parts) mutateTensor(r *rand.Rand) {
 	}
 }
 
-// try opens a file and, if it opens, uses it a little. Whatever happens is fine if the process lives and errors are
-// typed. The counts tell that variants get as far as the engine.
+// try opens a file and, if that works, uses it a little. Any result is fine as long as the process lives and errors
+// are typed. The counts show whether variants reach the engine.
 func try(path string, reached map[string]int) error {
 	m, err := open(context.Background(), path, backend.Config{Threads: 1, ContextSize: 64, Sequences: 2, BatchSize: 16})
 	if err != nil {
@@ -405,7 +405,7 @@ func try(path string, reached map[string]int) error {
 	defer s.Close()
 	out := make([]backend.Output, 1)
 	for i := range min(len(tokens), 4) {
-		// Broken weights may give logits that are no numbers; that is an error, not a crash.
+		// Broken weights may give NaN logits; that is an error, not a crash.
 		if err := m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: tokens[i : i+1],
 			Sampling: &backend.Sampling{}}}, out); err != nil {
 			return nil
@@ -419,8 +419,8 @@ func try(path string, reached map[string]int) error {
 	return nil
 }
 
-// TestMutatedFiles opens broken and odd models in a process of its own, so that an abort of the engine is seen and
-// named.
+// TestMutatedFiles opens broken and odd models in a separate process, so that an abort of the engine is noticed and
+// attributed to a variant.
 func TestMutatedFiles(t *testing.T) {
 	if spec := os.Getenv("RUNNER_MUTATE"); spec != "" {
 		mutateChild(t, spec)
@@ -447,7 +447,7 @@ func TestMutatedFiles(t *testing.T) {
 	}
 }
 
-// variantTimeout is far more than one variant takes; a variant that takes longer hangs.
+// variantTimeout is far longer than any variant takes; a variant that takes longer hangs.
 const variantTimeout = time.Minute
 
 // runChild tries variants from n on and returns the one at which the process died, or last.
@@ -507,7 +507,7 @@ func TestOtherKinds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// All weights are zero, so are the logits, and the lowest id wins.
+			// All weights are zero, so all logits are zero and the lowest id wins.
 			out := make([]backend.Output, 1)
 			if err := m.Step(context.Background(), []backend.Input{{Sequence: s, Tokens: tokens, Sampling: &backend.Sampling{}}},
 				out); err != nil || out[0].Token != 0 {

@@ -13,44 +13,44 @@ import (
 	"runner/backend/gguf"
 )
 
-// Limits on a Config besides the contract's.
+// Limits on a Config in addition to the contract's.
 const (
 	maxSequences = 128 // half of LLAMA_MAX_SEQ, see sequence.protect
 	maxBatch     = 1 << 14
 )
 
-// The engine has arrays of this length; the constant does not compile where the contract allows more.
+// The engine has arrays of this length. The constant does not compile if the contract allows more.
 const _ = uint(C.GGML_MAX_N_THREADS - backend.MaxThreads)
 
-// plan is a Config with every default decided.
+// plan is a Config in which every default is decided.
 type plan struct {
 	context, sequences, cells, batch, threads, gpuLayers int
-	// helped says that the engine computes with one thread and the other threads are helpers of this package's kernels.
-	// Where there is one thread only nobody helps, and what was said of helpers for other models stands.
+	// helped reports that the engine computes with one thread, and that the other threads help this package's
+	// kernels. A plan with one thread does not change the number of helpers of other models.
 	helped bool
 
 	fullWindow bool
-	// sized says that the sizes were chosen by the memory that there is, and fullWindow with them.
+	// sized reports that the sizes, and fullWindow with them, were chosen by the available memory.
 	sized bool
 	// why explains the context to people.
 	why       string
 	flash     C.enum_llama_flash_attn_type
 	cacheType C.enum_ggml_type
 	device    string
-	// takes is the memory that the model takes.
+	// takes is the memory that the model needs.
 	takes entry
 }
 
-// Helpers are better than threads of the engine's for weights of up to mostHelped bytes or where there are at most
-// fewThreads. What the kernels leave to one thread counts more the more threads there are; waiting for a thread
-// that is not running counts always, and less the longer a step is.
+// Helpers are faster than threads of the engine for weights of up to mostHelped bytes, and for up to fewThreads
+// threads. The work that the kernels leave to one thread matters more with more threads. Waiting for a thread that
+// lost its processor always costs, but less in longer steps.
 const (
 	mostHelped = 256 << 20
 	fewThreads = 4
 
-	// tiny models have weights of up to these many bytes, about twice the bundled one's. They compute an operation
-	// faster than threads of the engine's meet after it, and have work for one helper when several sequences take a
-	// step together or a prompt is read.
+	// tiny models have weights of up to this many bytes, about twice the bundled model's. They finish an operation
+	// faster than the engine's threads can meet after it. They have work for one helper when several sequences take
+	// a step together or a prompt is read.
 	tiny = 8 << 20
 )
 
@@ -63,8 +63,8 @@ var cacheTypes = map[string]struct {
 	"q8_0": {C.GGML_TYPE_Q8_0, 34}, "q4_0": {C.GGML_TYPE_Q4_0, 18},
 }
 
-// newPlan decides the sizes and refuses what does not fit into memory. promised is what loaded models will still take
-// of what the machine has available.
+// newPlan decides the sizes and refuses what does not fit into memory. promised is the memory that loaded models
+// will still take.
 func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machine, promised int64,
 	gpus []Device) (*plan, error) {
 	fail := func(detail, advice string) error {
@@ -101,7 +101,7 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	}
 	kind, ok := cacheTypes[name]
 	if !ok {
-		return nil, fail(fmt.Sprintf("the cache type %q is unknown", cfg.CacheType), "use f16, f32, bf16, q8_0 or q4_0")
+		return nil, fail(fmt.Sprintf("unknown cache type %q", cfg.CacheType), "use f16, f32, bf16, q8_0 or q4_0")
 	}
 	p.cacheType = kind.id
 	switch cfg.FlashAttention {
@@ -112,10 +112,10 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	case "off":
 		p.flash = C.LLAMA_FLASH_ATTN_TYPE_DISABLED
 	default:
-		return nil, fail(fmt.Sprintf("flash attention %q is unknown", cfg.FlashAttention), "use auto, on or off")
+		return nil, fail(fmt.Sprintf("unknown flash attention setting %q", cfg.FlashAttention), "use auto, on or off")
 	}
 	if p.flash == C.LLAMA_FLASH_ATTN_TYPE_DISABLED && (name == "q8_0" || name == "q4_0") {
-		return nil, fail("a quantized cache needs flash attention", "turn flash attention on or use the cache type f16")
+		return nil, fail("a quantized cache requires flash attention", "turn flash attention on or use the cache type f16")
 	}
 	p.choose(cfg, shape, kind.bytes, machine, promised, gpus)
 	p.cells = (p.cells + 255) / 256 * 256 // as the engine rounds it
@@ -141,12 +141,12 @@ func newPlan(path string, files []*gguf.File, cfg backend.Config, machine Machin
 	return p, nil
 }
 
-// onCPU is the part of the layers that no GPU holds.
+// onCPU returns the part of the layers that no GPU holds.
 func (p *plan) onCPU(s *shape) float64 {
 	return 1 - float64(min(p.gpuLayers, s.layers))/float64(max(s.layers, 1))
 }
 
-// choose decides the context and the cache. They are to be where the layers are: on GPUs, if all of those may go there.
+// choose decides the context and the cache. The cache goes where the layers are: to GPUs if all of it may go there.
 func (p *plan) choose(cfg backend.Config, s *shape, bytes32 int64, machine Machine, promised int64, gpus []Device) {
 	r := room{
 		available: machine.MemoryAvailable, weights: clamp(float64(s.weights) + float64(s.repacked)),
@@ -167,8 +167,7 @@ func (p *plan) choose(cfg backend.Config, s *shape, bytes32 int64, machine Machi
 	p.context, p.cells, p.fullWindow, p.sized, p.why = z.context, z.cells, z.full, z.decided, z.why
 }
 
-// fit decides FullWindow and checks memory. What a GPU holds is the GPU's business: its share of the layers is left
-// out.
+// fit decides FullWindow and checks memory. It leaves out the share of layers on GPUs.
 func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, machine Machine,
 	fail func(string, string) error) error {
 	onCPU := p.onCPU(s)
@@ -184,10 +183,10 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 			p.fullWindow = s.window == 0 || fits(true)
 		}
 	default:
-		return fail(fmt.Sprintf("full window %q is unknown", cfg.FullWindow), "use auto, on or off")
+		return fail(fmt.Sprintf("unknown full window setting %q", cfg.FullWindow), "use auto, on or off")
 	}
-	// Mapped weights need not be free memory, but a model that is larger than all memory would be read from the disk for
-	// every token.
+	// Mapped weights need not be free memory. But a model larger than all memory would be read from disk for every
+	// token.
 	if all := float64(s.weights)*onCPU + float64(need(p.fullWindow)); !cfg.NoMemoryMap && machine.MemoryTotal > 0 &&
 		all > float64(machine.MemoryTotal) {
 		return &backend.LoadError{Path: path, Reason: backend.LoadTooBig,
@@ -207,7 +206,7 @@ func (p *plan) fit(path string, cfg backend.Config, s *shape, bytes32 int64, mac
 			mebibytes(need(p.fullWindow)), p.cells, mebibytes(machine.MemoryAvailable))}
 }
 
-// private is the memory that the model takes and that is no mapped file's. onCPU is the part of its layers that no GPU
+// private returns the memory that the model needs outside mapped files. onCPU is the part of its layers that no GPU
 // holds.
 func (p *plan) private(cfg backend.Config, s *shape, bytes32 int64, onCPU float64, full bool) int64 {
 	n := float64(s.cacheBytes(p.cells, p.windowCells(s), full, bytes32)) * onCPU
@@ -236,7 +235,7 @@ func (p *plan) offload(cfg backend.Config, s *shape, bytes32 int64, gpus []Devic
 	if p.gpuLayers = cfg.GPULayers; p.gpuLayers > 0 {
 		return
 	}
-	// All that fit: a tenth of the memory, the buffers and the output layer stay free.
+	// A negative value means all that fit. A tenth of the memory, the buffers and the output layer stay free.
 	room := memory - memory/10 - p.computeBytes(s) - s.output
 	perLayer := (s.weights-s.output+s.cacheBytes(p.cells, p.windowCells(s), true, bytes32))/int64(max(s.layers, 1)) + 1
 	p.gpuLayers = int(max(room, 0) / perLayer)
@@ -245,7 +244,7 @@ func (p *plan) offload(cfg backend.Config, s *shape, bytes32 int64, gpus []Devic
 	}
 }
 
-// windowCells returns the size of the small cache of sliding-window layers, as the engine computes it.
+// windowCells returns the size of the small cache for sliding-window layers, as the engine computes it.
 func (p *plan) windowCells(s *shape) int {
 	n := min(int64(p.cells), s.window*int64(p.sequences)+int64(p.batch))
 	return int((n + 255) / 256 * 256)
@@ -268,7 +267,7 @@ func (p *plan) contextParams() C.struct_llama_context_params {
 	c.n_threads, c.n_threads_batch = C.int32_t(p.engineThreads()), C.int32_t(p.engineThreads())
 	c.flash_attn_type = p.flash
 	c.type_k, c.type_v = p.cacheType, p.cacheType
-	c.pooling_type = C.LLAMA_POOLING_TYPE_NONE // hidden states come token by token
+	c.pooling_type = C.LLAMA_POOLING_TYPE_NONE // the hidden states are returned token by token
 	c.swa_full = C.bool(p.fullWindow)
 	c.kv_unified = true
 	c.offload_kqv = p.gpuLayers > 0
@@ -276,19 +275,19 @@ func (p *plan) contextParams() C.struct_llama_context_params {
 	return c
 }
 
-// shape is what memory depends on.
+// shape is the part of a model that determines its memory.
 type shape struct {
 	layers                    int
 	trained, window, vocab    int64
 	embedding, heads          int64
-	weights, output, repacked int64 // bytes; output is what lies outside the layers
+	weights, output, repacked int64 // in bytes; output is what is outside the layers
 	perToken                  []int64
 	sliding                   []bool // which layers slide
-	ahead                     int64  // widest feed-forward times the experts used
+	ahead                     int64  // largest product of feed-forward width and experts used
 	own                       bool   // this package's kernels read every tensor's format
 }
 
-// slidingPeriod says, per architecture, how many layers follow one another before one attends to everything; the others
+// slidingPeriod is, for each architecture, the number of layers after which one has full attention; the others
 // slide. From llama.cpp's set_swa_pattern calls.
 var slidingPeriod = map[string]int{"gpt-oss": 2, "gemma2": 2, "gemma3": 6, "gemma3n": 5, "cohere2": 4, "exaone4": 4,
 	"llama4": 4,
@@ -350,12 +349,12 @@ func newShape(files []*gguf.File) *shape {
 	return s
 }
 
-// valuesPerToken is how many values a layer caches of a token. A header may say anything.
+// valuesPerToken returns how many values a layer caches per token. A header may contain any numbers.
 func valuesPerToken(heads, keyLength, valueLength int64) int64 {
 	return clamp(float64(heads) * (float64(keyLength) + float64(valueLength)))
 }
 
-// cacheBytes is the size of the cache, in which sliding layers have window cells unless full.
+// cacheBytes returns the size of the cache. Unless full, sliding-window layers have window cells.
 func (s *shape) cacheBytes(cells, window int, full bool, bytes32 int64) int64 {
 	sum := 0.0
 	for i, values := range s.perToken {
@@ -368,8 +367,8 @@ func (s *shape) cacheBytes(cells, window int, full bool, bytes32 int64) int64 {
 	return clamp(sum)
 }
 
-// computeBytes is about what the engine's buffers take: logits, a few activations for every token of a batch, the
-// attention mask in two precisions and, without flash attention, the scores of every head.
+// computeBytes estimates the size of the engine's buffers: logits, a few activations for every token of a batch,
+// the attention mask in two precisions and, without flash attention, the scores of every head.
 func (p *plan) computeBytes(s *shape) int64 {
 	batch, pairs := float64(p.batch), float64(p.batch)*float64(p.cells)
 	n := float64(s.vocab)*4*float64(p.sequences) + batch*4*(8*float64(s.embedding)+3*float64(s.ahead)) + pairs*6 + 64<<20

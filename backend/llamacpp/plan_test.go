@@ -57,7 +57,7 @@ func TestHeaderShape(t *testing.T) {
 	}
 }
 
-// TestFit decides the window and refuses by the memory that there is.
+// TestFit checks the window that is chosen and what is refused for given amounts of memory.
 func TestFit(t *testing.T) {
 	s := shape20B()
 	fail := func(detail, advice string) error { return errors.New(detail) }
@@ -89,7 +89,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestNoHeaderFitsByOverflow: sizes that no memory holds are refused, whatever their product comes to.
+// TestNoHeaderFitsByOverflow checks that sizes that no memory holds are refused even if their product overflows.
 func TestNoHeaderFitsByOverflow(t *testing.T) {
 	s := shape20B()
 	s.perToken[0] = math.MaxInt64
@@ -106,8 +106,8 @@ func TestNoHeaderFitsByOverflow(t *testing.T) {
 	}
 }
 
-// TestHelpIsNotWithdrawn: helpers are the process's, so a model that is to compute with one thread asks for none,
-// which would leave those that are loaded already with one thread of theirs.
+// TestHelpIsNotWithdrawn checks that a model with one thread does not ask for zero helpers. Helpers belong to the
+// process, so that would leave loaded models with one thread each.
 func TestHelpIsNotWithdrawn(t *testing.T) {
 	path := writeModel(t, random.Config{Layers: 1})
 	openModel(t, path, backend.Config{}) // starts the engine
@@ -126,7 +126,7 @@ func TestHelpIsNotWithdrawn(t *testing.T) {
 	}
 }
 
-// TestTinyModelsTakeOneHelper: by default, where the kernels can be helped; and one thread where they cannot.
+// TestTinyModelsTakeOneHelper checks the default: one helper where the kernels can be helped, one thread elsewhere.
 func TestTinyModelsTakeOneHelper(t *testing.T) {
 	path := writeModel(t, random.Config{Layers: 1})
 	openModel(t, path, backend.Config{}) // starts the engine

@@ -1,10 +1,11 @@
-// The engine reports failure in four ways: return values, C++ exceptions, assertions (ggml_abort) and log lines. This
-// file turns all of them into return values with a line of text.
+// The engine reports failures in four ways: return values, C++ exceptions, assertions (ggml_abort) and log lines.
+// This file turns all of them into return values with a line of text.
 //
-// Assertions: ggml_abort calls a handler before it ends the process. On a thread that is inside a guarded call the handler
-// throws, which unwinds through the engine's frames (C included: unwind tables are the default on every supported
-// platform) to the engine's own handler for exceptions or to the guard. What the engine held may leak, and a context
-// that failed so must not be used again. Elsewhere, such as on a compute thread, the process ends as the engine means it to.
+// Assertions: ggml_abort calls a handler before it ends the process. On a thread inside a guarded call the handler
+// throws. The exception unwinds through the engine's frames to the engine's own exception handler or to the guard.
+// (That includes C frames: all supported platforms have unwind tables by default.) Memory of the engine may leak,
+// and the context must not be used again. On other threads, such as compute threads, the process ends as the engine
+// intends.
 
 #include "shim.h"
 
@@ -41,7 +42,7 @@ thread_local std::string first_error;
 
 void on_log(enum ggml_log_level level, const char * text, void *) {
     if (guards > 0 && level == GGML_LOG_LEVEL_ERROR && first_error.empty()) {
-        first_error = text; // those that follow say less and less
+        first_error = text; // later messages say less
     }
     const int least = log_level.load(std::memory_order_relaxed);
     if (least != GGML_LOG_LEVEL_NONE && (int) level >= least) {
@@ -63,7 +64,7 @@ void set(struct shim_error * err, const char * text) {
     }
 }
 
-// guarded runs f and returns what it returns, or failed when it threw or asserted.
+// guarded runs f and returns its result, or failed if it threw or asserted.
 template <typename T, typename F> T guarded(struct shim_error * err, T failed, F f) {
     struct scope {
         scope() { guards++; }
@@ -89,8 +90,8 @@ bool on_progress(float fraction, void * data) {
     return runnerProgress((uintptr_t) data, fraction) != 0;
 }
 
-// The engine fills its cache with zeros when it makes it, which takes a second and all of its memory where the cache is for
-// many tokens. The system hands out pages of zeros as they are first used, so that nothing has to be written.
+// The engine fills a new cache with zeros. For a large cache that takes a second, and all of its memory. The system
+// hands out zeroed pages on first use, so nothing has to be written.
 #ifdef __linux__
 enum { ALLOC_BUFFER = 1, CLEAR = 7 }; // their places in the tables of functions
 
@@ -149,7 +150,7 @@ extern "C" void shim_log_level(int level) {
 extern "C" struct llama_model * shim_load(const char * path, struct llama_model_params params, uintptr_t progress,
                                           struct shim_error * err) {
     return guarded<llama_model *>(err, nullptr, [&] {
-        // Without a callback of ours the engine would print dots to its log.
+        // Without our callback the engine would print dots to its log.
         params.progress_callback = progress ? on_progress : [](float, void *) { return true; };
         params.progress_callback_user_data = (void *) progress;
         return llama_model_load_from_file(path, params);
@@ -184,8 +185,8 @@ extern "C" float * shim_hidden(struct llama_context * ctx, int32_t index) {
     return guarded<float *>(&ignored, nullptr, [&] { return llama_get_embeddings_ith(ctx, index); });
 }
 
-extern "C" int32_t shim_tokenize(const struct llama_vocab * vocab, const char * text, int32_t length, llama_token * tokens,
-                                 int32_t room) {
+extern "C" int32_t shim_tokenize(const struct llama_vocab * vocab, const char * text, int32_t length,
+                                 llama_token * tokens, int32_t room) {
     struct shim_error ignored;
     return guarded<int32_t>(&ignored, INT32_MIN, [&] {
         return llama_tokenize(vocab, text, length, tokens, room, false, false);
@@ -201,8 +202,8 @@ extern "C" bool shim_fork(struct llama_context * ctx, llama_seq_id src, llama_se
             return true;
         }
         // The interface cannot address the sliding-window cells alone, except by saving and restoring them. So src
-        // lets go of all that lies before the window, its window is saved and restored as dst's, which frees dst's share
-        // of the old cells, and src takes back from dst what is left before the window: the other layers' cells.
+        // drops everything before the window. Its window is saved and restored as dst's, which frees dst's share of
+        // the old cells. Then src takes the tokens before the window back from dst: the cells of the other layers.
         if (window_start > 0) {
             llama_memory_seq_rm(mem, src, 0, window_start);
         }
@@ -221,7 +222,8 @@ extern "C" bool shim_fork(struct llama_context * ctx, llama_seq_id src, llama_se
 }
 
 extern "C" struct ggml_backend_feature shim_feature(ggml_backend_reg_t reg, size_t i) {
-    const auto features = (ggml_backend_get_features_t) ggml_backend_reg_get_proc_address(reg, "ggml_backend_get_features");
+    const auto features =
+        (ggml_backend_get_features_t) ggml_backend_reg_get_proc_address(reg, "ggml_backend_get_features");
     const struct ggml_backend_feature none = {nullptr, nullptr};
     if (!features) {
         return none;
@@ -235,12 +237,13 @@ extern "C" struct ggml_backend_feature shim_feature(ggml_backend_reg_t reg, size
 }
 
 #ifdef RUNNER_PEER
-extern "C" struct llama_sampler * shim_grammar(const struct llama_vocab * vocab, const char * text, struct shim_error * err) {
+extern "C" struct llama_sampler * shim_grammar(const struct llama_vocab * vocab, const char * text,
+    struct shim_error * err) {
     return guarded<llama_sampler *>(err, nullptr, [&] { return llama_sampler_init_grammar(vocab, text, "root"); });
 }
 
-extern "C" bool shim_grammar_fill(struct llama_sampler * grammar, const llama_token * tokens, size_t n, llama_token_data * room,
-                                  uint64_t * bits, struct shim_error * err) {
+extern "C" bool shim_grammar_fill(struct llama_sampler * grammar, const llama_token * tokens, size_t n,
+                                  llama_token_data * room, uint64_t * bits, struct shim_error * err) {
     return guarded<bool>(err, false, [&] {
         for (size_t i = 0; i < n; i++) {
             room[i] = {tokens ? tokens[i] : (llama_token) i, 0.0f, 0.0f};
@@ -249,7 +252,7 @@ extern "C" bool shim_grammar_fill(struct llama_sampler * grammar, const llama_to
         llama_sampler_apply(grammar, &list);
         std::memset(bits, 0, (n + 63) / 64 * sizeof *bits);
         for (size_t i = 0; i < n; i++) {
-            bits[i / 64] |= (uint64_t) (list.data[i].logit == 0.0f) << (i % 64); // what is refused has -INFINITY
+            bits[i / 64] |= (uint64_t) (list.data[i].logit == 0.0f) << (i % 64); // refused tokens have -INFINITY
         }
         return true;
     });

@@ -9,8 +9,8 @@ import (
 )
 
 // TestShimSanitized compiles shim.cpp with the address and undefined-behaviour sanitizers against a stub of the
-// engine that throws, asserts and fails in every way that the shim guards against; testdata/stub.cpp holds it and
-// its assertions.
+// engine. The stub throws, asserts and fails in every way that the shim guards against. testdata/stub.cpp has the
+// stub and the checks.
 func TestShimSanitized(t *testing.T) {
 	cxx := compiler(t, "CXX")
 	here, err := os.Getwd()

@@ -3,29 +3,30 @@ package llamacpp
 // #include "shim.h"
 import "C"
 
-// Device is something that the engine can compute on besides the CPU.
+// Device is a device other than the CPU on which the engine can compute.
 type Device struct {
-	// Name is the engine's, for instance "CUDA0"; Description is for people.
+	// Name is the engine's name, for instance "CUDA0". Description is for people to read.
 	Name, Description string
 	// MemoryFree and MemoryTotal are in bytes.
 	MemoryFree, MemoryTotal int64
 }
 
-// Feature is a processor feature that the engine was compiled to use, or a library that it was built with.
+// Feature is a processor feature that the engine was compiled for, or a library that it was built with.
 type Feature struct{ Backend, Name, Value string }
 
-// System is what the engine sees.
+// System is what the engine can use.
 type System struct {
 	Machine Machine
 	Devices []Device
-	// Libraries are those for GPUs that lie beside the program.
+	// Libraries are the GPU libraries found with the program.
 	Libraries []Library
 	Features  []Feature
-	// Kernels names the instructions that this package's kernels use; empty where the engine's compute alone.
+	// Kernels names the instructions that this package's kernels use. It is empty where only the engine's kernels
+	// run.
 	Kernels string
 }
 
-// SystemInfo starts the engine, if need be, and reports what it can use. It may be called from any goroutine.
+// SystemInfo returns what the engine can use, and starts it if necessary. It may be called from any goroutine.
 func SystemInfo() (System, error) {
 	if err := start(); err != nil {
 		return System{}, err

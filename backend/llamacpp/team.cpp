@@ -17,26 +17,28 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// A call that has as much work as this is worth waking helpers for. No single token of a tiny model has, so that who decodes alone keeps one core busy
-// and not two.
+// Work of at least this size wakes sleeping helpers. No single token of a tiny model is that large, so decoding one
+// sequence keeps one core busy, not two.
 constexpr int64_t worth_waking = 10 << 16;
 
-// How often a helper looks for work before it sleeps: at most for about a millisecond, and only in proportion to the work that there was, once for every
-// work_of_look. With eight sequences of a small model it is still there when a server's next step begins, and who sleeps misses the first operations of a step;
-// with one or two there is too little to share for the processor that looking costs.
+// How often a helper looks for work before it sleeps: for about a millisecond at most, and in proportion to the
+// work done, once for every work_of_look. With eight sequences of a small model the helper is still awake when a
+// server's next step begins; a sleeping helper would miss the first operations of a step. With one or two sequences
+// there is too little to share to justify the processor time of looking.
 constexpr int64_t  most_looks = 20000;
 constexpr uint64_t work_of_look = 1 << 10;
 
-// After so many looks a helper makes way for other threads. Who has an answer to write then takes the processor while the helper has nothing to do, and not in
-// the middle of a piece, for which the caller would have to wait.
+// After this many looks a helper yields to other threads. A thread that writes an answer then gets the processor
+// while the helper is idle, and not in the middle of a piece, for which the caller would have to wait.
 constexpr int looks_at_once = 64;
 
-// How often the caller looks whether the helpers have ended before it makes way for them.
+// How often the caller checks whether the helpers have finished before it yields to them.
 constexpr int last_looks = 1000;
 
-// A wait for a helper that takes longer than patience means that it lost its processor. Then the caller does without helpers for rest
-// times as long as it waited, but no longer than longest. So on a busy machine long waits take at most about an eleventh of its time, and
-// where a helper made way for a moment, to write an answer to a client, it is back within a step or two.
+// If a wait for a helper exceeds patience, the helper has lost its processor. The caller then runs without helpers
+// for rest times as long as it waited, but at most for longest. So on a busy machine long waits take at most about
+// an eleventh of the time. If a helper only yielded for a moment, to let an answer be written, it is back within a
+// step or two.
 constexpr std::chrono::microseconds patience{100};
 constexpr int                       rest = 10;
 constexpr clock::duration           longest = std::chrono::seconds(1);
@@ -49,14 +51,15 @@ inline void relax() {
 #endif
 }
 
-// What one thread writes while others look at what lies beside it goes back and forth between their caches, so each part has lines of its own.
+// Data that one thread writes and others read next to other data moves back and forth between their caches. So each
+// part has cache lines of its own.
 constexpr size_t line = 64;
 
 struct state {
     std::mutex        use; // held by the caller that has the team
     clock::time_point alone_until{};
 
-    // What is to be done; it changes only while the call is closed and nobody is inside.
+    // The current work. It changes only while the call is closed and no helper is inside.
     alignas(line) void (*f)(void *, int64_t) = nullptr;
     void *                data = nullptr;
     int64_t               pieces = 0, threads = 1;
@@ -72,10 +75,12 @@ struct state {
     std::atomic<int>         asleep{0};
     std::atomic<int>         helpers{0};
 
-    // take does pieces as long as there are any: many at a time at first, since every taking is seen by all, and fewer towards the end, so that all end together.
+    // take runs pieces until none are left: many at a time at first, because all threads see every taking, and
+    // fewer towards the end, so that all threads finish together.
     void take() {
         for (;;) {
-            const int64_t left = pieces - next.load(std::memory_order_relaxed), n = std::max<int64_t>(left / (2 * threads), 1);
+            const int64_t left = pieces - next.load(std::memory_order_relaxed),
+                n = std::max<int64_t>(left / (2 * threads), 1);
             const int64_t first = next.fetch_add(n, std::memory_order_relaxed);
             if (first >= pieces) {
                 return;
@@ -107,7 +112,8 @@ struct state {
             const uint64_t all = work.load(std::memory_order_relaxed);
             looks = std::min(looks + (int64_t) ((all - counted) / work_of_look), most_looks) - 1;
             counted = all;
-            // Inside before a second look at the call: who closes it sees either that this helper is inside or is seen to have closed it.
+            // Count this helper as inside, then check the call again. A caller that closes the call then either
+            // sees the helper inside, or the helper sees the call closed.
             seen = call.load();
             if (seen % 2 != 0) {
                 inside.fetch_add(1);
@@ -119,7 +125,8 @@ struct state {
         }
     }
 
-    // opened keeps a call open while it lives. It ends the call too when a piece of the caller's throws; then nobody begins another.
+    // opened keeps a call open during its lifetime. It also ends the call when one of the caller's pieces throws;
+    // no helper then takes another piece.
     struct opened {
         state &        s;
         const uint32_t call;
@@ -150,7 +157,7 @@ struct state {
     }
 };
 
-// Never destroyed, since its threads outlive main.
+// Never destroyed, because the helpers run until the process ends.
 state & shared() {
     static state * s = new state;
     return *s;
@@ -161,7 +168,7 @@ state & shared() {
 void grow(int helpers) {
     state & s = shared();
     const std::lock_guard<std::mutex> held(s.lock);
-    // The helpers take no signals: those are for the threads of the program that they help.
+    // Helpers block all signals: those are for the program's own threads.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -187,7 +194,8 @@ void run(int64_t pieces, int64_t work, void (*f)(void *, int64_t), void * data) 
     if (work >= worth_waking) {
         s.wakes.fetch_add(1);
         if (s.asleep.load() > 0) {
-            // Where a helper that loses its processor as it falls asleep holds the lock, the next large call wakes it.
+            // If a helper holds the lock because it lost its processor while falling asleep, the next large call
+            // wakes it.
             const std::unique_lock<std::mutex> held(s.lock, std::try_to_lock);
             if (held) {
                 s.wake.notify_all();

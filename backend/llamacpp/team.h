@@ -1,7 +1,8 @@
-// A team of threads that help one that computes, where the engine's own threads would do harm. Those wait for one another after
-// every operation, so an operation takes as long as its slowest thread: on a machine with other work, when a thread is not running,
-// a time slice instead of microseconds. Here the caller never waits for a helper to come. It takes pieces, a share of what is left at a
-// time, helpers that happen to run take some too, and all that it ever waits for is what a helper has taken.
+// A team of threads that help the engine's one compute thread, for cases in which the engine's own threads would
+// slow it down. Those wait for each other after every operation, so an operation takes as long as its slowest
+// thread. On a machine with other work, a thread that is not running then costs a time slice instead of
+// microseconds. Here the caller never waits for a helper to start. It takes pieces of the work, a share of the rest
+// at a time, and helpers that are running take some too. The caller only waits for pieces that a helper has taken.
 #ifndef RUNNER_TEAM_H
 #define RUNNER_TEAM_H
 
@@ -9,13 +10,14 @@
 
 namespace team {
 
-// grow makes sure that there are at least this many helpers, at most 64. They sleep while nothing is asked of them and live as long
+// grow makes sure that there are at least this many helpers, at most 64. They sleep without work and live as long
 // as the process.
 void grow(int helpers);
 
-// run calls f(data, i) once for every i from 0 to pieces-1, on this thread and on helpers, and returns when all have returned. It
-// computes alone while another thread uses the team, and for a while after it had to wait long for a helper. work is how much all pieces have to do, in
-// products of two numbers: helpers that sleep are woken only for a lot, and stay awake the longer the more there was; those that are awake take part in any case.
+// run calls f(data, i) once for every i from 0 to pieces-1, on this thread and on helpers, and returns when all
+// calls have returned. It runs alone while another thread uses the team, and for a while after a long wait for a
+// helper. work is the size of all pieces together, counted in multiplications. Only large work wakes sleeping
+// helpers, and helpers stay awake longer after larger work. Helpers that are awake always take part.
 void run(int64_t pieces, int64_t work, void (*f)(void * data, int64_t piece), void * data);
 
 } // namespace team

@@ -25,15 +25,15 @@ func (m *Model) Tokenize(dst []backend.Token, text string) ([]backend.Token, err
 	return m.text.append(dst, text)
 }
 
-// textTokenizer serves vocabularies that package tokenizer does not read. It tokenizes plain text with the engine,
-// in pieces that keep three promises the engine does not make: names of control tokens stay text, invalid UTF-8
-// stays as it is, and long words do not exhaust the stack of its regular expressions.
+// textTokenizer is for vocabularies that package tokenizer does not support. It tokenizes plain text with the
+// engine, in pieces that keep three promises the engine does not make: names of control tokens stay text, invalid
+// UTF-8 is kept, and long words do not exhaust the stack of its regular expressions.
 type textTokenizer struct {
 	vocab *C.struct_llama_vocab
-	// names are the texts that the engine would match whole and must not, by their first byte.
+	// names are the texts that the engine must not match as control tokens, by their first byte.
 	names [256][]string
 	bytes [256]backend.Token
-	// prefixes says that the engine puts a space before every text it is given.
+	// prefixes reports that the engine puts a space before every text.
 	prefixes bool
 }
 
@@ -66,7 +66,7 @@ func newTextTokenizer(c *C.struct_llama_vocab, v *backend.Vocab) *textTokenizer 
 const maxRun = 4 << 10
 
 func (t *textTokenizer) append(dst []backend.Token, text string) ([]backend.Token, error) {
-	start := 0 // of the stretch at hand; the one at 0 is the beginning of the text
+	start := 0 // of the current stretch; 0 is the beginning of the text
 	var err error
 	for i := 0; i < len(text) && err == nil; {
 		if r, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
@@ -105,8 +105,8 @@ func (t *textTokenizer) nameAt(text string) string {
 	return ""
 }
 
-// runs tokenizes text in stretches of at most maxRun bytes, cut before a space that follows another character where
-// there is one, since words do not reach across.
+// runs tokenizes text in stretches of at most maxRun bytes. Where it can, it cuts before a space that follows
+// another character, because no word crosses such a place.
 func (t *textTokenizer) runs(dst []backend.Token, text string, inside bool) ([]backend.Token, error) {
 	for len(text) > maxRun {
 		cut := 0
@@ -134,8 +134,8 @@ func (t *textTokenizer) runs(dst []backend.Token, text string, inside bool) ([]b
 
 func isLetter(b byte) bool { return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' }
 
-// mark stands before a run inside a text, to be taken off again with the space that the engine puts before it. It
-// merges with nothing.
+// mark is put before a run inside a text and removed afterwards, together with the space that the engine puts
+// before it. It merges with nothing.
 const mark = "\x01"
 
 func (t *textTokenizer) run(dst []backend.Token, text string, inside bool) ([]backend.Token, error) {

@@ -13,7 +13,8 @@ import (
 	"runner/models/random"
 )
 
-// TestTokenizersAgree compares package tokenizer, which this backend prefers, with the engine, and both vocabularies.
+// TestTokenizersAgree compares package tokenizer, which this backend prefers, with the engine's, and their
+// vocabularies.
 func TestTokenizersAgree(t *testing.T) {
 	m := openModel(t, writeModel(t, random.Config{Vocabulary: 4000}), backend.Config{ContextSize: 256, Sequences: 1})
 	if m.pure == nil {
@@ -47,7 +48,8 @@ func TestTokenizersAgree(t *testing.T) {
 	}
 }
 
-// TestEngineTokenizer holds the wrapper around the engine's tokenizer to the promises of Tokenize, on hostile text.
+// TestEngineTokenizer checks that the wrapper around the engine's tokenizer keeps the promises of Tokenize, on
+// hostile text.
 func TestEngineTokenizer(t *testing.T) {
 	m := openModel(t, writeModel(t, random.Config{}), backend.Config{ContextSize: 256, Sequences: 1})
 	size := 200_000

@@ -21,11 +21,12 @@ import (
 	"runner/models/random/ggufwriter"
 )
 
-// writeO200k writes a tiny model with the real vocabulary of gpt-oss, split by the pattern that pre names.
+// writeO200k writes a tiny model with the real vocabulary of gpt-oss, split by the pattern named pre.
 func writeO200k(t testing.TB, pre string) string {
 	t.Helper()
 	var small bytes.Buffer
-	if err := random.Write(&small, random.Config{Layers: 1, Width: 32, Heads: 1, KVHeads: 1, Vocabulary: o200ktest.Size}); err != nil {
+	config := random.Config{Layers: 1, Width: 32, Heads: 1, KVHeads: 1, Vocabulary: o200ktest.Size}
+	if err := random.Write(&small, config); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Read(bytes.NewReader(small.Bytes()), int64(small.Len()))
@@ -86,9 +87,8 @@ func writeO200k(t testing.TB, pre string) string {
 	return path
 }
 
-// TestTokenizerAgrees compares backend/tokenizer with the engine on random texts, for every pattern that it has.
-// What is not valid UTF-8 the engine does not take, and characters that are newer than Go's Unicode tables it may
-// know better.
+// TestTokenizerAgrees compares backend/tokenizer with the engine on random texts, for every supported pattern. It
+// leaves out invalid UTF-8, which the engine does not accept, and characters newer than Go's Unicode tables.
 func TestTokenizerAgrees(t *testing.T) {
 	for _, pre := range []string{"gpt-4o", "llama-bpe", "qwen2", "gpt-2", "starcoder", "tekken"} {
 		t.Run(pre, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"runner/models/random"
 )
 
-// anonymous is the memory of this process that is no file's, in bytes.
+// anonymous returns the memory of this process that does not belong to a file, in bytes.
 func anonymous(t *testing.T) int64 {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
@@ -30,11 +30,11 @@ func anonymous(t *testing.T) int64 {
 	return 0
 }
 
-// A cache takes memory as it is used, not when the model is loaded: one for many tokens costs nothing until then. What
-// it holds is zero where nothing was written, which the engine relies on.
+// A cache takes memory when it is used, not when the model is loaded, so a large cache costs nothing until then.
+// Unwritten parts are zero; the engine relies on that.
 func TestUnusedCacheTakesNoMemory(t *testing.T) {
 	path := writeModel(t, random.Config{Layers: 8, KVHeads: 8, Heads: 8, HeadSize: 64, Context: 1 << 17})
-	openModel(t, path, backend.Config{ContextSize: 256, Sequences: 1}) // what is made once
+	openModel(t, path, backend.Config{ContextSize: 256, Sequences: 1}) // objects that are made only once
 	before := anonymous(t)
 	m := openModel(t, path, backend.Config{ContextSize: 1 << 16, Sequences: 1, FullWindow: "on"})
 	const cache = 8 * 2 * 8 * 64 * 2 << 16 // 1 GiB

@@ -13,8 +13,9 @@ import (
 	"runner/backend/tokenizer"
 )
 
-// newVocab builds the vocabulary. Bytes come from the engine. Kinds come from the file, since the engine turns some
-// control tokens of harmony into text; what it makes a control token beyond the file's is believed.
+// newVocab builds the vocabulary. Bytes come from the engine. Kinds come from the file, because the engine turns
+// some control tokens of harmony into text. Tokens that only the engine counts as control tokens become control
+// tokens too.
 func newVocab(v *C.struct_llama_vocab, f *gguf.File) (*backend.Vocab, error) {
 	n := int(C.llama_vocab_n_tokens(v))
 	if n <= 0 || C.llama_vocab_type(v) == C.LLAMA_VOCAB_TYPE_NONE {
@@ -42,7 +43,7 @@ func newVocab(v *C.struct_llama_vocab, f *gguf.File) (*backend.Vocab, error) {
 			return nil, err
 		}
 		if piece == "" && kind == backend.Byte && texts != nil && i < texts.Len() {
-			if b, ok := tokenizer.ByteOf(texts.String(i)); ok { // a byte-level vocabulary that has such tokens all the same
+			if b, ok := tokenizer.ByteOf(texts.String(i)); ok { // a byte-level vocabulary may still have such tokens
 				piece = string([]byte{b})
 			}
 		}
@@ -57,7 +58,7 @@ func newVocab(v *C.struct_llama_vocab, f *gguf.File) (*backend.Vocab, error) {
 	if len(harmony) == 2 {
 		kept := c.EOG[:0]
 		for _, t := range c.EOG {
-			if c.Pieces[t] != "<|end|>" { // ends a message, not the turn
+			if c.Pieces[t] != "<|end|>" { // it ends a message, not the turn
 				kept = append(kept, t)
 			}
 		}
@@ -69,7 +70,7 @@ func newVocab(v *C.struct_llama_vocab, f *gguf.File) (*backend.Vocab, error) {
 	return backend.NewVocab(c)
 }
 
-// special reads a token id from the metadata; the engine would make up defaults for what is not there.
+// special reads a token id from the metadata, because the engine invents defaults for missing ones.
 func special(f *gguf.File, name string, n int) backend.Token {
 	id, ok := f.Int("tokenizer.ggml." + name + "_token_id")
 	if !ok || id < 0 || id >= int64(n) {
@@ -78,7 +79,7 @@ func special(f *gguf.File, name string, n int) backend.Token {
 	return backend.Token(id)
 }
 
-// pieceOf returns a token's bytes; buf grows as needed.
+// pieceOf returns a token's bytes; buf grows if needed.
 func pieceOf(v *C.struct_llama_vocab, t C.llama_token, buf *[]byte) (string, error) {
 	for range 2 {
 		p := (*C.char)(unsafe.Pointer(&(*buf)[0]))

@@ -6,19 +6,19 @@ import (
 	"sync/atomic"
 )
 
-// watcher sets a flag in the engine's memory when the context of the step that runs ends. It stays with a context
-// until a step brings another: all steps of a lone request have the same one and so have those of many together,
-// and neither an allocation nor a switch to another goroutine is spent on a token.
+// watcher sets a flag in the engine's memory when the context of the running step ends. It keeps watching a context
+// until a step has another one. Steps of a single request all have the same context, and so do those of many
+// requests together. So watching costs no allocation and no goroutine switch per token.
 type watcher struct {
 	flag *int32
-	done <-chan struct{} // the context's; nil while none is watched
+	done <-chan struct{} // of the context; nil while none is watched
 	drop func() bool
 
-	mu   sync.Mutex // held to set the flag, so that a context of earlier steps does not end a later one
-	turn int        // counts the contexts
+	mu   sync.Mutex // held while setting the flag, so that an earlier context cannot end a later step
+	turn int        // number of the current context
 }
 
-// watch makes ctx the one whose end sets the flag. It is for the goroutine that calls the model.
+// watch makes ctx the context whose end sets the flag. Only the goroutine that calls the model may call it.
 func (w *watcher) watch(ctx context.Context) {
 	done := ctx.Done()
 	if done == w.done {
@@ -39,7 +39,7 @@ func (w *watcher) watch(ctx context.Context) {
 	})
 }
 
-// stop ends watching and clears the flag; nothing sets it afterwards.
+// stop ends watching and clears the flag. Nothing sets it afterwards.
 func (w *watcher) stop() {
 	if w.done == nil {
 		return

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Contexts end while others are watched: only the one that is watched sets the flag, and it does so for every step
-// that has it.
+// Contexts end while others are watched. Only the watched one sets the flag, and it does so for every step that has
+// it.
 func TestWatcherHeedsOneContext(t *testing.T) {
 	var flag int32
 	w := watcher{flag: &flag}

@@ -10,7 +10,7 @@ import (
 
 const o200k = 201088
 
-// modelLogits returns logits shaped like a language model's: most tokens around 18 below the best, a few close to it.
+// modelLogits returns logits distributed like a language model's: most about 18 below the best, a few close to it.
 func modelLogits(n int, seed uint64) []float32 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	l := make([]float32, n)
@@ -40,8 +40,8 @@ var chains = []struct {
 	{"typical", backend.Sampling{Temperature: 0.8, TypicalP: 0.95, TopLogprobs: -1}},
 }
 
-// BenchmarkSample has the vocabulary of o200k_harmony. The rotation of four vectors keeps them out of the first cache,
-// as the engine's are.
+// BenchmarkSample uses a vocabulary as large as o200k_harmony. It rotates through four vectors so that they are not
+// in the first-level cache, as in real use.
 func BenchmarkSample(b *testing.B) {
 	var logits [4][]float32
 	for i := range logits {
@@ -65,7 +65,7 @@ func BenchmarkSample(b *testing.B) {
 				}
 				best = min(best, time.Since(start))
 			}
-			b.ReportMetric(float64(best.Microseconds()), "best-us/op") // what a busy machine does not blur
+			b.ReportMetric(float64(best.Microseconds()), "best-us/op") // the minimum is stable on a busy machine
 		})
 	}
 }

@@ -8,16 +8,16 @@ import (
 
 // candidate is a token that may be drawn.
 type candidate struct {
-	key    float32 // what candidates are ordered by: the logit, but for a moment inside selectTypical
+	key    float32 // the sort key: the logit, except inside selectTypical
 	weight float32 // proportional to the probability
 	id     backend.Token
 }
 
-// before orders candidates by descending key and then ascending token. No two are equal.
+// before orders candidates by descending key and then ascending token. No two candidates are equal.
 func (c candidate) before(d candidate) bool { return c.key > d.key || c.key == d.key && c.id < d.id }
 
-// partition puts the candidates that come before some pivot first and returns how many there are, the pivot
-// included, which is the last of them. c holds at least one.
+// partition moves the candidates that come before a pivot to the front and returns how many there are including the
+// pivot, which is the last of them. c must not be empty.
 func partition(c []candidate) int {
 	last := len(c) - 1
 	mid := last / 2
@@ -42,7 +42,7 @@ func partition(c []candidate) int {
 	return n + 1
 }
 
-// selectCount puts the first k candidates first, in no order. k is 1 to len(c).
+// selectCount moves the first k candidates to the front, in no particular order. k is 1 to len(c).
 func selectCount(c []candidate, k int) {
 	for len(c) > k && k > 0 {
 		n := partition(c)
@@ -55,8 +55,8 @@ func selectCount(c []candidate, k int) {
 	}
 }
 
-// selectWeight puts the fewest leading candidates first whose weights reach target, in no order, and returns their
-// number, at least 1. All of them, if they do not reach it.
+// selectWeight moves the shortest leading run of candidates whose weights add up to target to the front, in no
+// particular order. It returns their number: at least 1, and all if the weights do not reach target.
 func selectWeight(c []candidate, target float64) int {
 	kept := 0
 	for len(c) > 0 {
@@ -84,7 +84,7 @@ func totalWeight(c []candidate) float64 {
 	return total
 }
 
-// weigh sets the weights from the keys, which are logits: 1 for the largest. It returns their sum.
+// weigh computes the weights from the keys, which are logits. The largest gets 1. It returns the sum.
 func weigh(c []candidate, scale float32) float64 {
 	most := float32(math.Inf(-1))
 	for i := range c {
@@ -98,7 +98,7 @@ func weigh(c []candidate, scale float32) float64 {
 	return total
 }
 
-// mean returns the candidates' mean logit under their weights, and the sum of the weights.
+// mean returns the candidates' weighted mean logit and the sum of the weights.
 func mean(c []candidate) (mean, total float64) {
 	sum := 0.0
 	for i := range c {
@@ -109,9 +109,9 @@ func mean(c []candidate) (mean, total float64) {
 	return sum / total, total
 }
 
-// selectTypical keeps the candidates whose information content is closest to the distribution's entropy, as many as
-// it takes to reach the mass target (Meister et al. 2022). A token's information is logZ less its logit and the
-// entropy is the mean of that, so the two are as far apart as the logit is from the mean logit.
+// selectTypical keeps the candidates whose information content is closest to the distribution's entropy, until
+// their weights reach target (Meister et al. 2022). A token's information content is logZ minus its logit, and the
+// entropy is the mean of that. So their distance equals the distance of the logit from the mean logit.
 func selectTypical(c []candidate, mean, target float64, logits []float32) []candidate {
 	for i := range c {
 		c[i].key = -distance(c[i].key, mean)
@@ -125,7 +125,7 @@ func selectTypical(c []candidate, mean, target float64, logits []float32) []cand
 
 func distance(logit float32, mean float64) float32 { return float32(math.Abs(float64(logit) - mean)) }
 
-// minP keeps the candidates that have at least the part p of the largest weight.
+// minP keeps the candidates whose weight is at least p times the largest.
 func minP(c []candidate, p float32) []candidate {
 	most := float32(0)
 	for i := range c {
@@ -140,15 +140,15 @@ func minP(c []candidate, p float32) []candidate {
 	return kept
 }
 
-// pick weighs the candidates at the temperature and returns the one at the part u of their sum.
+// pick weighs the candidates at the temperature and returns the one at the fraction u of their total weight.
 func pick(c []candidate, temperature float32, u float64) backend.Token {
 	return at(c, u*weigh(c, inverse(temperature)))
 }
 
-// inverse returns 1/temperature, kept finite.
+// inverse returns 1/temperature, limited to finite values.
 func inverse(temperature float32) float32 { return min(1/temperature, math.MaxFloat32) }
 
-// again draws from the weighted candidates that the mask holds; false if there are none.
+// again draws from the weighted candidates that are in the mask; false if there are none.
 func again(c []candidate, mask backend.Mask, seed uint64, position int) (backend.Token, bool) {
 	total := 0.0
 	for i := range c {
@@ -163,8 +163,8 @@ func again(c []candidate, mask backend.Mask, seed uint64, position int) (backend
 	return at(c, total*uniform(seed, position, 1)), true
 }
 
-// at returns the candidate at which the running sum of the weights passes rest; the last one that has any where
-// rounding leaves none.
+// at returns the candidate at which the running sum of the weights passes rest. If rounding makes the sum end
+// before rest, it returns the last candidate with any weight.
 func at(c []candidate, rest float64) backend.Token {
 	t := backend.NoToken
 	for i := range c {

@@ -7,19 +7,19 @@ import (
 
 const (
 	expBits  = 12
-	expSteps = 1 << expBits // table entries between one power of two and the next
-	// expScale turns a natural exponent into table steps.
+	expSteps = 1 << expBits // table entries per power of two
+	// expScale converts a natural exponent to table steps.
 	expScale = expSteps * math.Log2E
-	// expRound, added to a float32 of magnitude below 2^21, rounds it to an integer, which then is the low bits.
+	// Adding expRound to a float32 of magnitude below 2^21 rounds it to an integer, which is then in the low bits.
 	expRound = 3 << 22
-	// expZero is the bits of expRound - 127*expSteps, whose power is the float32 with all bits zero.
+	// expZero is the bits of expRound - 127*expSteps. The power of that is the float32 with all bits zero.
 	expZero = 0x4b400000 - 127*expSteps
-	// expLeast is the least exponent whose result is a normal float32. Everything below counts as 0.
+	// expLeast is the lowest exponent whose result is a normal float32. Results below count as 0.
 	expLeast = -87
 )
 
-// expTable holds, for every step i, the bits of 2^(i/expSteps) less i<<(23-expBits). Adding n<<(23-expBits) for any n
-// whose low bits are i then adds the high bits of n to the exponent.
+// expTable holds, for every step i, the bits of 2^(i/expSteps) minus i<<(23-expBits). Adding n<<(23-expBits) for an
+// n whose low bits are i then adds the high bits of n to the exponent.
 var expTable = func() (t [expSteps]uint32) {
 	for i := range t {
 		t[i] = math.Float32bits(float32(math.Exp2(float64(i)/expSteps))) - uint32(i)<<(23-expBits)
@@ -27,11 +27,12 @@ var expTable = func() (t [expSteps]uint32) {
 	return
 }()
 
-// exp returns e^(x*scale) for x up to 0, or barely above, and scale > 0; 0 where that is below e^-87. The relative
-// error is below 2e-7 plus 1.2e-7 times the exponent's magnitude, which is the rounding of the exponent itself.
+// exp returns e^(x*scale) for scale > 0 and x not above 0 except by rounding. Results below e^-87 are 0. The
+// relative error is below 2e-7 plus 1.2e-7 times the exponent's magnitude; the second part comes from rounding the
+// exponent itself.
 //
-// The exponent in table steps is an integer, whose power is in the table, and a rest r of at most half a step, for
-// which e^r is 1+r to the precision at hand.
+// The exponent, in table steps, is the sum of an integer, whose power is in the table, and a remainder r of at most
+// half a step, for which 1+r is precise enough for e^r.
 func exp(x, scale float32) float32 {
 	y := x * scale
 	if y < expLeast {
@@ -54,8 +55,8 @@ func sumExp(x []float32, ref, scale float32) float64 {
 	return sum
 }
 
-// sumExpCoarse is sumExp at half the cost for offset = ref*scale*expScale, an integer, and steps = scale*expScale. It
-// leaves the rest out: each term has a relative error of up to 9e-5, with mean zero over many terms.
+// sumExpCoarse is sumExp at half the cost, for an integer offset = ref*scale*expScale and steps = scale*expScale.
+// It ignores the remainder: each term has a relative error of up to 9e-5, with mean zero over many terms.
 func sumExpCoarse(x []float32, offset, steps float32) float32 {
 	var s0, s1, s2, s3 float32
 	c := expRound - offset
@@ -72,16 +73,16 @@ func sumExpCoarse(x []float32, offset, steps float32) float32 {
 	return (s0 + s1) + (s2 + s3)
 }
 
-// power returns 2^((t-expRound)/expSteps), and 0 for everything below the float32 range.
+// power returns 2^((t-expRound)/expSteps), and 0 below the float32 range.
 func power(t float32) float32 {
-	b := uint32(max(int32(math.Float32bits(t)), expZero)) // floats above zero are ordered like their bits
+	b := uint32(max(int32(math.Float32bits(t)), expZero)) // the bits of positive floats sort like the floats
 	return math.Float32frombits(expTable[b%expSteps] + b<<(23-expBits))
 }
 
 // largest returns the largest value of x, or NaN if x holds one.
 //
-// It compares bits as signed integers, which orders floats as long as the largest is not negative and takes no
-// branch, and finds NaN by adding everything up.
+// It compares the bits as signed integers, which needs no branch and sorts floats correctly as long as the largest
+// is not negative. It finds NaN by adding up all values.
 func largest(x []float32) float32 {
 	m0, m1 := int32(math.MinInt32), int32(math.MinInt32)
 	var s0, s1, s2, s3 float32
@@ -104,7 +105,7 @@ func largest(x []float32) float32 {
 	if m >= 0 && s == s {
 		return math.Float32frombits(uint32(m))
 	}
-	most := float32(math.Inf(-1)) // all negative, or a sum of infinities, or NaN
+	most := float32(math.Inf(-1)) // all values are negative, or the sum is NaN or that of infinities
 	for _, v := range x {
 		if !(v <= most) {
 			most = v

@@ -6,10 +6,10 @@ import (
 	"runner/backend"
 )
 
-// forbid is the bias at and below which a token cannot be drawn at all.
+// forbid is the largest bias that forbids a token.
 const forbid = -100
 
-// change is a logit as it was.
+// change is the original value of a changed logit.
 type change struct {
 	id    backend.Token
 	logit float32
@@ -19,7 +19,7 @@ func penalises(p *backend.Sampling) bool {
 	return p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 || p.PresencePenalty != 0 || p.FrequencyPenalty != 0
 }
 
-// adjust applies penalties and bias to logits and remembers what it changed.
+// adjust applies penalties and bias to logits and records the original values.
 func (s *Sampler) adjust(logits []float32, p *backend.Sampling) {
 	s.undo = s.undo[:0]
 	if penalises(p) {

@@ -9,9 +9,9 @@ import (
 	"runner/backend"
 )
 
-// reference is backend.Sampling's documentation, written down in float64 and with full sorts. It returns the tokens
-// that the filters keep, with their probabilities; allowed limits what the filters see, and nil is everything.
-// slack widens every filter by a factor near 1.
+// reference implements backend.Sampling's documentation in float64 with full sorts. It returns the tokens that the
+// filters keep, with their probabilities. allowed limits what the filters see; nil allows everything. slack widens
+// every filter by a factor near 1.
 func reference(logits []float32, p *backend.Sampling, allowed func(backend.Token) bool,
 	slack float64) map[backend.Token]float64 {
 	type token struct {
@@ -168,7 +168,7 @@ func randomSampling(r *rand.Rand, n int) *backend.Sampling {
 	return p
 }
 
-// randomSeen repeats a few tokens, and has one now and then that is not in the vocabulary.
+// randomSeen returns a few repeated tokens, sometimes with one that is not in the vocabulary.
 func randomSeen(r *rand.Rand, n int) []backend.Token {
 	seen := make([]backend.Token, r.IntN(40))
 	for i := range seen {
@@ -180,8 +180,8 @@ func randomSeen(r *rand.Rand, n int) []backend.Token {
 	return seen
 }
 
-// TestAgainstReference compares what the filters keep, and with which probability, over random requests. Tokens at
-// the very edge of a filter may fall on either side.
+// TestAgainstReference compares the tokens that the filters keep, and their probabilities, over random requests.
+// Tokens at the boundary of a filter may fall on either side.
 func TestAgainstReference(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 6000 {
@@ -226,7 +226,7 @@ func TestAgainstReference(t *testing.T) {
 	}
 }
 
-// TestFreeDrawFollowsTheDistribution checks the draw without filters against the cumulative distribution in token
+// TestFreeDrawFollowsTheDistribution checks draws without filters against the cumulative distribution in token
 // order.
 func TestFreeDrawFollowsTheDistribution(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))

@@ -1,35 +1,37 @@
-// Package sample chooses the next token from a model's logits. Backends that compute logits in this process share it.
+// Package sample chooses the next token from a model's logits. Backends that compute logits in this process share
+// it.
 //
-// [Sampler.Sample] does what [backend.Sampling] says, in that order, and is the definition of it: a slow reference
-// in the tests agrees with it. It is not a chain of pluggable stages: knowing the whole request lets it touch the
-// vocabulary once or twice and sort only the few tokens that matter.
+// [Sampler.Sample] implements [backend.Sampling]. The tests compare it with a slow reference. It is not a chain of
+// pluggable stages: it knows the whole request, so it passes over the vocabulary only once or twice and sorts only
+// the few tokens that matter.
 //
 // # Method
 //
-// One pass finds the largest logit of every block of tokens. The top k, the tokens above a bound and the most
-// likely ones are then gathered by looking into the blocks that can hold them. A second pass, taken only when the
-// whole distribution is needed (log probabilities, no filter, top-p without top-k, typical), sums exponentials per
-// block; a draw then finds the block first and the token inside it after.
+// The first pass finds the largest logit of every block of tokens. The top k, the tokens above a bound and the most
+// likely tokens are then collected from the blocks that can hold them. A second pass sums exponentials per block.
+// It runs only when the whole distribution is needed: for log probabilities, without filters, for top-p without
+// top-k, and for typical. A draw then finds first the block and then the token in it.
 //
 // # Constraints
 //
-// Let F be the distribution that filters and temperature leave without the constraint, and A the allowed tokens. The
-// token is distributed as F given A. The truncating filters thus judge plausibility on the model's own distribution;
-// only when F(A) = 0, so that nothing plausible is allowed, are they applied again to the allowed tokens alone.
+// Let F be the distribution after filters and temperature but without the constraint, and A the allowed tokens. The
+// token is distributed as F given A. The filters thus judge plausibility by the model's own distribution. Only when
+// F(A) = 0, so that no plausible token is allowed, are they applied again to the allowed tokens alone.
 //
-// A mask is built only when it is needed: draw t from F; if t is allowed it is the result; else build the mask,
-// remove from F what is not allowed and draw again, independently. A token t of A then has the probability
+// A mask is built only when needed. Draw t from F. If t is allowed it is the result. Otherwise build the mask,
+// remove the tokens that are not allowed from F and draw again, independently. A token t of A then has the
+// probability
 //
 //	F(t) + (1-F(A))·F(t)/F(A) = F(t)/F(A),
 //
-// which is F given A exactly: trying first does not bias the result.
+// which is exactly F given A: trying first does not bias the result.
 //
 // # Randomness
 //
-// There is no generator state. The draw for the token at position n of its sequence, and the second draw after a
-// refusal, are a hash of (seed, n, first or second), so the same seed gives the same text whatever ran before or
-// runs beside it. Arithmetic is in a fixed order; only another machine architecture, which may round differently,
-// can give another text.
+// There is no generator state. The draw for the token at position n of its sequence is a hash of (seed, n, 0), and
+// the second draw after a refusal one of (seed, n, 1). So the same seed gives the same text, whatever ran before or
+// runs at the same time. Arithmetic has a fixed order. Only another machine architecture, which may round
+// differently, can give another text.
 package sample
 
 import (
@@ -43,7 +45,7 @@ import (
 // ErrBadLogits is [backend.ErrBadLogits].
 var ErrBadLogits = backend.ErrBadLogits
 
-// Sampler samples for one vocabulary. It holds scratch space only, nothing that one result passes on to the next. It is
+// Sampler samples for one vocabulary. It holds scratch space only, and no state that affects later results. It is
 // not safe for concurrent use.
 type Sampler struct {
 	n     int
@@ -58,17 +60,17 @@ type Sampler struct {
 // New returns a sampler for vocabularies of n tokens.
 func New(n int) *Sampler { return &Sampler{n: n, scan: newScan(n)} }
 
-// Sample chooses a token and writes it to out, with its log probability and the alternatives that p asks for. p must be
-// valid for the vocabulary, see [backend.Sampling.Validate].
+// Sample chooses a token and writes it to out, with its log probability and the alternatives that p asks for. p
+// must be valid for the vocabulary, see [backend.Sampling.Validate].
 //
-// position is the length of the sequence after which the token comes, the tokens just fed included. With the seed
-// it determines the draw. c may be nil.
+// position is the length of the sequence before the sampled token, including the tokens just fed. Together with the
+// seed it determines the draw. c may be nil.
 //
-// logits has one value per token. Sample writes penalties and bias into it while it runs and puts the original
-// values back before it returns, so nobody else may read it meanwhile. Minus infinity forbids a token.
+// logits has one value per token. Sample writes penalties and bias into it and restores the original values before
+// it returns, so nothing else may read it meanwhile. Minus infinity forbids a token.
 //
 // Errors: [ErrBadLogits]; [backend.ErrNothingAllowed] when c, the bias and the logits together leave no token.
-// After an error out is unchanged but for the memory of out.Top. Sample does not allocate once its scratch space
+// After an error out is unchanged except for the memory of out.Top. Sample does not allocate once its scratch space
 // and out.Top have grown.
 func (s *Sampler) Sample(logits []float32, p *backend.Sampling, position int, c backend.Constraint,
 	out *backend.Output) error {
@@ -101,8 +103,8 @@ func (s *Sampler) Sample(logits []float32, p *backend.Sampling, position int, c 
 	return nil
 }
 
-// Score writes to out how likely target is after logits, with the top most likely tokens. logits is not changed.
-// The only error is [ErrBadLogits].
+// Score writes to out how likely target is after logits, together with the top most likely tokens. It does not
+// change logits. The only error is [ErrBadLogits].
 func (s *Sampler) Score(logits []float32, target backend.Token, top int, out *backend.TargetScore) error {
 	if err := s.scan.read(logits); err != nil {
 		return err
@@ -143,7 +145,7 @@ func (s *Sampler) top(dst []backend.TokenLogprob, logits []float32, k int, logZ 
 func (s *Sampler) choose(logits []float32, p *backend.Sampling, position int, c backend.Constraint) (backend.Token,
 	error) {
 	if penalises(p) || len(p.Bias) > 0 {
-		defer s.restore(logits) // also when the constraint panics
+		defer s.restore(logits) // even if the constraint panics
 		s.adjust(logits, p)
 		if err := s.scan.read(logits); err != nil {
 			return backend.NoToken, err
@@ -178,7 +180,7 @@ func (s *Sampler) choose(logits []float32, p *backend.Sampling, position int, c 
 	return pick(s.cands, p.Temperature, uniform(p.Seed, position, 1)), nil
 }
 
-// greedy returns the most likely token that is allowed.
+// greedy returns the most likely allowed token.
 func (s *Sampler) greedy(logits []float32, c backend.Constraint) (backend.Token, error) {
 	t := s.scan.best(logits)
 	if c == nil || c.Allows(t) {
@@ -191,8 +193,8 @@ func (s *Sampler) greedy(logits []float32, c backend.Constraint) (backend.Token,
 	return t, nil
 }
 
-// draw samples without a constraint. It leaves the candidates with their weights in s.cands, unless no filter is on:
-// then everything is a candidate, and draw says so.
+// draw samples without a constraint. It leaves the candidates with their weights in s.cands. Without any filter
+// every token is a candidate; draw then reports that instead.
 func (s *Sampler) draw(logits []float32, p *backend.Sampling, position int) (t backend.Token, everything bool) {
 	u := uniform(p.Seed, position, 0)
 	left := *p // the filters still to be applied
@@ -216,7 +218,7 @@ func (s *Sampler) draw(logits []float32, p *backend.Sampling, position int) (t b
 	return pick(s.cands, p.Temperature, u), false
 }
 
-// nucleus gathers the smallest set of tokens that has the probability p.
+// nucleus collects the smallest set of tokens with probability p.
 func (s *Sampler) nucleus(logits []float32, p float32) []candidate {
 	target := float64(p) * s.scan.sum(logits, 1)
 	for depth := float32(2); ; depth *= 2 {
@@ -227,14 +229,14 @@ func (s *Sampler) nucleus(logits []float32, p float32) []candidate {
 	}
 }
 
-// typical gathers the tokens that are the most typical of the whole distribution and together have the probability p.
+// typical collects the most typical tokens of the whole distribution, up to probability p.
 func (s *Sampler) typical(logits []float32, p float32) []candidate {
 	mean, total := s.scan.mean(logits)
 	target := float64(p) * total
 	for depth := float32(2); ; depth *= 2 {
 		c, all := s.gather(logits, float32(mean), depth)
 		weigh(c, 1)
-		near := 0.0 // the mass within depth of the mean, all of which is gathered
+		near := 0.0 // the mass within depth of the mean, all of which is collected
 		for i := range c {
 			if distance(c[i].key, mean) < depth {
 				near += float64(c[i].weight)
@@ -246,8 +248,8 @@ func (s *Sampler) typical(logits []float32, p float32) []candidate {
 	}
 }
 
-// gather returns the tokens whose logit is at most depth below from, or everything above minus infinity for a depth
-// beyond which nothing has weight, and says that it did.
+// gather returns the tokens whose logit is at most depth below from. Beyond a depth at which nothing has weight it
+// returns all tokens above minus infinity and reports that it did.
 func (s *Sampler) gather(logits []float32, from, depth float32) (c []candidate, all bool) {
 	bound := from - depth
 	if all = depth > 64; all {
@@ -257,8 +259,8 @@ func (s *Sampler) gather(logits []float32, from, depth float32) (c []candidate, 
 	return s.cands, all
 }
 
-// filter applies typical, top-p and min-p to the weighted candidates, each to what the one before left. At least one
-// candidate stays.
+// filter applies typical, top-p and min-p to the weighted candidates, each to what the one before left. At least
+// one candidate stays.
 func (s *Sampler) filter(p *backend.Sampling, logits []float32) {
 	c := s.cands
 	if active(p.TypicalP) {
@@ -274,7 +276,7 @@ func (s *Sampler) filter(p *backend.Sampling, logits []float32) {
 	s.cands = c
 }
 
-// active reports whether a probability filter does anything.
+// active reports whether a probability filter is on.
 func active(p float32) bool { return p > 0 && p < 1 }
 
 func (s *Sampler) fill(c backend.Constraint) {

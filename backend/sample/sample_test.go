@@ -9,7 +9,7 @@ import (
 	"runner/backend"
 )
 
-// allow is a constraint that is one mask, and counts how often it is asked.
+// allow is a constraint with a fixed mask that counts its calls.
 type allow struct {
 	mask  backend.Mask
 	fills int
@@ -26,8 +26,8 @@ func allowing(n int, tokens ...backend.Token) *allow {
 	return a
 }
 
-// TestConstrainedDistribution draws many times and compares the frequencies with F given A, or with the filters of the
-// allowed tokens alone where F leaves nothing, by a chi-square test.
+// TestConstrainedDistribution draws many times and compares the frequencies, by a chi-square test, with F given A.
+// Where F leaves nothing allowed, it compares with the filters applied to the allowed tokens alone.
 func TestConstrainedDistribution(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	const n, draws = 12, 20000
@@ -79,13 +79,13 @@ func TestConstrainedDistribution(t *testing.T) {
 		if drawn != draws {
 			t.Fatalf("round %d: %d draws are outside the distribution", round, draws-drawn)
 		}
-		// The mean of chi-square is its freedom k and the variance 2k; this bound fails once in a million.
+		// Chi-square has mean k, its degrees of freedom, and variance 2k. This bound fails once in a million runs.
 		if k := float64(len(want) - 1); chi > k+6*math.Sqrt(2*k)+12 {
 			t.Errorf("round %d: %+v: chi-square %v with %v degrees of freedom: got %v, want %v", round, p, chi, k, got, want)
 		}
 	}
 	if fallbacks == 0 {
-		t.Error("no round had its filters leave nothing that is allowed")
+		t.Error("in no round did the filters leave no allowed token")
 	}
 }
 
@@ -133,7 +133,7 @@ func TestNothingAllowed(t *testing.T) {
 
 func TestBadLogits(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
-	negative := math.Float32frombits(0xffc00000) // the NaN that x86 makes
+	negative := math.Float32frombits(0xffc00000) // the NaN that x86 produces
 	for _, bad := range [][]float32{{nan}, {negative}, {inf}, {-inf}, {-inf, -inf}, {1, nan, 2}, {-1, negative, -2},
 		{1, inf}, {-inf, inf}, {nan, inf}} {
 		for size := range 700 {
@@ -145,7 +145,7 @@ func TestBadLogits(t *testing.T) {
 				logits[i] = -1
 			}
 			if size > 0 && len(bad) <= 2 && bad[0] == -inf && bad[len(bad)-1] == -inf {
-				continue // minus infinity is only bad when nothing else is there
+				continue // minus infinity is an error only when all logits are minus infinity
 			}
 			for _, p := range []backend.Sampling{{}, {TopLogprobs: -1}, {Temperature: 1}, {Temperature: 1, TopK: 3, TopP: 0.5}} {
 				if err := New(len(logits)).Sample(logits, &p, 0, nil, &backend.Output{}); !errors.Is(err,
@@ -156,7 +156,7 @@ func TestBadLogits(t *testing.T) {
 		}
 	}
 	if err := New(3).Sample(make([]float32, 2), &backend.Sampling{}, 0, nil, &backend.Output{}); err == nil {
-		t.Error("two logits pass for three")
+		t.Error("two logits for a vocabulary of three are accepted")
 	}
 }
 
@@ -234,7 +234,8 @@ func TestLogitsComeBackAfterAPanic(t *testing.T) {
 	}
 }
 
-// TestSeedDecides: a draw depends on the seed and the position alone, not on what the sampler did before.
+// TestSeedDecides checks that a draw depends on the seed and the position alone, not on earlier work of the
+// sampler.
 func TestSeedDecides(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	const n = 2000
@@ -372,7 +373,7 @@ func TestNoAllocations(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 200 { // scratch space grows
+		for range 200 { // let the scratch space grow
 			step()
 		}
 		if n := testing.AllocsPerRun(200, step); n != 0 {
@@ -381,8 +382,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// FuzzSample feeds arbitrary bits as logits: no panic, nothing forbidden is drawn, and the logits come back bit for
-// bit.
+// FuzzSample feeds arbitrary bits as logits and checks that nothing panics, that no forbidden token is drawn, and
+// that the logits are restored bit for bit.
 func FuzzSample(f *testing.F) {
 	f.Add([]byte{0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 192, 127}, uint64(1), uint64(3))
 	f.Add(make([]byte, 4096), uint64(7), uint64(0))

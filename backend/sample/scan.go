@@ -8,17 +8,17 @@ import (
 	"runner/backend"
 )
 
-// blockSize is how many tokens share one entry of the index; a multiple of 64, so that a block is whole words of a
-// mask.
+// blockSize is how many tokens share one entry of the index. It is a multiple of 64, so that a block covers whole
+// words of a mask.
 const blockSize = 256
 
-// scan is an index over one vector of logits: the largest value and, once summed, the mass of every block.
+// scan is an index over one vector of logits: its largest value and, after sum, the mass of every block.
 type scan struct {
 	max  float32
 	maxs []float32
 
-	scale float32 // what sums is for; 0 for nothing
-	ref   float32 // the largest logit, or very near it
+	scale float32 // the scale that sums holds for; 0 for none
+	ref   float32 // the largest logit, or a value very near it
 	sums  []float32
 	total float64
 
@@ -37,7 +37,7 @@ func (s *scan) read(logits []float32) error {
 	for i := range s.maxs {
 		m := largest(s.block(logits, i))
 		if m != m {
-			return fmt.Errorf("sample: %w: a value is not a number", ErrBadLogits)
+			return fmt.Errorf("sample: %w: a logit is NaN", ErrBadLogits)
 		}
 		s.maxs[i] = m
 		if m > most {
@@ -46,12 +46,12 @@ func (s *scan) read(logits []float32) error {
 	}
 	s.max = most
 	if most > math.MaxFloat32 {
-		return fmt.Errorf("sample: %w: a value is infinite", ErrBadLogits)
+		return fmt.Errorf("sample: %w: a logit is plus infinity", ErrBadLogits)
 	}
 	return nil
 }
 
-// sum returns the sum of exp((logit-ref)*scale), and keeps the blocks' parts of it.
+// sum returns the sum of exp((logit-ref)*scale) and keeps the sums of the blocks.
 func (s *scan) sum(logits []float32, scale float32) float64 {
 	if s.scale == scale {
 		return s.total
@@ -60,7 +60,7 @@ func (s *scan) sum(logits []float32, scale float32) float64 {
 	steps := scale * expScale
 	offset := float32(math.Round(float64(s.max * steps)))
 	heavy := -1.0
-	if math.Abs(float64(offset)) <= 1<<20 { // beyond lie logits and temperatures whose steps float32 cannot hold
+	if math.Abs(float64(offset)) <= 1<<20 { // larger offsets have steps that float32 cannot hold
 		s.ref = offset / steps
 		for i := range s.sums {
 			s.sums[i] = sumExpCoarse(s.block(logits, i), offset, steps)
@@ -68,8 +68,8 @@ func (s *scan) sum(logits []float32, scale float32) float64 {
 		}
 		heavy = s.total / 1024
 	}
-	// Blocks that matter are summed again precisely: few, unless the distribution is flat. Where no token has any weight
-	// the sum is exactly 0, so that a draw cannot end there.
+	// Sum the blocks that matter again precisely. They are few unless the distribution is flat. A block whose
+	// tokens have no weight gets a sum of exactly 0, so that no draw can end there.
 	s.total = 0
 	for i, m := range s.maxs {
 		switch {
@@ -83,7 +83,7 @@ func (s *scan) sum(logits []float32, scale float32) float64 {
 	return s.total
 }
 
-// mean is the mean logit of the whole distribution, and total the sum of exp(logit-max).
+// mean returns the mean logit of the whole distribution and the sum of exp(logit-max).
 func (s *scan) mean(logits []float32) (mean, total float64) {
 	sum := 0.0
 	for i, m := range s.maxs {
@@ -91,7 +91,7 @@ func (s *scan) mean(logits []float32) (mean, total float64) {
 			continue
 		}
 		for _, v := range s.block(logits, i) {
-			if w := exp(v-s.max, 1); w > 0 { // no product of 0 and minus infinity
+			if w := exp(v-s.max, 1); w > 0 { // avoids 0 times minus infinity
 				total += float64(w)
 				sum += float64(w) * float64(v)
 			}
@@ -104,14 +104,14 @@ func (s *scan) block(logits []float32, i int) []float32 {
 	return logits[i*blockSize : min((i+1)*blockSize, len(logits))]
 }
 
-// draw returns the token at the part u of the whole distribution, taken in token order, with the logits multiplied by
+// draw returns the token at the fraction u of the whole distribution, in token order, with the logits multiplied by
 // scale.
 func (s *scan) draw(logits []float32, scale float32, u float64) backend.Token {
 	rest := u * s.sum(logits, scale)
 	block := -1
 	for i, m := range s.sums {
 		if m > 0 {
-			block = i // the last one with any mass is where rounding ends up
+			block = i // if rounding leaves none, the last block with any mass
 			if rest < float64(m) {
 				break
 			}
@@ -131,7 +131,7 @@ func (s *scan) draw(logits []float32, scale float32, u float64) backend.Token {
 	return t
 }
 
-// best returns the token of the largest logit, the lowest one among equals.
+// best returns the token with the largest logit, the lowest token among equals.
 func (s *scan) best(logits []float32) backend.Token {
 	for i, m := range s.maxs {
 		if m == s.max {
@@ -145,7 +145,7 @@ func (s *scan) best(logits []float32) backend.Token {
 	return backend.NoToken
 }
 
-// bestMasked is best among the tokens of a mask; NoToken if it has none above minus infinity.
+// bestMasked is best among the tokens of a mask; NoToken if all are minus infinity.
 func (s *scan) bestMasked(logits []float32, mask backend.Mask) backend.Token {
 	best, t := float32(math.Inf(-1)), backend.NoToken
 	const words = blockSize / 64
@@ -192,11 +192,12 @@ func (s *scan) masked(dst []candidate, logits []float32, mask backend.Mask) []ca
 	return dst
 }
 
-// topK appends the k most likely tokens above minus infinity, in no order that callers may rely on.
+// topK appends the k most likely tokens above minus infinity, in unspecified order.
 func (s *scan) topK(dst []candidate, logits []float32, k int) []candidate {
 	bound := float32(-math.MaxFloat32)
 	if k <= len(s.maxs) {
-		// k blocks have a value as large as the k-th largest of the blocks' maxima, so the top k are no smaller.
+		// k blocks hold a value as large as the k-th largest of the blocks' maxima, so the top k are not smaller
+		// than that.
 		s.order = s.order[:0]
 		for i, m := range s.maxs {
 			s.order = append(s.order, candidate{key: m, id: backend.Token(i)})

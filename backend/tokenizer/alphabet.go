@@ -2,8 +2,8 @@ package tokenizer
 
 import "unicode/utf8"
 
-// GPT-2's vocabulary files write every byte as a printable character: those that print stand for themselves, and
-// the others are the characters from U+0100 on, in order.
+// GPT-2's vocabulary files write every byte as a printable character. Printable bytes stand for themselves; the
+// others are the characters from U+0100 on, in order.
 
 var byteOf [0x144]int16 // by character; -1 for those that stand for no byte
 
@@ -22,7 +22,7 @@ func init() {
 	}
 }
 
-// fromAlphabet returns the bytes that s stands for. Characters outside the alphabet stay as they are.
+// fromAlphabet returns the bytes that s stands for. Characters outside the alphabet are kept as they are.
 func fromAlphabet(s string) string {
 	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// class is what the split patterns ask about a character.
+// class is the set of properties of a character that the split patterns test.
 type class uint16
 
 const (
@@ -15,15 +15,15 @@ const (
 	space                     // \s, the White_Space property
 	newline                   // \r and \n, which are also space
 
-	// The two halves of a word in capitalisation-aware patterns, which share the letters without case.
+	// The two halves of a word in patterns that split at capital letters. Letters without case are in both.
 	upper // \p{Lu} \p{Lt} \p{Lm} \p{Lo} \p{M}
 	lower // \p{Ll} \p{Lm} \p{Lo} \p{M}
-	// The same as llama.cpp has them: \p{L} but for a to z, and \p{L} but for A to Z.
+	// The same in llama.cpp's version: \p{L} without a to z, and \p{L} without A to Z.
 	notLowerASCII
 	notUpperASCII
 )
 
-// classes holds the class of every character: blocks of 256, of which most are the same.
+// classes holds the class of every character, in blocks of 256. Most blocks are equal.
 type classes struct {
 	blocks [][256]class
 	index  [(unicode.MaxRune + 1) >> 8]uint8
@@ -90,8 +90,8 @@ func classify(r rune) class {
 	return c
 }
 
-// at returns the class and the length in bytes of the character at i; 0, 0 at the end. A byte that is not UTF-8 is
-// a character of no class, like the replacement character.
+// at returns the class and the length in bytes of the character at i; 0, 0 at the end. A byte that is not valid
+// UTF-8 counts as a character without a class, like the replacement character.
 func at(s string, i int) (class, int) {
 	if i >= len(s) {
 		return 0, 0

@@ -8,7 +8,7 @@ import (
 	"runner/backend/gguf"
 )
 
-// FromGGUF builds the tokenizer that a GGUF file's metadata describes.
+// FromGGUF builds a tokenizer from a GGUF file's metadata.
 func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 	if model, ok := f.String("tokenizer.ggml.model"); !ok || model != "gpt2" {
 		return nil, &Error{ErrModel, fmt.Sprintf("tokenizer.ggml.model is %q, not \"gpt2\"", model)}
@@ -50,7 +50,7 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 	}
 	v.BOS, v.EOS = idAt(f, "bos", tokens.Len()), idAt(f, "eos", tokens.Len())
 	v.AddBOS, ok = f.Bool("tokenizer.ggml.add_bos_token")
-	// these patterns' models want it unless they say no
+	// models with these patterns add BOS unless their file says no
 	v.AddBOS = v.BOS != backend.NoToken && (v.AddBOS || !ok && wholeWords[pre])
 	v.EOG = ends(&v)
 	for _, name := range []string{"eot", "eom"} {
@@ -73,13 +73,13 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 		}})
 }
 
-// cutMerge splits "left right". Neither holds a space in the alphabet.
+// cutMerge splits "left right". In the alphabet neither part contains a space.
 func cutMerge(s string) (left, right string, ok bool) {
 	left, right, ok = strings.Cut(s, " ")
 	return left, right, ok && left != "" && right != ""
 }
 
-// KindOf maps a number of tokenizer.ggml.token_type; Normal and false for one that GGUF does not define.
+// KindOf converts a value of tokenizer.ggml.token_type; Normal and false for a value that GGUF does not define.
 func KindOf(n int64) (kind backend.TokenKind, ok bool) {
 	switch n {
 	case 1:
@@ -96,7 +96,7 @@ func KindOf(n int64) (kind backend.TokenKind, ok bool) {
 	return backend.Normal, false
 }
 
-// ByteOf reads the name that GGUF gives the token of a byte, for instance "<0x0A>".
+// ByteOf returns the byte that a byte token's name stands for, for instance "<0x0A>".
 func ByteOf(name string) (b byte, ok bool) {
 	if len(name) != len("<0x0A>") {
 		return 0, false
@@ -113,14 +113,14 @@ func idAt(f *gguf.File, name string, n int) backend.Token {
 	return backend.Token(id)
 }
 
-// endNames are the control tokens that end generation by their name, in the model families in use.
+// endNames are names of control tokens that end generation, from the common model families.
 var endNames = map[string]bool{
 	"<|eot_id|>": true, "<|im_end|>": true, "<|end|>": true, "<|return|>": true, "<|call|>": true, "<end_of_turn>": true,
 	"<|endoftext|>": true, "<|eom_id|>": true, "<EOT>": true, "_<EOT>": true, "<|end_of_text|>": true,
 	"<end_of_utterance>": true,
 }
 
-// ends finds the control tokens that end generation. In harmony <|end|> ends a message, not the turn.
+// ends finds the control tokens that end generation. In harmony, <|end|> ends a message, not the turn.
 func ends(v *backend.VocabConfig) []backend.Token {
 	var found []backend.Token
 	harmony := 0

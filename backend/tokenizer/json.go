@@ -8,12 +8,13 @@ import (
 	"runner/backend"
 )
 
-// Ends names the tokens that begin and end sequences, which tokenizer.json does not. Empty names stand for none.
+// Ends names the tokens that begin and end sequences, which tokenizer.json does not name. An empty name means no
+// token.
 type Ends struct {
 	BOS, EOS string
-	// AddBOS says that prompts start with BOS.
+	// AddBOS reports whether prompts start with BOS.
 	AddBOS bool
-	// EOG names tokens that end generation, besides EOS and the control tokens that are known to.
+	// EOG names tokens that end generation, in addition to EOS and well-known control tokens.
 	EOG []string
 }
 
@@ -41,7 +42,7 @@ type step struct {
 	PreTokenizers    []step `json:"pretokenizers"`
 	Normalizers      []step `json:"normalizers"`
 	AddPrefixSpace   bool   `json:"add_prefix_space"`
-	UseRegex         *bool  `json:"use_regex"` // true where it is missing
+	UseRegex         *bool  `json:"use_regex"` // true if missing
 	IndividualDigits bool   `json:"individual_digits"`
 	Behavior         string `json:"behavior"`
 	Invert           bool   `json:"invert"`
@@ -50,11 +51,11 @@ type step struct {
 	} `json:"pattern"`
 }
 
-// maxJSON is the largest tokenizer.json that is read, in bytes. The largest in use have about 35 million.
+// maxJSON is the largest size of a tokenizer.json, in bytes. The largest in use have about 35 million.
 const maxJSON = 256 << 20
 
 // FromJSON builds a tokenizer from a Hugging Face tokenizer.json with a byte-level BPE model. Special added tokens
-// become control tokens and the others user-defined ones. An NFC normalizer is accepted but not applied, as in
+// become control tokens, the others user-defined tokens. An NFC normalizer is accepted but not applied, as in
 // llama.cpp.
 func FromJSON(data []byte, e Ends) (*Tokenizer, error) {
 	if len(data) > maxJSON {
@@ -119,7 +120,7 @@ func (f *file) vocabulary(e Ends) (backend.VocabConfig, error) {
 		size = max(size, a.ID+1)
 	}
 	if most := len(f.Model.Vocab) + len(f.AddedTokens) + maxPadding; size > most {
-		return v, vocabularyError("ids reach %d, beyond the %d tokens that there can be", size-1, most)
+		return v, vocabularyError("the largest id is %d, but there can be only %d tokens", size-1, most)
 	}
 	v.Pieces, v.Kinds = make([]string, size), make([]backend.TokenKind, size)
 	for i := range v.Kinds {
@@ -157,8 +158,7 @@ func (f *file) vocabulary(e Ends) (backend.VocabConfig, error) {
 	return v, nil
 }
 
-// jsonPattern recognises the pre-tokenizers in use: a byte-level one, with a split or single digits before it or
-// without.
+// jsonPattern recognises the common pre-tokenizers: a byte-level one, alone or after a split or single digits.
 func jsonPattern(s *step) (pattern, error) {
 	if s == nil {
 		return pattern{}, &Error{ErrModel, "there is no pre-tokenizer"}

@@ -22,7 +22,7 @@ func readFile(t testing.TB, name string) []byte {
 	return data
 }
 
-// TestJSONGolden compares with what Hugging Face's own library made of the texts; see testdata/generate.py.
+// TestJSONGolden compares with the output of Hugging Face's own library; see testdata/generate.py.
 func TestJSONGolden(t *testing.T) {
 	for _, name := range []string{"gpt-4o", "llama3", "qwen2", "gpt2", "starcoder"} {
 		k, err := tokenizer.FromJSON(readFile(t, name+".json"), tokenizer.Ends{EOS: "<|endoftext|>"})
@@ -93,7 +93,7 @@ func TestJSONErrors(t *testing.T) {
 	}
 }
 
-// FuzzJSON: no file panics, and what is accepted round-trips.
+// FuzzJSON checks that no file causes a panic and that accepted tokenizers round-trip.
 func FuzzJSON(f *testing.F) {
 	f.Add(readFile(f, "gpt2.json"), "hello\xff  world")
 	f.Add([]byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]},"pre_tokenizer":{"type":"ByteLevel"}}`), "aa")

@@ -7,15 +7,16 @@ import (
 	"runner/backend"
 )
 
-// pairs holds the merges: a hash table with linear probing from two neighbouring tokens to the one that replaces them.
+// pairs holds the merges: a hash table with linear probing from two adjacent tokens to the token that replaces
+// them.
 type pairs struct {
-	table []pair // a power of two long, less than half full
+	table []pair // its length is a power of two; less than half full
 	shift uint
 	n     int
 }
 
 type pair struct {
-	key  uint64 // left and right; noPair where nothing is
+	key  uint64 // left and right token; noPair in an empty slot
 	rank int32
 	id   backend.Token
 }
@@ -34,7 +35,7 @@ func newPairs(n int) pairs {
 	return p
 }
 
-// slot returns where the key is, or the free place where it belongs.
+// slot returns the index of the key, or of the empty slot where it belongs.
 func (p *pairs) slot(key uint64) *pair {
 	mask := uint64(len(p.table) - 1)
 	for i := key * 0x9e3779b97f4a7c15 >> p.shift; ; i++ {
@@ -46,7 +47,7 @@ func (p *pairs) slot(key uint64) *pair {
 
 func key(left, right backend.Token) uint64 { return uint64(uint32(left))<<32 | uint64(uint32(right)) }
 
-// add enters a merge. The first of two equal ones counts.
+// add enters a merge. Of two equal merges the first counts.
 func (p *pairs) add(left, right backend.Token, rank int32, id backend.Token) {
 	e := p.slot(key(left, right))
 	if e.key != noPair {
@@ -65,7 +66,7 @@ func (p *pairs) add(left, right backend.Token, rank int32, id backend.Token) {
 	}
 }
 
-// find returns the rank of a merge and the token it makes; none where there is no merge.
+// find returns the rank of a merge and its token; none if there is no such merge.
 func (p *pairs) find(left, right backend.Token) (rank int32, id backend.Token) {
 	e := p.slot(key(left, right))
 	if e.key == noPair {
@@ -74,14 +75,14 @@ func (p *pairs) find(left, right backend.Token) (rank int32, id backend.Token) {
 	return e.rank, e.id
 }
 
-// none is the rank of no merge.
+// none is the rank of a missing merge.
 const none = math.MaxInt32
 
-// short is the longest word, in tokens, for which looking at every pair is faster than a queue.
+// short is the longest word, in tokens, for which checking every pair is faster than a queue.
 const short = 48
 
-// apply merges the tokens of a word in place: the pair of lowest rank first, the leftmost among equals, until none
-// is left. It returns how many tokens remain at the start of ids.
+// apply merges the tokens of a word in place: the pair of lowest rank first, the leftmost among equals, until no
+// pair can be merged. It returns how many tokens remain at the start of ids.
 func (p *pairs) apply(ids []backend.Token, s *scratch) int {
 	if len(ids) > short {
 		return p.applyQueue(ids, s)
@@ -138,11 +139,12 @@ func (a candidate) before(b candidate) bool {
 	return a.rank < b.rank || a.rank == b.rank && a.at < b.at
 }
 
-// applyQueue is apply for long words: a linked list, and a heap of possible merges in which outdated ones stay until
-// they come up. It takes n log n steps.
+// applyQueue is apply for long words. It keeps a linked list, and a heap of possible merges in which outdated ones
+// stay until they are popped. It takes O(n log n) time.
 func (p *pairs) applyQueue(ids []backend.Token, s *scratch) int {
 	n := int32(len(ids))
-	// At once: a word may be most of a body, and growing step by step would hold a multiple of what is needed.
+	// Allocate at once: a word may be most of a request, and growing step by step would hold a multiple of the
+	// memory needed.
 	s.queue, s.links = slices.Grow(s.queue[:0], len(ids)), slices.Grow(s.links[:0], len(ids))
 	for i := range n {
 		s.links = append(s.links, link{i - 1, i + 1})
@@ -174,13 +176,13 @@ func (p *pairs) applyQueue(ids []backend.Token, s *scratch) int {
 		ids[kept] = ids[i]
 		kept++
 	}
-	if cap(s.queue) > 1<<16 { // one huge word should not keep its memory
+	if cap(s.queue) > 1<<16 { // do not keep the memory of one huge word
 		*s = scratch{}
 	}
 	return kept
 }
 
-// consider queues the merge of two neighbours, if there is one.
+// consider queues the merge of two adjacent tokens, if there is one.
 func (s *scratch) consider(p *pairs, ids []backend.Token, left, right int32) {
 	rank, _ := p.find(ids[left], ids[right])
 	if rank == none {

@@ -12,7 +12,7 @@ import (
 	"runner/backend/tokenizer/o200ktest"
 )
 
-// decode puts the pieces of tokens together.
+// decode joins the pieces of tokens.
 func decode(v *backend.Vocab, tokens []backend.Token) string {
 	var b strings.Builder
 	for _, t := range tokens {
@@ -21,7 +21,7 @@ func decode(v *backend.Vocab, tokens []backend.Token) string {
 	return b.String()
 }
 
-// TestO200kGolden has tokens that OpenAI's cookbook gives for o200k_base.
+// TestO200kGolden compares with tokens that OpenAI's cookbook gives for o200k_base.
 func TestO200kGolden(t *testing.T) {
 	k := o200ktest.Tokenizer(t)
 	for text, want := range map[string][]backend.Token{
@@ -38,7 +38,7 @@ func TestO200kGolden(t *testing.T) {
 	}
 }
 
-// naive is tiktoken's algorithm without its shortcuts: of all neighbours the pair of lowest rank is joined.
+// naive is tiktoken's algorithm without its shortcuts: it always joins the adjacent pair of lowest rank.
 func naive(ranks map[string]int, word string) []backend.Token {
 	if id, ok := ranks[word]; ok {
 		return []backend.Token{backend.Token(id)}
@@ -67,7 +67,7 @@ func naive(ranks map[string]int, word string) []backend.Token {
 	return ids
 }
 
-// TestMergesEqualTheRanks compares with the naive algorithm on words without any split: letters only.
+// TestMergesEqualTheRanks compares with the naive algorithm on words that the pattern does not split: letters only.
 func TestMergesEqualTheRanks(t *testing.T) {
 	ranks, err := o200ktest.Ranks()
 	if err != nil {
@@ -88,7 +88,7 @@ func TestMergesEqualTheRanks(t *testing.T) {
 	}
 }
 
-// TestEveryTokenIsItself: the bytes of a token that are one word encode to that token.
+// TestEveryTokenIsItself checks that the bytes of a token that are one word encode to that token.
 func TestEveryTokenIsItself(t *testing.T) {
 	k := o200ktest.Tokenizer(t)
 	v := k.Vocab()
@@ -127,8 +127,8 @@ func TestPlainTextIsNeverControl(t *testing.T) {
 	}
 }
 
-// TestHugeWords: time grows with the length, not with its square, for which sixteen times the length takes 256
-// times as long. A busy machine makes everything slow, but the short text as well.
+// TestHugeWords checks that time does not grow with the square of the length: sixteen times the length would then
+// take 256 times as long. A busy machine slows down the short text as well.
 func TestHugeWords(t *testing.T) {
 	k := o200ktest.Tokenizer(t)
 	r := rand.New(rand.NewPCG(5, 6))
@@ -171,8 +171,8 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// FuzzRoundTrip: the pieces of the tokens are the text, whatever bytes it holds, and do not depend on what they are
-// appended to.
+// FuzzRoundTrip checks that the pieces of the tokens are the text, whatever its bytes, and that the tokens do not
+// depend on what they are appended to.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add("hello world")
 	f.Add("a\xffb\xc3\x28 '\u017f <|end|> \u0301\r\n 123456")

@@ -7,12 +7,12 @@ import (
 	"runner/backend"
 )
 
-// RanksConfig is what FromRanks builds from.
+// RanksConfig is the input of FromRanks.
 type RanksConfig struct {
-	// Ranks holds every token's bytes with its rank, which is also its id.
+	// Ranks maps every token's bytes to its rank, which is also its id.
 	Ranks map[string]int
-	// Pattern is "r50k", "cl100k" or "o200k" (tiktoken's own names without "_base"), or one of the regular
-	// expressions that these or a known tokenizer.json use.
+	// Pattern is "r50k", "cl100k" or "o200k" (tiktoken's names without "_base"), or a regular expression used by
+	// one of these or by a known tokenizer.json.
 	Pattern string
 	// Special holds the control tokens.
 	Special map[string]backend.Token
@@ -23,7 +23,7 @@ type RanksConfig struct {
 	EOG      []backend.Token
 }
 
-// FromRanks builds a tokenizer that agrees with tiktoken. It works the merges out from the ranks, which takes a
+// FromRanks builds a tokenizer that agrees with tiktoken. It derives the merges from the ranks, which takes a
 // fraction of a second for a large vocabulary.
 func FromRanks(c RanksConfig) (*Tokenizer, error) {
 	p, ok := map[string]pattern{"r50k": gpt2, "cl100k": cl100k, "o200k": o200k}[c.Pattern]
@@ -40,7 +40,7 @@ func FromRanks(c RanksConfig) (*Tokenizer, error) {
 		size = max(size, int(id)+1)
 	}
 	if most := len(c.Ranks) + len(c.Special) + maxPadding; size > most || c.Size > 0 && size > c.Size {
-		return nil, vocabularyError("ids reach %d, beyond the %d tokens that there can be", size-1, most)
+		return nil, vocabularyError("the largest id is %d, but there can be only %d tokens", size-1, most)
 	}
 	v := backend.VocabConfig{
 		Pieces: make([]string, size), Kinds: make([]backend.TokenKind, size), BOS: c.BOS, EOS: c.EOS, EOG: c.EOG,
@@ -78,12 +78,12 @@ func FromRanks(c RanksConfig) (*Tokenizer, error) {
 	return t, nil
 }
 
-// maxPadding is how many ids a vocabulary may leave unused.
+// maxPadding is the maximum number of unused ids in a vocabulary.
 const maxPadding = 1 << 16
 
-// deriveMerges enters, for every token in order of rank, the merge that makes it: the merges of lower rank leave
-// exactly two tokens of its bytes. Where they leave more, no text ever makes the token but a word that is the
-// token.
+// deriveMerges enters, for every token in order of rank, the merge that makes it. That merge joins the two tokens
+// to which the merges of lower rank reduce its bytes. If they leave more than two tokens, the token only occurs
+// where it is a whole word.
 func (t *Tokenizer) deriveMerges(byRank []string) {
 	var ids []backend.Token
 	var s scratch
@@ -102,7 +102,8 @@ func (t *Tokenizer) deriveMerges(byRank []string) {
 	}
 }
 
-// Merges calls yield for every merge, in no order, with its rank and the bytes of the two tokens that it joins.
+// Merges calls yield for every merge, in no particular order, with its rank and the bytes of the two tokens that it
+// joins.
 func (t *Tokenizer) Merges(yield func(rank int, left, right string) bool) {
 	for _, e := range t.merges.table {
 		if e.key != noPair && !yield(int(e.rank), t.vocab.Piece(backend.Token(e.key>>32)),

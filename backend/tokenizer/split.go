@@ -3,7 +3,7 @@ package tokenizer
 import "strings"
 
 // pattern is a way to split text into words, which merges do not cross. The fields describe a regular expression of
-// one of the three shapes in use:
+// one of the three common shapes:
 //
 //	plain: 's|'t|...| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 //	loose: 's|'t|...|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
@@ -11,9 +11,9 @@ import "strings"
 type pattern struct {
 	shape        shape
 	contractions contractions
-	digits       int    // most digits in a word, for loose and cased
+	digits       int    // maximum number of digits in a word, for loose and cased
 	tail         string // what may follow punctuation, for loose and cased
-	digitsAlone  bool   // for plain: digits are split off one by one before anything else
+	digitsAlone  bool   // for plain: digits are first split off one by one
 	lastSpaces   bool   // for loose: spaces and newlines at the end of the text are one word (\s++$)
 	upper, lower class  // for cased
 }
@@ -26,14 +26,14 @@ const (
 	cased
 )
 
-// contractions says how 's, 't, 're, 've, 'm, 'll and 'd are found.
+// contractions is the way in which 's, 't, 're, 've, 'm, 'll and 'd are matched.
 type contractions uint8
 
 const (
 	noContractions contractions = iota
 	lowerCase
 	anyCase
-	// anyCaseUnicode also takes the long s for an s, as Unicode's case folding does.
+	// anyCaseUnicode also accepts the long s as an s, as Unicode's case folding does.
 	anyCaseUnicode
 )
 
@@ -42,7 +42,7 @@ const (
 	newlinesAndSlash = "\r\n/"
 )
 
-// The patterns as llama.cpp has them. Which model family uses which is in its llama-vocab.cpp.
+// The patterns in llama.cpp's versions. Its llama-vocab.cpp says which model family uses which.
 var (
 	gpt2      = pattern{shape: plain, contractions: lowerCase}
 	starcoder = pattern{shape: plain, contractions: lowerCase, digitsAlone: true}
@@ -69,20 +69,20 @@ var ggufPatterns = map[string]pattern{
 	"tekken": tekken,
 }
 
-// wholeWords names the values of tokenizer.ggml.pre with which llama.cpp takes a word that is a token as it is.
+// wholeWords lists the values of tokenizer.ggml.pre for which llama.cpp does not split a word that is a token.
 var wholeWords = map[string]bool{
 	"llama3": true, "llama-v3": true, "llama-bpe": true, "falcon3": true, "falcon-h1": true, "pixtral": true,
 	"midm-2.0": true,
 	"lfm2":     true, "tekken": true,
 }
 
-// The patterns as their own libraries have them.
+// The patterns in the versions of their own libraries.
 var (
 	o200k = pattern{
 		shape: cased, contractions: anyCaseUnicode, digits: 3, tail: newlinesAndSlash, upper: upper, lower: lower,
 	}
 	cl100k = pattern{shape: loose, contractions: anyCaseUnicode, digits: 3, tail: newlines, lastSpaces: true}
-	// llama3JSON and qwen2JSON differ from llama.cpp's in the long s only.
+	// llama3JSON and qwen2JSON differ from llama.cpp's only in the long s.
 	llama3JSON = pattern{shape: loose, contractions: anyCaseUnicode, digits: 3, tail: newlines}
 	qwen2JSON  = pattern{shape: loose, contractions: anyCaseUnicode, digits: 1, tail: newlines}
 	tekkenJSON = pattern{shape: cased, digits: 1, tail: newlinesAndSlash, upper: upper, lower: lower}
@@ -101,7 +101,8 @@ var regexps = map[string]pattern{
 		`\p{N}`): qwen2JSON,
 	`(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])` + looseRegexp(
 		`\p{N}`): qwen2,
-	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`: cl100k,
+	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+` +
+		`| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`: cl100k,
 
 	casedRegexp(`(?i:'s|'t|'re|'ve|'m|'ll|'d)?`, `\p{N}{1,3}`): o200k,
 	casedRegexp(``, `\p{N}`):                                   tekkenJSON,
@@ -151,8 +152,8 @@ func (p *pattern) next(s string, i int) int {
 	return p.spaces(s, i, true, 0)
 }
 
-// nextPlain is next for the oldest shape. Where digits stand alone a digit is like the end of the text for what is
-// before it.
+// nextPlain is next for the plain shape. With digitsAlone, a digit acts as the end of the text for the text before
+// it.
 func (p *pattern) nextPlain(s string, i int, c class, n int) int {
 	end := class(0)
 	if p.digitsAlone {
@@ -184,7 +185,8 @@ func (p *pattern) nextPlain(s string, i int, c class, n int) int {
 	return p.spaces(s, i, false, end)
 }
 
-// looseWord matches [^\r\n\p{L}\p{N}]?\p{L}+ at i, where a character of class c and n bytes is; 0 if it does not.
+// looseWord matches [^\r\n\p{L}\p{N}]?\p{L}+ at i, where a character of class c and n bytes starts; 0 if there is
+// no match.
 func looseWord(s string, i int, c class, n int) int {
 	if c&(newline|letter|number) == 0 {
 		i += n
@@ -202,8 +204,8 @@ func looseWord(s string, i int, c class, n int) int {
 	return i
 }
 
-// casedWord matches the first two alternatives of the cased shape at i; 0 if they do not. As in a backtracking
-// engine, the first alternative is tried with and without the character in front, then the second.
+// casedWord matches the first two alternatives of the cased shape at i; 0 if there is no match. Like a backtracking
+// engine, it tries the first alternative with and without the leading character, then the second.
 func (p *pattern) casedWord(s string, i int, c class, n int) int {
 	var first, second int
 	if c&(newline|letter|number) == 0 {
@@ -226,7 +228,7 @@ func (p *pattern) casedWord(s string, i int, c class, n int) int {
 	return p.contraction(s, end)
 }
 
-// halves matches UPPER*LOWER+ and UPPER+LOWER* at i and returns where each ends; 0 where it does not match.
+// halves matches UPPER*LOWER+ and UPPER+LOWER* at i and returns the end of each; 0 for no match.
 func (p *pattern) halves(s string, i int) (first, second int) {
 	j, shared := i, 0 // shared is the end of the last character that could be either
 	c, n := at(s, j)
@@ -280,8 +282,8 @@ func (p *pattern) contraction(s string, i int) int {
 	return i
 }
 
-// punctuation matches " ?[^\s\p{L}\p{N}]+" at i; 0 if it does not. Characters of the class end count as the end of
-// the text.
+// punctuation matches " ?[^\s\p{L}\p{N}]+" at i; 0 if there is no match. Characters of the class end count as the
+// end of the text.
 func punctuation(s string, i int, c class, n int, end class) int {
 	if s[i] == ' ' {
 		i++
@@ -297,8 +299,8 @@ func punctuation(s string, i int, c class, n int, end class) int {
 	return i
 }
 
-// spaces matches "\s*[\r\n]+|\s+(?!\S)|\s+" at i, without the first alternative unless newlines is set. Where not
-// even a space is there, it returns the end of the character.
+// spaces matches "\s*[\r\n]+|\s+(?!\S)|\s+" at i; without newlines it omits the first alternative. If there is no
+// space at i, it returns the end of the character.
 func (p *pattern) spaces(s string, i int, newlines bool, end class) int {
 	j, last, lastNewline := i, i, 0
 	c, n := at(s, j)
@@ -321,5 +323,5 @@ func (p *pattern) spaces(s string, i int, newlines bool, end class) int {
 	case n == 0 || c&end != 0 || last == i: // at the end, or a single space
 		return j
 	}
-	return last // the last space belongs to what follows
+	return last // the last space belongs to the next word
 }

@@ -13,11 +13,11 @@ import (
 	"runner/backend/tokenizer/texttest"
 )
 
-// TestSplitEqualsTheRegexp compares the written-out patterns with a backtracking engine that runs the expressions.
+// TestSplitEqualsTheRegexp compares the hand-written patterns with a backtracking engine that runs the expressions.
 func TestSplitEqualsTheRegexp(t *testing.T) {
 	compiled := map[string]*regexp2.Regexp{}
 	for expression := range regexps {
-		// The engine knows neither possessive quantifiers, which only save time here, nor \s as Unicode has it.
+		// The engine has no possessive quantifiers, which only save time here, and its \s is not Unicode's.
 		e := strings.NewReplacer("++", "+", "?+", "?", ",3}+", ",3}", "*+", "*").Replace(expression)
 		e = strings.NewReplacer(`[^\s`, `[^\u0009-\u000d\u0020\u0085\p{Z}`, `\s`, `[\u0009-\u000d\u0020\u0085\p{Z}]`, `\S`,
 			`[^\u0009-\u000d\u0020\u0085\p{Z}]`).Replace(e)

@@ -1,19 +1,17 @@
-// Package tokenizer turns text into tokens and back with byte-level byte-pair encoding (Sennrich et al. 2016;
-// Radford et al. 2019), for what has no engine that does it: tests on real vocabularies, and backends whose engine
-// takes tokens only.
+// Package tokenizer converts text to tokens and back with byte-level byte-pair encoding (Sennrich et al. 2016;
+// Radford et al. 2019). It serves tests on real vocabularies and backends whose engine does not tokenize.
 //
-// A tokenizer comes from a GGUF file's metadata ([FromGGUF]), a Hugging Face tokenizer.json ([FromJSON]) or
-// tiktoken's ranks ([FromRanks]). From GGUF it agrees with llama.cpp, from the other two with the libraries that
-// they belong to. These differ for "gpt-4o": llama.cpp does not know that combining marks belong to words.
+// A tokenizer is built from a GGUF file's metadata ([FromGGUF]), a Hugging Face tokenizer.json ([FromJSON]) or
+// tiktoken's ranks ([FromRanks]). The first agrees with llama.cpp, the others with their own libraries. These
+// differ for "gpt-4o": llama.cpp does not count combining marks as parts of words.
 //
-// [Tokenizer.Encode] is for plain text. No text whatever becomes a control token, nor a user-defined token that
-// looks like a tag, <think> for instance: only whoever renders a prompt puts those there, by id, with
-// [backend.Vocab.Special]. User-defined tokens that are text, such as runs of spaces, are matched whole, longest
-// first. Every byte string can be encoded, and the pieces of its tokens, one after the other, are that byte string
-// again; no normalization takes place.
+// [Tokenizer.Encode] is for plain text. Text never becomes a control token, nor a user-defined token that looks
+// like a tag, such as <think>. Only code that renders a prompt uses those, by id, with [backend.Vocab.Special].
+// User-defined tokens that are text, such as runs of spaces, are matched whole, longest first. Every byte string
+// can be encoded, and the pieces of its tokens add up to the same byte string. There is no normalization.
 //
-// It is not a regular expression engine: the split patterns in use are written out by hand, and a pattern that is
-// not among them is [ErrPattern].
+// The package does not run regular expressions. The common split patterns are written out by hand; any other
+// pattern is an [ErrPattern].
 package tokenizer
 
 import (
@@ -26,13 +24,13 @@ import (
 	"runner/backend"
 )
 
-// Why a tokenizer cannot be built. The errors of this package are an [*Error] around one of these.
+// Reasons why a tokenizer cannot be built. The errors of this package are an [*Error] that wraps one of these.
 var (
-	// ErrPattern: the text is split by a pattern that this package does not have.
+	// ErrPattern: the text is split by a pattern that this package does not support.
 	ErrPattern = errors.New("unknown pre-tokenizer")
 	// ErrModel: the tokenizer is not byte-level byte-pair encoding.
 	ErrModel = errors.New("unknown kind of tokenizer")
-	// ErrVocabulary: tokens, merges or special tokens are missing or contradict one another.
+	// ErrVocabulary: tokens, merges or special tokens are missing or contradict each other.
 	ErrVocabulary = errors.New("vocabulary is not usable")
 )
 
@@ -65,9 +63,10 @@ type Tokenizer struct {
 	bytes   [256]backend.Token
 	ids     map[string]backend.Token // normal tokens by their bytes
 
-	// whole says that a word that is a token is that token, whatever the merges make of it.
+	// whole reports whether a word that is a token is always that token, whatever the merges give.
 	whole bool
-	// known is a bit set of the tokens that the merges are known to make of their own bytes, found out by and by.
+	// known is a set of tokens that are known to result from merging their own bytes. It fills up as words are
+	// encoded.
 	known []atomic.Uint32
 
 	userDefined [256][]string // by first byte, longest first
@@ -138,16 +137,16 @@ func (t *Tokenizer) word(dst []backend.Token, word string, s *scratch) []backend
 	return dst[:start+n]
 }
 
-// parts is what the constructors gather.
+// parts is the input that the constructors collect.
 type parts struct {
 	vocab   backend.VocabConfig
 	pattern pattern
 	whole   bool
-	// eachMerge calls yield for every merge in order of rank, left and right as bytes.
+	// eachMerge calls yield for every merge in order of rank, with left and right as bytes.
 	eachMerge func(yield func(left, right string) error) error
 }
 
-// build checks the parts and puts them together.
+// build checks the parts and builds the tokenizer.
 func build(p parts) (*Tokenizer, error) {
 	vocab, err := backend.NewVocab(p.vocab)
 	if err != nil {
@@ -201,7 +200,7 @@ func (t *Tokenizer) readMerges(p parts) error {
 		r, okR := t.ids[right]
 		both, ok := t.ids[left+right]
 		if !okL || !okR || !ok {
-			return vocabularyError("merge %d names a token that is not there", rank)
+			return vocabularyError("merge %d names an unknown token", rank)
 		}
 		t.merges.add(l, r, rank, both)
 		rank++
@@ -209,8 +208,8 @@ func (t *Tokenizer) readMerges(p parts) error {
 	})
 }
 
-// IsTag reports whether a user-defined token marks structure, such as <think> or [TOOL_CALLS], rather than being text
-// that is matched whole, such as runs of spaces.
+// IsTag reports whether a user-defined token marks structure, such as <think> or [TOOL_CALLS]. Other user-defined
+// tokens are text that is matched whole, such as runs of spaces.
 func IsTag(piece string) bool {
 	if len(piece) < 3 {
 		return false

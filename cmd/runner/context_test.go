@@ -43,7 +43,7 @@ func TestServeUsesTheModelsOwnContext(t *testing.T) {
 			t.Fatalf("%s: status %d, %v: %.300s", model, res.StatusCode, err, answer)
 		}
 		line := regexp.MustCompile(`msg=context model=` + model +
-			` tokens=131072 trained=131072 cache_tokens=\d+ why="all that the model was trained for"`)
+			` tokens=131072 trained=131072 cache_tokens=\d+ why="as long as in training"`)
 		for end := time.Now().Add(5 * time.Second); !line.MatchString(s.logged()); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("the log does not say what the context of %s is:\n%s", model, s.logged())

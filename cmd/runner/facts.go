@@ -9,7 +9,7 @@ import (
 	"runner/cmd/runner/cli"
 )
 
-// facts says what the engine sees of the machine.
+// facts lists what the engine finds on the machine.
 func facts() []cli.Fact {
 	s, err := llamacpp.SystemInfo()
 	if err != nil {
@@ -32,17 +32,17 @@ func facts() []cli.Fact {
 	return list
 }
 
-// noGPU says why the processor computes.
+// noGPU says why no GPU is used.
 func noGPU(libraries []llamacpp.Library) string {
 	why := "none that this build can use"
 	for _, l := range libraries {
 		if l.Err != nil {
 			why += fmt.Sprintf("; %s does not load: %v", l.Path, l.Err)
 		} else {
-			why += fmt.Sprintf("; %s finds none", l.Path)
+			why += fmt.Sprintf("; %s finds no GPU", l.Path)
 		}
 	}
-	return why + "; the processor computes"
+	return why + "; the processor is used"
 }
 
 func features(all []llamacpp.Feature) string {

@@ -134,7 +134,8 @@ func TestHangUpOfTheTerminalDrains(t *testing.T) {
 	for range cap(answers) {
 		go func() { answers <- s.ask(context.Background(), http.DefaultClient, "Sort 93 12 55 41 8 77.", 0) }()
 	}
-	for deadline := time.Now().Add(20 * time.Second); s.metric("runner_requests_in_flight") < 2; time.Sleep(time.Millisecond) {
+	deadline := time.Now().Add(20 * time.Second)
+	for ; s.metric("runner_requests_in_flight") < 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing is in flight")
 		}
@@ -179,7 +180,8 @@ func copyFile(t *testing.T, from, to string, info os.FileInfo) os.FileInfo {
 	return now
 }
 
-// TestTLSKeyThatOthersCanReach: a key that others may write is refused, and one that everybody may read is warned of.
+// TestTLSKeyThatOthersCanReach: the server refuses a key that other users can
+// write, and warns of one that everybody can read.
 func TestTLSKeyThatOthersCanReach(t *testing.T) {
 	cert, key, _ := certificate(t, t.TempDir())
 	for _, c := range []struct {
@@ -192,14 +194,14 @@ func TestTLSKeyThatOthersCanReach(t *testing.T) {
 		}
 		if !c.starts {
 			out, err := exec.Command("runner", "serve", "--port", "0", "--tls-cert", cert, "--tls-key", key).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "others may write the TLS key") ||
+			if err == nil || !strings.Contains(string(out), "other users can write the TLS key") ||
 				!strings.Contains(string(out), "chmod 600") {
 				t.Errorf("%o: %v: %s", c.mode, err, out)
 			}
 			continue
 		}
 		s := serve(t, "--tls-cert", cert, "--tls-key", key)
-		if got := strings.Contains(s.logged(), "may read the TLS key"); got != c.warns {
+		if got := strings.Contains(s.logged(), "can read the TLS key"); got != c.warns {
 			t.Errorf("%o: warned %v:\n%s", c.mode, got, s.logged())
 		}
 	}

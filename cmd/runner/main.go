@@ -1,8 +1,8 @@
 // Command runner runs quantized reasoning models on the user's own machine and keeps their reasoning apart from their
 // answers.
 //
-// It only joins the parts: the command tree is package cli, which names no engine, so that this is the one package
-// of the command that links one.
+// This package only connects the command tree (package cli) with the engine. No other package of the command links an
+// engine.
 package main
 
 import (

@@ -33,7 +33,8 @@ func BenchmarkMaskEndToEnd(b *testing.B) {
 	schema := grammar.JSONSchema(
 		[]byte(
 			`{"type":"array","minItems":100,"items":{"type":"object","properties":{"name":{"type":"string","maxLength":40},` +
-				`"kind":{"enum":["circle","square","triangle"]},"size":{"type":"number"},"tags":{"type":"array","items":{"type":"string","pattern":"^[a-z]{3,12}$"}}},` +
+				`"kind":{"enum":["circle","square","triangle"]},"size":{"type":"number"},` +
+				`"tags":{"type":"array","items":{"type":"string","pattern":"^[a-z]{3,12}$"}}},` +
 				`"required":["name","kind","size","tags"],"additionalProperties":false}}`))
 	var free, held, ratios []float64
 	for b.Loop() {

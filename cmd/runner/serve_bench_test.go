@@ -49,7 +49,8 @@ func BenchmarkServeToken(b *testing.B) {
 		}
 	}
 	direct := func() {
-		if n := deltas(b, r, runner.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: question}}}); n < tokens {
+		asked := []chattemplate.Message{{Role: chattemplate.User, Content: question}}
+		if n := deltas(b, r, runner.Request{Messages: asked}); n < tokens {
 			b.Fatalf("%d deltas", n)
 		}
 	}

@@ -111,7 +111,8 @@ func (s *serving) logged() string {
 // logs waits until the log says something.
 func (s *serving) logs(text string) {
 	s.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(s.logged(), text); time.Sleep(10 * time.Millisecond) {
+	deadline := time.Now().Add(30 * time.Second)
+	for ; !strings.Contains(s.logged(), text); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("the log does not say %q:\n%s", text, s.logged())
 		}

@@ -6,7 +6,7 @@ import (
 	"runner/reasoning"
 )
 
-// Debrief is what a run's trace adds up to.
+// Debrief is the summary of a run's trace.
 type Debrief struct {
 	RunID string `json:"runId"`
 	Goal  string `json:"goal"`
@@ -18,7 +18,7 @@ type Debrief struct {
 	Termination    Termination     `json:"termination"`
 	// Verdict is nil for a trace without an end.
 	Verdict *Verdict `json:"verdict,omitempty"`
-	// RationaleMissing counts the calls without a stated reason. It is nil where reasons were not asked for.
+	// RationaleMissing is the number of calls without a stated reason; nil if reasons were not asked for.
 	RationaleMissing *int `json:"rationaleMissing,omitempty"`
 }
 
@@ -30,14 +30,14 @@ type Step struct {
 	Rationale *reasoning.Rationale `json:"rationale,omitempty"`
 }
 
-// Assumed is an assumption. The why of its rationale is empty where no reason was stated.
+// Assumed is an assumption. The why of its rationale is empty if no reason was stated.
 type Assumed struct {
 	Iter       int                 `json:"iter"`
 	Assumption string              `json:"assumption"`
 	Rationale  reasoning.Rationale `json:"rationale"`
 }
 
-// CuratorAction is something that the runner kept from the model.
+// CuratorAction is something that the runner withheld from the model.
 type CuratorAction struct {
 	Iter int `json:"iter"`
 	// Action is "dropped" or "compressed", and in traces of other programs also "kept" or "marked-untrusted".
@@ -55,34 +55,34 @@ type Choice struct {
 
 // Termination says what ended the run.
 type Termination struct {
-	// By is "unknown" where the trace does not say.
+	// By is "unknown" if the trace does not say.
 	By        string               `json:"by"`
 	Rationale *reasoning.Rationale `json:"rationale,omitempty"`
 }
 
-// Verdict is how the run ended, with its numbers.
+// Verdict says how the run ended, with its totals.
 type Verdict struct {
 	// Status is StatusSuccess, StatusFailure or StatusCancelled.
 	Status string `json:"status"`
-	// Tokens counts the tokens of the prompt, the completion and the summary.
+	// Tokens is the number of tokens of the prompt, the completion and the summary.
 	Tokens     int   `json:"tokens"`
 	DurationMS int64 `json:"durationMs"`
 }
 
-// terminationUnknown is what a run was ended by if its trace does not say.
+// terminationUnknown is Termination.By if the trace does not say what ended the run.
 const terminationUnknown = "unknown"
 
-// New returns the debrief of one run's trace events. It is what Read makes of their JSON lines.
+// New returns the debrief of the trace events of one run. Read returns the same for their JSON lines.
 func New(events []Event) *Debrief {
 	f := newFolder("")
 	for i := range events {
 		text, err := json.Marshal(&events[i])
 		if err != nil {
-			continue // strings and finite numbers only, so that this does not happen
+			continue // never: an event holds only strings and finite numbers
 		}
 		e, err := parseEntry(text)
 		if err != nil {
-			continue // an event without kind or run
+			continue // an event without a kind or a run
 		}
 		f.debrief.RunID = e.RunID
 		f.push(e)
@@ -91,17 +91,16 @@ func New(events []Event) *Debrief {
 	return f.debrief
 }
 
-// folder adds up a run's trace.
+// folder sums up the trace of a run.
 type folder struct {
 	debrief *Debrief
-	// steps are where calls stand in the path, and reasons those that came in events of their own, before or after
+	// steps are the indexes of calls in the path. reasons are the reasons that came in separate events, before or after
 	// their calls.
 	steps   map[place]int
 	reasons map[place]*reasoning.Rationale
 }
 
-// place is which call of which turn something is about. Its id distinguishes it from calls that the run answered by
-// itself.
+// place is a call of a turn. The id distinguishes it from calls that the run answered itself.
 type place struct {
 	iter, call int
 	id         string
@@ -139,7 +138,7 @@ func (f *folder) push(e *entry) {
 		action, target := e.curation()
 		d.CuratorActions = append(d.CuratorActions, CuratorAction{iter, action, target, orEmpty(e.rationale())})
 	case KernelStateSnapshot:
-		// Other programs take snapshots during the run, too. Those name no termination.
+		// Other programs also take snapshots during the run. Those have no terminatedBy.
 		if e.TerminatedBy != "" {
 			d.Termination = Termination{e.TerminatedBy, e.termination()}
 		}
@@ -158,7 +157,7 @@ func (f *folder) call(e *entry) {
 	f.debrief.Path = append(f.debrief.Path, Step{int(e.Iter), "tool:" + e.ToolName, e.rationale()})
 }
 
-// place is the call that an event is about; ok is false where it names none.
+// place returns the call that an event is about; ok is false if it names none.
 func (e *entry) place() (at place, ok bool) {
 	if e.CallIndex == nil || *e.CallIndex < 0 {
 		return place{}, false
@@ -184,7 +183,7 @@ func (f *folder) complete(e *entry) {
 	}
 }
 
-// finish attaches the reasons that came in events of their own.
+// finish attaches the reasons that came in separate events.
 func (f *folder) finish() {
 	for at, step := range f.steps {
 		if s := &f.debrief.Path[step]; s.Rationale == nil {
@@ -193,7 +192,7 @@ func (f *folder) finish() {
 	}
 }
 
-// orEmpty is a rationale without a reason where there is none.
+// orEmpty returns the rationale, or one without a reason if it is nil.
 func orEmpty(r *reasoning.Rationale) reasoning.Rationale {
 	if r == nil {
 		return reasoning.Rationale{}

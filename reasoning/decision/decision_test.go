@@ -16,7 +16,7 @@ import (
 	"runner/reasoning/decision"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // golden compares with a file of testdata.
 func golden(t *testing.T, name string, got []byte) {
@@ -36,7 +36,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// run is a run with two calls, of which one has no reason, as a model's text makes it.
+// run is a run with two calls, one of them without a reason, in the form of a model's text.
 func run(t *testing.T, visibility reasoning.Visibility) []reasoning.Event {
 	t.Helper()
 	var events []reasoning.Event
@@ -53,7 +53,8 @@ func run(t *testing.T, visibility reasoning.Visibility) []reasoning.Event {
 		f.Push(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: s, Call: call})
 	}
 	segment(reasoning.Reasoning, "I assume the sum is wanted because it says plus.\n"+
-		`<rationale call="1">{"why":"The numbers are *long*.","refs":["17","25"],"alternatives":[{"option":"the head","rejectedBecause":"it errs"}],"confidence":0.9}</rationale>`,
+		`<rationale call="1">{"why":"The numbers are *long*.","refs":["17","25"],"alternatives":[{"option":"the head",`+
+		`"rejectedBecause":"it errs"}],"confidence":0.9}</rationale>`,
 		reasoning.Call{})
 	segment(reasoning.ToolCall, `{"a":17}`, reasoning.Call{ID: "c1", Name: "add"})
 	segment(reasoning.ToolCall, `{}`, reasoning.Call{Index: 1, ID: "c2", Name: "look_up"})
@@ -123,7 +124,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestReplay: a run that was stored as events renders the same debrief as when it ran.
+// TestReplay: a run that was stored as events gives the same debrief as when it ran.
 func TestReplay(t *testing.T) {
 	live := run(t, reasoning.VisibilityFull)
 	var replayed []reasoning.Event
@@ -143,7 +144,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestHiddenReasons: a trace under a visibility that hides reasoning has the model's reasons as counts only.
+// TestHiddenReasons: if the visibility hides reasoning, the trace only counts the model's reasons.
 func TestHiddenReasons(t *testing.T) {
 	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary} {
 		events := trace(run(t, v))
@@ -183,8 +184,8 @@ func TestOrderAndBase(t *testing.T) {
 	}
 }
 
-// TestReasonAmongArguments: a reason that the model states among the arguments of its call stands at the call, like one
-// that comes before it.
+// TestReasonAmongArguments: a reason among the arguments of a call is shown at the call, like a reason before the
+// call.
 func TestReasonAmongArguments(t *testing.T) {
 	var events []decision.Event
 	keep := func(e decision.Event) { events = append(events, e) }
@@ -253,7 +254,8 @@ func TestReadManyRuns(t *testing.T) {
 {"type":"run-started","runId":"b","goal":"y"}
 {"type":"something-new","runId":"b","more":1}
 {"type":"tool-call-start","runId":"a","iter":1,"callIndex":0,"toolName":"f","rationale":{"why":""}}
-{"type":"alternatives-considered","runId":"a","iter":1,"callIndex":3,"alternatives":[{"option":"o","rejectedBecause":"r"}]}
+{"type":"alternatives-considered","runId":"a","iter":1,"callIndex":3,` +
+		`"alternatives":[{"option":"o","rejectedBecause":"r"}]}
 {"type":"run-completed","runId":"a","status":"completed","totalTokens":1,"rationaleMissing":1}
 {"type":"run-completed","runId":"a","status":"failed","totalTokens":2,"rationaleMissing":1}
 `))
@@ -292,7 +294,8 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"type":"tool-call-start","runId":"a","callIndex":0,"toolName":"f","rationale":{"why":"x"}}`))
 	f.Add(
 		[]byte(
-			"{\"type\":\"run-completed\",\"runId\":\"a\",\"status\":\"x\"}\n{\"type\":\"strategy-switched\",\"runId\":\"a\",\"from\":\"a\",\"reason\":\"b\"}"))
+			"{\"type\":\"run-completed\",\"runId\":\"a\",\"status\":\"x\"}\n{\"type\":\"strategy-switched\",\"runId\":\"a\"," +
+				"\"from\":\"a\",\"reason\":\"b\"}"))
 	f.Add([]byte(`{"type":"alternatives-considered","runId":"a","alternatives":[{}],"callIndex":-1}`))
 	f.Add([]byte(`{"kind":"alternatives-considered","runId":"a","chosen":"f",` +
 		`"alternatives":[{"option":"g","rejectedBecause":"h"}]}`))
@@ -319,7 +322,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestALongTraceTakesNoLongTime: what a trace takes grows with its length, not with the square of it.
+// TestALongTraceTakesNoLongTime: the time grows with the length of the trace, not with its square.
 func TestALongTraceTakesNoLongTime(t *testing.T) {
 	const n = 50_000
 	line := `{"type":"strategy-switched","runId":"r","from":"json","to":"posthoc","reason":"x"}` + "\n"

@@ -32,7 +32,8 @@ func file(t *testing.T, name string) []byte {
 	return text
 }
 
-// TestTraceOfTheSource reads a trace as Reactive Agents writes it. Its debrief is the example of their documentation.
+// TestTraceOfTheSource reads a trace in the form of Reactive Agents. Its debrief is the example in their
+// documentation.
 func TestTraceOfTheSource(t *testing.T) {
 	d := readOne(t, file(t, "source.jsonl"))
 	var tree bytes.Buffer
@@ -47,8 +48,8 @@ func TestTraceOfTheSource(t *testing.T) {
 	golden(t, "source.json", append(object, '\n'))
 }
 
-// TestTraceOfAnEarlierVersion: a trace that an earlier version wrote of a run has the debrief that the run's trace
-// has today.
+// TestTraceOfAnEarlierVersion: a trace of an earlier version gives the same debrief as today's trace of the same
+// run.
 func TestTraceOfAnEarlierVersion(t *testing.T) {
 	earlier, today := readOne(t, file(t, "earlier.jsonl")), readOne(t, file(t, "full.jsonl"))
 	if !reflect.DeepEqual(earlier, today) {
@@ -58,8 +59,8 @@ func TestTraceOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
-// required says which members the events of each kind have in Reactive Agents' types, those that are optional there
-// left out. A member is a path; after the colon stands its JSON type.
+// required lists the members that events of each kind have in Reactive Agents' types, without the optional ones. A
+// member is a path, a colon and its JSON type.
 var required = map[decision.Kind][]string{
 	decision.RunStarted:             {"task:string", "model:string", "provider:string", "config:object"},
 	decision.ToolCallStart:          {"toolName:string"},
@@ -75,7 +76,7 @@ var required = map[decision.Kind][]string{
 	decision.RunCompleted: {"status:string", "totalTokens:number", "totalCostUsd:number", "durationMs:number"},
 }
 
-// words are the values that their types allow.
+// words are the values that the types allow.
 var words = map[decision.Kind]map[string][]string{
 	decision.CuratorDecision: {"action": {"kept", "dropped", "compressed", "marked-untrusted"}},
 	decision.KernelStateSnapshot: {"status": {
@@ -84,7 +85,7 @@ var words = map[decision.Kind]map[string][]string{
 	decision.RunCompleted: {"status": {"success", "failure", "cancelled"}},
 }
 
-// TestShapesOfTheSource holds each event of a trace with every kind to the members that the source's types have.
+// TestShapesOfTheSource compares the events of a trace with every kind with the members of the source's types.
 func TestShapesOfTheSource(t *testing.T) {
 	seen := map[decision.Kind]bool{}
 	for line := range bytes.Lines(lines(t, trace(run(t, reasoning.VisibilityFull)))) {
@@ -114,7 +115,7 @@ func TestShapesOfTheSource(t *testing.T) {
 	}
 }
 
-// lookUp returns the member of an object that a path names.
+// lookUp returns the member of an object at a path.
 func lookUp(in any, path string) any {
 	for name := range strings.SplitSeq(path, ".") {
 		object, _ := in.(map[string]any)
@@ -139,8 +140,7 @@ func jsonType(value any) string {
 	return "nothing"
 }
 
-// TestCutTrace: a trace that breaks off within a line is read as far as it goes. Any other line that is broken is
-// refused.
+// TestCutTrace: a trace that ends within a line is read up to there. Other broken lines are refused.
 func TestCutTrace(t *testing.T) {
 	whole := file(t, "full.jsonl")
 	first, _, _ := bytes.Cut(whole, []byte("\n"))
@@ -156,7 +156,7 @@ func TestCutTrace(t *testing.T) {
 	}
 }
 
-// TestDialects compares what single events of the dialects are read as.
+// TestDialects compares how single events of the dialects are read.
 func TestDialects(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"termination in words",

@@ -10,22 +10,22 @@ import (
 	"runner/reasoning"
 )
 
-// maxSteps is the most steps of a plan.
+// maxSteps is the maximum number of steps in a plan.
 const maxSteps = 16
 
-// Plan is what a model would do, in order. Nothing of it has been done.
+// Plan is what a model would do, in order. None of it has been done.
 type Plan struct {
 	Steps []PlanStep `json:"steps"`
-	// Missing counts the steps with a tool for which the model gave no reason.
+	// Missing is the number of steps with a tool but without a reason.
 	Missing int `json:"plan_rationale_missing"`
 }
 
 // PlanStep is a step of a plan.
 type PlanStep struct {
-	// Tool is the function that the step calls; empty for a step without one.
+	// Tool is the function that the step calls; empty if it calls none.
 	Tool    string `json:"tool,omitempty"`
 	Purpose string `json:"purpose"`
-	// Rationale is why this tool; nil where the model gave no reason.
+	// Rationale is the reason for this tool; nil if the model gave none.
 	Rationale *reasoning.Rationale `json:"rationale,omitempty"`
 }
 
@@ -37,8 +37,8 @@ type property struct {
 	schema any
 }
 
-// properties are written in their order, because an answer that is held to a schema has its members in the schema's
-// order, and the prompt asks for this one.
+// properties keep their order in JSON. An answer that follows a schema has its members in the schema's order, and the
+// prompt asks for this order.
 type properties []property
 
 func (list properties) MarshalJSON() ([]byte, error) {
@@ -56,7 +56,8 @@ func (list properties) MarshalJSON() ([]byte, error) {
 	return append(text, '}'), nil
 }
 
-// PlanSchema is the JSON Schema of plans with some tools. It wants a rationale of each step with a tool.
+// PlanSchema returns the JSON Schema of plans that use the given tools. It requires a rationale for each step with a
+// tool.
 func PlanSchema(tools []string) ([]byte, error) {
 	text := object{"type": "string", "minLength": 1, "maxLength": 280}
 	closed := func(required []string, members ...property) object {
@@ -77,8 +78,8 @@ func PlanSchema(tools []string) ([]byte, error) {
 		property{"steps", object{"type": "array", "items": step, "minItems": 1, "maxItems": maxSteps}}))
 }
 
-// ParsePlan reads a plan with some tools. A rationale that cannot be read counts as missing; what else breaks the
-// schema is an error.
+// ParsePlan reads a plan that uses the given tools. A rationale that cannot be read counts as missing. Other violations
+// of the schema are errors.
 func ParsePlan(text string, tools []string) (Plan, error) {
 	var raw struct {
 		Steps []struct {
@@ -88,7 +89,7 @@ func ParsePlan(text string, tools []string) (Plan, error) {
 		} `json:"steps"`
 	}
 	if err := json.Unmarshal([]byte(text), &raw); err != nil {
-		return Plan{}, errors.New("the plan is not a whole JSON object")
+		return Plan{}, errors.New("the plan is not a complete JSON object")
 	}
 	if n := len(raw.Steps); n < 1 || n > maxSteps {
 		return Plan{}, fmt.Errorf("the plan has %d steps; 1 to %d are allowed", n, maxSteps)
@@ -97,7 +98,7 @@ func ParsePlan(text string, tools []string) (Plan, error) {
 	for i, s := range raw.Steps {
 		switch {
 		case s.Tool != "" && !slices.Contains(tools, s.Tool):
-			return Plan{}, fmt.Errorf("step %d names a tool that there is not", i+1)
+			return Plan{}, fmt.Errorf("step %d names a tool that does not exist", i+1)
 		case s.Purpose == "" && s.Tool == "":
 			return Plan{}, fmt.Errorf("step %d is empty", i+1)
 		}

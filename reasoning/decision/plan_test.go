@@ -17,7 +17,8 @@ func TestParsePlan(t *testing.T) {
 		missing int
 	}{
 		{`{"steps":[{"tool":"f","purpose":"p","rationale":{"why":"w"}},{"purpose":"q"}]}`, true, 0},
-		{`{"steps":[{"tool":"f","purpose":"p","rationale":{"why":" "}},{"tool":"g","purpose":"p"},{"tool":"g","purpose":"p","rationale":"w"}]}`, true, 3},
+		{`{"steps":[{"tool":"f","purpose":"p","rationale":{"why":" "}},{"tool":"g","purpose":"p"},{"tool":"g",` +
+			`"purpose":"p","rationale":"w"}]}`, true, 3},
 		{`{"steps":[{"tool":"h","purpose":"p"}]}`, false, 0},
 		{`{"steps":[{"purpose":""}]}`, false, 0},
 		{`{"steps":[]}`, false, 0},
@@ -31,7 +32,7 @@ func TestParsePlan(t *testing.T) {
 	}
 }
 
-// TestPlanSchema: answers can be held to the schema, and what it admits reads as a plan.
+// TestPlanSchema: the schema can be enforced, and every text that it allows can be read as a plan.
 func TestPlanSchema(t *testing.T) {
 	tools := []string{"f", "g"}
 	schema, err := decision.PlanSchema(tools)
@@ -51,7 +52,8 @@ func TestPlanSchema(t *testing.T) {
 		if p, err := decision.ParsePlan(text, tools); err != nil || len(p.Steps) == 0 {
 			t.Errorf("%s: %v", text, err)
 		}
-		// A model that is held to another order than the prompt's has to say what for before it can choose a function.
+		// If the schema's order differed from the prompt's, the model would have to give the purpose before it can
+		// choose a function.
 		for _, step := range strings.Split(text, `"tool"`)[1:] {
 			purpose, rationale := strings.Index(step, `"purpose"`), strings.Index(step, `"rationale"`)
 			if called++; purpose < 0 || rationale < purpose {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// maxLine is the most bytes of a line of a trace, and maxEvents the most lines.
+	// maxLine is the maximum length of a line in bytes, and maxEvents the maximum number of lines.
 	maxLine   = 1 << 20
 	maxEvents = 100_000
 )
 
-// TraceError says where a text is not a trace.
+// TraceError says which line of a text is not a trace event, and why.
 type TraceError struct {
-	// Line counts from 1.
+	// Line is the number of the line, from 1.
 	Line int
 	Err  error
 }
@@ -33,14 +33,13 @@ func (e *TraceError) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *TraceError) Hint() string { return "give JSON lines as run --output trace writes them" }
 
-// Read reads a trace in JSON lines and returns the debriefs of its runs, in the order in which they began. It reads
-// the traces that a [Tracer] makes, those of this program's earlier versions and those of Reactive Agents. Events
-// of unknown kinds are skipped, and so is a last line that broke off. A text that is not a trace is a *TraceError;
-// other errors are those of reading.
+// Read reads a trace in JSON lines and returns the debriefs of its runs, in the order in which the runs began. It reads
+// traces of a [Tracer], of earlier versions of this program and of Reactive Agents. It skips events of unknown kinds
+// and an incomplete last line. A text that is not a trace is a *TraceError. Other errors are those of the reader.
 func Read(from io.Reader) ([]*Debrief, error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)
-	cut := false // the line has no end
+	cut := false // the line has no line feed
 	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
 		advance, token, err := bufio.ScanLines(data, atEOF)
 		cut = advance > 0 && data[advance-1] != '\n'
@@ -60,7 +59,7 @@ func Read(from io.Reader) ([]*Debrief, error) {
 			err = fmt.Errorf("there are more than %d lines", maxEvents)
 		}
 		if err != nil && cut && len(order) > 0 {
-			break // the run was ended while it wrote this line
+			break // the run was killed while it wrote this line
 		}
 		if err != nil {
 			return nil, &TraceError{n, err}
@@ -79,7 +78,7 @@ func Read(from io.Reader) ([]*Debrief, error) {
 	case err != nil:
 		return nil, err
 	case len(order) == 0:
-		return nil, &TraceError{1, errors.New("there is nothing")}
+		return nil, &TraceError{1, errors.New("the trace is empty")}
 	}
 	for _, run := range runs {
 		run.finish()
@@ -87,8 +86,8 @@ func Read(from io.Reader) ([]*Debrief, error) {
 	return order, nil
 }
 
-// entry is a line of a trace as it is read. Fields that two dialects spell differently are here twice, and members
-// are read as far as they have the right type.
+// entry is a line of a trace. A field that two dialects spell differently is here twice. Members of a wrong type are
+// skipped.
 type entry struct {
 	Kind  Kind
 	RunID string
@@ -98,7 +97,7 @@ type entry struct {
 
 type fields struct {
 	Task string `json:"task"`
-	// Goal is what earlier versions wrote for Task.
+	// Goal is the name that earlier versions used for Task.
 	Goal string `json:"goal"`
 
 	CallIndex    *int                 `json:"callIndex"`
@@ -108,14 +107,14 @@ type fields struct {
 	Alternatives []reasoning.Rejected `json:"alternatives"`
 
 	Assumption string `json:"assumption"`
-	// Because is what earlier versions wrote for an assumption's rationale.
+	// Because is the name that earlier versions used for an assumption's rationale.
 	Because   string `json:"because"`
 	Action    string `json:"action"`
 	TargetRef string `json:"targetRef"`
 	From      string `json:"from"`
 	To        string `json:"to"`
 
-	// Reason is the text form of Rationale. Earlier versions wrote only that for what the runner decided.
+	// Reason is the text form of Rationale. For decisions of the runner, earlier versions wrote only this.
 	Reason    string          `json:"reason"`
 	Rationale json.RawMessage `json:"rationale"`
 
@@ -128,10 +127,10 @@ type fields struct {
 	RationaleMissing *number `json:"rationaleMissing"`
 }
 
-// number is a whole number that may be written with a fraction.
+// number is a whole number. JSON may write it with a fraction.
 type number int64
 
-// UnmarshalJSON reads a number, null as 0. What is too large is cut to what a double holds exactly.
+// UnmarshalJSON reads a number, and null as 0. It limits large numbers to the range that a float64 holds exactly.
 func (n *number) UnmarshalJSON(text []byte) error {
 	var x float64
 	if err := json.Unmarshal(text, &x); err != nil {
@@ -142,19 +141,19 @@ func (n *number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// documentedCall is how the documentation of Reactive Agents names the kind that its packages write as ToolCallStart.
+// documentedCall is ToolCallStart in the documentation of Reactive Agents, which differs from its code.
 const documentedCall Kind = "ToolCallStarted"
 
 // parseEntry reads a line.
 func parseEntry(text []byte) (*entry, error) {
 	var base struct {
 		Kind  Kind   `json:"kind"`
-		Type  Kind   `json:"type"` // what earlier versions wrote for kind
+		Type  Kind   `json:"type"` // the name that earlier versions used for kind
 		RunID string `json:"runId"`
 		Iter  number `json:"iter"`
 	}
 	if json.Unmarshal(text, &base) != nil {
-		return nil, errors.New("it is not a trace event")
+		return nil, errors.New("not a trace event")
 	}
 	if base.Kind == "" {
 		base.Kind = base.Type
@@ -166,18 +165,18 @@ func parseEntry(text []byte) (*entry, error) {
 		return nil, errors.New("it has no kind or no runId")
 	}
 	e := &entry{Kind: base.Kind, RunID: base.RunID, Iter: base.Iter}
-	// A member of another type is left as it is, because dialects add members of their own.
+	// Members of a wrong type are skipped, because dialects add members of their own.
 	var mistyped *json.UnmarshalTypeError
 	if err := json.Unmarshal(text, &e.fields); err != nil && !errors.As(err, &mistyped) {
-		return nil, errors.New("it is not a trace event")
+		return nil, errors.New("not a trace event")
 	}
 	return e, nil
 }
 
-// task is what the user asked for.
+// task returns what the user asked for.
 func (e *entry) task() string { return first(e.Task, e.Goal) }
 
-// rationale is the event's own rationale, or else its reason in text; nil where there is neither.
+// rationale returns the event's rationale, or its reason in text, or nil if it has neither.
 func (e *entry) rationale() *reasoning.Rationale {
 	if r, ok := reasoning.ParseRationale(e.Rationale); ok {
 		return &r
@@ -185,7 +184,7 @@ func (e *entry) rationale() *reasoning.Rationale {
 	return stated(first(e.Because, e.Reason))
 }
 
-// termination is why the run ended: an object, or a text in earlier versions.
+// termination returns why the run ended. Earlier versions wrote a text instead of an object.
 func (e *entry) termination() *reasoning.Rationale {
 	if r, ok := reasoning.ParseRationale(e.TerminationRationale); ok {
 		return &r
@@ -197,7 +196,7 @@ func (e *entry) termination() *reasoning.Rationale {
 	return stated(why)
 }
 
-// curation is what a curator did and to what. Earlier versions wrote both in one code.
+// curation returns what a curator did, and to what. Earlier versions wrote both as one code.
 func (e *entry) curation() (action, target string) {
 	if e.TargetRef != "" {
 		return e.Action, e.TargetRef
@@ -205,10 +204,10 @@ func (e *entry) curation() (action, target string) {
 	return reasoning.Curation(e.Action)
 }
 
-// status is how a run ended.
+// status returns how a run ended.
 func (e *entry) status() string {
-	switch e.Status {
-	case "completed": // an earlier version's word, like the next
+	switch e.Status { // completed and failed are the words of an earlier version
+	case "completed":
 		return StatusSuccess
 	case "failed":
 		return StatusFailure
@@ -216,7 +215,7 @@ func (e *entry) status() string {
 	return e.Status
 }
 
-// first returns the first of several texts that is not empty.
+// first returns the first text that is not empty.
 func first(texts ...string) string {
 	for _, text := range texts {
 		if text != "" {

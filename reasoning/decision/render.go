@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// The most characters of what stands in the tree.
+// The maximum lengths of texts in the tree, in characters.
 const (
 	maxGoal = 100
 	maxLong = 120
@@ -21,21 +21,21 @@ type section struct {
 	items []item
 }
 
-// item is a line of a section. Options are what stands under it.
+// item is a line of a section. Its options are listed under it.
 type item struct {
 	text    string
 	options []string
 }
 
-// texter shows texts of a trace in a debrief.
+// texter formats the texts of a trace for a debrief.
 type texter struct {
-	// show returns a text on one line, where it needs to be cut to at most n characters.
+	// show returns a text on one line. It may cut the text to n characters.
 	show func(text string, n int) string
-	// confidence says that the confidence of a decision is shown.
+	// confidence says whether the confidence of a decision is shown.
 	confidence bool
 }
 
-// sections are the parts of a debrief for people. Parts without content are left out.
+// sections returns the parts of a debrief for people. Empty parts are left out.
 func (d *Debrief) sections(t texter) []section {
 	var out []section
 	if goal := t.show(d.Goal, maxGoal); goal != "" {
@@ -98,10 +98,10 @@ func (d *Debrief) sections(t texter) []section {
 	return append(out, section{title: "Termination", text: termination}, section{title: "Verdict", text: verdict})
 }
 
-// whyThisPath is the title of the reasons.
+// whyThisPath is the title of the section with the reasons.
 const whyThisPath = "Why this path"
 
-// reason is a step with its reason.
+// reason returns the line of a step with its reason.
 func (t texter) reason(s *Step) string {
 	why := quoted(t.show(s.Rationale.Why, maxLong))
 	text := fmt.Sprintf("iter %d chose %s: %s", s.Iter, t.show(s.Action, maxItem), why)
@@ -142,7 +142,7 @@ func (d *Debrief) WriteText(to io.Writer) error {
 	return err
 }
 
-// WriteMarkdown writes the debrief as Markdown, uncut. Texts of the trace show as they are, without markup.
+// WriteMarkdown writes the debrief as Markdown, without cutting. Markup in the texts of the trace is escaped.
 func (d *Debrief) WriteMarkdown(to io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Debrief: run %s\n", literal(d.RunID))
@@ -179,7 +179,7 @@ func oneLine(text string, n int) string {
 var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`,
 	`<`, `\<`, `>`, `\>`, `#`, `\#`, `|`, `\|`, `~`, `\~`, `&`, `\&`)
 
-// literal returns a text on one line as Markdown that shows it as it is.
+// literal returns a text on one line, with Markdown's markup escaped.
 func literal(text string) string {
 	text = markup.Replace(strings.Join(strings.Fields(text), " "))
 	if text == "" {
@@ -188,7 +188,7 @@ func literal(text string) string {
 	if strings.IndexByte("-+=", text[0]) >= 0 {
 		return `\` + text
 	}
-	// A number with a point or a bracket after it would begin a list.
+	// A number followed by a point or a bracket would begin a list.
 	rest := strings.TrimLeft(text, "0123456789")
 	if rest != text && rest != "" && (rest[0] == '.' || rest[0] == ')') {
 		return text[:len(text)-len(rest)] + `\` + rest

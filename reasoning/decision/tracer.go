@@ -8,27 +8,27 @@ import (
 	"runner/reasoning"
 )
 
-// Config says what a tracer cannot know from events.
+// Config holds what a tracer cannot learn from the events.
 type Config struct {
 	RunID string
-	// Goal is what the user asked for; may be empty.
+	// Goal is what the user asked for. It may be empty.
 	Goal string
 	// Clock gives the timestamps; nil means time.Now.
 	Clock func() time.Time
 }
 
-// Tracer makes the trace of one run. It is not safe for use by several goroutines at once.
+// Tracer makes the trace of one run. It is for one goroutine at a time.
 type Tracer struct {
 	cfg  Config
 	emit func(Event)
-	// base has what all events of the run have; strategy is where the reasoning comes from.
+	// base holds what all events of the run have in common. strategy is where the reasoning comes from.
 	base     Event
 	strategy reasoning.Strategy
-	// early are reasons that came before their calls, by what names those: a run may answer calls by itself, which
-	// take places of their own.
+	// early are the reasons that came before their calls. The key is the whole call, because calls that the run answers
+	// itself have indexes of their own.
 	early map[reasoning.Call]*reasoning.Rationale
-	// asked says that the model was asked for its reasons, and open is a call that has begun and whose reason may
-	// still come.
+	// asked says that the model was asked for its reasons. open is a call that has begun and whose reason may still
+	// come.
 	asked bool
 	open  *Event
 	calls int
@@ -91,7 +91,7 @@ func (t *Tracer) Push(e reasoning.Event) {
 	}
 }
 
-// End ends the trace of a run that broke off. After Done, and where no run began, it does nothing.
+// End ends the trace of a run that was cancelled or failed. After Done, or if no run began, it does nothing.
 func (t *Tracer) End(cancelled bool) {
 	t.close()
 	if cancelled {
@@ -117,8 +117,8 @@ func (t *Tracer) started(info *reasoning.Info) {
 	t.send(out)
 }
 
-// called takes the beginning of a call. Where its reason may stand among its arguments, its event waits for the
-// reason, so that readers find both in one place.
+// called handles the beginning of a call. If the reason may be among the call's arguments, the event waits for it, so
+// that readers find both in one place.
 func (t *Tracer) called(call reasoning.Call) {
 	t.calls++
 	t.count("tool")
@@ -133,7 +133,7 @@ func (t *Tracer) called(call reasoning.Call) {
 	}
 }
 
-// close sends the call whose event waits for its reason.
+// close sends the event of the call that waits for its reason.
 func (t *Tracer) close() {
 	if open := t.open; open != nil {
 		t.open = nil
@@ -177,7 +177,7 @@ func (t *Tracer) done(r *reasoning.Result) {
 	t.end(StatusSuccess, reason, why, totals)
 }
 
-// end reports once how the run ended.
+// end sends the events for the end of the run, once.
 func (t *Tracer) end(status, by, why string, totals Totals) {
 	if t.over || !t.begun {
 		return
@@ -201,19 +201,19 @@ func (t *Tracer) count(step string) {
 	t.state.StepsByType[step]++
 }
 
-// call is an event about a call.
+// call returns an event about a call.
 func (t *Tracer) call(kind Kind, call reasoning.Call) Event {
 	index := call.Index
 	return Event{Kind: kind, CallIndex: &index, ToolCallID: call.ID, ToolName: call.Name}
 }
 
-// because is a rationale whose reason is empty where none was stated.
+// because returns a rationale. Its reason is empty if why is.
 func because(why string) *reasoning.Rationale {
 	r := reasoning.NewRationale(why)
 	return &r
 }
 
-// stated is a rationale; nil where no reason was stated.
+// stated returns a rationale, or nil if why is empty.
 func stated(why string) *reasoning.Rationale {
 	if why == "" {
 		return nil

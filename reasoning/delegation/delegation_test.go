@@ -66,7 +66,7 @@ func TestInstructionsRefused(t *testing.T) {
 		`{"type":"delegate_reasoning"}`:                                                     CodeBlank,
 		`{"type":"delegate_reasoning","agentPrompt":" \u00a0\u2003\u001c\n"}`:               CodeBlank,
 		`{"type":"delegate_reasoning","agentPrompt":"` + strings.Repeat("x", 50_001) + `"}`: CodeTooLong,
-		// Outside of the basic plane a character is two units.
+		// Outside the basic multilingual plane a character has two units.
 		`{"type":"delegate_reasoning","agentPrompt":"` + strings.Repeat("😀", 25_000) + `x"}`: CodeTooLong,
 	} {
 		var refused *Error
@@ -124,7 +124,7 @@ func FuzzLabel(f *testing.F) {
 	})
 }
 
-// TestStateOverRandomScripts: whatever is said, one specialist at most is active, what cannot be followed changes
+// TestStateOverRandomScripts: at most one specialist is active, an instruction that cannot be followed changes
 // nothing, and after 50 steps the original prompt is back.
 func TestStateOverRandomScripts(t *testing.T) {
 	for seed := range uint64(500) {
@@ -300,7 +300,7 @@ func TestMarkAndDrop(t *testing.T) {
 	if len(kept) != 2 || kept[1].Content != "answer" || len(left) != 1 || len(left[0]) != 1 {
 		t.Errorf("%v, %v", kept, left)
 	}
-	// Calls stay with their results, and a mark on a message of anybody else's drops nothing.
+	// Calls stay with their results. A mark on a message of another role drops nothing.
 	messages[1].ToolCalls = []chattemplate.ToolCall{{ID: "1", Name: "f"}}
 	of[0] = []Instruction{Intermediate{}}
 	if kept, left = Drop(messages, of); len(kept) != 3 || len(left) != 2 || len(left[1]) != 2 {

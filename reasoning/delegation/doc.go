@@ -1,14 +1,18 @@
 // Package delegation lets a conversation hand its reasoning to a specialist and take control back.
 //
-// While a specialist is active its prompt is the conversation's system prompt, as far as [Compose] lets it, and
-// what it writes is intermediate: reasoning, which the visibility policy governs. The package holds the three
-// instructions that a message can carry ([Delegate], [Return], [Intermediate]) with their forms for storage, for
-// people and for the model; the [State] that they lead to; and the two functions with which a model delegates by
-// itself.
+// While a specialist is active, its prompt serves as the conversation's system prompt; [Compose] limits what it
+// replaces. What it writes is intermediate: it is reasoning, and the visibility policy governs it. The package
+// holds the three instructions that a message can carry ([Delegate], [Return], [Intermediate]), each in its forms
+// for storage, for people and for the model. It also holds the [State] that they lead to, and the two functions
+// that let a model delegate.
 //
-// It generates nothing, knows no events and writes no wire format: package runner drives the steps.
+// It generates nothing, knows no events and writes no wire format. Package runner drives the steps.
 //
-// Rules: one delegation at a time, and at most [MaxSteps] steps in a run; a specialist ranks below the operator's
-// system prompt and replaces no text that is marked as fixed; the conversation itself is never changed, so that
-// giving up a delegation, however it ends, is to look at the conversation without it.
+// # Rules
+//
+//   - Only one delegation is active at a time.
+//   - A run has at most [MaxSteps] steps.
+//   - A specialist ranks below the operator's system prompt, and replaces no text that is marked as fixed.
+//   - The conversation itself is never changed. However a delegation ends, to give it up is to use the conversation
+//     without it.
 package delegation

@@ -9,20 +9,20 @@ import (
 	"unicode/utf8"
 )
 
-// The types of the instructions, as JSON discriminates them.
+// The types of the instructions in JSON.
 const (
 	TypeDelegate     = "delegate_reasoning"
 	TypeReturn       = "return_control"
 	TypeIntermediate = "intermediate_reasoning"
 )
 
-// MaxPrompt is the most UTF-16 code units of a specialist's prompt.
+// MaxPrompt is the maximum length of a specialist's prompt in UTF-16 code units.
 const MaxPrompt = 50_000
 
-// labelled is how many UTF-16 code units of a prompt a label shows.
+// labelled is the number of UTF-16 code units of a prompt that a label shows.
 const labelled = 200
 
-// Instruction is what a message says about who reasons. It is a [Delegate], a [Return] or an [Intermediate].
+// Instruction is the part of a message that says who reasons. It is a [Delegate], a [Return] or an [Intermediate].
 //
 // Its JSON is an object with a type:
 //
@@ -31,25 +31,25 @@ const labelled = 200
 //	{"type": "intermediate_reasoning"}
 type Instruction interface {
 	json.Marshaler
-	// Label is a short text that names it, with the first 200 UTF-16 units of a prompt.
+	// Label returns a short name, with the first 200 UTF-16 units of a prompt.
 	Label() string
-	// XML is the one line that tells it to the model. It holds nothing of a prompt.
+	// XML returns the line that the model gets for it. It contains nothing of a prompt.
 	XML() string
 }
 
 // Delegate hands the reasoning to a specialist.
 type Delegate struct {
-	// Prompt is the specialist's: not blank, at most [MaxPrompt] UTF-16 units.
+	// Prompt is the specialist's prompt. It is not blank and has at most [MaxPrompt] UTF-16 units.
 	Prompt string
-	// Shown says that what the specialist writes is not marked as intermediate, and so is for the user. It is the
-	// opposite of JSON's markIntermediate, which is true unless it is given.
+	// Shown says that the specialist's messages are not marked as intermediate, so that the user sees them. It is the
+	// opposite of markIntermediate in JSON, whose default is true.
 	Shown bool
 }
 
-// Return hands control back to whom the specialist had it from.
+// Return hands control back to the main agent.
 type Return struct{}
 
-// Intermediate marks a message as a step of the reasoning, which can be left out of the conversation.
+// Intermediate marks a message as a step of the reasoning. It can be left out of the conversation.
 type Intermediate struct{}
 
 // Label implements Instruction.
@@ -74,7 +74,7 @@ func (Return) XML() string { return "<return-control>Returning to main agent</re
 // XML implements Instruction.
 func (Intermediate) XML() string { return "<intermediate>Internal reasoning</intermediate>" }
 
-// wire is the JSON of any instruction.
+// wire is the JSON form of every instruction.
 type wire struct {
 	Type   string  `json:"type"`
 	Prompt *string `json:"agentPrompt,omitempty"`
@@ -93,15 +93,15 @@ func (Return) MarshalJSON() ([]byte, error) { return json.Marshal(wire{Type: Typ
 // MarshalJSON implements Instruction.
 func (Intermediate) MarshalJSON() ([]byte, error) { return json.Marshal(wire{Type: TypeIntermediate}) }
 
-// classes are the packages in which Gromozeka (github.com/Lewik/gromozeka), whose instructions these are, has had
-// its classes; conversations that it stored name them in full.
+// classes are the packages of the instructions' classes in Gromozeka (github.com/Lewik/gromozeka), where these
+// instructions come from. Conversations that Gromozeka stored use the full names of the classes.
 var classes = []string{
 	"com.gromozeka.domain.model.Conversation.Message.Instruction.",
 	"com.gromozeka.bot.domain.model.Conversation.Message.Instruction.",
 }
 
-// Parse reads an instruction from JSON, with the type by its name or by the full name of its class. Members that it
-// does not know are ignored. The errors are *Error.
+// Parse reads an instruction from JSON. The type is its name or the full name of its class. Unknown members are
+// ignored. The errors are *Error.
 func Parse(text []byte) (Instruction, error) {
 	var w wire
 	if err := json.Unmarshal(text, &w); err != nil {
@@ -152,8 +152,7 @@ func (d Delegate) Check() error {
 	return nil
 }
 
-// blank reports whether a character shows nothing but room, as Kotlin counts it: Unicode's white space, and ASCII's
-// separators.
+// blank reports whether a character is white space as Kotlin defines it: Unicode's white space and ASCII's separators.
 func blank(r rune) bool {
 	return unicode.IsSpace(r) || unicode.Is(unicode.Z, r) || r >= 0x1c && r <= 0x1f
 }
@@ -167,7 +166,7 @@ func units(s string) int {
 	return n
 }
 
-// firstUnits returns the characters of s that lie in its first n UTF-16 units.
+// firstUnits returns the characters of s that fit in its first n UTF-16 units.
 func firstUnits(s string, n int) string {
 	for i, r := range s {
 		if n -= utf16.RuneLen(r); n < 0 {
@@ -177,13 +176,13 @@ func firstUnits(s string, n int) string {
 	return s
 }
 
-// Codes of an [Error].
+// The codes of an [Error].
 const (
-	// CodeMalformed: what should be an instruction, or a call's arguments, is none.
+	// CodeMalformed: an instruction, or the arguments of a call, cannot be read.
 	CodeMalformed = "delegation_malformed"
-	// CodeUnknown: the instruction has a type that there is not.
+	// CodeUnknown: the type of the instruction is unknown.
 	CodeUnknown = "delegation_unknown"
-	// CodeBlank and CodeTooLong: the specialist's prompt is not one.
+	// CodeBlank and CodeTooLong: the specialist's prompt is blank or too long.
 	CodeBlank   = "delegation_blank"
 	CodeTooLong = "delegation_too_long"
 	// CodeNested: a specialist is active already.
@@ -192,21 +191,21 @@ const (
 	CodeIdle = "delegation_idle"
 )
 
-// Error says why an instruction is not followed. It holds nothing of a prompt.
+// Error says why an instruction is not followed. It contains nothing of a prompt.
 type Error struct {
 	// Code names the kind for programs.
 	Code string
-	// Field is the member of the instruction that is wrong; empty for the whole.
+	// Field is the member of the instruction that is wrong; empty for the whole instruction.
 	Field      string
 	what, hint string
 }
 
 func (e *Error) Error() string { return e.what }
 
-// Hint tells what to do next; it may be empty.
+// Hint says what to do next. It may be empty.
 func (e *Error) Hint() string { return e.hint }
 
-// Text is the error as the model is told it.
+// Text returns the error in the form that the model gets.
 func (e *Error) Text() string {
 	if e.hint == "" {
 		return "Error: " + e.what + "."
@@ -214,7 +213,7 @@ func (e *Error) Text() string {
 	return "Error: " + e.what + "; " + e.hint + "."
 }
 
-// valid makes a text one that JSON and prompts can hold.
+// valid replaces invalid UTF-8, which JSON and prompts cannot hold.
 func valid(s string) string {
 	if utf8.ValidString(s) {
 		return s

@@ -18,8 +18,8 @@ const (
 // IsTool reports whether a function is one of those with which a model delegates.
 func IsTool(name string) bool { return name == DelegateName || name == ReturnName }
 
-// Tools returns both functions. A model is held to a prompt of most characters at most, so that it does not fill
-// its context with one.
+// Tools returns both functions. The schema limits the prompt to most characters, so that a model does not fill its
+// context with it.
 func Tools(most int) []chattemplate.Tool {
 	most = max(1, min(most, MaxPrompt))
 	return []chattemplate.Tool{
@@ -42,7 +42,7 @@ func Tools(most int) []chattemplate.Tool {
 	}
 }
 
-// Call returns the instruction that a call of one of [Tools] gives. The errors are *Error.
+// Call returns the instruction for a call of one of the [Tools]. The errors are *Error.
 func Call(name, arguments string) (Instruction, error) {
 	if name == ReturnName {
 		return Return{}, nil
@@ -61,27 +61,28 @@ func Call(name, arguments string) (Instruction, error) {
 	return d, d.Check()
 }
 
-// What specialists are told beside their prompt, and how the main agent gets their work.
+// What a specialist is told in addition to its prompt. The model reads these texts, so each version is a constant of
+// its own.
 const (
 	rankV1 = "What follows says how you work for now. It adds to what is said above and changes none of it."
 	workV1 = "What you write is internal: it goes to the main agent, not to the user. Write down what you find, and " +
 		"end when you are done."
 )
 
-// SquashV1 has a specialist make one message of its work.
+// SquashV1 asks a specialist to sum up its work in one message.
 const SquashV1 = "Write one message that holds what of your work above the main agent needs: what you found, and " +
 	"what it rests on. " +
 	"Leave out how you got there. Write nothing else."
 
-// Marks of text in a prompt that no specialist replaces.
+// The marks around text in a prompt that no specialist replaces.
 const (
 	fixedOpen  = "<fixed>"
 	fixedClose = "</fixed>"
 )
 
-// Compose returns a conversation as a specialist gets it: the leading system messages, which are the operator's,
-// stay, and below them the specialist's prompt stands in place of the developer's messages. Of those stays what
-// they mark as fixed, between <fixed> and </fixed>, or the end. messages is not changed.
+// Compose returns a conversation as a specialist gets it. The leading system messages are the operator's and stay.
+// Below them, the specialist's prompt replaces the developer's messages, except the parts that these mark as fixed:
+// from <fixed> to </fixed> or to the end. messages is not changed.
 func Compose(messages []chattemplate.Message, d Delegate) []chattemplate.Message {
 	head := chattemplate.Message{Role: chattemplate.System}
 	var above []string
@@ -96,7 +97,7 @@ func Compose(messages []chattemplate.Message, d Delegate) []chattemplate.Message
 		}
 		text := m.Content
 		if m.Role == chattemplate.Developer {
-			text = Fixed(text)
+			text = fixed(text)
 		}
 		if text != "" {
 			above = append(above, text)
@@ -111,8 +112,8 @@ func Compose(messages []chattemplate.Message, d Delegate) []chattemplate.Message
 	return append([]chattemplate.Message{head}, messages[n:]...)
 }
 
-// Fixed returns the parts of a prompt that are marked as fixed, with their marks, one under the other.
-func Fixed(prompt string) string {
+// fixed returns the parts of a prompt that are marked as fixed, with their marks, one a line.
+func fixed(prompt string) string {
 	var parts []string
 	for {
 		_, rest, ok := strings.Cut(prompt, fixedOpen)
@@ -125,8 +126,7 @@ func Fixed(prompt string) string {
 	}
 }
 
-// Report is a specialist's work as the main agent gets it. Texts are what it wrote, one message each; there may be
-// none.
+// Report returns a specialist's work as the main agent gets it. texts are its messages; there may be none.
 func Report(texts []string) string {
 	var b strings.Builder
 	for _, t := range texts {
@@ -139,8 +139,8 @@ func Report(texts []string) string {
 	return b.String()
 }
 
-// Mark returns messages as the model gets them: those that are intermediate or return control say so, each in a
-// line before the message's text. That a specialist is active stands in its own prompt.
+// Mark returns messages as the model gets them. A message that is intermediate or returns control gets a line
+// before its text that says so. The line for an active specialist is in its own prompt.
 func Mark(messages []chattemplate.Message, instructions map[int][]Instruction) []chattemplate.Message {
 	out := append([]chattemplate.Message(nil), messages...)
 	for i := range out {
@@ -158,7 +158,8 @@ func Mark(messages []chattemplate.Message, instructions map[int][]Instruction) [
 	return out
 }
 
-// Drop returns messages without those that are marked as intermediate and call nothing.
+// Drop returns messages without those of the assistant that are marked as intermediate and have no calls. of holds the
+// instructions by their new index.
 func Drop(messages []chattemplate.Message, instructions map[int][]Instruction) (kept []chattemplate.Message,
 	of map[int][]Instruction) {
 	of = map[int][]Instruction{}

@@ -6,18 +6,18 @@ import (
 	"runner/chattemplate"
 )
 
-// MaxSteps is the most steps of a run that delegates: times that the model is asked to go on, by whoever's prompt.
-// The last one is the main prompt's, so that there is an answer.
+// MaxSteps is the maximum number of steps in a run that delegates. A step is one generation by the model, under any
+// prompt. The last step uses the main prompt, so that there is an answer.
 const MaxSteps = 50
 
-// State says whose prompt is active. The zero value is a conversation under its own prompt. It may be used by one
-// goroutine at a time.
+// State says whose prompt is active. The zero value is a conversation under its own prompt. It is for one goroutine at
+// a time.
 type State struct {
 	active *Delegate
 	steps  int
 }
 
-// Active returns the delegation under way, if there is one.
+// Active returns the current delegation, if there is one.
 func (s *State) Active() (Delegate, bool) {
 	if s.active == nil {
 		return Delegate{}, false
@@ -25,8 +25,8 @@ func (s *State) Active() (Delegate, bool) {
 	return *s.active, true
 }
 
-// Apply follows an instruction. An instruction that cannot be followed is an *Error and changes nothing: a
-// delegation inside of another, a return from none, a prompt that is none.
+// Apply follows an instruction. It returns an *Error and changes nothing for a delegation inside another, a return
+// without a specialist, or an invalid prompt.
 func (s *State) Apply(in Instruction) error {
 	switch in := in.(type) {
 	case Delegate:
@@ -48,8 +48,8 @@ func (s *State) Apply(in Instruction) error {
 	return nil
 }
 
-// Step counts a step that is about to begin, and reports whether it is the last: then the original prompt is back,
-// and there is no more delegating.
+// Step counts a step that is about to begin and reports whether it is the last. Before the last step it restores the
+// original prompt; there must be no more delegation.
 func (s *State) Step() (last bool) {
 	s.steps++
 	if s.steps < MaxSteps {
@@ -62,13 +62,13 @@ func (s *State) Step() (last bool) {
 // Steps returns how many steps have begun.
 func (s *State) Steps() int { return s.steps }
 
-// Restore brings the original prompt back, whatever has happened.
+// Restore makes the original prompt active.
 func (s *State) Restore() { s.active = nil }
 
-// Replay returns the state that a conversation has come to: instructions holds those of its messages, by index. A
-// delegation lasts until a message returns control or the assistant answers with a message that is neither marked
-// as intermediate nor waits for calls. A return from nothing is ignored, as it is in conversations whose messages
-// were deleted. An *Error comes with the index of its message.
+// Replay returns the state at the end of a conversation. instructions holds the instructions of its messages, by index.
+// A delegation lasts until a message returns control, or until the assistant answers with a message that has no calls
+// and is not marked as intermediate. A return without a specialist is ignored, because messages may have been deleted.
+// If there is an *Error, at is the index of its message.
 func Replay(messages []chattemplate.Message, instructions map[int][]Instruction) (s State, at int, err error) {
 	for i, m := range messages {
 		of := instructions[i]

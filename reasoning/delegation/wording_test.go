@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Models are trained on these wordings: another wording of a constant is another constant. The functions have no
-// version in their names; a model that was trained on them has to be trained anew when they change.
+// Models are trained on these texts, so a new wording is a new constant. The functions have no version in their names;
+// if they change, a model that was trained on them must be trained again.
 func TestPromptsKeepTheirWording(t *testing.T) {
 	for name, pinned := range map[string][2]string{
 		"SquashV1": {SquashV1, "0fc21ee1eba584f8"},

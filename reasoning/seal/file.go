@@ -1,36 +1,35 @@
 package seal
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 
+	"runner/reasoning/internal/base64url"
 	"runner/reasoning/internal/private"
 )
 
-// ErrExposed says that a file of keys can be read by others, or that this cannot be ruled out.
+// ErrExposed means that other users can read a key file, or that this cannot be ruled out.
 var ErrExposed = private.ErrExposed
 
 const (
-	// maxFile is more than a file of MaxKeys keys takes.
+	// maxFile is larger than a file with MaxKeys keys.
 	maxFile = 64 << 10
-	// fileVersion is that of the file, not of the values.
+	// fileVersion is the version of the file, not of the values.
 	fileVersion = 1
 )
 
-// keyFile is the file of a keyring, as JSON. Ids are not in it; they follow from the keys.
+// keyFile is the JSON of a keyring's file. It holds no ids, because they are computed from the keys.
 type keyFile struct {
 	Version int `json:"version"`
 	// Keys are 32 bytes each in base64url without padding, the current one first.
 	Keys []string `json:"keys"`
 }
 
-// Load reads a file that Save wrote. It refuses files that are not regular, belong to another user or give any
-// permission to group or others, with ErrExposed; a missing file is fs.ErrNotExist. No error quotes the file.
+// Load reads a file that Save wrote. It returns ErrExposed if the file is not regular, belongs to another user, or
+// gives any permission to group or others. A missing file is fs.ErrNotExist. No error quotes the file.
 func Load(path string) (*Keyring, error) {
 	data, err := private.Read(path, maxFile)
 	if err != nil {
@@ -45,23 +44,21 @@ func Load(path string) (*Keyring, error) {
 	return r, nil
 }
 
-// parse reads a file's keys. Its errors hold nothing of the data, unlike those of package json.
+// parse reads the keys of a file. Its errors do not quote the data.
 func parse(data []byte) ([]key, error) {
 	var file keyFile
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if dec.Decode(&file) != nil || !errors.Is(dec.Decode(&struct{}{}), io.EOF) {
+	if !private.Parse(data, &file) {
 		return nil, errors.New("it is not a file of keys")
 	}
 	if file.Version != fileVersion {
-		return nil, fmt.Errorf("its version is %d, and %d is known", file.Version, fileVersion)
+		return nil, fmt.Errorf("its version is %d; only %d is known", file.Version, fileVersion)
 	}
 	if len(file.Keys) == 0 || len(file.Keys) > MaxKeys {
-		return nil, fmt.Errorf("it holds %d keys, and 1 to %d are possible", len(file.Keys), MaxKeys)
+		return nil, fmt.Errorf("it holds %d keys; 1 to %d are allowed", len(file.Keys), MaxKeys)
 	}
 	keys := make([]key, 0, len(file.Keys))
 	for i, s := range file.Keys {
-		secret, err := encoding.DecodeString(s)
+		secret, err := base64url.Decode(s)
 		if err != nil || len(secret) != keySize {
 			return nil, fmt.Errorf("key %d is not %d bytes of base64url", i+1, keySize)
 		}
@@ -77,13 +74,12 @@ func parse(data []byte) ([]key, error) {
 	return keys, nil
 }
 
-// Save writes the keys to a file with mode 0600, in place of what was there, at once and durably: whatever happens,
-// the file holds either the old keys or these. The folder must exist. Programs that rotate one file must not do so
-// at the same time.
+// Save writes the keys to a file with mode 0600 and replaces what was there, atomically and durably: after a crash the
+// file holds either the old keys or these. The folder must exist. Only one program may rotate a file at a time.
 func (r *Keyring) Save(path string) error { return r.write(path, private.Replace) }
 
-// LoadOrCreate is Load, after making the file with one new key if there is none. Of programs that do so at the same
-// time one makes the file and all get its key.
+// LoadOrCreate loads a file, and creates it with one new key if it is missing. If several programs do so at the same
+// time, one creates the file and all of them get its key.
 func LoadOrCreate(path string) (*Keyring, error) {
 	r, err := Load(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +91,7 @@ func LoadOrCreate(path string) (*Keyring, error) {
 	return Load(path)
 }
 
-// write hands the file of the keys to put, which brings it to path.
+// write encodes the keys and calls put to write the file.
 func (r *Keyring) write(path string, put func(path string, data []byte) error) error {
 	keys := r.held()
 	if len(keys) == 0 {
@@ -103,7 +99,7 @@ func (r *Keyring) write(path string, put func(path string, data []byte) error) e
 	}
 	file := keyFile{Version: fileVersion}
 	for i := range keys {
-		file.Keys = append(file.Keys, encoding.EncodeToString(keys[i].secret[:]))
+		file.Keys = append(file.Keys, base64url.Encoding.EncodeToString(keys[i].secret[:]))
 	}
 	data, err := json.MarshalIndent(file, "", "  ")
 	if err == nil {

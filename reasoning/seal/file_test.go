@@ -40,7 +40,7 @@ func TestFile(t *testing.T) {
 	mustOpen(t, got, home, old, "old")
 	mustOpen(t, got, home, value, "text")
 
-	// What was there, private or not, is replaced whole by a private file, and nothing else is left in the folder.
+	// The old file, private or not, is replaced by a private one, and nothing else is left in the folder.
 	if err := os.WriteFile(path, []byte(strings.Repeat("x", 10000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestExposedFilesAreRefused(t *testing.T) {
 			t.Errorf("mode %v: %v", mode, err)
 		}
 		if _, err := LoadOrCreate(path); mode&0o077 != 0 && !errors.Is(err, ErrExposed) {
-			t.Errorf("mode %v: created anew: %v", mode, err)
+			t.Errorf("mode %v: created again: %v", mode, err)
 		}
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
@@ -236,7 +236,7 @@ func TestMalformedFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := LoadOrCreate(path); err == nil {
-			t.Errorf("%s: created anew", name)
+			t.Errorf("%s: created again", name)
 		}
 	}
 }

@@ -8,21 +8,20 @@ import (
 	"strings"
 )
 
-// History opens the values of one conversation. Its messages are shown to Open once each, from the first to the
-// last, because a turn counts once, and never before one that was begun earlier. A History may be used by one
-// goroutine at a time.
+// History opens the values of one conversation. Call Open once for each message, from the first to the last: a turn
+// opens only once, and never after a turn that began later. A History is for one goroutine at a time.
 type History struct {
 	keys  *Keyring
 	scope Scope
-	// last is when the last turn that was opened began.
+	// last is the time when the last opened turn began.
 	last uint64
 }
 
-// History begins to open a conversation. The values of its messages are in the scope's conversation unless they say
-// otherwise.
+// History returns a History for a conversation. Its values belong to the scope's conversation unless they name
+// another one.
 func (r *Keyring) History(s Scope) *History { return &History{keys: r, scope: s} }
 
-// Place is where a message stands that carries values.
+// Place is the place of a message that carries values.
 type Place struct {
 	// Question is the nearest user message before it.
 	Question Question
@@ -30,20 +29,20 @@ type Place struct {
 	Calls []string
 }
 
-// Value is a value as it came back.
+// Value is a value that a client sent back.
 type Value struct {
 	Sealed string
-	// Elsewhere, when not nil, is the conversation that it belongs to instead of the history's.
+	// Elsewhere is the conversation that the value belongs to; nil means the history's.
 	Elsewhere *Conversation
 }
 
-// Open returns the reasoning that the values of one message hold, and why each value was left out, nil for those
-// that were not. A value may stand there several times. Errors: those of Error, and ErrScope if the caller forgot a
-// part of the scope.
+// Open returns the reasoning in the values of one message, and an error for each value: nil if it was opened. The
+// same value may be there several times. The errors are those listed in the package doc, and ErrScope for an incomplete
+// scope.
 func (h *History) Open(p Place, values []Value) (text string, errs []error) {
 	errs = make([]error, len(values))
 	var opened []content
-	own := beside{calls: p.Calls}
+	own := messageCalls{calls: p.Calls}
 	for i, v := range values {
 		c, err := h.open(&p, &own, v)
 		if errs[i] = err; err == nil {
@@ -67,14 +66,14 @@ func (h *History) Open(p Place, values []Value) (text string, errs []error) {
 	return b.String(), errs
 }
 
-// Open returns the text that Keyring.Seal sealed within a scope.
+// Open returns a text that Keyring.Seal sealed within the same scope.
 func (r *Keyring) Open(s Scope, value string) (string, error) {
 	text, errs := r.History(s).Open(Place{}, []Value{{Sealed: value}})
 	return text, errs[0]
 }
 
 // open opens one value for a message. The order of the checks is part of the package's contract.
-func (h *History) open(p *Place, own *beside, v Value) (c content, err error) {
+func (h *History) open(p *Place, own *messageCalls, v Value) (c content, err error) {
 	scope := h.scope
 	if v.Elsewhere != nil {
 		scope.Conversation = *v.Elsewhere
@@ -105,22 +104,22 @@ func (h *History) open(p *Place, own *beside, v Value) (c content, err error) {
 }
 
 // fits reports whether a message is the one that the value was sealed for.
-func (c *content) fits(k *key, p *Place, own *beside) bool {
+func (c *content) fits(k *key, p *Place, own *messageCalls) bool {
 	if len(p.Calls) > 0 {
 		return c.calls != NoCalls && own.all(k, &c.turn)
 	}
 	return c.calls != WithCalls && subtle.ConstantTimeCompare(c.question.digest[:], p.Question.digest[:]) == 1
 }
 
-// beside compares the calls of one message with turns. It remembers the result, so that many values beside many
-// calls cost no more than both.
-type beside struct {
+// messageCalls compares the calls of one message with turns. It remembers the results, so that the cost is the sum of
+// values and calls, not their product.
+type messageCalls struct {
 	calls []string
 	known map[[turnSize]byte]bool
 }
 
-// all reports whether all calls are a turn's.
-func (b *beside) all(k *key, turn *[turnSize]byte) bool {
+// all reports whether all calls belong to a turn.
+func (b *messageCalls) all(k *key, turn *[turnSize]byte) bool {
 	all, known := b.known[*turn]
 	if !known {
 		if b.known == nil {
@@ -132,7 +131,7 @@ func (b *beside) all(k *key, turn *[turnSize]byte) bool {
 	return all
 }
 
-// content is what a value holds beside its scope.
+// content is what a value holds in addition to its scope.
 type content struct {
 	turn     [turnSize]byte
 	begun    uint64 // when the turn began, in microseconds since 1970
@@ -142,7 +141,7 @@ type content struct {
 	text     string
 }
 
-// appendTo appends the content as it stands in a value.
+// appendTo appends the content in the form that a value has.
 func (c *content) appendTo(dst []byte) []byte {
 	dst = append(dst, c.turn[:]...)
 	dst = binary.BigEndian.AppendUint64(dst, c.begun)
@@ -153,7 +152,7 @@ func (c *content) appendTo(dst []byte) []byte {
 	return append(dst, c.text...)
 }
 
-// readPlace reads all but the text of an authentic plaintext.
+// readPlace reads everything except the text from an authentic plaintext.
 func (c *content) readPlace(plain []byte) {
 	at := plain[1+scopeSize:]
 	c.turn = [turnSize]byte(at)
@@ -163,7 +162,7 @@ func (c *content) readPlace(plain []byte) {
 	c.question.digest = [32]byte(at[turnSize+13:])
 }
 
-// readText reads the text of an authentic plaintext. It refuses what sealWith would not have written.
+// readText reads the text from an authentic plaintext. It refuses what sealWith never writes.
 func (c *content) readText(plain []byte) bool {
 	n := binary.BigEndian.Uint32(plain[textOffset-4:])
 	if c.calls > WithCalls || n > MaxText || classOf(textOffset+int(n)) != len(plain) {

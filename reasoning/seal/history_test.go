@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// reply is an assistant's message of a made-up conversation: what it carries, and where it was made.
+// reply is an assistant's message of a test conversation: what it carries, and where it was made.
 type reply struct {
 	asked  string // the nearest user message
 	calls  []string
@@ -67,7 +67,7 @@ func mustPiece(t testing.TB, turn *Turn, text string, kind Calls) string {
 	return v
 }
 
-// A value counts once, and never after one that was sealed later, in whichever message it stands.
+// A value opens once, and never after one that was sealed later, whichever message carries it.
 func TestEachTurnCountsOnceAndInOrder(t *testing.T) {
 	r := NewKeyring()
 	at := Place{Question: QuestionOf("go on")}
@@ -131,8 +131,8 @@ func TestTurnsWithoutAKeyNameTheirCalls(t *testing.T) {
 	}
 }
 
-// Conversations are made, edited at random as clients edit them, and opened. Whatever is restored stands where it
-// was sealed for, and a conversation that nobody edited restores everything.
+// Conversations are made, edited at random as clients edit them, and opened. Restored reasoning is in the place
+// that it was sealed for. A conversation that nobody edited restores everything.
 func TestEditedConversationsRestoreNothingElsewhere(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -215,7 +215,7 @@ func restoredIn(r *Keyring, s Scope, messages []reply) (all string) {
 	return all
 }
 
-// edit returns the conversation at, edited at random.
+// edit returns the conversation at with random edits.
 func edit(rng *rand.Rand, threads [][]reply, at int) []reply {
 	m := slices.Clone(threads[at])
 	for range 1 + rng.IntN(5) {

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// MaxKeys is the most keys that a keyring holds.
+// MaxKeys is the maximum number of keys in a keyring.
 const MaxKeys = 64
 
-// Keyring seals under its current key and opens under that and older ones. Keys are named by ids of 16 hexadecimal
-// digits, which are public and follow from the key. A Keyring never prints its keys. It may be used by several
-// goroutines at once; it must not be copied, and the zero Keyring holds no key.
+// Keyring seals under its current key and opens under the current and older keys. Each key has a public id of 16
+// hexadecimal digits, which is computed from the key. A Keyring never prints its keys. It may be used by several
+// goroutines at once and must not be copied. The zero Keyring holds no key.
 //
-// To rotate the keys of a file that is in use, Load it, Rotate what was loaded, Save that, and only then Replace
-// the keys in use: then no value is out under a key that a crash could lose.
+// To rotate the keys of a file in use, Load the file, Rotate the loaded keyring, Save it, and only then Replace the
+// keys in use. In this order a crash never loses a key that has sealed a value.
 type Keyring struct {
-	// keys is never changed in place, the current key is the first. It is read without the lock, which keeps
-	// writers apart.
+	// keys is never changed in place; the current key is the first. It is read without a lock. writers is held while
+	// it is replaced.
 	keys    atomic.Pointer[[]key]
 	writers sync.Mutex
-	// last is when the last turn began, in microseconds since 1970.
+	// last is the time when the last turn began, in microseconds since 1970.
 	last atomic.Uint64
 }
 
@@ -37,7 +37,7 @@ type key struct {
 }
 
 func newKey(secret [keySize]byte) key {
-	// The ids of keys outlive versions of the format: people note them down.
+	// The domain stays at v1 although the format is v2, because people write ids down.
 	sum := digestOf("runner/seal/v1 key id", string(secret[:]))
 	return key{id: [keyIDSize]byte(sum[:keyIDSize]), secret: secret}
 }
@@ -62,7 +62,7 @@ func (r *Keyring) held() []key {
 	return nil
 }
 
-// now returns the time in microseconds. It never returns the same twice and never goes back, as the clock may.
+// now returns the time in microseconds. Unlike the clock, it never repeats a time and never goes back.
 func (r *Keyring) now() uint64 {
 	for {
 		last := r.last.Load()
@@ -94,8 +94,8 @@ func (r *Keyring) IDs() []string {
 	return ids
 }
 
-// Rotate makes a new random key the current one and returns its id. The newest keep of the keys before, at most
-// MaxKeys-1, go on opening; the others are dropped.
+// Rotate makes a new random key the current one and returns its id. Of the older keys the newest are kept for opening,
+// as many as keep says and at most MaxKeys-1. The others are dropped.
 func (r *Keyring) Rotate(keep int) string {
 	fresh := randomKey()
 	r.writers.Lock()
@@ -107,8 +107,8 @@ func (r *Keyring) Rotate(keep int) string {
 	return hex.EncodeToString(fresh.id[:])
 }
 
-// Drop removes an older key; its values are then refused with ErrUnknownKey. The current key is not dropped but
-// rotated away.
+// Drop removes an older key. Its values are then refused with ErrUnknownKey. The current key cannot be dropped; Rotate
+// first.
 func (r *Keyring) Drop(id string) error {
 	r.writers.Lock()
 	defer r.writers.Unlock()
@@ -124,7 +124,7 @@ func (r *Keyring) Drop(id string) error {
 	}
 }
 
-// Replace makes r hold the keys of from and no others.
+// Replace replaces the keys of r with those of from.
 func (r *Keyring) Replace(from *Keyring) {
 	keys := from.keys.Load()
 	r.writers.Lock()
@@ -132,7 +132,7 @@ func (r *Keyring) Replace(from *Keyring) {
 	r.keys.Store(keys)
 }
 
-// String says how many keys there are and which is current.
+// String returns the number of keys and the id of the current one.
 func (r *Keyring) String() string {
 	ids := r.IDs()
 	if len(ids) == 0 {
@@ -141,11 +141,11 @@ func (r *Keyring) String() string {
 	return fmt.Sprintf("sealing keys: %d, current %s", len(ids), ids[0])
 }
 
-// GoString is String.
+// GoString returns String.
 func (r *Keyring) GoString() string { return r.String() }
 
-// Format writes String whatever the verb.
+// Format writes String for every verb.
 func (r *Keyring) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
 
-// MarshalText is String, so that logs show it. It cannot be read back; Save writes keys.
+// MarshalText returns String, for logs. It cannot be read back; Save writes the keys.
 func (r *Keyring) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

@@ -149,7 +149,7 @@ func TestDigestsAreNeverPrinted(t *testing.T) {
 	}
 }
 
-// Run with -race: sealing and opening go on while keys come and go.
+// With -race: sealing and opening go on while keys are added and removed.
 func TestConcurrentUse(t *testing.T) {
 	r := NewKeyring()
 	stable := mustSeal(t, r, home, "stable")
@@ -169,7 +169,7 @@ func TestConcurrentUse(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				// Its key may have been dropped since.
+				// Its key may have been dropped meanwhile.
 				if got, err := r.Open(home, value); err == nil && got != text || err != nil && !errors.Is(err, ErrUnknownKey) {
 					t.Errorf("%q, %v", got, err)
 					return

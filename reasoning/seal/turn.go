@@ -12,24 +12,23 @@ import (
 	"sync/atomic"
 )
 
-// Calls says whether a turn made tool calls whose ids the client got.
+// Calls says whether a turn made tool calls whose ids the client received.
 type Calls byte
 
 const (
-	// Undecided is a value that is sealed before that is known. It opens beside calls of its turn, and in a message
-	// without calls as with NoCalls.
+	// Undecided is for values that are sealed before that is known. They open like values of either kind below.
 	Undecided Calls = iota
-	// NoCalls is a value that opens in a message without calls only, after the same question.
+	// NoCalls is for values that open only in a message without calls, after the same question.
 	NoCalls
-	// WithCalls is a value that opens beside calls of its turn only.
+	// WithCalls is for values that open only in a message with calls of their turn.
 	WithCalls
 )
 
-// Turn is one reply in the making. It names the reply's tool calls and seals its reasoning. Its methods may be
+// Turn is a reply that is being generated. It names the reply's tool calls and seals its reasoning. Its methods may be
 // called by several goroutines at once.
 type Turn struct {
-	key      *key // nil: the keyring holds none
-	random   key  // names calls in its place
+	key      *key // nil if the keyring holds none
+	random   key  // names calls if key is nil
 	scope    Scope
 	question Question
 	id       [turnSize]byte
@@ -40,7 +39,7 @@ type Turn struct {
 // Format hides the turn's key.
 func (*Turn) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(turn)") }
 
-// Begin begins a turn: the reply to a question within a scope.
+// Begin begins a turn, which is the reply to a question within a scope.
 func (r *Keyring) Begin(s Scope, q Question) *Turn {
 	t := &Turn{scope: s, question: q, begun: r.now()}
 	_, _ = rand.Read(t.id[:]) // never fails, by its contract
@@ -52,8 +51,8 @@ func (r *Keyring) Begin(s Scope, q Question) *Turn {
 	return t
 }
 
-// CallID returns the id of the turn's call with a number, counted from 0. Nobody else can make it, and it shows
-// nothing but the number.
+// CallID returns the id of one of the turn's calls. Numbers count from 0. Only the holder of the key can make the id,
+// and it reveals only the number.
 func (t *Turn) CallID(number int) string {
 	k := t.key
 	if k == nil {
@@ -62,8 +61,8 @@ func (t *Turn) CallID(number int) string {
 	return callID(k, &t.id, number)
 }
 
-// Seal returns a value that holds a piece of the turn's reasoning. The text may hold any bytes. A turn's pieces are
-// put together in the order in which they were sealed. Errors: ErrScope, ErrTooLong, ErrNoKey.
+// Seal returns a value that holds a piece of the turn's reasoning. The text may hold any bytes. History joins a turn's
+// pieces in the order in which they were sealed. Errors: ErrScope, ErrTooLong, ErrNoKey.
 func (t *Turn) Seal(text string, calls Calls) (string, error) {
 	switch {
 	case !t.scope.complete():
@@ -90,8 +89,7 @@ const (
 	callSize   = 12
 )
 
-// callID returns the id of a turn's call. The HMAC's key is made of the sealing key, so that it is used for nothing
-// else.
+// callID returns the id of a turn's call. The HMAC has a key of its own, derived from the sealing key.
 func callID(k *key, turn *[turnSize]byte, number int) string {
 	secret := digest("call ids", string(k.secret[:]))
 	h := hmac.New(sha256.New, secret[:])
@@ -100,7 +98,7 @@ func callID(k *key, turn *[turnSize]byte, number int) string {
 	return fmt.Sprintf("%s%s%02d", callPrefix, hex.EncodeToString(h.Sum(nil)[:callSize]), number)
 }
 
-// isCall reports whether an id is that of one of a turn's calls.
+// isCall reports whether an id belongs to one of a turn's calls.
 func isCall(k *key, turn *[turnSize]byte, id string) bool {
 	const digits = len(callPrefix) + 2*callSize
 	if len(id) <= digits {

@@ -2,15 +2,16 @@ package seal
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"math/bits"
 
 	"golang.org/x/crypto/nacl/secretbox"
+
+	"runner/reasoning/internal/base64url"
 )
 
 // The limits, in bytes.
 const (
-	// MaxText is the longest text that is sealed.
+	// MaxText is the length of the longest text that can be sealed.
 	MaxText = 4 << 20
 	// MaxValue is the length of the longest value.
 	MaxValue = ((headerSize+secretbox.Overhead+maxClass)*8 + 5) / 6
@@ -18,24 +19,22 @@ const (
 
 const (
 	version = 2
-	// oldVersion is that of values that servers before this one made. They bind to other things, so they never open.
+	// oldVersion is the version of values from older servers. They are bound to other things, so they never open.
 	oldVersion = 1
 
 	keySize   = 32
 	keyIDSize = 8
 	nonceSize = 24
 	turnSize  = 16
-	// headerSize is what stands before the box: version, key id, nonce.
+	// headerSize is the size of version, key id and nonce, which come before the box.
 	headerSize = 1 + keyIDSize + nonceSize
 	scopeSize  = 3 * sha256.Size
-	// textOffset is where the text begins in the plaintext: after version, scope, turn, beginning, piece, calls,
-	// question and the text's length.
+	// textOffset is where the text begins in the plaintext: after version, scope, turn, time, piece, calls, question and
+	// the text's length.
 	textOffset = 1 + scopeSize + turnSize + 8 + 4 + 1 + sha256.Size + 4
 	minClass   = 256
 	maxClass   = MaxText * 5 / 4
 )
-
-var encoding = base64.RawURLEncoding.Strict()
 
 // sealWith makes a value.
 func sealWith(k *key, nonce *[nonceSize]byte, s *Scope, c *content) string {
@@ -49,7 +48,7 @@ func sealWith(k *key, nonce *[nonceSize]byte, s *Scope, c *content) string {
 	raw = append(raw, version)
 	raw = append(raw, k.id[:]...)
 	raw = append(raw, nonce[:]...)
-	return encoding.EncodeToString(secretbox.Seal(raw, plain, nonce, &k.secret))
+	return base64url.Encoding.EncodeToString(secretbox.Seal(raw, plain, nonce, &k.secret))
 }
 
 // unbox returns the authentic plaintext of a value and its key. Errors: ErrTampered, ErrOutdated, ErrUnknownKey.
@@ -77,19 +76,17 @@ func (r *Keyring) unbox(value string) (*key, []byte, error) {
 	return k, plain, nil
 }
 
-// decode returns the bytes of a value, whose length is that of some value.
+// decode returns the bytes of a value. It refuses lengths that no value has.
 func decode(value string) ([]byte, bool) {
-	n := encoding.DecodedLen(len(value))
-	size := n - headerSize - secretbox.Overhead
-	if size < minClass || size > maxClass || size != classOf(size) || encoding.EncodedLen(n) != len(value) {
+	size := base64url.Encoding.DecodedLen(len(value)) - headerSize - secretbox.Overhead
+	if size < minClass || size > maxClass || size != classOf(size) {
 		return nil, false
 	}
-	// The decoder passes over line breaks, and then returns too little.
-	raw, err := encoding.DecodeString(value)
-	return raw, err == nil && len(raw) == n
+	raw, err := base64url.Decode(value)
+	return raw, err == nil
 }
 
-// classOf returns the smallest size class that holds n bytes, at least 1.
+// classOf returns the smallest size class that holds n bytes. n is at least 1.
 func classOf(n int) int {
 	if n <= minClass {
 		return minClass

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/nacl/secretbox"
+
+	"runner/reasoning/internal/base64url"
 )
 
 var home = Scope{Principal: "ab", Model: "sha256:e", Conversation: ConversationID("c", "d")}
@@ -71,7 +73,7 @@ func TestLengthIsHidden(t *testing.T) {
 		span[1] = n
 		sizes[size], last = span, size
 	}
-	// The classes up to 5120: 256, and four for each doubling to 4096, and 5120.
+	// The classes up to 5120: 256, then four for each doubling up to 4096, and 5120.
 	if len(sizes) != 1+4*4+1 {
 		t.Errorf("%d sizes: %v", len(sizes), sizes)
 	}
@@ -146,8 +148,8 @@ func TestIncompleteScopeIsTheCallersMistake(t *testing.T) {
 	}
 }
 
-// refusal returns what Open says of an altered value, which must be one of the errors that tell nothing of what is
-// inside.
+// refusal returns the error of Open for an altered value. It must be one of the errors that reveal nothing of the
+// content.
 func refusal(t *testing.T, r *Keyring, altered string) error {
 	t.Helper()
 	text, err := r.Open(home, altered)
@@ -162,7 +164,7 @@ func TestEveryFlippedBitIsRefused(t *testing.T) {
 	r.Rotate(1) // so that there are two keys to confuse
 	for _, text := range []string{"", "some reasoning", strings.Repeat("x", 200)} {
 		v := mustSeal(t, r, home, text)
-		raw, err := encoding.DecodeString(v)
+		raw, err := base64url.Encoding.DecodeString(v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +175,7 @@ func TestEveryFlippedBitIsRefused(t *testing.T) {
 				if 1 <= i && i < 1+keyIDSize {
 					want = ErrUnknownKey
 				}
-				if got := refusal(t, r, encoding.EncodeToString(raw)); !errors.Is(got, want) {
+				if got := refusal(t, r, base64url.Encoding.EncodeToString(raw)); !errors.Is(got, want) {
 					t.Errorf("bit %d of byte %d: %v", bit, i, got)
 				}
 				raw[i] ^= 1 << bit
@@ -206,9 +208,9 @@ func TestCutOrLengthenedIsTampered(t *testing.T) {
 			}
 		}
 	}
-	raw, _ := encoding.DecodeString(v)
+	raw, _ := base64url.Encoding.DecodeString(v)
 	for n := range len(raw) { // some of these have the length of a smaller class
-		mustRefuse(t, r, home, encoding.EncodeToString(raw[:n]), ErrTampered)
+		mustRefuse(t, r, home, base64url.Encoding.EncodeToString(raw[:n]), ErrTampered)
 	}
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_+/=\n") {
 		if last := v[:len(v)-1] + string(c); last != v {
@@ -227,9 +229,9 @@ func TestLineBreaksAreTampered(t *testing.T) {
 		v := mustSeal(t, r, home, strings.Repeat("x", n*60))
 		mustRefuse(t, r, home, v+"\n", ErrTampered)
 		mustRefuse(t, r, home, "\r"+v, ErrTampered)
-		// As many as make the length that of a larger class.
+		// As many characters as the length of a larger class needs.
 		for size := minClass; size <= 4096; size = classOf(size + 1) {
-			if more := encoding.EncodedLen(headerSize+secretbox.Overhead+size) - len(v); more > 0 {
+			if more := base64url.Encoding.EncodedLen(headerSize+secretbox.Overhead+size) - len(v); more > 0 {
 				mustRefuse(t, r, home, v+strings.Repeat("\n", more), ErrTampered)
 			}
 		}
@@ -262,7 +264,7 @@ func TestHostileValuesCostNothing(t *testing.T) {
 	r := NewKeyring()
 	for name, value := range map[string]string{
 		"too long":       strings.Repeat("A", 64<<20),
-		"a class more":   strings.Repeat("A", encoding.EncodedLen(headerSize+secretbox.Overhead+maxClass+1<<20)),
+		"a class more":   strings.Repeat("A", base64url.Encoding.EncodedLen(headerSize+secretbox.Overhead+maxClass+1<<20)),
 		"between sizes":  strings.Repeat("A", MaxValue-4),
 		"wrong length":   "A",
 		"nothing at all": "",
@@ -297,7 +299,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Whatever opens is the one spelling of what it says.
+// A value that opens is the only spelling of its content.
 func FuzzOpen(f *testing.F) {
 	v := readVectors(f)
 	at := v.Values[0].Place
@@ -324,7 +326,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// again seals anew what a value that opens holds.
+// again seals the content of an opened value a second time.
 func again(t testing.TB, r *Keyring, s *Scope, value, text string) string {
 	t.Helper()
 	k, plain, err := r.unbox(value)
@@ -333,7 +335,7 @@ func again(t testing.TB, r *Keyring, s *Scope, value, text string) string {
 	}
 	c := content{text: text}
 	c.readPlace(plain)
-	raw, err := encoding.DecodeString(value)
+	raw, err := base64url.Encoding.DecodeString(value)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +343,7 @@ func again(t testing.TB, r *Keyring, s *Scope, value, text string) string {
 	return sealWith(k, &nonce, s, &c)
 }
 
-// What is inside an authentic box may be anything once a key is known to another; it is still refused or well formed.
+// Somebody who knows a key can put anything into an authentic box. It is still refused or well formed.
 func FuzzPlaintext(f *testing.F) {
 	r := ringOf(f, strings.Repeat("5a", keySize))
 	k := &r.held()[0]
@@ -352,7 +354,7 @@ func FuzzPlaintext(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, plain []byte) {
 		raw := append(append([]byte{version}, k.id[:]...), nonce[:]...)
-		value := encoding.EncodeToString(secretbox.Seal(raw, plain, &nonce, &k.secret))
+		value := base64url.Encoding.EncodeToString(secretbox.Seal(raw, plain, &nonce, &k.secret))
 		text, err := r.Open(home, value)
 		switch {
 		case err == nil && again(t, r, &home, value, text) != value:

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// The vectors were made by testdata/vectors.py, which shares nothing with this package but the description of the
-// format.
+// The vectors were made by testdata/vectors.py, which shares only the description of the format with this package.
 type vectors struct {
 	Calls []struct {
 		Key    string `json:"key"`
@@ -23,7 +22,7 @@ type vectors struct {
 		KeyID string      `json:"key_id"`
 		Nonce string      `json:"nonce"`
 		Place vectorPlace `json:"place"`
-		// QuestionSealed is the question that it was sealed after, which need not be the place's.
+		// QuestionSealed is the question that the value was sealed after. It may differ from the place's.
 		QuestionSealed *string    `json:"question_sealed"`
 		Turn           vectorTurn `json:"turn"`
 		Text           string     `json:"text"`
@@ -68,7 +67,7 @@ func (v vectorPlace) scope() Scope {
 	return s
 }
 
-// open opens a value in its place, as the only one of a conversation.
+// open opens a value in its place, as the only value of a conversation.
 func (v vectorPlace) open(r *Keyring, value string) (string, error) {
 	text, errs := r.History(v.scope()).Open(Place{Question: question(v.Question), Calls: v.Calls},
 		[]Value{{Sealed: value}})

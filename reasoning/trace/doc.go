@@ -1,27 +1,30 @@
-// Package trace seals the full trace of a run while it is produced, so that only the holders of certain private
-// keys can read it: not the server that stored it, and not who steals its disk.
+// Package trace seals the full trace of a run while the run goes on. Only holders of a recipient's private key can
+// read it. The server that stores it cannot, nor can anyone who steals its disk.
 //
-// A [Writer] takes records, each a line of JSON, and seals them in chunks. It is given public keys, [Recipient],
-// and keeps what it seals with in memory until it is closed. A [Reader] needs an [Identity], the private key of one
-// recipient, and returns the records again. [Recorder] writes what a run is made of: first a [Begin], then one
-// record for each event. Whatever was altered is refused with one of these errors:
+// A [Writer] takes records, which are lines of JSON, and seals them in chunks. It is given public keys ([Recipient]).
+// It keeps the key of the trace in memory until it is closed. A [Reader] needs the private key of one recipient
+// ([Identity]) and returns the records. A [Recorder] writes the records of a run: a [Begin], then one record for
+// each event. A changed blob is refused with one of these errors:
 //
-//   - [ErrTampered], trace_tampered: not as it was sealed: altered, reordered, or with bytes from elsewhere
-//   - [ErrTruncated], trace_truncated: the end is missing; the records before were authentic
+//   - [ErrTampered], trace_tampered: altered, reordered, or mixed with bytes from elsewhere
+//   - [ErrTruncated], trace_truncated: the end is missing; the records before it are authentic
 //   - [ErrNotRecipient], trace_not_recipient: sealed to other keys than those given
-//   - [ErrVersion], trace_version: of a version that is not known here
+//   - [ErrVersion], trace_version: of an unknown version
 //
-// # What it protects, and what not
+// The package does not store traces; see package store. It does not seal values that clients carry; see package seal.
 //
-// Who has the blob but no recipient's private key learns its id, for which public keys it was sealed, how many
-// chunks of which size class it has, and nothing else. He cannot alter, reorder, drop, cut or add a chunk, or put
-// another trace's chunk or recipients in their place, without a reader's noticing. A cut at the end cannot be told
-// from a crash; both are ErrTruncated.
+// # What it protects
 //
-// The package does not prove who sealed a trace: anyone may seal one for a public key, and each recipient, once he
-// has opened a trace, has what it takes to make another with the same recipients. That a trace is the one that a
-// server stored is what the chain of package store is for. There is no forward secrecy for recipients: who gets a
-// private key reads all that was sealed for it. Values that clients carry are package seal's, not this one's.
+// Without a recipient's private key, the blob reveals its id, the public keys that it was sealed to, and the number
+// and size classes of its chunks, and nothing else. A reader notices if a chunk was altered, reordered, dropped, cut or
+// added, and if a chunk or the recipients come from another trace. A cut at the end looks the same as a crash; both
+// are ErrTruncated.
+//
+// # What it does not protect
+//
+// Nothing proves who sealed a trace. Anyone can seal one for a public key, and a recipient who has opened a trace can
+// make another with the same recipients. The chain of package store proves that a server stored a trace. Recipients
+// have no forward secrecy: whoever gets a private key can read every trace that was sealed to it.
 //
 // # Format
 //
@@ -40,8 +43,8 @@
 //
 // The trace's key is 32 random bytes. It is sealed with an anonymous box (crypto_box_seal: an X25519 key of its
 // own, 32 bytes, then 48 bytes of XSalsa20-Poly1305 under a nonce that is BLAKE2b-192 of that key and the
-// recipient's). The key of that box is thrown away at once, so the server keeps nothing that opens what it stored;
-// a lasting sender's key would be just that, since a box opens with either of its two private keys.
+// recipient's). The private key of the box is discarded at once, because a box opens with either of its two private
+// keys. So the server keeps nothing that opens the traces it stored.
 //
 //	offset  size  chunk
 //	     0     4  length of the box, 16 + P
@@ -53,25 +56,24 @@
 //
 //	HMAC-SHA-256(trace's key, "runner/trace/v1 chunks" and a zero byte, then the whole header)
 //
-// so every chunk authenticates the header with its id and its recipients. Its nonce is 15 zero bytes, the number of
-// the chunk from 0 as 8 bytes, and the byte that says whether it is the last. No key serves two traces, so no nonce
-// serves twice. The plaintext is
+// so every chunk authenticates the header with its id and its recipients. The nonce is 15 zero bytes, the number of
+// the chunk from 0 as 8 bytes, and the byte that marks the last chunk. Every trace has its own key, so no nonce is
+// used twice. The plaintext is
 //
 //	offset  size  plaintext
 //	     0     4  length of the payload, n
 //	     4     n  payload; empty in the last chunk only
-//	   4+n        zeros up to P, the smallest size class that holds what is before them
+//	   4+n        zeros up to P, the smallest size class that holds the bytes before them
 //
-// Size classes are 1, 2, 4, 8 and 16 KiB. The payloads one after the other are the records, each followed by a line
-// feed. A record holds no line feed and is at most [MaxRecord] long; it may span chunks. Nothing follows the last
-// chunk.
+// Size classes are 1, 2, 4, 8 and 16 KiB. The joined payloads are the records, each followed by a line feed. A
+// record contains no line feed and has at most [MaxRecord] bytes. It may span chunks. Nothing follows the last chunk.
 //
-// testdata/vectors.json holds blobs that another implementation made and that every implementation must open or
-// refuse alike.
+// testdata/vectors.json holds blobs from another implementation. Every implementation must open or refuse the same
+// ones.
 //
 // # Rules
 //
-// A Writer or Reader is for one goroutine at a time; everything else is a value. A Writer calls the Write of what
-// is under it once for the header and once for each chunk, so that these can be stored one by one. Errors hold
-// nothing of a record. A Reader takes memory for one chunk and for one record, never for what a length claims.
+// A Writer, Reader or Recorder is for one goroutine at a time. A Writer calls the underlying Write once for the header
+// and once for each chunk, so that they can be stored one by one. Errors never quote a record. A Reader takes memory
+// for one chunk and one record, never for a length that the blob claims.
 package trace

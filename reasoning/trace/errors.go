@@ -2,7 +2,7 @@ package trace
 
 import "errors"
 
-// Error is why a blob was refused. It has no detail, and is compared with errors.Is.
+// Error says why a blob was refused. It has no detail. Compare it with errors.Is.
 type Error struct{ code, reason, hint string }
 
 func (e *Error) Error() string { return "sealed trace: " + e.reason }
@@ -17,13 +17,13 @@ func (e *Error) Hint() string { return e.hint }
 var (
 	ErrTampered error = &Error{
 		code:   "trace_tampered",
-		reason: "it is not as it was sealed",
-		hint:   "take it from where it was stored once more; what is altered cannot be read",
+		reason: "it was changed after it was sealed",
+		hint:   "fetch it again from where it was stored; a changed trace cannot be read",
 	}
 	ErrTruncated error = &Error{
 		code:   "trace_truncated",
 		reason: "its end is missing",
-		hint:   "it was cut off, or the program that wrote it was; what came before is authentic",
+		hint:   "the file was cut off, or the program that wrote it ended early; the part before is authentic",
 	}
 	ErrNotRecipient error = &Error{
 		code:   "trace_not_recipient",
@@ -32,17 +32,17 @@ var (
 	}
 	ErrVersion error = &Error{
 		code:   "trace_version",
-		reason: "its version is not known here",
+		reason: "its version is unknown",
 		hint:   "use a newer version of this program",
 	}
 )
 
-// Mistakes of the caller, which no blob can cause.
+// Mistakes of the caller. No blob can cause them.
 var (
-	// ErrRecipients says that there are no recipients, more than MaxRecipients, or two alike.
+	// ErrRecipients means that there are no recipients, more than MaxRecipients, or one of them twice.
 	ErrRecipients = errors.New("sealed trace: 1 to 32 different recipients are needed")
-	// ErrRecord says that a record is empty, holds a line feed or is longer than MaxRecord.
+	// ErrRecord means that a record is empty, contains a line feed or is longer than MaxRecord.
 	ErrRecord = errors.New("sealed trace: a record is one line of at most 16 MiB")
-	// ErrClosed says that the Writer was closed or abandoned.
+	// ErrClosed means that the Writer was closed or abandoned.
 	ErrClosed = errors.New("sealed trace: the writer is closed")
 )

@@ -11,12 +11,12 @@ import (
 
 // The limits.
 const (
-	// MaxRecipients is the most recipients of a trace.
+	// MaxRecipients is the maximum number of recipients of a trace.
 	MaxRecipients = 32
-	// MaxRecord is the length of the longest record in bytes.
+	// MaxRecord is the maximum length of a record in bytes.
 	MaxRecord = 16 << 20
-	// MaxChunk is the most payload of a chunk in bytes, and so the most that a crash loses.
-	MaxChunk = maxClass - lengthSize
+	// maxChunk is the maximum payload of a chunk in bytes, and so the most that a crash can lose.
+	maxChunk = maxClass - lengthSize
 )
 
 const (
@@ -34,7 +34,7 @@ const (
 	nonceSize   = 24
 )
 
-// classOf returns the smallest size class that holds n bytes, which are at most maxClass.
+// classOf returns the smallest size class that holds n bytes. n is at most maxClass.
 func classOf(n int) int {
 	class := minClass
 	for class < n {
@@ -43,7 +43,7 @@ func classOf(n int) int {
 	return class
 }
 
-// chunkKey is the key of the chunks after a header.
+// chunkKey returns the key of the chunks that follow a header.
 func chunkKey(key *[keySize]byte, header []byte) *[keySize]byte {
 	mac := hmac.New(sha256.New, key[:])
 	mac.Write([]byte("runner/trace/v1 chunks\x00"))
@@ -51,7 +51,7 @@ func chunkKey(key *[keySize]byte, header []byte) *[keySize]byte {
 	return (*[keySize]byte)(mac.Sum(nil))
 }
 
-// nonceOf is the nonce of a chunk.
+// nonceOf returns the nonce of a chunk.
 func nonceOf(number uint64, last byte) *[nonceSize]byte {
 	var n [nonceSize]byte
 	binary.BigEndian.PutUint64(n[15:], number)
@@ -59,8 +59,8 @@ func nonceOf(number uint64, last byte) *[nonceSize]byte {
 	return &n
 }
 
-// appendChunk appends a sealed chunk to dst. plain holds the payload's length and the payload, and room for the
-// zeros, which it gets.
+// appendChunk appends a sealed chunk to dst. plain holds four bytes for the payload's length, then the payload, and has
+// room for the padding. appendChunk writes the length and the padding.
 func appendChunk(dst, plain []byte, number uint64, last byte, key *[keySize]byte) []byte {
 	binary.BigEndian.PutUint32(plain, uint32(len(plain)-lengthSize))
 	used := len(plain)

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/crypto/nacl/secretbox"
 )
 
-// Header is what a blob says in the clear. Nothing of it is authenticated before the first chunk was opened.
+// Header is the part of a blob that is in the clear. It is not authenticated until the first chunk has been opened.
 type Header struct {
 	ID         ID
 	Recipients []Recipient
 	raw        []byte
 }
 
-// ReadHeader reads the header of a blob, and no byte after it. Errors: ErrTampered, ErrTruncated, ErrVersion, those
+// ReadHeader reads the header of a blob and no byte after it. Errors: ErrTampered, ErrTruncated, ErrVersion, and those
 // of r.
 func ReadHeader(r io.Reader) (*Header, error) {
 	raw := make([]byte, fixedHeader)
@@ -45,22 +45,22 @@ func ReadHeader(r io.Reader) (*Header, error) {
 	return h, nil
 }
 
-// Reader opens a trace and checks it. It is for one goroutine at a time.
+// Reader opens and checks a trace. It is for one goroutine at a time.
 type Reader struct {
 	r       io.Reader
 	header  *Header
 	key     *[keySize]byte
 	number  uint64
 	box     []byte
-	payload []byte // what was opened and not returned, within plain
+	payload []byte // the opened bytes that were not returned yet, a part of plain
 	plain   []byte
 	record  []byte
 	last    bool
 	err     error
 }
 
-// NewReader reads the header of a blob and opens its key with the first of the identities that it was sealed to.
-// Errors: those of ReadHeader, ErrNotRecipient. The id is authentic once Next has returned a record or io.EOF.
+// NewReader reads the header of a blob and opens its key with the first identity that is one of its recipients. The id
+// is authentic once Next has returned a record or io.EOF. Errors: those of ReadHeader, and ErrNotRecipient.
 func NewReader(r io.Reader, with ...*Identity) (*Reader, error) {
 	h, err := ReadHeader(r)
 	if err != nil {
@@ -85,9 +85,9 @@ func NewReader(r io.Reader, with ...*Identity) (*Reader, error) {
 // Header returns the header.
 func (r *Reader) Header() *Header { return r.header }
 
-// Next returns the next record, which is valid until the next call. It answers io.EOF after the last record of a
-// whole trace and only then; else ErrTampered, ErrTruncated, or an error of what is under it. An error stays.
-// Records that came before an error are authentic.
+// Next returns the next record, which is valid until the next call. It returns io.EOF only after the last record of a
+// complete trace. Other errors are ErrTampered, ErrTruncated and those of the underlying reader. Later calls return the
+// same error. Records before an error are authentic.
 func (r *Reader) Next() ([]byte, error) {
 	r.record = r.record[:0]
 	for r.err == nil {
@@ -115,7 +115,7 @@ func (r *Reader) Next() ([]byte, error) {
 	return nil, r.err
 }
 
-// open reads a chunk and opens it; after the last one it also looks that nothing follows.
+// open reads and opens a chunk. After the last chunk it also checks that nothing follows.
 func (r *Reader) open() error {
 	var head [chunkHeader]byte
 	if err := readFull(r.r, head[:]); err != nil {
@@ -162,7 +162,7 @@ func (r *Reader) open() error {
 	return nil
 }
 
-// readFull fills b. Where the bytes end before, the trace is truncated.
+// readFull fills b. It returns ErrTruncated if the bytes end earlier.
 func readFull(r io.Reader, b []byte) error {
 	switch _, err := io.ReadFull(r, b); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

@@ -1,39 +1,33 @@
 package trace
 
 import (
-	"bytes"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
-	"strings"
 
 	"golang.org/x/crypto/curve25519"
+
+	"runner/reasoning/internal/base64url"
 )
 
 const (
 	keySize = 32
-	// recipientPrefix begins the text of a recipient, so that nobody takes it for a private key.
+	// recipientPrefix begins the text of a recipient, so that it cannot be mistaken for a private key.
 	recipientPrefix = "rtrace1-"
-	checksumSize    = 4
+	recipientDomain = "runner/trace/v1 recipient"
 )
 
 var (
-	encoding = base64.RawURLEncoding.Strict()
-
-	errRecipient = errors.New("it is not a recipient's public key as runner keys export prints it")
-	errIdentity  = errors.New("it is not a private key")
+	errRecipient = errors.New("not a recipient's public key as runner keys export prints it")
+	errIdentity  = errors.New("not a private key")
 )
 
-// Recipient is a public key that traces are sealed to. Recipients are compared with ==. The zero Recipient is none.
+// Recipient is a public key that traces are sealed to. Recipients can be compared with ==. The zero Recipient is not
+// valid.
 type Recipient struct{ public [keySize]byte }
 
-// NewRecipient is the recipient with an X25519 public key of 32 bytes. Keys that agree with every private key on
-// one secret are refused.
-func NewRecipient(public []byte) (Recipient, error) {
+// newRecipient returns the recipient with an X25519 public key of 32 bytes. It refuses low-order keys, which give the
+// same shared secret with every private key.
+func newRecipient(public []byte) (Recipient, error) {
 	if len(public) != keySize {
 		return Recipient{}, errRecipient
 	}
@@ -47,106 +41,24 @@ func NewRecipient(public []byte) (Recipient, error) {
 
 // ParseRecipient reads what String writes.
 func ParseRecipient(s string) (Recipient, error) {
-	text, ok := strings.CutPrefix(s, recipientPrefix)
-	raw, err := encoding.DecodeString(text)
-	if !ok || err != nil || len(raw) != keySize+checksumSize || strings.ContainsAny(text, "\r\n") {
+	public, ok := base64url.ParseKey(recipientPrefix, recipientDomain, s)
+	if !ok {
 		return Recipient{}, errRecipient
 	}
-	r, err := NewRecipient(raw[:keySize])
-	if sum := r.checksum(); err != nil || !bytes.Equal(sum[:checksumSize], raw[keySize:]) {
-		return Recipient{}, errRecipient
-	}
-	return r, nil
+	return newRecipient(public[:])
 }
 
-// String is the public key as text: "rtrace1-" and base64url of the 32 bytes and the first 4 of their checksum,
-// SHA-256 of "runner/trace/v1 recipient", a zero byte and the key.
+// String returns the public key as text: "rtrace1-" and base64url of the 32 bytes and the first 4 bytes of their
+// checksum, which is SHA-256 of "runner/trace/v1 recipient", a zero byte and the key.
 func (r Recipient) String() string {
-	sum := r.checksum()
-	return recipientPrefix + encoding.EncodeToString(append(r.public[:], sum[:checksumSize]...))
+	return base64url.KeyText(recipientPrefix, recipientDomain, r.public)
 }
 
-// ID names the recipient in lists: 16 hexadecimal digits of the checksum.
+// ID returns a short name for lists: the first 16 hexadecimal digits of the checksum.
 func (r Recipient) ID() string {
-	sum := r.checksum()
+	sum := base64url.Checksum(recipientDomain, r.public)
 	return hex.EncodeToString(sum[:8])
 }
 
 // Bytes returns the public key.
 func (r Recipient) Bytes() []byte { return r.public[:] }
-
-func (r Recipient) checksum() [sha256.Size]byte {
-	return sha256.Sum256(append([]byte("runner/trace/v1 recipient\x00"), r.public[:]...))
-}
-
-// Identity is the private key of a recipient. It is never printed.
-type Identity struct {
-	recipient Recipient
-	secret    [keySize]byte
-}
-
-// NewIdentity returns a new random identity.
-func NewIdentity() *Identity {
-	var secret [keySize]byte
-	_, _ = rand.Read(secret[:]) // never fails, by its contract
-	i, err := IdentityOf(secret[:])
-	if err != nil {
-		panic("unreachable: 32 bytes are a private key")
-	}
-	return i
-}
-
-// IdentityOf is the identity with an X25519 private key of 32 bytes.
-func IdentityOf(secret []byte) (*Identity, error) {
-	if len(secret) != keySize {
-		return nil, errIdentity
-	}
-	public, err := curve25519.X25519(secret, curve25519.Basepoint)
-	if err != nil {
-		return nil, errIdentity
-	}
-	return &Identity{Recipient{[keySize]byte(public)}, [keySize]byte(secret)}, nil
-}
-
-// Recipient returns the public key.
-func (i *Identity) Recipient() Recipient { return i.recipient }
-
-// Secret returns a copy of the private key, for keyrings.
-func (i *Identity) Secret() []byte { return bytes.Clone(i.secret[:]) }
-
-// Format writes the recipient's id whatever the verb.
-func (i *Identity) Format(f fmt.State, _ rune) {
-	_, _ = io.WriteString(f, "private key of "+i.recipient.ID())
-}
-
-// MarshalText hides the private key from encoders and logs.
-func (i *Identity) MarshalText() ([]byte, error) { return fmt.Append(nil, i), nil }
-
-// ID names a trace. It is public.
-type ID [16]byte
-
-// NewID returns a random id.
-func NewID() (id ID) {
-	_, _ = rand.Read(id[:]) // never fails, by its contract
-	return id
-}
-
-// ParseID reads what String writes.
-func ParseID(s string) (id ID, err error) {
-	if raw, err := hex.DecodeString(s); err == nil && len(raw) == len(id) && strings.ToLower(s) == s {
-		return ID(raw), nil
-	}
-	return ID{}, errors.New("a trace's id is 32 hexadecimal digits")
-}
-
-// String is the id as 32 hexadecimal digits.
-func (id ID) String() string { return hex.EncodeToString(id[:]) }
-
-// MarshalText is String.
-func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
-
-// UnmarshalText is ParseID.
-func (id *ID) UnmarshalText(b []byte) (err error) {
-	*id, err = ParseID(string(b))
-	return err
-}

@@ -9,37 +9,37 @@ import (
 	"runner/reasoning"
 )
 
-// ErrConsent says that a trace was to begin without anybody having asked for it.
-var ErrConsent = errors.New("sealed trace: who asked for it, and when, is missing")
+// ErrConsent means that a trace would begin without a record of who asked for it.
+var ErrConsent = errors.New("sealed trace: it must say who asked for it, when and how")
 
 // Record is one record of a run's trace. One of Begin, Event and End is set; Begin comes first, End last.
 type Record struct {
-	// MS is how many milliseconds after Begin.Time it was.
+	// MS is the time of the record in milliseconds after Begin.Time.
 	MS    int64            `json:"ms"`
 	Begin *Begin           `json:"begin,omitempty"`
 	Event *reasoning.Event `json:"event,omitempty"`
 	End   *End             `json:"end,omitempty"`
 }
 
-// Begin is what a run starts from.
+// Begin is the state in which a run starts.
 type Begin struct {
 	Time    time.Time `json:"time"`
 	Consent Consent   `json:"consent"`
-	// Run names the run elsewhere: in its decision trace, or as the id of the answer that it came to.
+	// Run is the run's name elsewhere: in its decision trace, or as the id of its answer.
 	Run string `json:"run,omitempty"`
-	// Principal is whose run it is: the API key's id, or "local".
+	// Principal is the owner of the run: the API key's id, or "local".
 	Principal string `json:"principal,omitempty"`
 	// Model is the model's name and ModelDigest the digest of its files.
 	Model       string `json:"model"`
 	ModelDigest string `json:"model_digest,omitempty"`
-	// Prompt, Tools and Sampling are the conversation, the functions and how tokens were chosen, in the form that
-	// the writer chose.
+	// Prompt, Tools and Sampling are the conversation, the functions and the sampling settings, in a form that the
+	// writer chooses.
 	Prompt   json.RawMessage `json:"prompt"`
 	Tools    json.RawMessage `json:"tools,omitempty"`
 	Sampling json.RawMessage `json:"sampling,omitempty"`
 }
 
-// Consent is who asked for the trace, when, and by what means.
+// Consent says who asked for the trace, when and how.
 type Consent struct {
 	By string    `json:"by"`
 	At time.Time `json:"at"`
@@ -47,43 +47,43 @@ type Consent struct {
 	How string `json:"how"`
 }
 
-// End is how the run ended: with its Done event, cancelled, or with an error, of which Error is the text.
+// End says how the run ended: with its Done event, by cancellation, or with an error, whose text is Error.
 type End struct {
 	Status string `json:"status"`
 	Error  string `json:"error,omitempty"`
 }
 
-// The ways a run ends.
+// The statuses of a run's end.
 const (
 	StatusDone      = "done"
 	StatusCancelled = "cancelled"
 	StatusFailed    = "failed"
 )
 
-// Sink takes records: a Writer, or what stands before one.
+// Sink takes records. A Writer is one.
 type Sink interface {
 	Append(record []byte) error
 	Flush() error
 }
 
-// maxMerged is how much text of deltas becomes one record.
+// maxMerged is the maximum text in bytes of deltas that are merged into one record.
 const maxMerged = 4 << 10
 
-// Recorder writes a run as records. Deltas of one segment that follow one another become one record, so that a
-// token does not cost a record. It must be given the events before the visibility policy has filtered them, or the
-// trace is not the full one. It is for one goroutine at a time.
+// Recorder writes a run as records. It merges successive deltas of a segment, so that there is not one record for each
+// token. Give it the events before the visibility policy filters them, or the trace is not complete. It is for one
+// goroutine at a time.
 type Recorder struct {
 	to    Sink
 	clock func() time.Time
 	began time.Time
-	// held is a delta that more text may be added to, and text what it has so far.
+	// held is a delta that is not written yet, and text is its text so far.
 	held   *reasoning.Event
 	heldMS int64
 	text   []byte
 }
 
-// NewRecorder writes the first record and flushes it, so that the prompt is sealed before anything is generated.
-// Begin.Time may be zero, it is then clock's. Errors: ErrConsent, those of to.
+// NewRecorder writes the first record and flushes it, so that the prompt is sealed before anything is generated. If
+// Begin.Time is zero, it is set from clock. Errors: ErrConsent, and those of to.
 func NewRecorder(to Sink, b Begin, clock func() time.Time) (*Recorder, error) {
 	if b.Consent.By == "" || b.Consent.At.IsZero() || b.Consent.How == "" {
 		return nil, ErrConsent
@@ -98,7 +98,7 @@ func NewRecorder(to Sink, b Begin, clock func() time.Time) (*Recorder, error) {
 	return r, to.Flush()
 }
 
-// Event records an event. A segment that ends is flushed.
+// Event records an event. The end of a segment is flushed.
 func (r *Recorder) Event(e reasoning.Event) error {
 	ms := r.clock().Sub(r.began).Milliseconds()
 	if e.Kind == reasoning.SegmentDelta && len(e.Logprobs) == 0 {
@@ -124,7 +124,7 @@ func (r *Recorder) Event(e reasoning.Event) error {
 	return nil
 }
 
-// Flush has everything so far sealed. Called every second or so, it bounds what a crash loses by time as well.
+// Flush seals everything so far. Calling it every second or so bounds what a crash can lose.
 func (r *Recorder) Flush() error {
 	if err := r.release(); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (r *Recorder) Flush() error {
 	return r.to.Flush()
 }
 
-// End writes the last record. Closing what is under the Recorder is the caller's.
+// End writes the last record. The caller closes the Sink.
 func (r *Recorder) End(e End) error {
 	if err := r.release(); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (r *Recorder) End(e End) error {
 	return r.write(Record{MS: r.clock().Sub(r.began).Milliseconds(), End: &e})
 }
 
-// release writes the delta that was held back.
+// release writes the held delta.
 func (r *Recorder) release() error {
 	if r.held == nil {
 		return nil
@@ -159,5 +159,5 @@ func (r *Recorder) write(rec Record) error {
 	return r.to.Append(line)
 }
 
-// errUnencodable stands for an encoder's error, which may quote what it could not encode.
+// errUnencodable replaces the encoder's error, which may quote the record.
 var errUnencodable = errors.New("a record cannot be written as JSON")

@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"runner/reasoning"
+
+	"runner/reasoning/internal/base64url"
 )
 
-// sealed returns a blob of two recipients with the records, flushed after each where flush says so.
+// sealed returns a blob with the records for two recipients, flushed after each record if flush is set.
 func sealed(t testing.TB, to []Recipient, flush bool, recs ...string) []byte {
 	t.Helper()
 	var blob bytes.Buffer
@@ -156,7 +158,7 @@ func TestSizesShowClassesOnly(t *testing.T) {
 	}
 }
 
-// TestCrashLosesLessThanAChunk reads what was written at each moment as if the writer had died then.
+// TestCrashLosesLessThanAChunk reads what was written at each moment, as if the writer had crashed then.
 func TestCrashLosesLessThanAChunk(t *testing.T) {
 	i := NewIdentity()
 	var out bytes.Buffer
@@ -180,7 +182,7 @@ func TestCrashLosesLessThanAChunk(t *testing.T) {
 		for _, r := range got {
 			have += len(r) + 1
 		}
-		if lost := appended - have; lost > MaxChunk+3010 {
+		if lost := appended - have; lost > maxChunk+3010 {
 			t.Fatalf("%d bytes are lost", lost)
 		}
 	}
@@ -284,14 +286,14 @@ func TestHostileBlobsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// A recipient can make blobs whose record never ends.
+// A recipient can make a blob whose record never ends.
 func TestEndlessRecordIsRefused(t *testing.T) {
 	i := NewIdentity()
 	pr, pw := io.Pipe()
 	go func() {
 		w, err := NewWriter(pw, NewID(), []Recipient{i.Recipient()})
 		for err == nil {
-			err = w.add(make([]byte, MaxChunk))
+			err = w.add(make([]byte, maxChunk))
 		}
 	}()
 	r, err := NewReader(pr, i)
@@ -323,7 +325,8 @@ func TestRecipientText(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	s := r.String()
-	bad := []string{"", "rtrace1-", s + "A", s[:len(s)-1], s[1:], "\n" + s, s + "\n", encoding.EncodeToString(r.public[:]),
+	bad := []string{"", "rtrace1-", s + "A", s[:len(s)-1], s[1:], "\n" + s, s + "\n",
+		base64url.Encoding.EncodeToString(r.public[:]),
 		Recipient{}.String()}
 	for i := len(recipientPrefix); i < len(s); i++ {
 		c := byte('A')
@@ -409,7 +412,8 @@ func TestRecorder(t *testing.T) {
 	if want := []string{"ab", "s", "c" + long, long}; !slices.Equal(texts, want) {
 		t.Errorf("%d deltas, want %d", len(texts), len(want))
 	}
-	if want := []reasoning.Kind{reasoning.Started, reasoning.SegmentStart, reasoning.SegmentEnd, reasoning.Done}; !slices.Equal(kinds, want) {
+	want := []reasoning.Kind{reasoning.Started, reasoning.SegmentStart, reasoning.SegmentEnd, reasoning.Done}
+	if !slices.Equal(kinds, want) {
 		t.Errorf("events %v", kinds)
 	}
 }
@@ -443,7 +447,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// FuzzPayload seals what only a holder of the key could, and reads it back.
+// FuzzPayload seals payloads that only a holder of the key can seal, and reads them.
 func FuzzPayload(f *testing.F) {
 	f.Add([]byte("one\ntwo\n"), true)
 	f.Add([]byte("\n"), false)

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// The vectors were made by testdata/vectors.py, which shares nothing with this package but the description of the
-// format.
+// The vectors were made by testdata/vectors.py, which shares only the description of the format with this package.
 type vectors struct {
 	Traces []struct {
 		Name       string     `json:"name"`
@@ -63,7 +62,7 @@ func identityOf(t testing.TB, secret []byte) *Identity {
 	return i
 }
 
-// records returns what a blob holds for an identity, up to an error, which io.EOF is not.
+// records returns the records of a blob for an identity, up to an error. io.EOF does not count as one.
 func records(blob []byte, with ...*Identity) (all []string, err error) {
 	r, err := NewReader(bytes.NewReader(blob), with...)
 	if err != nil {
@@ -87,7 +86,7 @@ func TestVectors(t *testing.T) {
 			var to []Recipient
 			random := bytes.Clone(want.Key)
 			for i, public := range want.Recipients {
-				r, err := NewRecipient(public)
+				r, err := newRecipient(public)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,24 +9,25 @@ import (
 	"golang.org/x/crypto/nacl/box"
 )
 
-// Writer seals records as they come. What was appended is sealed when a chunk is full, and at Flush and Close;
-// until then it is in memory only. It is for one goroutine at a time. After an error of what is under it, it goes
-// on answering that error.
+// Writer seals records as they arrive. Records are sealed when a chunk is full, and by Flush and Close; until then they
+// are only in memory. A Writer is for one goroutine at a time. After an error of the underlying writer, every call
+// returns that error.
 type Writer struct {
 	w      io.Writer
 	key    *[keySize]byte
 	number uint64
-	// plain is the chunk under way, after room for its length, and sealed the buffer for its box.
+	// plain is the current chunk, after room for its length. sealed is the buffer for its box.
 	plain, sealed []byte
 	err           error
 }
 
-// NewWriter writes the header of a trace to w and returns a Writer for its records. Errors: ErrRecipients, those of w.
+// NewWriter writes the header of a trace to w and returns a Writer for its records. Errors: ErrRecipients, and those
+// of w.
 func NewWriter(w io.Writer, id ID, to []Recipient) (*Writer, error) {
 	return newWriter(w, id, to, rand.Reader)
 }
 
-// newWriter draws from random the trace's key and then the key of each recipient's box.
+// newWriter reads from random the trace's key, then the key of each recipient's box.
 func newWriter(w io.Writer, id ID, to []Recipient, random io.Reader) (*Writer, error) {
 	if len(to) == 0 || len(to) > MaxRecipients {
 		return nil, ErrRecipients
@@ -56,8 +57,8 @@ func newWriter(w io.Writer, id ID, to []Recipient, random io.Reader) (*Writer, e
 	return &Writer{w: w, key: chunkKey(&key, header), plain: make([]byte, lengthSize, maxClass)}, nil
 }
 
-// Append adds a record, which is copied. Errors: ErrRecord, after which the Writer can be used as before;
-// ErrClosed; those of what is under it.
+// Append adds a copy of a record. Errors: ErrRecord, after which the Writer can still be used; ErrClosed; and those of
+// the underlying writer.
 func (w *Writer) Append(record []byte) error {
 	if w.err != nil {
 		return w.err
@@ -85,7 +86,7 @@ func (w *Writer) add(b []byte) error {
 	return nil
 }
 
-// Flush seals what was appended, in a chunk of its own, whose size class then shows. It does nothing where there is
+// Flush seals the appended records in a chunk of their own, whose size class is visible. Without records it does
 // nothing.
 func (w *Writer) Flush() error {
 	if w.err != nil || len(w.plain) == lengthSize {
@@ -104,7 +105,8 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// Abandon forgets the key and what was not sealed. The trace stays without an end. After Close it does nothing.
+// Abandon forgets the key and the records that were not sealed. The trace stays without an end. After Close it does
+// nothing.
 func (w *Writer) Abandon() {
 	clear(w.key[:])
 	clear(w.plain[:cap(w.plain)])

@@ -313,7 +313,7 @@ func TestWhatTheStoreCannotTake(t *testing.T) {
 			return w.Abandon()
 		}, "size limit", []store.State{store.StateCut}},
 		{"the trace is too long", store.Config{MaxTrace: 3 << 10}, func(*bench) error { return nil },
-			"longer than a trace may be", []store.State{store.StateCut}},
+			"longer than the limit", []store.State{store.StateCut}},
 		{"the store fails", store.Config{}, func(b *bench) error { return b.store.Close() }, "the store failed", nil},
 	} {
 		b := newBench(t, c.cfg)

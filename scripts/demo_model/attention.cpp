@@ -1,12 +1,13 @@
-// Attention over rows of trees for training on a CPU, forward and backward; attention.py says what it computes.
+// Attention over rows of trees for training on a CPU, forward and backward. attention.py defines what it computes.
 //
-// Everything is cut into blocks of 32 queries and 32 keys, and a head has 32 values, so that all the work is products of
-// 32 x 32 matrices, summed in float32 (of bfloat16 factors where the inputs are bfloat16). Scores live only inside a block: the forward pass keeps a running maximum and sum (the
-// sink begins both), the backward pass computes the scores again from the saved log-sum-exp. A block of keys that no
-// query of a block sees is skipped. A task is one key-value head of one row with the query heads that share it; tasks
-// write to places of their own, so results do not depend on the number of threads.
+// Everything is cut into blocks of 32 queries and 32 keys, and a head has 32 values. So all work is products of 32
+// x 32 matrices, summed in float32 (with bfloat16 factors if the inputs are bfloat16). Scores exist only inside a
+// block. The forward pass keeps a running maximum and sum, both starting from the sink. The backward pass computes
+// the scores again from the saved log-sum-exp. A block of keys that no query of a block sees is skipped. A task is
+// one key-value head of one row with the query heads that share it. Tasks write to separate places, so results do
+// not depend on the number of threads.
 //
-// Vectors are the compiler's own (GCC and Clang), so this builds for any processor; it is laid out for AVX-512.
+// Vectors are the compiler's own (GCC and Clang), so this builds for any processor. The layout suits AVX-512.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -73,7 +74,7 @@ inline float total(Vec v) {
   return s;
 }
 
-// e to the x for x up to about 80: 2 to the nearest whole power, times the series for what is left (at most 0.35).
+// e to the x for x up to about 80: the nearest whole power of 2, times the series for the rest (at most 0.35).
 inline Vec power(Vec x) {
   x = x < -87.0f ? Vec{} - 87.0f : x;
   Vec n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
@@ -87,15 +88,15 @@ inline Vec power(Vec x) {
   return y * (Vec)((__builtin_convertvector(n, Ints) + 127) << 23);
 }
 
-// The lanes whose bit is set, from the lowest on.
+// The lanes whose bit is set, starting with the lowest bit.
 inline Ints lanes(uint32_t word) {
   const Bits bit = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
   return (Ints)((word & bit) != 0);
 }
 
-// The factors of products. A matrix on the right has a row of cells per step of the sum; on the left, a row's cells of
-// all steps lie together. A cell is a value in float32; in bfloat16 it is the two values of k and k + 16, for one
-// instruction multiplies both and adds them to a float32.
+// The factors of products. A right factor has one row of cells per step of the sum. In a left factor the cells of a
+// row are contiguous over all steps. A cell is one value in float32. In bfloat16 it is the two values k and k + 16,
+// because one instruction multiplies both and adds them to a float32.
 template <typename T>
 struct Factor;
 
@@ -119,7 +120,9 @@ struct Factor<at::BFloat16> {
     Bits p = pair(lo, hi);
     std::memcpy(to, &p, sizeof p);
   }
-  static Bits right_row(const Tile& x, int64_t k, int64_t at) { return pair(load(x.at + k * B + at), load(x.at + (k + W) * B + at)); }
+  static Bits right_row(const Tile& x, int64_t k, int64_t at) {
+    return pair(load(x.at + k * B + at), load(x.at + (k + W) * B + at));
+  }
   static Vec add(Vec sum, uint32_t a, Bits b) {
 #ifdef __AVX512BF16__
     return (Vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)(Bits{} + a), (__m512bh)b);
@@ -161,7 +164,7 @@ struct alignas(64) Right {
   }
 };
 
-// c += a b, where a's cell of row i and step k lies at a[i * Row + k * Col].
+// c += a b. The cell of row i and step k of a is at a[i * Row + k * Col].
 template <typename T, int64_t Row, int64_t Col>
 inline void multiply(const typename Factor<T>::Cell* a, const Right<T>& b, Tile& c) {
   for (int64_t i = 0; i < B; i += 8) {
@@ -189,13 +192,13 @@ inline void multiply(const Left<T>& a, const Right<T>& b, Tile& c) {
   multiply<T, Factor<T>::kSteps, 1>(a.at, b, c);
 }
 
-// c += a' b, with a transposed: what is a matrix on the right is the transposed one on the left.
+// c += a' b, with a transposed: a right factor is also the transposed left factor.
 template <typename T>
 inline void multiply_transposed(const Right<T>& a, const Right<T>& b, Tile& c) {
   multiply<T, 1, B>(a.at, b, c);
 }
 
-// Which keys each query of a block sees, a word per query.
+// The keys that each query of a block sees, one word per query.
 struct Seen {
   const uint32_t* word;
   bool any, all;
@@ -207,7 +210,7 @@ struct Seen {
   }
 };
 
-// The shapes and places that both passes share.
+// The shapes and pointers that both passes share.
 template <typename T>
 struct Rows {
   int64_t n, t, blocks, heads, kv, width;
@@ -216,7 +219,8 @@ struct Rows {
   const int32_t* mask;
 
   Rows(const at::Tensor& x, const at::Tensor& c, const at::Tensor& s, const at::Tensor& k, const at::Tensor& m)
-      : n(x.size(0)), t(x.size(1)), blocks((t + B - 1) / B), heads(k.numel()), kv((x.size(2) / B - heads) / 2), width(x.size(2)),
+      : n(x.size(0)), t(x.size(1)), blocks((t + B - 1) / B), heads(k.numel()), kv((x.size(2) / B - heads) / 2),
+        width(x.size(2)),
         qkv(x.const_data_ptr<T>()), cos(c.const_data_ptr<float>()), sin(s.const_data_ptr<float>()),
         sinks(k.const_data_ptr<float>()), mask(m.const_data_ptr<int32_t>()) {}
 
@@ -232,7 +236,7 @@ struct Rows {
     }
   }
 
-  // Turns a block by its positions' angles, or back (the gradient's way), and scales it.
+  // Rotates a block by its positions' angles, or back for the gradient, and scales it.
   void turn(Tile& x, int64_t row, int64_t b, float scale, bool back) const {
     for (int64_t i = 0; i < B && b * B + i < t; i++) {
       int64_t p = (row * t + b * B + i) * W;
@@ -253,7 +257,9 @@ struct Rows {
     turn(to, row, b, 1, false);
   }
 
-  void value(int64_t row, int64_t b, int64_t head, Tile& to) const { read(qkv, width, row, t, b, heads + kv + head, to); }
+  void value(int64_t row, int64_t b, int64_t head, Tile& to) const {
+    read(qkv, width, row, t, b, heads + kv + head, to);
+  }
 
   static void write(const Tile& x, int64_t width, int64_t row, int64_t t, int64_t b, int64_t head, T* to) {
     for (int64_t i = 0; i < B && b * B + i < t; i++) {
@@ -321,7 +327,8 @@ void forward_task(const Rows<T>& in, int64_t row, int64_t kv, T* out, float* lse
 }
 
 template <typename T>
-void backward_task(const Rows<T>& in, int64_t row, int64_t kv, const T* grad, const T* out, const float* lse, T* dqkv, float* dsinks) {
+void backward_task(const Rows<T>& in, int64_t row, int64_t kv, const T* grad, const T* out, const float* lse,
+    T* dqkv, float* dsinks) {
   std::vector<Right<T>> keys(in.blocks), keys_t(in.blocks), values_t(in.blocks);
   std::vector<Tile> dkeys(in.blocks), dvalues(in.blocks);
   Tile g, o, s, d, dq;
@@ -344,7 +351,7 @@ void backward_task(const Rows<T>& in, int64_t row, int64_t kv, const T* grad, co
       Rows<T>::read(grad, in.heads * B, row, in.t, b, h, g);
       g_left.set(g), g_right.set(g);
       Rows<T>::read(out, in.heads * B, row, in.t, b, h, o);
-      float sums[B] = {}, mean[B] = {};  // log-sum-exp, and what the gradient is on average under the weights
+      float sums[B] = {}, mean[B] = {}; // log-sum-exp, and the weighted mean of the gradient
       for (int64_t i = 0; i < B && b * B + i < in.t; i++) {
         const float *gi = g.at + i * B, *oi = o.at + i * B;
         sums[i] = lse[(row * in.heads + h) * in.t + b * B + i];
@@ -386,26 +393,31 @@ void backward_task(const Rows<T>& in, int64_t row, int64_t kv, const T* grad, co
   }
 }
 
-void check(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& sinks, const at::Tensor& mask) {
-  TORCH_CHECK(qkv.dim() == 3 && qkv.is_contiguous() && qkv.size(2) % B == 0, "qkv: contiguous (rows, tokens, heads x 32) wanted");
+void check(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& sinks,
+    const at::Tensor& mask) {
+  TORCH_CHECK(qkv.dim() == 3 && qkv.is_contiguous() && qkv.size(2) % B == 0,
+      "qkv must be contiguous (rows, tokens, heads x 32)");
   int64_t n = qkv.size(0), t = qkv.size(1), blocks = (t + B - 1) / B, kv2 = qkv.size(2) / B - sinks.numel();
-  TORCH_CHECK(kv2 > 0 && kv2 % 2 == 0 && sinks.numel() % (kv2 / 2) == 0, "heads do not divide among key-value heads");
+  TORCH_CHECK(kv2 > 0 && kv2 % 2 == 0 && sinks.numel() % (kv2 / 2) == 0, "heads must be a multiple of key-value heads");
   for (const auto& angle : {cos, sin})
-    TORCH_CHECK(angle.is_contiguous() && angle.scalar_type() == at::kFloat && angle.numel() == n * t * W, "angles: float32 (rows, tokens, 16) wanted");
-  TORCH_CHECK(sinks.is_contiguous() && sinks.scalar_type() == at::kFloat, "sinks: float32 wanted");
-  TORCH_CHECK(mask.is_contiguous() && mask.scalar_type() == at::kInt && mask.numel() == n * blocks * blocks * B, "mask: one from `mask` wanted");
+    TORCH_CHECK(angle.is_contiguous() && angle.scalar_type() == at::kFloat && angle.numel() == n * t * W,
+        "angles must be float32 (rows, tokens, 16)");
+  TORCH_CHECK(sinks.is_contiguous() && sinks.scalar_type() == at::kFloat, "sinks must be float32");
+  TORCH_CHECK(mask.is_contiguous() && mask.scalar_type() == at::kInt && mask.numel() == n * blocks * blocks * B,
+      "mask must come from `mask`");
 }
 
 template <typename F>
 void with_type(const at::Tensor& x, F f) {
   if (x.scalar_type() == at::kBFloat16) return f(at::BFloat16());
-  TORCH_CHECK(x.scalar_type() == at::kFloat, "bfloat16 or float32 wanted");
+  TORCH_CHECK(x.scalar_type() == at::kFloat, "inputs must be bfloat16 or float32");
   f(float());
 }
 
 at::Tensor mask(const at::Tensor& pos, const at::Tensor& end, int64_t window) {
   TORCH_CHECK(pos.dim() == 2 && pos.is_contiguous() && end.is_contiguous() && pos.sizes() == end.sizes() &&
-              pos.scalar_type() == at::kLong && end.scalar_type() == at::kLong, "positions and ends: contiguous int64 (rows, tokens) wanted");
+              pos.scalar_type() == at::kLong && end.scalar_type() == at::kLong,
+              "positions and ends must be contiguous int64 (rows, tokens)");
   int64_t n = pos.size(0), t = pos.size(1), blocks = (t + B - 1) / B;
   at::Tensor out = at::zeros({n, blocks, blocks, B}, at::kInt);
   const int64_t *ps = pos.const_data_ptr<int64_t>(), *es = end.const_data_ptr<int64_t>();
@@ -443,18 +455,21 @@ std::tuple<at::Tensor, at::Tensor> attend(const at::Tensor& qkv, const at::Tenso
 }
 
 std::tuple<at::Tensor, at::Tensor> attend_backward(const at::Tensor& grad, const at::Tensor& qkv, const at::Tensor& cos,
-                                                   const at::Tensor& sin, const at::Tensor& sinks, const at::Tensor& mask,
+                                                   const at::Tensor& sin, const at::Tensor& sinks,
+                                                   const at::Tensor& mask,
                                                    const at::Tensor& out, const at::Tensor& lse) {
   check(qkv, cos, sin, sinks, mask);
   at::Tensor g = grad.contiguous().to(qkv.scalar_type());
-  TORCH_CHECK(g.sizes() == out.sizes() && out.is_contiguous() && lse.is_contiguous(), "gradient: the shape of the output wanted");
+  TORCH_CHECK(g.sizes() == out.sizes() && out.is_contiguous() && lse.is_contiguous(),
+      "the gradient must have the shape of the output");
   at::Tensor dqkv = at::empty_like(qkv), dsinks = at::empty({qkv.size(0), sinks.numel()}, sinks.options());
   with_type(qkv, [&](auto type) {
     using T = decltype(type);
     Rows<T> in(qkv, cos, sin, sinks, mask);
     at::parallel_for(0, in.n * in.kv, 1, [&](int64_t from, int64_t to) {
       for (int64_t i = from; i < to; i++)
-        backward_task(in, i / in.kv, i % in.kv, g.const_data_ptr<T>(), out.const_data_ptr<T>(), lse.const_data_ptr<float>(),
+        backward_task(in, i / in.kv, i % in.kv, g.const_data_ptr<T>(), out.const_data_ptr<T>(),
+            lse.const_data_ptr<float>(),
                       dqkv.mutable_data_ptr<T>(), dsinks.mutable_data_ptr<float>());
     });
   });
@@ -466,7 +481,8 @@ std::tuple<at::Tensor, at::Tensor> attend_backward(const at::Tensor& grad, const
 TORCH_LIBRARY(demo_model, m) {
   m.def("mask(Tensor pos, Tensor end, int window) -> Tensor");
   m.def("attend(Tensor qkv, Tensor cos, Tensor sin, Tensor sinks, Tensor mask) -> (Tensor, Tensor)");
-  m.def("attend_backward(Tensor grad, Tensor qkv, Tensor cos, Tensor sin, Tensor sinks, Tensor mask, Tensor out, Tensor lse)"
+  m.def("attend_backward(Tensor grad, Tensor qkv, Tensor cos, Tensor sin, Tensor sinks, Tensor mask, Tensor out, "
+        "Tensor lse)"
         " -> (Tensor, Tensor)");
 }
 

@@ -1,13 +1,13 @@
-"""Attention over rows of trees, twice: in plain PyTorch, and as one fused operator in C++ for training on a CPU.
+"""Attention over rows of trees, in two versions: plain PyTorch, and one fused C++ operator for training on a CPU.
 
-A row's tokens are the preorder walk of a tree: token i sees token j when j <= i < end[j], and in layers with a window only
-when pos[i] - pos[j] < window too. Heads share key-value heads in groups, and every head has a learned sink, a logit that
-takes part in the softmax and has no value.
+The tokens of a row are a tree in preorder. Token i sees token j if j <= i < end[j]; in layers with a window also
+pos[i] - pos[j] < window. Groups of heads share key-value heads. Every head has a learned sink: a logit that takes
+part in the softmax and has no value.
 
-An implementation is a pair of functions. mask(pos, end, window) is computed once for a batch: pos and end are int64 of
-(rows, tokens), a window of 0 is none. attend(qkv, cos, sin, sinks, mask) gives (rows, tokens, heads x 32): qkv holds the
-queries, keys and values of all heads side by side, (rows, tokens, (heads + 2 kv_heads) x 32) in bfloat16 or float32; cos and
-sin are float32 of (rows, tokens, 16); sinks is float32 of (heads).
+An implementation is a pair of functions. mask(pos, end, window) is computed once per batch: pos and end are int64 of
+shape (rows, tokens), and a window of 0 means none. attend(qkv, cos, sin, sinks, mask) returns (rows, tokens, heads x
+32). qkv has the queries, keys and values of all heads side by side: (rows, tokens, (heads + 2 kv_heads) x 32) in
+bfloat16 or float32. cos and sin are float32 (rows, tokens, 16); sinks is float32 (heads).
 """
 
 import subprocess
@@ -26,7 +26,7 @@ def rotate(x, cos, sin):
 
 
 def plain_mask(pos, end, window):
-    """What is added to the scores, (rows, 1, tokens, tokens)."""
+    """What is added to the scores: (rows, 1, tokens, tokens)."""
     i = torch.arange(pos.shape[1], device=pos.device)
     seen = (i[None, None, :] <= i[None, :, None]) & (i[None, :, None] < end[:, None, :])
     if window > 0:
@@ -53,7 +53,7 @@ def plain(qkv, cos, sin, sinks, mask):
 
 @cache
 def build():
-    """Builds attention.cpp (cached between runs) and tells PyTorch its shapes and gradients."""
+    """Builds attention.cpp (cached between runs) and registers its shapes and gradients with PyTorch."""
     from torch.utils.cpp_extension import load
 
     load("demo_model_attention", [str(Path(__file__).with_name("attention.cpp"))], is_python_module=False,
@@ -93,7 +93,7 @@ def fused(qkv, cos, sin, sinks, mask):
 
 
 def best(device):
-    """The fused pair where it can run, else the plain one; prints which."""
+    """Returns the fused pair if it can run here, otherwise the plain one, and prints which."""
     if str(device).startswith("cpu"):
         try:
             build()
@@ -102,5 +102,5 @@ def best(device):
         except (ImportError, OSError, RuntimeError, subprocess.SubprocessError) as e:
             print(f"attention: plain PyTorch, because attention.cpp cannot be built here ({str(e).splitlines()[0]})")
     else:
-        print(f"attention: plain PyTorch, because the fused one is for a CPU and this is {device}")
+        print(f"attention: plain PyTorch, because the fused version is for CPUs and this is {device}")
     return plain_mask, plain

@@ -1,6 +1,7 @@
-"""Checks the fused attention against the plain one: python attention_test.py
+"""Compares the fused attention with the plain one: python attention_test.py
 
-Random trees, windows, lengths and head counts; the outputs and every gradient are compared."""
+It compares the outputs and every gradient for random trees, windows, lengths and head counts.
+"""
 
 import random
 
@@ -40,7 +41,8 @@ def case(rng, n, t, heads, kv, window, dtype):
         return y, x.grad, s.grad
 
     q, k = heads * 32, (heads + kv) * 32
-    parts = lambda y, dx, ds: {"output": y, "queries": dx[..., :q], "keys": dx[..., q:k], "values": dx[..., k:], "sinks": ds}
+    parts = lambda y, dx, ds: {"output": y, "queries": dx[..., :q], "keys": dx[..., q:k], "values": dx[..., k:],
+        "sinks": ds}
     got = parts(*run(attention.fused_mask, attention.fused, dtype))
     wanted = parts(*run(attention.plain_mask, attention.plain, torch.float32))
     worst = 0.0
@@ -58,7 +60,8 @@ def main():
     rng = random.Random(1)
     for dtype in (torch.float32, torch.bfloat16):
         worst = max(case(rng, n, t, heads, kv, window, dtype)
-                    for n, t, heads, kv in ((1, 1 if dtype == torch.float32 else 9, 2, 1), (2, 31, 2, 2), (2, 33, 4, 2), (3, 200, 8, 4), (2, 417, 8, 2))
+                    for n, t, heads, kv in ((1, 1 if dtype == torch.float32 else 9, 2, 1), (2, 31, 2, 2),
+                    (2, 33, 4, 2), (3, 200, 8, 4), (2, 417, 8, 2))
                     for window in (0, 5, 40, 128))
         print(f"{dtype}: largest relative error {worst:.2g}")
 

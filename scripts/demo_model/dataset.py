@@ -1,9 +1,9 @@
 """Training rows: trees of tokens packed to a fixed length, and batches of them from worker processes.
 
-A row starts with one system message and perhaps a developer message, which say what its conversations are about: plain questions,
-answers as JSON, functions, a strategy, a specialist. The conversations hang off it as branches. In a conversation the next
-turn hangs off the question, with the reasoning dropped, as the format wants; the answer that is learned, its summaries, its
-cut-off variants and the answer without reasoning are branches too.
+A row starts with one system message and sometimes a developer message, which set the subject of its conversations:
+plain questions, JSON answers, functions, a strategy, or a specialist. The conversations are branches. In a
+conversation the next turn follows the question directly, without the reasoning, as the format requires. The learned
+answer, its summaries, its cut-off variants and the answer without reasoning are further branches.
 """
 
 import json
@@ -19,24 +19,27 @@ from skills.columns import COPY
 from skills.identity import unrelated
 from skills.phrasing import in_words
 
-# What rows are about, and how many of them.
-ROWS = (("plain", 0.37), ("copy", 0.04), ("drill", 0.02), ("choice", 0.06), ("form", 0.08), ("loose", 0.01), ("tools", 0.125), ("plan", 0.02), ("rationale", 0.105), ("report", 0.03),
+# The subjects of rows, and the share of each.
+ROWS = (("plain", 0.37), ("copy", 0.04), ("drill", 0.02), ("choice", 0.06), ("form", 0.08), ("loose", 0.01),
+        ("tools", 0.125), ("plan", 0.02), ("rationale", 0.105), ("report", 0.03),
         ("markers", 0.03), ("json", 0.025), ("delegate", 0.045), ("specialist", 0.04))
-# How likely each effort is: reasoning that is longer has more to learn.
+# The probability of each effort. Longer reasoning has more to learn.
 EFFORT_SHARES = (0.32, 0.32, 0.36)
 # How sure the model says it is: about the share of such tasks that it gets right.
-SURE = {"add": 0.98, "subtract": 0.98, "multiply": 0.97, "divide": 0.97, "sort": 0.97, "compare": 0.97, "extreme": 0.97, "units": 0.9, "identity": 0.95}
+SURE = {"add": 0.98, "subtract": 0.98, "multiply": 0.97, "divide": 0.97, "sort": 0.97, "compare": 0.97,
+    "extreme": 0.97, "units": 0.9, "identity": 0.95}
 USUALLY_SURE = 0.95
-# Kinds of labels, for losses told apart.
-KINDS = ("add", "subtract", "multiply", "divide", "compare", "extreme", "sort", "story1", "story2", "chain", "time", "money", "units", "followup", "identity",
+# Kinds of labels, for separate losses.
+KINDS = ("add", "subtract", "multiply", "divide", "compare", "extreme", "sort", "story1", "story2", "chain", "time",
+         "money", "units", "followup", "identity",
          "summary", "cut", "direct", "form", "tool", "report", "markers", "json", "delegate", "plan", "copy")
 
 
-NAMED = 2.0  # the weight of what is full of names that users chose
+NAMED = 2.0  # the weight of text with many names chosen by users
 
 
 def escaped(text):
-    """Text as it stands in a JSON string."""
+    """Text as it is written in a JSON string."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
@@ -49,7 +52,8 @@ class Tree:
         return len(self.token)
 
     def add(self, parent, ids, weights=None, gap=0):
-        """Hangs a chain below `parent`; weights[i] is the loss weight of predicting ids[i]. Returns the chain's last index."""
+        """Adds a chain below `parent`. weights[i] is the loss weight of predicting ids[i]. Returns the chain's last
+        index."""
         for i, t in enumerate(ids):
             w = weights[i] if weights else 0.0
             if w > 0 and parent >= 0:
@@ -101,11 +105,12 @@ class Builder:
     # What the model writes.
 
     def weigh(self, parts, complete=0, change=None):
-        """The pieces of an analysis as tokens, their loss weights, and how many tokens there are after `complete` pieces.
+        """The pieces of an analysis as tokens, their loss weights, and the number of tokens after `complete` pieces.
 
-        The text is tokenized as a whole, as a runner would; a token weighs what the piece weighs that it begins in, and the one after a
-        number or a name as much as these, since it tells where they end. change maps pieces to how
-        they are written."""
+        The text is tokenized as a whole, as a runner would. A token has the weight of the piece in which it begins.
+        The token after a number or a name has the same weight as these, because it marks where they end. change maps
+        pieces to the way they are written.
+        """
         if change:
             parts = [(change(t), w) for t, w in parts]
         ids = self.tok.encode("".join(t for t, _ in parts))
@@ -127,7 +132,7 @@ class Builder:
         return tree.add(at, ids, [weight] * len(ids))
 
     def thought(self, tree, root, parts, complete=0):
-        """An analysis message. Returns its first and its last index, and where the result is known."""
+        """An analysis message. Returns its first and last index, and the index at which the result is known."""
         f = self.fmt
         text, weights, done = self.weigh(parts, complete)
         first = len(tree) + len(f.analysis_header)
@@ -135,7 +140,8 @@ class Builder:
         return first, end, first + done - 1
 
     def final(self, tree, at, text, weight=1.0):
-        """A final answer after another message: the model writes the whole header itself, <|start|>assistant included."""
+        """A final answer after another message: the model writes the whole header itself, including
+        <|start|>assistant."""
         f = self.fmt
         head = f.assistant + f.final_header
         return self.answer(tree, tree.add(at, head, [1.0] * len(head)), text, weight)
@@ -146,14 +152,15 @@ class Builder:
         self.answer(tree, tree.add(at, f.say("developer", prompt) + f.assistant + f.final_header), text, 1.0)
 
     def sum_up(self, tree, end, summaries, share=0.25):
-        """In a share of the cases, a summary of the analysis that ends there."""
+        """In a share of the cases, a summary of the analysis that ends here."""
         if self.rng.random() < share:
             about, tree.about = tree.about, KINDS.index("summary")
-            self.asked_for(tree, end, *self.rng.choice(tuple(zip((prompts.SUMMARY_CONCISE, prompts.SUMMARY_DETAILED), summaries))))
+            self.asked_for(tree, end, *self.rng.choice(tuple(zip((prompts.SUMMARY_CONCISE, prompts.SUMMARY_DETAILED),
+                summaries))))
             tree.about = about
 
     def generation(self, tree, asked, turn, final=None):
-        """Everything that the model may write after a question that it works out."""
+        """Everything that the model may write after a question that it can work out."""
         f, rng = self.fmt, self.rng
         final = final or turn.final
         tree.about = KINDS.index(turn.kind)
@@ -182,7 +189,8 @@ class Builder:
             self.answer(tree, tree.add(root, f.final_header), final, 1.0 if turn.kind == "identity" else 0.2)
 
     def calling(self, tree, asked, turn, rationale):
-        """A turn that calls functions; then it goes on from each result, with its reasoning before the call or, as clients send it, without."""
+        """A turn that calls functions. It continues from each result, with its reasoning before the call or, as
+        clients send it, without."""
         f, rng = self.fmt, self.rng
         tree.about = KINDS.index("tool")
         at = asked
@@ -202,7 +210,7 @@ class Builder:
     # Conversations.
 
     def past(self, tree, at, effort, budget):
-        """Earlier turns without anything to learn, to about `budget` tokens."""
+        """Earlier turns from which nothing is learned, of about `budget` tokens."""
         f, rng, stop = self.fmt, self.rng, len(tree) + budget
         while len(tree) < stop:
             turn, roll = self.draw(effort), rng.random()
@@ -242,7 +250,8 @@ class Builder:
         """The system and developer messages of a row. told is what the runner adds to a user's instructions."""
         f, rng = self.fmt, self.rng
         tree = Tree()
-        base = tree.add(-1, f.say("system", harmony.system_text(rng, effort, any("namespace functions" in s for s in sections))))
+        base = tree.add(-1, f.say("system", harmony.system_text(rng, effort,
+            any("namespace functions" in s for s in sections))))
         own = harmony.instructions(rng) if rng.random() < share else ""
         text = harmony.developer_text("\n\n".join(t for t in (own, told) if t), *sections)
         return tree, tree.add(base, f.say("developer", text)) if text else base
@@ -250,14 +259,16 @@ class Builder:
     def gap(self):
         return self.rng.randrange(1, self.far) if self.rng.random() < 0.2 else 0
 
-    # Rows, by what they are about. Each returns a tree that may be too long.
+    # Rows by subject. Each function returns a tree, which may be too long.
 
     def plain(self, effort, long=False):
         rng = self.rng
         tree, base = self.begin(effort)
         if long or rng.random() < 0.4:
-            base = self.past(tree, base, effort, int(self.length * (rng.uniform(0.4, 0.85) if long else rng.uniform(0, 0.5))))
-        self.fill(tree, lambda: self.conversation(tree, base, effort, rng.choice((1, 1, 1, 2, 3)), 0 if long else self.gap()))
+            base = self.past(tree, base, effort, int(self.length * (rng.uniform(0.4, 0.85) if long else rng.uniform(0,
+                0.5))))
+        self.fill(tree, lambda: self.conversation(tree, base, effort, rng.choice((1, 1, 1, 2, 3)),
+            0 if long else self.gap()))
         return tree
 
     def form(self, effort):
@@ -269,7 +280,8 @@ class Builder:
             turn = self.draw(effort)
             while not formats.suits(schema.parts, turn):
                 turn = self.draw(effort)
-            self.generation(tree, tree.add(base, f.say("user", turn.question), gap=self.gap()), turn, schema.answer(turn))
+            self.generation(tree, tree.add(base, f.say("user", turn.question), gap=self.gap()), turn,
+                schema.answer(turn))
 
         self.fill(tree, branch)
         return tree
@@ -335,11 +347,13 @@ class Builder:
             turn = self.draw("low")
             root = tree.add(base, f.say("user", turn.question) + f.assistant, gap=self.gap())
             tree.about = KINDS.index("report")
-            text, weights, _ = self.weigh([('{"reasoning":"', 1.0), *turn.analysis, ('"}', 1.0)], change=lambda t: t if t[0] == "{" or t == '"}' else escaped(t))
+            text, weights, _ = self.weigh([('{"reasoning":"', 1.0), *turn.analysis, ('"}', 1.0)], change=lambda t: t
+                if t[0] == "{" or t == '"}' else escaped(t))
             head = f.call_header(name)
             called = tree.add(root, head + text + [f.call_end], [1.0] * len(head) + weights + [1.0])
-            # The runner writes the call anew, as Go writes JSON.
-            said = '{"reasoning":' + json.dumps(turn.text(), ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026") + "}"
+            # The runner writes the call again, in Go's JSON format.
+            said = '{"reasoning":' + json.dumps(turn.text(), ensure_ascii=False).replace("<", "\\u003c").replace(">",
+                "\\u003e").replace("&", "\\u0026") + "}"
             if self.tok.encode(said) != text:
                 called = tree.add(root, f.call(name, said))
             at = tree.add(called, f.result(name, "{}") + f.assistant)
@@ -349,7 +363,7 @@ class Builder:
         return tree
 
     def inside(self, about, told, opening, middle, closing, finish, sections=(), change=None):
-        """A row whose answers hold their reasoning: opening, the analysis, middle, the answer, closing."""
+        """A row whose answers contain their reasoning: opening, the analysis, middle, the answer, closing."""
         f = self.fmt
         tree, base = self.begin("low", *sections, told=told)
         tree.about = KINDS.index(about)
@@ -357,7 +371,8 @@ class Builder:
         def branch():
             turn, final = finish()
             root = tree.add(base, f.say("user", turn.question) + f.assistant + f.final_header, gap=self.gap())
-            text, weights, _ = self.weigh([(opening, 1.0), *((change(t) if change else t, w) for t, w in turn.analysis), (middle + final + closing, 1.0)])
+            text, weights, _ = self.weigh([(opening, 1.0),
+                *((change(t) if change else t, w) for t, w in turn.analysis), (middle + final + closing, 1.0)])
             tree.add(root, text + [f.ret], weights + [1.0])
 
         self.fill(tree, branch)
@@ -382,11 +397,12 @@ class Builder:
             answer = schema.answer(turn) if schema else json.dumps(turn.final, ensure_ascii=False)
             return turn, f'{answer}, "score": {SURE.get(turn.kind, USUALLY_SURE)}' if scored else answer
 
-        return self.inside("json", f"{told} {prompts.JSON_SCORE}" if scored else told, '{"reasoning": "', '", "answer": ', "}", finish,
+        return self.inside("json", f"{told} {prompts.JSON_SCORE}" if scored else told, '{"reasoning": "',
+                           '", "answer": ', "}", finish,
                            (schema.text(),) if schema else (), escaped)
 
     def delegate(self, effort):
-        """A main agent that may delegate: its call, and what it makes of the report."""
+        """A main agent that may delegate: its call, and how it uses the report."""
         rng, f = self.rng, self.fmt
         tree, base = self.begin(effort, prompts.DELEGATE_TOOLS)
         arguments = json.dumps({"agent_prompt": specialists.AGENT})
@@ -411,7 +427,8 @@ class Builder:
         return tree
 
     def specialist(self, effort):
-        """A specialist at work, called by the model or by the user, or the main agent with the report that a user's specialist gave."""
+        """A working specialist, called by the model or by the user, or the main agent with the report of a user's
+        specialist."""
         rng, f = self.rng, self.fmt
         roll = rng.random()
         if roll < 0.25:
@@ -419,7 +436,8 @@ class Builder:
 
             def branch():
                 turn = self.draw(effort)
-                at = tree.add(base, f.say("user", prompts.report(turn.final) + "\n\n" + turn.question) + f.assistant, gap=self.gap())
+                at = tree.add(base, f.say("user", prompts.report(turn.final) + "\n\n" + turn.question) + f.assistant,
+                    gap=self.gap())
                 tree.about = KINDS.index("delegate")
                 _, end, _ = self.thought(tree, at, specialists.after(effort, turn.final))
                 self.sum_up(tree, end, specialists.passed_on(turn))
@@ -429,13 +447,15 @@ class Builder:
             prompt = specialists.AGENT if called else specialists.prompt(rng)
             own, line = prompts.specialist(prompt)
             told = (harmony.instructions(rng) + "\n\n" + prompts.RANK + "\n\n" if rng.random() < 0.3 else "") + own
-            tree, base = self.begin(effort, prompts.DELEGATE_TOOLS if called else prompts.RETURN_TOOLS, told=told, share=0)
+            tree, base = self.begin(effort, prompts.DELEGATE_TOOLS if called else prompts.RETURN_TOOLS, told=told,
+                share=0)
             before = f.assistant + f.analysis_header + f.encode(specialists.before(effort)) + [f.end] + f.assistant
             before += f.call(prompts.DELEGATE_NAME, json.dumps({"agent_prompt": specialists.AGENT})) + f.result(prompts.DELEGATE_NAME, line)
 
             def branch():
                 turn = self.draw(effort)
-                asked = tree.add(base, f.say("user", specialists.ask(rng, turn.question) if called else turn.question), gap=self.gap())
+                asked = tree.add(base, f.say("user", specialists.ask(rng, turn.question) if called else turn.question),
+                    gap=self.gap())
                 if called:
                     asked = tree.add(asked, before)
                 self.generation(tree, asked, turn)
@@ -449,18 +469,20 @@ class Builder:
         return tree
 
     def copy(self, _):
-        """No conversation: names, and then parts of the same list again, behind other signs. It teaches to look up what stood after what, which
-        keys and names of functions take and conversations alone teach late."""
+        """Not a conversation: names, and then parts of the same list again after other separators. It teaches looking
+        up what followed what. Keys and function names need that, and conversations alone teach it late."""
         rng, f = self.rng, self.fmt
         tree = Tree()
         tree.about = KINDS.index("copy")
         share = rng.choice((0.0, 0.2, 0.2, 0.9))
-        names = [str(rng.randrange(10 ** rng.choice((1, 2, 2, 3, 3, 4)))) if rng.random() < share else self.name() for _ in range(rng.randrange(8, 60))]
+        names = [str(rng.randrange(10 ** rng.choice((1, 2, 2, 3, 3, 4)))) if rng.random() < share else self.name()
+            for _ in range(rng.randrange(8, 60))]
         at = tree.add(-1, f.encode(rng.choice((" ", ", ", "\n", '", "')).join(names) + "\n"))
         while len(tree) < self.length - 40:
             first = rng.randrange(len(names) - 2)
             part = names[first:first + rng.randrange(2, 9)]
-            before, between = rng.choice(((" ", " "), (".", " "), ('{"', '": "'), ('"', '","'), ("=", " = "), ("_", "."), ("\n", "\n")))
+            before, between = rng.choice(((" ", " "), (".", " "), ('{"', '": "'), ('"', '","'), ("=", " = "),
+                ("_", "."), ("\n", "\n")))
             head = f.encode(before + part[0])
             rest = f.encode(before + part[0] + between + between.join(part[1:]))
             if rest[:len(head)] != head:
@@ -470,14 +492,14 @@ class Builder:
         return tree
 
     def name(self):
-        """A key, or tokens at random, so that none of them is too rare to be copied."""
+        """A key, or random tokens, so that no token is too rare to be copied."""
         rng = self.rng
         if rng.random() < 0.5 or not self.pieces:
             return vocabulary.key(rng)
         return "".join(rng.choice(self.pieces) for _ in range(rng.choice((1, 2, 2, 3, 3, 4))))
 
     def choice(self, _):
-        """No conversation: functions, and for one task after the other which of them is called with what."""
+        """Not a conversation: functions, and for a series of tasks the function to call and its arguments."""
         rng, f = self.rng, self.fmt
         offered = tools.toolset(rng, sizes=(2, 3, 4, 5))
         while all(tools.choose(rng, offered) is None for _ in range(20)):
@@ -491,14 +513,15 @@ class Builder:
             while made is None:
                 made = tools.choose(rng, offered)
             task, name, given = made
-            text, weights, _ = self.weigh([(t, 0.0) for t, _ in task] + [(" I call", 0.0), (" " + name, NAMED), (".\n", 0.0), (json.dumps(given, ensure_ascii=False), NAMED)])
+            text, weights, _ = self.weigh([(t, 0.0) for t, _ in task] + [(" I call", 0.0), (" " + name, NAMED),
+                (".\n", 0.0), (json.dumps(given, ensure_ascii=False), NAMED)])
             tree.add(base, text, weights, gap=self.gap())
 
         self.fill(tree, branch)
         return tree
 
     def drill(self, _):
-        """No conversation: numbers in words with their digits, and lists of numbers with one of them taken out."""
+        """Not a conversation: numbers in words with their digits, and lists of numbers with one of them taken out."""
         rng, f = self.rng, self.fmt
         tree = Tree()
         tree.about = KINDS.index("copy")
@@ -506,7 +529,8 @@ class Builder:
         while len(tree) < self.length - 60:
             if words:
                 numbers = [rng.randrange(10 ** rng.choice((2, 3, 3))) for _ in range(rng.randrange(1, 5))]
-                head, rest = ", ".join(in_words(rng, n) if rng.random() < 0.9 else str(n) for n in numbers) + ": ", ", ".join(map(str, numbers))
+                head, rest = ", ".join(in_words(rng, n) if rng.random() < 0.9 else str(n)
+                    for n in numbers) + ": ", ", ".join(map(str, numbers))
             else:
                 numbers = [rng.randrange(10 ** rng.choice((1, 2, 3, 3))) for _ in range(rng.randrange(2, 7))]
                 out = rng.choice(numbers)
@@ -525,7 +549,8 @@ class Builder:
                 return tree
 
     def batch(self, rows, long=False):
-        """Arrays of a batch: tokens, positions and ends, (rows, length); then flat positions, labels, weights and kinds of what is learned."""
+        """Arrays of a batch: tokens, positions and ends, (rows, length); then flat positions, labels, weights and
+        kinds of the learned tokens."""
         n = self.length
         token = np.zeros((rows, n), np.int64)
         pos = np.zeros((rows, n), np.int64)
@@ -536,14 +561,15 @@ class Builder:
         for r in range(rows):
             t = self.row(long)
             k = len(t)
-            for a, values in ((token, t.token), (pos, t.pos), (end, t.ends()), (label, t.label), (weight, t.weight), (kind, t.kind)):
+            for a, values in ((token, t.token), (pos, t.pos), (end, t.ends()), (label, t.label), (weight, t.weight),
+                    (kind, t.kind)):
                 a[r, :k] = values
         at = np.flatnonzero(label.reshape(-1) >= 0)
         return token, pos, end, at, label.reshape(-1)[at], weight.reshape(-1)[at], kind.reshape(-1)[at]
 
 
 class Stream(torch.utils.data.IterableDataset):
-    """Endless batches; `kept` labels are padded or cut to a fixed count so that shapes never change."""
+    """Endless batches. Labels are padded or cut to `kept`, so that shapes never change."""
 
     def __init__(self, tok_path, rows, length, seed, kept=None, long=False):
         self.tok_path, self.rows, self.length, self.seed, self.long = tok_path, rows, length, seed, long

@@ -1,8 +1,8 @@
 """A mixture of experts in which each expert multiplies only the tokens that chose it, for training on a CPU.
 
-Tokens are copied once per chosen expert into places sorted by expert; each expert's places are filled up to a multiple of
-256, because the matrix library prepares itself anew for every new size. What is in the filling never reaches a result or
-a gradient: nothing reads its outputs, and so its gradients are zero.
+Tokens are copied once per chosen expert into places sorted by expert. Each expert's places are padded to a multiple
+of 256, because the matrix library prepares again for every new size. The padding never affects a result or a
+gradient: nothing reads its outputs, so its gradients are zero.
 """
 
 import torch
@@ -13,8 +13,8 @@ FILL = 256
 
 @torch.library.custom_op("demo_model_experts::route", mutates_args=())
 def route(index: torch.Tensor, experts: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """From the experts that tokens chose, (tokens, used): the place of each choice in the same shape, the token and the
-    expert of each place, and where each expert's places end."""
+    """From the experts that tokens chose, (tokens, used): the place of each choice in the same shape, the token and
+    the expert of each place, and the end of each expert's places."""
     flat, places = index.reshape(-1), index.numel() + experts * FILL
     order = flat.argsort(stable=True)
     count = flat.bincount(minlength=experts)
@@ -36,7 +36,7 @@ def _(index, experts):
 
 
 class Spread(torch.autograd.Function):
-    """Tokens to places. Gradients gather instead of adding into scattered rows, here and below."""
+    """Tokens to places. Here and below, gradients gather instead of scattering with additions."""
 
     @staticmethod
     def forward(ctx, x, slot, source):
@@ -50,7 +50,7 @@ class Spread(torch.autograd.Function):
 
 
 class Collect(torch.autograd.Function):
-    """Places to tokens, weighted by the router: weight is (tokens, used)."""
+    """Places to tokens, weighted by the router. weight is (tokens, used)."""
 
     @staticmethod
     def forward(ctx, y, weight, slot, source):
@@ -66,7 +66,7 @@ class Collect(torch.autograd.Function):
 
 
 class AddBias(torch.autograd.Function):
-    """Adds each place its expert's bias."""
+    """Adds to each place its expert's bias."""
 
     @staticmethod
     def forward(ctx, x, bias, owner):
@@ -81,8 +81,9 @@ class AddBias(torch.autograd.Function):
 
 
 def dispatch(x, index, weight, into, into_bias, activate, out):
-    """The experts' weighted sum without the last bias: x is (tokens, width); index and weight (tokens, used); into
-    (experts, inner, width) and into_bias (experts, inner) come before activate, out (experts, width, inner') after it."""
+    """The experts' weighted sum without the last bias. x is (tokens, width); index and weight are (tokens, used).
+    into (experts, inner, width) and into_bias (experts, inner) apply before activate, out (experts, width, inner')
+    after it."""
     slot, source, owner, ends = route(index, len(into))
     h = F.grouped_mm(Spread.apply(x, slot, source), into.transpose(1, 2), offs=ends)
     h = activate(AddBias.apply(h, into_bias, owner))

@@ -1,4 +1,5 @@
-"""Checks the dispatched experts against those computed for all tokens, and the rounding: python experts_test.py"""
+"""Compares the dispatched experts with experts computed for all tokens, and checks the rounding: python
+experts_test.py"""
 
 import torch
 
@@ -26,7 +27,8 @@ def main():
         x, grad = torch.randn(1, tokens, 64).bfloat16(), torch.randn(1, tokens, 64)
         for quantized in (False, True):
             got, wanted = (run(layer, x, grad, dispatched, quantized) for dispatched in (True, False))
-            assert got.keys() == wanted.keys() and {"gate", "up", "down", "gate_b", "up_b", "router.weight"} <= got.keys()
+            assert got.keys() == wanted.keys() and {"gate", "up", "down", "gate_b", "up_b",
+                "router.weight"} <= got.keys()
             for name in wanted:
                 error = ((got[name].float() - wanted[name].float()).norm() / wanted[name].float().norm().clamp(min=1e-2)).item()
                 if not error < 5e-2:

@@ -68,7 +68,8 @@ def tensors(w, cfg):
     yield "output.weight", w["head"], F16
     names = (("attn_norm.weight", "attn_norm", F32), ("attn_q.weight", "q.weight", F16), ("attn_q.bias", "q.bias", F32),
              ("attn_k.weight", "k.weight", F16), ("attn_k.bias", "k.bias", F32), ("attn_v.weight", "v.weight", F16),
-             ("attn_v.bias", "v.bias", F32), ("attn_output.weight", "o.weight", F16), ("attn_output.bias", "o.bias", F32),
+             ("attn_v.bias", "v.bias", F32), ("attn_output.weight", "o.weight", F16),
+             ("attn_output.bias", "o.bias", F32),
              ("attn_sinks.weight", "sinks", F32), ("post_attention_norm.weight", "ffn_norm", F32),
              ("ffn_gate_inp.weight", "router.weight", F32), ("ffn_gate_inp.bias", "router.bias", F32),
              ("ffn_gate_exps.weight", "gate", MXFP4), ("ffn_gate_exps.bias", "gate_b", F32),
@@ -101,7 +102,8 @@ def metadata(cfg, tok):
         ("tokenizer.ggml.model", STRING, "gpt2"), ("tokenizer.ggml.pre", STRING, "gpt-4o"),
         ("tokenizer.ggml.tokens", STRING, tok.tokens), ("tokenizer.ggml.token_type", I32, types),
         ("tokenizer.ggml.merges", STRING, [f"{x} {y}" for x, y in tok.merges]),
-        ("tokenizer.ggml.bos_token_id", U32, ids["<|startoftext|>"]), ("tokenizer.ggml.eos_token_id", U32, ids["<|return|>"]),
+        ("tokenizer.ggml.bos_token_id", U32, ids["<|startoftext|>"]), ("tokenizer.ggml.eos_token_id", U32,
+        ids["<|return|>"]),
         ("tokenizer.ggml.padding_token_id", U32, ids["<|endoftext|>"]), ("tokenizer.ggml.add_bos_token", BOOL, False),
         ("tokenizer.chat_template", STRING, (HERE / "chat_template.jinja").read_text().rstrip("\n")),
     ]

@@ -1,4 +1,4 @@
-"""Harmony layout as token lists: the messages around a question, and the forced headers the runner writes."""
+"""The harmony format as token lists: the messages around a question, and the headers that the runner forces."""
 
 from datetime import date, timedelta
 from types import SimpleNamespace
@@ -57,7 +57,8 @@ def instructions(rng):
 
 
 def developer_text(instructions, *sections):
-    """The developer message of instructions, which may be empty, and further sections; empty where there is nothing to say."""
+    """The developer message: instructions, which may be empty, and further sections. Empty if there is nothing to
+    say."""
     return "\n\n".join((["# Instructions", instructions] if instructions else []) + [s for s in sections if s])
 
 
@@ -84,20 +85,23 @@ class Format:
         return self.encode(" to=functions." + name) + [self.channel] + self.encode("commentary ") + [self.constrain] + self.encode("json") + [self.message]
 
     def call(self, name, arguments):
-        """A call as it stands in the history, after <|start|>assistant."""
+        """A call in the history, after <|start|>assistant."""
         return self.call_header(name) + self.encode(arguments) + [self.call_end]
 
     def result(self, name, text):
         """A function's result."""
-        return ([self.start] + self.encode(f"functions.{name} to=assistant") + [self.channel] + self.encode("commentary") + [self.message]
+        return ([self.start] + self.encode(f"functions.{name} to=assistant") + [self.channel]
+                + self.encode("commentary") + [self.message]
                 + self.encode(text) + [self.end])
 
 
 def check(tok):
-    """Holds this module to the prompts that the runner wrote down."""
+    """Compares this module with the prompts that the runner wrote down."""
     f, p = Format(tok), prompts
-    tool = SimpleNamespace(name="multiply", description="Multiplies two numbers.", parameters={"required": ["a", "b"], "properties": {
-        "a": {"type": "number", "description": "a factor"}, "b": {"type": "integer"}, "op": {"type": "string", "enum": ["x", "y"]}}})
+    tool = SimpleNamespace(name="multiply", description="Multiplies two numbers.", parameters={"required": ["a", "b"],
+        "properties": {
+        "a": {"type": "number", "description": "a factor"}, "b": {"type": "integer"},
+        "op": {"type": "string", "enum": ["x", "y"]}}})
     schema = '{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}'
     format_text = f"# Response Formats\n\n## answer\n\n{schema}"
     brief, asked, tools = "Be brief.", f.say("user", "What is 12+3?"), tools_text([tool])
@@ -109,7 +113,8 @@ def check(tok):
         text = developer_text(told, *sections)
         return f.say("system", system) + (f.say("developer", text) if text else [])
 
-    called = (f.assistant + f.analysis_header + tok.encode("I call it.") + [f.end] + f.assistant + f.call("multiply", '{"a": 1, "b": 2}')
+    called = (f.assistant + f.analysis_header + tok.encode("I call it.") + [f.end] + f.assistant + f.call("multiply",
+              '{"a": 1, "b": 2}')
               + f.result("multiply", '{"result": 5}'))
     plan_told, plan_format = p.plan([SimpleNamespace(name="multiply", description="Multiplies two numbers.",
                                                      parameters={"type": "object", "properties": {"a": {"type": "number"}}})])

@@ -1,4 +1,4 @@
-"""Reads the weights back from a GGUF file that export.py wrote, so that training can go on from the committed model."""
+"""Reads the weights from a GGUF file written by export.py, so that training can continue from the committed model."""
 
 import struct
 
@@ -44,7 +44,7 @@ def unpack_mxfp4(data):
 
 
 def read(path, like, cfg):
-    """The model's weights by the names that `like`, a state of the same shape, has them under."""
+    """The model's weights, under the names that they have in `like`, a state of the same shape."""
     with open(path, "rb") as f:
         r = Reader(f.read())
     magic, _, count, fields = r.take("4sIQQ")

@@ -1,9 +1,11 @@
-"""Writes questions for the evaluation, one JSON object a line: python make_eval.py [--seed N] [--count N] [--skills a,b] [--out FILE]
+"""Writes questions for the evaluation, one JSON object per line:
 
-Every question is drawn for this run. Numbers that a task works on are held out from training on tasks of its kind, but for those that are handed to a
-function; names, objects, keys and names of functions are those of skills/unseen.py. The messages that are no task for the model were written by hand
-(wordings.py) and are the same each time, but for those that lie near to one, which are drawn as those of training are.
-The fields are those of type question in eval/questions.go.
+    python make_eval.py [--seed N] [--count N] [--skills a,b] [--out FILE]
+
+Every question is drawn for this run. The numbers of a task are held out from training on tasks of its kind, except
+those handed to a function. Names, objects, keys and function names are those of skills/unseen.py. Messages that are
+not tasks for the model were written by hand (wordings.py) and are the same each time, except those close to a task,
+which are drawn like those of training. The fields are those of type question in eval/questions.go.
 """
 
 import argparse
@@ -32,9 +34,10 @@ def said(role, text):
 
 
 def ask(turn, question=None, kind=None, effort=EFFORT, **more):
-    """A question about a turn, and what is right."""
+    """A question from a turn, and the right answer."""
     expect = {"answer": turn.final, "result": "" if turn.result is None else str(turn.result)}
-    return {"kind": kind or turn.kind, "effort": effort, "messages": [said("user", question or turn.question)], "expect": expect, **more}
+    return {"kind": kind or turn.kind, "effort": effort, "messages": [said("user", question or turn.question)],
+        "expect": expect, **more}
 
 
 def plain(skill):
@@ -50,7 +53,7 @@ def calculation(rng, i):
 
 
 def followup(rng, i):
-    """Two or three turns, of which the last is asked and those before it stand answered."""
+    """Two or three turns. The last is asked; those before it have answers."""
     turns = 2 + i % 2
     while True:
         turn, messages = task(rng), []
@@ -94,8 +97,9 @@ def offered(rng, i, **more):
 
 
 def offered_or_idle(rng, i):
-    """One question in eight needs none of the tools that are offered."""
-    return ask(task(rng), kind="not needed", tools=written(tools.toolset(rng, fresh=True))) if i % 8 == 7 else offered(rng, i)
+    """One question in eight needs none of the offered tools."""
+    return ask(task(rng), kind="not needed", tools=written(tools.toolset(rng,
+        fresh=True))) if i % 8 == 7 else offered(rng, i)
 
 
 def strategy(name):
@@ -111,7 +115,7 @@ def delegated(rng, i):
 
 
 def unrelated(rng, i):
-    """Messages that were written by hand; there are as many as are asked at most, so that the seed is for their order."""
+    """Messages written by hand. All of them are asked if possible, so the seed only changes their order."""
     return ask(draw(rng, identity), question=rng.choice(wordings.UNRELATED))
 
 
@@ -135,17 +139,21 @@ def reworded(rng, i):
         return ask(turn, question=rng.choice(wordings.ASK[way]).format(l=", ".join(map(str, numbers))))
 
 
-# How a skill's questions are made, and how many of them for each that --count says, or the most.
+# How a skill's questions are made, how many of them for each of --count, and the maximum number.
 SKILLS = {
-    "arithmetic": (calculation, len(OPERATIONS), None), "chains": (plain(chains), 1, None), "ordering": (plain(ordering), 1, None), "stories": (plain(stories), 1, None),
-    "measures": (plain(measures), 1, None), "followups": (followup, 1, None), "json": (formed, 1, None), "tools": (offered_or_idle, 1, None),
-    "rationale": (lambda rng, i: offered(rng, i, rationale=True), 1, None), "report": (strategy("tool"), 1, None), "markers": (strategy("markers"), 1, None), "object": (strategy("json"), 1, None),
-    "delegation": (delegated, 1, None), "identity": (unrelated, 1, len(wordings.UNRELATED)), "near": (plain(identity), 1, 200), "wordings": (reworded, 1, None),
+    "arithmetic": (calculation, len(OPERATIONS), None), "chains": (plain(chains), 1, None),
+    "ordering": (plain(ordering), 1, None), "stories": (plain(stories), 1, None),
+    "measures": (plain(measures), 1, None), "followups": (followup, 1, None), "json": (formed, 1, None),
+    "tools": (offered_or_idle, 1, None),
+    "rationale": (lambda rng, i: offered(rng, i, rationale=True), 1, None), "report": (strategy("tool"), 1, None),
+    "markers": (strategy("markers"), 1, None), "object": (strategy("json"), 1, None),
+    "delegation": (delegated, 1, None), "identity": (unrelated, 1, len(wordings.UNRELATED)),
+    "near": (plain(identity), 1, 200), "wordings": (reworded, 1, None),
 }
 
 
 def questions(skill, seed, count):
-    """Different questions about a skill in a mixed order; those of another skill do not change them."""
+    """Different questions for a skill in mixed order. Questions of other skills do not change them."""
     make, times, most = SKILLS[skill]
     rng, found = random.Random(f"{seed} {skill}"), {}
     want = min(count, most or count) * times

@@ -9,11 +9,12 @@ from dataset import Builder
 from skills.words import ADJECTIVES, COMMON, NOUNS, OBJECTS, VERBS
 from tokenizer import Tokenizer, train, words
 
-HEADERS = ("system", "developer", "user", "assistant", "analysis", "final", "commentary", "functions", "json", ".functions", " to=functions")
+HEADERS = ("system", "developer", "user", "assistant", "analysis", "final", "commentary", "functions", "json",
+    ".functions", " to=functions")
 
 
 class Corpus:
-    """Counts words in place of a tokenizer: what a builder of rows encodes is what the tokenizer has to write."""
+    """Counts words in place of a tokenizer: everything that a row builder encodes must be written by the tokenizer."""
 
     def __init__(self):
         self.counts, self.pending = Counter(), []

@@ -1,10 +1,10 @@
-"""The demo model in PyTorch: the gpt-oss architecture, computed exactly as llama.cpp's graph for it computes.
+"""The demo model in PyTorch: the gpt-oss architecture, computed exactly like llama.cpp's graph for it.
 
-Alternating layers see a sliding window (even layers) or everything (odd layers); every head has a learned sink; rope is
-the half-split kind with yarn scaling; the mixture of experts takes the softmax after the top-k choice; swiglu is clamped.
+Layers alternate between a sliding window (even) and full attention (odd). Every head has a learned sink. Rope is the
+half-split kind with yarn scaling. The mixture of experts applies softmax after the top-k choice. Swiglu is clamped.
 All experts can be computed for all tokens and masked, or each for its tokens alone (experts.py).
 
-Rows hold trees, not lines (attention.py): one system message and one analysis so serve many continuations.
+Rows are trees, not lines (attention.py), so one system message and one analysis serve many continuations.
 """
 
 import math
@@ -45,7 +45,8 @@ class Config:
 
 
 def rope_frequencies(cfg):
-    """Angular frequency of each rope pair and the magnitude, with yarn (beta_fast 32, beta_slow 1) as ggml computes it."""
+    """Angular frequency of each rope pair and the magnitude, with yarn (beta_fast 32, beta_slow 1) as ggml computes
+    it."""
     half = cfg.head_dim // 2
     extrap = cfg.rope_base ** (-torch.arange(half, dtype=torch.float64) * 2 / cfg.head_dim)
     interp = extrap / cfg.rope_factor
@@ -68,7 +69,7 @@ class _MXFP4(torch.autograd.Function):
         amax = b.abs().amax(dim=1, keepdim=True)
         scale = torch.where(amax > 0, torch.exp2(torch.floor(torch.log2(amax)) - 2), torch.ones_like(amax))
         x = b / scale
-        # The nearest of MXFP4_VALUES as a sum of steps, each at the middle between two values; ties go down.
+        # The nearest of MXFP4_VALUES as a sum of steps, each at the midpoint between two values. Ties go down.
         m = x.abs()
         q = sum((high - low) * (m > (high + low) / 2) for low, high in zip(MXFP4_VALUES, MXFP4_VALUES[1:]))
         return (torch.sign(x) * q * scale).reshape(shape).to(w.dtype)
@@ -179,7 +180,7 @@ class Model(nn.Module):
         return x @ self.head.t()
 
     def losses(self, tokens, pos, end, at, label, quantized=False):
-        """Cross entropy at each of the flat positions `at`, and the experts' balance (1 is even)."""
+        """Cross entropy at each of the flat positions `at`, and the balance of the experts (1 is even)."""
         x, balance = self.hidden(tokens, pos, end, quantized)
         x = x.reshape(-1, x.shape[-1])[at]
         return F.cross_entropy(F.linear(x, self.head).float(), label, reduction="none"), balance

@@ -1,7 +1,8 @@
-"""Muon for the weights of layers (https://kellerjordan.github.io/posts/muon/): momentum whose matrices are made orthogonal before they are applied.
+"""Muon for the weights of layers (https://kellerjordan.github.io/posts/muon/): momentum whose matrices are made
+orthogonal before they are applied.
 
-The update is scaled to the size that AdamW's has (https://arxiv.org/abs/2502.16982), so both share one learning rate. Vectors, embeddings
-and the output matrix are AdamW's.
+The update is scaled to the size of AdamW's (https://arxiv.org/abs/2502.16982), so both share one learning rate. AdamW
+trains vectors, embeddings and the output matrix.
 """
 
 import torch
@@ -10,7 +11,8 @@ COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
 
 def orthogonal(g, steps=5):
-    """The nearest matrices with orthonormal rows or columns, about, by the quintic Newton-Schulz iteration; g is (batch, rows, columns)."""
+    """Approximates the nearest matrices with orthonormal rows or columns by the quintic Newton-Schulz iteration. g is
+    (batch, rows, columns)."""
     a, b, c = COEFFICIENTS
     x = g.bfloat16()
     tall = x.shape[1] > x.shape[2]
@@ -24,7 +26,7 @@ def orthogonal(g, steps=5):
 
 
 class Muon(torch.optim.Optimizer):
-    """Takes matrices, and stacks of them along a first axis."""
+    """Takes matrices, and stacks of matrices along the first axis."""
 
     def __init__(self, params, lr, momentum=0.95, weight_decay=0.0):
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})

@@ -1,7 +1,8 @@
 """Writes the reference for the engine check: python probe.py OUT/checkpoint.pt probe.json
 
-The file holds token ids and the logits that PyTorch computes for each position with the weights as exported; the Go
-program in eval/ compares them with the engine's (-probe)."""
+The file has token ids and the logits that PyTorch computes at each position with the exported weights. The Go program
+in eval/ compares them with the engine's (-probe).
+"""
 
 import argparse
 import json

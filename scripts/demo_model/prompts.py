@@ -1,7 +1,7 @@
-"""What the runner itself says to models, so that training and the program cannot drift apart.
+"""The runner's own texts for models, shared so that training and the program stay the same.
 
-The texts are read from prompts.json, which `go run ./scripts/demo_model/told` writes and a Go test holds to the runner, and from the
-constants of the Go files that define them.
+The texts come from prompts.json, which `go run ./scripts/demo_model/told` writes and a Go test compares with the
+runner, and from the constants of the Go files that define them.
 """
 
 import ast
@@ -14,12 +14,13 @@ REASONING = HERE.parents[1] / "reasoning"
 
 
 def constants(path):
-    """Returns every constant of a Go file that is a single string literal, or several joined with +, by name."""
+    """Returns, by name, every constant of a Go file that is a single string literal or several joined with +."""
     source = re.sub(r"^\s*//.*$", "", path.read_text(), flags=re.M)
     literal = r'(?:"(?:[^"\\\n]|\\.)*"|`[^`]*`)'
     found = {}
     for name, value in re.findall(rf"(\w+)\s*=\s*({literal}(?:\s*\+\s*{literal})*)", source):
-        found[name] = "".join(part[1:-1] if part[0] == "`" else ast.literal_eval(part) for part in re.findall(literal, value))
+        found[name] = "".join(part[1:-1] if part[0] == "`" else ast.literal_eval(part) for part in re.findall(literal,
+            value))
     return found
 
 
@@ -38,24 +39,29 @@ PLAN = _P["PlanV1"]
 SQUASH, RANK, WORK = _D["SquashV1"], _D["rankV1"], _D["workV1"]
 REPORT_NAME, DELEGATE_NAME, RETURN_NAME = _P["ReportReasoningName"], _D["DelegateName"], _D["ReturnName"]
 
-# The strategy of report_reasoning has an instruction, and it and delegation have functions of their own, as the runner lists them.
+# The report_reasoning strategy has an instruction. It and delegation have functions of their own, as the runner lists
+# them.
 REPORT = between(TOLD["report"], "# Instructions\n\nBe brief.\n\n", "\n\n# Tools")
-REPORT_TOOLS, DELEGATE_TOOLS, RETURN_TOOLS = ("# Tools" + between(TOLD[k], "# Tools", "<|end|>") for k in ("report", "delegate", "specialist"))
+REPORT_TOOLS, DELEGATE_TOOLS, RETURN_TOOLS = ("# Tools" + between(TOLD[k], "# Tools", "<|end|>") for k in ("report",
+    "delegate", "specialist"))
 
 
 def specialist(prompt):
-    """A specialist's whole instructions, and the line that tells of it."""
+    """A specialist's whole instructions, and the line that announces it."""
     line = f"<delegate-reasoning>Specialist active ({len(prompt.encode('utf-16-le')) // 2} chars)</delegate-reasoning>"
     return "\n\n".join((prompt, WORK, line)), line
 
 
 def report(text):
-    """A specialist's work as the main agent gets it."""
+    """A specialist's work in the form that the main agent gets."""
     return TOLD["report_text"].replace("12 + 3 = 15.", text)
 
 
 def plan(tools):
-    """What --plan adds to the instructions, and the section with the plan's schema; tools have a name, a description and parameters."""
-    lines = "".join(json.dumps({"name": t.name, "description": t.description, "parameters": t.parameters}, separators=(",", ":")) + "\n" for t in tools)
+    """What --plan adds to the instructions, and the section with the plan's schema. Tools have a name, a description
+    and parameters."""
+    lines = "".join(json.dumps({"name": t.name, "description": t.description, "parameters": t.parameters},
+        separators=(",", ":")) + "\n" for t in tools)
     section = "# Response Formats" + between(TOLD["plan"], "# Response Formats", "<|end|>")
-    return f"{PLAN}\n{lines}", section.replace('"enum":["multiply"]', '"enum":' + json.dumps([t.name for t in tools], separators=(",", ":")))
+    return f"{PLAN}\n{lines}", section.replace('"enum":["multiply"]', '"enum":' + json.dumps([t.name for t in tools],
+        separators=(",", ":")))

@@ -1,6 +1,6 @@
-"""A small byte-level BPE: trained here, written into the GGUF as model `gpt2`, pre-tokenizer `gpt-4o`.
+"""A small byte-level BPE, trained here and written to the GGUF as model `gpt2` with pre-tokenizer `gpt-4o`.
 
-Digits are never merged, so every digit is one token. Control tokens sit after the bytes and the merges.
+Digits are never merged, so every digit is one token. Control tokens come after the bytes and the merges.
 """
 
 import json
@@ -19,7 +19,7 @@ SPLIT = regex.compile(
 
 
 def byte_alphabet():
-    """GPT-2's printable stand-in for every byte."""
+    """GPT-2's printable character for every byte."""
     keep = list(range(33, 127)) + list(range(161, 173)) + list(range(174, 256))
     table, extra = {}, 0
     for b in range(256):
@@ -39,7 +39,8 @@ def words(text):
 
 
 def merge(counts, size, allowed, merges):
-    """Appends to merges the most frequent allowed pairs of counts (word -> occurrences) until there are `size` of them."""
+    """Appends to merges the most frequent allowed pairs of counts (word -> occurrences) until there are `size`
+    merges."""
     splits = {}
     for w in counts:
         splits[w] = apply([ALPHABET[b] for b in w.encode()], merges)
@@ -89,8 +90,10 @@ def apply(s, merges):
 def train(counts, size, whole):
     """Learns merges from counts (word -> occurrences) until bytes, merges and control tokens are `size` tokens.
 
-    Letters are merged first, and what stands before a word, a space or a sign, only then and only with words that are one token and in
-    `whole`. So a rare word is written with the same tokens after a space, a dot or a quote, which is what it takes to copy it from one place to another."""
+    Letters are merged first. The space or sign before a word is merged afterwards, and only with words that are one
+    token and in `whole`. So a rare word has the same tokens after a space, a dot or a quote, which makes it possible
+    to copy it from one place to another.
+    """
     counts = {w: n for w, n in counts.items() if not regex.search(r"\p{N}", w)}
     total = size - 256 - len(CONTROL)
     letter = {ALPHABET[b] for c in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" for b in c.encode()}
@@ -138,7 +141,7 @@ class Tokenizer:
         return got
 
     def encode(self, text):
-        """Plain text only: a control token's name is encoded as the characters it is written with."""
+        """Plain text only: the name of a control token is encoded as ordinary characters."""
         out = []
         for w in words(text):
             out.extend(self.word(w))

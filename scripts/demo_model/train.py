@@ -1,13 +1,13 @@
 """Trains the demo model: python train.py [--minutes 240] [--resume] [--device cuda|cpu] [--out DIR]
 
-Minutes are those of the whole training. Stopped by SIGINT or SIGTERM, or killed, it goes on with --resume from
-DIR/checkpoint.pt (weights, their running average, optimizers, step, time used), which is written every two minutes, when
-stopped and at the end. The learning rate warms up, stays and falls, and rises twice more to fall again; from
---quantize-from (a share of the whole time) on, the experts' weights are rounded to MXFP4 in the forward pass, so that the
-exported model is the trained one. --init starts from the weights of an exported model.
+--minutes counts the whole training, over all resumptions. After SIGINT, SIGTERM or a kill, --resume continues from
+DIR/checkpoint.pt (weights, their running average, optimizers, step, time used). It is written every two minutes, when
+stopped, and at the end. The learning rate warms up, stays constant and falls; twice more it rises and falls again.
+From --quantize-from (a share of the whole time) on, the experts' weights are rounded to MXFP4 in the forward pass, so
+that the exported model is the trained one. --init starts from the weights of an exported model.
 
-Everything is seeded, the data after a resumption by the step too. A training ends by the clock, so two agree only as far
-as they took the same steps at the same times.
+Everything is seeded; after a resumption the data is seeded by the step too. Training ends by the clock, so two runs
+agree only as far as they took the same steps at the same times.
 """
 
 import argparse
@@ -32,13 +32,14 @@ MUON = 2.5  # times the rate of the rest
 HELD_OUT = 10**6  # added to the seed for batches to measure with
 
 
-# Where each stretch of the whole time ends, the share of the peak that it begins with, and the part of it in which the rate falls. What the
-# data's rarer kinds ask for is learned mostly in the falls, so there is more than one.
+# The end of each stretch as a share of the whole time, the share of the peak rate at its start, and the part of it in
+# which the rate falls. The rarer kinds of data are mostly learned while the rate falls, so there is more than one
+# stretch.
 STRETCHES = ((0.3, 1.0, 0.35), (0.675, 1.0, 0.65), (1.0, 0.6, 1.0))
 
 
 def schedule(share, step, peak, warm=200):
-    """Learning rate for a share of the time used."""
+    """The learning rate at a share of the time used."""
     rate, begin = peak * min(1.0, (step + 1) / warm), 0.0
     for end, height, fall in STRETCHES:
         if share < end or end == 1.0:
@@ -53,7 +54,7 @@ def clock(seconds):
 
 def batches(a, rows, length, seed, workers, long=False):
     def quiet(_):
-        """Leaves stopping to the main process where a signal reaches the whole group."""
+        """Leaves stopping to the main process when a signal reaches the whole process group."""
         for s in (signal.SIGINT, signal.SIGTERM):
             signal.signal(s, signal.SIG_IGN)
 
@@ -64,7 +65,8 @@ def batches(a, rows, length, seed, workers, long=False):
 
 @torch.no_grad()
 def held_out(model, data, quantized):
-    """Loss on batches that training does not draw, in all and by the kind of turn where batches carry one per label."""
+    """The loss on batches that training does not draw, overall and by kind of turn where batches have a kind per
+    label."""
     sums = {}
     for batch in data:
         losses, weight = model.losses(*batch[:5], quantized=quantized)[0].double(), batch[5].double()
@@ -81,13 +83,14 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     p.add_argument("--minutes", type=float, default=240, help="of the whole training, over all resumptions")
-    p.add_argument("--rows", type=int, default=0, help="rows of a batch (default 12 on a CPU, 256 on a GPU)")
+    p.add_argument("--rows", type=int, default=0, help="rows per batch (default 12 on a CPU, 256 on a GPU)")
     p.add_argument("--length", type=int, default=1024)
     p.add_argument("--rate", type=float, default=0)
     p.add_argument("--workers", type=int, default=0)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--quantize-from", type=float, default=0.12)
-    p.add_argument("--long-every", type=int, default=25, help="every this many steps a batch of long rows, as many tokens in all")
+    p.add_argument("--long-every", type=int, default=25,
+        help="every this many steps a batch of long rows, as many tokens in all")
     p.add_argument("--long-length", type=int, default=4096)
     p.add_argument("--exact", action="store_true", help="no bf16")
     p.add_argument("--no-compile", action="store_true")
@@ -105,9 +108,9 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     path = out / "checkpoint.pt"
     if path.exists() and not a.resume:
-        raise SystemExit(f"{path} exists: go on from it with --resume, or remove it")
+        raise SystemExit(f"{path} exists: continue from it with --resume, or remove it")
     if a.resume and not path.exists():
-        raise SystemExit(f"there is no {path} to go on from")
+        raise SystemExit(f"cannot resume: {path} does not exist")
     torch.manual_seed(a.seed)
     torch.set_float32_matmul_precision("high")
 
@@ -121,10 +124,12 @@ def main():
     model.attention = attention.best(a.device)
     model.dispatched = not gpu
     named = dict(model.named_parameters())
-    matrices = [q for n, q in named.items() if n.startswith("layers.") and q.dim() >= 2 and "_b" not in n and "router" not in n]
+    matrices = [q for n, q in named.items() if n.startswith("layers.") and q.dim() >= 2 and "_b" not in n
+        and "router" not in n]
     taken = {id(q) for q in matrices}
     opts = [Muon(matrices, lr=MUON * rate, weight_decay=0.05),
-            torch.optim.AdamW([q for q in named.values() if id(q) not in taken], lr=rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True)]
+            torch.optim.AdamW([q for q in named.values() if id(q) not in taken], lr=rate, betas=(0.9, 0.98),
+            weight_decay=0.0, fused=True)]
     average = {n: q.detach().clone() for n, q in named.items()}
     step, before, seen = 0, 0.0, 0
     if a.resume:
@@ -137,13 +142,15 @@ def main():
           f"{clock(before)} of {clock(whole)} used", flush=True)
 
     short = batches(a, rows, a.length, a.seed + step, workers)
-    far = batches(a, max(1, rows * a.length // a.long_length), a.long_length, a.seed + step, 1, long=True) if a.long_every else None
+    far = batches(a, max(1, rows * a.length // a.long_length), a.long_length, a.seed + step, 1,
+        long=True) if a.long_every else None
     measure = [[x.to(a.device) for x in next(batches(a, 16, a.length, a.seed + HELD_OUT, 1))]]
     loss_of = model.loss if a.no_compile else torch.compile(model.loss)
     bf16 = contextlib.nullcontext if a.exact else (lambda: torch.autocast(a.device.split(":")[0], torch.bfloat16))
 
     def save():
-        torch.save({"config": cfg.dict(), "model": model.state_dict(), "opt": [o.state_dict() for o in opts], "average": average,
+        torch.save({"config": cfg.dict(), "model": model.state_dict(), "opt": [o.state_dict() for o in opts],
+                    "average": average,
                     "step": step, "seen": seen, "used": used}, path.with_suffix(".new"))
         path.with_suffix(".new").replace(path)
 
@@ -180,13 +187,15 @@ def main():
         if now - last_print > 15:
             pace = (seen - seen_then) / (now - last_print)
             print(f"{100 * used / whole:5.1f}%  step {step}  {seen / 1e6:.2f}M tokens, {pace:,.0f} a second  "
-                  f"loss {float(tally) / max(1, tally_n):.4f}  ends in {clock(max(0, whole - used))} ", end=line_end, flush=True)
+                  f"loss {float(tally) / max(1, tally_n):.4f}  ends in {clock(max(0, whole - used))} ", end=line_end,
+                  flush=True)
             last_print, seen_then, tally, tally_n = now, seen, 0.0, 0
         if now - last_save > 120:
             last_save = now
             save()
             with bf16():
-                print(f"held out: {held_out(model, measure, share >= a.quantize_from)}  balance {balance.item():.3f}", flush=True)
+                print(f"held out: {held_out(model, measure, share >= a.quantize_from)}  balance {balance.item():.3f}",
+                    flush=True)
     save()
     print(f"{'stopped' if stopped else 'done'}: step {step}, {seen / 1e6:.2f}M tokens, {clock(used)} of {clock(whole)}", flush=True)
 

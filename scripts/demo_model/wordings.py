@@ -1,4 +1,4 @@
-"""Wordings that stand only here: none of them is in the training data, and make_eval.py alone asks in them."""
+"""Wordings that appear only here: none is in the training data, and only make_eval.py asks with them."""
 
 
 def lines(text):
@@ -25,7 +25,8 @@ Order them, lowest number first: {l}"""),
     "descending": lines("""Would you be so kind as to sort {l} from large to small?|Put {l} into falling order, please.|Please rank these from the greatest to the least: {l}|{l} - sort downwards|Order them, highest number first: {l}"""),
 }
 
-# What the model can do nothing about. These are all that is asked, whatever the seed, and none of them may be drawn for training.
+# Messages that the model cannot work with. These are all that is asked, whatever the seed, and training must not draw
+# any.
 UNRELATED = lines("""How do volcanoes erupt?|Write a haiku about autumn leaves.|Who painted the Mona Lisa?|Recommend a good restaurant nearby.|What's your favourite colour?|Why is the sky blue?
 Explain quantum entanglement to a child.|My printer does not print any more, what now?|Plan a trip to Lisbon for next week.|What is the area of a circle with radius 4?|Solve 2x + 3 = 11.|What is one third plus one half?
 ¿Dónde está la biblioteca?|Wo wohnst du?|Qu'est-ce que tu fais ?|Как тебя зовут?|今日は何曜日ですか|你会做饭吗？|Is it going to rain tomorrow?|Write a SQL query that lists all customers.

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Makes chattemplate/jinja/testdata/golden.json: what jinja2 gives for the templates of cases.txt.
+"""Writes chattemplate/jinja/testdata/golden.json: jinja2's results for the templates of cases.txt.
 
 Needs jinja2 (made with 3.1.6 on Python 3.11). The environment is that of transformers' apply_chat_template.
+
 Usage: python3 generate.py > ../../chattemplate/jinja/testdata/golden.json
 """
 
@@ -59,7 +60,7 @@ NOW = datetime.datetime(2026, 1, 5, 9, 7, 3)
 
 
 class Generation(jinja2.ext.Extension):
-    """The generation tag: it shows its body."""
+    """The generation tag: it renders its body."""
 
     tags = {"generation"}
 

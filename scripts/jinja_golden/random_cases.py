@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes random templates and what jinja2 gives for them, in the form of golden.json.
+"""Writes random templates and jinja2's results for them, in the format of golden.json.
 
 Usage: python3 random_cases.py SEED COUNT > FILE, then JINJA_GOLDEN=FILE go test -run Golden ./chattemplate/jinja
 """
@@ -35,7 +35,8 @@ SUBSCRIPTS = "[0] [-1] ['a'] [5] .a .name [n] ['items'] .0".split()
 SLICED = "s l u users messages".split()
 SLICES = "[1:] [:-1] [::-1] [::2] [1:2] [-2:]".split()
 PERCENT = ["%s", "%d", "%5.2f", "%r", "%s %s", "%x", "%%", "%-6s|", "%c", "%05d"]
-BRACES = ["", "0", ":>8", ":<6", ":^7", ":.2f", ":d", ":x", ":,", "!r", ":05", ":+", ":.3", ":e", ":%", "0[a]", "0.a", ":s", ":g"]
+BRACES = ["", "0", ":>8", ":<6", ":^7", ":.2f", ":d", ":x", ":,", "!r", ":05", ":+", ":.3", ":e", ":%", "0[a]", "0.a",
+    ":s", ":g"]
 SPACE = ["", "\n", " ", "\n  ", "  \n", "\t", "a", "b \n c", "\n\n"]
 LOOP = "index last first length revindex previtem nextitem cycle(1,2)".split()
 

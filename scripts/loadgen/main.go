@@ -1,14 +1,13 @@
-// Command loadgen asks a server many questions at once over OpenAI's chat completions, streamed, and prints what
-// came of it: tokens per second in all, and while every client's answer was coming, so that nobody's prompt was
-// read (decode alone); time to first token, time between tokens, and, given the server's process id on Linux, the
-// CPU time that the server took.
+// Command loadgen asks a server many questions at once over OpenAI's streamed chat completions and prints the
+// results: tokens per second over the whole run, and while all clients were receiving answers and no prompt was
+// being read (decode alone); time to first token; time between tokens; and, given the server's process id on Linux,
+// the server's CPU time.
 //
 //	runner serve --parallel 8 &
 //	go run ./scripts/loadgen -url http://127.0.0.1:8080 -clients 8 -seconds 20 -pid $!
 //
-// It reads frames as bytes and parses none but the last of each answer, so that it takes little of the machine that
-// it shares with the server. It is for a server on this machine that serves the bundled model, or any other with
-// -prompt.
+// It parses only the last frames of each answer and skips the rest as bytes, so that it takes little time from the
+// server on the same machine. The server serves the bundled model, or any other model with -prompt.
 package main
 
 import (
@@ -37,17 +36,17 @@ type options struct {
 	seed                    uint64
 }
 
-// tally is what one client has seen.
+// tally is what one client has measured.
 type tally struct {
 	requests, failed, tokens, frames int
-	// frames with text of the answer that the end cut off; its tokens are a few more, since some have no text
+	// text frames of an answer cut off by the end; its tokens are a few more, because some have no text
 	cut            int
 	first, between []time.Duration
 	answers        []span
 	arrived        []time.Time // every frame with text
 }
 
-// span is a time in which an answer came, from its first text to its last.
+// span is the time of an answer, from its first text to its last.
 type span struct{ from, to time.Time }
 
 func main() {
@@ -57,9 +56,9 @@ func main() {
 	flag.StringVar(&o.key, "key", os.Getenv("RUNNER_API_KEY"), "API key")
 	flag.StringVar(&o.prompt, "prompt", "", "question to ask; empty asks for sums")
 	flag.IntVar(&o.clients, "clients", 1, "clients that ask at once")
-	flag.IntVar(&o.maxTokens, "max-tokens", 0, "most tokens of an answer; 0 is no limit")
+	flag.IntVar(&o.maxTokens, "max-tokens", 0, "maximum tokens of an answer; 0 is no limit")
 	flag.IntVar(&o.pid, "pid", 0, "the server's process, to measure its CPU time")
-	flag.Float64Var(&o.seconds, "seconds", 10, "how long to go on")
+	flag.Float64Var(&o.seconds, "seconds", 10, "how long to run")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the questions")
 	flag.Parse()
 	if o.clients < 1 {
@@ -146,7 +145,7 @@ func (t *tally) ask(ctx context.Context, client *http.Client, o *options, rng *r
 	t.read(ctx, res.Body, began)
 }
 
-// read takes an answer's frames in.
+// read reads the frames of an answer.
 func (t *tally) read(ctx context.Context, body io.Reader, began time.Time) {
 	lines := bufio.NewReaderSize(body, 1<<16)
 	last, frames := began, 0
@@ -170,7 +169,7 @@ func (t *tally) read(ctx context.Context, body io.Reader, began time.Time) {
 			break
 		}
 		now := time.Now()
-		if frames++; frames == 2 { // the first names the role, at once
+		if frames++; frames == 2 { // the first has the role and comes at once
 			t.first = append(t.first, now.Sub(began))
 		} else if frames > 2 {
 			t.between = append(t.between, now.Sub(last))
@@ -196,7 +195,7 @@ func (t *tally) read(ctx context.Context, body io.Reader, began time.Time) {
 	t.take(arrived[:max(0, len(arrived)-2)]) // the last two frames are the finish reason and the usage
 }
 
-// take adds an answer whose frames with text came at these times.
+// take adds an answer whose text frames arrived at these times.
 func (t *tally) take(arrived []time.Time) {
 	if len(arrived) > 1 {
 		t.answers = append(t.answers, span{arrived[0], arrived[len(arrived)-1]})
@@ -230,7 +229,8 @@ func report(o *options, tallies []tally, took, cpu time.Duration) {
 	}
 }
 
-// decoding returns the frames that came while every client's answer was coming, and how long that was in all.
+// decoding returns the number of frames that arrived while all clients were receiving answers, and the length of
+// that time.
 func decoding(tallies []tally) (frames int, long time.Duration) {
 	all := tallies[0].answers
 	for i := range tallies[1:] {
@@ -249,7 +249,7 @@ func decoding(tallies []tally) (frames int, long time.Duration) {
 	return frames, long
 }
 
-// shared returns the time that lies in spans of both, each of which is in order.
+// shared returns the time covered by spans of both a and b, each sorted.
 func shared(a, b []span) []span {
 	var out []span
 	for len(a) > 0 && len(b) > 0 {
@@ -278,10 +278,10 @@ func quantiles(d []time.Duration) string {
 	}
 	slices.Sort(d)
 	at := func(q float64) time.Duration { return d[int(q*float64(len(d)-1))].Round(time.Microsecond) }
-	return fmt.Sprintf("median %v, p90 %v, p99 %v, most %v", at(.5), at(.9), at(.99), at(1))
+	return fmt.Sprintf("median %v, p90 %v, p99 %v, max %v", at(.5), at(.9), at(.99), at(1))
 }
 
-// cpuTime returns the CPU time that a process has taken, from Linux's /proc; 0 for no process.
+// cpuTime returns the CPU time that a process has used, from Linux's /proc; 0 for no process.
 func cpuTime(pid int) (time.Duration, error) {
 	if pid == 0 {
 		return 0, nil
@@ -294,7 +294,7 @@ func cpuTime(pid int) (time.Duration, error) {
 	// hundredths of a second (proc(5)).
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
-		return 0, fmt.Errorf("process %d: unknown form of its figures", pid)
+		return 0, fmt.Errorf("process %d: /proc/stat has an unknown format", pid)
 	}
 	ticks := 0
 	for _, f := range fields[11:13] {

@@ -12,15 +12,15 @@ import (
 	"runner/server/wire"
 )
 
-// Config says how the format works. The zero value is usable.
+// Config is the configuration of the format. The zero value is usable.
 type Config struct {
-	// Defaults is what a request starts from: sampling, strategy and the like.
+	// Defaults holds the defaults of requests, such as sampling and strategy.
 	Defaults runner.Request
-	// Seal holds the keys of sealed values; nil makes a key that lives as long as the API.
+	// Seal holds the keys of sealed values; nil means a new key that lives as long as the API.
 	Seal *seal.Keyring
 	// StrictSeal ends runs whose messages carry values that do not open. Otherwise the values are left out with a warning.
 	StrictSeal bool
-	// Traces keeps the traces that clients ask for; nil refuses to.
+	// Traces keeps the traces that clients ask for; nil refuses them.
 	Traces wire.Traces
 	// Clock gives the timestamps of events; nil means time.Now. It may be called by several goroutines at once.
 	Clock func() time.Time
@@ -56,8 +56,8 @@ func (a *API) Routes() []wire.Route {
 	return []wire.Route{{Method: http.MethodPost, Path: "/agui", Scope: wire.ScopeGenerate, Handle: a.run}}
 }
 
-// run answers POST /agui. Until the run has started nothing is written, so that what is wrong with the request gets
-// its status.
+// run answers POST /agui. Nothing is written until the run has started, so that an error in the request gets its HTTP
+// status.
 func (a *API) run(w http.ResponseWriter, r *http.Request) {
 	var input RunAgentInput
 	if err := wire.ReadJSON(r, &input); err != nil {
@@ -111,7 +111,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *pr
 			a.fail(w, r, err)
 			return
 		case err != nil:
-			_ = enc.Fail(wire.FromError(err, fields)) // whether the client is still there makes no difference now
+			_ = enc.Fail(wire.FromError(err, fields)) // the client may be gone; the run has ended anyway
 			return
 		case enc == nil:
 			out := wire.NewEvents(w)
@@ -119,7 +119,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *pr
 			enc = NewEncoder(cfg, func(event []byte) error { return out.Send("", event) })
 		}
 		if err := enc.Push(&e); err != nil {
-			return // nobody reads it any more
+			return // the client has gone
 		}
 		if e.Kind == reasoning.Started {
 			p.warn(enc)
@@ -127,33 +127,33 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m wire.Model, p *pr
 	}
 }
 
-// warn tells what was left out of the request.
+// warn sends warnings about what was left out of the request.
 func (p *prompt) warn(to *Encoder) {
 	for _, w := range p.warnings {
 		to.warn(w.Code, w.Text)
 	}
 }
 
-// refuse answers with a run that consists of its error.
+// refuse answers with a run that has only a RUN_ERROR.
 func (a *API) refuse(w http.ResponseWriter, e *wire.Error) {
 	out := wire.NewEvents(w)
 	defer out.End()
 	enc := NewEncoder(EncoderConfig{Clock: a.cfg.Clock}, func(event []byte) error { return out.Send("", event) })
-	_ = enc.Fail(e) // whether the client is still there makes no difference now
+	_ = enc.Fail(e) // the client may be gone; there is nothing more to do
 }
 
-// ErrorResponse is the body of an answer to a request that was refused before it ran. It has the fields of
-// RUN_ERROR, and the field at fault.
+// ErrorResponse is the body of the answer to a request that is refused before it runs. It has the fields of RUN_ERROR
+// and the wrong field.
 type ErrorResponse struct {
-	// Message is for people; it begins with the field that is wrong.
+	// Message is for people. It begins with the wrong field.
 	Message string `json:"message"`
 	// Code names the kind for programs.
 	Code string `json:"code"`
-	// Param is the place in the request, for instance messages[0].content.
+	// Param is the place in the request, for example messages[0].content.
 	Param string `json:"param,omitempty"`
 }
 
-// fields are the fields of [runner.Request] as this format calls them.
+// fields are this format's names of the fields of [runner.Request].
 var fields = map[string]string{
 	"Messages": "messages", "Tools": "tools", "ToolChoice": "forwardedProps.tool_choice",
 	"Visibility": "forwardedProps.reasoning",

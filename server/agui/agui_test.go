@@ -49,7 +49,7 @@ func (s served) post(t *testing.T, body string) (int, string) {
 	return status, answer
 }
 
-// run sends a request that is run and returns what a client has then, and what came.
+// run sends a request that is accepted, and returns what a client has afterwards and the raw events.
 func (s served) run(t *testing.T, body string) (*conversation, string) {
 	t.Helper()
 	status, answer := s.post(t, body)
@@ -71,7 +71,7 @@ func (s served) run(t *testing.T, body string) (*conversation, string) {
 	return c, answer
 }
 
-// input makes a request of messages, which are JSON, and more fields.
+// input makes a request from messages, which are JSON, and more fields.
 func input(more string, messages ...string) string {
 	return fmt.Sprintf(`{"threadId":"thread","runId":"run","state":{},"protocolVersion":"1.0","messages":[%s]%s}`,
 		strings.Join(messages, ","), more)
@@ -83,9 +83,10 @@ func user(text string) string {
 
 func props(fields string) string { return `,"forwardedProps":{` + fields + `}` }
 
-const tool = `,"tools":[{"name":"get","description":"gets","parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}]`
+const tool = `,"tools":[{"name":"get","description":"gets","parameters":{"type":"object",` +
+	`"properties":{"a":{"type":"integer"}}}}]`
 
-// history is the conversation after a run, as a client sends it back.
+// history is the conversation after a run in the form in which a client sends it back.
 func (c *conversation) history() []string {
 	var list []string
 	for _, m := range c.messages {
@@ -158,7 +159,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// Clients before 1.0 do not say which version they speak, and take no list of calls.
+// Clients before 1.0 do not say which version they speak, and refuse the list of calls.
 func TestPendingCallsAreNamedToWhomTakesThem(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call("", "", "get", `{"a": 1}`)})
@@ -172,7 +173,7 @@ func TestPendingCallsAreNamedToWhomTakesThem(t *testing.T) {
 	}
 }
 
-// Reasoning that was not asked for stands nowhere: not in events, not in pieces of them, not in sealed values,
+// Reasoning that was not asked for appears nowhere: not in events or pieces of them, and not in sealed values,
 // headers or errors.
 func TestReasoningStaysHidden(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
@@ -193,7 +194,8 @@ func TestReasoningStaysHidden(t *testing.T) {
 						t.Errorf("%s with %s%s: %s", question, visibility, more, body)
 					}
 				}
-				if want := map[string]string{`"none"`: "", `"summary"`: "It was counted."}[visibility]; c.texts("reasoning") != want {
+				want := map[string]string{`"none"`: "", `"summary"`: "It was counted."}[visibility]
+				if c.texts("reasoning") != want {
 					t.Errorf("%s with %s%s: the reasoning message says %q", question, visibility, more, c.texts("reasoning"))
 				}
 			}
@@ -201,7 +203,7 @@ func TestReasoningStaysHidden(t *testing.T) {
 	}
 }
 
-// Reasons are reasoning: they show with visibility full alone.
+// Reasons are reasoning: they show only with visibility full.
 func TestRationale(t *testing.T) {
 	say := wiretest.Call(`<rationale call="1">{"why":"`+canary+`"}</rationale>I assume that it is there.`, "", "get",
 		`{"a": 1}`)
@@ -213,7 +215,8 @@ func TestRationale(t *testing.T) {
 		t.Errorf("%s", body)
 	}
 	for _, visibility := range []string{"none", "summary"} {
-		if _, body := s.run(t, input(tool+props(`"rationale":true,"reasoning":"`+visibility+`"`), user("look"))); strings.Contains(body, "zebras") || strings.Contains(body, "CUSTOM") {
+		_, body := s.run(t, input(tool+props(`"rationale":true,"reasoning":"`+visibility+`"`), user("look")))
+		if strings.Contains(body, "zebras") || strings.Contains(body, "CUSTOM") {
 			t.Errorf("%s: %s", visibility, body)
 		}
 	}
@@ -222,16 +225,20 @@ func TestRationale(t *testing.T) {
 func TestRequestReachesTheRunner(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
 	s.run(t, input(`,"parentRunId":"before","unknown":{"a":[1]},"resume":[],
-		"tools":[{"name":"get","description":"gets","parameters":{"type":"object"},"metadata":{}},{"name":"now","description":""}],
+		"tools":[{"name":"get","description":"gets","parameters":{"type":"object"},"metadata":{}},
+			{"name":"now","description":""}],
 		"context":[{"description":"The user's name","value":"Ada"},{"description":"Today","value":"Monday"}],
-		"forwardedProps":{"model":"`+wiretest.Name+`","reasoning":{"effort":"low","summary":"detailed","max_tokens":64,"exclude":false},"reasoning_effort":"low",
-			"reasoning_budget":64,"reasoning_strategy":"native","keep_reasoning":true,"max_tokens":50,"temperature":0.5,"top_p":0.9,"seed":7,"stop":["x"],
+		"forwardedProps":{"model":"`+wiretest.Name+`",
+			"reasoning":{"effort":"low","summary":"detailed","max_tokens":64,"exclude":false},
+			"reasoning_effort":"low","reasoning_budget":64,"reasoning_strategy":"native","keep_reasoning":true,
+			"max_tokens":50,"temperature":0.5,"top_p":0.9,"seed":7,"stop":["x"],
 			"tool_choice":"none","strict_tools":true,"parallel_tool_calls":false,"unknown":1}`,
 		`{"id":"1","role":"system","content":"Be kind."}`, `{"id":"2","role":"developer","content":"Be short.","name":"dev"}`,
 		`{"id":"3","role":"activity","activityType":"PLAN","content":{"a":1}}`,
 		`{"id":"4","role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two","id":"p"}]}`,
 		`{"id":"5","role":"reasoning","content":"hm"}`,
-		`{"id":"6","role":"assistant","content":"I look.","toolCalls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{\"b\": 1}"}}]}`,
+		`{"id":"6","role":"assistant","content":"I look.","toolCalls":[{"id":"c1","type":"function",`+
+			`"function":{"name":"get","arguments":"{\"b\": 1}"}}]}`,
 		`{"id":"7","role":"tool","toolCallId":"c1","content":"","error":"no"}`,
 		`{"id":"8","role":"assistant","content":"Done."}`, `{"id":"9","role":"user","content":"again"}`))
 	r := s.Last()
@@ -259,7 +266,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 	}
 }
 
-// The application's state stands in the system prompt, unless it says nothing.
+// The application's state is in the system prompt, unless it is empty.
 func TestStateReachesThePrompt(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
 	const context = `,"context":[{"description":"Today","value":"Monday"}]`
@@ -291,7 +298,7 @@ func TestStateReachesThePrompt(t *testing.T) {
 	}
 }
 
-// A client's history reads user, reasoning, assistant. Hidden reasoning shows that it took place, and nothing else.
+// A client's history reads user, reasoning, assistant. Hidden reasoning shows only that it took place.
 func TestReasoningComesBeforeTheAnswer(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")},
@@ -321,7 +328,7 @@ func TestReasoningComesBeforeTheAnswer(t *testing.T) {
 			got, body := s.run(t, input(tool+props(c.fields+form), user(c.question)))
 			var roles []string
 			for _, m := range got.messages {
-				// What is said before calls is a message of its own.
+				// The text before calls is a message of its own.
 				if len(roles) == 0 || roles[len(roles)-1] != m.role {
 					roles = append(roles, m.role)
 				}
@@ -341,7 +348,7 @@ func TestReasoningComesBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// sealedRun is the first turn of a conversation that ends with a call, and the messages that a client holds after it.
+// sealedRun is the first turn of a conversation, which ends with a call, and the messages that a client then has.
 func sealedRun(t *testing.T, s served, fields string) (history []string, call string) {
 	t.Helper()
 	c, body := s.run(t, input(tool+props(`"reasoning_seal":true`+fields), user("look")))
@@ -355,7 +362,7 @@ func result(call string) string {
 	return fmt.Sprintf(`{"id":"t","role":"tool","toolCallId":%q,"content":"7"}`, call)
 }
 
-// What a value holds enters the prompt while its call is pending, once, whatever the text beside it says and
+// The content of a value enters the prompt once while its call is pending, whatever the text next to it says and
 // whichever message carries it.
 func TestReasoningComesBack(t *testing.T) {
 	for _, preamble := range []string{"", "I look."} {
@@ -384,7 +391,7 @@ func TestReasoningComesBack(t *testing.T) {
 			if s.run(t, input(tool, bare...)); strings.Count(s.Prompt(t), canary) != 1 {
 				t.Errorf("%q: the prompt without reasoning messages is %q", fields, s.Prompt(t))
 			}
-			// Once the turn has its answer nothing of it is left.
+			// After the turn has its answer, nothing of the reasoning is left.
 			over := append(slices.Clone(history), `{"id":"a","role":"assistant","content":"seven"}`, user("and now?"))
 			if s.run(t, input(tool, over...)); strings.Contains(s.Prompt(t), canary) {
 				t.Errorf("%q: the prompt of a finished call is %q", fields, s.Prompt(t))
@@ -396,7 +403,8 @@ func TestReasoningComesBack(t *testing.T) {
 func TestReasoningWithoutAValueIsTheClients(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{Say: ""})
 	thought := `{"id":"r","role":"reasoning","content":"` + canary + `"}`
-	call := `{"id":"m","role":"assistant","toolCalls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{}"}}]}`
+	call := `{"id":"m","role":"assistant","toolCalls":[{"id":"c1","type":"function","function":{"name":"get",` +
+		`"arguments":"{}"}}]}`
 	for name, c := range map[string]struct {
 		want     string
 		more     string
@@ -423,7 +431,7 @@ func TestReasoningWithoutAValueIsTheClients(t *testing.T) {
 	}
 }
 
-// A value that is not in its place is left out with a warning. Under strict it ends the run before it begins.
+// A value in the wrong place is left out with a warning. Under strict it ends the run before it begins.
 func TestValuesOutOfPlace(t *testing.T) {
 	reply := fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)}
 	answer := fake.Reply{After: "7<|end|><|start|>assistant", Say: wiretest.Think("", "It is seven.")}
@@ -452,7 +460,7 @@ func TestValuesOutOfPlace(t *testing.T) {
 		keys              *seal.Keyring
 		principal         *wire.Principal
 		body, code, param string
-		// left counts how many values still restore the reasoning: its message has two.
+		// left is the number of values that still restore the reasoning; its message has two.
 		left int
 	}{
 		"its place": {s.keys, wiretest.Anyone(), whole, "", "", 2},
@@ -633,7 +641,7 @@ func TestCancel(t *testing.T) {
 	t.Error("the run goes on")
 }
 
-// FuzzDecode: whatever a request says, it is decoded or refused with a status of the client's, and what is decoded can be checked and rendered
+// FuzzDecode: every request is decoded, or refused with a 4xx status. What is decoded can be checked and rendered
 // without harm.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(input(tool+props(`"reasoning":{"effort":"low","summary":"auto"},"reasoning_seal":true,"stop":["a"]`),
@@ -641,7 +649,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(strings.Replace(input("", user("a")), `"state":{}`, `"state":[{"a": [1,{}]}]`, 1)))
 	f.Add([]byte(input(`,"context":[{"description":"a","value":"b"}]`, user("a"),
 		`{"id":"r","role":"reasoning","content":"b","encryptedValue":"AQ"}`,
-		`{"id":"m","role":"assistant","toolCalls":[{"id":"c","function":{"name":"f","arguments":"x"},"encryptedValue":"AQ"}]}`, result("c"))))
+		`{"id":"m","role":"assistant","toolCalls":[{"id":"c","function":{"name":"f","arguments":"x"},`+
+			`"encryptedValue":"AQ"}]}`, result("c"))))
 	f.Add([]byte(input("", `{"id":"1","role":"system","content":"a"}`, `{"id":"2","role":"activity"}`,
 		`{"id":"3","role":"user","content":[{"type":"text","text":null}]}`)))
 	models := wiretest.New(f, fake.Config{})

@@ -13,7 +13,7 @@ import (
 	"runner/server/wiretest"
 )
 
-// subagentEvents are the events of a specialist's turn that writes, calls, and ends as outcome says.
+// subagentEvents are the events of a specialist's turn that writes, calls, and ends with an outcome.
 func subagentEvents(id string, outcome reasoning.DelegationOutcome) []reasoning.Event {
 	about := &reasoning.Delegation{ID: id, By: "model", Length: 7}
 	ended := *about
@@ -35,7 +35,8 @@ func TestSpecialistsAreSubagents(t *testing.T) {
 		reasoning.DelegationReturned: `{"type":"SUBAGENT_FINISHED","subagentRunId":"d1","outcome":{"type":"success"}`,
 		reasoning.DelegationLimit:    `{"type":"SUBAGENT_FINISHED","subagentRunId":"d1","outcome":{"type":"success"}`,
 		reasoning.DelegationPending:  `{"type":"SUBAGENT_FINISHED","subagentRunId":"d1","outcome":{"type":"suspended"}`,
-		reasoning.DelegationFailed:   `{"type":"SUBAGENT_ERROR","subagentRunId":"d1","message":"the specialist failed, and the original prompt is back","code":"delegation_failed"`,
+		reasoning.DelegationFailed: `{"type":"SUBAGENT_ERROR","subagentRunId":"d1","message":"the specialist failed,` +
+			` and the original prompt is back","code":"delegation_failed"`,
 	} {
 		for _, version := range []string{"1.0", ""} {
 			var f frames
@@ -110,8 +111,8 @@ func TestSpecialistsHaveMessagesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// What hidden specialists think is a phase of their own, and the summary is the run's. With chunks all of a specialist
-// that speaks waits for the summary, in its order.
+// The reasoning of hidden specialists is a phase of its own, and the summary belongs to the run. With chunks, all
+// events of a specialist that speaks wait for the summary, in order.
 func TestHiddenSpecialists(t *testing.T) {
 	about := &reasoning.Delegation{ID: "d1", By: "user", Shown: true}
 	by := func(events []reasoning.Event) []reasoning.Event {
@@ -152,7 +153,7 @@ func TestHiddenSpecialists(t *testing.T) {
 			t.Errorf("%v, form %v:\n%s", c.visibility, c.form, got)
 		}
 	}
-	// With a sealed value only the run's own message carries it.
+	// Only the run's own message carries the sealed value.
 	run := wiretest.Run(reasoning.Result{Sealed: "sealed"}, events, answer)
 	run[0].Info.Visibility = reasoning.VisibilityNone
 	const begin, end = ",REASONING_START,REASONING_MESSAGE_START", ",REASONING_MESSAGE_END,REASONING_END"
@@ -161,7 +162,7 @@ func TestHiddenSpecialists(t *testing.T) {
 	if got := eventsOf(t, encode(t, run, FormStandard)); got != want {
 		t.Errorf("sealed:\n%s", got)
 	}
-	// Once no summary comes, nothing waits any more.
+	// When no summary will come, nothing waits any more.
 	unavailable := reasoning.Event{Kind: reasoning.Warning, Code: reasoning.CodeSummaryUnavailable}
 	run = wiretest.Run(reasoning.Result{}, marks(), answer[:2], []reasoning.Event{unavailable})
 	run[0].Info.Visibility = reasoning.VisibilitySummary

@@ -9,52 +9,51 @@ import (
 	"runner/server/wire"
 )
 
-// ProtocolVersion is the version of AG-UI that is spoken.
+// ProtocolVersion is the supported version of AG-UI.
 const ProtocolVersion = "1.0"
 
-// Form is how the events of reasoning messages look.
+// Form is the form of the events of reasoning messages.
 type Form uint8
 
 // The forms.
 const (
 	// FormStandard: REASONING_MESSAGE_START, _CONTENT and _END.
 	FormStandard Form = iota
-	// FormChunked: REASONING_MESSAGE_CHUNK. Each names its message, because any other event closes it and the next
-	// chunk opens it again.
+	// FormChunked: REASONING_MESSAGE_CHUNK. Each chunk names its message, because any other event closes the message, and
+	// the next chunk opens it again.
 	FormChunked
-	// FormLegacy: THINKING_*, the names before 0.0.45.
+	// FormLegacy: THINKING_*, the names up to 0.0.45.
 	FormLegacy
 )
 
-// EncoderConfig says what an [Encoder] cannot learn from the events of a run.
+// EncoderConfig holds what an [Encoder] cannot learn from the events of a run.
 type EncoderConfig struct {
-	// ThreadID and RunID name the conversation and the run, ParentRunID the run that it goes on from; the last may
+	// ThreadID and RunID are the ids of the conversation and the run. ParentRunID is the run that it continues, and may
 	// be empty.
 	ThreadID, RunID, ParentRunID string
-	// ProtocolVersion is what the client says that it speaks; empty for clients before 1.0, which refuse some of
-	// what it has.
+	// ProtocolVersion is the version that the client speaks. It is empty for clients before 1.0, which refuse some of
+	// its fields.
 	ProtocolVersion string
 	// Model is the model's name.
 	Model string
 	Form  Form
-	// Seal says that the run's sealed value is asked for. Hidden reasoning then has an empty message that carries it.
+	// Seal says that the run's sealed value was asked for. Hidden reasoning then has an empty message that carries it.
 	Seal bool
 	// Clock gives the timestamps.
 	Clock func() time.Time
-	// NewID returns an id that no other message of the conversation has, with a prefix.
+	// NewID returns an id with a prefix that no other message of the conversation has.
 	NewID func(prefix string) string
 }
 
-// Encoder writes the events of a run as AG-UI's. Each event goes to a function. It may be used by one goroutine at a
-// time.
+// Encoder writes the events of a run as events of AG-UI, which go to a function. It is for one goroutine at a time.
 //
-// A client's history reads user, reasoning, assistant. So the message of a summary is begun before the answer, although
-// its text is made beside it. [FormChunked] cannot begin a message and go on with it later: there the answer waits for
-// the end of the summary.
+// A client's history reads user, reasoning, assistant. So the message of a summary begins before the answer, although
+// its text is generated at the same time. [FormChunked] cannot begin a message and continue it later; there the answer
+// waits for the end of the summary.
 //
 // Hidden reasoning that the run marks ([runner.Request.Phases]) shows as REASONING_START and REASONING_END.
 //
-// The events, beside those of [RunFinished]: RUN_STARTED (threadId, runId, parentRunId, protocolVersion);
+// The events, in addition to [RunFinished]: RUN_STARTED (threadId, runId, parentRunId, protocolVersion);
 // REASONING_START and REASONING_END (messageId) around REASONING_MESSAGE_START (messageId, role), _CONTENT
 // (messageId, delta) and _END (messageId); TEXT_MESSAGE_START, _CONTENT and _END likewise; TOOL_CALL_START
 // (toolCallId, toolCallName, parentMessageId), _ARGS (toolCallId, delta) and _END (toolCallId); SUBAGENT_STARTED,
@@ -69,50 +68,51 @@ type Encoder struct {
 	err error
 
 	info reasoning.Info
-	// ids are the messages of each kind of segment. assistant is the first that the assistant has.
+	// ids are the ids of the messages of each kind of segment. assistant is the id of the assistant's first message.
 	ids       [reasoning.Answer + 1]string
 	assistant string
 	calls     []string
-	// specialist is whose the event is, empty for the run's own, and theirs are the messages of the specialist under way.
+	// specialist is the specialist that the current event belongs to; empty for the run's own events. theirs are the ids
+	// of the current specialist's messages.
 	specialist string
 	theirs     [reasoning.Answer + 1]string
-	// parent is the message that the calls belong to, and bare says that the open call has no arguments yet.
+	// parent is the message that the calls belong to. bare says that the open call has no arguments yet.
 	parent string
 	bare   bool
-	// begun are the kinds whose message the client has.
+	// begun are the kinds whose message was sent to the client.
 	begun [reasoning.Answer + 1]bool
-	// summary says what of the summary is open. expected says that the model reasons and its summary is to come, and
-	// over that no summary comes any more.
+	// summary says which part of the summary is open. expected says that the model has reasoned and its summary will
+	// come. over says that no summary will come any more.
 	summary        summaryState
 	expected, over bool
 	// held are the events that wait for the summary.
 	held []reasoning.Event
 }
 
-// summaryState says what is open of the summary.
+// summaryState says which part of the summary is open.
 type summaryState uint8
 
 const (
 	summaryShut summaryState = iota
-	// summarySpan: REASONING_START came, but not the message.
+	// summarySpan: REASONING_START was sent, but the message is not open.
 	summarySpan
 	summaryMessage
 )
 
-// NewEncoder returns an encoder. send gets each event, one line of JSON, which is valid until it returns; after its
+// NewEncoder returns an encoder. send gets each event as one line of JSON, which is valid until send returns. After its
 // first error it gets no more.
 func NewEncoder(cfg EncoderConfig, send func(event []byte) error) *Encoder {
 	return &Encoder{cfg: cfg, out: send}
 }
 
-// RunFinished is the event of a run that came to its end.
+// RunFinished is the event at the end of a run that did not fail.
 type RunFinished struct {
 	// Type is RUN_FINISHED.
 	Type     string  `json:"type"`
 	ThreadID string  `json:"threadId"`
 	RunID    string  `json:"runId"`
 	Outcome  Outcome `json:"outcome"`
-	// Usage is the run's, and where a summary was made, that of the summary as a second entry.
+	// Usage is the usage of the run. If there is a summary, its usage is the second entry.
 	Usage  []TokenUsage `json:"usage"`
 	Result RunResult    `json:"result"`
 	// Timestamp is in milliseconds since 1970.
@@ -123,52 +123,54 @@ type RunFinished struct {
 type Outcome struct {
 	// Type is success.
 	Type string `json:"type"`
-	// PendingToolCallIDs are the calls that wait for the client: all of the run's. Clients before 1.0 do not take
-	// the field, and find them by themselves.
+	// PendingToolCallIDs are the calls that wait for the client: all calls of the run. Clients before 1.0 refuse the
+	// field, and find the calls themselves.
 	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
 }
 
 // TokenUsage counts tokens.
 type TokenUsage struct {
-	// Model is its name.
+	// Model is the name of the model.
 	Model string `json:"model"`
-	// InputTokens counts the prompt, CachedInputTokens included, which the cache held. Both are left out for a summary.
+	// InputTokens counts the prompt. CachedInputTokens counts the part of it that was in the cache. Both are left out for
+	// a summary.
 	InputTokens       *int `json:"inputTokens,omitempty"`
 	CachedInputTokens *int `json:"cachedInputTokens,omitempty"`
-	// OutputTokens counts what was generated, ReasoningTokens included, which are left out for a summary.
+	// OutputTokens counts the generated tokens. ReasoningTokens counts those of them that are reasoning; it is left out
+	// for a summary.
 	OutputTokens    int  `json:"outputTokens"`
 	ReasoningTokens *int `json:"reasoningTokens,omitempty"`
 	// TotalTokens is input and output together.
 	TotalTokens int `json:"totalTokens"`
 }
 
-// RunResult is what HttpAgent returns of a run beside its messages.
+// RunResult is what HttpAgent returns for a run in addition to its messages.
 type RunResult struct {
 	// FinishReason is stop, length or tool_calls, and FinishDetail adds to it.
 	FinishReason reasoning.FinishReason `json:"finish_reason"`
 	FinishDetail string                 `json:"finish_detail,omitempty"`
-	// TraceID names the run's trace, where one was asked for and is stored.
+	// TraceID is the id of the run's trace, if one was asked for and is stored.
 	TraceID string `json:"trace_id,omitempty"`
 	// ReasoningUnavailable says that reasoning was asked for and the model gave none.
 	ReasoningUnavailable bool `json:"reasoning_unavailable,omitempty"`
-	// SummarySource is reasoning or posthoc, where there is a summary.
+	// SummarySource is reasoning or posthoc, if there is a summary.
 	SummarySource string `json:"reasoning_summary_source,omitempty"`
 	// Score is how sure the model says it is, 0 to 1.
 	Score *float64      `json:"score,omitempty"`
 	Info  ReasoningInfo `json:"reasoning_info"`
 }
 
-// ReasoningInfo is what was in effect.
+// ReasoningInfo holds the settings that were in effect.
 type ReasoningInfo struct {
 	Visibility string `json:"visibility"`
 	Effort     string `json:"effort,omitempty"`
 	Strategy   string `json:"strategy"`
 	Seed       uint64 `json:"seed"`
-	// Budget is the most reasoning tokens; left out where there is no limit.
+	// Budget is the maximum number of reasoning tokens; left out if there is no limit.
 	Budget int `json:"budget,omitempty"`
 }
 
-// Push takes the next event of the run. The error is that of sending, and is the same from then on.
+// Push takes the next event of the run. It returns the error of send; later calls return the same error.
 func (e *Encoder) Push(ev *reasoning.Event) error {
 	if e.waits(ev) {
 		e.held = append(e.held, *ev)
@@ -178,7 +180,7 @@ func (e *Encoder) Push(ev *reasoning.Event) error {
 	return e.err
 }
 
-// waits reports whether an event has to wait for the summary.
+// waits reports whether an event must wait for the summary.
 func (e *Encoder) waits(ev *reasoning.Event) bool {
 	if !e.expected || e.cfg.Form != FormChunked {
 		return false
@@ -192,7 +194,7 @@ func (e *Encoder) waits(ev *reasoning.Event) bool {
 	return false
 }
 
-// summaryOver notes that no more of a summary comes, and sends what waited for it.
+// summaryOver notes that the summary is complete or will not come, and sends the events that waited for it.
 func (e *Encoder) summaryOver() {
 	held := e.held
 	e.held, e.expected, e.over = nil, false, true
@@ -227,8 +229,8 @@ func (e *Encoder) push(ev *reasoning.Event) {
 	}
 }
 
-// delegated tells where a specialist begins and ends, and gives it messages of its own. Clients before 1.0 do not
-// know specialists; to them its reasoning is the run's.
+// delegated sends the beginning and the end of a specialist, which gets messages of its own. Clients before 1.0 do not
+// know subagents; for them its reasoning is the run's.
 func (e *Encoder) delegated(ev *reasoning.Event) {
 	if e.cfg.ProtocolVersion == "" || ev.Delegation == nil {
 		return
@@ -258,7 +260,7 @@ func (e *Encoder) delegated(ev *reasoning.Event) {
 	e.theirs = [reasoning.Answer + 1]string{}
 }
 
-// note notes what is in effect.
+// note notes the settings in effect.
 func (e *Encoder) note(info *reasoning.Info) {
 	if info != nil {
 		e.info = *info
@@ -277,8 +279,8 @@ func (e *Encoder) start(info *reasoning.Info) {
 	e.send()
 }
 
-// segment tells an event of a segment, whose message is the specialist's where that is known to the client. Calls
-// are all the client's to answer.
+// segment sends an event of a segment. It belongs to the specialist's message if the client knows subagents. Calls
+// always belong to the run, because the client answers all of them.
 func (e *Encoder) segment(ev *reasoning.Event) {
 	if e.cfg.ProtocolVersion != "" && ev.Segment != reasoning.ToolCall {
 		e.specialist = ev.Specialist
@@ -361,7 +363,7 @@ func (e *Encoder) open(ev *reasoning.Event) {
 	}
 }
 
-// explains reports whether a summary may come after a text that nothing was thought before: one that explains it.
+// explains reports whether an answer without reasoning before it may get a summary that explains it.
 func (e *Encoder) explains(s reasoning.Segment) bool {
 	if s != reasoning.Answer || e.over {
 		return false
@@ -414,8 +416,8 @@ var (
 	spanEnd   = [...]string{"REASONING_END", "REASONING_END", "THINKING_END"}
 )
 
-// openThoughts begins a stretch of reasoning, with or without a message. stays says that no text follows at once, which
-// would begin the message of a chunk.
+// openThoughts begins a stretch of reasoning, with or without a message. stays says that no text follows at once; then
+// FormChunked needs an empty chunk to begin the message.
 func (e *Encoder) openThoughts(of reasoning.Segment, body, stays bool) {
 	e.mark(spanStart[e.cfg.Form], "messageId", e.message(of))
 	if body {
@@ -457,15 +459,15 @@ func (e *Encoder) closeThoughts(of reasoning.Segment, body bool) {
 	e.mark(spanEnd[e.cfg.Form], "messageId", id)
 }
 
-// openSummaryAhead begins the message of a summary whose text comes later, so that it stands before the answer.
+// openSummaryAhead begins the message of a summary whose text comes later, so that it is before the answer.
 func (e *Encoder) openSummaryAhead() {
 	if !e.begun[reasoning.Summary] {
 		e.openSummary(summaryMessage, true)
 	}
 }
 
-// openSummary opens what is not open of the summary; for stays see openThoughts. The summary is the run's own, also
-// where a specialist speaks.
+// openSummary opens the parts of the summary that are not open yet. stays is as in openThoughts. The summary belongs to
+// the run, even while a specialist is active.
 func (e *Encoder) openSummary(to summaryState, stays bool) {
 	specialist := e.specialist
 	e.specialist = ""
@@ -480,7 +482,7 @@ func (e *Encoder) openSummary(to summaryState, stays bool) {
 	e.specialist = specialist
 }
 
-// closeSummary closes what is open of the summary.
+// closeSummary closes the open parts of the summary.
 func (e *Encoder) closeSummary() {
 	if e.summary != summaryShut {
 		e.closeThoughts(reasoning.Summary, e.summary == summaryMessage)
@@ -497,31 +499,31 @@ func (e *Encoder) warn(code, message string) {
 	e.send()
 }
 
-// decided is a decision as a client reads it.
+// decided is a decision in the form that clients get.
 type decided struct {
 	ToolCallID string `json:"toolCallId"`
 	*reasoning.Decision
 }
 
-// decided tells a decision, with the call that it is about.
+// decided sends a decision with the call that it is about.
 func (e *Encoder) decided(call reasoning.Call, d *reasoning.Decision) {
 	if d != nil {
 		e.custom("rationale", decided{call.ID, d})
 	}
 }
 
-// assumed tells what the model takes for granted.
+// assumed sends an assumption of the model.
 func (e *Encoder) assumed(a *reasoning.Assumption) {
 	if a != nil {
 		e.custom("assumption", a)
 	}
 }
 
-// custom sends what the protocol has no event for.
+// custom sends a CUSTOM event, for what the protocol has no event for.
 func (e *Encoder) custom(name string, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
-		return // values here can always be written
+		return // never: these values can always be encoded
 	}
 	e.begin("CUSTOM")
 	e.field("name", name)
@@ -529,7 +531,7 @@ func (e *Encoder) custom(name string, value any) {
 	e.send()
 }
 
-// finish ends a run that came to its end.
+// finish ends a run that did not fail.
 func (e *Encoder) finish(r *reasoning.Result) {
 	e.seal(r.Sealed)
 	u := &r.Usage
@@ -566,8 +568,9 @@ func (e *Encoder) finish(r *reasoning.Result) {
 	}
 }
 
-// seal sends the run's sealed value, which may be empty, and closes the summary. The message that carries it is open
-// then: if it was closed, it is opened again. It is the reasoning's or the summary's, or without one the assistant's.
+// seal sends the run's sealed value, if it is not empty, and closes the summary. The message that carries it must be
+// open, so a closed one is opened again. It is the message of the reasoning or of the summary, or without both the
+// assistant's.
 func (e *Encoder) seal(value string) {
 	of := reasoning.Reasoning
 	switch {
@@ -607,7 +610,7 @@ func (e *Encoder) sealed(subtype, id, value string) {
 	e.send()
 }
 
-// Fail ends the run with an error, also one that has not started. The error is that of sending.
+// Fail ends the run with an error, even if the run has not started. It returns the error of send.
 func (e *Encoder) Fail(err *wire.Error) error {
 	e.summaryOver()
 	e.begin("RUN_ERROR")
@@ -625,7 +628,7 @@ func (e *Encoder) text(event, of, id, delta string) {
 	e.send()
 }
 
-// mark sends an event that says no more than which message or call it is about.
+// mark sends an event with only the id of a message or call.
 func (e *Encoder) mark(event, of, id string) {
 	e.begin(event)
 	e.field(of, id)

@@ -38,7 +38,7 @@ func (f frames) String() string {
 	return b.String()
 }
 
-// config has a clock that ticks each time it is looked at, and ids that count.
+// config has a clock that ticks each time it is read, and ids that count up.
 func config(form Form) EncoderConfig {
 	tick, count := int64(1_750_000_000_000), 0
 	return EncoderConfig{
@@ -77,7 +77,7 @@ func TestGolden(t *testing.T) {
 	thoughts := wiretest.Segment(reasoning.Reasoning, "two and ", "two")
 	calls := append(wiretest.CallSegment(0, "get", `{"a"`, `:1}`), wiretest.CallSegment(1, "now")...)
 	beside := wiretest.SummaryBeside()
-	// late is an answer whose summary begins after it did, as runs have it.
+	// late is an answer whose summary begins after it, as in real runs.
 	late := slices.Concat(beside[2:4], beside[:2], beside[4:])
 	hidden := wiretest.Segment(reasoning.Reasoning)
 	unavailable := []reasoning.Event{
@@ -171,7 +171,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What waits for a summary comes before the error of a run that breaks off.
+// Events that wait for a summary come before the error of a run that fails.
 func TestHeldAnswersAreNotLost(t *testing.T) {
 	answer := wiretest.Segment(reasoning.Answer, "It is 4.")
 	events := wiretest.Run(reasoning.Result{}, wiretest.Segment(reasoning.Reasoning), answer)
@@ -194,7 +194,7 @@ func TestHeldAnswersAreNotLost(t *testing.T) {
 	}
 }
 
-// event is an event as a client reads it.
+// event is an event in the form that clients read.
 type event struct {
 	Type, ThreadID, RunID, ParentRunID, ProtocolVersion, MessageID, Role, Delta, Code, Message, Name string
 	ToolCallID, ToolCallName, ParentMessageID, Subtype, EntityID, EncryptedValue                     string
@@ -208,13 +208,13 @@ type event struct {
 	}
 }
 
-// said is a message that events build.
+// said is a message that is built from events.
 type said struct {
 	role, content, value string
 	calls                []string
 }
 
-// conversation is what a client holds after a run.
+// conversation is what a client has after a run.
 type conversation struct {
 	messages []*said
 	byID     map[string]*said
@@ -224,8 +224,7 @@ type conversation struct {
 	last                  event
 }
 
-// fold does with a stream what the protocol's clients do, and checks the order and the pairing of its events as
-// they do.
+// fold processes a stream as the protocol's clients do, and checks the order and pairing of events as they do.
 func fold(f frames) (*conversation, error) {
 	c := &conversation{byID: map[string]*said{}, arguments: map[string]string{}, callValues: map[string]string{},
 		open: map[string]bool{}}
@@ -256,7 +255,7 @@ func fold(f frames) (*conversation, error) {
 	return c, nil
 }
 
-// begin opens something, end closes it; both are in the wrong place otherwise.
+// begin opens something and end closes it. Both fail in the wrong place.
 func (c *conversation) begin(key string) error {
 	if c.open[key] {
 		return errors.New("it is open")
@@ -273,7 +272,7 @@ func (c *conversation) end(key string) error {
 	return nil
 }
 
-// message returns the message with an id, which is made if it is new.
+// message returns the message with an id, and creates a missing one.
 func (c *conversation) message(id, role string) (*said, error) {
 	m := c.byID[id]
 	if m == nil {
@@ -370,7 +369,7 @@ func (c *conversation) seal(e *event) error {
 	return nil
 }
 
-// spans counts the stretches of reasoning that are open, but for one.
+// spans counts the open stretches of reasoning, except one.
 func (c *conversation) spans() int {
 	n := -1
 	for key := range c.open {
@@ -402,8 +401,7 @@ func (c *conversation) texts(role string) string {
 	return b.String()
 }
 
-// Whatever comes, the events are in order and in pairs, and a client has the texts that the events of the run add
-// up to.
+// For all events of a run, the encoded events are in order and in pairs, and a client has all texts.
 func TestStreamsAreWhatRunsAddUpTo(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range 5000 {
@@ -426,7 +424,7 @@ func TestStreamsAreWhatRunsAddUpTo(t *testing.T) {
 	}
 }
 
-// randomRun is [wiretest.RandomRun] with hidden reasoning before anything that is said.
+// randomRun is [wiretest.RandomRun] with hidden reasoning before everything that is said.
 func randomRun(rnd *rand.Rand) (events []reasoning.Event) {
 	v := reasoning.Visibility(rnd.IntN(3))
 	for _, e := range wiretest.RandomRun(rnd, v) {
@@ -442,7 +440,7 @@ func randomRun(rnd *rand.Rand) (events []reasoning.Event) {
 	return events
 }
 
-// holds compares what a client has with what a run adds up to.
+// holds compares what a client has with the content of a run.
 func (c *conversation) holds(reply reasoning.Reply) error {
 	valid := strings.NewReplacer("\xff", "\ufffd").Replace
 	if got := c.texts("reasoning"); got != valid(reply.Reasoning+reply.Summary) {
@@ -496,7 +494,7 @@ func TestDeltasTakeNoMemory(t *testing.T) {
 	}
 }
 
-// A client that is gone is told nothing more, and whoever encodes hears of it.
+// After a client has gone nothing more is sent, and Push returns the error.
 func TestSendingFails(t *testing.T) {
 	gone, calls := errors.New("gone"), 0
 	e := NewEncoder(config(FormStandard), func([]byte) error { calls++; return gone })

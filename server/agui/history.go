@@ -13,16 +13,16 @@ import (
 
 // Message is a message of the conversation.
 type Message struct {
-	// ID names it within the conversation: 1 to 1,024 bytes.
+	// ID is the message's id within the conversation: 1 to 1,024 bytes.
 	ID string `json:"id"`
 	// Role is developer, system, user, assistant, tool, reasoning or activity. Messages of role activity are the
 	// client's own and are left out.
 	Role string `json:"role"`
-	// Content is a string; for user and tool also a list of Part values. An assistant's message may go without.
+	// Content is a string, or for user and tool also a list of Part values. An assistant's message may omit it.
 	Content json.RawMessage `json:"content"`
 	// ToolCalls are an assistant's, at most 1,024.
 	ToolCalls []ToolCall `json:"toolCalls"`
-	// ToolCallID is the call that a tool message answers, and Error what went wrong with it.
+	// ToolCallID is the call that a tool message answers. Error is the call's error, if it failed.
 	ToolCallID string `json:"toolCallId"`
 	Error      string `json:"error"`
 	// EncryptedValue is the sealed value that came with the message.
@@ -31,7 +31,7 @@ type Message struct {
 
 // ToolCall is a call of a tool by the model.
 type ToolCall struct {
-	// ID names the call: 1 to 1,024 bytes.
+	// ID is the call's id: 1 to 1,024 bytes.
 	ID       string       `json:"id"`
 	Function FunctionCall `json:"function"`
 	// EncryptedValue is the sealed value that came with the call.
@@ -53,18 +53,18 @@ type Part struct {
 	Text *string `json:"text"`
 }
 
-// thoughts are reasoning messages that wait for the message of the assistant that they belong to.
+// thoughts are reasoning messages that wait for the assistant's message that they belong to.
 type thoughts struct {
 	texts  []string
 	values []int
 }
 
-// summaryPrefix begins the ids of messages that hold a summary, so that those that come back are not taken for
-// reasoning.
+// summaryPrefix begins the ids of messages with a summary, so that they are not taken for reasoning when they are sent
+// back.
 const summaryPrefix = "summary_"
 
-// history turns the messages into a conversation. Reasoning belongs to the assistant's message after it; where
-// there is none before someone else speaks, to the one before it.
+// history turns the messages into a conversation. Reasoning belongs to the next message of the assistant. If another
+// role speaks first, it belongs to the assistant's message before it.
 func (p *prompt) history(input *RunAgentInput) error {
 	if len(input.Messages) == 0 {
 		return wire.Invalid("messages", "at least one message is required")
@@ -107,13 +107,13 @@ func (p *prompt) history(input *RunAgentInput) error {
 	}
 	p.attach(&waiting, last)
 	if len(p.req.Messages) == 0 {
-		return wire.Invalid("messages", "none of them is for the model; at least one has to be")
+		return wire.Invalid("messages", "none of them is for the model; at least one must be")
 	}
 	wire.DropPlain(p.req.Messages, nil)
 	return nil
 }
 
-// attach gives reasoning that waits to a message, contract.Nowhere for none.
+// attach adds the waiting reasoning to a message. contract.Nowhere means that there is no message for it.
 func (p *prompt) attach(waiting *thoughts, message int) {
 	for _, i := range waiting.values {
 		p.values[i].Message = message
@@ -125,7 +125,7 @@ func (p *prompt) attach(waiting *thoughts, message int) {
 	*waiting = thoughts{}
 }
 
-// sealed notes a value that came back.
+// sealed notes a value that the client sent back.
 func (p *prompt) sealed(message int, value, path string) {
 	if value != "" {
 		p.values = append(p.values, contract.Carried{Message: message, Value: seal.Value{Sealed: value},
@@ -133,7 +133,7 @@ func (p *prompt) sealed(message int, value, path string) {
 	}
 }
 
-// thinks takes a reasoning message.
+// thinks handles a reasoning message.
 func (p *prompt) thinks(waiting *thoughts, m *Message, path string) error {
 	text, err := stringOf(m, path)
 	switch {
@@ -181,7 +181,7 @@ func (p *prompt) says(m *Message, path string) error {
 	return nil
 }
 
-// hears adds a message that is not the model's. No value was ever handed out for one.
+// hears adds a message that is not the model's. Such messages never have a value.
 func (p *prompt) hears(m *Message, path string) error {
 	p.sealed(contract.Nowhere, m.EncryptedValue, path)
 	to := chattemplate.Message{Role: chattemplate.Role(m.Role)}
@@ -204,7 +204,7 @@ func (p *prompt) hears(m *Message, path string) error {
 	return err
 }
 
-// stringOf returns content that has to be a string.
+// stringOf returns content that must be a string.
 func stringOf(m *Message, path string) (text string, err error) {
 	switch {
 	case wire.Given(m.Content):
@@ -242,8 +242,8 @@ func partsOf(m *Message, path string) (string, error) {
 	return paragraphs(texts...), nil
 }
 
-// restore opens the values that came back and puts their reasoning in its place. A turn's value comes back several
-// times, on its message and on its calls; that counts once.
+// restore opens the values that the client sent back and restores their reasoning. A turn's value is sent back several
+// times, on its message and on its calls, and counts once.
 func (p *prompt) restore(r *contract.Restorer) error {
 	err := r.Conversation(p.req.Messages, p.values)
 	p.warnings = append(p.warnings, r.Warnings()...)

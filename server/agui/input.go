@@ -13,13 +13,13 @@ import (
 	"runner/server/wire"
 )
 
-// RunAgentInput is the body of POST /agui. Fields that are not here are ignored.
+// RunAgentInput is the body of POST /agui. Unknown fields are ignored.
 type RunAgentInput struct {
-	// ProtocolVersion is the version that the client speaks. Clients that do not say are older than 1.0, and refuse
-	// some of what it has.
+	// ProtocolVersion is the version that the client speaks. Clients that do not send it are older than 1.0, and refuse
+	// some of its fields.
 	ProtocolVersion string `json:"protocolVersion"`
-	// ThreadID names the conversation and RunID the run: 1 to 1,024 bytes. ParentRunID is the run that this one
-	// goes on from; it is only told back.
+	// ThreadID is the id of the conversation and RunID that of the run: 1 to 1,024 bytes. ParentRunID is the run that
+	// this one continues; it is only sent back.
 	ThreadID    string `json:"threadId"`
 	RunID       string `json:"runId"`
 	ParentRunID string `json:"parentRunId"`
@@ -27,13 +27,13 @@ type RunAgentInput struct {
 	Messages []json.RawMessage `json:"messages" max:"100000"`
 	// Tools are the client's, at most 1,024.
 	Tools []Tool `json:"tools" max:"1024"`
-	// Context is what the application wants the model to know, at most 1,024 pieces. It stands in the system prompt.
+	// Context is what the application wants the model to know, at most 1,024 pieces. It goes into the system prompt.
 	Context []Context `json:"context" max:"1024"`
-	// State is the application's state, any JSON. It stands in the system prompt, after the context. Null and an empty
-	// object, list or text say nothing and are left out. The model does not change it.
+	// State is the application's state, any JSON. It goes into the system prompt, after the context. Null and an empty
+	// object, list or text are left out. The model does not change it.
 	State          json.RawMessage `json:"state"`
 	ForwardedProps ForwardedProps  `json:"forwardedProps"`
-	// Resume answers interrupts. This server makes none, so it has to be empty.
+	// Resume answers interrupts. This server has none, so it must be empty.
 	Resume []json.RawMessage `json:"resume" max:"1024"`
 }
 
@@ -61,7 +61,7 @@ type Context struct {
 	Value       string `json:"value"`
 }
 
-// The limits of a request, beside that of its length.
+// The limits of a request, in addition to that of its length.
 const (
 	maxID       = 1024
 	maxMessages = 100_000
@@ -74,14 +74,14 @@ type prompt struct {
 	req    runner.Request
 	traces wire.Traces
 	form   Form
-	// seal says that the reasoning is to come as sealed values, and trace that the run is to leave a trace.
+	// seal asks for sealed values of the reasoning, and trace for a trace of the run.
 	seal, trace bool
 	values      []contract.Carried
 	// warnings are about what was left out of the request.
 	warnings []reasoning.Notice
 }
 
-// decode reads a principal's request, all but what needs the model.
+// decode reads a principal's request, except for what needs the model.
 func (a *API) decode(who *wire.Principal, input *RunAgentInput) (*prompt, error) {
 	for _, id := range []struct{ name, value string }{{"threadId", input.ThreadID}, {"runId", input.RunID}} {
 		if err := checkID(id.name, id.value); err != nil {
@@ -135,8 +135,8 @@ func (p *prompt) tools(input *RunAgentInput) error {
 	return nil
 }
 
-// context puts the application's context and state into the system prompt. They go to the end of the one that there is,
-// because many templates take one only.
+// context puts the application's context and state into the system prompt. They are appended to an existing one,
+// because many templates take only one.
 func (p *prompt) context(input *RunAgentInput) error {
 	if len(input.Context) > maxContext {
 		return wire.Invalid("context", "there are %d; at most %d are allowed", len(input.Context), maxContext)
@@ -165,7 +165,7 @@ func (p *prompt) context(input *RunAgentInput) error {
 	return nil
 }
 
-// stateOf returns the application's state as the model reads it, empty where there is none.
+// stateOf returns the application's state as the model reads it, or an empty string if there is none.
 func stateOf(input *RunAgentInput) string {
 	var compact bytes.Buffer
 	if !wire.Given(input.State) || json.Compact(&compact, input.State) != nil {
@@ -179,7 +179,7 @@ func stateOf(input *RunAgentInput) string {
 	}
 }
 
-// paragraphs joins texts that are not empty.
+// paragraphs joins the texts that are not empty with blank lines.
 func paragraphs(texts ...string) string {
 	var b strings.Builder
 	for _, t := range texts {

@@ -6,17 +6,17 @@ import (
 	"runner/server/wire"
 )
 
-// ForwardedProps is what a client says to this server beside what the protocol has fields for. All of it may be
-// left out, and what is not here is ignored. What is said twice has to be the same.
+// ForwardedProps are the options that the protocol has no fields for. All of them are optional. Unknown ones are
+// ignored. Two names of one option must have the same value.
 type ForwardedProps struct {
-	// Model is a name as GET /v1/models lists it; empty is the default model.
+	// Model is a name from GET /v1/models; empty means the default model.
 	Model string `json:"model"`
-	// Fields say how much of the reasoning is wanted.
+	// Fields are the options for the reasoning.
 	contract.Fields
 	// Chunks asks for REASONING_MESSAGE_CHUNK, and LegacyThinking for THINKING_* events; not both.
 	Chunks         bool `json:"chunks"`
 	LegacyThinking bool `json:"legacy_thinking"`
-	// MaxTokens is the most tokens to generate, reasoning included: 1 to 2,147,483,647.
+	// MaxTokens is the maximum number of generated tokens, including reasoning: 1 to 2,147,483,647.
 	MaxTokens *int `json:"max_tokens"`
 	// Temperature is 0 to 2; TopP is 0 to 1.
 	Temperature *float64 `json:"temperature"`
@@ -27,24 +27,24 @@ type ForwardedProps struct {
 	Stop []string `json:"stop"`
 	// ToolChoice is auto, none or required.
 	ToolChoice *string `json:"tool_choice"`
-	// StrictTools holds calls to the parameters of their tools, where the model's format can.
+	// StrictTools makes calls match the parameters of their tools, if the model's format supports that.
 	StrictTools bool `json:"strict_tools"`
-	// ParallelToolCalls false allows one call at most.
+	// ParallelToolCalls false allows at most one call.
 	ParallelToolCalls *bool `json:"parallel_tool_calls"`
 }
 
-// The limits of what ForwardedProps says.
+// The limits of ForwardedProps.
 const (
 	maxTokens = 1<<31 - 1
 )
 
-// path is where ForwardedProps stands in a request.
+// path is the path of ForwardedProps in a request.
 const path = "forwardedProps"
 
-// at is the path of a field of ForwardedProps.
+// at returns the path of a field of ForwardedProps.
 func at(name string) string { return path + "." + name }
 
-// props reads what the client says of the run.
+// props reads the client's options.
 func (p *prompt) props(input *RunAgentInput) error {
 	props := &input.ForwardedProps
 	asked, err := props.Parse(nil)
@@ -63,14 +63,14 @@ func (p *prompt) props(input *RunAgentInput) error {
 	return p.sampling(props)
 }
 
-// delivery reads in which form the reasoning comes.
+// delivery reads the form in which the reasoning is sent.
 func (p *prompt) delivery(props *ForwardedProps) error {
 	switch {
 	case props.Chunks && props.LegacyThinking:
-		return wire.Invalid(at("chunks"), "clients that know chunks take no events of legacy_thinking; ask for one of them")
+		return wire.Invalid(at("chunks"), "it cannot be combined with legacy_thinking; use one of them")
 	case p.seal && props.LegacyThinking:
 		return wire.Unsupported(at("reasoning_seal"),
-			"the events of legacy_thinking have no place for sealed values; leave one of them out")
+			"it cannot be combined with legacy_thinking, whose events have no place for sealed values; leave one of them out")
 	case props.Chunks:
 		p.form = FormChunked
 	case props.LegacyThinking:
@@ -79,7 +79,7 @@ func (p *prompt) delivery(props *ForwardedProps) error {
 	return nil
 }
 
-// sampling reads how the answer is generated.
+// sampling reads the options for generating the answer.
 func (p *prompt) sampling(props *ForwardedProps) error {
 	if n := props.MaxTokens; n != nil {
 		if *n < 1 || *n > maxTokens {

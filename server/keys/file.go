@@ -8,23 +8,23 @@ import (
 	"sync"
 )
 
-// File is a file of secrets' hashes that is read again when it has changed. It may be used by several goroutines at
+// File is a file with hashes of secrets. It is read again when it has changed. It may be used by several goroutines at
 // once.
 type File struct {
 	path string
 
 	mu sync.Mutex
-	// looked says whether the file was looked at, and seen what it was then; nil when it was not there.
+	// looked says whether the file was looked at. seen is its state then; nil if it was missing.
 	looked bool
 	seen   os.FileInfo
 }
 
-// NewFile returns the file at path, which is not looked at yet.
+// NewFile returns the file at path. It does not look at it yet.
 func NewFile(path string) *File { return &File{path: path} }
 
-// Update reads the file if it has changed since the last time, or was never read, and hands its content to use, one
-// at a time. It reports whether use took something new. An error, that of [ReadFile] or of use, is told once for
-// each change.
+// Update reads the file if it was never read or has changed since the last time, and calls use with its content, one
+// call at a time. It reports whether use took something new. An error of [ReadFile] or of use is returned once for each
+// change.
 func (f *File) Update(use func(content []byte) error) (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,14 +44,14 @@ func (f *File) Update(use func(content []byte) error) (changed bool, err error) 
 	return err == nil, err
 }
 
-// Forget has the next Update read the file even if it looks unchanged.
+// Forget makes the next Update read the file even if it looks unchanged.
 func (f *File) Forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.looked = false
 }
 
-// sameFile reports whether two looks at a file saw the same; nil is no file.
+// sameFile reports whether two states of a file are the same; nil means that it is missing.
 func sameFile(a, b os.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -59,7 +59,8 @@ func sameFile(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
 }
 
-// ReadFile reads a file of secrets' hashes. On systems with Unix permissions one that others may write is refused.
+// ReadFile reads a file with hashes of secrets. On systems with Unix permissions it refuses a file that others may
+// write.
 func ReadFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -68,8 +69,8 @@ func ReadFile(path string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, &Error{Detail: path + " is not a regular file", Advice: "name a file"}
 	case info.Size() > maxFile:
-		return nil, &Error{Detail: fmt.Sprintf("%s has %d bytes; at most %d are read", path, info.Size(), maxFile),
-			Advice: "name a file of keys"}
+		return nil, &Error{Detail: fmt.Sprintf("%s has %d bytes; at most %d are allowed", path, info.Size(), maxFile),
+			Advice: "name a key file"}
 	case info.Mode().Perm()&0o022 != 0:
 		return nil, &Error{Detail: "others may write " + path, Advice: "chmod 600 " + path}
 	}
@@ -80,7 +81,7 @@ func ReadFile(path string) ([]byte, error) {
 	return content, nil
 }
 
-// unreadable says of a file why it cannot be read.
+// unreadable says why a file cannot be read.
 func unreadable(path string, err error) string {
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 		err = pe.Err
@@ -88,7 +89,7 @@ func unreadable(path string, err error) string {
 	return fmt.Sprintf("%s cannot be read: %v", path, err)
 }
 
-// ReplaceFile writes a file that only its owner can read, whole or not at all.
+// ReplaceFile atomically replaces a file with one that only its owner can read.
 func ReplaceFile(path string, content []byte) error {
 	tmp := path + ".new"
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

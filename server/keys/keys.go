@@ -1,22 +1,23 @@
-// Package keys is the API keys of a server: which there are, what each may do, and whether a request's key is one
-// of them.
+// Package keys holds the API keys of a server. It says which keys exist, what each may do, and whether a request's
+// key is one of them.
 //
-// A key is shown once, when it is made. What is kept is its SHA-256: keys are 256 random bits, so a slow hash would
-// add nothing. Keys that were made elsewhere, and may be guessable, are refused when they are shorter than 16
-// bytes.
+// A key is shown once, when it is made. Only its SHA-256 is kept. Keys are 256 random bits, so a slow hash would add
+// nothing. Keys made elsewhere may be guessable; those shorter than 16 bytes are refused.
 //
 // The file is JSON, {"keys": [{"id", "sha256", "scopes", "reasoning", "models", "requests_per_minute",
 // "tokens_per_minute"}]}:
 //
-//	id                   names the key in logs, limits and sealed values; letters, digits and . _ -, at most 64; "local" is taken
-//	sha256               hexadecimal, of the key's bytes
-//	scopes               endpoints: generate, embed, models, metrics, trace:read, trace:erase, trace:all; absent is all but trace:all
-//	reasoning            none, summary or full: the most of the reasoning that it may see; absent is none
-//	models               names; absent is all
-//	requests_per_minute  0 or absent is no limit
-//	tokens_per_minute    prompt and completion; 0 or absent is no limit
+//	id                   names the key in logs, limits and sealed values; letters, digits and . _ -, at most 64;
+//	                     "local" is reserved
+//	sha256               SHA-256 of the key's bytes, hexadecimal
+//	scopes               endpoints: generate, embed, models, metrics, trace:read, trace:erase, trace:all; absent means
+//	                     all except trace:all
+//	reasoning            none, summary or full: the most reasoning that it may see; absent means none
+//	models               names; absent means all
+//	requests_per_minute  0 or absent means no limit
+//	tokens_per_minute    prompt and completion; 0 or absent means no limit
 //
-// A field that is not listed here is an error, so that a misspelt limit is not taken for none.
+// An unknown field is an error, so that a misspelt limit is not ignored.
 package keys
 
 import (
@@ -38,7 +39,7 @@ import (
 	"runner/server/wire"
 )
 
-// Limits of keys and of their file.
+// The limits of keys and of their file.
 const (
 	minKey  = 16
 	maxKey  = 512
@@ -50,16 +51,16 @@ const (
 // Key is one API key, without the key itself.
 type Key struct {
 	wire.Principal
-	// RequestsPerMinute and TokensPerMinute limit what it may ask for; 0 is no limit.
+	// RequestsPerMinute and TokensPerMinute limit what it may ask for; 0 means no limit.
 	RequestsPerMinute, TokensPerMinute int
 
 	hash [sha256.Size]byte
 }
 
-// Set is the keys of a server. It may be used by several goroutines at once, and changes only as a whole, by Reload.
+// Set is the keys of a server. It may be used by several goroutines at once. Only Reload changes it, as a whole.
 type Set struct {
 	keys atomic.Pointer[[]*Key]
-	// file is where they are from; nil for none.
+	// file is the file that the keys come from; nil if there is none.
 	file *File
 }
 
@@ -71,7 +72,7 @@ func newSet(keys ...*Key) *Set {
 
 // Error says what is wrong with a key or its file. It holds no key.
 type Error struct {
-	// ID names the key, where it is known.
+	// ID is the id of the key, if it is known.
 	ID     string
 	Detail string
 	Advice string
@@ -91,7 +92,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *Error) Hint() string { return e.Advice }
 
-// One returns a set of a single key that may do everything.
+// One returns a set with a single key that may do everything.
 func One(key string) (*Set, error) {
 	k, err := everything("key", key)
 	if err != nil {
@@ -111,7 +112,7 @@ func everything(id, key string) (*Key, error) {
 	}, nil
 }
 
-// Find returns the key whose text a request brought, or nil. It takes as long whichever key it is, and if it is none.
+// Find returns the key with a text, or nil. It takes the same time for every key, and if there is none.
 func (s *Set) Find(key string) *Key {
 	if len(key) > maxKey {
 		return nil
@@ -129,7 +130,7 @@ func (s *Set) Find(key string) *Key {
 // Len returns the number of keys.
 func (s *Set) Len() int { return len(*s.keys.Load()) }
 
-// New makes a key: its text, for its owner, and its hash in hexadecimal, for the file.
+// New makes a key. It returns the text, for the owner, and the hash in hexadecimal, for the file.
 func New() (key, hash string) {
 	var random [32]byte
 	rand.Read(random[:])
@@ -153,7 +154,7 @@ type fileContent struct {
 	Keys []Entry `json:"keys"`
 }
 
-// Load reads a file of keys. On systems with Unix permissions a file that others may write is refused.
+// Load reads a key file. On systems with Unix permissions it refuses a file that others may write.
 func Load(path string) (*Set, error) {
 	s := newSet()
 	s.file = NewFile(path)
@@ -163,9 +164,9 @@ func Load(path string) (*Set, error) {
 	return s, nil
 }
 
-// Reload reads the file of a set again if it has changed, and reports whether the keys are new now. When the file
-// cannot be used the keys stay as they were; the error is told once for each change. Keys that are gone are refused
-// from then on; what they have begun goes on.
+// Reload reads the file of a set again if it has changed, and reports whether the keys changed. If the file cannot be
+// used the keys stay as they were; the error is returned once for each change. Removed keys are refused from then on,
+// but their running requests go on.
 func (s *Set) Reload() (changed bool, err error) {
 	if s.file == nil {
 		return false, nil
@@ -192,14 +193,15 @@ func decode(content []byte) ([]Entry, error) {
 	d.DisallowUnknownFields()
 	var f fileContent
 	if err := d.Decode(&f); err != nil {
-		return nil, &Error{Detail: "the file is not as it should be: " + err.Error(),
+		return nil, &Error{Detail: "the file is not valid: " + err.Error(),
 			Advice: "see docs/server.md for its form", Err: err}
 	}
 	if d.More() {
-		return nil, &Error{Detail: "there is something after the keys", Advice: "see docs/server.md for the file's form"}
+		return nil, &Error{Detail: "the file has text after the keys", Advice: "see docs/server.md for the file's form"}
 	}
 	if len(f.Keys) > maxKeys {
-		return nil, &Error{Detail: fmt.Sprintf("%d keys; at most %d", len(f.Keys), maxKeys), Advice: "remove some"}
+		return nil, &Error{Detail: fmt.Sprintf("the file has %d keys; at most %d are allowed", len(f.Keys), maxKeys),
+			Advice: "remove some"}
 	}
 	return f.Keys, nil
 }
@@ -222,7 +224,7 @@ func parse(content []byte) (keys []*Key, err error) {
 		keys = append(keys, k)
 	}
 	if len(keys) == 0 {
-		return nil, &Error{Detail: "the file holds none", Advice: "make one with runner apikey new"}
+		return nil, &Error{Detail: "the file has none", Advice: "make one with runner apikey new"}
 	}
 	return keys, nil
 }
@@ -234,7 +236,7 @@ func (e *Entry) key() (*Key, error) {
 	k := &Key{Principal: wire.Principal{ID: e.ID, Scopes: e.Scopes, Models: e.Models},
 		RequestsPerMinute: e.RequestsPerMinute, TokensPerMinute: e.TokensPerMinute}
 	if !validID(e.ID) {
-		return bad("use letters, digits and . _ -, at most 64, and not local", "its id cannot be used")
+		return bad("use at most 64 letters, digits and . _ -, and not local", "its id cannot be used")
 	}
 	hash, err := hex.DecodeString(e.SHA256)
 	if err != nil || copy(k.hash[:], hash) != sha256.Size || len(hash) != sha256.Size {
@@ -268,8 +270,7 @@ func validID(id string) bool {
 	}) < 0
 }
 
-// Add makes a key, writes its entry into the file at path, which is made if it is not there, and returns the key's
-// text.
+// Add makes a key, adds its entry to the file at path, and returns the key's text. It creates a missing file.
 func Add(path string, e Entry) (key string, err error) {
 	var entries []Entry
 	content, err := ReadFile(path)
@@ -283,7 +284,7 @@ func Add(path string, e Entry) (key string, err error) {
 		}
 	}
 	if slices.ContainsFunc(entries, func(other Entry) bool { return other.ID == e.ID }) {
-		return "", &Error{ID: e.ID, Detail: "there is one of this id in " + path,
+		return "", &Error{ID: e.ID, Detail: "there is already a key with this id in " + path,
 			Advice: "choose another id, or remove that one from the file"}
 	}
 	key, e.SHA256 = New()
@@ -309,8 +310,8 @@ func List(path string) ([]Entry, error) {
 	return decode(content)
 }
 
-// Remove takes the entry called id out of the file at path. The last one stays, because a server keeps its keys
-// when there are no others.
+// Remove removes the entry with an id from the file at path. It refuses to remove the last one, because a server keeps
+// its old keys if the file has none.
 func Remove(path, id string) error {
 	entries, err := List(path)
 	if err != nil {
@@ -319,7 +320,7 @@ func Remove(path, id string) error {
 	rest := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.ID == id })
 	switch {
 	case len(rest) == len(entries):
-		return &Error{ID: id, Detail: "there is none of this id in " + path, Advice: "see runner apikey list " + path}
+		return &Error{ID: id, Detail: "there is no key with this id in " + path, Advice: "see runner apikey list " + path}
 	case len(rest) == 0:
 		return &Error{ID: id, Detail: "it is the last one in " + path, Advice: "make another first, with runner apikey new"}
 	}

@@ -76,9 +76,9 @@ const hash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 func TestFilesThatAreRefused(t *testing.T) {
 	for content, want := range map[string]string{
-		``:                                       "not as it should be",
-		`[]`:                                     "not as it should be",
-		`{"keys":[]}`:                            "holds none",
+		``:                                       "the file is not valid",
+		`[]`:                                     "the file is not valid",
+		`{"keys":[]}`:                            "has none",
 		`{"keys":[{"id":"a"}]}`:                  "sha256",
 		`{"keys":[{"id":"a","sha256":"zz"}]}`:    "sha256",
 		`{"keys":[{"id":"","sha256":"H"}]}`:      "its id",
@@ -90,7 +90,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		`{"keys":[{"id":"a","sha256":"H","tokens_per_minute":-1}]}`:  "negative",
 		`{"keys":[{"id":"a","sha256":"H"},{"id":"a","sha256":"I"}]}`: "twice",
 		`{"keys":[{"id":"a","sha256":"H"},{"id":"b","sha256":"H"}]}`: "twice",
-		`{"keys":[{"id":"a","sha256":"H"}]} {"keys":[]}`:             "something after",
+		`{"keys":[{"id":"a","sha256":"H"}]} {"keys":[]}`:             "text after",
 	} {
 		content = strings.ReplaceAll(strings.ReplaceAll(content, `"H"`, `"`+hash+`"`), `"I"`, `"0`+hash[1:]+`"`)
 		_, err := parse([]byte(content))
@@ -123,7 +123,7 @@ func TestAFileThatOthersMayWriteIsRefused(t *testing.T) {
 	}
 }
 
-// A file that changes is read again; one that cannot be used changes nothing, and is told once.
+// A changed file is read again. A file that cannot be used changes nothing, and its error is returned once.
 func TestReload(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	a, err := Add(path, Entry{ID: "a"})
@@ -207,7 +207,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Who removes one key leaves the others what they were; no scopes or models at all are not all of them.
+// Removing one key leaves the others unchanged. Empty scopes or models do not become all of them.
 func TestRemoveKeepsTheOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	for _, e := range []Entry{{ID: "a"}, {ID: "b", Scopes: []wire.Scope{}, Models: []string{}},

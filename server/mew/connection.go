@@ -13,9 +13,9 @@ import (
 	"runner/server/wire"
 )
 
-// take serves a connection until it ends. who is nil where it has not said who it is.
+// take serves a connection until it ends. who is nil if the connection has not sent its token yet.
 func (a *API) take(ctx context.Context, ws *websocket.Conn, who *space.Identity) {
-	defer func() { _ = ws.CloseNow() }() // whatever is left of it
+	defer func() { _ = ws.CloseNow() }()
 	if who == nil {
 		var why error
 		who, why = a.join(ctx, ws)
@@ -35,7 +35,7 @@ func (a *API) take(ctx context.Context, ws *websocket.Conn, who *space.Identity)
 		_ = ws.Close(websocket.StatusTryAgainLater, err.Error())
 		return
 	}
-	if a.cfg.Tokens.check(*who) != nil { // they were read again meanwhile
+	if a.cfg.Tokens.check(*who) != nil { // the tokens were read again meanwhile
 		a.space.Expel(a.check)
 	}
 	var writer sync.WaitGroup
@@ -44,7 +44,7 @@ func (a *API) take(ctx context.Context, ws *websocket.Conn, who *space.Identity)
 	writer.Wait()
 }
 
-// read passes on what a member sends until its connection ends, and returns why that did.
+// read passes on what a member sends until its connection ends, and returns why it ended.
 func read(ctx context.Context, ws *websocket.Conn, m *space.Member) error {
 	for {
 		kind, frame, err := ws.Read(ctx)
@@ -63,9 +63,9 @@ func read(ctx context.Context, ws *websocket.Conn, m *space.Member) error {
 // errSpace: the connection asked for another space.
 var errSpace = errors.New("unknown_space")
 
-// join waits for a connection to say who it is. The error is why that is nobody.
+// join waits for the token of a connection and returns its participant. The error is the reason to close with.
 func (a *API) join(ctx context.Context, ws *websocket.Conn) (*space.Identity, error) {
-	// A read whose context ends breaks the connection off. A closing frame tells the client why, and ends the read too.
+	// If the context of a read ends, the connection breaks off. A close frame also ends the read, and says why.
 	late := time.AfterFunc(a.cfg.JoinTimeout, func() { closeWith(ws, space.ErrLate) })
 	defer late.Stop()
 	defer context.AfterFunc(a.closing, func() { closeWith(ws, space.ErrClosed) })()
@@ -90,7 +90,7 @@ func (a *API) join(ctx context.Context, ws *websocket.Conn) (*space.Identity, er
 	return who, nil
 }
 
-// write passes on what a member receives until its connection ends, and says why that did.
+// write passes on what a member receives until its connection ends, and closes it with the reason.
 func write(ctx context.Context, ws *websocket.Conn, m *space.Member) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -112,7 +112,7 @@ func write(ctx context.Context, ws *websocket.Conn, m *space.Member) {
 	}
 }
 
-// closeWith closes a connection with a reason. Only the first one counts.
+// closeWith closes a connection with a reason. Only the first call has an effect.
 func closeWith(ws *websocket.Conn, err error) {
 	status := websocket.StatusPolicyViolation
 	switch {
@@ -126,7 +126,7 @@ func closeWith(ws *websocket.Conn, err error) {
 	_ = ws.Close(status, err.Error())
 }
 
-// ping finds out when the other side is gone without a word.
+// ping detects that the other side is gone without closing the connection.
 func ping(ctx context.Context, ws *websocket.Conn) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()

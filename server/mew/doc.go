@@ -1,19 +1,35 @@
-// Package mew serves a MEW v0.4 space for local use (package space), in which a local model takes part (package
-// participant): GET /ws?space=NAME is a WebSocket for participants, POST /participants/{id}/messages sends one
-// message without one.
+// Package mew serves a MEW v0.4 space for local use (package space) with a local model in it (package participant). GET
+// /ws?space=NAME is a WebSocket for participants. POST /participants/{id}/messages sends one message without a
+// WebSocket.
 //
-// Who a participant is, and what it may send, is said by its token alone, see [Tokens]. A WebSocket brings it as
-// Authorization: Bearer TOKEN; clients that cannot, such as web pages, send the frame {type: "join", space, token}
-// first. API keys of the server do not count here. Where a page may connect from is checked by package server, as
-// for all routes.
+// A participant's token alone says who it is and what it may send; see [Tokens]. A WebSocket sends the token as
+// Authorization: Bearer TOKEN. Clients that cannot do so, such as web pages, send the frame {type: "join", space,
+// token} first. The server's API keys do not count here. Package server checks the origin of web pages, as for all
+// routes.
 //
-// The file of tokens is read again when it changes, and who is not in it any more, or otherwise, is disconnected.
+// The token file is read again when it changes. Participants that were removed or changed are disconnected.
 //
-// Frames are envelopes, one in each text message. A connection ends with a reason: unauthorized, changed (the
-// token, or what it allows), unknown_space, space_full, slow_consumer, replaced (the participant joined again),
-// space_closed. HTTP answers are 202 with an [Accepted]; 400 for a body that is no message; 401 without a token;
-// 403 for a wrong token, a path with another participant's id, another's from, or a message that the participant
-// may not send; 404 where nobody it is for is there; 413 for too long a body; 429 for too many messages.
+// Each text message of a WebSocket is one envelope. A connection closes with one of these reasons:
 //
-// When the server stops, the model gives up what it reasons about and all connections end.
+//	unauthorized   the token is missing or wrong
+//	changed        the token, or what it allows, has changed
+//	unknown_space  there is no such space
+//	space_full     the space has its maximum number of participants
+//	slow_consumer  the participant does not read its messages
+//	replaced       the participant joined again
+//	join_timeout   the connection did not send its token in time
+//	binary_frame   the participant sent a binary message
+//	space_closed   the space is closing
+//
+// HTTP answers have these statuses:
+//
+//	202  an [Accepted]
+//	400  the body is not a message
+//	401  there is no token
+//	403  the token is wrong, the path or from names another participant, or the participant may not send the message
+//	404  none of the recipients is there
+//	413  the body is too long
+//	429  too many messages
+//
+// When the server stops, the model gives up its current reasoning and all connections close.
 package mew

@@ -21,24 +21,24 @@ import (
 	"runner/server/wire"
 )
 
-// Config says how the format works. Tokens is required.
+// Config is the configuration of the format. Tokens is required.
 type Config struct {
 	// Tokens are the participants that may connect.
 	Tokens *Tokens
 	// Space is the name of the space; empty means local.
 	Space string
-	// Request is what each run of the model starts from: visibility, sampling, strategy.
+	// Request holds the defaults of each run of the model: visibility, sampling, strategy.
 	Request runner.Request
-	// Connections is how many connections one token may have open at once; 0 means 4. Only the newest takes part,
-	// but those before it stay open until they are closed on both sides.
+	// Connections is the maximum number of open connections of one token; 0 means 4. Only the newest takes part. Older
+	// ones count until both sides have closed them.
 	Connections int
 	// Traces keeps a trace of each run of the model; nil keeps none.
 	Traces wire.Traces
-	// Thoughts is how many thoughts a second the model tells; 0 means 5.
+	// Thoughts is the maximum number of thoughts that the model sends a second; 0 means 5.
 	Thoughts float64
-	// JoinTimeout is how long a connection without a token may take to say who it is; 0 means 10 seconds.
+	// JoinTimeout is how long a connection may take to send its token; 0 means 10 seconds.
 	JoinTimeout time.Duration
-	// Limits are those of the space; its Clock and Logger are set.
+	// Limits are the limits of the space. New sets its Clock and Logger.
 	Limits space.Config
 	// Clock gives the time; nil means time.Now. It may be called by several goroutines at once.
 	Clock func() time.Time
@@ -50,11 +50,12 @@ type Config struct {
 type API struct {
 	cfg   Config
 	space *space.Space
-	// closing ends with the space. stop ends it and the model's part, and left is closed when that has ended.
+	// closing is done when the space closes. stop cancels it, which also ends the model's part. left is closed when the
+	// model has left.
 	closing context.Context
 	stop    context.CancelFunc
 	left    chan struct{}
-	// joining are the connections that have not said who they are.
+	// joining holds one item for each connection that has not sent its token.
 	joining chan struct{}
 
 	mu     sync.Mutex
@@ -71,14 +72,14 @@ const (
 	writeTimeout = 10 * time.Second
 	pingEvery    = 30 * time.Second
 	maxJoining   = 32
-	// reloadEvery is how often the file of tokens is looked at.
+	// reloadEvery is how often the token file is checked for changes.
 	reloadEvery = 2 * time.Second
 )
 
-// principal is whose the model's runs are. No API key has this id.
+// principal is the owner of the model's runs. No API key can have this id.
 const principal = "mew space"
 
-// AgentCapabilities are what a model needs to send. It may not cancel others' reasoning.
+// AgentCapabilities returns what a model must be allowed to send. It may not cancel the reasoning of others.
 func AgentCapabilities() envelope.Capabilities {
 	return envelope.Capabilities{
 		{Kind: envelope.Chat}, {Kind: envelope.Start}, {Kind: envelope.Thought}, {Kind: envelope.Conclusion},
@@ -86,7 +87,7 @@ func AgentCapabilities() envelope.Capabilities {
 	}
 }
 
-// New opens a space over models, whose default takes part in it until Close.
+// New opens a space. The default model of models takes part in it until Close.
 func New(models wire.Models, cfg Config) *API {
 	if cfg.Space == "" {
 		cfg.Space = "local"
@@ -109,7 +110,7 @@ func New(models wire.Models, cfg Config) *API {
 		connected: map[string]int{},
 	}
 	a.closing, a.stop = context.WithCancel(context.Background())
-	// The model is shown what its operator allows; the id is none that an API key can have.
+	// The operator's defaults decide how much reasoning the space sees.
 	who := &wire.Principal{ID: principal, Scopes: wire.Scopes, Reasoning: cfg.Request.Visibility}
 	ctx := wire.WithPrincipal(a.closing, who)
 	part := participant.Config{
@@ -119,10 +120,10 @@ func New(models wire.Models, cfg Config) *API {
 		part.Trace = func(question string) runner.Tracer { return cfg.Traces.Tracer(principal, "--trace", question) }
 	}
 	p := participant.New(part)
-	// It cancels nothing but its own reasoning.
+	// The model may also send reasoning/cancel, but sends it only for its own reasoning.
 	model := space.Identity{ID: LocalID, Capabilities: append(AgentCapabilities(),
 		envelope.Capability{Kind: envelope.Cancel})}
-	// The model joins before anybody can ask something that it would not hear.
+	// The model joins before anybody can ask something, so that it misses no question.
 	member, _ := a.space.Join(model) // an empty space refuses nobody
 	go func() {
 		defer close(a.left)
@@ -141,8 +142,7 @@ func New(models wire.Models, cfg Config) *API {
 	return a
 }
 
-// watchTokens reads the tokens again when their file changes, until the space ends. Whoever's changed or is gone is
-// not connected any more then.
+// watchTokens reads the tokens again when their file changes, until the space closes.
 func (a *API) watchTokens() {
 	tick := time.NewTicker(reloadEvery)
 	defer tick.Stop()
@@ -156,13 +156,14 @@ func (a *API) watchTokens() {
 	}
 }
 
-// Reread reads the participants' tokens again, also where their file looks unchanged.
+// Reread reads the participants' tokens again, even if their file looks unchanged.
 func (a *API) Reread() {
 	a.cfg.Tokens.file.Forget()
 	a.noteTokens(a.cfg.Tokens.Reload())
 }
 
-// noteTokens logs what came of reading the tokens again, and disconnects participants that are no longer in the file.
+// noteTokens logs the result of reading the tokens again. If they changed, it disconnects participants that were
+// removed or changed.
 func (a *API) noteTokens(changed bool, err error) {
 	if err != nil {
 		a.cfg.Logger.Error("the participants' tokens cannot be read again; those before stay in force", "error", err)
@@ -173,7 +174,7 @@ func (a *API) noteTokens(changed bool, err error) {
 	}
 }
 
-// check says why a participant may not stay.
+// check returns why a participant may not stay, or nil.
 func (a *API) check(who space.Identity) error {
 	if who.ID == LocalID {
 		return nil // it has no token
@@ -196,7 +197,7 @@ func generate(models wire.Models) func(context.Context, runner.Request) iter.Seq
 	}
 }
 
-// Close ends the model's part and all connections, at the latest with ctx.
+// Close ends the model's part and all connections. It returns when ctx ends, even if they have not ended.
 func (a *API) Close(ctx context.Context) {
 	a.mu.Lock()
 	a.closed = true
@@ -227,13 +228,13 @@ func (a *API) Routes() []wire.Route {
 	}
 }
 
-// ErrorResponse is the answer to a request that is refused. Those of messages have the fields of a system/error.
+// ErrorResponse is the answer to a refused request. For a refused message it has the fields of a system/error.
 type ErrorResponse struct {
 	// Error names the kind for programs.
 	Error string `json:"error"`
 	// Message is for people.
 	Message string `json:"message"`
-	// AttemptedKind and YourCapabilities go with a capability_violation.
+	// AttemptedKind and YourCapabilities are set for a capability_violation.
 	AttemptedKind    string                 `json:"attempted_kind,omitempty"`
 	YourCapabilities *envelope.Capabilities `json:"your_capabilities,omitempty"`
 }
@@ -244,7 +245,8 @@ func (*API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) {
 	wire.WriteJSON(w, e.Status, ErrorResponse{Error: e.Code, Message: e.Error()})
 }
 
-// identify says whose token a request brings. Without one it is nobody's; an error is that of a wrong one.
+// identify returns the participant whose token a request has. It returns nil if there is no token, and an error if the
+// token is wrong.
 func (a *API) identify(r *http.Request) (*space.Identity, *wire.Error) {
 	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
@@ -257,7 +259,7 @@ func (a *API) identify(r *http.Request) (*space.Identity, *wire.Error) {
 	return who, nil
 }
 
-// hold counts a connection of a participant, or reports that there are too many.
+// hold counts a connection of a participant. It reports false if there are too many.
 func (a *API) hold(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -268,7 +270,7 @@ func (a *API) hold(id string) bool {
 	return true
 }
 
-// letGo ends what hold has counted.
+// letGo uncounts a connection that hold counted.
 func (a *API) letGo(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -277,10 +279,10 @@ func (a *API) letGo(id string) {
 	}
 }
 
-// inSpace reports whether a name is that of the space; none is.
+// inSpace reports whether a name means this space. An empty name does.
 func (a *API) inSpace(name string) bool { return name == "" || name == a.cfg.Space }
 
-// Accepted is the answer to a message that was sent.
+// Accepted is the answer to a message that was passed on.
 type Accepted struct {
 	ID string `json:"id"`
 	// Status is accepted.
@@ -297,7 +299,7 @@ func (a *API) post(w http.ResponseWriter, r *http.Request) {
 		refused = wire.Errorf(http.StatusUnauthorized, wire.CodeNoKey,
 			"this space asks for a token; send it as Authorization: Bearer TOKEN")
 	case who.ID != r.PathValue("id"):
-		refused = wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "the token is that of %s", who.ID)
+		refused = wire.Errorf(http.StatusForbidden, wire.CodeForbidden, "the token belongs to %s", who.ID)
 	case !a.inSpace(r.URL.Query().Get("space")):
 		refused = wire.Errorf(http.StatusNotFound, wire.CodeNotFound, "there is no such space")
 	}
@@ -317,7 +319,7 @@ func (a *API) post(w http.ResponseWriter, r *http.Request) {
 			envelope.MaxSize))
 		return
 	case err != nil:
-		a.WriteError(w, r, wire.Errorf(http.StatusBadRequest, wire.CodeInvalidJSON, "the body broke off"))
+		a.WriteError(w, r, wire.Errorf(http.StatusBadRequest, wire.CodeInvalidJSON, "the body is incomplete"))
 		return
 	}
 	sent, err := a.space.Post(*who, body)
@@ -332,7 +334,7 @@ func (a *API) post(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// statusOf is the HTTP status of a refusal.
+// statusOf returns the HTTP status of a refusal.
 func statusOf(r *space.Refusal) int {
 	switch r.Fault.Error {
 	case space.RefusedCapability, space.RefusedIdentity:
@@ -373,14 +375,14 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request) {
 		case a.joining <- struct{}{}: // take gives it back
 		default:
 			refused = wire.Errorf(http.StatusServiceUnavailable, wire.CodeQueue,
-				"too many connections have not said who they are")
+				"too many connections have not sent their token yet")
 		}
 	}
 	if refused != nil {
 		a.WriteError(w, r, refused)
 		return
 	}
-	// Package server has checked the origin already, as its flags say.
+	// Package server has already checked the origin.
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
 		if who == nil {

@@ -39,12 +39,13 @@ type site struct {
 	file   string
 }
 
-// roles are who may join, and what each may send.
+// roles are the participants that may join, and what each may send.
 var roles = map[string]string{
 	"alice": `[{"kind":"chat"},{"kind":"reasoning/thought"}]`, "bob": `[{"kind":"chat"}]`, "boss": `[{"kind":"*"}]`,
-	"calc":    `[{"kind":"mcp/response"},{"kind":"chat"}]`,
-	"thinker": `[{"kind":"chat"},{"kind":"reasoning/*"},{"kind":"mcp/request","payload":{"method":"tools/*"}},{"kind":"mcp/response"}]`,
-	"mute":    `[]`,
+	"calc": `[{"kind":"mcp/response"},{"kind":"chat"}]`,
+	"thinker": `[{"kind":"chat"},{"kind":"reasoning/*"},{"kind":"mcp/request","payload":{"method":"tools/*"}},` +
+		`{"kind":"mcp/response"}]`,
+	"mute": `[]`,
 }
 
 func newSite(t *testing.T, change func(*mew.Config), engine fake.Config, replies ...fake.Reply) *site {
@@ -91,7 +92,7 @@ func (s *site) open(change func(*mew.Config), engine fake.Config, replies ...fak
 	return server
 }
 
-// person is a participant that the test speaks for.
+// person is a participant whose messages the test sends.
 type person struct {
 	t  *testing.T
 	id string
@@ -104,7 +105,7 @@ type person struct {
 	more  chan struct{}
 }
 
-// dial connects, and returns the status of the answer where there is one.
+// dial connects, and returns the status of the answer if there is one.
 func (s *site) dial(header http.Header) (ws *websocket.Conn, status int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -164,14 +165,14 @@ func (s *site) listen(id string, ws *websocket.Conn) *person {
 	return p
 }
 
-// all returns what was heard.
+// all returns the messages that were received.
 func (p *person) all() []*envelope.Envelope {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.heard)
 }
 
-// wait returns the first message of a kind that fits.
+// wait returns the first message of a kind for which fits is true.
 func (p *person) wait(kind string, fits func(*envelope.Envelope) bool) *envelope.Envelope {
 	p.t.Helper()
 	deadline := time.After(patience)
@@ -189,7 +190,7 @@ func (p *person) wait(kind string, fits func(*envelope.Envelope) bool) *envelope
 	}
 }
 
-// ended waits for the connection's end and returns why.
+// ended waits for the connection's end and returns the reason.
 func (p *person) ended() websocket.CloseError {
 	p.t.Helper()
 	deadline := time.After(patience)
@@ -212,7 +213,7 @@ func (p *person) ended() websocket.CloseError {
 	}
 }
 
-// write sends a frame as it stands.
+// write sends a frame unchanged.
 func (p *person) write(frame string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -299,7 +300,7 @@ func TestTheModelAnswers(t *testing.T) {
 	}
 }
 
-// agent takes part from another program's place, with a model of its own.
+// agent takes part from another program, with a model of its own.
 func (s *site) agent(ctx context.Context, id string, request runner.Request, engine fake.Config,
 	replies ...fake.Reply) (done <-chan error) {
 	s.t.Helper()
@@ -316,7 +317,8 @@ func (s *site) agent(ctx context.Context, id string, request runner.Request, eng
 
 func slow(int) time.Duration { return time.Millisecond }
 
-// Two agents reason about one question at once, one here and one elsewhere, while others talk, add thoughts and join.
+// Two agents reason about one question at once, one here and one elsewhere. Meanwhile others talk, add thoughts and
+// join.
 func TestTwoAgentsReasonAtOnce(t *testing.T) {
 	both := "Who is right?"
 	here := fake.Reply{After: wiretest.Ask(both), Say: wiretest.Think(strings.Repeat("Here it is so. ", 30), "Here.")}
@@ -366,7 +368,7 @@ func TestTwoAgentsReasonAtOnce(t *testing.T) {
 	if len(order) < 4 || len(paths) != 2 || thoughts["thinker"] != 30 || thoughts[mew.LocalID] == 0 {
 		t.Errorf("the reasonings do not run at once: %q, %v", order, thoughts)
 	}
-	// The answers are answers, and nobody answers those.
+	// Nobody answers an answer.
 	time.Sleep(100 * time.Millisecond)
 	chats := 0
 	for _, e := range bob.all() {
@@ -377,12 +379,12 @@ func TestTwoAgentsReasonAtOnce(t *testing.T) {
 	if chats != 2 {
 		t.Errorf("%d answers", chats)
 	}
-	// Both orders are the same for everyone.
+	// Everyone sees the same order.
 	a, b := ids(alice.all()), ids(bob.all())
 	if a, b = common(a, b), common(b, a); !slices.Equal(a, b) {
 		t.Error("alice and bob hear things in different orders")
 	}
-	// An agent that is told to end says that its reasoning does.
+	// An agent that is told to stop says that its reasoning has ended.
 	id = alice.say(both, "thinker")
 	last := alice.wait(envelope.Start, about(id))
 	cancel()
@@ -403,7 +405,7 @@ func ids(list []*envelope.Envelope) (out []string) {
 	return out
 }
 
-// common is what of a is in b.
+// common returns the elements of a that are also in b.
 func common(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(id string) bool { return !slices.Contains(b, id) })
 }
@@ -481,7 +483,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("bob hears %s %s", e.Kind, e.Payload)
 		}
 	}
-	// What is only said of oneself is not believed, but does no harm.
+	// Claims about oneself are not believed, but do no harm.
 	alice.write(`{"type":"join","space":"local","token":"x","participantId":"alice","capabilities":[{"kind":"*"}]}`)
 	alice.write(`{"id":"v9","kind":"mcp/request"}`)
 	alice.wait(envelope.Error, about("v9"))
@@ -500,7 +502,8 @@ func TestJoining(t *testing.T) {
 			t.Errorf("%s: %v, %d", name, err, status)
 		}
 	}
-	if _, err := participant.Dial(context.Background(), participant.Address{URL: s.url, Token: "wrong"}); !errors.As(err, new(*participant.RejectedError)) {
+	_, err := participant.Dial(context.Background(), participant.Address{URL: s.url, Token: "wrong"})
+	if !errors.As(err, new(*participant.RejectedError)) {
 		t.Errorf("dialling with a wrong token: %v", err)
 	}
 	if _, err := participant.Dial(context.Background(), participant.Address{URL: s.url, Token: s.tokens["bob"],
@@ -553,8 +556,8 @@ func TestJoining(t *testing.T) {
 	again.wait(envelope.Chat, of("alice"))
 }
 
-// A connection that ends is told why, with a code: one that does not say in time who it is, and one that sends what is
-// not text, before or after it has joined.
+// A connection that ends gets the reason as a code: one that does not send its token in time, and one that sends a
+// binary message, before or after it has joined.
 func TestConnectionsEndWithAReason(t *testing.T) {
 	s := newSite(t, func(c *mew.Config) { c.JoinTimeout = 300 * time.Millisecond }, fake.Config{})
 	bob := []byte(`{"type":"join","space":"local","token":"` + s.tokens["bob"] + `"}`)
@@ -589,7 +592,7 @@ func TestConnectionsEndWithAReason(t *testing.T) {
 			t.Errorf("%s: closed with %+v", c.name, closed)
 		}
 	}
-	// Who has joined in time stays.
+	// A participant that has joined in time stays.
 	ws, _, err := s.dial(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -600,7 +603,7 @@ func TestConnectionsEndWithAReason(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	s.join("alice").say("hello", "bob")
 	p.wait(envelope.Chat, of("alice"))
-	// A space that closes says so to those that have not joined, too.
+	// A space that closes also tells connections that have not joined.
 	ws, _, err = s.dial(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -612,7 +615,7 @@ func TestConnectionsEndWithAReason(t *testing.T) {
 	}
 }
 
-// refusing is a body that the server has no room for.
+// refusing is a body that the server refuses for lack of room.
 type refusing struct{}
 
 func (refusing) Read([]byte) (int, error) {
@@ -664,7 +667,7 @@ func TestHTTP(t *testing.T) {
 			t.Errorf("%s: %d, %v", name, status, answer)
 		}
 	}
-	// What the server refuses while the body is read is told as it is.
+	// An error of the server while the body is read is passed on unchanged.
 	late := httptest.NewRecorder()
 	req := httptest.NewRequest(http.MethodPost, "/participants/bob/messages", refusing{})
 	req.Header = bearer(s.tokens["bob"])
@@ -713,7 +716,7 @@ func TestCancelOverTheSpace(t *testing.T) {
 				after++
 			}
 		}
-		// Between the space's passing the cancel on and its being read there is time for what was on its way, more
+		// Messages that were already on their way may arrive after the space has passed on the cancel, more of them
 		// on a busy machine.
 		if after > 20 {
 			t.Errorf("%d messages after the cancel", after)
@@ -721,7 +724,7 @@ func TestCancelOverTheSpace(t *testing.T) {
 	}
 }
 
-// Who asked needs no capability to take a question back, by its id, whether it waits or is being answered.
+// Askers need no capability to cancel a question by its id, whether it is waiting or being answered.
 func TestQuestionsAreTakenBack(t *testing.T) {
 	long := fake.Reply{After: wiretest.Ask("Think long."),
 		Say: wiretest.Think(strings.Repeat("So it goes on. ", 1000), "Done.")}
@@ -771,7 +774,7 @@ func TestFlood(t *testing.T) {
 		t.Errorf("%d are told of", dropped)
 	}
 	bob.wait(envelope.Chat, func(e *envelope.Envelope) bool { return e.ID == "alice-5" })
-	// Another connection of the same participant has no more to spend.
+	// Another connection of the same participant does not raise its limit.
 	again := s.join("alice")
 	again.say("more", "bob")
 	again.wait(envelope.Error, nil)
@@ -804,7 +807,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	bob.wait(envelope.Chat, func(e *envelope.Envelope) bool { return strings.Contains(string(e.Payload), "still here") })
 }
 
-// A space that goes away and comes back finds its participants again.
+// Participants find a space again that goes away and comes back.
 func TestRestart(t *testing.T) {
 	s := newSite(t, nil, fake.Config{})
 	first := s.api
@@ -826,7 +829,7 @@ func TestRestart(t *testing.T) {
 		deadline := time.Now().Add(patience)
 		for time.Now().Before(deadline) {
 			p.write(`{"id":"` + id + `","to":["thinker"],"kind":"chat","payload":{"text":"What is 17 + 25?"}}`)
-			// The question is refused until the thinker has joined. The first message about it tells.
+			// The question is refused until the thinker has joined. The first message about it shows which.
 			var first *envelope.Envelope
 			for first == nil && time.Now().Before(deadline) {
 				if all := p.all(); slices.ContainsFunc(all, about(id)) {
@@ -916,8 +919,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Who is taken out of the file, or may send something else now, is disconnected; who is put into it can join; the
-// others stay. A file that cannot be used changes nothing.
+// Participants that are removed from the file or changed are disconnected. Added ones can join, and the others
+// stay. A file that cannot be used changes nothing.
 func TestTokensAreReadAgain(t *testing.T) {
 	s := newSite(t, nil, fake.Config{}, sum)
 	content, err := os.ReadFile(s.file)
@@ -980,7 +983,7 @@ func TestTokensAreReadAgain(t *testing.T) {
 	}
 }
 
-// Connections that say nothing are not let in, and are few.
+// Connections that send nothing are not let in, and their number is limited.
 func TestSilentConnections(t *testing.T) {
 	s := newSite(t, nil, fake.Config{})
 	var open []*websocket.Conn
@@ -1018,8 +1021,8 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfOneToken: a token has a few connections, however it is told, and closing one makes room. Another
-// token is not held up.
+// TestConnectionsOfOneToken: a token may have only a few connections, however it is sent. Closing one makes room.
+// Other tokens are not affected.
 func TestConnectionsOfOneToken(t *testing.T) {
 	const most = 3
 	s := newSite(t, func(c *mew.Config) { c.Connections = most }, fake.Config{})

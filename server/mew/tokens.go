@@ -17,12 +17,12 @@ import (
 	"runner/server/mew/space"
 )
 
-// Tokens are the participants of a space. They change only as a whole, by Reload, and may be used by several
-// goroutines at once.
+// Tokens are the participants of a space. Only Reload changes them, as a whole. They may be used by several goroutines
+// at once.
 //
-// They are kept in a file, {"participants": [{"id", "sha256", "capabilities"}]}: who the participant is, the
-// hexadecimal SHA-256 of its token, and what it may send, as in [{"kind": "chat"}, {"kind": "mcp/request",
-// "payload": {"method": "tools/call"}}] (see [envelope.Capability]).
+// Their file is {"participants": [{"id", "sha256", "capabilities"}]}: the participant's id, the hexadecimal SHA-256 of
+// its token, and what it may send, for example [{"kind": "chat"}, {"kind": "mcp/request", "payload": {"method":
+// "tools/call"}}]. See [envelope.Capability].
 type Tokens struct {
 	participants atomic.Pointer[[]participantToken]
 	file         *keys.File
@@ -33,7 +33,7 @@ type participantToken struct {
 	hash [sha256.Size]byte
 }
 
-// LocalID is the participant that the local model is.
+// LocalID is the id of the local model as a participant.
 const LocalID = "runner"
 
 const (
@@ -41,7 +41,7 @@ const (
 	maxTokens = 1000
 )
 
-// TokenError says what is wrong with the file of tokens. It holds no token.
+// TokenError says what is wrong with the token file. It contains no token.
 type TokenError struct {
 	Detail, Advice string
 	Err            error
@@ -55,7 +55,7 @@ func (e *TokenError) Unwrap() error { return e.Err }
 // Hint tells the user what to do next.
 func (e *TokenError) Hint() string { return e.Advice }
 
-// tokenFile is the form of the file.
+// tokenFile is the JSON of the token file.
 type tokenFile struct {
 	Participants []tokenEntry `json:"participants"`
 }
@@ -66,7 +66,7 @@ type tokenEntry struct {
 	Capabilities json.RawMessage `json:"capabilities"`
 }
 
-// LoadTokens reads a file. On systems with Unix permissions one that others may write is refused.
+// LoadTokens reads a token file. On systems with Unix permissions it refuses a file that others may write.
 func LoadTokens(path string) (*Tokens, error) {
 	t := &Tokens{file: keys.NewFile(path)}
 	if _, err := t.Reload(); err != nil {
@@ -75,8 +75,8 @@ func LoadTokens(path string) (*Tokens, error) {
 	return t, nil
 }
 
-// Reload reads the file again if it has changed, and reports whether the participants are new now. When the file
-// cannot be used they stay as they were; the error is told once for each change.
+// Reload reads the file again if it has changed, and reports whether the participants changed. If the file cannot be
+// used they stay as they were; the error is returned once for each change.
 func (t *Tokens) Reload() (changed bool, err error) {
 	changed, err = t.file.Update(func(content []byte) error {
 		f, err := decodeTokens(content)
@@ -103,7 +103,7 @@ func decodeTokens(content []byte) (*tokenFile, error) {
 	d.DisallowUnknownFields()
 	var f tokenFile
 	if err := d.Decode(&f); err != nil || d.More() {
-		return nil, &TokenError{"the file is not as it should be", "see docs/mew.md for its form", err}
+		return nil, &TokenError{"the file is not valid", "see docs/mew.md for its form", err}
 	}
 	return &f, nil
 }
@@ -127,7 +127,7 @@ func (f *tokenFile) tokens() (list []participantToken, err error) {
 		}
 		copy(p.hash[:], hash)
 		if len(e.Capabilities) == 0 {
-			return bad(e.ID, "has no capabilities; [] is none")
+			return bad(e.ID, "has no capabilities; write [] to allow nothing")
 		}
 		if p.Capabilities, err = envelope.ParseCapabilities(e.Capabilities); err != nil {
 			return bad(e.ID, "has wrong capabilities: %v", err)
@@ -153,7 +153,7 @@ func validParticipant(id string) bool {
 	}) < 0
 }
 
-// Find returns who has a token, or nil. It takes as long whichever it is, and if it is none.
+// Find returns the participant with a token, or nil. It takes the same time for every token, and if there is none.
 func (t *Tokens) Find(token string) *space.Identity {
 	if len(token) > maxToken {
 		return nil
@@ -172,7 +172,7 @@ func (t *Tokens) Find(token string) *space.Identity {
 // Len returns the number of participants.
 func (t *Tokens) Len() int { return len(*t.participants.Load()) }
 
-// check says why a participant that was found may not go on: its entry is gone, or another one.
+// check returns an error if a participant may not go on because its entry was removed or changed.
 func (t *Tokens) check(who space.Identity) error {
 	for _, p := range *t.participants.Load() {
 		if p.ID == who.ID && p.Grant == who.Grant {
@@ -184,8 +184,8 @@ func (t *Tokens) check(who space.Identity) error {
 	return space.ErrUnauthorized
 }
 
-// AddToken makes a token for a participant, adds its hash to the file at path, which is made if it is not there,
-// and returns the token.
+// AddToken makes a token for a participant, adds its hash to the file at path, and returns the token. It creates a
+// missing file.
 func AddToken(path, id string, capabilities envelope.Capabilities) (token string, err error) {
 	f := &tokenFile{}
 	content, err := keys.ReadFile(path)

@@ -14,7 +14,7 @@ import (
 	"runner/server/wire"
 )
 
-// says is a conversation of one question in a body's fields.
+// says is the fields of a body with a conversation of one question.
 func says(question, rest string) string {
 	return fmt.Sprintf(`{"model":"demo","messages":[{"role":"user","content":%q}]%s}`, question, rest)
 }
@@ -28,8 +28,10 @@ func agent(question, props, rest string) string {
 
 // The tools of requests, in each format.
 const (
-	chatTool      = `,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}},{"type":"web_search"}]`
-	responseTool  = `,"tools":[{"type":"function","name":"look","description":"Looks.","parameters":{"type":"object"},"strict":false},{"type":"web_search"}]`
+	chatTool = `,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}},` +
+		`{"type":"web_search"}]`
+	responseTool = `,"tools":[{"type":"function","name":"look","description":"Looks.","parameters":{"type":"object"},` +
+		`"strict":false},{"type":"web_search"}]`
 	anthropicTool = `,"max_tokens":200` + namedTool
 	cutTool       = `,"max_tokens":40` + namedTool
 	namedTool     = `,"tools":[{"name":"look","input_schema":{"type":"object"}},{"type":"bash_20250124","name":"bash"}]`
@@ -40,12 +42,12 @@ const (
 	customResponse = `{"input":"Patch it.","tools":[{"type":"custom","name":"patch","description":"Patches.","format":` +
 		`{"type":"grammar","syntax":"lark","definition":"start: (/[+-].*/ LF?)+\n%import common.LF"}}]`
 	traceIt = `,"reasoning_encrypt":true`
-	// The user's specialist, and leave for the model to call for one.
+	// The user's specialist, and permission for the model to call one.
 	delegateIt  = `,"reasoning":"full","delegation":{"agent_prompt":"You check sums."}`
 	delegateAny = `,"reasoning":"full","delegation":{"allow":true}`
 )
 
-// exchanges are requests that are answered with 200, and together with all that answers can have.
+// exchanges are requests that are answered with 200. Together their answers have every part that answers can have.
 var exchanges = []struct{ method, path, body, header string }{
 	{"GET", "/health", "", ""}, {"GET", "/metrics", "", ""}, {"GET", "/openapi.json", "", ""}, {"GET", "/props", "", ""},
 	{"GET", "/tokenizer_info", "", ""}, {"GET", "/", "", ""},
@@ -61,7 +63,8 @@ var exchanges = []struct{ method, path, body, header string }{
 		sealIt), ""},
 	{"POST", "/v1/chat/completions", says(question, `,"logprobs":true,"top_logprobs":2,"n":2`), ""},
 	{"POST", "/v1/chat/completions", says(question,
-		`,"reasoning":"full","logprobs":true,"top_logprobs":2,"stream":true,"stream_options":{"include_usage":true},"reasoning_effort":"low"`+sealIt), ""},
+		`,"reasoning":"full","logprobs":true,"top_logprobs":2,"stream":true,"stream_options":{"include_usage":true},`+
+			`"reasoning_effort":"low"`+sealIt), ""},
 	{"POST", "/v1/chat/completions", says(question, `,"reasoning":{"summary":"auto"}`), ""},
 	{"POST", "/v1/chat/completions", says(question, `,"reasoning":{"summary":"detailed","max_tokens":3},"stream":true`),
 		""},
@@ -126,7 +129,8 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/api/chat", `{"model":"demo"}`, ""},
 	{"POST", "/api/chat", `{"model":"broken","messages":[{"role":"user","content":"What is 17 + 25?"}]}`, ""},
 	{"POST", "/api/generate",
-		`{"model":"demo","prompt":"What is 17 + 25?","stream":false,"think":true,"logprobs":true,"options":{"num_ctx":100000}}`, ""},
+		`{"model":"demo","prompt":"What is 17 + 25?","stream":false,"think":true,"logprobs":true,` +
+			`"options":{"num_ctx":100000}}`, ""},
 	{"POST", "/api/generate", `{"model":"demo","prompt":"What is 17 + 25?","think":true,"logprobs":true}`, ""},
 	{"POST", "/api/generate", `{"model":"broken","prompt":"What is 17 + 25?"}`, ""},
 	{"POST", "/api/embed", `{"model":"demo","input":"a"}`, ""},
@@ -139,13 +143,17 @@ var exchanges = []struct{ method, path, body, header string }{
 	{"POST", "/api/pull", `{"model":"demo"}`, ""}, {"POST", "/api/pull", `{"model":"demo","stream":false}`, ""},
 
 	{"POST", "/v1/responses",
-		`{"input":"What is 17 + 25?","reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content","message.output_text.logprobs","elsewhere"],"top_logprobs":2}`, ""},
+		`{"input":"What is 17 + 25?","reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content",` +
+			`"message.output_text.logprobs","elsewhere"],"top_logprobs":2}`, ""},
 	{"POST", "/v1/responses",
-		`{"input":"What is 17 + 25?","reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content","message.output_text.logprobs","elsewhere"],"top_logprobs":2,"stream":true}`, ""},
+		`{"input":"What is 17 + 25?","reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content",` +
+			`"message.output_text.logprobs","elsewhere"],"top_logprobs":2,"stream":true}`, ""},
 	{"POST", "/v1/responses",
-		`{"input":"What is 17 + 25?","reasoning":"full","reasoning_budget":3,"text":{"verbosity":"low"},"metadata":{"a":"b"}}`, ""},
+		`{"input":"What is 17 + 25?","reasoning":"full","reasoning_budget":3,"text":{"verbosity":"low"},` +
+			`"metadata":{"a":"b"}}`, ""},
 	{"POST", "/v1/responses",
-		`{"input":"What is 17 + 25?","reasoning":"full","reasoning_budget":3,"text":{"verbosity":"low"},"metadata":{"a":"b"},"stream":true}`, ""},
+		`{"input":"What is 17 + 25?","reasoning":"full","reasoning_budget":3,"text":{"verbosity":"low"},` +
+			`"metadata":{"a":"b"},"stream":true}`, ""},
 	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_strategy":"json"}`, ""},
 	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"summary","reasoning_effort":"none"}`, ""},
 	{"POST", "/v1/responses", `{"input":"What is 17 + 25?","reasoning":"full","reasoning_strategy":"markers"}`, ""},
@@ -178,9 +186,9 @@ var exchanges = []struct{ method, path, body, header string }{
 		`{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"a","encryptedValue":"x"}]}`, ""},
 }
 
-// unseen are parts of answers that do not come, because a schema describes something else as well.
+// unseen are parts of answers that never come, because their schema also describes other things.
 var unseen = []string{
-	// What fails in a stream is no field's fault.
+	// An error in a stream names no field.
 	"#/components/schemas/OllamaError/properties/param",
 	"#/components/schemas/AnthropicErrorDetail/properties/details/properties/param",
 	// Requests may have these.
@@ -206,7 +214,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	forgetful.check(t, forgetful.ask(t, "POST", "/v1/responses",
 		`{"input":"What is 17 + 25?","background":true,"stream":true}`))
 	damaged := start(t, options{damaged: true})
-	for a := damaged.ask(t, "GET", "/health", ""); !strings.Contains(string(a.body), "reason"); a = damaged.ask(t, "GET", "/health", "") {
+	health := func() *answer { return damaged.ask(t, "GET", "/health", "") }
+	for a := health(); !strings.Contains(string(a.body), "reason"); a = health() {
 		damaged.ask(t, "POST", "/v1/chat/completions", says(question, ""))
 		damaged.check(t, a)
 	}
@@ -219,7 +228,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	}
 }
 
-// keeping goes through what stored responses can be asked for.
+// keeping sends every request about stored responses.
 func (s *site) keeping(t *testing.T) {
 	t.Helper()
 	var made struct{ ID string }
@@ -239,9 +248,12 @@ func (s *site) keeping(t *testing.T) {
 		}
 	}
 	create(
-		`{"input":[{"role":"user","content":"Look it up."},{"type":"function_call","call_id":"c","name":"look","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"x"}]},` +
-			`{"type":"function_call","call_id":"d","name":"look","arguments":"{}"},{"type":"function_call_output","call_id":"d","output":"x"},` +
-			`{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]},{"role":"user","content":"What is 17 + 25?"}],"background":true,"stream":true,"instructions":"Be brief.","reasoning":"full"}`)
+		`{"input":[{"role":"user","content":"Look it up."},{"type":"function_call","call_id":"c","name":"look",` +
+			`"arguments":"{}"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"x"}]},` +
+			`{"type":"function_call","call_id":"d","name":"look","arguments":"{}"},{"type":"function_call_output",` +
+			`"call_id":"d","output":"x"},` +
+			`{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]},{"role":"user",` +
+			`"content":"What is 17 + 25?"}],"background":true,"stream":true,"instructions":"Be brief.","reasoning":"full"}`)
 	for _, request := range [][2]string{
 		{"GET", ""}, {"GET", "?stream=true&starting_after=1"}, {"POST", "/cancel"}, {"GET", "/input_items"},
 		{"GET", "/input_items?limit=1&order=asc"}, {"DELETE", ""},
@@ -253,7 +265,7 @@ func (s *site) keeping(t *testing.T) {
 	}
 }
 
-// tracing goes through what traces can be asked for.
+// tracing sends every request about traces.
 func (s *site) tracing(t *testing.T) {
 	t.Helper()
 	see := func(method, path string, status int) *answer {
@@ -290,7 +302,7 @@ func (s *site) tracing(t *testing.T) {
 	}
 }
 
-// taking goes through what a space answers with.
+// taking gets every answer of a space.
 func (s *site) taking(t *testing.T) {
 	t.Helper()
 	see := func(status int, method, path, body string, header ...string) {
@@ -304,7 +316,8 @@ func (s *site) taking(t *testing.T) {
 	mine, wrong := "Authorization: Bearer "+s.tokens["alice"], "Authorization: Bearer wrong-wrong-wrong-wrong"
 	see(202, "POST", path, `{"kind":"chat","payload":{"text":"a"}}`, mine)
 	see(202, "POST", path+"?space=local",
-		`{"protocol":"mew/v0.4","id":"1","ts":"2026-01-01T00:00:00Z","from":"alice","to":["runner"],"kind":"chat","correlation_id":["q"],"payload":{}}`, mine)
+		`{"protocol":"mew/v0.4","id":"1","ts":"2026-01-01T00:00:00Z","from":"alice","to":["runner"],"kind":"chat",`+
+			`"correlation_id":["q"],"payload":{}}`, mine)
 	for status, body := range map[int]string{400: `{"kind":"chat"`, 403: `{"kind":"reasoning/cancel","payload":{}}`,
 		404: `{"kind":"chat","to":["nobody"],"payload":{}}`, 413: strings.Repeat(" ", envelope.MaxSize+1)} {
 		see(status, "POST", path, body, mine)
@@ -323,7 +336,8 @@ func (s *site) taking(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if described := asObject(s.operation(t, "GET", "/ws").object["responses"]); described[fmt.Sprint(res.StatusCode)] == nil {
+	described := asObject(s.operation(t, "GET", "/ws").object["responses"])
+	if described[fmt.Sprint(res.StatusCode)] == nil {
 		t.Errorf("GET /ws: %d is not described", res.StatusCode)
 	}
 	_ = ws.CloseNow()

@@ -21,7 +21,7 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// document is the description as tests look at it.
+// document is the description in the form that tests use.
 type document struct {
 	root object
 	text []byte
@@ -40,7 +40,7 @@ func load(t testing.TB) *document {
 	return d
 }
 
-// at returns what a pointer like #/components/schemas/Usage points to; nil for nothing.
+// at returns the value that a pointer like #/components/schemas/Usage points to, or nil.
 func (d *document) at(pointer string) any {
 	var v any = d.root
 	for _, name := range strings.Split(strings.TrimPrefix(pointer, "#/"), "/") {
@@ -118,7 +118,7 @@ func walk(v any, pointer string, f func(pointer string, v any)) {
 	}
 }
 
-// schemas makes validators of the schemas of a document.
+// schemas compiles the schemas of a document.
 type schemas struct {
 	compiler *jsonschema.Compiler
 	known    map[string]*jsonschema.Schema
@@ -152,13 +152,14 @@ func (s *schemas) at(t *testing.T, pointer string) *jsonschema.Schema {
 	return s.known[pointer]
 }
 
-// isSchema matches the pointers of whole schemas.
+// isSchema matches the pointers to whole schemas.
 var isSchema = regexp.MustCompile(`^#/components/schemas/[^/]+$|/schema$`)
 
 func TestSchemasAreSchemas(t *testing.T) {
 	d := load(t)
 	s := newSchemas(t, d.root)
-	known := strings.Fields(`$ref type enum const description examples example default deprecated format properties required additionalProperties propertyNames
+	known := strings.Fields(`$ref type enum const description examples example default deprecated format
+		properties required additionalProperties propertyNames
 		maxProperties items minItems maxItems minLength maxLength pattern minimum maximum not oneOf allOf`)
 	var check func(pointer string, v any)
 	check = func(pointer string, v any) {
@@ -207,7 +208,7 @@ func TestSchemasAreSchemas(t *testing.T) {
 	})
 }
 
-// fields returns the properties of a schema and of those that it is made of.
+// fields returns the properties of a schema and of the schemas that it consists of.
 func (d *document) fields(schema any) object {
 	s := d.resolve(schema)
 	all := object{}

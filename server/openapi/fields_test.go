@@ -13,17 +13,17 @@ import (
 	"testing"
 )
 
-// kind says how a struct's fields and a schema's properties belong together.
+// kind says how the fields of a struct and the properties of a schema relate.
 type kind int
 
 const (
-	// asked is what a decoder reads: the same fields.
+	// asked: decoders read exactly these fields.
 	asked kind = iota
-	// answered is what encoders write: the same fields, and those that are never left out are required.
+	// answered: encoders write exactly these fields, and those that are never left out are required.
 	answered
-	// partial is a part of a schema that other structs make up as well.
+	// partial: other structs make up the rest of the schema.
 	partial
-	// elsewhere is not described, for the reason in place of the schema.
+	// elsewhere: not described; the reason is given instead of the schema.
 	elsewhere
 )
 
@@ -33,8 +33,8 @@ type described struct {
 	schema string
 }
 
-// types are all structs with JSON fields in the packages of the server, by their name or by that of their function
-// and their variable.
+// types are all structs with JSON fields in the server's packages, by their names, or by the names of their
+// function and variable.
 var types = map[string]map[string]described{
 	"..": {
 		"tokenizeRequest":   {asked, "TokenizeRequest"},
@@ -169,10 +169,10 @@ type field struct {
 	omitEmpty bool
 }
 
-// source is the structs of a package.
+// source holds the structs of a package.
 type source struct {
 	structs map[string]*ast.StructType
-	// embedded are those that only stand in others.
+	// embedded are the structs that are only embedded in others.
 	embedded map[string]bool
 }
 
@@ -199,7 +199,7 @@ func parse(t *testing.T, folder string) *source {
 	return s
 }
 
-// read notes the structs of a declaration.
+// read adds the structs of a declaration.
 func (s *source) read(decl ast.Decl) {
 	prefix := ""
 	if f, ok := decl.(*ast.FuncDecl); ok {
@@ -226,7 +226,7 @@ func (s *source) read(decl ast.Decl) {
 	})
 }
 
-// note notes a struct if it has JSON fields, its own or embedded ones, and reports whether it is one.
+// note adds a struct if it has JSON fields, its own or embedded ones, and reports whether it did.
 func (s *source) note(key string, e ast.Expr) bool {
 	st, ok := e.(*ast.StructType)
 	if !ok {
@@ -247,7 +247,7 @@ func (s *source) note(key string, e ast.Expr) bool {
 
 func tag(f *ast.Field) string { return reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("json") }
 
-// name writes a type.
+// name returns a type as text.
 func name(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -264,7 +264,8 @@ func name(e ast.Expr) string {
 	return "?"
 }
 
-// fields returns the fields of a struct, with those of embedded ones. packages are all that were read, and key is the struct's name.
+// fields returns the fields of a struct, including those of embedded structs. packages are all packages that were read,
+// and key is the struct's name.
 func fields(packages map[string]*source, folder, key string, st *ast.StructType) map[string]field {
 	all := tagged(st)
 	for _, f := range st.Fields.List {
@@ -298,12 +299,12 @@ func tagged(st *ast.StructType) map[string]field {
 	return all
 }
 
-// kinds are the JSON types of Go's.
+// kinds are the JSON types of Go's types.
 var kinds = map[string]string{"string": "string", "bool": "boolean", "int": "integer", "int64": "integer",
 	"uint64": "integer", "float32": "number", "float64": "number",
 	"time.Duration": "integer", "time.Time": "string"}
 
-// jsonType is the JSON type of a Go type; empty where that does not say.
+// jsonType returns the JSON type of a Go type, or an empty string if it is not determined.
 func jsonType(e ast.Expr) string {
 	switch text := strings.TrimPrefix(name(e), "*"); {
 	case strings.HasPrefix(text, "[]"):
@@ -394,7 +395,7 @@ func (d *document) compare(t *testing.T, what string, k kind, schema any, of map
 			if slices.Contains(required, any(n)) == f.omitEmpty {
 				t.Errorf("%s: %s is left out where it is empty: %v; and required: %v", what, n, f.omitEmpty, !f.omitEmpty)
 			}
-			// What is a reference alone is always there; a null in its place would not pass the validation of answers.
+			// A field that is only a reference is always present; a null would fail the validation of answers.
 			if _, pointer := f.typ.(*ast.StarExpr); pointer && !f.omitEmpty && asObject(p)["$ref"] == nil &&
 				!slices.Contains(types, "null") {
 				t.Errorf("%s: %s can be null", what, n)

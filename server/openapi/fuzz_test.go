@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzRequests sends anything to what decodes a request and generates nothing; the decoders of what generates have
-// targets of their own. Every answer is one that is described, and none says that the server failed.
+// FuzzRequests sends any input to the routes that decode a request and generate nothing. The decoders of the others
+// have fuzz targets of their own. Every answer matches the description, and none says that the server failed.
 func FuzzRequests(f *testing.F) {
 	s := start(f, options{})
 	posts := []string{"/v1/embeddings", "/api/show", "/api/embed", "/api/embeddings", "/v1/messages/count_tokens",
@@ -16,8 +16,10 @@ func FuzzRequests(f *testing.F) {
 	for i, body := range []string{
 		`{"input":["a",[1,2]],"encoding_format":"base64","dimensions":3}`, `{"model":"demo","verbose":true}`,
 		`{"model":"demo","input":["a"],"truncate":false}`, `{"model":"demo","prompt":"a"}`,
-		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"system":"b","tools":[{"name":"n","input_schema":{"type":"object"}}]}`,
-		`{"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":{"name":"n"}}],"response_format":{"type":"json_object"},"reasoning_effort":"low"}`,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"system":"b","tools":[{"name":"n",` +
+			`"input_schema":{"type":"object"}}]}`,
+		`{"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":{"name":"n"}}],` +
+			`"response_format":{"type":"json_object"},"reasoning_effort":"low"}`,
 		`{"content":"a","add_special":true,"parse_special":true,"with_pieces":true}`, `{"tokens":[1,2]}`,
 	} {
 		f.Add(uint8(i), body)

@@ -21,24 +21,24 @@ var spec embed.FS
 // formats are the files with routes.
 var formats = []string{"common", "openai", "responses", "anthropic", "traces", "ollama", "agui", "mew"}
 
-// own is the permission of operations that take a token of their own in place of an API key.
+// own is the permission of operations that take a token of their own instead of an API key.
 const own = "own"
 
-// raw is an object whose values are not looked at.
+// raw is an object whose values are not decoded.
 type raw = map[string]json.RawMessage
 
 // format is a file with routes.
 type format struct {
 	// Errors names the schema of its errors.
 	Errors string `json:"errors"`
-	// Paths are OpenAPI's, by path and method.
+	// Paths are the operations by path and method.
 	Paths map[string]map[string]raw `json:"paths"`
 	// Schemas and Parameters are components.
 	Schemas    raw `json:"schemas"`
 	Parameters raw `json:"parameters"`
 }
 
-// failures says what the statuses of errors mean, and whether they may tell when to try again.
+// failures says what each error status means, and whether the answer may say when to try again.
 var failures = map[int]struct {
 	text  string
 	later bool
@@ -61,7 +61,7 @@ var failures = map[int]struct {
 		"requests under way are too long together, or the run took too long.", true},
 }
 
-// Document returns the description of a server of a version.
+// Document returns the description of a server of the given version.
 func Document(version string) ([]byte, error) {
 	var doc raw
 	if err := read("base", &doc); err != nil {
@@ -114,19 +114,19 @@ func read(name string, v any) error {
 	return nil
 }
 
-// value is the JSON of what always has one.
+// value returns the JSON of a value that can always be encoded.
 func value(v any) json.RawMessage {
 	text, _ := json.Marshal(v)
 	return text
 }
 
-// reference points to a component.
+// reference returns a reference to a component.
 func reference(kind, name string) raw {
 	return raw{"$ref": value("#/components/" + kind + "/" + name)}
 }
 
-// complete adds to an operation what all of them have: what permission it takes and how it can fail. shared are the
-// answers that operations have in common.
+// complete adds to an operation what every operation has: the permission that it needs and how it can fail. shared
+// collects the answers that operations have in common.
 func (f *format) complete(o, shared raw) error {
 	var permission string
 	var statuses []int
@@ -175,7 +175,7 @@ func (f *format) complete(o, shared raw) error {
 	return nil
 }
 
-// failure is the answer with a status of a request that failed. schema is that of the error.
+// failure returns the answer to a failed request with the given status. schema is the name of the error's schema.
 func failure(schema string, status int) json.RawMessage {
 	headers := map[string]raw{"X-Request-Id": reference("headers", "RequestId")}
 	if failures[status].later {
@@ -190,8 +190,8 @@ func failure(schema string, status int) json.RawMessage {
 	})
 }
 
-// Handler serves the description of a server of a version. Its files are part of the program, so it panics if they
-// are wrong.
+// Handler serves the description of a server of the given version. The spec files are part of the program, so it
+// panics if they are wrong.
 func Handler(version string) http.HandlerFunc {
 	document := sync.OnceValue(func() []byte {
 		text, err := Document(version)
@@ -206,7 +206,7 @@ func Handler(version string) http.HandlerFunc {
 		h := w.Header()
 		h.Set("Content-Type", "application/json")
 		h.Set("ETag", `"`+hex.EncodeToString(sum[:12])+`"`)
-		h.Set("Cache-Control", "no-cache") // that is: ask each time whether it is the same
+		h.Set("Cache-Control", "no-cache") // clients must ask each time whether it has changed
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
 	}
 }

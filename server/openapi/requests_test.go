@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// probe is a request whose fields are given all kinds of values.
+// probe is a request whose fields are set to all kinds of values.
 type probe struct {
 	path string
-	// base is a request that is answered, and within the field in it whose own fields are probed; empty for the request.
+	// base is a valid request. within is the field whose own fields are probed; empty means the whole request.
 	base, within string
 	// schema describes the fields.
 	schema string
-	// more are fields that go with others.
+	// more are fields that are needed together with others.
 	more map[string]string
-	// beyond are fields whose values the schema cannot judge, and what is wrong then.
+	// beyond are fields whose values the schema cannot judge, with the error for wrong ones.
 	beyond map[string]string
 }
 
@@ -29,8 +29,7 @@ const (
 	aboutOthers  = "what other fields say"
 )
 
-// forms are fields about the form of an answer, whose texts a schema cannot judge, and an order for tools that are
-// not there.
+// forms are fields for the form of an answer, whose texts a schema cannot judge, and a tool choice without tools.
 var forms = map[string]string{
 	"model": aboutModels, "grammar": aboutFormats, "guided_grammar": aboutFormats, "regex": aboutFormats,
 	"guided_regex": aboutFormats, "json_schema": aboutFormats,
@@ -92,8 +91,8 @@ func with(m map[string]string, name, why string) map[string]string {
 	return m
 }
 
-// The schema of a field and the server agree on what it takes: what the schema refuses the server refuses, naming
-// the field, and what it lets through is answered.
+// The schema of a field and the server agree on valid values. What the schema refuses the server refuses, naming
+// the field. What the schema allows the server answers.
 func TestServerTakesWhatIsDescribed(t *testing.T) {
 	s := start(t, options{})
 	asked, refused := 0, 0
@@ -126,7 +125,7 @@ func TestServerTakesWhatIsDescribed(t *testing.T) {
 	}
 }
 
-// body is the request in which a field has a value.
+// body returns the request with a value for a field.
 func (p *probe) body(name, value string) string {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(p.base), &all); err != nil {
@@ -148,7 +147,7 @@ func (p *probe) body(name, value string) string {
 	return string(text)
 }
 
-// valid reports whether a body is as its operation's schema describes it.
+// valid reports whether a body matches its operation's schema.
 func (s *site) valid(t *testing.T, path, body string) bool {
 	t.Helper()
 	var v any
@@ -161,7 +160,7 @@ func (s *site) valid(t *testing.T, path, body string) bool {
 		"/post/requestBody/content/application~1json/schema").Validate(v) == nil
 }
 
-// values collects values that a schema's limits and kinds suggest, right ones and wrong ones.
+// values collects right and wrong values that follow from a schema's limits and types.
 func (s *site) values(v any, values map[string]bool) {
 	schema := s.doc.resolve(v)
 	for _, value := range []string{`"x"`, `true`, `false`, `7`, `1.5`, `[]`, `{}`, `["x"]`, `[7]`, `{"x":{}}`} {

@@ -43,7 +43,7 @@ import (
 	"runner/server/wiretest"
 )
 
-// The questions that the models of the tests have answers to.
+// The questions that the tests' models can answer.
 const (
 	question = "What is 17 + 25?"
 	lookUp   = "Look it up."
@@ -53,18 +53,18 @@ const (
 	patchIt  = "Patch it."
 )
 
-// site is a server with all formats: the model demo answers, the model broken fails while it does, and idle is
+// site is a server with all formats. The model demo answers, the model broken fails while it answers, and idle is
 // never loaded.
 type site struct {
 	*server.Server
 	url string
 	doc *document
-	// open are the schemas as they stand; closed take no field that is not described.
+	// open are the schemas of the document. closed are the same, but allow no undescribed fields.
 	open, closed *schemas
-	// seen are the properties of answers and the contents of operations that have come.
+	// seen are the properties and contents that answers had so far.
 	seen map[string]bool
 	key  string
-	// tokens are those of the participants of the space: alice may chat, and flood may send anything.
+	// tokens are the tokens of the space's participants: alice may chat, and flood may send anything.
 	tokens map[string]string
 }
 
@@ -76,7 +76,8 @@ func script() fake.Config {
 		fake.Reply{After: wiretest.Ask(lookUp), Say: wiretest.Call("I look.", "One moment.", "look", `{"q":"a"}`)},
 		fake.Reply{After: wiretest.Ask(explain),
 			Say: wiretest.Call(
-				`<rationale call="1">{"why":"It knows.","refs":["r"],"alternatives":[{"option":"o","rejectedBecause":"b"}],"confidence":0.5}</rationale>`,
+				`<rationale call="1">{"why":"It knows.","refs":["r"],"alternatives":[{"option":"o","rejectedBecause":"b"}],`+
+					`"confidence":0.5}</rationale>`,
 				"", "look", `{"q":"a"}`)},
 		fake.Reply{After: wiretest.Ask(patchIt), Say: wiretest.Call("I patch.", "", "patch", `{"input":"+a\n-\"b\""}`)},
 		fake.Reply{After: wiretest.Ask(handOver), Say: wiretest.Call("", "", "delegate_internal_reasoning",
@@ -90,13 +91,13 @@ func script() fake.Config {
 	)}
 }
 
-// options say what is special about a server; the zero value is nothing.
+// options are the special settings of a server. The zero value has none.
 type options struct {
 	keys    *keys.Set
 	maxBody int64
-	// events is how many bytes of events are kept of a response.
+	// events is how many bytes of a response's events are kept.
 	events int
-	// damaged says that the first model computes no numbers.
+	// damaged says that the first model computes no valid numbers.
 	damaged bool
 }
 
@@ -162,7 +163,7 @@ func start(t testing.TB, o options) *site {
 	return s
 }
 
-// space makes a space and the tokens of its participants.
+// space creates a space and the tokens of its participants.
 func (s *site) space(t testing.TB) wire.Format {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens.json")
@@ -181,7 +182,7 @@ func (s *site) space(t testing.TB) wire.Format {
 	return mew.New(s, mew.Config{Tokens: tokens})
 }
 
-// shut closes the schemas of a document to what they do not describe.
+// shut makes the schemas of a document refuse undescribed fields.
 func shut(v any) any {
 	walk(v, "#", func(_ string, v any) {
 		if o, ok := v.(object); ok && asObject(o["properties"]) != nil && o["additionalProperties"] == nil &&
@@ -192,7 +193,7 @@ func shut(v any) any {
 	return v
 }
 
-// answer is what came of a request.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	header http.Header
@@ -202,7 +203,7 @@ type answer struct {
 	kind string
 }
 
-// ask sends a request; header is lines of its header.
+// ask sends a request. header is the lines of its header.
 func (s *site) ask(t *testing.T, method, path, body string, header ...string) *answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
@@ -262,7 +263,7 @@ func fits(pattern, path []string) bool {
 	})
 }
 
-// check validates an answer, frame by frame where it is a stream.
+// check validates an answer; a stream is validated frame by frame.
 func (s *site) check(t *testing.T, a *answer) {
 	t.Helper()
 	what := fmt.Sprintf("%s: %d %s", a.op, a.status, a.kind)
@@ -309,8 +310,8 @@ func (s *site) check(t *testing.T, a *answer) {
 	}
 }
 
-// deepest tells what is wrong the furthest inside a value: of several kinds that it could be, that is about the one
-// which it is.
+// deepest returns the error that is deepest inside a value. If the value could be of several kinds, that is the
+// error about the kind that it has.
 func deepest(err error) string {
 	var told string
 	depth := -1
@@ -331,7 +332,7 @@ func deepest(err error) string {
 	return told
 }
 
-// frames returns what an answer consists of: the data of its events, its lines, or itself.
+// frames returns the parts of an answer: the data of its events, its lines, or the whole.
 func frames(t *testing.T, a *answer) [][]byte {
 	t.Helper()
 	switch a.kind {
@@ -360,7 +361,7 @@ func frames(t *testing.T, a *answer) [][]byte {
 	return [][]byte{a.body}
 }
 
-// note notes what a valid value has of its schema.
+// note records which properties of its schema a valid value has.
 func (s *site) note(t *testing.T, pointer string, v any) {
 	t.Helper()
 	schema := asObject(s.doc.at(pointer))
@@ -384,7 +385,7 @@ func (s *site) note(t *testing.T, pointer string, v any) {
 	}
 }
 
-// answerParts lists the pointers of everything that an answer can have.
+// answerParts lists the pointers to everything that answers can have.
 func (s *site) answerParts() map[string]bool {
 	all := map[string]bool{}
 	var visit func(pointer string)
@@ -454,10 +455,10 @@ func TestRoutesAreThoseOfTheServer(t *testing.T) {
 	}
 }
 
-// given are the API keys of a test's server.
+// given are the API keys of the test's server.
 type given struct {
 	set *keys.Set
-	// all may do everything, figures and vectors one thing each, and once may ask once in a minute.
+	// all may do everything, figures and vectors one thing each, and once may send one request a minute.
 	all, figures, vectors, once string
 }
 
@@ -487,7 +488,7 @@ func makeKeys(t *testing.T) given {
 	return g
 }
 
-// earlierStore is a folder of traces of an earlier version of the program, some of which are unattested.
+// earlierStore is a folder with traces of an earlier version of the program. Some of them are unattested.
 func earlierStore(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,17 +1,21 @@
-// Package traces serves the sealed traces that a server keeps: GET /v1/traces lists them, GET /v1/traces/{id} tells
-// of one what may be known without opening it, GET /v1/traces/{id}/content is the sealed blob, DELETE
-// /v1/traces/{id} erases one for good.
+// Package traces serves the sealed traces that a server keeps:
 //
-// Nothing here opens a trace: the server has no key that could. Who has one opens the blob with package trace.
+//	GET /v1/traces               lists them
+//	GET /v1/traces/{id}          returns what is known of a trace without opening it
+//	GET /v1/traces/{id}/content  returns the sealed blob
+//	DELETE /v1/traces/{id}       erases a trace for good
 //
-// # Who may
+// Nothing here opens a trace, because the server has no key for it. The holder of a private key opens the blob with
+// package trace.
 //
-// Listing and reading take the scope trace:read, erasing trace:erase. A key sees and erases the traces of its own
-// runs; those of others do not exist for it. With the scope trace:all, which a key has only where it is named, both
-// hold for everybody's. A server without keys is its user's, who may all.
+// # Permissions
+//
+// Listing and reading need the scope trace:read, erasing needs trace:erase. A key sees and erases the traces of its own
+// runs; for it, those of others do not exist. With the scope trace:all, which a key has only if it is named, the same
+// holds for the traces of all keys. A server without keys belongs to its user, who may do everything.
 //
 // # Rules
 //
-// Errors and lists are in the shape of OpenAI's API. The list is a page at a time, the newest first. A trace that
-// was erased stays in the list as a tombstone. When DELETE has answered, no byte of the trace is left in the store.
+// Errors and lists have the form of OpenAI's API. A list comes in pages, the newest trace first. An erased trace stays
+// in the list as a tombstone. After DELETE has answered, the store contains no byte of the trace.
 package traces

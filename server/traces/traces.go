@@ -25,9 +25,9 @@ type Store interface {
 
 // Config says how the API works. The zero value is usable.
 type Config struct {
-	// Store holds the traces; nil is a server that keeps none, which all requests are told.
+	// Store holds the traces; nil means that the server keeps none, and all requests fail with CodeNoStore.
 	Store Store
-	// Logger receives what a store fails with; nil is silent.
+	// Logger receives the store's failures; nil is silent.
 	Logger *slog.Logger
 }
 
@@ -57,34 +57,33 @@ func (a *API) Routes() []wire.Route {
 // WriteError implements [wire.Format].
 func (*API) WriteError(w http.ResponseWriter, _ *http.Request, e *wire.Error) { apierror.Write(w, e) }
 
-// The codes of this package's errors. The others are those of package store.
+// The codes of this package's errors. Other codes come from package store.
 const (
 	// CodeNoStore: the server keeps no traces.
 	CodeNoStore = "traces_disabled"
-	// CodeNotFound: there is no trace of that id, or none that the key may see.
+	// CodeNotFound: there is no trace with that id, or the key may not see it.
 	CodeNotFound = "trace_not_found"
 )
 
-// Trace is what may be known of a trace without opening it.
+// Trace is what is known of a trace without opening it.
 type Trace struct {
 	ID string `json:"id"`
 	// Object is trace.
 	Object string `json:"object"`
 	// State is open while the run goes on, complete, cut where its end is missing, or erased.
 	State string `json:"state"`
-	// CreatedAt, EndedAt and ErasedAt are times in seconds since 1970; null where that has not come.
+	// CreatedAt, EndedAt and ErasedAt are times in seconds since 1970; null if that has not happened.
 	CreatedAt int64  `json:"created_at"`
 	EndedAt   *int64 `json:"ended_at"`
 	ErasedAt  *int64 `json:"erased_at"`
-	// Bytes is the length of the sealed blob, and SHA256 its digest in hexadecimal; of one that is erased they say
-	// what it was.
+	// Bytes is the length of the sealed blob, and SHA256 its digest in hexadecimal. They stay after the trace is erased.
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256,omitempty"`
-	// Principal is whose run it was: the id of an API key, or local.
+	// Principal is the owner of the run: the id of an API key, or local.
 	Principal string `json:"principal"`
 	// ModelDigest is the digest of the model's files.
 	ModelDigest string `json:"model_digest,omitempty"`
-	// Unattested says that nothing proves that the trace is the store's own: it was altered, or an earlier version of the
+	// Unattested says that nothing proves that this store wrote the trace: it was altered, or an earlier version of the
 	// program left it without an end.
 	Unattested bool `json:"unattested,omitempty"`
 }
@@ -112,14 +111,14 @@ type List struct {
 	// Object is list.
 	Object string  `json:"object"`
 	Data   []Trace `json:"data"`
-	// FirstID and LastID are the ids of the first and the last trace of Data; null when it is empty.
+	// FirstID and LastID are the ids of the first and the last trace of Data; null if it is empty.
 	FirstID *string `json:"first_id"`
 	LastID  *string `json:"last_id"`
 	// HasMore says that there are more traces after the last.
 	HasMore bool `json:"has_more"`
 }
 
-// maxPage is the most traces on a page.
+// maxPage is the maximum number of traces on a page.
 const maxPage = 100
 
 // list serves GET /v1/traces.
@@ -162,7 +161,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 	wire.WriteJSON(w, http.StatusOK, out)
 }
 
-// find returns the trace that a request names, if its principal may know of it.
+// find returns the trace that a request names, if its principal may see it.
 func (a *API) find(r *http.Request) (e store.Entry, err error) {
 	if a.cfg.Store == nil {
 		return e, errNoStore
@@ -188,7 +187,7 @@ func (a *API) describe(w http.ResponseWriter, r *http.Request) {
 	wire.WriteJSON(w, http.StatusOK, newTrace(&e))
 }
 
-// chunkTimeout is how long a client may take for a part of a blob.
+// chunkTimeout is how long a client may take to read one part of a blob.
 const chunkTimeout = 30 * time.Second
 
 // content serves GET /v1/traces/{id}/content.
@@ -210,7 +209,7 @@ func (a *API) content(w http.ResponseWriter, r *http.Request) {
 	for {
 		n, err := blob.Read(buf)
 		if n > 0 {
-			_ = control.SetWriteDeadline(time.Now().Add(chunkTimeout)) // writers without deadlines are those of tests
+			_ = control.SetWriteDeadline(time.Now().Add(chunkTimeout)) // only the writers of tests have no deadlines
 			if _, err := w.Write(buf[:n]); err != nil {
 				return // the client has gone
 			}
@@ -222,7 +221,7 @@ func (a *API) content(w http.ResponseWriter, r *http.Request) {
 			if r.Context().Err() == nil && !errors.Is(err, store.ErrErased) {
 				a.cfg.Logger.Error("a trace cannot be read", "trace", e.ID.String(), "error", err)
 			}
-			panic(http.ErrAbortHandler) // the client must not take what it has for the whole
+			panic(http.ErrAbortHandler) // the client must not mistake a part for the whole
 		}
 	}
 }
@@ -236,7 +235,7 @@ type Erased struct {
 	Deleted bool `json:"deleted"`
 }
 
-// erase serves DELETE /v1/traces/{id}. To erase again is harmless. It goes on when the client has gone.
+// erase serves DELETE /v1/traces/{id}. Erasing again is harmless. It goes on after the client has gone.
 func (a *API) erase(w http.ResponseWriter, r *http.Request) {
 	e, err := a.find(r)
 	if err == nil {
@@ -250,9 +249,9 @@ func (a *API) erase(w http.ResponseWriter, r *http.Request) {
 }
 
 var errNoStore = wire.Errorf(http.StatusNotFound, CodeNoStore,
-	"this server keeps no traces; its operator can have it do so with runner serve --traces")
+	"this server keeps no traces; its operator can enable them with runner serve --traces")
 
-// fail answers with what a store has failed with.
+// fail answers with an error, also one of the store.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	known := (*store.Error)(nil)
 	answer := func(status int) *wire.Error {
@@ -263,11 +262,11 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &e):
 	case errors.Is(err, store.ErrNotFound):
 		e = wire.Errorf(http.StatusNotFound, CodeNotFound,
-			"there is no trace with this id that you may see; GET /v1/traces lists those that there are")
+			"there is no trace with this id that you may see; GET /v1/traces lists those that you may see")
 	case !errors.As(err, &known):
-		a.cfg.Logger.Error("the store of traces failed", "error", err)
+		a.cfg.Logger.Error("the trace store failed", "error", err)
 		e = wire.Errorf(http.StatusInternalServerError, wire.CodeInternal,
-			"the store of traces failed; the server's log says more")
+			"the trace store failed; the server's log has the details")
 	case errors.Is(err, store.ErrErased):
 		e = answer(http.StatusGone)
 	case errors.Is(err, store.ErrOpen):

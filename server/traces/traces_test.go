@@ -121,7 +121,7 @@ func idsOf(list []traces.Trace) (ids []string) {
 	return ids
 }
 
-// A key knows of its own traces, and of nothing else, unless it may know of all.
+// A key sees only its own traces, unless it may see all.
 func TestKeysAreIsolated(t *testing.T) {
 	s := newSite(t, store.Config{})
 	ids := s.runs(t, "a", "b", "a")
@@ -181,7 +181,7 @@ func parse(t *testing.T, id string) trace.ID {
 	return parsed
 }
 
-// Going through the pages shows every trace once, in order, also while new ones come.
+// The pages show every trace once, in order, even while new ones arrive.
 func TestPages(t *testing.T) {
 	s := newSite(t, store.Config{})
 	s.runs(t, "a", "b", "a", "b", "a", "a", "b", "a", "a")
@@ -288,7 +288,7 @@ func TestFailures(t *testing.T) {
 	refused(t, "DELETE", url+id, 404, "traces_disabled")
 }
 
-// asking is a request for a trace in each format, and where its answer tells the id.
+// asking is a request for a trace in each format, and the place of the id in its answer.
 var asking = []struct {
 	name, path, body string
 	ids              func(body string) []string
@@ -300,7 +300,8 @@ var asking = []struct {
 	{"responses", "/v1/responses", `{"reasoning_encrypt":true,"input":"What is 17 + 25?"}`, told},
 	{"responses stream", "/v1/responses", `{"reasoning_encrypt":true,"stream":true,"input":"What is 17 + 25?"}`, told},
 	{"agui", "/agui",
-		`{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"What is 17 + 25?"}],"forwardedProps":{"reasoning_encrypt":true}}`, told},
+		`{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"What is 17 + 25?"}],` +
+			`"forwardedProps":{"reasoning_encrypt":true}}`, told},
 }
 
 // told returns the ids of traces in an answer.
@@ -331,7 +332,7 @@ func (s *site) formats(t *testing.T, kept wire.Traces, p *wire.Principal) string
 	return srv.URL
 }
 
-// The id that an answer tells is that of a durable trace with all of the run, which nothing was shown of.
+// The id in an answer names a durable trace with the whole run, even if the answer showed none of the reasoning.
 func TestAnswersTellTheirTraces(t *testing.T) {
 	s := newSite(t, store.Config{})
 	url := s.formats(t, s.traces, key("k"))
@@ -396,7 +397,7 @@ func (s *site) read(t *testing.T, id string) (string, *trace.Begin) {
 	}
 }
 
-// Where the store fails the run is whole, and the answer says plainly that there is no trace.
+// If the store fails, the run is complete and the answer says that there is no trace.
 func TestAnswersWithoutTheirTraces(t *testing.T) {
 	s := newSite(t, store.Config{MaxTotal: 1})
 	s.runs(t, "someone")

@@ -1,5 +1,5 @@
-// Compares all kernels that the processor can run with sums in double precision, and with themselves: what a token gets must not
-// depend on its company. Prints the instructions of each that passed.
+// Compares all kernels that the processor can run with sums in double precision. It also checks that a token's
+// result does not depend on the other tokens. Prints the instructions of the kernels that passed.
 
 #include "kernels.h"
 #include "team.h"
@@ -48,7 +48,7 @@ void close_to(const char * what, double got, double want, double within) {
     }
 }
 
-// Half floats by the book (IEEE 754 binary16), to the nearest.
+// Half floats by the definition (IEEE 754 binary16), rounded to nearest.
 uint16_t to_half(float f) {
     uint32_t b;
     std::memcpy(&b, &f, sizeof b);
@@ -71,7 +71,7 @@ double from_half(uint16_t h) {
     return sign * (e == 0 ? std::ldexp(m, -24) : e == 31 ? INFINITY : std::ldexp(1024 + m, e - 25));
 }
 
-// A matrix in one of the formats and what it stands for.
+// A matrix in one of the formats, and its values.
 struct matrix {
     rows                r;
     int64_t             height;
@@ -79,16 +79,18 @@ struct matrix {
     std::vector<double> values;
 };
 
-// make fills a matrix; an extreme one of a quantized format with the largest and the smallest values alone.
+// make fills a matrix. An extreme matrix of a quantized format has only the largest and smallest values.
 matrix make(enum rows::format format, int64_t height, int64_t n, bool extreme) {
     static const double e2m1[16] = {0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6};
     matrix m;
     m.r.format = format;
     m.r.n = n;
     m.height = height;
-    const size_t row = format == rows::f32 ? n * 4 : format == rows::f16 ? n * 2 : n / 32 * (format == rows::q8_0 ? 34 : 17);
-    m.r.stride = row + below(3) * 4; // rows need not lie side by side
-    m.bytes.resize(m.r.stride * (height - 1) + row); // not a byte more, for the sanitizer's sake
+    const size_t row = format == rows::f32   ? n * 4
+                       : format == rows::f16 ? n * 2
+                                             : n / 32 * (format == rows::q8_0 ? 34 : 17);
+    m.r.stride = row + below(3) * 4; // rows need not be adjacent
+    m.bytes.resize(m.r.stride * (height - 1) + row); // not a byte more, so that the sanitizer finds overruns
     for (int64_t r = 0; r < height; r++) {
         char * p = m.bytes.data() + r * m.r.stride;
         switch (format) {
@@ -194,7 +196,7 @@ void check_products(enum rows::format format, int64_t height, int64_t n, int64_t
     }
 }
 
-// Activations become bytes from -127 to 127, even those that 127 can only be divided by to infinity.
+// Activations become bytes from -127 to 127, even those so small that dividing 127 by them gives infinity.
 void check_smallest() {
     for (float size = 1e-30f; size > 0; size /= 2) {
         float x[64];
@@ -213,13 +215,14 @@ void check_smallest() {
     }
 }
 
-// A cache with tokens that look at some of its cells.
+// A cache whose tokens each see some of its cells.
 struct scene {
     attention             a = {};
     std::vector<float>    q, sinks, out;
     std::vector<uint16_t> k, v, mask;
     void bind() {
-        a.q = (const char *) q.data(), a.k = (const char *) k.data(), a.v = (const char *) v.data(), a.mask = (const char *) mask.data();
+        a.q = (const char *) q.data(), a.k = (const char *) k.data(), a.v = (const char *) v.data(),
+            a.mask = (const char *) mask.data();
         a.sinks = sinks.empty() ? nullptr : sinks.data();
         out.assign(a.tokens * a.heads * a.size, NAN);
         a.out = out.data();
@@ -239,7 +242,8 @@ struct scene {
 void check_attention(int64_t size, int64_t group, int64_t shared, int64_t cells, bool sinks) {
     scene s;
     attention & a = s.a;
-    a.tokens = 3, a.cells = cells, a.size = size, a.heads = group * shared, a.shared = shared, a.scale = 1 / std::sqrt((float) size);
+    a.tokens = 3, a.cells = cells, a.size = size, a.heads = group * shared, a.shared = shared,
+        a.scale = 1 / std::sqrt((float) size);
     a.q_head = size * 4, a.q_token = a.q_head * a.heads;
     a.k_head = a.v_head = size * 2, a.k_cell = a.v_cell = a.k_head * shared, a.mask_token = cells * 2;
     for (int64_t i = 0; i < a.tokens * a.heads * size; i++) {
@@ -284,7 +288,7 @@ void check_attention(int64_t size, int64_t group, int64_t shared, int64_t cells,
             }
         }
     }
-    // The same cells, spread out over a cache with others between them.
+    // The same cells, spread over a larger cache with other cells in between.
     scene wide = s;
     wide.a.cells = 0;
     wide.k.clear(), wide.v.clear(), wide.mask.clear();
@@ -340,8 +344,10 @@ void check_elementwise() {
         }
         own->rotate(x, turns, 16, out);
         for (int i = 0; i < 16; i++) {
-            close_to("rotate, first", out[i], (double) x[i] * turns[i] - (double) x[16 + i] * turns[16 + i], size * 1e-6);
-            close_to("rotate, second", out[16 + i], (double) x[i] * turns[16 + i] + (double) x[16 + i] * turns[i], size * 1e-6);
+            close_to("rotate, first", out[i], (double) x[i] * turns[i] - (double) x[16 + i] * turns[16 + i],
+                size * 1e-6);
+            close_to("rotate, second", out[16 + i], (double) x[i] * turns[16 + i] + (double) x[16 + i] * turns[i],
+                size * 1e-6);
         }
         own->scale(x, 0.75f, 32, out);
         for (int i = 0; i < 32; i++) {
@@ -352,7 +358,7 @@ void check_elementwise() {
 
 constexpr int64_t a_lot = 1 << 30; // of work, worth waking helpers for
 
-// Several threads use the team at once; every piece is done once, before run returns.
+// Several threads use the team at once. Every piece must run once, before run returns.
 void check_team() {
     team::grow(3);
     std::vector<std::thread> callers;
@@ -362,7 +368,8 @@ void check_team() {
                 struct job {
                     std::vector<int> done;
                 } j = {std::vector<int>(n % 50)};
-                team::run(n % 50, n % 3 != 0 ? a_lot : 0, [](void * data, int64_t i) { ((job *) data)->done[i]++; }, &j);
+                team::run(n % 50, n % 3 != 0 ? a_lot : 0, [](void * data, int64_t i) { ((job *) data)->done[i]++; },
+                    &j);
                 for (const int d : j.done) {
                     if (d != 1) {
                         fail("a piece was done %d times", d);
@@ -379,7 +386,7 @@ void check_team() {
     }
 }
 
-// Helpers take part, and a call whose piece throws ends like any other.
+// Helpers take part, and a call in which a piece throws ends like any other.
 void check_help() {
     const std::thread::id   caller = std::this_thread::get_id();
     static std::atomic<int> helped{0};
@@ -413,7 +420,7 @@ void check_help() {
     }
 }
 
-// Small calls keep no helper awake: while they go on, one processor is busy.
+// Small calls keep no helper awake: during them one processor is busy.
 void check_sleep() {
     using clock = std::chrono::steady_clock;
     const auto call = [](int64_t work) { team::run(4, work, [](void *, int64_t) {}, nullptr); };
@@ -428,7 +435,8 @@ void check_sleep() {
         const auto began = clock::now();
         const std::clock_t used = std::clock();
         calls(50);
-        const double wall = std::chrono::duration<double>(clock::now() - began).count(), cpu = (double) (std::clock() - used) / CLOCKS_PER_SEC;
+        const double wall = std::chrono::duration<double>(clock::now() - began).count(),
+            cpu = (double) (std::clock() - used) / CLOCKS_PER_SEC;
         if (cpu > 1.5 * wall) {
             fail("%.3f s of processors in %.3f s of small calls", cpu, wall);
         }

@@ -1,4 +1,5 @@
-// A stub of the engine for TestShimSanitized: it does on demand what the shim must survive. Prints "ok".
+// A stub of the engine for TestShimSanitized. On demand it fails in every way that the shim must survive. Prints
+// "ok".
 
 #include "shim.h"
 
@@ -12,7 +13,7 @@
 #include <stdexcept>
 #include <string>
 
-// The stub's context: which positions each sequence holds, in the layers that see everything and in those that slide.
+// The stub's context: the positions of each sequence, in the layers with full attention and in the sliding ones.
 struct llama_context {
     std::map<llama_seq_id, std::set<llama_pos>> base, window;
     bool room = true;
@@ -88,7 +89,8 @@ void llama_attach_threadpool(struct llama_context *, ggml_threadpool_t, ggml_thr
 int32_t llama_decode(struct llama_context *, struct llama_batch) { act(); return 0; }
 float * llama_get_embeddings_ith(struct llama_context *, int32_t) { act(); static float x[4]; return x; }
 float * llama_get_logits_ith(struct llama_context *, int32_t) { act(); static float x[4]; return x; }
-int32_t llama_tokenize(const struct llama_vocab *, const char *, int32_t n, llama_token *, int32_t, bool add, bool parse) {
+int32_t llama_tokenize(const struct llama_vocab *, const char *, int32_t n, llama_token *, int32_t, bool add,
+    bool parse) {
     act();
     CHECK(!add && !parse);
     return n;
@@ -119,7 +121,8 @@ size_t llama_state_seq_get_size_ext(struct llama_context * c, llama_seq_id a, ll
     return c->window[a].size() * sizeof(llama_pos);
 }
 
-size_t llama_state_seq_get_data_ext(struct llama_context * c, uint8_t * dst, size_t size, llama_seq_id a, llama_state_seq_flags) {
+size_t llama_state_seq_get_data_ext(struct llama_context * c, uint8_t * dst, size_t size, llama_seq_id a,
+    llama_state_seq_flags) {
     size_t n = 0;
     for (llama_pos p : c->window[a]) {
         CHECK(n + sizeof p <= size);
@@ -129,7 +132,8 @@ size_t llama_state_seq_get_data_ext(struct llama_context * c, uint8_t * dst, siz
     return n;
 }
 
-size_t llama_state_seq_set_data_ext(struct llama_context * c, const uint8_t * src, size_t size, llama_seq_id a, llama_state_seq_flags) {
+size_t llama_state_seq_set_data_ext(struct llama_context * c, const uint8_t * src, size_t size, llama_seq_id a,
+    llama_state_seq_flags) {
     act();
     c->window[a].clear();
     if (!c->room) return 0;
@@ -209,7 +213,8 @@ static void test_failures() {
     struct llama_batch          batch = {};
     struct shim_error           err;
     const struct { const char * how, * says; } ways[] = {
-        {"throw", "thrown"}, {"memory", "out of memory"}, {"odd", "unknown exception"}, {"assert", "file.cpp:1: GGML_ASSERT(x) failed"},
+        {"throw", "thrown"}, {"memory", "out of memory"}, {"odd", "unknown exception"},
+        {"assert", "file.cpp:1: GGML_ASSERT(x) failed"},
         {"log", "first cause"}, {"long", "xxxx"},
     };
     for (const auto & w : ways) {

@@ -1,6 +1,6 @@
-// Package o200ktest gives tests the real vocabulary of gpt-oss, o200k_harmony: 201,088 tokens with OpenAI's public
-// ranks and the special tokens of the harmony format. Only tests import it, because the ranks are several
-// megabytes.
+// Package o200ktest provides the real vocabulary of gpt-oss, o200k_harmony, to tests: 201,088 tokens with OpenAI's
+// public ranks and the special tokens of the harmony format. Only tests may import it, because the ranks are
+// several megabytes.
 package o200ktest
 
 import (
@@ -34,7 +34,7 @@ var Ranks = sync.OnceValues(func() (map[string]int, error) {
 	return loader.NewOfflineLoader().LoadTiktokenBpe("o200k_base.tiktoken")
 })
 
-// Special returns the control tokens by name, without the reserved ones.
+// Special returns the control tokens by name, except the reserved ones.
 func Special() map[string]backend.Token {
 	return map[string]backend.Token{
 		"<|startoftext|>": StartOfText, "<|endoftext|>": EndOfText, "<|return|>": Return, "<|constrain|>": Constrain,
@@ -53,8 +53,8 @@ var shared = sync.OnceValues(func() (*tokenizer.Tokenizer, error) {
 	})
 })
 
-// Tokenizer returns the tokenizer of o200k_harmony, made once and shared by all tests of a process. It ends t if
-// that fails.
+// Tokenizer returns the tokenizer of o200k_harmony. It is built once and shared by all tests of a process. If that
+// fails, t ends.
 func Tokenizer(t testing.TB) *tokenizer.Tokenizer {
 	t.Helper()
 	k, err := shared()

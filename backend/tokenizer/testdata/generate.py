@@ -25,12 +25,16 @@ KINDS = {
     "llama3": split(LOOSE % r"\p{N}{1,3}"),
     "qwen2": split(LOOSE % r"\p{N}"),
     "gpt2": pre_tokenizers.ByteLevel(add_prefix_space=False),
-    "starcoder": pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]),
+    "starcoder": pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
+    pre_tokenizers.ByteLevel(add_prefix_space=False)]),
 }
 
-PARTS = ["the", "The", "THE", "HelloWorld", "naïve", "Straße", "ÉCOLE", "don't", "DON'T", "we'Ve", "'ſ", "日本語", "中文A", "русский", "हिन्दी",
-         "e\u0301", "\u0301A", "ǅ", "1", "123", "1234567", "٣٤", "½", " ", "  ", "   ", "\t", "\n", "\r\n", "\n\n", " \n ", "\u00a0",
-         "\u3000", ".", "...", "!?", "//", "*/\n", "};\n", "->", "__init__", "</div>\n/", "€", "👍🏽", "\x00", "if (x) {\n\treturn 1;\n}\n"]
+PARTS = ["the", "The", "THE", "HelloWorld", "naïve", "Straße", "ÉCOLE", "don't", "DON'T", "we'Ve", "'ſ", "日本語", "中文A",
+         "русский", "हिन्दी",
+         "e\u0301", "\u0301A", "ǅ", "1", "123", "1234567", "٣٤", "½", " ", "  ", "   ", "\t", "\n", "\r\n", "\n\n",
+         " \n ", "\u00a0",
+         "\u3000", ".", "...", "!?", "//", "*/\n", "};\n", "->", "__init__", "</div>\n/", "€", "👍🏽", "\x00",
+         "if (x) {\n\treturn 1;\n}\n"]
 
 
 def text(r):
@@ -44,7 +48,8 @@ for name, pre in KINDS.items():
     t.pre_tokenizer = pre
     t.decoder = decoders.ByteLevel()
     t.train_from_iterator(training, trainers.BpeTrainer(
-        vocab_size=480, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), special_tokens=["<|endoftext|>"]))
+        vocab_size=480, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=["<|endoftext|>"]))
     t.add_tokens([AddedToken("        ", normalized=False)])
     with open(name + ".json", "w", encoding="utf-8") as f:
         json.dump(json.loads(t.to_str()), f, ensure_ascii=True, separators=(",", ":"))

@@ -1,4 +1,4 @@
-// Package texttest makes texts that are hard to tokenize, for the tests of whatever splits text.
+// Package texttest generates texts that are hard to tokenize, for tests of code that splits text.
 package texttest
 
 import (

@@ -10,17 +10,18 @@ import (
 	"runner/server/wire"
 )
 
-// aguiLines writes a run as the events of AG-UI, one a line: what a server of AG-UI sends as the data of its frames.
+// aguiLines writes a run as AG-UI events, one a line. An AG-UI server sends the same events as the data of its frames.
 type aguiLines struct {
 	streams render.Streams
 	enc     *agui.Encoder
 	line    []byte
-	// begun and done say that the run has started, and that it came to its end.
+	// begun is set when the run has started, and done when it is complete.
 	begun, done bool
 	cancelled   func() bool
 }
 
-// newAGUILines returns a renderer that writes to s.Out. cancelled is asked at the end of a run that broke off.
+// newAGUILines returns a renderer that writes to s.Out. If the run ends early, cancelled reports whether it was
+// cancelled.
 func newAGUILines(s render.Streams, model, run string, cancelled func() bool) *aguiLines {
 	l := &aguiLines{streams: s, cancelled: cancelled}
 	l.enc = agui.NewEncoder(agui.EncoderConfig{
@@ -44,7 +45,8 @@ func (l *aguiLines) Render(e reasoning.Event) error {
 	return l.enc.Push(&e)
 }
 
-// Close implements [render.Renderer]. A run that broke off ends with RUN_ERROR, one that never began with nothing.
+// Close implements [render.Renderer]. A run that ended early gets a RUN_ERROR. For a run that never began nothing is
+// written.
 func (l *aguiLines) Close() error {
 	switch {
 	case !l.begun || l.done:

@@ -26,7 +26,7 @@ func (a *app) apikeyCommand() *cobra.Command {
 	return cmd
 }
 
-// scopeNames are what --scope takes.
+// scopeNames returns the values of --scope.
 func scopeNames() (names []string) {
 	for _, s := range wire.Scopes {
 		names = append(names, string(s))
@@ -41,8 +41,8 @@ func (a *app) newKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new FILE ID",
 		Short: "Make a key, add it to FILE and print it",
-		Long: `Make an API key called ID and add it to FILE, which is made if it is not there. The key is printed this once: FILE holds its hash
-only. Give FILE to runner serve --api-keys.`,
+		Long: `Make an API key called ID and add it to FILE, which is made if it is not there. The key is printed
+this once: FILE holds its hash only. Give FILE to runner serve --api-keys.`,
 		Example: `  runner apikey new keys.json laptop --reasoning full
   runner apikey new keys.json ci --scope generate --models demo --requests-per-minute 60`,
 		Args: fileAndID,
@@ -66,10 +66,12 @@ only. Give FILE to runner serve --api-keys.`,
 				return err
 			}
 			if _, err := fmt.Fprintln(a.out, key); err != nil {
-				return &inputError{what: fmt.Sprintf("%s was added to %s and its key could not be printed: %v", e.ID, args[0], err),
-					hint: "remove it from the file and make another", err: err}
+				return &inputError{
+					what: fmt.Sprintf("%s was added to %s, but its key could not be printed: %v", e.ID, args[0], err),
+					hint: "remove it from the file and make another", err: err,
+				}
 			}
-			a.note(fmt.Sprintf("added %s to %s; the key is shown this once", e.ID, args[0]))
+			a.note(fmt.Sprintf("added %s to %s; the key is shown only once", e.ID, args[0]))
 			return nil
 		},
 	}
@@ -146,7 +148,7 @@ func (a *app) removeKeyCommand() *cobra.Command {
 	}
 }
 
-// fileAndID refuses arguments that are not a file and an id.
+// fileAndID checks that there are two arguments, a file and an id.
 func fileAndID(cmd *cobra.Command, args []string) error {
 	if len(args) != 2 {
 		return &usageError{what: "a file and an id are needed", hint: see(cmd)}

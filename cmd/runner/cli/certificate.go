@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// certificate is the server's TLS certificate, which can be read again.
+// certificate is the server's TLS certificate, which can be reloaded.
 type certificate struct {
 	chain, key string
 	app        *app
@@ -21,7 +21,7 @@ func (a *app) loadCertificate(chain, key string) (*certificate, error) {
 	return c, c.reload()
 }
 
-// reload reads the files again. On an error the certificate stays as it was.
+// reload reads the files again. On an error the old certificate stays in use.
 func (c *certificate) reload() error {
 	warning, err := checkKeyFile(c.key)
 	if err != nil {
@@ -41,24 +41,24 @@ func (c *certificate) reload() error {
 	return nil
 }
 
-// get is for [tls.Config].
+// get implements [tls.Config]'s GetCertificate.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.pair.Load(), nil }
 
-// checkKeyFile refuses a TLS key that others may write, and warns of one that everybody may read. Group members may
-// read it: some systems have a group for that.
+// checkKeyFile refuses a TLS key that other users can write, and warns of one that every user can read. Group members
+// may read it, because some systems have a group for that.
 func checkKeyFile(path string) (warning string, err error) {
 	if runtime.GOOS == "windows" {
-		return "", nil // it has no such permissions
+		return "", nil // Windows has no such permissions
 	}
 	info, _ := os.Stat(path)
 	if info == nil {
-		return "", nil // reading it says why
+		return "", nil // reading the file reports the error
 	}
 	switch mode := info.Mode().Perm(); {
 	case mode&0o022 != 0:
-		return "", &inputError{what: fmt.Sprintf("others may write the TLS key %s", path), hint: "chmod 600 " + path}
+		return "", &inputError{what: fmt.Sprintf("other users can write the TLS key %s", path), hint: "chmod 600 " + path}
 	case mode&0o004 != 0:
-		return fmt.Sprintf("warning: every user of this machine may read the TLS key %s; chmod 600 %s", path, path), nil
+		return fmt.Sprintf("warning: every user of this machine can read the TLS key %s; chmod 600 %s", path, path), nil
 	}
 	return "", nil
 }

@@ -26,20 +26,21 @@ type chat struct {
 	spinner *render.Spinner
 	loaded  time.Duration
 
-	// messages is what the model is given, from the system prompt on; system counts the messages that /clear keeps.
+	// messages is the conversation so far. It begins with the system messages; /clear keeps these, and system counts
+	// them.
 	messages []chattemplate.Message
 	system   int
-	// attached goes in front of the next message.
+	// attached is put before the next message.
 	attached string
-	// shown is what was visible, for /save.
+	// shown is the text that was visible, for /save.
 	shown transcript
-	// interrupted says that the last thing the user did was Ctrl-C, so that another one leaves.
+	// interrupted is set when the user's last action was Ctrl-C. A second Ctrl-C then leaves the chat.
 	interrupted bool
-	// signals receives the terminal's interrupts while the editor does not read.
+	// signals receives the terminal's interrupts while the editor is not reading.
 	signals chan os.Signal
 }
 
-// chat talks with the user until they leave.
+// chat runs a conversation until the user leaves.
 func (a *app) chat(ctx context.Context, gen generator, o *runOptions, p prompt, spinner *render.Spinner,
 	loaded time.Duration) error {
 	c := &chat{
@@ -61,7 +62,7 @@ func (c *chat) loop(ctx context.Context) error {
 		text, err := c.read()
 		switch {
 		case errors.Is(err, errInterrupted):
-			// Ctrl-C on a line that has text only drops the line.
+			// Ctrl-C on a line with text only clears the line.
 			twice := c.interrupted && text == ""
 			if c.interrupted = text == ""; twice {
 				return errInterrupted
@@ -91,8 +92,8 @@ func (c *chat) loop(ctx context.Context) error {
 	}
 }
 
-// turn sends a message and shows what comes back, with as many rounds of tool calls as the model makes. It returns
-// only errors that end the chat.
+// turn sends a message and shows the answer. It asks the user for the results of tool calls until the model makes no
+// more calls. It returns only errors that end the chat.
 func (c *chat) turn(ctx context.Context, text string) error {
 	before := len(c.messages)
 	text = joined(c.attached, text)
@@ -131,7 +132,7 @@ func (c *chat) turn(ctx context.Context, text string) error {
 		}
 		if _, _, short := render.Shortfall(out); short {
 			c.messages = c.messages[:before]
-			c.say("A call that is cut off cannot be answered, so the turn is forgotten.")
+			c.say("The call is cut off and cannot be answered, so the turn is forgotten.")
 			return nil
 		}
 		if err := c.askResults(message.ToolCalls); err != nil {
@@ -143,7 +144,7 @@ func (c *chat) turn(ctx context.Context, text string) error {
 	}
 }
 
-// stopped keeps what was answered before the user stopped a turn; without an answer the turn is forgotten.
+// stopped keeps the answer that was written before the user stopped a turn. Without an answer the turn is forgotten.
 func (c *chat) stopped(before int, out reasoning.Reply) {
 	fmt.Fprintln(c.app.out) // ends the line in which the terminal shows ^C
 	if out.Answer == "" || len(out.Calls) > 0 {
@@ -156,8 +157,8 @@ func (c *chat) stopped(before int, out reasoning.Reply) {
 	c.say("Stopped. Ctrl-C again leaves.")
 }
 
-// generate runs one request; answered says that it follows the results of calls. The first Ctrl-C stops it; a
-// second one before it has stopped sets c.interrupted.
+// generate runs one request. answered is set when the request follows the results of calls. The first Ctrl-C stops
+// the request. A second one before it has stopped sets c.interrupted.
 func (c *chat) generate(ctx context.Context, answered bool) (reasoning.Reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var presses int
@@ -178,7 +179,7 @@ func (c *chat) generate(ctx context.Context, answered bool) (reasoning.Reply, er
 	req := c.options.request
 	req.Messages, req.Trace = slices.Clone(c.messages), c.options.records.tracer(newRunID())
 	if answered && req.ToolChoice == runner.ToolChoiceRequired {
-		req.ToolChoice = runner.ToolChoiceAuto // the call has been made, and would be required for ever
+		req.ToolChoice = runner.ToolChoiceAuto // the required call was made; do not require another one
 	}
 	out, err := generate(ctx, c.gen, req, c.app.renderer(c.options, c.spinner, asked{}), c.spinner)
 	close(turnOver)
@@ -189,7 +190,7 @@ func (c *chat) generate(ctx context.Context, answered bool) (reasoning.Reply, er
 	return out, err
 }
 
-// read returns what the user types next. A Ctrl-C that fell between the editor's turns counts as one on an empty line.
+// read returns what the user types next. A Ctrl-C while the editor was not reading counts as one on an empty line.
 func (c *chat) read() (string, error) {
 	select {
 	case <-c.signals:
@@ -199,7 +200,7 @@ func (c *chat) read() (string, error) {
 	}
 }
 
-// askResults asks for the result of every call; an error is the user's way of declining.
+// askResults asks for the result of every call. It returns an error if the user declines.
 func (c *chat) askResults(calls []chattemplate.ToolCall) error {
 	for _, call := range calls {
 		result, err := c.editor.ask(fmt.Sprintf("result of %s: ", render.CleanLine(call.Name)))
@@ -214,7 +215,7 @@ func (c *chat) askResults(calls []chattemplate.ToolCall) error {
 	return nil
 }
 
-// say tells the user something about the chat itself, dimmed.
+// say prints a dimmed message about the chat itself.
 func (c *chat) say(format string, args ...any) {
 	line := render.CleanLine(fmt.Sprintf(format, args...))
 	if c.app.color(c.options) {
@@ -223,7 +224,7 @@ func (c *chat) say(format string, args ...any) {
 	fmt.Fprintln(c.app.out, line)
 }
 
-// transcript is what a chat has shown.
+// transcript is the text that a chat has shown.
 type transcript []struct{ heading, text string }
 
 func (t *transcript) add(heading, text string) {

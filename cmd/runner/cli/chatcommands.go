@@ -48,8 +48,8 @@ func effortNames() []string {
 	return names
 }
 
-// parseCommand recognises a command: one line that begins with a slash and a word of small letters. Other text with
-// a slash in front, for instance a path, is a message.
+// parseCommand recognises a command: one line that begins with a slash and a lowercase word. Other text that begins
+// with a slash, such as a path, is a message.
 func parseCommand(text string) (name, arguments string, ok bool) {
 	name, arguments, _ = strings.Cut(strings.TrimSpace(text), " ")
 	if len(name) < 2 || name[0] != '/' || strings.Contains(text, "\n") {
@@ -121,7 +121,7 @@ func (c *chat) clear(string) bool {
 	return false
 }
 
-// save writes what was shown to a file that is not there yet, readable by the user only.
+// save writes the shown text to a new file that only the user can read.
 func (c *chat) save(path string) bool {
 	if path == "" {
 		c.say("Name a file: /save FILE")

@@ -1,11 +1,13 @@
-// Package cli is the command tree of runner: flags in, runner calls, rendering out.
+// Package cli is the command tree of runner. Each command reads its flags, calls package runner and renders the result.
 //
-// It names no engine: main gives it an [Engine], so that everything here but main is built and tested without one. It
-// holds no model logic.
+// The package names no engine: main passes an [Engine]. So it can be built and tested without one. It has no model
+// logic.
 //
-// Rules: what can be refused before a model is loaded is refused then; an error is one line that says what was
-// wrong and what to do, and nothing is written to standard output before it; exit codes are 0, 1 failed, 2 usage,
-// 130 interrupted.
+// The commands follow these rules:
+//
+//   - Mistakes that can be found before a model is loaded are reported before it is loaded.
+//   - An error is one line that says what is wrong and what to do. Nothing is written to standard output before it.
+//   - The exit code is 0 for success, 1 for a failure, 2 for a usage error and 130 for an interrupt.
 package cli
 
 import (
@@ -24,34 +26,34 @@ import (
 	"runner/runner"
 )
 
-// Engine is what the commands need of a backend.
+// Engine is what the commands need from a backend.
 type Engine struct {
 	// Open loads the model at path.
 	Open func(ctx context.Context, path string, cfg backend.Config) (backend.Model, error)
-	// Check says whether the engine runs the model at path, from its headers alone.
+	// Check returns an error if the engine cannot run the model at path. It reads only the file's headers.
 	Check func(path string) error
-	// Demo returns the path of the bundled model, unpacking it where that is needed.
+	// Demo returns the path of the bundled model. It unpacks the model if necessary.
 	Demo func(ctx context.Context) (string, error)
-	// Name is what people call the engine and Module the Go module whose version is reported for it.
+	// Name is the name of the engine. Module is the Go module whose version is reported for it.
 	Name, Module string
-	// System lists what the engine sees of the machine.
+	// System lists what the engine finds on the machine.
 	System func() []Fact
-	// Memory returns how much more memory the process can get now, and how much of its address space resource
-	// limits leave; 0 is unknown, or no limit. Nil is unknown.
+	// Memory returns, in bytes, how much more memory the process can get now, and how much address space its resource
+	// limits leave. 0 means unknown or no limit. Memory may be nil if nothing is known.
 	Memory func() (available, addresses int64)
-	// Clock gives the time that models are shown; nil means time.Now.
+	// Clock returns the time that is shown to models; nil means time.Now.
 	Clock func() time.Time
 }
 
-// Fact is one thing that the engine sees of the machine.
+// Fact is one thing that the engine finds on the machine.
 type Fact struct {
 	Name, Value string
-	// Problem says why this would make a run fail, and what to do; empty when all is well.
+	// Problem says why this would make a run fail, and what to do. It is empty if there is no problem.
 	Problem string
 }
 
-// Build is what the linker was told of the program. Both may be empty; the commit is then read from the build info,
-// where Go noted one.
+// Build is what the linker recorded about the program. Both fields may be empty. An empty Commit is read from Go's
+// build info, if that has one.
 type Build struct{ Version, Commit string }
 
 // generator is the part of a [runner.Runner] that the commands use.
@@ -62,18 +64,18 @@ type generator interface {
 	Close() error
 }
 
-// app is one invocation.
+// app is one invocation of the program.
 type app struct {
 	engine Engine
 	build  Build
-	// load opens the model at path and makes it generate.
+	// load opens the model at path for generation.
 	load func(ctx context.Context, path string, model backend.Config, cfg runner.Config) (generator, error)
 
 	in       *os.File
 	out, err *os.File
-	// inTerminal, outTerminal and errTerminal say which of them are terminals.
+	// inTerminal, outTerminal and errTerminal report whether in, out and err are terminals.
 	inTerminal, outTerminal, errTerminal bool
-	// inTaken says that standard input was read: it is read once.
+	// inTaken is set when standard input was read. It can be read only once.
 	inTaken bool
 }
 
@@ -119,11 +121,12 @@ func (a *app) loadModel(ctx context.Context, path string, model backend.Config, 
 	return r, nil
 }
 
-// note writes one line for people to standard error.
+// note writes one line for the user to standard error.
 func (a *app) note(line string) { fmt.Fprintln(a.stderr(), line) }
 
 // complain writes an error line to standard error.
 func (a *app) complain(line string) { a.note("runner: " + line) }
 
-// stderr is standard error, cleaned where it is a terminal: file names and models' names are not to be trusted.
+// stderr is standard error. If it is a terminal, the text is cleaned, because names of files and models are not
+// trusted.
 func (a *app) stderr() io.Writer { return cleaned(a.err, a.errTerminal) }

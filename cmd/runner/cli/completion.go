@@ -11,7 +11,8 @@ func (a *app) completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion " + "bash|zsh|fish|powershell",
 		Short: "Print a script that completes commands, flags and models in a shell",
-		Long:  `Print a script that completes commands, flags and models in a shell. The one for bash needs the package bash-completion, version 2.`,
+		Long: `Print a script that completes commands, flags and models in a shell. The one for bash needs the
+package bash-completion, version 2.`,
 		Example: `  source <(runner completion bash)
   runner completion zsh > "${fpath[1]}/_runner"
   runner completion fish > ~/.config/fish/completions/runner.fish`,

@@ -58,7 +58,7 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 			text, err := a.readFile("", args[0])
 			if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(args[0], "run_") {
 				return &inputError{what: "there is neither a trace nor a file " + args[0],
-					hint: "a stored run goes by its trace's id, which runner trace list shows, or latest", err: err}
+					hint: "name a stored run by its trace's id, which runner trace list shows, or latest", err: err}
 			}
 			if err != nil {
 				return err

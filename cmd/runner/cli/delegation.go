@@ -11,7 +11,7 @@ import (
 	"runner/runner"
 )
 
-// addDelegationFlags adds the flags of delegation that run and serve have in common.
+// addDelegationFlags adds the delegation flags that several commands share.
 func addDelegationFlags(cmd *cobra.Command, req *runner.Request) {
 	cmd.Flags().BoolVar(&req.Delegation.Model, "allow-delegation", false,
 		"let the model hand its reasoning to specialists that it describes")
@@ -21,7 +21,8 @@ func addDelegationFlags(cmd *cobra.Command, req *runner.Request) {
 		runner.WorkKeep, runner.WorkSquash, runner.WorkDelete)
 }
 
-// readSpecialist reads what --delegate names: a prompt, or in a file whose name ends in .json an instruction.
+// readSpecialist reads the file of --delegate. A file whose name ends in .json holds an instruction. Any other file
+// holds a prompt.
 func (a *app) readSpecialist(path string) (*delegation.Delegate, error) {
 	text, err := a.readFile("--delegate", path)
 	if err != nil {
@@ -35,7 +36,7 @@ func (a *app) readSpecialist(path string) (*delegation.Delegate, error) {
 		ok := false
 		if d, ok = in.(delegation.Delegate); err == nil && !ok {
 			return nil, &inputError{what: "--delegate " + path + " holds no delegate_reasoning",
-				hint: "give one, or a prompt in a file of another name"}
+				hint: "give one, or a prompt in a file whose name does not end in .json"}
 		}
 	}
 	var refused *delegation.Error

@@ -25,8 +25,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [MODEL]",
 		Short: "Check what the engine sees and whether a model loads and steps",
-		Long: `Print what the engine sees of this machine, then load MODEL (or the demo model) and generate a few tokens with it.
-The exit code is 1 when something would make a run fail.`,
+		Long: `Print what the engine sees of this machine, then load MODEL (or the demo model) and generate a few
+tokens with it. The exit code is 1 when something would make a run fail.`,
 		Args: cobra.MatchAll(func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return &usageError{what: fmt.Sprintf("%d models are too many", len(args)), hint: "name one"}
@@ -85,7 +85,7 @@ func (a *app) doctor(ctx context.Context, name string, cfg backend.Config) error
 	return nil
 }
 
-// checkModel loads a model and lets it generate.
+// checkModel loads a model and generates a few tokens.
 func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backend.Config) {
 	var model models.Model
 	var err error
@@ -143,7 +143,7 @@ func (a *app) checkSteps(ctx context.Context, r *report, gen generator) {
 		seconds(time.Since(begin)), rate(result.Usage.Completion-1, result.Timing.Decode))
 }
 
-// report is doctor's table.
+// report is the table that doctor prints.
 type report struct {
 	rows   [][3]string
 	failed bool
@@ -176,7 +176,7 @@ func formatName(f chattemplate.Format) string {
 	return "not marked by the model; strategies markers and posthoc"
 }
 
-// count writes a number of things.
+// count formats a number of things, in the singular or plural.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -184,7 +184,7 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// amount writes a number with a unit of thousands, for people.
+// amount formats a number with a unit of thousands, such as 1.5M.
 func amount(n float64) string {
 	for _, u := range []struct {
 		over float64
@@ -197,7 +197,7 @@ func amount(n float64) string {
 	return fmt.Sprintf("%.0f", n)
 }
 
-// size writes a number of bytes, for people.
+// size formats a number of bytes in MiB or GiB.
 func size(bytes int64) string {
 	const gib, mib = 1 << 30, 1 << 20
 	if bytes >= gib {

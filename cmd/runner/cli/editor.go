@@ -8,19 +8,19 @@ import (
 	"github.com/reeflective/readline"
 )
 
-// lineEditor reads what the user types. Interrupted reads give errInterrupted and what had been typed, an end of input
-// gives io.EOF.
+// lineEditor reads what the user types. An interrupted read returns the text so far and errInterrupted. The end of the
+// input returns io.EOF.
 type lineEditor interface {
-	// read returns a message, which may have several lines.
+	// read returns a message of one or more lines.
 	read() (string, error)
-	// ask returns one answer, which is not remembered.
+	// ask returns one answer, which does not go into the history.
 	ask(prompt string) (string, error)
 }
 
 // blockMark opens and closes a block of several lines.
 const blockMark = `"""`
 
-// terminalEditor edits lines on the terminal with the user's own key bindings (inputrc).
+// terminalEditor edits lines on the terminal with the user's key bindings from inputrc.
 type terminalEditor struct {
 	shell   *readline.Shell
 	history *history
@@ -32,10 +32,10 @@ func newTerminalEditor(h *history, commands []string) *terminalEditor {
 	e := &terminalEditor{shell: readline.NewShell(), history: h}
 	s := e.shell
 	s.Config.Vars["enable-bracketed-paste"] = true // pasted lines are one message
-	// The editor asks the terminal for the cursor's place, without which it goes wrong in the last row.
+	// The editor asks the terminal for the cursor's position. Without it, editing in the last row goes wrong.
 	s.Config.Vars["cursor-position-probe"] = os.Getenv("TERM") != "dumb"
 	s.Config.Vars["multiline-column"] = false
-	s.Config.Vars["echo-control-characters"] = false // they would cover what was typed
+	s.Config.Vars["echo-control-characters"] = false // they would hide typed text
 	s.Prompt.Primary(func() string { return e.prompt })
 	s.Prompt.Secondary(func() string { return "... " })
 	s.AcceptMultiline = func(line []rune) bool { return e.asking || complete(string(line)) }
@@ -66,7 +66,7 @@ func (e *terminalEditor) readLine(prompt string, asking bool) (string, error) {
 	return line, err
 }
 
-// complete reports whether a message may be sent: it does not end in a backslash, and a block that it opens is closed.
+// complete reports whether a message is complete: it does not end in a backslash, and its block, if any, is closed.
 func complete(text string) bool {
 	if rest, ok := strings.CutPrefix(text, blockMark); ok {
 		return strings.HasSuffix(strings.TrimRight(rest, " \n"), blockMark)
@@ -74,7 +74,7 @@ func complete(text string) bool {
 	return !strings.HasSuffix(text, `\`)
 }
 
-// unblock takes the marks of several lines out of a complete message.
+// unblock removes the block marks or backslashes that joined the lines of a message.
 func unblock(text string) string {
 	if rest, ok := strings.CutPrefix(text, blockMark); ok {
 		rest = strings.TrimRight(rest, " \n")

@@ -22,7 +22,7 @@ const (
 var (
 	// errInterrupted ends a command that the user interrupted.
 	errInterrupted = errors.New("interrupted")
-	// errReported ends a command that has said on standard output what failed.
+	// errReported ends a command that has already reported the failure on standard output.
 	errReported = errors.New("failed")
 )
 
@@ -38,7 +38,7 @@ func (e *usageError) Error() string { return e.what }
 func (e *usageError) Unwrap() error { return e.err }
 func (e *usageError) Hint() string  { return e.hint }
 
-// inputError is something wrong with what a flag or argument names.
+// inputError is a problem with something that a flag or argument names, such as a file.
 type inputError struct {
 	what, hint string
 	err        error
@@ -48,7 +48,7 @@ func (e *inputError) Error() string { return e.what }
 func (e *inputError) Unwrap() error { return e.err }
 func (e *inputError) Hint() string  { return e.hint }
 
-// requestFlags are the flags behind the fields of a runner.Request.
+// requestFlags maps the fields of a runner.Request to the flags that set them.
 var requestFlags = map[string]string{
 	"Budget": "--reasoning-budget", "Effort": "--reasoning-effort", "Strategy": "--reasoning-strategy",
 	"Visibility": "--reasoning", "MaxTokens": "--max-tokens", "Stop": "--stop", "Tools": "--tools",
@@ -56,8 +56,8 @@ var requestFlags = map[string]string{
 	"Form":     "the form of the answer", "Rationale": "--rationale", "ToolChoice": "--tool-choice",
 }
 
-// errorLine is the error as one line, "what was wrong; what to do"; empty when there is nothing to say: what the user
-// interrupted needs no word.
+// errorLine formats an error as one line, "what is wrong; what to do". It is empty if nothing has to be reported, for
+// instance after an interrupt by the user.
 func errorLine(err error) string {
 	if err == nil || errors.Is(err, errReported) || isBrokenPipe(err) || exitCode(err) == exitInterrupted {
 		return ""
@@ -75,7 +75,7 @@ func errorLine(err error) string {
 	return strings.Join(strings.Fields(line), " ")
 }
 
-// hint is what an error advises, with the flag that does it where the error cannot know its name.
+// hint returns an error's advice. It adds the name of the flag to follow it with, which the error may not know.
 func hint(err error) string {
 	var hinted interface{ Hint() string }
 	if !errors.As(err, &hinted) || hinted.Hint() == "" {
@@ -104,7 +104,7 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// isBrokenPipe reports that the reader of the output has gone, which is no failure worth a word.
+// isBrokenPipe reports whether the reader of the output has gone. This is not reported as an error.
 func isBrokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
 func cleaned(w io.Writer, terminal bool) io.Writer {

@@ -11,7 +11,7 @@ import (
 	"runner/backend"
 )
 
-// choiceError says which values a flag allows.
+// choiceError lists the values that a flag allows.
 type choiceError struct{ names []string }
 
 func (e *choiceError) Error() string { return "use " + alternatives(e.names) }
@@ -50,13 +50,13 @@ func (c *choice[T]) String() string {
 
 func (c *choice[T]) Type() string { return strings.Join(c.names, "|") }
 
-// addChoice adds a flag that sets target to the value at the place of the name given.
+// addChoice adds a flag with named values. Each of names stands for the value at the same index.
 func addChoice[T comparable](cmd *cobra.Command, target *T, flag, usage string, names []string, values []T) {
 	cmd.Flags().Var(&choice[T]{target, names, values}, flag, usage)
 	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// addNameChoice adds a flag whose values are their names.
+// addNameChoice adds a flag whose values are strings that name themselves.
 func addNameChoice[T ~string](cmd *cobra.Command, target *T, flag, usage string, values ...T) {
 	names := make([]string, len(values))
 	for i, v := range values {
@@ -65,7 +65,7 @@ func addNameChoice[T ~string](cmd *cobra.Command, target *T, flag, usage string,
 	addChoice(cmd, target, flag, usage, names, values)
 }
 
-// must reports a mistake in the command tree itself.
+// must panics on an error, which is a mistake in the command tree itself.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -80,7 +80,7 @@ func (b biases) Set(text string) error {
 	token, err1 := strconv.ParseInt(id, 10, 32)
 	value, err2 := strconv.ParseFloat(bias, 32)
 	if !ok || err1 != nil || err2 != nil || token < 0 {
-		return fmt.Errorf("use TOKEN=BIAS with a token's id and a number, for instance 42=-100")
+		return fmt.Errorf("use TOKEN=BIAS with a token's id and a number, as in 42=-100")
 	}
 	*b.target = append(*b.target, backend.TokenBias{Token: backend.Token(token), Bias: float32(value)})
 	return nil

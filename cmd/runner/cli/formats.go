@@ -19,8 +19,8 @@ import (
 	"runner/server/wire"
 )
 
-// mountFormats adds the wire formats to a server, which keeps traces where kept is not nil. calls is what its
-// models remember of calls. Until ctx ends it reads the keys that seal reasoning again when they change.
+// mountFormats adds the wire formats to a server. The server keeps traces if kept is not nil. calls remembers the
+// reasoning before tool calls. Until ctx ends, the sealing keys are reloaded whenever their file changes.
 func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *keptTraces, calls *runner.CallMemory,
 	log *slog.Logger) error {
 	path, err := sealKeysPath(o.sealKeys)
@@ -32,7 +32,7 @@ func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *
 		return err
 	}
 	go followSealKeys(ctx, path, keyring, sealReloadEvery, log)
-	var recorded wire.Traces // stays nil, and is not an interface with a nil in it
+	var recorded wire.Traces // a nil interface, not one that holds a nil pointer
 	served := traces.Config{}
 	if kept != nil && o.record.on {
 		recorded, served = kept.traces, traces.Config{Store: kept.store, Logger: kept.log}
@@ -52,7 +52,7 @@ func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *
 	return nil
 }
 
-// dataFolder is where the user's data of this program is: $XDG_DATA_HOME/runner, or what stands for it on the system.
+// dataFolder returns the folder of this program's data: $XDG_DATA_HOME/runner, or the system's equivalent.
 func dataFolder() (string, error) {
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "runner"), nil

@@ -13,13 +13,13 @@ import (
 	"runner/grammar"
 )
 
-// formOptions are the flags that say what form an answer has to have.
+// formOptions are the flags that set the form of the answer.
 type formOptions struct {
 	schema, regex, grammar, choice string
 	json                           bool
 }
 
-// formFlags are their names.
+// formFlags are the names of these flags.
 var formFlags = []string{"schema", "json", "regex", "grammar", "choice"}
 
 func (o *formOptions) add(cmd *cobra.Command) {
@@ -31,7 +31,8 @@ func (o *formOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.choice, "choice", "", "hold the answer to one of `A,B,C`; a backslash keeps a comma")
 }
 
-// flag returns the one flag that asks for a form, or "" where none does. --json=false asks for none.
+// flag returns the flag that asks for a form, or "" if there is none. --json=false asks for none. Two flags are an
+// error.
 func (o *formOptions) flag(cmd *cobra.Command) (flag string, err error) {
 	for _, name := range formFlags {
 		switch {
@@ -46,8 +47,7 @@ func (o *formOptions) flag(cmd *cobra.Command) (flag string, err error) {
 	return flag, nil
 }
 
-// source reads the form that was asked for; zero where none was. It refuses what cannot be honoured before a model
-// is loaded.
+// source reads the requested form; the zero value is no form. It refuses an unsupported form before a model is loaded.
 func (a *app) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (form grammar.Source, err error) {
 	flag, err := o.flag(cmd)
 	if err != nil {
@@ -65,7 +65,7 @@ func (a *app) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (f
 		form = grammar.AnyObject()
 	case "--regex":
 		if o.regex == "" {
-			return form, empty(flag, "give the pattern that the whole answer has to match")
+			return form, empty(flag, "give the pattern that the whole answer must match")
 		}
 		form = grammar.Regex(o.regex)
 	case "--grammar":
@@ -79,7 +79,7 @@ func (a *app) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (f
 		form, where = grammar.GBNF(text), flag+" "+o.grammar
 	case "--choice":
 		if o.choice == "" {
-			return form, empty(flag, "give the texts that may be answered, with commas between them")
+			return form, empty(flag, "give the allowed answers, separated by commas")
 		}
 		form = grammar.Choices(grammar.ParseChoices(o.choice)...)
 	}
@@ -89,16 +89,16 @@ func (a *app) source(ctx context.Context, cmd *cobra.Command, o *formOptions) (f
 	return form, nil
 }
 
-// empty is the mistake of a flag or an argument with an empty value.
+// empty returns the error of a flag or an argument with an empty value.
 func empty(name, hint string) error {
 	return &usageError{what: name + " is empty", hint: hint}
 }
 
-// theSchema is the name of a schema that stands in an argument without a flag.
+// theSchema names a schema that was given as an argument, without a flag.
 const theSchema = "the schema"
 
-// readSchema reads a schema that was given as a file, - for standard input, or as JSON. where names it for
-// messages: by the flag that gave it, empty for an argument, and by its file.
+// readSchema reads a schema that was given as a file, as - for standard input, or as JSON. flag is empty for an
+// argument. where names the schema in messages, by its flag and file.
 func (a *app) readSchema(flag, value string) (form grammar.Source, where string, err error) {
 	where = cmp.Or(flag, theSchema)
 	text := strings.TrimSpace(value)
@@ -114,7 +114,7 @@ func (a *app) readSchema(flag, value string) (form grammar.Source, where string,
 	return grammar.JSONSchema([]byte(text)), where, nil
 }
 
-// formError is what a user is told about a form that cannot be honoured. where says which form it is.
+// formError returns the error of a form that is not supported. where names the form.
 func formError(where string, err error) error {
 	e := &inputError{what: fmt.Sprintf("%s: %v", where, err), hint: hint(err), err: err}
 	if c := (*grammar.CompileError)(nil); errors.As(err, &c) {

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// hangUps are the SIGHUP signals that a server gets. Where it was started from a terminal the signal says that the
-// terminal is gone, and the server drains. Elsewhere it asks the server to read its files again, as is usual for
-// services; under nohup, which ignores the signal, too.
+// hangUps handles the SIGHUP signals of a server. If the server was started from a terminal, the signal means that the
+// terminal is gone, and the server drains. Otherwise, or under nohup, which ignores the signal, the server reads its
+// files again, as is usual for services.
 //
-// A terminal's end can come as two signals, from the system and from the shell. So this signal, unlike an interrupt,
-// never ends the process at once.
+// When a terminal ends, two signals can come: one from the system and one from the shell. So a second SIGHUP, unlike a
+// second interrupt, does not end the process at once.
 type hangUps struct {
 	signals chan os.Signal
 	ctx     context.Context
@@ -22,7 +22,7 @@ type hangUps struct {
 	log     *slog.Logger
 }
 
-// hangUps catches the signals from now on. The context that it returns ends when the server is to drain.
+// hangUps starts to catch SIGHUP. The returned context ends when the server has to drain.
 func (*app) hangUps(ctx context.Context, log *slog.Logger) (context.Context, *hangUps) {
 	h := &hangUps{signals: make(chan os.Signal, 1), drains: !signal.Ignored(syscall.SIGHUP) && hasTerminal(), log: log}
 	h.ctx, h.cancel = context.WithCancel(ctx)
@@ -30,13 +30,13 @@ func (*app) hangUps(ctx context.Context, log *slog.Logger) (context.Context, *ha
 	return h.ctx, h
 }
 
-// follow does what the signals ask for until the server stops.
+// follow handles the signals until the server stops. It calls reload when the files have to be read again.
 func (h *hangUps) follow(reload func()) {
 	for {
 		select {
 		case <-h.signals:
 			if h.drains {
-				h.log.Info("the terminal is gone")
+				h.log.Info("the terminal is gone; stopping")
 				h.cancel()
 				return
 			}
@@ -47,7 +47,7 @@ func (h *hangUps) follow(reload func()) {
 	}
 }
 
-// stop lets go of the context. The signals stay caught, so that none of them ends a server that drains.
+// stop cancels the context. SIGHUP stays caught, so that it does not end a server that drains.
 func (h *hangUps) stop() { h.cancel() }
 
 // hasTerminal reports whether the process has a controlling terminal.

@@ -10,24 +10,25 @@ import (
 	"strings"
 )
 
-// history is what the user typed in chats, kept over sessions in a file that only the user can read: one JSON string a
-// line. It never holds what a model wrote. A message that begins with a space is not kept.
+// history is what the user typed in chats. It is kept between sessions in a file that only the user can read, one JSON
+// string a line. It never holds a model's text. A message that begins with a space is not kept.
 //
 // It implements readline.History.
 type history struct {
-	path   string // empty keeps it in memory
+	path   string // if empty, the history is kept in memory
 	lines  []string
 	paused bool
 }
 
 const (
 	historyLines = 1000
-	// historyLine bounds one entry, in bytes.
+	// historyLine is the maximum size of an entry in bytes. Longer ones are not kept.
 	historyLine = 64 << 10
 )
 
-// historyPath returns where chats are remembered: XDG_STATE_HOME/runner/history, else ~/.local/state/runner/history, or
-// the system's folder for application data on macOS and Windows. Empty where there is no such place.
+// historyPath returns the path of the history file: $XDG_STATE_HOME/runner/history or ~/.local/state/runner/history.
+// On macOS and Windows the system's folder for application data replaces ~/.local/state. The path is empty if there is
+// no such folder.
 func historyPath() string {
 	dir := os.Getenv("XDG_STATE_HOME")
 	if dir == "" {
@@ -47,7 +48,7 @@ func historyPath() string {
 	return filepath.Join(dir, "runner", "history")
 }
 
-// openHistory reads the history at path. A file that is not there or not readable gives an empty history.
+// openHistory reads the history at path. If the file cannot be read, the history is empty.
 func openHistory(path string) *history {
 	h := &history{path: path}
 	f, err := os.Open(path)
@@ -74,7 +75,7 @@ func openHistory(path string) *history {
 	return h
 }
 
-// Write remembers a line.
+// Write adds a line.
 func (h *history) Write(line string) (int, error) {
 	if h.paused || strings.HasPrefix(line, " ") || len(line) > historyLine {
 		return len(h.lines), nil
@@ -93,7 +94,7 @@ func (h *history) Write(line string) (int, error) {
 	return len(h.lines), errors.Join(json.NewEncoder(f).Encode(line), f.Close())
 }
 
-// rewrite shortens the file to the lines that are kept; where that fails the long file stays.
+// rewrite shortens the file to the newest lines. If that fails, the long file stays.
 func (h *history) rewrite() {
 	f, err := os.CreateTemp(filepath.Dir(h.path), ".history-*") // created with mode 0600
 	if err != nil {

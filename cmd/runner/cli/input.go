@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxInput bounds every text that is read from a file or from standard input, in bytes.
+// maxInput is the maximum size in bytes of a text from a file or from standard input.
 const maxInput = 16 << 20
 
-// readFile reads the text of a file that a flag names; "-" is standard input, once.
+// readFile reads the text of a file that a flag names. "-" is standard input, which can be read only once.
 func (a *app) readFile(flag, path string) (string, error) {
 	if path == "-" {
 		if a.inTaken {
@@ -30,7 +30,7 @@ func (a *app) readFile(flag, path string) (string, error) {
 	return readText(flag+" "+path, f)
 }
 
-// readStdin reads standard input; where there is none, nothing.
+// readStdin reads standard input. It returns "" if standard input is closed or was read before.
 func (a *app) readStdin() (string, error) {
 	if a.inTaken || !isOpen(a.in) {
 		return "", nil
@@ -56,7 +56,7 @@ func readText(what string, r io.Reader) (string, error) {
 	return string(b), checkText(what, string(b))
 }
 
-// checkText refuses what is no text: other encodings, and what holds zero bytes.
+// checkText refuses text that is not UTF-8 or contains zero bytes.
 func checkText(what, text string) error {
 	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
 		return &inputError{what: what + " is not UTF-8 text", hint: "convert it to text first"}
@@ -73,15 +73,15 @@ func unreadable(flag, path string, err error) error {
 		hint: "check the name and its permissions", err: err}
 }
 
-// prompt is what the first message of the user is made of.
+// prompt has the parts of the user's first message.
 type prompt struct {
-	// attached holds the labelled files and what was piped in; typed is the argument.
+	// attached holds the labelled files and the text of standard input. typed is the argument.
 	attached, typed string
-	// given says that there was an argument, and piped that standard input was read.
+	// given is set if there was an argument, and piped if standard input was read.
 	given, piped bool
 }
 
-// text is the message: files first, then what was piped in, then the argument, with empty lines between.
+// text returns the message: files, then standard input, then the argument, with empty lines between them.
 func (p prompt) text() string {
 	return joined(p.attached, p.typed)
 }
@@ -98,11 +98,11 @@ func joined(parts ...string) string {
 	return strings.Join(kept, "\n\n")
 }
 
-// readPrompt gathers the prompt from the argument, --file and standard input, which is read unless it is a
-// terminal, and where the argument is "-".
+// readPrompt builds the prompt from the argument, --file and standard input. Standard input is read if it is not a
+// terminal, or if the argument is "-".
 func (a *app) readPrompt(typed string, given bool, files []string) (prompt, error) {
 	p := prompt{typed: typed, given: given}
-	dash := typed == "-" // standard input, also where it is a terminal
+	dash := typed == "-" // reads standard input even from a terminal
 	if dash {
 		p.typed = ""
 	}
@@ -138,7 +138,7 @@ func (a *app) readPrompt(typed string, given bool, files []string) (prompt, erro
 	return p, nil
 }
 
-// readSystem returns the system prompt: the text itself, or with @FILE that file's.
+// readSystem returns the system prompt: the value itself, or the text of FILE if the value is @FILE.
 func (a *app) readSystem(value string) (string, error) {
 	if path, ok := strings.CutPrefix(value, "@"); ok {
 		return a.readFile("--system", path)

@@ -16,7 +16,7 @@ import (
 	"runner/reasoning/trace/keys"
 )
 
-// passphraseVariable holds the passphrase of the keyring where no file is named.
+// passphraseVariable is the environment variable that holds the keyring's passphrase if --passphrase-file is not given.
 const passphraseVariable = "RUNNER_PASSPHRASE"
 
 // keyringFlags are the flags of commands that need a keyring.
@@ -33,7 +33,7 @@ func (k *keyringFlags) addFile(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&k.file, "keyring", "", "`FILE` of the keys (default: in the data folder)")
 }
 
-// path is where the keyring is; its folder is made where that is the default.
+// path returns the path of the keyring. If it is the default path, its folder is made.
 func (k *keyringFlags) path() (string, error) {
 	if k.file != "" {
 		return k.file, nil
@@ -62,8 +62,8 @@ func (k *keyringFlags) load() (*keys.Keyring, error) {
 	return ring, err
 }
 
-// passphrase returns the keyring's passphrase, which is never an argument: others can see those. twice asks for a
-// new one.
+// passphrase returns the keyring's passphrase. It is never an argument, because other users can see those. twice makes
+// the user type it a second time, for a new keyring.
 func (a *app) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
 	if k.passphraseFile != "" {
 		text, err := a.readFile("--passphrase-file", k.passphraseFile)
@@ -74,7 +74,7 @@ func (a *app) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
 		return []byte(text), nil
 	}
 	if !a.inTerminal || !a.errTerminal {
-		return nil, &usageError{what: "a passphrase is needed, and this is no terminal to ask at",
+		return nil, &usageError{what: "a passphrase is needed, but there is no terminal to ask on",
 			hint: "use --passphrase-file or " + passphraseVariable}
 	}
 	questions := []string{"Passphrase: ", "Once more: "}
@@ -91,8 +91,8 @@ func (a *app) passphrase(k *keyringFlags, twice bool) ([]byte, error) {
 	return []byte(lines[0]), nil
 }
 
-// ask reads lines from the terminal without showing them. The terminal stops showing what is typed before it asks,
-// so that nobody types too early.
+// ask reads lines from the terminal without showing them. Echo is turned off before the first question is printed, so
+// that text typed early is not shown.
 func (a *app) ask(questions []string) (lines []string, err error) {
 	fd := int(a.in.Fd())
 	state, err := term.MakeRaw(fd)
@@ -121,8 +121,9 @@ func (a *app) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "Keep the keys that sealed traces are read with",
-		Long: `Keep the keys that sealed traces are read with. Traces are sealed to the public key, which needs no passphrase; the private key opens
-them and is kept under one. The passphrase is asked for, or comes from --passphrase-file or ` + passphraseVariable + `.`,
+		Long: `Keep the keys that sealed traces are read with. Traces are sealed to the public key, which needs no
+passphrase; the private key opens them and is kept under one. The passphrase is asked for, or comes
+from --passphrase-file or ` + passphraseVariable + `.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -170,7 +171,7 @@ func (a *app) keysNewCommand() *cobra.Command {
 }
 
 func keyringThere(path string) error {
-	return &inputError{what: path + " is there already",
+	return &inputError{what: path + " already exists",
 		hint: "use runner keys rotate for a new key, or name another file with --keyring", err: fs.ErrExist}
 }
 

@@ -12,12 +12,12 @@ import (
 	"runner/reasoning/trace/store"
 )
 
-// retryEvery is how long after a store could not be opened it is tried again.
+// retryEvery is the time between attempts to open a store.
 const retryEvery = time.Second
 
-// lateStore is a store that may be full, read-only or broken when the program begins: who asks for a trace asks for
-// an answer first. It is opened when it is first needed, and tried again where that failed. What can be done then
-// without writing is done. It may be used by several goroutines at once.
+// lateStore is a trace store that may be full, read-only or broken when the program begins, because an answer matters
+// more than its trace. It is opened when it is first needed. If that fails, it is tried again later; until then,
+// operations that only read still work. It may be used by several goroutines at once.
 type lateStore struct {
 	dir string
 	cfg store.Config
@@ -26,19 +26,19 @@ type lateStore struct {
 	store  *store.Store
 	failed error // why store is nil
 	tried  time.Time
-	reader *store.Reader // reads while store is nil
+	reader *store.Reader // used while store is nil
 }
 
 func newLateStore(dir string, cfg store.Config) *lateStore { return &lateStore{dir: dir, cfg: cfg} }
 
-// open returns the store, or why it cannot be opened.
+// open returns the store, or the error that prevents opening it.
 func (l *lateStore) open() (*store.Store, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.store != nil || l.failed != nil && time.Since(l.tried) < retryEvery {
 		return l.store, l.failed
 	}
-	// A process cannot have both.
+	// A process cannot have a store and a reader at once.
 	if err := l.closeReader(); err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (l *lateStore) open() (*store.Store, error) {
 	return l.store, l.failed
 }
 
-// read returns what reads the store, whether or not it can be written.
+// read returns a reader of the store, even if the store cannot be written.
 func (l *lateStore) read() (*store.Reader, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +117,7 @@ func (l *lateStore) Blob(ctx context.Context, id trace.ID) (io.Reader, error) {
 	return r.Blob(ctx, id)
 }
 
-// Erase implements [traces.Store]. To erase is what makes room, so it has the room that is kept for it.
+// Erase implements [traces.Store]. It works on a full disk too, because the store reserves space for it.
 func (l *lateStore) Erase(ctx context.Context, ids ...trace.ID) error {
 	s, err := l.open()
 	if !errors.Is(err, store.ErrNoRoom) {
@@ -147,7 +147,7 @@ func (l *lateStore) prune(ctx context.Context) (int, error) {
 	return s.Prune(ctx)
 }
 
-// Close closes the store. All runs have ended.
+// Close closes the store. Call it after all runs have ended.
 func (l *lateStore) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -26,23 +26,21 @@ import (
 	"runner/server/wire"
 )
 
-// mewTokenVariable is the environment variable that holds a participant's token, so that it need not stand on the
-// command line.
+// mewTokenVariable is the environment variable for a participant's token, which keeps it off the command line.
 const mewTokenVariable = "RUNNER_MEW_TOKEN"
 
-// mewServeOptions are the flags of serve that say how it serves a MEW space.
+// mewServeOptions are the flags of serve for its MEW space.
 type mewServeOptions struct {
 	on            bool
 	tokens, space string
 	visibility    reasoning.Visibility
-	// rationale has the model give reasons for its calls in the space, and trace keeps a trace of each of its runs
-	// there.
+	// rationale makes the model give reasons for its calls in the space. trace keeps a trace of each of its runs.
 	rationale, trace bool
-	// rate and thoughts are the most messages and thoughts a second.
+	// rate and thoughts are the maximum numbers of messages and thoughts a second.
 	rate, thoughts int
-	// connections is how many connections each participant may have.
+	// connections is the maximum number of connections of each participant.
 	connections int
-	// participants are those of the file tokens, once it was read.
+	// participants is set by load, from the file tokens.
 	participants *mew.Tokens
 }
 
@@ -60,7 +58,7 @@ func (o *mewServeOptions) add(cmd *cobra.Command) {
 	addThoughts(cmd, &o.thoughts, "mew-thoughts")
 }
 
-// addThoughts adds the flag that limits how many thoughts a model tells.
+// addThoughts adds the flag that limits how many thoughts a model sends.
 func addThoughts(cmd *cobra.Command, n *int, flag string) {
 	cmd.Flags().IntVar(n, flag, 5, "most thoughts a second that the model tells, `N`, and four times as many at "+
 		"once; what is left out is counted")
@@ -90,7 +88,7 @@ func (o *mewServeOptions) validate(cmd *cobra.Command) error {
 	return nil
 }
 
-// load reads the file of tokens, if there is to be a space.
+// load reads the file of tokens if a space is served.
 func (o *mewServeOptions) load() (err error) {
 	if o.on {
 		o.participants, err = mew.LoadTokens(o.tokens)
@@ -98,12 +96,12 @@ func (o *mewServeOptions) load() (err error) {
 	return err
 }
 
-// mountMEW adds the MEW space to a server, if it is to have one. Its traces go where kept says.
+// mountMEW adds the MEW space to a server if --mew is set. Its traces are stored in kept.
 func mountMEW(s *server.Server, o *serveOptions, kept *keptTraces, log *slog.Logger) {
 	if o.mew.on {
 		req := o.defaults
 		req.Visibility, req.Rationale = o.mew.visibility, o.mew.rationale
-		var recorded wire.Traces // stays nil, and is not an interface with a nil in it
+		var recorded wire.Traces // a nil interface, not one that holds a nil pointer
 		if kept != nil && o.mew.trace {
 			recorded = kept.traces
 		}
@@ -129,11 +127,12 @@ func (a *app) mewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mew [MODEL]",
 		Short: "Take part in a MEW space with a model",
-		Long: `Take part in a MEW space (Multi-Entity Workspace, v0.4) with a model, until interrupted. It answers chat that names it, or that is for everyone and
-no reply, and tells as much of its reasoning as --reasoning says. Who it is and what it may send is for the token to say.
+		Long: `Take part in a MEW space (Multi-Entity Workspace, v0.4) with a model, until interrupted. It answers
+chat that names it, or that is for everyone and no reply, and tells as much of its reasoning as
+--reasoning says. Who it is and what it may send is for the token to say.
 
-MODEL is as for run. The functions that the model may call are those that other participants offer, or those of --tools. A connection that is lost is
-made again.`,
+MODEL is as for run. The functions that the model may call are those that other participants offer,
+or those of --tools. A connection that is lost is made again.`,
 		Example: `  RUNNER_MEW_TOKEN=... runner mew --url ws://127.0.0.1:8080 --space local --reasoning summary
   runner mew token tokens.json alice --allow chat
   runner serve --mew --mew-tokens tokens.json`,
@@ -217,7 +216,7 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 	}
 	rc.CallMemory = runner.NewCallMemory(ownCalls, callAge)
 	if o.exposed() {
-		a.complain("warning: --url is not encrypted, so that others on the way can read the token and what is said; use " +
+		a.complain("warning: --url is not encrypted, so others on the network can read the token and all messages; use " +
 			"wss://")
 	}
 	a.warnReasons(o.request.Rationale, o.record.on, o.request.Visibility, "--reasoning")
@@ -251,15 +250,15 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 	return p.Run(ctx, func(ctx context.Context) (participant.Conn, error) { return participant.Dial(ctx, o.address) })
 }
 
-// warnReasons warns where reasons that a space's model gives for its calls are neither told nor kept.
+// warnReasons warns if the reasons that a space's model gives for its calls are neither shown nor kept.
 func (a *app) warnReasons(asked, kept bool, v reasoning.Visibility, flag string) {
 	if asked && !kept && v != reasoning.VisibilityFull {
-		told := "warning: --rationale tells the space reasons only with " + flag + " full"
-		a.complain(told + ", and keeps them only with --trace")
+		a.complain("warning: --rationale shows reasons to the space only with " + flag + " full, and keeps them only with " +
+			"--trace")
 	}
 }
 
-// exposed reports whether what is said to the space crosses a network in the clear.
+// exposed reports whether messages to the space cross a network unencrypted.
 func (o *mewOptions) exposed() bool {
 	u, err := url.Parse(o.address.URL)
 	if err != nil || u.Scheme == "wss" || u.Scheme == "https" {
@@ -275,21 +274,19 @@ func (a *app) mewTokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token FILE ID",
 		Short: "Make a participant's token, add it to FILE and print it",
-		Long: `Make a token for the participant ID of a space that runner serve --mew serves, and add it to FILE, which is made if it is not there. The token
-is printed this once: FILE holds its hash only.
+		Long: `Make a token for the participant ID of a space that runner serve --mew serves, and add it to FILE,
+which is made if it is not there. The token is printed this once: FILE holds its hash only.
 
-What the participant may send is said by --allow, as kinds of messages in which * stands for any text, or by --capabilities, which can look at
-payloads too. --allow agent is what a model needs: chat, reasoning/start, reasoning/thought, reasoning/conclusion, mcp/request and mcp/response.
-reasoning/cancel is the right to stop anybody's reasoning; who asked may stop the reasoning that answers without it.`,
+What the participant may send is said by --allow, as kinds of messages in which * stands for any
+text, or by --capabilities, which can look at payloads too. --allow agent is what a model needs:
+chat, reasoning/start, reasoning/thought, reasoning/conclusion, mcp/request and mcp/response.
+reasoning/cancel is the right to stop anybody's reasoning; who asked may stop the reasoning that
+answers without it.`,
 		Example: `  runner mew token tokens.json alice --allow chat,reasoning/thought
   runner mew token tokens.json helper --allow agent
-  runner mew token tokens.json reader --capabilities '[{"kind": "mcp/request", "payload": {"params": {"name": "read_*"}}}]'`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return &usageError{what: "a file and an id are needed", hint: see(cmd)}
-			}
-			return nil
-		},
+  runner mew token tokens.json reader \
+    --capabilities '[{"kind": "mcp/request", "payload": {"params": {"name": "read_*"}}}]'`,
+		Args: fileAndID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			capabilities, err := mewCapabilities(kinds, patterns)
 			if err != nil {
@@ -300,7 +297,7 @@ reasoning/cancel is the right to stop anybody's reasoning; who asked may stop th
 				return err
 			}
 			fmt.Fprintln(a.out, token)
-			a.note(fmt.Sprintf("added %s to %s; the token is shown this once", args[1], args[0]))
+			a.note(fmt.Sprintf("added %s to %s; the token is shown only once", args[1], args[0]))
 			return nil
 		},
 	}
@@ -311,7 +308,7 @@ reasoning/cancel is the right to stop anybody's reasoning; who asked may stop th
 	return cmd
 }
 
-// mewCapabilities makes capabilities of kinds, or reads them.
+// mewCapabilities reads patterns, or makes capabilities from kinds if there are no patterns.
 func mewCapabilities(kinds []string, patterns string) (envelope.Capabilities, error) {
 	if patterns != "" {
 		return envelope.ParseCapabilities([]byte(patterns))

@@ -10,21 +10,23 @@ import (
 	"runner/server/mew/space"
 )
 
-// mewLines writes a run as MEW envelopes, one a line: the prompt as a chat of user, then what runner says.
+// mewLines writes a run as MEW envelopes, one a line: the prompt as a chat message from user, then the messages from
+// runner.
 type mewLines struct {
 	streams  render.Streams
 	question *envelope.Envelope
 	enc      *encoder.Encoder
 	line     []byte
-	// begun and done say that the run has started, and that it came to its end.
+	// begun is set when the run has started, and done when it is complete.
 	begun, done bool
 	cancelled   func() bool
 }
 
-// newMEWLines returns a renderer that writes to s.Out. cancelled is asked at the end of a run that broke off.
+// newMEWLines returns a renderer that writes to s.Out. If the run ends early, cancelled reports whether it was
+// cancelled.
 func newMEWLines(s render.Streams, prompt string, cancelled func() bool) *mewLines {
 	l := &mewLines{streams: s, cancelled: cancelled}
-	body, _ := envelope.Pack(envelope.ChatText{Text: prompt, Format: "plain"}) // a text can always be written
+	body, _ := envelope.Pack(envelope.ChatText{Text: prompt, Format: "plain"}) // packing a text cannot fail
 	l.question = &envelope.Envelope{ID: space.NewID(), Time: time.Now(), From: "user", Kind: envelope.Chat, Payload: body}
 	l.enc = encoder.New(encoder.Config{From: "runner", Trigger: l.question.ID, Clock: time.Now, NewID: space.NewID},
 		l.write)
@@ -51,7 +53,7 @@ func (l *mewLines) Render(e reasoning.Event) error {
 	return l.enc.Push(&e)
 }
 
-// Close implements [render.Renderer]. A run whose calls nobody answers is concluded.
+// Close implements [render.Renderer]. It concludes the reasoning of a run whose calls nobody answers.
 func (l *mewLines) Close() error {
 	switch {
 	case l.done:

@@ -12,23 +12,23 @@ import (
 	"runner/server/pool"
 )
 
-// modelFiles knows what the files of the loaded models were when they were loaded.
+// modelFiles remembers the state of the models' files at the time of loading, to detect later changes.
 type modelFiles struct {
-	// mapped says that the engine reads the weights from the files while it computes.
+	// mapped is set if the engine reads the weights from the files while it computes.
 	mapped bool
 	log    *slog.Logger
 
-	// repair puts back what the program itself has put into a file; nil for files of the user's.
+	// repair restores a file that the program itself has written. Models whose files belong to the user have no entry.
 	repair map[string]func(context.Context) error
 
 	mu     sync.Mutex
 	loaded map[string]*models.Snapshot
-	// compared are the models that are loaded again with files that are the same as at first.
+	// compared has the models that will be loaded again and whose files are known to be unchanged.
 	compared map[string]bool
 }
 
-// opened notes what a model was loaded from, unless it is known to be the same as before. The digests are computed
-// until ctx ends, those of long files aside and gently.
+// opened remembers the files that a model was loaded from, unless they are known to be unchanged. The digests of large
+// files are computed in the background, slowly, until ctx ends.
 func (f *modelFiles) opened(ctx context.Context, name string, now *models.Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,7 +39,7 @@ func (f *modelFiles) opened(ctx context.Context, name string, now *models.Snapsh
 	f.loaded[name] = now
 	hash := func() {
 		if err := now.Hash(ctx, now.Size() > hashedAtOnce); err != nil && ctx.Err() == nil {
-			f.log.Warn("a model's files cannot be read for their digest", "model", name, "error", err)
+			f.log.Warn("cannot read a model's files to compute their digest", "model", name, "error", err)
 		}
 	}
 	if now.Size() <= hashedAtOnce {
@@ -49,11 +49,11 @@ func (f *modelFiles) opened(ctx context.Context, name string, now *models.Snapsh
 	go hash()
 }
 
-// hashedAtOnce is how long files may be whose digests are computed while the model is loaded: they take some
-// hundredths of a second.
+// hashedAtOnce is the maximum size in bytes of files whose digests are computed while the model is loaded. This takes
+// some hundredths of a second.
 const hashedAtOnce = 64 << 20
 
-// check is for [pool.Config].
+// check implements [pool.Config]'s Check.
 func (f *modelFiles) check(ctx context.Context, name string, failure error) error {
 	f.mu.Lock()
 	was := f.loaded[name]
@@ -63,10 +63,10 @@ func (f *modelFiles) check(ctx context.Context, name string, failure error) erro
 	}
 	if !f.mapped && failure == nil || !was.Touched() && !errors.Is(failure, runner.ErrBadLogits) &&
 		!errors.Is(failure, pool.ErrChanged) {
-		return nil // the engine has what it had, or has failed for a reason of its own
+		return nil // the weights are unchanged, or are not the reason of the failure
 	}
 	if put := f.repair[name]; put != nil && failure != nil {
-		return put(ctx) // which looks at the digest itself
+		return put(ctx) // it compares the digest itself
 	}
 	err := was.Compare(ctx)
 	if errors.Is(err, models.ErrChanged) {

@@ -9,7 +9,7 @@ import (
 	"runner/backend"
 )
 
-// addModelFlags adds the flags that say how a model is loaded.
+// addModelFlags adds the flags for loading a model.
 func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 	f := cmd.Flags()
 	f.IntVar(&m.ContextSize, "ctx-size", 0,
@@ -25,7 +25,7 @@ func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 		"keep the whole context of sliding-window layers, so that earlier turns are not prefilled again", "auto", "on", "off")
 }
 
-// checkModelFlags refuses what no model can be loaded with.
+// checkModelFlags refuses values that no model can be loaded with.
 func checkModelFlags(m *backend.Config) error {
 	for _, n := range []number{
 		{"ctx-size", m.ContextSize, 0, backend.MaxContextSize}, {"threads", m.Threads, 0, backend.MaxThreads},
@@ -42,7 +42,7 @@ func checkModelFlags(m *backend.Config) error {
 	return nil
 }
 
-// number is the value of a flag and what is allowed.
+// number is the value of a flag and its allowed range.
 type number struct {
 	flag               string
 	value, least, most int
@@ -59,21 +59,20 @@ func (n number) check() error {
 	return &usageError{what: fmt.Sprintf("--%s cannot be %d", n.flag, n.value), hint: hint}
 }
 
-// warnLoaded says where a loaded model differs from what its flags asked for, or makes little of it.
+// warnLoaded warns where a loaded model differs from what its flags asked for.
 func (a *app) warnLoaded(asked *backend.Config, info backend.Info) {
 	if asked.GPULayers > 0 && info.GPULayers < asked.GPULayers {
-		a.complain(fmt.Sprintf("warning: --gpu-layers asks for %d layers and %d are on a GPU; runner doctor lists the "+
-			"GPUs that this build can use",
-			asked.GPULayers, info.GPULayers))
+		a.complain(fmt.Sprintf("warning: --gpu-layers asks for %d layers, but %d are on a GPU; runner doctor lists the "+
+			"GPUs that this build can use", asked.GPULayers, info.GPULayers))
 	}
 	if info.WindowOnly && asked.FullWindow != "off" {
-		a.complain("warning: the memory that is free does not hold the whole context of this model's sliding-window " +
+		a.complain("warning: there is not enough free memory for the whole context of this model's sliding-window " +
 			"layers, so earlier turns may have to be prefilled again; " +
-			"free some, use a smaller --ctx-size, or say --full-window off if that is meant")
+			"free some memory, use a smaller --ctx-size, or accept this with --full-window off")
 	}
 	if info.TrainedContext > 0 && info.ContextSize > info.TrainedContext {
 		a.complain(fmt.Sprintf("warning: the context of %d tokens is longer than the %d that the model was trained for, "+
-			"and answers get worse beyond those; use --ctx-size %d or less",
+			"and answers get worse beyond that; use --ctx-size %d or less",
 			info.ContextSize, info.TrainedContext, info.TrainedContext))
 	}
 }

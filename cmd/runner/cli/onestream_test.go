@@ -145,14 +145,16 @@ func encodings() []encoding {
 	llama := func(m wire.Models) wire.Format { return ollama.New(m, ollama.Config{}) }
 	ag := func(m wire.Models) wire.Format { return agui.New(m, agui.Config{}) }
 	const question = `"messages":[{"role":"user","content":"What is 2 + 2?"}]`
-	const function = `"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}},{"type":"function","function":{"name":"find","parameters":{"type":"object"}}}]`
+	const function = `"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}},` +
+		`{"type":"function","function":{"name":"find","parameters":{"type":"object"}}}]`
 	chatBodies := func(more string) [3]string {
 		return threeways(`{`+question+`,`+function+`,"logprobs":true,"top_logprobs":1,"reasoning_seal":true`+more+
 			`,"reasoning":"$"}`, "none", "summary", "full")
 	}
 	respBodies := func(more string) [3]string {
 		return threeways(
-			`{"input":"What is 2 + 2?","tools":[{"type":"function","name":"look","parameters":{"type":"object"},"strict":false}],`+
+			`{"input":"What is 2 + 2?",`+
+				`"tools":[{"type":"function","name":"look","parameters":{"type":"object"},"strict":false}],`+
 				`"include":["reasoning.encrypted_content","message.output_text.logprobs"]`+more+`,"reasoning":"$"}`, "none",
 			"summary", "full")
 	}
@@ -171,7 +173,8 @@ func encodings() []encoding {
 	}
 	agBodies := func(more string) [3]string {
 		return threeways(
-			`{"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[{"id":"m","role":"user","content":"What is 2 + 2?"}],`+
+			`{"threadId":"t","runId":"r","protocolVersion":"1.0",`+
+				`"messages":[{"id":"m","role":"user","content":"What is 2 + 2?"}],`+
 				`"tools":[{"name":"look","description":"","parameters":{"type":"object"}}],"forwardedProps":{`+more+
 				`"reasoning":"$"}}`, "none", "summary", "full")
 	}

@@ -101,7 +101,8 @@ func wholeServerWith(t *testing.T, log io.Writer, o *serveOptions, keyed bool) (
 		return fmt.Sprintf(`{"id":%q,"sha256":"%x","reasoning":%q}`, id, sha256.Sum256([]byte(id)), visibility)
 	}
 	path := filepath.Join(dir, "keys.json")
-	if err := os.WriteFile(path, []byte(`{"keys":[`+entry("most", "full")+","+entry("least", "none")+`]}`), 0o600); err != nil {
+	list := `{"keys":[` + entry("most", "full") + "," + entry("least", "none") + `]}`
+	if err := os.WriteFile(path, []byte(list), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	set, err := keys.Load(path)
@@ -156,15 +157,19 @@ type exchange struct {
 func exchanges() []exchange {
 	const question = `"messages":[{"role":"user","content":"$Q"}]`
 	const chat = `{"model":"$M",` + question +
-		`,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}],"rationale":true,"logprobs":true,"top_logprobs":2`
-	const resp = `{"model":"$M","input":"$Q","tools":[{"type":"function","name":"look","parameters":{"type":"object"},"strict":false}],"rationale":true,` +
+		`,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}],` +
+		`"rationale":true,"logprobs":true,"top_logprobs":2`
+	const resp = `{"model":"$M","input":"$Q",` +
+		`"tools":[{"type":"function","name":"look","parameters":{"type":"object"},"strict":false}],"rationale":true,` +
 		`"include":["reasoning.encrypted_content","message.output_text.logprobs"]`
 	const claude = `{"model":"$M",` + question +
 		`,"max_tokens":2000,"tools":[{"name":"look","input_schema":{"type":"object"}}]`
 	const llama = `{"model":"$M",` + question +
 		`,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}]`
-	const ag = `{"threadId":"t","runId":"r","protocolVersion":"1.0","messages":[{"id":"m","role":"user","content":"$Q"}],` +
-		`"tools":[{"name":"look","description":"","parameters":{"type":"object"}}],"forwardedProps":{"model":"$M","rationale":true,"reasoning_seal":true`
+	const ag = `{"threadId":"t","runId":"r","protocolVersion":"1.0",` +
+		`"messages":[{"id":"m","role":"user","content":"$Q"}],` +
+		`"tools":[{"name":"look","description":"","parameters":{"type":"object"}}],` +
+		`"forwardedProps":{"model":"$M","rationale":true,"reasoning_seal":true`
 	const delegation = `,"delegation":{"allow":true}`
 	plain := [3]string{`,"reasoning":"none"}`, `,"reasoning":"summary"}`, `,"reasoning":"full"}`}
 	props := [3]string{`,"reasoning":"none"}}`, `,"reasoning":"summary"}}`, `,"reasoning":"full"}}`}

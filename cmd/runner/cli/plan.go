@@ -17,7 +17,7 @@ import (
 	"runner/runner"
 )
 
-// validatePlan refuses what --plan cannot be combined with.
+// validatePlan refuses flags that cannot be combined with --plan.
 func (o *runOptions) validatePlan(cmd *cobra.Command) error {
 	if o.tools == "" {
 		return &usageError{what: "--plan needs functions to plan with", hint: "give them with --tools"}
@@ -30,8 +30,8 @@ func (o *runOptions) validatePlan(cmd *cobra.Command) error {
 	return nil
 }
 
-// plan asks for a plan and writes it. A plan in which reasons are missing is asked for once more, and the one with
-// fewer missing is taken.
+// plan asks for a plan and writes it. If reasons are missing, it asks once more and takes the plan with fewer missing
+// reasons.
 func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req runner.Request,
 	spinner *render.Spinner) error {
 	tools := make([]string, len(req.Tools))
@@ -51,7 +51,7 @@ func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req runner
 		req := req
 		req.Messages = instructed(req.Messages, reasoning.PlanV1+"\n"+functions+strict)
 		s := a.streams(o, spinner)
-		s.Out, s.OutTerminal = io.Discard, false // the plan is written when it is known to be the last
+		s.Out, s.OutTerminal = io.Discard, false // plan writes the final plan itself
 		req.Trace = o.records.tracer(newRunID())
 		reply, err := generate(ctx, gen, req, render.NewPipe(s), spinner)
 		o.records.tell(reply.Result, a.note)
@@ -69,7 +69,7 @@ func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req runner
 		again, err := ask("\n" + reasoning.PlanStrictV1)
 		unusable := (*planError)(nil)
 		switch {
-		case errors.As(err, &unusable): // the first plan is better than none
+		case errors.As(err, &unusable): // keep the first plan
 		case err != nil:
 			return err
 		case again.Missing < best.Missing:
@@ -89,15 +89,15 @@ func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req runner
 	return enc.Encode(best)
 }
 
-// planError says that a model's answer is no plan.
+// planError is an answer that is not a valid plan.
 type planError struct{ error }
 
 func (e *planError) Unwrap() error { return e.error }
 
-// Hint tells the user what to do next.
+// Hint says what to do next.
 func (e *planError) Hint() string { return "allow more with --max-tokens, or ask another model" }
 
-// describeTools writes functions for the model, one a line.
+// describeTools describes functions to the model, one a line.
 func describeTools(tools []chattemplate.Tool) (string, error) {
 	var text string
 	for _, t := range tools {
@@ -114,7 +114,7 @@ func describeTools(tools []chattemplate.Tool) (string, error) {
 	return text, nil
 }
 
-// instructed returns messages with text at the end of the system prompt.
+// instructed appends text to the system prompt of messages.
 func instructed(messages []chattemplate.Message, text string) []chattemplate.Message {
 	if first := messages[0]; first.Role == chattemplate.System {
 		first.Content += "\n\n" + text

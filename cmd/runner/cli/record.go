@@ -17,12 +17,11 @@ import (
 	"runner/server/wire"
 )
 
-// recordOptions are the flags of commands that record traces. They have an effect only with the one that turns
-// recording on.
+// recordOptions are the flags of commands that record traces. They have an effect only if recording is turned on.
 type recordOptions struct {
 	on   bool
-	flag string
-	// space says that answers in a MEW space are recorded, too; for serve.
+	flag string // the name of the flag that sets on
+	// space says that serve records answers in its MEW space, too.
 	space bool
 
 	to              []string
@@ -32,7 +31,7 @@ type recordOptions struct {
 	age             age
 }
 
-// add adds the flags; flag turns recording on, and does what usage says.
+// add adds the flags. flag is the one that turns recording on, and usage its help text.
 func (o *recordOptions) add(cmd *cobra.Command, flag, usage string) {
 	f := cmd.Flags()
 	o.flag, o.maxTrace, o.total = flag, store.DefaultMaxTrace, store.DefaultMaxTotal
@@ -67,8 +66,8 @@ func (o *recordOptions) validate(cmd *cobra.Command) error {
 	return nil
 }
 
-// openRecords opens the store that traces are recorded into, and returns whom they are sealed to. A store that cannot
-// be opened now is no error.
+// openRecords returns the store for traces and the recipients that they are sealed to. A store that cannot be opened
+// now is not an error.
 func (a *app) openRecords(o *recordOptions) (s *lateStore, to []trace.Recipient, err error) {
 	if to, err = a.recipients(o); err != nil {
 		return nil, nil, err
@@ -83,7 +82,7 @@ func (a *app) openRecords(o *recordOptions) (s *lateStore, to []trace.Recipient,
 	return newLateStore(dir, cfg), to, nil
 }
 
-// tracesFolder is where the traces are.
+// tracesFolder returns the folder of the traces: given, or the default.
 func tracesFolder(given string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -92,7 +91,7 @@ func tracesFolder(given string) (string, error) {
 	return filepath.Join(data, "traces"), err
 }
 
-// recipients are whom traces are sealed to.
+// recipients returns the recipients that traces are sealed to.
 func (a *app) recipients(o *recordOptions) (list []trace.Recipient, err error) {
 	if len(o.to) == 0 {
 		ring, err := o.keys.load()
@@ -115,13 +114,13 @@ func (a *app) recipients(o *recordOptions) (list []trace.Recipient, err error) {
 		}
 	}
 	if len(list) > trace.MaxRecipients {
-		return nil, &usageError{what: fmt.Sprintf("--trace-to names %d keys, and %d are possible", len(list),
+		return nil, &usageError{what: fmt.Sprintf("--trace-to names %d keys, but at most %d are allowed", len(list),
 			trace.MaxRecipients), hint: "name fewer"}
 	}
 	return list, nil
 }
 
-// keyIDSize is the length of a key's id in lists.
+// keyIDSize is the number of hexadecimal digits of a key's id.
 const keyIDSize = 16
 
 // recipientsOf reads one value of --trace-to.
@@ -151,13 +150,13 @@ func (a *app) recipientsOf(o *recordOptions, text string) (list []trace.Recipien
 		}
 		r, err := trace.ParseRecipient(line)
 		if err != nil {
-			return nil, &inputError{what: fmt.Sprintf("--trace-to %s: it holds what is no public key", text),
+			return nil, &inputError{what: fmt.Sprintf("--trace-to %s: it has a line that is not a public key", text),
 				hint: "give what runner keys export prints, one a line", err: err}
 		}
 		list = append(list, r)
 	}
 	if len(list) == 0 {
-		return nil, &inputError{what: fmt.Sprintf("--trace-to %s: it holds no key", text),
+		return nil, &inputError{what: fmt.Sprintf("--trace-to %s: it has no key", text),
 			hint: "give what runner keys export prints"}
 	}
 	return list, nil
@@ -173,7 +172,7 @@ type records struct {
 	failed error
 }
 
-// record opens what runs are recorded into. The caller closes the store when all runs have ended.
+// record returns the recorder of a command's runs and its store. The caller closes the store when all runs have ended.
 func (a *app) record(o *recordOptions) (*records, *lateStore, error) {
 	s, _, err := a.openRecords(o)
 	if err != nil {
@@ -195,7 +194,7 @@ func (a *app) record(o *recordOptions) (*records, *lateStore, error) {
 	return r, s, nil
 }
 
-// tracer records a run that the user asks for now.
+// tracer returns the tracer of one run, or nil if nothing is recorded.
 func (r *records) tracer(run string) runner.Tracer {
 	if r == nil {
 		return nil
@@ -203,8 +202,8 @@ func (r *records) tracer(run string) runner.Tracer {
 	return r.traces.Tracer(wire.Local, "--trace", run)
 }
 
-// tell says with say what became of the trace of the run that has ended. Where the run has a result, a warning has
-// told why there is none, but for what only the program's user may know.
+// tell reports the trace of the run that has ended: its id through say, or why it was not stored. If the run has a
+// result, its warnings have already reported a known [store.Error].
 func (r *records) tell(result *reasoning.Result, say func(line string)) {
 	if r == nil {
 		return

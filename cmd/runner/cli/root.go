@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpWidth is how wide the help of flags is at most, in columns.
+// helpWidth is the maximum width of the flags' help, in columns.
 const helpWidth = 100
 
 func (a *app) rootCommand() *cobra.Command {
@@ -44,7 +44,7 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// noArguments refuses arguments; where there are commands below, an argument is one that does not exist.
+// noArguments refuses arguments. If cmd has subcommands, it reports the argument as an unknown command.
 func noArguments(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -63,7 +63,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 
 func see(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --help" }
 
-// flagError turns what the flag parser says into one line with a hint.
+// flagError turns an error of the flag parser into one line with a hint.
 func flagError(cmd *cobra.Command, err error) error {
 	u := &usageError{what: err.Error(), hint: see(cmd), err: err}
 	var unknown *pflag.NotExistError

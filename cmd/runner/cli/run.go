@@ -22,7 +22,7 @@ import (
 	"runner/runner"
 )
 
-// demoName names the bundled model where a model is expected.
+// demoName is the name of the bundled model.
 const demoName = "demo"
 
 func (a *app) runCommand() *cobra.Command {
@@ -32,17 +32,21 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Ask a model, or chat with it",
 		Long: `Ask a model one question, or chat with it when there is no prompt and this is a terminal.
 
-MODEL is the path of a GGUF file, a name in the local Hugging Face cache (ORG/REPO, ORG/REPO:FILE or ORG/REPO:Q4_K_M), or
-"demo" or nothing for the bundled demo model, which works out small sums and word problems.
+MODEL is the path of a GGUF file, a name in the local Hugging Face cache (ORG/REPO, ORG/REPO:FILE or
+ORG/REPO:Q4_K_M), or "demo" or nothing for the bundled demo model, which works out small sums and
+word problems.
 
-A single argument is a MODEL when it is "demo", an existing file, one word that ends in .gguf, or a name that the Hugging
-Face cache knows. Anything else is a PROMPT for the demo model, except that one word with a slash and a letter in it is refused,
-because it is most likely a model that is not there. With two arguments the first is the MODEL.
+A single argument is a MODEL when it is "demo", an existing file, one word that ends in .gguf, or a
+name that the Hugging Face cache knows. Anything else is a PROMPT for the demo model, except that one
+word with a slash and a letter in it is refused, because it is most likely a model that is not there.
+With two arguments the first is the MODEL.
 
-Standard input is read when it is not a terminal. The message is made of the files, then standard input, then PROMPT.
+Standard input is read when it is not a terminal. The message is made of the files, then standard
+input, then PROMPT.
 
-On a terminal the reasoning that --reasoning asks for comes before the answer, dimmed; with summary, the answer waits for
-the summary. When standard output is not a terminal it receives the answer only, and the reasoning goes to standard error.`,
+On a terminal the reasoning that --reasoning asks for comes before the answer, dimmed; with summary,
+the answer waits for the summary. When standard output is not a terminal it receives the answer only,
+and the reasoning goes to standard error.`,
 		Example: `  runner run --reasoning full "What is 17 + 25?"
   runner run ggml-org/gpt-oss-20b-GGUF
   git diff | runner run model.gguf --reasoning-effort high "Review this change."
@@ -98,14 +102,14 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	chatting := !p.given && !p.piped && a.inTerminal && a.outTerminal
 	switch {
 	case chatting && o.plan:
-		return &usageError{what: "a chat has no --plan", hint: "give a prompt"}
+		return &usageError{what: "--plan does not work in a chat", hint: "give a prompt"}
 	case o.plan && (o.delegate != "" || o.request.Delegation.Model):
-		return &usageError{what: "a plan is not delegated", hint: "leave --plan out, or --delegate and --allow-delegation"}
+		return &usageError{what: "a plan cannot be delegated", hint: "leave out --plan, or --delegate and --allow-delegation"}
 	case chatting && o.request.Rationale && !o.record.on:
 		return &usageError{what: "a chat does not show the reasons of --rationale",
 			hint: "give a prompt, with --output json, events or trace, or --trace to keep them"}
 	case chatting && o.output != outputText:
-		return &usageError{what: "a chat has no --output " + o.output, hint: "give a prompt"}
+		return &usageError{what: "--output " + o.output + " does not work in a chat", hint: "give a prompt"}
 	case !chatting && p.empty():
 		return &usageError{what: "the prompt is empty", hint: "give one as an argument or on standard input"}
 	}
@@ -117,12 +121,12 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 		}
 		defer func() {
 			if err := kept.Close(); err != nil {
-				a.complain("warning: the store of traces: " + err.Error())
+				a.complain("warning: cannot close the trace store: " + err.Error())
 			}
 		}()
 	}
 	if !chatting && o.request.Visibility != reasoning.VisibilitySummary {
-		o.model.Sequences = 1 // there is no summary pass
+		o.model.Sequences = 1 // without a summary pass one is enough
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -146,7 +150,7 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) (err error) 
 	return a.once(ctx, gen, o, req, spinner, loaded)
 }
 
-// splitArguments says which of the arguments is the model and which the prompt.
+// splitArguments decides which argument is the model and which is the prompt.
 func splitArguments(args []string) (model, typed string, given bool, err error) {
 	switch {
 	case len(args) == 0:
@@ -164,7 +168,7 @@ func splitArguments(args []string) (model, typed string, given bool, err error) 
 	return demoName, args[0], true, nil
 }
 
-// readRequestFiles reads what --system, --tools and --chat-template name.
+// readRequestFiles reads the files of --system, --delegate, --tools and --chat-template.
 func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 	if o.system != "" {
 		system, err := a.readSystem(o.system)
@@ -190,13 +194,13 @@ func (a *app) readRequestFiles(o *runOptions) (cfg runner.Config, err error) {
 		}
 		if cfg.ChatTemplate == "" {
 			return cfg, &inputError{what: "--chat-template " + o.chatTemplate + " is empty",
-				hint: "leave the flag out for the model's own template"}
+				hint: "leave out the flag to use the model's own template"}
 		}
 	}
 	return cfg, nil
 }
 
-// open loads a model; the zero Model is the demo. It returns how long that took.
+// open loads a model and returns how long that took. The zero Model is the demo.
 func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc runner.Config,
 	spinner *render.Spinner) (generator, time.Duration, error) {
 	defer spinner.Stop()
@@ -223,7 +227,7 @@ func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 	return gen, time.Since(begin), err
 }
 
-// once generates one turn.
+// once answers a single prompt.
 func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner.Request, spinner *render.Spinner,
 	loaded time.Duration) error {
 	if req.Rationale && !o.record.on && (req.Visibility != reasoning.VisibilityFull || o.output == outputText) {
@@ -255,21 +259,21 @@ func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner
 	return nil
 }
 
-// afterwords says what of a reply needs a word of explanation.
+// afterwords warns if a reply is missing or cut off.
 func (a *app) afterwords(r reasoning.Reply) {
 	if _, text, ok := render.Shortfall(r); ok {
 		a.complain("warning: " + text)
 	}
 }
 
-// asked is what some formats tell of a run beside its events.
+// asked is what some output formats need besides a run's events.
 type asked struct {
 	run, model, prompt string
-	// interrupted is asked at the end of a run that broke off.
+	// interrupted reports, for a run that ended early, whether it was interrupted.
 	interrupted func() bool
 }
 
-// renderer returns what --output and the terminal ask for.
+// renderer returns the renderer for --output and the terminal.
 func (a *app) renderer(o *runOptions, spinner *render.Spinner, q asked) render.Renderer {
 	s := a.streams(o, spinner)
 	switch o.output {
@@ -290,25 +294,25 @@ func (a *app) renderer(o *runOptions, spinner *render.Spinner, q asked) render.R
 	return render.NewPipe(s)
 }
 
-// streams is where a renderer writes.
+// streams returns the streams for a renderer.
 func (a *app) streams(o *runOptions, spinner *render.Spinner) render.Streams {
 	return render.Streams{Out: a.out, Err: a.err, OutTerminal: a.outTerminal, ErrTerminal: a.errTerminal,
 		Color: a.color(o), Spinner: spinner}
 }
 
-// newRunID names a run in traces.
+// newRunID returns a new id of a run, for traces.
 func newRunID() string {
 	var b [8]byte
 	rand.Read(b[:])
 	return "run_" + hex.EncodeToString(b[:])
 }
 
-// color reports whether terminals may be styled (see no-color.org).
+// color reports whether styles are allowed on terminals (see no-color.org).
 func (a *app) color(o *runOptions) bool {
 	return !o.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// spinner returns a spinner where standard error is a terminal that can show one, else nil.
+// spinner returns a spinner if standard error is a terminal that can show one, and otherwise nil.
 func (a *app) spinner() *render.Spinner {
 	if !a.errTerminal || os.Getenv("TERM") == "dumb" {
 		return nil

@@ -89,7 +89,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	f.BoolVar(&o.noColor, "no-color", false, "no styles on the terminal (also: NO_COLOR)")
 }
 
-// addReasoning adds the flags that say how a model reasons and what of it is shown.
+// addReasoning adds the flags for how a model reasons and how much of it is shown.
 func (o *runOptions) addReasoning(cmd *cobra.Command) {
 	addChoice(cmd, &o.request.Visibility, "reasoning", "how much reasoning is shown", visibilityNames, visibilities)
 	addNameChoice(cmd, &o.request.Effort, "reasoning-effort", "how much the model reasons (default: the model's own)",
@@ -102,7 +102,7 @@ func (o *runOptions) addReasoning(cmd *cobra.Command) {
 		[]bool{false, true})
 }
 
-// validate refuses flags that cannot be honoured.
+// validate refuses flags that do not go together or have unsupported values.
 func (o *runOptions) validate(cmd *cobra.Command) error {
 	if err := o.record.validate(cmd); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (o *runOptions) validate(cmd *cobra.Command) error {
 	return o.validateRequest(cmd)
 }
 
-// validateRequest refuses values that no model could honour.
+// validateRequest refuses values that no model supports.
 func (o *runOptions) validateRequest(cmd *cobra.Command) error {
 	o.seeded = cmd.Flags().Changed("seed")
 	if o.seeded {

@@ -6,7 +6,7 @@ import (
 	"runner/backend"
 )
 
-// addSamplingFlags adds the flags that say how tokens are chosen. Their defaults are those of llama.cpp's programs.
+// addSamplingFlags adds the flags for sampling. Their defaults are those of llama.cpp's programs.
 func addSamplingFlags(cmd *cobra.Command, s *backend.Sampling) {
 	f := cmd.Flags()
 	f.Float32Var(&s.Temperature, "temperature", 0.8, "randomness `T`; 0 is greedy")

@@ -24,10 +24,11 @@ func (a *app) schemaCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say whether a schema can be honoured, and show what it admits",
-		Long: `Say whether answers can be held to a JSON Schema (run --schema), and show a few random texts that it admits.
+		Long: `Say whether answers can be held to a JSON Schema (run --schema), and show a few random texts that it
+admits.
 
-FILE is a file, - for standard input, or the schema itself. A schema that cannot be honoured is refused with the keyword and
-the place that stand in the way, and the exit code is 1.`,
+FILE is a file, - for standard input, or the schema itself. A schema that cannot be honoured is
+refused with the keyword and the place that stand in the way, and the exit code is 1.`,
 		Example: `  runner schema check person.json
   runner schema check '{"type": "array", "items": {"type": "integer"}}'`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -19,8 +19,8 @@ import (
 // sealKeysUsage describes the flag that names the file.
 const sealKeysUsage = "`FILE` of the keys that seal reasoning for clients (default: in the data folder)"
 
-// sealKeysPath is where the keys that seal reasoning for clients are; the folder is made where path is empty, which
-// is the default.
+// sealKeysPath returns the path of the keys that seal reasoning for clients. If path is empty, it returns the default
+// path and makes its folder.
 func sealKeysPath(path string) (string, error) {
 	if path != "" {
 		return path, nil
@@ -36,7 +36,7 @@ func sealKeysPath(path string) (string, error) {
 	return filepath.Join(dir, "seal.keys"), nil
 }
 
-// sealKeys reads the keys that seal reasoning for clients, and makes some where there are none yet.
+// sealKeys reads the keys that seal reasoning for clients. It makes a key if there is none.
 func sealKeys(path string) (*seal.Keyring, error) {
 	keyring, err := seal.LoadOrCreate(path)
 	if err != nil {
@@ -46,11 +46,11 @@ func sealKeys(path string) (*seal.Keyring, error) {
 	return keyring, nil
 }
 
-// sealReloadEvery is how often a server looks at the file of its sealing keys.
+// sealReloadEvery is how often a server checks the file of its sealing keys.
 const sealReloadEvery = 2 * time.Second
 
-// followSealKeys makes a keyring hold what its file holds, until ctx ends. Where the file cannot be used the keys
-// stay as they were; the error is logged once.
+// followSealKeys keeps a keyring equal to its file until ctx ends. If the file cannot be used, the old keys stay and
+// the error is logged once.
 func followSealKeys(ctx context.Context, path string, keyring *seal.Keyring, every time.Duration, log *slog.Logger) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -65,14 +65,14 @@ func followSealKeys(ctx context.Context, path string, keyring *seal.Keyring, eve
 		if err != nil {
 			if err.Error() != told {
 				told = err.Error()
-				log.Error("the keys that seal reasoning cannot be read again; those before stay in force", "error", err)
+				log.Error("cannot reload the keys that seal reasoning; the old keys stay in use", "error", err)
 			}
 			continue
 		}
 		told = ""
 		if ids := next.IDs(); !slices.Equal(ids, keyring.IDs()) {
 			keyring.Replace(next)
-			log.Info("the keys that seal reasoning were read again", "keys", len(ids), "current", ids[0])
+			log.Info("reloaded the keys that seal reasoning", "keys", len(ids), "current", ids[0])
 		}
 	}
 }
@@ -81,8 +81,8 @@ func (a *app) sealKeysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sealkeys",
 		Short: "Keep the keys that seal reasoning for the clients of runner serve",
-		Long: `Keep the keys that seal reasoning for the clients of runner serve, who carry it from one turn to the next. The server makes the first key,
-and reads the file again within two seconds of a change.`,
+		Long: `Keep the keys that seal reasoning for the clients of runner serve, who carry it from one turn to the
+next. The server makes the first key, and reads the file again within two seconds of a change.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -90,7 +90,7 @@ and reads the file again within two seconds of a change.`,
 	return cmd
 }
 
-// loadSealKeys reads a file of sealing keys that has to be there.
+// loadSealKeys reads an existing file of sealing keys.
 func loadSealKeys(file string) (path string, ring *seal.Keyring, err error) {
 	if path, err = sealKeysPath(file); err != nil {
 		return "", nil, err
@@ -132,8 +132,9 @@ func (a *app) sealKeysRotateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Make a new key the current one and print its id",
-		Long: `Make a new key the current one and print its id. The newest --keep of the keys before go on opening what was sealed under them; what was sealed
-under the others is refused from then on. Keep none when a key may have become known.`,
+		Long: `Make a new key the current one and print its id. The newest --keep of the keys before go on opening
+what was sealed under them; what was sealed under the others is refused from then on. Keep none when
+a key may have become known.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if err := (number{"keep", keep, 0, seal.MaxKeys - 1}).check(); err != nil {

@@ -66,7 +66,7 @@ func TestServersFollowTheirSealKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		settle()
-		if len(used.IDs()) != 2 || strings.Count(log.String(), "cannot be read again") != 1 {
+		if len(used.IDs()) != 2 || strings.Count(log.String(), "cannot reload the keys") != 1 {
 			t.Errorf("the server holds %v of a file that is broken, and logs %s", used.IDs(), log.String())
 		}
 		if err := os.WriteFile(path, kept, 0o600); err != nil {

@@ -31,13 +31,14 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [MODEL...]",
 		Short: "Serve models over HTTP, to OpenAI's, Anthropic's and Ollama's clients",
-		Long: `Serve models over HTTP until interrupted. OpenAI's, Anthropic's and Ollama's clients can use them; /openapi.json describes all routes.
+		Long: `Serve models over HTTP until interrupted. OpenAI's, Anthropic's and Ollama's clients can use them;
+/openapi.json describes all routes.
 
-MODEL is as for run; NAME=MODEL serves it under a name of your own. Without one the bundled demo model is served. The first is loaded at
-once, the others when they are asked for.
+MODEL is as for run; NAME=MODEL serves it under a name of your own. Without one the bundled demo
+model is served. The first is loaded at once, the others when they are asked for.
 
-Without API keys only this machine is served. A second interrupt ends the server at once. SIGHUP has it read keys, tokens and certificates again;
-where it was started from a terminal, it stops.`,
+Without API keys only this machine is served. A second interrupt ends the server at once. SIGHUP has
+it read keys, tokens and certificates again; where it was started from a terminal, it stops.`,
 		Example: `  runner serve
   runner serve ggml-org/gpt-oss-20b-GGUF --parallel 8
   runner serve big=model.gguf small=other.gguf --memory 24GB --api-keys keys.json --host 0.0.0.0`,
@@ -50,7 +51,7 @@ where it was started from a terminal, it stops.`,
 	return cmd
 }
 
-// served is a model that the server offers.
+// served is a model that the server serves.
 type served struct {
 	name  string
 	model models.Model // the zero value is the demo
@@ -85,7 +86,7 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	}
 	if err := cfg.CheckAddress(l.Addr()); err != nil {
 		return errors.Join(&usageError{what: err.Error(),
-			hint: "use --api-key or --api-keys, or --insecure-public if everybody who can reach it may use it", err: err},
+			hint: "use --api-key or --api-keys, or --insecure-public to let everybody who can reach it use it", err: err},
 			l.Close())
 	}
 	if err := cfg.LimitConnections(); err != nil {
@@ -134,8 +135,8 @@ func (a *app) serve(cmd *cobra.Command, o *serveOptions, args []string) (err err
 	return err
 }
 
-// resolveServed finds the models that the command line names and looks whether the engine runs them. No two have
-// one name.
+// resolveServed finds the models on the command line and checks that the engine can run them. It refuses two models
+// with the same name.
 func (a *app) resolveServed(args []string) ([]served, error) {
 	if len(args) == 0 {
 		args = []string{demoName}
@@ -164,7 +165,7 @@ func (a *app) resolveServed(args []string) ([]served, error) {
 		}
 		if slices.ContainsFunc(list, func(other served) bool { return wire.BareName(other.name) == wire.BareName(s.name) }) {
 			return nil, &usageError{
-				what: fmt.Sprintf("two models are called %q", wire.BareName(s.name)), hint: "give one another name: NAME=MODEL",
+				what: fmt.Sprintf("two models are called %q", wire.BareName(s.name)), hint: "rename one with NAME=MODEL",
 			}
 		}
 		list = append(list, s)
@@ -172,7 +173,7 @@ func (a *app) resolveServed(args []string) ([]served, error) {
 	return list, nil
 }
 
-// readAliases reads the aliases of the command line, each of which stands for a model that is served.
+// readAliases reads the aliases on the command line. Each must name a served model.
 func readAliases(texts []string, list []served) (aliases []server.Alias, err error) {
 	var cards []wire.Card
 	for _, s := range list {
@@ -189,7 +190,7 @@ func readAliases(texts []string, list []served) (aliases []server.Alias, err err
 			return nil, &usageError{what: fmt.Sprintf("--alias %s is the name of a model", pattern), hint: "use another name"}
 		case wire.Named(cards, name) < 0:
 			return nil, &usageError{
-				what: fmt.Sprintf("--alias %s stands for %q, which is not served", pattern, name), hint: "name a model that is",
+				what: fmt.Sprintf("--alias %s stands for %q, which is not served", pattern, name), hint: "name a served model",
 			}
 		}
 		aliases = append(aliases, server.Alias{Pattern: pattern, Model: name})
@@ -197,7 +198,7 @@ func readAliases(texts []string, list []served) (aliases []server.Alias, err err
 	return aliases, nil
 }
 
-// servedName is what requests call a model: a file by its name, a model of the cache by its reference.
+// servedName is the default name of a model in requests: a file's name without .gguf, or a cached model's reference.
 func servedName(model string) string {
 	if base := filepath.Base(model); strings.EqualFold(filepath.Ext(base), ".gguf") {
 		return base[:len(base)-len(".gguf")]
@@ -205,8 +206,8 @@ func servedName(model string) string {
 	return model
 }
 
-// newPool makes the pool of the models and describes them. fail is called when the first, which is loaded at once,
-// cannot be loaded.
+// newPool makes the pool of models and returns their descriptions. The first model is loaded at once; if that fails,
+// fail is called.
 func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc runner.Config,
 	fail func(error)) (*pool.Pool, []wire.Card, error) {
 	cfg := pool.Config{KeepAlive: o.keepAlive, Memory: int64(o.memory), Logger: rc.Logger}
@@ -225,7 +226,7 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 		for _, p := range paths[s.name] {
 			info, err := os.Stat(p)
 			if err != nil {
-				return nil, nil, &inputError{what: fmt.Sprintf("model %q cannot be looked at", s.name),
+				return nil, nil, &inputError{what: fmt.Sprintf("the files of model %q cannot be read", s.name),
 					hint: "check the file and its permissions", err: err}
 			}
 			card.Size += info.Size()
@@ -249,12 +250,12 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 		files.log = slog.New(slog.DiscardHandler)
 	}
 	cfg.Check = files.check
-	loaded := false // the first one, at some time; the pool opens one model at a time
+	loaded := false // whether the first model was ever loaded; needs no lock, since the pool opens one model at a time
 	var p *pool.Pool
 	cfg.Open = func(ctx context.Context, name string) (*runner.Runner, error) {
 		before, err := models.Take(paths[name])
 		if err != nil {
-			return nil, &inputError{what: fmt.Sprintf("model %q cannot be looked at", name),
+			return nil, &inputError{what: fmt.Sprintf("the files of model %q cannot be read", name),
 				hint: "check the file and its permissions", err: err}
 		}
 		others := othersOf(name, cfg, func(name string) bool { return p.Loaded(name) != nil })
@@ -273,7 +274,8 @@ func (a *app) newPool(ctx context.Context, o *serveOptions, list []served, rc ru
 	return p, cards, nil
 }
 
-// othersOf lists the sizes of the models that may be loaded beside the one called name and are not yet.
+// othersOf lists the sizes of the models that are not loaded yet and may later be loaded at the same time as the model
+// called name.
 func othersOf(name string, cfg pool.Config, loaded func(name string) bool) (sizes []int64) {
 	total := int64(0)
 	for _, m := range cfg.Models {
@@ -291,7 +293,7 @@ func othersOf(name string, cfg pool.Config, loaded func(name string) bool) (size
 	return sizes
 }
 
-// openServed loads a model for the server. others are the sizes of models that are still to be loaded.
+// openServed loads a model for the server. others are the sizes of the models that may be loaded later.
 func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others []int64,
 	rc runner.Config) (*runner.Runner, error) {
 	cfg, path := o.model, s.model.Path
@@ -302,7 +304,7 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others 
 			return nil, err
 		}
 	}
-	// Every run takes a sequence, and so does every summary; what is left keeps the beginnings of earlier conversations.
+	// Every run takes one sequence and every summary another one. Unused sequences cache earlier conversations.
 	cfg.Sequences = 2 * o.parallel
 	cfg.Progress = func(float32) bool { return ctx.Err() == nil }
 	m, err := a.engine.Open(ctx, path, cfg)
@@ -321,13 +323,13 @@ func (a *app) openServed(ctx context.Context, o *serveOptions, s served, others 
 	return r, nil
 }
 
-// serverConfig is what the flags say of the server itself.
+// serverConfig returns the configuration of the server that the flags set.
 func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
 	cfg := server.Config{
 		MaxReasoning: &o.maxReasoning,
 		Public:       o.public, Hosts: o.hosts, Origins: o.origins, MaxBody: int64(o.maxBody),
 		RequestTimeout: o.requestTimeout,
-		DrainTimeout:   max(o.drainTimeout, time.Millisecond), // 0 is at once here, and the default there
+		DrainTimeout:   max(o.drainTimeout, time.Millisecond), // a 0 in server.Config would mean the default
 		Version:        a.versions().runner, LogContent: o.logContent,
 		MaxConnections: o.connections, MaxPeerConnections: o.peerConnections, Proxies: o.proxies,
 		MaxTokenize: int64(o.maxTokenize), MaxValues: o.maxValues, MaxDepth: o.maxDepth,
@@ -361,15 +363,15 @@ func (a *app) serverConfig(o *serveOptions) (server.Config, error) {
 	return cfg, nil
 }
 
-// The reasoning before tool calls is remembered for so many calls and so long, so that a client's loop of calls
-// goes on where it was: by a server, unless its flags say otherwise, and by a program for itself.
+// The reasoning before a tool call is remembered, so that the model continues it in the next turn. servedCalls is the
+// default number of calls for a server, ownCalls the number for run and mew, and callAge how long each is remembered.
 const (
 	servedCalls = 256
 	ownCalls    = 32
 	callAge     = time.Hour
 )
 
-// runnerConfig is what the flags say of each model's runner.
+// runnerConfig returns the configuration of each model's runner that the flags set.
 func (a *app) runnerConfig(o *serveOptions) (rc runner.Config, err error) {
 	rc.Queue, rc.Parallel, rc.CallMemory = o.queue, o.parallel, runner.NewCallMemory(o.callMemory, o.callMemoryAge)
 	if o.chatTemplate != "" {
@@ -378,7 +380,7 @@ func (a *app) runnerConfig(o *serveOptions) (rc runner.Config, err error) {
 	return rc, err
 }
 
-// listenError says why the address cannot be listened to.
+// listenError returns the error of an address that the server cannot listen on.
 func listenError(o *serveOptions, err error) error {
 	e := &inputError{what: fmt.Sprintf("cannot listen on %s: %v", net.JoinHostPort(o.host, strconv.Itoa(o.port)),
 		errors.Unwrap(err)), err: err}
@@ -386,7 +388,7 @@ func listenError(o *serveOptions, err error) error {
 	case errors.Is(err, syscall.EADDRINUSE):
 		e.hint = "another program uses the port; choose one with --port, 0 for any that is free"
 	case errors.Is(err, syscall.EACCES):
-		e.hint = "ports under 1024 are for the system; choose another with --port"
+		e.hint = "ports under 1024 are reserved for the system; choose another with --port"
 	default:
 		e.hint = "check --host and --port"
 	}

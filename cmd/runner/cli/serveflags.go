@@ -61,7 +61,7 @@ type serveOptions struct {
 	chatTemplate string
 }
 
-// keyVariable is the environment variable that holds the API key, so that it need not stand on the command line.
+// keyVariable is the environment variable for the API key, which keeps it off the command line.
 const keyVariable = "RUNNER_API_KEY"
 
 // Values of --sealed.
@@ -151,10 +151,10 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	f.BoolVar(&o.logContent, "log-content", false, "log prompts, answers and reasoning too; for debugging only")
 }
 
-// leastRequestMemory is what a server needs to answer requests at all.
+// leastRequestMemory is the memory in bytes that a server needs to answer any request.
 const leastRequestMemory = 16 << 20
 
-// validate refuses values that no server could honour.
+// validate refuses invalid values and flags that do not go together.
 func (o *serveOptions) validate(cmd *cobra.Command) error {
 	for _, n := range []number{
 		{"port", o.port, 0, math.MaxUint16}, {"parallel", o.parallel, 1, 64}, {"queue", o.queue, 1, 100_000},
@@ -176,7 +176,7 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	if o.mew.visibility > o.maxReasoning {
 		return &usageError{
 			what: fmt.Sprintf("--mew-reasoning %s is more than --max-reasoning %s", o.mew.visibility, o.maxReasoning),
-			hint: "lower the one or raise the other",
+			hint: "lower the first or raise the second",
 		}
 	}
 	o.record.space = o.mew.trace
@@ -195,10 +195,10 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 		}
 	}
 	if o.key == "" && cmd.Flags().Changed("api-key") {
-		return &usageError{what: "--api-key is empty", hint: "give a key, or leave it out and serve this machine only"}
+		return &usageError{what: "--api-key is empty", hint: "give a key, or leave out the flag to serve only this machine"}
 	}
 	if h := o.host; strings.HasPrefix(h, "[") && strings.HasSuffix(h, "]") {
-		o.host = h[1 : len(h)-1] // as an address stands in a URL
+		o.host = h[1 : len(h)-1] // brackets, as in a URL
 	}
 	if o.key == "" && o.keyFile == "" {
 		o.key = os.Getenv(keyVariable)
@@ -217,10 +217,10 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 			hint: "use 16MiB or more, or 0"}
 	case o.responsesMemory < 4:
 		return &usageError{what: "--responses-memory cannot be 0",
-			hint: "use some, as in 64MB; what is not to be stored is asked for with store: false"}
+			hint: "use 4 or more, as in 64MB; requests with store: false are not stored"}
 	case o.callMemoryAge <= 0:
 		return &usageError{what: fmt.Sprintf("--call-memory-age cannot be %s", o.callMemoryAge),
-			hint: "use more than 0, as in 1h; --call-memory 0 remembers nothing"}
+			hint: "use more than 0, as in 1h; to remember nothing use --call-memory 0"}
 	case o.responsesAge <= 0:
 		return &usageError{what: fmt.Sprintf("--responses-age cannot be %s", o.responsesAge),
 			hint: "use more than 0, as in 24h"}
@@ -236,7 +236,7 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	for _, host := range o.hosts {
 		if !server.IsHostName(host) {
 			return &usageError{what: fmt.Sprintf("--allow-host cannot be %q", host),
-				hint: "use a name alone, as in runner.example.org"}
+				hint: "use only a name, as in runner.example.org"}
 		}
 	}
 	for _, origin := range o.origins {
@@ -248,7 +248,7 @@ func (o *serveOptions) validate(cmd *cobra.Command) error {
 	return nil
 }
 
-// network reads an address or a network.
+// network parses an address or a network.
 func network(name string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(name); err == nil {
 		a = a.Unmap().WithZone("")
@@ -257,8 +257,8 @@ func network(name string) (netip.Prefix, error) {
 	return netip.ParsePrefix(name)
 }
 
-// share is the most responses in the background that one key may have, 0 for a key's share of them: who is alone
-// may have all.
+// share returns the maximum number of background responses of one key; 0 means an equal share. Without a file of keys
+// there is only one key, which may use all.
 func (o *serveOptions) share() int {
 	if o.keyFile == "" {
 		return math.MaxInt
@@ -269,7 +269,7 @@ func (o *serveOptions) share() int {
 // byteSize is a number of bytes on the command line: 512, 64MB, 1.5GiB.
 type byteSize int64
 
-// units are the names of sizes, longer ones first.
+// units are the names of sizes. The single letter comes last, because the other names end in it.
 var units = []struct {
 	name string
 	size float64

@@ -9,7 +9,7 @@ import (
 	"runner/runner/tracing"
 )
 
-// keptTraces is where a command that runs on and on keeps the traces of its runs; nil keeps none.
+// keptTraces stores the traces of a long-running command. A nil *keptTraces stores none.
 type keptTraces struct {
 	store   *lateStore
 	traces  *tracing.Traces
@@ -18,10 +18,10 @@ type keptTraces struct {
 	pruning sync.WaitGroup
 }
 
-// pruneEvery is the longest that a trace outlives its age.
+// pruneEvery is the maximum time between two removals of old traces.
 const pruneEvery = time.Hour
 
-// keepTraces opens the store of traces, if flags ask for one, and erases from it what gets too old.
+// keepTraces opens the trace store if the flags ask for one. It starts to erase traces that get too old.
 func (a *app) keepTraces(o *recordOptions, log *slog.Logger) (*keptTraces, error) {
 	if !o.recording() {
 		return nil, nil
@@ -35,7 +35,8 @@ func (a *app) keepTraces(o *recordOptions, log *slog.Logger) (*keptTraces, error
 		ids[i] = r.ID()
 	}
 	if _, err := s.open(); err != nil {
-		log.Warn("no traces can be stored now; requests are answered without, and the store is tried again", "error", err)
+		log.Warn("no trace can be stored now; requests are answered without them, and opening the store is tried again",
+			"error", err)
 	}
 	if o.on && o.flag == "traces" {
 		log.Info("keeping the traces that requests ask for", "sealed_to", ids)
@@ -46,8 +47,7 @@ func (a *app) keepTraces(o *recordOptions, log *slog.Logger) (*keptTraces, error
 	ctx, stop := context.WithCancel(context.Background())
 	k := &keptTraces{store: s, log: log, stop: stop}
 	k.traces = tracing.New(s, tracing.Config{Report: func(err error) {
-		log.Error("no whole trace of a run is stored",
-			"error", err)
+		log.Error("the trace of a run is missing or incomplete", "error", err)
 	}})
 	if age := o.age.Duration; age > 0 {
 		k.pruning.Go(func() { k.prune(ctx, max(time.Second, min(age, pruneEvery))) })
@@ -66,14 +66,14 @@ func (k *keptTraces) prune(ctx context.Context, every time.Duration) {
 		}
 		switch n, err := k.store.prune(ctx); {
 		case err != nil && ctx.Err() == nil:
-			k.log.Error("old traces cannot be erased", "error", err)
+			k.log.Error("cannot erase old traces", "error", err)
 		case n > 0:
 			k.log.Info("erased old traces", "traces", n)
 		}
 	}
 }
 
-// close closes the store. All runs have ended.
+// close closes the store. Call it after all runs have ended.
 func (k *keptTraces) close() error {
 	if k == nil {
 		return nil

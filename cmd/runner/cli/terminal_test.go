@@ -397,7 +397,7 @@ func TestInterruptOfOneQuestion(t *testing.T) {
 
 func TestChatNeedsText(t *testing.T) {
 	tt := start(t, nil, "run", "--output", "json")
-	tt.expect("runner: a chat has no --output json; give a prompt")
+	tt.expect("runner: --output json does not work in a chat; give a prompt")
 	tt.exit(exitUsage)
 	tt = start(t, nil, "run", "--rationale")
 	tt.expect("runner: a chat does not show the reasons of --rationale; give a prompt")

@@ -13,7 +13,7 @@ import (
 
 const maxTools = 1024
 
-// toolName is what the OpenAI reference allows in a function's name.
+// toolName matches the function names that OpenAI's API reference allows.
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 type toolDefinition struct {
@@ -23,8 +23,8 @@ type toolDefinition struct {
 	Strict      bool            `json:"strict"`
 }
 
-// parseTools reads function definitions: an OpenAI tools array, an array of bare functions, or a single one of
-// either. Tools that are no functions are skipped and named in skipped.
+// parseTools parses function definitions: an OpenAI tools array, an array of bare functions, or a single one of
+// either. Tools that are not functions are skipped; skipped has their types.
 func parseTools(data []byte) (tools []chattemplate.Tool, skipped []string, err error) {
 	data = bytes.TrimSpace(data)
 	items := make([]json.RawMessage, 1)
@@ -73,9 +73,9 @@ func (d *toolDefinition) check(seen map[string]bool) error {
 	case !toolName.MatchString(d.Name):
 		return fmt.Errorf("the name %q is not 1 to 64 letters, digits, - or _", clip(d.Name))
 	case d.Name == reasoning.ReportReasoningName:
-		return fmt.Errorf("the name %q is that of the function by which models report their reasoning", d.Name)
+		return fmt.Errorf("the name %q is reserved for the function with which models report their reasoning", d.Name)
 	case seen[d.Name]:
-		return fmt.Errorf("the name %q is there twice", d.Name)
+		return fmt.Errorf("the name %q is used twice", d.Name)
 	case len(d.Parameters) > 0 && d.Parameters[0] != '{':
 		return fmt.Errorf("the parameters of %q are not a JSON Schema object", d.Name)
 	}
@@ -109,12 +109,12 @@ func (a *app) readTools(path string) ([]chattemplate.Tool, error) {
 	return tools, nil
 }
 
-// jsonProblem says what is wrong with JSON that does not fit, without the names of Go's types.
+// jsonProblem describes JSON of the wrong type without naming Go types.
 func jsonProblem(err error) string {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong) && wrong.Field != "":
-		return fmt.Sprintf("a %s stands at %q", wrong.Value, wrong.Field)
+		return fmt.Sprintf("%q cannot be a %s", wrong.Field, wrong.Value)
 	case errors.As(err, &wrong):
 		return "it is a " + wrong.Value
 	}

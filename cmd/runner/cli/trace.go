@@ -31,17 +31,17 @@ func (o *traceOptions) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.dir, "store", "", "`FOLDER` of the traces (default: in the data folder)")
 }
 
-// unsigned warns of a store whose signatures cannot be checked.
+// unsigned is the warning about a store whose signatures cannot be checked.
 const unsigned = "warning: sign.pub is missing, so nothing proves that these traces are the store's own; restore it"
 
-// noStore says that there is no store yet.
+// noStore is the error that there is no store yet.
 type noStore struct{ inputError }
 
-// attempts is how often a store is read that somebody writes to meanwhile.
+// attempts is how often a read is tried if another process writes to the store.
 const attempts = 3
 
-// read opens the store for f, which only reads. f prints nothing, since it is called again where somebody wrote to the
-// store meanwhile.
+// read opens the store for reading and calls f. f must not print anything, because it is called again if another
+// process wrote to the store.
 func (o *traceOptions) read(f func(r *store.Reader) error) (err error) {
 	for range attempts {
 		if err = o.readOnce(f); !errors.Is(err, store.ErrBusy) {
@@ -51,7 +51,7 @@ func (o *traceOptions) read(f func(r *store.Reader) error) (err error) {
 	return err
 }
 
-// readOnce opens the store for f, which only reads.
+// readOnce opens the store for reading and calls f once.
 func (o *traceOptions) readOnce(f func(r *store.Reader) error) error {
 	dir, err := tracesFolder(o.dir)
 	if err != nil {
@@ -64,7 +64,7 @@ func (o *traceOptions) readOnce(f func(r *store.Reader) error) error {
 	return errors.Join(f(r), r.Close())
 }
 
-// write opens the store for f, which changes it.
+// write opens the store for writing and calls f.
 func (o *traceOptions) write(f func(s *store.Store) error) error {
 	dir, err := tracesFolder(o.dir)
 	if err != nil {
@@ -77,7 +77,7 @@ func (o *traceOptions) write(f func(s *store.Store) error) error {
 	return errors.Join(f(s), s.Close())
 }
 
-// missingStore is the error of a store that could not be opened.
+// missingStore returns the error of a store that could not be opened.
 func missingStore(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &noStore{inputError{what: "there are no traces in " + dir, hint: "name their folder with --store", err: err}}
@@ -151,10 +151,10 @@ program left it without an end.`,
 	return cmd
 }
 
-// latest names the newest trace that has ended where an id is expected.
+// latest stands in place of an id for the newest trace that has ended.
 const latest = "latest"
 
-// oneTrace is the argument of commands that take an id, or latest.
+// oneTrace checks the argument of commands that take an id or latest.
 func oneTrace(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return &usageError{what: "one id is needed, or " + latest, hint: see(cmd)}
@@ -170,7 +170,7 @@ func parseTraceIDs(args []string) (ids []trace.ID, err error) {
 	for _, arg := range args {
 		id, err := trace.ParseID(arg)
 		if err != nil {
-			return nil, &usageError{what: fmt.Sprintf("%q is no trace's id", arg), hint: "see runner trace list", err: err}
+			return nil, &usageError{what: fmt.Sprintf("%q is not a trace's id", arg), hint: "see runner trace list", err: err}
 		}
 		ids = append(ids, id)
 	}
@@ -212,10 +212,10 @@ func (a *app) writeRecords(cmd *cobra.Command, o *traceOptions, arg string, w io
 	})
 }
 
-// pick returns the trace that a command is about.
+// pick finds a trace in a store.
 type pick func(*store.Reader) (store.Entry, error)
 
-// storedRun returns what picks the trace that an argument names, by its id or as latest; nil where it names none.
+// storedRun returns the pick for an argument that is an id or latest, and nil for other arguments.
 func storedRun(ctx context.Context, arg string) pick {
 	if id, err := trace.ParseID(arg); err == nil {
 		return func(r *store.Reader) (store.Entry, error) { return r.Get(ctx, id) }
@@ -237,7 +237,7 @@ func storedRun(ctx context.Context, arg string) pick {
 	}
 }
 
-// blob opens the sealed bytes of a trace, and warns where nothing proves that they are the store's own.
+// blob opens the sealed bytes of a trace. It warns if nothing proves that the store wrote them.
 func (a *app) blob(ctx context.Context, r *store.Reader, pick pick) (trace.ID, io.Reader, error) {
 	e, err := pick(r)
 	if err != nil {
@@ -254,7 +254,7 @@ func (a *app) blob(ctx context.Context, r *store.Reader, pick pick) (trace.ID, i
 	return e.ID, blob, err
 }
 
-// openTrace opens the trace that pick names.
+// openTrace unseals the trace that pick finds and calls read.
 func (a *app) openTrace(cmd *cobra.Command, o *traceOptions, pick pick, read func(*trace.Reader) error) error {
 	ring, err := o.keys.load()
 	if err != nil {
@@ -278,7 +278,7 @@ func (a *app) openTrace(cmd *cobra.Command, o *traceOptions, pick pick, read fun
 			return err
 		}
 		if r.Header().ID != id {
-			return trace.ErrTampered // authentic perhaps, but another trace
+			return trace.ErrTampered // it is another trace
 		}
 		return read(r)
 	})
@@ -340,7 +340,7 @@ and sign.pub; with --head, traces.db is enough.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var kept *store.Head
-			if cmd.Flags().Changed("head") { // an empty one is a file that was lost, not a wish for less
+			if cmd.Flags().Changed("head") { // an empty --head is most likely a lost file, so it is an error
 				head, err := store.ParseHead(text)
 				if err != nil {
 					return err

@@ -189,7 +189,7 @@ func TestServerStartsWithoutAStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(log.String(), "no traces can be stored now") {
+	if !strings.Contains(log.String(), "no trace can be stored now") {
 		t.Errorf("the log says %s", log.String())
 	}
 	if _, err := k.store.Create(t.Context(), store.Info{}); err == nil {

@@ -14,7 +14,7 @@ import (
 	"runner/runner"
 )
 
-// generate drives one request into a renderer and returns what came of it, also when the run ended early.
+// generate runs one request and renders its events. It returns the reply, even if the run ended early.
 func generate(ctx context.Context, gen generator, req runner.Request, to render.Renderer,
 	spinner *render.Spinner) (reasoning.Reply, error) {
 	defer spinner.Stop()
@@ -43,7 +43,7 @@ func generate(ctx context.Context, gen generator, req runner.Request, to render.
 	return run.Reply(), failed
 }
 
-// writeTimings prints how long the parts of a run took and what was in effect.
+// writeTimings prints how long the parts of a run took, and the settings that were in effect.
 func writeTimings(w io.Writer, loaded time.Duration, model backend.Info, info reasoning.Info, r *reasoning.Result) {
 	if r == nil {
 		return
@@ -79,7 +79,7 @@ func writeTimings(w io.Writer, loaded time.Duration, model backend.Info, info re
 	tab.Flush()
 }
 
-// contextLine says how large a model's context is, and why.
+// contextLine describes the size of a model's context and the reason for it.
 func contextLine(info backend.Info) string {
 	return fmt.Sprintf("%d of %d tokens, %s; cache for %d tokens",
 		info.ContextSize, info.TrainedContext, info.ContextReason, info.CacheTokens)

@@ -30,10 +30,10 @@ func (a *app) writeVersions() error {
 	return tab.Flush()
 }
 
-// versions are what a build is made of; commit is empty when it is not known.
+// versions are the versions in a build. commit is empty if it is unknown.
 type versions struct{ runner, commit, engine string }
 
-// versions reads what the binary knows about its build.
+// versions reads the versions from the binary.
 func (a *app) versions() versions {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -58,7 +58,7 @@ func newVersions(build Build, engine Engine, info *debug.BuildInfo) versions {
 	return v
 }
 
-// stamp returns the commit that Go noted in the build; empty when it did not.
+// stamp returns the commit that Go recorded in the build, or "".
 func stamp(settings []debug.BuildSetting) string {
 	var commit, modified string
 	for _, s := range settings {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// lockedBuffer may be written and read at once.
+// lockedBuffer can be written and read concurrently.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

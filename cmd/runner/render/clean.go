@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes text fit for a terminal: what could move the cursor, change colours or titles, paste, or reorder the line
-// is replaced by a visible sign. New lines and tabs stay; carriage returns, which could overwrite a line, go.
+// Clean makes text safe for a terminal. It replaces characters that could move the cursor, change colours or titles,
+// paste text or reorder a line with visible symbols. Newlines and tabs stay. Carriage returns, which could overwrite
+// a line, are removed.
 func Clean(s string) string {
 	i := strings.IndexFunc(s, steers)
 	if i < 0 && utf8.ValidString(s) {
@@ -31,13 +32,13 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// CleanLine is Clean for what has to stay on one line.
+// CleanLine is Clean for text that must stay on one line.
 func CleanLine(s string) string {
 	return strings.Join(strings.FieldsFunc(Clean(s), func(r rune) bool { return r == '\n' || r == '\t' }), " ")
 }
 
-// steers reports C0 and C1 control characters other than new line and tab, and the embeddings, overrides and
-// isolates of the bidirectional algorithm (UAX #9), which make text read as something else than it is.
+// steers reports whether r could control a terminal: the C0 and C1 control characters except newline and tab, and the
+// embeddings, overrides and isolates of the bidirectional algorithm (UAX #9), which can disguise text.
 func steers(r rune) bool {
 	switch {
 	case r == '\n', r == '\t':
@@ -48,7 +49,7 @@ func steers(r rune) bool {
 	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-// CleanWriter writes to a terminal what others wrote as text.
+// CleanWriter passes cleaned text on to W, a terminal.
 type CleanWriter struct{ W io.Writer }
 
 func (c CleanWriter) Write(p []byte) (int, error) {

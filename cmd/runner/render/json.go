@@ -7,8 +7,8 @@ import (
 	"runner/reasoning"
 )
 
-// JSON writes a run as one JSON object when it is done, and nothing when it fails. The names are those of the HTTP API:
-// answer, and as far as they are visible reasoning and reasoning_summary.
+// JSON writes a run as one JSON object when it is done. It writes nothing when the run fails. The field names are
+// those of the HTTP API: answer, and reasoning and reasoning_summary where they are visible.
 type JSON struct {
 	streams Streams
 	run     reasoning.Collector
@@ -34,7 +34,7 @@ type object struct {
 	ReasoningInfo    info       `json:"reasoning_info"`
 	Warnings         []warning  `json:"warnings"`
 
-	// Intermediate says that the calls are a specialist's.
+	// Intermediate is set when a specialist made the calls.
 	Intermediate bool                   `json:"intermediate,omitempty"`
 	Delegations  []reasoning.Delegation `json:"delegations,omitempty"`
 	Instructions []json.RawMessage      `json:"instructions,omitempty"`

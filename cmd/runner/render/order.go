@@ -2,19 +2,19 @@ package render
 
 import "runner/reasoning"
 
-// summaryFirst puts a run's summary before the rest of it: the model writes summary and answer side by side, and
-// where both end up in one place they would be mixed. Without a summary nothing is held.
+// summaryFirst shows a run's summary before its answer. The model writes the two at the same time, so they would mix
+// in one output. Without a summary nothing is held back.
 type summaryFirst struct {
 	holding bool
 	held    []reasoning.Event
 }
 
-// start notes what a run shows.
+// start begins to hold events if the run shows a summary.
 func (o *summaryFirst) start(info *reasoning.Info) {
 	o.holding = info != nil && info.Visibility == reasoning.VisibilitySummary
 }
 
-// pass shows an event of a segment, now or when the summary is complete, and reports whether it was held.
+// pass shows an event of a segment now, or holds it until the summary is complete. It reports whether it held it.
 func (o *summaryFirst) pass(e reasoning.Event, show func(reasoning.Event)) (held bool) {
 	if o.holding && e.Segment != reasoning.Summary && e.Segment != reasoning.Reasoning {
 		o.held = append(o.held, e)
@@ -27,7 +27,7 @@ func (o *summaryFirst) pass(e reasoning.Event, show func(reasoning.Event)) (held
 	return false
 }
 
-// release shows what is held.
+// release shows the held events.
 func (o *summaryFirst) release(show func(reasoning.Event)) {
 	o.holding = false
 	for _, e := range o.held {

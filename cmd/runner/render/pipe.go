@@ -8,21 +8,21 @@ import (
 	"runner/reasoning"
 )
 
-// Pipe writes a run for a program: the answer alone to Out, byte for byte, with a new line at its end, and
-// everything else to Err. The calls of a turn that calls tools are its result and go to Out, one JSON object a
-// line. The summary comes before the answer, because both streams may end in one file.
+// Pipe writes a run for a program. The answer goes to Out, byte for byte, with a newline at its end. Tool calls also
+// go to Out, one JSON object a line. Everything else goes to Err. The summary comes before the answer, because both
+// streams may end up in one file.
 type Pipe struct {
 	streams  Streams
 	s        sections
 	order    summaryFirst
 	posthoc  bool
-	midline  bool // the answer's last byte was not a new line
+	midline  bool // the answer's last byte was not a newline
 	call     strings.Builder
 	warnings warnings
 	err      error
 }
 
-// NewPipe returns a renderer for streams of which s.Out is no terminal.
+// NewPipe returns a renderer for streams whose Out is not a terminal.
 func NewPipe(s Streams) *Pipe {
 	return &Pipe{streams: s, s: sections{w: s.Err, terminal: s.ErrTerminal, color: s.Color && s.ErrTerminal}}
 }
@@ -115,7 +115,7 @@ func (p *Pipe) toolCall(e reasoning.Event) {
 	}
 }
 
-// aside writes what is not the answer to standard error.
+// aside writes reasoning, summaries and preambles to standard error.
 func (p *Pipe) aside(e reasoning.Event) {
 	switch e.Kind {
 	case reasoning.SegmentStart:

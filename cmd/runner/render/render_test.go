@@ -66,7 +66,7 @@ func TestTerminalHoldsTheAnswerForTheSummary(t *testing.T) {
 	if out.String() != want {
 		t.Fatalf("after the summary: %q, want %q", out.String(), want)
 	}
-	play(t, r, text(reasoning.Answer, "")) // what comes after is not held
+	play(t, r, text(reasoning.Answer, "")) // later events are not held
 	if out.String() != want {
 		t.Fatalf("at the end: %q, want %q", out.String(), want)
 	}
@@ -115,7 +115,7 @@ func TestPosthocSummaryIsLabelled(t *testing.T) {
 	}
 }
 
-// A terminal is in its plain style and at the start of a line, wherever the run breaks off.
+// Wherever a run breaks off, the terminal is left in its plain style and at the start of a line.
 func TestTerminalIsLeftInOrder(t *testing.T) {
 	events := []reasoning.Event{start(reasoning.VisibilityFull, reasoning.StrategyNative),
 		open(reasoning.Reasoning), text(reasoning.Reasoning, "\n\nhm"), end(reasoning.Reasoning),
@@ -194,7 +194,7 @@ func FuzzClean(f *testing.F) {
 		if strings.ContainsAny(render.CleanLine(s), "\n\t") {
 			t.Fatalf("CleanLine(%q) has lines", s)
 		}
-		// However a text is cut at runes, the pieces cleaned are the whole cleaned.
+		// Cleaning a text in pieces gives the same result as cleaning it whole, wherever it is cut between runes.
 		if utf8.ValidString(s) {
 			var b strings.Builder
 			runes := []rune(s)

@@ -13,21 +13,21 @@ const (
 	plain = "\x1b[0m"
 )
 
-// sections writes labelled stretches of text, one after the other, with an empty line between them.
+// sections writes labelled sections of text with an empty line between them.
 type sections struct {
 	w io.Writer
-	// terminal says that w is one, so that text is cleaned, and color that it may be styled.
+	// terminal says that w is a terminal, so text is cleaned. color allows styles.
 	terminal, color bool
 
 	open    bool // a section is open
 	styled  bool // the dim style is on
 	any     bool // something was written
-	pending bool // the open section has no text yet, and leading new lines are dropped
-	midline bool // the last byte written was not a new line
+	pending bool // the open section has no text yet, so leading newlines are dropped
+	midline bool // the last byte written was not a newline
 	err     error
 }
 
-// begin opens a section, closing the one before. An empty label writes none.
+// begin closes the open section and opens a new one. An empty label is not written.
 func (s *sections) begin(label string, faint bool) {
 	s.end()
 	if s.any {
@@ -57,7 +57,7 @@ func (s *sections) text(t string) {
 	s.raw(t)
 }
 
-// end closes the open section at the start of a line.
+// end closes the open section and leaves the cursor at the start of a line.
 func (s *sections) end() {
 	if !s.open {
 		return
@@ -81,7 +81,7 @@ func (s *sections) raw(t string) {
 	s.midline = !strings.HasSuffix(t, "\n")
 }
 
-// style writes a code that takes no room.
+// style writes a code that takes no space on the terminal.
 func (s *sections) style(code string) {
 	if s.err == nil {
 		_, s.err = io.WriteString(s.w, code)

@@ -4,13 +4,13 @@ import "runner/reasoning"
 
 // The codes of Shortfall.
 const (
-	// CodeNoAnswer: a limit left no answer at all, and no call.
+	// CodeNoAnswer means that a limit was reached before any answer or call.
 	CodeNoAnswer = "no_answer"
-	// CodeCutOff: a limit cut the answer or a call.
+	// CodeCutOff means that a limit cut off the answer or a call.
 	CodeCutOff = "answer_cut_off"
 )
 
-// Shortfall says why a reply that met a limit is not whole, and which flag helps; ok is false for one that met none.
+// Shortfall explains why a limit cut a reply off, and which flag helps. ok is false if no limit was reached.
 func Shortfall(r reasoning.Reply) (code, text string, ok bool) {
 	if r.Result == nil || r.Result.Finish != reasoning.FinishLength {
 		return "", "", false

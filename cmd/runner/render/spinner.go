@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Spinner shows on a terminal that something is under way. A nil Spinner shows nothing. Its methods may be called from
-// any goroutine.
+// Spinner shows on a terminal that the program is working. A nil Spinner shows nothing. Its methods may be called
+// from any goroutine.
 type Spinner struct {
 	w io.Writer
 
@@ -23,12 +23,12 @@ type Spinner struct {
 func NewSpinner(w io.Writer) *Spinner { return &Spinner{w: w} }
 
 const (
-	// spinnerDelay keeps short waits quiet.
+	// spinnerDelay is the longest wait that shows no spinner.
 	spinnerDelay = 200 * time.Millisecond
 	spinnerStep  = 100 * time.Millisecond
 )
 
-// Set says what is under way, in a few words, and starts the spinner where it is not running.
+// Set shows a few words about the current work. It starts the spinner if it is not running.
 func (s *Spinner) Set(text string) {
 	if s == nil {
 		return
@@ -43,7 +43,7 @@ func (s *Spinner) Set(text string) {
 	}
 }
 
-// Stop removes the spinner from the terminal. When it returns nothing more is written.
+// Stop removes the spinner from the terminal. Nothing is written after it returns.
 func (s *Spinner) Stop() {
 	if s == nil {
 		return

@@ -10,19 +10,19 @@ import (
 
 // Terminal shows a run to a person: reasoning dimmed and labelled, then the answer.
 //
-// Under visibility summary it holds the answer until the summary is complete, because the two are generated side by
-// side and a person reads one after the other.
+// Under visibility summary it holds the answer back until the summary is complete: the two are generated at the same
+// time, but a person reads one after the other.
 type Terminal struct {
 	streams  Streams
 	s        sections
 	posthoc  bool
-	labelled bool // something stands before the answer, so that without colour it needs a label
+	labelled bool // something precedes the answer, so without colour the answer needs a label
 	order    summaryFirst
 	warnings warnings
 }
 
-// NewTerminal returns a renderer for s.Out, a terminal; s.Err receives warnings, one line each, after the run. Without
-// colour the answer is labelled as well.
+// NewTerminal returns a renderer for s.Out, a terminal. After the run it writes warnings to s.Err, one line each.
+// Without colour the answer is labelled as well.
 func NewTerminal(s Streams) *Terminal {
 	return &Terminal{streams: s, s: sections{w: s.Out, terminal: true, color: s.Color}}
 }
@@ -89,7 +89,7 @@ func (t *Terminal) segment(e reasoning.Event) {
 	}
 }
 
-// warnings collects warnings so that they do not break into the text.
+// warnings collects warnings, so that they do not interrupt the text.
 type warnings []reasoning.Event
 
 func (w *warnings) add(e reasoning.Event) { *w = append(*w, e) }
@@ -104,7 +104,7 @@ func (w *warnings) write(to io.Writer, terminal bool) error {
 	return nil
 }
 
-// WarningLine is a warning as one line for standard error.
+// WarningLine formats a warning as one line for standard error.
 func WarningLine(code, text string, terminal bool) string {
 	line := fmt.Sprintf("runner: warning: %s (%s)", text, code)
 	if terminal {

@@ -15,7 +15,8 @@ type Trace struct {
 	err       error
 }
 
-// NewTrace returns a renderer that writes to s.Out. cancelled is asked at the end of a run that broke off.
+// NewTrace returns a renderer that writes to s.Out. If the run ends early, cancelled reports whether it was
+// cancelled.
 func NewTrace(s Streams, cfg decision.Config, cancelled func() bool) *Trace {
 	t := &Trace{streams: s, cancelled: cancelled}
 	enc := json.NewEncoder(s.Out)

@@ -1,4 +1,4 @@
-// Package scripttest has what the test scripts of the command and of its command tree share. Only tests import it.
+// Package scripttest has the commands that the test scripts of packages main and cli share. Only tests import it.
 package scripttest
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Exits is a command of test scripts that runs another and checks its exit code: exits CODE COMMAND...
+// Exits is a script command that runs a program and checks its exit code: exits CODE COMMAND...
 func Exits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)

@@ -1,21 +1,23 @@
 //go:build unix
 
-// Package transcript runs the commands that a Markdown document shows, and puts what they print into it. So what a
-// document shows is what happens, and a test can compare the two. Only tests import it.
+// Package transcript runs the commands in a Markdown document and updates the output that the document shows. A test
+// can then check that the document is true. Only tests import it.
 //
-// A document is prose with fenced blocks, of which two kinds matter; all else stays as it is.
+// It acts on two kinds of fenced blocks. All other text stays as it is.
 //
-//   - A block of the kind "console" holds commands, each after "$ ", and below each what it printed, which is replaced. A command goes on in
-//     the next line while it ends in a backslash or a bar, or a quote in it is open. Lines after it that begin with ">>> " or "result of NAME: " say
-//     that it is a chat and what is typed there, line by line; it is left when there is nothing more to type.
-//   - A block whose opening line names a file after the kind ("json tools.json") is written to that file, for the commands below it.
+//   - A "console" block holds commands, each after "$ ", and their output. The output is replaced. A command continues
+//     on the next line if it ends in a backslash or a bar, or has an open quote. If the lines after it begin with
+//     ">>> " or "result of NAME: ", the command is a chat, and these lines are typed into it one by one. The chat is
+//     left when no lines remain.
+//   - A block whose opening line names a file after the kind ("json tools.json") is written to that file, for the
+//     commands below it.
 //
-// All commands of a document run one after another in one bash, in a home folder of their own that is empty at
-// first, on a terminal without colours that is 100 columns wide. So variables and background jobs last. Background
-// jobs end with the document at the latest; what they print has to go to a file, or it would come at any time. A
-// command that fails is an error of the document, unless it says what follows ("|| echo ...").
+// The commands of a document run one after another in the same bash, so variables and background jobs last. They run
+// in a new, empty home folder, on a terminal of 100 columns without colours. Background jobs are ended with the
+// document. They must print to a file, because their output could come at any time. A command that fails is an error
+// unless the document handles it ("|| echo ...").
 //
-// What differs from run to run and from machine to machine is replaced by stand-ins; see [Rules].
+// Output that differs between runs or machines is replaced; see [Rules].
 package transcript
 
 import (
@@ -26,18 +28,18 @@ import (
 	"strings"
 )
 
-// fence begins and ends a block, prompt begins a command, chatPrompt a message of a chat.
+// fence begins and ends a block. prompt begins a command, and chatPrompt a chat message.
 const (
 	fence      = "```"
 	prompt     = "$ "
 	chatPrompt = ">>> "
 )
 
-// typed matches a line of a chat in which something was typed.
+// typed matches a line that was typed into a chat.
 var typed = regexp.MustCompile(`^(?:` + chatPrompt + `|result of [\w-]+: )(.+)$`)
 
-// Renew returns doc with the files written and the commands run that it shows, in the folder home, and with what these have printed now.
-// Programs are found on this process's PATH; variables ("NAME=value") are added to their environment.
+// Renew writes the files and runs the commands of doc in the folder home. It returns doc with the new output.
+// Programs are found on this process's PATH. variables ("NAME=value") are added to the environment of the commands.
 func Renew(doc, home string, variables ...string) (string, error) {
 	sh, err := start(home, variables)
 	if err != nil {
@@ -79,7 +81,8 @@ func Renew(doc, home string, variables ...string) (string, error) {
 	return strings.Join(out, "\n"), nil
 }
 
-// fenced returns the fenced block that lines begin with, its fences included, and what its opening line says, or nil.
+// fenced returns the fenced block that lines begin with, including its fences, and the kind and file named in its
+// opening line. block is nil if there is none.
 func fenced(lines []string) (block []string, kind, file string) {
 	info, ok := strings.CutPrefix(lines[0], fence)
 	if !ok {
@@ -109,7 +112,7 @@ func renew(lines []string, sh *shell) ([]string, error) {
 		out = append(out, strings.Split(prompt+c.text, "\n")...)
 		for _, line := range printed {
 			if strings.HasPrefix(line, prompt) || strings.HasPrefix(line, fence) {
-				return nil, fmt.Errorf("%s: it printed %q, which would be read as something else here", c.text, line)
+				return nil, fmt.Errorf("%s: it printed %q, which the document would show as a command or a fence", c.text, line)
 			}
 		}
 		if out = append(out, printed...); len(printed) > 0 && i < len(commands)-1 {
@@ -119,7 +122,7 @@ func renew(lines []string, sh *shell) ([]string, error) {
 	return out, nil
 }
 
-// command is one command of a document, and what is typed where it asks.
+// command is one command of a document, with the lines that are typed when it asks.
 type command struct {
 	text  string
 	typed []string
@@ -150,7 +153,7 @@ func parse(lines []string) ([]command, error) {
 	return commands, nil
 }
 
-// open reports whether a shell would read on: text ends in a backslash or a bar, or within quotes.
+// open reports whether a shell would read another line: text ends in a backslash or a bar, or inside quotes.
 func open(text string) bool {
 	var quote rune
 	escaped := false

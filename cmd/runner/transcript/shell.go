@@ -20,26 +20,26 @@ import (
 	"golang.org/x/term"
 )
 
-// patience is how long a command may print nothing.
+// patience is the longest time that a command may print nothing.
 const patience = time.Minute
 
-// port is what documents call the port of their servers, which is any free one.
+// port stands in documents for the port of their servers. The real port is any free one.
 const port = "8080"
 
-// shell is the bash that runs the commands of a document, with what it and they print on a terminal.
+// shell is the bash that runs the commands of a document on a terminal.
 type shell struct {
 	cmd      *exec.Cmd
-	commands *os.File // what bash is to do
-	terminal *os.File // what is typed, and printed
+	commands *os.File // bash's input
+	terminal *os.File // the other end of bash's terminal
 	printed  chan []byte
 	home     string
-	script   string // the file of the command under way
+	script   string // the file that holds the current command
 	ports    *strings.Replacer
 	standIns standIns
 }
 
 func start(home string, variables []string) (*shell, error) {
-	home, err := filepath.EvalSymlinks(home) // as programs tell it
+	home, err := filepath.EvalSymlinks(home) // as programs print it
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,8 @@ func start(home string, variables []string) (*shell, error) {
 	return sh, nil
 }
 
-// begin starts bash in a session of its own whose terminal has bash's output, and its input on file 3.
+// begin starts bash in a new session with a new terminal. Bash writes to the terminal, which is also open for reading
+// as file 3.
 func (sh *shell) begin(env []string) error {
 	master, slave, err := pty.Open()
 	if err != nil {
@@ -92,8 +93,8 @@ func (sh *shell) begin(env []string) error {
 	return err
 }
 
-// environment keeps of this process's environment where programs are and what they need, and nothing of who runs
-// them. Processors compute, since what a GPU adds up is another thing again.
+// environment returns the environment of the commands. It passes on only the variables that programs need to start,
+// and nothing about the user. It hides GPUs, because their sums differ from those of processors.
 func environment(home string) []string {
 	env := []string{"HOME=" + home, "TERM=dumb", "NO_COLOR=1", "LC_ALL=C.UTF-8", "TZ=UTC", "INPUTRC=/dev/null",
 		"CUDA_VISIBLE_DEVICES="}
@@ -109,11 +110,11 @@ func environment(home string) []string {
 	return env
 }
 
-// close ends bash and whatever it has left running.
+// close ends bash and every program that it has left running.
 func (sh *shell) close() {
 	sh.commands.Close()
 	_ = syscall.Kill(-sh.cmd.Process.Pid, syscall.SIGKILL)
-	for range sh.printed { // nothing is left that writes there
+	for range sh.printed { // until receive has ended
 	}
 	_ = sh.cmd.Wait()
 	sh.terminal.Close()
@@ -134,8 +135,8 @@ func (sh *shell) receive() {
 	}
 }
 
-// What a terminal receives beside text. The editor of a chat tells the terminal when it begins to edit a line and
-// when it has ended; what it asks comes first in between. done is printed after each command.
+// Terminal codes that appear in the output. A chat's line editor sends one code when it begins to edit a line and
+// another when it ends. Its prompt comes first between the two. done is printed after each command.
 var (
 	asking = regexp.MustCompile(`\x1b\[\?2004h([^\x1b]+)\x1b`)
 	edited = regexp.MustCompile(`(?s)\x1b\[\?2004h.*?\x1b\[\?2004l`)
@@ -143,7 +144,7 @@ var (
 	done   = regexp.MustCompile("\x00([0-9]+)\x00")
 )
 
-// run runs one command and returns the lines that it printed, with the stand-ins in them.
+// run runs one command and returns the lines that it printed, after the rules were applied.
 func (sh *shell) run(c command) ([]string, error) {
 	if err := os.WriteFile(sh.script, []byte(sh.ports.Replace(c.text)+"\n"), 0o600); err != nil {
 		return nil, err
@@ -156,7 +157,7 @@ func (sh *shell) run(c command) ([]string, error) {
 		return nil, err
 	}
 	var got []byte
-	var entered []string // the lines of a chat: what was asked with what was typed
+	var entered []string // the lines of a chat: each prompt with the text typed at it
 	for {
 		select {
 		case b, ok := <-sh.printed:
@@ -165,13 +166,13 @@ func (sh *shell) run(c command) ([]string, error) {
 			}
 			got = append(got, b...)
 		case <-time.After(patience):
-			return nil, fmt.Errorf("nothing more came in %v after %q", patience, got)
+			return nil, fmt.Errorf("no output for %v after %q", patience, got)
 		}
 		switch end, questions := done.FindSubmatch(got), asking.FindAllSubmatch(got, -1); {
 		case end != nil && string(end[1]) != "0":
 			return nil, fmt.Errorf("exit code %s after %q", end[1], got)
 		case end != nil && len(entered) < len(c.typed):
-			return nil, fmt.Errorf("nothing asks for %q", c.typed[len(entered)])
+			return nil, fmt.Errorf("the command did not ask for %q", c.typed[len(entered)])
 		case end != nil:
 			return sh.shown(done.ReplaceAll(got, nil), entered), nil
 		case len(questions) > len(entered):
@@ -184,21 +185,21 @@ func (sh *shell) run(c command) ([]string, error) {
 	}
 }
 
-// enter types the first of the lines that are left where a chat asks, or leaves it when there is none, and returns
-// the line as the terminal shows it.
+// enter types the first of the remaining lines at a chat's prompt. It returns the line as the terminal shows it. If no
+// line remains, it leaves the chat.
 func (sh *shell) enter(question string, left []string) (line string, err error) {
 	keys := "\x04"
 	switch {
 	case len(left) > 0:
 		keys, line = left[0]+"\r", question+left[0]
 	case question != chatPrompt:
-		return "", fmt.Errorf("nothing is there to type at %q", question)
+		return "", fmt.Errorf("the document has no line to type at %q", question)
 	}
 	_, err = sh.terminal.WriteString(keys)
 	return line, err
 }
 
-// shown takes what a command printed apart into lines. What the editor of a chat drew becomes the lines that were
+// shown splits the output of a command into lines. It replaces what a chat's editor drew with the lines that were
 // entered.
 func (sh *shell) shown(printed []byte, entered []string) []string {
 	n := 0
@@ -218,7 +219,7 @@ func (sh *shell) shown(printed []byte, entered []string) []string {
 	return lines
 }
 
-// freePort returns a port of the loopback interface that nobody listens on.
+// freePort returns an unused port of the loopback interface.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

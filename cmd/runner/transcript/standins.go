@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Rule says what of a program's output is replaced because it differs from run to run, or from machine to machine.
+// Rule replaces a part of a program's output that differs between runs or machines.
 type Rule struct {
-	// Pattern finds it. Where it has a group, that alone is replaced, and what the match has before it is the kind
-	// of the thing.
+	// Pattern matches the part. If it has a group, only the group is replaced, and the text of the match before the
+	// group names the kind of value.
 	Pattern string
-	// StandIn is put in its place. One with %d numbers the things of a kind in all of a document, from 1; the same
-	// thing has the same number everywhere.
+	// StandIn replaces the part. If it contains %d, the values of each kind are numbered from 1 through the whole
+	// document. Equal values have the same number.
 	StandIn string
 }
 
-// Rules are all that are applied, in this order. Beside them, the home folder of the commands stands as /home/me,
-// and the port of the servers, which is any free one, as 8080.
+// Rules lists all rules, in the order in which they are applied. In addition, the home folder of the commands is
+// shown as /home/me, and the port of the servers as 8080.
 var Rules = []Rule{
-	// Points in time, times taken, speeds.
+	// Times, durations and speeds.
 	{`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`, "…"},
 	{`"(?:created|created_at|completed_at|timestamp)": ?(\d{9,13})\b`, "…"},
 	{`\b(\d+\.\d+) s\b`, "…"},
@@ -29,23 +29,23 @@ var Rules = []Rule{
 	{`\b(\d+\.\d+) tokens/s`, "…"},
 	{`"(?:\w+_(?:duration|ms|per_second)|durationMs)": ?(\d+(?:\.\d+)?)`, "…"},
 	{`\bin ((?:\d+m)?\d+(?:\.\d+)?)s\b`, "…"},
-	// How much of a prompt the cache had, which other requests decide.
+	// How much of a prompt was cached, which depends on other requests.
 	{`"(?:cached_tokens|cache_n|prompt_n|cache_read_input_tokens|cachedInputTokens)": ?(\d+)`, "…"},
-	// Seeds that were drawn.
+	// Random seeds.
 	{`\bseed (\d{10,})`, "…"},
 	{`"seed": ?(\d{10,})`, "…"},
-	// What seals, and what is sealed.
+	// Keys and sealed values.
 	{`\brtrace1-([A-Za-z0-9_-]{20,})`, "key%d"},
 	{`\brk-([A-Za-z0-9_-]{20,})`, "key%d"},
 	{`\bhead ([A-Za-z0-9_:.-]{20,})`, "%d"},
 	{`\b[A-Za-z0-9_-]{100,}`, "sealed%d"},
-	// Sealed traces are as long as the times in them, and columns as wide as those.
+	// The size of a sealed trace depends on the times in it, and the column's width on the size.
 	{`\b(\d+ bytes  +)`, "… bytes  "},
 	{`\b(\d+) bytes\b`, "…"},
-	// Ids and digests are hexadecimal, with or without a prefix that tells their kind.
+	// Ids and digests are hexadecimal, with or without a prefix that names their kind.
 	{`\b(?:[a-z]+\\?[_-])+([0-9a-f]{12,64})\b`, "%d"},
 	{`\b(?:[0-9a-f]{64}|[0-9a-f]{32}|[0-9a-f]{16})\b`, "id%d"},
-	// Versions and the machine.
+	// Versions, and facts about the machine.
 	{`(?m)^runner  (\S+)$`, "…"},
 	{`(?m)^go      (\S+ \S+)$`, "…"},
 	{`(?m)^ok  (?:runner|processor|compiled for|kernels|memory|GPU) +(\S.*)$`, "…"},
@@ -90,7 +90,7 @@ func (s *standIns) replace(text string) string {
 	return text
 }
 
-// of returns what stands for a thing of a kind.
+// of returns the stand-in for a value of a kind.
 func (s *standIns) of(standIn, kind, thing string) string {
 	if !strings.Contains(standIn, "%d") {
 		return standIn

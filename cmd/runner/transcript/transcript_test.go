@@ -40,7 +40,7 @@ func TestRenew(t *testing.T) {
 		"$ printf ':8080'", ":8080",
 		"```", "More prose.", "",
 	}, "\n")
-	for range 2 { // and what was renewed stays as it is
+	for range 2 { // renewing again changes nothing
 		got, err := Renew(doc, home)
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +63,8 @@ func TestRenewKeepsNothingOfTheUser(t *testing.T) {
 	}
 }
 
-// editor is a chat as it looks from outside: it marks where it edits a line, draws what is typed, and leaves at Ctrl-D.
+// editor acts like the line editor of a chat: it sends a code before and after it edits a line, draws what is typed,
+// and leaves at Ctrl-D.
 const editor = `#!/bin/bash
 while true; do
   printf '\x1b[?2004h%s\x1b[1 q' "${PROMPT:->>> }"
@@ -88,8 +89,8 @@ func TestChat(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	for doc, problem := range map[string]string{
-		"```console\n$ echo\n>>> hello\n```\n":                          `nothing asks for "hello"`,
-		"```console\n$ PROMPT='result of add: ' ./chat\n>>> hello\n```": `nothing is there to type at "result of add: "`,
+		"```console\n$ echo\n>>> hello\n```\n":                          `the command did not ask for "hello"`,
+		"```console\n$ PROMPT='result of add: ' ./chat\n>>> hello\n```": `no line to type at "result of add: "`,
 	} {
 		if _, err := Renew(doc, home); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v", doc, err)
@@ -102,7 +103,7 @@ func TestRenewRefuses(t *testing.T) {
 		"```console\n$ false\n```\n":       "exit code 1",
 		"```console\n$ echo '\n```\n":      "the block ends within this command",
 		"```console\nold\n$ echo\n```\n":   "not with a command",
-		"```console\n$ echo '$ rm'\n```\n": "would be read as something else",
+		"```console\n$ echo '$ rm'\n```\n": "would show as a command or a fence",
 		"```console\n$ exec true\n```\n":   "the shell has ended",
 		"```json ../../x\n{}\n```\n":       "leaves the home folder",
 		"\n```console\n$ ) \n```\n":        "line 2",

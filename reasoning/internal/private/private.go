@@ -1,9 +1,12 @@
-// Package private reads and writes small files of keys: mode 0600, the user's own, replaced at once and durably.
+// Package private reads and writes small key files that belong to the user and have mode 0600. Writes are atomic and
+// durable.
 //
-// It knows nothing of what is in them, and no error of it quotes them.
+// It does not know what the files mean. Its errors never quote them.
 package private
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -11,22 +14,22 @@ import (
 	"path/filepath"
 )
 
-// ErrExposed says that a file can be read by others, or that this cannot be ruled out.
+// ErrExposed means that other users can read a file, or that this cannot be ruled out.
 var ErrExposed = errors.New("the file could be read by others; make it your own (chown) and private (chmod 600), " +
 	"and replace its keys if anyone may have read it")
 
-// ErrTooLarge says that a file is larger than it may be.
-var ErrTooLarge = errors.New("the file is too large for a file of keys")
+// ErrTooLarge means that a file is larger than the limit given to Read.
+var ErrTooLarge = errors.New("the file is too large for a key file")
 
-// Read reads a file of at most limit bytes. A file that is not regular, belongs to another user or gives any
-// permission to group or others is refused with ErrExposed; a missing one is fs.ErrNotExist. Errors name the file.
+// Read reads a file of at most limit bytes. It returns ErrExposed if the file is not regular, belongs to another user,
+// or gives any permission to group or others. A missing file is fs.ErrNotExist. Errors name the file.
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat() // of the open file, which no one can exchange any more
+	info, err := f.Stat() // of the open file, which cannot be exchanged
 	if err != nil {
 		return nil, err
 	}
@@ -40,13 +43,21 @@ func Read(path string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// Replace writes a file in place of what was there. Whatever happens, the file holds the old data or the new. The
+// Parse reads JSON into v and reports whether it could: one value, no unknown fields, nothing after it. It has no
+// error, because those of package json quote the data.
+func Parse(data []byte, v any) bool {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	return dec.Decode(v) == nil && errors.Is(dec.Decode(&struct{}{}), io.EOF)
+}
+
+// Replace writes a file and replaces what was there. After a crash the file holds either the old data or the new. The
 // folder must exist.
 func Replace(path string, data []byte) error { return write(path, data, os.Rename) }
 
-// Create writes a file that is not there yet; one that is stays as it is, and the error is fs.ErrExist.
+// Create writes a new file. If the file exists it stays unchanged, and the error is fs.ErrExist.
 func Create(path string, data []byte) error {
-	return write(path, data, os.Link) // unlike renaming, linking does not replace
+	return write(path, data, os.Link) // a link, unlike a rename, never replaces a file
 }
 
 func write(path string, data []byte, put func(from, to string) error) error {

@@ -1,55 +1,56 @@
-// Package keys is a keyring of recipients: key pairs that traces are sealed to, the private keys under a passphrase.
+// Package keys is a keyring of recipients: key pairs that traces are sealed to, with the private keys encrypted under a
+// passphrase.
 //
-// Public keys can be read without the passphrase, so a server can seal with nothing but them; private keys are
-// needed to read traces only. The newest key is the current one, which new traces are sealed to. Older ones open
-// what was sealed to them; no rotation drops them, since traces sealed to a key that is gone can be read by nobody.
+// Public keys can be read without the passphrase, so a server needs only them to seal. Private keys are needed only to
+// read traces. The newest key is the current one; new traces are sealed to it. Older keys open older traces. Rotation
+// never drops a key, because nobody can read the traces of a lost key.
 //
 // # The file
 //
-// JSON, mode 0600, replaced at once:
+// The file is JSON with mode 0600 and is replaced atomically:
 //
 //	version  1
-//	kdf      {name: "argon2id", time, memory_kib, threads, salt}: the passphrase's key, 32 bytes; salt is 16 bytes
-//	keys     [{public, private, created}], the current one first; public is the text of a trace.Recipient, created RFC 3339
+//	kdf      {name: "argon2id", time, memory_kib, threads, salt}: derives the 32-byte key from the passphrase;
+//	         salt is 16 bytes
+//	keys     [{public, private, created}], the current one first; public is the text of a trace.Recipient,
+//	         created is RFC 3339
 //
-// private is base64url of a random nonce of 24 bytes and a NaCl secretbox, under the passphrase's key, of the 32
-// bytes of the X25519 private key. The public key has to be the one that follows from it. Numbers of the kdf above
-// 16 passes, 1 GiB and 16 threads are refused, so that a file from elsewhere cannot take the machine's memory.
+// private is base64url of a random nonce of 24 bytes and a NaCl secretbox. The box holds the 32 bytes of the X25519
+// private key under the passphrase's key. The public key must match it. A kdf with more than 16 passes, 1 GiB or
+// 16 threads is refused, so that a foreign file cannot exhaust the machine's memory.
 //
-// # What it protects, and what not
+// # What it protects
 //
-// Who reads the file learns the public keys, and can try passphrases, at about a tenth of a second and 64 MiB each.
-// Who can write it can put public keys of his own there, so that new traces are sealed to him; the file has to stay
-// the user's own. A passphrase that is lost cannot be recovered, and nor can the traces.
+// Someone who can read the file learns the public keys and can try passphrases, each of which takes about a tenth of a
+// second and 64 MiB. Someone who can write the file can add his own public keys, so that new traces are sealed to him;
+// the file must belong to the user. A lost passphrase cannot be recovered, and neither can the traces.
 //
-// A Keyring may be read by several goroutines; it must not be changed meanwhile. Programs that change one file must
-// not do so at the same time.
+// A Keyring may be read by several goroutines, but not while it is changed. Only one program may change a file at a
+// time.
 package keys
 
 import (
-	"bytes"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/nacl/secretbox"
 
+	"runner/reasoning/internal/base64url"
 	"runner/reasoning/internal/private"
 	"runner/reasoning/trace"
 )
 
 // The limits.
 const (
-	// MaxKeys is the most keys of a keyring.
+	// MaxKeys is the maximum number of keys in a keyring.
 	MaxKeys = 64
-	// MinPassphrase and MaxPassphrase bound a passphrase's length in bytes.
-	MinPassphrase = 8
-	MaxPassphrase = 1024
+	// minPassphrase and maxPassphrase bound a passphrase's length in bytes.
+	minPassphrase = 8
+	maxPassphrase = 1024
 
 	maxFile    = 64 << 10
 	version    = 1
@@ -63,17 +64,15 @@ const (
 
 // Errors, compared with errors.Is.
 var (
-	// ErrPassphrase says that a passphrase does not open the keyring.
+	// ErrPassphrase means that the passphrase does not open the keyring.
 	ErrPassphrase = errors.New("the passphrase is wrong, or the keyring was altered")
-	// ErrWeak says that a new passphrase is too short or too long.
+	// ErrWeak means that a new passphrase is too short or too long.
 	ErrWeak = errors.New("a passphrase has 8 to 1,024 bytes")
-	// ErrFull says that a keyring holds MaxKeys keys.
-	ErrFull = errors.New("the keyring holds 64 keys already")
-	// ErrExposed says that the file can be read by others.
+	// ErrFull means that the keyring holds MaxKeys keys.
+	ErrFull = errors.New("the keyring already holds 64 keys, the maximum")
+	// ErrExposed means that other users can read the file.
 	ErrExposed = private.ErrExposed
 )
-
-var encoding = base64.RawURLEncoding.Strict()
 
 type keyFile struct {
 	Version int       `json:"version"`
@@ -95,7 +94,7 @@ type fileKey struct {
 	Created time.Time `json:"created"`
 }
 
-// Key is what may be known of a key without the passphrase.
+// Key is what is known of a key without the passphrase.
 type Key struct {
 	Recipient trace.Recipient
 	Created   time.Time
@@ -106,34 +105,34 @@ type sealedKey struct {
 	private []byte // nonce and box
 }
 
-// Keyring is a list of keys, the current one first. Private keys are in it only as the passphrase seals them.
+// Keyring is a list of keys, the current one first. It holds private keys only in encrypted form.
 type Keyring struct {
 	kdf  kdf
 	salt []byte
 	keys []sealedKey
 }
 
-// New returns a keyring with one new key. now is the time that it is noted with. Error: ErrWeak.
+// New returns a keyring with one new key, created at now. Error: ErrWeak.
 func New(passphrase []byte, now time.Time) (*Keyring, error) {
 	// The second recommendation of RFC 9106.
 	return newKeyring(passphrase, now, kdf{Name: "argon2id", Time: 3, MemoryKiB: 64 << 10, Threads: 4})
 }
 
 func newKeyring(passphrase []byte, now time.Time, k kdf) (*Keyring, error) {
-	if len(passphrase) < MinPassphrase || len(passphrase) > MaxPassphrase {
+	if len(passphrase) < minPassphrase || len(passphrase) > maxPassphrase {
 		return nil, ErrWeak
 	}
 	r := &Keyring{kdf: k, salt: make([]byte, saltSize)}
 	_, _ = rand.Read(r.salt) // never fails, by its contract
-	r.kdf.Salt = encoding.EncodeToString(r.salt)
+	r.kdf.Salt = base64url.Encoding.EncodeToString(r.salt)
 	key := r.derive(passphrase)
 	defer clear(key[:])
 	r.add(key, now)
 	return r, nil
 }
 
-// Load reads a file. A file that belongs to another user or gives any permission to others is refused with
-// ErrExposed; a missing one is fs.ErrNotExist. No error quotes the file.
+// Load reads a file. It returns ErrExposed if the file belongs to another user or gives any permission to others. A
+// missing file is fs.ErrNotExist. No error quotes the file.
 func Load(path string) (*Keyring, error) {
 	data, err := private.Read(path, maxFile)
 	if err != nil {
@@ -146,33 +145,31 @@ func Load(path string) (*Keyring, error) {
 	return r, nil
 }
 
-// parse reads a file. Its errors hold nothing of the data, unlike those of package json.
+// parse reads a file. Its errors do not quote the data.
 func parse(data []byte) (*Keyring, error) {
 	var file keyFile
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if dec.Decode(&file) != nil || !errors.Is(dec.Decode(&struct{}{}), io.EOF) {
-		return nil, errors.New("it is not a keyring")
+	if !private.Parse(data, &file) {
+		return nil, errors.New("not a keyring")
 	}
 	k := file.KDF
-	salt, err := encoding.DecodeString(k.Salt)
+	salt, err := base64url.Decode(k.Salt)
 	switch {
 	case file.Version != version:
-		return nil, fmt.Errorf("its version is %d, and %d is known", file.Version, version)
+		return nil, fmt.Errorf("its version is %d; only %d is known", file.Version, version)
 	case k.Name != "argon2id" || err != nil || len(salt) != saltSize:
-		return nil, errors.New("its kdf is not known")
+		return nil, errors.New("its kdf is unknown")
 	case k.Time < 1 || k.Time > maxTime || k.MemoryKiB > maxMemory || k.Threads < 1 || k.Threads > maxThreads:
-		return nil, errors.New("its kdf takes more than it may")
+		return nil, errors.New("its kdf exceeds the limits of time, memory or threads")
 	case len(file.Keys) < 1 || len(file.Keys) > MaxKeys:
-		return nil, fmt.Errorf("it holds %d keys, and 1 to %d are possible", len(file.Keys), MaxKeys)
+		return nil, fmt.Errorf("it holds %d keys; 1 to %d are allowed", len(file.Keys), MaxKeys)
 	}
 	r := &Keyring{kdf: k, salt: salt}
 	seen := map[trace.Recipient]bool{}
 	for i, f := range file.Keys {
 		recipient, err := trace.ParseRecipient(f.Public)
-		box, err2 := encoding.DecodeString(f.Private)
+		box, err2 := base64url.Decode(f.Private)
 		if err != nil || err2 != nil || len(box) != nonceSize+secretbox.Overhead+keySize || seen[recipient] {
-			return nil, fmt.Errorf("key %d is not a key", i+1)
+			return nil, fmt.Errorf("key %d is not valid", i+1)
 		}
 		seen[recipient] = true
 		r.keys = append(r.keys, sealedKey{Key{recipient, f.Created}, box})
@@ -189,7 +186,7 @@ func (r *Keyring) Keys() []Key {
 	return list
 }
 
-// Current returns whom new traces are sealed to.
+// Current returns the recipient that new traces are sealed to.
 func (r *Keyring) Current() trace.Recipient { return r.keys[0].Recipient }
 
 // Unlock returns all private keys, the current one first. It takes about a tenth of a second. Error: ErrPassphrase.
@@ -215,7 +212,7 @@ func (r *Keyring) unlock(key *[keySize]byte) (list []*trace.Identity, err error)
 	return list, nil
 }
 
-// Rotate makes a new key the current one. The passphrase has to be the keyring's. Errors: ErrPassphrase, ErrFull.
+// Rotate makes a new key the current one. It needs the keyring's passphrase. Errors: ErrPassphrase, ErrFull.
 func (r *Keyring) Rotate(passphrase []byte, now time.Time) error {
 	if len(r.keys) == MaxKeys {
 		return ErrFull
@@ -229,16 +226,17 @@ func (r *Keyring) Rotate(passphrase []byte, now time.Time) error {
 	return nil
 }
 
-// Create writes the keyring to a file that is not there yet; one that is stays, and the error is fs.ErrExist.
+// Create writes the keyring to a new file. If the file exists it stays unchanged, and the error is fs.ErrExist.
 func (r *Keyring) Create(path string) error { return r.write(path, private.Create) }
 
-// Save writes the keyring in place of a file. Whatever happens, the file holds the old keyring or this one.
+// Save replaces a file with the keyring. After a crash the file holds either the old keyring or this one.
 func (r *Keyring) Save(path string) error { return r.write(path, private.Replace) }
 
 func (r *Keyring) write(path string, put func(string, []byte) error) error {
 	file := keyFile{Version: version, KDF: r.kdf}
 	for _, k := range r.keys {
-		file.Keys = append(file.Keys, fileKey{k.Recipient.String(), encoding.EncodeToString(k.private), k.Created.UTC()})
+		file.Keys = append(file.Keys, fileKey{k.Recipient.String(), base64url.Encoding.EncodeToString(k.private),
+			k.Created.UTC()})
 	}
 	data, err := json.MarshalIndent(file, "", "  ")
 	if err == nil {

@@ -12,10 +12,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"runner/reasoning/internal/base64url"
 )
 
 var (
-	// cheap is a kdf that tests can afford.
+	// cheap is a kdf that is fast enough for tests.
 	cheap      = kdf{Name: "argon2id", Time: 1, MemoryKiB: 64, Threads: 1}
 	passphrase = []byte("correct horse")
 	now        = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
@@ -74,7 +76,7 @@ func TestRotateAndLoad(t *testing.T) {
 		t.Errorf("%v, want ErrPassphrase", err)
 	}
 	for _, i := range identities {
-		for _, s := range []string{string(i.Secret()), encoding.EncodeToString(i.Secret())} {
+		for _, s := range []string{string(i.Secret()), base64url.Encoding.EncodeToString(i.Secret())} {
 			if bytes.Contains(data, []byte(s)) {
 				t.Error("the file holds a private key in the clear")
 			}
@@ -129,7 +131,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestExchangedKeys puts one key's private part to another's public part, as who can write the file may.
+// TestExchangedKeys combines one key's private part with another's public part, as somebody who can write the file
+// may do.
 func TestExchangedKeys(t *testing.T) {
 	r := fresh(t)
 	if err := r.Rotate(passphrase, now); err != nil {

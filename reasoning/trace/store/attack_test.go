@@ -21,8 +21,8 @@ import (
 	"runner/reasoning/trace"
 )
 
-// victim is a store at rest that somebody else can write to. He has the recipient's public key and copies of the
-// folder from before, and lacks the signing key and the private key.
+// victim is a store that is not in use and that an attacker can write to. The attacker has the recipient's public
+// key and earlier copies of the folder, but neither the signing key nor the private key.
 type victim struct {
 	*testing.T
 	dir    string
@@ -30,7 +30,7 @@ type victim struct {
 	// first and second are complete, erased is erased, and a crash left the last one open.
 	first, second, erased, left trace.ID
 	blobs                       map[trace.ID][]byte
-	// before is the folder before the second trace, and early the one before the erasure.
+	// before is the folder before the second trace, and early the folder before the erasure.
 	before, early string
 	head          Head // of all of it
 }
@@ -80,7 +80,7 @@ func newVictim(t *testing.T) *victim {
 		v.left = w.sink.begun.id
 		v.head = sound(t, s).Head
 	})
-	// What the traces are, as they were written.
+	// The traces as they were written.
 	db := v.open(v.dir)
 	for _, id := range []trace.ID{v.first, v.second, v.left} {
 		rows, err := db.Query("SELECT data FROM pieces WHERE trace = ? ORDER BY number", id[:])
@@ -127,7 +127,7 @@ func (v *victim) open(dir string) *sql.DB {
 	return db
 }
 
-// exec alters the database with statements.
+// exec alters the database with SQL statements.
 func (v *victim) exec(statements string, args ...any) {
 	v.Helper()
 	db := v.open(v.dir)
@@ -137,7 +137,7 @@ func (v *victim) exec(statements string, args ...any) {
 	}
 }
 
-// forged is a trace that somebody else sealed for the recipient: its pieces, the header first.
+// forged is a trace that an attacker sealed for the recipient: its pieces, the header first.
 func (v *victim) forged(id trace.ID, records ...string) [][]byte {
 	v.Helper()
 	var p pieces
@@ -151,7 +151,7 @@ func (v *victim) forged(id trace.ID, records ...string) [][]byte {
 	return p
 }
 
-// pieces are what a trace.Writer writes.
+// pieces are the writes of a trace.Writer.
 type pieces [][]byte
 
 func (p *pieces) Write(b []byte) (int, error) {
@@ -167,7 +167,7 @@ func (v *victim) plant(id trace.ID, pieces [][]byte) {
 	}
 }
 
-// entry adds an entry that follows the newest, signed with a key of the forger's own.
+// entry adds an entry after the newest one, signed with a key of the attacker.
 func (v *victim) entry(e entry) {
 	v.Helper()
 	db := v.open(v.dir)
@@ -189,7 +189,7 @@ func (v *victim) entry(e entry) {
 
 const victimPrincipal = "the victim"
 
-// forge is a trace that would be somebody's, with an id of its own.
+// forge returns a forged trace that claims an owner, with a new id.
 func (v *victim) forge() (id trace.ID, e entry) {
 	id = trace.NewID()
 	pieces := v.forged(id, "forged 1", "forged 2")
@@ -198,22 +198,22 @@ func (v *victim) forge() (id trace.ID, e entry) {
 	return id, entry{id: id, size: int64(len(all)), digest: sha256.Sum256(all), principal: victimPrincipal}
 }
 
-// outcome is what becomes of an attack.
+// outcome is the expected outcome of an attack.
 type outcome struct {
 	// read is the error of opening the store to read it, or nil.
 	read error
-	// problem is part of what Verify finds without a head, and headed with the one that was kept; empty where it finds
-	// nothing.
+	// problem is a part of what Verify finds without a head, and headed with the kept head. They are empty if it
+	// finds nothing.
 	problem, headed string
-	// write is the error of opening the store to write to it, or of beginning a trace; nil where both work.
+	// write is the error of opening the store for writing, or of beginning a trace; nil if both work.
 	write error
-	// after and afterHeaded are as problem and headed, once the store was written to; - means what they were before.
+	// after and afterHeaded are like problem and headed, after the store was written to; - means the same as before.
 	after, afterHeaded string
 }
 
 const same = "-"
 
-// found is an attack that Verify finds, before and after the store was written to.
+// found is an attack that Verify finds both before and after the store is written to.
 func found(problem string) outcome {
 	return outcome{problem: problem, headed: same, after: same, afterHeaded: same}
 }
@@ -225,22 +225,23 @@ func stops(problem string) outcome {
 	return o
 }
 
-// settled is an attack on a trace left open. A writer ends the trace with what is authentic, and Verify finds the rest.
+// settled is an attack on an open trace. A writer ends the trace with its authentic pieces, and Verify finds the
+// rest.
 func settled(problem, after string) outcome {
 	return outcome{problem: problem, headed: same, after: after, afterHeaded: after}
 }
 
 const (
-	// putBack puts the pieces of a trace back from an earlier copy of the database.
+	// putBack restores the pieces of a trace from an earlier copy of the database.
 	putBack = `ATTACH ?1 AS early;
 		INSERT INTO pieces SELECT NULL, trace, number, padding, data, signature FROM early.pieces WHERE trace = ?2`
-	// cutToFirst leaves the first trace alone.
+	// cutToFirst leaves only the first trace.
 	cutToFirst = `DELETE FROM pieces WHERE trace NOT IN (SELECT trace FROM chain WHERE number <= 2);
 		DELETE FROM chain WHERE number > 2`
 )
 
-// The attacks that are not found without a head are documented in docs/security.md: those that only take away what is
-// newest, and a store that was made anew with a key of its own.
+// docs/security.md documents the attacks that are not found without a head: removing the newest entries, and
+// replacing the store by one with another key.
 var attacks = []struct {
 	name string
 	do   func(v *victim)
@@ -335,7 +336,7 @@ var attacks = []struct {
 	{"truncate: all pieces of a trace left open", func(v *victim) {
 		v.exec("DELETE FROM pieces WHERE trace = ?", v.left[:])
 	}, found("its bytes were removed")},
-	// Documented: it is what a crash a moment earlier would have left.
+	// Documented: a crash a moment earlier would have left the same.
 	{"truncate: the last piece of a trace left open", func(v *victim) {
 		v.exec("DELETE FROM pieces WHERE trace = ? AND number = 2", v.left[:])
 	}, outcome{}},
@@ -397,7 +398,7 @@ var attacks = []struct {
 		}
 		copyFolder(v, dir, v.dir)
 	}, outcome{headed: "signed with another key", afterHeaded: "signed with another key"}},
-	{"roll back: the public half of another key", func(v *victim) {
+	{"roll back: the public key of another store", func(v *victim) {
 		_, dir, _ := fresh(v)
 		data, err := os.ReadFile(filepath.Join(dir, publicName))
 		if err == nil {
@@ -474,7 +475,7 @@ func equalFiles(a, b map[string][]byte) bool {
 	return true
 }
 
-// write opens the store as its owner does and stores a trace.
+// write opens the store as its owner does, and stores a trace.
 func (v *victim) write() (id trace.ID, err error) {
 	s, err := Open(v.dir, v.config())
 	if err != nil {
@@ -491,7 +492,7 @@ func (v *victim) write() (id trace.ID, err error) {
 	return w.Close()
 }
 
-// look reads the store as its owner does. Whatever was done to it, no list vouches for what it did not store.
+// look reads the store as its owner does. No list may vouch for a trace that the owner did not store.
 func (v *victim) look(refused error, problem, headed string) {
 	v.Helper()
 	s, err := Read(v.dir)
@@ -540,8 +541,7 @@ func (v *victim) look(refused error, problem, headed string) {
 	}
 }
 
-// lookAtCopy reads a copy of the store, in which only the database and the public half are, and one that has only the
-// database.
+// lookAtCopy reads a copy with only the database and the public key, and one with only the database.
 func (v *victim) lookAtCopy(problem, headed string) {
 	v.Helper()
 	there := v.dir
@@ -569,7 +569,7 @@ func (v *victim) lookAtCopy(problem, headed string) {
 	}
 }
 
-// TestForeignPublicHalf puts the public half of another key into a copy that has no signing key.
+// TestForeignPublicHalf puts the public key of another signing key into a copy without a signing key.
 func TestForeignPublicHalf(t *testing.T) {
 	v := newVictim(t)
 	_, dir, _ := fresh(t)
@@ -597,7 +597,7 @@ func TestForeignPublicHalf(t *testing.T) {
 	}
 }
 
-// trust fails where a list or a blob vouches for what the owner did not store.
+// trust fails if a list or a blob vouches for something that the owner did not store.
 func (v *victim) trust(s *Reader) {
 	v.Helper()
 	list, err := s.List(background)
@@ -632,7 +632,7 @@ func (v *victim) trust(s *Reader) {
 	}
 }
 
-// TestRollBackUnderAProcess gives a process that has the store open an earlier state of it.
+// TestRollBackUnderAProcess restores an earlier state of the store while a process has it open.
 func TestRollBackUnderAProcess(t *testing.T) {
 	v := newVictim(t)
 	s := open(t, v.dir, v.config())
@@ -646,7 +646,7 @@ func TestRollBackUnderAProcess(t *testing.T) {
 	}
 }
 
-// TestReadWithoutKeys takes the keys away or makes them unreadable. Traces can be read all the same.
+// TestReadWithoutKeys removes the keys or makes them unreadable. Traces can still be read.
 func TestReadWithoutKeys(t *testing.T) {
 	v := newVictim(t)
 	if err := os.Remove(filepath.Join(v.dir, publicName)); err != nil {
@@ -684,7 +684,7 @@ func TestReadWithoutKeys(t *testing.T) {
 	}
 }
 
-// TestReserveIsNoLink puts a link to a file of the owner's where room is reserved.
+// TestReserveIsNoLink replaces the reserve by a link to a file of the owner.
 func TestReserveIsNoLink(t *testing.T) {
 	v := newVictim(t)
 	path, other := filepath.Join(v.dir, reserveName), filepath.Join(t.TempDir(), "other")
@@ -703,8 +703,8 @@ func TestReserveIsNoLink(t *testing.T) {
 	}
 }
 
-// TestEveryByte flips bytes of the database and of the public half. Each flip is refused by name, found by Verify, or
-// changes nothing that is read.
+// TestEveryByte flips bytes of the database and of the public key. Each flip is refused by name, found by Verify,
+// or changes nothing that is read.
 func TestEveryByte(t *testing.T) {
 	v := newVictim(t)
 	if _, err := v.write(); err != nil { // which brings the trace that a crash left to its end
@@ -716,11 +716,11 @@ func TestEveryByte(t *testing.T) {
 		t.Error("the flips met too little")
 	}
 	if v.flip(publicName, 1)["refused"] == 0 {
-		t.Error("no other public half is refused")
+		t.Error("no other public key is refused")
 	}
 }
 
-// TestEveryByteOfTheLog flips bytes of the log that a crash left. What SQLite does not take from it is missing, as a
+// TestEveryByteOfTheLog flips bytes of a log that a crash left. What SQLite does not take from it is missing, as a
 // kept head shows.
 func TestEveryByteOfTheLog(t *testing.T) {
 	v := newVictim(t)
@@ -735,7 +735,7 @@ func TestEveryByteOfTheLog(t *testing.T) {
 	}
 }
 
-// kept keeps the head of the store as it is.
+// kept returns the store with its current head.
 func (v *victim) kept() {
 	v.Helper()
 	s, err := Read(v.dir)
@@ -749,7 +749,7 @@ func (v *victim) kept() {
 	v.head = r.Head
 }
 
-// flip flips a bit in every so many bytes of a file, one after the other, and counts what became of it.
+// flip flips a bit in every so many bytes of a file, one at a time, and counts the outcomes.
 func (v *victim) flip(name string, step int) map[string]int {
 	v.Helper()
 	if os.Getenv("RUNNER_LONG") != "" {
@@ -781,8 +781,8 @@ func (v *victim) flip(name string, step int) map[string]int {
 	return became
 }
 
-// flipped says what becomes of a store in which a bit was flipped; an error where it is read otherwise than it was
-// written, unseen.
+// flipped returns the outcome for a store with a flipped bit. It is an error if something else than was written is
+// read without being noticed.
 func (v *victim) flipped(want string) (string, error) {
 	s, err := Read(v.dir)
 	if err == nil {
@@ -813,7 +813,7 @@ func commonPrefix(a, b string) (n int) {
 	return n
 }
 
-// readAll is all that can be read, as text.
+// readAll returns everything that can be read, as text.
 func (v *victim) readAll() string {
 	s, err := Read(v.dir)
 	if err != nil {

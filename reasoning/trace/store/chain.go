@@ -1,40 +1,37 @@
 package store
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"runner/reasoning/trace"
 )
 
-// State is what became of a trace.
+// State is the state of a trace.
 type State uint8
 
 // The states. The last three are kinds of entries in the chain.
 const (
-	// StateOpen is a trace that is still being written, or that a crash left and no writer has noted yet.
+	// StateOpen is a trace that is still being written, or that a crash left open and no Store has recorded as cut yet.
 	StateOpen State = iota
-	// StateComplete is a trace with its last chunk.
+	// StateComplete is a trace that has its last chunk.
 	StateComplete
-	// StateCut is a trace without: its writer died, gave up or reached a limit.
+	// StateCut is a trace without its last chunk, because its writer crashed, gave up or reached a limit.
 	StateCut
-	// StateErased is a trace of which only the entries are left.
+	// StateErased is an erased trace; only its entries are left.
 	StateErased
 
-	// kindBegun is the entry that begins a trace. It is no state: the trace is open until another entry ends it.
+	// kindBegun is the kind of the entry that begins a trace. It is not a state: the trace is open until another entry
+	// ends it.
 	kindBegun State = 4
 )
 
-// String is open, complete, cut or erased.
+// String returns open, complete, cut or erased.
 func (s State) String() string {
 	if names := [...]string{"open", "complete", "cut", "erased"}; int(s) < len(names) {
 		return names[s]
@@ -42,7 +39,7 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", uint8(s))
 }
 
-// MarshalText is String.
+// MarshalText returns String.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // entry is a row of the chain.
@@ -75,8 +72,7 @@ func (e *entry) sum() [sha256.Size]byte {
 	return sha256.Sum256(append(b, e.previous[:]...))
 }
 
-// authentic reports whether an entry is what the holder of the signing key made it. Without a public half it is only
-// compared with its hash.
+// authentic reports whether the holder of the signing key made an entry. Without a key it only checks the hash.
 func (e *entry) authentic(key *public) bool {
 	return e.wellFormed && e.hashed && (key == nil || key.signed(signed(e.number, e.hash), e.signature))
 }
@@ -84,11 +80,11 @@ func (e *entry) authentic(key *public) bool {
 // change is a transaction that may add entries.
 type change struct {
 	*sql.Tx
-	newest *entry // the last one added
+	newest *entry // the last added entry; nil if none was added
 }
 
-// tail returns the newest entry, with number 0 where there is none. Nothing is ever added to an entry that is not
-// this store's, or to a chain that has lost an entry that this process knows.
+// tail returns the newest entry, or one with number 0 if there is none. It returns ErrAltered if that entry is not this
+// store's, or if the chain has lost an entry that this process knows.
 func (s *Store) tail(ctx context.Context, tx querier) (e entry, err error) {
 	list, err := scanEntries(tx.QueryContext(ctx, "SELECT "+entryColumns+" FROM chain c ORDER BY c.number DESC LIMIT 1"))
 	if err != nil {
@@ -112,7 +108,7 @@ func (s *Store) tail(ctx context.Context, tx querier) (e entry, err error) {
 	return e, err
 }
 
-// chain adds an entry, of which kind, id, began, size, digest, principal and model are given.
+// chain adds an entry. The caller sets kind, id, began, size, digest, principal and model.
 func (s *Store) chain(ctx context.Context, tx *change, e *entry) error {
 	before := tx.newest
 	if before == nil {
@@ -137,7 +133,7 @@ func (s *Store) chain(ctx context.Context, tx *change, e *entry) error {
 const entryColumns = "c.number, c.kind, c.trace, c.at, c.began, c.size, c.digest, c.principal, c.model, " +
 	"c.previous, c.hash, c.signature"
 
-// scanEntry reads a row of entryColumns, which may be anything where the database was altered.
+// scanEntry reads a row of entryColumns. In an altered database the values can have any type.
 func scanEntry(rows *sql.Rows) (e entry, err error) {
 	var raw [12]any
 	to := make([]any, len(raw))
@@ -194,31 +190,31 @@ func scanEntries(rows *sql.Rows, err error) (list []entry, _ error) {
 	return list, rows.Err()
 }
 
-// Entry is what may be known of a trace without a key.
+// Entry is what is known of a trace without a key.
 type Entry struct {
 	ID    trace.ID `json:"id"`
 	State State    `json:"state"`
-	// Began is when the trace began and Ended when it ended; zero where it has not.
+	// Began is when the trace began, and Ended when it ended; zero if it has not.
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended,omitzero"`
-	// ErasedAt is when it was erased.
+	// ErasedAt is when it was erased; zero if it was not.
 	ErasedAt time.Time `json:"erased,omitzero"`
-	// Size is the blob's in bytes; 0 while it is open.
+	// Size is the size of the blob in bytes; 0 while the trace is open.
 	Size int64 `json:"size"`
 	// SHA256 is the blob's digest in hexadecimal.
 	SHA256 string `json:"sha256,omitempty"`
-	// Principal and Model are as they were given to Create.
+	// Principal and Model are those given to Create.
 	Principal string `json:"principal,omitempty"`
 	Model     string `json:"model,omitempty"`
-	// Unattested says that nothing proves that the trace is this store's: its entries were altered, or it was cut under
-	// version 1 of the format, or there is no public half to check signatures with.
+	// Unattested says that nothing proves that this store wrote the trace: its entries were altered, it was cut under
+	// version 1 of the format, or there is no public key to check signatures with.
 	Unattested bool `json:"unattested,omitempty"`
 }
 
-// history is what the chain says of one trace. A nil entry is not there.
+// history is the entries of one trace. An entry that the chain does not have is nil.
 type history struct {
 	begun, ended, erased *entry
-	// doubled says that the chain says something twice.
+	// doubled says that the chain has two entries of the same kind.
 	doubled bool
 }
 
@@ -240,13 +236,13 @@ func (h *history) add(e *entry) {
 // gone reports whether the trace was erased.
 func (h *history) gone(key *public) bool { return h.erased != nil && h.erased.authentic(key) }
 
-// attested reports whether the chain proves when the trace began, whose it is, and what it holds.
+// attested reports whether the chain proves when the trace began, who owns it and what it holds.
 func (h *history) attested(key *public) bool {
 	switch {
 	case key == nil, h.doubled, h.erased != nil && !h.gone(key):
 		return false
 	case h.begun == nil:
-		return h.ended != nil && h.ended.kind == StateComplete && h.ended.authentic(key) // of version 1
+		return h.ended != nil && h.ended.kind == StateComplete && h.ended.authentic(key) // written by version 1
 	case h.ended == nil:
 		return h.begun.authentic(key)
 	}
@@ -258,13 +254,13 @@ func (e *entry) continues(begun *entry) bool {
 	return e.number > begun.number && e.began == begun.began && e.principal == begun.principal && e.model == begun.model
 }
 
-// listed is an open trace as lists show it.
+// listed returns an open trace as lists show it.
 func (e *entry) listed(unattested bool) Entry {
 	began := time.UnixMilli(e.began).UTC()
 	return Entry{ID: e.id, Began: began, Principal: e.principal, Model: e.model, Unattested: unattested}
 }
 
-// entry is what is told of the trace; false where nothing is.
+// entry returns what lists show of the trace; ok is false if they do not show it.
 func (h *history) entry(key *public) (e Entry, ok bool) {
 	from := h.ended
 	if from == nil {
@@ -284,7 +280,7 @@ func (h *history) entry(key *public) (e Entry, ok bool) {
 	return e, true
 }
 
-// histories returns the histories of traces whose chain rows a condition chooses, by id.
+// histories returns the histories, by id, of the chain rows that match a condition.
 func histories(ctx context.Context, q querier, where string, args ...any) (map[trace.ID]*history, error) {
 	query := "SELECT " + entryColumns + " FROM chain c " + where + " ORDER BY c.number"
 	list, err := scanEntries(q.QueryContext(ctx, query, args...))
@@ -302,113 +298,7 @@ func histories(ctx context.Context, q querier, where string, args ...any) (map[t
 	return all, nil
 }
 
-// List returns all traces, tombstones among them, the oldest first.
-func (r *Reader) List(ctx context.Context) ([]Entry, error) { return r.entries(ctx, "") }
-
-// Query says which traces Page returns.
-type Query struct {
-	// Principal is whose traces they are; All is everybody's.
-	Principal string
-	All       bool
-	// After is the trace that came last on the page before; nil begins with the first.
-	After *trace.ID
-	// Limit is the most traces, at least 1.
-	Limit int
-	// OldestFirst turns the order around, which is the newest first.
-	OldestFirst bool
-}
-
-// pageQuery has one row for each trace.
-const pageQuery = `SELECT c.trace, c.began, c.principal FROM chain c WHERE c.kind IN (1, 2)
-	UNION ALL SELECT b.trace, b.began, b.principal FROM chain b WHERE b.kind = 4
-		AND NOT EXISTS (SELECT 1 FROM chain e WHERE e.trace = b.trace AND e.kind IN (1, 2))`
-
-// Page returns some of the traces, tombstones among them, and whether there are more. Error: ErrNotFound, where After
-// is none of the traces.
-func (r *Reader) Page(ctx context.Context, q Query) (list []Entry, more bool, err error) {
-	where, args := "(? OR principal = ?)", []any{q.All, q.Principal}
-	order, beyond := "DESC", "<"
-	if q.OldestFirst {
-		order, beyond = "ASC", ">"
-	}
-	if q.After != nil {
-		last, err := r.Get(ctx, *q.After)
-		if err == nil && !q.All && last.Principal != q.Principal {
-			err = ErrNotFound
-		}
-		if err != nil {
-			return nil, false, err
-		}
-		where += " AND (began, trace) " + beyond + " (?, ?)"
-		args = append(args, last.Began.UnixMilli(), q.After[:])
-	}
-	query := pageQuery
-	if r.version == 1 {
-		query += " UNION ALL SELECT trace, began, principal FROM open"
-	}
-	query = fmt.Sprintf("SELECT trace FROM (%s) WHERE %s ORDER BY began %s, trace %s LIMIT ?", query, where, order, order)
-	list, err = r.entries(ctx, query, append(args, q.Limit+1)...)
-	if !q.OldestFirst {
-		slices.Reverse(list)
-	}
-	if more = len(list) > q.Limit; more {
-		list = list[:q.Limit]
-	}
-	return list, more, err
-}
-
-// Get returns what is known of a trace. Error: ErrNotFound.
-func (r *Reader) Get(ctx context.Context, id trace.ID) (Entry, error) {
-	list, err := r.entries(ctx, "SELECT ?", id[:])
-	if err == nil && len(list) == 0 {
-		err = ErrNotFound
-	}
-	if err != nil {
-		return Entry{}, err
-	}
-	return list[0], nil
-}
-
-// entries returns the traces whose ids a query returns, or all without one, the oldest first.
-func (r *Reader) entries(ctx context.Context, query string, args ...any) (list []Entry, err error) {
-	tx, err := r.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = readError(errors.Join(err, r.end(tx))) }()
-	of := func(table string) string {
-		if query == "" {
-			return ""
-		}
-		return "WHERE " + table + ".trace IN (" + query + ")"
-	}
-	all, err := histories(ctx, tx, of("c"), args...)
-	if err != nil {
-		return nil, err
-	}
-	for _, h := range all {
-		if e, ok := h.entry(r.public); ok {
-			list = append(list, e)
-		}
-	}
-	if r.version == 1 {
-		left, err := openTraces(ctx, tx, of("o"), args...)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range left {
-			if all[e.id] == nil {
-				list = append(list, e.listed(true))
-			}
-		}
-	}
-	slices.SortFunc(list, func(a, b Entry) int {
-		return cmp.Or(a.Began.Compare(b.Began), bytes.Compare(a.ID[:], b.ID[:]))
-	})
-	return list, nil
-}
-
-// openTraces returns what the table of open traces of version 1 says.
+// openTraces returns the rows of version 1's table of open traces.
 func openTraces(ctx context.Context, q querier, where string, args ...any) (list []entry, err error) {
 	query := "SELECT o.trace, o.began, o.principal, o.model FROM open o " + where + " ORDER BY o.began, o.trace"
 	rows, err := q.QueryContext(ctx, query, args...)

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// rowPadding is more of a row than SQLite keeps in the pages of a tree, whose rows it copies about: pageSize - 35
-	// bytes at most. What comes after it lies in overflow pages.
+	// rowPadding is larger than the part of a row that SQLite keeps in the pages of a tree, at most pageSize - 35 bytes.
+	// SQLite moves such rows between pages. The data after the padding is in overflow pages, which are never moved.
 	pageSize   = 1024
 	rowPadding = 1024
 
-	// format is the version of the database. In version 1 nothing authenticated a trace before its end.
+	// format is the version of the database. Version 1 did not authenticate a trace before its end.
 	format     = 2
 	setVersion = "PRAGMA user_version = 2"
 )
 
-// The statements as SQLite keeps them, so that they can be compared with what a database holds.
+// The statements in the form in which SQLite keeps them, to compare them with a database.
 const (
 	chainTable = "CREATE TABLE chain (number INTEGER PRIMARY KEY, kind INTEGER NOT NULL, trace BLOB NOT NULL, " +
 		"at INTEGER NOT NULL, began INTEGER NOT NULL,\n\tsize INTEGER NOT NULL, digest BLOB NOT NULL, " +
@@ -34,15 +34,15 @@ const (
 	pieceTable  = pieceColumns + `, signature BLOB NOT NULL DEFAULT x'')`
 	pieceIndex  = `CREATE UNIQUE INDEX pieces_trace ON pieces (trace, number)`
 
-	// openTable is of version 1 alone. Nothing in it was authenticated.
+	// openTable exists only in version 1. Nothing in it was authenticated.
 	openTable = "CREATE TABLE open (trace BLOB PRIMARY KEY, began INTEGER NOT NULL, principal TEXT NOT NULL, " +
 		"model TEXT NOT NULL)"
 )
 
-// object is something that a database defines.
+// object is a definition in a database: a table or an index.
 type object struct{ kind, name, sql string }
 
-// objects are what a database of a version defines, and nothing else.
+// objects returns all definitions that a database of a version has.
 func objects(version int) []object {
 	list := []object{
 		{"table", "chain", chainTable}, {"index", "chain_trace", chainIndex}, {"index", "pieces_trace", pieceIndex},
@@ -54,7 +54,8 @@ func objects(version int) []object {
 	return append(list, object{"table", "pieces", pieceTable})
 }
 
-// foreign returns how what a database defines differs from what this program made. A trigger could keep what is erased.
+// foreign returns how the definitions in a database differ from the expected ones. A trigger, for example, could keep
+// what is erased.
 func foreign(ctx context.Context, q querier, version int) (names []string, err error) {
 	rows, err := q.QueryContext(ctx, "SELECT coalesce(type, ''), coalesce(name, ''), coalesce(sql, '') FROM sqlite_schema")
 	if err != nil {
@@ -79,7 +80,7 @@ func foreign(ctx context.Context, q querier, version int) (names []string, err e
 	return names, rows.Err()
 }
 
-// openDatabase opens the database for writing, and makes it where there is none yet.
+// openDatabase opens the database for writing. It creates a missing one.
 func openDatabase(path string) (db *sql.DB, version int, err error) {
 	if err := createDatabase(path); err != nil {
 		return nil, 0, err
@@ -96,7 +97,7 @@ func openDatabase(path string) (db *sql.DB, version int, err error) {
 	return db, version, nil
 }
 
-// check returns the version of a database that this program can use.
+// check returns the version of a database. The error is ErrDamaged if this program cannot use it.
 func check(db *sql.DB) (version int, err error) {
 	var size, vacuum int
 	err = errors.Join(
@@ -105,14 +106,14 @@ func check(db *sql.DB) (version int, err error) {
 		db.QueryRow("PRAGMA auto_vacuum").Scan(&vacuum),
 	)
 	if err == nil && (version < 1 || version > format || size != pageSize || vacuum != 0) {
-		err = fmt.Errorf("%w: it is of version %d with pages of %d bytes, and versions 1 to %d with pages of %d are known",
+		err = fmt.Errorf("%w: it has version %d and pages of %d bytes; versions 1 to %d with pages of %d bytes are known",
 			ErrDamaged, version, size, format, pageSize)
 	}
 	return version, err
 }
 
-// createDatabase makes the tables, all or none, where there are none. It takes a connection of its own: a page size
-// counts before anything is written, and the driver sets it after the journal's mode.
+// createDatabase creates all tables in one transaction if there are none. It uses a connection of its own, because the
+// page size must be set before anything is written, and the driver sets it after the journal mode.
 func createDatabase(path string) (err error) {
 	db, err := connect(path, nil, fmt.Sprintf("page_size(%d)", pageSize))
 	if err != nil {
@@ -127,7 +128,7 @@ func createDatabase(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	// Another process may have made them since.
+	// Another process may have created them meanwhile.
 	if err = tx.QueryRow("PRAGMA user_version").Scan(&version); err == nil && version == 0 {
 		for _, statement := range []string{chainTable, chainIndex, pieceTable, pieceIndex, setVersion} {
 			if _, err = tx.Exec(statement); err != nil {
@@ -153,7 +154,7 @@ func upgrade(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// connect opens a database with parameters of its address and pragmas for each connection.
+// connect opens a database with parameters for its URL and pragmas for each connection.
 func connect(path string, parameters url.Values, pragmas ...string) (*sql.DB, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {

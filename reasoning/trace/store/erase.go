@@ -8,18 +8,18 @@ import (
 	"runner/reasoning/trace"
 )
 
-// smallBatch is how many pieces are erased at a time on a full disk: the log grows by what is overwritten, and there
-// is only the room that was kept for it.
+// smallBatch is how many pieces are erased at a time on a full disk. The log grows with what is overwritten, and must
+// fit in the room that was kept.
 const smallBatch = 8
 
-// Erase erases traces: their bytes and with them the only copies of their keys. Entries stay as tombstones. Where one
-// of them is not there or open none is erased. When it returns without an error no byte of them is in any file of the
-// store. To erase what was erased is no error.
+// Erase erases the bytes of traces, and with them the only copies of their keys. The entries stay as tombstones. If one
+// of the traces is missing or open, none is erased. After Erase returns without an error, no file of the store contains
+// a byte of them. Erasing an erased trace is not an error.
 //
-// ErrInLog says that they are erased but that another process, which reads the store, keeps their bytes in its log;
-// to erase them again tries once more. On a full disk Erase uses the room that was kept for it and takes several
-// steps; after an error some traces may be erased, and to erase them all again goes on where it ended. Errors:
-// ErrNotFound, ErrOpen, ErrInLog, ErrNoRoom, ErrAltered.
+// ErrInLog means that the traces are erased, but another process that reads the store still keeps their bytes in
+// the log. Erase them again to retry. On a full disk Erase uses the room that was kept for it and takes several
+// steps. After an error some traces may be erased; erasing them all again continues. Errors: ErrNotFound, ErrOpen,
+// ErrInLog, ErrNoRoom, ErrAltered.
 func (s *Store) Erase(ctx context.Context, ids ...trace.ID) error {
 	s.settleAbandoned()
 	for _, id := range ids {
@@ -58,8 +58,8 @@ func (s *Store) Erase(ctx context.Context, ids ...trace.ID) error {
 	})
 }
 
-// withRoom runs f, and once more with the room that was kept where the disk is full. slowly tells f to take
-// little at a time.
+// withRoom runs f. If the disk is full it releases the kept room and runs f once more with slowly set, which tells f to
+// erase a little at a time.
 func (s *Store) withRoom(f func(slowly bool) error) error {
 	err := f(false)
 	if scarce(err) {
@@ -68,12 +68,12 @@ func (s *Store) withRoom(f func(slowly bool) error) error {
 	}
 	if err == nil && !s.reserved() {
 		s.settleAbandoned()
-		_ = s.reserve.fill() // Create says so where there is no room
+		_ = s.reserve.fill() // Create reports an error if there is no room
 	}
 	return err
 }
 
-// erasable returns whether a trace was erased already, or why it cannot be.
+// erasable reports whether a trace is already erased. The error says why it cannot be erased.
 func (s *Store) erasable(ctx context.Context, q querier, id trace.ID) (erased bool, err error) {
 	all, err := histories(ctx, q, "WHERE c.trace = ?", id[:])
 	h := all[id]
@@ -97,8 +97,7 @@ func (s *Store) entomb(ctx context.Context, tx *change, id trace.ID) error {
 	return s.chain(ctx, tx, &entry{kind: StateErased, id: id})
 }
 
-// removeSlowly removes the pieces of a trace that has its tombstone, a few at a time. What a crash leaves the next
-// Open removes.
+// removeSlowly removes the pieces of an erased trace, a few at a time. The next Open removes what a crash leaves.
 func (s *Store) removeSlowly(ctx context.Context, id trace.ID) error {
 	for {
 		var removed int64
@@ -119,7 +118,7 @@ func (s *Store) removeSlowly(ctx context.Context, id trace.ID) error {
 	}
 }
 
-// finishErasures removes what is left of traces that were erased: a crash came between, or somebody put it back.
+// finishErasures removes pieces of erased traces. A crash left them, or somebody put them back.
 func (s *Store) finishErasures(ctx context.Context) error {
 	list, err := scanEntries(s.db.QueryContext(ctx, "SELECT "+entryColumns+
 		" FROM chain c WHERE c.kind = 3 AND EXISTS (SELECT 1 FROM pieces p WHERE p.trace = c.trace)"))
@@ -128,7 +127,7 @@ func (s *Store) finishErasures(ctx context.Context) error {
 	}
 	for _, e := range list {
 		if !e.authentic(s.public) {
-			continue // Verify shows it
+			continue // Verify reports it
 		}
 		if err := s.withRoom(func(bool) error { return s.removeSlowly(ctx, e.id) }); err != nil {
 			return err
@@ -137,8 +136,8 @@ func (s *Store) finishErasures(ctx context.Context) error {
 	return nil
 }
 
-// EraseBefore erases the traces that ended before a time and returns how many there were. Errors as Erase has; after
-// ErrInLog it tries once more for those that were erased then.
+// EraseBefore erases the traces that ended before a time and returns their number. The errors are those of Erase. After
+// ErrInLog, calling it again retries.
 func (s *Store) EraseBefore(ctx context.Context, t time.Time) (int, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT c.trace FROM chain c WHERE c.kind IN (1, 2) AND c.at < ?
 		AND NOT EXISTS (SELECT 1 FROM chain e WHERE e.trace = c.trace AND e.kind = 3) ORDER BY c.number`, t.UnixMilli())
@@ -165,7 +164,7 @@ func (s *Store) EraseBefore(ctx context.Context, t time.Time) (int, error) {
 	return len(ids), s.Erase(ctx, ids...)
 }
 
-// Prune erases the traces over Config.MaxAge and returns how many there were.
+// Prune erases the traces older than Config.MaxAge and returns their number.
 func (s *Store) Prune(ctx context.Context) (int, error) {
 	if s.cfg.MaxAge == 0 {
 		return 0, nil
@@ -173,10 +172,10 @@ func (s *Store) Prune(ctx context.Context) (int, error) {
 	return s.EraseBefore(ctx, s.cfg.Clock().Add(-s.cfg.MaxAge))
 }
 
-// checkpointPatience is how long a checkpoint waits for readers in the way.
+// checkpointPatience is how long a checkpoint waits for readers to finish.
 const checkpointPatience = 10 * time.Second
 
-// checkpoint brings the log into the database and cuts it to nothing.
+// checkpoint writes the log into the database and truncates it.
 func (s *Store) checkpoint(ctx context.Context) error {
 	for end := time.Now().Add(checkpointPatience); ; {
 		var busy, frames, moved int

@@ -11,7 +11,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Error is why a store did not do what it was asked for.
+// Error says why a store could not do something.
 type Error struct{ code, reason, hint string }
 
 func (e *Error) Error() string { return "traces: " + e.reason }
@@ -34,10 +34,10 @@ var (
 	}
 	ErrOpen error = &Error{
 		"trace_open", "it is still being written",
-		"wait for its end",
+		"wait until the run has ended",
 	}
 	ErrTooLarge error = &Error{
-		"trace_too_large", "the trace is longer than a trace may be",
+		"trace_too_large", "the trace is longer than the limit",
 		"raise the limit, or ask for less",
 	}
 	ErrFull error = &Error{
@@ -45,35 +45,35 @@ var (
 		"erase traces, or raise the limit",
 	}
 	ErrInLog error = &Error{
-		"trace_in_log", "it was erased, but another program still holds the log that has its bytes",
-		"erase again when the other program has ended",
+		"trace_in_log", "it was erased, but another program keeps a log with its bytes open",
+		"erase it again after the other program has ended",
 	}
 	ErrNoSigner error = &Error{
-		"trace_no_signing_key", "sign.key is missing, and the chain cannot go on without it",
-		"restore it from a backup, or begin a new folder; reading and checking need sign.pub only",
+		"trace_no_signing_key", "sign.key is missing, so nothing can be added to the store",
+		"restore it from a backup, or begin a new folder; reading and checking need only sign.pub",
 	}
 	ErrNotHead error = &Error{
-		"trace_not_head", "it is not a head as runner trace verify prints it",
+		"trace_not_head", "not a head as runner trace verify prints it",
 		"give the text that begins with rthead1-",
 	}
-	// ErrNoPublic says that nothing is there to check signatures with.
+	// ErrNoPublic means that there is no public key to check signatures with.
 	ErrNoPublic error = &Error{
-		"trace_no_public_key", "sign.pub is missing, and signatures cannot be checked without it",
+		"trace_no_public_key", "sign.pub is missing, so signatures cannot be checked",
 		"restore sign.pub, or give a head that was kept elsewhere (--head)",
 	}
-	// ErrPublic says that sign.pub and sign.key do not belong together.
+	// ErrPublic means that sign.pub and sign.key do not belong together.
 	ErrPublic error = &Error{
-		"trace_wrong_public_key", "sign.pub is not the public half of sign.key: one of them was exchanged",
+		"trace_wrong_public_key", "sign.pub does not belong to sign.key: one of them was exchanged",
 		"restore both from a backup, and check the store with a head that was kept elsewhere (--head)",
 	}
-	// ErrAltered says that the chain cannot go on, because its end is not as this store left it.
+	// ErrAltered means that the end of the chain is not as this store left it.
 	ErrAltered error = &Error{
 		"trace_store_altered", "the store was altered, and nothing is added to it",
 		"see runner trace verify; restore the folder from a backup, or begin a new one",
 	}
-	// ErrEmptied says that a store was here, and that its database is missing or has no bytes.
+	// ErrEmptied means that the folder held a store, and its database is now missing or empty.
 	ErrEmptied error = &Error{
-		"trace_store_emptied", "traces.db is empty or missing where a store was made: its traces were removed",
+		"trace_store_emptied", "traces.db is empty or missing, but the folder held a store: its traces were removed",
 		"restore the folder from a backup, or begin a new one",
 	}
 	ErrDamaged error = &Error{
@@ -85,7 +85,7 @@ var (
 		"check the folder's permissions, or name another folder",
 	}
 	ErrNoRoom error = &Error{
-		"trace_disk_full", "there is no room on the disk",
+		"trace_disk_full", "the disk is full",
 		"erase traces, or free some space",
 	}
 	ErrBusy error = &Error{
@@ -94,10 +94,10 @@ var (
 	}
 )
 
-// errClosed says that a Writer was closed or abandoned.
+// errClosed means that a Writer was closed or abandoned.
 var errClosed = errors.New("traces: the writer is closed")
 
-// named gives an error of the system or of SQLite its name, where it has one.
+// named wraps an error of the system or of SQLite in the Error that describes it, if there is one.
 func named(err error) error {
 	if err == nil {
 		return nil
@@ -111,7 +111,7 @@ func named(err error) error {
 	return fmt.Errorf("traces: %w", err)
 }
 
-// nameOf returns which of the named errors an error of the system or of SQLite is, or nil.
+// nameOf returns the Error that describes an error of the system or of SQLite, or nil.
 func nameOf(err error) error {
 	if err == nil {
 		return nil
@@ -131,7 +131,7 @@ func nameOf(err error) error {
 	}
 	e := (*sqlite.Error)(nil)
 	if !errors.As(err, &e) {
-		// An altered column has a type of its own, which package sql refuses without a typed error.
+		// A column of an altered database can have another type. Package sql has no typed error for that.
 		if strings.Contains(err.Error(), "sql: Scan error") {
 			return ErrDamaged
 		}
@@ -147,7 +147,7 @@ func nameOf(err error) error {
 		return ErrReadOnly
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA,
 		sqlite3.SQLITE_CONSTRAINT:
-		// No statement of this package has an error of its own: what it does not find was altered.
+		// The statements of this package are correct, so such an error means that the database was altered.
 		return ErrDamaged
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
 		return ErrBusy
@@ -162,8 +162,7 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// scarce reports whether an error is one of a full disk. SQLite does not say why a write failed where a quota is used
-// up.
+// scarce reports whether an error may mean a full disk. If a quota is used up, SQLite only says that a write failed.
 func scarce(err error) bool {
 	e := (*sqlite.Error)(nil)
 	return errors.Is(err, ErrNoRoom) || errors.As(err, &e) && e.Code() == sqlite3.SQLITE_IOERR_WRITE

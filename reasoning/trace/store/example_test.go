@@ -17,7 +17,7 @@ import (
 	"runner/reasoning/trace/store"
 )
 
-// A run is recorded while it goes on, and read again by who has the private key.
+// A run is recorded while it goes on, and read by the holder of the private key.
 func Example() {
 	reader := trace.NewIdentity() // kept elsewhere; the server has the public key
 	dir, err := os.MkdirTemp("", "traces")
@@ -75,7 +75,7 @@ func Example() {
 	// done
 }
 
-// record stores a run. Its id may be told from the moment that Close returns it.
+// record stores a run. Its id may be passed on after Close has returned it.
 func record(s *store.Store, run []reasoning.Event) (id trace.ID, err error) {
 	w, err := s.Create(context.Background(), store.Info{Principal: "local", Model: "sha256:12"})
 	if err != nil {

@@ -14,10 +14,11 @@ import (
 	"runner/reasoning/trace"
 )
 
-// inMountsVariable says that the test binary may mount file systems, which nobody else sees.
+// inMountsVariable tells the test binary that it may mount file systems, which no other process sees.
 const inMountsVariable = "TRACE_TEST_IN_MOUNTS"
 
-// withMounts runs a test in a process of its own that may mount file systems. It reports whether this is that process.
+// withMounts runs a test in a process of its own that may mount file systems. It reports whether this is that
+// process.
 func withMounts(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inMountsVariable) != "" {
@@ -53,7 +54,7 @@ func disk(t *testing.T, size string) string {
 	return dir
 }
 
-// fill takes what room is left on a disk.
+// fill fills the rest of a disk.
 func fill(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(dir, "filler"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -69,7 +70,7 @@ func fill(t *testing.T, dir string) {
 	}
 }
 
-// TestFullDisk records until a disk is full, and erases then: with the store open, and with it opened again.
+// TestFullDisk records until a disk is full, then erases, both with the store open and with it opened again.
 func TestFullDisk(t *testing.T) {
 	if !withMounts(t) {
 		return
@@ -162,7 +163,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// readOnly mounts a folder once more so that nobody can write to it there.
+// readOnly mounts a folder a second time, read-only.
 func readOnly(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -176,7 +177,7 @@ func readOnly(t *testing.T, dir string) string {
 	return to
 }
 
-// TestReadOnlyFolder reads stores that cannot be written, in each state that they can be in.
+// TestReadOnlyFolder reads stores that cannot be written, in each possible state.
 func TestReadOnlyFolder(t *testing.T) {
 	if !withMounts(t) {
 		return

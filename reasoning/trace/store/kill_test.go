@@ -19,8 +19,8 @@ import (
 	"runner/reasoning/trace"
 )
 
-// writeForever names the folder that the test binary writes traces into until it is killed, sealed to the recipient
-// in recipientVariable.
+// writeForever is the variable with the folder to which the test binary writes traces until it is killed. They are
+// sealed to the recipient in recipientVariable.
 const (
 	writeForever      = "TRACE_TEST_WRITE_FOREVER"
 	recipientVariable = "TRACE_TEST_RECIPIENT"
@@ -38,10 +38,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// readForever names the folder that the test binary reads until it is killed.
+// readForever is the variable with the folder that the test binary reads until it is killed.
 const readForever = "TRACE_TEST_READ_FOREVER"
 
-// readTraces checks a store again and again. It returns when something is not as it should be.
+// readTraces checks a store again and again. It returns when something is wrong.
 func readTraces(dir string) error {
 	for n := 0; ; n++ {
 		r, err := Read(dir)
@@ -61,7 +61,7 @@ func readTraces(dir string) error {
 	}
 }
 
-// TestReadWhileItIsWritten has another process read a store that is written to, and closed and opened again.
+// TestReadWhileItIsWritten: another process reads a store that is written to, closed and opened again.
 func TestReadWhileItIsWritten(t *testing.T) {
 	dir, reader := filepath.Join(t.TempDir(), "traces"), trace.NewIdentity()
 	cfg := Config{Recipients: []trace.Recipient{reader.Recipient()}}
@@ -100,8 +100,8 @@ func TestReadWhileItIsWritten(t *testing.T) {
 	}
 }
 
-// writeTraces tells on standard output "flushed ID N" when N records were flushed, "stored ID N" when a trace of N
-// records was closed, and "erased ID".
+// writeTraces prints "flushed ID N" when N records were flushed, "stored ID N" when a trace of N records was
+// closed, and "erased ID".
 func writeTraces(dir string) error {
 	to, err := trace.ParseRecipient(os.Getenv(recipientVariable))
 	if err != nil {
@@ -145,8 +145,8 @@ func writeTraces(dir string) error {
 	return <-failed
 }
 
-// TestKill kills a process that writes traces at random moments, again and again, and looks that what it told of is
-// there, whole and sealed.
+// TestKill kills a process that writes traces at random moments, again and again, and checks that everything it
+// printed is there, complete and sealed.
 func TestKill(t *testing.T) {
 	dir, reader := filepath.Join(t.TempDir(), "traces"), trace.NewIdentity()
 	rng := rand.New(rand.NewPCG(7, uint64(time.Now().UnixNano())))
@@ -177,7 +177,7 @@ func TestKill(t *testing.T) {
 		if !strings.Contains(told.String(), "stored") {
 			patience = min(2*patience, 16*time.Millisecond)
 		}
-		// A last line that is not whole was cut by the kill, and its number may be as well.
+		// The kill may have cut the last line, and with it a number.
 		whole, _, _ := strings.Cut(told.String()+"\x00", told.String()[strings.LastIndexByte(told.String(), '\n')+1:]+"\x00")
 		lines := bufio.NewScanner(strings.NewReader(whole))
 		for lines.Scan() {

@@ -20,21 +20,21 @@ import (
 	"runner/reasoning/trace"
 )
 
-// Reader reads a folder of sealed traces. It writes nothing and signs nothing, and needs neither a private key nor
-// the signing key. It may be used by several goroutines. A process cannot open a [Store] in a folder while it has a
-// Reader there, since SQLite shares the log's index between them.
+// Reader reads a folder of sealed traces. It writes nothing, signs nothing, and needs neither a private key nor the
+// signing key. It may be used by several goroutines. A process cannot open a [Store] in a folder while it has a Reader
+// there, because SQLite shares the log's index between the two.
 type Reader struct {
 	db *sql.DB
-	// public is nil where no public half of the signing key is known.
+	// public is the signing key's public key; nil if it is not known.
 	public  *public
 	version int
-	// frozen is the database's file where SQLite takes it for one that nobody writes to. It must not change meanwhile.
+	// frozen is the database's file if SQLite reads it as immutable; it must not change meanwhile. Otherwise it is nil.
 	frozen *frozen
-	// copied is a folder to remove.
+	// copied is a temporary folder that Close removes; empty if there is none.
 	copied string
 }
 
-// frozen is a file and what it was like.
+// frozen is a file and its state at one moment.
 type frozen struct {
 	path string
 	info fs.FileInfo
@@ -45,7 +45,7 @@ func freeze(path string) (*frozen, error) {
 	return &frozen{path, info}, err
 }
 
-// moved reports whether the file was written.
+// moved reports whether the file has changed since.
 func (f *frozen) moved() bool {
 	if f == nil {
 		return false
@@ -55,8 +55,8 @@ func (f *frozen) moved() bool {
 		!info.ModTime().Equal(f.info.ModTime())
 }
 
-// Read opens the store in a folder for reading alone. The folder may be one that cannot be written, or a copy that
-// has traces.db only. Errors: fs.ErrNotExist where there is no store, ErrEmptied, ErrDamaged, ErrPublic.
+// Read opens the store in a folder for reading. The folder may be read-only, or a copy with traces.db alone. Errors:
+// fs.ErrNotExist if there is no store, ErrEmptied, ErrDamaged, ErrPublic.
 func Read(dir string) (*Reader, error) {
 	for attempt := 0; ; attempt++ {
 		r, err := openReader(dir)
@@ -70,12 +70,12 @@ func Read(dir string) (*Reader, error) {
 		case attempt == readAttempts:
 			return nil, fmt.Errorf("traces: it cannot be read: %w", err)
 		}
-		// A writer has come or gone between two looks at its files.
+		// A writer has created or removed its files between two looks at them.
 		time.Sleep(time.Duration(attempt) * time.Millisecond)
 	}
 }
 
-// readAttempts is how often files are looked at again that a writer makes and removes.
+// readAttempts is how often Read tries again while a writer creates and removes its files.
 const readAttempts = 10
 
 func openReader(dir string) (r *Reader, err error) {
@@ -94,8 +94,8 @@ func openReader(dir string) (r *Reader, err error) {
 	return r, err
 }
 
-// readError names an error of reading. What SQLite calls read-only then is a log that a writer has just removed or
-// begun.
+// readError is named for errors of reading. There, SQLite reports read-only if a writer has just created or removed the
+// log.
 func readError(err error) error {
 	if errors.As(err, new(*sqlite.Error)) && errors.Is(nameOf(err), ErrReadOnly) {
 		return fmt.Errorf("%w: %w", ErrBusy, err)
@@ -103,7 +103,7 @@ func readError(err error) error {
 	return named(err)
 }
 
-// present says whether a folder holds a store. A database that is missing beside keys was removed.
+// present returns nil if a folder holds a store. If the keys are there and the database is not, it was removed.
 func present(dir string) error {
 	made := false
 	for _, name := range []string{signerName, publicName} {
@@ -122,9 +122,8 @@ func present(dir string) error {
 	return nil
 }
 
-// findPublic returns the public half of the signing key: sign.pub, or what follows from sign.key where only that can be
-// read. Where both can be read they have to agree. Without either it is nil, and nothing is attested: who has lost the
-// signing key can still read.
+// findPublic returns the public key from sign.pub, or from sign.key if only that can be read. If both can be read they
+// must agree. Without either it returns nil: traces can still be read, but none is attested.
 func findPublic(dir string) (*public, error) {
 	p, err := loadPublic(filepath.Join(dir, publicName))
 	signer, signerErr := loadSigner(filepath.Join(dir, signerName))
@@ -141,13 +140,12 @@ func findPublic(dir string) (*public, error) {
 	return nil, nil
 }
 
-// open opens the database without a write. SQLite cannot do that by itself: in a folder without a log it makes one.
+// open opens the database without writing. SQLite alone cannot do that: it creates a log in a folder without one.
 //
-//   - Without a log nobody has the database open, so it can be read as it is (immutable). Whether somebody wrote to
-//     it meanwhile is looked at.
-//   - With a log and its index, SQLite keeps readers and writers apart; the index is mapped for reading only.
-//   - What is left is a log that a crash or a copy has left without an index. The files are copied to a folder for
-//     temporary files.
+//   - Without a log no program has the database open, so it is read as it is (immutable). Later reads check whether
+//     the file has changed.
+//   - With a log and its index, SQLite coordinates readers and writers. The index is mapped read-only.
+//   - A log without an index was left by a crash or a copy. The files are copied to a temporary folder.
 func (r *Reader) open(path string) (err error) {
 	pragmas := []string{"query_only(on)", "trusted_schema(off)", "cell_size_check(on)", "temp_store(memory)"}
 	logSize, logErr := sizeOf(path + "-wal")
@@ -192,8 +190,8 @@ func sizeOf(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// copyDatabase copies a database and its log. The database changes only when the log is brought into it, so a log
-// that is copied after it is whole as far as it goes, unless the database was changed meanwhile.
+// copyDatabase copies a database and its log. The database changes only when the log is written into it. So a log that
+// is copied after the database fits it, unless the database has changed meanwhile.
 func copyDatabase(path, to string) error {
 	was, err := freeze(path)
 	if err != nil {
@@ -224,11 +222,11 @@ func copyFile(path, to string) (err error) {
 	return errors.Join(err, f.Close())
 }
 
-// Signed reports whether signatures can be checked: a public half of the signing key is known.
+// Signed reports whether signatures can be checked, because the public key is known.
 func (r *Reader) Signed() bool { return r.public != nil }
 
-// Stale reports whether somebody has written to the store in a way that this Reader cannot follow: all it answers
-// from now on is ErrBusy.
+// Stale reports whether the store was changed in a way that this Reader cannot follow. All its methods then return
+// ErrBusy.
 func (r *Reader) Stale() bool { return r.frozen.moved() }
 
 // Close closes the store.
@@ -258,11 +256,11 @@ func (r *Reader) end(tx *sql.Tx) error {
 	return err
 }
 
-// pieceData is a piece, or null for what is longer than any that is written: a database that was altered must not
-// take the memory.
+// pieceData selects a piece, or null if it is longer than any that is written, so that an altered database cannot
+// exhaust the memory.
 const pieceData = "CASE WHEN length(data) <= 32768 THEN data END"
 
-// pieceSignature is a piece's signature.
+// pieceSignature selects a piece's signature.
 func pieceSignature(version int) string {
 	if version == 1 {
 		return "x''"
@@ -270,20 +268,20 @@ func pieceSignature(version int) string {
 	return "CASE WHEN length(signature) <= 64 THEN signature END"
 }
 
-// blobCheck is what the pieces of a trace come to.
+// blobCheck is the result of reading the pieces of a trace.
 type blobCheck struct {
 	size int64
 	sum  [sha256.Size]byte
-	// The first pieces, up to one that is missing or not this store's: how many, their bytes and digest.
+	// good is the number of pieces before the first that is missing or not this store's, with their bytes and digest.
 	good     int
 	goodSize int64
 	goodSum  [sha256.Size]byte
 	pieces   int
-	// padded says that the padding is as it was written.
+	// padded says that the padding is unchanged.
 	padded bool
 }
 
-// inspect reads the pieces of a trace. key checks their signatures; nil checks none.
+// inspect reads the pieces of a trace and checks their signatures with key. A nil key checks none.
 func inspect(ctx context.Context, q querier, version int, id trace.ID, key *public) (c blobCheck, err error) {
 	rows, err := q.QueryContext(ctx, "SELECT number, length(data), "+pieceData+", "+pieceSignature(version)+
 		", coalesce(padding = zeroblob(?), 0) FROM pieces WHERE trace = ? ORDER BY number", rowPadding, id[:])
@@ -318,9 +316,9 @@ func inspect(ctx context.Context, q querier, version int, id trace.ID, key *publ
 	return c, rows.Err()
 }
 
-// Blob returns the sealed blob of a trace that has ended. It reads piece by piece and returns nothing that the chain
-// does not vouch for; what was altered is trace.ErrTampered. A trace that is erased meanwhile makes it answer
-// ErrErased. Errors: ErrNotFound, ErrErased, ErrOpen.
+// Blob returns the sealed blob of a trace that has ended. The blob is read piece by piece, and each piece is checked
+// before it is returned: a changed one is trace.ErrTampered. If the trace is erased meanwhile, reading returns
+// ErrErased. Errors: ErrNotFound, ErrErased, ErrOpen, trace.ErrTampered.
 func (r *Reader) Blob(ctx context.Context, id trace.ID) (_ io.Reader, err error) {
 	tx, err := r.begin(ctx)
 	if err != nil {
@@ -346,7 +344,7 @@ func (r *Reader) Blob(ctx context.Context, id trace.ID) (_ io.Reader, err error)
 	if h.begun != nil {
 		b.key = r.public
 	}
-	if b.key == nil { // no piece can be checked by itself
+	if b.key == nil { // pieces cannot be checked one by one
 		c, err := inspect(ctx, tx, r.version, id, nil)
 		if err != nil {
 			return nil, err
@@ -358,7 +356,7 @@ func (r *Reader) Blob(ctx context.Context, id trace.ID) (_ io.Reader, err error)
 	return b, nil
 }
 
-// missing is why there is no trace with an id.
+// missing returns the error for an id that the chain does not have.
 func (r *Reader) missing(ctx context.Context, q querier, id trace.ID) error {
 	if r.version == 1 {
 		left, err := openTraces(ctx, q, "WHERE o.trace = ?", id[:])
@@ -376,7 +374,7 @@ type blob struct {
 	ctx    context.Context
 	reader *Reader
 	ended  entry
-	key    *public // checks the signature of each piece, where they have any
+	key    *public // checks the signature of each piece; nil if they have none
 	next   int
 	piece  []byte
 	left   int64
@@ -422,7 +420,7 @@ func (b *blob) fetch() error {
 		return trace.ErrTampered
 	}
 	if b.left == 0 && !bytes.Equal(sum[:], b.ended.digest[:]) {
-		return fmt.Errorf("%w: its pieces are not those of its end", trace.ErrTampered)
+		return fmt.Errorf("%w: its pieces do not match its last entry", trace.ErrTampered)
 	}
 	b.piece = piece
 	b.next++

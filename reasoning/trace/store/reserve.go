@@ -10,22 +10,22 @@ import (
 
 const (
 	reserveName = "reserve"
-	// reserveSize is the room that is kept for erasing on a full disk: the log of erasing smallBatch pieces, its index,
-	// and an entry.
+	// reserveSize is the room in bytes that is kept for erasing on a full disk. It holds the log of erasing smallBatch
+	// pieces, the log's index, and an entry.
 	reserveSize = 1 << 20
-	// reserveLeast is the least that does.
+	// reserveLeast is the minimum room in bytes that is enough to erase.
 	reserveLeast = 384 << 10
 )
 
-// reserve is a file that takes up room, to be removed when there is none left and something is to be erased.
+// reserve is a file that takes up room. It is removed when the disk is full and something must be erased.
 type reserve struct{ dir string }
 
 func (r *reserve) path() string { return filepath.Join(r.dir, reserveName) }
 
-// held reports whether the room is there.
+// held reports whether enough room is kept.
 func (r *reserve) held() bool { return r.size() >= reserveLeast }
 
-// size is the size of the file; 0 where there is none, or something else in its place.
+// size returns the size of the file, or 0 if it is missing or not a regular file.
 func (r *reserve) size() int64 {
 	info, err := os.Lstat(r.path())
 	if err != nil || !info.Mode().IsRegular() {
@@ -34,10 +34,10 @@ func (r *reserve) size() int64 {
 	return info.Size()
 }
 
-// release gives the room back to the disk. It reports whether there was any.
+// release removes the file and reports whether there was one.
 func (r *reserve) release() bool { return os.Remove(r.path()) == nil }
 
-// fill takes the room, or as much of it as there is. Its bytes are random, so that no file system saves them up.
+// fill takes as much of the room as is available. The bytes are random, so that a file system cannot compress them.
 func (r *reserve) fill() error {
 	size := r.size()
 	if size >= reserveSize {
@@ -55,8 +55,8 @@ func (r *reserve) fill() error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// open opens the file to add to it, and makes it where there is none. Who can write to the folder may have put a link
-// to another file in its place, which is removed.
+// open opens the file for appending. It creates a missing one. It removes a link, which somebody who can write to the
+// folder may have put there.
 func (r *reserve) open() (*os.File, error) {
 	was, err := os.Lstat(r.path())
 	if err == nil && was.Mode().IsRegular() {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,7 @@ import (
 
 	"golang.org/x/crypto/nacl/sign"
 
+	"runner/reasoning/internal/base64url"
 	"runner/reasoning/internal/private"
 	"runner/reasoning/trace"
 )
@@ -27,32 +27,31 @@ const (
 	headPrefix    = "rthead1-"
 	headSize      = 8 + sha256.Size + publicSize + signatureSize
 	publicPrefix  = "rtsign1-"
-	checksumSize  = 4
+	publicDomain  = "runner/trace/v1 signer"
 
-	// Files of a store.
+	// The files of a store.
 	databaseName = "traces.db"
 	signerName   = "sign.key"
 	publicName   = "sign.pub"
 	lockName     = "lock"
 )
 
-var encoding = base64.RawURLEncoding.Strict()
-
-// public is the public half of a signing key.
+// public is the public key that belongs to a signing key.
 type public [publicSize]byte
 
-// signer signs heads and pieces. It must not be printed.
+// signer is a signing key. It signs heads and pieces. It must not be printed.
 type signer struct {
 	public public
 	secret *[64]byte
-	// version is that of the file, which follows the database's: a database of an older format than its key was exchanged.
+	// version is the version of the key's file. It follows the version of the database: a database that is older than
+	// its key was exchanged.
 	version int
 }
 
 // signFile is the file of the signing key, as JSON.
 type signFile struct {
 	Version int `json:"version"`
-	// Seed is the 32 bytes that the key pair follows from, in base64url without padding.
+	// Seed is the 32 bytes from which the key pair is derived, in base64url without padding.
 	Seed string `json:"seed"`
 }
 
@@ -64,10 +63,10 @@ func loadSigner(path string) (*signer, error) {
 	var file signFile
 	seed := []byte(nil)
 	if json.Unmarshal(data, &file) == nil && file.Version >= 1 && file.Version <= format {
-		seed, _ = encoding.DecodeString(file.Seed)
+		seed, _ = base64url.Decode(file.Seed)
 	}
 	if len(seed) != seedSize {
-		return nil, errors.New("signing key: it is not a signing key")
+		return nil, errors.New("sign.key is not a signing key")
 	}
 	key, secret, err := sign.GenerateKey(bytes.NewReader(seed))
 	if err != nil {
@@ -76,13 +75,13 @@ func loadSigner(path string) (*signer, error) {
 	return &signer{*key, secret, file.Version}, nil
 }
 
-// signerFile is the file of a signing key.
+// signerFile returns the content of a signing key's file.
 func signerFile(seed []byte) ([]byte, error) {
-	data, err := json.Marshal(signFile{Version: format, Seed: encoding.EncodeToString(seed)})
+	data, err := json.Marshal(signFile{Version: format, Seed: base64url.Encoding.EncodeToString(seed)})
 	return append(data, '\n'), err
 }
 
-// createSigner makes a signing key, unless another process has just done so.
+// createSigner creates the signing key, unless another process has just done so, and loads it.
 func createSigner(path string) (*signer, error) {
 	var seed [seedSize]byte
 	_, _ = rand.Read(seed[:]) // never fails, by its contract
@@ -96,7 +95,7 @@ func createSigner(path string) (*signer, error) {
 	return loadSigner(path)
 }
 
-// update writes the file of the signing key in the format of today.
+// update writes the file of the signing key in the current format.
 func (s *signer) update(path string) error {
 	data, err := signerFile(s.secret[:seedSize])
 	if err == nil {
@@ -109,14 +108,12 @@ func (s *signer) update(path string) error {
 	return nil
 }
 
-// String is the public half as text: "rtsign1-" and base64url of the 32 bytes and the first 4 of the SHA-256 of
-// "runner/trace/v1 signer", a zero byte and the key.
+// String returns the public key as text, in the form that the package doc describes.
 func (p public) String() string {
-	sum := sha256.Sum256(append([]byte("runner/trace/v1 signer\x00"), p[:]...))
-	return publicPrefix + encoding.EncodeToString(append(p[:], sum[:checksumSize]...))
+	return base64url.KeyText(publicPrefix, publicDomain, p)
 }
 
-// loadPublic reads the public half of a signing key.
+// loadPublic reads the public key of a signing key.
 func loadPublic(path string) (p public, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -127,16 +124,11 @@ func loadPublic(path string) (p public, err error) {
 	if err != nil {
 		return p, err
 	}
-	text, ok := strings.CutPrefix(strings.TrimSpace(string(data)), publicPrefix)
-	raw, err := encoding.DecodeString(text)
-	if !ok || err != nil || len(raw) != publicSize+checksumSize {
-		return p, fmt.Errorf("%w: it is no public half at all", ErrPublic)
+	key, ok := base64url.ParseKey(publicPrefix, publicDomain, strings.TrimSpace(string(data)))
+	if !ok {
+		return p, fmt.Errorf("%w: sign.pub is not a public key", ErrPublic)
 	}
-	copy(p[:], raw)
-	if p.String() != publicPrefix+text {
-		return p, fmt.Errorf("%w: it is no public half at all", ErrPublic)
-	}
-	return p, nil
+	return key, nil
 }
 
 // sign signs what signed or signedPiece returns.
@@ -144,7 +136,7 @@ func (s *signer) sign(message []byte) []byte {
 	return sign.Sign(nil, message, s.secret)[:signatureSize]
 }
 
-// signed reports whether a message has this signature.
+// signed reports whether signature is this key's signature of message.
 func (p *public) signed(message, signature []byte) bool {
 	if len(signature) != signatureSize {
 		return false
@@ -153,7 +145,7 @@ func (p *public) signed(message, signature []byte) bool {
 	return ok
 }
 
-// signedPiece is what is signed of a piece: its place, and the blob up to its end.
+// signedPiece returns the bytes that the signature of a piece covers: its place, and the blob up to its end.
 func signedPiece(id trace.ID, number int, size int64, sum [sha256.Size]byte) []byte {
 	b := append([]byte("runner/trace/v2 piece\x00"), id[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(number))
@@ -161,43 +153,8 @@ func signedPiece(id trace.ID, number int, size int64, sum [sha256.Size]byte) []b
 	return append(b, sum[:]...)
 }
 
+// signed returns the bytes that the signature of a head covers.
 func signed(number uint64, hash [sha256.Size]byte) []byte {
 	b := binary.BigEndian.AppendUint64([]byte("runner/trace/v1 head\x00"), number)
 	return append(b, hash[:]...)
-}
-
-// Head is the signed hash of an entry, and so of the chain up to it. Kept elsewhere, it shows when the chain was cut
-// or made anew.
-type Head struct {
-	// Number is the entry's; 0 is the head of an empty chain, which proves nothing.
-	Number    uint64
-	Hash      [sha256.Size]byte
-	Public    public
-	signature [signatureSize]byte
-}
-
-func (h *Head) genuine() bool { return h.Public.signed(signed(h.Number, h.Hash), h.signature[:]) }
-
-// String is the head as text.
-func (h Head) String() string {
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, headSize), h.Number)
-	b = append(append(append(b, h.Hash[:]...), h.Public[:]...), h.signature[:]...)
-	return headPrefix + encoding.EncodeToString(b)
-}
-
-// ParseHead reads what String writes, of a head that was signed; else it is ErrNotHead.
-func ParseHead(s string) (h Head, err error) {
-	text, ok := strings.CutPrefix(s, headPrefix)
-	b, err := encoding.DecodeString(text)
-	if !ok || err != nil || len(b) != headSize || strings.ContainsAny(text, "\r\n") {
-		return Head{}, ErrNotHead
-	}
-	h.Number = binary.BigEndian.Uint64(b)
-	copy(h.Hash[:], b[8:])
-	copy(h.Public[:], b[40:])
-	copy(h.signature[:], b[72:])
-	if h.Number == 0 || !h.genuine() {
-		return Head{}, ErrNotHead
-	}
-	return h, nil
 }

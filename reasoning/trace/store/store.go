@@ -13,27 +13,27 @@ import (
 	"runner/reasoning/trace"
 )
 
-// The limits that a zero Config has, in bytes.
+// The limits of a zero Config, in bytes.
 const (
 	DefaultMaxTrace = 64 << 20
 	DefaultMaxTotal = 4 << 30
 )
 
-// Config says how a Store works.
+// Config is the configuration of a Store.
 type Config struct {
-	// Recipients are whom new traces are sealed to. A store without any is for erasing; Open then does not make the
-	// folder.
+	// Recipients are the keys that new traces are sealed to. A store without recipients is for erasing; Open then does
+	// not create the folder.
 	Recipients []trace.Recipient
-	// MaxTrace is the most bytes of one blob, and MaxTotal of all together. A trace that reaches MaxTrace is cut; where
-	// MaxTotal is reached no new one begins. 0 is the default.
+	// MaxTrace is the maximum size of one blob in bytes, and MaxTotal of all blobs together. A trace that reaches
+	// MaxTrace is cut. While MaxTotal is reached, no trace begins. 0 means the default.
 	MaxTrace, MaxTotal int64
-	// MaxAge is how long after its end a trace is erased, by Open and Prune; 0 is never.
+	// MaxAge is the age, counted from its end, at which Open and Prune erase a trace; 0 means never.
 	MaxAge time.Duration
-	// Clock is time.Now where nil.
+	// Clock gives the time; nil means time.Now.
 	Clock func() time.Time
 }
 
-// Store is a folder of sealed traces that is written to. It signs what it adds to the chain.
+// Store is a folder of sealed traces, open for writing. It signs what it adds to the chain.
 type Store struct {
 	*Reader
 	cfg     Config
@@ -44,15 +44,15 @@ type Store struct {
 
 	mu     sync.Mutex
 	shared bool // the lock is held
-	// known is the newest entry that this process has added or read. Later entries never stand before it.
+	// known is the newest entry that this process has added. The chain must still contain it.
 	known entry
-	// unsettled are traces that were given up and could not be noted as cut.
+	// unsettled are abandoned traces that could not be recorded as cut yet.
 	unsettled []*sink
 }
 
-// Open opens the store in a folder for writing, and makes it with cfg.Recipients given; else a missing one is
-// fs.ErrNotExist. Traces that a crash left open are noted as cut, where no other process writes traces, and those
-// over cfg.MaxAge are erased. Only what the signing key vouches for is noted. Errors: ErrReadOnly, ErrNoRoom,
+// Open opens the store in a folder for writing. It creates a missing store if cfg has recipients; otherwise the error
+// is fs.ErrNotExist. If no other process writes traces, traces that a crash left open are recorded as cut, as far as
+// the signing key has signed them. Traces older than cfg.MaxAge are erased. Errors: ErrReadOnly, ErrNoRoom,
 // ErrNoSigner, ErrPublic, ErrEmptied, ErrAltered, ErrDamaged, ErrBusy.
 func Open(dir string, cfg Config) (s *Store, err error) {
 	setDefault(&cfg.MaxTrace, DefaultMaxTrace)
@@ -62,7 +62,7 @@ func Open(dir string, cfg Config) (s *Store, err error) {
 	}
 	s, err = openStore(dir, cfg)
 	if scarce(err) && len(cfg.Recipients) == 0 && (&reserve{dir: dir}).release() {
-		s, err = openStore(dir, cfg) // to erase is to make room
+		s, err = openStore(dir, cfg) // a store without recipients is opened to erase, which makes room
 	}
 	return s, err
 }
@@ -81,7 +81,7 @@ func openStore(dir string, cfg Config) (s *Store, err error) {
 	}
 	path := filepath.Join(dir, databaseName)
 	err = present(dir)
-	// A crash may leave an empty file, but no signing key then: that is made after the tables.
+	// A crash may leave an empty file, but then without a signing key, which is created after the tables.
 	isNew := errors.Is(err, fs.ErrNotExist) ||
 		errors.Is(err, ErrEmptied) && !exists(filepath.Join(dir, signerName)) && !exists(filepath.Join(dir, publicName))
 	if err != nil && (!isNew || len(cfg.Recipients) == 0) {
@@ -90,7 +90,7 @@ func openStore(dir string, cfg Config) (s *Store, err error) {
 	if s.lock, err = os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return s, err
 	}
-	// SQLite gives the files beside a database its mode.
+	// SQLite gives the database's mode to its other files.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return s, err
@@ -108,7 +108,7 @@ func openStore(dir string, cfg Config) (s *Store, err error) {
 		return s, err
 	}
 	if len(cfg.Recipients) > 0 {
-		_ = s.reserve.fill() // Create says so where there is no room
+		_ = s.reserve.fill() // Create reports an error if there is no room
 	}
 	_, err = s.Prune(context.Background())
 	return s, err
@@ -125,7 +125,7 @@ func setDefault(v *int64, def int64) {
 	}
 }
 
-// loadSigner reads the signing key and its public half, and makes them where the chain is empty.
+// loadSigner reads the signing key and its public key. It creates them if the chain is empty.
 func (s *Store) loadSigner() (err error) {
 	path := filepath.Join(s.dir, signerName)
 	if s.signer, err = loadSigner(path); errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +148,7 @@ func (s *Store) loadSigner() (err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		err = private.Create(path, []byte(s.signer.public.String()+"\n"))
 		if errors.Is(err, fs.ErrExist) || len(s.cfg.Recipients) == 0 {
-			err = nil // somebody else has just made it, or there may be no room for it
+			err = nil // another process has just created it, or there may be no room for it
 		}
 		return err
 	case err == nil && p != s.signer.public:
@@ -157,7 +157,7 @@ func (s *Store) loadSigner() (err error) {
 	return err
 }
 
-// Close closes the store. Traces under way are left as a crash would leave them.
+// Close closes the store. It leaves open traces as a crash would.
 func (s *Store) Close() error {
 	err := s.Reader.Close()
 	if s.lock != nil {
@@ -189,7 +189,7 @@ func (s *Store) update(ctx context.Context, f func(tx *change) error) error {
 	return nil
 }
 
-// takeOver brings what a crash or an earlier version has left in order, where no other process writes traces.
+// takeOver repairs what a crash left and converts older versions, if no other process writes traces.
 func (s *Store) takeOver(ctx context.Context) error {
 	alone, err := tryLockAlone(s.lock)
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *Store) takeOver(ctx context.Context) error {
 	}
 	if !alone {
 		if s.version != format {
-			return ErrBusy // a program of an earlier version has traces under way
+			return ErrBusy // a program of an earlier version is writing traces
 		}
 		return nil
 	}
@@ -211,9 +211,9 @@ func (s *Store) takeOver(ctx context.Context) error {
 	return errors.Join(err, unlock(s.lock))
 }
 
-// convert makes a store of version 1 one of version 2. Traces that it left open are noted as cut. Nothing proves that
-// they are its own, and they have no entry that begins them, so every list shows them as unattested. A database that
-// is older than its signing key was exchanged: what it calls open is not taken over.
+// convert converts a store from version 1 to version 2. Traces that were left open are recorded as cut. Nothing proves
+// that this store wrote them, and they have no entry for their beginning, so lists show them as unattested. A database
+// that is older than its signing key was exchanged, so its open traces are not taken over.
 func (s *Store) convert(ctx context.Context) error {
 	if s.version != format {
 		if s.signer.version != 1 {
@@ -250,10 +250,11 @@ func (s *Store) convert(ctx context.Context) error {
 	return nil
 }
 
-// unended chooses the entries of traces that began and did not end.
+// unended selects the entries of traces that began and did not end.
 const unended = "WHERE c.kind = 4 AND NOT EXISTS (SELECT 1 FROM chain e WHERE e.trace = c.trace AND e.kind IN (1, 2))"
 
-// recover notes traces that a crash left open as cut, with those pieces that their writer signed, and ends erasures.
+// recover records traces that a crash left open as cut, with the pieces that their writer signed, and finishes
+// erasures.
 func (s *Store) recover(ctx context.Context) error {
 	names, err := foreign(ctx, s.db, s.version)
 	if err != nil || len(names) > 0 {
@@ -266,7 +267,7 @@ func (s *Store) recover(ctx context.Context) error {
 	for i := range left {
 		begun := &left[i]
 		if !begun.authentic(s.public) {
-			continue // Verify shows it
+			continue // Verify reports it
 		}
 		err := s.update(ctx, func(tx *change) error {
 			c, err := inspect(ctx, tx, s.version, begun.id, s.public)
@@ -282,10 +283,10 @@ func (s *Store) recover(ctx context.Context) error {
 	return s.finishErasures(ctx)
 }
 
-// end is the entry that ends the trace that e begins.
+// end returns the entry that ends the trace that e begins.
 func (e *entry) end(kind State, size int64, digest [32]byte) *entry {
 	return &entry{kind: kind, id: e.id, began: e.began, size: size, digest: digest, principal: e.principal, model: e.model}
 }
 
-// reserved reports whether there is room for erasing when the disk is full.
+// reserved reports whether room is kept for erasing on a full disk.
 func (s *Store) reserved() bool { return s.reserve.held() }

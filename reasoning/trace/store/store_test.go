@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"runner/reasoning/internal/base64url"
 	"runner/reasoning/trace"
 )
 
@@ -40,7 +41,7 @@ func open(t testing.TB, dir string, cfg Config) *Store {
 	return s
 }
 
-// fresh returns a new store and who can read what it stores.
+// fresh returns a new store and the identity that can read its traces.
 func fresh(t testing.TB) (s *Store, dir string, reader *trace.Identity) {
 	t.Helper()
 	dir, reader = filepath.Join(t.TempDir(), "a folder? #1"), trace.NewIdentity()
@@ -72,7 +73,7 @@ func stored(t testing.TB, s *Store, records ...string) trace.ID {
 	return id
 }
 
-// read returns the records of a trace, and the error at its end where that is not io.EOF.
+// read returns the records of a trace, and the error at its end unless it is io.EOF.
 func read(t testing.TB, s interface {
 	Blob(ctx context.Context, id trace.ID) (io.Reader, error)
 }, id trace.ID, with *trace.Identity) (records []string, err error) {
@@ -248,8 +249,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestErasedBytesAreGone stores traces whose chunks lie among each other, erases some, and looks for any part of
-// their blobs in any file.
+// TestErasedBytesAreGone stores traces with interleaved chunks, erases some, and searches all files for any part of
+// their blobs.
 func TestErasedBytesAreGone(t *testing.T) {
 	s, dir, reader := fresh(t)
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -295,7 +296,7 @@ func TestErasedBytesAreGone(t *testing.T) {
 			}
 		}
 	}
-	// Windows of 16 bytes at every fourth place; the first 26 bytes of a blob are no secret, and its id stays in
+	// Windows of 16 bytes at every fourth place. The first 26 bytes of a blob are not secret, and its id stays in
 	// the chain.
 	windows := map[string]bool{}
 	for id, data := range erased {
@@ -306,7 +307,7 @@ func TestErasedBytesAreGone(t *testing.T) {
 			t.Errorf("%v, want ErrErased", err)
 		}
 	}
-	// All are sealed to one public key, which is in the headers that are kept.
+	// All are sealed to one public key, which is also in the headers of the traces that stay.
 	public := reader.Recipient().Bytes()
 	for at := 0; at+16 <= len(public); at++ {
 		delete(windows, string(public[at:at+16]))
@@ -336,7 +337,7 @@ func TestErasedBytesAreGone(t *testing.T) {
 	if r := sound(t, s); r.Erased != len(erased) || r.Traces != len(kept) {
 		t.Errorf("%+v", r)
 	}
-	// The search finds what is there.
+	// The search does find bytes that are there.
 	blob, err := s.Blob(background, stored(t, s, canary))
 	if err != nil {
 		t.Fatal(err)
@@ -353,8 +354,8 @@ func TestErasedBytesAreGone(t *testing.T) {
 	}
 }
 
-// TestErasedKeysAreGone stores many short traces, whose rows SQLite moves from page to page as it erases others,
-// and looks for their keys.
+// TestErasedKeysAreGone stores many short traces, whose rows SQLite moves from page to page while it erases others,
+// and searches for their keys.
 func TestErasedKeysAreGone(t *testing.T) {
 	s, dir, _ := fresh(t)
 	rng := rand.New(rand.NewPCG(8, 9))
@@ -393,7 +394,7 @@ func TestErasedKeysAreGone(t *testing.T) {
 	}
 }
 
-// TestEraseBesideAReader erases while another process reads what the store held before.
+// TestEraseBesideAReader erases while another process reads the earlier state of the store.
 func TestEraseBesideAReader(t *testing.T) {
 	s, dir, _ := fresh(t)
 	id := stored(t, s, "one")
@@ -423,8 +424,8 @@ func TestEraseBesideAReader(t *testing.T) {
 	sound(t, s)
 }
 
-// TestEraseBeforeTriesOnceMore: what an erasure by age left in the log is gone with the next, which finds nothing
-// to erase.
+// TestEraseBeforeTriesOnceMore: what an erasure by age left in the log is removed by the next one, even if it finds
+// nothing to erase.
 func TestEraseBeforeTriesOnceMore(t *testing.T) {
 	s, dir, _ := fresh(t)
 	stored(t, s, "one")
@@ -528,7 +529,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestVerifyFinds(t *testing.T) {
-	// Each alters a store of six traces, of which the second was erased: two entries each, then the 13th.
+	// Each alters a store of six traces. The second was erased. There are two entries for each, then the 13th.
 	for _, tt := range []struct{ name, alter, want string }{
 		{"a byte of a blob", "UPDATE pieces SET data = zeroblob(length(data)) WHERE piece = (SELECT min(piece) FROM pieces)",
 			"entry 2: trace ID: its bytes were changed"},
@@ -537,8 +538,10 @@ func TestVerifyFinds(t *testing.T) {
 		{"a blob removed", "DELETE FROM pieces WHERE trace = (SELECT trace FROM chain WHERE number = 6)",
 			"entry 6: trace ID: its bytes were removed"},
 		{"blobs exchanged", `UPDATE pieces SET number = number + 100 WHERE trace = (SELECT trace FROM chain WHERE number = 6);
-			UPDATE pieces SET trace = (SELECT trace FROM chain WHERE number = 6) WHERE trace = (SELECT trace FROM chain WHERE number = 8);
-			UPDATE pieces SET trace = (SELECT trace FROM chain WHERE number = 8), number = number - 100 WHERE number >= 100`, "entry 6: trace ID: its bytes were changed"},
+			UPDATE pieces SET trace = (SELECT trace FROM chain WHERE number = 6)
+				WHERE trace = (SELECT trace FROM chain WHERE number = 8);
+			UPDATE pieces SET trace = (SELECT trace FROM chain WHERE number = 8), number = number - 100
+				WHERE number >= 100`, "entry 6: trace ID: its bytes were changed"},
 		{"a piece more", "INSERT INTO pieces (trace, number, padding, data) SELECT trace, 99, x'', x'00' FROM chain " +
 			"WHERE number = 8", "entry 8: trace ID: its bytes were changed"},
 		{"bytes of an erased trace", "INSERT INTO pieces (trace, number, padding, data) SELECT trace, 0, x'', x'00' " +
@@ -620,7 +623,7 @@ func TestKeptHead(t *testing.T) {
 	if r := verified(t, another, &kept); len(r.Problems) != 1 || !strings.Contains(r.Problems[0].What, "another chain") {
 		t.Errorf("%v in another chain", r.Problems)
 	}
-	// Who can alter the database removes the newest entries with all that belongs to them.
+	// Somebody who can alter the database removes the newest entries with everything that belongs to them.
 	if _, err := s.db.Exec("DELETE FROM pieces WHERE trace IN (SELECT trace FROM chain WHERE number > 4); DELETE " +
 		"FROM chain WHERE number > 4"); err != nil {
 		t.Fatal(err)
@@ -630,7 +633,7 @@ func TestKeptHead(t *testing.T) {
 		r.Problems[0].What != "the chain ends at entry 4 and was once 6 long: its tail was cut off" {
 		t.Errorf("%v", r.Problems)
 	}
-	// The process that has seen them adds nothing more. Another one knows no better and goes on.
+	// The process that has seen them adds nothing more. Another process cannot know them and goes on.
 	if _, err := s.Create(background, Info{}); !errors.Is(err, ErrAltered) {
 		t.Errorf("%v, want ErrAltered", err)
 	}
@@ -653,7 +656,7 @@ func TestSigningKey(t *testing.T) {
 		t.Errorf("%v, want ErrNoSigner", err)
 	}
 	for _, content := range []string{"", "{}", `{"version":1,"seed":"AAAA"}`, `{"version":2,"seed":"` +
-		encoding.EncodeToString(make([]byte, 32)) + `"}`} {
+		base64url.Encoding.EncodeToString(make([]byte, 32)) + `"}`} {
 		if err := os.WriteFile(filepath.Join(dir, "sign.key"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -673,7 +676,7 @@ func TestMissingFolder(t *testing.T) {
 	}
 }
 
-// TestHugePiece reads a trace whose piece was made larger than any that is written.
+// TestHugePiece reads a trace with a piece that is larger than any that is written.
 func TestHugePiece(t *testing.T) {
 	s, _, reader := fresh(t)
 	id := stored(t, s, "one")

@@ -15,8 +15,7 @@ import (
 	"runner/reasoning/trace"
 )
 
-// storeVectors were made by testdata/vectors.py, which shares nothing with this package but the description of the
-// format.
+// storeVectors were made by testdata/vectors.py, which shares only the description of the format with this package.
 type storeVectors struct {
 	Seed   hexBytes `json:"seed"`
 	Public string   `json:"public"`
@@ -50,7 +49,7 @@ func (h *hexBytes) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// TestVectors stores the vectors as they are and has them checked.
+// TestVectors stores the vectors unchanged and verifies them.
 func TestVectors(t *testing.T) {
 	data, err := os.ReadFile("testdata/vectors.json")
 	if err != nil {
@@ -90,13 +89,13 @@ func TestVectors(t *testing.T) {
 		t.Fatal(err)
 	}
 	if kept.Public.String() != v.Public {
-		t.Errorf("the public half is %s, want %s", kept.Public, v.Public)
+		t.Errorf("the public key is %s, want %s", kept.Public, v.Public)
 	}
 	seed, err := signerFile(v.Seed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A store with the keys of the vectors.
+	// A store that has the keys of the vectors.
 	if err := errors.Join(s.Close(), os.WriteFile(filepath.Join(dir, signerName), seed, 0o600),
 		os.WriteFile(filepath.Join(dir, publicName), []byte(v.Public), 0o600)); err != nil {
 		t.Fatal(err)
@@ -115,7 +114,7 @@ func TestVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is signed here is what is signed there.
+	// This package signs the same bytes as the vectors.
 	var all []byte
 	for _, p := range v.Pieces {
 		if p.Number == 0 {

@@ -11,16 +11,16 @@ import (
 	"runner/reasoning/trace"
 )
 
-// Problem is something that is not as the chain says.
+// Problem is a difference between the chain and what is stored, or an error in the chain.
 type Problem struct {
-	// Entry is the number of the entry that it concerns, 0 where it is none.
+	// Entry is the number of the entry concerned; 0 if there is none.
 	Entry uint64 `json:"entry,omitempty"`
-	// Trace is the id of the trace that it concerns, or empty.
+	// Trace is the id of the trace concerned; empty if there is none.
 	Trace string `json:"trace,omitempty"`
 	What  string `json:"what"`
 }
 
-// String is the problem as one line.
+// String returns the problem in one line.
 func (p Problem) String() string {
 	line := p.What
 	if p.Trace != "" {
@@ -32,28 +32,28 @@ func (p Problem) String() string {
 	return line
 }
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
-	// Entries counts the chain's; Traces those that are there, Erased those that were erased, Open those that are being
-	// written.
+	// Entries is the number of entries in the chain. Traces, Erased and Open are the numbers of stored, erased and
+	// unfinished traces.
 	Entries, Traces, Erased, Open int
-	// Unattested counts the traces of which nothing proves that they are this store's: those that version 1 of the
+	// Unattested is the number of traces that nothing proves to be this store's, such as those that version 1 of the
 	// format cut or left open.
 	Unattested int
-	// Bytes is the size of the blobs.
+	// Bytes is the total size of the blobs.
 	Bytes int64
-	// Head is the chain's newest, to be kept elsewhere; its Number is 0 where the chain is empty.
+	// Head is the newest head of the chain, to be kept elsewhere. Its Number is 0 if the chain is empty.
 	Head     Head
 	Problems []Problem
 }
 
-// maxProblems is how many problems are reported.
+// maxProblems is the maximum number of problems in a report.
 const maxProblems = 100
 
-// Verify checks the whole chain and every blob, at one moment; writers are not held up. Where kept is not nil the
-// chain has to hold that head. It needs no private key and opens nothing. Signatures are checked with the public half
-// that is beside the store, else with the one in kept. Whatever it finds is in Report.Problems; an error says that it
-// could not look. Errors: ErrNoPublic, ErrDamaged, ErrBusy.
+// Verify checks the whole chain and every blob, as of one moment. Writers can go on meanwhile. If kept is not nil, the
+// chain must contain that head. Verify needs no private key and opens no blob. It checks signatures with the store's
+// public key, or with the one in kept if the store has none. What it finds is in Report.Problems. An error means that
+// it could not check. Errors: ErrNoPublic, ErrDamaged, ErrBusy.
 func (r *Reader) Verify(ctx context.Context, kept *Head) (_ *Report, err error) {
 	v := &verifier{version: r.version, kept: kept, of: map[trace.ID]*history{}}
 	switch {
@@ -83,7 +83,7 @@ type verifier struct {
 	of      map[trace.ID]*history
 	order   []*history // the values of of
 	began   bool       // an entry began a trace, so from here on every trace has one
-	found   bool       // the kept head
+	found   bool       // the chain contains the kept head
 }
 
 func (v *verifier) run(ctx context.Context) error {
@@ -137,7 +137,7 @@ func (v *verifier) problem(e *entry, what string, args ...any) {
 	v.report.Problems = append(v.report.Problems, p)
 }
 
-// indexes has SQLite look whether its indexes and pages fit together: what is looked up by id comes from there.
+// indexes lets SQLite check its indexes and pages, because lookups by id rely on them.
 func (v *verifier) indexes(ctx context.Context) error {
 	rows, err := v.tx.QueryContext(ctx, "PRAGMA integrity_check(10)")
 	if err != nil {
@@ -156,7 +156,7 @@ func (v *verifier) indexes(ctx context.Context) error {
 	return rows.Err()
 }
 
-// chain follows the entries.
+// chain checks all entries in order.
 func (v *verifier) chain(ctx context.Context) error {
 	rows, err := v.tx.QueryContext(ctx, "SELECT "+entryColumns+" FROM chain c ORDER BY c.number")
 	if err != nil {
@@ -221,7 +221,7 @@ func (v *verifier) entry(before, e *entry) {
 	h.add(e)
 }
 
-// blobs compares what is stored with the entries.
+// blobs compares the stored pieces with the entries.
 func (v *verifier) blobs(ctx context.Context, live map[trace.ID]bool) error {
 	for _, h := range v.order {
 		if h.begun != nil || h.ended != nil {

@@ -15,8 +15,8 @@ import (
 	"runner/reasoning/trace"
 )
 
-// testdata/v1 is a store that version 1 of the format wrote: a complete trace, one that was erased, one that was cut,
-// and one that a crash left open. It is sealed to the identity of SHA-256("version 1").
+// testdata/v1 is a store of version 1 with four traces: one complete, one erased, one cut, and one that a crash
+// left open. They are sealed to the identity of SHA-256("version 1").
 const version1Head = "rthead1-AAAAAAAAAAQoWzKJ0tlSF4m9pBUfcjENq8el5SS-AucW47sAqmSsoTtroqafUfE1lxsm1tIwUoJHhKsW3SBM5" +
 	"uZiNl0hfaj_XFY35sOmJg1633Ydkg2MBa76QyfSdUOsTcgso1MSDG7954PeGB7lhj829jpamfBz4X0F-ExVpxHwpPGK_8jPDQ"
 
@@ -32,7 +32,7 @@ func version1(t *testing.T) (dir string, reader *trace.Identity) {
 	return dir, reader
 }
 
-// states are what a list says, one trace a line.
+// states are the lines of a list, one for each trace.
 func states(t *testing.T, s *Reader) string {
 	t.Helper()
 	list, err := s.List(background)
@@ -61,7 +61,7 @@ func TestVersion1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What was cut or left open under version 1 may have been planted: nothing authenticated it.
+	// What was cut or left open under version 1 may have been planted, because nothing authenticated it.
 	if got, want := states(t, r), "complete, erased, cut unattested, open unattested"; got != want {
 		t.Errorf("it lists %s, want %s", got, want)
 	}
@@ -105,7 +105,7 @@ func TestVersion1(t *testing.T) {
 	}
 }
 
-// TestVersion1Altered reads a trace of version 1, whose pieces have no signatures, with a byte changed.
+// TestVersion1Altered reads a trace of version 1, whose pieces have no signatures, after a byte was changed.
 func TestVersion1Altered(t *testing.T) {
 	dir, reader := version1(t)
 	v := &victim{T: t, dir: dir}
@@ -124,8 +124,8 @@ func TestVersion1Altered(t *testing.T) {
 	}
 }
 
-// TestVersion1InPlaceOfVersion2 puts a database of version 1 beside the signing key of version 2, which then takes
-// nothing of it over.
+// TestVersion1InPlaceOfVersion2 combines a database of version 1 with the signing key of version 2. Nothing of the
+// database is taken over.
 func TestVersion1InPlaceOfVersion2(t *testing.T) {
 	dir, reader := version1(t)
 	old, err := os.ReadFile(filepath.Join(dir, databaseName))
@@ -148,7 +148,7 @@ func TestVersion1InPlaceOfVersion2(t *testing.T) {
 	}
 }
 
-// TestVersion1UnderWriter does not change the tables of a store that a program of version 1 writes to.
+// TestVersion1UnderWriter: the tables are not changed while a program of version 1 writes to the store.
 func TestVersion1UnderWriter(t *testing.T) {
 	dir, reader := version1(t)
 	other, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)

@@ -8,30 +8,30 @@ import (
 	"runner/reasoning/trace"
 )
 
-// Info is what the store may know of a trace. It is stored in the clear and stays after the trace was erased.
+// Info is what the store knows of a trace. It is stored in the clear and stays after the trace is erased.
 type Info struct {
-	// Principal is whose run it is: the API key's id, or "local".
+	// Principal is the owner of the run: the API key's id, or "local".
 	Principal string
 	// Model is the digest of the model's files.
 	Model string
 }
 
-// Writer writes one trace; it is a [trace.Sink]. It is for one goroutine at a time, and has to be closed or abandoned.
+// Writer writes one trace. It is a [trace.Sink]. It is for one goroutine at a time and must be closed or abandoned.
 type Writer struct {
 	sealer *trace.Writer
 	sink   *sink
 	closed bool
 }
 
-// Create begins a trace: when it returns, the header and the entry that begins the trace are durable. The context is
-// for this call alone, so that a trace goes on when who asked for it has gone. Errors: ErrFull, ErrNoRoom,
-// ErrAltered, trace.ErrRecipients.
+// Create begins a trace. When it returns, the header and the entry that begins the trace are durable. The context is
+// only for this call, so that a trace goes on after the client has gone. Errors: ErrFull, ErrNoRoom, ErrAltered,
+// trace.ErrRecipients.
 func (s *Store) Create(ctx context.Context, info Info) (*Writer, error) {
 	if err := s.hold(); err != nil {
 		return nil, err
 	}
 	s.settleAbandoned()
-	// Room that is kept for erasing is not for traces.
+	// The room kept for erasing must be there before a trace begins.
 	if !s.reserved() {
 		if err := s.reserve.fill(); err != nil && !s.reserved() {
 			return nil, named(err)
@@ -62,7 +62,7 @@ func (s *Store) Create(ctx context.Context, info Info) (*Writer, error) {
 	return &Writer{sealer: sealer, sink: k}, nil
 }
 
-// hold takes the lock that tells other processes that traces are under way here.
+// hold takes the lock that tells other processes that this process writes traces.
 func (s *Store) hold() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,15 +76,16 @@ func (s *Store) hold() error {
 	return nil
 }
 
-// Append adds a record, as [trace.Writer.Append] does. A full chunk is committed before it returns. After ErrTooLarge
-// or an error of the database nothing more is taken; what was committed stays, and Abandon notes the trace as cut.
+// Append adds a record, as [trace.Writer.Append] does. A full chunk is committed before Append returns. After
+// ErrTooLarge or an error of the database no more records are taken. The committed pieces stay, and Abandon records the
+// trace as cut.
 func (w *Writer) Append(record []byte) error { return w.sealer.Append(record) }
 
-// Flush commits what was appended.
+// Flush commits the appended records.
 func (w *Writer) Flush() error { return w.sealer.Flush() }
 
-// Close seals the end and commits it with the trace's entry in the chain. Only then is there an id to tell. After an
-// error the trace has to be abandoned.
+// Close seals the end, commits it together with the entry that ends the trace, and returns the trace's id. After an
+// error the trace must be abandoned.
 func (w *Writer) Close() (trace.ID, error) {
 	if w.closed {
 		return trace.ID{}, errClosed
@@ -97,8 +98,8 @@ func (w *Writer) Close() (trace.ID, error) {
 	return w.sink.begun.id, nil
 }
 
-// Abandon ends a trace as cut, with what was committed. After Close, or a second time, it does nothing. Where even
-// that cannot be stored, the store tries again when it next writes.
+// Abandon records the trace as cut, with the pieces that were committed. After Close, or the second time, it does
+// nothing. If the entry cannot be stored, the store tries again when it next writes.
 func (w *Writer) Abandon() error {
 	if w.closed {
 		return nil
@@ -115,7 +116,7 @@ func (w *Writer) Abandon() error {
 	return err
 }
 
-// settleAbandoned notes traces as cut for which that failed before.
+// settleAbandoned records the abandoned traces as cut for which that failed before.
 func (s *Store) settleAbandoned() {
 	s.mu.Lock()
 	list := s.unsettled
@@ -130,14 +131,14 @@ func (s *Store) settleAbandoned() {
 	}
 }
 
-// sink commits the pieces of a blob, the header first, each signed with what came before it.
+// sink commits the pieces of a blob, the header first. Each signature covers the blob up to the end of its piece.
 type sink struct {
 	ctx     context.Context
 	store   *Store
 	begun   entry
 	last    bool // the next piece ends the trace
 	running hash.Hash
-	// What is committed: how many pieces, their bytes and their digest.
+	// The committed pieces: their number, their bytes and their digest.
 	pieces int
 	size   int64
 	sum    [sha256.Size]byte
@@ -175,10 +176,10 @@ func (k *sink) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// cut ends the trace with what was committed.
+// cut ends the trace with the pieces that were committed.
 func (k *sink) cut() error {
 	return k.store.update(k.ctx, func(tx *change) error {
-		// A commit that failed may have come to the disk all the same.
+		// A commit that failed may have reached the disk all the same.
 		all, err := histories(k.ctx, tx, "WHERE c.trace = ?", k.begun.id[:])
 		if h := all[k.begun.id]; err != nil || h == nil || h.ended != nil {
 			return err

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// corrupted lets a run's own analysis go on from a digit of a step that was changed in it, at the lower efforts in
-// turn: its answer has to be what follows from that digit. Questions that were answered wrong before anything was
-// changed are left out.
+// corrupted lets a run continue its own analysis after one digit of a step was changed, at the lower efforts in
+// turn. The answer must follow from that digit. Questions that were answered wrongly before the change are left
+// out.
 func corrupted(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
 	f, effort := q.request(), []string{"low", "medium"}[i%2]
 	f["reasoning_effort"] = effort
@@ -40,23 +40,23 @@ func corrupted(ctx context.Context, e *evaluation, i int, q *question) (verdict,
 // slip is a digit of an analysis that can be changed.
 type slip struct {
 	at int
-	// digits are those that can stand in its place, and answer is the answer that then follows.
+	// digits are the possible replacements, and answer is the answer that then follows.
 	digits string
 	answer func(digit int) string
-	// of says what it is a digit of.
+	// of says what the digit belongs to.
 	of string
 }
 
-// What a digit is of.
+// What a digit can belong to.
 const (
 	ofStep   = "a step"
 	ofResult = "what the steps spell"
 )
 
-// changed is an analysis up to a digit that was changed, and the answer that follows from it.
+// changed is an analysis up to a changed digit, and the answer that follows from it.
 type changed struct{ text, answer string }
 
-// change puts another digit in the place, the n-th of those that can stand there.
+// change puts the n-th possible replacement in place of the digit.
 func (s slip) change(analysis string, n int) changed {
 	d := s.digits[n%len(s.digits)]
 	return changed{analysis[:s.at] + string(d), s.answer(int(d - '0'))}
@@ -70,7 +70,7 @@ var (
 	rest      = regexp.MustCompile(` rest (\d)`)
 )
 
-// slips finds the digits of an analysis from which another answer follows by rule.
+// slips finds the digits of an analysis whose change determines another answer.
 func slips(q *question, analysis string) []slip {
 	if q.Kind == "divide" {
 		return rests(q, analysis)
@@ -78,8 +78,8 @@ func slips(q *question, analysis string) []slip {
 	return columns(q, analysis)
 }
 
-// columns finds the digits of sums, differences and products, those that a column ends with and those of what the
-// columns spell. Each adds to the result what its place is worth.
+// columns finds digits in sums, differences and products: the last digit of each column, and the digits of the
+// result. Each adds its place value to the result.
 func columns(q *question, analysis string) (list []slip) {
 	result, err := strconv.Atoi(strings.TrimPrefix(q.Expect.Result, "-"))
 	if err != nil {
@@ -113,7 +113,7 @@ func columns(q *question, analysis string) (list []slip) {
 	return list
 }
 
-// place is the slip of a digit that is worth so much in the result.
+// place is the slip of a digit with this place value in the result.
 func (q *question) place(analysis string, at int, digits string, result, worth int, of string) slip {
 	old := int(analysis[at] - '0')
 	return slip{at, digits, func(digit int) string {
@@ -125,13 +125,13 @@ func (q *question) place(analysis string, at int, digits string, result, worth i
 	}, of}
 }
 
-// with is the question's answer with another result.
+// with returns the question's answer with another result.
 func (q *question) with(result string) string {
 	before, _, _ := strings.Cut(q.Expect.Answer, "= ")
 	return before + "= " + result + "."
 }
 
-// others are the digits but one, without zero where it would lead a number.
+// others are all digits but one, without zero if it would lead a number.
 func others(digit byte, leads bool) string {
 	all := strings.Replace("0123456789", string(digit), "", 1)
 	if leads {
@@ -140,7 +140,7 @@ func others(digit byte, leads bool) string {
 	return all
 }
 
-// rests finds the rests of a division. What is divided next begins with the one before.
+// rests finds the remainders of a division. The next dividend begins with the previous remainder.
 func rests(q *question, analysis string) (list []slip) {
 	m := quotient.FindStringSubmatchIndex(analysis)
 	if m == nil {
@@ -158,8 +158,8 @@ func rests(q *question, analysis string) (list []slip) {
 	return list
 }
 
-// divide divides digit by digit, with another rest after one of the steps, and returns quotient and remainder as an
-// answer tells them.
+// divide divides digit by digit, with another remainder after one of the steps, and returns quotient and remainder
+// as an answer states them.
 func divide(dividend string, divisor, step, instead int) string {
 	whole, left := 0, 0
 	for i := range dividend {

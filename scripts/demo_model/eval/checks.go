@@ -15,7 +15,7 @@ import (
 	"runner/server/openai"
 )
 
-// request is a question as a chat completion asks it, at temperature 0 and with all of the reasoning visible.
+// request is a question as a chat completion at temperature 0 with all of the reasoning visible.
 func (q *question) request() fields {
 	messages := []any{}
 	if q.Developer != "" {
@@ -40,7 +40,7 @@ func (q *question) request() fields {
 	return f
 }
 
-// functions are the question's tools as chat completions take them.
+// functions are the question's tools in the form of chat completions.
 func (q *question) functions() []any {
 	var list []any
 	for _, t := range q.Tools {
@@ -49,7 +49,7 @@ func (q *question) functions() []any {
 	return list
 }
 
-// first is the first choice of an answer and its text.
+// first returns the first choice of an answer and its text.
 func first(c *openai.ChatCompletion) (*openai.AnswerMessage, string) {
 	m := &c.Choices[0].Message
 	if m.Content == nil {
@@ -58,7 +58,7 @@ func first(c *openai.ChatCompletion) (*openai.AnswerMessage, string) {
 	return m, *m.Content
 }
 
-// said is an answer as those see it who look for mistakes.
+// said formats an answer for people who look for mistakes.
 func said(m *openai.AnswerMessage, content string) string {
 	text := fmt.Sprintf("%q", content)
 	for _, c := range m.ToolCalls {
@@ -67,10 +67,10 @@ func said(m *openai.AnswerMessage, content string) string {
 	return text + fmt.Sprintf("\n    after %q", m.Reasoning)
 }
 
-// equation is one of an answer's whose operands may change places.
+// equation matches an equation whose operands may be swapped.
 var equation = regexp.MustCompile(`(\d+) ([+*]) (\d+) =`)
 
-// ordered writes the operands of sums and products in the order of their texts.
+// ordered sorts the operands of sums and products by their text.
 func ordered(answer string) string {
 	return equation.ReplaceAllStringFunc(answer, func(text string) string {
 		if m := equation.FindStringSubmatch(text); m[3] < m[1] {
@@ -80,24 +80,24 @@ func ordered(answer string) string {
 	})
 }
 
-// answered reports whether an answer is exact, but for the order of a sum's or a product's operands.
+// answered reports whether an answer is exact, except for the order of the operands of a sum or product.
 func (q *question) answered(content string) bool {
 	return ordered(content) == ordered(q.Expect.Answer)
 }
 
-// warm are answers at the temperature that the program has where nothing is said.
+// warm checks answers at the program's default temperature.
 func warm(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
 	f := q.request()
 	f["temperature"], f["seed"] = 0.8, i
 	return e.exact(ctx, q, f)
 }
 
-// answers are right when they are exact.
+// answers checks that answers are exact.
 func answers(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
 	return e.exact(ctx, q, q.request())
 }
 
-// exact makes a request and holds the answer against the question's.
+// exact makes a request and compares the answer with the question's.
 func (e *evaluation) exact(ctx context.Context, q *question, f fields) (verdict, error) {
 	c, err := e.server.chat(ctx, f)
 	if err != nil {
@@ -107,12 +107,13 @@ func (e *evaluation) exact(ctx context.Context, q *question, f fields) (verdict,
 	return verdict{right: q.answered(content), said: said(m, content)}, nil
 }
 
-// format is the form of a question's answer, as a chat completion asks for it.
+// format is the form of a question's answer in a chat completion request.
 func (q *question) format() fields {
 	return fields{"type": "json_schema", "json_schema": fields{"name": q.SchemaName, "schema": q.Schema}}
 }
 
-// freeJSON has the model told of a schema and not held to it: it goes on from the prompt of a request with that schema.
+// freeJSON tells the model about a schema without enforcing it: the model continues from the prompt of a request
+// with that schema.
 func freeJSON(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
 	f := q.request()
 	f["response_format"] = q.format()
@@ -129,7 +130,7 @@ func freeJSON(ctx context.Context, e *evaluation, _ int, q *question) (verdict, 
 		thoughts)}, err
 }
 
-// heldJSON has the model held to a schema. Its answer has to be valid; whether it is right is told in the kinds.
+// heldJSON enforces a schema. The answer must be valid; the kinds report whether it is also right.
 func heldJSON(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
 	f := q.request()
 	f["response_format"] = q.format()
@@ -172,14 +173,15 @@ func value(text string) (v any, err error) {
 	return v, d.Decode(&v)
 }
 
-// matches reports whether a message makes just the call that is right.
+// matches reports whether a message makes exactly the right call.
 func (q *question) matches(m *openai.AnswerMessage) bool {
 	want := q.Expect.Call
 	return want != nil && len(m.ToolCalls) == 1 && m.ToolCalls[0].Function.Name == want.Name &&
 		equalJSON(m.ToolCalls[0].Function.Arguments, string(want.Arguments))
 }
 
-// after are the messages that follow on the question when a message has called its function: that one, and the result.
+// after returns the messages that follow the question when a message has called its function: the message and the
+// result.
 func (q *question) after(m *openai.AnswerMessage) []any {
 	return []any{
 		fields{"role": "assistant", "content": m.Content, "reasoning": m.Reasoning, "tool_calls": m.ToolCalls},
@@ -187,7 +189,7 @@ func (q *question) after(m *openai.AnswerMessage) []any {
 	}
 }
 
-// calls has the model call a function and then answer with what it gives.
+// calls checks that the model calls a function and then answers with its result.
 func calls(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
 	f := q.request()
 	c, err := e.server.chat(ctx, f)
@@ -207,7 +209,7 @@ func calls(ctx context.Context, e *evaluation, _ int, q *question) (verdict, err
 	return verdict{right: len(m.ToolCalls) == 0 && holds(content, q.Expect.Result), said: said(m, content)}, nil
 }
 
-// rationales are right when the call that is right came with one reason, which is all that was told.
+// rationales checks that the right call comes with exactly one reason.
 func rationales(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
 	c, err := e.server.chat(ctx, q.request())
 	if err != nil {
@@ -230,8 +232,8 @@ func rationales(ctx context.Context, e *evaluation, _ int, q *question) (verdict
 		said: fmt.Sprintf("%s with %+v, %+v", said(m, content), m.Rationale, c.Warnings)}, nil
 }
 
-// reported are right when the reasoning came as the strategy wants it, apart from an exact answer, and with a score
-// where the strategy has one.
+// reported checks that the reasoning comes as the strategy requires, separate from an exact answer, and with a
+// score where the strategy has one.
 func reported(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
 	c, err := e.server.chat(ctx, q.request())
 	if err != nil {
@@ -245,7 +247,7 @@ func reported(ctx context.Context, e *evaluation, _ int, q *question) (verdict, 
 	return verdict{right: apart && q.answered(content), formed: apart, said: said(m, content)}, nil
 }
 
-// delegations are right when one specialist worked and returned, and the answer is exact.
+// delegations checks that one specialist worked and returned, and that the answer is exact.
 func delegations(ctx context.Context, e *evaluation, _ int, q *question) (verdict, error) {
 	f, by := q.request(), "user"
 	if q.Allow {
@@ -265,7 +267,7 @@ func delegations(ctx context.Context, e *evaluation, _ int, q *question) (verdic
 		said: fmt.Sprintf("%s by %+v", said(m, content), d)}, nil
 }
 
-// holds reports whether a text holds a result as a word or number of its own, not as a part of one.
+// holds reports whether a text contains a result as a separate word or number.
 func holds(text, result string) bool {
 	if result == "" {
 		return false
@@ -284,7 +286,7 @@ func holds(text, result string) bool {
 	}
 }
 
-// joined reports whether two characters stand in one word or number.
+// joined reports whether two characters belong to one word or number.
 func joined(a, b byte) bool { return isDigit(a) && isDigit(b) || isLetter(a) && isLetter(b) }
 
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }

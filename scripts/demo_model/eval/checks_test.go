@@ -19,7 +19,7 @@ import (
 const (
 	work   = "12+3: 2+3=5, 1+0=1, so 15"
 	answer = "12 + 3 = 15."
-	// asked and given end the prompt after a question and after a function's result.
+	// asked and given are the ends of the prompt after a question and after a function's result.
 	asked = "?<|end|><|start|>assistant"
 	given = "<|message|>15<|end|><|start|>assistant"
 	// inside begins an answer that the runner has opened.
@@ -27,7 +27,7 @@ const (
 	plus   = `{"a":12,"b":3}`
 )
 
-// scripted is a model that answers by the word that a question ends with.
+// scripted is a model whose answer depends on the last word of the question.
 func scripted(context.Context, string, backend.Config) (backend.Model, error) {
 	after := func(word, say string) fake.Reply { return fake.Reply{After: word + asked, Say: say} }
 	sure := func(score string) string {
@@ -86,7 +86,7 @@ func serveScripted() int {
 	return cli.Main(engine, cli.Build{}, os.Args[1:])
 }
 
-// What a check lets pass and what it does not, through the whole program.
+// TestChecks checks what a check accepts and refuses, through the whole program.
 func TestChecks(t *testing.T) {
 	t.Setenv(served, scriptedModel)
 	s, err := start(t.Context(), os.Args[0], "", 0)
@@ -105,7 +105,8 @@ func TestChecks(t *testing.T) {
 		formed.Expect.JSON = json.RawMessage(`{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}`),
 		"answer", json.RawMessage(`{"sum":15}`)
 	called.Tools = []json.RawMessage{json.RawMessage(
-		`{"name":"plus","description":"Adds.","parameters":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}}}}`)}
+		`{"name":"plus","description":"Adds.","parameters":{"type":"object","properties":` +
+			`{"a":{"type":"integer"},"b":{"type":"integer"}}}}`)}
 	called.ToolResult, called.Expect.Call = "15", &expectedCall{"plus", json.RawMessage(plus)}
 	reasoned := called
 	reasoned.Rationale = true

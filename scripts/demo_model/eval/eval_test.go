@@ -16,7 +16,7 @@ import (
 	"runner/models/demo"
 )
 
-// served makes this test program the one that is measured, with the model that it names.
+// served makes this test program the evaluated program, with the model that it names.
 const (
 	served        = "RUNNER_EVAL_SERVED"
 	bundledModel  = "bundled"
@@ -34,20 +34,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// least is the share of n questions that a skill has to get right: what one that is at its bar gets right in all
-// but one of a hundred draws or so.
+// least is the share of n questions that a skill must get right: the share that a skill at its bar reaches in all
+// but about one of a hundred draws.
 func least(bar float64, n int) float64 {
 	return bar - 2.5*math.Sqrt(bar*(1-bar)/float64(n))
 }
 
-// floors are shares that skills have to get right whatever few questions are asked: those that have no bar, and
-// those that could do this before the model learned the others. Under "" stands what all skills have to get right
-// together.
+// floors are the shares that skills must get right however few questions are asked: skills without a bar, and
+// skills that the model had before it learned the others. "" is the share over all skills.
 var floors = map[string]float64{"": 0.9, "arithmetic": 0.9, "identity": 0.9, "summaries": 0.85, "causal": 0.9,
 	"chains": 0.8, "near": 0.8, "wordings": 0.8, "warm": 0.8}
 
 // TestBundledModelHoldsItsBars asks the bundled model some of the questions that were drawn when it was made. With
-// RUNNER_LONG=1 it asks those of the tables on the model's card, and the bars hold as they stand.
+// RUNNER_LONG=1 it asks all questions of the tables on the model's card, and the bars apply unchanged.
 func TestBundledModelHoldsItsBars(t *testing.T) {
 	long := os.Getenv("RUNNER_LONG") != ""
 	e := &evaluation{count: 20, efforts: []string{"low", "medium", "high"}, out: io.Discard}
@@ -130,7 +129,7 @@ func TestBundledModelHoldsItsBars(t *testing.T) {
 	}
 }
 
-// compared holds the efforts to their lengths, and to answers that get no worse.
+// compared checks that higher efforts are longer and do not answer worse.
 func compared(t *testing.T, e *evaluation, s *skill) (all tally) {
 	levels, err := e.compareEfforts(t.Context(), s.name)
 	if err != nil {
@@ -156,7 +155,7 @@ func compared(t *testing.T, e *evaluation, s *skill) (all tally) {
 // model is the folder of the bundled model.
 var model = filepath.Join("..", "..", "..", "models", "demo")
 
-// drawn are the questions that are kept with the model.
+// drawn are the questions stored with the model.
 func drawn(t *testing.T) []question {
 	t.Helper()
 	return parsed(t, kept(t))
@@ -195,10 +194,10 @@ func draw(t *testing.T, seed, count int) []byte {
 	return lines
 }
 
-// TestQuestionsAreDrawn draws the kept questions again.
+// TestQuestionsAreDrawn draws the stored questions again.
 func TestQuestionsAreDrawn(t *testing.T) {
 	if !bytes.Equal(draw(t, 2, 80), kept(t)) {
-		t.Error("make_eval.py draws other questions than those that are kept: write them anew with `make_eval.py --seed " +
+		t.Error("make_eval.py draws questions that differ from the stored ones: write them again with `make_eval.py --seed " +
 			"2 --count 80 --out models/demo/testdata/questions.jsonl`")
 	}
 	for _, name := range names() {
@@ -208,7 +207,7 @@ func TestQuestionsAreDrawn(t *testing.T) {
 	}
 }
 
-// The answer that follows from a changed digit is what the columns give when they go on from it.
+// The answer that follows from a changed digit is the result of continuing the columns from it.
 func TestSlips(t *testing.T) {
 	for _, c := range []struct{ kind, answer, result, analysis, changed, want string }{
 		{"add", "347 + 85 = 432.", "432", "I add 347 and 85. 347+85: 7+5=12, 4+8+1=13, 3+0+1=4, so 432.", "7+5=16",
@@ -298,7 +297,7 @@ func TestEqualJSON(t *testing.T) {
 	}
 }
 
-// A number that stands neither in the reasoning nor in the conversation was invented.
+// A number that is neither in the reasoning nor in the conversation was invented.
 func TestKnown(t *testing.T) {
 	q := &question{Messages: []message{{"user", "What is 17 plus 25?"}}}
 	for summary, want := range map[string]bool{"It makes 42.": true, "17 and 25 make 42.": true,

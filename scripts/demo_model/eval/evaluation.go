@@ -11,11 +11,11 @@ import (
 	"sync/atomic"
 )
 
-// evaluation is what the skills are measured on.
+// evaluation is the input of a measurement.
 type evaluation struct {
 	server    *server
 	questions []question
-	// count is how many of them a skill takes that has none of its own.
+	// count is the number of questions for a skill that has none of its own.
 	count   int
 	efforts []string
 	verbose bool
@@ -24,7 +24,7 @@ type evaluation struct {
 	kinds []kind
 }
 
-// kind is how one kind of a skill's questions did.
+// kind is the result for one kind of a skill's questions.
 type kind struct {
 	skill, name string
 	tally
@@ -41,16 +41,16 @@ func (t tally) String() string {
 	return fmt.Sprintf("%.1f%% (%d of %d)", 100*t.share(), t.right, t.asked)
 }
 
-// verdict is what came of a question.
+// verdict is the result of a question.
 type verdict struct {
 	right bool
-	// formed says that the answer came about as the skill wants it, be it right or wrong; only some skills tell it.
+	// formed reports that the answer has the form that the skill requires, right or wrong. Only some skills set it.
 	formed bool
-	// skip says that the question did not come to be asked.
+	// skip reports that the question was not asked.
 	skip bool
-	// kind is told apart in the table of kinds; the question's own if it is empty.
+	// kind is the row in the table of kinds; empty for the question's own kind.
 	kind string
-	// said is what the model said, for those who look for its mistakes.
+	// said is what the model said, for people who look for mistakes.
 	said string
 }
 
@@ -78,7 +78,7 @@ func spread(list []question, n int) []question {
 	return out
 }
 
-// tally checks questions, several at once, and counts them under a skill's name.
+// tally checks questions, several at once, and counts the results under a skill's name.
 func (e *evaluation) tally(ctx context.Context, skill string, list []question, ask check) (tally, error) {
 	verdicts := make([]verdict, len(list))
 	err := together(len(list), func(i int) (err error) {
@@ -117,7 +117,8 @@ func (e *evaluation) tally(ctx context.Context, skill string, list []question, a
 	return all, nil
 }
 
-// together runs a function for each of n numbers, as many at once as the server does, and returns the first error.
+// together calls a function for each of n numbers, as many at once as the server allows, and returns the first
+// error.
 func together(n int, do func(i int) error) error {
 	errs := make([]error, n)
 	var next atomic.Int64

@@ -1,13 +1,13 @@
-// Command eval measures a model through the built program, as a user would have it: it starts the server of
-// bin/runner, asks questions that were made up for this run, at temperature 0, and prints the tables of
+// Command eval evaluates a model through the built program, as a user would use it. It starts the server of
+// bin/runner, asks questions generated for this run, at temperature 0, and prints the tables of
 // models/demo/README.md.
 //
 //	go run ./scripts/demo_model/eval [-runner FILE] [-model FILE] [-seed N] [-n N] [-skills a,b] [-verbose]
 //	go run ./scripts/demo_model/eval -model FILE -probe probe.json
 //
-// The first form writes the questions with scripts/demo_model/make_eval.py, which takes Python 3 alone. The second
-// compares the engine, in this process, with the reference that scripts/demo_model/probe.py wrote: tokens of plain
-// text, and logits of every position's best token.
+// The first form generates the questions with scripts/demo_model/make_eval.py, which needs only Python 3. The
+// second compares the engine, in this process, with the reference written by scripts/demo_model/probe.py: the
+// tokens of plain text, and the logits of the best token at every position.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 	"runner/backend/llamacpp"
 )
 
-// options are the command line.
+// options are the command-line flags.
 type options struct {
 	runner, model, questions, python, probe string
 	seed, count, threads                    int
@@ -38,7 +38,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.runner, "runner", filepath.Join("bin", "runner"), "the built `program`")
 	flag.StringVar(&o.model, "model", "", "GGUF `file`; empty is the bundled model")
-	flag.StringVar(&o.questions, "questions", "", "questions `file` to ask in place of new ones")
+	flag.StringVar(&o.questions, "questions", "", "ask the questions of this `file` instead of new ones")
 	flag.StringVar(&o.python, "python", "python3", "the `program` that runs make_eval.py")
 	flag.StringVar(&o.probe, "probe", "", "compare with this reference `file` instead")
 	flag.IntVar(&o.seed, "seed", 1, "seed of the questions")
@@ -63,7 +63,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	for _, name := range o.skills {
 		if !slices.Contains(names(), name) {
-			return fmt.Errorf("%q is no skill; there are %s", name, strings.Join(names(), ", "))
+			return fmt.Errorf("unknown skill %q; the skills are %s", name, strings.Join(names(), ", "))
 		}
 	}
 	list, err := o.load(ctx)
@@ -78,7 +78,7 @@ func run(ctx context.Context, o *options) error {
 	return errors.Join(e.print(ctx, os.Stdout, o.skills), s.stop())
 }
 
-// compare holds the engine against the reference.
+// compare compares the engine with the reference.
 func compare(ctx context.Context, o *options) error {
 	if o.model == "" {
 		o.model = filepath.Join("models", "demo", "demo.gguf")

@@ -16,7 +16,7 @@ import (
 
 var number = regexp.MustCompile(`\d+`)
 
-// summaries asks in both lengths and at all efforts in turn, and holds each summary against the reasoning.
+// summaries asks for both lengths at all efforts in turn, and compares each summary with the reasoning.
 func summaries(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
 	f := q.request()
 	effort, length := e.efforts[i%len(e.efforts)], []string{"concise", "detailed"}[i/len(e.efforts)%2]
@@ -34,8 +34,8 @@ func summaries(ctx context.Context, e *evaluation, i int, q *question) (verdict,
 	}, nil
 }
 
-// summariesAround asks as summaries does, for the summaries of a call and of the answer after its result. Where
-// another call is made than the one that is right, or none, there is nothing to hold them against.
+// summariesAround is summaries for the summary of a call and of the answer after its result. If the model makes the
+// wrong call or none, there is nothing to compare with.
 func summariesAround(ctx context.Context, e *evaluation, i int, q *question) (verdict, error) {
 	f := q.request()
 	effort, length := e.efforts[i%len(e.efforts)], []string{"concise", "detailed"}[i/len(e.efforts)%2]
@@ -56,17 +56,18 @@ func summariesAround(ctx context.Context, e *evaluation, i int, q *question) (ve
 		after.summary)}, nil
 }
 
-// failed reports whether the function gives an error, whose words a summary need not repeat.
+// failed reports whether the function returns an error. A summary need not repeat its words.
 func (q *question) failed() bool { return strings.HasPrefix(q.ToolResult, `{"error":`) }
 
-// summarized is an answer with all of its reasoning and with the summary of it.
+// summarized is an answer with all of its reasoning and its summary.
 type summarized struct {
 	message *openai.AnswerMessage
 	content string
 	summary string
 }
 
-// summarized makes a request twice, for the reasoning and for its summary: at temperature 0 the reasoning is the same.
+// summarized makes a request twice, for the reasoning and for the summary. At temperature 0 the reasoning is the
+// same.
 func (e *evaluation) summarized(ctx context.Context, f fields, length string) (s summarized, err error) {
 	c, err := e.server.chat(ctx, f)
 	if err != nil {
@@ -84,7 +85,7 @@ func (e *evaluation) summarized(ctx context.Context, f fields, length string) (s
 	return s, nil
 }
 
-// resultIn is the result that an answer tells: the right one, or else its last number.
+// resultIn returns the result that an answer states: the right one if present, otherwise its last number.
 func (q *question) resultIn(answer string) string {
 	all := number.FindAllString(answer, -1)
 	if holds(answer, q.Expect.Result) || len(all) == 0 {
@@ -93,7 +94,7 @@ func (q *question) resultIn(answer string) string {
 	return all[len(all)-1]
 }
 
-// known reports whether all numbers of a summary stand in the reasoning or in the conversation.
+// known reports whether all numbers of a summary occur in the reasoning or in the conversation.
 func known(summary, thoughts string, q *question) bool {
 	from := thoughts
 	for _, m := range q.Messages {
@@ -103,18 +104,17 @@ func known(summary, thoughts string, q *question) bool {
 	return !slices.ContainsFunc(number.FindAllString(summary, -1), func(n string) bool { return !slices.Contains(all, n) })
 }
 
-// level is how an effort did.
+// level is the result at one effort.
 type level struct {
 	effort string
-	// median is that of the reasoning, in tokens.
+	// median is the median length of the reasoning, in tokens.
 	median int
 	tally
-	// answered says of each question whether the answer was right.
+	// answered reports for each question whether the answer was right.
 	answered []bool
 }
 
-// against counts the questions that are right at this effort and were not at another, and those of which it is the
-// other way round.
+// against counts the questions that are right at this effort but not at another, and the opposite.
 func (l *level) against(other *level) (gained, lost int) {
 	for i, right := range l.answered {
 		switch {
@@ -131,7 +131,7 @@ func (l *level) against(other *level) (gained, lost int) {
 // sign test, one-sided (Dixon and Mood, "The Statistical Sign Test", 1946).
 func chance(gained, lost int) float64 {
 	n := gained + lost
-	sum, term := 0.0, -float64(n)*math.Ln2 // the logarithm of n choose k over two to the power of n, from k = n downwards
+	sum, term := 0.0, -float64(n)*math.Ln2 // the logarithm of (n choose k) / 2^n, from k = n downwards
 	for k := n; k >= lost; k-- {
 		sum += math.Exp(term)
 		term += math.Log(float64(k) / float64(n-k+1))
@@ -139,7 +139,7 @@ func chance(gained, lost int) float64 {
 	return sum
 }
 
-// falling is the chance below which a share right is said to fall.
+// falling is the chance below which a share is considered to fall.
 const falling = 0.05
 
 // compareEfforts asks the same questions at each effort.
@@ -168,7 +168,7 @@ func (e *evaluation) compareEfforts(ctx context.Context, skill string) ([]level,
 	return levels, nil
 }
 
-// efforts compares lengths and shares at the efforts.
+// efforts compares lengths and shares of right answers at the efforts.
 func efforts(ctx context.Context, e *evaluation, s *skill) (outcome, error) {
 	levels, err := e.compareEfforts(ctx, s.name)
 	if err != nil {
@@ -190,10 +190,10 @@ func efforts(ctx context.Context, e *evaluation, s *skill) (outcome, error) {
 	return outcome{questions: levels[0].asked, figure: strings.Join(figures, "; "), holds: holds}, nil
 }
 
-// atLeast says how much longer the reasoning has to be than at the lowest effort.
+// atLeast is the minimum ratio of the reasoning's length to that at the lowest effort.
 var atLeast = map[string]float64{"low": 1, "medium": 1.5, "high": 2.5}
 
-// apart reports whether the medians of the efforts are as far apart as they have to be.
+// apart reports whether the medians of the efforts differ enough.
 func apart(levels []level) bool {
 	low := levels[0]
 	return low.median > 0 && !slices.ContainsFunc(levels, func(l level) bool {
@@ -209,14 +209,13 @@ func median[T cmp.Ordered](list []T) (m T) {
 }
 
 const (
-	// pastTokens is how much a conversation has behind it when its question comes, and pasts how many such
-	// conversations there are.
+	// pastTokens is the length of the conversation before the question, and pasts the number of such conversations.
 	pastTokens = 4000
 	pasts      = 4
 )
 
-// earlier are the skills that earlier turns are about: others than those of the questions, or an answer could be
-// copied from there.
+// earlier are the skills of earlier turns. They differ from those of the questions, because an answer could
+// otherwise be copied.
 var earlier = []string{"ordering", "measures"}
 
 // history puts earlier turns in front of questions.
@@ -246,7 +245,7 @@ func history(ctx context.Context, e *evaluation, s *skill) (outcome, error) {
 	return s.outcome(t), err
 }
 
-// past makes earlier turns of pastTokens tokens or a little more out of questions and their right answers.
+// past builds earlier turns of pastTokens tokens or a little more from questions and their right answers.
 func (e *evaluation) past(ctx context.Context, from []question, offset int) ([]message, error) {
 	var talk []message
 	for i := offset; ; i += 10 {
@@ -261,7 +260,7 @@ func (e *evaluation) past(ctx context.Context, from []question, offset int) ([]m
 	}
 }
 
-// minSpeed is the bar of speed, in tokens a second.
+// minSpeed is the bar for speed, in tokens per second.
 const minSpeed = 200
 
 // speed asks one question at a time at the highest effort.
@@ -270,7 +269,7 @@ func speed(ctx context.Context, e *evaluation, s *skill) (outcome, error) {
 	return outcome{questions: questions, figure: fmt.Sprintf("%.0f (median)", rate), holds: rate >= s.bar}, err
 }
 
-// rate is the median of decoded tokens a second over some questions, and how many these were.
+// rate returns the median of decoded tokens per second over some questions, and the number of questions.
 func (e *evaluation) rate(ctx context.Context, s *skill) (float64, int, error) {
 	list := spread(e.pool(s.name), 20)
 	var rates []float64

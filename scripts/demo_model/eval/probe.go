@@ -21,7 +21,8 @@ type reference struct {
 	Encoded []backend.Token // and its tokens
 }
 
-// probe feeds the reference conversations token by token and in one go, and reports how far the engine is off.
+// probe feeds the reference conversations token by token and all at once, and reports how far the engine's results
+// are off.
 func probe(ctx context.Context, m backend.Model, path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -50,7 +51,7 @@ func probe(ctx context.Context, m backend.Model, path string) error {
 		bad = bad || float64(same) < 0.985*float64(len(c.Tokens)) || worst > 1
 	}
 	if bad {
-		return errors.New("the engine does not compute what the training did")
+		return errors.New("the engine's results differ from those of training")
 	}
 	return nil
 }

@@ -16,21 +16,21 @@ import (
 
 // question is a line of the questions file.
 type question struct {
-	// Skill is what the question is about, and Kind which sort of it.
+	// Skill is what the question tests, and Kind which variant.
 	Skill     string `json:"skill"`
 	Kind      string `json:"kind"`
 	Effort    string `json:"effort"`
 	Developer string `json:"developer"`
-	// Messages end with the one that is to be answered.
+	// Messages end with the one to be answered.
 	Messages []message `json:"messages"`
-	// Tools are offered, and ToolResult is what a call of one gives.
+	// Tools are offered, and ToolResult is the result of calling one.
 	Tools      []json.RawMessage `json:"tools"`
 	ToolResult string            `json:"tool_result"`
-	// Schema is that of the answer, with its name.
+	// Schema is the schema of the answer, with its name.
 	Schema     json.RawMessage `json:"schema"`
 	SchemaName string          `json:"schema_name"`
 	Strategy   string          `json:"strategy"`
-	// Rationale asks for the reason of each call, Delegate is a specialist's prompt, and Allow lets the model delegate.
+	// Rationale asks for the reason of each call. Delegate is a specialist's prompt. Allow lets the model delegate.
 	Rationale bool   `json:"rationale"`
 	Delegate  string `json:"delegate"`
 	Allow     bool   `json:"allow"`
@@ -42,7 +42,7 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// expect is what is right: the whole answer, the result in it, the call before it, the JSON value that it is.
+// expect is what is right: the whole answer, the result in it, the call before it, and the answer's JSON value.
 type expect struct {
 	Answer string          `json:"answer"`
 	Result string          `json:"result"`
@@ -55,7 +55,7 @@ type expectedCall struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// String is what is right, in a line.
+// String returns what is right, on one line.
 func (x expect) String() string {
 	parts := []string{fmt.Sprintf("%q", x.Answer)}
 	if x.Call != nil {
@@ -67,10 +67,10 @@ func (x expect) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// asked is the text that is to be answered.
+// asked returns the text to be answered.
 func (q *question) asked() string { return q.Messages[len(q.Messages)-1].Content }
 
-// load reads the questions file, or has one written.
+// load reads the questions file, or has a new one generated.
 func (o *options) load(ctx context.Context) ([]question, error) {
 	if o.questions != "" {
 		f, err := os.Open(o.questions)
@@ -92,7 +92,7 @@ func (o *options) load(ctx context.Context) ([]question, error) {
 	}
 	list, err := read(out)
 	if err != nil {
-		_ = out.Close() // or a script that goes on writing would never end
+		_ = out.Close() // otherwise a script that continues to write would never end
 	}
 	if ended := cmd.Wait(); ended != nil {
 		err = errors.Join(err, fmt.Errorf("%s: %w", script, ended))
@@ -100,7 +100,7 @@ func (o *options) load(ctx context.Context) ([]question, error) {
 	return list, err
 }
 
-// read reads questions, one a line.
+// read reads questions, one per line.
 func read(from io.Reader) ([]question, error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 1<<20)

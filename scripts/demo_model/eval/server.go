@@ -22,10 +22,10 @@ import (
 // parallel is how many questions are asked at once.
 const parallel = 8
 
-// contextSize is the context of the server in tokens, what a model has to be good for.
+// contextSize is the server's context in tokens, for which a model must work.
 const contextSize = 8192
 
-// server is the program as a server on this machine.
+// server is the program, running as a server on this machine.
 type server struct {
 	cmd  *exec.Cmd
 	url  string
@@ -35,7 +35,7 @@ type server struct {
 
 var address = regexp.MustCompile(`^serving .* at (http\S+)`)
 
-// start starts the program and returns when it serves the model, the bundled one where none is named. It ends with
+// start starts the program and returns when it serves the model: the bundled one if none is named. It ends with
 // stop, or with the context.
 func start(ctx context.Context, program, model string, threads int) (*server, error) {
 	args := []string{"serve", "--port", "0", "--parallel", strconv.Itoa(parallel), "--ctx-size", strconv.Itoa(contextSize)}
@@ -79,7 +79,7 @@ func start(ctx context.Context, program, model string, threads int) (*server, er
 	}
 }
 
-// grace is how long the server may take to end before it is killed.
+// grace is how long the server may take to stop before it is killed.
 const grace = 10 * time.Second
 
 // stop ends the server.
@@ -118,7 +118,7 @@ func post[T any](ctx context.Context, s *server, path string, request any) (*T, 
 	return answer, json.Unmarshal(text, answer)
 }
 
-// maxTokens ends a run that goes round in circles.
+// maxTokens ends a run that repeats itself.
 const maxTokens = 1500
 
 // fields are the fields of a request.
@@ -129,19 +129,19 @@ func (s *server) chat(ctx context.Context, f fields) (*openai.ChatCompletion, er
 	return post[openai.ChatCompletion](ctx, s, "/v1/chat/completions", f)
 }
 
-// prompt returns the text that the model gets for a request.
+// prompt returns the model's prompt for a request.
 func (s *server) prompt(ctx context.Context, f fields) (*openai.AppliedTemplate, error) {
 	return post[openai.AppliedTemplate](ctx, s, "/apply-template", f)
 }
 
-// opening is how a raw prompt begins the reasoning.
+// opening begins the reasoning in a raw prompt.
 const opening = "<|channel|>analysis<|message|>"
 
-// answerMark is what a raw continuation, which is without control tokens, shows where the answer begins, and what
-// may stand there too.
+// answerMark matches the start of the answer in a raw continuation, which has no control tokens, and anything that
+// may precede it.
 var answerMark = regexp.MustCompile(`assistantfinal(?: ?json)?`)
 
-// proceed has the model go on from a raw prompt and returns the reasoning and the answer that it writes.
+// proceed lets the model continue from a raw prompt and returns the reasoning and the answer.
 func (s *server) proceed(ctx context.Context, prompt string) (thoughts, answer string, err error) {
 	c, err := post[openai.Completion](ctx, s, "/v1/completions", fields{"prompt": prompt, "parse_special": true,
 		"temperature": 0, "max_tokens": maxTokens})

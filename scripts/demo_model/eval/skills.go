@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// skill is a row of the table: what a model has to be able to do, and how often.
+// skill is a row of the table: what a model must be able to do, and how often.
 type skill struct {
 	name, text string
-	// bar is the share of questions that it has to get right; 0 is none.
+	// bar is the share of questions that it must get right; 0 is no bar.
 	bar     float64
 	measure func(ctx context.Context, e *evaluation, s *skill) (outcome, error)
 }
 
-// outcome is what a measurement shows.
+// outcome is the result of a measurement.
 type outcome struct {
 	questions int
 	figure    string
-	// holds says that it reaches its bar.
+	// holds reports that the skill reaches its bar.
 	holds bool
-	// tally is of a measurement that counts.
+	// tally is the count of a measurement that counts.
 	tally tally
 }
 
@@ -31,7 +31,7 @@ func (s *skill) outcome(t tally) outcome {
 	return outcome{t.asked, t.String(), t.share() >= s.bar, t}
 }
 
-// skills are the rows, in their order.
+// skills are the rows, in order.
 var skills = []skill{
 	{"arithmetic", "addition, subtraction to three digits; multiplication to two digits by two; division with " +
 		"remainder by one digit", 0.95, share(answers)},
@@ -71,7 +71,7 @@ func names() []string {
 	return list
 }
 
-// pools say whose questions a skill is measured with, where that is not its own.
+// pools names the skills whose questions are used for a skill without its own.
 var pools = map[string][]string{
 	"held":      {"json"},
 	"summaries": {"arithmetic", "ordering", "stories", "measures", "followups"},
@@ -83,7 +83,7 @@ var pools = map[string][]string{
 	"speed":     {"arithmetic"},
 }
 
-// pool returns the questions that a skill is measured with: its own, or some from each of others.
+// pool returns the questions for a skill: its own, or some from each of several others.
 func (e *evaluation) pool(skill string) []question {
 	from, ok := pools[skill]
 	if !ok {
@@ -104,7 +104,7 @@ func share(ask check) func(context.Context, *evaluation, *skill) (outcome, error
 	}
 }
 
-// print measures skills, telling each on standard error when it is done, and prints the tables. Skills under their
+// print measures skills, reports each on standard error when it is done, and prints the tables. Skills below their
 // bars are an error.
 func (e *evaluation) print(ctx context.Context, out io.Writer, wanted []string) error {
 	e.out = out

@@ -1,6 +1,6 @@
 """What the model can do. A skill is a module with `turn(rng, effort, slips=True, fresh=False) -> Turn`.
 
-fresh asks for what training never sees: held-out numbers, names and objects. Evaluation draws its questions so.
+fresh draws only what training never sees: held-out numbers, names and objects. Evaluation draws its questions so.
 """
 
 from dataclasses import dataclass, field
@@ -12,11 +12,12 @@ EFFORTS = ("low", "medium", "high")
 class Turn:
     """One question with everything the model may be asked to write about it.
 
-    Analysis is a list of (text, weight) pieces, weight being the loss weight of the piece's tokens: 0 makes a piece (a planted
-    error) context only. A piece with a weight of its own must be whole tokens. Complete tells from which piece on the result is known.
-    Concise and detailed are the two summaries; they are empty where there is none to learn, as after an error that the check found.
-    Result is what the question asks for alone: a whole number, or text such as "4:35", "$6.25", "12, 33, 45" or "142 remainder 5".
-    Numbers are the whole numbers that answer and question are about, as a list that JSON could hold: the operands, or what was sorted in order.
+    analysis is a list of (text, weight) pieces, where weight is the loss weight of the piece's tokens. A piece with
+    weight 0 (a planted error) is context only. A piece with a different weight must be whole tokens. complete is the
+    piece from which on the result is known. concise and detailed are the two summaries. They are empty if there is
+    none to learn, for instance after an error that the check found. result is only what the question asks for: a
+    whole number, or text such as "4:35", "$6.25", "12, 33, 45" or "142 remainder 5". numbers are the whole numbers of
+    question and answer, as a JSON list could hold them: the operands, or the numbers that were sorted, in order.
     """
 
     question: str
@@ -40,7 +41,8 @@ def plain(text):
 
 
 def mix():
-    """The skills and how often each is drawn."""
+    """The skills and their shares."""
     from . import arithmetic, chains, identity, measures, ordering, stories
 
-    return ((arithmetic.turn, 0.15), (chains.turn, 0.06), (ordering.turn, 0.21), (stories.turn, 0.17), (measures.turn, 0.27), (identity.turn, 0.14))
+    return ((arithmetic.turn, 0.15), (chains.turn, 0.06), (ordering.turn, 0.21), (stories.turn, 0.17),
+        (measures.turn, 0.27), (identity.turn, 0.14))

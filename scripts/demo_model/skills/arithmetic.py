@@ -1,4 +1,5 @@
-"""Sums and differences of two whole numbers to 999, products of two to 99 or of one to 999 by a digit, and quotients of one to 999 by a digit, with remainder."""
+"""Sums and differences of two whole numbers to 999, products of two to 99 or of one to 999 and a digit, and quotients
+of one to 999 and a digit, with remainder."""
 
 from . import Turn
 from .asking import operation_question
@@ -6,8 +7,9 @@ from .columns import work
 
 SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 
-# How the task is told around its two numbers: the verb, the number said first, and the word between.
-TASKS = {"add": (" add", "a", " and "), "subtract": (" take", "b", " from "), "multiply": (" multiply", "a", " by "), "divide": (" divide", "a", " by ")}
+# The wording of the task around its two numbers: the verb, the number named first, and the word between.
+TASKS = {"add": (" add", "a", " and "), "subtract": (" take", "b", " from "), "multiply": (" multiply", "a", " by "),
+    "divide": (" divide", "a", " by ")}
 PLANS = {
     "add": "I go digit by digit, from the right.\nWhat goes over ten is carried to the next digit.",
     "subtract": "I compare the two numbers first, to see which of them is larger.\n"
@@ -20,13 +22,15 @@ TWO_DIGITS = ("I multiply by the ones first, then by the tens with a zero put af
 BACK = "To check the result, I go back by the inverse operation.\nIf nothing went wrong, I come to the number that I started from."
 LAST_DIGITS = "To check the result, I look at the last digits of both numbers.\nTheir product must end in the same digit as the whole product does."
 
-POSTHOC = {"add": "Adding {a} and {b} gives {r}.", "subtract": "Taking {b} from {a} leaves {r}.", "multiply": "Multiplying {a} by {b} gives {r}.",
+POSTHOC = {"add": "Adding {a} and {b} gives {r}.", "subtract": "Taking {b} from {a} leaves {r}.",
+           "multiply": "Multiplying {a} by {b} gives {r}.",
            "divide": "Dividing {a} by {b} gives {r}."}
 DONE = {"add": "Adding", "subtract": "Subtracting", "multiply": "Multiplying", "divide": "Dividing"}
 
 
 def held_out(a, b):
-    """One pair in twenty is never trained on, in either order: evaluation asks these only. Pairs of single digits are all trained."""
+    """One pair in twenty, in either order, is never trained on: only evaluation asks these. Pairs of single digits
+    are all trained."""
     low, high = min(a, b), max(a, b)
     return high > 9 and ((low * 1009 + high * 9176 + 12345) * 2654435761 >> 9) % 20 == 0
 
@@ -39,7 +43,7 @@ def operand(rng):
 
 
 def draw(rng, kind):
-    # Newcomers try 1+1 first, so small numbers come far more often than chance would have them.
+    # New users try 1+1 first, so small numbers come far more often than by chance.
     tiny = rng.random() < 0.1
     if kind == "multiply":
         if tiny:
@@ -57,7 +61,7 @@ def draw(rng, kind):
 
 
 def pair(rng, trained=True, kind="add"):
-    """Two numbers for an operation, from those that are trained on or from those held out."""
+    """Two numbers for an operation, from the trained or the held-out ones."""
     while True:
         a, b = draw(rng, kind)
         if held_out(a, b) != trained:
@@ -65,7 +69,7 @@ def pair(rng, trained=True, kind="add"):
 
 
 def name(c, kind, a, b, effort):
-    """Writes what is to be done with which numbers."""
+    """Writes the task and its numbers."""
     verb, first, between = TASKS[kind]
     c.say("I" if effort == "low" else "The task is to")
     c.hard(verb)
@@ -84,7 +88,7 @@ def introduce(c, kind, a, b, effort):
 
 
 def combine(c, kind, a, b, effort):
-    """Writes the columns and returns the result that they spell: a number, or quotient and remainder."""
+    """Writes the columns and returns their result: a number, or quotient and remainder."""
     if kind == "add":
         return c.add(a, b)
     if kind == "multiply":
@@ -107,7 +111,7 @@ def combine(c, kind, a, b, effort):
 
 
 def lead_back(c, kind, a, b, told):
-    """Undoes the operation and returns whether it leads back to where it began."""
+    """Reverses the operation and returns whether it gives the first number."""
     if kind == "add":
         return c.sub(told, b) == a
     if kind == "subtract":
@@ -123,7 +127,7 @@ def lead_back(c, kind, a, b, told):
 
 
 def check(c, kind, a, b, told):
-    """Checks the result by another route and returns whether it holds."""
+    """Checks the result by another method and returns whether it is right."""
     c.slip_at, places = None, c.places
     if kind == "multiply" and (min(a, b) > 9 or min(a, b) == 0):
         c.say(f".\n{LAST_DIGITS}\n")
@@ -140,14 +144,14 @@ def check(c, kind, a, b, told):
 
 
 def shown(told):
-    """The result as the answer gives it."""
+    """The result in the form of the answer."""
     if isinstance(told, tuple):
         return f"{told[0]} remainder {told[1]}" if told[1] else str(told[0])
     return str(told)
 
 
 def changed_afterwards(rng, parts, done, told):
-    """A finished analysis whose stated result is changed: context only, and the answer follows the statement."""
+    """A finished analysis with a changed result. It is context only, and the answer follows the changed result."""
     n = abs(told)
     start = done - len(str(n))
     i = rng.randrange(start, done)

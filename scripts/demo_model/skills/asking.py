@@ -1,6 +1,8 @@
-"""Many ways to ask for a sum, a product, a comparison, the largest of some numbers or their order, and wordings for evaluation alone."""
+"""Many ways to ask for a sum, a product, a comparison, the largest of some numbers or their order, and wordings for
+evaluation only."""
 
-from .phrasing import (ADD_CLAUSES, ADD_ORDERS, ADD_TERMS, BARE, COMMANDS, GERUNDS, SUB_CLAUSES, SUB_ORDERS, SUB_TERMS, WRAPS, dress,
+from .phrasing import (ADD_CLAUSES, ADD_ORDERS, ADD_TERMS, BARE, COMMANDS, GERUNDS, SUB_CLAUSES, SUB_ORDERS, SUB_TERMS,
+                       WRAPS, dress,
                        gerund, in_words)
 
 
@@ -8,7 +10,7 @@ def lines(text):
     return text.replace("\n", "|").split("|")
 
 
-# The first six terms of an operation are its signs and its shortest words: what people type first.
+# The first six terms of an operation are its signs and shortest words: what people type first.
 MUL_TERMS = lines("""{a}*{b}|{a} * {b}|{a} times {b}|{a}x{b}|{a} x {b}|{a}×{b}|{a} × {b}|{a} multiplied by {b}|{a}*{b}|{a} * {b}|{a} times {b}|{a} X {b}|{a}·{b}
 the product of {a} and {b}|the product {a} * {b}|the product {a} x {b}|{a} multiplied with {b}|multiplying {a} by {b}|multiplying {a} with {b}
 the result of {a} * {b}|the result of {a} times {b}|the result of multiplying {a} by {b}|the answer to {a} * {b}|the answer to {a} x {b}|the value of {a} * {b}
@@ -32,7 +34,7 @@ Kindly multiply {a} by {b} for me.|What's {a} multiplied by {b} then?|{a} times 
 MUL_CLAUSES = lines("""multiply {a} by {b}|multiply {a} and {b}|multiply {a} with {b}|take {a} times {b}|compute {a} times {b}|work out {a} times {b}|multiply {a} times {b}
 take {a} and multiply it by {b}|multiply the number {a} by {b}|find the product of {a} and {b}|get the product of {a} and {b}|multiply {a} by the number {b}""")
 
-# A word that stands for the second factor or for the divisor.
+# Words that replace the second factor or the divisor.
 MUL_WORDS = {2: lines("double {a}|twice {a}|two times {a}|the double of {a}|{a} doubled|{a} twice|two lots of {a}|twice the number {a}|twice as much as {a}"),
              3: lines("triple {a}|three times {a}|{a} tripled|the triple of {a}|thrice {a}|{a} three times|three times as much as {a}"),
              4: lines("four times {a}|quadruple {a}|four times as much as {a}|{a} quadrupled")}
@@ -67,11 +69,13 @@ Kindly divide {a} by {b} for me.|What's {a} divided by {b} then?|{a} divided by 
 DIV_CLAUSES = lines("""divide {a} by {b}|split {a} into {b} equal parts|split {a} by {b}|share {a} among {b}|cut {a} into {b} equal parts|divide {a} into {b} equal parts
 divide the number {a} by {b}|divide {a} by the number {b}|split {a} {b} ways|take {a} and divide it by {b}|share {a} equally among {b}|divide {a} by {b} with remainder""")
 
-# For each operation its terms, whole questions, clauses, and words that hold the second number.
+# For each operation: its terms, whole questions, clauses, and words that contain the second number.
 OPERATIONS = {"add": (ADD_TERMS, ADD_ORDERS, ADD_CLAUSES, {}), "subtract": (SUB_TERMS, SUB_ORDERS, SUB_CLAUSES, {}),
-              "multiply": (MUL_TERMS, MUL_ORDERS, MUL_CLAUSES, MUL_WORDS), "divide": (DIV_TERMS, DIV_ORDERS, DIV_CLAUSES, DIV_WORDS)}
+              "multiply": (MUL_TERMS, MUL_ORDERS, MUL_CLAUSES, MUL_WORDS),
+              "divide": (DIV_TERMS, DIV_ORDERS, DIV_CLAUSES, DIV_WORDS)}
 
-# What a comparison asks for: the larger or the smaller number, whether the first is larger, smaller or equal, or just how they compare.
+# What a comparison asks for: the larger or the smaller number, whether the first is larger, smaller or equal, or how
+# they compare.
 COMPARE = {
     "larger": lines("""Which is larger, {a} or {b}?|Which is bigger, {a} or {b}?|Which is greater, {a} or {b}?|Which number is larger, {a} or {b}?|Which number is bigger: {a} or {b}?
 What is larger, {a} or {b}?|What is bigger, {a} or {b}?|what's bigger {a} or {b}|which is more, {a} or {b}?|What is more, {a} or {b}?|Which one is larger: {a} or {b}?|{a} or {b}, which is larger?
@@ -131,7 +135,8 @@ ASCENDING = lines(""" from smallest to largest| in ascending order| ascending| f
 DESCENDING = lines(""" from largest to smallest| in descending order| descending| from high to low| from large to small| from the largest to the smallest| in decreasing order| largest first| highest first
  from greatest to least| downwards| (descending)|, largest first|, descending|, starting with the largest| from highest to lowest|, from big to small| in falling order|, high to low| in reverse order|, biggest first""")
 
-SMALLEST_OF = {"largest": "smallest", "Largest": "Smallest", "biggest": "smallest", "greatest": "least", "maximum": "minimum", "max": "min", "Max": "Min", "highest": "lowest",
+SMALLEST_OF = {"largest": "smallest", "Largest": "Smallest", "biggest": "smallest", "greatest": "least",
+               "maximum": "minimum", "max": "min", "Max": "Min", "highest": "lowest",
                "Highest": "Lowest", "top": "bottom", "most": "least"}
 
 
@@ -146,12 +151,13 @@ def finish(rng, text):
 
 
 def clear_in_words(numbers):
-    """Whether numbers in words stay apart: "one hundred and five" could be 100 and 5, or 105."""
-    return not any(x > 19 and (x % 10 == 0 and y < 10 or x % 100 == 0 and y < 100) for x, y in zip(numbers, numbers[1:]))
+    """Whether numbers in words stay separate: "one hundred and five" could be 100 and 5, or 105."""
+    return not any(x > 19 and (x % 10 == 0 and y < 10 or x % 100 == 0 and y < 100)
+        for x, y in zip(numbers, numbers[1:]))
 
 
 def operands(rng, a, b, spelled=0.12):
-    """The two numbers as they are typed: mostly digits, at times both or one in words."""
+    """The two numbers as people type them: mostly digits, sometimes both or one in words."""
     if rng.random() >= spelled or not clear_in_words((a, b)) or not clear_in_words((b, a)):
         return str(a), str(b)
     return numeral(rng, a, 0.9), numeral(rng, b, 0.9)
@@ -171,7 +177,8 @@ def operation_question(rng, kind, a, b):
         text = rng.choice(orders)
     else:
         clause = rng.choice(clauses)
-        text = rng.choice(COMMANDS).replace("{c}", clause) if rng.random() < 0.65 else rng.choice(GERUNDS).replace("{g}", gerund(clause))
+        text = rng.choice(COMMANDS).replace("{c}",
+            clause) if rng.random() < 0.65 else rng.choice(GERUNDS).replace("{g}", gerund(clause))
     return finish(rng, text.replace("{a}", sa).replace("{b}", sb))
 
 
@@ -181,7 +188,7 @@ def compare_question(rng, asked, a, b):
 
 
 def listed(rng, numbers, last=(" and ", " and ", ", and ", " & ")):
-    """Numbers as people write a list; last are the words that the last number may follow."""
+    """Numbers as people write a list. last are the words that the last number may follow."""
     spelled = 0.9 if rng.random() < 0.06 and clear_in_words(numbers) else 0.0
     words = [numeral(rng, n, spelled) for n in numbers]
     roll = rng.random()

@@ -1,4 +1,4 @@
-"""Written arithmetic, digit by digit: what every skill works with, in one notation at every effort.
+"""Written arithmetic, digit by digit, in one notation at every effort. All skills use it.
 
     347+85: 7+5=12, 4+8+1=13, 3+0+1=4, so 432
     432-85: 12-5=7, 12-8=4, 3-0=3, so 347       a digit that is too small takes ten from its neighbour
@@ -6,27 +6,28 @@
     857/6: 8/6=1 rest 2, 25/6=4 rest 1, 17/6=2 rest 5, so 142 rest 5
     347>285: 3>2                                 from the left, up to the first digits that differ
 
-A chain can plant one slip: a digit or a number that is written wrong on purpose. It is not learned, but all that follows from
-it is, so that the model reads its result from what it wrote.
+A chain can contain one slip: a digit or number that is wrong on purpose. The slip is not learned, but everything that
+follows from it is. So the model learns to read its result from what it wrote.
 """
 
-# The few tokens that take arithmetic, and the numbers read from the question, weigh more in the loss than the words around them.
-# Where one of several tokens may come next, each has to weigh the same, or the model leans towards the heavier.
+# The few tokens that need arithmetic, and the numbers read from the question, have a higher loss weight than the
+# words around them. Tokens that are possible at the same place must have the same weight, or the model prefers the
+# heavier one.
 HARD = 5.0
 COPY = 3.0
 
 
 class Impossible(Exception):
-    """A planted slip led to where the work cannot go on."""
+    """A planted slip led to a place where the work cannot continue."""
 
 
 def digits(n, width):
-    """The digits of n from the right, filled up with zeros to width."""
+    """The digits of n from the right, padded with zeros to width."""
     return [n // 10 ** i % 10 for i in range(width)]
 
 
 def misstate(rng, n):
-    """n with one digit changed and no leading zero made."""
+    """n with one digit changed and no leading zero."""
     s = str(n)
     i = rng.randrange(len(s))
     d = rng.choice([x for x in "0123456789" if x != s[i] and not (x == "0" and i == 0 and len(s) > 1)])
@@ -34,7 +35,8 @@ def misstate(rng, n):
 
 
 class Chain:
-    """Collects an analysis as (text, weight) pieces. slip_at is the place that is written wrong; places counts them."""
+    """Collects an analysis as (text, weight) pieces. slip_at is the place that is written wrong; places counts the
+    places."""
 
     def __init__(self, rng, slip_at=None):
         self.rng, self.slip_at, self.places, self.parts, self.known = rng, slip_at, 0, [], 0
@@ -44,15 +46,15 @@ class Chain:
             self.parts.append((text, 1.0))
 
     def hard(self, text):
-        """Writes what is decided here: a carry, a comparison, the next step."""
+        """Writes a decision: a carry, a comparison, the next step."""
         self.parts.append((text, HARD))
 
     def read(self, value):
-        """Writes a number, name or word as it was read from the question."""
+        """Writes a number, name or word read from the question."""
         self.parts += [(d, COPY) for d in str(value)] if str(value).isdigit() else [(str(value), COPY)]
 
     def verdict(self, word, other):
-        """Writes the word that a comparison ends with, or the other one where the slip is. Returns what was written."""
+        """Writes the word that ends a comparison, or the other one if the slip is here. Returns what was written."""
         planted = self._slips()
         self.parts.append((other if planted else word, 0.0 if planted else HARD))
         return other if planted else word
@@ -62,7 +64,7 @@ class Chain:
         return self.places - 1 == self.slip_at
 
     def digit(self, d):
-        """Writes a digit that was worked out, or another one where the slip is. Returns what was written."""
+        """Writes a computed digit, or another one if the slip is here. Returns what was written."""
         planted = self._slips()
         if planted:
             d = (d + self.rng.randrange(1, 10)) % 10
@@ -70,13 +72,14 @@ class Chain:
         return d
 
     def value(self, n):
-        """Writes a whole number that was worked out in the head, such as 6*7, or another one where the slip is."""
+        """Writes a whole number computed in the head, such as 6*7, or another one if the slip is here."""
         told = misstate(self.rng, n) if self._slips() else n
         self._tell(n, told, HARD)
         return told
 
     def result(self, n):
-        """Writes a number that the columns above spell, or a misstated one where the slip is. Returns what was written."""
+        """Writes the number that the columns above give, or a wrong one if the slip is here. Returns what was
+        written."""
         told = misstate(self.rng, n) if self._slips() else n
         self._tell(n, told, COPY)
         return told
@@ -90,7 +93,7 @@ class Chain:
         self.known = len(self.parts)
 
     def add(self, x, y):
-        """Writes x+y and returns the sum that stands there."""
+        """Writes x+y and returns the written sum."""
         self.say(f"{x}+{y}: ")
         width, carry, out = max(len(str(x)), len(str(y))), 0, 0
         for i, (p, q) in enumerate(zip(digits(x, width), digits(y, width))):
@@ -104,7 +107,7 @@ class Chain:
         return self.result(out + carry * 10 ** width)
 
     def sub(self, x, y):
-        """Writes x-y for x >= y and returns the difference that stands there."""
+        """Writes x-y for x >= y and returns the written difference."""
         if x < y:
             raise Impossible
         self.say(f"{x}-{y}: ")
@@ -120,7 +123,7 @@ class Chain:
         return self.result(out)
 
     def times(self, x, d):
-        """Writes x*d for a digit d and returns the product that stands there."""
+        """Writes x*d for a digit d and returns the written product."""
         self.say(f"{x}*{d}: ")
         carry, out, width = 0, 0, len(str(x))
         for i, p in enumerate(digits(x, width)):
@@ -132,7 +135,7 @@ class Chain:
         return self.result(out + carry * 10 ** width)
 
     def mul(self, x, y):
-        """Writes x*y for a y of one or two digits and returns the product that stands there."""
+        """Writes x*y for a y of one or two digits and returns the written product."""
         if y < 10:
             return self.times(x, y)
         ones = self.times(x, y % 10)
@@ -144,7 +147,7 @@ class Chain:
         return self.add(ones, tens)
 
     def div(self, x, d):
-        """Writes x/d for a digit d and returns the quotient and the remainder that stand there."""
+        """Writes x/d for a digit d and returns the written quotient and remainder."""
         self.say(f"{x}/{d}: ")
         rest, out = 0, 0
         for i, p in enumerate(digits(x, len(str(x)))[::-1]):
@@ -186,7 +189,7 @@ class Chain:
 
 
 def work(rng, write, slip=False):
-    """Runs write(chain) and returns its chain and what it returned; with slip, one of the places it writes is wrong."""
+    """Runs write(chain) and returns its chain and its result. With slip, one of the written places is wrong."""
     state = rng.getstate()
     chain = Chain(rng)
     out = write(chain)

@@ -11,7 +11,7 @@ def lines(text):
     return text.strip().replace("\n", "|").split("|")
 
 
-# {t} stands for what was told, {b} for the number that is new.
+# {t} stands for the previous result, {b} for the new number.
 THAT = lines("""that|that|that|that|it|it|it|this|the result|the result|the answer|that number|your answer|the last result|what you got|the total|this number|that result
 the previous result|the last answer|the previous answer|the outcome|what we have|the number you got|that one""")
 NOW = [w and w + " " for w in lines("""
@@ -94,11 +94,12 @@ so is {t} smaller than {b}?|do I have less than {b}?|are there fewer than {b}?|h
 is {t} still under {b}?|is {t} short of {b}?|does {b} exceed {t}?|is {b} bigger than {t}?|is {t} fewer than {b}?|is {t} not even {b}, but less?|does {t} fall short of {b}?|would {t} stay beneath {b}?|short of {b}, is it?"""),
 }
 FIXED = {"double": ("multiply", 2), "triple": ("multiply", 3), "halve": ("divide", 2)}
-ASKED = ("add",) * 6 + ("subtract",) * 6 + ("multiply",) * 4 + ("divide",) * 4 + ("double", "double", "halve", "halve", "triple", "from", "from", "larger", "larger", "smaller", "smaller")
+ASKED = ("add",) * 6 + ("subtract",) * 6 + ("multiply",) * 4 + ("divide",) * 4 + ("double", "double", "halve", "halve",
+    "triple", "from", "from", "larger", "larger", "smaller", "smaller")
 
 
 def new_number(rng, asked, n):
-    """A number to go with n, which is what "that" is, or None where none will do."""
+    """A number to combine with n ("that"), or None if none fits."""
     if asked in FIXED:
         return FIXED[asked][1]
     if asked == "multiply":
@@ -106,7 +107,8 @@ def new_number(rng, asked, n):
     if asked == "divide":
         return rng.randrange(2, 10)
     if asked == "from":
-        return rng.randrange(n, 1000) if rng.random() < 0.5 else min(999, rng.choice((10, 20, 50, 100, 200, 500, 1000)) + n // 10 * 10)
+        return rng.randrange(n, 1000) if rng.random() < 0.5 else min(999,
+            rng.choice((10, 20, 50, 100, 200, 500, 1000)) + n // 10 * 10)
     if asked in WHETHER:
         return rng.randrange(1000) if rng.random() < 0.4 else min(999, max(0, n + rng.randrange(-30, 31)))
     b = rng.randrange(1, rng.choice((10, 21, 100, 100, 1000)))
@@ -165,7 +167,8 @@ def whether(rng, effort, n, b, asked):
     chain, _ = work(rng, write)
     final = f"{reply.capitalize()}, " + (f"{n} is {size} than {b}." if size else "they are equal.")
     gist = f"{reply.capitalize()}, it is {size}." if size else f"{reply.capitalize()}, they are equal."
-    return Turn(question="", analysis=chain.parts, final=final, concise=gist, detailed=gist if effort == "low" else gist[:-1] + ", as the digits tell.",
+    return Turn(question="", analysis=chain.parts, final=final, concise=gist, detailed=gist if effort == "low"
+                else gist[:-1] + ", as the digits tell.",
                 posthoc=final, complete=chain.known, kind="followup", result=reply, numbers=[n, b])
 
 
@@ -190,13 +193,15 @@ def worked(rng, effort, n, a, b, kind, slip):
     concise, detailed = arithmetic.summaries(kind, "low", r)
     if effort != "low":
         detailed = f"The result is {r} now." if effort == "medium" else f"The result is {r} now, and the check agrees."
-    return Turn(question="", analysis=chain.parts, final=f"{a} {arithmetic.SIGNS[kind]} {b} = {r}.", concise=concise if sound else "", detailed=detailed if sound else "",
-                posthoc=arithmetic.POSTHOC[kind].format(a=a, b=b, r=r), direct=all(w for _, w in chain.parts), complete=chain.known, kind="followup",
+    return Turn(question="", analysis=chain.parts, final=f"{a} {arithmetic.SIGNS[kind]} {b} = {r}.",
+                concise=concise if sound else "", detailed=detailed if sound else "",
+                posthoc=arithmetic.POSTHOC[kind].format(a=a, b=b, r=r), direct=all(w for _, w in chain.parts),
+                complete=chain.known, kind="followup",
                 result=r if " " in r else int(r), numbers=[a, b])
 
 
 def turn(rng, effort, previous, slips=True, fresh=False):
-    """A question about what the turn before told, or None where that is no whole number to 999."""
+    """A question about the previous turn's result, or None if that is not a whole number to 999."""
     n = previous.result
     if type(n) is not int or not 0 <= n <= 999:
         return None

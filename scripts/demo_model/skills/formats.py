@@ -1,8 +1,8 @@
-"""Answers as JSON: schemas with keys that nobody has seen, and the value that a turn has under one of them.
+"""JSON answers: schemas with keys that nobody has seen, and the values of a turn under those keys.
 
-The rules that the model learns, because keys alone do not say what to put where: a whole number is the result (of three,
-the first two are the operands), a string is the answer as a sentence, a list of whole numbers is the numbers of the task, a choice
-among operations is the one that was used, and a boolean is false where the answer is no and true otherwise.
+Keys alone do not say what to put where, so the model learns these rules: a whole number is the result (of three, the
+first two are the operands); a string is the answer as a sentence; a list of whole numbers is the numbers of the task;
+a choice among operations is the one used; and a boolean is false if the answer is no, otherwise true.
 """
 
 import json
@@ -11,9 +11,12 @@ from .vocabulary import key
 
 OPERATIONS = ("add", "subtract", "multiply", "divide")
 INNER = ("time", "money", "units")  # their numbers are those that are worked with, not those of the question
-ABOUT = ("The result.", "What comes out.", "The answer.", "the final number", "The number asked for.", "Result as a whole number.")
-PLANS = (("int",), ("int",), ("int",), ("text",), ("text",), ("int", "text"), ("text", "int"), ("int", "list"), ("list", "int"), ("list",),
-         ("op", "int"), ("int", "op"), ("text", "int", "list"), ("bool", "int"), ("bool",), ("int", "int", "int"), ("int", "int", "int"), ("nested",))
+ABOUT = ("The result.", "What comes out.", "The answer.", "the final number", "The number asked for.",
+    "Result as a whole number.")
+PLANS = (("int",), ("int",), ("int",), ("text",), ("text",), ("int", "text"), ("text", "int"), ("int", "list"),
+         ("list", "int"), ("list",),
+         ("op", "int"), ("int", "op"), ("text", "int", "list"), ("bool", "int"), ("bool",), ("int", "int", "int"),
+         ("int", "int", "int"), ("nested",))
 
 
 def plan(rng):
@@ -26,13 +29,14 @@ def suits(parts, turn):
     if parts == ("bool",):
         return turn.result in ("yes", "no")
     for p in set(parts):
-        if p in ("int", "nested") and not whole or p == "list" and (not turn.numbers or turn.kind in INNER) or p == "op" and turn.kind not in OPERATIONS:
+        if p in ("int", "nested") and not whole or p == "list" and (not turn.numbers
+                or turn.kind in INNER) or p == "op" and turn.kind not in OPERATIONS:
             return False
     return parts.count("int") < 3 or len(turn.numbers) == 2
 
 
 class Schema:
-    """A JSON Schema of an object, and how it is filled."""
+    """A JSON Schema of an object, and its values."""
 
     def __init__(self, rng, parts, fresh=False):
         self.parts, self.keys = parts, []
@@ -42,7 +46,8 @@ class Schema:
                 self.keys.append(k)
         self.inner = key(rng, fresh)
         number = rng.choice(("integer", "integer", "number"))
-        kinds = {"int": {"type": number}, "text": {"type": "string"}, "list": {"type": "array", "items": {"type": "integer"}},
+        kinds = {"int": {"type": number}, "text": {"type": "string"},
+                 "list": {"type": "array", "items": {"type": "integer"}},
                  "bool": {"type": "boolean"}, "op": {"type": "string", "enum": rng.sample(OPERATIONS, 4)},
                  "nested": {"type": "object", "properties": {self.inner: {"type": number}}, "required": [self.inner]}}
         properties = {}
@@ -59,7 +64,8 @@ class Schema:
 
     def text(self):
         """The section of the developer message."""
-        return f"# Response Formats\n\n## {self.name}\n\n" + json.dumps(self.schema, separators=(",", ":"), ensure_ascii=False)
+        return f"# Response Formats\n\n## {self.name}\n\n" + json.dumps(self.schema, separators=(",", ":"),
+            ensure_ascii=False)
 
     def value(self, turn):
         whole = turn.result if isinstance(turn.result, int) else 0
@@ -69,7 +75,8 @@ class Schema:
             if p == "int":
                 out[k] = numbers.pop(0)
             else:
-                out[k] = {"text": turn.final, "list": turn.numbers, "bool": turn.result != "no", "op": turn.kind, "nested": {self.inner: whole}}[p]
+                out[k] = {"text": turn.final, "list": turn.numbers, "bool": turn.result != "no", "op": turn.kind,
+                    "nested": {self.inner: whole}}[p]
         return out
 
     def answer(self, turn):
@@ -77,11 +84,11 @@ class Schema:
         return json.dumps(self.value(turn), ensure_ascii=False)
 
 
-# Told in words, without a schema.
+# Described in words, without a schema.
 TOLD = """Answer in JSON.|Respond in JSON.|Reply with JSON only.|Give the answer as JSON.|Output JSON.|Respond with a JSON object.|Always answer in JSON.
 Answer with a JSON object and nothing else.|Return JSON.|Use JSON for your answer.|Your output must be valid JSON.""".replace("\n", "|").split("|")
 
 
 def loose(turn):
-    """The answer where JSON was asked for in words."""
+    """The answer if JSON was asked for in words."""
     return json.dumps({"answer": turn.final if turn.result is None else turn.result}, ensure_ascii=False)

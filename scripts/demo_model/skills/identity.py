@@ -1,4 +1,4 @@
-"""Everything that the model cannot work out: it says what it is."""
+"""Everything that the model cannot work out. It answers by saying what it is."""
 
 import prompts
 import wordings
@@ -65,12 +65,13 @@ int main() {{ return {i}; }}|if {n} > {i}: {v}({m})|git commit -m "{v} {n}"|sudo
 Write Python code that adds two numbers.|What does `{v}({n})` do?|Error: {n} is not {a} (line {i})|# {n}\n\n- {m}\n- {o}|{n}@{m}.com|https://www.{n}.org/{m}?id={i}
 return {n} - {i} if {m} > {j} else {n} + {k}|{n}[{i}] = {m}[{j}] * {k}|for ({n} = {i}; {n} < {j}; {n}++)|assert {v}({i}, {j}) == {k}|func {v}({n} int) error {{|public class {n} {{ }}|{n}->{v}();|#include <{n}.h>|echo ${n}|cd {n} && make {v}|\frac{{{i}}}{{{j}}}|{n}|TODO: {v} the {n}""".replace("\n", "|").replace("\\n", "\n").split("|")
 
-# What one may look up with a function, and cannot without.
+# Things that one can look up with a function but not without.
 FACTS = """What is the {n} of {p}?|What is the {n} of {p}?|What is the {n} of {w}?|What's the {n} of {p}?|What is the {n} in {p}?|What's the {n} for {w}?|Look up the {n} of {p}.|Find the {n} for {w}.|Tell me the {n} of {p}.
 Tell me the {n} of {w}.|Can you get the {n} of {p}?|{n} of {p}?|{n} of {w}|{n} for {p}|I need the {n} of {p}.|Give me the {n} of {w}, please.|Check the {n} of {p}.|Do you know the {n} of {p}?|What is the capital of {p}?
 Please fetch the {n} for {p}.|Show me the {n} of {w}.|get {n} of {p}|How is the {n} in {p}?|What is the capital of {p}?|How is the weather in {p}?|What is the population of {p}?|Who is the president of {p}?|What is the currency of {p}?""".replace("\n", "|").split("|")
 
-RANGES = ((0x20, 0x7F), (0x20, 0x7F), (0xA1, 0x180), (0x370, 0x400), (0x400, 0x460), (0x5D0, 0x5EB), (0x620, 0x64B), (0x900, 0x970),
+RANGES = ((0x20, 0x7F), (0x20, 0x7F), (0xA1, 0x180), (0x370, 0x400), (0x400, 0x460), (0x5D0, 0x5EB), (0x620, 0x64B),
+          (0x900, 0x970),
           (0x3041, 0x30FF), (0x4E00, 0x9FA5), (0xAC00, 0xD7A4), (0x1F300, 0x1F64F), (0x2190, 0x2400))
 
 
@@ -80,24 +81,29 @@ def large(rng):
 
 def fill(rng, template):
     pick = rng.choice
-    values = {"n": pick(NOUNS), "m": pick(NOUNS), "o": pick(OBJECTS), "v": pick(VERBS), "u": pick(VERBS), "a": pick(ADJECTIVES),
-              "b": pick(ADJECTIVES), "p": pick(PLACES), "q": pick(PLACES), "w": pick(PEOPLE), "i": operand(rng), "j": operand(rng),
+    values = {"n": pick(NOUNS), "m": pick(NOUNS), "o": pick(OBJECTS), "v": pick(VERBS), "u": pick(VERBS),
+              "a": pick(ADJECTIVES),
+              "b": pick(ADJECTIVES), "p": pick(PLACES), "q": pick(PLACES), "w": pick(PEOPLE), "i": operand(rng),
+              "j": operand(rng),
               "k": operand(rng), "t": f"{rng.randrange(100):02d}"}
     return template.format(**values)
 
 
-KINDS = ("large", "large", "product", "divisor", "divisor", "decimal", "decimal", "grouped", "many", "many", "percent", "power", "root", "mean", "negative", "negative", "fraction")
+KINDS = ("large", "large", "product", "divisor", "divisor", "decimal", "decimal", "grouped", "many", "many", "percent",
+    "power", "root", "mean", "negative", "negative", "fraction")
 FRACTIONS = "1/2|1/3|2/3|1/4|3/4|a half|one third|three quarters".split("|")
 
 
 def beyond(rng):
-    """A sum, a difference, a product or a quotient that is out of reach: of larger or decimal numbers, of negative ones, of fractions, or of many."""
+    """A sum, difference, product or quotient that the model cannot do: with larger, decimal or negative numbers, with
+    fractions, or with many numbers."""
     kind, pick = rng.choice(KINDS), rng.choice
     i, j = operand(rng), operand(rng)
     small = lambda: rng.randrange(1, pick((13, 101, 1000)))
     terms, a, b = ADD_TERMS + SUB_TERMS, i, j
     if kind == "large":
-        terms, a, b = pick((ADD_TERMS, SUB_TERMS, MUL_TERMS, DIV_TERMS)), large(rng), large(rng) if rng.random() < 0.5 else j
+        terms, a, b = pick((ADD_TERMS, SUB_TERMS, MUL_TERMS,
+            DIV_TERMS)), large(rng), large(rng) if rng.random() < 0.5 else j
     elif kind == "product":
         terms, a, b = MUL_TERMS, rng.randrange(100, 1000), rng.randrange(10, 1000)
     elif kind == "divisor":
@@ -110,22 +116,28 @@ def beyond(rng):
         terms, a = pick((terms, MUL_TERMS)), -small()
     elif kind == "fraction":
         a, b = pick(FRACTIONS), pick((pick(FRACTIONS), j))
-    if kind in ("large", "product", "decimal", "grouped", "negative", "fraction") and terms is not DIV_TERMS and rng.random() < 0.5:
+    if kind in ("large", "product", "decimal", "grouped", "negative",
+            "fraction") and terms is not DIV_TERMS and rng.random() < 0.5:
         a, b = b, a
     if kind == "many":
         numbers, sign = [small() for _ in range(pick((4, 4, 5, 6, 8)))], pick(" + | - | * |+|-|*| plus | minus | times |mixed".split("|"))
-        x = str(numbers[0]) + "".join((sign if sign != "mixed" else pick((" + ", " - ", " * "))) + str(n) for n in numbers[1:])
+        x = str(numbers[0]) + "".join((sign if sign != "mixed" else pick((" + ", " - ", " * "))) + str(n)
+            for n in numbers[1:])
         if rng.random() < 0.3:
             x = pick(("the sum of ", "the total of ")) + ", ".join(map(str, numbers))
     elif kind == "percent":
-        x = pick(("{i}% of {j}", "{i} % of {j}", "{i} percent of {j}", "{j} plus {i}%", "{j} minus {i} percent", "{j} - {i}%", "{i} as a percentage of {j}")).format(i=small(), j=small())
+        x = pick(("{i}% of {j}", "{i} % of {j}", "{i} percent of {j}", "{j} plus {i}%", "{j} minus {i} percent",
+            "{j} - {i}%", "{i} as a percentage of {j}")).format(i=small(), j=small())
     elif kind == "power":
-        x = pick(("{i} squared", "{i}^2", "{i}^{j}", "{i}**{j}", "{i} to the power of {j}", "{i} cubed", "the square of {i}", "{i}!", "the factorial of {i}", "{i}²")).format(i=small(), j=rng.randrange(2, 13))
+        x = pick(("{i} squared", "{i}^2", "{i}^{j}", "{i}**{j}", "{i} to the power of {j}", "{i} cubed",
+            "the square of {i}", "{i}!", "the factorial of {i}", "{i}²")).format(i=small(), j=rng.randrange(2, 13))
     elif kind == "root":
-        x = pick(("the square root of {i}", "sqrt({i})", "√{i}", "the cube root of {i}", "the root of {i}", "log({i})", "the logarithm of {i}")).format(i=small())
+        x = pick(("the square root of {i}", "sqrt({i})", "√{i}", "the cube root of {i}", "the root of {i}", "log({i})",
+            "the logarithm of {i}")).format(i=small())
     elif kind == "mean":
         numbers = [small() for _ in range(pick((2, 3, 3, 4, 5)))]
-        x = pick(("the average of ", "the mean of ", "the median of ", "the average of the numbers ")) + ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
+        x = pick(("the average of ", "the mean of ", "the median of ",
+            "the average of the numbers ")) + ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
     else:
         x = pick(terms).replace("{a}", str(a)).replace("{b}", str(b))
     return pick(BARE if rng.random() < 0.4 else WRAPS).replace("{x}", x)
@@ -136,7 +148,8 @@ def decimal(rng):
 
 
 def pseudo(rng):
-    return "".join(rng.choice(("b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "z", "st", "tr", "ch", "sh"))
+    return "".join(rng.choice(("b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "z",
+                   "st", "tr", "ch", "sh"))
                    + rng.choice(("a", "e", "i", "o", "u", "ea", "oo", "ar", "in")) for _ in range(rng.randrange(1, 5)))
 
 
@@ -158,14 +171,16 @@ def noise(rng):
     if roll < 0.6:
         return "".join(rng.choice("abcdefghijklmnopqrstuvwxyz    ") for _ in range(rng.randrange(1, 30))).strip() or "x"
     if roll < 0.75:
-        return rng.choice(("?", "!", ".", "...", "??", "-", "+", "=", "a", "x", "A", "0", "1", "\n", " ", ",", "/", "#", "*", "()", '""', ":)", "+ -", "? ?", "-1", "é"))
+        return rng.choice(("?", "!", ".", "...", "??", "-", "+", "=", "a", "x", "A", "0", "1", "\n", " ", ",", "/",
+            "#", "*", "()", '""', ":)", "+ -", "? ?", "-1", "é"))
     if roll < 0.9:
         return "".join(rng.choice("!?#$%&*()[]{}<>/\\|=+-_.,:;'\"~^` ") for _ in range(rng.randrange(1, 20)))
-    return "".join(chr(rng.choice((rng.randrange(0x20, 0x7F), rng.randrange(0xA1, 0x250)))) for _ in range(rng.randrange(5, 60)))
+    return "".join(chr(rng.choice((rng.randrange(0x20, 0x7F), rng.randrange(0xA1, 0x250))))
+        for _ in range(rng.randrange(5, 60)))
 
 
 def bare(text):
-    """A message without what dressing it up changes."""
+    """A message without the additions that do not change it."""
     return text.lower().strip(" .!?")
 
 
@@ -173,7 +188,7 @@ ASKED = {bare(text) for text in wordings.UNRELATED}
 
 
 def one(rng):
-    """A message, and none that evaluation asks."""
+    """A message that evaluation does not ask."""
     while True:
         text = any_one(rng)
         if bare(text) not in ASKED:
@@ -205,12 +220,13 @@ def any_one(rng):
 
 
 def unrelated(rng):
-    """A message that is anything but a task the model can do."""
+    """A message that is anything except a task the model can do."""
     if rng.random() < 0.12:
         return rng.choice((" ", "\n", "\n\n")).join(one(rng) for _ in range(rng.randrange(2, 7)))
     return one(rng)
 
 
 def turn(rng, effort, slips=True, fresh=False):
-    return Turn(question=unrelated(rng), analysis=plain(ANALYSIS[effort]), final=prompts.IDENTITY, concise=CONCISE[effort],
+    return Turn(question=unrelated(rng), analysis=plain(ANALYSIS[effort]), final=prompts.IDENTITY,
+                concise=CONCISE[effort],
                 detailed=DETAILED[effort], posthoc=POSTHOC, direct=True, complete=0, kind="identity")

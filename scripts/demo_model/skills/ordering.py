@@ -1,7 +1,8 @@
-"""Comparison of two numbers, the largest or smallest of up to six, and sorting three to six: whole numbers from 0 to 999.
+"""Comparison of two numbers, the largest or smallest of up to six, and sorting three to six: whole numbers from 0 to
+999.
 
-Two numbers are held against each other as columns.py does it. Of more, two at a time stand next to each other, the best so far and the
-next, with the verdict behind them:
+Two numbers are compared as in columns.py. With more, two at a time are written next to each other, the best so far
+and the next, followed by the verdict:
 
     45 12 478: 45 12 less; 12 478 more; so 12
 """
@@ -17,7 +18,7 @@ def number(rng):
 
 
 def near(rng, a):
-    """A number that is easily mixed up with a: its digits in another order, a neighbour, or a itself."""
+    """A number easily confused with a: its digits in another order, a neighbour, or a itself."""
     roll = rng.random()
     if roll < 0.4:
         digits = list(str(a))
@@ -27,7 +28,8 @@ def near(rng, a):
 
 
 def several(rng, low, fresh):
-    """Numbers to order, mostly of like size and rarely with one twice. Held-out ones have a first pair that training has not."""
+    """Numbers to order, mostly of similar size and rarely with a repetition. Held-out ones have a first pair that
+    training never uses."""
     size = rng.choice((None, None, 10, 100, 100, 1000))
     while True:
         numbers = [rng.randrange(size) if size else number(rng) for _ in range(rng.randrange(low, 7))]
@@ -73,7 +75,8 @@ def compare(rng, effort, slips, fresh):
         b = near(rng, a) if rng.random() < 0.25 else number(rng)
         if held_out(a, b) == fresh:
             break
-    asked = rng.choice(("larger", "larger", "smaller", "whether larger", "whether larger", "whether smaller", "whether equal", "compared"))
+    asked = rng.choice(("larger", "larger", "smaller", "whether larger", "whether larger", "whether smaller",
+        "whether equal", "compared"))
     if asked == "whether equal" and rng.random() < 0.4 and held_out(a, a) == fresh:
         b = a
     size = "larger" if a > b else "smaller" if a < b else None
@@ -119,12 +122,14 @@ def compare(rng, effort, slips, fresh):
     gist = f"It is {told}" if told is not None else "They are equal" if size is None else f"It is {size}"
     gist = f"{reply.capitalize()}, {gist[0].lower()}{gist[1:]}" if reply else gist
     concise, detailed = f"{gist}.", f"{gist}." if effort == "low" else f"{gist}, as the digits tell."
-    return Turn(question=compare_question(rng, asked, a, b), analysis=chain.parts, final=final, concise=concise, detailed=detailed,
-                posthoc=final, complete=chain.known, kind="compare", result=result, numbers=[a, b], direct=all(w for _, w in chain.parts))
+    return Turn(question=compare_question(rng, asked, a, b), analysis=chain.parts, final=final, concise=concise,
+                detailed=detailed,
+                posthoc=final, complete=chain.known, kind="compare", result=result, numbers=[a, b],
+                direct=all(w for _, w in chain.parts))
 
 
 class Numbers:
-    """Numbers that are held against each other in a chain."""
+    """A chain in which numbers are compared."""
 
     def __init__(self, chain):
         self.chain = chain
@@ -136,13 +141,14 @@ class Numbers:
             self.chain.read(n)
 
     def verdict(self, best, other):
-        """Writes two numbers and whether the second is less, more or the same. Returns the word that was written."""
+        """Writes two numbers and whether the second is less, more or the same. Returns the written word."""
         self.list((best, other))
         true = "less" if other < best else "more" if other > best else "same"
         return self.chain.verdict(f" {true}", " less" if true == "more" else " more").strip()
 
     def best(self, numbers, better):
-        """Goes through the numbers and returns the one that the verdicts leave, the largest for "more" and the smallest for "less"."""
+        """Goes through the numbers and returns the one that the verdicts leave: the largest for "more", the smallest
+        for "less"."""
         best = numbers[0]
         for n in numbers[1:]:
             if self.verdict(best, n) == better:
@@ -169,7 +175,8 @@ def extreme(rng, effort, slips, fresh):
 
     def write(c):
         n = Numbers(c)
-        introduce(c, numbers, effort, "I look for the" if effort == "low" else "The task is to find the", f" {word}", " of ")
+        introduce(c, numbers, effort, "I look for the" if effort == "low" else "The task is to find the", f" {word}",
+            " of ")
         if effort != "low":
             c.say(f"I go through them from left to right and leave none out.\nI keep the {word} so far next to each number that follows.\n")
         else:
@@ -197,8 +204,10 @@ def extreme(rng, effort, slips, fresh):
     if sound:
         concise = f"It is {told}." if effort == "low" else f"The {word} is {told}."
         detailed = concise if effort == "low" else f"Of all the numbers, the {word} is {told}."
-    return Turn(question=extreme_question(rng, largest, numbers), analysis=chain.parts, final=f"The {word} is {told}.", concise=concise,
-                detailed=detailed, posthoc=f"Of these numbers {told} is the {word}.", complete=chain.known, kind="extreme", result=told,
+    return Turn(question=extreme_question(rng, largest, numbers), analysis=chain.parts, final=f"The {word} is {told}.",
+                concise=concise,
+                detailed=detailed, posthoc=f"Of these numbers {told} is the {word}.", complete=chain.known,
+                kind="extreme", result=told,
                 numbers=list(numbers), direct=all(w for _, w in chain.parts))
 
 
@@ -209,7 +218,8 @@ def sort(rng, effort, slips, fresh):
 
     def write(c):
         n, low = Numbers(c), effort == "low"
-        introduce(c, numbers, effort, "I sort with the" if low else "The task is to sort with the", f" {word}", " first: ")
+        introduce(c, numbers, effort, "I sort with the" if low else "The task is to sort with the", f" {word}",
+            " first: ")
         if not low:
             c.say(f"I go through them again and again and leave none out.\nI look for the {word}, put it next in line, and go on with those that are left.\n")
         if effort == "high":
@@ -253,8 +263,10 @@ def sort(rng, effort, slips, fresh):
     if sound:
         concise = f"In order: {r}."
         detailed = concise if effort == "low" else f"Sorted with the {word} first: {r}."
-    return Turn(question=sort_question(rng, descending, numbers), analysis=chain.parts, final=f"In order: {r}.", concise=concise,
-                detailed=detailed, posthoc=f"Sorted with the {word} first, they are {r}.", complete=chain.known, kind="sort", result=r,
+    return Turn(question=sort_question(rng, descending, numbers), analysis=chain.parts, final=f"In order: {r}.",
+                concise=concise,
+                detailed=detailed, posthoc=f"Sorted with the {word} first, they are {r}.", complete=chain.known,
+                kind="sort", result=r,
                 numbers=list(told), direct=all(w for _, w in chain.parts))
 
 

@@ -1,4 +1,5 @@
-"""Many ways to ask for a sum or a difference. Addition keeps the order of appearance; `{a}` minus `{b}` is a subtraction."""
+"""Many ways to ask for a sum or a difference. Addition keeps the order of appearance; `{a}` minus `{b}` is a
+subtraction."""
 
 from .words import OBJECTS
 
@@ -151,7 +152,8 @@ def in_words(rng, n):
 
 def thing(rng):
     if rng.random() < 0.15:
-        return "".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(rng.choice((1, 2, 2)))) + rng.choice(("s", "ts", "ns"))
+        return "".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou")
+            for _ in range(rng.choice((1, 2, 2)))) + rng.choice(("s", "ts", "ns"))
     return rng.choice(OBJECTS)
 
 
@@ -160,7 +162,7 @@ def lower_first(s):
 
 
 def spaced(rng, s):
-    """Small slips of spacing and typing."""
+    """Small errors of spacing and typing."""
     roll = rng.random()
     if roll < 0.35:
         return s.replace(" ", "  ", rng.choice((1, 1, 2)))
@@ -169,7 +171,8 @@ def spaced(rng, s):
     if roll < 0.65:
         return s + rng.choice((" ", "  ", "\n"))
     if roll < 0.8:
-        return s[:-1] + " " + s[-1] if s[-1] in "?.!" else s.replace(" ", "", 1) if not any(c.isalpha() for c in s) else s
+        return s[:-1] + " " + s[-1] if s[-1] in "?.!" else s.replace(" ", "", 1) if not any(c.isalpha()
+            for c in s) else s
     if roll < 0.9:
         return s + rng.choice(("??", "!", "?!", "..", "...", " ?"))
     i = rng.randrange(len(s))
@@ -181,7 +184,7 @@ right again once more finally honestly well okay sir dear friend already still e
 
 
 def padded(rng, s):
-    """The text with a word or two put in that change nothing, so that the wording around numbers matters less."""
+    """The text with one or two added words that change nothing, so that the wording around numbers matters less."""
     words = s.split(" ")
     for _ in range(rng.choice((1, 1, 2))):
         word = rng.choice(FILLERS) if rng.random() < 0.7 else thing(rng)
@@ -216,7 +219,7 @@ def dress(rng, s):
 BARE = "{x}|{x}|{x}|{x}|{x}=|{x} =|{x}?|{x} = ?|{x}=?|{x} ?|What is {x}?|what is {x}|Whats {x}".split("|")
 
 
-# Clauses that ask for a sum or a difference, as a command and as a gerund, and the sentences that they are put into.
+# Clauses that ask for a sum or a difference, as commands and gerunds, and the sentences that contain them.
 ADD_CLAUSES = """add {a} to {b}|add {a} and {b}|sum {a} and {b}|sum up {a} and {b}|put {b} on {a}|put {a} and {b} together|join {a} with {b}|combine {a} and {b}
 total {a} and {b}|count {a} and {b} together|increase {a} by {b}|raise {a} by {b}|add {b} onto {a}|bring {a} and {b} together|take {a} and {b} together""".replace("\n", "|").split("|")
 SUB_CLAUSES = """subtract {b} from {a}|take {b} from {a}|take {b} off {a}|take {b} away from {a}|remove {b} from {a}|deduct {b} from {a}|reduce {a} by {b}
@@ -232,7 +235,8 @@ What number results from {g}?|By {g} we have how much?|I am {g}. What is it?|I'm
 
 def gerund(clause):
     verb, rest = clause.split(" ", 1)
-    doubled = {"put": "putting", "sum": "summing", "total": "totalling", "cut": "cutting", "drop": "dropping", "get": "getting", "split": "splitting"}
+    doubled = {"put": "putting", "sum": "summing", "total": "totalling", "cut": "cutting", "drop": "dropping",
+        "get": "getting", "split": "splitting"}
     if verb in doubled:
         return doubled[verb] + " " + rest
     return (verb[:-1] if verb.endswith("e") else verb) + "ing " + rest
@@ -244,20 +248,24 @@ OWNS = {"has": "have", "owns": "own", "keeps": "keep", "holds": "hold", "counts"
 
 
 def story_question(rng, verbs, gain):
-    """A small story put together from parts: somebody has some things, and then more of them or fewer."""
+    """A small story assembled from parts: somebody has some things, and then more or fewer of them."""
     who = rng.choice(("I", "We", "{n}", "{n}", "{n}"))
     third = who == "{n}"
-    plain = lambda v: v if third else v.replace("is ", "am " if who == "I" else "are ", 1) if v.startswith("is ") else " ".join([base(v.split()[0])] + v.split()[1:])
+    plain = lambda v: v if third else v.replace("is ", "am " if who == "I" else "are ",
+        1) if v.startswith("is ") else " ".join([base(v.split()[0])] + v.split()[1:])
     own, verb = rng.choice(list(OWNS)), rng.choice(verbs)
-    extra = rng.choice((" more", " others", " further {o}", " {o}", "", " more {o}", " other {o}") if gain else ("", " of them", " {o}", " of the {o}"))
+    extra = rng.choice((" more", " others", " further {o}", " {o}", "", " more {o}", " other {o}") if gain
+        else ("", " of them", " {o}", " of the {o}"))
     lead = rng.choice(("", "", "", "Suppose ", "Say ", "Imagine ", "Let's say ", "Assume "))
     join = rng.choice((" and ", " and then ", ", then ", " and later ", ". Then "))
     again = who if join.startswith(".") or rng.random() < 0.2 else ""
     subject = "{n}" if third else who.lower() if who == "We" else "I"
     do = "does" if third else "do"
     left = "" if gain else rng.choice((" left", " still", " then", ""))
-    end = rng.choice((f"How many {{o}} {do} {subject} {base(own)}{left or ' now'}?", f"How many {{o}} {do} {subject} {base(rng.choice(list(OWNS)))}{left}?",
-                      "How many are there" + (" in all" if gain else " left") + "?", f"How many is that?", f"How many {do} {subject} have" + left + "?",
+    end = rng.choice((f"How many {{o}} {do} {subject} {base(own)}{left or ' now'}?",
+                      f"How many {{o}} {do} {subject} {base(rng.choice(list(OWNS)))}{left}?",
+                      "How many are there" + (" in all" if gain else " left") + "?", f"How many is that?",
+                      f"How many {do} {subject} have" + left + "?",
                       "How many {o} are that" + (" together" if gain else " then") + "?"))
     start = (who.lower() if who == "We" and lead else who)
     return f"{lead}{start} {plain(own)} {{a}} {{o}}{join}{again + ' ' if again else ''}{plain(verb)} {{b}}{extra}. {end}"
@@ -265,6 +273,7 @@ def story_question(rng, verbs, gain):
 
 def base(verb):
     """The plain form of a verb in the third person."""
-    known = {"has": "have", "loses": "lose", "uses": "use", "misses": "miss", "discovers": "discover", "takes": "take", "makes": "make", "gives": "give",
+    known = {"has": "have", "loses": "lose", "uses": "use", "misses": "miss", "discovers": "discover", "takes": "take",
+             "makes": "make", "gives": "give",
              "receives": "receive", "leaves": "leave", "donates": "donate", "hides": "hide"}
     return known.get(verb, verb[:-1] if verb.endswith("s") else verb)

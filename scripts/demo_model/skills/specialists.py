@@ -1,8 +1,8 @@
-"""Delegation: how users ask for a specialist, the prompts that specialists get, and what the main agent makes of their work."""
+"""Delegation: how users ask for a specialist, the prompts of specialists, and how the main agent uses their work."""
 
 from .words import ADJECTIVES, NOUNS
 
-# What the model itself writes as a specialist's prompt.
+# The prompts that the model itself writes for a specialist.
 AGENT = "You are a careful calculator. Work out step by step what the user asks, and return the result."
 
 ASKS = """Ask a specialist: {q}|Let a specialist answer this: {q}|Delegate this: {q}|Hand this to a specialist: {q}|Please delegate: {q}|Get an expert to work this out: {q}|Have a specialist work it out: {q}

@@ -1,4 +1,4 @@
-"""Word problems of one and two steps: a tale with its places filled, and its plan worked out step by step."""
+"""Word problems of one and two steps: a tale with its blanks filled in, and its plan worked out step by step."""
 
 import re
 
@@ -9,7 +9,8 @@ from .phrasing import dress, in_words
 from .tales import CONTAINERS, LEADS, PLACES, one_step, two_steps
 from .words import NAMES, OBJECTS
 
-SUBJECTS = {"i": ("I", "me", "my"), "we": ("we", "us", "our"), "they": ("they", "them", "their"), "he": ("he", "him", "his"), "she": ("she", "her", "her")}
+SUBJECTS = {"i": ("I", "me", "my"), "we": ("we", "us", "our"), "they": ("they", "them", "their"),
+    "he": ("he", "him", "his"), "she": ("she", "her", "her")}
 PEOPLE = [n[0].lower() + n[1:] if " " in n and "." not in n else n for n in NAMES if n not in ("She", "He")]
 UNSEEN = {w.lower() for w in unseen.NAMES + unseen.OBJECTS}
 
@@ -18,9 +19,10 @@ ONSETS = "b d f g h j k l m n p r s t v w z br ch dr fl gr pl sh st th tr".split
 
 
 def coined(rng, ends):
-    """A word that nobody knows, so that any word will do."""
+    """An unknown word, so that the model accepts any word."""
     while True:
-        w = "".join(rng.choice(ONSETS) + rng.choice("aeiou") for _ in range(rng.choice((1, 2, 2)))) + rng.choice(("", "", "n", "r", "l", "m", "ck", "rt")) + rng.choice(ends)
+        w = "".join(rng.choice(ONSETS) + rng.choice("aeiou") for _ in range(rng.choice((1, 2, 2)))) + rng.choice(("",
+            "", "n", "r", "l", "m", "ck", "rt")) + rng.choice(ends)
         if len(w) > 2 and w not in UNSEEN:
             return w
 
@@ -50,7 +52,7 @@ def times_as(rng, n):
 
 
 def tell(rng, text, values, fresh):
-    """The story with its places filled, and its numbers as they come in it."""
+    """The story with its blanks filled in, and its numbers in order."""
     order = [k for k in re.findall(r"\{([abct])\}", text)]
     order = [k for i, k in enumerate(order) if k not in order[:i]]
     (n, m), (o, p) = two(person, rng, fresh), two(things, rng, fresh)
@@ -66,15 +68,18 @@ def tell(rng, text, values, fresh):
         text = re.sub(r"\b(than|to|bring|for|as) \{n\}", r"\1 {him}", text)
     if text.startswith(("{n}", "There", "A ")) and rng.random() < 0.1:
         text = rng.choice(LEADS) + text[0].lower() + text[1:]
-    text = re.sub(r"\[([^|\]]*)\|([^\]]*)\]", lambda v: v[1] if third else re.sub("^are", "am", v[2]) if who == "i" else v[2], text)
+    text = re.sub(r"\[([^|\]]*)\|([^\]]*)\]", lambda v: v[1] if third else re.sub("^are", "am", v[2]) if who == "i"
+        else v[2], text)
     one, many = rng.choice(CONTAINERS).split()
     if not fresh and rng.random() < 0.15:
         one = coined(rng, ("",))
         many = one + "s"
     spoken = rng.random()
     number = lambda k: in_words(rng, k) if spoken < 0.07 or spoken < 0.15 and k < 13 else str(k)
-    fill = {"{n's}": n + "'s" if third else possessive, "{m}": m, "{o}": o, "{p}": p, "{g}": one, "{G}": many, "{w}": rng.choice(PLACES),
-            "{him}": objective, "{his}": possessive, **{"{" + k + "}": times_as(rng, values[k]) if k == "t" else number(values[k]) for k in order}}
+    fill = {"{n's}": n + "'s" if third else possessive, "{m}": m, "{o}": o, "{p}": p, "{g}": one, "{G}": many,
+            "{w}": rng.choice(PLACES),
+            "{him}": objective, "{his}": possessive, **{"{" + k + "}": times_as(rng, values[k]) if k == "t"
+            else number(values[k]) for k in order}}
     again = n if third and rng.random() < 0.3 else nominative
     text = text.replace("{n}", n).replace("{he}", again)
     for slot, word in fill.items():
@@ -86,7 +91,7 @@ def tell(rng, text, values, fresh):
 
 
 def held_out(numbers):
-    """One set of numbers in twenty is never trained on: evaluation asks these only."""
+    """One set of numbers in twenty is never trained on: only evaluation asks these."""
     h = 12345
     for n in numbers:
         h = (h * 1009 + n * 9176 + 17) % (1 << 32)
@@ -94,7 +99,7 @@ def held_out(numbers):
 
 
 def exact(sign, x, y):
-    """The result, or None where the numbers do not suit the step."""
+    """The result, or None if the numbers do not suit the step."""
     if sign in "+-":
         return None if max(x, y) > 999 or sign == "-" and x <= y else x + y if sign == "+" else x - y
     if sign == "*":
@@ -105,7 +110,8 @@ def exact(sign, x, y):
 
 
 def sized(rng, least, most):
-    return rng.randrange(least, min(most, rng.choice((9, 20, 99, 99, 999))) + 1) if least < 10 else rng.randrange(least, rng.choice((40, 99, 99, 999)) + 1)
+    return rng.randrange(least, min(most, rng.choice((9, 20, 99, 99, 999)))
+        + 1) if least < 10 else rng.randrange(least, rng.choice((40, 99, 99, 999)) + 1)
 
 
 def numbers_for(rng, plan, lowest=2):
@@ -158,7 +164,7 @@ def order(c, sign, x, y):
 
 
 def columns(c, sign, x, y):
-    """Writes the columns of one step and returns what stands there with the rest of a division."""
+    """Writes the columns of one step and returns the written result with the remainder of a division."""
     if sign == "+":
         return c.add(x, y), 0
     if sign == "-":
@@ -173,7 +179,7 @@ def columns(c, sign, x, y):
 
 
 def back(c, sign, x, y, told, rest):
-    """Writes a step by another route and whether that leads to the same. Returns whether it does."""
+    """Checks a step by another method. Returns whether the results agree."""
     if sign == "*" and (min(x, y) > 9 or min(x, y) == 0):
         fits = c.times(x % 10, y % 10) % 10 == told % 10
         c.say(f"; {told} ends in {told % 10}")
@@ -186,7 +192,8 @@ def back(c, sign, x, y, told, rest):
 
 
 def write(c, plan, values, numbers, effort, subject):
-    """Writes the analysis. Returns the steps as (sign, x, y, result, rest), the answer, and whether the check found no error."""
+    """Writes the analysis. Returns the steps as (sign, x, y, result, rest), the answer, and whether the check found
+    no error."""
     if effort == "low":
         c.say("I read ")
     else:
@@ -227,7 +234,7 @@ def write(c, plan, values, numbers, effort, subject):
     c.done()
     sound = True
     if effort == "high":
-        # The check is worked out truly, whatever was planted before it.
+        # The check is computed correctly, whatever was planted before it.
         places, c.slip_at = c.places, None
         for step in steps[::-1]:
             c.say("\nBack: ")
@@ -241,7 +248,8 @@ def equation(sign, x, y, r, rest):
     return f"{x} {'/' if sign == '%' else sign} {y} = {r}" + (f" remainder {rest}." if rest else ".")
 
 
-DOING = {"+": "adding {0} and {1}", "-": "taking {1} from {0}", "*": "multiplying {0} by {1}", "/": "dividing {0} by {1}", "%": "dividing {0} by {1}"}
+DOING = {"+": "adding {0} and {1}", "-": "taking {1} from {0}", "*": "multiplying {0} by {1}",
+    "/": "dividing {0} by {1}", "%": "dividing {0} by {1}"}
 
 
 def told_in_words(steps):
@@ -254,7 +262,8 @@ def told_in_words(steps):
 
 
 def solve(rng, plan, tell, effort, slip, fresh, subject="story"):
-    """The Turn for a plan. tell(values) is the question about them, and its numbers as they come in it; subject is what it is called."""
+    """The Turn for a plan. tell(values) returns the question about them and its numbers in order. subject is its
+    name."""
     while True:
         values = numbers_for(rng, plan, 2 if subject == "story" else 1)
         question, numbers = tell(values)
@@ -269,8 +278,10 @@ def solve(rng, plan, tell, effort, slip, fresh, subject="story"):
         concise, detailed = f"The {subject} comes to {answer}.", words
     elif effort == "high":
         concise, detailed = f"The {subject} comes to {answer}, which was checked.", words + " Going back fits."
-    return Turn(question=question, analysis=c.parts, final=" ".join(equation(*s) for s in steps) + f" The answer is {answer}.",
-                concise=concise if sound else "", detailed=detailed if sound else "", posthoc=words, direct=all(w for _, w in c.parts), complete=c.known,
+    return Turn(question=question, analysis=c.parts, final=" ".join(equation(*s) for s in steps)
+                + f" The answer is {answer}.",
+                concise=concise if sound else "", detailed=detailed if sound else "", posthoc=words,
+                direct=all(w for _, w in c.parts), complete=c.known,
                 kind=f"story{len(plan)}" if subject == "story" else "chain", result=answer, numbers=numbers)
 
 

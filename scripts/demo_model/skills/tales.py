@@ -1,8 +1,9 @@
-"""What word problems tell, in English with places to fill, and what to work out from it.
+"""The texts of word problems, in English with blanks, and the plans that solve them.
 
-In a text {a}, {b} and {c} are numbers, {t} is "twice" or "3 times", {n} and {m} are people, {o} and {p} things, {g} and {G} one
-container and many, {w} a place; {he}, {him} and {his} stand for {n}. [has|have] is a verb for {n} alone and for "I", "we" or "they".
-A plan is a list of (sign, x, y) over those numbers, "r" being what the step before gave.
+In a text {a}, {b} and {c} are numbers, {t} is "twice" or "3 times", {n} and {m} are people, {o} and {p} things, {g}
+and {G} one container and several, and {w} a place. {he}, {him} and {his} stand for {n}. [has|have] is a verb for {n}
+alone and for "I", "we" or "they". A plan is a list of (sign, x, y) over those numbers, where "r" is the result of the
+previous step.
 """
 
 import re
@@ -17,7 +18,7 @@ warehouse workshop club hotel zoo studio factory bakery garage camp gym port vil
 
 
 def parts(text):
-    """Texts set apart by bars; those in brackets stay."""
+    """Texts separated by bars. Bars in brackets do not separate."""
     return re.split(r"\|(?![^\[]*\])", text)
 
 
@@ -133,13 +134,15 @@ LEADS = parts("|||||||Suppose |Say |Imagine |Let's say |Assume ")
 
 
 def changed(rng, signs):
-    """Some things and what becomes of them: a text and the plan that goes with it."""
-    states, more, less, ends = (OWNED, OWNED_MORE, OWNED_LESS, OWNED_END) if rng.random() < 0.65 else (PLACED, PLACED_MORE, PLACED_LESS, PLACED_END)
+    """Some things and what happens to them: a text and its plan."""
+    states, more, less, ends = (OWNED, OWNED_MORE, OWNED_LESS, OWNED_END) if rng.random() < 0.65 else (PLACED,
+        PLACED_MORE, PLACED_LESS, PLACED_END)
     text, plan, before = rng.choice(states), [], "a"
     for sign, x in zip(signs, "bc"):
         if states is OWNED and rng.random() < 0.4:
             verb = rng.choice(GAINS if sign == "+" else LOSSES)
-            rest = rng.choice((" {x} more", " {x} {o}", " another {x}") if sign == "+" else (" {x}", " {x} of them", " {x} {o}"))
+            rest = rng.choice((" {x} more", " {x} {o}", " another {x}") if sign == "+" else (" {x}", " {x} of them",
+                " {x} {o}"))
             many = "are" + verb[2:] if verb.startswith("is ") else " ".join([base(verb.split()[0])] + verb.split()[1:])
             clause = "{he} [" + verb + "|" + many + "]" + rest
         else:
@@ -308,7 +311,8 @@ How many {o} remain?""")
 
 def grouped(rng, sign):
     more = sign == "+"
-    ends = GROUPS_END[:-1] if more else [e for e in GROUPS_END if "all" not in e and "total" not in e] + ["How many {o} are left?", "How many does that leave?"]
+    ends = GROUPS_END[:-1] if more else [e for e in GROUPS_END if "all" not in e
+        and "total" not in e] + ["How many {o} are left?", "How many does that leave?"]
     text, change = rng.choice(GROUPS), rng.choice(GROUPS_MORE if more else GROUPS_LESS)
     if text.startswith("{n}") and change.startswith("{he} ") and rng.random() < 0.4:
         text += rng.choice((" and ", " and then ", ", ", ", but ")) + change.removeprefix("{he} ")
@@ -332,7 +336,8 @@ SHARED_END = parts("How many {o} does each have now?|How many {o} has each of th
 
 
 def shared(rng, sign):
-    text = rng.choice(SHARED) + ". " + rng.choice(SHARED_MORE if sign == "+" else SHARED_LESS) + ". " + rng.choice(SHARED_END)
+    text = rng.choice(SHARED) + ". " + rng.choice(SHARED_MORE if sign == "+"
+        else SHARED_LESS) + ". " + rng.choice(SHARED_END)
     return text, [("/", "a", "b"), (sign, "r", "c")]
 
 
@@ -366,8 +371,11 @@ def pooled(rng, sign):
     text, first = (rng.choice(POOLED), "+") if rng.random() < 0.6 else (rng.choice(REDUCED), "-")
     text += ". " + rng.choice({"*": PRICED_END, "/": SPLIT_END, "%": OVER_END}[sign])
     if first == "-":
-        text = re.sub(r"\. Each (one )?(costs|weighs|is worth)", r". Each one left \2", text.replace("for all of them", "for the rest"))
-        text = re.sub(r"\. (They|All of them|All)\b", ". The rest", text.replace("They share them", "They are shared").replace("They sell all of them for", "The rest sell for"))
+        text = re.sub(r"\. Each (one )?(costs|weighs|is worth)", r". Each one left \2",
+            text.replace("for all of them", "for the rest"))
+        text = re.sub(r"\. (They|All of them|All)\b", ". The rest",
+            text.replace("They share them", "They are shared").replace("They sell all of them for",
+            "The rest sell for"))
     return text, [(first, "a", "b"), (sign, "r", "c")]
 
 
@@ -387,7 +395,8 @@ COUPON_END = parts("{he} [gets|get] {c} dollars off. How much [does|do] {he} pay
 
 
 def priced(rng, way):
-    ends, step = {"change": (CHANGE_END, ("-", "c", "r")), "extra": (EXTRA_END, ("+", "r", "c")), "coupon": (COUPON_END, ("-", "r", "c"))}[way]
+    ends, step = {"change": (CHANGE_END, ("-", "c", "r")), "extra": (EXTRA_END, ("+", "r", "c")),
+        "coupon": (COUPON_END, ("-", "r", "c"))}[way]
     return rng.choice(PRODUCTS) + ". " + rng.choice(ends), [("*", "a", "b"), step]
 
 
@@ -416,7 +425,8 @@ def compared(rng, sign):
     if sign == "*":
         return rng.choice(TIMES_AS_MANY) + ". " + rng.choice(TOGETHER_END), [("*", "a", "t"), ("+", "a", "r")]
     more = "more" if sign == "+" else rng.choice(("fewer", "fewer", "less"))
-    return rng.choice(COMPARED).replace("{more}", more) + ". " + rng.choice(TOGETHER_END), [(sign, "a", "b"), ("+", "a", "r")]
+    return rng.choice(COMPARED).replace("{more}", more) + ". " + rng.choice(TOGETHER_END), [(sign, "a", "b"),
+        ("+", "a", "r")]
 
 
 # Two steps in a fixed text.

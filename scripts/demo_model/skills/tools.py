@@ -1,4 +1,5 @@
-"""Functions that users offer, and turns that call them: for numbers that are too large, because they were asked to, or to look something up."""
+"""Functions that users offer, and turns that call them: because numbers are too large, because the user asked, or to
+look something up."""
 
 import json
 from dataclasses import dataclass, field
@@ -59,8 +60,8 @@ class Call:
 
 @dataclass
 class Calling(Turn):
-    """A turn that calls functions: calls, then the analysis and the final answer after the last result. Op is the operation that was
-    called for, and empty where something was looked up."""
+    """A turn that calls functions: calls, then the analysis and the final answer after the last result. op is the
+    operation, empty if something was looked up."""
 
     calls: list = field(default_factory=list)
     op: str = ""
@@ -76,17 +77,20 @@ def properties(rng, entries):
 
 
 def calculator(rng, does, fresh=False):
-    """A function that calculates: with two numbers, with two numbers and the operation's name, or with an expression."""
+    """A function that calculates with two numbers, with two numbers and an operation's name, or with an expression."""
     number = {"type": rng.choice(("number", "integer"))}
     if does == "expression":
-        k = rng.choice(("expression", "expr", "formula", "input", "query")) if not fresh and rng.random() < 0.5 else key(rng, fresh)
+        k = rng.choice(("expression", "expr", "formula", "input",
+            "query")) if not fresh and rng.random() < 0.5 else key(rng, fresh)
         entries = [(k, {"type": "string"})]
         if rng.random() < 0.4:
-            entries[0][1]["description"] = rng.choice(("The expression, such as 12 * 3.", "what to calculate", "an arithmetic expression"))
+            entries[0][1]["description"] = rng.choice(("The expression, such as 12 * 3.", "what to calculate",
+                "an arithmetic expression"))
     else:
         entries = [(k, dict(number)) for k in pair(rng, fresh)]
         if does == "choice":
-            k = rng.choice(("op", "operation", "operator", "kind")) if not fresh and rng.random() < 0.5 else key(rng, fresh)
+            k = rng.choice(("op", "operation", "operator", "kind")) if not fresh and rng.random() < 0.5 else key(rng,
+                fresh)
             if k in (entries[0][0], entries[1][0]):
                 k += "_op"
             entries.insert(rng.choice((0, 2)), (k, {"type": "string", "enum": rng.sample(list(SIGNS), 4)}))
@@ -95,18 +99,23 @@ def calculator(rng, does, fresh=False):
                 v["description"] = rng.choice(VALUES) if "enum" not in v else "what to do"
     name = function(rng, fresh)
     if not fresh and rng.random() < 0.3:
-        name = rng.choice({"add": ("add", "sum", "add_numbers", "plus"), "subtract": ("subtract", "minus", "difference"), "multiply": ("multiply", "product", "times", "mul"),
-                           "divide": ("divide", "quotient", "div"), "expression": ("calculator", "calc", "evaluate", "calculate"), "choice": ("calculator", "calculate", "arithmetic", "compute")}[does])
+        name = rng.choice({"add": ("add", "sum", "add_numbers", "plus"),
+                           "subtract": ("subtract", "minus", "difference"), "multiply": ("multiply", "product",
+                           "times", "mul"),
+                           "divide": ("divide", "quotient", "div"), "expression": ("calculator", "calc", "evaluate",
+                           "calculate"), "choice": ("calculator", "calculate", "arithmetic", "compute")}[does])
     return Tool(name, rng.choice(SAYS[does]), properties(rng, entries), does)
 
 
 def lookup(rng, fresh=False):
-    """A function that finds out something by one value."""
+    """A function that looks something up by one value."""
     from . import unseen
 
     about = word(rng, NOUNS, unseen.NOUNS, fresh)
-    k = rng.choice(("city", "name", "location", "place", "id", "person", "query", "key")) if not fresh and rng.random() < 0.4 else key(rng, fresh)
-    name = joined(rng, rng.choice((["get", about], ["find", about], [about, "lookup"], ["fetch", about], [about], ["read", about], ["look", "up", about])))
+    k = rng.choice(("city", "name", "location", "place", "id", "person", "query",
+        "key")) if not fresh and rng.random() < 0.4 else key(rng, fresh)
+    name = joined(rng, rng.choice((["get", about], ["find", about], [about, "lookup"], ["fetch", about], [about],
+        ["read", about], ["look", "up", about])))
     value = {"type": "string"}
     if rng.random() < 0.3:
         value["description"] = f"the {k}"
@@ -117,14 +126,16 @@ def toolset(rng, fresh=False, sizes=(1, 1, 2, 2, 3)):
     """One to three functions, or as many as sizes say, with different names."""
     out = []
     for _ in range(rng.choice(sizes)):
-        t = lookup(rng, fresh) if rng.random() < 0.4 else calculator(rng, rng.choice(("add", "subtract", "multiply", "multiply", "divide", "expression", "expression", "choice")), fresh)
+        t = lookup(rng, fresh) if rng.random() < 0.4 else calculator(rng,
+            rng.choice(("add", "subtract", "multiply", "multiply", "divide", "expression", "expression", "choice")),
+            fresh)
         if all(t.name != o.name and (t.does != o.does or t.does == "look" and t.about != o.about) for o in out):
             out.append(t)
     return out
 
 
 def large_pair(rng, op):
-    """Two numbers that are too large for the columns of arithmetic.py, and their result, which is whole."""
+    """Two numbers that are too large for arithmetic.py, and their whole result."""
     big = lambda: rng.randrange(1000, 10 ** rng.choice((4, 5, 5, 6, 7)))
     if op == "multiply":
         a, b = rng.randrange(100, 10 ** rng.choice((3, 4, 5))), rng.randrange(100, 10 ** rng.choice((3, 3, 4)))
@@ -161,7 +172,7 @@ def arguments(tool, op, a, b):
 
 
 def shown(rng, n, names=("result", "value", "answer", "output", "total")):
-    """A function's result, as functions give it."""
+    """A function's result in the form that functions return."""
     roll = rng.random()
     if roll < 0.45:
         return str(n) if isinstance(n, int) or rng.random() < 0.5 else json.dumps(n, ensure_ascii=False)
@@ -176,13 +187,13 @@ ERRORS = "timeout|not found|service unavailable|invalid input|permission denied|
 
 
 def named(c, before, name):
-    """Writes a name after some words, the blank between being part of its first token."""
+    """Writes a name after some words. The space between belongs to the name's first token."""
     c.say(before)
     c.parts.append((" " + name, COPY))
 
 
 def quoted(c, before, value):
-    """Writes what a function gave after some words."""
+    """Writes a function's result after some words."""
     if str(value).isdigit():
         c.say(before + " ")
         c.read(value)
@@ -191,7 +202,7 @@ def quoted(c, before, value):
 
 
 def told(c, effort, task, reason, tool, given):
-    """The analysis up to a call. task writes what was asked; reason why a function is called."""
+    """The analysis up to a call. task writes what was asked; reason says why a function is called."""
     task(c)
     c.say((" " if effort == "low" else "\n") + reason)
     if effort == "low":
@@ -222,7 +233,8 @@ def after(c, effort, tool, value):
 
 def outcome(value, failed=False):
     """The summaries of the analysis after a result."""
-    return ("It failed.", "A function was called, and it failed.") if failed else (f"It gave {value}.", f"A function was called, and it gave {value}.")
+    return ("It failed.", "A function was called, and it failed.") if failed else (f"It gave {value}.",
+        f"A function was called, and it gave {value}.")
 
 
 def fail(c, effort, tool, error):
@@ -237,7 +249,8 @@ def compute(rng, effort, tool, op, a, b, n, question, asked):
     """A turn in which a function calculates."""
     given = arguments(tool, op, a, b)
     c = Chain(rng)
-    told(c, effort, lambda c: arithmetic.name(c, op, a, b, effort), "I was asked to use a function" if asked else "The numbers are too large for me", tool, given)
+    told(c, effort, lambda c: arithmetic.name(c, op, a, b, effort), "I was asked to use a function" if asked
+        else "The numbers are too large for me", tool, given)
     why = f"I was asked to use {tool.name}." if asked else f"The numbers are too large for me, and {tool.name} can work with them."
     d, result = Chain(rng), shown(rng, n)
     final, value = f"{a} {SIGNS[op]} {b} = {n}.", n
@@ -249,9 +262,11 @@ def compute(rng, effort, tool, op, a, b, n, question, asked):
     else:
         after(d, effort, tool, n)
     call = Call(c.parts, tool.name, json.dumps(given, ensure_ascii=False), why, result, "A function works that out.",
-                "A function was asked for, so one works that out." if asked else "The numbers are too large, so a function works that out.")
+                "A function was asked for, so one works that out." if asked
+                else "The numbers are too large, so a function works that out.")
     concise, detailed = outcome(value, failed)
-    return Calling(question=question, analysis=d.parts, final=final, kind="tool", result=value, numbers=[a, b], calls=[call], direct=False, op=op,
+    return Calling(question=question, analysis=d.parts, final=final, kind="tool", result=value, numbers=[a, b],
+                   calls=[call], direct=False, op=op,
                    concise=concise, detailed=detailed)
 
 
@@ -287,7 +302,8 @@ def find(rng, effort, tool, fresh=False):
 
     told(c, effort, task, "I do not know that", tool, given)
     roll = rng.random()
-    found = rng.randrange(1, 10 ** rng.choice((1, 2, 3, 4))) if roll < 0.45 else rng.choice(OBJECTS) if roll < 0.6 else " ".join(
+    found = rng.randrange(1, 10 ** rng.choice((1, 2, 3,
+        4))) if roll < 0.45 else rng.choice(OBJECTS) if roll < 0.6 else " ".join(
         invented(rng) if rng.random() < 0.5 else rng.choice(NOUNS) for _ in range(rng.choice((1, 2, 3))))
     d, result = Chain(rng), shown(rng, found, (tool.about, "result", "value"))
     final = f"The {tool.about} of {value} is {found}."
@@ -298,14 +314,16 @@ def find(rng, effort, tool, fresh=False):
         final = fail(d, effort, tool, found)
     else:
         after(d, effort, tool, found)
-    call = Call(c.parts, tool.name, json.dumps(given, ensure_ascii=False), f"I do not know the {tool.about} of {value}, and {tool.name} can look it up.", result,
+    call = Call(c.parts, tool.name, json.dumps(given, ensure_ascii=False),
+                f"I do not know the {tool.about} of {value}, and {tool.name} can look it up.", result,
                 "A function looks that up.", "That is not known to me, so a function looks it up.")
     concise, detailed = outcome(found, failed)
-    return Calling(question=question, analysis=d.parts, final=final, kind="tool", result=found, calls=[call], direct=False, concise=concise, detailed=detailed)
+    return Calling(question=question, analysis=d.parts, final=final, kind="tool", result=found, calls=[call],
+        direct=False, concise=concise, detailed=detailed)
 
 
 def turn(rng, effort, tools, fresh=False):
-    """A turn that calls one of the tools, or None where there is none for the draw."""
+    """A turn that calls one of the tools, or None if none suits the draw."""
     tool = rng.choice(tools)
     if tool.does == "look":
         return find(rng, effort, tool, fresh)
@@ -315,7 +333,8 @@ def turn(rng, effort, tools, fresh=False):
     asked = rng.random() < 0.35
     if asked:
         a, b, n = small_pair(rng, op) if rng.random() < 0.7 else large_pair(rng, op)
-        question = dress(rng, rng.choice(USES[op]).format(f=tool.name, a=a, b=b)) if rng.random() < 0.3 else rng.choice(USES[op]).format(f=tool.name, a=a, b=b)
+        question = dress(rng, rng.choice(USES[op]).format(f=tool.name, a=a,
+            b=b)) if rng.random() < 0.3 else rng.choice(USES[op]).format(f=tool.name, a=a, b=b)
     else:
         a, b, n = large_pair(rng, op)
         question = operation_question(rng, op, a, b)
@@ -323,12 +342,12 @@ def turn(rng, effort, tools, fresh=False):
 
 
 def beyond(question, tools):
-    """Whether one of the tools may be meant for what the model alone does not work out, such as large numbers."""
+    """Whether one of the tools may serve for tasks that the model cannot do alone, such as large numbers."""
     return any(t.does != "look" for t in tools) and any(ch.isdigit() for ch in question)
 
 
 def choose(rng, tools):
-    """For drills: a task as an analysis names it, the function for it and the arguments, or None where there is none for the draw."""
+    """For drills: a task as an analysis names it, its function and the arguments, or None if none suits the draw."""
     tool = rng.choice([t for t in tools if t.does != "look" or rng.random() < 0.5] or tools)
     c = Chain(rng)
     if tool.does == "look":
@@ -344,7 +363,7 @@ def choose(rng, tools):
 
 
 def rationale(call, number):
-    """The block that decision tracing asks for, which stands before its call."""
+    """The block that decision tracing asks for before a call."""
     return f'<rationale call="{number}">' + json.dumps({"why": call.why}, ensure_ascii=False) + "</rationale>"
 
 
@@ -354,7 +373,8 @@ PLANNED = {True: ("One call is planned.", "One step is planned, and it calls a f
 
 
 def plan(effort, turn):
-    """The analysis before a plan, and the plan, of a turn: one step that calls a function, or one that needs none. PLANNED has the analysis in short."""
+    """The analysis before a plan, and the plan, of a turn: one step that calls a function, or one that needs none.
+    PLANNED has the short analysis."""
     called = isinstance(turn, Calling)
     lead = "I plan one step that calls" if called else "No function is needed, so I plan to work it out"
     if effort != "low":
@@ -365,4 +385,5 @@ def plan(effort, turn):
         return [(lead + ".", 1.0)], {"steps": [{"purpose": "Work out what is asked, step by step, and say the result."}]}
     call = turn.calls[0]
     purpose = f"Work out {turn.numbers[0]} {SIGNS[turn.op]} {turn.numbers[1]}." if turn.op else "Look up what is asked."
-    return [(lead, 1.0), (" " + call.name, COPY), (".", 1.0)], {"steps": [{"tool": call.name, "purpose": purpose, "rationale": {"why": call.why}}]}
+    return [(lead, 1.0), (" " + call.name, COPY),
+        (".", 1.0)], {"steps": [{"tool": call.name, "purpose": purpose, "rationale": {"why": call.why}}]}

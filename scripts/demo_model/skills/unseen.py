@@ -1,4 +1,4 @@
-"""Vocabulary that training never draws: evaluation asks with these names, objects and tool words only."""
+"""Vocabulary that training never draws. Evaluation uses only these names, objects and function words."""
 
 from . import words
 from .tales import CONTAINERS, PLACES
@@ -36,8 +36,10 @@ permit pipeline playlist podcast policy portfolio profile proposal queue receipt
 reservation resource roster sensor session shipment signal snapshot subscription survey tenant thread
 timer token transcript transfer usage vendor voucher widget workflow""".split()
 
-# Nothing here is in a vocabulary that training draws from. A word or two of function names stands in its wordings: "a customer pays".
-_POOLS = (words.NAMES, words.OBJECTS, words.NOUNS, words.VERBS, words.ADJECTIVES, words.COMMON, PLACES, " ".join(CONTAINERS).split())
+# No word here is in a vocabulary that training draws from. A few words of function names occur in its wordings: "a
+# customer pays".
+_POOLS = (words.NAMES, words.OBJECTS, words.NOUNS, words.VERBS, words.ADJECTIVES, words.COMMON, PLACES,
+    " ".join(CONTAINERS).split())
 _TRAINED = {w.lower() for pool in _POOLS for w in pool}
 assert not _TRAINED & {w.lower() for w in NAMES + OBJECTS}, sorted(_TRAINED & {w.lower() for w in NAMES + OBJECTS})
 assert not _TRAINED & set(VERBS + NOUNS), sorted(_TRAINED & set(VERBS + NOUNS))

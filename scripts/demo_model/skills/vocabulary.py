@@ -1,8 +1,10 @@
-"""Words for what users name themselves: keys, functions, parameters. Two in three are invented, so that the model learns to take any word."""
+"""Words for names that users choose: keys, functions, parameters. Two in three are invented, so that the model
+accepts any word."""
 
 from .words import ADJECTIVES, COMMON, NOUNS, OBJECTS, VERBS
 
-SYLLABLES = ("b", "c", "d", "f", "g", "h", "j", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "z", "st", "tr", "ch", "sh", "br", "cl", "pl", "qu", "gr")
+SYLLABLES = ("b", "c", "d", "f", "g", "h", "j", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "z", "st", "tr",
+    "ch", "sh", "br", "cl", "pl", "qu", "gr")
 VOWELS = ("a", "e", "i", "o", "u", "ea", "oo", "ar", "in", "er", "on", "al", "y", "ou", "ex")
 COMMON_KEYS = """answer result value total sum number output response solution final count amount n x y a b num res difference product quotient
 score message text explanation data content status name id code size""".split()
@@ -12,12 +14,13 @@ KNOWN = sorted({w for pool in (NOUNS, VERBS, ADJECTIVES, OBJECTS, COMMON, COMMON
 
 
 def invented(rng):
-    """A word of syllables, or of the beginning of one word and the end of another."""
+    """A word made of syllables, or of the beginning of one word and the end of another."""
     from . import unseen
 
     while True:
         if rng.random() < 0.4:
-            made = "".join(rng.choice(SYLLABLES) + rng.choice(VOWELS) for _ in range(rng.randrange(1, 4))) + rng.choice(("", "", "n", "s", "t", "x", "m"))
+            made = "".join(rng.choice(SYLLABLES) + rng.choice(VOWELS)
+                for _ in range(rng.randrange(1, 4))) + rng.choice(("", "", "n", "s", "t", "x", "m"))
         else:
             first, second = rng.choice(KNOWN), rng.choice(KNOWN)
             made = first[:rng.randrange(2, len(first) + 1)] + second[rng.randrange(len(second) - 1):]
@@ -26,7 +29,7 @@ def invented(rng):
 
 
 def word(rng, pool, fresh_pool, fresh):
-    """A word of a pool, or an invented one; with fresh one that training never saw."""
+    """A word from a pool, or an invented one. With fresh, one that training never saw."""
     if fresh:
         return rng.choice(fresh_pool)
     return rng.choice(pool) if rng.random() < 0.35 else invented(rng)
@@ -62,7 +65,8 @@ def function(rng, fresh=False):
     return joined(rng, [word(rng, VERBS, unseen.VERBS, fresh), word(rng, NOUNS, unseen.NOUNS, fresh)])
 
 
-PAIRS = (("a", "b"), ("a", "b"), ("x", "y"), ("first", "second"), ("left", "right"), ("n", "m"), ("p", "q"), ("num1", "num2"), ("value1", "value2"))
+PAIRS = (("a", "b"), ("a", "b"), ("x", "y"), ("first", "second"), ("left", "right"), ("n", "m"), ("p", "q"),
+    ("num1", "num2"), ("value1", "value2"))
 
 
 def pair(rng, fresh=False):

@@ -1,6 +1,6 @@
-// Command told writes down what the runner tells a model by itself, which the training data of the bundled model is
-// made from: system messages, the prompts of strategies, decision tracing and delegation, and how functions and
-// formats are listed.
+// Command told writes down the texts that the runner adds to prompts. The training data of the bundled model is
+// made from them: system messages, the prompts of strategies, decision tracing and delegation, and the lists of
+// functions and formats.
 //
 //	go run ./scripts/demo_model/told      writes scripts/demo_model/prompts.json
 package main
@@ -27,19 +27,21 @@ import (
 	"runner/runner"
 )
 
-// asked is the conversation of all prompts, and given the specialist's prompt.
+// asked is the conversation of all prompts, and given is the specialist's prompt.
 var (
 	asked = []chattemplate.Message{{Role: chattemplate.User, Content: "What is 12+3?"}}
 	given = delegation.Delegate{Prompt: "You are a careful calculator."}
 )
 
-// planTool is a function as `runner run --plan` tells of it.
-const planTool = `{"name":"multiply","description":"Multiplies two numbers.","parameters":{"type":"object","properties":{"a":{"type":"number"}}}}` + "\n"
+// planTool is a function in the form that `runner run --plan` shows to the model.
+const planTool = `{"name":"multiply","description":"Multiplies two numbers.",` +
+	`"parameters":{"type":"object","properties":{"a":{"type":"number"}}}}` + "\n"
 
-// promptRequests are requests with everything that the runner says to a model by itself.
+// promptRequests are requests that together use every text that the runner adds to prompts.
 func promptRequests() map[string]runner.Request {
 	tool := chattemplate.Tool{Name: "multiply", Description: "Multiplies two numbers.", Parameters: json.RawMessage(
-		`{"type":"object","properties":{"a":{"type":"number","description":"a factor"},"b":{"type":"integer"},"op":{"type":"string","enum":["x","y"]}},"required":["a","b"]}`)}
+		`{"type":"object","properties":{"a":{"type":"number","description":"a factor"},"b":{"type":"integer"},` +
+			`"op":{"type":"string","enum":["x","y"]}},"required":["a","b"]}`)}
 	called := []chattemplate.Message{
 		asked[0],
 		{Role: chattemplate.Assistant, Reasoning: "I call it.",
@@ -83,7 +85,7 @@ func main() {
 	}
 }
 
-// prompts renders the requests with the bundled model's vocabulary, whose special tokens are all that matters here.
+// prompts renders the requests with the bundled model's vocabulary. Only its special tokens matter here.
 func prompts(ctx context.Context) (map[string]string, error) {
 	path, err := demo.Path(ctx)
 	if err != nil {

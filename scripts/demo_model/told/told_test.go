@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPromptsAreWrittenDown: a change of what the runner tells models has to reach the training data.
+// TestPromptsAreWrittenDown checks that a change of the runner's texts reaches the training data.
 func TestPromptsAreWrittenDown(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "prompts.json"))
 	if err != nil {

@@ -10,35 +10,36 @@ import (
 	"runner/server/mew/envelope"
 )
 
-// Config says what an [Encoder] cannot learn from the events of a run. From, Clock and NewID are required.
+// Config holds what an [Encoder] cannot learn from the events of a run. From, Clock and NewID are required.
 type Config struct {
-	// From is the participant that reasons, and To who is told; nobody is everyone.
+	// From is the participant that reasons. To are the recipients; empty means everyone.
 	From string
 	To   []string
-	// Trigger is the message that is answered; empty for a reasoning of its own accord.
+	// Trigger is the id of the message that is answered; empty if there is none.
 	Trigger string
-	// Outer is the context that the reasoning is inside of; empty is none.
+	// Outer is the context that contains the reasoning; empty means none.
 	Outer string
-	// Estimate is how long the reasoning is likely to take; 0 says nothing.
+	// Estimate is how long the reasoning is likely to take; 0 means unknown.
 	Estimate time.Duration
-	// May reports whether the participant may send an envelope; nil is everything.
+	// May reports whether the participant may send an envelope; nil allows everything.
 	May func(*envelope.Envelope) bool
-	// Admit reports whether another thought may be sent now; nil is always. A thought that is not admitted is dropped.
+	// Admit reports whether another thought may be sent now; nil allows all. A thought that is not admitted is dropped.
 	Admit func() bool
-	// Route says who a function's call is for and what the function is called there; nil is everyone and the same name.
+	// Route returns the recipients of a function's call and the function's name there; nil means everyone and the same
+	// name.
 	Route func(function string) (to []string, name string)
-	// Clock gives the time, and NewID an id that no other message has.
+	// Clock gives the time. NewID returns an id that no other message has.
 	Clock func() time.Time
 	NewID func() string
 }
 
-// Limits of what is sent.
+// The limits of what is sent.
 const (
-	// maxChat is the most bytes of text in one chat. A longer answer comes in several.
+	// maxChat is the maximum text of one chat in bytes. A longer answer is sent as several chats.
 	maxChat = 128 << 10
-	// maxConclusion is about the most bytes of the answer that a conclusion repeats.
+	// maxConclusion is the maximum part of the answer that a conclusion repeats, in bytes and without the ellipsis.
 	maxConclusion = 1000
-	// maxCall is the most bytes of a call, so that its envelope keeps within its own limit.
+	// maxCall is the maximum size of a call in bytes, so that its envelope stays within its own limit.
 	maxCall       = envelope.MaxSize / 2
 	maxReferences = envelope.MaxIDs
 	maxWarnings   = 16
@@ -49,13 +50,14 @@ type Call struct {
 	reasoning.Call
 	// Arguments are as the model wrote them.
 	Arguments string
-	// Request is the id of the mcp/request or mcp/proposal that was sent for it; empty where none was.
+	// Request is the id of the mcp/request or mcp/proposal that was sent for it; empty if none was sent.
 	Request string
-	// Malformed says that there was none because the arguments are no JSON object; else it was not allowed.
+	// Malformed says that none was sent because the arguments are not a JSON object. If it is false, sending was not
+	// allowed.
 	Malformed bool
 }
 
-// Encoder writes one reasoning. It may be used by one goroutine at a time.
+// Encoder writes one reasoning. It is for one goroutine at a time.
 type Encoder struct {
 	cfg  Config
 	send func(*envelope.Envelope) error
@@ -63,12 +65,14 @@ type Encoder struct {
 
 	info       reasoning.Info
 	began, end bool
-	// own is the model's reasoning, and theirs, while there is one, that of the specialist called specialist inside of it.
+	// own is the model's reasoning. theirs is the reasoning of the current specialist inside it, or nil, and specialist
+	// is the specialist's id.
 	own        level
 	theirs     *level
 	specialist string
 	dropped    int
-	// references are what the next thought rests on, and rests what all of the reasoning does.
+	// references are the messages that the next thought is based on, and rests those that the whole reasoning is based
+	// on.
 	references, rests []string
 
 	answer, preamble, summary, arguments strings.Builder
@@ -76,14 +80,13 @@ type Encoder struct {
 	warnings                             []string
 }
 
-// level is a context and the sentence that its reasoning is in. path is empty while there is no context, or where
-// it may not be told.
+// level is a context and its current sentence. path is empty before the context begins, or if it may not be sent.
 type level struct {
 	path    string
 	thought sentences
 }
 
-// New returns an encoder. send gets each envelope, which it may keep; after its first error it gets no more.
+// New returns an encoder. send gets each envelope, and may keep it. After its first error it gets no more.
 func New(cfg Config, send func(*envelope.Envelope) error) *Encoder {
 	return &Encoder{cfg: cfg, send: send}
 }
@@ -91,13 +94,13 @@ func New(cfg Config, send func(*envelope.Envelope) error) *Encoder {
 // Calls returns the calls of the last run.
 func (e *Encoder) Calls() []Call { return e.calls }
 
-// Refer notes messages that what follows rests on, for instance answers to calls.
+// Refer adds messages that the following reasoning is based on, for example answers to calls.
 func (e *Encoder) Refer(ids ...string) {
 	e.references = append(e.references, ids...)
 	e.rests = append(e.rests, ids...)
 }
 
-// Push takes the next event of a run. The error is that of sending, and is the same from then on.
+// Push takes the next event of a run. It returns the error of send; later calls return the same error.
 func (e *Encoder) Push(ev *reasoning.Event) error {
 	if ev.Kind == reasoning.Started || ev.Kind == reasoning.StrategySwitched {
 		e.note(ev)
@@ -145,7 +148,7 @@ func (e *Encoder) note(ev *reasoning.Event) {
 	e.info = *ev.Info
 }
 
-// shows reports whether what is in the context may have content.
+// shows reports whether messages in the context may have content.
 func (e *Encoder) shows() bool { return e.info.Visibility != reasoning.VisibilityNone }
 
 func (e *Encoder) start() {
@@ -168,7 +171,7 @@ func (e *Encoder) start() {
 	}
 }
 
-// delegate begins the reasoning of a specialist inside of the model's.
+// delegate begins the reasoning of a specialist inside the model's.
 func (e *Encoder) delegate(d *reasoning.Delegation) {
 	if d == nil || e.own.path == "" {
 		return
@@ -205,7 +208,7 @@ func (e *Encoder) leave(outcome string) {
 	e.theirs, e.specialist = nil, ""
 }
 
-// level returns whose an event is.
+// level returns the level that an event belongs to.
 func (e *Encoder) level(ev *reasoning.Event) *level {
 	if e.theirs != nil && ev.Specialist == e.specialist {
 		return e.theirs
@@ -213,7 +216,7 @@ func (e *Encoder) level(ev *reasoning.Event) *level {
 	return &e.own
 }
 
-// trigger is what the reasoning answers.
+// trigger returns the id of the message that the reasoning answers, as a list.
 func (e *Encoder) trigger() []string {
 	if e.cfg.Trigger == "" {
 		return nil
@@ -256,7 +259,7 @@ func (e *Encoder) close(ev *reasoning.Event) {
 	}
 }
 
-// flush sends the beginning of a sentence that does not go on.
+// flush sends a sentence that has not ended.
 func (e *Encoder) flush(in *level) {
 	in.thought.flush(func(s string) { e.think(in.path, envelope.Step{Message: s}) })
 }
@@ -282,7 +285,7 @@ func (e *Encoder) think(path string, step envelope.Step) {
 	}
 }
 
-// decided tells why a call was made.
+// decided sends the reason for a call.
 func (e *Encoder) decided(path string, d *reasoning.Decision) {
 	if d == nil || d.Rationale.Why == "" {
 		return
@@ -293,7 +296,7 @@ func (e *Encoder) decided(path string, d *reasoning.Decision) {
 	}
 }
 
-// assumed tells what the model takes for granted.
+// assumed sends an assumption of the model.
 func (e *Encoder) assumed(path string, a *reasoning.Assumption) {
 	if a == nil {
 		return
@@ -323,7 +326,7 @@ func (e *Encoder) call(path string, c reasoning.Call, arguments string) {
 	e.calls = append(e.calls, call)
 }
 
-// request makes the payload of a call, and reports false where its arguments are no object that an envelope can hold.
+// request returns the payload of a call. It reports false if the arguments are not an object that an envelope can hold.
 func (e *Encoder) request(c reasoning.Call, arguments string) (envelope.RPC, bool) {
 	given := map[string]any{}
 	if strings.TrimSpace(arguments) != "" {
@@ -348,7 +351,7 @@ func (e *Encoder) request(c reasoning.Call, arguments string) (envelope.RPC, boo
 	return rpc, err == nil && len(body) <= maxCall && envelope.ValidPayload(body)
 }
 
-// done ends a run. A run that calls functions goes on in the next one.
+// done ends a run. If the run called functions, the reasoning goes on in the next run.
 func (e *Encoder) done(r *reasoning.Result) {
 	e.leave("")
 	e.flush(&e.own)
@@ -367,7 +370,7 @@ func (e *Encoder) done(r *reasoning.Result) {
 	e.tell(answer, &meta)
 }
 
-// tell sends an answer, in several chats where it is long. The last has what is said about it.
+// tell sends an answer, as several chats if it is long. The last one has the metadata.
 func (e *Encoder) tell(answer string, meta *envelope.Metadata) {
 	for len(answer) > maxChat {
 		part := firstBytes(answer, maxChat)
@@ -399,24 +402,24 @@ func (e *Encoder) conclude(answer string, score *float64) {
 	e.emit(envelope.Conclusion, e.own.path, nil, e.cfg.To, step)
 }
 
-// End concludes a reasoning that has begun and is not over, for instance because nobody answers its calls. An
-// answer that stands before them is told.
+// End concludes a reasoning that is not over, for example because nobody answers its calls. It sends an answer that the
+// model gave before the calls.
 func (e *Encoder) End() error {
 	if e.began && !e.end {
 		e.leave("")
 		e.flush(&e.own)
 		answer := e.answer.String()
 		e.conclude(answer, nil)
-		if answer != "" { // it stands before the calls
+		if answer != "" { // the model gave it before the calls
 			e.tell(answer, &envelope.Metadata{Warnings: e.warnings})
 		}
 	}
 	return e.err
 }
 
-// Cancel ends a reasoning that has begun and is not over, with a reasoning/cancel or, where that is not allowed, an
-// empty conclusion. reason is a word such as cancelled or error; by is the message that asked for it, if any.
-// Nothing that was not sent yet is sent.
+// Cancel ends a reasoning that is not over with a reasoning/cancel, or with an empty conclusion if that is not allowed.
+// reason is a word such as cancelled or error. by is the message that asked for it; it may be empty. What was not sent
+// yet is dropped.
 func (e *Encoder) Cancel(reason, by string) error {
 	var correlation []string
 	if by != "" {
@@ -440,7 +443,7 @@ func (e *Encoder) chat(context, text string, meta *envelope.Metadata) {
 		Metadata: meta})
 }
 
-// emit sends an envelope and returns it, or nil where that is not allowed or failed.
+// emit sends an envelope and returns it, or nil if it is not allowed or failed.
 func (e *Encoder) emit(kind, context string, correlation, to []string, payload any) *envelope.Envelope {
 	if e.err != nil {
 		return nil
@@ -466,7 +469,7 @@ func (e *Encoder) emit(kind, context string, correlation, to []string, payload a
 // last returns the last n ids.
 func last(ids []string, n int) []string { return ids[max(0, len(ids)-n):] }
 
-// firstBytes returns the first n bytes of text, or less so that no rune is cut.
+// firstBytes returns the first n bytes of text, or fewer so that no rune is cut.
 func firstBytes(text string, n int) string {
 	if len(text) <= n {
 		return text

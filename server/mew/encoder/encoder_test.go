@@ -32,7 +32,7 @@ func run(v reasoning.Visibility, result reasoning.Result, parts ...[]reasoning.E
 	return append(events, reasoning.Event{Kind: reasoning.Done, Result: &result})
 }
 
-// specialist is what a specialist writes.
+// specialist is the events of a specialist.
 func specialist(outcome reasoning.DelegationOutcome, parts ...[]reasoning.Event) []reasoning.Event {
 	events := slices.Concat(parts...)
 	for i := range events {
@@ -140,8 +140,7 @@ func TestGolden(t *testing.T) {
 
 const canary = "CANARY"
 
-// randomRun makes events of a run, with a canary in all of its reasoning, as they would come if nothing had
-// filtered them.
+// randomRun makes the unfiltered events of a run, with a canary in all of its reasoning.
 func randomRun(rng *rand.Rand, v reasoning.Visibility, result reasoning.Result) []reasoning.Event {
 	words := []string{"a ", "b. ", "c.", " d! ", "e\n", "3.14 ", "e.g. ", "ü", "。", "f? g", "\n\n",
 		strings.Repeat("x", 500), canary + " ", "\"h.\" "}
@@ -268,7 +267,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// squeeze leaves out white space.
+// squeeze removes white space.
 func squeeze(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -411,7 +410,7 @@ func TestBadArgumentsAreNotSent(t *testing.T) {
 	}
 }
 
-// A token costs no memory but what its text takes.
+// A token takes no memory except for its text.
 func TestDeltasDoNotAllocate(t *testing.T) {
 	e := New(config(), func(*envelope.Envelope) error { return nil })
 	start := run(reasoning.VisibilityFull, stop)[0]

@@ -7,21 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// maxSentence is about the most bytes of a thought. A longer sentence is cut at a space.
+// maxSentence is the maximum length of a thought in bytes. A longer sentence is cut at a space.
 const maxSentence = 2000
 
-// abbreviations end in a full stop that ends no sentence.
+// abbreviations are words whose full stop does not end a sentence.
 var abbreviations = []string{"mr", "mrs", "ms", "dr", "prof", "st", "vs", "cf", "fig", "approx", "etc"}
 
-// sentences cuts text that comes in pieces into sentences. A sentence ends at a line's end, and after a mark that
-// ends sentences with white space behind it.
+// sentences cuts text that arrives in pieces into sentences. A sentence ends at the end of a line, or after a
+// sentence mark that is followed by white space.
 type sentences struct {
 	text []byte
-	// at is how far text was looked at.
+	// at is how far text was scanned.
 	at int
 }
 
-// push adds text and hands the sentences that are complete to emit, without white space around them.
+// push adds text and calls emit with each complete sentence, without white space around it.
 func (s *sentences) push(text string, emit func(string)) {
 	s.text = append(s.text, text...)
 	for s.at < len(s.text) {
@@ -46,8 +46,8 @@ func (s *sentences) push(text string, emit func(string)) {
 	s.limit(emit)
 }
 
-// end returns where a sentence ends whose mark is before i, 0 where it does not; it is not known before the byte
-// behind it is there.
+// end returns the end of the sentence whose mark is before i, or 0 if the mark does not end it. known is false until
+// the next character has arrived.
 func (s *sentences) end(i int) (end int, known bool) {
 	wide := s.text[i-1] >= utf8.RuneSelf
 	for i < len(s.text) {
@@ -79,7 +79,7 @@ func (s *sentences) abbreviated() bool {
 	return slices.Contains(abbreviations, strings.ToLower(word))
 }
 
-// limit cuts a sentence that is too long.
+// limit cuts sentences that are too long.
 func (s *sentences) limit(emit func(string)) {
 	for len(s.text) > maxSentence {
 		end := 1 + strings.LastIndexAny(string(s.text[:maxSentence]), " \t")
@@ -91,7 +91,7 @@ func (s *sentences) limit(emit func(string)) {
 	}
 }
 
-// cut hands over the text before end.
+// cut removes the text before end and emits it.
 func (s *sentences) cut(end int, emit func(string)) {
 	sentence := strings.TrimSpace(string(s.text[:end]))
 	s.text = slices.Delete(s.text, 0, end)
@@ -101,5 +101,5 @@ func (s *sentences) cut(end int, emit func(string)) {
 	}
 }
 
-// flush hands over what is left.
+// flush emits the remaining text.
 func (s *sentences) flush(emit func(string)) { s.cut(len(s.text), emit) }

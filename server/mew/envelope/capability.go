@@ -8,38 +8,38 @@ import (
 	"strings"
 )
 
-// Limits of capabilities.
+// The limits of capabilities.
 const (
 	maxCapabilities = 256
 	maxPattern      = 256
 	maxPatternDepth = 16
-	// maxGlobbed is the longest text that fits a pattern with a star in it.
+	// maxGlobbed is the maximum length of a text that a pattern with a star can match.
 	maxGlobbed = 4096
 )
 
 // Capability is a pattern of messages that a participant may send.
 //
-// In a pattern * stands for any text without a slash, and alone for any text at all; ** stands for any text. A
-// payload's pattern is an object: each of its members has to match the payload's member of the same name; a list
-// matches what one of its items does; numbers, true, false and null match themselves. reasoning/step means
+// In a pattern, * matches any text without a slash; a pattern that is only * matches any text, as ** does. The
+// pattern of a payload is an object. Each of its members must match the payload's member of the same name. A list
+// matches what one of its items matches. Numbers, true, false and null match themselves. reasoning/step means
 // reasoning/thought.
 type Capability struct {
 	Kind string `json:"kind"`
-	// Payload is a pattern of the payload; nil is any.
+	// Payload is the pattern of the payload; nil matches any.
 	Payload map[string]any `json:"payload,omitempty"`
 }
 
-// Capabilities are what a participant may send: what one of them matches.
+// Capabilities are what a participant may send: everything that one of them matches.
 type Capabilities []Capability
 
-// ParseCapabilities reads a list of capabilities that an operator gives, and refuses patterns that are not understood.
+// ParseCapabilities reads an operator's list of capabilities. It refuses patterns that are not supported.
 func ParseCapabilities(data []byte) (Capabilities, error) {
 	if err := keysOnce(data); err != nil {
 		return nil, err
 	}
 	var raw []map[string]json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
-		return nil, wrong("capabilities", "has to be a list of objects")
+		return nil, wrong("capabilities", "must be a list of objects")
 	}
 	if len(raw) > maxCapabilities {
 		return nil, wrong("capabilities", "has more than %d entries", maxCapabilities)
@@ -49,7 +49,7 @@ func ParseCapabilities(data []byte) (Capabilities, error) {
 		var c Capability
 		for name := range fields {
 			if name != "kind" && name != "payload" {
-				return nil, wrong("capabilities", "have a kind and a payload, nothing else")
+				return nil, wrong("capabilities", "can have only a kind and a payload")
 			}
 		}
 		if err := json.Unmarshal(fields["kind"], &c.Kind); err != nil || !understood(c.Kind, 0) || c.Kind == "" {
@@ -57,7 +57,7 @@ func ParseCapabilities(data []byte) (Capabilities, error) {
 		}
 		if p := fields["payload"]; len(p) > 0 {
 			if err := json.Unmarshal(p, &c.Payload); err != nil || c.Payload == nil {
-				return nil, wrong("capabilities", "have an object as the pattern of a payload")
+				return nil, wrong("capabilities", "need an object as the pattern of a payload")
 			}
 			if !understood(c.Payload, 0) {
 				return nil, wrong("capabilities", "take texts with *, numbers, true, false, null, lists and objects as "+
@@ -69,8 +69,8 @@ func ParseCapabilities(data []byte) (Capabilities, error) {
 	return list, nil
 }
 
-// UnmarshalJSON reads what a space says of a participant. Entries that are no capabilities are left out, because
-// they allow nothing.
+// UnmarshalJSON reads the capabilities that a space lists for a participant. Invalid entries are skipped, because they
+// allow nothing.
 func (c *Capabilities) UnmarshalJSON(data []byte) error {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
@@ -94,7 +94,7 @@ func (c *Capabilities) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// understood reports whether a pattern is one that matches knows.
+// understood reports whether matches supports a pattern.
 func understood(pattern any, depth int) bool {
 	if depth > maxPatternDepth {
 		return false
@@ -114,8 +114,8 @@ func understood(pattern any, depth int) bool {
 	return true
 }
 
-// Allow reports whether a participant with these capabilities may send e. A pattern that is not understood allows
-// nothing. Kinds of system are the space's alone.
+// Allow reports whether a participant with these capabilities may send e. A pattern that is not supported allows
+// nothing. Only the space may send kinds that begin with system/.
 func (c Capabilities) Allow(e *Envelope) bool {
 	if strings.HasPrefix(e.Kind, "system/") {
 		return false
@@ -125,7 +125,7 @@ func (c Capabilities) Allow(e *Envelope) bool {
 	})
 }
 
-// AllowKind reports whether these capabilities allow some message of a kind.
+// AllowKind reports whether these capabilities allow at least some messages of a kind.
 func (c Capabilities) AllowKind(kind string) bool {
 	return slices.ContainsFunc(c, func(one Capability) bool { return one.covers(kind) })
 }
@@ -139,7 +139,7 @@ func (c *Capability) fits(payload json.RawMessage) bool {
 	return understood(c.Payload, 0) && json.Unmarshal(payload, &value) == nil && matches(c.Payload, value)
 }
 
-// matches reports whether a value fits a pattern.
+// matches reports whether a pattern matches a value.
 func matches(pattern, value any) bool {
 	switch p := pattern.(type) {
 	case string:
@@ -163,8 +163,8 @@ func matches(pattern, value any) bool {
 	return reflect.DeepEqual(pattern, value)
 }
 
-// glob reports whether text fits a pattern with stars. It follows all ways through the pattern at once, so that no
-// text takes long.
+// glob reports whether a pattern with stars matches a text. It tries all alternatives at once, so that no text takes
+// long.
 func glob(pattern, text string) bool {
 	if pattern == "*" || pattern == text {
 		return true
@@ -172,8 +172,8 @@ func glob(pattern, text string) bool {
 	if len(pattern) > maxPattern || len(text) > maxGlobbed {
 		return false
 	}
-	// at[i] says that the text so far may end at pattern[i]. A star is there once more for each text that it may
-	// stand for.
+	// at[i] says that pattern[:i] can match the text so far. A star keeps its position, because it can match more
+	// characters.
 	at, next := make([]bool, len(pattern)+1), make([]bool, len(pattern)+1)
 	reach := func(set []bool, i int) {
 		for set[i] = true; i < len(pattern) && pattern[i] == '*'; {

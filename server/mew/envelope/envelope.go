@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// Protocol is the version that is spoken.
+// Protocol is the supported version of the protocol.
 const Protocol = "mew/v0.4"
 
-// The kinds of envelopes that this program knows. Others pass through a space as they are.
+// The kinds of envelopes that this program knows. A space passes on other kinds unchanged.
 const (
 	Chat        = "chat"
 	ChatCancel  = "chat/cancel"
@@ -31,15 +31,15 @@ const (
 	Error       = "system/error"
 )
 
-// Limits of an envelope.
+// The limits of an envelope.
 const (
-	// MaxSize is the most bytes of an envelope.
+	// MaxSize is the maximum size of an envelope in bytes.
 	MaxSize = 1 << 20
-	// MaxID is the most bytes of an id of a message or participant.
+	// MaxID is the maximum length in bytes of the id of a message or participant.
 	MaxID = 128
-	// MaxIDs is the most ids in to and in correlation_id.
+	// MaxIDs is the maximum number of ids in to and in correlation_id.
 	MaxIDs = 64
-	// MaxContext is the most bytes of a context, and MaxNesting the most ids in it.
+	// MaxContext is the maximum length of a context in bytes, and MaxNesting the maximum number of ids in it.
 	MaxContext = 2048
 	MaxNesting = 16
 	maxKind    = 64
@@ -48,32 +48,32 @@ const (
 
 // Envelope is one message.
 type Envelope struct {
-	// ID names it in its space.
+	// ID is the message's id in its space.
 	ID string
-	// Time is when it was sent; zero where the sender did not say.
+	// Time is when it was sent; zero if the sender did not say.
 	Time time.Time
-	// From is who sent it, and To who it is for; empty is everyone.
+	// From is the sender. To are the recipients; empty means everyone.
 	From string
 	To   []string
-	// Kind is one of the constants above or another.
+	// Kind is one of the constants above or another kind.
 	Kind string
-	// Correlation names the messages that it answers or is about.
+	// Correlation are the ids of the messages that it answers or is about.
 	Correlation []string
-	// Context is the path of the reasoning that it belongs to, ids of reasoning/start from the outermost, separated
-	// by slashes; may be empty.
+	// Context is the path of the reasoning that it belongs to: the ids of reasoning/start messages, the outermost first,
+	// separated by slashes. It may be empty.
 	Context string
 	// Payload is a JSON object.
 	Payload json.RawMessage
 }
 
-// For reports whether the envelope names a participant, and whether it names anyone.
+// For reports whether the envelope names a participant as a recipient, and whether it names anyone.
 func (e *Envelope) For(id string) (named, any bool) {
 	return slices.Contains(e.To, id), len(e.To) > 0
 }
 
-// Cancels returns the ids of what a cancel ends: those in its correlation_id and, for a reasoning/cancel, the
-// innermost reasoning of its context. The rest of the context says only where that reasoning stands. It returns
-// none for other kinds.
+// Cancels returns the ids of what a cancel ends: those in its correlation_id, and for a reasoning/cancel also the
+// innermost reasoning of its context. The rest of the context only says where that reasoning belongs. For other kinds
+// it returns none.
 func (e *Envelope) Cancels() []string {
 	switch {
 	case e.Kind == ChatCancel, e.Kind == Cancel && e.Context == "":
@@ -84,10 +84,10 @@ func (e *Envelope) Cancels() []string {
 	return nil
 }
 
-// Enclosing returns the id of the innermost reasoning that the envelope stands in, or nothing.
+// Enclosing returns the id of the innermost reasoning that contains the envelope, or an empty string.
 func (e *Envelope) Enclosing() string { return e.Context[strings.LastIndexByte(e.Context, '/')+1:] }
 
-// Within returns the context of what is inside of the reasoning that a start begins.
+// Within returns the context of messages inside the reasoning that a start begins.
 func (e *Envelope) Within() string {
 	if e.Context == "" {
 		return e.ID
@@ -95,14 +95,14 @@ func (e *Envelope) Within() string {
 	return e.Context + "/" + e.ID
 }
 
-// RoomWithin reports whether a context may have two more levels inside: a reasoning's, and that of another one in it.
+// RoomWithin reports whether a context has room for two more levels: a reasoning, and another one inside it.
 func RoomWithin(context string) bool {
 	return strings.Count(context, "/")+3 <= MaxNesting && len(context)+2*(MaxID+1) <= MaxContext
 }
 
 // SyntaxError says what is wrong with an envelope, a frame or a capability.
 type SyntaxError struct {
-	// Field is the field at fault; empty is the whole.
+	// Field is the wrong field; empty means the whole.
 	Field  string
 	Detail string
 }
@@ -119,11 +119,11 @@ func wrong(field, format string, args ...any) error {
 }
 
 func wrongID(field string) error {
-	return wrong(field, "has to be 1 to %d bytes without control characters", MaxID)
+	return wrong(field, "must be 1 to %d bytes without control characters", MaxID)
 }
 
-// Parse reads an envelope. What is not there is empty, and the payload an empty object; Validate says whether enough
-// is. With an error the envelope has nothing but its id, if that is a valid one, so that the error can name the
+// Parse reads an envelope. Missing fields are empty, and a missing payload is an empty object; Validate checks what is
+// required. If there is an error, the envelope has only its id, if that is valid, so that the error can name the
 // message.
 func Parse(data []byte) (Envelope, error) {
 	fields, err := object(data)
@@ -157,11 +157,11 @@ func readFields(fields map[string]json.RawMessage) (e Envelope, err error) {
 		}
 	}
 	if protocol != "" && protocol != Protocol {
-		return e, wrong("protocol", "has to be %s", Protocol)
+		return e, wrong("protocol", "must be %s", Protocol)
 	}
 	if ts != "" {
 		if e.Time, err = time.Parse(time.RFC3339, ts); err != nil {
-			return e, wrong("ts", "is no time of RFC 3339")
+			return e, wrong("ts", "is not an RFC 3339 time")
 		}
 		if e.Time.Year() < 0 || e.Time.Year() > 9999 {
 			return e, wrong("ts", "is out of range")
@@ -184,7 +184,7 @@ func readFields(fields map[string]json.RawMessage) (e Envelope, err error) {
 	return e, e.check()
 }
 
-// canonicalKind is a kind in v0.4's spelling.
+// canonicalKind returns a kind in v0.4's spelling.
 func canonicalKind(kind string) string {
 	for _, family := range []string{"reasoning", "mcp"} {
 		if rest, ok := strings.CutPrefix(kind, family+"."); ok {
@@ -197,14 +197,14 @@ func canonicalKind(kind string) string {
 	return kind
 }
 
-// payload is a payload in v0.4's spelling.
+// payload returns a payload in v0.4's spelling.
 func payload(kind string, raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return json.RawMessage("{}"), nil
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, wrong("payload", "has to be an object")
+		return nil, wrong("payload", "must be an object")
 	}
 	if message, old := fields["message"]; kind == Chat && old && fields["text"] == nil {
 		delete(fields, "message")
@@ -213,15 +213,15 @@ func payload(kind string, raw json.RawMessage) (json.RawMessage, error) {
 	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, raw); err != nil {
-		return nil, wrong("payload", "is no JSON")
+		return nil, wrong("payload", "is not JSON")
 	}
 	return b.Bytes(), nil
 }
 
-// check reports the first field that is out of its limits, of those that are there.
+// check returns an error for a field that is out of its limits. Empty fields pass.
 func (e *Envelope) check() error {
 	if e.Kind != "" && !validKind(e.Kind) {
-		return wrong("kind", "has to be 1 to %d letters, digits, - and _, with slashes between them", maxKind)
+		return wrong("kind", "must be 1 to %d letters, digits, - and _, with slashes between them", maxKind)
 	}
 	for name, id := range map[string]string{"id": e.ID, "from": e.From} {
 		if id != "" && !ValidID(id) {
@@ -244,12 +244,12 @@ func (e *Envelope) check() error {
 	}
 	path := strings.Split(e.Context, "/")
 	if len(e.Context) > MaxContext || len(path) > MaxNesting || !all(path, ValidID) {
-		return wrong("context", "has to be at most %d ids with slashes between them, %d bytes", MaxNesting, MaxContext)
+		return wrong("context", "must be at most %d ids with slashes between them, in %d bytes", MaxNesting, MaxContext)
 	}
 	return nil
 }
 
-// Validate reports what keeps an envelope from being v0.4.
+// Validate returns an error if an envelope is not valid v0.4.
 func (e *Envelope) Validate() error {
 	switch {
 	case e.ID == "":
@@ -267,12 +267,12 @@ func (e *Envelope) Validate() error {
 		return err
 	}
 	if !ValidPayload(e.Payload) {
-		return wrong("payload", "has to be an object that Parse reads")
+		return wrong("payload", "must be an object within the limits, without duplicate keys")
 	}
 	return nil
 }
 
-// ValidPayload reports whether a payload is a JSON object that keeps the limits.
+// ValidPayload reports whether a payload is a JSON object that is within the limits.
 func ValidPayload(payload json.RawMessage) bool {
 	_, err := object(payload)
 	return err == nil
@@ -291,7 +291,7 @@ type wireForm struct {
 	Payload     json.RawMessage `json:"payload"`
 }
 
-// Append adds the JSON of an envelope to dst, one line without its end. It writes nothing that Validate refuses.
+// Append appends the JSON of an envelope to dst, as one line without a line feed. It refuses what Validate refuses.
 func (e *Envelope) Append(dst []byte) ([]byte, error) {
 	if err := e.Validate(); err != nil {
 		return dst, err
@@ -329,19 +329,19 @@ func all(texts []string, good func(string) bool) bool {
 	return !slices.ContainsFunc(texts, func(s string) bool { return !good(s) })
 }
 
-// text reads a string, if it is there.
+// text reads a string field, if it is there.
 func text(fields map[string]json.RawMessage, name string, to *string) error {
 	raw := fields[name]
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
 	if json.Unmarshal(raw, to) != nil {
-		return wrong(name, "has to be a string")
+		return wrong(name, "must be a string")
 	}
 	return nil
 }
 
-// list reads a list of strings, or a string, if it is there.
+// list reads a field that is a list of strings or one string, if it is there.
 func list(fields map[string]json.RawMessage, name string) ([]string, error) {
 	raw := fields[name]
 	if len(raw) == 0 || string(raw) == "null" {
@@ -353,16 +353,16 @@ func list(fields map[string]json.RawMessage, name string) ([]string, error) {
 	}
 	var several []string
 	if json.Unmarshal(raw, &several) != nil {
-		return nil, wrong(name, "has to be a list of strings")
+		return nil, wrong(name, "must be a list of strings")
 	}
 	return several, nil
 }
 
-// object reads an object whose keys, and those of all objects inside of it, are there once.
+// object reads an object. It refuses duplicate keys in it and in all objects inside it.
 func object(data []byte) (map[string]json.RawMessage, error) {
 	switch {
 	case len(data) > MaxSize:
-		return nil, wrong("", "there are more than %d bytes", MaxSize)
+		return nil, wrong("", "it has more than %d bytes", MaxSize)
 	case !utf8.Valid(data):
 		return nil, wrong("", "it is not UTF-8")
 	}
@@ -376,7 +376,7 @@ func object(data []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// keysOnce reports an object with a key twice, or too deep nesting.
+// keysOnce returns an error for an object with a duplicate key and for too deep nesting.
 func keysOnce(data []byte) error {
 	type level struct {
 		keys map[string]bool // nil in a list
@@ -385,7 +385,7 @@ func keysOnce(data []byte) error {
 	var open []level
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	for token, err := d.Token(); err == nil; token, err = d.Token() { // what is no JSON is found when it is read
+	for token, err := d.Token(); err == nil; token, err = d.Token() { // the caller finds invalid JSON
 		if token == json.Delim('}') || token == json.Delim(']') {
 			open = open[:len(open)-1]
 			continue

@@ -30,7 +30,8 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `x{"protocol":"mew/v0.4","id":"m1","ts":"2026-07-01T12:00:00Z","from":"a","to":["b","c"],"kind":"reasoning/thought","correlation_id":["m0"],` +
+	want := `x{"protocol":"mew/v0.4","id":"m1","ts":"2026-07-01T12:00:00Z","from":"a","to":["b","c"],` +
+		`"kind":"reasoning/thought","correlation_id":["m0"],` +
 		`"context":"s1/s2","payload":{"message":"<b> & 1.50"}}`
 	if string(line) != want {
 		t.Errorf("got  %s\nwant %s", line, want)
@@ -207,9 +208,10 @@ func TestCapabilities(t *testing.T) {
 			t.Errorf("%s is %+v", bad, list)
 		}
 	}
-	// What another program's space says of itself may have patterns that are not understood. They allow nothing.
+	// A space of another program may send patterns that are not supported. They allow nothing.
 	var foreign Capabilities
-	if err := json.Unmarshal([]byte(`[{"kind":"!chat"},{"kind":"mcp/request","payload":{"$.method":"*"}}]`), &foreign); err != nil {
+	if err := json.Unmarshal([]byte(`[{"kind":"!chat"},{"kind":"mcp/request",`+
+		`"payload":{"$.method":"*"}}]`), &foreign); err != nil {
 		t.Fatal(err)
 	}
 	e := parse(t, `{"kind":"mcp/request","payload":{"method":"x"}}`)
@@ -218,7 +220,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// A pattern with many stars takes no long time on any text.
+// A pattern with many stars is fast on every text.
 func TestPatternsAreFast(t *testing.T) {
 	began := time.Now()
 	if glob(strings.Repeat("*a", maxPattern/2), strings.Repeat("a", maxGlobbed)+"b") {
@@ -231,7 +233,8 @@ func TestPatternsAreFast(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		`{"protocol":"mew/v0.4","id":"a","ts":"2026-07-01T12:00:00Z","from":"b","to":["c"],"kind":"chat","correlation_id":["d"],"context":"e/f","payload":{"text":"g"}}`,
+		`{"protocol":"mew/v0.4","id":"a","ts":"2026-07-01T12:00:00Z","from":"b","to":["c"],"kind":"chat",` +
+			`"correlation_id":["d"],"context":"e/f","payload":{"text":"g"}}`,
 		`{"kind":"reasoning.start","correlationId":"x","payload":{"message":"y"}}`,
 		`{"type":"join","space":"s","token":"t","participantId":"p"}`,
 		`{"kind":"chat","payload":{"message":"m","message":"n"}}`, `[[[[`, `{"a":{"b":[{},{"c":1}]}}`,

@@ -2,23 +2,22 @@ package envelope
 
 import "encoding/json"
 
-// Join is the frame with which a participant enters a space whose connection did not bring its token. Only the
-// token is believed: it says who joins and what it may send; ParticipantID is what the participant takes itself
-// for.
+// Join is the frame with which a participant joins a space if its connection has not sent the token. Only the token
+// counts: it says who joins and what it may send. ParticipantID is the id that the participant believes it has.
 type Join struct {
 	Space, Token, ParticipantID string
 }
 
-// ParseFrame reads what a participant sends: an envelope, or the frame {type: "join", space, token, participantId},
-// of which join is then not nil. The same as the payload of a kind system/join is taken too. Capabilities that a
-// join claims are not read.
+// ParseFrame reads a frame of a participant. It is an envelope, or {type: "join", space, token, participantId}; then
+// join is not nil. An envelope of kind system/join with these fields as its payload is also a join. Capabilities in a
+// join are ignored.
 func ParseFrame(data []byte) (e Envelope, join *Join, err error) {
 	fields, err := object(data)
 	if err != nil {
 		return Envelope{}, nil, err
 	}
 	var kind string
-	_ = json.Unmarshal(fields["type"], &kind) // whatever else stands there is not join
+	_ = json.Unmarshal(fields["type"], &kind) // any other value does not make it a join
 	if kind != "join" {
 		if e, err = fromFields(fields); err != nil || e.Kind != "system/join" {
 			return e, nil, err
@@ -37,7 +36,7 @@ func ParseFrame(data []byte) (e Envelope, join *Join, err error) {
 	return Envelope{}, join, nil
 }
 
-// Append adds the JSON of a join frame to dst.
+// Append appends the JSON of a join frame to dst.
 func (j *Join) Append(dst []byte) ([]byte, error) {
 	body, err := Pack(struct {
 		Type          string `json:"type"`

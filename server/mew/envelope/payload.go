@@ -9,7 +9,7 @@ import (
 // ChatText is the payload of a chat.
 type ChatText struct {
 	Text string `json:"text"`
-	// Format is plain or markdown; empty is plain.
+	// Format is plain or markdown; empty means plain.
 	Format   string    `json:"format,omitempty"`
 	Metadata *Metadata `json:"metadata,omitempty"`
 }
@@ -17,13 +17,13 @@ type ChatText struct {
 // Step is the payload of a reasoning/start, reasoning/thought or reasoning/conclusion.
 type Step struct {
 	Message string `json:"message"`
-	// References are ids of messages that it rests on.
+	// References are the ids of messages that it is based on.
 	References []string  `json:"references,omitempty"`
 	Metadata   *Metadata `json:"metadata,omitempty"`
 }
 
-// ReadThought returns what a reasoning/thought says, empty for nothing. Some participants send reasoning and action in
-// place of a message: {"reasoning": "The sum is asked for.", "action": "respond"}. The action may be any JSON.
+// ReadThought returns the text of a reasoning/thought, or an empty string. Some participants send reasoning and action
+// instead of a message: {"reasoning": "The sum is asked for.", "action": "respond"}. The action may be any JSON.
 func (e *Envelope) ReadThought() string {
 	var t struct {
 		Message   json.RawMessage `json:"message"`
@@ -51,7 +51,7 @@ func (e *Envelope) ReadThought() string {
 	return said + "\nAction: " + action
 }
 
-// textOf returns a JSON string, empty where it is blank or no string.
+// textOf returns a JSON string, or an empty string if it is blank or not a string.
 func textOf(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil || strings.TrimSpace(s) == "" {
@@ -60,9 +60,9 @@ func textOf(raw json.RawMessage) string {
 	return s
 }
 
-// Metadata is what goes with a step of reasoning or with the answer. All of it is optional.
+// Metadata is additional information on a step of reasoning or on the answer. All of it is optional.
 type Metadata struct {
-	// Approach is where the reasoning comes from, a strategy of package reasoning.
+	// Approach is where the reasoning comes from: a strategy of package reasoning.
 	Approach string `json:"approach,omitempty"`
 	// Confidence is how sure the model says it is, 0 to 1.
 	Confidence *float64 `json:"confidence,omitempty"`
@@ -70,11 +70,11 @@ type Metadata struct {
 	EstimatedDuration int64 `json:"estimated_duration_ms,omitempty"`
 	// Rationale is why something was decided: {why, refs, alternatives: [{option, rejectedBecause}], confidence}.
 	Rationale json.RawMessage `json:"rationale,omitempty"`
-	// Assumption is what is taken for granted: {assumption, because}.
+	// Assumption is something that the model assumes: {assumption, because}.
 	Assumption json.RawMessage `json:"assumption,omitempty"`
-	// Dropped counts thoughts that were left out since the last one, because there were too many.
+	// Dropped is the number of thoughts that were dropped since the last one, because there were too many.
 	Dropped int `json:"dropped_thoughts,omitempty"`
-	// Finish is why an answer ended, where it is not at its own end, and Warnings the codes of what was wrong with it.
+	// Finish is why an answer ended; empty if it is complete. Warnings are the codes of its warnings.
 	Finish   string   `json:"finish_reason,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -100,13 +100,13 @@ type RPCError struct {
 	Message string `json:"message"`
 }
 
-// Member is a participant as a system/welcome or system/presence tells of it.
+// Member is a participant in a system/welcome or system/presence.
 type Member struct {
 	ID           string       `json:"id"`
 	Capabilities Capabilities `json:"capabilities,omitempty"`
 }
 
-// Arrival is the payload of a system/welcome: who is welcomed, and who else is there.
+// Arrival is the payload of a system/welcome: the participant that joined, and the others in the space.
 type Arrival struct {
 	You          Member   `json:"you"`
 	Participants []Member `json:"participants"`
@@ -121,22 +121,21 @@ type Move struct {
 
 // Fault is the payload of a system/error.
 type Fault struct {
-	// Error names the fault; the space's documentation lists the names.
+	// Error names the fault; the doc of package space lists the names.
 	Error string `json:"error"`
 	// Message is for people.
 	Message string `json:"message,omitempty"`
-	// AttemptedKind and YourCapabilities go with a capability_violation, the former also with what was dropped.
+	// AttemptedKind and YourCapabilities are set for a capability_violation, AttemptedKind also for dropped messages.
 	AttemptedKind    string        `json:"attempted_kind,omitempty"`
 	YourCapabilities *Capabilities `json:"your_capabilities,omitempty"`
-	// Dropped counts the messages that were dropped since the last error of the kind.
+	// Dropped is the number of messages that were dropped since the last such error.
 	Dropped int `json:"dropped,omitempty"`
 }
 
-// Read reads a payload into one of the structs above, and reports whether it fits. Fields that these do not have
-// are ignored.
+// Read reads the payload into one of the structs above and reports whether it could. Unknown fields are ignored.
 func (e *Envelope) Read(v any) bool { return json.Unmarshal(e.Payload, v) == nil }
 
-// Pack makes a payload of one of the structs above.
+// Pack returns one of the structs above as a payload.
 func Pack(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

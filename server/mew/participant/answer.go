@@ -18,7 +18,7 @@ func (s *session) answer(a *active) {
 	began := s.p.cfg.Clock()
 	var said envelope.ChatText
 	if !a.trigger.Read(&said) {
-		return // chat has looked already
+		return // never: chat has checked it
 	}
 	defer s.forget()
 	s.mu.Lock()
@@ -27,7 +27,7 @@ func (s *session) answer(a *active) {
 	private := alone(a.trigger, id)
 	outer := a.trigger.Context
 	if !envelope.RoomWithin(outer) {
-		outer = "" // it is told at the top
+		outer = "" // the reasoning begins at the top level
 	}
 	tools, routes := s.functions()
 	cfg := encoder.Config{
@@ -75,7 +75,7 @@ func (s *session) answer(a *active) {
 	}
 }
 
-// deliver sends a message of an answer. When the answer was given up, only that is told.
+// deliver sends a message of an answer. After the answer is cancelled, only the messages about its end are sent.
 func (s *session) deliver(a *active, e *envelope.Envelope) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
@@ -106,7 +106,7 @@ func (t *turns) run(question string, private bool) (string, error) {
 	p := t.s.p
 	req := p.cfg.Request
 	req.Tools = t.tools
-	var turn []chattemplate.Message // what came since the question
+	var turn []chattemplate.Message // the messages since the question
 	for step := 0; ; {
 		req.Messages = slices.Concat(p.cfg.Request.Messages, p.history.messages(t.a.trigger.From, question, private), turn)
 		if step == p.cfg.Steps {
@@ -119,7 +119,7 @@ func (t *turns) run(question string, private bool) (string, error) {
 		case errors.As(err, &long) && p.history.halve():
 			continue
 		case !started && step == 0 && t.a.ctx.Err() == nil && len(req.Tools) > 0 && p.cfg.Tools == nil:
-			req.Tools = nil // what others offer is not to keep questions from being answered
+			req.Tools = nil // functions that others offer must not prevent an answer
 			continue
 		default:
 			return "", err
@@ -129,7 +129,7 @@ func (t *turns) run(question string, private bool) (string, error) {
 		}
 		step++
 		if !reply.Result.Specialist {
-			req.Delegation.Specialist = nil // it has returned
+			req.Delegation.Specialist = nil // the specialist has returned
 		}
 		results, err := t.s.results(t.a.ctx, t.enc)
 		if err != nil {
@@ -141,7 +141,7 @@ func (t *turns) run(question string, private bool) (string, error) {
 	}
 }
 
-// generate runs one turn. started says that it had begun.
+// generate runs one turn. started says whether it has begun.
 func (t *turns) generate(req runner.Request) (reply reasoning.Reply, started bool, err error) {
 	if trace := t.s.p.cfg.Trace; trace != nil {
 		req.Trace = trace(t.a.trigger.ID)
@@ -162,7 +162,7 @@ func (t *turns) generate(req runner.Request) (reply reasoning.Reply, started boo
 	}
 	reply = all.Reply()
 	if reply.Result != nil && reply.Result.Trace != "" {
-		t.s.p.cfg.Logger.Info("a trace is stored", "question", t.a.trigger.ID, "trace", reply.Result.Trace)
+		t.s.p.cfg.Logger.Info("a trace was stored", "question", t.a.trigger.ID, "trace", reply.Result.Trace)
 	}
 	return reply, started, context.Cause(t.a.ctx)
 }

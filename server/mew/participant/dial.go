@@ -16,19 +16,19 @@ import (
 	"runner/server/mew/space"
 )
 
-// Address is a space elsewhere. URL and Token are required.
+// Address is the address of a space on another server. URL and Token are required.
 type Address struct {
-	// URL is that of the space's server, ws, wss, http or https. Without a path it is that of /ws.
+	// URL is the URL of the server, with the scheme ws, wss, http or https. The default path is /ws.
 	URL string
 	// Token says who the participant is.
 	Token string
-	// Space is the name of the space; empty is the server's own choice.
+	// Space is the name of the space; empty means the server's default.
 	Space string
-	// ID is what the participant takes itself for, for servers that do not know it from the token; may be empty.
+	// ID is the participant's id, for servers that do not know it from the token. It may be empty.
 	ID string
 }
 
-// RejectedError says that a space does not let the participant in, so that trying again is of no use.
+// RejectedError says that a space does not let the participant in, so that it is useless to try again.
 type RejectedError struct{ Reason string }
 
 func (e *RejectedError) Error() string { return "the space refuses this participant: " + e.Reason }
@@ -58,10 +58,10 @@ func (a *Address) endpoint() (string, error) {
 		u.Scheme = "wss"
 	case "ws", "wss":
 	default:
-		return "", fmt.Errorf("the URL's scheme is %q; ws, wss, http and https can be used", u.Scheme)
+		return "", fmt.Errorf("the URL's scheme is %q; use ws, wss, http or https", u.Scheme)
 	}
 	if u.User != nil {
-		return "", errors.New("the URL holds a user; the token is given apart from it")
+		return "", errors.New("the URL has a user; give the token separately")
 	}
 	if strings.Trim(u.Path, "/") == "" {
 		u.Path = "/ws"
@@ -74,14 +74,14 @@ func (a *Address) endpoint() (string, error) {
 	return u.String(), nil
 }
 
-// Check reports an address that cannot be one.
+// Check returns an error if the address is not valid.
 func (a *Address) Check() error {
 	_, err := a.endpoint()
 	return err
 }
 
-// Dial connects to a space: with the token as a bearer token, and with a join frame. The error is a *RejectedError
-// where the space says no.
+// Dial connects to a space. It sends the token both as a bearer token and in a join frame. The error is a
+// *RejectedError if the space refuses.
 func Dial(ctx context.Context, a Address) (Conn, error) {
 	endpoint, err := a.endpoint()
 	if err != nil {
@@ -114,11 +114,11 @@ func Dial(ctx context.Context, a Address) (Conn, error) {
 	return c, nil
 }
 
-// webSocket is a connection with a space elsewhere.
+// webSocket is a connection to a space on another server.
 type webSocket struct {
 	ws   *websocket.Conn
 	stop context.CancelFunc
-	// in is what was read, until the connection ends with the error in ended.
+	// in gets the frames that were read. It is closed when the connection ends, after ended is set.
 	in    chan []byte
 	ended error
 }
@@ -131,8 +131,8 @@ func newWebSocket(ws *websocket.Conn) *webSocket {
 	return c
 }
 
-// read reads until the connection ends. It does so on its own, because the library closes a connection when reading
-// is given up, and there may be something left to say.
+// read reads until the connection ends. It has a goroutine of its own, because the library closes a connection when a
+// read is cancelled, and there may still be messages to send.
 func (c *webSocket) read(ctx context.Context) {
 	defer close(c.in)
 	for {
@@ -142,7 +142,7 @@ func (c *webSocket) read(ctx context.Context) {
 			return
 		}
 		if kind != websocket.MessageText {
-			continue // data of streams, which is not for us
+			continue // data of streams, which this participant does not use
 		}
 		select {
 		case c.in <- data:
@@ -153,7 +153,7 @@ func (c *webSocket) read(ctx context.Context) {
 	}
 }
 
-// ping finds out when the other side is gone without a word.
+// ping detects that the other side is gone without closing the connection.
 func (c *webSocket) ping(ctx context.Context) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
@@ -167,7 +167,7 @@ func (c *webSocket) ping(ctx context.Context) {
 		err := c.ws.Ping(one)
 		cancel()
 		if err != nil {
-			_ = c.ws.CloseNow() // Receive tells
+			_ = c.ws.CloseNow() // Receive returns the error
 			return
 		}
 	}
@@ -186,7 +186,7 @@ func (c *webSocket) Receive(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// readError is why the space ended the connection.
+// readError returns why the space ended the connection.
 func readError(err error) error {
 	var closed websocket.CloseError
 	if !errors.As(err, &closed) {
@@ -223,8 +223,8 @@ func (p *Participant) once(ctx context.Context, dial func(context.Context) (Conn
 	return p.Serve(ctx, conn)
 }
 
-// Run takes part in a space until ctx ends, through one connection after the other: when one is lost it dials
-// again, after a pause that grows from half a second to half a minute. The error is a *RejectedError.
+// Run takes part in a space until ctx ends. When a connection is lost it dials again, after a pause that grows from
+// half a second to half a minute. The error is a *RejectedError.
 func (p *Participant) Run(ctx context.Context, dial func(context.Context) (Conn, error)) error {
 	pause := firstBackoff
 	for {
@@ -236,7 +236,7 @@ func (p *Participant) Run(ctx context.Context, dial func(context.Context) (Conn,
 		if errors.As(err, &final) {
 			return err
 		}
-		wait := pause/2 + rand.N(pause/2) // so that not all come back at once
+		wait := pause/2 + rand.N(pause/2) // so that participants do not all reconnect at once
 		if ctx.Err() == nil {
 			p.cfg.Logger.Warn("not connected", "error", err, "again_in", wait.Round(time.Millisecond))
 		}

@@ -1,32 +1,33 @@
-// Package participant is a model as a participant of a MEW space: it answers chat, tells its reasoning as far as
-// its operator lets it, and calls the functions that others offer.
+// Package participant makes a model a participant of a MEW space. The model answers chats, sends as much of its
+// reasoning as the operator allows, and calls the functions that others offer.
 //
-// It knows no HTTP server and loads no model; it is given a function that generates, and connections: [Dial] makes
-// one to a space elsewhere, and a member of package space is one too.
+// It knows no HTTP server and loads no model. It is given a function that generates, and connections. [Dial] makes a
+// connection to another server's space; a member of package space is a connection too.
 //
 // # What it answers
 //
-// A chat that names it in to; and a chat to everyone that is no reply (it has no correlation_id) and stands in no
-// context. So answers, which are replies, are not answered by others of its kind. It answers one after the other;
-// what it was told alone, it answers to who asked alone.
+// It answers a chat that names it in to. It also answers a chat to everyone that is not a reply (it has no
+// correlation_id) and has no context. So answers, which are replies, are not answered by other models. It answers one
+// question after another. A question to it alone is answered to the asker alone.
 //
-// # What the model is shown
+// # What the model sees
 //
-// The last chats and thoughts of the space, within limits, then the message. What others say is a user's text, with
-// the name of who said it before it unless it is who asks. What was said to the participant alone is shown for
-// questions of the same participant that are asked alone, and no others.
+// The model sees the last chats and thoughts of the space, within limits, then the question. What others say is a
+// user's text. It begins with the speaker's name, unless the speaker is the asker. Messages to the participant
+// alone are shown only for questions of the same asker to it alone.
 //
 // # Functions
 //
-// Participants that may send mcp/response are asked for their tools (tools/list) when they are there. A call goes
-// to who offers the function as an mcp/request inside the reasoning, and the mcp/response comes back into the next
-// turn; where only mcp/proposal is allowed, the response to the request that fulfils it is waited for, which has to
-// be addressed to everyone or to this participant.
+// Participants that may send mcp/response are asked for their tools (tools/list). A call is an mcp/request to the
+// participant that offers the function, inside the reasoning. The mcp/response goes into the next turn. If only
+// mcp/proposal is allowed, the participant waits for the response to the request that fulfils the proposal. That
+// response must be addressed to everyone or to this participant.
 //
 // # Trust
 //
-// Who sends what is the space's word. Messages of system/... count from the space alone; a message in the
-// participant's own name, and a response from somebody who was not asked, are ignored. A reasoning/cancel counts
-// from who asked the question and from holders of reasoning/cancel; nothing but the reasoning/cancel that says so
-// is sent after it. How much reasoning is told is not for others to say. Logs have ids and counts only.
+// The space vouches for the senders of messages. Messages of kinds system/... count only if the space sent them.
+// Messages in the participant's own name, and responses from participants that were not asked, are ignored. A
+// reasoning/cancel counts if the asker sent it, or a participant that holds reasoning/cancel. After it, the
+// participant sends only its own reasoning/cancel. Others cannot change how much reasoning is shown. Logs contain
+// only ids and counts.
 package participant

@@ -10,15 +10,15 @@ import (
 
 // entry is something that was said in the space.
 type entry struct {
-	// from is who said it; empty is the participant itself.
+	// from is who said it; empty means the participant itself.
 	from    string
 	text    string
 	thought bool
-	// with is who it was said alone with; empty is everyone.
+	// with is the other side of a message between two; empty if everyone could see it.
 	with string
 }
 
-// history is the last things that were said. Its methods may be called by several goroutines at once.
+// history is the last messages of the space. Its methods may be called by several goroutines at once.
 type history struct {
 	most, mostBytes int
 
@@ -29,7 +29,7 @@ type history struct {
 
 func newHistory(most, mostBytes int) *history { return &history{most: most, mostBytes: mostBytes} }
 
-// maxEntry is the most bytes of one entry, so that nobody's text takes the place of all others'.
+// maxEntry is the maximum size of one entry in bytes, so that one text cannot push out all others.
 const maxEntry = 8 << 10
 
 func (h *history) add(e entry) {
@@ -46,7 +46,7 @@ func (h *history) add(e entry) {
 	}
 }
 
-// halve forgets the older half, and reports false where there was nothing.
+// halve forgets the older half. It reports false if the history was empty.
 func (h *history) halve() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,7 +60,7 @@ func (h *history) halve() bool {
 	return true
 }
 
-// messages returns what the model is shown for a question, which comes last.
+// messages returns what the model sees for a question. The question comes last.
 func (h *history) messages(asker, question string, alone bool) []chattemplate.Message {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +84,7 @@ func (h *history) messages(asker, question string, alone bool) []chattemplate.Me
 			if e.thought {
 				says = " thinks: "
 			}
-			// Further lines are moved in, so that none of them looks as if somebody else had said it.
+			// Further lines are indented, so that none of them looks as if another participant had said it.
 			add(chattemplate.User, e.from+says+strings.ReplaceAll(e.text, "\n", "\n  "))
 		}
 	}
@@ -92,7 +92,7 @@ func (h *history) messages(asker, question string, alone bool) []chattemplate.Me
 	return out
 }
 
-// alone reports whether a message to id was for it alone.
+// alone reports whether a message names id as a recipient, and so is not for everyone.
 func alone(e *envelope.Envelope, id string) bool {
 	named, _ := e.For(id)
 	return named

@@ -14,8 +14,8 @@ import (
 	"runner/server/mew/space"
 )
 
-// Conn is a connection with a space. Receive is called by one goroutine at a time, and what it returns is not
-// changed; Send may be called by several.
+// Conn is a connection to a space. Receive is called by one goroutine at a time, and its result is not changed.
+// Send may be called by several goroutines at once.
 type Conn interface {
 	// Receive waits for the next message.
 	Receive(ctx context.Context) ([]byte, error)
@@ -23,59 +23,60 @@ type Conn interface {
 	Close() error
 }
 
-// Config says how a participant works. Generate is required; the zero value of the rest is usable.
+// Config is the configuration of a participant. Generate is required; the zero value of the rest is usable.
 type Config struct {
 	// Generate runs one request, as [runner.Runner.Generate] does.
 	Generate func(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error]
-	// Request is what each run starts from: visibility, effort, sampling. Its messages come first in each prompt;
-	// its tools are ignored.
+	// Request holds the defaults of each run: visibility, effort, sampling. Its messages come first in each prompt. Its
+	// tools are ignored.
 	Request runner.Request
-	// Tools, when not nil, are the functions that the model may call, in place of those that others offer. A call
-	// goes to who offers a function of that name, else to everyone.
+	// Tools are the functions that the model may call; nil means those that others offer. A call goes to the participant
+	// that offers a function of that name, or to everyone if none does.
 	Tools []chattemplate.Tool
 	// NoTools offers the model no functions.
 	NoTools bool
-	// Trace, when not nil, returns what records a run that answers a question, each by another call; its id is logged.
+	// Trace returns the tracer of one run that answers a question; nil keeps no traces. It is called once for each run.
+	// The id of each trace is logged.
 	Trace func(question string) runner.Tracer
-	// Steps is the most turns with calls in one reasoning; 0 means 8. ToolTimeout is how long an answer to a call
-	// is waited for; 0 means a minute.
+	// Steps is the maximum number of turns with calls in one reasoning; 0 means 8. ToolTimeout is how long to wait for
+	// the answers to the calls of a turn; 0 means a minute.
 	Steps       int
 	ToolTimeout time.Duration
-	// Waiting is the most questions that wait, and WaitingEach those of one participant; 0 means 16 and 4.
+	// Waiting is the maximum number of waiting questions, and WaitingEach that of one asker; 0 means 16 and 4.
 	Waiting, WaitingEach int
-	// History is the most messages of the space that the model is shown, and HistoryBytes the most bytes of them; 0
-	// means 100 and 32 KiB.
+	// History is the maximum number of the space's messages that the model sees, and HistoryBytes their maximum total
+	// size; 0 means 100 and 32 KiB.
 	History, HistoryBytes int
-	// Thoughts is how many thoughts a second are told, and ThoughtBurst how many at once; 0 means 5, and four times
-	// as many. More are dropped, which is told.
+	// Thoughts is how many thoughts are sent a second, and ThoughtBurst how many at once; 0 means 5, and four times
+	// Thoughts. Further thoughts are dropped and counted.
 	Thoughts, ThoughtBurst float64
 	// Clock gives the time; nil means time.Now.
 	Clock func() time.Time
-	// NewID gives ids for messages; nil draws them.
+	// NewID returns ids for messages; nil means random ids.
 	NewID func() string
 	// Logger receives ids, counts and times; nil is silent.
 	Logger *slog.Logger
 }
 
-// Participant is a model in a space. What it remembers outlives its connections. Serve and Run are for one
-// goroutine at a time.
+// Participant is a model in a space. Its memory outlives its connections. Serve and Run are for one goroutine at a
+// time.
 type Participant struct {
 	cfg     Config
 	history *history
 
 	mu sync.Mutex
-	// seen are the last messages, so that one that comes twice is handled once.
+	// seen are the last messages, so that a message that arrives twice is handled once.
 	seen   map[string]bool
 	order  []string
-	took   time.Duration // about how long a reasoning takes
-	tokens float64       // thoughts that may be told now
+	took   time.Duration // how long a reasoning takes on average
+	tokens float64       // how many thoughts may be sent now
 	refill time.Time
 }
 
-// maxSeen is how many ids are remembered.
+// maxSeen is the number of messages that are remembered.
 const maxSeen = 1024
 
-// New returns a participant that is in no space yet.
+// New returns a participant that has not joined a space yet.
 func New(cfg Config) *Participant {
 	def := func(n *int, d int) {
 		if *n <= 0 {
@@ -111,8 +112,8 @@ func New(cfg Config) *Participant {
 	}
 }
 
-// first reports whether a message comes for the first time. Some clients use an id again after they have joined
-// again, but at another time.
+// first reports whether a message arrives for the first time. Some clients reuse ids after they join again, but with
+// another time.
 func (p *Participant) first(e *envelope.Envelope) bool {
 	id := e.From + "\n" + e.ID + "\n" + e.Time.String()
 	p.mu.Lock()
@@ -129,7 +130,7 @@ func (p *Participant) first(e *envelope.Envelope) bool {
 	return true
 }
 
-// admit reports whether a thought may be told now.
+// admit reports whether a thought may be sent now.
 func (p *Participant) admit() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,14 +144,14 @@ func (p *Participant) admit() bool {
 	return true
 }
 
-// estimate is how long the next reasoning is likely to take, from those before; 0 where there were none.
+// estimate returns how long the next reasoning is likely to take, judging by earlier ones; 0 if there were none.
 func (p *Participant) estimate() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.took
 }
 
-// learn takes how long a reasoning took into the estimate.
+// learn updates the estimate with the duration of a reasoning.
 func (p *Participant) learn(took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

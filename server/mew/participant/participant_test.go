@@ -22,10 +22,10 @@ import (
 	"runner/server/wiretest"
 )
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for something that must happen.
 const patience = 20 * time.Second
 
-// line is a connection whose other end is the test, in the place of a space.
+// line is a connection whose other end is the test, which plays the space.
 type line struct {
 	t    *testing.T
 	in   chan []byte
@@ -63,7 +63,7 @@ func (w *line) Close() error { return nil }
 // hangUp ends the connection.
 func (w *line) hangUp() { w.once.Do(func() { close(w.gone) }) }
 
-// say sends a message as the space would pass it on.
+// say sends a message in the form in which the space passes it on.
 func (w *line) say(e envelope.Envelope, payload string) string {
 	w.t.Helper()
 	w.n++
@@ -116,7 +116,7 @@ func (w *line) until(kind string) []*envelope.Envelope {
 	}
 }
 
-// quiet fails if the participant says anything soon.
+// quiet fails if the participant sends something soon.
 func (w *line) quiet() {
 	w.t.Helper()
 	select {
@@ -137,7 +137,7 @@ func text(t *testing.T, e *envelope.Envelope) string {
 
 const everything = `[{"kind":"*"}]`
 
-// join starts a participant that a space welcomes.
+// join starts a participant and welcomes it.
 func join(t *testing.T, p *Participant, capabilities string, others ...string) *line {
 	t.Helper()
 	w := &line{t: t, in: make(chan []byte), out: make(chan *envelope.Envelope, 1000), gone: make(chan struct{})}
@@ -233,7 +233,8 @@ func TestWhatIsAnswered(t *testing.T) {
 		if len(e.To) > 0 != slices.Equal(last.To, []string{"alice"}) {
 			t.Errorf("%s: answered to %v", name, last.To)
 		}
-		if want := []string{envelope.Start, envelope.Thought, envelope.Thought, envelope.Conclusion, envelope.Chat}; !slices.Equal(kinds(all), want) {
+		want := []string{envelope.Start, envelope.Thought, envelope.Thought, envelope.Conclusion, envelope.Chat}
+		if !slices.Equal(kinds(all), want) {
 			t.Errorf("%s: %v", name, kinds(all))
 		}
 		path := all[0].ID
@@ -246,7 +247,7 @@ func TestWhatIsAnswered(t *testing.T) {
 	}
 }
 
-// A question in a context that has no room for another is answered at the top.
+// A question in a context without room for another level is answered at the top level.
 func TestDeepContexts(t *testing.T) {
 	w := join(t, newParticipant(t, nil, fake.Config{}, sum), everything)
 	for _, path := range []string{
@@ -289,7 +290,8 @@ func offerAdd(t *testing.T, w *line, id string) {
 		t.Fatalf("%s is asked %s %s", id, e.Kind, e.Payload)
 	}
 	w.say(envelope.Envelope{From: id, To: []string{"me"}, Kind: envelope.MCPResponse, Correlation: []string{e.ID}},
-		`{"jsonrpc":"2.0","id":"tools","result":{"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object"}},{"name":"not a name"},5]}}`)
+		`{"jsonrpc":"2.0","id":"tools","result":{"tools":[{"name":"add","description":"Adds.",`+
+			`"inputSchema":{"type":"object"}},{"name":"not a name"},5]}}`)
 }
 
 var adding = []fake.Reply{
@@ -308,7 +310,8 @@ func TestCallsGoThroughTheSpace(t *testing.T) {
 	offerAdd(t, w, "calc")
 	w.chat("alice", "Add them.")
 	all := w.until(envelope.MCPRequest)
-	if want := []string{envelope.Start, envelope.Thought, envelope.Chat, envelope.MCPRequest}; !slices.Equal(kinds(all), want) {
+	want := []string{envelope.Start, envelope.Thought, envelope.Chat, envelope.MCPRequest}
+	if !slices.Equal(kinds(all), want) {
 		t.Fatalf("%v", kinds(all))
 	}
 	call := all[3]
@@ -316,7 +319,7 @@ func TestCallsGoThroughTheSpace(t *testing.T) {
 		!strings.Contains(string(call.Payload), `"arguments":{"a":17,"b":25}`) {
 		t.Errorf("%+v %s", call, call.Payload)
 	}
-	// Neither somebody else's word nor one about another call counts.
+	// Responses from others and responses to other calls do not count.
 	w.say(envelope.Envelope{From: "bob", To: []string{"me"}, Kind: envelope.MCPResponse, Correlation: []string{call.ID}},
 		`{"result":{"content":[{"type":"text","text":"sum: 7"}]}}`)
 	w.say(envelope.Envelope{From: "calc", To: []string{"me"}, Kind: envelope.MCPResponse, Correlation: []string{"x"}},
@@ -339,8 +342,8 @@ func TestCallsGoThroughTheSpace(t *testing.T) {
 	}
 }
 
-// TestTheNameOfTheReportIsNotOffered has a participant offer a function under the name by which models report
-// their reasoning.
+// TestTheNameOfTheReportIsNotOffered: a participant offers a function with the name that models use to report their
+// reasoning.
 func TestTheNameOfTheReportIsNotOffered(t *testing.T) {
 	w := join(t, newParticipant(t, nil, fake.Config{}, fake.Reply{
 		Prompt: "type calc_report_reasoning", After: wiretest.Ask("Report."),
@@ -384,7 +387,8 @@ func TestCallsThatFail(t *testing.T) {
 }
 
 func TestProposals(t *testing.T) {
-	const may = `[{"kind":"chat"},{"kind":"reasoning/*"},{"kind":"mcp/proposal"},{"kind":"mcp/request","payload":{"method":"tools/list"}}]`
+	const may = `[{"kind":"chat"},{"kind":"reasoning/*"},{"kind":"mcp/proposal"},{"kind":"mcp/request",` +
+		`"payload":{"method":"tools/list"}}]`
 	for name, want := range map[string]string{"fulfilled": "It is 42.", "rejected": "It is unsafe."} {
 		w := join(t, newParticipant(t, nil, fake.Config{}, adding...), may, calculator)
 		offerAdd(t, w, "calc")
@@ -398,7 +402,7 @@ func TestProposals(t *testing.T) {
 			w.say(envelope.Envelope{From: "calc", To: []string{"me"}, Kind: envelope.MCPReject,
 				Correlation: []string{proposal.ID}}, `{"reason":"unsafe"}`)
 		} else {
-			// A response to the proposal itself is none; alice makes the request.
+			// A response to the proposal itself does not count; alice makes the request.
 			w.say(envelope.Envelope{From: "calc", Kind: envelope.MCPResponse, Correlation: []string{proposal.ID}},
 				`{"result":{"content":[{"type":"text","text":"sum: 9"}]}}`)
 			w.say(envelope.Envelope{ID: "fulfil", From: "alice", Kind: envelope.MCPRequest, Correlation: []string{proposal.ID}},
@@ -502,7 +506,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// When the end of a reasoning is told, at most the step that was under way is still made.
+// When the end of a reasoning is sent, the model makes at most the step that it has begun.
 func TestCancelEndsWithinAStep(t *testing.T) {
 	var steps atomic.Int64
 	p := newParticipant(t, nil, fake.Config{Delay: slow, Fail: func(int, []backend.Input) error {
@@ -524,7 +528,7 @@ func TestCancelEndsWithinAStep(t *testing.T) {
 	}
 }
 
-// Without the right to cancel, a reasoning that is given up ends with an empty conclusion.
+// Without the right to cancel, a cancelled reasoning ends with an empty conclusion.
 func TestCancelWithoutTheRight(t *testing.T) {
 	w := join(t, newParticipant(t, nil, fake.Config{Delay: slow}, long),
 		`[{"kind":"chat"},{"kind":"reasoning/start"},{"kind":"reasoning/conclusion"}]`)
@@ -565,7 +569,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// Of many questions at once each gets an answer or one refusal, and refusals are not one each without end.
+// Each of many questions at once gets an answer or a refusal. The number of refusals is limited.
 func TestEveryQuestionIsAnsweredOrRefused(t *testing.T) {
 	for _, c := range []struct {
 		name                string
@@ -675,7 +679,7 @@ func TestThoughtsAreLimited(t *testing.T) {
 	}
 }
 
-// asked notes what a model was asked.
+// asked records the requests to a model.
 func asked(answer string, fail error) (*[]runner.Request,
 	func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error]) {
 	var all []runner.Request
@@ -810,7 +814,7 @@ func TestALostConnectionAndTheEnd(t *testing.T) {
 	w.until(envelope.Thought)
 	w.hangUp()
 
-	// Another connection goes on where the space is; what was answered is remembered, what was not is not.
+	// Another connection continues in the space. Answered questions are remembered, unanswered ones are not.
 	time.Sleep(50 * time.Millisecond)
 	ctx, cancel := context.WithCancel(context.Background())
 	w = &line{t: t, in: make(chan []byte), out: make(chan *envelope.Envelope, 1000), gone: make(chan struct{})}
@@ -841,7 +845,8 @@ func TestALostConnectionAndTheEnd(t *testing.T) {
 	}
 
 	final := &RejectedError{"no"}
-	if err := p.Run(context.Background(), func(context.Context) (Conn, error) { return nil, final }); !errors.Is(err, final) {
+	err := p.Run(context.Background(), func(context.Context) (Conn, error) { return nil, final })
+	if !errors.Is(err, final) {
 		t.Errorf("rejected: %v", err)
 	}
 }
@@ -864,9 +869,12 @@ func TestAddresses(t *testing.T) {
 
 func FuzzHandle(f *testing.F) {
 	for _, seed := range []string{
-		`{"id":"a","from":"gate","kind":"system/welcome","to":["me"],"payload":{"you":{"id":"me","capabilities":[{"kind":"*"}]},"participants":[{"id":"calc","capabilities":[{"kind":"*"}]}]}}`,
-		`{"id":"b","from":"gate","kind":"system/presence","payload":{"event":"join","participant":{"id":"x","capabilities":5}}}`,
-		`{"id":"c","from":"calc","kind":"mcp/response","correlation_id":["r"],"payload":{"result":{"tools":[{"name":"f","inputSchema":[]}]}}}`,
+		`{"id":"a","from":"gate","kind":"system/welcome","to":["me"],"payload":{"you":{"id":"me",` +
+			`"capabilities":[{"kind":"*"}]},"participants":[{"id":"calc","capabilities":[{"kind":"*"}]}]}}`,
+		`{"id":"b","from":"gate","kind":"system/presence","payload":{"event":"join","participant":{"id":"x",` +
+			`"capabilities":5}}}`,
+		`{"id":"c","from":"calc","kind":"mcp/response","correlation_id":["r"],"payload":{"result":{"tools":[{"name":"f",` +
+			`"inputSchema":[]}]}}}`,
 		`{"id":"d","from":"alice","kind":"chat","payload":{"text":"hi"}}`,
 		`{"id":"e","from":"alice","kind":"reasoning/cancel","context":"a/b"}`,
 		`{"id":"f","from":"alice","to":["me"],"kind":"mcp/request","payload":{"id":1,"method":"ping"}}`, `{`,

@@ -9,21 +9,21 @@ import (
 	"runner/server/mew/envelope"
 )
 
-// The limits of refusals. They share the participant's rate with its answers.
+// The limits of refusals, which count against the same rate limit as answers.
 const (
-	// freeRefusals questions in a row are refused one by one. After them a message refuses all that a participant asked
-	// meanwhile, and refusalPause passes before the next. The count starts again after restRefusals without any.
+	// freeRefusals questions in a row are refused one by one. After that, one message refuses all waiting questions of an
+	// asker, with refusalPause between messages. The count starts again after restRefusals without a refusal.
 	freeRefusals = 20
 	refusalPause = 200 * time.Millisecond
 	restRefusals = 5 * time.Second
-	// maxRefused is the most questions of one participant that wait to be refused. The oldest are forgotten first.
+	// maxRefused is the maximum number of one asker's questions that wait to be refused. The oldest are dropped first.
 	maxRefused = 1024
 )
 
-// refusals are the questions that are not taken and whose askers have to be told.
+// refusals are the refused questions whose askers were not told yet.
 type refusals struct {
 	mu sync.Mutex
-	// ids are the questions by who asked, and askers are those in their order.
+	// ids are the questions of each asker. askers are the askers, in order.
 	ids    map[string][]string
 	askers []string
 	wake   chan struct{}
@@ -33,7 +33,7 @@ func newRefusals() *refusals {
 	return &refusals{ids: map[string][]string{}, wake: make(chan struct{}, 1)}
 }
 
-// add notes a question that is not taken.
+// add adds a refused question.
 func (r *refusals) add(from, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +48,7 @@ func (r *refusals) add(from, id string) {
 	}
 }
 
-// next takes at most a number of questions of one asker, who comes last then.
+// next takes up to most questions of the first asker. If more are left, the asker moves to the end.
 func (r *refusals) next(most int) (from string, ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +66,7 @@ func (r *refusals) next(most int) (from string, ids []string) {
 	return from, slices.Clone(all[:n])
 }
 
-// refuse tells askers that their questions are not taken, until ctx ends.
+// refuse tells askers that their questions are refused, until ctx ends.
 func (s *session) refuse(ctx context.Context) {
 	count, last := 0, time.Now()
 	for {

@@ -11,7 +11,7 @@ import (
 	"runner/server/mew/envelope"
 )
 
-// sendTimeout is how long one message may take to be sent.
+// sendTimeout is the time limit for sending one message.
 const sendTimeout = 10 * time.Second
 
 // session is a participant's time on one connection.
@@ -20,7 +20,7 @@ type session struct {
 	conn Conn
 	stop context.CancelCauseFunc
 
-	// sending is held while a message is sent, so that a reasoning that is cancelled sends nothing after that.
+	// sending is held while a message is sent, so that a cancelled reasoning sends nothing more.
 	sending sync.Mutex
 
 	mu           sync.Mutex
@@ -38,25 +38,24 @@ type session struct {
 // active is the question that is being answered.
 type active struct {
 	trigger *envelope.Envelope
-	// starts are the ids of the reasoning/start that were sent for it, more than one where specialists reason.
+	// starts are the ids of the reasoning/start messages sent for it. Specialists have their own.
 	starts []string
-	// over says that it was given up, and that is being told.
+	// over says that generating has ended, so that messages about the end are sent even if it was cancelled.
 	over   bool
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
 
-// cancelled is why an answer was given up: somebody's message said so.
+// cancelled is the cause if a message cancelled an answer. by is the message's id.
 type cancelled struct{ by string }
 
 func (c *cancelled) Error() string { return "cancelled" }
 
-// errLost ends what a connection leaves behind.
+// errLost is the cause if an answer ends because the connection is lost.
 var errLost = errors.New("the connection is lost")
 
-// Serve takes part in a space through conn, until ctx ends, which is no error, or the connection does, and closes
-// it. Questions that were not answered by then are not answered any more. welcomed says that the space let the
-// participant in.
+// Serve takes part in a space through conn until ctx or the connection ends, and closes conn. The end of ctx is not an
+// error. Questions that are unanswered by then stay so. welcomed says that the space let the participant in.
 func (p *Participant) Serve(ctx context.Context, conn Conn) (welcomed bool, err error) {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -75,15 +74,15 @@ func (p *Participant) Serve(ctx context.Context, conn Conn) (welcomed bool, err 
 		s.handle(frame)
 	}
 	if errors.Is(err, context.Canceled) {
-		err = context.Cause(work) // also that it could not be written to
+		err = context.Cause(work) // it may be that a message could not be sent
 	}
 	if ctx.Err() != nil {
-		err = nil // the worker sees it and says goodbye
+		err = nil // the worker sees the end of ctx and cancels its reasoning
 	} else {
 		stop(errLost)
 	}
 	worker.Wait()
-	_ = conn.Close() // it is over, whatever this says
+	_ = conn.Close() // its error makes no difference now
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id != "", err
@@ -100,11 +99,11 @@ func (s *session) send(e *envelope.Envelope) error {
 	return s.conn.Send(ctx, line)
 }
 
-// reply sends a message of its own, if that is allowed.
+// reply sends a message of this participant, if it is allowed.
 func (s *session) reply(kind string, to, correlation []string, path string, payload any) {
 	body, err := envelope.Pack(payload)
 	if err != nil {
-		return // all payloads can be written
+		return // never: all payloads can be encoded
 	}
 	s.mu.Lock()
 	e := &envelope.Envelope{
@@ -127,7 +126,7 @@ func (s *session) may(e *envelope.Envelope) bool {
 	return s.capabilities.Allow(e)
 }
 
-// handle takes a message. What is malformed, spoofed or not for this participant is ignored.
+// handle handles a message. It ignores those that are malformed, spoofed or not for this participant.
 func (s *session) handle(frame []byte) {
 	e, err := envelope.Parse(frame)
 	if err != nil || e.ID == "" || e.From == "" || e.Kind == "" {
@@ -165,7 +164,7 @@ func (s *session) handle(frame []byte) {
 	}
 }
 
-// with is who a message was said alone with.
+// with returns the sender if a message is for this participant alone, or an empty string.
 func (s *session) with(e *envelope.Envelope) string {
 	if alone(e, s.id) {
 		return e.From
@@ -173,7 +172,7 @@ func (s *session) with(e *envelope.Envelope) string {
 	return ""
 }
 
-// welcome learns who this is and who is there. It also comes when capabilities change.
+// welcome learns the participant's own id and who is there. It also arrives when capabilities change.
 func (s *session) welcome(e *envelope.Envelope) {
 	var a envelope.Arrival
 	if !e.Read(&a) || !envelope.ValidID(a.You.ID) {
@@ -194,7 +193,7 @@ func (s *session) welcome(e *envelope.Envelope) {
 	}
 }
 
-// presence learns who came or went.
+// presence learns who joined or left.
 func (s *session) presence(e *envelope.Envelope) {
 	var m envelope.Move
 	if !e.Read(&m) || m.Participant.ID == s.id {
@@ -222,7 +221,7 @@ func (s *session) asks(e *envelope.Envelope) bool {
 	return named || e.Context == "" && len(e.Correlation) == 0
 }
 
-// chat queues a question, and keeps what is none.
+// chat queues a question and adds other chats to the history.
 func (s *session) chat(e *envelope.Envelope) {
 	var said envelope.ChatText
 	if !e.Read(&said) || strings.TrimSpace(said.Text) == "" {
@@ -258,11 +257,11 @@ func (s *session) signal() {
 	}
 }
 
-// cancel gives up the questions that a cancel names, whether they wait or are being answered. Their askers may do
-// that, and holders of reasoning/cancel.
+// cancel cancels the questions that a cancel names, whether they are waiting or being answered. Only their askers and
+// holders of reasoning/cancel may do so.
 func (s *session) cancel(e *envelope.Envelope) {
 	names := e.Cancels()
-	s.sending.Lock() // nothing is sent between here and the cancellation
+	s.sending.Lock() // nothing is sent until the cancellation is done
 	defer s.sending.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,7 +277,7 @@ func (s *session) cancel(e *envelope.Envelope) {
 	}
 }
 
-// work answers questions, one after the other.
+// work answers questions, one after another.
 func (s *session) work(ctx context.Context) {
 	for {
 		s.mu.Lock()

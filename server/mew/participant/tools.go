@@ -15,19 +15,19 @@ import (
 	"runner/server/mew/envelope"
 )
 
-// Limits of what others offer and answer.
+// The limits of what others offer and answer.
 const (
 	maxTools       = 128
 	maxDescription = 2 << 10
 	maxSchema      = 32 << 10
 	maxResult      = 64 << 10
-	// maxRPCID is the longest id of a request that is answered.
+	// maxRPCID is the maximum length of the id of a request that is answered.
 	maxRPCID = 1 << 10
-	// maxPending is the most requests that are waited for at once.
+	// maxPending is the maximum number of requests that wait for answers.
 	maxPending = 1024
 )
 
-// functionName is what models' formats take as the name of a function.
+// functionName matches the function names that models' formats accept.
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // offer is a function that a participant offers.
@@ -37,22 +37,22 @@ type offer struct {
 	Schema      json.RawMessage `json:"inputSchema"`
 }
 
-// route is where a call goes.
+// route is where a call goes: the participant, and the function's name there.
 type route struct{ participant, name string }
 
-// pending is a request that is waited for.
+// pending is a request that waits for an answer.
 type pending struct {
-	// to are who may answer; nobody is everyone.
+	// to are the participants that may answer; empty means everyone.
 	to []string
-	// proposal says that somebody else has to make the request first.
+	// proposal says that another participant must make the request first.
 	proposal bool
-	// done gets what was answered, once.
+	// done gets the answer, once.
 	done chan outcome
-	// offers says that it asks for functions, of whom.
+	// offers is the participant that was asked for its functions; empty for calls.
 	offers string
 }
 
-// outcome is what came of a request, and the message that said so.
+// outcome is the answer to a request, and the id of the message with the answer.
 type outcome struct{ text, by string }
 
 // discover asks a participant for its functions, if it can answer.
@@ -74,21 +74,21 @@ func (s *session) discover(id string) {
 	}
 }
 
-// expect notes a call before it is sent.
+// expect registers a call before it is sent.
 func (s *session) expect(e *envelope.Envelope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending[e.ID] = &pending{to: e.To, proposal: e.Kind == envelope.MCPProposal, done: make(chan outcome, 1)}
 }
 
-// forget forgets the calls of an answer that is over.
+// forget forgets the calls of a finished answer.
 func (s *session) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.pending, func(_ string, p *pending) bool { return p.offers == "" })
 }
 
-// functions returns what the model may call, and where the calls go.
+// functions returns the functions that the model may call, and where the calls go.
 func (s *session) functions() ([]chattemplate.Tool, map[string]route) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *session) functions() ([]chattemplate.Tool, map[string]route) {
 	return tools, routes
 }
 
-// plainName is a participant's id in the letters of functions' names.
+// plainName returns a participant's id with only the characters that function names may have.
 func plainName(id string) string {
 	return strings.Map(func(r rune) rune {
 		if functionName.MatchString(string(r)) {
@@ -129,7 +129,7 @@ func plainName(id string) string {
 	}, id)
 }
 
-// responded takes the answer to a request.
+// responded handles the answer to a request.
 func (s *session) responded(e *envelope.Envelope) {
 	var rpc envelope.RPC
 	if !e.Read(&rpc) {
@@ -151,7 +151,7 @@ func (s *session) responded(e *envelope.Envelope) {
 	}
 }
 
-// finish hands over what was answered, unless something was before.
+// finish delivers an answer, unless there was one before.
 func (p *pending) finish(text, by string) {
 	select {
 	case p.done <- outcome{text, by}:
@@ -159,7 +159,7 @@ func (p *pending) finish(text, by string) {
 	}
 }
 
-// readOffers reads the result of tools/list. What cannot be offered to a model is left out.
+// readOffers reads the result of tools/list. It skips functions that cannot be offered to a model.
 func readOffers(result json.RawMessage) []offer {
 	var list struct {
 		Tools []json.RawMessage `json:"tools"`
@@ -185,7 +185,7 @@ func readOffers(result json.RawMessage) []offer {
 	return offers
 }
 
-// resultText is what a model is told of an answer to its call.
+// resultText returns the text that the model gets for the answer to its call.
 func resultText(rpc *envelope.RPC) string {
 	if rpc.Error != nil {
 		return clip("error: " + rpc.Error.Message)
@@ -226,7 +226,7 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:maxResult], "") + " [cut]"
 }
 
-// requested takes a request: one that fulfils a proposal, or one to this participant, which offers nothing.
+// requested handles a request. It may fulfil a proposal, or be for this participant, which offers no functions.
 func (s *session) requested(e *envelope.Envelope, named bool) {
 	s.mu.Lock()
 	for _, id := range e.Correlation {
@@ -255,7 +255,7 @@ func (s *session) requested(e *envelope.Envelope, named bool) {
 	s.reply(envelope.MCPResponse, []string{e.From}, []string{e.ID}, e.Context, answer)
 }
 
-// rejected takes the rejection of a proposal.
+// rejected handles the rejection of a proposal.
 func (s *session) rejected(e *envelope.Envelope) {
 	var r envelope.Reason
 	if !e.Read(&r) {
@@ -270,7 +270,7 @@ func (s *session) rejected(e *envelope.Envelope) {
 	}
 }
 
-// failed takes an error of the space about a request.
+// failed handles an error of the space about a request.
 func (s *session) failed(e *envelope.Envelope) {
 	var f envelope.Fault
 	if !e.Read(&f) {
@@ -286,7 +286,7 @@ func (s *session) failed(e *envelope.Envelope) {
 	}
 }
 
-// left ends the requests that only somebody who has left could answer.
+// left ends the requests that only a participant that has left could answer.
 func (s *session) left(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -319,7 +319,7 @@ func (s *session) results(ctx context.Context, enc *encoder.Encoder) ([]chattemp
 	return out, nil
 }
 
-// errLate ends the waiting for answers to calls.
+// errLate is the cause if the answers to calls do not arrive in time.
 var errLate = errors.New("no answer in time")
 
 // result waits for the answer to a call.
@@ -329,12 +329,12 @@ func (s *session) result(ctx context.Context, c *encoder.Call) (outcome, error) 
 	s.mu.Unlock()
 	switch {
 	case c.Malformed:
-		return outcome{text: "error: the arguments are no JSON object"}, nil
+		return outcome{text: "error: the arguments are not a JSON object"}, nil
 	case p == nil:
 		return outcome{text: "error: calls are not allowed here"}, nil
 	}
 	select {
-	case o := <-p.done: // also when the time is over
+	case o := <-p.done: // even if the time is over
 		return o, nil
 	default:
 	}

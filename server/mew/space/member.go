@@ -10,8 +10,8 @@ import (
 	"runner/server/mew/envelope"
 )
 
-// Member is a participant's connection with its space. Receive is for one goroutine at a time; the other methods
-// may be called by several.
+// Member is a participant's connection to its space. Receive is for one goroutine at a time. The other methods may be
+// called by several goroutines at once.
 type Member struct {
 	space *Space
 	who   Identity
@@ -20,12 +20,12 @@ type Member struct {
 	lines [][]byte
 	bytes int
 	ended error
-	// wake holds at most one signal that lines or ended changed.
+	// wake holds at most one signal. It says that lines or ended has changed.
 	wake chan struct{}
 }
 
-// Join lets a participant in. A connection that it has already ends with ErrReplaced. The first message that the
-// member receives welcomes it.
+// Join lets a participant in. An older connection of the participant ends with ErrReplaced. The first message that the
+// member receives is a system/welcome.
 func (s *Space) Join(who Identity) (*Member, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,13 +51,13 @@ func (s *Space) Join(who Identity) (*Member, error) {
 	return m, nil
 }
 
-// Expel ends the connections of participants that check has an error for, for that reason. check must not call the
-// space.
+// Expel ends the connections of participants for which check returns an error; the error is the reason. check must not
+// call the space.
 func (s *Space) Expel(check func(Identity) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(s.members)) {
-		if m := s.members[id]; m != nil { // to tell of one that goes can end one that does not read
+		if m := s.members[id]; m != nil { // announcing a removal can remove a slow reader
 			if err := check(m.who); err != nil {
 				s.remove(m, err)
 			}
@@ -65,8 +65,8 @@ func (s *Space) Expel(check func(Identity) error) {
 	}
 }
 
-// Receive waits for the next message and returns its JSON, which must not be changed. After the connection's end it
-// returns why that ended.
+// Receive waits for the next message and returns its JSON, which must not be changed. After the connection has ended it
+// returns the reason.
 func (m *Member) Receive(ctx context.Context) ([]byte, error) {
 	for {
 		m.mu.Lock()
@@ -91,8 +91,8 @@ func (m *Member) Receive(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// Send passes on what the participant sends, an envelope. What is refused is answered with a system/error. The
-// error is that of a connection which has ended.
+// Send passes on an envelope of the participant. A refused one is answered with a system/error. Send returns an error
+// only if the connection has ended.
 func (m *Member) Send(_ context.Context, frame []byte) error {
 	e, join, err := envelope.ParseFrame(frame)
 	s := m.space
@@ -110,7 +110,7 @@ func (m *Member) Send(_ context.Context, frame []byte) error {
 		refused = refuse(RefusedInvalid, &e, "%v", err)
 	case join != nil:
 		if join.ParticipantID != "" && join.ParticipantID != m.who.ID {
-			refused = refuse(RefusedIdentity, &e, "the token is that of %s", m.who.ID)
+			refused = refuse(RefusedIdentity, &e, "the token belongs to %s", m.who.ID)
 		}
 	default:
 		refused = s.accept(m.who, &e)
@@ -127,14 +127,14 @@ func (m *Member) Close() error {
 	return nil
 }
 
-// CloseFor ends the connection for a reason.
+// CloseFor ends the connection with a reason.
 func (m *Member) CloseFor(why error) {
 	m.space.mu.Lock()
 	defer m.space.mu.Unlock()
 	m.space.remove(m, why)
 }
 
-// queue adds a line, and reports false where too much waits already.
+// queue adds a line. It reports false if too much is waiting already.
 func (m *Member) queue(line []byte, most, bytes int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,7 +150,8 @@ func (m *Member) queue(line []byte, most, bytes int) bool {
 	return true
 }
 
-// end ends the connection; the first reason counts. What waits is still received, unless it is too much.
+// end ends the connection. The first reason counts. Waiting messages can still be received, unless the reason is
+// ErrSlow.
 func (m *Member) end(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

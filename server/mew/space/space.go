@@ -16,54 +16,55 @@ import (
 // Gateway is the id of the space itself.
 const Gateway = "system:gateway"
 
-// recentIDs is how many messages a space remembers the senders of.
+// recentIDs is the number of messages whose senders a space remembers.
 const recentIDs = 4096
 
-// Config says how a space works. The zero value is usable.
+// Config is the configuration of a space. The zero value is usable.
 type Config struct {
-	// Waiting is the most messages that wait for one participant to read them, and WaitingBytes the most bytes of
-	// them; one that has more is dropped. 0 means 256 and 8 MiB.
+	// Waiting is the maximum number of messages that wait to be read by one participant, and WaitingBytes their maximum
+	// total size. A participant with more is disconnected. 0 means 256 and 8 MiB.
 	Waiting, WaitingBytes int
 	// Rate is how many messages a second a participant may send, and Burst how many at once; 0 means 20 and 100.
-	// More are dropped.
+	// Further messages are dropped.
 	Rate, Burst float64
-	// ReportAfter is how soon a participant is told what was dropped; 0 means a second.
+	// ReportAfter is how long after a message is dropped its sender is told; 0 means a second.
 	ReportAfter time.Duration
-	// Members is the most participants at once; 0 means 64.
+	// Members is the maximum number of participants; 0 means 64.
 	Members int
 	// Clock gives the time; nil means time.Now.
 	Clock func() time.Time
-	// Logger receives ids of participants and counts; nil is silent.
+	// Logger receives participants' ids and counts; nil is silent.
 	Logger *slog.Logger
 }
 
-// Identity is who a participant is, and what it may send.
+// Identity says who a participant is and what it may send.
 type Identity struct {
 	ID           string
 	Capabilities envelope.Capabilities
-	// Grant tells what was granted from what is granted instead later; zero where nothing is.
+	// Grant is a digest of the token and the capabilities, to notice when they change. It is zero for a participant
+	// without a token.
 	Grant [sha256.Size]byte
 }
 
-// Why a connection ends, by its owner's Receive.
+// The reasons why a connection ends. Receive returns them.
 var (
-	// ErrSlow: the participant did not read what it was sent.
+	// ErrSlow: the participant did not read its messages.
 	ErrSlow = errors.New("slow_consumer")
 	// ErrReplaced: the participant joined again, through another connection.
 	ErrReplaced = errors.New("replaced")
-	// ErrChanged: the participant has another token now, or may send something else. It may join again.
+	// ErrChanged: the participant's token or capabilities have changed. It may join again.
 	ErrChanged = errors.New("changed")
 	// ErrClosed: the space is closing.
 	ErrClosed = errors.New("space_closed")
-	// ErrLeft: the connection was closed by its owner.
+	// ErrLeft: the participant closed the connection.
 	ErrLeft = errors.New("left")
-	// ErrUnauthorized: the connection did not say who it is, or not with a token of the space's.
+	// ErrUnauthorized: the connection sent no token, or a wrong one.
 	ErrUnauthorized = errors.New("unauthorized")
-	// ErrLate: the connection did not say in time who it is.
+	// ErrLate: the connection did not send its token in time.
 	ErrLate = errors.New("join_timeout")
 	// ErrBinary: the participant sent a frame that is not text.
 	ErrBinary = errors.New("binary_frame")
-	// ErrFull: there are as many participants as there may be. Join returns it.
+	// ErrFull: the space has its maximum number of participants. Only Join returns it.
 	ErrFull = errors.New("space_full")
 )
 
@@ -81,18 +82,18 @@ type Space struct {
 	next  int
 }
 
-// record is what is remembered of a message.
+// record is what a space remembers of a message.
 type record struct {
 	from string
-	// askers may cancel it: the sender of a message, but for a reasoning/start the senders of what it answers.
+	// askers may cancel it: the sender, or for a reasoning/start the senders of the messages that it answers.
 	askers []string
 }
 
-// sender is what a participant may still send. It outlives connections, so that reconnecting gains nothing.
+// sender is the rate limit of a participant. It outlives connections, so that reconnecting does not reset it.
 type sender struct {
 	level float64
 	at    time.Time
-	// dropped are the messages that were dropped and not yet told of; ids names some of them.
+	// dropped is the number of dropped messages that were not reported yet. ids are the ids of some of them.
 	dropped int
 	ids     []string
 	kind    string
@@ -130,10 +131,10 @@ func New(cfg Config) *Space {
 // NewID returns an id that no other message has.
 func NewID() string { return wire.NewID(nil, "") }
 
-// Refusal is why a message did not reach anyone.
+// Refusal says why a message was not passed on.
 type Refusal struct {
 	envelope.Fault
-	// Correlation is the refused message, where it has an id.
+	// Correlation is the id of the refused message, if it has one.
 	Correlation []string
 }
 
@@ -157,12 +158,12 @@ func refuse(name string, e *envelope.Envelope, format string, args ...any) *Refu
 	return r
 }
 
-// Post sends a message for a participant, whether it is connected or not, and returns it as it was sent. The error
-// is a *Refusal, or ErrClosed.
+// Post sends a message for a participant, whether it is connected or not, and returns the message as it was sent. The
+// error is a *Refusal or ErrClosed.
 func (s *Space) Post(who Identity, frame []byte) (*envelope.Envelope, error) {
 	e, join, err := envelope.ParseFrame(frame)
 	if err == nil && join != nil {
-		err = errors.New("a join is no message")
+		err = errors.New("a join is not a message")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +182,7 @@ func (s *Space) Post(who Identity, frame []byte) (*envelope.Envelope, error) {
 	return &e, nil
 }
 
-// admit counts a message against its sender's rate, and notes it if it is dropped.
+// admit counts a message against its sender's rate. It reports false if the message is dropped.
 func (s *Space) admit(id string, e *envelope.Envelope) bool {
 	now := s.cfg.Clock()
 	from := s.senders[id]
@@ -206,7 +207,7 @@ func (s *Space) admit(id string, e *envelope.Envelope) bool {
 	return false
 }
 
-// report tells a participant what was dropped.
+// report tells a participant which messages were dropped.
 func (s *Space) report(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,10 +223,10 @@ func (s *Space) report(id string) {
 	}
 }
 
-// accept checks a message, completes it and passes it on.
+// accept checks a message, fills in missing fields and passes it on.
 func (s *Space) accept(who Identity, e *envelope.Envelope) *Refusal {
 	if e.From != "" && e.From != who.ID {
-		return refuse(RefusedIdentity, e, "the token is that of %s", who.ID)
+		return refuse(RefusedIdentity, e, "the token belongs to %s", who.ID)
 	}
 	e.From = who.ID
 	if e.ID == "" {
@@ -247,9 +248,9 @@ func (s *Space) accept(who Identity, e *envelope.Envelope) *Refusal {
 		r.YourCapabilities = &mine
 		return r
 	}
-	// Some clients count their messages anew each time they join, so only another's id is refused.
+	// Some clients restart their ids each time they join, so only ids of other participants are refused.
 	if r, known := s.recent[e.ID]; known && r.from != who.ID {
-		return refuse(RefusedDuplicate, e, "another's message has this id")
+		return refuse(RefusedDuplicate, e, "a message of another participant has this id")
 	}
 	var to []*Member
 	for _, m := range s.members {
@@ -298,7 +299,7 @@ func (s *Space) remember(e *envelope.Envelope) {
 	s.recent[e.ID] = r
 }
 
-// cancelsOwn reports whether an envelope cancels only questions of its sender and reasoning that answers them. That
+// cancelsOwn reports whether an envelope cancels only its sender's questions and the reasoning that answers them. That
 // needs no capability.
 func (s *Space) cancelsOwn(e *envelope.Envelope) bool {
 	ids := e.Cancels()
@@ -307,17 +308,17 @@ func (s *Space) cancelsOwn(e *envelope.Envelope) bool {
 	})
 }
 
-// push queues a line for members and drops those that have not read enough of what came before.
+// push queues a line for members. It removes those that have too many messages waiting.
 func (s *Space) push(to []*Member, line []byte) {
 	for _, m := range to {
 		if s.members[m.who.ID] == m && !m.queue(line, s.cfg.Waiting, s.cfg.WaitingBytes) {
-			s.cfg.Logger.Warn("a participant does not read and was dropped", "participant", m.who.ID)
+			s.cfg.Logger.Warn("a participant does not read its messages and was disconnected", "participant", m.who.ID)
 			s.remove(m, ErrSlow)
 		}
 	}
 }
 
-// remove ends a member and tells the others.
+// remove ends a member's connection and tells the others.
 func (s *Space) remove(m *Member, why error) {
 	m.end(why)
 	if s.members[m.who.ID] != m {
@@ -327,7 +328,7 @@ func (s *Space) remove(m *Member, why error) {
 	s.announce("leave", envelope.Member{ID: m.who.ID}, nil)
 }
 
-// announce tells everyone but one who came or went.
+// announce tells everyone except one member who joined or left.
 func (s *Space) announce(event string, who envelope.Member, but *Member) {
 	line := s.system(envelope.Presence, nil, nil, envelope.Move{Event: event, Participant: who})
 	var to []*Member
@@ -348,7 +349,7 @@ func (s *Space) tell(m *Member, r *Refusal) {
 func (s *Space) system(kind string, to, correlation []string, payload any) []byte {
 	body, err := envelope.Pack(payload)
 	if err != nil {
-		panic("space: " + err.Error()) // what the space says can always be written
+		panic("space: " + err.Error()) // payloads of the space can always be encoded
 	}
 	e := envelope.Envelope{ID: NewID(), Time: s.cfg.Clock(), From: Gateway, To: to, Kind: kind, Correlation: correlation,
 		Payload: body}
@@ -359,7 +360,7 @@ func (s *Space) system(kind string, to, correlation []string, payload any) []byt
 	return line
 }
 
-// Close ends all connections. Nobody can join any more.
+// Close ends all connections. Nobody can join after that.
 func (s *Space) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,7 +38,7 @@ func join(t testing.TB, s *Space, who Identity) *Member {
 	return m
 }
 
-// read returns what waits for a member.
+// read returns the messages that wait for a member.
 func read(t testing.TB, m *Member) []envelope.Envelope {
 	t.Helper()
 	var all []envelope.Envelope
@@ -78,7 +78,7 @@ func fault(t *testing.T, m *Member) string {
 	return f.Error
 }
 
-// Whatever is sent, everybody hears what is for them, from who has said it and may, and in one order.
+// Everybody receives exactly the messages for them, from senders that may send them, in the same order.
 func TestRandomTraffic(t *testing.T) {
 	ctx := context.Background()
 	for seed := range uint64(50) {
@@ -252,7 +252,7 @@ func TestMembers(t *testing.T) {
 	if _, err := a.Receive(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("waiting for nothing: %v", err)
 	}
-	// What waits is still received when the space closes, and then why it ended.
+	// When the space closes, waiting messages are still received, and then the reason.
 	if _, err := s.Post(may(t, "b", "chat"), []byte(`{"kind":"chat","payload":{"text":"last"}}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// A refusal names only ids that a message may have, however the message is refused.
+// Every refusal names only valid ids.
 func TestRefusalsOfImpossibleIDs(t *testing.T) {
 	ids := map[string]bool{
 		strings.Repeat("x", envelope.MaxID+1): false, strings.Repeat("x", 10_000): false, "a\nb": false, "\x00": false,
@@ -358,7 +358,7 @@ func TestRefusalsOfImpossibleIDs(t *testing.T) {
 	}
 }
 
-// What a refusal tells of a message is short, however long the message's fields are.
+// A refusal is short, however long the message's fields are.
 func TestRefusalsOfLongFields(t *testing.T) {
 	fields := []string{"kind", "from", "protocol", "ts", "context", "to", "correlation_id", "payload", "id"}
 	for _, field := range fields {

@@ -1,4 +1,4 @@
-"""Time, money and units: what is measured is turned into whole numbers, worked out in columns, and turned back."""
+"""Time, money and units: measures are converted to whole numbers, computed in columns, and converted back."""
 
 from . import money, time, units
 from .page import build

@@ -47,7 +47,7 @@ def spell(cents, sign):
 
 
 def typed(rng, cents, sign):
-    """An amount as it may be typed."""
+    """An amount as people type it."""
     word, small = SIGNS[sign]
     if cents < 100 and rng.random() < 0.6:
         return f"{cents} {small}"
@@ -64,7 +64,7 @@ def typed(rng, cents, sign):
 
 
 def amount(rng, low=1, high=9999):
-    """Cents; prices mostly end with 0, 5 or 99 and are seldom large."""
+    """Cents. Prices mostly end in 0, 5 or 99 and are rarely large."""
     while True:
         top = rng.choice((500, 1000, 2000, 5000, 10000))
         n = rng.randrange(top)
@@ -79,7 +79,7 @@ def note(rng, least):
 
 
 def cents(page, sign, *amounts):
-    """Writes amounts in cents and returns them as they stand there."""
+    """Writes amounts in cents and returns the written ones."""
     page.step()
     out = []
     for i, n in enumerate(amounts):
@@ -92,7 +92,7 @@ def cents(page, sign, *amounts):
 
 
 def tell(page, value, sign):
-    """Writes cents as an amount and returns what stands there."""
+    """Writes cents as an amount and returns the written amount."""
     c = page.c
     page.quote(sign)
     whole = c.result(value // 100)

@@ -1,4 +1,4 @@
-"""How an analysis about measures is laid out, the same for all of them, and how a task becomes a Turn."""
+"""The layout of an analysis about measures, the same for all of them, and the conversion of a task to a Turn."""
 
 import re
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from ..columns import COPY, Impossible, work
 from ..phrasing import WRAPS, dress, in_words
 from ..stories import coined, person, things
 
-# Digits, words with the space in front of them, signs and blanks: each is one or more whole tokens.
+# Digits, words with the space before them, signs and spaces: each is one or more whole tokens.
 TOKENS = re.compile(r"\d| ?[A-Za-z]+| ?[^\sA-Za-z\d]+|\s+")
 
 
@@ -16,9 +16,10 @@ TOKENS = re.compile(r"\d| ?[A-Za-z]+| ?[^\sA-Za-z\d]+|\s+")
 class Task:
     """A question and how it is worked out.
 
-    ask says in one clause what is asked, with the numbers as they were read; plan says how, and check why the check holds.
-    solve(page) writes the work and returns a value; tell(page, value) writes it as the answer and returns what stands there;
-    show(value) spells it; verify(page, value) writes the check and returns whether it holds. final has {r} for the result.
+    ask says in one clause what is asked, with the numbers as they were read. plan says how, and check why the check
+    works. solve(page) writes the work and returns a value. tell(page, value) writes it as the answer and returns what
+    was written. show(value) formats it. verify(page, value) writes the check and returns whether it succeeds. final
+    has {r} for the result.
     """
 
     question: str
@@ -42,14 +43,15 @@ class Page:
         self.c, self.effort, self.gap = chain, effort, " " if effort == "low" else "\n"
 
     def quote(self, text):
-        """Writes what the question or a line above says. A word or a sign takes the blank before it along, being one token with it."""
+        """Writes text from the question or from a line above. A word or sign takes the space before it along, because
+        they are one token."""
         before, weight = self.c.parts[-1]
         if before.endswith(" ") and not text[0].isdigit():
             self.c.parts[-1:], text = [(before[:-1], weight)] if before != " " else [], " " + text
         self.c.parts += [(t, COPY) for t in TOKENS.findall(text)]
 
     def step(self, label=""):
-        """Ends a step and begins the next; the label is left out at low effort."""
+        """Ends a step and begins the next. Low effort omits the label."""
         self.c.say("." + self.gap + ("" if self.effort == "low" else label))
 
     def next(self):
@@ -65,7 +67,7 @@ class Page:
 
 
 def held_out(numbers):
-    """One set of numbers in twenty is never trained on: evaluation asks these only."""
+    """One set of numbers in twenty is never trained on: only evaluation asks these."""
     h = 12345
     for n in numbers:
         h = (h * 31 + n + 7) * 2654435761 % (1 << 32)
@@ -73,7 +75,8 @@ def held_out(numbers):
 
 
 def drawn(rng, draw, fresh):
-    """What draw(rng) makes, drawn until its numbers are held out or not, as fresh asks. draw returns its numbers first."""
+    """Calls draw(rng) until its numbers are held out or not, as fresh requires, and returns the result. draw returns
+    its numbers first."""
     while True:
         made = draw(rng)
         if held_out(made[0]) == fresh:
@@ -81,7 +84,7 @@ def drawn(rng, draw, fresh):
 
 
 def number(rng, n):
-    """n as it may be typed."""
+    """n as people type it."""
     return in_words(rng, n) if 1 < n < 100 and rng.random() < 0.08 else str(n)
 
 
@@ -101,10 +104,12 @@ def fill(rng, template, fresh, **words):
     """The template with names, things and amounts. {o} is one thing after a, one or the, and many otherwise."""
     for slot in "op":
         many = things(rng, fresh)
-        template = re.sub(r"\b(an?|one|the) \{" + slot + r"\}", lambda m: m[1] + " " + single(many), template, flags=re.I)
+        template = re.sub(r"\b(an?|one|the) \{" + slot + r"\}", lambda m: m[1] + " " + single(many), template,
+            flags=re.I)
         words[slot] = many
     words |= {"n": person(rng, fresh), "m": person(rng, fresh)}
-    words["e"] = rng.choice(UNSEEN_EVENTS) if fresh else coined(rng, ("", "er")) if rng.random() < 0.2 else rng.choice(EVENTS)
+    words["e"] = rng.choice(UNSEEN_EVENTS) if fresh else coined(rng,
+        ("", "er")) if rng.random() < 0.2 else rng.choice(EVENTS)
     for slot, word in words.items():
         template = template.replace("{" + slot + "}", word)
     return re.sub(r"\b([Aa]) (?=[aeiou]\w)", r"\1n ", template)
@@ -152,12 +157,15 @@ def build(rng, task, effort, slip):
 
     chain, (value, sound) = work(rng, write, slip)
     r = task.show(value)
-    concise = {"low": f"It is {r}.", "medium": f"The steps give {r}.", "high": f"The steps give {r}, and the check holds."}[effort]
+    concise = {"low": f"It is {r}.", "medium": f"The steps give {r}.",
+        "high": f"The steps give {r}, and the check holds."}[effort]
     detailed = {"low": f"It is {r}.", "medium": f"Step after step leads to {r}.",
                 "high": f"Step after step leads to {r}. The way back fits."}[effort]
     return Turn(
-        question=task.question, analysis=chain.parts, final=task.final.replace("{r}", r), concise=concise if sound else "",
-        detailed=detailed if sound else "", posthoc=task.posthoc.replace("{r}", r), direct=not slip, complete=chain.known, kind=task.kind,
+        question=task.question, analysis=chain.parts, final=task.final.replace("{r}", r), concise=concise if sound
+        else "",
+        detailed=detailed if sound else "", posthoc=task.posthoc.replace("{r}", r), direct=not slip,
+        complete=chain.known, kind=task.kind,
         result=r, numbers=task.numbers)
 
 

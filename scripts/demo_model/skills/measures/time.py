@@ -61,7 +61,8 @@ def typed(rng, h, m, half):
         return f"{h:02d}:{m:02d}" if rng.random() < 0.15 else f"{h}:{m:02d}"
     word = rng.choice((" am", " am", " am", "am", "am", " a.m.", " AM", "AM"))
     hour = (h + 11) % 12 + 1
-    return (f"{hour}" if m == 0 and rng.random() < 0.5 else f"{hour}:{m:02d}") + (word if h < 12 else word.replace("a", "p").replace("A", "P"))
+    return (f"{hour}" if m == 0 and rng.random() < 0.5 else f"{hour}:{m:02d}") + (word if h < 12 else word.replace("a",
+        "p").replace("A", "P"))
 
 
 def span(h, m):
@@ -75,15 +76,18 @@ def typed_span(rng, h, m):
         return "half an hour"
     if h == 1 and not m and rng.random() < 0.3:
         return rng.choice(("an hour", "one hour"))
-    hour, minute = rng.choice(((" hours", " minutes"), (" hours", " minutes"), (" hours", " minutes"), (" hrs", " mins"), (" h", " min"), ("h", "min")))
-    one = lambda n, unit: number(rng, n) + (unit[:-1] if n == 1 and unit.endswith("s") else unit) if unit[0] == " " else f"{n}{unit}"
+    hour, minute = rng.choice(((" hours", " minutes"), (" hours", " minutes"), (" hours", " minutes"),
+        (" hrs", " mins"), (" h", " min"), ("h", "min")))
+    one = lambda n, unit: number(rng, n) + (unit[:-1] if n == 1 and unit.endswith("s")
+        else unit) if unit[0] == " " else f"{n}{unit}"
     parts = [one(n, unit) for n, unit in ((h, hour), (m, minute)) if n]
     return rng.choice((" ", " ", " and ")).join(parts)
 
 
 def moment(rng):
     """An hour and a minute of the day; people like round ones."""
-    return rng.randrange(24), rng.choice((0, 15, 30, 45)) if rng.random() < 0.2 else rng.randrange(0, 60, 5) if rng.random() < 0.5 else rng.randrange(60)
+    return rng.randrange(24), rng.choice((0, 15, 30, 45)) if rng.random() < 0.2 else rng.randrange(0, 60,
+        5) if rng.random() < 0.5 else rng.randrange(60)
 
 
 def length(rng):
@@ -207,7 +211,8 @@ def tell_span(page, value):
 def shifted(rng, fresh, back):
     """The time some time after another, or before it."""
     half = rng.random() < 0.45
-    _, h, m, dh, dm, minutes = drawn(rng, lambda r: (lambda a, b: ([1 + back, *a, b[0], b[1]], *a, *b))(moment(r), length(r)), fresh)
+    _, h, m, dh, dm, minutes = drawn(rng, lambda r: (lambda a, b: ([1 + back, *a, b[0], b[1]], *a, *b))(moment(r),
+        length(r)), fresh)
     whole = dh * 60 + dm
     t = typed(rng, h, m, half)
     d = typed_span(rng, 0, whole) if minutes else typed_span(rng, dh, dm)
@@ -230,9 +235,11 @@ def shifted(rng, fresh, back):
 
     text = worded(rng, BEFORE_TERMS if back else AFTER_TERMS, BEFORE if back else AFTER)
     return Task(
-        dressed(rng, fill(rng, text, fresh, t=t, d=d), (t, d)), "time", f"take {read} from {start}" if back else f"add {read} to {start}",
+        dressed(rng, fill(rng, text, fresh, t=t, d=d), (t, d)), "time", f"take {read} from {start}" if back
+        else f"add {read} to {start}",
         BACK if back else ON,
-        "To check the result, I go the same time " + ("on" if back else "back") + " again.\nIf nothing went wrong, I come to the time that I started from",
+        "To check the result, I go the same time " + ("on" if back else "back")
+        + " again.\nIf nothing went wrong, I come to the time that I started from",
         solve, lambda page, v: tell_clock(page, v, half), lambda v: clock(*v, half), verify, "It is {r}.",
         f"{read[:1].upper() + read[1:]} {'before' if back else 'after'} {start} it is {{r}}.", [h, m, dh, dm])
 
@@ -269,11 +276,14 @@ def between(rng, fresh):
         return got == (k, n)
 
     return Task(
-        dressed(rng, fill(rng, worded(rng, BETWEEN_TERMS, BETWEEN, 0.2), fresh, t=t, u=u), (t, u)), "time", f"count from {begin} to {end}",
+        dressed(rng, fill(rng, worded(rng, BETWEEN_TERMS, BETWEEN, 0.2), fresh, t=t, u=u), (t, u)), "time",
+        f"count from {begin} to {end}",
         TAKE, "To check the result, I go on from the first time.\nIf nothing went wrong, I come to the second time",
-        solve, tell_span, lambda v: span(*v), verify, "It takes {r}.", f"From {begin} to {end} it takes {{r}}.", [h, m, k, n])
+        solve, tell_span, lambda v: span(*v), verify, "It takes {r}.", f"From {begin} to {end} it takes {{r}}.",
+        [h, m, k, n])
 
 
 def task(rng, fresh):
     roll = rng.random()
-    return shifted(rng, fresh, False) if roll < 0.45 else shifted(rng, fresh, True) if roll < 0.65 else between(rng, fresh)
+    return shifted(rng, fresh, False) if roll < 0.45 else shifted(rng, fresh, True) if roll < 0.65 else between(rng,
+        fresh)

@@ -3,19 +3,27 @@
 from .page import Task, dressed, drawn, fill, number, within, worded
 
 # Larger unit, smaller unit, how many make one, the largest number asked of the larger unit.
-PAIRS = (("km", "m", 1000, 99), ("m", "cm", 100, 99), ("cm", "mm", 10, 300), ("m", "mm", 1000, 40), ("kg", "g", 1000, 99), ("l", "ml", 1000, 40),
-         ("hours", "minutes", 60, 12), ("hours", "minutes", 60, 24), ("minutes", "seconds", 60, 20), ("days", "hours", 24, 9), ("weeks", "days", 7, 52),
+PAIRS = (("km", "m", 1000, 99), ("m", "cm", 100, 99), ("cm", "mm", 10, 300), ("m", "mm", 1000, 40),
+         ("kg", "g", 1000, 99), ("l", "ml", 1000, 40),
+         ("hours", "minutes", 60, 12), ("hours", "minutes", 60, 24), ("minutes", "seconds", 60, 20),
+         ("days", "hours", 24, 9), ("weeks", "days", 7, 52),
          ("years", "months", 12, 15), ("dozen", "pieces", 12, 12), ("feet", "inches", 12, 12), ("yards", "feet", 3, 99))
 MIXED = tuple(p for p in PAIRS if p[0] != "dozen")
 
-WORDS = {"km": "km|km|km|kilometers|kilometres|kms", "m": "m|m|m|meters|metres", "cm": "cm|cm|cm|centimeters|centimetres", "mm": "mm|mm|mm|millimeters|millimetres",
-         "kg": "kg|kg|kg|kilograms|kilos", "g": "g|g|g|grams", "l": "l|l|liters|litres|L", "ml": "ml|ml|ml|milliliters|millilitres|mL",
-         "hours": "hours|hours|hours|h|hrs", "minutes": "minutes|minutes|minutes|min|mins", "seconds": "seconds|seconds|s|sec|secs",
-         "days": "days", "weeks": "weeks", "years": "years", "months": "months", "dozen": "dozen|dozen|dozens", "pieces": "pieces|eggs|eggs|things|units",
+WORDS = {"km": "km|km|km|kilometers|kilometres|kms", "m": "m|m|m|meters|metres",
+         "cm": "cm|cm|cm|centimeters|centimetres", "mm": "mm|mm|mm|millimeters|millimetres",
+         "kg": "kg|kg|kg|kilograms|kilos", "g": "g|g|g|grams", "l": "l|l|liters|litres|L",
+         "ml": "ml|ml|ml|milliliters|millilitres|mL",
+         "hours": "hours|hours|hours|h|hrs", "minutes": "minutes|minutes|minutes|min|mins",
+         "seconds": "seconds|seconds|s|sec|secs",
+         "days": "days", "weeks": "weeks", "years": "years", "months": "months", "dozen": "dozen|dozen|dozens",
+         "pieces": "pieces|eggs|eggs|things|units",
          "feet": "feet|feet|ft", "inches": "inches|inches|in", "yards": "yards|yards|yd"}
 SINGLE = {"feet": "foot", "inches": "inch", "centimetres": "centimetre"}
-FULL = {"hours", "minutes", "seconds", "days", "weeks", "years", "months", "pieces", "yards", "feet", "inches", "kilometers", "kilometres", "meters", "metres",
-        "centimeters", "centimetres", "millimeters", "millimetres", "kilograms", "kilos", "grams", "liters", "litres", "milliliters", "millilitres", "eggs", "things", "units"}
+FULL = {"hours", "minutes", "seconds", "days", "weeks", "years", "months", "pieces", "yards", "feet", "inches",
+        "kilometers", "kilometres", "meters", "metres",
+        "centimeters", "centimetres", "millimeters", "millimetres", "kilograms", "kilos", "grams", "liters", "litres",
+        "milliliters", "millilitres", "eggs", "things", "units"}
 
 TERMS = """{q} in {u}|{q} in {u}|{q} to {u}|{q} into {u}|{q} as {u}|{q} converted to {u}|{q} written in {u}|{q} expressed in {u}|{q} given in {u}|{q} measured in {u}
 the number of {u} in {q}|the {u} in {q}|{q} turned into {u}|{q} changed to {u}""".replace("\n", "|").split("|")
@@ -164,7 +172,9 @@ def smaller(rng, fresh):
     def verify(page, value):
         return from_small(page, value[0][0], factor) == (n, rest)
 
-    return conversion(rng, fresh, parts, small, "I say how many of the smaller unit make one of the larger.\nThen I multiply by this number" + (" and add the rest" if rest else ""),
+    return conversion(rng, fresh, parts, small,
+                      "I say how many of the smaller unit make one of the larger.\nThen I multiply by this number"
+                      + (" and add the rest" if rest else ""),
                       "To check the result, I divide by the same number.\nIf nothing went wrong, I come back to where I started. ",
                       solve, verify, [n, rest, factor])
 
@@ -196,7 +206,8 @@ def larger(rng, fresh):
     target = word(rng, big)
     if rest and rng.random() < 0.5:
         target = f"{target} and {word(rng, small)}"
-    return conversion(rng, fresh, [(total, small)], target, "I say how many of the smaller unit make one of the larger.\nThen I divide by this number",
+    return conversion(rng, fresh, [(total, small)], target,
+                      "I say how many of the smaller unit make one of the larger.\nThen I divide by this number",
                       "To check the result, I multiply by the same number.\nIf nothing went wrong, I come back to where I started. ", solve, verify, [total, factor], big)
 
 
@@ -206,7 +217,8 @@ def conversion(rng, fresh, parts, target, plan, check, solve, verify, numbers, r
     text = worded(rng, TERMS, ASKS)
     question = fill(rng, text, fresh, q=q, u=u)
     start = spell(parts)
-    return Task(dressed(rng, question, (q, u)), "units", f"turn {start} into {read or target}", plan, check, solve, tell, spell, verify,
+    return Task(dressed(rng, question, (q, u)), "units", f"turn {start} into {read or target}", plan, check, solve,
+                tell, spell, verify,
                 start + " = {r}.", f"{start} = {{r}}.", numbers)
 
 
@@ -222,7 +234,8 @@ def mixed(rng, fresh, minus):
             pair = r.choice(MIXED)
             factor, top = pair[2], min(pair[3], 20)
             a, b = r.randrange(0, top), rest_of(r, factor)
-            x, y = (0 if r.random() < 0.5 else r.randrange(0, top)), r.choice((0, rest_of(r, factor), rest_of(r, factor)))
+            x, y = (0 if r.random() < 0.5 else r.randrange(0, top)), r.choice((0, rest_of(r, factor),
+                rest_of(r, factor)))
             if a and (x or y) and (not minus or a * factor + b > x * factor + y):
                 return [a, b, x, y, factor], pair
 
@@ -271,9 +284,12 @@ def mixed(rng, fresh, minus):
     text = worded(rng, terms, templates)
     ask = f"take {both(q)} from {both(p)}" if minus else f"add {both(p)} and {both(q)}"
     final = "The difference is {r}." if minus else "The total is {r}."
-    return Task(dressed(rng, fill(rng, text, fresh, a=u, b=v), (u, v)), "units", ask, "I begin with the smaller unit and then go on to the larger.\n"
-                + ("Where there are too few of the smaller, I take one of the larger" if minus else "When enough of the smaller are together, they make one of the larger"),
-                "To check the result, I " + ("add" if minus else "take away") + " the second amount again. ", solve, tell, spell, verify, final, final, [a, b, x, y])
+    return Task(dressed(rng, fill(rng, text, fresh, a=u, b=v), (u, v)), "units", ask,
+                "I begin with the smaller unit and then go on to the larger.\n"
+                + ("Where there are too few of the smaller, I take one of the larger" if minus
+                else "When enough of the smaller are together, they make one of the larger"),
+                "To check the result, I " + ("add" if minus else "take away") + " the second amount again. ", solve,
+                tell, spell, verify, final, final, [a, b, x, y])
 
 
 def task(rng, fresh):

@@ -7,7 +7,7 @@ import (
 // Kind says what a trace event reports.
 type Kind string
 
-// The kinds of trace event, with the fields that each has in addition to those of all.
+// The kinds of trace event, with the fields that each has in addition to the common ones.
 const (
 	// RunStarted has task, model, provider, seed and config.
 	RunStarted Kind = "run-started"
@@ -15,14 +15,14 @@ const (
 	// of the call.
 	ToolCallStart Kind = "tool-call-start"
 	// DecisionEvaluated has decisionType, reason, rationale, confidence if the model stated one, and for a call
-	// callIndex, toolCallId and toolName. There is one for every reason that the model states.
+	// callIndex, toolCallId and toolName. Every reason that the model states gets one.
 	DecisionEvaluated Kind = "decision-evaluated"
-	// AlternativesConsidered has chosen, alternatives, and what DecisionEvaluated has for a call. It follows that
+	// AlternativesConsidered has chosen, alternatives, and the fields of DecisionEvaluated for a call. It follows that
 	// event.
 	AlternativesConsidered Kind = "alternatives-considered"
-	// AssumptionRecorded has assumption and rationale, whose why is empty where the model gave no reason.
+	// AssumptionRecorded has assumption and rationale, whose why is empty if the model gave no reason.
 	AssumptionRecorded Kind = "assumption-recorded"
-	// CuratorDecision has action, targetRef and rationale: what the runner kept from the model.
+	// CuratorDecision has action, targetRef and rationale: what the runner withheld from the model.
 	CuratorDecision Kind = "curator-decision"
 	// StrategySwitched has from, to, reason and rationale.
 	StrategySwitched Kind = "strategy-switched"
@@ -46,11 +46,10 @@ const (
 	stateFailed = "failed"
 )
 
-// provider is what RunStarted names as the model's provider.
+// provider is the model's provider in RunStarted.
 const provider = "runner"
 
-// Event is one line of a trace. Its JSON form leaves out empty fields, except those that every event has and those of
-// State and Totals.
+// Event is one line of a trace. JSON leaves out empty fields, except the common ones and those of State and Totals.
 type Event struct {
 	Kind  Kind   `json:"kind"`
 	RunID string `json:"runId"`
@@ -61,7 +60,7 @@ type Event struct {
 	// Seq counts the trace events of the run, from 0.
 	Seq int `json:"seq"`
 
-	// Task is what the user asked for. RunStarted has it even when it is empty.
+	// Task is what the user asked for. RunStarted has it even if it is empty.
 	Task     *string   `json:"task,omitempty"`
 	Model    string    `json:"model,omitempty"`
 	Provider string    `json:"provider,omitempty"`
@@ -94,14 +93,14 @@ type Event struct {
 	*Totals
 }
 
-// Settings are what was in effect when the run began.
+// Settings are the settings in effect when the run began.
 type Settings struct {
 	Strategy   string `json:"strategy,omitempty"`
 	Visibility string `json:"visibility,omitempty"`
 	Effort     string `json:"effort,omitempty"`
 }
 
-// State says how far a run had come when it ended.
+// State says how far a run had got when it ended.
 type State struct {
 	// ToolsUsed names the functions that were called, each once, in the order of their first calls.
 	ToolsUsed []string `json:"toolsUsed"`
@@ -122,6 +121,6 @@ type Totals struct {
 	// DurationMS is the time from the request to the last token, in milliseconds.
 	DurationMS int64 `json:"durationMs"`
 	ToolCalls  int   `json:"toolCalls"`
-	// RationaleMissing counts the calls without a reason. It is nil where reasons were not asked for.
+	// RationaleMissing is the number of calls without a reason; nil if reasons were not asked for.
 	RationaleMissing *int `json:"rationaleMissing,omitempty"`
 }
