@@ -31,7 +31,7 @@ var start = sync.OnceValue(func() error {
 	return nil
 })
 
-// ErrIncompatible: the linked engine is not the version that this package was written for.
+// ErrIncompatible says that the linked engine is not the version that this package was written for.
 var ErrIncompatible = errors.New("llama.cpp does not match its declarations; build with the module versions in go.mod")
 
 // checkDefaults compares the engine's default parameters with the known ones. A struct with a changed layout would
