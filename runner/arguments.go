@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -14,7 +15,7 @@ import (
 // holdArguments holds calls to the parameters of their functions: of those that say strict to the schema as it
 // stands, of others to the names, the types and the choices in it, or to any object. Nobody asked for the latter,
 // so it must cost little and never fail.
-func (s *steering) holdArguments(ctx context.Context, r *Runner, req *Request) error {
+func (s *steering) holdArguments(ctx context.Context, r *Runner, req *generation.Request) error {
 	tools := req.Tools
 	if s.report {
 		tools = append(tools[:len(tools):len(tools)], reasoning.ReportReasoningV1())
@@ -31,11 +32,11 @@ func (s *steering) holdArguments(ctx context.Context, r *Runner, req *Request) e
 	for _, tool := range tools {
 		if tool.Strict && len(tool.Parameters) > 0 {
 			if s.calls[tool.Name], err = r.grammars().Compile(ctx, grammar.JSONSchema(asObject(tool.Parameters))); err != nil {
-				return &RequestError{Field: "Tools", Err: fmt.Errorf("%s: %w", tool.Name, err), Advice: hint(err)}
+				return &generation.RequestError{Field: "Tools", Err: fmt.Errorf("%s: %w", tool.Name, err), Advice: hint(err)}
 			}
 			continue
 		}
-		if req.ToolChoice == ToolChoiceNone || s.isBuiltin(tool.Name) {
+		if req.ToolChoice == generation.ToolChoiceNone || s.isBuiltin(tool.Name) {
 			continue
 		}
 		s.calls[tool.Name] = object

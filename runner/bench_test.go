@@ -9,6 +9,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -31,17 +32,17 @@ func endless(v *backend.Vocab, channel string) fake.Script {
 // may.
 var decodeCases = []struct {
 	name, channel string
-	change        func(*Request)
+	change        func(*generation.Request)
 }{
-	{"answer", "final", func(*Request) {}},
-	{"hidden", "analysis", func(*Request) {}},
-	{"full", "analysis", func(r *Request) { r.Visibility = reasoning.VisibilityFull }},
-	{"summary", "final", func(r *Request) { r.Visibility = reasoning.VisibilitySummary }},
-	{"stop", "final", func(r *Request) { r.Stop = []string{" and then", "the answer was"} }},
-	{"tools", "final", func(r *Request) { r.Tools, r.Effort = addTool, chattemplate.EffortNone }},
-	{"traced", "analysis", func(r *Request) { r.Trace = forgetful{} }},
-	{"sampled", "final", func(r *Request) { r.Sampling = backend.Sampling{Temperature: 1, TopP: 0.9} }},
-	{"penalised", "final", func(r *Request) {
+	{"answer", "final", func(*generation.Request) {}},
+	{"hidden", "analysis", func(*generation.Request) {}},
+	{"full", "analysis", func(r *generation.Request) { r.Visibility = reasoning.VisibilityFull }},
+	{"summary", "final", func(r *generation.Request) { r.Visibility = reasoning.VisibilitySummary }},
+	{"stop", "final", func(r *generation.Request) { r.Stop = []string{" and then", "the answer was"} }},
+	{"tools", "final", func(r *generation.Request) { r.Tools, r.Effort = addTool, chattemplate.EffortNone }},
+	{"traced", "analysis", func(r *generation.Request) { r.Trace = forgetful{} }},
+	{"sampled", "final", func(r *generation.Request) { r.Sampling = backend.Sampling{Temperature: 1, TopP: 0.9} }},
+	{"penalised", "final", func(r *generation.Request) {
 		r.Sampling = backend.Sampling{PresencePenalty: 0.1, PenaltyWindow: 64, Bias: []backend.TokenBias{{Token: 1, Bias: 1}}}
 	}},
 }
@@ -49,10 +50,12 @@ var decodeCases = []struct {
 // forgetful is a Tracer whose recorder keeps nothing.
 type forgetful struct{}
 
-func (forgetful) Begin(context.Context, *TracedRun) (Recorder, error) { return forgetful{}, nil }
-func (forgetful) Record(reasoning.Event)                              {}
-func (forgetful) Flush()                                              {}
-func (forgetful) End(error) (string, error)                           { return "", nil }
+func (forgetful) Begin(context.Context, *generation.TracedRun) (generation.Recorder, error) {
+	return forgetful{}, nil
+}
+func (forgetful) Record(reasoning.Event)    {}
+func (forgetful) Flush()                    {}
+func (forgetful) End(error) (string, error) { return "", nil }
 
 func decodeRunner(tb testing.TB, channel string) *Runner {
 	tb.Helper()
@@ -66,7 +69,7 @@ func decodeRunner(tb testing.TB, channel string) *Runner {
 }
 
 // decode generates n tokens and reads all events.
-func decode(tb testing.TB, r *Runner, change func(*Request), n int) {
+func decode(tb testing.TB, r *Runner, change func(*generation.Request), n int) {
 	req := user("go on")
 	change(&req)
 	req.MaxTokens, req.AnswerReserve = n, -1
@@ -83,7 +86,10 @@ func decode(tb testing.TB, r *Runner, change func(*Request), n int) {
 // BenchmarkDecode measures one token, from the scheduler to the reader, with the fake model's own time in it.
 func BenchmarkDecode(b *testing.B) {
 	logprobs := decodeCases[0]
-	logprobs.name, logprobs.change = "logprobs", func(r *Request) { r.Logprobs, r.Sampling.TopLogprobs = true, 5 }
+	logprobs.name, logprobs.change = "logprobs", func(r *generation.Request) {
+		r.Logprobs, r.Sampling.TopLogprobs = true,
+			5
+	}
 	for _, c := range append(decodeCases[:len(decodeCases):len(decodeCases)], logprobs) {
 		b.Run(c.name, func(b *testing.B) {
 			r := decodeRunner(b, c.channel)
@@ -100,7 +106,7 @@ func BenchmarkDecode(b *testing.B) {
 		for i := range 4 {
 			wg.Go(func() {
 				for n := (b.N + i) / 4; n > 0; n -= 8192 {
-					decode(b, r, func(*Request) {}, min(n, 8192))
+					decode(b, r, func(*generation.Request) {}, min(n, 8192))
 				}
 			})
 		}

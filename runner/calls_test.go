@@ -11,6 +11,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -202,7 +203,7 @@ func TestArgumentsCostLittle(t *testing.T) {
 		"few":     `{"properties":{"a":{}},"required":[` + list(20_000, `"n%d"`) + `]}`,
 		"choices": `{"properties":{` + list(128, `"p%d":{"type":"string","enum":[`+list(128, `"a choice %d"`)+`]}`) + `}}`,
 	} {
-		var req Request
+		var req generation.Request
 		for i := range maxPlainTools {
 			req.Tools = append(req.Tools, chattemplate.Tool{Name: fmt.Sprintf("f%d", i),
 				Parameters: json.RawMessage(parameters)})
@@ -233,7 +234,7 @@ func TestBuiltinToolsAreCalledWithoutReasoning(t *testing.T) {
 		if g := f.must(t, req); len(g.calls) != 1 || g.calls[0].Name != "python" {
 			t.Errorf("budget spent %t: calls %v, %v", spent, g.calls, g.text)
 		}
-		req.ToolChoice = ToolChoiceNone
+		req.ToolChoice = generation.ToolChoiceNone
 		if g := f.must(t, req); len(g.calls) != 0 {
 			t.Errorf("budget spent %t: calls %v where none is admitted", spent, g.calls)
 		}
@@ -258,11 +259,13 @@ func TestTemplateOpensTheMessage(t *testing.T) {
 		}
 		if opened == finalTag {
 			f := start(t, fake.Config{}, Config{ChatTemplate: "{{ tools }}" + chat + opened})
-			for field, ask := range map[string]func(*Request){
-				"ToolChoice": func(r *Request) { r.Tools, r.ToolChoice = []chattemplate.Tool{adder(false)}, ToolChoiceRequired },
-				"Strategy":   func(r *Request) { r.Strategy = reasoning.StrategyTool },
+			for field, ask := range map[string]func(*generation.Request){
+				"ToolChoice": func(r *generation.Request) {
+					r.Tools, r.ToolChoice = []chattemplate.Tool{adder(false)}, generation.ToolChoiceRequired
+				},
+				"Strategy": func(r *generation.Request) { r.Strategy = reasoning.StrategyTool },
 			} {
-				req, bad := req, new(RequestError)
+				req, bad := req, new(generation.RequestError)
 				ask(&req)
 				if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &bad) || bad.Field != field {
 					t.Errorf("%s, which the template leaves no room for: %v", field, g.err)
@@ -306,7 +309,7 @@ func TestNamesThatMeanSomethingElse(t *testing.T) {
 	for seed := range uint64(40) {
 		req := user("a")
 		req.Tools = []chattemplate.Tool{{Name: "all"}, {Name: "functions.f"}, {Name: "größe"}}
-		req.Seed, req.MaxTokens, req.Budget, req.ToolChoice = &seed, 600, 20, ToolChoiceRequired
+		req.Seed, req.MaxTokens, req.Budget, req.ToolChoice = &seed, 600, 20, generation.ToolChoiceRequired
 		req.Sampling.Temperature = 1
 		g := collect(t.Context(), f.Runner, req)
 		if g.err != nil {
@@ -385,9 +388,9 @@ func TestADemandedCallIsACall(t *testing.T) {
 	for seed := range uint64(24) {
 		req := user("a")
 		req.Tools = []chattemplate.Tool{{Name: "f"}, {Name: "g"}}
-		req.ToolChoice, req.Seed, req.MaxTokens, req.Budget = ToolChoiceRequired, &seed, 600, 20
+		req.ToolChoice, req.Seed, req.MaxTokens, req.Budget = generation.ToolChoiceRequired, &seed, 600, 20
 		if seed%2 == 0 {
-			req.ToolChoice, req.ToolName = ToolChoiceFunction, "g"
+			req.ToolChoice, req.ToolName = generation.ToolChoiceFunction, "g"
 		}
 		req.Sampling.Temperature = 1
 		g := collect(t.Context(), r.Runner, req)
@@ -420,7 +423,7 @@ func TestCallsWithoutResultsAreRefused(t *testing.T) {
 	req.Messages = append(req.Messages, chattemplate.Message{
 		Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "call_1", Name: "f", Arguments: `{}`}},
 	})
-	var bad *RequestError
+	var bad *generation.RequestError
 	if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &bad) || bad.Field != "Messages" {
 		t.Errorf("without a result: %v", g.err)
 	}

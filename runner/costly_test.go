@@ -11,6 +11,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -105,7 +106,7 @@ func TestTooCostlyFormsEndTheirRequestOnly(t *testing.T) {
 		fake.Reply{After: ask("plain"), Say: think("", "ok")})
 	req := user("costly")
 	req.Form = grammar.GBNF(tooCostly())
-	var field *RequestError
+	var field *generation.RequestError
 	g := collect(t.Context(), f.Runner, req)
 	if !errors.Is(g.err, grammar.ErrTooCostly) || !errors.As(g.err, &field) || field.Field != "Form" ||
 		field.Hint() == "" {

@@ -8,11 +8,12 @@ import (
 
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 )
 
 // traced runs a request and returns its reply and all that its events say.
-func traced(t *testing.T, f fixture, req Request) (reasoning.Reply, string) {
+func traced(t *testing.T, f fixture, req generation.Request) (reasoning.Reply, string) {
 	t.Helper()
 	var c reasoning.Collector
 	var all strings.Builder

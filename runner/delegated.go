@@ -10,6 +10,7 @@ import (
 	"unicode/utf16"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/delegation"
 )
@@ -22,7 +23,7 @@ import (
 // prompt is back as soon as state says that nobody is active.
 type delegated struct {
 	r    *Runner
-	req  Request // with messages as they came
+	req  generation.Request // with messages as they came
 	show func(reasoning.Event) bool
 	tape *tape   // nil where the run is not traced
 	all  *stream // gets all events for it
@@ -86,14 +87,15 @@ type said struct {
 }
 
 // delegate runs a request that delegates.
-func (r *Runner) delegate(ctx context.Context, cancel func(), req Request, show func(reasoning.Event) bool) error {
+func (r *Runner) delegate(ctx context.Context, cancel func(), req generation.Request,
+	show func(reasoning.Event) bool) error {
 	d, err := r.prepareDelegated(ctx, req, show)
 	if err != nil {
 		return err
 	}
 	if req.Trace != nil {
-		traced := d.first()
-		traced.stage, traced.Trace = nil, req.Trace
+		traced, _ := d.first()
+		traced.Trace = req.Trace
 		if d.tape = r.newTape(ctx, &traced); d.tape.err == nil {
 			d.all = d.tape.stream
 		}
@@ -117,7 +119,8 @@ func (r *Runner) delegate(ctx context.Context, cancel func(), req Request, show 
 }
 
 // prepareDelegated is newDelegated when there is a slot, unless the runner is closed.
-func (r *Runner) prepareDelegated(ctx context.Context, req Request, show func(reasoning.Event) bool) (*delegated,
+func (r *Runner) prepareDelegated(ctx context.Context, req generation.Request,
+	show func(reasoning.Event) bool) (*delegated,
 	error) {
 	if err := r.slots.take(ctx, req.Principal); err != nil {
 		return nil, err
@@ -126,13 +129,14 @@ func (r *Runner) prepareDelegated(ctx context.Context, req Request, show func(re
 	r.using.RLock()
 	defer r.using.RUnlock()
 	if r.sched.stop.Err() != nil {
-		return nil, ErrClosed
+		return nil, generation.ErrClosed
 	}
 	return r.newDelegated(ctx, req, show)
 }
 
 // newDelegated checks a request and finds out where its conversation stands.
-func (r *Runner) newDelegated(ctx context.Context, req Request, show func(reasoning.Event) bool) (*delegated, error) {
+func (r *Runner) newDelegated(ctx context.Context, req generation.Request, show func(reasoning.Event) bool) (*delegated,
+	error) {
 	d := &delegated{r: r, req: req, show: show, random: r.cfg.Seed(), asked: r.cfg.Clock(),
 		accounts: ledger{tell: req.Account}}
 	if err := r.Validate(&d.req); err != nil {
@@ -150,12 +154,13 @@ func (r *Runner) newDelegated(ctx context.Context, req Request, show func(reason
 		return nil, err
 	}
 	// What of the answer cannot be had is refused before a specialist works for it.
-	_, err := r.plan(ctx, d.request(turnMain, d.main))
+	first, of := d.request(turnMain, d.main)
+	_, err := r.plan(ctx, first, of)
 	return d, err
 }
 
 // first is the run's first turn.
-func (d *delegated) first() Request {
+func (d *delegated) first() (generation.Request, *stage) {
 	if active, on := d.state.Active(); on {
 		return d.request(turnSpecialist, d.composed(active))
 	}
@@ -182,7 +187,8 @@ func (d *delegated) turnsOf(ctx context.Context) error {
 		_, active := d.state.Active()
 		last := d.state.Step()
 		if active && last {
-			d.emit(warning(CodeDelegationLimit, fmt.Sprintf("the %d steps of the run are used up", delegation.MaxSteps)))
+			d.emit(warning(generation.CodeDelegationLimit, fmt.Sprintf("the %d steps of the run are used up",
+				delegation.MaxSteps)))
 			d.finish(reasoning.DelegationLimit)
 			active = false
 		}
@@ -206,9 +212,10 @@ func (d *delegated) specialistTurn(ctx context.Context) (over bool, err error) {
 		d.finish(reasoning.DelegationLimit)
 		return false, nil
 	}
-	out, err := d.turn(ctx, turnSpecialist, d.request(turnSpecialist, d.composed(active)))
+	req, of := d.request(turnSpecialist, d.composed(active))
+	out, err := d.turn(ctx, turnSpecialist, req, of)
 	if err != nil {
-		if out.began || d.turns == 0 || ctx.Err() != nil || errors.Is(err, ErrClosed) {
+		if out.began || d.turns == 0 || ctx.Err() != nil || errors.Is(err, generation.ErrClosed) {
 			return false, err
 		}
 		d.fail("there is no room for its prompt, or no place in the model's format") // the main agent may do without
@@ -235,7 +242,7 @@ func (d *delegated) specialistTurn(ctx context.Context) (over bool, err error) {
 	if out.result.Finish == reasoning.FinishLength {
 		outcome = reasoning.DelegationLimit
 	}
-	if d.req.Delegation.Work == WorkSquash && len(d.texts) > 0 && d.state.Steps() < delegation.MaxSteps-1 {
+	if d.req.Delegation.Work == generation.WorkSquash && len(d.texts) > 0 && d.state.Steps() < delegation.MaxSteps-1 {
 		if err := d.squash(ctx, active); err != nil {
 			return false, err
 		}
@@ -266,7 +273,7 @@ func (d *delegated) answer(in *[]chattemplate.Message, out *said, c chattemplate
 		if errors.As(err, &refused) {
 			result.Content = refused.Text()
 		}
-		d.emit(warning(CodeDelegationRefused, fmt.Sprintf("a call of %s was refused: %v", c.Name, err)))
+		d.emit(warning(generation.CodeDelegationRefused, fmt.Sprintf("a call of %s was refused: %v", c.Name, err)))
 		*in = append(*in, call, result)
 		return false
 	}
@@ -278,12 +285,12 @@ func (d *delegated) answer(in *[]chattemplate.Message, out *said, c chattemplate
 
 // mainTurn lets the model go on under the original prompt. It reports whether the run is over.
 func (d *delegated) mainTurn(ctx context.Context, last bool) (over bool, err error) {
-	req := d.request(turnMain, d.main)
+	req, of := d.request(turnMain, d.main)
 	if last {
 		d.withdraw(&req)
 	}
-	out, err := d.turn(ctx, turnMain, req)
-	if tooLong := (*PromptTooLongError)(nil); errors.As(err, &tooLong) && d.takeBack() {
+	out, err := d.turn(ctx, turnMain, req, of)
+	if tooLong := (*generation.PromptTooLongError)(nil); errors.As(err, &tooLong) && d.takeBack() {
 		return false, nil
 	}
 	if err != nil {
@@ -306,7 +313,8 @@ func (d *delegated) mainTurn(ctx context.Context, last bool) (over bool, err err
 // ignored warns of calls that are not answered because others are the client's.
 func (d *delegated) ignored(out *said) {
 	if len(out.inner) > 0 {
-		d.emit(warning(CodeCallIgnored, "a call to delegate or to return was left out, because it came beside others, "+
+		d.emit(warning(generation.CodeCallIgnored, "a call to delegate or to return was left out, because it came "+
+			"beside others, "+
 			"too late, or not to its end"))
 	}
 }
@@ -321,13 +329,14 @@ func (d *delegated) squash(ctx context.Context, active delegation.Delegate) erro
 	}
 	messages = append(messages, chattemplate.Message{Role: chattemplate.User, Content: delegation.SquashV1})
 	if left, limited := d.specialistLeft(); limited && left <= 0 {
-		d.emit(warning(CodeDelegationNotSquashed, notSquashed))
+		d.emit(warning(generation.CodeDelegationNotSquashed, notSquashed))
 		return nil
 	}
 	d.state.Step()
 	d.about.Steps++
-	out, err := d.turn(ctx, turnSquash, d.request(turnSquash, delegation.Compose(messages, active)))
-	tooLong := (*PromptTooLongError)(nil)
+	req, of := d.request(turnSquash, delegation.Compose(messages, active))
+	out, err := d.turn(ctx, turnSquash, req, of)
+	tooLong := (*generation.PromptTooLongError)(nil)
 	if err != nil && !errors.As(err, &tooLong) {
 		return err
 	}
@@ -336,7 +345,7 @@ func (d *delegated) squash(ctx context.Context, active delegation.Delegate) erro
 		text = strings.TrimSpace(out.text.String())
 	}
 	if text == "" {
-		d.emit(warning(CodeDelegationNotSquashed, notSquashed))
+		d.emit(warning(generation.CodeDelegationNotSquashed, notSquashed))
 		return nil
 	}
 	d.emit(curated(curatedSquashed, len(d.texts), "delegation "+d.about.ID))
@@ -368,7 +377,7 @@ func (d *delegated) begin(to delegation.Delegate, by string, report int) {
 // finish gives control back, with the specialist's report.
 func (d *delegated) finish(outcome reasoning.DelegationOutcome) {
 	texts := d.texts
-	if d.req.Delegation.Work == WorkDelete && len(texts) > 0 {
+	if d.req.Delegation.Work == generation.WorkDelete && len(texts) > 0 {
 		d.emit(curated(curatedDeleted, len(texts), "delegation "+d.about.ID))
 		texts = nil
 	}

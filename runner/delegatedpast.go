@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/delegation"
 )
@@ -11,9 +12,9 @@ import (
 // resume brings the run to where the messages say that the conversation stands, and what the runner remembers of
 // its last calls.
 func (d *delegated) resume() error {
-	of := d.req.instructions()
+	of := d.req.Instructions()
 	messages := d.req.Messages
-	if d.req.Delegation.Work == WorkDelete {
+	if d.req.Delegation.Work == generation.WorkDelete {
 		before := len(messages)
 		messages, of = delegation.Drop(messages, of)
 		if dropped := before - len(messages); dropped > 0 {
@@ -22,7 +23,7 @@ func (d *delegated) resume() error {
 	}
 	state, _, err := delegation.Replay(messages, of)
 	if err != nil {
-		return &RequestError{Field: "Delegation", Err: err, Advice: hint(err)}
+		return &generation.RequestError{Field: "Delegation", Err: err, Advice: hint(err)}
 	}
 	marked := delegation.Mark(messages, of)
 	call := pendingCall(messages)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 	"runner/reasoning/delegation"
@@ -19,12 +20,14 @@ const squashTokens = 600
 // Then it cannot demand one, either.
 func (d *delegated) withhold() error {
 	may := &d.req.Delegation.Model
-	if !*may || d.r.canCall() && d.req.ToolChoice != ToolChoiceNone && d.req.Strategy != reasoning.StrategyJSON {
+	if !*may || d.r.canCall() && d.req.ToolChoice != generation.ToolChoiceNone &&
+		d.req.Strategy != reasoning.StrategyJSON {
 		return nil
 	}
 	if *may = false; !d.r.canCall() {
-		d.emit(warning(CodeDelegationUnavailable, "this model cannot delegate by itself, because how it writes calls is "+
-			"not known"))
+		d.emit(warning(generation.CodeDelegationUnavailable,
+			"this model cannot delegate by itself, because how it writes calls is "+
+				"not known"))
 	}
 	return d.r.validateTools(&d.req)
 }
@@ -36,7 +39,7 @@ func (d *delegated) tools(kind turnKind) []chattemplate.Tool {
 	case kind == turnSquash:
 		return nil
 	case d.req.Delegation.Model:
-	case kind == turnSpecialist && d.r.canCall() && d.req.ToolChoice != ToolChoiceNone:
+	case kind == turnSpecialist && d.r.canCall() && d.req.ToolChoice != generation.ToolChoiceNone:
 		own = own[1:] // to return
 	default:
 		own = nil
@@ -49,14 +52,14 @@ func (d *delegated) tools(kind turnKind) []chattemplate.Tool {
 }
 
 // request is the request of a turn.
-func (d *delegated) request(kind turnKind, messages []chattemplate.Message) Request {
+func (d *delegated) request(kind turnKind, messages []chattemplate.Message) (generation.Request, *stage) {
 	q, used := d.req, &d.result.Usage
 	q.Messages, q.Tools = messages, d.tools(kind)
-	q.Delegation, q.Seal, q.Trace, q.Account = Delegation{}, nil, nil, nil
+	q.Delegation, q.Seal, q.Trace, q.Account = generation.Delegation{}, nil, nil, nil
 	if d.req.CallID != nil {
 		q.CallID = d.callID
 	}
-	q.stage = &stage{
+	of := &stage{
 		later: d.turns > 0, called: d.forced, specialist: kind != turnMain, thoughts: d.thoughts.String(),
 		before: lastOf(d.req.Messages), shown: d.req.Visibility == reasoning.VisibilityFull,
 		hidden: kind == turnSquash || kind == turnSpecialist && !d.about.Shown,
@@ -69,19 +72,19 @@ func (d *delegated) request(kind turnKind, messages []chattemplate.Message) Requ
 	}
 	if kind == turnMain {
 		if own := len(d.req.Tools) == 0 || delegation.IsTool(q.ToolName); own && d.forced || len(q.Tools) == 0 {
-			q.ToolChoice, q.ToolName = ToolChoiceAuto, ""
-		} else if own && q.ToolChoice == ToolChoiceRequired {
-			q.ToolChoice, q.ToolName = ToolChoiceFunction, delegation.DelegateName // there is nobody to return to
+			q.ToolChoice, q.ToolName = generation.ToolChoiceAuto, ""
+		} else if own && q.ToolChoice == generation.ToolChoiceRequired {
+			q.ToolChoice, q.ToolName = generation.ToolChoiceFunction, delegation.DelegateName // there is nobody to return to
 		}
-		return q
+		return q, of
 	}
 	q.Form, q.ResponseFormat, q.Stop, q.Logprobs = grammar.Source{}, nil, nil, false
 	q.Visibility, q.Rationale, q.Score = reasoning.VisibilityNone, false, false // the run shows what there is to see
 	if q.Strategy == reasoning.StrategyJSON || q.Strategy == reasoning.StrategyTool {
 		q.Strategy = reasoning.StrategyAuto
 	}
-	if q.ToolName = ""; q.ToolChoice != ToolChoiceNone || kind == turnSquash {
-		q.ToolChoice = ToolChoiceAuto
+	if q.ToolName = ""; q.ToolChoice != generation.ToolChoiceNone || kind == turnSquash {
+		q.ToolChoice = generation.ToolChoiceAuto
 	}
 	if left, limited := d.specialistLeft(); limited {
 		q.MaxTokens = max(1, left)
@@ -89,7 +92,7 @@ func (d *delegated) request(kind turnKind, messages []chattemplate.Message) Requ
 	if kind == turnSquash && (q.MaxTokens == 0 || q.MaxTokens > squashTokens) {
 		q.MaxTokens = squashTokens
 	}
-	return q
+	return q, of
 }
 
 // callID names a call of a turn. Those of all turns are counted together, because each turn counts its own from 0.
@@ -99,10 +102,10 @@ func (d *delegated) callID(int) string {
 }
 
 // withdraw leaves the functions to delegate out of a request.
-func (d *delegated) withdraw(q *Request) {
+func (d *delegated) withdraw(q *generation.Request) {
 	q.Tools = d.req.Tools
 	if len(q.Tools) == 0 || delegation.IsTool(q.ToolName) {
-		q.ToolChoice, q.ToolName = ToolChoiceAuto, ""
+		q.ToolChoice, q.ToolName = generation.ToolChoiceAuto, ""
 	}
 }
 
@@ -129,9 +132,9 @@ func (d *delegated) specialistLeft() (left int, limited bool) {
 }
 
 // turn takes one turn and hands on what of its events is the run's.
-func (d *delegated) turn(ctx context.Context, kind turnKind, req Request) (*said, error) {
+func (d *delegated) turn(ctx context.Context, kind turnKind, req generation.Request, of *stage) (*said, error) {
 	out := &said{kind: kind, offset: d.r.cfg.Clock().Sub(d.asked)}
-	t, err := d.r.prepare(ctx, req)
+	t, err := d.r.prepare(ctx, req, of)
 	if err != nil {
 		return out, err
 	}
@@ -303,7 +306,7 @@ func (d *delegated) done(out *said) error {
 	if d.req.Seal != nil && d.thoughts.Len() > 0 {
 		sealed, err := d.req.Seal(d.thoughts.String(), len(out.outer) > 0)
 		if err != nil {
-			d.emit(warning(CodeNotSealed, "the reasoning could not be sealed"))
+			d.emit(warning(generation.CodeNotSealed, "the reasoning could not be sealed"))
 		}
 		result.Sealed = sealed
 	}

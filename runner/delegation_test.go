@@ -13,6 +13,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 	"runner/reasoning/decision"
@@ -44,7 +45,7 @@ func delegates() []fake.Reply {
 }
 
 // eventsOf runs a request and returns its events, and how it ended.
-func eventsOf(ctx context.Context, r *Runner, req Request) (events []reasoning.Event, err error) {
+func eventsOf(ctx context.Context, r *Runner, req generation.Request) (events []reasoning.Event, err error) {
 	for e, err := range r.Generate(ctx, req) {
 		if err != nil {
 			return events, err
@@ -97,7 +98,7 @@ func allText(events []reasoning.Event) string {
 	return texts.String() + lines.String()
 }
 
-func byModel(text string) Request {
+func byModel(text string) generation.Request {
 	req := user(text)
 	req.Delegation.Model = true
 	return req
@@ -168,7 +169,7 @@ func TestTheSpecialistsPrompt(t *testing.T) {
 	}
 }
 
-func instructedBy(text string, d delegation.Delegate) Request {
+func instructedBy(text string, d delegation.Delegate) generation.Request {
 	req := user(text)
 	req.Delegation.Specialist = &d
 	return req
@@ -192,7 +193,7 @@ func TestTheUserDelegates(t *testing.T) {
 	g = f.must(t, req)
 	g.want(t, reasoning.Preamble, canary+" works")
 	g.want(t, reasoning.Reasoning, "")
-	req.Delegation.Work = WorkDelete
+	req.Delegation.Work = generation.WorkDelete
 	g = f.must(t, req)
 	g.want(t, reasoning.Answer, "From nothing.")
 }
@@ -204,7 +205,7 @@ func TestASquashedReport(t *testing.T) {
 		fake.Reply{Prompt: "</intermediate>\nFour.\n<return", After: ask("2+2?"), Say: think("", "It is 4.")},
 		fake.Reply{After: ask("2+2?"), Say: think("", "All of it.")})
 	req := instructedBy("2+2?", delegation.Delegate{Prompt: "Add."})
-	req.Delegation.Work, req.Visibility = WorkSquash, reasoning.VisibilityFull
+	req.Delegation.Work, req.Visibility = generation.WorkSquash, reasoning.VisibilityFull
 	events, err := eventsOf(t.Context(), f.Runner, req)
 	if err != nil {
 		t.Fatal(err)
@@ -231,15 +232,16 @@ func TestIntermediateMessagesOfEarlierTurns(t *testing.T) {
 			Say: think("", "Marked.")},
 		fake.Reply{Prompt: "old work", After: ask("2+2?"), Say: think("", "Unmarked.")},
 		fake.Reply{After: ask("2+2?"), Say: think("", "Without.")})
-	for work, want := range map[Work]struct{ answer, told string }{
-		WorkKeep: {"Marked.", ""}, WorkDelete: {"Without.", "intermediate messages of earlier turns: 1"},
+	for work, want := range map[generation.Work]struct{ answer, told string }{
+		generation.WorkKeep: {"Marked.", ""}, generation.WorkDelete: {"Without.",
+			"intermediate messages of earlier turns: 1"},
 	} {
 		req := user("2+2?")
 		req.Messages = append([]chattemplate.Message{
 			{Role: chattemplate.User, Content: "1+1?"}, {Role: chattemplate.Assistant, Content: "old work"},
 			{Role: chattemplate.Assistant, Content: "It is 2."},
 		}, req.Messages...)
-		req.Delegation = Delegation{Work: work,
+		req.Delegation = generation.Delegation{Work: work,
 			Instructions: map[int][]delegation.Instruction{1: {delegation.Intermediate{}}}}
 		events, err := eventsOf(t.Context(), f.Runner, req)
 		if err != nil {
@@ -277,7 +279,7 @@ func TestNestingAndOtherMistakesAreToldToTheModel(t *testing.T) {
 	var run reasoning.Collector
 	for _, e := range events {
 		run.Push(e)
-		if e.Code == CodeDelegationRefused {
+		if e.Code == generation.CodeDelegationRefused {
 			refused++
 		}
 	}
@@ -300,9 +302,9 @@ func TestTheStepsOfARunEnd(t *testing.T) {
 	refused, limits := 0, 0
 	for _, c := range g.codes {
 		switch c {
-		case CodeDelegationRefused:
+		case generation.CodeDelegationRefused:
 			refused++
-		case CodeDelegationLimit:
+		case generation.CodeDelegationLimit:
 			limits++
 		}
 	}
@@ -323,7 +325,8 @@ func TestTheStepsOfARunThatGoesOnEnd(t *testing.T) {
 	for step := 2; ; step++ { // the first delegates
 		g := f.must(t, req)
 		if len(g.calls) == 0 {
-			if g.want(t, reasoning.Answer, "Enough."); step != 50 || fmt.Sprint(g.codes) != "["+CodeDelegationLimit+"]" {
+			if g.want(t, reasoning.Answer, "Enough."); step != 50 || fmt.Sprint(g.codes) != "["+generation.CodeDelegationLimit+
+				"]" {
 				t.Errorf("step %d: warnings %v", step, g.codes)
 			}
 			return
@@ -350,7 +353,7 @@ func TestASpecialistCallsTheClientsTools(t *testing.T) {
 		{Prompt: "</intermediate>\nworked out\n<return", After: ask("3+3?"), Say: think("", "It is done.")},
 		{After: ask("2+2?"), Say: call("help", delegation.DelegateName, `{"agent_prompt":"Add."}`)},
 	}
-	next := func(req Request, g got) Request {
+	next := func(req generation.Request, g got) generation.Request {
 		req.Messages = append(req.Messages,
 			chattemplate.Message{Role: chattemplate.Assistant,
 				ToolCalls: []chattemplate.ToolCall{{ID: g.calls[0].ID, Name: "add", Arguments: g.text[reasoning.ToolCall]}}},
@@ -360,7 +363,7 @@ func TestASpecialistCallsTheClientsTools(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		memory int
-		req    Request
+		req    generation.Request
 		answer string
 	}{
 		{"remembered", 8, byModel("2+2?"), "It is done."},
@@ -400,9 +403,9 @@ func TestLimitsAreTheRuns(t *testing.T) {
 		fake.Reply{Prompt: asSpecialist, After: ask("2+2?"), Say: think("hm", strings.Repeat("on and ", 200))},
 		fake.Reply{After: ask("2+2?"), Say: think("", "It is 4.")},
 		fake.Reply{After: reasoning.BudgetV1 + "<|end|>" + again + finalTag, Say: "cut off"})
-	for _, limit := range []func(*Request){
-		func(r *Request) { r.MaxTokens = 120 },
-		func(r *Request) { r.Budget = 40 },
+	for _, limit := range []func(*generation.Request){
+		func(r *generation.Request) { r.MaxTokens = 120 },
+		func(r *generation.Request) { r.Budget = 40 },
 	} {
 		req := instructedBy("2+2?", delegation.Delegate{Prompt: "Add."})
 		limit(&req)
@@ -429,21 +432,21 @@ func TestLimitsAreTheRuns(t *testing.T) {
 func TestDelegationsThatAreRefused(t *testing.T) {
 	f := start(t, fake.Config{}, Config{})
 	long := delegation.Delegate{Prompt: strings.Repeat("x", delegation.MaxPrompt+1)}
-	for name, req := range map[string]Request{
+	for name, req := range map[string]generation.Request{
 		"long":  instructedBy("q", long),
 		"blank": instructedBy("q", delegation.Delegate{Prompt: " \u00a0\n"}),
-		"nested": {Messages: user("q").Messages, Delegation: Delegation{
+		"nested": {Messages: user("q").Messages, Delegation: generation.Delegation{
 			Specialist:   &delegation.Delegate{Prompt: "a"},
 			Instructions: map[int][]delegation.Instruction{0: {delegation.Delegate{Prompt: "b"}}},
 		}},
-		"work": {Messages: user("q").Messages, Delegation: Delegation{Model: true, Work: "burn"}},
+		"work": {Messages: user("q").Messages, Delegation: generation.Delegation{Model: true, Work: "burn"}},
 		"place": {Messages: user("q").Messages,
-			Delegation: Delegation{Instructions: map[int][]delegation.Instruction{3: {delegation.Return{}}}}},
-		"names": {Messages: user("q").Messages, Delegation: Delegation{Model: true},
+			Delegation: generation.Delegation{Instructions: map[int][]delegation.Instruction{3: {delegation.Return{}}}}},
+		"names": {Messages: user("q").Messages, Delegation: generation.Delegation{Model: true},
 			Tools: []chattemplate.Tool{{Name: delegation.ReturnName}}},
 	} {
 		g := collect(t.Context(), f.Runner, req)
-		var refused *RequestError
+		var refused *generation.RequestError
 		if !errors.As(g.err, &refused) || len(g.order) > 0 {
 			t.Errorf("%s: %v after %d events", name, g.err, len(g.order))
 		}
@@ -458,12 +461,12 @@ func TestAModelWithoutCallsDoesNotDelegate(t *testing.T) {
 	}
 	g := f.must(t, byModel("q"))
 	g.want(t, reasoning.Answer, "four")
-	if fmt.Sprint(g.codes) != "["+CodeDelegationUnavailable+"]" {
+	if fmt.Sprint(g.codes) != "["+generation.CodeDelegationUnavailable+"]" {
 		t.Errorf("warnings %v", g.codes)
 	}
 	demand := byModel("q")
-	demand.ToolChoice = ToolChoiceRequired
-	var refused *RequestError
+	demand.ToolChoice = generation.ToolChoiceRequired
+	var refused *generation.RequestError
 	if g := collect(t.Context(), f.Runner, demand); !errors.As(g.err, &refused) || refused.Field != "ToolChoice" {
 		t.Errorf("a call that cannot be made: %v", g.err)
 	}
@@ -546,7 +549,7 @@ func TestWhatIsHiddenIsTracedAndSealed(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		append(delegates(), fake.Reply{After: "is 4\n" + reported, Say: think("", "never")})...)
 	req := byModel("2+2?")
-	req.Delegation.Work = WorkDelete
+	req.Delegation.Work = generation.WorkDelete
 	var tape notebook
 	var thoughts string
 	req.Trace, req.Seal = &tape, func(text string, _ bool) (string, error) { thoughts = text; return "sealed", nil }
@@ -588,7 +591,7 @@ func TestASpecialistWithoutRoom(t *testing.T) {
 	report.ResponseFormat = &chattemplate.ResponseFormat{Name: "answer",
 		Schema: []byte(`{"description":"` + strings.Repeat("d", 900) + `"}`)}
 	for _, c := range []struct {
-		req     Request
+		req     generation.Request
 		outcome reasoning.DelegationOutcome
 		curated string
 	}{{report, reasoning.DelegationReturned, curatedDeleted}, {byModel("prompt"), reasoning.DelegationFailed, ""}} {
@@ -617,7 +620,7 @@ func TestAReaderThatPanics(t *testing.T) {
 	slow := func(int) time.Duration { return 5 * time.Millisecond } // so that the run is not over before its reader panics
 	f := start(t, fake.Config{ContextSize: 4096, Delay: slow}, Config{},
 		append(delegates(), fake.Reply{After: ask("q"), Say: think(thought, "four")})...)
-	for _, req := range []Request{byModel("2+2?"), user("q")} {
+	for _, req := range []generation.Request{byModel("2+2?"), user("q")} {
 		var tape notebook
 		req.Trace = &tape
 		panicked := func() (p any) {
@@ -714,7 +717,7 @@ func TestTheMainAgentCallsAfterASpecialist(t *testing.T) {
 		fake.Reply{After: "two says<|end|>" + again, Say: think("", "It is done.")},
 		fake.Reply{After: "one says<|end|>" + again, Say: call("again", "add", `{"a":3}`)},
 		fake.Reply{After: ask("3+3?"), Say: call("use it", "add", `{"a":3}`)})
-	for _, work := range []Work{WorkKeep, WorkDelete} {
+	for _, work := range []generation.Work{generation.WorkKeep, generation.WorkDelete} {
 		req := instructedBy("3+3?", delegation.Delegate{Prompt: "Add."})
 		req.Tools, req.Delegation.Work = addTool, work
 		for i, says := range []string{"one says", "two says"} {
@@ -739,7 +742,7 @@ func TestTheMainAgentCallsAfterASpecialist(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.Contains(p.Text, asSpecialist) || strings.Count(p.Text, " says<|end|>") != i+1 ||
-				strings.Contains(p.Text, "worked out") != (work == WorkKeep) {
+				strings.Contains(p.Text, "worked out") != (work == generation.WorkKeep) {
 				t.Errorf("%s: the prompt after %q is %s", work, says, p.Text)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/delegation"
 )
@@ -23,9 +24,9 @@ func TestADemandedCallComesAfterOneThought(t *testing.T) {
 	tokens := f.must(t, once).result.Usage.Reasoning
 	f = start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: rambles(50) + finalTag + "four<|return|>"})
 	for _, c := range []struct {
-		choice ToolChoice
+		choice generation.ToolChoice
 		name   string
-	}{{ToolChoiceRequired, ""}, {ToolChoiceFunction, "add"}} {
+	}{{generation.ToolChoiceRequired, ""}, {generation.ToolChoiceFunction, "add"}} {
 		for _, budget := range []int{0, 5, 1000} {
 			for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilityFull} {
 				req := user("q")
@@ -76,7 +77,7 @@ func TestADemandedCallOfARunThatDelegates(t *testing.T) {
 			fake.Reply{After: ask("q"), Say: call("first", name, arguments)})
 		t.Run(name, func(t *testing.T) {
 			req := byModel("q")
-			req.Tools, req.ToolChoice = []chattemplate.Tool{adder(true)}, ToolChoiceRequired
+			req.Tools, req.ToolChoice = []chattemplate.Tool{adder(true)}, generation.ToolChoiceRequired
 			req.Visibility, req.MaxTokens = reasoning.VisibilityFull, 3000
 			events, err := eventsOf(t.Context(), f.Runner, req)
 			if err != nil {
@@ -90,7 +91,7 @@ func TestADemandedCallOfARunThatDelegates(t *testing.T) {
 				if e.Kind == reasoning.SegmentStart && e.Segment == reasoning.ToolCall {
 					calls = append(calls, e.Call.Name)
 				}
-				if e.Kind == reasoning.Warning && e.Code == CodeDelegationRefused {
+				if e.Kind == reasoning.Warning && e.Code == generation.CodeDelegationRefused {
 					t.Errorf("a call was refused: %s", e.Text)
 				}
 			}

@@ -13,6 +13,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -290,14 +291,14 @@ func TestCloseWaitsForPromptsInTheMaking(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for {
-				if g := collect(t.Context(), r, user("a")); errors.Is(g.err, ErrClosed) {
+				if g := collect(t.Context(), r, user("a")); errors.Is(g.err, generation.ErrClosed) {
 					break
 				} else if g.err != nil {
 					t.Error(g.err)
 					break
 				}
 			}
-			if g := collect(t.Context(), r, user("a")); !errors.Is(g.err, ErrClosed) {
+			if g := collect(t.Context(), r, user("a")); !errors.Is(g.err, generation.ErrClosed) {
 				t.Errorf("after close: %v", g.err)
 			}
 		})
@@ -331,7 +332,7 @@ func TestCloseEndsARunOfWhichOnlyTheSummaryIsLeft(t *testing.T) {
 	}()
 	req := user("2+2?")
 	req.Visibility = reasoning.VisibilitySummary
-	if g := collect(soon(t), f.Runner, req); !errors.Is(g.err, ErrClosed) {
+	if g := collect(soon(t), f.Runner, req); !errors.Is(g.err, generation.ErrClosed) {
 		t.Errorf("ended with %v, %+v", g.err, g.result)
 	}
 }

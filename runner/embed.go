@@ -8,14 +8,12 @@ import (
 	"time"
 
 	"runner/backend"
+	"runner/generation"
 )
-
-// ErrNoEmbeddings says that the model cannot embed.
-var ErrNoEmbeddings = errors.New("this model does not give embeddings")
 
 type tokenError struct {
 	index int
-	token Token
+	token backend.Token
 	size  int
 }
 
@@ -57,21 +55,23 @@ func (e *embedding) failed(_ *lane, err error) {
 // run of its principal, which has one text under way at a time. Callers take a place in the queue first
 // ([Runner.Enter]). The errors are ErrNoEmbeddings, ErrClosed, a *RequestError, a *PromptTooLongError, the
 // context's and the backend's.
-func (r *Runner) Embed(ctx context.Context, principal string, tokens []Token) ([]float32, error) {
+func (r *Runner) Embed(ctx context.Context, principal string, tokens []backend.Token) ([]float32, error) {
 	if !r.model.Capabilities().Embeddings {
-		return nil, ErrNoEmbeddings
+		return nil, generation.ErrNoEmbeddings
 	}
 	if len(tokens) == 0 {
-		return nil, &RequestError{Field: tokensField, Err: errors.New("there are none"), Advice: "give some text"}
+		return nil, &generation.RequestError{Field: generation.TokensField, Err: errors.New("there are none"),
+			Advice: "give some text"}
 	}
 	for i, t := range tokens {
 		if !r.model.Vocab().Valid(t) {
-			return nil, &RequestError{Field: tokensField, Err: tokenError{i, t, r.model.Vocab().Len()},
+			return nil, &generation.RequestError{Field: generation.TokensField, Err: tokenError{i, t, r.model.Vocab().Len()},
 				Advice: "use tokens of this model"}
 		}
 	}
 	if len(tokens) > r.info.ContextSize {
-		return nil, &PromptTooLongError{Tokens: len(tokens), Context: r.info.ContextSize, Field: tokensField}
+		return nil, &generation.PromptTooLongError{Tokens: len(tokens), Context: r.info.ContextSize,
+			Field: generation.TokensField}
 	}
 	e := &embedding{done: make(chan struct{})}
 	l := &lane{ctx: ctx, owner: e, tokens: tokens, principal: principal, hidden: make([]float64, r.info.EmbeddingLength)}

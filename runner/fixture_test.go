@@ -8,6 +8,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -82,7 +83,7 @@ type got struct {
 	err      error
 }
 
-func collect(ctx context.Context, r *Runner, req Request) got {
+func collect(ctx context.Context, r *Runner, req generation.Request) got {
 	g := got{text: map[reasoning.Segment]string{}}
 	open := map[reasoning.Segment]bool{}
 	for e, err := range r.Generate(ctx, req) {
@@ -125,11 +126,11 @@ func collect(ctx context.Context, r *Runner, req Request) got {
 	return g
 }
 
-func user(text string) Request {
-	return Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}}
+func user(text string) generation.Request {
+	return generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}}
 }
 
-func (f fixture) must(t *testing.T, req Request) got {
+func (f fixture) must(t *testing.T, req generation.Request) got {
 	t.Helper()
 	g := collect(t.Context(), f.Runner, req)
 	if g.err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -40,7 +41,7 @@ func (t *turn) instruct() {
 		}
 		t.conv.Effort = chattemplate.EffortNone
 	}
-	if t.req.Rationale && len(t.req.Tools) > 0 && t.req.ToolChoice != ToolChoiceNone {
+	if t.req.Rationale && len(t.req.Tools) > 0 && t.req.ToolChoice != generation.ToolChoiceNone {
 		t.conv.Messages = withInstruction(t.conv.Messages, reasoning.RationaleV1)
 	}
 	if s := t.req.Form.Schema(); s != nil && t.conv.ResponseFormat == nil {
@@ -55,7 +56,7 @@ func (t *turn) form() (grammar.Source, error) {
 	}
 	answer, ok := jsonForm(t.req.Form)
 	if !ok {
-		return answer, &RequestError{Field: "Strategy",
+		return answer, &generation.RequestError{Field: "Strategy",
 			Err:    errors.New("an answer in GBNF cannot stand in the object of strategy json"),
 			Advice: "use another strategy, or a schema"}
 	}
@@ -126,11 +127,11 @@ func (r *Runner) newCheck(form grammar.Source) (*check, error) {
 	switch schema := form.Schema(); {
 	case schema != nil:
 		if c.validator, err = r.grammars().Validator(schema); err != nil {
-			return nil, &RequestError{Field: "Form", Err: err, Advice: cmp.Or(hint(err), "correct the schema")}
+			return nil, &generation.RequestError{Field: "Form", Err: err, Advice: cmp.Or(hint(err), "correct the schema")}
 		}
 	case form.Pattern() != "":
 		if c.pattern, err = grammar.NewPatternCheck(form.Pattern()); err != nil {
-			return nil, &RequestError{Field: "Form", Err: err, Advice: hint(err)}
+			return nil, &generation.RequestError{Field: "Form", Err: err, Advice: hint(err)}
 		}
 	case form.IsJSON():
 		c.validator, err = r.grammars().Validator([]byte(`{"type":"object"}`))
@@ -167,7 +168,7 @@ func (t *turn) verify(finish reasoning.FinishReason) {
 		return
 	case t.result.StopString != "":
 		if t.check == nil || t.check.holds() != nil {
-			t.output.warn(CodeFormCut, "a stop string cut the answer, which may not have the form that was asked for")
+			t.output.warn(generation.CodeFormCut, "a stop string cut the answer, which may not have the form that was asked for")
 		}
 		return
 	case t.check == nil:
@@ -176,18 +177,9 @@ func (t *turn) verify(finish reasoning.FinishReason) {
 	if err := t.check.holds(); err != nil {
 		t.r.violations.Add(1)
 		t.r.cfg.Logger.Error("a constrained answer broke its form", "form", t.req.Form.String(), "error", err)
-		t.output.warn(CodeFormViolated, "the answer does not have the form that was asked for: "+err.Error())
+		t.output.warn(generation.CodeFormViolated, "the answer does not have the form that was asked for: "+err.Error())
 	}
 }
-
-// CodeFormViolated warns that an answer came that breaks its form although it was held to it.
-const CodeFormViolated = "form_violated"
-
-// CodeFormCut warns that a stop string ended an answer before it had its form, or, for GBNF, perhaps before.
-const CodeFormCut = "form_cut"
-
-// CodeStrictIgnored warns that strict tools are not held to their parameters by this model's format.
-const CodeStrictIgnored = "strict_ignored"
 
 // Violations returns how many answers broke their form although they were held to it. Any is a mistake of the program.
 func (r *Runner) Violations() int64 { return r.violations.Load() }

@@ -13,6 +13,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -206,7 +207,7 @@ func TestArguments(t *testing.T) {
 	req := user("q")
 	for _, schema := range []string{`{"properties":{"a":{"type":"array","uniqueItems":true}}}`, `{"type":"string"}`, `5`} {
 		req.Tools = []chattemplate.Tool{{Name: "add", Parameters: json.RawMessage(schema), Strict: true}}
-		var bad *RequestError
+		var bad *generation.RequestError
 		if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &bad) || bad.Field != "Tools" ||
 			!strings.Contains(g.err.Error(), "add") {
 			t.Errorf("%s, which cannot be held to, gives %v", schema, g.err)
@@ -221,13 +222,14 @@ func TestToolChoice(t *testing.T) {
 	other := chattemplate.Tool{Name: "other", Parameters: json.RawMessage(`{"type":"object"}`)}
 	for _, c := range []struct {
 		ask    string
-		choice ToolChoice
+		choice generation.ToolChoice
 		name   string
 		want   string
 	}{
-		{"answer", ToolChoiceAuto, "", ""}, {"call", ToolChoiceAuto, "", "add"}, {"call", ToolChoiceNone, "", ""},
-		{"answer", ToolChoiceRequired, "", "any"}, {"call", ToolChoiceRequired, "", "add"},
-		{"call", ToolChoiceFunction, "other", "other"}, {"answer", ToolChoiceFunction, "add", "add"},
+		{"answer", generation.ToolChoiceAuto, "", ""}, {"call", generation.ToolChoiceAuto, "", "add"},
+		{"call", generation.ToolChoiceNone, "", ""},
+		{"answer", generation.ToolChoiceRequired, "", "any"}, {"call", generation.ToolChoiceRequired, "", "add"},
+		{"call", generation.ToolChoiceFunction, "other", "other"}, {"answer", generation.ToolChoiceFunction, "add", "add"},
 	} {
 		req := user(c.ask)
 		req.Tools, req.ToolChoice, req.ToolName, req.MaxTokens = []chattemplate.Tool{adder(true), other}, c.choice,
@@ -388,16 +390,19 @@ func TestMarkersInAnAnswerAreText(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg  fake.Config
 		text string
-		ask  func(*Request)
+		ask  func(*generation.Request)
 	}{
 		"harmony": {fake.Config{}, "<<REASONING>>a<</REASONING>>b",
-			func(r *Request) { r.Visibility = reasoning.VisibilityFull }},
+			func(r *generation.Request) { r.Visibility = reasoning.VisibilityFull }},
 		"think": {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "a< think>b<</REASONING>>",
-			func(*Request) {}},
+			func(*generation.Request) {}},
 		"think, effort": {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "<<REASONING>>",
-			func(r *Request) { r.Effort = chattemplate.EffortNone }},
+			func(r *generation.Request) { r.Effort = chattemplate.EffortNone }},
 		"markers": {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "<<REASONING>>a<</REASONING>>b",
-			func(r *Request) { r.Strategy = reasoning.StrategyMarkers; r.Visibility = reasoning.VisibilityFull }},
+			func(r *generation.Request) {
+				r.Strategy = reasoning.StrategyMarkers
+				r.Visibility = reasoning.VisibilityFull
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := `{"name": "` + c.text + `"}`
@@ -470,7 +475,7 @@ func TestStrategyToolWithAForm(t *testing.T) {
 	think := start(t, fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, Config{})
 	req := user("q")
 	req.Form, req.Strategy = grammar.JSONSchema([]byte(person)), reasoning.StrategyTool
-	var re *RequestError
+	var re *generation.RequestError
 	if g := collect(t.Context(), think.Runner, req); !errors.As(g.err, &re) || re.Field != "Strategy" {
 		t.Errorf("err = %v", g.err)
 	}
@@ -482,7 +487,7 @@ func TestFallbackFromJSONIsAnEvent(t *testing.T) {
 	req := user("q")
 	req.Strategy, req.Visibility, req.MaxTokens = reasoning.StrategyJSON, reasoning.VisibilityFull, 60
 	// The form keeps a model from this, so the fallback is looked at where the output is taken apart.
-	turn, err := f.newTurn(t.Context(), req)
+	turn, err := f.newTurn(t.Context(), req, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -514,7 +519,7 @@ func TestFormsThatCannotBe(t *testing.T) {
 	} {
 		req := user("q")
 		req.Form = form
-		var re *RequestError
+		var re *generation.RequestError
 		if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &re) || re.Field != "Form" || len(g.order) > 0 {
 			t.Errorf("%s: %v after %v", name, g.err, g.order)
 		}
@@ -523,7 +528,7 @@ func TestFormsThatCannotBe(t *testing.T) {
 	tool := adder(true)
 	tool.Parameters = json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`)
 	req.Tools = []chattemplate.Tool{tool}
-	var re *RequestError
+	var re *generation.RequestError
 	if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &re) || re.Field != "Tools" ||
 		!strings.Contains(g.err.Error(), "add") {
 		t.Errorf("tools: %v", g.err)
@@ -585,7 +590,7 @@ func TestWildModelsObeyForms(t *testing.T) {
 		case g.result.Finish != reasoning.FinishLength:
 			t.Errorf("finish %v", g.result.Finish)
 		}
-		if f.Violations() != 0 || slices.Contains(g.codes, CodeFormViolated) || t.Failed() {
+		if f.Violations() != 0 || slices.Contains(g.codes, generation.CodeFormViolated) || t.Failed() {
 			t.Fatalf("seed %d: %+v, answer %q, calls %q, warnings %v", seed, g.result, g.text[reasoning.Answer],
 				g.text[reasoning.ToolCall], g.codes)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -114,7 +115,7 @@ func TestABrokenEngineIsKnown(t *testing.T) {
 		if err := r.Probe(t.Context()); !errors.Is(err, backend.ErrBroken) || !r.Broken() {
 			t.Errorf("leaves %v: %v, broken %v", leaves, err, r.Broken())
 		}
-		if _, err := r.Embed(t.Context(), "", []Token{1}); !errors.Is(err, backend.ErrBroken) {
+		if _, err := r.Embed(t.Context(), "", []backend.Token{1}); !errors.Is(err, backend.ErrBroken) {
 			t.Errorf("leaves %v: embedding after it: %v", leaves, err)
 		}
 		cancel()
@@ -127,7 +128,7 @@ func TestABrokenEngineIsKnown(t *testing.T) {
 // TestEmbeddingGoesRoundThePrincipals: one principal's many texts keep another's one waiting for no more than one
 // of them.
 func TestEmbeddingGoesRoundThePrincipals(t *testing.T) {
-	var order []Token // the first token of each text, as they are read
+	var order []backend.Token // the first token of each text, as they are read
 	r, err := New(fake.New(fake.Config{Vocab: fake.Harmony(), Fail: func(_ int, in []backend.Input) error {
 		order = append(order, in[0].Tokens[0])
 		return nil
@@ -136,9 +137,9 @@ func TestEmbeddingGoesRoundThePrincipals(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	text := func(principal string, token Token) *embedding {
+	text := func(principal string, token backend.Token) *embedding {
 		e := &embedding{done: make(chan struct{})}
-		r.sched.add(&lane{ctx: t.Context(), owner: e, tokens: []Token{token}, principal: principal,
+		r.sched.add(&lane{ctx: t.Context(), owner: e, tokens: []backend.Token{token}, principal: principal,
 			hidden: make([]float64, r.info.EmbeddingLength)}, false)
 		return e
 	}
@@ -156,7 +157,7 @@ func TestEmbeddingGoesRoundThePrincipals(t *testing.T) {
 		t.Errorf("the order is %v", order)
 	}
 	// Places in the queue are few, and another principal still gets one.
-	for i, want := range []error{nil, nil, ErrQueueFull} {
+	for i, want := range []error{nil, nil, generation.ErrQueueFull} {
 		if leave, err := r.Enter("many"); !errors.Is(err, want) || (leave == nil) != (want != nil) {
 			t.Errorf("place %d: %v", i, err)
 		}
@@ -193,7 +194,7 @@ func TestRunsWithoutNumbersBreakTheModel(t *testing.T) {
 		return collect(t.Context(), r, req).err
 	}
 	embed := func() error {
-		_, err := r.Embed(t.Context(), "", []Token{1})
+		_, err := r.Embed(t.Context(), "", []backend.Token{1})
 		return err
 	}
 	probe := func() error { return r.Probe(t.Context()) }
@@ -206,11 +207,11 @@ func TestRunsWithoutNumbersBreakTheModel(t *testing.T) {
 			continue
 		}
 		bad.Store(true)
-		if err := f(); !errors.Is(err, ErrBadLogits) {
+		if err := f(); !errors.Is(err, generation.ErrBadLogits) {
 			t.Errorf("run %d: %v", i, err)
 		}
 	}
-	if !r.Broken() || !errors.Is(r.Failure(), ErrBadLogits) || !errors.Is(r.Failure(), backend.ErrBroken) {
+	if !r.Broken() || !errors.Is(r.Failure(), generation.ErrBadLogits) || !errors.Is(r.Failure(), backend.ErrBroken) {
 		t.Errorf("after three in a row: %v", r.Failure())
 	}
 	bad.Store(false)
@@ -237,10 +238,10 @@ func TestFailEndsAllRuns(t *testing.T) {
 		ended <- nil
 	}()
 	<-began
-	if err := f.Fail(t.Context(), ErrChanged); err != nil {
+	if err := f.Fail(t.Context(), generation.ErrChanged); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; !errors.Is(err, ErrChanged) || !f.Broken() {
+	if err := <-ended; !errors.Is(err, generation.ErrChanged) || !f.Broken() {
 		t.Errorf("%v, broken %v", err, f.Broken())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"runner/chattemplate"
+	"runner/generation"
 )
 
 // CallMemory remembers what led to tool calls, so that formats that keep the reasoning while calls are pending get
@@ -175,7 +176,7 @@ func (m *CallMemory) sweep() {
 
 // restore returns the messages of a request with the remembered reasoning of calls that come without any. The
 // request's own are not changed.
-func (r *Runner) restore(req *Request) []chattemplate.Message {
+func (r *Runner) restore(req *generation.Request) []chattemplate.Message {
 	messages, copied := req.Messages, false
 	for i, msg := range messages {
 		if msg.Reasoning != "" || len(msg.ToolCalls) == 0 {
@@ -196,7 +197,7 @@ func (r *Runner) restore(req *Request) []chattemplate.Message {
 }
 
 // momentAt is the moment of the first call of a request's message.
-func (r *Runner) momentAt(req *Request, message int) moment {
+func (r *Runner) momentAt(req *generation.Request, message int) moment {
 	return r.moment(req, lastOf(req.Messages[:message]), &req.Messages[message].ToolCalls[0])
 }
 
@@ -209,7 +210,8 @@ func lastOf(messages []chattemplate.Message) *chattemplate.Message {
 }
 
 // moment is the moment of a call that a request made or brings back, after a message.
-func (r *Runner) moment(req *Request, before *chattemplate.Message, call *chattemplate.ToolCall) (at moment) {
+func (r *Runner) moment(req *generation.Request, before *chattemplate.Message,
+	call *chattemplate.ToolCall) (at moment) {
 	if before == nil {
 		before = &chattemplate.Message{}
 	}

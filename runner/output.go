@@ -51,11 +51,11 @@ type output struct {
 
 func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	o := &output{
-		stream: t.out, stage: t.req.stage, policy: t.req.Visibility, phases: t.req.Phases, format: t.format(),
+		stream: t.out, stage: t.stage, policy: t.req.Visibility, phases: t.req.Phases, format: t.format(),
 		markers: t.strategy == reasoning.StrategyMarkers,
 		keep: t.req.Visibility == reasoning.VisibilitySummary || t.remembers() ||
 			t.strategy == reasoning.StrategyTool || t.req.Seal != nil,
-		onAnswer: t.answerBegins, check: t.check, reasoned: t.req.stage.thought() != "", remembers: t.remembers(),
+		onAnswer: t.answerBegins, check: t.check, reasoned: t.stage.thought() != "", remembers: t.remembers(),
 	}
 	o.onSwitch = func(to reasoning.Strategy) *reasoning.Info {
 		t.strategy = to

@@ -11,6 +11,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -73,8 +74,8 @@ func TestRememberedCallsBelongToTheirMoment(t *testing.T) {
 	m := NewCallMemory(4, time.Hour)
 	m.clock = func() time.Time { return now }
 	r := start(t, fake.Config{}, Config{CallMemory: m})
-	conversation := func() Request {
-		return Request{Principal: "a", Thread: "thread", Messages: []chattemplate.Message{
+	conversation := func() generation.Request {
+		return generation.Request{Principal: "a", Thread: "thread", Messages: []chattemplate.Message{
 			{Role: chattemplate.System, Content: "s"}, {Role: chattemplate.User, Content: "u"},
 			{Role: chattemplate.Assistant, ToolCalls: []chattemplate.ToolCall{{ID: "call_1", Name: "f",
 				Arguments: `{"a": 1, "b":[2]}`}}},
@@ -84,25 +85,26 @@ func TestRememberedCallsBelongToTheirMoment(t *testing.T) {
 	req := conversation()
 	m.keep(callKey{"a", "call_1"}, r.momentAt(&req, 2), "secret")
 	for name, c := range map[string]struct {
-		change func(*Request)
+		change func(*generation.Request)
 		want   string
 	}{
-		"nothing":            {func(*Request) {}, "secret"},
-		"an earlier message": {func(q *Request) { q.Messages = q.Messages[1:] }, "secret"},
-		"the spelling":       {func(q *Request) { q.Messages[2].ToolCalls[0].Arguments = `{"b":[2.0],"a":1}` }, "secret"},
-		"the principal":      {func(q *Request) { q.Principal = "b" }, ""},
-		"the thread":         {func(q *Request) { q.Thread = "other" }, ""},
-		"no thread":          {func(q *Request) { q.Thread = "" }, ""},
-		"the id":             {func(q *Request) { q.Messages[2].ToolCalls[0].ID = "call_2" }, ""},
-		"the name":           {func(q *Request) { q.Messages[2].ToolCalls[0].Name = "g" }, ""},
-		"the arguments":      {func(q *Request) { q.Messages[2].ToolCalls[0].Arguments = `{"a":1}` }, ""},
-		"the message before": {func(q *Request) { q.Messages[1].Content = "v" }, ""},
-		"its role":           {func(q *Request) { q.Messages[1].Role = chattemplate.System }, ""},
-		"no message before":  {func(q *Request) { q.Messages = q.Messages[2:] }, ""},
-		"a message between": {func(q *Request) {
+		"nothing":            {func(*generation.Request) {}, "secret"},
+		"an earlier message": {func(q *generation.Request) { q.Messages = q.Messages[1:] }, "secret"},
+		"the spelling": {func(q *generation.Request) { q.Messages[2].ToolCalls[0].Arguments = `{"b":[2.0],"a":1}` },
+			"secret"},
+		"the principal":      {func(q *generation.Request) { q.Principal = "b" }, ""},
+		"the thread":         {func(q *generation.Request) { q.Thread = "other" }, ""},
+		"no thread":          {func(q *generation.Request) { q.Thread = "" }, ""},
+		"the id":             {func(q *generation.Request) { q.Messages[2].ToolCalls[0].ID = "call_2" }, ""},
+		"the name":           {func(q *generation.Request) { q.Messages[2].ToolCalls[0].Name = "g" }, ""},
+		"the arguments":      {func(q *generation.Request) { q.Messages[2].ToolCalls[0].Arguments = `{"a":1}` }, ""},
+		"the message before": {func(q *generation.Request) { q.Messages[1].Content = "v" }, ""},
+		"its role":           {func(q *generation.Request) { q.Messages[1].Role = chattemplate.System }, ""},
+		"no message before":  {func(q *generation.Request) { q.Messages = q.Messages[2:] }, ""},
+		"a message between": {func(q *generation.Request) {
 			q.Messages = slices.Insert(q.Messages, 2, chattemplate.Message{Role: chattemplate.User, Content: "x"})
 		}, ""},
-		"reasoning of its own": {func(q *Request) { q.Messages[2].Reasoning = "mine" }, "mine"},
+		"reasoning of its own": {func(q *generation.Request) { q.Messages[2].Reasoning = "mine" }, "mine"},
 	} {
 		q := conversation()
 		c.change(&q)
@@ -251,7 +253,7 @@ func TestAFullQueueShutsNobodyOut(t *testing.T) {
 	for s := r.Stats(); s.Waiting+s.Active < 4; s = r.Stats() {
 		time.Sleep(time.Millisecond)
 	}
-	if err := run(t.Context(), "many"); !errors.Is(err, ErrQueueFull) {
+	if err := run(t.Context(), "many"); !errors.Is(err, generation.ErrQueueFull) {
 		t.Errorf("a fifth request: %v", err)
 	}
 	if err := run(t.Context(), "one"); err != nil {
@@ -349,12 +351,12 @@ func TestSlotsAreShared(t *testing.T) {
 	waiters(6)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	wg.Go(func() {
-		if err := s.take(ctx, "gone"); !errors.Is(err, ErrClosed) {
+		if err := s.take(ctx, "gone"); !errors.Is(err, generation.ErrClosed) {
 			t.Errorf("%v", err)
 		}
 	})
 	waiters(7)
-	cancel(ErrClosed)
+	cancel(generation.ErrClosed)
 	waiters(6)
 	s.give("many")
 	wg.Wait()
@@ -451,7 +453,7 @@ func TestASlowReaderKeepsNoPlace(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, ErrQueueFull) || time.Now().After(deadline) {
+		if !errors.Is(err, generation.ErrQueueFull) || time.Now().After(deadline) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Millisecond)
@@ -474,14 +476,14 @@ func TestASlowReaderEndsWithItsContext(t *testing.T) {
 			for s := r.Stats(); s.Tokens == 0 || s.Active > 0; s = r.Stats() {
 				time.Sleep(time.Millisecond)
 			}
-			cancel(ErrClosed)
+			cancel(generation.ErrClosed)
 		}
 		if e.Kind == reasoning.Done {
 			t.Error("it was read to its end")
 		}
 		last = err
 	}
-	if !errors.Is(last, ErrClosed) {
+	if !errors.Is(last, generation.ErrClosed) {
 		t.Errorf("%v", last)
 	}
 }

@@ -58,11 +58,11 @@ func (r *Runner) Fail(ctx context.Context, why error) error {
 // place in the queue. The error is nil, the backend's, ErrClosed or the context's.
 func (r *Runner) Probe(ctx context.Context) error {
 	p := &probe{done: make(chan error, 1)}
-	first := Token(0)
+	first := backend.Token(0)
 	if bos := r.model.Vocab().BOS(); bos != backend.NoToken {
 		first = bos
 	}
-	l := &lane{ctx: ctx, owner: p, tokens: []Token{first}, aside: true}
+	l := &lane{ctx: ctx, owner: p, tokens: []backend.Token{first}, aside: true}
 	l.sampling.TopLogprobs = -1
 	var broken error
 	if err := r.sched.do(ctx, func() {

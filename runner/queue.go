@@ -1,6 +1,9 @@
 package runner
 
-import "sync"
+import (
+	"runner/generation"
+	"sync"
+)
 
 // queue bounds how many requests there are: those that wait or are under way, and beside them those that are over
 // and whose events have not all been read, so that a slow reader keeps nobody waiting and its memory is bounded all
@@ -18,7 +21,7 @@ func newQueue(most int) *queue { return &queue{running: newTally(most), unread: 
 func (r *Runner) Enter(principal string) (leave func(), err error) {
 	t := r.queue.enter(principal)
 	if t == nil {
-		return nil, ErrQueueFull
+		return nil, generation.ErrQueueFull
 	}
 	return t.leave, nil
 }

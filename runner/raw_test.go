@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -15,7 +17,7 @@ func TestARawPromptIsContinuedAsItStands(t *testing.T) {
 	r := start(t, fake.Config{}, Config{}, fake.Reply{After: "Once upon",
 		Say: "\n\n a time <think>\n<<REASONING>>x\n\n<|return|>"})
 	for _, special := range []bool{false, true} {
-		req := Request{Prompt: "<|start|>Once upon", PromptSpecial: special}
+		req := generation.Request{Prompt: "<|start|>Once upon", PromptSpecial: special}
 		g := collect(t.Context(), r.Runner, req)
 		if g.err != nil {
 			t.Fatal(g.err)
@@ -27,7 +29,7 @@ func TestARawPromptIsContinuedAsItStands(t *testing.T) {
 		if err != nil || g.result.Usage.Prompt != len(want) {
 			t.Errorf("special %v: %d prompt tokens, want %d, %v", special, g.result.Usage.Prompt, len(want), err)
 		}
-		tokens := collect(t.Context(), r.Runner, Request{PromptTokens: want})
+		tokens := collect(t.Context(), r.Runner, generation.Request{PromptTokens: want})
 		if tokens.text[reasoning.Answer] != g.text[reasoning.Answer] {
 			t.Errorf("as tokens: %q", tokens.text[reasoning.Answer])
 		}
@@ -36,28 +38,28 @@ func TestARawPromptIsContinuedAsItStands(t *testing.T) {
 
 func TestARawPromptLeavesNoPlaceForMore(t *testing.T) {
 	r := start(t, fake.Config{}, Config{})
-	for field, change := range map[string]func(*Request){
-		"Messages":     func(q *Request) { q.Messages = user("a").Messages },
-		"Tools":        func(q *Request) { q.Tools = []chattemplate.Tool{{Name: "f"}} },
-		"Visibility":   func(q *Request) { q.Visibility = reasoning.VisibilityFull },
-		"Effort":       func(q *Request) { q.Effort = chattemplate.EffortLow },
-		"Budget":       func(q *Request) { q.Budget = 1 },
-		"Strategy":     func(q *Request) { q.Strategy = reasoning.StrategyJSON },
-		"PromptTokens": func(q *Request) { q.PromptTokens = []Token{1} },
+	for field, change := range map[string]func(*generation.Request){
+		"Messages":     func(q *generation.Request) { q.Messages = user("a").Messages },
+		"Tools":        func(q *generation.Request) { q.Tools = []chattemplate.Tool{{Name: "f"}} },
+		"Visibility":   func(q *generation.Request) { q.Visibility = reasoning.VisibilityFull },
+		"Effort":       func(q *generation.Request) { q.Effort = chattemplate.EffortLow },
+		"Budget":       func(q *generation.Request) { q.Budget = 1 },
+		"Strategy":     func(q *generation.Request) { q.Strategy = reasoning.StrategyJSON },
+		"PromptTokens": func(q *generation.Request) { q.PromptTokens = []backend.Token{1} },
 	} {
-		req := Request{Prompt: "x"}
+		req := generation.Request{Prompt: "x"}
 		change(&req)
-		var bad *RequestError
+		var bad *generation.RequestError
 		if g := collect(t.Context(), r.Runner, req); !errors.As(g.err, &bad) || bad.Field != field {
 			t.Errorf("%s: %v", field, g.err)
 		}
 	}
-	var bad *RequestError
-	if g := collect(t.Context(), r.Runner, Request{PromptTokens: []Token{1 << 20}}); !errors.As(g.err, &bad) ||
+	var bad *generation.RequestError
+	if g := collect(t.Context(), r.Runner, generation.Request{PromptTokens: []backend.Token{1 << 20}}); !errors.As(g.err, &bad) ||
 		bad.Field != "PromptTokens" {
 		t.Errorf("a foreign token: %v", g.err)
 	}
-	if g := collect(t.Context(), r.Runner, Request{PromptTokens: []Token{}}); !errors.As(g.err, &bad) ||
+	if g := collect(t.Context(), r.Runner, generation.Request{PromptTokens: []backend.Token{}}); !errors.As(g.err, &bad) ||
 		bad.Field != "Prompt" {
 		t.Errorf("no tokens: %v", g.err)
 	}
@@ -86,7 +88,7 @@ func TestTheReasoningIsSealedWhateverIsSeen(t *testing.T) {
 	req = user("a")
 	req.Seal = func(string, bool) (string, error) { return "", errors.New("no key") }
 	if g := collect(t.Context(), r.Runner, req); g.result.Sealed != "" || len(g.codes) != 1 ||
-		g.codes[0] != CodeNotSealed {
+		g.codes[0] != generation.CodeNotSealed {
 		t.Errorf("%q, %v", g.result.Sealed, g.codes)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"runner/backend"
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -146,7 +147,7 @@ const forbidden = -1000
 
 // sampling is what of a request's sampling acts on a part. A field that does not act has its zero value: the most
 // likely token, unfiltered.
-func (r *reach) sampling(req *Request, p part, sees bool, m *marks) backend.Sampling {
+func (r *reach) sampling(req *generation.Request, p part, sees bool, m *marks) backend.Sampling {
 	of := &req.Sampling
 	out := backend.Sampling{TopLogprobs: of.TopLogprobs, PenaltyWindow: of.PenaltyWindow}
 	set := func(f field, to *float32, from float32) {
@@ -208,9 +209,9 @@ type sight struct {
 func (t *turn) look() {
 	req, s := &t.req, &t.sight
 	req.Sampling.Seed = t.seed
-	s.reach, s.stage, s.marks = t.r.reach, req.stage, t.marksOf()
-	s.sees, s.hides = req.stage.sees(req.Visibility), req.stage.hides()
-	s.reasons = req.Rationale && len(req.Tools) > 0 && req.ToolChoice != ToolChoiceNone
+	s.reach, s.stage, s.marks = t.r.reach, t.stage, t.marksOf()
+	s.sees, s.hides = t.stage.sees(req.Visibility), t.stage.hides()
+	s.reasons = req.Rationale && len(req.Tools) > 0 && req.ToolChoice != generation.ToolChoiceNone
 	s.formed = !req.Form.IsZero()
 	for p := range numParts {
 		s.sampling[p] = s.reach.sampling(req, p, s.sees, &s.marks)

@@ -14,6 +14,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 	"runner/reasoning/delegation"
@@ -96,7 +97,7 @@ func pieceOf(replies []scripted, before string) (found *piece) {
 type situation struct {
 	name    string
 	model   func() fake.Config
-	change  func(*Request)
+	change  func(*generation.Request)
 	replies []scripted
 	// parts are those that the run must have.
 	parts []part
@@ -150,46 +151,47 @@ func situations() []situation {
 	thinkAnswer := piece{partAnswer, "the" + repeated(partAnswer) + " so<|im_end|>"}
 	style := chattemplate.CallStyles()[0]
 	return []situation{
-		{"harmony with a call", harmonyModel, func(q *Request) { q.Tools = addTool },
+		{"harmony with a call", harmonyModel, func(q *generation.Request) { q.Tools = addTool },
 			[]scripted{{after: ask("q"), pieces: []piece{
 				{partHeader, analysisTag}, {partReasoning, thinking + "<|end|>"},
 				{partHeader, again + "<|channel|>commentary<|message|>"},
 				{partPreamble, "see" + repeated(partPreamble) + " END<|end|>"}, {partHeader, again + toolTag},
 				{partCall, `{"a": 121212}<|call|>`},
 			}}, summaryScript}, []part{partHeader, partReasoning, partPreamble, partCall}},
-		{"harmony with an answer", harmonyModel, func(*Request) {}, []scripted{{after: ask("q"), pieces: []piece{
+		{"harmony with an answer", harmonyModel, func(*generation.Request) {}, []scripted{{after: ask("q"), pieces: []piece{
 			{partHeader, analysisTag}, {partReasoning, thinking + "<|end|>"}, {partHeader, again + finalTag}, answer,
 		}}, summaryScript}, []part{partHeader, partReasoning, partAnswer}},
-		{"harmony without reasoning", harmonyModel, func(q *Request) { q.Effort = chattemplate.EffortNone }, []scripted{
-			{after: ask("q") + finalTag, pieces: []piece{answer}},
-		}, []part{partAnswer}},
-		{"tags", thinkModel, func(*Request) {}, []scripted{{after: thinkTurn("q"), pieces: []piece{
+		{"harmony without reasoning", harmonyModel, func(q *generation.Request) { q.Effort = chattemplate.EffortNone },
+			[]scripted{
+				{after: ask("q") + finalTag, pieces: []piece{answer}},
+			}, []part{partAnswer}},
+		{"tags", thinkModel, func(*generation.Request) {}, []scripted{{after: thinkTurn("q"), pieces: []piece{
 			{partHeader, "<think>"}, {partReasoning, "\n" + thinking + "</think>"}, thinkAnswer,
 		}}}, []part{partHeader, partReasoning, partAnswer}},
-		{"tags that the model does not open", thinkModel, func(*Request) {},
+		{"tags that the model does not open", thinkModel, func(*generation.Request) {},
 			[]scripted{{after: thinkTurn("q"), pieces: []piece{
 				{partHeader, "the"}, {partAnswer, repeated(partAnswer) + " so<|im_end|>"},
 			}}}, []part{partHeader, partAnswer}},
-		{"tags that the prompt opens", opensThinking, func(*Request) {},
+		{"tags that the prompt opens", opensThinking, func(*generation.Request) {},
 			[]scripted{{after: thinkTurn("q") + "<think>\n", pieces: []piece{
 				{partReasoning, thinking + "</think>"}, thinkAnswer,
 			}}}, []part{partReasoning, partAnswer}},
-		{"tags that a variable of the template skips", thinkModel, func(q *Request) {
+		{"tags that a variable of the template skips", thinkModel, func(q *generation.Request) {
 			q.TemplateArgs = map[string]any{"enable_thinking": false}
 		}, []scripted{{after: thinkTurn("q") + "<think>\n\n</think>\n\n", pieces: []piece{thinkAnswer}}},
 			[]part{partAnswer}},
-		{"markers", harmonyModel, func(q *Request) { q.Strategy = reasoning.StrategyMarkers },
+		{"markers", harmonyModel, func(q *generation.Request) { q.Strategy = reasoning.StrategyMarkers },
 			[]scripted{{after: ask("q") + finalTag, pieces: []piece{
 				{partHeader, "<<REASONING>>"}, {partReasoning, thinking + "<</REASONING>>"}, answer,
 			}}}, []part{partHeader, partReasoning, partAnswer}},
-		{"json", harmonyModel, func(q *Request) {
+		{"json", harmonyModel, func(q *generation.Request) {
 			q.Strategy, q.Effort = reasoning.StrategyJSON,
 				chattemplate.EffortLow
 		}, []scripted{{after: ask("q") + finalTag, pieces: []piece{
 			{partHeader, `{"reasoning": "`}, {partReasoning, thinking + `"`}, {partHeader, `, "answer": "`},
 			{partAnswer, "the" + repeated(partAnswer) + ` so"`},
 		}}}, []part{partReasoning, partAnswer}},
-		{"tool", harmonyModel, func(q *Request) { q.Strategy = reasoning.StrategyTool }, []scripted{
+		{"tool", harmonyModel, func(q *generation.Request) { q.Strategy = reasoning.StrategyTool }, []scripted{
 			{after: ask("q"), pieces: []piece{
 				{partHeader, "<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>"},
 				{partReasoning, `{"reasoning": "` + thinking + `"}<|call|>`},
@@ -197,12 +199,12 @@ func situations() []situation {
 			{prompt: "report_reasoning", after: "{}<|end|>" + again,
 				pieces: []piece{{partHeader, finalTag}, answer}}, summaryScript,
 		}, []part{partHeader, partReasoning, partAnswer}},
-		{"an unfinished reply of the assistant's", harmonyModel, func(q *Request) {
+		{"an unfinished reply of the assistant's", harmonyModel, func(q *generation.Request) {
 			q.Messages = append(q.Messages, chattemplate.Message{Role: chattemplate.Assistant, Content: "Let me think"})
 		}, []scripted{{after: "Let me think<|end|>" + again, pieces: []piece{
 			{partHeader, analysisTag}, {partReasoning, thinking + "<|end|>"}, {partHeader, again + finalTag}, answer,
 		}}}, []part{partHeader, partReasoning, partAnswer}},
-		{"a raw prompt", harmonyModel, func(q *Request) {
+		{"a raw prompt", harmonyModel, func(q *generation.Request) {
 			q.Messages, q.Prompt, q.Visibility = nil, "Once", reasoning.VisibilityNone
 		}, []scripted{{after: "Once", pieces: []piece{{partAnswer,
 			" so" + repeated(partAnswer) + " then<|return|>"}}}}, []part{partAnswer}},
@@ -210,12 +212,12 @@ func situations() []situation {
 			c := thinkModel()
 			c.ChatTemplate = styleTemplate(style, true)
 			return c
-		}, func(q *Request) { q.Tools = addTool }, []scripted{{after: thinkTurn("q"), pieces: []piece{
+		}, func(q *generation.Request) { q.Tools = addTool }, []scripted{{after: thinkTurn("q"), pieces: []piece{
 			{partHeader, "<think>"}, {partReasoning, thinking + "</think>"}, {partAnswer, "\n<tool_call>"},
 			{partHeader, "\n{\"name\": \"add\", \"arguments\": "}, {partCall, `{"a": 121212}`},
 			{partHeader, "}\n</tool_call>"},
 		}}}, []part{partHeader, partReasoning, partCall}},
-		{"a specialist", harmonyModel, func(q *Request) {
+		{"a specialist", harmonyModel, func(q *generation.Request) {
 			q.Delegation.Specialist = &delegation.Delegate{Prompt: "You add."}
 		}, []scripted{
 			{prompt: asSpecialist, after: ask("q"), pieces: []piece{
@@ -224,7 +226,7 @@ func situations() []situation {
 			}},
 			{after: "\n\nq<|end|>" + again, pieces: []piece{{partHeader, finalTag}, answer}},
 		}, []part{partHeader, partReasoning, partAnswer}},
-		{"a specialist that is shown", harmonyModel, func(q *Request) {
+		{"a specialist that is shown", harmonyModel, func(q *generation.Request) {
 			q.Delegation.Specialist = &delegation.Delegate{Prompt: "You add.", Shown: true}
 		}, []scripted{
 			{prompt: asSpecialist, after: ask("q"), pieces: []piece{
@@ -232,7 +234,7 @@ func situations() []situation {
 				answer,
 			}},
 		}, []part{partHeader, partReasoning, partAnswer}},
-		{"a call of a specialist", harmonyModel, func(q *Request) { q.Delegation.Model = true }, []scripted{
+		{"a call of a specialist", harmonyModel, func(q *generation.Request) { q.Delegation.Model = true }, []scripted{
 			{after: ask("q"), pieces: []piece{
 				{partHeader, analysisTag}, {partReasoning, thinking + "<|end|>"},
 				{partHeader, again + "<|channel|>commentary to=functions." + delegation.DelegateName +
@@ -242,7 +244,7 @@ func situations() []situation {
 			{prompt: asSpecialist, after: engaged,
 				pieces: []piece{{partHeader, finalTag}, {partReasoning, thinking + "<|return|>"}}},
 		}, []part{partHeader, partReasoning}},
-		{"reasons for calls", harmonyModel, func(q *Request) { q.Tools, q.Rationale = addTool, true },
+		{"reasons for calls", harmonyModel, func(q *generation.Request) { q.Tools, q.Rationale = addTool, true },
 			[]scripted{{after: ask("q"), pieces: []piece{
 				{partHeader, "<|channel|>commentary<|message|>"},
 				{partReasoning, `so <rationale call="1">{"why": "` + thinking + `"}</rationale> then<|end|>`},
@@ -326,7 +328,7 @@ func actsOn(s *backend.Sampling, v *backend.Vocab, p part) map[field]bool {
 // observe runs a situation with every field set and reports each field that acts where it is not to, or does not
 // where it is to, by field and part.
 func observe(t *testing.T, of *situation, table *reach, visibility reasoning.Visibility,
-	change func(*Request)) (wrong map[field]map[part]string) {
+	change func(*generation.Request)) (wrong map[field]map[part]string) {
 	t.Helper()
 	wrong = map[field]map[part]string{}
 	report := func(f field, p part, format string, args ...any) {
@@ -355,7 +357,7 @@ func observe(t *testing.T, of *situation, table *reach, visibility reasoning.Vis
 	seed := uint64(drawn)
 	req := user("q")
 	req.Visibility, req.Sampling, req.Seed, req.MaxTokens = visibility, everything(cfg.Vocab), &seed, 400
-	req.Delegation.Work = WorkKeep
+	req.Delegation.Work = generation.WorkKeep
 	if of.change(&req); change != nil {
 		change(&req)
 	}
@@ -523,7 +525,7 @@ func checkCell(t *testing.T, runs []*situation, table *reach, f field, p part) s
 }
 
 // textOf runs a situation and returns what its caller sees.
-func textOf(t *testing.T, of *situation, table *reach, v reasoning.Visibility, change func(*Request)) got {
+func textOf(t *testing.T, of *situation, table *reach, v reasoning.Visibility, change func(*generation.Request)) got {
 	t.Helper()
 	cfg := of.model()
 	cfg.Vocab = fake.Harmony()
@@ -543,8 +545,8 @@ func textOf(t *testing.T, of *situation, table *reach, v reasoning.Visibility, c
 
 // checkStop: every part but the header has the stop string in it, so whatever part it acts on is cut.
 func checkStop(t *testing.T, of *situation, table *reach, v reasoning.Visibility, p part) string {
-	stopped := textOf(t, of, table, v, func(q *Request) { q.Stop = []string{" END", "2121", "channel"} })
-	free := textOf(t, of, table, v, func(*Request) {})
+	stopped := textOf(t, of, table, v, func(q *generation.Request) { q.Stop = []string{" END", "2121", "channel"} })
+	free := textOf(t, of, table, v, func(*generation.Request) {})
 	if stopped.err != nil || free.err != nil {
 		return fmt.Sprint(stopped.err, free.err)
 	}
@@ -565,7 +567,10 @@ func checkStop(t *testing.T, of *situation, table *reach, v reasoning.Visibility
 
 // checkForm: a form of digits and brackets that only the answer is held to.
 func checkForm(t *testing.T, of *situation, table *reach, v reasoning.Visibility, p part) string {
-	held := textOf(t, of, table, v, func(q *Request) { q.Form, q.ToolChoice = grammar.Regex("[0-9]{1,20}"), "" })
+	held := textOf(t, of, table, v, func(q *generation.Request) {
+		q.Form, q.ToolChoice = grammar.Regex("[0-9]{1,20}"),
+			""
+	})
 	if held.err != nil {
 		return held.err.Error()
 	}
@@ -596,7 +601,7 @@ func checkForm(t *testing.T, of *situation, table *reach, v reasoning.Visibility
 // checkIgnoreEnd looks at the table itself: only raw prompts may ask for it, and what follows them is all answer.
 func checkIgnoreEnd(table *reach, v reasoning.Visibility, p part) string {
 	m := marks{vocab: fake.Harmony()}
-	s := table.sampling(&Request{IgnoreEnd: true}, p, v == reasoning.VisibilityFull, &m)
+	s := table.sampling(&generation.Request{IgnoreEnd: true}, p, v == reasoning.VisibilityFull, &m)
 	if acts := biased(&s, m.vocab.EOS()); acts != wanted(fieldIgnoreEnd, p, false) {
 		return fmt.Sprintf("the end is ruled out: %v", acts)
 	}
@@ -633,7 +638,7 @@ var placeOfField = map[string]any{
 // A new field has to be given its place in the table, or a reason to have none.
 func TestEveryFieldOfARequestHasItsPlace(t *testing.T) {
 	names := map[string]bool{}
-	for _, of := range []reflect.Type{reflect.TypeFor[Request](), reflect.TypeFor[backend.Sampling]()} {
+	for _, of := range []reflect.Type{reflect.TypeFor[generation.Request](), reflect.TypeFor[backend.Sampling]()} {
 		for f := range of.Fields() {
 			if f.IsExported() {
 				names[f.Name] = true
@@ -666,10 +671,10 @@ func TestHiddenReasoningCannotBeBegunByTheCaller(t *testing.T) {
 	given, prefixed := user("q"), user("q")
 	given.Messages = append(given.Messages, chattemplate.Message{Role: chattemplate.Assistant, Content: "I think"})
 	prefixed.TemplateArgs = map[string]any{"prefix": "I think"}
-	for _, req := range []Request{given, prefixed} {
+	for _, req := range []generation.Request{given, prefixed} {
 		for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary} {
 			req.Visibility = v
-			var bad *RequestError
+			var bad *generation.RequestError
 			if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &bad) || bad.Field != "Messages" {
 				t.Errorf("visibility %v: %v %q", v, g.err, g.text)
 			}
@@ -686,20 +691,20 @@ func TestHiddenReasoningCannotBeBegunByTheCaller(t *testing.T) {
 func TestWithheldSamplingIsTold(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think("", "so")})
 	for _, c := range []struct {
-		change func(*Request)
+		change func(*generation.Request)
 		want   bool
 	}{
-		{func(q *Request) {}, false},
-		{func(q *Request) { q.Sampling.PresencePenalty = 1 }, true},
-		{func(q *Request) { q.Sampling.Bias = []backend.TokenBias{{Token: 'x', Bias: 1}} }, true},
-		{func(q *Request) { q.Sampling.PresencePenalty, q.Visibility = 1, reasoning.VisibilityFull }, false},
-		{func(q *Request) { q.Sampling.PresencePenalty, q.Rationale = 1, false }, false},
-		{func(q *Request) { q.Sampling.PresencePenalty, q.ToolChoice = 1, ToolChoiceNone }, false},
+		{func(q *generation.Request) {}, false},
+		{func(q *generation.Request) { q.Sampling.PresencePenalty = 1 }, true},
+		{func(q *generation.Request) { q.Sampling.Bias = []backend.TokenBias{{Token: 'x', Bias: 1}} }, true},
+		{func(q *generation.Request) { q.Sampling.PresencePenalty, q.Visibility = 1, reasoning.VisibilityFull }, false},
+		{func(q *generation.Request) { q.Sampling.PresencePenalty, q.Rationale = 1, false }, false},
+		{func(q *generation.Request) { q.Sampling.PresencePenalty, q.ToolChoice = 1, generation.ToolChoiceNone }, false},
 	} {
 		req := user("q")
 		req.Tools, req.Rationale = addTool, true
 		c.change(&req)
-		if got := slices.Contains(f.must(t, req).codes, CodeSamplingWithheld); got != c.want {
+		if got := slices.Contains(f.must(t, req).codes, generation.CodeSamplingWithheld); got != c.want {
 			t.Errorf("%+v: told %v", req.Sampling, got)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/delegation"
 )
@@ -52,24 +53,24 @@ func TestPhasesMarkHiddenReasoning(t *testing.T) {
 		fake.Reply{After: ask("2+2?"), Say: think(thought, "It is 4.")},
 		fake.Reply{After: ask("2+2?") + finalTag, Say: "It is 4.<|return|>"},
 		summaryReply(reasoning.SummaryConciseV1, "I added them."))
-	delegated := Delegation{Specialist: &delegation.Delegate{Prompt: "Add."}}
+	delegated := generation.Delegation{Specialist: &delegation.Delegate{Prompt: "Add."}}
 	for _, c := range []struct {
 		name string
-		req  Request
+		req  generation.Request
 		want string
 	}{
-		{"not asked for", Request{}, ""},
-		{"none", Request{Phases: true}, "start end"},
-		{"summary", Request{Phases: true, Visibility: reasoning.VisibilitySummary}, "start end"},
-		{"full", Request{Phases: true, Visibility: reasoning.VisibilityFull}, "start text end"},
-		{"delegated, not asked for", Request{Delegation: delegated}, ""},
-		{"delegated", Request{Delegation: delegated, Phases: true}, "start end start end start end"},
+		{"not asked for", generation.Request{}, ""},
+		{"none", generation.Request{Phases: true}, "start end"},
+		{"summary", generation.Request{Phases: true, Visibility: reasoning.VisibilitySummary}, "start end"},
+		{"full", generation.Request{Phases: true, Visibility: reasoning.VisibilityFull}, "start text end"},
+		{"delegated, not asked for", generation.Request{Delegation: delegated}, ""},
+		{"delegated", generation.Request{Delegation: delegated, Phases: true}, "start end start end start end"},
 		{
 			"delegated, summary",
-			Request{Delegation: delegated, Phases: true, Visibility: reasoning.VisibilitySummary},
+			generation.Request{Delegation: delegated, Phases: true, Visibility: reasoning.VisibilitySummary},
 			"start end start end start end",
 		},
-		{"no reasoning", Request{Phases: true, Effort: chattemplate.EffortNone}, ""},
+		{"no reasoning", generation.Request{Phases: true, Effort: chattemplate.EffortNone}, ""},
 	} {
 		c.req.Messages = user("2+2?").Messages
 		if got := phases(t, f.Runner, c.req); got != c.want {
@@ -79,7 +80,7 @@ func TestPhasesMarkHiddenReasoning(t *testing.T) {
 }
 
 // phases are the events of reasoning before the answer.
-func phases(t *testing.T, r *Runner, req Request) string {
+func phases(t *testing.T, r *Runner, req generation.Request) string {
 	t.Helper()
 	names := map[reasoning.Kind]string{
 		reasoning.SegmentStart: "start", reasoning.SegmentDelta: "text", reasoning.SegmentEnd: "end",

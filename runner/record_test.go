@@ -11,12 +11,13 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 )
 
 // notebook is a Tracer, and the Recorder of one run.
 type notebook struct {
-	run *TracedRun
+	run *generation.TracedRun
 	// refuse is Begin's error, and lose End's.
 	refuse, lose error
 	// wait, when not nil, holds up every event until it is closed.
@@ -26,7 +27,7 @@ type notebook struct {
 	ends    []error
 }
 
-func (n *notebook) Begin(_ context.Context, run *TracedRun) (Recorder, error) {
+func (n *notebook) Begin(_ context.Context, run *generation.TracedRun) (generation.Recorder, error) {
 	n.run = run
 	return n, n.refuse
 }
@@ -112,7 +113,7 @@ func TestRunsGoOnWithoutTheirTrace(t *testing.T) {
 		req.Trace = n
 		g := f.must(t, req)
 		g.want(t, reasoning.Answer, "four")
-		if g.result.Trace != "" || !slices.Equal(g.codes, []string{CodeNotTraced}) {
+		if g.result.Trace != "" || !slices.Equal(g.codes, []string{generation.CodeNotTraced}) {
 			t.Errorf("%s: trace %q, warnings %q", name, g.result.Trace, g.codes)
 		}
 		if k := len(g.order); g.order[k-2] != reasoning.Warning || g.order[k-1] != reasoning.Done {
@@ -130,15 +131,15 @@ func TestTraceEndsWithItsRun(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		cfg  fake.Config
-		run  func(f fixture, req Request)
+		run  func(f fixture, req generation.Request)
 		why  error
 	}{
-		{"the reader leaves", fake.Config{}, func(f fixture, req Request) {
+		{"the reader leaves", fake.Config{}, func(f fixture, req generation.Request) {
 			for range f.Generate(t.Context(), req) {
 				break
 			}
 		}, context.Canceled},
-		{"the context ends", fake.Config{}, func(f fixture, req Request) {
+		{"the context ends", fake.Config{}, func(f fixture, req generation.Request) {
 			ctx, cancel := context.WithCancel(t.Context())
 			for e := range f.Generate(ctx, req) {
 				if e.Kind == reasoning.SegmentDelta {
@@ -147,15 +148,15 @@ func TestTraceEndsWithItsRun(t *testing.T) {
 			}
 			cancel()
 		}, context.Canceled},
-		{"the context has ended", fake.Config{}, func(f fixture, req Request) {
+		{"the context has ended", fake.Config{}, func(f fixture, req generation.Request) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			collect(ctx, f.Runner, req)
 		}, context.Canceled},
-		{"the engine fails", fake.Config{Fail: failAfter(3, broken)}, func(f fixture, req Request) {
+		{"the engine fails", fake.Config{Fail: failAfter(3, broken)}, func(f fixture, req generation.Request) {
 			collect(t.Context(), f.Runner, req)
 		}, broken},
-		{"the runner closes", fake.Config{}, func(f fixture, req Request) {
+		{"the runner closes", fake.Config{}, func(f fixture, req generation.Request) {
 			closed := make(chan error, 1)
 			for e := range f.Generate(t.Context(), req) {
 				if e.Kind == reasoning.Started {
@@ -165,7 +166,7 @@ func TestTraceEndsWithItsRun(t *testing.T) {
 			if err := <-closed; err != nil {
 				t.Error(err)
 			}
-		}, ErrClosed},
+		}, generation.ErrClosed},
 	} {
 		c.cfg.Vocab, c.cfg.ContextSize = fake.Harmony(), 16384
 		c.cfg.Script = endless(c.cfg.Vocab, "analysis")

@@ -52,7 +52,7 @@ func (t *turn) reported(l *lane) bool {
 			t.splitOnly(t.r.template.OpenAnswer(chattemplate.StartTurn))
 		}
 	}
-	if err := t.steer.endReport(t.r, &t.req); err != nil {
+	if err := t.steer.endReport(t); err != nil {
 		t.failed(l, err)
 		return true
 	}

@@ -9,13 +9,14 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 )
 
 func TestEmptyPromptIsRefused(t *testing.T) {
 	for _, template := range []string{`{{ "" }}`, `{{ messages[messages[0].content] }}`} {
 		f := start(t, thinkModel(), Config{ChatTemplate: template})
-		var re *RequestError
+		var re *generation.RequestError
 		if g := collect(t.Context(), f.Runner, user("a")); !errors.As(g.err, &re) || re.Hint() == "" {
 			t.Errorf("%s: %v", template, g.err)
 		}
@@ -41,25 +42,26 @@ func TestStopStringsAndLength(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 300}, Config{})
-	for name, req := range map[string]Request{
+	for name, req := range map[string]generation.Request{
 		"Messages": {},
 		"Budget":   {Messages: user("a").Messages, Budget: -1},
 		"Stop":     {Messages: user("a").Messages, Stop: []string{""}},
 		"Effort":   {Messages: user("a").Messages, Effort: "extreme"},
 		"Strategy": {Messages: user("a").Messages, Strategy: reasoning.StrategyJSON,
 			Tools: []chattemplate.Tool{{Name: "f"}}},
-		"ToolChoice": {Messages: user("a").Messages, ToolChoice: ToolChoiceRequired},
-		"ToolName": {Messages: user("a").Messages, Tools: []chattemplate.Tool{{Name: "f"}}, ToolChoice: ToolChoiceFunction,
-			ToolName: "g"},
+		"ToolChoice": {Messages: user("a").Messages, ToolChoice: generation.ToolChoiceRequired},
+		"ToolName": {Messages: user("a").Messages, Tools: []chattemplate.Tool{{Name: "f"}},
+			ToolChoice: generation.ToolChoiceFunction,
+			ToolName:   "g"},
 		"Tools":    {Messages: user("a").Messages, Tools: []chattemplate.Tool{{Name: "report_reasoning"}}},
 		"Sampling": {Messages: user("a").Messages, Sampling: backend.Sampling{Temperature: -1}},
 	} {
-		var re *RequestError
+		var re *generation.RequestError
 		if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &re) || re.Field != name {
 			t.Errorf("%s: %v", name, g.err)
 		}
 	}
-	var long *PromptTooLongError
+	var long *generation.PromptTooLongError
 	if g := collect(t.Context(), f.Runner, user(strings.Repeat("q", 1000))); !errors.As(g.err, &long) ||
 		long.Tokens < 1000 || long.Hint() == "" {
 		t.Errorf("long prompt: %v", g.err)
@@ -67,7 +69,7 @@ func TestRefusals(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if g := collect(t.Context(), f.Runner, user("a")); !errors.Is(g.err, ErrClosed) {
+	if g := collect(t.Context(), f.Runner, user("a")); !errors.Is(g.err, generation.ErrClosed) {
 		t.Errorf("after close: %v", g.err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 	"runner/reasoning/delegation"
@@ -24,14 +25,6 @@ import (
 
 // Errors that end a run, wrapped.
 var (
-	// ErrClosed: the runner was closed.
-	ErrClosed = errors.New("runner is closed")
-	// ErrQueueFull: as many requests as Config.Queue wait already; try again later.
-	ErrQueueFull = errors.New("too many requests are waiting")
-	// ErrChanged: the model's files are not those that were loaded. See [Runner.Fail].
-	ErrChanged = errors.New("the model's files have changed since they were loaded")
-	// ErrBadLogits: the model computes what are no numbers. Several such runs in a row are an ErrBroken as well.
-	ErrBadLogits = backend.ErrBadLogits
 	// ErrHangs: the model's step did not end in time; what it holds is not freed.
 	ErrHangs = errors.New("the model does not come back from a step")
 )
@@ -165,26 +158,26 @@ func (r *Runner) free() error {
 // error or the backend's. Leaving the loop early cancels the run. A reader may be slow: what it has not read is
 // kept, which the run's token limit bounds, and it delays nobody. A run that is traced returns when its trace has
 // ended, and Done comes when it is durable.
-func (r *Runner) Generate(ctx context.Context, req Request) iter.Seq2[reasoning.Event, error] {
+func (r *Runner) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		caller := ctx
 		ctx, end := context.WithCancelCause(ctx)
 		cancel := func() { end(context.Canceled) }
 		defer cancel()
-		defer context.AfterFunc(r.sched.stop, func() { end(ErrClosed) })()
+		defer context.AfterFunc(r.sched.stop, func() { end(generation.ErrClosed) })()
 		ticket := r.queue.enter(req.Principal)
 		if ticket == nil {
-			yield(reasoning.Event{}, ErrQueueFull)
+			yield(reasoning.Event{}, generation.ErrQueueFull)
 			return
 		}
 		defer ticket.leave()
-		if req.delegates() {
+		if req.Delegates() {
 			if err := r.delegate(ctx, cancel, req, func(e reasoning.Event) bool { return yield(e, nil) }); err != nil {
 				yield(reasoning.Event{}, err)
 			}
 			return
 		}
-		t, err := r.prepare(ctx, req)
+		t, err := r.prepare(ctx, req, nil)
 		if err != nil {
 			yield(reasoning.Event{}, err)
 			return
@@ -264,7 +257,7 @@ func (r *Runner) watch(ctx context.Context, t *turn) (stop func()) {
 }
 
 // prepare makes a turn unless the runner is closed.
-func (r *Runner) prepare(ctx context.Context, req Request) (*turn, error) {
+func (r *Runner) prepare(ctx context.Context, req generation.Request, of *stage) (*turn, error) {
 	if err := r.slots.take(ctx, req.Principal); err != nil {
 		return nil, err
 	}
@@ -272,18 +265,18 @@ func (r *Runner) prepare(ctx context.Context, req Request) (*turn, error) {
 	r.using.RLock()
 	defer r.using.RUnlock()
 	if r.sched.stop.Err() != nil {
-		return nil, ErrClosed
+		return nil, generation.ErrClosed
 	}
-	return r.newTurn(ctx, req)
+	return r.newTurn(ctx, req, of)
 }
 
 // Validate reports what of a request this runner cannot honour, before anything is rendered or generated.
-func (r *Runner) Validate(req *Request) error {
+func (r *Runner) Validate(req *generation.Request) error {
 	bad := func(field, advice, format string, args ...any) error {
-		return &RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
+		return &generation.RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
 	}
 	switch {
-	case req.isRaw():
+	case req.IsRaw():
 		if err := r.validateRaw(req); err != nil {
 			return err
 		}
@@ -327,7 +320,7 @@ func (r *Runner) Validate(req *Request) error {
 	if req.Visibility > reasoning.VisibilityFull {
 		return bad("Visibility", "use none, summary or full", "%d is not a visibility", req.Visibility)
 	}
-	if req.delegates() {
+	if req.Delegates() {
 		if err := validateDelegation(req); err != nil {
 			return err
 		}
@@ -347,7 +340,7 @@ func awaitsResults(messages []chattemplate.Message) bool {
 }
 
 // validateRaw reports what a raw prompt cannot be combined with.
-func (r *Runner) validateRaw(req *Request) error {
+func (r *Runner) validateRaw(req *generation.Request) error {
 	for _, f := range []struct {
 		field string
 		set   bool
@@ -360,13 +353,13 @@ func (r *Runner) validateRaw(req *Request) error {
 		{"TemplateArgs", len(req.TemplateArgs) > 0}, {"PromptTokens", req.Prompt != "" && req.PromptTokens != nil},
 	} {
 		if f.set {
-			return &RequestError{Field: f.field, Err: errors.New("a raw prompt leaves no place for it"),
+			return &generation.RequestError{Field: f.field, Err: errors.New("a raw prompt leaves no place for it"),
 				Advice: "give messages instead of a prompt"}
 		}
 	}
 	for i, t := range req.PromptTokens {
 		if !r.model.Vocab().Valid(t) {
-			return &RequestError{Field: "PromptTokens", Err: tokenError{i, t, r.model.Vocab().Len()},
+			return &generation.RequestError{Field: "PromptTokens", Err: tokenError{i, t, r.model.Vocab().Len()},
 				Advice: "use tokens of this model"}
 		}
 	}
@@ -374,13 +367,13 @@ func (r *Runner) validateRaw(req *Request) error {
 }
 
 // validateTools reports a choice of tools that cannot be honoured.
-func (r *Runner) validateTools(req *Request) error {
+func (r *Runner) validateTools(req *generation.Request) error {
 	bad := func(field, advice, format string, args ...any) error {
-		return &RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
+		return &generation.RequestError{Field: field, Err: fmt.Errorf(format, args...), Advice: advice}
 	}
 	switch req.ToolChoice {
-	case "", ToolChoiceAuto, ToolChoiceNone:
-	case ToolChoiceRequired, ToolChoiceFunction:
+	case "", generation.ToolChoiceAuto, generation.ToolChoiceNone:
+	case generation.ToolChoiceRequired, generation.ToolChoiceFunction:
 		if len(req.Tools) == 0 && !req.Delegation.Model {
 			return bad("ToolChoice", "give the tools, or use auto", "a call is asked for, but there are no tools")
 		}
@@ -395,15 +388,15 @@ func (r *Runner) validateTools(req *Request) error {
 	}
 	named := func(t chattemplate.Tool) bool { return t.Name == req.ToolName }
 	delegates := req.Delegation.Model && delegation.IsTool(req.ToolName)
-	if req.ToolChoice == ToolChoiceFunction && !delegates && !slices.ContainsFunc(req.Tools, named) {
+	if req.ToolChoice == generation.ToolChoiceFunction && !delegates && !slices.ContainsFunc(req.Tools, named) {
 		return bad("ToolName", "name one of the tools", "%q is none of the tools", req.ToolName)
 	}
 	return nil
 }
 
 // strategy says where the reasoning of a request comes from.
-func (r *Runner) strategy(req *Request) (reasoning.Strategy, error) {
-	if req.isRaw() {
+func (r *Runner) strategy(req *generation.Request) (reasoning.Strategy, error) {
+	if req.IsRaw() {
 		return reasoning.StrategyPosthoc, nil
 	}
 	marks := r.template.Format().Family != chattemplate.Plain
@@ -424,7 +417,7 @@ func (r *Runner) strategy(req *Request) (reasoning.Strategy, error) {
 		}
 	case reasoning.StrategyNative:
 		if !marks {
-			return "", &RequestError{Field: "Strategy", Err: errors.New("this model does not mark its reasoning"),
+			return "", &generation.RequestError{Field: "Strategy", Err: errors.New("this model does not mark its reasoning"),
 				Advice: "use auto, json, tool, markers or posthoc"}
 		}
 		return req.Strategy, nil
@@ -432,18 +425,18 @@ func (r *Runner) strategy(req *Request) (reasoning.Strategy, error) {
 		return req.Strategy, nil
 	case reasoning.StrategyJSON:
 		if len(req.Tools) > 0 {
-			return "", &RequestError{Field: "Strategy", Err: errors.New("strategy json leaves no room for tools"),
+			return "", &generation.RequestError{Field: "Strategy", Err: errors.New("strategy json leaves no room for tools"),
 				Advice: "use auto, tool or markers"}
 		}
 		return req.Strategy, nil
 	case reasoning.StrategyTool:
 		if !r.template.Format().Tools {
-			return "", &RequestError{Field: "Strategy", Err: errors.New("this model's format does not know tools"),
+			return "", &generation.RequestError{Field: "Strategy", Err: errors.New("this model's format does not know tools"),
 				Advice: "use auto, json or markers"}
 		}
 		return req.Strategy, nil
 	default:
-		return "", &RequestError{Field: "Strategy", Err: fmt.Errorf("%q is not a strategy", req.Strategy),
+		return "", &generation.RequestError{Field: "Strategy", Err: fmt.Errorf("%q is not a strategy", req.Strategy),
 			Advice: "use auto, native, json, tool, markers or posthoc"}
 	}
 }

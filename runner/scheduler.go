@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"runner/backend"
+	"runner/generation"
 )
 
 // smallRun is the most pending tokens that count as decoding: a sampled token with what a format forces after it.
@@ -89,7 +90,7 @@ func (s *scheduler) loop() {
 			}
 		}
 		if s.stop.Err() != nil {
-			s.failAll(ErrClosed)
+			s.failAll(generation.ErrClosed)
 			s.cache.close()
 			return
 		}
@@ -109,7 +110,7 @@ func (s *scheduler) do(ctx context.Context, f func()) error {
 		<-done
 		return nil
 	case <-s.stop.Done():
-		return ErrClosed
+		return generation.ErrClosed
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -445,7 +446,7 @@ func nothingLeft(l *lane, err error) error {
 	if !errors.Is(err, backend.ErrNothingAllowed) || len(l.sampling.Bias) == 0 {
 		return err
 	}
-	return &RequestError{Field: "Sampling", Err: errors.New("its bias forbids every token that can come next"),
+	return &generation.RequestError{Field: "Sampling", Err: errors.New("its bias forbids every token that can come next"),
 		Advice: "forbid fewer tokens"}
 }
 

@@ -15,6 +15,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -23,7 +24,7 @@ func TestSecondTurnReusesThePrefix(t *testing.T) {
 		fake.Reply{After: ask("first"), Say: think(thought, "one")},
 		fake.Reply{After: ask("second"), Say: think(thought, "two")})
 	long := strings.Repeat("words words words ", 200)
-	req := Request{Messages: []chattemplate.Message{{Role: chattemplate.System, Content: long},
+	req := generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.System, Content: long},
 		{Role: chattemplate.User, Content: "first"}}}
 	g := f.must(t, req)
 	if g.result.Usage.Cached != 0 {
@@ -183,7 +184,7 @@ func TestEmbeddingsDoNotStallDecoding(t *testing.T) {
 	for i := range 6 {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := r.Embed(ctx, fmt.Sprint(i%2), make([]Token, 2000)); err != nil && ctx.Err() == nil {
+				if _, err := r.Embed(ctx, fmt.Sprint(i%2), make([]backend.Token, 2000)); err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}
 			}
@@ -211,9 +212,9 @@ func TestEmbeddingsDoNotStallDecoding(t *testing.T) {
 func TestAnEmbeddingIsOfItsTextAlone(t *testing.T) {
 	f := start(t, fake.Config{Sequences: 4, ContextSize: 512, CacheTokens: 700}, Config{Parallel: 2},
 		fake.Reply{After: ask("q"), Say: think("x", strings.Repeat("a b ", 100))})
-	text := make([]Token, 500)
+	text := make([]backend.Token, 500)
 	for i := range text {
-		text[i] = Token(i % 50)
+		text[i] = backend.Token(i % 50)
 	}
 	alone, err := f.Embed(t.Context(), "a", text)
 	if err != nil {
@@ -238,7 +239,7 @@ func TestAnEmbeddingIsOfItsTextAlone(t *testing.T) {
 		wg.Go(func() { f.must(t, user("q")) })
 	}
 	wg.Wait()
-	if _, err := f.Embed(t.Context(), "a", make([]Token, 513)); err == nil {
+	if _, err := f.Embed(t.Context(), "a", make([]backend.Token, 513)); err == nil {
 		t.Error("a text that is longer than the context is embedded")
 	}
 	if err := f.sched.do(t.Context(), func() { f.sched.cache.close() }); err != nil {
@@ -294,7 +295,7 @@ func TestQueueIsBounded(t *testing.T) {
 	refused := 0
 	for range 10 {
 		wg.Go(func() {
-			if g := collect(t.Context(), f.Runner, user("a")); errors.Is(g.err, ErrQueueFull) {
+			if g := collect(t.Context(), f.Runner, user("a")); errors.Is(g.err, generation.ErrQueueFull) {
 				mu.Lock()
 				refused++
 				mu.Unlock()

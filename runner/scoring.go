@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"runner/backend"
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -19,7 +20,7 @@ type scoring struct {
 	list []reasoning.TokenLogprobs
 }
 
-func newScoring(v *backend.Vocab, req *Request, prompt []backend.Token) *scoring {
+func newScoring(v *backend.Vocab, req *generation.Request, prompt []backend.Token) *scoring {
 	s := &scoring{vocab: v, top: req.PromptTop, prompt: len(prompt), list: make([]reasoning.TokenLogprobs, 0, len(prompt))}
 	if req.PromptTokens == nil && v.AddBOS() && v.BOS() == prompt[0] {
 		s.added = 1

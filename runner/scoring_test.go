@@ -9,11 +9,12 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
+	"runner/generation"
 	"runner/reasoning"
 )
 
 // scored runs a request and returns the scores of its prompt.
-func scored(t *testing.T, f fixture, req Request) (list []reasoning.TokenLogprobs, result reasoning.Result) {
+func scored(t *testing.T, f fixture, req generation.Request) (list []reasoning.TokenLogprobs, result reasoning.Result) {
 	t.Helper()
 	for e, err := range f.Generate(t.Context(), req) {
 		if err != nil {
@@ -31,7 +32,7 @@ func scored(t *testing.T, f fixture, req Request) (list []reasoning.TokenLogprob
 }
 
 // reference scores tokens one at a time, straight from the backend.
-func reference(t *testing.T, m backend.Model, tokens []Token, top int) []reasoning.TokenLogprobs {
+func reference(t *testing.T, m backend.Model, tokens []backend.Token, top int) []reasoning.TokenLogprobs {
 	t.Helper()
 	s, err := m.NewSequence()
 	if err != nil {
@@ -67,14 +68,14 @@ func sameScores(a, b []reasoning.TokenLogprobs) bool {
 
 func TestPromptsAreScoredInPiecesAndNotTokenByToken(t *testing.T) {
 	f := start(t, fake.Config{}, Config{})
-	tokens := make([]Token, 200)
+	tokens := make([]backend.Token, 200)
 	for i := range tokens {
-		tokens[i] = Token(3 + i*7%90)
+		tokens[i] = backend.Token(3 + i*7%90)
 	}
 	want := reference(t, f.model, tokens, 2)
 	before := len(f.model.Steps())
 	for range 2 { // the second time the prompt is in the cache
-		req := Request{PromptTokens: tokens, PromptLogprobs: true, PromptTop: 2, PromptOnly: true}
+		req := generation.Request{PromptTokens: tokens, PromptLogprobs: true, PromptTop: 2, PromptOnly: true}
 		list, result := scored(t, f, req)
 		if !sameScores(list, want) {
 			t.Errorf("got %v, want %v", list, want)
@@ -93,17 +94,18 @@ func TestPromptsAreScoredBesideOthers(t *testing.T) {
 	// The cache is so small that lanes have to give their sequences back and are fed again.
 	f := start(t, fake.Config{ContextSize: 256, CacheTokens: 500, BatchSize: 64}, Config{})
 	var group sync.WaitGroup
-	prompts := make([][]Token, 6)
+	prompts := make([][]backend.Token, 6)
 	want := make([][]reasoning.TokenLogprobs, len(prompts))
 	for i := range prompts {
 		for j := range 150 {
-			prompts[i] = append(prompts[i], Token(3+(i*31+j*7)%90))
+			prompts[i] = append(prompts[i], backend.Token(3+(i*31+j*7)%90))
 		}
 		want[i] = reference(t, f.model, prompts[i], 1)
 	}
 	for i := range prompts {
 		group.Go(func() {
-			req := Request{PromptTokens: prompts[i], PromptLogprobs: true, PromptTop: 1, MaxTokens: 20, IgnoreEnd: true}
+			req := generation.Request{PromptTokens: prompts[i], PromptLogprobs: true, PromptTop: 1, MaxTokens: 20,
+				IgnoreEnd: true}
 			if list, result := scored(t, f, req); !sameScores(list, want[i]) || result.Usage.Completion != 20 {
 				t.Errorf("prompt %d: %d scores, %+v", i, len(list), result)
 			}
@@ -114,10 +116,10 @@ func TestPromptsAreScoredBesideOthers(t *testing.T) {
 
 func TestTheEndCanBeIgnored(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: "Once", Say: " more<|return|>"})
-	if g := f.must(t, Request{Prompt: "Once", MaxTokens: 40}); g.result.Finish != reasoning.FinishStop {
+	if g := f.must(t, generation.Request{Prompt: "Once", MaxTokens: 40}); g.result.Finish != reasoning.FinishStop {
 		t.Fatalf("%+v", g.result)
 	}
-	g := f.must(t, Request{Prompt: "Once", MaxTokens: 40, IgnoreEnd: true})
+	g := f.must(t, generation.Request{Prompt: "Once", MaxTokens: 40, IgnoreEnd: true})
 	if g.result.Finish != reasoning.FinishLength || g.result.Usage.Completion != 40 {
 		t.Errorf("%+v", g.result)
 	}
@@ -125,13 +127,13 @@ func TestTheEndCanBeIgnored(t *testing.T) {
 
 func TestOnlyRawPromptsAreScored(t *testing.T) {
 	f := start(t, fake.Config{}, Config{})
-	for name, change := range map[string]func(*Request){
-		"Prompt":    func(q *Request) { q.PromptLogprobs = true; q.Prompt = ""; q.Messages = user("a").Messages },
-		"PromptTop": func(q *Request) { q.PromptTop = backend.MaxTopLogprobs + 1 },
+	for name, change := range map[string]func(*generation.Request){
+		"Prompt":    func(q *generation.Request) { q.PromptLogprobs = true; q.Prompt = ""; q.Messages = user("a").Messages },
+		"PromptTop": func(q *generation.Request) { q.PromptTop = backend.MaxTopLogprobs + 1 },
 	} {
-		req := Request{Prompt: "x"}
+		req := generation.Request{Prompt: "x"}
 		change(&req)
-		var bad *RequestError
+		var bad *generation.RequestError
 		if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &bad) || bad.Field != name {
 			t.Errorf("%s: %v", name, g.err)
 		}

@@ -16,6 +16,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -191,7 +192,7 @@ type soakRun struct {
 	closes bool // the runner may be closed under it
 }
 
-func (s *soakRun) request() Request {
+func (s *soakRun) request() generation.Request {
 	rng := s.rng
 	pick := func(p int) bool { return rng.IntN(p) == 0 }
 	req := user(strings.Repeat("so what is it ", rng.IntN(4)) + "2+2?")
@@ -280,7 +281,7 @@ type seen struct {
 }
 
 // watch reads a run and checks every event and the end. on is called with the number of events so far.
-func (s *soakRun) watch(ctx context.Context, req Request, on func(int) bool) *seen {
+func (s *soakRun) watch(ctx context.Context, req generation.Request, on func(int) bool) *seen {
 	w := &seen{}
 	var open [reasoning.Answer + 1]bool
 	fail := func(format string, args ...any) {
@@ -348,11 +349,12 @@ func (s *soakRun) watch(ctx context.Context, req Request, on func(int) bool) *se
 
 // mayFail reports whether a run may end with an error.
 func (s *soakRun) mayFail(ctx context.Context, err error) bool {
-	return errors.Is(err, errInjected) || errors.Is(err, ErrQueueFull) || errors.Is(err, ErrClosed) && s.closes ||
-		errors.Is(err, context.Canceled) && ctx.Err() != nil || errors.As(err, new(*PromptTooLongError))
+	return errors.Is(err, errInjected) || errors.Is(err, generation.ErrQueueFull) ||
+		errors.Is(err, generation.ErrClosed) && s.closes ||
+		errors.Is(err, context.Canceled) && ctx.Err() != nil || errors.As(err, new(*generation.PromptTooLongError))
 }
 
-func (s *soakRun) checkResult(req Request, w *seen, fail func(string, ...any)) {
+func (s *soakRun) checkResult(req generation.Request, w *seen, fail func(string, ...any)) {
 	r, u := w.result, w.result.Usage
 	limit := s.r.Info().ContextSize - u.Prompt
 	if req.MaxTokens > 0 {

@@ -3,25 +3,14 @@ package runner
 import (
 	"sync/atomic"
 	"time"
+
+	"runner/generation"
 )
 
-// Stats is what a runner is doing and has done.
-type Stats struct {
-	// Waiting counts runs, summaries and texts to embed that wait for a sequence, Active those that have one, and
-	// Idle the sequences that are kept for the beginnings that they hold.
-	Waiting, Active, Idle int
-	// Steps counts forward passes, and Tokens what was fed to them.
-	Steps, Tokens int64
-	// MaskTime is how long was spent on finding out what may come next.
-	MaskTime time.Duration
-	// Violations counts answers that broke the form that they were held to. Any is a mistake of the program.
-	Violations int64
-}
-
 // Stats returns the figures of now. They are of one moment each, not of the same.
-func (r *Runner) Stats() Stats {
+func (r *Runner) Stats() generation.Stats {
 	c := &r.sched.counts
-	return Stats{
+	return generation.Stats{
 		Waiting: int(c.waiting.Load()), Active: int(c.active.Load()), Idle: int(c.idle.Load()),
 		MaskTime: time.Duration(r.maskTime.Load()), Steps: c.steps.Load(), Tokens: c.tokens.Load(),
 		Violations: r.violations.Load(),

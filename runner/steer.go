@@ -11,6 +11,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -183,7 +184,7 @@ func (s *steering) Prepare(work int) (used int, ready bool, err error) {
 
 // blame says which form an error of a matcher is about.
 func (s *steering) blame(m *grammar.Matcher, err error) error {
-	e := &RequestError{Field: "Form", Err: err, Advice: hint(err)}
+	e := &generation.RequestError{Field: "Form", Err: err, Advice: hint(err)}
 	if m == s.call {
 		e.Field = "Tools"
 	}
@@ -449,13 +450,13 @@ func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) 
 	var err error
 	if !form.IsZero() {
 		if s.answer, err = r.grammars().Compile(ctx, form); err != nil {
-			return nil, &RequestError{Field: "Form", Err: err, Advice: hint(err)}
+			return nil, &generation.RequestError{Field: "Form", Err: err, Advice: hint(err)}
 		}
 	}
 	s.report = t.strategy == reasoning.StrategyTool && !t.effortNone()
-	s.owed = s.answer != nil || req.mustCall()
+	s.owed = s.answer != nil || req.MustCall()
 	if s.format.Family == chattemplate.Harmony {
-		if err := s.initHarmony(ctx, r, req); err != nil {
+		if err := s.initHarmony(ctx, t); err != nil {
 			return nil, err
 		}
 	} else if err := s.initTags(ctx, r, t); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -14,7 +15,8 @@ import (
 // initHarmony notes harmony's control tokens and holds the headers to what the request allows. That is done for
 // every request: gpt-oss now and then writes a header that is none, or calls what nobody offers, most of all where
 // it is offered nothing.
-func (s *steering) initHarmony(ctx context.Context, r *Runner, req *Request) error {
+func (s *steering) initHarmony(ctx context.Context, t *turn) error {
+	r, req := t.r, &t.req
 	for _, name := range []string{"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"} {
 		if t, ok := s.vocab.Special(name); ok {
 			s.outside = append(s.outside, t)
@@ -39,11 +41,11 @@ func (s *steering) initHarmony(ctx context.Context, r *Runner, req *Request) err
 		w.call(reasoning.ReportReasoningName, false)
 		return s.hold(w)
 	}
-	return s.holdHeaders(r, req, true)
+	return s.holdHeaders(t, true)
 }
 
 // endReport lets the model go on after it has reported its reasoning.
-func (s *steering) endReport(r *Runner, req *Request) error {
+func (s *steering) endReport(t *turn) error {
 	if !s.report {
 		return nil
 	}
@@ -52,16 +54,16 @@ func (s *steering) endReport(r *Runner, req *Request) error {
 		s.at, s.text, s.later = placeNone, s.later, nil
 		return nil
 	}
-	return s.holdHeaders(r, req, false)
+	return s.holdHeaders(t, false)
 }
 
 // holdHeaders lets the model open only the messages that the request allows: with or without further reasoning, and
 // no call of a function that is not offered.
-func (s *steering) holdHeaders(r *Runner, req *Request, mayReason bool) error {
-	w := newHeaderWriter(r)
+func (s *steering) holdHeaders(t *turn, mayReason bool) error {
+	req, w := &t.req, newHeaderWriter(t.r)
 	tools := req.Tools
 	builtin := s.builtin
-	if req.ToolChoice == ToolChoiceNone {
+	if req.ToolChoice == generation.ToolChoiceNone {
 		tools, builtin = nil, nil
 	}
 	calls := len(tools)+len(builtin) > 0
@@ -70,7 +72,7 @@ func (s *steering) holdHeaders(r *Runner, req *Request, mayReason bool) error {
 	}
 	// Where a call is demanded no words go before it: they have no end of their own that the limits would leave
 	// room after.
-	if !req.mustCall() {
+	if !req.MustCall() {
 		w.answer(calls)
 		if calls {
 			w.words(w.commentary, true)
@@ -80,7 +82,7 @@ func (s *steering) holdHeaders(r *Runner, req *Request, mayReason bool) error {
 		}
 	}
 	for _, tool := range tools {
-		if req.admits(tool.Name) {
+		if t.admits(tool.Name) {
 			w.call(tool.Name, mayReason)
 		}
 	}

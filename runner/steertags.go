@@ -9,6 +9,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -32,7 +33,7 @@ func (s *steering) newTextCalls(ctx context.Context, r *Runner, tools []chattemp
 	c := &textCalls{form: newCallForm(s.vocab, s.format.Calls, single), must: must, mask: backend.NewMask(s.vocab.Len())}
 	block, err := c.form.block(tools)
 	if err != nil {
-		return nil, &RequestError{Field: "Tools", Err: err,
+		return nil, &generation.RequestError{Field: "Tools", Err: err,
 			Advice: "change the tool, or leave strict and the choice of tools out"}
 	}
 	whole := block
@@ -44,7 +45,7 @@ func (s *steering) newTextCalls(ctx context.Context, r *Runner, tools []chattemp
 		form grammar.Source
 	}{{&c.after, block}, {&c.whole, whole}} {
 		if *g.to, err = r.grammars().Compile(ctx, g.form); err != nil {
-			return nil, &RequestError{Field: "Tools", Err: c.blame(ctx, r, tools, err), Advice: hint(err)}
+			return nil, &generation.RequestError{Field: "Tools", Err: c.blame(ctx, r, tools, err), Advice: hint(err)}
 		}
 	}
 	for t := range backend.Token(s.vocab.Len()) {
@@ -156,28 +157,30 @@ func (s *steering) initTags(ctx context.Context, r *Runner, t *turn) error {
 // initCalls prepares for calls in text. Without a known way of writing them nothing can be held to anything.
 func (s *steering) initCalls(ctx context.Context, r *Runner, t *turn) error {
 	req := &t.req
-	must := req.ToolChoice == ToolChoiceRequired || req.ToolChoice == ToolChoiceFunction
+	must := req.ToolChoice == generation.ToolChoiceRequired || req.ToolChoice == generation.ToolChoiceFunction
 	strict := slices.ContainsFunc(req.Tools, func(t chattemplate.Tool) bool { return t.Strict })
 	if s.format.Calls == nil {
 		switch {
 		case must:
-			return &RequestError{Field: "ToolChoice",
+			return &generation.RequestError{Field: "ToolChoice",
 				Err: errors.New("how this model writes calls is not known, so it cannot be held to one"), Advice: "use auto"}
 		case req.SingleCall:
-			return &RequestError{Field: "SingleCall",
+			return &generation.RequestError{Field: "SingleCall",
 				Err: errors.New("how this model writes calls is not known, so it cannot be held to one"), Advice: "leave it out"}
 		case s.report && s.answer != nil:
-			return &RequestError{Field: "Strategy", Err: errors.New("how this model writes calls is not known, so it " +
-				"cannot report its reasoning by one and be held to a form"),
+			return &generation.RequestError{Field: "Strategy",
+				Err: errors.New("how this model writes calls is not known, so it " +
+					"cannot report its reasoning by one and be held to a form"),
 				Advice: "use auto, json or markers"}
 		}
 		s.ignored, s.report = strict, false
 		return nil
 	}
 	var err error
-	if len(req.Tools) > 0 && req.ToolChoice != ToolChoiceNone && (must || strict || req.SingleCall || s.answer != nil ||
+	if len(req.Tools) > 0 && req.ToolChoice != generation.ToolChoiceNone && (must || strict || req.SingleCall ||
+		s.answer != nil ||
 		s.report) {
-		tools := slices.DeleteFunc(slices.Clone(req.Tools), func(t chattemplate.Tool) bool { return !req.admits(t.Name) })
+		tools := slices.DeleteFunc(slices.Clone(req.Tools), func(tool chattemplate.Tool) bool { return !t.admits(tool.Name) })
 		if s.text, err = s.newTextCalls(ctx, r, tools, must, req.SingleCall); err != nil {
 			return err
 		}

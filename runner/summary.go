@@ -6,6 +6,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -51,7 +52,7 @@ func (t *turn) summarizeLate() {
 	if t.beginSummary(); t.summarized {
 		return
 	}
-	if t.req.stage.thought() != "" && t.output.answered {
+	if t.stage.thought() != "" && t.output.answered {
 		t.summarizeEarlier()
 	} else {
 		t.output.warn(reasoning.CodeSummaryUnavailable, "the reasoning did not come to its end")
@@ -122,7 +123,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	p.lane.tokens = make([]backend.Token, 0, len(prefix)+len(ask)+p.limit)
 	p.lane.tokens = append(append(p.lane.tokens, prefix...), ask...)
 	p.lane.sampling = t.sight.sampling[partSummary]
-	if text := strings.TrimSpace(strings.Join([]string{t.req.stage.thought(), t.output.thoughts.String(),
+	if text := strings.TrimSpace(strings.Join([]string{t.stage.thought(), t.output.thoughts.String(),
 		t.output.reasons.String()}, "\n")); text != "" {
 		p.guard = reasoning.NewGuard(t.r.model.Vocab(), text)
 		p.lane.constraint = p.guard
@@ -207,7 +208,7 @@ func (p *summaryPass) failed(l *lane, err error) {
 	if p.done {
 		return
 	}
-	if p.turn.ctx.Err() != nil || errors.Is(err, ErrClosed) {
+	if p.turn.ctx.Err() != nil || errors.Is(err, generation.ErrClosed) {
 		p.done = true
 		p.turn.failed(p.turn.lane, err)
 		return

@@ -8,15 +8,13 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/generation"
 )
-
-// Token is the id of an entry of a model's vocabulary.
-type Token = backend.Token
 
 // Tokenize returns the tokens of a text, without a token for its beginning. With special, the names of control
 // tokens become these tokens; otherwise no text does. A few texts are done at a time, and whose turn it is goes by
 // principal. The errors are ErrClosed, the context's and the backend's.
-func (r *Runner) Tokenize(ctx context.Context, principal, text string, special bool) ([]Token, error) {
+func (r *Runner) Tokenize(ctx context.Context, principal, text string, special bool) ([]backend.Token, error) {
 	if err := r.slots.take(ctx, principal); err != nil {
 		return nil, err
 	}
@@ -24,17 +22,17 @@ func (r *Runner) Tokenize(ctx context.Context, principal, text string, special b
 	r.using.RLock()
 	defer r.using.RUnlock()
 	if r.sched.stop.Err() != nil {
-		return nil, ErrClosed
+		return nil, generation.ErrClosed
 	}
 	return r.tokenize(text, special)
 }
 
 // tokenize is Tokenize for who holds r.using.
-func (r *Runner) tokenize(text string, special bool) ([]Token, error) {
+func (r *Runner) tokenize(text string, special bool) ([]backend.Token, error) {
 	if !special {
 		return r.model.Tokenize(nil, text)
 	}
-	var tokens []Token
+	var tokens []backend.Token
 	var err error
 	specials := specialsOf(r.model.Vocab())
 	for plain := 0; plain <= len(text); {
@@ -62,7 +60,7 @@ func (r *Runner) tokenize(text string, special bool) ([]Token, error) {
 // special is a token with a name that text can spell.
 type special struct {
 	name  string
-	token Token
+	token backend.Token
 }
 
 // specialsOf lists a vocabulary's special tokens by the first byte of their names.
@@ -77,7 +75,7 @@ func specialsOf(v *backend.Vocab) *[256][]special {
 }
 
 // match returns the longest special token with which text begins, and its length; 0 without one.
-func match(specials *[256][]special, text string) (t Token, length int) {
+func match(specials *[256][]special, text string) (t backend.Token, length int) {
 	for _, s := range specials[text[0]] {
 		if len(s.name) > length && strings.HasPrefix(text, s.name) {
 			t, length = s.token, len(s.name)
@@ -87,16 +85,17 @@ func match(specials *[256][]special, text string) (t Token, length int) {
 }
 
 // Piece returns the text of a token, as Detokenize does. Tokens that the vocabulary does not have have none.
-func (r *Runner) Piece(t Token) string { return r.model.Vocab().Piece(t) }
+func (r *Runner) Piece(t backend.Token) string { return r.model.Vocab().Piece(t) }
 
 // Detokenize returns the text of tokens, the names of control tokens included. It need not be valid UTF-8. A token
 // that the vocabulary does not have is a *RequestError.
-func (r *Runner) Detokenize(tokens []Token) (string, error) {
+func (r *Runner) Detokenize(tokens []backend.Token) (string, error) {
 	var b strings.Builder
 	v := r.model.Vocab()
 	for i, t := range tokens {
 		if !v.Valid(t) {
-			return "", &RequestError{Field: "Tokens", Err: tokenError{i, t, v.Len()}, Advice: "use tokens of this model"}
+			return "", &generation.RequestError{Field: "Tokens", Err: tokenError{i, t, v.Len()},
+				Advice: "use tokens of this model"}
 		}
 		b.WriteString(v.Piece(t))
 	}
@@ -106,7 +105,7 @@ func (r *Runner) Detokenize(tokens []Token) (string, error) {
 // Prompt renders a request as [Runner.Generate] would, for who wants to see what a model gets or how long it is.
 // principal is whose turn it takes; what the runner remembers of calls is put into the prompt for the request's
 // Principal alone. The errors are those of Generate.
-func (r *Runner) Prompt(ctx context.Context, principal string, req Request) (chattemplate.Prompt, error) {
+func (r *Runner) Prompt(ctx context.Context, principal string, req generation.Request) (chattemplate.Prompt, error) {
 	if err := r.slots.take(ctx, principal); err != nil {
 		return chattemplate.Prompt{}, err
 	}
@@ -114,16 +113,17 @@ func (r *Runner) Prompt(ctx context.Context, principal string, req Request) (cha
 	r.using.RLock()
 	defer r.using.RUnlock()
 	if r.sched.stop.Err() != nil {
-		return chattemplate.Prompt{}, ErrClosed
+		return chattemplate.Prompt{}, generation.ErrClosed
 	}
-	if req.delegates() {
+	var of *stage
+	if req.Delegates() {
 		d, err := r.newDelegated(ctx, req, nil)
 		if err != nil {
 			return chattemplate.Prompt{}, err
 		}
-		req = d.first()
+		req, of = d.first()
 	}
-	t, err := r.plan(ctx, req)
+	t, err := r.plan(ctx, req, of)
 	if err != nil {
 		return chattemplate.Prompt{}, err
 	}
@@ -134,23 +134,23 @@ func (r *Runner) Prompt(ctx context.Context, principal string, req Request) (cha
 // without its tokens. That it returns nil does not say that one does.
 func (r *Runner) Fits(text string) error {
 	if len(text) > r.maxText {
-		return r.tooMuch(tokensField)
+		return r.tooMuch(generation.TokensField)
 	}
 	return nil
 }
 
-func (r *Runner) tooMuch(field string) *PromptTooLongError {
-	return &PromptTooLongError{Bytes: r.maxText, Context: r.info.ContextSize, Field: field}
+func (r *Runner) tooMuch(field string) *generation.PromptTooLongError {
+	return &generation.PromptTooLongError{Bytes: r.maxText, Context: r.info.ContextSize, Field: field}
 }
 
 // rawPrompt is the prompt of a request that has a raw one.
-func (r *Runner) rawPrompt(req *Request) (chattemplate.Prompt, error) {
+func (r *Runner) rawPrompt(req *generation.Request) (chattemplate.Prompt, error) {
 	p := chattemplate.Prompt{Text: req.Prompt, Start: chattemplate.StartAnswer}
 	if req.PromptTokens != nil {
 		p.Tokens = slices.Clone(req.PromptTokens)
 	} else {
 		if len(req.Prompt) > r.maxText {
-			return p, r.tooMuch(promptField)
+			return p, r.tooMuch(generation.PromptField)
 		}
 		tokens, err := r.tokenize(req.Prompt, req.PromptSpecial)
 		if err != nil {
@@ -159,7 +159,8 @@ func (r *Runner) rawPrompt(req *Request) (chattemplate.Prompt, error) {
 		p.Tokens = r.WithBOS(tokens)
 	}
 	if len(p.Tokens) == 0 {
-		return p, &RequestError{Field: promptField, Err: errors.New("it is empty"), Advice: "give some text"}
+		return p, &generation.RequestError{Field: generation.PromptField, Err: errors.New("it is empty"),
+			Advice: "give some text"}
 	}
 	return p, nil
 }
@@ -171,9 +172,9 @@ func (r *Runner) Ends() (bos, eos string) {
 }
 
 // WithBOS returns tokens with the model's token for the beginning of a text in front, where its prompts start with one.
-func (r *Runner) WithBOS(tokens []Token) []Token {
+func (r *Runner) WithBOS(tokens []backend.Token) []backend.Token {
 	if v := r.model.Vocab(); v.AddBOS() && v.BOS() != backend.NoToken {
-		return append([]Token{v.BOS()}, tokens...)
+		return append([]backend.Token{v.BOS()}, tokens...)
 	}
 	return tokens
 }

@@ -10,6 +10,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
+	"runner/generation"
 )
 
 func TestTextComesBackFromItsTokens(t *testing.T) {
@@ -45,8 +46,8 @@ func TestTextComesBackFromItsTokens(t *testing.T) {
 			}
 		}
 	}
-	var bad *RequestError
-	if _, err := r.Detokenize([]Token{-1}); !errors.As(err, &bad) {
+	var bad *generation.RequestError
+	if _, err := r.Detokenize([]backend.Token{-1}); !errors.As(err, &bad) {
 		t.Errorf("token -1: %v", err)
 	}
 }
@@ -61,21 +62,21 @@ func TestEmbed(t *testing.T) {
 	if err != nil || len(v) != r.Info().EmbeddingLength {
 		t.Fatalf("%d values, %v", len(v), err)
 	}
-	var bad *RequestError
+	var bad *generation.RequestError
 	if _, err := r.Embed(t.Context(), "", nil); !errors.As(err, &bad) {
 		t.Errorf("no tokens: %v", err)
 	}
-	if _, err := r.Embed(t.Context(), "", []Token{1 << 20}); !errors.As(err, &bad) {
+	if _, err := r.Embed(t.Context(), "", []backend.Token{1 << 20}); !errors.As(err, &bad) {
 		t.Errorf("a foreign token: %v", err)
 	}
-	var long *PromptTooLongError
-	if _, err := r.Embed(t.Context(), "", make([]Token, 65)); !errors.As(err, &long) {
+	var long *generation.PromptTooLongError
+	if _, err := r.Embed(t.Context(), "", make([]backend.Token, 65)); !errors.As(err, &long) {
 		t.Errorf("65 tokens: %v", err)
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Embed(t.Context(), "", tokens); !errors.Is(err, ErrClosed) {
+	if _, err := r.Embed(t.Context(), "", tokens); !errors.Is(err, generation.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }
@@ -121,14 +122,14 @@ func TestProbeSeesABrokenModelAndKeepsTheCache(t *testing.T) {
 func TestPromptsThatNoContextHoldsAreNotTokenized(t *testing.T) {
 	r := start(t, fake.Config{ContextSize: 64}, Config{})
 	long := strings.Repeat("word ", r.maxText)
-	for name, req := range map[string]Request{"messages": user(long), "raw": {Prompt: long}} {
-		var e *PromptTooLongError
+	for name, req := range map[string]generation.Request{"messages": user(long), "raw": {Prompt: long}} {
+		var e *generation.PromptTooLongError
 		if err := collect(t.Context(), r.Runner, req).err; !errors.As(err, &e) || e.Tokens != 0 || e.Bytes != r.maxText ||
 			e.Context != 64 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	var e *PromptTooLongError
+	var e *generation.PromptTooLongError
 	if err := collect(t.Context(), r.Runner, user(strings.Repeat("a ", 100))).err; !errors.As(err, &e) || e.Tokens <= 64 {
 		t.Errorf("what may fit is counted: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -134,7 +135,7 @@ func styled(t *testing.T, s *chattemplate.CallStyle, thinks bool, vocab *backend
 }
 
 // reply collects a run.
-func reply(t *testing.T, f fixture, req Request) reasoning.Reply {
+func reply(t *testing.T, f fixture, req generation.Request) reasoning.Reply {
 	t.Helper()
 	var c reasoning.Collector
 	for e, err := range f.Generate(t.Context(), req) {
@@ -214,7 +215,8 @@ func wildRun(t *testing.T, s *chattemplate.CallStyle, seed uint64) (ended, calls
 	req.MaxTokens, req.Visibility = 900, reasoning.VisibilityFull
 	req.Tools = []chattemplate.Tool{adder(true), otherTool()}
 	req.SingleCall = rng.IntN(3) == 0
-	req.ToolChoice = []ToolChoice{ToolChoiceAuto, ToolChoiceRequired, ToolChoiceFunction, ToolChoiceNone}[rng.IntN(4)]
+	req.ToolChoice = []generation.ToolChoice{generation.ToolChoiceAuto, generation.ToolChoiceRequired,
+		generation.ToolChoiceFunction, generation.ToolChoiceNone}[rng.IntN(4)]
 	req.ToolName = "add"
 	req.Budget = []int{0, 5}[rng.IntN(2)]
 	if rng.IntN(2) == 0 {
@@ -237,17 +239,17 @@ func wildRun(t *testing.T, s *chattemplate.CallStyle, seed uint64) (ended, calls
 		if c.Name == "add" && !cut {
 			obeys(t, string(adder(true).Parameters), c.Arguments)
 		}
-		if c.Name != "add" && (c.Name != "other" || req.ToolChoice == ToolChoiceFunction) {
+		if c.Name != "add" && (c.Name != "other" || req.ToolChoice == generation.ToolChoiceFunction) {
 			t.Errorf("call of %q", c.Name)
 		}
 		if !cut && !json.Valid([]byte(c.Arguments)) {
 			t.Errorf("arguments %q", c.Arguments)
 		}
 	}
-	must := req.ToolChoice == ToolChoiceRequired || req.ToolChoice == ToolChoiceFunction
+	must := req.ToolChoice == generation.ToolChoiceRequired || req.ToolChoice == generation.ToolChoiceFunction
 	over := g.Result.Finish != reasoning.FinishLength
 	switch {
-	case req.SingleCall && len(g.Calls) > 1, req.ToolChoice == ToolChoiceNone && len(g.Calls) > 0:
+	case req.SingleCall && len(g.Calls) > 1, req.ToolChoice == generation.ToolChoiceNone && len(g.Calls) > 0:
 		t.Errorf("%d calls", len(g.Calls))
 	case must && over && (g.Answer != "" || len(g.Calls) == 0):
 		t.Errorf("%d calls, answer %q", len(g.Calls), g.Answer)
@@ -296,18 +298,20 @@ func TestCallsOfEveryStyle(t *testing.T) {
 			probe := styled(t, s, true, vocab, fake.Replies(vocab))
 			for name, c := range map[string]struct {
 				say string
-				ask func(*Request)
+				ask func(*generation.Request)
 				two bool
 			}{
-				"right":             {written(t, probe, right), func(*Request) {}, false},
-				"right, after text": {"Look: " + written(t, probe, right), func(*Request) {}, false},
-				"wrong":             {written(t, probe, wrong), func(*Request) {}, false},
-				"two":               {written(t, probe, right, right), func(*Request) {}, true},
-				"two, but one":      {written(t, probe, right, right), func(r *Request) { r.SingleCall = true }, false},
-				"answer, required":  {"Hello<|im_end|>", func(r *Request) { r.ToolChoice = ToolChoiceRequired }, false},
+				"right":             {written(t, probe, right), func(*generation.Request) {}, false},
+				"right, after text": {"Look: " + written(t, probe, right), func(*generation.Request) {}, false},
+				"wrong":             {written(t, probe, wrong), func(*generation.Request) {}, false},
+				"two":               {written(t, probe, right, right), func(*generation.Request) {}, true},
+				"two, but one":      {written(t, probe, right, right), func(r *generation.Request) { r.SingleCall = true }, false},
+				"answer, required": {"Hello<|im_end|>",
+					func(r *generation.Request) { r.ToolChoice = generation.ToolChoiceRequired }, false},
 				"after thinking": {"<think>hm</think>\n\n" + written(t, probe, right),
-					func(r *Request) { r.ToolChoice, r.ToolName = ToolChoiceFunction, "add" }, false},
-				"no form, but call": {written(t, probe, right), func(r *Request) { r.Form = grammar.JSONSchema([]byte(person)) },
+					func(r *generation.Request) { r.ToolChoice, r.ToolName = generation.ToolChoiceFunction, "add" }, false},
+				"no form, but call": {written(t, probe, right),
+					func(r *generation.Request) { r.Form = grammar.JSONSchema([]byte(person)) },
 					false},
 			} {
 				if kind == backend.Normal && name != "right" && s.Name != "hermes" {
@@ -381,7 +385,7 @@ func TestArgumentsOneByOne(t *testing.T) {
 			req := user("q")
 			req.Tools = []chattemplate.Tool{{Name: "add", Strict: true,
 				Parameters: json.RawMessage(`{"type":"object","properties":` + bad + `}`)}}
-			var re *RequestError
+			var re *generation.RequestError
 			if g := collect(t.Context(), f.Runner, req); !errors.As(g.err, &re) || re.Field != "Tools" ||
 				!strings.Contains(g.err.Error(), "add") {
 				t.Errorf("%s: %s: %v", name, bad, g.err)
@@ -401,27 +405,31 @@ func TestCallsThatCannotBeHeld(t *testing.T) {
 	tool.Name = "no good"
 	for name, c := range map[string]struct {
 		f     fixture
-		ask   func(*Request)
+		ask   func(*generation.Request)
 		field string
 	}{
-		"name":         {f, func(r *Request) { r.Tools = []chattemplate.Tool{tool} }, "Tools"},
-		"schema":       {f, func(r *Request) { r.Tools[0].Parameters = json.RawMessage(`{"$ref":"#/x"}`) }, "Tools"},
-		"unknown":      {unknown, func(r *Request) { r.ToolChoice = ToolChoiceRequired }, "ToolChoice"},
-		"unknown, one": {unknown, func(r *Request) { r.SingleCall = true }, "SingleCall"},
-		"unknown, report": {unknown, func(r *Request) { r.Strategy, r.Form = reasoning.StrategyTool, grammar.AnyObject() },
+		"name": {f, func(r *generation.Request) { r.Tools = []chattemplate.Tool{tool} }, "Tools"},
+		"schema": {f, func(r *generation.Request) { r.Tools[0].Parameters = json.RawMessage(`{"$ref":"#/x"}`) },
+			"Tools"},
+		"unknown":      {unknown, func(r *generation.Request) { r.ToolChoice = generation.ToolChoiceRequired }, "ToolChoice"},
+		"unknown, one": {unknown, func(r *generation.Request) { r.SingleCall = true }, "SingleCall"},
+		"unknown, report": {unknown, func(r *generation.Request) {
+			r.Strategy, r.Form = reasoning.StrategyTool,
+				grammar.AnyObject()
+		},
 			"Strategy"},
 	} {
 		req := user("q")
 		req.Tools = []chattemplate.Tool{adder(true)}
 		c.ask(&req)
-		var re *RequestError
+		var re *generation.RequestError
 		if g := collect(t.Context(), c.f.Runner, req); !errors.As(g.err, &re) || re.Field != c.field || re.Advice == "" {
 			t.Errorf("%s: %v", name, g.err)
 		}
 	}
 	req := user("q")
 	req.Tools, req.MaxTokens = []chattemplate.Tool{adder(true)}, 5
-	if g := collect(t.Context(), unknown.Runner, req); !slices.Contains(g.codes, CodeStrictIgnored) {
+	if g := collect(t.Context(), unknown.Runner, req); !slices.Contains(g.codes, generation.CodeStrictIgnored) {
 		t.Errorf("warnings %v", g.codes)
 	}
 }

@@ -10,7 +10,9 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/delegation"
 )
 
 // turn is one request on its way from prompt to Done. After begin everything in it belongs to the scheduler's
@@ -18,7 +20,8 @@ import (
 type turn struct {
 	r        *Runner
 	ctx      context.Context
-	req      Request
+	req      generation.Request
+	stage    *stage // nil where the run is this turn alone
 	conv     chattemplate.Conversation
 	strategy reasoning.Strategy
 	seed     uint64
@@ -61,8 +64,8 @@ type turn struct {
 }
 
 // newTurn checks and renders a request. It runs on the caller's goroutine.
-func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
-	t, err := r.plan(ctx, req)
+func (r *Runner) newTurn(ctx context.Context, req generation.Request, of *stage) (*turn, error) {
+	t, err := r.plan(ctx, req, of)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +74,8 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 		return nil, err
 	}
 	if len(p.Tokens) >= r.info.ContextSize {
-		return nil, &PromptTooLongError{Tokens: len(p.Tokens), Context: r.info.ContextSize, Field: t.req.promptField()}
+		return nil, &generation.PromptTooLongError{Tokens: len(p.Tokens), Context: r.info.ContextSize,
+			Field: t.req.PromptField()}
 	}
 	t.prompt = len(p.Tokens)
 	t.dropped = t.droppedTokens()
@@ -92,11 +96,11 @@ func (r *Runner) newTurn(ctx context.Context, req Request) (*turn, error) {
 }
 
 // plan checks a request and settles what it is to come to.
-func (r *Runner) plan(ctx context.Context, req Request) (*turn, error) {
+func (r *Runner) plan(ctx context.Context, req generation.Request, of *stage) (*turn, error) {
 	if err := r.Validate(&req); err != nil {
 		return nil, err
 	}
-	t := &turn{r: r, ctx: ctx, req: req, out: newStream(), asked: r.cfg.Clock()}
+	t := &turn{r: r, ctx: ctx, req: req, stage: of, out: newStream(), asked: r.cfg.Clock()}
 	t.strategy, _ = r.strategy(&req)
 	// The run may outlive its reader by a step, and with it what the caller may change again.
 	t.req.Stop, t.req.Sampling.Bias = slices.Clone(req.Stop), slices.Clone(req.Sampling.Bias)
@@ -111,7 +115,7 @@ func (r *Runner) plan(ctx context.Context, req Request) (*turn, error) {
 		Now: t.asked, KeepReasoning: req.KeepReasoning, Args: req.TemplateArgs,
 	}
 	t.look()
-	if !req.isRaw() {
+	if !req.IsRaw() {
 		t.instruct()
 	}
 	return t, t.holdToForms()
@@ -119,18 +123,18 @@ func (r *Runner) plan(ctx context.Context, req Request) (*turn, error) {
 
 // render makes the prompt.
 func (t *turn) render() (chattemplate.Prompt, error) {
-	if t.req.isRaw() {
+	if t.req.IsRaw() {
 		return t.r.rawPrompt(&t.req)
 	}
 	p, err := t.r.template.Render(t.conv)
 	if errors.Is(err, chattemplate.ErrTooLong) {
-		return p, t.r.tooMuch(messagesField)
+		return p, t.r.tooMuch(generation.MessagesField)
 	}
 	if err != nil {
 		return p, err
 	}
 	if p.Continues && t.hidesReasoning() {
-		return p, &RequestError{
+		return p, &generation.RequestError{
 			Field: "Messages", Err: errors.New("the chat template has the model continue the last message, " +
 				"where its reasoning could not be told from its answer"),
 			Advice: "end with a message of the user or a tool, or ask for visibility full",
@@ -143,9 +147,10 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 			return p, err
 		}
 	}
-	if harmony && p.Start == chattemplate.StartAnswer && (t.req.mustCall() || t.steer.report) {
-		e := &RequestError{Field: "ToolChoice", Err: errors.New("the chat template opens the answer itself, so that the " +
-			"model cannot call anything"),
+	if harmony && p.Start == chattemplate.StartAnswer && (t.req.MustCall() || t.steer.report) {
+		e := &generation.RequestError{Field: "ToolChoice",
+			Err: errors.New("the chat template opens the answer itself, so that the " +
+				"model cannot call anything"),
 			Advice: "use the model's own template, or ask for no call"}
 		if t.steer.report {
 			e.Field, e.Advice = "Strategy", "use the model's own template, or the strategies auto, json or markers"
@@ -153,7 +158,7 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 		return p, e
 	}
 	if len(p.Tokens) == 0 {
-		return p, &RequestError{Field: "Messages", Err: errors.New("the chat template renders them to nothing"),
+		return p, &generation.RequestError{Field: "Messages", Err: errors.New("the chat template renders them to nothing"),
 			Advice: "correct the template, or give another one"}
 	}
 	return p, nil
@@ -168,7 +173,7 @@ func (t *turn) hidesReasoning() bool {
 
 // format is how the model marks its reasoning in this turn; after a raw prompt nothing is marked.
 func (t *turn) format() chattemplate.Format {
-	if t.req.isRaw() {
+	if t.req.IsRaw() {
 		return chattemplate.Format{}
 	}
 	return t.r.Format()
@@ -186,7 +191,7 @@ func (t *turn) holdToForms() error {
 		}
 		return err
 	}
-	if t.req.ToolChoice == ToolChoiceNone && t.format().Family != chattemplate.Harmony {
+	if t.req.ToolChoice == generation.ToolChoiceNone && t.format().Family != chattemplate.Harmony {
 		t.conv.Tools, t.req.Tools = nil, nil // what is not shown is not called
 	}
 	t.check, err = t.r.newCheck(t.req.Form)
@@ -205,7 +210,7 @@ func (t *turn) skipReasoning(p *chattemplate.Prompt) error {
 	case report:
 		return nil
 	case t.mayCall():
-		return t.steer.holdHeaders(t.r, &t.req, false)
+		return t.steer.holdHeaders(t, false)
 	}
 	p.Tokens = append(p.Tokens, t.r.template.OpenAnswer(p.Start)...)
 	p.Start = chattemplate.StartAnswer
@@ -213,7 +218,7 @@ func (t *turn) skipReasoning(p *chattemplate.Prompt) error {
 }
 
 func (t *turn) setLimits() {
-	t.limit = t.req.stage.share(t.r.info.ContextSize - t.prompt)
+	t.limit = t.stage.share(t.r.info.ContextSize - t.prompt)
 	if t.req.MaxTokens > 0 {
 		t.limit = min(t.limit, t.req.MaxTokens)
 	}
@@ -248,13 +253,14 @@ func (t *turn) begin() {
 				t.dropped)})
 	}
 	if t.steer.ignored {
-		t.output.warn(CodeStrictIgnored, "this model's format has no place where a call could be held to its parameters")
+		t.output.warn(generation.CodeStrictIgnored,
+			"this model's format has no place where a call could be held to its parameters")
 	}
 	if t.sight.withholds(&t.req.Sampling) {
-		t.output.warn(CodeSamplingWithheld,
+		t.output.warn(generation.CodeSamplingWithheld,
 			"bias and penalties do not act where the model may give hidden reasons for its calls")
 	}
-	t.r.sched.add(t.lane, t.req.stage.isLater())
+	t.r.sched.add(t.lane, t.stage.isLater())
 }
 
 // infoNow says what is in effect. Harmony knows low, medium and high, and its own default is medium. Other formats do
@@ -398,18 +404,31 @@ func (t *turn) follow(l *lane) {
 // call is demanded. A model that has no use for its tools would reason in one message after another until its
 // tokens are used up.
 func (t *turn) demandCall(l *lane) {
-	if t.demanded || !t.req.mustCall() || t.format().Family != chattemplate.Harmony {
+	if t.demanded || !t.req.MustCall() || t.format().Family != chattemplate.Harmony {
 		return
 	}
 	t.demanded = true
-	if err := t.steer.holdHeaders(t.r, &t.req, false); err != nil {
+	if err := t.steer.holdHeaders(t, false); err != nil {
 		t.failed(l, err)
 	}
 }
 
+// admits reports whether the choice of tools lets the model call a function. A demand for any call does not let it
+// return control, which it has under the original prompt, nor delegate more than once: both would only put off the
+// call of the client's.
+func (t *turn) admits(name string) bool {
+	switch t.req.ToolChoice {
+	case generation.ToolChoiceFunction:
+		return name == t.req.ToolName
+	case generation.ToolChoiceRequired:
+		return !t.stage.answers(name) || name == delegation.DelegateName && !t.stage.called
+	}
+	return true
+}
+
 // mayCall reports whether a harmony model may still call a tool when its reasoning is over.
 func (t *turn) mayCall() bool {
-	return t.format().Family == chattemplate.Harmony && t.req.ToolChoice != ToolChoiceNone &&
+	return t.format().Family == chattemplate.Harmony && t.req.ToolChoice != generation.ToolChoiceNone &&
 		len(t.req.Tools)+len(t.steer.builtin) > 0
 }
 
@@ -502,7 +521,7 @@ func (t *turn) closeReasoning(l *lane, detail string) {
 		t.beginSummary()
 		return
 	}
-	if err := t.steer.holdHeaders(t.r, &t.req, false); err != nil {
+	if err := t.steer.holdHeaders(t, false); err != nil {
 		t.failed(l, err)
 	}
 }
@@ -580,7 +599,7 @@ func (t *turn) close(err error) {
 
 // refuse closes a turn that has not begun. Where it is one of several, what it has used is waited for: nothing.
 func (t *turn) refuse(err error) {
-	if t.req.stage != nil {
+	if t.stage != nil {
 		t.account()
 	}
 	t.close(err)
@@ -590,7 +609,7 @@ func (t *turn) refuse(err error) {
 // come back. What it has used is told as far as it is known outside.
 func (t *turn) abandon(err error) {
 	used := reasoning.Usage{Prompt: t.prompt}
-	if t.req.Generated != nil && t.req.stage == nil {
+	if t.req.Generated != nil && t.stage == nil {
 		used.Completion = int(t.req.Generated.Load())
 	}
 	t.tell(used)
@@ -616,7 +635,7 @@ func (t *turn) seal() {
 	}
 	sealed, err := t.req.Seal(t.output.thoughts.String(), len(t.output.calls) > 0)
 	if err != nil {
-		t.output.warn(CodeNotSealed, "the reasoning could not be sealed")
+		t.output.warn(generation.CodeNotSealed, "the reasoning could not be sealed")
 		return
 	}
 	t.result.Sealed = sealed
@@ -634,16 +653,10 @@ func (t *turn) remember() {
 	}
 	for i := range t.output.calls {
 		call := &t.output.calls[i]
-		at := t.r.moment(&t.req, t.req.stage.asked(t.req.Messages), call)
+		at := t.r.moment(&t.req, t.stage.asked(t.req.Messages), call)
 		t.r.cfg.CallMemory.keep(callKey{t.req.Principal, call.ID}, at, t.output.thoughts.String())
 	}
 }
-
-// CodeSamplingWithheld warns that bias and penalties do not act on all of what the caller sees.
-const CodeSamplingWithheld = "sampling_withheld"
-
-// CodeNotSealed warns that the reasoning could not be sealed, so that the next turn goes on without it.
-const CodeNotSealed = "not_sealed"
 
 // finish ends the main sequence; the turn ends with it unless a summary is still to come.
 func (t *turn) finish(l *lane, reason reasoning.FinishReason) {

@@ -12,6 +12,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 )
@@ -64,7 +65,7 @@ func TestBrokenFormsAreFoundAndTellNothing(t *testing.T) {
 					answer += e.Text
 				}
 			}
-			if answer != c.say || r.Violations() != 1 || !strings.Contains(warnings, CodeFormViolated) ||
+			if answer != c.say || r.Violations() != 1 || !strings.Contains(warnings, generation.CodeFormViolated) ||
 				!strings.Contains(log.String(), "broke its form") {
 				t.Errorf("answer %q, %d violations, warnings %q, log %q", answer, r.Violations(), warnings, log.String())
 			}
@@ -104,7 +105,8 @@ func TestStopStringsCutForms(t *testing.T) {
 			req.Form, req.Stop = c.form, []string{c.stop}
 			g := f.must(t, req)
 			g.want(t, reasoning.Answer, c.want)
-			if slices.Contains(g.codes, CodeFormCut) != c.cut || slices.Contains(g.codes, CodeFormViolated) ||
+			if slices.Contains(g.codes, generation.CodeFormCut) != c.cut ||
+				slices.Contains(g.codes, generation.CodeFormViolated) ||
 				f.Violations() != 0 {
 				t.Errorf("warnings %v, %d violations", g.codes, f.Violations())
 			}
@@ -119,21 +121,21 @@ func TestStopStringsCutForms(t *testing.T) {
 // TestFormsKeepTheirNewlines has forms with newlines at their ends, where formats and models put some of their own.
 func TestFormsKeepTheirNewlines(t *testing.T) {
 	const after, skipped = "q<|im_end|>\n<|im_start|>assistant\n", "<think>\n\n</think>\n\n"
-	full := func(r *Request) { r.Visibility = reasoning.VisibilityFull }
+	full := func(r *generation.Request) { r.Visibility = reasoning.VisibilityFull }
 	models := map[string]struct {
 		cfg                fake.Config
 		after, before, end string
-		ask                func(*Request)
+		ask                func(*generation.Request)
 	}{
 		"harmony": {fake.Config{}, ask("q"), finalTag, "<|return|>", full},
 		"harmony, markers": {fake.Config{}, ask("q") + finalTag, "<<REASONING>>so<</REASONING>>", "<|return|>",
-			func(r *Request) { full(r); r.Strategy = reasoning.StrategyMarkers }},
+			func(r *generation.Request) { full(r); r.Strategy = reasoning.StrategyMarkers }},
 		"think":        {thinkModel(), after, "<think>\nso\n</think>\n\n", "<|im_end|>", full},
 		"think, tight": {thinkModel(), after, "<think>so</think>", "<|im_end|>", full},
 		"think, skipped": {thinkModel(), after + skipped, "", "<|im_end|>",
-			func(r *Request) { r.Effort = chattemplate.EffortNone }},
+			func(r *generation.Request) { r.Effort = chattemplate.EffortNone }},
 		"think, markers": {thinkModel(), after + skipped, "<<REASONING>>\nso\n<</REASONING>>", "<|im_end|>",
-			func(r *Request) { full(r); r.Strategy = reasoning.StrategyMarkers }},
+			func(r *generation.Request) { full(r); r.Strategy = reasoning.StrategyMarkers }},
 	}
 	forms := map[string]struct {
 		form grammar.Source

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"runner/generation"
 	"runner/runner"
 	"runner/server/internal/apierror"
 	"runner/server/openapi"
@@ -48,7 +49,7 @@ func (c *common) getHealth(w http.ResponseWriter, _ *http.Request) {
 	wire.WriteJSON(w, code, answer)
 }
 
-// commonFields are the fields of [runner.Request] as requests call them.
+// commonFields are the fields of [generation.Request] as requests call them.
 var commonFields = map[string]string{"Tokens": "tokens"}
 
 // with runs f with the model of a request.
@@ -181,7 +182,7 @@ type detokenizeRequest struct {
 	// Model is the model's name; empty is the default.
 	Model string `json:"model"`
 	// Tokens are ids of the model's vocabulary.
-	Tokens []runner.Token `json:"tokens"`
+	Tokens []generation.Token `json:"tokens"`
 }
 
 func (c *common) detokenize(w http.ResponseWriter, r *http.Request) {

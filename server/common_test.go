@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"runner/runner"
+	"runner/generation"
 )
 
 func TestTokens(t *testing.T) {
 	s := host(t, Config{}, scripted(said("q", "four")))
-	var tokens struct{ Tokens []runner.Token }
+	var tokens struct{ Tokens []generation.Token }
 	r := s.do(t, http.MethodPost, "/tokenize", `{"content":"hi <|end|>"}`)
 	if err := json.Unmarshal([]byte(r.body), &tokens); err != nil || len(tokens.Tokens) == 0 {
 		t.Fatalf("%s: %v", r.body, err)

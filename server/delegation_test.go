@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"runner/backend/fake"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/agui"
 	"runner/server/anthropic"
 	"runner/server/ollama"
@@ -30,7 +30,7 @@ func TestHiddenSpecialistsStayHidden(t *testing.T) {
 			`{"agent_prompt":"`+canary+`"}`)},
 		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
 			Say: "Counted.<|return|>"})
-	defaults := runner.Request{Delegation: runner.Delegation{Model: true}}
+	defaults := generation.Request{Delegation: generation.Delegation{Model: true}}
 	said := `"messages":[{"role":"user","content":"q"}]`
 	for _, f := range []struct {
 		name   string

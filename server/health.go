@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"runner/runner"
+	"runner/generation"
 	"runner/server/pool"
 	"runner/server/wire"
 )
@@ -125,7 +125,7 @@ func (h *health) probe(ctx context.Context, name string, load bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	if err := r.Probe(ctx); !errors.Is(err, runner.ErrClosed) {
+	if err := r.Probe(ctx); !errors.Is(err, generation.ErrClosed) {
 		return err
 	}
 	return nil // it has been unloaded meanwhile

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"runner/backend/fake"
-	"runner/runner"
+	"runner/generation"
 	"runner/server/keys"
 	"runner/server/wire"
 )
@@ -71,7 +71,7 @@ func TestEmbeddingsOfARequestShareItsTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Release()
-		_, err = m.Embed(ctx, []runner.Token{1, 2, 3})
+		_, err = m.Embed(ctx, []generation.Token{1, 2, 3})
 		return err
 	}
 	one, other := new(note), new(note)
@@ -98,7 +98,7 @@ func TestClientsAreToldWhetherToTryAgain(t *testing.T) {
 		t.Errorf("after a time-out: %v", w.Header())
 	}
 	w = httptest.NewRecorder()
-	if wire.BeginError(w, wire.FromError(runner.ErrQueueFull, nil)); w.Header().Get("X-Should-Retry") != "" ||
+	if wire.BeginError(w, wire.FromError(generation.ErrQueueFull, nil)); w.Header().Get("X-Should-Retry") != "" ||
 		w.Header().Get("Retry-After") != "1" {
 		t.Errorf("with a full queue: %v", w.Header())
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/wire"
 )
 
@@ -18,7 +18,7 @@ type contentLog struct {
 }
 
 // contentLog begins the record of a run.
-func (s *Server) contentLog(ctx context.Context, req *runner.Request) *contentLog {
+func (s *Server) contentLog(ctx context.Context, req *generation.Request) *contentLog {
 	if !s.cfg.LogContent {
 		return &contentLog{}
 	}

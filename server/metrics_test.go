@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/pool"
 )
 
@@ -40,7 +40,7 @@ func TestFiguresAreToldUnderTheirNames(t *testing.T) {
 	wanted := map[string]float64{"model_loaded": 1, "runs_waiting": 2, "runs_active": 3, "sequences_idle": 4,
 		"steps_total": 5, "step_tokens_total": 6,
 		"mask_seconds_total": 7, "form_violations_total": 8}
-	now := runner.Stats{Waiting: 2, Active: 3, Idle: 4, Steps: 5, Tokens: 6, MaskTime: 7 * time.Second, Violations: 8}
+	now := generation.Stats{Waiting: 2, Active: 3, Idle: 4, Steps: 5, Tokens: 6, MaskTime: 7 * time.Second, Violations: 8}
 	if len(models.figures) != len(wanted) {
 		t.Errorf("%d figures of models", len(models.figures))
 	}

@@ -3,7 +3,7 @@ package server
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"runner/runner"
+	"runner/generation"
 	"runner/server/pool"
 )
 
@@ -17,35 +17,37 @@ type modelFigures struct {
 type modelFigure struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
-	of   func(runner.Stats) float64
+	of   func(generation.Stats) float64
 }
 
 func newModelFigures(p *pool.Pool) *modelFigures {
 	f := &modelFigures{pool: p}
-	add := func(name, help string, kind prometheus.ValueType, of func(runner.Stats) float64) {
+	add := func(name, help string, kind prometheus.ValueType, of func(generation.Stats) float64) {
 		f.figures = append(f.figures, modelFigure{prometheus.NewDesc("runner_"+name, help, []string{"model"}, nil), kind, of})
 	}
 	gauge := prometheus.GaugeValue
 	counter := prometheus.CounterValue
-	add("model_loaded", "1 for each model that is in memory.", gauge, func(runner.Stats) float64 { return 1 })
+	add("model_loaded", "1 for each model that is in memory.", gauge, func(generation.Stats) float64 { return 1 })
 	add("runs_waiting", "Runs, summaries and texts to embed that wait for a sequence.", gauge,
-		func(s runner.Stats) float64 { return float64(s.Waiting) })
-	add("runs_active", "Runs, summaries and texts to embed that have a sequence.", gauge, func(s runner.Stats) float64 {
-		return float64(s.Active)
-	})
-	add("sequences_idle", "Sequences that are kept for the prefixes that they hold.", gauge, func(s runner.Stats) float64 {
-		return float64(s.Idle)
-	})
-	add("steps_total", "Forward passes, since the model was loaded.", counter, func(s runner.Stats) float64 {
+		func(s generation.Stats) float64 { return float64(s.Waiting) })
+	add("runs_active", "Runs, summaries and texts to embed that have a sequence.", gauge,
+		func(s generation.Stats) float64 {
+			return float64(s.Active)
+		})
+	add("sequences_idle", "Sequences that are kept for the prefixes that they hold.", gauge,
+		func(s generation.Stats) float64 {
+			return float64(s.Idle)
+		})
+	add("steps_total", "Forward passes, since the model was loaded.", counter, func(s generation.Stats) float64 {
 		return float64(s.Steps)
 	})
 	add("step_tokens_total", "Tokens fed to forward passes, since the model was loaded.", counter,
-		func(s runner.Stats) float64 { return float64(s.Tokens) })
+		func(s generation.Stats) float64 { return float64(s.Tokens) })
 	add("mask_seconds_total", "Time spent on token masks, since the model was loaded.", counter,
-		func(s runner.Stats) float64 { return s.MaskTime.Seconds() })
+		func(s generation.Stats) float64 { return s.MaskTime.Seconds() })
 	add("form_violations_total", "Answers that broke the form that they were held to, since the model was loaded; "+
 		"any is a mistake of the program.", counter,
-		func(s runner.Stats) float64 { return float64(s.Violations) })
+		func(s generation.Stats) float64 { return float64(s.Violations) })
 	return f
 }
 

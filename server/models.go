@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
 	"runner/server/pool"
@@ -140,7 +141,7 @@ func (m *model) Runner() *runner.Runner { return m.runner }
 func (m *model) Release()               { m.release() }
 
 // Generate implements [wire.Model].
-func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		s := m.server
 		p := wire.PrincipalOf(ctx)
@@ -194,7 +195,7 @@ func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reas
 }
 
 // Embed implements [wire.Model].
-func (m *model) Embed(ctx context.Context, tokens []runner.Token) ([]float32, error) {
+func (m *model) Embed(ctx context.Context, tokens []generation.Token) ([]float32, error) {
 	said, id, cost := noteOf(ctx), wire.PrincipalOf(ctx).ID, &charge{prompt: len(tokens)}
 	if wait := m.server.limits.begin(id, said.begins(), cost); wait > 0 {
 		return nil, overRate("tokens", wait)

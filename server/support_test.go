@@ -20,6 +20,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
 	"runner/server/keys"
@@ -66,7 +67,7 @@ func (e *echo) say(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer m.Release()
-	req := runner.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: in.Text}},
+	req := generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: in.Text}},
 		Visibility: in.Visibility}
 	var s *wire.Stream
 	for ev, err := range m.Generate(r.Context(), req) {

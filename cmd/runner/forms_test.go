@@ -12,6 +12,7 @@ import (
 	"runner/backend"
 	"runner/backend/llamacpp"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/models/demo"
 	"runner/reasoning"
@@ -76,7 +77,7 @@ func TestHotAnswersObeyTheirSchemas(t *testing.T) {
 
 // hotRun generates one answer and reports whether it came to its end.
 func hotRun(ctx context.Context, r *runner.Runner, schema string, seed uint64) (ended bool, err error) {
-	req := runner.Request{
+	req := generation.Request{
 		Messages:  []chattemplate.Message{{Role: chattemplate.User, Content: fmt.Sprintf("What is %d + 25?", 17+seed)}},
 		Form:      grammar.JSONSchema([]byte(schema)),
 		Effort:    []chattemplate.Effort{chattemplate.EffortLow, chattemplate.EffortNone, chattemplate.EffortMedium}[seed%3],

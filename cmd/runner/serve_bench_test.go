@@ -19,6 +19,7 @@ import (
 	"runner/backend/llamacpp"
 	"runner/backend/tokenizer/o200ktest"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/models/random"
 	"runner/reasoning"
 	"runner/runner"
@@ -50,7 +51,7 @@ func BenchmarkServeToken(b *testing.B) {
 	}
 	direct := func() {
 		asked := []chattemplate.Message{{Role: chattemplate.User, Content: question}}
-		if n := deltas(b, r, runner.Request{Messages: asked}); n < tokens {
+		if n := deltas(b, r, generation.Request{Messages: asked}); n < tokens {
 			b.Fatalf("%d deltas", n)
 		}
 	}
@@ -84,7 +85,7 @@ func BenchmarkServeEndToEnd(b *testing.B) {
 		return runner.New(m, runner.Config{})
 	})
 	seed := uint64(1)
-	req := runner.Request{PromptTokens: []runner.Token{1, 2, 3}, MaxTokens: tokens, Seed: &seed}
+	req := generation.Request{PromptTokens: []generation.Token{1, 2, 3}, MaxTokens: tokens, Seed: &seed}
 	req.Sampling.Temperature = 1
 	body := fmt.Sprintf(
 		`{"stream":true,"temperature":1,"top_k":0,"top_p":1,"min_p":0,"seed":1,"prompt":[1,2,3],"max_tokens":%d}`, tokens)
@@ -151,7 +152,7 @@ func frames(b *testing.B, url, body string) int {
 }
 
 // deltas runs a request without a server and counts its deltas.
-func deltas(b *testing.B, r *runner.Runner, req runner.Request) (n int) {
+func deltas(b *testing.B, r *runner.Runner, req generation.Request) (n int) {
 	b.Helper()
 	for e, err := range r.Generate(context.Background(), req) {
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 	"runner/runner"
@@ -23,7 +24,7 @@ var sums = []string{
 var working = regexp.MustCompile(`^I |\d[-+*/]\d+:|, so \d`)
 
 // folded runs a request with a fixed seed and puts its events together.
-func folded(t *testing.T, r *runner.Runner, req runner.Request) map[reasoning.Segment]string {
+func folded(t *testing.T, r *runner.Runner, req generation.Request) map[reasoning.Segment]string {
 	t.Helper()
 	seed := uint64(1)
 	req.Seed, req.MaxTokens = &seed, 400
@@ -39,8 +40,8 @@ func folded(t *testing.T, r *runner.Runner, req runner.Request) map[reasoning.Se
 	return texts
 }
 
-func askDemo(text string) runner.Request {
-	return runner.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}}
+func askDemo(text string) generation.Request {
+	return generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: text}}}
 }
 
 // TestHiddenWorkingIsNotInTheAnswer has the bundled model reason in the object of strategy json where nobody sees

@@ -6,16 +6,16 @@ import (
 	"slices"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning/trace"
-	"runner/runner"
 )
 
 // prompt is trace.Begin.Prompt.
 type prompt struct {
-	Messages     []message      `json:"messages,omitempty"`
-	TemplateArgs map[string]any `json:"template_args,omitempty"`
-	Text         string         `json:"text,omitempty"`
-	Tokens       []runner.Token `json:"tokens,omitempty"`
+	Messages     []message          `json:"messages,omitempty"`
+	TemplateArgs map[string]any     `json:"template_args,omitempty"`
+	Text         string             `json:"text,omitempty"`
+	Tokens       []generation.Token `json:"tokens,omitempty"`
 }
 
 type message struct {
@@ -65,15 +65,15 @@ type sampling struct {
 }
 
 type bias struct {
-	Token runner.Token `json:"token"`
-	Bias  float32      `json:"bias"`
+	Token generation.Token `json:"token"`
+	Bias  float32          `json:"bias"`
 }
 
 // errRequest stands for an encoder's error, which may quote the request.
 var errRequest = errors.New("the request cannot be written as JSON")
 
 // describe notes what a run starts from.
-func describe(b *trace.Begin, req *runner.Request) error {
+func describe(b *trace.Begin, req *generation.Request) error {
 	p := prompt{TemplateArgs: req.TemplateArgs, Text: req.Prompt, Tokens: req.PromptTokens}
 	for _, m := range req.Messages {
 		out := message{

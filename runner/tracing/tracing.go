@@ -24,10 +24,10 @@ import (
 	"fmt"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/trace"
 	"runner/reasoning/trace/store"
-	"runner/runner"
 )
 
 // Config says how traces are made. The zero value is usable.
@@ -62,7 +62,7 @@ func New(s Store, cfg Config) *Traces {
 
 // Tracer returns what records a run that principal asks for now. how is by what means, for instance "--trace" or
 // "reasoning_encrypt"; run names the run elsewhere, and may be empty.
-func (t *Traces) Tracer(principal, how, run string) runner.Tracer {
+func (t *Traces) Tracer(principal, how, run string) generation.Tracer {
 	return &tracer{t, run, principal, trace.Consent{By: principal, At: t.cfg.Clock().UTC(), How: how}}
 }
 
@@ -73,7 +73,7 @@ type tracer struct {
 }
 
 // Begin implements [runner.Tracer].
-func (t *tracer) Begin(ctx context.Context, run *runner.TracedRun) (runner.Recorder, error) {
+func (t *tracer) Begin(ctx context.Context, run *generation.TracedRun) (generation.Recorder, error) {
 	w, err := t.traces.store.Create(ctx, store.Info{Principal: t.principal, Model: run.Digest})
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -19,6 +19,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/decision"
 	"runner/reasoning/trace"
@@ -84,8 +85,8 @@ func newSlowBench(t *testing.T, cfg store.Config, step time.Duration) *bench {
 	return b
 }
 
-func request(text string) runner.Request {
-	return runner.Request{
+func request(text string) generation.Request {
+	return generation.Request{
 		Messages: []chattemplate.Message{{Role: chattemplate.System, Content: system},
 			{Role: chattemplate.User, Content: text}},
 		Rationale: true, Tools: []chattemplate.Tool{lookTool},
@@ -93,7 +94,7 @@ func request(text string) runner.Request {
 }
 
 // generate runs a request that is traced, and returns its events.
-func (b *bench) generate(t *testing.T, req runner.Request) (events []reasoning.Event) {
+func (b *bench) generate(t *testing.T, req generation.Request) (events []reasoning.Event) {
 	t.Helper()
 	req.Trace = b.Tracer("key-1", "a test", "run_1")
 	for e, err := range b.Generate(t.Context(), req) {
@@ -323,7 +324,7 @@ func TestWhatTheStoreCannotTake(t *testing.T) {
 		req := request(asks)
 		events := b.generate(t, req)
 		said := slices.IndexFunc(events, func(e reasoning.Event) bool {
-			return e.Kind == reasoning.Warning && e.Code == runner.CodeNotTraced && strings.Contains(e.Text, c.says) &&
+			return e.Kind == reasoning.Warning && e.Code == generation.CodeNotTraced && strings.Contains(e.Text, c.says) &&
 				!strings.Contains(e.Text, b.dir)
 		})
 		last := events[len(events)-1]
@@ -460,7 +461,7 @@ func BenchmarkRun(b *testing.B) {
 	for _, traced := range []bool{false, true} {
 		b.Run(map[bool]string{false: "plain", true: "traced"}[traced], func(b *testing.B) {
 			for b.Loop() {
-				req := runner.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: "go on"}},
+				req := generation.Request{Messages: []chattemplate.Message{{Role: chattemplate.User, Content: "go on"}},
 					MaxTokens: tokens, AnswerReserve: -1}
 				if traced {
 					req.Trace = traces.Tracer("local", "a benchmark", "")

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -15,7 +15,7 @@ import (
 // Config is the configuration of the format. The zero value is usable.
 type Config struct {
 	// Defaults holds the defaults of requests, such as sampling and strategy.
-	Defaults runner.Request
+	Defaults generation.Request
 	// Seal holds the keys of sealed values; nil means a new key that lives as long as the API.
 	Seal *seal.Keyring
 	// StrictSeal ends runs whose messages carry values that do not open. Otherwise the values are left out with a warning.
@@ -153,7 +153,7 @@ type ErrorResponse struct {
 	Param string `json:"param,omitempty"`
 }
 
-// fields are this format's names of the fields of [runner.Request].
+// fields are this format's names of the fields of [generation.Request].
 var fields = map[string]string{
 	"Messages": "messages", "Tools": "tools", "ToolChoice": "forwardedProps.tool_choice",
 	"Visibility": "forwardedProps.reasoning",

@@ -16,9 +16,9 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 	"runner/server/wiretest"
@@ -260,7 +260,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 		r.Budget != 64 ||
 		r.Visibility != reasoning.VisibilitySummary || !r.DetailedSummary || r.Effort != chattemplate.EffortLow ||
 		r.Strategy != reasoning.StrategyNative ||
-		!r.KeepReasoning || r.ToolChoice != runner.ToolChoiceNone || !r.SingleCall || len(r.Tools) != 2 ||
+		!r.KeepReasoning || r.ToolChoice != generation.ToolChoiceNone || !r.SingleCall || len(r.Tools) != 2 ||
 		!r.Tools[0].Strict || r.Seal != nil {
 		t.Errorf("request %+v", r)
 	}

@@ -1,7 +1,7 @@
 // Package agui serves AG-UI, the Agent-User Interaction Protocol, in version 1.0
 // (https://ag-ui.com/spec/1.0/schema.json). POST /agui runs one turn of a local model for the protocol's HttpAgent.
 //
-// The package decodes RunAgentInput into [runner.Request] and encodes events as server-sent events. It generates
+// The package decodes RunAgentInput into [generation.Request] and encodes events as server-sent events. It generates
 // nothing, keeps nothing between requests and checks no API keys. Tools belong to the client: a turn that calls
 // some ends, and lists the calls that wait for the client. Specialists (package delegation) are subagents with
 // messages of their own, for clients that say that they speak 1.0. There are no interrupts, so nothing can be

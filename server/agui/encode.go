@@ -51,7 +51,7 @@ type EncoderConfig struct {
 // its text is generated at the same time. [FormChunked] cannot begin a message and continue it later; there the answer
 // waits for the end of the summary.
 //
-// Hidden reasoning that the run marks ([runner.Request.Phases]) shows as REASONING_START and REASONING_END.
+// Hidden reasoning that the run marks ([generation.Request.Phases]) shows as REASONING_START and REASONING_END.
 //
 // The events, in addition to [RunFinished]: RUN_STARTED (threadId, runId, parentRunId, protocolVersion);
 // REASONING_START and REASONING_END (messageId) around REASONING_MESSAGE_START (messageId, role), _CONTENT

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -71,7 +71,7 @@ const (
 
 // prompt is a decoded request.
 type prompt struct {
-	req    runner.Request
+	req    generation.Request
 	traces wire.Traces
 	form   Form
 	// seal asks for sealed values of the reasoning, and trace for a trace of the run.

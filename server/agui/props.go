@@ -1,7 +1,7 @@
 package agui
 
 import (
-	"runner/runner"
+	"runner/generation"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -100,8 +100,8 @@ func (p *prompt) sampling(props *ForwardedProps) error {
 		p.req.Seed = props.Seed
 	}
 	if props.ToolChoice != nil {
-		switch c := runner.ToolChoice(*props.ToolChoice); c {
-		case runner.ToolChoiceAuto, runner.ToolChoiceNone, runner.ToolChoiceRequired:
+		switch c := generation.ToolChoice(*props.ToolChoice); c {
+		case generation.ToolChoiceAuto, generation.ToolChoiceNone, generation.ToolChoiceRequired:
 			p.req.ToolChoice = c
 		default:
 			return wire.Invalid(at("tool_choice"), "it takes auto, none or required")

@@ -4,8 +4,8 @@ import (
 	"io"
 	"net/http"
 
+	"runner/generation"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -13,7 +13,7 @@ import (
 // Config says how the format works. The zero value is usable.
 type Config struct {
 	// Defaults is what a request starts from: sampling, strategy and the like.
-	Defaults runner.Request
+	Defaults generation.Request
 	// Seal holds the keys of signatures; nil makes a key that lives as long as the API.
 	Seal *seal.Keyring
 	// StrictSeal refuses requests with signatures that do not open. Otherwise their blocks are left out with a warning.

@@ -18,9 +18,9 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -189,7 +189,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 	}
 	if r.MaxTokens != 50 || r.Sampling.Temperature != 0.5 || r.Sampling.TopP != 0.9 || r.Sampling.TopK != 7 ||
 		r.Stop[0] != "x" ||
-		r.Budget != 64 || r.Visibility != reasoning.VisibilityFull || r.ToolChoice != runner.ToolChoiceFunction ||
+		r.Budget != 64 || r.Visibility != reasoning.VisibilityFull || r.ToolChoice != generation.ToolChoiceFunction ||
 		r.ToolName != "get" || !r.SingleCall || len(r.Tools) != 1 {
 		t.Errorf("request %+v", r)
 	}

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/wire"
 )
 
@@ -174,7 +174,7 @@ func (b *blocks) close() {
 func (b *blocks) sign(thoughts string) string {
 	value, err := b.seal(thoughts, b.calls)
 	if err != nil {
-		b.warn(runner.CodeNotSealed, "a thinking block could not be signed: "+err.Error())
+		b.warn(generation.CodeNotSealed, "a thinking block could not be signed: "+err.Error())
 	}
 	return value
 }

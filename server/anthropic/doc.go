@@ -1,6 +1,6 @@
 // Package anthropic serves the Messages API of Anthropic, in its versions 2023-06-01 and 2026-10-21, from local models.
 //
-// It decodes requests into [runner.Request] and encodes events as content blocks; it generates nothing, and asks no
+// It decodes requests into [generation.Request] and encodes events as content blocks; it generates nothing, and asks no
 // one for keys. Images, documents and the tools that Anthropic's own servers run are not for local models: the
 // first two are refused with their place in the request, the tools are left out with a warning. Nothing is kept
 // between requests, so a thread is refused in the way that makes clients send the whole conversation.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"runner/runner"
+	"runner/generation"
 	"runner/server/wire"
 )
 
@@ -55,7 +55,7 @@ type ErrorDetails struct {
 // send the whole conversation.
 const codeThread = "thread_unsupported_request"
 
-// fields are the fields of [runner.Request] as this format calls them.
+// fields are the fields of [generation.Request] as this format calls them.
 var fields = map[string]string{
 	"Messages": "messages", "Tools": "tools", "ToolChoice": "tool_choice", "ToolName": "tool_choice.name",
 	"Form": "output_config.format", "ResponseFormat": "output_config.format", "Visibility": "thinking",
@@ -72,7 +72,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 // know to shorten the conversation.
 func wireError(err error) *wire.Error {
 	e := wire.FromError(err, fields)
-	var long *runner.PromptTooLongError
+	var long *generation.PromptTooLongError
 	if !errors.As(err, &long) {
 		return e
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -131,7 +131,7 @@ const (
 
 // prompt is a decoded request.
 type prompt struct {
-	req      runner.Request
+	req      generation.Request
 	display  display
 	warnings []Warning
 	// eager names the tools whose input is streamed as it comes.
@@ -181,7 +181,7 @@ func (body *MessagesRequest) elsewhere() error {
 	return nil
 }
 
-func (body *MessagesRequest) limit(req *runner.Request) error {
+func (body *MessagesRequest) limit(req *generation.Request) error {
 	switch {
 	case body.MaxTokens == nil:
 		return wire.Invalid("max_tokens", "it is required")
@@ -315,13 +315,13 @@ func (p *prompt) choice(body *MessagesRequest) error {
 	}
 	switch c.Type {
 	case "auto":
-		p.req.ToolChoice = runner.ToolChoiceAuto
+		p.req.ToolChoice = generation.ToolChoiceAuto
 	case "any":
-		p.req.ToolChoice = runner.ToolChoiceRequired
+		p.req.ToolChoice = generation.ToolChoiceRequired
 	case "none":
-		p.req.ToolChoice = runner.ToolChoiceNone
+		p.req.ToolChoice = generation.ToolChoiceNone
 	case "tool":
-		p.req.ToolChoice, p.req.ToolName = runner.ToolChoiceFunction, c.Name
+		p.req.ToolChoice, p.req.ToolName = generation.ToolChoiceFunction, c.Name
 	default:
 		return wire.Invalid("tool_choice.type", "it takes auto, any, tool or none")
 	}

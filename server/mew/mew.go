@@ -13,8 +13,8 @@ import (
 
 	"github.com/coder/websocket"
 
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/mew/envelope"
 	"runner/server/mew/participant"
 	"runner/server/mew/space"
@@ -28,7 +28,7 @@ type Config struct {
 	// Space is the name of the space; empty means local.
 	Space string
 	// Request holds the defaults of each run of the model: visibility, sampling, strategy.
-	Request runner.Request
+	Request generation.Request
 	// Connections is the maximum number of open connections of one token; 0 means 4. Only the newest takes part. Older
 	// ones count until both sides have closed them.
 	Connections int
@@ -117,7 +117,7 @@ func New(models wire.Models, cfg Config) *API {
 		Generate: generate(models), Request: cfg.Request, Thoughts: cfg.Thoughts, Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if cfg.Traces != nil {
-		part.Trace = func(question string) runner.Tracer { return cfg.Traces.Tracer(principal, "--trace", question) }
+		part.Trace = func(question string) generation.Tracer { return cfg.Traces.Tracer(principal, "--trace", question) }
 	}
 	p := participant.New(part)
 	// The model may also send reasoning/cancel, but sends it only for its own reasoning.
@@ -183,8 +183,8 @@ func (a *API) check(who space.Identity) error {
 }
 
 // generate runs requests with the default model.
-func generate(models wire.Models) func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error] {
-	return func(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+func generate(models wire.Models) func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] {
+	return func(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
 		return func(yield func(reasoning.Event, error) bool) {
 			m, err := models.Use(ctx, "")
 			if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/coder/websocket"
 
 	"runner/backend/fake"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
 	"runner/server/mew"
@@ -72,7 +73,7 @@ func (s *site) open(change func(*mew.Config), engine fake.Config, replies ...fak
 		s.t.Fatal(err)
 	}
 	models := wiretest.NewRunner(s.t, engine, runner.Config{CallMemory: runner.NewCallMemory(32, 0)}, replies...)
-	cfg := mew.Config{Tokens: tokens, Request: runner.Request{Visibility: reasoning.VisibilityFull},
+	cfg := mew.Config{Tokens: tokens, Request: generation.Request{Visibility: reasoning.VisibilityFull},
 		Limits: space.Config{Rate: 1e6, Burst: 1e6}}
 	if change != nil {
 		change(&cfg)
@@ -301,7 +302,7 @@ func TestTheModelAnswers(t *testing.T) {
 }
 
 // agent takes part from another program, with a model of its own.
-func (s *site) agent(ctx context.Context, id string, request runner.Request, engine fake.Config,
+func (s *site) agent(ctx context.Context, id string, request generation.Request, engine fake.Config,
 	replies ...fake.Reply) (done <-chan error) {
 	s.t.Helper()
 	models := wiretest.NewRunner(s.t, engine, runner.Config{CallMemory: runner.NewCallMemory(32, 0)}, replies...)
@@ -326,7 +327,8 @@ func TestTwoAgentsReasonAtOnce(t *testing.T) {
 	s := newSite(t, nil, fake.Config{Delay: slow}, here)
 	ctx, cancel := context.WithCancel(context.Background())
 	alice, bob := s.join("alice"), s.join("bob")
-	done := s.agent(ctx, "thinker", runner.Request{Visibility: reasoning.VisibilityFull}, fake.Config{Delay: slow}, there)
+	done := s.agent(ctx, "thinker", generation.Request{Visibility: reasoning.VisibilityFull},
+		fake.Config{Delay: slow}, there)
 	alice.wait(envelope.Presence, func(e *envelope.Envelope) bool {
 		return strings.Contains(string(e.Payload), "thinker")
 	})
@@ -822,7 +824,7 @@ func TestRestart(t *testing.T) {
 	t.Cleanup(server.Close)
 	s.url = server.URL
 	ctx, cancel := context.WithCancel(context.Background())
-	done := s.agent(ctx, "thinker", runner.Request{}, fake.Config{}, sum)
+	done := s.agent(ctx, "thinker", generation.Request{}, fake.Config{}, sum)
 	alice := s.join("alice")
 	ask := func(p *person, id string) {
 		t.Helper()

@@ -1,6 +1,6 @@
 // Package ollama serves Ollama's own API (https://github.com/ollama/ollama, docs/api.md) from local models.
 //
-// It decodes requests into [runner.Request] and encodes events as JSON lines; it generates nothing, and cannot fetch,
+// It decodes requests into [generation.Request] and encodes events as JSON lines; it generates nothing, and cannot fetch,
 // make, copy or delete models: those endpoints answer 501 and say what to do instead. To pull a model that is served
 // is a success, because scripts do that first.
 //

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"runner/runner"
+	"runner/generation"
 	"runner/server/wire"
 )
 
@@ -159,9 +159,9 @@ func vectorOf(r *http.Request, m wire.Model, text string, truncate bool) ([]floa
 
 // placed says of an error which text it is about.
 func placed(err error, param string) error {
-	var long *runner.PromptTooLongError
+	var long *generation.PromptTooLongError
 	switch {
-	case errors.Is(err, runner.ErrNoEmbeddings):
+	case errors.Is(err, generation.ErrNoEmbeddings):
 		return wire.Unsupported("model", "%s", err.Error())
 	case errors.As(err, &long):
 		e := wire.Errorf(http.StatusBadRequest, wire.CodeContextLength, "%s", tooLong(long))

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"runner/chattemplate"
-	"runner/runner"
+	"runner/generation"
 	"runner/server/wire"
 )
 
@@ -181,7 +181,7 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) {
 		answer.Capabilities = append(answer.Capabilities, "thinking")
 	}
 	// Embedding nothing fails at once, and says first whether the model could.
-	if _, err := m.Runner().Embed(r.Context(), "", nil); !errors.Is(err, runner.ErrNoEmbeddings) {
+	if _, err := m.Runner().Embed(r.Context(), "", nil); !errors.Is(err, generation.ErrNoEmbeddings) {
 		answer.Capabilities = append(answer.Capabilities, "embedding")
 	}
 	wire.WriteJSON(w, http.StatusOK, answer)

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -21,7 +21,7 @@ const Version = "0.24.0"
 // Config says how the format works. The zero value is usable.
 type Config struct {
 	// Defaults is what a request starts from: sampling, strategy and the like.
-	Defaults runner.Request
+	Defaults generation.Request
 	// Clock gives the time of answers; nil means time.Now.
 	Clock func() time.Time
 }
@@ -97,7 +97,7 @@ type ErrorResponse struct {
 	Param string `json:"param,omitempty"`
 }
 
-// fields are the fields of [runner.Request] as requests call them.
+// fields are the fields of [generation.Request] as requests call them.
 var fields = map[string]string{
 	"Messages": "messages", "Prompt": "prompt", "Tools": "tools", "Form": "format", "ResponseFormat": "format",
 	"Visibility": "think",
@@ -115,7 +115,7 @@ func wireError(err error) *wire.Error { return namedError(err, fields) }
 // namedError is wireError with other names of fields.
 func namedError(err error, fields map[string]string) *wire.Error {
 	e := wire.FromError(err, fields)
-	var long *runner.PromptTooLongError
+	var long *generation.PromptTooLongError
 	if !errors.As(err, &long) {
 		return e
 	}
@@ -135,7 +135,7 @@ func (p *prompt) wireError(err error) *wire.Error {
 }
 
 // tooLong is what Ollama says of a prompt or a text that is longer than the context, with what there is and what fits.
-func tooLong(long *runner.PromptTooLongError) string {
+func tooLong(long *generation.PromptTooLongError) string {
 	return fmt.Sprintf("the input length exceeds the context length: %v", long)
 }
 

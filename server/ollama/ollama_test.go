@@ -15,8 +15,8 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -31,7 +31,7 @@ type served struct {
 func serve(t *testing.T, cfg fake.Config, principal *wire.Principal, replies ...fake.Reply) served {
 	t.Helper()
 	s := served{Models: wiretest.New(t, cfg, replies...)}
-	defaults := runner.Request{}
+	defaults := generation.Request{}
 	defaults.Sampling.Temperature, defaults.Sampling.TopK = 0, 0
 	s.url = wiretest.Serve(t, New(s.Models, Config{Defaults: defaults}), principal).URL
 	return s

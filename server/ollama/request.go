@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -107,7 +107,7 @@ const (
 
 // prompt is a decoded request.
 type prompt struct {
-	req  runner.Request
+	req  generation.Request
 	head head
 	// stream says how the answer comes, empty that nothing is to be generated, unload that the model is to go.
 	stream, empty, unload bool

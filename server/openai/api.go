@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/wire"
 )
 
@@ -15,7 +15,7 @@ import (
 type Config struct {
 	// Defaults is what a request starts from: sampling, effort, budget, strategy and visibility where it says
 	// nothing. Messages, tools and forms in it are not used.
-	Defaults runner.Request
+	Defaults generation.Request
 	// Seal seals the reasoning that clients carry; nil refuses to.
 	Seal *seal.Keyring
 	// StrictSeal refuses requests with sealed values that do not open. Otherwise the values are left out with a warning.

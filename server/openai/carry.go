@@ -1,8 +1,8 @@
 package openai
 
 import (
+	"runner/generation"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -40,7 +40,7 @@ func (c *chatOrder) bind(a *API, p *wire.Principal, m wire.Model) error {
 }
 
 // requests returns a request for each choice. Each is a turn of its own.
-func (c *chatOrder) requests() []runner.Request {
+func (c *chatOrder) requests() []generation.Request {
 	reqs := c.order.requests()
 	for i := range reqs {
 		if c.begin == nil {

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -173,7 +173,7 @@ func (a *API) readChat(p *wire.Principal, b *ChatRequest) (*chatOrder, error) {
 }
 
 // logprobs reads which log probabilities are asked for.
-func (b *ChatRequest) logprobs(req *runner.Request) error {
+func (b *ChatRequest) logprobs(req *generation.Request) error {
 	if err := within("top_logprobs", b.TopLogprobs, 0, 20); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
 	"runner/server/internal/contract"
@@ -227,8 +228,8 @@ func (c *completionOrder) bind(r *runner.Runner) error {
 }
 
 // requests returns a request for each choice of each prompt.
-func (c *completionOrder) requests() []runner.Request {
-	var all []runner.Request
+func (c *completionOrder) requests() []generation.Request {
+	var all []generation.Request
 	for i := range c.prompts {
 		for _, req := range c.order.requests() {
 			if c.prompts[i].tokens != nil {

@@ -6,7 +6,7 @@ import (
 	"sort"
 	"strconv"
 
-	"runner/runner"
+	"runner/generation"
 	"runner/server/wire"
 )
 
@@ -76,7 +76,7 @@ func readStops(raw json.RawMessage) (stops []string, err error) {
 }
 
 // readBias adds logit_bias to a request.
-func readBias(raw json.RawMessage, req *runner.Request) error {
+func readBias(raw json.RawMessage, req *generation.Request) error {
 	if !wire.Given(raw) {
 		return nil
 	}
@@ -104,7 +104,7 @@ func readBias(raw json.RawMessage, req *runner.Request) error {
 		if err := wire.ReadNumber(path, value, -100, 100, &bias[n].Bias); err != nil {
 			return err
 		}
-		bias[n].Token = runner.Token(id)
+		bias[n].Token = generation.Token(id)
 		n++
 	}
 	sort.Slice(bias, func(i, j int) bool { return bias[i].Token < bias[j].Token })

@@ -1,7 +1,7 @@
 // Package openai is the wire format of OpenAI's API: chat completions, completions, embeddings and models, as the
 // official clients speak it, with the reasoning contract on top.
 //
-// It decodes requests into [runner.Request] and encodes events; it has no models, keys or limits of its own and is
+// It decodes requests into [generation.Request] and encodes events; it has no models, keys or limits of its own and is
 // mounted by package server. The Responses API is a package of its own below this one.
 //
 // # Fields

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 
+	"runner/generation"
 	"runner/runner"
 	"runner/server/wire"
 )
@@ -119,7 +120,7 @@ const numberCost = 16
 
 // embedError names the input that an error is about.
 func embedError(err error, path string) error {
-	if errors.Is(err, runner.ErrNoEmbeddings) {
+	if errors.Is(err, generation.ErrNoEmbeddings) {
 		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeUnsupported, Param: "model",
 			Message: err.Error(), Err: err}
 	}
@@ -139,11 +140,11 @@ func pack(vector []float32) string {
 type input struct {
 	path   string
 	text   string
-	tokens []runner.Token
+	tokens []generation.Token
 }
 
 // tokenized returns the tokens of an input; names of control tokens in a text are text.
-func (p *input) tokenized(ctx context.Context, r *runner.Runner) ([]runner.Token, error) {
+func (p *input) tokenized(ctx context.Context, r *runner.Runner) ([]generation.Token, error) {
 	if p.tokens != nil {
 		return p.tokens, nil
 	}
@@ -204,8 +205,8 @@ func readInputs(raw json.RawMessage, path string, most int) ([]input, error) {
 }
 
 // readTokens reads a list of the ids of tokens, which is not empty.
-func readTokens(raw json.RawMessage, path string) ([]runner.Token, error) {
-	var tokens []runner.Token
+func readTokens(raw json.RawMessage, path string) ([]generation.Token, error) {
+	var tokens []generation.Token
 	if err := wire.UnmarshalAt(path, raw, &tokens); err != nil {
 		return nil, err
 	}

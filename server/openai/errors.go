@@ -39,7 +39,7 @@ func wireError(err error, form string) *wire.Error {
 	return e
 }
 
-// fieldNames are the fields of [runner.Request] as requests call them. What else is wrong about Sampling was
+// fieldNames are the fields of [generation.Request] as requests call them. What else is wrong about Sampling was
 // refused before.
 var fieldNames = map[string]string{
 	"Messages": "messages", "Prompt": "prompt", "PromptTokens": "prompt", "Tools": "tools", "ToolChoice": "tool_choice",

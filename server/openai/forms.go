@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
-	"runner/runner"
 	"runner/server/wire"
 )
 
@@ -34,11 +34,11 @@ type Forms struct {
 
 // source returns the form that is asked for and the field that asks for it, and tells the request what the model is
 // to know of it.
-func (f *Forms) source(req *runner.Request) (grammar.Source, string, error) {
+func (f *Forms) source(req *generation.Request) (grammar.Source, string, error) {
 	type field struct {
 		name string
 		raw  json.RawMessage
-		read func(raw json.RawMessage, path string, req *runner.Request) (grammar.Source, error)
+		read func(raw json.RawMessage, path string, req *generation.Request) (grammar.Source, error)
 	}
 	fields := []field{
 		{"response_format", f.ResponseFormat, responseFormat}, {"response_schema", f.ResponseSchema, responseSchema},
@@ -67,7 +67,7 @@ func (f *Forms) source(req *runner.Request) (grammar.Source, string, error) {
 			field{at + ".choice", s.Choice, choiceForm}, field{at + ".grammar", s.Grammar, grammarForm})
 		if s.JSONObject {
 			fields = append(fields, field{at + ".json_object", f.StructuredOutputs,
-				func(json.RawMessage, string, *runner.Request) (grammar.Source, error) {
+				func(json.RawMessage, string, *generation.Request) (grammar.Source, error) {
 					return grammar.AnyObject(), nil
 				}})
 		}
@@ -93,7 +93,7 @@ func (f *Forms) source(req *runner.Request) (grammar.Source, string, error) {
 	return form, name, nil
 }
 
-func responseFormat(raw json.RawMessage, path string, req *runner.Request) (form grammar.Source, err error) {
+func responseFormat(raw json.RawMessage, path string, req *generation.Request) (form grammar.Source, err error) {
 	var f struct {
 		Type string `json:"type"`
 		// JSONSchema is OpenAI's way to give a schema, Schema llama.cpp's.
@@ -142,7 +142,7 @@ func responseFormat(raw json.RawMessage, path string, req *runner.Request) (form
 		wire.Clip(f.Type))
 }
 
-func responseSchema(raw json.RawMessage, path string, req *runner.Request) (form grammar.Source, err error) {
+func responseSchema(raw json.RawMessage, path string, req *generation.Request) (form grammar.Source, err error) {
 	var f struct {
 		Type   string          `json:"type"`
 		Schema json.RawMessage `json:"schema"`
@@ -156,7 +156,7 @@ func responseSchema(raw json.RawMessage, path string, req *runner.Request) (form
 	return schemaForm(f.Schema, path+".schema", req)
 }
 
-func schemaForm(raw json.RawMessage, path string, _ *runner.Request) (form grammar.Source, err error) {
+func schemaForm(raw json.RawMessage, path string, _ *generation.Request) (form grammar.Source, err error) {
 	if is(raw, '"') { // vLLM takes a schema's text too
 		text, err := readString(raw, path)
 		if err != nil {
@@ -174,7 +174,7 @@ func schemaForm(raw json.RawMessage, path string, _ *runner.Request) (form gramm
 	return grammar.JSONSchema(raw), nil
 }
 
-func grammarForm(raw json.RawMessage, path string, _ *runner.Request) (grammar.Source, error) {
+func grammarForm(raw json.RawMessage, path string, _ *generation.Request) (grammar.Source, error) {
 	text, err := readString(raw, path)
 	if err != nil || text == "" {
 		return grammar.Source{}, err // llama.cpp's web page sends an empty one for none
@@ -182,7 +182,7 @@ func grammarForm(raw json.RawMessage, path string, _ *runner.Request) (grammar.S
 	return grammar.GBNF(text), nil
 }
 
-func regexForm(raw json.RawMessage, path string, _ *runner.Request) (grammar.Source, error) {
+func regexForm(raw json.RawMessage, path string, _ *generation.Request) (grammar.Source, error) {
 	text, err := readString(raw, path)
 	if err == nil && text == "" {
 		err = wire.Invalid(path, "the pattern is empty")
@@ -190,7 +190,7 @@ func regexForm(raw json.RawMessage, path string, _ *runner.Request) (grammar.Sou
 	return grammar.Regex(text), err
 }
 
-func choiceForm(raw json.RawMessage, path string, _ *runner.Request) (grammar.Source, error) {
+func choiceForm(raw json.RawMessage, path string, _ *generation.Request) (grammar.Source, error) {
 	if !is(raw, '[') {
 		return grammar.Source{}, wire.Invalid(path, "it has to be a list of strings")
 	}

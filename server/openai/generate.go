@@ -5,15 +5,15 @@ import (
 	"errors"
 	"sync"
 
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/wire"
 )
 
 // generate runs requests side by side, one for each choice. When all have started it calls begin, once, and from
 // then on take with each event; neither is ever called twice at the same time. The first error ends all runs and is
 // returned.
-func generate(ctx context.Context, m wire.Model, reqs []runner.Request, begin func(),
+func generate(ctx context.Context, m wire.Model, reqs []generation.Request, begin func(),
 	take func(choice int, e reasoning.Event) error) error {
 	if len(reqs) == 1 {
 		started := false
@@ -119,8 +119,8 @@ func (s *side) release() error {
 }
 
 // requests returns a request for each choice.
-func (d *order) requests() []runner.Request {
-	reqs := make([]runner.Request, d.choices)
+func (d *order) requests() []generation.Request {
+	reqs := make([]generation.Request, d.choices)
 	for i := range reqs {
 		seed := *d.req.Seed + uint64(i)
 		reqs[i] = d.req

@@ -15,13 +15,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
 	"runner/server/wire"
 )
 
 // runs is a model whose runs are functions. It is everybody's.
-type runs func(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error]
+type runs func(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
 
 func (r runs) Use(context.Context, string) (wire.Model, error) { return r, nil }
 func (runs) Unload(context.Context, string) error              { return errors.New("unused") }
@@ -31,12 +32,12 @@ func (r runs) Find(context.Context, string) (wire.Card, bool) { return r.Card(),
 func (r runs) List(context.Context) []wire.Card { return nil }
 func (r runs) Card() wire.Card                  { return wire.Card{Name: "m", Digest: "0123456789abcdef"} }
 func (r runs) Runner() *runner.Runner           { return nil }
-func (r runs) Embed(context.Context, []runner.Token) ([]float32, error) {
-	return nil, runner.ErrNoEmbeddings
+func (r runs) Embed(context.Context, []generation.Token) ([]float32, error) {
+	return nil, generation.ErrNoEmbeddings
 }
 func (r runs) Release() {}
 
-func (r runs) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+func (r runs) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
 	return r(ctx, req)
 }
 
@@ -66,7 +67,7 @@ func (r runs) post(fields string) *httptest.ResponseRecorder {
 // Choices that have to wait for each other's place come to their end.
 func TestChoicesDoNotWaitForEachOther(t *testing.T) {
 	var place sync.Mutex
-	m := runs(func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error] {
+	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] {
 		return func(yield func(reasoning.Event, error) bool) {
 			place.Lock()
 			defer place.Unlock()
@@ -90,7 +91,7 @@ func TestOneChoiceFails(t *testing.T) {
 	}{{false, http.StatusTooManyRequests}, {true, http.StatusOK}} {
 		var mu sync.Mutex
 		begun, ended := 0, 0
-		m := runs(func(ctx context.Context, _ runner.Request) iter.Seq2[reasoning.Event, error] {
+		m := runs(func(ctx context.Context, _ generation.Request) iter.Seq2[reasoning.Event, error] {
 			return func(yield func(reasoning.Event, error) bool) {
 				mu.Lock()
 				begun++
@@ -128,7 +129,7 @@ func TestOneChoiceFails(t *testing.T) {
 
 // A panic of a run comes up in the handler's goroutine, where a server can deal with it.
 func TestPanics(t *testing.T) {
-	m := runs(func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error] { panic("mistake") })
+	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] { panic("mistake") })
 	for _, fields := range []string{`"n":1`, `"n":3`} {
 		func() {
 			defer func() {
@@ -144,7 +145,7 @@ func TestPanics(t *testing.T) {
 // A client that is gone ends the run whose frames nobody takes.
 func TestGoneClientEndsTheRun(t *testing.T) {
 	pushed := 0
-	m := runs(func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error] {
+	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] {
 		return func(yield func(reasoning.Event, error) bool) {
 			short(1000)(func(e reasoning.Event, err error) bool {
 				pushed++
@@ -171,7 +172,7 @@ func (g *gone) Flush()                    {}
 // included.
 func BenchmarkStream(b *testing.B) {
 	n := 0
-	m := runs(func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error] { return short(n) })
+	m := runs(func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error] { return short(n) })
 	s := httptest.NewServer(http.HandlerFunc(New(m, Config{}).chat))
 	defer s.Close()
 	n = b.N
@@ -190,7 +191,7 @@ func BenchmarkStream(b *testing.B) {
 func TestNothingIsWrittenAfterAPanic(t *testing.T) {
 	for choices, fields := range map[int32]string{1: `"stream":true`, 3: `"n":3,"stream":true`} {
 		var started atomic.Int32
-		m := runs(func(ctx context.Context, _ runner.Request) iter.Seq2[reasoning.Event, error] {
+		m := runs(func(ctx context.Context, _ generation.Request) iter.Seq2[reasoning.Event, error] {
 			return func(yield func(reasoning.Event, error) bool) {
 				yield(reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{}}, nil)
 				if started.Add(1) == choices {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"math"
 
-	"runner/runner"
+	"runner/generation"
 	"runner/server/wire"
 )
 
@@ -65,7 +65,7 @@ type StreamOptions struct {
 // order is a request as it is carried out.
 type order struct {
 	// req is what every choice has in common.
-	req     runner.Request
+	req     generation.Request
 	choices int
 	stream  bool
 	usage   bool
@@ -116,7 +116,7 @@ func (a *API) order(o *Options) (*order, error) {
 }
 
 // sampling reads how tokens are chosen.
-func (o *Options) sampling(req *runner.Request) error {
+func (o *Options) sampling(req *generation.Request) error {
 	penalty, name := o.RepetitionPenalty, "repetition_penalty"
 	if penalty == nil {
 		penalty, name = o.RepeatPenalty, "repeat_penalty"

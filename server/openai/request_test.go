@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -295,7 +295,7 @@ func TestFieldsWithoutEffect(t *testing.T) {
 }
 
 // told is a request as text, to be compared. What forms hold is looked at elsewhere.
-func told(r runner.Request) string {
+func told(r generation.Request) string {
 	seed := *r.Seed
 	r.Seed = nil
 	if len(r.Stop) == 0 {
@@ -404,15 +404,15 @@ func TestTools(t *testing.T) {
 		t.Errorf("warnings are %+v", c.warnings)
 	}
 	for choice, want := range map[string]struct {
-		choice runner.ToolChoice
+		choice generation.ToolChoice
 		name   string
 		tools  int
 	}{
-		`"auto"`: {runner.ToolChoiceAuto, "", 2}, `"none"`: {runner.ToolChoiceNone, "", 2},
-		`"required"`: {runner.ToolChoiceRequired, "", 2}, `null`: {"", "", 2},
-		`{"type":"function","function":{"name":"g"}}`: {runner.ToolChoiceFunction, "g", 2},
-		`{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"g"}}]}}`:            {runner.ToolChoiceRequired, "", 1},
-		`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"g"}},{"type":"mcp"}]}}`: {runner.ToolChoiceAuto, "", 1},
+		`"auto"`: {generation.ToolChoiceAuto, "", 2}, `"none"`: {generation.ToolChoiceNone, "", 2},
+		`"required"`: {generation.ToolChoiceRequired, "", 2}, `null`: {"", "", 2},
+		`{"type":"function","function":{"name":"g"}}`: {generation.ToolChoiceFunction, "g", 2},
+		`{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"g"}}]}}`:            {generation.ToolChoiceRequired, "", 1},
+		`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"g"}},{"type":"mcp"}]}}`: {generation.ToolChoiceAuto, "", 1},
 	} {
 		c := ordered(t, body("q", two+`,"tool_choice":`+choice))
 		if c.req.ToolChoice != want.choice || c.req.ToolName != want.name || len(c.req.Tools) != want.tools ||
@@ -421,13 +421,13 @@ func TestTools(t *testing.T) {
 		}
 	}
 	c = ordered(t, body("q", `"functions":[{"name":"f"}],"function_call":{"name":"f"}`))
-	if !c.legacy || c.req.ToolChoice != runner.ToolChoiceFunction || c.req.ToolName != "f" || !c.req.SingleCall {
+	if !c.legacy || c.req.ToolChoice != generation.ToolChoiceFunction || c.req.ToolName != "f" || !c.req.SingleCall {
 		t.Errorf("the order is %+v", c)
 	}
 }
 
 func TestReasoningFields(t *testing.T) {
-	defaults := runner.Request{Effort: chattemplate.EffortLow, Budget: 5, Strategy: reasoning.StrategyMarkers}
+	defaults := generation.Request{Effort: chattemplate.EffortLow, Budget: 5, Strategy: reasoning.StrategyMarkers}
 	api := New(nil, Config{Seal: keys(), Defaults: defaults})
 	for fields, check := range map[string]func(c *chatOrder) bool{
 		``: func(c *chatOrder) bool {

@@ -3,15 +3,15 @@ package openai
 import (
 	"net/http"
 
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/internal/apierror"
 	"runner/server/wire"
 )
 
 // stream is an answer in server-sent events.
 type stream struct {
-	reqs []runner.Request
+	reqs []generation.Request
 	// form is the field that the answer's form came from.
 	form string
 	// encoder makes the encoder of a choice.

@@ -12,13 +12,13 @@ import (
 	"testing"
 
 	"runner/backend/fake"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
 
-var errQueue = fmt.Errorf("wrapped: %w", runner.ErrQueueFull)
+var errQueue = fmt.Errorf("wrapped: %w", generation.ErrQueueFull)
 
 // completeText posts a completion and returns its answer.
 func (f *fixture) complete(body string) *Completion {

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning/delegation"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -135,11 +135,11 @@ func (d *order) addCustom(raw json.RawMessage, path string) error {
 func (d *order) choose(word, path string) error {
 	switch word {
 	case "auto":
-		d.req.ToolChoice = runner.ToolChoiceAuto
+		d.req.ToolChoice = generation.ToolChoiceAuto
 	case "none":
-		d.req.ToolChoice = runner.ToolChoiceNone
+		d.req.ToolChoice = generation.ToolChoiceNone
 	case "required":
-		d.req.ToolChoice = runner.ToolChoiceRequired
+		d.req.ToolChoice = generation.ToolChoiceRequired
 	default:
 		return wire.Invalid(path, "%q is not known; none, auto and required are", wire.Clip(word))
 	}
@@ -183,10 +183,10 @@ func (d *order) toolChoice(raw json.RawMessage) error {
 	}
 	switch choice.Type {
 	case "function":
-		d.req.ToolChoice, d.req.ToolName = runner.ToolChoiceFunction, choice.Function.Name
+		d.req.ToolChoice, d.req.ToolName = generation.ToolChoiceFunction, choice.Function.Name
 		return d.mustHave(choice.Function.Name, path+".function.name")
 	case typeCustom:
-		d.req.ToolChoice, d.req.ToolName = runner.ToolChoiceFunction, choice.Custom.Name
+		d.req.ToolChoice, d.req.ToolName = generation.ToolChoiceFunction, choice.Custom.Name
 		return d.mustHave(choice.Custom.Name, path+".custom.name")
 	case "allowed_tools":
 		if len(choice.AllowedTools.Tools) > maxTools {
@@ -249,7 +249,7 @@ func (d *order) functionCall(raw json.RawMessage) error {
 	if err := readObject(raw, path, &f); err != nil {
 		return err
 	}
-	d.req.ToolChoice, d.req.ToolName = runner.ToolChoiceFunction, f.Name
+	d.req.ToolChoice, d.req.ToolName = generation.ToolChoiceFunction, f.Name
 	return d.mustHave(f.Name, path+".name")
 }
 

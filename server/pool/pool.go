@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"runner/generation"
 	"runner/runner"
 )
 
@@ -28,7 +29,7 @@ var (
 	// ErrClosed: the pool was closed.
 	ErrClosed = errors.New("the models are being unloaded")
 	// ErrChanged: the model's files are not those that were loaded.
-	ErrChanged = runner.ErrChanged
+	ErrChanged = generation.ErrChanged
 	// ErrBroken: the model's engine failed right after it had been loaded; try again later.
 	ErrBroken = errors.New("the model's engine fails")
 )

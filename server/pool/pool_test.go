@@ -12,6 +12,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
+	"runner/generation"
 	"runner/runner"
 )
 
@@ -242,7 +243,7 @@ func TestABrokenModelIsLoadedAnew(t *testing.T) {
 		if len(o.opened) != 2 || p.Loaded("a") == r {
 			t.Errorf("opened %v", o.opened)
 		}
-		if err := r.Probe(t.Context()); !errors.Is(err, runner.ErrClosed) {
+		if err := r.Probe(t.Context()); !errors.Is(err, generation.ErrClosed) {
 			t.Errorf("the broken one is not closed: %v", err)
 		}
 		p.Close()
@@ -355,7 +356,7 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Probe(t.Context()); !errors.Is(err, runner.ErrClosed) {
+		if err := r.Probe(t.Context()); !errors.Is(err, generation.ErrClosed) {
 			t.Errorf("probe: %v", err)
 		}
 		release()

@@ -1,7 +1,7 @@
 // Package wire is what the wire formats of the server share: who makes a request, which models there are, how an
 // error is told, how a body is read and how a stream is written.
 //
-// It serves nothing by itself. A format is a package beside this one that decodes requests into [runner.Request]
+// It serves nothing by itself. A format is a package beside this one that decodes requests into [generation.Request]
 // and encodes events; it lists its [Route] values, and package server puts authentication, limits and metrics
 // around them.
 //

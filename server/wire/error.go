@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 )
 
 // Error is an answer that is not what was asked for. Formats give it their own shape.
@@ -101,11 +101,11 @@ var (
 )
 
 // FromError says what a request is answered with when it failed with err. params names the fields of
-// [runner.Request] as the format calls them.
+// [generation.Request] as the format calls them.
 func FromError(err error, params map[string]string) *Error {
 	var own *Error
-	var request *runner.RequestError
-	var long *runner.PromptTooLongError
+	var request *generation.RequestError
+	var long *generation.PromptTooLongError
 	var visibility *reasoning.VisibilityError
 	var conversation *chattemplate.ConversationError
 	var template *chattemplate.TemplateError
@@ -120,19 +120,19 @@ func FromError(err error, params map[string]string) *Error {
 	case errors.As(err, &visibility):
 		return &Error{Status: http.StatusForbidden, Code: CodeForbidden, Param: params["Visibility"],
 			Message: advised(err, visibility.Hint()), Err: err}
-	case errors.Is(err, runner.ErrQueueFull):
+	case errors.Is(err, generation.ErrQueueFull):
 		return &Error{Status: http.StatusTooManyRequests, Code: CodeQueue,
 			Message: "too many requests are waiting; try again soon", RetryAfter: time.Second, Err: err}
 	case errors.Is(err, ErrTimeout):
 		return &Error{Status: http.StatusServiceUnavailable, Code: CodeTimeout, Message: ErrTimeout.Error(),
 			Final: true, Err: err}
-	case errors.Is(err, ErrDraining), errors.Is(err, runner.ErrClosed):
+	case errors.Is(err, ErrDraining), errors.Is(err, generation.ErrClosed):
 		return &Error{Status: http.StatusServiceUnavailable, Code: CodeDraining, Message: ErrDraining.Error(),
 			RetryAfter: 5 * time.Second, Err: err}
-	case errors.Is(err, runner.ErrChanged):
+	case errors.Is(err, generation.ErrChanged):
 		return &Error{Status: http.StatusServiceUnavailable, Code: CodeModelChanged, Param: params["Model"], Err: err,
-			Message: runner.ErrChanged.Error() + "; the operator has to restore them or to start the server again"}
-	case errors.Is(err, runner.ErrBadLogits):
+			Message: generation.ErrChanged.Error() + "; the operator has to restore them or to start the server again"}
+	case errors.Is(err, generation.ErrBadLogits):
 		return &Error{
 			Status: http.StatusServiceUnavailable, Code: CodeModelUnusable, RetryAfter: 5 * time.Second, Err: err,
 			Message: "the model's engine fails; try again soon, and the server's log says more",
@@ -152,7 +152,7 @@ func FromError(err error, params map[string]string) *Error {
 
 // tooLong says that a field is longer than the context. The words are OpenAI's: by them clients know to shorten the
 // conversation.
-func tooLong(long *runner.PromptTooLongError, param string, err error) *Error {
+func tooLong(long *generation.PromptTooLongError, param string, err error) *Error {
 	field := cmp.Or(param, "messages")
 	resulted := fmt.Sprintf("%d tokens", long.Tokens)
 	switch long.Tokens {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
 )
@@ -83,7 +84,7 @@ type Models interface {
 // Traces keeps sealed traces of runs whose clients ask for them. It may be used by several goroutines at once.
 type Traces interface {
 	// Tracer returns what records a run that a principal asks for now; how names the field that asks, and run the answer.
-	Tracer(principal, how, run string) runner.Tracer
+	Tracer(principal, how, run string) generation.Tracer
 }
 
 // Model is a loaded model that a request holds.
@@ -92,9 +93,9 @@ type Model interface {
 	Card() Card
 	// Generate is [runner.Runner.Generate] within what the principal of ctx may see and use and within the server's time
 	// limits, counted in its metrics.
-	Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error]
+	Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
 	// Embed is [runner.Runner.Embed], counted as Generate is.
-	Embed(ctx context.Context, tokens []runner.Token) ([]float32, error)
+	Embed(ctx context.Context, tokens []generation.Token) ([]float32, error)
 	// Runner is for everything but generating: tokens, templates, checks.
 	Runner() *runner.Runner
 	// Release gives the model back. Calling it twice is harmless.

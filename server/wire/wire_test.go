@@ -20,8 +20,8 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 )
 
 func FuzzAppendString(f *testing.F) {
@@ -207,17 +207,17 @@ func TestErrorsHaveTheirStatus(t *testing.T) {
 		code   string
 		param  string
 	}{
-		{&runner.RequestError{Field: "Budget", Err: errors.New("-1 is negative")}, 400, CodeInvalid, "reasoning_budget"},
-		{fmt.Errorf("wrapped: %w", &runner.PromptTooLongError{Tokens: 9, Context: 8}), 400, CodeContextLength, ""},
+		{&generation.RequestError{Field: "Budget", Err: errors.New("-1 is negative")}, 400, CodeInvalid, "reasoning_budget"},
+		{fmt.Errorf("wrapped: %w", &generation.PromptTooLongError{Tokens: 9, Context: 8}), 400, CodeContextLength, ""},
 		{reasoning.VisibilityFull.Cap(reasoning.VisibilitySummary), 403, CodeForbidden, "reasoning"},
-		{runner.ErrQueueFull, 429, CodeQueue, ""},
+		{generation.ErrQueueFull, 429, CodeQueue, ""},
 		{fmt.Errorf("%w", ErrTimeout), 503, CodeTimeout, ""},
 		{ErrDraining, 503, CodeDraining, ""},
-		{runner.ErrClosed, 503, CodeDraining, ""},
+		{generation.ErrClosed, 503, CodeDraining, ""},
 		{context.Canceled, StatusClientClosed, CodeClientCancelled, ""},
-		{fmt.Errorf("%w", runner.ErrBadLogits), 503, CodeModelUnusable, ""},
-		{fmt.Errorf("%w: %w", backend.ErrBroken, runner.ErrBadLogits), 503, CodeModelUnusable, ""},
-		{fmt.Errorf("%w: %w", backend.ErrBroken, runner.ErrChanged), 503, CodeModelChanged, ""},
+		{fmt.Errorf("%w", generation.ErrBadLogits), 503, CodeModelUnusable, ""},
+		{fmt.Errorf("%w: %w", backend.ErrBroken, generation.ErrBadLogits), 503, CodeModelUnusable, ""},
+		{fmt.Errorf("%w: %w", backend.ErrBroken, generation.ErrChanged), 503, CodeModelChanged, ""},
 		{backend.ErrBroken, 500, CodeInternal, ""},
 		{errors.New("secret detail"), 500, CodeInternal, ""},
 		{Invalid("n", "too many"), 400, CodeInvalid, "n"},

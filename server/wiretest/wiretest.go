@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"runner/backend/fake"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
 	"runner/server/wire"
@@ -43,7 +44,7 @@ type Models struct {
 	Unloads atomic.Int64
 	held    atomic.Int64
 	mu      sync.Mutex
-	last    runner.Request
+	last    generation.Request
 }
 
 // New makes a harmony model that gives these replies, unless cfg says otherwise. The test fails if a request still
@@ -119,7 +120,7 @@ func (m *Models) List(ctx context.Context) []wire.Card {
 }
 
 // Last returns the request that the model was asked last.
-func (m *Models) Last() runner.Request {
+func (m *Models) Last() generation.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last
@@ -155,7 +156,7 @@ type model struct {
 func (m *model) Card() wire.Card        { return m.card() }
 func (m *model) Runner() *runner.Runner { return m.Engine }
 
-func (m *model) Embed(ctx context.Context, tokens []runner.Token) ([]float32, error) {
+func (m *model) Embed(ctx context.Context, tokens []generation.Token) ([]float32, error) {
 	return m.Engine.Embed(ctx, wire.PrincipalOf(ctx).ID, tokens)
 }
 
@@ -165,7 +166,7 @@ func (m *model) Release() {
 	}
 }
 
-func (m *model) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+func (m *model) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
 	m.mu.Lock()
 	m.last = req
 	m.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 
 	"runner/chattemplate"
 	"runner/cmd/runner/render"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 )
 
 // chat is a conversation on a terminal.
@@ -178,8 +178,8 @@ func (c *chat) generate(ctx context.Context, answered bool) (reasoning.Reply, er
 	}()
 	req := c.options.request
 	req.Messages, req.Trace = slices.Clone(c.messages), c.options.records.tracer(newRunID())
-	if answered && req.ToolChoice == runner.ToolChoiceRequired {
-		req.ToolChoice = runner.ToolChoiceAuto // the required call was made; do not require another one
+	if answered && req.ToolChoice == generation.ToolChoiceRequired {
+		req.ToolChoice = generation.ToolChoiceAuto // the required call was made; do not require another one
 	}
 	out, err := generate(ctx, c.gen, req, c.app.renderer(c.options, c.spinner, asked{}), c.spinner)
 	close(turnOver)

@@ -22,6 +22,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
 )
@@ -58,7 +59,7 @@ type Build struct{ Version, Commit string }
 
 // generator is the part of a [runner.Runner] that the commands use.
 type generator interface {
-	Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error]
+	Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
 	Info() backend.Info
 	Format() chattemplate.Format
 	Close() error

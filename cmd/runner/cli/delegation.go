@@ -7,18 +7,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/generation"
 	"runner/reasoning/delegation"
-	"runner/runner"
 )
 
 // addDelegationFlags adds the delegation flags that several commands share.
-func addDelegationFlags(cmd *cobra.Command, req *runner.Request) {
+func addDelegationFlags(cmd *cobra.Command, req *generation.Request) {
 	cmd.Flags().BoolVar(&req.Delegation.Model, "allow-delegation", false,
 		"let the model hand its reasoning to specialists that it describes")
-	req.Delegation.Work = runner.WorkKeep
+	req.Delegation.Work = generation.WorkKeep
 	addNameChoice(cmd, &req.Delegation.Work, "delegated-work",
 		"what the model gets of a specialist's work: all, one message made of it, or nothing",
-		runner.WorkKeep, runner.WorkSquash, runner.WorkDelete)
+		generation.WorkKeep, generation.WorkSquash, generation.WorkDelete)
 }
 
 // readSpecialist reads the file of --delegate. A file whose name ends in .json holds an instruction. Any other file

@@ -15,6 +15,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/models"
 	"runner/reasoning"
 	"runner/runner"
@@ -120,7 +121,7 @@ func (a *app) checkModel(ctx context.Context, r *report, name string, cfg backen
 
 // checkSteps generates a few tokens.
 func (a *app) checkSteps(ctx context.Context, r *report, gen generator) {
-	req := runner.Request{
+	req := generation.Request{
 		Messages:  []chattemplate.Message{{Role: chattemplate.User, Content: "What is 1 + 1?"}},
 		MaxTokens: 32,
 	}

@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"runner/cmd/runner/render"
-	"runner/runner"
+	"runner/generation"
 )
 
 // Exit codes.
@@ -48,7 +48,7 @@ func (e *inputError) Error() string { return e.what }
 func (e *inputError) Unwrap() error { return e.err }
 func (e *inputError) Hint() string  { return e.hint }
 
-// requestFlags maps the fields of a runner.Request to the flags that set them.
+// requestFlags maps the fields of a generation.Request to the flags that set them.
 var requestFlags = map[string]string{
 	"Budget": "--reasoning-budget", "Effort": "--reasoning-effort", "Strategy": "--reasoning-strategy",
 	"Visibility": "--reasoning", "MaxTokens": "--max-tokens", "Stop": "--stop", "Tools": "--tools",
@@ -63,7 +63,7 @@ func errorLine(err error) string {
 		return ""
 	}
 	line := err.Error()
-	if re := (*runner.RequestError)(nil); errors.As(err, &re) {
+	if re := (*generation.RequestError)(nil); errors.As(err, &re) {
 		line = re.Err.Error()
 		if flag := requestFlags[re.Field]; flag != "" {
 			line = flag + ": " + line
@@ -84,7 +84,7 @@ func hint(err error) string {
 		}
 		return ""
 	}
-	if long := (*runner.PromptTooLongError)(nil); errors.As(err, &long) {
+	if long := (*generation.PromptTooLongError)(nil); errors.As(err, &long) {
 		return hinted.Hint() + " (--ctx-size)"
 	}
 	return hinted.Hint()
@@ -92,7 +92,7 @@ func hint(err error) string {
 
 func exitCode(err error) int {
 	var usage *usageError
-	var request *runner.RequestError
+	var request *generation.RequestError
 	switch {
 	case err == nil:
 		return exitOK

@@ -17,6 +17,7 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/cmd/runner/scripttest"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
 )
@@ -108,7 +109,7 @@ func (s *script) Close() error { return nil }
 
 // turn yields events under the request's visibility.
 type turn struct {
-	req   runner.Request
+	req   generation.Request
 	yield func(reasoning.Event, error) bool
 	ended bool
 }
@@ -134,22 +135,22 @@ func (t *turn) segment(seg reasoning.Segment, call reasoning.Call, deltas ...str
 	}
 }
 
-func (s *script) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+func (s *script) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		last := req.Messages[len(req.Messages)-1]
 		if strings.Contains(last.Content, "too long") {
-			yield(reasoning.Event{}, &runner.PromptTooLongError{Tokens: 5000, Context: 4096})
+			yield(reasoning.Event{}, &generation.PromptTooLongError{Tokens: 5000, Context: 4096})
 			return
 		}
 		if req.Strategy == reasoning.StrategyMarkers {
-			yield(reasoning.Event{}, &runner.RequestError{Field: "Strategy", Err: errors.New("not this one"),
+			yield(reasoning.Event{}, &generation.RequestError{Field: "Strategy", Err: errors.New("not this one"),
 				Advice: "use auto"})
 			return
 		}
-		var recorder runner.Recorder
+		var recorder generation.Recorder
 		var untraced error // as with a runner, the run goes on and a warning says why
 		if req.Trace != nil {
-			recorder, untraced = req.Trace.Begin(ctx, &runner.TracedRun{Request: &req})
+			recorder, untraced = req.Trace.Begin(ctx, &generation.TracedRun{Request: &req})
 		}
 		if recorder != nil {
 			seen := yield
@@ -173,7 +174,7 @@ func (s *script) Generate(ctx context.Context, req runner.Request) iter.Seq2[rea
 		t.emit(reasoning.Event{Kind: reasoning.Started, Info: info})
 		if untraced != nil {
 			text := "no whole trace of this run is stored: " + untraced.Error()
-			t.emit(reasoning.Event{Kind: reasoning.Warning, Code: runner.CodeNotTraced, Text: text})
+			t.emit(reasoning.Event{Kind: reasoning.Warning, Code: generation.CodeNotTraced, Text: text})
 		}
 		result := &reasoning.Result{Finish: reasoning.FinishStop,
 			Usage: reasoning.Usage{Prompt: 20, Cached: 4, Completion: 12, Reasoning: 8, Answer: 2},
@@ -221,7 +222,7 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 	none := reasoning.Call{}
 	has := func(s string) bool { return strings.Contains(last.Content, s) }
 	switch {
-	case last.Role == chattemplate.ToolRole && t.req.ToolChoice == runner.ToolChoiceRequired:
+	case last.Role == chattemplate.ToolRole && t.req.ToolChoice == generation.ToolChoiceRequired:
 		t.segment(reasoning.ToolCall, reasoning.Call{ID: "call_2", Name: "get_weather"}, `{"city":"Rome"}`)
 		result.Finish = reasoning.FinishToolCalls
 	case last.Role == chattemplate.ToolRole:
@@ -233,7 +234,7 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 		t.segment(reasoning.Answer, none, last.Content)
 	case has("request"):
 		b, err := json.Marshal(struct {
-			runner.Request
+			generation.Request
 			CallID, Seal, Account any `json:",omitempty"` // in place of functions
 		}{Request: t.req})
 		if err != nil {
@@ -265,7 +266,7 @@ func (t *turn) answer(ctx context.Context, last chattemplate.Message, result *re
 		result.Finish = reasoning.FinishLength
 	case has("form cut"):
 		t.segment(reasoning.Answer, none, `{"name":"`)
-		t.emit(reasoning.Event{Kind: reasoning.Warning, Code: runner.CodeFormCut, Text: "a stop string cut the answer"})
+		t.emit(reasoning.Event{Kind: reasoning.Warning, Code: generation.CodeFormCut, Text: "a stop string cut the answer"})
 		result.Detail, result.StopString = reasoning.DetailStopString, t.req.Stop[0]
 	case has("cut"):
 		t.segment(reasoning.Answer, none, "half an ans")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/generation"
 	"runner/models"
 	"runner/reasoning"
 	"runner/runner"
@@ -244,7 +245,7 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 		Thoughts: float64(o.thoughts), Logger: log,
 	}
 	if kept != nil {
-		cfg.Trace = func(question string) runner.Tracer { return kept.traces.Tracer(wire.Local, "--trace", question) }
+		cfg.Trace = func(question string) generation.Tracer { return kept.traces.Tracer(wire.Local, "--trace", question) }
 	}
 	p := participant.New(cfg)
 	return p.Run(ctx, func(ctx context.Context) (participant.Conn, error) { return participant.Dial(ctx, o.address) })

@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"sync"
 
+	"runner/generation"
 	"runner/models"
-	"runner/runner"
 	"runner/server/pool"
 )
 
@@ -61,7 +61,7 @@ func (f *modelFiles) check(ctx context.Context, name string, failure error) erro
 	if was == nil {
 		return nil
 	}
-	if !f.mapped && failure == nil || !was.Touched() && !errors.Is(failure, runner.ErrBadLogits) &&
+	if !f.mapped && failure == nil || !was.Touched() && !errors.Is(failure, generation.ErrBadLogits) &&
 		!errors.Is(failure, pool.ErrChanged) {
 		return nil // the weights are unchanged, or are not the reason of the failure
 	}

@@ -11,10 +11,10 @@ import (
 
 	"runner/chattemplate"
 	"runner/cmd/runner/render"
+	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
 	"runner/reasoning/decision"
-	"runner/runner"
 )
 
 // validatePlan refuses flags that cannot be combined with --plan.
@@ -32,7 +32,7 @@ func (o *runOptions) validatePlan(cmd *cobra.Command) error {
 
 // plan asks for a plan and writes it. If reasons are missing, it asks once more and takes the plan with fewer missing
 // reasons.
-func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req runner.Request,
+func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req generation.Request,
 	spinner *render.Spinner) error {
 	tools := make([]string, len(req.Tools))
 	for i, t := range req.Tools {

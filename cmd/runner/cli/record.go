@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/trace"
 	"runner/reasoning/trace/store"
-	"runner/runner"
 	"runner/runner/tracing"
 	"runner/server/wire"
 )
@@ -195,7 +195,7 @@ func (a *app) record(o *recordOptions) (*records, *lateStore, error) {
 }
 
 // tracer returns the tracer of one run, or nil if nothing is recorded.
-func (r *records) tracer(run string) runner.Tracer {
+func (r *records) tracer(run string) generation.Tracer {
 	if r == nil {
 		return nil
 	}

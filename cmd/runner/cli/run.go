@@ -16,6 +16,7 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/cmd/runner/render"
+	"runner/generation"
 	"runner/models"
 	"runner/reasoning"
 	"runner/reasoning/decision"
@@ -228,7 +229,7 @@ func (a *app) open(ctx context.Context, m models.Model, cfg backend.Config, rc r
 }
 
 // once answers a single prompt.
-func (a *app) once(ctx context.Context, gen generator, o *runOptions, req runner.Request, spinner *render.Spinner,
+func (a *app) once(ctx context.Context, gen generator, o *runOptions, req generation.Request, spinner *render.Spinner,
 	loaded time.Duration) error {
 	if req.Rationale && !o.record.on && (req.Visibility != reasoning.VisibilityFull || o.output == outputText) {
 		a.complain("warning: --rationale shows reasons only with --reasoning full and --output json, events, trace, " +

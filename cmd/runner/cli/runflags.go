@@ -7,13 +7,13 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 )
 
 // runOptions are the flags of run.
 type runOptions struct {
-	request runner.Request
+	request generation.Request
 	model   backend.Config
 	form    formOptions
 
@@ -67,9 +67,10 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	addDelegationFlags(cmd, &o.request)
 	f.StringArrayVar(&o.files, "file", nil, "add the text of `FILE` to the prompt, - for standard input (repeatable)")
 	f.StringVar(&o.tools, "tools", "", "functions that the model may call, a JSON `FILE`")
-	addNameChoice(cmd, &o.request.ToolChoice, "tool-choice", "whether the model may or must call", runner.ToolChoiceAuto,
-		runner.ToolChoiceNone,
-		runner.ToolChoiceRequired)
+	addNameChoice(cmd, &o.request.ToolChoice, "tool-choice", "whether the model may or must call",
+		generation.ToolChoiceAuto,
+		generation.ToolChoiceNone,
+		generation.ToolChoiceRequired)
 	o.form.add(cmd)
 	f.StringVar(&o.chatTemplate, "chat-template", "", "Jinja chat template `FILE` instead of the model's own")
 

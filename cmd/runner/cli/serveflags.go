@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/backend"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server"
 	"runner/server/wire"
 )
@@ -57,7 +57,7 @@ type serveOptions struct {
 	logFormat           string
 
 	model        backend.Config
-	defaults     runner.Request
+	defaults     generation.Request
 	chatTemplate string
 }
 

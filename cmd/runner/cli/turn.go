@@ -10,12 +10,12 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/cmd/runner/render"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 )
 
 // generate runs one request and renders its events. It returns the reply, even if the run ended early.
-func generate(ctx context.Context, gen generator, req runner.Request, to render.Renderer,
+func generate(ctx context.Context, gen generator, req generation.Request, to render.Renderer,
 	spinner *render.Spinner) (reasoning.Reply, error) {
 	defer spinner.Stop()
 	var run reasoning.Collector

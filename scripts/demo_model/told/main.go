@@ -19,6 +19,7 @@ import (
 	"runner/backend"
 	"runner/backend/llamacpp"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
 	"runner/models/demo"
 	"runner/reasoning"
@@ -38,7 +39,7 @@ const planTool = `{"name":"multiply","description":"Multiplies two numbers.",` +
 	`"parameters":{"type":"object","properties":{"a":{"type":"number"}}}}` + "\n"
 
 // promptRequests are requests that together use every text that the runner adds to prompts.
-func promptRequests() map[string]runner.Request {
+func promptRequests() map[string]generation.Request {
 	tool := chattemplate.Tool{Name: "multiply", Description: "Multiplies two numbers.", Parameters: json.RawMessage(
 		`{"type":"object","properties":{"a":{"type":"number","description":"a factor"},"b":{"type":"integer"},` +
 			`"op":{"type":"string","enum":["x","y"]}},"required":["a","b"]}`)}
@@ -60,7 +61,7 @@ func promptRequests() map[string]runner.Request {
 		"\n" + planTool}}, asked...)
 	schema := grammar.JSONSchema(
 		[]byte(`{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}`))
-	return map[string]runner.Request{
+	return map[string]generation.Request{
 		"plain":      {Messages: asked},
 		"none":       {Messages: asked, Effort: chattemplate.EffortNone},
 		"developer":  {Messages: told, Effort: chattemplate.EffortHigh},
@@ -72,9 +73,9 @@ func promptRequests() map[string]runner.Request {
 		"json":       {Messages: asked, Strategy: reasoning.StrategyJSON},
 		"formed":     {Messages: asked, Strategy: reasoning.StrategyJSON, Form: schema},
 		"report":     {Messages: told, Strategy: reasoning.StrategyTool},
-		"delegate":   {Messages: told, Delegation: runner.Delegation{Model: true}},
+		"delegate":   {Messages: told, Delegation: generation.Delegation{Model: true}},
 		"plan":       {Messages: planned, Form: grammar.JSONSchema(plan)},
-		"specialist": {Messages: told, Delegation: runner.Delegation{Specialist: &given}},
+		"specialist": {Messages: told, Delegation: generation.Delegation{Specialist: &given}},
 	}
 }
 

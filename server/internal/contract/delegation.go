@@ -5,9 +5,9 @@ import (
 	"errors"
 	"strconv"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/delegation"
-	"runner/runner"
 	"runner/server/wire"
 )
 
@@ -46,8 +46,8 @@ func (d *Delegation) check() error {
 		return wire.Invalid(fieldDelegation+".mark_intermediate", "it goes with agent_prompt only")
 	}
 	if d.Work != nil {
-		switch runner.Work(*d.Work) {
-		case runner.WorkKeep, runner.WorkSquash, runner.WorkDelete:
+		switch generation.Work(*d.Work) {
+		case generation.WorkKeep, generation.WorkSquash, generation.WorkDelete:
 		default:
 			return wire.Invalid(fieldDelegation+".work", "it takes keep, squash or delete")
 		}
@@ -56,7 +56,7 @@ func (d *Delegation) check() error {
 }
 
 // apply writes the field into a request; nil changes nothing.
-func (d *Delegation) apply(req *runner.Request) {
+func (d *Delegation) apply(req *generation.Request) {
 	if d == nil {
 		return
 	}
@@ -64,7 +64,7 @@ func (d *Delegation) apply(req *runner.Request) {
 		req.Delegation.Model = *d.Allow
 	}
 	if d.Work != nil {
-		req.Delegation.Work = runner.Work(*d.Work)
+		req.Delegation.Work = generation.Work(*d.Work)
 	}
 	req.Delegation.Specialist = d.specialist()
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/wire"
 )
 
@@ -106,7 +106,7 @@ type Asked struct {
 }
 
 // Apply writes what was asked for into a request. What was not keeps the request's values.
-func (a *Asked) Apply(req *runner.Request) {
+func (a *Asked) Apply(req *generation.Request) {
 	if a.Said {
 		req.Visibility = a.Visibility
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/wire"
 )
 
@@ -143,7 +143,7 @@ func TestEffortAndVisibilityAreIndependent(t *testing.T) {
 }
 
 func TestApplyKeepsDefaults(t *testing.T) {
-	req := runner.Request{Budget: 9, Effort: chattemplate.EffortLow, Strategy: reasoning.StrategyMarkers,
+	req := generation.Request{Budget: 9, Effort: chattemplate.EffortLow, Strategy: reasoning.StrategyMarkers,
 		DetailedSummary: true}
 	(&Asked{Summary: "auto"}).Apply(&req)
 	if req.Budget != 9 || req.Effort != chattemplate.EffortLow || req.Strategy != reasoning.StrategyMarkers ||

@@ -13,9 +13,9 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/agui"
 	"runner/server/anthropic"
 	"runner/server/mew/encoder"
@@ -454,19 +454,19 @@ func TestMEWTellsNoHiddenReasoning(t *testing.T) {
 		return list
 	}
 	shown := 0
-	for field, change := range map[string]func(*runner.Request){
-		"nothing": func(*runner.Request) {}, "bias": func(q *runner.Request) {
+	for field, change := range map[string]func(*generation.Request){
+		"nothing": func(*generation.Request) {}, "bias": func(q *generation.Request) {
 			q.Sampling.Bias = against("analysis",
 				"final")
 		},
-		"penalty": func(q *runner.Request) { q.Sampling.FrequencyPenalty = -2 },
-		"heat":    func(q *runner.Request) { q.Sampling.Temperature = 2 },
-		"stop":    func(q *runner.Request) { q.Stop = []string{"END", spelled} },
+		"penalty": func(q *generation.Request) { q.Sampling.FrequencyPenalty = -2 },
+		"heat":    func(q *generation.Request) { q.Sampling.Temperature = 2 },
+		"stop":    func(q *generation.Request) { q.Stop = []string{"END", spelled} },
 	} {
 		for _, scene := range scenes {
 			for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary,
 				reasoning.VisibilityFull} {
-				req := runner.Request{
+				req := generation.Request{
 					Messages:   []chattemplate.Message{{Role: chattemplate.User, Content: scene}},
 					Tools:      []chattemplate.Tool{{Name: function, Parameters: json.RawMessage(`{"type":"object"}`)}},
 					Visibility: v, MaxTokens: 300,

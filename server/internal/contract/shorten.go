@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"runner/chattemplate"
-	"runner/runner"
+	"runner/generation"
 	"runner/server/wire"
 )
 
@@ -15,7 +15,7 @@ const answerRoom = 1024
 
 // Shorten leaves out the oldest part of a request's conversation until the prompt leaves room for an answer, and
 // returns how many messages that were. What cannot be shortened stays as it is, for the model to refuse.
-func Shorten(ctx context.Context, m wire.Model, principal string, req *runner.Request) (int, error) {
+func Shorten(ctx context.Context, m wire.Model, principal string, req *generation.Request) (int, error) {
 	size := m.Runner().Info().ContextSize
 	room := min(answerRoom, size/4)
 	if req.MaxTokens > 0 {
@@ -29,7 +29,7 @@ func Shorten(ctx context.Context, m wire.Model, principal string, req *runner.Re
 		shorter := *req
 		shorter.Messages = messages
 		p, err := m.Runner().Prompt(ctx, principal, shorter)
-		var long *runner.PromptTooLongError
+		var long *generation.PromptTooLongError
 		if err != nil && !errors.As(err, &long) {
 			return false, err
 		}
@@ -61,7 +61,7 @@ func Shorten(ctx context.Context, m wire.Model, principal string, req *runner.Re
 
 // mostTokens is more than the prompt of a request is likely to have: a token is at least a byte. It spares most
 // requests a second rendering.
-func mostTokens(req *runner.Request) int {
+func mostTokens(req *generation.Request) int {
 	const frame, template = 32, 4096 // around a message, and around all of them
 	n := template
 	if f := req.ResponseFormat; f != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/mew/encoder"
 	"runner/server/mew/envelope"
 	"runner/server/wire"
@@ -110,10 +110,10 @@ func (t *turns) run(question string, private bool) (string, error) {
 	for step := 0; ; {
 		req.Messages = slices.Concat(p.cfg.Request.Messages, p.history.messages(t.a.trigger.From, question, private), turn)
 		if step == p.cfg.Steps {
-			req.ToolChoice = runner.ToolChoiceNone
+			req.ToolChoice = generation.ToolChoiceNone
 		}
 		reply, started, err := t.generate(req)
-		var long *runner.PromptTooLongError
+		var long *generation.PromptTooLongError
 		switch {
 		case err == nil:
 		case errors.As(err, &long) && p.history.halve():
@@ -142,7 +142,7 @@ func (t *turns) run(question string, private bool) (string, error) {
 }
 
 // generate runs one turn. started says whether it has begun.
-func (t *turns) generate(req runner.Request) (reply reasoning.Reply, started bool, err error) {
+func (t *turns) generate(req generation.Request) (reply reasoning.Reply, started bool, err error) {
 	if trace := t.s.p.cfg.Trace; trace != nil {
 		req.Trace = trace(t.a.trigger.ID)
 	}

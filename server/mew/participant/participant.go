@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/mew/envelope"
 	"runner/server/mew/space"
 )
@@ -26,10 +26,10 @@ type Conn interface {
 // Config is the configuration of a participant. Generate is required; the zero value of the rest is usable.
 type Config struct {
 	// Generate runs one request, as [runner.Runner.Generate] does.
-	Generate func(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error]
+	Generate func(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error]
 	// Request holds the defaults of each run: visibility, effort, sampling. Its messages come first in each prompt. Its
 	// tools are ignored.
-	Request runner.Request
+	Request generation.Request
 	// Tools are the functions that the model may call; nil means those that others offer. A call goes to the participant
 	// that offers a function of that name, or to everyone if none does.
 	Tools []chattemplate.Tool
@@ -37,7 +37,7 @@ type Config struct {
 	NoTools bool
 	// Trace returns the tracer of one run that answers a question; nil keeps no traces. It is called once for each run.
 	// The id of each trace is logged.
-	Trace func(question string) runner.Tracer
+	Trace func(question string) generation.Tracer
 	// Steps is the maximum number of turns with calls in one reasoning; 0 means 8. ToolTimeout is how long to wait for
 	// the answers to the calls of a turn; 0 means a minute.
 	Steps       int

@@ -16,6 +16,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/runner"
 	"runner/server/mew/envelope"
@@ -170,7 +171,7 @@ func join(t *testing.T, p *Participant, capabilities string, others ...string) *
 func newParticipant(t *testing.T, change func(*Config), engine fake.Config, replies ...fake.Reply) *Participant {
 	t.Helper()
 	m := wiretest.NewRunner(t, engine, runner.Config{CallMemory: runner.NewCallMemory(32, 0)}, replies...)
-	cfg := Config{Generate: m.Engine.Generate, Request: runner.Request{Visibility: reasoning.VisibilityFull}}
+	cfg := Config{Generate: m.Engine.Generate, Request: generation.Request{Visibility: reasoning.VisibilityFull}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -680,10 +681,10 @@ func TestThoughtsAreLimited(t *testing.T) {
 }
 
 // asked records the requests to a model.
-func asked(answer string, fail error) (*[]runner.Request,
-	func(context.Context, runner.Request) iter.Seq2[reasoning.Event, error]) {
-	var all []runner.Request
-	return &all, func(_ context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+func asked(answer string, fail error) (*[]generation.Request,
+	func(context.Context, generation.Request) iter.Seq2[reasoning.Event, error]) {
+	var all []generation.Request
+	return &all, func(_ context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
 		all = append(all, req)
 		return func(yield func(reasoning.Event, error) bool) {
 			if fail != nil && len(req.Messages[len(req.Messages)-1].Content) > 10 {
@@ -700,7 +701,7 @@ func asked(answer string, fail error) (*[]runner.Request,
 func TestHistory(t *testing.T) {
 	all, generate := asked("A.", nil)
 	system := chattemplate.Message{Role: chattemplate.System, Content: "Be brief."}
-	w := join(t, New(Config{Generate: generate, Request: runner.Request{Messages: []chattemplate.Message{system}}}),
+	w := join(t, New(Config{Generate: generate, Request: generation.Request{Messages: []chattemplate.Message{system}}}),
 		everything)
 	shown := func() string {
 		t.Helper()
@@ -752,7 +753,7 @@ func TestHistory(t *testing.T) {
 }
 
 func TestTooLongAHistoryIsForgotten(t *testing.T) {
-	all, generate := asked("A.", &runner.PromptTooLongError{})
+	all, generate := asked("A.", &generation.PromptTooLongError{})
 	w := join(t, New(Config{Generate: generate}), everything)
 	for range 5 {
 		w.say(envelope.Envelope{From: "bob", Kind: envelope.Chat, Correlation: []string{"x"}}, `{"text":"It is long."}`)
@@ -771,10 +772,10 @@ func TestTooLongAHistoryIsForgotten(t *testing.T) {
 
 func TestBadToolsKeepNobodyFromBeingAnswered(t *testing.T) {
 	_, fine := asked("A.", nil)
-	generate := func(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+	generate := func(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
 		if len(req.Tools) > 0 {
 			return func(yield func(reasoning.Event, error) bool) {
-				yield(reasoning.Event{}, &runner.RequestError{Field: "Tools", Err: errors.New("bad")})
+				yield(reasoning.Event{}, &generation.RequestError{Field: "Tools", Err: errors.New("bad")})
 			}
 		}
 		return fine(ctx, req)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning/seal"
 	"runner/runner"
 	"runner/server/internal/apierror"
@@ -18,7 +19,7 @@ import (
 // Config says how the API works. The zero value is usable.
 type Config struct {
 	// Defaults is what a request starts from; Messages, Tools, Form and what a request always says are ignored.
-	Defaults runner.Request
+	Defaults generation.Request
 	// Seal seals reasoning for clients and for the store; nil makes a keyring that lasts as long as the API.
 	Seal *seal.Keyring
 	// StrictSeal refuses requests with sealed values that do not open. Otherwise the values are left out with a warning.

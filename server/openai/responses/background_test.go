@@ -14,8 +14,8 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -376,7 +376,7 @@ func (f fragile) Use(ctx context.Context, name string) (wire.Model, error) {
 	return fragileModel{m, f.after}, err
 }
 
-func (m fragileModel) Generate(ctx context.Context, req runner.Request) iter.Seq2[reasoning.Event, error] {
+func (m fragileModel) Generate(ctx context.Context, req generation.Request) iter.Seq2[reasoning.Event, error] {
 	return func(yield func(reasoning.Event, error) bool) {
 		n := 0
 		for e, err := range m.Model.Generate(ctx, req) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/wire"
 )
 
@@ -31,7 +31,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 // is this API's, or from the second, which is that of chat completions, to shorten the conversation.
 func wireError(err error) *wire.Error {
 	e := wire.FromError(err, params)
-	var long *runner.PromptTooLongError
+	var long *generation.PromptTooLongError
 	if !errors.As(err, &long) || strings.HasPrefix(e.Message, exceeds) {
 		return e
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"runner/backend/fake"
+	"runner/generation"
 	"runner/reasoning"
-	"runner/runner"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -584,7 +584,7 @@ func TestReasoningStaysHidden(t *testing.T) {
 }
 
 func TestSampling(t *testing.T) {
-	defaults := runner.Request{Budget: 7}
+	defaults := generation.Request{Budget: 7}
 	defaults.Sampling.Temperature, defaults.Sampling.TopP, defaults.Sampling.TopK = 0.8, 0.95, 40
 	f := start(t, Config{Defaults: defaults}, fake.Config{})
 	for body, want := range map[string]string{

@@ -1,7 +1,7 @@
 // Package responses is OpenAI's Responses API over a server's models: POST /v1/responses and what goes with the ids
 // that it gives out.
 //
-// It decodes requests into [runner.Request], folds a run's events into a [Response], and keeps past responses in a
+// It decodes requests into [generation.Request], folds a run's events into a [Response], and keeps past responses in a
 // bounded store in memory, apart for each principal. It does not authenticate, route or generate.
 //
 // # Output and events

@@ -8,8 +8,8 @@ import (
 
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 	"runner/server/wiretest"
@@ -88,7 +88,7 @@ func FuzzItems(f *testing.F) {
 		if !json.Valid([]byte(list)) {
 			return
 		}
-		q, err := read(&CreateRequest{Input: json.RawMessage(list)}, runner.Request{})
+		q, err := read(&CreateRequest{Input: json.RawMessage(list)}, generation.Request{})
 		if refusal(t, list, err) {
 			return
 		}
@@ -124,7 +124,7 @@ func FuzzItems(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := read(&CreateRequest{Input: written}, runner.Request{})
+		again, err := read(&CreateRequest{Input: written}, generation.Request{})
 		if err != nil {
 			t.Fatalf("%q: written %q: %v", list, written, err)
 		}

@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/grammar"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -153,7 +153,7 @@ const typeCustomTool = "custom"
 type asked struct {
 	wire     *CreateRequest
 	contract contract.Asked
-	request  runner.Request
+	request  generation.Request
 	items    []entry
 	warnings []Warning
 	tools    []FunctionTool
@@ -177,7 +177,7 @@ func is(flag *bool, otherwise bool) bool {
 }
 
 // read makes of a request what there is to know without a store or a model. The errors are a *wire.Error.
-func read(w *CreateRequest, defaults runner.Request) (*asked, error) {
+func read(w *CreateRequest, defaults generation.Request) (*asked, error) {
 	q := &asked{wire: w, request: defaults, store: is(w.Store, true)}
 	steps := []func() error{q.refuse, q.labels, q.sampling, q.reasoning, q.readTools, q.toolChoice, q.form, q.input}
 	for _, step := range steps {
@@ -380,7 +380,7 @@ type choice struct {
 // toolChoice reads whether and what the model may or must call.
 func (q *asked) toolChoice() error {
 	raw, r := q.wire.ToolChoice, &q.request
-	r.ToolChoice, r.ToolName = runner.ToolChoiceAuto, ""
+	r.ToolChoice, r.ToolName = generation.ToolChoiceAuto, ""
 	if !wire.Given(raw) {
 		q.wire.ToolChoice = json.RawMessage(`"auto"`)
 		return nil
@@ -388,7 +388,7 @@ func (q *asked) toolChoice() error {
 	if raw[0] == '"' {
 		switch string(raw) {
 		case `"none"`, `"auto"`, `"required"`:
-			r.ToolChoice = runner.ToolChoice(raw[1 : len(raw)-1])
+			r.ToolChoice = generation.ToolChoice(raw[1 : len(raw)-1])
 			return nil
 		}
 		return wire.Invalid("tool_choice", "it takes none, auto, required or an object")
@@ -399,7 +399,7 @@ func (q *asked) toolChoice() error {
 	}
 	switch c.Type {
 	case "function", typeCustomTool:
-		r.ToolChoice, r.ToolName = runner.ToolChoiceFunction, c.Name
+		r.ToolChoice, r.ToolName = generation.ToolChoiceFunction, c.Name
 		return nil
 	case "allowed_tools":
 		return q.allowTools(&c)
@@ -431,7 +431,7 @@ func (q *asked) allowTools(c *choice) error {
 		}
 		allowed[t.Name] = true
 	}
-	q.request.ToolChoice = runner.ToolChoice(c.Mode)
+	q.request.ToolChoice = generation.ToolChoice(c.Mode)
 	q.request.Tools = slices.DeleteFunc(q.request.Tools, func(t chattemplate.Tool) bool { return !allowed[t.Name] })
 	return nil
 }

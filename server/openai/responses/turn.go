@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/seal"
-	"runner/runner"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -25,7 +25,7 @@ type turn struct {
 	// chain are the responses before this one, the first one first.
 	chain []*record
 	// request is what the model gets.
-	request  runner.Request
+	request  generation.Request
 	response *Response
 	// homeID is the id of the first reasoning item, and home where the run's sealed reasoning belongs.
 	homeID string
@@ -37,7 +37,7 @@ type turn struct {
 	kept       *record
 }
 
-// params names the fields of [runner.Request] as this format does.
+// params names the fields of [generation.Request] as this format does.
 var params = map[string]string{
 	"Messages": "input", "Tools": "tools", "ToolChoice": "tool_choice", "ToolName": "tool_choice.name",
 	"Form":           "text.format",

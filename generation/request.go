@@ -1,41 +1,13 @@
-package runner
+package generation
 
 import (
-	"fmt"
-	"log/slog"
 	"sync/atomic"
-	"time"
 
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/grammar"
 	"runner/reasoning"
-	"runner/reasoning/delegation"
 )
-
-// Config says how a Runner works. The zero value is usable.
-type Config struct {
-	// ChatTemplate is a Jinja template that replaces the model's own; empty uses the model's, natively for harmony.
-	ChatTemplate string
-	// Clock gives the time shown to models and used for timings; nil means time.Now. Clock and Seed are called from
-	// several goroutines at once.
-	Clock func() time.Time
-	// Seed gives a seed for requests without one; nil draws from crypto/rand.
-	Seed func() uint64
-	// PrefillChunk is the most prefill tokens in a step that also decodes, so that long prompts do not stall other
-	// runs; 0 means 256. A step without decode tokens is filled to the batch size.
-	PrefillChunk int
-	// Queue is how many requests may wait for their turn; 0 means 64. More are refused with ErrQueueFull, but for
-	// one of each principal that has none, as long as there are not twice as many.
-	Queue int
-	// Parallel is the most runs under way at once, of the sequences that the model has; 0 means all of them. What
-	// is left serves summaries and keeps the prefixes of earlier runs.
-	Parallel int
-	// CallMemory remembers the reasoning before tool calls; nil remembers none.
-	CallMemory *CallMemory
-	// Logger receives positions, counts and timings, never text; nil is silent.
-	Logger *slog.Logger
-}
 
 // Request is one turn to generate. Only Messages or Prompt is required.
 type Request struct {
@@ -53,7 +25,7 @@ type Request struct {
 	Prompt        string
 	PromptSpecial bool
 	// PromptTokens is a raw prompt as tokens, in place of Prompt.
-	PromptTokens []Token
+	PromptTokens []backend.Token
 	// Tools are the functions that the model may call. A harmony model can name no others, but for gpt-oss's own
 	// that a template offers.
 	Tools []chattemplate.Tool
@@ -103,7 +75,7 @@ type Request struct {
 	// Stop lists strings that end the answer; they are not part of it. At most 16 of at most 1,024 bytes.
 	Stop []string
 	// Sampling chooses the tokens; its Seed and Seen are set by the runner. What of it acts on
-	// which part of the output depends on what the visibility shows; see reachOf.
+	// which part of the output depends on what the visibility shows; as the runner documents.
 	Sampling backend.Sampling
 	// Logprobs attaches log probabilities to the answer's deltas; Sampling.TopLogprobs says how many alternatives.
 	Logprobs bool
@@ -141,38 +113,22 @@ type Request struct {
 	// Account, when not nil, is told once what a run that was begun has used, however it ended. It is called on
 	// another goroutine, perhaps after Generate has returned, and must not block.
 	Account func(reasoning.Usage)
-
-	// stage is what a run of several turns says to each of them; nil where there is one.
-	stage *stage
 }
 
-// isRaw reports whether the request has a raw prompt.
-func (q *Request) isRaw() bool { return q.Prompt != "" || q.PromptTokens != nil }
+// IsRaw reports whether the request has a raw prompt.
+func (q *Request) IsRaw() bool { return q.Prompt != "" || q.PromptTokens != nil }
 
-// promptField names what the prompt is made of.
-func (q *Request) promptField() string {
-	if q.isRaw() {
-		return promptField
+// PromptField names what the prompt is made of.
+func (q *Request) PromptField() string {
+	if q.IsRaw() {
+		return PromptField
 	}
-	return messagesField
+	return MessagesField
 }
 
-// mustCall reports whether the turn has to come to a call.
-func (q *Request) mustCall() bool {
+// MustCall reports whether the turn has to come to a call.
+func (q *Request) MustCall() bool {
 	return q.ToolChoice == ToolChoiceRequired || q.ToolChoice == ToolChoiceFunction
-}
-
-// admits reports whether the choice of tools lets the model call a function. A demand for any call does not let it
-// return control, which it has under the original prompt, nor delegate more than once: both would only put off the
-// call of the client's.
-func (q *Request) admits(name string) bool {
-	switch q.ToolChoice {
-	case ToolChoiceFunction:
-		return name == q.ToolName
-	case ToolChoiceRequired:
-		return !q.stage.answers(name) || name == delegation.DelegateName && !q.stage.called
-	}
-	return true
 }
 
 // ToolChoice says whether a model may or must call a tool.
@@ -185,47 +141,3 @@ const (
 	ToolChoiceRequired ToolChoice = "required"
 	ToolChoiceFunction ToolChoice = "function"
 )
-
-// RequestError says which field of a request is wrong.
-type RequestError struct {
-	// Field is the name as in Request, for instance "Budget".
-	Field string
-	Err   error
-	// Advice is one line that tells the user what to do; may be empty.
-	Advice string
-}
-
-func (e *RequestError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
-
-// Unwrap returns the cause.
-func (e *RequestError) Unwrap() error { return e.Err }
-
-// Hint tells the user what to do next.
-func (e *RequestError) Hint() string { return e.Advice }
-
-// PromptTooLongError says that a prompt or a text does not fit into the context. Tokens is 0 when there are more than
-// Bytes bytes of text, which no context of that size holds, so that they were not counted.
-type PromptTooLongError struct {
-	Tokens, Bytes, Context int
-	// Field is what is too long: Messages, Prompt for a raw prompt or Tokens for a text to embed. Empty means Messages.
-	Field string
-}
-
-// What errors about a prompt and about a text to embed name.
-const (
-	messagesField = "Messages"
-	promptField   = "Prompt"
-	tokensField   = "Tokens"
-)
-
-func (e *PromptTooLongError) Error() string {
-	if e.Tokens == 0 {
-		return fmt.Sprintf("the prompt has more than %d bytes and the context holds %d tokens", e.Bytes, e.Context)
-	}
-	return fmt.Sprintf("the prompt has %d tokens and the context holds %d", e.Tokens, e.Context)
-}
-
-// Hint tells the user what to do next.
-func (e *PromptTooLongError) Hint() string {
-	return "shorten the prompt or the conversation, or load the model with a larger context"
-}

@@ -1,0 +1,66 @@
+package generation
+
+import (
+	"errors"
+	"fmt"
+
+	"runner/backend"
+)
+
+// Errors that end a run, wrapped.
+var (
+	// ErrClosed: the runner was closed.
+	ErrClosed = errors.New("runner is closed")
+	// ErrQueueFull: as many requests as Config.Queue wait already; try again later.
+	ErrQueueFull = errors.New("too many requests are waiting")
+	// ErrChanged: the model's files are not those that were loaded.
+	ErrChanged = errors.New("the model's files have changed since they were loaded")
+	// ErrBadLogits: the model computes what are no numbers. Several such runs in a row are an ErrBroken as well.
+	ErrBadLogits = backend.ErrBadLogits
+	// ErrNoEmbeddings: the model cannot embed.
+	ErrNoEmbeddings = errors.New("this model does not give embeddings")
+)
+
+// RequestError says which field of a request is wrong.
+type RequestError struct {
+	// Field is the name as in Request, for instance "Budget".
+	Field string
+	Err   error
+	// Advice is one line that tells the user what to do; may be empty.
+	Advice string
+}
+
+func (e *RequestError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
+
+// Unwrap returns the cause.
+func (e *RequestError) Unwrap() error { return e.Err }
+
+// Hint tells the user what to do next.
+func (e *RequestError) Hint() string { return e.Advice }
+
+// PromptTooLongError says that a prompt or a text does not fit into the context. Tokens is 0 when there are more than
+// Bytes bytes of text, which no context of that size holds, so that they were not counted.
+type PromptTooLongError struct {
+	Tokens, Bytes, Context int
+	// Field is what is too long: Messages, Prompt for a raw prompt or Tokens for a text to embed. Empty means Messages.
+	Field string
+}
+
+// What errors about a prompt and about a text to embed name.
+const (
+	MessagesField = "Messages"
+	PromptField   = "Prompt"
+	TokensField   = "Tokens"
+)
+
+func (e *PromptTooLongError) Error() string {
+	if e.Tokens == 0 {
+		return fmt.Sprintf("the prompt has more than %d bytes and the context holds %d tokens", e.Bytes, e.Context)
+	}
+	return fmt.Sprintf("the prompt has %d tokens and the context holds %d", e.Tokens, e.Context)
+}
+
+// Hint tells the user what to do next.
+func (e *PromptTooLongError) Hint() string {
+	return "shorten the prompt or the conversation, or load the model with a larger context"
+}
