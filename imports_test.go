@@ -156,7 +156,7 @@ func TestEngineStaysInItsRoom(t *testing.T) {
 var forTests = []string{
 	"runner/backend/backendtest", "runner/backend/fake", "runner/backend/tokenizer/o200ktest",
 	"runner/backend/tokenizer/texttest",
-	"runner/chattemplate/conformance", "runner/chattemplate/vocabtest", "runner/grammar/suitetest",
+	"runner/chattemplate/conformance", "runner/chattemplate/readertest", "runner/chattemplate/vocabtest", "runner/grammar/suitetest",
 	"runner/models/random", "runner/models/random/ggufwriter",
 	"runner/cmd/runner/scripttest", "runner/cmd/runner/transcript", "runner/server/wiretest",
 }

@@ -7,6 +7,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/readertest"
 	"runner/reasoning"
 )
 
@@ -177,9 +178,9 @@ func inCall(b testing.TB, text []backend.Token) (turn []backend.Token) {
 // BenchmarkSplitter pushes tokens through the splitter, and in one case through the stop filter and the policy
 // after it. One operation is a turn of 40,000 tokens.
 func BenchmarkSplitter(b *testing.B) {
-	b.Run("harmony", func(b *testing.B) { benchSplitter(b, reasoning.SplitterConfig{Format: harmonyFormat}) })
+	b.Run("harmony", func(b *testing.B) { benchSplitter(b, reasoning.SplitterConfig{Format: readertest.HarmonyFormat}) })
 	b.Run("harmony_stops_policy", func(b *testing.B) {
-		benchSplitter(b, reasoning.SplitterConfig{Format: harmonyFormat}, "\n\nUser:", "</answer>", "STOP HERE")
+		benchSplitter(b, reasoning.SplitterConfig{Format: readertest.HarmonyFormat}, "\n\nUser:", "</answer>", "STOP HERE")
 	})
 	b.Run("think", func(b *testing.B) {
 		benchSplitter(b, reasoning.SplitterConfig{Format: think, Start: chattemplate.StartAnswer})
@@ -196,7 +197,7 @@ func BenchmarkSplitter(b *testing.B) {
 func TestAllocations(t *testing.T) {
 	turn, _ := benchTurn(t)
 	for name, cfg := range map[string]reasoning.SplitterConfig{
-		"harmony": {Format: harmonyFormat}, "think": {Format: think}, "plain": {}, "json": {JSON: decodedAnswer},
+		"harmony": {Format: readertest.HarmonyFormat}, "think": {Format: think}, "plain": {}, "json": {JSON: decodedAnswer},
 		"call": {Tools: []string{"f"}},
 	} {
 		turn := turn

@@ -14,6 +14,7 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/chattemplate/conformance"
+	"runner/chattemplate/readertest"
 	"runner/chattemplate/vocabtest"
 	"runner/reasoning"
 )
@@ -69,12 +70,12 @@ func randomCall(r *rand.Rand) (string, map[string]any) {
 }
 
 // recut gives the tokens of a turn other pieces: marks stay, the text between them is cut anew.
-func recut(x *lexicon, v *backend.Vocab, tokens []backend.Token, cut func(string) []string) []backend.Token {
+func recut(x *readertest.Lexicon, v *backend.Vocab, tokens []backend.Token, cut func(string) []string) []backend.Token {
 	var out []backend.Token
 	var run strings.Builder
 	flush := func() {
 		for _, p := range cut(run.String()) {
-			out = append(out, x.text(p))
+			out = append(out, x.Text(p))
 		}
 		run.Reset()
 	}
@@ -85,10 +86,10 @@ func recut(x *lexicon, v *backend.Vocab, tokens []backend.Token, cut func(string
 		}
 		flush()
 		piece := v.Piece(tok)
-		if _, ok := x.ids[piece]; !ok {
-			x.ids[piece] = x.add(piece, backend.Control)
+		if _, ok := x.Ids[piece]; !ok {
+			x.Ids[piece] = x.Add(piece, backend.Control)
 		}
-		out = append(out, x.ids[piece])
+		out = append(out, x.Ids[piece])
 	}
 	flush()
 	return out
@@ -214,11 +215,11 @@ func roundTrip(t *testing.T, r *rand.Rand, tmpl *chattemplate.Template, v *backe
 	if style.Open != "" && !strings.Contains(said.String(), style.Open) {
 		return 0
 	}
-	for _, cut := range []func(string) []string{random(r), byBytes, byWords, whole} {
-		x := newLexicon([]string{"<the end>"}, "<the end>")
+	for _, cut := range []func(string) []string{readertest.Random(r), readertest.ByBytes, readertest.ByWords, readertest.Whole} {
+		x := readertest.NewLexicon([]string{"<the end>"}, "<the end>")
 		again := recut(x, v, tokens, cut)
-		events := split(t, reasoning.SplitterConfig{
-			Format: tmpl.Format(), Vocab: x.vocab(t), Tools: []string{"add_x", "sub"}, StringParam: isStringParam,
+		events := readertest.Split(t, reasoning.SplitterConfig{
+			Format: tmpl.Format(), Vocab: x.Vocab(t), Tools: []string{"add_x", "sub"}, StringParam: isStringParam,
 		}, again)
 		var got []map[string]any
 		var collected reasoning.Collector
@@ -251,10 +252,10 @@ func roundTrip(t *testing.T, r *rand.Rand, tmpl *chattemplate.Template, v *backe
 func checkCallChunks(t *testing.T, cfg reasoning.SplitterConfig, text string, marks []string, r *rand.Rand) {
 	t.Helper()
 	var first reasoning.Reply
-	for i, cut := range []func(string) []string{whole, byBytes, random(r)} {
-		x := newLexicon([]string{"<eos>"}, "<eos>")
-		tokens := x.encodeMarks(text, marks, cut)
-		cfg.Vocab = x.vocab(t)
+	for i, cut := range []func(string) []string{readertest.Whole, readertest.ByBytes, readertest.Random(r)} {
+		x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
+		tokens := encodeMarks(x, text, marks, cut)
+		cfg.Vocab = x.Vocab(t)
 		events, err := run(t, cfg, tokens)
 		if err != nil {
 			t.Fatal(err)
@@ -335,11 +336,11 @@ func TestRejectedCallsAreWhole(t *testing.T) {
 			for range 1 + r.IntN(6) {
 				in.WriteString([]string{"f", "é", " ", `{"a": 1}`, "x.", "!", s.Open, `"`}[r.IntN(8)])
 			}
-			x := newLexicon([]string{"<eos>"}, "<eos>")
-			tokens := x.encodeMarks(in.String(), nil, random(r))
-			events := split(t, reasoning.SplitterConfig{Format: chattemplate.Format{Calls: s}, Vocab: x.vocab(t),
+			x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
+			tokens := encodeMarks(x, in.String(), nil, readertest.Random(r))
+			events := readertest.Split(t, reasoning.SplitterConfig{Format: chattemplate.Format{Calls: s}, Vocab: x.Vocab(t),
 				Tools: []string{"f"}}, tokens)
-			got := texts(events)
+			got := readertest.Texts(events)
 			if got[reasoning.ToolCall] == "" && got[reasoning.Answer] != in.String() {
 				t.Fatalf("%s: %q became %q", s.Name, in.String(), got[reasoning.Answer])
 			}

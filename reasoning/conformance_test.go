@@ -13,6 +13,7 @@ import (
 	"runner/backend/tokenizer/o200ktest"
 	"runner/chattemplate"
 	"runner/chattemplate/conformance"
+	"runner/chattemplate/readertest"
 	"runner/reasoning"
 )
 
@@ -72,10 +73,10 @@ func TestConformance(t *testing.T) {
 				c.check(t, o200k(t), tokens)
 				return
 			}
-			for _, cut := range []func(string) []string{byWords, byBytes, whole} {
-				x := harmonyLexicon()
-				tokens := x.encode(text, cut)
-				c.check(t, x.vocab(t), tokens)
+			for _, cut := range []func(string) []string{readertest.ByWords, readertest.ByBytes, readertest.Whole} {
+				x := readertest.HarmonyLexicon()
+				tokens := x.Encode(text, cut)
+				c.check(t, x.Vocab(t), tokens)
 			}
 		})
 	}
@@ -86,7 +87,7 @@ func TestConformance(t *testing.T) {
 
 func (c *conformanceCase) check(t *testing.T, v *backend.Vocab, tokens []backend.Token) {
 	t.Helper()
-	cfg := reasoning.SplitterConfig{Format: harmonyFormat, Vocab: v, Start: chattemplate.StartTurn}
+	cfg := reasoning.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: v, Start: chattemplate.StartTurn}
 	got, err := reasoning.Parse(cfg, tokens)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"runner/backend"
+	"runner/chattemplate/readertest"
 	"runner/reasoning"
 )
 
@@ -64,16 +65,16 @@ func guardWords(s string) []string {
 
 // quoteVocab has few words, in many spellings and cut in many ways, so that quotations come up all the time.
 func quoteVocab(t testing.TB) (*backend.Vocab, []backend.Token) {
-	x := newLexicon([]string{"<|end|>"}, "<|end|>")
+	x := readertest.NewLexicon([]string{"<|end|>"}, "<|end|>")
 	var tokens []backend.Token
 	for _, p := range []string{
 		"a", "b", "ab", " a", " b", " A", "B", " ", "  ", "\n", ",", ", ", ".", " a b", "b a b a b a b a b a b a b a",
 		" a b a b a b a b",
 		"+", " + ", "-", "中", "中中", "\xe4", "\xb8", "\xad", "中中中中中中", "a中b", "é", "É", "(", ") ", "1", " 2", " 12 1", "\xff",
 	} {
-		tokens = append(tokens, x.text(p))
+		tokens = append(tokens, x.Text(p))
 	}
-	return x.vocab(t), append(tokens, 0)
+	return x.Vocab(t), append(tokens, 0)
 }
 
 // TestGuard writes texts at random, held by the guard, and looks whether they quote the reasoning.

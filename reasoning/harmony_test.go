@@ -8,6 +8,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/readertest"
 	"runner/reasoning"
 )
 
@@ -152,13 +153,13 @@ func TestRecoveries(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, c := range recoveries {
 		t.Run(c.name, func(t *testing.T) {
-			for name, cut := range map[string]func(string) []string{"words": byWords, "bytes": byBytes, "random": random(r),
-				"whole": whole} {
-				x := harmonyLexicon()
-				tokens := x.encode(c.in, cut)
-				cfg := reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t), Start: c.start, Tools: c.tools}
-				events := split(t, cfg, tokens)
-				if got := show(events); got != c.want {
+			for name, cut := range map[string]func(string) []string{"words": readertest.ByWords, "bytes": readertest.ByBytes, "random": readertest.Random(r),
+				"whole": readertest.Whole} {
+				x := readertest.HarmonyLexicon()
+				tokens := x.Encode(c.in, cut)
+				cfg := reasoning.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Start: c.start, Tools: c.tools}
+				events := readertest.Split(t, cfg, tokens)
+				if got := readertest.Show(events); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
 				}
 				checkStrict(t, cfg, tokens, events)

@@ -12,6 +12,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/readertest"
 	"runner/reasoning"
 )
 
@@ -124,10 +125,10 @@ func oracle(text string, raw bool) (reply reasoning.Reply, score *float64, ok bo
 func readObject(t testing.TB, cfg reasoning.SplitterConfig, text string, cut func(string) []string) (reasoning.Reply,
 	*float64) {
 	t.Helper()
-	x := newLexicon([]string{"<eos>"}, "<eos>")
-	tokens := x.encode(text, cut)
-	var rec recorder
-	cfg.Vocab, cfg.Emit = x.vocab(t), rec.emit
+	x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
+	tokens := x.Encode(text, cut)
+	var rec readertest.Recorder
+	cfg.Vocab, cfg.Emit = x.Vocab(t), rec.Emit
 	s, err := reasoning.NewSplitter(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -140,9 +141,9 @@ func readObject(t testing.TB, cfg reasoning.SplitterConfig, text string, cut fun
 		s.CloseReasoning()
 	}
 	_ = s.Finish()
-	checkNesting(t, rec.events)
+	readertest.CheckNesting(t, rec.Events)
 	var c reasoning.Collector
-	for _, e := range rec.events {
+	for _, e := range rec.Events {
 		if e.Kind != reasoning.Warning {
 			c.Push(e)
 		}
@@ -195,7 +196,7 @@ func TestObjectEqualsDecoder(t *testing.T) {
 		}
 		text := space() + "{" + strings.Join(members, ",") + "}" + space()
 		cfg := reasoning.SplitterConfig{JSON: []*reasoning.JSONConfig{decodedAnswer, rawAnswer}[r.IntN(2)]}
-		for _, cut := range []func(string) []string{whole, byBytes, random(r), random(r)} {
+		for _, cut := range []func(string) []string{readertest.Whole, readertest.ByBytes, readertest.Random(r), readertest.Random(r)} {
 			got, score := readObject(t, cfg, text, cut)
 			checkOracle(t, text, cfg.JSON.RawAnswer, got, score)
 		}
@@ -230,17 +231,17 @@ func TestObjectTextIsNeverLost(t *testing.T) {
 			in.WriteString(p)
 		}
 		cfg := reasoning.SplitterConfig{
-			Format: []chattemplate.Format{{}, think, granite, harmonyFormat}[r.IntN(4)], Start: chattemplate.Start(r.IntN(3)),
+			Format: []chattemplate.Format{{}, think, granite, readertest.HarmonyFormat}[r.IntN(4)], Start: chattemplate.Start(r.IntN(3)),
 			Markers: r.IntN(2) == 0, JSON: []*reasoning.JSONConfig{decodedAnswer, rawAnswer}[r.IntN(2)],
 		}
-		x := harmonyLexicon()
+		x := readertest.HarmonyLexicon()
 		text := in.String()
 		if cfg.Format.Family == chattemplate.Harmony && r.IntN(2) == 0 {
 			cfg.JSON, cfg.Report, cfg.Start = nil, true, chattemplate.StartTurn
 			text = "<|channel|>commentary to=functions.report_reasoning<|message|>" + text
 		}
-		tokens := x.encode(text, random(r))
-		cfg.Vocab = x.vocab(t)
+		tokens := x.Encode(text, readertest.Random(r))
+		cfg.Vocab = x.Vocab(t)
 		events, err := run(t, cfg, tokens)
 		if err != nil {
 			t.Fatal(err)
@@ -271,12 +272,12 @@ func TestObjectVisibility(t *testing.T) {
 	for _, object := range objects {
 		text := fmt.Sprintf(object, secret, secret)
 		for range 20 {
-			x := newLexicon([]string{"<eos>"}, "<eos>")
-			tokens := x.encode(text, random(r))
-			v := x.vocab(t)
+			x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
+			tokens := x.Encode(text, readertest.Random(r))
+			v := x.Vocab(t)
 			for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
-				var seen recorder
-				stop := reasoning.NewStopFilter([]string{"lo\n"}, vis.Filter(seen.emit), reasoning.Answer)
+				var seen readertest.Recorder
+				stop := reasoning.NewStopFilter([]string{"lo\n"}, vis.Filter(seen.Emit), reasoning.Answer)
 				s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Vocab: v, Emit: stop.Push, JSON: decodedAnswer,
 					Markers: true, Logprobs: true})
 				if err != nil {
@@ -288,7 +289,7 @@ func TestObjectVisibility(t *testing.T) {
 				_ = s.Finish()
 				stop.Finish()
 				var all, answer strings.Builder
-				for _, e := range seen.events {
+				for _, e := range seen.Events {
 					b, err := e.MarshalJSON()
 					if err != nil {
 						t.Fatal(err)
@@ -321,14 +322,14 @@ func TestObjectClone(t *testing.T) {
 		for range r.IntN(20) {
 			in.WriteString(objectSoup[r.IntN(len(objectSoup))])
 		}
-		x := newLexicon([]string{"<eos>"}, "<eos>")
-		tokens := x.encode(in.String(), random(r))
+		x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
+		tokens := x.Encode(in.String(), readertest.Random(r))
 		cfg := reasoning.SplitterConfig{
-			Format: []chattemplate.Format{{}, think}[r.IntN(2)], Vocab: x.vocab(t), Report: true, Markers: true,
+			Format: []chattemplate.Format{{}, think}[r.IntN(2)], Vocab: x.Vocab(t), Report: true, Markers: true,
 			JSON: []*reasoning.JSONConfig{nil, decodedAnswer, rawAnswer}[r.IntN(3)],
 		}
-		var one, two recorder
-		cfg.Emit = one.emit
+		var one, two readertest.Recorder
+		cfg.Emit = one.Emit
 		s, err := reasoning.NewSplitter(cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -337,17 +338,17 @@ func TestObjectClone(t *testing.T) {
 		for _, tok := range tokens[:at] {
 			_ = s.Push(tok)
 		}
-		before := len(one.events)
-		c := s.Clone(two.emit)
+		before := len(one.Events)
+		c := s.Clone(two.Emit)
 		for _, tok := range tokens[at:] {
 			_ = s.Push(tok)
 			_ = c.Push(tok)
 		}
 		_, _ = s.Finish(), c.Finish()
-		if !slices.EqualFunc(one.events[before:], two.events, func(a, b reasoning.Event) bool {
+		if !slices.EqualFunc(one.Events[before:], two.Events, func(a, b reasoning.Event) bool {
 			return reflect.DeepEqual(a, b)
 		}) {
-			t.Fatalf("%q cloned at %d:\n%s\n%s", in.String(), at, allShow(one.events[before:]), allShow(two.events))
+			t.Fatalf("%q cloned at %d:\n%s\n%s", in.String(), at, allShow(one.Events[before:]), allShow(two.Events))
 		}
 	}
 }
@@ -365,7 +366,7 @@ func FuzzJSONReader(f *testing.F) {
 		}
 		var first reasoning.Reply
 		var firstScore *float64
-		for i, cut := range []func(string) []string{whole, random(r), byBytes} {
+		for i, cut := range []func(string) []string{readertest.Whole, readertest.Random(r), readertest.ByBytes} {
 			got, score := readObject(t, cfg, text, cut)
 			if i == 0 {
 				first, firstScore = got, score

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"runner/chattemplate"
+	"runner/chattemplate/readertest"
 	"runner/reasoning"
 )
 
@@ -131,30 +132,30 @@ func allShow(events []reasoning.Event) string {
 	from := 0
 	for i, e := range events {
 		if e.Kind == reasoning.StrategySwitched {
-			parts = append(parts, show(events[from:i]), ">"+string(e.Info.Strategy))
+			parts = append(parts, readertest.Show(events[from:i]), ">"+string(e.Info.Strategy))
 			from = i + 1
 		}
 	}
-	parts = append(parts, show(events[from:]))
+	parts = append(parts, readertest.Show(events[from:]))
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " | ")
 }
 
 func TestObject(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 7))
-	cuts := map[string]func(string) []string{"words": byWords, "bytes": byBytes, "random": random(r), "whole": whole}
+	cuts := map[string]func(string) []string{"words": readertest.ByWords, "bytes": readertest.ByBytes, "random": readertest.Random(r), "whole": readertest.Whole}
 	for _, c := range objectCases {
 		t.Run(c.name, func(t *testing.T) {
 			for name, cut := range cuts {
-				x := newLexicon([]string{"<eos>"}, "<eos>")
+				x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
 				cfg := reasoning.SplitterConfig{Format: c.format, Start: c.start, Tools: c.tools, Markers: true,
 					JSON: decodedAnswer}
 				if c.raw {
 					cfg.JSON = rawAnswer
 				}
-				tokens := append(x.encodeMarks(c.in, c.special, cut), 0)
-				cfg.Vocab = x.vocab(t)
-				var rec recorder
-				cfg.Emit = rec.emit
+				tokens := append(encodeMarks(x, c.in, c.special, cut), 0)
+				cfg.Vocab = x.Vocab(t)
+				var rec readertest.Recorder
+				cfg.Emit = rec.Emit
 				s, err := reasoning.NewSplitter(cfg)
 				if err != nil {
 					t.Fatal(err)
@@ -163,8 +164,8 @@ func TestObject(t *testing.T) {
 					_ = s.Push(tok)
 				}
 				_ = s.Finish()
-				checkNesting(t, rec.events)
-				if got := allShow(rec.events); got != c.want {
+				readertest.CheckNesting(t, rec.Events)
+				if got := allShow(rec.Events); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
 				}
 				if score, ok := s.Score(); score != c.score || ok != (c.score != 0) {
@@ -187,10 +188,10 @@ func TestObjectInHarmony(t *testing.T) {
 		{`<|channel|>final<|message|>{"reasoning":"Hm`, `reasoning "Hm" | !unfinished_object`},
 		{`{"reasoning":"Hm.","answer":"Hi."}<|return|>`, `!bare_body | reasoning "Hm." | answer "Hi."`},
 	} {
-		for _, cut := range []func(string) []string{byWords, byBytes, whole} {
-			x := harmonyLexicon()
-			tokens := x.encode(c.in, cut)
-			got := allShow(split(t, reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t), JSON: decodedAnswer},
+		for _, cut := range []func(string) []string{readertest.ByWords, readertest.ByBytes, readertest.Whole} {
+			x := readertest.HarmonyLexicon()
+			tokens := x.Encode(c.in, cut)
+			got := allShow(readertest.Split(t, reasoning.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), JSON: decodedAnswer},
 				tokens))
 			if got != c.want {
 				t.Errorf("%s:\n got %s\nwant %s", c.in, got, c.want)
@@ -248,31 +249,31 @@ func TestReport(t *testing.T) {
 		{name: "markers_instead", in: `<<REASONING>>Hm.<</REASONING>>Hi.`, want: `>markers | reasoning "Hm." | answer "Hi."`},
 		{name: "native_instead", format: think, in: `<think>Hm.</think>Hi.`,
 			want: `reasoning "Hm." | answer "Hi." | >native`},
-		{name: "harmony", format: harmonyFormat,
+		{name: "harmony", format: readertest.HarmonyFormat,
 			in:   `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>{"reasoning":"Hm.\u0021"}<|call|>`,
 			want: `reasoning "Hm.!"`},
-		{name: "harmony_plain_text", format: harmonyFormat,
+		{name: "harmony_plain_text", format: readertest.HarmonyFormat,
 			in:   `<|channel|>analysis to=report_reasoning<|message|>Hm.<|call|>`,
 			want: `!malformed_object | reasoning "Hm."`},
-		{name: "harmony_text_after", format: harmonyFormat,
+		{name: "harmony_text_after", format: readertest.HarmonyFormat,
 			in:   `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"Hm."} So.<|call|>`,
 			want: `reasoning "Hm." | !malformed_object | reasoning "So."`},
-		{name: "harmony_then_final", format: harmonyFormat,
+		{name: "harmony_then_final", format: readertest.HarmonyFormat,
 			in:   `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"Hm."}<|end|><|start|>assistant<|channel|>final<|message|>Hi.<|return|>`,
 			want: `reasoning "Hm." | answer "Hi."`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(5, 7))
-			for name, cut := range map[string]func(string) []string{"words": byWords, "bytes": byBytes, "random": random(r),
-				"whole": whole} {
-				x := harmonyLexicon()
-				tokens := x.encode(c.in, cut)
+			for name, cut := range map[string]func(string) []string{"words": readertest.ByWords, "bytes": readertest.ByBytes, "random": readertest.Random(r),
+				"whole": readertest.Whole} {
+				x := readertest.HarmonyLexicon()
+				tokens := x.Encode(c.in, cut)
 				if c.format.Family != chattemplate.Harmony {
-					x = newLexicon([]string{"<eos>"}, "<eos>")
-					tokens = append(x.encodeMarks(c.in, c.special, cut), 0)
+					x = readertest.NewLexicon([]string{"<eos>"}, "<eos>")
+					tokens = append(encodeMarks(x, c.in, c.special, cut), 0)
 				}
-				cfg := reasoning.SplitterConfig{Format: c.format, Vocab: x.vocab(t), Tools: c.tools, Report: true, Markers: true}
-				if got := allShow(split(t, cfg, tokens)); got != c.want {
+				cfg := reasoning.SplitterConfig{Format: c.format, Vocab: x.Vocab(t), Tools: c.tools, Report: true, Markers: true}
+				if got := allShow(readertest.Split(t, cfg, tokens)); got != c.want {
 					t.Errorf("cut by %s:\n got %s\nwant %s", name, got, c.want)
 				}
 			}
@@ -287,18 +288,18 @@ func TestReportStreams(t *testing.T) {
 		`[TOOL_CALLS][{"name": "report_reasoning", "arguments": {"reasoning": "Hm.`,
 		`{"name":"report_reasoning","parameters":{"reasoning":"Hm.`,
 	} {
-		x := newLexicon([]string{"<eos>"}, "<eos>")
-		tokens := x.encodeMarks(in, []string{"[TOOL_CALLS]", "<|python_tag|>"}, byBytes)
-		var got recorder
-		s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Vocab: x.vocab(t), Emit: got.emit, Report: true})
+		x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
+		tokens := encodeMarks(x, in, []string{"[TOOL_CALLS]", "<|python_tag|>"}, readertest.ByBytes)
+		var got readertest.Recorder
+		s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Vocab: x.Vocab(t), Emit: got.Emit, Report: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, tok := range tokens {
 			_ = s.Push(tok)
 		}
-		if texts(got.events)[reasoning.Reasoning] != "Hm." {
-			t.Errorf("%s: %v", in, got.events)
+		if readertest.Texts(got.Events)[reasoning.Reasoning] != "Hm." {
+			t.Errorf("%s: %v", in, got.Events)
 		}
 		if st := s.State(); st.Segment != reasoning.Reasoning || !st.InObject {
 			t.Errorf("%+v", st)
@@ -314,9 +315,9 @@ func TestObjectState(t *testing.T) {
 	const in = "{\"reasoning\": \"a\\n\\u00e9é\", \"answer\": \"b\" , \"score\": 1}\nc"
 	const want = "hhhhhhhhhhhhhhhrrrrrrrrrrrrhhhhhhhhhhhhhaahhhhhhhhhhhhhhooa"
 	const closes = "...............xx.x.....x.x................................"
-	x := newLexicon([]string{"<eos>"}, "<eos>")
-	tokens := x.encode(in, byBytes)
-	s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Vocab: x.vocab(t), Emit: func(reasoning.Event) {},
+	x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
+	tokens := x.Encode(in, readertest.ByBytes)
+	s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Vocab: x.Vocab(t), Emit: func(reasoning.Event) {},
 		JSON: decodedAnswer})
 	if err != nil {
 		t.Fatal(err)
@@ -355,9 +356,9 @@ func TestObjectState(t *testing.T) {
 func TestReported(t *testing.T) {
 	const report, final = `<|channel|>commentary to=functions.report_reasoning<|message|>{"reasoning":"a"}<|call|>`,
 		`<|start|>assistant<|channel|>final<|message|>b`
-	x := harmonyLexicon()
-	one, two := x.encode(report, byWords), x.encode(final, byWords)
-	s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t),
+	x := readertest.HarmonyLexicon()
+	one, two := x.Encode(report, readertest.ByWords), x.Encode(final, readertest.ByWords)
+	s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
 		Emit: func(reasoning.Event) {}, Report: true})
 	if err != nil {
 		t.Fatal(err)
@@ -386,7 +387,7 @@ func TestReported(t *testing.T) {
 func TestPrompts(t *testing.T) {
 	for _, prompt := range []string{reasoning.JSONV1, reasoning.JSONSchemaV1} {
 		form := prompt[strings.IndexByte(prompt, '{') : strings.IndexByte(prompt, '}')+1]
-		got, _ := readObject(t, reasoning.SplitterConfig{JSON: decodedAnswer}, form, byWords)
+		got, _ := readObject(t, reasoning.SplitterConfig{JSON: decodedAnswer}, form, readertest.ByWords)
 		if got.Reasoning != "..." || got.Answer != "..." {
 			t.Errorf("%s: %+v", form, got)
 		}
@@ -406,7 +407,7 @@ func TestPrompts(t *testing.T) {
 		t.Error("the instruction does not name the function")
 	}
 	call := `<tool_call>{"name":"` + tool.Name + `","arguments":{"` + schema.Required[0] + `":"Hm."}}</tool_call>`
-	if got, _ := readObject(t, reasoning.SplitterConfig{Report: true}, call, byWords); got.Reasoning != "Hm." {
+	if got, _ := readObject(t, reasoning.SplitterConfig{Report: true}, call, readertest.ByWords); got.Reasoning != "Hm." {
 		t.Errorf("%+v", got)
 	}
 }

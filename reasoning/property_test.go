@@ -9,6 +9,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/readertest"
 	"runner/reasoning"
 )
 
@@ -19,7 +20,7 @@ const foreign = "⟦⟧€√"
 
 // soup is a vocabulary of everything that a harmony model can write out of place.
 func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
-	x := harmonyLexicon()
+	x := readertest.HarmonyLexicon()
 	for i, p := range []string{
 		"assistant", "user", "commentary", "analysis", "final", " to=", "functions.f", "to=", "json", " json", " ",
 		"\n", "{", "}",
@@ -28,13 +29,13 @@ func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
 		"<<REASONING>>", "<</REASONING>>", "code", "[", "constrain", "tool", "system", ".",
 		" to=report_reasoning", `{"reasoning":"`, `","answer":"`, `"answer"`, `"`, ",", "\\", "u00",
 	} {
-		if x.text(p) != backend.Token(len(harmonySpecials)+i) {
+		if x.Text(p) != backend.Token(len(readertest.HarmonySpecials)+i) {
 			t.Fatal("pieces must differ")
 		}
 	}
-	x.add("<|reserved|>", backend.Control)
-	x.add("", backend.Unused)
-	v := x.vocab(t)
+	x.Add("<|reserved|>", backend.Control)
+	x.Add("", backend.Unused)
+	v := x.Vocab(t)
 	var all []backend.Token
 	for tok := range backend.Token(v.Len()) {
 		all = append(all, tok)
@@ -45,23 +46,23 @@ func soup(t testing.TB) (*backend.Vocab, []backend.Token) {
 // run pushes tokens and returns the events, and the error of strict mode.
 func run(t testing.TB, cfg reasoning.SplitterConfig, tokens []backend.Token) ([]reasoning.Event, error) {
 	t.Helper()
-	var r recorder
-	cfg.Emit = r.emit
+	var r readertest.Recorder
+	cfg.Emit = r.Emit
 	s, err := reasoning.NewSplitter(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tok := range tokens {
 		if err := s.Push(tok); err != nil {
-			return r.events, err
+			return r.Events, err
 		}
 		s.State()
 	}
 	err = s.Finish()
 	if err == nil {
-		checkNesting(t, r.events)
+		readertest.CheckNesting(t, r.Events)
 	}
-	return r.events, err
+	return r.Events, err
 }
 
 // TestTextIsNeverLost pushes random tokens through harmony in lenient mode: every piece of text that no header can
@@ -69,12 +70,12 @@ func run(t testing.TB, cfg reasoning.SplitterConfig, tokens []backend.Token) ([]
 func TestTextIsNeverLost(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	for range 3000 {
-		x := harmonyLexicon()
+		x := readertest.HarmonyLexicon()
 		var in strings.Builder
 		var want []string
 		for i := range r.IntN(40) {
 			if r.IntN(2) == 0 {
-				in.WriteString(harmonySpecials[r.IntN(len(harmonySpecials))])
+				in.WriteString(readertest.HarmonySpecials[r.IntN(len(readertest.HarmonySpecials))])
 			} else if r.IntN(3) == 0 {
 				in.WriteString([]string{"assistant", "analysis", "final", "commentary", " to=functions.f", " json", " "}[r.IntN(7)])
 			} else {
@@ -84,9 +85,9 @@ func TestTextIsNeverLost(t *testing.T) {
 				in.WriteString(p)
 			}
 		}
-		tokens := x.encode(in.String(), random(r))
+		tokens := x.Encode(in.String(), readertest.Random(r))
 		cfg := reasoning.SplitterConfig{
-			Format: harmonyFormat, Vocab: x.vocab(t), Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(4) == 0,
+			Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Start: chattemplate.Start(r.IntN(3)), Markers: r.IntN(4) == 0,
 		}
 		events, err := run(t, cfg, tokens)
 		if err != nil {
@@ -125,12 +126,12 @@ func TestAnyChunking(t *testing.T) {
 		`{"reasoning": "`, `", "answer": "`, `"}`, `"`, `\`, ",", " to=report_reasoning",
 		`{"name":"report_reasoning","arguments":`, "}",
 	}
-	formats := []chattemplate.Format{harmonyFormat, think, granite, {}, reasoning.MarkersFormat}
+	formats := []chattemplate.Format{readertest.HarmonyFormat, think, granite, {}, reasoning.MarkersFormat}
 	for range 2000 {
 		var in strings.Builder
 		for range r.IntN(30) {
 			if r.IntN(3) == 0 {
-				in.WriteString(harmonySpecials[r.IntN(len(harmonySpecials))])
+				in.WriteString(readertest.HarmonySpecials[r.IntN(len(readertest.HarmonySpecials))])
 			} else {
 				in.WriteString(words[r.IntN(len(words))])
 			}
@@ -142,10 +143,10 @@ func TestAnyChunking(t *testing.T) {
 		}
 		var first reasoning.Reply
 		var firstMessages []reasoning.Message
-		for i, cut := range []func(string) []string{whole, byBytes, random(r), random(r)} {
-			x := harmonyLexicon()
-			tokens := x.encode(in.String(), cut)
-			cfg.Vocab = x.vocab(t)
+		for i, cut := range []func(string) []string{readertest.Whole, readertest.ByBytes, readertest.Random(r), readertest.Random(r)} {
+			x := readertest.HarmonyLexicon()
+			tokens := x.Encode(in.String(), cut)
+			cfg.Vocab = x.Vocab(t)
 			events, _ := run(t, cfg, tokens)
 			var c reasoning.Collector
 			for _, e := range events {
@@ -207,7 +208,7 @@ func TestVisibility(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	const secret, told = "κρυφό", "σύνοψη"
 	for range 500 {
-		x := harmonyLexicon()
+		x := readertest.HarmonyLexicon()
 		var in strings.Builder
 		for range 1 + r.IntN(6) {
 			switch r.IntN(6) {
@@ -225,12 +226,12 @@ func TestVisibility(t *testing.T) {
 				in.WriteString("<|start|>assistant<|channel|>analysis<|message|>" + secret + "<|end|>")
 			}
 		}
-		tokens := x.encode(in.String(), random(r))
-		v := x.vocab(t)
+		tokens := x.Encode(in.String(), readertest.Random(r))
+		v := x.Vocab(t)
 		for vis := reasoning.VisibilityNone; vis <= reasoning.VisibilityFull; vis++ {
-			var seen recorder
-			emit := vis.Filter(seen.emit)
-			s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: harmonyFormat, Vocab: v, Emit: emit,
+			var seen readertest.Recorder
+			emit := vis.Filter(seen.Emit)
+			s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: v, Emit: emit,
 				Logprobs: true})
 			if err != nil {
 				t.Fatal(err)
@@ -243,7 +244,7 @@ func TestVisibility(t *testing.T) {
 			emit(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Summary, Text: told})
 			emit(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Summary})
 			var all strings.Builder
-			for _, e := range seen.events {
+			for _, e := range seen.Events {
 				b, err := e.MarshalJSON()
 				if err != nil {
 					t.Fatal(err)
@@ -286,7 +287,7 @@ func FuzzHarmony(f *testing.F) {
 			tokens[i] = all[int(b)%len(all)]
 		}
 		cfg := reasoning.SplitterConfig{
-			Format: harmonyFormat, Vocab: v, Start: chattemplate.Start(mode % 3), Markers: mode&4 != 0, Tools: []string{"f"},
+			Format: readertest.HarmonyFormat, Vocab: v, Start: chattemplate.Start(mode % 3), Markers: mode&4 != 0, Tools: []string{"f"},
 			Report: mode&8 != 0, JSON: []*reasoning.JSONConfig{nil, decodedAnswer, nil, rawAnswer}[mode>>4&3],
 		}
 		lenient, err := run(t, cfg, tokens)
@@ -295,7 +296,7 @@ func FuzzHarmony(f *testing.F) {
 		}
 		checkBytes(t, cfg, tokens, lenient)
 		cfg.Strict = true
-		if strict, err := run(t, cfg, tokens); err == nil && !reflect.DeepEqual(texts(strict), texts(lenient)) {
+		if strict, err := run(t, cfg, tokens); err == nil && !reflect.DeepEqual(readertest.Texts(strict), readertest.Texts(lenient)) {
 			t.Fatal("strict and lenient disagree")
 		}
 	})
@@ -357,11 +358,11 @@ func FuzzTags(f *testing.F) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		formats := []chattemplate.Format{think, granite, {}, reasoning.MarkersFormat}
 		var first reasoning.Reply
-		for i, cut := range []func(string) []string{whole, random(r), byBytes} {
-			x := newLexicon([]string{"<eos>", "<|python_tag|>"}, "<eos>")
-			tokens := x.encode(text, cut)
+		for i, cut := range []func(string) []string{readertest.Whole, readertest.Random(r), readertest.ByBytes} {
+			x := readertest.NewLexicon([]string{"<eos>", "<|python_tag|>"}, "<eos>")
+			tokens := x.Encode(text, cut)
 			cfg := reasoning.SplitterConfig{
-				Format: formats[mode%4], Start: chattemplate.Start(mode / 4 % 3), Vocab: x.vocab(t), Markers: mode&32 != 0,
+				Format: formats[mode%4], Start: chattemplate.Start(mode / 4 % 3), Vocab: x.Vocab(t), Markers: mode&32 != 0,
 				Report: mode&128 != 0,
 			}
 			if mode&64 != 0 {

@@ -10,6 +10,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/readertest"
 	"runner/reasoning"
 )
 
@@ -222,7 +223,7 @@ func TestRationaleBlocks(t *testing.T) {
 			80) + `>b`},
 		{name: "formed", text: block("1", "x"), want: block("1", "x"), formed: true},
 	} {
-		for _, cut := range []func(string) []string{whole, byRunes} {
+		for _, cut := range []func(string) []string{readertest.Whole, byRunes} {
 			got := filter(t, reasoning.RationaleConfig{Iteration: 3, Formed: c.formed}, cut,
 				segmentText{reasoning.Answer, c.text},
 				segmentText{reasoning.ToolCall, "f"}, segmentText{reasoning.ToolCall, "g"})
@@ -269,7 +270,7 @@ func TestAssumptions(t *testing.T) {
 		{"I assume " + strings.Repeat("x", 700) + ". I assume y.", []a{{Text: "y"}}},
 		{"I assume .", nil},
 	} {
-		for _, cut := range []func(string) []string{whole, byRunes} {
+		for _, cut := range []func(string) []string{readertest.Whole, byRunes} {
 			got := filter(t, reasoning.RationaleConfig{}, cut, segmentText{reasoning.Reasoning, c.text})
 			if !reflect.DeepEqual(got.assumptions, c.want) || got.text[reasoning.Reasoning] != c.text {
 				t.Errorf("%q: %+v", c.text, got.assumptions)
@@ -304,7 +305,7 @@ func checkChunks(t testing.TB, r *rand.Rand, segments []segmentText) {
 		}
 	}
 	cfg := reasoning.RationaleConfig{Separator: "--", Iteration: 1}
-	want := filter(t, cfg, whole, full...)
+	want := filter(t, cfg, readertest.Whole, full...)
 	for _, cut := range []func(string) []string{byRunes, func(s string) []string {
 		var out []string
 		for _, c := range byRunes(s) {
@@ -355,7 +356,7 @@ func TestRationaleLogprobs(t *testing.T) {
 	text := `ab <rationale call="1">{"why":"secret"}</rationale>` + "\ncd <ra ef"
 	for range 300 {
 		var tokens, passed []string
-		cut := random(r)(text)
+		cut := readertest.Random(r)(text)
 		f := reasoning.NewRationaleFilter(reasoning.RationaleConfig{}, func(e reasoning.Event) {
 			for _, l := range e.Logprobs {
 				tokens = append(tokens, l.Text)
@@ -388,9 +389,9 @@ func TestRationaleBesideArguments(t *testing.T) {
 		{`<tool_call>{"name":"f","arguments":{"a":1}}</tool_call>`, ""},
 		{`<tool_call>{"name":"f","arguments":{"a":1},"rationale":"x"}</tool_call>`, ""},
 	} {
-		for _, cut := range []func(string) []string{whole, byBytes, byWords} {
-			x := newLexicon([]string{"<|end|>"}, "<|end|>")
-			tokens := x.encode(c.text, cut)
+		for _, cut := range []func(string) []string{readertest.Whole, readertest.ByBytes, readertest.ByWords} {
+			x := readertest.NewLexicon([]string{"<|end|>"}, "<|end|>")
+			tokens := x.Encode(c.text, cut)
 			var got, args string
 			f := reasoning.NewRationaleFilter(reasoning.RationaleConfig{}, func(e reasoning.Event) {
 				switch {
@@ -402,7 +403,7 @@ func TestRationaleBesideArguments(t *testing.T) {
 			})
 			cfg := reasoning.SplitterConfig{Format: chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>",
 				Close: "</think>"},
-				Vocab: x.vocab(t), Tools: []string{"f"}, Rationales: true, Emit: f.Push}
+				Vocab: x.Vocab(t), Tools: []string{"f"}, Rationales: true, Emit: f.Push}
 			s, err := reasoning.NewSplitter(cfg)
 			if err != nil {
 				t.Fatal(err)

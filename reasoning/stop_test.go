@@ -7,6 +7,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/readertest"
 	"runner/reasoning"
 )
 
@@ -45,8 +46,8 @@ func TestStopFilter(t *testing.T) {
 		for range r.IntN(4) {
 			stops = append(stops, word(6))
 		}
-		var got recorder
-		f := reasoning.NewStopFilter(stops, got.emit, reasoning.Answer)
+		var got readertest.Recorder
+		f := reasoning.NewStopFilter(stops, got.Emit, reasoning.Answer)
 		f.Push(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: reasoning.Reasoning, Text: text})
 		f.Push(reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.Answer})
 		rest := []rune(text)
@@ -58,7 +59,7 @@ func TestStopFilter(t *testing.T) {
 			}
 			rest = rest[n:]
 			f.Push(e)
-			sent := texts(got.events)[reasoning.Answer]
+			sent := readertest.Texts(got.Events)[reasoning.Answer]
 			if want, stop := plainStop(text[:len(text)-len(string(rest))], stops); stop != "" && sent != want {
 				t.Fatalf("%q with stops %q: sent %q, want %q", text, stops, sent, want)
 			}
@@ -72,16 +73,16 @@ func TestStopFilter(t *testing.T) {
 			f.Push(reasoning.Event{Kind: reasoning.SegmentEnd, Segment: reasoning.Answer})
 		}
 		f.Finish()
-		checkNesting(t, got.events[1:])
+		readertest.CheckNesting(t, got.Events[1:])
 		if gotStop, ok := f.Matched(); gotStop != stop || ok != (stop != "") {
 			t.Fatalf("%q with stops %q: matched %q, want %q", text, stops, gotStop, stop)
 		}
-		all := texts(got.events)
+		all := readertest.Texts(got.Events)
 		if all[reasoning.Answer] != want || all[reasoning.Reasoning] != text {
 			t.Fatalf("%q with stops %q: kept %q, want %q", text, stops, all[reasoning.Answer], want)
 		}
 		var tokens strings.Builder
-		for _, e := range got.events {
+		for _, e := range got.Events {
 			for _, l := range e.Logprobs {
 				tokens.WriteString(l.Text)
 			}
@@ -104,17 +105,17 @@ func TestLogprobs(t *testing.T) {
 			in     string
 			answer string
 		}{
-			{harmonyFormat, "<|channel|>analysis<|message|>κρυφό<|end|><|start|>assistant<|channel|>final<|message|>Grüße, " +
+			{readertest.HarmonyFormat, "<|channel|>analysis<|message|>κρυφό<|end|><|start|>assistant<|channel|>final<|message|>Grüße, " +
 				"中!\n<|return|>", "Grüße, 中!\n"},
-			{harmonyFormat, "Grüße, 中!<|return|>", "Grüße, 中!"},
+			{readertest.HarmonyFormat, "Grüße, 中!<|return|>", "Grüße, 中!"},
 			{think, "<think>\nκρυφό\n</think>\n\nGrüße <b>, 中!\n", "Grüße <b>, 中!\n"},
 			{chattemplate.Format{}, "\nGrüße", "\nGrüße"},
 		} {
-			x := harmonyLexicon()
-			tokens := x.encode(c.in, random(r))
-			v := x.vocab(t)
-			var got recorder
-			s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: c.format, Vocab: v, Emit: got.emit, Logprobs: true})
+			x := readertest.HarmonyLexicon()
+			tokens := x.Encode(c.in, readertest.Random(r))
+			v := x.Vocab(t)
+			var got readertest.Recorder
+			s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: c.format, Vocab: v, Emit: got.Emit, Logprobs: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +129,7 @@ func TestLogprobs(t *testing.T) {
 				t.Fatal(err)
 			}
 			var told, answer strings.Builder
-			for _, e := range got.events {
+			for _, e := range got.Events {
 				for _, l := range e.Logprobs {
 					told.WriteString(l.Text)
 					if v.Piece(l.Token) != l.Text || tokens[int(-l.Logprob)] != l.Token || len(l.Top) != 1 || l.Top[0].Text != l.Text {

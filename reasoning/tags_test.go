@@ -7,6 +7,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/readertest"
 	"runner/reasoning"
 )
 
@@ -106,7 +107,7 @@ var tagCases = []struct {
 
 func TestTags(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
-	cuts := map[string]func(string) []string{"words": byWords, "bytes": byBytes, "random": random(r), "whole": whole}
+	cuts := map[string]func(string) []string{"words": readertest.ByWords, "bytes": readertest.ByBytes, "random": readertest.Random(r), "whole": readertest.Whole}
 	for _, c := range tagCases {
 		t.Run(c.name, func(t *testing.T) {
 			specials := [][]string{c.special}
@@ -118,12 +119,12 @@ func TestTags(t *testing.T) {
 			}
 			for _, special := range specials {
 				for name, cut := range cuts {
-					x := newLexicon([]string{"<eos>"}, "<eos>")
-					tokens := x.encodeMarks(c.in, special, cut)
+					x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
+					tokens := encodeMarks(x, c.in, special, cut)
 					tokens = append(tokens, 0)
-					cfg := reasoning.SplitterConfig{Format: c.format, Vocab: x.vocab(t), Start: c.start, Tools: c.tools,
+					cfg := reasoning.SplitterConfig{Format: c.format, Vocab: x.Vocab(t), Start: c.start, Tools: c.tools,
 						Markers: c.markers}
-					if got := show(split(t, cfg, tokens)); got != c.want {
+					if got := readertest.Show(readertest.Split(t, cfg, tokens)); got != c.want {
 						t.Errorf("cut by %s, with tokens %q:\n got %s\nwant %s", name, special, got, c.want)
 					}
 				}
@@ -133,10 +134,10 @@ func TestTags(t *testing.T) {
 }
 
 // encodeMarks is encode with tokens of any spelling: control and user-defined ones in turn.
-func (x *lexicon) encodeMarks(text string, marks []string, cut func(string) []string) []backend.Token {
+func encodeMarks(x *readertest.Lexicon, text string, marks []string, cut func(string) []string) []backend.Token {
 	for i, m := range marks {
 		if m != "" {
-			x.ids[m] = x.add(m, []backend.TokenKind{backend.Control, backend.UserDefined}[i%2])
+			x.Ids[m] = x.Add(m, []backend.TokenKind{backend.Control, backend.UserDefined}[i%2])
 		}
 	}
 	var tokens []backend.Token
@@ -148,10 +149,10 @@ func (x *lexicon) encodeMarks(text string, marks []string, cut func(string) []st
 			}
 		}
 		for _, p := range cut(text[:at]) {
-			tokens = append(tokens, x.text(p))
+			tokens = append(tokens, x.Text(p))
 		}
 		if text = text[at:]; mark != "" {
-			tokens = append(tokens, x.ids[mark])
+			tokens = append(tokens, x.Ids[mark])
 			text = text[len(mark):]
 		}
 	}
@@ -160,9 +161,9 @@ func (x *lexicon) encodeMarks(text string, marks []string, cut func(string) []st
 
 // TestMarkersInHarmony looks for markers in the answer of a model that has channels.
 func TestMarkersInHarmony(t *testing.T) {
-	x := harmonyLexicon()
-	tokens := x.encode("<<REASONING>>\nHm.\n<</REASONING>>\nHi.<|return|>", byBytes)
-	got := show(split(t, reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t),
+	x := readertest.HarmonyLexicon()
+	tokens := x.Encode("<<REASONING>>\nHm.\n<</REASONING>>\nHi.<|return|>", readertest.ByBytes)
+	got := readertest.Show(readertest.Split(t, reasoning.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
 		Start: chattemplate.StartAnswer, Markers: true}, tokens))
 	if want := `reasoning "Hm." | answer "Hi."`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -170,12 +171,12 @@ func TestMarkersInHarmony(t *testing.T) {
 }
 
 func TestSeparator(t *testing.T) {
-	x := harmonyLexicon()
-	tokens := x.encode("<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary<|message|>P<|end|>"+
+	x := readertest.HarmonyLexicon()
+	tokens := x.Encode("<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary<|message|>P<|end|>"+
 		"<|start|>assistant<|channel|>analysis<|message|>B<|end|><|start|>assistant<|channel|>final<|message|>C<|return|>",
-		byWords)
+		readertest.ByWords)
 	var c reasoning.Collector
-	for _, e := range split(t, reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t), Separator: "\n\n"},
+	for _, e := range readertest.Split(t, reasoning.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Separator: "\n\n"},
 		tokens) {
 		c.Push(e)
 	}
@@ -185,12 +186,12 @@ func TestSeparator(t *testing.T) {
 }
 
 func TestState(t *testing.T) {
-	x := harmonyLexicon()
-	tokens := x.encode("<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary to=functions.f "+
-		"<|constrain|>json<|message|>{<|call|>", byWords)
-	var r recorder
+	x := readertest.HarmonyLexicon()
+	tokens := x.Encode("<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary to=functions.f "+
+		"<|constrain|>json<|message|>{<|call|>", readertest.ByWords)
+	var r readertest.Recorder
 	s, err := reasoning.NewSplitter(reasoning.SplitterConfig{
-		Format: harmonyFormat, Vocab: x.vocab(t), Emit: r.emit, CallID: func(int) string { return "id" },
+		Format: readertest.HarmonyFormat, Vocab: x.Vocab(t), Emit: r.Emit, CallID: func(int) string { return "id" },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/readertest"
 	"runner/reasoning"
 )
 
@@ -21,19 +22,19 @@ func TestRunes(t *testing.T) {
 		for range r.IntN(12) {
 			in.WriteString(parts[r.IntN(len(parts))])
 		}
-		x := harmonyLexicon()
-		tokens := x.encode(in.String(), random(r))
-		events, _ := run(t, reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t),
+		x := readertest.HarmonyLexicon()
+		tokens := x.Encode(in.String(), readertest.Random(r))
+		events, _ := run(t, reasoning.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
 			Start: chattemplate.StartAnswer}, tokens)
-		if got, want := texts(events)[reasoning.Answer], string([]rune(in.String())); got != want {
+		if got, want := readertest.Texts(events)[reasoning.Answer], string([]rune(in.String())); got != want {
 			t.Fatalf("%q gives %q, want %q", in.String(), got, want)
 		}
 	}
-	x := harmonyLexicon()
-	tokens := x.encode("🙂b", byBytes)
-	var got recorder
-	s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: harmonyFormat, Vocab: x.vocab(t),
-		Start: chattemplate.StartAnswer, Emit: got.emit})
+	x := readertest.HarmonyLexicon()
+	tokens := x.Encode("🙂b", readertest.ByBytes)
+	var got readertest.Recorder
+	s, err := reasoning.NewSplitter(reasoning.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: x.Vocab(t),
+		Start: chattemplate.StartAnswer, Emit: got.Emit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +42,8 @@ func TestRunes(t *testing.T) {
 		if err := s.Push(tok); err != nil {
 			t.Fatal(err)
 		}
-		if want := []string{"", "", "", "🙂", "🙂b"}[i]; texts(got.events)[reasoning.Answer] != want {
-			t.Errorf("after %d bytes: %q, want %q", i+1, texts(got.events)[reasoning.Answer], want)
+		if want := []string{"", "", "", "🙂", "🙂b"}[i]; readertest.Texts(got.Events)[reasoning.Answer] != want {
+			t.Errorf("after %d bytes: %q, want %q", i+1, readertest.Texts(got.Events)[reasoning.Answer], want)
 		}
 	}
 }
@@ -54,17 +55,17 @@ func TestClone(t *testing.T) {
 		format chattemplate.Format
 		in     string
 	}{
-		{harmonyFormat, "<|channel|>analysis to=python " +
+		{readertest.HarmonyFormat, "<|channel|>analysis to=python " +
 			"code<|message|>x🙂<|end|><|start|>assistant<|channel|>final<|message|>中é!<|return|>"},
 		{think, "<think>\nHm🙂.\n\n</think>\n<tool_call>{\"name\":\"f\"}</tool_call> é"},
 	} {
 		for range 200 {
-			x := harmonyLexicon()
-			tokens := x.encode(c.in, random(r))
-			cfg := reasoning.SplitterConfig{Format: c.format, Vocab: x.vocab(t), Tools: []string{"f"}, Logprobs: true}
+			x := readertest.HarmonyLexicon()
+			tokens := x.Encode(c.in, readertest.Random(r))
+			cfg := reasoning.SplitterConfig{Format: c.format, Vocab: x.Vocab(t), Tools: []string{"f"}, Logprobs: true}
 			want, _ := run(t, cfg, tokens)
-			var a recorder
-			cfg.Emit = a.emit
+			var a readertest.Recorder
+			cfg.Emit = a.Emit
 			s, err := reasoning.NewSplitter(cfg)
 			if err != nil {
 				t.Fatal(err)
@@ -73,16 +74,16 @@ func TestClone(t *testing.T) {
 			for _, tok := range tokens[:at] {
 				_ = s.Push(tok)
 			}
-			b := recorder{append([]reasoning.Event(nil), a.events...)}
-			clone := s.Clone(b.emit)
+			b := readertest.Recorder{append([]reasoning.Event(nil), a.Events...)}
+			clone := s.Clone(b.Emit)
 			for i, tok := range tokens[at:] {
 				_ = clone.Push(tok)
 				_ = s.Push(tokens[at+i])
 			}
 			_ = s.Finish()
 			_ = clone.Finish()
-			if show(a.events) != show(want) || show(b.events) != show(want) {
-				t.Fatalf("original %s\nclone    %s\nwant     %s", show(a.events), show(b.events), show(want))
+			if readertest.Show(a.Events) != readertest.Show(want) || readertest.Show(b.Events) != readertest.Show(want) {
+				t.Fatalf("original %s\nclone    %s\nwant     %s", readertest.Show(a.Events), readertest.Show(b.Events), readertest.Show(want))
 			}
 		}
 	}
@@ -90,15 +91,15 @@ func TestClone(t *testing.T) {
 
 // TestLongCall holds that a call without end does not swallow the answer.
 func TestLongCall(t *testing.T) {
-	x := newLexicon([]string{"<eos>"}, "<eos>")
-	open, filler := x.text(`<tool_call>{"`), x.text(strings.Repeat("x", 1000))
-	v := x.vocab(t)
+	x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
+	open, filler := x.Text(`<tool_call>{"`), x.Text(strings.Repeat("x", 1000))
+	v := x.Vocab(t)
 	tokens := []backend.Token{open}
 	for range 1100 {
 		tokens = append(tokens, filler)
 	}
-	events := split(t, reasoning.SplitterConfig{Vocab: v, Tools: []string{"f"}}, tokens)
-	if got := len(texts(events)[reasoning.Answer]); got != len(`<tool_call>{"`)+1100*1000 {
+	events := readertest.Split(t, reasoning.SplitterConfig{Vocab: v, Tools: []string{"f"}}, tokens)
+	if got := len(readertest.Texts(events)[reasoning.Answer]); got != len(`<tool_call>{"`)+1100*1000 {
 		t.Errorf("%d bytes of answer", got)
 	}
 	for _, e := range events[:len(events)-2] {

@@ -1,4 +1,6 @@
-package reasoning_test
+// Package readertest has what tests of the readers share: vocabularies that grow with a text, ways to cut a text into
+// tokens, and checks of the events. Only tests import it.
+package readertest
 
 import (
 	"fmt"
@@ -12,64 +14,64 @@ import (
 	"runner/reasoning"
 )
 
-var harmonySpecials = []string{
+var HarmonySpecials = []string{
 	"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>", "<|endoftext|>",
 }
 
 var specialPattern = regexp.MustCompile(`<\|[a-z_]+\|>`)
 
 // lexicon gives ids to pieces as they are met, and a vocabulary at the end.
-type lexicon struct {
+type Lexicon struct {
 	pieces []string
 	kinds  []backend.TokenKind
-	ids    map[string]backend.Token
+	Ids    map[string]backend.Token
 	eog    []backend.Token
 }
 
 // newLexicon has the given control tokens, of which those named in eog end generation.
-func newLexicon(control []string, eog ...string) *lexicon {
-	x := &lexicon{ids: map[string]backend.Token{}}
+func NewLexicon(control []string, eog ...string) *Lexicon {
+	x := &Lexicon{Ids: map[string]backend.Token{}}
 	for _, c := range control {
-		x.ids[c] = x.add(c, backend.Control)
+		x.Ids[c] = x.Add(c, backend.Control)
 	}
 	for _, e := range eog {
-		x.eog = append(x.eog, x.ids[e])
+		x.eog = append(x.eog, x.Ids[e])
 	}
 	return x
 }
 
-func harmonyLexicon() *lexicon {
-	return newLexicon(harmonySpecials, "<|return|>", "<|call|>", "<|endoftext|>")
+func HarmonyLexicon() *Lexicon {
+	return NewLexicon(HarmonySpecials, "<|return|>", "<|call|>", "<|endoftext|>")
 }
 
-func (x *lexicon) add(piece string, k backend.TokenKind) backend.Token {
+func (x *Lexicon) Add(piece string, k backend.TokenKind) backend.Token {
 	x.pieces = append(x.pieces, piece)
 	x.kinds = append(x.kinds, k)
 	return backend.Token(len(x.pieces) - 1)
 }
 
 // text returns the id of a piece of plain text.
-func (x *lexicon) text(piece string) backend.Token {
-	if id, ok := x.ids["text:"+piece]; ok {
+func (x *Lexicon) Text(piece string) backend.Token {
+	if id, ok := x.Ids["text:"+piece]; ok {
 		return id
 	}
-	id := x.add(piece, backend.Normal)
-	x.ids["text:"+piece] = id
+	id := x.Add(piece, backend.Normal)
+	x.Ids["text:"+piece] = id
 	return id
 }
 
 // encode cuts text into tokens: control tokens by their printed names, and the rest as cut says.
-func (x *lexicon) encode(text string, cut func(string) []string) []backend.Token {
+func (x *Lexicon) Encode(text string, cut func(string) []string) []backend.Token {
 	var tokens []backend.Token
 	plain := func(s string) {
 		for _, p := range cut(s) {
-			tokens = append(tokens, x.text(p))
+			tokens = append(tokens, x.Text(p))
 		}
 	}
 	for text != "" {
 		loc := specialPattern.FindStringIndex(text)
 		for loc != nil {
-			if _, ok := x.ids[text[loc[0]:loc[1]]]; ok {
+			if _, ok := x.Ids[text[loc[0]:loc[1]]]; ok {
 				break
 			}
 			next := specialPattern.FindStringIndex(text[loc[1]:])
@@ -84,13 +86,13 @@ func (x *lexicon) encode(text string, cut func(string) []string) []backend.Token
 			break
 		}
 		plain(text[:loc[0]])
-		tokens = append(tokens, x.ids[text[loc[0]:loc[1]]])
+		tokens = append(tokens, x.Ids[text[loc[0]:loc[1]]])
 		text = text[loc[1]:]
 	}
 	return tokens
 }
 
-func (x *lexicon) vocab(t testing.TB) *backend.Vocab {
+func (x *Lexicon) Vocab(t testing.TB) *backend.Vocab {
 	t.Helper()
 	v, err := backend.NewVocab(backend.VocabConfig{
 		Pieces: x.pieces, Kinds: x.kinds, BOS: backend.NoToken, EOS: backend.NoToken, EOG: x.eog,
@@ -102,12 +104,12 @@ func (x *lexicon) vocab(t testing.TB) *backend.Vocab {
 }
 
 // byWords cuts as usual vocabularies do: a word with the space before it.
-func byWords(s string) []string {
+func ByWords(s string) []string {
 	return regexp.MustCompile(`(?s) ?[A-Za-z]+| ?[^A-Za-z\s]+|\s+`).FindAllString(s, -1)
 }
 
 // byBytes cuts between any two bytes.
-func byBytes(s string) []string {
+func ByBytes(s string) []string {
 	var out []string
 	for i := range len(s) {
 		out = append(out, s[i:i+1])
@@ -116,7 +118,7 @@ func byBytes(s string) []string {
 }
 
 // whole does not cut.
-func whole(s string) []string {
+func Whole(s string) []string {
 	if s == "" {
 		return nil
 	}
@@ -124,7 +126,7 @@ func whole(s string) []string {
 }
 
 // random cuts at random places, inside runes too.
-func random(r *rand.Rand) func(string) []string {
+func Random(r *rand.Rand) func(string) []string {
 	return func(s string) []string {
 		var out []string
 		for s != "" {
@@ -137,15 +139,15 @@ func random(r *rand.Rand) func(string) []string {
 }
 
 // recorder keeps events.
-type recorder struct{ events []reasoning.Event }
+type Recorder struct{ Events []reasoning.Event }
 
-func (r *recorder) emit(e reasoning.Event) { r.events = append(r.events, e) }
+func (r *Recorder) Emit(e reasoning.Event) { r.Events = append(r.Events, e) }
 
 // split runs tokens through a splitter.
-func split(t testing.TB, cfg reasoning.SplitterConfig, tokens []backend.Token) []reasoning.Event {
+func Split(t testing.TB, cfg reasoning.SplitterConfig, tokens []backend.Token) []reasoning.Event {
 	t.Helper()
-	var r recorder
-	cfg.Emit = r.emit
+	var r Recorder
+	cfg.Emit = r.Emit
 	s, err := reasoning.NewSplitter(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -158,12 +160,12 @@ func split(t testing.TB, cfg reasoning.SplitterConfig, tokens []backend.Token) [
 	if err := s.Finish(); err != nil {
 		t.Fatalf("lenient splitter: %v", err)
 	}
-	checkNesting(t, r.events)
-	return r.events
+	CheckNesting(t, r.Events)
+	return r.Events
 }
 
 // checkNesting holds the rules for the order of events.
-func checkNesting(t testing.TB, events []reasoning.Event) {
+func CheckNesting(t testing.TB, events []reasoning.Event) {
 	t.Helper()
 	open := map[reasoning.Segment]bool{}
 	for i, e := range events {
@@ -198,7 +200,7 @@ func checkNesting(t testing.TB, events []reasoning.Event) {
 }
 
 // show writes events in one line: segments with their text, calls with their names, warnings by code.
-func show(events []reasoning.Event) string {
+func Show(events []reasoning.Event) string {
 	var parts []string
 	var text strings.Builder
 	for _, e := range events {
@@ -220,7 +222,7 @@ func show(events []reasoning.Event) string {
 }
 
 // texts joins the deltas of each segment.
-func texts(events []reasoning.Event) map[reasoning.Segment]string {
+func Texts(events []reasoning.Event) map[reasoning.Segment]string {
 	out := map[reasoning.Segment]string{}
 	for _, e := range events {
 		if e.Kind == reasoning.SegmentDelta {
@@ -230,4 +232,4 @@ func texts(events []reasoning.Event) map[reasoning.Segment]string {
 	return out
 }
 
-var harmonyFormat = chattemplate.Format{Family: chattemplate.Harmony, CanSkip: true, Tools: true}
+var HarmonyFormat = chattemplate.Format{Family: chattemplate.Harmony, CanSkip: true, Tools: true}
