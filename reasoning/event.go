@@ -172,6 +172,9 @@ const (
 	StrategyPosthoc Strategy = "posthoc"
 )
 
+// ReportReasoningName is the name of the function of StrategyTool. The model calls it to say what it thinks.
+const ReportReasoningName = "report_reasoning"
+
 // Info is what is in effect for a run, so that nobody has to guess.
 type Info struct {
 	Model      string

@@ -312,47 +312,6 @@ func TestObjectVisibility(t *testing.T) {
 	}
 }
 
-// TestObjectClone holds that a clone goes on as its original does, wherever it was made, and that neither disturbs the other.
-func TestObjectClone(t *testing.T) {
-	r := rand.New(rand.NewPCG(51, 52))
-	for range 400 {
-		var in strings.Builder
-		in.WriteString([]string{"", `{"reasoning": "`,
-			`<tool_call>{"name":"report_reasoning","arguments":{"reasoning":"`}[r.IntN(3)])
-		for range r.IntN(20) {
-			in.WriteString(objectSoup[r.IntN(len(objectSoup))])
-		}
-		x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")
-		tokens := x.Encode(in.String(), readertest.Random(r))
-		cfg := reasoning.SplitterConfig{
-			Format: []chattemplate.Format{{}, think}[r.IntN(2)], Vocab: x.Vocab(t), Report: true, Markers: true,
-			JSON: []*reasoning.JSONConfig{nil, decodedAnswer, rawAnswer}[r.IntN(3)],
-		}
-		var one, two readertest.Recorder
-		cfg.Emit = one.Emit
-		s, err := reasoning.NewSplitter(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := r.IntN(len(tokens) + 1)
-		for _, tok := range tokens[:at] {
-			_ = s.Push(tok)
-		}
-		before := len(one.Events)
-		c := s.Clone(two.Emit)
-		for _, tok := range tokens[at:] {
-			_ = s.Push(tok)
-			_ = c.Push(tok)
-		}
-		_, _ = s.Finish(), c.Finish()
-		if !slices.EqualFunc(one.Events[before:], two.Events, func(a, b reasoning.Event) bool {
-			return reflect.DeepEqual(a, b)
-		}) {
-			t.Fatalf("%q cloned at %d:\n%s\n%s", in.String(), at, allShow(one.Events[before:]), allShow(two.Events))
-		}
-	}
-}
-
 func FuzzJSONReader(f *testing.F) {
 	for i, c := range objectCases {
 		f.Add(c.in, uint64(i), uint8(i))

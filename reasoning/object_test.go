@@ -392,21 +392,20 @@ func TestPrompts(t *testing.T) {
 			t.Errorf("%s: %+v", form, got)
 		}
 	}
-	tool := reasoning.ReportReasoningV1()
 	var schema struct {
 		Properties map[string]any
 		Required   []string
 	}
-	if err := json.Unmarshal(tool.Parameters, &schema); err != nil {
+	if err := json.Unmarshal([]byte(reasoning.ReportParametersV1), &schema); err != nil {
 		t.Fatal(err)
 	}
 	if len(schema.Required) != 1 || len(schema.Properties) != 1 || schema.Properties[schema.Required[0]] == nil {
 		t.Errorf("%+v", schema)
 	}
-	if !strings.Contains(reasoning.ReportV1, tool.Name) {
+	if !strings.Contains(reasoning.ReportV1, reasoning.ReportReasoningName) {
 		t.Error("the instruction does not name the function")
 	}
-	call := `<tool_call>{"name":"` + tool.Name + `","arguments":{"` + schema.Required[0] + `":"Hm."}}</tool_call>`
+	call := `<tool_call>{"name":"` + reasoning.ReportReasoningName + `","arguments":{"` + schema.Required[0] + `":"Hm."}}</tool_call>`
 	if got, _ := readObject(t, reasoning.SplitterConfig{Report: true}, call, readertest.ByWords); got.Reasoning != "Hm." {
 		t.Errorf("%+v", got)
 	}

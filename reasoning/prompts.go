@@ -1,11 +1,5 @@
 package reasoning
 
-import (
-	"encoding/json"
-
-	"runner/chattemplate"
-)
-
 // The prompts below are what models are told, and the bundled model is trained on all of them but PlanStrictV1.
 // Each constant carries a version: a change of wording is a new constant. What runs tell a model stays under its
 // old name for as long as models that were trained on it are in use; what the bundled model says of itself is
@@ -77,18 +71,9 @@ const (
 		"itself, because " +
 		"the reasoning may not be shown."
 
-	// ReportReasoningName is the name of the pseudo-function of strategy tool.
-	ReportReasoningName = "report_reasoning"
+	// ReportDescriptionV1 describes the function of strategy tool, and ReportParametersV1 is its schema.
+	ReportDescriptionV1 = "Reports how you reason. Call it before you answer and before you call any other function."
+	ReportParametersV1  = `{"type": "object", "properties": {"reasoning": {"type": "string", ` +
+		`"description": "Your thinking, step by step, from the question to the result."}}, ` +
+		`"required": ["reasoning"], "additionalProperties": false}`
 )
-
-// ReportReasoningV1 is the pseudo-function of strategy tool, by which the model says what it thinks.
-func ReportReasoningV1() chattemplate.Tool {
-	return chattemplate.Tool{
-		Name:        ReportReasoningName,
-		Description: "Reports how you reason. Call it before you answer and before you call any other function.",
-		Parameters: json.RawMessage(`{"type": "object", "properties": {"reasoning": {"type": "string", ` +
-			`"description": "Your thinking, step by step, from the question to the result."}}, ` +
-			`"required": ["reasoning"], "additionalProperties": false}`),
-		Strict: true,
-	}
-}

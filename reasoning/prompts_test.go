@@ -18,19 +18,21 @@ func TestPromptsKeepTheirWording(t *testing.T) {
 		t.Fatal(err)
 	}
 	pinned := map[string][2]string{
-		"SummaryConciseV1":  {reasoning.SummaryConciseV1, "a278e9649d135971"},
-		"SummaryDetailedV1": {reasoning.SummaryDetailedV1, "895f976703901d0c"},
-		"PosthocV1":         {reasoning.PosthocV1, "bf6729314b00aa16"},
-		"BudgetV1":          {reasoning.BudgetV1, "ef3d6cc216f469cf"},
-		"MarkersV1":         {reasoning.MarkersV1, "cca4854fa652e1ab"},
-		"RationaleV1":       {reasoning.RationaleV1, "4768f8569e99681f"},
-		"PlanV1":            {reasoning.PlanV1, "ff3ec63b57eeb43b"},
-		"PlanStrictV1":      {reasoning.PlanStrictV1, "bae8c2c1c43feb52"},
-		"DemoIdentityV2":    {reasoning.DemoIdentityV2, "bc1c3dc0619b6015"},
-		"JSONV1":            {reasoning.JSONV1, "c24b96021950706b"},
-		"JSONSchemaV1":      {reasoning.JSONSchemaV1, "671cbffda04f6722"},
-		"JSONScoreV1":       {reasoning.JSONScoreV1, "bb963c1c79010a5e"},
-		"ReportV1":          {reasoning.ReportV1, "32a4ea085bcbc737"},
+		"SummaryConciseV1":    {reasoning.SummaryConciseV1, "a278e9649d135971"},
+		"SummaryDetailedV1":   {reasoning.SummaryDetailedV1, "895f976703901d0c"},
+		"PosthocV1":           {reasoning.PosthocV1, "bf6729314b00aa16"},
+		"BudgetV1":            {reasoning.BudgetV1, "ef3d6cc216f469cf"},
+		"MarkersV1":           {reasoning.MarkersV1, "cca4854fa652e1ab"},
+		"RationaleV1":         {reasoning.RationaleV1, "4768f8569e99681f"},
+		"PlanV1":              {reasoning.PlanV1, "ff3ec63b57eeb43b"},
+		"PlanStrictV1":        {reasoning.PlanStrictV1, "bae8c2c1c43feb52"},
+		"DemoIdentityV2":      {reasoning.DemoIdentityV2, "bc1c3dc0619b6015"},
+		"JSONV1":              {reasoning.JSONV1, "c24b96021950706b"},
+		"JSONSchemaV1":        {reasoning.JSONSchemaV1, "671cbffda04f6722"},
+		"JSONScoreV1":         {reasoning.JSONScoreV1, "bb963c1c79010a5e"},
+		"ReportV1":            {reasoning.ReportV1, "32a4ea085bcbc737"},
+		"ReportDescriptionV1": {reasoning.ReportDescriptionV1, "dbc6c6ec16ee9d3e"},
+		"ReportParametersV1":  {reasoning.ReportParametersV1, "1df2a12f4087f859"},
 	}
 	for name, p := range pinned {
 		sum := sha256.Sum256([]byte(p[0]))

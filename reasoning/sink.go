@@ -191,10 +191,3 @@ func (k *sink) salvage(text string) {
 	k.flush()
 	k.ledger.on = on
 }
-
-func (k *sink) cloneFrom(from *sink) {
-	k.arena = strings.Builder{}
-	k.ledger.entries = append([]ledgerEntry(nil), from.ledger.entries...)
-	k.ledger.out = append([]TokenLogprobs(nil), from.ledger.out...)
-	k.parse = nil
-}

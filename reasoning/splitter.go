@@ -257,18 +257,6 @@ func (s *Splitter) CloseReasoning() (text string, ok bool) {
 // was one.
 func (s *Splitter) Score() (float64, bool) { return s.score, s.scored }
 
-// Clone returns an independent splitter in the same state that sends its events to emit.
-func (s *Splitter) Clone(emit func(Event)) *Splitter {
-	c := *s
-	c.cfg.Emit, c.out.emit = emit, emit
-	c.warned = slices.Clone(s.warned)
-	c.h.header.text, c.h.header.parts = slices.Clone(s.h.header.text), slices.Clone(s.h.header.parts)
-	c.out.cloneFrom(&s.out)
-	c.tags.cloneFrom(&c, &s.tags)
-	c.object.s, c.object.gap, c.object.left = &c, slices.Clone(s.object.gap), slices.Clone(s.object.left)
-	return &c
-}
-
 // warn reports a peculiarity once, or, in strict mode, ends everything if it breaks a rule.
 func (s *Splitter) warn(code string) {
 	if s.cfg.Strict && !harmless[code] {

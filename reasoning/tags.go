@@ -111,13 +111,6 @@ func (m *tagMachine) init(s *Splitter, formats []chattemplate.Format, tools bool
 	m.answer = newMatcher(patterns...)
 }
 
-func (m *tagMachine) cloneFrom(s *Splitter, from *tagMachine) {
-	m.s = s
-	m.held = append([]heldPiece(nil), from.held...)
-	m.call.buf = append([]byte(nil), from.call.buf...)
-	m.call.styles = append([]*chattemplate.CallStyle(nil), from.call.styles...)
-}
-
 // start begins a turn, or an answer message.
 func (m *tagMachine) start(at chattemplate.Start) {
 	m.state, m.held, m.nheld, m.begun, m.wrapped = 0, m.held[:0], 0, false, false

@@ -48,47 +48,6 @@ func TestRunes(t *testing.T) {
 	}
 }
 
-// TestClone holds that a clone goes on like the original and that neither disturbs the other.
-func TestClone(t *testing.T) {
-	r := rand.New(rand.NewPCG(6, 6))
-	for _, c := range []struct {
-		format chattemplate.Format
-		in     string
-	}{
-		{readertest.HarmonyFormat, "<|channel|>analysis to=python " +
-			"code<|message|>x🙂<|end|><|start|>assistant<|channel|>final<|message|>中é!<|return|>"},
-		{think, "<think>\nHm🙂.\n\n</think>\n<tool_call>{\"name\":\"f\"}</tool_call> é"},
-	} {
-		for range 200 {
-			x := readertest.HarmonyLexicon()
-			tokens := x.Encode(c.in, readertest.Random(r))
-			cfg := reasoning.SplitterConfig{Format: c.format, Vocab: x.Vocab(t), Tools: []string{"f"}, Logprobs: true}
-			want, _ := run(t, cfg, tokens)
-			var a readertest.Recorder
-			cfg.Emit = a.Emit
-			s, err := reasoning.NewSplitter(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			at := r.IntN(len(tokens))
-			for _, tok := range tokens[:at] {
-				_ = s.Push(tok)
-			}
-			b := readertest.Recorder{append([]reasoning.Event(nil), a.Events...)}
-			clone := s.Clone(b.Emit)
-			for i, tok := range tokens[at:] {
-				_ = clone.Push(tok)
-				_ = s.Push(tokens[at+i])
-			}
-			_ = s.Finish()
-			_ = clone.Finish()
-			if readertest.Show(a.Events) != readertest.Show(want) || readertest.Show(b.Events) != readertest.Show(want) {
-				t.Fatalf("original %s\nclone    %s\nwant     %s", readertest.Show(a.Events), readertest.Show(b.Events), readertest.Show(want))
-			}
-		}
-	}
-}
-
 // TestLongCall holds that a call without end does not swallow the answer.
 func TestLongCall(t *testing.T) {
 	x := readertest.NewLexicon([]string{"<eos>"}, "<eos>")

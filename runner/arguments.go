@@ -9,7 +9,6 @@ import (
 
 	"runner/generation"
 	"runner/grammar"
-	"runner/reasoning"
 )
 
 // holdArguments holds calls to the parameters of their functions: of those that say strict to the schema as it
@@ -18,7 +17,7 @@ import (
 func (s *steering) holdArguments(ctx context.Context, r *Runner, req *generation.Request) error {
 	tools := req.Tools
 	if s.report {
-		tools = append(tools[:len(tools):len(tools)], reasoning.ReportReasoningV1())
+		tools = append(tools[:len(tools):len(tools)], reportTool())
 	}
 	if len(tools) == 0 {
 		return nil

@@ -36,7 +36,7 @@ func (t *turn) instruct() {
 		t.conv.Messages = withInstruction(t.conv.Messages, text)
 	case reasoning.StrategyTool:
 		if !t.effortNone() {
-			t.conv.Tools = append(t.conv.Tools[:len(t.conv.Tools):len(t.conv.Tools)], reasoning.ReportReasoningV1())
+			t.conv.Tools = append(t.conv.Tools[:len(t.conv.Tools):len(t.conv.Tools)], reportTool())
 			t.conv.Messages = withInstruction(t.conv.Messages, reasoning.ReportV1)
 		}
 		t.conv.Effort = chattemplate.EffortNone

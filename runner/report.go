@@ -8,6 +8,14 @@ import (
 	"runner/reasoning"
 )
 
+// reportTool is the function of strategy tool, by which the model says what it thinks.
+func reportTool() chattemplate.Tool {
+	return chattemplate.Tool{
+		Name: reasoning.ReportReasoningName, Description: reasoning.ReportDescriptionV1,
+		Parameters: json.RawMessage(reasoning.ReportParametersV1), Strict: true,
+	}
+}
+
 // maxReports is how many calls of report_reasoning a run goes on from.
 const maxReports = 4
 

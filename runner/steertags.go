@@ -187,7 +187,7 @@ func (s *steering) initCalls(ctx context.Context, r *Runner, t *turn) error {
 	}
 	if s.report {
 		s.later, s.owed = s.text, true
-		s.text, err = s.newTextCalls(ctx, r, []chattemplate.Tool{reasoning.ReportReasoningV1()}, true, true)
+		s.text, err = s.newTextCalls(ctx, r, []chattemplate.Tool{reportTool()}, true, true)
 	}
 	return err
 }
