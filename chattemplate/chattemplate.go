@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"runner/backend"
+	"runner/reasoning"
 )
 
 // Role says who wrote a message.
@@ -72,25 +73,12 @@ type ResponseFormat struct {
 	Schema            json.RawMessage
 }
 
-// Effort says how much the model is to reason. The zero value is the model's own default.
-type Effort string
-
-// The efforts, least first.
-const (
-	EffortDefault Effort = ""
-	EffortNone    Effort = "none"
-	EffortMinimal Effort = "minimal"
-	EffortLow     Effort = "low"
-	EffortMedium  Effort = "medium"
-	EffortHigh    Effort = "high"
-)
-
 // Conversation is what a prompt is rendered from.
 type Conversation struct {
 	Messages       []Message
 	Tools          []Tool
 	ResponseFormat *ResponseFormat
-	Effort         Effort
+	Effort         reasoning.Effort
 	// Now is the date and time shown to the model; the zero value shows none where the format allows it.
 	Now time.Time
 	// KeepReasoning keeps the reasoning of earlier turns where the format would drop it.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"runner/chattemplate/harmony"
+	"runner/reasoning"
 )
 
 // tags are the marks of reasoning with the white space that the template puts around them.
@@ -68,7 +69,7 @@ func (j *jinjaTemplate) detect() (Format, tags) {
 		}
 	}
 	if _, ok := harmony.Lookup(j.vocab); ok && strings.HasSuffix(turn, "<|start|>assistant") {
-		j.off = []variable{{"reasoning_effort", string(EffortLow)}}
+		j.off = []variable{{"reasoning_effort", string(reasoning.EffortLow)}}
 		return Format{Family: Harmony, CanSkip: true, Tools: j.traits.tools}, tags{}
 	}
 	d := &detection{j: j, source: commentPattern.ReplaceAllString(j.source, "")}
@@ -293,15 +294,15 @@ func (d *detection) spaced(t tags) tags {
 }
 
 // effortVariables are the variables that stand for an effort. The default sets none.
-func (j *jinjaTemplate) effortVariables(e Effort) []variable {
+func (j *jinjaTemplate) effortVariables(e reasoning.Effort) []variable {
 	switch e {
-	case EffortDefault:
+	case reasoning.EffortDefault:
 		return nil
-	case EffortNone:
+	case reasoning.EffortNone:
 		return slices.Clone(j.off)
-	case EffortMinimal:
-		if !strings.Contains(j.source, string(EffortMinimal)) {
-			e = EffortLow
+	case reasoning.EffortMinimal:
+		if !strings.Contains(j.source, string(reasoning.EffortMinimal)) {
+			e = reasoning.EffortLow
 		}
 	}
 	set := []variable{{"reasoning_effort", string(e)}}

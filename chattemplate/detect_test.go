@@ -5,6 +5,7 @@ import (
 
 	"runner/chattemplate"
 	"runner/chattemplate/vocabtest"
+	"runner/reasoning"
 )
 
 // TestDetection states the family of styles that the reference templates do not show.
@@ -66,7 +67,7 @@ func TestDetection(t *testing.T) {
 			if p := mustRender(t, tmpl, c); p.Start != tt.start {
 				t.Errorf("Start = %d, want %d: %q", p.Start, tt.start, p.Text)
 			}
-			c.Effort = chattemplate.EffortNone
+			c.Effort = reasoning.EffortNone
 			if p := mustRender(t, tmpl, c); p.Start != tt.none {
 				t.Errorf("with effort none Start = %d, want %d: %q", p.Start, tt.none, p.Text)
 			}
@@ -88,10 +89,10 @@ func TestStartIsTrusted(t *testing.T) {
 func TestEffortVariables(t *testing.T) {
 	source := `{{ messages[0].content }} {{ enable_thinking }} {{ thinking }} {{ reasoning_effort }}{% if enable_thinking %}<think>{% endif %}{% set x = '</think>' %}`
 	tmpl := jinjaTemplate(t, source)
-	for effort, want := range map[chattemplate.Effort]string{
-		chattemplate.EffortDefault: "Q   ", chattemplate.EffortNone: "Q False False ",
-		chattemplate.EffortMinimal: "Q True True low<think>",
-		chattemplate.EffortLow:     "Q True True low<think>", chattemplate.EffortHigh: "Q True True high<think>",
+	for effort, want := range map[reasoning.Effort]string{
+		reasoning.EffortDefault: "Q   ", reasoning.EffortNone: "Q False False ",
+		reasoning.EffortMinimal: "Q True True low<think>",
+		reasoning.EffortLow:     "Q True True low<think>", reasoning.EffortHigh: "Q True True high<think>",
 	} {
 		c := messages(user("Q"))
 		c.Effort = effort

@@ -14,6 +14,7 @@ import (
 	"runner/chattemplate"
 	"runner/chattemplate/conformance"
 	"runner/chattemplate/vocabtest"
+	"runner/reasoning"
 )
 
 // templateNames lists the reference templates.
@@ -78,9 +79,9 @@ func TestFamilies(t *testing.T) {
 	plain := func(tools bool) chattemplate.Format { return chattemplate.Format{Tools: tools} }
 	type place = chattemplate.Start
 	const (
-		turn      = chattemplate.StartTurn
-		reasoning = chattemplate.StartReasoning
-		answer    = chattemplate.StartAnswer
+		turn     = chattemplate.StartTurn
+		thinking = chattemplate.StartReasoning
+		answer   = chattemplate.StartAnswer
 	)
 	for name, want := range map[string]struct {
 		format chattemplate.Format
@@ -90,12 +91,12 @@ func TestFamilies(t *testing.T) {
 		"Apertus-8B-Instruct": {think("<|inner_prefix|>", "<|inner_suffix|>", true, true), turn,
 			turn, turn},
 		"Apriel-1.6-15b-Thinker-fixed": {think("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]",
-			false, true), reasoning, reasoning, answer},
+			false, true), thinking, thinking, answer},
 		"CohereForAI-c4ai-command-r7b-12-2024-tool_use": {chattemplate.Format{Family: chattemplate.ThinkTags,
 			Open: "<|START_THINKING|>", Close: "<|END_THINKING|>", AnswerOpen: "<|START_RESPONSE|>",
 			AnswerClose: "<|END_RESPONSE|>", CanSkip: true, Tools: true}, answer, turn, answer},
-		"GLM-4.7-Flash": {think("<think>", "</think>", true, true), reasoning,
-			reasoning, answer},
+		"GLM-4.7-Flash": {think("<think>", "</think>", true, true), thinking,
+			thinking, answer},
 		"GigaChat3.1-10B-A1.8B":                         {plain(true), turn, turn, turn},
 		"HuggingFaceTB-SmolLM3-3B":                      {think("<think>", "</think>", true, false), turn, turn, answer},
 		"Kimi-K2-Instruct":                              {plain(true), turn, turn, turn},
@@ -105,16 +106,16 @@ func TestFamilies(t *testing.T) {
 		"NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use": {plain(true), turn, turn, turn},
 		"NousResearch-Hermes-3-Llama-3.1-8B-tool_use":   {plain(true), turn, turn, turn},
 		"Qwen-QwQ-32B": {think("<think>", "</think>", true, true), answer,
-			reasoning, answer},
+			thinking, answer},
 		"Qwen-Qwen2.5-7B-Instruct": {plain(true), turn, turn, turn},
 		"Qwen-Qwen3-0.6B":          {think("<think>", "</think>", true, true), turn, turn, answer},
-		"Reka-Edge":                {think("<think>", "</think>", true, true), turn, reasoning, turn},
-		"StepFun3.5-Flash":         {think("<think>", "</think>", false, true), reasoning, reasoning, answer},
-		"deepseek-ai-DeepSeek-R1-Distill-Llama-8B": {think("<think>", "</think>", false, false), reasoning,
-			reasoning, answer},
-		"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B": {think("<think>", "</think>", true, false), answer, reasoning, answer},
-		"deepseek-ai-DeepSeek-V3.1":                {think("<think>", "</think>", true, false), answer, reasoning, answer},
-		"deepseek-ai-DeepSeek-V4":                  {think("<think>", "</think>", true, true), answer, reasoning, answer},
+		"Reka-Edge":                {think("<think>", "</think>", true, true), turn, thinking, turn},
+		"StepFun3.5-Flash":         {think("<think>", "</think>", false, true), thinking, thinking, answer},
+		"deepseek-ai-DeepSeek-R1-Distill-Llama-8B": {think("<think>", "</think>", false, false), thinking,
+			thinking, answer},
+		"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B": {think("<think>", "</think>", true, false), answer, thinking, answer},
+		"deepseek-ai-DeepSeek-V3.1":                {think("<think>", "</think>", true, false), answer, thinking, answer},
+		"deepseek-ai-DeepSeek-V4":                  {think("<think>", "</think>", true, true), answer, thinking, answer},
 		"fireworks-ai-llama-3-firefunction-v2":     {plain(true), turn, turn, turn},
 		"google-gemma-2-2b-it":                     {plain(false), turn, turn, turn},
 		"google-gemma-4-31B-it-interleaved": {think("<|channel>thought", "<channel|>", true, true), answer,
@@ -122,8 +123,8 @@ func TestFamilies(t *testing.T) {
 		"ibm-granite-granite-3.3-2B-Instruct": {chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<think>",
 			Close: "</think>", AnswerOpen: "<response>", AnswerClose: "</response>", CanSkip: true, Tools: true}, turn,
 			turn, turn},
-		"llama-cpp-deepseek-r1":                {think("<think>", "</think>", false, false), reasoning, reasoning, answer},
-		"llama-cpp-rwkv-world":                 {think("<think>", "</think>", true, false), turn, reasoning, answer},
+		"llama-cpp-deepseek-r1":                {think("<think>", "</think>", false, false), thinking, thinking, answer},
+		"llama-cpp-rwkv-world":                 {think("<think>", "</think>", true, false), turn, thinking, answer},
 		"meetkai-functionary-medium-v3.1":      {plain(true), turn, turn, turn},
 		"meetkai-functionary-medium-v3.2":      {plain(true), turn, turn, turn},
 		"meta-llama-Llama-3.1-8B-Instruct":     {plain(true), turn, turn, turn},
@@ -146,10 +147,10 @@ func TestFamilies(t *testing.T) {
 				t.Errorf("Format() = %+v\nwant       %+v", got, want.format)
 			}
 			for _, at := range []struct {
-				effort chattemplate.Effort
+				effort reasoning.Effort
 				want   place
-			}{{chattemplate.EffortDefault, want.usual}, {chattemplate.EffortHigh, want.high},
-				{chattemplate.EffortNone, want.none}} {
+			}{{reasoning.EffortDefault, want.usual}, {reasoning.EffortHigh, want.high},
+				{reasoning.EffortNone, want.none}} {
 				c := messages(user("Hi"))
 				c.Effort, c.Now = at.effort, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 				p := mustRender(t, tmpl, c)
@@ -289,7 +290,7 @@ func TestContinues(t *testing.T) {
 		}
 	}
 	c := messages(user("Hi"), given)
-	c.Effort = chattemplate.EffortNone
+	c.Effort = reasoning.EffortNone
 	tmpl, _ := familyTemplate(t, readTemplate(t, dir, "Apriel-1.6-15b-Thinker-fixed"))
 	if p := mustRender(t, tmpl, c); p.Continues {
 		t.Errorf("where the reasoning is skipped the prompt ends in the template's words: ...%q",

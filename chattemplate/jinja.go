@@ -9,6 +9,7 @@ import (
 	"runner/backend"
 	"runner/chattemplate/harmony"
 	"runner/chattemplate/jinja"
+	"runner/reasoning"
 )
 
 // chatML is the template of models that have its tokens and bring no template of their own.
@@ -129,7 +130,7 @@ func (j *jinjaTemplate) render(b *builder, c *Conversation) (Start, error) {
 		return StartTurn, nil
 	}
 	start := j.startOf(text)
-	skip := c.Effort == EffortNone && j.format.Family != Plain && start != StartAnswer
+	skip := c.Effort == reasoning.EffortNone && j.format.Family != Plain && start != StartAnswer
 	s := strings.TrimRight(text.String(), " \t\r\n")
 	b.continues = s != "" && !text.Trusted(len(s)-1, len(s))
 	switch {
@@ -209,7 +210,7 @@ func (j *jinjaTemplate) summaryTurn(b *builder, prompt string) error {
 		Messages: []Message{
 			{Role: User, Content: probeUser}, {Role: Assistant, Content: probeAnswer}, {Role: User, Content: prompt},
 		},
-		Effort: EffortNone,
+		Effort: reasoning.EffortNone,
 		Now:    time.Unix(0, 0).UTC(),
 	}
 	vars, err := j.variables(c)

@@ -12,6 +12,7 @@ import (
 	"runner/chattemplate"
 	"runner/chattemplate/conformance"
 	"runner/chattemplate/vocabtest"
+	"runner/reasoning"
 )
 
 const chatMLSource = `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}` +
@@ -76,7 +77,7 @@ func TestHarmonyOpenings(t *testing.T) {
 		if p := mustRender(t, tmpl, c); tmpl.Format().Family != chattemplate.Harmony || p.Start != want {
 			t.Errorf("%s: %+v, %q starts at %d, want %d", source, tmpl.Format(), p.Text, p.Start, want)
 		}
-		c.Effort = chattemplate.EffortNone
+		c.Effort = reasoning.EffortNone
 		p := mustRender(t, tmpl, c)
 		if headers := controls(vocab, p.Tokens); p.Start != chattemplate.StartAnswer ||
 			!strings.HasSuffix(headers, "<|channel|>.<|message|>") ||
@@ -263,7 +264,7 @@ func TestCallerVariables(t *testing.T) {
 	if got := controls(vocab, p.Tokens); got != ".<think></think>" || p.Start != chattemplate.StartAnswer {
 		t.Errorf("control tokens %s, Start %d", got, p.Start)
 	}
-	c.Effort = chattemplate.EffortHigh
+	c.Effort = reasoning.EffortHigh
 	var ce *chattemplate.ConversationError
 	if _, err := tmpl.Render(c); !errors.As(err, &ce) || ce.Arg != "enable_thinking" {
 		t.Errorf("a contradicting variable gives %v", err)
@@ -323,7 +324,7 @@ func TestForcedHarmony(t *testing.T) {
 	dir := conformance.Dir(t, "chat_templates")
 	tmpl, _ := familyTemplate(t, readTemplate(t, dir, "openai-gpt-oss-120b"))
 	c := messages(user("Q"))
-	c.Effort, c.Now = chattemplate.EffortNone, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c.Effort, c.Now = reasoning.EffortNone, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := mustRender(t, tmpl, c)
 	native := mustRender(t, nativeTemplate(t), c)
 	if p.Text != native.Text || p.Start != native.Start {
@@ -360,7 +361,7 @@ func TestKeepReasoning(t *testing.T) {
 	for _, name := range []string{"GLM-4.7-Flash", "deepseek-ai-DeepSeek-V4"} {
 		tmpl, _ := familyTemplate(t, readTemplate(t, dir, name))
 		c := messages(user("Q"), assistant("Thought", "A"), user("R"))
-		c.Effort = chattemplate.EffortHigh
+		c.Effort = reasoning.EffortHigh
 		for _, keep := range []bool{false, true} {
 			c.KeepReasoning = keep
 			if p := mustRender(t, tmpl, c); strings.Contains(p.Text, "Thought") != keep {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"runner/chattemplate/harmony"
+	"runner/reasoning"
 )
 
 // native renders harmony without a template.
@@ -55,7 +56,7 @@ func (n native) render(b *builder, c *Conversation) (Start, error) {
 		return StartTurn, nil
 	}
 	n.tokens.OpenTurn(b)
-	if effort == EffortNone && !c.offers() {
+	if effort == reasoning.EffortNone && !c.offers() {
 		n.openAnswer(b, StartTurn)
 		return StartAnswer, nil
 	}
@@ -63,7 +64,7 @@ func (n native) render(b *builder, c *Conversation) (Start, error) {
 }
 
 // nativeSystem collects what the system message says, and the effort in effect.
-func nativeSystem(c *Conversation) (harmony.System, Effort, error) {
+func nativeSystem(c *Conversation) (harmony.System, reasoning.Effort, error) {
 	s := harmony.System{Functions: len(c.Tools) > 0}
 	if !c.Now.IsZero() {
 		s.CurrentDate = c.Now.Format("2006-01-02")
@@ -74,16 +75,16 @@ func nativeSystem(c *Conversation) (harmony.System, Effort, error) {
 		if !ok || text == "" {
 			return s, "", argError("reasoning_effort", "give a string", "is not a string")
 		}
-		if effort != EffortDefault && effort != Effort(text) {
+		if effort != reasoning.EffortDefault && effort != reasoning.Effort(text) {
 			return s, "", argError("reasoning_effort", "set the effort in one place", "contradicts the request's effort")
 		}
-		effort = Effort(text)
+		effort = reasoning.Effort(text)
 	}
 	switch effort {
-	case EffortDefault:
-	case EffortNone, EffortMinimal, EffortLow:
+	case reasoning.EffortDefault:
+	case reasoning.EffortNone, reasoning.EffortMinimal, reasoning.EffortLow:
 		s.Effort = "low"
-	case EffortMedium, EffortHigh:
+	case reasoning.EffortMedium, reasoning.EffortHigh:
 		s.Effort = string(effort)
 	default:
 		return s, "", argError("reasoning_effort", "the efforts are none, minimal, low, medium and high", "unknown effort")

@@ -13,6 +13,7 @@ import (
 	"runner/chattemplate"
 	"runner/chattemplate/conformance"
 	"runner/chattemplate/vocabtest"
+	"runner/reasoning"
 )
 
 func nativeTemplate(t testing.TB) *chattemplate.Template {
@@ -90,7 +91,7 @@ func TestNativeEqualsReference(t *testing.T) {
 			for _, m := range c.Messages {
 				switch m.Role {
 				case "system":
-					conv.Effort = chattemplate.Effort(m.Effort)
+					conv.Effort = reasoning.Effort(m.Effort)
 					conv.Now, _ = time.Parse(time.DateOnly, m.CurrentDate)
 					if m.BuiltinTools != nil {
 						list := []any{}
@@ -208,7 +209,7 @@ func TestNativeEffort(t *testing.T) {
 	tmpl := nativeTemplate(t)
 	tool := []chattemplate.Tool{{Name: "f"}}
 	for _, tt := range []struct {
-		effort   chattemplate.Effort
+		effort   reasoning.Effort
 		tools    []chattemplate.Tool
 		says     string
 		ends     string

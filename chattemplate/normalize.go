@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"runner/reasoning"
 )
 
 // maxName is the most bytes of a tool's or an author's name.
@@ -28,7 +30,8 @@ func normalize(c Conversation) (*Conversation, error) {
 			advice: "send at least one message"}
 	}
 	switch c.Effort {
-	case EffortDefault, EffortNone, EffortMinimal, EffortLow, EffortMedium, EffortHigh:
+	case reasoning.EffortDefault, reasoning.EffortNone, reasoning.EffortMinimal, reasoning.EffortLow,
+		reasoning.EffortMedium, reasoning.EffortHigh:
 	default:
 		return nil, &ConversationError{
 			Message: -1, Tool: -1, Err: errors.New("unknown reasoning effort"),

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"runner/chattemplate"
-	"runner/reasoning/delegation"
+	"runner/generation/delegation"
 )
 
 // Delegation says who may hand the reasoning to a specialist, see package delegation. The zero value is nobody.

@@ -52,7 +52,7 @@ type Request struct {
 	// SummaryTokens caps the summary pass; 0 means 160, or 400 when detailed.
 	SummaryTokens int
 	// Effort says how much the model reasons; none really skips it.
-	Effort chattemplate.Effort
+	Effort reasoning.Effort
 	// Budget is the most reasoning tokens; when they are spent the reasoning is closed and the answer starts.
 	// 0 is no limit of its own.
 	Budget int

@@ -15,6 +15,9 @@ const CodeNotTraced = "trace_not_stored"
 // CodeSamplingWithheld warns that bias and penalties do not act on all of what the caller sees.
 const CodeSamplingWithheld = "sampling_withheld"
 
+// CodeSummaryUnavailable warns that no summary comes, or no more of it.
+const CodeSummaryUnavailable = "summary_unavailable"
+
 // CodeNotSealed warns that the reasoning could not be sealed, so that the next turn goes on without it.
 const CodeNotSealed = "not_sealed"
 

@@ -1,16 +1,12 @@
-// Package reasoning takes a model's output apart and decides what of it may be seen.
+// Package reasoning says what a run tells the world and who may see it.
 //
-// It holds the one header machine, [Splitter]: generated tokens go in, segments (reasoning, preamble, tool call,
-// answer) and events come out, for harmony by token id, for think tags and markers by text that may be split
-// anywhere. The same machine reads the object of strategy json and the calls of strategy tool as they arrive, and
-// takes calls that families without channels write in their text out of it; where the model wrote neither it falls
-// back to markers and plain text. The package also holds the visibility policy, [Visibility.Shows], which filters
-// events once before any encoder sees them, and the prompts of the summary pass and of the strategies. Beside them
-// stand [StopFilter] for stop strings, [Guard] against summaries that quote the reasoning, [RationaleFilter] for
-// the reasons that a model gives for its calls, and [Collector] for replies that do not stream.
+// An [Event] is a piece of a run: a segment of text, a call, a warning, a decision, the result. [Visibility.Shows]
+// decides which events may leave the process. It is asked once, before any encoder sees an event. [Strategy] and
+// [Effort] say where reasoning comes from and how much there is to be.
 //
-// It does not render prompts, call a model or write wire formats.
+// The subpackages each have one job: filter changes a stream of events, prompts holds what models are told, decision
+// writes decisions down, and seal and trace keep reasoning encrypted. The readers that make events from tokens are in
+// package chattemplate, because they belong to the families of models.
 //
-// Rules: text is never lost, whatever a model writes; a delta never splits a rune; under visibility none no byte of
-// reasoning passes, under summary none but the summary's.
+// Rule: under visibility none no byte of reasoning passes, and under summary none but the summary's.
 package reasoning

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"runner/backend"
-	"runner/chattemplate"
 )
 
 // The JSON form of an event is one object, written on one line; a stream of them is JSON lines. Fields without a
@@ -64,14 +63,14 @@ type wireLogprobs struct {
 }
 
 type wireInfo struct {
-	Model      string              `json:"model,omitempty"`
-	Visibility Visibility          `json:"visibility"`
-	Effort     chattemplate.Effort `json:"effort,omitempty"`
-	Strategy   Strategy            `json:"strategy,omitempty"`
-	Seed       uint64              `json:"seed"`
-	Budget     int                 `json:"budget,omitempty"`
-	Prompt     int                 `json:"prompt_tokens,omitempty"`
-	Iteration  int                 `json:"iteration,omitempty"`
+	Model      string     `json:"model,omitempty"`
+	Visibility Visibility `json:"visibility"`
+	Effort     Effort     `json:"effort,omitempty"`
+	Strategy   Strategy   `json:"strategy,omitempty"`
+	Seed       uint64     `json:"seed"`
+	Budget     int        `json:"budget,omitempty"`
+	Prompt     int        `json:"prompt_tokens,omitempty"`
+	Iteration  int        `json:"iteration,omitempty"`
 }
 
 type wireResult struct {

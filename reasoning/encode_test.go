@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"runner/backend"
-	"runner/chattemplate"
 	"runner/reasoning"
 )
 
@@ -31,7 +30,7 @@ func TestEventJSON(t *testing.T) {
 		want  string
 	}{
 		{reasoning.Event{Kind: reasoning.Started, Info: &reasoning.Info{Model: "m", Visibility: reasoning.VisibilitySummary,
-			Effort:   chattemplate.EffortLow,
+			Effort:   reasoning.EffortLow,
 			Strategy: reasoning.StrategyNative, Seed: math.MaxUint64, Budget: 7, Prompt: 9}},
 			`{"type":"started","info":{"model":"m","visibility":"summary","effort":"low","strategy":"native","seed":18446744073709551615,"budget":7,"prompt_tokens":9}}`},
 		{reasoning.Event{Kind: reasoning.SegmentStart, Segment: reasoning.ToolCall, Call: reasoning.Call{Name: "f"}},
@@ -102,9 +101,9 @@ func TestParseValues(t *testing.T) {
 		!strings.Contains(err.Error(), "none, minimal, low, medium, high") {
 		t.Errorf("got %v", err)
 	}
-	for name, want := range map[string]chattemplate.Effort{
-		"": chattemplate.EffortDefault, "minimal": chattemplate.EffortMinimal, "high": chattemplate.EffortHigh,
-		"xhigh": chattemplate.EffortHigh, "max": chattemplate.EffortHigh,
+	for name, want := range map[string]reasoning.Effort{
+		"": reasoning.EffortDefault, "minimal": reasoning.EffortMinimal, "high": reasoning.EffortHigh,
+		"xhigh": reasoning.EffortHigh, "max": reasoning.EffortHigh,
 	} {
 		if e, err := reasoning.ParseEffort(name); e != want || err != nil {
 			t.Errorf("%q: got %v %v", name, e, err)

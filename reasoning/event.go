@@ -2,7 +2,6 @@ package reasoning
 
 import (
 	"runner/backend"
-	"runner/chattemplate"
 )
 
 // Segment is the role of a stretch of generated tokens.
@@ -179,7 +178,7 @@ const ReportReasoningName = "report_reasoning"
 type Info struct {
 	Model      string
 	Visibility Visibility
-	Effort     chattemplate.Effort
+	Effort     Effort
 	Strategy   Strategy
 	Seed       uint64
 	// Budget is the most reasoning tokens; 0 is unlimited.

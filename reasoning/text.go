@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"runner/chattemplate"
 )
 
 var segmentNames = []string{"header", "reasoning", "summary", "preamble", "tool_call", "answer"}
@@ -68,23 +66,23 @@ func ParseVisibility(s string) (Visibility, error) {
 }
 
 var efforts = []string{
-	string(chattemplate.EffortNone), string(chattemplate.EffortMinimal), string(chattemplate.EffortLow),
-	string(chattemplate.EffortMedium), string(chattemplate.EffortHigh),
+	string(EffortNone), string(EffortMinimal), string(EffortLow),
+	string(EffortMedium), string(EffortHigh),
 }
 
 // ParseEffort reads none, minimal, low, medium or high. Clients also say xhigh and max, which mean the most there is:
 // high. The empty string is the model's own default. The error names what is allowed.
-func ParseEffort(s string) (chattemplate.Effort, error) {
+func ParseEffort(s string) (Effort, error) {
 	switch s {
 	case "":
-		return chattemplate.EffortDefault, nil
+		return EffortDefault, nil
 	case "xhigh", "max":
-		return chattemplate.EffortHigh, nil
+		return EffortHigh, nil
 	}
 	if _, err := parseName(efforts, s, "effort"); err != nil {
 		return "", err
 	}
-	return chattemplate.Effort(s), nil
+	return Effort(s), nil
 }
 
 var strategies = []string{

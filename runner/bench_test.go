@@ -8,7 +8,6 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
-	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
 )
@@ -39,7 +38,7 @@ var decodeCases = []struct {
 	{"full", "analysis", func(r *generation.Request) { r.Visibility = reasoning.VisibilityFull }},
 	{"summary", "final", func(r *generation.Request) { r.Visibility = reasoning.VisibilitySummary }},
 	{"stop", "final", func(r *generation.Request) { r.Stop = []string{" and then", "the answer was"} }},
-	{"tools", "final", func(r *generation.Request) { r.Tools, r.Effort = addTool, chattemplate.EffortNone }},
+	{"tools", "final", func(r *generation.Request) { r.Tools, r.Effort = addTool, reasoning.EffortNone }},
 	{"traced", "analysis", func(r *generation.Request) { r.Trace = forgetful{} }},
 	{"sampled", "final", func(r *generation.Request) { r.Sampling = backend.Sampling{Temperature: 1, TopP: 0.9} }},
 	{"penalised", "final", func(r *generation.Request) {

@@ -13,6 +13,7 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 )
 
 func TestEffortNoneWithToolsStillCalls(t *testing.T) {
@@ -23,7 +24,7 @@ func TestEffortNoneWithToolsStillCalls(t *testing.T) {
 		fake.Reply{After: ask("2+2?") + "<|channel|>commentary",
 			Say: " to=functions.add <|constrain|>json<|message|>{\"a\":2}<|call|>"})
 	req := user("2+2?")
-	req.Effort, req.Tools, req.Visibility = chattemplate.EffortNone, addTool, reasoning.VisibilityFull
+	req.Effort, req.Tools, req.Visibility = reasoning.EffortNone, addTool, reasoning.VisibilityFull
 	g := f.must(t, req)
 	g.want(t, reasoning.Reasoning, "")
 	if g.result.Finish == reasoning.FinishToolCalls {
@@ -224,9 +225,9 @@ func TestBuiltinToolsAreCalledWithoutReasoning(t *testing.T) {
 	for _, spent := range []bool{false, true} {
 		const header = "<|channel|>commentary to=python code<|message|>"
 		req, replies := user("2+3?"), []fake.Reply{{After: ask("2+3?"), Say: header + "2+3<|call|>"}}
-		if req.Effort = chattemplate.EffortNone; spent {
+		if req.Effort = reasoning.EffortNone; spent {
 			req.Effort, req.Budget = "", 20
-			replies[0].After = reasoning.BudgetV1 + "<|end|>" + again
+			replies[0].After = prompts.BudgetV1 + "<|end|>" + again
 			replies = append(replies, fake.Reply{After: ask("2+3?"), Say: think(strings.Repeat("hm ", 200), "late")})
 		}
 		f := start(t, fake.Config{}, Config{}, replies...)
@@ -276,7 +277,7 @@ func TestTemplateOpensTheMessage(t *testing.T) {
 		if g := f.must(t, req); g.text[reasoning.Answer] != "5" || g.text[reasoning.Reasoning] != "" {
 			t.Errorf("%s, without reasoning by the template's variable: %v", opened, g.text)
 		}
-		req.Effort = chattemplate.EffortNone
+		req.Effort = reasoning.EffortNone
 		for _, args := range []map[string]any{nil, {"builtin_tools": []any{"python"}}} {
 			req.TemplateArgs = args
 			if g := f.must(t, req); g.text[reasoning.Answer] != "5" || g.text[reasoning.Reasoning] != "" {
@@ -333,7 +334,7 @@ func TestAMessageWithoutItsEnd(t *testing.T) {
 		f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+3?"),
 			Say: "<|channel|>analysis<|message|>" + thought + next +
 				"<|channel|>commentary to=functions.add json<|message|>{\"a\":2}<|call|>"},
-			fake.Reply{Prompt: thought + "<|end|><|start|>developer", After: reasoning.SummaryConciseV1 + "<|end|>" + again +
+			fake.Reply{Prompt: thought + "<|end|><|start|>developer", After: prompts.SummaryConciseV1 + "<|end|>" + again +
 				finalTag, Say: "It adds.<|return|>"})
 		req := user("2+3?")
 		req.Tools, req.Visibility = addTool, reasoning.VisibilityFull

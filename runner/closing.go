@@ -3,7 +3,8 @@ package runner
 import (
 	"runner/backend"
 	"runner/chattemplate"
-	"runner/reasoning"
+	"runner/chattemplate/reader"
+	"runner/reasoning/prompts"
 )
 
 // closing is what ends reasoning in the model's place, beside what the format has for it.
@@ -15,10 +16,10 @@ type closing struct {
 }
 
 func newClosing(model backend.Model, template *chattemplate.Template) (c closing, err error) {
-	if c.words, err = model.Tokenize(nil, reasoning.BudgetV1); err != nil {
+	if c.words, err = model.Tokenize(nil, prompts.BudgetV1); err != nil {
 		return c, err
 	}
-	if c.marker, err = model.Tokenize(nil, "\n"+reasoning.MarkersFormat.Close+"\n"); err != nil {
+	if c.marker, err = model.Tokenize(nil, "\n"+reader.MarkersFormat.Close+"\n"); err != nil {
 		return c, err
 	}
 	native := len(template.EndReasoning())

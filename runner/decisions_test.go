@@ -10,12 +10,14 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/filter"
+	"runner/reasoning/prompts"
 )
 
 // traced runs a request and returns its reply and all that its events say.
-func traced(t *testing.T, f fixture, req generation.Request) (reasoning.Reply, string) {
+func traced(t *testing.T, f fixture, req generation.Request) (generation.Reply, string) {
 	t.Helper()
-	var c reasoning.Collector
+	var c generation.Collector
 	var all strings.Builder
 	for e, err := range f.Generate(t.Context(), req) {
 		if err != nil {
@@ -150,12 +152,12 @@ func TestSummariesDoNotQuoteReasons(t *testing.T) {
 	secret := strings.Repeat("one two three four five ", 5) + "six"
 	block := `<rationale call="1">{"why":"` + secret + `"}</rationale>`
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("2+2?"), Say: think("I think. "+block, "four")},
-		summaryReply(reasoning.SummaryConciseV1, secret))
+		summaryReply(prompts.SummaryConciseV1, secret))
 	req := user("2+2?")
 	req.Rationale, req.Visibility = true, reasoning.VisibilitySummary
 	reply, all := traced(t, f, req)
 	words := strings.Fields(secret)
-	limit := reasoning.QuoteLimit(len(words) + 3) // with "I think" and the name of the member
+	limit := filter.QuoteLimit(len(words) + 3) // with "I think" and the name of the member
 	quote := strings.Join(words[:limit+1], " ")
 	if reply.Answer != "four" || strings.Contains(all, secret) || strings.Contains(reply.Summary, quote) {
 		t.Errorf("%q %s", reply.Summary, all)

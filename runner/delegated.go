@@ -11,8 +11,8 @@ import (
 
 	"runner/chattemplate"
 	"runner/generation"
+	"runner/generation/delegation"
 	"runner/reasoning"
-	"runner/reasoning/delegation"
 )
 
 // delegated is a run that may hand its reasoning to specialists: turns of the model, one after the other, whose

@@ -5,8 +5,8 @@ import (
 
 	"runner/chattemplate"
 	"runner/generation"
+	"runner/generation/delegation"
 	"runner/reasoning"
-	"runner/reasoning/delegation"
 )
 
 // resume brings the run to where the messages say that the conversation stands, and what the runner remembers of

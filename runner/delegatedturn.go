@@ -8,9 +8,9 @@ import (
 
 	"runner/chattemplate"
 	"runner/generation"
+	"runner/generation/delegation"
 	"runner/grammar"
 	"runner/reasoning"
-	"runner/reasoning/delegation"
 )
 
 // squashTokens is the most tokens of the message that a specialist's work is made into.

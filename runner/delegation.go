@@ -5,7 +5,7 @@ import (
 
 	"runner/chattemplate"
 	"runner/generation"
-	"runner/reasoning/delegation"
+	"runner/generation/delegation"
 )
 
 // What was done with a specialist's work, as events of kind Curated say.

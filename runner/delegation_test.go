@@ -14,10 +14,11 @@ import (
 	"runner/backend/fake"
 	"runner/chattemplate"
 	"runner/generation"
+	"runner/generation/delegation"
 	"runner/grammar"
 	"runner/reasoning"
 	"runner/reasoning/decision"
-	"runner/reasoning/delegation"
+	"runner/reasoning/prompts"
 )
 
 const (
@@ -40,7 +41,7 @@ func delegates() []fake.Reply {
 		{Prompt: asSpecialist, After: engaged, Say: think(canary+" thinks", canary+" works: 2 and 2 is 4")},
 		{After: reported, Say: think("so be it", "It is 4.")},
 		{After: ask("2+2?"), Say: call(canary+" wonders", delegation.DelegateName, `{"agent_prompt":"`+canary+` adds."}`)},
-		summaryReply(reasoning.SummaryConciseV1, "Somebody added."),
+		summaryReply(prompts.SummaryConciseV1, "Somebody added."),
 	}
 }
 
@@ -210,7 +211,7 @@ func TestASquashedReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var run reasoning.Collector
+	var run generation.Collector
 	var codes []string
 	for _, e := range events {
 		run.Push(e)
@@ -247,7 +248,7 @@ func TestIntermediateMessagesOfEarlierTurns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var run reasoning.Collector
+		var run generation.Collector
 		told := ""
 		for _, e := range events {
 			run.Push(e)
@@ -276,7 +277,7 @@ func TestNestingAndOtherMistakesAreToldToTheModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := 0
-	var run reasoning.Collector
+	var run generation.Collector
 	for _, e := range events {
 		run.Push(e)
 		if e.Code == generation.CodeDelegationRefused {
@@ -384,7 +385,7 @@ func TestASpecialistCallsTheClientsTools(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var run reasoning.Collector
+			var run generation.Collector
 			for _, e := range events {
 				run.Push(e)
 			}
@@ -402,7 +403,7 @@ func TestLimitsAreTheRuns(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 4096}, Config{},
 		fake.Reply{Prompt: asSpecialist, After: ask("2+2?"), Say: think("hm", strings.Repeat("on and ", 200))},
 		fake.Reply{After: ask("2+2?"), Say: think("", "It is 4.")},
-		fake.Reply{After: reasoning.BudgetV1 + "<|end|>" + again + finalTag, Say: "cut off"})
+		fake.Reply{After: prompts.BudgetV1 + "<|end|>" + again + finalTag, Say: "cut off"})
 	for _, limit := range []func(*generation.Request){
 		func(r *generation.Request) { r.MaxTokens = 120 },
 		func(r *generation.Request) { r.Budget = 40 },
@@ -600,7 +601,7 @@ func TestASpecialistWithoutRoom(t *testing.T) {
 			t.Errorf("%s: %v", c.outcome, err)
 			continue
 		}
-		var run reasoning.Collector
+		var run generation.Collector
 		kept := ""
 		for _, e := range events {
 			run.Push(e)
@@ -692,7 +693,7 @@ func TestModelsOfEveryStyleDelegate(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var run reasoning.Collector
+				var run generation.Collector
 				for _, e := range events {
 					run.Push(e)
 				}
@@ -725,7 +726,7 @@ func TestTheMainAgentCallsAfterASpecialist(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var run reasoning.Collector
+			var run generation.Collector
 			for _, e := range events {
 				run.Push(e)
 			}

@@ -7,8 +7,9 @@ import (
 	"runner/backend/fake"
 	"runner/chattemplate"
 	"runner/generation"
+	"runner/generation/delegation"
 	"runner/reasoning"
-	"runner/reasoning/delegation"
+	"runner/reasoning/prompts"
 )
 
 // rambles is n reasoning messages of the same length, one after the other.
@@ -50,8 +51,8 @@ func TestADemandedCallComesAfterOneThought(t *testing.T) {
 // TestTheBudgetCountsAllThoughts has a model that may answer reason in many messages.
 func TestTheBudgetCountsAllThoughts(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: rambles(50) + finalTag + "four<|return|>"},
-		fake.Reply{After: reasoning.BudgetV1 + "<|end|>" + again, Say: finalTag + "four<|return|>"},
-		fake.Reply{After: reasoning.BudgetV1 + "<|end|>" + again + finalTag, Say: "four<|return|>"})
+		fake.Reply{After: prompts.BudgetV1 + "<|end|>" + again, Say: finalTag + "four<|return|>"},
+		fake.Reply{After: prompts.BudgetV1 + "<|end|>" + again + finalTag, Say: "four<|return|>"})
 	for _, tools := range [][]chattemplate.Tool{nil, {adder(true)}} {
 		for budget := 1; budget < 60; budget++ {
 			req := user("q")

@@ -15,6 +15,7 @@ import (
 	"runner/backend/fake"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 )
 
 // plainTemplate is ChatML for a model that does not mark its reasoning.
@@ -65,7 +66,7 @@ func TestBudgetClosesMarkers(t *testing.T) {
 	} {
 		f := start(t, c.model, Config{},
 			fake.Reply{After: c.after, Say: "<<REASONING>>\n" + strings.Repeat("hm ", 400) + c.stop},
-			fake.Reply{After: reasoning.BudgetV1 + "\n<</REASONING>>\n", Say: "in time" + c.stop})
+			fake.Reply{After: prompts.BudgetV1 + "\n<</REASONING>>\n", Say: "in time" + c.stop})
 		req := user("q")
 		req.Strategy, req.Visibility, req.Budget = reasoning.StrategyMarkers, reasoning.VisibilityFull, 20
 		g := collect(soon(t), f.Runner, req)
@@ -107,7 +108,7 @@ func TestMarkersAfterOtherTextAreStillHidden(t *testing.T) {
 func TestSummaryPassHidesItsOwnReasoning(t *testing.T) {
 	f := start(t, plainModel(), Config{},
 		fake.Reply{After: turnOf("q"), Say: "<<REASONING>>" + thought + "<</REASONING>>four<|im_end|>"},
-		fake.Reply{After: turnOf(reasoning.SummaryConciseV1), Say: "<<REASONING>>raw<</REASONING>>Added.<|im_end|>"})
+		fake.Reply{After: turnOf(prompts.SummaryConciseV1), Say: "<<REASONING>>raw<</REASONING>>Added.<|im_end|>"})
 	req := user("q")
 	req.Strategy, req.Visibility = reasoning.StrategyMarkers, reasoning.VisibilitySummary
 	g := f.must(t, req)
@@ -118,7 +119,7 @@ func TestSummaryPassHidesItsOwnReasoning(t *testing.T) {
 func TestSummaryPassEndsWithItsMessage(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("2+2?"), Say: think(thought, "It is 4.")},
-		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|>" + again + finalTag,
+		fake.Reply{After: prompts.SummaryConciseV1 + "<|end|>" + again + finalTag,
 			Say: "Added.<|end|>" + again + "<|channel|>analysis<|message|>" + strings.Repeat("hm ", 200)})
 	req := user("2+2?")
 	req.Visibility = reasoning.VisibilitySummary
@@ -145,7 +146,7 @@ func TestAnEndingThatIsTakenOnKeepsTheLimit(t *testing.T) {
 func TestReserveCountsWhatClosingCosts(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 500}, Config{},
 		fake.Reply{After: ask("2+2?"), Say: think(strings.Repeat("hm ", 500), "late")},
-		fake.Reply{After: reasoning.BudgetV1 + "<|end|>" + again + finalTag, Say: "It is 4.<|return|>"})
+		fake.Reply{After: prompts.BudgetV1 + "<|end|>" + again + finalTag, Say: "It is 4.<|return|>"})
 	req := user("2+2?")
 	req.AnswerReserve = 20
 	g := f.must(t, req)
@@ -158,7 +159,7 @@ func TestReserveCountsWhatClosingCosts(t *testing.T) {
 func TestReasoningWithoutAnAnswerIsSummarizedOrReported(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("2+2?"), Say: "<|channel|>analysis<|message|>" + thought + "<|end|><|return|>"},
-		summaryReply(reasoning.SummaryConciseV1, "I added them."))
+		summaryReply(prompts.SummaryConciseV1, "I added them."))
 	req := user("2+2?")
 	req.Visibility = reasoning.VisibilitySummary
 	g := f.must(t, req)
@@ -179,7 +180,7 @@ func failPass(v *backend.Vocab, said int) func(int, []backend.Input) error {
 	return func(_ int, inputs []backend.Input) error {
 		for i := range inputs {
 			text := fake.Decode(v, inputs[i].Sequence.Tokens())
-			_, after, ok := strings.Cut(text, reasoning.SummaryConciseV1+"<|end|>"+again+finalTag)
+			_, after, ok := strings.Cut(text, prompts.SummaryConciseV1+"<|end|>"+again+finalTag)
 			if ok && len(after) > said {
 				return &backend.InputError{Index: i, Err: errors.New("no luck")}
 			}
@@ -193,7 +194,7 @@ func TestAFailedPassClosesItsSegment(t *testing.T) {
 		v := fake.Harmony()
 		f := start(t, fake.Config{Vocab: v, Fail: failPass(v, 10)}, Config{},
 			fake.Reply{After: ask("2+2?"), Say: think(thought, strings.Repeat("It is 4. ", long))},
-			summaryReply(reasoning.SummaryConciseV1, strings.Repeat("Added. ", 20)))
+			summaryReply(prompts.SummaryConciseV1, strings.Repeat("Added. ", 20)))
 		req := user("2+2?")
 		req.Visibility = reasoning.VisibilitySummary
 		g := f.must(t, req)
@@ -231,7 +232,7 @@ func TestWhereForkingFailsThePrefixIsFedAgain(t *testing.T) {
 	v := fake.Harmony()
 	m := unshared{fake.New(fake.Config{Vocab: v, Script: fake.Replies(v,
 		fake.Reply{After: ask("2+2?"), Say: think(thought, strings.Repeat("It is 4. ", 30))},
-		summaryReply(reasoning.SummaryConciseV1, "I added them."))})}
+		summaryReply(prompts.SummaryConciseV1, "I added them."))})}
 	r, err := New(m, Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -325,7 +326,7 @@ func TestCloseEndsARunOfWhichOnlyTheSummaryIsLeft(t *testing.T) {
 			return nil
 		}}, Config{},
 		fake.Reply{After: ask("2+2?"), Say: think(thought, "4")},
-		summaryReply(reasoning.SummaryConciseV1, strings.Repeat("Added, added, ", 100)))
+		summaryReply(prompts.SummaryConciseV1, strings.Repeat("Added, added, ", 100)))
 	go func() {
 		<-summarizing
 		f.Close()
@@ -387,8 +388,8 @@ func TestNobodyStarvesInSmallBatches(t *testing.T) {
 func TestEmptyReasoningIsNotSummarized(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("2+2?"), Say: think("", "four")},
-		summaryReply(reasoning.SummaryConciseV1, strings.Repeat("I thought nothing. ", 5)),
-		summaryReply(reasoning.PosthocV1, "It follows by adding."))
+		summaryReply(prompts.SummaryConciseV1, strings.Repeat("I thought nothing. ", 5)),
+		summaryReply(prompts.PosthocV1, "It follows by adding."))
 	req := user("2+2?")
 	req.Visibility = reasoning.VisibilitySummary
 	g := f.must(t, req)

@@ -8,6 +8,7 @@ import (
 	"runner/chattemplate"
 	"runner/grammar"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 )
 
 // thinker is a model that follows the instructions of every strategy, and answers at once where it has none.
@@ -36,7 +37,7 @@ func thinkers() []thinker {
 		object := func(thoughts string) string { return `{"reasoning": "` + thoughts + `", "answer": ` + form.json + `}` }
 		marked := "<<REASONING>>\n" + thought + "<</REASONING>>\n" + form.answer
 		harmony := func(replies ...fake.Reply) func(*testing.T) fixture {
-			summary := summaryReply(reasoning.SummaryConciseV1, "I added.")
+			summary := summaryReply(prompts.SummaryConciseV1, "I added.")
 			return func(t *testing.T) fixture { return start(t, fake.Config{}, Config{}, append(replies, summary)...) }
 		}
 		tags := func(replies ...fake.Reply) func(*testing.T) fixture {
@@ -51,17 +52,17 @@ func thinkers() []thinker {
 				fake.Reply{After: `{"reasoning": ""`, Say: `, "answer": ` + form.json + `}<|return|>`},
 				fake.Reply{After: `{"reasoning":""`, Say: `, "answer": ` + form.json + `}<|return|>`})},
 			thinker{"tool" + form.name, reasoning.StrategyTool, form.source, form.answer, harmony(
-				fake.Reply{Prompt: reasoning.ReportV1, After: ask("q"), Say: reported},
-				fake.Reply{Prompt: reasoning.ReportV1, After: "{}<|end|>" + again, Say: finalTag + form.answer + "<|return|>"},
+				fake.Reply{Prompt: prompts.ReportV1, After: ask("q"), Say: reported},
+				fake.Reply{Prompt: prompts.ReportV1, After: "{}<|end|>" + again, Say: finalTag + form.answer + "<|return|>"},
 				fake.Reply{After: ask("q") + finalTag, Say: form.answer + "<|return|>"})},
 			thinker{"markers" + form.name, reasoning.StrategyMarkers, form.source, form.answer, harmony(
-				fake.Reply{Prompt: reasoning.MarkersV1, After: ask("q") + finalTag, Say: marked + "<|return|>"},
+				fake.Reply{Prompt: prompts.MarkersV1, After: ask("q") + finalTag, Say: marked + "<|return|>"},
 				fake.Reply{After: ask("q") + finalTag, Say: form.answer + "<|return|>"})},
 			thinker{"native in tags" + form.name, reasoning.StrategyNative, form.source, form.answer, tags(
 				fake.Reply{After: chatml, Say: "<think>\n" + thought + "\n</think>\n\n" + form.answer + "<|im_end|>"},
 				fake.Reply{After: chatml + skipped, Say: form.answer + "<|im_end|>"})},
 			thinker{"markers in text" + form.name, reasoning.StrategyMarkers, form.source, form.answer, tags(
-				fake.Reply{Prompt: reasoning.MarkersV1, After: chatml + skipped, Say: marked + "<|im_end|>"},
+				fake.Reply{Prompt: prompts.MarkersV1, After: chatml + skipped, Say: marked + "<|im_end|>"},
 				fake.Reply{After: chatml + skipped, Say: form.answer + "<|im_end|>"})},
 		)
 	}
@@ -74,8 +75,8 @@ func TestVisibilityNeverChangesEffort(t *testing.T) {
 	for _, m := range thinkers() {
 		t.Run(m.name, func(t *testing.T) {
 			f := m.start(t)
-			for _, effort := range []chattemplate.Effort{
-				"", chattemplate.EffortNone, chattemplate.EffortLow, chattemplate.EffortHigh,
+			for _, effort := range []reasoning.Effort{
+				"", reasoning.EffortNone, reasoning.EffortLow, reasoning.EffortHigh,
 			} {
 				var first reasoning.Usage
 				for i, c := range []struct {
@@ -102,7 +103,7 @@ func TestVisibilityNeverChangesEffort(t *testing.T) {
 						t.Errorf("effort %q, %v: %+v, but under full %+v", effort, c.visibility, u, first)
 					}
 					g.want(t, reasoning.Answer, m.answer)
-					none := effort == chattemplate.EffortNone
+					none := effort == reasoning.EffortNone
 					thoughts := strings.TrimSpace(g.text[reasoning.Reasoning])
 					want := c.visibility == reasoning.VisibilityFull && !none
 					if (thoughts == thought) != want || !want && thoughts != "" {
@@ -115,7 +116,7 @@ func TestVisibilityNeverChangesEffort(t *testing.T) {
 						t.Errorf("effort %q, %v: reasoning is unavailable: %v", effort, c.visibility, g.result.ReasoningUnavailable)
 					}
 				}
-				if thinks := effort != chattemplate.EffortNone; (first.Reasoning > 0) != thinks {
+				if thinks := effort != reasoning.EffortNone; (first.Reasoning > 0) != thinks {
 					t.Errorf("effort %q reasons for %d tokens", effort, first.Reasoning)
 				}
 			}
@@ -132,14 +133,14 @@ func TestEffortNoneAsksForNoReasoning(t *testing.T) {
 			for _, tools := range [][]chattemplate.Tool{nil, addTool} {
 				req := user("q")
 				if req.Strategy, req.Tools, req.TemplateArgs = s, tools, args; args == nil {
-					req.Effort = chattemplate.EffortNone
+					req.Effort = reasoning.EffortNone
 				}
 				p, err := f.Prompt(t.Context(), "", req)
 				if err != nil {
 					t.Fatal(err)
 				}
 				text := fake.Decode(f.model.Vocab(), p.Tokens)
-				for _, told := range []string{"REASONING", reasoning.ReportReasoningName, reasoning.ReportV1} {
+				for _, told := range []string{"REASONING", reasoning.ReportReasoningName, prompts.ReportV1} {
 					if strings.Contains(text, told) {
 						t.Errorf("%s with %v: the prompt has %q", s, args, told)
 					}

@@ -12,6 +12,7 @@ import (
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 )
 
 // instruct adds to the conversation what the strategy and the form have to tell the model.
@@ -19,30 +20,30 @@ func (t *turn) instruct() {
 	switch t.strategy {
 	case reasoning.StrategyMarkers:
 		if !t.effortNone() {
-			t.conv.Messages = withInstruction(t.conv.Messages, reasoning.MarkersV1)
+			t.conv.Messages = withInstruction(t.conv.Messages, prompts.MarkersV1)
 		}
-		t.conv.Effort = chattemplate.EffortNone
+		t.conv.Effort = reasoning.EffortNone
 	case reasoning.StrategyPosthoc:
-		t.conv.Effort = chattemplate.EffortNone
+		t.conv.Effort = reasoning.EffortNone
 	case reasoning.StrategyJSON:
-		t.conv.Effort = chattemplate.EffortNone
-		text := reasoning.JSONV1
+		t.conv.Effort = reasoning.EffortNone
+		text := prompts.JSONV1
 		if t.req.Form.IsJSON() {
-			text = reasoning.JSONSchemaV1
+			text = prompts.JSONSchemaV1
 		}
 		if t.req.Score {
-			text += " " + reasoning.JSONScoreV1
+			text += " " + prompts.JSONScoreV1
 		}
 		t.conv.Messages = withInstruction(t.conv.Messages, text)
 	case reasoning.StrategyTool:
 		if !t.effortNone() {
 			t.conv.Tools = append(t.conv.Tools[:len(t.conv.Tools):len(t.conv.Tools)], reportTool())
-			t.conv.Messages = withInstruction(t.conv.Messages, reasoning.ReportV1)
+			t.conv.Messages = withInstruction(t.conv.Messages, prompts.ReportV1)
 		}
-		t.conv.Effort = chattemplate.EffortNone
+		t.conv.Effort = reasoning.EffortNone
 	}
 	if t.req.Rationale && len(t.req.Tools) > 0 && t.req.ToolChoice != generation.ToolChoiceNone {
-		t.conv.Messages = withInstruction(t.conv.Messages, reasoning.RationaleV1)
+		t.conv.Messages = withInstruction(t.conv.Messages, prompts.RationaleV1)
 	}
 	if s := t.req.Form.Schema(); s != nil && t.conv.ResponseFormat == nil {
 		t.conv.ResponseFormat = &chattemplate.ResponseFormat{Name: "answer", Schema: s}
@@ -76,8 +77,8 @@ func (t *turn) form() (grammar.Source, error) {
 // effortNone reports whether the effort is none. Visibility has no say in this: reasoning that nobody may see is
 // generated and hidden.
 func (t *turn) effortNone() bool {
-	none := string(chattemplate.EffortNone)
-	return t.req.Effort == chattemplate.EffortNone ||
+	none := string(reasoning.EffortNone)
+	return t.req.Effort == reasoning.EffortNone ||
 		t.format().Family == chattemplate.Harmony && t.req.TemplateArgs["reasoning_effort"] == none
 }
 

@@ -13,9 +13,11 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 )
 
 const person = `{"type":"object","properties":{"name":{"type":"string","maxLength":8},"age":{"type":"integer","minimum":0,"maximum":150}},` +
@@ -288,7 +290,7 @@ func TestFormsWithThinkTags(t *testing.T) {
 		}
 	}
 	req := user("none")
-	req.Form, req.Effort = grammar.JSONSchema([]byte(person)), chattemplate.EffortNone
+	req.Form, req.Effort = grammar.JSONSchema([]byte(person)), reasoning.EffortNone
 	g := f.must(t, req)
 	obeys(t, person, g.text[reasoning.Answer])
 }
@@ -331,7 +333,7 @@ func TestScoresAreRead(t *testing.T) {
 func TestStrategyJSONSummarizes(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("q"), Say: finalTag + `{"reasoning": "two and two", "answer": "it is 4"}<|return|>`},
-		summaryReply(reasoning.SummaryConciseV1, "I added."))
+		summaryReply(prompts.SummaryConciseV1, "I added."))
 	req := user("q")
 	req.Strategy, req.Visibility = reasoning.StrategyJSON, reasoning.VisibilitySummary
 	g := f.must(t, req)
@@ -364,7 +366,7 @@ func TestStrategyTool(t *testing.T) {
 			report + "<|call|>"},
 		fake.Reply{Prompt: "functions.report_reasoning to=assistant", After: "{}<|end|>" + again,
 			Say: finalTag + "it is 4<|return|>"},
-		summaryReply(reasoning.SummaryConciseV1, "I added."))
+		summaryReply(prompts.SummaryConciseV1, "I added."))
 	for _, v := range []reasoning.Visibility{reasoning.VisibilityFull, reasoning.VisibilitySummary,
 		reasoning.VisibilityNone} {
 		req := user("q")
@@ -397,7 +399,7 @@ func TestMarkersInAnAnswerAreText(t *testing.T) {
 		"think": {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "a< think>b<</REASONING>>",
 			func(*generation.Request) {}},
 		"think, effort": {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "<<REASONING>>",
-			func(r *generation.Request) { r.Effort = chattemplate.EffortNone }},
+			func(r *generation.Request) { r.Effort = reasoning.EffortNone }},
 		"markers": {fake.Config{Vocab: fake.Think(), ChatTemplate: fake.ThinkTemplate}, "<<REASONING>>a<</REASONING>>b",
 			func(r *generation.Request) {
 				r.Strategy = reasoning.StrategyMarkers
@@ -462,7 +464,7 @@ func TestStrategyToolWithAForm(t *testing.T) {
 			reasoning.VisibilityFull
 		req.MaxTokens, req.Budget = 1500, budget
 		g := f.must(t, req)
-		if slices.Contains(g.codes, reasoning.CodeMalformedObject) || slices.Contains(g.codes, reasoning.CodeUnknownMember) {
+		if slices.Contains(g.codes, reader.CodeMalformedObject) || slices.Contains(g.codes, reader.CodeUnknownMember) {
 			t.Errorf("the report broke its form: %v", g.codes)
 		}
 		if g.result.Finish == reasoning.FinishStop {
@@ -573,7 +575,7 @@ func TestWildModelsObeyForms(t *testing.T) {
 		req := user("q")
 		req.Form, req.MaxTokens = c.form, 700
 		req.Budget = []int{0, 5, 50}[rng.IntN(3)]
-		req.Effort = []chattemplate.Effort{"", chattemplate.EffortNone}[rng.IntN(2)]
+		req.Effort = []reasoning.Effort{"", reasoning.EffortNone}[rng.IntN(2)]
 		if rng.IntN(3) == 0 {
 			req.Tools = []chattemplate.Tool{adder(true)}
 		}

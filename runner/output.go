@@ -6,7 +6,9 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 	"runner/reasoning"
+	"runner/reasoning/filter"
 )
 
 // output takes a turn's tokens apart and sends what may be seen of them.
@@ -14,10 +16,10 @@ type output struct {
 	stream *stream
 	// tape gets all events, seen or not; nil where the run is not traced.
 	tape  *stream
-	split *reasoning.Splitter
-	stop  *reasoning.StopFilter
+	split *reader.Splitter
+	stop  *filter.StopFilter
 	// rationale takes the model's reasons for its calls out of the text; nil where decisions are not traced.
-	rationale *reasoning.RationaleFilter
+	rationale *filter.RationaleFilter
 	policy    reasoning.Visibility
 	// phases passes on where hidden reasoning begins and ends.
 	phases bool
@@ -67,7 +69,7 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		callID = func(i int) string { return fmt.Sprintf("call_%016x%02d", random, i) }
 	}
 	var err error
-	o.stop = reasoning.NewStopFilter(t.req.Stop, o.take, t.sight.reach.stopsIn(t.sight.sees)...)
+	o.stop = filter.NewStopFilter(t.req.Stop, o.take, t.sight.reach.stopsIn(t.sight.sees)...)
 	auto := t.req.Strategy == "" || t.req.Strategy == reasoning.StrategyAuto
 	if auto && t.req.Form.IsZero() && t.strategy == reasoning.StrategyNative &&
 		t.req.Visibility != reasoning.VisibilityNone &&
@@ -78,14 +80,14 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 	for i, tool := range t.req.Tools {
 		tools[i] = tool.Name
 	}
-	cfg := reasoning.SplitterConfig{
+	cfg := reader.SplitterConfig{
 		Format: o.format, Vocab: t.r.model.Vocab(), Start: o.start(start), Emit: o.stop.Push,
 		Tools: tools, CallID: callID,
 		Markers: o.markers, Separator: "\n\n", Logprobs: t.req.Logprobs,
 		Report: t.strategy == reasoning.StrategyTool, Formed: !t.req.Form.IsZero() && t.strategy != reasoning.StrategyJSON,
 	}
 	if t.req.Rationale {
-		o.rationale = reasoning.NewRationaleFilter(reasoning.RationaleConfig{
+		o.rationale = filter.NewRationaleFilter(filter.RationaleConfig{
 			Iteration: t.iteration(), Separator: cfg.Separator, Formed: !t.req.Form.IsZero(), Taken: o.keepReason,
 		}, o.stop.Push)
 		cfg.Emit, cfg.Separator, cfg.Rationales = o.rationale.Push, "", true
@@ -98,10 +100,10 @@ func newOutput(t *turn, start chattemplate.Start) (*output, error) {
 		cfg.StringParam = func(function, parameter string) bool { return stringParam(functions, function, parameter) }
 	}
 	if t.strategy == reasoning.StrategyJSON {
-		cfg.JSON = &reasoning.JSONConfig{RawAnswer: t.req.Form.IsJSON()}
+		cfg.JSON = &reader.JSONConfig{RawAnswer: t.req.Form.IsJSON()}
 		cfg.Markers = true // what the model falls back to
 	}
-	o.split, err = reasoning.NewSplitter(cfg)
+	o.split, err = reader.NewSplitter(cfg)
 	return o, err
 }
 

@@ -13,6 +13,7 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 )
 
 func TestPrefixesAreNotSharedBetweenPrincipals(t *testing.T) {
@@ -392,7 +393,7 @@ func TestNoMoreRunsThanAllowed(t *testing.T) {
 	model := fake.Config{Sequences: 8, Record: true, Delay: func(int) time.Duration { return 100 * time.Microsecond }}
 	r := start(t, model, Config{Parallel: 3, Queue: 100},
 		fake.Reply{After: ask("q"), Say: think("one two three", "a b c")},
-		summaryReply(reasoning.SummaryConciseV1, "short"))
+		summaryReply(prompts.SummaryConciseV1, "short"))
 	var wg sync.WaitGroup
 	for range 24 {
 		wg.Go(func() {

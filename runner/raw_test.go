@@ -42,7 +42,7 @@ func TestARawPromptLeavesNoPlaceForMore(t *testing.T) {
 		"Messages":     func(q *generation.Request) { q.Messages = user("a").Messages },
 		"Tools":        func(q *generation.Request) { q.Tools = []chattemplate.Tool{{Name: "f"}} },
 		"Visibility":   func(q *generation.Request) { q.Visibility = reasoning.VisibilityFull },
-		"Effort":       func(q *generation.Request) { q.Effort = chattemplate.EffortLow },
+		"Effort":       func(q *generation.Request) { q.Effort = reasoning.EffortLow },
 		"Budget":       func(q *generation.Request) { q.Budget = 1 },
 		"Strategy":     func(q *generation.Request) { q.Strategy = reasoning.StrategyJSON },
 		"PromptTokens": func(q *generation.Request) { q.PromptTokens = []backend.Token{1} },

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"runner/backend"
+	"runner/chattemplate/reader"
 	"runner/generation"
 	"runner/reasoning"
 )
@@ -123,8 +124,8 @@ type marks struct {
 func (t *turn) marksOf() marks {
 	m := marks{vocab: t.r.model.Vocab()}
 	f := t.format()
-	for _, tag := range []string{f.Open, f.Close, f.AnswerOpen, f.AnswerClose, reasoning.MarkersFormat.Open,
-		reasoning.MarkersFormat.Close} {
+	for _, tag := range []string{f.Open, f.Close, f.AnswerOpen, f.AnswerClose, reader.MarkersFormat.Open,
+		reader.MarkersFormat.Close} {
 		if tag != "" {
 			m.tags = append(m.tags, tag)
 		}
@@ -225,7 +226,7 @@ func (t *turn) look() {
 }
 
 // partOf returns the part that the next token belongs to.
-func (s *sight) partOf(st *reasoning.State) part {
+func (s *sight) partOf(st *reader.State) part {
 	switch {
 	case st.Steering, st.Segment == reasoning.Header:
 		return partHeader
@@ -245,14 +246,14 @@ func (s *sight) partOf(st *reasoning.State) part {
 }
 
 // next returns how the next token is chosen.
-func (s *sight) next(st *reasoning.State) backend.Sampling {
+func (s *sight) next(st *reader.State) backend.Sampling {
 	p := s.sampling[s.partOf(st)]
 	p.Seen = s.seen
 	return p
 }
 
 // note counts a token as seen if it was text that the penalties count. It came between two states of the splitter.
-func (s *sight) note(t backend.Token, before, after *reasoning.State) {
+func (s *sight) note(t backend.Token, before, after *reader.State) {
 	if s.penalises && before.Segment == after.Segment && !s.marks.is(t) &&
 		s.reach.acts(fieldSeen, s.partOf(after), s.sees) {
 		s.seen = append(s.seen, t)

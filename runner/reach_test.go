@@ -15,9 +15,10 @@ import (
 	"runner/backend/fake"
 	"runner/chattemplate"
 	"runner/generation"
+	"runner/generation/delegation"
 	"runner/grammar"
 	"runner/reasoning"
-	"runner/reasoning/delegation"
+	"runner/reasoning/prompts"
 )
 
 // asked is one token that the engine was asked for: the text before it, and how it was to be chosen.
@@ -140,7 +141,7 @@ func opensThinking() fake.Config {
 func repeated(p part) string { return strings.Repeat(heard[p], 3) }
 
 var summaryScript = scripted{
-	after:  reasoning.SummaryConciseV1 + "<|end|>" + again + finalTag,
+	after:  prompts.SummaryConciseV1 + "<|end|>" + again + finalTag,
 	pieces: []piece{{partSummary, "It was" + repeated(partSummary) + " END so<|return|>"}},
 }
 
@@ -161,7 +162,7 @@ func situations() []situation {
 		{"harmony with an answer", harmonyModel, func(*generation.Request) {}, []scripted{{after: ask("q"), pieces: []piece{
 			{partHeader, analysisTag}, {partReasoning, thinking + "<|end|>"}, {partHeader, again + finalTag}, answer,
 		}}, summaryScript}, []part{partHeader, partReasoning, partAnswer}},
-		{"harmony without reasoning", harmonyModel, func(q *generation.Request) { q.Effort = chattemplate.EffortNone },
+		{"harmony without reasoning", harmonyModel, func(q *generation.Request) { q.Effort = reasoning.EffortNone },
 			[]scripted{
 				{after: ask("q") + finalTag, pieces: []piece{answer}},
 			}, []part{partAnswer}},
@@ -186,7 +187,7 @@ func situations() []situation {
 			}}}, []part{partHeader, partReasoning, partAnswer}},
 		{"json", harmonyModel, func(q *generation.Request) {
 			q.Strategy, q.Effort = reasoning.StrategyJSON,
-				chattemplate.EffortLow
+				reasoning.EffortLow
 		}, []scripted{{after: ask("q") + finalTag, pieces: []piece{
 			{partHeader, `{"reasoning": "`}, {partReasoning, thinking + `"`}, {partHeader, `, "answer": "`},
 			{partAnswer, "the" + repeated(partAnswer) + ` so"`},

@@ -6,16 +6,16 @@ import (
 	"testing"
 
 	"runner/backend/fake"
-	"runner/chattemplate"
 	"runner/generation"
+	"runner/generation/delegation"
 	"runner/reasoning"
-	"runner/reasoning/delegation"
+	"runner/reasoning/prompts"
 )
 
 func TestVisibilityDecidesWhatIsSeen(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("2+2?"), Say: think(thought, "It is 4.")},
-		summaryReply(reasoning.SummaryConciseV1, "I added them."))
+		summaryReply(prompts.SummaryConciseV1, "I added them."))
 	for _, c := range []struct {
 		v                  reasoning.Visibility
 		reasoning, summary string
@@ -52,7 +52,7 @@ func TestPhasesMarkHiddenReasoning(t *testing.T) {
 		fake.Reply{Prompt: asSpecialist, After: ask("2+2?"), Say: think(thought, "It may be 4.")},
 		fake.Reply{After: ask("2+2?"), Say: think(thought, "It is 4.")},
 		fake.Reply{After: ask("2+2?") + finalTag, Say: "It is 4.<|return|>"},
-		summaryReply(reasoning.SummaryConciseV1, "I added them."))
+		summaryReply(prompts.SummaryConciseV1, "I added them."))
 	delegated := generation.Delegation{Specialist: &delegation.Delegate{Prompt: "Add."}}
 	for _, c := range []struct {
 		name string
@@ -70,7 +70,7 @@ func TestPhasesMarkHiddenReasoning(t *testing.T) {
 			generation.Request{Delegation: delegated, Phases: true, Visibility: reasoning.VisibilitySummary},
 			"start end start end start end",
 		},
-		{"no reasoning", generation.Request{Phases: true, Effort: chattemplate.EffortNone}, ""},
+		{"no reasoning", generation.Request{Phases: true, Effort: reasoning.EffortNone}, ""},
 	} {
 		c.req.Messages = user("2+2?").Messages
 		if got := phases(t, f.Runner, c.req); got != c.want {
@@ -106,7 +106,7 @@ func phases(t *testing.T, r *Runner, req generation.Request) string {
 func TestSummarySharesBatchesWithTheAnswer(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("2+2?"), Say: think(strings.Repeat(thought+", ", 20), strings.Repeat("It is 4. ", 20))},
-		summaryReply(reasoning.SummaryConciseV1, "Added, step by step, until done."))
+		summaryReply(prompts.SummaryConciseV1, "Added, step by step, until done."))
 	req := user("2+2?")
 	req.Visibility = reasoning.VisibilitySummary
 	f.must(t, req)
@@ -131,7 +131,7 @@ func TestEffortNoneSkipsReasoning(t *testing.T) {
 		fake.Reply{After: ask("2+2?"), Say: think(thought, "slow")},
 		fake.Reply{After: ask("2+2?") + finalTag, Say: "quick<|return|>"})
 	req := user("2+2?")
-	req.Effort, req.Visibility = chattemplate.EffortNone, reasoning.VisibilityFull
+	req.Effort, req.Visibility = reasoning.EffortNone, reasoning.VisibilityFull
 	g := f.must(t, req)
 	g.want(t, reasoning.Answer, "quick")
 	if g.result.Usage.Reasoning != 0 || !g.result.ReasoningUnavailable || len(g.switched) != 1 {
@@ -144,7 +144,7 @@ func TestEffortNoneSkipsReasoning(t *testing.T) {
 }
 
 func TestBudgetClosesReasoning(t *testing.T) {
-	closing := reasoning.BudgetV1 + "<|end|>" + again + finalTag
+	closing := prompts.BudgetV1 + "<|end|>" + again + finalTag
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("2+2?"), Say: think(strings.Repeat("hm ", 200), "late")},
 		fake.Reply{After: closing, Say: "in time<|return|>"})
@@ -163,7 +163,7 @@ func TestBudgetClosesReasoning(t *testing.T) {
 func TestReserveIsKeptForTheAnswer(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("2+2?"), Say: think(strings.Repeat("hm ", 500), "late")},
-		fake.Reply{After: reasoning.BudgetV1 + "<|end|>" + again + finalTag, Say: "4<|return|>"})
+		fake.Reply{After: prompts.BudgetV1 + "<|end|>" + again + finalTag, Say: "4<|return|>"})
 	req := user("2+2?")
 	req.MaxTokens = 80
 	g := f.must(t, req)
@@ -176,7 +176,7 @@ func TestReserveIsKeptForTheAnswer(t *testing.T) {
 func TestReserveHoldsInASmallContext(t *testing.T) {
 	f := start(t, fake.Config{ContextSize: 400}, Config{},
 		fake.Reply{After: ask("2+2?"), Say: think(strings.Repeat("hm ", 500), "late")},
-		fake.Reply{After: reasoning.BudgetV1 + "<|end|>" + again + finalTag, Say: "4<|return|>"})
+		fake.Reply{After: prompts.BudgetV1 + "<|end|>" + again + finalTag, Say: "4<|return|>"})
 	g := f.must(t, user("2+2?"))
 	g.want(t, reasoning.Answer, "4")
 	if g.result.Detail != reasoning.DetailAnswerReserve {

@@ -13,6 +13,7 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 )
 
 // notebook is a Tracer, and the Recorder of one run.
@@ -57,7 +58,7 @@ func (n *notebook) text(s reasoning.Segment) (text string) {
 
 func TestTraceHoldsWhatIsHidden(t *testing.T) {
 	f := start(t, fake.Config{}, Config{}, fake.Reply{After: ask("q"), Say: think(thought, "four")},
-		summaryReply(reasoning.SummaryConciseV1, "I added."))
+		summaryReply(prompts.SummaryConciseV1, "I added."))
 	for _, v := range []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary,
 		reasoning.VisibilityFull} {
 		n := &notebook{}
@@ -100,7 +101,7 @@ func TestTraceHasInstructions(t *testing.T) {
 	f.must(t, req)
 	messages := n.run.Request.Messages
 	if len(messages) != 2 || messages[0].Role != chattemplate.System ||
-		!strings.Contains(messages[0].Content, reasoning.RationaleV1) {
+		!strings.Contains(messages[0].Content, prompts.RationaleV1) {
 		t.Errorf("%+v", messages)
 	}
 }

@@ -6,13 +6,14 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 )
 
 // reportTool is the function of strategy tool, by which the model says what it thinks.
 func reportTool() chattemplate.Tool {
 	return chattemplate.Tool{
-		Name: reasoning.ReportReasoningName, Description: reasoning.ReportDescriptionV1,
-		Parameters: json.RawMessage(reasoning.ReportParametersV1), Strict: true,
+		Name: reasoning.ReportReasoningName, Description: prompts.ReportDescriptionV1,
+		Parameters: json.RawMessage(prompts.ReportParametersV1), Strict: true,
 	}
 }
 

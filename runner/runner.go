@@ -18,9 +18,9 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/generation"
+	"runner/generation/delegation"
 	"runner/grammar"
 	"runner/reasoning"
-	"runner/reasoning/delegation"
 )
 
 // Errors that end a run, wrapped.
@@ -312,8 +312,8 @@ func (r *Runner) Validate(req *generation.Request) error {
 			return bad("Stop", "", "string %d has %d bytes; 1 to 1,024 are allowed", i, len(s))
 		}
 	}
-	efforts := []chattemplate.Effort{chattemplate.EffortDefault, chattemplate.EffortNone, chattemplate.EffortMinimal,
-		chattemplate.EffortLow, chattemplate.EffortMedium, chattemplate.EffortHigh}
+	efforts := []reasoning.Effort{reasoning.EffortDefault, reasoning.EffortNone, reasoning.EffortMinimal,
+		reasoning.EffortLow, reasoning.EffortMedium, reasoning.EffortHigh}
 	if !slices.Contains(efforts, req.Effort) {
 		return bad("Effort", "use none, minimal, low, medium or high", "%q is not an effort", req.Effort)
 	}
@@ -346,7 +346,7 @@ func (r *Runner) validateRaw(req *generation.Request) error {
 		set   bool
 	}{
 		{"Messages", len(req.Messages) > 0}, {"Tools", len(req.Tools) > 0}, {"ResponseFormat", req.ResponseFormat != nil},
-		{"Visibility", req.Visibility != reasoning.VisibilityNone}, {"Effort", req.Effort != chattemplate.EffortDefault},
+		{"Visibility", req.Visibility != reasoning.VisibilityNone}, {"Effort", req.Effort != reasoning.EffortDefault},
 		{"Budget", req.Budget != 0},
 		{"Strategy", req.Strategy != "" && req.Strategy != reasoning.StrategyAuto}, {"Score", req.Score},
 		{"Rationale", req.Rationale}, {"Seal", req.Seal != nil},
@@ -401,13 +401,13 @@ func (r *Runner) strategy(req *generation.Request) (reasoning.Strategy, error) {
 	}
 	marks := r.template.Format().Family != chattemplate.Plain
 	wanted := req.Visibility != reasoning.VisibilityNone ||
-		req.Effort != chattemplate.EffortDefault && req.Effort != chattemplate.EffortNone
+		req.Effort != reasoning.EffortDefault && req.Effort != reasoning.EffortNone
 	switch req.Strategy {
 	case "", reasoning.StrategyAuto:
 		switch {
 		case marks:
 			return reasoning.StrategyNative, nil
-		case wanted && req.Effort != chattemplate.EffortNone:
+		case wanted && req.Effort != reasoning.EffortNone:
 			if _, ok := jsonForm(req.Form); !ok || len(req.Tools) > 0 {
 				return reasoning.StrategyMarkers, nil // an object leaves no room for them
 			}

@@ -17,6 +17,7 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 )
 
 func TestSecondTurnReusesThePrefix(t *testing.T) {
@@ -51,7 +52,7 @@ func TestManyAtOnceGetTheirOwnAnswers(t *testing.T) {
 			replies = append(replies, fake.Reply{After: ask(fmt.Sprintf("question %d.", i)),
 				Say: think(fmt.Sprintf("thinking of %d", i), fmt.Sprintf("answer %d", i))})
 		}
-		replies = append(replies, summaryReply(reasoning.SummaryConciseV1, "Short."))
+		replies = append(replies, summaryReply(prompts.SummaryConciseV1, "Short."))
 		f := start(t, cfg, Config{}, replies...)
 		var wg sync.WaitGroup
 		for i := range 24 {

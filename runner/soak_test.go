@@ -200,7 +200,7 @@ func (s *soakRun) request() generation.Request {
 		req.Messages = append([]chattemplate.Message{{Role: chattemplate.System, Content: "Be brief."}}, req.Messages...)
 	}
 	req.Visibility = reasoning.Visibility(rng.IntN(3))
-	efforts := []chattemplate.Effort{"", chattemplate.EffortNone, chattemplate.EffortLow, chattemplate.EffortHigh}
+	efforts := []reasoning.Effort{"", reasoning.EffortNone, reasoning.EffortLow, reasoning.EffortHigh}
 	req.Effort = efforts[rng.IntN(len(efforts))]
 	strategies := []reasoning.Strategy{"", reasoning.StrategyAuto, reasoning.StrategyMarkers, reasoning.StrategyPosthoc}
 	if s.r.Format().Family != chattemplate.Plain {
@@ -377,7 +377,7 @@ func (s *soakRun) checkResult(req generation.Request, w *seen, fail func(string,
 	}
 	harmony := s.r.Format().Family == chattemplate.Harmony && len(req.Tools) == 0 &&
 		req.Strategy == reasoning.StrategyNative
-	if harmony && (req.Budget > 0 && u.Reasoning > req.Budget || req.Effort == chattemplate.EffortNone &&
+	if harmony && (req.Budget > 0 && u.Reasoning > req.Budget || req.Effort == reasoning.EffortNone &&
 		u.Reasoning > 0) {
 		fail("%d tokens of reasoning", u.Reasoning)
 	}

@@ -4,8 +4,8 @@ import (
 	"sync"
 
 	"runner/chattemplate"
+	"runner/generation/delegation"
 	"runner/reasoning"
-	"runner/reasoning/delegation"
 )
 
 // stage is what a run of several turns says to each of them. The run shows their events itself, so a turn with a

@@ -11,6 +11,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
@@ -346,7 +347,7 @@ const (
 	placeText // the answer, or the object of strategy json
 )
 
-func (s *steering) placeOf(st *reasoning.State) place {
+func (s *steering) placeOf(st *reader.State) place {
 	switch {
 	case st.Segment == reasoning.ToolCall || st.Call.Name != "" || st.InObject && st.Recipient != "":
 		return placeCall
@@ -377,7 +378,7 @@ func (s *steering) formIn(p place) *grammar.Grammar {
 }
 
 // follow goes to where the header machine stands now.
-func (s *steering) follow(st reasoning.State) {
+func (s *steering) follow(st reader.State) {
 	from, to := s.at, s.placeOf(&st)
 	if s.at = to; from == to {
 		return
@@ -464,9 +465,9 @@ func (r *Runner) newSteering(ctx context.Context, t *turn, form grammar.Source) 
 	}
 	held := s.answer != nil || s.owed && s.format.Family != chattemplate.Harmony
 	if held && t.strategy == reasoning.StrategyMarkers && !t.effortNone() {
-		s.closes(reasoning.MarkersFormat.Close)
+		s.closes(reader.MarkersFormat.Close)
 		s.thinksFirst, s.lines = true, lineBreaks(r)
-		return s, s.opensWith(r, reasoning.MarkersFormat.Open, reasoning.MarkersFormat.Open+"\n")
+		return s, s.opensWith(r, reader.MarkersFormat.Open, reader.MarkersFormat.Open+"\n")
 	}
 	return s, nil
 }

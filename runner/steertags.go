@@ -148,7 +148,7 @@ func (s *steering) initTags(ctx context.Context, r *Runner, t *turn) error {
 		return nil
 	}
 	s.closes(s.format.Close)
-	if t.conv.Effort == chattemplate.EffortNone {
+	if t.conv.Effort == reasoning.EffortNone {
 		return nil
 	}
 	return s.opensWith(r, s.format.Open)

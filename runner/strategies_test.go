@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"runner/backend/fake"
-	"runner/chattemplate"
 	"runner/grammar"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 )
 
 func TestThinkTags(t *testing.T) {
@@ -15,8 +15,8 @@ func TestThinkTags(t *testing.T) {
 	f := start(t, thinkModel(), Config{},
 		fake.Reply{After: turn, Say: "<think>\n" + thought + "\n</think>\n\nfour<|im_end|>"},
 		fake.Reply{After: turn + "<think>\n\n</think>\n\n", Say: "quick<|im_end|>"},
-		fake.Reply{After: reasoning.BudgetV1 + "\n</think>\n\n", Say: "hurried<|im_end|>"},
-		fake.Reply{After: reasoning.SummaryConciseV1 + "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n",
+		fake.Reply{After: prompts.BudgetV1 + "\n</think>\n\n", Say: "hurried<|im_end|>"},
+		fake.Reply{After: prompts.SummaryConciseV1 + "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n",
 			Say: "Added them up.<|im_end|>"})
 	req := user("q")
 	req.Visibility = reasoning.VisibilityFull
@@ -31,7 +31,7 @@ func TestThinkTags(t *testing.T) {
 	if g.result.Detail != reasoning.DetailReasoningBudget || g.result.Usage.Reasoning != 5 {
 		t.Errorf("%+v", g.result)
 	}
-	req.Budget, req.Effort = 0, chattemplate.EffortNone
+	req.Budget, req.Effort = 0, reasoning.EffortNone
 	g = f.must(t, req)
 	g.want(t, reasoning.Answer, "quick")
 	g.want(t, reasoning.Reasoning, "")
@@ -122,17 +122,17 @@ func TestMarkersInsteadOfTheChannelAreUnderstood(t *testing.T) {
 func TestPosthocExplainsAnAnswerAndSaysSo(t *testing.T) {
 	f := start(t, fake.Config{}, Config{},
 		fake.Reply{After: ask("2+2?") + finalTag, Say: "four<|return|>"},
-		summaryReply(reasoning.PosthocV1, "It follows by adding."))
+		summaryReply(prompts.PosthocV1, "It follows by adding."))
 	for _, c := range []struct {
 		v                         reasoning.Visibility
-		effort                    chattemplate.Effort
+		effort                    reasoning.Effort
 		explanation, source, says string
 	}{
 		{reasoning.VisibilityNone, "", "", "", ""},
 		{reasoning.VisibilitySummary, "", "It follows by adding.", "posthoc",
 			"strategy posthoc gives none; the answer is explained afterwards"},
 		{reasoning.VisibilityFull, "", "", "", "strategy posthoc gives none; visibility summary has the answer explained"},
-		{reasoning.VisibilityFull, chattemplate.EffortNone, "", "", "the effort none keeps the model from reasoning"},
+		{reasoning.VisibilityFull, reasoning.EffortNone, "", "", "the effort none keeps the model from reasoning"},
 	} {
 		req := user("2+2?")
 		req.Strategy, req.Visibility, req.Effort = reasoning.StrategyPosthoc, c.v, c.effort

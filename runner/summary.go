@@ -6,8 +6,11 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/filter"
+	"runner/reasoning/prompts"
 )
 
 // summaryPass is the second, short generation that condenses the reasoning, in the same batches as the answer. Its
@@ -16,8 +19,8 @@ type summaryPass struct {
 	turn   *turn
 	lane   lane
 	limit  int
-	split  *reasoning.Splitter
-	guard  *reasoning.Guard
+	split  *reader.Splitter
+	guard  *filter.Guard
 	opened bool
 	done   bool
 }
@@ -55,14 +58,14 @@ func (t *turn) summarizeLate() {
 	if t.stage.thought() != "" && t.output.answered {
 		t.summarizeEarlier()
 	} else {
-		t.output.warn(reasoning.CodeSummaryUnavailable, "the reasoning did not come to its end")
+		t.output.warn(generation.CodeSummaryUnavailable, "the reasoning did not come to its end")
 	}
 }
 
 // beginPosthoc starts an explanation of an answer that came without reasoning.
 func (t *turn) beginPosthoc() {
 	t.result.SummarySource = "posthoc"
-	t.startPass(t.answeredTokens(), reasoning.PosthocV1)
+	t.startPass(t.answeredTokens(), prompts.PosthocV1)
 }
 
 // answeredTokens returns the whole turn, ready for another message.
@@ -84,16 +87,16 @@ func (t *turn) summarizeEarlier() {
 // summaryPrompt asks for a summary of the length that is wanted.
 func (t *turn) summaryPrompt() string {
 	if t.req.DetailedSummary {
-		return reasoning.SummaryDetailedV1
+		return prompts.SummaryDetailedV1
 	}
-	return reasoning.SummaryConciseV1
+	return prompts.SummaryConciseV1
 }
 
 func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	t.summarized = true
 	ask, err := t.r.template.SummaryTurn(prompt)
 	if err != nil {
-		t.output.warn(reasoning.CodeSummaryUnavailable, "the model's format has no way to ask for a summary")
+		t.output.warn(generation.CodeSummaryUnavailable, "the model's format has no way to ask for a summary")
 		t.result.SummarySource = ""
 		return
 	}
@@ -106,16 +109,16 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	}
 	p.limit = min(p.limit, t.r.info.ContextSize-len(prefix)-len(ask))
 	if p.limit <= 0 {
-		t.output.warn(reasoning.CodeSummaryUnavailable, "the context has no room left for a summary")
+		t.output.warn(generation.CodeSummaryUnavailable, "the context has no room left for a summary")
 		t.result.SummarySource = ""
 		return
 	}
-	p.split, err = reasoning.NewSplitter(reasoning.SplitterConfig{
+	p.split, err = reader.NewSplitter(reader.SplitterConfig{
 		Format: t.r.Format(), Vocab: t.r.model.Vocab(), Start: t.output.start(chattemplate.StartAnswer), Emit: p.event,
 		Markers: t.output.markers,
 	})
 	if err != nil {
-		t.output.warn(reasoning.CodeSummaryUnavailable, "the summary could not be started")
+		t.output.warn(generation.CodeSummaryUnavailable, "the summary could not be started")
 		t.result.SummarySource = ""
 		return
 	}
@@ -125,7 +128,7 @@ func (t *turn) startPass(prefix []backend.Token, prompt string) {
 	p.lane.sampling = t.sight.sampling[partSummary]
 	if text := strings.TrimSpace(strings.Join([]string{t.stage.thought(), t.output.thoughts.String(),
 		t.output.reasons.String()}, "\n")); text != "" {
-		p.guard = reasoning.NewGuard(t.r.model.Vocab(), text)
+		p.guard = filter.NewGuard(t.r.model.Vocab(), text)
 		p.lane.constraint = p.guard
 	}
 	t.pass = p
@@ -194,7 +197,7 @@ func (p *summaryPass) end(why string, broke bool) {
 		p.turn.result.SummarySource = ""
 	}
 	if !p.opened || broke {
-		p.turn.output.warn(reasoning.CodeSummaryUnavailable, why)
+		p.turn.output.warn(generation.CodeSummaryUnavailable, why)
 	}
 	if p.turn.mainDone {
 		p.turn.done()

@@ -7,6 +7,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 )
 
 // TestSummariesQuoteAShareOfTheReasoning has the summary pass repeat the reasoning, which is of many lengths and
@@ -20,16 +21,16 @@ func TestSummariesQuoteAShareOfTheReasoning(t *testing.T) {
 		thoughts := strings.Join(words, " ")
 		limit := min(12, max(3, n/3))
 		f := start(t, fake.Config{}, Config{},
-			fake.Reply{Prompt: reasoning.JSONV1, After: ask("q") + finalTag,
+			fake.Reply{Prompt: prompts.JSONV1, After: ask("q") + finalTag,
 				Say: `{"reasoning": "` + thoughts + `", "answer": "yes"}<|return|>`},
-			fake.Reply{Prompt: reasoning.ReportV1, After: ask("q"),
+			fake.Reply{Prompt: prompts.ReportV1, After: ask("q"),
 				Say: `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>` +
 					`{"reasoning":"` + thoughts + `"}<|call|>`},
-			fake.Reply{Prompt: reasoning.ReportV1, After: "{}<|end|>" + again, Say: finalTag + "yes<|return|>"},
-			fake.Reply{Prompt: reasoning.MarkersV1, After: ask("q") + finalTag,
+			fake.Reply{Prompt: prompts.ReportV1, After: "{}<|end|>" + again, Say: finalTag + "yes<|return|>"},
+			fake.Reply{Prompt: prompts.MarkersV1, After: ask("q") + finalTag,
 				Say: "<<REASONING>>" + thoughts + "<</REASONING>>yes<|return|>"},
 			fake.Reply{After: ask("q"), Say: think(thoughts, "yes")},
-			summaryReply(reasoning.SummaryConciseV1, "It is "+thoughts))
+			summaryReply(prompts.SummaryConciseV1, "It is "+thoughts))
 		for _, strategy := range []reasoning.Strategy{
 			reasoning.StrategyNative, reasoning.StrategyJSON, reasoning.StrategyTool, reasoning.StrategyMarkers,
 		} {

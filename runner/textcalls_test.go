@@ -12,6 +12,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
@@ -135,9 +136,9 @@ func styled(t *testing.T, s *chattemplate.CallStyle, thinks bool, vocab *backend
 }
 
 // reply collects a run.
-func reply(t *testing.T, f fixture, req generation.Request) reasoning.Reply {
+func reply(t *testing.T, f fixture, req generation.Request) generation.Reply {
 	t.Helper()
-	var c reasoning.Collector
+	var c generation.Collector
 	for e, err := range f.Generate(t.Context(), req) {
 		if err != nil {
 			t.Error(err)
@@ -148,7 +149,7 @@ func reply(t *testing.T, f fixture, req generation.Request) reasoning.Reply {
 	return c.Reply()
 }
 
-func codes(r reasoning.Reply) (out []string) {
+func codes(r generation.Reply) (out []string) {
 	for _, w := range r.Warnings {
 		out = append(out, w.Code)
 	}
@@ -258,7 +259,7 @@ func wildRun(t *testing.T, s *chattemplate.CallStyle, seed uint64) (ended, calls
 	case !req.Form.IsZero() && over && len(g.Calls) == 0:
 		obeys(t, person, g.Answer)
 	}
-	if slices.Contains(codes(g), reasoning.CodeMalformedArguments) && over || f.Violations() != 0 {
+	if slices.Contains(codes(g), reader.CodeMalformedArguments) && over || f.Violations() != 0 {
 		t.Error("malformed")
 	}
 	if t.Failed() {
@@ -335,7 +336,7 @@ func TestCallsOfEveryStyle(t *testing.T) {
 					}
 				}
 				if name == "wrong" || name == "answer, required" { // what the model goes on with is noise
-					if len(g.Calls) == 0 || slices.Contains(codes(g), reasoning.CodeMalformedToolCall) {
+					if len(g.Calls) == 0 || slices.Contains(codes(g), reader.CodeMalformedToolCall) {
 						t.Errorf("%s, marks of kind %d, %s: %d calls, answer %q, warnings %v", s.Name, kind, name, len(g.Calls),
 							g.Answer, codes(g))
 					}

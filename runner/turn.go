@@ -11,8 +11,9 @@ import (
 	"runner/backend"
 	"runner/chattemplate"
 	"runner/generation"
+	"runner/generation/delegation"
 	"runner/reasoning"
-	"runner/reasoning/delegation"
+	"runner/reasoning/filter"
 )
 
 // turn is one request on its way from prompt to Done. After begin everything in it belongs to the scheduler's
@@ -141,7 +142,7 @@ func (t *turn) render() (chattemplate.Prompt, error) {
 		}
 	}
 	harmony := t.format().Family == chattemplate.Harmony
-	none := t.conv.Effort == chattemplate.EffortNone || t.effortNone()
+	none := t.conv.Effort == reasoning.EffortNone || t.effortNone()
 	if none && p.Start != chattemplate.StartAnswer {
 		if err := t.skipReasoning(&p); err != nil {
 			return p, err
@@ -248,7 +249,7 @@ func (t *turn) begin() {
 	}
 	t.output.send(reasoning.Event{Kind: reasoning.Started, Info: t.infoNow()})
 	if t.dropped > 0 {
-		t.output.send(reasoning.Event{Kind: reasoning.Curated, Code: reasoning.CuratedHistory,
+		t.output.send(reasoning.Event{Kind: reasoning.Curated, Code: filter.CuratedHistory,
 			Text: fmt.Sprintf("reasoning of earlier turns, %d tokens of the prompt, was left out as the format wants it",
 				t.dropped)})
 	}
@@ -269,10 +270,10 @@ func (t *turn) infoNow() *reasoning.Info {
 	effort := t.req.Effort
 	if t.format().Family == chattemplate.Harmony {
 		switch effort {
-		case chattemplate.EffortDefault:
-			effort = chattemplate.EffortMedium
-		case chattemplate.EffortMinimal:
-			effort = chattemplate.EffortLow
+		case reasoning.EffortDefault:
+			effort = reasoning.EffortMedium
+		case reasoning.EffortMinimal:
+			effort = reasoning.EffortLow
 		}
 	}
 	return &reasoning.Info{

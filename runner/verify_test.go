@@ -11,7 +11,6 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
-	"runner/chattemplate"
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
@@ -133,7 +132,7 @@ func TestFormsKeepTheirNewlines(t *testing.T) {
 		"think":        {thinkModel(), after, "<think>\nso\n</think>\n\n", "<|im_end|>", full},
 		"think, tight": {thinkModel(), after, "<think>so</think>", "<|im_end|>", full},
 		"think, skipped": {thinkModel(), after + skipped, "", "<|im_end|>",
-			func(r *generation.Request) { r.Effort = chattemplate.EffortNone }},
+			func(r *generation.Request) { r.Effort = reasoning.EffortNone }},
 		"think, markers": {thinkModel(), after + skipped, "<<REASONING>>\nso\n<</REASONING>>", "<|im_end|>",
 			func(r *generation.Request) { full(r); r.Strategy = reasoning.StrategyMarkers }},
 	}

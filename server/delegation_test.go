@@ -9,7 +9,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/generation"
-	"runner/reasoning"
+	"runner/reasoning/prompts"
 	"runner/server/agui"
 	"runner/server/anthropic"
 	"runner/server/ollama"
@@ -28,7 +28,7 @@ func TestHiddenSpecialistsStayHidden(t *testing.T) {
 		fake.Reply{After: "agent</return-control><|end|><|start|>assistant", Say: wiretest.Think(canary, answer)},
 		fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Call(canary, "", "delegate_internal_reasoning",
 			`{"agent_prompt":"`+canary+`"}`)},
-		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
+		fake.Reply{After: prompts.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
 			Say: "Counted.<|return|>"})
 	defaults := generation.Request{Delegation: generation.Delegation{Model: true}}
 	said := `"messages":[{"role":"user","content":"q"}]`

@@ -14,7 +14,7 @@ import (
 type contentLog struct {
 	server *Server
 	ctx    context.Context
-	reply  reasoning.Collector
+	reply  generation.Collector
 }
 
 // contentLog begins the record of a run.

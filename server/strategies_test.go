@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"runner/backend/fake"
-	"runner/reasoning"
+	"runner/reasoning/prompts"
 	"runner/server/agui"
 	"runner/server/openai"
 	"runner/server/openai/responses"
@@ -53,20 +53,20 @@ func TestStrategiesHideReasoning(t *testing.T) {
 			said = `{"sum": "` + answer + `"}`
 			object, hasty = said, said
 		}
-		inObject, rest := reasoning.JSONV1[:60], `, "answer": `+object+`, "score": 0.5}<|return|>`
+		inObject, rest := prompts.JSONV1[:60], `, "answer": `+object+`, "score": 0.5}<|return|>`
 		m := wiretest.New(t, fake.Config{},
 			fake.Reply{Prompt: inObject, After: asked + final, Say: `{"reasoning": "` + canary + `"` + rest},
 			fake.Reply{Prompt: inObject, After: `"reasoning": ""`, Say: rest},
 			fake.Reply{Prompt: inObject, After: `"reasoning":""`, Say: rest},
-			fake.Reply{Prompt: reasoning.ReportV1, After: asked,
+			fake.Reply{Prompt: prompts.ReportV1, After: asked,
 				Say: `<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>` +
 					`{"reasoning":"` + canary + `"}<|call|>`},
-			fake.Reply{Prompt: reasoning.ReportV1, After: "{}<|end|><|start|>assistant", Say: final + said + "<|return|>"},
-			fake.Reply{Prompt: reasoning.MarkersV1, After: asked + final,
+			fake.Reply{Prompt: prompts.ReportV1, After: "{}<|end|><|start|>assistant", Say: final + said + "<|return|>"},
+			fake.Reply{Prompt: prompts.MarkersV1, After: asked + final,
 				Say: "<<REASONING>>" + canary + "<</REASONING>>" + said + "<|return|>"},
 			fake.Reply{After: asked, Say: wiretest.Think(canary, said)},
 			fake.Reply{After: asked + final, Say: hasty + "<|return|>"},
-			fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant" + final, Say: "Counted.<|return|>"})
+			fake.Reply{After: prompts.SummaryConciseV1 + "<|end|><|start|>assistant" + final, Say: "Counted.<|return|>"})
 		for _, f := range strategicFormats(m) {
 			if schema && f.schema == "" {
 				continue // it has no place for one

@@ -11,6 +11,7 @@ import (
 
 	"runner/backend"
 	"runner/chattemplate"
+	"runner/chattemplate/reader"
 	"runner/reasoning"
 )
 
@@ -20,7 +21,7 @@ var HarmonySpecials = []string{
 
 var specialPattern = regexp.MustCompile(`<\|[a-z_]+\|>`)
 
-// lexicon gives ids to pieces as they are met, and a vocabulary at the end.
+// Lexicon gives ids to pieces as they are met, and a vocabulary at the end.
 type Lexicon struct {
 	pieces []string
 	kinds  []backend.TokenKind
@@ -28,7 +29,7 @@ type Lexicon struct {
 	eog    []backend.Token
 }
 
-// newLexicon has the given control tokens, of which those named in eog end generation.
+// NewLexicon has the given control tokens, of which those named in eog end generation.
 func NewLexicon(control []string, eog ...string) *Lexicon {
 	x := &Lexicon{Ids: map[string]backend.Token{}}
 	for _, c := range control {
@@ -50,7 +51,7 @@ func (x *Lexicon) Add(piece string, k backend.TokenKind) backend.Token {
 	return backend.Token(len(x.pieces) - 1)
 }
 
-// text returns the id of a piece of plain text.
+// Text returns the id of a piece of plain text.
 func (x *Lexicon) Text(piece string) backend.Token {
 	if id, ok := x.Ids["text:"+piece]; ok {
 		return id
@@ -60,7 +61,7 @@ func (x *Lexicon) Text(piece string) backend.Token {
 	return id
 }
 
-// encode cuts text into tokens: control tokens by their printed names, and the rest as cut says.
+// Encode cuts text into tokens: control tokens by their printed names, and the rest as cut says.
 func (x *Lexicon) Encode(text string, cut func(string) []string) []backend.Token {
 	var tokens []backend.Token
 	plain := func(s string) {
@@ -103,12 +104,12 @@ func (x *Lexicon) Vocab(t testing.TB) *backend.Vocab {
 	return v
 }
 
-// byWords cuts as usual vocabularies do: a word with the space before it.
+// ByWords cuts as usual vocabularies do: a word with the space before it.
 func ByWords(s string) []string {
 	return regexp.MustCompile(`(?s) ?[A-Za-z]+| ?[^A-Za-z\s]+|\s+`).FindAllString(s, -1)
 }
 
-// byBytes cuts between any two bytes.
+// ByBytes cuts between any two bytes.
 func ByBytes(s string) []string {
 	var out []string
 	for i := range len(s) {
@@ -117,7 +118,7 @@ func ByBytes(s string) []string {
 	return out
 }
 
-// whole does not cut.
+// Whole does not cut.
 func Whole(s string) []string {
 	if s == "" {
 		return nil
@@ -125,7 +126,7 @@ func Whole(s string) []string {
 	return []string{s}
 }
 
-// random cuts at random places, inside runes too.
+// Random cuts at random places, inside runes too.
 func Random(r *rand.Rand) func(string) []string {
 	return func(s string) []string {
 		var out []string
@@ -138,17 +139,17 @@ func Random(r *rand.Rand) func(string) []string {
 	}
 }
 
-// recorder keeps events.
+// Recorder keeps events.
 type Recorder struct{ Events []reasoning.Event }
 
 func (r *Recorder) Emit(e reasoning.Event) { r.Events = append(r.Events, e) }
 
-// split runs tokens through a splitter.
-func Split(t testing.TB, cfg reasoning.SplitterConfig, tokens []backend.Token) []reasoning.Event {
+// Split runs tokens through a splitter.
+func Split(t testing.TB, cfg reader.SplitterConfig, tokens []backend.Token) []reasoning.Event {
 	t.Helper()
 	var r Recorder
 	cfg.Emit = r.Emit
-	s, err := reasoning.NewSplitter(cfg)
+	s, err := reader.NewSplitter(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +165,7 @@ func Split(t testing.TB, cfg reasoning.SplitterConfig, tokens []backend.Token) [
 	return r.Events
 }
 
-// checkNesting holds the rules for the order of events.
+// CheckNesting holds the rules for the order of events.
 func CheckNesting(t testing.TB, events []reasoning.Event) {
 	t.Helper()
 	open := map[reasoning.Segment]bool{}
@@ -199,7 +200,7 @@ func CheckNesting(t testing.TB, events []reasoning.Event) {
 	}
 }
 
-// show writes events in one line: segments with their text, calls with their names, warnings by code.
+// Show writes events in one line: segments with their text, calls with their names, warnings by code.
 func Show(events []reasoning.Event) string {
 	var parts []string
 	var text strings.Builder
@@ -221,7 +222,7 @@ func Show(events []reasoning.Event) string {
 	return strings.Join(parts, " | ")
 }
 
-// texts joins the deltas of each segment.
+// Texts joins the deltas of each segment.
 func Texts(events []reasoning.Event) map[reasoning.Segment]string {
 	out := map[reasoning.Segment]string{}
 	for _, e := range events {

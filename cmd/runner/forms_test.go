@@ -80,7 +80,7 @@ func hotRun(ctx context.Context, r *runner.Runner, schema string, seed uint64) (
 	req := generation.Request{
 		Messages:  []chattemplate.Message{{Role: chattemplate.User, Content: fmt.Sprintf("What is %d + 25?", 17+seed)}},
 		Form:      grammar.JSONSchema([]byte(schema)),
-		Effort:    []chattemplate.Effort{chattemplate.EffortLow, chattemplate.EffortNone, chattemplate.EffortMedium}[seed%3],
+		Effort:    []reasoning.Effort{reasoning.EffortLow, reasoning.EffortNone, reasoning.EffortMedium}[seed%3],
 		Budget:    60,
 		MaxTokens: 300, Seed: &seed,
 		Sampling: backend.Sampling{Temperature: 1.5},

@@ -10,6 +10,7 @@ import (
 	"runner/generation"
 	"runner/grammar"
 	"runner/reasoning"
+	"runner/reasoning/filter"
 	"runner/runner"
 )
 
@@ -74,7 +75,7 @@ func TestShortReasoningIsSummarized(t *testing.T) {
 				req := askDemo(sum)
 				req.DetailedSummary, req.Budget = detailed, budget
 				if i%2 == 0 {
-					req.Effort = chattemplate.EffortLow
+					req.Effort = reasoning.EffortLow
 				}
 				req.Visibility = reasoning.VisibilityFull
 				words := plainWords.FindAllString(folded(t, r, req)[reasoning.Reasoning], -1)
@@ -82,7 +83,7 @@ func TestShortReasoningIsSummarized(t *testing.T) {
 				got := folded(t, r, req)
 				summary, results := got[reasoning.Summary], numbers.FindAllString(got[reasoning.Answer], -1)
 				told := numbers.FindAllString(summary, -1)
-				if limit := reasoning.QuoteLimit(len(words)); longestRun(words, plainWords.FindAllString(summary, -1)) > limit {
+				if limit := filter.QuoteLimit(len(words)); longestRun(words, plainWords.FindAllString(summary, -1)) > limit {
 					t.Errorf("%s, %d words: the summary %q quotes more than %d", sum, len(words), summary, limit)
 				}
 				switch {

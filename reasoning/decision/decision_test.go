@@ -14,6 +14,7 @@ import (
 
 	"runner/reasoning"
 	"runner/reasoning/decision"
+	"runner/reasoning/filter"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -46,7 +47,7 @@ func run(t *testing.T, visibility reasoning.Visibility) []reasoning.Event {
 	show(reasoning.Event{Kind: reasoning.Started, Info: info})
 	show(reasoning.Event{Kind: reasoning.Curated, Code: "history-analysis-dropped",
 		Text: "the reasoning of 1 earlier turn was left out of the prompt"})
-	f := reasoning.NewRationaleFilter(reasoning.RationaleConfig{Iteration: 2}, show)
+	f := filter.NewRationaleFilter(filter.RationaleConfig{Iteration: 2}, show)
 	segment := func(s reasoning.Segment, text string, call reasoning.Call) {
 		f.Push(reasoning.Event{Kind: reasoning.SegmentStart, Segment: s, Call: call})
 		f.Push(reasoning.Event{Kind: reasoning.SegmentDelta, Segment: s, Call: call, Text: text})

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-REASONING = HERE.parents[1] / "reasoning"
+ROOT = HERE.parents[1]
 
 
 def constants(path):
@@ -29,15 +29,16 @@ def between(text, start, end):
 
 
 TOLD = json.loads((HERE / "prompts.json").read_text())
-_P = constants(REASONING / "prompts.go")
-_D = constants(REASONING / "delegation" / "prompt.go")
+_P = constants(ROOT / "reasoning" / "prompts" / "prompts.go")
+_D = constants(ROOT / "generation" / "delegation" / "prompt.go")
+_E = constants(ROOT / "reasoning" / "event.go")
 
 SUMMARY_CONCISE, SUMMARY_DETAILED = _P["SummaryConciseV1"], _P["SummaryDetailedV1"]
 POSTHOC, BUDGET, IDENTITY = _P["PosthocV1"], _P["BudgetV1"], _P["DemoIdentityV2"]
 MARKERS, RATIONALE, JSON, JSON_SCHEMA, JSON_SCORE = _P["MarkersV1"], _P["RationaleV1"], _P["JSONV1"], _P["JSONSchemaV1"], _P["JSONScoreV1"]
 PLAN = _P["PlanV1"]
 SQUASH, RANK, WORK = _D["SquashV1"], _D["rankV1"], _D["workV1"]
-REPORT_NAME, DELEGATE_NAME, RETURN_NAME = _P["ReportReasoningName"], _D["DelegateName"], _D["ReturnName"]
+REPORT_NAME, DELEGATE_NAME, RETURN_NAME = _E["ReportReasoningName"], _D["DelegateName"], _D["ReturnName"]
 
 # The report_reasoning strategy has an instruction. It and delegation have functions of their own, as the runner lists
 # them.

@@ -18,6 +18,7 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 	"runner/reasoning/seal"
 	"runner/server/internal/contract"
 	"runner/server/wire"
@@ -119,7 +120,7 @@ func (c *conversation) history() []string {
 
 const (
 	finalTurn   = "<|end|><|start|>assistant<|channel|>final<|message|>"
-	summaryTurn = reasoning.SummaryConciseV1 + finalTurn
+	summaryTurn = prompts.SummaryConciseV1 + finalTurn
 )
 
 func TestRuns(t *testing.T) {
@@ -258,7 +259,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 	}
 	if r.MaxTokens != 50 || r.Sampling.Temperature != 0.5 || r.Sampling.TopP != 0.9 || *r.Seed != 7 || r.Stop[0] != "x" ||
 		r.Budget != 64 ||
-		r.Visibility != reasoning.VisibilitySummary || !r.DetailedSummary || r.Effort != chattemplate.EffortLow ||
+		r.Visibility != reasoning.VisibilitySummary || !r.DetailedSummary || r.Effort != reasoning.EffortLow ||
 		r.Strategy != reasoning.StrategyNative ||
 		!r.KeepReasoning || r.ToolChoice != generation.ToolChoiceNone || !r.SingleCall || len(r.Tools) != 2 ||
 		!r.Tools[0].Strict || r.Seal != nil {
@@ -305,7 +306,7 @@ func TestReasoningComesBeforeTheAnswer(t *testing.T) {
 		fake.Reply{After: wiretest.Ask("know"), Say: wiretest.Think("", "four")},
 		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "I look.", "get", `{"a": 1}`)},
 		fake.Reply{After: summaryTurn, Say: "It was counted.<|return|>"},
-		fake.Reply{After: reasoning.PosthocV1 + finalTurn, Say: "It is known.<|return|>"})
+		fake.Reply{After: prompts.PosthocV1 + finalTurn, Say: "It is known.<|return|>"})
 	for _, c := range []struct{ question, fields, history string }{
 		{"sum", `"reasoning":"none"`, "assistant"},
 		{"sum", `"reasoning":"none","reasoning_seal":true`, "reasoning assistant"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/server/wire"
 	"runner/server/wiretest"
@@ -163,7 +164,7 @@ func TestHiddenSpecialists(t *testing.T) {
 		t.Errorf("sealed:\n%s", got)
 	}
 	// When no summary will come, nothing waits any more.
-	unavailable := reasoning.Event{Kind: reasoning.Warning, Code: reasoning.CodeSummaryUnavailable}
+	unavailable := reasoning.Event{Kind: reasoning.Warning, Code: generation.CodeSummaryUnavailable}
 	run = wiretest.Run(reasoning.Result{}, marks(), answer[:2], []reasoning.Event{unavailable})
 	run[0].Info.Visibility = reasoning.VisibilitySummary
 	want = "RUN_STARTED,REASONING_START,CUSTOM,REASONING_END,TEXT_MESSAGE_START,TEXT_MESSAGE_CONTENT"

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/server/wire"
 )
@@ -213,7 +214,7 @@ func (e *Encoder) push(ev *reasoning.Event) {
 		e.segment(ev)
 	case reasoning.Warning:
 		e.warn(ev.Code, ev.Text)
-		if ev.Code == reasoning.CodeSummaryUnavailable {
+		if ev.Code == generation.CodeSummaryUnavailable {
 			e.closeSummary()
 			e.summaryOver()
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/server/wire"
 	"runner/server/wiretest"
@@ -81,7 +82,7 @@ func TestGolden(t *testing.T) {
 	late := slices.Concat(beside[2:4], beside[:2], beside[4:])
 	hidden := wiretest.Segment(reasoning.Reasoning)
 	unavailable := []reasoning.Event{
-		{Kind: reasoning.Warning, Code: reasoning.CodeSummaryUnavailable, Text: "the model gave no summary"},
+		{Kind: reasoning.Warning, Code: generation.CodeSummaryUnavailable, Text: "the model gave no summary"},
 	}
 	preamble := wiretest.Segment(reasoning.Preamble, "I look.")
 	posthoc := wiretest.Segment(reasoning.Summary, "It is ", "even.")
@@ -414,7 +415,7 @@ func TestStreamsAreWhatRunsAddUpTo(t *testing.T) {
 		if err != nil {
 			t.Fatalf("run %d: %v\n%s", i, err, f)
 		}
-		var all reasoning.Collector
+		var all generation.Collector
 		for _, e := range events {
 			all.Push(e)
 		}
@@ -441,7 +442,7 @@ func randomRun(rnd *rand.Rand) (events []reasoning.Event) {
 }
 
 // holds compares what a client has with the content of a run.
-func (c *conversation) holds(reply reasoning.Reply) error {
+func (c *conversation) holds(reply generation.Reply) error {
 	valid := strings.NewReplacer("\xff", "\ufffd").Replace
 	if got := c.texts("reasoning"); got != valid(reply.Reasoning+reply.Summary) {
 		return fmt.Errorf("the reasoning is %q", got)

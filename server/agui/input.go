@@ -8,7 +8,6 @@ import (
 
 	"runner/chattemplate"
 	"runner/generation"
-	"runner/reasoning"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )
@@ -78,7 +77,7 @@ type prompt struct {
 	seal, trace bool
 	values      []contract.Carried
 	// warnings are about what was left out of the request.
-	warnings []reasoning.Notice
+	warnings []generation.Notice
 }
 
 // decode reads a principal's request, except for what needs the model.

@@ -20,6 +20,7 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 	"runner/reasoning/seal"
 	"runner/server/wire"
 	"runner/server/wiretest"
@@ -280,7 +281,7 @@ func TestUnsignedThinkingIsTheClients(t *testing.T) {
 func TestSummaryComesBackAsNothing(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "", "get", `{"a": 1}`)},
-		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
+		fake.Reply{After: prompts.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
 			Say: "It was counted.<|return|>"})
 	m := s.message(t, body("look", tool+`,"thinking":{"type":"adaptive","display":"summarized"}`))
 	if b := block(t, m, 0); b["thinking"] != "It was counted." || b["signature"] == "" {
@@ -406,7 +407,7 @@ func TestSignaturesKnowTheirCalls(t *testing.T) {
 				`{"a": 1}`), "none": wiretest.Think(canary, "four"),
 		} {
 			s := serve(t, fake.Config{}, wiretest.Anyone(), fake.Reply{After: wiretest.Ask("look"), Say: say},
-				fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
+				fake.Reply{After: prompts.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
 					Say: "It was counted.<|return|>"},
 				fake.Reply{After: "7<|end|><|start|>assistant", Say: wiretest.Think("", "so")},
 				fake.Reply{After: wiretest.Ask("more"), Say: wiretest.Think("", "so")})
@@ -436,7 +437,7 @@ func TestNoReasoningLeaks(t *testing.T) {
 	s := serve(t, fake.Config{}, wiretest.Anyone(),
 		fake.Reply{After: wiretest.Ask("sum"), Say: wiretest.Think(canary, "four")},
 		fake.Reply{After: wiretest.Ask("look"), Say: wiretest.Call(canary, "I look.", "get", `{"a": 1}`)},
-		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
+		fake.Reply{After: prompts.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
 			Say: "It was counted.<|return|>"})
 	for _, thinking := range []string{"", `,"thinking":{"type":"disabled"}`,
 		`,"thinking":{"type":"adaptive","display":"omitted"}`,

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/reasoning/seal"
 	"runner/server/wiretest"
@@ -212,7 +213,7 @@ func TestStreamIsTheMessage(t *testing.T) {
 // checkTexts holds the texts of a message against those that the events add up to.
 func checkTexts(t *testing.T, events []reasoning.Event, m Message) {
 	t.Helper()
-	var all reasoning.Collector
+	var all generation.Collector
 	for _, e := range events {
 		all.Push(e)
 	}

@@ -231,7 +231,7 @@ func (p *prompt) thinking(body *MessagesRequest) error {
 	p.req.Visibility = reasoning.VisibilityNone
 	switch t.Type {
 	case "disabled":
-		p.req.Effort = chattemplate.EffortNone
+		p.req.Effort = reasoning.EffortNone
 		return nil
 	case "adaptive":
 	case "enabled":

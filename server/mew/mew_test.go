@@ -20,6 +20,7 @@ import (
 	"runner/backend/fake"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 	"runner/runner"
 	"runner/server/mew"
 	"runner/server/mew/envelope"
@@ -260,7 +261,7 @@ func about(id string) func(*envelope.Envelope) bool {
 var sum = fake.Reply{After: wiretest.Ask("What is 17 + 25?"),
 	Say: wiretest.Think("CANARY I add them. It is 42.", "42.")}
 
-var told = fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
+var told = fake.Reply{After: prompts.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
 	Say: "Adding gives 42.<|return|>"}
 
 func TestTheModelAnswers(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/server/wiretest"
 )
@@ -176,7 +177,7 @@ func TestStreamIsTheAnswer(t *testing.T) {
 // checkTexts holds an answer against what the events add up to.
 func checkTexts(t *testing.T, events []reasoning.Event, answer map[string]any) {
 	t.Helper()
-	var all reasoning.Collector
+	var all generation.Collector
 	for _, e := range events {
 		all.Push(e)
 	}

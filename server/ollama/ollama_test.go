@@ -193,7 +193,7 @@ func TestRequestReachesTheRunner(t *testing.T) {
 		t.Errorf("messages %+v", r.Messages)
 	}
 	p := r.Sampling
-	if r.MaxTokens != 50 || *r.Seed != 42 || r.Stop[0] != "x" || r.Effort != chattemplate.EffortHigh ||
+	if r.MaxTokens != 50 || *r.Seed != 42 || r.Stop[0] != "x" || r.Effort != reasoning.EffortHigh ||
 		r.Visibility != reasoning.VisibilityFull || len(r.Tools) != 1 ||
 		!r.Logprobs || p.TopLogprobs != 3 || p.Temperature != 0.5 || p.TopK != 7 || p.TopP != 0.9 || p.MinP != 0.1 ||
 		p.TypicalP != 0.8 ||

@@ -206,7 +206,7 @@ func (p *prompt) think(raw json.RawMessage) error {
 	switch strings.TrimSpace(string(raw)) {
 	case "", "null":
 	case "false":
-		p.req.Visibility, p.req.Effort = reasoning.VisibilityNone, chattemplate.EffortNone
+		p.req.Visibility, p.req.Effort = reasoning.VisibilityNone, reasoning.EffortNone
 	case "true":
 		p.req.Visibility = reasoning.VisibilityFull
 	case `"minimal"`, `"low"`, `"medium"`, `"high"`, `"xhigh"`, `"max"`:

@@ -3,13 +3,14 @@ package openai
 import (
 	"strings"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/server/internal/contract"
 )
 
 // chatReply folds the events of a choice into its message.
 type chatReply struct {
-	events      reasoning.Collector
+	events      generation.Collector
 	delegations contract.DelegationLog
 	speech      speech
 	content     strings.Builder
@@ -59,7 +60,7 @@ func (c *chatOrder) completion(h head, replies []chatReply) *ChatCompletion {
 }
 
 // message is the message of a choice. spoken is its answer and its preamble in the order in which they came.
-func (c *chatOrder) message(r *reasoning.Reply, d *contract.DelegationLog, spoken string) AnswerMessage {
+func (c *chatOrder) message(r *generation.Reply, d *contract.DelegationLog, spoken string) AnswerMessage {
 	m := AnswerMessage{
 		Role: "assistant", Reasoning: r.Reasoning, ReasoningContent: r.Reasoning, ReasoningSummary: r.Summary,
 		MessageEnd: endOf(r.Result, r.Decisions, d),

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning"
 	"runner/server/internal/contract"
 	"runner/server/wire"
@@ -136,7 +137,7 @@ type frames struct {
 	fixed int
 
 	info    reasoning.Info
-	notices []reasoning.Notice
+	notices []generation.Notice
 	result  *reasoning.Result
 
 	decisions   reasoning.DecisionLog
@@ -153,7 +154,7 @@ func (f *frames) note(e *reasoning.Event) {
 			f.info = *e.Info
 		}
 	case reasoning.Warning:
-		f.notices = append(f.notices, reasoning.Notice{Code: e.Code, Text: e.Text})
+		f.notices = append(f.notices, generation.Notice{Code: e.Code, Text: e.Text})
 	case reasoning.Done:
 		f.result = e.Result
 	}

@@ -302,7 +302,7 @@ func (a *API) complete(w http.ResponseWriter, r *http.Request) {
 		a.serve(w, r, m, &s)
 		return
 	}
-	replies := make([]reasoning.Collector, len(reqs))
+	replies := make([]generation.Collector, len(reqs))
 	err = generate(r.Context(), m, reqs, func() {}, func(choice int, e reasoning.Event) error {
 		replies[choice].Push(e)
 		return nil
@@ -315,7 +315,7 @@ func (a *API) complete(w http.ResponseWriter, r *http.Request) {
 }
 
 // completion is the answer with all choices.
-func (c *completionOrder) completion(h head, replies []reasoning.Collector) *Completion {
+func (c *completionOrder) completion(h head, replies []generation.Collector) *Completion {
 	out := &Completion{
 		ID: h.id, Object: h.object, Created: h.created, Model: h.model, SystemFingerprint: h.fingerprint,
 		Choices: make([]CompletionChoice, len(replies)), Warnings: c.warnings,

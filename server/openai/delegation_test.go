@@ -9,6 +9,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 	"runner/server/wiretest"
 )
 
@@ -24,7 +25,7 @@ func TestASpecialistOfTheUsers(t *testing.T) {
 	f := start(t, Config{}, nil,
 		fake.Reply{Prompt: asSpecialist, After: wiretest.Ask("q"), Say: wiretest.Think("canary thinks", "canary works")},
 		fake.Reply{After: wiretest.Ask("q"), Say: wiretest.Think("hm", "four")},
-		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
+		fake.Reply{After: prompts.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
 			Say: "Counted.<|return|>"})
 	for _, c := range []struct{ fields, thoughts, content string }{
 		{`"reasoning":"none"`, "", "four"},

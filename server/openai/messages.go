@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"runner/chattemplate"
-	"runner/reasoning/delegation"
+	"runner/generation/delegation"
 	"runner/reasoning/seal"
 	"runner/server/internal/contract"
 	"runner/server/wire"

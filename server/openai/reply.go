@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -134,7 +135,7 @@ type Extras struct {
 
 // extrasOf returns the extras of one choice. about are the warnings of the request, which stand with the first.
 func extrasOf(choice int, info *reasoning.Info, r *reasoning.Result, about []Warning,
-	notices []reasoning.Notice) Extras {
+	notices []generation.Notice) Extras {
 	i, t := infoOf(info), timingsOf(r)
 	x := Extras{ReasoningInfo: &i, ReasoningUnavailable: r.ReasoningUnavailable, Timings: &t}
 	if choice == 0 {

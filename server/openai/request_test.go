@@ -427,7 +427,7 @@ func TestTools(t *testing.T) {
 }
 
 func TestReasoningFields(t *testing.T) {
-	defaults := generation.Request{Effort: chattemplate.EffortLow, Budget: 5, Strategy: reasoning.StrategyMarkers}
+	defaults := generation.Request{Effort: reasoning.EffortLow, Budget: 5, Strategy: reasoning.StrategyMarkers}
 	api := New(nil, Config{Seal: keys(), Defaults: defaults})
 	for fields, check := range map[string]func(c *chatOrder) bool{
 		``: func(c *chatOrder) bool {
@@ -442,7 +442,7 @@ func TestReasoningFields(t *testing.T) {
 				c.req.Budget == 9
 		},
 		`"include_reasoning":true,"reasoning_effort":"none"`: func(c *chatOrder) bool {
-			return c.req.Visibility == reasoning.VisibilityFull && c.req.Effort == chattemplate.EffortNone
+			return c.req.Visibility == reasoning.VisibilityFull && c.req.Effort == reasoning.EffortNone
 		},
 		`"reasoning_seal":true`: func(c *chatOrder) bool {
 			return c.seal && c.req.Visibility == reasoning.VisibilityNone
@@ -453,7 +453,7 @@ func TestReasoningFields(t *testing.T) {
 		},
 		`"keep_reasoning":true`: func(c *chatOrder) bool { return c.req.KeepReasoning },
 		`"chat_template_kwargs":{"enable_thinking":false,"x":[1]}`: func(c *chatOrder) bool {
-			return c.req.Effort == chattemplate.EffortNone && len(c.req.TemplateArgs) == 2
+			return c.req.Effort == reasoning.EffortNone && len(c.req.TemplateArgs) == 2
 		},
 	} {
 		var b ChatRequest

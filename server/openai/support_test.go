@@ -12,6 +12,7 @@ import (
 
 	"runner/backend/fake"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 	"runner/reasoning/seal"
 	"runner/server/internal/apierror"
 	"runner/server/wire"
@@ -263,7 +264,7 @@ func pretty(t testing.TB, v any) string {
 
 // summaryReply answers the summary pass.
 func summaryReply(say string) fake.Reply {
-	return fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
+	return fake.Reply{After: prompts.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>",
 		Say: say + "<|return|>"}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"runner/backend/fake"
 	"runner/generation"
-	"runner/reasoning"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -105,7 +104,7 @@ func TestCompletionStreamsAddUp(t *testing.T) {
 		g := generator{rand.New(rand.NewPCG(seed, 2))}
 		c := &completionOrder{texts: []string{g.text()}, echo: g.IntN(2) == 0, order: order{choices: 1}}
 		list := g.stream(g.IntN(2) == 0)
-		var collected reasoning.Collector
+		var collected generation.Collector
 		got := CompletionChoice{}
 		encoder := newCompletionEncoder(*testConfig.head(), c, 0, func(frame []byte) error {
 			var f Completion
@@ -119,7 +118,7 @@ func TestCompletionStreamsAddUp(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want := c.completion(*testConfig.head(), []reasoning.Collector{collected}).Choices[0]
+		want := c.completion(*testConfig.head(), []generation.Collector{collected}).Choices[0]
 		if a, b := pretty(t, got), pretty(t, want); a != b {
 			t.Fatalf("seed %d: the stream adds up to\n%s\nand the answer is\n%s", seed, a, b)
 		}

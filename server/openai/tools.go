@@ -7,7 +7,7 @@ import (
 
 	"runner/chattemplate"
 	"runner/generation"
-	"runner/reasoning/delegation"
+	"runner/generation/delegation"
 	"runner/server/internal/contract"
 	"runner/server/wire"
 )

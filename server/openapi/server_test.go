@@ -22,7 +22,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
-	"runner/reasoning"
+	"runner/reasoning/prompts"
 	"runner/reasoning/seal"
 	"runner/reasoning/trace"
 	"runner/reasoning/trace/store"
@@ -86,8 +86,8 @@ func script() fake.Config {
 			`{"q":"a"}`)},
 		fake.Reply{After: wiretest.Ask(cut), Say: wiretest.Call("", "", "look", `{"q":"`+strings.Repeat("a", 200)+`"}`)},
 		fake.Reply{After: "Once upon a time", Say: " there was.<|return|>"},
-		fake.Reply{After: reasoning.SummaryConciseV1 + summary, Say: said},
-		fake.Reply{After: reasoning.SummaryDetailedV1 + summary, Say: said},
+		fake.Reply{After: prompts.SummaryConciseV1 + summary, Say: said},
+		fake.Reply{After: prompts.SummaryDetailedV1 + summary, Say: said},
 	)}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"runner/reasoning"
+	"runner/reasoning/filter"
 )
 
 // errBroke is what an engine could say that quotes the text it worked on.
@@ -259,12 +260,12 @@ func particulars() []Recording {
 	return []Recording{
 		record("reason for one of two calls", reasons, think(), CallSegment(0, "look", `{"q":"a"}`),
 			CallSegment(1, "look", `{"q":"b"}`), why(0)),
-		record("reason that could not be read", calls, think(), warn(reasoning.CodeMalformedRationale),
+		record("reason that could not be read", calls, think(), warn(filter.CodeMalformedRationale),
 			CallSegment(0, "look", `{"q":"a"}`)),
 		record("assumptions in reasoning and answer", stop, think(), assume(), say("I assume that it is 4."), assume()),
 		record("score", sure, think(), say("It is 4.")),
 		record("history kept from the model", stop,
-			[]reasoning.Event{{Kind: reasoning.Curated, Code: reasoning.CuratedHistory, Text: "reasoning of earlier turns: 2"}},
+			[]reasoning.Event{{Kind: reasoning.Curated, Code: filter.CuratedHistory, Text: "reasoning of earlier turns: 2"}},
 			think(), say("It is 4.")),
 		record("warning before anything is said", stop, warn("template_variable_ignored"), think(), say("It is 4.")),
 		record("more warnings than anybody reads", stop, slices.Concat(many...), think(), say("It is 4.")),

@@ -145,7 +145,7 @@ func (c *chat) turn(ctx context.Context, text string) error {
 }
 
 // stopped keeps the answer that was written before the user stopped a turn. Without an answer the turn is forgotten.
-func (c *chat) stopped(before int, out reasoning.Reply) {
+func (c *chat) stopped(before int, out generation.Reply) {
 	fmt.Fprintln(c.app.out) // ends the line in which the terminal shows ^C
 	if out.Answer == "" || len(out.Calls) > 0 {
 		c.messages = c.messages[:before]
@@ -159,7 +159,7 @@ func (c *chat) stopped(before int, out reasoning.Reply) {
 
 // generate runs one request. answered is set when the request follows the results of calls. The first Ctrl-C stops
 // the request. A second one before it has stopped sets c.interrupted.
-func (c *chat) generate(ctx context.Context, answered bool) (reasoning.Reply, error) {
+func (c *chat) generate(ctx context.Context, answered bool) (generation.Reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var presses int
 	watched := make(chan struct{})
@@ -233,7 +233,7 @@ func (t *transcript) add(heading, text string) {
 	}
 }
 
-func (t *transcript) turn(r reasoning.Reply) {
+func (t *transcript) turn(r generation.Reply) {
 	t.add("Reasoning", r.Reasoning)
 	summary := "Summary of the reasoning"
 	if r.Result != nil && r.Result.SummarySource == string(reasoning.StrategyPosthoc) {

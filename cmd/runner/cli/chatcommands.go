@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"runner/chattemplate"
+	"runner/reasoning"
 )
 
 // chatCommand is a command of the chat.
@@ -41,7 +41,7 @@ func commandNames() []string {
 }
 
 func effortNames() []string {
-	names := []string{effortName(chattemplate.EffortDefault)}
+	names := []string{effortName(reasoning.EffortDefault)}
 	for _, e := range efforts {
 		names = append(names, string(e))
 	}
@@ -105,7 +105,7 @@ func (c *chat) setEffort(value string) bool {
 			c.say("Effort cannot be %q; use %s.", value, alternatives(names))
 			return false
 		}
-		c.options.request.Effort = chattemplate.EffortDefault
+		c.options.request.Effort = reasoning.EffortDefault
 		if i > 0 {
 			c.options.request.Effort = efforts[i-1]
 		}

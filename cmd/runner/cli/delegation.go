@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/generation"
-	"runner/reasoning/delegation"
+	"runner/generation/delegation"
 )
 
 // addDelegationFlags adds the delegation flags that several commands share.

@@ -19,6 +19,7 @@ import (
 	"runner/cmd/runner/scripttest"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 	"runner/runner"
 )
 
@@ -204,7 +205,7 @@ func (t *turn) plan(message string) string {
 	if n, _ := fmt.Sscanf(message, "plan %d %d", &first, &second); n < 2 {
 		return `{"steps":[{"to`
 	}
-	if strings.Contains(t.req.Messages[0].Content, reasoning.PlanStrictV1) {
+	if strings.Contains(t.req.Messages[0].Content, prompts.PlanStrictV1) {
 		first = second
 	}
 	var steps []string

@@ -21,6 +21,7 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 	"runner/runner"
 	"runner/server"
 	"runner/server/keys"
@@ -51,7 +52,7 @@ func deepThoughts(name string) fake.Config {
 		fake.Reply{After: "</delegate-reasoning><|end|><|start|>assistant",
 			Say: wiretest.Think(thought, "As a specialist: "+wiretest.Canary)},
 		fake.Reply{After: "</return-control><|end|><|start|>assistant", Say: wiretest.Think(thought, "It is 4.")},
-		fake.Reply{After: reasoning.SummaryConciseV1 + summary, Say: "It was " + wiretest.SummaryCanary + ".<|return|>"},
+		fake.Reply{After: prompts.SummaryConciseV1 + summary, Say: "It was " + wiretest.SummaryCanary + ".<|return|>"},
 		fake.Reply{After: "Two and two", Say: " is four.<|return|>"},
 	)}
 	switch name {

@@ -13,8 +13,8 @@ import (
 	"runner/cmd/runner/render"
 	"runner/generation"
 	"runner/grammar"
-	"runner/reasoning"
 	"runner/reasoning/decision"
+	"runner/reasoning/prompts"
 )
 
 // validatePlan refuses flags that cannot be combined with --plan.
@@ -49,7 +49,7 @@ func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req genera
 	req.Tools, req.Form = nil, grammar.JSONSchema(schema)
 	ask := func(strict string) (decision.Plan, error) {
 		req := req
-		req.Messages = instructed(req.Messages, reasoning.PlanV1+"\n"+functions+strict)
+		req.Messages = instructed(req.Messages, prompts.PlanV1+"\n"+functions+strict)
 		s := a.streams(o, spinner)
 		s.Out, s.OutTerminal = io.Discard, false // plan writes the final plan itself
 		req.Trace = o.records.tracer(newRunID())
@@ -66,7 +66,7 @@ func (a *app) plan(ctx context.Context, gen generator, o *runOptions, req genera
 	}
 	best, err := ask("")
 	if err == nil && best.Missing > 0 {
-		again, err := ask("\n" + reasoning.PlanStrictV1)
+		again, err := ask("\n" + prompts.PlanStrictV1)
 		unusable := (*planError)(nil)
 		switch {
 		case errors.As(err, &unusable): // keep the first plan

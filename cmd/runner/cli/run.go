@@ -261,7 +261,7 @@ func (a *app) once(ctx context.Context, gen generator, o *runOptions, req genera
 }
 
 // afterwords warns if a reply is missing or cut off.
-func (a *app) afterwords(r reasoning.Reply) {
+func (a *app) afterwords(r generation.Reply) {
 	if _, text, ok := render.Shortfall(r); ok {
 		a.complain("warning: " + text)
 	}

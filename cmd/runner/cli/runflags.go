@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner/backend"
-	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
 )
@@ -46,8 +45,8 @@ var (
 	visibilityNames = []string{"none", "summary", "full"}
 	visibilities    = []reasoning.Visibility{reasoning.VisibilityNone, reasoning.VisibilitySummary,
 		reasoning.VisibilityFull}
-	efforts = []chattemplate.Effort{chattemplate.EffortNone, chattemplate.EffortMinimal, chattemplate.EffortLow,
-		chattemplate.EffortMedium, chattemplate.EffortHigh}
+	efforts = []reasoning.Effort{reasoning.EffortNone, reasoning.EffortMinimal, reasoning.EffortLow,
+		reasoning.EffortMedium, reasoning.EffortHigh}
 	strategies = []reasoning.Strategy{reasoning.StrategyAuto, reasoning.StrategyNative, reasoning.StrategyJSON,
 		reasoning.StrategyTool,
 		reasoning.StrategyMarkers, reasoning.StrategyPosthoc}

@@ -9,7 +9,7 @@ import (
 
 	"runner/backend"
 	"runner/backend/fake"
-	"runner/reasoning"
+	"runner/reasoning/prompts"
 )
 
 // A run that cannot make a summary asks for one sequence and does with it; every other asks for two.
@@ -19,7 +19,7 @@ func TestSequences(t *testing.T) {
 	script := fake.Replies(fake.Harmony(),
 		fake.Reply{After: "question<|end|>" + turn, Say: "<|channel|>analysis<|message|>thought<|end|>" + turn + final +
 			"forty-two<|return|>"},
-		fake.Reply{After: reasoning.SummaryConciseV1 + "<|end|>" + turn + final, Say: "Short.<|return|>"})
+		fake.Reply{After: prompts.SummaryConciseV1 + "<|end|>" + turn + final, Say: "Short.<|return|>"})
 	for visibility, want := range map[string]int{"none": 1, "full": 1, "summary": 2} {
 		var asked int
 		var model *fake.Model

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"runner/backend"
-	"runner/chattemplate"
 	"runner/cmd/runner/render"
 	"runner/generation"
 	"runner/reasoning"
@@ -16,9 +15,9 @@ import (
 
 // generate runs one request and renders its events. It returns the reply, even if the run ended early.
 func generate(ctx context.Context, gen generator, req generation.Request, to render.Renderer,
-	spinner *render.Spinner) (reasoning.Reply, error) {
+	spinner *render.Spinner) (generation.Reply, error) {
 	defer spinner.Stop()
-	var run reasoning.Collector
+	var run generation.Collector
 	var failed error
 	spinner.Set("reading the prompt")
 	for e, err := range gen.Generate(ctx, req) {
@@ -94,8 +93,8 @@ func rate(tokens int, d time.Duration) string {
 	return fmt.Sprintf("%.1f tokens/s", float64(tokens)/d.Seconds())
 }
 
-func effortName(e chattemplate.Effort) string {
-	if e == chattemplate.EffortDefault {
+func effortName(e reasoning.Effort) string {
+	if e == reasoning.EffortDefault {
 		return "default"
 	}
 	return string(e)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -11,7 +12,7 @@ import (
 // those of the HTTP API: answer, and reasoning and reasoning_summary where they are visible.
 type JSON struct {
 	streams Streams
-	run     reasoning.Collector
+	run     generation.Collector
 }
 
 // NewJSON returns a renderer that writes to s.Out.
@@ -104,7 +105,7 @@ func (j *JSON) Render(e reasoning.Event) error {
 // Close implements [Renderer].
 func (j *JSON) Close() error { return nil }
 
-func newObject(r reasoning.Reply) object {
+func newObject(r generation.Reply) object {
 	o := object{Answer: r.Answer, Preamble: r.Preamble, ToolCalls: []toolCall{}, Model: r.Info.Model,
 		Warnings: []warning{}}
 	o.Rationale, o.Assumptions = r.Decisions, r.Assumptions

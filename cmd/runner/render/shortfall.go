@@ -1,6 +1,9 @@
 package render
 
-import "runner/reasoning"
+import (
+	"runner/generation"
+	"runner/reasoning"
+)
 
 // The codes of Shortfall.
 const (
@@ -11,7 +14,7 @@ const (
 )
 
 // Shortfall explains why a limit cut a reply off, and which flag helps. ok is false if no limit was reached.
-func Shortfall(r reasoning.Reply) (code, text string, ok bool) {
+func Shortfall(r generation.Reply) (code, text string, ok bool) {
 	if r.Result == nil || r.Result.Finish != reasoning.FinishLength {
 		return "", "", false
 	}

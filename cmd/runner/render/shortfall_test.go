@@ -7,6 +7,7 @@ import (
 
 	"runner/chattemplate"
 	"runner/cmd/runner/render"
+	"runner/generation"
 	"runner/reasoning"
 )
 
@@ -16,24 +17,24 @@ func TestShortfall(t *testing.T) {
 	}
 	const length, full = reasoning.FinishLength, reasoning.DetailContextFull
 	for _, tt := range []struct {
-		reply      reasoning.Reply
+		reply      generation.Reply
 		code, text string
 	}{
-		{reasoning.Reply{}, "", ""},
-		{reasoning.Reply{Result: result(reasoning.FinishStop, "", 5)}, "", ""},
-		{reasoning.Reply{Answer: "a", Result: result(length, "", 5)}, "answer_cut_off",
+		{generation.Reply{}, "", ""},
+		{generation.Reply{Result: result(reasoning.FinishStop, "", 5)}, "", ""},
+		{generation.Reply{Answer: "a", Result: result(length, "", 5)}, "answer_cut_off",
 			"the answer is cut off: --max-tokens was reached; use a larger --max-tokens"},
-		{reasoning.Reply{Answer: "a", Result: result(length, reasoning.DetailAnswerReserve, 5)}, "answer_cut_off",
+		{generation.Reply{Answer: "a", Result: result(length, reasoning.DetailAnswerReserve, 5)}, "answer_cut_off",
 			"the answer is cut off: --max-tokens was reached; use a larger --max-tokens"},
-		{reasoning.Reply{Calls: make([]chattemplate.ToolCall, 1), Result: result(length, full, 5)}, "answer_cut_off",
+		{generation.Reply{Calls: make([]chattemplate.ToolCall, 1), Result: result(length, full, 5)}, "answer_cut_off",
 			"the call is cut off: the context was full; use a larger --ctx-size"},
-		{reasoning.Reply{Result: result(length, "", 5)}, "no_answer",
+		{generation.Reply{Result: result(length, "", 5)}, "no_answer",
 			"no answer was given: the reasoning used up --max-tokens; use a larger --max-tokens or --reasoning-effort low"},
-		{reasoning.Reply{Result: result(length, full, 5)}, "no_answer",
+		{generation.Reply{Result: result(length, full, 5)}, "no_answer",
 			"no answer was given: the reasoning filled the context; use a larger --ctx-size or --reasoning-effort low"},
-		{reasoning.Reply{Result: result(length, "", 0)}, "no_answer",
+		{generation.Reply{Result: result(length, "", 0)}, "no_answer",
 			"no answer was given: --max-tokens was reached before it; use a larger --max-tokens"},
-		{reasoning.Reply{Result: result(length, full, 0)}, "no_answer",
+		{generation.Reply{Result: result(length, full, 0)}, "no_answer",
 			"no answer was given: the context was full before it; use a larger --ctx-size"},
 	} {
 		code, text, ok := render.Shortfall(tt.reply)

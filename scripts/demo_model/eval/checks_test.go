@@ -11,8 +11,9 @@ import (
 	"runner/backend"
 	"runner/backend/fake"
 	"runner/cmd/runner/cli"
+	"runner/generation/delegation"
 	"runner/reasoning"
-	"runner/reasoning/delegation"
+	"runner/reasoning/prompts"
 	"runner/server/wiretest"
 )
 
@@ -35,7 +36,7 @@ func scripted(context.Context, string, backend.Config) (backend.Model, error) {
 	}
 	report := " to=functions." + reasoning.ReportReasoningName +
 		`<|channel|>commentary <|constrain|>json<|message|>{"reasoning":"` + work + `"}<|call|>`
-	summarize := reasoning.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>"
+	summarize := prompts.SummaryConciseV1 + "<|end|><|start|>assistant<|channel|>final<|message|>"
 	long := work + ", which is what was asked for"
 	why := "I call it.\n" + `<rationale call="1">{"why": "I was asked to."}</rationale>`
 	v := fake.Harmony()

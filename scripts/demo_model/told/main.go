@@ -20,11 +20,12 @@ import (
 	"runner/backend/llamacpp"
 	"runner/chattemplate"
 	"runner/generation"
+	"runner/generation/delegation"
 	"runner/grammar"
 	"runner/models/demo"
 	"runner/reasoning"
 	"runner/reasoning/decision"
-	"runner/reasoning/delegation"
+	"runner/reasoning/prompts"
 	"runner/runner"
 )
 
@@ -57,14 +58,14 @@ func promptRequests() map[string]generation.Request {
 	if err != nil {
 		panic(err) // the schema is made of constants
 	}
-	planned := append([]chattemplate.Message{{Role: chattemplate.System, Content: "Be brief.\n\n" + reasoning.PlanV1 +
+	planned := append([]chattemplate.Message{{Role: chattemplate.System, Content: "Be brief.\n\n" + prompts.PlanV1 +
 		"\n" + planTool}}, asked...)
 	schema := grammar.JSONSchema(
 		[]byte(`{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}`))
 	return map[string]generation.Request{
 		"plain":      {Messages: asked},
-		"none":       {Messages: asked, Effort: chattemplate.EffortNone},
-		"developer":  {Messages: told, Effort: chattemplate.EffortHigh},
+		"none":       {Messages: asked, Effort: reasoning.EffortNone},
+		"developer":  {Messages: told, Effort: reasoning.EffortHigh},
 		"later":      {Messages: later},
 		"tools":      {Messages: called, Tools: tools},
 		"rationale":  {Messages: told, Tools: tools, Rationale: true},
@@ -86,8 +87,8 @@ func main() {
 	}
 }
 
-// prompts renders the requests with the bundled model's vocabulary. Only its special tokens matter here.
-func prompts(ctx context.Context) (map[string]string, error) {
+// rendered renders the requests with the bundled model's vocabulary. Only its special tokens matter here.
+func rendered(ctx context.Context) (map[string]string, error) {
 	path, err := demo.Path(ctx)
 	if err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func prompts(ctx context.Context) (map[string]string, error) {
 }
 
 func write(ctx context.Context, path string) error {
-	all, err := prompts(ctx)
+	all, err := rendered(ctx)
 	if err != nil {
 		return err
 	}

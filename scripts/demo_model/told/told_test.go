@@ -17,7 +17,7 @@ func TestPromptsAreWrittenDown(t *testing.T) {
 	if err := json.Unmarshal(data, &written); err != nil {
 		t.Fatal(err)
 	}
-	now, err := prompts(t.Context())
+	now, err := rendered(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"runner/generation"
+	"runner/generation/delegation"
 	"runner/reasoning"
-	"runner/reasoning/delegation"
 	"runner/server/wire"
 )
 

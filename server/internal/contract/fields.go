@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/server/wire"
@@ -87,7 +86,7 @@ type Asked struct {
 	Said bool
 	// Summary is the length that was asked for, as it was said: auto, concise or detailed; empty for none.
 	Summary string
-	Effort  chattemplate.Effort
+	Effort  reasoning.Effort
 	// Budget is the most reasoning tokens; 0 where nothing was said, negative for no limit.
 	Budget   int
 	Strategy reasoning.Strategy
@@ -102,7 +101,7 @@ type Asked struct {
 	Args       map[string]any
 	Delegation *Delegation
 	// Warnings say which fields have no effect.
-	Warnings []reasoning.Notice
+	Warnings []generation.Notice
 }
 
 // Apply writes what was asked for into a request. What was not keeps the request's values.
@@ -111,7 +110,7 @@ func (a *Asked) Apply(req *generation.Request) {
 		req.Visibility = a.Visibility
 	}
 	req.DetailedSummary = a.Summary == "detailed" || a.Summary != "concise" && req.DetailedSummary
-	if a.Effort != chattemplate.EffortDefault {
+	if a.Effort != reasoning.EffortDefault {
 		req.Effort = a.Effort
 	}
 	if a.Budget != 0 {
@@ -151,12 +150,12 @@ func (c *choice[T]) say(param string, value T) error {
 type parser struct {
 	visibility choice[reasoning.Visibility]
 	summary    choice[string]
-	effort     choice[chattemplate.Effort]
+	effort     choice[reasoning.Effort]
 	budget     choice[int]
 	keep       choice[bool]
 	// noSummary is the field that wants no summary, and on the one that wants reasoning; empty for none.
 	noSummary, on string
-	warnings      []reasoning.Notice
+	warnings      []generation.Notice
 	// templateArgs are the variables for a template, with the effort by its name there.
 	templateArgs map[string]any
 }
@@ -330,7 +329,7 @@ func (p *parser) effortOf(param string, effort *string) error {
 		return nil
 	}
 	e, err := reasoning.ParseEffort(*effort)
-	if err != nil || e == chattemplate.EffortDefault {
+	if err != nil || e == reasoning.EffortDefault {
 		return wire.Invalid(param, "it takes none, minimal, low, medium, high, xhigh or max")
 	}
 	return p.effort.say(param, e)
@@ -343,7 +342,7 @@ func (p *parser) budgetOf(param string, budget *int) error {
 	case *budget < -1 || *budget > maxBudget:
 		return wire.Invalid(param, "a budget is 1 to %d tokens, 0 to skip the reasoning or -1 for no limit", maxBudget)
 	case *budget == 0:
-		return p.effort.say(param, chattemplate.EffortNone)
+		return p.effort.say(param, reasoning.EffortNone)
 	}
 	return p.budget.say(param, *budget)
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
 	"runner/server/wire"
@@ -35,8 +34,8 @@ func TestFields(t *testing.T) {
 		{`{"reasoning":"none"}`, Asked{Visibility: none}},
 		{`{"reasoning":"summary"}`, Asked{Visibility: summary}},
 		{`{"reasoning":"full","include_reasoning":true}`, Asked{Visibility: full}},
-		{`{"reasoning":{"effort":"high"}}`, Asked{Effort: chattemplate.EffortHigh}},
-		{`{"reasoning":{"effort":"none"},"reasoning_effort":"none"}`, Asked{Effort: chattemplate.EffortNone}},
+		{`{"reasoning":{"effort":"high"}}`, Asked{Effort: reasoning.EffortHigh}},
+		{`{"reasoning":{"effort":"none"},"reasoning_effort":"none"}`, Asked{Effort: reasoning.EffortNone}},
 		{`{"reasoning":{"summary":"detailed"}}`, Asked{Visibility: summary, Summary: "detailed"}},
 		{`{"reasoning":{"generate_summary":"concise","summary":null}}`, Asked{Visibility: summary, Summary: "concise"}},
 		{`{"reasoning":{"exclude":true},"include_reasoning":false}`, Asked{Visibility: none}},
@@ -45,11 +44,11 @@ func TestFields(t *testing.T) {
 		{`{"reasoning":{"context":"all_turns"}}`, Asked{Keep: true}},
 		{`{"keep_reasoning":true}`, Asked{Keep: true}},
 		{`{"rationale":true}`, Asked{Rationale: true}},
-		{`{"chat_template_kwargs":{"enable_thinking":false}}`, Asked{Effort: chattemplate.EffortNone}},
-		{`{"chat_template_kwargs":{"thinking":false},"reasoning_effort":"none"}`, Asked{Effort: chattemplate.EffortNone}},
+		{`{"chat_template_kwargs":{"enable_thinking":false}}`, Asked{Effort: reasoning.EffortNone}},
+		{`{"chat_template_kwargs":{"thinking":false},"reasoning_effort":"none"}`, Asked{Effort: reasoning.EffortNone}},
 		{`{"chat_template_kwargs":{"enable_thinking":true,"thinking":0}}`, Asked{}},
 		{`{"chat_template_kwargs":{"reasoning_effort":"low"},"reasoning":{"effort":"low"}}`,
-			Asked{Effort: chattemplate.EffortLow}},
+			Asked{Effort: reasoning.EffortLow}},
 		{`{"reasoning_seal":true}`, Asked{Seal: true}},
 		{`{"reasoning_encrypt":true}`, Asked{Encrypt: true}},
 		{`{"include":["reasoning.encrypted_content"]}`, Asked{Seal: true}},
@@ -136,17 +135,17 @@ func TestEffortAndVisibilityAreIndependent(t *testing.T) {
 		}
 	}
 	for _, v := range []string{"none", "summary", "full"} {
-		if got, err := parse(t, `{"reasoning":"`+v+`"}`); err != nil || got.Effort != chattemplate.EffortDefault {
+		if got, err := parse(t, `{"reasoning":"`+v+`"}`); err != nil || got.Effort != reasoning.EffortDefault {
 			t.Errorf("visibility %s: %+v, %v", v, got, err)
 		}
 	}
 }
 
 func TestApplyKeepsDefaults(t *testing.T) {
-	req := generation.Request{Budget: 9, Effort: chattemplate.EffortLow, Strategy: reasoning.StrategyMarkers,
+	req := generation.Request{Budget: 9, Effort: reasoning.EffortLow, Strategy: reasoning.StrategyMarkers,
 		DetailedSummary: true}
 	(&Asked{Summary: "auto"}).Apply(&req)
-	if req.Budget != 9 || req.Effort != chattemplate.EffortLow || req.Strategy != reasoning.StrategyMarkers ||
+	if req.Budget != 9 || req.Effort != reasoning.EffortLow || req.Strategy != reasoning.StrategyMarkers ||
 		!req.DetailedSummary {
 		t.Errorf("defaults are gone: %+v", req)
 	}

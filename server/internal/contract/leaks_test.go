@@ -15,6 +15,7 @@ import (
 	"runner/chattemplate"
 	"runner/generation"
 	"runner/reasoning"
+	"runner/reasoning/prompts"
 	"runner/reasoning/seal"
 	"runner/server/agui"
 	"runner/server/anthropic"
@@ -57,16 +58,16 @@ func thinker() []fake.Reply {
 	think := "<|channel|>analysis<|message|>" + pondered + next
 	answer := final + answered + "<|return|>"
 	replies := []fake.Reply{
-		{After: reasoning.SummaryConciseV1 + next + final, Say: "It is a plan.<|return|>"},
-		{After: reasoning.PosthocV1 + next + final, Say: "It is a plan.<|return|>"},
+		{After: prompts.SummaryConciseV1 + next + final, Say: "It is a plan.<|return|>"},
+		{After: prompts.PosthocV1 + next + final, Say: "It is a plan.<|return|>"},
 		// The strategies: markers, an object, a call.
-		{Prompt: reasoning.MarkersV1[:40], After: final,
+		{Prompt: prompts.MarkersV1[:40], After: final,
 			Say: "<<REASONING>>" + pondered + "<</REASONING>>" + answered + "<|return|>"},
-		{Prompt: reasoning.JSONV1[:40], After: final,
+		{Prompt: prompts.JSONV1[:40], After: final,
 			Say: `{"reasoning": "` + pondered + `", "answer": "` + answered + `"}<|return|>`},
 		{Prompt: "report_reasoning", After: "{}" + next, Say: answer},
 		{After: "Let me see" + next, Say: think + answer},
-		{After: pondered + next, Say: answer}, {After: reasoning.BudgetV1 + next, Say: answer},
+		{After: pondered + next, Say: answer}, {After: prompts.BudgetV1 + next, Say: answer},
 	}
 	for _, scene := range scenes {
 		ask := wiretest.Ask(scene)
@@ -78,9 +79,9 @@ func thinker() []fake.Reply {
 			say = "<|channel|>analysis<|message|>" + pondered + "<|return|>"
 		}
 		replies = append(replies,
-			fake.Reply{Prompt: reasoning.MarkersV1[:40], After: ask,
+			fake.Reply{Prompt: prompts.MarkersV1[:40], After: ask,
 				Say: final + "<<REASONING>>" + pondered + "<</REASONING>>" + answered + "<|return|>"},
-			fake.Reply{Prompt: reasoning.ReportV1[:40], After: ask,
+			fake.Reply{Prompt: prompts.ReportV1[:40], After: ask,
 				Say: "<|channel|>commentary to=functions.report_reasoning <|constrain|>json<|message|>" +
 					`{"reasoning": "` + pondered + `"}<|call|>`},
 			fake.Reply{After: ask, Say: say},
@@ -97,14 +98,14 @@ func tagged() fake.Config {
 	v := fake.Think()
 	cfg := fake.Config{Vocab: v, ChatTemplate: fake.ThinkTemplate, ContextSize: 4096}
 	replies := []fake.Reply{
-		{After: reasoning.SummaryConciseV1 + "<|im_end|>\n" + turn + skipped, Say: "It is a plan.<|im_end|>"},
-		{Prompt: reasoning.MarkersV1[:40], After: turn + skipped,
+		{After: prompts.SummaryConciseV1 + "<|im_end|>\n" + turn + skipped, Say: "It is a plan.<|im_end|>"},
+		{Prompt: prompts.MarkersV1[:40], After: turn + skipped,
 			Say: "<<REASONING>>" + pondered + "<</REASONING>>" + answered + "<|im_end|>"},
-		{Prompt: reasoning.JSONV1[:40], After: turn + skipped,
+		{Prompt: prompts.JSONV1[:40], After: turn + skipped,
 			Say: `{"reasoning": "` + pondered + `", "answer": "` + answered + `"}<|im_end|>`},
 		{After: turn, Say: "<think>" + pondered + "</think>" + answered + "<|im_end|>"},
 		{After: pondered + "</think>\n\n", Say: answered + "<|im_end|>"},
-		{After: reasoning.BudgetV1 + "\n</think>\n\n", Say: answered + "<|im_end|>"},
+		{After: prompts.BudgetV1 + "\n</think>\n\n", Say: answered + "<|im_end|>"},
 	}
 	usual, kept := script(v, replies), fake.Encode(v, boosted)[0]
 	cfg.Script = func(before []backend.Token) backend.Token {

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"runner/chattemplate"
-	"runner/reasoning"
+	"runner/generation"
 	"runner/reasoning/seal"
 	"runner/server/wire"
 )
@@ -167,14 +167,14 @@ func (r *Restorer) dropOne(v *Carried, err error) error {
 }
 
 // Warnings tells what was left out, one warning for each reason.
-func (r *Restorer) Warnings() []reasoning.Notice {
-	var list []reasoning.Notice
+func (r *Restorer) Warnings() []generation.Notice {
+	var list []generation.Notice
 	for _, d := range r.dropped {
 		what := d.first + " was left out"
 		if d.count > 1 {
 			what = fmt.Sprintf("%d sealed values were left out, the first of them %s", d.count, d.first)
 		}
-		list = append(list, reasoning.Notice{Code: CodeSealedDropped, Text: fmt.Sprintf("%s (%s): %s", what, d.reason.Code(),
+		list = append(list, generation.Notice{Code: CodeSealedDropped, Text: fmt.Sprintf("%s (%s): %s", what, d.reason.Code(),
 			d.reason.Reason())})
 	}
 	return list

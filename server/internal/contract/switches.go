@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/server/wire"
 )
@@ -83,7 +83,7 @@ func Ignored(field string) string { return field + ": this field is not known he
 
 func (p *parser) ignored(fields ...string) {
 	for _, f := range fields {
-		p.warnings = append(p.warnings, reasoning.Notice{Code: CodeIgnored, Text: Ignored(f)})
+		p.warnings = append(p.warnings, generation.Notice{Code: CodeIgnored, Text: Ignored(f)})
 	}
 }
 
@@ -95,7 +95,7 @@ func (p *parser) enable(param string, on *bool) error {
 	case *on:
 		p.on = param
 	default:
-		return p.effort.say(param, chattemplate.EffortNone)
+		return p.effort.say(param, reasoning.EffortNone)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (p *parser) format(format *string) error {
 	}
 	switch *format {
 	case "raw", "none", "deepseek-legacy":
-		p.warnings = append(p.warnings, reasoning.Notice{
+		p.warnings = append(p.warnings, generation.Notice{
 			Code: CodeIgnored,
 			Text: param + ": reasoning never stands in the answer; visibility full returns it beside the answer",
 		})
@@ -200,7 +200,7 @@ func (p *parser) format(format *string) error {
 
 // agree checks what can only be checked when all fields were read.
 func (p *parser) agree() error {
-	if p.on != "" && p.effort.from != "" && p.effort.value == chattemplate.EffortNone {
+	if p.on != "" && p.effort.from != "" && p.effort.value == reasoning.EffortNone {
 		return wire.Invalid(p.on, "it asks for reasoning and %s for none; say it in one place", p.effort.from)
 	}
 	if p.noSummary == "" {

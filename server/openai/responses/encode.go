@@ -182,7 +182,7 @@ func (e *encoder) start(ev *reasoning.Event) {
 func (e *encoder) mayReason() bool {
 	i := e.resp.ReasoningInfo
 	return (e.carries || i.Visibility == reasoning.VisibilitySummary.String()) &&
-		i.Effort != string(chattemplate.EffortNone) && i.Strategy != string(reasoning.StrategyPosthoc)
+		i.Effort != string(reasoning.EffortNone) && i.Strategy != string(reasoning.StrategyPosthoc)
 }
 
 // openHome opens the first reasoning item unless there is one.

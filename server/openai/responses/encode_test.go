@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"runner/backend"
-	"runner/chattemplate"
+	"runner/generation"
 	"runner/reasoning"
 	"runner/server/wire"
 )
@@ -34,7 +34,7 @@ func someText(r *rand.Rand) string { return texts[r.IntN(len(texts))] }
 // time, warnings and a switch of strategy anywhere. It keeps what package reasoning promises of events.
 func someRun(r *rand.Rand) []reasoning.Event {
 	info := &reasoning.Info{
-		Visibility: reasoning.Visibility(r.IntN(3)), Effort: []chattemplate.Effort{"", "none", "low"}[r.IntN(3)],
+		Visibility: reasoning.Visibility(r.IntN(3)), Effort: []reasoning.Effort{"", "none", "low"}[r.IntN(3)],
 		Strategy: []reasoning.Strategy{reasoning.StrategyNative, reasoning.StrategyPosthoc}[r.IntN(2)], Seed: r.Uint64(),
 	}
 	events := []reasoning.Event{{Kind: reasoning.Started, Info: info}}
@@ -126,7 +126,7 @@ func TestStreamsFoldToTheResponse(t *testing.T) {
 		var events []object
 		streamed, whole := newTestEncoder(carries, background), newTestEncoder(carries, background)
 		streamed.emit = func(_ string, data []byte) { events = append(events, decode(t, string(data))) }
-		var collected reasoning.Collector
+		var collected generation.Collector
 		for _, e := range [](*encoder){streamed, whole} {
 			for i := range run {
 				e.push(&run[i])
@@ -153,7 +153,7 @@ func TestStreamsFoldToTheResponse(t *testing.T) {
 }
 
 // checkTexts compares the texts of a response with those that the collector for replies makes of the same events.
-func checkTexts(t *testing.T, seed uint64, response object, want reasoning.Reply) {
+func checkTexts(t *testing.T, seed uint64, response object, want generation.Reply) {
 	t.Helper()
 	var answer, preamble, thoughts, summary strings.Builder
 	calls := 0

@@ -19,7 +19,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 
 	"runner/backend/fake"
-	"runner/reasoning"
+	"runner/reasoning/prompts"
 	"runner/server/wire"
 	"runner/server/wiretest"
 )
@@ -81,7 +81,7 @@ func usual() []fake.Reply {
 
 // summaryReply answers the summary pass.
 func summaryReply(say string) fake.Reply {
-	return fake.Reply{Prompt: "<|start|>developer", After: reasoning.SummaryConciseV1 +
+	return fake.Reply{Prompt: "<|start|>developer", After: prompts.SummaryConciseV1 +
 		"<|end|><|start|>assistant<|channel|>final<|message|>", Say: say + "<|return|>"}
 }
 

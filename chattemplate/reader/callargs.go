@@ -1,0 +1,336 @@
+package reader
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"runner/chattemplate"
+)
+
+// argumentReader follows the arguments of a call.
+type argumentReader struct {
+	// function is what is called, and stop the mark that ends a value, or arguments that are no JSON.
+	function, stop string
+	// depth, quoted and escaped say where in a JSON object the reader stands; from 0 to 0 is the object.
+	depth           int
+	quoted, escaped bool
+	// over says that the object around the arguments is complete, or no JSON.
+	over bool
+	// count is how many arguments came, of those that are written one by one; text says that the current one is a string,
+	// and begun that some of its value came.
+	count       int
+	text, begun bool
+}
+
+// next takes a byte of a JSON object and reports whether the object is complete, or no JSON. Only what tells where
+// the object ends is looked at.
+func (a *argumentReader) next(c byte) matched {
+	switch {
+	case a.quoted && a.escaped:
+		a.escaped = false
+	case a.quoted && c == '\\':
+		a.escaped = true
+	case c == '"':
+		a.quoted = !a.quoted
+	case c < ' ' && (a.quoted || !isSpace(c)):
+		return matchNo
+	case a.quoted:
+	case c == '{' || c == '[':
+		a.depth++
+	case c == '}' || c == ']':
+		if a.depth--; a.depth == 0 {
+			return matchYes
+		}
+	case !isSpace(c) && !inScalar(c) && c != ',' && c != ':':
+		return matchNo
+	}
+	return matchWait
+}
+
+// inScalar reports whether c may be part of a number or a literal.
+func inScalar(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '+' || c == '-' || c == '.' || c == 'E'
+}
+
+// restOfObject takes a byte after the arguments of a call that is a JSON object itself.
+func (a *argumentReader) restOfObject(c byte) matched {
+	r := a.next(c)
+	a.over = r == matchNo
+	return r
+}
+
+// argument sends text of the arguments, whose bytes have left the ledger before.
+func (m *tagMachine) argument(text string) {
+	if text == "" {
+		return
+	}
+	out, on := &m.s.out, m.s.out.ledger.on
+	out.ledger.on = false
+	if m.report {
+		m.s.object.feed(text)
+	} else {
+		out.text(text)
+	}
+	out.ledger.on = on
+}
+
+// argumentBytes is argument for text that is in no string yet.
+func (m *tagMachine) argumentBytes(text []byte) {
+	if len(text) > 0 {
+		m.argument(m.s.out.keep(text))
+	}
+}
+
+// endReport ends a call of report_reasoning.
+func (m *tagMachine) endReport() {
+	if !m.report {
+		return
+	}
+	m.report = false
+	out, on := &m.s.out, m.s.out.ledger.on
+	out.ledger.on = false
+	m.s.endReport()
+	out.ledger.on = on
+}
+
+// objectArguments takes text of arguments that are a JSON object, and returns how much of it.
+func (m *tagMachine) objectArguments(text string) int {
+	a := &m.call.args
+	n, r := 0, matchWait
+	for n < len(text) && r == matchWait {
+		if r = a.next(text[n]); r != matchNo {
+			n++
+		}
+	}
+	m.s.out.drop(n, useForeign)
+	m.argument(text[:n])
+	switch r {
+	case matchYes:
+		m.endArguments()
+	case matchNo:
+		m.s.warn(CodeMalformedArguments)
+		m.call.place = callBroken
+	}
+	return n
+}
+
+// endArguments goes on to what stands after a call's arguments.
+func (m *tagMachine) endArguments() {
+	c := &m.call
+	c.args.depth, c.args.quoted, c.args.escaped = 1, false, false // in the object around them
+	if c.place = callTail; len(c.style().Tail) == 0 {
+		m.endCall()
+	}
+}
+
+// takeUntilStop takes text of arguments that are not followed as JSON: they go on to the mark that ends them, and
+// those of report_reasoning to where their reader says.
+func (m *tagMachine) takeUntilStop(text string) {
+	c := &m.call
+	c.buf = append(c.buf, text...)
+	end, ended := m.findStop("")
+	var over []byte
+	if c.place == callReport {
+		over = m.reportText(c.buf[:end])
+		ended = ended || m.s.object.ended()
+	} else {
+		m.argumentBytes(c.buf[:end])
+	}
+	m.takeCall(end - len(over))
+	if ended {
+		rest := string(c.buf)
+		c.buf = c.buf[:0]
+		m.endArguments()
+		m.readOn(rest)
+	}
+}
+
+// findStop returns where in what is held the mark of the end begins, with the white space before it, and true; or
+// how much is before what may become the mark, and false.
+func (m *tagMachine) findStop(space string) (int, bool) {
+	c := &m.call
+	stop := c.args.stop
+	if stop == "" {
+		return len(c.buf), false
+	}
+	if end := bytes.Index(c.buf, []byte(stop)); end >= 0 {
+		return len(bytes.TrimSuffix(c.buf[:end], []byte(space))), true
+	}
+	return len(c.buf) - max(overlap(c.buf, stop), overlap(c.buf, space+stop)), false
+}
+
+// overlap returns how many bytes at the end of text may be the beginning of mark.
+func overlap(text []byte, mark string) int {
+	for n := min(len(text), len(mark)-1); n > 0; n-- {
+		if string(text[len(text)-n:]) == mark[:n] {
+			return n
+		}
+	}
+	return 0
+}
+
+// reportText takes text of the arguments of report_reasoning, and returns what follows them.
+func (m *tagMachine) reportText(text []byte) []byte {
+	r, out, on := &m.s.object, &m.s.out, m.s.out.ledger.on
+	if r.ended() {
+		return text
+	}
+	out.ledger.on = false
+	n := r.feed(out.keep(text))
+	out.ledger.on = on
+	return text[n:]
+}
+
+// paramsByte looks whether an argument or the end of the call comes.
+func (m *tagMachine) paramsByte() {
+	c, s := &m.call, m.call.style()
+	head, _ := splitParam(s)
+	var at found
+	n, param := matchTokens(head, trimSpace(c.buf), false, &at)
+	end := begins(c.buf, endOf(s))
+	switch {
+	case param == matchYes && n > 0:
+		m.beginValue(string(at[chattemplate.KeyPlace]), string(at[chattemplate.KindPlace]))
+	case end == matchYes:
+		m.argument("}")
+		rest := string(c.buf)
+		c.buf = c.buf[:0]
+		m.endArguments()
+		m.readOn(rest)
+	case param == matchNo && end == matchNo:
+		m.argument("}")
+		m.endReport()
+		m.s.out.end()
+		m.strayText()
+	}
+}
+
+// splitParam returns what stands before the value of an argument, and the value's token with what stands after it.
+func splitParam(s *chattemplate.CallStyle) (head, tail []chattemplate.CallToken) {
+	i := slices.IndexFunc(s.Param, func(t chattemplate.CallToken) bool { return t.Place == chattemplate.ValuePlace })
+	return s.Param[:i], s.Param[i:]
+}
+
+// beginValue begins the value of an argument. kind says whether it is a string; if it does not, the function's
+// parameters do.
+func (m *tagMachine) beginValue(key, kind string) {
+	c := &m.call
+	a := &c.args
+	m.takeCall(len(c.buf))
+	_, tail := splitParam(c.style())
+	a.stop, a.begun = tail[1].Text, false
+	a.text = kind == "true"
+	if kind == "" && m.s.cfg.StringParam != nil {
+		a.text = m.s.cfg.StringParam(a.function, key)
+	}
+	if a.count > 0 {
+		m.argument(", ")
+	}
+	a.count++
+	m.argument(`"`)
+	m.escaped([]byte(key))
+	m.argument(`": `)
+	if a.text {
+		m.argument(`"`)
+	}
+	c.place = callValue
+}
+
+// valueText takes text of a value. Strings are sent as they come, other values when they are whole.
+func (m *tagMachine) valueText(text string) int {
+	c := &m.call
+	a := &c.args
+	c.buf = append(c.buf, text...)
+	_, tail := splitParam(c.style())
+	if lead := tail[0].Space; !a.begun {
+		if len(c.buf) < len(lead) {
+			return len(text)
+		}
+		a.begun = true
+		if bytes.HasPrefix(c.buf, []byte(lead)) {
+			m.takeCall(len(lead))
+		}
+	}
+	end, ended := m.findStop(tail[1].Space)
+	if !a.text && !ended && len(c.buf) > maxCall {
+		m.argument(`"`)
+		a.text = true
+	}
+	switch {
+	case a.text:
+		m.escaped(c.buf[:end])
+		if ended {
+			m.argument(`"`)
+		}
+	case ended:
+		m.looseValue(c.buf[:end])
+	default:
+		return len(text)
+	}
+	m.takeCall(end)
+	if ended {
+		m.takeCall(bytes.Index(c.buf, []byte(a.stop)) + len(a.stop))
+		rest := string(c.buf)
+		c.buf, c.place = c.buf[:0], callParams
+		m.readOn(rest)
+	}
+	return len(text)
+}
+
+// looseValue sends a value that may be JSON or, if it is not, a string.
+func (m *tagMachine) looseValue(value []byte) {
+	if json.Valid(value) {
+		m.argumentBytes(bytes.TrimSpace(value))
+		return
+	}
+	m.argument(`"`)
+	m.escaped(value)
+	m.argument(`"`)
+}
+
+// escaped sends text as part of a JSON string.
+func (m *tagMachine) escaped(text []byte) {
+	const hex = "0123456789abcdef"
+	from := 0
+	for i, c := range text {
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		m.argumentBytes(text[from:i])
+		from = i + 1
+		switch c {
+		case '"':
+			m.argument(`\"`)
+		case '\\':
+			m.argument(`\\`)
+		case '\n':
+			m.argument(`\n`)
+		case '\t':
+			m.argument(`\t`)
+		case '\r':
+			m.argument(`\r`)
+		default:
+			m.argumentBytes([]byte{'\\', 'u', '0', '0', hex[c>>4], hex[c&15]})
+		}
+	}
+	m.argumentBytes(text[from:])
+}
+
+// cutArguments ends arguments that broke off.
+func (m *tagMachine) cutArguments() {
+	c := &m.call
+	if !m.report { // whose reader says it itself
+		m.s.warn(CodeMalformedArguments)
+	}
+	switch {
+	case c.place == callReport:
+		m.reportText(c.buf)
+	case c.place == callValue && c.args.text:
+		m.escaped(c.buf)
+	case c.place == callValue || c.place == callBroken:
+		m.argumentBytes(c.buf)
+	}
+	m.takeCall(len(c.buf))
+	c.args.depth, c.args.quoted, c.args.escaped = 1, false, false
+}

@@ -1,0 +1,95 @@
+package reader
+
+// The codes of the warnings that come from taking a model's output apart. Each is sent at most once a turn.
+const (
+	// CodeMissingStart: a message began without <|start|>.
+	CodeMissingStart = "missing_start"
+	// CodeMissingMessage: a header ended without <|message|>; what did not belong to the header is the message's text.
+	CodeMissingMessage = "missing_message"
+	// CodeMissingEnd: a message began inside another, which was closed.
+	CodeMissingEnd = "missing_end"
+	// CodeMissingChannel: a header names no channel, or names it without <|channel|>.
+	CodeMissingChannel = "missing_channel"
+	// CodeDoubledStart: <|start|> came again inside a header.
+	CodeDoubledStart = "doubled_start"
+	// CodeDoubledChannel: <|channel|> came again inside a header; the last channel named counts.
+	CodeDoubledChannel = "doubled_channel"
+	// CodeMalformedHeader: a header has its words in an unusual form.
+	CodeMalformedHeader = "malformed_header"
+	// CodeBareBody: text came without a header; it is part of the answer.
+	CodeBareBody = "bare_body"
+	// CodeEmptyChannel and CodeUnknownChannel: a header has no channel of the format; its text is reasoning.
+	CodeEmptyChannel   = "empty_channel"
+	CodeUnknownChannel = "unknown_channel"
+	// CodeForeignRole: the model wrote a message of somebody else; its text is reasoning.
+	CodeForeignRole = "foreign_role"
+	// CodeUnknownRecipient: a message is addressed to a person; it was taken as if it were addressed to nobody.
+	CodeUnknownRecipient = "unknown_recipient"
+	// CodeUnknownFunction: a call names a function that the request does not have.
+	CodeUnknownFunction = "unknown_function"
+	// CodeRecipientInFinal: a call came on the final channel.
+	CodeRecipientInFinal = "recipient_in_final"
+	// CodeCallWithoutRecipient: <|call|> ended a message that is addressed to nobody.
+	CodeCallWithoutRecipient = "call_without_recipient"
+	// CodeStrayControl: a control token stood where it means nothing and was left out.
+	CodeStrayControl = "stray_control"
+	// CodeUnfinishedHeader: the output ended inside a header.
+	CodeUnfinishedHeader = "unfinished_header"
+	// CodeReasoningUnclosed: the output ended inside the reasoning, so that there is no answer.
+	CodeReasoningUnclosed = "reasoning_unclosed"
+	// CodeStrayTag: a marker of the reasoning stood where it means nothing and was left out.
+	CodeStrayTag = "stray_tag"
+	// CodeMalformedToolCall: a tool call could not be read; its text is part of the answer.
+	CodeMalformedToolCall = "malformed_tool_call"
+	// CodeMalformedArguments: the arguments of a tool call are no JSON, or broke off; they are the call's as they are.
+	CodeMalformedArguments = "malformed_arguments"
+	// CodeNotObject: the answer is not the object of strategy json; it was taken as it is.
+	CodeNotObject = "not_object"
+	// CodeMalformedObject: the object, or the arguments of report_reasoning, break JSON or hold values of the wrong
+	// type. Nothing of them is left out: a value of the wrong type is reasoning, and from where an object breaks
+	// off its text is part of the answer.
+	CodeMalformedObject = "malformed_object"
+	// CodeUnknownMember: the object has a member that it should not have; the whole member is reasoning.
+	CodeUnknownMember = "unknown_member"
+	// CodeUnfinishedObject: the output ended inside the object.
+	CodeUnfinishedObject = "unfinished_object"
+	// CodeTextAfterObject: something came after the object; its text is part of the answer.
+	CodeTextAfterObject = "text_after_object"
+)
+
+// messages say the codes for people. They hold nothing of the model's text.
+var messages = map[string]string{
+	CodeMissingStart:         "a message began without its start",
+	CodeMissingMessage:       "a header ended without its message mark",
+	CodeMissingEnd:           "a message was not closed before the next began",
+	CodeMissingChannel:       "a header does not name its channel in the usual way",
+	CodeDoubledStart:         "a header began twice",
+	CodeDoubledChannel:       "a header names two channels; the last one counts",
+	CodeMalformedHeader:      "a header is in an unusual form",
+	CodeBareBody:             "text without a header was taken as part of the answer",
+	CodeEmptyChannel:         "a message names no channel; it was taken as reasoning",
+	CodeUnknownChannel:       "a message is on an unknown channel; it was taken as reasoning",
+	CodeForeignRole:          "the model wrote a message in somebody else's name; it was taken as reasoning",
+	CodeUnknownRecipient:     "a message is addressed to no function; the address was ignored",
+	CodeUnknownFunction:      "a call names a function that the request does not have",
+	CodeRecipientInFinal:     "a call came on the final channel",
+	CodeCallWithoutRecipient: "a message ended as a call but is addressed to no function",
+	CodeStrayControl:         "a control token out of place was left out",
+	CodeUnfinishedHeader:     "the output ended inside a header",
+	CodeReasoningUnclosed:    "the output ended inside the reasoning",
+	CodeStrayTag:             "a reasoning marker out of place was left out",
+	CodeMalformedToolCall:    "a tool call could not be read and was taken as part of the answer",
+	CodeMalformedArguments:   "the arguments of a tool call are no whole JSON",
+	CodeNotObject:            "the answer is not the object that was asked for and was taken as it is",
+	CodeMalformedObject:      "the object with the reasoning and the answer is malformed",
+	CodeUnknownMember:        "the object has a member that was not asked for; it was taken as reasoning",
+	CodeUnfinishedObject:     "the output ended inside the object with the reasoning and the answer",
+	CodeTextAfterObject:      "text after the object was taken as part of the answer",
+}
+
+// harmless lists the codes that break no rule of the format.
+var harmless = map[string]bool{
+	CodeForeignRole: true, CodeUnknownRecipient: true, CodeUnknownFunction: true, CodeRecipientInFinal: true,
+	CodeNotObject: true, CodeMalformedObject: true, CodeUnknownMember: true, CodeUnfinishedObject: true,
+	CodeTextAfterObject: true,
+}

@@ -1,0 +1,122 @@
+package reader_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"runner/backend"
+	"runner/backend/tokenizer/o200ktest"
+	"runner/chattemplate"
+	"runner/chattemplate/conformance"
+	"runner/chattemplate/reader"
+	"runner/chattemplate/readertest"
+)
+
+// o200k returns the vocabulary of o200k_harmony.
+func o200k(t testing.TB) *backend.Vocab {
+	t.Helper()
+	return o200ktest.Tokenizer(t).Vocab()
+}
+
+type conformanceCase struct {
+	File, Kind, Text, Strict string
+	Messages                 []struct {
+		Role, Name, Channel, Recipient, Content string
+		ContentType                             string `json:"content_type"`
+	}
+}
+
+// TestConformance parses the format's reference outputs, by their own ids where they have them.
+func TestConformance(t *testing.T) {
+	dir := conformance.Dir(t, "harmony")
+	data, err := os.ReadFile(filepath.Join(dir, "cases.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all struct{ Cases []conformanceCase }
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for i, c := range all.Cases {
+		if !strings.HasPrefix(c.Kind, "parse_") {
+			continue
+		}
+		ran++
+		name := c.File
+		if name == "" {
+			name = strconv.Itoa(i)
+		}
+		t.Run(name, func(t *testing.T) {
+			text := c.Text
+			if c.File != "" {
+				b, err := os.ReadFile(filepath.Join(dir, c.File))
+				if err != nil {
+					t.Fatal(err)
+				}
+				text = strings.TrimRight(string(b), " \n")
+			}
+			if c.Kind == "parse_token_ids" {
+				var tokens []backend.Token
+				for _, f := range strings.Fields(text) {
+					id, err := strconv.Atoi(f)
+					if err != nil {
+						t.Fatal(err)
+					}
+					tokens = append(tokens, backend.Token(id))
+				}
+				c.check(t, o200k(t), tokens)
+				return
+			}
+			for _, cut := range []func(string) []string{readertest.ByWords, readertest.ByBytes, readertest.Whole} {
+				x := readertest.HarmonyLexicon()
+				tokens := x.Encode(text, cut)
+				c.check(t, x.Vocab(t), tokens)
+			}
+		})
+	}
+	if ran < 8 {
+		t.Fatalf("only %d cases to parse", ran)
+	}
+}
+
+func (c *conformanceCase) check(t *testing.T, v *backend.Vocab, tokens []backend.Token) {
+	t.Helper()
+	cfg := reader.SplitterConfig{Format: readertest.HarmonyFormat, Vocab: v, Start: chattemplate.StartTurn}
+	got, err := reader.Parse(cfg, tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Strict = true
+	strict, err := reader.Parse(cfg, tokens)
+	if (err != nil) != (c.Strict == "error") {
+		t.Errorf("strict: %v, want %q", err, c.Strict)
+	}
+	if err == nil && !slices.Equal(strict, got) {
+		t.Errorf("strict and lenient disagree:\n%+v\n%+v", strict, got)
+	}
+	if c.Messages == nil {
+		if len(got) == 0 || got[0].Content == "" {
+			t.Errorf("no messages: %+v", got)
+		}
+		return
+	}
+	for i := range got {
+		got[i].Segment = 0
+	}
+	var want []reader.Message
+	for _, m := range c.Messages {
+		want = append(want, reader.Message{
+			Role: m.Role, Name: m.Name, Channel: m.Channel, Recipient: m.Recipient, ContentType: m.ContentType,
+			Content: m.Content,
+		})
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}

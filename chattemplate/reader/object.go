@@ -1,0 +1,428 @@
+package reader
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"runner/reasoning"
+)
+
+// JSONConfig says how the object of strategy json is read, in which the model puts its reasoning and its answer:
+//
+//	{"reasoning": string, "answer": string or any value, "score": number}
+type JSONConfig struct {
+	// RawAnswer streams the answer as the JSON text that the model wrote, for requests with a schema of their own. Without
+	// it an answer that is a string is decoded; every other value is its JSON text.
+	RawAnswer bool
+}
+
+// objectReader takes apart the object of strategy json, or the arguments of a call of report_reasoning, as they arrive
+// (RFC 8259). What it reads goes to the splitter's sink: strings decoded, other values as their JSON text.
+//
+// It is lenient. Members come in any order, their names in any case; a comma may be missing or too many; strings
+// may hold raw control characters, and a quote ends a string only where a next member or the object's end follows,
+// so that quotes which the model forgot to escape stay text. An escape that does not exist is text, half a
+// surrogate pair U+FFFD. A member that the object does not have is reasoning, as the JSON text of the whole member.
+//
+// What stands between two values is the gap. It is held until it is known to be one, for at most maxGap bytes, and
+// dropped then. Nesting costs a counter, so its depth has no limit.
+type objectReader struct {
+	s *Splitter
+	// arguments says that a call's arguments are read: no answer, and what is no object is reasoning.
+	arguments bool
+	// muted says that nothing is sent: the beginning is only looked at.
+	muted bool
+	// known says that a member that the object should have has come; what fails before that is no such object.
+	known bool
+	place place
+
+	gap []byte
+	// quoted says that the gap begins with the quote that may have ended a string.
+	quoted bool
+	key    int // where in the gap the member's name begins
+	fenced bool
+	seen   [numMembers]bool
+	member member
+	target reasoning.Segment
+
+	high   rune // half a surrogate pair that waits for the other
+	escape [6]byte
+	nesc   int
+
+	depth             int // of a value that is kept as JSON text
+	begun             bool
+	inString, escaped bool
+
+	// left is text that came before the place where the object ended or broke, and is not part of it.
+	left []byte
+}
+
+// place is where the reader stands.
+type place uint8
+
+const (
+	placeBefore place = iota // white space before the object
+	placeFence               // the line that opens a block of code
+	placeKey                 // before a member's name
+	placeInKey
+	placeKeyEscape
+	placeColon  // before a member's colon
+	placeValue  // before a member's value
+	placeAfter  // after a value that is no decoded string
+	placeScalar // in a score, or in reasoning that is no string
+	placeString
+	placeEscape
+	placeRaw   // in a value that is kept as JSON text
+	placePlain // arguments that are no object: all is reasoning
+	placeOver
+	placeBroken
+	placeRefused
+)
+
+type member uint8
+
+const (
+	memberReasoning member = iota
+	memberAnswer
+	memberScore
+	memberOther
+	numMembers
+)
+
+var memberNames = [...]string{memberReasoning: "reasoning", memberAnswer: "answer", memberScore: "score"}
+
+// maxGap is the most bytes between two values, a member's name included, and maxScalar the most of a score.
+const (
+	maxGap    = 1024
+	maxScalar = 64
+)
+
+// reset prepares for an object.
+func (r *objectReader) reset(arguments, muted bool) {
+	*r = objectReader{s: r.s, gap: r.gap[:0], left: r.left[:0], arguments: arguments, muted: muted,
+		known: arguments || !muted}
+}
+
+// ended reports whether nothing more can belong to the object.
+func (r *objectReader) ended() bool { return r.place >= placeOver }
+
+// segment returns the segment of the next text; Header between values.
+func (r *objectReader) segment() reasoning.Segment {
+	switch r.place {
+	case placeString, placeEscape, placeRaw:
+		return r.target
+	case placePlain:
+		return reasoning.Reasoning
+	}
+	return reasoning.Header
+}
+
+// feed reads on and returns how many bytes it took, which are all unless the object ended.
+func (r *objectReader) feed(text string) int {
+	for i := 0; i < len(text); {
+		switch r.place {
+		case placeString:
+			i += r.stringText(text[i:])
+		case placeEscape:
+			i += r.escapeByte(text[i])
+		case placeRaw:
+			i += r.rawText(text[i:])
+		case placePlain:
+			r.text(text[i:])
+			return len(text)
+		case placeOver, placeBroken, placeRefused:
+			return i
+		default:
+			r.gapByte(text[i])
+			i++
+		}
+	}
+	return len(text)
+}
+
+// gapByte takes a byte between values.
+func (r *objectReader) gapByte(c byte) {
+	r.gap = append(r.gap, c)
+	if len(r.gap) > maxGap {
+		r.fail()
+		return
+	}
+	switch r.place {
+	case placeBefore:
+		switch {
+		case c == '{':
+			r.place = placeKey
+		case c == '`' && !r.arguments:
+			r.place, r.fenced = placeFence, true
+		case !isSpace(c):
+			r.fail()
+		}
+	case placeFence:
+		switch {
+		case c == '{':
+			r.place = placeKey
+		case isSpace(c):
+			r.place = placeBefore
+		case c != '`' && !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'):
+			r.fail()
+		}
+	case placeKey, placeAfter:
+		switch {
+		case c == ',':
+			r.place = placeKey
+		case c == '"':
+			r.place, r.key = placeInKey, len(r.gap)-1
+		case c == '}':
+			r.over()
+		case !isSpace(c):
+			r.fail()
+		}
+	case placeInKey:
+		switch c {
+		case '"':
+			r.place = placeColon
+		case '\\':
+			r.place = placeKeyEscape
+		}
+	case placeKeyEscape:
+		r.place = placeInKey
+	case placeColon:
+		if c == ':' {
+			r.name()
+		} else if !isSpace(c) {
+			r.fail()
+		}
+	case placeValue:
+		if !isSpace(c) {
+			r.value(c)
+		}
+	case placeScalar:
+		r.scalarByte(c)
+	}
+}
+
+// fail takes a gap that is none: its quote was text, or this is no object, or it breaks off here.
+func (r *objectReader) fail() {
+	switch {
+	case r.quoted:
+		rest := string(r.gap[1:])
+		r.gap, r.quoted, r.place = r.gap[:0], false, placeString
+		r.text(`"`)
+		n := r.feed(rest)
+		r.left = append(r.left, rest[n:]...)
+	case !r.known:
+		r.place = placeRefused
+	case r.arguments:
+		r.warn(CodeMalformedObject)
+		r.plain()
+		r.text(string(r.gap))
+	default:
+		r.warn(CodeMalformedObject)
+		r.left, r.place = append(r.left, r.gap...), placeBroken
+	}
+}
+
+// plain makes everything from here on reasoning.
+func (r *objectReader) plain() {
+	r.place = placePlain
+	r.begin(reasoning.Reasoning)
+}
+
+// over ends the object.
+func (r *objectReader) over() {
+	if !r.known {
+		r.place = placeRefused
+		return
+	}
+	r.closeGap(len(r.gap))
+	r.place = placeOver
+}
+
+// closeGap drops the gap's first n bytes and keeps the rest; the value before it has ended.
+func (r *objectReader) closeGap(n int) {
+	if r.quoted {
+		r.end()
+		r.quoted = false
+	}
+	r.drop(n)
+	r.gap = append(r.gap[:0], r.gap[n:]...)
+}
+
+// name takes a member's name, which ends the gap.
+func (r *objectReader) name() {
+	r.member, r.place = r.memberNamed(r.gap[r.key:]), placeValue
+	if r.member != memberOther {
+		r.known = true
+		r.closeGap(len(r.gap))
+		if r.seen[r.member] {
+			r.warn(CodeMalformedObject)
+		}
+		r.seen[r.member] = true
+		return
+	}
+	r.closeGap(r.key)
+	r.seen[memberOther] = true
+	r.other()
+}
+
+// other sends the gap as the beginning of a member that the object does not have.
+func (r *objectReader) other() {
+	r.warn(CodeUnknownMember)
+	r.begin(reasoning.Reasoning)
+	r.text(string(r.gap))
+	r.gap = r.gap[:0]
+}
+
+// memberNamed returns the member whose name, as JSON text, begins text.
+func (r *objectReader) memberNamed(text []byte) member {
+	name := text[1:bytes.LastIndexByte(text, '"')]
+	if bytes.IndexByte(name, '\\') >= 0 {
+		var decoded string
+		if json.Unmarshal(text[:len(name)+2], &decoded) != nil {
+			return memberOther
+		}
+		name = []byte(decoded)
+	}
+	for m, known := range memberNames {
+		if strings.EqualFold(string(name), known) && !(r.arguments && member(m) == memberAnswer) {
+			return member(m)
+		}
+	}
+	return memberOther
+}
+
+// value takes the first byte of a member's value, which ends the gap.
+func (r *objectReader) value(c byte) {
+	if c == ',' || c == '}' { // there is none
+		if r.member == memberOther {
+			r.end()
+		}
+		r.place = placeKey
+		if c == '}' {
+			r.over()
+		}
+		return
+	}
+	if r.member == memberOther {
+		r.text(string(r.gap[:len(r.gap)-1]))
+		r.raw(c)
+		return
+	}
+	r.drop(len(r.gap) - 1)
+	switch {
+	case r.member == memberAnswer && (c != '"' || r.s.cfg.JSON.RawAnswer):
+		r.begin(reasoning.Answer)
+		r.raw(c)
+	case r.member == memberAnswer:
+		r.begin(reasoning.Answer)
+		r.string()
+	case r.member == memberReasoning && c == '"':
+		r.begin(reasoning.Reasoning)
+		r.string()
+	case c == '"' || c == '{' || c == '[':
+		r.warn(CodeMalformedObject)
+		r.begin(reasoning.Reasoning)
+		r.raw(c)
+	default:
+		r.gap, r.place = append(r.gap[:0], c), placeScalar
+	}
+}
+
+// finish ends the object where the output ends.
+func (r *objectReader) finish() {
+	switch r.place {
+	case placeOver, placeBroken, placeRefused, placePlain:
+		r.end()
+		return
+	case placeEscape:
+		r.badEscape()
+	case placeScalar:
+		r.settle(false)
+	}
+	r.loneHalf()
+	r.end()
+	if r.inName() && !beginsMember(r.gap[r.key:]) {
+		r.drop(r.key)
+		r.gap = append(r.gap[:0], r.gap[r.key:]...)
+		r.other()
+		r.end()
+	} else {
+		r.drop(len(r.gap))
+	}
+	r.gap, r.quoted, r.place = r.gap[:0], false, placeOver
+	r.warn(CodeUnfinishedObject)
+}
+
+// cutShort reports whether all that there is begins the object and is too short to have any text in it.
+func (r *objectReader) cutShort() bool {
+	return !r.seen[memberOther] && (r.place == placeKey || r.inName() && beginsMember(r.gap[r.key:]))
+}
+
+func (r *objectReader) inName() bool {
+	return r.place == placeInKey || r.place == placeKeyEscape || r.place == placeColon
+}
+
+// beginsMember reports whether text, from a quote on, is the beginning of a known member's name.
+func beginsMember(text []byte) bool {
+	name, _, _ := bytes.Cut(text[1:], []byte{'"'})
+	for _, known := range memberNames {
+		if len(name) <= len(known) && strings.EqualFold(string(name), known[:len(name)]) {
+			return true
+		}
+	}
+	return false
+}
+
+// closing returns the text that ends the reasoning here and leads on to the answer, and whether there is such a
+// text: not in the middle of a character.
+func (r *objectReader) closing() (string, bool) {
+	switch {
+	case r.place != placeString || r.target != reasoning.Reasoning || r.high != 0 || r.s.out.nheld > 0:
+		return "", false
+	case r.arguments || r.seen[memberAnswer]:
+		return `"}`, true
+	case r.s.cfg.JSON.RawAnswer:
+		return `", "answer":`, true
+	}
+	return `", "answer": "`, true
+}
+
+// What follows sends what has been read, unless the reader is muted.
+
+func (r *objectReader) begin(seg reasoning.Segment) {
+	r.target = seg
+	switch {
+	case r.muted:
+	case seg == reasoning.Answer:
+		r.s.out.begin(reasoning.Answer, reasoning.Call{})
+	case r.arguments:
+		r.s.out.reason(reasoning.StrategyTool)
+	default:
+		r.s.out.reason(reasoning.StrategyJSON)
+	}
+}
+
+func (r *objectReader) text(text string) {
+	if !r.muted {
+		r.s.out.text(text)
+	}
+}
+
+func (r *objectReader) end() {
+	if !r.muted {
+		r.s.out.end()
+	}
+}
+
+func (r *objectReader) drop(n int) {
+	if !r.muted {
+		r.s.out.drop(n, useForeign)
+	}
+}
+
+func (r *objectReader) warn(code string) {
+	if !r.muted {
+		r.s.warn(code)
+	}
+}

@@ -1,0 +1,75 @@
+package reader
+
+import (
+	"strings"
+
+	"runner/backend"
+	"runner/reasoning"
+)
+
+// Message is one message of a model's output, taken apart.
+type Message struct {
+	// Role, Name, Channel, Recipient and ContentType are a harmony header's; a content type that came
+	// after <|constrain|> begins with it. Role and Name are the function's role and name in a tool's message.
+	Role, Name, Channel, Recipient, ContentType string
+	// Segment is what the message was taken for, and Content its text.
+	Segment reasoning.Segment
+	Content string
+}
+
+// parser collects messages while a splitter reads.
+type parser struct {
+	messages []Message
+	content  strings.Builder
+}
+
+func (p *parser) begin(r reading, seg reasoning.Segment) {
+	m := Message{Channel: r.channel, Recipient: r.recipient, ContentType: r.contentType, Segment: seg}
+	if r.constrained {
+		m.ContentType = "<|constrain|>" + m.ContentType
+	}
+	role, name, _ := strings.Cut(r.role, ":")
+	switch {
+	case role == "":
+		m.Role = "assistant"
+	case isRole(role):
+		m.Role, m.Name = role, name
+	default:
+		m.Role, m.Name = "tool", r.role
+	}
+	p.messages = append(p.messages, m)
+}
+
+func (p *parser) end() {
+	if n := len(p.messages); n > 0 {
+		p.messages[n-1].Content = p.content.String()
+	}
+	p.content.Reset()
+}
+
+// Parse takes a whole output apart at once, with the splitter's own machine. A harmony output may begin with its first
+// message's <|start|>, and may hold messages after the turn's end. In strict mode it returns the messages before the
+// violation with a *FormatError. Emit may be nil; CallID and Separator work as they do for a Splitter.
+func Parse(cfg SplitterConfig, tokens []backend.Token) ([]Message, error) {
+	p := &parser{}
+	emit := cfg.Emit
+	cfg.Emit = func(e reasoning.Event) {
+		if emit != nil {
+			emit(e)
+		}
+	}
+	s, err := NewSplitter(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.out.parse = p
+	if s.h.phase == inContent {
+		p.begin(s.h.of, s.h.segment)
+	}
+	for _, t := range tokens {
+		if err := s.Push(t); err != nil {
+			return p.messages, err
+		}
+	}
+	return p.messages, s.Finish()
+}

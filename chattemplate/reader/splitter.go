@@ -1,0 +1,300 @@
+package reader
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"runner/backend"
+	"runner/chattemplate"
+	"runner/reasoning"
+)
+
+// MarkersFormat is the format of the markers strategy, for models that do not mark reasoning themselves.
+var MarkersFormat = chattemplate.Format{Family: chattemplate.ThinkTags, Open: "<<REASONING>>", Close: "<</REASONING>>"}
+
+// SplitterConfig says how a model's output is taken apart. Vocab and Emit are required.
+type SplitterConfig struct {
+	// Format is the model's family and Vocab its vocabulary.
+	Format chattemplate.Format
+	Vocab  *backend.Vocab
+	// Start says where in the turn the prompt ends.
+	Start chattemplate.Start
+	// Emit receives the events. It is called during Push and Finish, on the caller's goroutine.
+	Emit func(reasoning.Event)
+	// Strict makes a violation of the harmony format an error instead of a warning. Other families have no rules to break.
+	Strict bool
+	// Tools names the functions of the request. With any, families other than harmony have their tool calls taken
+	// out of the answer, and a call of another function is warned about. Nil warns about none.
+	Tools []string
+	// StringParam reports whether a function's parameter is a string. Some families write arguments one by one,
+	// without a sign of whether "5" is a string or a number. With nil, what is JSON is taken as JSON.
+	StringParam func(function, parameter string) bool
+	// Opens is asked when a call begins in the text of an answer, with what follows its opening mark as far as it
+	// has come, or with all of the call's text where there is no mark; if it says no, the text is the answer's.
+	// With it calls are read only as the model's family writes them. Nil stands for yes.
+	Opens func(text string) bool
+	// CallID gives the id of a run's call by its index; nil leaves ids empty.
+	CallID func(index int) string
+	// Markers looks for MarkersFormat's markers in the answer too.
+	Markers bool
+	// JSON expects every answer to be the object of strategy json, and makes its members reasoning and answer. An
+	// answer that turns out not to be it is read as if JSON were nil. Nil expects none.
+	JSON *JSONConfig
+	// Report makes calls of ReportReasoningName reasoning (strategy tool). It needs no entry in Tools.
+	Report bool
+	// Formed says that the answer is held to a form: once it has begun, a marker in it is text and calls do not
+	// begin. With its first text it begins, or before, with Begin. Without Opens there are no calls at all.
+	Formed bool
+	// Rationales sends an event Decided, with no more than Call and the rationale, for each call with a member
+	// "rationale" beside its arguments; Decision is nil if it cannot be read. It follows the call's end.
+	Rationales bool
+	// Separator is put before the text of every later segment of a kind that had one already in this turn, so that
+	// concatenated texts do not run into each other. It counts as the segment's text.
+	Separator string
+	// Logprobs attaches the tokens given to PushOutput to the answer's deltas.
+	Logprobs bool
+}
+
+// Splitter is the header machine: it takes generated tokens, one at a time, and sends the events SegmentStart,
+// SegmentDelta, SegmentEnd and Warning.
+//
+// Harmony is read by token id, never by text. In lenient mode every malformed header is read for what it most
+// likely means, and no text is lost: text without a header is the answer, text on an unknown or empty channel is
+// reasoning. White space between messages and newlines next to a reasoning marker belong to the format. Think tags
+// and markers are found in the text, however it is cut into tokens; what may still become one is held back.
+//
+// The text of a delta is a piece of the vocabulary wherever possible, so that pushing a token allocates nothing.
+// A Splitter is not safe for use by several goroutines at once.
+type Splitter struct {
+	cfg    SplitterConfig
+	out    sink
+	tags   tagMachine
+	h      harmony
+	object objectReader
+	score  float64
+	scored bool
+	pos    int // tokens pushed
+	calls  int
+	warned []string
+	err    error
+	ended  bool
+	done   bool
+}
+
+// State says where the next token stands.
+type State struct {
+	// Segment is the segment that the next token belongs to; Header inside a header and between messages.
+	Segment reasoning.Segment
+	// Call is the call that the next token is part of.
+	Call reasoning.Call
+	// Role, Channel, Recipient and ContentType are what the harmony message's header says, without "<|constrain|>".
+	Role, Channel, Recipient, ContentType string
+	// InObject says that the text is read as the object of strategy json, or as the call of report_reasoning. It
+	// begins before the first brace of an object that is expected; an object ends with its last brace, a call with
+	// its message or its closing tag. Inside an object Segment is Reasoning or Answer in the middle of a value that
+	// is one, and Header between values, a quote that may end a string included. A call is Reasoning from its
+	// header to its end.
+	InObject bool
+	// Reported says that report_reasoning was called and that no segment has begun since: the call waits for its result.
+	Reported bool
+	// Steering says that the next token may be part of what steers the format instead of text of Segment: a header,
+	// the name of a call or what stands between its arguments, or the beginning of a turn, where reasoning may still
+	// be opened.
+	Steering bool
+	// Ended says that the last token ended the turn.
+	Ended bool
+}
+
+// FormatError says how and where a strict splitter's input breaks the format.
+type FormatError struct {
+	// Code is one of the warnings' codes.
+	Code string
+	// Position counts the tokens before the one that broke it.
+	Position int
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("malformed output at token %d: %s", e.Position, messages[e.Code])
+}
+
+// Hint tells the user what to do next.
+func (e *FormatError) Hint() string { return "read the output leniently to keep its text" }
+
+// NewSplitter checks the configuration.
+func NewSplitter(cfg SplitterConfig) (*Splitter, error) {
+	if cfg.Vocab == nil || cfg.Emit == nil {
+		return nil, fmt.Errorf("splitter needs a vocabulary and a receiver of events")
+	}
+	s := &Splitter{cfg: cfg}
+	s.out = sink{emit: cfg.Emit, separator: cfg.Separator}
+	s.out.ledger.on = cfg.Logprobs
+	s.object.s = s
+	switch {
+	case cfg.JSON != nil:
+		s.out.origin = origin{chosen: reasoning.StrategyJSON, now: reasoning.StrategyJSON}
+	case cfg.Report:
+		s.out.origin = origin{chosen: reasoning.StrategyTool, now: reasoning.StrategyTool}
+	}
+	switch cfg.Format.Family {
+	case chattemplate.Harmony:
+		var err error
+		if s.h.ids, err = findControls(cfg.Vocab); err != nil {
+			return nil, err
+		}
+		if cfg.Markers {
+			s.tags.init(s, []chattemplate.Format{MarkersFormat}, false)
+		} else if cfg.JSON != nil {
+			s.tags.init(s, nil, false)
+		}
+		s.startHarmony()
+	case chattemplate.Plain, chattemplate.ThinkTags:
+		var formats []chattemplate.Format
+		if cfg.Format.Family == chattemplate.ThinkTags {
+			if cfg.Format.Open == "" || cfg.Format.Close == "" {
+				return nil, fmt.Errorf("format of think tags without an opening and a closing tag")
+			}
+			formats = append(formats, cfg.Format)
+		}
+		if cfg.Markers {
+			formats = append(formats, MarkersFormat)
+		}
+		s.tags.init(s, formats, len(cfg.Tools) > 0 || cfg.Report)
+		s.tags.start(cfg.Start)
+	default:
+		return nil, fmt.Errorf("unknown model family %d", cfg.Format.Family)
+	}
+	return s, nil
+}
+
+// Push takes the next token. It returns an error only in strict mode, always a *FormatError, and then always the
+// same one.
+func (s *Splitter) Push(t backend.Token) error { return s.PushOutput(t, nil) }
+
+// PushOutput is Push for a token with the log probabilities of the step that sampled it; out may be nil and is not
+// kept.
+func (s *Splitter) PushOutput(t backend.Token, out *backend.Output) error {
+	if s.err != nil || s.done {
+		return s.err
+	}
+	s.ended = false
+	if s.cfg.Format.Family == chattemplate.Harmony {
+		s.pushHarmony(t, out)
+	} else {
+		s.pushTags(t, out)
+	}
+	s.pos++
+	return s.err
+}
+
+// pushTags takes a token of a family that marks reasoning in the text, or not at all.
+func (s *Splitter) pushTags(t backend.Token, out *backend.Output) {
+	v := s.cfg.Vocab
+	if v.EndsGeneration(t) {
+		s.tags.finish()
+		s.tags.start(chattemplate.StartTurn) // whatever follows is another turn
+		s.ended = true
+		return
+	}
+	kind := v.Kind(t)
+	if kind == backend.Unused && !v.Valid(t) {
+		s.warn(CodeStrayControl)
+		return
+	}
+	control := kind == backend.Control || kind == backend.Unused
+	if control && s.tags.mode == modeObject && !s.object.ended() {
+		s.warn(CodeStrayControl)
+		return
+	}
+	s.out.ledger.add(v, t, out)
+	s.tags.push(v.Piece(t), control, kind == backend.UserDefined)
+}
+
+// Begin says that the next token belongs to the answer that is held to a form: newlines and markers in its text are
+// the answer's own and not beside a marker of the format. Elsewhere, and without Formed, it does nothing.
+func (s *Splitter) Begin() {
+	if s.cfg.Formed && s.tags.mode == modeAnswer {
+		s.tags.trim, s.tags.begun = false, true
+	}
+}
+
+// Finish ends the output: it sends what was held back and closes what is open. Tokens pushed later are ignored.
+func (s *Splitter) Finish() error {
+	if s.err != nil || s.done {
+		return s.err
+	}
+	if s.cfg.Format.Family == chattemplate.Harmony {
+		s.finishHarmony()
+	} else {
+		s.tags.finish()
+	}
+	s.out.origin.finish(s.out.emit)
+	s.done = true
+	return s.err
+}
+
+// State returns where the next token stands.
+func (s *Splitter) State() State {
+	if s.cfg.Format.Family == chattemplate.Harmony {
+		return s.stateHarmony()
+	}
+	return State{
+		Segment: s.tags.segment(), Call: s.tags.current(), InObject: s.tags.inObject(), Reported: s.out.reported,
+		Steering: s.tags.steering(), Ended: s.ended,
+	}
+}
+
+// CloseReasoning returns the text that, coming next, would end the reasoning in the object of strategy json and
+// open its answer, or end the arguments of report_reasoning. It reports false outside such a string, and in the
+// middle of a character or an escape, where the next token or one soon after it leads to a place with such a text.
+func (s *Splitter) CloseReasoning() (text string, ok bool) {
+	if !s.State().InObject {
+		return "", false
+	}
+	return s.object.closing()
+}
+
+// Score returns the last score of an object of strategy json or of a call of report_reasoning, and whether there
+// was one.
+func (s *Splitter) Score() (float64, bool) { return s.score, s.scored }
+
+// warn reports a peculiarity once, or, in strict mode, ends everything if it breaks a rule.
+func (s *Splitter) warn(code string) {
+	if s.cfg.Strict && !harmless[code] {
+		if s.err == nil {
+			s.err = &FormatError{Code: code, Position: s.pos}
+		}
+		return
+	}
+	if slices.Contains(s.warned, code) {
+		return
+	}
+	s.warned = append(s.warned, code)
+	s.out.emit(reasoning.Event{Kind: reasoning.Warning, Code: code,
+		Text: fmt.Sprintf("%s (token %d)", messages[code], s.pos)})
+}
+
+// rationale tells the reason for the last call, if it is a member of an object.
+func (s *Splitter) rationale(object []byte) {
+	var of struct {
+		Rationale json.RawMessage `json:"rationale"`
+	}
+	if !s.cfg.Rationales || json.Unmarshal(object, &of) != nil || of.Rationale == nil {
+		return
+	}
+	e := reasoning.Event{Kind: reasoning.Decided, Call: reasoning.Call{Index: s.calls - 1}}
+	if r, ok := reasoning.ParseRationale(of.Rationale); ok {
+		e.Decision = &reasoning.Decision{Rationale: r}
+	}
+	s.out.emit(e)
+}
+
+// call names the next call.
+func (s *Splitter) call(name string) reasoning.Call {
+	c := reasoning.Call{Index: s.calls, Name: name}
+	if s.cfg.CallID != nil {
+		c.ID = s.cfg.CallID(c.Index)
+	}
+	s.calls++
+	return c
+}

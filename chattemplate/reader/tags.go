@@ -1,0 +1,487 @@
+package reader
+
+import (
+	"strings"
+
+	"runner/chattemplate"
+	"runner/reasoning"
+	"runner/reasoning/patterns"
+)
+
+// tagMachine finds markers in text that arrives in pieces: those around the reasoning, around the answer where a family
+// marks it too, and those of tool calls. Text that may still become a marker is held back.
+//
+// A marker that the vocabulary has as one token always counts. Spelled as text, an opening marker counts only
+// before any reasoning, and a closing one only inside the reasoning or where no reasoning has been seen: later they
+// are something that the answer talks about. Newlines beside a marker belong to the marker.
+type tagMachine struct {
+	s     *Splitter
+	pairs []tagPair
+	// answer and reasoning find what may come in the answer and in the reasoning of each pair.
+	answer    *patterns.Matcher
+	actions   []tagAction // by pattern of answer
+	reasoning []*patterns.Matcher
+	// groups are the ways in which calls begin, and bare the one without a mark: an answer that begins as a call.
+	groups []callGroup
+	bare   *callGroup
+
+	mode  tagMode
+	pair  int // of the reasoning
+	state int32
+	held  []heldPiece
+	nheld int
+	// trim drops newlines until there is text; begun says that the segment has had text since the last marker.
+	trim, begun bool
+	// seen says that there has been reasoning or that the prompt skipped it.
+	seen bool
+	// wrapped says that the answer's own opening marker has come.
+	wrapped bool
+	call    callReader
+	// report says that the open call is one of report_reasoning.
+	report bool
+	// waiting says that an answer begins and may be the object of strategy json; what comes is held until that is known.
+	waiting bool
+	// said says that there has been an answer in this turn.
+	said bool
+}
+
+type tagPair struct{ open, close string }
+
+type heldPiece struct {
+	text    string
+	control bool
+	special bool // a control or user-defined token
+}
+
+type tagMode uint8
+
+const (
+	modeAnswer tagMode = iota
+	modeReasoning
+	modeCall
+	modeObject // in the object of strategy json, or after it
+)
+
+// tagAction is what a marker in the answer does.
+type tagAction struct {
+	kind tagKind
+	pair int
+}
+
+type tagKind uint8
+
+const (
+	tagOpen tagKind = iota
+	tagClose
+	tagAnswerOpen
+	tagAnswerClose
+	tagCall
+)
+
+// closePattern is the place of a pair's closing marker among the patterns of its reasoning.
+const closePattern = 0
+
+// maxHeldNewlines is how many newlines before a closing marker belong to it.
+const maxHeldNewlines = 8
+
+func (m *tagMachine) init(s *Splitter, formats []chattemplate.Format, tools bool) {
+	m.s = s
+	var texts []string
+	add := func(text string, kind tagKind, pair int) {
+		if text != "" {
+			texts = append(texts, text)
+			m.actions = append(m.actions, tagAction{kind, pair})
+		}
+	}
+	for i, f := range formats {
+		m.pairs = append(m.pairs, tagPair{f.Open, f.Close})
+		add(f.Open, tagOpen, i)
+		add(f.Close, tagClose, i)
+		add(f.AnswerOpen, tagAnswerOpen, i)
+		add(f.AnswerClose, tagAnswerClose, i)
+		m.reasoning = append(m.reasoning, patterns.NewMatcher(f.Close, f.Open))
+	}
+	if tools && (!s.cfg.Formed || s.cfg.Opens != nil) {
+		m.groups = callGroups(&s.cfg)
+		for i, g := range m.groups {
+			add(g.open, tagCall, i)
+			if g.open == "" {
+				m.bare = &m.groups[i]
+			}
+		}
+	}
+	m.answer = patterns.NewMatcher(texts...)
+}
+
+// start begins a turn, or an answer message.
+func (m *tagMachine) start(at chattemplate.Start) {
+	m.state, m.held, m.nheld, m.begun, m.wrapped = 0, m.held[:0], 0, false, false
+	m.trim, m.seen, m.said, m.waiting = len(m.pairs) > 0, false, false, false
+	switch {
+	case len(m.pairs) == 0:
+		m.enter(modeAnswer)
+	case at == chattemplate.StartReasoning:
+		m.seen = true
+		m.enter(modeReasoning)
+	default:
+		m.seen = at == chattemplate.StartAnswer
+		m.enter(modeAnswer)
+	}
+	if m.mode == modeAnswer {
+		m.expect()
+	}
+}
+
+// enter opens the segment of a mode.
+func (m *tagMachine) enter(mode tagMode) {
+	m.mode = mode
+	switch mode {
+	case modeAnswer:
+		m.s.out.begin(reasoning.Answer, reasoning.Call{})
+	case modeReasoning:
+		from := reasoning.StrategyNative
+		if m.pairs[m.pair].open == MarkersFormat.Open {
+			from = reasoning.StrategyMarkers
+		}
+		m.s.out.reason(from)
+	}
+}
+
+// segment returns the segment that the next text belongs to, as far as is known.
+func (m *tagMachine) segment() reasoning.Segment {
+	switch {
+	case m.waiting:
+		return reasoning.Header
+	case m.mode == modeObject:
+		return m.s.object.segment()
+	case m.mode == modeReasoning, m.mode == modeCall && m.report:
+		return reasoning.Reasoning
+	case m.mode == modeCall && m.opened():
+		return reasoning.ToolCall
+	}
+	return reasoning.Answer
+}
+
+// steering reports whether the next text may steer the format. An answer that has begun is text, even where it holds
+// what might become a mark: most of what looks like one is none.
+func (m *tagMachine) steering() bool {
+	switch m.mode {
+	case modeAnswer:
+		opens := len(m.pairs) > 0 && !m.seen && !m.begun
+		return m.waiting || opens
+	case modeCall:
+		return !m.call.inArguments()
+	case modeObject:
+		return m.s.object.segment() == reasoning.Header
+	}
+	return false
+}
+
+// inObject reports whether the text is read as an object, or may become one.
+func (m *tagMachine) inObject() bool {
+	return m.waiting || m.mode == modeObject && !m.s.object.ended() || m.mode == modeCall && m.report
+}
+
+// current returns the call that the next text belongs to.
+func (m *tagMachine) current() reasoning.Call {
+	switch {
+	case m.mode != modeCall:
+		return reasoning.Call{}
+	case m.report:
+		return reasoning.Call{Name: reasoning.ReportReasoningName}
+	}
+	return m.s.out.next.Call
+}
+
+func (m *tagMachine) matcher() *patterns.Matcher {
+	if m.mode == modeReasoning {
+		return m.reasoning[m.pair]
+	}
+	return m.answer
+}
+
+// push takes a token's text. control says that the token has no text of its own: it counts only as part of a marker.
+func (m *tagMachine) push(piece string, control, special bool) {
+	switch {
+	case piece == "":
+		return
+	case m.waiting:
+		m.wait(piece, control, special)
+		return
+	case m.mode == modeObject:
+		m.objectText(piece, control, special)
+		return
+	case m.mode == modeCall:
+		m.pushCall(piece, control, special)
+		return
+	case m.bare != nil && m.beginsBare(&piece):
+		m.pushCall(piece, control, special)
+		return
+	}
+	mt := m.matcher()
+	if m.nheld == 0 && !control && !m.trim && mt.Idle(piece) &&
+		!(m.mode == modeReasoning && isNewline(piece[len(piece)-1])) {
+		m.body(piece)
+		return
+	}
+	base := m.nheld
+	m.held = append(m.held, heldPiece{piece, control, control || special})
+	m.nheld += len(piece)
+	for i := range len(piece) {
+		m.state = mt.Step(m.state, piece[i])
+		if p := mt.Found(m.state); p >= 0 {
+			size := len(mt.Patterns[p])
+			before := base + i + 1 - size
+			newlines := 0
+			if m.mode == modeReasoning && p == closePattern {
+				newlines = m.newlinesBefore(m.nheld - before)
+			}
+			m.release(before - newlines)
+			m.marker(p, size, newlines)
+			if m.waiting || m.mode == modeCall || m.bare != nil {
+				m.again()
+				return
+			}
+			mt, m.state = m.matcher(), 0
+			base = m.nheld - len(piece)
+		}
+	}
+	keep := mt.Held(m.state)
+	if m.mode == modeReasoning {
+		keep += m.newlinesBefore(keep)
+	}
+	m.release(m.nheld - keep)
+}
+
+// beginsBare reports whether an answer begins as a call without a mark, and if so begins to read it as one. It
+// takes newlines that belong to the marker before off the text.
+func (m *tagMachine) beginsBare(text *string) bool {
+	if m.mode != modeAnswer || m.begun || m.nheld > 0 {
+		return false
+	}
+	rest := *text
+	if m.trim {
+		rest = strings.TrimLeft(rest, "\r\n")
+	}
+	if rest == "" || rest[0] != '{' {
+		return false
+	}
+	m.s.out.drop(len(*text)-len(rest), useTrimmed)
+	*text = rest
+	m.enterCall(m.bare, "")
+	return true
+}
+
+// newlinesBefore counts the newlines before the last n held bytes.
+func (m *tagMachine) newlinesBefore(n int) int {
+	count := 0
+	for i := len(m.held) - 1; i >= 0; i-- {
+		text := m.held[i].text
+		for j := len(text) - 1; j >= 0; j-- {
+			if n > 0 {
+				n--
+				continue
+			}
+			if !isNewline(text[j]) || count == maxHeldNewlines || m.held[i].control {
+				return count
+			}
+			count++
+		}
+	}
+	return count
+}
+
+// pop takes up to n bytes off the front of what is held.
+func (m *tagMachine) pop(n int) heldPiece {
+	h := &m.held[0]
+	p := *h
+	if len(h.text) > n {
+		p.text, h.text = h.text[:n], h.text[n:]
+	} else {
+		copy(m.held, m.held[1:])
+		m.held = m.held[:len(m.held)-1]
+	}
+	m.nheld -= len(p.text)
+	return p
+}
+
+// release lets n held bytes go as text.
+func (m *tagMachine) release(n int) {
+	for n > 0 {
+		p := m.pop(n)
+		n -= len(p.text)
+		if p.control {
+			m.s.warn(CodeStrayControl)
+			m.leave(len(p.text), useForeign)
+			continue
+		}
+		m.body(p.text)
+	}
+}
+
+// leave takes bytes out of the stream after everything before them has been sent.
+func (m *tagMachine) leave(n int, u use) {
+	m.s.out.flush()
+	m.s.out.drop(n, u)
+}
+
+// skip drops n held bytes of a marker. The text before them must have been sent.
+func (m *tagMachine) skip(n int) {
+	for n > 0 {
+		p := m.pop(n)
+		n -= len(p.text)
+		m.s.out.drop(len(p.text), useForeign)
+	}
+}
+
+// body takes text that is no marker.
+func (m *tagMachine) body(text string) {
+	if m.trim {
+		i := 0
+		for i < len(text) && isNewline(text[i]) {
+			i++
+		}
+		m.s.out.drop(i, useTrimmed)
+		if text = text[i:]; text == "" {
+			return
+		}
+		m.trim = false
+	}
+	m.begun = true
+	if m.s.cfg.JSON != nil && !m.said && m.mode == modeAnswer && !isBlank(text) {
+		m.said = true
+		m.s.warn(CodeNotObject)
+	}
+	m.s.out.text(text)
+}
+
+// marker takes the marker p of the current matcher: the held text's next n bytes, after some newlines that belong
+// to it.
+func (m *tagMachine) marker(p, n, newlines int) {
+	byToken := m.held[0].special && len(m.held[0].text) == n
+	switch {
+	case m.mode == modeReasoning && p == closePattern:
+		m.closeReasoning(newlines + n)
+	case m.mode == modeReasoning:
+		m.openAgain(n, byToken)
+	default:
+		m.markerInAnswer(m.actions[p], n, byToken)
+	}
+}
+
+func (m *tagMachine) closeReasoning(n int) {
+	m.s.out.end()
+	m.skip(n)
+	m.trim, m.begun = true, false
+	m.enter(modeAnswer)
+	m.expect()
+}
+
+// openAgain takes an opening marker inside the reasoning.
+func (m *tagMachine) openAgain(n int, byToken bool) {
+	switch {
+	case !m.begun:
+		m.skip(n)
+	case byToken:
+		m.s.warn(CodeStrayTag)
+		m.s.out.flush()
+		m.skip(n)
+	default:
+		m.release(n)
+	}
+}
+
+// literal reports whether a marker of the reasoning in the answer is text of it.
+func (m *tagMachine) literal(byToken bool) bool {
+	return (m.seen || m.s.cfg.Formed) && m.begun && !byToken
+}
+
+func (m *tagMachine) markerInAnswer(a tagAction, n int, byToken bool) {
+	literal := false
+	switch a.kind {
+	case tagOpen:
+		if literal = m.literal(byToken); !literal {
+			m.s.out.end()
+			m.skip(n)
+			m.seen, m.trim, m.begun, m.pair = true, true, false, a.pair
+			m.enter(modeReasoning)
+		}
+	case tagClose:
+		if literal = m.literal(byToken); !literal {
+			if m.begun {
+				m.s.warn(CodeStrayTag)
+			}
+			m.s.out.flush()
+			m.skip(n)
+			m.seen = true
+			m.trim = m.trim || !m.begun
+			m.expect()
+		}
+	case tagAnswerOpen:
+		if literal = m.begun || m.wrapped; !literal {
+			m.wrapped, m.trim = true, true
+			m.skip(n)
+			m.expect()
+		}
+	case tagAnswerClose:
+		if literal = !m.wrapped || m.s.cfg.Formed; !literal {
+			m.wrapped = false
+			m.s.out.flush()
+			m.skip(n)
+			m.trim = true
+		}
+	case tagCall:
+		if literal = m.s.cfg.Formed && m.begun || m.s.cfg.Opens != nil && !m.s.cfg.Opens(m.heldFrom(n)); !literal {
+			m.s.out.flush()
+			m.openCall(&m.groups[a.pair], n, byToken)
+		}
+	}
+	if literal {
+		m.release(n)
+	}
+}
+
+// openCall takes a mark of n bytes that begins calls. One that is spelled is kept, in case that what follows is no
+// call.
+func (m *tagMachine) openCall(g *callGroup, n int, byToken bool) {
+	if byToken {
+		m.skip(n)
+		m.enterCall(g, "")
+		return
+	}
+	for n > 0 {
+		n -= len(m.pop(n).text)
+	}
+	m.enterCall(g, g.open)
+}
+
+// heldFrom returns the held text after its first n bytes.
+func (m *tagMachine) heldFrom(n int) string {
+	var b strings.Builder
+	for _, h := range m.held {
+		b.WriteString(h.text)
+	}
+	return b.String()[n:]
+}
+
+// finish sends what is held and closes what is open.
+func (m *tagMachine) finish() {
+	if m.waiting {
+		m.endWait()
+	}
+	if m.mode == modeObject {
+		m.s.object.finish()
+		return
+	}
+	m.release(m.nheld)
+	m.state = 0
+	if m.mode == modeCall {
+		m.finishCall()
+	}
+	m.s.out.end()
+	if m.mode == modeReasoning {
+		m.s.warn(CodeReasoningUnclosed)
+	}
+}
+
+func isNewline(c byte) bool { return c == '\n' || c == '\r' }
