@@ -47,11 +47,11 @@ this once: FILE holds its hash only. Give FILE to runner serve --api-keys.`,
   runner apikey new keys.json ci --scope generate --models demo --requests-per-minute 60`,
 		Args: fileAndID,
 		RunE: func(_ *cobra.Command, args []string) error {
-			for _, n := range []number{{"requests-per-minute", e.RequestsPerMinute, 0, math.MaxInt32},
-				{"tokens-per-minute", e.TokensPerMinute, 0, math.MaxInt32}} {
-				if err := n.check(); err != nil {
-					return err
-				}
+			if err := checkNumbers([]number{
+				{"requests-per-minute", e.RequestsPerMinute, 0, math.MaxInt32},
+				{"tokens-per-minute", e.TokensPerMinute, 0, math.MaxInt32},
+			}); err != nil {
+				return err
 			}
 			for _, s := range scopes {
 				if !slices.Contains(wire.Scopes, wire.Scope(s)) {

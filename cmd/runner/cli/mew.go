@@ -70,11 +70,11 @@ func (o *mewServeOptions) validate(cmd *cobra.Command) error {
 	if o.on && o.tokens == "" {
 		return &usageError{what: "--mew needs --mew-tokens", hint: "make the file with runner mew token FILE ID"}
 	}
-	for _, n := range []number{{"mew-rate", o.rate, 1, 100_000}, {"mew-connections", o.connections, 1, 100_000},
-		{"mew-thoughts", o.thoughts, 1, 100_000}} {
-		if err := n.check(); err != nil {
-			return err
-		}
+	if err := checkNumbers([]number{
+		{"mew-rate", o.rate, 1, 100_000}, {"mew-connections", o.connections, 1, 100_000},
+		{"mew-thoughts", o.thoughts, 1, 100_000},
+	}); err != nil {
+		return err
 	}
 	for _, flag := range []string{
 		"mew-tokens", "mew-space", "mew-reasoning", "rationale", "trace", "mew-rate", "mew-connections", "mew-thoughts",
@@ -195,7 +195,7 @@ func (o *mewOptions) validate(cmd *cobra.Command) error {
 	if err := o.address.Check(); err != nil {
 		return &usageError{what: "--url: " + err.Error(), hint: "give an address as in ws://127.0.0.1:8080", err: err}
 	}
-	if err := (number{"thoughts", o.thoughts, 1, 100_000}).check(); err != nil {
+	if err := checkNumbers([]number{{"thoughts", o.thoughts, 1, 100_000}}); err != nil {
 		return err
 	}
 	return o.runOptions.validate(cmd)

@@ -137,7 +137,7 @@ what was sealed under them; what was sealed under the others is refused from the
 a key may have become known.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			if err := (number{"keep", keep, 0, seal.MaxKeys - 1}).check(); err != nil {
+			if err := checkNumbers([]number{{"keep", keep, 0, seal.MaxKeys - 1}}); err != nil {
 				return err
 			}
 			path, ring, err := loadSealKeys(file)

@@ -156,16 +156,14 @@ const leastRequestMemory = 16 << 20
 
 // validate refuses invalid values and flags that do not go together.
 func (o *serveOptions) validate(cmd *cobra.Command) error {
-	for _, n := range []number{
+	if err := checkNumbers([]number{
 		{"port", o.port, 0, math.MaxUint16}, {"parallel", o.parallel, 1, 64}, {"queue", o.queue, 1, 100_000},
 		{"responses", o.responses, 1, 1 << 20}, {"call-memory", o.callMemory, 0, 1 << 20},
 		{"max-values", o.maxValues, 1, 100_000_000}, {"max-nesting", o.maxDepth, 1, 10_000},
 		{"max-connections", o.connections, 0, 1 << 20}, {"max-peer-connections", o.peerConnections, 0, 1 << 20},
 		{"background", o.background, 1, 10_000},
-	} {
-		if err := n.check(); err != nil {
-			return err
-		}
+	}); err != nil {
+		return err
 	}
 	if err := checkModelFlags(&o.model); err != nil {
 		return err
