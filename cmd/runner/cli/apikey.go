@@ -147,11 +147,3 @@ func (a *app) removeKeyCommand() *cobra.Command {
 		},
 	}
 }
-
-// fileAndID checks that there are two arguments, a file and an id.
-func fileAndID(cmd *cobra.Command, args []string) error {
-	if len(args) != 2 {
-		return &usageError{what: "a file and an id are needed", hint: see(cmd)}
-	}
-	return nil
-}

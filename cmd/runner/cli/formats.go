@@ -2,11 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"runtime"
 
 	"runner/runner"
 	"runner/server"
@@ -50,24 +46,4 @@ func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *
 	s.Mount(ollama.New(s, ollama.Config{Defaults: o.defaults}))
 	s.Mount(agui.New(s, agui.Config{Defaults: o.defaults, Seal: keyring, StrictSeal: strict, Traces: recorded}))
 	return nil
-}
-
-// dataFolder returns the folder of this program's data: $XDG_DATA_HOME/runner, or the system's equivalent.
-func dataFolder() (string, error) {
-	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "runner"), nil
-	}
-	home, err := os.UserHomeDir()
-	switch {
-	case err != nil:
-		return "", &inputError{what: "the home folder is unknown", hint: "set HOME", err: err}
-	case runtime.GOOS == "darwin":
-		return filepath.Join(home, "Library", "Application Support", "runner"), nil
-	case runtime.GOOS == "windows":
-		if dir := os.Getenv("LOCALAPPDATA"); dir != "" {
-			return filepath.Join(dir, "runner"), nil
-		}
-		return "", &inputError{what: "the data folder is unknown", hint: "set LOCALAPPDATA", err: errors.ErrUnsupported}
-	}
-	return filepath.Join(home, ".local", "share", "runner"), nil
 }

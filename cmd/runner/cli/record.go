@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -80,15 +79,6 @@ func (a *app) openRecords(o *recordOptions) (s *lateStore, to []trace.Recipient,
 		Recipients: to, MaxTrace: int64(o.maxTrace), MaxTotal: int64(o.total), MaxAge: o.age.Duration,
 	}
 	return newLateStore(dir, cfg), to, nil
-}
-
-// tracesFolder returns the folder of the traces: given, or the default.
-func tracesFolder(given string) (string, error) {
-	if given != "" {
-		return given, nil
-	}
-	data, err := dataFolder()
-	return filepath.Join(data, "traces"), err
 }
 
 // recipients returns the recipients that traces are sealed to.
