@@ -16,14 +16,8 @@ import (
 )
 
 func (a *app) apikeyCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "apikey",
-		Short: "Make, list and remove API keys for runner serve",
-		Args:  noArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.newKeyCommand(), a.listKeysCommand(), a.removeKeyCommand())
-	return cmd
+	return group("apikey", "Make, list and remove API keys for runner serve", "",
+		a.newKeyCommand(), a.listKeysCommand(), a.removeKeyCommand())
 }
 
 // scopeNames returns the values of --scope.
@@ -83,10 +77,8 @@ this once: FILE holds its hash only. Give FILE to runner serve --api-keys.`,
 	f.StringSliceVar(&e.Models, "models", nil, "`MODELS` that it may use (default: all)")
 	f.IntVar(&e.RequestsPerMinute, "requests-per-minute", 0, "`N` requests a minute (0: no limit)")
 	f.IntVar(&e.TokensPerMinute, "tokens-per-minute", 0, "`N` tokens a minute, of prompts and answers (0: no limit)")
-	_ = cmd.RegisterFlagCompletionFunc("scope", func(*cobra.Command, []string, string) ([]string,
-		cobra.ShellCompDirective) {
-		return scopeNames(), cobra.ShellCompDirectiveNoFileComp
-	})
+	must(cmd.RegisterFlagCompletionFunc("scope",
+		cobra.FixedCompletions(scopeNames(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -95,12 +87,7 @@ func (a *app) listKeysCommand() *cobra.Command {
 		Use:     "list FILE",
 		Short:   "List the keys of FILE and what each may do",
 		Example: "  runner apikey list keys.json",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return &usageError{what: "a file is needed", hint: see(cmd)}
-			}
-			return nil
-		},
+		Args:    exactly(1, "a file is needed", ""),
 		RunE: func(_ *cobra.Command, args []string) error {
 			entries, err := keys.List(args[0])
 			if err != nil {

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"runner/models"
 )
 
 // noArguments refuses arguments. If cmd has subcommands, it reports the argument as an unknown command.
@@ -26,10 +29,31 @@ func noArguments(cmd *cobra.Command, args []string) error {
 
 func see(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --help" }
 
-// fileAndID checks that there are two arguments, a file and an id.
-func fileAndID(cmd *cobra.Command, args []string) error {
-	if len(args) != 2 {
-		return &usageError{what: "a file and an id are needed", hint: see(cmd)}
+// exactly requires n arguments. what is the error of another number. Without a hint, the error points to the command's
+// help.
+func exactly(n int, what, hint string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return &usageError{what: what, hint: cmp.Or(hint, see(cmd))}
+		}
+		return nil
 	}
-	return nil
+}
+
+// atMost allows up to n arguments, which are called things in the error.
+func atMost(n int, things, hint string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > n {
+			return &usageError{what: fmt.Sprintf("%d %s are too many", len(args), things), hint: hint}
+		}
+		return nil
+	}
+}
+
+// fileAndID requires two arguments, a file and an id.
+var fileAndID = exactly(2, "a file and an id are needed", "")
+
+// completeModels completes the name of a model: a cached model, the demo or a file.
+func completeModels(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return append(models.Cached(), demoName), cobra.ShellCompDirectiveDefault
 }

@@ -32,12 +32,7 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
   runner debrief latest
   runner run --tools tools.json --rationale --reasoning full --output trace "What is 17 + 25?" > trace.jsonl
   runner debrief trace.jsonl`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return &usageError{what: "name one trace", hint: see(cmd)}
-			}
-			return nil
-		},
+		Args: exactly(1, "name one trace", ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON && markdown {
 				return &usageError{what: "--json and --markdown exclude each other", hint: "give one of them"}

@@ -28,15 +28,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Check what the engine sees and whether a model loads and steps",
 		Long: `Print what the engine sees of this machine, then load MODEL (or the demo model) and generate a few
 tokens with it. The exit code is 1 when something would make a run fail.`,
-		Args: cobra.MatchAll(func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return &usageError{what: fmt.Sprintf("%d models are too many", len(args)), hint: "name one"}
-			}
-			return nil
-		}),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return append(models.Cached(), demoName), cobra.ShellCompDirectiveDefault
-		},
+		Args:              atMost(1, "models", "name one"),
+		ValidArgsFunction: completeModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkModelFlags(&cfg); err != nil {
 				return err

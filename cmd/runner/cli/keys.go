@@ -118,17 +118,11 @@ func (a *app) ask(questions []string) (lines []string, err error) {
 }
 
 func (a *app) keysCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "keys",
-		Short: "Keep the keys that sealed traces are read with",
-		Long: `Keep the keys that sealed traces are read with. Traces are sealed to the public key, which needs no
+	return group("keys", "Keep the keys that sealed traces are read with",
+		`Keep the keys that sealed traces are read with. Traces are sealed to the public key, which needs no
 passphrase; the private key opens them and is kept under one. The passphrase is asked for, or comes
-from --passphrase-file or ` + passphraseVariable + `.`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.keysNewCommand(), a.keysListCommand(), a.keysExportCommand(), a.keysRotateCommand())
-	return cmd
+from --passphrase-file or `+passphraseVariable+`.`,
+		a.keysNewCommand(), a.keysListCommand(), a.keysExportCommand(), a.keysRotateCommand())
 }
 
 func (a *app) keysNewCommand() *cobra.Command {

@@ -137,16 +137,9 @@ or those of --tools. A connection that is lost is made again.`,
 		Example: `  RUNNER_MEW_TOKEN=... runner mew --url ws://127.0.0.1:8080 --space local --reasoning summary
   runner mew token tokens.json alice --allow chat
   runner serve --mew --mew-tokens tokens.json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return &usageError{what: fmt.Sprintf("%d arguments are too many", len(args)), hint: "name one model"}
-			}
-			return nil
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return append(models.Cached(), demoName), cobra.ShellCompDirectiveDefault
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.mew(cmd, o, args) },
+		Args:              atMost(1, "arguments", "name one model"),
+		ValidArgsFunction: completeModels,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.mew(cmd, o, args) },
 	}
 	o.add(cmd)
 	cmd.AddCommand(a.mewTokenCommand())

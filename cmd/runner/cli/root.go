@@ -44,6 +44,16 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
+// group returns a command that only holds other commands. Called alone, it prints its help.
+func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
 // flagError turns an error of the flag parser into one line with a hint.
 func flagError(cmd *cobra.Command, err error) error {
 	u := &usageError{what: err.Error(), hint: see(cmd), err: err}

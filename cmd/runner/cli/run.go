@@ -52,17 +52,12 @@ and the reasoning goes to standard error.`,
   runner run ggml-org/gpt-oss-20b-GGUF
   git diff | runner run model.gguf --reasoning-effort high "Review this change."
   runner run --output json "What is 532 - 187?" | jq .answer`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 2 {
-				return &usageError{what: fmt.Sprintf("%d arguments are too many", len(args)), hint: "put the prompt in quotes"}
-			}
-			return nil
-		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		Args: atMost(2, "arguments", "put the prompt in quotes"),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return append(models.Cached(), demoName), cobra.ShellCompDirectiveDefault
+			return completeModels(cmd, args, typed)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, o, args) },
 	}

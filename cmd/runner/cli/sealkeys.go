@@ -78,16 +78,10 @@ func followSealKeys(ctx context.Context, path string, keyring *seal.Keyring, eve
 }
 
 func (a *app) sealKeysCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "sealkeys",
-		Short: "Keep the keys that seal reasoning for the clients of runner serve",
-		Long: `Keep the keys that seal reasoning for the clients of runner serve, who carry it from one turn to the
+	return group("sealkeys", "Keep the keys that seal reasoning for the clients of runner serve",
+		`Keep the keys that seal reasoning for the clients of runner serve, who carry it from one turn to the
 next. The server makes the first key, and reads the file again within two seconds of a change.`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.sealKeysListCommand(), a.sealKeysRotateCommand())
-	return cmd
+		a.sealKeysListCommand(), a.sealKeysRotateCommand())
 }
 
 // loadSealKeys reads an existing file of sealing keys.

@@ -42,10 +42,8 @@ it read keys, tokens and certificates again; where it was started from a termina
 		Example: `  runner serve
   runner serve ggml-org/gpt-oss-20b-GGUF --parallel 8
   runner serve big=model.gguf small=other.gguf --memory 24GB --api-keys keys.json --host 0.0.0.0`,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return append(models.Cached(), demoName), cobra.ShellCompDirectiveDefault
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.serve(cmd, o, args) },
+		ValidArgsFunction: completeModels,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.serve(cmd, o, args) },
 	}
 	o.add(cmd)
 	return cmd

@@ -86,15 +86,8 @@ func missingStore(dir string, err error) error {
 }
 
 func (a *app) traceCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "trace",
-		Short: "List, read, check and erase sealed traces",
-		Args:  noArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.traceListCommand(), a.traceShowCommand(), a.traceExportCommand(), a.traceVerifyCommand(),
-		a.traceEraseCommand())
-	return cmd
+	return group("trace", "List, read, check and erase sealed traces", "",
+		a.traceListCommand(), a.traceShowCommand(), a.traceExportCommand(), a.traceVerifyCommand(), a.traceEraseCommand())
 }
 
 func (a *app) traceListCommand() *cobra.Command {
@@ -154,15 +147,12 @@ program left it without an end.`,
 // latest stands in place of an id for the newest trace that has ended.
 const latest = "latest"
 
-// oneTrace checks the argument of commands that take an id or latest.
-func oneTrace(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return &usageError{what: "one id is needed, or " + latest, hint: see(cmd)}
-	}
+// idOrLatest checks that the first argument is an id or latest.
+func idOrLatest(_ *cobra.Command, args []string) error {
 	if args[0] == latest {
 		return nil
 	}
-	_, err := parseTraceIDs(args)
+	_, err := parseTraceIDs(args[:1])
 	return err
 }
 
@@ -185,7 +175,7 @@ func (a *app) traceShowCommand() *cobra.Command {
 		Long: `Open a trace and print its records, one JSON object a line. latest is the newest that has ended.
 
 A trace whose end is missing or altered fails with exit code 1, after the records before that.`,
-		Args: oneTrace,
+		Args: cobra.MatchAll(exactly(1, "one id is needed, or "+latest, ""), idOrLatest),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.writeRecords(cmd, o, args[0], cleaned(a.out, a.outTerminal))
 		},
@@ -290,12 +280,7 @@ func (a *app) traceExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export ID|latest FILE",
 		Short: "Write a trace to a new file, sealed as it is or, with --plaintext, readable by everyone who gets the file",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return &usageError{what: "an id, or " + latest + ", and a file are needed", hint: see(cmd)}
-			}
-			return oneTrace(cmd, args[:1])
-		},
+		Args:  cobra.MatchAll(exactly(2, "an id, or "+latest+", and a file are needed", ""), idOrLatest),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
