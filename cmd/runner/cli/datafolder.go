@@ -27,6 +27,23 @@ func dataFolder() (string, error) {
 	return filepath.Join(home, ".local", "share", "runner"), nil
 }
 
+// keyFile returns the path of a file of keys: given, which the flag names, or the file called name in the data folder.
+// It makes the data folder.
+func keyFile(given, name, flag string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	dir, err := dataFolder()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", &inputError{what: "the data folder cannot be made: " + err.Error(), hint: "give a file with --" + flag,
+			err: err}
+	}
+	return filepath.Join(dir, name), nil
+}
+
 // tracesFolder returns the folder of the traces: given, or the default.
 func tracesFolder(given string) (string, error) {
 	if given != "" {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -21,20 +19,7 @@ const sealKeysUsage = "`FILE` of the keys that seal reasoning for clients (defau
 
 // sealKeysPath returns the path of the keys that seal reasoning for clients. If path is empty, it returns the default
 // path and makes its folder.
-func sealKeysPath(path string) (string, error) {
-	if path != "" {
-		return path, nil
-	}
-	dir, err := dataFolder()
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", &inputError{what: "the data folder cannot be made: " + err.Error(), hint: "give a file with --seal-keys",
-			err: err}
-	}
-	return filepath.Join(dir, "seal.keys"), nil
-}
+func sealKeysPath(path string) (string, error) { return keyFile(path, "seal.keys", "seal-keys") }
 
 // sealKeys reads the keys that seal reasoning for clients. It makes a key if there is none.
 func sealKeys(path string) (*seal.Keyring, error) {
