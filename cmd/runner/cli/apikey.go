@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -99,7 +98,7 @@ func (a *app) listKeysCommand() *cobra.Command {
 				}
 				return strconv.Itoa(n)
 			}
-			w := tabwriter.NewWriter(cleaned(a.out, a.outTerminal), 0, 0, 2, ' ', 0)
+			w := table(a.stdout())
 			fmt.Fprintln(w, "ID\tSCOPES\tREASONING\tMODELS\tREQUESTS/MINUTE\tTOKENS/MINUTE")
 			for _, e := range entries {
 				scopes, names := "all but trace:all", "all"

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner/cmd/runner/render"
 	"runner/reasoning/decision"
 	"runner/reasoning/trace"
 	"runner/runner/tracing"
@@ -38,7 +38,7 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 				return &usageError{what: "--json and --markdown exclude each other", hint: "give one of them"}
 			}
 			write := func(debriefs ...*decision.Debrief) error {
-				return writeDebriefs(cleaned(a.out, a.outTerminal), debriefs, asJSON, markdown)
+				return writeDebriefs(a.stdout(), debriefs, asJSON, markdown)
 			}
 			if pick := storedRun(cmd.Context(), args[0]); pick != nil {
 				return a.openTrace(cmd, o, pick, func(r *trace.Reader) error {
@@ -73,9 +73,7 @@ showed its reasoning (--reasoning full). Reasons that the model did not state ar
 }
 
 func writeDebriefs(to io.Writer, debriefs []*decision.Debrief, asJSON, markdown bool) error {
-	enc := json.NewEncoder(to)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
+	enc := render.Indented(to)
 	for i, d := range debriefs {
 		if i > 0 && !asJSON {
 			fmt.Fprintln(to)

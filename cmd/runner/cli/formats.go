@@ -12,7 +12,6 @@ import (
 	"runner/server/openai"
 	"runner/server/openai/responses"
 	"runner/server/traces"
-	"runner/server/wire"
 )
 
 // mountFormats adds the wire formats to a server. The server keeps traces if kept is not nil. calls remembers the
@@ -28,10 +27,9 @@ func mountFormats(ctx context.Context, s *server.Server, o *serveOptions, kept *
 		return err
 	}
 	go followSealKeys(ctx, path, keyring, sealReloadEvery, log)
-	var recorded wire.Traces // a nil interface, not one that holds a nil pointer
-	served := traces.Config{}
-	if kept != nil && o.record.on {
-		recorded, served = kept.traces, traces.Config{Store: kept.store, Logger: kept.log}
+	recorded, served := kept.recorder(o.record.on), traces.Config{}
+	if recorded != nil {
+		served = traces.Config{Store: kept.store, Logger: kept.log}
 	}
 	strict := o.sealed == sealedStrict
 	s.Mount(openai.New(s, openai.Config{Defaults: o.defaults, Seal: keyring, StrictSeal: strict, Traces: recorded}))

@@ -9,14 +9,11 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"runner/generation"
-	"runner/models"
 	"runner/reasoning"
 	"runner/runner"
 	"runner/server"
@@ -102,12 +99,8 @@ func mountMEW(s *server.Server, o *serveOptions, kept *keptTraces, log *slog.Log
 	if o.mew.on {
 		req := o.defaults
 		req.Visibility, req.Rationale = o.mew.visibility, o.mew.rationale
-		var recorded wire.Traces // a nil interface, not one that holds a nil pointer
-		if kept != nil && o.mew.trace {
-			recorded = kept.traces
-		}
 		s.Mount(mew.New(s, mew.Config{
-			Traces: recorded,
+			Traces: kept.recorder(o.mew.trace),
 			Tokens: o.mew.participants, Space: o.mew.space, Request: req, Thoughts: float64(o.mew.thoughts), Logger: log,
 			Connections: o.mew.connections,
 			Limits:      space.Config{Rate: float64(o.mew.rate), Burst: 5 * float64(o.mew.rate)},
@@ -198,11 +191,13 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 	if err := o.validate(cmd); err != nil {
 		return err
 	}
-	var model models.Model
-	if len(args) > 0 && args[0] != demoName {
-		if model, err = models.Resolve(args[0]); err != nil {
-			return err
-		}
+	name := demoName
+	if len(args) > 0 {
+		name = args[0]
+	}
+	model, err := resolve(name)
+	if err != nil {
+		return err
 	}
 	rc, err := a.readRequestFiles(&o.runOptions)
 	if err != nil {
@@ -214,25 +209,19 @@ func (a *app) mew(cmd *cobra.Command, o *mewOptions, args []string) (err error) 
 			"wss://")
 	}
 	a.warnReasons(o.request.Rationale, o.record.on, o.request.Visibility, "--reasoning")
-	level := slog.LevelInfo
-	if o.verbose {
-		level = slog.LevelDebug
-	}
-	log := slog.New(slog.NewTextHandler(a.stderr(), &slog.HandlerOptions{Level: level}))
+	log := a.logger(logText, o.verbose)
 	kept, err := a.keepTraces(&o.record, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, kept.close()) }()
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilStopped(cmd.Context())
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	gen, _, err := a.open(ctx, model, o.model, rc, a.spinner())
 	if err != nil {
 		return err
 	}
 	defer gen.Close()
-	a.warnLoaded(&o.model, gen.Info())
 	cfg := participant.Config{
 		Generate: gen.Generate, Request: o.request, Tools: o.request.Tools, NoTools: o.noTools,
 		Thoughts: float64(o.thoughts), Logger: log,

@@ -40,7 +40,7 @@ refused with the keyword and the place that stand in the way, and the exit code 
 			if err != nil {
 				return err
 			}
-			out := cleaned(a.out, a.outTerminal)
+			out := a.stdout()
 			fmt.Fprintln(out, "supported")
 			for _, text := range texts {
 				fmt.Fprintln(out, text)

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -128,7 +127,7 @@ program left it without an end.`,
 				}
 				return nil
 			}
-			w := tabwriter.NewWriter(cleaned(a.out, a.outTerminal), 0, 0, 2, ' ', 0)
+			w := table(a.stdout())
 			for _, e := range list {
 				state := e.State.String()
 				if e.Unattested {
@@ -177,7 +176,7 @@ func (a *app) traceShowCommand() *cobra.Command {
 A trace whose end is missing or altered fails with exit code 1, after the records before that.`,
 		Args: cobra.MatchAll(exactly(1, "one id is needed, or "+latest, ""), idOrLatest),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.writeRecords(cmd, o, args[0], cleaned(a.out, a.outTerminal))
+			return a.writeRecords(cmd, o, args[0], a.stdout())
 		},
 	}
 	o.add(cmd)
