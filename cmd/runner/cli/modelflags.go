@@ -13,7 +13,7 @@ import (
 func addModelFlags(cmd *cobra.Command, m *backend.Config) {
 	f := cmd.Flags()
 	f.IntVar(&m.ContextSize, "ctx-size", 0,
-		"context in `tokens` (0: all that the model was trained for, if memory allows)")
+		"context size in `tokens` (0: the size that the model was trained for, if memory allows)")
 	f.IntVar(&m.Threads, "threads", 0, "compute with `N` threads (0: one per physical core, at most 2 for a tiny "+
 		"model such as the demo)")
 	f.IntVar(&m.GPULayers, "gpu-layers", -1, "`layers` on the GPU (-1: all that fit)")
