@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// A key that may see no reasoning cannot have the model reason in its answer, whatever its requests bias or penalise.
+// A key that may see no reasoning cannot make the model reason in its answer, whatever tokens its requests bias or
+// penalise.
 func TestServeKeepsReasoningOutOfBiasedAnswers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.json")
 	key, err := exec.Command("runner", "apikey", "new", file, "none", "--reasoning", "none").Output()

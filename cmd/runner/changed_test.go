@@ -15,9 +15,9 @@ import (
 	"runner/models/demo"
 )
 
-// TestWeightsOverwrittenUnderTheMap: the server says that its model has changed, to clients and in /health, and
-// goes on when the file is put back. A file that was only touched costs nothing, and weights in memory of the
-// server's own are safe.
+// TestWeightsOverwrittenUnderTheMap overwrites the file of a mapped model. The server reports the change to clients and
+// in /health, and works again when the file is restored. A touched file makes no difference. A server that holds the
+// weights in its own memory is not affected.
 func TestWeightsOverwrittenUnderTheMap(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	source, err := demo.Path(t.Context())
@@ -30,7 +30,7 @@ func TestWeightsOverwrittenUnderTheMap(t *testing.T) {
 	}
 	bad := bytes.Clone(good)
 	for i := len(bad) / 4; i < len(bad); i++ {
-		bad[i] = 0xff // no number in any format
+		bad[i] = 0xff // not a number in any format
 	}
 	path := filepath.Join(t.TempDir(), "demo.gguf")
 	put := func(content []byte) {
@@ -88,7 +88,7 @@ func TestWeightsOverwrittenUnderTheMap(t *testing.T) {
 	s.healthy()
 	answers(s)
 	later := time.Now().Add(time.Minute)
-	if err := os.Chtimes(path, later, later); err != nil { // which is no change
+	if err := os.Chtimes(path, later, later); err != nil { // touched, not changed
 		t.Fatal(err)
 	}
 	put(bad)
@@ -123,7 +123,7 @@ func TestWeightsOverwrittenUnderTheMap(t *testing.T) {
 		answers(own)
 	}
 
-	// The bundled model's file is the program's own, which puts it back.
+	// The program wrote the file of the bundled model itself, so it restores it.
 	bundled := serve(t)
 	bundled.healthy()
 	path = source

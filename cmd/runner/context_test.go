@@ -14,8 +14,8 @@ import (
 	"runner/models/random"
 )
 
-// TestServeUsesTheModelsOwnContext: a model that was trained for a long context is served with it, says why, and takes
-// the first prompt of a coding agent. Two models at once leave room for each other.
+// TestServeUsesTheModelsOwnContext serves a model that was trained for a long context. The model gets this context, the
+// log says why, and the first prompt of a coding agent fits. Two models at once leave room for each other.
 func TestServeUsesTheModelsOwnContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "long.gguf")
 	if err := random.WriteFile(path, random.Config{Context: 1 << 17}); err != nil {

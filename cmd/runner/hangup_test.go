@@ -16,8 +16,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestHangUpReadsTheKeysAgain: without a terminal SIGHUP has the server read its files again, also one that looks
-// unchanged, and cuts nothing.
+// TestHangUpReadsTheKeysAgain sends SIGHUP to a server without a terminal. The server reads its files again, even if
+// they look unchanged, and cuts off no answer.
 func TestHangUpReadsTheKeysAgain(t *testing.T) {
 	dir := t.TempDir()
 	file, other := filepath.Join(dir, "keys.json"), filepath.Join(dir, "other.json")
@@ -58,7 +58,7 @@ func TestHangUpReadsTheKeysAgain(t *testing.T) {
 				t.Fatalf("the key is answered with %d", got)
 			}
 			copyFile(t, other, now, info)
-			time.Sleep(2500 * time.Millisecond) // the server has looked at the file
+			time.Sleep(2500 * time.Millisecond) // until the server has checked the file
 			if got := asks(second); got != http.StatusUnauthorized {
 				t.Fatalf("a file that looks unchanged was read again: %d", got)
 			}
@@ -109,7 +109,7 @@ func TestHangUpReadsTheKeysAgain(t *testing.T) {
 	})
 }
 
-// visit gets an address and reports whether it was answered.
+// visit requests a URL and returns an error if there is no answer.
 func visit(c *http.Client, url string) error {
 	res, err := c.Get(url)
 	if err != nil {
@@ -118,7 +118,8 @@ func visit(c *http.Client, url string) error {
 	return res.Body.Close()
 }
 
-// TestHangUpOfTheTerminalDrains: the answers under way are whole, and the server ends well.
+// TestHangUpOfTheTerminalDrains closes the terminal of a server. The running answers are completed, and the server
+// exits without an error.
 func TestHangUpOfTheTerminalDrains(t *testing.T) {
 	terminal, tty, err := pty.Open()
 	if err != nil {
@@ -141,7 +142,7 @@ func TestHangUpOfTheTerminalDrains(t *testing.T) {
 		}
 	}
 	terminal.Close()                         // the system sends SIGHUP
-	_ = s.cmd.Process.Signal(syscall.SIGHUP) // and so may the shell
+	_ = s.cmd.Process.Signal(syscall.SIGHUP) // the shell may send it, too
 	whole := 0
 	for range cap(answers) {
 		switch a := <-answers; {
@@ -157,7 +158,7 @@ func TestHangUpOfTheTerminalDrains(t *testing.T) {
 	}
 }
 
-// copyFile copies a file over another, and gives it the time of info if there is one. It returns what the file is now.
+// copyFile copies a file over another one and returns the new info. If info is not nil, the copy gets its time.
 func copyFile(t *testing.T, from, to string, info os.FileInfo) os.FileInfo {
 	t.Helper()
 	b, err := os.ReadFile(from)
@@ -180,8 +181,8 @@ func copyFile(t *testing.T, from, to string, info os.FileInfo) os.FileInfo {
 	return now
 }
 
-// TestTLSKeyThatOthersCanReach: the server refuses a key that other users can
-// write, and warns of one that everybody can read.
+// TestTLSKeyThatOthersCanReach: the server refuses a key that other users can write, and warns about one that everybody
+// can read.
 func TestTLSKeyThatOthersCanReach(t *testing.T) {
 	cert, key, _ := certificate(t, t.TempDir())
 	for _, c := range []struct {

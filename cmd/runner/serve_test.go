@@ -33,12 +33,12 @@ import (
 	"runner/models/random"
 )
 
-// serving is a running "runner serve" of the program that is tested.
+// serving is a running "runner serve" of the tested program.
 type serving struct {
 	t   *testing.T
 	url string
 	cmd *exec.Cmd
-	// ends says that the server may have ended before the test stops it.
+	// ends says that the server may end before the test stops it.
 	ends bool
 
 	mu  sync.Mutex
@@ -47,13 +47,14 @@ type serving struct {
 
 var address = regexp.MustCompile(`^serving .* at (http\S+)`)
 
-// serve starts the program as a server, which ends with the test. It must then end well and have reported no race.
+// serve starts the program as a server and stops it with the test. The server must exit without an error or a reported
+// race.
 func serve(t *testing.T, args ...string) *serving {
 	t.Helper()
 	return serveAs(t, nil, args...)
 }
 
-// serveAs is serve with a change to how the program is started.
+// serveAs is serve with a change to the command that starts the program.
 func serveAs(t *testing.T, change func(*exec.Cmd), args ...string) *serving {
 	t.Helper()
 	s := &serving{t: t, cmd: exec.Command("runner", append([]string{"serve", "--port", "0"}, args...)...)}
@@ -108,7 +109,7 @@ func (s *serving) logged() string {
 	return s.log.String()
 }
 
-// logs waits until the log says something.
+// logs waits until the log contains text.
 func (s *serving) logs(text string) {
 	s.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -119,7 +120,7 @@ func (s *serving) logs(text string) {
 	}
 }
 
-// healthy waits until the server is well.
+// healthy waits until the server reports that it is healthy.
 func (s *serving) healthy() {
 	s.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -137,7 +138,7 @@ func (s *serving) healthy() {
 	}
 }
 
-// trusting is for a client that knows a certificate.
+// trusting returns the TLS configuration of a client that trusts a certificate.
 func trusting(t *testing.T, cert string) *tls.Config {
 	t.Helper()
 	text, err := os.ReadFile(cert)
@@ -149,14 +150,14 @@ func trusting(t *testing.T, cert string) *tls.Config {
 	return &tls.Config{RootCAs: roots}
 }
 
-// answer is what came of one streamed question.
+// answer is the result of one streamed question.
 type answer struct {
 	text, finish string
 	frames       int
 	err          error
 }
 
-// ask streams an answer to a question; leave ends it after so many frames, 0 never.
+// ask streams an answer to a question. It leaves after so many frames; 0 means never.
 func (s *serving) ask(ctx context.Context, client *http.Client, question string, leave int) answer {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -217,7 +218,7 @@ func (s *serving) ask(ctx context.Context, client *http.Client, question string,
 	return a
 }
 
-// metric reads one of the server's figures.
+// metric reads one of the server's metrics.
 func (s *serving) metric(name string) float64 {
 	s.t.Helper()
 	res, err := http.Get(s.url + "/metrics")
@@ -239,7 +240,7 @@ func (s *serving) metric(name string) float64 {
 	return 0
 }
 
-// settled waits until a figure is at most so much.
+// settled waits until a metric is at most most.
 func (s *serving) settled(name string, most float64) {
 	s.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -251,8 +252,8 @@ func (s *serving) settled(name string, most float64) {
 	}
 }
 
-// TestServeManyAtOnce: 64 clients ask at once, some leave early, and everybody gets the answer to their own
-// question. Nothing is left behind.
+// TestServeManyAtOnce: 64 clients ask at once and some leave early. Everybody gets the answer to their own question,
+// and nothing leaks.
 func TestServeManyAtOnce(t *testing.T) {
 	soak := 10 * time.Second
 	switch {
@@ -263,7 +264,7 @@ func TestServeManyAtOnce(t *testing.T) {
 	}
 	s := serve(t, "--parallel", "8", "--queue", "100")
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
-	questions := map[string]string{} // what the model answers to each when it is asked alone
+	questions := map[string]string{} // the answer of the model to each, asked alone
 	rng := rand.New(rand.NewPCG(7, 11))
 	for len(questions) < 24 {
 		a, b := 100+rng.IntN(400), 100+rng.IntN(400)
@@ -282,7 +283,7 @@ func TestServeManyAtOnce(t *testing.T) {
 	}
 	rest := func() (goroutines, memory float64) {
 		client.CloseIdleConnections()
-		s.settled("runner_requests_in_flight", 1) // the question itself
+		s.settled("runner_requests_in_flight", 1) // this request
 		s.settled(`runner_runs_active{model="demo"}`, 0)
 		s.settled(`runner_runs_waiting{model="demo"}`, 0)
 		return s.metric("go_goroutines"), s.metric("process_resident_memory_bytes")
@@ -328,7 +329,7 @@ func TestServeManyAtOnce(t *testing.T) {
 		wg.Wait()
 		return nWhole.Load(), nLeft.Load(), nOther.Load()
 	}
-	load(soak / 5) // the first requests make what is kept
+	load(soak / 5) // the first requests allocate what the server keeps
 	goroutines, memory := rest()
 	whole, left, other := load(soak)
 	after, grown := rest()
@@ -338,8 +339,8 @@ func TestServeManyAtOnce(t *testing.T) {
 	if whole == 0 || left == 0 {
 		t.Errorf("%d answers, %d left early", whole, left)
 	}
-	// With the engine's own kernels the order of sums depends on who shares a step, so that now and then another
-	// digit is chosen.
+	// The order of sums in the engine's own kernels depends on what shares a step, so occasionally another digit is
+	// chosen.
 	if other > 0 && repeats(t) || other*50 > whole {
 		t.Errorf("%d of %d answers are other than alone", other, whole+other)
 	}
@@ -351,7 +352,7 @@ func TestServeManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestServeStoresAsManyResponsesAsItIsTold: one, so that the second takes the place of the first.
+// TestServeStoresAsManyResponsesAsItIsTold stores one, so the second one replaces the first.
 func TestServeStoresAsManyResponsesAsItIsTold(t *testing.T) {
 	s := serve(t, "--responses", "1")
 	var ids []string
@@ -380,7 +381,7 @@ func TestServeStoresAsManyResponsesAsItIsTold(t *testing.T) {
 	}
 }
 
-// TestServeKeepsThePrefixOfAConversation: a second turn prefills what is new, not what it has in common with the first.
+// TestServeKeepsThePrefixOfAConversation: a second turn prefills only what differs from the first turn.
 func TestServeKeepsThePrefixOfAConversation(t *testing.T) {
 	s := serve(t, "--ctx-size", "8192")
 	type message struct {
@@ -429,7 +430,7 @@ func TestServeKeepsThePrefixOfAConversation(t *testing.T) {
 	}
 }
 
-// TestServeWithKeysOverTLS: what the commands make is what the server takes.
+// TestServeWithKeysOverTLS: the server accepts the keys that the commands make.
 func TestServeWithKeysOverTLS(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "keys.json")
@@ -495,7 +496,7 @@ func TestServeWithKeysOverTLS(t *testing.T) {
 	}
 }
 
-// certificate makes a certificate for this machine that signs itself, and returns its files and what trusts it.
+// certificate makes a self-signed certificate for this machine. It returns its files and a pool that trusts it.
 func certificate(t *testing.T, dir string) (cert, key string, roots *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
@@ -526,7 +527,7 @@ func certificate(t *testing.T, dir string) (cert, key string, roots *x509.CertPo
 	return cert, key, roots
 }
 
-// TestServeSeveralModels: a model is loaded when it is asked for, and makes room for another.
+// TestServeSeveralModels: a model is loaded when it is requested, and makes room for another one.
 func TestServeSeveralModels(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "random.gguf")
 	if err := random.WriteFile(path, random.Config{Layers: 2, Seed: 1}); err != nil {
