@@ -7,8 +7,9 @@ import (
 	"runner/server/pool"
 )
 
-// TestOthersLeaveOutWhatNeverStandsBeside: room is left for the models that may be loaded later at the same time.
-func TestOthersLeaveOutWhatNeverStandsBeside(t *testing.T) {
+// TestOthersLeaveOutModelsThatAreNeverLoadedTogether: room is left only for models that may be loaded later at the same
+// time.
+func TestOthersLeaveOutModelsThatAreNeverLoadedTogether(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		memory int64

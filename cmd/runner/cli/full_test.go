@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A key is shown once, so one that was not shown must not pass for made.
+// A key is shown only once. If it cannot be printed, the command fails.
 func TestAKeyThatIsNotShown(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

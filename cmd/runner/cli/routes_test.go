@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Clients that compact conversations find nothing there, and do it themselves.
+// There is no route to compact a conversation, so clients do it themselves.
 func TestCompactIsNotThere(t *testing.T) {
 	url := wholeServer(t, io.Discard)
 	for _, c := range []struct {

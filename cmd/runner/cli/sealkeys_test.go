@@ -16,8 +16,8 @@ import (
 	"runner/reasoning/seal"
 )
 
-// A server goes on with the keys of its file: what was sealed before a rotation opens as long as its key is kept,
-// and not afterwards.
+// A server follows the keys of its file: reasoning that was sealed before a rotation can be opened as long as its key
+// is kept, and not afterwards.
 func TestServersFollowTheirSealKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seal.keys")
 	used, err := sealKeys(path)
