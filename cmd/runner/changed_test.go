@@ -15,10 +15,10 @@ import (
 	"runner/models/demo"
 )
 
-// TestWeightsOverwrittenUnderTheMap overwrites the file of a mapped model. The server reports the change to clients and
+// TestMappedWeightsAreOverwritten overwrites the file of a mapped model. The server reports the change to clients and
 // in /health, and works again when the file is restored. A touched file makes no difference. A server that holds the
 // weights in its own memory is not affected.
-func TestWeightsOverwrittenUnderTheMap(t *testing.T) {
+func TestMappedWeightsAreOverwritten(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	source, err := demo.Path(t.Context())
 	if err != nil {

@@ -22,9 +22,9 @@ import (
 // formSeeds is the number of seeds for each schema.
 const formSeeds = 5
 
-// TestHotAnswersObeyTheirSchemas runs the bundled model with forty schemas, at a temperature at which it rambles. Every
-// complete answer matches its schema. Every other answer says that it was cut at its maximum length.
-func TestHotAnswersObeyTheirSchemas(t *testing.T) {
+// TestHotAnswersMatchTheirSchemas runs the bundled model with forty schemas, at a temperature at which it rambles.
+// Every complete answer matches its schema. Every other answer says that it was cut at its maximum length.
+func TestHotAnswersMatchTheirSchemas(t *testing.T) {
 	schemas := readSchemas(t)
 	seeds := formSeeds
 	if testing.Short() {

@@ -16,9 +16,9 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestHangUpReadsTheKeysAgain sends SIGHUP to a server without a terminal. The server reads its files again, even if
+// TestHangUpReloadsTheFiles sends SIGHUP to a server without a terminal. The server reads its files again, even if
 // they look unchanged, and cuts off no answer.
-func TestHangUpReadsTheKeysAgain(t *testing.T) {
+func TestHangUpReloadsTheFiles(t *testing.T) {
 	dir := t.TempDir()
 	file, other := filepath.Join(dir, "keys.json"), filepath.Join(dir, "other.json")
 	first, second := newKey(t, file, "one"), newKey(t, other, "one")
@@ -181,9 +181,9 @@ func copyFile(t *testing.T, from, to string, info os.FileInfo) os.FileInfo {
 	return now
 }
 
-// TestTLSKeyThatOthersCanReach: the server refuses a key that other users can write, and warns about one that everybody
+// TestTLSKeyPermissions: the server refuses a key that other users can write, and warns about one that everybody
 // can read.
-func TestTLSKeyThatOthersCanReach(t *testing.T) {
+func TestTLSKeyPermissions(t *testing.T) {
 	cert, key, _ := certificate(t, t.TempDir())
 	for _, c := range []struct {
 		mode   os.FileMode

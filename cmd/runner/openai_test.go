@@ -93,9 +93,9 @@ func TestOfficialClientConverses(t *testing.T) {
 	}
 }
 
-// TestOfficialClientDoesNotRepeatWhatTimedOut: by default the client repeats failed requests, but the server tells it
+// TestOfficialClientDoesNotRetryTimeouts: by default the client repeats failed requests, but the server tells it
 // not to repeat a run that timed out.
-func TestOfficialClientDoesNotRepeatWhatTimedOut(t *testing.T) {
+func TestOfficialClientDoesNotRetryTimeouts(t *testing.T) {
 	client, made := official(serve(t, "--request-timeout", "1ms"))
 	_, err := client.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{Model: "demo",
 		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(sum)}})

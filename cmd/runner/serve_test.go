@@ -352,8 +352,8 @@ func TestServeManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestServeStoresAsManyResponsesAsItIsTold stores one, so the second one replaces the first.
-func TestServeStoresAsManyResponsesAsItIsTold(t *testing.T) {
+// TestServeLimitsStoredResponses stores one, so the second one replaces the first.
+func TestServeLimitsStoredResponses(t *testing.T) {
 	s := serve(t, "--responses", "1")
 	var ids []string
 	for range 2 {

@@ -34,7 +34,7 @@ var openVisibility = map[reasoning.Visibility]string{
 
 // A request that names no visibility gets the server's default or its key's cap, whichever is less. It is never
 // refused. A request that names more than the cap is refused.
-func TestServersDefaultAndCap(t *testing.T) {
+func TestReasoningDefaultAndCap(t *testing.T) {
 	for _, most := range everyVisibility {
 		for _, usual := range everyVisibility {
 			o := &serveOptions{maxReasoning: most}
@@ -100,7 +100,7 @@ func checkShown(t *testing.T, what, url, key, format, how string, want reasoning
 }
 
 // The flags of serve about reasoning reach the server and the formats.
-func TestServeFlagsOfReasoning(t *testing.T) {
+func TestServeReasoningFlags(t *testing.T) {
 	for args, want := range map[string][2]reasoning.Visibility{
 		"":                     {reasoning.VisibilityNone, reasoning.VisibilityFull},
 		"--reasoning full":     {reasoning.VisibilityFull, reasoning.VisibilityFull},

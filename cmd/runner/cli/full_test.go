@@ -10,7 +10,7 @@ import (
 )
 
 // A key is shown only once. If it cannot be printed, the command fails.
-func TestAKeyThatIsNotShown(t *testing.T) {
+func TestKeyThatCannotBePrinted(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("this system has no device that is always full")

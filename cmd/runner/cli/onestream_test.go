@@ -270,7 +270,7 @@ func want(r *wiretest.Recording, v reasoning.Visibility, lacks part) outcome {
 }
 
 // Every format says the same about a run, in order and to the end. None shows more than its visibility allows.
-func TestEveryEncoderTellsTheSameRun(t *testing.T) {
+func TestEveryEncoderShowsTheSameRun(t *testing.T) {
 	recordings := wiretest.Recordings()
 	names := map[string]bool{}
 	for i := range recordings {

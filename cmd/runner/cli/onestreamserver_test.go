@@ -216,7 +216,7 @@ func all(ctx context.Context, t *testing.T, method, url, key, body string) (int,
 
 // Reasoning leaves the server only where it was requested and is allowed. It is in no other answer, header, error, log
 // line or metric, whatever happens to the run.
-func TestHiddenReasoningLeavesTheServerNowhere(t *testing.T) {
+func TestHiddenReasoningNeverLeavesTheServer(t *testing.T) {
 	log := &lockedLog{}
 	url := wholeServer(t, log)
 	answered := map[int]int{}

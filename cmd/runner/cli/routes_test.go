@@ -8,7 +8,7 @@ import (
 )
 
 // There is no route to compact a conversation, so clients do it themselves.
-func TestCompactIsNotThere(t *testing.T) {
+func TestNoRouteToCompact(t *testing.T) {
 	url := wholeServer(t, io.Discard)
 	for _, c := range []struct {
 		method, path string

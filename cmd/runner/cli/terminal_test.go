@@ -308,7 +308,7 @@ func TestChatLeavesFromACall(t *testing.T) {
 }
 
 // Attached text goes with the next message, even after a turn with it was forgotten.
-func TestChatKeepsWhatIsAttached(t *testing.T) {
+func TestChatKeepsAttachedText(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "notes")
 	if err := os.WriteFile(file, []byte("the attached notes"), 0o600); err != nil {
