@@ -1,8 +1,6 @@
 package cli
 
-import (
-	"strings"
-)
+import "strings"
 
 func readPipe(out string) (t outcome) {
 	out, _, _ = strings.Cut(out, stderrMark)
