@@ -164,8 +164,9 @@ func TestAttacks(t *testing.T) {
 // compare measures an attack and returns its row of the table.
 func (a *attack) compare(t *testing.T) string {
 	file := filepath.Join(t.TempDir(), "keys.json")
-	normal, plain := newKey(t, file, "normal", "--scope", "generate"), newKey(t, file, "plain", "--scope", "generate")
-	bad := newKey(t, file, "bad", a.key...)
+	normal := newKey(t, file, "normal", "--scope", "generate,metrics")
+	plain := newKey(t, file, "plain", "--scope", "generate,metrics")
+	bad := newKey(t, file, "bad", append([]string{"--scope", "metrics"}, a.key...)...)
 	s := serve(t, "--api-keys", file)
 	idle := s.timed(t, normal, nil, attacker{}, 0, noLimit)
 	attacked := s.timed(t, normal, a.send, attacker{url: s.url, key: bad, hostile: true}, a.clients, noLimit)
@@ -391,7 +392,7 @@ func (a *attacker) tokens(n int) []int {
 // newKey adds a key to a file and returns it.
 func newKey(t *testing.T, file, id string, flags ...string) string {
 	t.Helper()
-	args := append([]string{"apikey", "new", file, id, "--scope", "metrics"}, flags...)
+	args := append([]string{"apikey", "new", file, id}, flags...)
 	out, err := exec.Command("runner", args...).Output()
 	if err != nil {
 		t.Fatal(err)

@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -14,10 +12,7 @@ import (
 // penalise.
 func TestServeKeepsReasoningOutOfBiasedAnswers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.json")
-	key, err := exec.Command("runner", "apikey", "new", file, "none", "--reasoning", "none").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := newKey(t, file, "none", "--reasoning", "none")
 	s := serve(t, "--api-keys", file)
 	post := func(path string, body, to any) {
 		t.Helper()
@@ -25,18 +20,9 @@ func TestServeKeepsReasoningOutOfBiasedAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req, err := http.NewRequest(http.MethodPost, s.url+path, strings.NewReader(string(b)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		if err := json.NewDecoder(res.Body).Decode(to); err != nil || res.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s, %v", b, res.Status, err)
+		status, text := send(t, http.MethodPost, s.url+path, key, string(b))
+		if err := json.Unmarshal([]byte(text), to); err != nil || status != http.StatusOK {
+			t.Fatalf("%s: %d, %v", b, status, err)
 		}
 	}
 	against := map[string]int{}

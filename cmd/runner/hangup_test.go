@@ -16,13 +16,12 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestHangUpReloadsTheFiles sends SIGHUP to a server without a terminal. The server reads its files again, even if
+// TestHangUpReloadsTheKeys sends SIGHUP to a server without a terminal. The server reads its files again, even if
 // they look unchanged, and cuts off no answer.
-func TestHangUpReloadsTheFiles(t *testing.T) {
+func TestHangUpReloadsTheKeys(t *testing.T) {
 	dir := t.TempDir()
 	file, other := filepath.Join(dir, "keys.json"), filepath.Join(dir, "other.json")
-	first, second := newKey(t, file, "one"), newKey(t, other, "one")
-	cert, tlsKey, _ := certificate(t, dir)
+	first, second := newKey(t, file, "one", "--scope", "metrics"), newKey(t, other, "one", "--scope", "metrics")
 	for name, change := range map[string]func(*exec.Cmd){
 		"without a terminal": func(c *exec.Cmd) {},
 		"under nohup": func(c *exec.Cmd) {
@@ -75,38 +74,43 @@ func TestHangUpReloadsTheFiles(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a certificate", func(t *testing.T) {
-		s := serveAs(t, func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }, "--tls-cert", cert,
-			"--tls-key", tlsKey)
-		before := http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, cert), DisableKeepAlives: true}}
-		if err := visit(&before, s.url+"/health"); err != nil {
-			t.Fatal(err)
+}
+
+// TestHangUpReloadsTheCertificate sends SIGHUP after the certificate has changed. If the new one cannot be read,
+// the old one stays in use.
+func TestHangUpReloadsTheCertificate(t *testing.T) {
+	dir := t.TempDir()
+	cert, tlsKey, _ := certificate(t, dir)
+	s := serveAs(t, func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }, "--tls-cert", cert,
+		"--tls-key", tlsKey)
+	before := http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, cert), DisableKeepAlives: true}}
+	if err := visit(&before, s.url+"/health"); err != nil {
+		t.Fatal(err)
+	}
+	certificate(t, dir)
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	after := http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, cert), DisableKeepAlives: true}}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		err := visit(&after, s.url+"/health")
+		if err == nil {
+			break
 		}
-		certificate(t, dir)
-		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
+		if time.Now().After(deadline) {
+			t.Fatalf("%v\n%s", err, s.logged())
 		}
-		after := http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, cert), DisableKeepAlives: true}}
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			err := visit(&after, s.url+"/health")
-			if err == nil {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%v\n%s", err, s.logged())
-			}
-		}
-		if err := os.WriteFile(cert, []byte("nothing"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-		s.logs("cannot be read again")
-		if err := visit(&after, s.url+"/health"); err != nil {
-			t.Errorf("the certificate before is not in force: %v", err)
-		}
-	})
+	}
+	if err := os.WriteFile(cert, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	s.logs("cannot be read again")
+	if err := visit(&after, s.url+"/health"); err != nil {
+		t.Errorf("the old certificate is not in use: %v", err)
+	}
 }
 
 // visit requests a URL and returns an error if there is no answer.

@@ -211,11 +211,7 @@ func TestMEWTraces(t *testing.T) {
 	desk, helper := mewToken(t, file, "desk", "chat,mcp/response"), mewToken(t, file, "helper", "agent")
 	s := serve(t, "--mew", "--mew-tokens", file, "--mew-reasoning", "full", "--temperature", "0", "--rationale",
 		"--trace", "--trace-store", served, "--trace-to", strings.TrimSpace(a.runner("keys", "export")))
-	resp, err := http.Get(s.url + "/v1/traces")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _ = resp.Body.Close(); resp.StatusCode == http.StatusOK {
+	if status, _ := send(t, http.MethodGet, s.url+"/v1/traces", "", ""); status == http.StatusOK {
 		t.Error("the traces of the space are served to clients")
 	}
 	d, _ := listen(t, s.url, desk, "")

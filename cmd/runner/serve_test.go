@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -10,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -127,26 +125,16 @@ func TestServeLimitsStoredResponses(t *testing.T) {
 	s := serve(t, "--responses", "1")
 	var ids []string
 	for range 2 {
-		res, err := http.Post(s.url+"/v1/responses", "application/json", strings.NewReader(`{"input":"What is 17 + 25?"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		status, text := send(t, http.MethodPost, s.url+"/v1/responses", "", `{"input":"What is 17 + 25?"}`)
 		var made struct{ ID string }
-		err = json.NewDecoder(res.Body).Decode(&made)
-		res.Body.Close()
-		if err != nil || made.ID == "" {
-			t.Fatalf("%d, %v", res.StatusCode, err)
+		if err := json.Unmarshal([]byte(text), &made); err != nil || made.ID == "" {
+			t.Fatalf("%d, %v", status, err)
 		}
 		ids = append(ids, made.ID)
 	}
 	for i, want := range []int{http.StatusNotFound, http.StatusOK} {
-		res, err := http.Get(s.url + "/v1/responses/" + ids[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-		if res.StatusCode != want {
-			t.Errorf("response %d: %d, want %d", i, res.StatusCode, want)
+		if status, _ := send(t, http.MethodGet, s.url+"/v1/responses/"+ids[i], "", ""); status != want {
+			t.Errorf("response %d: %d, want %d", i, status, want)
 		}
 	}
 }
@@ -164,11 +152,7 @@ func TestServeKeepsThePrefixOfAConversation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := http.Post(s.url+"/v1/chat/completions", "application/json", bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
+		status, answer := send(t, http.MethodPost, s.url+"/v1/chat/completions", "", string(body))
 		var reply struct {
 			Choices []struct{ Message message }
 			Usage   struct {
@@ -178,8 +162,8 @@ func TestServeKeepsThePrefixOfAConversation(t *testing.T) {
 				} `json:"prompt_tokens_details"`
 			}
 		}
-		if err := json.NewDecoder(res.Body).Decode(&reply); err != nil || len(reply.Choices) != 1 {
-			t.Fatalf("%d, %v", res.StatusCode, err)
+		if err := json.Unmarshal([]byte(answer), &reply); err != nil || len(reply.Choices) != 1 {
+			t.Fatalf("%d, %v", status, err)
 		}
 		return reply.Choices[0].Message.Content, reply.Usage.Prompt, reply.Usage.Details.Cached
 	}
@@ -204,15 +188,7 @@ func TestServeKeepsThePrefixOfAConversation(t *testing.T) {
 func TestServeWithKeysOverTLS(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "keys.json")
-	newKey := func(args ...string) string {
-		t.Helper()
-		out, err := exec.Command("runner", append([]string{"apikey", "new", file}, args...)...).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.TrimSpace(string(out))
-	}
-	full, none := newKey("full", "--reasoning", "full"), newKey("none", "--scope", "generate")
+	full, none := newKey(t, file, "full", "--reasoning", "full"), newKey(t, file, "none", "--scope", "generate")
 	cert, key, roots := certificate(t, dir)
 	s := serve(t, "--host", "0.0.0.0", "--api-keys", file, "--tls-cert", cert, "--tls-key", key)
 	s.url = regexp.MustCompile(`//[^/]*:`).ReplaceAllString(s.url, "//127.0.0.1:")
@@ -275,31 +251,17 @@ func TestServeSeveralModels(t *testing.T) {
 	s := serve(t, "demo", "other="+path, "--memory", "1MB", "--keep-alive", "-1s")
 	loaded := func() (names []string) {
 		t.Helper()
-		res, err := http.Get(s.url + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		text, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile(`runner_model_loaded\{model="(\w+)"\} 1`).FindAllStringSubmatch(string(text),
-			-1) {
+		_, text := send(t, http.MethodGet, s.url+"/metrics", "", "")
+		for _, m := range regexp.MustCompile(`runner_model_loaded\{model="(\w+)"\} 1`).FindAllStringSubmatch(text, -1) {
 			names = append(names, m[1])
 		}
 		return names
 	}
 	for _, model := range []string{"demo", "other", "demo"} {
 		body := fmt.Sprintf(`{"model":%q,"max_tokens":4,"messages":[{"role":"user","content":"What is 17 + 25?"}]}`, model)
-		res, err := http.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, _ := io.ReadAll(res.Body)
-		res.Body.Close()
-		if res.StatusCode != http.StatusOK || !strings.Contains(string(text), fmt.Sprintf(`"model":%q`, model)) {
-			t.Fatalf("%s: %d %s", model, res.StatusCode, text)
+		status, text := send(t, http.MethodPost, s.url+"/v1/chat/completions", "", body)
+		if status != http.StatusOK || !strings.Contains(text, fmt.Sprintf(`"model":%q`, model)) {
+			t.Fatalf("%s: %d %s", model, status, text)
 		}
 		if names := loaded(); len(names) != 1 || names[0] != model {
 			t.Errorf("after %s there are %v in memory", model, names)

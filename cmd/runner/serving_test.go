@@ -129,7 +129,7 @@ func (s *serving) healthy() {
 		case res.StatusCode == http.StatusOK:
 			return
 		case time.Now().After(deadline):
-			s.t.Fatalf("the server is not well:\n%s", s.logged())
+			s.t.Fatalf("the server is not healthy:\n%s", s.logged())
 		}
 	}
 }
@@ -214,18 +214,36 @@ func (s *serving) ask(ctx context.Context, client *http.Client, question string,
 	return a
 }
 
+// send sends a request, with an API key unless it is empty. It returns the status and the body of the response.
+func send(t *testing.T, method, url, key, body string) (status int, text string) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	content, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(content)
+}
+
 // metric reads one of the server's metrics.
 func (s *serving) metric(name string) float64 {
 	s.t.Helper()
-	res, err := http.Get(s.url + "/metrics")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	lines := bufio.NewScanner(res.Body)
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			x, err := strconv.ParseFloat(value, 64)
+	_, text := send(s.t, http.MethodGet, s.url+"/metrics", "", "")
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			x, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 			if err != nil {
 				s.t.Fatal(err)
 			}

@@ -351,21 +351,7 @@ func TestServeTraces(t *testing.T) {
 	url, cmd := a.start(log, "--api-keys", file)
 	ask := func(method, path, key, body string) (status int, text string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+key)
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		content, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return res.StatusCode, string(content)
+		return send(t, method, url+path, key, body)
 	}
 	traceOf := func(key, path, body string) string {
 		t.Helper()
