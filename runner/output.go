@@ -16,7 +16,7 @@ type output struct {
 	stream *stream
 	// tape gets all events, seen or not; nil where the run is not traced.
 	tape  *stream
-	split *reader.Splitter
+	split reader.Reader
 	stop  *filter.StopFilter
 	// rationale takes the model's reasons for its calls out of the text; nil where decisions are not traced.
 	rationale *filter.RationaleFilter

@@ -19,7 +19,7 @@ type summaryPass struct {
 	turn   *turn
 	lane   lane
 	limit  int
-	split  *reader.Splitter
+	split  reader.Reader
 	guard  *filter.Guard
 	opened bool
 	done   bool

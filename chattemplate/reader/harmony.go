@@ -73,7 +73,27 @@ const (
 	inContent
 )
 
-func (s *Splitter) startHarmony() {
+// harmonyReader reads messages with channels. Their marks are read by token id, never by text. Text without a header
+// is the answer, and text on an unknown or empty channel is reasoning.
+type harmonyReader struct {
+	core
+	// tags looks for markers and objects in the text of answers.
+	tags tagMachine
+	h    harmony
+}
+
+func newHarmony(cfg SplitterConfig) (*harmonyReader, error) {
+	s := &harmonyReader{}
+	s.init(cfg)
+	var err error
+	if s.h.ids, err = findControls(cfg.Vocab); err != nil {
+		return nil, err
+	}
+	if cfg.Markers {
+		s.tags.init(&s.core, []chattemplate.Format{MarkersFormat}, false)
+	} else if cfg.JSON != nil {
+		s.tags.init(&s.core, nil, false)
+	}
 	s.h.phase = inHeader
 	s.h.header.tools = s.cfg.Tools
 	s.h.header.reset(true, true)
@@ -83,9 +103,11 @@ func (s *Splitter) startHarmony() {
 	case chattemplate.StartAnswer:
 		s.message(reading{channel: channelFinal})
 	}
+	return s, nil
 }
 
-func (s *Splitter) stateHarmony() State {
+// State returns where the next token stands.
+func (s *harmonyReader) State() State {
 	h := &s.h
 	if h.phase != inContent {
 		return State{Segment: reasoning.Header, Reported: s.out.reported, Steering: true, Ended: s.ended}
@@ -101,8 +123,43 @@ func (s *Splitter) stateHarmony() State {
 	return st
 }
 
+// Push takes the next token.
+func (s *harmonyReader) Push(t backend.Token) error { return s.PushOutput(t, nil) }
+
+// PushOutput is Push for a token with the log probabilities of the step that sampled it.
+func (s *harmonyReader) PushOutput(t backend.Token, out *backend.Output) error {
+	if s.err != nil || s.done {
+		return s.err
+	}
+	s.ended = false
+	s.push(t, out)
+	s.pos++
+	return s.err
+}
+
+// Begin says that the next token belongs to the answer that is held to a form.
+func (s *harmonyReader) Begin() { s.tags.begin() }
+
+// CloseReasoning returns the text that would end the reasoning in an object.
+func (s *harmonyReader) CloseReasoning() (text string, ok bool) {
+	if !s.State().InObject {
+		return "", false
+	}
+	return s.object.closing()
+}
+
+// Finish ends the output.
+func (s *harmonyReader) Finish() error {
+	if s.err == nil && !s.done {
+		s.finish()
+		s.out.origin.finish(s.out.emit)
+		s.done = true
+	}
+	return s.err
+}
+
 // control says what t means.
-func (s *Splitter) control(t backend.Token) control {
+func (s *harmonyReader) control(t backend.Token) control {
 	ids, v := &s.h.ids, s.cfg.Vocab
 	kind := v.Kind(t)
 	if kind == backend.Normal && !v.EndsGeneration(t) {
@@ -135,7 +192,7 @@ func (s *Splitter) control(t backend.Token) control {
 	return noControl
 }
 
-func (s *Splitter) pushHarmony(t backend.Token, out *backend.Output) {
+func (s *harmonyReader) push(t backend.Token, out *backend.Output) {
 	c := s.control(t)
 	if c == noControl {
 		s.out.ledger.add(s.cfg.Vocab, t, out)
@@ -158,7 +215,7 @@ func (s *Splitter) pushHarmony(t backend.Token, out *backend.Output) {
 }
 
 // body adds text to the message.
-func (s *Splitter) body(piece string) {
+func (s *harmonyReader) body(piece string) {
 	switch {
 	case s.taggedAnswer():
 		s.tags.push(piece, false, false)
@@ -170,11 +227,11 @@ func (s *Splitter) body(piece string) {
 }
 
 // taggedAnswer reports whether the message is an answer in which markers or an object are looked for.
-func (s *Splitter) taggedAnswer() bool {
+func (s *harmonyReader) taggedAnswer() bool {
 	return s.h.segment == reasoning.Answer && (s.cfg.Markers || s.cfg.JSON != nil)
 }
 
-func (s *Splitter) controlInContent(c control) {
+func (s *harmonyReader) controlInContent(c control) {
 	switch c {
 	case ctlEnd, ctlReturn, ctlCall, ctlEOG:
 		if c == ctlCall && s.h.segment != reasoning.ToolCall && !s.h.report {
@@ -191,7 +248,7 @@ func (s *Splitter) controlInContent(c control) {
 	}
 }
 
-func (s *Splitter) controlInBetween(c control) {
+func (s *harmonyReader) controlInBetween(c control) {
 	switch c {
 	case ctlStart:
 		s.h.phase = inHeader
@@ -214,7 +271,7 @@ func (s *Splitter) controlInBetween(c control) {
 	}
 }
 
-func (s *Splitter) controlInHeader(c control) {
+func (s *harmonyReader) controlInHeader(c control) {
 	h := &s.h.header
 	switch c {
 	case ctlStart:
@@ -244,7 +301,7 @@ func (s *Splitter) controlInHeader(c control) {
 }
 
 // startAgain takes a <|start|> inside a header.
-func (s *Splitter) startAgain() {
+func (s *harmonyReader) startAgain() {
 	h := &s.h.header
 	r := h.read(false, true)
 	switch {
@@ -265,7 +322,7 @@ func (s *Splitter) startAgain() {
 }
 
 // headerText takes text before <|message|>.
-func (s *Splitter) headerText(piece string) {
+func (s *harmonyReader) headerText(piece string) {
 	h := &s.h.header
 	if s.h.phase == inBetween {
 		s.h.phase = inHeader
@@ -276,7 +333,7 @@ func (s *Splitter) headerText(piece string) {
 }
 
 // reviewHeader looks whether what has come can still be a header; if not, the rest of it is text.
-func (s *Splitter) reviewHeader() {
+func (s *harmonyReader) reviewHeader() {
 	h := &s.h.header
 	r := h.read(false, false)
 	if r.body < 0 && len(h.text) > maxHeader {
@@ -296,7 +353,7 @@ func (s *Splitter) reviewHeader() {
 }
 
 // confirmHeader takes <|message|>.
-func (s *Splitter) confirmHeader() {
+func (s *harmonyReader) confirmHeader() {
 	h := &s.h.header
 	r := h.read(true, false)
 	if r.body >= 0 { // a word that could have grown into part of a header has not
@@ -315,7 +372,7 @@ func (s *Splitter) confirmHeader() {
 }
 
 // abandonHeader takes the end of a message, or of everything, inside a header.
-func (s *Splitter) abandonHeader(eog bool) {
+func (s *harmonyReader) abandonHeader(eog bool) {
 	h := &s.h.header
 	r := h.read(false, true)
 	if r.body < 0 && r.channel == "" && r.recipient == "" && !h.hasChannel() {
@@ -337,7 +394,7 @@ func (s *Splitter) abandonHeader(eog bool) {
 }
 
 // beginBody opens the message whose header was left at r.body and gives it the text from there on.
-func (s *Splitter) beginBody(r reading) {
+func (s *harmonyReader) beginBody(r reading) {
 	h := &s.h.header
 	s.out.drop(r.body, useForeign)
 	text := string(h.text[r.body:])
@@ -349,18 +406,18 @@ func (s *Splitter) beginBody(r reading) {
 }
 
 // dropHeader takes the header's text out of the stream.
-func (s *Splitter) dropHeader() {
+func (s *harmonyReader) dropHeader() {
 	s.out.drop(len(s.h.header.text), useForeign)
 	s.h.header.text = s.h.header.text[:0]
 }
 
-func (s *Splitter) bareMessage() {
+func (s *harmonyReader) bareMessage() {
 	s.h.header.reset(true, true)
 	s.message(reading{body: -1, soft: -1})
 }
 
 // message opens the message with a header that is complete.
-func (s *Splitter) message(r reading) {
+func (s *harmonyReader) message(r reading) {
 	h := &s.h
 	h.phase, h.of = inContent, r
 	h.segment, h.call, h.report = s.classify(r), reasoning.Call{}, s.isReport(r)
@@ -382,7 +439,7 @@ func (s *Splitter) message(r reading) {
 	}
 }
 
-func (s *Splitter) closeMessage() {
+func (s *harmonyReader) closeMessage() {
 	switch {
 	case s.taggedAnswer():
 		s.tags.finish()
@@ -398,7 +455,7 @@ func (s *Splitter) closeMessage() {
 }
 
 // classify says what a message is by its header.
-func (s *Splitter) classify(r reading) reasoning.Segment {
+func (s *harmonyReader) classify(r reading) reasoning.Segment {
 	if r.role != "" && r.role != "assistant" && !strings.HasPrefix(r.role, "assistant:") {
 		s.warn(CodeForeignRole)
 		return reasoning.Reasoning
@@ -437,7 +494,7 @@ func (s *Splitter) classify(r reading) reasoning.Segment {
 }
 
 // checkFunction warns about a call of a function that the request does not have.
-func (s *Splitter) checkFunction(recipient string) {
+func (s *harmonyReader) checkFunction(recipient string) {
 	if s.cfg.Tools == nil {
 		return
 	}
@@ -453,7 +510,7 @@ func (s *Splitter) checkFunction(recipient string) {
 	s.warn(CodeUnknownFunction)
 }
 
-func (s *Splitter) finishHarmony() {
+func (s *harmonyReader) finish() {
 	switch s.h.phase {
 	case inContent:
 		s.closeMessage()

@@ -28,7 +28,7 @@ type JSONConfig struct {
 // What stands between two values is the gap. It is held until it is known to be one, for at most maxGap bytes, and
 // dropped then. Nesting costs a counter, so its depth has no limit.
 type objectReader struct {
-	s *Splitter
+	s *core
 	// arguments says that a call's arguments are read: no answer, and what is no object is reasoning.
 	arguments bool
 	// muted says that nothing is sent: the beginning is only looked at.

@@ -47,7 +47,7 @@ func (p *parser) end() {
 	p.content.Reset()
 }
 
-// Parse takes a whole output apart at once, with the splitter's own machine. A harmony output may begin with its first
+// Parse takes a whole harmony output apart at once. It may begin with its first
 // message's <|start|>, and may hold messages after the turn's end. In strict mode it returns the messages before the
 // violation with a *FormatError. Emit may be nil; CallID and Separator work as they do for a Splitter.
 func Parse(cfg SplitterConfig, tokens []backend.Token) ([]Message, error) {
@@ -58,7 +58,7 @@ func Parse(cfg SplitterConfig, tokens []backend.Token) ([]Message, error) {
 			emit(e)
 		}
 	}
-	s, err := NewSplitter(cfg)
+	s, err := newHarmony(cfg)
 	if err != nil {
 		return nil, err
 	}

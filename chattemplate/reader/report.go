@@ -7,12 +7,12 @@ import (
 )
 
 // isReport reports whether a harmony message is a call of report_reasoning.
-func (s *Splitter) isReport(r reading) bool {
+func (s *harmonyReader) isReport(r reading) bool {
 	return s.cfg.Report && strings.TrimPrefix(r.recipient, "functions.") == reasoning.ReportReasoningName
 }
 
 // report takes text of a harmony message that is a call of report_reasoning.
-func (s *Splitter) report(text string) {
+func (s *harmonyReader) report(text string) {
 	r := &s.object
 	text = text[r.feed(text):]
 	if !r.ended() {
@@ -30,7 +30,7 @@ func (s *Splitter) report(text string) {
 }
 
 // endReport ends a call of report_reasoning.
-func (s *Splitter) endReport() {
+func (s *core) endReport() {
 	s.object.finish()
 	s.out.reported = true
 }

@@ -56,21 +56,40 @@ type SplitterConfig struct {
 	Logprobs bool
 }
 
-// Splitter is the header machine: it takes generated tokens, one at a time, and sends the events SegmentStart,
-// SegmentDelta, SegmentEnd and Warning.
+// Reader takes generated tokens, one at a time, and sends the events SegmentStart, SegmentDelta, SegmentEnd and Warning.
 //
-// Harmony is read by token id, never by text. In lenient mode every malformed header is read for what it most
-// likely means, and no text is lost: text without a header is the answer, text on an unknown or empty channel is
-// reasoning. White space between messages and newlines next to a reasoning marker belong to the format. Think tags
-// and markers are found in the text, however it is cut into tokens; what may still become one is held back.
+// Every malformed output is read for what it most likely means, and no text is lost. White space between messages and
+// newlines next to a marker of the reasoning belong to the format. What may still become a marker is held back. The
+// text of a delta is a piece of the vocabulary wherever possible, so that pushing a token allocates nothing.
 //
-// The text of a delta is a piece of the vocabulary wherever possible, so that pushing a token allocates nothing.
-// A Splitter is not safe for use by several goroutines at once.
-type Splitter struct {
+// A Reader is not safe for use by several goroutines at once.
+type Reader interface {
+	// Push takes the next token. It returns an error only in strict mode, always a *FormatError, and then always the
+	// same one.
+	Push(t backend.Token) error
+	// PushOutput is Push for a token with the log probabilities of the step that sampled it. out may be nil and is
+	// not kept.
+	PushOutput(t backend.Token, out *backend.Output) error
+	// Begin says that the next token belongs to the answer that is held to a form: newlines and markers in its text
+	// are the answer's own. Elsewhere, and without Formed, it does nothing.
+	Begin()
+	// Finish ends the output: it sends what was held back and closes what is open. Tokens pushed later are ignored.
+	Finish() error
+	// State returns where the next token stands.
+	State() State
+	// CloseReasoning returns the text that, coming next, would end the reasoning in the object of strategy json and
+	// open its answer, or end the arguments of report_reasoning. It reports false outside such a string, and in the
+	// middle of a character or an escape, where the next token or one soon after it leads to a place with such a text.
+	CloseReasoning() (text string, ok bool)
+	// Score returns the last score of an object of strategy json or of a call of report_reasoning, and whether there
+	// was one.
+	Score() (float64, bool)
+}
+
+// core is what the readers of all families share: the stream of events, the reader of objects and the warnings.
+type core struct {
 	cfg    SplitterConfig
 	out    sink
-	tags   tagMachine
-	h      harmony
 	object objectReader
 	score  float64
 	scored bool
@@ -121,12 +140,9 @@ func (e *FormatError) Error() string {
 // Hint tells the user what to do next.
 func (e *FormatError) Hint() string { return "read the output leniently to keep its text" }
 
-// NewSplitter checks the configuration.
-func NewSplitter(cfg SplitterConfig) (*Splitter, error) {
-	if cfg.Vocab == nil || cfg.Emit == nil {
-		return nil, fmt.Errorf("splitter needs a vocabulary and a receiver of events")
-	}
-	s := &Splitter{cfg: cfg}
+// init prepares for a turn. The core must not be moved afterwards.
+func (s *core) init(cfg SplitterConfig) {
+	s.cfg = cfg
 	s.out = sink{emit: cfg.Emit, separator: cfg.Separator}
 	s.out.ledger.on = cfg.Logprobs
 	s.object.s = s
@@ -136,130 +152,28 @@ func NewSplitter(cfg SplitterConfig) (*Splitter, error) {
 	case cfg.Report:
 		s.out.origin = origin{chosen: reasoning.StrategyTool, now: reasoning.StrategyTool}
 	}
+}
+
+// Score returns the last score that came, and whether there was one.
+func (s *core) Score() (float64, bool) { return s.score, s.scored }
+
+// NewSplitter checks the configuration.
+func NewSplitter(cfg SplitterConfig) (Reader, error) {
+	if cfg.Vocab == nil || cfg.Emit == nil {
+		return nil, fmt.Errorf("splitter needs a vocabulary and a receiver of events")
+	}
 	switch cfg.Format.Family {
 	case chattemplate.Harmony:
-		var err error
-		if s.h.ids, err = findControls(cfg.Vocab); err != nil {
-			return nil, err
-		}
-		if cfg.Markers {
-			s.tags.init(s, []chattemplate.Format{MarkersFormat}, false)
-		} else if cfg.JSON != nil {
-			s.tags.init(s, nil, false)
-		}
-		s.startHarmony()
+		return newHarmony(cfg)
 	case chattemplate.Plain, chattemplate.ThinkTags:
-		var formats []chattemplate.Format
-		if cfg.Format.Family == chattemplate.ThinkTags {
-			if cfg.Format.Open == "" || cfg.Format.Close == "" {
-				return nil, fmt.Errorf("format of think tags without an opening and a closing tag")
-			}
-			formats = append(formats, cfg.Format)
-		}
-		if cfg.Markers {
-			formats = append(formats, MarkersFormat)
-		}
-		s.tags.init(s, formats, len(cfg.Tools) > 0 || cfg.Report)
-		s.tags.start(cfg.Start)
+		return newTags(cfg)
 	default:
 		return nil, fmt.Errorf("unknown model family %d", cfg.Format.Family)
 	}
-	return s, nil
 }
-
-// Push takes the next token. It returns an error only in strict mode, always a *FormatError, and then always the
-// same one.
-func (s *Splitter) Push(t backend.Token) error { return s.PushOutput(t, nil) }
-
-// PushOutput is Push for a token with the log probabilities of the step that sampled it; out may be nil and is not
-// kept.
-func (s *Splitter) PushOutput(t backend.Token, out *backend.Output) error {
-	if s.err != nil || s.done {
-		return s.err
-	}
-	s.ended = false
-	if s.cfg.Format.Family == chattemplate.Harmony {
-		s.pushHarmony(t, out)
-	} else {
-		s.pushTags(t, out)
-	}
-	s.pos++
-	return s.err
-}
-
-// pushTags takes a token of a family that marks reasoning in the text, or not at all.
-func (s *Splitter) pushTags(t backend.Token, out *backend.Output) {
-	v := s.cfg.Vocab
-	if v.EndsGeneration(t) {
-		s.tags.finish()
-		s.tags.start(chattemplate.StartTurn) // whatever follows is another turn
-		s.ended = true
-		return
-	}
-	kind := v.Kind(t)
-	if kind == backend.Unused && !v.Valid(t) {
-		s.warn(CodeStrayControl)
-		return
-	}
-	control := kind == backend.Control || kind == backend.Unused
-	if control && s.tags.mode == modeObject && !s.object.ended() {
-		s.warn(CodeStrayControl)
-		return
-	}
-	s.out.ledger.add(v, t, out)
-	s.tags.push(v.Piece(t), control, kind == backend.UserDefined)
-}
-
-// Begin says that the next token belongs to the answer that is held to a form: newlines and markers in its text are
-// the answer's own and not beside a marker of the format. Elsewhere, and without Formed, it does nothing.
-func (s *Splitter) Begin() {
-	if s.cfg.Formed && s.tags.mode == modeAnswer {
-		s.tags.trim, s.tags.begun = false, true
-	}
-}
-
-// Finish ends the output: it sends what was held back and closes what is open. Tokens pushed later are ignored.
-func (s *Splitter) Finish() error {
-	if s.err != nil || s.done {
-		return s.err
-	}
-	if s.cfg.Format.Family == chattemplate.Harmony {
-		s.finishHarmony()
-	} else {
-		s.tags.finish()
-	}
-	s.out.origin.finish(s.out.emit)
-	s.done = true
-	return s.err
-}
-
-// State returns where the next token stands.
-func (s *Splitter) State() State {
-	if s.cfg.Format.Family == chattemplate.Harmony {
-		return s.stateHarmony()
-	}
-	return State{
-		Segment: s.tags.segment(), Call: s.tags.current(), InObject: s.tags.inObject(), Reported: s.out.reported,
-		Steering: s.tags.steering(), Ended: s.ended,
-	}
-}
-
-// CloseReasoning returns the text that, coming next, would end the reasoning in the object of strategy json and
-// open its answer, or end the arguments of report_reasoning. It reports false outside such a string, and in the
-// middle of a character or an escape, where the next token or one soon after it leads to a place with such a text.
-func (s *Splitter) CloseReasoning() (text string, ok bool) {
-	if !s.State().InObject {
-		return "", false
-	}
-	return s.object.closing()
-}
-
-// Score returns the last score of an object of strategy json or of a call of report_reasoning, and whether there
-// was one.
-func (s *Splitter) Score() (float64, bool) { return s.score, s.scored }
 
 // warn reports a peculiarity once, or, in strict mode, ends everything if it breaks a rule.
-func (s *Splitter) warn(code string) {
+func (s *core) warn(code string) {
 	if s.cfg.Strict && !harmless[code] {
 		if s.err == nil {
 			s.err = &FormatError{Code: code, Position: s.pos}
@@ -275,7 +189,7 @@ func (s *Splitter) warn(code string) {
 }
 
 // rationale tells the reason for the last call, if it is a member of an object.
-func (s *Splitter) rationale(object []byte) {
+func (s *core) rationale(object []byte) {
 	var of struct {
 		Rationale json.RawMessage `json:"rationale"`
 	}
@@ -290,7 +204,7 @@ func (s *Splitter) rationale(object []byte) {
 }
 
 // call names the next call.
-func (s *Splitter) call(name string) reasoning.Call {
+func (s *core) call(name string) reasoning.Call {
 	c := reasoning.Call{Index: s.calls, Name: name}
 	if s.cfg.CallID != nil {
 		c.ID = s.cfg.CallID(c.Index)

@@ -15,7 +15,7 @@ import (
 // before any reasoning, and a closing one only inside the reasoning or where no reasoning has been seen: later they
 // are something that the answer talks about. Newlines beside a marker belong to the marker.
 type tagMachine struct {
-	s     *Splitter
+	s     *core
 	pairs []tagPair
 	// answer and reasoning find what may come in the answer and in the reasoning of each pair.
 	answer    *patterns.Matcher
@@ -84,7 +84,7 @@ const closePattern = 0
 // maxHeldNewlines is how many newlines before a closing marker belong to it.
 const maxHeldNewlines = 8
 
-func (m *tagMachine) init(s *Splitter, formats []chattemplate.Format, tools bool) {
+func (m *tagMachine) init(s *core, formats []chattemplate.Format, tools bool) {
 	m.s = s
 	var texts []string
 	add := func(text string, kind tagKind, pair int) {
@@ -111,6 +111,13 @@ func (m *tagMachine) init(s *Splitter, formats []chattemplate.Format, tools bool
 		}
 	}
 	m.answer = patterns.NewMatcher(texts...)
+}
+
+// begin makes what comes next text of the answer, where that is held to a form.
+func (m *tagMachine) begin() {
+	if m.s != nil && m.s.cfg.Formed && m.mode == modeAnswer {
+		m.trim, m.begun = false, true
+	}
 }
 
 // start begins a turn, or an answer message.
